@@ -1,0 +1,36 @@
+#include "cache/binary_id.h"
+
+#include "core/sha256.h"
+
+namespace kiln {
+
+std::string binary_id(const KernelUnit& unit, const TargetSpec& target, std::string_view compiler_identity) {
+  Sha256 hash;
+  hash.add("kiln binary 1");
+  hash.add(compiler_identity);
+  hash.add(static_cast<uint64_t>(target.kind));
+  hash.add(target.cpu);
+  hash.add(static_cast<uint64_t>(unit.dialect));
+  hash.add(static_cast<uint64_t>(unit.math_mode));
+  hash.add(static_cast<uint64_t>(unit.bounds_guards));
+  hash.add(unit.text);
+  hash.add(unit.entry);
+  // Where header and body stand in the text: lines in run-time messages depend on it.
+  hash.add(static_cast<uint64_t>(unit.source_map.header_lines));
+  hash.add(static_cast<uint64_t>(unit.source_map.body_first_line));
+  hash.add(static_cast<uint64_t>(unit.source_map.body_lines));
+  hash.add(unit.parameters.size());
+  for (const KernelParameter& parameter : unit.parameters) {
+    hash.add(static_cast<uint64_t>(parameter.role));
+    hash.add(static_cast<uint64_t>(parameter.argument));
+    hash.add(parameter.element);
+    hash.add(static_cast<uint64_t>(parameter.element_bytes));
+    hash.add(static_cast<uint64_t>(parameter.alignment));
+    hash.add(static_cast<uint64_t>(parameter.by_reference));
+  }
+  hash.add(unit.attributes.size());
+  for (uint8_t attribute : unit.attributes) hash.add(static_cast<uint64_t>(attribute));
+  return hash.hex();
+}
+
+}  // namespace kiln

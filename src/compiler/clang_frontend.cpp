@@ -1,0 +1,247 @@
+#include "compiler/clang_frontend.h"
+
+#include <clang/AST/ASTConsumer.h>
+#include <clang/AST/ASTContext.h>
+#include <clang/Basic/Builtins.h>
+#include <clang/Basic/TargetInfo.h>
+#include <clang/CodeGen/ModuleBuilder.h>
+#include <clang/Frontend/CompilerInstance.h>
+#include <clang/Frontend/CompilerInvocation.h>
+#include <clang/Lex/PPCallbacks.h>
+#include <clang/Lex/Pragma.h>
+#include <clang/Lex/Preprocessor.h>
+#include <clang/Lex/PreprocessorOptions.h>
+#include <clang/Parse/Parser.h>
+#include <clang/Sema/Sema.h>
+
+#include <algorithm>
+
+#include "compiler/clang_session.h"
+#include "compiler/device_library.h"
+#include "compiler/diagnostics.h"
+#include "compiler/metal/token_rewriter.h"
+#include "core/attribute_table.h"
+#include "core/text.h"
+
+namespace kiln {
+namespace {
+
+constexpr const char* kMainFile = "kiln.cpp";
+constexpr const char* kKernelFile = "kernel.metal";
+
+// Headers of Metal's and MLX's are accepted wherever they are included: what they declare is in scope without them.
+class KnownHeaders : public clang::PPCallbacks {
+ public:
+  KnownHeaders(clang::Preprocessor& preprocessor, const DiagnosticCollector& diagnostics,
+               std::vector<Diagnostic>& unsupported)
+      : preprocessor_(preprocessor), diagnostics_(diagnostics), unsupported_(unsupported) {}
+
+  bool FileNotFound(llvm::StringRef name) override {
+    if (name.starts_with("metal_") || name.starts_with("simd/")) return true;
+    if (name == "mlx/backend/metal/kernels/utils.h" || name == "utils.h" ||
+        name == "mlx/backend/metal/kernels/bf16.h" || name == "mlx/backend/metal/kernels/complex.h" ||
+        name == "mlx/backend/metal/kernels/defines.h")
+      return true;
+    if (name.starts_with("mlx/") || name.starts_with("MetalPerformancePrimitives/")) {
+      include_ = name.str();
+      return true;
+    }
+    return false;
+  }
+
+  void InclusionDirective(clang::SourceLocation hash, const clang::Token&, llvm::StringRef name, bool,
+                          clang::CharSourceRange, clang::OptionalFileEntryRef, llvm::StringRef, llvm::StringRef,
+                          const clang::Module*, bool, clang::SrcMgr::CharacteristicKind) override {
+    if (include_.empty()) return;
+    unsupported_.push_back(diagnostics_.at(preprocessor_.getSourceManager(), hash,
+                                           concat("'#include <", name.str(), ">': this header is not supported")));
+    include_.clear();
+  }
+
+ private:
+  clang::Preprocessor& preprocessor_;
+  const DiagnosticCollector& diagnostics_;
+  std::vector<Diagnostic>& unsupported_;
+  std::string include_;
+};
+
+// `#pragma METAL fp …` is `#pragma clang fp …`; other Metal pragmas concern Apple's compiler only.
+class MetalPragma : public clang::PragmaHandler {
+ public:
+  MetalPragma() : clang::PragmaHandler("METAL") {}
+
+  void HandlePragma(clang::Preprocessor& preprocessor, clang::PragmaIntroducer,
+                    clang::Token& first) override {
+    clang::Token token;
+    preprocessor.LexUnexpandedToken(token);
+    bool is_fp = token.is(clang::tok::identifier) && token.getIdentifierInfo()->getName() == "fp";
+    std::string text = "\"clang ";
+    for (; token.isNot(clang::tok::eod); preprocessor.LexUnexpandedToken(token))
+      text += preprocessor.getSpelling(token) + " ";
+    text += "\"";
+    if (!is_fp) return;
+    // _Pragma("clang fp …"), read next
+    auto tokens = std::make_unique<clang::Token[]>(4);
+    auto make = [&](size_t i, clang::tok::TokenKind kind) {
+      tokens[i].startToken();
+      tokens[i].setKind(kind);
+      tokens[i].setLocation(first.getLocation());
+      tokens[i].setLength(1);
+    };
+    make(0, clang::tok::identifier);
+    tokens[0].setIdentifierInfo(preprocessor.getIdentifierInfo("_Pragma"));
+    make(1, clang::tok::l_paren);
+    make(2, clang::tok::string_literal);
+    preprocessor.CreateString(text, tokens[2], first.getLocation(), first.getLocation());
+    make(3, clang::tok::r_paren);
+    preprocessor.EnterTokenStream(std::move(tokens), 4, /*DisableMacroExpansion=*/false, /*IsReinject=*/false);
+  }
+};
+
+// The functions behind the kernel that tie it to an engine.
+std::string entry_text(const KernelUnit& unit) {
+  std::vector<std::string> parameters, arguments;
+  for (size_t i = 0; i < unit.parameters.size(); ++i) {
+    const KernelParameter& parameter = unit.parameters[i];
+    parameters.push_back(concat("void* __restrict __kiln_p", i, ", long __kiln_first", i, ", long __kiln_end", i));
+    std::string pointer =
+        concat("(", parameter.is_written() ? "" : "const ", parameter.element, "*)__kiln_p", i);
+    arguments.push_back(parameter.by_reference ? concat("*", pointer) : pointer);
+  }
+  for (uint8_t row : unit.attributes) arguments.push_back(concat("__kiln::", kAttributes[row].name, "()"));
+  parameters.push_back("__kiln::Thread* __kiln_thread");
+  return concat("extern \"C\" void ", kBodyFunction, "(", join(parameters, ", "), ") {\n  ", unit.entry, "(",
+                join(arguments, ", "), ");\n}\n");
+}
+
+std::string main_text(const KernelUnit& unit, const std::string& engine_text) {
+  std::string text = text_before_kernel(unit);
+  if (unit.math_mode == MathMode::kFast) text += "#define __FAST_MATH__ 1\n";
+  text += concat("#include \"", kKernelFile, "\"\n");
+  text += entry_text(unit);
+  text += engine_text;
+  return text;
+}
+
+// Opens the embedded device library, as if the text had been parsed up to here.
+void read_precompiled_library(clang::CompilerInstance& instance) {
+  instance.createPCHExternalASTSource(kPrecompiledFile, clang::DisableValidationForModuleKind::All,
+                                      /*AllowPCHWithCompilerErrors=*/false, /*DeserializationListener=*/nullptr,
+                                      /*OwnDeserializationListener=*/false);
+  if (!instance.getASTContext().getExternalSource()) throw InternalError("the precompiled device library is damaged");
+}
+
+// Preprocesses, rewrites and parses the text. Clang's own function for this, ParseAST, ties preprocessor and parser
+// together; here the rewriting stands between them.
+bool parse(clang::CompilerInstance& instance, clang::CodeGenerator& generator, const KernelUnit& unit,
+           const DiagnosticCollector& diagnostics, std::vector<Diagnostic>& invalid,
+           std::vector<Diagnostic>& unsupported) {
+  clang::Preprocessor& preprocessor = instance.getPreprocessor();
+  clang::Sema sema(preprocessor, instance.getASTContext(), generator);
+  clang::Parser parser(preprocessor, sema, /*SkipFunctionBodies=*/false);  // brings the handlers of pragmas
+  preprocessor.AddPragmaHandler(new MetalPragma);
+  preprocessor.addPPCallbacks(std::make_unique<KnownHeaders>(preprocessor, diagnostics, unsupported));
+
+  if (clang::ExternalASTSource* library = instance.getASTContext().getExternalSource())
+    library->StartTranslationUnit(&generator);
+  preprocessor.EnterMainSourceFile();
+  std::vector<clang::Token> tokens;
+  do {
+    preprocessor.Lex(tokens.emplace_back());
+  } while (tokens.back().isNot(clang::tok::eof));
+
+  auto kernel_file = instance.getFileManager().getOptionalFileRef(kKernelFile);
+  if (!kernel_file) throw InternalError("the kernel's text is not in the file system that it was put into");
+  clang::FileID kernel = instance.getSourceManager().translateFile(*kernel_file);
+  RewriteResult rewritten = rewrite_metal_tokens(std::move(tokens), unit, preprocessor, kernel, diagnostics);
+  invalid = std::move(rewritten.invalid);
+  for (Diagnostic& d : rewritten.unsupported) unsupported.push_back(std::move(d));
+  if (!invalid.empty() || !unsupported.empty() || instance.getDiagnostics().hasErrorOccurred()) return false;
+
+  auto stream = std::make_unique<clang::Token[]>(rewritten.tokens.size());
+  std::copy(rewritten.tokens.begin(), rewritten.tokens.end(), stream.get());
+  preprocessor.EnterTokenStream(std::move(stream), rewritten.tokens.size(), /*DisableMacroExpansion=*/true,
+                                /*IsReinject=*/false);
+  parser.Initialize();
+  clang::Parser::DeclGroupPtrTy group;
+  clang::Sema::ModuleImportState import_state;
+  for (bool end = parser.ParseFirstTopLevelDecl(group, import_state); !end;
+       end = parser.ParseTopLevelDecl(group, import_state))
+    if (group && !generator.HandleTopLevelDecl(group.get())) return false;
+  for (clang::Decl* weak : sema.WeakTopLevelDecls()) generator.HandleTopLevelDecl(clang::DeclGroupRef(weak));
+  generator.HandleTranslationUnit(instance.getASTContext());
+  return !instance.getDiagnostics().hasErrorOccurred();
+}
+
+// Functions that the kernel declares and calls but nobody defines.
+void find_undefined(const llvm::Module& module, clang::CodeGenerator& generator, clang::CompilerInstance& instance,
+                    const DiagnosticCollector& diagnostics, std::vector<Diagnostic>& invalid) {
+  for (const llvm::Function& function : module) {
+    if (!function.isDeclaration() || function.isIntrinsic() || function.getName().starts_with("__kiln")) continue;
+    const clang::Decl* declaration = generator.GetDeclForMangledName(function.getName());
+    const auto* named = llvm::dyn_cast_or_null<clang::NamedDecl>(declaration);
+    invalid.push_back(diagnostics.at(
+        instance.getSourceManager(), declaration ? declaration->getLocation() : clang::SourceLocation(),
+        concat("'", named ? named->getNameAsString() : function.getName().str(), "' is used but not defined")));
+  }
+}
+
+}  // namespace
+
+FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, const std::string& cpu,
+                         const std::string& engine_text, llvm::LLVMContext& context) {
+  FrontendResult result;
+  DiagnosticCollector collector(unit, kKernelFile);
+  std::vector<Diagnostic> invalid, unsupported;
+  {
+    clang::CompilerInstance instance;
+    instance.createDiagnostics(&collector, /*ShouldOwnClient=*/false);
+    std::vector<std::string> arguments = clang_arguments(unit.math_mode, triple, cpu);
+    arguments.insert(arguments.end(), {"-x", "c++", "-include-pch", kPrecompiledFile, kMainFile});
+    set_arguments(instance, arguments);
+    if (!instance.createTarget()) throw InternalError("Clang has no such target: " + triple + ", " + cpu);
+
+    std::string umbrella = device_library_umbrella();
+    auto files = library_files(umbrella);
+    std::string main = main_text(unit, engine_text);
+    std::string_view library = precompiled_device_library();
+    files->addFileNoOwn(kMainFile, 0, llvm::MemoryBufferRef(main, kMainFile));
+    files->addFileNoOwn(kKernelFile, 0, llvm::MemoryBufferRef(unit.text, kKernelFile));
+    files->addFileNoOwn(kPrecompiledFile, 0, llvm::MemoryBufferRef({library.data(), library.size()}, kPrecompiledFile));
+    instance.createFileManager(files);
+    instance.createSourceManager(instance.getFileManager());
+    if (!instance.InitializeSourceManager(instance.getFrontendOpts().Inputs[0]))
+      throw InternalError("Clang does not find its main file");
+    instance.createPreprocessor(clang::TU_Complete);
+    collector.BeginSourceFile(instance.getLangOpts(), &instance.getPreprocessor());
+    instance.createASTContext();
+    clang::Preprocessor& preprocessor = instance.getPreprocessor();
+    preprocessor.getBuiltinInfo().initializeBuiltins(preprocessor.getIdentifierTable(), instance.getLangOpts());
+    read_precompiled_library(instance);
+
+    std::unique_ptr<clang::CodeGenerator> generator(
+        clang::CreateLLVMCodeGen(instance.getDiagnostics(), unit.name, &instance.getVirtualFileSystem(),
+                                 instance.getHeaderSearchOpts(), instance.getPreprocessorOpts(),
+                                 instance.getCodeGenOpts(), context));
+    generator->Initialize(instance.getASTContext());
+    bool parsed = parse(instance, *generator, unit, collector, invalid, unsupported);
+    if (parsed) {
+      find_undefined(*generator->GetModule(), *generator, instance, collector, invalid);
+      if (invalid.empty()) result.module.reset(generator->ReleaseModule());
+    }
+    collector.EndSourceFile();
+  }
+  result.log = collector.take_log();
+  if (result.module) return result;
+  if (!unsupported.empty()) {
+    result.status = CompileStatus::kUnsupported;
+    result.diagnostics = std::move(unsupported);
+    return result;
+  }
+  result.status = CompileStatus::kInvalid;
+  result.diagnostics = std::move(invalid);
+  for (Diagnostic& d : collector.take()) result.diagnostics.push_back(std::move(d));
+  return result;
+}
+
+}  // namespace kiln

@@ -1,0 +1,34 @@
+// A unit's text to LLVM IR, by Clang in this process.
+#pragma once
+
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+
+#include <memory>
+#include <string>
+
+#include "core/compiler.h"
+#include "core/kernel_unit.h"
+
+namespace kiln {
+
+// Names of the functions that the generated entry defines (extern "C").
+//
+// The body: `void __kiln_body(void* data, int64 first_byte, int64 end_byte, …, Thread* thread)`, three arguments for
+// each parameter of the unit and one for what the engine knows of the thread. It calls the kernel's function with the
+// attributes' values.
+inline constexpr const char* kBodyFunction = "__kiln_body";
+
+struct FrontendResult {
+  CompileStatus status = CompileStatus::kOk;
+  std::unique_ptr<llvm::Module> module;  // unoptimised; null unless kOk
+  std::vector<Diagnostic> diagnostics;
+  std::string log;
+};
+
+/// `cpu` is LLVM's name of the processor. `engine_text` is C++ that an engine wants to have compiled behind the
+/// kernel; it may call kBodyFunction.
+FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, const std::string& cpu,
+                         const std::string& engine_text, llvm::LLVMContext& context);
+
+}  // namespace kiln

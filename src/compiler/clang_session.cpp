@@ -1,0 +1,53 @@
+#include "compiler/clang_session.h"
+
+#include <clang/Frontend/CompilerInvocation.h>
+
+#include "compiler/device_library.h"
+#include "core/text.h"
+#include "kiln/error.h"
+
+namespace kiln {
+
+std::vector<std::string> clang_arguments(MathMode math_mode, const std::string& triple, const std::string& cpu) {
+  // clang-format off
+  std::vector<std::string> arguments = {
+      "-triple", triple, "-target-cpu", cpu, "-std=c++17", "-O2", "-disable-llvm-passes",
+      // A kernel sees the macros that Metal has and none of the host's (specification 2.4a).
+      "-undef", "-D__METAL__=1", "-D__METAL_VERSION__=320", "-D__HAVE_BFLOAT__=1",
+      "-nostdsysteminc", "-nobuiltininc", "-fno-builtin", "-fno-rtti", "-fno-threadsafe-statics",
+      // Signed arithmetic wraps, any pointer may alias any other, loops may be endless, what was not written is zero,
+      // a missing return is harmless (specification 3.10).
+      "-fwrapv", "-relaxed-aliasing", "-fno-finite-loops", "-fno-strict-return", "-fno-delete-null-pointer-checks",
+      "-ftrivial-auto-var-init=zero",
+      // Metal's literals, properties for swizzles, half and bfloat rounded at each operation, no contraction.
+      "-cl-single-precision-constant", "-fdeclspec", "-ffloat16-excess-precision=none",
+      "-fbfloat16-excess-precision=none", "-ffp-contract=off",
+      // Warnings are not shown. These two are errors in C++ and none in Metal.
+      "-w", "-Wno-c++11-narrowing", "-Wno-invalid-constexpr",
+      "-ferror-limit", "20",
+  };
+  if (math_mode == MathMode::kFast) arguments.insert(arguments.end(), {"-ffast-math", "-ffinite-math-only"});
+  if (math_mode != MathMode::kSafe)
+    arguments.insert(arguments.end(), {"-mreassociate", "-fno-signed-zeros", "-freciprocal-math", "-fapprox-func"});
+  // clang-format on
+  return arguments;
+}
+
+void set_arguments(clang::CompilerInstance& instance, const std::vector<std::string>& arguments) {
+  std::vector<const char*> pointers;
+  for (const std::string& argument : arguments) pointers.push_back(argument.c_str());
+  if (!clang::CompilerInvocation::CreateFromArgs(instance.getInvocation(), pointers, instance.getDiagnostics()))
+    throw InternalError(concat("Clang does not take its arguments: ", join(arguments, " ")));
+}
+
+llvm::IntrusiveRefCntPtr<llvm::vfs::InMemoryFileSystem> library_files(const std::string& umbrella) {
+  auto files = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
+  auto add = [&](const std::string& name, std::string_view text) {
+    files->addFileNoOwn(name, /*ModificationTime=*/0, llvm::MemoryBufferRef({text.data(), text.size()}, name));
+  };
+  add(kDeviceLibraryFile, umbrella);
+  for (const DeviceLibraryPart& part : device_library()) add(concat("kiln/", part.name), part.text);
+  return files;
+}
+
+}  // namespace kiln

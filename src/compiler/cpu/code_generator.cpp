@@ -1,0 +1,54 @@
+#include "compiler/cpu/code_generator.h"
+
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <mutex>
+
+#include "core/text.h"
+#include "kiln/error.h"
+
+extern "C" {
+void LLVMInitializeX86Target();
+void LLVMInitializeX86TargetInfo();
+void LLVMInitializeX86TargetMC();
+void LLVMInitializeX86AsmPrinter();
+}
+
+namespace kiln {
+
+std::unique_ptr<llvm::TargetMachine> make_cpu_machine(const std::string& cpu) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+  });
+  std::string error;
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(kCpuTriple, error);
+  if (!target) throw InternalError("LLVM has no x86 target: " + error);
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // no contraction: specification 3.6
+  options.ExceptionModel = llvm::ExceptionHandling::None;
+  std::unique_ptr<llvm::TargetMachine> machine(
+      target->createTargetMachine(kCpuTriple, cpu, /*Features=*/"", options, llvm::Reloc::PIC_,
+                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+  if (!machine) throw InternalError(concat("LLVM cannot generate code for ", cpu));
+  return machine;
+}
+
+llvm::SmallVector<char, 0> generate_object(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::SmallVector<char, 0> object;
+  llvm::raw_svector_ostream stream(object);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile,
+                                  /*DisableVerify=*/true))
+    throw InternalError("LLVM cannot write objects for x86");
+  passes.run(module);
+  return object;
+}
+
+}  // namespace kiln

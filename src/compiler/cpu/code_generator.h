@@ -1,0 +1,22 @@
+// LLVM IR to a relocatable object for x86-64.
+#pragma once
+
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <memory>
+#include <string>
+
+namespace kiln {
+
+inline constexpr const char* kCpuTriple = "x86_64-unknown-linux-gnu";
+
+/// Code for the processor (or level) that LLVM calls `cpu`, without the features whose arithmetic differs from
+/// everyone else's.
+std::unique_ptr<llvm::TargetMachine> make_cpu_machine(const std::string& cpu);
+
+/// An ELF object in memory.
+llvm::SmallVector<char, 0> generate_object(llvm::Module& module, llvm::TargetMachine& machine);
+
+}  // namespace kiln

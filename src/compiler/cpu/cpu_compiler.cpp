@@ -1,0 +1,90 @@
+#include "compiler/cpu/cpu_compiler.h"
+
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/LLVMContext.h>
+
+#include "compiler/clang_frontend.h"
+#include "compiler/cpu/code_generator.h"
+#include "compiler/cpu/engine.h"
+#include "compiler/cpu/image_writer.h"
+#include "compiler/passes/bounds_guards.h"
+#include "compiler/passes/harmless_arithmetic.h"
+#include "compiler/passes/inline_all.h"
+#include "compiler/passes/pass_runner.h"
+#include "compiler/passes/small_floats.h"
+
+namespace kiln {
+namespace {
+
+// The functions that the engine's text defines besides the body.
+std::vector<std::string> roots_of(const llvm::Module& module) {
+  std::vector<std::string> roots;
+  for (const llvm::Function& function : module)
+    if (!function.isDeclaration() && function.getName().starts_with("__kiln_")) roots.push_back(function.getName().str());
+  return roots;
+}
+
+// Calls through pointers that inlining has not resolved.
+bool has_indirect_calls(const llvm::Function& function) {
+  for (const llvm::Instruction& instruction : llvm::instructions(function))
+    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction); call && call->isIndirectCall()) return true;
+  return false;
+}
+
+// Variables that live longer than a thread and can change: Metal has none but threadgroup memory.
+const llvm::GlobalVariable* find_mutable_variable(const llvm::Module& module) {
+  for (const llvm::GlobalVariable& variable : module.globals())
+    if (!variable.isConstant() && !variable.hasSection() && !variable.isDeclaration() &&
+        !variable.getName().starts_with("llvm."))
+      return &variable;
+  return nullptr;
+}
+
+}  // namespace
+
+CompileResult compile_for_cpu(const CompileRequest& request) {
+  CompileResult result;
+  result.report.generated_source = request.unit.text;
+  std::unique_ptr<CpuEngine> engine = make_scalar_engine();
+  std::unique_ptr<llvm::TargetMachine> machine = make_cpu_machine(request.target.cpu);
+
+  llvm::LLVMContext context;
+  FrontendResult frontend =
+      run_clang(request.unit, kCpuTriple, request.target.cpu, engine->text(request.unit), context);
+  result.status = frontend.status;
+  result.report.diagnostics = std::move(frontend.diagnostics);
+  result.report.log = std::move(frontend.log);
+  if (!frontend.module) return result;
+
+  llvm::Module& module = *frontend.module;
+  module.setDataLayout(machine->createDataLayout());
+  make_arithmetic_harmless(module);
+  expand_bfloat(module);
+  // From here on nothing is undefined, and code may be moved.
+  inline_all(module, roots_of(module));
+  // The control flow stays as Clang made it: places in the program are read from it.
+  PassRunner(nullptr).run("function(sroa<preserve-cfg>)", module);
+  llvm::Function& body = *module.getFunction(kBodyFunction);
+  auto refuse = [&](std::string message) {
+    result.status = CompileStatus::kUnsupported;
+    Diagnostic diagnostic;
+    diagnostic.message = std::move(message);
+    result.report.diagnostics.push_back(std::move(diagnostic));
+    return std::move(result);
+  };
+  if (has_indirect_calls(body)) return refuse("calls through pointers to functions are not supported");
+  relax_alignment(body, request.unit);
+  if (request.unit.bounds_guards) insert_bounds_guards(body, request.unit);
+
+  EngineOutput output = engine->lower(module, request.unit, *machine);
+  if (const llvm::GlobalVariable* variable = find_mutable_variable(module))
+    return refuse("variable '" + variable->getName().str() + "' is neither constant nor in threadgroup memory");
+  llvm::SmallVector<char, 0> object = generate_object(module, *machine);
+  result.binary = write_image(object.data(), object.size(), output);
+  result.engine = engine->name();
+  result.engine_reason = "the only engine";
+  return result;
+}
+
+}  // namespace kiln

@@ -1,0 +1,46 @@
+// How a CPU engine turns the code of one thread into code for a launch. There is one engine so far, the scalar one; a
+// second is another implementation of this interface and a line in `cpu_compiler.cpp` that chooses.
+#pragma once
+
+#include <llvm/IR/Module.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/passes/exchange_sites.h"
+#include "core/cpu_image.h"
+#include "core/kernel_unit.h"
+
+namespace kiln {
+
+// What an engine leaves behind for the image's header. Functions are named; their addresses are known after linking.
+struct EngineOutput {
+  CpuImageKind kind = CpuImageKind::kLoop;
+  std::string run_function;
+  std::vector<ExchangeSite> sites;
+  std::vector<std::string> combine_functions;  // of each site; empty: none
+  uint64_t threadgroup_memory_bytes = 0;
+  uint64_t frame_bytes = 0;
+  bool has_atomics = false;
+};
+
+class CpuEngine {
+ public:
+  virtual ~CpuEngine() = default;
+
+  virtual std::string_view name() const = 0;
+
+  /// C++ that is compiled behind the kernel: functions that call kBodyFunction.
+  virtual std::string text(const KernelUnit& unit) const = 0;
+
+  /// `module` holds what Clang made, with arithmetic made harmless and accesses guarded, unoptimised; afterwards
+  /// optimised code for a launch.
+  virtual EngineOutput lower(llvm::Module& module, const KernelUnit& unit, llvm::TargetMachine& machine) = 0;
+};
+
+std::unique_ptr<CpuEngine> make_scalar_engine();
+
+}  // namespace kiln

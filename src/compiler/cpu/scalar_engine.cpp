@@ -1,0 +1,264 @@
+// The scalar engine: one thread after the other.
+//
+// Where no thread waits for another, a threadgroup is a loop over its threads. Otherwise each thread is a coroutine
+// that is suspended wherever it waits; the target's scheduler (`targets/cpu/group_scheduler.cpp`) resumes it. It is
+// slow and simple: it follows the specification's words on reconvergence literally, and other engines are held
+// against it.
+//
+// LLVM coroutines, not threads with stacks of their own: a suspended thread costs its live values and an indirect
+// call, and sanitizers understand them. Their frames are memory of the scheduler's, 64-byte aligned, so that vectors
+// of any width may live in them.
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/ReplaceConstant.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
+
+#include "compiler/clang_frontend.h"
+#include "compiler/cpu/engine.h"
+#include "compiler/metal/token_rewriter.h"
+#include "compiler/passes/inline_all.h"
+#include "compiler/passes/pass_runner.h"
+#include "core/text.h"
+#include "kiln/error.h"
+
+namespace kiln {
+namespace {
+
+using namespace llvm;
+
+constexpr const char* kThreadFunction = "__kiln_thread";
+constexpr const char* kRunFunction = "__kiln_run";
+constexpr const char* kFrameSizeMark = "__kiln_frame_size";
+
+class ScalarEngine : public CpuEngine {
+ public:
+  std::string_view name() const override { return "scalar"; }
+
+  std::string text(const KernelUnit& unit) const override {
+    std::string arguments;
+    for (size_t i = 0; i < unit.parameters.size(); ++i) {
+      std::string argument = concat("launch->arguments[", i, "].");
+      arguments += concat(argument, "data, ", argument, "first, ", argument, "end, ");
+    }
+    return concat("extern \"C\" void ", kThreadFunction,
+                  "(const __kiln::Launch* launch, __kiln::Thread* thread, void* frame) {\n  ", kBodyFunction, "(",
+                  arguments, "thread);\n}\n",
+                  // The device library declares the structures of core/cpu_image.h a second time.
+                  "static_assert(sizeof(__kiln::Argument) == ", sizeof(CpuArgument), " && sizeof(__kiln::Launch) == ",
+                  sizeof(CpuLaunch), " && sizeof(__kiln::Thread) == ", sizeof(CpuThread),
+                  " && __builtin_offsetof(__kiln::Thread, site) == ", offsetof(CpuThread, site), ");\n");
+  }
+
+  EngineOutput lower(Module& module, const KernelUnit&, TargetMachine& machine) override {
+    EngineOutput output;
+    Function& body = *module.getFunction(kBodyFunction);
+    output.sites = number_exchange_sites(body);
+    output.kind = output.sites.empty() ? CpuImageKind::kLoop : CpuImageKind::kCoroutines;
+    for (size_t i = 0; i < output.sites.size(); ++i) {
+      Function* combine = output.sites[i].combine;
+      if (combine) combine->setLinkage(GlobalValue::ExternalLinkage);
+      output.combine_functions.push_back(combine ? combine->getName().str() : "");
+    }
+    for (Instruction& instruction : instructions(body)) output.has_atomics |= instruction.isAtomic();
+    Value* record = body.getArg(body.arg_size() - 1);
+    lower_values(body, record);
+    output.threadgroup_memory_bytes = lower_threadgroup_memory(module, body, record);
+    Function& thread = *module.getFunction(kThreadFunction);
+    mark_loads_invariant(thread);
+    if (output.kind == CpuImageKind::kLoop) {
+      output.run_function = kRunFunction;
+      inline_into_callers(module, {&body, &thread});
+      optimize(module, machine);
+    } else {
+      output.run_function = kThreadFunction;
+      module.getFunction(kRunFunction)->eraseFromParent();
+      inline_into_callers(module, {&body});
+      optimize(module, machine);
+      output.frame_bytes = make_coroutine(module, *module.getFunction(kThreadFunction), machine);
+    }
+    return output;
+  }
+
+ private:
+  static void inline_into_callers(Module& module, std::initializer_list<Function*> functions) {
+    for (Function* function : functions) {
+      function->setLinkage(GlobalValue::InternalLinkage);
+      function->addFnAttr(Attribute::AlwaysInline);
+    }
+    PassRunner(nullptr).run("always-inline", module);
+  }
+
+  // What a launch consists of does not change while it runs, whatever threads write.
+  static void mark_loads_invariant(Function& thread) {
+    for (Instruction& instruction : instructions(thread))
+      if (isa<LoadInst>(instruction))
+        instruction.setMetadata(LLVMContext::MD_invariant_load, MDNode::get(thread.getContext(), {}));
+  }
+
+  // The values that attributes come from are read from the thread's record.
+  static void lower_values(Function& body, Value* record) {
+    for (Instruction& instruction : make_early_inc_range(instructions(body))) {
+      auto* call = dyn_cast<CallInst>(&instruction);
+      if (!call || !call->getCalledFunction() || call->getCalledFunction()->getName() != "__kiln_value") continue;
+      IRBuilder<> builder(call);
+      Value* address = builder.CreateInBoundsGEP(builder.getInt32Ty(), record, call->getArgOperand(0));
+      call->replaceAllUsesWith(builder.CreateLoad(builder.getInt32Ty(), address));
+      call->eraseFromParent();
+    }
+  }
+
+  // Threadgroup variables are places in memory that belongs to the threadgroup. Returns how many bytes they need.
+  static uint64_t lower_threadgroup_memory(Module& module, Function& body, Value* record) {
+    const DataLayout& layout = module.getDataLayout();
+    uint64_t bytes = 0;
+    Value* base = nullptr;
+    IRBuilder<> builder(&*body.getEntryBlock().getFirstInsertionPt());
+    for (GlobalVariable& variable : make_early_inc_range(module.globals())) {
+      if (variable.getSection() != kThreadgroupSection) continue;
+      if (!base) {
+        Value* address = builder.CreateInBoundsGEP(builder.getInt8Ty(), record,
+                                                   builder.getInt64(offsetof(CpuThread, threadgroup_memory)));
+        base = builder.CreateLoad(builder.getPtrTy(), address);
+      }
+      bytes = alignTo(bytes, std::max(Align(16), variable.getAlign().valueOrOne()));
+      Value* place = builder.CreateInBoundsGEP(builder.getInt8Ty(), base, builder.getInt64(bytes));
+      bytes += layout.getTypeAllocSize(variable.getValueType());
+      // Uses in constant expressions become instructions, which the replacement is one of.
+      SmallVector<Constant*> users{&variable};
+      convertUsersOfConstantsToInstructions(users);
+      variable.replaceAllUsesWith(place);
+      variable.eraseFromParent();
+    }
+    return bytes;
+  }
+
+  // Half of what -O2 costs, for code that is as good: one function, everything inlined, no vectorising.
+  static void optimize(Module& module, TargetMachine& machine) {
+    PassRunner runner(&machine);
+    runner.run("function("
+               // Values out of memory, then what simplifies them.
+               "sroa,early-cse<memssa>,simplifycfg,instcombine,"
+               // What does not depend on the thread leaves the loop over threads.
+               "loop-mssa(loop-instsimplify,loop-rotate,licm),simplifycfg,instcombine,"
+               // Unrolling makes indices of private arrays constant, so that these can be promoted.
+               "loop(loop-deletion,loop-unroll-full),sroa,gvn,instcombine,dse,adce,simplifycfg,"
+               // `#pragma unroll N`.
+               "loop-unroll<O2;no-runtime>,instsimplify),globaldce",
+               module);
+  }
+
+  // ---- Coroutines
+
+  static uint64_t make_coroutine(Module& module, Function& thread, TargetMachine& machine) {
+    insert_suspensions(module, thread);
+    PassRunner(&machine).run("coro-early,cgscc(coro-split),coro-cleanup", module);
+
+    // A frame is never destroyed: it is memory of the scheduler's.
+    for (StringRef suffix : {".destroy", ".cleanup"})
+      if (Function* function = module.getFunction((kThreadFunction + suffix).str())) {
+        function->replaceAllUsesWith(ConstantPointerNull::get(PointerType::getUnqual(module.getContext())));
+        function->eraseFromParent();
+      }
+    uint64_t bytes = take_frame_size(*module.getFunction(kThreadFunction));
+
+    PassRunner(&machine).run("function(sroa,early-cse,instcombine,simplifycfg),globaldce", module);
+    return bytes;
+  }
+
+  // Where the thread waits: it says where and with what, is suspended, and goes on with the result.
+  static void insert_suspensions(Module& module, Function& thread) {
+    LLVMContext& context = module.getContext();
+    thread.setPresplitCoroutine();
+    IRBuilder<> builder(context);
+    Type* pointer = builder.getPtrTy();
+    Type* int32 = builder.getInt32Ty();
+    Type* int64 = builder.getInt64Ty();
+    Value* null = ConstantPointerNull::get(builder.getPtrTy());
+    Value* record = thread.getArg(1);
+
+    BasicBlock* suspended = BasicBlock::Create(context, "suspended", &thread);
+
+    // The frame is begun in a block of its own, before everything else but allocas.
+    BasicBlock& entry = thread.getEntryBlock();
+    builder.SetInsertPoint(&*entry.getFirstNonPHIOrDbgOrAlloca());
+    Value* id = builder.CreateIntrinsic(Intrinsic::coro_id, {},
+                                        {builder.getInt32(kCpuFrameAlignment), null, null, null});
+    Value* size = builder.CreateIntrinsic(Intrinsic::coro_size, {int64}, {});
+    auto mark = module.getOrInsertFunction(kFrameSizeMark, FunctionType::get(builder.getVoidTy(), {int64}, false));
+    builder.CreateCall(mark, {size});
+    Value* handle = builder.CreateIntrinsic(Intrinsic::coro_begin, {}, {id, thread.getArg(2)});
+
+    auto field = [&](size_t offset) {
+      return builder.CreateInBoundsGEP(builder.getInt8Ty(), record, builder.getInt64(offset));
+    };
+    SmallVector<CallInst*> waits;
+    SmallVector<ReturnInst*> returns;
+    for (Instruction& instruction : instructions(thread)) {
+      if (auto* call = dyn_cast<CallInst>(&instruction);
+          call && call->getCalledFunction() && call->getCalledFunction()->getName().starts_with(kWaitFunction))
+        waits.push_back(call);
+      if (auto* ret = dyn_cast<ReturnInst>(&instruction)) returns.push_back(ret);
+    }
+    for (CallInst* wait : waits) {
+      BasicBlock* before = wait->getParent();
+      BasicBlock* resumed = SplitBlock(before, wait);
+      before->getTerminator()->eraseFromParent();
+      builder.SetInsertPoint(before);
+      Value* site = builder.CreateAdd(wait->getArgOperand(0), builder.getInt32(1));
+      builder.CreateStore(site, field(offsetof(CpuThread, site)));
+      if (wait->arg_size() > 3) {
+        Value* counts = builder.CreateLoad(pointer, field(offsetof(CpuThread, counts)));
+        for (unsigned i = 3; i < wait->arg_size(); ++i)
+          builder.CreateStore(wait->getArgOperand(i), builder.CreateConstInBoundsGEP1_32(int32, counts, i - 3));
+      }
+      Value* payload = builder.CreateLoad(pointer, field(offsetof(CpuThread, payload)));
+      builder.CreateStore(wait->getArgOperand(1), payload);
+      builder.CreateStore(wait->getArgOperand(2), builder.CreateConstInBoundsGEP1_32(int64, payload, 32));
+      Value* state = builder.CreateIntrinsic(Intrinsic::coro_suspend, {},
+                                             {ConstantTokenNone::get(context), builder.getFalse()});
+      SwitchInst* next = builder.CreateSwitch(state, suspended, 1);
+      next->addCase(builder.getInt8(0), resumed);
+
+      builder.SetInsertPoint(wait);
+      if (!wait->use_empty()) {
+        Value* results = builder.CreateLoad(pointer, field(offsetof(CpuThread, payload)));
+        wait->replaceAllUsesWith(
+            builder.CreateLoad(int64, builder.CreateConstInBoundsGEP1_32(int64, results, 64)));
+      }
+      wait->eraseFromParent();
+    }
+    for (ReturnInst* ret : returns) {
+      builder.SetInsertPoint(ret);
+      builder.CreateStore(builder.getInt32(CpuThread::kReturned), field(offsetof(CpuThread, site)));
+      builder.CreateBr(suspended);
+      ret->eraseFromParent();
+    }
+    builder.SetInsertPoint(suspended);
+    builder.CreateIntrinsic(Intrinsic::coro_end, {},
+                            {handle, builder.getFalse(), ConstantTokenNone::get(context)});
+    builder.CreateRetVoid();
+  }
+
+  // The size that the mark was called with, now a constant.
+  static uint64_t take_frame_size(Function& thread) {
+    Function* mark = thread.getParent()->getFunction(kFrameSizeMark);
+    uint64_t bytes = 0;
+    for (User* user : make_early_inc_range(mark->users())) {
+      auto* call = cast<CallInst>(user);
+      auto* size = dyn_cast<ConstantInt>(call->getArgOperand(0));
+      if (!size) throw InternalError("the size of a thread's frame is not known");
+      bytes = std::max(bytes, size->getZExtValue());
+      call->eraseFromParent();
+    }
+    mark->eraseFromParent();
+    return bytes;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<CpuEngine> make_scalar_engine() { return std::make_unique<ScalarEngine>(); }
+
+}  // namespace kiln

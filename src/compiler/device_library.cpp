@@ -1,0 +1,102 @@
+#include "compiler/device_library.h"
+
+#include <algorithm>
+
+#include "core/sha256.h"
+#include "core/text.h"
+
+// Embedded by `src/compiler/CMakeLists.txt`.
+extern "C" const char kiln_device_library_begin[];
+extern "C" const char kiln_device_library_end[];
+
+namespace kiln {
+namespace {
+
+constexpr std::string_view kAfter = "after/";
+
+// Members that read and write several components at once, as properties of __kiln::swizzles, which vec derives from.
+class SwizzleWriter {
+ public:
+  // Adds `name` if its letters are all among `letters`.
+  void add(std::string_view name, std::string_view letters) {
+    size_t highest = 0;
+    bool repeats = false;
+    std::string read, write;
+    for (size_t i = 0; i < name.size(); ++i) {
+      size_t component = letters.find(name[i]);
+      if (component == std::string_view::npos) return;
+      highest = std::max(highest, component);
+      repeats = repeats || name.find(name[i], i + 1) != std::string_view::npos;
+      read += concat(i ? ", " : "", "v.", "xyzw"[component]);
+      write += concat("v.", "xyzw"[component], " = value.", "xyzw"[i], "; ");
+    }
+    std::string type = concat("metal::vec<T, ", name.size(), ">");
+    std::string check = concat("static_assert(", highest, " < N, \"the vector has no such component\"); ");
+    text_ += concat("  __KILN_INLINE ", type, " __get_", name, "() const { ", check,
+                    "auto& v = static_cast<const metal::vec<T, N>&>(*this); return {", read, "}; }\n");
+    if (!repeats)
+      text_ += concat("  __KILN_INLINE ", type, " __put_", name, "(", type, " value) { ", check,
+                      "auto& v = static_cast<metal::vec<T, N>&>(*this); ", write, "return value; }\n");
+    text_ += concat("  __declspec(property(get = __get_", name, repeats ? "" : concat(", put = __put_", name), ")) ",
+                    type, " ", name, ";\n");
+  }
+
+  std::string text() const {
+    return concat("namespace __kiln {\ntemplate <class T, int N>\nstruct swizzles {\n", text_, "};\n}\n");
+  }
+
+ private:
+  std::string text_;
+};
+
+// The file name without folder and ending is the function that the part defines.
+std::string_view function_of(const DeviceLibraryPart& part) {
+  std::string_view name = part.name.substr(part.name.rfind('/') + 1);
+  return name.substr(0, name.find('.'));
+}
+
+}  // namespace
+
+std::string device_library_umbrella() {
+  std::string text;
+  for (const DeviceLibraryPart& part : device_library())
+    if (!part.name.starts_with(kAfter)) text += concat("#include \"", part.name, "\"\n");
+  return text;
+}
+
+std::string_view precompiled_device_library() {
+  return {kiln_device_library_begin, static_cast<size_t>(kiln_device_library_end - kiln_device_library_begin)};
+}
+
+std::string text_before_kernel(const KernelUnit& unit) {
+  SwizzleWriter swizzles;
+  for (const std::string& identifier : unit.identifiers) {
+    if (identifier.size() < 2 || identifier.size() > 4) continue;
+    swizzles.add(identifier, "xyzw");
+    swizzles.add(identifier, "rgba");
+  }
+  std::string text = swizzles.text();
+  for (const DeviceLibraryPart& part : device_library()) {
+    if (!part.name.starts_with(kAfter)) continue;
+    std::string_view function = function_of(part);
+    bool mentioned = unit.pastes_tokens ||
+                     std::binary_search(unit.identifiers.begin(), unit.identifiers.end(), function);
+    bool own = std::find(unit.own_functions.begin(), unit.own_functions.end(), function) != unit.own_functions.end();
+    if (mentioned && !own) text += concat("#include \"", part.name, "\"\n");
+  }
+  return text;
+}
+
+std::string device_library_digest() {
+  static const std::string digest = [] {
+    Sha256 hash;
+    for (const DeviceLibraryPart& part : device_library()) {
+      hash.add(part.name);
+      hash.add(part.text);
+    }
+    return hash.hex();
+  }();
+  return digest;
+}
+
+}  // namespace kiln

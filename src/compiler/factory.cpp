@@ -1,0 +1,43 @@
+// What libkiln_compiler.so exports.
+#include <llvm/Config/llvm-config.h>
+#include <llvm/Support/ErrorHandling.h>
+
+#include <mutex>
+
+#include "compiler/cpu/cpu_compiler.h"
+#include "compiler/device_library.h"
+#include "core/compiler.h"
+#include "core/text.h"
+
+namespace kiln {
+namespace {
+
+// LLVM ends the process where it meets something that it cannot compile. An exception ends the compilation instead;
+// what LLVM had allocated for it is lost.
+void throw_fatal_error(void*, const char* reason, bool) { throw InternalError(concat("LLVM: ", reason)); }
+
+class ClangCompiler : public Compiler {
+ public:
+  CompileResult compile(const CompileRequest& request) override {
+    static std::once_flag once;
+    std::call_once(once, [] { llvm::install_fatal_error_handler(throw_fatal_error); });
+    try {
+      return compile_for_cpu(request);
+    } catch (const std::exception& error) {
+      CompileResult result;
+      result.status = CompileStatus::kInternal;
+      result.report.generated_source = request.unit.text;
+      result.report.log = error.what();
+      return result;
+    }
+  }
+
+  std::string identity() const override { return concat("LLVM ", LLVM_VERSION_STRING, " ", device_library_digest()); }
+};
+
+}  // namespace
+}  // namespace kiln
+
+extern "C" __attribute__((visibility("default"))) kiln::Compiler* kiln_make_compiler(uint32_t interface_version) {
+  return interface_version == kiln::kCompilerInterfaceVersion ? new kiln::ClangCompiler : nullptr;
+}

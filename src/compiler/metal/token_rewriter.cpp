@@ -1,0 +1,578 @@
+#include "compiler/metal/token_rewriter.h"
+
+#include <clang/Basic/SourceManager.h>
+#include <clang/Lex/Preprocessor.h>
+#include <llvm/ADT/APFloat.h>
+#include <llvm/ADT/StringSwitch.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/text.h"
+
+namespace kiln {
+namespace {
+
+using clang::Token;
+namespace tok = clang::tok;
+
+bool is_matrix_name(llvm::StringRef name) {
+  if (!name.consume_front("float") && !name.consume_front("half")) return false;
+  auto is_size = [](char c) { return c >= '2' && c <= '4'; };
+  return name.size() == 3 && is_size(name[0]) && name[1] == 'x' && is_size(name[2]);
+}
+
+// Why a body cannot use this name here; null if it can. `next` is the token after it: names that a body may well
+// define itself are Metal's only where they stand like a type.
+const char* unsupported_reason(llvm::StringRef name, tok::TokenKind next) {
+  if (name == "double") return "Metal has no double";
+  if (name == "simdgroup_matrix" || name.starts_with("simdgroup_float8x8") || name.starts_with("simdgroup_half8x8") ||
+      name.starts_with("simdgroup_bfloat8x8"))
+    return "simdgroup matrices are not supported";
+  if (is_matrix_name(name)) return "matrices are not supported";
+  if (name.starts_with("packed_") && next != tok::l_paren) return "packed vectors are not supported";
+  if ((name.starts_with("texture") || name.starts_with("depth")) && next == tok::less)
+    return "textures are not supported";
+  if (name == "sampler" && next == tok::identifier) return "samplers are not supported";
+  if (name == "function_constant" && next == tok::l_paren) return "function constants are not supported";
+  if (name == "raytracing" && (next == tok::coloncolon || next == tok::semi)) return "ray tracing is not supported";
+  if (name == "mpp" && (next == tok::coloncolon || next == tok::semi))
+    return "Metal Performance Primitives are not supported";
+  return nullptr;
+}
+
+class Rewriter {
+ public:
+  Rewriter(const KernelUnit& unit, clang::Preprocessor& preprocessor, clang::FileID kernel_file,
+           const DiagnosticCollector& diagnostics)
+      : unit_(unit),
+        preprocessor_(preprocessor),
+        sources_(preprocessor.getSourceManager()),
+        kernel_file_(kernel_file),
+        diagnostics_(diagnostics) {}
+
+  RewriteResult run(std::vector<Token> tokens) {
+    // The caller's tokens are one run: the device library stands before them, the entry after them.
+    auto is_callers = [&](const Token& t) { return is_in_kernel(t); };
+    auto begin = std::find_if(tokens.begin(), tokens.end(), is_callers);
+    auto end = std::find_if(tokens.rbegin(), tokens.rend(), is_callers).base();
+    if (begin == tokens.end()) end = begin;
+
+    tokens_.assign(begin, end);
+    refuse_unsupported();
+    check_brackets();
+    if (result_.invalid.empty() && result_.unsupported.empty()) {
+      drop_attributes();
+      // Declarations are compared as they were before and after address spaces are erased.
+      erase_address_spaces();
+      merge_overloads();
+      rewrite_literals();
+      if (mentions_exchanges(unit_)) mark_loops();
+    }
+    result_.tokens.assign(tokens.begin(), begin);
+    result_.tokens.insert(result_.tokens.end(), tokens_.begin(), tokens_.end());
+    result_.tokens.insert(result_.tokens.end(), end, tokens.end());
+    return std::move(result_);
+  }
+
+ private:
+  bool is_in_kernel(const Token& t) const {
+    return t.isNot(tok::eof) && sources_.getFileID(sources_.getExpansionLoc(t.getLocation())) == kernel_file_;
+  }
+
+  static llvm::StringRef identifier(const Token& t) {
+    if (t.isAnnotation()) return {};
+    const clang::IdentifierInfo* info = t.getIdentifierInfo();
+    return info ? info->getName() : llvm::StringRef();
+  }
+
+  bool is_word(size_t i, llvm::StringRef word) const { return i < tokens_.size() && identifier(tokens_[i]) == word; }
+  bool is(size_t i, tok::TokenKind kind) const { return i < tokens_.size() && tokens_[i].is(kind); }
+
+  std::string spelling(const Token& t) const {
+    if (t.isAnnotation()) return concat("#pragma ", t.getLocation().getRawEncoding());
+    return preprocessor_.getSpelling(t);
+  }
+
+  Diagnostic diagnose(const Token& t, std::string message) const {
+    return diagnostics_.at(sources_, t.getLocation(), std::move(message));
+  }
+
+  // Tokens of ours, at the place of `where`.
+  Token make(const Token& where, tok::TokenKind kind) const {
+    Token t;
+    t.startToken();
+    t.setKind(kind);
+    t.setLocation(where.getLocation());
+    if (const char* keyword = tok::getKeywordSpelling(kind)) {
+      t.setIdentifierInfo(preprocessor_.getIdentifierInfo(keyword));
+      t.setLength(static_cast<unsigned>(std::char_traits<char>::length(keyword)));
+    } else if (const char* punctuator = tok::getPunctuatorSpelling(kind)) {
+      t.setLength(static_cast<unsigned>(std::char_traits<char>::length(punctuator)));
+    }
+    return t;
+  }
+  Token make_identifier(const Token& where, llvm::StringRef name) const {
+    Token t;
+    t.startToken();
+    t.setKind(tok::identifier);
+    t.setLocation(where.getLocation());
+    t.setIdentifierInfo(preprocessor_.getIdentifierInfo(name));
+    t.setLength(static_cast<unsigned>(name.size()));
+    return t;
+  }
+  Token make_literal(const Token& where, tok::TokenKind kind, llvm::StringRef text) const {
+    Token t;
+    t.startToken();
+    t.setKind(kind);
+    preprocessor_.CreateString(text, t, where.getLocation(), where.getLocation());
+    return t;
+  }
+
+  // ---- What is refused before anything is rewritten.
+
+  void refuse_unsupported() {
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      llvm::StringRef name = identifier(tokens_[i]);
+      if (name.empty() || is(i - 1, tok::period) || is(i - 1, tok::arrow)) continue;
+      tok::TokenKind next = i + 1 < tokens_.size() ? tokens_[i + 1].getKind() : tok::eof;
+      if (const char* reason = unsupported_reason(name, next))
+        result_.unsupported.push_back(diagnose(tokens_[i], concat("'", name.str(), "': ", reason)));
+    }
+  }
+
+  // A bracket that nothing opens or closes shifts every later message to some other place, so it is looked for first.
+  void check_brackets() {
+    match_.assign(tokens_.size(), 0);
+    std::vector<size_t> open;
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      tok::TokenKind kind = tokens_[i].getKind();
+      if (kind == tok::l_brace || kind == tok::l_paren || kind == tok::l_square) {
+        open.push_back(i);
+        continue;
+      }
+      tok::TokenKind opener = kind == tok::r_brace    ? tok::l_brace
+                              : kind == tok::r_paren  ? tok::l_paren
+                              : kind == tok::r_square ? tok::l_square
+                                                      : tok::unknown;
+      if (opener == tok::unknown) continue;
+      bool matches = !open.empty() && tokens_[open.back()].is(opener);
+      // The body's brackets match among themselves: its braces do not close what Kiln wrote around it.
+      bool same_text = matches && text_of(tokens_[open.back()]) == text_of(tokens_[i]);
+      if (matches && same_text) {
+        match_[i] = open.back();
+        match_[open.back()] = i;
+        open.pop_back();
+        continue;
+      }
+      std::string closer = concat("'", tok::getPunctuatorSpelling(kind), "'");
+      if (!open.empty() && text_of(tokens_[open.back()]) != SourceText::kGenerated) {
+        const Token& unclosed = tokens_[open.back()];
+        result_.invalid.push_back(
+            diagnose(unclosed, concat("nothing closes this '", tok::getPunctuatorSpelling(unclosed.getKind()), "'")));
+      } else {
+        result_.invalid.push_back(diagnose(tokens_[i], concat("nothing opens this ", closer)));
+      }
+      return;
+    }
+    for (size_t i : open)
+      if (text_of(tokens_[i]) != SourceText::kGenerated) {
+        result_.invalid.push_back(diagnose(
+            tokens_[i], concat("nothing closes this '", tok::getPunctuatorSpelling(tokens_[i].getKind()), "'")));
+        return;
+      }
+  }
+
+  SourceText text_of(const Token& t) const {
+    return unit_.source_map.locate(static_cast<int>(sources_.getExpansionLineNumber(t.getLocation()))).text;
+  }
+
+  // match_ holds for each bracket the index of its partner; recomputed after tokens have come or gone.
+  void match_brackets() {
+    match_.assign(tokens_.size(), 0);
+    std::vector<size_t> open;
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      if (tokens_[i].isOneOf(tok::l_brace, tok::l_paren, tok::l_square)) open.push_back(i);
+      if (tokens_[i].isOneOf(tok::r_brace, tok::r_paren, tok::r_square) && !open.empty()) {
+        match_[i] = open.back();
+        match_[open.back()] = i;
+        open.pop_back();
+      }
+    }
+  }
+
+  // ---- Attributes
+
+  // Whether `[[name …]]` is C++'s or Clang's own; every other attribute is Metal's.
+  static bool is_cxx_attribute(llvm::StringRef name) {
+    return llvm::StringSwitch<bool>(name)
+        .Cases("maybe_unused", "nodiscard", "fallthrough", "likely", "unlikely", "deprecated", "clang", "gnu", true)
+        .Default(false);
+  }
+
+  void drop_attributes() {
+    std::vector<Token> kept;
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      if (is(i, tok::l_square) && is(i + 1, tok::l_square) && match_[i + 1] + 1 == match_[i] &&
+          !is_cxx_attribute(i + 2 < tokens_.size() ? identifier(tokens_[i + 2]) : "")) {
+        i = match_[i];
+        continue;
+      }
+      kept.push_back(tokens_[i]);
+    }
+    tokens_ = std::move(kept);
+    match_brackets();
+  }
+
+  // ---- Address spaces
+
+  void erase_address_spaces() {
+    std::vector<Token> kept;
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      llvm::StringRef name = identifier(tokens_[i]);
+      if (name == "kernel" || name == "device" || name == "thread" || name == "threadgroup" || name == "constant")
+        erased_before_.insert_or_assign(kept.size(), true);
+      if (name == "kernel" || name == "device" || name == "thread") continue;
+      if (name == "constant") {
+        kept.push_back(make(tokens_[i], tok::kw_const));
+      } else if (name == "threadgroup") {
+        if (declares_variable(i)) push_threadgroup_storage(tokens_[i], kept);
+      } else {
+        kept.push_back(tokens_[i]);
+      }
+    }
+    // erased_before_ is by index of the token that follows; a suffix at the very end has none.
+    tokens_ = std::move(kept);
+    match_brackets();
+  }
+
+  // Whether the `threadgroup` at `i` belongs to a variable, and not to what a pointer or a reference points to.
+  bool declares_variable(size_t i) const {
+    // In parentheses it is a parameter's or a cast's.
+    for (size_t j = i; j-- > 0;) {
+      if (tokens_[j].isOneOf(tok::r_paren, tok::r_brace, tok::r_square))
+        j = match_[j];
+      else if (tokens_[j].isOneOf(tok::l_paren, tok::l_square))
+        return false;
+      else if (tokens_[j].is(tok::l_brace))
+        break;
+    }
+    size_t j = i + 1;
+    bool type_seen = false;
+    for (; j < tokens_.size(); ++j) {
+      const Token& t = tokens_[j];
+      llvm::StringRef name = identifier(t);
+      if (t.isOneOf(tok::kw_const, tok::kw_volatile, tok::kw_static, tok::kw_struct, tok::kw_typename) ||
+          name == "device" || name == "constant" || name == "thread" || name == "threadgroup")
+        continue;
+      if (t.isOneOf(tok::kw_unsigned, tok::kw_signed, tok::kw_int, tok::kw_short, tok::kw_long, tok::kw_char,
+                    tok::kw_float, tok::kw_bool, tok::kw_auto, tok::kw_void)) {
+        type_seen = true;
+        continue;
+      }
+      if (type_seen) break;
+      if (t.isOneOf(tok::kw_decltype, tok::kw_alignas, tok::kw___attribute) && is(j + 1, tok::l_paren)) {
+        type_seen = type_seen || t.is(tok::kw_decltype);
+        j = match_[j + 1];
+        continue;
+      }
+      if (t.isNot(tok::identifier) && t.isNot(tok::coloncolon)) break;
+      // A qualified name, with template arguments.
+      if (t.is(tok::coloncolon)) continue;
+      if (is(j + 1, tok::less)) j = template_arguments_end(j + 1);
+      type_seen = !is(j + 1, tok::coloncolon);
+    }
+    // `T threadgroup name[…]`: the type stood before.
+    if (j < tokens_.size() && tokens_[j].isOneOf(tok::l_square, tok::semi, tok::comma, tok::equal)) return true;
+    return is(j, tok::identifier) &&
+           (is(j + 1, tok::l_square) || is(j + 1, tok::semi) || is(j + 1, tok::comma) || is(j + 1, tok::equal) ||
+            is(j + 1, tok::l_brace));
+  }
+
+  // Index of the `>` that closes the `<` at i; i itself if it is none of a template.
+  size_t template_arguments_end(size_t i) const {
+    int depth = 0;
+    for (size_t j = i; j < tokens_.size(); ++j) {
+      if (tokens_[j].isOneOf(tok::l_paren, tok::l_square, tok::l_brace)) {
+        j = match_[j];
+        continue;
+      }
+      if (tokens_[j].is(tok::less)) ++depth;
+      if (tokens_[j].is(tok::greater)) --depth;
+      if (tokens_[j].is(tok::greatergreater)) depth -= 2;
+      if (depth <= 0) return j;
+      if (tokens_[j].isOneOf(tok::semi, tok::r_brace)) break;
+    }
+    return i;
+  }
+
+  // static __attribute__((section("kiln.threadgroup")))
+  void push_threadgroup_storage(const Token& where, std::vector<Token>& out) const {
+    out.push_back(make(where, tok::kw_static));
+    out.push_back(make(where, tok::kw___attribute));
+    out.push_back(make(where, tok::l_paren));
+    out.push_back(make(where, tok::l_paren));
+    out.push_back(make_identifier(where, "section"));
+    out.push_back(make(where, tok::l_paren));
+    out.push_back(make_literal(where, tok::string_literal, concat("\"", kThreadgroupSection, "\"")));
+    out.push_back(make(where, tok::r_paren));
+    out.push_back(make(where, tok::r_paren));
+    out.push_back(make(where, tok::r_paren));
+  }
+
+  // ---- Overloads by address space
+
+  struct Declaration {
+    std::string head;  // its tokens up to its body, without address spaces
+    std::string body;
+  };
+
+  // In one scope, [begin, end): later declarations that repeat an earlier one, token for token, are dropped.
+  void merge_scope(size_t begin, size_t end, std::vector<bool>& dropped) {
+    std::map<std::string, std::string> bodies;  // by head
+    for (size_t i = begin; i < end;) {
+      size_t first = i;
+      size_t body = 0;  // index of the `{` of a function's body
+      bool had_address_space = false;
+      bool is_class = false, is_namespace = false, is_function = false, has_initializer = false;
+      for (; i < end; ++i) {
+        if (erased_before_.contains(i)) had_address_space = true;
+        const Token& t = tokens_[i];
+        if (t.is(tok::semi)) break;
+        // `public:` and the like are no part of a declaration.
+        if (i == first && t.isOneOf(tok::kw_public, tok::kw_private, tok::kw_protected) && is(i + 1, tok::colon)) {
+          ++i;
+          first = i + 1;
+          continue;
+        }
+        if (t.is(tok::less) && is(i - 1, tok::kw_template)) {
+          i = template_arguments_end(i);
+          continue;
+        }
+        if (t.isOneOf(tok::kw_struct, tok::kw_class, tok::kw_union)) is_class = true;
+        if (t.is(tok::kw_namespace)) is_namespace = true;
+        if (t.is(tok::equal) && !is_function) has_initializer = true;
+        if (t.isOneOf(tok::l_paren, tok::l_square)) {
+          if (t.is(tok::l_paren) && !has_initializer) is_function = true;
+          for (size_t j = i; j <= match_[i]; ++j)
+            if (erased_before_.contains(j)) had_address_space = true;
+          i = match_[i];
+          continue;
+        }
+        if (t.is(tok::l_brace)) {
+          body = i;
+          if (is_namespace || (is_class && !is_function)) merge_scope(i + 1, match_[i], dropped);
+          i = match_[i];
+          // A function's body or a namespace ends its declaration; a class or an initialiser needs its `;`.
+          if (is_function || is_namespace) break;
+        }
+      }
+      size_t last = std::min(i, end - 1);
+      i = last + 1;
+      if (!is_function || is_namespace) continue;
+      if (body == 0) body = last;  // declared, defaulted or deleted
+      std::string head = spell(first, body), text = spell(body, last + 1);
+      auto [earlier, is_new] = bodies.try_emplace(head, text);
+      if (is_new || !had_address_space) continue;
+      if (earlier->second == text) {
+        std::fill(dropped.begin() + static_cast<ptrdiff_t>(first), dropped.begin() + static_cast<ptrdiff_t>(last + 1),
+                  true);
+      } else {
+        result_.unsupported.push_back(
+            diagnose(tokens_[first], concat("overloads of '", function_name(first, body),
+                                            "' that differ in the address space and in what they do are not "
+                                            "supported")));
+      }
+    }
+  }
+
+  std::string spell(size_t begin, size_t end) const {
+    std::string text;
+    for (size_t i = begin; i < end; ++i) text += spelling(tokens_[i]) + " ";
+    return text;
+  }
+
+  // The identifier before the parameter list.
+  std::string function_name(size_t begin, size_t end) const {
+    for (size_t i = begin; i + 1 < end; ++i) {
+      if (is(i, tok::less) && i > begin && is(i - 1, tok::kw_template)) i = template_arguments_end(i);
+      if (is(i + 1, tok::l_paren) && !identifier(tokens_[i]).empty()) return identifier(tokens_[i]).str();
+    }
+    return "operator";
+  }
+
+  void merge_overloads() {
+    std::vector<bool> dropped(tokens_.size());
+    merge_scope(0, tokens_.size(), dropped);
+    std::vector<Token> kept;
+    for (size_t i = 0; i < tokens_.size(); ++i)
+      if (!dropped[i]) kept.push_back(tokens_[i]);
+    tokens_ = std::move(kept);
+    match_brackets();
+  }
+
+  // ---- Literals
+
+  void rewrite_literals() {
+    std::vector<Token> out;
+    for (const Token& t : tokens_) {
+      if (t.isNot(tok::numeric_constant)) {
+        out.push_back(t);
+        continue;
+      }
+      std::string text = preprocessor_.getSpelling(t);
+      bool hexadecimal = text.size() > 1 && (text[1] == 'x' || text[1] == 'X');
+      bool is_float = text.find_first_of(hexadecimal ? "pP." : "eE.") != std::string::npos;
+      if (text.back() == 'h' || text.back() == 'H') {
+        text.pop_back();
+        if (!is_float) text += ".0";  // 1h
+        out.push_back(make_literal(t, tok::numeric_constant, text + "f16"));
+      } else if (is_float && text.size() > 2 && (text.ends_with("bf") || text.ends_with("BF"))) {
+        push_bfloat(t, text.substr(0, text.size() - 2), out);
+      } else {
+        out.push_back(t);
+      }
+    }
+    tokens_ = std::move(out);
+    match_brackets();
+  }
+
+  // __builtin_bit_cast(__bf16, (unsigned short)bits): C++17 has no literal of this type.
+  void push_bfloat(const Token& where, llvm::StringRef digits, std::vector<Token>& out) const {
+    llvm::APFloat value(llvm::APFloat::BFloat());
+    auto status = value.convertFromString(digits, llvm::APFloat::rmNearestTiesToEven);
+    if (!status) {
+      llvm::consumeError(status.takeError());
+      out.push_back(where);
+      return;
+    }
+    out.push_back(make(where, tok::kw___builtin_bit_cast));
+    out.push_back(make(where, tok::l_paren));
+    out.push_back(make_identifier(where, "bfloat"));
+    out.push_back(make(where, tok::comma));
+    out.push_back(make(where, tok::l_paren));
+    out.push_back(make(where, tok::kw_unsigned));
+    out.push_back(make(where, tok::kw_short));
+    out.push_back(make(where, tok::r_paren));
+    out.push_back(make_literal(where, tok::numeric_constant, std::to_string(value.bitcastToAPInt().getZExtValue())));
+    out.push_back(make(where, tok::r_paren));
+  }
+
+  // ---- Loops
+
+  // Index of the last token of the statement that begins at i.
+  size_t statement_end(size_t i) const {
+    while (i < tokens_.size() && tokens_[i].isAnnotation()) ++i;
+    if (i >= tokens_.size()) return tokens_.size() - 1;
+    const Token& t = tokens_[i];
+    if (t.is(tok::l_brace)) return match_[i];
+    if (t.is(tok::kw_if)) {
+      size_t condition = is(i + 1, tok::kw_constexpr) ? i + 2 : i + 1;
+      size_t end = statement_end(after_parentheses(condition));
+      return is(end + 1, tok::kw_else) ? statement_end(end + 2) : end;
+    }
+    if (t.isOneOf(tok::kw_for, tok::kw_while, tok::kw_switch)) return statement_end(after_parentheses(i + 1));
+    if (t.is(tok::kw_do)) {
+      size_t end = statement_end(i + 1);            // …
+      return after_parentheses(end + 2);            // while (…) ;
+    }
+    if (t.isOneOf(tok::kw_case, tok::kw_default)) {
+      while (i < tokens_.size() && !is(i, tok::colon)) i = is_opener(i) ? match_[i] + 1 : i + 1;
+      return statement_end(i + 1);
+    }
+    if (t.is(tok::l_square) && is(i + 1, tok::l_square)) return statement_end(match_[i] + 1);
+    for (; i < tokens_.size() && !is(i, tok::semi); ++i)
+      if (is_opener(i)) i = match_[i];
+    return std::min(i, tokens_.size() - 1);
+  }
+
+  bool is_opener(size_t i) const {
+    return i < tokens_.size() && tokens_[i].isOneOf(tok::l_brace, tok::l_paren, tok::l_square) && match_[i] > i;
+  }
+  size_t after_parentheses(size_t i) const { return is(i, tok::l_paren) ? match_[i] + 1 : i + 1; }
+
+  void push_call(const Token& where, llvm::StringRef function, const std::string& argument,
+                 std::vector<Token>& out) const {
+    out.push_back(make_identifier(where, "__kiln"));
+    out.push_back(make(where, tok::coloncolon));
+    out.push_back(make_identifier(where, function));
+    out.push_back(make(where, tok::l_paren));
+    if (!argument.empty()) out.push_back(make_identifier(where, argument));
+    out.push_back(make(where, tok::r_paren));
+    out.push_back(make(where, tok::semi));
+  }
+
+  // { unsigned __kiln_loop_N = __kiln::loop_enter(); <loop> __kiln::loop_merge(__kiln_loop_N); }
+  void mark_loops() {
+    std::multimap<size_t, size_t> begins, ends;  // token index -> loop number
+    std::vector<size_t> keywords;
+    std::vector<bool> closes_do(tokens_.size());
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      if (!tokens_[i].isOneOf(tok::kw_for, tok::kw_while, tok::kw_do) || closes_do[i]) continue;
+      if (tokens_[i].is(tok::kw_do)) {
+        size_t keyword = statement_end(i + 1) + 1;
+        if (keyword < closes_do.size()) closes_do[keyword] = true;
+      }
+      size_t begin = i;
+      while (begin > 0 && tokens_[begin - 1].isAnnotation()) --begin;
+      begins.emplace(begin, keywords.size());
+      ends.emplace(statement_end(i), keywords.size());
+      keywords.push_back(i);
+    }
+    std::vector<Token> out;
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      for (auto [at, loop] : range(begins, i)) {
+        const Token& where = tokens_[keywords[loop]];
+        out.push_back(make(where, tok::l_brace));
+        out.push_back(make(where, tok::kw_unsigned));
+        out.push_back(make_identifier(where, concat("__kiln_loop_", loop)));
+        out.push_back(make(where, tok::equal));
+        push_call(where, "loop_enter", "", out);
+      }
+      out.push_back(tokens_[i]);
+      // Inner loops, which end at the same token, have the higher numbers and close first.
+      std::vector<size_t> closing;
+      for (auto [at, loop] : range(ends, i)) closing.push_back(loop);
+      std::sort(closing.rbegin(), closing.rend());
+      for (size_t loop : closing) {
+        const Token& where = tokens_[keywords[loop]];
+        push_call(where, "loop_merge", concat("__kiln_loop_", loop), out);
+        out.push_back(make(where, tok::r_brace));
+      }
+    }
+    tokens_ = std::move(out);
+  }
+
+  static std::vector<std::pair<size_t, size_t>> range(const std::multimap<size_t, size_t>& map, size_t key) {
+    auto [begin, end] = map.equal_range(key);
+    return {begin, end};
+  }
+
+  const KernelUnit& unit_;
+  clang::Preprocessor& preprocessor_;
+  clang::SourceManager& sources_;
+  clang::FileID kernel_file_;
+  const DiagnosticCollector& diagnostics_;
+  std::vector<Token> tokens_;
+  std::vector<size_t> match_;
+  std::map<size_t, bool> erased_before_;  // tokens before which an address space stood
+  RewriteResult result_;
+};
+
+}  // namespace
+
+bool mentions_exchanges(const KernelUnit& unit) {
+  if (unit.pastes_tokens) return true;
+  return std::any_of(unit.identifiers.begin(), unit.identifiers.end(), [](const std::string& name) {
+    return name.starts_with("simd_") || name.starts_with("quad_") || name == "threadgroup_barrier" ||
+           name == "simdgroup_barrier";
+  });
+}
+
+RewriteResult rewrite_metal_tokens(std::vector<clang::Token> tokens, const KernelUnit& unit,
+                                   clang::Preprocessor& preprocessor, clang::FileID kernel_file,
+                                   const DiagnosticCollector& diagnostics) {
+  return Rewriter(unit, preprocessor, kernel_file, diagnostics).run(std::move(tokens));
+}
+
+}  // namespace kiln

@@ -1,0 +1,50 @@
+// Metal's tokens as C++'s.
+//
+// The rewrites work on the tokens that Clang's preprocessor yields, after macros are expanded and before anything is
+// parsed. Text is never changed: every token keeps its place in the caller's text, so that messages are right to the
+// column, also inside macros, and what a macro makes is rewritten like what is written out. (Rewriting text was the
+// alternative. It must see through macros itself, moves columns, and cannot tell a storage class that comes from one
+// macro and a declarator that comes from another.)
+//
+// Little is left to rewrite, because the device library and Clang's options bring the rest:
+//   * attributes in [[…]] that only Metal has are dropped;
+//   * `device` and `thread` are dropped, `constant` becomes `const`, `threadgroup` is dropped on pointers and
+//     references and becomes a storage class on variables;
+//   * declarations that were overloads in the address space only, and are the same then, are merged; where they differ
+//     in more they are refused;
+//   * literals get C++'s suffixes (`1.5h`, `1.5bf`);
+//   * loops get marks around them where threads may wait for one another inside (see `passes/exchange_sites.h`).
+#pragma once
+
+#include <clang/Lex/Token.h>
+
+#include <string>
+#include <vector>
+
+#include "compiler/diagnostics.h"
+#include "core/kernel_unit.h"
+
+namespace clang {
+class Preprocessor;
+}
+
+namespace kiln {
+
+// Section of the global variables that stand for threadgroup memory.
+inline constexpr const char* kThreadgroupSection = "kiln.threadgroup";
+
+struct RewriteResult {
+  std::vector<clang::Token> tokens;      // ends with eof
+  std::vector<Diagnostic> invalid;       // errors in the text: brackets that do not match
+  std::vector<Diagnostic> unsupported;   // what is valid Metal but not supported
+};
+
+/// Rewrites the tokens that come from `kernel_file`; others (the device library's) pass unchanged.
+RewriteResult rewrite_metal_tokens(std::vector<clang::Token> tokens, const KernelUnit& unit,
+                                   clang::Preprocessor& preprocessor, clang::FileID kernel_file,
+                                   const DiagnosticCollector& diagnostics);
+
+/// Whether the unit mentions a function at which threads wait for one another.
+bool mentions_exchanges(const KernelUnit& unit);
+
+}  // namespace kiln

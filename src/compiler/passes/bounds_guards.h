@@ -1,0 +1,27 @@
+// Guards on accesses through a kernel's arguments (specification 3.9).
+//
+// An access outside the bytes that belong to the argument does not touch memory: a load gives zero, a store or an
+// atomic does nothing. An input is never written, whatever a body casts away.
+//
+// A pointer is followed from the access back to the argument that it came from: through arithmetic, casts, freeze,
+// and through selections and loops, where the bounds are selected along with the pointer. There is no guard where the
+// pointer went through memory that could not be promoted to registers (an array of pointers with a dynamic index) or
+// through an integer.
+//
+// A guard is a single unsigned comparison of the offset with a number that is the same throughout the launch. A load
+// or store that is not allowed goes to memory of Kiln's own, so that no branch is needed; atomics branch.
+#pragma once
+
+#include <llvm/IR/Function.h>
+
+#include "core/kernel_unit.h"
+
+namespace kiln {
+
+/// `body` has three arguments for each of the unit's parameters (kBodyFunction); its allocas are promoted.
+void insert_bounds_guards(llvm::Function& body, const KernelUnit& unit);
+
+/// Lowers the alignment of accesses through arguments to that of the arguments' elements, whatever a body casts them to.
+void relax_alignment(llvm::Function& body, const KernelUnit& unit);
+
+}  // namespace kiln

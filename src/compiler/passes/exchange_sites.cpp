@@ -1,0 +1,173 @@
+#include "compiler/passes/exchange_sites.h"
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/Module.h>
+
+#include <algorithm>
+
+#include "core/text.h"
+#include "kiln/error.h"
+
+namespace kiln {
+namespace {
+
+using namespace llvm;
+
+bool calls(const Instruction& instruction, StringRef name) {
+  const auto* call = dyn_cast<CallInst>(&instruction);
+  return call && call->getCalledFunction() && call->getCalledFunction()->getName() == name;
+}
+
+uint32_t constant(Value* value, const char* what) {
+  auto* number = dyn_cast<ConstantInt>(value);
+  if (!number) throw InternalError(concat("an exchange's ", what, " is no constant"));
+  return static_cast<uint32_t>(number->getZExtValue());
+}
+
+class SiteNumbering {
+ public:
+  explicit SiteNumbering(Function& function)
+      : function_(function), module_(*function.getParent()), dominators_(function), loops_(dominators_) {
+    uint32_t place = 0;
+    for (Instruction& instruction : instructions(function)) {
+      places_[&instruction] = place++;
+      header_places_.try_emplace(instruction.getParent(), places_[&instruction]);
+      if (calls(instruction, "__kiln_loop_enter")) enters_.push_back(cast<CallInst>(&instruction));
+      if (calls(instruction, "__kiln_loop_merge")) merges_.push_back(cast<CallInst>(&instruction));
+      if (calls(instruction, "__kiln_exchange") || calls(instruction, "__kiln_threadgroup_barrier"))
+        calls_.push_back(cast<CallInst>(&instruction));
+    }
+  }
+
+  std::vector<ExchangeSite> run() {
+    if (!calls_.empty()) {
+      for (Loop* loop : loops_.getLoopsInPreorder()) find_merges(*loop);
+      // All analyses end before the first change.
+      std::vector<std::vector<Loop*>> around;
+      for (CallInst* call : calls_) around.push_back(loops_around(*call));
+      for (size_t i = 0; i < calls_.size(); ++i) replace(*calls_[i], around[i]);
+    }
+    for (CallInst* merge : merges_) merge->eraseFromParent();
+    for (CallInst* enter : enters_) {
+      enter->replaceAllUsesWith(Constant::getNullValue(enter->getType()));
+      enter->eraseFromParent();
+    }
+    return std::move(sites_);
+  }
+
+ private:
+  bool merges_before(const CallInst* enter, const Instruction* instruction) const {
+    return any_of(merges_, [&](const CallInst* merge) {
+      return merge->getArgOperand(0) == enter && dominators_.dominates(merge, instruction);
+    });
+  }
+
+  // The merge marks of the source's loop that `loop` is: those of the innermost mark before its header.
+  void find_merges(Loop& loop) {
+    const Instruction* header = &loop.getHeader()->front();
+    const CallInst* innermost = nullptr;
+    for (const CallInst* enter : enters_) {
+      if (loop.contains(enter->getParent()) || !dominators_.dominates(enter, header) || merges_before(enter, header))
+        continue;
+      // The mark must not belong to a loop further out, whose body holds a loop that no mark belongs to.
+      if (const Loop* parent = loop.getParentLoop(); parent && !parent->contains(enter->getParent())) continue;
+      if (!innermost || dominators_.dominates(innermost, enter)) innermost = enter;
+    }
+    if (innermost) enter_of_[&loop] = innermost;
+  }
+
+  // The loops that the call is inside, outermost first.
+  std::vector<Loop*> loops_around(const CallInst& call) {
+    std::vector<Loop*> around;
+    for (Loop* loop : loops_.getLoopsInPreorder()) {
+      bool inside = loop->contains(call.getParent());
+      if (!inside && enter_of_.contains(loop))
+        inside = dominators_.dominates(loop->getHeader(), call.getParent()) && !merges_before(enter_of_[loop], &call);
+      if (inside) around.push_back(loop);
+    }
+    std::stable_sort(around.begin(), around.end(),
+                     [](Loop* a, Loop* b) { return a->getLoopDepth() < b->getLoopDepth(); });
+    return around;
+  }
+
+  // The number of the current iteration, 0 in the first.
+  Value* counter_of(Loop& loop) {
+    Value*& counter = counters_[&loop];
+    if (counter) return counter;
+    BasicBlock* header = loop.getHeader();
+    IRBuilder<> builder(&*header->begin());
+    PHINode* phi = builder.CreatePHI(builder.getInt32Ty(), pred_size(header));
+    builder.SetInsertPoint(&*header->getFirstInsertionPt());
+    Value* next = builder.CreateAdd(phi, builder.getInt32(1));
+    for (BasicBlock* before : predecessors(header))
+      phi->addIncoming(loop.contains(before) ? next : builder.getInt32(0), before);
+    return counter = phi;
+  }
+
+  void replace(CallInst& call, const std::vector<Loop*>& around) {
+    ExchangeSite site;
+    site.line = constant(call.getArgOperand(0), "line");
+    IRBuilder<> builder(&call);
+    Value* value = builder.getInt64(0);
+    Value* operand = builder.getInt64(0);
+    if (call.getCalledFunction()->getName() == "__kiln_exchange") {
+      Value* combine = call.getArgOperand(1);
+      if (!isa<ConstantPointerNull>(combine)) {
+        site.combine = dyn_cast<Function>(combine);
+        if (!site.combine) throw InternalError("an exchange's function is not known");
+      }
+      value = call.getArgOperand(2);
+      operand = call.getArgOperand(3);
+    } else {
+      site.is_barrier = true;
+    }
+    std::vector<Value*> arguments = {builder.getInt32(static_cast<uint32_t>(sites_.size())), value, operand};
+    for (Loop* loop : around) {
+      site.places.push_back(header_places_.lookup(loop->getHeader()));
+      arguments.push_back(counter_of(*loop));
+    }
+    site.places.push_back(places_.lookup(&call));
+
+    CallInst* wait = builder.CreateCall(wait_function(around.size()), arguments);
+    // Barriers order memory; an exchange of values need not, but must stay where it is among its like.
+    if (site.combine) wait->setMemoryEffects(MemoryEffects::inaccessibleMemOnly());
+    if (!call.getType()->isVoidTy()) call.replaceAllUsesWith(wait);
+    call.eraseFromParent();
+    sites_.push_back(std::move(site));
+  }
+
+  FunctionCallee wait_function(size_t counters) {
+    IRBuilder<> builder(function_.getContext());
+    std::vector<Type*> types = {builder.getInt32Ty(), builder.getInt64Ty(), builder.getInt64Ty()};
+    types.insert(types.end(), counters, builder.getInt32Ty());
+    auto callee = module_.getOrInsertFunction(concat(kWaitFunction, counters),
+                                              FunctionType::get(builder.getInt64Ty(), types, /*isVarArg=*/false));
+    auto* function = cast<Function>(callee.getCallee());
+    function->addFnAttr(Attribute::Convergent);
+    function->addFnAttr(Attribute::NoUnwind);
+    return callee;
+  }
+
+  Function& function_;
+  Module& module_;
+  DominatorTree dominators_;
+  LoopInfo loops_;
+  DenseMap<const Instruction*, uint32_t> places_;
+  DenseMap<const BasicBlock*, uint32_t> header_places_;  // of a block's first instruction
+  std::vector<CallInst*> enters_, merges_, calls_;
+  DenseMap<const Loop*, const CallInst*> enter_of_;
+  DenseMap<const Loop*, Value*> counters_;
+  std::vector<ExchangeSite> sites_;
+};
+
+}  // namespace
+
+std::vector<ExchangeSite> number_exchange_sites(Function& function) { return SiteNumbering(function).run(); }
+
+}  // namespace kiln

@@ -1,0 +1,38 @@
+// The places where threads wait for one another, and their order in time.
+//
+// Threads of a simdgroup that wait are released when they wait at the same dynamic instance of a call, the earliest
+// first (specification 3.3). An instance is the call's place in the program and, for each loop around it, the number
+// of the iteration. Both are made explicit here, before any optimisation: each call gets a number and the iteration
+// counters as operands. Afterwards the optimiser may copy calls, unroll loops and move code as it likes: a copy still
+// says which instance it is.
+//
+// "Around it" is meant as in the source: a call before a `break` belongs to the iteration that it ends, although the
+// control flow graph has left the loop there. The front end has put marks before and behind each loop (`loop_enter`,
+// `loop_merge`), and a call is inside a loop if the loop's header dominates it and its merge mark does not.
+//
+// Places are counted in the order in which Clang lays blocks out, which is the source's.
+#pragma once
+
+#include <llvm/IR/Function.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace kiln {
+
+struct ExchangeSite {
+  bool is_barrier = false;
+  uint32_t line = 0;                   // of the generated text
+  llvm::Function* combine = nullptr;   // null: nothing is exchanged
+  std::vector<uint32_t> places;        // of the loops around the call, outermost first, then of the call
+};
+
+// A call of this function, `i64 __kiln_wait(i32 site, i64 value, i64 operand, i32 counter…)`, replaces each exchange
+// and barrier; its name is followed by the number of counters.
+inline constexpr const char* kWaitFunction = "__kiln_wait";
+
+/// Replaces exchanges and barriers in `function` (inlined, allocas promoted, otherwise as Clang made it) and removes
+/// the loops' marks. The result is indexed by site number.
+std::vector<ExchangeSite> number_exchange_sites(llvm::Function& function);
+
+}  // namespace kiln

@@ -1,0 +1,19 @@
+// Arithmetic that is undefined in C++ gives some value instead (specification 3.10), the same on every target:
+//
+//   x / 0 = x, x % 0 = 0                       the divisor counts as 1
+//   MIN / -1 = MIN, MIN % -1 = 0               likewise
+//   x << n, x >> n                             n counts modulo the width
+//   conversion of a float that does not fit    the nearest value that fits; 0 for a NaN
+//   signed overflow                            wraps
+//   values never written, missing returns      zero; the function returns
+//
+// It must run before anything that draws conclusions from undefined behaviour, that is before every optimisation.
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+namespace kiln {
+
+void make_arithmetic_harmless(llvm::Module& module);
+
+}  // namespace kiln

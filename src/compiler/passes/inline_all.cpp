@@ -1,0 +1,54 @@
+#include "compiler/passes/inline_all.h"
+
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+
+#include <algorithm>
+
+#include "compiler/passes/pass_runner.h"
+
+namespace kiln {
+namespace {
+
+// What C++ lets a compiler assume of references and of arguments, a kernel's accesses may break: they are guarded
+// later, so nothing may be concluded from them before.
+constexpr llvm::Attribute::AttrKind kAssumptions[] = {llvm::Attribute::NoUndef, llvm::Attribute::NonNull,
+                                                      llvm::Attribute::Dereferenceable,
+                                                      llvm::Attribute::DereferenceableOrNull, llvm::Attribute::Range};
+
+template <typename Attributed>
+void drop_assumptions(Attributed& item, unsigned parameters) {
+  for (llvm::Attribute::AttrKind kind : kAssumptions) {
+    for (unsigned i = 0; i < parameters; ++i) item.removeParamAttr(i, kind);
+    item.removeRetAttr(kind);
+  }
+}
+
+}  // namespace
+
+void inline_all(llvm::Module& module, const std::vector<std::string>& roots) {
+  for (llvm::Function& function : module) {
+    drop_assumptions(function, static_cast<unsigned>(function.arg_size()));
+    if (function.isDeclaration()) continue;
+    for (llvm::Instruction& instruction : llvm::instructions(function))
+      if (auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction)) {
+        drop_assumptions(*call, call->arg_size());
+        call->removeFnAttr(llvm::Attribute::NoInline);
+      }
+    function.removeFnAttr(llvm::Attribute::NoInline);
+    function.removeFnAttr(llvm::Attribute::OptimizeNone);
+    bool is_root = std::find(roots.begin(), roots.end(), function.getName()) != roots.end();
+    bool is_callback = function.getName().starts_with("_ZN6__kiln") && function.hasAddressTaken();
+    function.setComdat(nullptr);
+    if (is_root) {
+      function.setLinkage(llvm::GlobalValue::ExternalLinkage);
+      function.removeFnAttr(llvm::Attribute::AlwaysInline);
+      continue;
+    }
+    function.setLinkage(llvm::GlobalValue::InternalLinkage);
+    if (!is_callback) function.addFnAttr(llvm::Attribute::AlwaysInline);
+  }
+  PassRunner(nullptr).run("always-inline,globaldce", module);
+}
+
+}  // namespace kiln

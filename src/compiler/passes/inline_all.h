@@ -1,0 +1,16 @@
+// One function of everything that it calls.
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+#include <string>
+#include <vector>
+
+namespace kiln {
+
+/// Inlines every call into the functions named `roots` and into functions whose address Kiln's device library takes
+/// (they work on the values of a whole simdgroup and stay functions). Everything else is gone afterwards. Recursion
+/// must have been refused before.
+void inline_all(llvm::Module& module, const std::vector<std::string>& roots);
+
+}  // namespace kiln

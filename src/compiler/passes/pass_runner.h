@@ -1,0 +1,25 @@
+// LLVM's pass managers with everything registered that its analyses need.
+#pragma once
+
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Target/TargetMachine.h>
+
+namespace kiln {
+
+class PassRunner {
+ public:
+  /// `machine` gives costs; may be null.
+  explicit PassRunner(llvm::TargetMachine* machine);
+
+  /// Runs a pipeline that is written as for LLVM's `opt -passes=…`.
+  void run(llvm::StringRef pipeline, llvm::Module& module);
+
+ private:
+  llvm::LoopAnalysisManager loops_;
+  llvm::FunctionAnalysisManager functions_;
+  llvm::CGSCCAnalysisManager components_;
+  llvm::ModuleAnalysisManager modules_;
+  llvm::PassBuilder builder_;
+};
+
+}  // namespace kiln

@@ -1,0 +1,27 @@
+// How an array's elements lie in memory.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace kiln {
+
+/// The product of the dimensions. Throws ValueError where a dimension is negative or the product exceeds int64.
+int64_t element_count(std::span<const int64_t> shape);
+
+/// Whether the elements follow one another, the last dimension fastest. Dimensions of one element and empty arrays
+/// fit any strides. Strides are in elements.
+bool is_row_contiguous(std::span<const int64_t> shape, std::span<const int64_t> strides);
+
+// Elements [first, end) that an array reaches, relative to the element at index (0, …, 0).
+struct ElementRange {
+  int64_t first = 0;
+  int64_t end = 0;
+
+  bool operator==(const ElementRange&) const = default;
+};
+
+/// From the lowest to one past the highest element; empty for an empty array. Throws ValueError on overflow.
+ElementRange element_range(std::span<const int64_t> shape, std::span<const int64_t> strides);
+
+}  // namespace kiln

@@ -1,0 +1,64 @@
+// The compiler as the rest of Kiln sees it. It lives in a shared object of its own, `libkiln_compiler.so`, which is
+// opened when a kernel is first compiled; this header is all that both sides share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/kernel_unit.h"
+#include "kiln/error.h"
+
+namespace kiln {
+
+enum class TargetKind : uint8_t { kCpu };
+
+// What machine code is made for.
+struct TargetSpec {
+  TargetKind kind = TargetKind::kCpu;
+  std::string cpu;  // LLVM's name of the processor or level: "x86-64-v3"
+
+  bool operator==(const TargetSpec&) const = default;
+};
+
+struct CompileRequest {
+  const KernelUnit& unit;
+  TargetSpec target;
+};
+
+enum class CompileStatus : uint8_t {
+  kOk,
+  kInvalid,      // the text is not valid in its dialect
+  kUnsupported,  // it is, but this target cannot run it
+  kInternal,     // Kiln's own defect
+};
+
+struct CompileResult {
+  CompileStatus status = CompileStatus::kOk;
+  CompileReport report;           // warnings too
+  std::vector<std::byte> binary;  // kCpu: an image (`core/cpu_image.h`)
+  std::string engine;             // "scalar"
+  std::string engine_reason;      // why this one
+};
+
+class Compiler {
+ public:
+  virtual ~Compiler() = default;
+
+  /// Never throws for what stands in the unit. May be called from any thread, by several at once.
+  virtual CompileResult compile(const CompileRequest& request) = 0;
+
+  /// Everything besides unit and target that the result depends on: LLVM's version and a digest of the device library.
+  virtual std::string identity() const = 0;
+};
+
+// The one function that libkiln_compiler.so exports. Returns null where the caller was built for another interface.
+// The object is the caller's; `delete` it through the base class.
+inline constexpr uint32_t kCompilerInterfaceVersion = 1;
+inline constexpr const char* kCompilerFactoryName = "kiln_make_compiler";
+extern "C" {
+using CompilerFactory = Compiler* (*)(uint32_t interface_version);
+}
+
+}  // namespace kiln

@@ -1,0 +1,104 @@
+// The format of machine code for the CPU, between the compiler that writes it and the target that maps and runs it.
+//
+// An image is position-independent code and constants in one block of bytes. It is mapped readable and executable and
+// is never written once it can run. What it needs from outside it reaches through a table of addresses at its end,
+// which the loader fills in before it makes the image executable.
+//
+//   CpuImageHeader | CpuSite[] | uint32_t paths[] | import names | code and constants | import slots
+//
+// All offsets are bytes from the header's start. The device library declares the structures that compiled code reads
+// (CpuLaunch, CpuThread) a second time, as text (`src/device/engine/`); the compiler checks that the two agree.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kiln {
+
+inline constexpr uint32_t kCpuImageMagic = 0x314c4e4b;  // "KNL1"
+inline constexpr uint32_t kCpuImageVersion = 1;
+
+enum class CpuImageKind : uint32_t {
+  kLoop = 0,        // no thread waits for another: one function runs whole threadgroups
+  kCoroutines = 1,  // threads wait for one another: one coroutine a thread, driven by the target
+};
+
+struct CpuImageHeader {
+  uint32_t magic;
+  uint32_t version;
+  uint64_t total_bytes;
+  CpuImageKind kind;
+  uint32_t site_count;
+  uint64_t sites_offset;
+  uint64_t paths_offset;
+  uint64_t import_names_offset;  // import_count strings, each ended by '\0'
+  uint64_t import_slots_offset;  // import_count addresses of 8 bytes
+  uint32_t import_count;
+  uint32_t max_loop_depth;       // counters that a waiting thread stores
+  uint64_t run_offset;           // kLoop: CpuRunFunction; kCoroutines: CpuStartFunction
+  uint64_t code_offset;
+  uint64_t code_bytes;
+  uint64_t threadgroup_memory_bytes;
+  uint64_t frame_bytes;          // kCoroutines: memory that CpuStartFunction needs for one thread
+  uint32_t has_atomics;          // threadgroups may wait for one another
+  uint32_t reserved;
+};
+
+// One place where threads wait for one another. A waiting thread's position in time is the path to the site: for each
+// enclosing loop its place in the program and the number of the iteration, then the site's own place. Paths compare
+// lexicographically; smaller is earlier.
+struct CpuSite {
+  uint32_t is_barrier;         // of the threadgroup; otherwise it joins threads of one simdgroup
+  uint32_t line;               // of the generated text
+  uint32_t loop_depth;         // enclosing loops
+  uint32_t path_offset;        // index into paths: loop_depth + 1 places
+  uint64_t combine_offset;     // CpuCombineFunction, or 0: nothing is exchanged
+};
+
+// One argument of a launch: where its elements are, and which bytes around `data` belong to it.
+struct CpuArgument {
+  void* data;
+  int64_t first_byte;  // relative to data; negative where strides are
+  int64_t end_byte;    // one past the last
+};
+
+struct CpuLaunch {
+  const CpuArgument* arguments;
+  uint32_t threads_per_grid[3];
+  uint32_t threads_per_threadgroup[3];  // of a full threadgroup
+  uint32_t threadgroups_per_grid[3];
+};
+
+// The values that attributes are computed from. Each is a uint; vectors take three.
+enum CpuThreadValue : uint32_t {
+  kPositionInThreadgroup = 0,
+  kThreadgroupPosition = 3,
+  kThreadsPerThreadgroup = 6,  // of this threadgroup, smaller at an edge of the grid
+  kFullThreadsPerThreadgroup = 9,
+  kThreadsPerGrid = 12,
+  kThreadgroupsPerGrid = 15,
+  kIndexInThreadgroup = 18,
+  kCpuThreadValues = 19,
+};
+
+struct CpuThread {
+  uint32_t values[kCpuThreadValues];
+  uint32_t site;          // where the thread waits: 1 + index into sites; kReturned when it has returned
+  uint32_t* counts;       // iteration numbers of the loops around the site, outermost first
+  uint64_t* payload;      // [0]: value, [32]: second operand, [64]: result; of this thread's lane
+  char* threadgroup_memory;
+
+  static constexpr uint32_t kReturned = 0;
+};
+
+// Runs threadgroups [begin, end), counted with x fastest.
+using CpuRunFunction = void (*)(const CpuLaunch*, uint64_t begin, uint64_t end, char* threadgroup_memory);
+// Runs a thread to the first place where it waits, or to its end. `frame`: frame_bytes, aligned to kCpuFrameAlignment.
+// The thread goes on when the function whose address stands at the frame's start is called with the frame.
+using CpuStartFunction = void (*)(const CpuLaunch*, CpuThread*, void* frame);
+// Reads values [0, 32) and second operands [32, 64) of the lanes in `mask`, writes results [64, 96).
+using CpuCombineFunction = void (*)(uint64_t* payload, uint32_t mask);
+
+inline constexpr size_t kCpuFrameAlignment = 64;
+
+}  // namespace kiln

@@ -1,0 +1,63 @@
+#include "core/diagnostic.h"
+
+#include <algorithm>
+
+#include "core/text.h"
+
+namespace kiln {
+namespace {
+
+std::string_view name_of(SourceText text) {
+  switch (text) {
+    case SourceText::kBody: return "source";
+    case SourceText::kHeader: return "header";
+    case SourceText::kGenerated: return "generated";
+  }
+  return "";
+}
+
+std::string_view name_of(Severity severity) {
+  switch (severity) {
+    case Severity::kError: return "error";
+    case Severity::kWarning: return "warning";
+    case Severity::kNote: return "note";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string render(const Diagnostic& d) {
+  std::string out;
+  if (d.line > 0) {
+    out += concat(name_of(d.text), ":", d.line, ":");
+    if (d.column > 0) out += concat(d.column, ":");
+    out += " ";
+  }
+  out += concat(name_of(d.severity), ": ", d.message);
+  if (d.line == 0 || d.source_line.empty()) return out;
+  out += concat("\n  ", d.source_line);
+  if (d.column > 0 && static_cast<size_t>(d.column) <= d.source_line.size() + 1) {
+    // Tabs stay tabs, so that the caret stands below its column whatever a tab's width is.
+    std::string blank;
+    for (int i = 0; i < d.column - 1; ++i) blank += d.source_line[i] == '\t' ? '\t' : ' ';
+    out += concat("\n  ", blank, "^");
+  }
+  return out;
+}
+
+std::string summarize(std::string_view interface_name, std::string_view kernel_name,
+                      const std::vector<Diagnostic>& diagnostics) {
+  auto is_error = [](const Diagnostic& d) { return d.severity == Severity::kError; };
+  auto first = std::find_if(diagnostics.begin(), diagnostics.end(), is_error);
+  auto count = std::count_if(diagnostics.begin(), diagnostics.end(), is_error);
+  std::string out = concat("[", interface_name, "] `", kernel_name, "` does not compile.\n");
+  if (first == diagnostics.end()) return out + "The compiler gave no reason.";
+  out += render(*first);
+  for (auto note = first + 1; note != diagnostics.end() && note->severity == Severity::kNote; ++note)
+    out += concat("\n", render(*note));
+  if (count > 1) out += concat("\n", count - 1, count == 2 ? " more error." : " more errors.");
+  return out;
+}
+
+}  // namespace kiln

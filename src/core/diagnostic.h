@@ -1,0 +1,19 @@
+// Diagnostics as text, in the form that users know from compilers.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/error.h"
+
+namespace kiln {
+
+/// "source:3:12: error: use of undeclared identifier 'elme'", the caller's line, and a caret below the column.
+std::string render(const Diagnostic& diagnostic);
+
+/// The message of a CompileError: the first error rendered, and how many more there are.
+std::string summarize(std::string_view interface_name, std::string_view kernel_name,
+                      const std::vector<Diagnostic>& diagnostics);
+
+}  // namespace kiln

@@ -1,0 +1,61 @@
+// The contract between front ends and compilers: one kernel, written out for one combination of argument types.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/source_map.h"
+#include "kiln/dtype.h"
+
+namespace kiln {
+
+enum class Dialect : uint8_t { kMetal, kCuda };
+
+enum class MathMode : uint8_t { kSafe, kRelaxed, kFast };
+
+// What one parameter of the generated function stands for. At a launch the runtime makes one pointer and one extent
+// of each.
+enum class ParameterRole : uint8_t {
+  kInput,    // the elements of an input
+  kShape,    // int[ndim]
+  kStrides,  // int64_t[ndim], in elements
+  kNdim,     // one int
+  kOutput,   // the elements of an output
+};
+
+struct KernelParameter {
+  ParameterRole role = ParameterRole::kInput;
+  uint32_t argument = 0;      // index among the inputs, or among the outputs
+  std::string element;        // element type in the dialect's spelling: "float16_t", "atomic<float>", "int"
+  uint32_t element_bytes = 0;
+  uint32_t alignment = 1;     // bytes; what an element's address is a multiple of
+  bool by_reference = false;  // `T& name` rather than `T* name`
+
+  bool is_written() const { return role == ParameterRole::kOutput; }
+};
+
+struct KernelUnit {
+  Dialect dialect = Dialect::kMetal;
+  MathMode math_mode = MathMode::kSafe;
+  bool bounds_guards = true;  // spec: accesses outside an argument do not touch memory
+
+  std::string name;   // as the caller wrote it; for messages only
+  std::string text;   // header, signature, body: what is compiled, and what `verbose=True` prints
+  std::string entry;  // an expression that names the function: "custom_kernel_myexp<float, 3, 1>"
+  SourceMap source_map;
+
+  std::vector<KernelParameter> parameters;  // in signature order
+  std::vector<uint8_t> attributes;          // rows of kAttributes, in signature order, after the parameters
+
+  // Every identifier of header and body, sorted, macros' replacement lists included. Device libraries choose their
+  // parts by it. `pastes_tokens`: the text uses `##`, so names may arise that are not in the list.
+  std::vector<std::string> identifiers;
+  bool pastes_tokens = false;
+
+  // Names that the header or the body defines as functions at namespace scope although Kiln offers them; Kiln's step
+  // back.
+  std::vector<std::string> own_functions;
+};
+
+}  // namespace kiln

@@ -1,0 +1,70 @@
+#include "core/number_conversion.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace kiln {
+namespace {
+
+template <typename Integer>
+Integer saturate(double value) {
+  using Limits = std::numeric_limits<Integer>;
+  if (std::isnan(value)) return 0;
+  if (value <= static_cast<double>(Limits::min())) return Limits::min();
+  if (value >= static_cast<double>(Limits::max())) return Limits::max();
+  return static_cast<Integer>(value);
+}
+
+template <typename T>
+std::array<std::byte, 8> bytes_of(T value) {
+  std::array<std::byte, 8> bytes{};
+  std::memcpy(bytes.data(), &value, sizeof value);
+  return bytes;
+}
+
+}  // namespace
+
+uint16_t to_half_bits(float value) {
+  uint32_t bits = std::bit_cast<uint32_t>(value);
+  auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
+  bits &= 0x7fffffff;
+  if (bits > 0x7f800000) return sign | 0x7e00;
+  if (bits >= 0x477ff000) return sign | 0x7c00;  // rounds to infinity
+  if (bits < 0x38800000) {
+    // Subnormal: adding one half of the smallest normal shifts and rounds the mantissa.
+    float shifted = std::bit_cast<float>(bits) + 0.5f;
+    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0.5f)));
+  }
+  bits += 0xfff + (bits >> 13 & 1);
+  return static_cast<uint16_t>(sign | ((bits - 0x38000000) >> 13));
+}
+
+uint16_t to_bfloat_bits(float value) {
+  uint32_t bits = std::bit_cast<uint32_t>(value);
+  if (std::isnan(value)) return static_cast<uint16_t>(bits >> 16 | 0x40);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+std::array<std::byte, 8> element_bytes(Dtype dtype, double value) {
+  switch (dtype) {
+    case Dtype::kBool: return bytes_of(static_cast<uint8_t>(value != 0));
+    case Dtype::kUInt8: return bytes_of(saturate<uint8_t>(value));
+    case Dtype::kUInt16: return bytes_of(saturate<uint16_t>(value));
+    case Dtype::kUInt32: return bytes_of(saturate<uint32_t>(value));
+    case Dtype::kUInt64: return bytes_of(saturate<uint64_t>(value));
+    case Dtype::kInt8: return bytes_of(saturate<int8_t>(value));
+    case Dtype::kInt16: return bytes_of(saturate<int16_t>(value));
+    case Dtype::kInt32: return bytes_of(saturate<int32_t>(value));
+    case Dtype::kInt64: return bytes_of(saturate<int64_t>(value));
+    case Dtype::kFloat16: return bytes_of(to_half_bits(static_cast<float>(value)));
+    case Dtype::kBFloat16: return bytes_of(to_bfloat_bits(static_cast<float>(value)));
+    case Dtype::kFloat32:
+    case Dtype::kComplex64: return bytes_of(static_cast<float>(value));
+    case Dtype::kFloat64: return bytes_of(value);
+  }
+  return {};
+}
+
+}  // namespace kiln

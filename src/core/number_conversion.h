@@ -1,0 +1,22 @@
+// Numbers of one type as the bits of another.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "kiln/dtype.h"
+
+namespace kiln {
+
+/// The half nearest to `value`, ties to even; its bits.
+uint16_t to_half_bits(float value);
+
+/// The bfloat nearest to `value`, ties to even; its bits.
+uint16_t to_bfloat_bits(float value);
+
+/// `value` as one element of `dtype`, in the first size_of(dtype) bytes. Integers are rounded towards zero and
+/// saturate, a NaN becomes 0; bool is whether it is not 0; a complex number has no imaginary part.
+std::array<std::byte, 8> element_bytes(Dtype dtype, double value);
+
+}  // namespace kiln

@@ -1,0 +1,50 @@
+#include "core/settings.h"
+
+#include <charconv>
+#include <cstdlib>
+
+#include "core/text.h"
+#include "kiln/error.h"
+
+namespace kiln {
+namespace {
+
+[[noreturn]] void refuse(const SettingRow& row, std::string_view value) {
+  throw ValueError(concat("environment variable ", row.variable, " has the value `", value, "`, expected ", row.values));
+}
+
+bool read_switch(const SettingRow& row, std::string_view value, std::string_view on, std::string_view off) {
+  if (value != on && value != off) refuse(row, value);
+  return value == on;
+}
+
+}  // namespace
+
+Settings read_settings(const char* (*lookup)(const char*)) {
+  Settings settings;
+  for (const SettingRow& row : kSettingRows) {
+    const char* text = lookup(row.variable.data());
+    if (!text || !*text) continue;
+    std::string_view value(text);
+    if (row.variable == "KILN_CPU_THREADS") {
+      auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), settings.cpu_threads);
+      if (error != std::errc() || end != value.data() + value.size() || settings.cpu_threads < 1 ||
+          settings.cpu_threads > 1024)
+        refuse(row, value);
+    } else if (row.variable == "KILN_BOUNDS") {
+      settings.bounds = read_switch(row, value, "on", "off");
+    } else if (row.variable == "KILN_STRICT_DEVICE") {
+      settings.strict_device = read_switch(row, value, "1", "0");
+    } else if (row.variable == "KILN_COMPILER") {
+      settings.compiler_path = value;
+    }
+  }
+  return settings;
+}
+
+const Settings& settings() {
+  static const Settings instance = read_settings([](const char* name) -> const char* { return std::getenv(name); });
+  return instance;
+}
+
+}  // namespace kiln

@@ -1,0 +1,39 @@
+// Every environment variable that Kiln reads, in one table.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+namespace kiln {
+
+struct Settings {
+  int cpu_threads = 0;        // 0: what the machine offers
+  bool bounds = true;         // the default of compile_options["bounds"]
+  bool strict_device = false;
+  std::string compiler_path;  // empty: beside libkiln.so
+};
+
+struct SettingRow {
+  std::string_view variable;
+  std::string_view values;   // for documentation
+  std::string_view meaning;
+};
+
+inline constexpr std::array<SettingRow, 4> kSettingRows = {{
+    {"KILN_CPU_THREADS", "a number from 1 to 1024",
+     "how many threads a launch on the CPU uses, the caller's counted; by default as many as the process may use"},
+    {"KILN_BOUNDS", "on or off",
+     "whether accesses outside an argument are guarded where a kernel's compile_options do not say; by default on"},
+    {"KILN_STRICT_DEVICE", "0 or 1",
+     "1: a kernel that is asked to run on a device which this machine lacks raises an error and does not run on the CPU"},
+    {"KILN_COMPILER", "a path", "the compiler library to open; by default libkiln_compiler.so beside libkiln.so"},
+}};
+
+/// The settings of this process, read when first asked for. Throws ValueError where a variable has no valid value.
+const Settings& settings();
+
+/// Reads them from `lookup`, which returns null for a variable that is not set.
+Settings read_settings(const char* (*lookup)(const char*));
+
+}  // namespace kiln

@@ -1,0 +1,31 @@
+// From a position in the generated text back to the caller's header or body.
+//
+// The generated text holds the header, then lines of Kiln's own, then the body, then lines of Kiln's own. Header and
+// body stand in it unchanged and begin in the first column, so columns need no mapping.
+#pragma once
+
+#include "kiln/error.h"
+
+namespace kiln {
+
+struct SourcePosition {
+  SourceText text = SourceText::kGenerated;
+  int line = 0;  // 1-based in that text
+
+  bool operator==(const SourcePosition&) const = default;
+};
+
+struct SourceMap {
+  int header_lines = 0;     // lines [1, header_lines] of the generated text
+  int body_first_line = 0;  // line of the generated text that holds the body's first line
+  int body_lines = 0;
+
+  SourcePosition locate(int generated_line) const {
+    if (generated_line >= 1 && generated_line <= header_lines) return {SourceText::kHeader, generated_line};
+    if (generated_line >= body_first_line && generated_line < body_first_line + body_lines)
+      return {SourceText::kBody, generated_line - body_first_line + 1};
+    return {SourceText::kGenerated, generated_line};
+  }
+};
+
+}  // namespace kiln

@@ -1,0 +1,25 @@
+// Small helpers for building and splitting text.
+#pragma once
+
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kiln {
+
+/// The parts, each as `operator<<` prints it, one after the other.
+template <typename... Parts>
+std::string concat(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return std::move(out).str();
+}
+
+/// The lines of `text` without their line ends ("\n" or "\r\n"). A final line end does not begin another line.
+std::vector<std::string_view> split_lines(std::string_view text);
+
+/// "a, b, c"
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+
+}  // namespace kiln

@@ -1,0 +1,70 @@
+// What every engine and target gives to the code of one thread.
+//
+// Nothing here is defined: an engine replaces each call. Names of Kiln's own begin with `__kiln`, which no kernel may
+// use, so that a kernel sees Metal's names and MLX's and no others.
+#define METAL_FUNC inline __attribute__((always_inline))
+#define __KILN_INLINE inline __attribute__((always_inline))
+
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long int64_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long uint64_t;
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long ulong;
+typedef unsigned long size_t;
+typedef long ptrdiff_t;
+typedef unsigned long uintptr_t;
+typedef long intptr_t;
+typedef _Float16 half;
+typedef __bf16 bfloat;
+
+namespace __kiln {
+
+// One of the values that attributes are computed from: CpuThreadValue in `core/cpu_image.h`.
+extern "C" __attribute__((const)) uint __kiln_value(uint index);
+
+// Waits for the threads of the simdgroup that execute the same dynamic instance of this call, then lets `combine`
+// work on their values; the result is this thread's. Null `combine`: nothing is exchanged. `line` is the caller's.
+typedef void combine_function(ulong* payload, uint mask);
+extern "C" __attribute__((convergent)) ulong __kiln_exchange(uint line, combine_function* combine, ulong value,
+                                                             ulong operand);
+
+// Waits for all threads of the threadgroup that have not returned.
+extern "C" __attribute__((convergent)) void __kiln_threadgroup_barrier(uint line);
+
+// Around each loop of the kernel, in order to tell iterations of one exchange from another. The first gives a number
+// that belongs to the second.
+extern "C" __attribute__((convergent)) uint __kiln_loop_enter();
+extern "C" __attribute__((convergent)) void __kiln_loop_merge(uint loop);
+__KILN_INLINE constexpr uint loop_enter() { return __builtin_is_constant_evaluated() ? 0 : __kiln_loop_enter(); }
+__KILN_INLINE constexpr void loop_merge(uint loop) {
+  if (!__builtin_is_constant_evaluated()) __kiln_loop_merge(loop);
+}
+
+// A type as it is, but not deduced from an argument: the argument is converted to what another one deduced.
+template <class T>
+struct converted_to {
+  typedef T type;
+};
+template <class T>
+using converted = typename converted_to<T>::type;
+
+template <bool Condition, class T = void>
+struct enable_if {};
+template <class T>
+struct enable_if<true, T> {
+  typedef T type;
+};
+
+template <class A, class B>
+constexpr bool same = false;
+template <class A>
+constexpr bool same<A, A> = true;
+
+}  // namespace __kiln

@@ -1,0 +1,181 @@
+// Vectors of two to four components.
+//
+// A class around Clang's vector type rather than that type itself, because Clang's has other rules than Metal's: a
+// conversion between two of one size reinterprets the bits, a comparison gives integers of 0 and -1, and there are no
+// constructors with several arguments. Components are properties (members whose reads and writes are function calls),
+// so are swizzles; the compiler declares those swizzles that the kernel's text names, as members of __kiln::swizzles.
+// That class is defined only then, so nothing before may need a vector's definition: functions of vectors are
+// templates.
+//
+// A component is read and written on its own, so that threads may write components of one vector in memory.
+namespace metal {
+template <class T, int N>
+struct vec;
+}
+
+namespace __kiln {
+
+// bool vectors hold bytes of 0 and 1; Clang's own pack bits.
+template <class T>
+struct component {
+  typedef T type;
+};
+template <>
+struct component<bool> {
+  typedef uchar type;
+};
+
+template <class T, int N>
+struct vector_of {
+  typedef typename component<T>::type type __attribute__((ext_vector_type(N)));
+};
+template <class T, int N>
+using vector = typename vector_of<T, N>::type;
+
+template <class T, int N>
+struct swizzles;
+
+template <class To, int N, class From>
+__KILN_INLINE vector<To, N> convert(From v) {
+  if constexpr (same<To, bool>)
+    return __builtin_convertvector(-(v != From(0)), vector<To, N>);
+  else
+    return __builtin_convertvector(v, vector<To, N>);
+}
+
+// A comparison's 0 and -1 as the 0 and 1 of a bool vector.
+template <int N, class Mask>
+__KILN_INLINE metal::vec<bool, N> to_bool(Mask mask) {
+  metal::vec<bool, N> result;
+  result.__v = __builtin_convertvector(-mask, vector<bool, N>);
+  return result;
+}
+
+}  // namespace __kiln
+
+#define __KILN_COMPONENT(NAME, INDEX)                                     \
+  __KILN_INLINE T __get_##NAME() const {                                  \
+    static_assert(INDEX < N, "the vector has no such component");         \
+    return reinterpret_cast<const T*>(&__v)[INDEX];                       \
+  }                                                                       \
+  __KILN_INLINE T __put_##NAME(T value) {                                 \
+    static_assert(INDEX < N, "the vector has no such component");         \
+    return reinterpret_cast<T*>(&__v)[INDEX] = value;                     \
+  }                                                                       \
+  __declspec(property(get = __get_##NAME, put = __put_##NAME)) T NAME;
+
+#define __KILN_BINARY(OP)                                                 \
+  friend __KILN_INLINE vec operator OP(vec a, vec b) {                    \
+    a.__v = a.__v OP b.__v;                                               \
+    return a;                                                             \
+  }                                                                       \
+  __KILN_INLINE vec& operator OP##=(vec b) { return *this = *this OP b; }
+
+#define __KILN_COMPARISON(OP) \
+  friend __KILN_INLINE vec<bool, N> operator OP(vec a, vec b) { return __kiln::to_bool<N>(a.__v OP b.__v); }
+
+// Initialises the vector, whose number of components the constructor's arguments must make up.
+#define __KILN_COMPONENTS(COUNT, ...) __v{__VA_ARGS__} { static_assert(N == COUNT, "wrong number of components"); }
+
+namespace metal {
+
+template <class T, int N>
+struct vec : __kiln::swizzles<T, N> {
+  typedef __kiln::vector<T, N> __vector;
+  __vector __v;
+
+  __KILN_INLINE constexpr vec() = default;
+  __KILN_INLINE constexpr vec(T s) : __v(s) {}
+  template <class U>
+  __KILN_INLINE explicit vec(vec<U, N> other) : __v(__kiln::convert<T, N>(other.__v)) {}
+  __KILN_INLINE constexpr vec(T a, T b) : __KILN_COMPONENTS(2, a, b)
+  __KILN_INLINE constexpr vec(T a, T b, T c) : __KILN_COMPONENTS(3, a, b, c)
+  __KILN_INLINE constexpr vec(T a, T b, T c, T d) : __KILN_COMPONENTS(4, a, b, c, d)
+  __KILN_INLINE vec(vec<T, 2> a, T b) : __KILN_COMPONENTS(3, a.x, a.y, b)
+  __KILN_INLINE vec(T a, vec<T, 2> b) : __KILN_COMPONENTS(3, a, b.x, b.y)
+  __KILN_INLINE vec(vec<T, 2> a, vec<T, 2> b) : __KILN_COMPONENTS(4, a.x, a.y, b.x, b.y)
+  __KILN_INLINE vec(vec<T, 2> a, T b, T c) : __KILN_COMPONENTS(4, a.x, a.y, b, c)
+  __KILN_INLINE vec(T a, vec<T, 2> b, T c) : __KILN_COMPONENTS(4, a, b.x, b.y, c)
+  __KILN_INLINE vec(T a, T b, vec<T, 2> c) : __KILN_COMPONENTS(4, a, b, c.x, c.y)
+  __KILN_INLINE vec(vec<T, 3> a, T b) : __KILN_COMPONENTS(4, a.x, a.y, a.z, b)
+  __KILN_INLINE vec(T a, vec<T, 3> b) : __KILN_COMPONENTS(4, a, b.x, b.y, b.z)
+
+  __KILN_INLINE T& operator[](size_t i) { return reinterpret_cast<T*>(&__v)[i]; }
+  __KILN_INLINE const T& operator[](size_t i) const { return reinterpret_cast<const T*>(&__v)[i]; }
+
+  __KILN_COMPONENT(x, 0)
+  __KILN_COMPONENT(y, 1)
+  __KILN_COMPONENT(z, 2)
+  __KILN_COMPONENT(w, 3)
+  __KILN_COMPONENT(r, 0)
+  __KILN_COMPONENT(g, 1)
+  __KILN_COMPONENT(b, 2)
+  __KILN_COMPONENT(a, 3)
+
+  __KILN_BINARY(+)
+  __KILN_BINARY(-)
+  __KILN_BINARY(*)
+  __KILN_BINARY(/)
+  __KILN_BINARY(%)
+  __KILN_BINARY(&)
+  __KILN_BINARY(|)
+  __KILN_BINARY(^)
+  __KILN_BINARY(<<)
+  __KILN_BINARY(>>)
+  __KILN_COMPARISON(==)
+  __KILN_COMPARISON(!=)
+  __KILN_COMPARISON(<)
+  __KILN_COMPARISON(>)
+  __KILN_COMPARISON(<=)
+  __KILN_COMPARISON(>=)
+  friend __KILN_INLINE vec<bool, N> operator&&(vec a, vec b) {
+    return __kiln::to_bool<N>((a.__v != __vector(0)) & (b.__v != __vector(0)));
+  }
+  friend __KILN_INLINE vec<bool, N> operator||(vec a, vec b) {
+    return __kiln::to_bool<N>((a.__v != __vector(0)) | (b.__v != __vector(0)));
+  }
+  friend __KILN_INLINE vec<bool, N> operator!(vec a) { return __kiln::to_bool<N>(a.__v == __vector(0)); }
+  friend __KILN_INLINE vec operator+(vec a) { return a; }
+  friend __KILN_INLINE vec operator-(vec a) {
+    a.__v = -a.__v;
+    return a;
+  }
+  friend __KILN_INLINE vec operator~(vec a) {
+    static_assert(!__kiln::same<T, bool>, "operator ~ has no meaning for bool vectors");
+    a.__v = ~a.__v;
+    return a;
+  }
+  __KILN_INLINE vec& operator++() { return *this += vec(T(1)); }
+  __KILN_INLINE vec& operator--() { return *this -= vec(T(1)); }
+  __KILN_INLINE vec operator++(int) {
+    vec before = *this;
+    ++*this;
+    return before;
+  }
+  __KILN_INLINE vec operator--(int) {
+    vec before = *this;
+    --*this;
+    return before;
+  }
+};
+
+#define __KILN_VECTOR_NAMES(T) \
+  typedef vec<T, 2> T##2;      \
+  typedef vec<T, 3> T##3;      \
+  typedef vec<T, 4> T##4;
+__KILN_VECTOR_NAMES(bool)
+__KILN_VECTOR_NAMES(char)
+__KILN_VECTOR_NAMES(uchar)
+__KILN_VECTOR_NAMES(short)
+__KILN_VECTOR_NAMES(ushort)
+__KILN_VECTOR_NAMES(int)
+__KILN_VECTOR_NAMES(uint)
+__KILN_VECTOR_NAMES(long)
+__KILN_VECTOR_NAMES(ulong)
+__KILN_VECTOR_NAMES(half)
+__KILN_VECTOR_NAMES(bfloat)
+__KILN_VECTOR_NAMES(float)
+
+}  // namespace metal
+
+using namespace metal;

@@ -1,0 +1,62 @@
+// The CUDA text of a kernel (specification 2.5).
+//
+// Header, then the function inside `namespace mlx::core::cu`, template arguments as declarations at the head of the
+// body. The body's text is never changed.
+#include "core/dtype_table.h"
+#include "core/text.h"
+#include "frontend/signature_common.h"
+#include "kiln/error.h"
+
+namespace kiln {
+namespace {
+
+std::string_view spell(Dtype dtype) { return row_of(dtype).cuda; }
+
+}  // namespace
+
+KernelUnit write_cuda(const SignatureRequest& request) {
+  KernelUnit unit = begin_unit(Dialect::kCuda, request);
+  std::vector<std::string> lines;
+  auto add = [&](ParameterRole role, size_t argument, std::string element, Dtype dtype, const std::string& declaration) {
+    lines.push_back(concat("    ", declaration));
+    unit.parameters.push_back(
+        make_parameter(role, static_cast<uint32_t>(argument), std::move(element), dtype, /*by_reference=*/false));
+  };
+  for (size_t i = 0; i < request.inputs.size(); ++i) {
+    const std::string& name = request.input_names[i];
+    std::string element(spell(request.inputs[i].dtype));
+    add(ParameterRole::kInput, i, element, request.inputs[i].dtype, concat("const ", element, "* ", name));
+    if (request.inputs[i].is_scalar) continue;
+    if (request.text.body_uses(name + "_shape"))
+      add(ParameterRole::kShape, i, "Shape", Dtype::kInt32,
+          concat("const __grid_constant__ Shape ", name, "_shape"));
+    if (request.text.body_uses(name + "_strides"))
+      add(ParameterRole::kStrides, i, "Strides", Dtype::kInt64,
+          concat("const __grid_constant__ Strides ", name, "_strides"));
+    if (request.text.body_uses(name + "_ndim"))
+      add(ParameterRole::kNdim, i, "int", Dtype::kInt32,
+          concat("const __grid_constant__ int ", name, "_ndim"));
+  }
+  for (size_t i = 0; i < request.outputs.size(); ++i) {
+    std::string element(spell(request.outputs[i]));
+    add(ParameterRole::kOutput, i, element, request.outputs[i], concat(element, "* ", request.output_names[i]));
+  }
+
+  unit.entry = function_name(request, &spell);
+  unit.text += concat("namespace mlx::core::cu {\n\n__global__ void ", unit.entry, "(\n", join(lines, ",\n"), ") {\n");
+  for (const TemplateArgument& argument : request.template_arguments) {
+    if (auto* dtype = std::get_if<Dtype>(&argument.value))
+      unit.text += concat("  using ", argument.name, " = ", spell(*dtype), ";\n");
+    else if (auto* integer = std::get_if<int32_t>(&argument.value))
+      unit.text += concat("  constexpr int ", argument.name, " = ", *integer, ";\n");
+    else
+      unit.text += concat("  constexpr bool ", argument.name, " = ",
+                          std::get<bool>(argument.value) ? "true" : "false", ";\n");
+  }
+  append_body(unit, request.text.body());
+  unit.text += "}\n\n}  // namespace mlx::core::cu\n";
+  unit.entry = "mlx::core::cu::" + unit.entry;
+  return unit;
+}
+
+}  // namespace kiln

@@ -1,0 +1,58 @@
+// Around a body: header, signature, and what makes one text of them. One function a dialect.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/kernel_unit.h"
+#include "frontend/usage.h"
+#include "kiln/dtype.h"
+
+namespace kiln {
+
+// An input as far as the signature depends on it. Part of what identifies a compiled kernel.
+struct InputType {
+  Dtype dtype = Dtype::kFloat32;
+  bool is_scalar = false;  // 0-dimensional: passed by reference (Metal), and without shape
+  bool is_small = false;   // fewer than kSmallInputSize elements: in the constant address space (Metal)
+
+  bool operator==(const InputType&) const = default;
+};
+
+inline constexpr int64_t kSmallInputSize = 8;
+
+using TemplateValue = std::variant<Dtype, int32_t, bool>;
+
+struct TemplateArgument {
+  std::string name;
+  TemplateValue value;
+};
+
+// Which generation of MLX's interface the text follows.
+enum class SignatureStyle : uint8_t {
+  kWhereUsed,  // shape, strides and ndim where the body uses them; strides are int64_t
+  kAlways,     // all three, used or not; strides are size_t (the class generation)
+};
+
+struct SignatureRequest {
+  const KernelText& text;
+  std::string_view kernel_name;  // as the caller wrote it
+  std::span<const std::string> input_names;
+  std::span<const InputType> inputs;
+  std::span<const std::string> output_names;
+  std::span<const Dtype> outputs;
+  std::span<const TemplateArgument> template_arguments;
+  bool atomic_outputs = false;
+  SignatureStyle style = SignatureStyle::kWhereUsed;
+};
+
+/// The Metal text, equal to MLX's but for the function's name, which is always an identifier.
+KernelUnit write_metal(const SignatureRequest& request);
+
+/// The CUDA text.
+KernelUnit write_cuda(const SignatureRequest& request);
+
+}  // namespace kiln

@@ -1,0 +1,61 @@
+#include "frontend/signature_common.h"
+
+#include <algorithm>
+
+#include "core/text.h"
+#include "frontend/names.h"
+
+namespace kiln {
+
+std::string function_name(const SignatureRequest& request, std::string_view (*spell)(Dtype)) {
+  std::string name = concat("custom_kernel_", request.kernel_name);
+  for (const TemplateArgument& argument : request.template_arguments) {
+    name += "_";
+    if (auto* dtype = std::get_if<Dtype>(&argument.value))
+      name += spell(*dtype);
+    else if (auto* integer = std::get_if<int32_t>(&argument.value))
+      name += std::to_string(*integer);
+    else
+      name += std::get<bool>(argument.value) ? "1" : "0";
+  }
+  for (const InputType& input : request.inputs)
+    name += concat("_", spell(input.dtype), input.is_scalar ? "s" : input.is_small ? "c" : "");
+  for (Dtype output : request.outputs) name += concat("_", spell(output));
+  return to_identifier(name);
+}
+
+KernelUnit begin_unit(Dialect dialect, const SignatureRequest& request) {
+  KernelUnit unit;
+  unit.dialect = dialect;
+  unit.name = request.kernel_name;
+  unit.identifiers = request.text.identifiers();
+  unit.pastes_tokens = request.text.pastes_tokens();
+  unit.own_functions = request.text.own_functions();
+  unit.text = request.text.header();
+  if (!unit.text.empty() && unit.text.back() != '\n') unit.text += '\n';
+  unit.source_map.header_lines = static_cast<int>(std::count(unit.text.begin(), unit.text.end(), '\n'));
+  return unit;
+}
+
+KernelParameter make_parameter(ParameterRole role, uint32_t argument, std::string element, Dtype dtype,
+                               bool by_reference) {
+  KernelParameter parameter;
+  parameter.role = role;
+  parameter.argument = argument;
+  parameter.element = std::move(element);
+  parameter.element_bytes = static_cast<uint32_t>(size_of(dtype));
+  // A complex number is aligned like its parts.
+  parameter.alignment = dtype == Dtype::kComplex64 ? 4 : parameter.element_bytes;
+  parameter.by_reference = by_reference;
+  return parameter;
+}
+
+void append_body(KernelUnit& unit, const std::string& body) {
+  auto lines = [](const std::string& text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); };
+  unit.source_map.body_first_line = lines(unit.text) + 1;
+  unit.source_map.body_lines = lines(body) + 1;
+  unit.text += body;
+  unit.text += "\n";
+}
+
+}  // namespace kiln

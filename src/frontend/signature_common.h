@@ -1,0 +1,20 @@
+// What both dialects' texts have in common.
+#pragma once
+
+#include "frontend/signature.h"
+
+namespace kiln {
+
+/// "custom_kernel_" and the kernel's name, its template arguments and its arguments' types, as an identifier.
+std::string function_name(const SignatureRequest& request, std::string_view (*spell)(Dtype));
+
+/// A unit with everything filled in that does not depend on the dialect; `text` holds the header.
+KernelUnit begin_unit(Dialect dialect, const SignatureRequest& request);
+
+KernelParameter make_parameter(ParameterRole role, uint32_t argument, std::string element, Dtype dtype,
+                               bool by_reference);
+
+/// Appends the body and remembers where it stands. `unit.text` must end with a line end.
+void append_body(KernelUnit& unit, const std::string& body);
+
+}  // namespace kiln

@@ -1,0 +1,54 @@
+// Which names a kernel's text uses, and which it makes itself.
+//
+// A generated signature offers names (`thread_position_in_grid`, `inp_shape`) only to bodies that use them. The
+// decision is made on tokens: a comment, a string or a longer name that contains the word is no use. A name that the
+// body declares in its outermost block is the body's own, since a parameter of that name would be a redefinition; a
+// declaration in an inner block shadows the parameter and changes nothing.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "frontend/lexer.h"
+
+namespace kiln {
+
+/// The names that `body`, the text of a function's body, declares in its outermost block: variables (structured
+/// bindings too), types, aliases.
+std::vector<std::string_view> outermost_declarations(const TokenList& body);
+
+/// The names of functions (and function-like macros) that `text` defines or declares at namespace scope.
+std::vector<std::string_view> functions_of(const TokenList& text);
+
+// A kernel's text, read once when the kernel is made.
+class KernelText {
+ public:
+  KernelText(std::string header, std::string body);
+  KernelText(const KernelText&) = delete;
+  KernelText& operator=(const KernelText&) = delete;
+
+  const std::string& header() const { return header_; }
+  const std::string& body() const { return body_; }
+
+  /// Whether the body uses `name` and does not declare it itself.
+  bool body_uses(std::string_view name) const { return used_.contains(name) && !declared_.contains(name); }
+
+  /// Every identifier of header and body, sorted.
+  const std::vector<std::string>& identifiers() const { return identifiers_; }
+  bool pastes_tokens() const { return pastes_tokens_; }
+  const std::vector<std::string>& own_functions() const { return own_functions_; }
+
+ private:
+  std::string header_;
+  std::string body_;
+  TokenList body_tokens_;
+  std::unordered_set<std::string_view> used_;
+  std::unordered_set<std::string_view> declared_;
+  std::vector<std::string> identifiers_;
+  std::vector<std::string> own_functions_;
+  bool pastes_tokens_ = false;
+};
+
+}  // namespace kiln

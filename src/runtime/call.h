@@ -1,0 +1,42 @@
+// One call of a kernel, as adapters describe it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/launch_geometry.h"
+#include "frontend/signature.h"
+#include "kiln/dtype.h"
+
+namespace kiln {
+
+// An array that is read. Views only: whoever calls keeps them alive.
+struct InputArray {
+  const void* data = nullptr;
+  Dtype dtype = Dtype::kFloat32;
+  std::span<const int64_t> shape;
+  std::span<const int64_t> strides;  // in elements; as many as dimensions
+};
+
+// An array that is to be made.
+struct OutputArray {
+  Dtype dtype = Dtype::kFloat32;
+  std::span<const int64_t> shape;
+};
+
+struct Call {
+  std::span<const InputArray> inputs;
+  std::span<const OutputArray> outputs;
+  std::span<const TemplateArgument> template_arguments;
+  Extent3 grid{};
+  Extent3 threadgroup{};
+  std::optional<double> init_value;
+  // Names of inputs and outputs where the kernel does not have them (the dictionary and class generations).
+  std::span<const std::string> input_names;
+  std::span<const std::string> output_names;
+};
+
+}  // namespace kiln

@@ -1,0 +1,38 @@
+#include "runtime/compiler_library.h"
+
+#include <dlfcn.h>
+
+#include "core/settings.h"
+#include "core/text.h"
+#include "kiln/error.h"
+
+namespace kiln {
+
+std::string CompilerLibrary::path() {
+  if (!settings().compiler_path.empty()) return settings().compiler_path;
+  Dl_info info{};
+  if (!dladdr(reinterpret_cast<const void*>(&CompilerLibrary::path), &info) || !info.dli_fname)
+    throw InternalError("the folder of libkiln.so is not known");
+  std::string own(info.dli_fname);
+  size_t slash = own.rfind('/');
+  return (slash == std::string::npos ? std::string() : own.substr(0, slash + 1)) + "libkiln_compiler.so";
+}
+
+Compiler& CompilerLibrary::get() {
+  std::lock_guard lock(mutex_);
+  if (compiler_) return *compiler_;
+  std::string file = path();
+  // Never closed: LLVM keeps state for as long as the process lives.
+  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    throw UnsupportedError(concat("Kiln's compiler is missing: ", dlerror(), ". Expected ", file,
+                                  "; installing Kiln again brings it, and KILN_COMPILER names another file."));
+  auto factory = reinterpret_cast<CompilerFactory>(dlsym(library, kCompilerFactoryName));
+  compiler_.reset(factory ? factory(kCompilerInterfaceVersion) : nullptr);
+  if (!compiler_)
+    throw UnsupportedError(concat(file, " belongs to another version of Kiln; installing Kiln again brings one that "
+                                        "fits"));
+  return *compiler_;
+}
+
+}  // namespace kiln

@@ -1,0 +1,59 @@
+#include "runtime/context.h"
+
+#include <chrono>
+
+#include "cache/binary_id.h"
+#include "core/diagnostic.h"
+#include "core/text.h"
+#include "kiln/error.h"
+#include "targets/cpu/cpu_target.h"
+
+namespace kiln {
+namespace {
+
+[[noreturn]] void throw_failure(const KernelUnit& unit, CompileResult result) {
+  std::string_view interface = interface_name(unit.dialect);
+  switch (result.status) {
+    case CompileStatus::kInvalid: {
+      std::string message = summarize(interface, unit.name, result.report.diagnostics);
+      throw CompileError(message, std::make_shared<const CompileReport>(std::move(result.report)));
+    }
+    case CompileStatus::kUnsupported:
+      throw UnsupportedError(concat("[", interface, "] `", unit.name, "` uses what is not supported.\n",
+                                    render(result.report.diagnostics.at(0))));
+    default:
+      throw InternalError(concat("[", interface, "] `", unit.name, "`: Kiln's compiler failed: ", result.report.log,
+                                 ". This is a defect of Kiln; a report with the output of `source_for` helps."));
+  }
+}
+
+}  // namespace
+
+std::string_view interface_name(Dialect dialect) {
+  return dialect == Dialect::kMetal ? "metal_kernel" : "cuda_kernel";
+}
+
+Context::Context() : cpu_(make_cpu_target()) {}
+
+Context& Context::shared() {
+  // Never destroyed: launches may still run when static objects are.
+  static Context* instance = new Context;
+  return *instance;
+}
+
+SingleFlight<Binary>::Found Context::binary_for(const KernelUnit& unit, Target& target) {
+  Compiler& compiler = compiler_.get();
+  return binaries_.get(binary_id(unit, target.spec(), compiler.identity()), [&] {
+    auto start = std::chrono::steady_clock::now();
+    CompileResult result = compiler.compile({unit, target.spec()});
+    if (result.status != CompileStatus::kOk) throw_failure(unit, std::move(result));
+    auto binary = std::make_shared<Binary>();
+    binary->code = target.load(result.binary);
+    binary->engine = std::move(result.engine);
+    binary->engine_reason = std::move(result.engine_reason);
+    binary->compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    return std::shared_ptr<const Binary>(std::move(binary));
+  });
+}
+
+}  // namespace kiln

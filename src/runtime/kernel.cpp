@@ -1,0 +1,188 @@
+#include "runtime/kernel.h"
+
+#include <algorithm>
+
+#include "core/array_layout.h"
+#include "core/dtype_table.h"
+#include "core/settings.h"
+#include "core/text.h"
+#include "frontend/lexer.h"
+#include "frontend/names.h"
+#include "kiln/error.h"
+
+namespace kiln {
+namespace {
+
+InputType type_of(const InputArray& input) {
+  InputType type;
+  type.dtype = input.dtype;
+  type.is_scalar = input.shape.empty();
+  type.is_small = element_count(input.shape) < kSmallInputSize;
+  return type;
+}
+
+// The bytes that tell one combination of argument types from another within one kernel. Built in a buffer that each
+// thread keeps, so that a look-up allocates nothing.
+std::string_view call_key(const Call& call) {
+  thread_local std::string key;
+  key.clear();
+  auto add = [](auto value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
+  auto add_text = [&](const std::string& text) {
+    add(static_cast<uint32_t>(text.size()));
+    key.append(text);
+  };
+  add(static_cast<uint32_t>(call.inputs.size()));
+  for (const InputArray& input : call.inputs) {
+    InputType type = type_of(input);
+    add(type.dtype);
+    add(static_cast<uint8_t>(type.is_scalar + 2 * type.is_small));
+  }
+  add(static_cast<uint32_t>(call.outputs.size()));
+  for (const OutputArray& output : call.outputs) add(output.dtype);
+  add(static_cast<uint32_t>(call.template_arguments.size()));
+  for (const TemplateArgument& argument : call.template_arguments) {
+    add_text(argument.name);
+    add(static_cast<uint8_t>(argument.value.index()));
+    std::visit([&](auto value) { add(static_cast<int32_t>(value)); }, argument.value);
+  }
+  for (const std::string& name : call.input_names) add_text(name);
+  for (const std::string& name : call.output_names) add_text(name);
+  return key;
+}
+
+}  // namespace
+
+Kernel::Kernel(KernelSpec spec, Context& context)
+    : spec_(std::move(spec)), context_(context), text_(spec_.header, spec_.source) {
+  std::string_view interface = interface_name(spec_.dialect);
+  if (spec_.output_names && spec_.output_names->empty())
+    throw ValueError(concat("[", interface, "] Must specify at least one output."));
+  if (spec_.shared_memory < 0)
+    throw ValueError(concat("[", interface, "] Expected `shared_memory` to be at least 0 but got ",
+                            spec_.shared_memory, "."));
+  if (spec_.input_names)
+    for (const std::string& name : *spec_.input_names) check_name(name, "Input name");
+  if (spec_.output_names)
+    for (const std::string& name : *spec_.output_names) check_name(name, "Output name");
+  if (spec_.input_names && spec_.output_names) check_distinct(*spec_.input_names, *spec_.output_names, {});
+}
+
+void Kernel::check_name(const std::string& name, std::string_view what) const {
+  std::string_view interface = interface_name(spec_.dialect);
+  if (!is_identifier(name)) throw ValueError(concat("[", interface, "] ", what, " `", name, "` is not an identifier."));
+  if (is_keyword(spec_.dialect, name))
+    throw ValueError(concat("[", interface, "] ", what, " `", name, "` is a keyword of the ",
+                            spec_.dialect == Dialect::kMetal ? "Metal" : "CUDA", " dialect."));
+}
+
+void Kernel::check_distinct(std::span<const std::string> inputs, std::span<const std::string> outputs,
+                            std::span<const TemplateArgument> template_arguments) const {
+  std::vector<std::string_view> names(inputs.begin(), inputs.end());
+  names.insert(names.end(), outputs.begin(), outputs.end());
+  for (const TemplateArgument& argument : template_arguments) names.push_back(argument.name);
+  std::sort(names.begin(), names.end());
+  auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice != names.end())
+    throw ValueError(concat("[", interface_name(spec_.dialect), "] Name `", *twice, "` is used twice."));
+}
+
+std::span<const std::string> Kernel::input_names(const Call& call) const {
+  return spec_.input_names ? std::span<const std::string>(*spec_.input_names) : call.input_names;
+}
+
+std::span<const std::string> Kernel::output_names(const Call& call) const {
+  return spec_.output_names ? std::span<const std::string>(*spec_.output_names) : call.output_names;
+}
+
+void Kernel::check(const Call& call) const {
+  std::string_view interface = interface_name(spec_.dialect);
+  auto inputs = input_names(call);
+  auto outputs = output_names(call);
+  if (call.inputs.size() != inputs.size())
+    throw ValueError(concat("[", interface, "] Expected `inputs` to have size ", inputs.size(), " but got size ",
+                            call.inputs.size(), "."));
+  if (outputs.empty()) throw ValueError(concat("[", interface, "] Must specify at least one output."));
+  if (call.outputs.size() != outputs.size())
+    throw ValueError(concat("[", interface, "] Expected `output_shapes` to have size ", outputs.size(),
+                            " but got size ", call.outputs.size(), "."));
+  for (const std::string& name : call.input_names) check_name(name, "Input name");
+  for (const std::string& name : call.output_names) check_name(name, "Output name");
+  for (const TemplateArgument& argument : call.template_arguments) check_name(argument.name, "Template argument name");
+  if (!call.template_arguments.empty() || !spec_.input_names)
+    check_distinct(inputs, outputs, call.template_arguments);
+
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    for (int64_t dimension : call.outputs[i].shape)
+      if (dimension < 0)
+        throw ValueError(concat("[", interface, "] Expected the dimensions of output `", outputs[i],
+                                "` to be at least 0 but got ", dimension, "."));
+    int64_t bytes;
+    if (__builtin_mul_overflow(element_count(call.outputs[i].shape),
+                               static_cast<int64_t>(size_of(call.outputs[i].dtype)), &bytes))
+      throw ValueError(concat("[", interface, "] Output `", outputs[i], "` has more than 2^63 - 1 bytes."));
+  }
+  static_cast<void>(divide_grid(interface, spec_.dialect, call.grid, call.threadgroup));
+
+  if (spec_.dialect == Dialect::kCuda) return;
+  for (size_t i = 0; i < call.inputs.size(); ++i)
+    if (row_of(call.inputs[i].dtype).metal.empty())
+      throw ValueError(concat("[", interface, "] Metal has no double, but input `", inputs[i], "` is ",
+                              name_of(call.inputs[i].dtype), "."));
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    const DtypeRow& row = row_of(call.outputs[i].dtype);
+    if (row.metal.empty())
+      throw ValueError(concat("[", interface, "] Metal has no double, but output `", outputs[i], "` is ", row.name,
+                              "."));
+    if (spec_.atomic_outputs && !row.metal_atomic)
+      throw UnsupportedError(concat("[", interface, "] Metal has no atomic<", row.metal, ">, which `atomic_outputs` ",
+                                    "needs for output `", outputs[i], "`."));
+  }
+  for (const TemplateArgument& argument : call.template_arguments)
+    if (auto* dtype = std::get_if<Dtype>(&argument.value); dtype && row_of(*dtype).metal.empty())
+      throw ValueError(concat("[", interface, "] Metal has no double, but template argument `", argument.name, "` is ",
+                              name_of(*dtype), "."));
+}
+
+KernelUnit Kernel::unit_for(const Call& call) const {
+  std::vector<InputType> inputs;
+  for (const InputArray& input : call.inputs) inputs.push_back(type_of(input));
+  std::vector<Dtype> outputs;
+  for (const OutputArray& output : call.outputs) outputs.push_back(output.dtype);
+  SignatureRequest request{text_,
+                           spec_.name,
+                           input_names(call),
+                           inputs,
+                           output_names(call),
+                           outputs,
+                           call.template_arguments,
+                           spec_.atomic_outputs,
+                           spec_.style};
+  KernelUnit unit = spec_.dialect == Dialect::kMetal ? write_metal(request) : write_cuda(request);
+  unit.math_mode = spec_.math_mode;
+  unit.bounds_guards = spec_.bounds_guards.value_or(settings().bounds);
+  return unit;
+}
+
+Kernel::Found Kernel::find_or_compile(const Call& call) {
+  std::string_view key = call_key(call);
+  if (std::shared_ptr<const Variant> variant = variants_.find(key)) return {std::move(variant), CodeSource::kMemory};
+  if (spec_.dialect == Dialect::kCuda)
+    throw UnsupportedError(concat("[cuda_kernel] `", spec_.name,
+                                  "`: CUDA bodies cannot be run yet; `source_for` shows the generated text."));
+  CodeSource source = CodeSource::kMemory;
+  auto found = variants_.get(std::string(key), [&] {
+    KernelUnit unit = unit_for(call);
+    Target& target = context_.cpu();
+    auto binary = context_.binary_for(unit, target);
+    if (binary.made_now) source = CodeSource::kCompiled;
+    size_t bytes = binary.value->code->threadgroup_memory_bytes(), limit = target.threadgroup_memory_limit();
+    if (bytes > limit)
+      throw UnsupportedError(concat("[", interface_name(spec_.dialect), "] `", spec_.name, "` needs ", bytes,
+                                    " bytes of threadgroup memory, and the ", target.name(), " target has ", limit,
+                                    "."));
+    return std::make_shared<const Variant>(Variant{std::move(unit), binary.value});
+  });
+  return {found.value, source};
+}
+
+}  // namespace kiln

@@ -1,0 +1,81 @@
+// A kernel: a body, and the machine code for each combination of argument types that it was called with.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cache/single_flight.h"
+#include "frontend/signature.h"
+#include "runtime/call.h"
+#include "runtime/context.h"
+#include "runtime/history.h"
+
+namespace kiln {
+
+// What a kernel is made of. Names are given here or, where the generation of the interface has them in the call,
+// there.
+struct KernelSpec {
+  Dialect dialect = Dialect::kMetal;
+  std::string name;
+  std::optional<std::vector<std::string>> input_names;
+  std::optional<std::vector<std::string>> output_names;
+  std::string source;
+  std::string header;
+  bool ensure_row_contiguous = true;
+  bool atomic_outputs = false;
+  int64_t shared_memory = 0;  // bytes; CUDA
+  MathMode math_mode = MathMode::kSafe;
+  std::optional<bool> bounds_guards;  // empty: as KILN_BOUNDS says
+  SignatureStyle style = SignatureStyle::kWhereUsed;
+};
+
+// Machine code for one combination, with the text that it was made from.
+struct Variant {
+  KernelUnit unit;
+  std::shared_ptr<const Binary> binary;
+};
+
+class Kernel {
+ public:
+  /// Throws ValueError for names that cannot be arguments' names, and for no output.
+  explicit Kernel(KernelSpec spec, Context& context = Context::shared());
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+
+  const KernelSpec& spec() const { return spec_; }
+  const History& history() const { return history_; }
+
+  /// Throws what is wrong with a call: ValueError, TypeError, UnsupportedError. Runs and compiles nothing.
+  void check(const Call& call) const;
+
+  /// The generated text for a call that check() has accepted.
+  KernelUnit unit_for(const Call& call) const;
+
+  // The code for a call, and where it came from.
+  struct Found {
+    std::shared_ptr<const Variant> variant;
+    CodeSource source = CodeSource::kMemory;
+  };
+  /// For a call that check() has accepted. Compiles where nothing is found. Throws CompileError, UnsupportedError.
+  Found find_or_compile(const Call& call);
+
+  void record(const LaunchRecord& record) { history_.add(record); }
+  Context& context() const { return context_; }
+
+ private:
+  std::span<const std::string> input_names(const Call& call) const;
+  std::span<const std::string> output_names(const Call& call) const;
+  void check_name(const std::string& name, std::string_view what) const;
+  void check_distinct(std::span<const std::string> inputs, std::span<const std::string> outputs,
+                      std::span<const TemplateArgument> template_arguments) const;
+
+  const KernelSpec spec_;
+  Context& context_;
+  const KernelText text_;
+  SingleFlight<Variant> variants_;  // by call_key
+  History history_;
+};
+
+}  // namespace kiln

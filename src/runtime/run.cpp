@@ -1,0 +1,129 @@
+#include "runtime/run.h"
+
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <memory>
+
+#include "core/array_layout.h"
+#include "core/number_conversion.h"
+#include "core/text.h"
+#include "kiln/error.h"
+
+namespace kiln {
+namespace {
+
+// What a launch's arguments point to besides arrays. Each thread keeps one, so that a launch allocates nothing once
+// its capacity fits.
+struct LaunchScratch {
+  std::vector<LaunchArgument> arguments;
+  std::vector<int32_t> shapes;   // of all inputs, one after the other
+  std::vector<int64_t> strides;
+  std::vector<int32_t> ndims;
+  std::vector<size_t> first_dimension;  // of each input, in shapes and strides
+  std::vector<std::unique_ptr<std::byte[]>> copies;  // of inputs that are not row-contiguous
+  std::vector<const void*> data;                     // of each input, copied or not
+};
+
+bool is_copied(const Kernel& kernel, const InputArray& input) {
+  return kernel.spec().ensure_row_contiguous && !is_row_contiguous(input.shape, input.strides);
+}
+
+void collect_inputs(Kernel& kernel, const Call& call, LaunchScratch& scratch) {
+  scratch.shapes.clear();
+  scratch.strides.clear();
+  scratch.ndims.clear();
+  scratch.first_dimension.clear();
+  scratch.copies.clear();
+  scratch.data.clear();
+  for (const InputArray& input : call.inputs) {
+    scratch.first_dimension.push_back(scratch.shapes.size());
+    scratch.ndims.push_back(static_cast<int32_t>(input.shape.size()));
+    for (int64_t dimension : input.shape) scratch.shapes.push_back(static_cast<int32_t>(dimension));
+    if (!is_copied(kernel, input)) {
+      scratch.strides.insert(scratch.strides.end(), input.strides.begin(), input.strides.end());
+      scratch.data.push_back(input.data);
+      continue;
+    }
+    size_t first = scratch.strides.size();
+    scratch.strides.resize(first + input.shape.size());
+    int64_t stride = 1;
+    for (size_t d = input.shape.size(); d-- > 0; stride *= input.shape[d]) scratch.strides[first + d] = stride;
+    auto bytes = static_cast<size_t>(element_count(input.shape)) * size_of(input.dtype);
+    scratch.copies.push_back(std::make_unique_for_overwrite<std::byte[]>(bytes));
+    scratch.data.push_back(scratch.copies.back().get());
+    kernel.context().cpu().copy_row_contiguous(input.data, input.shape, input.strides, size_of(input.dtype),
+                                               scratch.copies.back().get());
+  }
+}
+
+LaunchArgument argument_for(const KernelParameter& parameter, const Call& call, std::span<void* const> output_data,
+                            LaunchScratch& scratch) {
+  size_t i = parameter.argument;
+  switch (parameter.role) {
+    case ParameterRole::kInput: {
+      const InputArray& input = call.inputs[i];
+      std::span<const int64_t> strides(scratch.strides.data() + scratch.first_dimension[i], input.shape.size());
+      ElementRange range = element_range(input.shape, strides);
+      auto size = static_cast<int64_t>(size_of(input.dtype));
+      // The guard drops writes through an input, so that the cast harms nobody.
+      return {const_cast<void*>(scratch.data[i]), range.first * size, range.end * size};
+    }
+    case ParameterRole::kShape:
+      for (int64_t dimension : call.inputs[i].shape)
+        if (dimension > std::numeric_limits<int32_t>::max())
+          throw ValueError(concat("dimension ", dimension, " of input ", i, " does not fit into its shape's int"));
+      return {scratch.shapes.data() + scratch.first_dimension[i], 0,
+              static_cast<int64_t>(call.inputs[i].shape.size() * sizeof(int32_t))};
+    case ParameterRole::kStrides:
+      return {scratch.strides.data() + scratch.first_dimension[i], 0,
+              static_cast<int64_t>(call.inputs[i].shape.size() * sizeof(int64_t))};
+    case ParameterRole::kNdim: return {&scratch.ndims[i], 0, sizeof(int32_t)};
+    case ParameterRole::kOutput: {
+      auto bytes = element_count(call.outputs[i].shape) * static_cast<int64_t>(size_of(call.outputs[i].dtype));
+      return {output_data[i], 0, bytes};
+    }
+  }
+  return {};
+}
+
+void initialize_outputs(Target& target, const Call& call, std::span<void* const> output_data) {
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    size_t size = size_of(call.outputs[i].dtype);
+    auto pattern = element_bytes(call.outputs[i].dtype, *call.init_value);
+    target.fill(output_data[i], static_cast<size_t>(element_count(call.outputs[i].shape)), {pattern.data(), size});
+  }
+}
+
+}  // namespace
+
+void run(Kernel& kernel, const Call& call, std::span<void* const> output_data) {
+  launch(kernel, kernel.find_or_compile(call), call, output_data);
+}
+
+void launch(Kernel& kernel, const Kernel::Found& found, const Call& call, std::span<void* const> output_data) {
+  auto start = std::chrono::steady_clock::now();
+  Target& target = kernel.context().cpu();
+  const KernelUnit& unit = found.variant->unit;
+  LaunchGeometry geometry = divide_grid(interface_name(unit.dialect), unit.dialect, call.grid, call.threadgroup);
+
+  thread_local LaunchScratch scratch;
+  collect_inputs(kernel, call, scratch);
+  scratch.arguments.clear();
+  for (const KernelParameter& parameter : unit.parameters)
+    scratch.arguments.push_back(argument_for(parameter, call, output_data, scratch));
+
+  if (call.init_value) initialize_outputs(target, call, output_data);
+  target.launch(*found.variant->binary->code, unit, geometry, scratch.arguments);
+
+  LaunchRecord record;
+  record.target = target.name();
+  record.engine = found.variant->binary->engine;
+  record.reason = found.variant->binary->engine_reason;
+  record.source = found.source;
+  if (found.source == CodeSource::kCompiled) record.compile_ms = found.variant->binary->compile_ms;
+  record.run_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  kernel.record(record);
+}
+
+}  // namespace kiln

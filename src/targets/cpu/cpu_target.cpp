@@ -1,0 +1,180 @@
+#include "targets/cpu/cpu_target.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <new>
+
+#include "core/text.h"
+#include "kiln/error.h"
+#include "targets/cpu/group_scheduler.h"
+#include "targets/cpu/image_loader.h"
+#include "targets/cpu/strided_copy.h"
+#include "targets/cpu/thread_pool.h"
+
+namespace kiln {
+namespace {
+
+// A launch of fewer threads than this is done before another core has woken up.
+constexpr uint64_t kSmallLaunchThreads = 4096;
+// Claims a participant makes of a launch that is spread evenly; more balance better and cost more.
+constexpr uint64_t kClaimsPerThread = 16;
+
+// The best level of x86-64 that this processor reaches. Levels rather than processors, so that what is compiled on
+// one machine serves others.
+std::string processor_level() {
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("x86-64-v4")) return "x86-64-v4";
+  if (__builtin_cpu_supports("x86-64-v3")) return "x86-64-v3";
+  if (__builtin_cpu_supports("x86-64-v2")) return "x86-64-v2";
+  return "x86-64";
+}
+
+class CpuKernel : public LoadedKernel {
+ public:
+  explicit CpuKernel(std::span<const std::byte> binary) : image(binary) {}
+  size_t threadgroup_memory_bytes() const override { return image.header().threadgroup_memory_bytes; }
+  size_t code_bytes() const override { return image.header().code_bytes; }
+
+  const LoadedImage image;
+};
+
+// Memory for the variables of one threadgroup, on a cache line of its own.
+class ThreadgroupMemory {
+ public:
+  explicit ThreadgroupMemory(size_t bytes)
+      : memory_(bytes ? static_cast<char*>(::operator new(bytes, std::align_val_t(64))) : nullptr) {}
+  ~ThreadgroupMemory() { ::operator delete(memory_, std::align_val_t(64)); }
+  ThreadgroupMemory(const ThreadgroupMemory&) = delete;
+  ThreadgroupMemory& operator=(const ThreadgroupMemory&) = delete;
+  char* get() const { return memory_; }
+
+ private:
+  char* memory_;
+};
+
+std::string describe(const BarrierFault& fault, const KernelUnit& unit) {
+  SourcePosition position = unit.source_map.locate(static_cast<int>(fault.line));
+  return concat("kernel `", unit.name, "`: only ", fault.waiting, " of ", fault.expected,
+                " threads reach the threadgroup_barrier in line ", position.line, " of the ",
+                position.text == SourceText::kHeader ? "header" : "source", "; the launch was ended");
+}
+
+class CpuTarget : public Target {
+ public:
+  CpuTarget() { spec_ = {TargetKind::kCpu, processor_level()}; }
+
+  std::string_view name() const override { return "cpu"; }
+  const TargetSpec& spec() const override { return spec_; }
+
+  size_t threadgroup_memory_limit() const override { return kCpuThreadgroupMemoryLimit; }
+
+  std::shared_ptr<const LoadedKernel> load(std::span<const std::byte> binary) override {
+    return std::make_shared<CpuKernel>(binary);
+  }
+
+  void launch(const LoadedKernel& loaded, const KernelUnit& unit, const LaunchGeometry& geometry,
+              std::span<const LaunchArgument> arguments) override {
+    static_assert(sizeof(LaunchArgument) == sizeof(CpuArgument) &&
+                  offsetof(LaunchArgument, end_byte) == offsetof(CpuArgument, end_byte));
+    if (geometry.threadgroups == 0) return;
+    const LoadedImage& image = static_cast<const CpuKernel&>(loaded).image;
+    CpuLaunch launch{};
+    launch.arguments = reinterpret_cast<const CpuArgument*>(arguments.data());
+    std::copy(geometry.threads_per_grid.begin(), geometry.threads_per_grid.end(), launch.threads_per_grid);
+    std::copy(geometry.threads_per_threadgroup.begin(), geometry.threads_per_threadgroup.end(),
+              launch.threads_per_threadgroup);
+    std::copy(geometry.threadgroups_per_grid.begin(), geometry.threadgroups_per_grid.end(),
+              launch.threadgroups_per_grid);
+
+    bool small = geometry.threadgroups * geometry.threads_in_full_threadgroup() < kSmallLaunchThreads;
+    if (image.header().kind == CpuImageKind::kLoop && !image.header().has_atomics && small) {
+      ThreadgroupMemory memory(image.header().threadgroup_memory_bytes);
+      image.run_function()(&launch, 0, geometry.threadgroups, memory.get());
+      return;
+    }
+    ThreadPool& pool = ThreadPool::shared();
+    ThreadPool::Work work;
+    work.pieces = geometry.threadgroups;
+    work.pieces_may_wait = image.header().has_atomics;
+    // Threadgroups that may wait for one another are claimed one by one, so that none waits behind its waiter.
+    if (!work.pieces_may_wait)
+      work.pieces_per_claim = small ? work.pieces : geometry.threadgroups / (pool.threads() * kClaimsPerThread);
+
+    std::mutex fault_mutex;
+    BarrierFault fault;
+    pool.run(work, [&](ThreadPool::Claims& claims) {
+      ThreadgroupMemory memory(image.header().threadgroup_memory_bytes);
+      uint64_t begin, end;
+      if (image.header().kind == CpuImageKind::kLoop) {
+        while (claims.next(begin, end)) image.run_function()(&launch, begin, end, memory.get());
+        return;
+      }
+      if (!claims.next(begin, end)) return;
+      GroupScheduler scheduler(image, launch);
+      do {
+        for (uint64_t group = begin; group < end; ++group) {
+          BarrierFault found = scheduler.run(group, memory.get());
+          if (!found.line) continue;
+          claims.stop();
+          std::lock_guard lock(fault_mutex);
+          if (!fault.line) fault = found;
+          return;
+        }
+      } while (claims.next(begin, end));
+    });
+    if (fault.line) throw DeviceError(describe(fault, unit));
+  }
+
+  void fill(void* data, size_t count, std::span<const std::byte> pattern) override {
+    size_t bytes = count * pattern.size();
+    in_pieces(bytes, [&](size_t begin, size_t end) { fill_bytes(data, begin, end, pattern); });
+  }
+
+  void copy_row_contiguous(const void* data, std::span<const int64_t> shape, std::span<const int64_t> strides,
+                           size_t element_bytes, void* out) override {
+    copy_strided(data, shape, strides, element_bytes, out);
+  }
+
+ private:
+  // Memory that is touched for the first time is given out page by page, which takes longer than writing it; several
+  // threads do it faster.
+  template <typename Function>
+  static void in_pieces(size_t bytes, const Function& function) {
+    constexpr size_t kPiece = 1 << 20;
+    if (bytes <= 2 * kPiece) return function(0, bytes);
+    ThreadPool::Work work;
+    work.pieces = (bytes + kPiece - 1) / kPiece;
+    ThreadPool::shared().run(work, [&](ThreadPool::Claims& claims) {
+      uint64_t begin, end;
+      while (claims.next(begin, end)) function(begin * kPiece, std::min(bytes, end * kPiece));
+    });
+  }
+
+  // Bytes [begin, end) of an array that is filled with a pattern; begin is a multiple of its size.
+  static void fill_bytes(void* data, size_t begin, size_t end, std::span<const std::byte> pattern) {
+    auto* out = static_cast<std::byte*>(data) + begin;
+    size_t bytes = end - begin;
+    bool same = std::all_of(pattern.begin(), pattern.end(), [&](std::byte b) { return b == pattern[0]; });
+    if (same) {
+      std::memset(out, static_cast<int>(pattern[0]), bytes);
+      return;
+    }
+    // Doubles what has been written.
+    size_t done = std::min(bytes, pattern.size());
+    std::memcpy(out, pattern.data(), done);
+    while (done < bytes) {
+      size_t more = std::min({done, bytes - done, size_t{4096}});
+      std::memcpy(out + done, out, more);
+      done += more;
+    }
+  }
+
+  TargetSpec spec_;
+};
+
+}  // namespace
+
+std::unique_ptr<Target> make_cpu_target() { return std::make_unique<CpuTarget>(); }
+
+}  // namespace kiln

@@ -1,0 +1,29 @@
+// Where a threadgroup lies in the grid.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "core/cpu_image.h"
+
+namespace kiln {
+
+struct GroupPosition {
+  std::array<uint32_t, 3> group;    // counted in threadgroups
+  std::array<uint32_t, 3> threads;  // its size; smaller than the others' at an edge of the grid
+};
+
+inline GroupPosition locate_group(const CpuLaunch& launch, uint64_t index) {
+  const uint32_t* groups = launch.threadgroups_per_grid;
+  uint64_t row = index / groups[0];
+  GroupPosition position{{static_cast<uint32_t>(index % groups[0]), static_cast<uint32_t>(row % groups[1]),
+                          static_cast<uint32_t>(row / groups[1])},
+                         {}};
+  for (int d = 0; d < 3; ++d)
+    position.threads[d] = std::min(launch.threads_per_threadgroup[d],
+                                   launch.threads_per_grid[d] - position.group[d] * launch.threads_per_threadgroup[d]);
+  return position;
+}
+
+}  // namespace kiln

@@ -1,0 +1,170 @@
+#include "targets/cpu/group_scheduler.h"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+
+#include "targets/cpu/group_position.h"
+
+namespace kiln {
+
+// payload: values, second operands and results of 32 lanes (CpuThread::payload).
+struct GroupScheduler::Simdgroup {
+  alignas(64) uint64_t payload[3 * kSimdgroupSize];
+  uint32_t first = 0;    // thread
+  uint32_t live = 0;     // lanes that have not returned
+};
+
+GroupScheduler::GroupScheduler(const LoadedImage& image, const CpuLaunch& launch)
+    : image_(image),
+      launch_(launch),
+      max_threads_(launch.threads_per_threadgroup[0] * launch.threads_per_threadgroup[1] *
+                   launch.threads_per_threadgroup[2]) {
+  frame_stride_ = (image.header().frame_bytes + kCpuFrameAlignment - 1) / kCpuFrameAlignment * kCpuFrameAlignment;
+  threads_ = std::make_unique<CpuThread[]>(max_threads_);
+  counts_ = std::make_unique<uint32_t[]>(size_t{max_threads_} * std::max(1u, image.header().max_loop_depth));
+  simdgroups_ = std::make_unique<Simdgroup[]>((max_threads_ + kSimdgroupSize - 1) / kSimdgroupSize);
+  frames_ = static_cast<std::byte*>(
+      ::operator new(std::max<size_t>(1, frame_stride_ * max_threads_), std::align_val_t(kCpuFrameAlignment)));
+  for (uint32_t t = 0; t < max_threads_; ++t) {
+    CpuThread& thread = threads_[t];
+    for (int d = 0; d < 3; ++d) {
+      thread.values[kFullThreadsPerThreadgroup + d] = launch.threads_per_threadgroup[d];
+      thread.values[kThreadsPerGrid + d] = launch.threads_per_grid[d];
+      thread.values[kThreadgroupsPerGrid + d] = launch.threadgroups_per_grid[d];
+    }
+    thread.values[kIndexInThreadgroup] = t;
+    thread.counts = counts_.get() + size_t{t} * image.header().max_loop_depth;
+    thread.payload = simdgroups_[t / kSimdgroupSize].payload + t % kSimdgroupSize;
+  }
+}
+
+GroupScheduler::~GroupScheduler() { ::operator delete(frames_, std::align_val_t(kCpuFrameAlignment)); }
+
+BarrierFault GroupScheduler::run(uint64_t group, char* threadgroup_memory) {
+  start(group, threadgroup_memory);
+  BarrierFault fault;
+  for (;;) {
+    // Every simdgroup to its next barrier, or to its end.
+    const CpuThread* at_barrier = nullptr;
+    bool all_at_one = true;
+    for (uint32_t s = 0; s < simdgroup_count_; ++s) {
+      Simdgroup& simdgroup = simdgroups_[s];
+      if (!run_to_barrier(simdgroup, fault)) return fault;
+      if (!simdgroup.live) continue;
+      const CpuThread& waiting = threads_[simdgroup.first + std::countr_zero(simdgroup.live)];
+      if (!at_barrier) at_barrier = &waiting;
+      if (!same_instance(*at_barrier, waiting)) {
+        all_at_one = false;
+        if (is_before(waiting, *at_barrier)) at_barrier = &waiting;
+      }
+    }
+    if (!at_barrier) return {};
+    if (!all_at_one) {
+      fault.line = image_.sites()[at_barrier->site - 1].line;
+      fault.expected = live_threads();
+      for (uint32_t t = 0; t < thread_count_; ++t)
+        fault.waiting += threads_[t].site != CpuThread::kReturned && same_instance(threads_[t], *at_barrier);
+      return fault;
+    }
+    for (uint32_t s = 0; s < simdgroup_count_; ++s) release(simdgroups_[s], simdgroups_[s].live);
+  }
+}
+
+void GroupScheduler::start(uint64_t group, char* threadgroup_memory) {
+  GroupPosition position = locate_group(launch_, group);
+  const auto& size = position.threads;
+  thread_count_ = size[0] * size[1] * size[2];
+  simdgroup_count_ = (thread_count_ + kSimdgroupSize - 1) / kSimdgroupSize;
+  for (uint32_t s = 0; s < simdgroup_count_; ++s) {
+    uint32_t first = s * kSimdgroupSize;
+    uint32_t lanes = std::min<uint32_t>(kSimdgroupSize, thread_count_ - first);
+    simdgroups_[s].first = first;
+    simdgroups_[s].live = lanes == kSimdgroupSize ? ~0u : (1u << lanes) - 1;
+  }
+  // All records first: a thread that starts may already be asked for by another.
+  uint32_t t = 0;
+  for (uint32_t z = 0; z < size[2]; ++z)
+    for (uint32_t y = 0; y < size[1]; ++y)
+      for (uint32_t x = 0; x < size[0]; ++x, ++t) {
+        CpuThread& thread = threads_[t];
+        const uint32_t place[3] = {x, y, z};
+        for (int d = 0; d < 3; ++d) {
+          thread.values[kPositionInThreadgroup + d] = place[d];
+          thread.values[kThreadgroupPosition + d] = position.group[d];
+          thread.values[kThreadsPerThreadgroup + d] = size[d];
+        }
+        thread.threadgroup_memory = threadgroup_memory;
+      }
+  CpuStartFunction start = image_.start_function();
+  for (t = 0; t < thread_count_; ++t) {
+    start(&launch_, &threads_[t], frames_ + t * frame_stride_);
+    if (threads_[t].site == CpuThread::kReturned)
+      simdgroups_[t / kSimdgroupSize].live &= ~(1u << (t % kSimdgroupSize));
+  }
+}
+
+void GroupScheduler::resume(uint32_t thread) {
+  void* frame = frames_ + thread * frame_stride_;
+  (*static_cast<void (**)(void*)>(frame))(frame);
+}
+
+void GroupScheduler::release(Simdgroup& simdgroup, uint32_t mask) {
+  for (uint32_t left = mask; left; left &= left - 1) {
+    uint32_t lane = std::countr_zero(left);
+    resume(simdgroup.first + lane);
+    if (threads_[simdgroup.first + lane].site == CpuThread::kReturned) simdgroup.live &= ~(1u << lane);
+  }
+}
+
+// False: some threads of the simdgroup wait at a barrier that the others have passed.
+bool GroupScheduler::run_to_barrier(Simdgroup& simdgroup, BarrierFault& fault) {
+  while (simdgroup.live) {
+    const CpuThread* threads = &threads_[simdgroup.first];
+    const CpuThread* earliest = &threads[std::countr_zero(simdgroup.live)];
+    uint32_t mask = 0;
+    for (uint32_t left = simdgroup.live; left; left &= left - 1) {
+      uint32_t lane = std::countr_zero(left);
+      if (same_instance(threads[lane], *earliest)) {
+        mask |= 1u << lane;
+      } else if (is_before(threads[lane], *earliest)) {
+        earliest = &threads[lane];
+        mask = 1u << lane;
+      }
+    }
+    const CpuSite& site = image_.sites()[earliest->site - 1];
+    if (site.is_barrier) {
+      if (mask == simdgroup.live) return true;
+      fault = {site.line, static_cast<uint32_t>(std::popcount(mask)), live_threads()};
+      return false;
+    }
+    if (CpuCombineFunction combine = image_.combine_function(site)) combine(simdgroup.payload, mask);
+    release(simdgroup, mask);
+  }
+  return true;
+}
+
+bool GroupScheduler::same_instance(const CpuThread& a, const CpuThread& b) const {
+  if (a.site != b.site) return false;
+  return std::equal(a.counts, a.counts + image_.sites()[a.site - 1].loop_depth, b.counts);
+}
+
+// Paths compare lexicographically: for each loop its place and its iteration, at the end the call's place.
+bool GroupScheduler::is_before(const CpuThread& a, const CpuThread& b) const {
+  const CpuSite& site_a = image_.sites()[a.site - 1];
+  const CpuSite& site_b = image_.sites()[b.site - 1];
+  auto path_a = image_.path(site_a), path_b = image_.path(site_b);
+  for (uint32_t i = 0;; ++i) {
+    if (path_a[i] != path_b[i]) return path_a[i] < path_b[i];
+    if (i == site_a.loop_depth || i == site_b.loop_depth) return false;
+    if (a.counts[i] != b.counts[i]) return a.counts[i] < b.counts[i];
+  }
+}
+
+uint32_t GroupScheduler::live_threads() const {
+  uint32_t count = 0;
+  for (uint32_t s = 0; s < simdgroup_count_; ++s) count += std::popcount(simdgroups_[s].live);
+  return count;
+}
+
+}  // namespace kiln

@@ -1,0 +1,57 @@
+// Runs the threads of a threadgroup that wait for one another.
+//
+// Each thread is a coroutine. Within a simdgroup all threads run until each waits or has returned. Then the earliest
+// instance at which some wait (`core/cpu_image.h` says what is earlier) is released, with exactly the threads that
+// wait there; nobody can arrive at it any more, because every other thread waits at a later one or has returned. This
+// is specification 3.3. When all threads of all simdgroups wait at barriers or have returned, they must wait at the
+// same instance, which is then released; otherwise the launch ends.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "core/launch_geometry.h"
+#include "targets/cpu/image_loader.h"
+
+namespace kiln {
+
+// A barrier that only some of the threads can reach.
+struct BarrierFault {
+  uint32_t line = 0;      // of the generated text; 0: no fault
+  uint32_t waiting = 0;   // threads that wait there
+  uint32_t expected = 0;  // threads of the threadgroup that have not returned
+};
+
+class GroupScheduler {
+ public:
+  /// `image` must outlive it. Allocates what one threadgroup of the geometry needs; throws std::bad_alloc.
+  GroupScheduler(const LoadedImage& image, const CpuLaunch& launch);
+  ~GroupScheduler();
+
+  /// Runs one threadgroup, counted with x fastest.
+  BarrierFault run(uint64_t group, char* threadgroup_memory);
+
+ private:
+  struct Simdgroup;
+
+  void start(uint64_t group, char* threadgroup_memory);
+  bool is_before(const CpuThread& a, const CpuThread& b) const;
+  bool same_instance(const CpuThread& a, const CpuThread& b) const;
+  void release(Simdgroup& simdgroup, uint32_t mask);
+  void resume(uint32_t thread);
+  bool run_to_barrier(Simdgroup& simdgroup, BarrierFault& fault);
+  uint32_t live_threads() const;
+
+  const LoadedImage& image_;
+  const CpuLaunch& launch_;
+  uint32_t max_threads_;
+  size_t frame_stride_;
+  std::unique_ptr<CpuThread[]> threads_;
+  std::unique_ptr<uint32_t[]> counts_;
+  std::unique_ptr<Simdgroup[]> simdgroups_;
+  uint32_t thread_count_ = 0;     // of the current threadgroup
+  uint32_t simdgroup_count_ = 0;
+  std::byte* frames_ = nullptr;
+};
+
+}  // namespace kiln

@@ -1,0 +1,109 @@
+#include "targets/cpu/image_loader.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <string_view>
+
+#include "core/text.h"
+#include "kiln/error.h"
+
+namespace kiln {
+namespace {
+
+// What compiled code may call. The functions of <cmath> are exact, so that they have the same results everywhere;
+// processors that have instructions for them call none.
+struct Import {
+  std::string_view name;
+  const void* address;
+};
+
+template <typename Function>
+const void* address(Function* function) {
+  return reinterpret_cast<const void*>(function);
+}
+
+const Import kImports[] = {
+    {"memcpy", address(static_cast<void* (*)(void*, const void*, size_t)>(std::memcpy))},
+    {"memmove", address(static_cast<void* (*)(void*, const void*, size_t)>(std::memmove))},
+    {"memset", address(static_cast<void* (*)(void*, int, size_t)>(std::memset))},
+    {"floorf", address(static_cast<float (*)(float)>(std::floor))},
+    {"ceilf", address(static_cast<float (*)(float)>(std::ceil))},
+    {"truncf", address(static_cast<float (*)(float)>(std::trunc))},
+    {"rintf", address(static_cast<float (*)(float)>(std::rint))},
+    {"fmaf", address(static_cast<float (*)(float, float, float)>(std::fma))},
+};
+
+const void* find_import(std::string_view name) {
+  for (const Import& import : kImports)
+    if (import.name == name) return import.address;
+  return nullptr;
+}
+
+[[noreturn]] void damaged(const char* what) { throw InternalError(concat("machine code is damaged: ", what)); }
+
+bool fits(uint64_t offset, uint64_t count, uint64_t size, uint64_t total) {
+  uint64_t bytes;
+  return !__builtin_mul_overflow(count, size, &bytes) && offset <= total && bytes <= total - offset;
+}
+
+}  // namespace
+
+LoadedImage::LoadedImage(std::span<const std::byte> image) {
+  if (image.size() < sizeof header_) damaged("it is too short");
+  std::memcpy(&header_, image.data(), sizeof header_);
+  uint64_t total = image.size();
+  if (header_.magic != kCpuImageMagic || header_.version != kCpuImageVersion) damaged("it is of another version");
+  if (header_.total_bytes != total || !fits(header_.sites_offset, header_.site_count, sizeof(CpuSite), total) ||
+      !fits(header_.import_slots_offset, header_.import_count, 8, total) || header_.run_offset >= total ||
+      header_.sites_offset % alignof(CpuSite) != 0 || header_.paths_offset % alignof(uint32_t) != 0)
+    damaged("its parts do not lie within it");
+
+  size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  mapped_bytes_ = (total + page - 1) / page * page;
+  void* memory = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    throw DeviceError(concat("cannot map ", mapped_bytes_, " bytes for machine code: ", std::strerror(errno)));
+  base_ = static_cast<std::byte*>(memory);
+  auto* bytes = static_cast<std::byte*>(memory);
+  std::memcpy(bytes, image.data(), total);
+
+  try {
+    for (const CpuSite& site : sites())
+      if (!fits(header_.paths_offset, uint64_t{site.path_offset} + site.loop_depth + 1, 4, total) ||
+          site.loop_depth > header_.max_loop_depth || site.combine_offset >= total)
+        damaged("a site's path does not lie within it");
+    uint64_t name_offset = header_.import_names_offset;
+    for (uint32_t i = 0; i < header_.import_count; ++i) {
+      if (name_offset >= total) damaged("its names do not lie within it");
+      const char* name = reinterpret_cast<const char*>(bytes) + name_offset;
+      size_t length = strnlen(name, total - name_offset);
+      const void* target = find_import(std::string_view(name, length));
+      if (!target) throw InternalError(concat("machine code asks for a function that nobody provides: ",
+                                              std::string_view(name, length)));
+      std::memcpy(bytes + header_.import_slots_offset + 8 * i, &target, 8);
+      name_offset += length + 1;
+    }
+    // From here on nobody writes.
+    if (mprotect(memory, mapped_bytes_, PROT_READ | PROT_EXEC) != 0)
+      throw DeviceError(concat("cannot make machine code executable: ", std::strerror(errno)));
+  } catch (...) {
+    munmap(memory, mapped_bytes_);
+    throw;
+  }
+}
+
+LoadedImage::~LoadedImage() { munmap(const_cast<std::byte*>(base_), mapped_bytes_); }
+
+std::span<const CpuSite> LoadedImage::sites() const {
+  return {reinterpret_cast<const CpuSite*>(base_ + header_.sites_offset), header_.site_count};
+}
+
+std::span<const uint32_t> LoadedImage::path(const CpuSite& site) const {
+  return {reinterpret_cast<const uint32_t*>(base_ + header_.paths_offset) + site.path_offset, site.loop_depth + 1u};
+}
+
+}  // namespace kiln

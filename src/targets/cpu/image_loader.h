@@ -1,0 +1,42 @@
+// Maps an image (`core/cpu_image.h`) into the process.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "core/cpu_image.h"
+
+namespace kiln {
+
+// An image in memory, readable and executable, never writable while it can run.
+class LoadedImage {
+ public:
+  /// Throws InternalError where the bytes are no image of this version or ask for functions that nobody provides.
+  explicit LoadedImage(std::span<const std::byte> image);
+  ~LoadedImage();
+  LoadedImage(const LoadedImage&) = delete;
+  LoadedImage& operator=(const LoadedImage&) = delete;
+
+  const CpuImageHeader& header() const { return header_; }
+  std::span<const CpuSite> sites() const;
+  std::span<const uint32_t> path(const CpuSite& site) const;
+
+  CpuRunFunction run_function() const { return function<CpuRunFunction>(header_.run_offset); }
+  CpuStartFunction start_function() const { return function<CpuStartFunction>(header_.run_offset); }
+  CpuCombineFunction combine_function(const CpuSite& site) const {
+    return site.combine_offset ? function<CpuCombineFunction>(site.combine_offset) : nullptr;
+  }
+
+ private:
+  template <typename Function>
+  Function function(uint64_t offset) const {
+    return reinterpret_cast<Function>(const_cast<std::byte*>(base_) + offset);
+  }
+
+  CpuImageHeader header_{};
+  const std::byte* base_ = nullptr;
+  size_t mapped_bytes_ = 0;
+};
+
+}  // namespace kiln

@@ -1,0 +1,213 @@
+#include "targets/cpu/thread_pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <fstream>
+#include <string>
+
+#include "core/settings.h"
+
+namespace kiln {
+
+struct Job {
+  ThreadPool::Work work;
+  const ThreadPool::Participant* participant;
+  std::atomic<uint64_t> next{0};
+  unsigned participants = 0;      // running now; guarded by the pool's mutex
+  unsigned wanted = 0;            // more workers that may join; likewise
+  uint64_t next_when_watched = 0;
+  std::exception_ptr error;       // likewise
+};
+
+namespace {
+
+// How long all threads may stand still before another is added, and up to how many.
+constexpr auto kPatience = std::chrono::milliseconds(20);
+constexpr size_t kMaxHelpers = 2048;
+
+std::atomic<ThreadPool*> g_pool{nullptr};
+std::mutex g_pool_mutex;
+
+// Whole processors that the control group grants, or 0 where it sets no limit.
+unsigned quota_threads() {
+  double quota = 0, period = 0;
+  if (std::ifstream v2("/sys/fs/cgroup/cpu.max"); v2) {
+    std::string limit;
+    v2 >> limit >> period;
+    if (limit != "max" && !limit.empty()) quota = std::strtod(limit.c_str(), nullptr);
+  } else {
+    std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") >> quota;
+    std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_period_us") >> period;
+  }
+  if (quota <= 0 || period <= 0) return 0;
+  return std::max(1u, static_cast<unsigned>(quota / period + 0.999));
+}
+
+}  // namespace
+
+unsigned usable_threads() {
+  if (int wanted = settings().cpu_threads; wanted > 0) return static_cast<unsigned>(wanted);
+  cpu_set_t mask;
+  unsigned threads = sched_getaffinity(0, sizeof mask, &mask) == 0 ? static_cast<unsigned>(CPU_COUNT(&mask))
+                                                                   : std::thread::hardware_concurrency();
+  if (unsigned quota = quota_threads()) threads = std::min(threads, quota);
+  return std::max(1u, threads);
+}
+
+bool ThreadPool::Claims::next(uint64_t& begin, uint64_t& end) {
+  uint64_t count = job_->work.pieces_per_claim;
+  begin = job_->next.fetch_add(count, std::memory_order_relaxed);
+  if (begin >= job_->work.pieces) return false;
+  end = std::min(job_->work.pieces, begin + count);
+  return true;
+}
+
+void ThreadPool::Claims::stop() { job_->next.store(job_->work.pieces, std::memory_order_relaxed); }
+
+ThreadPool& ThreadPool::shared() {
+  if (ThreadPool* pool = g_pool.load(std::memory_order_acquire)) return *pool;
+  std::lock_guard lock(g_pool_mutex);
+  if (!g_pool.load()) {
+    static const bool registered = [] {
+      // The child has only the thread that forked: the workers are gone, and so is whoever held a mutex.
+      pthread_atfork(nullptr, nullptr, [] {
+        g_pool.store(nullptr);
+        new (&g_pool_mutex) std::mutex;
+      });
+      return true;
+    }();
+    static_cast<void>(registered);
+    // Never destroyed: a launch may still run when static objects are.
+    g_pool.store(new ThreadPool(usable_threads()), std::memory_order_release);
+  }
+  return *g_pool.load();
+}
+
+ThreadPool::ThreadPool(unsigned threads) : threads_(std::max(1u, threads)) {
+  for (unsigned i = 1; i < threads_; ++i) workers_.emplace_back([this] { worker_loop(); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  work_arrived_.notify_all();
+  watch_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+  if (watcher_.joinable()) watcher_.join();
+  for (std::thread& helper : helpers_) helper.join();
+}
+
+void ThreadPool::run(const Work& work, const Participant& participant) {
+  Job job;
+  job.work = work;
+  job.work.pieces_per_claim = std::max<uint64_t>(1, work.pieces_per_claim);
+  job.participant = &participant;
+  uint64_t claims = (work.pieces + job.work.pieces_per_claim - 1) / job.work.pieces_per_claim;
+  job.wanted = static_cast<unsigned>(std::min<uint64_t>(threads_ - 1, claims > 0 ? claims - 1 : 0));
+  bool watched = work.pieces_may_wait && claims > 1;
+  if (job.wanted == 0 && !watched) {
+    Claims mine(job);
+    participant(mine);
+    return;
+  }
+  std::list<Job*>::iterator entry;
+  {
+    std::lock_guard lock(mutex_);
+    entry = jobs_.insert(jobs_.end(), &job);
+    job.participants = 1;
+    if (watched) {
+      if (!watcher_.joinable()) watcher_ = std::thread([this] { watch_loop(); });
+      if (watched_jobs_++ == 0) watch_.notify_one();
+    }
+  }
+  if (job.wanted == 1)
+    work_arrived_.notify_one();
+  else if (job.wanted > 1)
+    work_arrived_.notify_all();
+  take_part(job);
+
+  std::unique_lock lock(mutex_);
+  jobs_.erase(entry);  // nobody joins any more
+  if (watched) --watched_jobs_;
+  --job.participants;
+  work_left_.wait(lock, [&] { return job.participants == 0; });
+  if (job.error) std::rethrow_exception(job.error);
+}
+
+void ThreadPool::take_part(Job& job) {
+  Claims claims(job);
+  try {
+    (*job.participant)(claims);
+  } catch (...) {
+    claims.stop();
+    std::lock_guard lock(mutex_);
+    if (!job.error) job.error = std::current_exception();
+  }
+}
+
+void ThreadPool::worker_loop() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    Job* job = nullptr;
+    for (Job* candidate : jobs_)
+      if (candidate->wanted > 0 && candidate->next.load(std::memory_order_relaxed) < candidate->work.pieces) {
+        job = candidate;
+        break;
+      }
+    if (!job) {
+      if (stopping_) return;
+      work_arrived_.wait(lock);
+      continue;
+    }
+    --job->wanted;
+    ++job->participants;
+    lock.unlock();
+    take_part(*job);
+    lock.lock();
+    if (--job->participants == 0) work_left_.notify_all();
+  }
+}
+
+// Adds a thread to each job whose pieces may wait for one another and of which none has been claimed for a while. Each
+// time it helps, it doubles.
+void ThreadPool::watch_loop() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (watched_jobs_ == 0) {
+      for (std::thread& helper : helpers_) {
+        lock.unlock();
+        helper.join();
+        lock.lock();
+      }
+      helpers_.clear();
+      watch_.wait(lock, [&] { return stopping_ || watched_jobs_ > 0; });
+      continue;
+    }
+    watch_.wait_for(lock, kPatience);
+    for (Job* job : jobs_) {
+      uint64_t next = job->next.load(std::memory_order_relaxed);
+      if (!job->work.pieces_may_wait || next >= job->work.pieces) continue;
+      if (next == job->next_when_watched) {
+        uint64_t left = job->work.pieces - next;
+        uint64_t added = std::min<uint64_t>({left, job->participants, kMaxHelpers - std::min(kMaxHelpers, helpers_.size())});
+        for (uint64_t i = 0; i < added; ++i) {
+          ++job->participants;
+          helpers_.emplace_back([this, job] {
+            take_part(*job);
+            std::lock_guard guard(mutex_);
+            if (--job->participants == 0) work_left_.notify_all();
+          });
+        }
+      }
+      job->next_when_watched = next;
+    }
+  }
+}
+
+}  // namespace kiln

@@ -38,6 +38,7 @@ void set_arguments(clang::CompilerInstance& instance, const std::vector<std::str
   for (const std::string& argument : arguments) pointers.push_back(argument.c_str());
   if (!clang::CompilerInvocation::CreateFromArgs(instance.getInvocation(), pointers, instance.getDiagnostics()))
     throw InternalError(concat("Clang does not take its arguments: ", join(arguments, " ")));
+  clang::ProcessWarningOptions(instance.getDiagnostics(), instance.getDiagnosticOpts());
 }
 
 llvm::IntrusiveRefCntPtr<llvm::vfs::InMemoryFileSystem> library_files(const std::string& umbrella) {

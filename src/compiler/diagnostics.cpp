@@ -37,7 +37,10 @@ bool DiagnosticCollector::place(const clang::SourceManager& sources, clang::Sour
   if (location.isInvalid()) return false;
   // Inside a macro: where the kernel uses it, or where it wrote the argument.
   clang::PresumedLoc presumed = sources.getPresumedLoc(sources.getFileLoc(location));
-  if (presumed.isInvalid() || kernel_file_ != presumed.getFilename()) return false;
+  if (presumed.isInvalid()) return false;
+  llvm::StringRef file = presumed.getFilename();
+  file.consume_front("./");
+  if (file != kernel_file_) return false;
   int column = static_cast<int>(presumed.getColumn());
   Diagnostic placed = at_line(static_cast<int>(presumed.getLine()), "");
   diagnostic.text = placed.text;

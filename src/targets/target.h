@@ -20,8 +20,8 @@ class LoadedKernel {
 
   /// Bytes of threadgroup memory that each threadgroup needs.
   virtual size_t threadgroup_memory_bytes() const = 0;
-  /// Bytes of machine code.
-  virtual size_t code_bytes() const = 0;
+  /// The machine code and its constants; lives as long as this object.
+  virtual std::span<const std::byte> code() const = 0;
 };
 
 // One parameter of the kernel's function at a launch.
@@ -39,6 +39,9 @@ class Target {
 
   /// What code is made for.
   virtual const TargetSpec& spec() const = 0;
+
+  /// How many threads of this process a launch may use (CPU).
+  virtual unsigned concurrency() const = 0;
 
   /// Bytes of threadgroup memory that a kernel may have.
   virtual size_t threadgroup_memory_limit() const = 0;

@@ -34,7 +34,7 @@ class CpuKernel : public LoadedKernel {
  public:
   explicit CpuKernel(std::span<const std::byte> binary) : image(binary) {}
   size_t threadgroup_memory_bytes() const override { return image.header().threadgroup_memory_bytes; }
-  size_t code_bytes() const override { return image.header().code_bytes; }
+  std::span<const std::byte> code() const override { return image.code(); }
 
   const LoadedImage image;
 };
@@ -66,6 +66,8 @@ class CpuTarget : public Target {
 
   std::string_view name() const override { return "cpu"; }
   const TargetSpec& spec() const override { return spec_; }
+
+  unsigned concurrency() const override { return usable_threads(); }
 
   size_t threadgroup_memory_limit() const override { return kCpuThreadgroupMemoryLimit; }
 

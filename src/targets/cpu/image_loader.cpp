@@ -59,6 +59,7 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
   if (header_.magic != kCpuImageMagic || header_.version != kCpuImageVersion) damaged("it is of another version");
   if (header_.total_bytes != total || !fits(header_.sites_offset, header_.site_count, sizeof(CpuSite), total) ||
       !fits(header_.import_slots_offset, header_.import_count, 8, total) || header_.run_offset >= total ||
+      !fits(header_.code_offset, header_.code_bytes, 1, total) ||
       header_.sites_offset % alignof(CpuSite) != 0 || header_.paths_offset % alignof(uint32_t) != 0)
     damaged("its parts do not lie within it");
 

@@ -22,6 +22,8 @@ class LoadedImage {
   std::span<const CpuSite> sites() const;
   std::span<const uint32_t> path(const CpuSite& site) const;
 
+  std::span<const std::byte> code() const { return {base_ + header_.code_offset, header_.code_bytes}; }
+
   CpuRunFunction run_function() const { return function<CpuRunFunction>(header_.run_offset); }
   CpuStartFunction start_function() const { return function<CpuStartFunction>(header_.run_offset); }
   CpuCombineFunction combine_function(const CpuSite& site) const {

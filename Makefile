@@ -1,0 +1,71 @@
+# `make demo` runs the main job and shows it, `make test` passes the tests. Both install what is missing, into .venv and
+# build; nothing else on the machine is touched but system packages, which tools/system_packages asks for.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := build/.stamps
+# What the installed package is made from.
+SOURCES := $(shell find src include python cmake CMakeLists.txt pyproject.toml tools/embed_device_library.py tests/cpp -type f -not -name '*.pyc' 2>/dev/null)
+
+.PHONY: all build demo test test-python test-cpp check bench format clean help
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
+# make build   install the package into .venv
+build: $(STAMPS)/package
+
+# make demo    warp and learn on a real photograph; pictures and a table in out/
+demo: build
+	$(BIN)/python -m demo.main
+
+# make test    all tests
+test: check test-cpp test-python
+
+# make check   layers, constructs, settings: what scripts can tell without running a kernel
+check: build
+	$(BIN)/python tools/check_layers.py
+	$(BIN)/python tools/check_constructs.py
+
+# make test-cpp      the C++ tests
+test-cpp: build
+	ctest --test-dir "$$(cat build/.stamps/build-dir)" --output-on-failure --no-tests=error
+
+# make test-python   the Python tests
+test-python: build
+	$(BIN)/python -m pytest
+
+# make bench   the benchmarks; results in bench/results/
+bench: build $(STAMPS)/bench
+	$(BIN)/python -m bench.main
+
+# make format  format C++ and Python
+format: $(STAMPS)/dev
+	$(BIN)/pre-commit run --all-files
+
+$(STAMPS)/system: tools/system_packages
+	@mkdir -p $(STAMPS)
+	tools/system_packages
+	@touch $@
+
+$(STAMPS)/venv: $(STAMPS)/system requirements.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --upgrade pip
+	$(BIN)/python -m pip install -q -r requirements.txt
+	@touch $@
+
+$(STAMPS)/package: $(STAMPS)/venv $(SOURCES)
+	$(BIN)/python tools/install_package.py
+	@touch $@
+
+$(STAMPS)/bench: $(STAMPS)/venv
+	$(BIN)/python -m pip install -q warp-lang==1.19.0
+	@touch $@
+
+$(STAMPS)/dev: $(STAMPS)/venv
+	$(BIN)/python -m pip install -q pre-commit
+	@touch $@
+
+clean:
+	rm -rf build out

@@ -1,0 +1,331 @@
+"""The three generations of MLX's interface, over one kernel type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kiln import _core
+from kiln._core import Kernel
+
+_MATH_MODES = ("safe", "relaxed", "fast")
+_COMPILE_OPTIONS = ("math_mode", "bounds", "specialize", "include_dirs")
+
+
+def _check_type(interface: str, argument: str, value: object, kind: type, what: str) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"[{interface}] Expected `{argument}` to be {what} but got {type(value).__name__}.")
+
+
+def _names(interface: str, argument: str, value: object) -> list[str]:
+    if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+        raise TypeError(f"[{interface}] Expected `{argument}` to be a list of strings but got {type(value).__name__}.")
+    for name in value:
+        _check_type(interface, f"{argument}", name, str, "a list of strings")
+    return list(value)
+
+
+def _compile_options(interface: str, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """``math_mode`` and ``bounds`` as the kernel type takes them."""
+    result: dict[str, Any] = {"math_mode": "safe", "bounds": None}
+    if options is None:
+        return result
+    if not isinstance(options, Mapping):
+        raise ValueError(f"[{interface}] Expected `compile_options` to be a dict.")
+    for key, value in options.items():
+        if key not in _COMPILE_OPTIONS:
+            raise ValueError(f"[{interface}] Unknown compile option `{key}`.")
+        if key == "math_mode":
+            if value not in _MATH_MODES:
+                raise ValueError(f"[{interface}] Expected math_mode to be 'safe', 'relaxed', or 'fast'.")
+            result["math_mode"] = value
+        elif key == "bounds":
+            if value not in ("on", "off"):
+                raise ValueError(f"[{interface}] Expected bounds to be 'on' or 'off'.")
+            result["bounds"] = value == "on"
+        elif key == "specialize":
+            _check_type(interface, "specialize", value, bool, "a bool")
+        else:
+            _names(interface, "include_dirs", value)
+    return result
+
+
+def _make(
+    interface: str,
+    *,
+    name: object,
+    input_names: list[str] | None,
+    output_names: list[str] | None,
+    source: object,
+    header: object,
+    ensure_row_contiguous: object,
+    atomic_outputs: object = False,
+    shared_memory: object = 0,
+    compile_options: Mapping[str, Any] | None = None,
+    always_shapes: bool = False,
+    library: str = "",
+) -> Kernel:
+    _check_type(interface, "name", name, str, "a string")
+    _check_type(interface, "source", source, str, "a string")
+    _check_type(interface, "header", header, str, "a string")
+    _check_type(interface, "ensure_row_contiguous", ensure_row_contiguous, bool, "a bool")
+    _check_type(interface, "atomic_outputs", atomic_outputs, bool, "a bool")
+    _check_type(interface, "shared_memory", shared_memory, int, "an int")
+    return _core.Kernel(
+        dialect="metal" if interface == "metal_kernel" else "cuda",
+        name=name,
+        input_names=input_names,
+        output_names=output_names,
+        source=source,
+        header=header,
+        ensure_row_contiguous=ensure_row_contiguous,
+        atomic_outputs=atomic_outputs,
+        shared_memory=shared_memory,
+        always_shapes=always_shapes,
+        library=library,
+        **_compile_options(interface, compile_options),
+    )
+
+
+def _list_generation(
+    library,
+    name,
+    input_names,
+    output_names,
+    source,
+    header="",
+    ensure_row_contiguous=True,
+    atomic_outputs=False,
+    compile_options=None,
+):
+    return _make(
+        "metal_kernel",
+        name=name,
+        input_names=_names("metal_kernel", "input_names", input_names),
+        output_names=_names("metal_kernel", "output_names", output_names),
+        source=source,
+        header=header,
+        ensure_row_contiguous=ensure_row_contiguous,
+        atomic_outputs=atomic_outputs,
+        compile_options=compile_options,
+        library=library,
+    )
+
+
+def _dictionary_generation(
+    library,
+    name,
+    source,
+    ensure_row_contiguous=True,
+    atomic_outputs=False,
+    header="",
+    compile_options=None,
+):
+    return _make(
+        "metal_kernel",
+        name=name,
+        input_names=None,
+        output_names=None,
+        source=source,
+        header=header,
+        ensure_row_contiguous=ensure_row_contiguous,
+        atomic_outputs=atomic_outputs,
+        compile_options=compile_options,
+        library=library,
+    )
+
+
+def metal_kernel_for(library: str, name, *arguments, **keywords) -> Kernel:
+    """``metal_kernel`` with results of a fixed array library, or of the inputs' where ``library`` is empty."""
+    by_dictionary = isinstance(arguments[0], str) if arguments else "input_names" not in keywords
+    if by_dictionary:
+        if "output_names" in keywords:
+            raise TypeError(
+                "[metal_kernel] `output_names` needs `input_names`: a kernel has both, or takes all names from its calls."
+            )
+        return _dictionary_generation(library, name, *arguments, **keywords)
+    return _list_generation(library, name, *arguments, **keywords)
+
+
+def cuda_kernel_for(
+    library,
+    name,
+    input_names,
+    output_names,
+    source,
+    header="",
+    ensure_row_contiguous=True,
+    shared_memory=0,
+    compile_options=None,
+):
+    """``cuda_kernel`` with results of a fixed array library, or of the inputs' where ``library`` is empty."""
+    return _make(
+        "cuda_kernel",
+        name=name,
+        input_names=_names("cuda_kernel", "input_names", input_names),
+        output_names=_names("cuda_kernel", "output_names", output_names),
+        source=source,
+        header=header,
+        ensure_row_contiguous=ensure_row_contiguous,
+        shared_memory=shared_memory,
+        compile_options=compile_options,
+        library=library,
+    )
+
+
+def metal_kernel(name: str, *arguments: Any, **keywords: Any) -> Kernel:
+    """A kernel from a body in Metal.
+
+    ``metal_kernel(name, input_names, output_names, source, header="", ensure_row_contiguous=True,
+    atomic_outputs=False, compile_options=None)``
+
+    The signature is written from the names and from what a call passes. The body may use, as if they were variables,
+    Metal's attributes (``thread_position_in_grid``, ``threadgroup_position_in_grid``, …), and for each input ``a`` that
+    is not 0-dimensional ``a_shape``, ``a_strides`` (in elements) and ``a_ndim``.
+
+    Args:
+      name: any text; it appears in messages and, made an identifier, in the generated text.
+      input_names: the names of the inputs in the body.
+      output_names: the names of the outputs in the body; at least one.
+      source: the body of a function in Metal.
+      header: text that comes before the function: helpers, types, macros.
+      ensure_row_contiguous: whether inputs that are not row-contiguous are copied before the kernel runs. Without it
+        the body indexes them itself, by their strides.
+      atomic_outputs: whether outputs are ``device atomic<T>*``.
+      compile_options: a dict of
+
+        * ``math_mode``: ``"safe"`` (IEEE arithmetic as written, the default), ``"relaxed"`` or ``"fast"``;
+        * ``bounds``: ``"on"`` or ``"off"``: whether accesses outside an argument are guarded. A guarded load gives
+          zero, a guarded store or atomic does nothing. By default what ``KILN_BOUNDS`` says, else on;
+        * ``specialize``: whether shapes may become constants in the machine code;
+        * ``include_dirs``: folders for ``#include "…"`` in kernels that are files.
+
+    Returns:
+      A ``Kernel``. Calling it runs it: ``help(kiln.Kernel.__call__)``.
+
+    Raises:
+      ValueError, TypeError: an argument is wrong.
+
+    An older form, ``metal_kernel(name, source, ensure_row_contiguous=True, atomic_outputs=False, header="")``, takes
+    the names from its calls, whose ``inputs``, ``output_shapes``, ``output_dtypes`` and ``template`` are dicts; it
+    returns a dict.
+    """
+    return metal_kernel_for("", name, *arguments, **keywords)
+
+
+def cuda_kernel(
+    name: str,
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+    source: str,
+    header: str = "",
+    ensure_row_contiguous: bool = True,
+    shared_memory: int = 0,
+    compile_options: Mapping[str, Any] | None = None,
+) -> Kernel:
+    """A kernel from a body in CUDA.
+
+    Its generated text can be had with ``source_for``; running it raises ``UnsupportedError`` in this version.
+
+    Args:
+      name, input_names, output_names, source, header, ensure_row_contiguous, compile_options: as for
+        ``metal_kernel``.
+      shared_memory: dynamic shared memory in bytes.
+    """
+    return cuda_kernel_for(
+        "",
+        name,
+        input_names,
+        output_names,
+        source,
+        header,
+        ensure_row_contiguous,
+        shared_memory,
+        compile_options,
+    )
+
+
+class MetalKernel:
+    """The oldest form of a kernel from a body in Metal: grid and outputs belong to the kernel.
+
+    ``inp_shape``, ``inp_strides`` and ``inp_ndim`` are always passed for an input ``inp`` that is not 0-dimensional;
+    strides are ``const constant size_t*``.
+
+    Args:
+      name, source: as for ``metal_kernel``.
+      grid, threadgroup: 3 ints each, in threads.
+      output_shapes: a dict from names to shapes; its order is that of the outputs.
+      output_dtypes: a dict from the same names to dtypes.
+      ensure_row_contiguous, header, atomic_outputs, compile_options: as for ``metal_kernel``.
+      verbose: whether each call prints the generated text.
+      init_value: what all outputs are filled with before the kernel runs.
+    """
+
+    _library = ""
+
+    def __init__(
+        self,
+        name: str,
+        source: str,
+        grid: Sequence[int],
+        threadgroup: Sequence[int],
+        output_shapes: Mapping[str, Sequence[int]],
+        output_dtypes: Mapping[str, Any],
+        ensure_row_contiguous: bool = True,
+        verbose: bool = False,
+        header: str = "",
+        atomic_outputs: bool = False,
+        init_value: float | None = None,
+        compile_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._kernel = _make(
+            "metal_kernel",
+            name=name,
+            input_names=None,
+            output_names=None,
+            source=source,
+            header=header,
+            ensure_row_contiguous=ensure_row_contiguous,
+            atomic_outputs=atomic_outputs,
+            compile_options=compile_options,
+            always_shapes=True,
+            library=self._library,
+        )
+        self._call: dict[str, Any] = {
+            "grid": grid,
+            "threadgroup": threadgroup,
+            "output_shapes": output_shapes,
+            "output_dtypes": output_dtypes,
+            "init_value": init_value,
+            "verbose": verbose,
+        }
+        self._template: dict[str, Any] = {}
+
+    def template(self, **arguments: Any) -> None:
+        """Sets template arguments of later calls: dtypes, ints of 32 bits, bools."""
+        self._template = dict(arguments)
+
+    def __call__(self, **inputs: Any) -> dict[str, Any]:
+        """Runs the kernel with the inputs by name; a dict of the outputs."""
+        return self._kernel(inputs=inputs, template=self._template, **self._call)
+
+    def source_for(self, **inputs: Any) -> str:
+        """The text that a call with these inputs compiles."""
+        return self._kernel.source_for(inputs=inputs, template=self._template, **self._call)
+
+    def compile(self, **inputs: Any) -> _core.CompiledKernel:
+        """Compiles now what a call with these inputs would run."""
+        return self._kernel.compile(inputs=inputs, template=self._template, **self._call)
+
+    @property
+    def name(self) -> str:
+        """The name it was made with."""
+        return self._kernel.name
+
+    @property
+    def history(self) -> list[_core.Launch]:
+        """The last 1,000 launches, oldest first."""
+        return self._kernel.history
+
+    def __repr__(self) -> str:
+        return f"<kiln.MetalKernel `{self.name}`>"

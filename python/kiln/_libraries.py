@@ -1,0 +1,65 @@
+"""The array libraries that Kiln knows. A library is met when one of its arrays or dtypes first comes by.
+
+A new library is a row here, an implementation of ``ArrayLibrary`` (``python/src/array_library.h``), and a test file.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import NamedTuple
+
+from kiln import _core
+
+
+class Library(NamedTuple):
+    name: str
+    package: str
+    """The package whose modules its types come from."""
+    how_to_get: str
+
+
+LIBRARIES = (
+    Library("numpy", "numpy", "pip install numpy"),
+    Library("mlx", "mlx", 'pip install "mlx[cpu]==0.32.4"'),
+)
+
+_met: set[str] = set()
+
+
+def meet_by_name(name: str) -> None:
+    """Registers a library with ``_core``, once. Raises ImportError where it cannot be used."""
+    if name in _met:
+        return
+    if name == "numpy":
+        _core.register_numpy()
+    elif name == "mlx":
+        _core.register_library(import_mlx().library(_core.make_compiled_kernel()))
+    _met.add(name)
+
+
+def import_mlx():
+    """``kiln._mlx``. Raises ImportError that says how to get what is missing."""
+    try:
+        import mlx.core  # noqa: F401  (brings libmlx.so and the type of its arrays)
+    except ImportError as error:
+        raise ImportError(f"MLX is not installed: pip install 'mlx[cpu]==0.32.4' ({error})") from error
+    try:
+        from kiln import _mlx
+    except ImportError as error:
+        raise ImportError(
+            f"Kiln's part for MLX cannot be loaded: {error}. It is built for MLX 0.32.4; "
+            "pip install 'mlx[cpu]==0.32.4' brings that version, and installing Kiln again builds for the one there."
+        ) from error
+    return _mlx
+
+
+def meet(thing: object) -> None:
+    """Registers the library that ``thing`` belongs to, if it is one of those known here."""
+    kind = thing if isinstance(thing, type) else type(thing)
+    # ml_dtypes' types are NumPy's as far as kernels go.
+    roots = {base.__module__.partition(".")[0] for base in kind.__mro__}
+    if "ml_dtypes" in roots:
+        roots.add("numpy")
+    for library in LIBRARIES:
+        if library.package in roots and library.package in sys.modules:
+            meet_by_name(library.name)

@@ -1,0 +1,64 @@
+// What `_core` asks of an array library. NumPy's part is in `_core` itself; MLX's is in `_mlx`, which hands over an
+// object of this interface. Only C types cross the border between the two modules, because they may be built with
+// different options of nanobind.
+//
+// A new array library is one implementation of this interface, one entry in `kiln/_libraries.py`, and one test file.
+#pragma once
+
+#include <Python.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/kernel.h"
+
+namespace kiln::python {
+
+// A call's arguments, read but for what only an array library understands: the inputs and the stream. Pointers to
+// Python objects are borrowed from the caller.
+struct CallArguments {
+  std::vector<PyObject*> inputs;
+  std::vector<std::vector<int64_t>> output_shapes;
+  std::vector<Dtype> output_dtypes;
+  Extent3 grid{};
+  Extent3 threadgroup{};
+  std::vector<TemplateArgument> template_arguments;
+  std::optional<double> init_value;
+  bool verbose = false;
+  PyObject* stream = nullptr;             // null: None
+  std::vector<std::string> input_names;   // where the call gives them
+  std::vector<std::string> output_names;
+};
+
+// What a caller wants of a call.
+enum class Wanted {
+  kResult,   // run it: a list of arrays
+  kSource,   // the generated text: a str
+  kCompile,  // compile only: a CompiledKernel
+};
+
+class ArrayLibrary {
+ public:
+  virtual ~ArrayLibrary() = default;
+
+  virtual const char* name() const = 0;
+
+  /// Whether the object is an array of this library.
+  virtual bool owns(PyObject* object) const = 0;
+
+  /// The dtype that an object of this library stands for, such as `numpy.float32`.
+  virtual std::optional<Dtype> dtype_of(PyObject* object) const = 0;
+
+  /// Does what is wanted. Returns a new reference. Throws.
+  virtual PyObject* call(const std::shared_ptr<Kernel>& kernel, const CallArguments& arguments, Wanted wanted) = 0;
+};
+
+/// What `.compile()` returns, made by `_core` for every library.
+PyObject* make_compiled_kernel(const std::shared_ptr<Kernel>& kernel, const Kernel::Found& found);
+
+/// "Generated source code for `name`: …", as MLX prints it, to sys.stdout. In `print_source.cpp`, for both modules.
+void print_source(const KernelUnit& unit);
+
+}  // namespace kiln::python

@@ -1,0 +1,236 @@
+#include "call_arguments.h"
+
+#include <limits>
+
+#include "core/text.h"
+#include "kiln/error.h"
+
+namespace nb = nanobind;
+
+namespace kiln::python {
+namespace {
+
+std::string kind_of(nb::handle object) { return nb::cast<std::string>(nb::str(object.type().attr("__name__"))); }
+
+std::string to_string(nb::handle text) {
+  Py_ssize_t size;
+  const char* data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+  if (!data) nb::raise_python_error();
+  return {data, static_cast<size_t>(size)};
+}
+
+class Reader {
+ public:
+  Reader(const Kernel& kernel, const DtypeReader& read_dtype)
+      : kernel_(kernel), interface_(interface_name(kernel.spec().dialect)), read_dtype_(read_dtype) {}
+
+  CallArguments read(nb::handle positional, nb::handle keywords) {
+    if (PyTuple_GET_SIZE(positional.ptr()) != 0) fail("takes keyword arguments only");
+    nb::handle inputs, output_shapes, output_dtypes, grid, threadgroup, template_, init_value, verbose, stream;
+    const std::pair<const char*, nb::handle*> known[] = {
+        {"inputs", &inputs},           {"output_shapes", &output_shapes}, {"output_dtypes", &output_dtypes},
+        {"grid", &grid},               {"threadgroup", &threadgroup},     {"template", &template_},
+        {"init_value", &init_value},   {"verbose", &verbose},             {"stream", &stream}};
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (keywords.ptr() && PyDict_Next(keywords.ptr(), &position, &key, &value)) {
+      nb::handle* target = nullptr;
+      for (auto [name, handle] : known)
+        if (PyUnicode_CompareWithASCIIString(key, name) == 0) target = handle;
+      if (!target) fail(concat("has no argument `", to_string(key), "`"));
+      *target = nb::handle(value);
+    }
+    for (size_t i = 0; i < 5; ++i)
+      if (!known[i].second->is_valid()) fail(concat("misses argument `", known[i].first, "`"));
+
+    CallArguments call;
+    bool by_name = !kernel_.spec().input_names.has_value();
+    read_inputs(inputs, by_name, call);
+    read_outputs(output_shapes, output_dtypes, by_name, call);
+    call.grid = read_extent("grid", grid);
+    call.threadgroup = read_extent("threadgroup", threadgroup);
+    if (template_.is_valid() && !template_.is_none()) read_template(template_, call);
+    if (init_value.is_valid() && !init_value.is_none()) call.init_value = read_number("init_value", init_value);
+    if (verbose.is_valid()) {
+      int truth = PyObject_IsTrue(verbose.ptr());
+      if (truth < 0) nb::raise_python_error();
+      call.verbose = truth != 0;
+    }
+    if (stream.is_valid() && !stream.is_none()) call.stream = stream.ptr();
+    return call;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const { throw TypeError(concat("[", interface_, "] The call ", what, ".")); }
+
+  [[noreturn]] void expected(std::string_view argument, std::string_view what, nb::handle got) const {
+    throw TypeError(concat("[", interface_, "] Expected `", argument, "` to be ", what, " but got ", kind_of(got), "."));
+  }
+
+  // Calls `function(item)` for each item of a list, a tuple or another sequence that is no string.
+  template <typename Function>
+  void for_each(std::string_view argument, std::string_view what, nb::handle sequence, const Function& function) const {
+    if (PyUnicode_Check(sequence.ptr()) || PyBytes_Check(sequence.ptr()) || PyDict_Check(sequence.ptr()) ||
+        !PySequence_Check(sequence.ptr()))
+      expected(argument, what, sequence);
+    nb::object fast = nb::steal(PySequence_Fast(sequence.ptr(), ""));
+    if (!fast.is_valid()) nb::raise_python_error();
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.ptr()); ++i)
+      function(nb::handle(PySequence_Fast_GET_ITEM(fast.ptr(), i)));
+  }
+
+  void read_inputs(nb::handle inputs, bool by_name, CallArguments& call) const {
+    if (!by_name) {
+      if (PyDict_Check(inputs.ptr()))
+        throw TypeError(concat("[", interface_, "] Expected `inputs` to be a list but got a dict: this kernel was made ",
+                               "with `input_names`, so its calls take lists."));
+      for_each("inputs", "a list", inputs, [&](nb::handle item) { call.inputs.push_back(item.ptr()); });
+      return;
+    }
+    for_each_named("inputs", inputs, [&](std::string name, nb::handle item) {
+      call.input_names.push_back(std::move(name));
+      call.inputs.push_back(item.ptr());
+    });
+  }
+
+  template <typename Function>
+  void for_each_named(std::string_view argument, nb::handle dictionary, const Function& function) const {
+    if (!PyDict_Check(dictionary.ptr()))
+      throw TypeError(concat("[", interface_, "] Expected `", argument, "` to be a dict but got ", kind_of(dictionary),
+                             ": this kernel was made without `input_names`, so its calls take dicts."));
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(dictionary.ptr(), &position, &key, &value)) {
+      if (!PyUnicode_Check(key)) expected(concat("keys of ", argument), "strings", nb::handle(key));
+      function(to_string(key), nb::handle(value));
+    }
+  }
+
+  void read_outputs(nb::handle shapes, nb::handle dtypes, bool by_name, CallArguments& call) const {
+    if (!by_name) {
+      for_each("output_shapes", "a list of shapes", shapes,
+               [&](nb::handle item) { call.output_shapes.push_back(read_shape(item)); });
+      for_each("output_dtypes", "a list of dtypes", dtypes,
+               [&](nb::handle item) { call.output_dtypes.push_back(read_dtype("output_dtypes", item)); });
+      size_t wanted = kernel_.spec().output_names->size();
+      if (call.output_dtypes.size() != wanted && call.output_shapes.size() == wanted)
+        throw ValueError(concat("[", interface_, "] Expected `output_dtypes` to have size ", wanted, " but got size ",
+                                call.output_dtypes.size(), "."));
+      return;
+    }
+    for_each_named("output_shapes", shapes, [&](std::string name, nb::handle item) {
+      call.output_names.push_back(std::move(name));
+      call.output_shapes.push_back(read_shape(item));
+    });
+    if (!PyDict_Check(dtypes.ptr())) for_each_named("output_dtypes", dtypes, [](const std::string&, nb::handle) {});
+    for (const std::string& name : call.output_names) {
+      PyObject* dtype = PyDict_GetItemString(dtypes.ptr(), name.c_str());
+      if (!dtype)
+        throw ValueError(concat("[", interface_, "] Expected `output_dtypes` to have the keys of `output_shapes`, but `",
+                                name, "` is missing."));
+      call.output_dtypes.push_back(read_dtype("output_dtypes", nb::handle(dtype)));
+    }
+    for_each_named("output_dtypes", dtypes, [&](const std::string& name, nb::handle) {
+      for (const std::string& known : call.output_names)
+        if (known == name) return;
+      throw ValueError(concat("[", interface_, "] Expected `output_dtypes` to have the keys of `output_shapes`, but got `",
+                              name, "`."));
+    });
+  }
+
+  std::vector<int64_t> read_shape(nb::handle shape) const {
+    std::vector<int64_t> dimensions;
+    for_each("output_shapes", "a list of shapes", shape,
+             [&](nb::handle item) { dimensions.push_back(read_int("a dimension in output_shapes", item)); });
+    return dimensions;
+  }
+
+  Dtype read_dtype(std::string_view argument, nb::handle object) const {
+    if (std::optional<Dtype> dtype = read_dtype_(object.ptr())) return *dtype;
+    if (PyUnicode_Check(object.ptr()))
+      throw ValueError(concat("[", interface_, "] `", to_string(object), "` in `", argument, "` is no dtype."));
+    throw TypeError(concat("[", interface_, "] Expected `", argument, "` to have dtypes but got ",
+                           nb::cast<std::string>(nb::repr(object)), "."));
+  }
+
+  int64_t read_int(std::string_view argument, nb::handle object) const {
+    if (!PyIndex_Check(object.ptr())) expected(argument, "an int", object);
+    nb::object number = nb::steal(PyNumber_Index(object.ptr()));
+    if (!number.is_valid()) nb::raise_python_error();
+    int overflow;
+    int64_t value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+    if (overflow)
+      throw ValueError(concat("[", interface_, "] Expected `", argument, "` to fit into 64 bits but got ",
+                              nb::cast<std::string>(nb::str(number)), "."));
+    return value;
+  }
+
+  Extent3 read_extent(std::string_view argument, nb::handle object) const {
+    Extent3 extent{};
+    size_t count = 0;
+    for_each(argument, "3 ints", object, [&](nb::handle item) {
+      if (count < 3) extent[count] = read_int(argument, item);
+      ++count;
+    });
+    if (count != 3)
+      throw ValueError(concat("[", interface_, "] Expected `", argument, "` to have 3 ints but got ", count, "."));
+    return extent;
+  }
+
+  double read_number(std::string_view argument, nb::handle object) const {
+    if (!PyFloat_Check(object.ptr()) && !PyIndex_Check(object.ptr()) &&
+        (!PyNumber_Check(object.ptr()) || PyComplex_Check(object.ptr())))
+      expected(argument, "a number", object);
+    double value = PyFloat_AsDouble(object.ptr());
+    if (value == -1 && PyErr_Occurred()) nb::raise_python_error();
+    return value;
+  }
+
+  void read_template(nb::handle object, CallArguments& call) const {
+    auto add = [&](std::string name, nb::handle value) {
+      call.template_arguments.push_back({std::move(name), read_template_value(value)});
+    };
+    if (PyDict_Check(object.ptr())) {
+      if (kernel_.spec().input_names)
+        throw TypeError(concat("[", interface_, "] Expected `template` to be a list of pairs but got a dict: this ",
+                               "kernel was made with `input_names`, so its calls take lists."));
+      for_each_named("template", object, add);
+      return;
+    }
+    for_each("template", "a list of pairs of a name and a value", object, [&](nb::handle item) {
+      if (!PySequence_Check(item.ptr()) || PyUnicode_Check(item.ptr()) || PySequence_Size(item.ptr()) != 2)
+        expected("template", "a list of pairs of a name and a value", item);
+      nb::object name = nb::steal(PySequence_GetItem(item.ptr(), 0));
+      nb::object value = nb::steal(PySequence_GetItem(item.ptr(), 1));
+      if (!PyUnicode_Check(name.ptr())) expected("names in template", "strings", name);
+      add(to_string(name), value);
+    });
+  }
+
+  TemplateValue read_template_value(nb::handle value) const {
+    if (PyBool_Check(value.ptr())) return value.ptr() == Py_True;
+    if (std::optional<Dtype> dtype = read_dtype_(value.ptr())) return *dtype;
+    if (PyIndex_Check(value.ptr())) {
+      int64_t number = read_int("template", value);
+      if (number < std::numeric_limits<int32_t>::min() || number > std::numeric_limits<int32_t>::max())
+        throw ValueError(concat("[", interface_, "] Expected ints in `template` to fit into 32 bits but got ", number,
+                                "."));
+      return static_cast<int32_t>(number);
+    }
+    throw ValueError(concat("[", interface_,
+                            "] Invalid template argument. Must be `mlx.core.Dtype`, `int` or `bool`."));
+  }
+
+  const Kernel& kernel_;
+  std::string_view interface_;
+  const DtypeReader& read_dtype_;
+};
+
+}  // namespace
+
+CallArguments read_call(const Kernel& kernel, nb::handle arguments, nb::handle keywords,
+                        const DtypeReader& read_dtype) {
+  return Reader(kernel, read_dtype).read(arguments, keywords);
+}
+
+}  // namespace kiln::python

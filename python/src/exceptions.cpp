@@ -1,0 +1,75 @@
+#include "exceptions.h"
+
+#include <nanobind/nanobind.h>
+
+#include "kiln/error.h"
+
+namespace nb = nanobind;
+
+namespace kiln::python {
+namespace {
+
+nb::object error_class(const char* name) { return nb::module_::import_("kiln.errors").attr(name); }
+
+void raise(const char* name, const std::exception& error) {
+  PyErr_SetString(error_class(name).ptr(), error.what());
+}
+
+nb::str name_of(Severity severity) {
+  switch (severity) {
+    case Severity::kError: return nb::str("error");
+    case Severity::kWarning: return nb::str("warning");
+    case Severity::kNote: return nb::str("note");
+  }
+  return nb::str("");
+}
+
+nb::str name_of(SourceText text) {
+  switch (text) {
+    case SourceText::kBody: return nb::str("source");
+    case SourceText::kHeader: return nb::str("header");
+    case SourceText::kGenerated: return nb::str("generated");
+  }
+  return nb::str("");
+}
+
+nb::str to_str(const std::string& text) {
+  // A kernel's text may be any bytes.
+  return nb::steal<nb::str>(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+}
+
+void raise_compile_error(const CompileError& error) {
+  nb::object diagnostic_class = error_class("Diagnostic");
+  nb::list diagnostics;
+  for (const Diagnostic& d : error.report()->diagnostics)
+    diagnostics.append(diagnostic_class(name_of(d.severity), to_str(d.message), name_of(d.text), d.line, d.column,
+                                        to_str(d.source_line)));
+  nb::object type = error_class("CompileError");
+  nb::object exception =
+      type(to_str(error.what()), diagnostics, to_str(error.report()->generated_source), to_str(error.report()->log));
+  PyErr_SetObject(type.ptr(), exception.ptr());
+}
+
+void translate(const std::exception_ptr& pointer, void*) {
+  try {
+    std::rethrow_exception(pointer);
+  } catch (const CompileError& error) {
+    raise_compile_error(error);
+  } catch (const UnsupportedError& error) {
+    raise("UnsupportedError", error);
+  } catch (const DeviceError& error) {
+    raise("DeviceError", error);
+  } catch (const InternalError& error) {
+    raise("InternalError", error);
+  } catch (const ValueError& error) {
+    PyErr_SetString(PyExc_ValueError, error.what());
+  } catch (const TypeError& error) {
+    PyErr_SetString(PyExc_TypeError, error.what());
+  }
+}
+
+}  // namespace
+
+void register_exceptions() { nb::register_exception_translator(translate); }
+
+}  // namespace kiln::python

@@ -1,0 +1,167 @@
+// `kiln._mlx`: MLX's arrays. In MLX's nanobind domain, so that its arrays are known here.
+#include <mlx/device.h>
+#include <mlx/ops.h>
+#include <mlx/stream.h>
+#include <mlx/utils.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include "adapters/mlx_primitive.h"
+#include "array_library.h"
+#include "core/settings.h"
+#include "core/text.h"
+#include "exceptions.h"
+#include "kiln/error.h"
+
+namespace nb = nanobind;
+namespace mx = mlx::core;
+
+namespace kiln::python {
+namespace {
+
+std::string kind_of(nb::handle object) { return nb::cast<std::string>(nb::str(object.type().attr("__name__"))); }
+
+// The stream that a call runs on. A stream of a GPU that MLX does not have here becomes the CPU's.
+mx::Stream stream_for(std::string_view interface, PyObject* object) {
+  mx::StreamOrDevice wanted;
+  if (object && !nb::try_cast(nb::handle(object), wanted))
+    throw TypeError(concat("[", interface, "] Expected `stream` to be an MLX stream or device but got ",
+                           kind_of(nb::handle(object)), "."));
+  auto is_missing = [](mx::Device device) { return device == mx::Device::gpu && !mx::is_available(device); };
+  bool missing = std::visit(
+      [&](const auto& value) {
+        using T = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<T, std::monostate>)
+          return is_missing(mx::default_device());
+        else if constexpr (std::is_same_v<T, mx::Device> || std::is_same_v<T, mx::Device::DeviceType>)
+          return is_missing(mx::Device(value));
+        else
+          return is_missing(value.device);
+      },
+      wanted);
+  if (!missing) return mx::to_stream(wanted);
+  if (settings().strict_device)
+    throw UnsupportedError(concat("[", interface, "] The kernel is to run on MLX's GPU, and MLX has no GPU here. Without ",
+                                  "KILN_STRICT_DEVICE=1 it would run on the CPU."));
+  static bool warned = false;
+  if (!warned) {
+    warned = true;
+    std::string message = concat("[", interface, "] MLX has no GPU here: kernels that are to run on it run on the CPU. ",
+                                 "KILN_STRICT_DEVICE=1 makes this an error.");
+    if (PyErr_WarnEx(PyExc_RuntimeWarning, message.c_str(), 1) < 0) nb::raise_python_error();
+  }
+  return mx::default_stream(mx::Device::cpu);
+}
+
+class MlxLibrary : public ArrayLibrary {
+ public:
+  const char* name() const override { return "mlx"; }
+
+  bool owns(PyObject* object) const override { return nb::isinstance<mx::array>(nb::handle(object)); }
+
+  std::optional<Dtype> dtype_of(PyObject* object) const override {
+    mx::Dtype dtype = mx::float32;
+    if (!nb::isinstance<mx::Dtype>(nb::handle(object)) || !nb::try_cast(nb::handle(object), dtype)) return std::nullopt;
+    return to_kiln(dtype);
+  }
+
+  PyObject* call(const std::shared_ptr<Kernel>& kernel, const CallArguments& arguments, Wanted wanted) override {
+    std::string_view interface = interface_name(kernel->spec().dialect);
+    std::vector<mx::array> inputs;
+    for (PyObject* object : arguments.inputs) inputs.push_back(to_array(interface, object));
+    std::vector<mx::Shape> shapes;
+    for (const std::vector<int64_t>& shape : arguments.output_shapes) {
+      mx::Shape& dimensions = shapes.emplace_back();
+      for (int64_t dimension : shape) {
+        if (dimension > std::numeric_limits<int32_t>::max())
+          throw ValueError(concat("[", interface, "] MLX arrays have dimensions below 2^31, not ", dimension, "."));
+        dimensions.push_back(static_cast<int32_t>(dimension));
+      }
+    }
+    MlxCall call{kernel,
+                 arguments.template_arguments,
+                 arguments.grid,
+                 arguments.threadgroup,
+                 arguments.init_value,
+                 arguments.input_names,
+                 arguments.output_names};
+    mx::Stream stream = stream_for(interface, arguments.stream);
+    if (wanted == Wanted::kSource || arguments.verbose) {
+      KernelUnit unit;
+      with_call(call, false, inputs, shapes, arguments.output_dtypes, [&](const Call& view) {
+        kernel->check(view);
+        unit = kernel->unit_for(view);
+      });
+      if (wanted == Wanted::kSource) return nb::str(unit.text.data(), unit.text.size()).release().ptr();
+      print_source(unit);
+    }
+    if (wanted == Wanted::kCompile) {
+      Kernel::Found found;
+      nb::gil_scoped_release release;
+      with_call(call, false, inputs, shapes, arguments.output_dtypes, [&](const Call& view) {
+        kernel->check(view);
+        found = kernel->find_or_compile(view);
+      });
+      nb::gil_scoped_acquire acquire;
+      return make_compiled(kernel, found);
+    }
+    std::vector<mx::array> outputs =
+        add_to_graph(std::move(call), std::move(inputs), shapes, arguments.output_dtypes, stream);
+    return nb::cast(std::move(outputs)).release().ptr();
+  }
+
+  // `_core` makes the object that describes compiled code: its type lives there.
+  using MakeCompiled = PyObject* (*)(const std::shared_ptr<Kernel>&, const Kernel::Found&);
+  MakeCompiled make_compiled = nullptr;
+
+ private:
+  static mx::array to_array(std::string_view interface, PyObject* object) {
+    nb::handle value(object);
+    if (nb::isinstance<mx::array>(value)) return nb::cast<mx::array>(value);
+    if (PyBool_Check(object)) return mx::array(object == Py_True);
+    if (PyFloat_Check(object)) return mx::array(static_cast<float>(PyFloat_AS_DOUBLE(object)));
+    if (PyComplex_Check(object))
+      return mx::array(mx::complex64_t(static_cast<float>(PyComplex_RealAsDouble(object)),
+                                       static_cast<float>(PyComplex_ImagAsDouble(object))));
+    if (PyIndex_Check(object)) {
+      nb::object number = nb::steal(PyNumber_Index(object));
+      if (!number.is_valid()) nb::raise_python_error();
+      int overflow;
+      int64_t integer = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+      if (overflow)
+        throw ValueError(concat("[", interface, "] An input does not fit into int64: ",
+                                nb::cast<std::string>(nb::str(number)), "."));
+      if (integer >= INT32_MIN && integer <= INT32_MAX) return mx::array(static_cast<int32_t>(integer));
+      return mx::array(integer, mx::int64);
+    }
+    throw TypeError(concat("[", interface, "] Expected `inputs` to be MLX arrays or numbers but got ", kind_of(value),
+                           "."));
+  }
+};
+
+}  // namespace
+
+// What a stream's task threw comes back from MLX as a plain runtime error.
+void translate_stream_error(const std::exception_ptr& pointer, void*) {
+  try {
+    std::rethrow_exception(pointer);
+  } catch (const std::runtime_error& error) {
+    if (!is_device_error(error.what())) throw;
+    PyErr_SetString(nb::module_::import_("kiln.errors").attr("DeviceError").ptr(), error.what());
+  }
+}
+
+NB_MODULE(_mlx, m) {
+  nb::register_exception_translator(translate_stream_error);
+  register_exceptions();
+  m.def("library", [](nb::capsule make_compiled) {
+    // Lives as long as the process, like the module.
+    static MlxLibrary library;
+    library.make_compiled = reinterpret_cast<MlxLibrary::MakeCompiled>(make_compiled.data("kiln.make_compiled_kernel"));
+    return nb::capsule(static_cast<ArrayLibrary*>(&library), "kiln.ArrayLibrary");
+  });
+  m.def("has_gpu", [] { return mx::is_available(mx::Device::gpu); });
+}
+
+}  // namespace kiln::python

@@ -1,0 +1,295 @@
+// NumPy is reached through its C interface, which it hands over at run time: nothing of it is linked, and a process
+// that has no NumPy never asks for it.
+#include "numpy_library.h"
+
+#define NPY_NO_DEPRECATED_API NPY_1_23_API_VERSION
+#define NPY_TARGET_VERSION NPY_1_23_API_VERSION
+#include <nanobind/nanobind.h>
+#include <numpy/arrayobject.h>
+
+#include <cstring>
+
+#include "core/array_layout.h"
+#include "core/text.h"
+#include "kiln/error.h"
+#include "runtime/run.h"
+
+namespace nb = nanobind;
+
+namespace kiln::python {
+namespace {
+
+// A scalar among the inputs, as the bytes of one element.
+struct Scalar {
+  Dtype dtype;
+  alignas(8) std::byte bytes[8];
+};
+
+template <typename T>
+Scalar scalar_of(Dtype dtype, T value) {
+  Scalar scalar{dtype, {}};
+  std::memcpy(scalar.bytes, &value, sizeof value);
+  return scalar;
+}
+
+std::optional<Dtype> dtype_of_kind(char kind, int size) {
+  switch (kind) {
+    case 'b': return Dtype::kBool;
+    case 'u':
+      return size == 1 ? Dtype::kUInt8 : size == 2 ? Dtype::kUInt16 : size == 4 ? Dtype::kUInt32 : Dtype::kUInt64;
+    case 'i':
+      return size == 1 ? Dtype::kInt8 : size == 2 ? Dtype::kInt16 : size == 4 ? Dtype::kInt32 : Dtype::kInt64;
+    case 'f':
+      if (size == 2) return Dtype::kFloat16;
+      if (size == 4) return Dtype::kFloat32;
+      if (size == 8) return Dtype::kFloat64;
+      return std::nullopt;
+    case 'c':
+      if (size == 8) return Dtype::kComplex64;
+      return std::nullopt;
+    default: return std::nullopt;
+  }
+}
+
+// NumPy has no bfloat16 of its own; ml_dtypes brings it.
+PyObject* bfloat16_type(bool import) {
+  static PyObject* type = nullptr;
+  if (type) return type;
+  nb::object modules = nb::module_::import_("sys").attr("modules");
+  if (!import && !nb::cast<bool>(modules.attr("__contains__")("ml_dtypes"))) return nullptr;
+  try {
+    type = nb::object(nb::module_::import_("ml_dtypes").attr("bfloat16")).release().ptr();
+  } catch (nb::python_error&) {
+    throw UnsupportedError("NumPy has bfloat16 only with the package ml_dtypes: `pip install ml_dtypes`");
+  }
+  return type;
+}
+
+std::optional<Dtype> dtype_of_descriptor(PyArray_Descr* descriptor) {
+  if (descriptor->kind == 'V' || descriptor->kind == 'f') {
+    PyObject* bfloat16 = bfloat16_type(/*import=*/false);
+    if (bfloat16 && reinterpret_cast<PyObject*>(descriptor->typeobj) == bfloat16) return Dtype::kBFloat16;
+  }
+  if (PyDataType_REFCHK(descriptor)) return std::nullopt;
+  return dtype_of_kind(descriptor->kind, static_cast<int>(PyDataType_ELSIZE(descriptor)));
+}
+
+int type_number(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kBool: return NPY_BOOL;
+    case Dtype::kUInt8: return NPY_UINT8;
+    case Dtype::kUInt16: return NPY_UINT16;
+    case Dtype::kUInt32: return NPY_UINT32;
+    case Dtype::kUInt64: return NPY_UINT64;
+    case Dtype::kInt8: return NPY_INT8;
+    case Dtype::kInt16: return NPY_INT16;
+    case Dtype::kInt32: return NPY_INT32;
+    case Dtype::kInt64: return NPY_INT64;
+    case Dtype::kFloat16: return NPY_FLOAT16;
+    case Dtype::kBFloat16: return -1;
+    case Dtype::kFloat32: return NPY_FLOAT32;
+    case Dtype::kFloat64: return NPY_FLOAT64;
+    case Dtype::kComplex64: return NPY_COMPLEX64;
+  }
+  return -1;
+}
+
+// The inputs of a call as arrays in memory. Keeps alive what it had to make.
+class Inputs {
+ public:
+  Inputs(const Kernel& kernel, const CallArguments& arguments) : kernel_(kernel) {
+    size_t count = arguments.inputs.size();
+    scalars_.reserve(count);
+    // Dimensions and strides of all inputs, in one buffer, which must not move.
+    size_t dimensions = 0;
+    for (PyObject*& input : objects_ = arguments.inputs) {
+      if (!PyArray_Check(input) && !is_scalar(input)) input = own(as_array(input));
+      if (PyArray_Check(input)) {
+        input = well_behaved(input);
+        dimensions += 2 * static_cast<size_t>(PyArray_NDIM(reinterpret_cast<PyArrayObject*>(input)));
+      }
+    }
+    dimensions_.reserve(dimensions);
+    for (size_t i = 0; i < count; ++i)
+      arrays_.push_back(PyArray_Check(objects_[i]) ? array(i) : scalar(i));
+  }
+
+  std::span<const InputArray> arrays() const { return arrays_; }
+
+ private:
+  static bool is_scalar(PyObject* object) {
+    return PyBool_Check(object) || PyFloat_Check(object) || PyComplex_CheckExact(object) || PyIndex_Check(object);
+  }
+
+  std::string name_of(size_t i) const {
+    return kernel_.spec().input_names && i < kernel_.spec().input_names->size() ? (*kernel_.spec().input_names)[i]
+                                                                              : std::to_string(i);
+  }
+
+  std::string prefix() const { return concat("[", interface_name(kernel_.spec().dialect), "] "); }
+
+  PyObject* own(nb::object object) { return made_.emplace_back(std::move(object)).ptr(); }
+
+  // NumPy's scalars of types that Python lacks, such as float32.
+  nb::object as_array(PyObject* object) const {
+    if (PyArray_CheckScalar(object)) {
+      nb::object array = nb::steal(PyArray_FromScalar(object, nullptr));
+      if (!array.is_valid()) nb::raise_python_error();
+      return array;
+    }
+    throw TypeError(concat(prefix(), "Expected `inputs` to be NumPy arrays or numbers but got ",
+                           nb::cast<std::string>(nb::str(nb::handle(object).type().attr("__name__"))), "."));
+  }
+
+  // Aligned, in the machine's byte order, with strides that are whole elements.
+  PyObject* well_behaved(PyObject* object) {
+    auto* array = reinterpret_cast<PyArrayObject*>(object);
+    bool whole = true;
+    for (int d = 0; d < PyArray_NDIM(array); ++d)
+      whole = whole && PyArray_ITEMSIZE(array) > 0 && PyArray_STRIDE(array, d) % PyArray_ITEMSIZE(array) == 0;
+    if (PyArray_ISBEHAVED_RO(array) && whole) return object;
+    nb::object copy = nb::steal(PyArray_FromArray(array, PyArray_DescrNewByteorder(PyArray_DESCR(array), NPY_NATIVE),
+                                                  NPY_ARRAY_DEFAULT));
+    if (!copy.is_valid()) nb::raise_python_error();
+    return own(std::move(copy));
+  }
+
+  InputArray array(size_t i) {
+    auto* object = reinterpret_cast<PyArrayObject*>(objects_[i]);
+    std::optional<Dtype> dtype = dtype_of_descriptor(PyArray_DESCR(object));
+    if (!dtype)
+      throw TypeError(concat(prefix(), "Input `", name_of(i), "` has dtype ",
+                             nb::cast<std::string>(nb::str(nb::handle(
+                                 reinterpret_cast<PyObject*>(PyArray_DESCR(object))))),
+                             ", which no kernel can take."));
+    auto rank = static_cast<size_t>(PyArray_NDIM(object));
+    auto size = static_cast<int64_t>(size_of(*dtype));
+    size_t first = dimensions_.size();
+    for (size_t d = 0; d < rank; ++d) dimensions_.push_back(PyArray_DIM(object, static_cast<int>(d)));
+    for (size_t d = 0; d < rank; ++d) dimensions_.push_back(PyArray_STRIDE(object, static_cast<int>(d)) / size);
+    return {PyArray_DATA(object), *dtype, {dimensions_.data() + first, rank}, {dimensions_.data() + first + rank, rank}};
+  }
+
+  InputArray scalar(size_t i) {
+    PyObject* object = objects_[i];
+    if (PyBool_Check(object)) {
+      scalars_.push_back(scalar_of(Dtype::kBool, static_cast<uint8_t>(object == Py_True)));
+    } else if (PyFloat_Check(object)) {
+      scalars_.push_back(scalar_of(Dtype::kFloat32, static_cast<float>(PyFloat_AS_DOUBLE(object))));
+    } else if (PyComplex_CheckExact(object)) {
+      const float parts[2] = {static_cast<float>(PyComplex_RealAsDouble(object)),
+                              static_cast<float>(PyComplex_ImagAsDouble(object))};
+      Scalar scalar{Dtype::kComplex64, {}};
+      std::memcpy(scalar.bytes, parts, sizeof parts);
+      scalars_.push_back(scalar);
+    } else {
+      nb::object number = nb::steal(PyNumber_Index(object));
+      if (!number.is_valid()) nb::raise_python_error();
+      int overflow;
+      int64_t value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+      if (overflow)
+        throw ValueError(concat(prefix(), "Input `", name_of(i), "` does not fit into int64: ",
+                                nb::cast<std::string>(nb::str(number)), "."));
+      scalars_.push_back(value >= INT32_MIN && value <= INT32_MAX
+                             ? scalar_of(Dtype::kInt32, static_cast<int32_t>(value))
+                             : scalar_of(Dtype::kInt64, value));
+    }
+    return {scalars_.back().bytes, scalars_.back().dtype, {}, {}};
+  }
+
+  const Kernel& kernel_;
+  std::vector<PyObject*> objects_;
+  std::vector<nb::object> made_;
+  std::vector<Scalar> scalars_;
+  std::vector<int64_t> dimensions_;
+  std::vector<InputArray> arrays_;
+};
+
+nb::object new_array(Dtype dtype, const std::vector<int64_t>& shape) {
+  static_assert(sizeof(npy_intp) == sizeof(int64_t));
+  if (shape.size() > NPY_MAXDIMS_LEGACY_ITERS && shape.size() > 64)
+    throw ValueError(concat("NumPy arrays have at most 64 dimensions, not ", shape.size()));
+  auto* dimensions = const_cast<npy_intp*>(reinterpret_cast<const npy_intp*>(shape.data()));
+  int rank = static_cast<int>(shape.size());
+  PyObject* array;
+  if (dtype == Dtype::kBFloat16) {
+    PyArray_Descr* descriptor = PyArray_DescrFromTypeObject(bfloat16_type(/*import=*/true));
+    array = descriptor ? PyArray_Empty(rank, dimensions, descriptor, 0) : nullptr;
+  } else {
+    array = PyArray_SimpleNew(rank, dimensions, type_number(dtype));
+  }
+  if (!array) nb::raise_python_error();
+  return nb::steal(array);
+}
+
+class NumpyLibrary : public ArrayLibrary {
+ public:
+  const char* name() const override { return "numpy"; }
+
+  bool owns(PyObject* object) const override { return PyArray_Check(object); }
+
+  std::optional<Dtype> dtype_of(PyObject* object) const override {
+    // numpy.dtype objects and NumPy's scalar types; strings and Python's types are not NumPy's alone.
+    if (!PyArray_DescrCheck(object) && object != bfloat16_type(/*import=*/false) &&
+        !(PyType_Check(object) &&
+          PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(object), &PyGenericArrType_Type)))
+      return std::nullopt;
+    PyArray_Descr* descriptor = nullptr;
+    if (!PyArray_DescrConverter(object, &descriptor)) {
+      PyErr_Clear();
+      return std::nullopt;
+    }
+    nb::object owner = nb::steal(reinterpret_cast<PyObject*>(descriptor));
+    return dtype_of_descriptor(descriptor);
+  }
+
+  PyObject* call(const std::shared_ptr<Kernel>& kernel, const CallArguments& arguments, Wanted wanted) override {
+    if (arguments.stream)
+      throw ValueError(concat("[", interface_name(kernel->spec().dialect),
+                              "] `stream` has no meaning for NumPy arrays, whose kernels run at once."));
+    Inputs inputs(*kernel, arguments);
+    std::vector<OutputArray> outputs;
+    for (size_t i = 0; i < arguments.output_shapes.size(); ++i)
+      outputs.push_back({i < arguments.output_dtypes.size() ? arguments.output_dtypes[i] : Dtype::kFloat32,
+                         arguments.output_shapes[i]});
+    Call call{inputs.arrays(),      outputs,
+              arguments.template_arguments, arguments.grid,
+              arguments.threadgroup, arguments.init_value,
+              arguments.input_names, arguments.output_names};
+    kernel->check(call);
+    if (wanted == Wanted::kSource) {
+      KernelUnit unit = kernel->unit_for(call);
+      return nb::str(unit.text.data(), unit.text.size()).release().ptr();
+    }
+    if (arguments.verbose) print_source(kernel->unit_for(call));
+    if (wanted == Wanted::kCompile) {
+      Kernel::Found found;
+      {
+        nb::gil_scoped_release release;
+        found = kernel->find_or_compile(call);
+      }
+      return make_compiled_kernel(kernel, found);
+    }
+    nb::list results;
+    std::vector<void*> data;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      nb::object array = new_array(outputs[i].dtype, arguments.output_shapes[i]);
+      data.push_back(PyArray_DATA(reinterpret_cast<PyArrayObject*>(array.ptr())));
+      results.append(array);
+    }
+    {
+      nb::gil_scoped_release release;
+      run(*kernel, call, data);
+    }
+    return results.release().ptr();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<ArrayLibrary> make_numpy_library() {
+  if (PyArray_API == nullptr && _import_array() < 0) nb::raise_python_error();
+  return std::make_unique<NumpyLibrary>();
+}
+
+}  // namespace kiln::python

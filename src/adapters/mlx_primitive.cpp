@@ -1,0 +1,197 @@
+// The kernel is compiled in `eval_cpu`, on the thread that evaluates, so that a CompileError reaches the program as
+// what it is (an exception in a stream's task becomes a plain one). Only the launch goes to the stream. Nothing here
+// touches Python.
+#include "adapters/mlx_primitive.h"
+
+#include <mlx/allocator.h>
+#include <mlx/backend/cpu/encoder.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <mutex>
+
+#include "core/dtype_table.h"
+#include "kiln/error.h"
+#include "runtime/run.h"
+
+namespace mx = mlx::core;
+
+namespace kiln {
+namespace {
+
+// What with_call builds its views on.
+struct CallStorage {
+  std::vector<int64_t> dimensions;  // shape and strides of each input, shape of each output
+  std::vector<InputArray> inputs;
+  std::vector<OutputArray> outputs;
+};
+
+int64_t* append(std::vector<int64_t>& dimensions, const mx::Shape& shape) {
+  size_t first = dimensions.size();
+  dimensions.insert(dimensions.end(), shape.begin(), shape.end());
+  return dimensions.data() + first;
+}
+
+// Messages of the last launches that failed on a stream.
+class FailedLaunches {
+ public:
+  void add(const std::string& message) {
+    std::lock_guard lock(mutex_);
+    if (messages_.size() == 64) messages_.pop_front();
+    messages_.push_back(message);
+  }
+  bool contains(const std::string& message) {
+    std::lock_guard lock(mutex_);
+    return std::find(messages_.begin(), messages_.end(), message) != messages_.end();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<std::string> messages_;
+};
+
+FailedLaunches& failed_launches() {
+  static FailedLaunches* instance = new FailedLaunches;  // streams may outlive static objects
+  return *instance;
+}
+
+class KernelPrimitive : public mx::Primitive {
+ public:
+  KernelPrimitive(mx::Stream stream, MlxCall call) : Primitive(stream), call_(std::move(call)) {}
+
+  void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
+    Kernel& kernel = *call_.kernel;
+    std::vector<mx::Shape> shapes;
+    std::vector<Dtype> dtypes;
+    for (mx::array& output : outputs) {
+      shapes.push_back(output.shape());
+      dtypes.push_back(to_kiln(output.dtype()));
+    }
+    Kernel::Found found;
+    with_call(call_, true, inputs, shapes, dtypes, [&](const Call& call) { found = kernel.find_or_compile(call); });
+
+    auto& encoder = mx::cpu::get_command_encoder(stream());
+    std::vector<mx::array> kept_inputs, kept_outputs;
+    for (const mx::array& input : inputs) {
+      encoder.set_input_array(input);
+      kept_inputs.push_back(mx::array::unsafe_weak_copy(input));
+    }
+    for (mx::array& output : outputs) {
+      output.set_data(mx::allocator::malloc(output.nbytes()));
+      encoder.set_output_array(output);
+      kept_outputs.push_back(mx::array::unsafe_weak_copy(output));
+    }
+    // From here on the arrays' data exists, but what earlier tasks write into it may not have been written.
+    encoder.dispatch([call = call_, found, shapes = std::move(shapes), dtypes = std::move(dtypes),
+                      inputs = std::move(kept_inputs), outputs = std::move(kept_outputs)]() mutable {
+      std::vector<void*> data;
+      for (mx::array& output : outputs) data.push_back(output.data<void>());
+      try {
+        with_call(call, true, inputs, shapes, dtypes,
+                  [&](const Call& view) { launch(*call.kernel, found, view, data); });
+      } catch (const DeviceError& error) {
+        // Who swallows the error (NumPy does, where it asks an array for its buffer) shall not see plausible numbers:
+        // all bits set is a NaN, or -1.
+        for (size_t i = 0; i < outputs.size(); ++i) std::memset(data[i], 0xff, outputs[i].nbytes());
+        failed_launches().add(error.what());
+        throw;
+      }
+    });
+  }
+
+  void eval_gpu(const std::vector<mx::array>&, std::vector<mx::array>&) override {
+    throw UnsupportedError("Kiln does not run kernels on MLX's GPU yet");
+  }
+
+  // As MLX calls its own, so that what it says of transformations reads the same.
+  const char* name() const override { return "CustomKernel"; }
+
+ private:
+  MlxCall call_;
+};
+
+}  // namespace
+
+bool is_device_error(const std::string& message) { return failed_launches().contains(message); }
+
+Dtype to_kiln(mx::Dtype dtype) {
+  switch (dtype.val()) {
+    case mx::Dtype::Val::bool_: return Dtype::kBool;
+    case mx::Dtype::Val::uint8: return Dtype::kUInt8;
+    case mx::Dtype::Val::uint16: return Dtype::kUInt16;
+    case mx::Dtype::Val::uint32: return Dtype::kUInt32;
+    case mx::Dtype::Val::uint64: return Dtype::kUInt64;
+    case mx::Dtype::Val::int8: return Dtype::kInt8;
+    case mx::Dtype::Val::int16: return Dtype::kInt16;
+    case mx::Dtype::Val::int32: return Dtype::kInt32;
+    case mx::Dtype::Val::int64: return Dtype::kInt64;
+    case mx::Dtype::Val::float16: return Dtype::kFloat16;
+    case mx::Dtype::Val::bfloat16: return Dtype::kBFloat16;
+    case mx::Dtype::Val::float32: return Dtype::kFloat32;
+    case mx::Dtype::Val::float64: return Dtype::kFloat64;
+    case mx::Dtype::Val::complex64: return Dtype::kComplex64;
+  }
+  throw InternalError("MLX has a dtype that Kiln does not know");
+}
+
+mx::Dtype to_mlx(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kBool: return mx::bool_;
+    case Dtype::kUInt8: return mx::uint8;
+    case Dtype::kUInt16: return mx::uint16;
+    case Dtype::kUInt32: return mx::uint32;
+    case Dtype::kUInt64: return mx::uint64;
+    case Dtype::kInt8: return mx::int8;
+    case Dtype::kInt16: return mx::int16;
+    case Dtype::kInt32: return mx::int32;
+    case Dtype::kInt64: return mx::int64;
+    case Dtype::kFloat16: return mx::float16;
+    case Dtype::kBFloat16: return mx::bfloat16;
+    case Dtype::kFloat32: return mx::float32;
+    case Dtype::kFloat64: return mx::float64;
+    case Dtype::kComplex64: return mx::complex64;
+  }
+  throw InternalError("dtype without a counterpart in MLX");
+}
+
+void with_call(const MlxCall& call, bool evaluated, const std::vector<mx::array>& inputs,
+               const std::vector<mx::Shape>& output_shapes, const std::vector<Dtype>& output_dtypes, const std::function<void(const Call&)>& function) {
+  thread_local CallStorage storage;
+  storage.dimensions.clear();
+  storage.inputs.clear();
+  storage.outputs.clear();
+  size_t dimensions = 0;
+  for (const mx::array& input : inputs) dimensions += 2 * input.ndim();
+  for (const mx::Shape& shape : output_shapes) dimensions += shape.size();
+  storage.dimensions.reserve(dimensions);  // so that nothing moves below
+
+  for (const mx::array& input : inputs) {
+    size_t rank = input.ndim();
+    const int64_t* shape = append(storage.dimensions, input.shape());
+    size_t first = storage.dimensions.size();
+    storage.dimensions.resize(first + rank);
+    int64_t* strides = storage.dimensions.data() + first;
+    int64_t stride = 1;
+    for (size_t d = rank; d-- > 0; stride *= shape[d]) strides[d] = evaluated ? input.strides()[d] : stride;
+    storage.inputs.push_back({evaluated ? input.data<char>() : nullptr, to_kiln(input.dtype()), {shape, rank},
+                              {strides, rank}});
+  }
+  for (size_t i = 0; i < output_shapes.size(); ++i)
+    storage.outputs.push_back({i < output_dtypes.size() ? output_dtypes[i] : Dtype::kFloat32,
+                               {append(storage.dimensions, output_shapes[i]), output_shapes[i].size()}});
+  function({storage.inputs, storage.outputs, call.template_arguments, call.grid, call.threadgroup, call.init_value,
+            call.input_names, call.output_names});
+}
+
+std::vector<mx::array> add_to_graph(MlxCall call, std::vector<mx::array> inputs,
+                                    const std::vector<mx::Shape>& output_shapes,
+                                    const std::vector<Dtype>& output_dtypes, mx::Stream stream) {
+  with_call(call, false, inputs, output_shapes, output_dtypes, [&](const Call& view) { call.kernel->check(view); });
+  std::vector<mx::Dtype> dtypes;
+  for (Dtype dtype : output_dtypes) dtypes.push_back(to_mlx(dtype));
+  auto primitive = std::make_shared<KernelPrimitive>(stream, std::move(call));
+  return mx::array::make_arrays(output_shapes, dtypes, primitive, inputs);
+}
+
+}  // namespace kiln

@@ -1,0 +1,45 @@
+// A kernel as a node of MLX's graph.
+#pragma once
+
+#include <mlx/array.h>
+#include <mlx/primitives.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/kernel.h"
+
+namespace kiln {
+
+// A call as the graph keeps it: everything but the arrays.
+struct MlxCall {
+  std::shared_ptr<Kernel> kernel;
+  std::vector<TemplateArgument> template_arguments;
+  Extent3 grid{};
+  Extent3 threadgroup{};
+  std::optional<double> init_value;
+  std::vector<std::string> input_names;
+  std::vector<std::string> output_names;
+};
+
+Dtype to_kiln(mlx::core::Dtype dtype);
+mlx::core::Dtype to_mlx(Dtype dtype);
+
+/// Adds one node to the graph and returns its outputs. Throws what Kernel::check throws.
+std::vector<mlx::core::array> add_to_graph(MlxCall call, std::vector<mlx::core::array> inputs,
+                                           const std::vector<mlx::core::Shape>& output_shapes,
+                                           const std::vector<Dtype>& output_dtypes, mlx::core::Stream stream);
+
+/// Calls `function(const Call&)` with a description of the call that views its arguments. Before evaluation
+/// (`evaluated` is false) inputs have neither data nor strides; they are described as row-contiguous.
+void with_call(const MlxCall& call, bool evaluated, const std::vector<mlx::core::array>& inputs,
+               const std::vector<mlx::core::Shape>& output_shapes, const std::vector<Dtype>& output_dtypes,
+               const std::function<void(const Call&)>& function);
+
+/// Whether a launch on a stream failed with this message. MLX passes on the message alone, as a std::runtime_error.
+bool is_device_error(const std::string& message);
+
+}  // namespace kiln

@@ -1,0 +1,83 @@
+// Small helpers of MLX's header.
+template <typename T, typename U>
+inline constexpr T ceildiv(T n, U m) {
+  return (n + m - 1) / m;
+}
+
+// Elements that a thread works on, so that it reads 8 bytes.
+template <typename U>
+struct WorkPerThread {
+  static_assert(sizeof(U) <= 8, "the type is larger than 8 bytes");
+  static constexpr int n = 8 / sizeof(U);
+};
+
+// max and min are the largest and smallest values, infinities counted; finite_max and finite_min are the finite ones.
+template <typename U>
+struct Limits {
+  static constexpr U max = metal::numeric_limits<U>::max();
+  static constexpr U min = metal::numeric_limits<U>::lowest();
+  static constexpr U finite_max = max;
+  static constexpr U finite_min = min;
+};
+#define __KILN_FLOAT_LIMITS_OF(T)                                        \
+  template <>                                                            \
+  struct Limits<T> {                                                     \
+    static constexpr T max = metal::numeric_limits<T>::infinity();       \
+    static constexpr T min = T(-metal::numeric_limits<T>::infinity());   \
+    static constexpr T finite_max = metal::numeric_limits<T>::max();     \
+    static constexpr T finite_min = metal::numeric_limits<T>::lowest();  \
+  };
+__KILN_FLOAT_TYPES(__KILN_FLOAT_LIMITS_OF)
+template <typename T>
+struct Limits<complex_t<T>> {
+  static constexpr complex_t<T> max = complex_t<T>(Limits<T>::max, Limits<T>::max);
+  static constexpr complex_t<T> min = complex_t<T>(Limits<T>::min, Limits<T>::min);
+};
+
+template <bool condition, typename T, typename U>
+struct ConditionalType {
+  typedef U type;
+};
+template <typename T, typename U>
+struct ConditionalType<true, T, U> {
+  typedef T type;
+};
+
+// To bool: whether any bit but the sign is set, which holds for NaNs and subnormals on every target.
+template <typename U, typename T>
+inline U cast_to(T value) {
+  return static_cast<U>(value);
+}
+template <>
+inline bool cast_to<bool, float>(float value) {
+  return (__builtin_bit_cast(uint, value) & 0x7fffffff) != 0;
+}
+template <>
+inline bool cast_to<bool, bfloat16_t>(bfloat16_t value) {
+  return (__builtin_bit_cast(ushort, value) & 0x7fff) != 0;
+}
+template <>
+inline bool cast_to<bool, complex64_t>(complex64_t value) {
+  return cast_to<bool, float>(value.real) || cast_to<bool, float>(value.imag);
+}
+
+#define instantiate_kernel(name, func, ...) \
+  template [[host_name(name)]] [[kernel]] decltype(func<__VA_ARGS__>) func<__VA_ARGS__>;
+
+// Shuffles of complex numbers: part after part.
+#define __KILN_COMPLEX_SHUFFLE(NAME)                                                                       \
+  __KILN_INLINE complex64_t NAME(complex64_t data, ushort n, uint line = __builtin_LINE()) {               \
+    float real = metal::NAME(data.real, n, line), imag = metal::NAME(data.imag, n, line);                  \
+    return {real, imag};                                                                                   \
+  }
+__KILN_COMPLEX_SHUFFLE(simd_shuffle)
+__KILN_COMPLEX_SHUFFLE(simd_shuffle_up)
+__KILN_COMPLEX_SHUFFLE(simd_shuffle_down)
+__KILN_COMPLEX_SHUFFLE(simd_shuffle_xor)
+__KILN_COMPLEX_SHUFFLE(simd_broadcast)
+__KILN_INLINE complex64_t simd_shuffle_and_fill_up(complex64_t data, complex64_t filling, ushort n, ushort modulo = 0,
+                                                   uint line = __builtin_LINE()) {
+  float real = metal::simd_shuffle_and_fill_up(data.real, filling.real, n, modulo, line);
+  float imag = metal::simd_shuffle_and_fill_up(data.imag, filling.imag, n, modulo, line);
+  return {real, imag};
+}

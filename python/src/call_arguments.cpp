@@ -26,22 +26,24 @@ class Reader {
 
   CallArguments read(nb::handle positional, nb::handle keywords) {
     if (PyTuple_GET_SIZE(positional.ptr()) != 0) fail("takes keyword arguments only");
-    nb::handle inputs, output_shapes, output_dtypes, grid, threadgroup, template_, init_value, verbose, stream;
-    const std::pair<const char*, nb::handle*> known[] = {
-        {"inputs", &inputs},           {"output_shapes", &output_shapes}, {"output_dtypes", &output_dtypes},
-        {"grid", &grid},               {"threadgroup", &threadgroup},     {"template", &template_},
-        {"init_value", &init_value},   {"verbose", &verbose},             {"stream", &stream}};
-    PyObject *key, *value;
-    Py_ssize_t position = 0;
-    while (keywords.ptr() && PyDict_Next(keywords.ptr(), &position, &key, &value)) {
-      nb::handle* target = nullptr;
-      for (auto [name, handle] : known)
-        if (PyUnicode_CompareWithASCIIString(key, name) == 0) target = handle;
-      if (!target) fail(concat("has no argument `", to_string(key), "`"));
-      *target = nb::handle(value);
-    }
-    for (size_t i = 0; i < 5; ++i)
-      if (!known[i].second->is_valid()) fail(concat("misses argument `", known[i].first, "`"));
+    // Looked up by interned strings, which compare by address.
+    static PyObject* const names[kKeywords] = {
+        PyUnicode_InternFromString("inputs"),        PyUnicode_InternFromString("output_shapes"),
+        PyUnicode_InternFromString("output_dtypes"), PyUnicode_InternFromString("grid"),
+        PyUnicode_InternFromString("threadgroup"),   PyUnicode_InternFromString("template"),
+        PyUnicode_InternFromString("init_value"),    PyUnicode_InternFromString("verbose"),
+        PyUnicode_InternFromString("stream")};
+    nb::handle values[kKeywords];
+    Py_ssize_t found = 0;
+    for (size_t i = 0; i < kKeywords; ++i)
+      if (PyObject* value = PyDict_GetItemWithError(keywords.ptr(), names[i])) {
+        values[i] = nb::handle(value);
+        ++found;
+      } else if (i < kRequiredKeywords) {
+        fail(concat("misses argument `", to_string(names[i]), "`"));
+      }
+    if (found != PyDict_Size(keywords.ptr())) fail_on_unknown(keywords, names);
+    auto [inputs, output_shapes, output_dtypes, grid, threadgroup, template_, init_value, verbose, stream] = values;
 
     CallArguments call;
     bool by_name = !kernel_.spec().input_names.has_value();
@@ -61,6 +63,19 @@ class Reader {
   }
 
  private:
+  static constexpr size_t kKeywords = 9;
+  static constexpr size_t kRequiredKeywords = 5;
+
+  void fail_on_unknown(nb::handle keywords, PyObject* const* names) const {
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(keywords.ptr(), &position, &key, &value)) {
+      bool known = false;
+      for (size_t i = 0; i < kKeywords; ++i) known = known || PyUnicode_Compare(key, names[i]) == 0;
+      if (!known) fail(concat("has no argument `", to_string(key), "`"));
+    }
+  }
+
   [[noreturn]] void fail(const std::string& what) const { throw TypeError(concat("[", interface_, "] The call ", what, ".")); }
 
   [[noreturn]] void expected(std::string_view argument, std::string_view what, nb::handle got) const {

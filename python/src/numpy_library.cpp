@@ -66,7 +66,7 @@ PyObject* bfloat16_type(bool import) {
 }
 
 std::optional<Dtype> dtype_of_descriptor(PyArray_Descr* descriptor) {
-  if (descriptor->kind == 'V' || descriptor->kind == 'f') {
+  if (!PyTypeNum_ISNUMBER(descriptor->type_num) && !PyTypeNum_ISBOOL(descriptor->type_num)) {
     PyObject* bfloat16 = bfloat16_type(/*import=*/false);
     if (bfloat16 && reinterpret_cast<PyObject*>(descriptor->typeobj) == bfloat16) return Dtype::kBFloat16;
   }
@@ -230,7 +230,7 @@ class NumpyLibrary : public ArrayLibrary {
 
   std::optional<Dtype> dtype_of(PyObject* object) const override {
     // numpy.dtype objects and NumPy's scalar types; strings and Python's types are not NumPy's alone.
-    if (!PyArray_DescrCheck(object) && object != bfloat16_type(/*import=*/false) &&
+    if (!PyArray_DescrCheck(object) &&
         !(PyType_Check(object) &&
           PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(object), &PyGenericArrType_Type)))
       return std::nullopt;

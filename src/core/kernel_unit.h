@@ -24,6 +24,10 @@ enum class ParameterRole : uint8_t {
   kOutput,   // the elements of an output
 };
 
+// Shapes and strides are followed by zeros up to this many elements at least. A read at a constant index below it needs
+// no guard, and may be made early.
+inline constexpr uint32_t kPaddedDimensions = 16;
+
 struct KernelParameter {
   ParameterRole role = ParameterRole::kInput;
   uint32_t argument = 0;      // index among the inputs, or among the outputs
@@ -33,6 +37,12 @@ struct KernelParameter {
   bool by_reference = false;  // `T& name` rather than `T* name`
 
   bool is_written() const { return role == ParameterRole::kOutput; }
+
+  /// Bytes from the pointer on that are there at every launch.
+  uint32_t guaranteed_bytes() const {
+    if (role == ParameterRole::kShape || role == ParameterRole::kStrides) return kPaddedDimensions * element_bytes;
+    return by_reference ? element_bytes : 0;
+  }
 };
 
 struct KernelUnit {

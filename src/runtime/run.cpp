@@ -1,5 +1,6 @@
 #include "runtime/run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <limits>
@@ -29,6 +30,9 @@ bool is_copied(const Kernel& kernel, const InputArray& input) {
   return kernel.spec().ensure_row_contiguous && !is_row_contiguous(input.shape, input.strides);
 }
 
+// Entries of an input in shapes and strides, with the zeros behind them.
+size_t padded_rank(const InputArray& input) { return std::max<size_t>(kPaddedDimensions, input.shape.size()); }
+
 void collect_inputs(Kernel& kernel, const Call& call, LaunchScratch& scratch) {
   scratch.shapes.clear();
   scratch.strides.clear();
@@ -39,14 +43,16 @@ void collect_inputs(Kernel& kernel, const Call& call, LaunchScratch& scratch) {
   for (const InputArray& input : call.inputs) {
     scratch.first_dimension.push_back(scratch.shapes.size());
     scratch.ndims.push_back(static_cast<int32_t>(input.shape.size()));
+    size_t first = scratch.strides.size();
+    size_t padded = padded_rank(input);
     for (int64_t dimension : input.shape) scratch.shapes.push_back(static_cast<int32_t>(dimension));
+    scratch.shapes.resize(first + padded);
+    scratch.strides.resize(first + padded);
     if (!is_copied(kernel, input)) {
-      scratch.strides.insert(scratch.strides.end(), input.strides.begin(), input.strides.end());
+      std::copy(input.strides.begin(), input.strides.end(), scratch.strides.begin() + static_cast<ptrdiff_t>(first));
       scratch.data.push_back(input.data);
       continue;
     }
-    size_t first = scratch.strides.size();
-    scratch.strides.resize(first + input.shape.size());
     int64_t stride = 1;
     for (size_t d = input.shape.size(); d-- > 0; stride *= input.shape[d]) scratch.strides[first + d] = stride;
     auto bytes = static_cast<size_t>(element_count(input.shape)) * size_of(input.dtype);
@@ -74,10 +80,10 @@ LaunchArgument argument_for(const KernelParameter& parameter, const Call& call, 
         if (dimension > std::numeric_limits<int32_t>::max())
           throw ValueError(concat("dimension ", dimension, " of input ", i, " does not fit into its shape's int"));
       return {scratch.shapes.data() + scratch.first_dimension[i], 0,
-              static_cast<int64_t>(call.inputs[i].shape.size() * sizeof(int32_t))};
+              static_cast<int64_t>(padded_rank(call.inputs[i]) * sizeof(int32_t))};
     case ParameterRole::kStrides:
       return {scratch.strides.data() + scratch.first_dimension[i], 0,
-              static_cast<int64_t>(call.inputs[i].shape.size() * sizeof(int64_t))};
+              static_cast<int64_t>(padded_rank(call.inputs[i]) * sizeof(int64_t))};
     case ParameterRole::kNdim: return {&scratch.ndims[i], 0, sizeof(int32_t)};
     case ParameterRole::kOutput: {
       auto bytes = element_count(call.outputs[i].shape) * static_cast<int64_t>(size_of(call.outputs[i].dtype));

@@ -74,7 +74,7 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
     return std::move(result);
   };
   if (has_indirect_calls(body)) return refuse("calls through pointers to functions are not supported");
-  relax_alignment(body, request.unit);
+  describe_accesses(body, request.unit);
   if (request.unit.bounds_guards) insert_bounds_guards(body, request.unit);
 
   EngineOutput output = engine->lower(module, request.unit, *machine);

@@ -51,7 +51,7 @@ class ScalarEngine : public CpuEngine {
                   " && __builtin_offsetof(__kiln::Thread, site) == ", offsetof(CpuThread, site), ");\n");
   }
 
-  EngineOutput lower(Module& module, const KernelUnit&, TargetMachine& machine) override {
+  EngineOutput lower(Module& module, const KernelUnit& unit, TargetMachine& machine) override {
     EngineOutput output;
     Function& body = *module.getFunction(kBodyFunction);
     output.sites = number_exchange_sites(body);
@@ -66,10 +66,16 @@ class ScalarEngine : public CpuEngine {
     lower_values(body, record);
     output.threadgroup_memory_bytes = lower_threadgroup_memory(module, body, record);
     Function& thread = *module.getFunction(kThreadFunction);
-    mark_loads_invariant(thread);
+    describe_arguments(thread, unit);
     if (output.kind == CpuImageKind::kLoop) {
       output.run_function = kRunFunction;
-      inline_into_callers(module, {&body, &thread});
+      inline_into_callers(module, {&thread});
+      Function& run = *module.getFunction(kRunFunction);
+      hoist_arguments(run);
+      // So that what is there at the beginning is known to be there until the end.
+      run.setDoesNotFreeMemory();
+      if (!output.has_atomics) run.setNoSync();
+      inline_into_callers(module, {&body});
       optimize(module, machine);
     } else {
       output.run_function = kThreadFunction;
@@ -90,11 +96,45 @@ class ScalarEngine : public CpuEngine {
     PassRunner(nullptr).run("always-inline", module);
   }
 
-  // What a launch consists of does not change while it runs, whatever threads write.
-  static void mark_loads_invariant(Function& thread) {
+  static CallInst& call_of_body(Function& function) {
+    for (Instruction& instruction : instructions(function))
+      if (auto* call = dyn_cast<CallInst>(&instruction))
+        if (call->getCalledFunction() && call->getCalledFunction()->getName() == kBodyFunction) return *call;
+    throw InternalError("the body is not called");
+  }
+
+  // The loads of a launch's arguments: they do not change while it runs, whatever threads write, and some point to
+  // memory that is always there.
+  static void describe_arguments(Function& thread, const KernelUnit& unit) {
+    LLVMContext& context = thread.getContext();
     for (Instruction& instruction : instructions(thread))
-      if (isa<LoadInst>(instruction))
-        instruction.setMetadata(LLVMContext::MD_invariant_load, MDNode::get(thread.getContext(), {}));
+      if (isa<LoadInst>(instruction)) instruction.setMetadata(LLVMContext::MD_invariant_load, MDNode::get(context, {}));
+    CallInst& call = call_of_body(thread);
+    for (size_t i = 0; i < unit.parameters.size(); ++i) {
+      auto* load = dyn_cast<LoadInst>(call.getArgOperand(static_cast<unsigned>(3 * i)));
+      uint64_t bytes = unit.parameters[i].guaranteed_bytes();
+      if (!load || bytes == 0) continue;
+      auto number = [&](uint64_t value) {
+        return MDNode::get(context, {ConstantAsMetadata::get(ConstantInt::get(Type::getInt64Ty(context), value))});
+      };
+      load->setMetadata(LLVMContext::MD_dereferenceable, number(bytes));
+      load->setMetadata(LLVMContext::MD_align, number(unit.parameters[i].alignment));
+    }
+  }
+
+  // Arguments are read before the loop over threads, so that what is computed from them can leave it too.
+  static void hoist_arguments(Function& run) {
+    CallInst& call = call_of_body(run);
+    Instruction* before = run.getEntryBlock().getTerminator();
+    for (Instruction& instruction : make_early_inc_range(*call.getParent())) {
+      if (&instruction == &call) break;
+      bool reads_launch = isa<GetElementPtrInst>(instruction) || instruction.hasMetadata(LLVMContext::MD_invariant_load);
+      if (reads_launch && all_of(instruction.operands(), [&](Use& use) {
+            auto* operand = dyn_cast<Instruction>(use.get());
+            return !operand || operand->getParent() == before->getParent();
+          }))
+        instruction.moveBefore(before);
+    }
   }
 
   // The values that attributes come from are read from the thread's record.

@@ -44,15 +44,19 @@ class Guards {
       Value* bytes = builder.CreateSub(body.getArg(static_cast<unsigned>(3 * i + 2)), first);
       arguments_[argument] = {argument, first, bytes,
                               unit.parameters[i].is_written() ? bytes : static_cast<Value*>(builder.getInt64(0))};
-      if (unit.parameters[i].by_reference) referenced_[argument] = unit.parameters[i].element_bytes;
+      if (unit.parameters[i].is_written()) written_.insert(argument);
+      guaranteed_[argument] = unit.parameters[i].guaranteed_bytes();
       alignments_[argument] = Align(std::max(1u, unit.parameters[i].alignment));
     }
   }
 
-  void relax_alignment() {
+  void describe_accesses() {
     for (Instruction& instruction : instructions(body_)) {
       if (auto* load = dyn_cast<LoadInst>(&instruction)) {
-        load->setAlignment(std::min(load->getAlign(), alignment_of(load->getPointerOperand())));
+        Origins origins = origins_of(load->getPointerOperand());
+        load->setAlignment(std::min(load->getAlign(), origins.alignment));
+        if (origins.are_constant && load->isSimple())
+          load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(context_, {}));
       } else if (auto* store = dyn_cast<StoreInst>(&instruction)) {
         store->setAlignment(std::min(store->getAlign(), alignment_of(store->getPointerOperand())));
       } else if (auto* intrinsic = dyn_cast<MemIntrinsic>(&instruction)) {
@@ -111,9 +115,15 @@ class Guards {
     return false;
   }
 
-  // The smallest alignment of the arguments that the pointer may come from; the largest there is if from none.
-  Align alignment_of(Value* start) {
-    Align alignment(Align::Constant<(1u << 31)>());
+  struct Origins {
+    Align alignment;            // the smallest of the arguments that the pointer may come from; large if from none
+    bool are_constant = false;  // all of them are arguments that nobody writes while a launch runs
+  };
+
+  Align alignment_of(Value* pointer) { return origins_of(pointer).alignment; }
+
+  Origins origins_of(Value* start) {
+    Origins origins{Align(Align::Constant<(1u << 31)>()), true};
     SmallVector<Value*> work{start};
     std::set<Value*> seen;
     while (!work.empty()) {
@@ -126,10 +136,13 @@ class Guards {
         work.push_back(select->getTrueValue());
         work.push_back(select->getFalseValue());
       } else if (auto found = alignments_.find(pointer); found != alignments_.end()) {
-        alignment = std::min(alignment, found->second);
+        origins.alignment = std::min(origins.alignment, found->second);
+        origins.are_constant = origins.are_constant && !written_.contains(pointer);
+      } else {
+        origins.are_constant = false;
       }
     }
-    return alignment;
+    return origins;
   }
 
   // What the pointer is computed from, where that is a single pointer.
@@ -214,6 +227,14 @@ class Guards {
     return builder.CreateICmpULT(builder.CreateSub(offset, bounds.first), starts);
   }
 
+  // Whether the access is at a constant offset where there is always something.
+  bool is_guaranteed(Value* pointer, uint64_t size) {
+    APInt offset(64, 0);
+    Value* base = pointer->stripAndAccumulateConstantOffsets(layout_, offset, /*AllowNonInbounds=*/true);
+    auto found = guaranteed_.find(base);
+    return found != guaranteed_.end() && size <= found->second && offset.ule(found->second - size);
+  }
+
   // Zeros to load from instead. Their number is the largest access so far.
   GlobalVariable* zeros(uint64_t size) {
     auto* type = ArrayType::get(Type::getInt8Ty(context_), PowerOf2Ceil(std::max<uint64_t>(64, size)));
@@ -242,8 +263,7 @@ class Guards {
   void guard_load(LoadInst& load) {
     Value* pointer = load.getPointerOperand();
     uint64_t size = layout_.getTypeStoreSize(load.getType());
-    // A scalar argument, read as what it is, is always there.
-    if (auto found = referenced_.find(pointer); found != referenced_.end() && size <= found->second) return;
+    if (is_guaranteed(pointer, size)) return;
     std::optional<Bounds> bounds = bounds_of(pointer);
     if (!bounds) return;
     IRBuilder<> builder(&load);
@@ -309,8 +329,9 @@ class Guards {
   Type* int64_ = nullptr;
   Bounds unlimited_;
   DenseMap<Value*, Bounds> arguments_;
-  DenseMap<Value*, uint64_t> referenced_;  // arguments passed by reference, and their size in bytes
+  DenseMap<Value*, uint64_t> guaranteed_;  // bytes of each argument that are always there
   DenseMap<Value*, Align> alignments_;
+  std::set<Value*> written_;  // arguments that are outputs
   DenseMap<Value*, Bounds> merged_;
   AllocaInst* trash_ = nullptr;
   uint64_t trash_bytes_ = 0;
@@ -320,6 +341,6 @@ class Guards {
 
 void insert_bounds_guards(Function& body, const KernelUnit& unit) { Guards(body, unit).run(); }
 
-void relax_alignment(Function& body, const KernelUnit& unit) { Guards(body, unit).relax_alignment(); }
+void describe_accesses(Function& body, const KernelUnit& unit) { Guards(body, unit).describe_accesses(); }
 
 }  // namespace kiln

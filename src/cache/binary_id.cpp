@@ -27,6 +27,7 @@ std::string binary_id(const KernelUnit& unit, const TargetSpec& target, std::str
     hash.add(static_cast<uint64_t>(parameter.element_bytes));
     hash.add(static_cast<uint64_t>(parameter.alignment));
     hash.add(static_cast<uint64_t>(parameter.by_reference));
+    hash.add(static_cast<uint64_t>(parameter.from_zero));
   }
   hash.add(unit.attributes.size());
   for (uint8_t attribute : unit.attributes) hash.add(static_cast<uint64_t>(attribute));

@@ -2,7 +2,6 @@
 
 #include <clang/AST/ASTConsumer.h>
 #include <clang/AST/ASTContext.h>
-#include <clang/Basic/Builtins.h>
 #include <clang/Basic/TargetInfo.h>
 #include <clang/CodeGen/ModuleBuilder.h>
 #include <clang/Frontend/CompilerInstance.h>
@@ -215,8 +214,6 @@ FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, cons
     instance.createPreprocessor(clang::TU_Complete);
     collector.BeginSourceFile(instance.getLangOpts(), &instance.getPreprocessor());
     instance.createASTContext();
-    clang::Preprocessor& preprocessor = instance.getPreprocessor();
-    preprocessor.getBuiltinInfo().initializeBuiltins(preprocessor.getIdentifierTable(), instance.getLangOpts());
     read_precompiled_library(instance);
 
     std::unique_ptr<clang::CodeGenerator> generator(

@@ -12,7 +12,6 @@
 
 // Here nothing is embedded yet.
 extern "C" const char kiln_device_library_begin[] = "";
-extern "C" const char* const kiln_device_library_unused = kiln_device_library_begin;
 asm(".globl kiln_device_library_end\n.set kiln_device_library_end, kiln_device_library_begin");
 
 int main(int argc, char** argv) {
@@ -25,8 +24,8 @@ int main(int argc, char** argv) {
     instance.createDiagnostics();
     std::vector<std::string> arguments =
         kiln::clang_arguments(kiln::MathMode::kSafe, argv[1], argv[1][0] == 'x' ? "x86-64" : "sm_80");
-    arguments.insert(arguments.end(), {"-x", "c++-header", "-emit-pch", "-fno-pch-timestamp", "-o", argv[2],
-                                       kiln::kDeviceLibraryFile});
+    arguments.insert(arguments.end(), {"-x", "c++-header", "-emit-pch", "-fno-pch-timestamp",
+                                       "-fpch-instantiate-templates", "-o", argv[2], kiln::kDeviceLibraryFile});
     kiln::set_arguments(instance, arguments);
     std::string umbrella = kiln::device_library_umbrella();
     instance.createFileManager(kiln::library_files(umbrella));

@@ -19,7 +19,7 @@ inline constexpr uint32_t kCpuImageMagic = 0x314c4e4b;  // "KNL1"
 inline constexpr uint32_t kCpuImageVersion = 1;
 
 enum class CpuImageKind : uint32_t {
-  kLoop = 0,        // no thread waits for another: one function runs whole threadgroups
+  kLoop = 0,        // no thread waits for another: one function runs a row of threads
   kCoroutines = 1,  // threads wait for one another: one coroutine a thread, driven by the target
 };
 
@@ -35,7 +35,7 @@ struct CpuImageHeader {
   uint64_t import_slots_offset;  // import_count addresses of 8 bytes
   uint32_t import_count;
   uint32_t max_loop_depth;       // counters that a waiting thread stores
-  uint64_t run_offset;           // kLoop: CpuRunFunction; kCoroutines: CpuStartFunction
+  uint64_t run_offset;           // kLoop: CpuRowFunction; kCoroutines: CpuStartFunction
   uint64_t code_offset;
   uint64_t code_bytes;
   uint64_t threadgroup_memory_bytes;
@@ -91,8 +91,8 @@ struct CpuThread {
   static constexpr uint32_t kReturned = 0;
 };
 
-// Runs threadgroups [begin, end), counted with x fastest.
-using CpuRunFunction = void (*)(const CpuLaunch*, uint64_t begin, uint64_t end, char* threadgroup_memory);
+// Runs `count` threads that follow one another in x. The record describes the first, whose x is 0.
+using CpuRowFunction = void (*)(const CpuLaunch*, const CpuThread* first, uint32_t count);
 // Runs a thread to the first place where it waits, or to its end. `frame`: frame_bytes, aligned to kCpuFrameAlignment.
 // The thread goes on when the function whose address stands at the frame's start is called with the frame.
 using CpuStartFunction = void (*)(const CpuLaunch*, CpuThread*, void* frame);

@@ -35,6 +35,7 @@ struct KernelParameter {
   uint32_t element_bytes = 0;
   uint32_t alignment = 1;     // bytes; what an element's address is a multiple of
   bool by_reference = false;  // `T& name` rather than `T* name`
+  bool from_zero = true;      // nothing of it lies before its pointer, as it may with negative strides
 
   bool is_written() const { return role == ParameterRole::kOutput; }
 

@@ -158,6 +158,9 @@ KernelUnit Kernel::unit_for(const Call& call) const {
                            spec_.atomic_outputs,
                            spec_.style};
   KernelUnit unit = spec_.dialect == Dialect::kMetal ? write_metal(request) : write_cuda(request);
+  if (!spec_.ensure_row_contiguous)
+    for (KernelParameter& parameter : unit.parameters)
+      if (parameter.role == ParameterRole::kInput) parameter.from_zero = false;
   unit.math_mode = spec_.math_mode;
   unit.bounds_guards = spec_.bounds_guards.value_or(settings().bounds);
   return unit;

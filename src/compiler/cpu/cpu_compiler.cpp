@@ -41,13 +41,24 @@ const llvm::GlobalVariable* find_mutable_variable(const llvm::Module& module) {
   return nullptr;
 }
 
+// Each thread keeps its machine: making one, and parsing the processor's features, takes a millisecond.
+llvm::TargetMachine& cpu_machine(const std::string& cpu) {
+  thread_local std::string made_for;
+  thread_local std::unique_ptr<llvm::TargetMachine> machine;
+  if (!machine || made_for != cpu) {
+    machine = make_cpu_machine(cpu);
+    made_for = cpu;
+  }
+  return *machine;
+}
+
 }  // namespace
 
 CompileResult compile_for_cpu(const CompileRequest& request) {
   CompileResult result;
   result.report.generated_source = request.unit.text;
   std::unique_ptr<CpuEngine> engine = make_scalar_engine();
-  std::unique_ptr<llvm::TargetMachine> machine = make_cpu_machine(request.target.cpu);
+  llvm::TargetMachine* machine = &cpu_machine(request.target.cpu);
 
   llvm::LLVMContext context;
   FrontendResult frontend =
@@ -63,8 +74,7 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
   expand_bfloat(module);
   // From here on nothing is undefined, and code may be moved.
   inline_all(module, roots_of(module));
-  // The control flow stays as Clang made it: places in the program are read from it.
-  PassRunner(nullptr).run("function(sroa<preserve-cfg>)", module);
+  // The control flow is still as Clang made it: places in the program are read from it.
   llvm::Function& body = *module.getFunction(kBodyFunction);
   auto refuse = [&](std::string message) {
     result.status = CompileStatus::kUnsupported;

@@ -29,7 +29,7 @@ namespace {
 using namespace llvm;
 
 constexpr const char* kThreadFunction = "__kiln_thread";
-constexpr const char* kRunFunction = "__kiln_run";
+constexpr const char* kRowFunction = "__kiln_row";
 constexpr const char* kFrameSizeMark = "__kiln_frame_size";
 
 class ScalarEngine : public CpuEngine {
@@ -68,18 +68,18 @@ class ScalarEngine : public CpuEngine {
     Function& thread = *module.getFunction(kThreadFunction);
     describe_arguments(thread, unit);
     if (output.kind == CpuImageKind::kLoop) {
-      output.run_function = kRunFunction;
+      output.run_function = kRowFunction;
       inline_into_callers(module, {&thread});
-      Function& run = *module.getFunction(kRunFunction);
-      hoist_arguments(run);
+      Function& row = *module.getFunction(kRowFunction);
+      hoist_arguments(row);
       // So that what is there at the beginning is known to be there until the end.
-      run.setDoesNotFreeMemory();
-      if (!output.has_atomics) run.setNoSync();
+      row.setDoesNotFreeMemory();
+      if (!output.has_atomics) row.setNoSync();
       inline_into_callers(module, {&body});
       optimize(module, machine);
     } else {
       output.run_function = kThreadFunction;
-      module.getFunction(kRunFunction)->eraseFromParent();
+      module.getFunction(kRowFunction)->eraseFromParent();
       inline_into_callers(module, {&body});
       optimize(module, machine);
       output.frame_bytes = make_coroutine(module, *module.getFunction(kThreadFunction), machine);
@@ -123,9 +123,9 @@ class ScalarEngine : public CpuEngine {
   }
 
   // Arguments are read before the loop over threads, so that what is computed from them can leave it too.
-  static void hoist_arguments(Function& run) {
-    CallInst& call = call_of_body(run);
-    Instruction* before = run.getEntryBlock().getTerminator();
+  static void hoist_arguments(Function& row) {
+    CallInst& call = call_of_body(row);
+    Instruction* before = row.getEntryBlock().getTerminator();
     for (Instruction& instruction : make_early_inc_range(*call.getParent())) {
       if (&instruction == &call) break;
       bool reads_launch = isa<GetElementPtrInst>(instruction) || instruction.hasMetadata(LLVMContext::MD_invariant_load);
@@ -174,16 +174,17 @@ class ScalarEngine : public CpuEngine {
     return bytes;
   }
 
-  // Half of what -O2 costs, for code that is as good: one function, everything inlined, no vectorising.
+  // A third of what -O2 costs, for code that is as good: one function, everything inlined, no vectorising. InstCombine,
+  // the most expensive pass, runs once, when everything is in registers. (In a pipeline in text it ends the process,
+  // unless told otherwise, where one round leaves something for a second.)
   static void optimize(Module& module, TargetMachine& machine) {
     PassRunner runner(&machine);
     runner.run("function("
-               // Values out of memory, then what simplifies them.
-               "sroa,early-cse<memssa>,simplifycfg,instcombine,"
+               "early-cse<memssa>,simplifycfg,"
                // What does not depend on the thread leaves the loop over threads.
-               "loop-mssa(loop-instsimplify,loop-rotate,licm),simplifycfg,instcombine,"
+               "loop-mssa(loop-instsimplify,loop-rotate,licm),"
                // Unrolling makes indices of private arrays constant, so that these can be promoted.
-               "loop(loop-deletion,loop-unroll-full),sroa,gvn,instcombine,dse,adce,simplifycfg,"
+               "loop(loop-deletion,loop-unroll-full),sroa,gvn,instcombine<no-verify-fixpoint>,dse,adce,simplifycfg,"
                // `#pragma unroll N`.
                "loop-unroll<O2;no-runtime>,instsimplify),globaldce",
                module);
@@ -203,7 +204,7 @@ class ScalarEngine : public CpuEngine {
       }
     uint64_t bytes = take_frame_size(*module.getFunction(kThreadFunction));
 
-    PassRunner(&machine).run("function(sroa,early-cse,instcombine,simplifycfg),globaldce", module);
+    PassRunner(&machine).run("function(early-cse,simplifycfg),globaldce", module);
     return bytes;
   }
 

@@ -40,7 +40,8 @@ class Guards {
                   builder.getInt64(-1)};
     for (size_t i = 0; i < unit.parameters.size(); ++i) {
       auto* argument = body.getArg(static_cast<unsigned>(3 * i));
-      Value* first = body.getArg(static_cast<unsigned>(3 * i + 1));
+      Value* first = unit.parameters[i].from_zero ? static_cast<Value*>(builder.getInt64(0))
+                                                  : body.getArg(static_cast<unsigned>(3 * i + 1));
       Value* bytes = builder.CreateSub(body.getArg(static_cast<unsigned>(3 * i + 2)), first);
       arguments_[argument] = {argument, first, bytes,
                               unit.parameters[i].is_written() ? bytes : static_cast<Value*>(builder.getInt64(0))};

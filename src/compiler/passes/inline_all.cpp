@@ -48,7 +48,8 @@ void inline_all(llvm::Module& module, const std::vector<std::string>& roots) {
     function.setLinkage(llvm::GlobalValue::InternalLinkage);
     if (!is_callback) function.addFnAttr(llvm::Attribute::AlwaysInline);
   }
-  PassRunner(nullptr).run("always-inline,globaldce", module);
+  // Arguments out of memory first: a callee that gets a constant is inlined without the branches that it does not take.
+  PassRunner(nullptr).run("function(sroa<preserve-cfg>),always-inline,globaldce,function(sroa<preserve-cfg>)", module);
 }
 
 }  // namespace kiln

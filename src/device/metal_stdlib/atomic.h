@@ -1,7 +1,4 @@
 // Atomic types and functions, on device and threadgroup memory.
-//
-// Metal's orders are relaxed and, from version 3.2 on, the others. Everything that is not relaxed gets both an
-// acquire and a release, which is never too weak.
 namespace metal {
 
 enum memory_order {
@@ -32,52 +29,39 @@ typedef atomic<bool> atomic_bool;
 typedef atomic<float> atomic_float;
 typedef atomic<ulong> atomic_ulong;
 
-#define __KILN_ORDERED(EXPRESSION)                      \
-  if (order == memory_order_relaxed) {                  \
-    constexpr int load = 0, store = 0, update = 0;      \
-    EXPRESSION                                          \
-  } else {                                              \
-    constexpr int load = 2, store = 3, update = 4;      \
-    EXPRESSION                                          \
-  }
-
+// `order` is a constant wherever a kernel calls these, and its other cases are gone after inlining.
 template <class T>
 __KILN_INLINE T atomic_load_explicit(const volatile atomic<T>* object, memory_order order) {
   T result;
-  __KILN_ORDERED((void)store; (void)update; __atomic_load(&object->__value, &result, load);)
+  __atomic_load(&object->__value, &result, order);
   return result;
 }
 
 template <class T>
 __KILN_INLINE void atomic_store_explicit(volatile atomic<T>* object, __kiln::converted<T> desired, memory_order order) {
-  __KILN_ORDERED((void)load; (void)update; __atomic_store(&object->__value, &desired, store);)
+  __atomic_store(&object->__value, &desired, order);
 }
 
 template <class T>
 __KILN_INLINE T atomic_exchange_explicit(volatile atomic<T>* object, __kiln::converted<T> desired,
                                          memory_order order) {
   T result;
-  __KILN_ORDERED((void)load; (void)store; __atomic_exchange(&object->__value, &desired, &result, update);)
+  __atomic_exchange(&object->__value, &desired, &result, order);
   return result;
 }
 
 // It never fails without a reason, which Metal allows.
 template <class T>
 __KILN_INLINE bool atomic_compare_exchange_weak_explicit(volatile atomic<T>* object, T* expected,
-                                                         __kiln::converted<T> desired, memory_order order,
-                                                         memory_order) {
-  bool done;
-  __KILN_ORDERED((void)store; done = __atomic_compare_exchange(&object->__value, expected, &desired, false, update,
-                                                               load);)
-  return done;
+                                                         __kiln::converted<T> desired, memory_order success,
+                                                         memory_order failure) {
+  return __atomic_compare_exchange(&object->__value, expected, &desired, false, success, failure);
 }
 
-#define __KILN_FETCH(NAME, BUILTIN)                                                                             \
-  template <class T>                                                                                            \
-  __KILN_INLINE T NAME(volatile atomic<T>* object, __kiln::converted<T> operand, memory_order order) {          \
-    T result;                                                                                                   \
-    __KILN_ORDERED((void)load; (void)store; result = BUILTIN(&object->__value, operand, update);)               \
-    return result;                                                                                              \
+#define __KILN_FETCH(NAME, BUILTIN)                                                                     \
+  template <class T>                                                                                    \
+  __KILN_INLINE T NAME(volatile atomic<T>* object, __kiln::converted<T> operand, memory_order order) {  \
+    return BUILTIN(&object->__value, operand, order);                                                   \
   }
 __KILN_FETCH(atomic_fetch_add_explicit, __atomic_fetch_add)
 __KILN_FETCH(atomic_fetch_sub_explicit, __atomic_fetch_sub)
@@ -96,10 +80,10 @@ __KILN_INLINE void atomic_max_explicit(volatile atomic<ulong>* object, ulong ope
 }
 
 __KILN_INLINE void atomic_thread_fence(mem_flags, memory_order order, thread_scope = thread_scope_device) {
-  if (order != memory_order_relaxed) __atomic_thread_fence(5);
+  __atomic_thread_fence(order);
 }
 __KILN_INLINE void atomic_signal_fence(mem_flags, memory_order order, thread_scope = thread_scope_device) {
-  if (order != memory_order_relaxed) __atomic_signal_fence(5);
+  __atomic_signal_fence(order);
 }
 
 }  // namespace metal

@@ -2,6 +2,9 @@
 //
 // Values travel as 64 bits. A combine function works on the values of all 32 lanes at once, [0, 32), and their second
 // operands, [32, 64), and writes their results, [64, 96); only the lanes in `mask` take part.
+// Each lane in turn. Unrolled, such loops would take most of a kernel's compilation.
+#define __KILN_LANES _Pragma("clang loop unroll(disable)") for (uint l = 0; l < 32; ++l)
+
 namespace __kiln {
 
 template <unsigned Bytes>
@@ -36,7 +39,7 @@ __KILN_INLINE uint lane() { return __kiln_value(18) & 31; }
 
 // The value of the lane that each thread names; 0 where that lane takes no part.
 inline void combine_shuffle(ulong* payload, uint mask) {
-  for (uint l = 0; l < 32; ++l) {
+  __KILN_LANES {
     uint source = payload[32 + l] & 31;
     payload[64 + l] = mask >> source & 1 ? payload[source] : 0;
   }
@@ -50,9 +53,9 @@ __KILN_INLINE T shuffle(T value, uint source, uint line) {
 // Each lane's bit: whether its value is not 0.
 inline void combine_ballot(ulong* payload, uint mask) {
   uint set = 0;
-  for (uint l = 0; l < 32; ++l)
+  __KILN_LANES
     if (mask >> l & 1 && payload[l]) set |= 1u << l;
-  for (uint l = 0; l < 32; ++l) payload[64 + l] = set;
+  __KILN_LANES payload[64 + l] = set;
 }
 
 __KILN_INLINE uint ballot(bool value, uint line) { return __kiln_exchange(line, combine_ballot, value, 0); }

@@ -48,30 +48,33 @@ struct xor_of {
 
 template <class Operation, class T>
 __KILN_INLINE void load_lanes(const ulong* payload, uint mask, T* lanes) {
-  for (uint l = 0; l < 32; ++l) lanes[l] = mask >> l & 1 ? unpack<T>(payload[l]) : Operation::identity();
+  __KILN_LANES lanes[l] = mask >> l & 1 ? unpack<T>(payload[l]) : Operation::identity();
 }
 
+// Both lanes of a pair get one result: the operations are commutative.
 template <uint Width, class Operation, class T>
 void combine_reduce(ulong* payload, uint mask) {
-  T lanes[32], next[32];
+  T lanes[32];
   load_lanes<Operation>(payload, mask, lanes);
-  for (uint distance = 1; distance < Width; distance *= 2) {
-    for (uint l = 0; l < 32; ++l) next[l] = Operation::apply(lanes[l], lanes[l ^ distance]);
-    for (uint l = 0; l < 32; ++l) lanes[l] = next[l];
+  _Pragma("clang loop unroll(disable)") for (uint distance = 1; distance < Width; distance *= 2) {
+    __KILN_LANES {
+      if (l & distance) continue;
+      lanes[l] = lanes[l | distance] = Operation::apply(lanes[l], lanes[l | distance]);
+    }
   }
-  for (uint l = 0; l < 32; ++l) payload[64 + l] = pack(lanes[l]);
+  __KILN_LANES payload[64 + l] = pack(lanes[l]);
 }
 
 template <uint Width, class Operation, class T, bool Exclusive>
 void combine_scan(ulong* payload, uint mask) {
   T lanes[32], next[32];
   load_lanes<Operation>(payload, mask, lanes);
-  for (uint distance = 1; distance < Width; distance *= 2) {
-    for (uint l = 0; l < 32; ++l)
+  _Pragma("clang loop unroll(disable)") for (uint distance = 1; distance < Width; distance *= 2) {
+    __KILN_LANES
       next[l] = (l & (Width - 1)) < distance ? lanes[l] : Operation::apply(lanes[l - distance], lanes[l]);
-    for (uint l = 0; l < 32; ++l) lanes[l] = next[l];
+    __KILN_LANES lanes[l] = next[l];
   }
-  for (uint l = 0; l < 32; ++l) {
+  __KILN_LANES {
     if constexpr (Exclusive)
       payload[64 + l] = pack(l & (Width - 1) ? lanes[l - 1] : Operation::identity());
     else

@@ -64,16 +64,6 @@ __KILN_INLINE metal::vec<bool, N> to_bool(Mask mask) {
   }                                                                       \
   __declspec(property(get = __get_##NAME, put = __put_##NAME)) T NAME;
 
-#define __KILN_BINARY(OP)                                                 \
-  friend __KILN_INLINE vec operator OP(vec a, vec b) {                    \
-    a.__v = a.__v OP b.__v;                                               \
-    return a;                                                             \
-  }                                                                       \
-  __KILN_INLINE vec& operator OP##=(vec b) { return *this = *this OP b; }
-
-#define __KILN_COMPARISON(OP) \
-  friend __KILN_INLINE vec<bool, N> operator OP(vec a, vec b) { return __kiln::to_bool<N>(a.__v OP b.__v); }
-
 // Initialises the vector, whose number of components the constructor's arguments must make up.
 #define __KILN_COMPONENTS(COUNT, ...) __v{__VA_ARGS__} { static_assert(N == COUNT, "wrong number of components"); }
 
@@ -81,8 +71,9 @@ namespace metal {
 
 template <class T, int N>
 struct vec : __kiln::swizzles<T, N> {
-  typedef __kiln::vector<T, N> __vector;
-  __vector __v;
+  __kiln::vector<T, N> __v;
+
+  static __KILN_INLINE __kiln::vector<T, N> __zero() { return __kiln::vector<T, N>(0); }
 
   __KILN_INLINE constexpr vec() = default;
   __KILN_INLINE constexpr vec(T s) : __v(s) {}
@@ -111,53 +102,100 @@ struct vec : __kiln::swizzles<T, N> {
   __KILN_COMPONENT(g, 1)
   __KILN_COMPONENT(b, 2)
   __KILN_COMPONENT(a, 3)
-
-  __KILN_BINARY(+)
-  __KILN_BINARY(-)
-  __KILN_BINARY(*)
-  __KILN_BINARY(/)
-  __KILN_BINARY(%)
-  __KILN_BINARY(&)
-  __KILN_BINARY(|)
-  __KILN_BINARY(^)
-  __KILN_BINARY(<<)
-  __KILN_BINARY(>>)
-  __KILN_COMPARISON(==)
-  __KILN_COMPARISON(!=)
-  __KILN_COMPARISON(<)
-  __KILN_COMPARISON(>)
-  __KILN_COMPARISON(<=)
-  __KILN_COMPARISON(>=)
-  friend __KILN_INLINE vec<bool, N> operator&&(vec a, vec b) {
-    return __kiln::to_bool<N>((a.__v != __vector(0)) & (b.__v != __vector(0)));
-  }
-  friend __KILN_INLINE vec<bool, N> operator||(vec a, vec b) {
-    return __kiln::to_bool<N>((a.__v != __vector(0)) | (b.__v != __vector(0)));
-  }
-  friend __KILN_INLINE vec<bool, N> operator!(vec a) { return __kiln::to_bool<N>(a.__v == __vector(0)); }
-  friend __KILN_INLINE vec operator+(vec a) { return a; }
-  friend __KILN_INLINE vec operator-(vec a) {
-    a.__v = -a.__v;
-    return a;
-  }
-  friend __KILN_INLINE vec operator~(vec a) {
-    static_assert(!__kiln::same<T, bool>, "operator ~ has no meaning for bool vectors");
-    a.__v = ~a.__v;
-    return a;
-  }
-  __KILN_INLINE vec& operator++() { return *this += vec(T(1)); }
-  __KILN_INLINE vec& operator--() { return *this -= vec(T(1)); }
-  __KILN_INLINE vec operator++(int) {
-    vec before = *this;
-    ++*this;
-    return before;
-  }
-  __KILN_INLINE vec operator--(int) {
-    vec before = *this;
-    --*this;
-    return before;
-  }
 };
+
+// Operators are templates of their own rather than friends, which each vector type that a kernel uses would declare
+// anew. One operand is a vector; the other is converted to it.
+#define __KILN_BINARY(OP)                                                              \
+  template <class T, int N>                                                            \
+  __KILN_INLINE vec<T, N> operator OP(vec<T, N> a, vec<T, N> b) {                      \
+    a.__v = a.__v OP b.__v;                                                            \
+    return a;                                                                          \
+  }                                                                                    \
+  template <class T, int N>                                                            \
+  __KILN_INLINE vec<T, N> operator OP(vec<T, N> a, __kiln::converted<T> b) {           \
+    return a OP vec<T, N>(b);                                                          \
+  }                                                                                    \
+  template <class T, int N>                                                            \
+  __KILN_INLINE vec<T, N> operator OP(__kiln::converted<T> a, vec<T, N> b) {           \
+    return vec<T, N>(a) OP b;                                                          \
+  }                                                                                    \
+  template <class T, int N>                                                            \
+  __KILN_INLINE vec<T, N>& operator OP##=(vec<T, N>& a, __kiln::converted<vec<T, N>> b) { \
+    return a = a OP b;                                                                 \
+  }
+__KILN_BINARY(+)
+__KILN_BINARY(-)
+__KILN_BINARY(*)
+__KILN_BINARY(/)
+__KILN_BINARY(%)
+__KILN_BINARY(&)
+__KILN_BINARY(|)
+__KILN_BINARY(^)
+__KILN_BINARY(<<)
+__KILN_BINARY(>>)
+
+#define __KILN_TO_BOOL(OP, MASK)                                                       \
+  template <class T, int N>                                                            \
+  __KILN_INLINE vec<bool, N> operator OP(vec<T, N> a, vec<T, N> b) {                   \
+    return __kiln::to_bool<N>(MASK);                                                   \
+  }                                                                                    \
+  template <class T, int N>                                                            \
+  __KILN_INLINE vec<bool, N> operator OP(vec<T, N> a, __kiln::converted<T> b) {        \
+    return a OP vec<T, N>(b);                                                          \
+  }                                                                                    \
+  template <class T, int N>                                                            \
+  __KILN_INLINE vec<bool, N> operator OP(__kiln::converted<T> a, vec<T, N> b) {        \
+    return vec<T, N>(a) OP b;                                                          \
+  }
+__KILN_TO_BOOL(==, a.__v == b.__v)
+__KILN_TO_BOOL(!=, a.__v != b.__v)
+__KILN_TO_BOOL(<, a.__v < b.__v)
+__KILN_TO_BOOL(>, a.__v > b.__v)
+__KILN_TO_BOOL(<=, a.__v <= b.__v)
+__KILN_TO_BOOL(>=, a.__v >= b.__v)
+__KILN_TO_BOOL(&&, (a.__v != a.__zero()) & (b.__v != b.__zero()))
+__KILN_TO_BOOL(||, (a.__v != a.__zero()) | (b.__v != b.__zero()))
+
+template <class T, int N>
+__KILN_INLINE vec<bool, N> operator!(vec<T, N> a) {
+  return __kiln::to_bool<N>(a.__v == a.__zero());
+}
+template <class T, int N>
+__KILN_INLINE vec<T, N> operator+(vec<T, N> a) {
+  return a;
+}
+template <class T, int N>
+__KILN_INLINE vec<T, N> operator-(vec<T, N> a) {
+  a.__v = -a.__v;
+  return a;
+}
+template <class T, int N>
+__KILN_INLINE vec<T, N> operator~(vec<T, N> a) {
+  static_assert(!__kiln::same<T, bool>, "operator ~ has no meaning for bool vectors");
+  a.__v = ~a.__v;
+  return a;
+}
+template <class T, int N>
+__KILN_INLINE vec<T, N>& operator++(vec<T, N>& a) {
+  return a += T(1);
+}
+template <class T, int N>
+__KILN_INLINE vec<T, N>& operator--(vec<T, N>& a) {
+  return a -= T(1);
+}
+template <class T, int N>
+__KILN_INLINE vec<T, N> operator++(vec<T, N>& a, int) {
+  vec<T, N> before = a;
+  ++a;
+  return before;
+}
+template <class T, int N>
+__KILN_INLINE vec<T, N> operator--(vec<T, N>& a, int) {
+  vec<T, N> before = a;
+  --a;
+  return before;
+}
 
 #define __KILN_VECTOR_NAMES(T) \
   typedef vec<T, 2> T##2;      \

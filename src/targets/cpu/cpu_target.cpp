@@ -7,6 +7,7 @@
 
 #include "core/text.h"
 #include "kiln/error.h"
+#include "targets/cpu/group_position.h"
 #include "targets/cpu/group_scheduler.h"
 #include "targets/cpu/image_loader.h"
 #include "targets/cpu/strided_copy.h"
@@ -53,6 +54,27 @@ class ThreadgroupMemory {
   char* memory_;
 };
 
+// Runs threadgroups [begin, end) of a kernel whose threads do not wait for one another.
+void run_rows(const LoadedImage& image, const CpuLaunch& launch, uint64_t begin, uint64_t end, char* memory) {
+  CpuRowFunction row = image.row_function();
+  CpuThread thread{};
+  thread.threadgroup_memory = memory;
+  set_launch_values(thread, launch);
+  for (uint64_t group = begin; group < end; ++group) {
+    GroupPosition position = locate_group(launch, group);
+    set_group_values(thread, position);
+    uint32_t& index = thread.values[kIndexInThreadgroup];
+    index = 0;
+    for (uint32_t z = 0; z < position.threads[2]; ++z)
+      for (uint32_t y = 0; y < position.threads[1]; ++y) {
+        thread.values[kPositionInThreadgroup + 1] = y;
+        thread.values[kPositionInThreadgroup + 2] = z;
+        row(&launch, &thread, position.threads[0]);
+        index += position.threads[0];
+      }
+  }
+}
+
 std::string describe(const BarrierFault& fault, const KernelUnit& unit) {
   SourcePosition position = unit.source_map.locate(static_cast<int>(fault.line));
   return concat("kernel `", unit.name, "`: only ", fault.waiting, " of ", fault.expected,
@@ -92,7 +114,7 @@ class CpuTarget : public Target {
     bool small = geometry.threadgroups * geometry.threads_in_full_threadgroup() < kSmallLaunchThreads;
     if (image.header().kind == CpuImageKind::kLoop && !image.header().has_atomics && small) {
       ThreadgroupMemory memory(image.header().threadgroup_memory_bytes);
-      image.run_function()(&launch, 0, geometry.threadgroups, memory.get());
+      run_rows(image, launch, 0, geometry.threadgroups, memory.get());
       return;
     }
     ThreadPool& pool = ThreadPool::shared();
@@ -109,7 +131,7 @@ class CpuTarget : public Target {
       ThreadgroupMemory memory(image.header().threadgroup_memory_bytes);
       uint64_t begin, end;
       if (image.header().kind == CpuImageKind::kLoop) {
-        while (claims.next(begin, end)) image.run_function()(&launch, begin, end, memory.get());
+        while (claims.next(begin, end)) run_rows(image, launch, begin, end, memory.get());
         return;
       }
       if (!claims.next(begin, end)) return;

@@ -28,11 +28,7 @@ GroupScheduler::GroupScheduler(const LoadedImage& image, const CpuLaunch& launch
       ::operator new(std::max<size_t>(1, frame_stride_ * max_threads_), std::align_val_t(kCpuFrameAlignment)));
   for (uint32_t t = 0; t < max_threads_; ++t) {
     CpuThread& thread = threads_[t];
-    for (int d = 0; d < 3; ++d) {
-      thread.values[kFullThreadsPerThreadgroup + d] = launch.threads_per_threadgroup[d];
-      thread.values[kThreadsPerGrid + d] = launch.threads_per_grid[d];
-      thread.values[kThreadgroupsPerGrid + d] = launch.threadgroups_per_grid[d];
-    }
+    set_launch_values(thread, launch);
     thread.values[kIndexInThreadgroup] = t;
     thread.counts = counts_.get() + size_t{t} * image.header().max_loop_depth;
     thread.payload = simdgroups_[t / kSimdgroupSize].payload + t % kSimdgroupSize;
@@ -88,12 +84,10 @@ void GroupScheduler::start(uint64_t group, char* threadgroup_memory) {
     for (uint32_t y = 0; y < size[1]; ++y)
       for (uint32_t x = 0; x < size[0]; ++x, ++t) {
         CpuThread& thread = threads_[t];
-        const uint32_t place[3] = {x, y, z};
-        for (int d = 0; d < 3; ++d) {
-          thread.values[kPositionInThreadgroup + d] = place[d];
-          thread.values[kThreadgroupPosition + d] = position.group[d];
-          thread.values[kThreadsPerThreadgroup + d] = size[d];
-        }
+        set_group_values(thread, position);
+        thread.values[kPositionInThreadgroup] = x;
+        thread.values[kPositionInThreadgroup + 1] = y;
+        thread.values[kPositionInThreadgroup + 2] = z;
         thread.threadgroup_memory = threadgroup_memory;
       }
   CpuStartFunction start = image_.start_function();

@@ -24,7 +24,7 @@ class LoadedImage {
 
   std::span<const std::byte> code() const { return {base_ + header_.code_offset, header_.code_bytes}; }
 
-  CpuRunFunction run_function() const { return function<CpuRunFunction>(header_.run_offset); }
+  CpuRowFunction row_function() const { return function<CpuRowFunction>(header_.run_offset); }
   CpuStartFunction start_function() const { return function<CpuStartFunction>(header_.run_offset); }
   CpuCombineFunction combine_function(const CpuSite& site) const {
     return site.combine_offset ? function<CpuCombineFunction>(site.combine_offset) : nullptr;

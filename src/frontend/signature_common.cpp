@@ -7,6 +7,12 @@
 
 namespace kiln {
 
+bool is_argument(const SignatureRequest& request, std::string_view name) {
+  auto is_name = [&](const std::string& argument) { return argument == name; };
+  return std::ranges::any_of(request.input_names, is_name) || std::ranges::any_of(request.output_names, is_name) ||
+         std::ranges::any_of(request.template_arguments, is_name, &TemplateArgument::name);
+}
+
 std::string function_name(const SignatureRequest& request, std::string_view (*spell)(Dtype)) {
   std::string name = concat("custom_kernel_", request.kernel_name);
   for (const TemplateArgument& argument : request.template_arguments) {

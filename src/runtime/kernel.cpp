@@ -123,7 +123,16 @@ void Kernel::check(const Call& call) const {
   }
   static_cast<void>(divide_grid(interface, spec_.dialect, call.grid, call.threadgroup));
 
-  if (spec_.dialect == Dialect::kCuda) return;
+  if (spec_.dialect == Dialect::kCuda) {
+    for (size_t i = 0; i < call.inputs.size(); ++i)
+      for (std::string_view suffix : {"_shape", "_strides"}) {
+        std::string name = concat(inputs[i], suffix);
+        if (call.inputs[i].shape.size() > kMaxCudaDimensions && text_.body_uses(name))
+          throw ValueError(concat("[", interface, "] Input `", inputs[i], "` has ", call.inputs[i].shape.size(),
+                                  " dimensions, but `", name, "` has room for ", kMaxCudaDimensions, "."));
+      }
+    return;
+  }
   for (size_t i = 0; i < call.inputs.size(); ++i)
     if (row_of(call.inputs[i].dtype).metal.empty())
       throw ValueError(concat("[", interface, "] Metal has no double, but input `", inputs[i], "` is ",

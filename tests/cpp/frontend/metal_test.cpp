@@ -184,6 +184,25 @@ TEST(MetalText, KnowsWhereTheCallersLinesAre) {
   }
 }
 
+TEST(MetalText, DoesNotLetABackslashAtATextsEndTakeInTheNextLine) {
+  for (const char* end : {"\\", "\\  ", "\\\r"}) {
+    SignatureCase c;
+    c.header = concat("// header ", end);
+    c.body = concat("out[0] = 1; // body ", end);
+    const std::string expected = concat(c.header, "\n\n[[kernel]] void custom_kernel_k_float(\n",
+                                        "  device float* out [[buffer(0)]]) {\n", c.body, "\n\n}\n");
+    EXPECT_EQ(text(c), expected);
+    c.header += '\n';
+    EXPECT_EQ(text(c), expected);
+  }
+  // Here the line that is taken in is empty already.
+  SignatureCase c;
+  c.header = "#define N 3 \\\n\n";
+  c.body = "#define M 4 \\\n";
+  EXPECT_EQ(text(c), concat(c.header, "[[kernel]] void custom_kernel_k_float(\n  device float* out [[buffer(0)]]) {\n",
+                            c.body, "\n}\n"));
+}
+
 TEST(MetalText, TakesHeaderAndBodyAsTheyAre) {
   SignatureCase c;
   c.header = "// h\xc3\xa9 \t\r\n";

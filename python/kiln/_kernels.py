@@ -71,6 +71,8 @@ def _make(
     _check_type(interface, "ensure_row_contiguous", ensure_row_contiguous, bool, "a bool")
     _check_type(interface, "atomic_outputs", atomic_outputs, bool, "a bool")
     _check_type(interface, "shared_memory", shared_memory, int, "an int")
+    if not 0 <= shared_memory < 2**63:
+        raise ValueError(f"[{interface}] Expected `shared_memory` to be at least 0 and below 2^63 but got {shared_memory}.")
     return _core.Kernel(
         dialect="metal" if interface == "metal_kernel" else "cuda",
         name=name,
@@ -88,7 +90,6 @@ def _make(
 
 
 def _list_generation(
-    library,
     name,
     input_names,
     output_names,
@@ -97,6 +98,8 @@ def _list_generation(
     ensure_row_contiguous=True,
     atomic_outputs=False,
     compile_options=None,
+    *,
+    library,
 ):
     return _make(
         "metal_kernel",
@@ -113,13 +116,14 @@ def _list_generation(
 
 
 def _dictionary_generation(
-    library,
     name,
     source,
     ensure_row_contiguous=True,
     atomic_outputs=False,
     header="",
     compile_options=None,
+    *,
+    library,
 ):
     return _make(
         "metal_kernel",
@@ -135,16 +139,26 @@ def _dictionary_generation(
     )
 
 
+# Python's messages for wrong arguments name the function by this.
+_list_generation.__qualname__ = _dictionary_generation.__qualname__ = "metal_kernel"
+
+
 def metal_kernel_for(library: str, name, *arguments, **keywords) -> Kernel:
     """``metal_kernel`` with results of a fixed array library, or of the inputs' where ``library`` is empty."""
     by_dictionary = isinstance(arguments[0], str) if arguments else "input_names" not in keywords
-    if by_dictionary:
-        if "output_names" in keywords:
-            raise TypeError(
-                "[metal_kernel] `output_names` needs `input_names`: a kernel has both, or takes all names from its calls."
-            )
-        return _dictionary_generation(library, name, *arguments, **keywords)
-    return _list_generation(library, name, *arguments, **keywords)
+    has_output_names = len(arguments) > 1 or "output_names" in keywords
+    rule = "a kernel has both, or takes all names from its calls."
+    if by_dictionary and "output_names" in keywords and "input_names" not in keywords:
+        raise TypeError(f"[metal_kernel] `output_names` needs `input_names`: {rule}")
+    if not by_dictionary and not has_output_names:
+        raise TypeError(f"[metal_kernel] `input_names` needs `output_names`: {rule}")
+    if by_dictionary and "input_names" in keywords:
+        raise TypeError(
+            "[metal_kernel] Got `input_names`, and a string in their place as the second argument: a kernel with names "
+            "takes them before its source, one without takes all names from its calls."
+        )
+    generation = _dictionary_generation if by_dictionary else _list_generation
+    return generation(name, *arguments, library=library, **keywords)
 
 
 def cuda_kernel_for(

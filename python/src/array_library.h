@@ -30,6 +30,12 @@ struct CallArguments {
   PyObject* stream = nullptr;             // null: None
   std::vector<std::string> input_names;   // where the call gives them
   std::vector<std::string> output_names;
+
+  /// How messages name an input: by its name or, where there are more inputs than names, by its place.
+  std::string input_name(const Kernel& kernel, size_t i) const {
+    const std::vector<std::string>& names = kernel.spec().input_names ? *kernel.spec().input_names : input_names;
+    return i < names.size() ? names[i] : std::to_string(i);
+  }
 };
 
 // What a caller wants of a call.

@@ -1,5 +1,7 @@
 #include "call_arguments.h"
 
+#include <nanobind/stl/string.h>
+
 #include <limits>
 
 #include "core/text.h"
@@ -49,8 +51,8 @@ class Reader {
     bool by_name = !kernel_.spec().input_names.has_value();
     read_inputs(inputs, by_name, call);
     read_outputs(output_shapes, output_dtypes, by_name, call);
-    call.grid = read_extent("grid", grid);
-    call.threadgroup = read_extent("threadgroup", threadgroup);
+    call.grid = read_extent("grid", "each dimension of `grid`", grid);
+    call.threadgroup = read_extent("threadgroup", "each dimension of `threadgroup`", threadgroup);
     if (template_.is_valid() && !template_.is_none()) read_template(template_, call);
     if (init_value.is_valid() && !init_value.is_none()) call.init_value = read_number("init_value", init_value);
     if (verbose.is_valid()) {
@@ -78,8 +80,9 @@ class Reader {
 
   [[noreturn]] void fail(const std::string& what) const { throw TypeError(concat("[", interface_, "] The call ", what, ".")); }
 
-  [[noreturn]] void expected(std::string_view argument, std::string_view what, nb::handle got) const {
-    throw TypeError(concat("[", interface_, "] Expected `", argument, "` to be ", what, " but got ", kind_of(got), "."));
+  // `whom`: "`grid`", "each dimension of `grid`".
+  [[noreturn]] void expected(std::string_view whom, std::string_view what, nb::handle got) const {
+    throw TypeError(concat("[", interface_, "] Expected ", whom, " to be ", what, " but got ", kind_of(got), "."));
   }
 
   // Calls `function(item)` for each item of a list, a tuple or another sequence that is no string.
@@ -87,7 +90,7 @@ class Reader {
   void for_each(std::string_view argument, std::string_view what, nb::handle sequence, const Function& function) const {
     if (PyUnicode_Check(sequence.ptr()) || PyBytes_Check(sequence.ptr()) || PyDict_Check(sequence.ptr()) ||
         !PySequence_Check(sequence.ptr()))
-      expected(argument, what, sequence);
+      expected(concat("`", argument, "`"), what, sequence);
     nb::object fast = nb::steal(PySequence_Fast(sequence.ptr(), ""));
     if (!fast.is_valid()) nb::raise_python_error();
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.ptr()); ++i)
@@ -116,7 +119,7 @@ class Reader {
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(dictionary.ptr(), &position, &key, &value)) {
-      if (!PyUnicode_Check(key)) expected(concat("keys of ", argument), "strings", nb::handle(key));
+      if (!PyUnicode_Check(key)) expected(concat("the keys of `", argument, "`"), "strings", nb::handle(key));
       function(to_string(key), nb::handle(value));
     }
   }
@@ -156,7 +159,7 @@ class Reader {
   std::vector<int64_t> read_shape(nb::handle shape) const {
     std::vector<int64_t> dimensions;
     for_each("output_shapes", "a list of shapes", shape,
-             [&](nb::handle item) { dimensions.push_back(read_int("a dimension in output_shapes", item)); });
+             [&](nb::handle item) { dimensions.push_back(read_int("each dimension in `output_shapes`", item)); });
     return dimensions;
   }
 
@@ -168,23 +171,24 @@ class Reader {
                            nb::cast<std::string>(nb::repr(object)), "."));
   }
 
-  int64_t read_int(std::string_view argument, nb::handle object) const {
-    if (!PyIndex_Check(object.ptr())) expected(argument, "an int", object);
+  int64_t read_int(std::string_view whom, nb::handle object, int bits = 64) const {
+    if (!PyIndex_Check(object.ptr())) expected(whom, "an int", object);
     nb::object number = nb::steal(PyNumber_Index(object.ptr()));
     if (!number.is_valid()) nb::raise_python_error();
     int overflow;
     int64_t value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
-    if (overflow)
-      throw ValueError(concat("[", interface_, "] Expected `", argument, "` to fit into 64 bits but got ",
+    int64_t most = std::numeric_limits<int64_t>::max() >> (64 - bits);
+    if (overflow || value > most || value < -most - 1)
+      throw ValueError(concat("[", interface_, "] Expected ", whom, " to fit into ", bits, " bits but got ",
                               nb::cast<std::string>(nb::str(number)), "."));
     return value;
   }
 
-  Extent3 read_extent(std::string_view argument, nb::handle object) const {
+  Extent3 read_extent(std::string_view argument, std::string_view each, nb::handle object) const {
     Extent3 extent{};
     size_t count = 0;
     for_each(argument, "3 ints", object, [&](nb::handle item) {
-      if (count < 3) extent[count] = read_int(argument, item);
+      if (count < 3) extent[count] = read_int(each, item);
       ++count;
     });
     if (count != 3)
@@ -195,7 +199,7 @@ class Reader {
   double read_number(std::string_view argument, nb::handle object) const {
     if (!PyFloat_Check(object.ptr()) && !PyIndex_Check(object.ptr()) &&
         (!PyNumber_Check(object.ptr()) || PyComplex_Check(object.ptr())))
-      expected(argument, "a number", object);
+      expected(concat("`", argument, "`"), "a number", object);
     double value = PyFloat_AsDouble(object.ptr());
     if (value == -1 && PyErr_Occurred()) nb::raise_python_error();
     return value;
@@ -214,10 +218,10 @@ class Reader {
     }
     for_each("template", "a list of pairs of a name and a value", object, [&](nb::handle item) {
       if (!PySequence_Check(item.ptr()) || PyUnicode_Check(item.ptr()) || PySequence_Size(item.ptr()) != 2)
-        expected("template", "a list of pairs of a name and a value", item);
+        expected("`template`", "a list of pairs of a name and a value", item);
       nb::object name = nb::steal(PySequence_GetItem(item.ptr(), 0));
       nb::object value = nb::steal(PySequence_GetItem(item.ptr(), 1));
-      if (!PyUnicode_Check(name.ptr())) expected("names in template", "strings", name);
+      if (!PyUnicode_Check(name.ptr())) expected("the names in `template`", "strings", name);
       add(to_string(name), value);
     });
   }
@@ -225,13 +229,7 @@ class Reader {
   TemplateValue read_template_value(nb::handle value) const {
     if (PyBool_Check(value.ptr())) return value.ptr() == Py_True;
     if (std::optional<Dtype> dtype = read_dtype_(value.ptr())) return *dtype;
-    if (PyIndex_Check(value.ptr())) {
-      int64_t number = read_int("template", value);
-      if (number < std::numeric_limits<int32_t>::min() || number > std::numeric_limits<int32_t>::max())
-        throw ValueError(concat("[", interface_, "] Expected ints in `template` to fit into 32 bits but got ", number,
-                                "."));
-      return static_cast<int32_t>(number);
-    }
+    if (PyIndex_Check(value.ptr())) return static_cast<int32_t>(read_int("ints in `template`", value, 32));
     throw ValueError(concat("[", interface_,
                             "] Invalid template argument. Must be `mlx.core.Dtype`, `int` or `bool`."));
   }

@@ -101,9 +101,11 @@ class PyKernel {
   const Kernel& kernel() const { return *kernel_; }
 
  private:
-  // That of the first array among the inputs, else that of the dtypes, else NumPy.
+  // The kernel's own, else that of the first array among the inputs, else that of the dtypes, else NumPy. A library
+  // that is the kernel's own decides itself what it takes of other libraries' arrays.
   ArrayLibrary* library_for(const CallArguments& call, ArrayLibrary* of_dtypes) const {
-    ArrayLibrary* library = library_name_.empty() ? nullptr : library_named(library_name_);
+    if (!library_name_.empty()) return library_named(library_name_);
+    ArrayLibrary* library = nullptr;
     for (PyObject* input : call.inputs) {
       ArrayLibrary* owner = library_of(input);
       if (!owner) continue;

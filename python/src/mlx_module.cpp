@@ -4,6 +4,8 @@
 #include <mlx/stream.h>
 #include <mlx/utils.h>
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
@@ -69,13 +71,17 @@ class MlxLibrary : public ArrayLibrary {
   PyObject* call(const std::shared_ptr<Kernel>& kernel, const CallArguments& arguments, Wanted wanted) override {
     std::string_view interface = interface_name(kernel->spec().dialect);
     std::vector<mx::array> inputs;
-    for (PyObject* object : arguments.inputs) inputs.push_back(to_array(interface, object));
+    for (size_t i = 0; i < arguments.inputs.size(); ++i)
+      inputs.push_back(to_array(interface, arguments.inputs[i], [&] { return arguments.input_name(*kernel, i); }));
     std::vector<mx::Shape> shapes;
     for (const std::vector<int64_t>& shape : arguments.output_shapes) {
       mx::Shape& dimensions = shapes.emplace_back();
       for (int64_t dimension : shape) {
-        if (dimension > std::numeric_limits<int32_t>::max())
-          throw ValueError(concat("[", interface, "] MLX arrays have dimensions below 2^31, not ", dimension, "."));
+        // Other negative ones are refused with the rest of the call.
+        using Limits = std::numeric_limits<int32_t>;
+        if (dimension > Limits::max() || dimension < Limits::min())
+          throw ValueError(
+              concat("[", interface, "] MLX arrays have dimensions from 0 to 2147483647, not ", dimension, "."));
         dimensions.push_back(static_cast<int32_t>(dimension));
       }
     }
@@ -116,7 +122,8 @@ class MlxLibrary : public ArrayLibrary {
   MakeCompiled make_compiled = nullptr;
 
  private:
-  static mx::array to_array(std::string_view interface, PyObject* object) {
+  template <typename NameOf>
+  static mx::array to_array(std::string_view interface, PyObject* object, const NameOf& name_of) {
     nb::handle value(object);
     if (nb::isinstance<mx::array>(value)) return nb::cast<mx::array>(value);
     if (PyBool_Check(object)) return mx::array(object == Py_True);
@@ -130,11 +137,14 @@ class MlxLibrary : public ArrayLibrary {
       int overflow;
       int64_t integer = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
       if (overflow)
-        throw ValueError(concat("[", interface, "] An input does not fit into int64: ",
+        throw ValueError(concat("[", interface, "] Input `", name_of(), "` does not fit into int64: ",
                                 nb::cast<std::string>(nb::str(number)), "."));
       if (integer >= INT32_MIN && integer <= INT32_MAX) return mx::array(static_cast<int32_t>(integer));
       return mx::array(integer, mx::int64);
     }
+    // What MLX's own kernels take: arrays of NumPy and others in the CPU's memory, with MLX's rules for their dtypes.
+    if (nb::ndarray<nb::ro, nb::device::cpu> other; nb::try_cast(value, other))
+      return nb::cast<mx::array>(nb::type<mx::array>()(value));
     throw TypeError(concat("[", interface, "] Expected `inputs` to be MLX arrays or numbers but got ", kind_of(value),
                            "."));
   }

@@ -5,6 +5,7 @@
 #define NPY_NO_DEPRECATED_API NPY_1_23_API_VERSION
 #define NPY_TARGET_VERSION NPY_1_23_API_VERSION
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 #include <numpy/arrayobject.h>
 
 #include <cstring>
@@ -97,7 +98,7 @@ int type_number(Dtype dtype) {
 // The inputs of a call as arrays in memory. Keeps alive what it had to make.
 class Inputs {
  public:
-  Inputs(const Kernel& kernel, const CallArguments& arguments) : kernel_(kernel) {
+  Inputs(const Kernel& kernel, const CallArguments& arguments) : kernel_(kernel), arguments_(arguments) {
     size_t count = arguments.inputs.size();
     scalars_.reserve(count);
     // Dimensions and strides of all inputs, in one buffer, which must not move.
@@ -118,12 +119,7 @@ class Inputs {
 
  private:
   static bool is_scalar(PyObject* object) {
-    return PyBool_Check(object) || PyFloat_Check(object) || PyComplex_CheckExact(object) || PyIndex_Check(object);
-  }
-
-  std::string name_of(size_t i) const {
-    return kernel_.spec().input_names && i < kernel_.spec().input_names->size() ? (*kernel_.spec().input_names)[i]
-                                                                              : std::to_string(i);
+    return PyBool_Check(object) || PyFloat_Check(object) || PyComplex_Check(object) || PyIndex_Check(object);
   }
 
   std::string prefix() const { return concat("[", interface_name(kernel_.spec().dialect), "] "); }
@@ -158,7 +154,7 @@ class Inputs {
     auto* object = reinterpret_cast<PyArrayObject*>(objects_[i]);
     std::optional<Dtype> dtype = dtype_of_descriptor(PyArray_DESCR(object));
     if (!dtype)
-      throw TypeError(concat(prefix(), "Input `", name_of(i), "` has dtype ",
+      throw TypeError(concat(prefix(), "Input `", arguments_.input_name(kernel_, i), "` has dtype ",
                              nb::cast<std::string>(nb::str(nb::handle(
                                  reinterpret_cast<PyObject*>(PyArray_DESCR(object))))),
                              ", which no kernel can take."));
@@ -176,7 +172,7 @@ class Inputs {
       scalars_.push_back(scalar_of(Dtype::kBool, static_cast<uint8_t>(object == Py_True)));
     } else if (PyFloat_Check(object)) {
       scalars_.push_back(scalar_of(Dtype::kFloat32, static_cast<float>(PyFloat_AS_DOUBLE(object))));
-    } else if (PyComplex_CheckExact(object)) {
+    } else if (PyComplex_Check(object)) {
       const float parts[2] = {static_cast<float>(PyComplex_RealAsDouble(object)),
                               static_cast<float>(PyComplex_ImagAsDouble(object))};
       Scalar scalar{Dtype::kComplex64, {}};
@@ -188,7 +184,7 @@ class Inputs {
       int overflow;
       int64_t value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
       if (overflow)
-        throw ValueError(concat(prefix(), "Input `", name_of(i), "` does not fit into int64: ",
+        throw ValueError(concat(prefix(), "Input `", arguments_.input_name(kernel_, i), "` does not fit into int64: ",
                                 nb::cast<std::string>(nb::str(number)), "."));
       scalars_.push_back(value >= INT32_MIN && value <= INT32_MAX
                              ? scalar_of(Dtype::kInt32, static_cast<int32_t>(value))
@@ -198,6 +194,7 @@ class Inputs {
   }
 
   const Kernel& kernel_;
+  const CallArguments& arguments_;
   std::vector<PyObject*> objects_;
   std::vector<nb::object> made_;
   std::vector<Scalar> scalars_;

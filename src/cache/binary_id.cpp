@@ -15,6 +15,8 @@ std::string binary_id(const KernelUnit& unit, const TargetSpec& target, std::str
   hash.add(static_cast<uint64_t>(unit.bounds_guards));
   hash.add(unit.text);
   hash.add(unit.entry);
+  // A failure is remembered with its message, which names the kernel.
+  hash.add(unit.name);
   // Where header and body stand in the text: lines in run-time messages depend on it.
   hash.add(static_cast<uint64_t>(unit.source_map.header_lines));
   hash.add(static_cast<uint64_t>(unit.source_map.body_first_line));

@@ -148,6 +148,8 @@ bool parse(clang::CompilerInstance& instance, clang::CodeGenerator& generator, c
   do {
     preprocessor.Lex(tokens.emplace_back());
   } while (tokens.back().isNot(clang::tok::eof));
+  // Where a comment or a conditional does not end, tokens are missing, and what the rewriter would say is not the cause.
+  if (instance.getDiagnostics().hasErrorOccurred()) return false;
 
   auto kernel_file = instance.getFileManager().getOptionalFileRef(kKernelFile);
   if (!kernel_file) throw InternalError("the kernel's text is not in the file system that it was put into");

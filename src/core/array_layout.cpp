@@ -20,16 +20,13 @@ int64_t element_count(std::span<const int64_t> shape) {
 }
 
 bool is_row_contiguous(std::span<const int64_t> shape, std::span<const int64_t> strides) {
+  // An empty array fits whatever its strides are, and the product of its other dimensions may be anything.
+  for (int64_t dimension : shape)
+    if (dimension == 0) return true;
   int64_t expected = 1;
   for (size_t d = shape.size(); d-- > 0;) {
-    if (shape[d] == 0) return true;
     if (shape[d] == 1) continue;
-    if (strides[d] != expected) {
-      // An empty array fits whatever its strides are.
-      for (int64_t dimension : shape)
-        if (dimension == 0) return true;
-      return false;
-    }
+    if (strides[d] != expected) return false;
     expected *= shape[d];
   }
   return true;

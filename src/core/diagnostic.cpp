@@ -38,9 +38,14 @@ std::string render(const Diagnostic& d) {
   if (d.line == 0 || d.source_line.empty()) return out;
   out += concat("\n  ", d.source_line);
   if (d.column > 0 && static_cast<size_t>(d.column) <= d.source_line.size() + 1) {
-    // Tabs stay tabs, so that the caret stands below its column whatever a tab's width is.
+    // Tabs stay tabs, so that the caret stands below its column whatever a tab's width is; a character of several
+    // bytes counts once.
     std::string blank;
-    for (int i = 0; i < d.column - 1; ++i) blank += d.source_line[i] == '\t' ? '\t' : ' ';
+    for (int i = 0; i < d.column - 1; ++i) {
+      char c = d.source_line[i];
+      bool continues = (static_cast<unsigned char>(c) & 0xc0) == 0x80;
+      if (!continues) blank += c == '\t' ? '\t' : ' ';
+    }
     out += concat("\n  ", blank, "^");
   }
   return out;

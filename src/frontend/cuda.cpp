@@ -27,15 +27,17 @@ KernelUnit write_cuda(const SignatureRequest& request) {
     std::string element(spell(request.inputs[i].dtype));
     add(ParameterRole::kInput, i, element, request.inputs[i].dtype, concat("const ", element, "* ", name));
     if (request.inputs[i].is_scalar) continue;
-    if (request.text.body_uses(name + "_shape"))
-      add(ParameterRole::kShape, i, "Shape", Dtype::kInt32,
-          concat("const __grid_constant__ Shape ", name, "_shape"));
-    if (request.text.body_uses(name + "_strides"))
+    auto wanted = [&](std::string_view suffix) {
+      std::string full = concat(name, suffix);
+      return request.text.body_uses(full) && !is_argument(request, full);
+    };
+    if (wanted("_shape"))
+      add(ParameterRole::kShape, i, "Shape", Dtype::kInt32, concat("const __grid_constant__ Shape ", name, "_shape"));
+    if (wanted("_strides"))
       add(ParameterRole::kStrides, i, "Strides", Dtype::kInt64,
           concat("const __grid_constant__ Strides ", name, "_strides"));
-    if (request.text.body_uses(name + "_ndim"))
-      add(ParameterRole::kNdim, i, "int", Dtype::kInt32,
-          concat("const __grid_constant__ int ", name, "_ndim"));
+    if (wanted("_ndim"))
+      add(ParameterRole::kNdim, i, "int", Dtype::kInt32, concat("const __grid_constant__ int ", name, "_ndim"));
   }
   for (size_t i = 0; i < request.outputs.size(); ++i) {
     std::string element(spell(request.outputs[i]));

@@ -28,17 +28,6 @@ struct ParameterWriter {
   }
 };
 
-// Whether some argument of the kernel has this name, so that it is no attribute and no shape.
-bool is_argument(const SignatureRequest& request, std::string_view name) {
-  for (const std::string& input : request.input_names)
-    if (input == name) return true;
-  for (const std::string& output : request.output_names)
-    if (output == name) return true;
-  for (const TemplateArgument& argument : request.template_arguments)
-    if (argument.name == name) return true;
-  return false;
-}
-
 std::string template_head(const SignatureRequest& request) {
   std::vector<std::string> parameters;
   for (const TemplateArgument& argument : request.template_arguments) {
@@ -78,14 +67,15 @@ KernelUnit write_metal(const SignatureRequest& request) {
     if (input.is_scalar) continue;
     auto wanted = [&](std::string_view suffix) {
       std::string full = concat(name, suffix);
-      return !is_argument(request, full) && (always || request.text.body_uses(full));
+      if (is_argument(request, full) || request.text.body_declares(full)) return false;
+      return always || request.text.body_uses(full);
     };
     if (wanted("_shape"))
       parameters.add(ParameterRole::kShape, i, "int", Dtype::kInt32, false, "const constant", name + "_shape");
     if (wanted("_strides"))
       parameters.add(ParameterRole::kStrides, i, always ? "size_t" : "int64_t", Dtype::kInt64, false,
                      "const constant", name + "_strides");
-    if (wanted("_ndim")) 
+    if (wanted("_ndim"))
       parameters.add(ParameterRole::kNdim, i, "int", Dtype::kInt32, true, "const constant", name + "_ndim");
   }
   for (size_t i = 0; i < request.outputs.size(); ++i) {

@@ -8,19 +8,19 @@
 namespace kiln {
 namespace {
 
-constexpr std::array<std::string_view, 83> kCxxKeywords = {
-    "alignas",      "alignof",     "and",          "and_eq",    "asm",           "auto",        "bitand",
-    "bitor",        "bool",        "break",        "case",      "catch",         "char",        "char16_t",
-    "char32_t",     "class",       "compl",        "const",     "const_cast",    "constexpr",   "continue",
-    "decltype",     "default",     "delete",       "do",        "double",        "dynamic_cast", "else",
-    "enum",         "explicit",    "export",       "extern",    "false",         "float",       "for",
-    "friend",       "goto",        "if",           "inline",    "int",           "long",        "mutable",
-    "namespace",    "new",         "noexcept",     "not",       "not_eq",        "nullptr",     "operator",
-    "or",           "or_eq",       "private",      "protected", "public",        "register",    "reinterpret_cast",
-    "return",       "short",       "signed",       "sizeof",    "static",        "static_assert", "static_cast",
-    "struct",       "switch",      "template",     "this",      "thread_local",  "throw",       "true",
-    "try",          "typedef",     "typeid",       "typename",  "union",         "unsigned",    "using",
-    "virtual",      "void",        "volatile",     "wchar_t",   "while",         "xor"};
+constexpr std::array<std::string_view, 84> kCxxKeywords = {
+    "alignas",   "alignof",  "and",      "and_eq",    "asm",          "auto",          "bitand",
+    "bitor",     "bool",     "break",    "case",      "catch",        "char",          "char16_t",
+    "char32_t",  "class",    "compl",    "const",     "const_cast",   "constexpr",     "continue",
+    "decltype",  "default",  "delete",   "do",        "double",       "dynamic_cast",  "else",
+    "enum",      "explicit", "export",   "extern",    "false",        "float",         "for",
+    "friend",    "goto",     "if",       "inline",    "int",          "long",          "mutable",
+    "namespace", "new",      "noexcept", "not",       "not_eq",       "nullptr",       "operator",
+    "or",        "or_eq",    "private",  "protected", "public",       "register",      "reinterpret_cast",
+    "return",    "short",    "signed",   "sizeof",    "static",       "static_assert", "static_cast",
+    "struct",    "switch",   "template", "this",      "thread_local", "throw",         "true",
+    "try",       "typedef",  "typeid",   "typename",  "union",        "unsigned",      "using",
+    "virtual",   "void",     "volatile", "wchar_t",   "while",        "xor",           "xor_eq"};
 constexpr std::array<std::string_view, 11> kMetalKeywords = {
     "bfloat",     "constant", "device", "fragment", "half",  "kernel", "object_data", "ray_data",
     "thread",     "threadgroup", "vertex"};

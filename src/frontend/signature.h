@@ -24,6 +24,9 @@ struct InputType {
 
 inline constexpr int64_t kSmallInputSize = 8;
 
+// As many dimensions as the types Shape and Strides of a CUDA text hold.
+inline constexpr size_t kMaxCudaDimensions = 10;
+
 using TemplateValue = std::variant<Dtype, int32_t, bool>;
 
 struct TemplateArgument {

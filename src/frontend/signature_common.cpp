@@ -6,6 +6,22 @@
 #include "frontend/names.h"
 
 namespace kiln {
+namespace {
+
+// A backslash at the end of the last line would take in the line that follows it.
+void end_splice(std::string& text) {
+  if (text.empty()) return;
+  size_t last = text.find_last_not_of(" \t\v\f\r", text.size() - 2);
+  if (last != std::string::npos && text[last] == '\\') text += '\n';
+}
+
+}  // namespace
+
+bool is_argument(const SignatureRequest& request, std::string_view name) {
+  auto is_name = [&](const std::string& argument) { return argument == name; };
+  return std::ranges::any_of(request.input_names, is_name) || std::ranges::any_of(request.output_names, is_name) ||
+         std::ranges::any_of(request.template_arguments, is_name, &TemplateArgument::name);
+}
 
 std::string function_name(const SignatureRequest& request, std::string_view (*spell)(Dtype)) {
   std::string name = concat("custom_kernel_", request.kernel_name);
@@ -33,6 +49,7 @@ KernelUnit begin_unit(Dialect dialect, const SignatureRequest& request) {
   unit.own_functions = request.text.own_functions();
   unit.text = request.text.header();
   if (!unit.text.empty() && unit.text.back() != '\n') unit.text += '\n';
+  end_splice(unit.text);
   unit.source_map.header_lines = static_cast<int>(std::count(unit.text.begin(), unit.text.end(), '\n'));
   return unit;
 }
@@ -55,7 +72,8 @@ void append_body(KernelUnit& unit, const std::string& body) {
   unit.source_map.body_first_line = lines(unit.text) + 1;
   unit.source_map.body_lines = lines(body) + 1;
   unit.text += body;
-  unit.text += "\n";
+  unit.text += '\n';
+  end_splice(unit.text);
 }
 
 }  // namespace kiln

@@ -5,6 +5,9 @@
 
 namespace kiln {
 
+/// Whether some argument of the kernel has this name, so that it is no attribute and no shape.
+bool is_argument(const SignatureRequest& request, std::string_view name);
+
 /// "custom_kernel_" and the kernel's name, its template arguments and its arguments' types, as an identifier.
 std::string function_name(const SignatureRequest& request, std::string_view (*spell)(Dtype));
 

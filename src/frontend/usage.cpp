@@ -2,20 +2,24 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace kiln {
 namespace {
 
 constexpr std::array<std::string_view, 5> kAddressSpaces = {"constant", "device", "thread", "threadgroup",
                                                             "threadgroup_imageblock"};
-constexpr std::array<std::string_view, 15> kSpecifiers = {
-    "const",    "volatile", "static", "constexpr", "inline",       "register", "extern",  "mutable",
-    "typename", "restrict", "struct", "class",     "__restrict__", "enum",     "__shared__"};
+constexpr std::array<std::string_view, 12> kSpecifiers = {"const",   "volatile", "static",   "constexpr",
+                                                          "inline",  "register", "extern",   "mutable",
+                                                          "typedef", "typename", "restrict", "__restrict__"};
 constexpr std::array<std::string_view, 12> kBuiltinTypes = {"void", "bool", "char",   "short",    "int",    "long",
                                                             "half", "auto", "float",  "unsigned", "signed", "double"};
-constexpr std::array<std::string_view, 18> kStatementKeywords = {
-    "return", "if",     "else", "for",   "while",    "do",       "switch", "case",     "default",
-    "break",  "continue", "goto", "using", "typedef", "namespace", "delete", "template", "static_assert"};
+constexpr std::array<std::string_view, 4> kClassKeys = {"struct", "class", "union", "enum"};
+// `if (…)` and the like: what they declare, and what the statement that they control declares, is in an inner scope.
+constexpr std::array<std::string_view, 6> kControls = {"if", "for", "while", "switch", "else", "do"};
+// What begins a statement that declares nothing.
+constexpr std::array<std::string_view, 11> kOtherStatements = {
+    "return", "case", "default", "break", "continue", "goto", "delete", "throw", "template", "static_assert", "new"};
 
 template <size_t N>
 bool contains(const std::array<std::string_view, N>& words, std::string_view word) {
@@ -26,6 +30,10 @@ bool is_address_space(const Token& t) { return t.is_identifier() && contains(kAd
 
 // Reads the declarations of one block, statement by statement. It reads what C++ would read as a declaration when it
 // begins a statement: specifiers, a type's name, `*` and `&`, and a name. What looks otherwise is skipped to its end.
+//
+// It is no parser: it does not know which names are types or macros. Two names behind one another, or a name behind
+// `f(…)`, can only be a declaration or a macro that stands before something; both are read as if the first were not
+// there.
 class DeclarationReader {
  public:
   explicit DeclarationReader(const TokenList& tokens) {
@@ -35,29 +43,38 @@ class DeclarationReader {
   }
 
   std::vector<std::string_view> run() {
-    while (pos_ < tokens_.size()) read_statement();
+    while (!at_end()) {
+      bool controlled = std::exchange(controls_next_, false);
+      size_t known = names_.size();
+      read_statement();
+      if (controlled) names_.resize(known);
+    }
     return std::move(names_);
   }
 
  private:
+  bool at_end() const { return pos_ >= tokens_.size(); }
   bool at(std::string_view spelling, size_t ahead = 0) const {
     return pos_ + ahead < tokens_.size() && tokens_[pos_ + ahead]->is(spelling);
   }
   bool at_identifier(size_t ahead = 0) const {
     return pos_ + ahead < tokens_.size() && tokens_[pos_ + ahead]->is_identifier();
   }
+  template <size_t N>
+  bool at_one_of(const std::array<std::string_view, N>& words) const {
+    return at_identifier() && contains(words, tokens_[pos_]->text);
+  }
+  bool at_opener() const { return at("(") || at("[") || at("{"); }
 
   // Past the group that the bracket at pos_ opens; at the end of the text if nothing closes it.
   void skip_group() {
     int depth = 0;
-    for (; pos_ < tokens_.size(); ++pos_) {
-      std::string_view t = tokens_[pos_]->text;
-      if (t == "(" || t == "[" || t == "{") ++depth;
-      if (t == ")" || t == "]" || t == "}")
-        if (--depth == 0) {
-          ++pos_;
-          return;
-        }
+    for (; !at_end(); ++pos_) {
+      if (at_opener()) ++depth;
+      if ((at(")") || at("]") || at("}")) && --depth == 0) {
+        ++pos_;
+        return;
+      }
     }
   }
 
@@ -65,15 +82,14 @@ class DeclarationReader {
   bool skip_template_arguments() {
     size_t start = pos_;
     int depth = 0;
-    while (pos_ < tokens_.size()) {
-      std::string_view t = tokens_[pos_]->text;
-      if (t == "(" || t == "[" || t == "{") {
+    while (!at_end()) {
+      if (at_opener()) {
         skip_group();
         continue;
       }
-      if (t == ";" || t == "}" || t == ")") break;
-      if (t == "<") ++depth;
-      if (t == ">" && --depth == 0) {
+      if (at(";") || at("}") || at(")") || at("=")) break;
+      if (at("<")) ++depth;
+      if (at(">") && --depth == 0) {
         ++pos_;
         return true;
       }
@@ -83,145 +99,105 @@ class DeclarationReader {
     return false;
   }
 
+  // Past attributes: `[[…]]`, `alignas(…)`, `__attribute__((…))`.
+  void skip_attributes() {
+    for (;;) {
+      if (at("[") && at("[", 1)) {
+        skip_group();
+      } else if ((at("alignas") || at("__attribute__")) && at("(", 1)) {
+        ++pos_;
+        skip_group();
+      } else {
+        return;
+      }
+    }
+  }
+
+  // Past what stands before a statement: attributes, macros such as MLX_MTL_PRAGMA_UNROLL, `_Pragma("…")`.
+  void skip_prefixes() {
+    for (;;) {
+      skip_attributes();
+      if (!at_identifier() || at_one_of(kControls) || at_one_of(kOtherStatements) || at("decltype")) return;
+      size_t start = pos_++;
+      bool is_macro = at_one_of(kControls);
+      if (at("(")) {
+        skip_group();
+        is_macro = at_identifier();
+      }
+      if (!is_macro) {
+        pos_ = start;
+        return;
+      }
+    }
+  }
+
   // To the end of the statement: past its `;`, or past a block that ends it.
   void skip_statement() {
-    while (pos_ < tokens_.size()) {
+    bool in_expression = false;
+    while (!at_end()) {
       if (at(";")) {
         ++pos_;
         return;
       }
       if (at("{")) {
-        bool ends = !in_expression_;
         skip_group();
-        if (ends) return;
+        if (!in_expression) return;
       } else if (at("(") || at("[")) {
-        in_expression_ = in_expression_ || at("[");
+        in_expression = in_expression || at("[");
         skip_group();
       } else {
-        if (at("=") || at("return") || at(",")) in_expression_ = true;
+        in_expression = in_expression || at("=") || at("return") || at(",");
         ++pos_;
       }
     }
   }
 
   void read_statement() {
-    in_expression_ = false;
+    skip_prefixes();
     if (at(";") || at("}") || at(")") || at("]")) {  // an empty statement, or a bracket too many
       ++pos_;
-      return;
-    }
-    if (at("{") || at("(") || at("[")) {
-      bool block = at("{");
+    } else if (at("{")) {
       skip_group();
-      if (!block) skip_statement();
-      return;
-    }
-    if (at("using")) {
-      if (at_identifier(1) && at("=", 2)) names_.push_back(tokens_[pos_ + 1]->text);
+    } else if (at("(") || at("[")) {
+      skip_group();
       skip_statement();
-      return;
-    }
-    if (at("typedef")) {
-      read_typedef();
-      return;
-    }
-    // `if (…)`, `for (…)`, `while (…)`: what they declare is in an inner scope, and what follows is a statement of
-    // the same block as far as braces go.
-    if (at("if") || at("for") || at("while") || at("switch")) {
+    } else if (at("using") || at("namespace")) {
+      read_alias();
+    } else if (at_one_of(kControls)) {
       ++pos_;
       if (at("constexpr")) ++pos_;
       if (at("(")) skip_group();
-      return;
-    }
-    if (at("else") || at("do")) {
-      ++pos_;
-      return;
-    }
-    if (at_identifier() && contains(kStatementKeywords, tokens_[pos_]->text)) {
+      controls_next_ = true;
+    } else if (at_one_of(kOtherStatements) || !read_declaration()) {
       skip_statement();
-      return;
     }
-    if (!read_declaration()) skip_statement();
   }
 
-  void read_typedef() {
+  // `using A = …;`, `using a::b;`, `namespace a = …;`, but not `using namespace a;`.
+  void read_alias() {
+    ++pos_;
+    if (at("namespace")) return skip_statement();
     std::string_view last;
-    while (pos_ < tokens_.size() && !at(";")) {
-      if (at("{") || at("(")) {
-        skip_group();
-      } else if (at("[")) {
-        break;
-      } else {
-        if (at_identifier()) last = tokens_[pos_]->text;
-        ++pos_;
-      }
-    }
-    if (!last.empty()) names_.push_back(last);
+    for (; at_identifier() || at("::"); ++pos_)
+      if (at_identifier()) last = tokens_[pos_]->text;
+    if (!last.empty() && (at("=") || at(";"))) names_.push_back(last);
     skip_statement();
   }
 
   // Whether the statement at pos_ is a declaration; if so it is read to its end.
   bool read_declaration() {
     size_t start = pos_;
-    bool type_seen = false;
     bool is_auto = false;
-    bool class_key = false;
-    for (;;) {
-      if (!at_identifier()) break;
-      const Token& t = *tokens_[pos_];
-      if (is_address_space(t) || contains(kSpecifiers, t.text)) {
-        class_key = class_key || t.is("struct") || t.is("class") || t.is("enum");
-        ++pos_;
-      } else if (t.is("alignas") && at("(", 1)) {
-        ++pos_;
-        skip_group();
-      } else if (contains(kBuiltinTypes, t.text)) {
-        type_seen = true;
-        is_auto = is_auto || t.is("auto");
-        ++pos_;
-      } else if (!type_seen) {
-        read_type_name();
-        type_seen = true;
-        if (class_key && (at("{") || at(":"))) {  // the definition of a local class
-          names_.push_back(tokens_[pos_ - 1]->text);
-          while (pos_ < tokens_.size() && !at("{")) ++pos_;
-          skip_group();
-        }
-      } else {
-        break;
-      }
-    }
-    if (!type_seen) {
+    if (!read_specifiers(is_auto)) {
       pos_ = start;
       return false;
     }
     bool declared = false;
-    while (pos_ < tokens_.size()) {
-      while (at("*") || at("&") || at("&&") || at("const") || at("volatile") ||
-             (at_identifier() && is_address_space(*tokens_[pos_])))
-        ++pos_;
-      if (at("[") && is_auto) {  // structured binding
-        size_t open = pos_;
-        skip_group();
-        if (!at("=")) break;
-        for (size_t i = open; i < pos_; ++i)
-          if (tokens_[i]->is_identifier()) names_.push_back(tokens_[i]->text);
-      } else if (at("(") && (at("&", 1) || at("*", 1)) && at_identifier(2) && at(")", 3) && at("[", 4)) {  // (&name)[N]
-        names_.push_back(tokens_[pos_ + 2]->text);
-        skip_group();
-      } else if (at_identifier()) {
-        std::string_view next = pos_ + 1 < tokens_.size() ? tokens_[pos_ + 1]->text : ";";
-        if (next != "=" && next != ";" && next != "," && next != "[" && next != "(" && next != "{") break;
-        names_.push_back(tokens_[pos_]->text);
-        ++pos_;
-      } else {
-        break;
-      }
+    while (read_declarator(is_auto)) {
       declared = true;
       // Its array bounds and its initialiser, to the next declarator or the end.
-      in_expression_ = true;
-      while (pos_ < tokens_.size() && !at(",") && !at(";")) {
-        if (at("(") || at("[") || at("{"))
+      while (!at_end() && !at(",") && !at(";")) {
+        if (at_opener())
           skip_group();
         else if (!(at("<") && skip_template_arguments()))
           ++pos_;
@@ -237,6 +213,40 @@ class DeclarationReader {
     return true;
   }
 
+  // Past specifiers and the type; whether there is a type.
+  bool read_specifiers(bool& is_auto) {
+    bool type_seen = false;
+    for (;;) {
+      skip_attributes();
+      if (at("::") && !type_seen) {
+        read_type_name();
+        type_seen = true;
+        continue;
+      }
+      if (!at_identifier()) return type_seen;
+      if (is_address_space(*tokens_[pos_]) || at_one_of(kSpecifiers)) {
+        ++pos_;
+      } else if (at_one_of(kClassKeys)) {
+        read_class();
+        type_seen = true;
+      } else if (at_one_of(kBuiltinTypes)) {
+        is_auto = is_auto || at("auto");
+        type_seen = true;
+        ++pos_;
+      } else if (at("decltype") && at("(", 1)) {
+        ++pos_;
+        skip_group();
+        if (at("::")) read_type_name();
+        type_seen = true;
+      } else if (!type_seen || (at_identifier(1) && !at("__attribute__", 1) && !at("alignas", 1))) {
+        read_type_name();
+        type_seen = true;
+      } else {
+        return true;
+      }
+    }
+  }
+
   void read_type_name() {
     if (at("::")) ++pos_;
     for (;;) {
@@ -248,10 +258,78 @@ class DeclarationReader {
     }
   }
 
+  // `struct A`, or its definition.
+  void read_class() {
+    bool is_enum = at("enum");
+    ++pos_;
+    bool is_scoped = is_enum && (at("class") || at("struct"));
+    if (is_scoped) ++pos_;
+    skip_attributes();
+    size_t name = pos_;
+    read_type_name();
+    bool is_named = pos_ > name;
+    if (at("final")) ++pos_;
+    if (at(":"))
+      while (!at_end() && !at("{") && !at(";")) ++pos_;
+    if (!at("{")) return;
+    if (is_named) names_.push_back(tokens_[name]->text);
+    if (is_enum && !is_scoped)
+      read_enumerators();
+    else
+      skip_group();
+  }
+
+  // Those of an enumeration that is not scoped belong to the block.
+  void read_enumerators() {
+    ++pos_;
+    while (!at_end() && !at("}")) {
+      if (at_identifier()) names_.push_back(tokens_[pos_]->text);
+      while (!at_end() && !at(",") && !at("}")) {
+        if (at_opener())
+          skip_group();
+        else if (!(at("<") && skip_template_arguments()))
+          ++pos_;
+      }
+      if (at(",")) ++pos_;
+    }
+    if (at("}")) ++pos_;
+  }
+
+  // Whether a declarator stands at pos_; if so it is read as far as its name.
+  bool read_declarator(bool is_auto) {
+    while (at("*") || at("&") || at("&&") || at_one_of(kSpecifiers) ||
+           (at_identifier() && is_address_space(*tokens_[pos_])))
+      ++pos_;
+    if (is_auto && at("[")) {  // structured binding
+      size_t open = pos_;
+      skip_group();
+      if (!at("=") && !at("(") && !at("{")) return false;
+      for (size_t i = open; i < pos_; ++i)
+        if (tokens_[i]->is_identifier()) names_.push_back(tokens_[i]->text);
+      return true;
+    }
+    if (at("(") && (at("&", 1) || at("*", 1))) {  // (&name)[N], (*name)(…)
+      std::string_view name;
+      for (++pos_; !at_end() && !at(")"); ++pos_)
+        if (at_identifier()) name = tokens_[pos_]->text;
+      if (name.empty() || (!at("[", 1) && !at("(", 1))) return false;
+      ++pos_;
+      names_.push_back(name);
+      return true;
+    }
+    if (!at_identifier()) return false;
+    std::string_view next = pos_ + 1 < tokens_.size() ? tokens_[pos_ + 1]->text : ";";
+    constexpr std::array<std::string_view, 8> kAfterName = {"=", ";", ",", "[", "(", "{", "__attribute__", "alignas"};
+    if (!contains(kAfterName, next)) return false;
+    names_.push_back(tokens_[pos_]->text);
+    ++pos_;
+    return true;
+  }
+
   std::vector<const Token*> tokens_;
   std::vector<std::string_view> names_;
   size_t pos_ = 0;
-  bool in_expression_ = false;
+  bool controls_next_ = false;  // the statement just read controls the one that follows
 };
 
 }  // namespace

@@ -16,7 +16,7 @@
 namespace kiln {
 
 /// The names that `body`, the text of a function's body, declares in its outermost block: variables (structured
-/// bindings too), types, aliases.
+/// bindings too), types, enumerators, aliases, functions.
 std::vector<std::string_view> outermost_declarations(const TokenList& body);
 
 /// The names of functions (and function-like macros) that `text` defines or declares at namespace scope.
@@ -33,7 +33,9 @@ class KernelText {
   const std::string& body() const { return body_; }
 
   /// Whether the body uses `name` and does not declare it itself.
-  bool body_uses(std::string_view name) const { return used_.contains(name) && !declared_.contains(name); }
+  bool body_uses(std::string_view name) const { return used_.contains(name) && !body_declares(name); }
+  /// Whether the body declares `name` in its outermost block, so that no parameter can have it.
+  bool body_declares(std::string_view name) const { return declared_.contains(name); }
 
   /// Every identifier of header and body, sorted.
   const std::vector<std::string>& identifiers() const { return identifiers_; }

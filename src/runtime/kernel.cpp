@@ -112,18 +112,30 @@ void Kernel::check(const Call& call) const {
     check_distinct(inputs, outputs, call.template_arguments);
 
   for (size_t i = 0; i < call.outputs.size(); ++i) {
-    for (int64_t dimension : call.outputs[i].shape)
+    auto bytes = static_cast<int64_t>(size_of(call.outputs[i].dtype));
+    bool is_empty = false, overflows = false;
+    for (int64_t dimension : call.outputs[i].shape) {
       if (dimension < 0)
         throw ValueError(concat("[", interface, "] Expected the dimensions of output `", outputs[i],
                                 "` to be at least 0 but got ", dimension, "."));
-    int64_t bytes;
-    if (__builtin_mul_overflow(element_count(call.outputs[i].shape),
-                               static_cast<int64_t>(size_of(call.outputs[i].dtype)), &bytes))
+      is_empty = is_empty || dimension == 0;
+      overflows = overflows || __builtin_mul_overflow(bytes, dimension, &bytes);
+    }
+    if (overflows && !is_empty)
       throw ValueError(concat("[", interface, "] Output `", outputs[i], "` has more than 2^63 - 1 bytes."));
   }
   static_cast<void>(divide_grid(interface, spec_.dialect, call.grid, call.threadgroup));
 
-  if (spec_.dialect == Dialect::kCuda) return;
+  if (spec_.dialect == Dialect::kCuda) {
+    for (size_t i = 0; i < call.inputs.size(); ++i)
+      for (std::string_view suffix : {"_shape", "_strides"}) {
+        std::string name = concat(inputs[i], suffix);
+        if (call.inputs[i].shape.size() > kMaxCudaDimensions && text_.body_uses(name))
+          throw ValueError(concat("[", interface, "] Input `", inputs[i], "` has ", call.inputs[i].shape.size(),
+                                  " dimensions, but `", name, "` has room for ", kMaxCudaDimensions, "."));
+      }
+    return;
+  }
   for (size_t i = 0; i < call.inputs.size(); ++i)
     if (row_of(call.inputs[i].dtype).metal.empty())
       throw ValueError(concat("[", interface, "] Metal has no double, but input `", inputs[i], "` is ",

@@ -56,10 +56,12 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
   if (image.size() < sizeof header_) damaged("it is too short");
   std::memcpy(&header_, image.data(), sizeof header_);
   uint64_t total = image.size();
-  if (header_.magic != kCpuImageMagic || header_.version != kCpuImageVersion) damaged("it is of another version");
+  if (header_.magic != kCpuImageMagic || header_.version != kCpuImageVersion ||
+      (header_.kind != CpuImageKind::kLoop && header_.kind != CpuImageKind::kCoroutines))
+    damaged("it is of another version");
   if (header_.total_bytes != total || !fits(header_.sites_offset, header_.site_count, sizeof(CpuSite), total) ||
-      !fits(header_.import_slots_offset, header_.import_count, 8, total) || header_.run_offset >= total ||
-      !fits(header_.code_offset, header_.code_bytes, 1, total) ||
+      !fits(header_.import_slots_offset, header_.import_count, 8, total) ||
+      !fits(header_.code_offset, header_.code_bytes, 1, total) || !is_code(header_.run_offset) ||
       header_.sites_offset % alignof(CpuSite) != 0 || header_.paths_offset % alignof(uint32_t) != 0)
     damaged("its parts do not lie within it");
 
@@ -75,7 +77,7 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
   try {
     for (const CpuSite& site : sites())
       if (!fits(header_.paths_offset, uint64_t{site.path_offset} + site.loop_depth + 1, 4, total) ||
-          site.loop_depth > header_.max_loop_depth || site.combine_offset >= total)
+          site.loop_depth > header_.max_loop_depth || (site.combine_offset != 0 && !is_code(site.combine_offset)))
         damaged("a site's path does not lie within it");
     uint64_t name_offset = header_.import_names_offset;
     for (uint32_t i = 0; i < header_.import_count; ++i) {
@@ -95,6 +97,10 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
     munmap(memory, mapped_bytes_);
     throw;
   }
+}
+
+bool LoadedImage::is_code(uint64_t offset) const {
+  return offset >= header_.code_offset && offset - header_.code_offset < header_.code_bytes;
 }
 
 LoadedImage::~LoadedImage() { munmap(const_cast<std::byte*>(base_), mapped_bytes_); }

@@ -31,6 +31,8 @@ class LoadedImage {
   }
 
  private:
+  bool is_code(uint64_t offset) const;
+
   template <typename Function>
   Function function(uint64_t offset) const {
     return reinterpret_cast<Function>(const_cast<std::byte*>(base_) + offset);

@@ -1,0 +1,75 @@
+// Specification 3.7: machine code is identified by everything that it depends on.
+#include "cache/binary_id.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+
+namespace kiln {
+namespace {
+
+struct Case {
+  KernelUnit unit;
+  TargetSpec target{TargetKind::kCpu, "x86-64-v3"};
+  std::string compiler = "LLVM 19";
+
+  std::string id() const { return binary_id(unit, target, compiler); }
+};
+
+Case example() {
+  Case c;
+  c.unit.name = "k";
+  c.unit.text = "[[kernel]] void k() {}";
+  c.unit.entry = "k";
+  c.unit.source_map = {1, 3, 2};
+  c.unit.parameters = {{ParameterRole::kInput, 0, "float", 4, 4, false},
+                       {ParameterRole::kOutput, 0, "float", 4, 4, false}};
+  c.unit.attributes = {3, 4};
+  return c;
+}
+
+TEST(BinaryId, IsTheSameForTheSame) {
+  EXPECT_EQ(example().id(), example().id());
+  EXPECT_EQ(example().id().size(), 64u);
+}
+
+TEST(BinaryId, DependsOnEverythingThatCodeDependsOn) {
+  const std::function<void(Case&)> changes[] = {
+      [](Case&) {},
+      [](Case& c) { c.unit.text += " "; },
+      [](Case& c) { c.unit.entry = "k<float>"; },
+      // Messages name the kernel, and a failure is remembered with its message.
+      [](Case& c) { c.unit.name = "l"; },
+      [](Case& c) { c.unit.dialect = Dialect::kCuda; },
+      [](Case& c) { c.unit.math_mode = MathMode::kRelaxed; },
+      [](Case& c) { c.unit.math_mode = MathMode::kFast; },
+      [](Case& c) { c.unit.bounds_guards = false; },
+      [](Case& c) { c.unit.source_map.header_lines = 2; },
+      [](Case& c) { c.unit.source_map.body_first_line = 4; },
+      [](Case& c) { c.unit.source_map.body_lines = 3; },
+      [](Case& c) { c.unit.parameters.pop_back(); },
+      [](Case& c) { c.unit.parameters[0].role = ParameterRole::kShape; },
+      [](Case& c) { c.unit.parameters[0].argument = 1; },
+      [](Case& c) { c.unit.parameters[0].element = "int"; },
+      [](Case& c) { c.unit.parameters[0].element_bytes = 8; },
+      [](Case& c) { c.unit.parameters[0].alignment = 8; },
+      [](Case& c) { c.unit.parameters[0].by_reference = true; },
+      [](Case& c) { c.unit.attributes = {3}; },
+      [](Case& c) { c.unit.attributes = {3, 5}; },
+      [](Case& c) { c.target.cpu = "x86-64-v4"; },
+      [](Case& c) { c.compiler = "LLVM 20"; },
+      // What moves from one text to the next is not the same.
+      [](Case& c) { c.unit.text += "k", c.unit.entry = ""; },
+  };
+  std::set<std::string> ids;
+  for (const auto& change : changes) {
+    Case c = example();
+    change(c);
+    ids.insert(c.id());
+  }
+  EXPECT_EQ(ids.size(), std::size(changes));
+}
+
+}  // namespace
+}  // namespace kiln

@@ -1,0 +1,98 @@
+#include "core/settings.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "core/text.h"
+#include "kiln/error.h"
+
+namespace kiln {
+namespace {
+
+// What read_settings sees as the environment; it takes a plain function.
+std::map<std::string, std::string> g_environment;
+
+const char* look_up(const char* name) {
+  auto found = g_environment.find(name);
+  return found == g_environment.end() ? nullptr : found->second.c_str();
+}
+
+Settings read(std::map<std::string, std::string> environment) {
+  g_environment = std::move(environment);
+  return read_settings(&look_up);
+}
+
+std::string refusal(const std::string& variable, const std::string& value) {
+  try {
+    read({{variable, value}});
+  } catch (const ValueError& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(Settings, HaveDefaults) {
+  Settings settings = read({});
+  EXPECT_EQ(settings.cpu_threads, 0);
+  EXPECT_TRUE(settings.bounds);
+  EXPECT_FALSE(settings.strict_device);
+  EXPECT_EQ(settings.compiler_path, "");
+}
+
+TEST(Settings, KeepTheirDefaultsWhereAVariableIsEmpty) {
+  Settings settings = read({{"KILN_CPU_THREADS", ""}, {"KILN_BOUNDS", ""}, {"KILN_STRICT_DEVICE", ""}});
+  EXPECT_EQ(settings.cpu_threads, 0);
+  EXPECT_TRUE(settings.bounds);
+  EXPECT_FALSE(settings.strict_device);
+}
+
+TEST(Settings, AreRead) {
+  Settings settings = read({{"KILN_CPU_THREADS", "12"},
+                            {"KILN_BOUNDS", "off"},
+                            {"KILN_STRICT_DEVICE", "1"},
+                            {"KILN_COMPILER", "/a b/compiler.so"}});
+  EXPECT_EQ(settings.cpu_threads, 12);
+  EXPECT_FALSE(settings.bounds);
+  EXPECT_TRUE(settings.strict_device);
+  EXPECT_EQ(settings.compiler_path, "/a b/compiler.so");
+  EXPECT_TRUE(read({{"KILN_BOUNDS", "on"}}).bounds);
+  EXPECT_FALSE(read({{"KILN_STRICT_DEVICE", "0"}}).strict_device);
+  EXPECT_EQ(read({{"KILN_CPU_THREADS", "1"}}).cpu_threads, 1);
+  EXPECT_EQ(read({{"KILN_CPU_THREADS", "1024"}}).cpu_threads, 1024);
+}
+
+TEST(Settings, RefuseNumbersOfThreadsThatAreNone) {
+  for (const char* value : {"0", "-1", "1025", "two", "4x", " 4", "4 ", "+4", "1e2", "99999999999999999999"})
+    EXPECT_EQ(refusal("KILN_CPU_THREADS", value), concat("environment variable KILN_CPU_THREADS has the value `", value,
+                                                         "`, expected a number from 1 to 1024"));
+}
+
+TEST(Settings, RefuseSwitchesThatAreNeither) {
+  for (const char* value : {"ON", "1", "true", "on "})
+    EXPECT_EQ(refusal("KILN_BOUNDS", value),
+              concat("environment variable KILN_BOUNDS has the value `", value, "`, expected on or off"));
+  for (const char* value : {"2", "on", "yes"})
+    EXPECT_EQ(refusal("KILN_STRICT_DEVICE", value),
+              concat("environment variable KILN_STRICT_DEVICE has the value `", value, "`, expected 0 or 1"));
+}
+
+TEST(Settings, AreAllInTheTable) {
+  // read_settings asks for what the table lists, and for nothing else.
+  static std::vector<std::string> asked;
+  asked.clear();
+  read_settings([](const char* name) -> const char* {
+    asked.emplace_back(name);
+    return nullptr;
+  });
+  std::vector<std::string> listed;
+  for (const SettingRow& row : kSettingRows) {
+    listed.emplace_back(row.variable);
+    EXPECT_FALSE(row.values.empty() || row.meaning.empty());
+  }
+  EXPECT_EQ(asked, listed);
+}
+
+}  // namespace
+}  // namespace kiln

@@ -1,0 +1,54 @@
+// Lines of text, and where they came from.
+#include <gtest/gtest.h>
+
+#include "core/source_map.h"
+#include "core/text.h"
+
+namespace kiln {
+namespace {
+
+using Lines = std::vector<std::string_view>;
+
+TEST(SourceMap, FindsTheCallersLine) {
+  // Lines 1 and 2: the header. 3 to 5: the signature. 6 to 8: the body. From 9: the rest.
+  const SourceMap map{2, 6, 3};
+  EXPECT_EQ(map.locate(1), (SourcePosition{SourceText::kHeader, 1}));
+  EXPECT_EQ(map.locate(2), (SourcePosition{SourceText::kHeader, 2}));
+  EXPECT_EQ(map.locate(3), (SourcePosition{SourceText::kGenerated, 3}));
+  EXPECT_EQ(map.locate(5), (SourcePosition{SourceText::kGenerated, 5}));
+  EXPECT_EQ(map.locate(6), (SourcePosition{SourceText::kBody, 1}));
+  EXPECT_EQ(map.locate(8), (SourcePosition{SourceText::kBody, 3}));
+  EXPECT_EQ(map.locate(9), (SourcePosition{SourceText::kGenerated, 9}));
+  EXPECT_EQ(map.locate(0), (SourcePosition{SourceText::kGenerated, 0}));
+  EXPECT_EQ(map.locate(-1), (SourcePosition{SourceText::kGenerated, -1}));
+}
+
+TEST(SourceMap, WithoutAHeaderBeginsInGeneratedText) {
+  const SourceMap map{0, 2, 1};
+  EXPECT_EQ(map.locate(1), (SourcePosition{SourceText::kGenerated, 1}));
+  EXPECT_EQ(map.locate(2), (SourcePosition{SourceText::kBody, 1}));
+}
+
+TEST(SplitLines, DropsLineEnds) {
+  EXPECT_EQ(split_lines(""), Lines());
+  EXPECT_EQ(split_lines("a"), (Lines{"a"}));
+  EXPECT_EQ(split_lines("a\n"), (Lines{"a"}));
+  EXPECT_EQ(split_lines("a\nb"), (Lines{"a", "b"}));
+  EXPECT_EQ(split_lines("\n\n"), (Lines{"", ""}));
+  EXPECT_EQ(split_lines("a\r\nb\r\n"), (Lines{"a", "b"}));
+  // A carriage return within a line belongs to it.
+  EXPECT_EQ(split_lines("a\rb\n"), (Lines{"a\rb"}));
+}
+
+TEST(Join, PutsSeparatorsBetween) {
+  EXPECT_EQ(join({}, ", "), "");
+  EXPECT_EQ(join({"a"}, ", "), "a");
+  EXPECT_EQ(join({"a", "", "b"}, ", "), "a, , b");
+}
+
+TEST(Concat, PrintsEachPart) {
+  EXPECT_EQ(concat("a", 1, 'b', std::string("c"), std::string_view("d"), int64_t{-2}), "a1bcd-2");
+}
+
+}  // namespace
+}  // namespace kiln

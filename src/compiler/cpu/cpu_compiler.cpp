@@ -9,7 +9,9 @@
 #include "compiler/cpu/engine.h"
 #include "compiler/cpu/image_writer.h"
 #include "compiler/passes/bounds_guards.h"
+#include "compiler/passes/exchange_sites.h"
 #include "compiler/passes/harmless_arithmetic.h"
+#include "compiler/passes/initial_values.h"
 #include "compiler/passes/inline_all.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/small_floats.h"
@@ -72,9 +74,11 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
   module.setDataLayout(machine->createDataLayout());
   make_arithmetic_harmless(module);
   expand_bfloat(module);
+  mark_calls(module);
   // From here on nothing is undefined, and code may be moved.
   inline_all(module, roots_of(module));
   // The control flow is still as Clang made it: places in the program are read from it.
+  compute_initial_values(module);
   llvm::Function& body = *module.getFunction(kBodyFunction);
   auto refuse = [&](std::string message) {
     result.status = CompileStatus::kUnsupported;
@@ -90,6 +94,7 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
   EngineOutput output = engine->lower(module, request.unit, *machine);
   if (const llvm::GlobalVariable* variable = find_mutable_variable(module))
     return refuse("variable '" + variable->getName().str() + "' is neither constant nor in threadgroup memory");
+  remove_bfloat(module);
   llvm::SmallVector<char, 0> object = generate_object(module, *machine);
   result.binary = write_image(object.data(), object.size(), output);
   result.engine = engine->name();

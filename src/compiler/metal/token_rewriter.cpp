@@ -514,7 +514,8 @@ class Rewriter {
         if (keyword < closes_do.size()) closes_do[keyword] = true;
       }
       size_t begin = i;
-      while (begin > 0 && tokens_[begin - 1].isAnnotation()) --begin;
+      // Hints for the loop stay with it; other pragmas speak of the block that they begin.
+      while (begin > 0 && tokens_[begin - 1].is(tok::annot_pragma_loop_hint)) --begin;
       begins.emplace(begin, keywords.size());
       ends.emplace(statement_end(i), keywords.size());
       keywords.push_back(i);

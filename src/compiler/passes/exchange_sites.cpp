@@ -2,6 +2,7 @@
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/SetVector.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
@@ -19,9 +20,21 @@ namespace {
 
 using namespace llvm;
 
+constexpr const char* kLoopEnter = "__kiln_loop_enter";
+constexpr const char* kLoopMerge = "__kiln_loop_merge";
+constexpr const char* kCallEnter = "__kiln_call_enter";
+constexpr const char* kCallMerge = "__kiln_call_merge";
+
 bool calls(const Instruction& instruction, StringRef name) {
   const auto* call = dyn_cast<CallInst>(&instruction);
   return call && call->getCalledFunction() && call->getCalledFunction()->getName() == name;
+}
+
+std::vector<CallInst*> calls_of(Function& function) {
+  std::vector<CallInst*> found;
+  for (User* user : function.users())
+    if (auto* call = dyn_cast<CallInst>(user); call && call->getCalledFunction() == &function) found.push_back(call);
+  return found;
 }
 
 uint32_t constant(Value* value, const char* what) {
@@ -38,8 +51,12 @@ class SiteNumbering {
     for (Instruction& instruction : instructions(function)) {
       places_[&instruction] = place++;
       header_places_.try_emplace(instruction.getParent(), places_[&instruction]);
-      if (calls(instruction, "__kiln_loop_enter")) enters_.push_back(cast<CallInst>(&instruction));
-      if (calls(instruction, "__kiln_loop_merge")) merges_.push_back(cast<CallInst>(&instruction));
+      if (calls(instruction, kLoopEnter)) enters_.push_back(cast<CallInst>(&instruction));
+      if (calls(instruction, kCallEnter)) call_enters_.push_back(cast<CallInst>(&instruction));
+      if (calls(instruction, kLoopMerge) || calls(instruction, kCallMerge)) {
+        merges_.push_back(cast<CallInst>(&instruction));
+        merges_of_[merges_.back()->getArgOperand(0)].push_back(merges_.back());
+      }
       if (calls(instruction, "__kiln_exchange") || calls(instruction, "__kiln_threadgroup_barrier"))
         calls_.push_back(cast<CallInst>(&instruction));
     }
@@ -47,25 +64,37 @@ class SiteNumbering {
 
   std::vector<ExchangeSite> run() {
     if (!calls_.empty()) {
+      for (const CallInst* enter : enters_)
+        for (const CallInst* call : call_enters_)
+          if (dominators_.dominates(call, enter) && !has_merged(call, enter)) calls_around_[enter].push_back(call);
       for (Loop* loop : loops_.getLoopsInPreorder()) find_merges(*loop);
       // All analyses end before the first change.
       std::vector<std::vector<Loop*>> around;
       for (CallInst* call : calls_) around.push_back(loops_around(*call));
       for (size_t i = 0; i < calls_.size(); ++i) replace(*calls_[i], around[i]);
     }
-    for (CallInst* merge : merges_) merge->eraseFromParent();
-    for (CallInst* enter : enters_) {
-      enter->replaceAllUsesWith(Constant::getNullValue(enter->getType()));
-      enter->eraseFromParent();
-    }
+    for (const std::vector<CallInst*>* marks : {&merges_, &enters_, &call_enters_})
+      for (CallInst* mark : *marks) {
+        if (!mark->getType()->isVoidTy()) mark->replaceAllUsesWith(Constant::getNullValue(mark->getType()));
+        mark->eraseFromParent();
+      }
     return std::move(sites_);
   }
 
  private:
+  bool has_merged(const CallInst* enter, const Instruction* before) const {
+    auto merges = merges_of_.find(enter);
+    return merges != merges_of_.end() &&
+           any_of(merges->second, [&](const CallInst* merge) { return dominators_.dominates(merge, before); });
+  }
+
+  // Whether the loop that begins at `enter` has ended before the instruction, by its own mark or by that of a call of
+  // the function that it stands in.
   bool merges_before(const CallInst* enter, const Instruction* instruction) const {
-    return any_of(merges_, [&](const CallInst* merge) {
-      return merge->getArgOperand(0) == enter && dominators_.dominates(merge, instruction);
-    });
+    if (has_merged(enter, instruction)) return true;
+    auto around = calls_around_.find(enter);
+    return around != calls_around_.end() &&
+           any_of(around->second, [&](const CallInst* call) { return has_merged(call, instruction); });
   }
 
   // The merge marks of the source's loop that `loop` is: those of the innermost mark before its header.
@@ -160,13 +189,43 @@ class SiteNumbering {
   LoopInfo loops_;
   DenseMap<const Instruction*, uint32_t> places_;
   DenseMap<const BasicBlock*, uint32_t> header_places_;  // of a block's first instruction
-  std::vector<CallInst*> enters_, merges_, calls_;
+  std::vector<CallInst*> enters_, call_enters_, merges_, calls_;
+  DenseMap<const Value*, SmallVector<const CallInst*, 1>> merges_of_;         // by what they end
+  DenseMap<const CallInst*, SmallVector<const CallInst*, 2>> calls_around_;   // of a loop's mark, not ended before it
   DenseMap<const Loop*, const CallInst*> enter_of_;
   DenseMap<const Loop*, Value*> counters_;
   std::vector<ExchangeSite> sites_;
 };
 
 }  // namespace
+
+void mark_calls(Module& module) {
+  // The mark itself is called by a function of the device library, which loops call.
+  SetVector<Function*> with_loops;
+  if (Function* mark = module.getFunction(kLoopEnter))
+    for (CallInst* call : calls_of(*mark))
+      for (CallInst* loop : calls_of(*call->getFunction())) with_loops.insert(loop->getFunction());
+  std::vector<CallInst*> marked;
+  for (Function* function : with_loops)
+    for (CallInst* call : calls_of(*function)) marked.push_back(call);
+  if (marked.empty()) return;
+  IRBuilder<> builder(module.getContext());
+  auto declare = [&](const char* name, FunctionType* type) {
+    FunctionCallee callee = module.getOrInsertFunction(name, type);
+    auto* function = cast<Function>(callee.getCallee());
+    function->addFnAttr(Attribute::Convergent);
+    function->addFnAttr(Attribute::NoUnwind);
+    return callee;
+  };
+  FunctionCallee enter = declare(kCallEnter, FunctionType::get(builder.getInt32Ty(), false));
+  FunctionCallee merge = declare(kCallMerge, FunctionType::get(builder.getVoidTy(), {builder.getInt32Ty()}, false));
+  for (CallInst* call : marked) {
+    builder.SetInsertPoint(call);
+    Value* number = builder.CreateCall(enter);
+    builder.SetInsertPoint(call->getNextNode());
+    builder.CreateCall(merge, {number});
+  }
+}
 
 std::vector<ExchangeSite> number_exchange_sites(Function& function) { return SiteNumbering(function).run(); }
 

@@ -10,10 +10,14 @@
 // control flow graph has left the loop there. The front end has put marks before and behind each loop (`loop_enter`,
 // `loop_merge`), and a call is inside a loop if the loop's header dominates it and its merge mark does not.
 //
+// A function that returns out of its loop skips the loop's mark. So marks stand around each call of a function with
+// loops too (`mark_calls`): behind a call nothing is inside a loop of the function's.
+//
 // Places are counted in the order in which Clang lays blocks out, which is the source's.
 #pragma once
 
 #include <llvm/IR/Function.h>
+#include <llvm/IR/Module.h>
 
 #include <cstdint>
 #include <vector>
@@ -31,8 +35,11 @@ struct ExchangeSite {
 // and barrier; its name is followed by the number of counters.
 inline constexpr const char* kWaitFunction = "__kiln_wait";
 
+/// Marks the calls of functions with loops. Before inlining.
+void mark_calls(llvm::Module& module);
+
 /// Replaces exchanges and barriers in `function` (inlined, allocas promoted, otherwise as Clang made it) and removes
-/// the loops' marks. The result is indexed by site number.
+/// the marks. The result is indexed by site number.
 std::vector<ExchangeSite> number_exchange_sites(llvm::Function& function);
 
 }  // namespace kiln

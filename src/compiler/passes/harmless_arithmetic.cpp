@@ -47,7 +47,7 @@ void saturate_conversion(CastInst& conversion) {
   conversion.eraseFromParent();
 }
 
-// Where building a vector or an aggregate begins, or a lane that a shuffle does not ask for: no value is read.
+// Where building a vector or an aggregate begins, or the operand of a shuffle: no value is read, or see `close_lanes`.
 bool is_harmless_place(const Instruction& instruction, unsigned operand) {
   return (isa<InsertElementInst, InsertValueInst>(instruction) && operand == 0) || isa<ShuffleVectorInst>(instruction);
 }
@@ -57,6 +57,22 @@ void drop_unknown_operands(Instruction& instruction) {
     if (isa<UndefValue>(use.get()) && !is_harmless_place(instruction, use.getOperandNo()) &&
         !use->getType()->isMetadataTy() && !use->getType()->isTokenTy())
       use.set(Constant::getNullValue(use->getType()));
+}
+
+// A lane that a shuffle leaves open becomes zero. Three components are stored as four, and the vector may be copied as
+// one integer: an open lane would spoil the others.
+void close_lanes(ShuffleVectorInst& shuffle) {
+  auto* type = dyn_cast<FixedVectorType>(shuffle.getOperand(0)->getType());
+  if (!type || !is_contained(shuffle.getShuffleMask(), PoisonMaskElem)) return;
+  SmallVector<int> mask(shuffle.getShuffleMask());
+  int zero_lane = 0;  // some lane, where there is no zero at hand
+  if (isa<UndefValue>(shuffle.getOperand(1))) {
+    shuffle.setOperand(1, Constant::getNullValue(type));
+    zero_lane = static_cast<int>(type->getNumElements());
+  }
+  for (int& lane : mask)
+    if (lane == PoisonMaskElem) lane = zero_lane;
+  shuffle.setShuffleMask(mask);
 }
 
 void end_block_with_return(UnreachableInst& unreachable) {
@@ -97,6 +113,8 @@ void visit(Instruction& instruction) {
     }
   } else if (isa<FPToSIInst, FPToUIInst>(instruction)) {
     saturate_conversion(cast<CastInst>(instruction));
+  } else if (auto* shuffle = dyn_cast<ShuffleVectorInst>(&instruction)) {
+    close_lanes(*shuffle);
   } else if (auto* unreachable = dyn_cast<UnreachableInst>(&instruction)) {
     end_block_with_return(*unreachable);
   } else if (auto* intrinsic = dyn_cast<IntrinsicInst>(&instruction)) {

@@ -30,4 +30,11 @@ void PassRunner::run(llvm::StringRef pipeline, llvm::Module& module) {
   passes.run(module, modules_);
 }
 
+void PassRunner::run(llvm::StringRef pipeline, llvm::Function& function) {
+  llvm::FunctionPassManager passes;
+  if (llvm::Error error = builder_.parsePassPipeline(passes, pipeline))
+    throw InternalError("LLVM does not take a pipeline: " + llvm::toString(std::move(error)));
+  passes.run(function, functions_);
+}
+
 }  // namespace kiln

@@ -13,6 +13,7 @@ class PassRunner {
 
   /// Runs a pipeline that is written as for LLVM's `opt -passes=…`.
   void run(llvm::StringRef pipeline, llvm::Module& module);
+  void run(llvm::StringRef pipeline, llvm::Function& function);
 
  private:
   llvm::LoopAnalysisManager loops_;

@@ -172,6 +172,81 @@ class Expander {
   Instruction& instruction_;
 };
 
+// What only moves the bits of bfloats, done with integers.
+class Mover {
+ public:
+  explicit Mover(Instruction& instruction) : builder_(&instruction), instruction_(instruction) {}
+
+  // What stands for the instruction, of its type; null where nothing is to be done.
+  Value* move() {
+    Type* type = instruction_.getType();
+    if (auto* store = dyn_cast<StoreInst>(&instruction_)) {
+      if (!is_bfloat(store->getValueOperand()->getType())) return nullptr;
+      auto* moved = builder_.CreateAlignedStore(bits(0), store->getPointerOperand(), store->getAlign(),
+                                                store->isVolatile());
+      moved->copyMetadata(*store);
+      return moved;
+    }
+    if (!is_bfloat(type)) return nullptr;
+    Value* moved = move_bits(integer_of(type));
+    if (!moved) return nullptr;
+    // Phis stand before everything else in their block.
+    if (isa<PHINode>(moved)) builder_.SetInsertPoint(&*instruction_.getParent()->getFirstInsertionPt());
+    return builder_.CreateBitCast(moved, type);
+  }
+
+ private:
+  Type* integer_of(Type* type) { return with_scalar(type, builder_.getInt16Ty()); }
+  Value* bits_of(Value* value) { return builder_.CreateBitCast(value, integer_of(value->getType())); }
+  Value* bits(unsigned operand) { return bits_of(instruction_.getOperand(operand)); }
+
+  Value* move_bits(Type* type) {
+    switch (instruction_.getOpcode()) {
+      case Instruction::Load: {
+        auto& load = cast<LoadInst>(instruction_);
+        auto* moved = builder_.CreateAlignedLoad(type, load.getPointerOperand(), load.getAlign(), load.isVolatile());
+        moved->copyMetadata(load);
+        return moved;
+      }
+      case Instruction::PHI: {
+        auto& phi = cast<PHINode>(instruction_);
+        PHINode* moved = builder_.CreatePHI(type, phi.getNumIncomingValues());
+        for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i) {
+          builder_.SetInsertPoint(phi.getIncomingBlock(i)->getTerminator());
+          moved->addIncoming(bits(i), phi.getIncomingBlock(i));
+        }
+        return moved;
+      }
+      case Instruction::Select: return builder_.CreateSelect(instruction_.getOperand(0), bits(1), bits(2));
+      case Instruction::Freeze: return builder_.CreateFreeze(bits(0));
+      case Instruction::ExtractElement: return builder_.CreateExtractElement(bits(0), instruction_.getOperand(1));
+      case Instruction::InsertElement:
+        return builder_.CreateInsertElement(bits(0), bits(1), instruction_.getOperand(2));
+      case Instruction::ShuffleVector:
+        return builder_.CreateShuffleVector(bits(0), bits(1), cast<ShuffleVectorInst>(instruction_).getShuffleMask());
+      default: return nullptr;
+    }
+  }
+
+  IRBuilder<> builder_;
+  Instruction& instruction_;
+};
+
+// Integers that become bfloats and integers again.
+void fold_casts(Function& function) {
+  SmallVector<Instruction*> casts;
+  for (Instruction& instruction : instructions(function))
+    if (isa<BitCastInst>(instruction) && is_bfloat(instruction.getType())) casts.push_back(&instruction);
+  for (Instruction* cast : casts) {
+    for (User* user : make_early_inc_range(cast->users()))
+      if (auto* back = dyn_cast<BitCastInst>(user); back && back->getType() == cast->getOperand(0)->getType()) {
+        back->replaceAllUsesWith(cast->getOperand(0));
+        back->eraseFromParent();
+      }
+    if (cast->use_empty()) cast->eraseFromParent();
+  }
+}
+
 }  // namespace
 
 void expand_bfloat(Module& module) {
@@ -181,6 +256,20 @@ void expand_bfloat(Module& module) {
         instruction.replaceAllUsesWith(expanded);
         instruction.eraseFromParent();
       }
+}
+
+void remove_bfloat(Module& module) {
+  expand_bfloat(module);
+  for (Function& function : module) {
+    SmallVector<Instruction*> all;
+    for (Instruction& instruction : instructions(function)) all.push_back(&instruction);
+    for (Instruction* instruction : all)
+      if (Value* moved = Mover(*instruction).move()) {
+        if (!instruction->getType()->isVoidTy()) instruction->replaceAllUsesWith(moved);
+        instruction->eraseFromParent();
+      }
+    fold_casts(function);
+  }
 }
 
 }  // namespace kiln

@@ -5,7 +5,7 @@
 #define METAL_FUNC inline __attribute__((always_inline))
 #define __KILN_INLINE inline __attribute__((always_inline))
 
-typedef signed char int8_t;
+typedef char int8_t;
 typedef short int16_t;
 typedef int int32_t;
 typedef long int64_t;

@@ -15,10 +15,12 @@ struct complex_t {
   constexpr complex_t(U re) : real(static_cast<T>(re)), imag(0) {}
   template <typename U, typename = typename __kiln::enable_if<!__kiln::same<U, T>>::type>
   constexpr complex_t(complex_t<U> z) : real(static_cast<T>(z.real)), imag(static_cast<T>(z.imag)) {}
+  constexpr complex_t(vec<T, 2> v) : real(v.x), imag(v.y) {}
   template <typename U, typename = typename __kiln::enable_if<__is_arithmetic(U)>::type>
   constexpr operator U() const {
     return static_cast<U>(real);
   }
+  constexpr operator vec<T, 2>() const { return vec<T, 2>(real, imag); }
 
   friend constexpr complex_t operator+(complex_t a) { return a; }
   friend constexpr complex_t operator-(complex_t a) { return {-a.real, -a.imag}; }
@@ -36,6 +38,21 @@ struct complex_t {
     if (real_is_larger) return {(a.real + a.imag * ratio) / divisor, (a.imag - a.real * ratio) / divisor};
     return {(a.real * ratio + a.imag) / divisor, (a.imag * ratio - a.real) / divisor};
   }
+  // With a number on one side: without these, converting it to a complex number and converting that to a number are
+  // equally good.
+#define __KILN_WITH_NUMBER(OP)                                                                    \
+  template <typename U, typename = typename __kiln::enable_if<__is_arithmetic(U)>::type>          \
+  friend constexpr complex_t operator OP(complex_t a, U b) {                                      \
+    return a OP complex_t(b);                                                                     \
+  }                                                                                               \
+  template <typename U, typename = typename __kiln::enable_if<__is_arithmetic(U)>::type>          \
+  friend constexpr complex_t operator OP(U a, complex_t b) {                                      \
+    return complex_t(a) OP b;                                                                     \
+  }
+  __KILN_WITH_NUMBER(+)
+  __KILN_WITH_NUMBER(-)
+  __KILN_WITH_NUMBER(*)
+  __KILN_WITH_NUMBER(/)
   friend constexpr complex_t& operator+=(complex_t& a, complex_t b) { return a = a + b; }
   friend constexpr complex_t& operator-=(complex_t& a, complex_t b) { return a = a - b; }
   friend constexpr complex_t& operator*=(complex_t& a, complex_t b) { return a = a * b; }

@@ -1,0 +1,386 @@
+"""Where values live, and pointers and references to them."""
+
+import zlib
+
+import numpy as np
+from bodies import DTYPES, Dtype, body
+
+# ---- device and thread
+
+
+@body(
+    """
+    uint row = thread_position_in_grid.x;
+    device const float* in = x + row * 12;
+    device float* out = y + row * 12;
+    thread float total = 0;
+    thread float* running = &total;
+    for (device const float* end = in + 12; in < end; in += 3) {
+      *running += in[0] + in[1];
+      *out++ = *running;
+      *out = in[2];
+      out += 1;
+      out[0] = float(end - in);
+      ++out;
+    }
+    """,
+    inputs=lambda rng: {"x": rng.normal(size=(20, 12)).astype(np.float32)},
+    outputs={"y": ((20, 12), "float32")},
+    grid=(20, 1, 1),
+    threadgroup=(8, 1, 1),
+    constructs="address_spaces.device address_spaces.thread address_spaces.device_pointer_arithmetic",
+)
+def walk_by_pointers(x):
+    groups = x.reshape(20, 4, 3)
+    total, y = np.zeros(20, np.float32), np.empty_like(groups)
+    for j in range(4):
+        total = total + (groups[:, j, 0] + groups[:, j, 1])
+        y[:, j] = np.stack([total, groups[:, j, 2], np.full(20, 12 - 3 * j, np.float32)], axis=1)
+    return y.reshape(20, 12)
+
+
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    float4 v = ((device const float4*)x)[i];
+    v += *(const device float4*)(bias);
+    *(device float4*)(y + 4 * i) = v;
+    // The last vector in halves, and integers out of the same bytes.
+    device const half2* pairs = (device const half2*)(x + 4 * i);
+    halves[i] = pairs[3];
+    const device uint2& words = *reinterpret_cast<const device uint2*>(&x[4 * i + 2]);
+    bits[2 * i] = words.x;
+    bits[2 * i + 1] = words.y;
+    """.replace("halves[i] = pairs[3];", "((device half2*)halves)[i] = pairs[3];"),
+    inputs=lambda rng: {
+        "x": rng.normal(size=(16, 4)).astype(np.float32),
+        "bias": rng.normal(size=4).astype(np.float32),
+    },
+    outputs={"y": ((16, 4), "float32"), "halves": ((16, 2), "float16"), "bits": ((16, 2), "uint32")},
+    grid=(16, 1, 1),
+    threadgroup=(16, 1, 1),
+    constructs="address_spaces.cast_to_vector address_spaces.device address_spaces.constant types.float4 types.half2 "
+    "types.uint2 structure.c_cast structure.reinterpret_cast",
+)
+def buffers_as_vectors(x, bias):
+    return x + bias, x.view(np.float16)[:, 6:8], x.view(np.uint32)[:, 2:4]
+
+
+# ---- threadgroup
+
+
+@body(
+    """
+    threadgroup float tile[8][9];
+    threadgroup int arrived;
+    uint2 t = thread_position_in_threadgroup.xy;
+    uint2 corner = threadgroup_position_in_grid.xy * 8;
+    if (t.x == 0 && t.y == 0) arrived = 100;
+    tile[t.y][t.x] = x[(corner.y + t.y) * 24 + corner.x + t.x];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    y[(corner.x + t.y) * 16 + corner.y + t.x] = tile[t.x][t.y] + float(arrived);
+    """,
+    inputs=lambda rng: {"x": rng.normal(size=(16, 24)).astype(np.float32)},
+    outputs={"y": ((24, 16), "float32")},
+    grid=(24, 16, 1),
+    threadgroup=(8, 8, 1),
+    constructs="address_spaces.threadgroup_2d_array address_spaces.threadgroup_scalar barriers.transposition",
+)
+def transpose_tiles(x):
+    return x.T + np.float32(100)
+
+
+for _type, _dtype in (("half", "float16"), ("T", "bfloat16"), ("T", "int16"), ("uchar", "uint8")):
+    body(
+        f"""
+    uint i = thread_position_in_grid.x, t = thread_index_in_threadgroup;
+    if (i >= uint(count)) return;
+    // Declared after some threads have left.
+    threadgroup {_type} staged[40];
+    staged[t] = x[i];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    uint members = min(40u, uint(count) - threadgroup_position_in_grid.x * 40);
+    y[i] = staged[members - 1 - t];
+    """,
+        name=f"reverse_blocks_{_type}_{_dtype}",
+        inputs=lambda rng, dtype=_dtype: {
+            "x": rng.integers(0, 99, 100).astype("float32" if dtype == "bfloat16" else dtype).astype(DTYPES[dtype]),
+            "count": 100,
+        },
+        template=[("T", Dtype(_dtype))],
+        outputs={"y": ((100,), _dtype)},
+        grid=(120, 1, 1),
+        threadgroup=(40, 1, 1),
+        constructs="address_spaces.threadgroup_array address_spaces.threadgroup_after_return "
+        + ("address_spaces.threadgroup_array_of_T" if _type == "T" else "address_spaces.threadgroup_small_array"),
+    )(lambda x, count: np.concatenate([x[:40][::-1], x[40:80][::-1], x[80:][::-1]]))
+
+
+@body(
+    """
+    threadgroup uint buckets[16];
+    uint t = thread_index_in_threadgroup;
+    clear(buckets, t);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    count(buckets, x[thread_position_in_grid.x] >> 4, t);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    threadgroup uint* mine = buckets + (t & 15);
+    threadgroup uint& next = buckets[(t + 1) & 15];
+    if (t < 16) {
+      uint sum = *mine + next;
+      out[threadgroup_position_in_grid.x * 16 + t] = sum;
+    }
+    """,
+    header="""
+void clear(threadgroup uint* buckets, uint t) {
+  if (t < 16) buckets[t] = 0;
+}
+
+// Thread t owns bucket t and counts what all threads have announced.
+void count(threadgroup uint (&buckets)[16], uint value, uint t) {
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  for (uint turn = 0; turn < 32; ++turn) {
+    if (turn == t) ++buckets[value];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+  }
+}
+""",
+    inputs=lambda rng: {"x": rng.integers(0, 256, 64, np.uint8)},
+    outputs={"out": ((2, 16), "uint32")},
+    grid=(64, 1, 1),
+    threadgroup=(32, 1, 1),
+    constructs="address_spaces.threadgroup_pointer_to_helper address_spaces.threadgroup_reference_to_helper "
+    "address_spaces.threadgroup_array barriers.in_loop",
+)
+def histogram_by_turns(x):
+    counts = np.stack([np.bincount(block >> 4, minlength=16) for block in x.reshape(2, 32)])
+    return (counts + np.roll(counts, -1, axis=1)).astype(np.uint32)
+
+
+@body(
+    """
+    threadgroup atomic_int largest;
+    threadgroup atomic<uint> counts[4];
+    uint t = thread_index_in_threadgroup;
+    if (t == 0) atomic_store_explicit(&largest, -1000, memory_order_relaxed);
+    if (t < 4) atomic_store_explicit(&counts[t], 0, memory_order_relaxed);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    int value = x[thread_position_in_grid.x];
+    atomic_fetch_max_explicit(&largest, value, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counts[uint(value) & 3], 1, memory_order_relaxed);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (t == 0) {
+      device int* row = out + threadgroup_position_in_grid.x * 5;
+      row[0] = atomic_load_explicit(&largest, memory_order_relaxed);
+      for (int j = 0; j < 4; ++j) row[1 + j] = int(atomic_load_explicit(&counts[j], memory_order_relaxed));
+    }
+    """,
+    inputs=lambda rng: {"x": rng.integers(-500, 500, 192, np.int32)},
+    outputs={"out": ((3, 5), "int32")},
+    grid=(192, 1, 1),
+    threadgroup=(64, 1, 1),
+    constructs="address_spaces.threadgroup_atomic synchronisation.fetch_max synchronisation.fetch_add "
+    "synchronisation.load synchronisation.store types.atomic_int types.atomic_T",
+)
+def largest_and_counts(x):
+    blocks = x.reshape(3, 64)
+    counts = [np.bincount(block & 3, minlength=4) for block in blocks]
+    return np.concatenate([blocks.max(axis=1)[:, None], counts], axis=1).astype(np.int32)
+
+
+@body(
+    """
+    threadgroup Pair pairs[32];
+    uint t = thread_index_in_threadgroup;
+    pairs[t] = {float(x[t]), t};
+    for (uint stride = 16; stride > 0; stride /= 2) {
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      if (t < stride) pairs[t] = larger(pairs[t], pairs[t + stride]);
+    }
+    if (t == 0) {
+      value[0] = pairs[0].value;
+      place[0] = pairs[0].index;
+    }
+    """,
+    header="""
+struct Pair {
+  float value;
+  uint index;
+};
+Pair larger(threadgroup const Pair& a, threadgroup const Pair& b) {
+  if (a.value != b.value) return a.value > b.value ? a : b;
+  return a.index < b.index ? a : b;
+}
+""",
+    inputs=lambda rng: {"x": rng.integers(0, 20, 32).astype(np.float16)},
+    outputs={"value": ((1,), "float32"), "place": ((1,), "uint32")},
+    grid=(32, 1, 1),
+    threadgroup=(32, 1, 1),
+    constructs="address_spaces.threadgroup_struct address_spaces.threadgroup_reference_to_helper barriers.tree_reduction",
+)
+def argmax_of_structs(x):
+    return np.array([x.max()], np.float32), np.array([x.argmax()], np.uint32)
+
+
+# ---- constant
+
+
+@body(
+    """
+    constant float* weights = kernel_weights;
+    uint i = thread_position_in_grid.x;
+    float total = 0;
+    for (int j = 0; j < kTaps; ++j) total += weights[j] * x[i + j];
+    total += gains[1] - offset;
+    y[i] = total * kScale + kPrimes[i % 4] + kCorners[i & 1].y;
+    """,
+    header="""
+constant int kTaps = 3;
+constant float kScale = 0.25;
+constant constexpr int kPrimes[] = {2, 3, 5, 7};
+constant float2 kCorners[2] = {float2(1, 10), float2(2, 20)};
+""",
+    inputs=lambda rng: {
+        "x": rng.normal(size=66).astype(np.float32),
+        "kernel_weights": np.array([0.5, 1, 0.5], np.float32),
+        "gains": np.array([3, 4], np.float32),
+        "offset": 1.5,
+    },
+    outputs={"y": ((64,), "float32")},
+    grid=(64, 1, 1),
+    threadgroup=(32, 1, 1),
+    constructs="address_spaces.constant address_spaces.constant_scalar address_spaces.constant_array types.float2",
+)
+def filter_with_constants(x, kernel_weights, gains, offset):
+    f = np.float32
+    total = np.zeros(64, f)
+    for j in range(3):
+        total = total + kernel_weights[j] * x[j : j + 64]
+    total = total + (gains[1] - f(offset))
+    primes = np.tile(np.array([2, 3, 5, 7], f), 16)
+    return total * f(0.25) + primes + np.tile(np.array([10, 20], f), 32)
+
+
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    float2 value = kUnit * x[i] + kShift.xy;
+    y[2 * i] = value.x + kAll.w;
+    y[2 * i + 1] = value.y * kNested[1].weights[2];
+    """,
+    header="""
+struct Filter {
+  float weights[3];
+  int taps;
+};
+constant float2 kUnit = float2(0.6, 0.8);
+constant float3 kShift = float3(float2(1, 2), 3) * 2.0f;
+constant float4 kAll = float4(kUnit, kUnit.yx);
+constant Filter kNested[2] = {{{1, 2, 3}, 3}, {{4, 5, 6}, 3}};
+""",
+    inputs=lambda rng: {"x": rng.normal(size=32).astype(np.float32)},
+    outputs={"y": ((32, 2), "float32")},
+    grid=(32, 1, 1),
+    threadgroup=(32, 1, 1),
+    constructs="address_spaces.constant_vector address_spaces.constant_array types.float3",
+)
+def computed_constant_vectors(x):
+    f = np.float32
+    return np.stack([f(0.6) * x + f(2) + f(0.6), (f(0.8) * x + f(4)) * f(6)], axis=1)
+
+
+def _crc_table():
+    table = []
+    for byte in range(256):
+        value = byte
+        for _ in range(8):
+            value = value >> 1 ^ (0xEDB88320 if value & 1 else 0)
+        table.append(value)
+    rows = [table]
+    for _ in range(15):
+        rows.append([table[value & 0xFF] ^ value >> 8 for value in rows[-1]])
+    return rows
+
+
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    device const uchar* text = texts + i * 64;
+    uint crc = 0xffffffff;
+    for (int at = 0; at < 64; at += 16) {
+      uint next = 0;
+      for (int j = 0; j < 16; ++j) {
+        uchar byte = text[at + j];
+        if (j < 4) byte ^= uchar(crc >> (8 * j));
+        next ^= kTable[15 - j][byte];
+      }
+      crc = next;
+    }
+    checksums[i] = ~crc;
+    """,
+    header="constant uint kTable[16][256] = {\n"
+    + ",\n".join("{" + ", ".join(f"{value:#010x}" for value in row) + "}" for row in _crc_table())
+    + "};\n",
+    inputs=lambda rng: {"texts": rng.integers(0, 256, (30, 64), np.uint8)},
+    outputs={"checksums": ((30,), "uint32")},
+    grid=(30, 1, 1),
+    threadgroup=(30, 1, 1),
+    constructs="address_spaces.large_constant_table address_spaces.constant_array types.uchar",
+)
+def crc_by_table(texts):
+    return np.array([zlib.crc32(text.tobytes()) for text in texts], np.uint32)
+
+
+# ---- Overloads and templates
+
+
+@body(
+    """
+    threadgroup int staged[16];
+    uint t = thread_index_in_threadgroup;
+    staged[t] = x[t];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    thread int own[2] = {x[t], 1};
+    out[t] = total(x, 16) + total(few, 2) + total(staged, 16) + total(own, 2) + kept<threadgroup int*>(staged)[t] +
+             Reader<device const int*>{x}.at(t) + Reader<threadgroup int*>{staged}.at(t);
+    """,
+    header="""
+int total(device const int* values, int count) {
+  int result = 0;
+  for (int j = 0; j < count; ++j) result += values[j];
+  return result;
+}
+int total(constant int* values, int count) {
+  int result = 0;
+  for (int j = 0; j < count; ++j) result += values[j];
+  return result;
+}
+int total(threadgroup const int* values, int count) {
+  int result = 0;
+  for (int j = 0; j < count; ++j) result += values[j];
+  return result;
+}
+int total(thread const int* values, int count) {
+  int result = 0;
+  for (int j = 0; j < count; ++j) result += values[j];
+  return result;
+}
+template <typename Pointer>
+Pointer kept(Pointer p) {
+  return p;
+}
+template <typename Pointer>
+struct Reader {
+  Pointer values;
+  int at(uint i) const { return values[i]; }
+};
+""",
+    inputs=lambda rng: {"x": rng.integers(-9, 9, 16, np.int32), "few": np.array([100, 200], np.int32)},
+    outputs={"out": ((16,), "int32")},
+    grid=(16, 1, 1),
+    threadgroup=(16, 1, 1),
+    constructs="address_spaces.overloads address_spaces.template_parameter address_spaces.thread "
+    "address_spaces.constant structure.explicit_template_arguments",
+)
+def sums_in_every_space(x, few):
+    return (2 * x.sum() + few.sum() + (x + 1) + 3 * x).astype(np.int32)

@@ -1,0 +1,284 @@
+"""Arithmetic that C++ leaves undefined (specification 3.10): the values that Kiln gives it.
+
+x / 0 is x, x % 0 is 0, MIN / -1 is MIN, MIN % -1 is 0; shifts are modulo the width; floats that do not fit into an
+integer saturate, and a NaN becomes 0; signed overflow wraps.
+"""
+
+import ml_dtypes
+import numpy as np
+from bodies import DTYPES, body
+from bodies.types import FLOATS, INTEGERS
+
+_COUNT = 81
+
+
+def _extremes(rng, dtype):
+    info = np.iinfo(dtype)
+    chosen = [info.min, info.max, 0, 1, info.max // 2, 7, info.min + 1, 2, -1 if info.min else info.max - 1]
+    return np.array(chosen, dtype)
+
+
+def _pairs(rng, dtype):
+    """Every extreme with every other."""
+    some = _extremes(rng, dtype)
+    return {"x": np.repeat(some, 9), "y": np.tile(some, 9)}
+
+
+def _wrap(value, bits, signed):
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if signed and value >> (bits - 1) else value
+
+
+def _divide(a, b):
+    """Towards zero."""
+    if b == 0:
+        return a, 0
+    quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    return quotient, a - quotient * b
+
+
+def _integer_rows(x, y, vectors):
+    dtype = x.dtype
+    bits, signed = dtype.itemsize * 8, dtype.kind == "i"
+    # Scalars smaller than an int are promoted to it, vectors are not.
+    width = bits if vectors else max(bits, 32)
+    wide_signed = signed or width > bits
+    rows = []
+    for a, b in zip(x.tolist(), y.tolist(), strict=True):
+        quotient, remainder = _divide(a, b)
+        shift = b % width
+        rows.append(
+            [
+                quotient,
+                remainder,
+                a << shift,
+                _wrap(a, width, wide_signed) >> shift,
+                a + b,
+                a - b,
+                a * b,
+                -a,
+            ]
+        )
+    return np.array([[_wrap(v, bits, signed) for v in row] for row in rows], dtype)
+
+
+for _name, _dtype in INTEGERS.items():
+    body(
+        f"""
+    uint i = thread_position_in_grid.x;
+    {_name} a = x[i], b = y[i];
+    out[8 * i + 0] = a / b;
+    out[8 * i + 1] = a % b;
+    out[8 * i + 2] = a << b;
+    out[8 * i + 3] = a >> b;
+    out[8 * i + 4] = a + b;
+    {_name} difference = a;
+    difference -= b;
+    out[8 * i + 5] = difference;
+    {_name} product = a;
+    product *= b;
+    out[8 * i + 6] = product;
+    out[8 * i + 7] = -a;
+    """,
+        name=f"undefined_arithmetic_{_name}",
+        inputs=lambda rng, dtype=_dtype: _pairs(rng, dtype),
+        outputs={"out": ((_COUNT, 8), _dtype)},
+        grid=(_COUNT, 1, 1),
+        threadgroup=(27, 1, 1),
+        constructs="arithmetic.division arithmetic.shifts arithmetic.signed_overflow",
+    )(lambda x, y: _integer_rows(x, y, False))
+    body(
+        f"""
+    uint i = 3 * thread_position_in_grid.x;
+    {_name}3 a(x[i], x[i + 1], x[i + 2]), b(y[i], y[i + 1], y[i + 2]);
+    {_name}3 results[8] = {{a / b, a % b, a << b, a >> b, a + b, a - b, a * b, -a}};
+    for (int row = 0; row < 8; ++row)
+      for (int j = 0; j < 3; ++j) out[8 * (i + j) + row] = results[row][j];
+    """,
+        name=f"undefined_vector_arithmetic_{_name}",
+        inputs=lambda rng, dtype=_dtype: _pairs(rng, dtype),
+        outputs={"out": ((_COUNT, 8), _dtype)},
+        grid=(27, 1, 1),
+        threadgroup=(27, 1, 1),
+        constructs=f"arithmetic.division arithmetic.shifts arithmetic.signed_overflow types.{_name}3 "
+        "types.vector_arithmetic",
+    )(lambda x, y: _integer_rows(x, y, True))
+
+
+@body(
+    """
+    // Divisors and shifts that are known, or are the same for all.
+    uint i = thread_position_in_grid.x;
+    int v = x[i];
+    int zero = 0, big = 37;
+    out[8 * i + 0] = v / zero;
+    out[8 * i + 1] = v % zero;
+    out[8 * i + 2] = v / minus_one;
+    out[8 * i + 3] = v % minus_one;
+    out[8 * i + 4] = v << big;
+    out[8 * i + 5] = uint(v) >> (big + 32);
+    int count = 0;
+    for (int j = v; j > v - 1 && count < 3; ++j) ++count;      // j wraps
+    out[8 * i + 6] = count;
+    out[8 * i + 7] = v + 1 > v;                                // not assumed
+    """,
+    inputs=lambda rng: {"x": np.array([2**31 - 1, -(2**31), 5, -5, 0, 1, -1, 2**31 - 2], np.int32), "minus_one": -1},
+    outputs={"out": ((8, 8), "int32")},
+    grid=(8, 1, 1),
+    threadgroup=(8, 1, 1),
+    constructs="arithmetic.division arithmetic.shifts arithmetic.signed_overflow",
+)
+def undefined_arithmetic_of_constants(x, minus_one):
+    rows = []
+    for v in x.tolist():
+        count, j = 0, v
+        while j > _wrap(v - 1, 32, True) and count < 3:
+            count, j = count + 1, _wrap(j + 1, 32, True)
+        row = [v, 0, -v, 0, v << 5, (v & 0xFFFFFFFF) >> 5, count, _wrap(v + 1, 32, True) > v]
+        rows.append([_wrap(int(value), 32, True) for value in row])
+    return np.array(rows, np.int32)
+
+
+def _saturated(x, dtype):
+    info = np.iinfo(dtype)
+    out = []
+    for value in x.astype(np.float64).tolist():
+        if np.isnan(value):
+            out.append(0)
+        else:
+            out.append(min(max(int(np.clip(value, -1e30, 1e30)), info.min), info.max))
+    return np.array(out, dtype)
+
+
+def _large_floats(rng, dtype):
+    limit = float(ml_dtypes.finfo(DTYPES[dtype]).max)
+    powers = [2.0**n for n in (7, 8, 15, 16, 31, 32, 63, 64) if 2.0**n <= limit]
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, 0.9, -0.9, 1.5, -1.5, 127.5, -128.5, 255.5, limit, -limit]
+    numbers = special + powers + [-p for p in powers] + [p - p / 128 for p in powers] + [-p - p / 64 for p in powers]
+    out = np.zeros(48, np.float32)
+    out[: len(numbers)] = np.array(numbers, np.float32)
+    return out.astype(DTYPES[dtype])
+
+
+for _float, _dtype in FLOATS.items():
+    _lines = ["uint i = thread_position_in_grid.x;", f"{_float} v = x[i];"]
+    for _name in INTEGERS:
+        _lines.append(f"to_{_name}[2 * i] = {_name}(v);")
+        _lines.append(f"to_{_name}[2 * i + 1] = {_name}2({_float}2(1, v)).y;")
+    body(
+        "\n".join(_lines),
+        name=f"{_float}_to_integers",
+        inputs=lambda rng, dtype=_dtype: {"x": _large_floats(rng, dtype)},
+        outputs={f"to_{_name}": ((48, 2), _integer) for _name, _integer in INTEGERS.items()},
+        grid=(48, 1, 1),
+        threadgroup=(48, 1, 1),
+        constructs="arithmetic.float_to_integer types.scalar_conversion types.vector_conversion",
+    )(lambda x: tuple(np.repeat(_saturated(x, dtype)[:, None], 2, axis=1) for dtype in INTEGERS.values()))
+
+
+def _rounded_once(x, dtype):
+    """From integers: through a float64 rounded to odd where 53 bits do not hold them."""
+    out = []
+    for value in x.tolist():
+        if abs(value) < 2**53:
+            exact = float(value)
+        else:
+            shift = abs(value).bit_length() - 53
+            kept = abs(value) >> shift
+            if kept << shift != abs(value):
+                kept |= 1
+            exact = float(kept) * 2.0**shift * (1 if value >= 0 else -1)
+        if dtype == "float32":
+            out.append(np.float32(exact))
+            continue
+        # then to odd once more, in float32
+        near = np.float32(exact)
+        bits = near.view(np.int32)
+        if float(near) != exact and not bits & 1:
+            bits = bits + np.int32(1 if (exact > float(near)) == (exact > 0) else -1)
+        out.append(np.int32(bits).view(np.float32).astype(DTYPES[dtype]))
+    return np.array(out).astype(DTYPES[dtype])
+
+
+for _name, _dtype in INTEGERS.items():
+
+    def _integers(rng, dtype=_dtype):
+        info = np.iinfo(dtype)
+        shifts = rng.integers(0, info.bits - 1, 60)
+        numbers = rng.integers(info.min, info.max, 60, dtype, endpoint=True) >> shifts.astype(dtype)
+        near = [v for v in (65504, 65519, 65520, 65521, 2049, 2051, 257, 259, 2**24 + 1, 2**53 + 1) if v <= info.max]
+        return np.concatenate([numbers, np.array([info.min, info.max, 0, *near], dtype)])
+
+    _size = len(_integers(np.random.default_rng(0)))
+    body(
+        """
+    uint i = thread_position_in_grid.x;
+    halves[i] = half(x[i]);
+    bfloats[i] = bfloat(x[i]);
+    floats[i] = float(x[i]);
+    """,
+        name=f"{_name}_to_floats",
+        inputs=lambda rng, make=_integers: {"x": make(rng)},
+        outputs={"halves": ((_size,), "float16"), "bfloats": ((_size,), "bfloat16"), "floats": ((_size,), "float32")},
+        grid=(_size, 1, 1),
+        threadgroup=(64, 1, 1),
+        constructs="arithmetic.integer_to_float types.scalar_conversion",
+    )(lambda x: tuple(_rounded_once(x, dtype) for dtype in ("float16", "bfloat16", "float32")))
+
+
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    float a = x[i], b = y[i];
+    out[8 * i + 0] = a / b;
+    out[8 * i + 1] = a * b;                    // subnormals are kept
+    out[8 * i + 2] = a + b - b;                // not simplified
+    out[8 * i + 3] = (a - a) * b;
+    out[8 * i + 4] = a < b ? a : b;
+    out[8 * i + 5] = a == b;
+    out[8 * i + 6] = !(a < b) == (a >= b);
+    out[8 * i + 7] = float(half(a)) + float(bfloat(b));
+    """,
+    inputs=lambda rng: (
+        lambda some: {"x": np.repeat(some, 10), "y": np.tile(some, 10)}
+    )(np.array([0.0, -0.0, 1e-38, -1e-45, np.inf, -np.inf, np.nan, 3.3, -70000.5, 3.4e38], np.float32)),
+    outputs={"out": ((100, 8), "float32")},
+    grid=(100, 1, 1),
+    threadgroup=(100, 1, 1),
+    constructs="arithmetic.ieee",
+)
+def ieee_arithmetic(x, y):
+    columns = [
+        x / y,
+        x * y,
+        x + y - y,
+        (x - x) * y,
+        np.where(x < y, x, y),
+        x == y,
+        ~(x < y) == (x >= y),
+        x.astype(np.float16).astype(np.float32) + y.astype(DTYPES["bfloat16"]).astype(np.float32),
+    ]
+    return np.stack([column.astype(np.float32) for column in columns], axis=1)
+
+
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    // Each operation is rounded to half.
+    half a = x[i], b = y[i];
+    half sum = a + b, product = a * b;
+    halves[i] = (sum * product - a) / (b * b + 1.0h);
+    bfloat c = bfloat(a), d = bfloat(b);
+    bfloats[i] = (c * d + c) / (d - 3.0bf);
+    """,
+    inputs=lambda rng: {key: (rng.normal(size=256) * 100).astype(np.float16) for key in "xy"},
+    outputs={"halves": ((256,), "float16"), "bfloats": ((256,), "bfloat16")},
+    grid=(256, 1, 1),
+    threadgroup=(64, 1, 1),
+    constructs="arithmetic.small_floats types.half types.bfloat literals.half_suffix literals.bfloat_suffix",
+)
+def small_floats_round_each_time(x, y):
+    b16 = DTYPES["bfloat16"]
+    c, d = x.astype(b16), y.astype(b16)
+    halves = ((x + y) * (x * y) - x) / (y * y + np.float16(1))
+    return halves, (c * d + c) / (d - b16.type(3))

@@ -1,0 +1,748 @@
+"""Every shape of control flow that a barrier may stand in.
+
+Most bodies pass values around: each step reads what the neighbour wrote before the barrier, so that a thread which goes
+through one too early or too late shows.
+"""
+
+import numpy as np
+from bodies import Dtype, body
+
+_N = 48  # threads of a threadgroup: one and a half simdgroups
+
+
+def _ring(
+    source,
+    constructs,
+    *,
+    header="",
+    groups=2,
+    template=(),
+    extra=None,
+):
+    """A body over `groups` threadgroups of 48 threads with `ring` in threadgroup memory, which begins as x.
+
+    `source` may use t, ring, `left` (the place of the neighbour) and the argument `steps`; in the end ring is written
+    out. The reference takes the rows of x as one array, and gives what they end as.
+    """
+
+    def register(reference):
+        body(
+            f"""
+    threadgroup int ring[{_N}];
+    uint t = thread_index_in_threadgroup;
+    uint left = (t + {_N} - 1) % {_N};
+    ring[t] = x[thread_position_in_grid.x];
+    {source}
+    y[thread_position_in_grid.x] = ring[t];
+    """,
+            name=reference.__name__,
+            header=header,
+            inputs=lambda rng: {
+                "x": rng.integers(-99, 99, groups * _N, np.int32),
+                "steps": np.array([3, 5, 2], np.int32),
+                **(extra or {}),
+            },
+            outputs={"y": ((groups * _N,), "int32")},
+            grid=(groups * _N, 1, 1),
+            threadgroup=(_N, 1, 1),
+            template=template,
+            constructs=constructs,
+        )(
+            lambda x, steps, **rest: (
+                reference(x.reshape(groups, _N).copy(), *([steps.tolist()] if reference.__code__.co_argcount > 1 else []))
+                .reshape(-1)
+                .astype(np.int32)
+            )
+        )
+        return reference
+
+    return register
+
+
+def _shift(ring, by=1):
+    """Each takes its left neighbour's value and adds a number."""
+    return np.roll(ring, 1, axis=1) + by
+
+
+_STEP = """
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      int taken = ring[left];
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      ring[t] = taken + 1;
+"""
+
+# ---- Straight
+
+
+@_ring(
+    """
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    threadgroup_barrier(mem_flags::mem_none);
+    threadgroup_barrier(mem_flags::mem_device); threadgroup_barrier(mem_flags::mem_threadgroup);
+    int taken = ring[left];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    ring[t] = taken + 1;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    """,
+    "barriers.several_in_a_row",
+)
+def several_barriers_in_a_row(ring):
+    return _shift(ring)
+
+
+@body(
+    """
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    out[thread_position_in_grid.x] = thread_index_in_threadgroup;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    """,
+    outputs={"out": ((100,), "uint32")},
+    grid=(100, 1, 1),
+    threadgroup=(64, 1, 1),
+    constructs="barriers.first_and_last_statement",
+)
+def barrier_first_and_last():
+    return (np.arange(100) % 64).astype(np.uint32)
+
+
+# ---- Loops
+
+
+@_ring(
+    f"""
+    for (int j = 0; j < 4; ++j) {{
+      {_STEP}
+    }}
+    """,
+    "barriers.in_loop structure.barrier_in_loop",
+)
+def barrier_in_a_loop(ring):
+    for _ in range(4):
+        ring = _shift(ring)
+    return ring
+
+
+@_ring(
+    f"""
+    for (int j = 0; j < steps[0]; ++j) {{
+      {_STEP}
+      for (int k = 0; k <= j; ++k) {{
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        int more = ring[left] * 2;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        ring[t] += more;
+      }}
+    }}
+    """,
+    "barriers.nested_loop barriers.run_time_trip_count",
+)
+def barrier_in_a_nested_loop(ring, steps):
+    for j in range(steps[0]):
+        ring = _shift(ring)
+        for _ in range(j + 1):
+            ring = ring + 2 * np.roll(ring, 1, axis=1)
+    return ring
+
+
+@_ring(
+    """
+    for (int j = 0; j < int(t) % 5; ++j) ring[t] += j;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    int sum = 0;
+    for (int j = 0; j < int(t) % 7; ++j) sum += ring[j];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    ring[t] = sum;
+    """,
+    "barriers.between_two_loops",
+)
+def barrier_between_loops(ring):
+    t = np.arange(_N)
+    trips = t % 5
+    ring = ring + trips * (trips - 1) // 2
+    sums = np.concatenate([np.zeros((len(ring), 1), int), np.cumsum(ring, axis=1)], axis=1)
+    return sums[:, t % 7]
+
+
+@_ring(
+    f"""
+    int j = steps[1];
+    while (j > 0) {{
+      --j;
+      {_STEP}
+    }}
+    do {{
+      {_STEP.replace("taken", "again")}
+    }} while (++j < steps[2]);
+    do {{ threadgroup_barrier(mem_flags::mem_none); }} while (false);
+    """,
+    "barriers.in_while barriers.in_do barriers.run_time_trip_count structure.while structure.do",
+)
+def barrier_in_while_and_do(ring, steps):
+    for _ in range(steps[1] + steps[2]):
+        ring = _shift(ring)
+    return ring
+
+
+@_ring(
+    """
+    for (int j = 0; j < 10; ++j) {
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      int taken = ring[left];
+      if (j == steps[0]) break;
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      if (j % 2 == 1) {
+        ring[t] = taken + 10;
+        continue;
+      }
+      ring[t] = taken + 1;
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    int last = ring[left];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    ring[t] += last;
+    """,
+    "barriers.with_break barriers.with_continue",
+)
+def barrier_with_break_and_continue(ring, steps):
+    for j in range(steps[0]):
+        ring = _shift(ring, 10 if j % 2 else 1)
+    return ring + np.roll(ring, 1, axis=1)
+
+
+@_ring(
+    """
+    for (int j = 0; ; j += 2) {
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      // Decided by what all threads read alike.
+      if (ring[0] + 40 * j > 200) break;
+      int taken = ring[left];
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      ring[t] = taken + 7;
+      if (j == 4) {
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        continue;
+      }
+      ring[t] -= 1;
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+    """,
+    "barriers.with_break barriers.with_continue barriers.run_time_trip_count",
+)
+def barrier_until_data_says_so(ring):
+    for row, values in enumerate(ring):
+        j = 0
+        while values[0] + 40 * j <= 200:
+            values = np.roll(values, 1) + (7 if j == 4 else 6)
+            j += 2
+        ring[row] = values
+    return ring
+
+
+@_ring(
+    f"""
+    #pragma unroll
+    for (int j = 0; j < 3; ++j) {{
+      {_STEP}
+    }}
+    #pragma clang loop unroll(full)
+    for (int j = 0; j < 2; ++j) {{
+      {_STEP}
+    }}
+    """,
+    "barriers.in_unrolled_loop structure.pragma_unroll structure.pragma_clang_loop",
+)
+def barrier_in_unrolled_loops(ring):
+    for _ in range(5):
+        ring = _shift(ring)
+    return ring
+
+
+@_ring(
+    """
+    for (int j = 0, k = 8; j < k; ++j, --k) {
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      for (int m = j; m < k && m < 3; ++m) {
+        int taken = ring[left];
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        ring[t] = taken + m;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        if (m == 1) break;
+      }
+      for (int m = 0; m < 2; ++m) threadgroup_barrier(mem_flags::mem_none);
+    }
+    """,
+    "barriers.for_with_several barriers.nested_loop barriers.with_break",
+)
+def several_barriers_in_for_loops(ring):
+    j, k = 0, 8
+    while j < k:
+        m = j
+        while m < k and m < 3:
+            ring = _shift(ring, m)
+            if m == 1:
+                break
+            m += 1
+        j, k = j + 1, k - 1
+    return ring
+
+
+# ---- Conditions
+
+
+@_ring(
+    f"""
+    if (steps[0] == 3) {{
+      {_STEP}
+    }}
+    if (threadgroup_position_in_grid.x == 1) {{
+      {_STEP}
+    }} else {{
+      {_STEP.replace("+ 1", "+ 100")}
+    }}
+    if (steps[1] == 0) threadgroup_barrier(mem_flags::mem_threadgroup);
+    """,
+    "barriers.under_uniform_condition barriers.in_both_branches structure.barrier_under_uniform_condition",
+)
+def barrier_under_conditions(ring):
+    ring = _shift(ring)
+    return np.concatenate([_shift(ring[:1], 100), _shift(ring[1:])])
+
+
+@_ring(
+    """
+    if (t % 3 == 0) {
+      ring[t] += 1000;
+    } else if (t > 40) {
+      ring[t] *= 2;
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    int taken = t % 2 ? ring[left] : -ring[left];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    ring[t] = taken;
+    """,
+    "barriers.after_divergent_condition",
+)
+def barrier_after_divergence(ring):
+    t = np.arange(_N)
+    ring = np.where(t % 3 == 0, ring + 1000, np.where(t > 40, ring * 2, ring))
+    return np.roll(ring, 1, axis=1) * np.where(t % 2, 1, -1)
+
+
+@_ring(
+    f"""
+    for (int j = 0; j < 5; ++j) {{
+      switch (j % 4) {{
+        case 0: {{
+          {_STEP}
+          break;
+        }}
+        case 1:
+          threadgroup_barrier(mem_flags::mem_threadgroup);
+          // falls through
+        case 2: {{
+          {_STEP.replace("+ 1", "+ 50")}
+        }}
+        default:
+          threadgroup_barrier(mem_flags::mem_threadgroup);
+      }}
+    }}
+    """,
+    "barriers.in_switch structure.switch",
+)
+def barrier_in_switch_cases(ring):
+    for j in range(5):
+        if j % 4 != 3:
+            ring = _shift(ring, 1 if j % 4 == 0 else 50)
+    return ring
+
+
+# ---- Functions
+
+
+@_ring(
+    """
+    pass(ring, t, left);
+    ring[t] *= 3;
+    int result = pass(ring, t, left);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    ring[t] += result;
+    """,
+    "barriers.in_helper_called_twice address_spaces.threadgroup_pointer_to_helper",
+    header=f"""
+int pass(threadgroup int* ring, uint t, uint left) {{
+  {_STEP}
+  return taken;
+}}
+""",
+)
+def barrier_in_a_helper(ring):
+    ring = 3 * _shift(ring)
+    taken = np.roll(ring, 1, axis=1)
+    return taken + 1 + taken
+
+
+@_ring(
+    """
+    rotate_all<3>(ring, t);
+    rotate_all<5, false>(ring, t);
+    Rotation<7>{ring, t}.run();
+    """,
+    "barriers.in_template structure.template structure.explicit_template_arguments",
+    header=f"""
+template <int Steps, bool Add = true>
+void rotate_all(threadgroup int* ring, uint t) {{
+  for (int j = 0; j < Steps; ++j) {{
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    int taken = ring[(t + 1) % {_N}];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    ring[t] = Add ? taken + j : taken;
+  }}
+}}
+
+template <int Steps>
+struct Rotation {{
+  threadgroup int* ring;
+  uint t;
+  void run() {{ rotate_all<Steps>(ring, t); }}
+}};
+""",
+)
+def barrier_in_templates(ring):
+    for steps, adds in ((3, True), (5, False), (7, True)):
+        for j in range(steps):
+            ring = np.roll(ring, -1, axis=1) + (j if adds else 0)
+    return ring
+
+
+@_ring(
+    f"""
+    auto step = [&](int by) {{
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      int taken = ring[left];
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      ring[t] = taken + by;
+    }};
+    for (int j = 0; j < steps[0]; ++j) step(j);
+    auto twice = [&](auto f) {{
+      f(10);
+      f(20);
+    }};
+    twice(step);
+    """,
+    "barriers.in_lambda structure.lambda",
+)
+def barrier_in_lambdas(ring, steps):
+    for by in (*range(steps[0]), 10, 20):
+        ring = _shift(ring, by)
+    return ring
+
+
+@_ring(
+    """
+    SYNC();
+    REPEAT(3, { int taken = ring[left]; SYNC(); ring[t] = taken + 1; SYNC(); })
+    """,
+    "barriers.in_macro structure.multi_line_macro_in_header",
+    header="""
+#define SYNC() threadgroup_barrier(mem_flags::mem_threadgroup)
+#define REPEAT(COUNT, ...)                     \\
+  for (int repeat = 0; repeat < COUNT; ++repeat) \\
+    __VA_ARGS__
+""",
+)
+def barrier_in_macros(ring):
+    for _ in range(3):
+        ring = _shift(ring)
+    return ring
+
+
+# ---- Threads that have left
+
+
+@body(
+    """
+    threadgroup int staged[64];
+    uint t = thread_index_in_threadgroup;
+    if (t % 4 == 3) return;
+    staged[t] = x[thread_position_in_grid.x];
+    for (int j = 0; j < 3; ++j) {
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      // One more third leaves in each round.
+      if (int(t % 4) == j && t > 31) return;
+      y[thread_position_in_grid.x] += staged[t / 4 * 4] * (j + 1);
+    }
+    """,
+    inputs=lambda rng: {"x": rng.integers(-99, 99, 128, np.int32)},
+    outputs={"y": ((128,), "int32")},
+    grid=(128, 1, 1),
+    threadgroup=(64, 1, 1),
+    init_value=0,
+    constructs="barriers.after_early_return structure.return_before_barrier address_spaces.threadgroup_array",
+)
+def barrier_while_threads_leave(x):
+    t = np.arange(128) % 64
+    rounds = np.where(t % 4 == 3, 0, np.where(t > 31, t % 4, 3))
+    return (x[np.arange(128) // 4 * 4] * (rounds * (rounds + 1) // 2)).astype(np.int32)
+
+
+# ---- What lives across a barrier
+
+
+@body(
+    """
+    threadgroup float4 shared_rows[32];
+    uint t = thread_index_in_threadgroup;
+    float own[6];
+    float4 sum = 0;
+    int counts[4] = {0, 0, 0, 0};
+    for (int j = 0; j < 6; ++j) own[j] = x[t * 6 + j];
+    for (int j = 0; j < 6; ++j) {
+      shared_rows[t] = float4(own[j], own[5 - j], own[(j + t) % 6], 1);
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      sum += shared_rows[(t * 7 + j) % 32];
+      counts[(j + t) & 3] += 1;
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      own[(j + t) % 6] *= 2;
+    }
+    float total = 0;
+    for (int j = 0; j < 6; ++j) total += own[j];
+    device float* row = y + 6 * t;
+    row[0] = sum.x; row[1] = sum.y; row[2] = sum.z; row[3] = sum.w;
+    row[4] = total;
+    row[5] = counts[0] + 10 * counts[1] + 100 * counts[2] + 1000 * counts[3];
+    """,
+    inputs=lambda rng: {"x": rng.integers(-9, 9, (32, 6)).astype(np.float32)},
+    outputs={"y": ((32, 6), "float32")},
+    grid=(32, 1, 1),
+    threadgroup=(32, 1, 1),
+    constructs="barriers.private_arrays_across structure.dynamic_local_array types.float4",
+)
+def arrays_across_barriers(x):
+    t = np.arange(32)
+    own, sums, counts = x.copy(), np.zeros((32, 4)), np.zeros((32, 4))
+    for j in range(6):
+        place = (j + t) % 6
+        rows = np.stack([own[:, j], own[:, 5 - j], own[t, place], np.ones(32)], axis=1)
+        sums += rows[(t * 7 + j) % 32]
+        counts[t, (j + t) & 3] += 1
+        own[t, place] *= 2
+    coded = counts @ [1, 10, 100, 1000]
+    return np.concatenate([sums, own.sum(axis=1)[:, None], coded[:, None]], axis=1).astype(np.float32)
+
+
+# ---- Algorithms
+
+
+@body(
+    """
+    threadgroup T partial[128];
+    uint t = thread_index_in_threadgroup;
+    partial[t] = x[thread_position_in_grid.x];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (uint stride = 64; stride > 0; stride >>= 1) {
+      if (t < stride) {
+        partial[t] = max(partial[t], partial[t + stride]);
+      }
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+    y[thread_position_in_grid.x] = x[thread_position_in_grid.x] - partial[0];
+    """,
+    template=[("T", Dtype("float16"))],
+    inputs=lambda rng: {"x": rng.normal(size=256).astype(np.float16)},
+    outputs={"y": ((256,), "float16")},
+    grid=(256, 1, 1),
+    threadgroup=(128, 1, 1),
+    constructs="barriers.tree_reduction address_spaces.threadgroup_array_of_T",
+)
+def distance_to_block_maximum(x):
+    blocks = x.reshape(2, 128)
+    return (blocks - blocks.max(axis=1, keepdims=True)).reshape(256)
+
+
+@body(
+    """
+    // Up the tree and down again (exclusive, any length up to 256).
+    threadgroup int tree[256];
+    uint t = thread_index_in_threadgroup;
+    int n = x_shape[0];
+    tree[2 * t] = int(2 * t) < n ? x[2 * t] : 0;
+    tree[2 * t + 1] = int(2 * t) + 1 < n ? x[2 * t + 1] : 0;
+    int offset = 1;
+    for (int d = 128; d > 0; d >>= 1) {
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      if (int(t) < d) {
+        int a = offset * (2 * t + 1) - 1, b = offset * (2 * t + 2) - 1;
+        tree[b] += tree[a];
+      }
+      offset *= 2;
+    }
+    if (t == 0) tree[255] = 0;
+    for (int d = 1; d < 256; d *= 2) {
+      offset >>= 1;
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      if (int(t) < d) {
+        int a = offset * (2 * t + 1) - 1, b = offset * (2 * t + 2) - 1;
+        int carried = tree[a];
+        tree[a] = tree[b];
+        tree[b] += carried;
+      }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (int(2 * t) < n) y[2 * t] = tree[2 * t];
+    if (int(2 * t) + 1 < n) y[2 * t + 1] = tree[2 * t + 1];
+    """,
+    inputs=lambda rng: {"x": rng.integers(-99, 99, 201, np.int32)},
+    outputs={"y": ((201,), "int32")},
+    grid=(128, 1, 1),
+    threadgroup=(128, 1, 1),
+    constructs="barriers.scan barriers.in_loop",
+)
+def exclusive_scan_by_tree(x):
+    return np.concatenate([[0], np.cumsum(x)[:-1]]).astype(np.int32)
+
+
+@body(
+    """
+    threadgroup half tile[16][17];
+    uint2 t = thread_position_in_threadgroup.xy, group = threadgroup_position_in_grid.xy;
+    uint rows = x_shape[0], columns = x_shape[1];
+    for (uint j = 0; j < 16; j += 4) {
+      uint row = group.y * 16 + t.y + j, column = group.x * 16 + t.x;
+      if (row < rows && column < columns) tile[t.y + j][t.x] = x[row * columns + column];
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (uint j = 0; j < 16; j += 4) {
+      uint row = group.x * 16 + t.y + j, column = group.y * 16 + t.x;
+      if (row < columns && column < rows) y[row * rows + column] = tile[t.x][t.y + j];
+    }
+    """,
+    inputs=lambda rng: {"x": rng.normal(size=(37, 50)).astype(np.float16)},
+    outputs={"y": ((50, 37), "float16")},
+    grid=(64, 12, 1),
+    threadgroup=(16, 4, 1),
+    constructs="barriers.transposition address_spaces.threadgroup_2d_array address_spaces.threadgroup_small_array",
+)
+def transpose_with_padding(x):
+    return x.T
+
+
+@body(
+    """
+    threadgroup float buffers[2][64 + 2];
+    uint t = thread_index_in_threadgroup;
+    int current = 0;
+    buffers[0][t + 1] = x[t];
+    if (t < 2) buffers[0][65 * t] = buffers[1][65 * t] = 0;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (int step = 0; step < steps; ++step) {
+      threadgroup const float* from = buffers[current];
+      threadgroup float* to = buffers[current ^ 1];
+      to[t + 1] = from[t + 1] + 0.25 * (from[t] - 2 * from[t + 1] + from[t + 2]);
+      current ^= 1;
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+    y[t] = buffers[current][t + 1];
+    """,
+    inputs=lambda rng: {"x": rng.normal(size=64).astype(np.float32), "steps": 9},
+    outputs={"y": ((64,), "float32")},
+    grid=(64, 1, 1),
+    threadgroup=(64, 1, 1),
+    constructs="barriers.double_buffering barriers.run_time_trip_count address_spaces.threadgroup_2d_array",
+)
+def heat_with_two_buffers(x, steps):
+    f = np.float32
+    for _ in range(steps):
+        padded = np.pad(x, 1)
+        x = x + f(0.25) * (padded[:-2] - f(2) * x + padded[2:])
+    return x
+
+
+@body(
+    """
+    threadgroup uint keys[COUNT];
+    uint t = thread_index_in_threadgroup;
+    keys[t] = x[thread_position_in_grid.x];
+    for (uint span = 2; span <= COUNT; span *= 2) {
+      for (uint distance = span / 2; distance > 0; distance /= 2) {
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        uint other = t ^ distance;
+        if (other > t) {
+          bool ascending = (t & span) == 0;
+          uint a = keys[t], b = keys[other];
+          if ((a > b) == ascending) {
+            keys[t] = b;
+            keys[other] = a;
+          }
+        }
+      }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    y[thread_position_in_grid.x] = keys[t];
+    """,
+    header="#define COUNT 256",
+    inputs=lambda rng: {"x": rng.integers(0, 2**32, 512, np.uint32)},
+    outputs={"y": ((512,), "uint32")},
+    grid=(512, 1, 1),
+    threadgroup=(256, 1, 1),
+    constructs="barriers.sort barriers.nested_loop",
+)
+def bitonic_sort(x):
+    return np.sort(x.reshape(2, 256), axis=1).reshape(512)
+
+
+@body(
+    """
+    threadgroup short keys[75];
+    int n = x_shape[0], t = thread_index_in_threadgroup;
+    keys[t] = x[t];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (int phase = 0; phase < n; ++phase) {
+      int first = 2 * (t / 2) + (phase & 1);
+      if (t % 2 == 0 && first + 1 < n && keys[first] > keys[first + 1]) {
+        short swapped = keys[first];
+        keys[first] = keys[first + 1];
+        keys[first + 1] = swapped;
+      }
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+    y[t] = keys[t];
+    """,
+    inputs=lambda rng: {"x": rng.integers(-999, 999, 75, np.int16)},
+    outputs={"y": ((75,), "int16")},
+    grid=(75, 1, 1),
+    threadgroup=(75, 1, 1),
+    constructs="barriers.sort barriers.run_time_trip_count",
+)
+def odd_even_sort(x):
+    return np.sort(x)
+
+
+@body(
+    """
+    // One barrier for 3-D threadgroups with smaller ones at the edges.
+    threadgroup int plane[4 * 3 * 2];
+    uint3 p = thread_position_in_threadgroup, size = threads_per_threadgroup;
+    plane[thread_index_in_threadgroup] = int(p.x) + 10 * int(p.y) + 100 * int(p.z);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    uint last = size.x * size.y * size.z - 1;
+    uint3 at = thread_position_in_grid;
+    out[at.x + threads_per_grid.x * (at.y + threads_per_grid.y * at.z)] = plane[last - thread_index_in_threadgroup];
+    """,
+    outputs={"out": ((3, 7, 9), "int32")},
+    grid=(9, 7, 3),
+    threadgroup=(4, 3, 2),
+    constructs="barriers.three_dimensions launch.edge_threadgroups",
+)
+def barrier_in_three_dimensions():
+    def extent(position, full, total):
+        first = position // full * full
+        return min(full, total - first), position - first
+
+    out = np.zeros((3, 7, 9), np.int32)
+    for z, y, x in np.ndindex(out.shape):
+        (sx, px), (sy, py), (sz, pz) = extent(x, 4, 9), extent(y, 3, 7), extent(z, 2, 3)
+        # the mirrored place in a threadgroup of its real size
+        out[z, y, x] = (sx - 1 - px) + 10 * (sy - 1 - py) + 100 * (sz - 1 - pz)
+    return out

@@ -1,0 +1,268 @@
+"""Accesses outside an argument (specification 3.9): a load gives zero, a store or an atomic does nothing."""
+
+import numpy as np
+from bodies import DTYPES, Dtype, body
+
+
+@body(
+    """
+    int i = int(thread_position_in_grid.x) - 20;
+    out[i + 20] = x[i] + 10 * x[i + 1000000] + 100 * x[-i - 1];
+    """,
+    inputs=lambda rng: {"x": rng.integers(1, 9, 12, np.int32)},
+    outputs={"out": ((50,), "int32")},
+    grid=(50, 1, 1),
+    threadgroup=(50, 1, 1),
+    constructs="memory.load_outside",
+)
+def loads_before_and_behind(x):
+    padded = np.zeros(200, np.int32)
+    padded[100:112] = x
+    i = np.arange(-20, 30)
+    return padded[100 + i] + 100 * padded[100 - i - 1]
+
+
+for _dtype in ("bool", "int8", "uint16", "int64", "float16", "bfloat16", "float32", "complex64"):
+
+    def _loads(x):
+        padded = np.zeros(40, x.dtype)
+        padded[:11] = x
+        return padded[:30], padded[:30], padded[10:40]
+
+    body(
+        """
+    uint i = thread_position_in_grid.x;
+    out[i] = x[i];
+    device const T* moved = x + 3;
+    moved += i;
+    moved -= 3;
+    again[i] = *moved;
+    struct Pair { T first, second; };
+    other[i] = ((device const Pair*)(x + 9 - int(i)))[i].second;
+    """,
+        name=f"loads_outside_{_dtype}",
+        template=[("T", Dtype(_dtype))],
+        inputs=lambda rng, dtype=_dtype: {"x": (rng.integers(1, 9, 11)).astype(np.float32).astype(DTYPES[dtype])},
+        outputs={"out": ((30,), _dtype), "again": ((30,), _dtype), "other": ((30,), _dtype)},
+        grid=(30, 1, 1),
+        threadgroup=(30, 1, 1),
+        constructs="memory.load_outside memory.through_a_local_pointer address_spaces.device_pointer_arithmetic",
+    )(_loads)
+
+
+@body(
+    """
+    // Reads first and masks afterwards, up to a row before the image and behind it.
+    int2 at = int2(thread_position_in_grid.xy);
+    int width = image_shape[1], height = image_shape[0];
+    float total = 0;
+    for (int dy = -2; dy <= 2; ++dy) {
+      for (int dx = -2; dx <= 2; ++dx) {
+        int2 p = at + int2(dx, dy);
+        float value = image[p.y * width + p.x];
+        bool inside = p.x >= 0 && p.x < width && p.y >= 0 && p.y < height;
+        total += inside ? value : 0;
+      }
+    }
+    blurred[at.y * width + at.x] = total;
+    """,
+    inputs=lambda rng: {"image": rng.integers(0, 100, (9, 13)).astype(np.float32)},
+    outputs={"blurred": ((9, 13), "float32")},
+    grid=(13, 9, 1),
+    threadgroup=(13, 3, 1),
+    constructs="memory.load_outside types.int2",
+)
+def box_sum_that_masks_afterwards(image):
+    padded = np.pad(image, 2)
+    return np.lib.stride_tricks.sliding_window_view(padded, (5, 5)).sum(axis=(2, 3))
+
+
+@body(
+    """
+    // Whole vectors and structs: outside is what is not wholly inside.
+    int i = int(thread_position_in_grid.x);
+    float4 v = ((device const float4*)x)[i - 4];
+    ((device float4*)vectors)[i] = v;
+    Three three = ((device const Three*)x)[i - 4];
+    sums[i] = three.values[0] + three.values[1] + three.values[2];
+    """,
+    header="struct Three { float values[3]; };",
+    inputs=lambda rng: {"x": rng.integers(1, 99, 24).astype(np.float32)},
+    outputs={"vectors": ((16, 4), "float32"), "sums": ((16,), "float32")},
+    grid=(16, 1, 1),
+    threadgroup=(16, 1, 1),
+    constructs="memory.vectors_outside address_spaces.cast_to_vector address_spaces.cast_to_struct types.float4",
+)
+def vectors_and_structs_outside(x):
+    vectors, sums = np.zeros((16, 4), np.float32), np.zeros(16, np.float32)
+    vectors[4:10] = x.reshape(6, 4)
+    sums[4:12] = x.reshape(8, 3).sum(axis=1)
+    return vectors, sums
+
+
+@body(
+    """
+    int i = int(thread_position_in_grid.x) - 50;
+    out[i] = i;
+    out[i * 1000003 + (i == 0 ? 40 : 17)] = -1;
+    device int* p = out + 25;
+    if (i != 0) p[i * 1000] = -2;
+    if (i < 0 || i > 7) ((device int4*)out)[i] = int4(-3);
+    // Through an input, which nothing may write.
+    ((device int*)x)[i] = 99;
+    second[i + 50] = x[i & 15];
+    """,
+    inputs=lambda rng: {"x": rng.integers(0, 9, 16, np.int32)},
+    outputs={"out": ((30,), "int32"), "second": ((100,), "int32")},
+    grid=(100, 1, 1),
+    threadgroup=(100, 1, 1),
+    init_value=5,
+    constructs="memory.store_outside memory.store_to_an_input memory.vectors_outside",
+)
+def stores_outside(x):
+    return np.arange(30, dtype=np.int32), x[np.arange(-50, 50) & 15]
+
+
+@body(
+    """
+    int i = int(thread_position_in_grid.x) - 4;
+    int before = atomic_fetch_add_explicit(&cells[i], 3, memory_order_relaxed) +
+                 atomic_load_explicit(&cells[i * 100 + 5000], memory_order_relaxed) +
+                 atomic_exchange_explicit(&cells[-1 - i * i], 7, memory_order_relaxed);
+    atomic_store_explicit(&cells[8 + i * i], 9, memory_order_relaxed);
+    int expected = 0;
+    bool done = atomic_compare_exchange_weak_explicit(&cells[1000 + i], &expected, 8, memory_order_relaxed,
+                                                      memory_order_relaxed);
+    atomic_fetch_max_explicit(&cells[-50], 100, memory_order_relaxed);
+    if (!done || expected != 0) atomic_store_explicit(&old[i + 4], before, memory_order_relaxed);
+    """,
+    outputs={"cells": ((8,), "int32"), "old": ((16,), "int32")},
+    grid=(16, 1, 1),
+    threadgroup=(16, 1, 1),
+    atomic_outputs=True,
+    init_value=2,
+    constructs="memory.atomic_outside synchronisation.fetch_add synchronisation.compare_exchange",
+)
+def atomics_outside():
+    i = np.arange(-4, 12)
+    return np.full(8, 5, np.int32), np.where((i >= 0) & (i < 8), 2, 0).astype(np.int32)
+
+
+@body(
+    """
+    // Pointers that come from one of two arguments, by a condition, in a loop, and through functions.
+    int i = int(thread_position_in_grid.x);
+    device const int* p = i % 2 ? a : b;
+    int sum = p[i];
+    device const int* from = a;
+    for (int j = 0; j < 3; ++j) {
+      sum += 10 * from[i - 2];
+      from = (i + j) % 3 == 0 ? b : from + 1;
+    }
+    sum += 100 * at(i > 8 ? a : b, i) + 1000 * Window{a + 2}.get(i - 3);
+    out[i] = sum;
+    """,
+    header="""
+int at(device const int* values, int i) { return values[i]; }
+struct Window {
+  device const int* values;
+  int get(int i) const { return values[i]; }
+};
+""",
+    inputs=lambda rng: {"a": rng.integers(1, 9, 9, np.int32), "b": rng.integers(1, 9, 14, np.int32)},
+    outputs={"out": ((20,), "int32")},
+    grid=(20, 1, 1),
+    threadgroup=(20, 1, 1),
+    constructs="memory.merged_pointers memory.through_a_local_pointer structure.helper_function",
+)
+def loads_through_merged_pointers(a, b):
+    def get(array, index):
+        return int(array[index]) if 0 <= index < len(array) else 0
+
+    out = []
+    for i in range(20):
+        total = get(a if i % 2 else b, i)
+        array, first = a, 0
+        for j in range(3):
+            total += 10 * get(array, first + i - 2)
+            array, first = (b, 0) if (i + j) % 3 == 0 else (array, first + 1)
+        total += 100 * get(a if i > 8 else b, i) + 1000 * get(a, 2 + i - 3)
+        out.append(total)
+    return np.array(out, np.int32)
+
+
+@body(
+    """
+    int i = int(thread_position_in_grid.x);
+    out[i] = few[i] + 10 * x_shape[i] + 100 * int(x_strides[i - 1]) + 1000 * x[i] + 10000 * x_ndim;
+    """,
+    inputs=lambda rng: {"few": rng.integers(1, 9, 3, np.int32), "x": rng.integers(1, 9, (2, 4), np.int32)},
+    outputs={"out": ((12,), "int32")},
+    grid=(12, 1, 1),
+    threadgroup=(12, 1, 1),
+    constructs="memory.load_outside memory.shapes_outside address_spaces.constant",
+)
+def loads_of_constants_outside(few, x):
+    def get(array, index):
+        return int(array[index]) if 0 <= index < len(array) else 0
+
+    flat = x.reshape(-1)
+    return np.array(
+        [
+            get(few, i) + 10 * get([2, 4], i) + 100 * get([4, 1], i - 1) + 1000 * get(flat, i) + 20000
+            for i in range(12)
+        ],
+        np.int32,
+    )
+
+
+@body(
+    """
+    int i = int(thread_position_in_grid.x);
+    out[i] = nothing[i] + nothing[0] + nothing_shape[0] * 10 + nothing_shape[1];
+    none[i] = 3;
+    """,
+    inputs=lambda rng: {"nothing": np.zeros((0, 4), np.int32)},
+    outputs={"out": ((8,), "int32"), "none": ((0,), "int32")},
+    grid=(8, 1, 1),
+    threadgroup=(8, 1, 1),
+    constructs="memory.load_outside memory.store_outside layouts.empty",
+)
+def arrays_without_elements(nothing):
+    return np.full(8, 4, np.int32), np.zeros(0, np.int32)
+
+
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    out[i] = x[i] * 2;
+    """,
+    inputs=lambda rng: {"x": rng.normal(size=64).astype(np.float32)},
+    outputs={"out": ((64,), "float32")},
+    grid=(64, 1, 1),
+    threadgroup=(64, 1, 1),
+    compile_options={"bounds": "off"},
+    constructs="memory.guards_off",
+)
+def without_guards(x):
+    return x * np.float32(2)
+
+
+@body(
+    """
+    // A column of a matrix as it is: what lies between its elements is inside, what lies behind the last is not.
+    int i = int(thread_position_in_grid.x);
+    out[i] = x[i - 4];
+    """,
+    inputs=lambda rng: {"x": rng.integers(1, 99, (5, 6), np.int32)[:, 2]},
+    outputs={"out": ((40,), "int32")},
+    grid=(40, 1, 1),
+    threadgroup=(40, 1, 1),
+    ensure_row_contiguous=False,
+    constructs="memory.strided_extent layouts.strided",
+)
+def loads_around_a_column(x):
+    base = x.base.reshape(-1)
+    out = np.zeros(40, np.int32)
+    out[4 : 4 + 25] = base[2:27]
+    return out

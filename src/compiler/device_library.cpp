@@ -82,7 +82,7 @@ std::string text_before_kernel(const KernelUnit& unit) {
     bool mentioned = unit.pastes_tokens ||
                      std::binary_search(unit.identifiers.begin(), unit.identifiers.end(), function);
     bool own = std::find(unit.own_functions.begin(), unit.own_functions.end(), function) != unit.own_functions.end();
-    if (mentioned && !own) text += concat("#include \"", part.name, "\"\n");
+    if (mentioned && !own) text += concat("#include \"kiln/", part.name, "\"\n");
   }
   return text;
 }

@@ -1,101 +1,74 @@
-// exp and its relatives.
+// exp, exp2 and exp10, and what other files need of them.
 //
-// exp(x) = 2^n * e^r with n = rint(x / ln 2) and |r| <= ln(2)/2; e^r by a polynomial of degree 6 (a minimax fit of
-// (e^r - 1 - r) / r^2). Largest error over all floats: below 1 unit in the last place.
+// e^x = 2^n e^r with n = rint(x / ln 2), so that |r| <= ln(2) / 2; e^r = 1 + r + r^2 t(r) with t of degree 4. exp2 and
+// exp10 take off the integral power of two first: b^f = 1 + f (ln b + t(f)) with t of degree 5, |f| <= 1/2 for b = 2 and
+// |f| <= log10(2) / 2 for b = 10. The polynomials are good to 2^-28 of the power.
+__KILN_EXACT_BEGIN
 namespace __kiln {
 
-// (e^r - 1 - r) / r^2 for |r| <= 0.35.
+// (e^r - 1 - r) / r^2 for |r| <= 0.3468.
 __KILN_INLINE float exp_tail(float r) {
-  float p = 0x1.6850e4p-10f;
-  p = fma(p, r, 0x1.123bccp-7f);
-  p = fma(p, r, 0x1.555b98p-5f);
-  p = fma(p, r, 0x1.55548ep-3f);
-  return fma(p, r, 0x1.fffff8p-2f);
+  return __KILN_POLYNOMIAL_5(r, 0x1.fffffcp-2f, 0x1.555492p-3f, 0x1.5558b2p-5f, 0x1.123994p-7f, 0x1.6a4b44p-10f);
+}
+
+// x = n ln 2 + r + low for |x| < 2^8.
+struct reduced_power {
+  int n;
+  float r, low;
+};
+__KILN_INLINE reduced_power reduce_power(float x) {
+  float sum = fma(x, 0x1.715476p+0f, rounder);
+  float n = sum - rounder;
+  // ln 2 in two parts, the first so short that its multiples are exact, and what they leave of x too.
+  float rest = fma(n, -0x1.62e4p-1f, x);
+  float r = fma(n, -0x1.7f7d1cp-20f, rest);
+  return {integer_of(sum), r, fma(n, -0x1.7f7d1cp-20f, rest - r)};
+}
+
+// e^x - 1. Largest error: @@expm1@@ ULP.
+__KILN_INLINE float expm1(float x) {
+  reduced_power p = reduce_power(x < -18.0f ? -18.0f : x > 89.0f ? 89.0f : x);  // a NaN stays one
+  // 2^n e^r - 1 = 2^n ((1 - 2^-n) + (e^r - 1)).
+  float_pair s = ordered_sum(1.0f - power_of_two(p.n > 64 ? -64 : -p.n), p.r);
+  float e = s.high + (s.low + fma(exp_tail(p.r), p.r * p.r, p.low));
+  return x == 0 ? x : scale(e, p.n);
 }
 
 }  // namespace __kiln
 
 namespace metal {
 
+// Largest error: @@exp@@ ULP.
 __KILN_INLINE float exp(float x) {
-  float c = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;  // a NaN stays one
-  float n = __builtin_rintf(c * 0x1.715476p+0f);
-  float r = __kiln::fma(n, -0x1.62e4p-1f, c);
-  r = __kiln::fma(n, -0x1.7f7d1cp-20f, r);
-  float e = __kiln::fma(__kiln::exp_tail(r), r * r, r) + 1.0f;
-  return __kiln::scale(e, int(n));
+  __kiln::reduced_power p = __kiln::reduce_power(x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x);
+  return __kiln::scale(__kiln::fma(__kiln::exp_tail(p.r), p.r * p.r, p.r) + 1.0f, p.n);
 }
-__KILN_THROUGH_FLOAT_1(exp)
 
+// Largest error: @@exp2@@ ULP.
 __KILN_INLINE float exp2(float x) {
   float c = x < -151.0f ? -151.0f : x > 129.0f ? 129.0f : x;
-  float n = __builtin_rintf(c);
-  float f = c - n;  // exact
-  float r = f * 0x1.62e430p-1f;
-  float low = __kiln::fma(f, 0x1.62e430p-1f, -r) + f * -0x1.05c610p-29f;
-  float e = __kiln::fma(__kiln::exp_tail(r), r * r, low) + r + 1.0f;
-  return __kiln::scale(e, int(n));
+  float sum = c + __kiln::rounder;
+  float f = c - (sum - __kiln::rounder);  // exact
+  float t = __KILN_POLYNOMIAL_6(f, 0x1.62c8cep-26f, 0x1.ebfbdcp-3f, 0x1.c6aee6p-5f, 0x1.3b2d74p-7f, 0x1.5f3fa4p-10f,
+                                0x1.41e494p-13f);
+  return __kiln::scale(__kiln::fma(f, 0x1.62e43p-1f, f * t) + 1.0f, __kiln::integer_of(sum));
 }
-__KILN_THROUGH_FLOAT_1(exp2)
 
+// Largest error: @@exp10@@ ULP.
 __KILN_INLINE float exp10(float x) {
   float c = x < -46.0f ? -46.0f : x > 39.0f ? 39.0f : x;
-  float n = __builtin_rintf(c * 0x1.a934f0p+1f);
-  // log10(2) in three parts, the first two short enough for exact products with n.
-  float f = __kiln::fma(n, -0x1.34p-2f, c);
-  f = __kiln::fma(n, -0x1.04d4p-10f, f);
-  f = __kiln::fma(n, -0x1.3ef400p-20f, f);
-  float r = f * 0x1.26bb1cp+1f;
-  float low = __kiln::fma(f, 0x1.26bb1cp+1f, -r) + f * -0x1.12aabap-25f;
-  float e = __kiln::fma(__kiln::exp_tail(r), r * r, low) + r + 1.0f;
-  return __kiln::scale(e, int(n));
+  float sum = __kiln::fma(c, 0x1.a934fp+1f, __kiln::rounder);
+  float n = sum - __kiln::rounder;
+  float f = __kiln::fma(n, -0x1.344p-2f, c);  // log10(2) in two parts, as ln 2 above
+  f = __kiln::fma(n, -0x1.3509f8p-18f, f);
+  float t = __KILN_POLYNOMIAL_6(f, 0x1.7091c6p-25f, 0x1.53524ap+1f, 0x1.046f66p+1f, 0x1.2bd9bp+0f, 0x1.1585c8p-1f,
+                                0x1.a6b462p-3f);
+  return __kiln::scale(__kiln::fma(f, 0x1.26bb1cp+1f, f * t) + 1.0f, __kiln::integer_of(sum));
 }
+
+__KILN_THROUGH_FLOAT_1(exp)
+__KILN_THROUGH_FLOAT_1(exp2)
 __KILN_THROUGH_FLOAT_1(exp10)
 
-__KILN_INLINE float expm1(float x) {
-  float c = x < -18.0f ? -18.0f : x > 89.0f ? 89.0f : x;
-  float n = __builtin_rintf(c * 0x1.715476p+0f);
-  float r = __kiln::fma(n, -0x1.62e4p-1f, c);
-  r = __kiln::fma(n, -0x1.7f7d1cp-20f, r);
-  float e = __kiln::fma(__kiln::exp_tail(r), r * r, r);  // e^r - 1
-  // 2^n e^r - 1 = 2^n (e^r - 1) + (2^n - 1); at n = 128 the power itself is too large.
-  if (n == 0) return x == 0 ? x : e;
-  if (n > 127) return __kiln::scale(e + 1.0f, int(n));
-  float t = __kiln::power_of_two(int(n));
-  return __kiln::fma(t, e, t - 1.0f);
-}
-__KILN_THROUGH_FLOAT_1(expm1)
-
-__KILN_INLINE float tanh(float x) {
-  float a = __builtin_fabsf(x);
-  float m = expm1(2.0f * (a > 10.0f ? 10.0f : a));
-  float t = m / (m + 2.0f);
-  t = x != x ? x : t;
-  return __builtin_copysignf(t, x);
-}
-__KILN_THROUGH_FLOAT_1(tanh)
-
-__KILN_INLINE float sinh(float x) {
-  float a = __builtin_fabsf(x);
-  float s;
-  if (a < 88.0f) {
-    float m = expm1(a);
-    s = 0.5f * (m + m / (m + 1.0f));
-  } else {
-    float h = exp(0.5f * a);
-    s = (0.5f * h) * h;
-  }
-  return __builtin_copysignf(s, x);
-}
-__KILN_THROUGH_FLOAT_1(sinh)
-
-__KILN_INLINE float cosh(float x) {
-  float a = __builtin_fabsf(x);
-  float h = exp(0.5f * a);
-  if (a >= 88.0f) return (0.5f * h) * h;
-  float e = exp(a);
-  return 0.5f * e + 0.5f / e;
-}
-__KILN_THROUGH_FLOAT_1(cosh)
-
 }  // namespace metal
+__KILN_EXACT_END

@@ -1,4 +1,30 @@
 // Functions whose results are exact or correctly rounded.
+__KILN_EXACT_BEGIN
+namespace __kiln {
+
+// a * b + c as a float; where it does not fit, the odd one of its two neighbours, so that rounding that once more to
+// fewer bits gives what one rounding would have given. a * b must be exact in float.
+__KILN_INLINE float odd_fma(float a, float b, float c) {
+  float product = a * b;
+  float sum = fma(a, b, c);
+  float part = sum - product;
+  float error = (product - (sum - part)) + (c - part);
+  uint bits = bits_of(sum);
+  bool is_wrong = (error > 0 || error < 0) && !(bits & 1);
+  return float_of(is_wrong ? ((error > 0) == (sum > 0) ? bits + 1 : bits - 1) : bits);
+}
+
+// 2^-64 x, rounded in the same way.
+__KILN_INLINE float odd_scale_down(float x) {
+  float result = x * 0x1p-64f;
+  float back = magnitude(result) * 0x1p64f;
+  uint bits = bits_of(result);
+  bool is_wrong = back != magnitude(x) && !(bits & 1);
+  return float_of(is_wrong ? (back < magnitude(x) ? bits + 1 : bits - 1) : bits);
+}
+
+}  // namespace __kiln
+
 namespace metal {
 
 __KILN_INLINE float floor(float x) { return __builtin_floorf(x); }
@@ -35,23 +61,21 @@ __KILN_THROUGH_FLOAT_2(copysign)
 __KILN_INLINE float sign(float x) { return x > 0 ? 1.0f : x < 0 ? -1.0f : x == 0 ? x : 0.0f; }
 __KILN_THROUGH_FLOAT_1(sign)
 
-__KILN_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
+__KILN_INLINE float sqrt(float x) { return __kiln::sqrt(x); }
 // The square root of a half, rounded to float first, rounds to the same half: 24 >= 2 * 11 + 2 bits.
 __KILN_THROUGH_FLOAT_1(sqrt)
 
 __KILN_INLINE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-// The product of two halves is exact in float. The sum is rounded to odd, so that rounding it once more, to half,
-// gives what one rounding would have given.
-__KILN_INLINE half fma(half a, half b, half c) {
-  float product = float(a) * float(b), addend = c;
-  float sum = product + addend;
-  float part = sum - product;
-  float error = (product - (sum - part)) + (addend - part);
-  uint bits = __kiln::bits_of(sum);
-  if ((error > 0 || error < 0) && !(bits & 1)) bits += (error > 0) == (sum > 0) ? 1 : -1;
-  return half(__kiln::float_of(bits));
+__KILN_INLINE half fma(half a, half b, half c) { return half(__kiln::odd_fma(a, b, c)); }
+__KILN_INLINE bfloat fma(bfloat a, bfloat b, bfloat c) {
+  float x = a, y = b, z = c;
+  // A product below the normal floats is not exact.
+  bool tiny = __kiln::magnitude(x * y) < 0x1p-60f && __kiln::magnitude(z) < 0x1p-60f;
+  if (!tiny) return bfloat(__kiln::odd_fma(x, y, z));
+  bool small = __kiln::magnitude(x) < 1.0f;
+  return bfloat(__kiln::odd_scale_down(
+      __kiln::odd_fma(small ? x * 0x1p64f : x, small ? y : y * 0x1p64f, z * 0x1p64f)));
 }
-__KILN_INLINE bfloat fma(bfloat a, bfloat b, bfloat c) { return bfloat(fma(float(a), float(b), float(c))); }
 __KILN_VECTOR_FORMS_3(fma)
 __KILN_PRECISE_AND_FAST(fma)
 
@@ -61,51 +85,58 @@ __KILN_INLINE float rsqrt(float x) {
   // Subnormals are scaled by an even power of two.
   bool tiny = x < 0x1p-100f;
   float s = tiny ? x * 0x1p60f : x;
-  float y = 1.0f / __builtin_sqrtf(s);
-  if (x > 0 && x < __builtin_inff()) {
-    float high = s * y;
-    float low = __builtin_fmaf(s, y, -high);
-    float residual = __builtin_fmaf(-low, y, __builtin_fmaf(-high, y, 1.0f));
-    y = __builtin_fmaf(y * 0.5f, residual, y);
-  }
-  return tiny ? y * 0x1p30f : y;
+  float y = 1.0f / __kiln::sqrt(s);
+  __kiln::float_pair p = __kiln::exact_product(s, y);
+  float residual = __kiln::fma(-p.low, y, __kiln::fma(-p.high, y, 1.0f));
+  float result = __kiln::fma(y * 0.5f, residual, y);
+  result = x > 0 && x < __kiln::infinity ? result : y;
+  return tiny ? result * 0x1p30f : result;
 }
 __KILN_THROUGH_FLOAT_1(rsqrt)
 
-// x - floor(x), but below 1.
+// x - floor(x), but below 1 in the argument's type.
 __KILN_INLINE float fract(float x) {
   float f = x - __builtin_floorf(x);
-  return f < 0x1.fffffep-1f || f != f ? f : 0x1.fffffep-1f;
+  return f > 0x1.fffffep-1f ? 0x1.fffffep-1f : f;
 }
-__KILN_THROUGH_FLOAT_1(fract)
+__KILN_INLINE half fract(half x) {
+  float f = float(x) - __builtin_floorf(float(x));
+  return half(f > 0x1.ffcp-1f ? 0x1.ffcp-1f : f);
+}
+__KILN_INLINE bfloat fract(bfloat x) {
+  float f = float(x) - __builtin_floorf(float(x));
+  return bfloat(f > 0x1.fep-1f ? 0x1.fep-1f : f);
+}
+__KILN_VECTOR_FORMS_1(fract)
+__KILN_PRECISE_AND_FAST(fract)
+
+// x without its fraction in `integer`; both have the sign of x.
+__KILN_INLINE float modf(float x, float& integer) {
+  integer = __builtin_truncf(x);
+  return __builtin_copysignf(__kiln::magnitude(x) == __kiln::infinity ? 0.0f : x - integer, x);
+}
+__KILN_RESULT_AND_REFERENCE(modf)
+
+__KILN_INLINE float divide(float x, float y) { return x / y; }
+__KILN_THROUGH_FLOAT_2(divide)
 
 __KILN_INLINE float fdim(float x, float y) { return x > y ? x - y : x != x || y != y ? x + y : 0.0f; }
 __KILN_THROUGH_FLOAT_2(fdim)
 
-// The remainder of the division that is rounded towards zero; exact. Long division, a bit at a time: the quotient may
-// have 277 bits.
+// The remainder of the division that is rounded towards zero; exact. A quotient of up to 277 bits is found 22 bits at
+// a time: multiples of t = y 2^d are taken off, where the fma is exact, and corrected where the division rounded up.
 __KILN_INLINE float fmod(float x, float y) {
-  uint a = __kiln::bits_of(x) & 0x7fffffff, b = __kiln::bits_of(y) & 0x7fffffff;
-  if (b == 0 || a >= 0x7f800000 || b > 0x7f800000) return __builtin_nanf("");
-  if (a < b) return x;
-  int ea = int(a >> 23), eb = int(b >> 23);
-  uint ma = a & 0x7fffff, mb = b & 0x7fffff;
-  if (ea) ma |= 0x800000; else ea = 1;
-  if (eb) mb |= 0x800000; else eb = 1;
-  // Subnormal mantissas are brought to full length; exponents may become negative.
-  int za = __builtin_clz(ma) - 8, zb = __builtin_clz(mb) - 8;
-  ma <<= za, ea -= za, mb <<= zb, eb -= zb;
-  for (; ea > eb; --ea) {
-    if (ma >= mb) ma -= mb;
-    ma <<= 1;
+  float a = __kiln::magnitude(x), b = __kiln::magnitude(y);
+  if (!(a < __kiln::infinity && b > 0)) return __kiln::not_a_number;
+  while (a >= b) {
+    int d = __kiln::exponent_of(a) - __kiln::exponent_of(b) - 22;
+    float t = d > 0 ? __kiln::scale(b, d) : b;
+    a = __kiln::fma(-__builtin_truncf(a / t), t, a);
+    a = a < 0 ? a + t : a;
   }
-  if (ma >= mb) ma -= mb;
-  if (ma == 0) return __builtin_copysignf(0.0f, x);
-  int z = __builtin_clz(ma) - 8;
-  ma <<= z, ea -= z;
-  uint bits = ea > 0 ? (ma & 0x7fffff) | uint(ea) << 23 : ma >> (1 - ea);
-  return __builtin_copysignf(__kiln::float_of(bits), x);
+  return __builtin_copysignf(a, x);
 }
 __KILN_THROUGH_FLOAT_2(fmod)
 
 }  // namespace metal
+__KILN_EXACT_END

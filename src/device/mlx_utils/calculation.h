@@ -4,6 +4,29 @@ inline constexpr T ceildiv(T n, U m) {
   return (n + m - 1) / m;
 }
 
+__KILN_EXACT_BEGIN
+namespace __kiln {
+
+// log(1 + z): log |1 + z| and the angle. Where |1 + z| is near 1, its logarithm comes from
+// |1 + z|^2 - 1 = 2x + x^2 + y^2 without rounding errors of large terms.
+inline complex64_t log1p(complex64_t z) {
+  float u = 1.0f + z.real;
+  float norm = u * u + z.imag * z.imag;
+  float real;
+  if (norm > 0.5f && norm < 0x1p50f) {
+    float_pair x = exact_product(z.real, z.real), y = exact_product(z.imag, z.imag);
+    float_pair a = exact_sum(z.real + z.real, x.high), b = exact_sum(a.high, y.high);
+    b = exact_sum(b.high, a.low + b.low + x.low + y.low);
+    real = 0.5f * log1p_pair(b.high, b.low, 0);
+  } else {
+    real = metal::log(hypot(u, z.imag));
+  }
+  return {real, metal::atan2(z.imag, u)};
+}
+
+}  // namespace __kiln
+__KILN_EXACT_END
+
 // Elements that a thread works on, so that it reads 8 bytes.
 template <typename U>
 struct WorkPerThread {
@@ -60,6 +83,12 @@ template <>
 inline bool cast_to<bool, complex64_t>(complex64_t value) {
   return cast_to<bool, float>(value.real) || cast_to<bool, float>(value.imag);
 }
+
+inline float log1p(float x) { return __kiln::log1p(x); }
+inline half log1p(half x) { return half(__kiln::log1p(float(x))); }
+inline bfloat log1p(bfloat x) { return bfloat(__kiln::log1p(float(x))); }
+__KILN_VECTOR_FORMS_1(log1p)
+inline complex64_t log1p(complex64_t z) { return __kiln::log1p(z); }
 
 #define instantiate_kernel(name, func, ...) \
   template [[host_name(name)]] [[kernel]] decltype(func<__VA_ARGS__>) func<__VA_ARGS__>;

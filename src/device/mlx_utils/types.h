@@ -15,12 +15,17 @@ struct complex_t {
   constexpr complex_t(U re) : real(static_cast<T>(re)), imag(0) {}
   template <typename U, typename = typename __kiln::enable_if<!__kiln::same<U, T>>::type>
   constexpr complex_t(complex_t<U> z) : real(static_cast<T>(z.real)), imag(static_cast<T>(z.imag)) {}
-  constexpr complex_t(vec<T, 2> v) : real(v.x), imag(v.y) {}
-  template <typename U, typename = typename __kiln::enable_if<__is_arithmetic(U)>::type>
+  // A template, as is the conversion to vec<T, 2>: asking whether something converts would define that type here.
+  template <typename U, typename = typename __kiln::enable_if<__kiln::same<U, T>>::type>
+  constexpr complex_t(vec<U, 2> v) : real(v.x), imag(v.y) {}
+  // A number takes the real part, a vec<T, 2> both.
+  template <typename U, typename = typename __kiln::enable_if<__is_arithmetic(U) || __kiln::same<U, vec<T, 2>>>::type>
   constexpr operator U() const {
-    return static_cast<U>(real);
+    if constexpr (__is_arithmetic(U))
+      return static_cast<U>(real);
+    else
+      return U(real, imag);
   }
-  constexpr operator vec<T, 2>() const { return vec<T, 2>(real, imag); }
 
   friend constexpr complex_t operator+(complex_t a) { return a; }
   friend constexpr complex_t operator-(complex_t a) { return {-a.real, -a.imag}; }

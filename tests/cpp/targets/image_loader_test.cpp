@@ -114,7 +114,7 @@ TEST(ImageLoader, MapsAnImageAndResolvesItsImports) {
 
   // The code at run_offset goes on to memcpy.
   auto copy =
-      reinterpret_cast<void* (*)(void*, const void*, size_t)>(reinterpret_cast<uintptr_t>(loaded.run_function()));
+      reinterpret_cast<void* (*)(void*, const void*, size_t)>(reinterpret_cast<uintptr_t>(loaded.row_function()));
   char text[6] = "-----";
   EXPECT_EQ(copy(text, "kiln", 5), text);
   EXPECT_STREQ(text, "kiln");

@@ -1,7 +1,9 @@
 #include "core/settings.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <iterator>
 
 #include "core/text.h"
 #include "kiln/error.h"
@@ -31,6 +33,11 @@ Settings read_settings(const char* (*lookup)(const char*)) {
       if (error != std::errc() || end != value.data() + value.size() || settings.cpu_threads < 1 ||
           settings.cpu_threads > 1024)
         refuse(row, value);
+    } else if (row.variable == "KILN_CPU_ISA") {
+      constexpr std::string_view kNames[] = {"sse2", "sse4", "avx2", "avx512"};
+      auto name = std::find(std::begin(kNames), std::end(kNames), value);
+      if (name == std::end(kNames)) refuse(row, value);
+      settings.cpu_level = 1 + static_cast<int>(name - kNames);
     } else if (row.variable == "KILN_BOUNDS") {
       settings.bounds = read_switch(row, value, "on", "off");
     } else if (row.variable == "KILN_STRICT_DEVICE") {

@@ -9,6 +9,7 @@ namespace kiln {
 
 struct Settings {
   int cpu_threads = 0;        // 0: what the machine offers
+  int cpu_level = 4;          // the highest level of x86-64 that is used
   bool bounds = true;         // the default of compile_options["bounds"]
   bool strict_device = false;
   std::string compiler_path;  // empty: beside libkiln.so
@@ -20,9 +21,11 @@ struct SettingRow {
   std::string_view meaning;
 };
 
-inline constexpr std::array<SettingRow, 4> kSettingRows = {{
+inline constexpr std::array<SettingRow, 5> kSettingRows = {{
     {"KILN_CPU_THREADS", "a number from 1 to 1024",
      "how many threads a launch on the CPU uses, the caller's counted; by default as many as the process may use"},
+    {"KILN_CPU_ISA", "sse2, sse4, avx2 or avx512",
+     "the instruction set that compiled code uses at most, the processor permitting; by default avx512"},
     {"KILN_BOUNDS", "on or off",
      "whether accesses outside an argument are guarded where a kernel's compile_options do not say; by default on"},
     {"KILN_STRICT_DEVICE", "0 or 1",

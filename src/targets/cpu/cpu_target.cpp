@@ -5,6 +5,7 @@
 #include <mutex>
 #include <new>
 
+#include "core/settings.h"
 #include "core/text.h"
 #include "kiln/error.h"
 #include "targets/cpu/group_position.h"
@@ -21,13 +22,14 @@ constexpr uint64_t kSmallLaunchThreads = 4096;
 // Claims a participant makes of a launch that is spread evenly; more balance better and cost more.
 constexpr uint64_t kClaimsPerThread = 16;
 
-// The best level of x86-64 that this processor reaches. Levels rather than processors, so that what is compiled on
+// The best level of x86-64 that this processor reaches and the settings allow. Levels rather than processors, so that what is compiled on
 // one machine serves others.
 std::string processor_level() {
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("x86-64-v4")) return "x86-64-v4";
-  if (__builtin_cpu_supports("x86-64-v3")) return "x86-64-v3";
-  if (__builtin_cpu_supports("x86-64-v2")) return "x86-64-v2";
+  int most = settings().cpu_level;
+  if (most >= 4 && __builtin_cpu_supports("x86-64-v4")) return "x86-64-v4";
+  if (most >= 3 && __builtin_cpu_supports("x86-64-v3")) return "x86-64-v3";
+  if (most >= 2 && __builtin_cpu_supports("x86-64-v2")) return "x86-64-v2";
   return "x86-64";
 }
 

@@ -11,11 +11,17 @@
 #include "core/text.h"
 #include "kiln/error.h"
 
+// The compiler's own library has these; C++ has no names for them. They follow the convention for halves in registers.
+extern "C" {
+void __extendhfsf2();
+void __truncsfhf2();
+}
+
 namespace kiln {
 namespace {
 
-// What compiled code may call. The functions of <cmath> are exact, so that they have the same results everywhere;
-// processors that have instructions for them call none.
+// What compiled code may call. The functions of <cmath> are exact and the conversions of halves exact or correctly
+// rounded, so that they have the same results everywhere; processors that have instructions for them call none.
 struct Import {
   std::string_view name;
   const void* address;
@@ -35,6 +41,8 @@ const Import kImports[] = {
     {"truncf", address(static_cast<float (*)(float)>(std::trunc))},
     {"rintf", address(static_cast<float (*)(float)>(std::rint))},
     {"fmaf", address(static_cast<float (*)(float, float, float)>(std::fma))},
+    {"__extendhfsf2", address(__extendhfsf2)},
+    {"__truncsfhf2", address(__truncsfhf2)},
 };
 
 const void* find_import(std::string_view name) {

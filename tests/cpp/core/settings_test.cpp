@@ -36,6 +36,7 @@ std::string refusal(const std::string& variable, const std::string& value) {
 TEST(Settings, HaveDefaults) {
   Settings settings = read({});
   EXPECT_EQ(settings.cpu_threads, 0);
+  EXPECT_EQ(settings.cpu_level, 4);
   EXPECT_TRUE(settings.bounds);
   EXPECT_FALSE(settings.strict_device);
   EXPECT_EQ(settings.compiler_path, "");
@@ -58,6 +59,10 @@ TEST(Settings, AreRead) {
   EXPECT_TRUE(settings.strict_device);
   EXPECT_EQ(settings.compiler_path, "/a b/compiler.so");
   EXPECT_TRUE(read({{"KILN_BOUNDS", "on"}}).bounds);
+  EXPECT_EQ(read({{"KILN_CPU_ISA", "sse2"}}).cpu_level, 1);
+  EXPECT_EQ(read({{"KILN_CPU_ISA", "sse4"}}).cpu_level, 2);
+  EXPECT_EQ(read({{"KILN_CPU_ISA", "avx2"}}).cpu_level, 3);
+  EXPECT_EQ(read({{"KILN_CPU_ISA", "avx512"}}).cpu_level, 4);
   EXPECT_FALSE(read({{"KILN_STRICT_DEVICE", "0"}}).strict_device);
   EXPECT_EQ(read({{"KILN_CPU_THREADS", "1"}}).cpu_threads, 1);
   EXPECT_EQ(read({{"KILN_CPU_THREADS", "1024"}}).cpu_threads, 1024);
@@ -73,6 +78,9 @@ TEST(Settings, RefuseSwitchesThatAreNeither) {
   for (const char* value : {"ON", "1", "true", "on "})
     EXPECT_EQ(refusal("KILN_BOUNDS", value),
               concat("environment variable KILN_BOUNDS has the value `", value, "`, expected on or off"));
+  for (const char* value : {"AVX2", "avx", "3"})
+    EXPECT_EQ(refusal("KILN_CPU_ISA", value), concat("environment variable KILN_CPU_ISA has the value `", value,
+                                                     "`, expected sse2, sse4, avx2 or avx512"));
   for (const char* value : {"2", "on", "yes"})
     EXPECT_EQ(refusal("KILN_STRICT_DEVICE", value),
               concat("environment variable KILN_STRICT_DEVICE has the value `", value, "`, expected 0 or 1"));

@@ -61,42 +61,32 @@ _FORWARD = """
                  bottom * ((1 - right) * bottom_left + right * bottom_right);
 """
 
-# One thread for each place and each lane of a simdgroup that the channels are padded to, so that the sum over a
-# place's channels is one simd_sum.
+# One thread for each place. What it adds to a place's gradient is its own; pixels are shared, so theirs is atomic.
 _BACKWARD = """
-    uint index = thread_position_in_grid.x;
+    uint place = thread_position_in_grid.x;
     int height = image_shape[0], width = image_shape[1], channels = image_shape[2];
-    uint padded = ceildiv(channels, threads_per_simdgroup) * threads_per_simdgroup;
-    uint place = index / padded;
-    int channel = index % padded;
 
     float x = places[2 * place], y = places[2 * place + 1];
     int column = floor(x), row = floor(y);
     float right = x - column, bottom = y - row;
 
     float slope_x = 0, slope_y = 0;
-    if (channel < channels) {
-        T cotangent = cotangents[place * channels + channel];
-        float share[4] = {(1 - bottom) * (1 - right), (1 - bottom) * right, bottom * (1 - right), bottom * right};
-        float share_by_x[4] = {-(1 - bottom), 1 - bottom, -bottom, bottom};
-        float share_by_y[4] = {-(1 - right), -right, 1 - right, right};
-        for (int corner = 0; corner < 4; ++corner) {
-            int r = row + corner / 2, c = column + corner % 2;
-            if (r < 0 || r >= height || c < 0 || c >= width) continue;
+    for (int corner = 0; corner < 4; ++corner) {
+        int r = row + corner / 2, c = column + corner % 2;
+        if (r < 0 || r >= height || c < 0 || c >= width) continue;
+        float share_x = corner % 2 ? right : 1 - right, share_y = corner / 2 ? bottom : 1 - bottom;
+        float product = 0;
+        for (int channel = 0; channel < channels; ++channel) {
             int offset = (r * width + c) * channels + channel;
-            T value = image[offset];
-            slope_x += share_by_x[corner] * value * cotangent;
-            slope_y += share_by_y[corner] * value * cotangent;
-            atomic_fetch_add_explicit(&image_grad[offset], share[corner] * cotangent, memory_order_relaxed);
+            T cotangent = cotangents[place * channels + channel];
+            product += image[offset] * cotangent;
+            atomic_fetch_add_explicit(&image_grad[offset], share_x * share_y * cotangent, memory_order_relaxed);
         }
+        slope_x += (corner % 2 ? share_y : -share_y) * product;
+        slope_y += (corner / 2 ? share_x : -share_x) * product;
     }
-    // One atomic operation for a place's channels rather than one for each.
-    slope_x = simd_sum(slope_x);
-    slope_y = simd_sum(slope_y);
-    if (thread_index_in_simdgroup == 0) {
-        atomic_fetch_add_explicit(&places_grad[2 * place], slope_x, memory_order_relaxed);
-        atomic_fetch_add_explicit(&places_grad[2 * place + 1], slope_y, memory_order_relaxed);
-    }
+    atomic_fetch_add_explicit(&places_grad[2 * place], slope_x, memory_order_relaxed);
+    atomic_fetch_add_explicit(&places_grad[2 * place + 1], slope_y, memory_order_relaxed);
 """
 
 forward_kernel = mx.fast.metal_kernel(
@@ -132,11 +122,10 @@ def sample(image: mx.array, places: mx.array) -> mx.array:
 @sample.vjp
 def _sample_vjp(primals, cotangents, _):
     image, places = primals
-    padded = (image.shape[2] + 31) // 32 * 32
     return backward_kernel(
         inputs=[image, places, cotangents],
         template=[("T", image.dtype)],
-        grid=(places.shape[0] * places.shape[1] * padded, 1, 1),
+        grid=(places.shape[0] * places.shape[1], 1, 1),
         threadgroup=(256, 1, 1),
         output_shapes=[image.shape, places.shape],
         output_dtypes=[image.dtype, mx.float32],

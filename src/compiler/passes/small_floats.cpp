@@ -232,14 +232,19 @@ class Mover {
   Instruction& instruction_;
 };
 
-// Integers that become bfloats and integers again.
+// Integers that become bfloats and then integers again, of the same number of lanes or not: an optimised vector may be
+// read in lanes of twice the width.
 void fold_casts(Function& function) {
   SmallVector<Instruction*> casts;
   for (Instruction& instruction : instructions(function))
     if (isa<BitCastInst>(instruction) && is_bfloat(instruction.getType())) casts.push_back(&instruction);
   for (Instruction* cast : casts) {
     for (User* user : make_early_inc_range(cast->users()))
-      if (auto* back = dyn_cast<BitCastInst>(user); back && back->getType() == cast->getOperand(0)->getType()) {
+      if (auto* back = dyn_cast<BitCastInst>(user)) {
+        if (back->getType() != cast->getOperand(0)->getType()) {
+          back->setOperand(0, cast->getOperand(0));
+          continue;
+        }
         back->replaceAllUsesWith(cast->getOperand(0));
         back->eraseFromParent();
       }

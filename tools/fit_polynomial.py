@@ -7,9 +7,10 @@ hexadecimal floats, lowest first, and the largest weighted error in bits: 2^-24 
 of a result in [1, 2).
 
 The fit is least squares on Chebyshev nodes, repeated with more importance where the error was large (Lawson's
-iteration): unlike Remez's exchange it does not mind weights that vanish inside the interval. Coefficients must be floats; rounding them all at once would
-lose bits, so that the lowest is rounded first and the others are fitted again around it, and so on. Where a row fixes
-some leading coefficients (as sums of floats of more precision), the rest is fitted around those.
+iteration): unlike Remez's exchange it does not mind weights that vanish inside the interval. Coefficients must be
+floats; rounding them all at once would lose bits, so that the lowest is rounded first and the others are fitted again
+around it, and so on. Leading coefficients that the device library keeps to more than a float's precision are part of a
+row's function: it is what is left without them.
 """
 
 from __future__ import annotations

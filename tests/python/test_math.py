@@ -262,12 +262,15 @@ def test_mix_smoothstep_clamp_and_medians(kind):
       o[i + {3 * n}] = median3(x[i], y[i], a[i]);
       o[i + {4 * n}] = min3(x[i], y[i], a[i]);
       o[i + {5 * n}] = fmax3(x[i], y[i], a[i]);
+      o[i + {8 * n}] = fmedian3(x[i], y[i], a[i]);
+      o[i + {9 * n}] = fmin3(x[i], y[i], a[i]);
+      o[i + {10 * n}] = max3(x[i], y[i], a[i]);
       vec<T, 3> m = mix(vec<T, 3>(x[i]), vec<T, 3>(y[i]), a[i]);
       o[i + {6 * n}] = m.z;
       vec<T, 2> s = smoothstep(low[i], high[i], vec<T, 2>(a[i]));
       o[i + {7 * n}] = s.y;"""
     inputs = {"x": x, "y": y, "a": a, "low": low, "high": high}
-    got = run(body, inputs, {"o": ((8, n), kind.dtype)}, n, template=[("T", np.dtype(kind.dtype))])[0]
+    got = run(body, inputs, {"o": ((11, n), kind.dtype)}, n, template=[("T", np.dtype(kind.dtype))])[0]
     got = got.astype(np.float64)
     x, y, a, low, high = wide
     unit = 2.0**-kind.precision
@@ -277,8 +280,11 @@ def test_mix_smoothstep_clamp_and_medians(kind):
     assert np.all(np.abs(got[1] - t * t * (3 - 2 * t)) <= 2 * unit + 2.0**-21)
     assert np.array_equal(got[2], np.clip(a, low, high))
     assert np.array_equal(got[3], np.median([x, y, a], axis=0))
-    assert np.array_equal(got[4], np.minimum(np.minimum(x, y), a))
-    assert np.array_equal(got[5], np.maximum(np.maximum(x, y), a))
+    for row in (4, 9):
+        assert np.array_equal(got[row], np.minimum(np.minimum(x, y), a))
+    for row in (5, 10):
+        assert np.array_equal(got[row], np.maximum(np.maximum(x, y), a))
+    assert np.array_equal(got[8], got[3])
     assert np.array_equal(got[6], got[0]) and np.array_equal(got[7], got[1])
 
 
@@ -478,6 +484,7 @@ INTEGER_FUNCTIONS = [
     ("rotate", 2, rotate),
     ("min", 2, lambda t, x, y: min(x, y)),
     ("max", 2, lambda t, x, y: max(x, y)),
+    ("clamp", 3, lambda t, x, y, z: min(max(x, y), z)),
     ("madhi", 3, lambda t, x, y, z: t.wrap(((x * y) >> t.bits) + z)),
     ("madsat", 3, lambda t, x, y, z: t.saturate(x * y + z)),
     ("min3", 3, lambda t, x, y, z: min(x, y, z)),
@@ -624,6 +631,152 @@ def test_cross(kind):
     a, b = a.astype(np.float64), b.astype(np.float64)
     # However much the two products cancel.
     check(got.ravel(), np.cross(a, b).ravel(), kind, 1.5, (np.arange(3 * n),), "cross")
+
+
+# ---- Every form of every function
+
+
+class Form(NamedTuple):
+    """Functions of which vectors and the other names give what the scalar function of the plain name gives."""
+
+    names: str
+    arguments: str
+    """One letter an argument: x, y, z of the type, k an int."""
+    spaces: bool = False
+
+
+FLOAT_FORMS = [
+    Form("acos acosh asin asinh atan atanh ceil cos cosh cospi exp exp2 exp10 fabs abs floor fract log", "x", True),
+    Form("log2 log10 rint round rsqrt sin sinh sinpi sqrt tan tanh tanpi trunc saturate ilogb", "x", True),
+    Form("atan2 copysign divide fdim fmax fmin fmod max min nextafter pow powr", "xy", True),
+    Form("ldexp", "xk", True),
+    Form("clamp fma fmax3 fmedian3 fmin3 max3 median3 min3", "xyz", True),
+    Form("sign isfinite isinf isnan isnormal signbit", "x"),
+    Form("isordered isunordered step", "xy"),
+    Form("mix smoothstep", "xyz"),
+]
+INTEGER_FORMS = [
+    Form("abs clz ctz popcount reverse_bits", "x"),
+    Form("absdiff addsat hadd max min mulhi rhadd rotate subsat", "xy"),
+    Form("clamp madhi madsat max3 median3 min3", "xyz"),
+    Form("extract_bits", "xoo"),
+    Form("insert_bits", "xyoo"),
+]
+INTEGER_FORMS_32 = [*INTEGER_FORMS, Form("mul24", "xy"), Form("mad24", "xyz")]
+DTYPES = [f.dtype for f in FORMATS] + [np.dtype(f"{u}int{n}").type for u in ("", "u") for n in (8, 16, 32, 64)]
+
+
+def forms_of(dtype: type) -> list[Form]:
+    if np.dtype(dtype).kind not in "iu":
+        return FLOAT_FORMS
+    return INTEGER_FORMS_32 if np.dtype(dtype).itemsize == 4 else INTEGER_FORMS
+
+
+def form_text(form: Form, name: str, row: int) -> str:
+    """Sets o[row of this thread] to whether all forms agree. Few calls: each is inlined."""
+
+    def call(function: str, lanes: range | int) -> str:
+        texts = []
+        for a in form.arguments:
+            if a == "o":  # the same for all components
+                texts.append("3u")
+            elif isinstance(lanes, int):
+                texts.append(f"{a}[i + {lanes}]")
+            else:
+                element = "int" if a == "k" else "T"
+                parts = ", ".join(f"{a}[i + {lane}]" for lane in lanes)
+                texts.append(f"vec<{element}, {len(lanes)}>({parts})")
+        return f"{function}({', '.join(texts)})"
+
+    text = "{ bool right = true;\n"
+    text += "".join(f"auto r{lane} = {call(name, lane)};\n" for lane in range(4))
+    for number, (space, size) in enumerate(
+        [("", 3), ("metal::", 4), *([("precise::", 2), ("metal::fast::", 2)] * form.spaces)]
+    ):
+        text += f"auto v{number} = {call(space + name, range(size))};\n"
+        text += "".join(f"right = right && same(v{number}[{lane}], r{lane});\n" for lane in range(size))
+    return text + f"o[{row} * n[0] + i] = right; }}\n"
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+def test_every_form(dtype):
+    """What the scalar function of the plain name gives is compared with references elsewhere in this file."""
+    if np.dtype(dtype).kind in "iu":
+        x, y, z = RNG.integers(*np.array([np.iinfo(dtype).min, np.iinfo(dtype).max], dtype), (3, 40), dtype)
+    else:
+        x, y, z = RNG.uniform(0.1, 3, (3, 40)).astype(dtype)
+    inputs = {"x": x, "y": y, "z": z, "k": RNG.integers(-3, 4, 40, np.int32), "n": np.int32([32])}
+    header = "template <class A> bool same(A a, A b) { return a == b || (a != a && b != b); }\n"
+    for form in forms_of(dtype):
+        names = form.names.split()
+        # Compiling one kernel of them all would take longer than several.
+        for some in (names[first : first + 6] for first in range(0, len(names), 6)):
+            source = "".join(form_text(form, name, row) for row, name in enumerate(some))
+            outputs = {"o": ((len(some), 32), np.bool_)}
+            got = run(source, inputs, outputs, 32, header=header, template=[("T", np.dtype(dtype))])[0]
+            assert [name for name, row in zip(some, got, strict=True) if not row.all()] == []
+
+
+@pytest.mark.parametrize("kind", FORMATS, ids=lambda k: k.metal)
+def test_every_form_with_two_results(kind):
+    x = RNG.uniform(-9, 9, 40).astype(kind.dtype)
+    body = "bool right = true; uint j = i;\n"
+    for name, second in (("frexp", "int"), ("modf", "T"), ("sincos", "T")):
+        for space in ("", "metal::", "precise::", "fast::"):
+            body += f"{{ {second} a, b; right = right && same({name}(x[i], a), {space}{name}(x[i], b)) && a == b; }}\n"
+            for size in (2, 3, 4):
+                lanes = ", ".join(f"x[i + {lane}]" for lane in range(size))
+                body += f"{{ vec<{second}, {size}> b; vec<T, {size}> r = {space}{name}(vec<T, {size}>({lanes}), b);\n"
+                for lane in (0, size - 1):
+                    body += f"  {second} a{lane}; T r{lane} = {name}(x[i + {lane}], a{lane});\n"
+                    body += f"  right = right && r[{lane}] == r{lane} && b[{lane}] == a{lane};\n"
+                body += "}\n"
+    body += "o[i] = right;"
+    header = "template <class A> bool same(A a, A b) { return a == b; }\n"
+    got = run(body, {"x": x}, {"o": ((32,), np.bool_)}, 32, header=header, template=[("T", np.dtype(kind.dtype))])[0]
+    assert got.all()
+
+
+@pytest.mark.parametrize("kind", FORMATS, ids=lambda k: k.metal)
+def test_every_form_of_geometry(kind):
+    a, b = RNG.uniform(-2, 2, (2, 4 * 8)).astype(kind.dtype)
+    functions = [("length", "p"), ("normalize", "p"), ("distance", "pq")]
+    plain = [("dot", "pq"), ("length_squared", "p"), ("distance_squared", "pq"), ("faceforward", "pqp")]
+    plain += [("reflect", "pq"), ("refract", "pqe")]
+    body = "bool right = true; T e = T(0.5f);\n"
+    for size in (2, 3, 4):
+        lanes = [", ".join(f"{v}[4 * i + {lane}]" for lane in range(size)) for v in "ab"]
+        body += f"{{ vec<T, {size}> p({lanes[0]}), q({lanes[1]});\n"
+        for name, arguments in functions + plain + ([("cross", "pq")] if size == 3 else []):
+            call = f"{name}({', '.join(arguments)})"
+            for space in ("metal::", *(("precise::", "metal::fast::") if (name, arguments) in functions else ())):
+                body += f"right = right && all({call} == {space}{call});\n"
+        body += "}\n"
+    got = run(body + "o[i] = right;", {"a": a, "b": b}, {"o": ((8,), np.bool_)}, 8,
+              template=[("T", np.dtype(kind.dtype))])[0]  # fmt: skip
+    assert got.all()
+
+
+def test_calls_of_vectors_do_not_find_what_is_not_metals():
+    """A body's own functions of vectors have no rivals in the library's inner namespace."""
+    header = "".join(
+        f"template <class T, int N> T {name}(vec<T, N> v) {{ return v.x + {number}; }}\n"
+        for number, name in enumerate(["widen", "largest_component", "to_bool", "convert", "magnitude"])
+    )
+    body = "float2 v(x[i], 0); o[i] = widen(v) + largest_component(v) + to_bool(v) + convert(v) + magnitude(v);"
+    x = np.arange(8, dtype=np.float32)
+    assert np.array_equal(run(body, {"x": x}, {"o": ((8,), np.float32)}, 8, header=header)[0], 5 * x + 10)
+    x = x.astype(np.float16)
+    body = "half2 v(x[i], 1); static_assert(is_same_v<decltype(dot(v, v)), half>); o[i] = dot(v, v);"
+    assert np.array_equal(run(body, {"x": x}, {"o": ((8,), np.float16)}, 8)[0], x * x + 1)
+
+
+def test_not():
+    """A function in Metal's table, an operator's other spelling in C++: the same either way."""
+    x = np.array([True, False, True, True, False, False, True, False])
+    body = "o[i] = not(x[i]); bool2 v = not(bool2(x[i], true)); o[i + 8] = v.x; o[i + 16] = v.y;"
+    got = run(body, {"x": x}, {"o": ((3, 8), np.bool_)}, 8)[0]
+    assert np.array_equal(got, [~x, ~x, np.zeros(8, np.bool_)])
 
 
 # ---- MLX's functions

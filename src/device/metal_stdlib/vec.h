@@ -3,7 +3,7 @@
 // A class around Clang's vector type rather than that type itself, because Clang's has other rules than Metal's: a
 // conversion between two of one size reinterprets the bits, a comparison gives integers of 0 and -1, and there are no
 // constructors with several arguments. Components are properties (members whose reads and writes are function calls),
-// so are swizzles; the compiler declares those swizzles that the kernel's text names, as members of __kiln::swizzles.
+// so are swizzles; the compiler declares those swizzles that the kernel's text names, as members of __kiln::members::swizzles.
 // That class is defined only then, so nothing before may need a vector's definition: functions of vectors are
 // templates.
 //
@@ -32,8 +32,12 @@ struct vector_of {
 template <class T, int N>
 using vector = typename vector_of<T, N>::type;
 
+// In a namespace of its own: a class is looked up in the namespaces of its bases too, and a call of a vector must not find
+// the functions of __kiln.
+namespace members {
 template <class T, int N>
 struct swizzles;
+}
 
 template <class To, int N, class From>
 __KILN_INLINE vector<To, N> convert(From v) {
@@ -74,7 +78,7 @@ __KILN_INLINE metal::vec<bool, N> to_bool(Mask mask) {
 namespace metal {
 
 template <class T, int N>
-struct vec : __kiln::swizzles<T, N> {
+struct vec : __kiln::members::swizzles<T, N> {
   __kiln::vector<T, N> __v;
 
   static __KILN_INLINE __kiln::vector<T, N> __zero() { return __kiln::vector<T, N>(0); }

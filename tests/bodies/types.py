@@ -180,6 +180,61 @@ def scalar_conversions(bytes, words):
     return np.stack([column.astype(np.int64) for column in columns], axis=1)
 
 
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    half h = x[i];
+    bfloat b = y[i];
+    constexpr bfloat third = bfloat(half(0.333));
+    // A cast of each form, an initialisation, an assignment, an argument, a result.
+    bfloats[8 * i] = bfloat(h);
+    bfloats[8 * i + 1] = (bfloat)h + static_cast<bfloat>(h * h);
+    bfloat initialised = h;
+    bfloat in_braces{bfloat(h)};
+    bfloats[8 * i + 2] = initialised * in_braces;
+    bfloats[8 * i + 3] = h;
+    bfloats[8 * i + 4] = through<bfloat>(h) + third;
+    bfloats[8 * i + 5] = Pair<bfloat>{bfloat(h), b}.sum();
+    bfloats[8 * i + 6] = T(h);
+    bfloats[8 * i + 7] = bfloat2(half2(h, 1)).x;
+    halves[4 * i] = half(b);
+    halves[4 * i + 1] = (half)b + through<half>(b);
+    halves[4 * i + 2] = b;
+    halves[4 * i + 3] = half3(bfloat3(b)).z;
+    """,
+    header="""
+template <typename To, typename From>
+To through(From value) {
+  return static_cast<To>(value);
+}
+template <typename T>
+struct Pair {
+  T first, second;
+  T sum() const { return first + second; }
+};
+""",
+    template=[("T", Dtype("bfloat16"))],
+    inputs=lambda rng: {
+        "x": np.concatenate([rng.normal(size=28) * 100, [65504, 6e-8, np.inf, np.nan]]).astype(np.float16),
+        "y": np.concatenate([rng.normal(size=28) * 100, [70000, 3e-8, -np.inf, np.nan]])
+        .astype(np.float32)
+        .astype(DTYPES["bfloat16"]),
+    },
+    outputs={"bfloats": ((32, 8), "bfloat16"), "halves": ((32, 4), "float16")},
+    grid=(32, 1, 1),
+    threadgroup=(32, 1, 1),
+    constructs="types.half_and_bfloat types.half types.bfloat types.vector_conversion structure.static_cast "
+    "structure.c_cast",
+)
+def halves_and_bfloats(x, y):
+    b16 = DTYPES["bfloat16"]
+    b = x.astype(b16)
+    h = y.astype(np.float16)
+    third = np.float16(0.333).astype(b16)
+    bfloats = [b, b + (x * x).astype(b16), b * b, b, b + third, b + y, b, b]
+    return np.stack(bfloats, axis=1), np.stack([h, h + h, h, h], axis=1)
+
+
 # ---- Vectors
 
 

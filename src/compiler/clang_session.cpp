@@ -24,7 +24,7 @@ std::vector<std::string> clang_arguments(MathMode math_mode, const std::string& 
       "-fbfloat16-excess-precision=none", "-ffp-contract=off",
       // Warnings are not shown. These two are errors in C++ and none in Metal.
       "-w", "-Wno-c++11-narrowing", "-Wno-invalid-constexpr",
-      "-ferror-limit", "20",
+      "-ferror-limit", "20", "-fno-elide-type",
   };
   if (math_mode == MathMode::kFast) arguments.insert(arguments.end(), {"-ffast-math", "-ffinite-math-only"});
   if (math_mode != MathMode::kSafe)

@@ -72,7 +72,8 @@ def _family(
             grid=(_THREADS, 1, 1),
             threadgroup=(16, 1, 1),
             tolerance=allowed * _eps(dtype) if allowed else 0,
-            constructs=f"functions.{function} {constructs}",
+            constructs=f"functions.{function} {constructs}"
+            + (" functions.precise" if "precise::" in namespaces else ""),
         )(expected)
 
 

@@ -284,6 +284,52 @@ def small_floats_round_each_time(x, y):
     return halves, (c * d + c) / (d - b16.type(3))
 
 
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    float v = x[i];
+    device float* row = out + 10 * i;
+    row[0] = exp(-INFINITY + v);
+    row[1] = v + NAN;
+    row[2] = exp(v) - exp(v);           // 0, or NaN where it is infinite
+    row[3] = v * 0x1p-120 * 0x1p-20;    // subnormal, and back
+    row[4] = row[3] * 0x1p100 * 0x1p40;
+    row[5] = max(v, NAN) + min(NAN, v);
+    row[6] = sqrt(-v * v - 1);
+    row[7] = v == v ? 1 / v : 0;
+    row[8] = (v + 0x1p24) - 0x1p24;     // not reassociated
+    // As a softmax with a mask needs it.
+    float masked = i % 2 ? v : -INFINITY;
+    row[9] = exp(masked - 60) / (exp(masked - 60) + 1);
+    """,
+    inputs=lambda rng: {"x": np.array([1, -1.5, 3.25, 0.125, -7, 100, 1e-30, 2], np.float32)},
+    outputs={"out": ((8, 10), "float32")},
+    grid=(8, 1, 1),
+    threadgroup=(8, 1, 1),
+    tolerance=2**-21,
+    constructs="arithmetic.ieee functions.exp functions.sqrt types.INFINITY types.NAN",
+)
+def infinities_and_subnormals(x):
+    f = np.float32
+    zero = 0 * x
+    wide = x.astype(np.float64)
+    small = x * f(2.0**-120) * f(2.0**-20)
+    masked = np.where(np.arange(8) % 2, wide, -np.inf)
+    columns = [
+        zero,
+        zero + f(np.nan),
+        np.where(x > 89, np.nan, 0),
+        small,
+        small * f(2.0**100) * f(2.0**40),
+        x + x,
+        zero + f(np.nan),
+        1 / x,
+        (x + f(2**24)) - f(2**24),
+        np.exp(masked - 60) / (np.exp(masked - 60) + 1),
+    ]
+    return np.stack([column.astype(np.float64) for column in columns], axis=1)
+
+
 # ---- What is known while compiling
 
 

@@ -12,6 +12,8 @@ std::vector<std::string> clang_arguments(MathMode math_mode, const std::string& 
   // clang-format off
   std::vector<std::string> arguments = {
       "-triple", triple, "-target-cpu", cpu, "-std=c++17", "-O2", "-disable-llvm-passes",
+      // The end of a variable's life would be a place where paths out of a loop meet before they part again.
+      "-disable-lifetime-markers",
       // A kernel sees the macros that Metal has and none of the host's (specification 2.4a).
       "-undef", "-D__METAL__=1", "-D__METAL_VERSION__=320", "-D__HAVE_BFLOAT__=1",
       "-nostdsysteminc", "-nobuiltininc", "-fno-builtin", "-fno-rtti", "-fno-threadsafe-statics",

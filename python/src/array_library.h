@@ -31,6 +31,13 @@ struct CallArguments {
   std::vector<std::string> input_names;   // where the call gives them
   std::vector<std::string> output_names;
 
+  /// Owns the inputs: the sequence that they came in may make its items when asked for them, and another thread may
+  /// change it while the call runs.
+  struct Release {
+    void operator()(PyObject* object) const { Py_DECREF(object); }
+  };
+  std::unique_ptr<PyObject, Release> owner;
+
   /// How messages name an input: by its name or, where there are more inputs than names, by its place.
   std::string input_name(const Kernel& kernel, size_t i) const {
     const std::vector<std::string>& names = kernel.spec().input_names ? *kernel.spec().input_names : input_names;

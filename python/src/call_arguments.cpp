@@ -85,12 +85,16 @@ class Reader {
     throw TypeError(concat("[", interface_, "] Expected ", whom, " to be ", what, " but got ", kind_of(got), "."));
   }
 
-  // Calls `function(item)` for each item of a list, a tuple or another sequence that is no string.
-  template <typename Function>
-  void for_each(std::string_view argument, std::string_view what, nb::handle sequence, const Function& function) const {
+  void check_sequence(std::string_view argument, std::string_view what, nb::handle sequence) const {
     if (PyUnicode_Check(sequence.ptr()) || PyBytes_Check(sequence.ptr()) || PyDict_Check(sequence.ptr()) ||
         !PySequence_Check(sequence.ptr()))
       expected(concat("`", argument, "`"), what, sequence);
+  }
+
+  // Calls `function(item)` for each item of a list, a tuple or another sequence that is no string.
+  template <typename Function>
+  void for_each(std::string_view argument, std::string_view what, nb::handle sequence, const Function& function) const {
+    check_sequence(argument, what, sequence);
     nb::object fast = nb::steal(PySequence_Fast(sequence.ptr(), ""));
     if (!fast.is_valid()) nb::raise_python_error();
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.ptr()); ++i)
@@ -102,13 +106,25 @@ class Reader {
       if (PyDict_Check(inputs.ptr()))
         throw TypeError(concat("[", interface_, "] Expected `inputs` to be a list but got a dict: this kernel was made ",
                                "with `input_names`, so its calls take lists."));
-      for_each("inputs", "a list", inputs, [&](nb::handle item) { call.inputs.push_back(item.ptr()); });
+      check_sequence("inputs", "a list", inputs);
+      own_inputs(PySequence_Tuple(inputs.ptr()), call);
       return;
     }
+    std::vector<nb::object> items;
     for_each_named("inputs", inputs, [&](std::string name, nb::handle item) {
       call.input_names.push_back(std::move(name));
-      call.inputs.push_back(item.ptr());
+      items.push_back(nb::borrow(item));
     });
+    nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
+    for (size_t i = 0; tuple.is_valid() && i < items.size(); ++i)
+      PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), items[i].release().ptr());
+    own_inputs(tuple.release().ptr(), call);
+  }
+
+  void own_inputs(PyObject* tuple, CallArguments& call) const {
+    if (!tuple) nb::raise_python_error();
+    call.owner.reset(tuple);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) call.inputs.push_back(PyTuple_GET_ITEM(tuple, i));
   }
 
   template <typename Function>
@@ -201,7 +217,11 @@ class Reader {
         (!PyNumber_Check(object.ptr()) || PyComplex_Check(object.ptr())))
       expected(concat("`", argument, "`"), "a number", object);
     double value = PyFloat_AsDouble(object.ptr());
-    if (value == -1 && PyErr_Occurred()) nb::raise_python_error();
+    if (value == -1 && PyErr_Occurred()) {
+      if (!PyErr_ExceptionMatches(PyExc_OverflowError)) nb::raise_python_error();
+      PyErr_Clear();
+      throw ValueError(concat("[", interface_, "] Expected `", argument, "` to fit into a double."));
+    }
     return value;
   }
 

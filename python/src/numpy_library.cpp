@@ -202,10 +202,11 @@ class Inputs {
   std::vector<InputArray> arrays_;
 };
 
+// 32 before NumPy 2.
+size_t most_dimensions() { return PyArray_RUNTIME_VERSION >= NPY_2_0_API_VERSION ? 64 : 32; }
+
 nb::object new_array(Dtype dtype, const std::vector<int64_t>& shape) {
   static_assert(sizeof(npy_intp) == sizeof(int64_t));
-  if (shape.size() > NPY_MAXDIMS_LEGACY_ITERS && shape.size() > 64)
-    throw ValueError(concat("NumPy arrays have at most 64 dimensions, not ", shape.size()));
   auto* dimensions = const_cast<npy_intp*>(reinterpret_cast<const npy_intp*>(shape.data()));
   int rank = static_cast<int>(shape.size());
   PyObject* array;
@@ -254,6 +255,10 @@ class NumpyLibrary : public ArrayLibrary {
               arguments.threadgroup, arguments.init_value,
               arguments.input_names, arguments.output_names};
     kernel->check(call);
+    for (const OutputArray& output : outputs)
+      if (output.shape.size() > most_dimensions())
+        throw ValueError(concat("[", interface_name(kernel->spec().dialect), "] NumPy arrays have at most ",
+                                most_dimensions(), " dimensions, not ", output.shape.size(), "."));
     if (wanted == Wanted::kSource) {
       KernelUnit unit = kernel->unit_for(call);
       return nb::str(unit.text.data(), unit.text.size()).release().ptr();

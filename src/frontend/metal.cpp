@@ -68,6 +68,7 @@ KernelUnit write_metal(const SignatureRequest& request) {
     auto wanted = [&](std::string_view suffix) {
       std::string full = concat(name, suffix);
       if (is_argument(request, full) || request.text.body_declares(full)) return false;
+      unit.offered_names.push_back(full);
       return always || request.text.body_uses(full);
     };
     if (wanted("_shape"))

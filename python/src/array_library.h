@@ -27,8 +27,8 @@ struct CallArguments {
   std::vector<TemplateArgument> template_arguments;
   std::optional<double> init_value;
   bool verbose = false;
-  PyObject* stream = nullptr;             // null: None
-  std::vector<std::string> input_names;   // where the call gives them
+  PyObject* stream = nullptr;            // null: None
+  std::vector<std::string> input_names;  // where the call gives them
   std::vector<std::string> output_names;
 
   /// Owns the inputs: the sequence that they came in may make its items when asked for them, and another thread may

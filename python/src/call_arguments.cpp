@@ -78,7 +78,9 @@ class Reader {
     }
   }
 
-  [[noreturn]] void fail(const std::string& what) const { throw TypeError(concat("[", interface_, "] The call ", what, ".")); }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw TypeError(concat("[", interface_, "] The call ", what, "."));
+  }
 
   // `whom`: "`grid`", "each dimension of `grid`".
   [[noreturn]] void expected(std::string_view whom, std::string_view what, nb::handle got) const {
@@ -104,7 +106,8 @@ class Reader {
   void read_inputs(nb::handle inputs, bool by_name, CallArguments& call) const {
     if (!by_name) {
       if (PyDict_Check(inputs.ptr()))
-        throw TypeError(concat("[", interface_, "] Expected `inputs` to be a list but got a dict: this kernel was made ",
+        throw TypeError(concat("[", interface_,
+                               "] Expected `inputs` to be a list but got a dict: this kernel was made ",
                                "with `input_names`, so its calls take lists."));
       check_sequence("inputs", "a list", inputs);
       own_inputs(PySequence_Tuple(inputs.ptr()), call);
@@ -160,15 +163,16 @@ class Reader {
     for (const std::string& name : call.output_names) {
       PyObject* dtype = PyDict_GetItemString(dtypes.ptr(), name.c_str());
       if (!dtype)
-        throw ValueError(concat("[", interface_, "] Expected `output_dtypes` to have the keys of `output_shapes`, but `",
-                                name, "` is missing."));
+        throw ValueError(concat("[", interface_,
+                                "] Expected `output_dtypes` to have the keys of `output_shapes`, but `", name,
+                                "` is missing."));
       call.output_dtypes.push_back(read_dtype("output_dtypes", nb::handle(dtype)));
     }
     for_each_named("output_dtypes", dtypes, [&](const std::string& name, nb::handle) {
       for (const std::string& known : call.output_names)
         if (known == name) return;
-      throw ValueError(concat("[", interface_, "] Expected `output_dtypes` to have the keys of `output_shapes`, but got `",
-                              name, "`."));
+      throw ValueError(concat("[", interface_,
+                              "] Expected `output_dtypes` to have the keys of `output_shapes`, but got `", name, "`."));
     });
   }
 
@@ -250,8 +254,8 @@ class Reader {
     if (PyBool_Check(value.ptr())) return value.ptr() == Py_True;
     if (std::optional<Dtype> dtype = read_dtype_(value.ptr())) return *dtype;
     if (PyIndex_Check(value.ptr())) return static_cast<int32_t>(read_int("ints in `template`", value, 32));
-    throw ValueError(concat("[", interface_,
-                            "] Invalid template argument. Must be `mlx.core.Dtype`, `int` or `bool`."));
+    throw ValueError(
+        concat("[", interface_, "] Invalid template argument. Must be `mlx.core.Dtype`, `int` or `bool`."));
   }
 
   const Kernel& kernel_;

@@ -71,8 +71,7 @@ class MetalPragma : public clang::PragmaHandler {
  public:
   MetalPragma() : clang::PragmaHandler("METAL") {}
 
-  void HandlePragma(clang::Preprocessor& preprocessor, clang::PragmaIntroducer,
-                    clang::Token& first) override {
+  void HandlePragma(clang::Preprocessor& preprocessor, clang::PragmaIntroducer, clang::Token& first) override {
     clang::Token token;
     preprocessor.LexUnexpandedToken(token);
     bool is_fp = token.is(clang::tok::identifier) && token.getIdentifierInfo()->getName() == "fp";
@@ -105,8 +104,7 @@ std::string entry_text(const KernelUnit& unit) {
   for (size_t i = 0; i < unit.parameters.size(); ++i) {
     const KernelParameter& parameter = unit.parameters[i];
     parameters.push_back(concat("void* __restrict __kiln_p", i, ", long __kiln_first", i, ", long __kiln_end", i));
-    std::string pointer =
-        concat("(", parameter.is_written() ? "" : "const ", parameter.element, "*)__kiln_p", i);
+    std::string pointer = concat("(", parameter.is_written() ? "" : "const ", parameter.element, "*)__kiln_p", i);
     arguments.push_back(parameter.by_reference ? concat("*", pointer) : pointer);
   }
   for (uint8_t row : unit.attributes) arguments.push_back(concat("__kiln::", kAttributes[row].name, "()"));
@@ -150,7 +148,8 @@ bool parse(clang::CompilerInstance& instance, clang::CodeGenerator& generator, c
   do {
     preprocessor.Lex(tokens.emplace_back());
   } while (tokens.back().isNot(clang::tok::eof));
-  // Where a comment or a conditional does not end, tokens are missing, and what the rewriter would say is not the cause.
+  // Where a comment or a conditional does not end, tokens are missing, and what the rewriter would say is not the
+  // cause.
   if (instance.getDiagnostics().hasErrorOccurred()) return false;
 
   auto kernel_file = instance.getFileManager().getOptionalFileRef(kKernelFile);
@@ -186,9 +185,10 @@ void find_undefined(const llvm::Module& module, clang::CodeGenerator& generator,
   for (const llvm::Function& function : module) {
     if (!function.isDeclaration() || function.isIntrinsic() || function.getName().starts_with("__kiln")) continue;
     const clang::NamedDecl* declaration = declaration_of(function, generator);
-    invalid.push_back(diagnostics.at(
-        instance.getSourceManager(), declaration ? declaration->getLocation() : clang::SourceLocation(),
-        concat("'", declaration ? declaration->getNameAsString() : function.getName().str(), "' is used but not defined")));
+    invalid.push_back(
+        diagnostics.at(instance.getSourceManager(), declaration ? declaration->getLocation() : clang::SourceLocation(),
+                       concat("'", declaration ? declaration->getNameAsString() : function.getName().str(),
+                              "' is used but not defined")));
   }
 }
 
@@ -258,10 +258,9 @@ FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, cons
     instance.createASTContext();
     read_precompiled_library(instance);
 
-    std::unique_ptr<clang::CodeGenerator> generator(
-        clang::CreateLLVMCodeGen(instance.getDiagnostics(), unit.name, &instance.getVirtualFileSystem(),
-                                 instance.getHeaderSearchOpts(), instance.getPreprocessorOpts(),
-                                 instance.getCodeGenOpts(), context));
+    std::unique_ptr<clang::CodeGenerator> generator(clang::CreateLLVMCodeGen(
+        instance.getDiagnostics(), unit.name, &instance.getVirtualFileSystem(), instance.getHeaderSearchOpts(),
+        instance.getPreprocessorOpts(), instance.getCodeGenOpts(), context));
     generator->Initialize(instance.getASTContext());
     bool parsed = parse(instance, *generator, unit, collector, invalid, unsupported);
     if (parsed) {

@@ -100,12 +100,13 @@ void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level
   info.FormatDiagnostic(message);
   Entry entry;
   entry.diagnostic.message = in_metal_words(message.str().str());
-  if (info.getID() == clang::diag::err_undeclared_var_use || info.getID() == clang::diag::err_undeclared_var_use_suggest) {
+  if (info.getID() == clang::diag::err_undeclared_var_use ||
+      info.getID() == clang::diag::err_undeclared_var_use_suggest) {
     bool is_dropped = false;
     entry.diagnostic.message = with_better_suggestion(std::move(entry.diagnostic.message), is_dropped);
     if (is_dropped) dropped_keyword_ = info.getLocation();
   }
-  entry.diagnostic.severity = level >= clang::DiagnosticsEngine::Error ? Severity::kError
+  entry.diagnostic.severity = level >= clang::DiagnosticsEngine::Error  ? Severity::kError
                               : level == clang::DiagnosticsEngine::Note ? Severity::kNote
                                                                         : Severity::kWarning;
   if (info.hasSourceManager()) entry.placed = place(info.getSourceManager(), info.getLocation(), entry.diagnostic);
@@ -148,8 +149,8 @@ std::string DiagnosticCollector::with_better_suggestion(std::string message, boo
   llvm::StringRef name = quoted(message);
   size_t question = message.find("; did you mean ");
   std::string_view suggested = question == std::string::npos ? std::string_view() : quoted(message, question);
-  bool is_keyword = !suggested.empty() && preprocessor_->getIdentifierInfo(suggested)->isKeyword(
-                                              preprocessor_->getLangOpts());
+  bool is_keyword =
+      !suggested.empty() && preprocessor_->getIdentifierInfo(suggested)->isKeyword(preprocessor_->getLangOpts());
   is_dropped = is_keyword;
 
   // As far from the name as Clang goes, and no farther than what it has found.
@@ -171,9 +172,7 @@ std::string DiagnosticCollector::with_better_suggestion(std::string message, boo
 
 std::vector<Diagnostic> DiagnosticCollector::take() {
   // Beside an error in the caller's text, what has no place in it only repeats that the kernel cannot be made.
-  auto is_callers = [](const Entry& entry) {
-    return entry.placed && entry.diagnostic.text != SourceText::kGenerated;
-  };
+  auto is_callers = [](const Entry& entry) { return entry.placed && entry.diagnostic.text != SourceText::kGenerated; };
   bool has_callers_error = std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
     return is_callers(entry) && entry.diagnostic.severity == Severity::kError;
   });

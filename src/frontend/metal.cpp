@@ -74,8 +74,8 @@ KernelUnit write_metal(const SignatureRequest& request) {
     if (wanted("_shape"))
       parameters.add(ParameterRole::kShape, i, "int", Dtype::kInt32, false, "const constant", name + "_shape");
     if (wanted("_strides"))
-      parameters.add(ParameterRole::kStrides, i, always ? "size_t" : "int64_t", Dtype::kInt64, false,
-                     "const constant", name + "_strides");
+      parameters.add(ParameterRole::kStrides, i, always ? "size_t" : "int64_t", Dtype::kInt64, false, "const constant",
+                     name + "_strides");
     if (wanted("_ndim"))
       parameters.add(ParameterRole::kNdim, i, "int", Dtype::kInt32, true, "const constant", name + "_ndim");
   }
@@ -89,8 +89,7 @@ KernelUnit write_metal(const SignatureRequest& request) {
     const AttributeRow& attribute = kAttributes[row];
     if (!request.text.body_uses(attribute.name) || is_argument(request, attribute.name)) continue;
     unit.attributes.push_back(static_cast<uint8_t>(row));
-    parameters.lines.push_back(
-        concat("  ", attribute.type(), " ", attribute.name, " [[", attribute.name, "]]"));
+    parameters.lines.push_back(concat("  ", attribute.type(), " ", attribute.name, " [[", attribute.name, "]]"));
   }
 
   std::string function = function_name(request, &spell);

@@ -5,12 +5,11 @@ from __future__ import annotations
 import inspect
 import pickle
 
+import kiln
+import kiln.mlx
 import mlx.core as mx
 import numpy as np
 import pytest
-
-import kiln
-import kiln.mlx
 
 INDEX = "uint i = thread_position_in_grid.x;\n"
 EIGHT = np.arange(8, dtype=np.float32)
@@ -49,6 +48,7 @@ def raised(error, function, *arguments, **keywords):
 
 # ---- 4.1: making a kernel
 
+KEYWORD = "[metal_kernel] {} name `{}` is a keyword of the Metal dialect."
 LISTS = "[metal_kernel] Expected `{}` to be a list of strings but got {}."
 
 
@@ -74,11 +74,15 @@ LISTS = "[metal_kernel] Expected `{}` to be a list of strings but got {}."
         ({"input_names": ["1a"]}, ValueError, "[metal_kernel] Input name `1a` is not an identifier."),
         ({"input_names": ["a b"]}, ValueError, "[metal_kernel] Input name `a b` is not an identifier."),
         ({"output_names": [""]}, ValueError, "[metal_kernel] Output name `` is not an identifier."),
-        ({"input_names": ["while"]}, ValueError, "[metal_kernel] Input name `while` is a keyword of the Metal dialect."),
+        (
+            {"input_names": ["while"]},
+            ValueError,
+            KEYWORD.format("Input", "while"),
+        ),
         (
             {"output_names": ["device"]},
             ValueError,
-            "[metal_kernel] Output name `device` is a keyword of the Metal dialect.",
+            KEYWORD.format("Output", "device"),
         ),
         ({"input_names": ["a", "a"]}, ValueError, "[metal_kernel] Name `a` is used twice."),
         ({"input_names": ["a"], "output_names": ["a"]}, ValueError, "[metal_kernel] Name `a` is used twice."),
@@ -136,16 +140,20 @@ def test_a_wrong_argument_of_cuda_kernel(keywords, error, message):
     assert str(raised(error, kiln.cuda_kernel, **{**right, **keywords})) == message
 
 
-GENERATIONS = "a kernel has both, or takes all names from its calls."
+NEEDS = "[metal_kernel] `{}` needs `{}`: a kernel has both, or takes all names from its calls."
 
 
 @pytest.mark.parametrize(
     ("arguments", "keywords", "message"),
     [
-        ((), {"input_names": ["a"], "source": ""}, f"[metal_kernel] `input_names` needs `output_names`: {GENERATIONS}"),
-        ((["a"],), {"source": ""}, f"[metal_kernel] `input_names` needs `output_names`: {GENERATIONS}"),
-        (("body",), {"output_names": ["b"]}, f"[metal_kernel] `output_names` needs `input_names`: {GENERATIONS}"),
-        ((), {"source": "", "output_names": ["b"]}, f"[metal_kernel] `output_names` needs `input_names`: {GENERATIONS}"),
+        ((), {"input_names": ["a"], "source": ""}, NEEDS.format("input_names", "output_names")),
+        ((["a"],), {"source": ""}, NEEDS.format("input_names", "output_names")),
+        (("body",), {"output_names": ["b"]}, NEEDS.format("output_names", "input_names")),
+        (
+            (),
+            {"source": "", "output_names": ["b"]},
+            NEEDS.format("output_names", "input_names"),
+        ),
         (
             ("body",),
             {"input_names": ["a"], "output_names": ["b"]},
@@ -160,6 +168,8 @@ def test_generations_of_the_interface_do_not_mix_in_one_kernel(arguments, keywor
 
 # ---- 4.1: calling one
 
+NO_ARRAY = "[metal_kernel] Expected `inputs` to be NumPy arrays or numbers but got {}."
+NO_DOUBLE = "[metal_kernel] Metal has no double, but {} is float64."
 SIZES = "[metal_kernel] Expected `{}` to have size {} but got size {}."
 TEMPLATE = "[metal_kernel] Expected `template` to be a list of pairs of a name and a value but got {}."
 INVALID_TEMPLATE = "[metal_kernel] Invalid template argument. Must be `mlx.core.Dtype`, `int` or `bool`."
@@ -187,13 +197,21 @@ BY_LIST = "this kernel was made with `input_names`, so its calls take lists."
             TypeError,
             f"[metal_kernel] Expected `inputs` to be a list but got a dict: {BY_LIST}",
         ),
-        ({"inputs": [None]}, TypeError, "[metal_kernel] Expected `inputs` to be NumPy arrays or numbers but got NoneType."),
-        ({"inputs": [[1.0]]}, TypeError, "[metal_kernel] Expected `inputs` to be NumPy arrays or numbers but got list."),
+        (
+            {"inputs": [None]},
+            TypeError,
+            NO_ARRAY.format("NoneType"),
+        ),
+        (
+            {"inputs": [[1.0]]},
+            TypeError,
+            NO_ARRAY.format("list"),
+        ),
         ({"inputs": [2**63]}, ValueError, f"[metal_kernel] Input `x` does not fit into int64: {2**63}."),
         (
             {"inputs": [np.zeros(3)]},
             ValueError,
-            "[metal_kernel] Metal has no double, but input `x` is float64.",
+            NO_DOUBLE.format("input `x`"),
         ),
         (
             {"inputs": [np.zeros(3, np.complex128)]},
@@ -268,7 +286,11 @@ BY_LIST = "this kernel was made with `input_names`, so its calls take lists."
         ),
         ({"output_dtypes": [3]}, TypeError, "[metal_kernel] Expected `output_dtypes` to have dtypes but got 3."),
         ({"output_dtypes": ["float31"]}, ValueError, "[metal_kernel] `float31` in `output_dtypes` is no dtype."),
-        ({"output_dtypes": ["float64"]}, ValueError, "[metal_kernel] Metal has no double, but output `out` is float64."),
+        (
+            {"output_dtypes": ["float64"]},
+            ValueError,
+            NO_DOUBLE.format("output `out`"),
+        ),
         # grid and threadgroup
         ({"grid": 3}, TypeError, "[metal_kernel] Expected `grid` to be 3 ints but got int."),
         ({"grid": (1, 1)}, ValueError, "[metal_kernel] Expected `grid` to have 3 ints but got 2."),
@@ -297,7 +319,11 @@ BY_LIST = "this kernel was made with `input_names`, so its calls take lists."
             TypeError,
             f"[metal_kernel] Expected `template` to be a list of pairs but got a dict: {BY_LIST}",
         ),
-        ({"template": [(3, 1)]}, TypeError, "[metal_kernel] Expected the names in `template` to be strings but got int."),
+        (
+            {"template": [(3, 1)]},
+            TypeError,
+            "[metal_kernel] Expected the names in `template` to be strings but got int.",
+        ),
         ({"template": [("T", 1.5)]}, ValueError, INVALID_TEMPLATE),
         ({"template": [("T", "int")]}, ValueError, INVALID_TEMPLATE),
         ({"template": [("T", int)]}, ValueError, INVALID_TEMPLATE),
@@ -310,7 +336,7 @@ BY_LIST = "this kernel was made with `input_names`, so its calls take lists."
         (
             {"template": [("T", "float64")]},
             ValueError,
-            "[metal_kernel] Metal has no double, but template argument `T` is float64.",
+            NO_DOUBLE.format("template argument `T`"),
         ),
         ({"template": [("3", 1)]}, ValueError, "[metal_kernel] Template argument name `3` is not an identifier."),
         (
@@ -371,7 +397,7 @@ def test_a_call_takes_keywords_only():
         (
             {"output_dtypes": [mx.float64]},
             ValueError,
-            "[metal_kernel] Metal has no double, but output `out` is float64.",
+            NO_DOUBLE.format("output `out`"),
         ),
         (
             {"threadgroup": (1025, 1, 1)},
@@ -441,7 +467,12 @@ def test_a_wrong_argument_of_a_call_by_name(keywords, error, message):
 @pytest.mark.parametrize(
     ("keywords", "inputs", "error", "message"),
     [
-        ({}, {"x": None}, TypeError, "[metal_kernel] Expected `inputs` to be NumPy arrays or numbers but got NoneType."),
+        (
+            {},
+            {"x": None},
+            TypeError,
+            NO_ARRAY.format("NoneType"),
+        ),
         ({"grid": (8, 1)}, {}, ValueError, "[metal_kernel] Expected `grid` to have 3 ints but got 2."),
         (
             {"output_dtypes": {}},
@@ -760,7 +791,9 @@ def test_a_body_that_does_not_compile(what):
 
 
 def test_what_a_compile_error_has():
-    error = compile_error(INDEX + "out[i] = half_of(x[i]);\nout[i] = y;", "template <typename T>\nT half_of(T a) { return a.y; }")
+    error = compile_error(
+        INDEX + "out[i] = half_of(x[i]);\nout[i] = y;", "template <typename T>\nT half_of(T a) { return a.y; }"
+    )
     # Templates are read again where they are used, after everything else.
     assert error.diagnostics == [
         kiln.Diagnostic(
@@ -846,8 +879,7 @@ UNSUPPORTED = {
     "recursion through another function": (
         "out[0] = f(3);",
         "float g(int n);\nfloat f(int n) { return n == 0 ? 1 : g(n); }\nfloat g(int n) { return f(n - 1); }",
-        "header:2:7: error: 'f': recursion is not supported\n"
-        "  float f(int n) { return n == 0 ? 1 : g(n); }\n        ^",
+        "header:2:7: error: 'f': recursion is not supported\n  float f(int n) { return n == 0 ? 1 : g(n); }\n        ^",
     ),
     "recursion of a template": (
         "out[0] = f(3);",
@@ -864,7 +896,8 @@ UNSUPPORTED = {
     "new": (
         INDEX + "thread float* p = new float(3);",
         "",
-        "source:2:19: error: 'new': a kernel cannot allocate memory\n  thread float* p = new float(3);\n                    ^",
+        "source:2:19: error: 'new': a kernel cannot allocate memory\n"
+        "  thread float* p = new float(3);\n                    ^",
     ),
     "delete": (
         "delete out;",
@@ -889,8 +922,7 @@ UNSUPPORTED = {
     "virtual": (
         "out[0] = A().f();",
         "struct A {\n  virtual float f() { return 1; }\n};\n",
-        "header:2:3: error: 'virtual': virtual functions are not supported\n"
-        "    virtual float f() { return 1; }\n    ^",
+        "header:2:3: error: 'virtual': virtual functions are not supported\n    virtual float f() { return 1; }\n    ^",
     ),
     "dynamic_cast": (
         "A a;\nout[0] = dynamic_cast<thread A*>(&a) != nullptr;",
@@ -912,8 +944,7 @@ UNSUPPORTED = {
     "thread_local": (
         "thread_local int a;",
         "",
-        "source:1:1: error: 'thread_local': static variables of a thread are not supported\n"
-        "  thread_local int a;\n  ^",
+        "source:1:1: error: 'thread_local': static variables of a thread are not supported\n  thread_local int a;\n  ^",
     ),
     "static variable": (
         "static int calls = 0;\nout[0] = ++calls;",
@@ -958,7 +989,8 @@ UNSUPPORTED = {
     "ray tracing in scope": (
         "out[0] = 1;",
         "using namespace raytracing;\n",
-        "header:1:17: error: 'raytracing': ray tracing is not supported\n  using namespace raytracing;\n                  ^",
+        "header:1:17: error: 'raytracing': ray tracing is not supported\n"
+        "  using namespace raytracing;\n                  ^",
     ),
     "simdgroup_matrix": (
         "simdgroup_matrix<float, 8, 8> m;",
@@ -1038,7 +1070,9 @@ def test_atomic_outputs_of_dtypes_that_metal_has_no_atomic_of(dtype):
 def test_more_threadgroup_memory_than_there_is():
     kernel = make("threadgroup float big[1 << 24];\nbig[0] = 1; out[0] = big[0];")
     message = str(raised(kiln.UnsupportedError, call, kernel))
-    assert message.startswith(f"[metal_kernel] `k` needs {4 << 24} bytes of threadgroup memory, and the cpu target has ")
+    assert message.startswith(
+        f"[metal_kernel] `k` needs {4 << 24} bytes of threadgroup memory, and the cpu target has "
+    )
 
 
 # Names that only look like those above are the body's.

@@ -178,8 +178,7 @@ class Rewriter {
       const char* reason = unsupported_keyword(tokens_[i].getKind());
       tok::TokenKind before = i > 0 ? tokens_[i - 1].getKind() : tok::unknown;
       if (!reason) reason = unsupported_reason(before, name, next);
-      if (reason)
-        result_.unsupported.push_back(diagnose(tokens_[i], concat("'", name.str(), "': ", reason)));
+      if (reason) result_.unsupported.push_back(diagnose(tokens_[i], concat("'", name.str(), "': ", reason)));
     }
   }
 
@@ -332,9 +331,8 @@ class Rewriter {
     }
     // `T threadgroup name[…]`: the type stood before.
     if (j < tokens_.size() && tokens_[j].isOneOf(tok::l_square, tok::semi, tok::comma, tok::equal)) return true;
-    return is(j, tok::identifier) &&
-           (is(j + 1, tok::l_square) || is(j + 1, tok::semi) || is(j + 1, tok::comma) || is(j + 1, tok::equal) ||
-            is(j + 1, tok::l_brace));
+    return is(j, tok::identifier) && (is(j + 1, tok::l_square) || is(j + 1, tok::semi) || is(j + 1, tok::comma) ||
+                                      is(j + 1, tok::equal) || is(j + 1, tok::l_brace));
   }
 
   // Index of the `>` that closes the `<` at i; i itself if it is none of a template.
@@ -539,8 +537,8 @@ class Rewriter {
     }
     if (t.isOneOf(tok::kw_for, tok::kw_while, tok::kw_switch)) return statement_end(after_parentheses(i + 1));
     if (t.is(tok::kw_do)) {
-      size_t end = statement_end(i + 1);            // …
-      return after_parentheses(end + 2);            // while (…) ;
+      size_t end = statement_end(i + 1);  // …
+      return after_parentheses(end + 2);  // while (…) ;
     }
     if (t.isOneOf(tok::kw_case, tok::kw_default)) {
       while (i < tokens_.size() && !is(i, tok::colon)) i = is_opener(i) ? match_[i] + 1 : i + 1;

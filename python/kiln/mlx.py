@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import mlx.core as mx
@@ -36,10 +37,30 @@ def metal_kernel(name: str, *arguments: Any, **keywords: Any) -> Kernel:
 
 
 metal_kernel.__doc__ = _kernels.metal_kernel.__doc__
+metal_kernel.__signature__ = _kernels.metal_kernel.__signature__
 
 
-def cuda_kernel(*arguments: Any, **keywords: Any) -> Kernel:
-    return _kernels.cuda_kernel_for("mlx", *arguments, **keywords)
+def cuda_kernel(
+    name: str,
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+    source: str,
+    header: str = "",
+    ensure_row_contiguous: bool = True,
+    shared_memory: int = 0,
+    compile_options: Mapping[str, Any] | None = None,
+) -> Kernel:
+    return _kernels.cuda_kernel_for(
+        "mlx",
+        name,
+        input_names,
+        output_names,
+        source,
+        header,
+        ensure_row_contiguous,
+        shared_memory,
+        compile_options,
+    )
 
 
 cuda_kernel.__doc__ = _kernels.cuda_kernel.__doc__
@@ -65,7 +86,7 @@ class _ExportableKernel:
             self._original = self._make_original()
         if keywords.get("stream") is not None:
             # The name mx.gpu may mean the CPU here; what is exported is for a GPU.
-            keywords["stream"] = _installation.original_gpu
+            keywords["stream"] = _original_gpu
         return self._original(**keywords)
 
     def __getattr__(self, name: str) -> Any:
@@ -75,13 +96,12 @@ class _ExportableKernel:
         return repr(self._kernel)
 
 
-def _installed(interface: str):
+def _installed(interface: str, original: Any) -> Any:
     ours = globals()[interface]
 
     @functools.wraps(ours)
     def make(*arguments: Any, **keywords: Any) -> Any:
         kernel = ours(*arguments, **keywords)
-        original = _installation.originals[(mx.fast, interface)]
         return _ExportableKernel(kernel, lambda: original(*arguments, **keywords))
 
     return make
@@ -119,34 +139,47 @@ class _Exporter:
         return getattr(self._exporter, name)
 
 
+def _installed_exporter(original: Any) -> Any:
+    return functools.wraps(original)(lambda *arguments, **keywords: _Exporter(original(*arguments, **keywords)))
+
+
 _MISSING = object()
+
+# What stood at the names where Kiln's functions are now, by module and name.
+_originals: dict[tuple[Any, str], Any] = {}
+_original_gpu = mx.gpu
+
+
+def _take_back(key: tuple[Any, str]) -> None:
+    module, name = key
+    original = _originals.pop(key)
+    if original is _MISSING:
+        delattr(module, name)
+    else:
+        setattr(module, name, original)
 
 
 class _Installation(contextlib.AbstractContextManager):
-    """What ``install`` has put in place of what. As a context manager it takes it back at the end."""
+    """What one call of ``install`` has put in place. As a context manager it takes that back at the end, and leaves
+    what an earlier call has put in place."""
 
     def __init__(self) -> None:
-        self.originals: dict[tuple[Any, str], Any] = {}
-        self.original_gpu = mx.gpu
+        self._keys: list[tuple[Any, str]] = []
 
-    def put(self, module: Any, name: str, value: Any) -> None:
-        if (module, name) not in self.originals:
-            self.originals[(module, name)] = getattr(module, name, _MISSING)
-        setattr(module, name, value)
-
-    def take_back(self) -> None:
-        for (module, name), original in self.originals.items():
-            if original is _MISSING:
-                delattr(module, name)
-            else:
-                setattr(module, name, original)
-        self.originals.clear()
+    def put(self, module: Any, name: str, make: Callable[[Any], Any]) -> None:
+        """``make`` is given what stands there."""
+        key = (module, name)
+        if key in _originals:
+            return
+        original = getattr(module, name, _MISSING)
+        setattr(module, name, make(original))
+        _originals[key] = original
+        self._keys.append(key)
 
     def __exit__(self, *exception: Any) -> None:
-        uninstall()
-
-
-_installation = _Installation()
+        for key in self._keys:
+            if key in _originals:
+                _take_back(key)
 
 
 def install(metal: bool = False) -> contextlib.AbstractContextManager:
@@ -159,28 +192,24 @@ def install(metal: bool = False) -> contextlib.AbstractContextManager:
         MLX's own C++ code.
 
     Returns:
-      A context manager that calls ``uninstall()`` at its end; it need not be used.
+      A context manager that takes back at its end what this call has put in place; it need not be used.
 
     Inside ``mx.export_function`` and ``mx.exporter`` the installed functions hand over to MLX's own.
     """
-    put = _installation.put
+    installation = _Installation()
     for interface in ("metal_kernel", "cuda_kernel"):
-        if (mx.fast, interface) not in _installation.originals:
-            put(mx.fast, interface, _installed(interface))
-    put(mx.fast, "MetalKernel", MetalKernel)
-    for name in ("export_function",):
-        if (mx, name) not in _installation.originals:
-            put(mx, name, _marks_export(getattr(mx, name)))
-    if (mx, "exporter") not in _installation.originals:
-        exporter = mx.exporter
-        put(mx, "exporter", functools.wraps(exporter)(lambda *a, **k: _Exporter(exporter(*a, **k))))
+        installation.put(mx.fast, interface, functools.partial(_installed, interface))
+    installation.put(mx.fast, "MetalKernel", lambda _: MetalKernel)
+    installation.put(mx, "export_function", _marks_export)
+    installation.put(mx, "exporter", _installed_exporter)
     if metal:
-        put(mx.metal, "is_available", lambda: True)
+        installation.put(mx.metal, "is_available", lambda _: lambda: True)
         if not _libraries.import_mlx().has_gpu():
-            put(mx, "gpu", mx.cpu)
-    return _installation
+            installation.put(mx, "gpu", lambda _: mx.cpu)
+    return installation
 
 
 def uninstall() -> None:
     """Takes back everything that ``install`` has put in place. Does nothing where nothing is installed."""
-    _installation.take_back()
+    for key in list(_originals):
+        _take_back(key)

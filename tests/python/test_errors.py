@@ -690,7 +690,7 @@ BROKEN = {
     "in the device library's template": (
         INDEX + "out[i] = float4(1, 2, 3).x;",
         "",
-        "source:2:10: error: static assertion failed due to requirement '4 == 3': wrong number of components\n"
+        "source:2:10: error: the arguments do not make up the vector's components\n"
         "  out[i] = float4(1, 2, 3).x;\n           ^",
     ),
     "in the header, which does not end its line": (

@@ -1,0 +1,109 @@
+"""Measuring, and writing down what was measured where.
+
+Alternatives take turns, round after round, so that what else happens on the machine falls on all of them alike.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+RESULTS = Path(__file__).parent / "results"
+
+
+class Samples(NamedTuple):
+    """Times of one thing, in milliseconds."""
+
+    values: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.values)
+
+    @property
+    def quartiles(self) -> tuple[float, float]:
+        low, _, high = statistics.quantiles(self.values, n=4, method="inclusive")
+        return low, high
+
+    def as_json(self) -> dict[str, Any]:
+        low, high = self.quartiles
+        return {
+            "median_ms": self.median,
+            "quartiles_ms": [low, high],
+            "range_ms": [min(self.values), max(self.values)],
+            "samples": len(self.values),
+        }
+
+    def __str__(self) -> str:
+        low, high = self.quartiles
+        return f"{_short(self.median)} ms ({_short(low)} to {_short(high)})"
+
+
+def _short(milliseconds: float) -> str:
+    """Three digits."""
+    return f"{milliseconds:.3g}" if milliseconds < 100 else f"{milliseconds:.0f}"
+
+
+def in_turns(functions: dict[str, Callable[[], object]], rounds: int, calls: int = 1) -> dict[str, Samples]:
+    """Time of one call of each function, from `rounds` rounds of `calls` calls after one round that does not count."""
+    for function in functions.values():
+        function()
+    values: dict[str, list[float]] = {name: [] for name in functions}
+    for _ in range(rounds):
+        for name, function in functions.items():
+            start = time.perf_counter()
+            for _ in range(calls):
+                function()
+            values[name].append(1e3 * (time.perf_counter() - start) / calls)
+    return {name: Samples(tuple(times)) for name, times in values.items()}
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def machine() -> dict[str, Any]:
+    """What the figures depend on."""
+    import kiln
+    import mlx.core as mx
+    import numpy as np
+    from kiln import _core
+
+    return {
+        "processor": _processor(),
+        "threads": len(os.sched_getaffinity(0)),
+        "memory_GiB": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "system": f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver())}",
+        "instruction_set": _core.cpu_architecture(),
+        "python": platform.python_version(),
+        "kiln": kiln.__version__,
+        "mlx": mx.__version__,
+        "numpy": np.__version__,
+    }
+
+
+def write(name: str, figures: dict[str, Any]) -> Path:
+    """Writes figures with the machine's description and the day."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    content = {"machine": machine(), "date": time.strftime("%Y-%m-%d"), "figures": figures}
+    path.write_text(json.dumps(content, indent=1) + "\n")
+    return path
+
+
+def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+    lines = [title]
+    for row in [header, *rows]:
+        cells = [f"{row[0]:<{widths[0]}}", *(f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True))]
+        lines.append("  " + "   ".join(cells))
+    return "\n".join(lines)

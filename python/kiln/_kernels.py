@@ -143,9 +143,14 @@ def _dictionary_generation(
 _list_generation.__qualname__ = _dictionary_generation.__qualname__ = "metal_kernel"
 
 
+def is_by_dictionary(arguments: tuple, keywords: Mapping[str, Any]) -> bool:
+    """Whether arguments of ``metal_kernel`` after its name are those of the generation without names."""
+    return isinstance(arguments[0], str) if arguments else "input_names" not in keywords
+
+
 def metal_kernel_for(library: str, name, *arguments, **keywords) -> Kernel:
     """``metal_kernel`` with results of a fixed array library, or of the inputs' where ``library`` is empty."""
-    by_dictionary = isinstance(arguments[0], str) if arguments else "input_names" not in keywords
+    by_dictionary = is_by_dictionary(arguments, keywords)
     has_output_names = len(arguments) > 1 or "output_names" in keywords
     rule = "a kernel has both, or takes all names from its calls."
     if by_dictionary and "output_names" in keywords and "input_names" not in keywords:

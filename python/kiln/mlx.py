@@ -17,6 +17,8 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import mlx.core as mx
@@ -45,28 +47,33 @@ def cuda_kernel(*arguments: Any, **keywords: Any) -> Kernel:
 cuda_kernel.__doc__ = _kernels.cuda_kernel.__doc__
 
 
-class MetalKernel(_kernels.MetalKernel):
-    __doc__ = _kernels.MetalKernel.__doc__
-    _library = "mlx"
-
-
 class _ExportableKernel:
-    """A kernel of the list generation that becomes MLX's own inside ``mx.export_function``."""
+    """A kernel that becomes MLX's own inside ``mx.export_function``.
 
-    def __init__(self, kernel: Kernel, make_original: Any) -> None:
+    ``make_original`` gets the names of inputs and outputs: MLX's kernels have them from the start, those of the
+    dictionary and class generations from the call.
+    """
+
+    def __init__(self, kernel: Kernel, make_original: Callable[[list[str], list[str]], Any]) -> None:
         self._kernel = kernel
         self._make_original = make_original
-        self._original = None
 
     def __call__(self, **keywords: Any) -> Any:
         if not _exporting.get():
             return self._kernel(**keywords)
-        if self._original is None:
-            self._original = self._make_original()
         if keywords.get("stream") is not None:
             # The name mx.gpu may mean the CPU here; what is exported is for a GPU.
             keywords["stream"] = _installation.original_gpu
-        return self._original(**keywords)
+        if not isinstance(keywords.get("inputs"), dict):
+            return self._make_original([], [])(**keywords)
+        output_names = list(keywords["output_shapes"])
+        original = self._make_original(list(keywords["inputs"]), output_names)
+        keywords["inputs"] = list(keywords["inputs"].values())
+        for argument in ("output_shapes", "output_dtypes"):
+            keywords[argument] = [keywords[argument][name] for name in output_names]
+        if isinstance(keywords.get("template"), dict):
+            keywords["template"] = list(keywords["template"].items())
+        return dict(zip(output_names, original(**keywords), strict=True))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kernel, name)
@@ -75,16 +82,50 @@ class _ExportableKernel:
         return repr(self._kernel)
 
 
+def _original(interface: str, keywords: dict[str, Any]) -> Any:
+    """A kernel of MLX's own."""
+    options = keywords.pop("compile_options", None) or {}
+    # The other options say how Kiln compiles.
+    if interface == "metal_kernel" and "math_mode" in options:
+        keywords["compile_options"] = {"math_mode": options["math_mode"]}
+    original = _installation.originals.get((mx.fast, interface)) or getattr(mx.fast, interface)
+    return original(**keywords)
+
+
+def _original_by_names(signature: inspect.Signature, arguments: tuple, keywords: dict[str, Any]):
+    """Makes MLX's own kernel of the arguments of a generation that has no names."""
+    given = signature.bind_partial(*arguments, **keywords).arguments
+    kept = ("name", "source", "header", "ensure_row_contiguous", "atomic_outputs", "compile_options")
+    keywords = {key: given[key] for key in kept if key in given}
+    return lambda inputs, outputs: _original(
+        "metal_kernel", {**keywords, "input_names": inputs, "output_names": outputs}
+    )
+
+
 def _installed(interface: str):
     ours = globals()[interface]
+    by_lists = inspect.signature(_kernels.cuda_kernel if interface == "cuda_kernel" else _kernels._list_generation)
 
     @functools.wraps(ours)
     def make(*arguments: Any, **keywords: Any) -> Any:
         kernel = ours(*arguments, **keywords)
-        original = _installation.originals[(mx.fast, interface)]
-        return _ExportableKernel(kernel, lambda: original(*arguments, **keywords))
+        if interface == "metal_kernel" and _kernels.is_by_dictionary(arguments[1:], keywords):
+            by_names = inspect.signature(_kernels._dictionary_generation)
+            return _ExportableKernel(kernel, _original_by_names(by_names, arguments, keywords))
+        given = by_lists.bind_partial(*arguments, **keywords).arguments
+        return _ExportableKernel(kernel, lambda *_: _original(interface, dict(given)))
 
     return make
+
+
+class MetalKernel(_kernels.MetalKernel):
+    __doc__ = _kernels.MetalKernel.__doc__
+    _library = "mlx"
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        signature = inspect.signature(_kernels.MetalKernel)
+        self._kernel = _ExportableKernel(self._kernel, _original_by_names(signature, arguments, keywords))
 
 
 def _marks_export(function):

@@ -131,7 +131,8 @@ class MlxLibrary : public ArrayLibrary {
     if (PyComplex_Check(object))
       return mx::array(mx::complex64_t(static_cast<float>(PyComplex_RealAsDouble(object)),
                                        static_cast<float>(PyComplex_ImagAsDouble(object))));
-    if (PyIndex_Check(object)) {
+    // Arrays of other libraries have `__index__` too, and refuse unless they have one element.
+    if (PyLong_Check(object) || (PyIndex_Check(object) && !nb::hasattr(value, "__dlpack__"))) {
       nb::object number = nb::steal(PyNumber_Index(object));
       if (!number.is_valid()) nb::raise_python_error();
       int overflow;

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <stdexcept>
 
 #include "core/dtype_table.h"
 #include "kiln/error.h"
@@ -104,10 +105,29 @@ class KernelPrimitive : public mx::Primitive {
     throw UnsupportedError("Kiln does not run kernels on MLX's GPU yet");
   }
 
-  // As MLX calls its own, so that what it says of transformations reads the same.
-  const char* name() const override { return "CustomKernel"; }
+  // Not the name of MLX's own kernels: by its name MLX takes a node for one of its classes when it exports a graph.
+  const char* name() const override { return "KilnKernel"; }
+
+  // What MLX says where its own kernels are transformed.
+  std::vector<mx::array> jvp(const std::vector<mx::array>&, const std::vector<mx::array>&,
+                             const std::vector<int>&) override {
+    refuse("[Primitive::jvp] Not implemented for CustomKernel.");
+  }
+  std::vector<mx::array> vjp(const std::vector<mx::array>&, const std::vector<mx::array>&, const std::vector<int>&,
+                             const std::vector<mx::array>&) override {
+    refuse("[Primitive::vjp] Not implemented for CustomKernel.");
+  }
+  std::pair<std::vector<mx::array>, std::vector<int>> vmap(const std::vector<mx::array>&,
+                                                           const std::vector<int>&) override {
+    refuse("[Primitive::vmap] Not implemented for CustomKernel.");
+  }
+  std::vector<mx::Shape> output_shapes(const std::vector<mx::array>&) override {
+    refuse("[Primitive::output_shapes] CustomKernel cannot infer output shapes.");
+  }
 
  private:
+  [[noreturn]] static void refuse(const char* message) { throw std::invalid_argument(message); }
+
   MlxCall call_;
 };
 

@@ -1,15 +1,13 @@
 // The kernel is compiled in `eval_cpu`, on the thread that evaluates, so that a CompileError reaches the program as
-// what it is (an exception in a stream's task becomes a plain one). Only the launch goes to the stream. Nothing here
-// touches Python.
+// what it is (an exception in a stream's task becomes a plain one). Only the launch goes to the stream; `eval_cpu` waits
+// for one that may fail. Nothing here touches Python.
 #include "adapters/mlx_primitive.h"
 
 #include <mlx/allocator.h>
 #include <mlx/backend/cpu/encoder.h>
 
-#include <algorithm>
-#include <cstring>
-#include <deque>
-#include <mutex>
+#include <future>
+#include <memory>
 #include <stdexcept>
 
 #include "core/dtype_table.h"
@@ -32,29 +30,6 @@ int64_t* append(std::vector<int64_t>& dimensions, const mx::Shape& shape) {
   size_t first = dimensions.size();
   dimensions.insert(dimensions.end(), shape.begin(), shape.end());
   return dimensions.data() + first;
-}
-
-// Messages of the last launches that failed on a stream.
-class FailedLaunches {
- public:
-  void add(const std::string& message) {
-    std::lock_guard lock(mutex_);
-    if (messages_.size() == 64) messages_.pop_front();
-    messages_.push_back(message);
-  }
-  bool contains(const std::string& message) {
-    std::lock_guard lock(mutex_);
-    return std::find(messages_.begin(), messages_.end(), message) != messages_.end();
-  }
-
- private:
-  std::mutex mutex_;
-  std::deque<std::string> messages_;
-};
-
-FailedLaunches& failed_launches() {
-  static FailedLaunches* instance = new FailedLaunches;  // streams may outlive static objects
-  return *instance;
 }
 
 class KernelPrimitive : public mx::Primitive {
@@ -84,21 +59,30 @@ class KernelPrimitive : public mx::Primitive {
       kept_outputs.push_back(mx::array::unsafe_weak_copy(output));
     }
     // From here on the arrays' data exists, but what earlier tasks write into it may not have been written.
-    encoder.dispatch([call = call_, found, shapes = std::move(shapes), dtypes = std::move(dtypes),
-                      inputs = std::move(kept_inputs), outputs = std::move(kept_outputs)]() mutable {
+    auto task = [call = call_, found, shapes = std::move(shapes), dtypes = std::move(dtypes),
+                 inputs = std::move(kept_inputs), outputs = std::move(kept_outputs)]() mutable {
       std::vector<void*> data;
       for (mx::array& output : outputs) data.push_back(output.data<void>());
+      with_call(call, true, inputs, shapes, dtypes,
+                [&](const Call& view) { launch(*call.kernel, found, view, data); });
+    };
+    if (!found.variant->binary->code->may_fail()) {
+      encoder.dispatch(std::move(task));
+      return;
+    }
+    // MLX loses count of a stream's tasks where one throws while the main thread adds others, and waits for ever once
+    // some are missing; besides, it passes on no more than the message. So this thread waits, and throws itself.
+    auto done = std::make_shared<std::promise<void>>();
+    std::future<void> result = done->get_future();
+    encoder.dispatch([task = std::move(task), done]() mutable {
       try {
-        with_call(call, true, inputs, shapes, dtypes,
-                  [&](const Call& view) { launch(*call.kernel, found, view, data); });
-      } catch (const DeviceError& error) {
-        // Who swallows the error (NumPy does, where it asks an array for its buffer) shall not see plausible numbers:
-        // all bits set is a NaN, or -1.
-        for (size_t i = 0; i < outputs.size(); ++i) std::memset(data[i], 0xff, outputs[i].nbytes());
-        failed_launches().add(error.what());
-        throw;
+        task();
+        done->set_value();
+      } catch (...) {
+        done->set_exception(std::current_exception());
       }
     });
+    result.get();
   }
 
   void eval_gpu(const std::vector<mx::array>&, std::vector<mx::array>&) override {
@@ -132,8 +116,6 @@ class KernelPrimitive : public mx::Primitive {
 };
 
 }  // namespace
-
-bool is_device_error(const std::string& message) { return failed_launches().contains(message); }
 
 Dtype to_kiln(mx::Dtype dtype) {
   switch (dtype.val()) {

@@ -401,6 +401,34 @@ def test_streams_wait_for_one_another():
         check(c, 6 * x, 1e-5)
 
 
+def test_streams_wait_for_kernels_with_barriers():
+    first, second = mx.new_stream(mx.cpu), mx.new_stream(mx.cpu)
+    reverse = make(
+        """
+        threadgroup float shared[64];
+        uint i = thread_position_in_grid.x, lane = thread_position_in_threadgroup.x;
+        shared[lane] = a[i];
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        out[i] = shared[63 - lane];
+        """
+    )
+    x = numbers((640,))
+    reversed_x = x.reshape(10, 64)[:, ::-1].reshape(640)
+    for asynchronous in (False, True):
+        array, expected = mx.array(x), x
+        for _ in range(10):
+            a = call1(reverse, array, stream=first)
+            b = mx.add(a, array, stream=second)
+            c = call1(reverse, b, stream=second)
+            array = mx.multiply(mx.add(c, a, stream=first), 0.25, stream=mx.cpu)
+            if asynchronous:
+                mx.async_eval(array)
+            turned = expected.reshape(10, 64)[:, ::-1].reshape(640)
+            expected = ((turned + expected) + turned) * np.float32(0.25)
+        check(array, expected, 1e-5)
+    check(call1(reverse, mx.array(x)), reversed_x)
+
+
 @pytest.mark.parametrize("kind", ["none", "device", "device type", "stream", "thread-local", "thread-unsafe", "context"])
 def test_ways_to_name_a_stream(kind):
     stream = {

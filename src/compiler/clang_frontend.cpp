@@ -174,6 +174,20 @@ bool parse(clang::CompilerInstance& instance, clang::CodeGenerator& generator, c
   return !instance.getDiagnostics().hasErrorOccurred();
 }
 
+std::map<std::string, Diagnostic> find_declarations(const llvm::Module& module, clang::CodeGenerator& generator,
+                                                    clang::CompilerInstance& instance,
+                                                    const DiagnosticCollector& diagnostics) {
+  std::map<std::string, Diagnostic> found;
+  for (const llvm::GlobalValue& value : module.global_values()) {
+    if (value.isDeclaration()) continue;
+    const auto* named = llvm::dyn_cast_or_null<clang::NamedDecl>(generator.GetDeclForMangledName(value.getName()));
+    if (!named) continue;
+    Diagnostic place = diagnostics.at(instance.getSourceManager(), named->getLocation(), named->getNameAsString());
+    if (place.line) found.emplace(value.getName().str(), std::move(place));
+  }
+  return found;
+}
+
 // Functions that the kernel declares and calls but nobody defines.
 void find_undefined(const llvm::Module& module, clang::CodeGenerator& generator, clang::CompilerInstance& instance,
                     const DiagnosticCollector& diagnostics, std::vector<Diagnostic>& invalid) {
@@ -226,7 +240,10 @@ FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, cons
     bool parsed = parse(instance, *generator, unit, collector, invalid, unsupported);
     if (parsed) {
       find_undefined(*generator->GetModule(), *generator, instance, collector, invalid);
-      if (invalid.empty()) result.module.reset(generator->ReleaseModule());
+      if (invalid.empty()) {
+        result.declarations = find_declarations(*generator->GetModule(), *generator, instance, collector);
+        result.module.reset(generator->ReleaseModule());
+      }
     }
     collector.EndSourceFile();
   }

@@ -26,6 +26,10 @@ bool is_matrix_name(llvm::StringRef name) {
 // define itself are Metal's only where they stand like a type.
 const char* unsupported_reason(llvm::StringRef name, tok::TokenKind next) {
   if (name == "double") return "Metal has no double";
+  if (name == "goto") return "Metal has no goto";
+  if (name == "asm" || name == "__asm__") return "Metal has no inline assembly";
+  if (name == "new") return "Metal has no allocation of memory";
+  if (name == "virtual") return "Metal has no virtual functions";
   if (name == "simdgroup_matrix" || name.starts_with("simdgroup_float8x8") || name.starts_with("simdgroup_half8x8") ||
       name.starts_with("simdgroup_bfloat8x8"))
     return "simdgroup matrices are not supported";
@@ -236,7 +240,10 @@ class Rewriter {
       if (name == "constant") {
         kept.push_back(make(tokens_[i], tok::kw_const));
       } else if (name == "threadgroup") {
-        if (declares_variable(i)) push_threadgroup_storage(tokens_[i], kept);
+        if (declares_variable(i)) {
+          refuse_initializer(i);
+          push_threadgroup_storage(tokens_[i], kept);
+        }
       } else {
         kept.push_back(tokens_[i]);
       }
@@ -287,6 +294,20 @@ class Rewriter {
     return is(j, tok::identifier) &&
            (is(j + 1, tok::l_square) || is(j + 1, tok::semi) || is(j + 1, tok::comma) || is(j + 1, tok::equal) ||
             is(j + 1, tok::l_brace));
+  }
+
+  // Threadgroup memory holds what the threads write, and nothing before.
+  void refuse_initializer(size_t i) {
+    bool defines_class = false;
+    for (size_t j = i + 1; j < tokens_.size() && tokens_[j].isNot(tok::semi); ++j) {
+      if (tokens_[j].isOneOf(tok::kw_struct, tok::kw_class, tok::kw_union)) defines_class = true;
+      if (is(j, tok::less)) j = template_arguments_end(j);
+      if (is(j, tok::equal) || (is(j, tok::l_brace) && !defines_class)) {
+        result_.invalid.push_back(diagnose(tokens_[j], "a variable in threadgroup memory cannot have an initial value"));
+        return;
+      }
+      if (is_opener(j)) j = match_[j];
+    }
   }
 
   // Index of the `>` that closes the `<` at i; i itself if it is none of a template.

@@ -44,13 +44,15 @@ mx::Stream stream_for(std::string_view interface, PyObject* object) {
       wanted);
   if (!missing) return mx::to_stream(wanted);
   if (settings().strict_device)
-    throw UnsupportedError(concat("[", interface, "] The kernel is to run on MLX's GPU, and MLX has no GPU here. Without ",
+    throw UnsupportedError(concat("[", interface,
+                                  "] The kernel is to run on MLX's GPU, and MLX has no GPU here. Without ",
                                   "KILN_STRICT_DEVICE=1 it would run on the CPU."));
   static bool warned = false;
   if (!warned) {
     warned = true;
-    std::string message = concat("[", interface, "] MLX has no GPU here: kernels that are to run on it run on the CPU. ",
-                                 "KILN_STRICT_DEVICE=1 makes this an error.");
+    std::string message =
+        concat("[", interface, "] MLX has no GPU here: kernels that are to run on it run on the CPU. ",
+               "KILN_STRICT_DEVICE=1 makes this an error.");
     if (PyErr_WarnEx(PyExc_RuntimeWarning, message.c_str(), 1) < 0) nb::raise_python_error();
   }
   return mx::default_stream(mx::Device::cpu);
@@ -131,23 +133,24 @@ class MlxLibrary : public ArrayLibrary {
     if (PyComplex_Check(object))
       return mx::array(mx::complex64_t(static_cast<float>(PyComplex_RealAsDouble(object)),
                                        static_cast<float>(PyComplex_ImagAsDouble(object))));
-    // Arrays of other libraries have `__index__` too, and refuse unless they have one element.
-    if (PyLong_Check(object) || (PyIndex_Check(object) && !nb::hasattr(value, "__dlpack__"))) {
+    // Arrays of other libraries answer as numbers, too, where they have one element.
+    bool is_array = !PyLong_Check(object) && nb::hasattr(value, "__dlpack__");
+    if (!is_array && PyIndex_Check(object)) {
       nb::object number = nb::steal(PyNumber_Index(object));
       if (!number.is_valid()) nb::raise_python_error();
       int overflow;
       int64_t integer = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
       if (overflow)
-        throw ValueError(concat("[", interface, "] Input `", name_of(), "` does not fit into int64: ",
-                                nb::cast<std::string>(nb::str(number)), "."));
+        throw ValueError(concat("[", interface, "] Input `", name_of(),
+                                "` does not fit into int64: ", nb::cast<std::string>(nb::str(number)), "."));
       if (integer >= INT32_MIN && integer <= INT32_MAX) return mx::array(static_cast<int32_t>(integer));
       return mx::array(integer, mx::int64);
     }
     // What MLX's own kernels take: arrays of NumPy and others in the CPU's memory, with MLX's rules for their dtypes.
     if (nb::ndarray<nb::ro, nb::device::cpu> other; nb::try_cast(value, other))
       return nb::cast<mx::array>(nb::type<mx::array>()(value));
-    throw TypeError(concat("[", interface, "] Expected `inputs` to be MLX arrays or numbers but got ", kind_of(value),
-                           "."));
+    throw TypeError(
+        concat("[", interface, "] Expected `inputs` to be MLX arrays or numbers but got ", kind_of(value), "."));
   }
 };
 

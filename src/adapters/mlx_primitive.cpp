@@ -1,6 +1,6 @@
 // The kernel is compiled in `eval_cpu`, on the thread that evaluates, so that a CompileError reaches the program as
-// what it is (an exception in a stream's task becomes a plain one). Only the launch goes to the stream; `eval_cpu` waits
-// for one that may fail. Nothing here touches Python.
+// what it is (an exception in a stream's task becomes a plain one). Only the launch goes to the stream; `eval_cpu`
+// waits for one that may fail. Nothing here touches Python.
 #include "adapters/mlx_primitive.h"
 
 #include <mlx/allocator.h>
@@ -63,8 +63,7 @@ class KernelPrimitive : public mx::Primitive {
                  inputs = std::move(kept_inputs), outputs = std::move(kept_outputs)]() mutable {
       std::vector<void*> data;
       for (mx::array& output : outputs) data.push_back(output.data<void>());
-      with_call(call, true, inputs, shapes, dtypes,
-                [&](const Call& view) { launch(*call.kernel, found, view, data); });
+      with_call(call, true, inputs, shapes, dtypes, [&](const Call& view) { launch(*call.kernel, found, view, data); });
     };
     if (!found.variant->binary->code->may_fail()) {
       encoder.dispatch(std::move(task));
@@ -158,7 +157,8 @@ mx::Dtype to_mlx(Dtype dtype) {
 }
 
 void with_call(const MlxCall& call, bool evaluated, const std::vector<mx::array>& inputs,
-               const std::vector<mx::Shape>& output_shapes, const std::vector<Dtype>& output_dtypes, const std::function<void(const Call&)>& function) {
+               const std::vector<mx::Shape>& output_shapes, const std::vector<Dtype>& output_dtypes,
+               const std::function<void(const Call&)>& function) {
   thread_local CallStorage storage;
   storage.dimensions.clear();
   storage.inputs.clear();
@@ -176,8 +176,8 @@ void with_call(const MlxCall& call, bool evaluated, const std::vector<mx::array>
     int64_t* strides = storage.dimensions.data() + first;
     int64_t stride = 1;
     for (size_t d = rank; d-- > 0; stride *= shape[d]) strides[d] = evaluated ? input.strides()[d] : stride;
-    storage.inputs.push_back({evaluated ? input.data<char>() : nullptr, to_kiln(input.dtype()), {shape, rank},
-                              {strides, rank}});
+    storage.inputs.push_back(
+        {evaluated ? input.data<char>() : nullptr, to_kiln(input.dtype()), {shape, rank}, {strides, rank}});
   }
   for (size_t i = 0; i < output_shapes.size(); ++i)
     storage.outputs.push_back({i < output_dtypes.size() ? output_dtypes[i] : Dtype::kFloat32,

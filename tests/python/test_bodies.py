@@ -105,6 +105,7 @@ def test_mlx(name):
 
 # ---- Memory safety (specification 3.9): what lies around an input must not be touched
 
+
 @pytest.mark.parametrize("at_end", [False, True], ids=["at_start", "at_end"])
 @by_name
 def test_between_guard_pages(name, at_end):

@@ -429,7 +429,9 @@ def test_streams_wait_for_kernels_with_barriers():
     check(call1(reverse, mx.array(x)), reversed_x)
 
 
-@pytest.mark.parametrize("kind", ["none", "device", "device type", "stream", "thread-local", "thread-unsafe", "context"])
+@pytest.mark.parametrize(
+    "kind", ["none", "device", "device type", "stream", "thread-local", "thread-unsafe", "context"]
+)
 def test_ways_to_name_a_stream(kind):
     stream = {
         "device": lambda: mx.Device(mx.cpu, 0),

@@ -45,7 +45,9 @@ def test_launches_keep_no_arrays():
     assert grown(lambda: np.array(call1(kernel, x), copy=False)) == 0
 
 
-@pytest.mark.parametrize(("body", "error"), [("out[0] = nothing;", kiln.CompileError), (BROKEN_BARRIER, kiln.DeviceError)])
+@pytest.mark.parametrize(
+    ("body", "error"), [("out[0] = nothing;", kiln.CompileError), (BROKEN_BARRIER, kiln.DeviceError)]
+)
 def test_failures_keep_no_arrays(body, error):
     kernel = make(body)
     x = mx.array(numbers((32, 32)))

@@ -27,7 +27,8 @@ std::shared_ptr<Kernel> make_kernel(std::string source, Context& context) {
 }
 
 mx::array call(std::shared_ptr<Kernel> kernel, const mx::array& a) {
-  MlxCall call{std::move(kernel), {}, {a.size() > 0 ? static_cast<int64_t>(a.size()) : 1, 1, 1}, {32, 1, 1}, {}, {}, {}};
+  MlxCall call{
+      std::move(kernel), {}, {a.size() > 0 ? static_cast<int64_t>(a.size()) : 1, 1, 1}, {32, 1, 1}, {}, {}, {}};
   return add_to_graph(std::move(call), {a}, {a.shape()}, {Dtype::kFloat32}, mx::default_stream(mx::Device::cpu))[0];
 }
 

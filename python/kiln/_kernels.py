@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kiln import _core
@@ -139,9 +139,16 @@ def _dictionary_generation(
 _list_generation.__qualname__ = _dictionary_generation.__qualname__ = "metal_kernel"
 
 
+def generation_of(arguments: tuple, keywords: Mapping[str, Any]) -> Callable[..., dict[str, Any]]:
+    """The generation that ``metal_kernel`` is called in, by its arguments after the name."""
+    by_dictionary = isinstance(arguments[0], str) if arguments else "input_names" not in keywords
+    return _dictionary_generation if by_dictionary else _list_generation
+
+
 def metal_kernel_for(library: str, name, *arguments, **keywords) -> Kernel:
     """``metal_kernel`` with results of a fixed array library, or of the inputs' where ``library`` is empty."""
-    by_dictionary = isinstance(arguments[0], str) if arguments else "input_names" not in keywords
+    generation = generation_of(arguments, keywords)
+    by_dictionary = generation is _dictionary_generation
     has_output_names = len(arguments) > 1 or "output_names" in keywords
     rule = "a kernel has both, or takes all names from its calls."
     if by_dictionary and "output_names" in keywords and "input_names" not in keywords:
@@ -153,7 +160,6 @@ def metal_kernel_for(library: str, name, *arguments, **keywords) -> Kernel:
             "[metal_kernel] Got `input_names`, and a string in their place as the second argument: a kernel with names "
             "takes them before its source, one without takes all names from its calls."
         )
-    generation = _dictionary_generation if by_dictionary else _list_generation
     return _make("metal_kernel", library=library, **generation(name, *arguments, **keywords))
 
 

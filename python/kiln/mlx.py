@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -66,28 +67,33 @@ def cuda_kernel(
 cuda_kernel.__doc__ = _kernels.cuda_kernel.__doc__
 
 
-class MetalKernel(_kernels.MetalKernel):
-    __doc__ = _kernels.MetalKernel.__doc__
-    _library = "mlx"
-
-
 class _ExportableKernel:
-    """A kernel of the list generation that becomes MLX's own inside ``mx.export_function``."""
+    """A kernel that becomes MLX's own inside ``mx.export_function``.
 
-    def __init__(self, kernel: Kernel, make_original: Any) -> None:
+    ``make_original`` gets the names of inputs and outputs: MLX's kernels have them from the start, those of the
+    dictionary and class generations from the call.
+    """
+
+    def __init__(self, kernel: Kernel, make_original: Callable[[list[str], list[str]], Any]) -> None:
         self._kernel = kernel
         self._make_original = make_original
-        self._original = None
 
     def __call__(self, **keywords: Any) -> Any:
         if not _exporting.get():
             return self._kernel(**keywords)
-        if self._original is None:
-            self._original = self._make_original()
         if keywords.get("stream") is not None:
             # The name mx.gpu may mean the CPU here; what is exported is for a GPU.
             keywords["stream"] = _original_gpu
-        return self._original(**keywords)
+        if not isinstance(keywords.get("inputs"), dict):
+            return self._make_original([], [])(**keywords)
+        output_names = list(keywords["output_shapes"])
+        original = self._make_original(list(keywords["inputs"]), output_names)
+        keywords["inputs"] = list(keywords["inputs"].values())
+        for argument in ("output_shapes", "output_dtypes"):
+            keywords[argument] = [keywords[argument][name] for name in output_names]
+        if isinstance(keywords.get("template"), dict):
+            keywords["template"] = list(keywords["template"].items())
+        return dict(zip(output_names, original(**keywords), strict=True))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kernel, name)
@@ -96,15 +102,52 @@ class _ExportableKernel:
         return repr(self._kernel)
 
 
+# What both Kiln's interfaces and MLX's own have, besides the names of inputs and outputs.
+_EXPORTED = ("name", "source", "header", "ensure_row_contiguous", "atomic_outputs", "shared_memory")
+
+
+def _for_export(original: Any, ours: Callable, names: dict[str, list[str]], arguments: tuple, keywords: dict) -> Any:
+    """MLX's own kernel of what ``ours`` was given."""
+    given = inspect.signature(ours).bind_partial(*arguments, **keywords).arguments
+    kept = {key: given[key] for key in (*_EXPORTED, *names) if key in given}
+    options = given.get("compile_options") or {}
+    # The others say how Kiln compiles.
+    if "math_mode" in options and ours is not _kernels.cuda_kernel:
+        kept["compile_options"] = {"math_mode": options["math_mode"]}
+    return original(**{**names, **kept})
+
+
 def _installed(interface: str, original: Any) -> Any:
     ours = globals()[interface]
 
     @functools.wraps(ours)
     def make(*arguments: Any, **keywords: Any) -> Any:
-        kernel = ours(*arguments, **keywords)
-        return _ExportableKernel(kernel, lambda: original(*arguments, **keywords))
+        def make_original(inputs: list[str], outputs: list[str]) -> Any:
+            generation = _kernels.cuda_kernel
+            if interface == "metal_kernel":
+                generation = _kernels.generation_of(arguments[1:], keywords)
+            names = {"input_names": inputs, "output_names": outputs}
+            return _for_export(original, generation, names, arguments, keywords)
+
+        return _ExportableKernel(ours(*arguments, **keywords), make_original)
 
     return make
+
+
+class MetalKernel(_kernels.MetalKernel):
+    __doc__ = _kernels.MetalKernel.__doc__
+    _library = "mlx"
+
+    @functools.wraps(_kernels.MetalKernel.__init__)
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+
+        def make_original(inputs: list[str], outputs: list[str]) -> Any:
+            original = _originals.get((mx.fast, "metal_kernel"), mx.fast.metal_kernel)
+            names = {"input_names": inputs, "output_names": outputs}
+            return _for_export(original, _kernels.MetalKernel, names, arguments, keywords)
+
+        self._kernel = _ExportableKernel(self._kernel, make_original)
 
 
 def _marks_export(function):

@@ -156,18 +156,7 @@ class MlxLibrary : public ArrayLibrary {
 
 }  // namespace
 
-// What a stream's task threw comes back from MLX as a plain runtime error.
-void translate_stream_error(const std::exception_ptr& pointer, void*) {
-  try {
-    std::rethrow_exception(pointer);
-  } catch (const std::runtime_error& error) {
-    if (!is_device_error(error.what())) throw;
-    PyErr_SetString(nb::module_::import_("kiln.errors").attr("DeviceError").ptr(), error.what());
-  }
-}
-
 NB_MODULE(_mlx, m) {
-  nb::register_exception_translator(translate_stream_error);
   register_exceptions();
   m.def("library", [](nb::capsule make_compiled) {
     // Lives as long as the process, like the module.

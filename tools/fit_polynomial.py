@@ -1,21 +1,28 @@
 #!/usr/bin/env python3
 """Fits the polynomials of src/device/math: `fit_polynomial.py NAME…`, `--all`, or nothing for the list of names.
 
+`--check` says of each fit whether its coefficients are those that the device library has, which they all are, and exits
+with 1 otherwise.
+
 A row of FITS says which function of u is approximated on which interval, by how many coefficients, and what one unit
 of absolute error costs in the function that the polynomial serves (`weight`). The tool prints the coefficients as
 hexadecimal floats, lowest first, and the largest weighted error in bits: 2^-24 would be half a unit in the last place
 of a result in [1, 2).
 
 The fit is least squares on Chebyshev nodes, repeated with more importance where the error was large (Lawson's
-iteration): unlike Remez's exchange it does not mind weights that vanish inside the interval. Coefficients must be floats; rounding them all at once would
-lose bits, so that the lowest is rounded first and the others are fitted again around it, and so on. Where a row fixes
-some leading coefficients (as sums of floats of more precision), the rest is fitted around those.
+iteration): unlike Remez's exchange it does not mind weights that vanish inside the interval. Coefficients must be
+floats; rounding them all at once would lose bits, so that the lowest is rounded first and the others are fitted again
+around it, and so on. Leading coefficients that the device library keeps to more than a float's precision are part of a
+row's function: it is what is left without them.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import mpmath
@@ -246,14 +253,31 @@ def print_constants() -> None:
         print(f"{name}: {' '.join(parts)} {_hex(np.float32(float(rest)))}")
 
 
-def main() -> None:
+def is_in_use(coefficients: list[np.float32]) -> bool:
+    """Whether a polynomial of the device library has just these coefficients."""
+    folder = Path(__file__).resolve().parent.parent / "src/device/math"
+    number = r"-?0x[0-9a-f.]+p[+-]?\d+f"
+    for file in folder.glob("*.h"):
+        for call in re.findall(rf"__KILN_POLYNOMIAL_\d+\([\w.]+((?:,\s*{number})+)\)", file.read_text()):
+            if [float.fromhex(c[:-1]) for c in re.findall(number, call)] == [float(c) for c in coefficients]:
+                return True
+    return False
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--all", action="store_true", help="every fit")
     parser.add_argument("--constants", action="store_true", help="the constants that are sums of floats")
+    parser.add_argument("--check", action="store_true", help="compare every fit with the device library")
     arguments = parser.parse_args()
     if arguments.constants:
         print_constants()
+    if arguments.check:
+        unused = [name for name in FITS if not is_in_use(fit(FITS[name])[0])]
+        for name in unused:
+            print(f"{name}: the device library has other coefficients")
+        return 1 if unused else 0
     names = list(FITS) if arguments.all else arguments.names
     if not names and not arguments.constants:
         print("\n".join(f"{name:16} {row.note}" for name, row in FITS.items()))
@@ -261,7 +285,8 @@ def main() -> None:
         coefficients, error = fit(FITS[name])
         print(f"{name}: {FITS[name].note}; largest weighted error 2^{np.log2(error):.2f}")
         print(f"  {', '.join(map(_hex, coefficients))}")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -27,8 +27,8 @@ def _names(interface: str, argument: str, value: object) -> list[str]:
 
 
 def _compile_options(interface: str, options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """``math_mode`` and ``bounds`` as the kernel type takes them."""
-    result: dict[str, Any] = {"math_mode": "safe", "bounds": None}
+    """``math_mode``, ``bounds`` and ``specialize`` as the kernel type takes them."""
+    result: dict[str, Any] = {"math_mode": "safe", "bounds": None, "specialize": None}
     if options is None:
         return result
     if not isinstance(options, Mapping):
@@ -46,6 +46,7 @@ def _compile_options(interface: str, options: Mapping[str, Any] | None) -> dict[
             result["bounds"] = value == "on"
         elif key == "specialize":
             _check_type(interface, "specialize", value, bool, "a bool")
+            result["specialize"] = value
         else:
             _names(interface, "include_dirs", value)
     return result
@@ -206,7 +207,8 @@ def metal_kernel(name: str, *arguments: Any, **keywords: Any) -> Kernel:
         * ``math_mode``: ``"safe"`` (IEEE arithmetic as written, the default), ``"relaxed"`` or ``"fast"``;
         * ``bounds``: ``"on"`` or ``"off"``: whether accesses outside an argument are guarded. A guarded load gives
           zero, a guarded store or atomic does nothing. By default what ``KILN_BOUNDS`` says, else on;
-        * ``specialize``: whether shapes may become constants in the machine code;
+        * ``specialize``: whether shapes become constants in the machine code, which is then compiled for each of the
+          first four combinations of them, and once for all others. By default what ``KILN_SPECIALIZE`` says, else on;
         * ``include_dirs``: folders for ``#include "…"`` in kernels that are files.
 
     Returns:

@@ -222,7 +222,8 @@ NB_MODULE(_core, m) {
           [](PyKernel* self, std::string_view dialect, std::string name,
              std::optional<std::vector<std::string>> input_names, std::optional<std::vector<std::string>> output_names,
              std::string source, std::string header, bool ensure_row_contiguous, bool atomic_outputs,
-             int64_t shared_memory, std::string_view math_mode, std::optional<bool> bounds, bool always_shapes,
+             int64_t shared_memory, std::string_view math_mode, std::optional<bool> bounds, std::optional<bool> specialize,
+             bool always_shapes,
              std::string library) {
             KernelSpec spec;
             spec.dialect = dialect_named(dialect);
@@ -236,12 +237,13 @@ NB_MODULE(_core, m) {
             spec.shared_memory = shared_memory;
             spec.math_mode = math_mode_named(math_mode);
             spec.bounds_guards = bounds;
+            spec.specialize = specialize;
             spec.style = always_shapes ? SignatureStyle::kAlways : SignatureStyle::kWhereUsed;
             new (self) PyKernel(std::move(spec), std::move(library));
           },
           nb::kw_only(), "dialect"_a, "name"_a, "input_names"_a.none(), "output_names"_a.none(), "source"_a,
           "header"_a, "ensure_row_contiguous"_a, "atomic_outputs"_a, "shared_memory"_a, "math_mode"_a,
-          "bounds"_a.none(), "always_shapes"_a, "library"_a)
+          "bounds"_a.none(), "specialize"_a.none(), "always_shapes"_a, "library"_a)
       .def("__call__",
            [](const PyKernel& self, const nb::args& arguments, const nb::kwargs& keywords) {
              return self.call(arguments, keywords, Wanted::kResult);

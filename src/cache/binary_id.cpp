@@ -30,6 +30,8 @@ std::string binary_id(const KernelUnit& unit, const TargetSpec& target, std::str
     hash.add(static_cast<uint64_t>(parameter.alignment));
     hash.add(static_cast<uint64_t>(parameter.by_reference));
     hash.add(static_cast<uint64_t>(parameter.from_zero));
+    hash.add(parameter.values.size());
+    for (int64_t value : parameter.values) hash.add(static_cast<uint64_t>(value));
   }
   hash.add(unit.attributes.size());
   for (uint8_t attribute : unit.attributes) hash.add(static_cast<uint64_t>(attribute));

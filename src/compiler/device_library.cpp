@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kAfter = "after/";
 
-// Members that read and write several components at once, as properties of __kiln::swizzles, which vec derives from.
+// Members that read and write several components at once, as properties of __kiln::members::swizzles, which vec derives from.
 class SwizzleWriter {
  public:
   // Adds `name` if its letters are all among `letters`.
@@ -42,7 +42,7 @@ class SwizzleWriter {
   }
 
   std::string text() const {
-    return concat("namespace __kiln {\ntemplate <class T, int N>\nstruct swizzles {\n", text_, "};\n}\n");
+    return concat("namespace __kiln::members {\ntemplate <class T, int N>\nstruct swizzles {\n", text_, "};\n}\n");
   }
 
  private:

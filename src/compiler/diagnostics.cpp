@@ -16,6 +16,14 @@
 namespace kiln {
 namespace {
 
+// Of "static assertion failed due to requirement '…': <sentence>", the sentence.
+void keep_assertion(std::string& message) {
+  if (!message.starts_with("static assertion failed")) return;
+  bool has_requirement = message.find("requirement '") != std::string::npos;
+  std::string_view before = has_requirement ? "': " : ": ";
+  if (size_t at = message.find(before); at != std::string::npos) message.erase(0, at + before.size());
+}
+
 // Between the first pair of quotes at or behind `from`.
 std::string_view quoted(std::string_view message, size_t from = 0) {
   size_t open = message.find('\'', from);
@@ -128,6 +136,9 @@ void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level
                               : level == clang::DiagnosticsEngine::Note ? Severity::kNote
                                                                         : Severity::kWarning;
   if (info.hasSourceManager()) entry.placed = place(info.getSourceManager(), info.getLocation(), entry.diagnostic);
+
+  // The device library asserts in sentences, on behalf of whoever uses it.
+  if (!entry.placed) keep_assertion(entry.diagnostic.message);
 
   // A note in the caller's text gives its place to a message before it that has none.
   if (entry.diagnostic.severity == Severity::kNote && entry.placed)

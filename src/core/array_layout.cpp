@@ -32,6 +32,11 @@ bool is_row_contiguous(std::span<const int64_t> shape, std::span<const int64_t> 
   return true;
 }
 
+void write_row_contiguous_strides(std::span<const int64_t> shape, std::span<int64_t> strides) {
+  int64_t stride = 1;
+  for (size_t d = shape.size(); d-- > 0; stride *= shape[d]) strides[d] = stride;
+}
+
 ElementRange element_range(std::span<const int64_t> shape, std::span<const int64_t> strides) {
   ElementRange range{0, 0};
   bool overflows = false;

@@ -13,6 +13,9 @@ int64_t element_count(std::span<const int64_t> shape);
 /// fit any strides. Strides are in elements.
 bool is_row_contiguous(std::span<const int64_t> shape, std::span<const int64_t> strides);
 
+/// Writes the strides of an array whose elements follow one another, the last dimension fastest; in elements.
+void write_row_contiguous_strides(std::span<const int64_t> shape, std::span<int64_t> strides);
+
 // Elements [first, end) that an array reaches, relative to the element at index (0, …, 0).
 struct ElementRange {
   int64_t first = 0;

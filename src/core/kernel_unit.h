@@ -36,6 +36,8 @@ struct KernelParameter {
   uint32_t alignment = 1;     // bytes; what an element's address is a multiple of
   bool by_reference = false;  // `T& name` rather than `T* name`
   bool from_zero = true;      // nothing of it lies before its pointer, as it may with negative strides
+  // kShape, kStrides, kNdim: what it holds, where the code is made for that; zeros follow. Otherwise empty.
+  std::vector<int64_t> values;
 
   bool is_written() const { return role == ParameterRole::kOutput; }
 

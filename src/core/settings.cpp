@@ -40,6 +40,8 @@ Settings read_settings(const char* (*lookup)(const char*)) {
       settings.cpu_level = 1 + static_cast<int>(name - kNames);
     } else if (row.variable == "KILN_BOUNDS") {
       settings.bounds = read_switch(row, value, "on", "off");
+    } else if (row.variable == "KILN_SPECIALIZE") {
+      settings.specialize = read_switch(row, value, "on", "off");
     } else if (row.variable == "KILN_STRICT_DEVICE") {
       settings.strict_device = read_switch(row, value, "1", "0");
     } else if (row.variable == "KILN_COMPILER") {

@@ -11,6 +11,7 @@ struct Settings {
   int cpu_threads = 0;        // 0: what the machine offers
   int cpu_level = 4;          // the highest level of x86-64 that is used
   bool bounds = true;         // the default of compile_options["bounds"]
+  bool specialize = true;     // the default of compile_options["specialize"]
   bool strict_device = false;
   std::string compiler_path;  // empty: beside libkiln.so
 };
@@ -21,13 +22,15 @@ struct SettingRow {
   std::string_view meaning;
 };
 
-inline constexpr std::array<SettingRow, 5> kSettingRows = {{
+inline constexpr std::array<SettingRow, 6> kSettingRows = {{
     {"KILN_CPU_THREADS", "a number from 1 to 1024",
      "how many threads a launch on the CPU uses, the caller's counted; by default as many as the process may use"},
     {"KILN_CPU_ISA", "sse2, sse4, avx2 or avx512",
      "the instruction set that compiled code uses at most, the processor permitting; by default avx512"},
     {"KILN_BOUNDS", "on or off",
      "whether accesses outside an argument are guarded where a kernel's compile_options do not say; by default on"},
+    {"KILN_SPECIALIZE", "on or off",
+     "whether shapes become constants in machine code where a kernel's compile_options do not say; by default on"},
     {"KILN_STRICT_DEVICE", "0 or 1",
      "1: a kernel that is asked to run on a device which this machine lacks raises an error and does not run on the CPU"},
     {"KILN_COMPILER", "a path", "the compiler library to open; by default libkiln_compiler.so beside libkiln.so"},

@@ -21,9 +21,25 @@ InputType type_of(const InputArray& input) {
   return type;
 }
 
-// The bytes that tell one combination of argument types from another within one kernel. Built in a buffer that each
-// thread keeps, so that a look-up allocates nothing.
-std::string_view call_key(const Call& call) {
+// What the body sees of an input beside its elements.
+constexpr std::string_view kShapeSuffixes[] = {"_shape", "_strides", "_ndim"};
+
+}  // namespace
+
+bool Kernel::uses_shape_of(const Call& call, size_t input) const {
+  if (call.inputs[input].shape.empty()) return false;
+  return spec_.input_names ? uses_shape_[input] : body_uses_shape_of(call.input_names[input]);
+}
+
+bool Kernel::body_uses_shape_of(const std::string& name) const {
+  return std::any_of(std::begin(kShapeSuffixes), std::end(kShapeSuffixes),
+                     [&](std::string_view suffix) { return text_.body_uses(concat(name, suffix)); });
+}
+
+// The bytes that tell one combination of argument types from another within one kernel; behind the first
+// `general_bytes`, shapes that code may be made for. Built in a buffer that each thread keeps, so that a look-up
+// allocates nothing.
+std::string_view Kernel::call_key(const Call& call, size_t& general_bytes) const {
   thread_local std::string key;
   key.clear();
   auto add = [](auto value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
@@ -47,10 +63,18 @@ std::string_view call_key(const Call& call) {
   }
   for (const std::string& name : call.input_names) add_text(name);
   for (const std::string& name : call.output_names) add_text(name);
+  general_bytes = key.size();
+  if (specializes_)
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      if (!uses_shape_of(call, i)) continue;
+      add(static_cast<uint32_t>(call.inputs[i].shape.size()));
+      for (int64_t dimension : call.inputs[i].shape) add(dimension);
+      // Of a copy they follow from the shape.
+      if (!copies(call.inputs[i]))
+        for (int64_t stride : call.inputs[i].strides) add(stride);
+    }
   return key;
 }
-
-}  // namespace
 
 Kernel::Kernel(KernelSpec spec, Context& context)
     : spec_(std::move(spec)), context_(context), text_(spec_.header, spec_.source) {
@@ -65,6 +89,15 @@ Kernel::Kernel(KernelSpec spec, Context& context)
   if (spec_.output_names)
     for (const std::string& name : *spec_.output_names) check_name(name, "Output name");
   if (spec_.input_names && spec_.output_names) check_distinct(*spec_.input_names, *spec_.output_names, {});
+
+  if (spec_.input_names)
+    for (const std::string& name : *spec_.input_names) uses_shape_.push_back(body_uses_shape_of(name));
+  auto ends_like_a_shape = [](const std::string& name) {
+    return std::any_of(std::begin(kShapeSuffixes), std::end(kShapeSuffixes),
+                       [&](std::string_view suffix) { return name.ends_with(suffix); });
+  };
+  specializes_ = spec_.specialize.value_or(settings().specialize) &&
+                 std::any_of(text_.identifiers().begin(), text_.identifiers().end(), ends_like_a_shape);
 }
 
 void Kernel::check_name(const std::string& name, std::string_view what) const {
@@ -178,15 +211,52 @@ KernelUnit Kernel::unit_for(const Call& call) const {
   return unit;
 }
 
+void Kernel::set_known_shapes(KernelUnit& unit, const Call& call) const {
+  for (KernelParameter& parameter : unit.parameters) {
+    if (parameter.role == ParameterRole::kInput || parameter.role == ParameterRole::kOutput) continue;
+    if (!uses_shape_of(call, parameter.argument)) continue;
+    const InputArray& input = call.inputs[parameter.argument];
+    switch (parameter.role) {
+      case ParameterRole::kShape: parameter.values.assign(input.shape.begin(), input.shape.end()); break;
+      case ParameterRole::kNdim: parameter.values = {static_cast<int64_t>(input.shape.size())}; break;
+      case ParameterRole::kStrides:
+        parameter.values.assign(input.strides.begin(), input.strides.end());
+        if (copies(input)) write_row_contiguous_strides(input.shape, parameter.values);
+        break;
+      default: break;
+    }
+  }
+}
+
+bool Kernel::may_specialize(std::string_view general_key, std::string_view key) {
+  std::lock_guard lock(specialized_mutex_);
+  std::set<std::string>& keys = specialized_[std::string(general_key)];
+  std::string own(key);
+  if (keys.contains(own)) return true;
+  if (keys.size() == kMostSpecialized) return false;
+  keys.insert(std::move(own));
+  return true;
+}
+
 Kernel::Found Kernel::find_or_compile(const Call& call) {
-  std::string_view key = call_key(call);
+  size_t general_bytes;
+  std::string_view key = call_key(call, general_bytes);
   if (std::shared_ptr<const Variant> variant = variants_.find(key)) return {std::move(variant), CodeSource::kMemory};
   if (spec_.dialect == Dialect::kCuda)
     throw UnsupportedError(concat("[cuda_kernel] `", spec_.name,
                                   "`: CUDA bodies cannot be run yet; `source_for` shows the generated text."));
+  bool specialize = key.size() > general_bytes;
+  if (specialize) {
+    std::string_view general_key = key.substr(0, general_bytes);
+    // It is there when there were enough others before.
+    if (auto variant = variants_.find(general_key)) return {std::move(variant), CodeSource::kMemory};
+    specialize = may_specialize(general_key, key);
+    if (!specialize) key = general_key;
+  }
   CodeSource source = CodeSource::kMemory;
   auto found = variants_.get(std::string(key), [&] {
     KernelUnit unit = unit_for(call);
+    if (specialize) set_known_shapes(unit, call);
     Target& target = context_.cpu();
     auto binary = context_.binary_for(unit, target);
     if (binary.made_now) source = CodeSource::kCompiled;

@@ -1,12 +1,17 @@
 // A kernel: a body, and the machine code for each combination of argument types that it was called with.
 #pragma once
 
+#include <algorithm>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "cache/single_flight.h"
+#include "core/array_layout.h"
 #include "frontend/signature.h"
 #include "runtime/call.h"
 #include "runtime/context.h"
@@ -28,17 +33,29 @@ struct KernelSpec {
   int64_t shared_memory = 0;  // bytes; CUDA
   MathMode math_mode = MathMode::kSafe;
   std::optional<bool> bounds_guards;  // empty: as KILN_BOUNDS says
+  std::optional<bool> specialize;     // whether shapes become constants; empty: as KILN_SPECIALIZE says
   SignatureStyle style = SignatureStyle::kWhereUsed;
 };
 
-// Machine code for one combination, with the text that it was made from.
+// Machine code for one combination, with the text that it was made from. `unit` says whether it is for one shape only.
 struct Variant {
   KernelUnit unit;
   std::shared_ptr<const Binary> binary;
+
+  bool is_specialized() const {
+    return std::any_of(unit.parameters.begin(), unit.parameters.end(),
+                       [](const KernelParameter& parameter) { return !parameter.values.empty(); });
+  }
 };
 
+// A kernel whose body uses shapes, strides or ranks has code of its own for each of the first few, in which they are
+// constants; for later ones it has code that reads them.
 class Kernel {
  public:
+  /// For how many combinations of shapes there is code of its own. (With one or two, a program that alternates between
+  /// a batch and a remainder, forward and in training, would lose; each costs compiling.)
+  static constexpr size_t kMostSpecialized = 4;
+
   /// Throws ValueError for names that cannot be arguments' names, and for no output.
   explicit Kernel(KernelSpec spec, Context& context = Context::shared());
   Kernel(const Kernel&) = delete;
@@ -61,6 +78,11 @@ class Kernel {
   /// For a call that check() has accepted. Compiles where nothing is found. Throws CompileError, UnsupportedError.
   Found find_or_compile(const Call& call);
 
+  /// Whether a launch reads a row-contiguous copy of the input.
+  bool copies(const InputArray& input) const {
+    return spec_.ensure_row_contiguous && !is_row_contiguous(input.shape, input.strides);
+  }
+
   void record(const LaunchRecord& record) { history_.add(record); }
   Context& context() const { return context_; }
 
@@ -68,13 +90,22 @@ class Kernel {
   std::span<const std::string> input_names(const Call& call) const;
   std::span<const std::string> output_names(const Call& call) const;
   void check_name(const std::string& name, std::string_view what) const;
+  std::string_view call_key(const Call& call, size_t& general_bytes) const;
+  bool uses_shape_of(const Call& call, size_t input) const;
+  bool body_uses_shape_of(const std::string& name) const;
+  bool may_specialize(std::string_view general_key, std::string_view key);
+  void set_known_shapes(KernelUnit& unit, const Call& call) const;
   void check_distinct(std::span<const std::string> inputs, std::span<const std::string> outputs,
                       std::span<const TemplateArgument> template_arguments) const;
 
   const KernelSpec spec_;
   Context& context_;
   const KernelText text_;
+  bool specializes_ = false;
+  std::vector<bool> uses_shape_;    // of each input, where the kernel has their names
   SingleFlight<Variant> variants_;  // by call_key
+  std::mutex specialized_mutex_;
+  std::map<std::string, std::set<std::string>, std::less<>> specialized_;  // keys with shapes, by those without
   History history_;
 };
 

@@ -26,10 +26,6 @@ struct LaunchScratch {
   std::vector<const void*> data;                     // of each input, copied or not
 };
 
-bool is_copied(const Kernel& kernel, const InputArray& input) {
-  return kernel.spec().ensure_row_contiguous && !is_row_contiguous(input.shape, input.strides);
-}
-
 // Entries of an input in shapes and strides, with the zeros behind them.
 size_t padded_rank(const InputArray& input) { return std::max<size_t>(kPaddedDimensions, input.shape.size()); }
 
@@ -48,13 +44,13 @@ void collect_inputs(Kernel& kernel, const Call& call, LaunchScratch& scratch) {
     for (int64_t dimension : input.shape) scratch.shapes.push_back(static_cast<int32_t>(dimension));
     scratch.shapes.resize(first + padded);
     scratch.strides.resize(first + padded);
-    if (!is_copied(kernel, input)) {
-      std::copy(input.strides.begin(), input.strides.end(), scratch.strides.begin() + static_cast<ptrdiff_t>(first));
+    std::span<int64_t> strides(scratch.strides.data() + first, input.shape.size());
+    if (!kernel.copies(input)) {
+      std::copy(input.strides.begin(), input.strides.end(), strides.begin());
       scratch.data.push_back(input.data);
       continue;
     }
-    int64_t stride = 1;
-    for (size_t d = input.shape.size(); d-- > 0; stride *= input.shape[d]) scratch.strides[first + d] = stride;
+    write_row_contiguous_strides(input.shape, strides);
     auto bytes = static_cast<size_t>(element_count(input.shape)) * size_of(input.dtype);
     scratch.copies.push_back(std::make_unique_for_overwrite<std::byte[]>(bytes));
     scratch.data.push_back(scratch.copies.back().get());
@@ -127,6 +123,7 @@ void launch(Kernel& kernel, const Kernel::Found& found, const Call& call, std::s
   record.engine = found.variant->binary->engine;
   record.reason = found.variant->binary->engine_reason;
   record.source = found.source;
+  record.specialized = found.variant->is_specialized();
   if (found.source == CodeSource::kCompiled) record.compile_ms = found.variant->binary->compile_ms;
   record.run_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   kernel.record(record);

@@ -13,6 +13,7 @@
 #include "compiler/passes/harmless_arithmetic.h"
 #include "compiler/passes/initial_values.h"
 #include "compiler/passes/inline_all.h"
+#include "compiler/passes/known_shapes.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/small_floats.h"
 
@@ -88,6 +89,7 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
     return std::move(result);
   };
   if (has_indirect_calls(body)) return refuse("calls through pointers to functions are not supported");
+  replace_known_shapes(body, request.unit);
   describe_accesses(body, request.unit);
   if (request.unit.bounds_guards) insert_bounds_guards(body, request.unit);
 

@@ -283,7 +283,10 @@ class Rewriter {
       if (name == "constant") {
         kept.push_back(make(tokens_[i], tok::kw_const));
       } else if (name == "threadgroup") {
-        if (declares_variable(i)) push_threadgroup_storage(tokens_[i], kept);
+        if (declares_variable(i)) {
+          refuse_initializer(i);
+          push_threadgroup_storage(tokens_[i], kept);
+        }
       } else {
         kept.push_back(tokens_[i]);
       }
@@ -333,6 +336,20 @@ class Rewriter {
     if (j < tokens_.size() && tokens_[j].isOneOf(tok::l_square, tok::semi, tok::comma, tok::equal)) return true;
     return is(j, tok::identifier) && (is(j + 1, tok::l_square) || is(j + 1, tok::semi) || is(j + 1, tok::comma) ||
                                       is(j + 1, tok::equal) || is(j + 1, tok::l_brace));
+  }
+
+  // Threadgroup memory holds what the threads write, and nothing before.
+  void refuse_initializer(size_t i) {
+    bool defines_class = false;
+    for (size_t j = i + 1; j < tokens_.size() && tokens_[j].isNot(tok::semi); ++j) {
+      if (tokens_[j].isOneOf(tok::kw_struct, tok::kw_class, tok::kw_union)) defines_class = true;
+      if (is(j, tok::less)) j = template_arguments_end(j);
+      if (is(j, tok::equal) || (is(j, tok::l_brace) && !defines_class)) {
+        result_.invalid.push_back(diagnose(tokens_[j], "a variable in threadgroup memory cannot have an initial value"));
+        return;
+      }
+      if (is_opener(j)) j = match_[j];
+    }
   }
 
   // Index of the `>` that closes the `<` at i; i itself if it is none of a template.

@@ -36,9 +36,11 @@ __KILN_INLINE float erfinv(float x) {
     p = __KILN_POLYNOMIAL_10(u, -0x1.80c76ep-26f, 0x1.006dc8p+0f, 0x1.35842ep-7f, -0x1.f4af6p-8f, 0x1.74736p-8f,
                              -0x1.d5f82ap-9f, 0x1.8820ecp-10f, -0x1.48958ap-14f, -0x1.4e20c4p-12f, 0x1.0fda14p-13f);
   }
+  // Of the magnitude, as p may be negative: -0 c + -0 p would be +0.
   float a = magnitude(x);
-  float result = fma(x, c, x * p);
-  return a < 1.0f ? result : a == 1.0f ? x * infinity : not_a_number;
+  float result = fma(a, c, a * p);
+  result = a < 1.0f ? result : a == 1.0f ? infinity : not_a_number;
+  return flip_sign(result, sign_bit(x));
 }
 
 }  // namespace __kiln

@@ -53,6 +53,12 @@ __KILN_INLINE metal::vec<float, N> normalize(metal::vec<float, N> v) {
   return v * metal::rsqrt(__kiln::dot(v, v));
 }
 
+// a b - c d to within 1.5 ULP, however much of the products cancels (W. Kahan): the rounding error of c d is added back.
+__KILN_INLINE float difference_of_products(float a, float b, float c, float d) {
+  float product = c * d;
+  return fma(a, b, -product) + fma(-c, d, product);
+}
+
 // A vector of floats as one of another type, and back: exact.
 template <int N, class T>
 __KILN_INLINE metal::vec<float, N> widen(metal::vec<T, N> v) {
@@ -99,7 +105,8 @@ template <class T>
 __KILN_INLINE vec<__kiln::floating<T>, 3> cross(vec<T, 3> a, __kiln::converted<vec<T, 3>> b) {
   auto u = __kiln::widen(a);
   auto v = __kiln::widen<3, T>(b);
-  return {T(u.y * v.z - u.z * v.y), T(u.z * v.x - u.x * v.z), T(u.x * v.y - u.y * v.x)};
+  return {T(__kiln::difference_of_products(u.y, v.z, u.z, v.y)), T(__kiln::difference_of_products(u.z, v.x, u.x, v.z)),
+          T(__kiln::difference_of_products(u.x, v.y, u.y, v.x))};
 }
 
 // v, turned so that it points away from where `incident` goes, which `reference` tells.

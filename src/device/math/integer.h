@@ -46,6 +46,12 @@ constexpr T largest_integer = T(unsigned_of<T>(-1) >> is_signed<T>);
 template <class T>
 constexpr T smallest_integer = T(~largest_integer<T>);
 
+template <class T>
+__KILN_INLINE T saturate_to(int x) {
+  constexpr int low = smallest_integer<T>, high = largest_integer<T>;
+  return T(x < low ? low : x > high ? high : x);
+}
+
 }  // namespace __kiln
 
 namespace metal {
@@ -65,7 +71,11 @@ __KILN_INLINE __kiln::integer<T> ctz(T x) {
 }
 template <class T>
 __KILN_INLINE __kiln::integer<T> reverse_bits(T x) {
-  return T(__builtin_elementwise_bitreverse(__kiln::unsigned_of<T>(x)));
+  // Clang's function for any type would reverse a small integer as the int that it is promoted to.
+  if constexpr (sizeof(T) == 1) return T(__builtin_bitreverse8(x));
+  else if constexpr (sizeof(T) == 2) return T(__builtin_bitreverse16(x));
+  else if constexpr (sizeof(T) == 4) return T(__builtin_bitreverse32(x));
+  else return T(__builtin_bitreverse64(x));
 }
 __KILN_VECTOR_FORMS_1(popcount)
 __KILN_VECTOR_FORMS_1(clz)
@@ -112,19 +122,23 @@ __KILN_INLINE vec<T, N> insert_bits(vec<T, N> base, __kiln::converted<vec<T, N>>
   return result;
 }
 
-// |x - y|, which the unsigned type always holds.
+// |x - y|, of the arguments' type as the specification has it: a difference too large for a signed type comes back with
+// the bits of the unsigned one.
 template <class T>
-__KILN_INLINE __kiln::unsigned_of<__kiln::integer<T>> absdiff(T x, __kiln::converted<T> y) {
+__KILN_INLINE __kiln::integer<T> absdiff(T x, __kiln::converted<T> y) {
   typedef __kiln::unsigned_of<T> U;
-  return x < y ? U(U(y) - U(x)) : U(U(x) - U(y));
+  return T(x < y ? U(U(y) - U(x)) : U(U(x) - U(y)));
 }
+// Clang's functions would saturate a small integer as the int that it is promoted to.
 template <class T>
 __KILN_INLINE __kiln::integer<T> addsat(T x, __kiln::converted<T> y) {
-  return __builtin_elementwise_add_sat(x, T(y));
+  if constexpr (sizeof(T) < 4) return __kiln::saturate_to<T>(x + y);
+  else return __builtin_elementwise_add_sat(x, T(y));
 }
 template <class T>
 __KILN_INLINE __kiln::integer<T> subsat(T x, __kiln::converted<T> y) {
-  return __builtin_elementwise_sub_sat(x, T(y));
+  if constexpr (sizeof(T) < 4) return __kiln::saturate_to<T>(x - y);
+  else return __builtin_elementwise_sub_sat(x, T(y));
 }
 // (x + y) >> 1 and (x + y + 1) >> 1 of the sum that does not overflow.
 template <class T>

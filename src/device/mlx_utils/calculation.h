@@ -16,10 +16,16 @@ inline complex64_t log1p(complex64_t z) {
   if (norm > 0.5f && norm < 0x1p50f) {
     float_pair x = exact_product(z.real, z.real), y = exact_product(z.imag, z.imag);
     float_pair a = exact_sum(z.real + z.real, x.high), b = exact_sum(a.high, y.high);
-    b = exact_sum(b.high, a.low + b.low + x.low + y.low);
-    real = 0.5f * log1p_pair(b.high, b.low, 0);
+    // Near the circle |1 + z| = 1 the large terms cancel down to the size of what their roundings left, so that the
+    // sum of those needs its roundings too.
+    float_pair c = exact_sum(x.low, y.low), d = exact_sum(a.low, b.low), e = exact_sum(c.high, d.high);
+    float_pair sum = exact_sum(b.high, e.high);
+    real = 0.5f * log1p_pair(sum.high, sum.low + (e.low + (c.low + d.low)), 0);
   } else {
-    real = metal::log(hypot(u, z.imag));
+    // A quarter of a large 1 + z, whose magnitude may not be a float.
+    bool large = !(norm < 1.0f);
+    float factor = large ? 0.25f : 1.0f;
+    real = metal::log(hypot(u * factor, z.imag * factor)) + (large ? 0x1.62e43p+0f : 0.0f);
   }
   return {real, metal::atan2(z.imag, u)};
 }

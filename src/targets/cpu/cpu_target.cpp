@@ -10,6 +10,7 @@
 #include "kiln/error.h"
 #include "targets/cpu/group_position.h"
 #include "targets/cpu/group_scheduler.h"
+#include "targets/cpu/huge_pages.h"
 #include "targets/cpu/image_loader.h"
 #include "targets/cpu/strided_copy.h"
 #include "targets/cpu/thread_pool.h"
@@ -119,6 +120,9 @@ class CpuTarget : public Target {
       run_rows(image, launch, 0, geometry.threadgroups, memory.get());
       return;
     }
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if (unit.parameters[i].is_written())
+        use_huge_pages(arguments[i].data, static_cast<size_t>(arguments[i].end_byte));
     ThreadPool& pool = ThreadPool::shared();
     ThreadPool::Work work;
     work.pieces = geometry.threadgroups;
@@ -154,6 +158,7 @@ class CpuTarget : public Target {
 
   void fill(void* data, size_t count, std::span<const std::byte> pattern) override {
     size_t bytes = count * pattern.size();
+    use_huge_pages(data, bytes);
     in_pieces(bytes, [&](size_t begin, size_t end) { fill_bytes(data, begin, end, pattern); });
   }
 

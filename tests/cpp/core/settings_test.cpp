@@ -38,6 +38,7 @@ TEST(Settings, HaveDefaults) {
   EXPECT_EQ(settings.cpu_threads, 0);
   EXPECT_EQ(settings.cpu_level, 4);
   EXPECT_TRUE(settings.bounds);
+  EXPECT_TRUE(settings.specialize);
   EXPECT_FALSE(settings.strict_device);
   EXPECT_EQ(settings.compiler_path, "");
 }
@@ -59,6 +60,7 @@ TEST(Settings, AreRead) {
   EXPECT_TRUE(settings.strict_device);
   EXPECT_EQ(settings.compiler_path, "/a b/compiler.so");
   EXPECT_TRUE(read({{"KILN_BOUNDS", "on"}}).bounds);
+  EXPECT_FALSE(read({{"KILN_SPECIALIZE", "off"}}).specialize);
   EXPECT_EQ(read({{"KILN_CPU_ISA", "sse2"}}).cpu_level, 1);
   EXPECT_EQ(read({{"KILN_CPU_ISA", "sse4"}}).cpu_level, 2);
   EXPECT_EQ(read({{"KILN_CPU_ISA", "avx2"}}).cpu_level, 3);

@@ -58,6 +58,25 @@ void DiagnosticCollector::BeginSourceFile(const clang::LangOptions& options, con
 
 void DiagnosticCollector::EndSourceFile() { printer_->printer.EndSourceFile(); }
 
+// What misses something at the end of the body or the header shows at what Kiln wrote behind it.
+void DiagnosticCollector::move_to_end_of_text(int& line, int& column) const {
+  const SourceMap& map = unit_.source_map;
+  int first = 0;
+  if (line == map.body_first_line + map.body_lines && column == 1)
+    first = map.body_first_line;
+  else if (line == map.header_lines + 1)
+    first = 1;
+  else
+    return;
+  for (int last = line - 1; last >= first; --last) {
+    size_t end = lines_[last - 1].find_last_not_of(" \t\v\f\r");
+    if (end == std::string_view::npos) continue;
+    line = last;
+    column = static_cast<int>(end) + 2;
+    return;
+  }
+}
+
 bool DiagnosticCollector::place(const clang::SourceManager& sources, clang::SourceLocation location,
                                 Diagnostic& diagnostic) const {
   if (location.isInvalid()) return false;
@@ -68,14 +87,13 @@ bool DiagnosticCollector::place(const clang::SourceManager& sources, clang::Sour
   file.consume_front("./");
   if (file != kernel_file_) return false;
   int column = static_cast<int>(presumed.getColumn());
-  Diagnostic placed = at_line(static_cast<int>(presumed.getLine()), "");
+  int line = static_cast<int>(presumed.getLine());
+  move_to_end_of_text(line, column);
+  Diagnostic placed = at_line(line, "");
   diagnostic.text = placed.text;
   diagnostic.line = placed.line;
   diagnostic.source_line = std::move(placed.source_line);
   diagnostic.column = column;
-  // An error that shows only at the text's end, after the body, is told where the body ends.
-  if (diagnostic.text == SourceText::kBody && column > static_cast<int>(diagnostic.source_line.size()) + 1)
-    diagnostic.column = static_cast<int>(diagnostic.source_line.size()) + 1;
   return true;
 }
 

@@ -41,6 +41,7 @@ class DiagnosticCollector : public clang::DiagnosticConsumer {
     bool placed = false;  // has a position in the caller's text
   };
 
+  void move_to_end_of_text(int& line, int& column) const;
   bool place(const clang::SourceManager& sources, clang::SourceLocation location, Diagnostic& diagnostic) const;
   void add_macro_note(const clang::SourceManager& sources, clang::SourceLocation location, const Diagnostic& error);
   /// Names that a signature would have offered, and none of C++'s keywords.

@@ -718,6 +718,22 @@ BROKEN = {
         "#ifdef A\nint a;\n",
         "header:1:2: error: unterminated conditional directive\n  #ifdef A\n   ^",
     ),
+    "body that is cut off": (
+        INDEX + "out[i] =  \n\n",
+        "",
+        "source:2:9: error: expected expression\n  out[i] =  \n          ^",
+    ),
+    "header that is cut off": (
+        "out[0] = 1;",
+        "constant int a = 3",
+        "header:1:19: error: expected ';' after top level declarator\n  constant int a = 3\n                    ^",
+    ),
+    "header that is cut off before a line end": (
+        "out[0] = 1;",
+        "#define A 1\nconstant int a =\n",
+        "header:2:17: error: expected '(' for function-style cast or type construction\n"
+        "  constant int a =\n                  ^",
+    ),
     "end of no conditional": (
         "out[0] = 1;\n#endif",
         "",

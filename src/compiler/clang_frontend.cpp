@@ -2,6 +2,7 @@
 
 #include <clang/AST/ASTConsumer.h>
 #include <clang/AST/ASTContext.h>
+#include <clang/AST/Expr.h>
 #include <clang/Basic/TargetInfo.h>
 #include <clang/CodeGen/ModuleBuilder.h>
 #include <clang/Frontend/CompilerInstance.h>
@@ -14,6 +15,8 @@
 #include <clang/Sema/Sema.h>
 #include <llvm/ADT/SCCIterator.h>
 #include <llvm/Analysis/CallGraph.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
 
 #include <algorithm>
 
@@ -227,6 +230,33 @@ void refuse_mutable_variables(const llvm::Module& module, clang::CodeGenerator& 
   }
 }
 
+const clang::CallExpr* first_indirect_call(const clang::Stmt* statement) {
+  if (!statement) return nullptr;
+  if (const auto* call = llvm::dyn_cast<clang::CallExpr>(statement); call && !call->getDirectCallee()) return call;
+  for (const clang::Stmt* child : statement->children())
+    if (const clang::CallExpr* call = first_indirect_call(child)) return call;
+  return nullptr;
+}
+
+Diagnostic find_indirect_call(const llvm::Module& module, clang::CodeGenerator& generator,
+                              clang::CompilerInstance& instance, const DiagnosticCollector& diagnostics) {
+  Diagnostic diagnostic;
+  diagnostic.message = "calls through pointers to functions are not supported";
+  for (const llvm::Function& function : module) {
+    auto is_indirect = [](const llvm::Instruction& instruction) {
+      const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+      return call && call->isIndirectCall();
+    };
+    if (llvm::none_of(llvm::instructions(function), is_indirect)) continue;
+    const auto* declaration = llvm::dyn_cast_or_null<clang::FunctionDecl>(declaration_of(function, generator));
+    const clang::CallExpr* call = declaration ? first_indirect_call(declaration->getBody()) : nullptr;
+    if (!call) continue;
+    Diagnostic placed = diagnostics.at(instance.getSourceManager(), call->getBeginLoc(), diagnostic.message);
+    if (placed.line > 0) return placed;
+  }
+  return diagnostic;
+}
+
 }  // namespace
 
 FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, const std::string& cpu,
@@ -268,6 +298,7 @@ FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, cons
       find_undefined(module, *generator, instance, collector, invalid);
       refuse_recursion(module, *generator, instance, collector, unsupported);
       refuse_mutable_variables(module, *generator, instance, collector, unsupported);
+      result.indirect_call = find_indirect_call(module, *generator, instance, collector);
       if (invalid.empty() && unsupported.empty()) result.module.reset(generator->ReleaseModule());
     }
     collector.EndSourceFile();

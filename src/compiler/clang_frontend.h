@@ -24,6 +24,9 @@ struct FrontendResult {
   std::unique_ptr<llvm::Module> module;  // unoptimised; null unless kOk
   std::vector<Diagnostic> diagnostics;
   std::string log;
+  // What to say if a call through a pointer to a function is left once everything is inlined, when no place is known
+  // any more. It points to the first such call that Clang has seen.
+  Diagnostic indirect_call;
 };
 
 /// `cpu` is LLVM's name of the processor. `engine_text` is C++ that an engine wants to have compiled behind the

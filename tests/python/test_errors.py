@@ -1049,6 +1049,11 @@ UNSUPPORTED = {
         "header:2:1: error: overloads of 'f' that differ in the address space and in what they do are not supported\n"
         "  template <typename T> T f(threadgroup T* p) { return p[1]; }\n  ^",
     ),
+    "call through a pointer to a function": (
+        "float (*p)(float) = f;\nif (x[0] > 1) p = g;\nout[0] = p(1);",
+        "float f(float a) { return a; }\nfloat g(float a) { return a + 1; }\n",
+        "source:3:10: error: calls through pointers to functions are not supported\n  out[0] = p(1);\n           ^",
+    ),
     "in a macro": (
         "out[0] = 1;\nJUMP",
         "#define JUMP goto end;\n",
@@ -1125,6 +1130,14 @@ def test_names_that_only_look_unsupported(source):
             "out[0] = sum<4>();",
             "template <int N> int sum() { return N + sum<N - 1>(); }\ntemplate <> int sum<0>() { return 0; }",
             10,
+        ),
+        # Which function it is, is known when the kernel is compiled.
+        ("float (*p)(float) = f;\nout[0] = p(1);", "float f(float a) { return a + 1; }", 2),
+        (
+            "out[0] = apply(f, 1);",
+            "float f(float a) { return a + 1; }\n"
+            "template <typename F> float apply(F function, float a) { return function(a); }",
+            2,
         ),
         ("static constexpr int table[] = {1, 2, 3};\nout[0] = table[2];", "", 3),
         ("static const constant float table[] = {1, 2, 3};\nout[0] = table[2];", "", 3),

@@ -24,7 +24,8 @@ namespace {
 std::vector<std::string> roots_of(const llvm::Module& module) {
   std::vector<std::string> roots;
   for (const llvm::Function& function : module)
-    if (!function.isDeclaration() && function.getName().starts_with("__kiln_")) roots.push_back(function.getName().str());
+    if (!function.isDeclaration() && function.getName().starts_with("__kiln_"))
+      roots.push_back(function.getName().str());
   return roots;
 }
 
@@ -81,21 +82,22 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
   // The control flow is still as Clang made it: places in the program are read from it.
   compute_initial_values(module);
   llvm::Function& body = *module.getFunction(kBodyFunction);
-  auto refuse = [&](std::string message) {
+  auto refuse = [&](Diagnostic diagnostic) {
     result.status = CompileStatus::kUnsupported;
-    Diagnostic diagnostic;
-    diagnostic.message = std::move(message);
     result.report.diagnostics.push_back(std::move(diagnostic));
     return std::move(result);
   };
-  if (has_indirect_calls(body)) return refuse("calls through pointers to functions are not supported");
+  if (has_indirect_calls(body)) return refuse(std::move(frontend.indirect_call));
   replace_known_shapes(body, request.unit);
   describe_accesses(body, request.unit);
   if (request.unit.bounds_guards) insert_bounds_guards(body, request.unit);
 
   EngineOutput output = engine->lower(module, request.unit, *machine);
-  if (const llvm::GlobalVariable* variable = find_mutable_variable(module))
-    return refuse("variable '" + variable->getName().str() + "' is neither constant nor in threadgroup memory");
+  if (const llvm::GlobalVariable* variable = find_mutable_variable(module)) {
+    Diagnostic diagnostic;
+    diagnostic.message = "variable '" + variable->getName().str() + "' is neither constant nor in threadgroup memory";
+    return refuse(std::move(diagnostic));
+  }
   remove_bfloat(module);
   llvm::SmallVector<char, 0> object = generate_object(module, *machine);
   result.binary = write_image(object.data(), object.size(), output);

@@ -91,6 +91,7 @@ def pairs(kind: Format, rng: np.random.Generator, count: int) -> tuple[np.ndarra
     patterns = rng.integers(0, largest, (2, count), dtype=kind.bits).view(kind.dtype)
     near = rng.uniform(-4, 4, (2, count)).astype(kind.dtype)
     base = rng.uniform(0.1, 10, count).astype(kind.dtype)
+    base[base == 1] = 2
     power = (rng.uniform(-30, 20, count) / np.log2(base.astype(np.float64))).astype(kind.dtype)
     x, y = np.concatenate([grid, patterns, near, [base, power]], axis=1)
     return np.ascontiguousarray(x), np.ascontiguousarray(y)

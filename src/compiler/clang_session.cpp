@@ -12,19 +12,21 @@ std::vector<std::string> clang_arguments(MathMode math_mode, const std::string& 
   // clang-format off
   std::vector<std::string> arguments = {
       "-triple", triple, "-target-cpu", cpu, "-std=c++17", "-O2", "-disable-llvm-passes",
+      // The end of a variable's life would be a place where paths out of a loop meet before they part again.
+      "-disable-lifetime-markers",
       // A kernel sees the macros that Metal has and none of the host's (specification 2.4a).
       "-undef", "-D__METAL__=1", "-D__METAL_VERSION__=320", "-D__HAVE_BFLOAT__=1",
       "-nostdsysteminc", "-nobuiltininc", "-fno-builtin", "-fno-rtti", "-fno-threadsafe-statics",
-      // Signed arithmetic wraps, any pointer may alias any other, loops may be endless, what was not written is zero,
-      // a missing return is harmless (specification 3.10).
-      "-fwrapv", "-relaxed-aliasing", "-fno-finite-loops", "-fno-strict-return", "-fno-delete-null-pointer-checks",
+      // Signed arithmetic wraps, floats that do not fit into an integer saturate, any pointer may alias any other, loops
+      // may be endless, what was not written is zero, a missing return is harmless (specification 3.10).
+      "-fwrapv", "-fno-strict-float-cast-overflow", "-relaxed-aliasing", "-fno-finite-loops", "-fno-strict-return", "-fno-delete-null-pointer-checks",
       "-ftrivial-auto-var-init=zero",
       // Metal's literals, properties for swizzles, half and bfloat rounded at each operation, no contraction.
       "-cl-single-precision-constant", "-fdeclspec", "-ffloat16-excess-precision=none",
       "-fbfloat16-excess-precision=none", "-ffp-contract=off",
       // Warnings are not shown. These two are errors in C++ and none in Metal.
       "-w", "-Wno-c++11-narrowing", "-Wno-invalid-constexpr",
-      "-ferror-limit", "20",
+      "-ferror-limit", "20", "-fno-elide-type",
   };
   if (math_mode == MathMode::kFast) arguments.insert(arguments.end(), {"-ffast-math", "-ffinite-math-only"});
   if (math_mode != MathMode::kSafe)

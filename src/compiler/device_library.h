@@ -3,7 +3,7 @@
 // It is compiled when Kiln is built, into one of Clang's precompiled headers, which is embedded in this library; a
 // kernel's compilation deserialises only what the kernel uses. Parsing the text each time was the alternative: with
 // only the parts that a kernel's names ask for it cost 11 ms for the smallest kernel, against 4 (see
-// `docs/design/precompiled-device-library.md`). Two things cannot be precompiled, because they depend on the kernel:
+// `docs/design/compiler.md`). Two things cannot be precompiled, because they depend on the kernel:
 // the swizzles that it names, and functions that step back where a header defines its own.
 #pragma once
 

@@ -282,3 +282,161 @@ def small_floats_round_each_time(x, y):
     c, d = x.astype(b16), y.astype(b16)
     halves = ((x + y) * (x * y) - x) / (y * y + np.float16(1))
     return halves, (c * d + c) / (d - b16.type(3))
+
+
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    float v = x[i];
+    device float* row = out + 10 * i;
+    row[0] = exp(-INFINITY + v);
+    row[1] = v + NAN;
+    row[2] = exp(v) - exp(v);           // 0, or NaN where it is infinite
+    row[3] = v * 0x1p-120 * 0x1p-20;    // subnormal, and back
+    row[4] = row[3] * 0x1p100 * 0x1p40;
+    row[5] = max(v, NAN) + min(NAN, v);
+    row[6] = sqrt(-v * v - 1);
+    row[7] = v == v ? 1 / v : 0;
+    row[8] = (v + 0x1p24) - 0x1p24;     // not reassociated
+    // As a softmax with a mask needs it.
+    float masked = i % 2 ? v : -INFINITY;
+    row[9] = exp(masked - 60) / (exp(masked - 60) + 1);
+    """,
+    inputs=lambda rng: {"x": np.array([1, -1.5, 3.25, 0.125, -7, 100, 1e-30, 2], np.float32)},
+    outputs={"out": ((8, 10), "float32")},
+    grid=(8, 1, 1),
+    threadgroup=(8, 1, 1),
+    tolerance=2**-21,
+    constructs="arithmetic.ieee functions.exp functions.sqrt types.INFINITY types.NAN",
+)
+def infinities_and_subnormals(x):
+    f = np.float32
+    zero = 0 * x
+    wide = x.astype(np.float64)
+    small = x * f(2.0**-120) * f(2.0**-20)
+    masked = np.where(np.arange(8) % 2, wide, -np.inf)
+    columns = [
+        zero,
+        zero + f(np.nan),
+        np.where(x > 89, np.nan, 0),
+        small,
+        small * f(2.0**100) * f(2.0**40),
+        x + x,
+        zero + f(np.nan),
+        1 / x,
+        (x + f(2**24)) - f(2**24),
+        np.exp(masked - 60) / (np.exp(masked - 60) + 1),
+    ]
+    return np.stack([column.astype(np.float64) for column in columns], axis=1)
+
+
+# ---- What is known while compiling
+
+
+def _known_cases():
+    """Expressions of constants, with the same expressions of what is loaded, and their values."""
+    low, high = -(2**31), 2**31 - 1
+    cases = []  # expression, operands, value
+
+    def add(expression, operands, value):
+        cases.append((expression, operands, value))
+
+    for a, b in ((5, 0), (-5, 0), (low, -1), (0, 0), (low, 0), (high, -1), (-7, 2)):
+        quotient, remainder = _divide(a, b)
+        add("{0} / {1}", (a, b), _wrap(quotient, 32, True))
+        add("{0} % {1}", (a, b), remainder)
+    for a, b in ((1, 32), (1, 40), (3, -1), (-5, 33), (low, 31), (-1, 63)):
+        add("{0} << {1}", (a, b), _wrap(a << b % 32, 32, True))
+        add("{0} >> {1}", (a, b), a >> b % 32)
+    for a, b in ((high, 1), (low, -1), (high, high)):
+        add("{0} + {1}", (a, b), _wrap(a + b, 32, True))
+        add("{0} * {1}", (a, b), _wrap(a * b, 32, True))
+    add("-{0}", (low,), low)
+    return cases
+
+
+_CASES = _known_cases()
+_FLOAT_CASES = ("1e20", "-1e20", "INFINITY", "-INFINITY", "NAN", "2147483648.0", "-2147483904.0", "300.5", "-1.5", "5e9")
+
+
+def _constants_source():
+    def written(value):
+        return f"({value})" if value > -(2**31) else "(-2147483647 - 1)"
+
+    lines = ["uint i = thread_position_in_grid.x;"]
+    operand = 0
+    for row, (expression, operands, _) in enumerate(_CASES):
+        known = [written(value) for value in operands]
+        loaded = [f"x[{operand + k}]" for k in range(len(operands))]
+        operand += len(operands)
+        lines.append(f"constexpr int {', '.join(f'c{row}_{k} = {value}' for k, value in enumerate(known))};")
+        for column, arguments in enumerate((known, loaded, [f"c{row}_{k}" for k in range(len(operands))])):
+            lines.append(f"out[{3 * row + column}] = {expression.format(*arguments)};")
+    for row, value in enumerate(_FLOAT_CASES):
+        for column, to in enumerate(("int", "uint", "uchar", "short", "long")):
+            at = 10 * row + 2 * column
+            lines.append(f"converted[{at}] = {to}({value}); converted[{at + 1}] = {to}(floats[{row}]);")
+    return "\n".join(lines)
+
+
+@body(
+    _constants_source(),
+    inputs=lambda rng: {
+        "x": np.array([value for _, operands, _ in _CASES for value in operands], np.int32),
+        "floats": np.array([float(v.replace("INFINITY", "inf")) for v in _FLOAT_CASES], np.float32),
+    },
+    outputs={"out": ((len(_CASES), 3), "int32"), "converted": ((len(_FLOAT_CASES), 5, 2), "int64")},
+    grid=(1, 1, 1),
+    threadgroup=(1, 1, 1),
+    constructs="arithmetic.constants arithmetic.division arithmetic.shifts arithmetic.signed_overflow "
+    "arithmetic.float_to_integer",
+)
+def constants_have_the_values_of_run_time(x, floats):
+    out = np.repeat(np.array([value for _, _, value in _CASES], np.int32)[:, None], 3, axis=1)
+    columns = [_saturated(floats, dtype).astype(np.int64) for dtype in ("int32", "uint32", "uint8", "int16", "int64")]
+    return out, np.repeat(np.stack(columns, axis=1)[:, :, None], 2, axis=2)
+
+
+# ---- Modes
+
+for _mode in ("safe", "relaxed", "fast"):
+    body(
+        """
+    uint i = thread_position_in_grid.x;
+    float v = x[i], w = y[i];
+    out[6 * i + 0] = v / w + w / v;
+    out[6 * i + 1] = exp(v) * log(w);
+    out[6 * i + 2] = sqrt(v * v + w * w) + rsqrt(v);
+    out[6 * i + 3] = sin(v) + 2 + cos(w) * 0.5;
+    out[6 * i + 4] = pow(v, w) + tanh(w);
+    float sum = 0;
+    for (int j = 0; j < 8; ++j) sum += x[(i + j) % 64] * y[j];
+    out[6 * i + 5] = sum;
+    #ifdef __FAST_MATH__
+    fast[i] = true;
+    #else
+    fast[i] = false;
+    #endif
+    """,
+        name=f"math_mode_{_mode}",
+        inputs=lambda rng: {key: rng.uniform(1.5, 3, 64).astype(np.float32) for key in "xy"},
+        outputs={"out": ((64, 6), "float32"), "fast": ((64,), "bool")},
+        grid=(64, 1, 1),
+        threadgroup=(64, 1, 1),
+        tolerance=2e-5,
+        compile_options={"math_mode": _mode},
+        constructs="arithmetic.math_modes structure.conditional_macro",
+    )(lambda x, y, mode=_mode: _in_float64(x.astype(np.float64), y.astype(np.float64), mode))
+
+
+def _in_float64(x, y, mode):
+    sums = [sum(x[(i + j) % 64] * y[j] for j in range(8)) for i in range(64)]
+    columns = [
+        x / y + y / x,
+        np.exp(x) * np.log(y),
+        np.hypot(x, y) + 1 / np.sqrt(x),
+        np.sin(x) + 2 + np.cos(y) * 0.5,
+        x**y + np.tanh(y),
+        np.array(sums),
+    ]
+    return np.stack(columns, axis=1), np.full(64, mode == "fast")

@@ -288,6 +288,264 @@ def several_barriers_in_for_loops(ring):
     return ring
 
 
+@_ring(
+    f"""
+    for (int j = 0; j < steps[0]; ++j) {{
+      {_STEP}
+    }}
+    for (int j = 0; j < int(t) % 3; ++j) ring[t] += 5;
+    for (int j = steps[2]; j-- > 0;) {{
+      {_STEP.replace("+ 1", "* 2")}
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+    }}
+    for (int j = 0; j < 2; ++j) ring[t] -= j;
+    """,
+    "barriers.in_loop barriers.between_two_loops barriers.run_time_trip_count",
+)
+def loops_with_barriers_in_a_row(ring, steps):
+    for _ in range(steps[0]):
+        ring = _shift(ring)
+    ring = ring + np.arange(_N) % 3 * 5
+    for _ in range(steps[2]):
+        ring = np.roll(ring, 1, axis=1) * 2
+    return ring - 1
+
+
+@_ring(
+    """
+    for (int j = 0; j < 4; ++j) {
+      // Between the barriers each thread has loops and conditions of its own.
+      for (int k = 0; k < int(t) % 4; ++k) {
+        if (k == j) continue;
+        ring[t] += 1 + k;
+        if (ring[t] % 5 == 0) break;
+      }
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      int taken = 0;
+      for (int k = 0; k <= int(t & 1) + j; ++k) taken += ring[(t + k) % 48];
+      if (t % 7 == 3) taken = -taken;
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      if (t % 5 != 1) ring[t] = taken & 0xfff;
+    }
+    """,
+    "barriers.in_loop barriers.after_divergent_condition barriers.between_two_loops",
+)
+def divergence_between_barriers_in_a_loop(ring):
+    for row in range(len(ring)):
+        values = ring[row].tolist()
+        for j in range(4):
+            for i in range(_N):
+                for k in range(i % 4):
+                    if k == j:
+                        continue
+                    values[i] += 1 + k
+                    if values[i] % 5 == 0:
+                        break
+            taken = [sum(values[(i + k) % _N] for k in range((i & 1) + j + 1)) for i in range(_N)]
+            taken = [-v if i % 7 == 3 else v for i, v in enumerate(taken)]
+            values = [v & 0xFFF if i % 5 != 1 else old for i, (v, old) in enumerate(zip(taken, values, strict=True))]
+        ring[row] = values
+    return ring
+
+
+@_ring(
+    """
+    // What the loop carries differs by thread; some of it changes in some threads only.
+    int own = t, last = -1;
+    long product = 1;
+    float scale = 1 + t % 4;
+    for (int j = 0, k = t; j < steps[1]; ++j, k += 3) {
+      if (k % 3 == j % 3) own += 10 * j;
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      int taken = ring[(left + own) % 48];
+      if (t % 2) last = taken;
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      product = product * 3 + k;
+      scale *= 0.5;
+      ring[t] = taken + own + last;
+      own = (own * 2 + int(t & 1)) % 1000;
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    ring[t] += own + int(product) + int(scale * 1024);
+    """,
+    "barriers.loop_variables_across barriers.in_loop barriers.for_with_several",
+)
+def loop_variables_across_barriers(ring, steps):
+    t = np.arange(_N)
+    own, last, product, k = t.copy(), np.full(ring.shape, -1), np.ones(_N, int), t.copy()
+    for j in range(steps[1]):
+        own = np.where(k % 3 == j % 3, own + 10 * j, own)
+        taken = ring[:, ((t + _N - 1) % _N + own) % _N]
+        last = np.where(t % 2 == 1, taken, last)
+        product = product * 3 + k
+        ring = taken + own + last
+        own = (own * 2 + (t & 1)) % 1000
+        k = k + 3
+    return ring + own + product + (1 + t % 4) * 1024 // 2 ** steps[1]
+
+
+@_ring(
+    f"""
+    for (int j = 0; j < steps[0]; ++j) {{
+      if (j % 2 == 0) {{
+        if (threadgroup_position_in_grid.x == 1) {{
+          {_STEP}
+        }}
+        for (int k = 0; k < 2; ++k) {{
+          if (steps[2] == 2 && k == j) {{
+            {_STEP.replace("+ 1", "+ 20")}
+          }} else if (t % 2) {{
+            ring[t] += 3;
+          }}
+        }}
+      }} else {{
+        for (int k = 0; ; ++k) {{
+          {_STEP.replace("+ 1", "+ 300")}
+          if (k == 1) break;
+        }}
+      }}
+    }}
+    """,
+    "barriers.nested_conditions barriers.nested_loop barriers.in_both_branches barriers.with_break "
+    "barriers.under_uniform_condition",
+)
+def barriers_in_nested_conditions(ring, steps):
+    odd = np.arange(_N) % 2 == 1
+    for j in range(steps[0]):
+        if j % 2 == 0:
+            ring = np.concatenate([ring[:1], _shift(ring[1:])])
+            for k in range(2):
+                ring = _shift(ring, 20) if k == j else np.where(odd, ring + 3, ring)
+        else:
+            ring = _shift(_shift(ring, 300), 300)
+    return ring
+
+
+@_ring(
+    """
+    bool stop = false;
+    for (int j = 0; j < 6 && !stop; ++j) {
+      for (int k = 0; k < 4; ++k) {
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        int taken = ring[left];
+        if ((j + k) % 3 == 1) {
+          threadgroup_barrier(mem_flags::mem_threadgroup);
+          continue;
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        ring[t] = taken + k;
+        if (k == j) break;
+        if (j == 4) {
+          stop = true;
+          break;
+        }
+      }
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      if (j % 2) continue;
+      int more = ring[left];
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      ring[t] += more;
+    }
+    """,
+    "barriers.nested_loop barriers.with_break barriers.with_continue",
+)
+def barriers_with_break_and_continue_in_nested_loops(ring):
+    j, stop = 0, False
+    while j < 6 and not stop:
+        for k in range(4):
+            if (j + k) % 3 == 1:
+                continue
+            ring = _shift(ring, k)
+            if k == j:
+                break
+            if j == 4:
+                stop = True
+                break
+        if j % 2 == 0:
+            ring = ring + np.roll(ring, 1, axis=1)
+        j += 1
+    return ring
+
+
+@_ring(
+    """
+    int rounds = 0;
+    while (agreed(ring, 60)) {
+      int taken = ring[left];
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      ring[t] = taken + 9;
+      ++rounds;
+    }
+    do {
+      ring[t] += 1;
+      if (rounds % 2) continue;
+      ring[t] += 100;
+    } while (++rounds < 6 || agreed(ring, -99));
+    int joined = agreed(ring, 0) && agreed(ring, -1000) ? 1 : agreed(ring, -50) ? 2 : 3;
+    ring[t] += 1000 * joined;
+    """,
+    "barriers.in_condition barriers.in_while barriers.in_do barriers.with_continue",
+    header="""
+// All threads read one value, and none goes on to change it before all have.
+bool agreed(threadgroup int* ring, int limit) {
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  bool result = ring[7] < limit;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  return result;
+}
+""",
+)
+def barriers_in_conditions(ring):
+    for row, values in enumerate(ring):
+        rounds = 0
+        while values[7] < 60:
+            values = np.roll(values, 1) + 9
+            rounds += 1
+        while True:
+            values = values + (1 if rounds % 2 else 101)
+            rounds += 1
+            if not (rounds < 6 or values[7] < -99):
+                break
+        joined = 1 if values[7] < 0 and values[7] < -1000 else 2 if values[7] < -50 else 3
+        ring[row] = values + 1000 * joined
+    return ring
+
+
+@body(
+    """
+    threadgroup int sums[48];
+    uint t = thread_index_in_threadgroup;
+    int own = x[thread_position_in_grid.x];
+    for (int j = 0; ; ++j) {
+      sums[t] = own;
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      int next = sums[(t + 1) % 48] + 1;
+      // The same for all threads of a threadgroup, at different times in each.
+      if (sums[5] + 30 * j > 60) {
+        y[thread_position_in_grid.x] = 1000 * j + own;
+        return;
+      }
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      own = next;
+    }
+    """,
+    inputs=lambda rng: {"x": rng.integers(-99, 99, 96, np.int32)},
+    outputs={"y": ((96,), "int32")},
+    grid=(96, 1, 1),
+    threadgroup=(48, 1, 1),
+    constructs="barriers.with_return barriers.in_loop barriers.run_time_trip_count",
+)
+def barrier_in_a_loop_left_by_return(x):
+    out = []
+    for own in x.reshape(2, 48):
+        j = 0
+        while own[5] + 30 * j <= 60:
+            own = np.roll(own, -1) + 1
+            j += 1
+        out.append(1000 * j + own)
+    return np.concatenate(out).astype(np.int32)
+
+
 # ---- Conditions
 
 

@@ -72,7 +72,8 @@ def _family(
             grid=(_THREADS, 1, 1),
             threadgroup=(16, 1, 1),
             tolerance=allowed * _eps(dtype) if allowed else 0,
-            constructs=f"functions.{function} {constructs}",
+            constructs=f"functions.{function} {constructs}"
+            + (" functions.precise" if "precise::" in namespaces else ""),
         )(expected)
 
 
@@ -266,20 +267,35 @@ for _name, _reference, _ulps, _inputs in (
     _family(_name, _reference, ulps=_ulps, half_ulps=1, inputs=_inputs)
 
 
-def _turns(function):
-    """A function of pi x, exact in the argument's reduction."""
+def _half_turns(x):
+    """x as a number of quarter turns, modulo 4, and the angle that is left, in [-pi / 4, pi / 4]: exact,
+    so that zeros and poles are where they belong."""
+    turned = np.fmod(x, 2)
+    quarters = np.rint(2 * turned)
+    return np.nan_to_num(quarters).astype(int) % 4, np.pi * (turned - quarters / 2)
 
-    def of(x):
-        with np.errstate(invalid="ignore"):
-            return function(np.pi * np.fmod(x, 2))
 
-    return of
+def _sinpi(x):
+    quarters, angle = _half_turns(x)
+    sine, cosine = np.sin(angle), np.cos(angle)
+    return np.choose(quarters, [sine, cosine, -sine, -cosine])
+
+
+def _cospi(x):
+    quarters, angle = _half_turns(x)
+    sine, cosine = np.sin(angle), np.cos(angle)
+    return np.choose(quarters, [cosine, -sine, -cosine, sine])
+
+
+def _tanpi(x):
+    # A pole has the sign of the sine there.
+    return _sinpi(x) / np.where(_cospi(x) == 0, 0.0, _cospi(x))
 
 
 _quarters = _between(-8, 8, (0.25, np.nan, np.inf, -0.25, 0.75))
-_family("sinpi", _turns(np.sin), ulps=4, half_ulps=1, inputs=_quarters)
-_family("cospi", _turns(np.cos), ulps=4, half_ulps=1, inputs=_quarters)
-_family("tanpi", _turns(np.tan), ulps=6, half_ulps=1, inputs=_quarters)
+_family("sinpi", _sinpi, ulps=4, half_ulps=1, inputs=_quarters)
+_family("cospi", _cospi, ulps=4, half_ulps=1, inputs=_quarters)
+_family("tanpi", _tanpi, ulps=6, half_ulps=1, inputs=_quarters)
 _family("atan2", np.arctan2, ulps=6, half_ulps=1, arity=2, inputs=(_between(-5, 5), _between(-5, 5, ())))
 _family("divide", np.divide, ulps=1, arity=2, inputs=(values, _between(1, 9, (-2.0,))))
 _family(

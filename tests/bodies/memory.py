@@ -102,6 +102,46 @@ def vectors_and_structs_outside(x):
 
 @body(
     """
+    // Wherever they begin: what lies partly inside is outside.
+    int i = int(thread_position_in_grid.x) - 6;
+    float4 four = *(device const float4*)(x + i);
+    half2 two = *((device const half2*)((device const half*)x + 2 * i + 1));
+    device float4* row = (device float4*)loaded + 2 * (i + 6);
+    row[0] = four;
+    row[1] = float4(load_pair(x, i), float2(two));
+    *(device int4*)(stored + 5 * i - 2) = int4(i, i + 1, i + 2, i + 3);
+    """,
+    header="""
+float2 load_pair(device const float* values, int i) {
+  device const float2* pairs = (device const float2*)(values + 1);
+  return *(device const float2*)((device const char*)pairs + 4 * i - 4);
+}
+""",
+    inputs=lambda rng: {"x": rng.integers(1, 99, 23).astype(np.float32)},
+    outputs={"loaded": ((36, 8), "float32"), "stored": ((100,), "int32")},
+    grid=(36, 1, 1),
+    threadgroup=(36, 1, 1),
+    init_value=-9,
+    constructs="memory.vectors_outside memory.store_outside memory.through_a_local_pointer "
+    "address_spaces.cast_to_vector types.float4 types.half2 types.float2",
+)
+def vectors_that_straddle_an_end(x):
+    def load(array, first, count):
+        inside = 0 <= first and first + count <= len(array)
+        return array[first : first + count] if inside else np.zeros(count, array.dtype)
+
+    stored = np.full(100, -9, np.int32)
+    rows = []
+    for i in range(-6, 30):
+        rows.append(np.concatenate([load(x, i, 4), load(x, i, 2), load(x.view(np.float16), 2 * i + 1, 2)]))
+        first = 5 * i - 2
+        if 0 <= first and first + 4 <= 100:
+            stored[first : first + 4] = np.arange(i, i + 4)
+    return np.array(rows).astype(np.float32), stored
+
+
+@body(
+    """
     int i = int(thread_position_in_grid.x) - 50;
     out[i] = i;
     out[i * 1000003 + (i == 0 ? 40 : 17)] = -1;

@@ -595,6 +595,52 @@ def returns_out_of_loops_in_helpers(s):
 
 @_lockstep(
     """
+    leave(v, results);
+    put(1, simd_sum(1));
+    """,
+    "reconvergence.return_in_helper_loop reconvergence.nested_loops structure.do structure.while",
+    header="""
+// The variables of the inner block live until each way out of it.
+void leave(int v, device int* results) {
+  int outer = v % 4, rounds = 0;
+  do {
+    int inner = (v + outer) % 3;
+    while (simd_sum(inner) > 2 && inner-- > 0) {
+      int seen = simd_sum(1);
+      rounds += seen;
+      if (v == 2 * outer) return;
+    }
+  } while (outer-- > 1);
+  put(0, simd_sum(1) + 1000 * rounds);
+}
+""",
+    grids=_EVERY,
+    outputs=2,
+)
+def return_past_variables_of_loops(s):
+    def count(here):
+        return reduce("sum", s.full(1), here)
+
+    outer, rounds, inside, ended = s.v % 4, s.full(), s.all, s.all & False
+    while inside.any():
+        inner, loop, waiting = (s.v + outer) % 3, inside, s.all & False
+        while loop.any():
+            going = loop & (reduce("sum", inner, loop) > 2)
+            waiting = waiting | (loop & ~going) | (going & (inner == 0))
+            loop = going & (inner > 0)
+            inner = np.where(loop, inner - 1, inner).astype(np.int32)
+            rounds = np.where(loop, rounds + count(loop), rounds)
+            loop = loop & (s.v != 2 * outer)
+        again = waiting & (outer > 1)
+        ended = ended | (waiting & ~again)
+        outer = np.where(waiting, outer - 1, outer)
+        inside = again
+    s.put(0, count(ended) + 1000 * rounds, ended)
+    s.put(1, count(s.all), s.all)
+
+
+@_lockstep(
+    """
     int total = 0;
     FOR_EACH(j, v) { total += COUNT() * (j + 1); }
     FOR_EACH(j, 3) FOR_EACH(k, v - j) {

@@ -168,28 +168,29 @@ for _group, _width in (("simd", 32), ("quad", 4)):
             " ".join(_prefix + name for name in _SHUFFLED),
         )
 
+# The lane in its group, from which each takes; whether it takes the filling.
 _FILLS = {
-    "shuffle_and_fill_up": lambda lane, modulo: (lane % modulo < 3, lane - 3, lane - 3 + modulo),
-    "shuffle_and_fill_down": lambda lane, modulo: (lane % modulo + 3 >= modulo, lane + 3, lane + 3 - modulo),
+    "shuffle_and_fill_up": lambda place, delta, modulo: (place - delta, place % modulo < delta),
+    "shuffle_and_fill_down": lambda place, delta, modulo: (place + delta, place % modulo + delta >= modulo),
 }
 
-for _element in ("float", "half", "bfloat", "int", "uchar", "long"):
+for _group, _width, _delta, _segment in (("simd", 32, 3, 8), ("quad", 4, 1, 2)):
 
-    def _fill_reference(row, v):
+    def _fill_reference(row, v, width=_width, delta=_delta, segment=_segment):
         name = list(_FILLS)[row // 2]
-        modulo = (32, 8)[row % 2]
-        filled, source, other = _FILLS[name](_WHOLE.lane, modulo)
-        taken = model.shuffle(v, np.clip(source, 0, 31))
+        source, filled = _FILLS[name](_WHOLE.lane % width, delta, (width, segment)[row % 2])
+        taken = model.shuffle(v, _WHOLE.lane // width * width + np.clip(source, 0, width - 1))
         # The filling is 1 in every lane.
         return np.where(filled, v.dtype.type(1), taken)
 
-    _shuffle_family(
-        "simd_fills",
-        [f"simd_{name}({{0}}, {{1}}, 3{modulo})" for name in _FILLS for modulo in ("", ", 8")],
-        _element,
-        _fill_reference,
-        "simdgroup.shuffle_and_fill_up simdgroup.shuffle_and_fill_down",
-    )
+    for _element in SCALARS:
+        _shuffle_family(
+            f"{_group}_fills",
+            [f"{_group}_{name}({{0}}, {{1}}, {_delta}{modulo})" for name in _FILLS for modulo in ("", f", {_segment}")],
+            _element,
+            _fill_reference,
+            " ".join("simdgroup." + ("" if _group == "simd" else "quad_") + name for name in _FILLS),
+        )
 
 
 @body(

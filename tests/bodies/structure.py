@@ -535,7 +535,7 @@ for _name, _pragma, _mode in (
     outputs={"apart": ((128,), "float32"), "plain": ((128,), "float32"), "fused": ((128,), "float32")},
     grid=(128, 1, 1),
     threadgroup=(64, 1, 1),
-    constructs="structure.pragma_clang_fp functions.fma",
+    constructs="structure.pragma_clang_fp functions.fma arithmetic.no_contraction",
 )
 def no_contraction_unless_written(a, b, c):
     return a * b + c, a * b + c, fma(a, b, c)
@@ -585,6 +585,67 @@ using namespace metal;""",
 )
 def qualified_and_plain_names(x, y):
     return (x + y + np.abs(x)).astype(np.int32)
+
+
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    uint v = x[i];
+    device uint* row = out + 12 * i;
+    row[0] = __builtin_popcount(v) + 100 * __builtin_parity(v);
+    row[1] = v ? __builtin_clz(v) + 100 * __builtin_ctz(v) : 3232;
+    row[2] = __builtin_bswap32(v);
+    row[3] = __builtin_rotateleft32(v, i);
+    row[4] = __builtin_bitreverse32(v);
+    int sum, overflows = __builtin_add_overflow(int(v), 2000000000, &sum);
+    row[5] = uint(sum) ^ uint(overflows);
+    row[6] = __builtin_popcountl(ulong(v) << 8 | 255);
+    row[7] = uint(__builtin_fabsf(-float(v & 0xffff)) + __builtin_fminf(v & 7, 3.5f) * 2 + __builtin_copysignf(8, 1));
+    uchar bytes[4];
+    __builtin_memcpy(bytes, x + i, 4);
+    row[8] = bytes[0] + 1000 * bytes[3];
+    row[9] = __builtin_bit_cast(uint, float(v)) + __builtin_elementwise_max(v, 7u);
+    switch (v & 1) {
+      case 0: row[10] = __builtin_expect(v > 100, 1) ? 5 : 6; break;
+      case 1: row[10] = 7; break;
+      default: __builtin_unreachable();
+    }
+    __builtin_assume(v != 12345);
+    row[11] = __builtin_constant_p(3) + 10 * __is_same(uint, unsigned int);
+    """,
+    inputs=lambda rng: {"x": np.append(rng.integers(0, 2**32, 30, np.uint32), np.array([0, 2**32 - 1], np.uint32))},
+    outputs={"out": ((32, 12), "uint32")},
+    grid=(32, 1, 1),
+    threadgroup=(32, 1, 1),
+    constructs="structure.builtins structure.switch",
+)
+def builtins_of_clang(x):
+    rows = []
+    for i, v in enumerate(x.tolist()):
+        bits = f"{v:032b}"
+        ones = bits.count("1")
+        leading, trailing = 32 - len(bits.lstrip("0")), 32 - len(bits.rstrip("0"))
+        swapped = int.from_bytes(v.to_bytes(4, "little"), "big")
+        total = (v - (v >> 31 << 32)) + 2_000_000_000
+        wrapped = (total & 0xFFFFFFFF) ^ (total > 2**31 - 1)
+        float_bits = int(np.float32(v).view(np.uint32))
+        rows.append(
+            [
+                ones + 100 * (ones % 2),
+                leading + 100 * trailing if v else 3232,
+                swapped,
+                (v << i | v >> (32 - i)) & 0xFFFFFFFF,
+                int(bits[::-1], 2),
+                wrapped,
+                ones + 8,
+                int((v & 0xFFFF) + min(v & 7, 3.5) * 2 + 8),
+                (v & 255) + 1000 * (v >> 24),
+                (float_bits + max(v, 7)) & 0xFFFFFFFF,
+                7 if v & 1 else 5 if v > 100 else 6,
+                11,
+            ]
+        )
+    return np.array(rows, np.uint32)
 
 
 # ---- A long body

@@ -180,6 +180,61 @@ def scalar_conversions(bytes, words):
     return np.stack([column.astype(np.int64) for column in columns], axis=1)
 
 
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    half h = x[i];
+    bfloat b = y[i];
+    constexpr bfloat third = bfloat(half(0.333));
+    // A cast of each form, an initialisation, an assignment, an argument, a result.
+    bfloats[8 * i] = bfloat(h);
+    bfloats[8 * i + 1] = (bfloat)h + static_cast<bfloat>(h * h);
+    bfloat initialised = h;
+    bfloat in_braces{bfloat(h)};
+    bfloats[8 * i + 2] = initialised * in_braces;
+    bfloats[8 * i + 3] = h;
+    bfloats[8 * i + 4] = through<bfloat>(h) + third;
+    bfloats[8 * i + 5] = Pair<bfloat>{bfloat(h), b}.sum();
+    bfloats[8 * i + 6] = T(h);
+    bfloats[8 * i + 7] = bfloat2(half2(h, 1)).x;
+    halves[4 * i] = half(b);
+    halves[4 * i + 1] = (half)b + through<half>(b);
+    halves[4 * i + 2] = b;
+    halves[4 * i + 3] = half3(bfloat3(b)).z;
+    """,
+    header="""
+template <typename To, typename From>
+To through(From value) {
+  return static_cast<To>(value);
+}
+template <typename T>
+struct Pair {
+  T first, second;
+  T sum() const { return first + second; }
+};
+""",
+    template=[("T", Dtype("bfloat16"))],
+    inputs=lambda rng: {
+        "x": np.concatenate([rng.normal(size=28) * 100, [65504, 6e-8, np.inf, np.nan]]).astype(np.float16),
+        "y": np.concatenate([rng.normal(size=28) * 100, [70000, 3e-8, -np.inf, np.nan]])
+        .astype(np.float32)
+        .astype(DTYPES["bfloat16"]),
+    },
+    outputs={"bfloats": ((32, 8), "bfloat16"), "halves": ((32, 4), "float16")},
+    grid=(32, 1, 1),
+    threadgroup=(32, 1, 1),
+    constructs="types.half_and_bfloat types.half types.bfloat types.vector_conversion structure.static_cast "
+    "structure.c_cast",
+)
+def halves_and_bfloats(x, y):
+    b16 = DTYPES["bfloat16"]
+    b = x.astype(b16)
+    h = y.astype(np.float16)
+    third = np.float16(0.333).astype(b16)
+    bfloats = [b, b + (x * x).astype(b16), b * b, b, b + third, b + y, b, b]
+    return np.stack(bfloats, axis=1), np.stack([h, h + h, h, h], axis=1)
+
+
 # ---- Vectors
 
 
@@ -320,6 +375,125 @@ for _name, _dtype in SCALARS.items():
         threadgroup=(20, 1, 1),
         constructs=f"types.vector_arithmetic types.{_name}2 types.{_name}3 types.{_name}4 types.component_index",
     )(lambda x, y, integer=_integer: _vector_arithmetic(x, y, integer))
+
+
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    float4 v = ((device const float4*)x)[i];
+    half4 h = half4(v);
+    device float4* out4 = (device float4*)out + 8 * i;
+    float f = 0.3;
+    int n = 3;
+    // The scalar becomes the vector's element, whatever its own type is.
+    out4[0] = 1.5h * v + n - 2u / v;
+    out4[1] = float4(h * f + 0.1 + n);
+    out4[2] = float4(2 - h / 0.3f);
+    // Swizzles are read, negated, assigned to, counted.
+    float4 w = v;
+    w.xy *= 2;
+    w.zw += w.xy;
+    w.x += f;
+    w.yz++;
+    --w.w;
+    w[i % 4] -= n;
+    out4[3] = w;
+    out4[4] = float4(-v.xy * n, -(v.zw - 1));
+    w = v.x > 0 ? -v : v.wzyx;
+    w.xyz = w.zyx * w.w;
+    ++w;
+    out4[5] = w--;
+    w.rgb = 2;
+    w /= 4.0h;
+    out4[6] = w + -v.w;
+    float2 pair = v.xy;
+    pair = 1 - pair.yx;
+    float3 three = float3(pair, n) + 1;
+    out4[7] = float4(three.zx, +pair);
+    """,
+    inputs=lambda rng: {"x": rng.normal(size=(24, 4)).astype(np.float32)},
+    outputs={"out": ((24, 8, 4), "float32")},
+    grid=(24, 1, 1),
+    threadgroup=(24, 1, 1),
+    constructs="types.mixed_operands types.vector_arithmetic types.swizzle_read types.swizzle_write types.float4 "
+    "types.half4 types.component_index",
+)
+def vectors_with_scalars(x):
+    f, h = np.float32, np.float16
+    rows = []
+    for i, v in enumerate(x):
+        halves = v.astype(h)
+        w = v.copy()
+        w[:2] *= f(2)
+        w[2:] += w[:2]
+        w[0] += f(0.3)
+        w[1:3] += f(1)
+        w[3] -= f(1)
+        w[i % 4] -= f(3)
+        u = -v if v[0] > 0 else v[::-1].copy()
+        u[:3] = u[2::-1].copy() * u[3]
+        u += f(1)
+        last = np.append(np.full(3, 2, f), u[3] - f(1)) / f(4)
+        pair = f(1) - v[1::-1]
+        rows.append(
+            [
+                f(1.5) * v + f(3) - f(2) / v,
+                (halves * h(0.3) + h(0.1) + h(3)).astype(f),
+                (h(2) - halves / h(0.3)).astype(f),
+                w,
+                np.concatenate([-v[:2] * f(3), -(v[2:] - f(1))]),
+                u,
+                last + -v[3],
+                np.array([4, pair[0] + f(1), *pair], f),
+            ]
+        )
+    return np.array(rows)
+
+
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    int4 v = int4(x[i], x[i] >> 8, -7, int(i));
+    device int4* out4 = (device int4*)out + 6 * i;
+    out4[0] = v % 5 + (v & 0xff) * 2u;
+    v <<= 1;
+    v.xy >>= 3;
+    out4[1] = ~v ^ 5;
+    out4[2] = 1 << (v & 7);
+    uchar4 c = uchar4(v);
+    c += 250;                       // stays a uchar
+    c = c * 3 - true;
+    out4[3] = int4(c);
+    short3 s = short3(v.xyz) | short(1);
+    s /= 3;
+    out4[4] = int4(int3(s), 0) - 1;
+    bool4 odd = (v.x & 1) != 0 ? v > 2 : 2 >= v;
+    bool4 small = -8 < v && v < 8;
+    out4[5] = int4(odd ^ small) + 10 * int4(!odd | false) + 100 * int4(odd == true) + 1000 * int4(v != v.wzyx);
+    """,
+    inputs=lambda rng: {"x": rng.integers(-1000, 1000, 32, np.int32)},
+    outputs={"out": ((32, 6, 4), "int32")},
+    grid=(32, 1, 1),
+    threadgroup=(32, 1, 1),
+    constructs="types.mixed_operands types.vector_arithmetic types.vector_comparison types.int4 types.uchar4 "
+    "types.short3 types.bool4 types.swizzle_write",
+)
+def integer_vectors_with_scalars(x):
+    rows = []
+    for i, value in enumerate(x.tolist()):
+        v = np.array([value, value >> 8, -7, i], np.int32)
+        first = np.fmod(v, 5) + (v & 255) * 2
+        v = v << 1
+        v[:2] >>= 3
+        c = v.astype(np.uint8) + np.uint8(250)
+        c = c * np.uint8(3) - np.uint8(1)
+        s = v[:3].astype(np.int16) | np.int16(1)
+        s = np.trunc(s / 3).astype(np.int32)
+        odd = v > 2 if v[0] & 1 else v <= 2
+        small = (v > -8) & (v < 8)
+        last = (odd ^ small) + 10 * ~odd + 100 * odd + 1000 * (v != v[::-1])
+        rows.append([first, ~v ^ 5, 1 << (v & 7), c.astype(np.int32), np.append(s, 0) - 1, last])
+    return np.array(rows).astype(np.int32)
 
 
 @body(

@@ -165,7 +165,30 @@ class Expander {
       for (unsigned i = 0; i < 3; ++i) wide[i] = widen(intrinsic->getArgOperand(i));
       return narrow(builder_.CreateIntrinsic(Intrinsic::fma, {wide[0]->getType()}, {wide[0], wide[1], wide[2]}));
     }
-    return nullptr;
+    if (!rounds_alike(id)) return nullptr;
+    SmallVector<Value*> wide;
+    for (Value* argument : intrinsic->args()) wide.push_back(widen(argument));
+    return narrow(builder_.CreateIntrinsic(id, {wide[0]->getType()}, wide));
+  }
+
+  // Functions whose result in float, rounded to bfloat, is the result in bfloat.
+  static bool rounds_alike(Intrinsic::ID id) {
+    switch (id) {
+      case Intrinsic::sqrt:
+      case Intrinsic::minnum:
+      case Intrinsic::maxnum:
+      case Intrinsic::minimum:
+      case Intrinsic::maximum:
+      case Intrinsic::floor:
+      case Intrinsic::ceil:
+      case Intrinsic::trunc:
+      case Intrinsic::rint:
+      case Intrinsic::nearbyint:
+      case Intrinsic::round:
+      case Intrinsic::roundeven:
+      case Intrinsic::canonicalize: return true;
+      default: return false;
+    }
   }
 
   IRBuilder<> builder_;
@@ -187,6 +210,8 @@ class Mover {
       moved->copyMetadata(*store);
       return moved;
     }
+    if (isa<BitCastInst>(instruction_) && is_bfloat(instruction_.getOperand(0)->getType()) && !is_bfloat(type))
+      return builder_.CreateBitCast(bits(0), type);
     if (!is_bfloat(type)) return nullptr;
     Value* moved = move_bits(integer_of(type));
     if (!moved) return nullptr;
@@ -232,20 +257,16 @@ class Mover {
   Instruction& instruction_;
 };
 
-// Integers that become bfloats and then integers again, of the same number of lanes or not: an optimised vector may be
-// read in lanes of twice the width.
+// What becomes bfloats and then something else becomes that at once.
 void fold_casts(Function& function) {
   SmallVector<Instruction*> casts;
   for (Instruction& instruction : instructions(function))
     if (isa<BitCastInst>(instruction) && is_bfloat(instruction.getType())) casts.push_back(&instruction);
   for (Instruction* cast : casts) {
+    Value* source = cast->getOperand(0);
     for (User* user : make_early_inc_range(cast->users()))
-      if (auto* back = dyn_cast<BitCastInst>(user)) {
-        if (back->getType() != cast->getOperand(0)->getType()) {
-          back->setOperand(0, cast->getOperand(0));
-          continue;
-        }
-        back->replaceAllUsesWith(cast->getOperand(0));
+      if (auto* back = dyn_cast<BitCastInst>(user); back && !is_bfloat(back->getType())) {
+        back->replaceAllUsesWith(IRBuilder<>(back).CreateBitCast(source, back->getType()));
         back->eraseFromParent();
       }
     if (cast->use_empty()) cast->eraseFromParent();

@@ -62,6 +62,10 @@ struct enable_if<true, T> {
   typedef T type;
 };
 
+// T where it is an integer type; a template that names it is not there for other types.
+template <class T>
+using integral = typename enable_if<__is_integral(T), T>::type;
+
 template <class A, class B>
 constexpr bool same = false;
 template <class A>

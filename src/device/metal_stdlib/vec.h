@@ -73,7 +73,7 @@ __KILN_INLINE metal::vec<bool, N> to_bool(Mask mask) {
   __declspec(property(get = __get_##NAME, put = __put_##NAME)) T NAME;
 
 // Initialises the vector, whose number of components the constructor's arguments must make up.
-#define __KILN_COMPONENTS(COUNT, ...) __v{__VA_ARGS__} { static_assert(N == COUNT, "wrong number of components"); }
+#define __KILN_COMPONENTS(COUNT, ...) __v{__VA_ARGS__} { static_assert(N == COUNT, "the arguments do not make up the vector's components"); }
 
 namespace metal {
 
@@ -84,7 +84,8 @@ struct vec : __kiln::members::swizzles<T, N> {
   static __KILN_INLINE __kiln::vector<T, N> __zero() { return __kiln::vector<T, N>(0); }
 
   __KILN_INLINE constexpr vec() = default;
-  __KILN_INLINE constexpr vec(T s) : __v(s) {}
+  // As the component's own type: a bool that becomes a vector would be -1 in each component, as OpenCL has it.
+  __KILN_INLINE constexpr vec(T s) : __v(static_cast<typename __kiln::component<T>::type>(s)) {}
   template <class U>
   __KILN_INLINE explicit vec(vec<U, N> other) : __v(__kiln::convert<T, N>(other.__v)) {}
   __KILN_INLINE constexpr vec(T a, T b) : __KILN_COMPONENTS(2, a, b)
@@ -113,35 +114,35 @@ struct vec : __kiln::members::swizzles<T, N> {
 };
 
 // Operators are templates of their own rather than friends, which each vector type that a kernel uses would declare
-// anew. One operand is a vector; the other is converted to it.
-#define __KILN_BINARY(OP)                                                              \
-  template <class T, int N>                                                            \
-  __KILN_INLINE constexpr vec<T, N> operator OP(vec<T, N> a, vec<T, N> b) {                      \
-    a.__v = a.__v OP b.__v;                                                            \
-    return a;                                                                          \
-  }                                                                                    \
-  template <class T, int N>                                                            \
-  __KILN_INLINE constexpr vec<T, N> operator OP(vec<T, N> a, __kiln::converted<T> b) {           \
-    return a OP vec<T, N>(b);                                                          \
-  }                                                                                    \
-  template <class T, int N>                                                            \
-  __KILN_INLINE constexpr vec<T, N> operator OP(__kiln::converted<T> a, vec<T, N> b) {           \
-    return vec<T, N>(a) OP b;                                                          \
-  }                                                                                    \
-  template <class T, int N>                                                            \
-  __KILN_INLINE constexpr vec<T, N>& operator OP##=(vec<T, N>& a, __kiln::converted<vec<T, N>> b) { \
-    return a = a OP b;                                                                 \
+// anew. One operand is a vector; the other is converted to it. WHICH<T> is T where the operator is defined.
+#define __KILN_BINARY(OP, WHICH)                                                                              \
+  template <class T, int N>                                                                                   \
+  __KILN_INLINE constexpr vec<WHICH<T>, N> operator OP(vec<T, N> a, vec<T, N> b) {                            \
+    a.__v = a.__v OP b.__v;                                                                                   \
+    return a;                                                                                                 \
+  }                                                                                                           \
+  template <class T, int N>                                                                                   \
+  __KILN_INLINE constexpr vec<WHICH<T>, N> operator OP(vec<T, N> a, __kiln::converted<T> b) {                 \
+    return a OP vec<T, N>(b);                                                                                 \
+  }                                                                                                           \
+  template <class T, int N>                                                                                   \
+  __KILN_INLINE constexpr vec<WHICH<T>, N> operator OP(__kiln::converted<T> a, vec<T, N> b) {                 \
+    return vec<T, N>(a) OP b;                                                                                 \
+  }                                                                                                           \
+  template <class T, int N>                                                                                   \
+  __KILN_INLINE constexpr vec<WHICH<T>, N>& operator OP##=(vec<T, N>& a, __kiln::converted<vec<T, N>> b) {    \
+    return a = a OP b;                                                                                        \
   }
-__KILN_BINARY(+)
-__KILN_BINARY(-)
-__KILN_BINARY(*)
-__KILN_BINARY(/)
-__KILN_BINARY(%)
-__KILN_BINARY(&)
-__KILN_BINARY(|)
-__KILN_BINARY(^)
-__KILN_BINARY(<<)
-__KILN_BINARY(>>)
+__KILN_BINARY(+, __kiln::converted)
+__KILN_BINARY(-, __kiln::converted)
+__KILN_BINARY(*, __kiln::converted)
+__KILN_BINARY(/, __kiln::converted)
+__KILN_BINARY(%, __kiln::integral)
+__KILN_BINARY(&, __kiln::integral)
+__KILN_BINARY(|, __kiln::integral)
+__KILN_BINARY(^, __kiln::integral)
+__KILN_BINARY(<<, __kiln::integral)
+__KILN_BINARY(>>, __kiln::integral)
 
 #define __KILN_TO_BOOL(OP, MASK)                                                       \
   template <class T, int N>                                                            \
@@ -179,7 +180,7 @@ __KILN_INLINE constexpr vec<T, N> operator-(vec<T, N> a) {
   return a;
 }
 template <class T, int N>
-__KILN_INLINE constexpr vec<T, N> operator~(vec<T, N> a) {
+__KILN_INLINE constexpr vec<__kiln::integral<T>, N> operator~(vec<T, N> a) {
   static_assert(!__kiln::same<T, bool>, "operator ~ has no meaning for bool vectors");
   a.__v = ~a.__v;
   return a;

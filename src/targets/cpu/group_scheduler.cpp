@@ -39,30 +39,24 @@ GroupScheduler::~GroupScheduler() { ::operator delete(frames_, std::align_val_t(
 
 BarrierFault GroupScheduler::run(uint64_t group, char* threadgroup_memory) {
   start(group, threadgroup_memory);
-  BarrierFault fault;
   for (;;) {
     // Every simdgroup to its next barrier, or to its end.
     const CpuThread* at_barrier = nullptr;
     bool all_at_one = true;
     for (uint32_t s = 0; s < simdgroup_count_; ++s) {
       Simdgroup& simdgroup = simdgroups_[s];
-      if (!run_to_barrier(simdgroup, fault)) return fault;
+      const CpuThread* waiting = run_to_barrier(simdgroup);
+      if (waiting) all_at_one = false;
       if (!simdgroup.live) continue;
-      const CpuThread& waiting = threads_[simdgroup.first + std::countr_zero(simdgroup.live)];
-      if (!at_barrier) at_barrier = &waiting;
-      if (!same_instance(*at_barrier, waiting)) {
+      if (!waiting) waiting = &threads_[simdgroup.first + std::countr_zero(simdgroup.live)];
+      if (!at_barrier) at_barrier = waiting;
+      if (!same_instance(*at_barrier, *waiting)) {
         all_at_one = false;
-        if (is_before(waiting, *at_barrier)) at_barrier = &waiting;
+        if (is_before(*waiting, *at_barrier)) at_barrier = waiting;
       }
     }
     if (!at_barrier) return {};
-    if (!all_at_one) {
-      fault.line = image_.sites()[at_barrier->site - 1].line;
-      fault.expected = live_threads();
-      for (uint32_t t = 0; t < thread_count_; ++t)
-        fault.waiting += threads_[t].site != CpuThread::kReturned && same_instance(threads_[t], *at_barrier);
-      return fault;
-    }
+    if (!all_at_one) return describe_fault(*at_barrier);
     for (uint32_t s = 0; s < simdgroup_count_; ++s) release(simdgroups_[s], simdgroups_[s].live);
   }
 }
@@ -111,8 +105,9 @@ void GroupScheduler::release(Simdgroup& simdgroup, uint32_t mask) {
   }
 }
 
-// False: some threads of the simdgroup wait at a barrier that the others have passed.
-bool GroupScheduler::run_to_barrier(Simdgroup& simdgroup, BarrierFault& fault) {
+// Null: all of the simdgroup wait at one barrier, or have returned. Otherwise a thread that waits at a barrier which some
+// of the others have passed.
+const CpuThread* GroupScheduler::run_to_barrier(Simdgroup& simdgroup) {
   while (simdgroup.live) {
     const CpuThread* threads = &threads_[simdgroup.first];
     const CpuThread* earliest = &threads[std::countr_zero(simdgroup.live)];
@@ -127,15 +122,11 @@ bool GroupScheduler::run_to_barrier(Simdgroup& simdgroup, BarrierFault& fault) {
       }
     }
     const CpuSite& site = image_.sites()[earliest->site - 1];
-    if (site.is_barrier) {
-      if (mask == simdgroup.live) return true;
-      fault = {site.line, static_cast<uint32_t>(std::popcount(mask)), live_threads()};
-      return false;
-    }
+    if (site.is_barrier) return mask == simdgroup.live ? nullptr : earliest;
     if (CpuCombineFunction combine = image_.combine_function(site)) combine(simdgroup.payload, mask);
     release(simdgroup, mask);
   }
-  return true;
+  return nullptr;
 }
 
 bool GroupScheduler::same_instance(const CpuThread& a, const CpuThread& b) const {
@@ -155,10 +146,15 @@ bool GroupScheduler::is_before(const CpuThread& a, const CpuThread& b) const {
   }
 }
 
-uint32_t GroupScheduler::live_threads() const {
-  uint32_t count = 0;
-  for (uint32_t s = 0; s < simdgroup_count_; ++s) count += std::popcount(simdgroups_[s].live);
-  return count;
+BarrierFault GroupScheduler::describe_fault(const CpuThread& waiting) const {
+  BarrierFault fault;
+  fault.line = image_.sites()[waiting.site - 1].line;
+  for (uint32_t t = 0; t < thread_count_; ++t) {
+    if (threads_[t].site == CpuThread::kReturned) continue;
+    ++fault.expected;
+    fault.waiting += same_instance(threads_[t], waiting);
+  }
+  return fault;
 }
 
 }  // namespace kiln

@@ -39,8 +39,8 @@ class GroupScheduler {
   bool same_instance(const CpuThread& a, const CpuThread& b) const;
   void release(Simdgroup& simdgroup, uint32_t mask);
   void resume(uint32_t thread);
-  bool run_to_barrier(Simdgroup& simdgroup, BarrierFault& fault);
-  uint32_t live_threads() const;
+  const CpuThread* run_to_barrier(Simdgroup& simdgroup);
+  BarrierFault describe_fault(const CpuThread& waiting) const;
 
   const LoadedImage& image_;
   const CpuLaunch& launch_;

@@ -1,0 +1,81 @@
+"""What is not Metal, or not supported: refused by name, at its line, in the words of the language."""
+
+import kiln
+import pytest
+
+
+def refuse(error, source, header=""):
+    kernel = kiln.metal_kernel(name="refused", input_names=[], output_names=["out"], source=source, header=header)
+    with pytest.raises(error) as raised:
+        kernel(inputs=[], output_shapes=[(8,)], output_dtypes=["float32"], grid=(1, 1, 1), threadgroup=(1, 1, 1))
+    message = str(raised.value)
+    assert "__kiln" not in message
+    return message
+
+
+UNSUPPORTED = {
+    "matrix": ("float4x4 m(1);", "", "source:1:1: error: 'float4x4': matrices are not supported"),
+    "packed vector": ("packed_float3 p;", "", "source:1:1: error: 'packed_float3': packed vectors are not supported"),
+    "simdgroup matrix": (
+        "simdgroup_matrix<float, 8, 8> m;", "", "source:1:1: error: 'simdgroup_matrix': simdgroup matrices are not"
+    ),
+    "texture": ("texture2d<float> t;", "", "source:1:1: error: 'texture2d': textures are not supported"),
+    "sampler": ("constexpr sampler s;", "", "source:1:11: error: 'sampler': samplers are not supported"),
+    "function constant": (
+        "out[0] = K;", "constant int K [[function_constant(0)]];", "header:1:18: error: 'function_constant': function"
+    ),
+    "MLX's steel headers": (
+        "", '#include "mlx/backend/metal/kernels/steel/gemm/gemm.h"', "header:1:1: error: '#include <mlx/backend/metal"
+    ),
+    "overloads that differ in the address space and in more": (
+        "",
+        "int f(device int* p) { return 1; }\nint f(threadgroup int* p) { return 2; }",
+        "header:2:1: error: overloads of 'f' that differ in the address space and in what they do are not supported",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNSUPPORTED)
+def test_unsupported(name):
+    source, header, expected = UNSUPPORTED[name]
+    assert expected in refuse(kiln.UnsupportedError, source, header)
+
+
+INVALID = {
+    "initial value in threadgroup memory": (
+        "threadgroup float a[2] = {1, 2};",
+        "source:1:24: error: a variable in threadgroup memory cannot have an initial value",
+    ),
+    "initial value in braces": (
+        "threadgroup int b[2], a{1};",
+        "source:1:24: error: a variable in threadgroup memory cannot have an initial value",
+    ),
+    "vectors of different sizes": (
+        "float2 a(1); float3 b(2);\nfloat3 c = a + b;",
+        "source:2:14: error: invalid operands to binary expression ('float2' (aka 'vec<float, 2>') and 'float3'",
+    ),
+    "vectors of different types": (
+        "float4 a(1); half4 b(2);\na += b;", "source:2:3: error: no viable overloaded '+='"
+    ),
+    "vector for number": ("out[0] = float2(1);", "source:1:10: error: assigning to 'float' from incompatible type 'float2'"),
+    "shorter vector": ("float4 a(1);\nfloat2 b = a;", "source:2:8: error: no viable conversion from 'vec<float, 4>' to"),
+    "implicit conversion of a vector": ("float4 a(1);\nint4 b = a;", "to 'vec<int, 4>'"),
+    "component that is not there": ("float2 a(1);\nout[0] = a.z;", "source:2:12: error: the vector has no such component"),
+    "swizzle that is not there": ("float2 a(1);\nout[0] = a.zx.x;", "source:2:"),
+    "no component": ("float4 a(1);\nout[0] = a.q;", "source:2:12: error: no member named 'q'"),
+    "mixed names of components": ("float4 a(1);\nout[0] = a.xg.x;", "source:2:12: error: no member named 'xg'"),
+    "component written twice": ("float4 a(1);\na.xx = float2(1);", "source:2:"),
+    "too few components": ("float4 a(1, 2, 3);", "source:1:8: error: the arguments do not make up the vector's components"),
+    "remainder of floats": ("float4 a(1);\na = a % 2;", "source:2:7: error: invalid operands to binary expression ('float4'"),
+    "bits of floats": ("float2 a(1);\na = ~a;", "source:2:5: error: invalid argument type 'float2'"),
+    "vector as condition": ("float4 a(1);\nif (a == a) out[0] = 1;", "is not contextually convertible to 'bool'"),
+    "as_type of another size": ("out[0] = as_type<float>(half(1));", "as_type needs types of the same size"),
+    "atomic of half": ("threadgroup atomic<half> a;", "Metal has atomic<T> for int, uint, bool, float and ulong"),
+    "function that is not defined": ("int f(int);\nout[0] = f(2);", "source:1:5: error: 'f' is used but not defined"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INVALID)
+def test_invalid(name):
+    source, expected = INVALID[name]
+    assert expected in refuse(kiln.CompileError, source)

@@ -1,4 +1,4 @@
-"""``python -m kiln``: ``doctor`` says what is usable here, ``run`` runs a program written for MLX with Kiln's functions."""
+"""``python -m kiln``: ``doctor`` says what is usable here, ``run`` runs a program for MLX with Kiln's functions."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kiln import _core
@@ -73,7 +74,9 @@ def _make(
     _check_type(interface, "atomic_outputs", atomic_outputs, bool, "a bool")
     _check_type(interface, "shared_memory", shared_memory, int, "an int")
     if not 0 <= shared_memory < 2**63:
-        raise ValueError(f"[{interface}] Expected `shared_memory` to be at least 0 and below 2^63 but got {shared_memory}.")
+        raise ValueError(
+            f"[{interface}] Expected `shared_memory` to be at least 0 and below 2^63 but got {shared_memory}."
+        )
     return _core.Kernel(
         dialect="metal" if interface == "metal_kernel" else "cuda",
         name=name,
@@ -91,29 +94,25 @@ def _make(
 
 
 def _list_generation(
-    name,
-    input_names,
-    output_names,
-    source,
-    header="",
-    ensure_row_contiguous=True,
-    atomic_outputs=False,
-    compile_options=None,
-    *,
-    library,
-):
-    return _make(
-        "metal_kernel",
-        name=name,
-        input_names=_names("metal_kernel", "input_names", input_names),
-        output_names=_names("metal_kernel", "output_names", output_names),
-        source=source,
-        header=header,
-        ensure_row_contiguous=ensure_row_contiguous,
-        atomic_outputs=atomic_outputs,
-        compile_options=compile_options,
-        library=library,
-    )
+    name: str,
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+    source: str,
+    header: str = "",
+    ensure_row_contiguous: bool = True,
+    atomic_outputs: bool = False,
+    compile_options: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "input_names": _names("metal_kernel", "input_names", input_names),
+        "output_names": _names("metal_kernel", "output_names", output_names),
+        "source": source,
+        "header": header,
+        "ensure_row_contiguous": ensure_row_contiguous,
+        "atomic_outputs": atomic_outputs,
+        "compile_options": compile_options,
+    }
 
 
 def _dictionary_generation(
@@ -123,30 +122,33 @@ def _dictionary_generation(
     atomic_outputs=False,
     header="",
     compile_options=None,
-    *,
-    library,
 ):
-    return _make(
-        "metal_kernel",
-        name=name,
-        input_names=None,
-        output_names=None,
-        source=source,
-        header=header,
-        ensure_row_contiguous=ensure_row_contiguous,
-        atomic_outputs=atomic_outputs,
-        compile_options=compile_options,
-        library=library,
-    )
+    return {
+        "name": name,
+        "input_names": None,
+        "output_names": None,
+        "source": source,
+        "header": header,
+        "ensure_row_contiguous": ensure_row_contiguous,
+        "atomic_outputs": atomic_outputs,
+        "compile_options": compile_options,
+    }
 
 
 # Python's messages for wrong arguments name the function by this.
 _list_generation.__qualname__ = _dictionary_generation.__qualname__ = "metal_kernel"
 
 
+def generation_of(arguments: tuple, keywords: Mapping[str, Any]) -> Callable[..., dict[str, Any]]:
+    """The generation that ``metal_kernel`` is called in, by its arguments after the name."""
+    by_dictionary = isinstance(arguments[0], str) if arguments else "input_names" not in keywords
+    return _dictionary_generation if by_dictionary else _list_generation
+
+
 def metal_kernel_for(library: str, name, *arguments, **keywords) -> Kernel:
     """``metal_kernel`` with results of a fixed array library, or of the inputs' where ``library`` is empty."""
-    by_dictionary = isinstance(arguments[0], str) if arguments else "input_names" not in keywords
+    generation = generation_of(arguments, keywords)
+    by_dictionary = generation is _dictionary_generation
     has_output_names = len(arguments) > 1 or "output_names" in keywords
     rule = "a kernel has both, or takes all names from its calls."
     if by_dictionary and "output_names" in keywords and "input_names" not in keywords:
@@ -158,8 +160,7 @@ def metal_kernel_for(library: str, name, *arguments, **keywords) -> Kernel:
             "[metal_kernel] Got `input_names`, and a string in their place as the second argument: a kernel with names "
             "takes them before its source, one without takes all names from its calls."
         )
-    generation = _dictionary_generation if by_dictionary else _list_generation
-    return generation(name, *arguments, library=library, **keywords)
+    return _make("metal_kernel", library=library, **generation(name, *arguments, **keywords))
 
 
 def cuda_kernel_for(
@@ -227,6 +228,10 @@ def metal_kernel(name: str, *arguments: Any, **keywords: Any) -> Kernel:
     returns a dict.
     """
     return metal_kernel_for("", name, *arguments, **keywords)
+
+
+# One function serves two generations; tools shall show the current one.
+metal_kernel.__signature__ = inspect.signature(_list_generation).replace(return_annotation="Kernel")
 
 
 def cuda_kernel(

@@ -17,6 +17,8 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import mlx.core as mx
@@ -36,37 +38,62 @@ def metal_kernel(name: str, *arguments: Any, **keywords: Any) -> Kernel:
 
 
 metal_kernel.__doc__ = _kernels.metal_kernel.__doc__
+metal_kernel.__signature__ = _kernels.metal_kernel.__signature__
 
 
-def cuda_kernel(*arguments: Any, **keywords: Any) -> Kernel:
-    return _kernels.cuda_kernel_for("mlx", *arguments, **keywords)
+def cuda_kernel(
+    name: str,
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+    source: str,
+    header: str = "",
+    ensure_row_contiguous: bool = True,
+    shared_memory: int = 0,
+    compile_options: Mapping[str, Any] | None = None,
+) -> Kernel:
+    return _kernels.cuda_kernel_for(
+        "mlx",
+        name,
+        input_names,
+        output_names,
+        source,
+        header,
+        ensure_row_contiguous,
+        shared_memory,
+        compile_options,
+    )
 
 
 cuda_kernel.__doc__ = _kernels.cuda_kernel.__doc__
 
 
-class MetalKernel(_kernels.MetalKernel):
-    __doc__ = _kernels.MetalKernel.__doc__
-    _library = "mlx"
-
-
 class _ExportableKernel:
-    """A kernel of the list generation that becomes MLX's own inside ``mx.export_function``."""
+    """A kernel that becomes MLX's own inside ``mx.export_function``.
 
-    def __init__(self, kernel: Kernel, make_original: Any) -> None:
+    ``make_original`` gets the names of inputs and outputs: MLX's kernels have them from the start, those of the
+    dictionary and class generations from the call.
+    """
+
+    def __init__(self, kernel: Kernel, make_original: Callable[[list[str], list[str]], Any]) -> None:
         self._kernel = kernel
         self._make_original = make_original
-        self._original = None
 
     def __call__(self, **keywords: Any) -> Any:
         if not _exporting.get():
             return self._kernel(**keywords)
-        if self._original is None:
-            self._original = self._make_original()
         if keywords.get("stream") is not None:
             # The name mx.gpu may mean the CPU here; what is exported is for a GPU.
-            keywords["stream"] = _installation.original_gpu
-        return self._original(**keywords)
+            keywords["stream"] = _original_gpu
+        if not isinstance(keywords.get("inputs"), dict):
+            return self._make_original([], [])(**keywords)
+        output_names = list(keywords["output_shapes"])
+        original = self._make_original(list(keywords["inputs"]), output_names)
+        keywords["inputs"] = list(keywords["inputs"].values())
+        for argument in ("output_shapes", "output_dtypes"):
+            keywords[argument] = [keywords[argument][name] for name in output_names]
+        if isinstance(keywords.get("template"), dict):
+            keywords["template"] = list(keywords["template"].items())
+        return dict(zip(output_names, original(**keywords), strict=True))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kernel, name)
@@ -75,16 +102,52 @@ class _ExportableKernel:
         return repr(self._kernel)
 
 
-def _installed(interface: str):
+# What both Kiln's interfaces and MLX's own have, besides the names of inputs and outputs.
+_EXPORTED = ("name", "source", "header", "ensure_row_contiguous", "atomic_outputs", "shared_memory")
+
+
+def _for_export(original: Any, ours: Callable, names: dict[str, list[str]], arguments: tuple, keywords: dict) -> Any:
+    """MLX's own kernel of what ``ours`` was given."""
+    given = inspect.signature(ours).bind_partial(*arguments, **keywords).arguments
+    kept = {key: given[key] for key in (*_EXPORTED, *names) if key in given}
+    options = given.get("compile_options") or {}
+    # The others say how Kiln compiles.
+    if "math_mode" in options and ours is not _kernels.cuda_kernel:
+        kept["compile_options"] = {"math_mode": options["math_mode"]}
+    return original(**{**names, **kept})
+
+
+def _installed(interface: str, original: Any) -> Any:
     ours = globals()[interface]
 
     @functools.wraps(ours)
     def make(*arguments: Any, **keywords: Any) -> Any:
-        kernel = ours(*arguments, **keywords)
-        original = _installation.originals[(mx.fast, interface)]
-        return _ExportableKernel(kernel, lambda: original(*arguments, **keywords))
+        def make_original(inputs: list[str], outputs: list[str]) -> Any:
+            generation = _kernels.cuda_kernel
+            if interface == "metal_kernel":
+                generation = _kernels.generation_of(arguments[1:], keywords)
+            names = {"input_names": inputs, "output_names": outputs}
+            return _for_export(original, generation, names, arguments, keywords)
+
+        return _ExportableKernel(ours(*arguments, **keywords), make_original)
 
     return make
+
+
+class MetalKernel(_kernels.MetalKernel):
+    __doc__ = _kernels.MetalKernel.__doc__
+    _library = "mlx"
+
+    @functools.wraps(_kernels.MetalKernel.__init__)
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+
+        def make_original(inputs: list[str], outputs: list[str]) -> Any:
+            original = _originals.get((mx.fast, "metal_kernel"), mx.fast.metal_kernel)
+            names = {"input_names": inputs, "output_names": outputs}
+            return _for_export(original, _kernels.MetalKernel, names, arguments, keywords)
+
+        self._kernel = _ExportableKernel(self._kernel, make_original)
 
 
 def _marks_export(function):
@@ -119,34 +182,47 @@ class _Exporter:
         return getattr(self._exporter, name)
 
 
+def _installed_exporter(original: Any) -> Any:
+    return functools.wraps(original)(lambda *arguments, **keywords: _Exporter(original(*arguments, **keywords)))
+
+
 _MISSING = object()
+
+# What stood at the names where Kiln's functions are now, by module and name.
+_originals: dict[tuple[Any, str], Any] = {}
+_original_gpu = mx.gpu
+
+
+def _take_back(key: tuple[Any, str]) -> None:
+    module, name = key
+    original = _originals.pop(key)
+    if original is _MISSING:
+        delattr(module, name)
+    else:
+        setattr(module, name, original)
 
 
 class _Installation(contextlib.AbstractContextManager):
-    """What ``install`` has put in place of what. As a context manager it takes it back at the end."""
+    """What one call of ``install`` has put in place. As a context manager it takes that back at the end, and leaves
+    what an earlier call has put in place."""
 
     def __init__(self) -> None:
-        self.originals: dict[tuple[Any, str], Any] = {}
-        self.original_gpu = mx.gpu
+        self._keys: list[tuple[Any, str]] = []
 
-    def put(self, module: Any, name: str, value: Any) -> None:
-        if (module, name) not in self.originals:
-            self.originals[(module, name)] = getattr(module, name, _MISSING)
-        setattr(module, name, value)
-
-    def take_back(self) -> None:
-        for (module, name), original in self.originals.items():
-            if original is _MISSING:
-                delattr(module, name)
-            else:
-                setattr(module, name, original)
-        self.originals.clear()
+    def put(self, module: Any, name: str, make: Callable[[Any], Any]) -> None:
+        """``make`` is given what stands there."""
+        key = (module, name)
+        if key in _originals:
+            return
+        original = getattr(module, name, _MISSING)
+        setattr(module, name, make(original))
+        _originals[key] = original
+        self._keys.append(key)
 
     def __exit__(self, *exception: Any) -> None:
-        uninstall()
-
-
-_installation = _Installation()
+        for key in self._keys:
+            if key in _originals:
+                _take_back(key)
 
 
 def install(metal: bool = False) -> contextlib.AbstractContextManager:
@@ -159,28 +235,24 @@ def install(metal: bool = False) -> contextlib.AbstractContextManager:
         MLX's own C++ code.
 
     Returns:
-      A context manager that calls ``uninstall()`` at its end; it need not be used.
+      A context manager that takes back at its end what this call has put in place; it need not be used.
 
     Inside ``mx.export_function`` and ``mx.exporter`` the installed functions hand over to MLX's own.
     """
-    put = _installation.put
+    installation = _Installation()
     for interface in ("metal_kernel", "cuda_kernel"):
-        if (mx.fast, interface) not in _installation.originals:
-            put(mx.fast, interface, _installed(interface))
-    put(mx.fast, "MetalKernel", MetalKernel)
-    for name in ("export_function",):
-        if (mx, name) not in _installation.originals:
-            put(mx, name, _marks_export(getattr(mx, name)))
-    if (mx, "exporter") not in _installation.originals:
-        exporter = mx.exporter
-        put(mx, "exporter", functools.wraps(exporter)(lambda *a, **k: _Exporter(exporter(*a, **k))))
+        installation.put(mx.fast, interface, functools.partial(_installed, interface))
+    installation.put(mx.fast, "MetalKernel", lambda _: MetalKernel)
+    installation.put(mx, "export_function", _marks_export)
+    installation.put(mx, "exporter", _installed_exporter)
     if metal:
-        put(mx.metal, "is_available", lambda: True)
+        installation.put(mx.metal, "is_available", lambda _: lambda: True)
         if not _libraries.import_mlx().has_gpu():
-            put(mx, "gpu", mx.cpu)
-    return _installation
+            installation.put(mx, "gpu", lambda _: mx.cpu)
+    return installation
 
 
 def uninstall() -> None:
     """Takes back everything that ``install`` has put in place. Does nothing where nothing is installed."""
-    _installation.take_back()
+    for key in list(_originals):
+        _take_back(key)

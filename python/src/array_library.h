@@ -27,9 +27,16 @@ struct CallArguments {
   std::vector<TemplateArgument> template_arguments;
   std::optional<double> init_value;
   bool verbose = false;
-  PyObject* stream = nullptr;             // null: None
-  std::vector<std::string> input_names;   // where the call gives them
+  PyObject* stream = nullptr;            // null: None
+  std::vector<std::string> input_names;  // where the call gives them
   std::vector<std::string> output_names;
+
+  /// Owns the inputs: the sequence that they came in may make its items when asked for them, and another thread may
+  /// change it while the call runs.
+  struct Release {
+    void operator()(PyObject* object) const { Py_DECREF(object); }
+  };
+  std::unique_ptr<PyObject, Release> owner;
 
   /// How messages name an input: by its name or, where there are more inputs than names, by its place.
   std::string input_name(const Kernel& kernel, size_t i) const {

@@ -78,19 +78,25 @@ class Reader {
     }
   }
 
-  [[noreturn]] void fail(const std::string& what) const { throw TypeError(concat("[", interface_, "] The call ", what, ".")); }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw TypeError(concat("[", interface_, "] The call ", what, "."));
+  }
 
   // `whom`: "`grid`", "each dimension of `grid`".
   [[noreturn]] void expected(std::string_view whom, std::string_view what, nb::handle got) const {
     throw TypeError(concat("[", interface_, "] Expected ", whom, " to be ", what, " but got ", kind_of(got), "."));
   }
 
-  // Calls `function(item)` for each item of a list, a tuple or another sequence that is no string.
-  template <typename Function>
-  void for_each(std::string_view argument, std::string_view what, nb::handle sequence, const Function& function) const {
+  void check_sequence(std::string_view argument, std::string_view what, nb::handle sequence) const {
     if (PyUnicode_Check(sequence.ptr()) || PyBytes_Check(sequence.ptr()) || PyDict_Check(sequence.ptr()) ||
         !PySequence_Check(sequence.ptr()))
       expected(concat("`", argument, "`"), what, sequence);
+  }
+
+  // Calls `function(item)` for each item of a list, a tuple or another sequence that is no string.
+  template <typename Function>
+  void for_each(std::string_view argument, std::string_view what, nb::handle sequence, const Function& function) const {
+    check_sequence(argument, what, sequence);
     nb::object fast = nb::steal(PySequence_Fast(sequence.ptr(), ""));
     if (!fast.is_valid()) nb::raise_python_error();
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.ptr()); ++i)
@@ -100,15 +106,28 @@ class Reader {
   void read_inputs(nb::handle inputs, bool by_name, CallArguments& call) const {
     if (!by_name) {
       if (PyDict_Check(inputs.ptr()))
-        throw TypeError(concat("[", interface_, "] Expected `inputs` to be a list but got a dict: this kernel was made ",
+        throw TypeError(concat("[", interface_,
+                               "] Expected `inputs` to be a list but got a dict: this kernel was made ",
                                "with `input_names`, so its calls take lists."));
-      for_each("inputs", "a list", inputs, [&](nb::handle item) { call.inputs.push_back(item.ptr()); });
+      check_sequence("inputs", "a list", inputs);
+      own_inputs(PySequence_Tuple(inputs.ptr()), call);
       return;
     }
+    std::vector<nb::object> items;
     for_each_named("inputs", inputs, [&](std::string name, nb::handle item) {
       call.input_names.push_back(std::move(name));
-      call.inputs.push_back(item.ptr());
+      items.push_back(nb::borrow(item));
     });
+    nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
+    for (size_t i = 0; tuple.is_valid() && i < items.size(); ++i)
+      PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), items[i].release().ptr());
+    own_inputs(tuple.release().ptr(), call);
+  }
+
+  void own_inputs(PyObject* tuple, CallArguments& call) const {
+    if (!tuple) nb::raise_python_error();
+    call.owner.reset(tuple);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) call.inputs.push_back(PyTuple_GET_ITEM(tuple, i));
   }
 
   template <typename Function>
@@ -144,15 +163,16 @@ class Reader {
     for (const std::string& name : call.output_names) {
       PyObject* dtype = PyDict_GetItemString(dtypes.ptr(), name.c_str());
       if (!dtype)
-        throw ValueError(concat("[", interface_, "] Expected `output_dtypes` to have the keys of `output_shapes`, but `",
-                                name, "` is missing."));
+        throw ValueError(concat("[", interface_,
+                                "] Expected `output_dtypes` to have the keys of `output_shapes`, but `", name,
+                                "` is missing."));
       call.output_dtypes.push_back(read_dtype("output_dtypes", nb::handle(dtype)));
     }
     for_each_named("output_dtypes", dtypes, [&](const std::string& name, nb::handle) {
       for (const std::string& known : call.output_names)
         if (known == name) return;
-      throw ValueError(concat("[", interface_, "] Expected `output_dtypes` to have the keys of `output_shapes`, but got `",
-                              name, "`."));
+      throw ValueError(concat("[", interface_,
+                              "] Expected `output_dtypes` to have the keys of `output_shapes`, but got `", name, "`."));
     });
   }
 
@@ -201,7 +221,11 @@ class Reader {
         (!PyNumber_Check(object.ptr()) || PyComplex_Check(object.ptr())))
       expected(concat("`", argument, "`"), "a number", object);
     double value = PyFloat_AsDouble(object.ptr());
-    if (value == -1 && PyErr_Occurred()) nb::raise_python_error();
+    if (value == -1 && PyErr_Occurred()) {
+      if (!PyErr_ExceptionMatches(PyExc_OverflowError)) nb::raise_python_error();
+      PyErr_Clear();
+      throw ValueError(concat("[", interface_, "] Expected `", argument, "` to fit into a double."));
+    }
     return value;
   }
 
@@ -230,8 +254,8 @@ class Reader {
     if (PyBool_Check(value.ptr())) return value.ptr() == Py_True;
     if (std::optional<Dtype> dtype = read_dtype_(value.ptr())) return *dtype;
     if (PyIndex_Check(value.ptr())) return static_cast<int32_t>(read_int("ints in `template`", value, 32));
-    throw ValueError(concat("[", interface_,
-                            "] Invalid template argument. Must be `mlx.core.Dtype`, `int` or `bool`."));
+    throw ValueError(
+        concat("[", interface_, "] Invalid template argument. Must be `mlx.core.Dtype`, `int` or `bool`."));
   }
 
   const Kernel& kernel_;

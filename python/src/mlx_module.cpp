@@ -44,13 +44,15 @@ mx::Stream stream_for(std::string_view interface, PyObject* object) {
       wanted);
   if (!missing) return mx::to_stream(wanted);
   if (settings().strict_device)
-    throw UnsupportedError(concat("[", interface, "] The kernel is to run on MLX's GPU, and MLX has no GPU here. Without ",
+    throw UnsupportedError(concat("[", interface,
+                                  "] The kernel is to run on MLX's GPU, and MLX has no GPU here. Without ",
                                   "KILN_STRICT_DEVICE=1 it would run on the CPU."));
   static bool warned = false;
   if (!warned) {
     warned = true;
-    std::string message = concat("[", interface, "] MLX has no GPU here: kernels that are to run on it run on the CPU. ",
-                                 "KILN_STRICT_DEVICE=1 makes this an error.");
+    std::string message =
+        concat("[", interface, "] MLX has no GPU here: kernels that are to run on it run on the CPU. ",
+               "KILN_STRICT_DEVICE=1 makes this an error.");
     if (PyErr_WarnEx(PyExc_RuntimeWarning, message.c_str(), 1) < 0) nb::raise_python_error();
   }
   return mx::default_stream(mx::Device::cpu);
@@ -131,39 +133,30 @@ class MlxLibrary : public ArrayLibrary {
     if (PyComplex_Check(object))
       return mx::array(mx::complex64_t(static_cast<float>(PyComplex_RealAsDouble(object)),
                                        static_cast<float>(PyComplex_ImagAsDouble(object))));
-    if (PyIndex_Check(object)) {
+    // Arrays of other libraries answer as numbers, too, where they have one element.
+    bool is_array = !PyLong_Check(object) && nb::hasattr(value, "__dlpack__");
+    if (!is_array && PyIndex_Check(object)) {
       nb::object number = nb::steal(PyNumber_Index(object));
       if (!number.is_valid()) nb::raise_python_error();
       int overflow;
       int64_t integer = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
       if (overflow)
-        throw ValueError(concat("[", interface, "] Input `", name_of(), "` does not fit into int64: ",
-                                nb::cast<std::string>(nb::str(number)), "."));
+        throw ValueError(concat("[", interface, "] Input `", name_of(),
+                                "` does not fit into int64: ", nb::cast<std::string>(nb::str(number)), "."));
       if (integer >= INT32_MIN && integer <= INT32_MAX) return mx::array(static_cast<int32_t>(integer));
       return mx::array(integer, mx::int64);
     }
     // What MLX's own kernels take: arrays of NumPy and others in the CPU's memory, with MLX's rules for their dtypes.
     if (nb::ndarray<nb::ro, nb::device::cpu> other; nb::try_cast(value, other))
       return nb::cast<mx::array>(nb::type<mx::array>()(value));
-    throw TypeError(concat("[", interface, "] Expected `inputs` to be MLX arrays or numbers but got ", kind_of(value),
-                           "."));
+    throw TypeError(
+        concat("[", interface, "] Expected `inputs` to be MLX arrays or numbers but got ", kind_of(value), "."));
   }
 };
 
 }  // namespace
 
-// What a stream's task threw comes back from MLX as a plain runtime error.
-void translate_stream_error(const std::exception_ptr& pointer, void*) {
-  try {
-    std::rethrow_exception(pointer);
-  } catch (const std::runtime_error& error) {
-    if (!is_device_error(error.what())) throw;
-    PyErr_SetString(nb::module_::import_("kiln.errors").attr("DeviceError").ptr(), error.what());
-  }
-}
-
 NB_MODULE(_mlx, m) {
-  nb::register_exception_translator(translate_stream_error);
   register_exceptions();
   m.def("library", [](nb::capsule make_compiled) {
     // Lives as long as the process, like the module.

@@ -38,8 +38,7 @@ std::optional<Dtype> dtype_of_kind(char kind, int size) {
     case 'b': return Dtype::kBool;
     case 'u':
       return size == 1 ? Dtype::kUInt8 : size == 2 ? Dtype::kUInt16 : size == 4 ? Dtype::kUInt32 : Dtype::kUInt64;
-    case 'i':
-      return size == 1 ? Dtype::kInt8 : size == 2 ? Dtype::kInt16 : size == 4 ? Dtype::kInt32 : Dtype::kInt64;
+    case 'i': return size == 1 ? Dtype::kInt8 : size == 2 ? Dtype::kInt16 : size == 4 ? Dtype::kInt32 : Dtype::kInt64;
     case 'f':
       if (size == 2) return Dtype::kFloat16;
       if (size == 4) return Dtype::kFloat32;
@@ -111,8 +110,7 @@ class Inputs {
       }
     }
     dimensions_.reserve(dimensions);
-    for (size_t i = 0; i < count; ++i)
-      arrays_.push_back(PyArray_Check(objects_[i]) ? array(i) : scalar(i));
+    for (size_t i = 0; i < count; ++i) arrays_.push_back(PyArray_Check(objects_[i]) ? array(i) : scalar(i));
   }
 
   std::span<const InputArray> arrays() const { return arrays_; }
@@ -144,8 +142,8 @@ class Inputs {
     for (int d = 0; d < PyArray_NDIM(array); ++d)
       whole = whole && PyArray_ITEMSIZE(array) > 0 && PyArray_STRIDE(array, d) % PyArray_ITEMSIZE(array) == 0;
     if (PyArray_ISBEHAVED_RO(array) && whole) return object;
-    nb::object copy = nb::steal(PyArray_FromArray(array, PyArray_DescrNewByteorder(PyArray_DESCR(array), NPY_NATIVE),
-                                                  NPY_ARRAY_DEFAULT));
+    nb::object copy = nb::steal(
+        PyArray_FromArray(array, PyArray_DescrNewByteorder(PyArray_DESCR(array), NPY_NATIVE), NPY_ARRAY_DEFAULT));
     if (!copy.is_valid()) nb::raise_python_error();
     return own(std::move(copy));
   }
@@ -154,16 +152,17 @@ class Inputs {
     auto* object = reinterpret_cast<PyArrayObject*>(objects_[i]);
     std::optional<Dtype> dtype = dtype_of_descriptor(PyArray_DESCR(object));
     if (!dtype)
-      throw TypeError(concat(prefix(), "Input `", arguments_.input_name(kernel_, i), "` has dtype ",
-                             nb::cast<std::string>(nb::str(nb::handle(
-                                 reinterpret_cast<PyObject*>(PyArray_DESCR(object))))),
-                             ", which no kernel can take."));
+      throw TypeError(
+          concat(prefix(), "Input `", arguments_.input_name(kernel_, i), "` has dtype ",
+                 nb::cast<std::string>(nb::str(nb::handle(reinterpret_cast<PyObject*>(PyArray_DESCR(object))))),
+                 ", which no kernel can take."));
     auto rank = static_cast<size_t>(PyArray_NDIM(object));
     auto size = static_cast<int64_t>(size_of(*dtype));
     size_t first = dimensions_.size();
     for (size_t d = 0; d < rank; ++d) dimensions_.push_back(PyArray_DIM(object, static_cast<int>(d)));
     for (size_t d = 0; d < rank; ++d) dimensions_.push_back(PyArray_STRIDE(object, static_cast<int>(d)) / size);
-    return {PyArray_DATA(object), *dtype, {dimensions_.data() + first, rank}, {dimensions_.data() + first + rank, rank}};
+    return {
+        PyArray_DATA(object), *dtype, {dimensions_.data() + first, rank}, {dimensions_.data() + first + rank, rank}};
   }
 
   InputArray scalar(size_t i) {
@@ -184,8 +183,8 @@ class Inputs {
       int overflow;
       int64_t value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
       if (overflow)
-        throw ValueError(concat(prefix(), "Input `", arguments_.input_name(kernel_, i), "` does not fit into int64: ",
-                                nb::cast<std::string>(nb::str(number)), "."));
+        throw ValueError(concat(prefix(), "Input `", arguments_.input_name(kernel_, i),
+                                "` does not fit into int64: ", nb::cast<std::string>(nb::str(number)), "."));
       scalars_.push_back(value >= INT32_MIN && value <= INT32_MAX
                              ? scalar_of(Dtype::kInt32, static_cast<int32_t>(value))
                              : scalar_of(Dtype::kInt64, value));
@@ -202,10 +201,11 @@ class Inputs {
   std::vector<InputArray> arrays_;
 };
 
+// 32 before NumPy 2.
+size_t most_dimensions() { return PyArray_RUNTIME_VERSION >= NPY_2_0_API_VERSION ? 64 : 32; }
+
 nb::object new_array(Dtype dtype, const std::vector<int64_t>& shape) {
   static_assert(sizeof(npy_intp) == sizeof(int64_t));
-  if (shape.size() > NPY_MAXDIMS_LEGACY_ITERS && shape.size() > 64)
-    throw ValueError(concat("NumPy arrays have at most 64 dimensions, not ", shape.size()));
   auto* dimensions = const_cast<npy_intp*>(reinterpret_cast<const npy_intp*>(shape.data()));
   int rank = static_cast<int>(shape.size());
   PyObject* array;
@@ -228,8 +228,7 @@ class NumpyLibrary : public ArrayLibrary {
   std::optional<Dtype> dtype_of(PyObject* object) const override {
     // numpy.dtype objects and NumPy's scalar types; strings and Python's types are not NumPy's alone.
     if (!PyArray_DescrCheck(object) &&
-        !(PyType_Check(object) &&
-          PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(object), &PyGenericArrType_Type)))
+        !(PyType_Check(object) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(object), &PyGenericArrType_Type)))
       return std::nullopt;
     PyArray_Descr* descriptor = nullptr;
     if (!PyArray_DescrConverter(object, &descriptor)) {
@@ -249,11 +248,19 @@ class NumpyLibrary : public ArrayLibrary {
     for (size_t i = 0; i < arguments.output_shapes.size(); ++i)
       outputs.push_back({i < arguments.output_dtypes.size() ? arguments.output_dtypes[i] : Dtype::kFloat32,
                          arguments.output_shapes[i]});
-    Call call{inputs.arrays(),      outputs,
-              arguments.template_arguments, arguments.grid,
-              arguments.threadgroup, arguments.init_value,
-              arguments.input_names, arguments.output_names};
+    Call call{inputs.arrays(),
+              outputs,
+              arguments.template_arguments,
+              arguments.grid,
+              arguments.threadgroup,
+              arguments.init_value,
+              arguments.input_names,
+              arguments.output_names};
     kernel->check(call);
+    for (const OutputArray& output : outputs)
+      if (output.shape.size() > most_dimensions())
+        throw ValueError(concat("[", interface_name(kernel->spec().dialect), "] NumPy arrays have at most ",
+                                most_dimensions(), " dimensions, not ", output.shape.size(), "."));
     if (wanted == Wanted::kSource) {
       KernelUnit unit = kernel->unit_for(call);
       return nb::str(unit.text.data(), unit.text.size()).release().ptr();

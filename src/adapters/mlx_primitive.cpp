@@ -1,15 +1,14 @@
 // The kernel is compiled in `eval_cpu`, on the thread that evaluates, so that a CompileError reaches the program as
-// what it is (an exception in a stream's task becomes a plain one). Only the launch goes to the stream. Nothing here
-// touches Python.
+// what it is (an exception in a stream's task becomes a plain one). Only the launch goes to the stream; `eval_cpu`
+// waits for one that may fail. Nothing here touches Python.
 #include "adapters/mlx_primitive.h"
 
 #include <mlx/allocator.h>
 #include <mlx/backend/cpu/encoder.h>
 
-#include <algorithm>
-#include <cstring>
-#include <deque>
-#include <mutex>
+#include <future>
+#include <memory>
+#include <stdexcept>
 
 #include "core/dtype_table.h"
 #include "kiln/error.h"
@@ -31,29 +30,6 @@ int64_t* append(std::vector<int64_t>& dimensions, const mx::Shape& shape) {
   size_t first = dimensions.size();
   dimensions.insert(dimensions.end(), shape.begin(), shape.end());
   return dimensions.data() + first;
-}
-
-// Messages of the last launches that failed on a stream.
-class FailedLaunches {
- public:
-  void add(const std::string& message) {
-    std::lock_guard lock(mutex_);
-    if (messages_.size() == 64) messages_.pop_front();
-    messages_.push_back(message);
-  }
-  bool contains(const std::string& message) {
-    std::lock_guard lock(mutex_);
-    return std::find(messages_.begin(), messages_.end(), message) != messages_.end();
-  }
-
- private:
-  std::mutex mutex_;
-  std::deque<std::string> messages_;
-};
-
-FailedLaunches& failed_launches() {
-  static FailedLaunches* instance = new FailedLaunches;  // streams may outlive static objects
-  return *instance;
 }
 
 class KernelPrimitive : public mx::Primitive {
@@ -83,37 +59,62 @@ class KernelPrimitive : public mx::Primitive {
       kept_outputs.push_back(mx::array::unsafe_weak_copy(output));
     }
     // From here on the arrays' data exists, but what earlier tasks write into it may not have been written.
-    encoder.dispatch([call = call_, found, shapes = std::move(shapes), dtypes = std::move(dtypes),
-                      inputs = std::move(kept_inputs), outputs = std::move(kept_outputs)]() mutable {
+    auto task = [call = call_, found, shapes = std::move(shapes), dtypes = std::move(dtypes),
+                 inputs = std::move(kept_inputs), outputs = std::move(kept_outputs)]() mutable {
       std::vector<void*> data;
       for (mx::array& output : outputs) data.push_back(output.data<void>());
+      with_call(call, true, inputs, shapes, dtypes, [&](const Call& view) { launch(*call.kernel, found, view, data); });
+    };
+    if (!found.variant->binary->code->may_fail()) {
+      encoder.dispatch(std::move(task));
+      return;
+    }
+    // MLX loses count of a stream's tasks where one throws while the main thread adds others, and waits for ever once
+    // some are missing; besides, it passes on no more than the message. So this thread waits, and throws itself.
+    auto done = std::make_shared<std::promise<void>>();
+    std::future<void> result = done->get_future();
+    encoder.dispatch([task = std::move(task), done]() mutable {
       try {
-        with_call(call, true, inputs, shapes, dtypes,
-                  [&](const Call& view) { launch(*call.kernel, found, view, data); });
-      } catch (const DeviceError& error) {
-        // Who swallows the error (NumPy does, where it asks an array for its buffer) shall not see plausible numbers:
-        // all bits set is a NaN, or -1.
-        for (size_t i = 0; i < outputs.size(); ++i) std::memset(data[i], 0xff, outputs[i].nbytes());
-        failed_launches().add(error.what());
-        throw;
+        task();
+        done->set_value();
+      } catch (...) {
+        done->set_exception(std::current_exception());
       }
     });
+    result.get();
   }
 
   void eval_gpu(const std::vector<mx::array>&, std::vector<mx::array>&) override {
     throw UnsupportedError("Kiln does not run kernels on MLX's GPU yet");
   }
 
-  // As MLX calls its own, so that what it says of transformations reads the same.
-  const char* name() const override { return "CustomKernel"; }
+  // Not the name of MLX's own kernels: by its name MLX takes a node for one of its classes when it exports a graph.
+  const char* name() const override { return "KilnKernel"; }
+
+  // What MLX says where its own kernels are transformed.
+  std::vector<mx::array> jvp(const std::vector<mx::array>&, const std::vector<mx::array>&,
+                             const std::vector<int>&) override {
+    refuse("[Primitive::jvp] Not implemented for CustomKernel.");
+  }
+  std::vector<mx::array> vjp(const std::vector<mx::array>&, const std::vector<mx::array>&, const std::vector<int>&,
+                             const std::vector<mx::array>&) override {
+    refuse("[Primitive::vjp] Not implemented for CustomKernel.");
+  }
+  std::pair<std::vector<mx::array>, std::vector<int>> vmap(const std::vector<mx::array>&,
+                                                           const std::vector<int>&) override {
+    refuse("[Primitive::vmap] Not implemented for CustomKernel.");
+  }
+  std::vector<mx::Shape> output_shapes(const std::vector<mx::array>&) override {
+    refuse("[Primitive::output_shapes] CustomKernel cannot infer output shapes.");
+  }
 
  private:
+  [[noreturn]] static void refuse(const char* message) { throw std::invalid_argument(message); }
+
   MlxCall call_;
 };
 
 }  // namespace
-
-bool is_device_error(const std::string& message) { return failed_launches().contains(message); }
 
 Dtype to_kiln(mx::Dtype dtype) {
   switch (dtype.val()) {
@@ -156,7 +157,8 @@ mx::Dtype to_mlx(Dtype dtype) {
 }
 
 void with_call(const MlxCall& call, bool evaluated, const std::vector<mx::array>& inputs,
-               const std::vector<mx::Shape>& output_shapes, const std::vector<Dtype>& output_dtypes, const std::function<void(const Call&)>& function) {
+               const std::vector<mx::Shape>& output_shapes, const std::vector<Dtype>& output_dtypes,
+               const std::function<void(const Call&)>& function) {
   thread_local CallStorage storage;
   storage.dimensions.clear();
   storage.inputs.clear();
@@ -174,8 +176,8 @@ void with_call(const MlxCall& call, bool evaluated, const std::vector<mx::array>
     int64_t* strides = storage.dimensions.data() + first;
     int64_t stride = 1;
     for (size_t d = rank; d-- > 0; stride *= shape[d]) strides[d] = evaluated ? input.strides()[d] : stride;
-    storage.inputs.push_back({evaluated ? input.data<char>() : nullptr, to_kiln(input.dtype()), {shape, rank},
-                              {strides, rank}});
+    storage.inputs.push_back(
+        {evaluated ? input.data<char>() : nullptr, to_kiln(input.dtype()), {shape, rank}, {strides, rank}});
   }
   for (size_t i = 0; i < output_shapes.size(); ++i)
     storage.outputs.push_back({i < output_dtypes.size() ? output_dtypes[i] : Dtype::kFloat32,

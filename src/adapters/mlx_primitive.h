@@ -39,7 +39,4 @@ void with_call(const MlxCall& call, bool evaluated, const std::vector<mlx::core:
                const std::vector<mlx::core::Shape>& output_shapes, const std::vector<Dtype>& output_dtypes,
                const std::function<void(const Call&)>& function);
 
-/// Whether a launch on a stream failed with this message. MLX passes on the message alone, as a std::runtime_error.
-bool is_device_error(const std::string& message);
-
 }  // namespace kiln

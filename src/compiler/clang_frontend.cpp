@@ -12,6 +12,8 @@
 #include <clang/Lex/PreprocessorOptions.h>
 #include <clang/Parse/Parser.h>
 #include <clang/Sema/Sema.h>
+#include <llvm/ADT/SCCIterator.h>
+#include <llvm/Analysis/CallGraph.h>
 
 #include <algorithm>
 
@@ -69,8 +71,7 @@ class MetalPragma : public clang::PragmaHandler {
  public:
   MetalPragma() : clang::PragmaHandler("METAL") {}
 
-  void HandlePragma(clang::Preprocessor& preprocessor, clang::PragmaIntroducer,
-                    clang::Token& first) override {
+  void HandlePragma(clang::Preprocessor& preprocessor, clang::PragmaIntroducer, clang::Token& first) override {
     clang::Token token;
     preprocessor.LexUnexpandedToken(token);
     bool is_fp = token.is(clang::tok::identifier) && token.getIdentifierInfo()->getName() == "fp";
@@ -103,8 +104,7 @@ std::string entry_text(const KernelUnit& unit) {
   for (size_t i = 0; i < unit.parameters.size(); ++i) {
     const KernelParameter& parameter = unit.parameters[i];
     parameters.push_back(concat("void* __restrict __kiln_p", i, ", long __kiln_first", i, ", long __kiln_end", i));
-    std::string pointer =
-        concat("(", parameter.is_written() ? "" : "const ", parameter.element, "*)__kiln_p", i);
+    std::string pointer = concat("(", parameter.is_written() ? "" : "const ", parameter.element, "*)__kiln_p", i);
     arguments.push_back(parameter.by_reference ? concat("*", pointer) : pointer);
   }
   for (uint8_t row : unit.attributes) arguments.push_back(concat("__kiln::", kAttributes[row].name, "()"));
@@ -148,7 +148,8 @@ bool parse(clang::CompilerInstance& instance, clang::CodeGenerator& generator, c
   do {
     preprocessor.Lex(tokens.emplace_back());
   } while (tokens.back().isNot(clang::tok::eof));
-  // Where a comment or a conditional does not end, tokens are missing, and what the rewriter would say is not the cause.
+  // Where a comment or a conditional does not end, tokens are missing, and what the rewriter would say is not the
+  // cause.
   if (instance.getDiagnostics().hasErrorOccurred()) return false;
 
   auto kernel_file = instance.getFileManager().getOptionalFileRef(kKernelFile);
@@ -174,18 +175,8 @@ bool parse(clang::CompilerInstance& instance, clang::CodeGenerator& generator, c
   return !instance.getDiagnostics().hasErrorOccurred();
 }
 
-std::map<std::string, Diagnostic> find_declarations(const llvm::Module& module, clang::CodeGenerator& generator,
-                                                    clang::CompilerInstance& instance,
-                                                    const DiagnosticCollector& diagnostics) {
-  std::map<std::string, Diagnostic> found;
-  for (const llvm::GlobalValue& value : module.global_values()) {
-    if (value.isDeclaration()) continue;
-    const auto* named = llvm::dyn_cast_or_null<clang::NamedDecl>(generator.GetDeclForMangledName(value.getName()));
-    if (!named) continue;
-    Diagnostic place = diagnostics.at(instance.getSourceManager(), named->getLocation(), named->getNameAsString());
-    if (place.line) found.emplace(value.getName().str(), std::move(place));
-  }
-  return found;
+const clang::NamedDecl* declaration_of(const llvm::GlobalValue& value, clang::CodeGenerator& generator) {
+  return llvm::dyn_cast_or_null<clang::NamedDecl>(generator.GetDeclForMangledName(value.getName()));
 }
 
 // Functions that the kernel declares and calls but nobody defines.
@@ -193,11 +184,46 @@ void find_undefined(const llvm::Module& module, clang::CodeGenerator& generator,
                     const DiagnosticCollector& diagnostics, std::vector<Diagnostic>& invalid) {
   for (const llvm::Function& function : module) {
     if (!function.isDeclaration() || function.isIntrinsic() || function.getName().starts_with("__kiln")) continue;
-    const clang::Decl* declaration = generator.GetDeclForMangledName(function.getName());
-    const auto* named = llvm::dyn_cast_or_null<clang::NamedDecl>(declaration);
-    invalid.push_back(diagnostics.at(
-        instance.getSourceManager(), declaration ? declaration->getLocation() : clang::SourceLocation(),
-        concat("'", named ? named->getNameAsString() : function.getName().str(), "' is used but not defined")));
+    const clang::NamedDecl* declaration = declaration_of(function, generator);
+    invalid.push_back(
+        diagnostics.at(instance.getSourceManager(), declaration ? declaration->getLocation() : clang::SourceLocation(),
+                       concat("'", declaration ? declaration->getNameAsString() : function.getName().str(),
+                              "' is used but not defined")));
+  }
+}
+
+// A function that calls itself, directly or through others. Everything is inlined later.
+void refuse_recursion(llvm::Module& module, clang::CodeGenerator& generator, clang::CompilerInstance& instance,
+                      const DiagnosticCollector& diagnostics, std::vector<Diagnostic>& unsupported) {
+  llvm::CallGraph calls(module);
+  for (auto cycle = llvm::scc_begin(&calls); !cycle.isAtEnd(); ++cycle) {
+    if (!cycle.hasCycle()) continue;
+    std::vector<const clang::NamedDecl*> members;
+    for (const llvm::CallGraphNode* node : *cycle)
+      if (const llvm::Function* function = node->getFunction())
+        if (const clang::NamedDecl* declaration = declaration_of(*function, generator)) members.push_back(declaration);
+    if (members.empty()) throw InternalError("a recursive function has no declaration");
+    clang::SourceManager& sources = instance.getSourceManager();
+    const clang::NamedDecl* first = *std::min_element(members.begin(), members.end(), [&](auto* a, auto* b) {
+      return sources.isBeforeInTranslationUnit(a->getLocation(), b->getLocation());
+    });
+    unsupported.push_back(diagnostics.at(sources, first->getLocation(),
+                                         concat("'", first->getNameAsString(), "': recursion is not supported")));
+  }
+}
+
+// Variables that outlive a thread and are neither constant nor in threadgroup memory: Metal has none.
+void refuse_mutable_variables(const llvm::Module& module, clang::CodeGenerator& generator,
+                              clang::CompilerInstance& instance, const DiagnosticCollector& diagnostics,
+                              std::vector<Diagnostic>& unsupported) {
+  for (const llvm::GlobalVariable& global : module.globals()) {
+    if (global.isConstant() || global.hasSection()) continue;
+    const auto* variable = llvm::dyn_cast_or_null<clang::VarDecl>(declaration_of(global, generator));
+    if (!variable || variable->getType().isConstant(instance.getASTContext())) continue;
+    Diagnostic diagnostic = diagnostics.at(
+        instance.getSourceManager(), variable->getLocation(),
+        concat("'", variable->getNameAsString(), "': a static variable must be constant or in threadgroup memory"));
+    if (diagnostic.line > 0) unsupported.push_back(std::move(diagnostic));
   }
 }
 
@@ -232,18 +258,17 @@ FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, cons
     instance.createASTContext();
     read_precompiled_library(instance);
 
-    std::unique_ptr<clang::CodeGenerator> generator(
-        clang::CreateLLVMCodeGen(instance.getDiagnostics(), unit.name, &instance.getVirtualFileSystem(),
-                                 instance.getHeaderSearchOpts(), instance.getPreprocessorOpts(),
-                                 instance.getCodeGenOpts(), context));
+    std::unique_ptr<clang::CodeGenerator> generator(clang::CreateLLVMCodeGen(
+        instance.getDiagnostics(), unit.name, &instance.getVirtualFileSystem(), instance.getHeaderSearchOpts(),
+        instance.getPreprocessorOpts(), instance.getCodeGenOpts(), context));
     generator->Initialize(instance.getASTContext());
     bool parsed = parse(instance, *generator, unit, collector, invalid, unsupported);
     if (parsed) {
-      find_undefined(*generator->GetModule(), *generator, instance, collector, invalid);
-      if (invalid.empty()) {
-        result.declarations = find_declarations(*generator->GetModule(), *generator, instance, collector);
-        result.module.reset(generator->ReleaseModule());
-      }
+      llvm::Module& module = *generator->GetModule();
+      find_undefined(module, *generator, instance, collector, invalid);
+      refuse_recursion(module, *generator, instance, collector, unsupported);
+      refuse_mutable_variables(module, *generator, instance, collector, unsupported);
+      if (invalid.empty() && unsupported.empty()) result.module.reset(generator->ReleaseModule());
     }
     collector.EndSourceFile();
   }

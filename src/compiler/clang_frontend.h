@@ -4,7 +4,6 @@
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 
-#include <map>
 #include <memory>
 #include <string>
 
@@ -25,9 +24,6 @@ struct FrontendResult {
   std::unique_ptr<llvm::Module> module;  // unoptimised; null unless kOk
   std::vector<Diagnostic> diagnostics;
   std::string log;
-  // Where the kernel declares its functions and variables, by their names in the module. The message is the name in the
-  // text.
-  std::map<std::string, Diagnostic> declarations;
 };
 
 /// `cpu` is LLVM's name of the processor. `engine_text` is C++ that an engine wants to have compiled behind the

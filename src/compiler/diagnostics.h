@@ -14,7 +14,8 @@ namespace kiln {
 /// Collects what Clang says about a unit whose text stands in the file `kernel_file`.
 ///
 /// A message without a position in that file (an error inside the device library, say) moves to the innermost of its
-/// notes that has one: that is where the caller's text asked for it.
+/// notes that has one: that is where the caller's text asked for it. One inside a macro stands where the macro is used;
+/// a note says where in the macro it is.
 class DiagnosticCollector : public clang::DiagnosticConsumer {
  public:
   DiagnosticCollector(const KernelUnit& unit, std::string kernel_file);
@@ -29,7 +30,8 @@ class DiagnosticCollector : public clang::DiagnosticConsumer {
   /// The same at a line of the generated text.
   Diagnostic at_line(int generated_line, std::string message) const;
 
-  /// What came, in order. Notes without a position in the caller's text are left out.
+  /// What came, in order. What has no position in the caller's text is left out beside an error that has one; a note
+  /// without any position always is.
   std::vector<Diagnostic> take();
   std::string take_log();
 
@@ -39,9 +41,16 @@ class DiagnosticCollector : public clang::DiagnosticConsumer {
     bool placed = false;  // has a position in the caller's text
   };
 
+  void move_to_end_of_text(int& line, int& column) const;
   bool place(const clang::SourceManager& sources, clang::SourceLocation location, Diagnostic& diagnostic) const;
+  void add_macro_note(const clang::SourceManager& sources, clang::SourceLocation location, const Diagnostic& error);
+  /// Names that a signature would have offered, and none of C++'s keywords.
+  std::string with_better_suggestion(std::string message, bool& is_dropped) const;
 
   const KernelUnit& unit_;
+  const clang::Preprocessor* preprocessor_ = nullptr;
+  // Where Clang took a name for a keyword that it was told not to suggest: what it says of that place next is no news.
+  clang::SourceLocation dropped_keyword_;
   std::string kernel_file_;
   std::vector<std::string_view> lines_;  // of the unit's text
   std::vector<Entry> entries_;

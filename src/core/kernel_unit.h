@@ -30,8 +30,8 @@ inline constexpr uint32_t kPaddedDimensions = 16;
 
 struct KernelParameter {
   ParameterRole role = ParameterRole::kInput;
-  uint32_t argument = 0;      // index among the inputs, or among the outputs
-  std::string element;        // element type in the dialect's spelling: "float16_t", "atomic<float>", "int"
+  uint32_t argument = 0;  // index among the inputs, or among the outputs
+  std::string element;    // element type in the dialect's spelling: "float16_t", "atomic<float>", "int"
   uint32_t element_bytes = 0;
   uint32_t alignment = 1;     // bytes; what an element's address is a multiple of
   bool by_reference = false;  // `T& name` rather than `T* name`
@@ -60,6 +60,7 @@ struct KernelUnit {
 
   std::vector<KernelParameter> parameters;  // in signature order
   std::vector<uint8_t> attributes;          // rows of kAttributes, in signature order, after the parameters
+  std::vector<std::string> offered_names;   // shapes, strides and ndims, used or not: what a misspelt name may mean
 
   // Every identifier of header and body, sorted, macros' replacement lists included. Device libraries choose their
   // parts by it. `pastes_tokens`: the text uses `##`, so names may arise that are not in the list.

@@ -68,13 +68,14 @@ KernelUnit write_metal(const SignatureRequest& request) {
     auto wanted = [&](std::string_view suffix) {
       std::string full = concat(name, suffix);
       if (is_argument(request, full) || request.text.body_declares(full)) return false;
+      unit.offered_names.push_back(full);
       return always || request.text.body_uses(full);
     };
     if (wanted("_shape"))
       parameters.add(ParameterRole::kShape, i, "int", Dtype::kInt32, false, "const constant", name + "_shape");
     if (wanted("_strides"))
-      parameters.add(ParameterRole::kStrides, i, always ? "size_t" : "int64_t", Dtype::kInt64, false,
-                     "const constant", name + "_strides");
+      parameters.add(ParameterRole::kStrides, i, always ? "size_t" : "int64_t", Dtype::kInt64, false, "const constant",
+                     name + "_strides");
     if (wanted("_ndim"))
       parameters.add(ParameterRole::kNdim, i, "int", Dtype::kInt32, true, "const constant", name + "_ndim");
   }
@@ -88,8 +89,7 @@ KernelUnit write_metal(const SignatureRequest& request) {
     const AttributeRow& attribute = kAttributes[row];
     if (!request.text.body_uses(attribute.name) || is_argument(request, attribute.name)) continue;
     unit.attributes.push_back(static_cast<uint8_t>(row));
-    parameters.lines.push_back(
-        concat("  ", attribute.type(), " ", attribute.name, " [[", attribute.name, "]]"));
+    parameters.lines.push_back(concat("  ", attribute.type(), " ", attribute.name, " [[", attribute.name, "]]"));
   }
 
   std::string function = function_name(request, &spell);

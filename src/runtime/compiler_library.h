@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "core/compiler.h"
 
@@ -11,6 +12,9 @@ namespace kiln {
 
 class CompilerLibrary {
  public:
+  /// `compiler`: what get() returns in place of the library's; null opens the library.
+  explicit CompilerLibrary(std::unique_ptr<Compiler> compiler = nullptr) : compiler_(std::move(compiler)) {}
+
   /// The compiler; opens the library at the first call. Throws UnsupportedError, which names the file and how to get
   /// it, where there is none, each time anew.
   Compiler& get();

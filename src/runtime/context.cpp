@@ -1,6 +1,7 @@
 #include "runtime/context.h"
 
 #include <chrono>
+#include <utility>
 
 #include "cache/binary_id.h"
 #include "core/diagnostic.h"
@@ -33,7 +34,7 @@ std::string_view interface_name(Dialect dialect) {
   return dialect == Dialect::kMetal ? "metal_kernel" : "cuda_kernel";
 }
 
-Context::Context() : cpu_(make_cpu_target()) {}
+Context::Context(std::unique_ptr<Compiler> compiler) : cpu_(make_cpu_target()), compiler_(std::move(compiler)) {}
 
 Context& Context::shared() {
   // Never destroyed: launches may still run when static objects are.

@@ -21,7 +21,8 @@ struct Binary {
 
 class Context {
  public:
-  Context();
+  /// `compiler`: what compiles in place of libkiln_compiler.so.
+  explicit Context(std::unique_ptr<Compiler> compiler = nullptr);
 
   /// The context that kernels use unless they are given another.
   static Context& shared();

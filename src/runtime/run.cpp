@@ -110,6 +110,10 @@ void launch(Kernel& kernel, const Kernel::Found& found, const Call& call, std::s
   LaunchGeometry geometry = divide_grid(interface_name(unit.dialect), unit.dialect, call.grid, call.threadgroup);
 
   thread_local LaunchScratch scratch;
+  // Copies of inputs may be large, and the thread may not launch again.
+  struct DropCopies {
+    ~DropCopies() { scratch.copies.clear(); }
+  } drop_copies;
   collect_inputs(kernel, call, scratch);
   scratch.arguments.clear();
   for (const KernelParameter& parameter : unit.parameters)

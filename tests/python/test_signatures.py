@@ -5,19 +5,33 @@ from __future__ import annotations
 import collections
 import random
 
+import kiln.mlx
 import mlx.core as mx
 import mlx_text
 import pytest
 
-import kiln.mlx
-
-ATTRIBUTES = """
-    dispatch_quadgroups_per_threadgroup dispatch_simdgroups_per_threadgroup dispatch_threads_per_threadgroup grid_origin
-    grid_size quadgroup_index_in_threadgroup quadgroups_per_threadgroup simdgroup_index_in_threadgroup
-    simdgroups_per_threadgroup thread_execution_width thread_index_in_quadgroup thread_index_in_simdgroup
-    thread_index_in_threadgroup thread_position_in_grid thread_position_in_threadgroup threadgroup_position_in_grid
-    threadgroups_per_grid threads_per_grid threads_per_simdgroup threads_per_threadgroup
-""".split()
+ATTRIBUTES = [
+    "dispatch_quadgroups_per_threadgroup",
+    "dispatch_simdgroups_per_threadgroup",
+    "dispatch_threads_per_threadgroup",
+    "grid_origin",
+    "grid_size",
+    "quadgroup_index_in_threadgroup",
+    "quadgroups_per_threadgroup",
+    "simdgroup_index_in_threadgroup",
+    "simdgroups_per_threadgroup",
+    "thread_execution_width",
+    "thread_index_in_quadgroup",
+    "thread_index_in_simdgroup",
+    "thread_index_in_threadgroup",
+    "thread_position_in_grid",
+    "thread_position_in_threadgroup",
+    "threadgroup_position_in_grid",
+    "threadgroups_per_grid",
+    "threads_per_grid",
+    "threads_per_simdgroup",
+    "threads_per_threadgroup",
+]
 DTYPES = [
     *(mx.bool_, mx.uint8, mx.uint16, mx.uint32, mx.uint64, mx.int8, mx.int16, mx.int32, mx.int64),
     *(mx.float16, mx.bfloat16, mx.float32, mx.complex64),
@@ -235,6 +249,51 @@ def test_a_header_without_a_line_end_is_not_glued_to_the_function(both):
     mlx, ours = both("out[0] = N;", header="#define N 3")
     assert mlx.startswith("#define N 3[[kernel]]")
     assert ours.startswith("#define N 3\n[[kernel]]")
+
+
+def test_an_outputs_name_wins_over_an_attribute_and_a_shape(both):
+    for name, parameter in [("grid_size", GRID_SIZE), ("x_shape", SHAPE)]:
+        mlx, ours = both(f"{name}[0] = x[0];", output_names=[name])
+        assert parameter in mlx
+        assert parameter not in ours
+
+
+def test_a_template_arguments_name_wins_over_a_shape(both):
+    mlx, ours = both("out[0] = x_shape;", template=[("x_shape", 3)])
+    assert SHAPE in mlx
+    assert SHAPE not in ours
+
+
+# What MLX's text would make a redefinition is compiled and runs.
+@pytest.mark.parametrize(
+    ("source", "keywords", "expected"),
+    [
+        ("uint grid_size = 3; int x_shape = 4; out[0] = grid_size + x_shape;", {}, 7),
+        ("struct grid_size { float v; }; grid_size s = {5}; out[0] = s.v;", {}, 5),
+        ("uint n = 0; { uint grid_size = 3; n += grid_size; } out[0] = n + grid_size.x;", {}, 4),
+        ("for (int grid_size = 0; grid_size < 3; ++grid_size) out[0] = grid_size + 1;", {}, 3),
+        ("out[0] = x[2] + x_shape[0];", {"input_names": ["x", "x_shape"]}, 3),
+        ("out[0] = grid_size;", {"template": [("grid_size", 3)]}, 3),
+        ("out[0] = max_shape;", {"header": "constant int max_shape = 6;"}, 6),
+        ("out[0] = N;", {"header": "#define N 3"}, 3),
+        ("out[0] = SIZE;", {"header": "#define SIZE 8 // without a line end"}, 8),
+        ("out[0] = 9; // without a line end", {}, 9),
+        ("out[0] = 1; out[0] += x_shape[0]; unused[0] = 1;", {"output_names": ["out", "unused"]}, 11),
+        ("#define S x_shape\nout[0] = S[0];", {}, 10),
+    ],
+)
+def test_texts_that_mlx_gets_wrong_run(source, keywords, expected):
+    kernel = {"input_names": ["x"], "output_names": ["out"], "source": source, **keywords}
+    template = kernel.pop("template", None)
+    results = kiln.mlx.metal_kernel(name="k", **kernel)(
+        inputs=[mx.arange(10).astype(mx.float32) + i for i, _ in enumerate(kernel["input_names"])],
+        template=template,
+        grid=(1, 1, 1),
+        threadgroup=(1, 1, 1),
+        output_shapes=[(1,)] * len(kernel["output_names"]),
+        output_dtypes=[mx.float32] * len(kernel["output_names"]),
+    )
+    assert results[0].item() == expected
 
 
 # Rules of 2.2 in which the two agree.

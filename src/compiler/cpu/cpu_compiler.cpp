@@ -4,8 +4,6 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/LLVMContext.h>
 
-#include <algorithm>
-
 #include "compiler/clang_frontend.h"
 #include "compiler/cpu/code_generator.h"
 #include "compiler/cpu/engine.h"
@@ -18,7 +16,6 @@
 #include "compiler/passes/known_shapes.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/small_floats.h"
-#include "core/text.h"
 
 namespace kiln {
 namespace {
@@ -44,15 +41,6 @@ const llvm::GlobalVariable* find_mutable_variable(const llvm::Module& module) {
     if (!variable.isConstant() && !variable.hasSection() && !variable.isDeclaration() &&
         !variable.getName().starts_with("llvm."))
       return &variable;
-  return nullptr;
-}
-
-// Functions that inlining has left are those that call themselves, perhaps by way of others.
-const llvm::Function* find_recursive(const llvm::Module& module, const std::vector<std::string>& roots) {
-  for (const llvm::Function& function : module)
-    if (!function.isDeclaration() && !function.hasAddressTaken() &&
-        std::find(roots.begin(), roots.end(), function.getName()) == roots.end())
-      return &function;
   return nullptr;
 }
 
@@ -89,39 +77,25 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
   expand_bfloat(module);
   mark_calls(module);
   // From here on nothing is undefined, and code may be moved.
-  std::vector<std::string> roots = roots_of(module);
-  inline_all(module, roots);
+  inline_all(module, roots_of(module));
   // The control flow is still as Clang made it: places in the program are read from it.
   compute_initial_values(module);
   llvm::Function& body = *module.getFunction(kBodyFunction);
-  auto refuse = [&](Diagnostic diagnostic) {
+  auto refuse = [&](std::string message) {
     result.status = CompileStatus::kUnsupported;
+    Diagnostic diagnostic;
+    diagnostic.message = std::move(message);
     result.report.diagnostics.push_back(std::move(diagnostic));
     return std::move(result);
   };
-  // A sentence about a function or a variable, with its name for `@`.
-  auto about = [&](const llvm::GlobalValue& value, std::string message) {
-    auto declared = frontend.declarations.find(value.getName().str());
-    Diagnostic diagnostic;
-    if (declared != frontend.declarations.end()) diagnostic = declared->second;
-    std::string name = diagnostic.message.empty() ? value.getName().str() : diagnostic.message;
-    diagnostic.message = message.replace(message.find('@'), 1, concat("'", name, "'"));
-    return diagnostic;
-  };
-  if (const llvm::Function* function = find_recursive(module, roots))
-    return refuse(about(*function, "@ calls itself: recursion is not supported"));
-  if (has_indirect_calls(body)) {
-    Diagnostic diagnostic;
-    diagnostic.message = "calls through pointers to functions are not supported";
-    return refuse(std::move(diagnostic));
-  }
+  if (has_indirect_calls(body)) return refuse("calls through pointers to functions are not supported");
   replace_known_shapes(body, request.unit);
   describe_accesses(body, request.unit);
   if (request.unit.bounds_guards) insert_bounds_guards(body, request.unit);
 
   EngineOutput output = engine->lower(module, request.unit, *machine);
   if (const llvm::GlobalVariable* variable = find_mutable_variable(module))
-    return refuse(about(*variable, "variable @ is neither constant nor in threadgroup memory"));
+    return refuse("variable '" + variable->getName().str() + "' is neither constant nor in threadgroup memory");
   remove_bfloat(module);
   llvm::SmallVector<char, 0> object = generate_object(module, *machine);
   result.binary = write_image(object.data(), object.size(), output);

@@ -22,26 +22,54 @@ bool is_matrix_name(llvm::StringRef name) {
   return name.size() == 3 && is_size(name[0]) && name[1] == 'x' && is_size(name[2]);
 }
 
-// Why a body cannot use this name here; null if it can. `next` is the token after it: names that a body may well
-// define itself are Metal's only where they stand like a type.
-const char* unsupported_reason(llvm::StringRef name, tok::TokenKind next) {
-  if (name == "double") return "Metal has no double";
-  if (name == "goto") return "Metal has no goto";
-  if (name == "asm" || name == "__asm__") return "Metal has no inline assembly";
-  if (name == "new") return "Metal has no allocation of memory";
-  if (name == "virtual") return "Metal has no virtual functions";
+bool is_packed_vector_name(llvm::StringRef name) {
+  if (!name.consume_front("packed_") || name.size() < 2 || name.back() < '2' || name.back() > '4') return false;
+  return llvm::StringSwitch<bool>(name.drop_back())
+      .Cases("bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", true)
+      .Cases("half", "bfloat", "float", true)
+      .Default(false);
+}
+
+bool is_texture_name(llvm::StringRef name) {
+  return llvm::StringSwitch<bool>(name)
+      .Cases("texture1d", "texture1d_array", "texture2d", "texture2d_array", "texture2d_ms", "texture2d_ms_array", true)
+      .Cases("texture3d", "texturecube", "texturecube_array", "texture_buffer", true)
+      .Cases("depth2d", "depth2d_array", "depth2d_ms", "depth2d_ms_array", "depthcube", "depthcube_array", true)
+      .Default(false);
+}
+
+// Keywords of C++ that Metal does without.
+const char* unsupported_keyword(tok::TokenKind keyword) {
+  switch (keyword) {
+    case tok::kw_asm: return "inline assembly is not supported";
+    case tok::kw_new:
+    case tok::kw_delete: return "a kernel cannot allocate memory";
+    case tok::kw_try:
+    case tok::kw_catch:
+    case tok::kw_throw: return "exceptions are not supported";
+    case tok::kw_goto: return "jumps to labels are not supported";
+    case tok::kw_virtual: return "virtual functions are not supported";
+    case tok::kw_dynamic_cast:
+    case tok::kw_typeid: return "types are not known when a kernel runs";
+    case tok::kw_thread_local: return "static variables of a thread are not supported";
+    default: return nullptr;
+  }
+}
+
+// Why a body cannot use this name here; null if it can. `before` and `next` are the tokens around it: names that a body
+// may well define itself are Metal's only where they stand like a type or a namespace.
+const char* unsupported_reason(tok::TokenKind before, llvm::StringRef name, tok::TokenKind next) {
   if (name == "simdgroup_matrix" || name.starts_with("simdgroup_float8x8") || name.starts_with("simdgroup_half8x8") ||
       name.starts_with("simdgroup_bfloat8x8"))
     return "simdgroup matrices are not supported";
   if (is_matrix_name(name)) return "matrices are not supported";
-  if (name.starts_with("packed_") && next != tok::l_paren) return "packed vectors are not supported";
-  if ((name.starts_with("texture") || name.starts_with("depth")) && next == tok::less)
-    return "textures are not supported";
+  if (is_packed_vector_name(name)) return "packed vectors are not supported";
+  if (is_texture_name(name) && next == tok::less) return "textures are not supported";
   if (name == "sampler" && next == tok::identifier) return "samplers are not supported";
   if (name == "function_constant" && next == tok::l_paren) return "function constants are not supported";
-  if (name == "raytracing" && (next == tok::coloncolon || next == tok::semi)) return "ray tracing is not supported";
-  if (name == "mpp" && (next == tok::coloncolon || next == tok::semi))
-    return "Metal Performance Primitives are not supported";
+  bool is_namespace = next == tok::coloncolon || before == tok::kw_namespace || before == tok::coloncolon;
+  if (name == "raytracing" && is_namespace) return "ray tracing is not supported";
+  if (name == "mpp" && is_namespace) return "Metal Performance Primitives are not supported";
   return nullptr;
 }
 
@@ -142,9 +170,18 @@ class Rewriter {
     for (size_t i = 0; i < tokens_.size(); ++i) {
       llvm::StringRef name = identifier(tokens_[i]);
       if (name.empty() || is(i - 1, tok::period) || is(i - 1, tok::arrow)) continue;
+      // Not valid in Metal, which is another thing than not supported.
+      if (tokens_[i].is(tok::kw_double)) {
+        result_.invalid.push_back(diagnose(tokens_[i], "'double' is not supported in Metal"));
+        continue;
+      }
+      // A function that is deleted, not memory.
+      if (tokens_[i].is(tok::kw_delete) && is(i - 1, tok::equal)) continue;
       tok::TokenKind next = i + 1 < tokens_.size() ? tokens_[i + 1].getKind() : tok::eof;
-      if (const char* reason = unsupported_reason(name, next))
-        result_.unsupported.push_back(diagnose(tokens_[i], concat("'", name.str(), "': ", reason)));
+      const char* reason = unsupported_keyword(tokens_[i].getKind());
+      tok::TokenKind before = i > 0 ? tokens_[i - 1].getKind() : tok::unknown;
+      if (!reason) reason = unsupported_reason(before, name, next);
+      if (reason) result_.unsupported.push_back(diagnose(tokens_[i], concat("'", name.str(), "': ", reason)));
     }
   }
 
@@ -158,6 +195,12 @@ class Rewriter {
         open.push_back(i);
         continue;
       }
+      // A quote that is not closed on its line is no token.
+      if (kind == tok::unknown)
+        if (std::string text = spelling(tokens_[i]); text.starts_with('"') || text.starts_with('\'')) {
+          result_.invalid.push_back(diagnose(tokens_[i], concat("nothing closes this ", text[0])));
+          return;
+        }
       tok::TokenKind opener = kind == tok::r_brace    ? tok::l_brace
                               : kind == tok::r_paren  ? tok::l_paren
                               : kind == tok::r_square ? tok::l_square
@@ -294,9 +337,8 @@ class Rewriter {
     }
     // `T threadgroup name[…]`: the type stood before.
     if (j < tokens_.size() && tokens_[j].isOneOf(tok::l_square, tok::semi, tok::comma, tok::equal)) return true;
-    return is(j, tok::identifier) &&
-           (is(j + 1, tok::l_square) || is(j + 1, tok::semi) || is(j + 1, tok::comma) || is(j + 1, tok::equal) ||
-            is(j + 1, tok::l_brace));
+    return is(j, tok::identifier) && (is(j + 1, tok::l_square) || is(j + 1, tok::semi) || is(j + 1, tok::comma) ||
+                                      is(j + 1, tok::equal) || is(j + 1, tok::l_brace));
   }
 
   // Threadgroup memory holds what the threads write, and nothing before.
@@ -410,9 +452,27 @@ class Rewriter {
     }
   }
 
+  // With `const` first and once in each type: `const device T*` and `constant T*` have become the same.
   std::string spell(size_t begin, size_t end) const {
-    std::string text;
-    for (size_t i = begin; i < end; ++i) text += spelling(tokens_[i]) + " ";
+    std::string text, type;
+    bool is_const = false;
+    auto end_type = [&] {
+      text += (is_const ? "const " : "") + type;
+      type.clear();
+      is_const = false;
+    };
+    for (size_t i = begin; i < end; ++i) {
+      const Token& t = tokens_[i];
+      if (t.is(tok::kw_const)) {
+        is_const = true;
+      } else if (tok::getPunctuatorSpelling(t.getKind()) && t.isNot(tok::coloncolon)) {
+        end_type();
+        text += spelling(t) + " ";
+      } else {
+        type += spelling(t) + " ";
+      }
+    }
+    end_type();
     return text;
   }
 
@@ -497,8 +557,8 @@ class Rewriter {
     }
     if (t.isOneOf(tok::kw_for, tok::kw_while, tok::kw_switch)) return statement_end(after_parentheses(i + 1));
     if (t.is(tok::kw_do)) {
-      size_t end = statement_end(i + 1);            // …
-      return after_parentheses(end + 2);            // while (…) ;
+      size_t end = statement_end(i + 1);  // …
+      return after_parentheses(end + 2);  // while (…) ;
     }
     if (t.isOneOf(tok::kw_case, tok::kw_default)) {
       while (i < tokens_.size() && !is(i, tok::colon)) i = is_opener(i) ? match_[i] + 1 : i + 1;

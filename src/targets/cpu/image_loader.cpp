@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -119,6 +120,10 @@ std::span<const CpuSite> LoadedImage::sites() const {
 
 std::span<const uint32_t> LoadedImage::path(const CpuSite& site) const {
   return {reinterpret_cast<const uint32_t*>(base_ + header_.paths_offset) + site.path_offset, site.loop_depth + 1u};
+}
+
+bool LoadedImage::has_barriers() const {
+  return std::ranges::any_of(sites(), [](const CpuSite& site) { return site.is_barrier != 0; });
 }
 
 }  // namespace kiln

@@ -1,0 +1,226 @@
+"""`mx.export_function`: what is exported holds MLX's own kernels, so that it loads on a Mac; and what `install` changes
+and takes back."""
+
+import re
+
+import kiln
+import kiln.mlx
+import mlx.core as mx
+import numpy as np
+import pytest
+from mlx_kernels import DOUBLE, call1, make
+
+SOURCE = "uint i = thread_position_in_grid.x; out[i] = T(a[i]) * N + a_shape[0];"
+ORIGINALS = {name: getattr(mx.fast, name, None) for name in ("metal_kernel", "cuda_kernel", "MetalKernel")}
+
+
+def array():
+    result = mx.arange(12, dtype=mx.float32).reshape(3, 4)
+    mx.eval(result)
+    return result
+
+
+def arguments(a):
+    return {
+        "inputs": [a],
+        "template": [("T", mx.float16), ("N", 3)],
+        "output_shapes": [a.shape],
+        "output_dtypes": [mx.float32],
+        "grid": (a.size, 1, 1),
+        "threadgroup": (4, 1, 1),
+    }
+
+
+def by_lists(a, **options):
+    return make(SOURCE, function=mx.fast.metal_kernel)(**arguments(a), **options)[0]
+
+
+def by_dictionary(a, **options):
+    kernel = mx.fast.metal_kernel("kernel", SOURCE)
+    named = {"inputs": {"a": a}, "output_shapes": {"out": a.shape}, "output_dtypes": {"out": mx.float32}}
+    template = {"T": mx.float16, "N": 3}
+    results = kernel(**{**arguments(a), **named, "template": template}, **options)
+    assert list(results) == ["out"]
+    return results["out"]
+
+
+def by_class(a):
+    keywords = arguments(a)
+    kernel = mx.fast.MetalKernel(
+        "kernel", SOURCE, keywords["grid"], keywords["threadgroup"], {"out": a.shape}, {"out": mx.float32}
+    )
+    kernel.template(T=mx.float16, N=3)
+    return kernel(a=a)["out"]
+
+
+def exported(path, function, *inputs, export=None):
+    (export or mx.export_function)(str(path), function, *inputs)
+    return path.read_bytes()
+
+
+def without_addresses(data):
+    """The file names each array by its address, which no two exports share."""
+    return re.sub(rb"(?s).{5}[\x55\x56\x7e\x7f]\0\0", bytes(8), data)
+
+
+@pytest.fixture
+def reference(tmp_path):
+    """What MLX's own function exports."""
+    assert mx.fast.metal_kernel is ORIGINALS["metal_kernel"]
+    return exported(tmp_path / "own.mlxfn", by_lists, array())
+
+
+def test_the_reference_is_a_kernel_of_the_gpu(reference, tmp_path):
+    # So that the comparisons below mean something: a machine without a GPU cannot load it.
+    assert reference.count(b"CustomKernel") == 1
+    assert b"[[kernel]] void custom_kernel_kernel" in reference
+    if not mx.metal.is_available():
+        with pytest.raises(ValueError, match="gpu"):
+            mx.import_function(str(tmp_path / "own.mlxfn"))(array())
+
+
+@pytest.mark.parametrize("function", [by_lists, by_dictionary, by_class])
+def test_installed_functions_hand_over(function, reference, tmp_path):
+    with kiln.mlx.install():
+        before = np.array(function(array()))
+        data = exported(tmp_path / "installed.mlxfn", function, array())
+        after = np.array(function(array()))
+    assert without_addresses(data) == without_addresses(reference)
+    np.testing.assert_array_equal(before, np.arange(12).reshape(3, 4) * 3 + 3)
+    np.testing.assert_array_equal(after, before)
+
+
+@pytest.mark.parametrize("metal", [False, True])
+@pytest.mark.parametrize("function", [by_lists, by_dictionary])
+def test_a_stream_of_the_gpu_stays_one(function, metal, reference, tmp_path):
+    with kiln.mlx.install(metal=metal):
+        data = exported(tmp_path / "stream.mlxfn", lambda a: function(a, stream=mx.gpu), array())
+    assert without_addresses(data) == without_addresses(reference)
+
+
+def test_kernels_made_before_and_inside(reference, tmp_path):
+    with kiln.mlx.install():
+        kernel = make(SOURCE, function=mx.fast.metal_kernel)
+        data = exported(tmp_path / "before.mlxfn", lambda a: kernel(**arguments(a))[0], array())
+    assert without_addresses(data) == without_addresses(reference)
+
+
+@pytest.mark.parametrize("evaluated_before", [False, True])
+def test_compiled_functions(evaluated_before, reference, tmp_path):
+    with kiln.mlx.install():
+        function = mx.compile(by_lists)
+        if evaluated_before:
+            mx.eval(function(array()))
+        data = exported(tmp_path / "compiled.mlxfn", function, array())
+    assert without_addresses(data) == without_addresses(reference)
+
+
+def test_gradients(tmp_path):
+    # MLX exports no custom function, but what its gradient is made of.
+    with kiln.mlx.install():
+
+        @mx.custom_function
+        def function(a):
+            return by_lists(a)
+
+        @function.vjp
+        def function_vjp(primals, cotangents, _):
+            return by_lists(cotangents)
+
+        gradient = mx.grad(lambda a: function(a).sum())
+        data = exported(tmp_path / "grad.mlxfn", gradient, array())
+        np.testing.assert_array_equal(np.array(gradient(array())), np.full((3, 4), 6))
+    assert data.count(b"CustomKernel") == 1
+    assert b"KilnKernel" not in data
+
+
+def test_exporter(tmp_path):
+    path = tmp_path / "several.mlxfn"
+    with kiln.mlx.install():
+        with mx.exporter(str(path), lambda *arrays: by_lists(sum(arrays))) as export:
+            export(array())
+            export(array(), array())
+        inside = np.array(by_lists(array()))
+    data = path.read_bytes()
+    assert data.count(b"CustomKernel") == 2
+    np.testing.assert_array_equal(inside, np.arange(12).reshape(3, 4) * 3 + 3)
+
+
+def test_kilns_own_options_are_not_exported(tmp_path):
+    options = {"math_mode": "fast", "bounds": "off"}
+    a = array()
+    own = make(DOUBLE, compile_options={"math_mode": "fast"}, function=mx.fast.metal_kernel)
+    reference = exported(tmp_path / "own.mlxfn", lambda a: call1(own, a), a)
+    with kiln.mlx.install():
+        kernel = make(DOUBLE, compile_options=options, function=mx.fast.metal_kernel)
+        data = exported(tmp_path / "options.mlxfn", lambda a: call1(kernel, a), a)
+    assert without_addresses(data) == without_addresses(reference)
+
+
+def test_an_export_that_fails_leaves_the_functions_as_they_were(tmp_path):
+    with kiln.mlx.install():
+
+        def function(a):
+            by_lists(a)
+            raise KeyError("no")
+
+        with pytest.raises(KeyError):
+            mx.export_function(str(tmp_path / "failed.mlxfn"), function, array())
+        np.testing.assert_array_equal(np.array(by_lists(array())), np.arange(12).reshape(3, 4) * 3 + 3)
+
+
+def test_kernels_that_are_not_installed_are_no_kernels_of_mlx(tmp_path):
+    # By its name MLX would take the node for one of its own, and read what is not there.
+    kernel = make(DOUBLE)
+    with pytest.raises(ValueError, match="Unable to serialize primitive KilnKernel"):
+        mx.export_function(str(tmp_path / "kiln.mlxfn"), lambda a: call1(kernel, a), array())
+
+
+# ---- install and uninstall
+
+
+def state():
+    names = [(mx.fast, name) for name in ORIGINALS]
+    names += [(mx, "export_function"), (mx, "exporter"), (mx, "gpu"), (mx.metal, "is_available")]
+    return [getattr(module, name, None) for module, name in names]
+
+
+def test_uninstall_takes_everything_back():
+    before = state()
+    assert before[:3] == list(ORIGINALS.values())
+    for metal in (False, True):
+        kiln.mlx.install(metal=metal)
+        during = state()
+        assert all(a is not b for a, b in zip(before[:5], during[:5], strict=True))
+        assert mx.metal.is_available() is metal or ORIGINALS["metal_kernel"] is None
+        kiln.mlx.uninstall()
+        assert all(a is b for a, b in zip(before, state(), strict=True))
+    assert not hasattr(mx.fast, "MetalKernel")
+
+
+def test_install_twice_and_uninstall_once():
+    before = state()
+    kiln.mlx.install()
+    during = state()
+    kiln.mlx.install(metal=True)
+    assert all(a is b for a, b in zip(during[:5], state()[:5], strict=True))
+    assert mx.metal.is_available()
+    kiln.mlx.uninstall()
+    assert all(a is b for a, b in zip(before, state(), strict=True))
+    kiln.mlx.uninstall()
+    assert all(a is b for a, b in zip(before, state(), strict=True))
+
+
+def test_the_context_manager_takes_back_after_an_error():
+    before = state()
+    with pytest.raises(KeyError), kiln.mlx.install(metal=True):
+        raise KeyError
+    assert all(a is b for a, b in zip(before, state(), strict=True))
+
+
+def test_kernels_outlive_their_installation():
+    with kiln.mlx.install():
+        kernel = make(SOURCE, function=mx.fast.metal_kernel)
+        lazy = kernel(**arguments(array()))[0]
+    for result in (lazy, kernel(**arguments(array()))[0]):
+        np.testing.assert_array_equal(np.array(result), np.arange(12).reshape(3, 4) * 3 + 3)

@@ -24,6 +24,11 @@ UNSUPPORTED = {
     "function constant": (
         "out[0] = K;", "constant int K [[function_constant(0)]];", "header:1:18: error: 'function_constant': function"
     ),
+    "destructor beside a barrier": (
+        "Guard g;\nthreadgroup_barrier(mem_flags::mem_none);",
+        "struct Guard {\n  ~Guard() thread { }\n};",
+        "header:2:3: error: '~Guard': destructors are not supported where threads wait for one another",
+    ),
     "MLX's steel headers": (
         "", '#include "mlx/backend/metal/kernels/steel/gemm/gemm.h"', "header:1:1: error: '#include <mlx/backend/metal"
     ),
@@ -39,6 +44,18 @@ UNSUPPORTED = {
 def test_unsupported(name):
     source, header, expected = UNSUPPORTED[name]
     assert expected in refuse(kiln.UnsupportedError, source, header)
+
+
+def test_destructor_where_nobody_waits():
+    kernel = kiln.metal_kernel(
+        name="guard", input_names=[], output_names=["out"],
+        header="struct Guard {\n  device float* to;\n  ~Guard() { *to += 1; }\n};",
+        source="for (int i = 0; i < 5; ++i) { Guard g{out}; if (i == 3) continue; out[0] += 10; }",
+    )  # fmt: skip
+    out = kernel(
+        inputs=[], output_shapes=[(1,)], output_dtypes=["float32"], grid=(1, 1, 1), threadgroup=(1, 1, 1), init_value=0
+    )
+    assert out[0][0] == 45
 
 
 INVALID = {

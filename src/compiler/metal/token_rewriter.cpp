@@ -99,7 +99,10 @@ class Rewriter {
       erase_address_spaces();
       merge_overloads();
       rewrite_literals();
-      if (mentions_exchanges(unit_)) mark_loops();
+      if (mentions_exchanges(unit_)) {
+        refuse_destructors();
+        mark_loops();
+      }
     }
     result_.tokens.assign(tokens.begin(), begin);
     result_.tokens.insert(result_.tokens.end(), tokens_.begin(), tokens_.end());
@@ -581,6 +584,17 @@ class Rewriter {
     if (!argument.empty()) out.push_back(make_identifier(where, argument));
     out.push_back(make(where, tok::r_paren));
     out.push_back(make(where, tok::semi));
+  }
+
+  // A destructor's call is one place for all ways out of a scope: threads that leave a loop there could not be told from
+  // those that stay in it.
+  void refuse_destructors() {
+    for (size_t i = 0; i + 4 < tokens_.size(); ++i)
+      if (is(i, tok::tilde) && is(i + 1, tok::identifier) && is(i + 2, tok::l_paren) && is(i + 3, tok::r_paren) &&
+          is(i + 4, tok::l_brace))
+        result_.unsupported.push_back(
+            diagnose(tokens_[i], concat("'~", identifier(tokens_[i + 1]).str(),
+                                        "': destructors are not supported where threads wait for one another")));
   }
 
   // { unsigned __kiln_loop_N = __kiln::loop_enter(); <loop> __kiln::loop_merge(__kiln_loop_N); }

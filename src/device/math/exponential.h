@@ -1,8 +1,8 @@
 // exp, exp2 and exp10, and what other files need of them.
 //
 // e^x = 2^n e^r with n = rint(x / ln 2), so that |r| <= ln(2) / 2; e^r = 1 + r + r^2 t(r) with t of degree 4. exp2 and
-// exp10 take off the integral power of two first: b^f = 1 + f (ln b + t(f)) with t of degree 5, |f| <= 1/2 for b = 2 and
-// |f| <= log10(2) / 2 for b = 10. The polynomials are good to 2^-28 of the power.
+// exp10 take off the integral power of two first: b^f = 1 + f (ln b + t(f)) with t of degree 5, |f| <= 1/2 for b = 2
+// and |f| <= log10(2) / 2 for b = 10. The polynomials are good to 2^-28 of the power.
 __KILN_EXACT_BEGIN
 namespace __kiln {
 
@@ -25,7 +25,7 @@ __KILN_INLINE reduced_power reduce_power(float x) {
   return {integer_of(sum), r, fma(n, -0x1.7f7d1cp-20f, rest - r)};
 }
 
-// e^x - 1. Largest error: @@expm1@@ ULP.
+// e^x - 1. Largest error: 1.077 ULP.
 __KILN_INLINE float expm1(float x) {
   reduced_power p = reduce_power(x < -18.0f ? -18.0f : x > 89.0f ? 89.0f : x);  // a NaN stays one
   // 2^n e^r - 1 = 2^n ((1 - 2^-n) + (e^r - 1)).
@@ -38,13 +38,13 @@ __KILN_INLINE float expm1(float x) {
 
 namespace metal {
 
-// Largest error: @@exp@@ ULP.
+// Largest error: 1.013 ULP.
 __KILN_INLINE float exp(float x) {
   __kiln::reduced_power p = __kiln::reduce_power(x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x);
   return __kiln::scale(__kiln::fma(__kiln::exp_tail(p.r), p.r * p.r, p.r) + 1.0f, p.n);
 }
 
-// Largest error: @@exp2@@ ULP.
+// Largest error: 0.85 ULP.
 __KILN_INLINE float exp2(float x) {
   float c = x < -151.0f ? -151.0f : x > 129.0f ? 129.0f : x;
   float sum = c + __kiln::rounder;
@@ -54,7 +54,7 @@ __KILN_INLINE float exp2(float x) {
   return __kiln::scale(__kiln::fma(f, 0x1.62e43p-1f, f * t) + 1.0f, __kiln::integer_of(sum));
 }
 
-// Largest error: @@exp10@@ ULP.
+// Largest error: 1.059 ULP.
 __KILN_INLINE float exp10(float x) {
   float c = x < -46.0f ? -46.0f : x > 39.0f ? 39.0f : x;
   float sum = __kiln::fma(c, 0x1.a934fp+1f, __kiln::rounder);

@@ -23,7 +23,7 @@ __KILN_INLINE square_scale scale_for_square(float x) {
           x > 0x1p60f ? 0x1p70f : x < 0x1p-40f ? 0x1p-100f : 1.0f};
 }
 
-// sqrt(x^2 + y^2); infinite where one of them is, even if the other is a NaN. Largest error: @@hypot@@ ULP.
+// sqrt(x^2 + y^2); infinite where one of them is, even if the other is a NaN. Largest error: 0.986 ULP.
 __KILN_INLINE float hypot(float x, float y) {
   float a = metal::fmax(magnitude(x), magnitude(y)), b = metal::fmin(magnitude(x), magnitude(y));
   square_scale s = scale_for_square(a);
@@ -53,7 +53,8 @@ __KILN_INLINE metal::vec<float, N> normalize(metal::vec<float, N> v) {
   return v * metal::rsqrt(__kiln::dot(v, v));
 }
 
-// a b - c d to within 1.5 ULP, however much of the products cancels (W. Kahan): the rounding error of c d is added back.
+// a b - c d to within 1.5 ULP, however much of the products cancels (W. Kahan): the rounding error of c d is added
+// back.
 __KILN_INLINE float difference_of_products(float a, float b, float c, float d) {
   float product = c * d;
   return fma(a, b, -product) + fma(-c, d, product);

@@ -1,8 +1,9 @@
 // sinh, cosh, tanh and their inverses.
 //
-// With a = n ln 2 + r, up to the factor 2^(n-1): sinh a = (1 - t) cosh r + (1 + t) sinh r with t = 4^-n, cosh a the same
-// with the signs of t turned, and tanh a their ratio. sinh r = r + r^3 s(r^2), cosh r = 1 + r^2 c(r^2), both of degree 2
-// and good to 2^-33 for |r| <= ln(2) / 2. So no difference of nearly equal numbers is rounded, however small a is.
+// With a = n ln 2 + r, up to the factor 2^(n-1): sinh a = (1 - t) cosh r + (1 + t) sinh r with t = 4^-n, cosh a the
+// same with the signs of t turned, and tanh a their ratio. sinh r = r + r^3 s(r^2), cosh r = 1 + r^2 c(r^2), both of
+// degree 2 and good to 2^-33 for |r| <= ln(2) / 2. So no difference of nearly equal numbers is rounded, however small a
+// is.
 //
 // The inverses are logarithms of 1 + w, where w is a sum of two floats.
 __KILN_EXACT_BEGIN
@@ -32,21 +33,21 @@ __KILN_INLINE hyperbolic_pair sinh_and_cosh(float a) {
 
 namespace metal {
 
-// Largest error: @@sinh@@ ULP.
+// Largest error: 0.754 ULP.
 __KILN_INLINE float sinh(float x) {
   float a = __kiln::magnitude(x);
   __kiln::hyperbolic_pair h = __kiln::sinh_and_cosh(a > 91.0f ? 91.0f : a);
   return __kiln::flip_sign(__kiln::scale(h.sinh.high, h.n - 1), __kiln::sign_bit(x));
 }
 
-// Largest error: @@cosh@@ ULP.
+// Largest error: 0.729 ULP.
 __KILN_INLINE float cosh(float x) {
   float a = __kiln::magnitude(x);
   __kiln::hyperbolic_pair h = __kiln::sinh_and_cosh(a > 91.0f ? 91.0f : a);
   return __kiln::scale(h.cosh.high, h.n - 1);
 }
 
-// Largest error: @@tanh@@ ULP.
+// Largest error: 0.67 ULP.
 __KILN_INLINE float tanh(float x) {
   float a = __kiln::magnitude(x);
   __kiln::hyperbolic_pair h = __kiln::sinh_and_cosh(a > 10.0f ? 10.0f : a);
@@ -56,7 +57,7 @@ __KILN_INLINE float tanh(float x) {
   return __kiln::flip_sign(__kiln::fma(rest, inverse, q), __kiln::sign_bit(x));
 }
 
-// log(1 + w) with w = |x| + (sqrt(1 + x^2) - 1). Largest error: @@asinh@@ ULP.
+// log(1 + w) with w = |x| + (sqrt(1 + x^2) - 1). Largest error: 1.171 ULP.
 __KILN_INLINE float asinh(float x) {
   float a = __kiln::magnitude(x);
   bool large = a > 0x1p28f;  // the logarithm of 2a
@@ -73,7 +74,7 @@ __KILN_INLINE float asinh(float x) {
   return __kiln::flip_sign(a < __kiln::infinity ? result : a, __kiln::sign_bit(x));
 }
 
-// log(1 + w) with w = t + sqrt(2t + t^2) and t = x - 1. Largest error: @@acosh@@ ULP.
+// log(1 + w) with w = t + sqrt(2t + t^2) and t = x - 1. Largest error: 0.908 ULP.
 __KILN_INLINE float acosh(float x) {
   bool large = x > 0x1p28f;
   float t = large ? 1.0f : x - 1.0f;
@@ -89,7 +90,7 @@ __KILN_INLINE float acosh(float x) {
   return x < 1.0f ? __kiln::not_a_number : x < __kiln::infinity ? result : x;
 }
 
-// log(1 + w) / 2 with w = 2a / (1 - a). Largest error: @@atanh@@ ULP.
+// log(1 + w) / 2 with w = 2a / (1 - a). Largest error: 0.937 ULP.
 __KILN_INLINE float atanh(float x) {
   float a = __kiln::magnitude(x);
   __kiln::float_pair divisor = __kiln::ordered_sum(1.0f, -a);

@@ -1,8 +1,8 @@
 // asin, acos, atan and atan2.
 //
-// atan q = q + q^3 a(q^2) with a of degree 8 for q in [0, 1]; larger arguments go through 1 / q. asin s = s + s^3 p(s^2)
-// with p of degree 4 for s in [0, 1/2]; larger arguments go through asin x = pi/2 - 2 asin(sqrt((1 - x) / 2)). Both
-// are good to 2^-27 of the function. Parts of pi are added as sums of two floats.
+// atan q = q + q^3 a(q^2) with a of degree 8 for q in [0, 1]; larger arguments go through 1 / q. asin s = s + s^3
+// p(s^2) with p of degree 4 for s in [0, 1/2]; larger arguments go through asin x = pi/2 - 2 asin(sqrt((1 - x) / 2)).
+// Both are good to 2^-27 of the function. Parts of pi are added as sums of two floats.
 __KILN_EXACT_BEGIN
 namespace __kiln {
 
@@ -30,7 +30,7 @@ __KILN_INLINE float asin_tail(float s, float z) {
 
 namespace metal {
 
-// Largest error: @@asin@@ ULP.
+// Largest error: 1.165 ULP.
 __KILN_INLINE float asin(float x) {
   float a = __kiln::magnitude(x);
   bool large = a > 0.5f;
@@ -41,7 +41,7 @@ __KILN_INLINE float asin(float x) {
   return __kiln::flip_sign(result, __kiln::sign_bit(x));
 }
 
-// Largest error: @@acos@@ ULP.
+// Largest error: 1.133 ULP.
 __KILN_INLINE float acos(float x) {
   float a = __kiln::magnitude(x);
   bool large = a > 0.5f;
@@ -56,7 +56,7 @@ __KILN_INLINE float acos(float x) {
   return __kiln::take_from(base, base_low, factor * s, factor * tail);
 }
 
-// Largest error: @@atan@@ ULP.
+// Largest error: 1.21 ULP.
 __KILN_INLINE float atan(float x) {
   float a = __kiln::magnitude(x);
   bool large = a > 1.0f;
@@ -68,7 +68,7 @@ __KILN_INLINE float atan(float x) {
   return __kiln::flip_sign(result, __kiln::sign_bit(x));
 }
 
-// Largest error: @@atan2@@ ULP.
+// Largest error: 1.428 ULP.
 __KILN_INLINE float atan2(float y, float x) {
   float a = __kiln::magnitude(x), b = __kiln::magnitude(y);
   bool steep = b > a;

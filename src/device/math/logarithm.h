@@ -41,7 +41,7 @@ __KILN_INLINE float log1p_pair(float x, float low, float doublings) {
   return log_sum(float(k) + doublings, f, fma(-f, low, low));
 }
 
-// log(1 + x). Largest error: @@log1p@@ ULP.
+// log(1 + x). Largest error: 0.915 ULP.
 __KILN_INLINE float log1p(float x) {
   // Beyond 2^50 the one does not matter, and 2^-k would leave the floats.
   bool large = x > 0x1p50f;
@@ -56,13 +56,13 @@ __KILN_INLINE float log1p(float x) {
 
 namespace metal {
 
-// Largest error: @@log@@ ULP.
+// Largest error: 0.883 ULP.
 __KILN_INLINE float log(float x) {
   __kiln::scaled_number n = __kiln::take_power(x);
   return __kiln::log_or_special(x, __kiln::log_sum(n.k, n.f, 0));
 }
 
-// Largest error: @@log2@@ ULP.
+// Largest error: 0.918 ULP.
 __KILN_INLINE float log2(float x) {
   __kiln::scaled_number n = __kiln::take_power(x);
   __kiln::float_pair p = __kiln::exact_product(n.f, 0x1.715476p+0f);
@@ -73,7 +73,7 @@ __KILN_INLINE float log2(float x) {
   return __kiln::log_or_special(x, s.high + __kiln::fma(n.f * n.f, t, low));
 }
 
-// Largest error: @@log10@@ ULP.
+// Largest error: 1.136 ULP.
 __KILN_INLINE float log10(float x) {
   __kiln::scaled_number n = __kiln::take_power(x);
   __kiln::float_pair p = __kiln::exact_product(n.f, 0x1.bcb7b2p-2f);

@@ -8,8 +8,8 @@ __KILN_INLINE int exact_step(int k) { return k > 127 ? 127 : k < -126 ? -102 : 0
 
 namespace metal {
 
-// x 2^k in three steps, of which only the last one rounds. (A step of 2^-102 that leaves a subnormal number comes before
-// one that turns it into 0.)
+// x 2^k in three steps, of which only the last one rounds. (A step of 2^-102 that leaves a subnormal number comes
+// before one that turns it into 0.)
 __KILN_INLINE float ldexp(float x, int k) {
   k = k > 300 ? 300 : k < -300 ? -300 : k;
   int first = __kiln::exact_step(k);

@@ -1,10 +1,10 @@
 // sin, cos, tan, sincos, and the same of multiples of pi.
 //
-// |x| = n pi/2 + r + low with n = rint(|x| / (pi/2)); n modulo 4 says which function of r is wanted and with which sign.
-// Below 2^17 three floats make up pi/2 well enough. Above, the bits of 2/pi that matter for this exponent are
-// multiplied by the mantissa in integers (M. Payne, R. Hanek, 1983). sin r = r + r^3 s(r^2) with s of degree 2,
-// cos r = 1 - r^2 / 2 + r^4 c(r^2) with c of degree 2, tan r = r + r^3 t(r^2) with t of degree 6, for |r| <= 0.796: good
-// to 2^-27, 2^-32 and 2^-28 of the function.
+// |x| = n pi/2 + r + low with n = rint(|x| / (pi/2)); n modulo 4 says which function of r is wanted and with which
+// sign. Below 2^17 three floats make up pi/2 well enough. Above, the bits of 2/pi that matter for this exponent are
+// multiplied by the mantissa in integers (M. Payne, R. Hanek, 1983). sin r = r + r^3 s(r^2) with s of degree 2, cos r =
+// 1 - r^2 / 2 + r^4 c(r^2) with c of degree 2, tan r = r + r^3 t(r^2) with t of degree 6, for |r| <= 0.796: good to
+// 2^-27, 2^-32 and 2^-28 of the function.
 __KILN_EXACT_BEGIN
 namespace __kiln {
 
@@ -95,32 +95,32 @@ __KILN_INLINE float tan_of_angle(angle x) {
 
 namespace metal {
 
-// Largest error: @@sin@@ ULP.
+// Largest error: 1.03 ULP.
 __KILN_INLINE float sin(float x) {
   return __kiln::flip_sign(__kiln::sin_of_angle(__kiln::reduce_angle(__kiln::magnitude(x)), 0), __kiln::sign_bit(x));
 }
 
-// Largest error: @@cos@@ ULP.
+// Largest error: 1.051 ULP.
 __KILN_INLINE float cos(float x) { return __kiln::sin_of_angle(__kiln::reduce_angle(__kiln::magnitude(x)), 1); }
 
-// Largest error: @@tan@@ ULP.
+// Largest error: 1.489 ULP.
 __KILN_INLINE float tan(float x) {
   return __kiln::flip_sign(__kiln::tan_of_angle(__kiln::reduce_angle(__kiln::magnitude(x))), __kiln::sign_bit(x));
 }
 
-// Zeros of sinpi have the sign of x, those of cospi are positive. Largest error: @@sinpi@@ ULP.
+// Zeros of sinpi have the sign of x, those of cospi are positive. Largest error: 0.999 ULP.
 __KILN_INLINE float sinpi(float x) {
   float s = __kiln::sin_of_angle(__kiln::reduce_half_turns(__kiln::magnitude(x)), 0);
   return __kiln::flip_sign(s + 0.0f, __kiln::sign_bit(x));
 }
 
-// Largest error: @@cospi@@ ULP.
+// Largest error: 0.91 ULP.
 __KILN_INLINE float cospi(float x) {
   return __kiln::sin_of_angle(__kiln::reduce_half_turns(__kiln::magnitude(x)), 1) + 0.0f;
 }
 
 // tanpi(n) is a zero, negative for odd n > 0, and tanpi(n + 1/2) an infinity, negative for odd n > 0. Largest error:
-// @@tanpi@@ ULP.
+// 1.305 ULP.
 __KILN_INLINE float tanpi(float x) {
   __kiln::angle a = __kiln::reduce_half_turns(__kiln::magnitude(x));
   float exact = __kiln::flip_sign(a.quadrant & 1 ? __kiln::infinity : 0.0f, (a.quadrant & 2) << 30);

@@ -55,7 +55,9 @@ def run(progress) -> tuple[dict[str, Any], list[str]]:
     for n in range(PROCESSES):
         progress(f"compile times: process {n + 1} of {PROCESSES} for each kernel")
         for kind in KINDS:
-            program = f"import json; from bench import compile_times as c; print(json.dumps(c.in_this_process({kind!r})))"
+            program = (
+                f"import json; from bench import compile_times as c; print(json.dumps(c.in_this_process({kind!r})))"
+            )
             done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
             times = json.loads(done.stdout)
             first[kind].append(times[0])

@@ -24,8 +24,10 @@ def _compile_by_hand(folder: Path) -> ctypes.CDLL:
     library = folder / "by_hand.so"
     source = Path(__file__).parent / "by_hand.cpp"
     subprocess.run(
-        ["g++", "-std=c++20", "-O3", "-march=native", "-ffast-math", "-shared", "-fPIC", "-pthread"]
-        + ["-o", str(library), str(source)],
+        [
+            *("g++", "-std=c++20", "-O3", "-march=native", "-ffast-math", "-shared", "-fPIC", "-pthread"),
+            *("-o", str(library), str(source)),
+        ],
         check=True,
     )
     return ctypes.CDLL(str(library))

@@ -104,6 +104,9 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> s
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
     lines = [title]
     for row in [header, *rows]:
-        cells = [f"{row[0]:<{widths[0]}}", *(f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True))]
+        cells = [
+            f"{row[0]:<{widths[0]}}",
+            *(f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True)),
+        ]
         lines.append("  " + "   ".join(cells))
     return "\n".join(lines)

@@ -25,7 +25,7 @@ def _sample(x: wp.array4d(dtype=wp.float32), grid: wp.array4d(dtype=wp.float32),
     top = int(wp.floor(py))
     share_x = px - float(left)
     share_y = py - float(top)
-    total = float(0.0)
+    total = 0.0
     if top >= 0 and top < height and left >= 0 and left < width:
         total += (1.0 - share_x) * (1.0 - share_y) * x[batch, top, left, channel]
     if top >= 0 and top < height and left + 1 >= 0 and left + 1 < width:

@@ -28,8 +28,12 @@ def read_table(path: Path) -> dict[str, str]:
 
 def problems_of(later: dict[str, str], proved: dict[str, list[str]]) -> list[str]:
     problems = [f"{row}: no body proves it" for row in later if not later[row] and row not in proved]
-    problems += [f"{row}: is to come later, but {proved[row][0]} proves it" for row in later if later[row] and row in proved]
-    problems += [f"{row}: {bodies_of[0]} names it, the table does not" for row, bodies_of in proved.items() if row not in later]
+    problems += [
+        f"{row}: is to come later, but {proved[row][0]} proves it" for row in later if later[row] and row in proved
+    ]
+    problems += [
+        f"{row}: {bodies_of[0]} names it, the table does not" for row, bodies_of in proved.items() if row not in later
+    ]
     return problems
 
 
@@ -44,7 +48,9 @@ def main() -> int:
         print(problem, file=sys.stderr)
     if not problems:
         waiting = sum(1 for reason in later.values() if reason)
-        print(f"{len(later) - waiting} constructs are proved by {len(bodies.all_bodies())} bodies, {waiting} come later")
+        print(
+            f"{len(later) - waiting} constructs are proved by {len(bodies.all_bodies())} bodies, {waiting} come later"
+        )
     return bool(problems)
 
 

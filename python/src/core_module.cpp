@@ -176,12 +176,14 @@ NB_MODULE(_core, m) {
       .def_prop_ro(
           "architecture", [](const CompiledKernel& self) { return self.kernel->context().cpu().spec().cpu; },
           "What the code was made for, in LLVM's words: \"x86-64-v3\".")
-      .def_prop_ro("engine", [](const CompiledKernel& self) { return self.variant->binary->engine; },
-                   "How threads are run: \"scalar\".")
-      .def_prop_ro("engine_reason", [](const CompiledKernel& self) { return self.variant->binary->engine_reason; },
-                   "Why that engine.")
-      .def_prop_ro("source", [](const CompiledKernel& self) { return self.variant->unit.text; },
-                   "The generated text.")
+      .def_prop_ro(
+          "engine", [](const CompiledKernel& self) { return self.variant->binary->engine; },
+          "How threads are run: \"scalar\".")
+      .def_prop_ro(
+          "engine_reason", [](const CompiledKernel& self) { return self.variant->binary->engine_reason; },
+          "Why that engine.")
+      .def_prop_ro(
+          "source", [](const CompiledKernel& self) { return self.variant->unit.text; }, "The generated text.")
       .def_prop_ro(
           "machine_code",
           [](const CompiledKernel& self) {
@@ -189,14 +191,16 @@ NB_MODULE(_core, m) {
             return nb::bytes(code.data(), code.size());
           },
           "The machine code, as bytes.")
-      .def_prop_ro("code_bytes",
-                   [](const CompiledKernel& self) { return self.variant->binary->code->code().size(); },
-                   "Size of the machine code in bytes.")
-      .def_prop_ro("threadgroup_memory_bytes",
-                   [](const CompiledKernel& self) { return self.variant->binary->code->threadgroup_memory_bytes(); },
-                   "Threadgroup memory that each threadgroup needs, in bytes.")
-      .def_prop_ro("compile_ms", [](const CompiledKernel& self) { return self.variant->binary->compile_ms; },
-                   "How long compiling took, in milliseconds.")
+      .def_prop_ro(
+          "code_bytes", [](const CompiledKernel& self) { return self.variant->binary->code->code().size(); },
+          "Size of the machine code in bytes.")
+      .def_prop_ro(
+          "threadgroup_memory_bytes",
+          [](const CompiledKernel& self) { return self.variant->binary->code->threadgroup_memory_bytes(); },
+          "Threadgroup memory that each threadgroup needs, in bytes.")
+      .def_prop_ro(
+          "compile_ms", [](const CompiledKernel& self) { return self.variant->binary->compile_ms; },
+          "How long compiling took, in milliseconds.")
       .def("__repr__", [](const CompiledKernel& self) {
         return concat("<kiln.CompiledKernel `", self.variant->unit.name, "` for ",
                       self.kernel->context().cpu().spec().cpu, ", ", self.variant->binary->code->code().size(),
@@ -222,9 +226,8 @@ NB_MODULE(_core, m) {
           [](PyKernel* self, std::string_view dialect, std::string name,
              std::optional<std::vector<std::string>> input_names, std::optional<std::vector<std::string>> output_names,
              std::string source, std::string header, bool ensure_row_contiguous, bool atomic_outputs,
-             int64_t shared_memory, std::string_view math_mode, std::optional<bool> bounds, std::optional<bool> specialize,
-             bool always_shapes,
-             std::string library) {
+             int64_t shared_memory, std::string_view math_mode, std::optional<bool> bounds,
+             std::optional<bool> specialize, bool always_shapes, std::string library) {
             KernelSpec spec;
             spec.dialect = dialect_named(dialect);
             spec.name = std::move(name);
@@ -241,16 +244,17 @@ NB_MODULE(_core, m) {
             spec.style = always_shapes ? SignatureStyle::kAlways : SignatureStyle::kWhereUsed;
             new (self) PyKernel(std::move(spec), std::move(library));
           },
-          nb::kw_only(), "dialect"_a, "name"_a, "input_names"_a.none(), "output_names"_a.none(), "source"_a,
-          "header"_a, "ensure_row_contiguous"_a, "atomic_outputs"_a, "shared_memory"_a, "math_mode"_a,
-          "bounds"_a.none(), "specialize"_a.none(), "always_shapes"_a, "library"_a)
-      .def("__call__",
-           [](const PyKernel& self, const nb::args& arguments, const nb::kwargs& keywords) {
-             return self.call(arguments, keywords, Wanted::kResult);
-           },
-           nb::sig("def __call__(self, *, inputs, output_shapes, output_dtypes, grid, threadgroup, template=None, "
-                   "init_value=None, verbose=False, stream=None)"),
-           R"(Runs the kernel.
+          nb::kw_only(), "dialect"_a, "name"_a, "input_names"_a.none(), "output_names"_a.none(), "source"_a, "header"_a,
+          "ensure_row_contiguous"_a, "atomic_outputs"_a, "shared_memory"_a, "math_mode"_a, "bounds"_a.none(),
+          "specialize"_a.none(), "always_shapes"_a, "library"_a)
+      .def(
+          "__call__",
+          [](const PyKernel& self, const nb::args& arguments, const nb::kwargs& keywords) {
+            return self.call(arguments, keywords, Wanted::kResult);
+          },
+          nb::sig("def __call__(self, *, inputs, output_shapes, output_dtypes, grid, threadgroup, template=None, "
+                  "init_value=None, verbose=False, stream=None)"),
+          R"(Runs the kernel.
 
 Args:
   inputs (list): arrays of one library, or numbers, which become 0-dimensional arrays (bool, int32, float32 or
@@ -277,37 +281,36 @@ Raises:
   kiln.DeviceError: the kernel failed while it ran.
 
 With MLX arrays the result is lazy: compiling happens when it is evaluated.)")
-      .def("source_for",
-           [](const PyKernel& self, const nb::args& arguments, const nb::kwargs& keywords) {
-             return self.call(arguments, keywords, Wanted::kSource);
-           },
-           nb::sig("def source_for(self, *, inputs, output_shapes, output_dtypes, grid, threadgroup, template=None, "
-                   "init_value=None, verbose=False, stream=None) -> str"),
-           "The text that a call with these keywords compiles, signature and all. Runs and compiles nothing.")
-      .def("compile",
-           [](const PyKernel& self, const nb::args& arguments, const nb::kwargs& keywords) {
-             return self.call(arguments, keywords, Wanted::kCompile);
-           },
-           nb::sig("def compile(self, *, inputs, output_shapes, output_dtypes, grid, threadgroup, template=None, "
-                   "init_value=None, verbose=False, stream=None) -> CompiledKernel"),
-           "Compiles now what a call with these keywords would run, and runs nothing. Raises what the call would raise.")
-      .def_prop_ro("name", [](const PyKernel& self) { return self.kernel().spec().name; }, "The name it was made with.")
+      .def(
+          "source_for",
+          [](const PyKernel& self, const nb::args& arguments, const nb::kwargs& keywords) {
+            return self.call(arguments, keywords, Wanted::kSource);
+          },
+          nb::sig("def source_for(self, *, inputs, output_shapes, output_dtypes, grid, threadgroup, template=None, "
+                  "init_value=None, verbose=False, stream=None) -> str"),
+          "The text that a call with these keywords compiles, signature and all. Runs and compiles nothing.")
+      .def(
+          "compile",
+          [](const PyKernel& self, const nb::args& arguments, const nb::kwargs& keywords) {
+            return self.call(arguments, keywords, Wanted::kCompile);
+          },
+          nb::sig("def compile(self, *, inputs, output_shapes, output_dtypes, grid, threadgroup, template=None, "
+                  "init_value=None, verbose=False, stream=None) -> CompiledKernel"),
+          "Compiles now what a call with these keywords would run, and runs nothing. Raises what the call would raise.")
+      .def_prop_ro(
+          "name", [](const PyKernel& self) { return self.kernel().spec().name; }, "The name it was made with.")
       .def_prop_ro("history", &history_of, "The last 1,000 launches, oldest first: a list of `Launch`.")
-      .def("__repr__", [](const PyKernel& self) {
-        return concat("<kiln.Kernel `", self.kernel().spec().name, "`>");
-      });
+      .def("__repr__", [](const PyKernel& self) { return concat("<kiln.Kernel `", self.kernel().spec().name, "`>"); });
 
   m.def("register_library", [](nb::capsule library) {
     libraries().push_back(static_cast<ArrayLibrary*>(library.data("kiln.ArrayLibrary")));
   });
-  m.def("make_compiled_kernel", [] {
-    return nb::capsule(reinterpret_cast<void*>(&make_compiled_kernel), "kiln.make_compiled_kernel");
-  });
+  m.def("make_compiled_kernel",
+        [] { return nb::capsule(reinterpret_cast<void*>(&make_compiled_kernel), "kiln.make_compiled_kernel"); });
   m.def("register_numpy", [] { libraries().push_back(make_numpy_library().release()); });
   m.def("settings", [] {
     nb::list rows;
-    for (const SettingRow& row : kSettingRows)
-      rows.append(nb::make_tuple(row.variable, row.values, row.meaning));
+    for (const SettingRow& row : kSettingRows) rows.append(nb::make_tuple(row.variable, row.values, row.meaning));
     return rows;
   });
   m.def("cpu_threads", [] { return Context::shared().cpu().concurrency(); });

@@ -11,9 +11,7 @@ namespace {
 
 nb::object error_class(const char* name) { return nb::module_::import_("kiln.errors").attr(name); }
 
-void raise(const char* name, const std::exception& error) {
-  PyErr_SetString(error_class(name).ptr(), error.what());
-}
+void raise(const char* name, const std::exception& error) { PyErr_SetString(error_class(name).ptr(), error.what()); }
 
 nb::str name_of(Severity severity) {
   switch (severity) {

@@ -1,8 +1,8 @@
 // What operations give that C++ leaves undefined, when both operands are known: what they give at run time, after
 // `passes/harmless_arithmetic.h`. LLVM folds them to poison while Clang writes its IR, before any pass could see them.
 //
-// The linker puts this function before LLVM's (--wrap in CMakeLists.txt). Conversions of floats to integers need nothing
-// of this kind: Clang has an option for them (`clang_session.cpp`).
+// The linker puts this function before LLVM's (--wrap in CMakeLists.txt). Conversions of floats to integers need
+// nothing of this kind: Clang has an option for them (`clang_session.cpp`).
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Instruction.h>
 

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::string_view kAfter = "after/";
 
-// Members that read and write several components at once, as properties of __kiln::members::swizzles, which vec derives from.
+// Members that read and write several components at once, as properties of __kiln::members::swizzles, which vec derives
+// from.
 class SwizzleWriter {
  public:
   // Adds `name` if its letters are all among `letters`.
@@ -79,8 +80,8 @@ std::string text_before_kernel(const KernelUnit& unit) {
   for (const DeviceLibraryPart& part : device_library()) {
     if (!part.name.starts_with(kAfter)) continue;
     std::string_view function = function_of(part);
-    bool mentioned = unit.pastes_tokens ||
-                     std::binary_search(unit.identifiers.begin(), unit.identifiers.end(), function);
+    bool mentioned =
+        unit.pastes_tokens || std::binary_search(unit.identifiers.begin(), unit.identifiers.end(), function);
     bool own = std::find(unit.own_functions.begin(), unit.own_functions.end(), function) != unit.own_functions.end();
     if (mentioned && !own) text += concat("#include \"kiln/", part.name, "\"\n");
   }

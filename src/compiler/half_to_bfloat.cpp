@@ -5,8 +5,8 @@
 // with operators, would make two scalar types behave like classes everywhere: in overloads, constants, vectors. So
 // where Clang is about to convert one to the other, it is made to see a conversion to float first, which is exact.
 //
-// The linker puts these functions between Clang's libraries (--wrap in CMakeLists.txt): every conversion by a cast or an
-// initialisation goes through the first, every assignment through the second.
+// The linker puts these functions between Clang's libraries (--wrap in CMakeLists.txt): every conversion by a cast or
+// an initialisation goes through the first, every assignment through the second.
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Expr.h>
 #include <clang/Sema/Initialization.h>
@@ -33,11 +33,10 @@ clang::Expr* by_way_of_float(clang::Sema& sema, clang::Expr* from, clang::QualTy
 }  // namespace
 
 // Members of classes are called like functions whose first parameter is the object.
-#define KILN_INITIALIZATION                                         \
-  "_ZN5clang22InitializationSequenceC1ERNS_4SemaERKNS_"             \
+#define KILN_INITIALIZATION                             \
+  "_ZN5clang22InitializationSequenceC1ERNS_4SemaERKNS_" \
   "17InitializedEntityERKNS_18InitializationKindEN4llvm15MutableArrayRefIPNS_4ExprEEEbb"
-#define KILN_ASSIGNMENT \
-  "_ZN5clang4Sema25PerformImplicitConversionEPNS_4ExprENS_8QualTypeENS0_16AssignmentActionEb"
+#define KILN_ASSIGNMENT "_ZN5clang4Sema25PerformImplicitConversionEPNS_4ExprENS_8QualTypeENS0_16AssignmentActionEb"
 
 void initialize(clang::InitializationSequence*, clang::Sema&, const clang::InitializedEntity&,
                 const clang::InitializationKind&, clang::MultiExprArg, bool, bool) asm("__real_" KILN_INITIALIZATION);

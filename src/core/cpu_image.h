@@ -34,13 +34,13 @@ struct CpuImageHeader {
   uint64_t import_names_offset;  // import_count strings, each ended by '\0'
   uint64_t import_slots_offset;  // import_count addresses of 8 bytes
   uint32_t import_count;
-  uint32_t max_loop_depth;       // counters that a waiting thread stores
-  uint64_t run_offset;           // kLoop: CpuRowFunction; kCoroutines: CpuStartFunction
+  uint32_t max_loop_depth;  // counters that a waiting thread stores
+  uint64_t run_offset;      // kLoop: CpuRowFunction; kCoroutines: CpuStartFunction
   uint64_t code_offset;
   uint64_t code_bytes;
   uint64_t threadgroup_memory_bytes;
-  uint64_t frame_bytes;          // kCoroutines: memory that CpuStartFunction needs for one thread
-  uint32_t has_atomics;          // threadgroups may wait for one another
+  uint64_t frame_bytes;  // kCoroutines: memory that CpuStartFunction needs for one thread
+  uint32_t has_atomics;  // threadgroups may wait for one another
   uint32_t reserved;
 };
 
@@ -48,11 +48,11 @@ struct CpuImageHeader {
 // enclosing loop its place in the program and the number of the iteration, then the site's own place. Paths compare
 // lexicographically; smaller is earlier.
 struct CpuSite {
-  uint32_t is_barrier;         // of the threadgroup; otherwise it joins threads of one simdgroup
-  uint32_t line;               // of the generated text
-  uint32_t loop_depth;         // enclosing loops
-  uint32_t path_offset;        // index into paths: loop_depth + 1 places
-  uint64_t combine_offset;     // CpuCombineFunction, or 0: nothing is exchanged
+  uint32_t is_barrier;      // of the threadgroup; otherwise it joins threads of one simdgroup
+  uint32_t line;            // of the generated text
+  uint32_t loop_depth;      // enclosing loops
+  uint32_t path_offset;     // index into paths: loop_depth + 1 places
+  uint64_t combine_offset;  // CpuCombineFunction, or 0: nothing is exchanged
 };
 
 // One argument of a launch: where its elements are, and which bytes around `data` belong to it.
@@ -83,9 +83,9 @@ enum CpuThreadValue : uint32_t {
 
 struct CpuThread {
   uint32_t values[kCpuThreadValues];
-  uint32_t site;          // where the thread waits: 1 + index into sites; kReturned when it has returned
-  uint32_t* counts;       // iteration numbers of the loops around the site, outermost first
-  uint64_t* payload;      // [0]: value, [32]: second operand, [64]: result; of this thread's lane
+  uint32_t site;      // where the thread waits: 1 + index into sites; kReturned when it has returned
+  uint32_t* counts;   // iteration numbers of the loops around the site, outermost first
+  uint64_t* payload;  // [0]: value, [32]: second operand, [64]: result; of this thread's lane
   char* threadgroup_memory;
 
   static constexpr uint32_t kReturned = 0;

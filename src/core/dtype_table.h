@@ -13,11 +13,11 @@ enum class DtypeKind : uint8_t { kBool, kUnsigned, kSigned, kFloat, kComplex };
 struct DtypeRow {
   Dtype dtype;
   DtypeKind kind;
-  uint8_t size;             // bytes
-  std::string_view name;    // array libraries' name
-  std::string_view metal;   // spelling in a generated Metal signature; empty: Metal has no such type
-  std::string_view cuda;    // spelling in a generated CUDA signature
-  bool metal_atomic;        // whether Metal has atomic<T> for it
+  uint8_t size;            // bytes
+  std::string_view name;   // array libraries' name
+  std::string_view metal;  // spelling in a generated Metal signature; empty: Metal has no such type
+  std::string_view cuda;   // spelling in a generated CUDA signature
+  bool metal_atomic;       // whether Metal has atomic<T> for it
 };
 
 // clang-format off

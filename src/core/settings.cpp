@@ -12,7 +12,8 @@ namespace kiln {
 namespace {
 
 [[noreturn]] void refuse(const SettingRow& row, std::string_view value) {
-  throw ValueError(concat("environment variable ", row.variable, " has the value `", value, "`, expected ", row.values));
+  throw ValueError(
+      concat("environment variable ", row.variable, " has the value `", value, "`, expected ", row.values));
 }
 
 bool read_switch(const SettingRow& row, std::string_view value, std::string_view on, std::string_view off) {

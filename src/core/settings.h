@@ -8,17 +8,17 @@
 namespace kiln {
 
 struct Settings {
-  int cpu_threads = 0;        // 0: what the machine offers
-  int cpu_level = 4;          // the highest level of x86-64 that is used
-  bool bounds = true;         // the default of compile_options["bounds"]
-  bool specialize = true;     // the default of compile_options["specialize"]
+  int cpu_threads = 0;     // 0: what the machine offers
+  int cpu_level = 4;       // the highest level of x86-64 that is used
+  bool bounds = true;      // the default of compile_options["bounds"]
+  bool specialize = true;  // the default of compile_options["specialize"]
   bool strict_device = false;
   std::string compiler_path;  // empty: beside libkiln.so
 };
 
 struct SettingRow {
   std::string_view variable;
-  std::string_view values;   // for documentation
+  std::string_view values;  // for documentation
   std::string_view meaning;
 };
 
@@ -32,7 +32,8 @@ inline constexpr std::array<SettingRow, 6> kSettingRows = {{
     {"KILN_SPECIALIZE", "on or off",
      "whether shapes become constants in machine code where a kernel's compile_options do not say; by default on"},
     {"KILN_STRICT_DEVICE", "0 or 1",
-     "1: a kernel that is asked to run on a device which this machine lacks raises an error and does not run on the CPU"},
+     "1: a kernel that is asked to run on a device which this machine lacks raises an error and does not run on the "
+     "CPU"},
     {"KILN_COMPILER", "a path", "the compiler library to open; by default libkiln_compiler.so beside libkiln.so"},
 }};
 

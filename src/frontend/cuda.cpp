@@ -17,7 +17,8 @@ std::string_view spell(Dtype dtype) { return row_of(dtype).cuda; }
 KernelUnit write_cuda(const SignatureRequest& request) {
   KernelUnit unit = begin_unit(Dialect::kCuda, request);
   std::vector<std::string> lines;
-  auto add = [&](ParameterRole role, size_t argument, std::string element, Dtype dtype, const std::string& declaration) {
+  auto add = [&](ParameterRole role, size_t argument, std::string element, Dtype dtype,
+                 const std::string& declaration) {
     lines.push_back(concat("    ", declaration));
     unit.parameters.push_back(
         make_parameter(role, static_cast<uint32_t>(argument), std::move(element), dtype, /*by_reference=*/false));
@@ -52,8 +53,8 @@ KernelUnit write_cuda(const SignatureRequest& request) {
     else if (auto* integer = std::get_if<int32_t>(&argument.value))
       unit.text += concat("  constexpr int ", argument.name, " = ", *integer, ";\n");
     else
-      unit.text += concat("  constexpr bool ", argument.name, " = ",
-                          std::get<bool>(argument.value) ? "true" : "false", ";\n");
+      unit.text +=
+          concat("  constexpr bool ", argument.name, " = ", std::get<bool>(argument.value) ? "true" : "false", ";\n");
   }
   append_body(unit, request.text.body());
   unit.text += "}\n\n}  // namespace mlx::core::cu\n";

@@ -21,11 +21,11 @@ constexpr std::array<std::string_view, 84> kCxxKeywords = {
     "struct",    "switch",   "template", "this",      "thread_local", "throw",         "true",
     "try",       "typedef",  "typeid",   "typename",  "union",        "unsigned",      "using",
     "virtual",   "void",     "volatile", "wchar_t",   "while",        "xor",           "xor_eq"};
-constexpr std::array<std::string_view, 11> kMetalKeywords = {
-    "bfloat",     "constant", "device", "fragment", "half",  "kernel", "object_data", "ray_data",
-    "thread",     "threadgroup", "vertex"};
-constexpr std::array<std::string_view, 7> kCudaKeywords = {
-    "__constant__", "__device__", "__global__", "__host__", "__managed__", "__restrict__", "__shared__"};
+constexpr std::array<std::string_view, 11> kMetalKeywords = {"bfloat", "constant",    "device",      "fragment",
+                                                             "half",   "kernel",      "object_data", "ray_data",
+                                                             "thread", "threadgroup", "vertex"};
+constexpr std::array<std::string_view, 7> kCudaKeywords = {"__constant__", "__device__",   "__global__", "__host__",
+                                                           "__managed__",  "__restrict__", "__shared__"};
 
 template <size_t N>
 bool contains(const std::array<std::string_view, N>& words, std::string_view word) {

@@ -12,8 +12,8 @@ constexpr std::array<std::string_view, 5> kAddressSpaces = {"constant", "device"
 constexpr std::array<std::string_view, 12> kSpecifiers = {"const",   "volatile", "static",   "constexpr",
                                                           "inline",  "register", "extern",   "mutable",
                                                           "typedef", "typename", "restrict", "__restrict__"};
-constexpr std::array<std::string_view, 12> kBuiltinTypes = {"void", "bool", "char",   "short",    "int",    "long",
-                                                            "half", "auto", "float",  "unsigned", "signed", "double"};
+constexpr std::array<std::string_view, 12> kBuiltinTypes = {"void", "bool", "char",  "short",    "int",    "long",
+                                                            "half", "auto", "float", "unsigned", "signed", "double"};
 constexpr std::array<std::string_view, 4> kClassKeys = {"struct", "class", "union", "enum"};
 // `if (…)` and the like: what they declare, and what the statement that they control declares, is in an inner scope.
 constexpr std::array<std::string_view, 6> kControls = {"if", "for", "while", "switch", "else", "do"};

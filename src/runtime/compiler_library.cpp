@@ -30,8 +30,9 @@ Compiler& CompilerLibrary::get() {
   auto factory = reinterpret_cast<CompilerFactory>(dlsym(library, kCompilerFactoryName));
   compiler_.reset(factory ? factory(kCompilerInterfaceVersion) : nullptr);
   if (!compiler_)
-    throw UnsupportedError(concat(file, " belongs to another version of Kiln; installing Kiln again brings one that "
-                                        "fits"));
+    throw UnsupportedError(concat(file,
+                                  " belongs to another version of Kiln; installing Kiln again brings one that "
+                                  "fits"));
   return *compiler_;
 }
 

@@ -30,9 +30,7 @@ namespace {
 
 }  // namespace
 
-std::string_view interface_name(Dialect dialect) {
-  return dialect == Dialect::kMetal ? "metal_kernel" : "cuda_kernel";
-}
+std::string_view interface_name(Dialect dialect) { return dialect == Dialect::kMetal ? "metal_kernel" : "cuda_kernel"; }
 
 Context::Context(std::unique_ptr<Compiler> compiler) : cpu_(make_cpu_target()), compiler_(std::move(compiler)) {}
 

@@ -13,13 +13,13 @@ namespace kiln {
 enum class CodeSource : uint8_t { kMemory, kDisk, kCompiled };
 
 struct LaunchRecord {
-  std::string_view target;       // "cpu"; lives as long as the kernel, like the next two
-  std::string_view engine;       // "scalar"
-  std::string_view reason;       // why that engine
+  std::string_view target;  // "cpu"; lives as long as the kernel, like the next two
+  std::string_view engine;  // "scalar"
+  std::string_view reason;  // why that engine
   CodeSource source = CodeSource::kMemory;
-  bool specialized = false;      // code made for these shapes
-  double compile_ms = 0;         // 0 unless compiled now
-  double run_ms = 0;             // from the start of the launch to the end of its last thread
+  bool specialized = false;  // code made for these shapes
+  double compile_ms = 0;     // 0 unless compiled now
+  double run_ms = 0;         // from the start of the launch to the end of its last thread
 };
 
 class History {

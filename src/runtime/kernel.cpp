@@ -82,8 +82,8 @@ Kernel::Kernel(KernelSpec spec, Context& context)
   if (spec_.output_names && spec_.output_names->empty())
     throw ValueError(concat("[", interface, "] Must specify at least one output."));
   if (spec_.shared_memory < 0)
-    throw ValueError(concat("[", interface, "] Expected `shared_memory` to be at least 0 but got ",
-                            spec_.shared_memory, "."));
+    throw ValueError(
+        concat("[", interface, "] Expected `shared_memory` to be at least 0 but got ", spec_.shared_memory, "."));
   if (spec_.input_names)
     for (const std::string& name : *spec_.input_names) check_name(name, "Input name");
   if (spec_.output_names)
@@ -141,8 +141,7 @@ void Kernel::check(const Call& call) const {
   for (const std::string& name : call.input_names) check_name(name, "Input name");
   for (const std::string& name : call.output_names) check_name(name, "Output name");
   for (const TemplateArgument& argument : call.template_arguments) check_name(argument.name, "Template argument name");
-  if (!call.template_arguments.empty() || !spec_.input_names)
-    check_distinct(inputs, outputs, call.template_arguments);
+  if (!call.template_arguments.empty() || !spec_.input_names) check_distinct(inputs, outputs, call.template_arguments);
 
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     auto bytes = static_cast<int64_t>(size_of(call.outputs[i].dtype));
@@ -176,8 +175,8 @@ void Kernel::check(const Call& call) const {
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     const DtypeRow& row = row_of(call.outputs[i].dtype);
     if (row.metal.empty())
-      throw ValueError(concat("[", interface, "] Metal has no double, but output `", outputs[i], "` is ", row.name,
-                              "."));
+      throw ValueError(
+          concat("[", interface, "] Metal has no double, but output `", outputs[i], "` is ", row.name, "."));
     if (spec_.atomic_outputs && !row.metal_atomic)
       throw UnsupportedError(concat("[", interface, "] Metal has no atomic<", row.metal, ">, which `atomic_outputs` ",
                                     "needs for output `", outputs[i], "`."));

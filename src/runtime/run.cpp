@@ -18,10 +18,10 @@ namespace {
 // its capacity fits.
 struct LaunchScratch {
   std::vector<LaunchArgument> arguments;
-  std::vector<int32_t> shapes;   // of all inputs, one after the other
+  std::vector<int32_t> shapes;  // of all inputs, one after the other
   std::vector<int64_t> strides;
   std::vector<int32_t> ndims;
-  std::vector<size_t> first_dimension;  // of each input, in shapes and strides
+  std::vector<size_t> first_dimension;               // of each input, in shapes and strides
   std::vector<std::unique_ptr<std::byte[]>> copies;  // of inputs that are not row-contiguous
   std::vector<const void*> data;                     // of each input, copied or not
 };

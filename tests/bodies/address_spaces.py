@@ -3,6 +3,7 @@
 import zlib
 
 import numpy as np
+
 from bodies import DTYPES, Dtype, body
 
 # ---- device and thread

@@ -6,6 +6,7 @@ integer saturate, and a NaN becomes 0; signed overflow wraps.
 
 import ml_dtypes
 import numpy as np
+
 from bodies import DTYPES, body
 from bodies.types import FLOATS, INTEGERS
 
@@ -239,9 +240,9 @@ for _name, _dtype in INTEGERS.items():
     out[8 * i + 6] = !(a < b) == (a >= b);
     out[8 * i + 7] = float(half(a)) + float(bfloat(b));
     """,
-    inputs=lambda rng: (
-        lambda some: {"x": np.repeat(some, 10), "y": np.tile(some, 10)}
-    )(np.array([0.0, -0.0, 1e-38, -1e-45, np.inf, -np.inf, np.nan, 3.3, -70000.5, 3.4e38], np.float32)),
+    inputs=lambda rng: (lambda some: {"x": np.repeat(some, 10), "y": np.tile(some, 10)})(
+        np.array([0.0, -0.0, 1e-38, -1e-45, np.inf, -np.inf, np.nan, 3.3, -70000.5, 3.4e38], np.float32)
+    ),
     outputs={"out": ((100, 8), "float32")},
     grid=(100, 1, 1),
     threadgroup=(100, 1, 1),
@@ -356,7 +357,18 @@ def _known_cases():
 
 
 _CASES = _known_cases()
-_FLOAT_CASES = ("1e20", "-1e20", "INFINITY", "-INFINITY", "NAN", "2147483648.0", "-2147483904.0", "300.5", "-1.5", "5e9")
+_FLOAT_CASES = (
+    "1e20",
+    "-1e20",
+    "INFINITY",
+    "-INFINITY",
+    "NAN",
+    "2147483648.0",
+    "-2147483904.0",
+    "300.5",
+    "-1.5",
+    "5e9",
+)
 
 
 def _constants_source():

@@ -1,6 +1,7 @@
 """All attributes, and which threads run (specification 2.3, 3.1)."""
 
 import numpy as np
+
 from bodies import body
 from bodies.model import Threads
 

@@ -5,6 +5,7 @@ through one too early or too late shows.
 """
 
 import numpy as np
+
 from bodies import Dtype, body
 
 _N = 48  # threads of a threadgroup: one and a half simdgroups
@@ -49,7 +50,9 @@ def _ring(
             constructs=constructs,
         )(
             lambda x, steps, **rest: (
-                reference(x.reshape(groups, _N).copy(), *([steps.tolist()] if reference.__code__.co_argcount > 1 else []))
+                reference(
+                    x.reshape(groups, _N).copy(), *([steps.tolist()] if reference.__code__.co_argcount > 1 else [])
+                )
                 .reshape(-1)
                 .astype(np.int32)
             )
@@ -675,18 +678,18 @@ def barrier_in_templates(ring):
 
 
 @_ring(
-    f"""
-    auto step = [&](int by) {{
+    """
+    auto step = [&](int by) {
       threadgroup_barrier(mem_flags::mem_threadgroup);
       int taken = ring[left];
       threadgroup_barrier(mem_flags::mem_threadgroup);
       ring[t] = taken + by;
-    }};
+    };
     for (int j = 0; j < steps[0]; ++j) step(j);
-    auto twice = [&](auto f) {{
+    auto twice = [&](auto f) {
       f(10);
       f(20);
-    }};
+    };
     twice(step);
     """,
     "barriers.in_lambda structure.lambda",

@@ -7,6 +7,7 @@ the type itself; the rest with one in float64, to the error that Metal's specifi
 
 import ml_dtypes
 import numpy as np
+
 from bodies import DTYPES, body
 from bodies.model import fma
 from bodies.types import FLOATS, INTEGERS, values
@@ -182,7 +183,12 @@ _family(
 _family("saturate", _through_float(lambda x: np.clip(x, 0, 1)), inputs=_between(-1, 2, (0.25, 3)))
 _family("step", _through_float(lambda edge, x: np.where(x < edge, 0, 1)), arity=2)
 _family("fma", lambda x, y, z: _small_fma(x, y, z), arity=3, inputs=(values, values, values))
-_family("fract", _through_float(lambda x: x - np.floor(x)), inputs=_between(-9, 9, (0.0, 1.0, -0.5)), types={"float": "float32"})
+_family(
+    "fract",
+    _through_float(lambda x: x - np.floor(x)),
+    inputs=_between(-9, 9, (0.0, 1.0, -0.5)),
+    types={"float": "float32"},
+)
 _family("nextafter", np.nextafter, arity=2, types={"float": "float32"}, namespaces=("", "metal::"), inputs=_PAIR)
 
 
@@ -304,10 +310,20 @@ _family(
     ulps=16,
     half_ulps=1,
     arity=2,
-    inputs=(_powers_of_ten(-1, 1, (0.0, 1.0, np.inf, 2.0, -2.0, -2.0, -2.0)), _between(-4, 4, (0.0, np.nan, -1.0, 0.5, 3.0, 2.0, 0.5))),
+    inputs=(
+        _powers_of_ten(-1, 1, (0.0, 1.0, np.inf, 2.0, -2.0, -2.0, -2.0)),
+        _between(-4, 4, (0.0, np.nan, -1.0, 0.5, 3.0, 2.0, 0.5)),
+    ),
 )
 _family("powr", np.power, ulps=16, half_ulps=1, arity=2, inputs=(_powers_of_ten(-1, 1), _between(-4, 4, ())))
-_family("mix", lambda x, y, a: x + (y - x) * a, ulps=4, half_ulps=4, arity=3, inputs=(_between(1, 2, ()), _between(2, 3, ()), _between(0, 1, ())))
+_family(
+    "mix",
+    lambda x, y, a: x + (y - x) * a,
+    ulps=4,
+    half_ulps=4,
+    arity=3,
+    inputs=(_between(1, 2, ()), _between(2, 3, ()), _between(0, 1, ())),
+)
 
 
 def _smooth(low, high, x):
@@ -440,7 +456,13 @@ for _element, _dtype in FLOATS.items():
         _p = ", ".join(f"x[9 * i + {_first + j}]" for j in range(_n))
         _q = _p.replace("x[", "y[")
         _lines += ["{", f"{_element}{_n} p({_p}), q({_q}), n = normalize(p);"]
-        for _call in ("dot(p, q)", "metal::length(p)", "distance(p, -q)", "length_squared(p)", "distance_squared(p, -q)"):
+        for _call in (
+            "dot(p, q)",
+            "metal::length(p)",
+            "distance(p, -q)",
+            "length_squared(p)",
+            "distance_squared(p, -q)",
+        ):
             _lines.append(f"out[24 * i + {_place}] = {_call};")
             _place += 1
         for _j in range(_n):

@@ -1,6 +1,7 @@
 """Grids without threads, and initial values of outputs (specification 3.1, 3.4)."""
 
 import numpy as np
+
 from bodies import DTYPES, body
 
 for _axis in range(3):

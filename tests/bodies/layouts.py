@@ -1,6 +1,7 @@
 """Inputs as callers have them: views, numbers, few elements, none (specification 1.1, 3.5)."""
 
 import numpy as np
+
 from bodies import DTYPES, body
 
 

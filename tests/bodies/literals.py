@@ -1,6 +1,7 @@
 """Numbers in a body's text."""
 
 import numpy as np
+
 from bodies import DTYPES, body
 
 

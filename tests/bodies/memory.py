@@ -1,6 +1,7 @@
 """Accesses outside an argument (specification 3.9): a load gives zero, a store or an atomic does nothing."""
 
 import numpy as np
+
 from bodies import DTYPES, Dtype, body
 
 
@@ -127,7 +128,7 @@ float2 load_pair(device const float* values, int i) {
 )
 def vectors_that_straddle_an_end(x):
     def load(array, first, count):
-        inside = 0 <= first and first + count <= len(array)
+        inside = first >= 0 and first + count <= len(array)
         return array[first : first + count] if inside else np.zeros(count, array.dtype)
 
     stored = np.full(100, -9, np.int32)
@@ -135,7 +136,7 @@ def vectors_that_straddle_an_end(x):
     for i in range(-6, 30):
         rows.append(np.concatenate([load(x, i, 4), load(x, i, 2), load(x.view(np.float16), 2 * i + 1, 2)]))
         first = 5 * i - 2
-        if 0 <= first and first + 4 <= 100:
+        if first >= 0 and first + 4 <= 100:
             stored[first : first + 4] = np.arange(i, i + 4)
     return np.array(rows).astype(np.float32), stored
 
@@ -248,10 +249,7 @@ def loads_of_constants_outside(few, x):
 
     flat = x.reshape(-1)
     return np.array(
-        [
-            get(few, i) + 10 * get([2, 4], i) + 100 * get([4, 1], i - 1) + 1000 * get(flat, i) + 20000
-            for i in range(12)
-        ],
+        [get(few, i) + 10 * get([2, 4], i) + 100 * get([4, 1], i - 1) + 1000 * get(flat, i) + 20000 for i in range(12)],
         np.int32,
     )
 

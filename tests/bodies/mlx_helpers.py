@@ -1,6 +1,7 @@
 """What MLX's header gives a kernel (specification 2.4)."""
 
 import numpy as np
+
 from bodies import DTYPES, body
 
 

@@ -6,6 +6,7 @@ execute the same dynamic instance of it. The references keep masks, as a machine
 """
 
 import numpy as np
+
 from bodies import body, model
 from bodies.model import Threads, any_of, reduce
 

@@ -1,8 +1,8 @@
 """Functions of a simdgroup and of a quadgroup, for scalars and vectors of every type."""
 
 import numpy as np
-from bodies import DTYPES, body
-from bodies import model
+
+from bodies import DTYPES, body, model
 from bodies.model import Threads
 from bodies.types import FLOATS, INTEGERS, SCALARS, values
 
@@ -91,7 +91,9 @@ for _group, _width in (("simd", 32), ("quad", 4)):
             f"{_group}_scans",
             [f"{_group}_prefix_{kind}_{operation}({{0}})" for operation, kind in _SCANS],
             _element,
-            lambda row, v, active, width=_width: model.scan(_SCANS[row][0], v, active, _SCANS[row][1] == "exclusive", width),
+            lambda row, v, active, width=_width: model.scan(
+                _SCANS[row][0], v, active, _SCANS[row][1] == "exclusive", width
+            ),
             " ".join(
                 f"{_section}{'.' if _group == 'simd' else '_'}prefix_{kind}_{operation}" for operation, kind in _SCANS
             ),

@@ -4,6 +4,7 @@ import hashlib
 import math
 
 import numpy as np
+
 from bodies import Dtype, body
 from bodies.model import Threads, fma, reduce
 
@@ -250,8 +251,7 @@ int divide_rounded(int value, int by) { return value >= 0 ? value / by : -((-val
     outputs={"out": ((64,), "int32")},
     grid=(64, 1, 1),
     threadgroup=(64, 1, 1),
-    constructs="structure.helper_function structure.template structure.explicit_template_arguments "
-    "structure.constexpr",
+    constructs="structure.helper_function structure.template structure.explicit_template_arguments structure.constexpr",
 )
 def blend_by_helpers(x, y):
     return ((3 * x + y + 2) // 4).astype(np.int32)

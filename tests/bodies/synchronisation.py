@@ -1,6 +1,7 @@
 """Atomics, fences and what they order."""
 
 import numpy as np
+
 from bodies import DTYPES, body
 
 # ---- Every operation of every type, in both memories

@@ -1,6 +1,7 @@
 """Scalar and vector types: their sizes, constructors, components, conversions."""
 
 import numpy as np
+
 from bodies import DTYPES, Dtype, body
 
 # Metal's names of the scalar types, and the dtypes of arrays of them.
@@ -637,7 +638,7 @@ _SIZES = {
 
 body(
     "\n".join(
-        f"static_assert(sizeof({name}) == {size} && alignof({name}) == {alignment}, \"{name}\");\n"
+        f'static_assert(sizeof({name}) == {size} && alignof({name}) == {alignment}, "{name}");\n'
         f"sizes[{2 * row}] = sizeof({name});\nsizes[{2 * row + 1}] = alignof({name});"
         for row, (name, (size, alignment)) in enumerate(_SIZES.items())
     ),
@@ -746,7 +747,7 @@ for _name, (_dtype, _members) in _LIMITS.items():
             f"out[{row}] = {'metal::' if row % 2 else ''}numeric_limits<{_name}>::{member}();"
             for row, member in enumerate(_members)
         )
-        + f"\nstatic_assert(numeric_limits<{_name}>::is_specialized, \"\");",
+        + f'\nstatic_assert(numeric_limits<{_name}>::is_specialized, "");',
         name=f"numeric_limits_{_name}",
         outputs={"out": ((len(_members),), _dtype)},
         grid=(1, 1, 1),

@@ -1,6 +1,9 @@
 """Kernels as users write them: for neural networks, images, simulations, data."""
 
+import itertools
+
 import numpy as np
+
 from bodies import DTYPES, Dtype, body
 from bodies.model import Threads, fma, reduce, scan
 
@@ -35,7 +38,9 @@ def _inputs(**makers):
     """,
     template=[("T", Dtype("float16"))],
     inputs=_inputs(
-        x=_normal(2, 6, 16, dtype="float16"), angles=lambda rng: (0.01 / (1 + np.arange(8))).astype(np.float32), offset=3
+        x=_normal(2, 6, 16, dtype="float16"),
+        angles=lambda rng: (0.01 / (1 + np.arange(8))).astype(np.float32),
+        offset=3,
     ),
     outputs={"y": ((2, 6, 16), "float16")},
     grid=(8, 6, 2),
@@ -894,7 +899,7 @@ def murmur_hash(texts, lengths):
     constructs="simdgroup.sum simdgroup.is_first structure.return_before_simd reconvergence.divergent_trip_count",
 )
 def sparse_matrix_vector(starts, columns, values, x):
-    return np.array([(values[a:b] * x[columns[a:b]]).sum() for a, b in zip(starts, starts[1:], strict=False)], np.float32)
+    return np.array([(values[a:b] * x[columns[a:b]]).sum() for a, b in itertools.pairwise(starts)], np.float32)
 
 
 @body(

@@ -14,7 +14,9 @@ import pytest
 def run(source, *, inputs=None, output=((4,), "float32"), grid=(4, 1, 1), threadgroup=(4, 1, 1), header="", **options):
     """The only output of one launch. Names of inputs are the keys; options of the kernel and of the call are mixed."""
     of_kernel = {
-        key: options.pop(key) for key in ("ensure_row_contiguous", "atomic_outputs", "compile_options") if key in options
+        key: options.pop(key)
+        for key in ("ensure_row_contiguous", "atomic_outputs", "compile_options")
+        if key in options
     }
     inputs = inputs or {}
     kernel = kiln.metal_kernel(
@@ -37,7 +39,11 @@ WRITE = "out[thread_position_in_grid.x] = 1;"
         ((1, 1, 1), (32, 32, 2), "Expected `threadgroup` to have at most 1024 threads but got (32, 32, 2)."),
         ((4, 1, 1), (2**20, 2**20, 2**20), "at most 1024 threads but got (1048576, 1048576, 1048576)."),
         ((4, 1, 1), (0, 1, 1), "Expected each dimension of `threadgroup` to be in [1, 2147483647] but got (0, 1, 1)."),
-        ((4, 1, 1), (4, -2, 1), "Expected each dimension of `threadgroup` to be in [1, 2147483647] but got (4, -2, 1)."),
+        (
+            (4, 1, 1),
+            (4, -2, 1),
+            "Expected each dimension of `threadgroup` to be in [1, 2147483647] but got (4, -2, 1).",
+        ),
         ((0, 1, 1), (4, 0, 1), "Expected each dimension of `threadgroup` to be in [1, 2147483647] but got (4, 0, 1)."),
         ((-4, 1, 1), (4, 1, 1), "Expected each dimension of `grid` to be in [0, 2147483647] but got (-4, 1, 1)."),
         ((4, 1, 2**31), (4, 1, 1), "to be in [0, 2147483647] but got (4, 1, 2147483648)."),
@@ -64,7 +70,9 @@ def test_the_largest_threadgroup(threadgroup):
     np.testing.assert_array_equal(out, np.arange(size)[::-1])
 
 
-@pytest.mark.parametrize("barrier", ["", "threadgroup_barrier(mem_flags::mem_threadgroup);"], ids=["loop", "coroutines"])
+@pytest.mark.parametrize(
+    "barrier", ["", "threadgroup_barrier(mem_flags::mem_threadgroup);"], ids=["loop", "coroutines"]
+)
 def test_real_sizes_at_the_edges(barrier):
     source = f"""
     uint3 at = thread_position_in_grid, size = threads_per_threadgroup;
@@ -220,7 +228,10 @@ def test_barrier_for_those_that_are_left():
 def test_outputs_are_fresh_and_row_contiguous():
     x = np.asfortranarray(np.arange(12, dtype=np.float32).reshape(3, 4))
     kernel = kiln.metal_kernel(
-        name="fresh", input_names=["x"], output_names=["out"], source="uint i = thread_position_in_grid.x; out[i] = x[i];"
+        name="fresh",
+        input_names=["x"],
+        output_names=["out"],
+        source="uint i = thread_position_in_grid.x; out[i] = x[i];",
     )
     call = {"output_shapes": [(3, 4)], "output_dtypes": ["float32"], "grid": (12, 1, 1), "threadgroup": (12, 1, 1)}
     first = kernel(inputs=[x], **call)[0]
@@ -337,7 +348,11 @@ def test_guards_by_environment(setting):
     for value in (setting, "off"):
         environment = os.environ | {"KILN_BOUNDS": value}
         ran = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(program)], env=environment, capture_output=True, text=True, check=True
+            [sys.executable, "-c", textwrap.dedent(program)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         sizes[value] = int(ran.stdout)
     assert sizes[setting] > sizes["off"] or setting == "off"

@@ -94,7 +94,9 @@ def test_each_combination_of_types_has_its_own_four():
 
 
 def test_without_shapes_in_the_body_one_code_serves_all():
-    kernel = kiln.metal_kernel("double_it", ["x"], ["y"], "y[thread_position_in_grid.x] = 2 * x[thread_position_in_grid.x];")
+    kernel = kiln.metal_kernel(
+        "double_it", ["x"], ["y"], "y[thread_position_in_grid.x] = 2 * x[thread_position_in_grid.x];"
+    )
     for size in (10, 20, 30):
         kernel(
             inputs=[np.ones(size, np.float32)],

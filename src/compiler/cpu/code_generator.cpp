@@ -33,9 +33,9 @@ std::unique_ptr<llvm::TargetMachine> make_cpu_machine(const std::string& cpu) {
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // no contraction: specification 3.6
   options.ExceptionModel = llvm::ExceptionHandling::None;
-  std::unique_ptr<llvm::TargetMachine> machine(
-      target->createTargetMachine(kCpuTriple, cpu, /*Features=*/"", options, llvm::Reloc::PIC_,
-                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(kCpuTriple, cpu, /*Features=*/"", options,
+                                                                           llvm::Reloc::PIC_, llvm::CodeModel::Small,
+                                                                           llvm::CodeGenOptLevel::Default));
   if (!machine) throw InternalError(concat("LLVM cannot generate code for ", cpu));
   return machine;
 }

@@ -67,8 +67,7 @@ class ImageWriter {
       if (!engine_.combine_functions[i].empty()) sites[i].combine_offset = address_of(engine_.combine_functions[i]);
     header.total_bytes = image_.size();
     std::memcpy(image_.data(), &header, sizeof header);
-    if (!sites.empty())
-      std::memcpy(image_.data() + header.sites_offset, sites.data(), sites.size() * sizeof(CpuSite));
+    if (!sites.empty()) std::memcpy(image_.data() + header.sites_offset, sites.data(), sites.size() * sizeof(CpuSite));
     return std::move(image_);
   }
 
@@ -183,8 +182,8 @@ class ImageWriter {
   const Object& object_;
   const EngineOutput& engine_;
   std::vector<std::byte> image_;
-  std::map<std::string, uint64_t> imports_;     // name -> offset of its stub
-  std::map<uint64_t, uint64_t> sections_;       // section index -> offset
+  std::map<std::string, uint64_t> imports_;  // name -> offset of its stub
+  std::map<uint64_t, uint64_t> sections_;    // section index -> offset
 };
 
 }  // namespace

@@ -46,8 +46,9 @@ class ScalarEngine : public CpuEngine {
                   "(const __kiln::Launch* launch, __kiln::Thread* thread, void* frame) {\n  ", kBodyFunction, "(",
                   arguments, "thread);\n}\n",
                   // The device library declares the structures of core/cpu_image.h a second time.
-                  "static_assert(sizeof(__kiln::Argument) == ", sizeof(CpuArgument), " && sizeof(__kiln::Launch) == ",
-                  sizeof(CpuLaunch), " && sizeof(__kiln::Thread) == ", sizeof(CpuThread),
+                  "static_assert(sizeof(__kiln::Argument) == ", sizeof(CpuArgument),
+                  " && sizeof(__kiln::Launch) == ", sizeof(CpuLaunch),
+                  " && sizeof(__kiln::Thread) == ", sizeof(CpuThread),
                   " && __builtin_offsetof(__kiln::Thread, site) == ", offsetof(CpuThread, site), ");\n");
   }
 
@@ -128,7 +129,8 @@ class ScalarEngine : public CpuEngine {
     Instruction* before = row.getEntryBlock().getTerminator();
     for (Instruction& instruction : make_early_inc_range(*call.getParent())) {
       if (&instruction == &call) break;
-      bool reads_launch = isa<GetElementPtrInst>(instruction) || instruction.hasMetadata(LLVMContext::MD_invariant_load);
+      bool reads_launch =
+          isa<GetElementPtrInst>(instruction) || instruction.hasMetadata(LLVMContext::MD_invariant_load);
       if (reads_launch && all_of(instruction.operands(), [&](Use& use) {
             auto* operand = dyn_cast<Instruction>(use.get());
             return !operand || operand->getParent() == before->getParent();
@@ -179,15 +181,16 @@ class ScalarEngine : public CpuEngine {
   // unless told otherwise, where one round leaves something for a second.)
   static void optimize(Module& module, TargetMachine& machine) {
     PassRunner runner(&machine);
-    runner.run("function("
-               "early-cse<memssa>,simplifycfg,"
-               // What does not depend on the thread leaves the loop over threads.
-               "loop-mssa(loop-instsimplify,loop-rotate,licm),"
-               // Unrolling makes indices of private arrays constant, so that these can be promoted.
-               "loop(loop-deletion,loop-unroll-full),sroa,gvn,instcombine<no-verify-fixpoint>,dse,adce,simplifycfg,"
-               // `#pragma unroll N`.
-               "loop-unroll<O2;no-runtime>,instsimplify),globaldce",
-               module);
+    runner.run(
+        "function("
+        "early-cse<memssa>,simplifycfg,"
+        // What does not depend on the thread leaves the loop over threads.
+        "loop-mssa(loop-instsimplify,loop-rotate,licm),"
+        // Unrolling makes indices of private arrays constant, so that these can be promoted.
+        "loop(loop-deletion,loop-unroll-full),sroa,gvn,instcombine<no-verify-fixpoint>,dse,adce,simplifycfg,"
+        // `#pragma unroll N`.
+        "loop-unroll<O2;no-runtime>,instsimplify),globaldce",
+        module);
   }
 
   // ---- Coroutines
@@ -224,8 +227,8 @@ class ScalarEngine : public CpuEngine {
     // The frame is begun in a block of its own, before everything else but allocas.
     BasicBlock& entry = thread.getEntryBlock();
     builder.SetInsertPoint(&*entry.getFirstNonPHIOrDbgOrAlloca());
-    Value* id = builder.CreateIntrinsic(Intrinsic::coro_id, {},
-                                        {builder.getInt32(kCpuFrameAlignment), null, null, null});
+    Value* id =
+        builder.CreateIntrinsic(Intrinsic::coro_id, {}, {builder.getInt32(kCpuFrameAlignment), null, null, null});
     Value* size = builder.CreateIntrinsic(Intrinsic::coro_size, {int64}, {});
     auto mark = module.getOrInsertFunction(kFrameSizeMark, FunctionType::get(builder.getVoidTy(), {int64}, false));
     builder.CreateCall(mark, {size});
@@ -257,16 +260,15 @@ class ScalarEngine : public CpuEngine {
       Value* payload = builder.CreateLoad(pointer, field(offsetof(CpuThread, payload)));
       builder.CreateStore(wait->getArgOperand(1), payload);
       builder.CreateStore(wait->getArgOperand(2), builder.CreateConstInBoundsGEP1_32(int64, payload, 32));
-      Value* state = builder.CreateIntrinsic(Intrinsic::coro_suspend, {},
-                                             {ConstantTokenNone::get(context), builder.getFalse()});
+      Value* state =
+          builder.CreateIntrinsic(Intrinsic::coro_suspend, {}, {ConstantTokenNone::get(context), builder.getFalse()});
       SwitchInst* next = builder.CreateSwitch(state, suspended, 1);
       next->addCase(builder.getInt8(0), resumed);
 
       builder.SetInsertPoint(wait);
       if (!wait->use_empty()) {
         Value* results = builder.CreateLoad(pointer, field(offsetof(CpuThread, payload)));
-        wait->replaceAllUsesWith(
-            builder.CreateLoad(int64, builder.CreateConstInBoundsGEP1_32(int64, results, 64)));
+        wait->replaceAllUsesWith(builder.CreateLoad(int64, builder.CreateConstInBoundsGEP1_32(int64, results, 64)));
       }
       wait->eraseFromParent();
     }
@@ -277,8 +279,7 @@ class ScalarEngine : public CpuEngine {
       ret->eraseFromParent();
     }
     builder.SetInsertPoint(suspended);
-    builder.CreateIntrinsic(Intrinsic::coro_end, {},
-                            {handle, builder.getFalse(), ConstantTokenNone::get(context)});
+    builder.CreateIntrinsic(Intrinsic::coro_end, {}, {handle, builder.getFalse(), ConstantTokenNone::get(context)});
     builder.CreateRetVoid();
   }
 

@@ -348,7 +348,8 @@ class Rewriter {
       if (tokens_[j].isOneOf(tok::kw_struct, tok::kw_class, tok::kw_union)) defines_class = true;
       if (is(j, tok::less)) j = template_arguments_end(j);
       if (is(j, tok::equal) || (is(j, tok::l_brace) && !defines_class)) {
-        result_.invalid.push_back(diagnose(tokens_[j], "a variable in threadgroup memory cannot have an initial value"));
+        result_.invalid.push_back(
+            diagnose(tokens_[j], "a variable in threadgroup memory cannot have an initial value"));
         return;
       }
       if (is_opener(j)) j = match_[j];
@@ -586,8 +587,8 @@ class Rewriter {
     out.push_back(make(where, tok::semi));
   }
 
-  // A destructor's call is one place for all ways out of a scope: threads that leave a loop there could not be told from
-  // those that stay in it.
+  // A destructor's call is one place for all ways out of a scope: threads that leave a loop there could not be told
+  // from those that stay in it.
   void refuse_destructors() {
     for (size_t i = 0; i + 4 < tokens_.size(); ++i)
       if (is(i, tok::tilde) && is(i + 1, tok::identifier) && is(i + 2, tok::l_paren) && is(i + 3, tok::r_paren) &&

@@ -34,9 +34,9 @@ namespace kiln {
 inline constexpr const char* kThreadgroupSection = "kiln.threadgroup";
 
 struct RewriteResult {
-  std::vector<clang::Token> tokens;      // ends with eof
-  std::vector<Diagnostic> invalid;       // errors in the text: brackets that do not match
-  std::vector<Diagnostic> unsupported;   // what is valid Metal but not supported
+  std::vector<clang::Token> tokens;     // ends with eof
+  std::vector<Diagnostic> invalid;      // errors in the text: brackets that do not match
+  std::vector<Diagnostic> unsupported;  // what is valid Metal but not supported
 };
 
 /// Rewrites the tokens that come from `kernel_file`; others (the device library's) pass unchanged.

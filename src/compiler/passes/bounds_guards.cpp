@@ -61,7 +61,8 @@ class Guards {
       } else if (auto* store = dyn_cast<StoreInst>(&instruction)) {
         store->setAlignment(std::min(store->getAlign(), alignment_of(store->getPointerOperand())));
       } else if (auto* intrinsic = dyn_cast<MemIntrinsic>(&instruction)) {
-        intrinsic->setDestAlignment(std::min(intrinsic->getDestAlign().valueOrOne(), alignment_of(intrinsic->getDest())));
+        intrinsic->setDestAlignment(
+            std::min(intrinsic->getDestAlign().valueOrOne(), alignment_of(intrinsic->getDest())));
         if (auto* transfer = dyn_cast<MemTransferInst>(intrinsic))
           transfer->setSourceAlignment(
               std::min(transfer->getSourceAlign().valueOrOne(), alignment_of(transfer->getSource())));
@@ -221,8 +222,8 @@ class Guards {
   // Whether `size` bytes at `pointer` are inside: offset - first < bytes - (size - 1), unsigned, where the right side
   // is 0 when there are fewer bytes than that.
   Value* is_inside(IRBuilder<>& builder, Value* pointer, const Bounds& bounds, Value* limit_bytes, Value* size) {
-    Value* offset = builder.CreateSub(builder.CreatePtrToInt(pointer, int64_),
-                                      builder.CreatePtrToInt(bounds.base, int64_));
+    Value* offset =
+        builder.CreateSub(builder.CreatePtrToInt(pointer, int64_), builder.CreatePtrToInt(bounds.base, int64_));
     Value* last = builder.CreateSub(size, builder.getInt64(1));
     Value* starts = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, limit_bytes, last);
     return builder.CreateICmpULT(builder.CreateSub(offset, bounds.first), starts);
@@ -286,8 +287,8 @@ class Guards {
     std::optional<Bounds> bounds = bounds_of(pointer);
     if (!bounds) return;
     IRBuilder<> builder(&atomic);
-    Value* inside = is_inside(builder, pointer, *bounds, bounds->writable,
-                              builder.getInt64(layout_.getTypeStoreSize(type)));
+    Value* inside =
+        is_inside(builder, pointer, *bounds, bounds->writable, builder.getInt64(layout_.getTypeStoreSize(type)));
     BasicBlock* before = atomic.getParent();
     Instruction* then = SplitBlockAndInsertIfThen(inside, &atomic, /*Unreachable=*/false);
     BasicBlock* after = atomic.getParent();

@@ -21,8 +21,8 @@ namespace kiln {
 /// `body` has three arguments for each of the unit's parameters (kBodyFunction); its allocas are promoted.
 void insert_bounds_guards(llvm::Function& body, const KernelUnit& unit);
 
-/// Tells the optimiser of accesses through arguments what holds whatever a body casts pointers to: they are aligned like
-/// the arguments' elements, and inputs do not change while a launch runs.
+/// Tells the optimiser of accesses through arguments what holds whatever a body casts pointers to: they are aligned
+/// like the arguments' elements, and inputs do not change while a launch runs.
 void describe_accesses(llvm::Function& body, const KernelUnit& unit);
 
 }  // namespace kiln

@@ -190,8 +190,8 @@ class SiteNumbering {
   DenseMap<const Instruction*, uint32_t> places_;
   DenseMap<const BasicBlock*, uint32_t> header_places_;  // of a block's first instruction
   std::vector<CallInst*> enters_, call_enters_, merges_, calls_;
-  DenseMap<const Value*, SmallVector<const CallInst*, 1>> merges_of_;         // by what they end
-  DenseMap<const CallInst*, SmallVector<const CallInst*, 2>> calls_around_;   // of a loop's mark, not ended before it
+  DenseMap<const Value*, SmallVector<const CallInst*, 1>> merges_of_;        // by what they end
+  DenseMap<const CallInst*, SmallVector<const CallInst*, 2>> calls_around_;  // of a loop's mark, not ended before it
   DenseMap<const Loop*, const CallInst*> enter_of_;
   DenseMap<const Loop*, Value*> counters_;
   std::vector<ExchangeSite> sites_;

@@ -26,9 +26,9 @@ namespace kiln {
 
 struct ExchangeSite {
   bool is_barrier = false;
-  uint32_t line = 0;                   // of the generated text
-  llvm::Function* combine = nullptr;   // null: nothing is exchanged
-  std::vector<uint32_t> places;        // of the loops around the call, outermost first, then of the call
+  uint32_t line = 0;                  // of the generated text
+  llvm::Function* combine = nullptr;  // null: nothing is exchanged
+  std::vector<uint32_t> places;       // of the loops around the call, outermost first, then of the call
 };
 
 // A call of this function, `i64 __kiln_wait(i32 site, i64 value, i64 operand, i32 counter…)`, replaces each exchange

@@ -24,7 +24,8 @@ std::vector<Function*> constructors_of(const GlobalVariable& list) {
   const auto* entries = dyn_cast<ConstantArray>(list.getInitializer());
   if (!entries) return functions;
   for (const Use& entry : entries->operands())
-    if (auto* function = dyn_cast<Function>(cast<Constant>(entry)->getAggregateElement(1))) functions.push_back(function);
+    if (auto* function = dyn_cast<Function>(cast<Constant>(entry)->getAggregateElement(1)))
+      functions.push_back(function);
   return functions;
 }
 
@@ -52,9 +53,10 @@ void compute_initial_values(Module& module) {
   std::vector<GlobalVariable*> computed;
   for (Function* function : functions) {
     // The evaluator follows stores and loads of whole values only.
-    PassRunner(nullptr).run("sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,gvn,"
-                            "instcombine<no-verify-fixpoint>,adce",
-                            *function);
+    PassRunner(nullptr).run(
+        "sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,gvn,"
+        "instcombine<no-verify-fixpoint>,adce",
+        *function);
     Evaluator evaluator(module.getDataLayout(), &library);
     Constant* result = nullptr;
     if (evaluator.EvaluateFunction(function, result, SmallVector<Constant*>()))

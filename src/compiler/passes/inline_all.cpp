@@ -13,10 +13,10 @@ namespace {
 // What C++ lets a compiler assume of references and of arguments, a kernel's accesses may break: they are guarded
 // later, so nothing may be concluded from them before. That no argument is a NaN or an infinity, which fast mode says,
 // would hide them from functions that ask.
-constexpr llvm::Attribute::AttrKind kAssumptions[] = {llvm::Attribute::NoUndef, llvm::Attribute::NonNull,
-                                                      llvm::Attribute::Dereferenceable,
-                                                      llvm::Attribute::DereferenceableOrNull, llvm::Attribute::Range,
-                                                      llvm::Attribute::NoFPClass};
+constexpr llvm::Attribute::AttrKind kAssumptions[] = {
+    llvm::Attribute::NoUndef,         llvm::Attribute::NonNull,
+    llvm::Attribute::Dereferenceable, llvm::Attribute::DereferenceableOrNull,
+    llvm::Attribute::Range,           llvm::Attribute::NoFPClass};
 
 template <typename Attributed>
 void drop_assumptions(Attributed& item, unsigned parameters) {

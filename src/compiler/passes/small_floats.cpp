@@ -63,12 +63,8 @@ class Expander {
   }
 
  private:
-  Value* int16(Type* like, uint16_t value) {
-    return ConstantInt::get(with_scalar(like, builder_.getInt16Ty()), value);
-  }
-  Value* int32(Type* like, uint32_t value) {
-    return ConstantInt::get(with_scalar(like, builder_.getInt32Ty()), value);
-  }
+  Value* int16(Type* like, uint16_t value) { return ConstantInt::get(with_scalar(like, builder_.getInt16Ty()), value); }
+  Value* int32(Type* like, uint32_t value) { return ConstantInt::get(with_scalar(like, builder_.getInt32Ty()), value); }
   Value* bits(Value* bfloat) {
     return builder_.CreateBitCast(bfloat, with_scalar(bfloat->getType(), builder_.getInt16Ty()));
   }
@@ -149,7 +145,8 @@ class Expander {
     if (!intrinsic) return nullptr;
     Intrinsic::ID id = intrinsic->getIntrinsicID();
     Type* type = intrinsic->getType();
-    if ((id == Intrinsic::fptosi_sat || id == Intrinsic::fptoui_sat) && is_bfloat(intrinsic->getArgOperand(0)->getType())) {
+    if ((id == Intrinsic::fptosi_sat || id == Intrinsic::fptoui_sat) &&
+        is_bfloat(intrinsic->getArgOperand(0)->getType())) {
       Value* wide = widen(intrinsic->getArgOperand(0));
       return builder_.CreateIntrinsic(id, {type, wide->getType()}, {wide});
     }
@@ -157,9 +154,8 @@ class Expander {
     if (id == Intrinsic::fabs)
       return from_bits(builder_.CreateAnd(bits(intrinsic->getArgOperand(0)), int16(type, 0x7fff)));
     if (id == Intrinsic::copysign)
-      return from_bits(builder_.CreateOr(
-          builder_.CreateAnd(bits(intrinsic->getArgOperand(0)), int16(type, 0x7fff)),
-          builder_.CreateAnd(bits(intrinsic->getArgOperand(1)), int16(type, 0x8000))));
+      return from_bits(builder_.CreateOr(builder_.CreateAnd(bits(intrinsic->getArgOperand(0)), int16(type, 0x7fff)),
+                                         builder_.CreateAnd(bits(intrinsic->getArgOperand(1)), int16(type, 0x8000))));
     if (id == Intrinsic::fmuladd || id == Intrinsic::fma) {
       Value* wide[3];
       for (unsigned i = 0; i < 3; ++i) wide[i] = widen(intrinsic->getArgOperand(i));
@@ -205,8 +201,8 @@ class Mover {
     Type* type = instruction_.getType();
     if (auto* store = dyn_cast<StoreInst>(&instruction_)) {
       if (!is_bfloat(store->getValueOperand()->getType())) return nullptr;
-      auto* moved = builder_.CreateAlignedStore(bits(0), store->getPointerOperand(), store->getAlign(),
-                                                store->isVolatile());
+      auto* moved =
+          builder_.CreateAlignedStore(bits(0), store->getPointerOperand(), store->getAlign(), store->isVolatile());
       moved->copyMetadata(*store);
       return moved;
     }

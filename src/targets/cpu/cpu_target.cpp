@@ -23,8 +23,8 @@ constexpr uint64_t kSmallLaunchThreads = 4096;
 // Claims a participant makes of a launch that is spread evenly; more balance better and cost more.
 constexpr uint64_t kClaimsPerThread = 16;
 
-// The best level of x86-64 that this processor reaches and the settings allow. Levels rather than processors, so that what is compiled on
-// one machine serves others.
+// The best level of x86-64 that this processor reaches and the settings allow. Levels rather than processors, so that
+// what is compiled on one machine serves others.
 std::string processor_level() {
   __builtin_cpu_init();
   int most = settings().cpu_level;

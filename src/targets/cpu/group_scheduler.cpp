@@ -11,8 +11,8 @@ namespace kiln {
 // payload: values, second operands and results of 32 lanes (CpuThread::payload).
 struct GroupScheduler::Simdgroup {
   alignas(64) uint64_t payload[3 * kSimdgroupSize];
-  uint32_t first = 0;    // thread
-  uint32_t live = 0;     // lanes that have not returned
+  uint32_t first = 0;  // thread
+  uint32_t live = 0;   // lanes that have not returned
 };
 
 GroupScheduler::GroupScheduler(const LoadedImage& image, const CpuLaunch& launch)
@@ -87,8 +87,7 @@ void GroupScheduler::start(uint64_t group, char* threadgroup_memory) {
   CpuStartFunction start = image_.start_function();
   for (t = 0; t < thread_count_; ++t) {
     start(&launch_, &threads_[t], frames_ + t * frame_stride_);
-    if (threads_[t].site == CpuThread::kReturned)
-      simdgroups_[t / kSimdgroupSize].live &= ~(1u << (t % kSimdgroupSize));
+    if (threads_[t].site == CpuThread::kReturned) simdgroups_[t / kSimdgroupSize].live &= ~(1u << (t % kSimdgroupSize));
   }
 }
 
@@ -105,8 +104,8 @@ void GroupScheduler::release(Simdgroup& simdgroup, uint32_t mask) {
   }
 }
 
-// Null: all of the simdgroup wait at one barrier, or have returned. Otherwise a thread that waits at a barrier which some
-// of the others have passed.
+// Null: all of the simdgroup wait at one barrier, or have returned. Otherwise a thread that waits at a barrier which
+// some of the others have passed.
 const CpuThread* GroupScheduler::run_to_barrier(Simdgroup& simdgroup) {
   while (simdgroup.live) {
     const CpuThread* threads = &threads_[simdgroup.first];

@@ -49,7 +49,7 @@ class GroupScheduler {
   std::unique_ptr<CpuThread[]> threads_;
   std::unique_ptr<uint32_t[]> counts_;
   std::unique_ptr<Simdgroup[]> simdgroups_;
-  uint32_t thread_count_ = 0;     // of the current threadgroup
+  uint32_t thread_count_ = 0;  // of the current threadgroup
   uint32_t simdgroup_count_ = 0;
   std::byte* frames_ = nullptr;
 };

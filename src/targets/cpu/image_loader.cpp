@@ -94,8 +94,9 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
       const char* name = reinterpret_cast<const char*>(bytes) + name_offset;
       size_t length = strnlen(name, total - name_offset);
       const void* target = find_import(std::string_view(name, length));
-      if (!target) throw InternalError(concat("machine code asks for a function that nobody provides: ",
-                                              std::string_view(name, length)));
+      if (!target)
+        throw InternalError(
+            concat("machine code asks for a function that nobody provides: ", std::string_view(name, length)));
       std::memcpy(bytes + header_.import_slots_offset + 8 * i, &target, 8);
       name_offset += length + 1;
     }

@@ -17,10 +17,10 @@ struct Job {
   ThreadPool::Work work;
   const ThreadPool::Participant* participant;
   std::atomic<uint64_t> next{0};
-  unsigned participants = 0;      // running now; guarded by the pool's mutex
-  unsigned wanted = 0;            // more workers that may join; likewise
+  unsigned participants = 0;  // running now; guarded by the pool's mutex
+  unsigned wanted = 0;        // more workers that may join; likewise
   uint64_t next_when_watched = 0;
-  std::exception_ptr error;       // likewise
+  std::exception_ptr error;  // likewise
 };
 
 namespace {
@@ -195,7 +195,8 @@ void ThreadPool::watch_loop() {
       if (!job->work.pieces_may_wait || next >= job->work.pieces) continue;
       if (next == job->next_when_watched) {
         uint64_t left = job->work.pieces - next;
-        uint64_t added = std::min<uint64_t>({left, job->participants, kMaxHelpers - std::min(kMaxHelpers, helpers_.size())});
+        uint64_t added =
+            std::min<uint64_t>({left, job->participants, kMaxHelpers - std::min(kMaxHelpers, helpers_.size())});
         for (uint64_t i = 0; i < added; ++i) {
           ++job->participants;
           helpers_.emplace_back([this, job] {

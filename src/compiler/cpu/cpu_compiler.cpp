@@ -16,6 +16,8 @@
 #include "compiler/passes/known_shapes.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/small_floats.h"
+#include "compiler/passes/split_structures.h"
+
 
 namespace kiln {
 namespace {
@@ -88,6 +90,7 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
     return std::move(result);
   };
   if (has_indirect_calls(body)) return refuse(std::move(frontend.indirect_call));
+  if (request.unit.bounds_guards) split_structures(body);
   replace_known_shapes(body, request.unit);
   describe_accesses(body, request.unit);
   if (request.unit.bounds_guards) insert_bounds_guards(body, request.unit);

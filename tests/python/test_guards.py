@@ -133,6 +133,21 @@ def test_constant_table():
     guarded(source, np.r_[1 + 5, 0, 1, 2, 3, 4, np.zeros(58)], header)
 
 
+def test_table_of_pointers():
+    header = """
+    constant float a[2] = {1, 2}, b[3] = {3, 4, 5};
+    constant constant float* const tables[2] = {a, b + 1};
+    struct Row { int length; constant float* values; };
+    constant Row rows[2] = {{2, a}, {3, b}};
+    """
+    source = """
+    uint k = int(x[i]) & 1;
+    y[i] = tables[k][0] + 10 * rows[k].values[rows[k].length - 1] + tables[k][FAR] + rows[k + i * 1000000].length;
+    """.replace("FAR", FAR)
+    k = X.astype(int) & 1
+    guarded(source, np.where(k, 4 + 50, 1 + 20) + np.r_[3, np.zeros(63)], header)
+
+
 def test_compare_exchange_outside_sees_zero():
     source = """
     device atomic_uint* p = (device atomic_uint*)y + i;

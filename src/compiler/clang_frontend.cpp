@@ -15,6 +15,7 @@
 #include <clang/Sema/Sema.h>
 #include <llvm/ADT/SCCIterator.h>
 #include <llvm/Analysis/CallGraph.h>
+#include <llvm/IR/Constants.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 
@@ -222,11 +223,51 @@ void refuse_mutable_variables(const llvm::Module& module, clang::CodeGenerator& 
   for (const llvm::GlobalVariable& global : module.globals()) {
     if (global.isConstant() || global.hasSection()) continue;
     const auto* variable = llvm::dyn_cast_or_null<clang::VarDecl>(declaration_of(global, generator));
-    if (!variable || variable->getType().isConstant(instance.getASTContext())) continue;
-    Diagnostic diagnostic = diagnostics.at(
-        instance.getSourceManager(), variable->getLocation(),
-        concat("'", variable->getNameAsString(), "': a static variable must be constant or in threadgroup memory"));
+    if (!variable) continue;
+    bool is_const = variable->getType().isConstant(instance.getASTContext());
+    // Its value would be computed by the first thread that comes by. What a program's constructor would compute is
+    // computed later (`passes/initial_values.h`).
+    if (is_const && !variable->isStaticLocal()) continue;
+    const char* reason = is_const ? "': a static variable of a function must have a value that is known while compiling"
+                                  : "': a static variable must be constant or in threadgroup memory";
+    Diagnostic diagnostic = diagnostics.at(instance.getSourceManager(), variable->getLocation(),
+                                           concat("'", variable->getNameAsString(), reason));
     if (diagnostic.line > 0) unsupported.push_back(std::move(diagnostic));
+  }
+}
+
+const clang::VarDecl* first_variable_length_array(const clang::Stmt* statement) {
+  if (!statement) return nullptr;
+  if (const auto* declarations = llvm::dyn_cast<clang::DeclStmt>(statement))
+    for (const clang::Decl* declaration : declarations->decls())
+      if (const auto* variable = llvm::dyn_cast<clang::VarDecl>(declaration);
+          variable && variable->getType()->isVariablyModifiedType())
+        return variable;
+  for (const clang::Stmt* child : statement->children())
+    if (const clang::VarDecl* variable = first_variable_length_array(child)) return variable;
+  return nullptr;
+}
+
+// Memory whose size is known only when the kernel runs: Clang's extensions of C++, not Metal. Clang's own warning
+// cannot be an error while warnings are off.
+void refuse_variable_length_arrays(const llvm::Module& module, clang::CodeGenerator& generator,
+                                   clang::CompilerInstance& instance, const DiagnosticCollector& diagnostics,
+                                   std::vector<Diagnostic>& invalid) {
+  for (const llvm::Function& function : module) {
+    auto is_dynamic = [](const llvm::Instruction& instruction) {
+      const auto* variable = llvm::dyn_cast<llvm::AllocaInst>(&instruction);
+      return variable && !llvm::isa<llvm::ConstantInt>(variable->getArraySize());
+    };
+    if (llvm::none_of(llvm::instructions(function), is_dynamic)) continue;
+    const auto* declaration = llvm::dyn_cast_or_null<clang::FunctionDecl>(declaration_of(function, generator));
+    const clang::VarDecl* array = declaration ? first_variable_length_array(declaration->getBody()) : nullptr;
+    clang::SourceLocation location = array         ? array->getLocation()
+                                     : declaration ? declaration->getLocation()
+                                                   : clang::SourceLocation();
+    invalid.push_back(
+        diagnostics.at(instance.getSourceManager(), location,
+                       array ? concat("'", array->getNameAsString(), "': an array's length must be constant")
+                             : "the size of private memory must be constant"));
   }
 }
 
@@ -296,6 +337,7 @@ FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, cons
     if (parsed) {
       llvm::Module& module = *generator->GetModule();
       find_undefined(module, *generator, instance, collector, invalid);
+      refuse_variable_length_arrays(module, *generator, instance, collector, invalid);
       refuse_recursion(module, *generator, instance, collector, unsupported);
       refuse_mutable_variables(module, *generator, instance, collector, unsupported);
       result.indirect_call = find_indirect_call(module, *generator, instance, collector);

@@ -4,7 +4,10 @@
 // is never written once it can run. What it needs from outside it reaches through a table of addresses at its end,
 // which the loader fills in before it makes the image executable.
 //
-//   CpuImageHeader | CpuSite[] | uint32_t paths[] | import names | code and constants | import slots
+// The same holds for constants that are addresses within the image: they are offsets until the loader adds its place.
+//
+//   CpuImageHeader | CpuSite[] | uint32_t paths[] | import names | code and constants | import slots | uint64_t
+//   addresses[]
 //
 // All offsets are bytes from the header's start. The device library declares the structures that compiled code reads
 // (CpuLaunch, CpuThread) a second time, as text (`src/device/engine/`); the compiler checks that the two agree.
@@ -16,7 +19,7 @@
 namespace kiln {
 
 inline constexpr uint32_t kCpuImageMagic = 0x314c4e4b;  // "KNL1"
-inline constexpr uint32_t kCpuImageVersion = 1;
+inline constexpr uint32_t kCpuImageVersion = 2;
 
 enum class CpuImageKind : uint32_t {
   kLoop = 0,        // no thread waits for another: one function runs a row of threads
@@ -41,7 +44,8 @@ struct CpuImageHeader {
   uint64_t threadgroup_memory_bytes;
   uint64_t frame_bytes;  // kCoroutines: memory that CpuStartFunction needs for one thread
   uint32_t has_atomics;  // threadgroups may wait for one another
-  uint32_t reserved;
+  uint32_t address_count;
+  uint64_t addresses_offset;  // address_count offsets of 8 bytes within code and constants that are such addresses
 };
 
 // One place where threads wait for one another. A waiting thread's position in time is the path to the site: for each

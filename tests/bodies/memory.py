@@ -175,7 +175,7 @@ def stores_outside(x):
     bool done = atomic_compare_exchange_weak_explicit(&cells[1000 + i], &expected, 8, memory_order_relaxed,
                                                       memory_order_relaxed);
     atomic_fetch_max_explicit(&cells[-50], 100, memory_order_relaxed);
-    if (!done || expected != 0) atomic_store_explicit(&old[i + 4], before, memory_order_relaxed);
+    if (done && expected == 0) atomic_store_explicit(&old[i + 4], before, memory_order_relaxed);
     """,
     outputs={"cells": ((8,), "int32"), "old": ((16,), "int32")},
     grid=(16, 1, 1),

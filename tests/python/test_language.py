@@ -32,6 +32,22 @@ UNSUPPORTED = {
     "MLX's steel headers": (
         "", '#include "mlx/backend/metal/kernels/steel/gemm/gemm.h"', "header:1:1: error: '#include <mlx/backend/metal"
     ),
+    "static variable that a thread would initialise": (
+        "",
+        "float f(float x) {\n  static const float k = x;\n  return k;\n}\nfloat g() { return f(1); }",
+        "header:2:22: error: 'k': a static variable of a function must have a value that is known while compiling",
+    ),
+    "more private memory than there is": (
+        "float a[70000];\nfor (int i = 0; i < 70000; ++i) a[i] = i;\nout[0] = a[int(out[1])];",
+        "",
+        "a thread's private variables take 280000 bytes; the CPU has 262144 for each",
+    ),
+    "more private memory than there is, where threads wait": (
+        "float a[70000];\nfor (int i = 0; i < 70000; ++i) a[i] = i;\nthreadgroup_barrier(mem_flags::mem_none);\n"
+        "out[0] = a[int(out[1])];",
+        "",
+        "the CPU has 262144 for each",
+    ),
     "overloads that differ in the address space and in more": (
         "",
         "int f(device int* p) { return 1; }\nint f(threadgroup int* p) { return 2; }",
@@ -89,6 +105,21 @@ INVALID = {
     "as_type of another size": ("out[0] = as_type<float>(half(1));", "as_type needs types of the same size"),
     "atomic of half": ("threadgroup atomic<half> a;", "Metal has atomic<T> for int, uint, bool, float and ulong"),
     "function that is not defined": ("int f(int);\nout[0] = f(2);", "source:1:5: error: 'f' is used but not defined"),
+    "array of variable length": (
+        "int n = int(out[0]);\nfloat a[n];\nout[n] = a[0];", "source:2:7: error: 'a': an array's length must be constant"
+    ),
+    "array of variable length in a lambda": (
+        "auto f = [&](int n) { float a[n + 1]; return a[n]; };\nout[0] = f(3);",
+        "source:1:29: error: 'a': an array's length must be constant",
+    ),
+    "second argument of a sum": ("out[0] = simd_sum(out[0], 5);", "source:1:10: error: no matching function for call to"),
+    "third argument of a shuffle": (
+        "out[0] = simd_shuffle(out[0], 1, 2);", "source:1:10: error: no matching function for call to 'simd_shuffle'"
+    ),
+    "second argument of a barrier": (
+        "threadgroup_barrier(mem_flags::mem_none, 0);",
+        "source:1:1: error: no matching function for call to 'threadgroup_barrier'",
+    ),
 }  # fmt: skip
 
 

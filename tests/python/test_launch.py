@@ -189,6 +189,15 @@ UNREACHED = {
 }
 
 
+def test_barrier_in_line_0():
+    source = (
+        "\n#line 0\nif (thread_index_in_threadgroup < 3) threadgroup_barrier(mem_flags::mem_none); else simd_sum(1);"
+    )
+    source += "threadgroup_barrier(mem_flags::mem_none);"
+    with pytest.raises(kiln.DeviceError, match="threads reach the threadgroup_barrier"):
+        run(source, grid=(256, 1, 1), threadgroup=(64, 1, 1))
+
+
 @pytest.mark.parametrize("case", UNREACHED)
 def test_barrier_that_some_threads_do_not_reach(case):
     source, (line, count) = UNREACHED[case]

@@ -16,9 +16,15 @@
 #include "compiler/passes/known_shapes.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/small_floats.h"
+#include "compiler/passes/split_structures.h"
+#include "core/text.h"
 
 namespace kiln {
 namespace {
+
+// Private memory of a thread. It lies on the stacks of the threads that run threadgroups, which may be a few MiB; where
+// threads of a threadgroup wait for one another, the memory of all 1024 is there at once, for each core.
+constexpr uint64_t kPrivateMemoryLimit = 256 << 10;
 
 // The functions that the engine's text defines besides the body.
 std::vector<std::string> roots_of(const llvm::Module& module) {
@@ -88,6 +94,7 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
     return std::move(result);
   };
   if (has_indirect_calls(body)) return refuse(std::move(frontend.indirect_call));
+  if (request.unit.bounds_guards) split_structures(body);
   replace_known_shapes(body, request.unit);
   describe_accesses(body, request.unit);
   if (request.unit.bounds_guards) insert_bounds_guards(body, request.unit);
@@ -96,6 +103,12 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
   if (const llvm::GlobalVariable* variable = find_mutable_variable(module)) {
     Diagnostic diagnostic;
     diagnostic.message = "variable '" + variable->getName().str() + "' is neither constant nor in threadgroup memory";
+    return refuse(std::move(diagnostic));
+  }
+  if (output.private_bytes > kPrivateMemoryLimit) {
+    Diagnostic diagnostic;
+    diagnostic.message = concat("a thread's private variables take ", output.private_bytes, " bytes; the CPU has ",
+                                kPrivateMemoryLimit, " for each");
     return refuse(std::move(diagnostic));
   }
   remove_bfloat(module);

@@ -61,6 +61,8 @@ class ImageWriter {
     header.code_bytes = image_.size() - header.code_offset;
     relocate();
     fill_stubs(header);
+    header.address_count = static_cast<uint32_t>(addresses_.size());
+    header.addresses_offset = append(addresses_.data(), addresses_.size() * sizeof(uint64_t), 8);
 
     header.run_offset = address_of(engine_.run_function);
     for (size_t i = 0; i < sites.size(); ++i)
@@ -162,6 +164,10 @@ class ImageWriter {
           case ELF::R_X86_64_PC32:
           case ELF::R_X86_64_PLT32: write32(place, target + addend - static_cast<int64_t>(place)); break;
           case ELF::R_X86_64_PC64: write64(place, target + addend - static_cast<int64_t>(place)); break;
+          case ELF::R_X86_64_64:
+            write64(place, target + addend);
+            addresses_.push_back(place);
+            break;
           default: {
             SmallString<32> type;
             relocation.getTypeName(type);
@@ -184,6 +190,7 @@ class ImageWriter {
   std::vector<std::byte> image_;
   std::map<std::string, uint64_t> imports_;  // name -> offset of its stub
   std::map<uint64_t, uint64_t> sections_;    // section index -> offset
+  std::vector<uint64_t> addresses_;          // places of constants that are addresses
 };
 
 }  // namespace

@@ -85,6 +85,7 @@ class ScalarEngine : public CpuEngine {
       optimize(module, machine);
       output.frame_bytes = make_coroutine(module, *module.getFunction(kThreadFunction), machine);
     }
+    output.private_bytes = output.frame_bytes + largest_stack(module);
     return output;
   }
 
@@ -95,6 +96,19 @@ class ScalarEngine : public CpuEngine {
       function->addFnAttr(Attribute::AlwaysInline);
     }
     PassRunner(nullptr).run("always-inline", module);
+  }
+
+  // What the variables of one function need on the stack. No function calls another of these.
+  static uint64_t largest_stack(const Module& module) {
+    uint64_t largest = 0;
+    for (const Function& function : module) {
+      uint64_t bytes = 0;
+      for (const Instruction& instruction : instructions(function))
+        if (const auto* variable = dyn_cast<AllocaInst>(&instruction))
+          bytes += variable->getAllocationSize(module.getDataLayout())->getFixedValue();
+      largest = std::max(largest, bytes);
+    }
+    return largest;
   }
 
   static CallInst& call_of_body(Function& function) {

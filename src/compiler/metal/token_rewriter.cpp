@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/text.h"
 
@@ -281,7 +282,7 @@ class Rewriter {
     for (size_t i = 0; i < tokens_.size(); ++i) {
       llvm::StringRef name = identifier(tokens_[i]);
       if (name == "kernel" || name == "device" || name == "thread" || name == "threadgroup" || name == "constant")
-        erased_before_.insert_or_assign(kept.size(), true);
+        erased_before_.insert(kept.size());
       if (name == "kernel" || name == "device" || name == "thread") continue;
       if (name == "constant") {
         kept.push_back(make(tokens_[i], tok::kw_const));
@@ -388,11 +389,6 @@ class Rewriter {
   }
 
   // ---- Overloads by address space
-
-  struct Declaration {
-    std::string head;  // its tokens up to its body, without address spaces
-    std::string body;
-  };
 
   // In one scope, [begin, end): later declarations that repeat an earlier one, token for token, are dropped.
   void merge_scope(size_t begin, size_t end, std::vector<bool>& dropped) {
@@ -652,7 +648,7 @@ class Rewriter {
   const DiagnosticCollector& diagnostics_;
   std::vector<Token> tokens_;
   std::vector<size_t> match_;
-  std::map<size_t, bool> erased_before_;  // tokens before which an address space stood
+  std::set<size_t> erased_before_;  // tokens before which an address space stood
   RewriteResult result_;
 };
 

@@ -1,6 +1,8 @@
 #include "compiler/passes/bounds_guards.h"
 
 #include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/SetVector.h>
+#include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/IRBuilder.h>
@@ -13,6 +15,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <vector>
 
 namespace kiln {
 namespace {
@@ -26,6 +29,7 @@ struct Bounds {
   Value* first = nullptr;  // i64, offset of the first byte
   Value* bytes = nullptr;  // i64
   Value* writable = nullptr;
+  Value* unknown = nullptr;  // i1: nobody knows where the pointer comes from, and whatever it may come from is allowed
 
   bool operator==(const Bounds&) const = default;
 };
@@ -36,30 +40,35 @@ class Guards {
       : body_(body), module_(*body.getParent()), context_(body.getContext()), layout_(module_.getDataLayout()) {
     IRBuilder<> builder(&*body.getEntryBlock().getFirstInsertionPt());
     int64_ = builder.getInt64Ty();
-    unlimited_ = {ConstantPointerNull::get(builder.getPtrTy()), builder.getInt64(0), builder.getInt64(-1),
-                  builder.getInt64(-1)};
+    Value* null = ConstantPointerNull::get(builder.getPtrTy());
+    Value* zero = builder.getInt64(0);
+    Value* known = builder.getFalse();
+    unlimited_ = {null, zero, builder.getInt64(-1), builder.getInt64(-1), known};
+    nothing_ = {null, zero, zero, zero, known};
+    unknown_ = {null, zero, zero, zero, builder.getTrue()};
     for (size_t i = 0; i < unit.parameters.size(); ++i) {
       auto* argument = body.getArg(static_cast<unsigned>(3 * i));
       Value* first = unit.parameters[i].from_zero ? static_cast<Value*>(builder.getInt64(0))
                                                   : body.getArg(static_cast<unsigned>(3 * i + 1));
       Value* bytes = builder.CreateSub(body.getArg(static_cast<unsigned>(3 * i + 2)), first);
-      arguments_[argument] = {argument, first, bytes,
-                              unit.parameters[i].is_written() ? bytes : static_cast<Value*>(builder.getInt64(0))};
+      arguments_[argument] = {argument, first, bytes, unit.parameters[i].is_written() ? bytes : zero, known};
       if (unit.parameters[i].is_written()) written_.insert(argument);
       guaranteed_[argument] = unit.parameters[i].guaranteed_bytes();
       alignments_[argument] = Align(std::max(1u, unit.parameters[i].alignment));
     }
   }
 
+  // Atomics keep their alignment: with less, LLVM would call functions for them.
   void describe_accesses() {
     for (Instruction& instruction : instructions(body_)) {
       if (auto* load = dyn_cast<LoadInst>(&instruction)) {
         Origins origins = origins_of(load->getPointerOperand());
-        load->setAlignment(std::min(load->getAlign(), origins.alignment));
+        if (!load->isAtomic()) load->setAlignment(std::min(load->getAlign(), origins.alignment));
         if (origins.are_constant && load->isSimple())
           load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(context_, {}));
       } else if (auto* store = dyn_cast<StoreInst>(&instruction)) {
-        store->setAlignment(std::min(store->getAlign(), alignment_of(store->getPointerOperand())));
+        if (!store->isAtomic())
+          store->setAlignment(std::min(store->getAlign(), alignment_of(store->getPointerOperand())));
       } else if (auto* intrinsic = dyn_cast<MemIntrinsic>(&instruction)) {
         intrinsic->setDestAlignment(
             std::min(intrinsic->getDestAlign().valueOrOne(), alignment_of(intrinsic->getDest())));
@@ -71,6 +80,7 @@ class Guards {
   }
 
   void run() {
+    find_sharable();
     SmallVector<Instruction*> accesses;
     for (Instruction& instruction : instructions(body_))
       if (isa<LoadInst, StoreInst, AtomicRMWInst, AtomicCmpXchgInst, MemIntrinsic>(instruction))
@@ -92,42 +102,17 @@ class Guards {
  private:
   // ---- Where a pointer comes from
 
-  // Null: the pointer does not come from an argument, or it cannot be told.
+  // Null: the pointer comes from memory of the kernel's own only.
   std::optional<Bounds> bounds_of(Value* pointer) {
-    SmallVector<Value*> seen;
-    if (!reaches_argument(pointer, seen)) return std::nullopt;
+    SmallVector<Value*> origins = origins_from(pointer);
+    if (all_of(origins, [&](Value* origin) { return is_own(origin); })) return std::nullopt;
     return trace(pointer);
   }
 
-  // Whether some argument is among the origins of the pointer.
-  bool reaches_argument(Value* pointer, SmallVectorImpl<Value*>& seen) {
-    for (;;) {
-      if (arguments_.contains(pointer)) return true;
-      if (std::find(seen.begin(), seen.end(), pointer) != seen.end()) return false;
-      Value* source = source_of(pointer);
-      if (!source) break;
-      pointer = source;
-    }
-    seen.push_back(pointer);
-    if (auto* phi = dyn_cast<PHINode>(pointer)) {
-      return any_of(phi->incoming_values(), [&](Value* incoming) { return reaches_argument(incoming, seen); });
-    }
-    if (auto* select = dyn_cast<SelectInst>(pointer))
-      return reaches_argument(select->getTrueValue(), seen) || reaches_argument(select->getFalseValue(), seen);
-    return false;
-  }
-
-  struct Origins {
-    Align alignment;            // the smallest of the arguments that the pointer may come from; large if from none
-    bool are_constant = false;  // all of them are arguments that nobody writes while a launch runs
-  };
-
-  Align alignment_of(Value* pointer) { return origins_of(pointer).alignment; }
-
-  Origins origins_of(Value* start) {
-    Origins origins{Align(Align::Constant<(1u << 31)>()), true};
-    SmallVector<Value*> work{start};
-    std::set<Value*> seen;
+  // The values that the pointer may come from, of which none is computed from another pointer.
+  static SmallVector<Value*> origins_from(Value* start) {
+    SmallVector<Value*> origins, work{start};
+    SmallPtrSet<Value*, 8> seen;
     while (!work.empty()) {
       Value* pointer = work.pop_back_val();
       while (Value* source = source_of(pointer)) pointer = source;
@@ -137,14 +122,43 @@ class Guards {
       } else if (auto* select = dyn_cast<SelectInst>(pointer)) {
         work.push_back(select->getTrueValue());
         work.push_back(select->getFalseValue());
-      } else if (auto found = alignments_.find(pointer); found != alignments_.end()) {
-        origins.alignment = std::min(origins.alignment, found->second);
-        origins.are_constant = origins.are_constant && !written_.contains(pointer);
       } else {
-        origins.are_constant = false;
+        origins.push_back(pointer);
       }
     }
     return origins;
+  }
+
+  // Private and threadgroup memory: what the compiler may lay out as it likes is not guarded (docs/design/meaning.md).
+  bool is_own(Value* origin) const {
+    if (arguments_.contains(origin)) return false;
+    if (auto* variable = dyn_cast<GlobalVariable>(origin)) return !is_table(*variable);
+    return isa<AllocaInst, Argument, Function>(origin);
+  }
+
+  // A constant of the kernel's; the device library stays inside its own.
+  static bool is_table(const GlobalVariable& variable) {
+    return variable.isConstant() && variable.hasInitializer() && !variable.getName().contains("6__kiln");
+  }
+
+  struct Origins {
+    Align alignment;            // the smallest of the arguments that the pointer may come from; large if from none
+    bool are_constant = false;  // all of them are arguments that nobody writes while a launch runs
+  };
+
+  Align alignment_of(Value* pointer) { return origins_of(pointer).alignment; }
+
+  Origins origins_of(Value* pointer) {
+    Origins result{Align(Align::Constant<(1u << 31)>()), true};
+    for (Value* origin : origins_from(pointer)) {
+      auto found = alignments_.find(origin);
+      result.are_constant = result.are_constant && found != alignments_.end() && !written_.contains(origin);
+      if (found != alignments_.end())
+        result.alignment = std::min(result.alignment, found->second);
+      else if (!isa<AllocaInst, Argument, GlobalVariable>(origin))
+        result.alignment = Align(1);
+    }
+    return result;
   }
 
   // What the pointer is computed from, where that is a single pointer.
@@ -154,7 +168,40 @@ class Guards {
     if (Operator::getOpcode(pointer) == Instruction::BitCast ||
         Operator::getOpcode(pointer) == Instruction::AddrSpaceCast)
       return cast<Operator>(pointer)->getOperand(0);
+    if (Operator::getOpcode(pointer) == Instruction::IntToPtr)
+      return pointer_in(cast<Operator>(pointer)->getOperand(0));
     return nullptr;
+  }
+
+  // The one pointer that an address was computed from; null where there are several, or it cannot be told.
+  static Value* pointer_in(Value* address) {
+    Value* pointer = nullptr;
+    SmallVector<Value*> work{address};
+    for (unsigned steps = 0; !work.empty(); ++steps) {
+      if (steps == 32) return nullptr;
+      Value* value = work.pop_back_val();
+      switch (Operator::getOpcode(value)) {
+        case Instruction::PtrToInt:
+          if (pointer) return nullptr;
+          pointer = cast<Operator>(value)->getOperand(0);
+          break;
+        case Instruction::Add:
+        case Instruction::Sub:
+        case Instruction::And:
+        case Instruction::Or:
+          work.push_back(cast<Operator>(value)->getOperand(0));
+          work.push_back(cast<Operator>(value)->getOperand(1));
+          break;
+        case Instruction::Freeze:
+        case Instruction::ZExt:
+        case Instruction::SExt:
+        case Instruction::Trunc:
+        case Instruction::Mul:
+        case Instruction::Shl: work.append(cast<Operator>(value)->op_begin(), cast<Operator>(value)->op_end()); break;
+        default: break;
+      }
+    }
+    return pointer;
   }
 
   Bounds trace(Value* pointer) {
@@ -167,22 +214,40 @@ class Guards {
       IRBuilder<> builder(select);
       auto choose = [&](Value* x, Value* y) { return builder.CreateSelect(select->getCondition(), x, y); };
       return merged_[pointer] = {choose(a.base, b.base), choose(a.first, b.first), choose(a.bytes, b.bytes),
-                                 choose(a.writable, b.writable)};
+                                 choose(a.writable, b.writable), choose(a.unknown, b.unknown)};
     }
     if (auto* phi = dyn_cast<PHINode>(pointer)) return trace(*phi);
-    return unlimited_;
+    if (is_own(pointer)) return unlimited_;
+    if (auto* variable = dyn_cast<GlobalVariable>(pointer)) return bounds_of(*variable);
+    // UndefValue: also poison.
+    return isa<ConstantPointerNull, UndefValue>(pointer) ? nothing_ : unknown_;
+  }
+
+  // All of a variable of the kernel's.
+  Bounds bounds_of(GlobalVariable& variable) {
+    Value* bytes = ConstantInt::get(int64_, layout_.getTypeAllocSize(variable.getValueType()));
+    return {&variable, nothing_.bytes, bytes, variable.isConstant() ? nothing_.bytes : bytes, nothing_.unknown};
+  }
+  Bounds bounds_of(AllocaInst& variable) {
+    Value* bytes = ConstantInt::get(int64_, variable.getAllocationSize(layout_)->getFixedValue());
+    return {&variable, nothing_.bytes, bytes, bytes, nothing_.unknown};
   }
 
   Bounds trace(PHINode& phi) {
-    // All from one argument, as in a loop that advances a pointer: its bounds as they are.
-    if (Value* origin = single_origin(phi)) return merged_[&phi] = arguments_.find(origin)->second;
+    // All from one place, as in a loop that advances a pointer: its bounds as they are.
+    SmallVector<Value*> origins = origins_from(&phi);
+    if (origins.size() == 1) return merged_[&phi] = trace(origins[0]);
     IRBuilder<> builder(&phi);
     unsigned count = phi.getNumIncomingValues();
     auto* base = builder.CreatePHI(builder.getPtrTy(), count);
     auto* first = builder.CreatePHI(int64_, count);
     auto* bytes = builder.CreatePHI(int64_, count);
     auto* writable = builder.CreatePHI(int64_, count);
-    Bounds merged = merged_[&phi] = {base, first, bytes, writable};  // known before cycles come back to it
+    PHINode* unknown = nullptr;
+    if (!all_of(origins, [&](Value* origin) { return trace(origin).unknown == nothing_.unknown; }))
+      unknown = builder.CreatePHI(builder.getInt1Ty(), count);
+    // Known before cycles come back to it.
+    Bounds merged = merged_[&phi] = {base, first, bytes, writable, unknown ? unknown : nothing_.unknown};
     for (unsigned i = 0; i < count; ++i) {
       Bounds incoming = trace(phi.getIncomingValue(i));
       BasicBlock* block = phi.getIncomingBlock(i);
@@ -190,42 +255,78 @@ class Guards {
       first->addIncoming(incoming.first, block);
       bytes->addIncoming(incoming.bytes, block);
       writable->addIncoming(incoming.writable, block);
+      if (unknown) unknown->addIncoming(incoming.unknown, block);
     }
     return merged;
   }
 
-  // The one argument that all of a phi's origins are, or null.
-  Value* single_origin(PHINode& start) {
-    SmallVector<Value*> work{&start};
-    std::set<Value*> seen;
-    Value* origin = nullptr;
-    while (!work.empty()) {
-      Value* pointer = work.pop_back_val();
-      while (Value* source = source_of(pointer)) pointer = source;
-      if (!seen.insert(pointer).second) continue;
-      if (auto* phi = dyn_cast<PHINode>(pointer)) {
-        work.append(phi->op_begin(), phi->op_end());
-      } else if (auto* select = dyn_cast<SelectInst>(pointer)) {
-        work.push_back(select->getTrueValue());
-        work.push_back(select->getFalseValue());
-      } else if (!arguments_.contains(pointer) || (origin && origin != pointer)) {
-        return nullptr;
-      } else {
-        origin = pointer;
+  // ---- Pointers that went through memory
+
+  // What a pointer may point to of which it cannot be told where it comes from: whatever's address was stored, became
+  // an integer, or stands in a table. Nothing else has an address that could get there.
+  void find_sharable() {
+    SetVector<Value*> shared;
+    auto share = [&](Value* pointer) {
+      for (Value* origin : origins_from(pointer)) shared.insert(origin);
+    };
+    for (Instruction& instruction : instructions(body_)) {
+      if (isa<GetElementPtrInst, PHINode, SelectInst, ICmpInst, FreezeInst, LoadInst, MemIntrinsic, LifetimeIntrinsic>(
+              instruction))
+        continue;
+      for (Use& use : instruction.operands()) {
+        bool is_address = use.getOperandNo() == address_operand(instruction);
+        if (use->getType()->isPtrOrPtrVectorTy() && !is_address) share(use);
+        // The address of a variable of the program's, as an integer.
+        if (isa<ConstantExpr>(use) && use->getType()->isIntegerTy()) share_constants(*cast<Constant>(use), shared);
       }
     }
-    return origin;
+    for (GlobalVariable& table : module_.globals())
+      if (table.hasInitializer() && !table.getName().starts_with("llvm."))
+        share_constants(*table.getInitializer(), shared);
+    for (Value* origin : shared) {
+      if (auto found = arguments_.find(origin); found != arguments_.end())
+        sharable_.push_back(found->second);
+      else if (auto* global = dyn_cast<GlobalVariable>(origin))
+        sharable_.push_back(bounds_of(*global));
+      else if (auto* variable = dyn_cast<AllocaInst>(origin); variable && variable->isStaticAlloca())
+        sharable_.push_back(bounds_of(*variable));
+    }
+  }
+
+  static unsigned address_operand(const Instruction& instruction) {
+    if (isa<StoreInst>(instruction)) return StoreInst::getPointerOperandIndex();
+    if (isa<AtomicRMWInst>(instruction)) return AtomicRMWInst::getPointerOperandIndex();
+    if (isa<AtomicCmpXchgInst>(instruction)) return AtomicCmpXchgInst::getPointerOperandIndex();
+    return ~0u;
+  }
+
+  static void share_constants(Constant& constant, SetVector<Value*>& shared) {
+    if (isa<GlobalVariable>(constant)) {
+      shared.insert(&constant);
+      return;
+    }
+    if (isa<ConstantAggregate, ConstantExpr>(constant))
+      for (Use& use : constant.operands()) share_constants(*cast<Constant>(use), shared);
   }
 
   // ---- The comparison
 
-  // Whether `size` bytes at `pointer` are inside: offset - first < bytes - (size - 1), unsigned, where the right side
-  // is 0 when there are fewer bytes than that.
-  Value* is_inside(IRBuilder<>& builder, Value* pointer, const Bounds& bounds, Value* limit_bytes, Value* size) {
+  // Whether `size` bytes at `pointer` are inside.
+  Value* is_inside(IRBuilder<>& builder, Value* pointer, const Bounds& bounds, bool writes, Value* size) {
+    Value* inside = fits(builder, pointer, bounds, writes, size);
+    if (bounds.unknown == nothing_.unknown) return inside;
+    Value* somewhere = builder.getFalse();
+    for (const Bounds& place : sharable_)
+      somewhere = builder.CreateOr(somewhere, fits(builder, pointer, place, writes, size));
+    return builder.CreateSelect(bounds.unknown, somewhere, inside);
+  }
+
+  // offset - first < bytes - (size - 1), unsigned, where the right side is 0 when there are fewer bytes than that.
+  Value* fits(IRBuilder<>& builder, Value* pointer, const Bounds& bounds, bool writes, Value* size) {
     Value* offset =
         builder.CreateSub(builder.CreatePtrToInt(pointer, int64_), builder.CreatePtrToInt(bounds.base, int64_));
     Value* last = builder.CreateSub(size, builder.getInt64(1));
-    Value* starts = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, limit_bytes, last);
+    Value* starts = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, writes ? bounds.writable : bounds.bytes, last);
     return builder.CreateICmpULT(builder.CreateSub(offset, bounds.first), starts);
   }
 
@@ -233,8 +334,12 @@ class Guards {
   bool is_guaranteed(Value* pointer, uint64_t size) {
     APInt offset(64, 0);
     Value* base = pointer->stripAndAccumulateConstantOffsets(layout_, offset, /*AllowNonInbounds=*/true);
-    auto found = guaranteed_.find(base);
-    return found != guaranteed_.end() && size <= found->second && offset.ule(found->second - size);
+    uint64_t there = 0;
+    if (auto* variable = dyn_cast<GlobalVariable>(base))
+      there = layout_.getTypeAllocSize(variable->getValueType());
+    else if (auto found = guaranteed_.find(base); found != guaranteed_.end())
+      there = found->second;
+    return size <= there && offset.ule(there - size);
   }
 
   // Zeros to load from instead. Their number is the largest access so far.
@@ -269,7 +374,7 @@ class Guards {
     std::optional<Bounds> bounds = bounds_of(pointer);
     if (!bounds) return;
     IRBuilder<> builder(&load);
-    Value* inside = is_inside(builder, pointer, *bounds, bounds->bytes, builder.getInt64(size));
+    Value* inside = is_inside(builder, pointer, *bounds, /*writes=*/false, builder.getInt64(size));
     load.setOperand(LoadInst::getPointerOperandIndex(), builder.CreateSelect(inside, pointer, zeros(size)));
   }
 
@@ -279,7 +384,7 @@ class Guards {
     if (!bounds) return;
     uint64_t size = layout_.getTypeStoreSize(store.getValueOperand()->getType());
     IRBuilder<> builder(&store);
-    Value* inside = is_inside(builder, pointer, *bounds, bounds->writable, builder.getInt64(size));
+    Value* inside = is_inside(builder, pointer, *bounds, /*writes=*/true, builder.getInt64(size));
     store.setOperand(StoreInst::getPointerOperandIndex(), builder.CreateSelect(inside, pointer, trash(size)));
   }
 
@@ -288,7 +393,7 @@ class Guards {
     if (!bounds) return;
     IRBuilder<> builder(&atomic);
     Value* inside =
-        is_inside(builder, pointer, *bounds, bounds->writable, builder.getInt64(layout_.getTypeStoreSize(type)));
+        is_inside(builder, pointer, *bounds, /*writes=*/true, builder.getInt64(layout_.getTypeStoreSize(type)));
     BasicBlock* before = atomic.getParent();
     Instruction* then = SplitBlockAndInsertIfThen(inside, &atomic, /*Unreachable=*/false);
     BasicBlock* after = atomic.getParent();
@@ -298,25 +403,34 @@ class Guards {
     PHINode* result = builder.CreatePHI(atomic.getType(), 2);
     atomic.replaceAllUsesWith(result);
     result->addIncoming(&atomic, then->getParent());
-    result->addIncoming(Constant::getNullValue(atomic.getType()), before);
+    // As if the memory held zero. A loop around a compare-exchange would not end if it never succeeded.
+    Value* outside = Constant::getNullValue(atomic.getType());
+    if (auto* exchange = dyn_cast<AtomicCmpXchgInst>(&atomic)) {
+      builder.SetInsertPoint(before->getTerminator());
+      outside = builder.CreateInsertValue(outside, builder.CreateIsNull(exchange->getCompareOperand()), 1);
+    }
+    result->addIncoming(outside, before);
   }
 
   // Whole or not at all: a copy from outside gives zeros, one to outside does nothing.
   void guard_memory_intrinsic(MemIntrinsic& intrinsic) {
     std::optional<Bounds> target = bounds_of(intrinsic.getDest());
     auto* transfer = dyn_cast<MemTransferInst>(&intrinsic);
-    std::optional<Bounds> source = transfer ? bounds_of(transfer->getSource()) : std::nullopt;
+    std::optional<Bounds> source;
+    auto* length = dyn_cast<ConstantInt>(intrinsic.getLength());
+    if (transfer && !(length && is_guaranteed(transfer->getSource(), length->getZExtValue())))
+      source = bounds_of(transfer->getSource());
     if (!target && !source) return;
     IRBuilder<> builder(&intrinsic);
     Value* size = builder.CreateZExtOrTrunc(intrinsic.getLength(), int64_);
     if (target) {
-      Value* inside = is_inside(builder, intrinsic.getDest(), *target, target->writable, size);
+      Value* inside = is_inside(builder, intrinsic.getDest(), *target, /*writes=*/true, size);
       Instruction* then = SplitBlockAndInsertIfThen(inside, &intrinsic, /*Unreachable=*/false);
       intrinsic.moveBefore(then);
       builder.SetInsertPoint(&intrinsic);
     }
     if (!source) return;
-    Value* inside = is_inside(builder, transfer->getSource(), *source, source->bytes, size);
+    Value* inside = is_inside(builder, transfer->getSource(), *source, /*writes=*/false, size);
     Instruction *then, *otherwise;
     SplitBlockAndInsertIfThenElse(inside, &intrinsic, &then, &otherwise);
     intrinsic.moveBefore(then);
@@ -329,7 +443,8 @@ class Guards {
   LLVMContext& context_;
   const DataLayout& layout_;
   Type* int64_ = nullptr;
-  Bounds unlimited_;
+  Bounds unlimited_, nothing_, unknown_;
+  std::vector<Bounds> sharable_;  // what a pointer of unknown origin may point to
   DenseMap<Value*, Bounds> arguments_;
   DenseMap<Value*, uint64_t> guaranteed_;  // bytes of each argument that are always there
   DenseMap<Value*, Align> alignments_;

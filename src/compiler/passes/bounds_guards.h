@@ -3,10 +3,10 @@
 // An access outside the bytes that belong to the argument does not touch memory: a load gives zero, a store or an
 // atomic does nothing. An input is never written, whatever a body casts away.
 //
-// A pointer is followed from the access back to the argument that it came from: through arithmetic, casts, freeze,
-// and through selections and loops, where the bounds are selected along with the pointer. There is no guard where the
-// pointer went through memory that could not be promoted to registers (an array of pointers with a dynamic index) or
-// through an integer.
+// A pointer is followed from the access back to the argument that it came from: through arithmetic, casts, integers,
+// freeze, and through selections and loops, where the bounds are selected along with the pointer. Constant tables are
+// guarded like inputs. A pointer that was read from memory (an array of pointers with a dynamic index) may be any whose
+// address got into memory; its access must lie wholly inside one of those. docs/design/meaning.md says what is left.
 //
 // A guard is a single unsigned comparison of the offset with a number that is the same throughout the launch. A load
 // or store that is not allowed goes to memory of Kiln's own, so that no branch is needed; atomics branch.

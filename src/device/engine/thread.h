@@ -29,14 +29,19 @@ namespace __kiln {
 // One of the values that attributes are computed from: CpuThreadValue in `core/cpu_image.h`.
 extern "C" __attribute__((const)) uint __kiln_value(uint index);
 
+// The line of a caller's call: a parameter behind Metal's own, of a type that no argument of a kernel's converts to.
+// The default argument is evaluated at the call.
+enum class Line : uint {};
+#define __KILN_CALLERS_LINE __kiln::Line line = __kiln::Line(__builtin_LINE())
+
 // Waits for the threads of the simdgroup that execute the same dynamic instance of this call, then lets `combine`
 // work on their values; the result is this thread's. Null `combine`: nothing is exchanged. `line` is the caller's.
 typedef void combine_function(ulong* payload, uint mask);
-extern "C" __attribute__((convergent)) ulong __kiln_exchange(uint line, combine_function* combine, ulong value,
+extern "C" __attribute__((convergent)) ulong __kiln_exchange(Line line, combine_function* combine, ulong value,
                                                              ulong operand);
 
 // Waits for all threads of the threadgroup that have not returned.
-extern "C" __attribute__((convergent)) void __kiln_threadgroup_barrier(uint line);
+extern "C" __attribute__((convergent)) void __kiln_threadgroup_barrier(Line line);
 
 // Around each loop of the kernel, in order to tell iterations of one exchange from another. The first gives a number
 // that belongs to the second.

@@ -46,7 +46,7 @@ inline void combine_shuffle(ulong* payload, uint mask) {
 }
 
 template <class T>
-__KILN_INLINE T shuffle(T value, uint source, uint line) {
+__KILN_INLINE T shuffle(T value, uint source, Line line) {
   return unpack<T>(__kiln_exchange(line, combine_shuffle, pack(value), source));
 }
 
@@ -58,7 +58,7 @@ inline void combine_ballot(ulong* payload, uint mask) {
   __KILN_LANES payload[64 + l] = set;
 }
 
-__KILN_INLINE uint ballot(bool value, uint line) { return __kiln_exchange(line, combine_ballot, value, 0); }
+__KILN_INLINE uint ballot(bool value, Line line) { return __kiln_exchange(line, combine_ballot, value, 0); }
 
 template <class T>
 struct without_bool {

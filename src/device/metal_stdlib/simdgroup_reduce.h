@@ -83,7 +83,7 @@ void combine_scan(ulong* payload, uint mask) {
 }
 
 template <class T>
-__KILN_INLINE T exchange(combine_function* combine, T value, uint line) {
+__KILN_INLINE T exchange(combine_function* combine, T value, Line line) {
   return unpack<T>(__kiln_exchange(line, combine, pack(value), 0));
 }
 
@@ -94,12 +94,12 @@ namespace metal {
 // A function for scalars and, component after component, for vectors. `line` is where the caller's call stands.
 #define __KILN_COLLECTIVE(NAME, ...)                                                                      \
   template <class T>                                                                                      \
-  __KILN_INLINE __kiln::reduced<T> NAME(T data, uint line = __builtin_LINE()) {                           \
+  __KILN_INLINE __kiln::reduced<T> NAME(T data, __KILN_CALLERS_LINE) {                                    \
     typedef __kiln::reduced<T> R;                                                                         \
     return __kiln::exchange<R>(__VA_ARGS__, data, line);                                                  \
   }                                                                                                       \
   template <class T, int N>                                                                               \
-  __KILN_INLINE vec<T, N> NAME(vec<T, N> data, uint line = __builtin_LINE()) {                            \
+  __KILN_INLINE vec<T, N> NAME(vec<T, N> data, __KILN_CALLERS_LINE) {                                     \
     vec<T, N> result;                                                                                     \
     result.x = NAME(data.x, line);                                                                        \
     result.y = NAME(data.y, line);                                                                        \

@@ -19,23 +19,23 @@ __KILN_INLINE uint mask_of_group() {
 }
 
 template <uint Width, class T>
-__KILN_INLINE T shuffle_in_group(T value, uint source, uint line) {
+__KILN_INLINE T shuffle_in_group(T value, uint source, Line line) {
   return shuffle(value, first_of_group<Width>() | (source & (Width - 1)), line);
 }
 
 template <uint Width>
-__KILN_INLINE uint ballot_in_group(bool value, uint line) {
+__KILN_INLINE uint ballot_in_group(bool value, Line line) {
   return (ballot(value, line) & mask_of_group<Width>()) >> first_of_group<Width>();
 }
 
 // A lane without a source keeps its own value.
 template <uint Width, class T>
-__KILN_INLINE T shuffle_up(T value, uint delta, uint line) {
+__KILN_INLINE T shuffle_up(T value, uint delta, Line line) {
   uint l = lane_of_group<Width>();
   return shuffle_in_group<Width>(value, l < delta ? l : l - delta, line);
 }
 template <uint Width, class T>
-__KILN_INLINE T shuffle_down(T value, uint delta, uint line) {
+__KILN_INLINE T shuffle_down(T value, uint delta, Line line) {
   uint l = lane_of_group<Width>();
   return shuffle_in_group<Width>(value, l + delta < Width ? l + delta : l, line);
 }
@@ -43,7 +43,7 @@ __KILN_INLINE T shuffle_down(T value, uint delta, uint line) {
 // Lanes fall into segments of `modulo`; a lane whose source lies outside its segment takes it from `filling`, at the
 // segment's other end. 0: one segment.
 template <uint Width, class T>
-__KILN_INLINE T shuffle_and_fill_up(T value, T filling, uint delta, uint modulo, uint line) {
+__KILN_INLINE T shuffle_and_fill_up(T value, T filling, uint delta, uint modulo, Line line) {
   if (modulo == 0) modulo = Width;
   uint l = lane_of_group<Width>(), place = l % modulo;
   uint source = l + (place < delta ? modulo : 0) - delta;
@@ -51,7 +51,7 @@ __KILN_INLINE T shuffle_and_fill_up(T value, T filling, uint delta, uint modulo,
   return place < delta ? b : a;
 }
 template <uint Width, class T>
-__KILN_INLINE T shuffle_and_fill_down(T value, T filling, uint delta, uint modulo, uint line) {
+__KILN_INLINE T shuffle_and_fill_down(T value, T filling, uint delta, uint modulo, Line line) {
   if (modulo == 0) modulo = Width;
   uint l = lane_of_group<Width>(), place = l % modulo;
   bool fill = place + delta >= modulo;
@@ -61,7 +61,7 @@ __KILN_INLINE T shuffle_and_fill_down(T value, T filling, uint delta, uint modul
 }
 
 template <uint Width>
-__KILN_INLINE uint first_active_lane(uint line) {
+__KILN_INLINE uint first_active_lane(Line line) {
   return __builtin_ctz(ballot_in_group<Width>(true, line));
 }
 
@@ -85,11 +85,11 @@ typedef simd_vote quad_vote;
 // A function for scalars and, component after component, for vectors. `line` is where the caller's call stands.
 #define __KILN_SHUFFLE(NAME, VALUE)                                                                  \
   template <class T>                                                                                 \
-  __KILN_INLINE __kiln::shuffled<T> NAME(T data, ushort n, uint line = __builtin_LINE()) {           \
+  __KILN_INLINE __kiln::shuffled<T> NAME(T data, ushort n, __KILN_CALLERS_LINE) {                    \
     return VALUE;                                                                                    \
   }                                                                                                  \
   template <class T, int N>                                                                          \
-  __KILN_INLINE vec<T, N> NAME(vec<T, N> data, ushort n, uint line = __builtin_LINE()) {             \
+  __KILN_INLINE vec<T, N> NAME(vec<T, N> data, ushort n, __KILN_CALLERS_LINE) {                      \
     vec<T, N> result;                                                                                \
     result.x = NAME(data.x, n, line);                                                                \
     result.y = NAME(data.y, n, line);                                                                \
@@ -101,12 +101,12 @@ typedef simd_vote quad_vote;
 #define __KILN_SHUFFLE_AND_FILL(NAME, VALUE)                                                                       \
   template <class T>                                                                                               \
   __KILN_INLINE __kiln::shuffled<T> NAME(T data, __kiln::converted<T> filling, ushort n, ushort modulo = 0,        \
-                                         uint line = __builtin_LINE()) {                                           \
+                                         __KILN_CALLERS_LINE) {                                                    \
     return VALUE;                                                                                                  \
   }                                                                                                                \
   template <class T, int N>                                                                                        \
   __KILN_INLINE vec<T, N> NAME(vec<T, N> data, __kiln::converted<vec<T, N>> filling, ushort n, ushort modulo = 0,  \
-                               uint line = __builtin_LINE()) {                                                     \
+                               __KILN_CALLERS_LINE) {                                                              \
     vec<T, N> result;                                                                                              \
     result.x = NAME(data.x, filling.x, n, modulo, line);                                                           \
     result.y = NAME(data.y, filling.y, n, modulo, line);                                                           \
@@ -131,24 +131,24 @@ typedef simd_vote quad_vote;
   __KILN_SHUFFLE_AND_FILL(GROUP##_shuffle_and_fill_down,                                                             \
                           __kiln::shuffle_and_fill_down<WIDTH>(data, filling, n, modulo, line))                      \
   template <class T>                                                                                                 \
-  __KILN_INLINE T GROUP##_broadcast_first(T data, uint line = __builtin_LINE()) {                                    \
+  __KILN_INLINE T GROUP##_broadcast_first(T data, __KILN_CALLERS_LINE) {                                             \
     return GROUP##_shuffle(data, __kiln::first_active_lane<WIDTH>(line), line);                                      \
   }                                                                                                                  \
-  __KILN_INLINE bool GROUP##_all(bool value, uint line = __builtin_LINE()) {                                         \
+  __KILN_INLINE bool GROUP##_all(bool value, __KILN_CALLERS_LINE) {                                                  \
     return __kiln::ballot_in_group<WIDTH>(!value, line) == 0;                                                        \
   }                                                                                                                  \
-  __KILN_INLINE bool GROUP##_any(bool value, uint line = __builtin_LINE()) {                                         \
+  __KILN_INLINE bool GROUP##_any(bool value, __KILN_CALLERS_LINE) {                                                  \
     return __kiln::ballot_in_group<WIDTH>(value, line) != 0;                                                         \
   }                                                                                                                  \
-  __KILN_INLINE GROUP##_vote GROUP##_ballot(bool value, uint line = __builtin_LINE()) {                              \
+  __KILN_INLINE GROUP##_vote GROUP##_ballot(bool value, __KILN_CALLERS_LINE) {                                       \
     uint votes = __kiln::ballot_in_group<WIDTH>(value, line), active = __kiln::ballot_in_group<WIDTH>(true, line);   \
     return GROUP##_vote(votes, active);                                                                              \
   }                                                                                                                  \
-  __KILN_INLINE GROUP##_vote GROUP##_active_threads_mask(uint line = __builtin_LINE()) {                             \
+  __KILN_INLINE GROUP##_vote GROUP##_active_threads_mask(__KILN_CALLERS_LINE) {                                      \
     uint active = __kiln::ballot_in_group<WIDTH>(true, line);                                                        \
     return GROUP##_vote(active, active);                                                                             \
   }                                                                                                                  \
-  __KILN_INLINE bool GROUP##_is_first(uint line = __builtin_LINE()) {                                                \
+  __KILN_INLINE bool GROUP##_is_first(__KILN_CALLERS_LINE) {                                                         \
     return __kiln::first_active_lane<WIDTH>(line) == __kiln::lane_of_group<WIDTH>();                                 \
   }                                                                                                                  \
   __KILN_INLINE bool GROUP##_is_helper_thread() { return false; }

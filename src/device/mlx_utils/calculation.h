@@ -101,7 +101,7 @@ inline complex64_t log1p(complex64_t z) { return __kiln::log1p(z); }
 
 // Shuffles of complex numbers: part after part.
 #define __KILN_COMPLEX_SHUFFLE(NAME)                                                                       \
-  __KILN_INLINE complex64_t NAME(complex64_t data, ushort n, uint line = __builtin_LINE()) {               \
+  __KILN_INLINE complex64_t NAME(complex64_t data, ushort n, __KILN_CALLERS_LINE) {                        \
     float real = metal::NAME(data.real, n, line), imag = metal::NAME(data.imag, n, line);                  \
     return {real, imag};                                                                                   \
   }
@@ -111,7 +111,7 @@ __KILN_COMPLEX_SHUFFLE(simd_shuffle_down)
 __KILN_COMPLEX_SHUFFLE(simd_shuffle_xor)
 __KILN_COMPLEX_SHUFFLE(simd_broadcast)
 __KILN_INLINE complex64_t simd_shuffle_and_fill_up(complex64_t data, complex64_t filling, ushort n, ushort modulo = 0,
-                                                   uint line = __builtin_LINE()) {
+                                                   __KILN_CALLERS_LINE) {
   float real = metal::simd_shuffle_and_fill_up(data.real, filling.real, n, modulo, line);
   float imag = metal::simd_shuffle_and_fill_up(data.imag, filling.imag, n, modulo, line);
   return {real, imag};

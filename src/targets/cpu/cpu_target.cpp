@@ -133,7 +133,7 @@ class CpuTarget : public Target {
       work.pieces_per_claim = small ? work.pieces : geometry.threadgroups / (pool.threads() * kClaimsPerThread);
 
     std::mutex fault_mutex;
-    BarrierFault fault;
+    std::optional<BarrierFault> fault;
     pool.run(work, [&](ThreadPool::Claims& claims) {
       ThreadgroupMemory memory(image.header().threadgroup_memory_bytes);
       uint64_t begin, end;
@@ -145,16 +145,16 @@ class CpuTarget : public Target {
       GroupScheduler scheduler(image, launch);
       do {
         for (uint64_t group = begin; group < end; ++group) {
-          BarrierFault found = scheduler.run(group, memory.get());
-          if (!found.line) continue;
+          std::optional<BarrierFault> found = scheduler.run(group, memory.get());
+          if (!found) continue;
           claims.stop();
           std::lock_guard lock(fault_mutex);
-          if (!fault.line) fault = found;
+          if (!fault) fault = found;
           return;
         }
       } while (claims.next(begin, end));
     });
-    if (fault.line) throw DeviceError(describe(fault, unit));
+    if (fault) throw DeviceError(describe(*fault, unit));
   }
 
   void fill(void* data, size_t count, std::span<const std::byte> pattern) override {

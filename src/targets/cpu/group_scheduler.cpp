@@ -45,7 +45,7 @@ inline bool GroupScheduler::same_instance(const CpuThread& a, const CpuThread& b
   return depth == 0 || std::equal(a.counts, a.counts + depth, b.counts);
 }
 
-BarrierFault GroupScheduler::run(uint64_t group, char* threadgroup_memory) {
+std::optional<BarrierFault> GroupScheduler::run(uint64_t group, char* threadgroup_memory) {
   start(group, threadgroup_memory);
   for (;;) {
     // Every simdgroup to its next barrier, or to its end.
@@ -63,7 +63,7 @@ BarrierFault GroupScheduler::run(uint64_t group, char* threadgroup_memory) {
         if (is_before(*waiting, *at_barrier)) at_barrier = waiting;
       }
     }
-    if (!at_barrier) return {};
+    if (!at_barrier) return std::nullopt;
     if (!all_at_one) return describe_fault(*at_barrier);
     for (uint32_t s = 0; s < simdgroup_count_; ++s) release(simdgroups_[s], simdgroups_[s].live);
   }

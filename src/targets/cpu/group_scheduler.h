@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "core/launch_geometry.h"
 #include "targets/cpu/image_loader.h"
@@ -18,7 +19,7 @@ namespace kiln {
 
 // A barrier that only some of the threads can reach.
 struct BarrierFault {
-  uint32_t line = 0;      // of the generated text; 0: no fault
+  uint32_t line = 0;      // of the generated text, or what `#line` makes of it
   uint32_t waiting = 0;   // threads that wait there
   uint32_t expected = 0;  // threads of the threadgroup that have not returned
 };
@@ -30,7 +31,7 @@ class GroupScheduler {
   ~GroupScheduler();
 
   /// Runs one threadgroup, counted with x fastest.
-  BarrierFault run(uint64_t group, char* threadgroup_memory);
+  std::optional<BarrierFault> run(uint64_t group, char* threadgroup_memory);
 
  private:
   struct Simdgroup;

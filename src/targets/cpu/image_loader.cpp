@@ -70,6 +70,7 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
     damaged("it is of another version");
   if (header_.total_bytes != total || !fits(header_.sites_offset, header_.site_count, sizeof(CpuSite), total) ||
       !fits(header_.import_slots_offset, header_.import_count, 8, total) ||
+      !fits(header_.addresses_offset, header_.address_count, 8, total) ||
       !fits(header_.code_offset, header_.code_bytes, 1, total) || !is_code(header_.run_offset) ||
       header_.sites_offset % alignof(CpuSite) != 0 || header_.paths_offset % alignof(uint32_t) != 0)
     damaged("its parts do not lie within it");
@@ -99,6 +100,15 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
             concat("machine code asks for a function that nobody provides: ", std::string_view(name, length)));
       std::memcpy(bytes + header_.import_slots_offset + 8 * i, &target, 8);
       name_offset += length + 1;
+    }
+    for (uint32_t i = 0; i < header_.address_count; ++i) {
+      uint64_t place, address;
+      std::memcpy(&place, bytes + header_.addresses_offset + 8 * i, 8);
+      if (place < header_.code_offset || !fits(place - header_.code_offset, 1, 8, header_.code_bytes))
+        damaged("an address does not lie within its code");
+      std::memcpy(&address, bytes + place, 8);
+      address += reinterpret_cast<uint64_t>(bytes);
+      std::memcpy(bytes + place, &address, 8);
     }
     // From here on nobody writes.
     if (mprotect(memory, mapped_bytes_, PROT_READ | PROT_EXEC) != 0)

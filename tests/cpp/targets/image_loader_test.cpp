@@ -123,6 +123,32 @@ TEST(ImageLoader, MapsAnImageAndResolvesItsImports) {
   EXPECT_EQ(floor(-1.5f), -2.0f);
 }
 
+TEST(ImageLoader, AddsItsPlaceToAddresses) {
+  Image image;
+  image.code.resize(48);
+  image.header.code_bytes = 48;
+  image.header.import_slots_offset += 16;
+  uint64_t address = image.header.code_offset + 3, place = image.header.code_offset + 32;
+  std::memcpy(image.code.data() + 32, &address, 8);
+  image.put_jump(0, 1);
+  image.put_jump(16, 0);
+  // The second slot holds the list of one place; only one import is asked for.
+  image.header.import_count = 1;
+  image.header.addresses_offset = image.header.import_slots_offset + 8;
+  image.header.address_count = 1;
+  image.header.total_bytes += 16;
+  std::vector<std::byte> bytes = image.bytes();
+  std::memcpy(bytes.data() + image.header.addresses_offset, &place, 8);
+  LoadedImage loaded(bytes);
+  const std::byte* pointer;
+  std::memcpy(&pointer, loaded.code().data() + 32, 8);
+  EXPECT_EQ(pointer, loaded.code().data() + 3);
+
+  place = image.header.code_offset + 41;
+  std::memcpy(bytes.data() + image.header.addresses_offset, &place, 8);
+  EXPECT_THROW(LoadedImage{bytes}, InternalError);
+}
+
 TEST(ImageLoader, LeavesNothingWritable) {
   LoadedImage loaded(Image().bytes());
   EXPECT_EQ(permissions_of(loaded.code().data()), "r-xp");
@@ -187,6 +213,8 @@ TEST(ImageLoader, RefusesPartsThatDoNotLieWithinIt) {
       [](Image& i) { i.header.import_slots_offset = i.header.total_bytes - 8; },
       [](Image& i) { i.header.import_slots_offset = kFar; },
       [](Image& i) { i.header.import_count = 0xffffffff; },
+      [](Image& i) { i.header.address_count = 0xffffffff; },
+      [](Image& i) { i.header.addresses_offset = kFar; },
       [](Image& i) { i.header.code_offset = i.header.total_bytes; },
       [](Image& i) { i.header.code_bytes = kFar; },
       [](Image& i) { i.header.run_offset = i.header.total_bytes; },

@@ -40,7 +40,7 @@ struct CpuImageHeader {
   uint64_t code_bytes;
   uint64_t threadgroup_memory_bytes;
   uint64_t frame_bytes;  // kCoroutines: memory that CpuStartFunction needs for one thread
-  uint32_t has_atomics;  // threadgroups may wait for one another
+  uint32_t may_spin;     // a loop reads an atomic: threadgroups may wait for one another
   uint32_t reserved;
 };
 

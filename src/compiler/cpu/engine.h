@@ -24,7 +24,7 @@ struct EngineOutput {
   std::vector<std::string> combine_functions;  // of each site; empty: none
   uint64_t threadgroup_memory_bytes = 0;
   uint64_t frame_bytes = 0;
-  bool has_atomics = false;
+  bool may_spin = false;
 };
 
 class CpuEngine {

@@ -25,7 +25,7 @@ struct CallArguments {
   Extent3 grid{};
   Extent3 threadgroup{};
   std::vector<TemplateArgument> template_arguments;
-  std::optional<double> init_value;
+  std::optional<Number> init_value;
   bool verbose = false;
   PyObject* stream = nullptr;            // null: None
   std::vector<std::string> input_names;  // where the call gives them

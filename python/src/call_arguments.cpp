@@ -216,10 +216,21 @@ class Reader {
     return extent;
   }
 
-  double read_number(std::string_view argument, nb::handle object) const {
+  Number read_number(std::string_view argument, nb::handle object) const {
     if (!PyFloat_Check(object.ptr()) && !PyIndex_Check(object.ptr()) &&
         (!PyNumber_Check(object.ptr()) || PyComplex_Check(object.ptr())))
       expected(concat("`", argument, "`"), "a number", object);
+    // An int is taken exactly where 64 bits hold it.
+    if (PyLong_Check(object.ptr())) {
+      int overflow;
+      int64_t value = PyLong_AsLongLongAndOverflow(object.ptr(), &overflow);
+      if (!overflow) return value;
+      if (overflow > 0) {
+        uint64_t positive = PyLong_AsUnsignedLongLong(object.ptr());
+        if (!PyErr_Occurred()) return positive;
+        PyErr_Clear();
+      }
+    }
     double value = PyFloat_AsDouble(object.ptr());
     if (value == -1 && PyErr_Occurred()) {
       if (!PyErr_ExceptionMatches(PyExc_OverflowError)) nb::raise_python_error();

@@ -6,11 +6,15 @@
 #include <mlx/allocator.h>
 #include <mlx/backend/cpu/encoder.h>
 
+#include <algorithm>
 #include <future>
 #include <memory>
+#include <new>
 #include <stdexcept>
 
+#include "core/array_layout.h"
 #include "core/dtype_table.h"
+#include "core/text.h"
 #include "kiln/error.h"
 #include "runtime/run.h"
 
@@ -32,6 +36,16 @@ int64_t* append(std::vector<int64_t>& dimensions, const mx::Shape& shape) {
   return dimensions.data() + first;
 }
 
+// Programs in Python see a MemoryError.
+class OutputTooLarge : public std::bad_alloc {
+ public:
+  explicit OutputTooLarge(std::string message) : message_(std::make_shared<const std::string>(std::move(message))) {}
+  const char* what() const noexcept override { return message_->c_str(); }
+
+ private:
+  std::shared_ptr<const std::string> message_;  // so that copying throws nothing
+};
+
 class KernelPrimitive : public mx::Primitive {
  public:
   KernelPrimitive(mx::Stream stream, MlxCall call) : Primitive(stream), call_(std::move(call)) {}
@@ -45,25 +59,36 @@ class KernelPrimitive : public mx::Primitive {
       dtypes.push_back(to_kiln(output.dtype()));
     }
     Kernel::Found found;
-    with_call(call_, true, inputs, shapes, dtypes, [&](const Call& call) { found = kernel.find_or_compile(call); });
+    // All that may be large is allocated here too: this thread can still say what it has no room for.
+    auto copies = std::make_shared<InputCopies>();
+    with_call(call_, true, inputs, shapes, dtypes, [&](const Call& call) {
+      found = kernel.find_or_compile(call);
+      *copies = allocate_copies(kernel, call);
+    });
+    for (size_t i = 0; i < outputs.size(); ++i) allocate(outputs[i], i);
 
     auto& encoder = mx::cpu::get_command_encoder(stream());
-    std::vector<mx::array> kept_inputs, kept_outputs;
+    // MLX itself keeps the memory of inputs and outputs until the task has run; a task that owned its arrays would
+    // keep MLX from giving their memory to later ones.
+    std::vector<mx::array> weak_inputs, weak_outputs;
     for (const mx::array& input : inputs) {
       encoder.set_input_array(input);
-      kept_inputs.push_back(mx::array::unsafe_weak_copy(input));
+      weak_inputs.push_back(mx::array::unsafe_weak_copy(input));
     }
     for (mx::array& output : outputs) {
-      output.set_data(mx::allocator::malloc(output.nbytes()));
       encoder.set_output_array(output);
-      kept_outputs.push_back(mx::array::unsafe_weak_copy(output));
+      weak_outputs.push_back(mx::array::unsafe_weak_copy(output));
     }
     // From here on the arrays' data exists, but what earlier tasks write into it may not have been written.
-    auto task = [call = call_, found, shapes = std::move(shapes), dtypes = std::move(dtypes),
-                 inputs = std::move(kept_inputs), outputs = std::move(kept_outputs)]() mutable {
+    auto task = [call = call_, found, copies = std::move(copies), shapes = std::move(shapes),
+                 dtypes = std::move(dtypes), inputs = std::move(weak_inputs),
+                 outputs = std::move(weak_outputs)]() mutable {
       std::vector<void*> data;
       for (mx::array& output : outputs) data.push_back(output.data<void>());
-      with_call(call, true, inputs, shapes, dtypes, [&](const Call& view) { launch(*call.kernel, found, view, data); });
+      with_call(call, true, inputs, shapes, dtypes,
+                [&](const Call& view) { launch(*call.kernel, found, view, data, *copies); });
+      // A stream keeps what it ran until it runs more.
+      copies.reset();
     };
     if (!found.variant->binary->code->may_fail()) {
       encoder.dispatch(std::move(task));
@@ -109,6 +134,16 @@ class KernelPrimitive : public mx::Primitive {
   }
 
  private:
+  void allocate(mx::array& output, size_t index) const {
+    auto memory = mx::allocator::malloc(output.nbytes());
+    const auto& names = call_.kernel->spec().output_names;
+    if (!memory.buffer().ptr() && output.nbytes() > 0)
+      throw OutputTooLarge(concat("[", interface_name(call_.kernel->spec().dialect), "] There is no memory for the ",
+                                  output.nbytes(), " bytes of output `",
+                                  names ? names->at(index) : call_.output_names.at(index), "`."));
+    output.set_data(std::move(memory));
+  }
+
   [[noreturn]] static void refuse(const char* message) { throw std::invalid_argument(message); }
 
   MlxCall call_;
@@ -174,8 +209,10 @@ void with_call(const MlxCall& call, bool evaluated, const std::vector<mx::array>
     size_t first = storage.dimensions.size();
     storage.dimensions.resize(first + rank);
     int64_t* strides = storage.dimensions.data() + first;
-    int64_t stride = 1;
-    for (size_t d = rank; d-- > 0; stride *= shape[d]) strides[d] = evaluated ? input.strides()[d] : stride;
+    if (evaluated)
+      std::copy(input.strides().begin(), input.strides().end(), strides);
+    else
+      write_row_contiguous_strides({shape, rank}, {strides, rank});
     storage.inputs.push_back(
         {evaluated ? input.data<char>() : nullptr, to_kiln(input.dtype()), {shape, rank}, {strides, rank}});
   }

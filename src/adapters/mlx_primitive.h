@@ -20,7 +20,7 @@ struct MlxCall {
   std::vector<TemplateArgument> template_arguments;
   Extent3 grid{};
   Extent3 threadgroup{};
-  std::optional<double> init_value;
+  std::optional<Number> init_value;
   std::vector<std::string> input_names;
   std::vector<std::string> output_names;
 };

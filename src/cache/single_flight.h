@@ -5,6 +5,9 @@
 // same exception.
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <condition_variable>
 #include <exception>
 #include <memory>
@@ -24,8 +27,14 @@ class SingleFlight {
     bool made_now = false;  // by this call
   };
 
+  /// Whether `make` would fail with this error again, so that it need not be asked.
+  using IsLasting = bool (*)(const std::exception_ptr&);
+
+  explicit SingleFlight(IsLasting is_lasting = [](const std::exception_ptr&) { return true; })
+      : is_lasting_(is_lasting) {}
+
   /// The value for `key`, made by `make()`, which returns std::shared_ptr<const Value>, if there is none. Rethrows what
-  /// `make` threw, now or when it was first called.
+  /// `make` threw, to all who waited for it, and later where that is lasting.
   template <typename Make>
   Found get(std::string_view key, Make&& make) {
     if (std::shared_ptr<const Value> value = find(key)) return {std::move(value), false};
@@ -34,9 +43,19 @@ class SingleFlight {
     {
       std::unique_lock lock(mutex_);
       auto [found, inserted] = entries_.try_emplace(std::string(key));
-      if (inserted) found->second = std::make_shared<Entry>();
+      // After `fork` the child has only the thread that forked: what another one was making will never be done. Its
+      // entry is never destroyed, as that would wait for those who waited.
+      mine = inserted || found->second->is_orphaned();
+      if (!inserted && mine) static_cast<void>(new std::shared_ptr<Entry>(std::move(found->second)));
+      if (mine) {
+        try {
+          found->second = std::make_shared<Entry>();
+        } catch (...) {
+          entries_.erase(found);
+          throw;
+        }
+      }
       entry = found->second;
-      mine = inserted;
     }
     if (mine) {
       std::shared_ptr<const Value> value;
@@ -45,6 +64,10 @@ class SingleFlight {
         value = make();
       } catch (...) {
         error = std::current_exception();
+      }
+      if (error && !is_lasting_(error)) {
+        std::unique_lock lock(mutex_);
+        if (auto found = entries_.find(key); found != entries_.end() && found->second == entry) entries_.erase(found);
       }
       std::lock_guard lock(entry->mutex);
       entry->value = std::move(value);
@@ -60,15 +83,18 @@ class SingleFlight {
 
   /// The value for `key` if it has been made; null otherwise, also while it is being made and after a failure.
   std::shared_ptr<const Value> find(std::string_view key) const {
-    std::shared_ptr<Entry> entry;
-    {
-      std::shared_lock lock(mutex_);
-      auto found = entries_.find(key);
-      if (found == entries_.end()) return nullptr;
-      entry = found->second;
-    }
+    std::shared_ptr<Entry> entry = entry_of(key);
+    if (!entry) return nullptr;
     std::lock_guard lock(entry->mutex);
     return entry->value;
+  }
+
+  /// Whether get() would rethrow a lasting failure.
+  bool has_failed(std::string_view key) const {
+    std::shared_ptr<Entry> entry = entry_of(key);
+    if (!entry) return false;
+    std::lock_guard lock(entry->mutex);
+    return entry->error != nullptr;
   }
 
   size_t size() const {
@@ -83,12 +109,26 @@ class SingleFlight {
     bool done = false;
     std::shared_ptr<const Value> value;
     std::exception_ptr error;
+    const pid_t maker = getpid();
+
+    bool is_orphaned() {
+      if (maker == getpid()) return false;
+      std::lock_guard lock(mutex);
+      return !done;
+    }
   };
   struct Hash {
     using is_transparent = void;
     size_t operator()(std::string_view key) const { return std::hash<std::string_view>()(key); }
   };
 
+  std::shared_ptr<Entry> entry_of(std::string_view key) const {
+    std::shared_lock lock(mutex_);
+    auto found = entries_.find(key);
+    return found == entries_.end() ? nullptr : found->second;
+  }
+
+  const IsLasting is_lasting_;
   mutable std::shared_mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<Entry>, Hash, std::equal_to<>> entries_;
 };

@@ -19,6 +19,13 @@ int64_t element_count(std::span<const int64_t> shape) {
   return count;
 }
 
+int64_t byte_count(std::span<const int64_t> shape, Dtype dtype) {
+  int64_t bytes;
+  if (__builtin_mul_overflow(element_count(shape), static_cast<int64_t>(size_of(dtype)), &bytes))
+    throw ValueError("array has more than 2^63 - 1 bytes");
+  return bytes;
+}
+
 bool is_row_contiguous(std::span<const int64_t> shape, std::span<const int64_t> strides) {
   // An empty array fits whatever its strides are, and the product of its other dimensions may be anything.
   for (int64_t dimension : shape)
@@ -33,8 +40,10 @@ bool is_row_contiguous(std::span<const int64_t> shape, std::span<const int64_t> 
 }
 
 void write_row_contiguous_strides(std::span<const int64_t> shape, std::span<int64_t> strides) {
-  int64_t stride = 1;
-  for (size_t d = shape.size(); d-- > 0; stride *= shape[d]) strides[d] = stride;
+  // Of an empty array they may exceed int64; nobody goes by them.
+  uint64_t stride = 1;
+  for (size_t d = shape.size(); d-- > 0; stride *= static_cast<uint64_t>(shape[d]))
+    strides[d] = static_cast<int64_t>(stride);
 }
 
 ElementRange element_range(std::span<const int64_t> shape, std::span<const int64_t> strides) {
@@ -49,6 +58,14 @@ ElementRange element_range(std::span<const int64_t> shape, std::span<const int64
   }
   overflows = overflows || __builtin_add_overflow(range.end, 1, &range.end);
   if (overflows) throw ValueError("array's strides reach beyond 2^63 elements");
+  return range;
+}
+
+ElementRange byte_range(std::span<const int64_t> shape, std::span<const int64_t> strides, Dtype dtype) {
+  ElementRange range = element_range(shape, strides);
+  auto size = static_cast<int64_t>(size_of(dtype));
+  if (__builtin_mul_overflow(range.first, size, &range.first) || __builtin_mul_overflow(range.end, size, &range.end))
+    throw ValueError("array's strides reach beyond 2^63 bytes");
   return range;
 }
 

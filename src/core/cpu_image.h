@@ -43,7 +43,7 @@ struct CpuImageHeader {
   uint64_t code_bytes;
   uint64_t threadgroup_memory_bytes;
   uint64_t frame_bytes;  // kCoroutines: memory that CpuStartFunction needs for one thread
-  uint32_t has_atomics;  // threadgroups may wait for one another
+  uint32_t may_spin;     // a loop reads an atomic: threadgroups may wait for one another
   uint32_t address_count;
   uint64_t addresses_offset;  // address_count offsets of 8 bytes within code and constants that are such addresses
 };

@@ -2,8 +2,10 @@
 
 #include <bit>
 #include <cmath>
+#include <concepts>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 namespace kiln {
 namespace {
@@ -14,6 +16,14 @@ Integer saturate(double value) {
   if (std::isnan(value)) return 0;
   if (value <= static_cast<double>(Limits::min())) return Limits::min();
   if (value >= static_cast<double>(Limits::max())) return Limits::max();
+  return static_cast<Integer>(value);
+}
+
+template <typename Integer>
+Integer saturate(std::integral auto value) {
+  using Limits = std::numeric_limits<Integer>;
+  if (std::cmp_less(value, Limits::min())) return Limits::min();
+  if (std::cmp_greater(value, Limits::max())) return Limits::max();
   return static_cast<Integer>(value);
 }
 
@@ -47,7 +57,10 @@ uint16_t to_bfloat_bits(float value) {
   return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-std::array<std::byte, 8> element_bytes(Dtype dtype, double value) {
+namespace {
+
+template <typename Value>
+std::array<std::byte, 8> element_of(Dtype dtype, Value value) {
   switch (dtype) {
     case Dtype::kBool: return bytes_of(static_cast<uint8_t>(value != 0));
     case Dtype::kUInt8: return bytes_of(saturate<uint8_t>(value));
@@ -62,9 +75,15 @@ std::array<std::byte, 8> element_bytes(Dtype dtype, double value) {
     case Dtype::kBFloat16: return bytes_of(to_bfloat_bits(static_cast<float>(value)));
     case Dtype::kFloat32:
     case Dtype::kComplex64: return bytes_of(static_cast<float>(value));
-    case Dtype::kFloat64: return bytes_of(value);
+    case Dtype::kFloat64: return bytes_of(static_cast<double>(value));
   }
   return {};
+}
+
+}  // namespace
+
+std::array<std::byte, 8> element_bytes(Dtype dtype, Number value) {
+  return std::visit([&](auto number) { return element_of(dtype, number); }, value);
 }
 
 }  // namespace kiln

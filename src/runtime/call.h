@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/launch_geometry.h"
+#include "core/number_conversion.h"
 #include "frontend/signature.h"
 #include "kiln/dtype.h"
 
@@ -33,7 +34,7 @@ struct Call {
   std::span<const TemplateArgument> template_arguments;
   Extent3 grid{};
   Extent3 threadgroup{};
-  std::optional<double> init_value;
+  std::optional<Number> init_value;
   // Names of inputs and outputs where the kernel does not have them (the dictionary and class generations).
   std::span<const std::string> input_names;
   std::span<const std::string> output_names;

@@ -25,14 +25,14 @@ Compiler& CompilerLibrary::get() {
   // Never closed: LLVM keeps state for as long as the process lives.
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
-    throw UnsupportedError(concat("Kiln's compiler is missing: ", dlerror(), ". Expected ", file,
-                                  "; installing Kiln again brings it, and KILN_COMPILER names another file."));
+    throw MissingCompilerError(concat("Kiln's compiler is missing: ", dlerror(), ". Expected ", file,
+                                      "; installing Kiln again brings it, and KILN_COMPILER names another file."));
   auto factory = reinterpret_cast<CompilerFactory>(dlsym(library, kCompilerFactoryName));
   compiler_.reset(factory ? factory(kCompilerInterfaceVersion) : nullptr);
   if (!compiler_)
-    throw UnsupportedError(concat(file,
-                                  " belongs to another version of Kiln; installing Kiln again brings one that "
-                                  "fits"));
+    throw MissingCompilerError(concat(file,
+                                      " belongs to another version of Kiln; installing Kiln again brings one that "
+                                      "fits"));
   return *compiler_;
 }
 

@@ -5,6 +5,7 @@
 
 #include "cache/binary_id.h"
 #include "core/diagnostic.h"
+#include "core/floating_point_state.h"
 #include "core/text.h"
 #include "kiln/error.h"
 #include "targets/cpu/cpu_target.h"
@@ -32,6 +33,20 @@ namespace {
 
 std::string_view interface_name(Dialect dialect) { return dialect == Dialect::kMetal ? "metal_kernel" : "cuda_kernel"; }
 
+bool is_lasting(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const CompileError&) {
+    return true;
+  } catch (const MissingCompilerError&) {
+    return false;
+  } catch (const UnsupportedError&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 Context::Context(std::unique_ptr<Compiler> compiler) : cpu_(make_cpu_target()), compiler_(std::move(compiler)) {}
 
 Context& Context::shared() {
@@ -43,6 +58,7 @@ Context& Context::shared() {
 SingleFlight<Binary>::Found Context::binary_for(const KernelUnit& unit, Target& target) {
   Compiler& compiler = compiler_.get();
   return binaries_.get(binary_id(unit, target.spec(), compiler.identity()), [&] {
+    DefaultFloatingPoint floating_point;  // the compiler folds constants
     auto start = std::chrono::steady_clock::now();
     CompileResult result = compiler.compile({unit, target.spec()});
     if (result.status != CompileStatus::kOk) throw_failure(unit, std::move(result));

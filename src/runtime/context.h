@@ -1,6 +1,7 @@
 // What all kernels of a process share: targets, compiler, machine code.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <string>
 
@@ -19,6 +20,10 @@ struct Binary {
   double compile_ms = 0;
 };
 
+/// Whether compiling once more would fail in the same way. What is missing today (memory, the compiler) may be there
+/// tomorrow.
+bool is_lasting(const std::exception_ptr& error);
+
 class Context {
  public:
   /// `compiler`: what compiles in place of libkiln_compiler.so.
@@ -36,7 +41,7 @@ class Context {
  private:
   std::unique_ptr<Target> cpu_;
   CompilerLibrary compiler_;
-  SingleFlight<Binary> binaries_;
+  SingleFlight<Binary> binaries_{is_lasting};
 };
 
 /// "metal_kernel" or "cuda_kernel": how messages name the interface.

@@ -1,6 +1,7 @@
 #include "runtime/kernel.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/array_layout.h"
 #include "core/dtype_table.h"
@@ -157,6 +158,7 @@ void Kernel::check(const Call& call) const {
       throw ValueError(concat("[", interface, "] Output `", outputs[i], "` has more than 2^63 - 1 bytes."));
   }
   static_cast<void>(divide_grid(interface, spec_.dialect, call.grid, call.threadgroup));
+  for (size_t i = 0; i < call.inputs.size(); ++i) check_input(call.inputs[i], inputs[i]);
 
   if (spec_.dialect == Dialect::kCuda) {
     for (size_t i = 0; i < call.inputs.size(); ++i)
@@ -185,6 +187,22 @@ void Kernel::check(const Call& call) const {
     if (auto* dtype = std::get_if<Dtype>(&argument.value); dtype && row_of(*dtype).metal.empty())
       throw ValueError(concat("[", interface, "] Metal has no double, but template argument `", argument.name, "` is ",
                               name_of(*dtype), "."));
+}
+
+// A launch reads the array where it is or copies it, and tells the body its dimensions as ints.
+void Kernel::check_input(const InputArray& input, const std::string& name) const {
+  std::string_view interface = interface_name(spec_.dialect);
+  try {
+    // Arrays that repeat elements may have far more of them than there is memory.
+    static_cast<void>(byte_count(input.shape, input.dtype));
+    static_cast<void>(byte_range(input.shape, input.strides, input.dtype));
+  } catch (const ValueError& error) {
+    throw ValueError(concat("[", interface, "] Input `", name, "`: ", error.what(), "."));
+  }
+  for (int64_t dimension : input.shape)
+    if (dimension > std::numeric_limits<int32_t>::max() && text_.body_uses(concat(name, "_shape")))
+      throw ValueError(concat("[", interface, "] Input `", name, "` has a dimension of ", dimension,
+                              ", which does not fit into the ints of `", name, "_shape`."));
 }
 
 KernelUnit Kernel::unit_for(const Call& call) const {
@@ -237,6 +255,11 @@ bool Kernel::may_specialize(std::string_view general_key, std::string_view key) 
   return true;
 }
 
+void Kernel::give_back_specialization(std::string_view general_key, std::string_view key) {
+  std::lock_guard lock(specialized_mutex_);
+  if (auto found = specialized_.find(general_key); found != specialized_.end()) found->second.erase(std::string(key));
+}
+
 Kernel::Found Kernel::find_or_compile(const Call& call) {
   size_t general_bytes;
   std::string_view key = call_key(call, general_bytes);
@@ -249,11 +272,11 @@ Kernel::Found Kernel::find_or_compile(const Call& call) {
     std::string_view general_key = key.substr(0, general_bytes);
     // It is there when there were enough others before.
     if (auto variant = variants_.find(general_key)) return {std::move(variant), CodeSource::kMemory};
-    specialize = may_specialize(general_key, key);
+    specialize = !variants_.has_failed(general_key) && may_specialize(general_key, key);
     if (!specialize) key = general_key;
   }
   CodeSource source = CodeSource::kMemory;
-  auto found = variants_.get(std::string(key), [&] {
+  auto make = [&] {
     KernelUnit unit = unit_for(call);
     if (specialize) set_known_shapes(unit, call);
     Target& target = context_.cpu();
@@ -265,8 +288,21 @@ Kernel::Found Kernel::find_or_compile(const Call& call) {
                                     " bytes of threadgroup memory, and the ", target.name(), " target has ", limit,
                                     "."));
     return std::make_shared<const Variant>(Variant{std::move(unit), binary.value});
-  });
-  return {found.value, source};
+  };
+  if (!specialize) return {variants_.get(std::string(key), make).value, source};
+  std::string own(key), general(key.substr(0, general_bytes));
+  try {
+    return {variants_.get(own, make).value, source};
+  } catch (...) {
+    give_back_specialization(general, own);
+    try {
+      throw;
+    } catch (const CompileError&) {
+      // Shapes become constants only behind the front end: no other shape makes this text valid.
+      auto rethrow = []() -> std::shared_ptr<const Variant> { throw; };
+      return {variants_.get(general, rethrow).value, source};
+    }
+  }
 }
 
 }  // namespace kiln

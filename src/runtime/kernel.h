@@ -94,7 +94,9 @@ class Kernel {
   bool uses_shape_of(const Call& call, size_t input) const;
   bool body_uses_shape_of(const std::string& name) const;
   bool may_specialize(std::string_view general_key, std::string_view key);
+  void give_back_specialization(std::string_view general_key, std::string_view key);
   void set_known_shapes(KernelUnit& unit, const Call& call) const;
+  void check_input(const InputArray& input, const std::string& name) const;
   void check_distinct(std::span<const std::string> inputs, std::span<const std::string> outputs,
                       std::span<const TemplateArgument> template_arguments) const;
 
@@ -102,8 +104,8 @@ class Kernel {
   Context& context_;
   const KernelText text_;
   bool specializes_ = false;
-  std::vector<bool> uses_shape_;    // of each input, where the kernel has their names
-  SingleFlight<Variant> variants_;  // by call_key
+  std::vector<bool> uses_shape_;                // of each input, where the kernel has their names
+  SingleFlight<Variant> variants_{is_lasting};  // by call_key
   std::mutex specialized_mutex_;
   std::map<std::string, std::set<std::string>, std::less<>> specialized_;  // keys with shapes, by those without
   History history_;

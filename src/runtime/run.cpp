@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <limits>
 #include <memory>
 
 #include "core/array_layout.h"
+#include "core/floating_point_state.h"
 #include "core/number_conversion.h"
-#include "core/text.h"
-#include "kiln/error.h"
 
 namespace kiln {
 namespace {
@@ -21,20 +19,19 @@ struct LaunchScratch {
   std::vector<int32_t> shapes;  // of all inputs, one after the other
   std::vector<int64_t> strides;
   std::vector<int32_t> ndims;
-  std::vector<size_t> first_dimension;               // of each input, in shapes and strides
-  std::vector<std::unique_ptr<std::byte[]>> copies;  // of inputs that are not row-contiguous
-  std::vector<const void*> data;                     // of each input, copied or not
+  std::vector<size_t> first_dimension;  // of each input, in shapes and strides
+  std::vector<const void*> data;        // of each input, copied or not
 };
 
 // Entries of an input in shapes and strides, with the zeros behind them.
 size_t padded_rank(const InputArray& input) { return std::max<size_t>(kPaddedDimensions, input.shape.size()); }
 
-void collect_inputs(Kernel& kernel, const Call& call, LaunchScratch& scratch) {
+void collect_inputs(Kernel& kernel, const Call& call, const InputCopies& copies, LaunchScratch& scratch) {
+  size_t copied = 0;
   scratch.shapes.clear();
   scratch.strides.clear();
   scratch.ndims.clear();
   scratch.first_dimension.clear();
-  scratch.copies.clear();
   scratch.data.clear();
   for (const InputArray& input : call.inputs) {
     scratch.first_dimension.push_back(scratch.shapes.size());
@@ -51,11 +48,9 @@ void collect_inputs(Kernel& kernel, const Call& call, LaunchScratch& scratch) {
       continue;
     }
     write_row_contiguous_strides(input.shape, strides);
-    auto bytes = static_cast<size_t>(element_count(input.shape)) * size_of(input.dtype);
-    scratch.copies.push_back(std::make_unique_for_overwrite<std::byte[]>(bytes));
-    scratch.data.push_back(scratch.copies.back().get());
-    kernel.context().cpu().copy_row_contiguous(input.data, input.shape, input.strides, size_of(input.dtype),
-                                               scratch.copies.back().get());
+    std::byte* copy = copies[copied++].get();
+    scratch.data.push_back(copy);
+    kernel.context().cpu().copy_row_contiguous(input.data, input.shape, input.strides, size_of(input.dtype), copy);
   }
 }
 
@@ -66,30 +61,24 @@ LaunchArgument argument_for(const KernelParameter& parameter, const Call& call, 
     case ParameterRole::kInput: {
       const InputArray& input = call.inputs[i];
       std::span<const int64_t> strides(scratch.strides.data() + scratch.first_dimension[i], input.shape.size());
-      ElementRange range = element_range(input.shape, strides);
-      auto size = static_cast<int64_t>(size_of(input.dtype));
+      ElementRange range = byte_range(input.shape, strides, input.dtype);
       // The guard drops writes through an input, so that the cast harms nobody.
-      return {const_cast<void*>(scratch.data[i]), range.first * size, range.end * size};
+      return {const_cast<void*>(scratch.data[i]), range.first, range.end};
     }
     case ParameterRole::kShape:
-      for (int64_t dimension : call.inputs[i].shape)
-        if (dimension > std::numeric_limits<int32_t>::max())
-          throw ValueError(concat("dimension ", dimension, " of input ", i, " does not fit into its shape's int"));
       return {scratch.shapes.data() + scratch.first_dimension[i], 0,
               static_cast<int64_t>(padded_rank(call.inputs[i]) * sizeof(int32_t))};
     case ParameterRole::kStrides:
       return {scratch.strides.data() + scratch.first_dimension[i], 0,
               static_cast<int64_t>(padded_rank(call.inputs[i]) * sizeof(int64_t))};
     case ParameterRole::kNdim: return {&scratch.ndims[i], 0, sizeof(int32_t)};
-    case ParameterRole::kOutput: {
-      auto bytes = element_count(call.outputs[i].shape) * static_cast<int64_t>(size_of(call.outputs[i].dtype));
-      return {output_data[i], 0, bytes};
-    }
+    case ParameterRole::kOutput: return {output_data[i], 0, byte_count(call.outputs[i].shape, call.outputs[i].dtype)};
   }
   return {};
 }
 
 void initialize_outputs(Target& target, const Call& call, std::span<void* const> output_data) {
+  DefaultFloatingPoint floating_point;  // the value is converted
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     size_t size = size_of(call.outputs[i].dtype);
     auto pattern = element_bytes(call.outputs[i].dtype, *call.init_value);
@@ -100,21 +89,28 @@ void initialize_outputs(Target& target, const Call& call, std::span<void* const>
 }  // namespace
 
 void run(Kernel& kernel, const Call& call, std::span<void* const> output_data) {
-  launch(kernel, kernel.find_or_compile(call), call, output_data);
+  Kernel::Found found = kernel.find_or_compile(call);
+  launch(kernel, found, call, output_data, allocate_copies(kernel, call));
 }
 
-void launch(Kernel& kernel, const Kernel::Found& found, const Call& call, std::span<void* const> output_data) {
+InputCopies allocate_copies(const Kernel& kernel, const Call& call) {
+  InputCopies copies;
+  for (const InputArray& input : call.inputs)
+    if (kernel.copies(input))
+      copies.push_back(
+          std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(byte_count(input.shape, input.dtype))));
+  return copies;
+}
+
+void launch(Kernel& kernel, const Kernel::Found& found, const Call& call, std::span<void* const> output_data,
+            const InputCopies& copies) {
   auto start = std::chrono::steady_clock::now();
   Target& target = kernel.context().cpu();
   const KernelUnit& unit = found.variant->unit;
   LaunchGeometry geometry = divide_grid(interface_name(unit.dialect), unit.dialect, call.grid, call.threadgroup);
 
   thread_local LaunchScratch scratch;
-  // Copies of inputs may be large, and the thread may not launch again.
-  struct DropCopies {
-    ~DropCopies() { scratch.copies.clear(); }
-  } drop_copies;
-  collect_inputs(kernel, call, scratch);
+  collect_inputs(kernel, call, copies, scratch);
   scratch.arguments.clear();
   for (const KernelParameter& parameter : unit.parameters)
     scratch.arguments.push_back(argument_for(parameter, call, output_data, scratch));

@@ -1,7 +1,10 @@
 // A launch, from look-up to the end of its last thread.
 #pragma once
 
+#include <cstddef>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "runtime/kernel.h"
 
@@ -12,7 +15,16 @@ namespace kiln {
 /// UnsupportedError, DeviceError, std::bad_alloc; the contents of the outputs are unspecified then.
 void run(Kernel& kernel, const Call& call, std::span<void* const> output_data);
 
-/// The same with code that was found before (`Kernel::find_or_compile`), on whichever thread.
-void launch(Kernel& kernel, const Kernel::Found& found, const Call& call, std::span<void* const> output_data);
+// Memory for row-contiguous copies of those inputs that are copied, in their order.
+using InputCopies = std::vector<std::unique_ptr<std::byte[]>>;
+
+/// For a call that Kernel::check has accepted. Throws std::bad_alloc.
+InputCopies allocate_copies(const Kernel& kernel, const Call& call);
+
+/// The same as run() with code that was found before (`Kernel::find_or_compile`) and memory that was allocated before
+/// for a call with the same arrays, on whichever thread. Where the code says that it cannot fail, nothing is allocated
+/// any more that could be large.
+void launch(Kernel& kernel, const Kernel::Found& found, const Call& call, std::span<void* const> output_data,
+            const InputCopies& copies);
 
 }  // namespace kiln

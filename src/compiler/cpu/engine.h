@@ -25,7 +25,7 @@ struct EngineOutput {
   uint64_t threadgroup_memory_bytes = 0;
   uint64_t frame_bytes = 0;
   uint64_t private_bytes = 0;  // of one thread, in arrays and structures that are not in registers
-  bool has_atomics = false;
+  bool may_spin = false;
 };
 
 class CpuEngine {

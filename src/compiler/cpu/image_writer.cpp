@@ -35,7 +35,7 @@ class ImageWriter {
     header.site_count = static_cast<uint32_t>(engine_.sites.size());
     header.threadgroup_memory_bytes = engine_.threadgroup_memory_bytes;
     header.frame_bytes = engine_.frame_bytes;
-    header.has_atomics = engine_.has_atomics;
+    header.may_spin = engine_.may_spin;
     image_.resize(sizeof header);
 
     std::vector<CpuSite> sites;

@@ -8,6 +8,8 @@
 // LLVM coroutines, not threads with stacks of their own: a suspended thread costs its live values and an indirect
 // call, and sanitizers understand them. Their frames are memory of the scheduler's, 64-byte aligned, so that vectors
 // of any width may live in them.
+#include <llvm/ADT/SCCIterator.h>
+#include <llvm/IR/CFG.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
@@ -62,7 +64,8 @@ class ScalarEngine : public CpuEngine {
       if (combine) combine->setLinkage(GlobalValue::ExternalLinkage);
       output.combine_functions.push_back(combine ? combine->getName().str() : "");
     }
-    for (Instruction& instruction : instructions(body)) output.has_atomics |= instruction.isAtomic();
+    bool has_atomics = any_of(instructions(body), [](const Instruction& i) { return i.isAtomic(); });
+    output.may_spin = may_spin(body);
     Value* record = body.getArg(body.arg_size() - 1);
     lower_values(body, record);
     output.threadgroup_memory_bytes = lower_threadgroup_memory(module, body, record);
@@ -75,7 +78,7 @@ class ScalarEngine : public CpuEngine {
       hoist_arguments(row);
       // So that what is there at the beginning is known to be there until the end.
       row.setDoesNotFreeMemory();
-      if (!output.has_atomics) row.setNoSync();
+      if (!has_atomics) row.setNoSync();
       inline_into_callers(module, {&body});
       optimize(module, machine);
     } else {
@@ -109,6 +112,18 @@ class ScalarEngine : public CpuEngine {
       largest = std::max(largest, bytes);
     }
     return largest;
+  }
+
+  // Who waits for another threadgroup looks at an atomic again and again. Cycles rather than LLVM's loops, which a
+  // `goto` can evade.
+  static bool may_spin(Function& body) {
+    for (auto cycle = scc_begin(&body); !cycle.isAtEnd(); ++cycle) {
+      if (!cycle.hasCycle()) continue;
+      for (BasicBlock* block : *cycle)
+        for (const Instruction& instruction : *block)
+          if (instruction.isAtomic() && !instruction.getType()->isVoidTy() && !instruction.use_empty()) return true;
+    }
+    return false;
   }
 
   static CallInst& call_of_body(Function& function) {

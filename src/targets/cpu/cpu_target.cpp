@@ -5,6 +5,7 @@
 #include <mutex>
 #include <new>
 
+#include "core/floating_point_state.h"
 #include "core/settings.h"
 #include "core/text.h"
 #include "kiln/error.h"
@@ -38,7 +39,7 @@ class CpuKernel : public LoadedKernel {
  public:
   explicit CpuKernel(std::span<const std::byte> binary) : image(binary) {}
   size_t threadgroup_memory_bytes() const override { return image.header().threadgroup_memory_bytes; }
-  bool may_fail() const override { return image.has_barriers(); }
+  bool may_fail() const override { return image.header().kind == CpuImageKind::kCoroutines; }
   std::span<const std::byte> code() const override { return image.code(); }
 
   const LoadedImage image;
@@ -106,6 +107,7 @@ class CpuTarget : public Target {
     static_assert(sizeof(LaunchArgument) == sizeof(CpuArgument) &&
                   offsetof(LaunchArgument, end_byte) == offsetof(CpuArgument, end_byte));
     if (geometry.threadgroups == 0) return;
+    DefaultFloatingPoint floating_point;
     const LoadedImage& image = static_cast<const CpuKernel&>(loaded).image;
     CpuLaunch launch{};
     launch.arguments = reinterpret_cast<const CpuArgument*>(arguments.data());
@@ -116,7 +118,7 @@ class CpuTarget : public Target {
               launch.threadgroups_per_grid);
 
     bool small = geometry.threadgroups * geometry.threads_in_full_threadgroup() < kSmallLaunchThreads;
-    if (image.header().kind == CpuImageKind::kLoop && !image.header().has_atomics && small) {
+    if (image.header().kind == CpuImageKind::kLoop && !image.header().may_spin && small) {
       ThreadgroupMemory memory(image.header().threadgroup_memory_bytes);
       run_rows(image, launch, 0, geometry.threadgroups, memory.get());
       return;
@@ -127,7 +129,7 @@ class CpuTarget : public Target {
     ThreadPool& pool = ThreadPool::shared();
     ThreadPool::Work work;
     work.pieces = geometry.threadgroups;
-    work.pieces_may_wait = image.header().has_atomics;
+    work.pieces_may_wait = image.header().may_spin;
     // Threadgroups that may wait for one another are claimed one by one, so that none waits behind its waiter.
     if (!work.pieces_may_wait)
       work.pieces_per_claim = small ? work.pieces : geometry.threadgroups / (pool.threads() * kClaimsPerThread);
@@ -135,6 +137,7 @@ class CpuTarget : public Target {
     std::mutex fault_mutex;
     std::optional<BarrierFault> fault;
     pool.run(work, [&](ThreadPool::Claims& claims) {
+      DefaultFloatingPoint own_floating_point;  // of a worker, which began with what its creator had
       ThreadgroupMemory memory(image.header().threadgroup_memory_bytes);
       uint64_t begin, end;
       if (image.header().kind == CpuImageKind::kLoop) {

@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -68,10 +67,13 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
   if (header_.magic != kCpuImageMagic || header_.version != kCpuImageVersion ||
       (header_.kind != CpuImageKind::kLoop && header_.kind != CpuImageKind::kCoroutines))
     damaged("it is of another version");
-  if (header_.total_bytes != total || !fits(header_.sites_offset, header_.site_count, sizeof(CpuSite), total) ||
-      !fits(header_.import_slots_offset, header_.import_count, 8, total) ||
-      !fits(header_.addresses_offset, header_.address_count, 8, total) ||
-      !fits(header_.code_offset, header_.code_bytes, 1, total) || !is_code(header_.run_offset) ||
+  // Each part ends before the next one begins: what the loader writes into the slots changes nothing else.
+  if (header_.total_bytes != total || header_.sites_offset < sizeof header_ ||
+      !fits(header_.sites_offset, header_.site_count, sizeof(CpuSite), header_.paths_offset) ||
+      header_.paths_offset > header_.import_names_offset || header_.import_names_offset > header_.code_offset ||
+      !fits(header_.code_offset, header_.code_bytes, 1, header_.import_slots_offset) ||
+      !fits(header_.import_slots_offset, header_.import_count, 8, header_.addresses_offset) ||
+      !fits(header_.addresses_offset, header_.address_count, 8, total) || !is_code(header_.run_offset) ||
       header_.sites_offset % alignof(CpuSite) != 0 || header_.paths_offset % alignof(uint32_t) != 0)
     damaged("its parts do not lie within it");
 
@@ -86,14 +88,15 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
 
   try {
     for (const CpuSite& site : sites())
-      if (!fits(header_.paths_offset, uint64_t{site.path_offset} + site.loop_depth + 1, 4, total) ||
+      if (!fits(header_.paths_offset, uint64_t{site.path_offset} + site.loop_depth + 1, 4,
+                header_.import_names_offset) ||
           site.loop_depth > header_.max_loop_depth || (site.combine_offset != 0 && !is_code(site.combine_offset)))
         damaged("a site's path does not lie within it");
     uint64_t name_offset = header_.import_names_offset;
     for (uint32_t i = 0; i < header_.import_count; ++i) {
-      if (name_offset >= total) damaged("its names do not lie within it");
+      if (name_offset >= header_.code_offset) damaged("its names do not lie within it");
       const char* name = reinterpret_cast<const char*>(bytes) + name_offset;
-      size_t length = strnlen(name, total - name_offset);
+      size_t length = strnlen(name, header_.code_offset - name_offset);
       const void* target = find_import(std::string_view(name, length));
       if (!target)
         throw InternalError(
@@ -131,10 +134,6 @@ std::span<const CpuSite> LoadedImage::sites() const {
 
 std::span<const uint32_t> LoadedImage::path(const CpuSite& site) const {
   return {reinterpret_cast<const uint32_t*>(base_ + header_.paths_offset) + site.path_offset, site.loop_depth + 1u};
-}
-
-bool LoadedImage::has_barriers() const {
-  return std::ranges::any_of(sites(), [](const CpuSite& site) { return site.is_barrier != 0; });
 }
 
 }  // namespace kiln

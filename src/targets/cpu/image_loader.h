@@ -21,8 +21,6 @@ class LoadedImage {
   const CpuImageHeader& header() const { return header_; }
   std::span<const CpuSite> sites() const;
   std::span<const uint32_t> path(const CpuSite& site) const;
-  /// Whether threads wait for others of their threadgroup, which may never come.
-  bool has_barriers() const;
 
   std::span<const std::byte> code() const { return {base_ + header_.code_offset, header_.code_bytes}; }
 

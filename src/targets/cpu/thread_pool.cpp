@@ -12,6 +12,16 @@
 #include "core/settings.h"
 
 namespace kiln {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long no piece may end before threads are added, and up to how many.
+constexpr Clock::duration kPatience = std::chrono::milliseconds(20);
+constexpr Clock::duration kMostPatience = 10 * kPatience;
+constexpr size_t kMaxHelpers = 2048;
+
+}  // namespace
 
 struct Job {
   ThreadPool::Work work;
@@ -19,18 +29,32 @@ struct Job {
   std::atomic<uint64_t> next{0};
   unsigned participants = 0;  // running now; guarded by the pool's mutex
   unsigned wanted = 0;        // more workers that may join; likewise
-  uint64_t next_when_watched = 0;
-  std::exception_ptr error;  // likewise
+  std::exception_ptr error;   // likewise
+
+  // Of pieces that may wait.
+  std::atomic<uint64_t> ended{0};
+  // The watcher's.
+  uint64_t ended_when_watched = 0;
+  Clock::time_point moved_at = Clock::now();  // when a piece was last seen to have ended
+  Clock::time_point grew_at = moved_at;
+  Clock::duration patience = kPatience;
 };
 
 namespace {
 
-// How long all threads may stand still before another is added, and up to how many.
-constexpr auto kPatience = std::chrono::milliseconds(20);
-constexpr size_t kMaxHelpers = 2048;
-
 std::atomic<ThreadPool*> g_pool{nullptr};
 std::mutex g_pool_mutex;
+
+// Whether there was room for one more thread.
+template <typename Function>
+bool start_thread(std::vector<std::thread>& threads, Function&& function) {
+  try {
+    threads.emplace_back(std::forward<Function>(function));
+    return true;
+  } catch (const std::exception&) {  // std::system_error, std::bad_alloc
+    return false;
+  }
+}
 
 // Whole processors that the control group grants, or 0 where it sets no limit.
 unsigned quota_threads() {
@@ -60,6 +84,10 @@ unsigned usable_threads() {
 
 bool ThreadPool::Claims::next(uint64_t& begin, uint64_t& end) {
   uint64_t count = job_->work.pieces_per_claim;
+  if (job_->work.pieces_may_wait) {
+    if (has_piece_) job_->ended.fetch_add(1, std::memory_order_relaxed);
+    has_piece_ = true;
+  }
   begin = job_->next.fetch_add(count, std::memory_order_relaxed);
   if (begin >= job_->work.pieces) return false;
   end = std::min(job_->work.pieces, begin + count);
@@ -88,7 +116,11 @@ ThreadPool& ThreadPool::shared() {
 }
 
 ThreadPool::ThreadPool(unsigned threads) : threads_(std::max(1u, threads)) {
-  for (unsigned i = 1; i < threads_; ++i) workers_.emplace_back([this] { worker_loop(); });
+  unsigned wanted = threads_ - 1;
+  workers_.reserve(wanted);
+  while (workers_.size() < wanted && start_thread(workers_, [this] { worker_loop(); })) {
+  }
+  threads_ = static_cast<unsigned>(workers_.size()) + 1;
 }
 
 ThreadPool::~ThreadPool() {
@@ -99,7 +131,7 @@ ThreadPool::~ThreadPool() {
   work_arrived_.notify_all();
   watch_.notify_all();
   for (std::thread& worker : workers_) worker.join();
-  if (watcher_.joinable()) watcher_.join();
+  for (std::thread& watcher : watcher_) watcher.join();
   for (std::thread& helper : helpers_) helper.join();
 }
 
@@ -119,12 +151,10 @@ void ThreadPool::run(const Work& work, const Participant& participant) {
   std::list<Job*>::iterator entry;
   {
     std::lock_guard lock(mutex_);
+    if (watched && watcher_.empty()) watched = start_thread(watcher_, [this] { watch_loop(); });
     entry = jobs_.insert(jobs_.end(), &job);
     job.participants = 1;
-    if (watched) {
-      if (!watcher_.joinable()) watcher_ = std::thread([this] { watch_loop(); });
-      if (watched_jobs_++ == 0) watch_.notify_one();
-    }
+    if (watched && watched_jobs_++ == 0) watch_.notify_one();
   }
   if (job.wanted == 1)
     work_arrived_.notify_one();
@@ -174,8 +204,7 @@ void ThreadPool::worker_loop() {
   }
 }
 
-// Adds a thread to each job whose pieces may wait for one another and of which none has been claimed for a while. Each
-// time it helps, it doubles.
+// Adds threads to jobs whose pieces may wait for one another and of which none has ended for a while.
 void ThreadPool::watch_loop() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
@@ -190,24 +219,33 @@ void ThreadPool::watch_loop() {
       continue;
     }
     watch_.wait_for(lock, kPatience);
-    for (Job* job : jobs_) {
-      uint64_t next = job->next.load(std::memory_order_relaxed);
-      if (!job->work.pieces_may_wait || next >= job->work.pieces) continue;
-      if (next == job->next_when_watched) {
-        uint64_t left = job->work.pieces - next;
-        uint64_t added =
-            std::min<uint64_t>({left, job->participants, kMaxHelpers - std::min(kMaxHelpers, helpers_.size())});
-        for (uint64_t i = 0; i < added; ++i) {
-          ++job->participants;
-          helpers_.emplace_back([this, job] {
-            take_part(*job);
-            std::lock_guard guard(mutex_);
-            if (--job->participants == 0) work_left_.notify_all();
-          });
-        }
-      }
-      job->next_when_watched = next;
-    }
+    for (Job* job : jobs_)
+      if (job->work.pieces_may_wait) add_helpers(*job);
+  }
+}
+
+// As many threads as the pool has, each time: the pieces may just as well be long, and what the threads have to share
+// the processors with makes them longer. So a piece that ends also says how long others may take.
+void ThreadPool::add_helpers(Job& job) {
+  Clock::time_point now = Clock::now();
+  uint64_t ended = job.ended.load(std::memory_order_relaxed);
+  if (ended != job.ended_when_watched) {
+    job.ended_when_watched = ended;
+    job.patience = std::clamp(2 * (now - job.moved_at), job.patience, kMostPatience);
+    job.moved_at = now;
+    return;
+  }
+  if (now - std::max(job.moved_at, job.grew_at) < job.patience) return;
+  job.grew_at = now;
+  uint64_t left = job.work.pieces - std::min(job.work.pieces, job.next.load(std::memory_order_relaxed));
+  for (uint64_t i = 0; i < std::min<uint64_t>(threads_, left) && helpers_.size() < kMaxHelpers; ++i) {
+    if (!start_thread(helpers_, [this, &job] {
+          take_part(job);
+          std::lock_guard guard(mutex_);
+          if (--job.participants == 0) work_left_.notify_all();
+        }))
+      return;
+    ++job.participants;
   }
 }
 

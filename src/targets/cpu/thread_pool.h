@@ -5,8 +5,8 @@
 // worker takes part in whichever job needs it. After `fork` the child gets workers of its own.
 //
 // Pieces make progress independently of one another: where a piece waits for another that nobody has begun, because
-// all workers wait, more threads are added until something moves. That is what lets threadgroups wait for one another
-// through atomics.
+// all workers wait, more threads are added until something moves, as far as the system gives any. That is what lets
+// threadgroups wait for one another through atomics.
 #pragma once
 
 #include <atomic>
@@ -34,6 +34,7 @@ class ThreadPool {
    private:
     friend class ThreadPool;
     struct Job* job_;
+    bool has_piece_ = false;
     explicit Claims(struct Job& job) : job_(&job) {}
   };
   using Participant = std::function<void(Claims&)>;
@@ -48,6 +49,7 @@ class ThreadPool {
   /// asked for.
   static ThreadPool& shared();
 
+  /// Has fewer threads where the system refuses some.
   explicit ThreadPool(unsigned threads);
   ~ThreadPool();
 
@@ -61,13 +63,14 @@ class ThreadPool {
   void worker_loop();
   void watch_loop();
   void take_part(struct Job& job);
+  void add_helpers(struct Job& job);
 
-  const unsigned threads_;
+  unsigned threads_;
   std::mutex mutex_;
   std::condition_variable work_arrived_, work_left_, watch_;
   std::list<struct Job*> jobs_;  // that may have unclaimed pieces
   std::vector<std::thread> workers_;
-  std::thread watcher_;
+  std::vector<std::thread> watcher_;  // one, once there is something to watch
   std::vector<std::thread> helpers_;  // added while pieces waited for one another
   unsigned watched_jobs_ = 0;
   bool stopping_ = false;

@@ -84,12 +84,34 @@ TEST(MlxPrimitive, IsEvaluatedWhileAnotherKernelCompiles) {
   Context context(std::make_unique<HeldCompiler>(hold));
   auto held = make_kernel(concat(kDouble, " // HELD"), context), ready = make_kernel(kDouble, context);
   auto slow = std::async(std::launch::async, [&] { return mx::sum(call(held, mx::ones({20}))).item<float>(); });
+  Release release{*hold};
   hold->wait_until_held();
   for (int i = 0; i < 1000; ++i)
     ASSERT_EQ(mx::sum(call(ready, mx::full({20}, static_cast<float>(i)))).item<float>(), 40.0f * static_cast<float>(i));
   EXPECT_EQ(slow.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
   hold->release();
   EXPECT_EQ(slow.get(), 40.0f);
+}
+
+TEST(MlxPrimitive, NamesTheOutputThatThereIsNoMemoryFor) {
+  MlxCall huge{make_kernel("out[0] = 1;", Context::shared()), {}, {1, 1, 1}, {1, 1, 1}, {}, {}, {}};
+  mx::array result = add_to_graph(std::move(huge), {mx::ones({1})}, {{1 << 30, 1 << 30}}, {Dtype::kFloat32},
+                                  mx::default_stream(mx::Device::cpu))[0];
+  try {
+    mx::eval(result);
+    FAIL();
+  } catch (const std::bad_alloc& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "[metal_kernel] There is no memory for the 4611686018427387904 bytes of output `out`.");
+  }
+}
+
+TEST(MlxPrimitive, ThrowsWhereThereIsNoMemoryForACopyOfAnInput) {
+  mx::array large = mx::broadcast_to(mx::array(1.0f), {1 << 30, 1 << 29});
+  MlxCall copying{make_kernel("out[0] = a[5];", Context::shared()), {}, {1, 1, 1}, {1, 1, 1}, {}, {}, {}};
+  mx::array result =
+      add_to_graph(std::move(copying), {large}, {{1}}, {Dtype::kFloat32}, mx::default_stream(mx::Device::cpu))[0];
+  EXPECT_THROW(mx::eval(result), std::bad_alloc);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "cache/single_flight.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <future>
@@ -179,6 +181,52 @@ TEST(SingleFlight, MakesEachValueOnceForManyThreads) {
   for (int key = 0; key < kKeys; ++key) EXPECT_EQ(made[key], 1) << key;
   EXPECT_EQ(made_now, kKeys);
   EXPECT_EQ(flight.size(), static_cast<size_t>(kKeys));
+}
+
+TEST(SingleFlight, ForgetsFailuresThatDoNotLast) {
+  Flight flight([](const std::exception_ptr&) { return false; });
+  auto fail = []() -> std::shared_ptr<const int> { throw std::runtime_error("not now"); };
+  EXPECT_THROW(flight.get("a", fail), std::runtime_error);
+  EXPECT_FALSE(flight.has_failed("a"));
+  EXPECT_EQ(flight.size(), 0u);
+  EXPECT_EQ(*flight.get("a", [] { return boxed(3); }).value, 3);
+}
+
+TEST(SingleFlight, KnowsWhatHasFailed) {
+  Flight flight;
+  EXPECT_FALSE(flight.has_failed("a"));
+  EXPECT_THROW(flight.get("a", []() -> std::shared_ptr<const int> { throw std::runtime_error("never"); }),
+               std::runtime_error);
+  flight.get("b", [] { return boxed(1); });
+  EXPECT_TRUE(flight.has_failed("a"));
+  EXPECT_FALSE(flight.has_failed("b"));
+}
+
+TEST(SingleFlight, MakesAnewInAChildWhatItsParentIsMaking) {
+  Flight flight;
+  flight.get("done", [] { return boxed(1); });
+  std::latch begun(1), may_end(1);
+  std::thread slow([&] {
+    flight.get("slow", [&] {
+      begun.count_down();
+      may_end.wait();
+      return boxed(1);
+    });
+  });
+  begun.wait();
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    bool anew = *flight.get("slow", [] { return boxed(2); }).value == 2;
+    bool kept = *flight.get("done", [] { return boxed(2); }).value == 1;
+    _exit(anew && kept ? 0 : 1);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  may_end.count_down();
+  slow.join();
+  EXPECT_EQ(*flight.find("slow"), 1);
 }
 
 }  // namespace

@@ -130,5 +130,24 @@ TEST(ElementRange, OfAnEmptyArrayIsEmptyWhateverItsStrides) {
   EXPECT_EQ(element_range(Sizes{0, kMax}, Sizes{1, kMax}), (ElementRange{0, 0}));
 }
 
+TEST(ByteCount, IsThatOfAllElements) {
+  EXPECT_EQ(byte_count(Sizes{}, Dtype::kFloat64), 8);
+  EXPECT_EQ(byte_count(Sizes{3, 5}, Dtype::kInt16), 30);
+  EXPECT_EQ(byte_count(Sizes{kMax, 0}, Dtype::kInt64), 0);
+  EXPECT_EQ(byte_count(Sizes{int64_t{1} << 60}, Dtype::kFloat32), int64_t{1} << 62);
+}
+
+TEST(ByteCount, RefusesWhatExceedsInt64) {
+  const char* message = "array has more than 2^63 - 1 bytes";
+  EXPECT_EQ(message_of([] { byte_count(Sizes{1 << 30, 1 << 30, 2}, Dtype::kInt64); }), message);
+  EXPECT_EQ(message_of([] { byte_count(Sizes{int64_t{1} << 60}, Dtype::kInt64); }), message);
+}
+
+TEST(ByteRange, IsThatOfTheElements) {
+  EXPECT_EQ(byte_range(Sizes{3, 2}, Sizes{-2, 5}, Dtype::kFloat32), (ElementRange{-16, 24}));
+  EXPECT_EQ(message_of([] { byte_range(Sizes{2}, Sizes{kMax - 1}, Dtype::kFloat32); }),
+            "array's strides reach beyond 2^63 bytes");
+}
+
 }  // namespace
 }  // namespace kiln

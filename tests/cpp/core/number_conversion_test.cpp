@@ -159,5 +159,22 @@ TEST(ElementBytes, OfAComplexNumberHaveNoImaginaryPart) {
   for (size_t i = 4; i < 8; ++i) EXPECT_EQ(bytes[i], std::byte{0});
 }
 
+TEST(ElementBytes, TakesIntegersExactly) {
+  auto as = []<typename T>(Dtype dtype, Number value, T) {
+    T result;
+    auto bytes = element_bytes(dtype, value);
+    std::memcpy(&result, bytes.data(), sizeof result);
+    return result;
+  };
+  int64_t odd = (int64_t{1} << 53) + 1;
+  EXPECT_EQ(as(Dtype::kInt64, odd, int64_t{}), odd);
+  EXPECT_EQ(as(Dtype::kUInt64, UINT64_MAX - 1, uint64_t{}), UINT64_MAX - 1);
+  EXPECT_EQ(as(Dtype::kInt64, UINT64_MAX, int64_t{}), INT64_MAX);
+  EXPECT_EQ(as(Dtype::kUInt8, int64_t{-1}, uint8_t{}), 0);
+  EXPECT_EQ(as(Dtype::kInt8, int64_t{1000}, int8_t{}), 127);
+  EXPECT_EQ(as(Dtype::kFloat32, int64_t{16777217}, float{}), 16777216.0f);
+  EXPECT_EQ(as(Dtype::kBool, int64_t{256}, uint8_t{}), 1);
+}
+
 }  // namespace
 }  // namespace kiln

@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cfenv>
+#include <exception>
 #include <functional>
+#include <memory>
+#include <new>
 #include <numeric>
 
 #include "core/text.h"
@@ -323,6 +327,86 @@ TEST(History, KeepsTheLastThousand) {
   ASSERT_EQ(records.size(), 1000u);
   EXPECT_EQ(records.front().run_ms, 234);
   EXPECT_EQ(records.back().run_ms, 1233);
+}
+
+TEST(KernelCheck, RefusesInputsThatCannotBeDescribed) {
+  CallData data;
+  // Elements that all lie in one place: as a copy they would need 2^64 bytes.
+  data.inputs = {{Dtype::kInt64, {1 << 30, 1 << 30, 2}, nullptr}};
+  EXPECT_EQ(refusal(spec({"a"}, {"out"}), data), "[metal_kernel] Input `a`: array has more than 2^63 - 1 bytes.");
+  data.inputs = {{Dtype::kInt8, {int64_t{1} << 31}, nullptr}};
+  EXPECT_EQ(refusal(spec({"a"}, {"out"}, "out[0] = a_shape[0];"), data),
+            "[metal_kernel] Input `a` has a dimension of 2147483648, which does not fit into the ints of `a_shape`.");
+  expect_accepted(spec({"a"}, {"out"}), data);
+}
+
+// Counts what it is asked, and fails with `failure` as long as there is one.
+class FailingCompiler : public Compiler {
+ public:
+  struct State {
+    int compiles = 0;
+    std::exception_ptr failure;
+  };
+  explicit FailingCompiler(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  CompileResult compile(const CompileRequest& request) override {
+    ++state_->compiles;
+    if (state_->failure) std::rethrow_exception(state_->failure);
+    return library_.get().compile(request);
+  }
+  std::string identity() const override { return "failing"; }
+
+ private:
+  std::shared_ptr<State> state_;
+  CompilerLibrary library_;
+};
+
+TEST(KernelCompile, TriesAgainWhatFailedForLackOfSomething) {
+  for (const std::exception_ptr& failure :
+       {std::make_exception_ptr(std::bad_alloc()), std::make_exception_ptr(MissingCompilerError("none"))}) {
+    auto state = std::make_shared<FailingCompiler::State>();
+    state->failure = failure;
+    Context context{std::make_unique<FailingCompiler>(state)};
+    Kernel kernel(spec({}, {"out"}), context);
+    CallData data;
+    EXPECT_ANY_THROW(data.with([&](const Call& call) { kernel.find_or_compile(call); }));
+    state->failure = nullptr;
+    EXPECT_NO_THROW(data.with([&](const Call& call) { kernel.find_or_compile(call); }));
+    EXPECT_EQ(state->compiles, 2);
+  }
+}
+
+TEST(KernelCompile, CompilesABrokenBodyForOneShapeOnly) {
+  auto state = std::make_shared<FailingCompiler::State>();
+  Context context{std::make_unique<FailingCompiler>(state)};
+  KernelSpec s = spec({"a"}, {"out"}, "out[0] = a_shape[0] + nothing;");
+  s.specialize = true;
+  Kernel kernel(s, context);
+  for (int64_t n = 10; n < 20; ++n) {
+    CallData data;
+    data.inputs = {{Dtype::kFloat32, {n}, nullptr}};
+    EXPECT_THROW(data.with([&](const Call& call) { kernel.find_or_compile(call); }), CompileError);
+  }
+  EXPECT_EQ(state->compiles, 1);
+}
+
+TEST(KernelRun, ComputesInTheDefaultFloatingPointEnvironment) {
+  Kernel kernel(spec({"a"}, {"out"}, "uint i = thread_position_in_grid.x; out[i] = a[i] / 3.0f;"));
+  // Few threads stay with the caller, many are spread.
+  for (int64_t n : {4, 1 << 16}) {
+    std::vector<float> a(static_cast<size_t>(n)), expected(a.size()), out(a.size());
+    for (size_t i = 0; i < a.size(); ++i) expected[i] = (a[i] = static_cast<float>(i + 1)) / 3.0f;
+    CallData data;
+    data.inputs = {{Dtype::kFloat32, {n}, a.data()}};
+    data.outputs = {{Dtype::kFloat32, {n}, nullptr}};
+    data.grid = {n, 1, 1};
+    void* outputs[] = {out.data()};
+    std::fesetround(FE_DOWNWARD);
+    data.with([&](const Call& call) { run(kernel, call, outputs); });
+    int after = std::fegetround();
+    std::fesetround(FE_TONEAREST);
+    EXPECT_EQ(after, FE_DOWNWARD);
+    EXPECT_EQ(out, expected) << n;
+  }
 }
 
 }  // namespace

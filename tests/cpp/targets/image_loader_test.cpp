@@ -241,10 +241,18 @@ TEST(ImageLoader, RefusesImportsThatNobodyProvides) {
   EXPECT_EQ(refusal([](Image& i) { i.names = std::string("memcp\0\0floorf\0", 14); }), message + "memcp");
   EXPECT_EQ(refusal([](Image& i) { i.names = std::string("memcpy\0floorfx", 14); }).substr(0, message.size() + 7),
             message + "floorfx");
-  EXPECT_EQ(refusal([](Image& i) { i.header.import_names_offset = i.header.total_bytes; }),
+  EXPECT_EQ(refusal([](Image& i) { i.header.import_names_offset = i.header.code_offset; }),
             "machine code is damaged: its names do not lie within it");
-  EXPECT_EQ(refusal([](Image& i) { i.header.import_names_offset = uint64_t{1} << 63; }),
-            "machine code is damaged: its names do not lie within it");
+}
+
+TEST(ImageLoader, RefusesPartsThatOverlap) {
+  // Where the loader would write its addresses over the header, the sites or the code.
+  for (uint64_t slots : {uint64_t{0}, uint64_t{sizeof(CpuImageHeader)}, Image().header.code_offset})
+    EXPECT_NE(refusal([&](Image& image) { image.header.import_slots_offset = slots; }), "nothing was thrown") << slots;
+  EXPECT_NE(refusal([](Image& image) { image.header.sites_offset = 0; }), "nothing was thrown");
+  EXPECT_NE(refusal([](Image& image) { image.header.paths_offset = image.header.sites_offset; }), "nothing was thrown");
+  for (uint64_t names : {Image().header.code_offset + 1, Image().header.total_bytes, uint64_t{1} << 63})
+    EXPECT_NE(refusal([&](Image& image) { image.header.import_names_offset = names; }), "nothing was thrown") << names;
 }
 
 }  // namespace

@@ -1,12 +1,16 @@
 #include "targets/cpu/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <fstream>
 #include <latch>
+#include <mutex>
 #include <numeric>
 #include <set>
 #include <stdexcept>
@@ -221,6 +225,53 @@ TEST(ThreadPool, OfTheProcessHasAsManyThreadsAsMayBeUsed) {
   EXPECT_GE(usable_threads(), 1u);
   EXPECT_EQ(ThreadPool::shared().threads(), usable_threads());
   EXPECT_EQ(&ThreadPool::shared(), &ThreadPool::shared());
+}
+
+TEST(ThreadPool, GoesOnWithTheThreadsThatThereAre) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "a sanitizer needs more memory than is left here";
+#endif
+  pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    // Room for a few stacks.
+    std::ifstream statm("/proc/self/statm");
+    uint64_t pages = 0;
+    statm >> pages;
+    rlim_t bytes = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{64} << 20);
+    rlimit limit{bytes, bytes};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
+    ThreadPool pool(200);
+    if (pool.threads() >= 200) _exit(3);
+    for (bool may_wait : {false, true}) {
+      std::atomic<int> ended = 0;
+      pool.run({1000, 1, may_wait}, [&](ThreadPool::Claims& claims) {
+        uint64_t begin, end;
+        while (claims.next(begin, end)) ++ended;
+      });
+      if (ended != 1000) _exit(4);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+// Pieces that take long look like pieces that wait until the first of them ends.
+TEST(ThreadPool, AddsFewThreadsWherePiecesEnd) {
+  ThreadPool pool(2);
+  std::mutex mutex;
+  std::set<std::thread::id> who;
+  pool.run({60, 1, true}, [&](ThreadPool::Claims& claims) {
+    uint64_t begin, end;
+    while (claims.next(begin, end)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      std::lock_guard lock(mutex);
+      who.insert(std::this_thread::get_id());
+    }
+  });
+  EXPECT_LE(who.size(), 16u);
 }
 
 }  // namespace

@@ -49,6 +49,8 @@ def raised(error, function, *arguments, **keywords):
 # ---- 4.1: making a kernel
 
 KEYWORD = "[metal_kernel] {} name `{}` is a keyword of the Metal dialect."
+SURROGATE = "[metal_kernel] Expected `{}` to be text but got the lone surrogate '\\ud800' at {}."
+IDENTIFIERS = "[metal_kernel] Expected the names in `{}` to be identifiers but got {}."
 LISTS = "[metal_kernel] Expected `{}` to be a list of strings but got {}."
 
 
@@ -103,6 +105,21 @@ LISTS = "[metal_kernel] Expected `{}` to be a list of strings but got {}."
             TypeError,
             "[metal_kernel] Expected `specialize` to be a bool but got str.",
         ),
+        (
+            {"compile_options": {"math_mode": np.array(["safe", "fast"])}},
+            ValueError,
+            "[metal_kernel] Expected math_mode to be 'safe', 'relaxed', or 'fast'.",
+        ),
+        (
+            {"compile_options": {"bounds": np.array(["on", "off"])}},
+            ValueError,
+            "[metal_kernel] Expected bounds to be 'on' or 'off'.",
+        ),
+        ({"name": "a\ud800"}, ValueError, SURROGATE.format("name", 1)),
+        ({"source": "\ud800"}, ValueError, SURROGATE.format("source", 0)),
+        ({"header": "// \ud800"}, ValueError, SURROGATE.format("header", 3)),
+        ({"input_names": ["\ud800"]}, ValueError, IDENTIFIERS.format("input_names", "'\\ud800'")),
+        ({"output_names": ["a\0b"]}, ValueError, IDENTIFIERS.format("output_names", "'a\\x00b'")),
         ({"compile_options": {"include_dirs": "here"}}, TypeError, LISTS.format("include_dirs", "str")),
         ({"precision": 1}, TypeError, "metal_kernel() got an unexpected keyword argument 'precision'"),
     ],
@@ -159,6 +176,18 @@ NEEDS = "[metal_kernel] `{}` needs `{}`: a kernel has both, or takes all names f
             {"input_names": ["a"], "output_names": ["b"]},
             "[metal_kernel] Got `input_names`, and a string in their place as the second argument: a kernel with names "
             "takes them before its source, one without takes all names from its calls.",
+        ),
+        (
+            ("body", ["a"]),
+            {},
+            "[metal_kernel] Got a list of names, and a string in their place as the second argument: a kernel with "
+            "names takes them before its source, one without takes all names from its calls.",
+        ),
+        (
+            ("body", ("a",), ["out"]),
+            {},
+            "[metal_kernel] Got a list of names, and a string in their place as the second argument: a kernel with "
+            "names takes them before its source, one without takes all names from its calls.",
         ),
     ],
 )
@@ -438,6 +467,12 @@ BY_DICT = "this kernel was made without `input_names`, so its calls take dicts."
             f"[metal_kernel] Expected `output_dtypes` to be a dict but got list: {BY_DICT}",
         ),
         ({"inputs": {3: EIGHT}}, TypeError, "[metal_kernel] Expected the keys of `inputs` to be strings but got int."),
+        ({"inputs": {"a\0b": EIGHT}}, ValueError, IDENTIFIERS.format("inputs", "'a\\x00b'")),
+        ({"inputs": {"\ud800": EIGHT}}, ValueError, IDENTIFIERS.format("inputs", "'\\ud800'")),
+        ({"output_shapes": {"a\0": (8,)}}, ValueError, IDENTIFIERS.format("output_shapes", "'a\\x00'")),
+        ({"template": {"\ud800": 1}}, ValueError, IDENTIFIERS.format("template", "'\\ud800'")),
+        ({"verbose": np.ones(2)}, TypeError, "[metal_kernel] Expected `verbose` to be a bool but got ndarray."),
+        ({"output_dtypes": {"out": "\ud800"}}, ValueError, "[metal_kernel] `\\ud800` in `output_dtypes` is no dtype."),
         ({"inputs": {"a b": EIGHT}}, ValueError, "[metal_kernel] Input name `a b` is not an identifier."),
         ({"inputs": {"out": EIGHT}}, ValueError, "[metal_kernel] Name `out` is used twice."),
         (

@@ -347,6 +347,17 @@ def test_the_class_generation_with_mlx_arrays():
     np.testing.assert_array_equal(np.array(result), EIGHT)
 
 
+def test_arguments_of_the_class_generation_may_have_any_name():
+    kernel = class_kernel("out[thread_position_in_grid.x] = self * arguments;")
+    kernel.template(self="float32")
+    assert "template <typename self>" in kernel.source_for(arguments=EIGHT)
+    kernel.template()
+    for method in (kernel, kernel.source_for, kernel.compile):
+        result = method(self=2.0, arguments=1.5)
+    assert result.code_bytes > 0
+    np.testing.assert_array_equal(kernel(self=2.0, arguments=1.5)["out"], np.full(8, 3))
+
+
 # ---- 1.5: in MLX's place
 
 FAST = ("metal_kernel", "cuda_kernel", "MetalKernel")
@@ -377,7 +388,10 @@ def test_install_and_uninstall(untouched):
     cuda = mx.fast.cuda_kernel("k", ["x"], ["out"], "out[0] = 1;")
     with pytest.raises(kiln.UnsupportedError, match="CUDA bodies cannot be run yet"):
         mx.eval(call(cuda, [mx.array(EIGHT)]))
+    installed = mlx_state()
+    assert all(during is not before for during, before in zip(installed[:5], untouched[:5], strict=True))
     kiln.mlx.install()  # once more changes nothing
+    assert mlx_state() == installed
     kiln.mlx.uninstall()
     assert mlx_state() == untouched
     kiln.mlx.uninstall()

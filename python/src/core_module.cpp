@@ -170,6 +170,7 @@ PyObject* make_compiled_kernel(const std::shared_ptr<Kernel>& kernel, const Kern
 
 NB_MODULE(_core, m) {
   register_exceptions();
+  m.attr("version") = KILN_VERSION;
 
   nb::class_<CompiledKernel>(m, "CompiledKernel",
                              "Machine code for one combination of argument types, as `Kernel.compile` returns it.")

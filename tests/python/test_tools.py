@@ -1,6 +1,7 @@
 """The scripts in tools/ fail where they should."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import bodies
@@ -137,3 +138,14 @@ def test_a_row_without_a_sentence(tmp_path):
     with pytest.raises(SystemExit) as raised:
         tool("check_constructs").read_table(tmp_path / "constructs.toml")
     assert str(raised.value) == "constructs.toml: functions.exp has no sentence"
+
+
+# ---- Versions that are written twice
+
+
+def test_the_tools_before_a_commit_are_those_of_make_lint():
+    root = TOOLS.parent
+    pins = re.findall(r"^(ruff|clang-format)==(\S+)$", (root / "requirements.txt").read_text(), re.MULTILINE)
+    hooks = re.findall(r"(ruff|clang-format)\S*\n\s*rev: v(\S+)", (root / ".pre-commit-config.yaml").read_text())
+    assert len(pins) == 2
+    assert sorted(pins) == sorted(hooks)

@@ -68,8 +68,10 @@ $(STAMPS)/venv: $(STAMPS)/system requirements.txt
 	@touch $@
 
 $(STAMPS)/package: $(STAMPS)/venv $(SOURCES)
+	@touch $@.begun
 	$(BIN)/python tools/install_package.py
-	@touch $@
+	@# As old as its beginning, so that what was edited meanwhile is built the next time.
+	@mv $@.begun $@
 
 $(STAMPS)/bench: $(STAMPS)/venv
 	$(BIN)/python -m pip install -q warp-lang==1.19.0

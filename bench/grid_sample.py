@@ -124,6 +124,7 @@ def run(progress) -> tuple[dict[str, Any], list[str]]:
             sampler = warp_kernels.GridSample(x, grid)
             warp_compile_ms = sampler.compile_ms
             forwards["Warp, CPU back end"] = sampler.forward
+            vjps["Warp, CPU back end"] = lambda: sampler.vjp(cotangents)
         for name, function in forwards.items():
             differences["forward"][name] = _relative_difference(function(), expected)
         for name, function in vjps.items():

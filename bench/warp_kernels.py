@@ -1,4 +1,6 @@
-"""The forward grid sample for NVIDIA Warp's CPU back end, which runs a kernel's threads one after the other."""
+"""The grid sample for NVIDIA Warp's CPU back end, which runs a kernel's threads one after the other. The gradient is the
+one that Warp derives itself.
+"""
 
 from __future__ import annotations
 
@@ -55,6 +57,19 @@ class GridSample:
     def forward(self) -> np.ndarray:
         wp.launch(_sample, dim=self._out.shape, inputs=[self._x, self._grid, self._out], device="cpu")
         return self._out.numpy()
+
+    def vjp(self, cotangents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        x_grad, grid_grad = wp.zeros_like(self._x), wp.zeros_like(self._grid)
+        wp.launch(
+            _sample,
+            dim=self._out.shape,
+            inputs=[self._x, self._grid, self._out],
+            adj_inputs=[x_grad, grid_grad, wp.from_numpy(cotangents, device="cpu")],
+            adj_outputs=[],
+            adjoint=True,
+            device="cpu",
+        )
+        return x_grad.numpy(), grid_grad.numpy()
 
 
 class SmallLaunch:

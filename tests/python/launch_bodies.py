@@ -5,10 +5,12 @@ import functools
 import bodies
 import kiln
 
+BODIES = {body.name: body for body in bodies.all_bodies()}
+
 
 @functools.cache
 def _kernel_of(name, make):
-    (body,) = (body for body in bodies.all_bodies() if body.name == name)
+    body = BODIES[name]
     return make(
         name=body.name,
         input_names=list(body.inputs()),

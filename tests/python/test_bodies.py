@@ -2,16 +2,13 @@
 
 import functools
 
-import bodies
 import kiln.mlx
 import mlx.core as mx
 import numpy as np
 import pytest
 from guarded_pages import GuardedPages
-from launch_bodies import launch, launch_numpy
+from launch_bodies import BODIES, launch, launch_numpy
 from mlx_kernels import to_mlx, to_numpy
-
-BODIES = {body.name: body for body in bodies.all_bodies()}
 
 by_name = pytest.mark.parametrize("name", BODIES)
 

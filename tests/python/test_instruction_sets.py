@@ -6,17 +6,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-import bodies
 import numpy as np
 import pytest
-from launch_bodies import launch_numpy
+from launch_bodies import BODIES, launch_numpy
 
 TESTS = Path(__file__).parent.parent
 
 
 def results() -> dict[str, list[np.ndarray]]:
     """The outputs of every body."""
-    return {body.name: launch_numpy(body, list(body.inputs().values())) for body in bodies.all_bodies()}
+    return {body.name: launch_numpy(body, list(body.inputs().values())) for body in BODIES.values()}
 
 
 def same(a: np.ndarray, b: np.ndarray) -> bool:

@@ -98,6 +98,12 @@ class Reader {
                             nb::cast<std::string>(nb::repr(name)), "."));
   }
 
+  static bool clear_type_error() {
+    bool matches = PyErr_ExceptionMatches(PyExc_TypeError);
+    if (matches) PyErr_Clear();
+    return matches;
+  }
+
   bool read_truth(std::string_view argument, nb::handle object) const {
     int truth = PyObject_IsTrue(object.ptr());
     if (truth < 0) {
@@ -214,7 +220,10 @@ class Reader {
   int64_t read_int(std::string_view whom, nb::handle object, int bits = 64) const {
     if (!PyIndex_Check(object.ptr())) expected(whom, "an int", object);
     nb::object number = nb::steal(PyNumber_Index(object.ptr()));
-    if (!number.is_valid()) nb::raise_python_error();
+    if (!number.is_valid()) {
+      if (clear_type_error()) expected(whom, "an int", object);
+      nb::raise_python_error();
+    }
     int overflow;
     int64_t value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
     int64_t most = std::numeric_limits<int64_t>::max() >> (64 - bits);
@@ -242,6 +251,8 @@ class Reader {
       expected(concat("`", argument, "`"), "a number", object);
     double value = PyFloat_AsDouble(object.ptr());
     if (value == -1 && PyErr_Occurred()) {
+      // What arrays of several elements say does not name the argument.
+      if (clear_type_error()) expected(concat("`", argument, "`"), "a number", object);
       if (!PyErr_ExceptionMatches(PyExc_OverflowError)) nb::raise_python_error();
       PyErr_Clear();
       throw ValueError(concat("[", interface_, "] Expected `", argument, "` to fit into a double."));

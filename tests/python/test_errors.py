@@ -377,6 +377,13 @@ BY_LIST = "this kernel was made with `input_names`, so its calls take lists."
         ({"template": [("x", 1)]}, ValueError, "[metal_kernel] Name `x` is used twice."),
         # the rest
         ({"init_value": "0"}, TypeError, "[metal_kernel] Expected `init_value` to be a number but got str."),
+        (
+            {"init_value": np.ones(2)},
+            TypeError,
+            "[metal_kernel] Expected `init_value` to be a number but got ndarray.",
+        ),
+        ({"grid": (np.ones(2, int), 1, 1)}, TypeError, GRID.format("to be an int but got ndarray")),
+        ({"verbose": np.ones(2)}, TypeError, "[metal_kernel] Expected `verbose` to be a bool but got ndarray."),
         ({"init_value": 1j}, TypeError, "[metal_kernel] Expected `init_value` to be a number but got complex."),
         ({"init_value": 2**1100}, ValueError, "[metal_kernel] Expected `init_value` to fit into a double."),
         (

@@ -17,6 +17,7 @@ struct GroupScheduler::Simdgroup {
 
 GroupScheduler::GroupScheduler(const LoadedImage& image, const CpuLaunch& launch)
     : image_(image),
+      sites_(image.sites().data()),
       launch_(launch),
       max_threads_(launch.threads_per_threadgroup[0] * launch.threads_per_threadgroup[1] *
                    launch.threads_per_threadgroup[2]) {
@@ -36,6 +37,13 @@ GroupScheduler::GroupScheduler(const LoadedImage& image, const CpuLaunch& launch
 }
 
 GroupScheduler::~GroupScheduler() { ::operator delete(frames_, std::align_val_t(kCpuFrameAlignment)); }
+
+// Asked for each thread at each place.
+inline bool GroupScheduler::same_instance(const CpuThread& a, const CpuThread& b) const {
+  if (a.site != b.site) return false;
+  uint32_t depth = sites_[a.site - 1].loop_depth;
+  return depth == 0 || std::equal(a.counts, a.counts + depth, b.counts);
+}
 
 BarrierFault GroupScheduler::run(uint64_t group, char* threadgroup_memory) {
   start(group, threadgroup_memory);
@@ -74,16 +82,20 @@ void GroupScheduler::start(uint64_t group, char* threadgroup_memory) {
   }
   // All records first: a thread that starts may already be asked for by another.
   uint32_t t = 0;
-  for (uint32_t z = 0; z < size[2]; ++z)
-    for (uint32_t y = 0; y < size[1]; ++y)
-      for (uint32_t x = 0; x < size[0]; ++x, ++t) {
-        CpuThread& thread = threads_[t];
-        set_group_values(thread, position);
-        thread.values[kPositionInThreadgroup] = x;
-        thread.values[kPositionInThreadgroup + 1] = y;
-        thread.values[kPositionInThreadgroup + 2] = z;
-        thread.threadgroup_memory = threadgroup_memory;
-      }
+  if (size != placed_) {
+    for (uint32_t z = 0; z < size[2]; ++z)
+      for (uint32_t y = 0; y < size[1]; ++y)
+        for (uint32_t x = 0; x < size[0]; ++x, ++t) {
+          threads_[t].values[kPositionInThreadgroup] = x;
+          threads_[t].values[kPositionInThreadgroup + 1] = y;
+          threads_[t].values[kPositionInThreadgroup + 2] = z;
+        }
+    placed_ = size;
+  }
+  for (t = 0; t < thread_count_; ++t) {
+    set_group_values(threads_[t], position);
+    threads_[t].threadgroup_memory = threadgroup_memory;
+  }
   CpuStartFunction start = image_.start_function();
   for (t = 0; t < thread_count_; ++t) {
     start(&launch_, &threads_[t], frames_ + t * frame_stride_);
@@ -114,13 +126,13 @@ const CpuThread* GroupScheduler::run_to_barrier(Simdgroup& simdgroup) {
     for (uint32_t left = simdgroup.live; left; left &= left - 1) {
       uint32_t lane = std::countr_zero(left);
       if (same_instance(threads[lane], *earliest)) {
-        mask |= 1u << lane;
+        mask |= uint32_t{1} << lane;
       } else if (is_before(threads[lane], *earliest)) {
         earliest = &threads[lane];
         mask = 1u << lane;
       }
     }
-    const CpuSite& site = image_.sites()[earliest->site - 1];
+    const CpuSite& site = sites_[earliest->site - 1];
     if (site.is_barrier) return mask == simdgroup.live ? nullptr : earliest;
     if (CpuCombineFunction combine = image_.combine_function(site)) combine(simdgroup.payload, mask);
     release(simdgroup, mask);
@@ -128,15 +140,10 @@ const CpuThread* GroupScheduler::run_to_barrier(Simdgroup& simdgroup) {
   return nullptr;
 }
 
-bool GroupScheduler::same_instance(const CpuThread& a, const CpuThread& b) const {
-  if (a.site != b.site) return false;
-  return std::equal(a.counts, a.counts + image_.sites()[a.site - 1].loop_depth, b.counts);
-}
-
 // Paths compare lexicographically: for each loop its place and its iteration, at the end the call's place.
 bool GroupScheduler::is_before(const CpuThread& a, const CpuThread& b) const {
-  const CpuSite& site_a = image_.sites()[a.site - 1];
-  const CpuSite& site_b = image_.sites()[b.site - 1];
+  const CpuSite& site_a = sites_[a.site - 1];
+  const CpuSite& site_b = sites_[b.site - 1];
   auto path_a = image_.path(site_a), path_b = image_.path(site_b);
   for (uint32_t i = 0;; ++i) {
     if (path_a[i] != path_b[i]) return path_a[i] < path_b[i];
@@ -147,7 +154,7 @@ bool GroupScheduler::is_before(const CpuThread& a, const CpuThread& b) const {
 
 BarrierFault GroupScheduler::describe_fault(const CpuThread& waiting) const {
   BarrierFault fault;
-  fault.line = image_.sites()[waiting.site - 1].line;
+  fault.line = sites_[waiting.site - 1].line;
   for (uint32_t t = 0; t < thread_count_; ++t) {
     if (threads_[t].site == CpuThread::kReturned) continue;
     ++fault.expected;

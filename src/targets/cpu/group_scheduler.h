@@ -7,6 +7,7 @@
 // same instance, which is then released; otherwise the launch ends.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 
@@ -43,6 +44,7 @@ class GroupScheduler {
   BarrierFault describe_fault(const CpuThread& waiting) const;
 
   const LoadedImage& image_;
+  const CpuSite* sites_;
   const CpuLaunch& launch_;
   uint32_t max_threads_;
   size_t frame_stride_;
@@ -51,6 +53,7 @@ class GroupScheduler {
   std::unique_ptr<Simdgroup[]> simdgroups_;
   uint32_t thread_count_ = 0;  // of the current threadgroup
   uint32_t simdgroup_count_ = 0;
+  std::array<uint32_t, 3> placed_{};  // the size for which threads have their positions
   std::byte* frames_ = nullptr;
 };
 

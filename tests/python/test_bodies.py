@@ -50,7 +50,7 @@ def test_mlx(name):
     check(body, [to_numpy(output) for output in outputs])
 
 
-# ---- Memory safety (specification 3.9): what lies around an input must not be touched
+# ---- Memory safety (docs/language.md 5.1): what lies around an input must not be touched
 
 
 @pytest.mark.parametrize("at_end", [False, True], ids=["at_start", "at_end"])

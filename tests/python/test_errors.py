@@ -1,4 +1,4 @@
-"""Specification 4: what a wrong call, a wrong body and an unsupported body say, word for word."""
+"""docs/language.md 7: what a wrong call, a wrong body and an unsupported body say, word for word."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def call(kernel, method="__call__", **keywords):
 
 
 def works():
-    """Specification 4.5: whatever went wrong before, a launch still computes what it should."""
+    """docs/language.md 7.5: whatever went wrong before, a launch still computes what it should."""
     (out,) = call(make(INDEX + "out[i] = x[i] + 1;"))
     return np.array_equal(out, EIGHT + 1)
 
@@ -46,7 +46,7 @@ def raised(error, function, *arguments, **keywords):
     return caught.value
 
 
-# ---- 4.1: making a kernel
+# ---- 7.1: making a kernel
 
 KEYWORD = "[metal_kernel] {} name `{}` is a keyword of the Metal dialect."
 SURROGATE = "[metal_kernel] Expected `{}` to be text but got the lone surrogate '\\ud800' at {}."
@@ -195,7 +195,7 @@ def test_generations_of_the_interface_do_not_mix_in_one_kernel(arguments, keywor
     assert str(raised(TypeError, kiln.metal_kernel, "k", *arguments, **keywords)) == message
 
 
-# ---- 4.1: calling one
+# ---- 7.1: calling one
 
 NO_ARRAY = "[metal_kernel] Expected `inputs` to be NumPy arrays or numbers but got {}."
 NO_DOUBLE = "[metal_kernel] Metal has no double, but {} is float64."
@@ -549,7 +549,7 @@ def test_any_text_may_be_a_kernels_name():
     np.testing.assert_array_equal(call(kernel)[0], EIGHT)
 
 
-# ---- 4.2: bodies that do not compile
+# ---- 7.2: bodies that do not compile
 
 
 def compile_error(source, header="", **keywords):
@@ -925,7 +925,7 @@ def test_with_mlx_arrays_a_compile_error_comes_where_the_result_is_evaluated():
     assert mx.array_equal(out, mx.array(EIGHT)).item()
 
 
-# ---- 4.3: what is valid but not supported
+# ---- 7.3: what is valid but not supported
 
 MATRIX = "simdgroup matrices are not supported"
 UNSUPPORTED = {

@@ -1,4 +1,4 @@
-"""Every body gives the same bits with every instruction set (specification 3.6a)."""
+"""Every body gives the same bits with every instruction set (docs/language.md 4.2)."""
 
 import os
 import pickle

@@ -1,4 +1,4 @@
-"""Specification 1: the interfaces, and how a program reaches them."""
+"""The interfaces, and how a program reaches them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def script(text, **keywords):
     return python("-c", textwrap.dedent(text), **keywords)
 
 
-# ---- 1.1 and 1.2: the list generation
+# ---- the list generation
 
 
 def parameters(function):
@@ -173,7 +173,7 @@ def test_templates():
         np.testing.assert_array_equal(out, (EIGHT if flag else np.ones(8)) * max(n, 0))
 
 
-# ---- 1.3: the dictionary generation
+# ---- the dictionary generation
 
 
 def by_name(kernel, **keywords):
@@ -257,7 +257,7 @@ def test_the_dictionary_generation_with_mlx_arrays():
     np.testing.assert_array_equal(np.array(result["out"]), EIGHT * 2)
 
 
-# ---- 1.4: the class generation
+# ---- the class generation
 
 
 def class_kernel(source, module=kiln, **keywords):
@@ -358,7 +358,7 @@ def test_arguments_of_the_class_generation_may_have_any_name():
     np.testing.assert_array_equal(kernel(self=2.0, arguments=1.5)["out"], np.full(8, 3))
 
 
-# ---- 1.5: in MLX's place
+# ---- in MLX's place
 
 FAST = ("metal_kernel", "cuda_kernel", "MetalKernel")
 
@@ -646,7 +646,7 @@ def test_strictly_a_kernel_for_a_gpu_is_an_error():
     )
 
 
-# ---- 1.6: whose arrays come out, and which may go in
+# ---- whose arrays come out, and which may go in
 
 ONE = make("out[0] = 1;", inputs=[])
 OF_X = make("out[0] = x[0];")
@@ -818,7 +818,7 @@ def test_kernels_without_inputs_and_without_elements():
     assert call(kernel, [], shape=())[0].shape == ()
 
 
-# ---- 1.8: dtypes
+# ---- dtypes
 
 
 @pytest.mark.parametrize(
@@ -848,7 +848,7 @@ def test_what_is_no_dtype(given):
         call(make(), [EIGHT], dtype=given)
 
 
-# ---- 1.9: looking inside
+# ---- looking inside
 
 
 def test_source_for_is_what_verbose_prints_and_what_is_compiled(capsys):

@@ -1,4 +1,4 @@
-"""Launches (specification 3.1, 3.3a, 3.4, 3.5, 3.9): what a body cannot show because it is about errors, or about the
+"""Launches (docs/language.md 2.1, 2.5, 3.3, 3.2, 5.1): what a body cannot show because it is about errors, or about the
 caller's side."""
 
 import textwrap
@@ -25,7 +25,7 @@ def run(source, *, inputs=None, output=((4,), "float32"), grid=(4, 1, 1), thread
 
 WRITE = "out[thread_position_in_grid.x] = 1;"
 
-# ---- Grids (3.1)
+# ---- Grids (2.1)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_threadgroup_is_clamped_in_each_dimension():
     np.testing.assert_array_equal(run(source, threadgroup=(64, 16, 1)), np.full(4, 104, np.float32))
 
 
-# ---- Threadgroup memory (3.1)
+# ---- Threadgroup memory (2.2)
 
 FILL = """
     threadgroup uint words[WORDS];
@@ -117,7 +117,7 @@ def test_threadgroup_memory(kilobytes):
     np.testing.assert_array_equal(out, np.tile(expected, 2).astype(np.uint32))
 
 
-# ---- Barriers that only some threads reach (3.3a)
+# ---- Barriers that only some threads reach (2.5)
 
 UNREACHED = {
     "one branch": (
@@ -210,7 +210,7 @@ def test_barrier_for_those_that_are_left():
     np.testing.assert_array_equal(out, np.where(t % 3 == 0, 99, np.where((63 - t) % 3 == 0, 0, 63 - t)))
 
 
-# ---- Outputs and inputs (3.4, 3.5)
+# ---- Outputs and inputs (3.3, 3.2)
 
 
 def test_outputs_are_fresh_and_row_contiguous():
@@ -300,7 +300,7 @@ def test_inputs_are_never_written(source):
     np.testing.assert_array_equal(x, np.arange(16))
 
 
-# ---- Guards (3.9)
+# ---- Guards (5.1)
 
 
 def code_size(options):

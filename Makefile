@@ -8,7 +8,11 @@ STAMPS := build/.stamps
 # What the installed package is made from.
 SOURCES := $(shell find src include python cmake CMakeLists.txt pyproject.toml tools/embed_device_library.py tests/cpp -type f -not -name '*.pyc' 2>/dev/null)
 
-.PHONY: all build demo test test-python test-cpp check bench format clean help
+PYTHON_FOLDERS := python tests tools demo bench
+# The device library is Metal's text as far as it can be; clang-format does not know it.
+CXX_FILES := $(shell find src include python tests bench -name '*.h' -o -name '*.cpp' | grep -v '^src/device/')
+
+.PHONY: all build demo test test-python test-cpp check lint bench format clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -23,10 +27,16 @@ demo: build
 # make test    all tests
 test: check test-cpp test-python
 
-# make check   layers, constructs, settings: what scripts can tell without running a kernel
-check: build
+# make check   layers, constructs, format: what can be told without running a kernel
+check: build lint
 	$(BIN)/python tools/check_layers.py
 	$(BIN)/python tools/check_constructs.py
+
+# make lint    Ruff and the format of Python and C++
+lint: $(STAMPS)/venv
+	$(BIN)/ruff check $(PYTHON_FOLDERS)
+	$(BIN)/ruff format --check $(PYTHON_FOLDERS)
+	$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
 
 # make test-cpp      the C++ tests
 test-cpp: build
@@ -40,9 +50,11 @@ test-python: build
 bench: build $(STAMPS)/bench
 	$(BIN)/python -m bench.main
 
-# make format  format C++ and Python
-format: $(STAMPS)/dev
-	$(BIN)/pre-commit run --all-files
+# make format  format Python and C++
+format: $(STAMPS)/venv
+	$(BIN)/ruff check --fix $(PYTHON_FOLDERS)
+	$(BIN)/ruff format $(PYTHON_FOLDERS)
+	$(BIN)/clang-format -i $(CXX_FILES)
 
 $(STAMPS)/system: tools/system_packages
 	@mkdir -p $(STAMPS)
@@ -63,10 +75,6 @@ $(STAMPS)/package: $(STAMPS)/venv $(SOURCES)
 
 $(STAMPS)/bench: $(STAMPS)/venv
 	$(BIN)/python -m pip install -q warp-lang==1.19.0
-	@touch $@
-
-$(STAMPS)/dev: $(STAMPS)/venv
-	$(BIN)/python -m pip install -q pre-commit
 	@touch $@
 
 clean:

@@ -28,8 +28,8 @@ class LearnReport(NamedTuple):
 
     @property
     def largest_error(self) -> float:
-        """The largest difference of a parameter from the truth."""
-        return max(abs(p - t) for p, t in zip(self.parameters, self.truth, strict=True))
+        """The largest difference of a parameter from the truth; NaN where one is."""
+        return float(np.abs(np.subtract(self.parameters, self.truth)).max())
 
     def failures(self) -> list[str]:
         """What was promised and is not so."""

@@ -1,55 +1,86 @@
 #!/usr/bin/env python3
 """Holds the table of constructs, tests/constructs.toml, against the bodies that prove them, tests/bodies.
 
-Every row needs a body, but those that say why they come later; every name that a body gives needs a row.
+Every row needs a body, but those that say why they come later; every name that a body gives needs a row. Where a row is
+one function or attribute, a body that claims to prove it must have its name in its text.
 """
 
+import re
 import sys
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 import bodies  # noqa: E402
 
+# How Metal calls a row of these sections; a row with `tokens` says it itself.
+_NAMES = {
+    "attributes": "{}",
+    "functions": "{}",
+    "simdgroup": "simd_{}",
+    "synchronisation": "atomic_{}_explicit",
+}
 
-def read_table(path: Path) -> dict[str, str]:
-    """Why each row, `section.name`, has no body yet; empty where it needs one."""
-    later = {}
+
+class Row(NamedTuple):
+    later: str
+    """Why it has no body yet; empty where it needs one."""
+    tokens: frozenset[str]
+    """What the text of a body that proves it must contain."""
+
+
+def _tokens(section: str, name: str) -> list[str]:
+    if section not in _NAMES:
+        return []
+    return [name if name.startswith("quad_") else _NAMES[section].format(name)]
+
+
+def read_table(path: Path) -> dict[str, Row]:
+    """The rows by their names, `section.name`."""
+    table = {}
     for section, rows in tomllib.loads(path.read_text()).items():
         for name, row in rows.items():
-            sentence, reason = (row, "") if isinstance(row, str) else (row["is"], row["later"])
-            if not sentence.endswith("."):
+            row = {"is": row} if isinstance(row, str) else row
+            if not row["is"].endswith("."):
                 raise SystemExit(f"{path.name}: {section}.{name} has no sentence")
-            later[f"{section}.{name}"] = reason
-    return later
+            tokens = row["tokens"].split() if "tokens" in row else _tokens(section, name)
+            table[f"{section}.{name}"] = Row(row.get("later", ""), frozenset(tokens))
+    return table
 
 
-def problems_of(later: dict[str, str], proved: dict[str, list[str]]) -> list[str]:
-    problems = [f"{row}: no body proves it" for row in later if not later[row] and row not in proved]
-    problems += [
-        f"{row}: is to come later, but {proved[row][0]} proves it" for row in later if later[row] and row in proved
-    ]
-    problems += [
-        f"{row}: {bodies_of[0]} names it, the table does not" for row, bodies_of in proved.items() if row not in later
-    ]
+def problems_of(table: dict[str, Row], proofs: Iterable[bodies.Body]) -> list[str]:
+    problems = []
+    proved: dict[str, str] = {}
+    for body in proofs:
+        text = re.sub(r"(?s)//[^\n]*|/\*.*?\*/", " ", body.source + "\n" + body.header)
+        words = set(re.findall(r"\w+", text))
+        for name in body.constructs:
+            proved.setdefault(name, body.name)
+            if name not in table:
+                problems.append(f"{name}: {body.name} names it, the table does not")
+            else:
+                problems += [f"{name}: {body.name} has no `{token}`" for token in sorted(table[name].tokens - words)]
+    for name, row in table.items():
+        if row.later and name in proved:
+            problems.append(f"{name}: is to come later, but {proved[name]} proves it")
+        elif not row.later and name not in proved:
+            problems.append(f"{name}: no body proves it")
     return problems
 
 
 def main() -> int:
-    later = read_table(ROOT / "tests" / "constructs.toml")
-    proved: dict[str, list[str]] = {}
-    for body in bodies.all_bodies():
-        for row in body.constructs:
-            proved.setdefault(row, []).append(body.name)
-    problems = problems_of(later, proved)
+    table = read_table(ROOT / "tests" / "constructs.toml")
+    problems = problems_of(table, bodies.all_bodies())
     for problem in problems:
         print(problem, file=sys.stderr)
     if not problems:
-        waiting = sum(1 for reason in later.values() if reason)
+        waiting = sum(1 for row in table.values() if row.later)
         print(
-            f"{len(later) - waiting} constructs are proved by {len(bodies.all_bodies())} bodies, {waiting} come later"
+            f"{len(table) - waiting} constructs are proved by {len(bodies.all_bodies())} bodies, {waiting} come later"
         )
     return bool(problems)
 

@@ -37,19 +37,25 @@ LIBRARIES = {
     "Python.h": ["python/src"],
 }
 
-# Where a quoted include is looked for.
+# Where an include is looked for; a quoted one beside its file first.
 SEARCH = ["src", "include", "."]
+
+# Where every C++ file belongs to a layer.
+TREES = ["include", "src", "python"]
+SUFFIXES = {".h", ".hpp", ".cpp", ".cc", ".cu", ".cuh"}
 
 
 def layer_of(path: Path) -> str | None:
     """The deepest layer that the file lies in."""
+    if not path.is_relative_to(ROOT):
+        return None
     relative = path.relative_to(ROOT).as_posix()
     layers = [layer for layer in ALLOWED if relative.startswith(f"{layer}/")]
     return max(layers, key=len, default=None)
 
 
-def resolve(name: str, includer: Path) -> Path | None:
-    for folder in [includer.parent, *(ROOT / folder for folder in SEARCH)]:
+def resolve(name: str, includer: Path, quoted: bool) -> Path | None:
+    for folder in [*([includer.parent] if quoted else []), *(ROOT / folder for folder in SEARCH)]:
         if (folder / name).is_file():
             return (folder / name).resolve()
     return None
@@ -57,33 +63,35 @@ def resolve(name: str, includer: Path) -> Path | None:
 
 def check_file(path: Path) -> list[str]:
     layer = layer_of(path)
+    if layer is None:
+        return [
+            f"{path.relative_to(ROOT)}: belongs to no layer; ALLOWED in tools/check_layers.py has none for its folder"
+        ]
     problems = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
         match = re.match(r'\s*#\s*include\s*(["<])([^">]+)[">]', line)
-        if not match or layer is None:
+        if not match:
             continue
         name = match[2]
         where = f"{path.relative_to(ROOT)}:{number}"
         for library, layers in LIBRARIES.items():
             if name.startswith(library) and layer not in layers:
                 problems.append(f"{where}: {layer} may not include {name}")
-        target = resolve(name, path) if match[1] == '"' else None
-        other = layer_of(target) if target else None
-        if other and other != layer and other not in ALLOWED[layer]:
+        target = resolve(name, path, quoted=match[1] == '"')
+        if not target:
+            continue
+        other = layer_of(target)
+        if other is None and target.is_relative_to(ROOT):
+            problems.append(f"{where}: {layer} may not include {name}, which belongs to no layer")
+        elif other and other != layer and other not in ALLOWED[layer]:
             problems.append(f"{where}: {layer} may not include {name}, which belongs to {other}")
     return problems
 
 
 def main() -> int:
-    files = [
-        path
-        for layer in ALLOWED
-        for suffix in ("*.h", "*.cpp")
-        for path in (ROOT / layer).rglob(suffix)
-        if layer_of(path) == layer
-    ]
-    problems = [problem for path in sorted(set(files)) for problem in check_file(path)]
-    print("\n".join(problems) if problems else f"layers: {len(set(files))} files, every include is allowed")
+    files = sorted(path for tree in TREES for path in (ROOT / tree).rglob("*") if path.suffix in SUFFIXES)
+    problems = [problem for path in files for problem in check_file(path)]
+    print("\n".join(problems) if problems else f"layers: {len(files)} files, every include is allowed")
     return 1 if problems else 0
 
 

@@ -4,12 +4,12 @@ Bodies are written in Metal, as for ``mlx.core.fast.metal_kernel``, and run on t
 and NumPy. ``kiln.mlx.install()`` puts the same functions where programs written for MLX look for them.
 """
 
-from kiln import errors
+from kiln import _core, errors
 from kiln._core import CompiledKernel, Kernel, Launch
 from kiln._kernels import MetalKernel, cuda_kernel, metal_kernel
 from kiln.errors import CompileError, DeviceError, Diagnostic, InternalError, UnsupportedError
 
-__version__ = "0.1.0"
+__version__ = _core.version
 
 __all__ = [
     "CompileError",

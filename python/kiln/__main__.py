@@ -20,6 +20,8 @@ def _parser() -> argparse.ArgumentParser:
         help="run a program with Kiln's functions in mlx.core.fast",
         usage="python -m kiln run [--metal] (PROGRAM | -m MODULE) [ARGUMENT ...]",
         description="Runs a Python program, unmodified, after kiln.mlx.install().",
+        epilog="It reaches this process and those forked from it. Processes that the program starts anew, as "
+        "multiprocessing does by 'spawn' and subprocess always, call kiln.mlx.install() themselves.",
     )
     run.add_argument(
         "--metal",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import os
@@ -29,18 +30,49 @@ def _version(package: str) -> str:
         return "of unknown version"
 
 
-def _kernel(name: str) -> kiln.Kernel:
-    return kiln.metal_kernel(name, ["inp"], ["out"], _BODY)
+class _Arrays(NamedTuple):
+    """A library to try kernels with."""
+
+    make: Callable[[list[float]], object]
+    to_list: Callable[[object], list[float]]
 
 
-def _keywords(inputs: object, dtype: object) -> dict:
-    return {
-        "inputs": [inputs],
-        "grid": (4, 1, 1),
-        "threadgroup": (4, 1, 1),
-        "output_shapes": [(4,)],
-        "output_dtypes": [dtype],
-    }
+def _numpy() -> _Arrays:
+    _libraries.meet_by_name("numpy")
+    import numpy as np
+
+    return _Arrays(lambda values: np.array(values, np.float32), lambda array: array.tolist())
+
+
+def _mlx() -> _Arrays:
+    _libraries.meet_by_name("mlx")
+    import mlx.core as mx
+
+    return _Arrays(lambda values: mx.array(values, mx.float32), lambda array: array.tolist())
+
+
+def _any() -> _Arrays:
+    for library in (_numpy, _mlx):
+        with contextlib.suppress(ImportError):
+            return library()
+    raise ImportError("cannot be tried without an array library; see below")
+
+
+def _call(method: str, name: str, arrays: _Arrays) -> object:
+    kernel = kiln.metal_kernel(name, ["inp"], ["out"], _BODY)
+    return getattr(kernel, method)(
+        inputs=[arrays.make([0, 1, 2, 3])],
+        grid=(4, 1, 1),
+        threadgroup=(4, 1, 1),
+        output_shapes=[(4,)],
+        output_dtypes=["float32"],
+    )
+
+
+def _run(name: str, arrays: _Arrays) -> None:
+    (out,) = _call("__call__", name, arrays)
+    if arrays.to_list(out) != [0, 2, 4, 6]:
+        raise RuntimeError("a kernel gave wrong numbers; this is a defect of Kiln")
 
 
 def _reason(check: Callable[[], str]) -> tuple[bool, str]:
@@ -52,35 +84,28 @@ def _reason(check: Callable[[], str]) -> tuple[bool, str]:
 
 
 def _check_compiler() -> str:
-    path = _core.compiler_path()
-    kernel = kiln.metal_kernel("doctor_compiler", ["inp"], ["out"], "out[thread_position_in_grid.x] = 2 * inp;")
-    compiled = kernel.compile(**_keywords(2.0, "float32"))
-    return f"{path}, compiled a kernel in {compiled.compile_ms:.1f} ms"
+    compiled = _call("compile", "doctor_compiler", _any())
+    return f"{_core.compiler_path()}, compiled a kernel in {compiled.compile_ms:.1f} ms"
 
 
 def _check_cpu() -> str:
-    return f"{_core.cpu_architecture()}, {_core.cpu_threads()} threads, scalar engine"
+    what = f"{_core.cpu_architecture()}, {_core.cpu_threads()} threads, scalar engine"
+    try:
+        _run("doctor_cpu", _any())
+    except Exception as error:
+        # The machine is named also where nothing can run on it.
+        raise RuntimeError(f"{what}\n{error}") from error
+    return what
 
 
 def _check_numpy() -> str:
-    import numpy as np
-
-    inputs = np.arange(4, dtype=np.float32)
-    (out,) = _kernel("doctor_numpy")(**_keywords(inputs, np.float32))
-    if not np.array_equal(out, 2 * inputs):
-        raise RuntimeError("a kernel gave wrong numbers; this is a defect of Kiln")
+    _run("doctor_numpy", _numpy())
     bfloat16 = "with bfloat16" if importlib.util.find_spec("ml_dtypes") else "without bfloat16: pip install ml_dtypes"
     return f"{_version('numpy')}, {bfloat16}"
 
 
 def _check_mlx() -> str:
-    _libraries.import_mlx()
-    import mlx.core as mx
-
-    inputs = mx.arange(4, dtype=mx.float32)
-    (out,) = _kernel("doctor_mlx")(**_keywords(inputs, mx.float32))
-    if not mx.array_equal(out, 2 * inputs).item():
-        raise RuntimeError("a kernel gave wrong numbers; this is a defect of Kiln")
+    _run("doctor_mlx", _mlx())
     return f"{_version('mlx')}, {'with' if _libraries.import_mlx().has_gpu() else 'without'} a GPU of its own"
 
 
@@ -104,7 +129,7 @@ def findings() -> dict[str, list[Finding]]:
             found("mlx", _check_mlx),
             later("torch", "part for PyTorch; arrays go through NumPy: tensor.numpy()"),
             later("jax", "part for JAX; arrays go through NumPy: numpy.asarray(array)"),
-            later("cupy", "part for CuPy"),
+            later("cupy", "part for CuPy; arrays go through NumPy: cupy.asnumpy(array)"),
         ],
     }
 

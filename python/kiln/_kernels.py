@@ -18,11 +18,32 @@ def _check_type(interface: str, argument: str, value: object, kind: type, what: 
         raise TypeError(f"[{interface}] Expected `{argument}` to be {what} but got {type(value).__name__}.")
 
 
-def _names(interface: str, argument: str, value: object) -> list[str]:
+def _lone_surrogate(text: str) -> int | None:
+    """Where the text has what UTF-8 cannot have."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return error.start
+    return None
+
+
+def _check_text(interface: str, argument: str, value: object) -> None:
+    _check_type(interface, argument, value, str, "a string")
+    where = _lone_surrogate(value)
+    if where is not None:
+        raise ValueError(
+            f"[{interface}] Expected `{argument}` to be text but got the lone surrogate {value[where]!r} at {where}."
+        )
+
+
+def _names(interface: str, argument: str, value: object, what: str) -> list[str]:
     if isinstance(value, str | bytes) or not isinstance(value, Sequence):
         raise TypeError(f"[{interface}] Expected `{argument}` to be a list of strings but got {type(value).__name__}.")
     for name in value:
         _check_type(interface, f"{argument}", name, str, "a list of strings")
+        # What else is no identifier is told by the kernel, in whose messages these could not stand.
+        if "\0" in name or _lone_surrogate(name) is not None:
+            raise ValueError(f"[{interface}] Expected the names in `{argument}` to be {what} but got {name!r}.")
     return list(value)
 
 
@@ -37,18 +58,18 @@ def _compile_options(interface: str, options: Mapping[str, Any] | None) -> dict[
         if key not in _COMPILE_OPTIONS:
             raise ValueError(f"[{interface}] Unknown compile option `{key}`.")
         if key == "math_mode":
-            if value not in _MATH_MODES:
+            if not isinstance(value, str) or value not in _MATH_MODES:
                 raise ValueError(f"[{interface}] Expected math_mode to be 'safe', 'relaxed', or 'fast'.")
             result["math_mode"] = value
         elif key == "bounds":
-            if value not in ("on", "off"):
+            if not isinstance(value, str) or value not in ("on", "off"):
                 raise ValueError(f"[{interface}] Expected bounds to be 'on' or 'off'.")
             result["bounds"] = value == "on"
         elif key == "specialize":
             _check_type(interface, "specialize", value, bool, "a bool")
             result["specialize"] = value
         else:
-            _names(interface, "include_dirs", value)
+            _names(interface, "include_dirs", value, "paths")
     return result
 
 
@@ -66,10 +87,10 @@ def _make(
     compile_options: Mapping[str, Any] | None = None,
     always_shapes: bool = False,
     library: str = "",
+    kind: type[Kernel] = Kernel,
 ) -> Kernel:
-    _check_type(interface, "name", name, str, "a string")
-    _check_type(interface, "source", source, str, "a string")
-    _check_type(interface, "header", header, str, "a string")
+    for argument, text in (("name", name), ("source", source), ("header", header)):
+        _check_text(interface, argument, text)
     _check_type(interface, "ensure_row_contiguous", ensure_row_contiguous, bool, "a bool")
     _check_type(interface, "atomic_outputs", atomic_outputs, bool, "a bool")
     _check_type(interface, "shared_memory", shared_memory, int, "an int")
@@ -77,7 +98,7 @@ def _make(
         raise ValueError(
             f"[{interface}] Expected `shared_memory` to be at least 0 and below 2^63 but got {shared_memory}."
         )
-    return _core.Kernel(
+    return kind(
         dialect="metal" if interface == "metal_kernel" else "cuda",
         name=name,
         input_names=input_names,
@@ -105,8 +126,8 @@ def _list_generation(
 ) -> dict[str, Any]:
     return {
         "name": name,
-        "input_names": _names("metal_kernel", "input_names", input_names),
-        "output_names": _names("metal_kernel", "output_names", output_names),
+        "input_names": _names("metal_kernel", "input_names", input_names, "identifiers"),
+        "output_names": _names("metal_kernel", "output_names", output_names, "identifiers"),
         "source": source,
         "header": header,
         "ensure_row_contiguous": ensure_row_contiguous,
@@ -145,26 +166,33 @@ def generation_of(arguments: tuple, keywords: Mapping[str, Any]) -> Callable[...
     return _dictionary_generation if by_dictionary else _list_generation
 
 
-def metal_kernel_for(library: str, name, *arguments, **keywords) -> Kernel:
-    """``metal_kernel`` with results of a fixed array library, or of the inputs' where ``library`` is empty."""
+_RULE = "a kernel has both, or takes all names from its calls."
+
+
+def metal_kernel_for(library: str, kind: type[Kernel], name, *arguments, **keywords) -> Kernel:
+    """``metal_kernel`` with results of a fixed array library, or of the inputs' where ``library`` is empty; ``kind`` is
+    the class of the kernel."""
     generation = generation_of(arguments, keywords)
     by_dictionary = generation is _dictionary_generation
     has_output_names = len(arguments) > 1 or "output_names" in keywords
-    rule = "a kernel has both, or takes all names from its calls."
     if by_dictionary and "output_names" in keywords and "input_names" not in keywords:
-        raise TypeError(f"[metal_kernel] `output_names` needs `input_names`: {rule}")
+        raise TypeError(f"[metal_kernel] `output_names` needs `input_names`: {_RULE}")
     if not by_dictionary and not has_output_names:
-        raise TypeError(f"[metal_kernel] `input_names` needs `output_names`: {rule}")
-    if by_dictionary and "input_names" in keywords:
+        raise TypeError(f"[metal_kernel] `input_names` needs `output_names`: {_RULE}")
+    # ("name", "body", ["x"]) gives names where this generation has `ensure_row_contiguous`.
+    names_behind = any(isinstance(argument, list | tuple) for argument in arguments[1:])
+    if by_dictionary and ("input_names" in keywords or names_behind):
         raise TypeError(
-            "[metal_kernel] Got `input_names`, and a string in their place as the second argument: a kernel with names "
-            "takes them before its source, one without takes all names from its calls."
+            f"[metal_kernel] Got {'a list of names' if names_behind else '`input_names`'}, and a string in their place "
+            "as the second argument: a kernel with names takes them before its source, one without takes all names "
+            "from its calls."
         )
-    return _make("metal_kernel", library=library, **generation(name, *arguments, **keywords))
+    return _make("metal_kernel", library=library, kind=kind, **generation(name, *arguments, **keywords))
 
 
 def cuda_kernel_for(
     library,
+    kind,
     name,
     input_names,
     output_names,
@@ -174,19 +202,24 @@ def cuda_kernel_for(
     shared_memory=0,
     compile_options=None,
 ):
-    """``cuda_kernel`` with results of a fixed array library, or of the inputs' where ``library`` is empty."""
+    """``cuda_kernel``, likewise."""
     return _make(
         "cuda_kernel",
         name=name,
-        input_names=_names("cuda_kernel", "input_names", input_names),
-        output_names=_names("cuda_kernel", "output_names", output_names),
+        input_names=_names("cuda_kernel", "input_names", input_names, "identifiers"),
+        output_names=_names("cuda_kernel", "output_names", output_names, "identifiers"),
         source=source,
         header=header,
         ensure_row_contiguous=ensure_row_contiguous,
         shared_memory=shared_memory,
         compile_options=compile_options,
         library=library,
+        kind=kind,
     )
+
+
+# As above: the messages are for callers.
+cuda_kernel_for.__qualname__ = "cuda_kernel"
 
 
 def metal_kernel(name: str, *arguments: Any, **keywords: Any) -> Kernel:
@@ -227,7 +260,7 @@ def metal_kernel(name: str, *arguments: Any, **keywords: Any) -> Kernel:
     the names from its calls, whose ``inputs``, ``output_shapes``, ``output_dtypes`` and ``template`` are dicts; it
     returns a dict.
     """
-    return metal_kernel_for("", name, *arguments, **keywords)
+    return metal_kernel_for("", Kernel, name, *arguments, **keywords)
 
 
 # One function serves two generations; tools shall show the current one.
@@ -255,6 +288,7 @@ def cuda_kernel(
     """
     return cuda_kernel_for(
         "",
+        Kernel,
         name,
         input_names,
         output_names,
@@ -283,6 +317,7 @@ class MetalKernel:
     """
 
     _library = ""
+    _kind = Kernel
 
     def __init__(
         self,
@@ -311,6 +346,7 @@ class MetalKernel:
             compile_options=compile_options,
             always_shapes=True,
             library=self._library,
+            kind=self._kind,
         )
         self._call: dict[str, Any] = {
             "grid": grid,
@@ -322,19 +358,19 @@ class MetalKernel:
         }
         self._template: dict[str, Any] = {}
 
-    def template(self, **arguments: Any) -> None:
+    def template(self, /, **arguments: Any) -> None:
         """Sets template arguments of later calls: dtypes, ints of 32 bits, bools."""
         self._template = dict(arguments)
 
-    def __call__(self, **inputs: Any) -> dict[str, Any]:
+    def __call__(self, /, **inputs: Any) -> dict[str, Any]:
         """Runs the kernel with the inputs by name; a dict of the outputs."""
         return self._kernel(inputs=inputs, template=self._template, **self._call)
 
-    def source_for(self, **inputs: Any) -> str:
+    def source_for(self, /, **inputs: Any) -> str:
         """The text that a call with these inputs compiles."""
         return self._kernel.source_for(inputs=inputs, template=self._template, **self._call)
 
-    def compile(self, **inputs: Any) -> _core.CompiledKernel:
+    def compile(self, /, **inputs: Any) -> _core.CompiledKernel:
         """Compiles now what a call with these inputs would run."""
         return self._kernel.compile(inputs=inputs, template=self._template, **self._call)
 

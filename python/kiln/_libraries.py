@@ -5,6 +5,7 @@ A new library is a row here, an implementation of ``ArrayLibrary`` (``python/src
 
 from __future__ import annotations
 
+import importlib
 import sys
 from typing import NamedTuple
 
@@ -15,22 +16,32 @@ class Library(NamedTuple):
     name: str
     package: str
     """The package whose modules its types come from."""
+    title: str
     how_to_get: str
 
 
 LIBRARIES = (
-    Library("numpy", "numpy", "pip install numpy"),
-    Library("mlx", "mlx", 'pip install "mlx[cpu]==0.32.4"'),
+    Library("numpy", "numpy", "NumPy", "pip install numpy"),
+    Library("mlx", "mlx", "MLX", "pip install 'mlx[cpu]==0.32.4'"),
 )
 
 _met: set[str] = set()
 
 
+def _import(name: str, module: str) -> None:
+    (library,) = (library for library in LIBRARIES if library.name == name)
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(f"{library.title} is not installed: {library.how_to_get} ({error})") from error
+
+
 def meet_by_name(name: str) -> None:
-    """Registers a library with ``_core``, once. Raises ImportError where it cannot be used."""
+    """Registers a library with ``_core``, once. Raises ImportError that says how to get one that cannot be used."""
     if name in _met:
         return
     if name == "numpy":
+        _import("numpy", "numpy")
         _core.register_numpy()
     elif name == "mlx":
         _core.register_library(import_mlx().library(_core.make_compiled_kernel()))
@@ -39,10 +50,7 @@ def meet_by_name(name: str) -> None:
 
 def import_mlx():
     """``kiln._mlx``. Raises ImportError that says how to get what is missing."""
-    try:
-        import mlx.core  # noqa: F401  (brings libmlx.so and the type of its arrays)
-    except ImportError as error:
-        raise ImportError(f"MLX is not installed: pip install 'mlx[cpu]==0.32.4' ({error})") from error
+    _import("mlx", "mlx.core")  # brings libmlx.so and the type of its arrays
     try:
         from kiln import _mlx
     except ImportError as error:

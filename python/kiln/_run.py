@@ -6,14 +6,17 @@ import os
 import runpy
 import sys
 
-import kiln.mlx
-
 
 def main(program: str, arguments: list[str], *, as_module: bool, metal: bool) -> int:
     """The program's exit status is this process's: SystemExit passes through."""
     if not as_module and not os.path.exists(program):
         print(f"python -m kiln run: no such file: {program}", file=sys.stderr)
         return 2
+    try:
+        import kiln.mlx
+    except ImportError as error:
+        print(f"python -m kiln run: {error}", file=sys.stderr)
+        return 1
     kiln.mlx.install(metal=metal)
     sys.argv = [program, *arguments]
     if as_module:

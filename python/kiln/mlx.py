@@ -17,16 +17,16 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
-import inspect
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import mlx.core as mx
-
-from kiln import _kernels, _libraries
+from kiln import _core, _kernels, _libraries
 from kiln._core import Kernel
 
-_libraries.meet_by_name("mlx")
+_libraries.meet_by_name("mlx")  # says how to get MLX where it is missing
+
+import mlx.core as mx  # noqa: E402
 
 # Whether this thread is inside mx.export_function. What is exported must load on a Mac, so the installed functions then
 # hand over to MLX's own.
@@ -34,7 +34,7 @@ _exporting: contextvars.ContextVar[bool] = contextvars.ContextVar("kiln_exportin
 
 
 def metal_kernel(name: str, *arguments: Any, **keywords: Any) -> Kernel:
-    return _kernels.metal_kernel_for("mlx", name, *arguments, **keywords)
+    return _kernels.metal_kernel_for("mlx", Kernel, name, *arguments, **keywords)
 
 
 metal_kernel.__doc__ = _kernels.metal_kernel.__doc__
@@ -53,6 +53,7 @@ def cuda_kernel(
 ) -> Kernel:
     return _kernels.cuda_kernel_for(
         "mlx",
+        Kernel,
         name,
         input_names,
         output_names,
@@ -67,87 +68,98 @@ def cuda_kernel(
 cuda_kernel.__doc__ = _kernels.cuda_kernel.__doc__
 
 
-class _ExportableKernel:
-    """A kernel that becomes MLX's own inside ``mx.export_function``.
+class _ExportableKernel(Kernel):
+    """A kernel that becomes MLX's own inside ``mx.export_function``."""
 
-    ``make_original`` gets the names of inputs and outputs: MLX's kernels have them from the start, those of the
-    dictionary and class generations from the call.
-    """
+    def __init__(self, **made: Any) -> None:
+        super().__init__(**made)
+        self._made = made
 
-    def __init__(self, kernel: Kernel, make_original: Callable[[list[str], list[str]], Any]) -> None:
-        self._kernel = kernel
-        self._make_original = make_original
-
-    def __call__(self, **keywords: Any) -> Any:
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         if not _exporting.get():
-            return self._kernel(**keywords)
-        if keywords.get("stream") is not None:
+            return super().__call__(*arguments, **keywords)
+        # Raises what a call raises.
+        self.source_for(*arguments, **keywords)
+        return self._exported(**keywords)
+
+    def _exported(
+        self,
+        *,
+        inputs: Any,
+        output_shapes: Any,
+        output_dtypes: Any,
+        template: Any = None,
+        stream: Any = None,
+        **rest: Any,
+    ) -> Any:
+        """The call of MLX's own kernel. Its arguments are right in Kiln's eyes; MLX's takes less kinds of them."""
+        by_name = self._made["input_names"] is None
+        input_names, output_names = self._made["input_names"], self._made["output_names"]
+        if by_name:
+            input_names, output_names = list(inputs), list(output_shapes)
+            inputs = list(inputs.values())
+            output_shapes = [output_shapes[name] for name in output_names]
+            output_dtypes = [output_dtypes[name] for name in output_names]
+        pairs = template.items() if isinstance(template, dict) else template or []
+        results = self._original(input_names, output_names)(
+            inputs=[_as_mlx_takes(value) for value in inputs],
+            output_shapes=[tuple(map(operator.index, shape)) for shape in output_shapes],
+            output_dtypes=[_mlx_dtype(dtype) for dtype in output_dtypes],
+            template=[(name, _template_value(value)) for name, value in pairs],
+            grid=tuple(map(operator.index, rest["grid"])),
+            threadgroup=tuple(map(operator.index, rest["threadgroup"])),
+            init_value=None if rest.get("init_value") is None else float(rest["init_value"]),
+            verbose=bool(rest.get("verbose", False)),
             # The name mx.gpu may mean the CPU here; what is exported is for a GPU.
-            keywords["stream"] = _original_gpu
-        if not isinstance(keywords.get("inputs"), dict):
-            return self._make_original([], [])(**keywords)
-        output_names = list(keywords["output_shapes"])
-        original = self._make_original(list(keywords["inputs"]), output_names)
-        keywords["inputs"] = list(keywords["inputs"].values())
-        for argument in ("output_shapes", "output_dtypes"):
-            keywords[argument] = [keywords[argument][name] for name in output_names]
-        if isinstance(keywords.get("template"), dict):
-            keywords["template"] = list(keywords["template"].items())
-        return dict(zip(output_names, original(**keywords), strict=True))
+            stream=None if stream is None else _original_gpu,
+        )
+        return dict(zip(output_names, results, strict=True)) if by_name else results
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._kernel, name)
-
-    def __repr__(self) -> str:
-        return repr(self._kernel)
-
-
-# What both Kiln's interfaces and MLX's own have, besides the names of inputs and outputs.
-_EXPORTED = ("name", "source", "header", "ensure_row_contiguous", "atomic_outputs", "shared_memory")
+    def _original(self, input_names: list[str], output_names: list[str]) -> Any:
+        made = self._made
+        options = {"header": made["header"], "ensure_row_contiguous": made["ensure_row_contiguous"]}
+        if made["dialect"] == "cuda":
+            make = _originals.get((mx.fast, "cuda_kernel"), mx.fast.cuda_kernel)
+            options["shared_memory"] = made["shared_memory"]
+        else:
+            make = _originals.get((mx.fast, "metal_kernel"), mx.fast.metal_kernel)
+            options["atomic_outputs"] = made["atomic_outputs"]
+            # The other options say how Kiln compiles.
+            if made["math_mode"] != "safe":
+                options["compile_options"] = {"math_mode": made["math_mode"]}
+        return make(
+            name=made["name"], input_names=input_names, output_names=output_names, source=made["source"], **options
+        )
 
 
-def _for_export(original: Any, ours: Callable, names: dict[str, list[str]], arguments: tuple, keywords: dict) -> Any:
-    """MLX's own kernel of what ``ours`` was given."""
-    given = inspect.signature(ours).bind_partial(*arguments, **keywords).arguments
-    kept = {key: given[key] for key in (*_EXPORTED, *names) if key in given}
-    options = given.get("compile_options") or {}
-    # The others say how Kiln compiles.
-    if "math_mode" in options and ours is not _kernels.cuda_kernel:
-        kept["compile_options"] = {"math_mode": options["math_mode"]}
-    return original(**{**names, **kept})
+def _mlx_dtype(dtype: Any) -> mx.Dtype:
+    name = _core.dtype_name(dtype)
+    return getattr(mx, "bool_" if name == "bool" else name)
 
 
-def _installed(interface: str, original: Any) -> Any:
+def _template_value(value: Any) -> Any:
+    if isinstance(value, bool):
+        return value
+    return operator.index(value) if _core.dtype_name(value) is None else _mlx_dtype(value)
+
+
+def _as_mlx_takes(value: Any) -> Any:
+    """Arrays as they are; what only has ``__index__`` as an int."""
+    if isinstance(value, mx.array | bool | int | float | complex) or hasattr(value, "__dlpack__"):
+        return value
+    return operator.index(value)
+
+
+def _installed(interface: str) -> Any:
     ours = globals()[interface]
-
-    @functools.wraps(ours)
-    def make(*arguments: Any, **keywords: Any) -> Any:
-        def make_original(inputs: list[str], outputs: list[str]) -> Any:
-            generation = _kernels.cuda_kernel
-            if interface == "metal_kernel":
-                generation = _kernels.generation_of(arguments[1:], keywords)
-            names = {"input_names": inputs, "output_names": outputs}
-            return _for_export(original, generation, names, arguments, keywords)
-
-        return _ExportableKernel(ours(*arguments, **keywords), make_original)
-
-    return make
+    make = {"metal_kernel": _kernels.metal_kernel_for, "cuda_kernel": _kernels.cuda_kernel_for}[interface]
+    return functools.wraps(ours)(functools.partial(make, "mlx", _ExportableKernel))
 
 
 class MetalKernel(_kernels.MetalKernel):
     __doc__ = _kernels.MetalKernel.__doc__
     _library = "mlx"
-
-    @functools.wraps(_kernels.MetalKernel.__init__)
-    def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        super().__init__(*arguments, **keywords)
-
-        def make_original(inputs: list[str], outputs: list[str]) -> Any:
-            original = _originals.get((mx.fast, "metal_kernel"), mx.fast.metal_kernel)
-            names = {"input_names": inputs, "output_names": outputs}
-            return _for_export(original, _kernels.MetalKernel, names, arguments, keywords)
-
-        self._kernel = _ExportableKernel(self._kernel, make_original)
+    _kind = _ExportableKernel
 
 
 def _marks_export(function):
@@ -231,17 +243,22 @@ def install(metal: bool = False) -> contextlib.AbstractContextManager:
     Args:
       metal: also opens the gates that programs ask before they make a kernel: ``mx.metal.is_available()`` is true,
         and where MLX has no GPU, the name ``mx.gpu`` means the CPU device. This reaches Python code that looks these
-        names up when it runs; it cannot reach names that were imported before (``from mlx.core import gpu``) nor
-        MLX's own C++ code.
+        names up when it runs; it cannot reach names that were imported before (``from mlx.core import gpu``), the
+        enumeration's own name (``mx.DeviceType.gpu``, which stays MLX's GPU), nor MLX's own C++ code.
 
     Returns:
       A context manager that takes back at its end what this call has put in place; it need not be used.
 
     Inside ``mx.export_function`` and ``mx.exporter`` the installed functions hand over to MLX's own.
+
+    This holds in this process and in those that are forked from it. A process that is started anew, as
+    ``multiprocessing`` does by "spawn", needs its own ``install()``, where the module that it imports makes kernels.
     """
+    if not isinstance(metal, bool):
+        raise TypeError(f"[install] Expected `metal` to be a bool but got {type(metal).__name__}.")
     installation = _Installation()
     for interface in ("metal_kernel", "cuda_kernel"):
-        installation.put(mx.fast, interface, functools.partial(_installed, interface))
+        installation.put(mx.fast, interface, lambda _, interface=interface: _installed(interface))
     installation.put(mx.fast, "MetalKernel", lambda _: MetalKernel)
     installation.put(mx, "export_function", _marks_export)
     installation.put(mx, "exporter", _installed_exporter)

@@ -14,11 +14,11 @@ namespace {
 
 std::string kind_of(nb::handle object) { return nb::cast<std::string>(nb::str(object.type().attr("__name__"))); }
 
+// For messages: what UTF-8 cannot have is escaped.
 std::string to_string(nb::handle text) {
-  Py_ssize_t size;
-  const char* data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
-  if (!data) nb::raise_python_error();
-  return {data, static_cast<size_t>(size)};
+  nb::object bytes = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
+  if (!bytes.is_valid()) nb::raise_python_error();
+  return {PyBytes_AS_STRING(bytes.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
 }
 
 class Reader {
@@ -55,11 +55,7 @@ class Reader {
     call.threadgroup = read_extent("threadgroup", "each dimension of `threadgroup`", threadgroup);
     if (template_.is_valid() && !template_.is_none()) read_template(template_, call);
     if (init_value.is_valid() && !init_value.is_none()) call.init_value = read_number("init_value", init_value);
-    if (verbose.is_valid()) {
-      int truth = PyObject_IsTrue(verbose.ptr());
-      if (truth < 0) nb::raise_python_error();
-      call.verbose = truth != 0;
-    }
+    if (verbose.is_valid()) call.verbose = read_truth("verbose", verbose);
     if (stream.is_valid() && !stream.is_none()) call.stream = stream.ptr();
     return call;
   }
@@ -85,6 +81,36 @@ class Reader {
   // `whom`: "`grid`", "each dimension of `grid`".
   [[noreturn]] void expected(std::string_view whom, std::string_view what, nb::handle got) const {
     throw TypeError(concat("[", interface_, "] Expected ", whom, " to be ", what, " but got ", kind_of(got), "."));
+  }
+
+  // A name that the call gives. Whether it is an identifier is the kernel's to check; no C string can hold a NUL, and
+  // no UTF-8 text a lone surrogate.
+  std::string read_name(std::string_view argument, nb::handle name) const {
+    Py_ssize_t size;
+    const char* data = PyUnicode_AsUTF8AndSize(name.ptr(), &size);
+    if (!data) {
+      if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) nb::raise_python_error();
+      PyErr_Clear();
+    } else if (std::char_traits<char>::find(data, static_cast<size_t>(size), '\0') == nullptr) {
+      return {data, static_cast<size_t>(size)};
+    }
+    throw ValueError(concat("[", interface_, "] Expected the names in `", argument, "` to be identifiers but got ",
+                            nb::cast<std::string>(nb::repr(name)), "."));
+  }
+
+  static bool clear_type_error() {
+    bool matches = PyErr_ExceptionMatches(PyExc_TypeError);
+    if (matches) PyErr_Clear();
+    return matches;
+  }
+
+  bool read_truth(std::string_view argument, nb::handle object) const {
+    int truth = PyObject_IsTrue(object.ptr());
+    if (truth < 0) {
+      PyErr_Clear();
+      expected(concat("`", argument, "`"), "a bool", object);
+    }
+    return truth != 0;
   }
 
   void check_sequence(std::string_view argument, std::string_view what, nb::handle sequence) const {
@@ -139,7 +165,7 @@ class Reader {
     Py_ssize_t position = 0;
     while (PyDict_Next(dictionary.ptr(), &position, &key, &value)) {
       if (!PyUnicode_Check(key)) expected(concat("the keys of `", argument, "`"), "strings", nb::handle(key));
-      function(to_string(key), nb::handle(value));
+      function(read_name(argument, key), nb::handle(value));
     }
   }
 
@@ -194,7 +220,10 @@ class Reader {
   int64_t read_int(std::string_view whom, nb::handle object, int bits = 64) const {
     if (!PyIndex_Check(object.ptr())) expected(whom, "an int", object);
     nb::object number = nb::steal(PyNumber_Index(object.ptr()));
-    if (!number.is_valid()) nb::raise_python_error();
+    if (!number.is_valid()) {
+      if (clear_type_error()) expected(whom, "an int", object);
+      nb::raise_python_error();
+    }
     int overflow;
     int64_t value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
     int64_t most = std::numeric_limits<int64_t>::max() >> (64 - bits);
@@ -233,6 +262,8 @@ class Reader {
     }
     double value = PyFloat_AsDouble(object.ptr());
     if (value == -1 && PyErr_Occurred()) {
+      // What arrays of several elements say does not name the argument.
+      if (clear_type_error()) expected(concat("`", argument, "`"), "a number", object);
       if (!PyErr_ExceptionMatches(PyExc_OverflowError)) nb::raise_python_error();
       PyErr_Clear();
       throw ValueError(concat("[", interface_, "] Expected `", argument, "` to fit into a double."));
@@ -257,7 +288,7 @@ class Reader {
       nb::object name = nb::steal(PySequence_GetItem(item.ptr(), 0));
       nb::object value = nb::steal(PySequence_GetItem(item.ptr(), 1));
       if (!PyUnicode_Check(name.ptr())) expected("the names in `template`", "strings", name);
-      add(to_string(name), value);
+      add(read_name("template", name), value);
     });
   }
 

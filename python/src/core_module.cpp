@@ -57,7 +57,10 @@ std::optional<Dtype> read_dtype(PyObject* object, ArrayLibrary*& owner) {
   if (PyUnicode_Check(object)) {
     Py_ssize_t size;
     const char* data = PyUnicode_AsUTF8AndSize(object, &size);
-    if (!data) nb::raise_python_error();
+    if (!data) {
+      PyErr_Clear();  // a lone surrogate, which no dtype's name has
+      return std::nullopt;
+    }
     return dtype_from_name({data, static_cast<size_t>(size)});
   }
   if (PyLong_Check(object) || PyFloat_Check(object)) return std::nullopt;
@@ -167,6 +170,7 @@ PyObject* make_compiled_kernel(const std::shared_ptr<Kernel>& kernel, const Kern
 
 NB_MODULE(_core, m) {
   register_exceptions();
+  m.attr("version") = KILN_VERSION;
 
   nb::class_<CompiledKernel>(m, "CompiledKernel",
                              "Machine code for one combination of argument types, as `Kernel.compile` returns it.")
@@ -297,6 +301,9 @@ With MLX arrays the result is lazy: compiling happens when it is evaluated.)")
           nb::sig("def compile(self, *, inputs, output_shapes, output_dtypes, grid, threadgroup, template=None, "
                   "init_value=None, verbose=False, stream=None) -> CompiledKernel"),
           "Compiles now what a call with these keywords would run, and runs nothing. Raises what the call would raise.")
+      // Nothing of a kernel can be changed, so it is its own copy.
+      .def("__copy__", [](nb::handle self) { return nb::borrow(self); })
+      .def("__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); })
       .def_prop_ro(
           "name", [](const PyKernel& self) { return self.kernel().spec().name; }, "The name it was made with.")
       .def_prop_ro("history", &history_of, "The last 1,000 launches, oldest first: a list of `Launch`.")
@@ -308,6 +315,13 @@ With MLX arrays the result is lazy: compiling happens when it is evaluated.)")
   m.def("make_compiled_kernel",
         [] { return nb::capsule(reinterpret_cast<void*>(&make_compiled_kernel), "kiln.make_compiled_kernel"); });
   m.def("register_numpy", [] { libraries().push_back(make_numpy_library().release()); });
+  // The name of what a call takes for a dtype; None for everything else.
+  m.def("dtype_name", [](nb::handle object) -> std::optional<std::string> {
+    ArrayLibrary* owner = nullptr;
+    std::optional<Dtype> dtype = read_dtype(object.ptr(), owner);
+    if (!dtype) return std::nullopt;
+    return std::string(name_of(*dtype));
+  });
   m.def("settings", [] {
     nb::list rows;
     for (const SettingRow& row : kSettingRows) rows.append(nb::make_tuple(row.variable, row.values, row.meaning));

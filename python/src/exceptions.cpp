@@ -11,8 +11,6 @@ namespace {
 
 nb::object error_class(const char* name) { return nb::module_::import_("kiln.errors").attr(name); }
 
-void raise(const char* name, const std::exception& error) { PyErr_SetString(error_class(name).ptr(), error.what()); }
-
 nb::str name_of(Severity severity) {
   switch (severity) {
     case Severity::kError: return nb::str("error");
@@ -35,6 +33,10 @@ nb::str to_str(const std::string& text) {
   // A kernel's text may be any bytes.
   return nb::steal<nb::str>(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
 }
+
+void raise(nb::handle type, const std::exception& error) { PyErr_SetObject(type.ptr(), to_str(error.what()).ptr()); }
+
+void raise(const char* name, const std::exception& error) { raise(error_class(name), error); }
 
 void raise_compile_error(const CompileError& error) {
   nb::object diagnostic_class = error_class("Diagnostic");
@@ -60,9 +62,9 @@ void translate(const std::exception_ptr& pointer, void*) {
   } catch (const InternalError& error) {
     raise("InternalError", error);
   } catch (const ValueError& error) {
-    PyErr_SetString(PyExc_ValueError, error.what());
+    raise(nb::handle(PyExc_ValueError), error);
   } catch (const TypeError& error) {
-    PyErr_SetString(PyExc_TypeError, error.what());
+    raise(nb::handle(PyExc_TypeError), error);
   }
 }
 

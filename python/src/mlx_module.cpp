@@ -24,12 +24,17 @@ namespace {
 
 std::string kind_of(nb::handle object) { return nb::cast<std::string>(nb::str(object.type().attr("__name__"))); }
 
-// The stream that a call runs on. A stream of a GPU that MLX does not have here becomes the CPU's.
-mx::Stream stream_for(std::string_view interface, PyObject* object) {
+// What a call's `stream` names.
+mx::StreamOrDevice place_of(std::string_view interface, PyObject* object) {
   mx::StreamOrDevice wanted;
   if (object && !nb::try_cast(nb::handle(object), wanted))
     throw TypeError(concat("[", interface, "] Expected `stream` to be an MLX stream or device but got ",
                            kind_of(nb::handle(object)), "."));
+  return wanted;
+}
+
+// The stream that a call runs on. A stream of a GPU that MLX does not have here becomes the CPU's.
+mx::Stream stream_for(std::string_view interface, const mx::StreamOrDevice& wanted) {
   auto is_missing = [](mx::Device device) { return device == mx::Device::gpu && !mx::is_available(device); };
   bool missing = std::visit(
       [&](const auto& value) {
@@ -94,7 +99,7 @@ class MlxLibrary : public ArrayLibrary {
                  arguments.init_value,
                  arguments.input_names,
                  arguments.output_names};
-    mx::Stream stream = stream_for(interface, arguments.stream);
+    mx::StreamOrDevice place = place_of(interface, arguments.stream);
     if (wanted == Wanted::kSource || arguments.verbose) {
       KernelUnit unit;
       with_call(call, false, inputs, shapes, arguments.output_dtypes, [&](const Call& view) {
@@ -104,6 +109,7 @@ class MlxLibrary : public ArrayLibrary {
       if (wanted == Wanted::kSource) return nb::str(unit.text.data(), unit.text.size()).release().ptr();
       print_source(unit);
     }
+    mx::Stream stream = stream_for(interface, place);
     if (wanted == Wanted::kCompile) {
       Kernel::Found found;
       nb::gil_scoped_release release;

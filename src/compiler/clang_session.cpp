@@ -14,11 +14,11 @@ std::vector<std::string> clang_arguments(MathMode math_mode, const std::string& 
       "-triple", triple, "-target-cpu", cpu, "-std=c++17", "-O2", "-disable-llvm-passes",
       // The end of a variable's life would be a place where paths out of a loop meet before they part again.
       "-disable-lifetime-markers",
-      // A kernel sees the macros that Metal has and none of the host's (specification 2.4a).
+      // A kernel sees the macros that Metal has and none of the host's (docs/language.md 1.5).
       "-undef", "-D__METAL__=1", "-D__METAL_VERSION__=320", "-D__HAVE_BFLOAT__=1",
       "-nostdsysteminc", "-nobuiltininc", "-fno-builtin", "-fno-rtti", "-fno-threadsafe-statics",
       // Signed arithmetic wraps, floats that do not fit into an integer saturate, any pointer may alias any other, loops
-      // may be endless, what was not written is zero, a missing return is harmless (specification 3.10).
+      // may be endless, what was not written is zero, a missing return is harmless (docs/language.md 4.3).
       "-fwrapv", "-fno-strict-float-cast-overflow", "-relaxed-aliasing", "-fno-finite-loops", "-fno-strict-return", "-fno-delete-null-pointer-checks",
       "-ftrivial-auto-var-init=zero",
       // Metal's literals, properties for swizzles, half and bfloat rounded at each operation, no contraction.

@@ -1,4 +1,4 @@
-// The CUDA text of a kernel (specification 2.5).
+// The CUDA text of a kernel (docs/language.md 1.6).
 //
 // Header, then the function inside `namespace mlx::core::cu`, template arguments as declarations at the head of the
 // body. The body's text is never changed.

@@ -1,4 +1,4 @@
-// The Metal text of a kernel (specification 2.1).
+// The Metal text of a kernel (docs/language.md 1.1).
 //
 // The text is MLX's own, so that what `verbose=True` prints is what runs on a Mac. Where MLX's generator errs, this
 // one does not: names are found by token, two outputs close the parameter list once, and a header without a final

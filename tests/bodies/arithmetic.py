@@ -1,4 +1,4 @@
-"""Arithmetic that C++ leaves undefined (specification 3.10): the values that Kiln gives it.
+"""Arithmetic that C++ leaves undefined (docs/language.md 4.3): the values that Kiln gives it.
 
 x / 0 is x, x % 0 is 0, MIN / -1 is MIN, MIN % -1 is 0; shifts are modulo the width; floats that do not fit into an
 integer saturate, and a NaN becomes 0; signed overflow wraps.

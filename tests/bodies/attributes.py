@@ -1,4 +1,4 @@
-"""All attributes, and which threads run (specification 2.3, 3.1)."""
+"""All attributes, and which threads run (docs/language.md 1.3, 2.1)."""
 
 import numpy as np
 

@@ -222,8 +222,10 @@ for _name, _reference in (
     )
 _family(
     "isnormal",
-    lambda x: np.isfinite(x.astype(np.float32))
-    & (np.abs(x.astype(np.float32)) >= np.float32(ml_dtypes.finfo(x.dtype).smallest_normal)),
+    lambda x: (
+        np.isfinite(x.astype(np.float32))
+        & (np.abs(x.astype(np.float32)) >= np.float32(ml_dtypes.finfo(x.dtype).smallest_normal))
+    ),
     inputs=_mixed,
     result="bool",
     namespaces=("", "metal::"),

@@ -1,4 +1,4 @@
-"""Grids without threads, and initial values of outputs (specification 3.1, 3.4)."""
+"""Grids without threads, and initial values of outputs (docs/language.md 2.1, 3.3)."""
 
 import numpy as np
 

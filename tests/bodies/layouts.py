@@ -1,4 +1,4 @@
-"""Inputs as callers have them: views, numbers, few elements, none (specification 1.1, 3.5)."""
+"""Inputs as callers have them: views, numbers, few elements, none (docs/language.md 3.1, 3.2)."""
 
 import numpy as np
 

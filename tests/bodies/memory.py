@@ -1,4 +1,4 @@
-"""Accesses outside an argument (specification 3.9): a load gives zero, a store or an atomic does nothing."""
+"""Accesses outside an argument (docs/language.md 5.1): a load gives zero, a store or an atomic does nothing."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What MLX's header gives a kernel (specification 2.4)."""
+"""What MLX's header gives a kernel (docs/language.md 1.4)."""
 
 import numpy as np
 

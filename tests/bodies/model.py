@@ -1,4 +1,4 @@
-"""How threads of a launch stand to one another, in NumPy: an independent reading of specification 3.1 and 3.3.
+"""How threads of a launch stand to one another, in NumPy: an independent reading of docs/language.md 2.1 and 2.3.
 
 `Threads` lists the threads of a launch as an array of shape (threadgroups, simdgroups, 32); every attribute is an array
 of that shape, and what a thread holds can be too. A function of a simdgroup takes the values and which threads are

@@ -1,4 +1,4 @@
-"""Which threads take part in a call of a simdgroup function (specification 3.3).
+"""Which threads take part in a call of a simdgroup function (docs/language.md 2.3).
 
 Threads that part at a branch meet again behind it, iterations of a loop are distinct, and a call acts on those that
 execute the same dynamic instance of it. The references keep masks, as a machine with 32 lanes in lockstep would:

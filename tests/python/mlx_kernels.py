@@ -15,11 +15,23 @@ DTYPES = {
 }
 
 
-def to_mlx(array):
-    """MLX does not know ml_dtypes."""
-    if array.dtype == ml_dtypes.bfloat16:
-        return mx.array(array.view(np.uint16)).view(mx.bfloat16)
-    return mx.array(array)
+def to_mlx(value):
+    """The same elements in the same order in memory; what is no array as it is."""
+    if not isinstance(value, np.ndarray):
+        return value
+    if value.flags.c_contiguous:
+        # MLX does not know ml_dtypes.
+        if value.dtype == ml_dtypes.bfloat16:
+            return mx.array(value.view(np.uint16)).view(mx.bfloat16)
+        # A copy has strides of its own also where an array without elements has negative ones, which MLX refuses.
+        return mx.array(value.copy())
+    base = value
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    assert base.flags.c_contiguous
+    first = (value.ctypes.data - base.ctypes.data) // value.itemsize
+    strides = [stride // value.itemsize for stride in value.strides]
+    return mx.as_strided(to_mlx(base.reshape(-1)), value.shape, strides, first)
 
 
 def to_numpy(array):

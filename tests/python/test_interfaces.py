@@ -1,4 +1,4 @@
-"""Specification 1: the interfaces, and how a program reaches them."""
+"""The interfaces, and how a program reaches them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def script(text, **keywords):
     return python("-c", textwrap.dedent(text), **keywords)
 
 
-# ---- 1.1 and 1.2: the list generation
+# ---- the list generation
 
 
 def parameters(function):
@@ -173,7 +173,7 @@ def test_templates():
         np.testing.assert_array_equal(out, (EIGHT if flag else np.ones(8)) * max(n, 0))
 
 
-# ---- 1.3: the dictionary generation
+# ---- the dictionary generation
 
 
 def by_name(kernel, **keywords):
@@ -257,7 +257,7 @@ def test_the_dictionary_generation_with_mlx_arrays():
     np.testing.assert_array_equal(np.array(result["out"]), EIGHT * 2)
 
 
-# ---- 1.4: the class generation
+# ---- the class generation
 
 
 def class_kernel(source, module=kiln, **keywords):
@@ -347,7 +347,18 @@ def test_the_class_generation_with_mlx_arrays():
     np.testing.assert_array_equal(np.array(result), EIGHT)
 
 
-# ---- 1.5: in MLX's place
+def test_arguments_of_the_class_generation_may_have_any_name():
+    kernel = class_kernel("out[thread_position_in_grid.x] = self * arguments;")
+    kernel.template(self="float32")
+    assert "template <typename self>" in kernel.source_for(arguments=EIGHT)
+    kernel.template()
+    for method in (kernel, kernel.source_for, kernel.compile):
+        result = method(self=2.0, arguments=1.5)
+    assert result.code_bytes > 0
+    np.testing.assert_array_equal(kernel(self=2.0, arguments=1.5)["out"], np.full(8, 3))
+
+
+# ---- in MLX's place
 
 FAST = ("metal_kernel", "cuda_kernel", "MetalKernel")
 
@@ -377,7 +388,10 @@ def test_install_and_uninstall(untouched):
     cuda = mx.fast.cuda_kernel("k", ["x"], ["out"], "out[0] = 1;")
     with pytest.raises(kiln.UnsupportedError, match="CUDA bodies cannot be run yet"):
         mx.eval(call(cuda, [mx.array(EIGHT)]))
+    installed = mlx_state()
+    assert all(during is not before for during, before in zip(installed[:5], untouched[:5], strict=True))
     kiln.mlx.install()  # once more changes nothing
+    assert mlx_state() == installed
     kiln.mlx.uninstall()
     assert mlx_state() == untouched
     kiln.mlx.uninstall()
@@ -541,6 +555,7 @@ def test_run_what_is_not_there(tmp_path):
     module = python("-m", "kiln", "run", "-m", "missing", cwd=tmp_path)
     assert module.returncode == 1
     assert "No module named missing" in module.stderr
+    assert "'spawn'" in python("-m", "kiln", "run", "--help").stdout
     nothing = python("-m", "kiln", "run", cwd=tmp_path)
     assert nothing.returncode == 2
     assert nothing.stderr.startswith("usage: python -m kiln run [--metal] (PROGRAM | -m MODULE) [ARGUMENT ...]\n")
@@ -555,12 +570,15 @@ def test_doctor():
         assert " usable " in lines[name] and "not usable" not in lines[name]
     for name in ("nvidia", "torch", "jax", "cupy"):
         assert "not usable" in lines[name]
+    for name, remedy in (("torch", "tensor.numpy()"), ("jax", "numpy.asarray(array)"), ("cupy", "cupy.asnumpy(array)")):
+        assert remedy in lines[name]
     for variable in ("KILN_CPU_THREADS", "KILN_BOUNDS", "KILN_STRICT_DEVICE", "KILN_COMPILER"):
         assert f"{variable} is not set" in lines[variable]
 
 
 def test_doctor_says_what_is_missing(tmp_path):
-    (tmp_path / "mlx").mkdir()  # a package without a core
+    (tmp_path / "mlx").mkdir()
+    (tmp_path / "mlx" / "__init__.py").write_text("raise ImportError('no MLX here')")
     done = python(
         *("-m", "kiln", "doctor"),
         environment={"KILN_COMPILER": "/nowhere/compiler.so", "PYTHONPATH": str(tmp_path), "KILN_CPU_THREADS": "2"},
@@ -568,7 +586,9 @@ def test_doctor_says_what_is_missing(tmp_path):
     assert done.returncode == 1
     lines = {line.split()[0]: line for line in done.stdout.splitlines() if line.startswith("  ")}
     assert "not usable" in lines["libkiln_compiler.so"] and "/nowhere/compiler.so" in lines["libkiln_compiler.so"]
-    assert ", 2 threads, " in lines["cpu"]
+    # Nothing runs without the compiler.
+    assert "not usable" in lines["cpu"] and ", 2 threads, " in lines["cpu"]
+    assert lines["mlx"].endswith(f"not usable  {NO_MLX}")
     assert "KILN_COMPILER = /nowhere/compiler.so" in lines["KILN_COMPILER"]
 
 
@@ -626,7 +646,7 @@ def test_strictly_a_kernel_for_a_gpu_is_an_error():
     )
 
 
-# ---- 1.6: whose arrays come out, and which may go in
+# ---- whose arrays come out, and which may go in
 
 ONE = make("out[0] = 1;", inputs=[])
 OF_X = make("out[0] = x[0];")
@@ -798,7 +818,7 @@ def test_kernels_without_inputs_and_without_elements():
     assert call(kernel, [], shape=())[0].shape == ()
 
 
-# ---- 1.8: dtypes
+# ---- dtypes
 
 
 @pytest.mark.parametrize(
@@ -828,7 +848,7 @@ def test_what_is_no_dtype(given):
         call(make(), [EIGHT], dtype=given)
 
 
-# ---- 1.9: looking inside
+# ---- looking inside
 
 
 def test_source_for_is_what_verbose_prints_and_what_is_compiled(capsys):
@@ -1017,6 +1037,10 @@ def test_kiln_does_not_import_array_libraries():
     assert done.stdout == "[]\n", done
 
 
+NO_MLX = "MLX is not installed: pip install 'mlx[cpu]==0.32.4' (no MLX here)"
+NO_NUMPY = "NumPy is not installed: pip install numpy (no NumPy here)"
+
+
 def test_without_mlx_kiln_serves_numpy(tmp_path):
     (tmp_path / "mlx").mkdir()
     (tmp_path / "mlx" / "__init__.py").write_text("raise ImportError('no MLX here')")
@@ -1031,4 +1055,46 @@ def test_without_mlx_kiln_serves_numpy(tmp_path):
     """,
         environment={"PYTHONPATH": str(tmp_path)},
     )
-    assert done.stdout == "[array([0.], dtype=float32)]\nno MLX here\n", done
+    assert done.stdout == f"[array([0.], dtype=float32)]\n{NO_MLX}\n", done
+
+
+def test_without_mlx_no_program_is_run(tmp_path):
+    (tmp_path / "mlx").mkdir()
+    (tmp_path / "mlx" / "__init__.py").write_text("raise ImportError('no MLX here')")
+    (tmp_path / "prog.py").write_text("print('ran')")
+    done = python("-m", "kiln", "run", "prog.py", cwd=tmp_path, environment={"PYTHONPATH": str(tmp_path)})
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"python -m kiln run: {NO_MLX}\n")
+
+
+@pytest.fixture
+def without_numpy(tmp_path):
+    (tmp_path / "numpy").mkdir()
+    (tmp_path / "numpy" / "__init__.py").write_text("raise ImportError('no NumPy here')")
+    return {"PYTHONPATH": str(tmp_path)}
+
+
+def test_without_numpy_kiln_serves_mlx(without_numpy):
+    done = script(
+        """
+    import kiln
+    import mlx.core as mx
+    kernel = kiln.metal_kernel("k", ["x"], ["out"], "out[0] = 2 * x;")
+    call = {"inputs": [3], "output_shapes": [(1,)], "grid": (1, 1, 1), "threadgroup": (1, 1, 1)}
+    print(kernel(output_dtypes=[mx.float32], **call))
+    try:
+        kernel(output_dtypes=["float32"], **call)
+    except ImportError as error:
+        print(error)
+    """,
+        environment=without_numpy,
+    )
+    assert done.stdout == f"[array([6], dtype=float32)]\n{NO_NUMPY}\n", done
+
+
+def test_doctor_without_numpy(without_numpy):
+    done = python("-m", "kiln", "doctor", environment=without_numpy)
+    lines = {line.split()[0]: line for line in done.stdout.splitlines() if line.startswith("  ")}
+    assert lines["numpy"].endswith(f"not usable  {NO_NUMPY}")
+    for name in ("libkiln_compiler.so", "cpu", "mlx"):
+        assert "not usable" not in lines[name]
+    assert (done.returncode, done.stderr) == (0, "")

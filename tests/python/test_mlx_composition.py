@@ -11,18 +11,25 @@ CUBE = "uint i = thread_position_in_grid.x; out[i] = a[i] * a[i] * a[i];"
 CUBE_VJP = "uint i = thread_position_in_grid.x; out[i] = 3 * a[i] * a[i] * cotangent[i];"
 
 
+# An array without dimensions is a number in the body.
+CUBE_OF_NUMBER = "out[0] = a * a * a;"
+CUBE_OF_NUMBER_VJP = "out[0] = 3 * a * a * cotangent;"
+
+
 def make_cube():
     """x³ with its gradient, both by kernels."""
-    forward = make(CUBE, name="cube")
-    backward = make(CUBE_VJP, inputs=("a", "cotangent"), name="cube_vjp")
+    forward, forward_of_number = make(CUBE, name="cube"), make(CUBE_OF_NUMBER, name="cube")
+    inputs = ("a", "cotangent")
+    backward = make(CUBE_VJP, inputs=inputs, name="cube_vjp")
+    backward_of_number = make(CUBE_OF_NUMBER_VJP, inputs=inputs, name="cube_vjp")
 
     @mx.custom_function
     def cube(x):
-        return call1(forward, x)
+        return call1(forward if x.ndim else forward_of_number, x)
 
     @cube.vjp
     def cube_vjp(x, cotangent, _):
-        return call1(backward, x, cotangent)
+        return call1(backward if x.ndim else backward_of_number, x, cotangent)
 
     return cube
 
@@ -32,41 +39,6 @@ def check(result, expected, tolerance=1e-6):
 
 
 # ---- Transformations
-
-SHAPES = pytest.mark.parametrize("shape", [(), (0,), (7,), (8,), (3, 5), (40, 30)], ids=str)
-
-
-def elementwise(shape):
-    """x³ also for 0-dimensional arrays, whose element is no pointer."""
-    return make_cube() if shape else lambda x: make_cube()(x.reshape(1)).reshape(())
-
-
-@SHAPES
-def test_compile(shape):
-    x = numbers(shape)
-    cube = elementwise(shape)
-    function = mx.compile(lambda x: mx.exp(-cube(x) * 0.1) + cube(x + 1))
-    for _ in range(3):
-        check(function(mx.array(x)), np.exp(-(x**3) * 0.1) + (x + 1) ** 3, 1e-5)
-
-
-@SHAPES
-def test_grad(shape):
-    x = numbers(shape)
-    cube = elementwise(shape)
-    expected = 3 * np.float32(2) * (2 * x) ** 2 * np.cos(8 * x**3)
-    for transform in (mx.grad, lambda f: mx.compile(mx.grad(f)), lambda f: mx.grad(mx.compile(f))):
-        gradient = transform(lambda x: mx.sin(cube(2 * x)).sum())(mx.array(x))
-        assert gradient.shape == shape
-        check(gradient, expected, 1e-3)
-
-
-@SHAPES
-def test_vjp(shape):
-    x, cotangent = numbers(shape), numbers(shape, seed=1)
-    results, gradients = mx.vjp(elementwise(shape), [mx.array(x)], [mx.array(cotangent)])
-    check(results[0], x**3)
-    check(gradients[0], 3 * x**2 * cotangent, 1e-5)
 
 
 def views():
@@ -83,15 +55,101 @@ def views():
     }
 
 
-@pytest.mark.parametrize("view", views())
-def test_transformations_of_views(view):
-    array, expected = views()[view]
-    cube = make_cube()
-    check(mx.compile(lambda x: cube(x) + 1)(array), expected**3 + 1, 1e-5)
-    check(mx.grad(lambda x: cube(x).sum())(array), 3 * expected**2, 1e-5)
-    result = call1(make(CUBE), array)
+def arrays():
+    whole = numbers((40, 30), seed=2)
+    a = mx.array(whole)
+    mx.eval(a)
+    return views() | {
+        "whole": (a, whole),
+        "8 elements": (a[3, :8], whole[3, :8]),
+        "0-dimensional": (mx.array(whole[1, 2]), np.array(whole[1, 2])),
+        "0-dimensional within an array": (a[30, 20], np.array(whole[30, 20])),
+        "number broadcast": (mx.broadcast_to(a[0, 0], (5, 3)), np.broadcast_to(whole[0, 0], (5, 3))),
+        "empty from the start": (mx.zeros((0,)), np.zeros(0, np.float32)),
+        "not evaluated": (mx.array(whole) * 1, whole),
+    }
+
+
+def cotangent_of(x):
+    return numbers(x.shape, seed=1)
+
+
+def by_async_eval(cube, x):
+    result = cube(x)
     mx.async_eval(result)
-    check(result, expected**3, 1e-5)
+    return result
+
+
+def by_stream(cube, x):
+    with mx.stream(mx.new_stream(mx.cpu)):
+        result = cube(x + 0) + 0
+        mx.eval(result)
+    return result
+
+
+def compiled_thrice(cube, x):
+    function = mx.compile(lambda x: mx.exp(-cube(x) * 0.1) + cube(x + 1))
+    for _ in range(3):
+        result = function(x)
+        mx.eval(result)
+    return result
+
+
+def loss_of(cube):
+    return lambda x: mx.sin(cube(2 * x)).sum()
+
+
+def gradient(x):
+    return 3 * np.float32(2) * (2 * x) ** 2 * np.cos(8 * x**3)
+
+
+# What is made of x³ and of its array, and what must come out.
+TRANSFORMATIONS = {
+    "eval": (lambda cube, x: cube(x), lambda x: x**3),
+    "compile": (compiled_thrice, lambda x: np.exp(-(x**3) * 0.1) + (x + 1) ** 3),
+    "grad": (lambda cube, x: mx.grad(loss_of(cube))(x), gradient),
+    "compile of grad": (lambda cube, x: mx.compile(mx.grad(loss_of(cube)))(x), gradient),
+    "grad of compile": (lambda cube, x: mx.grad(mx.compile(loss_of(cube)))(x), gradient),
+    "value_and_grad": (lambda cube, x: mx.value_and_grad(loss_of(cube))(x)[0], lambda x: np.sin(8 * x**3).sum()),
+    "results of vjp": (lambda cube, x: mx.vjp(cube, [x], [mx.array(cotangent_of(x))])[0][0], lambda x: x**3),
+    "vjp": (
+        lambda cube, x: mx.vjp(cube, [x], [mx.array(cotangent_of(x))])[1][0],
+        lambda x: 3 * x**2 * cotangent_of(x),
+    ),
+    "checkpoint": (lambda cube, x: mx.grad(lambda x: mx.checkpoint(cube)(x).sum())(x), lambda x: 3 * x**2),
+    "async_eval": (by_async_eval, lambda x: x**3),
+    "stream": (by_stream, lambda x: x**3),
+}
+
+
+def check_transformation(name, cube, array, expected):
+    transform, reference = TRANSFORMATIONS[name]
+    result = transform(cube, array)
+    wanted = reference(expected)
+    assert result.shape == np.shape(wanted) and result.dtype == mx.float32
+    check(result, wanted, 2e-3 if "grad" in name else 1e-5)
+
+
+@pytest.mark.parametrize("transformation", TRANSFORMATIONS)
+@pytest.mark.parametrize("kind", arrays())
+def test_transformations(kind, transformation):
+    check_transformation(transformation, make_cube(), *arrays()[kind])
+
+
+def test_transformations_in_threads():
+    cube = make_cube()
+
+    def work(number):
+        # Each thread begins elsewhere, so that different transformations meet.
+        names = list(TRANSFORMATIONS)
+        for kind, (array, expected) in arrays().items():
+            for name in names[number:] + names[:number]:
+                try:
+                    check_transformation(name, cube, array, expected)
+                except AssertionError as error:
+                    raise AssertionError(f"{name} of {kind}") from error
+
+    in_threads(4, work)
 
 
 @pytest.mark.parametrize("view", views())
@@ -156,13 +214,6 @@ def test_second_derivative():
     x = numbers((15,))
     second = mx.grad(lambda x: mx.grad(lambda y: quartic(y).sum())(x).sum())(mx.array(x))
     check(second, 12 * x**2, 1e-5)
-
-
-def test_checkpoint():
-    cube = make_cube()
-    x = numbers((4, 6))
-    check(mx.checkpoint(cube)(mx.array(x)), x**3, 1e-5)
-    check(mx.grad(lambda x: mx.checkpoint(cube)(x).sum())(mx.array(x)), 3 * x**2, 1e-5)
 
 
 def transformations(kernel, custom, **options):

@@ -1,6 +1,7 @@
 """`mx.export_function`: what is exported holds MLX's own kernels, so that it loads on a Mac; and what `install` changes
 and takes back."""
 
+import copy
 import re
 
 import kiln
@@ -176,6 +177,96 @@ def test_kernels_that_are_not_installed_are_no_kernels_of_mlx(tmp_path):
         mx.export_function(str(tmp_path / "kiln.mlxfn"), lambda a: call1(kernel, a), array())
 
 
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"output_shapes": ...}, TypeError),
+        ({"output_shapes": [(3, 4), (3, 4)]}, ValueError),
+        ({"output_dtypes": ["no dtype"]}, ValueError),
+        ({"template": [("T", 1.5)]}, ValueError),
+        ({"threadgroup": (1025, 1, 1)}, ValueError),
+        ({"inputs": [None]}, TypeError),
+        ({"stream": 3}, TypeError),
+        ({"more": 3}, TypeError),
+    ],
+)
+@pytest.mark.parametrize("interface", ["lists", "dictionary"])
+def test_a_wrong_call_is_the_same_error_as_outside(interface, changes, error, tmp_path):
+    with kiln.mlx.install():
+        if interface == "lists":
+            kernel = make(SOURCE, function=mx.fast.metal_kernel)
+        else:
+            kernel = mx.fast.metal_kernel("kernel", SOURCE)
+
+    def call(a):
+        keywords = {key: value for key, value in {**arguments(a), **changes}.items() if value is not ...}
+        if interface == "dictionary":
+            for key, names in (("inputs", "a"), ("output_shapes", ("out", "b")), ("output_dtypes", ("out",))):
+                if key in keywords:
+                    keywords[key] = dict(zip(names, keywords[key], strict=False))
+            keywords["template"] = dict(keywords["template"])
+        return kernel(**keywords)
+
+    with pytest.raises(error) as outside:
+        call(array())
+    with kiln.mlx.install(), pytest.raises(error) as inside:
+        mx.export_function(str(tmp_path / "wrong.mlxfn"), call, array())
+    assert str(inside.value) == str(outside.value)
+
+
+class Index:
+    def __index__(self):
+        return 3
+
+
+def test_whatever_kiln_takes_is_exported(reference, tmp_path):
+    with kiln.mlx.install():
+
+        def function(a, **changes):
+            kernel = make(SOURCE, function=mx.fast.metal_kernel)
+            return kernel(**{**arguments(a), **changes})[0]
+
+        kinds = {
+            "strings": {"output_dtypes": ["float32"], "template": (("T", "float16"), ("N", 3))},
+            "numpy": {"output_dtypes": [np.float32], "template": [["T", np.dtype("float16")], ["N", np.int8(3)]]},
+            "index": {"template": [("T", mx.float16), ("N", Index())], "output_shapes": [[Index(), np.int64(4)]]},
+            "extents": {"grid": [np.int32(12), 1, 1], "threadgroup": np.array([4, 1, 1])},
+            "none": {"init_value": None, "stream": None, "verbose": False},
+        }
+        for kind, changes in kinds.items():
+            data = exported(tmp_path / f"{kind}.mlxfn", lambda a, c=changes: function(a, **c), array())
+            assert without_addresses(data) == without_addresses(reference), kind
+        data = exported(
+            tmp_path / "bool.mlxfn", lambda a: function(a, output_dtypes=["bool"], init_value=np.float32(1)), array()
+        )
+    assert data.count(b"CustomKernel") == 1
+
+
+# ---- What installed functions make
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_installed_kernels_are_kernels(copied):
+    with kiln.mlx.install():
+        kernel = make(SOURCE, function=mx.fast.metal_kernel)
+        old = mx.fast.metal_kernel("kernel", SOURCE)
+        cuda = mx.fast.cuda_kernel("kernel", ["a"], ["out"], "")
+    for made in (kernel, old, cuda, make(SOURCE)):
+        assert isinstance(made, kiln.Kernel)
+        assert copied(made) is made
+    with pytest.raises(TypeError) as raised:
+        kernel([array()])
+    assert str(raised.value) == "[metal_kernel] The call takes keyword arguments only."
+
+
+def test_metal_is_a_bool():
+    before = state()
+    with pytest.raises(TypeError) as raised:
+        kiln.mlx.install(metal="no")
+    assert str(raised.value) == "[install] Expected `metal` to be a bool but got str."
+    assert state() == before
+
+
 # ---- install and uninstall
 
 
@@ -183,39 +274,6 @@ def state():
     names = [(mx.fast, name) for name in ORIGINALS]
     names += [(mx, "export_function"), (mx, "exporter"), (mx, "gpu"), (mx.metal, "is_available")]
     return [getattr(module, name, None) for module, name in names]
-
-
-def test_uninstall_takes_everything_back():
-    before = state()
-    assert before[:3] == list(ORIGINALS.values())
-    for metal in (False, True):
-        kiln.mlx.install(metal=metal)
-        during = state()
-        assert all(a is not b for a, b in zip(before[:5], during[:5], strict=True))
-        assert mx.metal.is_available() is metal or ORIGINALS["metal_kernel"] is None
-        kiln.mlx.uninstall()
-        assert all(a is b for a, b in zip(before, state(), strict=True))
-    assert not hasattr(mx.fast, "MetalKernel")
-
-
-def test_install_twice_and_uninstall_once():
-    before = state()
-    kiln.mlx.install()
-    during = state()
-    kiln.mlx.install(metal=True)
-    assert all(a is b for a, b in zip(during[:5], state()[:5], strict=True))
-    assert mx.metal.is_available()
-    kiln.mlx.uninstall()
-    assert all(a is b for a, b in zip(before, state(), strict=True))
-    kiln.mlx.uninstall()
-    assert all(a is b for a, b in zip(before, state(), strict=True))
-
-
-def test_the_context_manager_takes_back_after_an_error():
-    before = state()
-    with pytest.raises(KeyError), kiln.mlx.install(metal=True):
-        raise KeyError
-    assert all(a is b for a, b in zip(before, state(), strict=True))
 
 
 def test_kernels_outlive_their_installation():

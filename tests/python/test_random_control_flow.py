@@ -1,5 +1,5 @@
 """Random programs of branches, loops, switches and functions with calls of simdgroup functions and barriers, against a
-machine with 32 lanes in lockstep (specification 3.3).
+machine with 32 lanes in lockstep (docs/language.md 2.3).
 
 Bodies of `tests/bodies` show each shape by itself; here the shapes meet in ways that nobody thought of. A program is a
 tree of tuples, which is written as Metal and run by `Lanes`.

@@ -1,4 +1,4 @@
-"""Specification 2.1 and 2.2: the generated Metal text is MLX's own, but for MLX's defects."""
+"""docs/language.md 1.1 and 1.2: the generated Metal text is MLX's own, but for MLX's defects."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ std::unique_ptr<llvm::TargetMachine> make_cpu_machine(const std::string& cpu) {
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(kCpuTriple, error);
   if (!target) throw InternalError("LLVM has no x86 target: " + error);
   llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // no contraction: specification 3.6
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // no contraction: docs/language.md 4.1
   options.ExceptionModel = llvm::ExceptionHandling::None;
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(kCpuTriple, cpu, /*Features=*/"", options,
                                                                            llvm::Reloc::PIC_, llvm::CodeModel::Small,

@@ -1,4 +1,4 @@
-// Guards on accesses through a kernel's arguments (specification 3.9).
+// Guards on accesses through a kernel's arguments (docs/language.md 5.1).
 //
 // An access outside the bytes that belong to the argument does not touch memory: a load gives zero, a store or an
 // atomic does nothing. An input is never written, whatever a body casts away.

@@ -1,7 +1,7 @@
 // The places where threads wait for one another, and their order in time.
 //
 // Threads of a simdgroup that wait are released when they wait at the same dynamic instance of a call, the earliest
-// first (specification 3.3). An instance is the call's place in the program and, for each loop around it, the number
+// first (docs/language.md 2.3). An instance is the call's place in the program and, for each loop around it, the number
 // of the iteration. Both are made explicit here, before any optimisation: each call gets a number and the iteration
 // counters as operands. Afterwards the optimiser may copy calls, unroll loops and move code as it likes: a copy still
 // says which instance it is.

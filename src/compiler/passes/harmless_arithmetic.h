@@ -1,4 +1,4 @@
-// Arithmetic that is undefined in C++ gives some value instead (specification 3.10), the same on every target:
+// Arithmetic that is undefined in C++ gives some value instead (docs/language.md 4.3), the same on every target:
 //
 //   x / 0 = x, x % 0 = 0                       the divisor counts as 1
 //   MIN / -1 = MIN, MIN % -1 = 0               likewise

@@ -3,7 +3,7 @@
 // Each thread is a coroutine. Within a simdgroup all threads run until each waits or has returned. Then the earliest
 // instance at which some wait (`core/cpu_image.h` says what is earlier) is released, with exactly the threads that
 // wait there; nobody can arrive at it any more, because every other thread waits at a later one or has returned. This
-// is specification 3.3. When all threads of all simdgroups wait at barriers or have returned, they must wait at the
+// is docs/language.md 2.3. When all threads of all simdgroups wait at barriers or have returned, they must wait at the
 // same instance, which is then released; otherwise the launch ends.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Specification 3.7: machine code is identified by everything that it depends on.
+// docs/language.md 6.1: machine code is identified by everything that it depends on.
 #include "cache/binary_id.h"
 
 #include <gtest/gtest.h>

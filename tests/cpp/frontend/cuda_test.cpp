@@ -1,4 +1,4 @@
-// Specification 2.5.
+// docs/language.md 1.6.
 #include <gtest/gtest.h>
 
 #include "frontend/signature_test_base.h"

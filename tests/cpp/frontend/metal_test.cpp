@@ -1,5 +1,5 @@
-// Specification 2.1. The expected texts are what MLX 0.32 prints for the same calls, but for the function's name; that
-// this holds for any call is what tests/python/test_signatures.py shows.
+// docs/language.md 1.1. The expected texts are what MLX 0.32 prints for the same calls, but for the function's name;
+// that this holds for any call is what tests/python/test_signatures.py shows.
 #include <gtest/gtest.h>
 
 #include "core/attribute_table.h"

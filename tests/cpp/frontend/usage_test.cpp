@@ -1,5 +1,5 @@
-// Specification 2.2: what a body uses is decided on tokens, and a name that it declares in its outermost block is its
-// own.
+// docs/language.md 1.2: what a body uses is decided on tokens, and a name that it declares in its outermost block is
+// its own.
 #include "frontend/usage.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Specification 3.8: entry points may be called from any thread, and compiling one kernel never blocks launching
+// docs/language.md 6.2: entry points may be called from any thread, and compiling one kernel never blocks launching
 // another. What is held is released only after what must not wait for it.
 #include <gtest/gtest.h>
 

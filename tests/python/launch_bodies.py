@@ -1,0 +1,40 @@
+"""How a body of `tests/bodies` is launched, with the arrays of any library."""
+
+import functools
+
+import bodies
+import kiln
+
+BODIES = {body.name: body for body in bodies.all_bodies()}
+
+
+@functools.cache
+def _kernel_of(name, make):
+    body = BODIES[name]
+    return make(
+        name=body.name,
+        input_names=list(body.inputs()),
+        output_names=list(body.outputs),
+        source=body.source,
+        header=body.header,
+        ensure_row_contiguous=body.ensure_row_contiguous,
+        atomic_outputs=body.atomic_outputs,
+        compile_options=dict(body.compile_options),
+    )
+
+
+def launch(body, make, inputs, dtype_of):
+    """The outputs. `make` is a `metal_kernel`; `dtype_of` gives a dtype in the library's own terms."""
+    return _kernel_of(body.name, make)(
+        inputs=inputs,
+        template=[(k, dtype_of(v) if isinstance(v, bodies.Dtype) else v) for k, v in body.template],
+        grid=body.grid,
+        threadgroup=body.threadgroup,
+        output_shapes=[shape for shape, _ in body.outputs.values()],
+        output_dtypes=[dtype_of(dtype) for _, dtype in body.outputs.values()],
+        init_value=body.init_value,
+    )
+
+
+def launch_numpy(body, inputs):
+    return launch(body, kiln.metal_kernel, inputs, bodies.DTYPES.__getitem__)

@@ -1,0 +1,151 @@
+"""The scripts in tools/ fail where they should."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import bodies
+import numpy as np
+import pytest
+
+TOOLS = Path(__file__).parent.parent.parent / "tools"
+
+
+def tool(name):
+    spec = importlib.util.spec_from_file_location(name, TOOLS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# ---- check_layers.py
+
+RIGHT = {
+    "include/kiln/dtype.h": "#include <cstdint>\n",
+    "src/core/layout.h": '#include "kiln/dtype.h"\n#include <core/other.h>\n',
+    "src/core/other.h": "",
+    "src/runtime/run.cpp": '#include "core/layout.h"\n#include "run.h"\n',
+    "src/runtime/run.h": "#include <vector>\n",
+    "python/src/module.cpp": "#include <nanobind/nanobind.h>\n#include <mlx/array.h>\n",
+}
+
+
+def layers(tmp_path, monkeypatch, capsys, files=None):
+    module = tool("check_layers")
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    for path, text in {**RIGHT, **(files or {})}.items():
+        path = tmp_path / path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    status = module.main()
+    return status, capsys.readouterr().out
+
+
+def test_right_layers(tmp_path, monkeypatch, capsys):
+    assert layers(tmp_path, monkeypatch, capsys) == (0, "layers: 6 files, every include is allowed\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "problem"),
+    [
+        (
+            "src/core/up.h",
+            '\n#include "runtime/run.h"\n',
+            "src/core/up.h:2: src/core may not include runtime/run.h, which belongs to src/runtime",
+        ),
+        (
+            "src/core/up.h",
+            "  #  include <runtime/run.h>\n",
+            "src/core/up.h:1: src/core may not include runtime/run.h, which belongs to src/runtime",
+        ),
+        (
+            "src/core/llvm.cpp",
+            "#include <llvm/IR/Module.h>\n",
+            "src/core/llvm.cpp:1: src/core may not include llvm/IR/Module.h",
+        ),
+        (
+            "src/runtime/test.cpp",
+            '#include "tests/held.h"\n',
+            "src/runtime/test.cpp:1: src/runtime may not include tests/held.h, which belongs to no layer",
+        ),
+        (
+            "src/new/thing.cc",
+            "",
+            "src/new/thing.cc: belongs to no layer; ALLOWED in tools/check_layers.py has none for its folder",
+        ),
+    ],
+)
+def test_wrong_layers(path, text, problem, tmp_path, monkeypatch, capsys):
+    files = {path: text, "tests/held.h": ""}
+    assert layers(tmp_path, monkeypatch, capsys, files) == (1, f"{problem}\n")
+
+
+# ---- check_constructs.py
+
+TABLE = """
+[functions]
+exp = "e to a power."
+sqrt = "The square root."
+several = { is = "Of vectors.", tokens = "" }
+later = { is = "Not there.", later = "it is refused" }
+[simdgroup]
+sum = "The sum."
+quad_sum = "The sum over a quadgroup."
+"""
+
+BODIES = {
+    "functions.exp functions.several": "out[0] = exp(1.0);",
+    "functions.sqrt": "out[0] = root(x[0]);",
+    "simdgroup.sum simdgroup.quad_sum": "out[0] = simd_sum(1) + quad_sum(1);",
+}
+HEADER = "float root(float x) { return metal::sqrt(x); }"
+
+
+def made(texts):
+    return [
+        bodies.Body(f"body{number}", text, np.zeros, {}, (1, 1, 1), (1, 1, 1), tuple(rows.split()), header=HEADER)
+        for number, (rows, text) in enumerate(texts.items())
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "problems"),
+    [
+        ({}, []),
+        (
+            {"functions.exp functions.several": "out[0] = exponential(1.0);  // exp"},
+            ["functions.exp: body0 has no `exp`"],
+        ),
+        (
+            {"simdgroup.sum simdgroup.quad_sum": "out[0] = sum(1);"},
+            ["simdgroup.sum: body2 has no `simd_sum`", "simdgroup.quad_sum: body2 has no `quad_sum`"],
+        ),
+        ({"functions.tan": "tan"}, ["functions.tan: body3 names it, the table does not"]),
+        ({"functions.later": "later(1);"}, ["functions.later: is to come later, but body3 proves it"]),
+        ({"functions.sqrt": ...}, ["functions.sqrt: no body proves it"]),
+    ],
+)
+def test_constructs(change, problems, tmp_path):
+    module = tool("check_constructs")
+    (tmp_path / "constructs.toml").write_text(TABLE)
+    table = module.read_table(tmp_path / "constructs.toml")
+    texts = {rows: text for rows, text in {**BODIES, **change}.items() if text is not ...}
+    assert sorted(module.problems_of(table, made(texts))) == sorted(problems)
+
+
+def test_a_row_without_a_sentence(tmp_path):
+    (tmp_path / "constructs.toml").write_text('[functions]\nexp = "e to a power"\n')
+    with pytest.raises(SystemExit) as raised:
+        tool("check_constructs").read_table(tmp_path / "constructs.toml")
+    assert str(raised.value) == "constructs.toml: functions.exp has no sentence"
+
+
+# ---- Versions that are written twice
+
+
+def test_the_tools_before_a_commit_are_those_of_make_lint():
+    root = TOOLS.parent
+    pins = re.findall(r"^(ruff|clang-format)==(\S+)$", (root / "requirements.txt").read_text(), re.MULTILINE)
+    hooks = re.findall(r"(ruff|clang-format)\S*\n\s*rev: v(\S+)", (root / ".pre-commit-config.yaml").read_text())
+    assert len(pins) == 2
+    assert sorted(pins) == sorted(hooks)

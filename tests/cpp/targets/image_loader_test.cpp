@@ -39,7 +39,8 @@ struct Image {
     header.code_bytes = 32;
     header.run_offset = header.code_offset + 16;
     header.import_slots_offset = header.code_offset + header.code_bytes;
-    header.total_bytes = header.import_slots_offset + 8 * slots;
+    header.addresses_offset = header.import_slots_offset + 8 * slots;
+    header.total_bytes = header.addresses_offset;
     site.is_barrier = 1;
     site.line = 12;
     site.loop_depth = 1;

@@ -1,4 +1,4 @@
-"""Accesses outside their argument whose pointers do not come straight from it (docs/language.md 5)."""
+"""Accesses outside their argument whose pointers do not come straight from it (docs/language.md 5.1)."""
 
 import kiln
 import numpy as np

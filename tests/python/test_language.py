@@ -42,13 +42,13 @@ UNSUPPORTED = {
     "more private memory than there is": (
         "float a[70000];\nfor (int i = 0; i < 70000; ++i) a[i] = i;\nout[0] = a[int(out[1])];",
         "",
-        "a thread's private variables take 280000 bytes; the CPU has 262144 for each",
+        "error: a thread's private variables take 280000 bytes; the CPU has 262144 for each",
     ),
     "more private memory than there is, where threads wait": (
         "float a[70000];\nfor (int i = 0; i < 70000; ++i) a[i] = i;\nthreadgroup_barrier(mem_flags::mem_none);\n"
         "out[0] = a[int(out[1])];",
         "",
-        "the CPU has 262144 for each",
+        "error: a thread's private variables take 280048 bytes; the CPU has 262144 for each",
     ),
     "overloads that differ in the address space and in more": (
         "",
@@ -114,7 +114,7 @@ INVALID = {
         "auto f = [&](int n) { float a[n + 1]; return a[n]; };\nout[0] = f(3);",
         "source:1:29: error: 'a': an array's length must be constant",
     ),
-    "second argument of a sum": ("out[0] = simd_sum(out[0], 5);", "source:1:10: error: no matching function for call to"),
+    "second argument of a sum": ("out[0] = simd_sum(out[0], 5);", "source:1:10: error: no matching function for call to 'simd_sum'"),
     "third argument of a shuffle": (
         "out[0] = simd_shuffle(out[0], 1, 2);", "source:1:10: error: no matching function for call to 'simd_shuffle'"
     ),

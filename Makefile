@@ -36,7 +36,7 @@ check: build lint
 lint: $(STAMPS)/venv
 	$(BIN)/ruff check $(PYTHON_FOLDERS)
 	$(BIN)/ruff format --check $(PYTHON_FOLDERS)
-	$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
+	@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
 
 # make test-cpp      the C++ tests
 test-cpp: build

@@ -40,7 +40,7 @@ lint: $(STAMPS)/venv
 
 # make test-cpp      the C++ tests
 test-cpp: build
-	ctest --test-dir "$$(cat build/.stamps/build-dir)" --output-on-failure --no-tests=error
+	$(BIN)/ctest --test-dir "$$(cat build/.stamps/build-dir)" --output-on-failure --no-tests=error
 
 # make test-python   the Python tests
 test-python: build

@@ -1,4 +1,4 @@
-"""What one small launch costs from Python: 256 elements, output allocated."""
+"""What one small launch costs from Python: 32 elements, output allocated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from bench import bodies, measure
 
-ELEMENTS = 256
+ELEMENTS = 32
 ROUNDS = 15
 CALLS = 2000
 CHAIN = 1000

@@ -1,6 +1,8 @@
 """Launches (docs/language.md 2.1, 2.5, 3.3, 3.2, 5.1): what a body cannot show because it is about errors, or about the
 caller's side."""
 
+import subprocess
+import sys
 import textwrap
 
 import kiln
@@ -326,3 +328,25 @@ def code_size(options):
 
 def test_guards_can_be_taken_out():
     assert code_size({"bounds": "off"}) < code_size({"bounds": "on"}) == code_size({})
+
+
+def test_threadgroups_that_wait_for_all_others():
+    source = """
+        atomic_fetch_add_explicit(&arrived[0], 1u, memory_order_relaxed);
+        while (atomic_load_explicit(&arrived[0], memory_order_relaxed) < threadgroups_per_grid.x) {
+        }
+        atomic_store_explicit(&seen[threadgroup_position_in_grid.x], atomic_load_explicit(&arrived[0], memory_order_relaxed),
+                              memory_order_relaxed);
+    """
+    program = f"""
+        import kiln
+        kernel = kiln.metal_kernel("meet", [], ["arrived", "seen"], {source!r}, atomic_outputs=True)
+        _, seen = kernel(inputs=[], output_shapes=[(1,), (12,)], output_dtypes=["uint32", "uint32"],
+                         grid=(12, 1, 1), threadgroup=(1, 1, 1), init_value=0)
+        print(seen.tolist())
+    """
+    # In a process of its own, which can be ended: where a threadgroup waits behind its waiter, it never does.
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert (ran.stdout, ran.stderr) == (f"{[12] * 12}\n", "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kiln import _core
@@ -160,20 +160,13 @@ def _dictionary_generation(
 _list_generation.__qualname__ = _dictionary_generation.__qualname__ = "metal_kernel"
 
 
-def generation_of(arguments: tuple, keywords: Mapping[str, Any]) -> Callable[..., dict[str, Any]]:
-    """The generation that ``metal_kernel`` is called in, by its arguments after the name."""
-    by_dictionary = isinstance(arguments[0], str) if arguments else "input_names" not in keywords
-    return _dictionary_generation if by_dictionary else _list_generation
-
-
 _RULE = "a kernel has both, or takes all names from its calls."
 
 
 def metal_kernel_for(library: str, kind: type[Kernel], name, *arguments, **keywords) -> Kernel:
     """``metal_kernel`` with results of a fixed array library, or of the inputs' where ``library`` is empty; ``kind`` is
     the class of the kernel."""
-    generation = generation_of(arguments, keywords)
-    by_dictionary = generation is _dictionary_generation
+    by_dictionary = isinstance(arguments[0], str) if arguments else "input_names" not in keywords
     has_output_names = len(arguments) > 1 or "output_names" in keywords
     if by_dictionary and "output_names" in keywords and "input_names" not in keywords:
         raise TypeError(f"[metal_kernel] `output_names` needs `input_names`: {_RULE}")
@@ -187,6 +180,7 @@ def metal_kernel_for(library: str, kind: type[Kernel], name, *arguments, **keywo
             "as the second argument: a kernel with names takes them before its source, one without takes all names "
             "from its calls."
         )
+    generation = _dictionary_generation if by_dictionary else _list_generation
     return _make("metal_kernel", library=library, kind=kind, **generation(name, *arguments, **keywords))
 
 

@@ -17,8 +17,9 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
+import inspect
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from kiln import _core, _kernels, _libraries
@@ -41,31 +42,12 @@ metal_kernel.__doc__ = _kernels.metal_kernel.__doc__
 metal_kernel.__signature__ = _kernels.metal_kernel.__signature__
 
 
-def cuda_kernel(
-    name: str,
-    input_names: Sequence[str],
-    output_names: Sequence[str],
-    source: str,
-    header: str = "",
-    ensure_row_contiguous: bool = True,
-    shared_memory: int = 0,
-    compile_options: Mapping[str, Any] | None = None,
-) -> Kernel:
-    return _kernels.cuda_kernel_for(
-        "mlx",
-        Kernel,
-        name,
-        input_names,
-        output_names,
-        source,
-        header,
-        ensure_row_contiguous,
-        shared_memory,
-        compile_options,
-    )
+def cuda_kernel(name: str, *arguments: Any, **keywords: Any) -> Kernel:
+    return _kernels.cuda_kernel_for("mlx", Kernel, name, *arguments, **keywords)
 
 
 cuda_kernel.__doc__ = _kernels.cuda_kernel.__doc__
+cuda_kernel.__signature__ = inspect.signature(_kernels.cuda_kernel)
 
 
 class _ExportableKernel(Kernel):

@@ -6,13 +6,12 @@
 
 #include "core/text.h"
 #include "kiln/error.h"
+#include "python_object.h"
 
 namespace nb = nanobind;
 
 namespace kiln::python {
 namespace {
-
-std::string kind_of(nb::handle object) { return nb::cast<std::string>(nb::str(object.type().attr("__name__"))); }
 
 // For messages: what UTF-8 cannot have is escaped.
 std::string to_string(nb::handle text) {

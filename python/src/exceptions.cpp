@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include "core/diagnostic.h"
 #include "kiln/error.h"
 
 namespace nb = nanobind;
@@ -11,23 +12,7 @@ namespace {
 
 nb::object error_class(const char* name) { return nb::module_::import_("kiln.errors").attr(name); }
 
-nb::str name_of(Severity severity) {
-  switch (severity) {
-    case Severity::kError: return nb::str("error");
-    case Severity::kWarning: return nb::str("warning");
-    case Severity::kNote: return nb::str("note");
-  }
-  return nb::str("");
-}
-
-nb::str name_of(SourceText text) {
-  switch (text) {
-    case SourceText::kBody: return nb::str("source");
-    case SourceText::kHeader: return nb::str("header");
-    case SourceText::kGenerated: return nb::str("generated");
-  }
-  return nb::str("");
-}
+nb::str as_str(std::string_view text) { return nb::str(text.data(), text.size()); }
 
 nb::str to_str(const std::string& text) {
   // A kernel's text may be any bytes.
@@ -42,8 +27,8 @@ void raise_compile_error(const CompileError& error) {
   nb::object diagnostic_class = error_class("Diagnostic");
   nb::list diagnostics;
   for (const Diagnostic& d : error.report()->diagnostics)
-    diagnostics.append(diagnostic_class(name_of(d.severity), to_str(d.message), name_of(d.text), d.line, d.column,
-                                        to_str(d.source_line)));
+    diagnostics.append(diagnostic_class(as_str(name_of(d.severity)), to_str(d.message), as_str(name_of(d.text)), d.line,
+                                        d.column, to_str(d.source_line)));
   nb::object type = error_class("CompileError");
   nb::object exception =
       type(to_str(error.what()), diagnostics, to_str(error.report()->generated_source), to_str(error.report()->log));

@@ -15,14 +15,13 @@
 #include "core/text.h"
 #include "exceptions.h"
 #include "kiln/error.h"
+#include "python_object.h"
 
 namespace nb = nanobind;
 namespace mx = mlx::core;
 
 namespace kiln::python {
 namespace {
-
-std::string kind_of(nb::handle object) { return nb::cast<std::string>(nb::str(object.type().attr("__name__"))); }
 
 // What a call's `stream` names.
 mx::StreamOrDevice place_of(std::string_view interface, PyObject* object) {
@@ -142,15 +141,12 @@ class MlxLibrary : public ArrayLibrary {
     // Arrays of other libraries answer as numbers, too, where they have one element.
     bool is_array = !PyLong_Check(object) && nb::hasattr(value, "__dlpack__");
     if (!is_array && PyIndex_Check(object)) {
-      nb::object number = nb::steal(PyNumber_Index(object));
-      if (!number.is_valid()) nb::raise_python_error();
-      int overflow;
-      int64_t integer = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
-      if (overflow)
-        throw ValueError(concat("[", interface, "] Input `", name_of(),
-                                "` does not fit into int64: ", nb::cast<std::string>(nb::str(number)), "."));
-      if (integer >= INT32_MIN && integer <= INT32_MAX) return mx::array(static_cast<int32_t>(integer));
-      return mx::array(integer, mx::int64);
+      std::string text;
+      std::optional<int64_t> integer = index_of(value, text);
+      if (!integer)
+        throw ValueError(concat("[", interface, "] Input `", name_of(), "` does not fit into int64: ", text, "."));
+      if (*integer >= INT32_MIN && *integer <= INT32_MAX) return mx::array(static_cast<int32_t>(*integer));
+      return mx::array(*integer, mx::int64);
     }
     // What MLX's own kernels take: arrays of NumPy and others in the CPU's memory, with MLX's rules for their dtypes.
     if (nb::ndarray<nb::ro, nb::device::cpu> other; nb::try_cast(value, other))

@@ -13,6 +13,7 @@
 #include "core/array_layout.h"
 #include "core/text.h"
 #include "kiln/error.h"
+#include "python_object.h"
 #include "runtime/run.h"
 
 namespace nb = nanobind;
@@ -178,16 +179,14 @@ class Inputs {
       std::memcpy(scalar.bytes, parts, sizeof parts);
       scalars_.push_back(scalar);
     } else {
-      nb::object number = nb::steal(PyNumber_Index(object));
-      if (!number.is_valid()) nb::raise_python_error();
-      int overflow;
-      int64_t value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
-      if (overflow)
-        throw ValueError(concat(prefix(), "Input `", arguments_.input_name(kernel_, i),
-                                "` does not fit into int64: ", nb::cast<std::string>(nb::str(number)), "."));
-      scalars_.push_back(value >= INT32_MIN && value <= INT32_MAX
-                             ? scalar_of(Dtype::kInt32, static_cast<int32_t>(value))
-                             : scalar_of(Dtype::kInt64, value));
+      std::string text;
+      std::optional<int64_t> value = index_of(nb::handle(object), text);
+      if (!value)
+        throw ValueError(
+            concat(prefix(), "Input `", arguments_.input_name(kernel_, i), "` does not fit into int64: ", text, "."));
+      scalars_.push_back(*value >= INT32_MIN && *value <= INT32_MAX
+                             ? scalar_of(Dtype::kInt32, static_cast<int32_t>(*value))
+                             : scalar_of(Dtype::kInt64, *value));
     }
     return {scalars_.back().bytes, scalars_.back().dtype, {}, {}};
   }
@@ -256,16 +255,17 @@ class NumpyLibrary : public ArrayLibrary {
               arguments.init_value,
               arguments.input_names,
               arguments.output_names};
-    kernel->check(call);
+    kernel->check_sizes(call);
     for (const OutputArray& output : outputs)
       if (output.shape.size() > most_dimensions())
         throw ValueError(concat("[", interface_name(kernel->spec().dialect), "] NumPy arrays have at most ",
                                 most_dimensions(), " dimensions, not ", output.shape.size(), "."));
-    if (wanted == Wanted::kSource) {
+    if (wanted == Wanted::kSource || arguments.verbose) {
+      kernel->check(call);
       KernelUnit unit = kernel->unit_for(call);
-      return nb::str(unit.text.data(), unit.text.size()).release().ptr();
+      if (wanted == Wanted::kSource) return nb::str(unit.text.data(), unit.text.size()).release().ptr();
+      print_source(unit);
     }
-    if (arguments.verbose) print_source(kernel->unit_for(call));
     if (wanted == Wanted::kCompile) {
       Kernel::Found found;
       {

@@ -5,7 +5,6 @@
 #include "core/text.h"
 
 namespace kiln {
-namespace {
 
 std::string_view name_of(SourceText text) {
   switch (text) {
@@ -24,8 +23,6 @@ std::string_view name_of(Severity severity) {
   }
   return "";
 }
-
-}  // namespace
 
 std::string render(const Diagnostic& d) {
   std::string out;

@@ -9,6 +9,11 @@
 
 namespace kiln {
 
+/// "source", "header" or "generated".
+std::string_view name_of(SourceText text);
+/// "error", "warning" or "note".
+std::string_view name_of(Severity severity);
+
 /// "source:3:12: error: use of undeclared identifier 'elme'", the caller's line, and a caret below the column.
 std::string render(const Diagnostic& diagnostic);
 

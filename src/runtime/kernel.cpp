@@ -129,6 +129,11 @@ std::span<const std::string> Kernel::output_names(const Call& call) const {
 }
 
 void Kernel::check(const Call& call) const {
+  check_sizes(call);
+  check_types(call);
+}
+
+void Kernel::check_sizes(const Call& call) const {
   std::string_view interface = interface_name(spec_.dialect);
   auto inputs = input_names(call);
   auto outputs = output_names(call);
@@ -139,26 +144,19 @@ void Kernel::check(const Call& call) const {
   if (call.outputs.size() != outputs.size())
     throw ValueError(concat("[", interface, "] Expected `output_shapes` to have size ", outputs.size(),
                             " but got size ", call.outputs.size(), "."));
+  for (size_t i = 0; i < call.outputs.size(); ++i) check_output(call.outputs[i], outputs[i]);
+  static_cast<void>(divide_grid(interface, spec_.dialect, call.grid, call.threadgroup));
+  for (size_t i = 0; i < call.inputs.size(); ++i) check_input(call.inputs[i], inputs[i]);
+}
+
+void Kernel::check_types(const Call& call) const {
+  std::string_view interface = interface_name(spec_.dialect);
+  auto inputs = input_names(call);
+  auto outputs = output_names(call);
   for (const std::string& name : call.input_names) check_name(name, "Input name");
   for (const std::string& name : call.output_names) check_name(name, "Output name");
   for (const TemplateArgument& argument : call.template_arguments) check_name(argument.name, "Template argument name");
   if (!call.template_arguments.empty() || !spec_.input_names) check_distinct(inputs, outputs, call.template_arguments);
-
-  for (size_t i = 0; i < call.outputs.size(); ++i) {
-    auto bytes = static_cast<int64_t>(size_of(call.outputs[i].dtype));
-    bool is_empty = false, overflows = false;
-    for (int64_t dimension : call.outputs[i].shape) {
-      if (dimension < 0)
-        throw ValueError(concat("[", interface, "] Expected the dimensions of output `", outputs[i],
-                                "` to be at least 0 but got ", dimension, "."));
-      is_empty = is_empty || dimension == 0;
-      overflows = overflows || __builtin_mul_overflow(bytes, dimension, &bytes);
-    }
-    if (overflows && !is_empty)
-      throw ValueError(concat("[", interface, "] Output `", outputs[i], "` has more than 2^63 - 1 bytes."));
-  }
-  static_cast<void>(divide_grid(interface, spec_.dialect, call.grid, call.threadgroup));
-  for (size_t i = 0; i < call.inputs.size(); ++i) check_input(call.inputs[i], inputs[i]);
 
   if (spec_.dialect == Dialect::kCuda) {
     for (size_t i = 0; i < call.inputs.size(); ++i)
@@ -187,6 +185,19 @@ void Kernel::check(const Call& call) const {
     if (auto* dtype = std::get_if<Dtype>(&argument.value); dtype && row_of(*dtype).metal.empty())
       throw ValueError(concat("[", interface, "] Metal has no double, but template argument `", argument.name, "` is ",
                               name_of(*dtype), "."));
+}
+
+void Kernel::check_output(const OutputArray& output, const std::string& name) const {
+  std::string_view interface = interface_name(spec_.dialect);
+  for (int64_t dimension : output.shape)
+    if (dimension < 0)
+      throw ValueError(concat("[", interface, "] Expected the dimensions of output `", name,
+                              "` to be at least 0 but got ", dimension, "."));
+  try {
+    static_cast<void>(byte_count(output.shape, output.dtype));
+  } catch (const ValueError&) {
+    throw ValueError(concat("[", interface, "] Output `", name, "` has more than 2^63 - 1 bytes."));
+  }
 }
 
 // A launch reads the array where it is or copies it, and tells the body its dimensions as ints.
@@ -264,14 +275,16 @@ Kernel::Found Kernel::find_or_compile(const Call& call) {
   size_t general_bytes;
   std::string_view key = call_key(call, general_bytes);
   if (std::shared_ptr<const Variant> variant = variants_.find(key)) return {std::move(variant), CodeSource::kMemory};
+  std::string_view general_key = key.substr(0, general_bytes);
+  bool specialize = key.size() > general_bytes;
+  // It is there when there were enough others before.
+  if (specialize)
+    if (auto variant = variants_.find(general_key)) return {std::move(variant), CodeSource::kMemory};
+  check_types(call);
   if (spec_.dialect == Dialect::kCuda)
     throw UnsupportedError(concat("[cuda_kernel] `", spec_.name,
                                   "`: CUDA bodies cannot be run yet; `source_for` shows the generated text."));
-  bool specialize = key.size() > general_bytes;
   if (specialize) {
-    std::string_view general_key = key.substr(0, general_bytes);
-    // It is there when there were enough others before.
-    if (auto variant = variants_.find(general_key)) return {std::move(variant), CodeSource::kMemory};
     specialize = !variants_.has_failed(general_key) && may_specialize(general_key, key);
     if (!specialize) key = general_key;
   }
@@ -290,7 +303,7 @@ Kernel::Found Kernel::find_or_compile(const Call& call) {
     return std::make_shared<const Variant>(Variant{std::move(unit), binary.value});
   };
   if (!specialize) return {variants_.get(std::string(key), make).value, source};
-  std::string own(key), general(key.substr(0, general_bytes));
+  std::string own(key), general(general_key);
   try {
     return {variants_.get(own, make).value, source};
   } catch (...) {

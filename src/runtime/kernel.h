@@ -67,6 +67,9 @@ class Kernel {
   /// Throws what is wrong with a call: ValueError, TypeError, UnsupportedError. Runs and compiles nothing.
   void check(const Call& call) const;
 
+  /// The part of check() that depends on more than what code is found by: counts, shapes, strides, the grid.
+  void check_sizes(const Call& call) const;
+
   /// The generated text for a call that check() has accepted.
   KernelUnit unit_for(const Call& call) const;
 
@@ -75,7 +78,8 @@ class Kernel {
     std::shared_ptr<const Variant> variant;
     CodeSource source = CodeSource::kMemory;
   };
-  /// For a call that check() has accepted. Compiles where nothing is found. Throws CompileError, UnsupportedError.
+  /// For a call that check_sizes() has accepted. Where nothing is found, checks the rest and compiles. Throws
+  /// ValueError, CompileError, UnsupportedError.
   Found find_or_compile(const Call& call);
 
   /// Whether a launch reads a row-contiguous copy of the input.
@@ -97,6 +101,8 @@ class Kernel {
   void give_back_specialization(std::string_view general_key, std::string_view key);
   void set_known_shapes(KernelUnit& unit, const Call& call) const;
   void check_input(const InputArray& input, const std::string& name) const;
+  void check_output(const OutputArray& output, const std::string& name) const;
+  void check_types(const Call& call) const;
   void check_distinct(std::span<const std::string> inputs, std::span<const std::string> outputs,
                       std::span<const TemplateArgument> template_arguments) const;
 

@@ -10,9 +10,9 @@
 
 namespace kiln {
 
-/// Runs a call that Kernel::check has accepted. `output_data` has a pointer for each output, to as many bytes as its
-/// shape and dtype need; all of them are written only by this launch while it runs. Throws CompileError,
-/// UnsupportedError, DeviceError, std::bad_alloc; the contents of the outputs are unspecified then.
+/// Runs a call that Kernel::check_sizes has accepted. `output_data` has a pointer for each output, to as many bytes as
+/// its shape and dtype need; all of them are written only by this launch while it runs. Throws ValueError,
+/// CompileError, UnsupportedError, DeviceError, std::bad_alloc; the contents of the outputs are unspecified then.
 void run(Kernel& kernel, const Call& call, std::span<void* const> output_data);
 
 // Memory for row-contiguous copies of those inputs that are copied, in their order.

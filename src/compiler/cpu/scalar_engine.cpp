@@ -114,8 +114,7 @@ class ScalarEngine : public CpuEngine {
     return largest;
   }
 
-  // Who waits for another threadgroup looks at an atomic again and again. Cycles rather than LLVM's loops, which a
-  // `goto` can evade.
+  // Who waits for another threadgroup looks at an atomic again and again.
   static bool may_spin(Function& body) {
     for (auto cycle = scc_begin(&body); !cycle.isAtEnd(); ++cycle) {
       if (!cycle.hasCycle()) continue;

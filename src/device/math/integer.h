@@ -5,8 +5,6 @@
 namespace __kiln {
 
 template <class T>
-using integer = typename enable_if<__is_integral(T), T>::type;
-template <class T>
 using unsigned_of = __make_unsigned(T);
 template <class T>
 constexpr int bits_in = 8 * sizeof(T);
@@ -57,20 +55,20 @@ __KILN_INLINE T saturate_to(int x) {
 namespace metal {
 
 template <class T>
-__KILN_INLINE __kiln::integer<T> popcount(T x) {
+__KILN_INLINE __kiln::integral<T> popcount(T x) {
   return T(__builtin_popcountg(__kiln::unsigned_of<T>(x)));
 }
 // Of 0: the number of bits.
 template <class T>
-__KILN_INLINE __kiln::integer<T> clz(T x) {
+__KILN_INLINE __kiln::integral<T> clz(T x) {
   return T(__builtin_clzg(__kiln::unsigned_of<T>(x), __kiln::bits_in<T>));
 }
 template <class T>
-__KILN_INLINE __kiln::integer<T> ctz(T x) {
+__KILN_INLINE __kiln::integral<T> ctz(T x) {
   return T(__builtin_ctzg(__kiln::unsigned_of<T>(x), __kiln::bits_in<T>));
 }
 template <class T>
-__KILN_INLINE __kiln::integer<T> reverse_bits(T x) {
+__KILN_INLINE __kiln::integral<T> reverse_bits(T x) {
   // Clang's function for any type would reverse a small integer as the int that it is promoted to.
   if constexpr (sizeof(T) == 1) return T(__builtin_bitreverse8(x));
   else if constexpr (sizeof(T) == 2) return T(__builtin_bitreverse16(x));
@@ -85,7 +83,7 @@ __KILN_VECTOR_FORMS_1(reverse_bits)
 // The bits [offset, offset + bits), extended by their sign where T has one. Fields that reach beyond the type, which
 // Metal leaves undefined, are cut at its end.
 template <class T>
-__KILN_INLINE __kiln::integer<T> extract_bits(T x, uint offset, uint bits) {
+__KILN_INLINE __kiln::integral<T> extract_bits(T x, uint offset, uint bits) {
   constexpr uint count = __kiln::bits_in<T>;
   if (bits == 0 || offset >= count) return 0;
   bits = bits < count - offset ? bits : count - offset;
@@ -105,7 +103,7 @@ __KILN_INLINE vec<T, N> extract_bits(vec<T, N> x, uint offset, uint bits) {
 
 // `base` with the bits [offset, offset + bits) from the first bits of `insert`.
 template <class T>
-__KILN_INLINE __kiln::integer<T> insert_bits(T base, __kiln::converted<T> insert, uint offset, uint bits) {
+__KILN_INLINE __kiln::integral<T> insert_bits(T base, __kiln::converted<T> insert, uint offset, uint bits) {
   constexpr uint count = __kiln::bits_in<T>;
   typedef __kiln::unsigned_of<T> U;
   if (bits == 0 || offset >= count) return base;
@@ -125,49 +123,49 @@ __KILN_INLINE vec<T, N> insert_bits(vec<T, N> base, __kiln::converted<vec<T, N>>
 // |x - y|, of the arguments' type as the specification has it: a difference too large for a signed type comes back with
 // the bits of the unsigned one.
 template <class T>
-__KILN_INLINE __kiln::integer<T> absdiff(T x, __kiln::converted<T> y) {
+__KILN_INLINE __kiln::integral<T> absdiff(T x, __kiln::converted<T> y) {
   typedef __kiln::unsigned_of<T> U;
   return T(x < y ? U(U(y) - U(x)) : U(U(x) - U(y)));
 }
 // Clang's functions would saturate a small integer as the int that it is promoted to.
 template <class T>
-__KILN_INLINE __kiln::integer<T> addsat(T x, __kiln::converted<T> y) {
+__KILN_INLINE __kiln::integral<T> addsat(T x, __kiln::converted<T> y) {
   if constexpr (sizeof(T) < 4) return __kiln::saturate_to<T>(x + y);
   else return __builtin_elementwise_add_sat(x, T(y));
 }
 template <class T>
-__KILN_INLINE __kiln::integer<T> subsat(T x, __kiln::converted<T> y) {
+__KILN_INLINE __kiln::integral<T> subsat(T x, __kiln::converted<T> y) {
   if constexpr (sizeof(T) < 4) return __kiln::saturate_to<T>(x - y);
   else return __builtin_elementwise_sub_sat(x, T(y));
 }
 // (x + y) >> 1 and (x + y + 1) >> 1 of the sum that does not overflow.
 template <class T>
-__KILN_INLINE __kiln::integer<T> hadd(T x, __kiln::converted<T> y) {
+__KILN_INLINE __kiln::integral<T> hadd(T x, __kiln::converted<T> y) {
   return T((x & y) + T(T(x ^ y) >> 1));
 }
 template <class T>
-__KILN_INLINE __kiln::integer<T> rhadd(T x, __kiln::converted<T> y) {
+__KILN_INLINE __kiln::integral<T> rhadd(T x, __kiln::converted<T> y) {
   return T((x | y) - T(T(x ^ y) >> 1));
 }
 // The upper half of the product.
 template <class T>
-__KILN_INLINE __kiln::integer<T> mulhi(T x, __kiln::converted<T> y) {
+__KILN_INLINE __kiln::integral<T> mulhi(T x, __kiln::converted<T> y) {
   return T(__kiln::wide<T>(x) * __kiln::wide<T>(y) >> __kiln::bits_in<T>);
 }
 template <class T>
-__KILN_INLINE __kiln::integer<T> madhi(T x, __kiln::converted<T> y, __kiln::converted<T> z) {
+__KILN_INLINE __kiln::integral<T> madhi(T x, __kiln::converted<T> y, __kiln::converted<T> z) {
   typedef __kiln::unsigned_of<T> U;
   return T(U(U(mulhi(x, y)) + U(z)));
 }
 template <class T>
-__KILN_INLINE __kiln::integer<T> madsat(T x, __kiln::converted<T> y, __kiln::converted<T> z) {
+__KILN_INLINE __kiln::integral<T> madsat(T x, __kiln::converted<T> y, __kiln::converted<T> z) {
   __kiln::wide<T> sum = __kiln::wide<T>(x) * __kiln::wide<T>(y) + __kiln::wide<T>(z);
   constexpr T low = __kiln::smallest_integer<T>, high = __kiln::largest_integer<T>;
   return sum > __kiln::wide<T>(high) ? high : sum < __kiln::wide<T>(low) ? low : T(sum);
 }
 // Shifts to the left, the bits that leave coming back from the right; by y modulo the number of bits.
 template <class T>
-__KILN_INLINE __kiln::integer<T> rotate(T x, __kiln::converted<T> y) {
+__KILN_INLINE __kiln::integral<T> rotate(T x, __kiln::converted<T> y) {
   constexpr uint count = __kiln::bits_in<T>;
   __kiln::unsigned_of<T> u = x;
   uint n = uint(y) & (count - 1);

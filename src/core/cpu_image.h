@@ -19,7 +19,7 @@
 namespace kiln {
 
 inline constexpr uint32_t kCpuImageMagic = 0x314c4e4b;  // "KNL1"
-inline constexpr uint32_t kCpuImageVersion = 2;
+inline constexpr uint32_t kCpuImageVersion = 3;
 
 enum class CpuImageKind : uint32_t {
   kLoop = 0,        // no thread waits for another: one function runs a row of threads
@@ -38,25 +38,39 @@ struct CpuImageHeader {
   uint64_t import_slots_offset;  // import_count addresses of 8 bytes
   uint32_t import_count;
   uint32_t max_loop_depth;  // counters that a waiting thread stores
-  uint64_t run_offset;      // kLoop: CpuRowFunction; kCoroutines: CpuStartFunction
+  uint64_t run_offset;      // kLoop: CpuRowFunction; kCoroutines: CpuThreadFunction
   uint64_t code_offset;
   uint64_t code_bytes;
   uint64_t threadgroup_memory_bytes;
-  uint64_t frame_bytes;  // kCoroutines: memory that CpuStartFunction needs for one thread
+  uint64_t frame_bytes;  // kCoroutines: memory that CpuThreadFunction needs for one thread
   uint32_t may_spin;     // a loop reads an atomic: threadgroups may wait for one another
   uint32_t address_count;
   uint64_t addresses_offset;  // address_count offsets of 8 bytes within code and constants that are such addresses
+};
+
+// What the threads of a simdgroup that wait at a site do with their values, which travel as 64 bits. Lanes that take no
+// part count as ones that hold the identity.
+enum class CpuExchange : uint32_t {
+  kNone = 0,           // they only wait
+  kShuffle = 1,        // the value of the lane that the second operand names; 0 where that lane takes no part
+  kBallot = 2,         // each lane's bit: whether its value is not 0
+  kReduce = 3,         // combined by the butterfly over lane xor 1, 2, 4, ... within groups of `width` lanes
+  kInclusiveScan = 4,  // combined at lane distances 1, 2, 4, ... within groups of `width` lanes
+  kExclusiveScan = 5,  // that of the lane before; the identity in the first lane of a group
 };
 
 // One place where threads wait for one another. A waiting thread's position in time is the path to the site: for each
 // enclosing loop its place in the program and the number of the iteration, then the site's own place. Paths compare
 // lexicographically; smaller is earlier.
 struct CpuSite {
-  uint32_t is_barrier;      // of the threadgroup; otherwise it joins threads of one simdgroup
+  uint32_t is_barrier;  // of the threadgroup; otherwise it joins threads of one simdgroup
+  CpuExchange exchange;
+  uint32_t width;           // kReduce and scans: lanes of a group, a power of two, at most 32
   uint32_t line;            // of the generated text
   uint32_t loop_depth;      // enclosing loops
   uint32_t path_offset;     // index into paths: loop_depth + 1 places
-  uint64_t combine_offset;  // CpuCombineFunction, or 0: nothing is exchanged
+  uint64_t identity;        // kReduce and scans: of the combining function
+  uint64_t combine_offset;  // kReduce and scans: CpuCombineFunction; else 0
 };
 
 // One argument of a launch: where its elements are, and which bytes around `data` belong to it.
@@ -97,11 +111,11 @@ struct CpuThread {
 
 // Runs `count` threads that follow one another in x. The record describes the first, whose x is 0.
 using CpuRowFunction = void (*)(const CpuLaunch*, const CpuThread* first, uint32_t count);
-// Runs a thread to the first place where it waits, or to its end. `frame`: frame_bytes, aligned to kCpuFrameAlignment.
-// The thread goes on when the function whose address stands at the frame's start is called with the frame.
-using CpuStartFunction = void (*)(const CpuLaunch*, CpuThread*, void* frame);
-// Reads values [0, 32) and second operands [32, 64) of the lanes in `mask`, writes results [64, 96).
-using CpuCombineFunction = void (*)(uint64_t* payload, uint32_t mask);
+// Runs a thread to the next place where it waits, or to its end. `frame`: frame_bytes, aligned to kCpuFrameAlignment.
+// The thread begins if the frame's first 4 bytes are 0, and otherwise goes on from where it waits.
+using CpuThreadFunction = void (*)(const CpuLaunch*, CpuThread*, void* frame);
+// Of two lanes' values, the lower lane's first. The order matters to nothing but which of two NaNs is the result.
+using CpuCombineFunction = uint64_t (*)(uint64_t, uint64_t);
 
 inline constexpr size_t kCpuFrameAlignment = 64;
 

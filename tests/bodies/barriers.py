@@ -1007,3 +1007,42 @@ def barrier_in_three_dimensions():
         # the mirrored place in a threadgroup of its real size
         out[z, y, x] = (sx - 1 - px) + 10 * (sy - 1 - py) + 100 * (sz - 1 - pz)
     return out
+
+
+@body(
+    """
+    // Private arrays with run-time indices keep their contents and their alignment over barriers.
+    threadgroup ushort shared[64];
+    uint t = thread_index_in_threadgroup;
+    alignas(256) float wide[6];
+    uchar narrow[5];
+    alignas(16) short middle[3];
+    for (int k = 0; k < n; ++k) wide[(k + t) % 6] = x[t] * k;
+    for (int k = 0; k < n; ++k) narrow[(k + t) % 5] = uchar(t + k);
+    for (int k = 0; k < n; ++k) middle[(k + t) % 3] = short(k - int(t));
+    shared[t] = ushort(t * 3);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    uint other = shared[63 - t];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    shared[t] = ushort(t * 5);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    y[t] = wide[other % 6] + narrow[other % 5] + middle[other % 3] + shared[63 - t];
+    aligned[t] = ulong(&wide[0]) % 256 == 0 && ulong(&middle[0]) % 16 == 0;
+    """,
+    inputs=lambda rng: {"x": rng.integers(-9, 9, 64).astype(np.float32), "n": 6},
+    outputs={"y": ((64,), "float32"), "aligned": ((64,), "bool")},
+    grid=(64, 1, 1),
+    threadgroup=(64, 1, 1),
+    constructs="barriers.double_buffering",
+)
+def private_arrays_over_barriers(x, n):
+    y = np.zeros(64, np.float32)
+    for t in range(64):
+        other = 3 * (63 - t)
+        wide, narrow, middle = np.zeros(6), np.zeros(5), np.zeros(3)
+        for k in range(n):
+            wide[(k + t) % 6] = x[t] * k
+            narrow[(k + t) % 5] = t + k
+            middle[(k + t) % 3] = k - t
+        y[t] = wide[other % 6] + narrow[other % 5] + middle[other % 3] + 5 * (63 - t)
+    return y, np.ones(64, bool)

@@ -43,7 +43,14 @@ class ImageWriter {
     for (const ExchangeSite& site : engine_.sites) {
       auto depth = static_cast<uint32_t>(site.places.size() - 1);
       header.max_loop_depth = std::max(header.max_loop_depth, depth);
-      sites.push_back({site.is_barrier, site.line, depth, static_cast<uint32_t>(paths.size()), 0});
+      sites.push_back({.is_barrier = site.is_barrier,
+                       .exchange = site.exchange,
+                       .width = site.width,
+                       .line = site.line,
+                       .loop_depth = depth,
+                       .path_offset = static_cast<uint32_t>(paths.size()),
+                       .identity = site.identity,
+                       .combine_offset = 0});
       paths.insert(paths.end(), site.places.begin(), site.places.end());
     }
     header.sites_offset = append(sites.data(), sites.size() * sizeof(CpuSite), 8);

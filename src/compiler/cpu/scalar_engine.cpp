@@ -1,27 +1,26 @@
 // The scalar engine: one thread after the other.
 //
-// Where no thread waits for another, a threadgroup is a loop over its threads. Otherwise each thread is a coroutine
-// that is suspended wherever it waits; the target's scheduler (`targets/cpu/group_scheduler.cpp`) resumes it. It is
-// slow and simple: it follows the specification's words on reconvergence literally, and other engines are held
-// against it.
+// Where no thread waits for another, a threadgroup is a loop over its threads. Otherwise each thread is a coroutine,
+// cut wherever it waits (`passes/split_at_waits.cpp`); the target's scheduler (`targets/cpu/group_scheduler.cpp`) calls
+// it until it has returned. It is slow and simple: it follows the specification's words on reconvergence literally, and
+// other engines are held against it.
 //
-// LLVM coroutines, not threads with stacks of their own: a suspended thread costs its live values and an indirect
-// call, and sanitizers understand them. Their frames are memory of the scheduler's, 64-byte aligned, so that vectors
-// of any width may live in them.
+// Coroutines, not threads with stacks of their own: a waiting thread costs its live values and an indirect call, and
+// sanitizers understand them. Their frames are memory of the scheduler's, 64-byte aligned, so that vectors of any width
+// may live in them.
 #include <llvm/ADT/SCCIterator.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
-#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/ReplaceConstant.h>
-#include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 #include "compiler/clang_frontend.h"
 #include "compiler/cpu/engine.h"
 #include "compiler/metal/token_rewriter.h"
 #include "compiler/passes/inline_all.h"
 #include "compiler/passes/pass_runner.h"
+#include "compiler/passes/split_at_waits.h"
 #include "core/text.h"
 #include "kiln/error.h"
 
@@ -32,7 +31,6 @@ using namespace llvm;
 
 constexpr const char* kThreadFunction = "__kiln_thread";
 constexpr const char* kRowFunction = "__kiln_row";
-constexpr const char* kFrameSizeMark = "__kiln_frame_size";
 
 class ScalarEngine : public CpuEngine {
  public:
@@ -51,7 +49,9 @@ class ScalarEngine : public CpuEngine {
                   "static_assert(sizeof(__kiln::Argument) == ", sizeof(CpuArgument),
                   " && sizeof(__kiln::Launch) == ", sizeof(CpuLaunch),
                   " && sizeof(__kiln::Thread) == ", sizeof(CpuThread),
-                  " && __builtin_offsetof(__kiln::Thread, site) == ", offsetof(CpuThread, site), ");\n");
+                  " && __builtin_offsetof(__kiln::Thread, site) == ", offsetof(CpuThread, site),
+                  " && static_cast<uint>(__kiln::Exchange::exclusive_scan) == ",
+                  static_cast<uint32_t>(CpuExchange::kExclusiveScan), ");\n");
   }
 
   EngineOutput lower(Module& module, const KernelUnit& unit, TargetMachine& machine) override {
@@ -67,7 +67,7 @@ class ScalarEngine : public CpuEngine {
     bool has_atomics = any_of(instructions(body), [](const Instruction& i) { return i.isAtomic(); });
     output.may_spin = may_spin(body);
     Value* record = body.getArg(body.arg_size() - 1);
-    lower_values(body, record);
+    lower_values(body, record, output.kind);
     output.threadgroup_memory_bytes = lower_threadgroup_memory(module, body, record);
     Function& thread = *module.getFunction(kThreadFunction);
     describe_arguments(thread, unit);
@@ -86,7 +86,8 @@ class ScalarEngine : public CpuEngine {
       module.getFunction(kRowFunction)->eraseFromParent();
       inline_into_callers(module, {&body});
       optimize(module, machine);
-      output.frame_bytes = make_coroutine(module, *module.getFunction(kThreadFunction), machine);
+      output.frame_bytes = split_at_waits(thread);
+      PassRunner(&machine).run("early-cse,simplifycfg", thread);
     }
     output.private_bytes = output.frame_bytes + largest_stack(module);
     return output;
@@ -167,14 +168,17 @@ class ScalarEngine : public CpuEngine {
     }
   }
 
-  // The values that attributes come from are read from the thread's record.
-  static void lower_values(Function& body, Value* record) {
+  // The values that attributes come from are read from the thread's record. A thread that waits has one of its own.
+  static void lower_values(Function& body, Value* record, CpuImageKind kind) {
     for (Instruction& instruction : make_early_inc_range(instructions(body))) {
       auto* call = dyn_cast<CallInst>(&instruction);
       if (!call || !call->getCalledFunction() || call->getCalledFunction()->getName() != "__kiln_value") continue;
       IRBuilder<> builder(call);
       Value* address = builder.CreateInBoundsGEP(builder.getInt32Ty(), record, call->getArgOperand(0));
-      call->replaceAllUsesWith(builder.CreateLoad(builder.getInt32Ty(), address));
+      LoadInst* load = builder.CreateLoad(builder.getInt32Ty(), address);
+      if (kind == CpuImageKind::kCoroutines)
+        load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(body.getContext(), {}));
+      call->replaceAllUsesWith(load);
       call->eraseFromParent();
     }
   }
@@ -219,111 +223,6 @@ class ScalarEngine : public CpuEngine {
         // `#pragma unroll N`.
         "loop-unroll<O2;no-runtime>,instsimplify),globaldce",
         module);
-  }
-
-  // ---- Coroutines
-
-  static uint64_t make_coroutine(Module& module, Function& thread, TargetMachine& machine) {
-    insert_suspensions(module, thread);
-    PassRunner(&machine).run("coro-early,cgscc(coro-split),coro-cleanup", module);
-
-    // A frame is never destroyed: it is memory of the scheduler's.
-    for (StringRef suffix : {".destroy", ".cleanup"})
-      if (Function* function = module.getFunction((kThreadFunction + suffix).str())) {
-        function->replaceAllUsesWith(ConstantPointerNull::get(PointerType::getUnqual(module.getContext())));
-        function->eraseFromParent();
-      }
-    uint64_t bytes = take_frame_size(*module.getFunction(kThreadFunction));
-
-    PassRunner(&machine).run("function(early-cse,simplifycfg),globaldce", module);
-    return bytes;
-  }
-
-  // Where the thread waits: it says where and with what, is suspended, and goes on with the result.
-  static void insert_suspensions(Module& module, Function& thread) {
-    LLVMContext& context = module.getContext();
-    thread.setPresplitCoroutine();
-    IRBuilder<> builder(context);
-    Type* pointer = builder.getPtrTy();
-    Type* int32 = builder.getInt32Ty();
-    Type* int64 = builder.getInt64Ty();
-    Value* null = ConstantPointerNull::get(builder.getPtrTy());
-    Value* record = thread.getArg(1);
-
-    BasicBlock* suspended = BasicBlock::Create(context, "suspended", &thread);
-
-    // The frame is begun in a block of its own, before everything else but allocas.
-    BasicBlock& entry = thread.getEntryBlock();
-    builder.SetInsertPoint(&*entry.getFirstNonPHIOrDbgOrAlloca());
-    Value* id =
-        builder.CreateIntrinsic(Intrinsic::coro_id, {}, {builder.getInt32(kCpuFrameAlignment), null, null, null});
-    Value* size = builder.CreateIntrinsic(Intrinsic::coro_size, {int64}, {});
-    auto mark = module.getOrInsertFunction(kFrameSizeMark, FunctionType::get(builder.getVoidTy(), {int64}, false));
-    builder.CreateCall(mark, {size});
-    Value* handle = builder.CreateIntrinsic(Intrinsic::coro_begin, {}, {id, thread.getArg(2)});
-
-    auto field = [&](size_t offset) {
-      return builder.CreateInBoundsGEP(builder.getInt8Ty(), record, builder.getInt64(offset));
-    };
-    SmallVector<CallInst*> waits;
-    SmallVector<ReturnInst*> returns;
-    for (Instruction& instruction : instructions(thread)) {
-      if (auto* call = dyn_cast<CallInst>(&instruction);
-          call && call->getCalledFunction() && call->getCalledFunction()->getName().starts_with(kWaitFunction))
-        waits.push_back(call);
-      if (auto* ret = dyn_cast<ReturnInst>(&instruction)) returns.push_back(ret);
-    }
-    for (CallInst* wait : waits) {
-      BasicBlock* before = wait->getParent();
-      BasicBlock* resumed = SplitBlock(before, wait);
-      before->getTerminator()->eraseFromParent();
-      builder.SetInsertPoint(before);
-      Value* site = builder.CreateAdd(wait->getArgOperand(0), builder.getInt32(1));
-      builder.CreateStore(site, field(offsetof(CpuThread, site)));
-      if (wait->arg_size() > 3) {
-        Value* counts = builder.CreateLoad(pointer, field(offsetof(CpuThread, counts)));
-        for (unsigned i = 3; i < wait->arg_size(); ++i)
-          builder.CreateStore(wait->getArgOperand(i), builder.CreateConstInBoundsGEP1_32(int32, counts, i - 3));
-      }
-      Value* payload = builder.CreateLoad(pointer, field(offsetof(CpuThread, payload)));
-      builder.CreateStore(wait->getArgOperand(1), payload);
-      builder.CreateStore(wait->getArgOperand(2), builder.CreateConstInBoundsGEP1_32(int64, payload, 32));
-      Value* state =
-          builder.CreateIntrinsic(Intrinsic::coro_suspend, {}, {ConstantTokenNone::get(context), builder.getFalse()});
-      SwitchInst* next = builder.CreateSwitch(state, suspended, 1);
-      next->addCase(builder.getInt8(0), resumed);
-
-      builder.SetInsertPoint(wait);
-      if (!wait->use_empty()) {
-        Value* results = builder.CreateLoad(pointer, field(offsetof(CpuThread, payload)));
-        wait->replaceAllUsesWith(builder.CreateLoad(int64, builder.CreateConstInBoundsGEP1_32(int64, results, 64)));
-      }
-      wait->eraseFromParent();
-    }
-    for (ReturnInst* ret : returns) {
-      builder.SetInsertPoint(ret);
-      builder.CreateStore(builder.getInt32(CpuThread::kReturned), field(offsetof(CpuThread, site)));
-      builder.CreateBr(suspended);
-      ret->eraseFromParent();
-    }
-    builder.SetInsertPoint(suspended);
-    builder.CreateIntrinsic(Intrinsic::coro_end, {}, {handle, builder.getFalse(), ConstantTokenNone::get(context)});
-    builder.CreateRetVoid();
-  }
-
-  // The size that the mark was called with, now a constant.
-  static uint64_t take_frame_size(Function& thread) {
-    Function* mark = thread.getParent()->getFunction(kFrameSizeMark);
-    uint64_t bytes = 0;
-    for (User* user : make_early_inc_range(mark->users())) {
-      auto* call = cast<CallInst>(user);
-      auto* size = dyn_cast<ConstantInt>(call->getArgOperand(0));
-      if (!size) throw InternalError("the size of a thread's frame is not known");
-      bytes = std::max(bytes, size->getZExtValue());
-      call->eraseFromParent();
-    }
-    mark->eraseFromParent();
-    return bytes;
   }
 };
 

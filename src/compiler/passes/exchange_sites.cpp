@@ -37,10 +37,10 @@ std::vector<CallInst*> calls_of(Function& function) {
   return found;
 }
 
-uint32_t constant(Value* value, const char* what) {
+uint64_t constant(Value* value, const char* what) {
   auto* number = dyn_cast<ConstantInt>(value);
   if (!number) throw InternalError(concat("an exchange's ", what, " is no constant"));
-  return static_cast<uint32_t>(number->getZExtValue());
+  return number->getZExtValue();
 }
 
 class SiteNumbering {
@@ -141,18 +141,20 @@ class SiteNumbering {
 
   void replace(CallInst& call, const std::vector<Loop*>& around) {
     ExchangeSite site;
-    site.line = constant(call.getArgOperand(0), "line");
+    site.line = static_cast<uint32_t>(constant(call.getArgOperand(0), "line"));
     IRBuilder<> builder(&call);
     Value* value = builder.getInt64(0);
     Value* operand = builder.getInt64(0);
     if (call.getCalledFunction()->getName() == "__kiln_exchange") {
-      Value* combine = call.getArgOperand(1);
-      if (!isa<ConstantPointerNull>(combine)) {
+      site.exchange = static_cast<CpuExchange>(constant(call.getArgOperand(1), "kind"));
+      site.width = static_cast<uint32_t>(constant(call.getArgOperand(2), "width"));
+      if (Value* combine = call.getArgOperand(3); !isa<ConstantPointerNull>(combine)) {
         site.combine = dyn_cast<Function>(combine);
         if (!site.combine) throw InternalError("an exchange's function is not known");
       }
-      value = call.getArgOperand(2);
-      operand = call.getArgOperand(3);
+      site.identity = constant(call.getArgOperand(4), "identity");
+      value = call.getArgOperand(5);
+      operand = call.getArgOperand(6);
     } else {
       site.is_barrier = true;
     }
@@ -165,7 +167,7 @@ class SiteNumbering {
 
     CallInst* wait = builder.CreateCall(wait_function(around.size()), arguments);
     // Barriers order memory; an exchange of values need not, but must stay where it is among its like.
-    if (site.combine) wait->setMemoryEffects(MemoryEffects::inaccessibleMemOnly());
+    if (site.exchange != CpuExchange::kNone) wait->setMemoryEffects(MemoryEffects::inaccessibleMemOnly());
     if (!call.getType()->isVoidTy()) call.replaceAllUsesWith(wait);
     call.eraseFromParent();
     sites_.push_back(std::move(site));

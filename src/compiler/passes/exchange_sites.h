@@ -22,13 +22,18 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/cpu_image.h"
+
 namespace kiln {
 
 struct ExchangeSite {
   bool is_barrier = false;
-  uint32_t line = 0;                  // of the generated text
-  llvm::Function* combine = nullptr;  // null: nothing is exchanged
-  std::vector<uint32_t> places;       // of the loops around the call, outermost first, then of the call
+  CpuExchange exchange = CpuExchange::kNone;
+  uint32_t width = 0;
+  uint32_t line = 0;  // of the generated text
+  uint64_t identity = 0;
+  llvm::Function* combine = nullptr;
+  std::vector<uint32_t> places;  // of the loops around the call, outermost first, then of the call
 };
 
 // A call of this function, `i64 __kiln_wait(i32 site, i64 value, i64 operand, i32 counter…)`, replaces each exchange

@@ -34,10 +34,13 @@ extern "C" __attribute__((const)) uint __kiln_value(uint index);
 enum class Line : uint {};
 #define __KILN_CALLERS_LINE __kiln::Line line = __kiln::Line(__builtin_LINE())
 
-// Waits for the threads of the simdgroup that execute the same dynamic instance of this call, then lets `combine`
-// work on their values; the result is this thread's. Null `combine`: nothing is exchanged. `line` is the caller's.
-typedef void combine_function(ulong* payload, uint mask);
-extern "C" __attribute__((convergent)) ulong __kiln_exchange(Line line, combine_function* combine, ulong value,
+// Waits for the threads of the simdgroup that execute the same dynamic instance of this call, then exchanges values
+// among them; the result is this thread's. All arguments but the last two are constants. CpuExchange in
+// `core/cpu_image.h` says what the kinds do, and with what; reductions and scans combine two values by a function.
+enum class Exchange : uint { none, shuffle, ballot, reduce, inclusive_scan, exclusive_scan };
+typedef ulong combine_function(ulong a, ulong b);
+extern "C" __attribute__((convergent)) ulong __kiln_exchange(Line line, Exchange exchange, uint width,
+                                                             combine_function* combine, ulong identity, ulong value,
                                                              ulong operand);
 
 // Waits for all threads of the threadgroup that have not returned.

@@ -1,10 +1,4 @@
-// How values travel between the threads of a simdgroup.
-//
-// Values travel as 64 bits. A combine function works on the values of all 32 lanes at once, [0, 32), and their second
-// operands, [32, 64), and writes their results, [64, 96); only the lanes in `mask` take part.
-// Each lane in turn. Unrolled, such loops would take most of a kernel's compilation.
-#define __KILN_LANES _Pragma("clang loop unroll(disable)") for (uint l = 0; l < 32; ++l)
-
+// How values travel between the threads of a simdgroup: as 64 bits.
 namespace __kiln {
 
 template <unsigned Bytes>
@@ -27,7 +21,7 @@ struct bits_of_size<8> {
 };
 
 template <class T>
-__KILN_INLINE ulong pack(T value) {
+__KILN_INLINE constexpr ulong pack(T value) {
   return __builtin_bit_cast(typename bits_of_size<sizeof(T)>::type, value);
 }
 template <class T>
@@ -37,28 +31,15 @@ __KILN_INLINE T unpack(ulong bits) {
 
 __KILN_INLINE uint lane() { return __kiln_value(18) & 31; }
 
-// The value of the lane that each thread names; 0 where that lane takes no part.
-inline void combine_shuffle(ulong* payload, uint mask) {
-  __KILN_LANES {
-    uint source = payload[32 + l] & 31;
-    payload[64 + l] = mask >> source & 1 ? payload[source] : 0;
-  }
-}
-
+// The value of the lane that each thread names.
 template <class T>
 __KILN_INLINE T shuffle(T value, uint source, Line line) {
-  return unpack<T>(__kiln_exchange(line, combine_shuffle, pack(value), source));
+  return unpack<T>(__kiln_exchange(line, Exchange::shuffle, 32, nullptr, 0, pack(value), source));
 }
 
-// Each lane's bit: whether its value is not 0.
-inline void combine_ballot(ulong* payload, uint mask) {
-  uint set = 0;
-  __KILN_LANES
-    if (mask >> l & 1 && payload[l]) set |= 1u << l;
-  __KILN_LANES payload[64 + l] = set;
+__KILN_INLINE uint ballot(bool value, Line line) {
+  return __kiln_exchange(line, Exchange::ballot, 32, nullptr, 0, value, 0);
 }
-
-__KILN_INLINE uint ballot(bool value, Line line) { return __kiln_exchange(line, combine_ballot, value, 0); }
 
 template <class T>
 struct without_bool {

@@ -1,7 +1,6 @@
 // Reductions and scans over a simdgroup or a quadgroup.
 //
-// Each has one order on every engine and target: reductions are the butterfly over lane xor 1, 2, 4, 8, 16, scans add
-// at lane distances 1, 2, 4, 8, 16. Lanes that take no part hold the operation's identity.
+// Each has one order on every engine and target, which CpuExchange in `core/cpu_image.h` gives.
 namespace __kiln {
 
 template <class T>
@@ -47,44 +46,14 @@ struct xor_of {
 };
 
 template <class Operation, class T>
-__KILN_INLINE void load_lanes(const ulong* payload, uint mask, T* lanes) {
-  __KILN_LANES lanes[l] = mask >> l & 1 ? unpack<T>(payload[l]) : Operation::identity();
+ulong combine(ulong a, ulong b) {
+  return pack(Operation::apply(unpack<T>(a), unpack<T>(b)));
 }
 
-// Both lanes of a pair get one result: the operations are commutative.
-template <uint Width, class Operation, class T>
-void combine_reduce(ulong* payload, uint mask) {
-  T lanes[32];
-  load_lanes<Operation>(payload, mask, lanes);
-  _Pragma("clang loop unroll(disable)") for (uint distance = 1; distance < Width; distance *= 2) {
-    __KILN_LANES {
-      if (l & distance) continue;
-      lanes[l] = lanes[l | distance] = Operation::apply(lanes[l], lanes[l | distance]);
-    }
-  }
-  __KILN_LANES payload[64 + l] = pack(lanes[l]);
-}
-
-template <uint Width, class Operation, class T, bool Exclusive>
-void combine_scan(ulong* payload, uint mask) {
-  T lanes[32], next[32];
-  load_lanes<Operation>(payload, mask, lanes);
-  _Pragma("clang loop unroll(disable)") for (uint distance = 1; distance < Width; distance *= 2) {
-    __KILN_LANES
-      next[l] = (l & (Width - 1)) < distance ? lanes[l] : Operation::apply(lanes[l - distance], lanes[l]);
-    __KILN_LANES lanes[l] = next[l];
-  }
-  __KILN_LANES {
-    if constexpr (Exclusive)
-      payload[64 + l] = pack(l & (Width - 1) ? lanes[l - 1] : Operation::identity());
-    else
-      payload[64 + l] = pack(lanes[l]);
-  }
-}
-
-template <class T>
-__KILN_INLINE T exchange(combine_function* combine, T value, Line line) {
-  return unpack<T>(__kiln_exchange(line, combine, pack(value), 0));
+template <Exchange Kind, uint Width, class Operation, class T>
+__KILN_INLINE T combine_lanes(T value, Line line) {
+  constexpr ulong identity = pack(Operation::identity());
+  return unpack<T>(__kiln_exchange(line, Kind, Width, combine<Operation, T>, identity, pack(value), 0));
 }
 
 }  // namespace __kiln
@@ -92,27 +61,26 @@ __KILN_INLINE T exchange(combine_function* combine, T value, Line line) {
 namespace metal {
 
 // A function for scalars and, component after component, for vectors. `line` is where the caller's call stands.
-#define __KILN_COLLECTIVE(NAME, ...)                                                                      \
-  template <class T>                                                                                      \
-  __KILN_INLINE __kiln::reduced<T> NAME(T data, __KILN_CALLERS_LINE) {                                    \
-    typedef __kiln::reduced<T> R;                                                                         \
-    return __kiln::exchange<R>(__VA_ARGS__, data, line);                                                  \
-  }                                                                                                       \
-  template <class T, int N>                                                                               \
-  __KILN_INLINE vec<T, N> NAME(vec<T, N> data, __KILN_CALLERS_LINE) {                                     \
-    vec<T, N> result;                                                                                     \
-    result.x = NAME(data.x, line);                                                                        \
-    result.y = NAME(data.y, line);                                                                        \
-    if constexpr (N > 2) result.z = NAME(data.z, line);                                                   \
-    if constexpr (N > 3) result.w = NAME(data.w, line);                                                   \
-    return result;                                                                                        \
+#define __KILN_COLLECTIVE(NAME, KIND, WIDTH, OPERATION)                                               \
+  template <class T>                                                                                  \
+  __KILN_INLINE __kiln::reduced<T> NAME(T data, __KILN_CALLERS_LINE) {                                \
+    typedef __kiln::reduced<T> R;                                                                     \
+    return __kiln::combine_lanes<__kiln::Exchange::KIND, WIDTH, __kiln::OPERATION<R>, R>(data, line); \
+  }                                                                                                   \
+  template <class T, int N>                                                                           \
+  __KILN_INLINE vec<T, N> NAME(vec<T, N> data, __KILN_CALLERS_LINE) {                                 \
+    vec<T, N> result;                                                                                 \
+    result.x = NAME(data.x, line);                                                                    \
+    result.y = NAME(data.y, line);                                                                    \
+    if constexpr (N > 2) result.z = NAME(data.z, line);                                               \
+    if constexpr (N > 3) result.w = NAME(data.w, line);                                               \
+    return result;                                                                                    \
   }
 
-#define __KILN_REDUCTION(GROUP, WIDTH, NAME) \
-  __KILN_COLLECTIVE(GROUP##_##NAME, __kiln::combine_reduce<WIDTH, __kiln::NAME##_of<R>, R>)
-#define __KILN_SCAN(GROUP, WIDTH, NAME)                                                                                \
-  __KILN_COLLECTIVE(GROUP##_prefix_inclusive_##NAME, __kiln::combine_scan<WIDTH, __kiln::NAME##_of<R>, R, false>)     \
-  __KILN_COLLECTIVE(GROUP##_prefix_exclusive_##NAME, __kiln::combine_scan<WIDTH, __kiln::NAME##_of<R>, R, true>)
+#define __KILN_REDUCTION(GROUP, WIDTH, NAME) __KILN_COLLECTIVE(GROUP##_##NAME, reduce, WIDTH, NAME##_of)
+#define __KILN_SCAN(GROUP, WIDTH, NAME)                                                \
+  __KILN_COLLECTIVE(GROUP##_prefix_inclusive_##NAME, inclusive_scan, WIDTH, NAME##_of) \
+  __KILN_COLLECTIVE(GROUP##_prefix_exclusive_##NAME, exclusive_scan, WIDTH, NAME##_of)
 
 #define __KILN_COLLECTIVES(GROUP, WIDTH)     \
   __KILN_REDUCTION(GROUP, WIDTH, sum)        \

@@ -2,15 +2,20 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
+#include <cstring>
 #include <new>
 
+#include "targets/cpu/exchange.h"
 #include "targets/cpu/group_position.h"
 
 namespace kiln {
 
-// payload: values, second operands and results of 32 lanes (CpuThread::payload).
+static_assert(offsetof(ExchangedValues, operands) == 32 * 8 && offsetof(ExchangedValues, results) == 64 * 8,
+              "compiled code reaches them from CpuThread::payload");
+
 struct GroupScheduler::Simdgroup {
-  alignas(64) uint64_t payload[3 * kSimdgroupSize];
+  alignas(64) ExchangedValues payload;
   uint32_t first = 0;  // thread
   uint32_t live = 0;   // lanes that have not returned
 };
@@ -18,6 +23,7 @@ struct GroupScheduler::Simdgroup {
 GroupScheduler::GroupScheduler(const LoadedImage& image, const CpuLaunch& launch)
     : image_(image),
       sites_(image.sites().data()),
+      run_thread_(image.thread_function()),
       launch_(launch),
       max_threads_(launch.threads_per_threadgroup[0] * launch.threads_per_threadgroup[1] *
                    launch.threads_per_threadgroup[2]) {
@@ -32,7 +38,7 @@ GroupScheduler::GroupScheduler(const LoadedImage& image, const CpuLaunch& launch
     set_launch_values(thread, launch);
     thread.values[kIndexInThreadgroup] = t;
     thread.counts = counts_.get() + size_t{t} * image.header().max_loop_depth;
-    thread.payload = simdgroups_[t / kSimdgroupSize].payload + t % kSimdgroupSize;
+    thread.payload = &simdgroups_[t / kSimdgroupSize].payload.values[t % kSimdgroupSize];
   }
 }
 
@@ -65,7 +71,7 @@ std::optional<BarrierFault> GroupScheduler::run(uint64_t group, char* threadgrou
     }
     if (!at_barrier) return std::nullopt;
     if (!all_at_one) return describe_fault(*at_barrier);
-    for (uint32_t s = 0; s < simdgroup_count_; ++s) release(simdgroups_[s], simdgroups_[s].live);
+    for (uint32_t s = 0; s < simdgroup_count_; ++s) run_lanes(simdgroups_[s], simdgroups_[s].live);
   }
 }
 
@@ -96,23 +102,16 @@ void GroupScheduler::start(uint64_t group, char* threadgroup_memory) {
     set_group_values(threads_[t], position);
     threads_[t].threadgroup_memory = threadgroup_memory;
   }
-  CpuStartFunction start = image_.start_function();
-  for (t = 0; t < thread_count_; ++t) {
-    start(&launch_, &threads_[t], frames_ + t * frame_stride_);
-    if (threads_[t].site == CpuThread::kReturned) simdgroups_[t / kSimdgroupSize].live &= ~(1u << (t % kSimdgroupSize));
-  }
+  constexpr uint32_t kBegin = 0;
+  for (t = 0; t < thread_count_; ++t) std::memcpy(frames_ + t * frame_stride_, &kBegin, sizeof kBegin);
+  for (uint32_t s = 0; s < simdgroup_count_; ++s) run_lanes(simdgroups_[s], simdgroups_[s].live);
 }
 
-void GroupScheduler::resume(uint32_t thread) {
-  void* frame = frames_ + thread * frame_stride_;
-  (*static_cast<void (**)(void*)>(frame))(frame);
-}
-
-void GroupScheduler::release(Simdgroup& simdgroup, uint32_t mask) {
+void GroupScheduler::run_lanes(Simdgroup& simdgroup, uint32_t mask) {
   for (uint32_t left = mask; left; left &= left - 1) {
-    uint32_t lane = std::countr_zero(left);
-    resume(simdgroup.first + lane);
-    if (threads_[simdgroup.first + lane].site == CpuThread::kReturned) simdgroup.live &= ~(1u << lane);
+    uint32_t lane = std::countr_zero(left), thread = simdgroup.first + lane;
+    run_thread_(&launch_, &threads_[thread], frames_ + thread * frame_stride_);
+    if (threads_[thread].site == CpuThread::kReturned) simdgroup.live &= ~(1u << lane);
   }
 }
 
@@ -134,8 +133,9 @@ const CpuThread* GroupScheduler::run_to_barrier(Simdgroup& simdgroup) {
     }
     const CpuSite& site = sites_[earliest->site - 1];
     if (site.is_barrier) return mask == simdgroup.live ? nullptr : earliest;
-    if (CpuCombineFunction combine = image_.combine_function(site)) combine(simdgroup.payload, mask);
-    release(simdgroup, mask);
+    if (site.exchange != CpuExchange::kNone)
+      exchange_values(site, image_.combine_function(site), simdgroup.payload, mask);
+    run_lanes(simdgroup, mask);
   }
   return nullptr;
 }

@@ -39,13 +39,13 @@ class GroupScheduler {
   void start(uint64_t group, char* threadgroup_memory);
   bool is_before(const CpuThread& a, const CpuThread& b) const;
   bool same_instance(const CpuThread& a, const CpuThread& b) const;
-  void release(Simdgroup& simdgroup, uint32_t mask);
-  void resume(uint32_t thread);
+  void run_lanes(Simdgroup& simdgroup, uint32_t mask);
   const CpuThread* run_to_barrier(Simdgroup& simdgroup);
   BarrierFault describe_fault(const CpuThread& waiting) const;
 
   const LoadedImage& image_;
   const CpuSite* sites_;
+  CpuThreadFunction run_thread_;
   const CpuLaunch& launch_;
   uint32_t max_threads_;
   size_t frame_stride_;

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -88,10 +89,7 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
 
   try {
     for (const CpuSite& site : sites())
-      if (!fits(header_.paths_offset, uint64_t{site.path_offset} + site.loop_depth + 1, 4,
-                header_.import_names_offset) ||
-          site.loop_depth > header_.max_loop_depth || (site.combine_offset != 0 && !is_code(site.combine_offset)))
-        damaged("a site's path does not lie within it");
+      if (!is_valid(site)) damaged("a site is not valid");
     uint64_t name_offset = header_.import_names_offset;
     for (uint32_t i = 0; i < header_.import_count; ++i) {
       if (name_offset >= header_.code_offset) damaged("its names do not lie within it");
@@ -124,6 +122,22 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
 
 bool LoadedImage::is_code(uint64_t offset) const {
   return offset >= header_.code_offset && offset - header_.code_offset < header_.code_bytes;
+}
+
+bool LoadedImage::is_valid(const CpuSite& site) const {
+  if (site.loop_depth > header_.max_loop_depth ||
+      !fits(header_.paths_offset, uint64_t{site.path_offset} + site.loop_depth + 1, 4, header_.import_names_offset))
+    return false;
+  switch (site.exchange) {
+    case CpuExchange::kNone:
+    case CpuExchange::kShuffle:
+    case CpuExchange::kBallot: return site.combine_offset == 0;
+    case CpuExchange::kReduce:
+    case CpuExchange::kInclusiveScan:
+    case CpuExchange::kExclusiveScan:
+      return std::has_single_bit(site.width) && site.width <= 32 && is_code(site.combine_offset);
+  }
+  return false;
 }
 
 LoadedImage::~LoadedImage() { munmap(const_cast<std::byte*>(base_), mapped_bytes_); }

@@ -25,13 +25,15 @@ class LoadedImage {
   std::span<const std::byte> code() const { return {base_ + header_.code_offset, header_.code_bytes}; }
 
   CpuRowFunction row_function() const { return function<CpuRowFunction>(header_.run_offset); }
-  CpuStartFunction start_function() const { return function<CpuStartFunction>(header_.run_offset); }
+  CpuThreadFunction thread_function() const { return function<CpuThreadFunction>(header_.run_offset); }
+  /// Of a site that reduces or scans.
   CpuCombineFunction combine_function(const CpuSite& site) const {
-    return site.combine_offset ? function<CpuCombineFunction>(site.combine_offset) : nullptr;
+    return function<CpuCombineFunction>(site.combine_offset);
   }
 
  private:
   bool is_code(uint64_t offset) const;
+  bool is_valid(const CpuSite& site) const;
 
   template <typename Function>
   Function function(uint64_t offset) const {

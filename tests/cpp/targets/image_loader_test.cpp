@@ -110,7 +110,6 @@ TEST(ImageLoader, MapsAnImageAndResolvesItsImports) {
   EXPECT_EQ(loaded.sites()[0].line, 12u);
   EXPECT_EQ(loaded.path(loaded.sites()[0]).size(), 2u);
   EXPECT_EQ(loaded.path(loaded.sites()[0])[1], 9u);
-  EXPECT_EQ(loaded.combine_function(loaded.sites()[0]), nullptr);
   EXPECT_EQ(std::memcmp(loaded.code().data(), image.code.data(), image.code.size()), 0);
 
   // The code at run_offset goes on to memcpy.
@@ -227,13 +226,26 @@ TEST(ImageLoader, RefusesPartsThatDoNotLieWithinIt) {
 }
 
 TEST(ImageLoader, RefusesSitesThatPointOutside) {
-  const char* message = "machine code is damaged: a site's path does not lie within it";
+  const char* message = "machine code is damaged: a site is not valid";
   EXPECT_EQ(refusal([](Image& i) { i.site.path_offset = 0xffffffff; }), message);
   EXPECT_EQ(refusal([](Image& i) { i.site.path_offset = 1000; }), message);
   EXPECT_EQ(refusal([](Image& i) { i.site.loop_depth = 2; }), message);  // more than max_loop_depth
   EXPECT_EQ(refusal([](Image& i) { i.site.loop_depth = 0xffffffff, i.header.max_loop_depth = 0xffffffff; }), message);
-  EXPECT_EQ(refusal([](Image& i) { i.site.combine_offset = i.header.total_bytes; }), message);
-  EXPECT_EQ(refusal([](Image& i) { i.site.combine_offset = 8; }), message);  // no code
+  // Nothing is combined where threads only wait.
+  EXPECT_EQ(refusal([](Image& i) { i.site.combine_offset = i.header.code_offset; }), message);
+  EXPECT_EQ(refusal([](Image& i) { i.site.exchange = CpuExchange{6}; }), message);
+  for (CpuExchange exchange : {CpuExchange::kReduce, CpuExchange::kInclusiveScan, CpuExchange::kExclusiveScan}) {
+    auto reduces = [&](Image& i) {
+      i.site.exchange = exchange;
+      i.site.width = 32;
+      i.site.combine_offset = i.header.code_offset;
+    };
+    EXPECT_EQ(refusal(reduces), "nothing was thrown");
+    auto refuses = [&](auto damage) { EXPECT_EQ(refusal([&](Image& i) { reduces(i), damage(i); }), message); };
+    refuses([](Image& i) { i.site.combine_offset = i.header.total_bytes; });
+    refuses([](Image& i) { i.site.combine_offset = 8; });  // no code
+    for (uint32_t width : {0u, 3u, 64u}) refuses([&](Image& i) { i.site.width = width; });
+  }
 }
 
 TEST(ImageLoader, RefusesImportsThatNobodyProvides) {

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::string_view kAfter = "after/";
 
-// Members that read and write several components at once, as properties of __kiln::members::swizzles, which vec derives
-// from.
+// Members that read and write several components at once, or one by its second name, as properties of
+// __kiln::members::swizzles, which vec derives from.
 class SwizzleWriter {
  public:
   // Adds `name` if its letters are all among `letters`.
@@ -29,9 +29,9 @@ class SwizzleWriter {
       highest = std::max(highest, component);
       repeats = repeats || name.find(name[i], i + 1) != std::string_view::npos;
       read += concat(i ? ", " : "", "v.", "xyzw"[component]);
-      write += concat("v.", "xyzw"[component], " = value.", "xyzw"[i], "; ");
+      write += concat("v.", "xyzw"[component], " = value", name.size() == 1 ? "" : concat(".", "xyzw"[i]), "; ");
     }
-    std::string type = concat("metal::vec<T, ", name.size(), ">");
+    std::string type = name.size() == 1 ? "T" : concat("metal::vec<T, ", name.size(), ">");
     std::string check = concat("static_assert(", highest, " < N, \"the vector has no such component\"); ");
     text_ += concat("  __KILN_INLINE ", type, " __get_", name, "() const { ", check,
                     "auto& v = static_cast<const metal::vec<T, N>&>(*this); return {", read, "}; }\n");
@@ -72,8 +72,9 @@ std::string_view precompiled_device_library() {
 std::string text_before_kernel(const KernelUnit& unit) {
   SwizzleWriter swizzles;
   for (const std::string& identifier : unit.identifiers) {
-    if (identifier.size() < 2 || identifier.size() > 4) continue;
-    swizzles.add(identifier, "xyzw");
+    if (identifier.size() > 4) continue;
+    // vec itself has the components x, y, z and w.
+    if (identifier.size() > 1) swizzles.add(identifier, "xyzw");
     swizzles.add(identifier, "rgba");
   }
   std::string text = swizzles.text();

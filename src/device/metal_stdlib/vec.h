@@ -3,9 +3,9 @@
 // A class around Clang's vector type rather than that type itself, because Clang's has other rules than Metal's: a
 // conversion between two of one size reinterprets the bits, a comparison gives integers of 0 and -1, and there are no
 // constructors with several arguments. Components are properties (members whose reads and writes are function calls),
-// so are swizzles; the compiler declares those swizzles that the kernel's text names, as members of __kiln::members::swizzles.
-// That class is defined only then, so nothing before may need a vector's definition: functions of vectors are
-// templates.
+// so are swizzles; the compiler declares those swizzles, and those of r, g, b and a, that the kernel's text names, as
+// members of __kiln::members::swizzles. That class is defined only then, so nothing before may need a vector's
+// definition: functions of vectors are templates.
 //
 // A component is read and written on its own, so that threads may write components of one vector in memory.
 namespace metal {
@@ -107,10 +107,6 @@ struct vec : __kiln::members::swizzles<T, N> {
   __KILN_COMPONENT(y, 1)
   __KILN_COMPONENT(z, 2)
   __KILN_COMPONENT(w, 3)
-  __KILN_COMPONENT(r, 0)
-  __KILN_COMPONENT(g, 1)
-  __KILN_COMPONENT(b, 2)
-  __KILN_COMPONENT(a, 3)
 };
 
 // Operators are templates of their own rather than friends, which each vector type that a kernel uses would declare

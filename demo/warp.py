@@ -70,7 +70,7 @@ def run(image: mx.array, out: Path, progress) -> WarpReport:
         milliseconds[f"{name} vjp"] = _median_ms(lambda f=function: gradients(f))
 
     progress(f"drawing {out}")
-    figure, axes = plt.subplots(1, 3, figsize=(12, 5))
+    figure, axes = plt.subplots(1, 4, figsize=(12, 4.8), width_ratios=[1, 1, 1, 0.05], layout="constrained")
     difference = np.abs(np.array(by_operations) - np.array(by_kernel)).max(axis=-1)
     for axis, picture, title in (
         (axes[0], np.array(image), "photograph"),
@@ -80,8 +80,7 @@ def run(image: mx.array, out: Path, progress) -> WarpReport:
         shown = axis.imshow(picture, cmap="magma" if picture.ndim == 2 else None)
         axis.set_title(title, fontsize=10)
         axis.axis("off")
-    figure.colorbar(shown, ax=axes[2], fraction=0.046)
-    figure.tight_layout()
+    figure.colorbar(shown, cax=axes[3])
     figure.savefig(out, dpi=110)
     plt.close(figure)
     return WarpReport(forward_difference, gradient_difference, milliseconds)

@@ -3,6 +3,7 @@
 #include <clang/AST/ASTConsumer.h>
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Expr.h>
+#include <clang/Basic/Builtins.h>
 #include <clang/Basic/TargetInfo.h>
 #include <clang/CodeGen/ModuleBuilder.h>
 #include <clang/Frontend/CompilerInstance.h>
@@ -248,35 +249,49 @@ const clang::VarDecl* first_variable_length_array(const clang::Stmt* statement) 
   return nullptr;
 }
 
-// Memory whose size is known only when the kernel runs: Clang's extensions of C++, not Metal. Clang's own warning
-// cannot be an error while warnings are off.
-void refuse_variable_length_arrays(const llvm::Module& module, clang::CodeGenerator& generator,
-                                   clang::CompilerInstance& instance, const DiagnosticCollector& diagnostics,
-                                   std::vector<Diagnostic>& invalid) {
+template <typename Predicate>
+const clang::CallExpr* first_call(const clang::Stmt* statement, Predicate predicate) {
+  if (!statement) return nullptr;
+  if (const auto* call = llvm::dyn_cast<clang::CallExpr>(statement); call && predicate(*call)) return call;
+  for (const clang::Stmt* child : statement->children())
+    if (const clang::CallExpr* call = first_call(child, predicate)) return call;
+  return nullptr;
+}
+
+bool allocates(const clang::CallExpr& call) {
+  switch (call.getBuiltinCallee()) {
+    case clang::Builtin::BI__builtin_alloca:
+    case clang::Builtin::BI__builtin_alloca_uninitialized:
+    case clang::Builtin::BI__builtin_alloca_with_align:
+    case clang::Builtin::BI__builtin_alloca_with_align_uninitialized: return true;
+    default: return false;
+  }
+}
+
+// Memory whose size or life is known only when the kernel runs: Clang's extensions of C++, not Metal. Clang's own
+// warning cannot be an error while warnings are off.
+void refuse_dynamic_memory(const llvm::Module& module, clang::CodeGenerator& generator,
+                           clang::CompilerInstance& instance, const DiagnosticCollector& diagnostics,
+                           std::vector<Diagnostic>& invalid) {
   for (const llvm::Function& function : module) {
     auto is_dynamic = [](const llvm::Instruction& instruction) {
       const auto* variable = llvm::dyn_cast<llvm::AllocaInst>(&instruction);
-      return variable && !llvm::isa<llvm::ConstantInt>(variable->getArraySize());
+      return variable && !variable->isStaticAlloca();
     };
     if (llvm::none_of(llvm::instructions(function), is_dynamic)) continue;
     const auto* declaration = llvm::dyn_cast_or_null<clang::FunctionDecl>(declaration_of(function, generator));
-    const clang::VarDecl* array = declaration ? first_variable_length_array(declaration->getBody()) : nullptr;
+    const clang::Stmt* statements = declaration ? declaration->getBody() : nullptr;
+    const clang::VarDecl* array = first_variable_length_array(statements);
+    const clang::CallExpr* call = first_call(statements, allocates);
     clang::SourceLocation location = array         ? array->getLocation()
+                                     : call        ? call->getBeginLoc()
                                      : declaration ? declaration->getLocation()
                                                    : clang::SourceLocation();
     invalid.push_back(
         diagnostics.at(instance.getSourceManager(), location,
                        array ? concat("'", array->getNameAsString(), "': an array's length must be constant")
-                             : "the size of private memory must be constant"));
+                             : "private memory must be variables of constant size"));
   }
-}
-
-const clang::CallExpr* first_indirect_call(const clang::Stmt* statement) {
-  if (!statement) return nullptr;
-  if (const auto* call = llvm::dyn_cast<clang::CallExpr>(statement); call && !call->getDirectCallee()) return call;
-  for (const clang::Stmt* child : statement->children())
-    if (const clang::CallExpr* call = first_indirect_call(child)) return call;
-  return nullptr;
 }
 
 Diagnostic find_indirect_call(const llvm::Module& module, clang::CodeGenerator& generator,
@@ -290,7 +305,8 @@ Diagnostic find_indirect_call(const llvm::Module& module, clang::CodeGenerator& 
     };
     if (llvm::none_of(llvm::instructions(function), is_indirect)) continue;
     const auto* declaration = llvm::dyn_cast_or_null<clang::FunctionDecl>(declaration_of(function, generator));
-    const clang::CallExpr* call = declaration ? first_indirect_call(declaration->getBody()) : nullptr;
+    auto has_no_name = [](const clang::CallExpr& call) { return !call.getDirectCallee(); };
+    const clang::CallExpr* call = declaration ? first_call(declaration->getBody(), has_no_name) : nullptr;
     if (!call) continue;
     Diagnostic placed = diagnostics.at(instance.getSourceManager(), call->getBeginLoc(), diagnostic.message);
     if (placed.line > 0) return placed;
@@ -337,7 +353,7 @@ FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, cons
     if (parsed) {
       llvm::Module& module = *generator->GetModule();
       find_undefined(module, *generator, instance, collector, invalid);
-      refuse_variable_length_arrays(module, *generator, instance, collector, invalid);
+      refuse_dynamic_memory(module, *generator, instance, collector, invalid);
       refuse_recursion(module, *generator, instance, collector, unsupported);
       refuse_mutable_variables(module, *generator, instance, collector, unsupported);
       result.indirect_call = find_indirect_call(module, *generator, instance, collector);

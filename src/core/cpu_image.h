@@ -49,12 +49,13 @@ struct CpuImageHeader {
 };
 
 // What the threads of a simdgroup that wait at a site do with their values, which travel as 64 bits. Lanes that take no
-// part count as ones that hold the identity.
+// part count as ones that hold the identity. Of two lanes that are combined, the lower one's value comes first, and
+// both of a pair get the one result: it decides which of two zeros is the smaller one and which of two NaNs remains.
 enum class CpuExchange : uint32_t {
   kNone = 0,           // they only wait
   kShuffle = 1,        // the value of the lane that the second operand names; 0 where that lane takes no part
   kBallot = 2,         // each lane's bit: whether its value is not 0
-  kReduce = 3,         // combined by the butterfly over lane xor 1, 2, 4, ... within groups of `width` lanes
+  kReduce = 3,         // combined in pairs at lane xor 1, 2, 4, ... within groups of `width` lanes
   kInclusiveScan = 4,  // combined at lane distances 1, 2, 4, ... within groups of `width` lanes
   kExclusiveScan = 5,  // that of the lane before; the identity in the first lane of a group
 };
@@ -99,24 +100,35 @@ enum CpuThreadValue : uint32_t {
   kCpuThreadValues = 19,
 };
 
+// What the threads of a simdgroup exchange.
+struct CpuPayload {
+  uint64_t values[32];
+  uint64_t operands[32];
+  uint64_t results[32];
+};
+
 struct CpuThread {
   uint32_t values[kCpuThreadValues];
   uint32_t site;      // where the thread waits: 1 + index into sites; kReturned when it has returned
+  uint32_t entry;     // where CpuThreadFunction goes on; kBegin before it was called
   uint32_t* counts;   // iteration numbers of the loops around the site, outermost first
-  uint64_t* payload;  // [0]: value, [32]: second operand, [64]: result; of this thread's lane
+  uint64_t* payload;  // &CpuPayload::values[lane]
   char* threadgroup_memory;
 
   static constexpr uint32_t kReturned = 0;
+  static constexpr uint32_t kBegin = 0;
 };
 
 // Runs `count` threads that follow one another in x. The record describes the first, whose x is 0.
 using CpuRowFunction = void (*)(const CpuLaunch*, const CpuThread* first, uint32_t count);
 // Runs a thread to the next place where it waits, or to its end. `frame`: frame_bytes, aligned to kCpuFrameAlignment.
-// The thread begins if the frame's first 4 bytes are 0, and otherwise goes on from where it waits.
 using CpuThreadFunction = void (*)(const CpuLaunch*, CpuThread*, void* frame);
-// Of two lanes' values, the lower lane's first. The order matters to nothing but which of two NaNs is the result.
 using CpuCombineFunction = uint64_t (*)(uint64_t, uint64_t);
 
 inline constexpr size_t kCpuFrameAlignment = 64;
+
+// The most private memory of a thread. It lies on the stacks of the threads that run threadgroups, which may be a few
+// MiB; where threads of a threadgroup wait for one another, the frames of all 1024 are there at once, for each core.
+inline constexpr uint64_t kCpuPrivateMemoryLimit = 256 << 10;
 
 }  // namespace kiln

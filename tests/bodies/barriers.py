@@ -1046,3 +1046,42 @@ def private_arrays_over_barriers(x, n):
             middle[(k + t) % 3] = k - t
         y[t] = wide[other % 6] + narrow[other % 5] + middle[other % 3] + 5 * (63 - t)
     return y, np.ones(64, bool)
+
+
+@body(
+    """
+    uint t = thread_position_in_grid.x;
+    int sum = 0;
+    for (int k = 0; k < 4; ++k) sum += work(x, t, k);
+    out[t] = sum;
+    """,
+    header="""
+    // Arrays of a function that waits, inlined into a loop, with more alignment than memory is likely to have by chance.
+    int work(const device int* x, uint t, int k) {
+      alignas(512) int wide[5];
+      alignas(128) uchar narrow[3];
+      for (int i = 0; i < 5; ++i) wide[(i + t) % 5] = x[i] * k;
+      for (int i = 0; i < 3; ++i) narrow[(i + t + k) % 3] = i * k;
+      int total = simd_sum(wide[(t + k) % 5]);
+      bool aligned = ulong(&wide[0]) % 512 == 0 && ulong(&narrow[0]) % 128 == 0;
+      return total + narrow[(t * k) % 3] + wide[t % 5] + (aligned ? 0 : 1000000);
+    }
+    """,
+    inputs=lambda rng: {"x": rng.integers(-99, 99, 5, np.int32)},
+    outputs={"out": ((96,), "int32")},
+    grid=(96, 1, 1),
+    threadgroup=(96, 1, 1),
+    constructs="simdgroup.sum",
+)
+def arrays_of_a_function_that_waits(x):
+    t = np.arange(96)
+    out = np.zeros(96, np.int64)
+    for k in range(4):
+        wide, narrow = np.zeros((96, 5), int), np.zeros((96, 3), int)
+        for i in range(5):
+            wide[t, (i + t) % 5] = x[i] * k
+        for i in range(3):
+            narrow[t, (i + t + k) % 3] = i * k
+        totals = wide[t, (t + k) % 5].reshape(3, 32).sum(axis=1).repeat(32)
+        out += totals + narrow[t, (t * k) % 3] + wide[t, t % 5]
+    return out.astype(np.int32)

@@ -92,11 +92,16 @@ def _identity(operation: str, dtype: np.dtype) -> Any:
     return dtype.type(np.inf if operation == "min" else -np.inf)
 
 
+def _chosen(first: np.ndarray, second: np.ndarray, takes_second: np.ndarray) -> np.ndarray:
+    """Metal's min and max: the first of two that are equal, and the other one of a NaN."""
+    return np.where(takes_second | (first != first), second, first)
+
+
 OPERATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "sum": np.add,
     "product": np.multiply,
-    "min": np.fmin,
-    "max": np.fmax,
+    "min": lambda a, b: _chosen(a, b, b < a),
+    "max": lambda a, b: _chosen(a, b, b > a),
     "and": np.bitwise_and,
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
@@ -104,13 +109,15 @@ OPERATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 
 def reduce(operation: str, values: np.ndarray, active: np.ndarray, width: int = LANES) -> np.ndarray:
-    """simd_sum and its like: the butterfly over lane xor 1, 2, 4, … of groups of `width` lanes, in the values' type."""
+    """simd_sum and its like: pairs at lane xor 1, 2, 4, … of groups of `width` lanes, in the values' type. The lower
+    lane's value is the first operand."""
     apply = OPERATIONS[operation]
     with np.errstate(all="ignore"):
         lanes = np.where(active, values, _identity(operation, values.dtype)).astype(values.dtype)
         distance = 1
         while distance < width:
-            lanes = apply(lanes, lanes[..., np.arange(LANES) ^ distance]).astype(values.dtype)
+            lower, upper = np.arange(LANES) & ~distance, np.arange(LANES) | distance
+            lanes = apply(lanes[..., lower], lanes[..., upper]).astype(values.dtype)
             distance *= 2
     return lanes
 

@@ -107,6 +107,53 @@ for _group, _width in (("simd", 32), ("quad", 4)):
             " ".join(f"{_section}{'.' if _group == 'simd' else '_'}{operation}" for operation in _BITWISE),
         )
 
+# Zeros of both signs, infinities, NaNs and subnormals; results to the bit.
+for _group, _width in (("simd", 32), ("quad", 4)):
+    for _element, _bits in (("float", "uint"), ("half", "ushort")):
+        _calls = [f"{_group}_{operation}(v)" for operation in _ARITHMETIC]
+        _calls += [f"{_group}_prefix_{kind}_{operation}(v)" for operation, kind in _SCANS]
+        _dtype = DTYPES[FLOATS[_element]]
+
+        def _special_results(x, mask, width=_width, dtype=_dtype):
+            values, active = _THREADS.read(x), _THREADS.live & (_THREADS.read(mask) != 0)
+            results = [model.reduce(operation, values, active, width) for operation in _ARITHMETIC]
+            results += [model.scan(operation, values, active, kind == "exclusive", width) for operation, kind in _SCANS]
+            bits = np.dtype(f"uint{8 * dtype.itemsize}")
+            out = np.zeros((_COUNT, len(results)), bits)
+            for column, result in enumerate(results):
+                result = np.where(np.isnan(result), 0, result).astype(dtype).view(bits) + np.isnan(result)
+                _THREADS.write(result.astype(bits), active, out[:, column])
+            return out
+
+        body(
+            "\n".join(
+                [
+                    "uint i = thread_position_in_grid.x;",
+                    "if (mask[i]) {",
+                    f"  {_element} v = x[i];",
+                    *(f"  out[{len(_calls)} * i + {n}] = bits_of({call});" for n, call in enumerate(_calls)),
+                    "}",
+                ]
+            ),
+            # A NaN is 1, the bits of a subnormal that is no result.
+            header=f"{_bits} bits_of({_element} v) {{ return isnan(v) ? 1 : as_type<{_bits}>(v); }}",
+            name=f"{_group}_special_values_{_element}",
+            inputs=lambda rng, dtype=_dtype: {
+                # Few in a simdgroup are other than zeros.
+                "x": np.where(
+                    rng.integers(0, 40, _COUNT) > 0,
+                    rng.choice([0.0, -0.0], _COUNT),
+                    rng.choice([np.nan, np.inf, -np.inf, np.finfo(dtype).smallest_subnormal * 2, 1.5], _COUNT),
+                ).astype(dtype),
+                "mask": rng.integers(0, 3, _COUNT).astype(bool),
+            },
+            outputs={"out": ((_COUNT, len(_calls)), f"uint{8 * _dtype.itemsize}")},
+            grid=_GRID,
+            threadgroup=_GROUP,
+            init_value=0,
+            constructs="simdgroup.min simdgroup.max" if _group == "simd" else "simdgroup.quad_min simdgroup.quad_max",
+        )(_special_results)
+
 # ---- Shuffles
 
 

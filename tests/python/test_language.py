@@ -103,6 +103,9 @@ INVALID = {
     "shorter vector": ("float4 a(1);\nfloat2 b = a;", "source:2:8: error: no viable conversion from 'vec<float, 4>' to 'vec<float, 2>'"),
     "implicit conversion of a vector": ("float4 a(1);\nint4 b = a;", "source:2:6: error: no viable conversion from 'vec<float, 4>' to 'vec<int, 4>'"),
     "component that is not there": ("float2 a(1);\nout[0] = a.z;", "source:2:12: error: the vector has no such component"),
+    "component that is not there by its second name": (
+        "float2 a(1);\nout[0] = a.b;", "source:2:12: error: the vector has no such component"
+    ),
     "swizzle that is not there": ("float2 a(1);\nout[0] = a.zx.x;", "source:2:12: error: the vector has no such component"),
     "no component": ("float4 a(1);\nout[0] = a.q;", "source:2:12: error: no member named 'q' in 'metal::vec<float, 4>'"),
     "mixed names of components": ("float4 a(1);\nout[0] = a.xg.x;", "source:2:12: error: no member named 'xg' in 'metal::vec<float, 4>'"),
@@ -120,6 +123,10 @@ INVALID = {
     "array of variable length in a lambda": (
         "auto f = [&](int n) { float a[n + 1]; return a[n]; };\nout[0] = f(3);",
         "source:1:29: error: 'a': an array's length must be constant",
+    ),
+    "memory from a function": (
+        "int n = int(out[0]);\nif (n > 3) out[1] = *(thread float*)__builtin_alloca(16);",
+        "source:2:37: error: private memory must be variables of constant size",
     ),
     "second argument of a sum": ("out[0] = simd_sum(out[0], 5);", "source:1:10: error: no matching function for call to 'simd_sum'"),
     "third argument of a shuffle": (

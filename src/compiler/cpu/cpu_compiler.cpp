@@ -22,10 +22,6 @@
 namespace kiln {
 namespace {
 
-// Private memory of a thread. It lies on the stacks of the threads that run threadgroups, which may be a few MiB; where
-// threads of a threadgroup wait for one another, the memory of all 1024 is there at once, for each core.
-constexpr uint64_t kPrivateMemoryLimit = 256 << 10;
-
 // The functions that the engine's text defines besides the body.
 std::vector<std::string> roots_of(const llvm::Module& module) {
   std::vector<std::string> roots;
@@ -105,10 +101,10 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
     diagnostic.message = "variable '" + variable->getName().str() + "' is neither constant nor in threadgroup memory";
     return refuse(std::move(diagnostic));
   }
-  if (output.private_bytes > kPrivateMemoryLimit) {
+  if (output.private_bytes > kCpuPrivateMemoryLimit) {
     Diagnostic diagnostic;
     diagnostic.message = concat("a thread's private variables take ", output.private_bytes, " bytes; the CPU has ",
-                                kPrivateMemoryLimit, " for each");
+                                kCpuPrivateMemoryLimit, " for each");
     return refuse(std::move(diagnostic));
   }
   remove_bfloat(module);

@@ -50,6 +50,7 @@ class ScalarEngine : public CpuEngine {
                   " && sizeof(__kiln::Launch) == ", sizeof(CpuLaunch),
                   " && sizeof(__kiln::Thread) == ", sizeof(CpuThread),
                   " && __builtin_offsetof(__kiln::Thread, site) == ", offsetof(CpuThread, site),
+                  " && __builtin_offsetof(__kiln::Thread, entry) == ", offsetof(CpuThread, entry),
                   " && static_cast<uint>(__kiln::Exchange::exclusive_scan) == ",
                   static_cast<uint32_t>(CpuExchange::kExclusiveScan), ");\n");
   }
@@ -68,7 +69,7 @@ class ScalarEngine : public CpuEngine {
     output.may_spin = may_spin(body);
     Value* record = body.getArg(body.arg_size() - 1);
     lower_values(body, record, output.kind);
-    output.threadgroup_memory_bytes = lower_threadgroup_memory(module, body, record);
+    output.threadgroup_memory_bytes = lower_threadgroup_memory(module, body, record, output.kind);
     Function& thread = *module.getFunction(kThreadFunction);
     describe_arguments(thread, unit);
     if (output.kind == CpuImageKind::kLoop) {
@@ -168,7 +169,13 @@ class ScalarEngine : public CpuEngine {
     }
   }
 
-  // The values that attributes come from are read from the thread's record. A thread that waits has one of its own.
+  // What a thread that waits has in its record does not change while it runs; a row of threads shares one.
+  static void describe_record_load(LoadInst& load, CpuImageKind kind) {
+    if (kind == CpuImageKind::kCoroutines)
+      load.setMetadata(LLVMContext::MD_invariant_load, MDNode::get(load.getContext(), {}));
+  }
+
+  // The values that attributes come from are read from the thread's record.
   static void lower_values(Function& body, Value* record, CpuImageKind kind) {
     for (Instruction& instruction : make_early_inc_range(instructions(body))) {
       auto* call = dyn_cast<CallInst>(&instruction);
@@ -176,15 +183,14 @@ class ScalarEngine : public CpuEngine {
       IRBuilder<> builder(call);
       Value* address = builder.CreateInBoundsGEP(builder.getInt32Ty(), record, call->getArgOperand(0));
       LoadInst* load = builder.CreateLoad(builder.getInt32Ty(), address);
-      if (kind == CpuImageKind::kCoroutines)
-        load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(body.getContext(), {}));
+      describe_record_load(*load, kind);
       call->replaceAllUsesWith(load);
       call->eraseFromParent();
     }
   }
 
   // Threadgroup variables are places in memory that belongs to the threadgroup. Returns how many bytes they need.
-  static uint64_t lower_threadgroup_memory(Module& module, Function& body, Value* record) {
+  static uint64_t lower_threadgroup_memory(Module& module, Function& body, Value* record, CpuImageKind kind) {
     const DataLayout& layout = module.getDataLayout();
     uint64_t bytes = 0;
     Value* base = nullptr;
@@ -194,7 +200,9 @@ class ScalarEngine : public CpuEngine {
       if (!base) {
         Value* address = builder.CreateInBoundsGEP(builder.getInt8Ty(), record,
                                                    builder.getInt64(offsetof(CpuThread, threadgroup_memory)));
-        base = builder.CreateLoad(builder.getPtrTy(), address);
+        LoadInst* load = builder.CreateLoad(builder.getPtrTy(), address);
+        describe_record_load(*load, kind);
+        base = load;
       }
       bytes = alignTo(bytes, std::max(Align(16), variable.getAlign().valueOrOne()));
       Value* place = builder.CreateInBoundsGEP(builder.getInt8Ty(), base, builder.getInt64(bytes));

@@ -9,7 +9,7 @@
 namespace kiln {
 
 /// Inlines every call into the functions named `roots` and into functions whose address Kiln's device library takes
-/// (they work on the values of a whole simdgroup and stay functions). Everything else is gone afterwards. Recursion
+/// (they combine the values of two lanes and stay functions). Everything else is gone afterwards. Recursion
 /// must have been refused before.
 void inline_all(llvm::Module& module, const std::vector<std::string>& roots);
 

@@ -30,11 +30,9 @@ class WaitSplitter {
 
   uint64_t run() {
     BasicBlock* start = &function_.getEntryBlock();
-    dispatch_ = BasicBlock::Create(function_.getContext(), "dispatch", &function_, start);
-    builder_.SetInsertPoint(dispatch_);
-    static_cast<void>(reserve(sizeof(uint32_t), Align(4)));
-    Value* place = builder_.CreateLoad(builder_.getInt32Ty(), frame_);
-    places_ = builder_.CreateSwitch(place, start);
+    builder_.SetInsertPoint(BasicBlock::Create(function_.getContext(), "dispatch", &function_, start));
+    entries_ =
+        builder_.CreateSwitch(builder_.CreateLoad(builder_.getInt32Ty(), field(offsetof(CpuThread, entry))), start);
 
     move_variables(*start);
     // Found before anything is cut.
@@ -69,6 +67,12 @@ class WaitSplitter {
     return builder_.CreateInBoundsGEP(builder_.getInt8Ty(), record_, builder_.getInt64(offset));
   }
 
+  // This lane's element of one of the payload's arrays.
+  Value* exchanged(size_t offset) {
+    Value* payload = builder_.CreateLoad(builder_.getPtrTy(), field(offsetof(CpuThread, payload)));
+    return builder_.CreateInBoundsGEP(builder_.getInt8Ty(), payload, builder_.getInt64(offset));
+  }
+
   // What is still in memory, all of it: most arrays live across waits.
   void move_variables(BasicBlock& start) {
     SmallVector<AllocaInst*> variables;
@@ -76,16 +80,16 @@ class WaitSplitter {
       if (auto* variable = dyn_cast<AllocaInst>(&instruction)) variables.push_back(variable);
     for (AllocaInst* variable : variables) {
       std::optional<TypeSize> bytes = variable->getAllocationSize(layout_);
-      if (!bytes || variable->getParent() != &start) throw InternalError("a variable's size is not known");
+      if (!bytes || variable->getParent() != &start) throw InternalError("a variable's place is not known");
       for (User* user : make_early_inc_range(variable->users()))
         if (auto* lifetime = dyn_cast<LifetimeIntrinsic>(user)) lifetime->eraseFromParent();
-      builder_.SetInsertPoint(places_);
-      variable->replaceAllUsesWith(place_of(bytes->getFixedValue(), variable->getAlign()));
+      builder_.SetInsertPoint(entries_);
+      variable->replaceAllUsesWith(room_for(bytes->getFixedValue(), variable->getAlign()));
       variable->eraseFromParent();
     }
   }
 
-  Value* place_of(uint64_t bytes, Align alignment) {
+  Value* room_for(uint64_t bytes, Align alignment) {
     if (alignment <= kCpuFrameAlignment) return in_frame(reserve(bytes, alignment));
     Value* room = in_frame(reserve(bytes + alignment.value() - kCpuFrameAlignment, Align(kCpuFrameAlignment)));
     Value* up = builder_.CreateInBoundsGEP(builder_.getInt8Ty(), room,
@@ -100,9 +104,9 @@ class WaitSplitter {
     BasicBlock* behind = SplitBlock(before, &wait);
     before->getTerminator()->eraseFromParent();
     builder_.SetInsertPoint(before);
-    ConstantInt* number = builder_.getInt32(places_->getNumCases() + 1);
-    places_->addCase(number, behind);
-    builder_.CreateStore(number, frame_);
+    ConstantInt* number = builder_.getInt32(entries_->getNumCases() + 1);
+    entries_->addCase(number, behind);
+    builder_.CreateStore(number, field(offsetof(CpuThread, entry)));
     Value* site = builder_.CreateAdd(wait.getArgOperand(0), builder_.getInt32(1));
     builder_.CreateStore(site, field(offsetof(CpuThread, site)));
     if (wait.arg_size() > 3) {
@@ -111,17 +115,13 @@ class WaitSplitter {
         builder_.CreateStore(wait.getArgOperand(i),
                              builder_.CreateConstInBoundsGEP1_32(builder_.getInt32Ty(), counts, i - 3));
     }
-    // The values' places are those of ExchangedValues (targets/cpu/exchange.h).
-    Value* payload = builder_.CreateLoad(builder_.getPtrTy(), field(offsetof(CpuThread, payload)));
-    Type* word = builder_.getInt64Ty();
-    builder_.CreateStore(wait.getArgOperand(1), payload);
-    builder_.CreateStore(wait.getArgOperand(2), builder_.CreateConstInBoundsGEP1_32(word, payload, 32));
+    builder_.CreateStore(wait.getArgOperand(1), exchanged(offsetof(CpuPayload, values)));
+    builder_.CreateStore(wait.getArgOperand(2), exchanged(offsetof(CpuPayload, operands)));
     builder_.CreateRetVoid();
 
     if (!wait.use_empty()) {
       builder_.SetInsertPoint(&wait);
-      Value* results = builder_.CreateLoad(builder_.getPtrTy(), field(offsetof(CpuThread, payload)));
-      wait.replaceAllUsesWith(builder_.CreateLoad(word, builder_.CreateConstInBoundsGEP1_32(word, results, 64)));
+      wait.replaceAllUsesWith(builder_.CreateLoad(wait.getType(), exchanged(offsetof(CpuPayload, results))));
     }
     wait.eraseFromParent();
   }
@@ -149,21 +149,24 @@ class WaitSplitter {
         Value*& copy = copies[block];
         if (!copy) {
           builder_.SetInsertPoint(block, block->getFirstInsertionPt());
-          copy = again ? compute_again(*value) : builder_.CreateLoad(value->getType(), in_frame(offset));
+          Type* type = value->getType();
+          copy = again ? compute_again(*value) : builder_.CreateAlignedLoad(type, in_frame(offset), alignment_of(type));
         }
         use->set(copy);
       }
     }
   }
 
+  Align alignment_of(Type* type) const { return std::min(layout_.getABITypeAlign(type), Align(kCpuFrameAlignment)); }
+
   // The frame has the value that was computed last, which is the one that every use means.
   uint64_t store(Instruction& value) {
     Type* type = value.getType();
-    uint64_t offset = reserve(layout_.getTypeAllocSize(type), layout_.getABITypeAlign(type));
+    uint64_t offset = reserve(layout_.getTypeAllocSize(type), alignment_of(type));
     std::optional<BasicBlock::iterator> behind = value.getInsertionPointAfterDef();
     if (!behind) throw InternalError("a value cannot be kept");
     builder_.SetInsertPoint((*behind)->getParent(), *behind);
-    builder_.CreateStore(&value, in_frame(offset));
+    builder_.CreateAlignedStore(&value, in_frame(offset), alignment_of(type));
     return offset;
   }
 
@@ -190,8 +193,7 @@ class WaitSplitter {
   IRBuilder<> builder_;
   Value* record_;
   Value* frame_;
-  BasicBlock* dispatch_ = nullptr;
-  SwitchInst* places_ = nullptr;
+  SwitchInst* entries_ = nullptr;  // from `dispatch`, the first block
   uint64_t frame_bytes_ = 0;
 };
 

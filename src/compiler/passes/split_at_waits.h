@@ -1,8 +1,9 @@
 // Cuts the code of a thread where the thread waits.
 //
 // A thread that waits returns, and is called again when it goes on. One function does both: at its beginning it jumps
-// to where its frame says. The frame, memory of the caller's, also holds what the thread needs behind a wait: values,
-// each stored where it is computed and read again in the blocks that no longer have it in a register, and all arrays.
+// to where the thread's record says. What the thread needs behind a wait is in its frame, memory of the caller's: all
+// arrays, and values, each stored where it is computed and read again in each block that can be reached past that
+// place.
 //
 // LLVM's coroutines did this first. They make four functions of one (a start, a resumption, a destruction and a
 // clean-up) for callers that know less, and took five times as long to compile.

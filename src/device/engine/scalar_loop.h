@@ -14,7 +14,7 @@ struct Launch {
 
 struct Thread {
   uint values[19];
-  uint site;
+  uint site, entry;
   uint* counts;
   ulong* payload;
   char* threadgroup_memory;

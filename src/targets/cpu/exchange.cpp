@@ -5,25 +5,25 @@
 namespace kiln {
 namespace {
 
-constexpr uint32_t kLanes = kSimdgroupSize;
+constexpr uint32_t kLanes = 32;
 
 bool takes_part(uint32_t mask, uint32_t lane) { return mask >> lane & 1; }
 
-void shuffle(ExchangedValues& lanes, uint32_t mask) {
+void shuffle(CpuPayload& lanes, uint32_t mask) {
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     auto source = static_cast<uint32_t>(lanes.operands[lane] % kLanes);
     lanes.results[lane] = takes_part(mask, source) ? lanes.values[source] : 0;
   }
 }
 
-void ballot(ExchangedValues& lanes, uint32_t mask) {
+void ballot(CpuPayload& lanes, uint32_t mask) {
   uint32_t votes = 0;
   for (uint32_t lane = 0; lane < kLanes; ++lane)
     if (takes_part(mask, lane) && lanes.values[lane] != 0) votes |= uint32_t{1} << lane;
   std::fill_n(lanes.results, kLanes, votes);
 }
 
-void take_values(ExchangedValues& lanes, uint32_t mask, uint64_t identity) {
+void take_values(CpuPayload& lanes, uint32_t mask, uint64_t identity) {
   for (uint32_t lane = 0; lane < kLanes; ++lane)
     lanes.results[lane] = takes_part(mask, lane) ? lanes.values[lane] : identity;
 }
@@ -45,7 +45,7 @@ void scan(uint32_t width, CpuCombineFunction combine, uint64_t* results) {
 
 }  // namespace
 
-void exchange_values(const CpuSite& site, CpuCombineFunction combine, ExchangedValues& lanes, uint32_t mask) {
+void exchange_values(const CpuSite& site, CpuCombineFunction combine, CpuPayload& lanes, uint32_t mask) {
   switch (site.exchange) {
     case CpuExchange::kNone: break;
     case CpuExchange::kShuffle: shuffle(lanes, mask); break;
@@ -55,12 +55,10 @@ void exchange_values(const CpuSite& site, CpuCombineFunction combine, ExchangedV
       reduce(site.width, combine, lanes.results);
       break;
     case CpuExchange::kInclusiveScan:
-      take_values(lanes, mask, site.identity);
-      scan(site.width, combine, lanes.results);
-      break;
     case CpuExchange::kExclusiveScan:
       take_values(lanes, mask, site.identity);
       scan(site.width, combine, lanes.results);
+      if (site.exchange == CpuExchange::kInclusiveScan) break;
       for (uint32_t lane = kLanes; lane-- > 0;)
         lanes.results[lane] = lane & (site.width - 1) ? lanes.results[lane - 1] : site.identity;
       break;

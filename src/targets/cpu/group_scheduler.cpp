@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstddef>
-#include <cstring>
 #include <new>
 
 #include "targets/cpu/exchange.h"
@@ -11,11 +9,8 @@
 
 namespace kiln {
 
-static_assert(offsetof(ExchangedValues, operands) == 32 * 8 && offsetof(ExchangedValues, results) == 64 * 8,
-              "compiled code reaches them from CpuThread::payload");
-
 struct GroupScheduler::Simdgroup {
-  alignas(64) ExchangedValues payload;
+  alignas(64) CpuPayload payload;
   uint32_t first = 0;  // thread
   uint32_t live = 0;   // lanes that have not returned
 };
@@ -100,10 +95,9 @@ void GroupScheduler::start(uint64_t group, char* threadgroup_memory) {
   }
   for (t = 0; t < thread_count_; ++t) {
     set_group_values(threads_[t], position);
+    threads_[t].entry = CpuThread::kBegin;
     threads_[t].threadgroup_memory = threadgroup_memory;
   }
-  constexpr uint32_t kBegin = 0;
-  for (t = 0; t < thread_count_; ++t) std::memcpy(frames_ + t * frame_stride_, &kBegin, sizeof kBegin);
   for (uint32_t s = 0; s < simdgroup_count_; ++s) run_lanes(simdgroups_[s], simdgroups_[s].live);
 }
 
@@ -133,8 +127,7 @@ const CpuThread* GroupScheduler::run_to_barrier(Simdgroup& simdgroup) {
     }
     const CpuSite& site = sites_[earliest->site - 1];
     if (site.is_barrier) return mask == simdgroup.live ? nullptr : earliest;
-    if (site.exchange != CpuExchange::kNone)
-      exchange_values(site, image_.combine_function(site), simdgroup.payload, mask);
+    exchange_values(site, image_.combine_function(site), simdgroup.payload, mask);
     run_lanes(simdgroup, mask);
   }
   return nullptr;

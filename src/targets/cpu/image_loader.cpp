@@ -77,6 +77,7 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
       !fits(header_.addresses_offset, header_.address_count, 8, total) || !is_code(header_.run_offset) ||
       header_.sites_offset % alignof(CpuSite) != 0 || header_.paths_offset % alignof(uint32_t) != 0)
     damaged("its parts do not lie within it");
+  if (header_.frame_bytes > kCpuPrivateMemoryLimit) damaged("its frames are too large");
 
   size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   mapped_bytes_ = (total + page - 1) / page * page;

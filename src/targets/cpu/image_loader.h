@@ -26,9 +26,8 @@ class LoadedImage {
 
   CpuRowFunction row_function() const { return function<CpuRowFunction>(header_.run_offset); }
   CpuThreadFunction thread_function() const { return function<CpuThreadFunction>(header_.run_offset); }
-  /// Of a site that reduces or scans.
   CpuCombineFunction combine_function(const CpuSite& site) const {
-    return function<CpuCombineFunction>(site.combine_offset);
+    return site.combine_offset ? function<CpuCombineFunction>(site.combine_offset) : nullptr;
   }
 
  private:

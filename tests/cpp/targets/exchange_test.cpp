@@ -13,19 +13,21 @@ namespace {
 
 using Lanes = std::array<uint64_t, 32>;
 
-// Neither is associative: the order of combining shows. Both are commutative.
+// The order of combining shows: none is associative, the last not even commutative.
 uint64_t add_floats(uint64_t a, uint64_t b) {
   return std::bit_cast<uint32_t>(std::bit_cast<float>(static_cast<uint32_t>(a)) +
                                  std::bit_cast<float>(static_cast<uint32_t>(b)));
 }
 uint64_t mix(uint64_t a, uint64_t b) { return (a + b) * 0x9e3779b97f4a7c15u ^ a * b; }
 
+uint64_t weigh(uint64_t a, uint64_t b) { return 2 * a + b; }
+
 uint64_t identity_of(CpuCombineFunction combine) { return combine == add_floats ? 0 : 77; }
 
 Lanes reduced(uint32_t width, CpuCombineFunction combine, Lanes lanes) {
   for (uint32_t distance = 1; distance < width; distance *= 2) {
     Lanes before = lanes;
-    for (uint32_t lane = 0; lane < 32; ++lane) lanes[lane] = combine(before[lane], before[lane ^ distance]);
+    for (uint32_t lane = 0; lane < 32; ++lane) lanes[lane] = combine(before[lane & ~distance], before[lane | distance]);
   }
   return lanes;
 }
@@ -77,7 +79,7 @@ class Exchange : public testing::Test {
   }
 
   std::mt19937 random_{7};
-  ExchangedValues lanes_, before_;
+  CpuPayload lanes_, before_;
 };
 
 constexpr uint32_t kMasks[] = {~0u, 1u, 1u << 31, 0x80000001u, 0x0000ffffu, 0xaaaaaaaau, 0x12345678u};
@@ -110,7 +112,7 @@ TEST_F(Exchange, BallotsAskTheLanesThatTakePart) {
 }
 
 TEST_F(Exchange, ReductionsAndScansCombineInTheirOrder) {
-  for (CpuCombineFunction combine : {add_floats, mix})
+  for (CpuCombineFunction combine : {add_floats, mix, weigh})
     for (uint32_t width : {1u, 2u, 4u, 8u, 16u, 32u})
       for (uint32_t mask : kMasks) {
         uint64_t identity = identity_of(combine);

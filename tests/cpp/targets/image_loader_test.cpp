@@ -225,6 +225,12 @@ TEST(ImageLoader, RefusesPartsThatDoNotLieWithinIt) {
   for (size_t i = 0; i < std::size(damages); ++i) EXPECT_EQ(refusal(damages[i]), message) << i;
 }
 
+TEST(ImageLoader, RefusesFramesThatAreTooLarge) {
+  for (uint64_t bytes : {kCpuPrivateMemoryLimit + 1, ~uint64_t{0}})
+    EXPECT_EQ(refusal([&](Image& i) { i.header.frame_bytes = bytes; }),
+              "machine code is damaged: its frames are too large");
+}
+
 TEST(ImageLoader, RefusesSitesThatPointOutside) {
   const char* message = "machine code is damaged: a site is not valid";
   EXPECT_EQ(refusal([](Image& i) { i.site.path_offset = 0xffffffff; }), message);

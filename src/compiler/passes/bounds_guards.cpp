@@ -48,9 +48,12 @@ class Guards {
     unknown_ = {null, zero, zero, zero, builder.getTrue()};
     for (size_t i = 0; i < unit.parameters.size(); ++i) {
       auto* argument = body.getArg(static_cast<unsigned>(3 * i));
-      Value* first = unit.parameters[i].from_zero ? static_cast<Value*>(builder.getInt64(0))
-                                                  : body.getArg(static_cast<unsigned>(3 * i + 1));
-      Value* bytes = builder.CreateSub(body.getArg(static_cast<unsigned>(3 * i + 2)), first);
+      Value *first = zero, *bytes = body.getArg(static_cast<unsigned>(3 * i + 2));
+      if (!unit.parameters[i].from_zero) {
+        first = body.getArg(static_cast<unsigned>(3 * i + 1));
+        bytes = builder.CreateSub(bytes, first);
+      }
+      known_from_start_.insert(bytes);
       arguments_[argument] = {argument, first, bytes, unit.parameters[i].is_written() ? bytes : zero, known};
       if (unit.parameters[i].is_written()) written_.insert(argument);
       guaranteed_[argument] = unit.parameters[i].guaranteed_bytes();
@@ -325,9 +328,26 @@ class Guards {
   Value* fits(IRBuilder<>& builder, Value* pointer, const Bounds& bounds, bool writes, Value* size) {
     Value* offset =
         builder.CreateSub(builder.CreatePtrToInt(pointer, int64_), builder.CreatePtrToInt(bounds.base, int64_));
-    Value* last = builder.CreateSub(size, builder.getInt64(1));
-    Value* starts = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, writes ? bounds.writable : bounds.bytes, last);
+    Value* starts = starts_within(builder, writes ? bounds.writable : bounds.bytes, size);
     return builder.CreateICmpULT(builder.CreateSub(offset, bounds.first), starts);
+  }
+
+  // At how many places of `bytes` something of `size` bytes can start. Of an argument it is computed once, where the
+  // body begins, for all branches.
+  Value* starts_within(IRBuilder<>& builder, Value* bytes, Value* size) {
+    auto compute = [&](IRBuilder<>& place) {
+      Value* last = place.CreateSub(size, place.getInt64(1));
+      return place.CreateBinaryIntrinsic(Intrinsic::usub_sat, bytes, last);
+    };
+    auto* constant = dyn_cast<ConstantInt>(size);
+    if (!constant || !known_from_start_.contains(bytes)) return compute(builder);
+    Value*& starts = starts_[{bytes, constant->getZExtValue()}];
+    if (!starts) {
+      auto* difference = dyn_cast<Instruction>(bytes);
+      IRBuilder<> beginning(difference ? difference->getNextNode() : &*body_.getEntryBlock().getFirstInsertionPt());
+      starts = compute(beginning);
+    }
+    return starts;
   }
 
   // Whether the access is at a constant offset where there is always something.
@@ -450,6 +470,8 @@ class Guards {
   DenseMap<Value*, Align> alignments_;
   std::set<Value*> written_;  // arguments that are outputs
   DenseMap<Value*, Bounds> merged_;
+  SmallPtrSet<Value*, 16> known_from_start_;              // bytes of the arguments
+  DenseMap<std::pair<Value*, uint64_t>, Value*> starts_;  // starts_within of these and a size
   AllocaInst* trash_ = nullptr;
   uint64_t trash_bytes_ = 0;
 };

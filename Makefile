@@ -12,7 +12,7 @@ PYTHON_FOLDERS := python tests tools demo bench
 # The device library is Metal's text as far as it can be; clang-format does not know it.
 CXX_FILES := $(shell find src include python tests bench -name '*.h' -o -name '*.cpp' | grep -v '^src/device/')
 
-.PHONY: all build demo test test-python test-cpp check lint bench format clean help
+.PHONY: all build demo test test-python test-cpp check lint types bench format clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -27,8 +27,8 @@ demo: build
 # make test    all tests
 test: check test-cpp test-python
 
-# make check   layers, constructs, format: what can be told without running a kernel
-check: build lint
+# make check   layers, constructs, types, format: what can be told without running a kernel
+check: build lint types
 	$(BIN)/python tools/check_layers.py
 	$(BIN)/python tools/check_constructs.py
 
@@ -37,6 +37,10 @@ lint: $(STAMPS)/venv
 	$(BIN)/ruff check $(PYTHON_FOLDERS)
 	$(BIN)/ruff format --check $(PYTHON_FOLDERS)
 	@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
+
+# make types   mypy on the package and on calls as users write them
+types: $(STAMPS)/venv
+	$(BIN)/python -m mypy
 
 # make test-cpp      the C++ tests
 test-cpp: build

@@ -8,7 +8,7 @@ import importlib.util
 import os
 import platform
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import kiln
 from kiln import _core, _libraries
@@ -33,8 +33,8 @@ def _version(package: str) -> str:
 class _Arrays(NamedTuple):
     """A library to try kernels with."""
 
-    make: Callable[[list[float]], object]
-    to_list: Callable[[object], list[float]]
+    make: Callable[[list[float]], Any]
+    to_list: Callable[[Any], list[float]]
 
 
 def _numpy() -> _Arrays:
@@ -58,7 +58,7 @@ def _any() -> _Arrays:
     raise ImportError("cannot be tried without an array library; see below")
 
 
-def _call(method: str, name: str, arrays: _Arrays) -> object:
+def _call(method: str, name: str, arrays: _Arrays) -> Any:
     kernel = kiln.metal_kernel(name, ["inp"], ["out"], _BODY)
     return getattr(kernel, method)(
         inputs=[arrays.make([0, 1, 2, 3])],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 from kiln import _core
 from kiln._core import Kernel
@@ -27,7 +27,7 @@ def _lone_surrogate(text: str) -> int | None:
     return None
 
 
-def _check_text(interface: str, argument: str, value: object) -> None:
+def _check_text(interface: str, argument: str, value: Any) -> None:
     _check_type(interface, argument, value, str, "a string")
     where = _lone_surrogate(value)
     if where is not None:
@@ -76,14 +76,14 @@ def _compile_options(interface: str, options: Mapping[str, Any] | None) -> dict[
 def _make(
     interface: str,
     *,
-    name: object,
+    name: Any,
     input_names: list[str] | None,
     output_names: list[str] | None,
-    source: object,
-    header: object,
-    ensure_row_contiguous: object,
-    atomic_outputs: object = False,
-    shared_memory: object = 0,
+    source: Any,
+    header: Any,
+    ensure_row_contiguous: Any,
+    atomic_outputs: Any = False,
+    shared_memory: Any = 0,
     compile_options: Mapping[str, Any] | None = None,
     always_shapes: bool = False,
     library: str = "",
@@ -137,13 +137,13 @@ def _list_generation(
 
 
 def _dictionary_generation(
-    name,
-    source,
-    ensure_row_contiguous=True,
-    atomic_outputs=False,
-    header="",
-    compile_options=None,
-):
+    name: str,
+    source: str,
+    ensure_row_contiguous: bool = True,
+    atomic_outputs: bool = False,
+    header: str = "",
+    compile_options: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     return {
         "name": name,
         "input_names": None,
@@ -163,7 +163,7 @@ _list_generation.__qualname__ = _dictionary_generation.__qualname__ = "metal_ker
 _RULE = "a kernel has both, or takes all names from its calls."
 
 
-def metal_kernel_for(library: str, kind: type[Kernel], name, *arguments, **keywords) -> Kernel:
+def metal_kernel_for(library: str, kind: type[Kernel], name: str, *arguments: Any, **keywords: Any) -> Kernel:
     """``metal_kernel`` with results of a fixed array library, or of the inputs' where ``library`` is empty; ``kind`` is
     the class of the kernel."""
     by_dictionary = isinstance(arguments[0], str) if arguments else "input_names" not in keywords
@@ -185,17 +185,17 @@ def metal_kernel_for(library: str, kind: type[Kernel], name, *arguments, **keywo
 
 
 def cuda_kernel_for(
-    library,
-    kind,
-    name,
-    input_names,
-    output_names,
-    source,
-    header="",
-    ensure_row_contiguous=True,
-    shared_memory=0,
-    compile_options=None,
-):
+    library: str,
+    kind: type[Kernel],
+    name: str,
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+    source: str,
+    header: str = "",
+    ensure_row_contiguous: bool = True,
+    shared_memory: int = 0,
+    compile_options: Mapping[str, Any] | None = None,
+) -> Kernel:
     """``cuda_kernel``, likewise."""
     return _make(
         "cuda_kernel",
@@ -216,6 +216,26 @@ def cuda_kernel_for(
 cuda_kernel_for.__qualname__ = "cuda_kernel"
 
 
+@overload
+def metal_kernel(
+    name: str,
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+    source: str,
+    header: str = "",
+    ensure_row_contiguous: bool = True,
+    atomic_outputs: bool = False,
+    compile_options: Mapping[str, Any] | None = None,
+) -> Kernel: ...
+@overload
+def metal_kernel(
+    name: str,
+    source: str,
+    ensure_row_contiguous: bool = True,
+    atomic_outputs: bool = False,
+    header: str = "",
+    compile_options: Mapping[str, Any] | None = None,
+) -> Kernel: ...
 def metal_kernel(name: str, *arguments: Any, **keywords: Any) -> Kernel:
     """A kernel from a body in Metal.
 
@@ -258,7 +278,7 @@ def metal_kernel(name: str, *arguments: Any, **keywords: Any) -> Kernel:
 
 
 # One function serves two generations; tools shall show the current one.
-metal_kernel.__signature__ = inspect.signature(_list_generation).replace(return_annotation="Kernel")
+vars(metal_kernel)["__signature__"] = inspect.signature(_list_generation).replace(return_annotation="Kernel")
 
 
 def cuda_kernel(

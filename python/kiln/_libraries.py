@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from types import ModuleType
 from typing import NamedTuple
 
 from kiln import _core
@@ -48,7 +49,7 @@ def meet_by_name(name: str) -> None:
     _met.add(name)
 
 
-def import_mlx():
+def import_mlx() -> ModuleType:
     """``kiln._mlx``. Raises ImportError that says how to get what is missing."""
     _import("mlx", "mlx.core")  # brings libmlx.so and the type of its arrays
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Diagnostic(NamedTuple):
@@ -37,7 +37,7 @@ class CompileError(RuntimeError):
         self.generated_source = generated_source
         self.log = log
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (str(self), self.diagnostics, self.generated_source, self.log)
 
 

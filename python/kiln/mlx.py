@@ -20,7 +20,7 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kiln import _core, _kernels, _libraries
 from kiln._core import Kernel
@@ -34,20 +34,22 @@ import mlx.core as mx  # noqa: E402
 _exporting: contextvars.ContextVar[bool] = contextvars.ContextVar("kiln_exporting", default=False)
 
 
-def metal_kernel(name: str, *arguments: Any, **keywords: Any) -> Kernel:
-    return _kernels.metal_kernel_for("mlx", Kernel, name, *arguments, **keywords)
+if TYPE_CHECKING:
+    from kiln._kernels import cuda_kernel as cuda_kernel
+    from kiln._kernels import metal_kernel as metal_kernel
+else:
 
+    def metal_kernel(name, *arguments, **keywords):
+        return _kernels.metal_kernel_for("mlx", Kernel, name, *arguments, **keywords)
 
-metal_kernel.__doc__ = _kernels.metal_kernel.__doc__
-metal_kernel.__signature__ = _kernels.metal_kernel.__signature__
+    metal_kernel.__doc__ = _kernels.metal_kernel.__doc__
+    metal_kernel.__signature__ = _kernels.metal_kernel.__signature__
 
+    def cuda_kernel(name, *arguments, **keywords):
+        return _kernels.cuda_kernel_for("mlx", Kernel, name, *arguments, **keywords)
 
-def cuda_kernel(name: str, *arguments: Any, **keywords: Any) -> Kernel:
-    return _kernels.cuda_kernel_for("mlx", Kernel, name, *arguments, **keywords)
-
-
-cuda_kernel.__doc__ = _kernels.cuda_kernel.__doc__
-cuda_kernel.__signature__ = inspect.signature(_kernels.cuda_kernel)
+    cuda_kernel.__doc__ = _kernels.cuda_kernel.__doc__
+    cuda_kernel.__signature__ = inspect.signature(_kernels.cuda_kernel)
 
 
 class _ExportableKernel(Kernel):
@@ -116,7 +118,8 @@ class _ExportableKernel(Kernel):
 
 def _mlx_dtype(dtype: Any) -> mx.Dtype:
     name = _core.dtype_name(dtype)
-    return getattr(mx, "bool_" if name == "bool" else name)
+    kind: mx.Dtype = getattr(mx, "bool_" if name == "bool" else str(name))
+    return kind
 
 
 def _template_value(value: Any) -> Any:
@@ -132,7 +135,7 @@ def _as_mlx_takes(value: Any) -> Any:
     return operator.index(value)
 
 
-def _installed(interface: str) -> Any:
+def _installed(interface: str, _original: Any) -> Any:
     ours = globals()[interface]
     make = {"metal_kernel": _kernels.metal_kernel_for, "cuda_kernel": _kernels.cuda_kernel_for}[interface]
     return functools.wraps(ours)(functools.partial(make, "mlx", _ExportableKernel))
@@ -144,7 +147,7 @@ class MetalKernel(_kernels.MetalKernel):
     _kind = _ExportableKernel
 
 
-def _marks_export(function):
+def _marks_export(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def wrapper(*arguments: Any, **keywords: Any) -> Any:
         token = _exporting.set(True)
@@ -196,7 +199,7 @@ def _take_back(key: tuple[Any, str]) -> None:
         setattr(module, name, original)
 
 
-class _Installation(contextlib.AbstractContextManager):
+class _Installation(contextlib.AbstractContextManager["_Installation"]):
     """What one call of ``install`` has put in place. As a context manager it takes that back at the end, and leaves
     what an earlier call has put in place."""
 
@@ -219,7 +222,7 @@ class _Installation(contextlib.AbstractContextManager):
                 _take_back(key)
 
 
-def install(metal: bool = False) -> contextlib.AbstractContextManager:
+def install(metal: bool = False) -> contextlib.AbstractContextManager[Any]:
     """Puts Kiln's functions at ``mlx.core.fast.metal_kernel``, ``.cuda_kernel`` and ``.MetalKernel``.
 
     Args:
@@ -240,7 +243,7 @@ def install(metal: bool = False) -> contextlib.AbstractContextManager:
         raise TypeError(f"[install] Expected `metal` to be a bool but got {type(metal).__name__}.")
     installation = _Installation()
     for interface in ("metal_kernel", "cuda_kernel"):
-        installation.put(mx.fast, interface, lambda _, interface=interface: _installed(interface))
+        installation.put(mx.fast, interface, functools.partial(_installed, interface))
     installation.put(mx.fast, "MetalKernel", lambda _: MetalKernel)
     installation.put(mx, "export_function", _marks_export)
     installation.put(mx, "exporter", _installed_exporter)

@@ -1,0 +1,141 @@
+# The types of the extension module, whose docstrings say what things are. `make types` holds one against the other.
+
+from collections.abc import Mapping, Sequence
+from typing import Any, SupportsIndex, TypeAlias, overload
+
+from typing_extensions import CapsuleType
+
+# An array of a supported library, or a number.
+_Input: TypeAlias = Any
+# A string, or a dtype of any supported library.
+_Dtype: TypeAlias = Any
+_Shape: TypeAlias = Sequence[SupportsIndex]
+
+version: str
+
+class CompiledKernel:
+    @property
+    def target(self) -> str: ...
+    @property
+    def architecture(self) -> str: ...
+    @property
+    def engine(self) -> str: ...
+    @property
+    def engine_reason(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def machine_code(self) -> bytes: ...
+    @property
+    def code_bytes(self) -> int: ...
+    @property
+    def threadgroup_memory_bytes(self) -> int: ...
+    @property
+    def compile_ms(self) -> float: ...
+
+class Launch:
+    @property
+    def target(self) -> str: ...
+    @property
+    def engine(self) -> str: ...
+    @property
+    def engine_reason(self) -> str: ...
+    @property
+    def code(self) -> str: ...
+    @property
+    def specialized(self) -> bool: ...
+    @property
+    def compile_ms(self) -> float: ...
+    @property
+    def run_ms(self) -> float: ...
+
+class Kernel:
+    def __init__(
+        self,
+        *,
+        dialect: str,
+        name: str,
+        input_names: Sequence[str] | None,
+        output_names: Sequence[str] | None,
+        source: str,
+        header: str,
+        ensure_row_contiguous: bool,
+        atomic_outputs: bool,
+        shared_memory: int,
+        math_mode: str,
+        bounds: bool | None,
+        specialize: bool | None,
+        always_shapes: bool,
+        library: str,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        *,
+        inputs: Sequence[_Input],
+        output_shapes: Sequence[_Shape],
+        output_dtypes: Sequence[_Dtype],
+        grid: Sequence[SupportsIndex],
+        threadgroup: Sequence[SupportsIndex],
+        template: Sequence[tuple[str, Any]] | Mapping[str, Any] | None = None,
+        init_value: float | None = None,
+        verbose: bool = False,
+        stream: Any = None,
+    ) -> list[Any]: ...
+    @overload
+    def __call__(
+        self,
+        *,
+        inputs: Mapping[str, _Input],
+        output_shapes: Mapping[str, _Shape],
+        output_dtypes: Mapping[str, _Dtype],
+        grid: Sequence[SupportsIndex],
+        threadgroup: Sequence[SupportsIndex],
+        template: Sequence[tuple[str, Any]] | Mapping[str, Any] | None = None,
+        init_value: float | None = None,
+        verbose: bool = False,
+        stream: Any = None,
+    ) -> dict[str, Any]: ...
+    def source_for(
+        self,
+        *,
+        inputs: Sequence[_Input] | Mapping[str, _Input],
+        output_shapes: Sequence[_Shape] | Mapping[str, _Shape],
+        output_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype],
+        grid: Sequence[SupportsIndex],
+        threadgroup: Sequence[SupportsIndex],
+        template: Sequence[tuple[str, Any]] | Mapping[str, Any] | None = None,
+        init_value: float | None = None,
+        verbose: bool = False,
+        stream: Any = None,
+    ) -> str: ...
+    def compile(
+        self,
+        *,
+        inputs: Sequence[_Input] | Mapping[str, _Input],
+        output_shapes: Sequence[_Shape] | Mapping[str, _Shape],
+        output_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype],
+        grid: Sequence[SupportsIndex],
+        threadgroup: Sequence[SupportsIndex],
+        template: Sequence[tuple[str, Any]] | Mapping[str, Any] | None = None,
+        init_value: float | None = None,
+        verbose: bool = False,
+        stream: Any = None,
+    ) -> CompiledKernel: ...
+    def __copy__(self) -> Kernel: ...
+    def __deepcopy__(self, memo: object, /) -> Kernel: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def history(self) -> list[Launch]: ...
+
+# For the package itself.
+
+def register_library(library: CapsuleType, /) -> None: ...
+def make_compiled_kernel() -> CapsuleType: ...
+def register_numpy() -> None: ...
+def dtype_name(dtype: object, /) -> str | None: ...
+def settings() -> list[tuple[str, str, str]]: ...
+def cpu_threads() -> int: ...
+def cpu_architecture() -> str: ...
+def compiler_path() -> str: ...

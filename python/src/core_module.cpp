@@ -169,6 +169,8 @@ PyObject* make_compiled_kernel(const std::shared_ptr<Kernel>& kernel, const Kern
 }
 
 NB_MODULE(_core, m) {
+  // Who holds a kernel when the interpreter ends has done nothing wrong.
+  nb::set_leak_warnings(false);
   register_exceptions();
   m.attr("version") = KILN_VERSION;
 

@@ -159,6 +159,8 @@ class MlxLibrary : public ArrayLibrary {
 }  // namespace
 
 NB_MODULE(_mlx, m) {
+  // Who holds a kernel when the interpreter ends has done nothing wrong.
+  nb::set_leak_warnings(false);
   register_exceptions();
   m.def("library", [](nb::capsule make_compiled) {
     // Lives as long as the process, like the module.

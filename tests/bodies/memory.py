@@ -304,3 +304,58 @@ def loads_around_a_column(x):
     out = np.zeros(40, np.int32)
     out[4 : 4 + 25] = base[2:27]
     return out
+
+
+# ---- Read first, mask afterwards
+#
+# A mask with zero behind a guarded load may become part of the guard; one with another value, or of a value that is
+# used without the mask too, may not.
+
+for _type, _dtype in (("float", "float32"), ("half", "float16"), ("int", "int32"), ("uchar", "uint8")):
+
+    def _masked(x, mask, dtype=_dtype):
+        place = np.arange(-8, 56)
+
+        def read(at):
+            return np.where((at >= 0) & (at < 40), x[np.clip(at, 0, 39)], 0).astype(DTYPES[dtype])
+
+        a, b, c, d, e, f = (read(place + n) for n in range(6))
+        zero, one = DTYPES[dtype].type(0), DTYPES[dtype].type(1)
+        negative = zero if DTYPES[dtype].kind in "iu" else -zero
+        columns = [
+            np.where(mask, a, zero),
+            np.where(mask, zero, b),
+            np.where(mask, c, negative),
+            np.where(mask, d, one),
+            np.where(mask, e, zero),
+            e,
+            np.where(mask & (place % 3 == 0), f, zero),
+        ]
+        out = np.stack(columns, axis=1).astype(DTYPES[dtype])
+        return out, np.signbit(out.astype(np.float32))
+
+    body(
+        f"""
+        int i = thread_position_in_grid.x, place = i - 8;
+        bool keep = mask[i];
+        {_type} a = x[place], b = x[place + 1], c = x[place + 2], d = x[place + 3], e = x[place + 4];
+        {_type} f = x[place + 5];
+        {_type} results[7] = {{
+            keep ? a : {_type}(0), keep ? {_type}(0) : b, keep ? c : {_type}(-0.0f), keep ? d : {_type}(1),
+            keep ? e : {_type}(0), e, keep && place % 3 == 0 ? f : {_type}(0)
+        }};
+        for (int k = 0; k < 7; ++k) {{
+          out[7 * i + k] = results[k];
+          negative[7 * i + k] = signbit(float(results[k]));
+        }}
+        """,
+        name=f"masks_behind_loads_{_type}",
+        inputs=lambda rng, dtype=_dtype: {
+            "x": rng.integers(1, 100, 40).astype(DTYPES[dtype]),
+            "mask": rng.integers(0, 2, 64).astype(bool),
+        },
+        outputs={"out": ((64, 7), _dtype), "negative": ((64, 7), "bool")},
+        grid=(64, 1, 1),
+        threadgroup=(32, 1, 1),
+        constructs="memory.load_outside",
+    )(_masked)

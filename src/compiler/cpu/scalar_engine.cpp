@@ -19,6 +19,7 @@
 #include "compiler/cpu/engine.h"
 #include "compiler/metal/token_rewriter.h"
 #include "compiler/passes/inline_all.h"
+#include "compiler/passes/masked_loads.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/split_at_waits.h"
 #include "core/text.h"
@@ -90,6 +91,7 @@ class ScalarEngine : public CpuEngine {
       output.frame_bytes = split_at_waits(thread);
       PassRunner(&machine).run("early-cse,simplifycfg", thread);
     }
+    for (Function& function : module) mask_at_loads(function);
     output.private_bytes = output.frame_bytes + largest_stack(module);
     return output;
   }

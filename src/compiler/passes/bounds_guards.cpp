@@ -365,7 +365,7 @@ class Guards {
   // Zeros to load from instead. Their number is the largest access so far.
   GlobalVariable* zeros(uint64_t size) {
     auto* type = ArrayType::get(Type::getInt8Ty(context_), PowerOf2Ceil(std::max<uint64_t>(64, size)));
-    std::string name = ("__kiln_zeros." + Twine(type->getNumElements())).str();
+    std::string name = (kZeros + Twine(type->getNumElements())).str();
     if (auto* existing = module_.getGlobalVariable(name, true)) return existing;
     auto* variable = new GlobalVariable(module_, type, /*isConstant=*/true, GlobalValue::InternalLinkage,
                                         ConstantAggregateZero::get(type), name);

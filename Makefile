@@ -12,7 +12,7 @@ PYTHON_FOLDERS := python tests tools demo bench
 # The device library is Metal's text as far as it can be; clang-format does not know it.
 CXX_FILES := $(shell find src include python tests bench -name '*.h' -o -name '*.cpp' | grep -v '^src/device/')
 
-.PHONY: all build demo test test-python test-cpp check lint types bench format clean help
+.PHONY: all build demo test test-python test-cpp test-asan check lint types bench format clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -45,6 +45,10 @@ types: $(STAMPS)/venv
 # make test-cpp      the C++ tests
 test-cpp: build
 	$(BIN)/ctest --test-dir "$$(cat build/.stamps/build-dir)" --output-on-failure --no-tests=error
+
+# make test-asan     the C++ tests with AddressSanitizer; LLVM itself is not instrumented
+test-asan: $(STAMPS)/venv
+	PATH="$(CURDIR)/$(BIN):$$PATH" && cmake --preset asan && cmake --build --preset asan && ctest --preset asan
 
 # make test-python   the Python tests
 test-python: build

@@ -1,4 +1,5 @@
-# The types of the extension module, whose docstrings say what things are. `make types` holds one against the other.
+# The types of the extension module, whose docstrings say what things are. tests/python/test_types.py holds the names and
+# parameters against the module's own.
 
 from collections.abc import Mapping, Sequence
 from typing import Any, SupportsIndex, TypeAlias, overload
@@ -10,6 +11,8 @@ _Input: TypeAlias = Any
 # A string, or a dtype of any supported library.
 _Dtype: TypeAlias = Any
 _Shape: TypeAlias = Sequence[SupportsIndex]
+_Threads: TypeAlias = Sequence[SupportsIndex]
+_Template: TypeAlias = Sequence[tuple[str, Any]] | Mapping[str, Any] | None
 
 version: str
 
@@ -75,9 +78,9 @@ class Kernel:
         inputs: Sequence[_Input],
         output_shapes: Sequence[_Shape],
         output_dtypes: Sequence[_Dtype],
-        grid: Sequence[SupportsIndex],
-        threadgroup: Sequence[SupportsIndex],
-        template: Sequence[tuple[str, Any]] | Mapping[str, Any] | None = None,
+        grid: _Threads,
+        threadgroup: _Threads,
+        template: _Template = None,
         init_value: float | None = None,
         verbose: bool = False,
         stream: Any = None,
@@ -89,9 +92,9 @@ class Kernel:
         inputs: Mapping[str, _Input],
         output_shapes: Mapping[str, _Shape],
         output_dtypes: Mapping[str, _Dtype],
-        grid: Sequence[SupportsIndex],
-        threadgroup: Sequence[SupportsIndex],
-        template: Sequence[tuple[str, Any]] | Mapping[str, Any] | None = None,
+        grid: _Threads,
+        threadgroup: _Threads,
+        template: _Template = None,
         init_value: float | None = None,
         verbose: bool = False,
         stream: Any = None,
@@ -102,9 +105,9 @@ class Kernel:
         inputs: Sequence[_Input] | Mapping[str, _Input],
         output_shapes: Sequence[_Shape] | Mapping[str, _Shape],
         output_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype],
-        grid: Sequence[SupportsIndex],
-        threadgroup: Sequence[SupportsIndex],
-        template: Sequence[tuple[str, Any]] | Mapping[str, Any] | None = None,
+        grid: _Threads,
+        threadgroup: _Threads,
+        template: _Template = None,
         init_value: float | None = None,
         verbose: bool = False,
         stream: Any = None,
@@ -115,9 +118,9 @@ class Kernel:
         inputs: Sequence[_Input] | Mapping[str, _Input],
         output_shapes: Sequence[_Shape] | Mapping[str, _Shape],
         output_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype],
-        grid: Sequence[SupportsIndex],
-        threadgroup: Sequence[SupportsIndex],
-        template: Sequence[tuple[str, Any]] | Mapping[str, Any] | None = None,
+        grid: _Threads,
+        threadgroup: _Threads,
+        template: _Template = None,
         init_value: float | None = None,
         verbose: bool = False,
         stream: Any = None,

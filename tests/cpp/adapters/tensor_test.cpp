@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <new>
 #include <string>
 #include <type_traits>
 
 #include "kiln/error.h"
+#include "sanitizers.h"
 
 // A program's own type of elements.
 struct OwnHalf {
@@ -113,6 +115,10 @@ TEST(Tensor, SaysWhatItCannotBe) {
             "a tensor of int32 has no values of float32");
   EXPECT_EQ(message_of<ValueError>([] { Tensor(Dtype::kInt32, {2}).item<int32_t>(); }),
             "a tensor of 2 elements is not a single value");
+}
+
+TEST(Tensor, ThrowsWhereThereIsNoMemory) {
+  KILN_SKIP_UNLESS_NEW_THROWS();
   EXPECT_THROW(Tensor(Dtype::kInt8, {int64_t{1} << 62}), std::bad_alloc);
 }
 

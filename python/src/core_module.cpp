@@ -147,6 +147,7 @@ NB_MODULE(_core, m) {
 
   nb::class_<CompiledKernel>(m, "CompiledKernel",
                              "Machine code for one combination of argument types, as `Kernel.compile` returns it.")
+      .def_prop_ro("name", &CompiledKernel::name, "The kernel's name.")
       .def_prop_ro("target", &CompiledKernel::target, "Where it runs: \"cpu\".")
       .def_prop_ro("architecture", &CompiledKernel::architecture,
                    "What the code was made for, in LLVM's words: \"x86-64-v3\".")
@@ -165,6 +166,27 @@ NB_MODULE(_core, m) {
           "Size of the machine code in bytes.")
       .def_prop_ro("threadgroup_memory_bytes", &CompiledKernel::threadgroup_memory_bytes,
                    "Threadgroup memory that each threadgroup needs, in bytes.")
+      .def_prop_ro("thread_memory_bytes", &CompiledKernel::thread_memory_bytes,
+                   "Memory that each thread needs while it waits for others, in bytes; 0 where none waits.")
+      .def(
+          "stages",
+          [](const CompiledKernel& self) {
+            std::vector<CompileStage> stages;
+            {
+              nb::gil_scoped_release release;
+              stages = self.stages();
+            }
+            nb::dict by_name;
+            for (const CompileStage& stage : stages)
+              by_name[stage.name.c_str()] = nb::str(stage.text.data(), stage.text.size());
+            return by_name;
+          },
+          nb::sig("def stages(self) -> dict[str, str]"),
+          R"(What came before the machine code, by name and in this order.
+
+``clang``: LLVM IR as Clang made it. ``guarded``: with harmless arithmetic, everything inlined, and accesses guarded.
+``optimized``: as code for a launch. ``assembly``: that in the target's assembly language. Compiles once more, since none
+of it is kept.)")
       .def_prop_ro("compile_ms", &CompiledKernel::compile_ms, "How long compiling took, in milliseconds.")
       .def("__repr__", [](const CompiledKernel& self) {
         return concat("<kiln.CompiledKernel `", self.name(), "` for ", self.architecture(), ", ",

@@ -142,7 +142,7 @@ def test_show_takes_every_option_of_a_kernel(folder):
     shown = json.loads(done.stdout)
     assert shown["name"] == "my kernel"
     assert "device atomic<int32_t>* y [[buffer(2)]]" in shown["text"]
-    assert "atomicrmw add" in shown["optimized"]
+    assert "atomicrmw volatile add" in shown["optimized"]
 
 
 def test_show_of_cuda_has_its_text(folder):

@@ -42,7 +42,7 @@ lint: $(STAMPS)/venv
 	$(BIN)/ruff format --check $(PYTHON_FOLDERS)
 	@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
 
-# make types   mypy on the package and on calls as users write them
+# make types   mypy on the package, on calls as users write them and on the examples
 types: $(STAMPS)/venv
 	$(BIN)/python -m mypy
 

@@ -8,6 +8,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from examples.gallery import common
+
 PROGRAMS = (
     "mandelbrot",
     "reaction_diffusion",
@@ -34,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for name in options.names or PROGRAMS:
         start = time.perf_counter()
         program = importlib.import_module(f"examples.gallery.{name}")
-        print(f"{name}: {program.__doc__.partition(chr(10))[0]}", flush=True)
+        print(f"{name}: {common.title_of(program.__doc__)}", flush=True)
         program.main(["--out", str(options.out)])
         print(f"{time.perf_counter() - start:.1f} s\n", flush=True)
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import mlx.core as mx
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
@@ -20,9 +21,14 @@ KILN, OTHER, THIRD = "#d1495b", "#30638e", "#8d96a3"
 """The colours of Kiln's values, of those that they are compared with, and of what neither is about."""
 
 
+def title_of(doc: str | None) -> str:
+    """The first line of a program's docstring."""
+    return (doc or "").partition("\n")[0]
+
+
 def parser(doc: str | None) -> argparse.ArgumentParser:
     """A command line with ``--out``, described by the first line of the program's docstring."""
-    result = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
+    result = argparse.ArgumentParser(description=title_of(doc))
     result.add_argument("--out", type=Path, default=Path("out/gallery"), help="folder for pictures (%(default)s)")
     return result
 
@@ -53,7 +59,7 @@ def bars(axis: Axes, groups: Sequence[object], series: Mapping[str, tuple[str, S
     for number, (name, (colour, values)) in enumerate(series.items()):
         places = np.arange(len(groups)) + (number - (len(series) - 1) / 2) * width
         drawn = axis.bar(places, values, 0.93 * width, color=colour, label=name)
-        axis.bar_label(drawn, fmt="{:.2g}", fontsize=8)
+        axis.bar_label(drawn, fmt=lambda value: f"{value:.0f}" if value >= 100 else f"{value:.2g}", fontsize=8)
     axis.set_xticks(np.arange(len(groups)), [str(group) for group in groups])
     axis.spines[["top", "right"]].set_visible(False)
     # Room for the legend.
@@ -61,18 +67,18 @@ def bars(axis: Axes, groups: Sequence[object], series: Mapping[str, tuple[str, S
     axis.legend(frameon=False, fontsize=9, ncols=len(series), loc="upper left", columnspacing=1, handlelength=1.2)
 
 
-def medians(functions: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """The median time of one call of each function, in milliseconds.
+def medians(functions: Mapping[str, Callable[..., object]], *arguments: object, rounds: int) -> dict[str, float]:
+    """The median time of one call of each function with these arguments, in milliseconds; MLX arrays are evaluated.
 
     The functions take turns, so that what else the machine does falls on all of them alike. A first round does not
     count: kernels are compiled in it.
     """
     for function in functions.values():
-        function()
+        mx.eval(function(*arguments))
     times: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(rounds):
         for name, function in functions.items():
             start = time.perf_counter()
-            function()
+            mx.eval(function(*arguments))
             times[name].append(1e3 * (time.perf_counter() - start))
     return {name: statistics.median(values) for name, values in times.items()}

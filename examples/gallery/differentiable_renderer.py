@@ -23,8 +23,8 @@ What it shows of Metal and of Kiln:
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import kiln.mlx
 import mlx.core as mx
@@ -116,10 +116,10 @@ BACKWARD = """
 
 # A program for a Mac has no `with`; here other programs of the same process keep what MLX gave them.
 with kiln.mlx.install():
-    forward_kernel = mx.fast.metal_kernel(
+    forward_kernel: Any = mx.fast.metal_kernel(
         name="render", input_names=["ellipses"], output_names=["image"], source=FORWARD, header=HEADER
     )
-    backward_kernel = mx.fast.metal_kernel(
+    backward_kernel: Any = mx.fast.metal_kernel(
         name="render_vjp",
         input_names=["ellipses", "image", "cotangents"],
         output_names=["gradient"],
@@ -129,7 +129,7 @@ with kiln.mlx.install():
     )
 
 
-def renderer(rows: int, columns: int):
+def renderer(rows: int, columns: int) -> Callable[..., Any]:
     """A function of ellipses, (n, 9), that gives their picture, (rows, columns, 3), and has a gradient.
 
     The first ellipse is in front; behind the last it is black. Opacities are below 1.
@@ -152,9 +152,9 @@ def renderer(rows: int, columns: int):
 def ellipses_from(free: mx.array, rows: int, columns: int) -> mx.array:
     """Ellipses, (n, 9), from as many numbers that may have any value: what gradient descent works on."""
     places = free[:, 0:2] * mx.array([columns, rows], mx.float32)
-    # Of a standard deviation of 1/12 of the height.
+    # Where the free numbers are 0, a standard deviation is 1/24 of the height.
     widths, skews, heights = mx.exp(free[:, 2:3]), free[:, 3:4], mx.exp(free[:, 4:5])
-    shapes = mx.concatenate([widths, skews, heights], axis=1) * (12 / rows)
+    shapes = mx.concatenate([widths, skews, heights], axis=1) * (24 / rows)
     return mx.concatenate([places, shapes, mx.sigmoid(free[:, 5:8]), 0.98 * mx.sigmoid(free[:, 8:9])], axis=1)
 
 
@@ -172,11 +172,11 @@ class Fit(NamedTuple):
     """The picture at the start, (rows, columns, 3)."""
     last: mx.array
     """The picture at the end."""
-    losses: list[float]
-    """Mean squared differences to the target, before each step and at the end."""
+    losses: mx.array
+    """(steps + 1,): mean squared differences to the target, before each step and at the end."""
 
 
-def fit(target: mx.array, count: int, steps: int, rate: float = 0.04) -> Fit:
+def fit(target: mx.array, count: int, steps: int, rate: float = 0.15) -> Fit:
     """Fits so many ellipses to the target, (rows, columns, 3), in so many steps of Adam."""
     rows, columns, _ = target.shape
     render = renderer(rows, columns)
@@ -187,22 +187,22 @@ def fit(target: mx.array, count: int, steps: int, rate: float = 0.04) -> Fit:
     def loss_of(free: mx.array) -> mx.array:
         return mx.mean(mx.square(picture_of(free) - target))
 
-    # Places are shares of the picture, the other numbers exponents: the same change of a place is a larger one.
-    rates = rate * mx.array([0.2, 0.2] + 7 * [1.0])
+    # A place is a share of the picture: what is a small step for an exponent is a leap for it.
+    rates = rate * mx.array([0.1, 0.1] + 7 * [1.0])
     free = start(count)
     first = picture_of(free)
     value_and_gradient = mx.value_and_grad(loss_of)
     mean, spread = mx.zeros_like(free), mx.zeros_like(free)
-    losses = []
+    losses: list[mx.array] = []
     for step in range(1, steps + 1):
         loss, gradient = value_and_gradient(free)
         mean = 0.9 * mean + 0.1 * gradient
         spread = 0.99 * spread + 0.01 * mx.square(gradient)
         free = free - rates * (mean / (1 - 0.9**step)) / (mx.sqrt(spread / (1 - 0.99**step)) + 1e-8)
         mx.eval(free, mean, spread, loss)
-        losses.append(loss.item())
-    losses.append(loss_of(free).item())
-    return Fit(first, picture_of(free), losses)
+        losses.append(loss)
+    losses.append(loss_of(free))
+    return Fit(first, picture_of(free), mx.stack(losses))
 
 
 def smaller(image: mx.array, factor: int) -> mx.array:
@@ -215,8 +215,8 @@ def smaller(image: mx.array, factor: int) -> mx.array:
 def main(argv: Sequence[str] | None = None) -> None:
     parser = common.parser(__doc__)
     parser.add_argument("--size", type=int, default=100, help="rows of the picture (%(default)s)")
-    parser.add_argument("--ellipses", type=int, default=160, help="how many (%(default)s)")
-    parser.add_argument("--steps", type=int, default=120, help="steps of gradient descent (%(default)s)")
+    parser.add_argument("--ellipses", type=int, default=192, help="how many (%(default)s)")
+    parser.add_argument("--steps", type=int, default=100, help="steps of gradient descent (%(default)s)")
     options = parser.parse_args(argv)
 
     photograph = mx.array(common.photograph())
@@ -230,7 +230,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(f"{options.ellipses} ellipses, {size}, {options.steps} steps: {seconds:.2f} s")
     for what, kernel in (("forward", forward_kernel), ("backward", backward_kernel)):
         print(f"  {what:10}{np.median([launch.run_ms for launch in kernel.history]):8.2f} ms a launch")
-    print(f"loss {result.losses[0]:.4f} -> {result.losses[-1]:.4f}")
+    losses = np.array(result.losses)
+    print(f"loss {losses[0]:.4f} -> {losses[-1]:.4f}")
 
     figure = common.new_figure(13, 4)
     axes = figure.subplots(1, 4, width_ratios=[1, 1, 1, 1.4])
@@ -240,7 +241,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         axis.imshow(np.clip(np.array(picture), 0, 1), interpolation="nearest")
         axis.set_title(title)
         axis.axis("off")
-    axes[3].semilogy(result.losses, color=common.KILN)
+    axes[3].semilogy(losses, color=common.KILN)
     axes[3].set(xlabel="step", title="mean squared difference to the target")
     axes[3].spines[["top", "right"]].set_visible(False)
     common.save(figure, options.out, "differentiable_renderer.png")

@@ -97,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(f"{image.shape[1]} x {image.shape[0]} pixels, 3 channels")
     for sigma in (weak, strong):
         described = kernel.compile(**call_for(image, gaussian(sigma)))
-        times = common.medians({"blur": lambda sigma=sigma: blur(image, sigma)}, rounds=5)
+        times = common.medians({"blur": blur}, image, sigma, rounds=5)
         print(
             f"sigma {sigma:g}: {len(gaussian(sigma)):3} weights, {times['blur']:.1f} ms, "
             f"{described.threadgroup_memory_bytes} bytes of threadgroup memory"

@@ -16,8 +16,8 @@ What it shows of Metal and of Kiln:
 * NumPy arrays: the call returns when the kernel has run. Without an array among the inputs, the dtypes of the outputs
   decide whose arrays they are.
 
-Metal has no `double`. The spacing of floats near the centre below is 6e-8, and a picture whose pixels lie closer than
-that falls into blocks: try `--width 1e-5`.
+Metal has no `double`. Floats near the picture's centre lie 6e-8 apart; a picture whose pixels are closer than that, with
+a width below 5e-5, falls into blocks.
 """
 
 from __future__ import annotations

@@ -136,12 +136,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             ),
             "Kiln": lambda part: quantized_product(part, *packed),
         }
-        medians = common.medians(
-            {name: lambda f=f, part=part: mx.eval(f(part)) for name, f in functions.items()}, options.rounds
-        )
-        for name, value in medians.items():
-            times[name].append(value)
-    print(f"milliseconds, {f'{depth} x {depth} weights, rows of x':22}{''.join(f'{count:10}' for count in rows)}")
+        for name, value in common.medians(functions, part, rounds=options.rounds).items():
+            times[name].append(value / count)
+    print(f"milliseconds a row of x, of so many{''.join(f'{count:10}' for count in rows)}")
     for name, values in times.items():
         print(f"  {name:34}{''.join(f'{value:10.2f}' for value in values)}")
 
@@ -151,7 +148,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     for axis, labels, series in ((times_axis, rows, times), (errors_axis, groups, errors)):
         coloured = {name: (colour, series[name]) for name, colour in zip(series, colours, strict=True)}
         common.bars(axis, labels, coloured)
-    times_axis.set(title="time", xlabel=f"rows of x; {depth} x {depth} weights", ylabel="milliseconds, less is better")
+    times_axis.set(
+        title="time", xlabel=f"rows of x; {depth} x {depth} weights", ylabel="milliseconds a row, less is better"
+    )
     errors_axis.set(title="error", xlabel="weights in a group", ylabel="relative error, less is better", yscale="log")
     errors_axis.set_ylim(1e-8, 10)
     common.save(figure, options.out, "quantized_product.png")

@@ -179,9 +179,9 @@ def _differences(dtype: mx.Dtype, rows: int, columns: int) -> list[tuple[str, fl
 def _times(title: str, rows: int, columns: int, rounds: int) -> dict[str, float]:
     """Milliseconds of Kiln, of MLX's function and of its operations."""
     x = mx.random.normal((rows, columns), key=mx.random.key(3))
-    arguments = (x,) if title == "softmax" else (x, mx.ones((columns,)), 1e-5)
+    arguments: tuple[object, ...] = (x,) if title == "softmax" else (x, mx.ones((columns,)), 1e-5)
     mx.eval(arguments)
-    functions: dict[str, Callable[..., mx.array]] = {
+    functions: dict[str, dict[str, Callable[..., mx.array]]] = {
         "softmax": {
             "Kiln": softmax,
             "MLX's function": lambda x: mx.softmax(x, axis=-1),
@@ -192,8 +192,8 @@ def _times(title: str, rows: int, columns: int, rounds: int) -> dict[str, float]
             "MLX's function": mx.fast.rms_norm,
             "MLX's operations": rms_norm_by_operations,
         },
-    }[title]
-    return common.medians({name: lambda f=f: mx.eval(f(*arguments)) for name, f in functions.items()}, rounds)
+    }
+    return common.medians(functions[title], *arguments, rounds=rounds)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

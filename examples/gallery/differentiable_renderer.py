@@ -48,7 +48,9 @@ METAL_FUNC Cover cover(const device float* ellipse, float2 pixel) {
     Cover c;
     c.away = pixel - float2(ellipse[0], ellipse[1]);
     c.bent = float2(ellipse[2] * c.away.x + ellipse[3] * c.away.y, ellipse[4] * c.away.y);
-    c.shape = exp(-0.5f * dot(c.bent, c.bent));
+    float square = dot(c.bent, c.bent);
+    // exp(-11.1 / 2) is below 1/255 already.
+    c.shape = square < 11.1f ? exp(-0.5f * square) : 0.0f;
     c.alpha = ellipse[8] * c.shape;
     if (c.alpha < 1.0f / 255) c.alpha = 0;
     return c;
@@ -215,8 +217,8 @@ def smaller(image: mx.array, factor: int) -> mx.array:
 def main(argv: Sequence[str] | None = None) -> None:
     parser = common.parser(__doc__)
     parser.add_argument("--size", type=int, default=100, help="rows of the picture (%(default)s)")
-    parser.add_argument("--ellipses", type=int, default=192, help="how many (%(default)s)")
-    parser.add_argument("--steps", type=int, default=100, help="steps of gradient descent (%(default)s)")
+    parser.add_argument("--ellipses", type=int, default=256, help="how many (%(default)s)")
+    parser.add_argument("--steps", type=int, default=160, help="steps of gradient descent (%(default)s)")
     options = parser.parse_args(argv)
 
     photograph = mx.array(common.photograph())

@@ -3,7 +3,8 @@
 Threads that count values into the same bins must not lose each other's counts, so they add atomically. Were all of them
 to add to the same array in device memory, they would wait for one another at the few bins that most values fall into.
 Each threadgroup therefore counts into its own bins in threadgroup memory, and adds those to the result when it is done:
-one atomic operation in device memory for a bin and a threadgroup, instead of one for each value.
+one atomic operation in device memory for a bin and a threadgroup, instead of one for each value. Thousands of threads
+at once need that; the few cores of a CPU hardly meet, and the program prints both times.
 
 The figure shows what one does with a histogram: a table from its running sum spreads the values evenly, which brings
 out what was too dark to see.

@@ -16,8 +16,8 @@ What it shows of Metal and of Kiln:
 
 The figure's times are those of the machine that drew it. On a CPU MLX computes with vector instructions on one core;
 `mx.fast.rms_norm` is made of its operations there. Kiln uses all cores, and runs the threads of a simdgroup one after
-the other. Where exponentials take the time, cores win; where memory and waiting do, as in the RMS norm and in short
-rows, vectors win.
+the other. Two cores are enough for it to keep up where exponentials take the time. It is behind in the RMS norm, which
+only reads, adds and writes, and in short rows, in which its threads mostly wait for one another.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ What it shows of Metal and of Kiln:
 * The last threadgroup of a grid is smaller where the threadgroup's size does not divide it. `threads_per_threadgroup`
   tells the real size, and the tiles of that threadgroup are smaller, too.
 * A `float4` for a body, its mass in `w`, read through a cast pointer.
-* `rsqrt`, which Metal's safe mode computes in full precision.
+* `dot` of vectors, and `rsqrt`.
 """
 
 from __future__ import annotations

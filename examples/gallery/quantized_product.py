@@ -2,8 +2,8 @@
 
 Large models keep their weights in few bits: `mx.quantize` takes groups of 32, 64 or 128 neighbours in a row, and stores
 for each group a scale and a bias, and for each weight a whole number q from 0 to 15 that stands for scale * q + bias.
-Eight such numbers fill a word. Multiplying by one vector, as a model does for each word that it writes, takes as long
-as reading the weights; so they are unpacked where they are used, and never stored.
+Eight such numbers fill a word. Multiplying by one vector, as a model does for each token that it writes, takes a GPU as
+long as reading the weights; so they are unpacked where they are used, and never stored.
 
 A simdgroup has one row of the weights. Each of its threads takes every 32nd word, unpacks it and multiplies it with
 eight numbers of x; `simd_sum` adds up what the 32 threads have. Where x has many rows, a thread uses what it has
@@ -18,7 +18,7 @@ What it shows of Metal and of Kiln:
   are unrolled.
 * A grid of 32 x features x batches threads: the threadgroup (32, 4, 1) is four simdgroups, one for each row.
 * `simd_sum` in a loop: all 32 threads come to each call.
-* Arrays of three types in one kernel: `uint32` words, and x, scales and biases of type `T`.
+* Arrays of two types in one kernel: `uint32` words, and x, scales and biases of type `T`.
 """
 
 from __future__ import annotations

@@ -199,7 +199,7 @@ NB_MODULE(_core, m) {
             auto code = self.variant->binary->code->code();
             return nb::bytes(code.data(), code.size());
           },
-          "The machine code and its constants, as bytes.")
+          "The machine code, as bytes.")
       .def_prop_ro(
           "code_bytes", [](const CompiledKernel& self) { return self.variant->binary->code->code().size(); },
           "Size of ``machine_code`` in bytes.")

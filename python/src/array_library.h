@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/kernel.h"
+#include "runtime/kernel_object.h"
 
 namespace kiln::python {
 
@@ -39,7 +39,7 @@ struct CallArguments {
   std::unique_ptr<PyObject, Release> owner;
 
   /// How messages name an input: by its name or, where there are more inputs than names, by its place.
-  std::string input_name(const Kernel& kernel, size_t i) const {
+  std::string input_name(const KernelObject& kernel, size_t i) const {
     const std::vector<std::string>& names = kernel.spec().input_names ? *kernel.spec().input_names : input_names;
     return i < names.size() ? names[i] : std::to_string(i);
   }
@@ -65,11 +65,11 @@ class ArrayLibrary {
   virtual std::optional<Dtype> dtype_of(PyObject* object) const = 0;
 
   /// Does what is wanted. Returns a new reference. Throws.
-  virtual PyObject* call(const std::shared_ptr<Kernel>& kernel, const CallArguments& arguments, Wanted wanted) = 0;
+  virtual PyObject* call(const std::shared_ptr<KernelObject>& kernel, const CallArguments& arguments, Wanted wanted) = 0;
 };
 
 /// What `.compile()` returns, made by `_core` for every library.
-PyObject* make_compiled_kernel(const std::shared_ptr<Kernel>& kernel, const Kernel::Found& found);
+PyObject* make_compiled_kernel(const std::shared_ptr<KernelObject>& kernel, const KernelObject::Found& found);
 
 /// "Generated source code for `name`: …", as MLX prints it, to sys.stdout. In `print_source.cpp`, for both modules.
 void print_source(const KernelUnit& unit);

@@ -22,7 +22,7 @@ std::string to_string(nb::handle text) {
 
 class Reader {
  public:
-  Reader(const Kernel& kernel, const DtypeReader& read_dtype)
+  Reader(const KernelObject& kernel, const DtypeReader& read_dtype)
       : kernel_(kernel), interface_(interface_name(kernel.spec().dialect)), read_dtype_(read_dtype) {}
 
   CallArguments read(nb::handle positional, nb::handle keywords) {
@@ -299,14 +299,14 @@ class Reader {
         concat("[", interface_, "] Invalid template argument. Must be `mlx.core.Dtype`, `int` or `bool`."));
   }
 
-  const Kernel& kernel_;
+  const KernelObject& kernel_;
   std::string_view interface_;
   const DtypeReader& read_dtype_;
 };
 
 }  // namespace
 
-CallArguments read_call(const Kernel& kernel, nb::handle arguments, nb::handle keywords,
+CallArguments read_call(const KernelObject& kernel, nb::handle arguments, nb::handle keywords,
                         const DtypeReader& read_dtype) {
   return Reader(kernel, read_dtype).read(arguments, keywords);
 }

@@ -14,7 +14,7 @@ using DtypeReader = std::function<std::optional<Dtype>(PyObject*)>;
 
 /// Reads the keywords of a call, whose inputs and outputs are lists, or dictionaries where the kernel has no names of
 /// its own. Throws TypeError and ValueError that name the argument.
-CallArguments read_call(const Kernel& kernel, nanobind::handle arguments, nanobind::handle keywords,
+CallArguments read_call(const KernelObject& kernel, nanobind::handle arguments, nanobind::handle keywords,
                         const DtypeReader& read_dtype);
 
 }  // namespace kiln::python

@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "exceptions.h"
 #include "kiln/error.h"
+#include "kiln/kernel.h"
 #include "numpy_library.h"
 #include "runtime/compiler_library.h"
 
@@ -81,7 +82,7 @@ std::optional<Dtype> read_dtype(PyObject* object, ArrayLibrary*& owner) {
 class PyKernel {
  public:
   PyKernel(KernelSpec spec, std::string library)
-      : kernel_(std::make_shared<Kernel>(std::move(spec))), library_name_(std::move(library)) {}
+      : kernel_(std::make_shared<KernelObject>(std::move(spec))), library_name_(std::move(library)) {}
 
   nb::object call(nb::handle arguments, nb::handle keywords, Wanted wanted) const {
     ArrayLibrary* of_dtypes = nullptr;
@@ -101,7 +102,7 @@ class PyKernel {
     return by_name;
   }
 
-  const Kernel& kernel() const { return *kernel_; }
+  const KernelObject& kernel() const { return *kernel_; }
 
  private:
   // The kernel's own, else that of the first array among the inputs, else that of the dtypes, else NumPy. A library
@@ -122,39 +123,9 @@ class PyKernel {
     return of_dtypes ? of_dtypes : library_named("numpy");
   }
 
-  std::shared_ptr<Kernel> kernel_;
+  std::shared_ptr<KernelObject> kernel_;
   std::string library_name_;
 };
-
-// What `.compile()` returns.
-struct CompiledKernel {
-  std::shared_ptr<Kernel> kernel;
-  std::shared_ptr<const Variant> variant;
-};
-
-std::string_view name_of(CodeSource source) {
-  switch (source) {
-    case CodeSource::kMemory: return "memory";
-    case CodeSource::kDisk: return "disk";
-    case CodeSource::kCompiled: return "compiled";
-  }
-  return "";
-}
-
-// One entry of `.history`.
-struct Launch {
-  std::string target, engine, engine_reason, code;
-  bool specialized;
-  double compile_ms, run_ms;
-};
-
-std::vector<Launch> history_of(const PyKernel& self) {
-  std::vector<Launch> launches;
-  for (const LaunchRecord& record : self.kernel().history().records())
-    launches.push_back({std::string(record.target), std::string(record.engine), std::string(record.reason),
-                        std::string(name_of(record.source)), record.specialized, record.compile_ms, record.run_ms});
-  return launches;
-}
 
 Dialect dialect_named(std::string_view name) { return name == "metal" ? Dialect::kMetal : Dialect::kCuda; }
 
@@ -164,8 +135,8 @@ MathMode math_mode_named(std::string_view name) {
 
 }  // namespace
 
-PyObject* make_compiled_kernel(const std::shared_ptr<Kernel>& kernel, const Kernel::Found& found) {
-  return nb::cast(CompiledKernel{kernel, found.variant}).release().ptr();
+PyObject* make_compiled_kernel(const std::shared_ptr<KernelObject>& kernel, const KernelObject::Found& found) {
+  return nb::cast(CompiledKernel(kernel, found.variant)).release().ptr();
 }
 
 NB_MODULE(_core, m) {
@@ -178,42 +149,30 @@ NB_MODULE(_core, m) {
       m, "CompiledKernel",
       "Machine code for one combination of argument types, and of shapes where it was made for them, as\n"
       "``Kernel.compile`` returns it.")
-      .def_prop_ro(
-          "target", [](const CompiledKernel& self) { return self.kernel->context().cpu().name(); },
-          "Where it runs: ``\"cpu\"``.")
-      .def_prop_ro(
-          "architecture", [](const CompiledKernel& self) { return self.kernel->context().cpu().spec().cpu; },
-          "What the code was made for, in LLVM's words: ``\"x86-64-v3\"``.")
-      .def_prop_ro(
-          "engine", [](const CompiledKernel& self) { return self.variant->binary->engine; },
-          "How threads are run: ``\"scalar\"``.")
-      .def_prop_ro(
-          "engine_reason", [](const CompiledKernel& self) { return self.variant->binary->engine_reason; },
-          "Why that engine.")
-      .def_prop_ro(
-          "source", [](const CompiledKernel& self) { return self.variant->unit.text; },
-          "The generated text, as ``Kernel.source_for`` gives it.")
+      .def_prop_ro("target", &CompiledKernel::target, "Where it runs: ``\"cpu\"``.")
+      .def_prop_ro("architecture", &CompiledKernel::architecture,
+                   "What the code was made for, in LLVM's words: ``\"x86-64-v3\"``.")
+      .def_prop_ro("engine", &CompiledKernel::engine, "How threads are run: ``\"scalar\"``.")
+      .def_prop_ro("engine_reason", &CompiledKernel::engine_reason, "Why that engine.")
+      .def_prop_ro("source", &CompiledKernel::source, "The generated text, as ``Kernel.source_for`` gives it.")
       .def_prop_ro(
           "machine_code",
           [](const CompiledKernel& self) {
-            auto code = self.variant->binary->code->code();
+            auto code = self.machine_code();
             return nb::bytes(code.data(), code.size());
           },
           "The machine code, as bytes.")
       .def_prop_ro(
-          "code_bytes", [](const CompiledKernel& self) { return self.variant->binary->code->code().size(); },
+          "code_bytes", [](const CompiledKernel& self) { return self.machine_code().size(); },
           "Size of ``machine_code`` in bytes.")
+      .def_prop_ro("threadgroup_memory_bytes", &CompiledKernel::threadgroup_memory_bytes,
+                   "Threadgroup memory that each threadgroup needs, in bytes.")
       .def_prop_ro(
-          "threadgroup_memory_bytes",
-          [](const CompiledKernel& self) { return self.variant->binary->code->threadgroup_memory_bytes(); },
-          "Threadgroup memory that each threadgroup needs, in bytes.")
-      .def_prop_ro(
-          "compile_ms", [](const CompiledKernel& self) { return self.variant->binary->compile_ms; },
+          "compile_ms", &CompiledKernel::compile_ms,
           "How long compiling took, in milliseconds. Code that was there already keeps the time that it took then.")
       .def("__repr__", [](const CompiledKernel& self) {
-        return concat("<kiln.CompiledKernel `", self.variant->unit.name, "` for ",
-                      self.kernel->context().cpu().spec().cpu, ", ", self.variant->binary->code->code().size(),
-                      " bytes of code>");
+        return concat("<kiln.CompiledKernel `", self.name(), "` for ", self.architecture(), ", ",
+                      self.machine_code().size(), " bytes of code>");
       });
 
   nb::class_<Launch>(m, "Launch", "One launch of a kernel, as ``Kernel.history`` lists it.")
@@ -252,9 +211,7 @@ NB_MODULE(_core, m) {
             spec.ensure_row_contiguous = ensure_row_contiguous;
             spec.atomic_outputs = atomic_outputs;
             spec.shared_memory = shared_memory;
-            spec.math_mode = math_mode_named(math_mode);
-            spec.bounds_guards = bounds;
-            spec.specialize = specialize;
+            spec.compile_options = {math_mode_named(math_mode), bounds, specialize};
             spec.style = always_shapes ? SignatureStyle::kAlways : SignatureStyle::kWhereUsed;
             new (self) PyKernel(std::move(spec), std::move(library));
           },
@@ -347,7 +304,7 @@ at once, but compiling and running, and what they raise, come when the result is
       .def_prop_ro(
           "name", [](const PyKernel& self) { return self.kernel().spec().name; }, "The name it was made with.")
       .def_prop_ro(
-          "history", &history_of,
+          "history", [](const PyKernel& self) { return self.kernel().history().launches(); },
           "The last 1,000 launches, oldest first: a list of ``Launch``. With MLX arrays a launch is there when the\n"
           "result was evaluated.")
       .def("__repr__", [](const PyKernel& self) { return concat("<kiln.Kernel `", self.kernel().spec().name, "`>"); });

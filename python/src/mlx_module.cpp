@@ -10,8 +10,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "adapters/mlx_primitive.h"
+#include "adapters/mlx_stream.h"
 #include "array_library.h"
-#include "core/settings.h"
 #include "core/text.h"
 #include "exceptions.h"
 #include "kiln/error.h"
@@ -32,34 +32,8 @@ mx::StreamOrDevice place_of(std::string_view interface, PyObject* object) {
   return wanted;
 }
 
-// The stream that a call runs on. A stream of a GPU that MLX does not have here becomes the CPU's.
-mx::Stream stream_for(std::string_view interface, const mx::StreamOrDevice& wanted) {
-  auto is_missing = [](mx::Device device) { return device == mx::Device::gpu && !mx::is_available(device); };
-  bool missing = std::visit(
-      [&](const auto& value) {
-        using T = std::decay_t<decltype(value)>;
-        if constexpr (std::is_same_v<T, std::monostate>)
-          return is_missing(mx::default_device());
-        else if constexpr (std::is_same_v<T, mx::Device> || std::is_same_v<T, mx::Device::DeviceType>)
-          return is_missing(mx::Device(value));
-        else
-          return is_missing(value.device);
-      },
-      wanted);
-  if (!missing) return mx::to_stream(wanted);
-  if (settings().strict_device)
-    throw UnsupportedError(concat("[", interface,
-                                  "] The kernel is to run on MLX's GPU, and MLX has no GPU here. Without ",
-                                  "KILN_STRICT_DEVICE=1 it would run on the CPU."));
-  static bool warned = false;
-  if (!warned) {
-    warned = true;
-    std::string message =
-        concat("[", interface, "] MLX has no GPU here: kernels that are to run on it run on the CPU. ",
-               "KILN_STRICT_DEVICE=1 makes this an error.");
-    if (PyErr_WarnEx(PyExc_RuntimeWarning, message.c_str(), 1) < 0) nb::raise_python_error();
-  }
-  return mx::default_stream(mx::Device::cpu);
+void warn(const std::string& message) {
+  if (PyErr_WarnEx(PyExc_RuntimeWarning, message.c_str(), 1) < 0) nb::raise_python_error();
 }
 
 class MlxLibrary : public ArrayLibrary {
@@ -74,7 +48,7 @@ class MlxLibrary : public ArrayLibrary {
     return to_kiln(dtype);
   }
 
-  PyObject* call(const std::shared_ptr<Kernel>& kernel, const CallArguments& arguments, Wanted wanted) override {
+  PyObject* call(const std::shared_ptr<KernelObject>& kernel, const CallArguments& arguments, Wanted wanted) override {
     std::string_view interface = interface_name(kernel->spec().dialect);
     std::vector<mx::array> inputs;
     for (size_t i = 0; i < arguments.inputs.size(); ++i)
@@ -108,9 +82,9 @@ class MlxLibrary : public ArrayLibrary {
       if (wanted == Wanted::kSource) return nb::str(unit.text.data(), unit.text.size()).release().ptr();
       print_source(unit);
     }
-    mx::Stream stream = stream_for(interface, place);
+    mx::Stream stream = stream_for(interface, place, warn);
     if (wanted == Wanted::kCompile) {
-      Kernel::Found found;
+      KernelObject::Found found;
       nb::gil_scoped_release release;
       with_call(call, false, inputs, shapes, arguments.output_dtypes, [&](const Call& view) {
         kernel->check(view);
@@ -125,7 +99,7 @@ class MlxLibrary : public ArrayLibrary {
   }
 
   // `_core` makes the object that describes compiled code: its type lives there.
-  using MakeCompiled = PyObject* (*)(const std::shared_ptr<Kernel>&, const Kernel::Found&);
+  using MakeCompiled = PyObject* (*)(const std::shared_ptr<KernelObject>&, const KernelObject::Found&);
   MakeCompiled make_compiled = nullptr;
 
  private:

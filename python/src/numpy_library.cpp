@@ -98,7 +98,7 @@ int type_number(Dtype dtype) {
 // The inputs of a call as arrays in memory. Keeps alive what it had to make.
 class Inputs {
  public:
-  Inputs(const Kernel& kernel, const CallArguments& arguments) : kernel_(kernel), arguments_(arguments) {
+  Inputs(const KernelObject& kernel, const CallArguments& arguments) : kernel_(kernel), arguments_(arguments) {
     size_t count = arguments.inputs.size();
     scalars_.reserve(count);
     // Dimensions and strides of all inputs, in one buffer, which must not move.
@@ -191,7 +191,7 @@ class Inputs {
     return {scalars_.back().bytes, scalars_.back().dtype, {}, {}};
   }
 
-  const Kernel& kernel_;
+  const KernelObject& kernel_;
   const CallArguments& arguments_;
   std::vector<PyObject*> objects_;
   std::vector<nb::object> made_;
@@ -238,7 +238,7 @@ class NumpyLibrary : public ArrayLibrary {
     return dtype_of_descriptor(descriptor);
   }
 
-  PyObject* call(const std::shared_ptr<Kernel>& kernel, const CallArguments& arguments, Wanted wanted) override {
+  PyObject* call(const std::shared_ptr<KernelObject>& kernel, const CallArguments& arguments, Wanted wanted) override {
     if (arguments.stream)
       throw ValueError(concat("[", interface_name(kernel->spec().dialect),
                               "] `stream` has no meaning for NumPy arrays, whose kernels run at once."));
@@ -267,7 +267,7 @@ class NumpyLibrary : public ArrayLibrary {
       print_source(unit);
     }
     if (wanted == Wanted::kCompile) {
-      Kernel::Found found;
+      KernelObject::Found found;
       {
         nb::gil_scoped_release release;
         found = kernel->find_or_compile(call);

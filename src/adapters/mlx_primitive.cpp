@@ -51,14 +51,14 @@ class KernelPrimitive : public mx::Primitive {
   KernelPrimitive(mx::Stream stream, MlxCall call) : Primitive(stream), call_(std::move(call)) {}
 
   void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
-    Kernel& kernel = *call_.kernel;
+    KernelObject& kernel = *call_.kernel;
     std::vector<mx::Shape> shapes;
     std::vector<Dtype> dtypes;
     for (mx::array& output : outputs) {
       shapes.push_back(output.shape());
       dtypes.push_back(to_kiln(output.dtype()));
     }
-    Kernel::Found found;
+    KernelObject::Found found;
     // All that may be large is allocated here too: this thread can still say what it has no room for.
     auto copies = std::make_shared<InputCopies>();
     with_call(call_, true, inputs, shapes, dtypes, [&](const Call& call) {

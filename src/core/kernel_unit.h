@@ -6,13 +6,12 @@
 #include <vector>
 
 #include "core/source_map.h"
+#include "kiln/compile_options.h"
 #include "kiln/dtype.h"
 
 namespace kiln {
 
 enum class Dialect : uint8_t { kMetal, kCuda };
-
-enum class MathMode : uint8_t { kSafe, kRelaxed, kFast };
 
 // What one parameter of the generated function stands for. At a launch the runtime makes one pointer and one extent
 // of each.

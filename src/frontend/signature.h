@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "core/kernel_unit.h"
 #include "frontend/usage.h"
 #include "kiln/dtype.h"
+#include "kiln/launch.h"
 
 namespace kiln {
 
@@ -26,8 +26,6 @@ inline constexpr int64_t kSmallInputSize = 8;
 
 // As many dimensions as the types Shape and Strides of a CUDA text hold.
 inline constexpr size_t kMaxCudaDimensions = 10;
-
-using TemplateValue = std::variant<Dtype, int32_t, bool>;
 
 struct TemplateArgument {
   std::string name;

@@ -5,13 +5,26 @@
 #include <deque>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "kiln/launch.h"
 
 namespace kiln {
 
 // Where a launch found its machine code.
 enum class CodeSource : uint8_t { kMemory, kDisk, kCompiled };
 
+inline std::string_view name_of(CodeSource source) {
+  switch (source) {
+    case CodeSource::kMemory: return "memory";
+    case CodeSource::kDisk: return "disk";
+    case CodeSource::kCompiled: return "compiled";
+  }
+  return "";
+}
+
+// A Launch as it is kept: recording one allocates nothing.
 struct LaunchRecord {
   std::string_view target;  // "cpu"; lives as long as the kernel, like the next two
   std::string_view engine;  // "scalar"
@@ -32,9 +45,13 @@ class History {
     records_.push_back(record);
   }
   /// Oldest first.
-  std::vector<LaunchRecord> records() const {
+  std::vector<Launch> launches() const {
     std::lock_guard lock(mutex_);
-    return {records_.begin(), records_.end()};
+    std::vector<Launch> result;
+    for (const LaunchRecord& record : records_)
+      result.push_back({std::string(record.target), std::string(record.engine), std::string(record.reason),
+                        std::string(name_of(record.source)), record.specialized, record.compile_ms, record.run_ms});
+    return result;
   }
 
  private:

@@ -26,7 +26,7 @@ struct LaunchScratch {
 // Entries of an input in shapes and strides, with the zeros behind them.
 size_t padded_rank(const InputArray& input) { return std::max<size_t>(kPaddedDimensions, input.shape.size()); }
 
-void collect_inputs(Kernel& kernel, const Call& call, const InputCopies& copies, LaunchScratch& scratch) {
+void collect_inputs(KernelObject& kernel, const Call& call, const InputCopies& copies, LaunchScratch& scratch) {
   size_t copied = 0;
   scratch.shapes.clear();
   scratch.strides.clear();
@@ -88,12 +88,12 @@ void initialize_outputs(Target& target, const Call& call, std::span<void* const>
 
 }  // namespace
 
-void run(Kernel& kernel, const Call& call, std::span<void* const> output_data) {
-  Kernel::Found found = kernel.find_or_compile(call);
+void run(KernelObject& kernel, const Call& call, std::span<void* const> output_data) {
+  KernelObject::Found found = kernel.find_or_compile(call);
   launch(kernel, found, call, output_data, allocate_copies(kernel, call));
 }
 
-InputCopies allocate_copies(const Kernel& kernel, const Call& call) {
+InputCopies allocate_copies(const KernelObject& kernel, const Call& call) {
   InputCopies copies;
   for (const InputArray& input : call.inputs)
     if (kernel.copies(input))
@@ -102,8 +102,8 @@ InputCopies allocate_copies(const Kernel& kernel, const Call& call) {
   return copies;
 }
 
-void launch(Kernel& kernel, const Kernel::Found& found, const Call& call, std::span<void* const> output_data,
-            const InputCopies& copies) {
+void launch(KernelObject& kernel, const KernelObject::Found& found, const Call& call,
+            std::span<void* const> output_data, const InputCopies& copies) {
   auto start = std::chrono::steady_clock::now();
   Target& target = kernel.context().cpu();
   const KernelUnit& unit = found.variant->unit;

@@ -6,25 +6,25 @@
 #include <span>
 #include <vector>
 
-#include "runtime/kernel.h"
+#include "runtime/kernel_object.h"
 
 namespace kiln {
 
-/// Runs a call that Kernel::check_sizes has accepted. `output_data` has a pointer for each output, to as many bytes as
-/// its shape and dtype need; all of them are written only by this launch while it runs. Throws ValueError,
+/// Runs a call that KernelObject::check_sizes has accepted. `output_data` has a pointer for each output, to as many
+/// bytes as its shape and dtype need; all of them are written only by this launch while it runs. Throws ValueError,
 /// CompileError, UnsupportedError, DeviceError, std::bad_alloc; the contents of the outputs are unspecified then.
-void run(Kernel& kernel, const Call& call, std::span<void* const> output_data);
+void run(KernelObject& kernel, const Call& call, std::span<void* const> output_data);
 
 // Memory for row-contiguous copies of those inputs that are copied, in their order.
 using InputCopies = std::vector<std::unique_ptr<std::byte[]>>;
 
-/// For a call that Kernel::check has accepted. Throws std::bad_alloc.
-InputCopies allocate_copies(const Kernel& kernel, const Call& call);
+/// For a call that KernelObject::check has accepted. Throws std::bad_alloc.
+InputCopies allocate_copies(const KernelObject& kernel, const Call& call);
 
-/// The same as run() with code that was found before (`Kernel::find_or_compile`) and memory that was allocated before
-/// for a call with the same arrays, on whichever thread. Where the code says that it cannot fail, nothing is allocated
-/// any more that could be large.
-void launch(Kernel& kernel, const Kernel::Found& found, const Call& call, std::span<void* const> output_data,
-            const InputCopies& copies);
+/// The same as run() with code that was found before (`KernelObject::find_or_compile`) and memory that was allocated
+/// before for a call with the same arrays, on whichever thread. Where the code says that it cannot fail, nothing is
+/// allocated any more that could be large.
+void launch(KernelObject& kernel, const KernelObject::Found& found, const Call& call,
+            std::span<void* const> output_data, const InputCopies& copies);
 
 }  // namespace kiln

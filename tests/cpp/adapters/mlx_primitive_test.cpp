@@ -17,16 +17,16 @@ namespace {
 
 namespace mx = mlx::core;
 
-std::shared_ptr<Kernel> make_kernel(std::string source, Context& context) {
+std::shared_ptr<KernelObject> make_kernel(std::string source, Context& context) {
   KernelSpec spec;
   spec.name = "k";
   spec.input_names = {{"a"}};
   spec.output_names = {{"out"}};
   spec.source = std::move(source);
-  return std::make_shared<Kernel>(std::move(spec), context);
+  return std::make_shared<KernelObject>(std::move(spec), context);
 }
 
-mx::array call(std::shared_ptr<Kernel> kernel, const mx::array& a) {
+mx::array call(std::shared_ptr<KernelObject> kernel, const mx::array& a) {
   MlxCall call{
       std::move(kernel), {}, {a.size() > 0 ? static_cast<int64_t>(a.size()) : 1, 1, 1}, {32, 1, 1}, {}, {}, {}};
   return add_to_graph(std::move(call), {a}, {a.shape()}, {Dtype::kFloat32}, mx::default_stream(mx::Device::cpu))[0];
@@ -39,7 +39,7 @@ constexpr const char* kBrokenBarrier =
 
 TEST(MlxPrimitive, KeepsItsKernelUntilItIsEvaluated) {
   auto kernel = make_kernel(kDouble, Context::shared());
-  std::weak_ptr<Kernel> watched = kernel;
+  std::weak_ptr<KernelObject> watched = kernel;
   mx::array result = call(std::move(kernel), mx::ones({20}));
   EXPECT_FALSE(watched.expired());
   EXPECT_EQ(mx::sum(result).item<float>(), 40.0f);
@@ -48,7 +48,7 @@ TEST(MlxPrimitive, KeepsItsKernelUntilItIsEvaluated) {
 }
 
 TEST(MlxPrimitive, DropsItsKernelWhenNobodyWantsTheResult) {
-  std::weak_ptr<Kernel> watched;
+  std::weak_ptr<KernelObject> watched;
   {
     auto kernel = make_kernel(kDouble, Context::shared());
     watched = kernel;
@@ -60,7 +60,7 @@ TEST(MlxPrimitive, DropsItsKernelWhenNobodyWantsTheResult) {
 
 TEST(MlxPrimitive, DropsItsKernelAfterAFailure) {
   for (const char* source : {"out[0] = nothing;", kBrokenBarrier}) {
-    std::weak_ptr<Kernel> watched;
+    std::weak_ptr<KernelObject> watched;
     {
       auto kernel = make_kernel(source, Context::shared());
       watched = kernel;

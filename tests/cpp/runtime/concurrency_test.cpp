@@ -25,19 +25,19 @@ struct Fixture {
 
   explicit Fixture(std::string mark = kMark) : hold(std::make_shared<CompilerHold>(std::move(mark))) {}
 
-  std::shared_ptr<Kernel> kernel(std::string source, std::string name = "k") {
+  std::shared_ptr<KernelObject> kernel(std::string source, std::string name = "k") {
     KernelSpec spec;
     spec.name = std::move(name);
     spec.input_names = {{"a"}};
     spec.output_names = {{"out"}};
     spec.source = std::move(source);
-    return std::make_shared<Kernel>(std::move(spec), context);
+    return std::make_shared<KernelObject>(std::move(spec), context);
   }
 };
 
 // Runs out[i] = f(a[i]) for 16 elements that are all `value`.
 template <typename T = float>
-std::vector<T> result_of(Kernel& kernel, T value, Dtype dtype = Dtype::kFloat32,
+std::vector<T> result_of(KernelObject& kernel, T value, Dtype dtype = Dtype::kFloat32,
                          std::vector<TemplateArgument> template_arguments = {}) {
   std::vector<T> a(16, value), out(16);
   int64_t shape[] = {16}, strides[] = {1};
@@ -143,12 +143,12 @@ TEST(Concurrency, CompilesOnceForThreadsThatWantTheSame) {
   for (int t = 0; t < kThreads; ++t) EXPECT_EQ(results[t].get(), all(static_cast<float>(t + 1)));
   EXPECT_EQ(f.hold->compiles(), 1);
   int compiled = 0;
-  for (const LaunchRecord& record : kernel->history().records()) compiled += record.source == CodeSource::kCompiled;
+  for (const Launch& launch : kernel->history().launches()) compiled += launch.code == "compiled";
   EXPECT_LE(compiled, 1);
-  EXPECT_EQ(kernel->history().records().size(), kThreads / 2u);
+  EXPECT_EQ(kernel->history().launches().size(), kThreads / 2u);
 }
 
-std::string failure_of(Kernel& kernel) {
+std::string failure_of(KernelObject& kernel) {
   try {
     result_of(kernel, 1.0f);
   } catch (const CompileError& error) {

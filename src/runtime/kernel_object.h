@@ -1,4 +1,4 @@
-// A kernel: a body, and the machine code for each combination of argument types that it was called with.
+// A kernel object: a body, and the machine code for each combination of argument types that it was called with.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include "cache/single_flight.h"
 #include "core/array_layout.h"
 #include "frontend/signature.h"
+#include "kiln/compile_options.h"
 #include "runtime/call.h"
 #include "runtime/context.h"
 #include "runtime/history.h"
@@ -31,9 +32,7 @@ struct KernelSpec {
   bool ensure_row_contiguous = true;
   bool atomic_outputs = false;
   int64_t shared_memory = 0;  // bytes; CUDA
-  MathMode math_mode = MathMode::kSafe;
-  std::optional<bool> bounds_guards;  // empty: as KILN_BOUNDS says
-  std::optional<bool> specialize;     // whether shapes become constants; empty: as KILN_SPECIALIZE says
+  CompileOptions compile_options;
   SignatureStyle style = SignatureStyle::kWhereUsed;
 };
 
@@ -50,16 +49,16 @@ struct Variant {
 
 // A kernel whose body uses shapes, strides or ranks has code of its own for each of the first few, in which they are
 // constants; for later ones it has code that reads them.
-class Kernel {
+class KernelObject {
  public:
   /// For how many combinations of shapes there is code of its own. (With one or two, a program that alternates between
   /// a batch and a remainder, forward and in training, would lose; each costs compiling.)
   static constexpr size_t kMostSpecialized = 4;
 
   /// Throws ValueError for names that cannot be arguments' names, and for no output.
-  explicit Kernel(KernelSpec spec, Context& context = Context::shared());
-  Kernel(const Kernel&) = delete;
-  Kernel& operator=(const Kernel&) = delete;
+  explicit KernelObject(KernelSpec spec, Context& context = Context::shared());
+  KernelObject(const KernelObject&) = delete;
+  KernelObject& operator=(const KernelObject&) = delete;
 
   const KernelSpec& spec() const { return spec_; }
   const History& history() const { return history_; }

@@ -1,5 +1,5 @@
 // Kernels without any array library: what the interfaces for Python and MLX stand on.
-#include "runtime/kernel.h"
+#include "runtime/kernel_object.h"
 
 #include <gtest/gtest.h>
 
@@ -74,17 +74,17 @@ struct CallData {
 
 template <typename Error = ValueError>
 std::string refusal(KernelSpec spec, const CallData& data) {
-  Kernel kernel(std::move(spec));
+  KernelObject kernel(std::move(spec));
   return message_of<Error>([&] { data.with([&](const Call& call) { kernel.check(call); }); });
 }
 
 void expect_accepted(KernelSpec spec, const CallData& data) {
-  Kernel kernel(std::move(spec));
+  KernelObject kernel(std::move(spec));
   EXPECT_NO_THROW(data.with([&](const Call& call) { kernel.check(call); }));
 }
 
 std::string construction(KernelSpec spec) {
-  return message_of<ValueError>([&] { Kernel kernel(std::move(spec)); });
+  return message_of<ValueError>([&] { KernelObject kernel(std::move(spec)); });
 }
 
 TEST(KernelConstruction, RefusesNamesThatNoArgumentCanHave) {
@@ -234,7 +234,7 @@ TEST(KernelCheck, RefusesMoreDimensionsThanCudasShapesHave) {
 }
 
 TEST(KernelText, DependsOnTheCall) {
-  Kernel kernel(spec({"a"}, {"out"}));
+  KernelObject kernel(spec({"a"}, {"out"}));
   CallData data;
   data.inputs = {{Dtype::kFloat16, {8}, nullptr}};
   auto text = [&] { return data.with([&](const Call& call) { return kernel.unit_for(call).text; }); };
@@ -248,7 +248,7 @@ TEST(KernelText, DependsOnTheCall) {
 }
 
 TEST(KernelRun, RefusesCudaBodies) {
-  Kernel kernel(for_cuda(spec({}, {"out"})));
+  KernelObject kernel(for_cuda(spec({}, {"out"})));
   EXPECT_EQ(
       message_of<UnsupportedError>([&] { CallData().with([&](const Call& call) { kernel.find_or_compile(call); }); }),
       "[cuda_kernel] `k`: CUDA bodies cannot be run yet; `source_for` shows the generated text.");
@@ -256,7 +256,7 @@ TEST(KernelRun, RefusesCudaBodies) {
 
 TEST(KernelRun, ComputesAndRemembers) {
   const char* source = "uint i = thread_position_in_grid.x; out[i] = a[i] * 2 + a_shape[0];";
-  Kernel kernel(spec({"a"}, {"out"}, source));
+  KernelObject kernel(spec({"a"}, {"out"}, source));
   std::vector<float> a(100), out(100);
   std::iota(a.begin(), a.end(), 0.0f);
   CallData data;
@@ -270,16 +270,16 @@ TEST(KernelRun, ComputesAndRemembers) {
     data.with([&](const Call& call) { run(kernel, call, outputs); });
     for (size_t i = 0; i < out.size(); ++i) EXPECT_EQ(out[i], 2.0f * static_cast<float>(i) + 100);
   }
-  std::vector<LaunchRecord> history = kernel.history().records();
+  std::vector<Launch> history = kernel.history().launches();
   ASSERT_EQ(history.size(), 3u);
-  EXPECT_EQ(history[0].source, CodeSource::kCompiled);
-  EXPECT_EQ(history[1].source, CodeSource::kMemory);
-  EXPECT_EQ(history[2].source, CodeSource::kMemory);
+  EXPECT_EQ(history[0].code, "compiled");
+  EXPECT_EQ(history[1].code, "memory");
+  EXPECT_EQ(history[2].code, "memory");
   EXPECT_EQ(history[0].target, "cpu");
 
   // Another object with the same meaning has the same code.
-  Kernel same(spec({"a"}, {"out"}, source));
-  auto code_of = [&](Kernel& k) {
+  KernelObject same(spec({"a"}, {"out"}, source));
+  auto code_of = [&](KernelObject& k) {
     return data.with([&](const Call& call) { return k.find_or_compile(call).variant->binary; });
   };
   EXPECT_EQ(code_of(same), code_of(kernel));
@@ -294,7 +294,7 @@ TEST(KernelRun, NamesTheKernelThatFailedWhateverFailedBefore) {
   for (const char* name : {"my kernel", "my-kernel"}) {
     KernelSpec s = spec({}, {"out"}, "out[0] = nothing;");
     s.name = name;
-    Kernel kernel(s);
+    KernelObject kernel(s);
     std::string message =
         message_of<CompileError>([&] { CallData().with([&](const Call& call) { kernel.find_or_compile(call); }); });
     EXPECT_TRUE(message.starts_with(concat("[metal_kernel] `", name, "` does not compile.\n"))) << message;
@@ -302,7 +302,7 @@ TEST(KernelRun, NamesTheKernelThatFailedWhateverFailedBefore) {
 }
 
 TEST(KernelRun, FillsOutputsFirst) {
-  Kernel kernel(spec({}, {"out"}, "if (thread_position_in_grid.x == 1) out[1] = 5;"));
+  KernelObject kernel(spec({}, {"out"}, "if (thread_position_in_grid.x == 1) out[1] = 5;"));
   std::vector<float> out(4, -1.0f);
   void* outputs[] = {out.data()};
   CallData data;
@@ -323,7 +323,7 @@ TEST(History, KeepsTheLastThousand) {
     record.run_ms = i;
     history.add(record);
   }
-  std::vector<LaunchRecord> records = history.records();
+  std::vector<Launch> records = history.launches();
   ASSERT_EQ(records.size(), 1000u);
   EXPECT_EQ(records.front().run_ms, 234);
   EXPECT_EQ(records.back().run_ms, 1233);
@@ -366,7 +366,7 @@ TEST(KernelCompile, TriesAgainWhatFailedForLackOfSomething) {
     auto state = std::make_shared<FailingCompiler::State>();
     state->failure = failure;
     Context context{std::make_unique<FailingCompiler>(state)};
-    Kernel kernel(spec({}, {"out"}), context);
+    KernelObject kernel(spec({}, {"out"}), context);
     CallData data;
     EXPECT_ANY_THROW(data.with([&](const Call& call) { kernel.find_or_compile(call); }));
     state->failure = nullptr;
@@ -379,8 +379,8 @@ TEST(KernelCompile, CompilesABrokenBodyForOneShapeOnly) {
   auto state = std::make_shared<FailingCompiler::State>();
   Context context{std::make_unique<FailingCompiler>(state)};
   KernelSpec s = spec({"a"}, {"out"}, "out[0] = a_shape[0] + nothing;");
-  s.specialize = true;
-  Kernel kernel(s, context);
+  s.compile_options.specialize = true;
+  KernelObject kernel(s, context);
   for (int64_t n = 10; n < 20; ++n) {
     CallData data;
     data.inputs = {{Dtype::kFloat32, {n}, nullptr}};
@@ -390,7 +390,7 @@ TEST(KernelCompile, CompilesABrokenBodyForOneShapeOnly) {
 }
 
 TEST(KernelRun, ComputesInTheDefaultFloatingPointEnvironment) {
-  Kernel kernel(spec({"a"}, {"out"}, "uint i = thread_position_in_grid.x; out[i] = a[i] / 3.0f;"));
+  KernelObject kernel(spec({"a"}, {"out"}, "uint i = thread_position_in_grid.x; out[i] = a[i] / 3.0f;"));
   // Few threads stay with the caller, many are spread.
   for (int64_t n : {4, 1 << 16}) {
     std::vector<float> a(static_cast<size_t>(n)), expected(a.size()), out(a.size());

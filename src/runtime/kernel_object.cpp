@@ -1,4 +1,4 @@
-#include "runtime/kernel.h"
+#include "runtime/kernel_object.h"
 
 #include <algorithm>
 #include <limits>
@@ -27,12 +27,12 @@ constexpr std::string_view kShapeSuffixes[] = {"_shape", "_strides", "_ndim"};
 
 }  // namespace
 
-bool Kernel::uses_shape_of(const Call& call, size_t input) const {
+bool KernelObject::uses_shape_of(const Call& call, size_t input) const {
   if (call.inputs[input].shape.empty()) return false;
   return spec_.input_names ? uses_shape_[input] : body_uses_shape_of(call.input_names[input]);
 }
 
-bool Kernel::body_uses_shape_of(const std::string& name) const {
+bool KernelObject::body_uses_shape_of(const std::string& name) const {
   return std::any_of(std::begin(kShapeSuffixes), std::end(kShapeSuffixes),
                      [&](std::string_view suffix) { return text_.body_uses(concat(name, suffix)); });
 }
@@ -40,7 +40,7 @@ bool Kernel::body_uses_shape_of(const std::string& name) const {
 // The bytes that tell one combination of argument types from another within one kernel; behind the first
 // `general_bytes`, shapes that code may be made for. Built in a buffer that each thread keeps, so that a look-up
 // allocates nothing.
-std::string_view Kernel::call_key(const Call& call, size_t& general_bytes) const {
+std::string_view KernelObject::call_key(const Call& call, size_t& general_bytes) const {
   thread_local std::string key;
   key.clear();
   auto add = [](auto value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
@@ -77,7 +77,7 @@ std::string_view Kernel::call_key(const Call& call, size_t& general_bytes) const
   return key;
 }
 
-Kernel::Kernel(KernelSpec spec, Context& context)
+KernelObject::KernelObject(KernelSpec spec, Context& context)
     : spec_(std::move(spec)), context_(context), text_(spec_.header, spec_.source) {
   std::string_view interface = interface_name(spec_.dialect);
   if (spec_.output_names && spec_.output_names->empty())
@@ -97,11 +97,11 @@ Kernel::Kernel(KernelSpec spec, Context& context)
     return std::any_of(std::begin(kShapeSuffixes), std::end(kShapeSuffixes),
                        [&](std::string_view suffix) { return name.ends_with(suffix); });
   };
-  specializes_ = spec_.specialize.value_or(settings().specialize) &&
+  specializes_ = spec_.compile_options.specialize.value_or(settings().specialize) &&
                  std::any_of(text_.identifiers().begin(), text_.identifiers().end(), ends_like_a_shape);
 }
 
-void Kernel::check_name(const std::string& name, std::string_view what) const {
+void KernelObject::check_name(const std::string& name, std::string_view what) const {
   std::string_view interface = interface_name(spec_.dialect);
   if (!is_identifier(name)) throw ValueError(concat("[", interface, "] ", what, " `", name, "` is not an identifier."));
   if (is_keyword(spec_.dialect, name))
@@ -109,8 +109,8 @@ void Kernel::check_name(const std::string& name, std::string_view what) const {
                             spec_.dialect == Dialect::kMetal ? "Metal" : "CUDA", " dialect."));
 }
 
-void Kernel::check_distinct(std::span<const std::string> inputs, std::span<const std::string> outputs,
-                            std::span<const TemplateArgument> template_arguments) const {
+void KernelObject::check_distinct(std::span<const std::string> inputs, std::span<const std::string> outputs,
+                                  std::span<const TemplateArgument> template_arguments) const {
   std::vector<std::string_view> names(inputs.begin(), inputs.end());
   names.insert(names.end(), outputs.begin(), outputs.end());
   for (const TemplateArgument& argument : template_arguments) names.push_back(argument.name);
@@ -120,20 +120,20 @@ void Kernel::check_distinct(std::span<const std::string> inputs, std::span<const
     throw ValueError(concat("[", interface_name(spec_.dialect), "] Name `", *twice, "` is used twice."));
 }
 
-std::span<const std::string> Kernel::input_names(const Call& call) const {
+std::span<const std::string> KernelObject::input_names(const Call& call) const {
   return spec_.input_names ? std::span<const std::string>(*spec_.input_names) : call.input_names;
 }
 
-std::span<const std::string> Kernel::output_names(const Call& call) const {
+std::span<const std::string> KernelObject::output_names(const Call& call) const {
   return spec_.output_names ? std::span<const std::string>(*spec_.output_names) : call.output_names;
 }
 
-void Kernel::check(const Call& call) const {
+void KernelObject::check(const Call& call) const {
   check_sizes(call);
   check_types(call);
 }
 
-void Kernel::check_sizes(const Call& call) const {
+void KernelObject::check_sizes(const Call& call) const {
   std::string_view interface = interface_name(spec_.dialect);
   auto inputs = input_names(call);
   auto outputs = output_names(call);
@@ -149,7 +149,7 @@ void Kernel::check_sizes(const Call& call) const {
   for (size_t i = 0; i < call.inputs.size(); ++i) check_input(call.inputs[i], inputs[i]);
 }
 
-void Kernel::check_types(const Call& call) const {
+void KernelObject::check_types(const Call& call) const {
   std::string_view interface = interface_name(spec_.dialect);
   auto inputs = input_names(call);
   auto outputs = output_names(call);
@@ -187,7 +187,7 @@ void Kernel::check_types(const Call& call) const {
                               name_of(*dtype), "."));
 }
 
-void Kernel::check_output(const OutputArray& output, const std::string& name) const {
+void KernelObject::check_output(const OutputArray& output, const std::string& name) const {
   std::string_view interface = interface_name(spec_.dialect);
   for (int64_t dimension : output.shape)
     if (dimension < 0)
@@ -201,7 +201,7 @@ void Kernel::check_output(const OutputArray& output, const std::string& name) co
 }
 
 // A launch reads the array where it is or copies it, and tells the body its dimensions as ints.
-void Kernel::check_input(const InputArray& input, const std::string& name) const {
+void KernelObject::check_input(const InputArray& input, const std::string& name) const {
   std::string_view interface = interface_name(spec_.dialect);
   try {
     // Arrays that repeat elements may have far more of them than there is memory.
@@ -216,7 +216,7 @@ void Kernel::check_input(const InputArray& input, const std::string& name) const
                               ", which does not fit into the ints of `", name, "_shape`."));
 }
 
-KernelUnit Kernel::unit_for(const Call& call) const {
+KernelUnit KernelObject::unit_for(const Call& call) const {
   std::vector<InputType> inputs;
   for (const InputArray& input : call.inputs) inputs.push_back(type_of(input));
   std::vector<Dtype> outputs;
@@ -234,12 +234,12 @@ KernelUnit Kernel::unit_for(const Call& call) const {
   if (!spec_.ensure_row_contiguous)
     for (KernelParameter& parameter : unit.parameters)
       if (parameter.role == ParameterRole::kInput) parameter.from_zero = false;
-  unit.math_mode = spec_.math_mode;
-  unit.bounds_guards = spec_.bounds_guards.value_or(settings().bounds);
+  unit.math_mode = spec_.compile_options.math_mode;
+  unit.bounds_guards = spec_.compile_options.bounds.value_or(settings().bounds);
   return unit;
 }
 
-void Kernel::set_known_shapes(KernelUnit& unit, const Call& call) const {
+void KernelObject::set_known_shapes(KernelUnit& unit, const Call& call) const {
   for (KernelParameter& parameter : unit.parameters) {
     if (parameter.role == ParameterRole::kInput || parameter.role == ParameterRole::kOutput) continue;
     if (!uses_shape_of(call, parameter.argument)) continue;
@@ -256,7 +256,7 @@ void Kernel::set_known_shapes(KernelUnit& unit, const Call& call) const {
   }
 }
 
-bool Kernel::may_specialize(std::string_view general_key, std::string_view key) {
+bool KernelObject::may_specialize(std::string_view general_key, std::string_view key) {
   std::lock_guard lock(specialized_mutex_);
   std::set<std::string>& keys = specialized_[std::string(general_key)];
   std::string own(key);
@@ -266,12 +266,12 @@ bool Kernel::may_specialize(std::string_view general_key, std::string_view key) 
   return true;
 }
 
-void Kernel::give_back_specialization(std::string_view general_key, std::string_view key) {
+void KernelObject::give_back_specialization(std::string_view general_key, std::string_view key) {
   std::lock_guard lock(specialized_mutex_);
   if (auto found = specialized_.find(general_key); found != specialized_.end()) found->second.erase(std::string(key));
 }
 
-Kernel::Found Kernel::find_or_compile(const Call& call) {
+KernelObject::Found KernelObject::find_or_compile(const Call& call) {
   size_t general_bytes;
   std::string_view key = call_key(call, general_bytes);
   if (std::shared_ptr<const Variant> variant = variants_.find(key)) return {std::move(variant), CodeSource::kMemory};

@@ -1,0 +1,23 @@
+// How a kernel is compiled, beyond what its text says.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace kiln {
+
+/// What arithmetic on floats may do. kSafe keeps IEEE behaviour, and gives the same bits on every engine and target;
+/// kRelaxed and kFast allow what Metal's modes of these names allow.
+enum class MathMode : uint8_t { kSafe, kRelaxed, kFast };
+
+struct CompileOptions {
+  MathMode math_mode = MathMode::kSafe;
+  /// Whether an access outside an argument's array loads zero or does nothing. Without it such an access is undefined.
+  /// Empty: as the environment variable KILN_BOUNDS says; by default they are guarded.
+  std::optional<bool> bounds;
+  /// Whether shapes become constants in machine code, for the first four combinations that a kernel is called with.
+  /// Empty: as KILN_SPECIALIZE says; by default they do.
+  std::optional<bool> specialize;
+};
+
+}  // namespace kiln

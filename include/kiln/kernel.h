@@ -1,0 +1,117 @@
+// Kernels over tensors.
+//
+//     kiln::Kernel twice = kiln::metal_kernel("twice", {"x"}, {"y"}, R"(
+//         uint i = thread_position_in_grid.x;
+//         y[i] = 2 * x[i];
+//     )");
+//     std::vector<float> x = {1, 2, 3};
+//     std::vector<kiln::Tensor> outputs = twice({
+//         .inputs = {x},
+//         .output_shapes = {{3}},
+//         .output_dtypes = {kiln::Dtype::kFloat32},
+//         .grid = {3, 1, 1},
+//         .threadgroup = {3, 1, 1},
+//     });
+//     outputs[0].values<float>();  // 2, 4, 6
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kiln/compile_options.h"
+#include "kiln/error.h"
+#include "kiln/launch.h"
+#include "kiln/tensor.h"
+
+namespace kiln {
+
+class KernelObject;
+struct Variant;
+
+/// Machine code for one combination of argument types. Keeps its kernel alive.
+class CompiledKernel {
+ public:
+  /// What Kernel::compile makes.
+  CompiledKernel(std::shared_ptr<KernelObject> kernel, std::shared_ptr<const Variant> variant)
+      : kernel_(std::move(kernel)), variant_(std::move(variant)) {}
+
+  const std::string& name() const;    ///< the kernel's
+  std::string target() const;         ///< where it runs: "cpu"
+  std::string architecture() const;   ///< what it was made for, in LLVM's words: "x86-64-v3"
+  std::string engine() const;         ///< how threads are run: "scalar"
+  std::string engine_reason() const;  ///< why that engine
+  std::string source() const;         ///< the generated text
+  /// The machine code with its constants; lives as long as this object.
+  std::span<const std::byte> machine_code() const;
+  /// Threadgroup memory that each threadgroup needs, in bytes.
+  size_t threadgroup_memory_bytes() const;
+  double compile_ms() const;
+
+ private:
+  std::shared_ptr<KernelObject> kernel_;
+  std::shared_ptr<const Variant> variant_;
+};
+
+/// A kernel. Copies are the same kernel. Every function may be called from several threads at once; compiling one
+/// kernel never blocks launching another.
+class Kernel {
+ public:
+  /// Runs the kernel to its end, compiling it first where it has not met this combination of dtypes, of template
+  /// arguments and (for the first four) of shapes. Returns the outputs, row-contiguous.
+  ///
+  /// Throws ValueError and TypeError where an argument is wrong, CompileError where the body or the header is not
+  /// valid, UnsupportedError where it is valid but cannot run here: nothing ran then. Throws DeviceError where the
+  /// kernel failed while it ran, std::bad_alloc.
+  std::vector<Tensor> operator()(const KernelCall& call) const;
+
+  /// The same with memory of the caller's: an address for each output, a multiple of the element's size, with room for
+  /// as many bytes as its shape and dtype need. It must not overlap an input or another output (ValueError). Where this
+  /// throws, what the memory holds is unspecified.
+  void run(const KernelCall& call, std::span<void* const> outputs) const;
+
+  /// The text that this call compiles, signature and all. Runs and compiles nothing; of the inputs, addresses are not
+  /// looked at. Throws ValueError, TypeError, UnsupportedError.
+  std::string source_for(const KernelCall& call) const;
+
+  /// Compiles what this call would run, and runs nothing. Throws what the call would throw before it runs.
+  CompiledKernel compile(const KernelCall& call) const;
+
+  const std::string& name() const;
+
+  /// The last 1,000 launches, oldest first.
+  std::vector<Launch> history() const;
+
+ private:
+  friend Kernel metal_kernel(std::string, std::vector<std::string>, std::vector<std::string>, std::string, std::string,
+                             bool, bool, const CompileOptions&);
+  friend Kernel cuda_kernel(std::string, std::vector<std::string>, std::vector<std::string>, std::string, std::string,
+                            bool, int64_t, const CompileOptions&);
+  explicit Kernel(std::shared_ptr<KernelObject> object) : object_(std::move(object)) {}
+
+  std::shared_ptr<KernelObject> object_;
+};
+
+/// A kernel from the body of a function in Metal. `name` is for messages and may be any text. The names of inputs and
+/// outputs are those of the function's parameters; beside them the body sees `x_shape`, `x_strides` and `x_ndim` of an
+/// input `x`, and Metal's attributes, such as `thread_position_in_grid`. `header` stands before the function.
+///
+/// `ensure_row_contiguous`: inputs that are not row-contiguous are copied first; otherwise they are passed as they are,
+/// and the body uses their strides. `atomic_outputs`: outputs are `device atomic<T>*`.
+///
+/// Throws ValueError: no output; a name that is not an identifier, is a keyword, or is used twice.
+Kernel metal_kernel(std::string name, std::vector<std::string> input_names, std::vector<std::string> output_names,
+                    std::string source, std::string header = "", bool ensure_row_contiguous = true,
+                    bool atomic_outputs = false, const CompileOptions& compile_options = {});
+
+/// The same from a body in CUDA. `shared_memory`: dynamic threadgroup memory in bytes. The generated text can be had;
+/// running it throws UnsupportedError in this version.
+Kernel cuda_kernel(std::string name, std::vector<std::string> input_names, std::vector<std::string> output_names,
+                   std::string source, std::string header = "", bool ensure_row_contiguous = true,
+                   int64_t shared_memory = 0, const CompileOptions& compile_options = {});
+
+}  // namespace kiln

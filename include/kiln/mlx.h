@@ -1,0 +1,34 @@
+// Kernels over MLX's arrays: these functions have the parameters and the result of those in <mlx/fast.h>.
+//
+// A call adds one node to MLX's graph; it is compiled and run when it is evaluated. Link `kiln::mlx`, which is built
+// for one version of MLX.
+#pragma once
+
+#include <mlx/fast.h>
+
+#include <string>
+#include <vector>
+
+#include "kiln/error.h"
+
+namespace kiln::mlx {
+
+/// mlx::core::fast::metal_kernel, run by Kiln. The kernel and the function that is returned throw ValueError where an
+/// argument is wrong (a std::invalid_argument, as MLX throws); evaluation throws CompileError, UnsupportedError and
+/// DeviceError. A device or stream of a GPU that MLX does not have here means the CPU; with KILN_STRICT_DEVICE=1 it is
+/// an UnsupportedError.
+::mlx::core::fast::CustomKernelFunction metal_kernel(const std::string& name,
+                                                     const std::vector<std::string>& input_names,
+                                                     const std::vector<std::string>& output_names,
+                                                     const std::string& source, const std::string& header = "",
+                                                     bool ensure_row_contiguous = true, bool atomic_outputs = false,
+                                                     const ::mlx::core::CompileOptions& compile_options = {});
+
+/// mlx::core::fast::cuda_kernel. Evaluation throws UnsupportedError in this version.
+::mlx::core::fast::CustomKernelFunction cuda_kernel(const std::string& name,
+                                                    const std::vector<std::string>& input_names,
+                                                    const std::vector<std::string>& output_names,
+                                                    const std::string& source, const std::string& header = "",
+                                                    bool ensure_row_contiguous = true, int shared_memory = 0);
+
+}  // namespace kiln::mlx

@@ -1,0 +1,195 @@
+// The array library of programs that have none. What a view cannot be is found here, before the runtime reads it: an
+// address may be null or misaligned, and memory that the caller gives for outputs may overlap.
+#include <cstdint>
+#include <cstdio>
+#include <utility>
+
+#include "core/array_layout.h"
+#include "core/text.h"
+#include "kiln/kernel.h"
+#include "runtime/kernel_object.h"
+#include "runtime/run.h"
+
+namespace kiln {
+namespace {
+
+// A call as the runtime takes it; views `call`.
+class CallView {
+ public:
+  CallView(const KernelObject& kernel, const KernelCall& call) : kernel_(kernel), call_(call) {
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      const TensorView& input = call.inputs[i];
+      if (input.shape().size() != input.strides().size())
+        throw ValueError(concat(prefix(), "Expected the strides of input `", input_name(i), "` to have size ",
+                                input.shape().size(), " but got size ", input.strides().size(), "."));
+      inputs_.push_back({input.data(), input.dtype(), input.shape(), input.strides()});
+    }
+    if (call.output_shapes.size() != call.output_dtypes.size() && call.output_shapes.size() == output_names().size())
+      throw ValueError(concat(prefix(), "Expected `output_dtypes` to have size ", output_names().size(),
+                              " but got size ", call.output_dtypes.size(), "."));
+    for (size_t i = 0; i < call.output_shapes.size(); ++i)
+      outputs_.push_back(
+          {i < call.output_dtypes.size() ? call.output_dtypes[i] : Dtype::kFloat32, call.output_shapes[i]});
+    for (const auto& [name, value] : call.template_arguments) template_arguments_.push_back({name, value});
+  }
+
+  Call call() const {
+    return {inputs_, outputs_, template_arguments_, call_.grid, call_.threadgroup, call_.init_value, {}, {}};
+  }
+
+  /// For a call that check_sizes() has accepted.
+  void check_inputs() const {
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      if (element_count(inputs_[i].shape) > 0)
+        check_address(concat("input `", input_name(i), "`"), inputs_[i].data, inputs_[i].dtype);
+  }
+
+  /// For a call that check_sizes() and check_inputs() have accepted.
+  void check_outputs(std::span<void* const> data) const {
+    if (data.size() != outputs_.size())
+      throw ValueError(
+          concat(prefix(), "Expected `outputs` to have size ", outputs_.size(), " but got size ", data.size(), "."));
+    struct Written {
+      std::string what;
+      uintptr_t begin, end;
+    };
+    std::vector<Written> written;
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      auto bytes = static_cast<uintptr_t>(byte_count(outputs_[i].shape, outputs_[i].dtype));
+      if (bytes == 0) continue;
+      std::string what = concat("output `", output_names()[i], "`");
+      check_address(what, data[i], outputs_[i].dtype);
+      auto begin = reinterpret_cast<uintptr_t>(data[i]);
+      for (const Written& other : written)
+        if (begin < other.end && other.begin < begin + bytes)
+          throw ValueError(concat(prefix(), "The memory of ", other.what, " and of ", what, " overlap."));
+      written.push_back({std::move(what), begin, begin + bytes});
+    }
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      ElementRange range = byte_range(inputs_[i].shape, inputs_[i].strides, inputs_[i].dtype);
+      auto data_of_input = reinterpret_cast<uintptr_t>(inputs_[i].data);
+      uintptr_t begin = data_of_input + static_cast<uintptr_t>(range.first);
+      uintptr_t end = data_of_input + static_cast<uintptr_t>(range.end);
+      for (const Written& other : written)
+        if (begin < other.end && other.begin < end)
+          throw ValueError(
+              concat(prefix(), "The memory of input `", input_name(i), "` and of ", other.what, " overlap."));
+    }
+  }
+
+ private:
+  std::string prefix() const { return concat("[", interface_name(kernel_.spec().dialect), "] "); }
+  const std::vector<std::string>& output_names() const { return *kernel_.spec().output_names; }
+
+  // By its name or, where there are more inputs than names, by its place.
+  std::string input_name(size_t i) const {
+    const std::vector<std::string>& names = *kernel_.spec().input_names;
+    return i < names.size() ? names[i] : std::to_string(i);
+  }
+
+  void check_address(const std::string& what, const void* data, Dtype dtype) const {
+    if (!data) throw ValueError(concat(prefix(), "The memory of ", what, " is null."));
+    if (reinterpret_cast<uintptr_t>(data) % size_of(dtype) != 0)
+      throw ValueError(concat(prefix(), "The memory of ", what, " is not aligned to the ", size_of(dtype),
+                              " bytes of its elements."));
+  }
+
+  const KernelObject& kernel_;
+  const KernelCall& call_;
+  std::vector<InputArray> inputs_;
+  std::vector<OutputArray> outputs_;
+  std::vector<TemplateArgument> template_arguments_;
+};
+
+void print_source(KernelObject& kernel, const Call& call) {
+  kernel.check(call);
+  KernelUnit unit = kernel.unit_for(call);
+  std::string text = concat("Generated source code for `", unit.name, "`:\n```\n", unit.text, "\n```\n");
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+KernelSpec spec_of(Dialect dialect, std::string name, std::vector<std::string> input_names,
+                   std::vector<std::string> output_names, std::string source, std::string header,
+                   bool ensure_row_contiguous, const CompileOptions& compile_options) {
+  KernelSpec spec;
+  spec.dialect = dialect;
+  spec.name = std::move(name);
+  spec.input_names = std::move(input_names);
+  spec.output_names = std::move(output_names);
+  spec.source = std::move(source);
+  spec.header = std::move(header);
+  spec.ensure_row_contiguous = ensure_row_contiguous;
+  spec.compile_options = compile_options;
+  return spec;
+}
+
+}  // namespace
+
+std::vector<Tensor> Kernel::operator()(const KernelCall& call) const {
+  CallView view(*object_, call);
+  object_->check_sizes(view.call());
+  view.check_inputs();
+  if (call.verbose) print_source(*object_, view.call());
+  std::vector<Tensor> outputs;
+  std::vector<void*> data;
+  for (size_t i = 0; i < call.output_shapes.size(); ++i)
+    data.push_back(outputs.emplace_back(call.output_dtypes[i], call.output_shapes[i]).data());
+  kiln::run(*object_, view.call(), data);
+  return outputs;
+}
+
+void Kernel::run(const KernelCall& call, std::span<void* const> outputs) const {
+  CallView view(*object_, call);
+  object_->check_sizes(view.call());
+  view.check_inputs();
+  view.check_outputs(outputs);
+  if (call.verbose) print_source(*object_, view.call());
+  kiln::run(*object_, view.call(), outputs);
+}
+
+std::string Kernel::source_for(const KernelCall& call) const {
+  CallView view(*object_, call);
+  object_->check(view.call());
+  return object_->unit_for(view.call()).text;
+}
+
+CompiledKernel Kernel::compile(const KernelCall& call) const {
+  CallView view(*object_, call);
+  object_->check(view.call());
+  if (call.verbose) print_source(*object_, view.call());
+  return {object_, object_->find_or_compile(view.call()).variant};
+}
+
+const std::string& Kernel::name() const { return object_->spec().name; }
+
+std::vector<Launch> Kernel::history() const { return object_->history().launches(); }
+
+const std::string& CompiledKernel::name() const { return kernel_->spec().name; }
+std::string CompiledKernel::target() const { return std::string(kernel_->context().cpu().name()); }
+std::string CompiledKernel::architecture() const { return kernel_->context().cpu().spec().cpu; }
+std::string CompiledKernel::engine() const { return variant_->binary->engine; }
+std::string CompiledKernel::engine_reason() const { return variant_->binary->engine_reason; }
+std::string CompiledKernel::source() const { return variant_->unit.text; }
+std::span<const std::byte> CompiledKernel::machine_code() const { return variant_->binary->code->code(); }
+size_t CompiledKernel::threadgroup_memory_bytes() const { return variant_->binary->code->threadgroup_memory_bytes(); }
+double CompiledKernel::compile_ms() const { return variant_->binary->compile_ms; }
+
+Kernel metal_kernel(std::string name, std::vector<std::string> input_names, std::vector<std::string> output_names,
+                    std::string source, std::string header, bool ensure_row_contiguous, bool atomic_outputs,
+                    const CompileOptions& compile_options) {
+  KernelSpec spec = spec_of(Dialect::kMetal, std::move(name), std::move(input_names), std::move(output_names),
+                            std::move(source), std::move(header), ensure_row_contiguous, compile_options);
+  spec.atomic_outputs = atomic_outputs;
+  return Kernel(std::make_shared<KernelObject>(std::move(spec)));
+}
+
+Kernel cuda_kernel(std::string name, std::vector<std::string> input_names, std::vector<std::string> output_names,
+                   std::string source, std::string header, bool ensure_row_contiguous, int64_t shared_memory,
+                   const CompileOptions& compile_options) {
+  KernelSpec spec = spec_of(Dialect::kCuda, std::move(name), std::move(input_names), std::move(output_names),
+                            std::move(source), std::move(header), ensure_row_contiguous, compile_options);
+  spec.shared_memory = shared_memory;
+  return Kernel(std::make_shared<KernelObject>(std::move(spec)));
+}
+
+}  // namespace kiln

@@ -1,0 +1,104 @@
+// The functions that have MLX's own types.
+#include <gtest/gtest.h>
+#include <mlx/fast.h>
+#include <mlx/ops.h>
+#include <mlx/transforms.h>
+
+#include <cstdlib>
+#include <functional>
+#include <type_traits>
+
+#include "kiln/mlx.h"
+
+namespace {
+
+namespace mx = mlx::core;
+
+static_assert(std::is_same_v<decltype(&kiln::mlx::metal_kernel), decltype(&mx::fast::metal_kernel)>);
+static_assert(std::is_same_v<decltype(&kiln::mlx::cuda_kernel), decltype(&mx::fast::cuda_kernel)>);
+
+template <typename Error = std::invalid_argument>
+std::string message_of(const std::function<void()>& function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+std::vector<mx::array> call(const mx::fast::CustomKernelFunction& kernel, std::vector<mx::array> inputs,
+                            std::vector<mx::Shape> shapes, std::vector<mx::Dtype> dtypes,
+                            std::optional<float> init_value = {}, mx::StreamOrDevice place = {},
+                            std::vector<std::pair<std::string, mx::fast::TemplateArg>> arguments = {}) {
+  return kernel(inputs, shapes, dtypes, {8, 1, 1}, {4, 1, 1}, arguments, init_value, false, place);
+}
+
+TEST(MlxKernel, IsLazyAndGivesMlxsArrays) {
+  auto kernel =
+      kiln::mlx::metal_kernel("exp_", {"x"}, {"y"}, "uint i = thread_position_in_grid.x; y[i] = T(N) * exp(x[i]);");
+  mx::array x = mx::arange(8.0f);
+  mx::array y = call(kernel, {x + 1.0f}, {{8}}, {mx::float32}, {}, {}, {{"T", mx::float32}, {"N", 3}})[0];
+  EXPECT_FALSE(y.is_available());
+  EXPECT_TRUE(mx::allclose(y, 3.0f * mx::exp(x + 1.0f)).item<bool>());
+}
+
+TEST(MlxKernel, FillsOutputsAndTakesMathModes) {
+  mx::CompileOptions options;
+  options.math_mode = mx::MathMode::Fast;
+  auto kernel = kiln::mlx::metal_kernel("f", {}, {"y"},
+                                        "#ifdef __FAST_MATH__\nif (thread_position_in_grid.x == 0) y[0] = 9;\n#endif\n",
+                                        "", true, false, options);
+  mx::array y = call(kernel, {}, {{3}}, {mx::int32}, 2.0f)[0];
+  EXPECT_TRUE(mx::array_equal(y, mx::array({9, 2, 2})).item<bool>());
+}
+
+TEST(MlxKernel, ComposesWithVjp) {
+  auto square =
+      kiln::mlx::metal_kernel("square", {"x"}, {"y"}, "uint i = thread_position_in_grid.x; y[i] = x[i] * x[i];");
+  auto gradient = kiln::mlx::metal_kernel("square_vjp", {"x", "c"}, {"g"},
+                                          "uint i = thread_position_in_grid.x; g[i] = 2 * x[i] * c[i];");
+  auto function = mx::custom_vjp(
+      [&](const std::vector<mx::array>& in) { return call(square, in, {in[0].shape()}, {mx::float32}); },
+      [&](const std::vector<mx::array>& in, const std::vector<mx::array>& cotangents, const std::vector<mx::array>&) {
+        return call(gradient, {in[0], cotangents[0]}, {in[0].shape()}, {mx::float32});
+      });
+  mx::array x = mx::arange(8.0f);
+  auto [values, vjps] =
+      mx::vjp([&](const std::vector<mx::array>& in) { return function(in); }, {x}, {mx::full({8}, 3.0f)});
+  EXPECT_TRUE(mx::array_equal(values[0], x * x).item<bool>());
+  EXPECT_TRUE(mx::array_equal(vjps[0], 6.0f * x).item<bool>());
+}
+
+TEST(MlxKernel, SaysWhatIsWrong) {
+  auto kernel = kiln::mlx::metal_kernel("k", {"x"}, {"y"}, "y[0] = x[0];");
+  mx::array x = mx::arange(8.0f);
+  EXPECT_EQ(message_of([&] { call(kernel, {}, {{8}}, {mx::float32}); }),
+            "[metal_kernel] Expected `inputs` to have size 1 but got size 0.");
+  EXPECT_EQ(message_of([&] { call(kernel, {x}, {}, {mx::float32}); }),
+            "[metal_kernel] Expected `output_shapes` to have size 1 but got size 0.");
+  EXPECT_EQ(message_of([&] { call(kernel, {x}, {{8}}, {}); }),
+            "[metal_kernel] Expected `output_dtypes` to have size 1 but got size 0.");
+  EXPECT_EQ(message_of([&] { kiln::mlx::metal_kernel("k", {}, {}, ""); }),
+            "[metal_kernel] Must specify at least one output.");
+  auto broken = kiln::mlx::metal_kernel("broken", {}, {"y"}, "y[0] = nothing;");
+  mx::array y = call(broken, {}, {{1}}, {mx::float32})[0];
+  EXPECT_THROW(mx::eval(y), kiln::CompileError);
+  auto cuda = kiln::mlx::cuda_kernel("c", {}, {"y"}, "y[0] = 1;", "", true, 64);
+  mx::array z = call(cuda, {}, {{1}}, {mx::float32})[0];
+  EXPECT_EQ(message_of<kiln::UnsupportedError>([&] { mx::eval(z); }),
+            "[cuda_kernel] `c`: CUDA bodies cannot be run yet; `source_for` shows the generated text.");
+}
+
+TEST(MlxKernel, RunsOnTheCpuWhereAGpuIsMissing) {
+  if (mx::is_available(mx::Device::gpu)) GTEST_SKIP() << "MLX has a GPU here";
+  auto kernel = kiln::mlx::metal_kernel("k", {}, {"y"}, "y[0] = 5;");
+  testing::internal::CaptureStderr();
+  for (int round = 0; round < 2; ++round)
+    EXPECT_EQ(call(kernel, {}, {{1}}, {mx::int32}, {}, mx::Device(mx::Device::gpu))[0].item<int>(), 5);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "warning: [metal_kernel] MLX has no GPU here: kernels that are to run on it run on the CPU. "
+            "KILN_STRICT_DEVICE=1 makes this an error.\n");
+}
+
+}  // namespace

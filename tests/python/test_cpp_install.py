@@ -1,0 +1,183 @@
+"""The C++ library as programs outside this repository meet it: an install prefix, found by CMake or by pkg-config."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+# cmake and ninja of the environment come first.
+ENVIRONMENT = {**os.environ, "PATH": f"{sysconfig.get_path('scripts')}:{os.environ['PATH']}"}
+
+
+def run(*command: str | Path, cwd: Path, fails: bool = False) -> str:
+    """What the command printed. ``fails``: whether it is to fail."""
+    result = subprocess.run(
+        command, cwd=cwd, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300
+    )
+    assert (result.returncode != 0) == fails, result.stdout
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    prefix = tmp_path_factory.mktemp("installed") / "prefix"
+    build_dir = (ROOT / "build/.stamps/build-dir").read_text().strip()
+    run("cmake", "--install", build_dir, "--component", "cpp", "--prefix", prefix, cwd=ROOT)
+    return prefix
+
+
+def configure(source: Path, prefix: Path, *options: str, fails: bool = False) -> str:
+    return run(
+        *("cmake", "-S", source, "-B", source / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}"),
+        *(f"-DPython_EXECUTABLE={sys.executable}", *options),
+        cwd=source,
+        fails=fails,
+    )
+
+
+def project(folder: Path, cmake: str, program: str) -> Path:
+    folder.mkdir()
+    (folder / "CMakeLists.txt").write_text(
+        f"cmake_minimum_required(VERSION 3.25)\nproject(outside LANGUAGES CXX)\n{cmake}\n"
+    )
+    (folder / "main.cpp").write_text(program)
+    return folder
+
+
+def build_example(name: str, prefix: Path, tmp_path: Path) -> Path:
+    """The folder of an example's programs, built from a copy that knows nothing of this repository."""
+    source = tmp_path / name
+    shutil.copytree(ROOT / "examples/cpp" / name, source)
+    configure(source, prefix)
+    run("cmake", "--build", source / "build", cwd=source)
+    return source / "build"
+
+
+def test_the_prefix_names_no_folder_of_the_build(prefix):
+    for path in prefix.rglob("*"):
+        if path.suffix in (".cmake", ".pc", ".h"):
+            assert str(ROOT) not in path.read_text(), path
+
+
+def test_a_plain_program(prefix, tmp_path):
+    build = build_example("plain", prefix, tmp_path)
+    printed = run(build / "julia", tmp_path / "julia.pgm", "96", "64", cwd=tmp_path)
+    assert re.fullmatch(
+        r"96 x 64 pixels, \d+ stay for 200 steps; 0 differ from the same loop in C\+\+\n"
+        r"compiled in [\d.e-]+ ms, ran in [\d.e-]+ ms\n"
+        r"\[metal_kernel\] `wrong` does not compile\.\n"
+        r"source:1:12: error: use of undeclared identifier 'z'\n"
+        r"  y\[0\] = x \+ z;\n {13}\^\n",
+        printed,
+    ), printed
+    picture = (tmp_path / "julia.pgm").read_bytes()
+    assert picture.startswith(b"P5\n96 64\n255\n")
+    assert len(picture) == len(b"P5\n96 64\n255\n") + 96 * 64
+    assert run(build / "julia", cwd=tmp_path, fails=True) == "usage: julia PICTURE.pgm [WIDTH HEIGHT]\n"
+
+
+def test_a_program_with_mlx(prefix, tmp_path):
+    build = build_example("mlx", prefix, tmp_path)
+    lines = run(build / "swish", cwd=tmp_path).splitlines()
+    assert lines[0] == "evaluated by the call: no"
+    assert float(lines[2].removeprefix("b is 1.5; learnt ")) == pytest.approx(1.5, abs=0.01)
+
+
+PROGRAM = """
+#include <kiln/kiln.h>
+
+#include <cstdio>
+
+int main() {
+  kiln::Kernel kernel = kiln::metal_kernel("k", {}, {"y"}, "y[0] = 42;");
+  auto outputs = kernel({.output_shapes = {{}}, .output_dtypes = {kiln::Dtype::kInt32}});
+  std::printf("%d\\n", outputs[0].item<int32_t>());
+}
+"""
+
+
+def test_pkg_config(prefix, tmp_path):
+    environment = {**ENVIRONMENT, "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
+    flags = subprocess.run(
+        ["pkg-config", "--cflags", "--libs", "kiln"], env=environment, check=True, capture_output=True, text=True
+    ).stdout.split()
+    (tmp_path / "main.cpp").write_text(PROGRAM)
+    compiler = os.environ.get("CXX", "c++")
+    run(compiler, "-std=c++20", "main.cpp", *flags, f"-Wl,-rpath,{prefix}/lib", "-o", "program", cwd=tmp_path)
+    assert run(tmp_path / "program", cwd=tmp_path) == "42\n"
+
+
+@pytest.mark.parametrize("flags", ["-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"])
+def test_every_header_stands_alone_and_warns_of_nothing(prefix, tmp_path, flags):
+    for header in sorted((prefix / "include/kiln").glob("*.h")):
+        if header.name == "mlx.h":  # includes MLX's headers, which have warnings
+            continue
+        (tmp_path / "main.cpp").write_text(f"#include <kiln/{header.name}>\n#include <kiln/{header.name}>\n")
+        run("c++", "-std=c++20", "-fsyntax-only", *flags.split(), f"-I{prefix}/include", "main.cpp", cwd=tmp_path)
+
+
+def test_a_wrong_component_is_named(prefix, tmp_path):
+    source = project(tmp_path / "p", "find_package(kiln REQUIRED COMPONENTS cuda)", "")
+    said = re.sub(r"\s+", " ", configure(source, prefix, fails=True))
+    assert "kiln has no component cuda here. Its components are kiln and mlx." in said
+
+
+def test_a_component_that_lacks_mlx_says_how_to_get_it(prefix, tmp_path):
+    bare = tmp_path / "bare"
+    run(sys.executable, "-m", "venv", "--without-pip", bare, cwd=tmp_path)
+    source = project(tmp_path / "p", "find_package(kiln REQUIRED COMPONENTS mlx)", "")
+    said = re.sub(r"\s+", " ", configure(source, prefix, f"-DPython_EXECUTABLE={bare}/bin/python", fails=True))
+    assert "kiln has no component mlx here. MLX 0.32.4 was not found. `python -m mlx --cmake-dir` prints" in said
+    # Without it the rest is there.
+    both = project(
+        tmp_path / "q",
+        "find_package(kiln REQUIRED OPTIONAL_COMPONENTS mlx)\n"
+        "if(kiln_mlx_FOUND OR TARGET kiln::mlx)\n  message(FATAL_ERROR mlx)\nendif()\n"
+        "add_executable(program main.cpp)\ntarget_link_libraries(program kiln::kiln)",
+        PROGRAM,
+    )
+    configure(both, prefix, f"-DPython_EXECUTABLE={bare}/bin/python")
+
+
+def test_another_version_is_refused(prefix, tmp_path):
+    source = project(tmp_path / "p", "find_package(kiln 99.0 REQUIRED)", "")
+    assert "99.0" in configure(source, prefix, fails=True)
+
+
+def test_a_missing_compiler_is_said_where_it_is_needed(prefix, tmp_path):
+    """The library alone is enough for everything but compiling."""
+    copy = tmp_path / "copy"
+    shutil.copytree(prefix, copy)
+    (copy / "lib/libkiln_compiler.so").unlink()
+    source = project(
+        tmp_path / "p",
+        "find_package(kiln REQUIRED)\nadd_executable(program main.cpp)\ntarget_link_libraries(program kiln::kiln)",
+        """
+#include <kiln/kiln.h>
+#include <iostream>
+int main() {
+  kiln::Kernel kernel = kiln::metal_kernel("k", {}, {"y"}, "y[0] = 42;");
+  kiln::KernelCall call{.output_shapes = {{}}, .output_dtypes = {kiln::Dtype::kInt32}};
+  std::cout << kernel.source_for(call).size() << "\\n";
+  try {
+    kernel(call);
+  } catch (const kiln::UnsupportedError& error) {
+    std::cout << error.what() << "\\n";
+  }
+}
+""",
+    )
+    configure(source, copy)
+    run("cmake", "--build", source / "build", cwd=source)
+    said = run(source / "build/program", cwd=tmp_path)
+    library = copy / "lib/libkiln_compiler.so"
+    assert said.endswith(
+        f"Kiln's compiler is missing: {library}: cannot open shared object file: No such file or directory. "
+        f"Expected {library}; installing Kiln again brings it, and KILN_COMPILER names another file.\n"
+    ), said

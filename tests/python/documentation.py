@@ -9,7 +9,8 @@ What a block's language means, to readers and to the tests:
   traceback where it raises.
 * ``console``: the lines that begin with ``$`` are commands, the lines below each what it prints. A command that fails
   says why there.
-* ``cpp``, ``cmake``: for ``code_blocks``, see there.
+* ``cpp``: a whole program; ``text`` below it is what it prints. ``cmake``: the lines of a project that builds such a
+  program. Those who build them against an installation get them from ``code_blocks``.
 * ``text`` elsewhere: a diagram or a format. ``DIAGRAMS`` counts those of each page.
 
 In what is printed, ``…`` stands for anything within a line, a line of it for any number of lines, and a number before
@@ -32,6 +33,7 @@ DOCS = ROOT / "docs"
 
 LANGUAGES = {"python", "text", "console", "cpp", "cmake", "metal", "cuda"}
 OUTPUTS = {"text", "metal", "cuda"}
+PROGRAMS = {"python", "cpp"}
 
 # Blocks that show what no program prints, by page.
 DIAGRAMS = {
@@ -79,7 +81,8 @@ _FENCE = re.compile(r"^(?P<indent> *)(?P<fence>```+|~~~+)[ ]*(?P<language>[^`\n]
 def code_blocks(page: str, language: str | None = None) -> list[Block]:
     """The fenced blocks of a page, in order; those of one language where it is given.
 
-    Directives are written with colons (``:::{toctree}``), so every fence of backquotes is code.
+    Directives are written with colons (``:::{toctree}``), so every fence of backquotes is code, save for ``{eval-rst}``,
+    which has no other form.
     """
     found: list[Block] = []
     lines = (ROOT / page).read_text().split("\n")
@@ -97,7 +100,7 @@ def code_blocks(page: str, language: str | None = None) -> list[Block]:
         text = "".join(line[indent:] + "\n" for line in lines[first:number])
         found.append(Block(page, first + 1, opening["language"].strip(), text))
         number += 1
-    return [block for block in found if language in (None, block.language)]
+    return [block for block in found if block.language != "{eval-rst}" and language in (None, block.language)]
 
 
 def continued(page: str) -> str | None:

@@ -12,6 +12,7 @@ from documentation import (
     DIAGRAMS,
     LANGUAGES,
     OUTPUTS,
+    PROGRAMS,
     ROOT,
     Block,
     Session,
@@ -25,7 +26,7 @@ from documentation import (
 PAGES = pages()
 
 # Commands that a page shows and that no test runs. Of `make`, the targets must be there.
-SHOWN_ONLY = re.compile(r"(sudo )?(apt-get|git|pip|make|cmake|\.) ")
+SHOWN_ONLY = re.compile(r"(sudo )?(apt-get|git|pip|make|cmake|\.|\.venv/\S+) ")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -35,7 +36,7 @@ def test_every_block_has_a_language_that_the_tests_know(page):
     free = [
         block.place
         for before, block in zip([None, *blocks], blocks, strict=False)
-        if block.language in OUTPUTS and (before is None or before.language != "python" or before.file_name)
+        if block.language in OUTPUTS and (before is None or before.language not in PROGRAMS or before.file_name)
     ]
     assert len(free) == DIAGRAMS.get(page, 0), f"shown by no program: {free}"
 

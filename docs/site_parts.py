@@ -46,7 +46,13 @@ _CONSTRUCTS = ROOT / "tests" / "constructs.toml"
 _ATTRIBUTES = ROOT / "src" / "core" / "attribute_table.h"
 
 # Sections whose rows are names in a body, and what stands before and behind them there.
-_NAMES = {"functions": "{}", "types": "{}", "mlx": "{}", "simdgroup": "simd_{}", "synchronisation": "atomic_{}_explicit"}
+_NAMES = {
+    "functions": "{}",
+    "types": "{}",
+    "mlx": "{}",
+    "simdgroup": "simd_{}",
+    "synchronisation": "atomic_{}_explicit",
+}
 
 
 def attribute_types() -> dict[str, str]:
@@ -67,7 +73,7 @@ def label(section: str, name: str, row: str | dict[str, str]) -> str:
         return ", ".join(f"`{token}`" for token in tokens.split())
     words = name.replace("_", " ")
     # A sentence that spells a name says that the row's own is none.
-    if section not in _NAMES or tokens == "" or "`" in sentence(row) or words.count(" ") > 1 and section == "types":
+    if section not in _NAMES or tokens == "" or "`" in sentence(row) or (words.count(" ") > 1 and section == "types"):
         return words
     return f"`{name}`" if name.startswith("quad_") else f"`{_NAMES[section].format(name)}`"
 

@@ -38,6 +38,7 @@ PROGRAMS = {"python", "cpp"}
 # Blocks that show what no program prints, by page.
 DIAGRAMS = {
     "ARCHITECTURE.md": 2,
+    "docs/measured.md": 1,
 }
 
 
@@ -63,16 +64,11 @@ class Block(NamedTuple):
 
 
 def pages() -> list[str]:
-    """All pages, relative to the repository's root. Those that the site's builder writes are no pages of ours."""
-    below = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "docs"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split("\n")
+    """All pages, relative to the repository's root, but those that the site's builder writes itself (``%`` begins a
+    comment there)."""
+    below = (page for page in sorted(DOCS.rglob("*.md")) if not page.read_text().startswith("% Written by"))
     names = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"]
-    return names + sorted(name for name in below if name.endswith(".md") and (ROOT / name).exists())
+    return names + [str(page.relative_to(ROOT)) for page in below]
 
 
 _FENCE = re.compile(r"^(?P<indent> *)(?P<fence>```+|~~~+)[ ]*(?P<language>[^`\n]*)$")
@@ -207,3 +203,29 @@ def commands(block: Block) -> Iterator[tuple[str, str]]:
     parts = re.split(r"^\$ (.*)$\n", block.text, flags=re.MULTILINE)
     assert parts[0] == "", f"{block.place}: a console block begins with a command"
     yield from zip(parts[1::2], parts[2::2], strict=True)
+
+
+# ---- Links
+
+
+def headings(page: str) -> set[str]:
+    """What a link to a place in the page may name: each heading in small letters, with hyphens for spaces."""
+    text = re.sub(r"(?ms)^(```+).*?^\1$", "", (ROOT / page).read_text())
+    found: set[str] = set()
+    for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE):
+        words = re.sub(r"[^\w\- ]", "", heading.strip().lower())
+        found.add(words.replace(" ", "-"))
+    return found
+
+
+def links(page: str) -> list[tuple[str, str]]:
+    """The relative links of a page: the file, relative to the root, and the place in it, or an empty string."""
+    text = re.sub(r"(?ms)^(```+).*?^\1$", "", (ROOT / page).read_text())
+    found = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, place = target.partition("#")
+        file = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
+        found.append((file, place))
+    return found

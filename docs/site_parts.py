@@ -187,6 +187,13 @@ class MetalLexer(CppLexer):
     aliases: ClassVar[list[str]] = ["metal"]
 
 
+def without_self(
+    app: Sphinx, what: str, name: str, thing: object, options: Any, signature: str | None, result: str | None
+) -> tuple[str | None, str | None]:
+    """Methods of compiled classes name ``self`` in their signatures; others do not show it."""
+    return (re.sub(r"^\(self(?:, )?", "(", signature) if signature else signature), result
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("gallery_pictures", str(ROOT / "build" / "gallery"), "env")
     app.add_directive("constructs", Constructs)
@@ -194,4 +201,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_lexer("metal", MetalLexer)
     app.add_post_transform(RepositoryLinks)
     app.connect("builder-inited", write_gallery)
+    app.connect("autodoc-process-signature", without_self)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -239,9 +239,6 @@ def metal_kernel(
 def metal_kernel(name: str, *arguments: Any, **keywords: Any) -> Kernel:
     """A kernel from a body in Metal.
 
-    ``metal_kernel(name, input_names, output_names, source, header="", ensure_row_contiguous=True,
-    atomic_outputs=False, compile_options=None)``
-
     The body says what one thread does; a call says how many threads run. Kiln writes the function around the body, from
     the names given here and from what a call passes. In the body,
 
@@ -299,8 +296,8 @@ def metal_kernel(name: str, *arguments: Any, **keywords: Any) -> Kernel:
           files.
 
     Returns:
-      A ``Kernel``. Calling it runs it and gives a list of arrays: see ``help(kiln.Kernel.__call__)``. Nothing is
-      compiled before.
+      A ``Kernel``. Calling it compiles it, runs it and gives a list of arrays; ``help(kiln.Kernel.__call__)`` has the
+      call's keywords.
 
     Raises:
       TypeError: an argument is of the wrong kind, or unknown.

@@ -1,6 +1,6 @@
 """What Kiln raises besides ``ValueError`` and ``TypeError`` for wrong arguments.
 
-A name that is wrong in a body is a ``CompileError``, a construct that cannot run here an ``UnsupportedError``, and what
+A name that a body gets wrong is a ``CompileError``, a construct that cannot run here an ``UnsupportedError``, and what
 ends a launch a ``DeviceError``. After any of them the process and later launches are sound.
 """
 
@@ -15,9 +15,9 @@ class Diagnostic(NamedTuple):
     severity: str
     """``"error"``, ``"warning"`` or ``"note"``."""
     message: str
-    """What is wrong, in one line: "use of undeclared identifier 'y'"."""
+    """What is wrong, in one line, as "use of undeclared identifier 'y'"."""
     text: str
-    """Where it points: ``"source"``, ``"header"``, or ``"generated"`` for what Kiln wrote around them."""
+    """Which text it points into, ``"source"``, ``"header"``, or ``"generated"`` for what Kiln wrote around them."""
     line: int
     """From 1; 0 where no position is known."""
     column: int

@@ -149,10 +149,10 @@ NB_MODULE(_core, m) {
       m, "CompiledKernel",
       "Machine code for one combination of argument types, and of shapes where it was made for them, as\n"
       "``Kernel.compile`` returns it.")
-      .def_prop_ro("target", &CompiledKernel::target, "Where it runs: ``\"cpu\"``.")
+      .def_prop_ro("target", &CompiledKernel::target, "Where it runs, ``\"cpu\"`` in this version.")
       .def_prop_ro("architecture", &CompiledKernel::architecture,
-                   "What the code was made for, in LLVM's words: ``\"x86-64-v3\"``.")
-      .def_prop_ro("engine", &CompiledKernel::engine, "How threads are run: ``\"scalar\"``.")
+                   "What the code was made for, in LLVM's words, as ``\"x86-64-v3\"``.")
+      .def_prop_ro("engine", &CompiledKernel::engine, "How threads are run, ``\"scalar\"`` in this version.")
       .def_prop_ro("engine_reason", &CompiledKernel::engine_reason, "Why that engine.")
       .def_prop_ro("source", &CompiledKernel::source, "The generated text, as ``Kernel.source_for`` gives it.")
       .def_prop_ro(
@@ -176,11 +176,11 @@ NB_MODULE(_core, m) {
       });
 
   nb::class_<Launch>(m, "Launch", "One launch of a kernel, as ``Kernel.history`` lists it.")
-      .def_ro("target", &Launch::target, "Where it ran: ``\"cpu\"``.")
-      .def_ro("engine", &Launch::engine, "How threads were run: ``\"scalar\"``.")
+      .def_ro("target", &Launch::target, "Where it ran, ``\"cpu\"`` in this version.")
+      .def_ro("engine", &Launch::engine, "How threads were run, ``\"scalar\"`` in this version.")
       .def_ro("engine_reason", &Launch::engine_reason, "Why that engine.")
       .def_ro("code", &Launch::code,
-              "Where its machine code came from: ``\"compiled\"`` for this launch, ``\"memory\"`` or ``\"disk\"``.")
+              "Where its machine code came from, ``\"compiled\"`` for this launch, ``\"memory\"`` or ``\"disk\"``.")
       .def_ro("specialized", &Launch::specialized,
               "Whether the code was made for these shapes. False also where the body uses no shapes.")
       .def_ro("compile_ms", &Launch::compile_ms, "Milliseconds of compiling; 0 unless ``code`` is ``\"compiled\"``.")
@@ -305,7 +305,7 @@ at once, but compiling and running, and what they raise, come when the result is
           "name", [](const PyKernel& self) { return self.kernel().spec().name; }, "The name it was made with.")
       .def_prop_ro(
           "history", [](const PyKernel& self) { return self.kernel().history().launches(); },
-          "The last 1,000 launches, oldest first: a list of ``Launch``. With MLX arrays a launch is there when the\n"
+          "The last 1,000 launches, oldest first, as a list of ``Launch``. With MLX arrays a launch is there when the\n"
           "result was evaluated.")
       .def("__repr__", [](const PyKernel& self) { return concat("<kiln.Kernel `", self.kernel().spec().name, "`>"); });
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, overload
 
 from kiln import _core
@@ -73,6 +74,21 @@ def _compile_options(interface: str, options: Mapping[str, Any] | None) -> dict[
     return result
 
 
+# Where keeping_made() collects.
+_made: list[Kernel] | None = None
+
+
+@contextlib.contextmanager
+def keeping_made() -> Iterator[list[Kernel]]:
+    """A list that gets, and keeps alive, every kernel that is made within the block."""
+    global _made
+    before, _made = _made, []
+    try:
+        yield _made
+    finally:
+        _made = before
+
+
 def _make(
     interface: str,
     *,
@@ -98,7 +114,7 @@ def _make(
         raise ValueError(
             f"[{interface}] Expected `shared_memory` to be at least 0 and below 2^63 but got {shared_memory}."
         )
-    return kind(
+    kernel = kind(
         dialect="metal" if interface == "metal_kernel" else "cuda",
         name=name,
         input_names=input_names,
@@ -112,6 +128,9 @@ def _make(
         library=library,
         **_compile_options(interface, compile_options),
     )
+    if _made is not None:
+        _made.append(kernel)
+    return kernel
 
 
 def _list_generation(

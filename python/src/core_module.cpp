@@ -149,6 +149,7 @@ NB_MODULE(_core, m) {
       m, "CompiledKernel",
       "Machine code for one combination of argument types, and of shapes where it was made for them, as\n"
       "``Kernel.compile`` returns it.")
+      .def_prop_ro("name", &CompiledKernel::name, "The name that the kernel was made with.")
       .def_prop_ro("target", &CompiledKernel::target, "Where it runs, ``\"cpu\"`` in this version.")
       .def_prop_ro("architecture", &CompiledKernel::architecture,
                    "What the code was made for, in LLVM's words, as ``\"x86-64-v3\"``.")
@@ -167,6 +168,28 @@ NB_MODULE(_core, m) {
           "Size of ``machine_code`` in bytes.")
       .def_prop_ro("threadgroup_memory_bytes", &CompiledKernel::threadgroup_memory_bytes,
                    "Threadgroup memory that each threadgroup needs, in bytes.")
+      .def_prop_ro("thread_memory_bytes", &CompiledKernel::thread_memory_bytes,
+                   "Memory that each thread needs while it waits for others, in bytes; 0 where none waits.")
+      .def(
+          "stages",
+          [](const CompiledKernel& self) {
+            std::vector<CompileStage> stages;
+            {
+              nb::gil_scoped_release release;
+              stages = self.stages();
+            }
+            nb::dict by_name;
+            for (const CompileStage& stage : stages)
+              by_name[stage.name.c_str()] = nb::str(stage.text.data(), stage.text.size());
+            return by_name;
+          },
+          nb::sig("def stages(self) -> dict[str, str]"),
+          R"(What came before the machine code, by name and in this order. Compiles once more, since none of it is kept.
+
+* ``clang``: LLVM IR as Clang made it;
+* ``guarded``: with harmless arithmetic, everything inlined, and accesses guarded;
+* ``optimized``: as code for a launch;
+* ``assembly``: that in the target's assembly language.)")
       .def_prop_ro(
           "compile_ms", &CompiledKernel::compile_ms,
           "How long compiling took, in milliseconds. Code that was there already keeps the time that it took then.")

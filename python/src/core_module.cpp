@@ -162,7 +162,7 @@ NB_MODULE(_core, m) {
             auto code = self.machine_code();
             return nb::bytes(code.data(), code.size());
           },
-          "The machine code, as bytes.")
+          "The machine code with its constants, as bytes.")
       .def_prop_ro(
           "code_bytes", [](const CompiledKernel& self) { return self.machine_code().size(); },
           "Size of ``machine_code`` in bytes.")

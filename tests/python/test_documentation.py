@@ -49,7 +49,9 @@ def test_every_block_has_a_language_that_the_tests_know(page):
     free = [
         block.place
         for before, block in zip([None, *blocks], blocks, strict=False)
-        if block.language in OUTPUTS and (before is None or before.language not in PROGRAMS or before.file_name)
+        if block.language in OUTPUTS
+        and not block.file_name
+        and (before is None or before.language not in PROGRAMS or before.file_name)
     ]
     assert len(free) == DIAGRAMS.get(page, 0), f"shown by no program: {free}"
 
@@ -83,7 +85,7 @@ def test_blocks_do_what_the_page_says(page, tmp_path):
             if block.file_name:
                 (tmp_path / block.file_name).write_text(block.text)
             elif block.language == "python":
-                is_shown = following is not None and following.language in OUTPUTS
+                is_shown = following is not None and following.language in OUTPUTS and not following.file_name
                 _check_output(block, following if is_shown else None, *session.python(block))
             elif block.language == "console":
                 for command, shown in commands(block):

@@ -109,11 +109,13 @@ def programs() -> list[Path]:
 
 def gallery_page(program: Path, pictures: Path) -> str:
     """The page of one program: its docstring, its pictures, its text."""
-    docstring = ast.get_docstring(ast.parse(program.read_text()))
+    module = ast.parse(program.read_text())
+    docstring = ast.get_docstring(module)
     if not docstring:
         raise ValueError(f"{program} has no docstring")
+    first = (module.body[0].end_lineno or 0) + 2  # of the code: the page has the docstring already
     title, _, rest = docstring.partition("\n\n")
-    found = sorted(pictures.glob(f"{program.stem}*.png"))
+    found = sorted(path for path in pictures.glob(f"{program.stem}*.*") if path.suffix in (".png", ".gif"))
     if pictures.is_dir() and not found:
         logger.warning("the gallery's program %s has made no picture in %s", program.stem, pictures)
     shown = "\n\n".join(f"![{picture.stem.replace('_', ' ')}](/{picture.relative_to(ROOT)})" for picture in found)
@@ -125,12 +127,12 @@ def gallery_page(program: Path, pictures: Path) -> str:
 
 {rest}
 
-```console
-$ python -m examples.gallery.{program.stem} --help
-```
+From a clone, `.venv/bin/python -m examples.gallery.{program.stem}` draws it into `out/gallery`; `--help` has its
+options.
 
 :::{{literalinclude}} ../../examples/gallery/{program.name}
 :language: python
+:lines: {first}-
 :::
 """
 

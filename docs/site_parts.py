@@ -30,12 +30,15 @@ class Constructs(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         (section,) = self.arguments
         self.env.note_dependency(str(_CONSTRUCTS))
+        self.env.note_dependency(__file__)
         rows = tomllib.loads(_CONSTRUCTS.read_text())[section]
         if section == "attributes":
             self.env.note_dependency(str(_ATTRIBUTES))
             types = attribute_types()
             lines = ["| | | |", "|---|---|---|"]
-            lines += [f"| `{name}` | `{types[name]}` | {sentence} |" for name, sentence in rows.items()]
+            lines += [f"| `{name}` | `{types[name]}` | {sentence(row)} |" for name, row in rows.items()]
+        elif section not in _NAMES:
+            lines = [f"* {sentence(row)}" for row in rows.values()]
         else:
             lines = ["| | |", "|---|---|"]
             lines += [f"| {label(section, name, row)} | {sentence(row)} |" for name, row in rows.items()]
@@ -71,10 +74,12 @@ def label(section: str, name: str, row: str | dict[str, str]) -> str:
     tokens = row.get("tokens") if isinstance(row, dict) else None
     if tokens:
         return ", ".join(f"`{token}`" for token in tokens.split())
-    words = name.replace("_", " ")
     # A sentence that spells a name says that the row's own is none.
-    if section not in _NAMES or tokens == "" or "`" in sentence(row) or (words.count(" ") > 1 and section == "types"):
-        return words
+    is_name = tokens != "" and "`" not in sentence(row)
+    if section == "types":
+        is_name = is_name and re.fullmatch(r"[a-z]+\d?|\w+_t|atomic_\w+|[A-Z_]+|as_type", name) is not None
+    if not is_name:
+        return name.replace("_", " ")
     return f"`{name}`" if name.startswith("quad_") else f"`{_NAMES[section].format(name)}`"
 
 
@@ -84,6 +89,7 @@ class Headers(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         folder = ROOT / "include" / "kiln"
         self.env.note_dependency(str(folder / "kiln.h"))
+        self.env.note_dependency(__file__)
         included = re.findall(r'#include "kiln/(\S+)"', (folder / "kiln.h").read_text())
         others = sorted(path.name for path in folder.glob("*.h") if path.name not in {*included, "kiln.h"})
         found: list[nodes.Node] = []

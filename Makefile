@@ -12,7 +12,7 @@ PYTHON_FOLDERS := python tests tools demo bench docs examples
 # The device library is Metal's text as far as it can be; clang-format does not know it.
 CXX_FILES := $(shell find src include python tests bench -name '*.h' -o -name '*.cpp' | grep -v '^src/device/')
 
-.PHONY: all build demo docs test test-python test-cpp test-asan check lint types bench format clean help
+.PHONY: all build demo docs test test-python test-cpp test-asan test-wheel check lint types bench format clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -53,6 +53,10 @@ test-asan: $(STAMPS)/venv
 # make test-python   the Python tests
 test-python: build
 	$(BIN)/python -m pytest
+
+# make test-wheel    build the wheel and try it where there is nothing but Python
+test-wheel: build
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/test_wheel.py
 
 # make bench   the benchmarks; results in bench/results/
 bench: build $(STAMPS)/bench

@@ -12,7 +12,7 @@ PYTHON_FOLDERS := python tests tools demo bench docs examples
 # The device library is Metal's text as far as it can be; clang-format does not know it.
 CXX_FILES := $(shell find src include python tests bench -name '*.h' -o -name '*.cpp' | grep -v '^src/device/')
 
-.PHONY: all build demo docs test test-python test-cpp test-asan test-wheel check lint types bench format clean help
+.PHONY: all build demo docs gallery test test-python test-cpp test-asan test-wheel check lint types bench format clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -23,6 +23,10 @@ build: $(STAMPS)/package
 # make demo    warp and learn on a real photograph; pictures and a table in out/
 demo: build
 	$(BIN)/python -m demo.main
+
+# make gallery runs the examples gallery; a picture of each program in out/gallery/
+gallery: build
+	$(BIN)/python -m examples.gallery
 
 # make test    all tests
 test: check test-cpp test-python
@@ -38,7 +42,7 @@ lint: $(STAMPS)/venv
 	$(BIN)/ruff format --check $(PYTHON_FOLDERS)
 	@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
 
-# make types   mypy on the package and on calls as users write them
+# make types   mypy on the package, on calls as users write them and on the examples
 types: $(STAMPS)/venv
 	$(BIN)/python -m mypy
 
@@ -91,7 +95,7 @@ $(STAMPS)/package: $(STAMPS)/venv $(SOURCES)
 	@mv $@.begun $@
 
 # The gallery's pictures, for its pages. They take longer than the site; a change of Kiln alone does not draw them again.
-$(STAMPS)/gallery: $(wildcard examples/gallery/*.py) | $(STAMPS)/package
+$(STAMPS)/gallery: $(wildcard examples/gallery/*.py demo/photograph.py) | $(STAMPS)/package
 	$(BIN)/python -m examples.gallery --out build/gallery
 	@touch $@
 

@@ -4,6 +4,7 @@ the repository."""
 from __future__ import annotations
 
 import ast
+import posixpath
 import re
 import tomllib
 from pathlib import Path
@@ -163,12 +164,13 @@ _PAGES = {
     "ARCHITECTURE.md": "architecture",
     "CONTRIBUTING.md": "contributing",
     "CHANGELOG.md": "changelog",
+    "examples/gallery/README.md": "gallery/index",
 }
 
 
 class RepositoryLinks(SphinxPostTransform):
-    """Links to files outside of this folder, which are right where one reads the repository: to the page that has the
-    file, or else to nowhere, with the file's name."""
+    """Links that are right where one reads the repository: to files outside of this folder, and to programs, which have
+    pages here. What has no page is shown by its name."""
 
     default_priority = 5  # before MyST resolves links
 
@@ -177,6 +179,10 @@ class RepositoryLinks(SphinxPostTransform):
             if node.get("reftype") != "myst":
                 continue
             target = node["reftarget"]
+            page = posixpath.join(posixpath.dirname(node["refdoc"]), target.removesuffix(".py"))
+            if target.endswith(".py") and page in self.env.found_docs:
+                node["refdomain"], node["reftarget"], node["reftargetid"] = "doc", page, None
+                continue
             path = (DOCS / target).resolve()
             path = next((p for p in (path, path.with_name(path.name + ".md")) if p.exists()), path)
             if path.is_relative_to(DOCS) or not path.is_relative_to(ROOT) or not path.exists():
@@ -185,7 +191,7 @@ class RepositoryLinks(SphinxPostTransform):
             if page is None:
                 node.replace_self(nodes.literal(text=str(path.relative_to(ROOT))))
             else:
-                node["refdomain"], node["reftarget"] = "doc", page
+                node["refdomain"], node["reftarget"], node["reftargetid"] = "doc", page, None
 
 
 class MetalLexer(CppLexer):

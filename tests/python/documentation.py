@@ -68,7 +68,7 @@ def pages() -> list[str]:
     """All pages, relative to the repository's root, but those that the site's builder writes itself (``%`` begins a
     comment there)."""
     below = (page for page in sorted(DOCS.rglob("*.md")) if not page.read_text().startswith("% Written by"))
-    names = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+    names = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/gallery/README.md"]
     return names + [str(page.relative_to(ROOT)) for page in below]
 
 

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-#include "kiln/compile_options.h"
+#include "kiln/compilation.h"
 #include "kiln/error.h"
 #include "kiln/launch.h"
 #include "kiln/tensor.h"
@@ -50,7 +50,14 @@ class CompiledKernel {
   std::span<const std::byte> machine_code() const;
   /// Threadgroup memory that each threadgroup needs, in bytes.
   size_t threadgroup_memory_bytes() const;
+  /// Memory that each thread needs while it waits for others, in bytes; 0 where none waits.
+  size_t thread_memory_bytes() const;
   double compile_ms() const;
+
+  /// What came before the machine code, in this order: LLVM IR as Clang made it ("clang"); with harmless arithmetic,
+  /// everything inlined, and accesses guarded ("guarded"); as code for a launch, optimised ("optimized"); and
+  /// "assembly". Compiles once more, since none of it is kept.
+  std::vector<CompileStage> stages() const;
 
  private:
   std::shared_ptr<KernelObject> kernel_;

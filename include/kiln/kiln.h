@@ -1,9 +1,9 @@
 // All of Kiln that needs no array library. <kiln/mlx.h> has what needs MLX.
 #pragma once
 
-#include "kiln/compile_options.h"  // IWYU pragma: export
-#include "kiln/dtype.h"            // IWYU pragma: export
-#include "kiln/error.h"            // IWYU pragma: export
-#include "kiln/kernel.h"           // IWYU pragma: export
-#include "kiln/launch.h"           // IWYU pragma: export
-#include "kiln/tensor.h"           // IWYU pragma: export
+#include "kiln/compilation.h"  // IWYU pragma: export
+#include "kiln/dtype.h"        // IWYU pragma: export
+#include "kiln/error.h"        // IWYU pragma: export
+#include "kiln/kernel.h"       // IWYU pragma: export
+#include "kiln/launch.h"       // IWYU pragma: export
+#include "kiln/tensor.h"       // IWYU pragma: export

@@ -1,24 +1,51 @@
-"""``python -m kiln``: ``doctor`` says what is usable here, ``run`` runs a program for MLX with Kiln's functions."""
+"""``python -m kiln``: ``doctor`` says what is usable here, ``run`` runs a program for MLX with Kiln's functions,
+``show`` shows what Kiln makes of a body."""
 
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
+from collections.abc import Callable
+from typing import Any
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m kiln", description=__doc__.replace("``", ""))
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+def _reads(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """For argparse, which drops the message of a plain ValueError."""
 
-    commands.add_parser(
+    @functools.wraps(read)
+    def reader(text: str) -> Any:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return reader
+
+
+def _threads(text: str) -> tuple[int, ...]:
+    sizes = text.split(",")
+    if len(sizes) != 3 or not all(size.isascii() and size.isdigit() for size in sizes):
+        raise ValueError(f"expected three numbers such as 32,8,1 but got {text!r}")
+    return tuple(int(size) for size in sizes)
+
+
+def _add_doctor(commands: Any) -> None:
+    doctor = commands.add_parser(
         "doctor",
         help="which targets and array libraries are usable here, and what would make the others so",
+        description="Tries the compiler, the targets and the array libraries, and says for what is not usable why, and "
+        "what would make it so.",
+        epilog="Exit status: 0 where the compiler, a target and an array library are usable, else 1.",
     )
+    doctor.add_argument("--json", action="store_true", help="print JSON")
 
+
+def _add_run(commands: Any) -> None:
     run = commands.add_parser(
         "run",
         help="run a program with Kiln's functions in mlx.core.fast",
-        usage="python -m kiln run [--metal] (PROGRAM | -m MODULE) [ARGUMENT ...]",
+        usage="python -m kiln run [--metal] [--report FILE] (PROGRAM | -m MODULE) [ARGUMENT ...]",
         description="Runs a Python program, unmodified, after kiln.mlx.install().",
         epilog="It reaches this process and those forked from it. Processes that the program starts anew, as "
         "multiprocessing does by 'spawn' and subprocess always, call kiln.mlx.install() themselves.",
@@ -28,9 +55,81 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="mx.metal.is_available() is true, and where MLX has no GPU, mx.gpu means the CPU",
     )
+    run.add_argument(
+        "--report",
+        metavar="FILE",
+        help="at the end, write the launches of each kernel to this file, as JSON",
+    )
     run.add_argument("-m", dest="module", action="store_true", help="PROGRAM is the name of a module")
     run.add_argument("program", metavar="PROGRAM")
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT")
+
+
+def _add_show(commands: Any) -> None:
+    from kiln import _show
+
+    def parts(text: str) -> list[str]:
+        chosen = text.split(",")
+        for part in chosen:
+            if part not in _show.PARTS:
+                raise ValueError(f"{part!r} is none of {', '.join(_show.PARTS)}")
+        return chosen
+
+    show = commands.add_parser(
+        "show",
+        help="show the generated text, LLVM IR, assembly and sizes of the body in a file",
+        description="Compiles the body of a kernel for given dtypes and shapes, and shows what comes of it. Runs "
+        "nothing.",
+        epilog="Example: python -m kiln show scale.metal --input x:float32:1024x64 --input factor:float32 "
+        "--output y:float32:1024x64 --template N=4 --parts assembly,sizes",
+    )
+    show.add_argument("body", metavar="FILE", help="the body of the kernel")
+    show.add_argument("--name", help="the kernel's name; by default the file's")
+    show.add_argument("--header", metavar="FILE", help="text that stands before the kernel's function")
+    for kind in ("input", "output"):
+        show.add_argument(
+            f"--{kind}",
+            metavar="NAME:DTYPE[:SHAPE]",
+            type=_reads(_show.argument),
+            action="append",
+            default=[],
+            help=f"an {kind}, such as x:float32:4x5; without a shape it has no dimensions. May be repeated",
+        )
+    show.add_argument(
+        "--template",
+        metavar="NAME=VALUE",
+        type=_reads(_show.template),
+        action="append",
+        default=[],
+        help="a template argument: a dtype, an int, true or false. May be repeated",
+    )
+    show.add_argument("--dialect", choices=("metal", "cuda"), default="metal", help="by default metal")
+    show.add_argument("--grid", metavar="X,Y,Z", type=_reads(_threads), default=(1, 1, 1), help="by default 1,1,1")
+    show.add_argument(
+        "--threadgroup", metavar="X,Y,Z", type=_reads(_threads), default=(1, 1, 1), help="by default 1,1,1"
+    )
+    show.add_argument("--strided", action="store_true", help="ensure_row_contiguous=False")
+    show.add_argument("--atomic-outputs", action="store_true", help="outputs are device atomic<T>*")
+    show.add_argument("--math-mode", choices=("safe", "relaxed", "fast"), default="safe", help="by default safe")
+    show.add_argument("--bounds", choices=("on", "off"), help="whether accesses outside an argument are guarded")
+    show.add_argument("--specialize", choices=("on", "off"), help="whether shapes become constants")
+    show.add_argument(
+        "--parts",
+        metavar="PART[,PART]",
+        type=_reads(parts),
+        default=["text", "sizes"],
+        help="what to show, of text (the generated text), clang, guarded and optimized (LLVM IR as Clang made it, with "
+        "accesses guarded, and as code for a launch), assembly, sizes; by default text,sizes",
+    )
+    show.add_argument("--json", action="store_true", help="print JSON, also of a compile error")
+
+
+def _parser() -> argparse.ArgumentParser:
+    description = " ".join((__doc__ or "").replace("``", "").split())
+    parser = argparse.ArgumentParser(prog="python -m kiln", description=description)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for add in (_add_doctor, _add_run, _add_show):
+        add(commands)
     return parser
 
 
@@ -39,10 +138,16 @@ def main() -> int:
     if options.command == "doctor":
         from kiln import _doctor
 
-        return _doctor.main()
+        return _doctor.main(as_json=options.json)
+    if options.command == "show":
+        from kiln import _show
+
+        return _show.main(options)
     from kiln import _run
 
-    return _run.main(options.program, options.arguments, as_module=options.module, metal=options.metal)
+    return _run.main(
+        options.program, options.arguments, as_module=options.module, metal=options.metal, report=options.report
+    )
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import importlib.util
+import json
 import os
 import platform
 from collections.abc import Callable
@@ -134,10 +135,22 @@ def findings() -> dict[str, list[Finding]]:
     }
 
 
-def main() -> int:
-    """Prints the report. 0 where the compiler, a target and an array library are usable."""
+def _print_json(report: dict[str, list[Finding]]) -> None:
+    content = {
+        "version": kiln.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        **{heading.lower().replace(" ", "_"): [row._asdict() for row in rows] for heading, rows in report.items()},
+        "settings": [
+            {"variable": variable, "value": os.environ.get(variable), "values": values, "meaning": meaning}
+            for variable, values, meaning in _core.settings()
+        ],
+    }
+    print(json.dumps(content, indent=2))
+
+
+def _print_text(report: dict[str, list[Finding]]) -> None:
     print(f"Kiln {kiln.__version__}, Python {platform.python_version()}, {platform.platform()}")
-    report = findings()
     for heading, rows in report.items():
         print(f"\n{heading}")
         width = max(len(row.name) for row in rows)
@@ -150,4 +163,10 @@ def main() -> int:
     for variable, values, meaning in _core.settings():
         value = os.environ.get(variable)
         print(f"  {variable} {'= ' + value if value else 'is not set'}: {meaning} ({values})")
+
+
+def main(*, as_json: bool = False) -> int:
+    """Prints the report. 0 where the compiler, a target and an array library are usable."""
+    report = findings()
+    (_print_json if as_json else _print_text)(report)
     return 0 if all(any(row.usable for row in rows) for rows in report.values()) else 1

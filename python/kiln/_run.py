@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
+import json
 import os
 import runpy
 import sys
+from typing import Any
+
+from kiln import _kernels
+from kiln._core import Kernel, Launch
 
 
-def main(program: str, arguments: list[str], *, as_module: bool, metal: bool) -> int:
-    """The program's exit status is this process's: SystemExit passes through."""
+def _describe(kernel: Kernel) -> dict[str, Any]:
+    fields = [name for name, value in vars(Launch).items() if not name.startswith("_") and not callable(value)]
+    return {
+        "name": kernel.name,
+        "launches": [{field: getattr(launch, field) for field in fields} for launch in kernel.history],
+    }
+
+
+def main(program: str, arguments: list[str], *, as_module: bool, metal: bool, report: str | None = None) -> int:
+    """The program's exit status is this process's: SystemExit passes through. ``report`` names a file that gets the
+    kernels in the order in which they were made, each with its last 1,000 launches."""
+    if report is None:
+        return _run(program, arguments, as_module=as_module, metal=metal)
+    # Before the program has run for hours.
+    try:
+        file = open(report, "w")  # noqa: SIM115
+    except OSError as error:
+        print(f"python -m kiln run: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
+    with file, _kernels.keeping_made() as kernels:
+        try:
+            return _run(program, arguments, as_module=as_module, metal=metal)
+        finally:
+            json.dump([_describe(kernel) for kernel in kernels], file, indent=2)
+            file.write("\n")
+
+
+def _run(program: str, arguments: list[str], *, as_module: bool, metal: bool) -> int:
     if not as_module and not os.path.exists(program):
         print(f"python -m kiln run: no such file: {program}", file=sys.stderr)
         return 2

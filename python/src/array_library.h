@@ -65,7 +65,8 @@ class ArrayLibrary {
   virtual std::optional<Dtype> dtype_of(PyObject* object) const = 0;
 
   /// Does what is wanted. Returns a new reference. Throws.
-  virtual PyObject* call(const std::shared_ptr<KernelObject>& kernel, const CallArguments& arguments, Wanted wanted) = 0;
+  virtual PyObject* call(const std::shared_ptr<KernelObject>& kernel, const CallArguments& arguments,
+                         Wanted wanted) = 0;
 };
 
 /// What `.compile()` returns, made by `_core` for every library.

@@ -172,6 +172,11 @@ std::string CompiledKernel::engine_reason() const { return variant_->binary->eng
 std::string CompiledKernel::source() const { return variant_->unit.text; }
 std::span<const std::byte> CompiledKernel::machine_code() const { return variant_->binary->code->code(); }
 size_t CompiledKernel::threadgroup_memory_bytes() const { return variant_->binary->code->threadgroup_memory_bytes(); }
+size_t CompiledKernel::thread_memory_bytes() const { return variant_->binary->code->thread_memory_bytes(); }
+std::vector<CompileStage> CompiledKernel::stages() const {
+  Context& context = kernel_->context();
+  return context.stages_of(variant_->unit, context.cpu());
+}
 double CompiledKernel::compile_ms() const { return variant_->binary->compile_ms; }
 
 Kernel metal_kernel(std::string name, std::vector<std::string> input_names, std::vector<std::string> output_names,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/kernel_unit.h"
+#include "kiln/compilation.h"
 #include "kiln/error.h"
 
 namespace kiln {
@@ -25,6 +26,7 @@ struct TargetSpec {
 struct CompileRequest {
   const KernelUnit& unit;
   TargetSpec target;
+  bool keep_stages = false;  // fill CompileResult::stages
 };
 
 enum class CompileStatus : uint8_t {
@@ -40,6 +42,7 @@ struct CompileResult {
   std::vector<std::byte> binary;  // kCpu: an image (`core/cpu_image.h`)
   std::string engine;             // "scalar"
   std::string engine_reason;      // why this one
+  std::vector<CompileStage> stages;
 };
 
 class Compiler {
@@ -55,7 +58,7 @@ class Compiler {
 
 // The one function that libkiln_compiler.so exports. Returns null where the caller was built for another interface.
 // The object is the caller's; `delete` it through the base class.
-inline constexpr uint32_t kCompilerInterfaceVersion = 1;
+inline constexpr uint32_t kCompilerInterfaceVersion = 2;
 inline constexpr const char* kCompilerFactoryName = "kiln_make_compiler";
 extern "C" {
 using CompilerFactory = Compiler* (*)(uint32_t interface_version);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/source_map.h"
-#include "kiln/compile_options.h"
+#include "kiln/compilation.h"
 #include "kiln/dtype.h"
 
 namespace kiln {

@@ -71,4 +71,11 @@ SingleFlight<Binary>::Found Context::binary_for(const KernelUnit& unit, Target& 
   });
 }
 
+std::vector<CompileStage> Context::stages_of(const KernelUnit& unit, Target& target) {
+  DefaultFloatingPoint floating_point;
+  CompileResult result = compiler_.get().compile({unit, target.spec(), /*keep_stages=*/true});
+  if (result.status != CompileStatus::kOk) throw_failure(unit, std::move(result));
+  return std::move(result.stages);
+}
+
 }  // namespace kiln

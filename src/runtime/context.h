@@ -38,6 +38,9 @@ class Context {
   /// Throws CompileError, UnsupportedError, InternalError.
   SingleFlight<Binary>::Found binary_for(const KernelUnit& unit, Target& target);
 
+  /// What compiling the unit makes on the way, compiled anew. Throws as binary_for() does.
+  std::vector<CompileStage> stages_of(const KernelUnit& unit, Target& target);
+
  private:
   std::unique_ptr<Target> cpu_;
   CompilerLibrary compiler_;

@@ -13,7 +13,7 @@
 #include "cache/single_flight.h"
 #include "core/array_layout.h"
 #include "frontend/signature.h"
-#include "kiln/compile_options.h"
+#include "kiln/compilation.h"
 #include "runtime/call.h"
 #include "runtime/context.h"
 #include "runtime/history.h"

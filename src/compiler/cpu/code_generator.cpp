@@ -4,6 +4,7 @@
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
+#include <llvm/Transforms/Utils/Cloning.h>
 
 #include <mutex>
 
@@ -40,15 +41,28 @@ std::unique_ptr<llvm::TargetMachine> make_cpu_machine(const std::string& cpu) {
   return machine;
 }
 
-llvm::SmallVector<char, 0> generate_object(llvm::Module& module, llvm::TargetMachine& machine) {
-  llvm::SmallVector<char, 0> object;
-  llvm::raw_svector_ostream stream(object);
+namespace {
+
+llvm::SmallVector<char, 0> generate(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
+  llvm::SmallVector<char, 0> file;
+  llvm::raw_svector_ostream stream(file);
   llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile,
-                                  /*DisableVerify=*/true))
-    throw InternalError("LLVM cannot write objects for x86");
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, type, /*DisableVerify=*/true))
+    throw InternalError("LLVM cannot write code for x86");
   passes.run(module);
-  return object;
+  return file;
+}
+
+}  // namespace
+
+llvm::SmallVector<char, 0> generate_object(llvm::Module& module, llvm::TargetMachine& machine) {
+  return generate(module, machine, llvm::CodeGenFileType::ObjectFile);
+}
+
+std::string generate_assembly(const llvm::Module& module, llvm::TargetMachine& machine) {
+  std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);
+  llvm::SmallVector<char, 0> text = generate(*copy, machine, llvm::CodeGenFileType::AssemblyFile);
+  return {text.data(), text.size()};
 }
 
 }  // namespace kiln

@@ -16,7 +16,10 @@ inline constexpr const char* kCpuTriple = "x86_64-unknown-linux-gnu";
 /// everyone else's.
 std::unique_ptr<llvm::TargetMachine> make_cpu_machine(const std::string& cpu);
 
-/// An ELF object in memory.
+/// An ELF object in memory. Changes the module.
 llvm::SmallVector<char, 0> generate_object(llvm::Module& module, llvm::TargetMachine& machine);
+
+/// The same as assembly language; leaves the module as it is.
+std::string generate_assembly(const llvm::Module& module, llvm::TargetMachine& machine);
 
 }  // namespace kiln

@@ -3,6 +3,7 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/LLVMContext.h>
+#include <llvm/Support/raw_ostream.h>
 
 #include "compiler/clang_frontend.h"
 #include "compiler/cpu/code_generator.h"
@@ -75,6 +76,14 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
   if (!frontend.module) return result;
 
   llvm::Module& module = *frontend.module;
+  auto keep_stage = [&](const char* name) {
+    if (!request.keep_stages) return;
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    module.print(stream, /*AAW=*/nullptr);
+    result.stages.push_back({name, std::move(text)});
+  };
+  keep_stage("clang");
   module.setDataLayout(machine->createDataLayout());
   make_arithmetic_harmless(module);
   expand_bfloat(module);
@@ -94,6 +103,7 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
   replace_known_shapes(body, request.unit);
   describe_accesses(body, request.unit);
   if (request.unit.bounds_guards) insert_bounds_guards(body, request.unit);
+  keep_stage("guarded");
 
   EngineOutput output = engine->lower(module, request.unit, *machine);
   if (const llvm::GlobalVariable* variable = find_mutable_variable(module)) {
@@ -108,6 +118,8 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
     return refuse(std::move(diagnostic));
   }
   remove_bfloat(module);
+  keep_stage("optimized");
+  if (request.keep_stages) result.stages.push_back({"assembly", generate_assembly(module, *machine)});
   llvm::SmallVector<char, 0> object = generate_object(module, *machine);
   result.binary = write_image(object.data(), object.size(), output);
   result.engine = engine->name();

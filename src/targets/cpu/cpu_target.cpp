@@ -39,6 +39,7 @@ class CpuKernel : public LoadedKernel {
  public:
   explicit CpuKernel(std::span<const std::byte> binary) : image(binary) {}
   size_t threadgroup_memory_bytes() const override { return image.header().threadgroup_memory_bytes; }
+  size_t thread_memory_bytes() const override { return image.header().frame_bytes; }
   bool may_fail() const override { return image.header().kind == CpuImageKind::kCoroutines; }
   std::span<const std::byte> code() const override { return image.code(); }
 

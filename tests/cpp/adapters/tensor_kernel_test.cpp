@@ -204,9 +204,9 @@ TEST(TensorKernel, ThrowsWhatTheKernelsTextIs) {
 }
 
 TEST(TensorKernel, SaysWhatItCompiledAndLaunched) {
-  Kernel kernel = metal_kernel(
-      "inspected", {"x"}, {"y"},
-      "threadgroup float s[8]; s[0] = x[0]; threadgroup_barrier(mem_flags::mem_threadgroup); y[0] = s[0];");
+  Kernel kernel = metal_kernel("inspected", {"x"}, {"y"},
+                               "threadgroup float s[8]; float v = x[0]; s[0] = v; "
+                               "threadgroup_barrier(mem_flags::mem_threadgroup); y[0] = s[0] + v;");
   std::vector<float> x = {1, 2, 3};
   CompiledKernel compiled = kernel.compile(call_with(x));
   EXPECT_TRUE(kernel.history().empty());
@@ -219,7 +219,14 @@ TEST(TensorKernel, SaysWhatItCompiledAndLaunched) {
   EXPECT_EQ(compiled.source(), kernel.source_for(call_with(x)));
   EXPECT_GT(compiled.machine_code().size(), 0u);
   EXPECT_EQ(compiled.threadgroup_memory_bytes(), 32u);
+  EXPECT_GT(compiled.thread_memory_bytes(), 0u);  // threads wait at the barrier
   EXPECT_GT(compiled.compile_ms(), 0);
+  std::vector<CompileStage> stages = compiled.stages();
+  ASSERT_EQ(stages.size(), 4u);
+  const char* names[] = {"clang", "guarded", "optimized", "assembly"};
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(stages[i].name, names[i]);
+  for (size_t i = 0; i < 3; ++i) EXPECT_NE(stages[i].text.find("\ndefine "), std::string::npos) << names[i];
+  EXPECT_NE(stages[3].text.find("\tret"), std::string::npos);
   Kernel same = kernel;
   same(call_with(x));
   std::vector<Launch> history = kernel.history();

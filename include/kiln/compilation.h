@@ -1,8 +1,9 @@
-// How a kernel is compiled, beyond what its text says.
+// How a kernel is compiled beyond what its text says, and what comes before its machine code.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace kiln {
 
@@ -18,6 +19,12 @@ struct CompileOptions {
   /// Whether shapes become constants in machine code, for the first four combinations that a kernel is called with.
   /// Empty: as KILN_SPECIALIZE says; by default they do.
   std::optional<bool> specialize;
+};
+
+/// What compiling made of a kernel on the way to machine code.
+struct CompileStage {
+  std::string name;  ///< "clang", "guarded", "optimized": LLVM IR; "assembly": the target's assembly language
+  std::string text;
 };
 
 }  // namespace kiln

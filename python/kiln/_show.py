@@ -1,0 +1,172 @@
+"""``python -m kiln show``: what Kiln makes of the body in a file, without running it."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import kiln
+from kiln import _core, _kernels
+
+# What can be asked for, in the order in which it is printed.
+PARTS = ("text", "clang", "guarded", "optimized", "assembly", "sizes")
+
+
+class Argument(NamedTuple):
+    """One input or output as the command line describes it: ``x:float32:4x5``."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+def argument(text: str) -> Argument:
+    """Reads ``NAME:DTYPE[:SHAPE]``. Raises ValueError."""
+    name, *rest = text.split(":")
+    if not 1 <= len(rest) <= 2:
+        raise ValueError(f"expected NAME:DTYPE or NAME:DTYPE:SHAPE, such as x:float32:4x5, but got {text!r}")
+    if _core.dtype_name(rest[0]) is None:
+        raise ValueError(f"{rest[0]!r} is no dtype, in {text!r}")
+    shape: tuple[int, ...] = ()
+    if len(rest) == 2:
+        if not re.fullmatch(r"\d+(x\d+)*", rest[1], re.ASCII):
+            raise ValueError(f"expected a shape such as 4x5 but got {rest[1]!r}, in {text!r}")
+        shape = tuple(int(dimension) for dimension in rest[1].split("x"))
+    return Argument(name, rest[0], shape)
+
+
+def template(text: str) -> tuple[str, str | int | bool]:
+    """Reads ``NAME=VALUE``: a dtype, an int, true or false. Raises ValueError."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"expected NAME=VALUE, such as T=float32 or N=4, but got {text!r}")
+    if value in ("true", "false"):
+        return name, value == "true"
+    if re.fullmatch(r"[+-]?\d+", value, re.ASCII):
+        return name, int(value)
+    if _core.dtype_name(value) is None:
+        raise ValueError(f"{value!r} is neither a dtype nor an int nor true or false, in {text!r}")
+    return name, value
+
+
+def _array(described: Argument) -> Any:
+    """An array of that shape without memory of its own: nothing reads it."""
+    import numpy as np
+
+    if described.dtype == "bfloat16":
+        import ml_dtypes
+
+        element = np.zeros((), ml_dtypes.bfloat16)
+    else:
+        element = np.zeros((), described.dtype)
+    return np.broadcast_to(element, described.shape)
+
+
+def _compile_options(options: Any) -> dict[str, Any]:
+    chosen: dict[str, Any] = {"math_mode": options.math_mode}
+    if options.bounds:
+        chosen["bounds"] = options.bounds
+    if options.specialize:
+        chosen["specialize"] = options.specialize == "on"
+    return chosen
+
+
+def describe(options: Any) -> dict[str, Any]:
+    """What was asked for, as JSON can have it. Raises what making and compiling the kernel raise."""
+    interface: Callable[..., kiln.Kernel] = getattr(_kernels, f"{options.dialect}_kernel")
+    own = {"atomic_outputs": options.atomic_outputs} if options.dialect == "metal" else {}
+    kernel = interface(
+        name=options.name or Path(options.body).stem,
+        input_names=[described.name for described in options.input],
+        output_names=[described.name for described in options.output],
+        source=_read(options.body),
+        header=_read(options.header) if options.header else "",
+        ensure_row_contiguous=not options.strided,
+        compile_options=_compile_options(options),
+        **own,
+    )
+    call: dict[str, Any] = {
+        "inputs": [_array(described) for described in options.input],
+        "output_shapes": [described.shape for described in options.output],
+        "output_dtypes": [described.dtype for described in options.output],
+        "template": options.template,
+        "grid": options.grid,
+        "threadgroup": options.threadgroup,
+    }
+    result: dict[str, Any] = {"name": kernel.name, "dialect": options.dialect}
+    if "text" in options.parts:
+        result["text"] = kernel.source_for(**call)
+    if set(options.parts) == {"text"}:
+        return result
+    compiled = kernel.compile(**call)
+    result |= {
+        "target": compiled.target,
+        "architecture": compiled.architecture,
+        "engine": compiled.engine,
+        "engine_reason": compiled.engine_reason,
+    }
+    if any(part in options.parts for part in PARTS[1:-1]):
+        result |= {part: text for part, text in compiled.stages().items() if part in options.parts}
+    if "sizes" in options.parts:
+        result["sizes"] = {
+            "code_bytes": compiled.code_bytes,
+            "threadgroup_memory_bytes": compiled.threadgroup_memory_bytes,
+            "thread_memory_bytes": compiled.thread_memory_bytes,
+        }
+    return result
+
+
+def _print_sizes(result: dict[str, Any]) -> None:
+    print(f"{result['name']}: {result['target']}, {result['architecture']}, {result['engine']} engine")
+    rows = {
+        "machine code and constants": result["sizes"]["code_bytes"],
+        "threadgroup memory": result["sizes"]["threadgroup_memory_bytes"],
+        "memory of a waiting thread": result["sizes"]["thread_memory_bytes"],
+    }
+    for what, size in rows.items():
+        print(f"  {what:26} {size:8} bytes")
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from None
+
+
+def _fail(options: Any, reason: str, diagnostics: Sequence[kiln.Diagnostic] = ()) -> int:
+    if options.json:
+        print(json.dumps({"error": reason, "diagnostics": [found._asdict() for found in diagnostics]}, indent=2))
+    else:
+        print(f"python -m kiln show: {reason}", file=sys.stderr)
+    return 1
+
+
+def main(options: Any) -> int:
+    """Prints what was asked for. 1 where the kernel is wrong or a file cannot be read; the reason goes to stderr or,
+    as JSON, to stdout."""
+    try:
+        result = describe(options)
+    except ModuleNotFoundError as error:
+        return _fail(options, f"describing arrays needs {error.name}: pip install {error.name}")
+    except OSError as error:
+        return _fail(options, f"{error.filename}: {error.strerror}")
+    except (ValueError, TypeError, kiln.CompileError, kiln.UnsupportedError) as error:
+        diagnostics = error.diagnostics if isinstance(error, kiln.CompileError) else []
+        return _fail(options, str(error), diagnostics)
+    if options.json:
+        print(json.dumps(result, indent=2))
+        return 0
+    shown = [part for part in PARTS if part in options.parts]
+    for part in shown:
+        if len(shown) > 1 and part != "sizes":
+            print(f"==== {part}")
+        if part == "sizes":
+            _print_sizes(result)
+        else:
+            print(result[part].rstrip("\n"))
+    return 0

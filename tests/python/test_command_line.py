@@ -1,0 +1,287 @@
+"""``python -m kiln``: what each command prints, for people and for programs."""
+
+import json
+import os
+import subprocess
+import sys
+
+import kiln
+import numpy as np
+import pytest
+
+BODY = """\
+threadgroup float sums[32];
+uint i = thread_position_in_grid.x;
+uint lane = thread_index_in_threadgroup;
+float mine = x[i] * factor;
+sums[lane] = mine;
+threadgroup_barrier(mem_flags::mem_threadgroup);
+y[i] = T(sums[31 - lane] + N * x_shape[0] + mine);
+"""
+ARGUMENTS = [
+    *("--input", "x:float32:64", "--input", "factor:float32", "--output", "y:float16:64"),
+    *("--template", "T=float16", "--template", "N=4", "--grid", "64,1,1", "--threadgroup", "32,1,1"),
+]
+
+
+def command(*arguments, cwd, environment=None):
+    return subprocess.run(
+        [sys.executable, "-m", "kiln", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        timeout=120,
+        env={**os.environ, **(environment or {})},
+    )
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "reverse.metal").write_text(BODY)
+    return tmp_path
+
+
+def the_same_in_python():
+    kernel = kiln.metal_kernel("reverse", ["x", "factor"], ["y"], BODY)
+    return kernel, {
+        "inputs": [np.zeros(64, np.float32), 1.0],
+        "output_shapes": [(64,)],
+        "output_dtypes": ["float16"],
+        "template": [("T", "float16"), ("N", 4)],
+        "grid": (64, 1, 1),
+        "threadgroup": (32, 1, 1),
+    }
+
+
+def test_show_as_json_is_what_python_has(folder):
+    parts = "text,clang,guarded,optimized,assembly,sizes"
+    done = command("show", "reverse.metal", *ARGUMENTS, "--parts", parts, "--json", cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = json.loads(done.stdout)
+    kernel, call = the_same_in_python()
+    compiled = kernel.compile(**call)
+    stages = compiled.stages()
+    assert list(stages) == ["clang", "guarded", "optimized", "assembly"]
+    assert shown == {
+        "name": "reverse",
+        "dialect": "metal",
+        "text": kernel.source_for(**call),
+        "target": "cpu",
+        "architecture": compiled.architecture,
+        "engine": compiled.engine,
+        "engine_reason": compiled.engine_reason,
+        **stages,
+        "sizes": {
+            "code_bytes": len(compiled.machine_code),
+            "threadgroup_memory_bytes": 32 * 4,
+            "thread_memory_bytes": compiled.thread_memory_bytes,
+        },
+    }
+    # `mine`, and where in the arrays the thread is, outlive the barrier.
+    assert 8 <= shown["sizes"]["thread_memory_bytes"] <= 64
+
+
+def test_show_for_people(folder):
+    done = command("show", "reverse.metal", *ARGUMENTS, cwd=folder)
+    kernel, call = the_same_in_python()
+    compiled = kernel.compile(**call)
+    assert (done.returncode, done.stderr) == (0, "")
+    text = kernel.source_for(**call).rstrip("\n")
+    assert done.stdout == (
+        f"==== text\n{text}\nreverse: cpu, {compiled.architecture}, scalar engine\n"
+        f"  machine code and constants {compiled.code_bytes:8} bytes\n"
+        f"  threadgroup memory         {128:8} bytes\n"
+        f"  memory of a waiting thread {compiled.thread_memory_bytes:8} bytes\n"
+    )
+    only = command("show", "reverse.metal", *ARGUMENTS, "--parts", "text", cwd=folder)
+    assert only.stdout == f"{text}\n"
+
+
+def test_shown_assembly_is_that_of_the_instruction_set(folder):
+    """What an option changes, the shown code shows."""
+
+    def assembly(*options, level="avx2"):
+        done = command(
+            "show", "reverse.metal", *ARGUMENTS, "--parts", "assembly", *options, cwd=folder,
+            environment={"KILN_CPU_ISA": level},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "vcvtps2ph" in assembly()
+    assert "vcvtps2ph" not in assembly(level="sse2")
+    # A guard compares with the argument's extent.
+    assert assembly("--bounds", "off").count("\tcmp") < assembly("--bounds", "on").count("\tcmp")
+
+
+def test_show_takes_every_option_of_a_kernel(folder):
+    (folder / "add.metal").write_text(
+        "atomic_fetch_add_explicit(&y[0], one() + x[x_strides[0]], memory_order_relaxed);"
+    )
+    (folder / "one.h").write_text("inline int one() { return FLAG_ONE; }\n#define FLAG_ONE 1")
+    done = command(
+        *("show", "add.metal", "--header", "one.h", "--name", "my kernel", "--strided", "--atomic-outputs"),
+        *("--input", "x:int32:2x3", "--output", "y:int32:1", "--math-mode", "fast", "--specialize", "off"),
+        *("--parts", "text,optimized"),
+        cwd=folder,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "python -m kiln show: [metal_kernel] `my kernel` does not compile.\n"
+        "header:1:27: error: use of undeclared identifier 'FLAG_ONE'\n"
+        "  inline int one() { return FLAG_ONE; }\n"
+        f"{' ' * 28}^\n"
+    )
+    (folder / "one.h").write_text("inline int one() { return 1; }")
+    done = command(
+        *("show", "add.metal", "--header", "one.h", "--name", "my kernel", "--strided", "--atomic-outputs"),
+        *("--input", "x:int32:2x3", "--output", "y:int32:1", "--math-mode", "fast", "--specialize", "off"),
+        *("--parts", "text,optimized", "--json"),
+        cwd=folder,
+    )
+    shown = json.loads(done.stdout)
+    assert shown["name"] == "my kernel"
+    assert "device atomic<int32_t>* y [[buffer(2)]]" in shown["text"]
+    assert "atomicrmw volatile add" in shown["optimized"]
+
+
+def test_show_of_cuda_has_its_text(folder):
+    (folder / "c.cu").write_text("y[threadIdx.x] = x[threadIdx.x];")
+    arguments = ("show", "c.cu", "--dialect", "cuda", "--input", "x:float64:8", "--output", "y:float64:8")
+    done = command(*arguments, "--parts", "text", cwd=folder)
+    assert done.returncode == 0
+    assert "const double* x" in done.stdout
+    done = command(*arguments, cwd=folder)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "",
+        "python -m kiln show: [cuda_kernel] `c`: CUDA bodies cannot be run yet; `source_for` shows the generated text.\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--input", "x"], "argument --input: expected NAME:DTYPE or NAME:DTYPE:SHAPE, such as x:float32:4x5, but got 'x'"),
+        (["--input", "x:float:4"], "argument --input: 'float' is no dtype, in 'x:float:4'"),
+        (["--output", "y:int8:4,5"], "argument --output: expected a shape such as 4x5 but got '4,5', in 'y:int8:4,5'"),
+        (["--output", "y:int8:-4"], "argument --output: expected a shape such as 4x5 but got '-4', in 'y:int8:-4'"),
+        (["--template", "T"], "argument --template: expected NAME=VALUE, such as T=float32 or N=4, but got 'T'"),
+        (
+            ["--template", "T=x"],
+            "argument --template: 'x' is neither a dtype nor an int nor true or false, in 'T=x'",
+        ),
+        (["--grid", "4"], "argument --grid: expected three numbers such as 32,8,1 but got '4'"),
+        (["--threadgroup", "4,5,-1"], "argument --threadgroup: expected three numbers such as 32,8,1 but got '4,5,-1'"),
+        (["--parts", "ir"], "argument --parts: 'ir' is none of text, clang, guarded, optimized, assembly, sizes"),
+    ],
+)  # fmt: skip
+def test_show_refuses_what_it_cannot_read(folder, arguments, reason):
+    done = command("show", "reverse.metal", *arguments, cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(f"python -m kiln show: error: {reason}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["missing.metal"], "missing.metal: No such file or directory"),
+        (["latin.metal"], "latin.metal: not UTF-8: unexpected end of data at byte 3"),
+        (["reverse.metal", "--header", "missing.h"], "missing.h: No such file or directory"),
+        (["reverse.metal"], "[metal_kernel] Must specify at least one output."),
+        (
+            ["reverse.metal", "--input", "y:int8", "--output", "y:int8"],
+            "[metal_kernel] Name `y` is used twice.",
+        ),
+        (
+            ["reverse.metal", "--output", "y:int8", "--threadgroup", "64,64,1"],
+            "[metal_kernel] Expected `threadgroup` to have at most 1024 threads but got (64, 64, 1).",
+        ),
+        (
+            ["reverse.metal", "--output", "y:float64"],
+            "[metal_kernel] Metal has no double, but output `y` is float64.",
+        ),
+    ],
+)
+def test_show_says_what_is_wrong(folder, arguments, reason):
+    (folder / "latin.metal").write_bytes(b"// \xe9")
+    done = command("show", *arguments, cwd=folder)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"python -m kiln show: {reason}\n")
+    as_json = command("show", *arguments, "--json", cwd=folder)
+    assert (as_json.returncode, as_json.stderr) == (1, "")
+    assert json.loads(as_json.stdout) == {"error": reason, "diagnostics": []}
+
+
+def test_show_has_a_compile_error_as_json(folder):
+    (folder / "wrong.metal").write_text("y[0] = 1;\ny[1] = z;\n")
+    done = command("show", "wrong.metal", "--output", "y:int8:2", "--json", cwd=folder)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["diagnostics"] == [
+        {
+            "severity": "error",
+            "message": "use of undeclared identifier 'z'",
+            "text": "source",
+            "line": 2,
+            "column": 8,
+            "source_line": "y[1] = z;",
+        }
+    ]
+
+
+def test_show_without_numpy_says_so(folder):
+    (folder / "numpy.py").write_text("raise ModuleNotFoundError('No module named numpy', name='numpy')")
+    done = command("show", "reverse.metal", *ARGUMENTS, cwd=folder, environment={"PYTHONPATH": str(folder)})
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "python -m kiln show: describing arrays needs numpy: pip install numpy\n"
+
+
+def test_doctor_as_json(tmp_path):
+    done = command("doctor", "--json", cwd=tmp_path, environment={"KILN_CPU_THREADS": "2"})
+    assert (done.returncode, done.stderr) == (0, "")
+    report = json.loads(done.stdout)
+    assert report["version"] == kiln.__version__
+    assert list(report) == ["version", "python", "platform", "compiler", "targets", "array_libraries", "settings"]
+    usable = {row["name"]: row["usable"] for key in ("compiler", "targets", "array_libraries") for row in report[key]}
+    assert usable["libkiln_compiler.so"] and usable["cpu"] and usable["numpy"] and not usable["nvidia"]
+    settings = {row["variable"]: row["value"] for row in report["settings"]}
+    assert settings["KILN_CPU_THREADS"] == "2"
+    assert settings["KILN_BOUNDS"] is None
+
+
+PROGRAM = """\
+import sys
+import mlx.core as mx
+
+twice = mx.fast.metal_kernel("twice", ["x"], ["y"], "y[thread_position_in_grid.x] = 2 * x[thread_position_in_grid.x];")
+mx.fast.metal_kernel("unused", [], ["y"], "y[0] = 1;")
+for _ in range(2):
+    (y,) = twice(inputs=[mx.arange(4)], output_shapes=[(4,)], output_dtypes=[mx.int32], grid=(4, 1, 1), threadgroup=(4, 1, 1))
+    print(y.tolist())
+sys.exit(3)
+"""
+
+
+def test_run_reports_launches(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    done = command("run", "--report", "report.json", "program.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "[0, 2, 4, 6]\n" * 2, "")
+    kernels = json.loads((tmp_path / "report.json").read_text())
+    assert [kernel["name"] for kernel in kernels] == ["twice", "unused"]
+    assert kernels[1]["launches"] == []
+    first, second = kernels[0]["launches"]
+    assert (first["target"], first["engine"], first["code"], second["code"]) == ("cpu", "scalar", "compiled", "memory")
+    assert set(first) == {"target", "engine", "engine_reason", "code", "specialized", "compile_ms", "run_ms"}
+
+
+def test_run_needs_a_report_that_can_be_written(tmp_path):
+    (tmp_path / "program.py").write_text("print('ran')")
+    done = command("run", "--report", "missing/report.json", "program.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "python -m kiln run: missing/report.json: No such file or directory\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["doctor"], ["run"], ["show"]])
+def test_help(tmp_path, arguments):
+    done = command(*arguments, "--help", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"usage: python -m kiln {' '.join(arguments)}".rstrip())

@@ -12,7 +12,13 @@ PYTHON_FOLDERS := python tests tools demo bench docs examples
 # The device library is Metal's text as far as it can be; clang-format does not know it.
 CXX_FILES := $(shell find src include python tests bench examples -name '*.h' -o -name '*.cpp' | grep -v '^src/device/')
 
-.PHONY: all build demo docs gallery test test-python test-cpp test-asan test-wheel check lint types bench format clean help
+# The Python tests that also run with AddressSanitizer: calls of all kinds, right and wrong, and what they keep.
+ASAN_TESTS := interfaces launch errors random_calls mlx_arrays mlx_composition mlx_errors mlx_export mlx_lifetime
+
+# cmake, ninja and ctest of the environment come first.
+IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH" &&
+
+.PHONY: all build demo docs gallery test test-python test-cpp test-asan test-tsan test-wheel coverage check lint types bench format clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -50,9 +56,17 @@ types: $(STAMPS)/venv
 test-cpp: build
 	$(BIN)/ctest --test-dir "$$(cat build/.stamps/build-dir)" --output-on-failure --no-tests=error
 
-# make test-asan     the C++ tests with AddressSanitizer; LLVM itself is not instrumented
+# make test-asan     the C++ tests, and Python tests of calls, with AddressSanitizer (tests/sanitizers/README.md)
 test-asan: $(STAMPS)/venv
-	PATH="$(CURDIR)/$(BIN):$$PATH" && cmake --preset asan && cmake --build --preset asan && ctest --preset asan
+	$(IN_VENV) cmake --preset asan && cmake --build --preset asan && ctest --preset asan
+	$(IN_VENV) python tools/install_preset.py asan
+	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+	ASAN_OPTIONS=allow_user_poisoning=0:allocator_may_return_null=1:detect_leaks=0:quarantine_size_mb=16 PYTHONMALLOC=malloc \
+	build/asan/env/bin/python -m pytest $(ASAN_TESTS:%=tests/python/test_%.py)
+
+# make test-tsan     the C++ tests with ThreadSanitizer (tests/sanitizers/README.md)
+test-tsan: $(STAMPS)/venv
+	$(IN_VENV) cmake --preset tsan && cmake --build --preset tsan && ctest --preset tsan
 
 # make test-python   the Python tests
 test-python: build
@@ -61,6 +75,12 @@ test-python: build
 # make test-wheel    build the wheel and try it where there is nothing but Python
 test-wheel: build
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/test_wheel.py
+
+# make coverage      which lines the tests reach; fails where too few are (docs/coverage.md)
+coverage: build $(STAMPS)/coverage
+	$(IN_VENV) cmake --preset coverage && cmake --build --preset coverage
+	$(IN_VENV) python tools/install_preset.py coverage
+	$(IN_VENV) build/coverage/env/bin/python tools/measure_coverage.py build/coverage
 
 # make bench   the benchmarks; results in bench/results/
 bench: build $(STAMPS)/bench
@@ -101,6 +121,10 @@ $(STAMPS)/gallery: $(wildcard examples/gallery/*.py demo/photograph.py) | $(STAM
 
 $(STAMPS)/bench: $(STAMPS)/venv
 	$(BIN)/python -m pip install -q warp-lang==1.19.0
+	@touch $@
+
+$(STAMPS)/coverage: $(STAMPS)/venv
+	$(BIN)/python -m pip install -q coverage==7.17.3 gcovr==8.8
 	@touch $@
 
 clean:

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Which lines the tests reach: runs them on a build that counts, and says where too few are reached.
+
+    tools/measure_coverage.py BUILD_FOLDER [--report-only]
+
+The folder is that of the preset `coverage`; the environment that runs this script has the package from there
+(install_preset.py). The report goes to report.txt in the folder: each folder's share, then every place that no test reaches, with the reason that docs/coverage.md
+gives. Fails where a folder that has a limit is below it.
+
+Lines are statements: for C++ what GCC counts without optimisation (gcovr), for Python coverage.py. What runs in
+processes that tests start counts too, unless they end by a signal or by _exit.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+REASONS = ROOT / "docs/coverage.md"
+
+# The smallest share of lines, in percent, of each folder; None: shown only.
+LIMITS = {
+    "src/core": 90,
+    "src/frontend": 90,
+    "src/runtime": 90,
+    "src/cache": 90,
+    "python/kiln": 90,
+    "include/kiln": None,
+    "src/adapters": None,
+    "src/targets": None,
+    "python/src": None,
+}
+
+
+class Lines(NamedTuple):
+    reached: set[int]
+    missed: set[int]
+
+
+def folder_of(file: str) -> str | None:
+    return next((folder for folder in LIMITS if file.startswith(f"{folder}/")), None)
+
+
+def run_tests(build: Path) -> None:
+    for old in build.rglob("*.gcda"):
+        old.unlink()
+    shutil.rmtree(build / "python-data", ignore_errors=True)
+    (build / "python-data").mkdir()
+    subprocess.run(["ctest", "--preset", "coverage"], cwd=ROOT, check=True)
+    environment = {**os.environ, "COVERAGE_FILE": str(build / "python-data/data")}
+    subprocess.run(
+        [sys.executable, "-m", "coverage", "run", "-m", "pytest", "-p", "no:cacheprovider"],
+        cwd=ROOT,
+        env=environment,
+        check=True,
+    )
+
+
+def cpp_lines(build: Path) -> dict[str, Lines]:
+    output = build / "cpp.json"
+    filters = [argument for folder in LIMITS for argument in ("--filter", f"{folder}/")]
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "gcovr", "--root", ROOT, "--object-directory", build, "--json", output),
+            *("--merge-mode-functions", "merge-use-line-0", *filters, build),
+        ],
+        cwd=ROOT,
+        check=True,
+    )
+    result = {}
+    for file in json.loads(output.read_text())["files"]:
+        text = (ROOT / file["file"]).read_text().splitlines()
+        counts: dict[int, int] = defaultdict(int)
+        for line in file["lines"]:
+            # The end of a block is no statement; GCC counts there what is destroyed when an exception passes.
+            if text[line["line_number"] - 1].strip() not in ("}", "};"):
+                counts[line["line_number"]] += line["count"]
+        result[file["file"]] = Lines({n for n, c in counts.items() if c}, {n for n, c in counts.items() if not c})
+    return result
+
+
+def python_lines(build: Path) -> dict[str, Lines]:
+    output = build / "python.json"
+    environment = {**os.environ, "COVERAGE_FILE": str(build / "python-data/data")}
+    for arguments in (["combine", "--quiet", "--keep"], ["json", "--quiet", "-o", str(output)]):
+        subprocess.run([sys.executable, "-m", "coverage", *arguments], cwd=ROOT, env=environment, check=True)
+    files = json.loads(output.read_text())["files"]
+    return {name: Lines(set(f["executed_lines"]), set(f["missing_lines"])) for name, f in files.items()}
+
+
+def places_of(lines: Lines) -> list[list[int]]:
+    """Lines that are missed, those together between which none is reached."""
+    places: list[list[int]] = []
+    for number in sorted(lines.missed):
+        if places and not any(between in lines.reached for between in range(places[-1][-1], number)):
+            places[-1].append(number)
+        else:
+            places.append([number])
+    return places
+
+
+class Reason(NamedTuple):
+    fragment: str
+    """Of one of the lines that are missed."""
+    text: str
+
+
+def read_reasons() -> dict[str, list[Reason]]:
+    """Rows ``| `file` | `fragment` | reason |`` of the page."""
+    reasons = defaultdict(list)
+    for file, fragment, text in re.findall(r"^\| `([^`]+)` \| `+ ?(.+?) ?`+ \| (.+) \|$", REASONS.read_text(), re.M):
+        reasons[file].append(Reason(fragment.replace("\\|", "|"), text))
+    return reasons
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build", type=Path)
+    parser.add_argument("--report-only", action="store_true", help="of the last run")
+    options = parser.parse_args()
+    build = options.build.resolve()
+    if not options.report_only:
+        run_tests(build)
+    files = {**cpp_lines(build), **python_lines(build)}
+    reasons = read_reasons()
+    used = set()
+
+    sums = {folder: [0, 0] for folder in LIMITS}
+    explained, unexplained = [], []
+    for file, lines in sorted(files.items()):
+        folder = folder_of(file)
+        if folder is None:
+            continue
+        sums[folder][0] += len(lines.reached)
+        sums[folder][1] += len(lines.missed)
+        text = (ROOT / file).read_text().splitlines()
+        for place in places_of(lines):
+            whole = [text[number - 1] for number in place]
+            reason = next((r for r in reasons[file] if any(r.fragment in line for line in whole)), None)
+            shown = f"{file}:{place[0]}" + (f"-{place[-1]}" if len(place) > 1 else "")
+            if reason:
+                used.add((file, reason))
+                explained.append(f"{shown}: {reason.text}")
+            else:
+                unexplained.append("\n".join([f"{shown}:", *whole]))
+
+    report = [f"{'folder':14} {'lines':>6} {'reached':>8}   limit"]
+    too_low = []
+    for folder, (reached, missed) in sums.items():
+        share = 100 * reached / max(1, reached + missed)
+        limit = LIMITS[folder]
+        report.append(
+            f"{folder:14} {reached + missed:6} {share:6.1f} %   {'' if limit is None else f'{limit} %'}".rstrip()
+        )
+        if limit is not None and share < limit:
+            too_low.append(folder)
+    unused = [(file, reason) for file in reasons for reason in reasons[file] if (file, reason) not in used]
+    report += ["", f"Not reached, and docs/coverage.md gives no reason: {len(unexplained)}", *unexplained]
+    report += ["", f"Not reached, for a reason: {len(explained)}", *explained]
+    if unused:
+        report += ["", "Reached, or gone, and docs/coverage.md gives a reason"]
+        report += [f"{file}: {reason.fragment}" for file, reason in unused]
+    (build / "report.txt").write_text("\n".join(report) + "\n")
+    print("\n".join(report))
+    for folder in too_low:
+        print(f"{folder} is below its limit of {LIMITS[folder]} %", file=sys.stderr)
+    return 1 if too_low else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -27,6 +27,10 @@ constexpr std::string_view kShapeSuffixes[] = {"_shape", "_strides", "_ndim"};
 
 }  // namespace
 
+std::string verbose_text(const KernelUnit& unit) {
+  return concat("Generated source code for `", unit.name, "`:\n```\n", unit.text, "\n```");
+}
+
 bool KernelObject::uses_shape_of(const Call& call, size_t input) const {
   if (call.inputs[input].shape.empty()) return false;
   return spec_.input_names ? uses_shape_[input] : body_uses_shape_of(call.input_names[input]);
@@ -85,6 +89,9 @@ KernelObject::KernelObject(KernelSpec spec, Context& context)
   if (spec_.shared_memory < 0)
     throw ValueError(
         concat("[", interface, "] Expected `shared_memory` to be at least 0 but got ", spec_.shared_memory, "."));
+  check_text(spec_.name, "name");
+  check_text(spec_.source, "source");
+  check_text(spec_.header, "header");
   if (spec_.input_names)
     for (const std::string& name : *spec_.input_names) check_name(name, "Input name");
   if (spec_.output_names)
@@ -101,8 +108,15 @@ KernelObject::KernelObject(KernelSpec spec, Context& context)
                  std::any_of(text_.identifiers().begin(), text_.identifiers().end(), ends_like_a_shape);
 }
 
+void KernelObject::check_text(const std::string& text, std::string_view what) const {
+  if (std::optional<size_t> place = first_invalid_utf8(text))
+    throw ValueError(concat("[", interface_name(spec_.dialect), "] Expected `", what, "` to be UTF-8 but byte ", *place,
+                            " is not."));
+}
+
 void KernelObject::check_name(const std::string& name, std::string_view what) const {
   std::string_view interface = interface_name(spec_.dialect);
+  if (first_invalid_utf8(name)) throw ValueError(concat("[", interface, "] ", what, "s must be UTF-8."));
   if (!is_identifier(name)) throw ValueError(concat("[", interface, "] ", what, " `", name, "` is not an identifier."));
   if (is_keyword(spec_.dialect, name))
     throw ValueError(concat("[", interface, "] ", what, " `", name, "` is a keyword of the ",

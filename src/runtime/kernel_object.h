@@ -92,6 +92,7 @@ class KernelObject {
  private:
   std::span<const std::string> input_names(const Call& call) const;
   std::span<const std::string> output_names(const Call& call) const;
+  void check_text(const std::string& text, std::string_view what) const;
   void check_name(const std::string& name, std::string_view what) const;
   std::string_view call_key(const Call& call, size_t& general_bytes) const;
   bool uses_shape_of(const Call& call, size_t input) const;
@@ -115,5 +116,8 @@ class KernelObject {
   std::map<std::string, std::set<std::string>, std::less<>> specialized_;  // keys with shapes, by those without
   History history_;
 };
+
+/// What `verbose` prints.
+std::string verbose_text(const KernelUnit& unit);
 
 }  // namespace kiln

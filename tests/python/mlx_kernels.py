@@ -1,9 +1,14 @@
 """What the tests of kernels on MLX's arrays share."""
 
+from typing import Any
+
 import kiln.mlx
 import ml_dtypes
 import mlx.core as mx
 import numpy as np
+
+# MLX's types say of what a custom function gives that it is an object.
+custom_function: Any = mx.custom_function
 
 # Every dtype that Metal has.
 DTYPES = {

@@ -12,8 +12,8 @@ README = Path(__file__).parent.parent.parent / "README.md"
 
 
 def test_the_readmes_first_program_prints_what_its_comment_says():
-    program = re.search(r"```python\n(.*?)```", README.read_text(), re.DOTALL)[1]
-    says = re.search(r"^print\(.*\)  # (.*)$", program, re.MULTILINE)[1]
+    program = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)[0]
+    says = re.findall(r"^print\(.*\)  # (.*)$", program, re.MULTILINE)[0]
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(program, {"__name__": "readme"})

@@ -15,7 +15,7 @@ INDEX = "uint i = thread_position_in_grid.x;\n"
 EIGHT = np.arange(8, dtype=np.float32)
 
 
-def make(source="out[0] = 1;", header="", inputs=("x",), outputs=("out",), name="k", **keywords):
+def make(source="out[0] = 1;", header="", inputs=("x",), outputs=("out",), name="k", **keywords) -> kiln.Kernel:
     return kiln.metal_kernel(name, list(inputs), list(outputs), source, header=header, **keywords)
 
 

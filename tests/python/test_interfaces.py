@@ -25,7 +25,7 @@ DOUBLE_IT = INDEX + "out[i] = x[i] * 2;"
 EIGHT = np.arange(8, dtype=np.float32)
 
 
-def make(source=DOUBLE_IT, inputs=("x",), outputs=("out",), name="k", module=kiln, **keywords):
+def make(source=DOUBLE_IT, inputs=("x",), outputs=("out",), name="k", module=kiln, **keywords) -> kiln.Kernel:
     return module.metal_kernel(name, list(inputs), list(outputs), source, **keywords)
 
 

@@ -63,7 +63,12 @@ def test_compile_error_inside_a_compiled_function():
 
 
 def test_compile_error_when_asked_to_compile():
-    keywords = {"output_shapes": [(40,)], "output_dtypes": [mx.float32], "grid": (40, 1, 1), "threadgroup": (8, 1, 1)}
+    keywords: dict[str, Any] = {
+        "output_shapes": [(40,)],
+        "output_dtypes": [mx.float32],
+        "grid": (40, 1, 1),
+        "threadgroup": (8, 1, 1),
+    }
     with pytest.raises(kiln.CompileError):
         make(MISSPELT).compile(inputs=[array()], **keywords)
     check_sound()

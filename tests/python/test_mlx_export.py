@@ -270,7 +270,7 @@ def test_installed_kernels_are_kernels(copied):
         assert isinstance(made, kiln.Kernel)
         assert copied(made) is made
     with pytest.raises(TypeError) as raised:
-        kernel([array()])
+        kernel([array()])  # type: ignore[call-overload]
     assert str(raised.value) == "[metal_kernel] The call takes keyword arguments only."
 
 

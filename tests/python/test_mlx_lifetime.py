@@ -161,7 +161,12 @@ def test_python_runs_while_a_kernel_does(library):
         seen = np.array(flag, copy=False)
         kernel = make(SPIN)
     # Compiled before, so that nothing but the launch lets the other thread run.
-    keywords = {"output_shapes": [(1,)], "output_dtypes": ["int32"], "grid": (1, 1, 1), "threadgroup": (1, 1, 1)}
+    keywords: dict[str, Any] = {
+        "output_shapes": [(1,)],
+        "output_dtypes": ["int32"],
+        "grid": (1, 1, 1),
+        "threadgroup": (1, 1, 1),
+    }
     kernel.compile(inputs=[flag], **keywords)
     begun = threading.Event()
 
@@ -189,7 +194,12 @@ def test_python_runs_while_a_kernel_is_compiled(library, how):
     libraries: dict[str, tuple[Any, Any]] = {"numpy": (kiln, np), "mlx": (kiln.mlx, mx)}
     module, arrays = libraries[library]
     x = arrays.ones((4,), dtype=arrays.float32)
-    keywords = {"output_shapes": [(4,)], "output_dtypes": ["float32"], "grid": (4, 1, 1), "threadgroup": (4, 1, 1)}
+    keywords: dict[str, Any] = {
+        "output_shapes": [(4,)],
+        "output_dtypes": ["float32"],
+        "grid": (4, 1, 1),
+        "threadgroup": (4, 1, 1),
+    }
     begun, ran = threading.Event(), []
 
     def run_once():
@@ -238,7 +248,7 @@ import kiln.mlx
 import mlx.core as mx
 import numpy as np
 
-def make(body, name="k"):
+def make(body, name="k") -> kiln.Kernel:
     return kiln.mlx.metal_kernel(name, ["a"], ["out"], body)
 
 def call(kernel, x, threads=None, **options):

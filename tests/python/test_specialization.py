@@ -28,7 +28,7 @@ SOURCE = """
 _number = itertools.count()
 
 
-def make(ensure_row_contiguous=False, **options):
+def make(ensure_row_contiguous=False, **options) -> kiln.Kernel:
     source = f"{SOURCE}\n// {next(_number)}"
     return kiln.metal_kernel("transpose", ["x"], ["y", "z"], source, "", ensure_row_contiguous, **options)
 

@@ -1,6 +1,6 @@
 """The hand-written types of the extension modules, against the modules themselves.
 
-`make types` has mypy check the package and the calls in `tests/types`.
+`make types` has mypy check the package and all calls of it, `make stubs` compares the rest.
 """
 
 import ast

@@ -8,11 +8,11 @@ STAMPS := build/.stamps
 # What the installed package is made from.
 SOURCES := $(shell find src include python cmake CMakeLists.txt pyproject.toml tools/embed_device_library.py tests/cpp -type f -not -name '*.pyc' 2>/dev/null)
 
-PYTHON_FOLDERS := python tests tools demo bench
+PYTHON_FOLDERS := python tests tools demo bench docs examples
 # The device library is Metal's text as far as it can be; clang-format does not know it.
-CXX_FILES := $(shell find src include python tests bench -name '*.h' -o -name '*.cpp' | grep -v '^src/device/')
+CXX_FILES := $(shell find src include python tests bench examples -name '*.h' -o -name '*.cpp' | grep -v '^src/device/')
 
-.PHONY: all build demo test test-python test-cpp test-asan test-wheel check lint types stubs bench format clean help
+.PHONY: all build demo docs gallery test test-python test-cpp test-asan test-wheel check lint types stubs bench format clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -23,6 +23,10 @@ build: $(STAMPS)/package
 # make demo    warp and learn on a real photograph; pictures and a table in out/
 demo: build
 	$(BIN)/python -m demo.main
+
+# make gallery runs the examples gallery; a picture of each program in out/gallery/
+gallery: build
+	$(BIN)/python -m examples.gallery
 
 # make test    all tests
 test: check test-cpp test-python
@@ -68,6 +72,11 @@ test-wheel: build
 bench: build $(STAMPS)/bench
 	$(BIN)/python -m bench.main
 
+# make docs    the documentation as a site, in build/docs
+docs: build $(STAMPS)/gallery
+	$(BIN)/python -m sphinx -q -W --keep-going -j auto -b html docs build/docs
+	@echo "$(CURDIR)/build/docs/index.html"
+
 # make format  format Python and C++
 format: $(STAMPS)/venv
 	$(BIN)/ruff check --fix $(PYTHON_FOLDERS)
@@ -79,7 +88,7 @@ $(STAMPS)/system: tools/system_packages
 	tools/system_packages
 	@touch $@
 
-$(STAMPS)/venv: $(STAMPS)/system requirements.txt
+$(STAMPS)/venv: $(STAMPS)/system requirements.txt docs/requirements.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade pip
 	$(BIN)/python -m pip install -q -r requirements.txt
@@ -90,6 +99,11 @@ $(STAMPS)/package: $(STAMPS)/venv $(SOURCES)
 	$(BIN)/python tools/install_package.py
 	@# As old as its beginning, so that what was edited meanwhile is built the next time.
 	@mv $@.begun $@
+
+# The gallery's pictures, for its pages. They take longer than the site; a change of Kiln alone does not draw them again.
+$(STAMPS)/gallery: $(wildcard examples/gallery/*.py demo/photograph.py) | $(STAMPS)/package
+	$(BIN)/python -m examples.gallery --out build/gallery
+	@touch $@
 
 $(STAMPS)/bench: $(STAMPS)/venv
 	$(BIN)/python -m pip install -q warp-lang==1.19.0

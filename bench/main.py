@@ -1,4 +1,5 @@
-"""``make bench``: every benchmark, one after the other. Prints tables and writes bench/results/cpu.json."""
+"""``make bench``: every benchmark, one after the other. Prints tables and writes them to docs/measured.md, with all
+figures in bench/results/cpu.json."""
 
 from __future__ import annotations
 
@@ -15,9 +16,10 @@ def main() -> None:
     for name, module in (("compile_times", compile_times), ("launches", launches), ("grid_sample", grid_sample)):
         figures[name], printed = module.run(progress)
         tables += printed
-    path = measure.write("cpu", figures)
-    print("\n\n".join(tables))
-    print(f"\nwritten to {path}")
+    printed = "\n\n".join(tables)
+    paths = measure.write("cpu", figures), measure.write_page(printed)
+    print(printed)
+    print(f"\nwritten to {paths[0]} and {paths[1]}; README.md quotes some of them")
 
 
 if __name__ == "__main__":

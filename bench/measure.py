@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 RESULTS = Path(__file__).parent / "results"
+PAGE = Path(__file__).parent.parent / "docs" / "measured.md"
 
 
 class Samples(NamedTuple):
@@ -98,6 +99,14 @@ def write(name: str, figures: dict[str, Any]) -> Path:
     content = {"machine": machine(), "date": time.strftime("%Y-%m-%d"), "figures": figures}
     path.write_text(json.dumps(content, indent=1) + "\n")
     return path
+
+
+def write_page(tables: str) -> Path:
+    """Puts the tables where the documentation's page has its own."""
+    before, _, rest = PAGE.read_text().partition("```text\n")
+    _, _, after = rest.partition("\n```\n")
+    PAGE.write_text(f"{before}```text\n{tables}\n```\n{after}")
+    return PAGE
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

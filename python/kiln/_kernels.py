@@ -258,40 +258,74 @@ def metal_kernel(
 def metal_kernel(name: str, *arguments: Any, **keywords: Any) -> Kernel:
     """A kernel from a body in Metal.
 
-    ``metal_kernel(name, input_names, output_names, source, header="", ensure_row_contiguous=True,
-    atomic_outputs=False, compile_options=None)``
+    The body says what one thread does; a call says how many threads run. Kiln writes the function around the body, from
+    the names given here and from what a call passes. In the body,
 
-    The signature is written from the names and from what a call passes. The body may use, as if they were variables,
-    Metal's attributes (``thread_position_in_grid``, ``threadgroup_position_in_grid``, …), and for each input ``a`` that
-    is not 0-dimensional ``a_shape``, ``a_strides`` (in elements) and ``a_ndim``.
+    * an input ``a`` is a pointer to its elements, ``const device T*``, of the Metal type of its dtype: float32 is
+      ``float``, uint8 ``uint8_t``, bool ``bool``. With fewer than 8 elements it is ``const constant T*``, without
+      dimensions ``const constant T&``, to be used as ``a`` itself;
+    * an output ``b`` is ``device T*``, row-contiguous, or ``device atomic<T>*``;
+    * ``a_shape``, ``a_strides`` (in elements) and ``a_ndim`` tell of an input ``a`` that has dimensions;
+    * Metal's attributes are there without being declared: ``thread_position_in_grid`` (``uint3``),
+      ``threads_per_grid`` (``uint3``), ``thread_index_in_simdgroup`` (``uint``) and so on.
+
+    Example:
+      >>> import kiln
+      >>> import numpy as np
+      >>> add = kiln.metal_kernel(
+      ...     name="add",
+      ...     input_names=["a", "b"],
+      ...     output_names=["sum"],
+      ...     source="uint i = thread_position_in_grid.x; sum[i] = a[i] + b;",
+      ... )
+      >>> a = np.array([1, 2, 3], np.float32)
+      >>> (sum,) = add(
+      ...     inputs=[a, 0.5],
+      ...     output_shapes=[a.shape],
+      ...     output_dtypes=[a.dtype],
+      ...     grid=(3, 1, 1),
+      ...     threadgroup=(3, 1, 1),
+      ... )
+      >>> print(sum)
+      [1.5 2.5 3.5]
 
     Args:
-      name: any text; it appears in messages and, made an identifier, in the generated text.
-      input_names: the names of the inputs in the body.
-      output_names: the names of the outputs in the body; at least one.
-      source: the body of a function in Metal.
-      header: text that comes before the function: helpers, types, macros.
-      ensure_row_contiguous: whether inputs that are not row-contiguous are copied before the kernel runs. Without it
-        the body indexes them itself, by their strides.
-      atomic_outputs: whether outputs are ``device atomic<T>*``.
+      name: any text. It appears in messages and, made an identifier, in the generated text. Kernels of one name do not
+        mix.
+      input_names: what the body calls the inputs: identifiers, each used once. There may be none.
+      output_names: what the body calls the outputs; at least one.
+      source: the body of the function, without the braces around it.
+      header: text that stands before the function: helpers, types, constants, macros. All of ``metal_stdlib`` and MLX's
+        helpers (``elem_to_loc``, ``ceildiv``, …) are there without an include.
+      ensure_row_contiguous: whether an input that is not row-contiguous (a transposed array, a slice) is copied before
+        the kernel runs. If not, the body finds its elements by ``a_strides``, which may be negative.
+      atomic_outputs: whether outputs are ``device atomic<T>*``, for ``atomic_fetch_add_explicit`` and its like. Their
+        dtypes are then those that Metal has atomics of: int32, uint32, float32, bool, uint64.
       compile_options: a dict of
 
-        * ``math_mode``: ``"safe"`` (IEEE arithmetic as written, the default), ``"relaxed"`` or ``"fast"``;
+        * ``math_mode``: ``"safe"`` (IEEE arithmetic as written, the default), ``"relaxed"`` or ``"fast"`` (what
+          Metal's modes of these names allow);
         * ``bounds``: ``"on"`` or ``"off"``: whether accesses outside an argument are guarded. A guarded load gives
-          zero, a guarded store or atomic does nothing. By default what ``KILN_BOUNDS`` says, else on;
-        * ``specialize``: whether shapes become constants in the machine code, which is then compiled for each of the
-          first four combinations of them, and once for all others. By default what ``KILN_SPECIALIZE`` says, else on;
-        * ``include_dirs``: folders for ``#include "…"`` in kernels that are files.
+          zero, a guarded store or atomic does nothing; without guards they are undefined. By default what
+          ``KILN_BOUNDS`` says, else on;
+        * ``specialize``: ``True`` or ``False``: whether shapes become constants in the machine code, which is then
+          compiled for each of the first four combinations of them, and once for all others. By default what
+          ``KILN_SPECIALIZE`` says, else true;
+        * ``include_dirs``: a list of folders. It is accepted and has no effect in this version, whose kernels are not
+          files.
 
     Returns:
-      A ``Kernel``. Calling it runs it: ``help(kiln.Kernel.__call__)``.
+      A ``Kernel``. Calling it compiles it, runs it and gives a list of arrays; ``help(kiln.Kernel.__call__)`` has the
+      call's keywords.
 
     Raises:
-      ValueError, TypeError: an argument is wrong.
+      TypeError: an argument is of the wrong kind, or unknown.
+      ValueError: a name is no identifier, is a keyword, or is used twice; there is no output; a compile option has a
+        value that it cannot have.
 
     An older form, ``metal_kernel(name, source, ensure_row_contiguous=True, atomic_outputs=False, header="")``, takes
     the names from its calls, whose ``inputs``, ``output_shapes``, ``output_dtypes`` and ``template`` are dicts; it
-    returns a dict.
+    returns a dict. A string as the second argument, or no ``input_names``, means this one.
     """
     return metal_kernel_for("", Kernel, name, *arguments, **keywords)
 
@@ -312,12 +346,43 @@ def cuda_kernel(
 ) -> Kernel:
     """A kernel from a body in CUDA.
 
-    Its generated text can be had with ``source_for``; running it raises ``UnsupportedError`` in this version.
+    Its generated text can be had with ``source_for``. It cannot be run in this version: a call and ``compile`` raise
+    ``UnsupportedError``.
+
+    In the body an input ``a`` is ``const T*``, also without dimensions; ``a_shape`` and ``a_strides`` are ``Shape`` and
+    ``Strides`` (``a_shape[0]``, ``a_shape.size()``), at most 10 dimensions, and ``a_ndim`` is an ``int``. Template
+    arguments are declared at the head of the body.
+
+    Example:
+      >>> import kiln
+      >>> import numpy as np
+      >>> double = kiln.cuda_kernel(
+      ...     name="double_it",
+      ...     input_names=["a"],
+      ...     output_names=["b"],
+      ...     source="int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < a_shape[0]) b[i] = 2 * a[i];",
+      ... )
+      >>> a = np.arange(8, dtype=np.float32)
+      >>> text = double.source_for(
+      ...     inputs=[a],
+      ...     output_shapes=[a.shape],
+      ...     output_dtypes=[a.dtype],
+      ...     grid=(8, 1, 1),
+      ...     threadgroup=(8, 1, 1),
+      ... )
+      >>> print(text.splitlines()[2])
+      __global__ void custom_kernel_double_it_float_float(
 
     Args:
       name, input_names, output_names, source, header, ensure_row_contiguous, compile_options: as for
         ``metal_kernel``.
-      shared_memory: dynamic shared memory in bytes.
+      shared_memory: dynamic shared memory of a block, in bytes; at least 0.
+
+    Returns:
+      A ``Kernel``.
+
+    Raises:
+      ValueError, TypeError: an argument is wrong, as for ``metal_kernel``.
     """
     return cuda_kernel_for(
         "",
@@ -336,17 +401,35 @@ def cuda_kernel(
 class MetalKernel:
     """The oldest form of a kernel from a body in Metal: grid and outputs belong to the kernel.
 
-    ``inp_shape``, ``inp_strides`` and ``inp_ndim`` are always passed for an input ``inp`` that is not 0-dimensional;
-    strides are ``const constant size_t*``.
+    Names of inputs come with a call, as keywords. ``inp_shape``, ``inp_strides`` and ``inp_ndim`` are always passed for
+    an input ``inp`` that has dimensions; strides are ``const constant size_t*``.
+
+    Example:
+      >>> import kiln
+      >>> import numpy as np
+      >>> scale = kiln.MetalKernel(
+      ...     name="scale",
+      ...     source="uint i = thread_position_in_grid.x; out[i] = inp[i] * FACTOR;",
+      ...     grid=(3, 1, 1),
+      ...     threadgroup=(3, 1, 1),
+      ...     output_shapes={"out": (3,)},
+      ...     output_dtypes={"out": "int32"},
+      ... )
+      >>> scale.template(FACTOR=10)
+      >>> print(scale(inp=np.array([1, 2, 3], np.int32))["out"])
+      [10 20 30]
 
     Args:
       name, source: as for ``metal_kernel``.
-      grid, threadgroup: 3 ints each, in threads.
+      grid, threadgroup: 3 ints each, in threads, as for ``Kernel.__call__``.
       output_shapes: a dict from names to shapes; its order is that of the outputs.
       output_dtypes: a dict from the same names to dtypes.
       ensure_row_contiguous, header, atomic_outputs, compile_options: as for ``metal_kernel``.
       verbose: whether each call prints the generated text.
       init_value: what all outputs are filled with before the kernel runs.
+
+    Raises:
+      ValueError, TypeError: an argument is wrong. Those that a call needs are read by the call.
     """
 
     _library = ""
@@ -392,19 +475,28 @@ class MetalKernel:
         self._template: dict[str, Any] = {}
 
     def template(self, /, **arguments: Any) -> None:
-        """Sets template arguments of later calls: dtypes, ints of 32 bits, bools."""
+        """Sets the template arguments of later calls by name, in the place of those set before.
+
+        A value is a dtype (a string, or a dtype of any array library), an int of 32 bits or a bool. The call checks them.
+        """
         self._template = dict(arguments)
 
     def __call__(self, /, **inputs: Any) -> dict[str, Any]:
-        """Runs the kernel with the inputs by name; a dict of the outputs."""
+        """Runs the kernel with the inputs by name: arrays of one library, or numbers.
+
+        Returns:
+          A dict of the outputs by their names, in the order of ``output_shapes``.
+
+        Raises what ``Kernel.__call__`` raises.
+        """
         return self._kernel(inputs=inputs, template=self._template, **self._call)
 
     def source_for(self, /, **inputs: Any) -> str:
-        """The text that a call with these inputs compiles."""
+        """The text that a call with these inputs compiles, signature and all. Runs and compiles nothing."""
         return self._kernel.source_for(inputs=inputs, template=self._template, **self._call)
 
     def compile(self, /, **inputs: Any) -> _core.CompiledKernel:
-        """Compiles now what a call with these inputs would run."""
+        """Compiles now what a call with these inputs would run, and runs nothing. Raises what the call would raise."""
         return self._kernel.compile(inputs=inputs, template=self._template, **self._call)
 
     @property
@@ -414,7 +506,7 @@ class MetalKernel:
 
     @property
     def history(self) -> list[_core.Launch]:
-        """The last 1,000 launches, oldest first."""
+        """The last 1,000 launches, oldest first. With MLX arrays a launch is there when the result was evaluated."""
         return self._kernel.history
 
     def __repr__(self) -> str:

@@ -1,4 +1,8 @@
-"""What Kiln raises besides ``ValueError`` and ``TypeError`` for wrong arguments."""
+"""What Kiln raises besides ``ValueError`` and ``TypeError`` for wrong arguments.
+
+A name that a body gets wrong is a ``CompileError``, a construct that cannot run here an ``UnsupportedError``, and what
+ends a launch a ``DeviceError``. After any of them the process and later launches are sound.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,9 @@ class Diagnostic(NamedTuple):
     severity: str
     """``"error"``, ``"warning"`` or ``"note"``."""
     message: str
+    """What is wrong, in one line, as "use of undeclared identifier 'y'"."""
     text: str
-    """Where it points: ``"source"``, ``"header"``, or ``"generated"`` for what Kiln wrote around them."""
+    """Which text it points into, ``"source"``, ``"header"``, or ``"generated"`` for what Kiln wrote around them."""
     line: int
     """From 1; 0 where no position is known."""
     column: int
@@ -22,14 +27,27 @@ class Diagnostic(NamedTuple):
 
 
 class CompileError(RuntimeError):
-    """The body or the header is not valid in its dialect. The message shows the first error and its place."""
+    """The body or the header is not valid in its dialect. The message shows the first error and its place.
+
+    It comes at the call for NumPy arrays, at ``mx.eval`` or earlier for MLX arrays, and at ``.compile()``.
+
+    Example:
+      >>> import kiln
+      >>> kernel = kiln.metal_kernel("k", [], ["out"], "out[0] = 1;\\nout[1] = y;")
+      >>> try:
+      ...     kernel(inputs=[], output_shapes=[(2,)], output_dtypes=["int32"], grid=(1, 1, 1), threadgroup=(1, 1, 1))
+      ... except kiln.CompileError as error:
+      ...     first = error.diagnostics[0]
+      ...     print(f"line {first.line} of the {first.text}: {first.message}")
+      line 2 of the source: use of undeclared identifier 'y'
+    """
 
     diagnostics: list[Diagnostic]
     """Everything the compiler found, in its order."""
     generated_source: str
-    """The whole text that was compiled."""
+    """The whole text that was compiled, as ``source_for`` gives it."""
     log: str
-    """Everything the compiler printed."""
+    """Everything the compiler printed, by lines of ``generated_source``."""
 
     def __init__(self, message: str, diagnostics: list[Diagnostic], generated_source: str, log: str) -> None:
         super().__init__(message)
@@ -42,12 +60,18 @@ class CompileError(RuntimeError):
 
 
 class UnsupportedError(NotImplementedError):
-    """Valid, but not supported here. The message names the construct and its line, or what is missing."""
+    """Valid in its dialect, but not supported here. The message names the construct and its line, or what is missing.
+
+    Nothing else is computed in its place.
+    """
 
 
 class DeviceError(RuntimeError):
-    """The device failed while a kernel ran, or the kernel did something that ends a launch."""
+    """The device failed while a kernel ran, or the kernel did something that ends a launch.
+
+    Such is a ``threadgroup_barrier`` that only some threads can reach. What the launch's outputs hold is unspecified.
+    """
 
 
 class InternalError(RuntimeError):
-    """A defect of Kiln itself."""
+    """A defect of Kiln itself. Please report it, with the kernel's text and the message."""

@@ -10,6 +10,8 @@ or, for the length of a block::
 
     with kiln.mlx.install():
         ...
+
+Importing this module raises ``ImportError`` where MLX is missing or of another version, and says how to get it.
 """
 
 from __future__ import annotations
@@ -225,6 +227,13 @@ class _Installation(contextlib.AbstractContextManager["_Installation"]):
 def install(metal: bool = False) -> contextlib.AbstractContextManager[Any]:
     """Puts Kiln's functions at ``mlx.core.fast.metal_kernel``, ``.cuda_kernel`` and ``.MetalKernel``.
 
+    Example:
+      >>> import kiln.mlx
+      >>> import mlx.core as mx
+      >>> with kiln.mlx.install(metal=True):
+      ...     print(mx.metal.is_available(), type(mx.fast.metal_kernel("k", [], ["out"], "")).__mro__[1])
+      True <class 'kiln._core.Kernel'>
+
     Args:
       metal: also opens the gates that programs ask before they make a kernel: ``mx.metal.is_available()`` is true,
         and where MLX has no GPU, the name ``mx.gpu`` means the CPU device. This reaches Python code that looks these
@@ -233,6 +242,9 @@ def install(metal: bool = False) -> contextlib.AbstractContextManager[Any]:
 
     Returns:
       A context manager that takes back at its end what this call has put in place; it need not be used.
+
+    Raises:
+      TypeError: ``metal`` is no bool.
 
     Inside ``mx.export_function`` and ``mx.exporter`` the installed functions hand over to MLX's own.
 
@@ -255,6 +267,9 @@ def install(metal: bool = False) -> contextlib.AbstractContextManager[Any]:
 
 
 def uninstall() -> None:
-    """Takes back everything that ``install`` has put in place. Does nothing where nothing is installed."""
+    """Takes back everything that ``install`` has put in place. Does nothing where nothing is installed.
+
+    Kernels that were made meanwhile stay Kiln's.
+    """
     for key in list(_originals):
         _take_back(key)

@@ -145,25 +145,27 @@ NB_MODULE(_core, m) {
   register_exceptions();
   m.attr("version") = KILN_VERSION;
 
-  nb::class_<CompiledKernel>(m, "CompiledKernel",
-                             "Machine code for one combination of argument types, as `Kernel.compile` returns it.")
-      .def_prop_ro("name", &CompiledKernel::name, "The kernel's name.")
-      .def_prop_ro("target", &CompiledKernel::target, "Where it runs: \"cpu\".")
+  nb::class_<CompiledKernel>(
+      m, "CompiledKernel",
+      "Machine code for one combination of argument types, and of shapes where it was made for them, as\n"
+      "``Kernel.compile`` returns it.")
+      .def_prop_ro("name", &CompiledKernel::name, "The name that the kernel was made with.")
+      .def_prop_ro("target", &CompiledKernel::target, "Where it runs, ``\"cpu\"`` in this version.")
       .def_prop_ro("architecture", &CompiledKernel::architecture,
-                   "What the code was made for, in LLVM's words: \"x86-64-v3\".")
-      .def_prop_ro("engine", &CompiledKernel::engine, "How threads are run: \"scalar\".")
+                   "What the code was made for, in LLVM's words, as ``\"x86-64-v3\"``.")
+      .def_prop_ro("engine", &CompiledKernel::engine, "How threads are run, ``\"scalar\"`` in this version.")
       .def_prop_ro("engine_reason", &CompiledKernel::engine_reason, "Why that engine.")
-      .def_prop_ro("source", &CompiledKernel::source, "The generated text.")
+      .def_prop_ro("source", &CompiledKernel::source, "The generated text, as ``Kernel.source_for`` gives it.")
       .def_prop_ro(
           "machine_code",
           [](const CompiledKernel& self) {
             auto code = self.machine_code();
             return nb::bytes(code.data(), code.size());
           },
-          "The machine code, as bytes.")
+          "The machine code with its constants, as bytes.")
       .def_prop_ro(
           "code_bytes", [](const CompiledKernel& self) { return self.machine_code().size(); },
-          "Size of the machine code in bytes.")
+          "Size of ``machine_code`` in bytes.")
       .def_prop_ro("threadgroup_memory_bytes", &CompiledKernel::threadgroup_memory_bytes,
                    "Threadgroup memory that each threadgroup needs, in bytes.")
       .def_prop_ro("thread_memory_bytes", &CompiledKernel::thread_memory_bytes,
@@ -182,31 +184,39 @@ NB_MODULE(_core, m) {
             return by_name;
           },
           nb::sig("def stages(self) -> dict[str, str]"),
-          R"(What came before the machine code, by name and in this order.
+          R"(What came before the machine code, by name and in this order. Compiles once more, since none of it is kept.
 
-``clang``: LLVM IR as Clang made it. ``guarded``: with harmless arithmetic, everything inlined, and accesses guarded.
-``optimized``: as code for a launch. ``assembly``: that in the target's assembly language. Compiles once more, since none
-of it is kept.)")
-      .def_prop_ro("compile_ms", &CompiledKernel::compile_ms, "How long compiling took, in milliseconds.")
+* ``clang``: LLVM IR as Clang made it;
+* ``guarded``: with harmless arithmetic, everything inlined, and accesses guarded;
+* ``optimized``: as code for a launch;
+* ``assembly``: that in the target's assembly language.)")
+      .def_prop_ro(
+          "compile_ms", &CompiledKernel::compile_ms,
+          "How long compiling took, in milliseconds. Code that was there already keeps the time that it took then.")
       .def("__repr__", [](const CompiledKernel& self) {
         return concat("<kiln.CompiledKernel `", self.name(), "` for ", self.architecture(), ", ",
                       self.machine_code().size(), " bytes of code>");
       });
 
-  nb::class_<Launch>(m, "Launch", "One launch of a kernel, as `Kernel.history` lists it.")
-      .def_ro("target", &Launch::target, "Where it ran: \"cpu\".")
-      .def_ro("engine", &Launch::engine, "How threads were run: \"scalar\".")
+  nb::class_<Launch>(m, "Launch", "One launch of a kernel, as ``Kernel.history`` lists it.")
+      .def_ro("target", &Launch::target, "Where it ran, ``\"cpu\"`` in this version.")
+      .def_ro("engine", &Launch::engine, "How threads were run, ``\"scalar\"`` in this version.")
       .def_ro("engine_reason", &Launch::engine_reason, "Why that engine.")
-      .def_ro("code", &Launch::code, "Where its machine code came from: \"compiled\", \"memory\" or \"disk\".")
-      .def_ro("specialized", &Launch::specialized, "Whether the code was made for these shapes.")
-      .def_ro("compile_ms", &Launch::compile_ms, "Milliseconds of compiling, 0 unless `code` is \"compiled\".")
+      .def_ro("code", &Launch::code,
+              "Where its machine code came from, ``\"compiled\"`` for this launch, ``\"memory\"`` or ``\"disk\"``.")
+      .def_ro("specialized", &Launch::specialized,
+              "Whether the code was made for these shapes. False also where the body uses no shapes.")
+      .def_ro("compile_ms", &Launch::compile_ms, "Milliseconds of compiling; 0 unless ``code`` is ``\"compiled\"``.")
       .def_ro("run_ms", &Launch::run_ms, "Milliseconds from the start of the launch to the end of its last thread.")
       .def("__repr__", [](const Launch& self) {
         return concat("<kiln.Launch on ", self.target, ", ", self.engine, ", code: ", self.code, ", ", self.run_ms,
                       " ms>");
       });
 
-  nb::class_<PyKernel>(m, "Kernel", "A kernel; made by `kiln.metal_kernel` and `kiln.cuda_kernel`.")
+  nb::class_<PyKernel>(m, "Kernel",
+                       "A kernel; made by ``kiln.metal_kernel`` and ``kiln.cuda_kernel``.\n\n"
+                       "Nothing of it can be changed. It can be called from any thread; what it has compiled is kept "
+                       "for the life\nof the process and shared with kernels that are equal.")
       .def(
           "__init__",
           [](PyKernel* self, std::string_view dialect, std::string name,
@@ -238,25 +248,51 @@ of it is kept.)")
           },
           nb::sig("def __call__(self, *, inputs, output_shapes, output_dtypes, grid, threadgroup, template=None, "
                   "init_value=None, verbose=False, stream=None)"),
-          R"(Runs the kernel.
+          R"(Runs the kernel. Takes keywords only.
+
+Example:
+  >>> import kiln
+  >>> import numpy as np
+  >>> scale = kiln.metal_kernel(
+  ...     name="scale",
+  ...     input_names=["x", "factor"],
+  ...     output_names=["y"],
+  ...     source="uint i = thread_position_in_grid.x; y[i] = T(x[i] * factor);",
+  ... )
+  >>> x = np.arange(4, dtype=np.float32)
+  >>> scale(
+  ...     inputs=[x, 2.5],
+  ...     template=[("T", np.int32)],
+  ...     output_shapes=[x.shape],
+  ...     output_dtypes=["int32"],
+  ...     grid=(4, 1, 1),
+  ...     threadgroup=(256, 1, 1),
+  ... )
+  [array([0, 2, 5, 7], dtype=int32)]
 
 Args:
-  inputs (list): arrays of one library, or numbers, which become 0-dimensional arrays (bool, int32, float32 or
-    complex64; int64 where an int is too large). With a kernel made without input names, a dict of them.
-  output_shapes (list): a shape for each output; or a dict, whose order is that of the outputs.
-  output_dtypes (list): a dtype for each output, as a string or as a dtype of any array library; or a dict.
-  grid (tuple of 3 ints): how many threads to run, in each dimension.
-  threadgroup (tuple of 3 ints): threads of a threadgroup, in each dimension; at most 1024 in all. It is clamped to
-    the grid; threadgroups at the grid's edge may be smaller.
-  template (list of pairs, optional): names and values of template arguments: dtypes, ints of 32 bits, bools.
-  init_value (number, optional): what all outputs are filled with first. Without it, what the kernel does not write
-    is unspecified.
+  inputs (list): arrays of one library, or numbers, which become arrays without dimensions: a bool bool, an int int32
+    (int64 where it is too large), a float float32, a complex complex64. Views need no copy before. They are not
+    written. With a kernel that was made without input names, a dict of them by name.
+  output_shapes (list): a shape for each output, a list or tuple of ints from 0; or a dict of them by name, whose order
+    is that of the outputs.
+  output_dtypes (list): a dtype for each output, as a string (``"float32"``) or as a dtype of any array library; or a
+    dict with the names of ``output_shapes``. Metal has no float64.
+  grid (tuple of 3 ints): how many threads run in each dimension, x first; each from 0 to 2^31 - 1. No threads: nothing
+    runs.
+  threadgroup (tuple of 3 ints): threads of a threadgroup in each dimension, each at least 1, at most 1024 in all. It is
+    clamped to the grid; threadgroups at the grid's edge may be smaller.
+  template (list of pairs, optional): names and values of template arguments. A value is a dtype, an int of 32 bits or
+    a bool. Or a dict, where the kernel was made without input names.
+  init_value (number, optional): what all elements of all outputs are before the kernel runs, converted to the output's
+    dtype. Without it, what the kernel does not write is unspecified.
   verbose (bool): whether to print the generated text.
-  stream (optional): where to run, in the array library's own terms. MLX: a stream or a device.
+  stream (optional): where to run, in the array library's own terms. MLX: a stream or a device. NumPy has none.
 
 Returns:
-  A list of arrays, one for each output, row-contiguous, of the library of the first array among the inputs; with no
-  array there, of the library whose dtypes were given. Or a dict of them.
+  A list of arrays, one for each output, new and row-contiguous, of the library of the first array among the inputs;
+  with no array there, of the library whose dtypes were given; else of NumPy. A kernel of ``kiln.mlx`` always gives MLX
+  arrays. Where the kernel was made without input names, a dict of them by name.
 
 Raises:
   ValueError, TypeError: an argument is wrong. Nothing ran.
@@ -264,7 +300,8 @@ Raises:
   kiln.UnsupportedError: it is valid, but cannot run here.
   kiln.DeviceError: the kernel failed while it ran.
 
-With MLX arrays the result is lazy: compiling happens when it is evaluated.)")
+With NumPy arrays the kernel has run when the call returns. With MLX arrays the result is lazy: a wrong argument raises
+at once, but compiling and running, and what they raise, come when the result is evaluated.)")
       .def(
           "source_for",
           [](const PyKernel& self, const nb::args& arguments, const nb::kwargs& keywords) {
@@ -272,7 +309,8 @@ With MLX arrays the result is lazy: compiling happens when it is evaluated.)")
           },
           nb::sig("def source_for(self, *, inputs, output_shapes, output_dtypes, grid, threadgroup, template=None, "
                   "init_value=None, verbose=False, stream=None) -> str"),
-          "The text that a call with these keywords compiles, signature and all. Runs and compiles nothing.")
+          "The text that a call with these keywords compiles, signature and all. Runs and compiles nothing.\n\n"
+          "Takes what ``__call__`` takes, and raises ``ValueError`` and ``TypeError`` as it does.")
       .def(
           "compile",
           [](const PyKernel& self, const nb::args& arguments, const nb::kwargs& keywords) {
@@ -280,7 +318,9 @@ With MLX arrays the result is lazy: compiling happens when it is evaluated.)")
           },
           nb::sig("def compile(self, *, inputs, output_shapes, output_dtypes, grid, threadgroup, template=None, "
                   "init_value=None, verbose=False, stream=None) -> CompiledKernel"),
-          "Compiles now what a call with these keywords would run, and runs nothing. Raises what the call would raise.")
+          "Compiles now what a call with these keywords would run, and runs nothing.\n\n"
+          "Takes what ``__call__`` takes and raises what it would raise. A call with arrays of the same dtypes and "
+          "shapes does\nnot compile again.")
       // Nothing of a kernel can be changed, so it is its own copy.
       .def("__copy__", [](nb::handle self) { return nb::borrow(self); })
       .def("__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); })
@@ -288,7 +328,8 @@ With MLX arrays the result is lazy: compiling happens when it is evaluated.)")
           "name", [](const PyKernel& self) { return self.kernel().spec().name; }, "The name it was made with.")
       .def_prop_ro(
           "history", [](const PyKernel& self) { return self.kernel().history().launches(); },
-          "The last 1,000 launches, oldest first: a list of `Launch`.")
+          "The last 1,000 launches, oldest first, as a list of ``Launch``. With MLX arrays a launch is there when the\n"
+          "result was evaluated.")
       .def("__repr__", [](const PyKernel& self) { return concat("<kiln.Kernel `", self.kernel().spec().name, "`>"); });
 
   m.def("register_library", [](nb::capsule library) {

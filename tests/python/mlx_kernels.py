@@ -60,7 +60,9 @@ def numbers(shape, dtype="float32", seed=0):
     return rng.normal(size=shape).astype(dtype)
 
 
-def make(source, inputs=("a",), outputs=("out",), name="kernel", function=kiln.mlx.metal_kernel, **options) -> kiln.Kernel:
+def make(
+    source, inputs=("a",), outputs=("out",), name="kernel", function=kiln.mlx.metal_kernel, **options
+) -> kiln.Kernel:
     """A kernel; also one of MLX's own, which is called alike."""
     return function(name=name, input_names=list(inputs), output_names=list(outputs), source=source, **options)
 

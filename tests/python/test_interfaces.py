@@ -561,7 +561,9 @@ def test_run_what_is_not_there(tmp_path):
     assert "'spawn'" in python("-m", "kiln", "run", "--help").stdout
     nothing = python("-m", "kiln", "run", cwd=tmp_path)
     assert nothing.returncode == 2
-    assert nothing.stderr.startswith("usage: python -m kiln run [--metal] [--report FILE] (PROGRAM | -m MODULE) [ARGUMENT ...]\n")
+    assert nothing.stderr.startswith(
+        "usage: python -m kiln run [--metal] [--report FILE] (PROGRAM | -m MODULE) [ARGUMENT ...]\n"
+    )
 
 
 def test_doctor():

@@ -1,23 +1,8 @@
-"""What the documents and the demonstration say about themselves."""
+"""What the demonstration says about itself."""
 
-import contextlib
-import io
 import math
-import re
-from pathlib import Path
 
 import pytest
-
-README = Path(__file__).parent.parent.parent / "README.md"
-
-
-def test_the_readmes_first_program_prints_what_its_comment_says():
-    program = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)[0]
-    says = re.findall(r"^print\(.*\)  # (.*)$", program, re.MULTILINE)[0]
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(program, {"__name__": "readme"})
-    assert printed.getvalue() == f"{says}\n"
 
 
 @pytest.mark.parametrize(

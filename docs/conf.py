@@ -1,0 +1,30 @@
+"""The site that `make docs` builds: the pages of this folder, the docstrings of the installed package, and the programs
+of the gallery. It needs no network."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import kiln
+
+project = "Kiln"
+version = release = kiln.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "site_parts"]
+source_suffix = {".md": "markdown"}
+
+
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 3
+
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+
+html_theme = "furo"
+html_title = "Kiln"
+html_show_sourcelink = False
+html_copy_source = False

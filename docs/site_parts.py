@@ -1,0 +1,219 @@
+"""What the site has beside pages that stand in this folder: tables of constructs, pages of the gallery, links to files of
+the repository."""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, ClassVar
+
+from docutils import nodes
+from pygments.lexers.c_cpp import CppLexer
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
+logger = logging.getLogger(__name__)
+
+
+class Constructs(SphinxDirective):
+    """``{constructs} section``: the rows of a section of tests/constructs.toml, each with its sentence."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        (section,) = self.arguments
+        self.env.note_dependency(str(_CONSTRUCTS))
+        self.env.note_dependency(__file__)
+        rows = tomllib.loads(_CONSTRUCTS.read_text())[section]
+        if section == "attributes":
+            self.env.note_dependency(str(_ATTRIBUTES))
+            types = attribute_types()
+            lines = ["| | | |", "|---|---|---|"]
+            lines += [f"| `{name}` | `{types[name]}` | {sentence(row)} |" for name, row in rows.items()]
+        elif section not in _NAMES:
+            lines = [f"* {sentence(row)}" for row in rows.values()]
+        else:
+            lines = ["| | |", "|---|---|"]
+            lines += [f"| {label(section, name, row)} | {sentence(row)} |" for name, row in rows.items()]
+        return self.parse_text_to_nodes("\n".join(lines))
+
+
+_CONSTRUCTS = ROOT / "tests" / "constructs.toml"
+_ATTRIBUTES = ROOT / "src" / "core" / "attribute_table.h"
+
+# Sections whose rows are names in a body, and what stands before and behind them there.
+_NAMES = {
+    "functions": "{}",
+    "types": "{}",
+    "mlx": "{}",
+    "simdgroup": "simd_{}",
+    "synchronisation": "atomic_{}_explicit",
+}
+
+
+def attribute_types() -> dict[str, str]:
+    rows = re.findall(r'\{"(\w+)", (true|false)\}', _ATTRIBUTES.read_text())
+    return {name: "uint3" if is_vector == "true" else "uint" for name, is_vector in rows}
+
+
+def sentence(row: str | dict[str, str]) -> str:
+    if isinstance(row, str):
+        return row
+    return f"{row['is']} Not in this version: {row['later']}." if "later" in row else row["is"]
+
+
+def label(section: str, name: str, row: str | dict[str, str]) -> str:
+    """How a body writes it; in words where that is no single name."""
+    tokens = row.get("tokens") if isinstance(row, dict) else None
+    if tokens:
+        return ", ".join(f"`{token}`" for token in tokens.split())
+    # A sentence that spells a name says that the row's own is none.
+    is_name = tokens != "" and "`" not in sentence(row)
+    if section == "types":
+        is_name = is_name and re.fullmatch(r"[a-z]+\d?|\w+_t|atomic_\w+|[A-Z_]+|as_type", name) is not None
+    if not is_name:
+        return name.replace("_", " ")
+    return f"`{name}`" if name.startswith("quad_") else f"`{_NAMES[section].format(name)}`"
+
+
+class Headers(SphinxDirective):
+    """``{headers}``: the public C++ headers, in the order in which ``kiln.h`` includes them, then those that it does not."""
+
+    def run(self) -> list[nodes.Node]:
+        folder = ROOT / "include" / "kiln"
+        self.env.note_dependency(str(folder / "kiln.h"))
+        self.env.note_dependency(__file__)
+        included = re.findall(r'#include "kiln/(\S+)"', (folder / "kiln.h").read_text())
+        others = sorted(path.name for path in folder.glob("*.h") if path.name not in {*included, "kiln.h"})
+        found: list[nodes.Node] = []
+        for name in included + others:
+            header = folder / name
+            self.env.note_dependency(str(header))
+            caption = nodes.rubric(text=f"kiln/{name}")
+            found += [caption, nodes.literal_block(text=header.read_text(), language="cpp")]
+        return found
+
+
+# ---- The gallery
+
+_NO_PROGRAMS = {"__init__.py", "__main__.py", "common.py"}
+
+# The first line of a page that is written here, by which others tell it from pages of this repository.
+MADE = "% Written by site_parts.py from the program; not kept in the repository.\n"
+
+
+def programs() -> list[Path]:
+    return sorted(path for path in (ROOT / "examples" / "gallery").glob("*.py") if path.name not in _NO_PROGRAMS)
+
+
+def gallery_page(program: Path, pictures: Path) -> str:
+    """The page of one program: its docstring, its pictures, its text."""
+    module = ast.parse(program.read_text())
+    docstring = ast.get_docstring(module)
+    if not docstring:
+        raise ValueError(f"{program} has no docstring")
+    first = (module.body[0].end_lineno or 0) + 2  # of the code: the page has the docstring already
+    title, _, rest = docstring.partition("\n\n")
+    found = sorted(path for path in pictures.glob(f"{program.stem}*.*") if path.suffix in (".png", ".gif"))
+    if pictures.is_dir() and not found:
+        logger.warning("the gallery's program %s has made no picture in %s", program.stem, pictures)
+    shown = "\n\n".join(f"![{picture.stem.replace('_', ' ')}](/{picture.relative_to(ROOT)})" for picture in found)
+    title = " ".join(title.split()).removesuffix(".")
+    return f"""{MADE}
+# {title}
+
+{shown.replace("(/", "(../../")}
+
+{rest}
+
+From a clone, `.venv/bin/python -m examples.gallery.{program.stem}` draws it into `out/gallery`; `--help` has its
+options.
+
+:::{{literalinclude}} ../../examples/gallery/{program.name}
+:language: python
+:lines: {first}-
+:::
+"""
+
+
+def write_gallery(app: Sphinx) -> None:
+    """Writes the pages of the gallery where they have changed, and takes away those whose program is gone."""
+    folder = DOCS / "gallery"
+    pages = {program.stem: gallery_page(program, Path(app.config.gallery_pictures)) for program in programs()}
+    for page in folder.glob("*.md"):
+        if page.read_text().startswith(MADE) and page.stem not in pages:
+            page.unlink()
+    for name, text in pages.items():
+        page = folder / f"{name}.md"
+        if not page.exists() or page.read_text() != text:
+            page.write_text(text)
+
+
+# ---- Links
+
+_PAGES = {
+    "README.md": "index",
+    "ARCHITECTURE.md": "architecture",
+    "CONTRIBUTING.md": "contributing",
+    "CHANGELOG.md": "changelog",
+    "examples/gallery/README.md": "gallery/index",
+}
+
+
+class RepositoryLinks(SphinxPostTransform):
+    """Links that are right where one reads the repository: to files outside of this folder, and to programs, which have
+    pages here. What has no page is shown by its name."""
+
+    default_priority = 5  # before MyST resolves links
+
+    def run(self, **keywords: Any) -> None:
+        for node in list(self.document.findall(addnodes.pending_xref)):
+            if node.get("reftype") != "myst":
+                continue
+            target = node["reftarget"]
+            page = posixpath.join(posixpath.dirname(node["refdoc"]), target.removesuffix(".py"))
+            if target.endswith(".py") and page in self.env.found_docs:
+                node["refdomain"], node["reftarget"], node["reftargetid"] = "doc", page, None
+                continue
+            path = (DOCS / target).resolve()
+            path = next((p for p in (path, path.with_name(path.name + ".md")) if p.exists()), path)
+            if path.is_relative_to(DOCS) or not path.is_relative_to(ROOT) or not path.exists():
+                continue
+            page = _PAGES.get(str(path.relative_to(ROOT)))
+            if page is None:
+                node.replace_self(nodes.literal(text=str(path.relative_to(ROOT))))
+            else:
+                node["refdomain"], node["reftarget"], node["reftargetid"] = "doc", page, None
+
+
+class MetalLexer(CppLexer):
+    """Metal is C++ as far as colours go."""
+
+    name = "Metal"
+    aliases: ClassVar[list[str]] = ["metal"]
+
+
+def without_self(
+    app: Sphinx, what: str, name: str, thing: object, options: Any, signature: str | None, result: str | None
+) -> tuple[str | None, str | None]:
+    """Methods of compiled classes name ``self`` in their signatures; others do not show it."""
+    return (re.sub(r"^\(self(?:, )?", "(", signature) if signature else signature), result
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_config_value("gallery_pictures", str(ROOT / "build" / "gallery"), "env")
+    app.add_directive("constructs", Constructs)
+    app.add_directive("headers", Headers)
+    app.add_lexer("metal", MetalLexer)
+    app.add_post_transform(RepositoryLinks)
+    app.connect("builder-inited", write_gallery)
+    app.connect("autodoc-process-signature", without_self)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,1 @@
+"""The examples gallery: each module is a program that teaches a construct of Metal and draws a picture."""

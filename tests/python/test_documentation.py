@@ -1,0 +1,301 @@
+"""The documentation: every block of code does what its page says, every link leads somewhere, every name is explained.
+
+`documentation.py` says what a block's language means.
+"""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import json
+import re
+import subprocess
+import sys
+import tomllib
+import zlib
+
+import kiln
+import kiln.mlx
+import pytest
+from documentation import (
+    DIAGRAMS,
+    DOCS,
+    LANGUAGES,
+    OUTPUTS,
+    PROGRAMS,
+    ROOT,
+    Block,
+    Session,
+    code_blocks,
+    commands,
+    continued,
+    headings,
+    links,
+    matches,
+    pages,
+)
+from kiln import _core, _kernels
+
+PAGES = pages()
+
+# Commands that a page shows and that no test runs. Of `make`, the targets must be there.
+SHOWN_ONLY = re.compile(r"(sudo )?(apt-get|git|pip|make|cmake|\.|\.venv/\S+) ")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_has_a_language_that_the_tests_know(page):
+    blocks = code_blocks(page)
+    assert [block.place for block in blocks if block.language not in LANGUAGES] == []
+    free = [
+        block.place
+        for before, block in zip([None, *blocks], blocks, strict=False)
+        if block.language in OUTPUTS
+        and not block.file_name
+        and (before is None or before.language not in PROGRAMS or before.file_name)
+    ]
+    assert len(free) == DIAGRAMS.get(page, 0), f"shown by no program: {free}"
+
+
+def _run_python(session: Session, page: str) -> None:
+    """Runs a page for its names only; its own test checks what it prints."""
+    if before := continued(page):
+        _run_python(session, before)
+    for block in code_blocks(page, "python"):
+        if not block.file_name:
+            session.python(block)
+
+
+def _check_output(block: Block, shown: Block | None, printed: str, raised: str | None) -> None:
+    if shown is None:
+        assert raised is None, f"{block.place} raises, and the page does not say so:\n{raised}"
+        assert printed == "", f"{block.place} prints what the page does not show:\n{printed}"
+    else:
+        assert matches(shown.text, printed), (
+            f"{shown.place} is not what {block.place} prints:\n{printed}\n{raised or ''}"
+        )
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if code_blocks(page)])
+def test_blocks_do_what_the_page_says(page, tmp_path):
+    blocks = code_blocks(page)
+    with Session(tmp_path) as session:
+        if before := continued(page):
+            _run_python(session, before)
+        for block, following in zip(blocks, [*blocks[1:], None], strict=True):
+            if block.file_name:
+                (tmp_path / block.file_name).write_text(block.text)
+            elif block.language == "python":
+                is_shown = following is not None and following.language in OUTPUTS and not following.file_name
+                _check_output(block, following if is_shown else None, *session.python(block))
+            elif block.language == "console":
+                for command, shown in commands(block):
+                    if SHOWN_ONLY.match(command):
+                        continue
+                    printed, status = session.console(command)
+                    assert matches(shown, printed), f"{block.place}: {command} prints\n{printed}"
+                    assert status == 0 or shown, f"{block.place}: {command} ends with status {status}"
+
+
+def test_every_make_target_that_a_page_names_is_there():
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {
+        (page, target)
+        for page in PAGES
+        for target in re.findall(r"(?:`|\$ |^)make ([\w-]+)", (ROOT / page).read_text())
+    }
+    assert {target for _, target in named} >= {"build", "demo", "test", "docs"}
+    assert [(page, target) for page, target in named if target not in targets] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_leads_somewhere(page):
+    lost = []
+    for file, place in links(page):
+        is_page = file.endswith(".md") and (ROOT / file).exists()
+        if not (ROOT / file).exists() or (place and not (is_page and place in headings(file))):
+            lost.append(f"{file}#{place}" if place else file)
+    assert lost == []
+
+
+# ---- What the pages say of the package
+
+
+def test_the_page_of_environment_variables_has_the_table_of_settings():
+    rows = re.findall(
+        r"^\| `(KILN_\w+)` \| (.*) \| (.*) \|$", (ROOT / "docs/reference/environment.md").read_text(), re.M
+    )
+    assert rows == [tuple(row) for row in _core.settings()]
+
+
+def test_the_page_of_refused_constructs_names_what_comes_later():
+    # Rows of tests/constructs.toml that have no body yet.
+    table = tomllib.loads((ROOT / "tests/constructs.toml").read_text())
+    later = {name for rows in table.values() for name, row in rows.items() if isinstance(row, dict) and "later" in row}
+    assert later == {"matrices", "packed_vectors", "load_and_store", "multiply_accumulate", "thread_elements"}
+    page = (ROOT / "docs/dialects/metal.md").read_text().partition("## What is refused")[2]
+    assert "matrices (`float4x4`), `packed_float3` and its like, simdgroup matrices" in page
+
+
+EXAMPLES = {
+    "kiln.metal_kernel": kiln.metal_kernel,
+    "kiln.cuda_kernel": kiln.cuda_kernel,
+    "kiln.MetalKernel": kiln.MetalKernel,
+    "kiln.Kernel.__call__": kiln.Kernel.__call__,
+    "kiln.CompileError": kiln.CompileError,
+    "kiln.mlx.install": kiln.mlx.install,
+    "kiln.mlx.metal_kernel": kiln.mlx.metal_kernel,
+}
+
+
+def docstring(thing) -> str:
+    text = inspect.getdoc(thing)
+    assert text
+    return text
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_examples_of_docstrings(name):
+    example = doctest.DocTestParser().get_doctest(docstring(EXAMPLES[name]), {}, name, None, None)
+    assert example.examples
+    report: list[str] = []
+    result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(example, out=report.append)
+    assert result.failed == 0, "".join(report)
+
+
+@pytest.mark.parametrize("function", [kiln.metal_kernel, kiln.cuda_kernel, kiln.MetalKernel], ids=lambda f: f.__name__)
+def test_help_explains_every_parameter(function):
+    explained = re.findall(r"^ +(\w+(?:, \w+)*): ", docstring(function).partition("Args:")[2], re.MULTILINE)
+    names = {name for line in explained for name in line.split(", ")}
+    assert set(inspect.signature(function).parameters) - names == set()
+
+
+def test_help_explains_every_compile_option():
+    explained = re.findall(r"^ +\* ``(\w+)``: ", docstring(kiln.metal_kernel), re.MULTILINE)
+    assert tuple(explained) == _kernels._COMPILE_OPTIONS
+
+
+def test_help_explains_every_keyword_of_a_call():
+    signature, _, text = docstring(kiln.Kernel.__call__).partition("\n")
+    keywords = re.findall(r"(\w+)(?:=\w+)?[,)]", signature.partition("*, ")[2])
+    explained = re.findall(r"^  (\w+) \(.*?\): ", text, re.MULTILINE)
+    assert explained == keywords
+
+
+# ---- What the pages say of measurements
+
+
+def _medians(figures: object) -> list[float]:
+    if not isinstance(figures, dict):
+        return []
+    if "median_ms" in figures:
+        return [figures["median_ms"]]
+    return [median for value in figures.values() for median in _medians(value)]
+
+
+def test_measured_figures_are_those_of_the_last_run():
+    results = json.loads((ROOT / "bench/results/cpu.json").read_text())["figures"]
+    page = (ROOT / "docs/measured.md").read_text()
+    written = {f"{ms:.3g} ms" if ms < 100 else f"{ms:.0f} ms" for ms in _medians(results) if ms >= 0.1}
+    written |= {f"{1e3 * ms:.2f} µs" for ms in _medians(results) if ms < 0.1}
+    assert len(written) >= 20
+    assert [figure for figure in written if f" {figure} (" not in page] == []
+
+
+def test_the_readmes_figures_are_measured():
+    section = (ROOT / "README.md").read_text().partition("## Measured")[2].partition("\n## ")[0]
+    figures = re.findall(r"[0-9.]+ (?:ms|µs)", section)
+    assert len(figures) >= 10
+    page = (ROOT / "docs/measured.md").read_text()
+    assert [figure for figure in figures if f" {figure} (" not in page] == []
+
+
+def test_the_readme_shows_the_demonstrations_table(tmp_path):
+    # The same rows and columns; the numbers are one machine's.
+    pytest.importorskip("matplotlib")
+    program = """if True:
+        from demo.main import table
+        from demo.learn import LearnReport
+        from demo.warp import WarpReport
+        times = {f"{way} {what}": 1.0 for way in ("operations", "kernel") for what in ("forward", "vjp")}
+        print(table((1, 1, 3), WarpReport(0.1, 0.1, times), LearnReport([1.0, 0.1], [1.0] * 6, (1.0,) * 6), {}))
+    """
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    (shown,) = (
+        shown
+        for block in code_blocks("README.md", "console")
+        for command, shown in commands(block)
+        if command == "make demo"
+    )
+
+    def form(text: str) -> list[str]:
+        return [re.sub(r"-?\d[\d.]*(e[-+]\d+)?", "0", " ".join(line.split())) for line in text.split("\n")]
+
+    rows = form(done.stdout)
+    assert len(form(shown)) > 10
+    assert [row for row in form(shown) if row not in [*rows, "…"]] == []
+
+
+# ---- The site
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The built site. Warnings fail: a link that leads nowhere, a docstring that is no reStructuredText."""
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(DOCS), str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_the_site_has_every_page(site):
+    below = [page.removeprefix("docs/").removesuffix(".md") for page in PAGES if page.startswith("docs/")]
+    assert [page for page in below if not (site / f"{page}.html").exists()] == []
+
+
+def _public(owner: type) -> set[str]:
+    names = {name for name in vars(owner) if not name.startswith("_")} | set(getattr(owner, "__annotations__", {}))
+    return names | ({"__call__"} & set(vars(owner)))
+
+
+def test_the_reference_has_every_public_name(site):
+    _, _, _, _, packed = (site / "objects.inv").read_bytes().split(b"\n", 4)
+    explained = set(re.findall(r"^(\S+) py:\w+ ", zlib.decompress(packed).decode(), re.MULTILINE))
+    wanted = {"kiln.mlx", "kiln.mlx.install", "kiln.mlx.uninstall"}
+    for name in kiln.__all__:
+        thing = getattr(kiln, name)
+        wanted.add(f"kiln.{name}")
+        if isinstance(thing, type):
+            wanted |= {f"kiln.{name}.{member}" for member in _public(thing)}
+    for name in ("metal_kernel", "cuda_kernel", "MetalKernel"):
+        wanted.add(f"kiln.mlx.{name}")
+    assert wanted - explained == set()
+
+
+# ---- What reads the pages
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "equal"),
+    [
+        ("a\nb\n", "a\nb\n", True),
+        ("a\nb\n", "a\n", False),
+        ("a …\n", "a 1.5 ms\n", True),
+        ("a …\n", "b 1.5 ms\n", False),
+        ("a …\n", "a 1\n2\n", False),
+        ("a\n…\nb\n", "a\n1\n2\nb\n", True),
+        ("a\n…\nb\n", "a\nb\n", True),
+        ("a\n…\n", "b\n1\n", False),
+        ("it took 1.2 ms\n", "it took 34.5 ms\n", True),
+        ("it took 1.2 m\n", "it took 34.5 m\n", False),
+        ("a.b(c)\n", "a+b(c)\n", False),
+        ("", "a\n", False),
+        ("", "", True),
+    ],
+)
+def test_what_counts_as_equal(shown, printed, equal):
+    assert matches(shown, printed) == equal

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import Any, SupportsFloat, SupportsIndex, overload
 
 from kiln import _core
 from kiln._core import Kernel
@@ -439,15 +439,15 @@ class MetalKernel:
         self,
         name: str,
         source: str,
-        grid: Sequence[int],
-        threadgroup: Sequence[int],
-        output_shapes: Mapping[str, Sequence[int]],
+        grid: Sequence[SupportsIndex],
+        threadgroup: Sequence[SupportsIndex],
+        output_shapes: Mapping[str, Sequence[SupportsIndex]],
         output_dtypes: Mapping[str, Any],
         ensure_row_contiguous: bool = True,
         verbose: bool = False,
         header: str = "",
         atomic_outputs: bool = False,
-        init_value: float | None = None,
+        init_value: SupportsFloat | SupportsIndex | None = None,
         compile_options: Mapping[str, Any] | None = None,
     ) -> None:
         self._kernel = _make(

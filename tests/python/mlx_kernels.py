@@ -1,9 +1,15 @@
 """What the tests of kernels on MLX's arrays share."""
 
+from typing import Any
+
+import kiln
 import kiln.mlx
 import ml_dtypes
 import mlx.core as mx
 import numpy as np
+
+# MLX's types say of what a custom function gives that it is an object.
+custom_function: Any = mx.custom_function
 
 # Every dtype that Metal has.
 DTYPES = {
@@ -54,7 +60,10 @@ def numbers(shape, dtype="float32", seed=0):
     return rng.normal(size=shape).astype(dtype)
 
 
-def make(source, inputs=("a",), outputs=("out",), name="kernel", function=kiln.mlx.metal_kernel, **options):
+def make(
+    source, inputs=("a",), outputs=("out",), name="kernel", function=kiln.mlx.metal_kernel, **options
+) -> kiln.Kernel:
+    """A kernel; also one of MLX's own, which is called alike."""
     return function(name=name, input_names=list(inputs), output_names=list(outputs), source=source, **options)
 
 

@@ -8,8 +8,8 @@
 namespace kiln {
 
 struct Settings {
-  int cpu_threads = 0;     // 0: what the machine offers
-  int cpu_level = 4;       // the highest level of x86-64 that is used
+  int cpu_threads = 0;  // 0: what the machine offers
+  int cpu_level = 4;    // the highest level of x86-64 that is used
   std::string cpu_engine = "scalar";
   bool bounds = true;      // the default of compile_options["bounds"]
   bool specialize = true;  // the default of compile_options["specialize"]

@@ -80,8 +80,7 @@ void hoist_arguments(Function& row) {
   Instruction* before = row.getEntryBlock().getTerminator();
   for (Instruction& instruction : make_early_inc_range(*call.getParent())) {
     if (&instruction == &call) break;
-    bool reads_launch =
-        isa<GetElementPtrInst>(instruction) || instruction.hasMetadata(LLVMContext::MD_invariant_load);
+    bool reads_launch = isa<GetElementPtrInst>(instruction) || instruction.hasMetadata(LLVMContext::MD_invariant_load);
     if (reads_launch && all_of(instruction.operands(), [&](Use& use) {
           auto* operand = dyn_cast<Instruction>(use.get());
           return !operand || operand->getParent() == before->getParent();

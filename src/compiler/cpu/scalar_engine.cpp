@@ -96,7 +96,6 @@ class ScalarEngine : public CpuEngine {
     output.private_bytes = output.frame_bytes + largest_stack(module);
     return output;
   }
-
 };
 
 }  // namespace

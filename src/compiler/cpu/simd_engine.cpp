@@ -1,7 +1,8 @@
 // The SIMD engine: the threads of a simdgroup at once, as vectors of 32 (`passes/widen.h`).
 //
-// A row of threads is cut into pieces of 32; the last one runs under a mask. What the engine cannot take, the scalar one
-// does, and EngineOutput says why.
+// A row of threads is cut into pieces of 32; the last one runs under a mask. What the engine cannot take, the scalar
+// one does, and EngineOutput says why.
+#include <llvm/IR/ConstantRange.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
@@ -34,8 +35,7 @@ class SimdEngine : public CpuEngine {
       std::string argument = concat("launch->arguments[", i, "].");
       arguments += concat(argument, "data, ", argument, "first, ", argument, "end, ");
     }
-    return concat(scalar_->text(unit), "extern \"C\" void ",
-                  kGroupFunction,
+    return concat(scalar_->text(unit), "extern \"C\" void ", kGroupFunction,
                   "(const __kiln::Launch* launch, __kiln::Thread* first, uint x, uint lanes) {\n  ", kBodyFunction, "(",
                   arguments, "first);\n}\nextern \"C\" void ", kRowFunction,
                   "(const __kiln::Launch* launch, __kiln::Thread* first, uint count) {\n",
@@ -44,7 +44,7 @@ class SimdEngine : public CpuEngine {
 
   EngineOutput lower(Module& module, const KernelUnit& unit, TargetMachine& machine) override {
     std::string reason = refusal(module, machine);
-    if (reason.empty()) reason = widen_group(module, unit);
+    if (reason.empty()) reason = widen_group(module, unit, machine.getTargetCPU() == "x86-64-v4");
     if (!reason.empty()) {
       for (const char* name : {kRowFunction, kGroupFunction, kLaneFunction})
         if (Function* function = module.getFunction(name)) function->eraseFromParent();
@@ -58,7 +58,8 @@ class SimdEngine : public CpuEngine {
     output.reason = "the body is taken by the SIMD engine";
     output.run_function = kRowFunction;
     Function& row = *module.getFunction(kRowFunction);
-    bool has_atomics = any_of(instructions(*module.getFunction(kGroupFunction)), [](const Instruction& i) { return i.isAtomic(); });
+    bool has_atomics =
+        any_of(instructions(*module.getFunction(kGroupFunction)), [](const Instruction& i) { return i.isAtomic(); });
     output.may_spin = may_spin(*module.getFunction(kGroupFunction));
     row.setDoesNotFreeMemory();
     if (!has_atomics) row.setNoSync();
@@ -86,7 +87,7 @@ class SimdEngine : public CpuEngine {
     return "";
   }
 
-  static std::string widen_group(Module& module, const KernelUnit& unit) {
+  static std::string widen_group(Module& module, const KernelUnit& unit, bool has_avx512) {
     Function& body = *module.getFunction(kBodyFunction);
     Function& group = *module.getFunction(kGroupFunction);
     ValueToValueMapTy map;
@@ -96,12 +97,12 @@ class SimdEngine : public CpuEngine {
     call_of_body(group).setCalledFunction(copy);
     inline_into_callers(module, {copy});
     // The inliner has removed the copy.
-    lower_positions(group);
-    return widen(group);
+    lower_positions(group, unit.rows_are_simdgroups);
+    return widen(group, has_avx512);
   }
 
   // A thread's place in its row is the first one's and its lane.
-  static void lower_positions(Function& group) {
+  static void lower_positions(Function& group, bool rows_are_simdgroups) {
     Value *record = group.getArg(1), *x = group.getArg(2);
     auto* lane_function = cast<Function>(
         group.getParent()->getOrInsertFunction(kLaneFunction, Type::getInt32Ty(group.getContext())).getCallee());
@@ -109,21 +110,30 @@ class SimdEngine : public CpuEngine {
     lane_function->setDoesNotThrow();
     lane_function->setWillReturn();
     lane_function->setSpeculatable();
+    lane_function->addRangeRetAttr(ConstantRange(APInt(32, 0), APInt(32, kLanes)));
     for (Instruction& instruction : make_early_inc_range(instructions(group))) {
       auto* call = dyn_cast<CallInst>(&instruction);
       if (!call || !call->getCalledFunction() || call->getCalledFunction()->getName() != "__kiln_value") continue;
       IRBuilder<> builder(call);
       uint64_t which = cast<ConstantInt>(call->getArgOperand(0))->getZExtValue();
       auto in_record = [&] {
-        LoadInst* load = builder.CreateLoad(builder.getInt32Ty(), builder.CreateInBoundsGEP(builder.getInt32Ty(), record, builder.getInt32(static_cast<uint32_t>(which))));
+        LoadInst* load = builder.CreateLoad(
+            builder.getInt32Ty(),
+            builder.CreateInBoundsGEP(builder.getInt32Ty(), record, builder.getInt32(static_cast<uint32_t>(which))));
         load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(load->getContext(), {}));
         return load;
       };
+      // What is known to be a multiple of 32 lets the optimiser divide the simdgroup's place from the lane's: x / 64 is
+      // the same in all lanes then.
+      auto multiple = [&](Value* number) { return builder.CreateAnd(number, builder.getInt32(~31u)); };
       Value* value;
       if (which == kPositionInThreadgroup)
-        value = builder.CreateAdd(x, builder.CreateCall(lane_function));
+        value = builder.Insert(
+            BinaryOperator::CreateDisjoint(Instruction::Or, multiple(x), builder.CreateCall(lane_function)));
       else if (which == kIndexInThreadgroup)
         value = builder.CreateAdd(builder.CreateAdd(in_record(), x), builder.CreateCall(lane_function));
+      else if (which == kFullThreadsPerThreadgroup && rows_are_simdgroups)
+        value = multiple(in_record());
       else
         value = in_record();
       call->replaceAllUsesWith(value);

@@ -19,14 +19,18 @@ class ThreadsTarget : public llvm::TargetTransformInfoImplCRTPBase<ThreadsTarget
   bool isSourceOfDivergence(const llvm::Value* value) const {
     // Each thread has its own variables, and gets its own result of an atomic.
     if (llvm::isa<llvm::AllocaInst, llvm::AtomicRMWInst, llvm::AtomicCmpXchgInst>(value)) return true;
-    const auto* call = llvm::dyn_cast<llvm::CallBase>(value);
-    return call && call->getCalledFunction() && call->getCalledFunction()->getName() == kLaneFunction;
+    return is_lane(value);
   }
 
   bool isAlwaysUniform(const llvm::Value*) const { return false; }
 };
 
 }  // namespace
+
+bool is_lane(const llvm::Value* value) {
+  const auto* call = llvm::dyn_cast<llvm::CallInst>(value);
+  return call && call->getCalledFunction() && call->getCalledFunction()->getName() == kLaneFunction;
+}
 
 ThreadAnalyses::ThreadAnalyses() {
   llvm::TargetLibraryInfoImpl library;

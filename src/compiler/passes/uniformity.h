@@ -12,12 +12,16 @@ namespace kiln {
 // own memory.
 inline constexpr const char* kLaneFunction = "__kiln_lane";
 
-/// Registers LLVM's analyses for one function of many threads: llvm::UniformityInfoAnalysis tells threads apart.
+bool is_lane(const llvm::Value* value);
+
+// LLVM's analyses of one function that many threads run: llvm::UniformityInfoAnalysis tells threads apart.
 class ThreadAnalyses {
  public:
   ThreadAnalyses();
   void run(llvm::StringRef pipeline, llvm::Function& function);
   void run(llvm::FunctionPassManager& passes, llvm::Function& function);
+  /// What is known of a function that something else has changed is forgotten.
+  void forget(llvm::Function& function) { functions_.clear(function, function.getName()); }
   llvm::FunctionAnalysisManager& functions() { return functions_; }
 
  private:

@@ -12,6 +12,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Transforms/Scalar/Scalarizer.h>
 
@@ -19,7 +20,9 @@
 #include <optional>
 
 #include "compiler/passes/bounds_guards.h"
+#include "compiler/passes/separate_lanes.h"
 #include "compiler/passes/uniformity.h"
+#include "compiler/passes/vector_bitcasts.h"
 #include "core/text.h"
 
 namespace kiln {
@@ -34,15 +37,11 @@ struct Refusal {
 
 [[noreturn]] void refuse(std::string reason) { throw Refusal{std::move(reason)}; }
 
-bool is_lane(const Value* value) {
-  const auto* call = dyn_cast<CallInst>(value);
-  return call && call->getCalledFunction() && call->getCalledFunction()->getName() == kLaneFunction;
-}
-
 class Widener {
  public:
-  Widener(Function& from, Function& to, FunctionAnalysisManager& analyses)
-      : from_(from),
+  Widener(Function& from, Function& to, FunctionAnalysisManager& analyses, bool masks_any_size)
+      : masks_any_size_(masks_any_size),
+        from_(from),
         to_(to),
         uniformity_(analyses.getResult<UniformityInfoAnalysis>(from)),
         loops_(analyses.getResult<LoopAnalysis>(from)),
@@ -62,6 +61,7 @@ class Widener {
     for (BasicBlock* block : order) begin_[block] = BasicBlock::Create(context_, block->getName(), &to_);
     for (BasicBlock* block : order) widen_block(*block);
     for (BasicBlock* block : order) complete_phis(*block);
+    complete_lane_phis();
     IRBuilder<>(entry).CreateBr(begin_[&from_.getEntryBlock()]);
   }
 
@@ -176,10 +176,16 @@ class Widener {
     return branch->getSuccessor(0) == &to ? condition : builder.CreateNot(condition);
   }
 
+  // The lanes of the mask for which the condition holds. In others it may be poison, which an `and` would let through.
+  Value* narrowed(Value* mask, Value* condition, IRBuilder<>& builder) {
+    return builder.CreateLogicalAnd(mask, condition);
+  }
+
   Value* mask_at(BasicBlock& block, IRBuilder<>& builder) {
     if (&block == &from_.getEntryBlock()) {
       Value* lanes = to_.getArg(to_.arg_size() - 1);
-      return builder.CreateICmpULT(lane_numbers(builder.getInt32Ty()), builder.CreateVectorSplat(kLanes, lanes), "mask");
+      return builder.CreateICmpULT(lane_numbers(builder.getInt32Ty()), builder.CreateVectorSplat(kLanes, lanes),
+                                   "mask");
     }
     Loop* loop = loops_.getLoopFor(&block);
     if (loop && loop->getHeader() == &block) {
@@ -197,7 +203,7 @@ class Widener {
     if (BasicBlock* before = block.getSinglePredecessor()) {
       Value* mask = masks_.at(before);
       if (!is_divergent_branch(*before)) return mask;
-      return builder.CreateAnd(mask, condition_for(*before, block, builder), "mask");
+      return narrowed(mask, condition_for(*before, block, builder), builder);
     }
     return masks_.at(dominator);
   }
@@ -225,9 +231,8 @@ class Widener {
   void keep_results(Loop& loop, IRBuilder<>& builder) {
     for (BasicBlock* block : loop.blocks())
       for (Instruction& instruction : *block) {
-        bool is_wanted = any_of(instruction.users(), [&](const User* user) {
-          return !loop.contains(cast<Instruction>(user)->getParent());
-        });
+        bool is_wanted = any_of(instruction.users(),
+                                [&](const User* user) { return !loop.contains(cast<Instruction>(user)->getParent()); });
         if (!is_wanted) continue;
         Type* type = vector_of(instruction.getType());
         PHINode* kept = builder.CreatePHI(type, 2, "kept");
@@ -263,7 +268,7 @@ class Widener {
     }
     BasicBlock* join = join_of(*branch);
     BasicBlock* side = branch->getSuccessor(branch->getSuccessor(0) == join ? 1 : 0);
-    Value* wanted = builder.CreateAnd(mask_, condition_for(block, *side, builder));
+    Value* wanted = narrowed(mask_, condition_for(block, *side, builder), builder);
     builder.CreateCondBr(any(wanted, builder), begin_[side], begin_[join]);
   }
 
@@ -272,7 +277,7 @@ class Widener {
     if (mask_ != live_.at(&loop)) refuse("a loop whose end some of its threads do not reach");
     BasicBlock* header = loop.getHeader();
     BasicBlock* exit = branch.getSuccessor(branch.getSuccessor(0) == header ? 1 : 0);
-    Value* stays = builder.CreateAnd(mask_, condition_for(latch, *header, builder), "stays");
+    Value* stays = narrowed(mask_, condition_for(latch, *header, builder), builder);
     live_[&loop]->addIncoming(stays, builder.GetInsertBlock());
     for (Kept& kept : kept_)
       if (kept.loop == &loop) {
@@ -342,7 +347,8 @@ class Widener {
     bool has_effect = instruction.mayWriteToMemory() || instruction.isAtomic();
     if (!differs(&instruction) && !has_effect) return copy(instruction, builder);
     if (auto* load = dyn_cast<LoadInst>(&instruction); load && !has_effect) return widen_load(*load, builder);
-    if (auto* store = dyn_cast<StoreInst>(&instruction); store && store->isSimple()) return widen_store(*store, builder);
+    if (auto* store = dyn_cast<StoreInst>(&instruction); store && store->isSimple())
+      return widen_store(*store, builder);
     if (has_effect) return each_lane(instruction, builder);
     if (Value* widened = widen_arithmetic(instruction, builder)) {
       if (auto* result = dyn_cast<Instruction>(widened)) result->copyIRFlags(&instruction);
@@ -380,7 +386,8 @@ class Widener {
     AllocaInst* all = builder.CreateAlloca(ArrayType::get(builder.getInt8Ty(), size * kLanes));
     all->setAlignment(std::max(variable.getAlign(), Align(64)));
     Value* offsets =
-        builder.CreateMul(lane_numbers(builder.getInt64Ty()), ConstantVector::getSplat(ElementCount::getFixed(kLanes), builder.getInt64(size)));
+        builder.CreateMul(lane_numbers(builder.getInt64Ty()),
+                          ConstantVector::getSplat(ElementCount::getFixed(kLanes), builder.getInt64(size)));
     vectors_[&variable] = builder.CreateGEP(builder.getInt8Ty(), all, offsets);
   }
 
@@ -394,20 +401,32 @@ class Widener {
       Value* condition = instruction.getOperand(0);
       return builder.CreateSelect(differs(condition) ? operand(0) : scalar(condition), operand(1), operand(2));
     }
-    if (auto* binary = dyn_cast<BinaryOperator>(&instruction))
-      return builder.CreateBinOp(binary->getOpcode(), operand(0), operand(1));
+    if (auto* binary = dyn_cast<BinaryOperator>(&instruction)) {
+      Value* second = operand(1);
+      // The optimiser may have removed what keeps a division from trapping where a branch keeps threads from it. Lanes
+      // that are not here divide by 1.
+      if (binary->isIntDivRem() && !is_all(mask_) && !is_harmless_divisor(binary->getOperand(1)))
+        second = builder.CreateSelect(mask_, second, ConstantInt::get(second->getType(), 1));
+      return builder.CreateBinOp(binary->getOpcode(), operand(0), second);
+    }
     if (isa<UnaryOperator>(instruction)) return builder.CreateFNeg(operand(0));
     if (isa<FreezeInst>(instruction)) return builder.CreateFreeze(operand(0));
     if (auto* address = dyn_cast<GetElementPtrInst>(&instruction)) {
       Value* pointer = address->getPointerOperand();
       SmallVector<Value*> indices;
-      for (Value* index : address->indices()) indices.push_back(differs(index) ? vector(index, builder) : scalar(index));
+      for (Value* index : address->indices())
+        indices.push_back(differs(index) ? vector(index, builder) : scalar(index));
       Value* base = differs(pointer) ? vector(pointer, builder) : scalar(pointer);
       Value* result = builder.CreateGEP(address->getSourceElementType(), base, indices);
       return result->getType()->isVectorTy() ? result : builder.CreateVectorSplat(kLanes, result);
     }
     if (auto* call = dyn_cast<IntrinsicInst>(&instruction)) return widen_intrinsic(*call, builder);
     return nullptr;
+  }
+
+  static bool is_harmless_divisor(const Value* divisor) {
+    const auto* constant = dyn_cast<ConstantInt>(divisor);
+    return constant && !constant->isZero() && !constant->isMinusOne();
   }
 
   Value* widen_intrinsic(IntrinsicInst& call, IRBuilder<>& builder) {
@@ -445,7 +464,213 @@ class Widener {
     return Guarded{choice->getCondition(), choice->getTrueValue()};
   }
 
+  // Memory of Kiln's own that takes what a guard does not let through.
+  static bool is_sink(const Value* pointer) {
+    return isa<AllocaInst>(pointer) && all_of(pointer->users(), [&](const User* user) {
+             const auto* choice = dyn_cast<SelectInst>(user);
+             return choice && choice->getFalseValue() == pointer && choice->getTrueValue() != pointer;
+           });
+  }
+
+  // ---- Lanes that follow one another in memory
+  //
+  // A value is a row where it grows by a constant from lane to lane, in arithmetic that may wrap. Whether it wraps is
+  // asked when the code runs: what the first lane has and what the last one has are computed as numbers.
+
+  // By how much the value grows from lane to lane.
+  std::optional<int64_t> stride_of(Value* value) {
+    if (!differs(value)) return 0;
+    if (auto found = strides_.find(value); found != strides_.end()) return found->second;
+    // A loop's value has its first one's stride unless the steps show otherwise.
+    if (auto* phi = dyn_cast<PHINode>(value)) {
+      Loop* loop = loops_.getLoopFor(phi->getParent());
+      if (!loop || loop->getHeader() != phi->getParent()) return std::nullopt;
+      std::optional<int64_t> stride = stride_of(phi->getIncomingValueForBlock(loop->getLoopPreheader()));
+      strides_[value] = stride;
+      if (stride && stride_of(phi->getIncomingValueForBlock(loop->getLoopLatch())) != stride) {
+        strides_.clear();  // some of them were concluded from this one
+        strides_[value] = std::nullopt;
+        return std::nullopt;
+      }
+      return stride;
+    }
+    return strides_[value] = stride_of_result(value);
+  }
+
+  std::optional<int64_t> stride_of_result(Value* value) {
+    if (is_lane(value)) return 1;
+    auto* instruction = dyn_cast<Instruction>(value);
+    if (!instruction) return std::nullopt;
+    auto of = [&](unsigned i) { return stride_of(instruction->getOperand(i)); };
+    auto same_in_all = [&](unsigned i) { return !differs(instruction->getOperand(i)); };
+    switch (instruction->getOpcode()) {
+      case Instruction::ZExt:
+      case Instruction::SExt:
+      case Instruction::Trunc: return of(0);
+      case Instruction::Or:
+        if (!cast<PossiblyDisjointInst>(instruction)->isDisjoint()) return std::nullopt;
+        [[fallthrough]];
+      case Instruction::Add:
+        // Of two that grow, one could wrap where the other makes up for it.
+        if (same_in_all(1)) return of(0);
+        if (same_in_all(0)) return of(1);
+        return std::nullopt;
+      case Instruction::Sub:
+        if (same_in_all(1)) return of(0);
+        return std::nullopt;
+      case Instruction::Mul:
+      case Instruction::Shl: {
+        auto* factor = dyn_cast<ConstantInt>(instruction->getOperand(1));
+        std::optional<int64_t> stride = of(0);
+        if (!factor || !stride || factor->getValue().getActiveBits() > 16) return std::nullopt;
+        uint64_t by = factor->getZExtValue();
+        if (instruction->getOpcode() == Instruction::Shl) {
+          if (by > 16) return std::nullopt;
+          by = uint64_t{1} << by;
+        }
+        if (*stride < 0 || static_cast<uint64_t>(*stride) * by > 1 << 16) return std::nullopt;
+        return static_cast<int64_t>(*stride * by);
+      }
+      case Instruction::GetElementPtr: {
+        auto* address = cast<GetElementPtrInst>(instruction);
+        if (address->getNumIndices() != 1) return std::nullopt;
+        if (same_in_all(1)) return of(0);
+        std::optional<int64_t> stride = of(1);
+        uint64_t size = layout_.getTypeAllocSize(address->getSourceElementType());
+        if (!same_in_all(0) || !stride || size > 1 << 16) return std::nullopt;
+        return *stride * static_cast<int64_t>(size);
+      }
+      default: return std::nullopt;
+    }
+  }
+
+  // What `lane` has, if it takes part: a value with a stride, as a number.
+  Value* at_lane(Value* value, unsigned lane, IRBuilder<>& builder) {
+    if (!differs(value)) return scalar(value);
+    if (is_lane(value)) return ConstantInt::get(value->getType(), lane);
+    if (auto* phi = dyn_cast<PHINode>(value)) {
+      PHINode*& at = lane_phis_[{phi, lane}];
+      if (!at) {
+        at = PHINode::Create(phi->getType(), 2, phi->getName(), begin_[phi->getParent()]->begin());
+        new_lane_phis_.push_back({phi, lane});
+      }
+      return at;
+    }
+    auto* instruction = cast<Instruction>(value);
+    SmallVector<Value*> operands;
+    for (Value* operand : instruction->operands()) operands.push_back(at_lane(operand, lane, builder));
+    Instruction* one = instruction->clone();
+    for (auto [use, operand] : zip(one->operands(), operands)) use.set(operand);
+    one->dropPoisonGeneratingFlags();  // the lane may not take part
+    builder.Insert(one);
+    return one;
+  }
+
+  void complete_lane_phis() {
+    while (!new_lane_phis_.empty()) {
+      auto [phi, lane] = new_lane_phis_.pop_back_val();
+      PHINode* at = lane_phis_[{phi, lane}];
+      for (unsigned i = 0; i < phi->getNumIncomingValues(); ++i) {
+        BasicBlock* before = end_[phi->getIncomingBlock(i)];
+        IRBuilder<> builder(before->getTerminator());
+        at->addIncoming(at_lane(phi->getIncomingValue(i), lane, builder), before);
+      }
+    }
+  }
+
+  // Whether the lanes' values follow one another, from the first to the last, `stride` apart.
+  Value* is_row(Value* first, Value* last, uint64_t stride, IRBuilder<>& builder) {
+    Type* number = builder.getInt64Ty();
+    auto as_number = [&](Value* value) {
+      return value->getType()->isPointerTy() ? builder.CreatePtrToInt(value, number)
+                                             : builder.CreateZExt(value, number);
+    };
+    return builder.CreateICmpEQ(builder.CreateSub(as_number(last), as_number(first)),
+                                builder.getInt64(stride * (kLanes - 1)));
+  }
+
+  // An access of `bytes` a lane, as one of all lanes together where they follow one another and the guard lets all of
+  // them through; `together(address)` and `apart()` make the code, and what they return is chosen.
+  template <typename Together, typename Apart>
+  Value* by_shape(Value* pointer, Value* allowed, uint64_t bytes, IRBuilder<>& builder, Together together,
+                  Apart apart) {
+    if (stride_of(pointer) != static_cast<int64_t>(bytes)) return apart();
+    Value *offset = nullptr, *limit = nullptr;
+    if (allowed && differs(allowed)) {
+      auto* comparison = dyn_cast<ICmpInst>(allowed);
+      if (!comparison || comparison->getPredicate() != ICmpInst::ICMP_ULT || differs(comparison->getOperand(1)) ||
+          stride_of(comparison->getOperand(0)) != static_cast<int64_t>(bytes))
+        return apart();
+      offset = comparison->getOperand(0);
+      limit = comparison->getOperand(1);
+    }
+    Value* first = at_lane(pointer, 0, builder);
+    Value* row = is_row(first, at_lane(pointer, kLanes - 1, builder), bytes, builder);
+    if (offset) {
+      Value *first_offset = at_lane(offset, 0, builder), *last_offset = at_lane(offset, kLanes - 1, builder);
+      row = builder.CreateAnd(row, is_row(first_offset, last_offset, bytes, builder));
+      row = builder.CreateAnd(row, builder.CreateICmpULE(first_offset, last_offset));
+      row = builder.CreateAnd(row, builder.CreateICmpULT(last_offset, scalar(limit)));
+    } else if (allowed) {
+      row = builder.CreateAnd(row, scalar(allowed));
+    }
+    // Without masks in memory all lanes must take part.
+    if (!has_gathers_of(bytes) && !masks_any_size_)
+      row = builder.CreateAnd(
+          row, builder.CreateICmpEQ(builder.CreateBitCast(mask_, builder.getInt32Ty()), builder.getInt32(-1)));
+
+    BasicBlock* before = builder.GetInsertBlock();
+    BasicBlock* one = BasicBlock::Create(context_, "row", &to_);
+    BasicBlock* many = BasicBlock::Create(context_, "lanes", &to_);
+    BasicBlock* after = BasicBlock::Create(context_, "", &to_);
+    one->moveAfter(before);
+    many->moveAfter(one);
+    after->moveAfter(many);
+    builder.CreateCondBr(row, one, many, MDBuilder(context_).createBranchWeights(1000, 1));
+    builder.SetInsertPoint(one);
+    Value* result = together(first);
+    BasicBlock* one_end = builder.GetInsertBlock();
+    builder.CreateBr(after);
+    builder.SetInsertPoint(many);
+    Value* other = apart();
+    BasicBlock* many_end = builder.GetInsertBlock();
+    builder.CreateBr(after);
+    builder.SetInsertPoint(after);
+    if (!result) return nullptr;
+    PHINode* both = builder.CreatePHI(result->getType(), 2);
+    both->addIncoming(result, one_end);
+    both->addIncoming(other, many_end);
+    return both;
+  }
+
+  static bool has_gathers_of(uint64_t bytes) { return bytes == 4 || bytes == 8; }
+
   void widen_load(LoadInst& load, IRBuilder<>& builder) {
+    if (!load.getType()->isIntegerTy(1) && differs(load.getPointerOperand())) {
+      Value *pointer = load.getPointerOperand(), *allowed = nullptr;
+      if (auto guard = guarded(pointer)) {
+        pointer = guard->address;
+        allowed = guard->allowed;
+      }
+      Type* type = vector_of(load.getType());
+      uint64_t bytes = layout_.getTypeStoreSize(load.getType());
+      Value* mask = mask_;
+      auto together = [&](Value* address) -> Value* {
+        if (is_all(mask) || (!has_gathers_of(bytes) && !masks_any_size_))
+          return builder.CreateAlignedLoad(type, address, load.getAlign());
+        return builder.CreateMaskedLoad(type, address, load.getAlign(), mask, Constant::getNullValue(type));
+      };
+      auto apart = [&]() -> Value* {
+        widen_load_apart(load, builder);
+        return vectors_[&load];
+      };
+      vectors_[&load] = by_shape(pointer, allowed, bytes, builder, together, apart);
+      return;
+    }
+    widen_load_apart(load, builder);
+  }
+
+  void widen_load_apart(LoadInst& load, IRBuilder<>& builder) {
     Value* pointer = load.getPointerOperand();
     if (!differs(pointer)) {
       // The same address, but a loop makes the value differ.
@@ -459,12 +684,12 @@ class Widener {
     Value* mask = mask_;
     if (auto guard = guarded(pointer)) {
       Value* allowed = vector(guard->allowed, builder);
-      mask = builder.CreateAnd(mask, allowed);
+      mask = narrowed(mask, allowed, builder);
       pointer = guard->address;
     }
     Type* type = vector_of(load.getType());
-    vectors_[&load] = builder.CreateMaskedGather(type, vector(pointer, builder), load.getAlign(), mask,
-                                                 Constant::getNullValue(type));
+    vectors_[&load] =
+        builder.CreateMaskedGather(type, vector(pointer, builder), load.getAlign(), mask, Constant::getNullValue(type));
   }
 
   void widen_store(StoreInst& store, IRBuilder<>& builder) {
@@ -481,15 +706,42 @@ class Widener {
     if (!differs(pointer)) {
       // As if lanes stored one after the other.
       Value* bits = builder.CreateBitCast(mask_, builder.getInt32Ty());
-      Value* last = builder.CreateSub(builder.getInt32(31), builder.CreateBinaryIntrinsic(Intrinsic::ctlz, bits, builder.getTrue()));
+      Value* last = builder.CreateSub(builder.getInt32(31),
+                                      builder.CreateBinaryIntrinsic(Intrinsic::ctlz, bits, builder.getTrue()));
       auto* one = cast<StoreInst>(store.clone());
       one->setOperand(0, builder.CreateExtractElement(vector(value, builder), last));
       one->setOperand(1, scalar(pointer));
       builder.Insert(one);
       return;
     }
-    if (!has_gathers(value->getType(), layout_)) return each_lane(store, builder);
-    builder.CreateMaskedScatter(vector(value, builder), vector(pointer, builder), store.getAlign(), mask_);
+    Value *address = pointer, *allowed = nullptr;
+    if (auto* choice = dyn_cast<SelectInst>(pointer); choice && is_sink(choice->getFalseValue())) {
+      address = choice->getTrueValue();
+      allowed = choice->getCondition();
+    }
+    auto apart = [&]() -> Value* {
+      if (!has_gathers(value->getType(), layout_)) {
+        each_lane(store, builder);
+        return nullptr;
+      }
+      Value* mask = allowed ? narrowed(mask_, vector(allowed, builder), builder) : mask_;
+      builder.CreateMaskedScatter(vector(value, builder), vector(address, builder), store.getAlign(), mask);
+      return nullptr;
+    };
+    if (value->getType()->isIntegerTy(1)) {
+      apart();
+      return;
+    }
+    uint64_t bytes = layout_.getTypeStoreSize(value->getType());
+    Value* lanes = vector(value, builder);
+    auto together = [&](Value* first) -> Value* {
+      if (is_all(mask_) || (!has_gathers_of(bytes) && !masks_any_size_))
+        builder.CreateAlignedStore(lanes, first, store.getAlign());
+      else
+        builder.CreateMaskedStore(lanes, first, store.getAlign(), mask_);
+      return nullptr;
+    };
+    by_shape(address, allowed, bytes, builder, together, apart);
   }
 
   // ---- One lane after the other
@@ -505,7 +757,8 @@ class Widener {
       Value* operand = instruction.getOperand(i);
       if (!differs(operand)) continue;
       Value* lanes = vector(operand, builder);
-      if (lanes->getType()->getScalarType()->isIntegerTy(1)) lanes = builder.CreateZExt(lanes, vector_of(builder.getInt8Ty()));
+      if (lanes->getType()->getScalarType()->isIntegerTy(1))
+        lanes = builder.CreateZExt(lanes, vector_of(builder.getInt8Ty()));
       Value* place = variables.CreateAlloca(lanes->getType());
       builder.CreateStore(lanes, place);
       places[i] = place;
@@ -587,6 +840,7 @@ class Widener {
     Value* last;
   };
 
+  const bool masks_any_size_;
   Function& from_;
   Function& to_;
   UniformityInfo& uniformity_;
@@ -604,13 +858,20 @@ class Widener {
   DenseMap<BasicBlock*, Value*> masks_;
   DenseMap<Loop*, PHINode*> live_;
   DenseMap<PHINode*, Value*> carried_;
+  DenseMap<Value*, std::optional<int64_t>> strides_;
+  DenseMap<std::pair<PHINode*, unsigned>, PHINode*> lane_phis_;
+  SmallVector<std::pair<PHINode*, unsigned>> new_lane_phis_;
   std::vector<Kept> kept_;
 };
 
 }  // namespace
 
-std::string widen(Function& function) {
+std::string widen(Function& function, bool masks_any_size) {
   ThreadAnalyses analyses;
+  analyses.run("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>", function);
+  separate_lanes(function);
+  spell_out_bitcasts(function);
+  analyses.forget(function);
   {
     // Vectors of the kernel's own as their components: they become vectors of 32.
     ScalarizerPassOptions options;
@@ -621,16 +882,18 @@ std::string widen(Function& function) {
     passes.addPass(ScalarizerPass(options));
     analyses.run(passes, function);
   }
+  analyses.run("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,sroa,adce", function);
+  separate_lanes(function);
+  analyses.forget(function);
   analyses.run(
-      "sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,sroa,adce,"
-      "lower-switch,mergereturn,fix-irreducible,loop-simplify,unify-loop-exits,structurizecfg,"
+      "early-cse,lower-switch,mergereturn,fix-irreducible,loop-simplify,unify-loop-exits,structurizecfg,"
       "sroa<preserve-cfg>,early-cse,loop-simplify,lcssa",
       function);
   Function* wide = Function::Create(function.getFunctionType(), function.getLinkage(), "", function.getParent());
   wide->copyAttributesFrom(&function);
   std::string reason;
   try {
-    Widener(function, *wide, analyses.functions()).run();
+    Widener(function, *wide, analyses.functions(), masks_any_size).run();
   } catch (const Refusal& refusal) {
     reason = refusal.reason;
   }

@@ -25,7 +25,8 @@ namespace kiln {
 inline constexpr unsigned kLanes = 32;
 
 /// Replaces the body of `function(…, i32 lanes)` by code of as many threads, at most 32, as its last argument says; a
-/// thread is told by kLaneFunction. Returns why that cannot be done, or nothing; then the function is a declaration.
-std::string widen(llvm::Function& function);
+/// thread is told by kLaneFunction. `masks_any_size`: the processor has masked loads and stores of elements of every
+/// size, not of 4 and 8 bytes only. Returns why it cannot be done, and the function is a declaration then; or nothing.
+std::string widen(llvm::Function& function, bool masks_any_size);
 
 }  // namespace kiln

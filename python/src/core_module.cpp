@@ -13,6 +13,7 @@
 #include "exceptions.h"
 #include "kiln/error.h"
 #include "numpy_library.h"
+#include "python_object.h"
 #include "runtime/compiler_library.h"
 
 namespace nb = nanobind;
@@ -324,6 +325,7 @@ With MLX arrays the result is lazy: compiling happens when it is evaluated.)")
     if (!dtype) return std::nullopt;
     return std::string(name_of(*dtype));
   });
+  m.def("kind_of", &kind_of, "object"_a.none());
   m.def("settings", [] {
     nb::list rows;
     for (const SettingRow& row : kSettingRows) rows.append(nb::make_tuple(row.variable, row.values, row.meaning));

@@ -2,28 +2,42 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
 
 #include <optional>
 #include <string>
 
 namespace kiln::python {
 
-/// The name of an object's type, for messages.
-inline std::string kind_of(nanobind::handle object) {
-  return nanobind::cast<std::string>(nanobind::str(object.type().attr("__name__")));
-}
+/// The name of an object's type with its module's, for messages: "int", "numpy.ndarray".
+std::string kind_of(nanobind::handle object);
 
-/// What `__index__` gives; empty where 64 bits do not hold it, and then `text` is the number. Raises what `__index__`
-/// raises.
-inline std::optional<int64_t> index_of(nanobind::handle object, std::string& text) {
-  nanobind::object number = nanobind::steal(PyNumber_Index(object.ptr()));
-  if (!number.is_valid()) nanobind::raise_python_error();
-  int overflow;
-  int64_t value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
-  if (!overflow) return value;
-  text = nanobind::cast<std::string>(nanobind::str(number));
-  return std::nullopt;
-}
+/// Whether it is True or False, or what NumPy's comparisons give.
+bool is_bool(nanobind::handle object);
+
+/// Whether other libraries take it for an array. Arrays of one element have `__index__` as well.
+bool is_foreign_array(nanobind::handle object);
+
+/// A str as messages have it: UTF-8, in which what UTF-8 cannot have is escaped.
+std::string to_utf8(nanobind::handle text);
+
+/// What `repr` gives, or the name of the type where that fails; the beginning of what is very long.
+std::string shown(nanobind::handle object);
+
+/// Whether the Python error that is set is one by which an object says that it is not what was asked for: what
+/// `__index__`, `__float__`, `__len__` and `__iter__` raise where they cannot answer. Others are the caller's own.
+bool is_refusal();
+
+/// Throws a TypeError of Python's with this message. Where a Python error is set that is a refusal it becomes the
+/// cause, and any other is thrown in its place.
+[[noreturn]] void throw_type_error(const std::string& message);
+
+/// An int of Python's: its value, or where 64 bits do not hold it, how messages show it.
+struct Index {
+  std::optional<int64_t> value;
+  std::string text;
+};
+
+/// What `__index__` gives. Null, with a Python error set, where that fails.
+std::optional<Index> index_of(nanobind::handle object);
 
 }  // namespace kiln::python

@@ -21,10 +21,11 @@ namespace {
       throw CompileError(message, std::make_shared<const CompileReport>(std::move(result.report)));
     }
     case CompileStatus::kUnsupported:
-      throw UnsupportedError(concat("[", interface, "] `", unit.name, "` uses what is not supported.\n",
+      throw UnsupportedError(concat("[", interface, "] `", printable(unit.name), "` uses what is not supported.\n",
                                     render(result.report.diagnostics.at(0))));
     default:
-      throw InternalError(concat("[", interface, "] `", unit.name, "`: Kiln's compiler failed: ", result.report.log,
+      throw InternalError(concat("[", interface, "] `", printable(unit.name),
+                                 "`: Kiln's compiler failed: ", result.report.log,
                                  ". This is a defect of Kiln; a report with the output of `source_for` helps."));
   }
 }

@@ -282,7 +282,7 @@ Kernel::Found Kernel::find_or_compile(const Call& call) {
     if (auto variant = variants_.find(general_key)) return {std::move(variant), CodeSource::kMemory};
   check_types(call);
   if (spec_.dialect == Dialect::kCuda)
-    throw UnsupportedError(concat("[cuda_kernel] `", spec_.name,
+    throw UnsupportedError(concat("[cuda_kernel] `", printable(spec_.name),
                                   "`: CUDA bodies cannot be run yet; `source_for` shows the generated text."));
   if (specialize) {
     specialize = !variants_.has_failed(general_key) && may_specialize(general_key, key);
@@ -297,7 +297,7 @@ Kernel::Found Kernel::find_or_compile(const Call& call) {
     if (binary.made_now) source = CodeSource::kCompiled;
     size_t bytes = binary.value->code->threadgroup_memory_bytes(), limit = target.threadgroup_memory_limit();
     if (bytes > limit)
-      throw UnsupportedError(concat("[", interface_name(spec_.dialect), "] `", spec_.name, "` needs ", bytes,
+      throw UnsupportedError(concat("[", interface_name(spec_.dialect), "] `", printable(spec_.name), "` needs ", bytes,
                                     " bytes of threadgroup memory, and the ", target.name(), " target has ", limit,
                                     "."));
     return std::make_shared<const Variant>(Variant{std::move(unit), binary.value});

@@ -82,7 +82,7 @@ void run_rows(const LoadedImage& image, const CpuLaunch& launch, uint64_t begin,
 
 std::string describe(const BarrierFault& fault, const KernelUnit& unit) {
   SourcePosition position = unit.source_map.locate(static_cast<int>(fault.line));
-  return concat("kernel `", unit.name, "`: only ", fault.waiting, " of ", fault.expected,
+  return concat("kernel `", printable(unit.name), "`: only ", fault.waiting, " of ", fault.expected,
                 " threads reach the threadgroup_barrier in line ", position.line, " of the ",
                 position.text == SourceText::kHeader ? "header" : "source", "; the launch was ended");
 }

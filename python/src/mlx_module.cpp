@@ -115,12 +115,13 @@ class MlxLibrary : public ArrayLibrary {
     mx::Stream stream = stream_for(interface, place);
     if (wanted == Wanted::kCompile) {
       Kernel::Found found;
-      nb::gil_scoped_release release;
-      with_call(call, false, inputs, shapes, arguments.output_dtypes, [&](const Call& view) {
-        kernel->check(view);
-        found = kernel->find_or_compile(view);
-      });
-      nb::gil_scoped_acquire acquire;
+      {
+        WithoutLock without_lock;
+        with_call(call, false, inputs, shapes, arguments.output_dtypes, [&](const Call& view) {
+          kernel->check(view);
+          found = kernel->find_or_compile(view);
+        });
+      }
       return make_compiled(kernel, found);
     }
     std::vector<mx::array> outputs =

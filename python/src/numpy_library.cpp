@@ -294,7 +294,7 @@ class NumpyLibrary : public ArrayLibrary {
     if (wanted == Wanted::kCompile) {
       Kernel::Found found;
       {
-        nb::gil_scoped_release release;
+        WithoutLock without_lock;
         found = kernel->find_or_compile(call);
       }
       return make_compiled_kernel(kernel, found);
@@ -307,7 +307,7 @@ class NumpyLibrary : public ArrayLibrary {
       results.append(array);
     }
     {
-      nb::gil_scoped_release release;
+      WithoutLock without_lock;
       run(*kernel, call, data);
     }
     return results.release().ptr();

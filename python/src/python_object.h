@@ -1,7 +1,9 @@
 // Python objects as both modules read them.
 #pragma once
 
+#include <cxxabi.h>
 #include <nanobind/nanobind.h>
+#include <unistd.h>
 
 #include <optional>
 #include <string>
@@ -39,5 +41,26 @@ struct Index {
 
 /// What `__index__` gives. Null, with a Python error set, where that fails.
 std::optional<Index> index_of(nanobind::handle object);
+
+/// Gives the interpreter's lock away for a scope in which nothing of Python is touched.
+class WithoutLock {
+ public:
+  WithoutLock() : state_(PyEval_SaveThread()) {}
+  WithoutLock(const WithoutLock&) = delete;
+  WithoutLock& operator=(const WithoutLock&) = delete;
+  // A daemon thread does not get the lock back once the interpreter shuts down. Before 3.14 Python ends it by unwinding
+  // its stack, which ends the process in any function that throws nothing, as destructors are; so the thread stays
+  // here until the process has ended, as it does since 3.14.
+  ~WithoutLock() {
+    try {
+      PyEval_RestoreThread(state_);
+    } catch (abi::__forced_unwind&) {
+      for (;;) pause();
+    }
+  }
+
+ private:
+  PyThreadState* state_;
+};
 
 }  // namespace kiln::python

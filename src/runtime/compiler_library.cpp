@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include "core/fork_guard.h"
 #include "core/settings.h"
 #include "core/text.h"
 #include "kiln/error.h"
@@ -19,6 +20,7 @@ std::string CompilerLibrary::path() {
 }
 
 Compiler& CompilerLibrary::get() {
+  ForkGuard guard;
   std::lock_guard lock(mutex_);
   if (compiler_) return *compiler_;
   std::string file = path();

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/fork_guard.h"
+
 namespace kiln {
 
 // Where a launch found its machine code.
@@ -27,12 +29,14 @@ class History {
   static constexpr size_t kLength = 1000;
 
   void add(const LaunchRecord& record) {
+    ForkGuard guard;
     std::lock_guard lock(mutex_);
     if (records_.size() == kLength) records_.pop_front();
     records_.push_back(record);
   }
   /// Oldest first.
   std::vector<LaunchRecord> records() const {
+    ForkGuard guard;
     std::lock_guard lock(mutex_);
     return {records_.begin(), records_.end()};
   }

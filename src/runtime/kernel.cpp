@@ -5,6 +5,7 @@
 
 #include "core/array_layout.h"
 #include "core/dtype_table.h"
+#include "core/fork_guard.h"
 #include "core/settings.h"
 #include "core/text.h"
 #include "frontend/lexer.h"
@@ -257,6 +258,7 @@ void Kernel::set_known_shapes(KernelUnit& unit, const Call& call) const {
 }
 
 bool Kernel::may_specialize(std::string_view general_key, std::string_view key) {
+  ForkGuard guard;
   std::lock_guard lock(specialized_mutex_);
   std::set<std::string>& keys = specialized_[std::string(general_key)];
   std::string own(key);
@@ -267,6 +269,7 @@ bool Kernel::may_specialize(std::string_view general_key, std::string_view key) 
 }
 
 void Kernel::give_back_specialization(std::string_view general_key, std::string_view key) {
+  ForkGuard guard;
   std::lock_guard lock(specialized_mutex_);
   if (auto found = specialized_.find(general_key); found != specialized_.end()) found->second.erase(std::string(key));
 }

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <string>
 
+#include "core/fork_guard.h"
 #include "core/settings.h"
 
 namespace kiln {
@@ -44,6 +45,8 @@ namespace {
 
 std::atomic<ThreadPool*> g_pool{nullptr};
 std::mutex g_pool_mutex;
+// The workers stay behind, and whatever they were doing.
+[[maybe_unused]] const int g_registered = pthread_atfork(nullptr, nullptr, [] { g_pool.store(nullptr); });
 
 // Whether there was room for one more thread.
 template <typename Function>
@@ -98,17 +101,9 @@ void ThreadPool::Claims::stop() { job_->next.store(job_->work.pieces, std::memor
 
 ThreadPool& ThreadPool::shared() {
   if (ThreadPool* pool = g_pool.load(std::memory_order_acquire)) return *pool;
+  ForkGuard guard;
   std::lock_guard lock(g_pool_mutex);
   if (!g_pool.load()) {
-    static const bool registered = [] {
-      // The child has only the thread that forked: the workers are gone, and so is whoever held a mutex.
-      pthread_atfork(nullptr, nullptr, [] {
-        g_pool.store(nullptr);
-        new (&g_pool_mutex) std::mutex;
-      });
-      return true;
-    }();
-    static_cast<void>(registered);
     // Never destroyed: a launch may still run when static objects are.
     g_pool.store(new ThreadPool(usable_threads()), std::memory_order_release);
   }

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
@@ -48,9 +49,28 @@ std::mutex g_pool_mutex;
 // The workers stay behind, and whatever they were doing.
 [[maybe_unused]] const int g_registered = pthread_atfork(nullptr, nullptr, [] { g_pool.store(nullptr); });
 
+// For the time of a scope, all signals but those by which a thread is told what it has done itself, or how long it has
+// run. Threads that are made in it begin like that: a signal to the process then goes to one of the program's own.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t signals;
+    sigfillset(&signals);
+    for (int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF}) sigdelset(&signals, own);
+    pthread_sigmask(SIG_SETMASK, &signals, &before_);
+  }
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 // Whether there was room for one more thread.
 template <typename Function>
 bool start_thread(std::vector<std::thread>& threads, Function&& function) {
+  BlockedSignals blocked;
   try {
     threads.emplace_back(std::forward<Function>(function));
     return true;

@@ -28,8 +28,13 @@ std::vector<ArrayLibrary*>& libraries() {
   return instance;
 }
 
-// Asks Python, which knows the libraries by the names of their modules, for one that has not been met yet.
-void meet_library_of(PyObject* object) { nb::module_::import_("kiln._libraries").attr("meet")(nb::handle(object)); }
+// Asks Python, which knows the libraries by the names of their modules, for one that has not been met yet. The function
+// is kept: while the interpreter shuts down nothing can be imported any more.
+void meet_library_of(PyObject* object) {
+  static nb::handle meet;
+  if (!meet.is_valid()) meet = nb::object(nb::module_::import_("kiln._libraries").attr("meet")).release();
+  meet(nb::handle(object));
+}
 
 ArrayLibrary* library_named(std::string_view name) {
   for (ArrayLibrary* library : libraries())

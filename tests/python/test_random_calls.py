@@ -168,7 +168,15 @@ DTYPE_LIKE = st.one_of(
     ),
 )
 ANYTHING = st.recursive(
-    st.one_of(st.none(), NUMBERS, TEXTS, NUMPY_ARRAYS, MLX_ARRAYS, DTYPE_LIKE, st.integers(0, len(ODD) - 1).map(ODD.__getitem__)),
+    st.one_of(
+        st.none(),
+        NUMBERS,
+        TEXTS,
+        NUMPY_ARRAYS,
+        MLX_ARRAYS,
+        DTYPE_LIKE,
+        st.integers(0, len(ODD) - 1).map(ODD.__getitem__),
+    ),
     lambda inner: st.one_of(
         st.lists(inner, max_size=4),
         st.lists(inner, max_size=4).map(tuple),

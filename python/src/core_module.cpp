@@ -291,6 +291,7 @@ Raises:
   kiln.CompileError: the body or the header is not valid.
   kiln.UnsupportedError: it is valid, but cannot run here.
   kiln.DeviceError: the kernel failed while it ran.
+  MemoryError: there is no memory for an output, for a copy of an input or for threads.
 
 With MLX arrays the result is lazy: compiling happens when it is evaluated.)")
       .def(

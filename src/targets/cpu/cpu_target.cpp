@@ -39,7 +39,9 @@ class CpuKernel : public LoadedKernel {
  public:
   explicit CpuKernel(std::span<const std::byte> binary) : image(binary) {}
   size_t threadgroup_memory_bytes() const override { return image.header().threadgroup_memory_bytes; }
-  bool may_fail() const override { return image.header().kind == CpuImageKind::kCoroutines; }
+  bool may_fail() const override {
+    return image.header().kind == CpuImageKind::kCoroutines || threadgroup_memory_bytes() > 0;
+  }
   std::span<const std::byte> code() const override { return image.code(); }
 
   const LoadedImage image;

@@ -6,6 +6,7 @@ import gc
 import itertools
 import threading
 import weakref
+from typing import Any
 
 import kiln
 import kiln.mlx
@@ -259,10 +260,10 @@ def test_a_call_within_the_same_kernels_call(name, hook, monkeypatch):
     kernel = library.module.metal_kernel("again", *names, source=SHAPES.replace("* {n}", "+ n"))
     inner = np.arange(24, dtype=np.float32).reshape(2, 3, 4)[:, ::-1].T
     outer = np.arange(15, dtype=np.float32).reshape(3, 5)[::-1]
-    results = []
+    results: list[Any] = []
 
     def call(x, n, **changes):
-        keywords = {
+        keywords: dict[str, Any] = {
             "inputs": {"x": library.array(x), "n": n},
             "output_shapes": {"out": x.shape},
             "output_dtypes": {"out": "float32"},
@@ -320,8 +321,8 @@ def test_a_call_within_the_same_kernels_call(name, hook, monkeypatch):
         def flush(self):
             pass
 
-    n = 5
-    changes = {
+    n: Any = 5
+    made: dict[str, Any] = {
         "index": lambda: {"grid": (Index(outer.size), 1, 1)},
         "sequence": lambda: {"grid": Grid()},
         "float": lambda: {"init_value": Float()},
@@ -329,7 +330,8 @@ def test_a_call_within_the_same_kernels_call(name, hook, monkeypatch):
         "finalizer": lambda: {"output_shapes": [Finalized()]},
         "collection": dict,
         "print": lambda: {"verbose": True},
-    }[hook]()
+    }
+    changes = made[hook]()
     if hook == "index":
         n = Index(5)
     if hook == "print":
@@ -371,7 +373,7 @@ def test_a_call_where_an_array_is_finalized():
 
 def test_names_in_other_threads_dictionaries():
     """Threads that read one dictionary while another one changes it read it as it was or as it is."""
-    inputs = {"x": np.arange(8, dtype=np.float32)}
+    inputs: dict[str, Any] = {"x": np.arange(8, dtype=np.float32)}
     kernel = kiln.metal_kernel("k", INDEX + "out[i] = x[i];")
     stop = threading.Event()
 

@@ -7,6 +7,7 @@ import gc
 import mmap
 import threading
 import weakref
+from typing import Any
 
 import kiln
 import kiln.mlx
@@ -16,6 +17,8 @@ import numpy as np
 import pytest
 from interfaces import EIGHT, INTERFACES, METHODS, Interface, Item, raised
 from mlx_kernels import DTYPES, numbers, to_mlx, to_numpy
+
+BUFFER: Any = EIGHT  # NumPy's types do not say that arrays are buffers
 
 RUNNING = [interface for interface in INTERFACES if interface.generation != "cuda"]
 all_interfaces = pytest.mark.parametrize("interface", RUNNING, ids=lambda interface: interface.label)
@@ -195,7 +198,7 @@ MLX_ARRAYS = {
     "from NumPy, misaligned": lambda: (CUBE, misaligned(CUBE)),
     "from NumPy, no dimensions": lambda: (np.array(3, np.float32), np.array(3, np.float32)),
     "from NumPy, bfloat16": lambda: (numbers((2, 3), "bfloat16"),) * 2,
-    "memory": lambda: (EIGHT, memoryview(EIGHT)),
+    "memory": lambda: (EIGHT, memoryview(BUFFER)),
     "bytes": lambda: (np.frombuffer(b"abc", np.uint8), b"abc"),
 }
 
@@ -242,6 +245,7 @@ def test_arrays_that_mlx_does_not_take(interface):
         message = NOT_TAKEN.format(interface.prefix, f"numpy.ndarray of dtype {dtype}")
         for method in METHODS:
             assert str(raised(interface, TypeError, interface.call, method, inputs=Item(array))) == message
+    value: Any
     for value, kind in (
         (np.longdouble(1), "numpy.longdouble of dtype float128"),
         (np.str_("text"), "numpy.str_ of dtype <U4"),
@@ -273,9 +277,10 @@ def test_arrays_that_mlx_does_not_take(interface):
 
 @pytest.mark.parametrize("interface", [i for i in INTERFACES if i.library == "numpy"], ids=lambda i: i.label)
 def test_objects_that_numpy_does_not_take(interface):
+    value: Any
     for value, kind in (
         (b"abc", "bytes"),
-        (memoryview(EIGHT), "memoryview"),
+        (memoryview(BUFFER), "memoryview"),
         ((ctypes.c_float * 3)(), "test_odd_arrays.c_float_Array_3"),
         (Pretender(), "test_odd_arrays.Pretender"),
     ):
@@ -313,7 +318,7 @@ def test_what_a_transformation_traces_is_no_number(interface):
 
 @mlx_interfaces
 def test_arrays_of_another_thread(interface):
-    made = {}
+    made: dict[str, Any] = {}
 
     def make():
         stream = mx.new_stream(mx.cpu)
@@ -342,8 +347,10 @@ def test_arrays_of_another_thread(interface):
 @all_interfaces
 def test_inputs_that_overlap(interface):
     base = EIGHT if interface.library == "numpy" else lazy(EIGHT)
-    inputs = {"a": base[:6], "b": base[2:], "c": base[1:7], "d": base}
-    made = {"source": "uint i = thread_position_in_grid.x;\nout[i] = a[i] + b[i] * 10 + c[i] * 100 + d[i] * 1000;"}
+    inputs: Any = {"a": base[:6], "b": base[2:], "c": base[1:7], "d": base}
+    made: dict[str, Any] = {
+        "source": "uint i = thread_position_in_grid.x;\nout[i] = a[i] + b[i] * 10 + c[i] * 100 + d[i] * 1000;"
+    }
     if not interface.by_name:
         made["input_names"] = list(inputs)
         inputs = list(inputs.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fractions
+from typing import Any
 
 import kiln
 import ml_dtypes
@@ -233,7 +234,7 @@ TEMPLATES = [
 
 @all_interfaces
 def test_a_wrong_template_argument(interface):
-    rows = list(TEMPLATES)
+    rows: list[tuple[Any, ...]] = list(TEMPLATES)
     if interface.generation != "cuda":
         rows.append(("T", "float64", ValueError, "Metal has no double, but template argument `T` is float64."))
         rows.append(("half", 1, ValueError, "Template argument name `half` is a keyword of the Metal dialect."))
@@ -325,7 +326,7 @@ def test_arrays_of_two_libraries(interface):
     made = {} if interface.by_name else {"input_names": ["x", "y"]}
     message = "Expected all `inputs` to be arrays of one library but got arrays of {} and {}."
     for order, libraries in ((("x", "y"), ("numpy", "mlx")), (("y", "x"), ("mlx", "numpy"))):
-        inputs = {name: arrays[name] for name in order}
+        inputs: Any = {name: arrays[name] for name in order}
         inputs = inputs if interface.by_name else list(inputs.values())
         check(interface, {"inputs": inputs, "made": made}, TypeError, message.format(*libraries))
 
@@ -368,7 +369,7 @@ def test_outputs_that_mlx_cannot_have(interface):
 
 @those("list", "dictionary", "class")
 def test_inputs_that_there_is_no_memory_to_copy(interface):
-    huge = np.broadcast_to(EIGHT, (2**23, 2**23, 8))
+    huge: Any = np.broadcast_to(EIGHT, (2**23, 2**23, 8))
     if interface.library == "mlx":
         huge = mx.broadcast_to(mx.array(EIGHT), huge.shape)
     error = raised(interface, MemoryError, lambda: interface.first(interface.call(inputs=Item(huge))))
@@ -431,9 +432,9 @@ def test_arguments_that_change_while_they_are_read(interface):
     grid.insert(0, clearing(grid, 8))
     shape = [4]
     shape.insert(0, clearing(shape, 2))
-    changes = {"grid": grid, "output_shapes": Item(shape)}
+    changes: dict[str, Any] = {"grid": grid, "output_shapes": Item(shape)}
     if interface.generation != "class":
-        template = {} if interface.by_name else []
+        template: Any = {} if interface.by_name else []
         if interface.by_name:
             template |= {"N": clearing(template, 3), "M": 4}
         else:

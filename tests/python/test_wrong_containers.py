@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import types
+from typing import Any
 
 import numpy as np
 from interfaces import EIGHT, raised
@@ -82,7 +83,7 @@ class Items(dict):
         return self._items
 
 
-DICTIONARIES = [
+DICTIONARIES: list[tuple[Any, ...]] = [
     *(
         (name, value, TypeError, f"Expected `{name}` to be a dict but got {kind}: {BY_DICT}")
         for name in ("inputs", "output_shapes", "output_dtypes")
@@ -145,7 +146,8 @@ def test_a_wrong_dictionary_of_the_class_generation(interface):
 
 @those("dictionary")
 def test_dictionaries_that_change_while_they_are_read(interface):
-    shapes, dtypes = {}, {"out": "float32", "more": "int32"}
+    shapes: dict[str, Any] = {}
+    dtypes = {"out": "float32", "more": "int32"}
 
     def index(self):
         shapes.clear()

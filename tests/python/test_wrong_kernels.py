@@ -179,7 +179,7 @@ class Equal:
     def __eq__(self, other):
         return True
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
 
 @all_interfaces

@@ -9,14 +9,13 @@
 #include <algorithm>
 #include <future>
 #include <memory>
-#include <new>
 #include <stdexcept>
 
 #include "core/array_layout.h"
 #include "core/dtype_table.h"
+#include "core/out_of_memory.h"
 #include "core/text.h"
 #include "kiln/error.h"
-#include "runtime/out_of_memory.h"
 #include "runtime/run.h"
 
 namespace mx = mlx::core;
@@ -129,8 +128,9 @@ class KernelPrimitive : public mx::Primitive {
     auto memory = mx::allocator::malloc(output.nbytes());
     const auto& names = call_.kernel->spec().output_names;
     if (!memory.buffer().ptr() && output.nbytes() > 0)
-      throw OutputTooLarge(*call_.kernel, names ? names->at(index) : call_.output_names.at(index),
-                           static_cast<int64_t>(output.nbytes()));
+      throw OutOfMemory(concat("[", interface_name(call_.kernel->spec().dialect), "] There is no memory for the ",
+                               output.nbytes(), " bytes of output `",
+                               names ? names->at(index) : call_.output_names.at(index), "`."));
     output.set_data(std::move(memory));
   }
 

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "core/array_layout.h"
+#include "core/out_of_memory.h"
 #include "core/text.h"
 #include "kiln/kernel.h"
 #include "runtime/kernel_object.h"
-#include "runtime/out_of_memory.h"
 #include "runtime/run.h"
 
 namespace kiln {
@@ -149,8 +149,9 @@ std::vector<Tensor> Kernel::operator()(const KernelCall& call) const {
     try {
       outputs.emplace_back(call.output_dtypes[i], call.output_shapes[i]);
     } catch (const std::bad_alloc&) {
-      throw OutputTooLarge(*object_, object_->spec().output_names->at(i),
-                           byte_count(call.output_shapes[i], call.output_dtypes[i]));
+      throw OutOfMemory(concat("[", interface_name(object_->spec().dialect), "] There is no memory for the ",
+                               byte_count(call.output_shapes[i], call.output_dtypes[i]), " bytes of output `",
+                               object_->spec().output_names->at(i), "`."));
     }
     data.push_back(outputs.back().data());
   }

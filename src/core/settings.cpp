@@ -56,8 +56,10 @@ Settings read_settings(const char* (*lookup)(const char*)) {
 }
 
 const Settings& settings() {
-  static const Settings instance = read_settings([](const char* name) -> const char* { return std::getenv(name); });
-  return instance;
+  // Never destroyed: threads may still ask when static objects are.
+  static const Settings* instance =
+      new Settings(read_settings([](const char* name) -> const char* { return std::getenv(name); }));
+  return *instance;
 }
 
 }  // namespace kiln

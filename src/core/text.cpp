@@ -14,6 +14,16 @@ std::vector<std::string_view> split_lines(std::string_view text) {
   return lines;
 }
 
+std::string printable(std::string_view text) {
+  std::string result;
+  for (char c : text)
+    if (c)
+      result += c;
+    else
+      result += "\u2400";
+  return result;
+}
+
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {
   std::string result;
   for (size_t i = 0; i < parts.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "core/fork_guard.h"
 #include "core/settings.h"
 #include "core/text.h"
 #include "kiln/error.h"
@@ -24,6 +25,7 @@ std::string CompilerLibrary::path() {
 }
 
 Compiler& CompilerLibrary::get() {
+  ForkGuard guard;
   std::lock_guard lock(mutex_);
   if (compiler_) return *compiler_;
   std::string file = path();

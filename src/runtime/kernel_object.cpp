@@ -5,6 +5,7 @@
 
 #include "core/array_layout.h"
 #include "core/dtype_table.h"
+#include "core/fork_guard.h"
 #include "core/settings.h"
 #include "core/text.h"
 #include "frontend/lexer.h"
@@ -275,6 +276,7 @@ void KernelObject::set_known_shapes(KernelUnit& unit, const Call& call) const {
 }
 
 bool KernelObject::may_specialize(std::string_view general_key, std::string_view key) {
+  ForkGuard guard;
   std::lock_guard lock(specialized_mutex_);
   std::set<std::string>& keys = specialized_[std::string(general_key)];
   std::string own(key);
@@ -285,6 +287,7 @@ bool KernelObject::may_specialize(std::string_view general_key, std::string_view
 }
 
 void KernelObject::give_back_specialization(std::string_view general_key, std::string_view key) {
+  ForkGuard guard;
   std::lock_guard lock(specialized_mutex_);
   if (auto found = specialized_.find(general_key); found != specialized_.end()) found->second.erase(std::string(key));
 }
@@ -300,7 +303,7 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
     if (auto variant = variants_.find(general_key)) return {std::move(variant), CodeSource::kMemory};
   check_types(call);
   if (spec_.dialect == Dialect::kCuda)
-    throw UnsupportedError(concat("[cuda_kernel] `", spec_.name,
+    throw UnsupportedError(concat("[cuda_kernel] `", printable(spec_.name),
                                   "`: CUDA bodies cannot be run yet; `source_for` shows the generated text."));
   if (specialize) {
     specialize = !variants_.has_failed(general_key) && may_specialize(general_key, key);
@@ -315,7 +318,7 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
     if (binary.made_now) source = CodeSource::kCompiled;
     size_t bytes = binary.value->code->threadgroup_memory_bytes(), limit = target.threadgroup_memory_limit();
     if (bytes > limit)
-      throw UnsupportedError(concat("[", interface_name(spec_.dialect), "] `", spec_.name, "` needs ", bytes,
+      throw UnsupportedError(concat("[", interface_name(spec_.dialect), "] `", printable(spec_.name), "` needs ", bytes,
                                     " bytes of threadgroup memory, and the ", target.name(), " target has ", limit,
                                     "."));
     return std::make_shared<const Variant>(Variant{std::move(unit), binary.value});

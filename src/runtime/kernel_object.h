@@ -86,6 +86,10 @@ class KernelObject {
     return spec_.ensure_row_contiguous && !is_row_contiguous(input.shape, input.strides);
   }
 
+  /// The names of a call's inputs and outputs, wherever they were given.
+  const std::string& input_name(const Call& call, size_t i) const { return input_names(call)[i]; }
+  const std::string& output_name(const Call& call, size_t i) const { return output_names(call)[i]; }
+
   void record(const LaunchRecord& record) { history_.add(record); }
   Context& context() const { return context_; }
 

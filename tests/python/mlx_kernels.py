@@ -28,7 +28,7 @@ def to_mlx(value):
     if value.flags.c_contiguous:
         # MLX does not know ml_dtypes.
         if value.dtype == ml_dtypes.bfloat16:
-            return mx.array(value.view(np.uint16)).view(mx.bfloat16)
+            return mx.array(value.copy().view(np.uint16)).view(mx.bfloat16)
         # A copy has strides of its own also where an array without elements has negative ones, which MLX refuses.
         return mx.array(value.copy())
     base = value

@@ -25,15 +25,17 @@ void inline_into_callers(Module& module, std::initializer_list<Function*> functi
 }
 
 // What the variables of one function need on the stack. No function calls another of these.
+uint64_t stack_of(const Function& function) {
+  uint64_t bytes = 0;
+  for (const Instruction& instruction : instructions(function))
+    if (const auto* variable = dyn_cast<AllocaInst>(&instruction))
+      bytes += variable->getAllocationSize(function.getDataLayout())->getFixedValue();
+  return bytes;
+}
+
 uint64_t largest_stack(const Module& module) {
   uint64_t largest = 0;
-  for (const Function& function : module) {
-    uint64_t bytes = 0;
-    for (const Instruction& instruction : instructions(function))
-      if (const auto* variable = dyn_cast<AllocaInst>(&instruction))
-        bytes += variable->getAllocationSize(module.getDataLayout())->getFixedValue();
-    largest = std::max(largest, bytes);
-  }
+  for (const Function& function : module) largest = std::max(largest, stack_of(function));
   return largest;
 }
 

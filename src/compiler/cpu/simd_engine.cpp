@@ -45,6 +45,8 @@ class SimdEngine : public CpuEngine {
   EngineOutput lower(Module& module, const KernelUnit& unit, TargetMachine& machine) override {
     std::string reason = refusal(module, machine);
     if (reason.empty()) reason = widen_group(module, unit, machine.getTargetCPU() == "x86-64-v4");
+    if (reason.empty() && stack_of(*module.getFunction(kGroupFunction)) > kCpuPrivateMemoryLimit)
+      reason = "the private variables of 32 threads take too much memory";
     if (!reason.empty()) {
       for (const char* name : {kRowFunction, kGroupFunction, kLaneFunction})
         if (Function* function = module.getFunction(name)) function->eraseFromParent();

@@ -344,8 +344,9 @@ class Widener {
     }
     if (auto* intrinsic = dyn_cast<IntrinsicInst>(&instruction); intrinsic && is_note(*intrinsic)) return;
     if (auto* variable = dyn_cast<AllocaInst>(&instruction)) return widen_variable(*variable);
-    bool has_effect = instruction.mayWriteToMemory() || instruction.isAtomic();
-    if (!differs(&instruction) && !has_effect) return copy(instruction, builder);
+    // An atomic load at one address is one load: the lanes are here at the same time.
+    bool has_effect = instruction.mayWriteToMemory() || (instruction.isAtomic() && differs(&instruction));
+    if (!differs(&instruction) && (!has_effect || isa<LoadInst>(instruction))) return copy(instruction, builder);
     if (auto* load = dyn_cast<LoadInst>(&instruction); load && !has_effect) return widen_load(*load, builder);
     if (auto* store = dyn_cast<StoreInst>(&instruction); store && store->isSimple())
       return widen_store(*store, builder);

@@ -87,8 +87,8 @@ TEST(Settings, RefuseSwitchesThatAreNeither) {
     EXPECT_EQ(refusal("KILN_CPU_ISA", value), concat("environment variable KILN_CPU_ISA has the value `", value,
                                                      "`, expected sse2, sse4, avx2 or avx512"));
   for (const char* value : {"SIMD", "on", "vector"})
-    EXPECT_EQ(refusal("KILN_CPU_ENGINE", value), concat("environment variable KILN_CPU_ENGINE has the value `", value,
-                                                        "`, expected scalar or simd"));
+    EXPECT_EQ(refusal("KILN_CPU_ENGINE", value),
+              concat("environment variable KILN_CPU_ENGINE has the value `", value, "`, expected scalar or simd"));
   for (const char* value : {"2", "on", "yes"})
     EXPECT_EQ(refusal("KILN_STRICT_DEVICE", value),
               concat("environment variable KILN_STRICT_DEVICE has the value `", value, "`, expected 0 or 1"));

@@ -100,6 +100,8 @@ class SimdEngine : public CpuEngine {
     inline_into_callers(module, {copy});
     // The inliner has removed the copy.
     lower_positions(group, unit.rows_are_simdgroups);
+    // A vector of bfloats, too, would become calls of a function for each.
+    remove_bfloat(group);
     return widen(group, has_avx512);
   }
 

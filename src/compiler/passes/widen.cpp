@@ -448,9 +448,8 @@ class Widener {
 
   // ---- Memory
 
-  static bool has_gathers(Type* type, const DataLayout& layout) {
-    return layout.getTypeSizeInBits(type) == 32 || layout.getTypeSizeInBits(type) == 64;
-  }
+  // Without AVX-512 LLVM makes a branch for each lane of a gather or scatter; a loop over lanes is shorter.
+  bool has_gathers(Type* type) const { return masks_any_size_ && is_word(layout_.getTypeSizeInBits(type) / 8); }
 
   // A guarded address: where the guard allows it, else memory of zeros.
   struct Guarded {
@@ -616,7 +615,7 @@ class Widener {
       row = builder.CreateAnd(row, scalar(allowed));
     }
     // Without masks in memory all lanes must take part.
-    if (!has_gathers_of(bytes) && !masks_any_size_)
+    if (!is_word(bytes) && !masks_any_size_)
       row = builder.CreateAnd(
           row, builder.CreateICmpEQ(builder.CreateBitCast(mask_, builder.getInt32Ty()), builder.getInt32(-1)));
 
@@ -644,7 +643,7 @@ class Widener {
     return both;
   }
 
-  static bool has_gathers_of(uint64_t bytes) { return bytes == 4 || bytes == 8; }
+  static bool is_word(uint64_t bytes) { return bytes == 4 || bytes == 8; }
 
   void widen_load(LoadInst& load, IRBuilder<>& builder) {
     if (!load.getType()->isIntegerTy(1) && differs(load.getPointerOperand())) {
@@ -657,7 +656,7 @@ class Widener {
       uint64_t bytes = layout_.getTypeStoreSize(load.getType());
       Value* mask = mask_;
       auto together = [&](Value* address) -> Value* {
-        if (is_all(mask) || (!has_gathers_of(bytes) && !masks_any_size_))
+        if (is_all(mask) || (!is_word(bytes) && !masks_any_size_))
           return builder.CreateAlignedLoad(type, address, load.getAlign());
         return builder.CreateMaskedLoad(type, address, load.getAlign(), mask, Constant::getNullValue(type));
       };
@@ -681,7 +680,7 @@ class Widener {
       vectors_[&load] = builder.CreateVectorSplat(kLanes, same);
       return;
     }
-    if (!has_gathers(load.getType(), layout_)) return each_lane(load, builder);
+    if (!has_gathers(load.getType())) return each_lane(load, builder);
     Value* mask = mask_;
     if (auto guard = guarded(pointer)) {
       Value* allowed = vector(guard->allowed, builder);
@@ -721,7 +720,7 @@ class Widener {
       allowed = choice->getCondition();
     }
     auto apart = [&]() -> Value* {
-      if (!has_gathers(value->getType(), layout_)) {
+      if (!has_gathers(value->getType())) {
         each_lane(store, builder);
         return nullptr;
       }
@@ -736,7 +735,7 @@ class Widener {
     uint64_t bytes = layout_.getTypeStoreSize(value->getType());
     Value* lanes = vector(value, builder);
     auto together = [&](Value* first) -> Value* {
-      if (is_all(mask_) || (!has_gathers_of(bytes) && !masks_any_size_))
+      if (is_all(mask_) || (!is_word(bytes) && !masks_any_size_))
         builder.CreateAlignedStore(lanes, first, store.getAlign());
       else
         builder.CreateMaskedStore(lanes, first, store.getAlign(), mask_);

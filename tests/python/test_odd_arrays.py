@@ -253,16 +253,10 @@ def test_arrays_that_mlx_does_not_take(interface):
     ):
         error = raised(interface, TypeError, interface.call, inputs=Item(value))
         assert str(error) == NOT_TAKEN.format(interface.prefix, kind)
-    for value, reason in (
-        (CUBE[:, ::-1], "Cannot convert DLPack arrays with negative strides to mlx array."),
-        (
-            np.broadcast_to(np.float32(1), (2**31,)),
-            "Shape dimension 2147483648 is outside the supported range [-2147483648, 2147483647]. MLX currently uses "
-            "32-bit integers for shape dimensions.",
-        ),
-    ):
+    for value in (CUBE[:, ::-1], np.broadcast_to(np.float32(1), (2**31,))):
+        error = raised(interface, TypeError, interface.call, inputs=Item(value))
         message = f"{interface.prefix} MLX does not take input `x`, which is numpy.ndarray of dtype float32: "
-        assert str(raised(interface, TypeError, interface.call, inputs=Item(value))) == message + reason
+        assert str(error) == message + str(error.__cause__)
     # They say that they have strides and have none.
     for value, kind in (
         (np.datetime64("2020"), "numpy.datetime64"),

@@ -19,7 +19,8 @@ def _expected(interface: str, argument: str, what: str, value: object) -> TypeEr
     return TypeError(f"[{interface}] Expected `{argument}` to be {what} but got {_core.kind_of(value)}.")
 
 
-def _flag(interface: str, argument: str, value: Any) -> bool:
+def read_flag(interface: str, argument: str, value: Any) -> bool:
+    """A bool among the arguments. Raises TypeError for anything else."""
     # NumPy's comparisons give bools of their own.
     if isinstance(value, bool) or _core.kind_of(value) in ("numpy.bool", "numpy.bool_"):
         return bool(value)
@@ -97,7 +98,7 @@ def _compile_options(interface: str, options: Mapping[str, Any] | None) -> dict[
                 raise ValueError(f"[{interface}] Expected bounds to be 'on' or 'off'.")
             result["bounds"] = value == "on"
         elif key == "specialize":
-            result["specialize"] = _flag(interface, "specialize", value)
+            result["specialize"] = read_flag(interface, "specialize", value)
         else:
             for path in _strings(interface, "include_dirs", value):
                 if "\0" in path:
@@ -145,8 +146,8 @@ def _make(
         output_names=output_names,
         source=source,
         header=header,
-        ensure_row_contiguous=_flag(interface, "ensure_row_contiguous", ensure_row_contiguous),
-        atomic_outputs=_flag(interface, "atomic_outputs", atomic_outputs),
+        ensure_row_contiguous=read_flag(interface, "ensure_row_contiguous", ensure_row_contiguous),
+        atomic_outputs=read_flag(interface, "atomic_outputs", atomic_outputs),
         shared_memory=_shared_memory(interface, shared_memory),
         always_shapes=always_shapes,
         library=library,

@@ -252,8 +252,7 @@ def install(metal: bool = False) -> contextlib.AbstractContextManager[Any]:
     This holds in this process and in those that are forked from it. A process that is started anew, as
     ``multiprocessing`` does by "spawn", needs its own ``install()``, where the module that it imports makes kernels.
     """
-    if not isinstance(metal, bool):
-        raise TypeError(f"[install] Expected `metal` to be a bool but got {type(metal).__name__}.")
+    metal = _kernels.read_flag("install", "metal", metal)
     installation = _Installation()
     for interface in ("metal_kernel", "cuda_kernel"):
         installation.put(mx.fast, interface, functools.partial(_installed, interface))

@@ -253,22 +253,16 @@ def test_arrays_that_mlx_does_not_take(interface):
     ):
         error = raised(interface, TypeError, interface.call, inputs=Item(value))
         assert str(error) == NOT_TAKEN.format(interface.prefix, kind)
-    for value, reason in (
-        (CUBE[:, ::-1], "Cannot convert DLPack arrays with negative strides to mlx array."),
-        (
-            np.broadcast_to(np.float32(1), (2**31,)),
-            "Shape dimension 2147483648 is outside the supported range [-2147483648, 2147483647]. MLX currently uses "
-            "32-bit integers for shape dimensions.",
-        ),
-    ):
+    for value in (CUBE[:, ::-1], np.broadcast_to(np.float32(1), (2**31,))):
+        error = raised(interface, TypeError, interface.call, inputs=Item(value))
         message = f"{interface.prefix} MLX does not take input `x`, which is numpy.ndarray of dtype float32: "
-        assert str(raised(interface, TypeError, interface.call, inputs=Item(value))) == message + reason
-    # They say that they have strides and have none.
+        assert str(error) == message + str(error.__cause__)
+    # They say that they have strides and have none. (A type of ctypes belongs to the module that first names it.)
     for value, kind in (
         (np.datetime64("2020"), "numpy.datetime64"),
         (np.timedelta64(3, "s"), "numpy.timedelta64"),
-        ((ctypes.c_float * 3)(), "test_odd_arrays.c_float_Array_3"),
-        ((ctypes.c_int * 2 * 2)(), "test_odd_arrays.c_int_Array_2_Array_2"),
+        ((ctypes.c_float * 37)(), "test_odd_arrays.c_float_Array_37"),
+        ((ctypes.c_int * 37 * 2)(), "test_odd_arrays.c_int_Array_37_Array_2"),
         (ml_dtypes.bfloat16(1), "ml_dtypes.bfloat16"),
     ):
         error = raised(interface, TypeError, interface.call, inputs=Item(value))
@@ -281,7 +275,7 @@ def test_objects_that_numpy_does_not_take(interface):
     for value, kind in (
         (b"abc", "bytes"),
         (memoryview(BUFFER), "memoryview"),
-        ((ctypes.c_float * 3)(), "test_odd_arrays.c_float_Array_3"),
+        ((ctypes.c_float * 37)(), "test_odd_arrays.c_float_Array_37"),
         (Pretender(), "test_odd_arrays.Pretender"),
     ):
         error = raised(interface, TypeError, interface.call, inputs=Item(value))

@@ -371,3 +371,14 @@ def test_a_nul_in_a_kernels_text():
     assert kernel.name == "a\0b"
     assert repr(kernel) == "<kiln.Kernel `a\0b`>"
     assert "\0#define ONE 1 // \0\n" in interface.call("source_for", made=made)
+
+
+def test_a_wrong_argument_of_install():
+    for value, kind in ((None, "NoneType"), (1, "int"), ("yes", "str"), (np.ones(1, bool), "numpy.ndarray")):
+        with pytest.raises(TypeError) as error:
+            kiln.mlx.install(metal=value)  # type: ignore[arg-type]
+        assert str(error.value) == f"[install] Expected `metal` to be a bool but got {kind}."
+    before = mx.fast.metal_kernel
+    with kiln.mlx.install(metal=np.bool_(False)):  # type: ignore[arg-type]
+        assert mx.fast.metal_kernel is not before
+    assert mx.fast.metal_kernel is before

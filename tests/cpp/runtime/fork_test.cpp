@@ -74,7 +74,7 @@ TEST(Fork, WhileOtherThreadsLaunch) {
         static_cast<void>(kernel->history().launches());
       }
     });
-  for (int i = 0; i < 200; ++i)
+  for (int i = 0; i < 100; ++i)
     EXPECT_EQ(in_child([&] {
                 bool right = gives(*kernel, 2) && kernel->history().launches().size() > 0;
                 return right && (i % 8 != 0 || gives(*large, 3, 100'000));

@@ -156,9 +156,10 @@ void ThreadPool::run(const Work& work, const Participant& participant) {
   job.work.pieces_per_claim = std::max<uint64_t>(1, work.pieces_per_claim);
   job.participant = &participant;
   uint64_t claims = (work.pieces + job.work.pieces_per_claim - 1) / job.work.pieces_per_claim;
-  job.wanted = static_cast<unsigned>(std::min<uint64_t>(threads_ - 1, claims > 0 ? claims - 1 : 0));
+  auto wanted = static_cast<unsigned>(std::min<uint64_t>(threads_ - 1, claims > 0 ? claims - 1 : 0));
+  job.wanted = wanted;
   bool watched = work.pieces_may_wait && claims > 1;
-  if (job.wanted == 0 && !watched) {
+  if (wanted == 0 && !watched) {
     Claims mine(job);
     participant(mine);
     return;
@@ -171,9 +172,9 @@ void ThreadPool::run(const Work& work, const Participant& participant) {
     job.participants = 1;
     if (watched && watched_jobs_++ == 0) watch_.notify_one();
   }
-  if (job.wanted == 1)
+  if (wanted == 1)
     work_arrived_.notify_one();
-  else if (job.wanted > 1)
+  else if (wanted > 1)
     work_arrived_.notify_all();
   take_part(job);
 

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <new>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 #include "kiln/error.h"
+#include "sanitizers.h"
 
 // A program's own types of elements, one of them with a wrong size.
 struct OwnHalf {
@@ -148,6 +150,10 @@ TEST(Tensor, SaysWhatItCannotBe) {
   EXPECT_EQ(message_of<TypeError>([] { TensorView(OwnByte{1}); }), "a type of 1 bytes is no element of float32");
   EXPECT_EQ(message_of<TypeError>([] { Tensor(Dtype::kFloat32, {1}).values<OwnByte>(); }),
             "a type of 1 bytes is no element of float32");
+}
+
+TEST(Tensor, ThrowsWhereThereIsNoMemory) {
+  KILN_SKIP_UNLESS_NEW_THROWS();
   EXPECT_THROW(Tensor(Dtype::kInt8, {int64_t{1} << 62}), std::bad_alloc);
 }
 

@@ -18,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "sanitizers.h"
+
 namespace kiln {
 namespace {
 
@@ -259,9 +261,7 @@ TEST(ThreadPool, OfTheProcessHasAsManyThreadsAsMayBeUsed) {
 }
 
 TEST(ThreadPool, GoesOnWithTheThreadsThatThereAre) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "a sanitizer needs more memory than is left here";
-#endif
+  if (kSanitized) GTEST_SKIP() << "a sanitizer needs more memory than is left here";
   pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {

@@ -18,7 +18,7 @@ ASAN_TESTS := interfaces launch errors random_calls mlx_arrays mlx_composition m
 # cmake, ninja and ctest of the environment come first.
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH" &&
 
-.PHONY: all build demo docs gallery test test-python test-cpp test-asan test-tsan test-wheel coverage check lint types bench format clean help
+.PHONY: all build demo docs gallery test test-python test-cpp test-asan test-tsan test-wheel coverage check lint types stubs bench format clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -38,7 +38,7 @@ gallery: build
 test: check test-cpp test-python
 
 # make check   layers, constructs, types, format: what can be told without running a kernel
-check: build lint types
+check: build lint types stubs
 	$(BIN)/python tools/check_layers.py
 	$(BIN)/python tools/check_constructs.py
 
@@ -48,9 +48,15 @@ lint: $(STAMPS)/venv
 	$(BIN)/ruff format --check $(PYTHON_FOLDERS)
 	@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
 
-# make types   mypy on the package, on calls as users write them and on the examples
+# make types   mypy on the package and on everything that calls it
 types: $(STAMPS)/venv
 	$(BIN)/python -m mypy
+
+# make stubs   the package's types against the modules that are built
+# Which classes cannot be bases together is no interface, and older type checkers do not know the decorator that says it.
+stubs: build
+	$(BIN)/python -m mypy.stubtest kiln --mypy-config-file pyproject.toml --ignore-disjoint-bases \
+		--allowlist tests/types/stubtest.txt
 
 # make test-cpp      the C++ tests
 test-cpp: build

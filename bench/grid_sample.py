@@ -6,6 +6,7 @@ import ctypes
 import functools
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -101,12 +102,12 @@ def run(progress) -> tuple[dict[str, Any], list[str]]:
 
     with tempfile.TemporaryDirectory() as folder:
         by_hand = ByHand(Path(folder), threads)
-        forwards = {
+        forwards: dict[str, Callable[[], Any]] = {
             "Kiln": kiln_forward,
             **{name: functools.partial(mlx_forward, function) for name, function in operations.items()},
             "C++ by hand": lambda: by_hand.forward(x, grid),
         }
-        vjps = {
+        vjps: dict[str, Callable[[], Any]] = {
             "Kiln": kiln_vjp,
             **{name: functools.partial(mlx_vjp, function) for name, function in operations.items()},
             "C++ by hand": lambda: by_hand.vjp(x, grid, cotangents),
@@ -114,7 +115,7 @@ def run(progress) -> tuple[dict[str, Any], list[str]]:
         progress("grid sample: comparing results")
         expected = by_hand.forward(x, grid)
         expected_gradients = by_hand.vjp(x, grid, cotangents)
-        differences = {"forward": {}, "vjp": {}}
+        differences: dict[str, dict[str, float]] = {"forward": {}, "vjp": {}}
         warp_compile_ms = None
         try:
             from bench import warp_kernels

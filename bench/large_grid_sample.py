@@ -53,7 +53,7 @@ def main() -> None:
             ("x's gradient", x_grad[image], x_expected),
             ("grid's gradient", grid_grad[image], grid_expected),
         ):
-            worst[name] = max(worst[name], (mx.abs(a - b).max() / mx.abs(b).max()).item())
+            worst[name] = max(worst[name], float(mx.abs(a - b).max() / mx.abs(b).max()))
     print(f"x {SHAPE}, grid {GRID}, float32")
     print(f"forward: Kiln {forward_s:.2f} s, MLX's operations {forward_operations_s:.2f} s")
     print(f"vjp:     Kiln {vjp_s:.2f} s, MLX's operations {vjp_operations_s:.2f} s")

@@ -5,6 +5,7 @@ Alternatives take turns, round after round, so that what else happens on the mac
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import platform
@@ -75,7 +76,6 @@ def _processor() -> str:
 def machine() -> dict[str, Any]:
     """What the figures depend on."""
     import kiln
-    import mlx.core as mx
     import numpy as np
     from kiln import _core
 
@@ -87,7 +87,7 @@ def machine() -> dict[str, Any]:
         "instruction_set": _core.cpu_architecture(),
         "python": platform.python_version(),
         "kiln": kiln.__version__,
-        "mlx": mx.__version__,
+        "mlx": importlib.metadata.version("mlx"),
         "numpy": np.__version__,
     }
 

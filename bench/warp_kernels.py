@@ -17,7 +17,7 @@ wp.config.kernel_cache_dir = _folder.name
 
 
 @wp.kernel
-def _sample(x: wp.array4d(dtype=wp.float32), grid: wp.array4d(dtype=wp.float32), out: wp.array4d(dtype=wp.float32)):
+def _sample(x: wp.array4d[wp.float32], grid: wp.array4d[wp.float32], out: wp.array4d[wp.float32]):
     batch, row, column, channel = wp.tid()
     height = x.shape[1]
     width = x.shape[2]
@@ -40,7 +40,7 @@ def _sample(x: wp.array4d(dtype=wp.float32), grid: wp.array4d(dtype=wp.float32),
 
 
 @wp.kernel
-def _exp(inp: wp.array(dtype=wp.float32), out: wp.array(dtype=wp.float32)):
+def _exp(inp: wp.array[wp.float32], out: wp.array[wp.float32]):
     i = wp.tid()
     out[i] = wp.exp(inp[i])
 

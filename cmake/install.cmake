@@ -23,10 +23,12 @@ endif()
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/kiln-config.cmake.in ${PROJECT_BINARY_DIR}/kiln-config.cmake
                               INSTALL_DESTINATION ${KILN_CMAKE_DIR} NO_SET_AND_CHECK_MACRO
                               NO_CHECK_REQUIRED_COMPONENTS_MACRO)
-# Nothing promises yet that a program built for one version runs with another.
-write_basic_package_version_file(${PROJECT_BINARY_DIR}/kiln-config-version.cmake COMPATIBILITY ExactVersion)
+# Nothing promises yet that a program built for one version is right with another: the libraries' names have all of it.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/kiln-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/kiln-config.cmake ${PROJECT_BINARY_DIR}/kiln-config-version.cmake
         DESTINATION ${KILN_CMAKE_DIR} COMPONENT cpp)
 
+# From the folder of kiln.pc, wherever the prefix is moved to.
+file(RELATIVE_PATH KILN_PREFIX_FROM_PC /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/kiln.pc.in ${PROJECT_BINARY_DIR}/kiln.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/kiln.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT cpp)

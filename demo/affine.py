@@ -6,6 +6,8 @@ The pixel of the result at (u, v), both in [-1, 1] from edge to edge, is the ima
 
 from __future__ import annotations
 
+from typing import Any
+
 import mlx.core as mx
 
 _HEADER = """
@@ -78,14 +80,15 @@ _BACKWARD = """
     }
 """
 
-forward_kernel = mx.fast.metal_kernel(
+# MLX's types say of kernels that they are objects.
+forward_kernel: Any = mx.fast.metal_kernel(
     name="affine_warp",
     input_names=["image", "parameters"],
     output_names=["out"],
     source=_FORWARD,
     header=_HEADER,
 )
-backward_kernel = mx.fast.metal_kernel(
+backward_kernel: Any = mx.fast.metal_kernel(
     name="affine_warp_vjp",
     input_names=["image", "parameters", "cotangents"],
     output_names=["parameters_grad"],

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import mlx.core as mx
 import numpy as np
 
-from demo.affine import affine_warp
+from demo import affine
+
+# MLX's types say of what a custom function gives that it is an object.
+affine_warp: Any = affine.affine_warp
 
 TRUTH = (0.93, 0.12, 0.06, -0.10, 1.05, -0.05)
 START = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
@@ -84,9 +87,9 @@ def run(photograph: mx.array, out: Path, progress) -> LearnReport:
         losses.append(mx.mean(mx.square(affine_warp(image, parameters) - target)))
         mx.eval(parameters, mean, spread, losses[-1])
         if step % 40 == 0 or step == len(plan):
-            progress(f"step {step:3} of {len(plan)}, loss {losses[-1].item():.2e}")
-    first = mx.mean(mx.square(start - target)).item()
-    report = LearnReport([first, *(value.item() for value in losses)], parameters.tolist(), TRUTH)
+            progress(f"step {step:3} of {len(plan)}, loss {float(losses[-1]):.2e}")
+    first = float(mx.mean(mx.square(start - target)))
+    report = LearnReport([first, *map(float, losses)], [float(value) for value in parameters], TRUTH)
 
     progress(f"drawing {out}")
     figure, axes = plt.subplots(1, 4, figsize=(15, 5), width_ratios=[1, 1, 1, 1.3])

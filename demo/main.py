@@ -5,6 +5,7 @@ Everything below ``kiln.mlx.install()`` is plain MLX: kernels are made with ``mx
 
 from __future__ import annotations
 
+import importlib.metadata
 import platform
 import sys
 import time
@@ -43,7 +44,7 @@ def table(shape, warped: warp.WarpReport, learned: learn.LearnReport, seconds: d
     ms = warped.milliseconds
     rows = [
         f"machine     {processor()}, {_core.cpu_threads()} threads; {platform.platform(terse=True)}",
-        f"target      cpu, {_core.cpu_architecture()}; Kiln {kiln.__version__}, MLX {mx.__version__}",
+        f"target      cpu, {_core.cpu_architecture()}; Kiln {kiln.__version__}, MLX {importlib.metadata.version('mlx')}",
         f"photograph  {shape[1]} x {shape[0]} pixels",
         "",
         "warp                     MLX's operations        kernel    ratio",

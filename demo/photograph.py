@@ -13,7 +13,7 @@ def load() -> mx.array:
 
     Cropped to even sides.
     """
-    with matplotlib.cbook.get_sample_data("grace_hopper.jpg") as file:
-        pixels = matplotlib.image.imread(file, format="jpg").astype(np.float32) / 255
+    file = matplotlib.cbook.get_sample_data("grace_hopper.jpg", asfileobj=False)
+    pixels = matplotlib.image.imread(file).astype(np.float32) / 255
     height, width = (side // 2 * 2 for side in pixels.shape[:2])
     return mx.array(np.ascontiguousarray(pixels[:height, :width, :3]))

@@ -6,6 +6,8 @@ Places are (x, y) in pixels; pixel (i, j) is at x = j, y = i. Outside the image 
 
 from __future__ import annotations
 
+from typing import Any
+
 import mlx.core as mx
 
 # ---- With MLX's operations
@@ -89,14 +91,15 @@ _BACKWARD = """
     atomic_fetch_add_explicit(&places_grad[2 * place + 1], slope_y, memory_order_relaxed);
 """
 
-forward_kernel = mx.fast.metal_kernel(
+# MLX's types say of kernels that they are objects.
+forward_kernel: Any = mx.fast.metal_kernel(
     name="bilinear_sample",
     input_names=["image", "places"],
     output_names=["out"],
     source=_FORWARD,
     header=_HEADER,
 )
-backward_kernel = mx.fast.metal_kernel(
+backward_kernel: Any = mx.fast.metal_kernel(
     name="bilinear_sample_vjp",
     input_names=["image", "places", "cotangents"],
     output_names=["image_grad", "places_grad"],

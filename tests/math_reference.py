@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import mpmath
@@ -23,7 +23,7 @@ import numpy as np
 class Format(NamedTuple):
     """A binary floating-point type."""
 
-    dtype: type
+    dtype: type[Any]
     metal: str
     precision: int
     """Bits of the significand, the hidden one counted."""
@@ -32,7 +32,7 @@ class Format(NamedTuple):
     largest_exponent: int
 
     @property
-    def bits(self) -> type:
+    def bits(self) -> type[Any]:
         return np.uint32 if np.dtype(self.dtype).itemsize == 4 else np.uint16
 
 
@@ -73,7 +73,7 @@ def errors(got: np.ndarray, exact: np.ndarray, kind: Format) -> np.ndarray:
 
 def around(values, steps: int = 2) -> np.ndarray:
     """The floats next to these numbers, both signs."""
-    bits = np.float32(values).view(np.int32)[:, None] + np.arange(-steps, steps + 1, dtype=np.int32)
+    bits = np.array(values, np.float32).view(np.int32)[:, None] + np.arange(-steps, steps + 1, dtype=np.int32)
     near = bits.ravel().view(np.float32)
     return np.concatenate([near, -near])
 

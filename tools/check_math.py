@@ -44,7 +44,7 @@ class Worst(NamedTuple):
     got: float
 
 
-def kernel_of(function: Function, count: int) -> kiln.MetalKernel:
+def kernel_of(function: Function, count: int) -> kiln.Kernel:
     names = ["x", "y"][:count]
     arguments = ", ".join(f"{name}[i]" for name in names)
     return kiln.metal_kernel(
@@ -55,15 +55,16 @@ def kernel_of(function: Function, count: int) -> kiln.MetalKernel:
     )
 
 
-def call(kernel: kiln.MetalKernel, *arguments: np.ndarray) -> np.ndarray:
+def call(kernel: kiln.Kernel, *arguments: np.ndarray) -> np.ndarray:
     shape = arguments[0].shape
-    return kernel(
+    (result,) = kernel(
         inputs=list(arguments),
         output_shapes=[shape],
         output_dtypes=[np.float32],
         grid=(*shape, 1, 1),
         threadgroup=(256, 1, 1),
-    )[0]
+    )
+    return result
 
 
 def quick_errors(got: np.ndarray, exact: np.ndarray) -> np.ndarray:

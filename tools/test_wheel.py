@@ -26,7 +26,7 @@ SYSTEM_LIBRARIES = {
     *("libc.so.6", "libm.so.6", "libdl.so.2", "librt.so.1", "libpthread.so.0", "ld-linux-x86-64.so.2"),
     *("libstdc++.so.6", "libgcc_s.so.1", "libz.so.1", "libzstd.so.1"),
 }
-OWN_LIBRARIES = {"libkiln.so"}
+OWN_LIBRARIES = re.compile(r"libkiln\.so\.[0-9.]+")
 # Of the package mlx, found by the module's path to it.
 MLX_LIBRARIES = {"libmlx.so"}
 
@@ -54,14 +54,16 @@ def problems_of(wheel: Path, folder: Path) -> list[str]:
     for name in names:
         if not name.startswith(("kiln/", "kiln_jit-")):
             problems.append(f"{name} lies outside the package")
-    libraries = [folder / name for name in names if name.endswith(".so")]
+    libraries = [folder / name for name in names if re.search(r"\.so($|\.)", name)]
     if not libraries:
         problems.append("there is no library")
     for library in libraries:
         text = subprocess.run(["readelf", "-dW", library], check=True, capture_output=True, text=True).stdout
         needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", text))
-        allowed = SYSTEM_LIBRARIES | OWN_LIBRARIES | (MLX_LIBRARIES if library.name.startswith("_mlx") else set())
-        problems += [f"{library.name} needs {other}" for other in sorted(needed - allowed)]
+        allowed = SYSTEM_LIBRARIES | (MLX_LIBRARIES if library.name.startswith("_mlx") else set())
+        problems += [
+            f"{library.name} needs {other}" for other in sorted(needed - allowed) if not OWN_LIBRARIES.fullmatch(other)
+        ]
         for path in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", text):
             problems += [
                 f"{library.name} looks in {part}" for part in path.split(":") if not part.startswith("$ORIGIN")

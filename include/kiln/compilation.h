@@ -15,10 +15,10 @@ struct CompileOptions {
   MathMode math_mode = MathMode::kSafe;
   /// Whether an access outside an argument's array loads zero or does nothing. Without it such an access is undefined.
   /// Empty: as the environment variable KILN_BOUNDS says; by default they are guarded.
-  std::optional<bool> bounds;
+  std::optional<bool> bounds = {};
   /// Whether shapes become constants in machine code, for the first four combinations that a kernel is called with.
   /// Empty: as KILN_SPECIALIZE says; by default they do.
-  std::optional<bool> specialize;
+  std::optional<bool> specialize = {};
 };
 
 /// What compiling made of a kernel on the way to machine code.

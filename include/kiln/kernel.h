@@ -76,16 +76,21 @@ class Kernel {
   /// kernel failed while it ran, std::bad_alloc.
   std::vector<Tensor> operator()(const KernelCall& call) const;
 
-  /// The same with memory of the caller's: an address for each output, a multiple of the element's size, with room for
-  /// as many bytes as its shape and dtype need. It must not overlap an input or another output (ValueError). Where this
-  /// throws, what the memory holds is unspecified.
+  /// The same with tensors that are there, of the call's shapes and dtypes (ValueError).
+  void run(const KernelCall& call, std::span<Tensor> outputs) const;
+
+  /// The same with memory of the caller's: an address for each output, a multiple of the element's size (of 4 for
+  /// complex64), with room for as many bytes as its shape and dtype need. What lies between the lowest and the highest
+  /// element of an input, and other outputs, must not overlap it (ValueError). Where this throws, what the memory holds
+  /// is unspecified.
   void run(const KernelCall& call, std::span<void* const> outputs) const;
 
   /// The text that this call compiles, signature and all. Runs and compiles nothing; of the inputs, addresses are not
   /// looked at. Throws ValueError, TypeError, UnsupportedError.
   std::string source_for(const KernelCall& call) const;
 
-  /// Compiles what this call would run, and runs nothing. Throws what the call would throw before it runs.
+  /// Compiles what this call would run, and runs nothing; of the inputs, addresses are not looked at. Throws what the
+  /// call would throw before it runs, but for addresses.
   CompiledKernel compile(const KernelCall& call) const;
 
   const std::string& name() const;
@@ -110,7 +115,8 @@ class Kernel {
 /// `ensure_row_contiguous`: inputs that are not row-contiguous are copied first; otherwise they are passed as they are,
 /// and the body uses their strides. `atomic_outputs`: outputs are `device atomic<T>*`.
 ///
-/// Throws ValueError: no output; a name that is not an identifier, is a keyword, or is used twice.
+/// Throws ValueError: no output; a name that is not an identifier, is a keyword, or is used twice; text that is not
+/// UTF-8.
 Kernel metal_kernel(std::string name, std::vector<std::string> input_names, std::vector<std::string> output_names,
                     std::string source, std::string header = "", bool ensure_row_contiguous = true,
                     bool atomic_outputs = false, const CompileOptions& compile_options = {});

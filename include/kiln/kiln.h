@@ -3,6 +3,7 @@
 
 #include "kiln/compilation.h"  // IWYU pragma: export
 #include "kiln/dtype.h"        // IWYU pragma: export
+#include "kiln/element.h"      // IWYU pragma: export
 #include "kiln/error.h"        // IWYU pragma: export
 #include "kiln/kernel.h"       // IWYU pragma: export
 #include "kiln/launch.h"       // IWYU pragma: export

@@ -6,36 +6,30 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "kiln/dtype.h"
+#include "kiln/element.h"
 #include "kiln/tensor.h"
 
 namespace kiln {
 
-/// A template argument: a type of elements, an int of 32 bits, or a bool.
-using TemplateValue = std::variant<Dtype, int32_t, bool>;
-
-/// A number as a program gave it; integers beyond 2^53 are no doubles.
-using Number = std::variant<double, int64_t, uint64_t>;
-
 /// What a kernel is called with.
 struct KernelCall {
   /// In the order of the kernel's input names. They may overlap one another, have any strides, and lie anywhere.
-  std::vector<TensorView> inputs;
+  std::vector<TensorView> inputs = {};
   /// For each output, its dimensions and the type of its elements.
-  std::vector<Shape> output_shapes;
-  std::vector<Dtype> output_dtypes;
+  std::vector<Shape> output_shapes = {};
+  std::vector<Dtype> output_dtypes = {};
   /// How many threads run, in each dimension.
   std::array<int64_t, 3> grid = {1, 1, 1};
   /// Threads of a threadgroup, in each dimension; at most 1024 together. It is clamped to the grid, and threadgroups at
   /// the grid's edge may be smaller.
   std::array<int64_t, 3> threadgroup = {1, 1, 1};
-  std::vector<std::pair<std::string, TemplateValue>> template_arguments;
+  std::vector<std::pair<std::string, TemplateValue>> template_arguments = {};
   /// What all outputs are filled with first. Integer dtypes round it towards zero and saturate. Without it, elements
   /// that the kernel does not write have unspecified values.
-  std::optional<Number> init_value;
+  std::optional<Number> init_value = {};
   /// Whether to print the generated text to the standard output.
   bool verbose = false;
 };

@@ -2,6 +2,7 @@
 //
 // A call adds one node to MLX's graph; it is compiled and run when it is evaluated. Link `kiln::mlx`, which is built
 // for one version of MLX.
+// With `using namespace kiln` the name `mlx` means two namespaces: write `::mlx::core` then.
 #pragma once
 
 #include <mlx/fast.h>

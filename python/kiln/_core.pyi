@@ -2,7 +2,7 @@
 # parameters against the module's own.
 
 from collections.abc import Mapping, Sequence
-from typing import Any, SupportsIndex, TypeAlias, overload
+from typing import Any, SupportsFloat, SupportsIndex, TypeAlias, overload
 
 from typing_extensions import CapsuleType
 
@@ -12,6 +12,7 @@ _Input: TypeAlias = Any
 _Dtype: TypeAlias = Any
 _Shape: TypeAlias = Sequence[SupportsIndex]
 _Threads: TypeAlias = Sequence[SupportsIndex]
+_Number: TypeAlias = SupportsFloat | SupportsIndex
 _Template: TypeAlias = Sequence[tuple[str, Any]] | Mapping[str, Any] | None
 
 version: str
@@ -86,7 +87,7 @@ class Kernel:
         grid: _Threads,
         threadgroup: _Threads,
         template: _Template = None,
-        init_value: float | None = None,
+        init_value: _Number | None = None,
         verbose: bool = False,
         stream: Any = None,
     ) -> list[Any]: ...
@@ -100,7 +101,7 @@ class Kernel:
         grid: _Threads,
         threadgroup: _Threads,
         template: _Template = None,
-        init_value: float | None = None,
+        init_value: _Number | None = None,
         verbose: bool = False,
         stream: Any = None,
     ) -> dict[str, Any]: ...
@@ -113,7 +114,7 @@ class Kernel:
         grid: _Threads,
         threadgroup: _Threads,
         template: _Template = None,
-        init_value: float | None = None,
+        init_value: _Number | None = None,
         verbose: bool = False,
         stream: Any = None,
     ) -> str: ...
@@ -126,7 +127,7 @@ class Kernel:
         grid: _Threads,
         threadgroup: _Threads,
         template: _Template = None,
-        init_value: float | None = None,
+        init_value: _Number | None = None,
         verbose: bool = False,
         stream: Any = None,
     ) -> CompiledKernel: ...
@@ -143,6 +144,7 @@ def register_library(library: CapsuleType, /) -> None: ...
 def make_compiled_kernel() -> CapsuleType: ...
 def register_numpy() -> None: ...
 def dtype_name(dtype: object, /) -> str | None: ...
+def kind_of(object: object) -> str: ...
 def settings() -> list[tuple[str, str, str]]: ...
 def cpu_threads() -> int: ...
 def cpu_architecture() -> str: ...

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import operator
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import Any, SupportsFloat, SupportsIndex, overload
 
 from kiln import _core
 from kiln._core import Kernel
@@ -14,9 +15,16 @@ _MATH_MODES = ("safe", "relaxed", "fast")
 _COMPILE_OPTIONS = ("math_mode", "bounds", "specialize", "include_dirs")
 
 
-def _check_type(interface: str, argument: str, value: object, kind: type, what: str) -> None:
-    if not isinstance(value, kind):
-        raise TypeError(f"[{interface}] Expected `{argument}` to be {what} but got {type(value).__name__}.")
+def _expected(interface: str, argument: str, what: str, value: object) -> TypeError:
+    return TypeError(f"[{interface}] Expected `{argument}` to be {what} but got {_core.kind_of(value)}.")
+
+
+def read_flag(interface: str, argument: str, value: Any) -> bool:
+    """A bool among the arguments. Raises TypeError for anything else."""
+    # NumPy's comparisons give bools of their own.
+    if isinstance(value, bool) or _core.kind_of(value) in ("numpy.bool", "numpy.bool_"):
+        return bool(value)
+    raise _expected(interface, argument, "a bool", value)
 
 
 def _lone_surrogate(text: str) -> int | None:
@@ -29,7 +37,8 @@ def _lone_surrogate(text: str) -> int | None:
 
 
 def _check_text(interface: str, argument: str, value: Any) -> None:
-    _check_type(interface, argument, value, str, "a string")
+    if not isinstance(value, str):
+        raise _expected(interface, argument, "a string", value)
     where = _lone_surrogate(value)
     if where is not None:
         raise ValueError(
@@ -37,15 +46,37 @@ def _check_text(interface: str, argument: str, value: Any) -> None:
         )
 
 
-def _names(interface: str, argument: str, value: object, what: str) -> list[str]:
+def _strings(interface: str, argument: str, value: object) -> list[str]:
     if isinstance(value, str | bytes) or not isinstance(value, Sequence):
-        raise TypeError(f"[{interface}] Expected `{argument}` to be a list of strings but got {type(value).__name__}.")
-    for name in value:
-        _check_type(interface, f"{argument}", name, str, "a list of strings")
-        # What else is no identifier is told by the kernel, in whose messages these could not stand.
-        if "\0" in name or _lone_surrogate(name) is not None:
-            raise ValueError(f"[{interface}] Expected the names in `{argument}` to be {what} but got {name!r}.")
-    return list(value)
+        raise _expected(interface, argument, "a list of strings", value)
+    strings = list(value)
+    for string in strings:
+        if not isinstance(string, str):
+            raise _expected(interface, argument, "a list of strings", string)
+    return strings
+
+
+def _names(interface: str, argument: str, value: object) -> list[str]:
+    names = _strings(interface, argument, value)
+    for name in names:
+        # What else is no identifier is told by the kernel. It knows nothing of characters beyond ASCII.
+        if "\0" in name or not (name.isascii() or name.isidentifier()):
+            raise ValueError(f"[{interface}] Expected the names in `{argument}` to be identifiers but got {name!r}.")
+    return names
+
+
+def _shared_memory(interface: str, value: Any) -> int:
+    try:
+        size = operator.index(value)
+    except TypeError as error:
+        raise _expected(interface, "shared_memory", "an int", value) from error
+    if 0 <= size < 2**63:
+        return size
+    try:
+        digits = str(size)
+    except ValueError:  # Python converts no more than a few thousand
+        digits = f"a number of {size.bit_length()} bits"
+    raise ValueError(f"[{interface}] Expected `shared_memory` to be at least 0 and below 2^63 but got {digits}.")
 
 
 def _compile_options(interface: str, options: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -56,7 +87,7 @@ def _compile_options(interface: str, options: Mapping[str, Any] | None) -> dict[
     if not isinstance(options, Mapping):
         raise ValueError(f"[{interface}] Expected `compile_options` to be a dict.")
     for key, value in options.items():
-        if key not in _COMPILE_OPTIONS:
+        if not isinstance(key, str) or key not in _COMPILE_OPTIONS:
             raise ValueError(f"[{interface}] Unknown compile option `{key}`.")
         if key == "math_mode":
             if not isinstance(value, str) or value not in _MATH_MODES:
@@ -67,10 +98,11 @@ def _compile_options(interface: str, options: Mapping[str, Any] | None) -> dict[
                 raise ValueError(f"[{interface}] Expected bounds to be 'on' or 'off'.")
             result["bounds"] = value == "on"
         elif key == "specialize":
-            _check_type(interface, "specialize", value, bool, "a bool")
-            result["specialize"] = value
+            result["specialize"] = read_flag(interface, "specialize", value)
         else:
-            _names(interface, "include_dirs", value, "paths")
+            for path in _strings(interface, "include_dirs", value):
+                if "\0" in path:
+                    raise ValueError(f"[{interface}] Expected `include_dirs` to be paths but got {path!r}.")
     return result
 
 
@@ -107,13 +139,6 @@ def _make(
 ) -> Kernel:
     for argument, text in (("name", name), ("source", source), ("header", header)):
         _check_text(interface, argument, text)
-    _check_type(interface, "ensure_row_contiguous", ensure_row_contiguous, bool, "a bool")
-    _check_type(interface, "atomic_outputs", atomic_outputs, bool, "a bool")
-    _check_type(interface, "shared_memory", shared_memory, int, "an int")
-    if not 0 <= shared_memory < 2**63:
-        raise ValueError(
-            f"[{interface}] Expected `shared_memory` to be at least 0 and below 2^63 but got {shared_memory}."
-        )
     kernel = kind(
         dialect="metal" if interface == "metal_kernel" else "cuda",
         name=name,
@@ -121,9 +146,9 @@ def _make(
         output_names=output_names,
         source=source,
         header=header,
-        ensure_row_contiguous=ensure_row_contiguous,
-        atomic_outputs=atomic_outputs,
-        shared_memory=shared_memory,
+        ensure_row_contiguous=read_flag(interface, "ensure_row_contiguous", ensure_row_contiguous),
+        atomic_outputs=read_flag(interface, "atomic_outputs", atomic_outputs),
+        shared_memory=_shared_memory(interface, shared_memory),
         always_shapes=always_shapes,
         library=library,
         **_compile_options(interface, compile_options),
@@ -145,8 +170,8 @@ def _list_generation(
 ) -> dict[str, Any]:
     return {
         "name": name,
-        "input_names": _names("metal_kernel", "input_names", input_names, "identifiers"),
-        "output_names": _names("metal_kernel", "output_names", output_names, "identifiers"),
+        "input_names": _names("metal_kernel", "input_names", input_names),
+        "output_names": _names("metal_kernel", "output_names", output_names),
         "source": source,
         "header": header,
         "ensure_row_contiguous": ensure_row_contiguous,
@@ -182,17 +207,18 @@ _list_generation.__qualname__ = _dictionary_generation.__qualname__ = "metal_ker
 _RULE = "a kernel has both, or takes all names from its calls."
 
 
-def metal_kernel_for(library: str, kind: type[Kernel], name: str, *arguments: Any, **keywords: Any) -> Kernel:
+def metal_kernel_for(library: str, kind: type[Kernel], /, *arguments: Any, **keywords: Any) -> Kernel:
     """``metal_kernel`` with results of a fixed array library, or of the inputs' where ``library`` is empty; ``kind`` is
     the class of the kernel."""
-    by_dictionary = isinstance(arguments[0], str) if arguments else "input_names" not in keywords
-    has_output_names = len(arguments) > 1 or "output_names" in keywords
+    behind = arguments[1:]  # the name, which may also be a keyword
+    by_dictionary = isinstance(behind[0], str) if behind else "input_names" not in keywords
+    has_output_names = len(behind) > 1 or "output_names" in keywords
     if by_dictionary and "output_names" in keywords and "input_names" not in keywords:
         raise TypeError(f"[metal_kernel] `output_names` needs `input_names`: {_RULE}")
     if not by_dictionary and not has_output_names:
         raise TypeError(f"[metal_kernel] `input_names` needs `output_names`: {_RULE}")
     # ("name", "body", ["x"]) gives names where this generation has `ensure_row_contiguous`.
-    names_behind = any(isinstance(argument, list | tuple) for argument in arguments[1:])
+    names_behind = any(isinstance(argument, list | tuple) for argument in behind[1:])
     if by_dictionary and ("input_names" in keywords or names_behind):
         raise TypeError(
             f"[metal_kernel] Got {'a list of names' if names_behind else '`input_names`'}, and a string in their place "
@@ -200,12 +226,15 @@ def metal_kernel_for(library: str, kind: type[Kernel], name: str, *arguments: An
             "from its calls."
         )
     generation = _dictionary_generation if by_dictionary else _list_generation
-    return _make("metal_kernel", library=library, kind=kind, **generation(name, *arguments, **keywords))
+    return _make("metal_kernel", library=library, kind=kind, **generation(*arguments, **keywords))
 
 
-def cuda_kernel_for(
-    library: str,
-    kind: type[Kernel],
+def cuda_kernel_for(library: str, kind: type[Kernel], /, *arguments: Any, **keywords: Any) -> Kernel:
+    """``cuda_kernel``, likewise."""
+    return _make("cuda_kernel", library=library, kind=kind, **_cuda_arguments(*arguments, **keywords))
+
+
+def _cuda_arguments(
     name: str,
     input_names: Sequence[str],
     output_names: Sequence[str],
@@ -214,25 +243,20 @@ def cuda_kernel_for(
     ensure_row_contiguous: bool = True,
     shared_memory: int = 0,
     compile_options: Mapping[str, Any] | None = None,
-) -> Kernel:
-    """``cuda_kernel``, likewise."""
-    return _make(
-        "cuda_kernel",
-        name=name,
-        input_names=_names("cuda_kernel", "input_names", input_names, "identifiers"),
-        output_names=_names("cuda_kernel", "output_names", output_names, "identifiers"),
-        source=source,
-        header=header,
-        ensure_row_contiguous=ensure_row_contiguous,
-        shared_memory=shared_memory,
-        compile_options=compile_options,
-        library=library,
-        kind=kind,
-    )
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "input_names": _names("cuda_kernel", "input_names", input_names),
+        "output_names": _names("cuda_kernel", "output_names", output_names),
+        "source": source,
+        "header": header,
+        "ensure_row_contiguous": ensure_row_contiguous,
+        "shared_memory": shared_memory,
+        "compile_options": compile_options,
+    }
 
 
-# As above: the messages are for callers.
-cuda_kernel_for.__qualname__ = "cuda_kernel"
+_cuda_arguments.__qualname__ = "cuda_kernel"  # as above
 
 
 @overload
@@ -255,7 +279,7 @@ def metal_kernel(
     header: str = "",
     compile_options: Mapping[str, Any] | None = None,
 ) -> Kernel: ...
-def metal_kernel(name: str, *arguments: Any, **keywords: Any) -> Kernel:
+def metal_kernel(*arguments: Any, **keywords: Any) -> Kernel:
     """A kernel from a body in Metal.
 
     The body says what one thread does; a call says how many threads run. Kiln writes the function around the body, from
@@ -327,7 +351,7 @@ def metal_kernel(name: str, *arguments: Any, **keywords: Any) -> Kernel:
     the names from its calls, whose ``inputs``, ``output_shapes``, ``output_dtypes`` and ``template`` are dicts; it
     returns a dict. A string as the second argument, or no ``input_names``, means this one.
     """
-    return metal_kernel_for("", Kernel, name, *arguments, **keywords)
+    return metal_kernel_for("", Kernel, *arguments, **keywords)
 
 
 # One function serves two generations; tools shall show the current one.
@@ -439,15 +463,15 @@ class MetalKernel:
         self,
         name: str,
         source: str,
-        grid: Sequence[int],
-        threadgroup: Sequence[int],
-        output_shapes: Mapping[str, Sequence[int]],
+        grid: Sequence[SupportsIndex],
+        threadgroup: Sequence[SupportsIndex],
+        output_shapes: Mapping[str, Sequence[SupportsIndex]],
         output_dtypes: Mapping[str, Any],
         ensure_row_contiguous: bool = True,
         verbose: bool = False,
         header: str = "",
         atomic_outputs: bool = False,
-        init_value: float | None = None,
+        init_value: SupportsFloat | SupportsIndex | None = None,
         compile_options: Mapping[str, Any] | None = None,
     ) -> None:
         self._kernel = _make(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import sys
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kiln import _core
 
@@ -64,9 +64,10 @@ def import_mlx() -> ModuleType:
 
 def meet(thing: object) -> None:
     """Registers the library that ``thing`` belongs to, if it is one of those known here."""
-    kind = thing if isinstance(thing, type) else type(thing)
-    # ml_dtypes' types are NumPy's as far as kernels go.
-    roots = {base.__module__.partition(".")[0] for base in kind.__mro__}
+    kind: Any = thing if issubclass(type(thing), type) else type(thing)
+    # ml_dtypes' types are NumPy's as far as kernels go. A class may have set its module to anything.
+    modules = (base.__module__ for base in kind.__mro__)
+    roots = {module.partition(".")[0] for module in modules if isinstance(module, str)}
     if "ml_dtypes" in roots:
         roots.add("numpy")
     for library in LIBRARIES:

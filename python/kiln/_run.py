@@ -31,12 +31,18 @@ def main(program: str, arguments: list[str], *, as_module: bool, metal: bool, re
     except OSError as error:
         print(f"python -m kiln run: {error.filename}: {error.strerror}", file=sys.stderr)
         return 2
+    process = os.getpid()
     with file, _kernels.keeping_made() as kernels:
         try:
             return _run(program, arguments, as_module=as_module, metal=metal)
         finally:
-            json.dump([_describe(kernel) for kernel in kernels], file, indent=2)
-            file.write("\n")
+            # A child that was forked has the file too.
+            if os.getpid() == process:
+                import mlx.core as mx
+
+                mx.synchronize()
+                json.dump([_describe(kernel) for kernel in kernels], file, indent=2)
+                file.write("\n")
 
 
 def _run(program: str, arguments: list[str], *, as_module: bool, metal: bool) -> int:

@@ -54,7 +54,8 @@ def template(text: str) -> tuple[str, str | int | bool]:
 
 
 def _array(described: Argument) -> Any:
-    """An array of that shape without memory of its own: nothing reads it."""
+    """A row-contiguous array of that shape, as its strides say; its memory is that of one element, and nothing reads
+    it. Raises ValueError."""
     import numpy as np
 
     if described.dtype == "bfloat16":
@@ -63,7 +64,13 @@ def _array(described: Argument) -> Any:
         element = np.zeros((), ml_dtypes.bfloat16)
     else:
         element = np.zeros((), described.dtype)
-    return np.broadcast_to(element, described.shape)
+    strides = [element.itemsize]
+    for dimension in reversed(described.shape[1:]):
+        strides.insert(0, strides[0] * max(dimension, 1))
+    try:
+        return np.lib.stride_tricks.as_strided(element, described.shape, strides[len(strides) - len(described.shape) :])
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"input {described.name} of shape {described.shape}: {error}") from None
 
 
 def _compile_options(options: Any) -> dict[str, Any]:
@@ -78,6 +85,8 @@ def _compile_options(options: Any) -> dict[str, Any]:
 def describe(options: Any) -> dict[str, Any]:
     """What was asked for, as JSON can have it. Raises what making and compiling the kernel raise."""
     interface: Callable[..., kiln.Kernel] = getattr(_kernels, f"{options.dialect}_kernel")
+    if options.dialect == "cuda" and options.atomic_outputs:
+        raise ValueError("--atomic-outputs is for the dialect metal")
     own = {"atomic_outputs": options.atomic_outputs} if options.dialect == "metal" else {}
     kernel = interface(
         name=options.name or Path(options.body).stem,

@@ -21,7 +21,7 @@ import contextvars
 import functools
 import inspect
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kiln import _core, _kernels, _libraries
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
     from kiln._kernels import metal_kernel as metal_kernel
 else:
 
-    def metal_kernel(name, *arguments, **keywords):
-        return _kernels.metal_kernel_for("mlx", Kernel, name, *arguments, **keywords)
+    def metal_kernel(*arguments, **keywords):
+        return _kernels.metal_kernel_for("mlx", Kernel, *arguments, **keywords)
 
     metal_kernel.__doc__ = _kernels.metal_kernel.__doc__
     metal_kernel.__signature__ = _kernels.metal_kernel.__signature__
 
-    def cuda_kernel(name, *arguments, **keywords):
-        return _kernels.cuda_kernel_for("mlx", Kernel, name, *arguments, **keywords)
+    def cuda_kernel(*arguments, **keywords):
+        return _kernels.cuda_kernel_for("mlx", Kernel, *arguments, **keywords)
 
     cuda_kernel.__doc__ = _kernels.cuda_kernel.__doc__
     cuda_kernel.__signature__ = inspect.signature(_kernels.cuda_kernel)
@@ -61,7 +61,7 @@ class _ExportableKernel(Kernel):
         super().__init__(**made)
         self._made = made
 
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+    def __call__(self, /, *arguments: Any, **keywords: Any) -> Any:
         if not _exporting.get():
             return super().__call__(*arguments, **keywords)
         # Raises what a call raises.
@@ -86,7 +86,7 @@ class _ExportableKernel(Kernel):
             inputs = list(inputs.values())
             output_shapes = [output_shapes[name] for name in output_names]
             output_dtypes = [output_dtypes[name] for name in output_names]
-        pairs = template.items() if isinstance(template, dict) else template or []
+        pairs = template.items() if isinstance(template, Mapping) else template or []
         results = self._original(input_names, output_names)(
             inputs=[_as_mlx_takes(value) for value in inputs],
             output_shapes=[tuple(map(operator.index, shape)) for shape in output_shapes],
@@ -131,10 +131,11 @@ def _template_value(value: Any) -> Any:
 
 
 def _as_mlx_takes(value: Any) -> Any:
-    """Arrays as they are; what only has ``__index__`` as an int."""
-    if isinstance(value, mx.array | bool | int | float | complex) or hasattr(value, "__dlpack__"):
+    """Arrays and numbers as they are; what only has ``__index__`` as an int, other libraries' arrays as MLX's."""
+    if isinstance(value, mx.array | bool | int | float | complex):
         return value
-    return operator.index(value)
+    is_index = hasattr(type(value), "__index__") and not hasattr(value, "__dlpack__")
+    return operator.index(value) if is_index else mx.array(value)
 
 
 def _installed(interface: str, _original: Any) -> Any:
@@ -167,7 +168,7 @@ class _Exporter:
     def __init__(self, exporter: Any) -> None:
         self._exporter = exporter
 
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+    def __call__(self, /, *arguments: Any, **keywords: Any) -> Any:
         return _marks_export(self._exporter)(*arguments, **keywords)
 
     def __enter__(self) -> _Exporter:
@@ -251,8 +252,7 @@ def install(metal: bool = False) -> contextlib.AbstractContextManager[Any]:
     This holds in this process and in those that are forked from it. A process that is started anew, as
     ``multiprocessing`` does by "spawn", needs its own ``install()``, where the module that it imports makes kernels.
     """
-    if not isinstance(metal, bool):
-        raise TypeError(f"[install] Expected `metal` to be a bool but got {type(metal).__name__}.")
+    metal = _kernels.read_flag("install", "metal", metal)
     installation = _Installation()
     for interface in ("metal_kernel", "cuda_kernel"):
         installation.put(mx.fast, interface, functools.partial(_installed, interface))

@@ -14,6 +14,7 @@
 #include "kiln/error.h"
 #include "kiln/kernel.h"
 #include "numpy_library.h"
+#include "python_object.h"
 #include "runtime/compiler_library.h"
 
 namespace nb = nanobind;
@@ -28,8 +29,13 @@ std::vector<ArrayLibrary*>& libraries() {
   return instance;
 }
 
-// Asks Python, which knows the libraries by the names of their modules, for one that has not been met yet.
-void meet_library_of(PyObject* object) { nb::module_::import_("kiln._libraries").attr("meet")(nb::handle(object)); }
+// Asks Python, which knows the libraries by the names of their modules, for one that has not been met yet. The function
+// is kept: while the interpreter shuts down nothing can be imported any more.
+void meet_library_of(PyObject* object) {
+  static nb::handle meet;
+  if (!meet.is_valid()) meet = nb::object(nb::module_::import_("kiln._libraries").attr("meet")).release();
+  meet(nb::handle(object));
+}
 
 ArrayLibrary* library_named(std::string_view name) {
   for (ArrayLibrary* library : libraries())
@@ -299,6 +305,7 @@ Raises:
   kiln.CompileError: the body or the header is not valid.
   kiln.UnsupportedError: it is valid, but cannot run here.
   kiln.DeviceError: the kernel failed while it ran.
+  MemoryError: there is no memory for an output, for a copy of an input or for threads.
 
 With NumPy arrays the kernel has run when the call returns. With MLX arrays the result is lazy: a wrong argument raises
 at once, but compiling and running, and what they raise, come when the result is evaluated.)")
@@ -345,6 +352,7 @@ at once, but compiling and running, and what they raise, come when the result is
     if (!dtype) return std::nullopt;
     return std::string(name_of(*dtype));
   });
+  m.def("kind_of", &kind_of, "object"_a.none());
   m.def("settings", [] {
     nb::list rows;
     for (const SettingRow& row : kSettingRows) rows.append(nb::make_tuple(row.variable, row.values, row.meaning));

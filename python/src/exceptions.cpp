@@ -10,7 +10,11 @@ namespace nb = nanobind;
 namespace kiln::python {
 namespace {
 
-nb::object error_class(const char* name) { return nb::module_::import_("kiln.errors").attr(name); }
+// Kept from the beginning: while the interpreter shuts down nothing can be imported any more.
+struct Classes {
+  nb::handle diagnostic, compile_error, unsupported_error, device_error, internal_error;
+};
+Classes g_classes;
 
 nb::str as_str(std::string_view text) { return nb::str(text.data(), text.size()); }
 
@@ -21,18 +25,14 @@ nb::str to_str(const std::string& text) {
 
 void raise(nb::handle type, const std::exception& error) { PyErr_SetObject(type.ptr(), to_str(error.what()).ptr()); }
 
-void raise(const char* name, const std::exception& error) { raise(error_class(name), error); }
-
 void raise_compile_error(const CompileError& error) {
-  nb::object diagnostic_class = error_class("Diagnostic");
   nb::list diagnostics;
   for (const Diagnostic& d : error.report()->diagnostics)
-    diagnostics.append(diagnostic_class(as_str(name_of(d.severity)), to_str(d.message), as_str(name_of(d.text)), d.line,
-                                        d.column, to_str(d.source_line)));
-  nb::object type = error_class("CompileError");
-  nb::object exception =
-      type(to_str(error.what()), diagnostics, to_str(error.report()->generated_source), to_str(error.report()->log));
-  PyErr_SetObject(type.ptr(), exception.ptr());
+    diagnostics.append(g_classes.diagnostic(as_str(name_of(d.severity)), to_str(d.message), as_str(name_of(d.text)),
+                                            d.line, d.column, to_str(d.source_line)));
+  nb::object exception = g_classes.compile_error(to_str(error.what()), diagnostics,
+                                                 to_str(error.report()->generated_source), to_str(error.report()->log));
+  PyErr_SetObject(g_classes.compile_error.ptr(), exception.ptr());
 }
 
 void translate(const std::exception_ptr& pointer, void*) {
@@ -41,11 +41,11 @@ void translate(const std::exception_ptr& pointer, void*) {
   } catch (const CompileError& error) {
     raise_compile_error(error);
   } catch (const UnsupportedError& error) {
-    raise("UnsupportedError", error);
+    raise(g_classes.unsupported_error, error);
   } catch (const DeviceError& error) {
-    raise("DeviceError", error);
+    raise(g_classes.device_error, error);
   } catch (const InternalError& error) {
-    raise("InternalError", error);
+    raise(g_classes.internal_error, error);
   } catch (const ValueError& error) {
     raise(nb::handle(PyExc_ValueError), error);
   } catch (const TypeError& error) {
@@ -55,6 +55,12 @@ void translate(const std::exception_ptr& pointer, void*) {
 
 }  // namespace
 
-void register_exceptions() { nb::register_exception_translator(translate); }
+void register_exceptions() {
+  nb::module_ errors = nb::module_::import_("kiln.errors");
+  auto keep = [&](const char* name) -> nb::handle { return nb::object(errors.attr(name)).release(); };
+  g_classes = {keep("Diagnostic"), keep("CompileError"), keep("UnsupportedError"), keep("DeviceError"),
+               keep("InternalError")};
+  nb::register_exception_translator(translate);
+}
 
 }  // namespace kiln::python

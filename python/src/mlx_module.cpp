@@ -9,6 +9,10 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <limits>
+#include <optional>
+#include <string>
+
 #include "adapters/mlx_primitive.h"
 #include "adapters/mlx_stream.h"
 #include "array_library.h"
@@ -60,8 +64,8 @@ class MlxLibrary : public ArrayLibrary {
         // Other negative ones are refused with the rest of the call.
         using Limits = std::numeric_limits<int32_t>;
         if (dimension > Limits::max() || dimension < Limits::min())
-          throw ValueError(
-              concat("[", interface, "] MLX arrays have dimensions from 0 to 2147483647, not ", dimension, "."));
+          throw ValueError(concat("[", interface, "] Expected each dimension in `output_shapes` to be from 0 to ",
+                                  Limits::max(), ", as those of MLX's arrays are, but got ", dimension, "."));
         dimensions.push_back(static_cast<int32_t>(dimension));
       }
     }
@@ -85,12 +89,13 @@ class MlxLibrary : public ArrayLibrary {
     mx::Stream stream = stream_for(interface, place, warn);
     if (wanted == Wanted::kCompile) {
       KernelObject::Found found;
-      nb::gil_scoped_release release;
-      with_call(call, false, inputs, shapes, arguments.output_dtypes, [&](const Call& view) {
-        kernel->check(view);
-        found = kernel->find_or_compile(view);
-      });
-      nb::gil_scoped_acquire acquire;
+      {
+        WithoutLock without_lock;
+        with_call(call, false, inputs, shapes, arguments.output_dtypes, [&](const Call& view) {
+          kernel->check(view);
+          found = kernel->find_or_compile(view);
+        });
+      }
       return make_compiled(kernel, found);
     }
     std::vector<mx::array> outputs =
@@ -112,21 +117,58 @@ class MlxLibrary : public ArrayLibrary {
     if (PyComplex_Check(object))
       return mx::array(mx::complex64_t(static_cast<float>(PyComplex_RealAsDouble(object)),
                                        static_cast<float>(PyComplex_ImagAsDouble(object))));
-    // Arrays of other libraries answer as numbers, too, where they have one element.
-    bool is_array = !PyLong_Check(object) && nb::hasattr(value, "__dlpack__");
+    auto expected_array = [&] {
+      return concat("[", interface, "] Expected `inputs` to be MLX arrays or numbers but got ", kind_of(value), ".");
+    };
+    bool is_array = is_foreign_array(value);
     if (!is_array && PyIndex_Check(object)) {
-      std::string text;
-      std::optional<int64_t> integer = index_of(value, text);
-      if (!integer)
-        throw ValueError(concat("[", interface, "] Input `", name_of(), "` does not fit into int64: ", text, "."));
-      if (*integer >= INT32_MIN && *integer <= INT32_MAX) return mx::array(static_cast<int32_t>(*integer));
-      return mx::array(*integer, mx::int64);
+      std::optional<Index> index = index_of(value);
+      if (!index) throw_type_error(expected_array());
+      if (!index->value)
+        throw ValueError(
+            concat("[", interface, "] Input `", name_of(), "` does not fit into int64: ", index->text, "."));
+      int64_t integer = *index->value;
+      if (integer >= INT32_MIN && integer <= INT32_MAX) return mx::array(static_cast<int32_t>(integer));
+      return mx::array(integer, mx::int64);
     }
     // What MLX's own kernels take: arrays of NumPy and others in the CPU's memory, with MLX's rules for their dtypes.
-    if (nb::ndarray<nb::ro, nb::device::cpu> other; nb::try_cast(value, other))
+    Memory memory = memory_of(object);
+    if (memory == Memory::kWithoutStrides || (memory == Memory::kNone && !is_array)) throw_type_error(expected_array());
+    try {
       return nb::cast<mx::array>(nb::type<mx::array>()(value));
-    throw TypeError(
-        concat("[", interface, "] Expected `inputs` to be MLX arrays or numbers but got ", kind_of(value), "."));
+    } catch (nb::python_error& error) {
+      if (!error.matches(PyExc_Exception) || error.matches(PyExc_MemoryError)) throw;
+      std::string message = concat("[", interface, "] MLX does not take input `", name_of(), "`, which is ",
+                                   kind_of(value), dtype_shown(object));
+      // Of a dtype that it lacks, MLX says nothing but that a cast is bad.
+      if (error.matches(PyExc_RuntimeError)) nb::raise_from(error, PyExc_TypeError, "%s.", message.c_str());
+      nb::raise_from(error, PyExc_TypeError, "%s: %s", message.c_str(), to_utf8(nb::str(error.value())).c_str());
+    }
+  }
+
+  enum class Memory { kNone, kWithStrides, kWithoutStrides };
+
+  // Whether the object shows its elements in memory, and says how they lie there. nanobind, by which MLX reads them,
+  // believes that every object does which is asked to; NumPy's dates and the arrays of ctypes do not.
+  static Memory memory_of(PyObject* object) {
+    Py_buffer view;
+    if (!PyObject_CheckBuffer(object)) return Memory::kNone;
+    if (PyObject_GetBuffer(object, &view, PyBUF_RECORDS_RO) < 0) {
+      PyErr_Clear();
+      return Memory::kNone;
+    }
+    bool has_strides = view.ndim == 0 || (view.shape && view.strides);
+    PyBuffer_Release(&view);
+    return has_strides ? Memory::kWithStrides : Memory::kWithoutStrides;
+  }
+
+  // " of dtype int4"; nothing where the object has none.
+  static std::string dtype_shown(PyObject* object) {
+    nb::object dtype = nb::steal(PyObject_GetAttrString(object, "dtype"));
+    nb::object text = nb::steal(dtype.is_valid() ? PyObject_Str(dtype.ptr()) : nullptr);
+    if (text.is_valid()) return concat(" of dtype ", to_utf8(text));
+    PyErr_Clear();
+    return {};
   }
 };
 

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "core/array_layout.h"
+#include "core/out_of_memory.h"
 #include "core/text.h"
 #include "kiln/error.h"
 #include "python_object.h"
@@ -68,10 +69,11 @@ PyObject* bfloat16_type(bool import) {
 
 std::optional<Dtype> dtype_of_descriptor(PyArray_Descr* descriptor) {
   if (!PyTypeNum_ISNUMBER(descriptor->type_num) && !PyTypeNum_ISBOOL(descriptor->type_num)) {
+    // What others have added may have the letter and the size of one of NumPy's own types.
     PyObject* bfloat16 = bfloat16_type(/*import=*/false);
     if (bfloat16 && reinterpret_cast<PyObject*>(descriptor->typeobj) == bfloat16) return Dtype::kBFloat16;
+    return std::nullopt;
   }
-  if (PyDataType_REFCHK(descriptor)) return std::nullopt;
   return dtype_of_kind(descriptor->kind, static_cast<int>(PyDataType_ELSIZE(descriptor)));
 }
 
@@ -95,68 +97,107 @@ int type_number(Dtype dtype) {
   return -1;
 }
 
+// In place of the error by which NumPy has refused to make an array: what it was for.
+[[noreturn]] void throw_numpy_error(const std::string& out_of_memory, const std::string& otherwise) {
+  nb::python_error error;
+  if (error.matches(PyExc_MemoryError)) throw OutOfMemory(out_of_memory);
+  if (!error.matches(PyExc_ValueError)) throw error;
+  nb::raise_from(error, PyExc_ValueError, "%s: %s", otherwise.c_str(), to_utf8(nb::str(error.value())).c_str());
+}
+
 // The inputs of a call as arrays in memory. Keeps alive what it had to make.
 class Inputs {
  public:
   Inputs(const KernelObject& kernel, const CallArguments& arguments) : kernel_(kernel), arguments_(arguments) {
-    size_t count = arguments.inputs.size();
-    scalars_.reserve(count);
+    objects_ = arguments.inputs;
+    scalars_.resize(objects_.size());
+    // All that may run code of the caller's comes before anything is read of an array, which that code may change.
+    for (size_t i = 0; i < objects_.size(); ++i)
+      if (!PyArray_Check(objects_[i]) && !read_scalar(i)) objects_[i] = own(as_array(i));
     // Dimensions and strides of all inputs, in one buffer, which must not move.
     size_t dimensions = 0;
-    for (PyObject*& input : objects_ = arguments.inputs) {
-      if (!PyArray_Check(input) && !is_scalar(input)) input = own(as_array(input));
-      if (PyArray_Check(input)) {
-        input = well_behaved(input);
-        dimensions += 2 * static_cast<size_t>(PyArray_NDIM(reinterpret_cast<PyArrayObject*>(input)));
-      }
+    for (size_t i = 0; i < objects_.size(); ++i) {
+      if (scalars_[i]) continue;
+      objects_[i] = well_behaved(i);
+      dimensions += 2 * static_cast<size_t>(PyArray_NDIM(reinterpret_cast<PyArrayObject*>(objects_[i])));
     }
     dimensions_.reserve(dimensions);
-    for (size_t i = 0; i < count; ++i) arrays_.push_back(PyArray_Check(objects_[i]) ? array(i) : scalar(i));
+    for (size_t i = 0; i < objects_.size(); ++i)
+      arrays_.push_back(scalars_[i] ? InputArray{scalars_[i]->bytes, scalars_[i]->dtype, {}, {}} : array(i));
   }
 
   std::span<const InputArray> arrays() const { return arrays_; }
 
  private:
-  static bool is_scalar(PyObject* object) {
-    return PyBool_Check(object) || PyFloat_Check(object) || PyComplex_Check(object) || PyIndex_Check(object);
-  }
-
   std::string prefix() const { return concat("[", interface_name(kernel_.spec().dialect), "] "); }
+
+  std::string name(size_t i) const { return concat("`", arguments_.input_name(kernel_, i), "`"); }
 
   PyObject* own(nb::object object) { return made_.emplace_back(std::move(object)).ptr(); }
 
+  [[noreturn]] void fail_as_no_input(PyObject* object) const {
+    throw_type_error(
+        concat(prefix(), "Expected `inputs` to be NumPy arrays or numbers but got ", kind_of(object), "."));
+  }
+
   // NumPy's scalars of types that Python lacks, such as float32.
-  nb::object as_array(PyObject* object) const {
-    if (PyArray_CheckScalar(object)) {
-      nb::object array = nb::steal(PyArray_FromScalar(object, nullptr));
-      if (!array.is_valid()) nb::raise_python_error();
-      return array;
+  nb::object as_array(size_t i) const {
+    if (!PyArray_CheckScalar(objects_[i])) fail_as_no_input(objects_[i]);
+    nb::object array = nb::steal(PyArray_FromScalar(objects_[i], nullptr));
+    if (!array.is_valid()) nb::raise_python_error();
+    return array;
+  }
+
+  // Whether it is a number; then it is read.
+  bool read_scalar(size_t i) {
+    PyObject* object = objects_[i];
+    if (PyBool_Check(object)) {
+      scalars_[i] = scalar_of(Dtype::kBool, static_cast<uint8_t>(object == Py_True));
+    } else if (PyFloat_Check(object)) {
+      scalars_[i] = scalar_of(Dtype::kFloat32, static_cast<float>(PyFloat_AS_DOUBLE(object)));
+    } else if (PyComplex_Check(object)) {
+      const float parts[2] = {static_cast<float>(PyComplex_RealAsDouble(object)),
+                              static_cast<float>(PyComplex_ImagAsDouble(object))};
+      Scalar& scalar = scalars_[i].emplace(Scalar{Dtype::kComplex64, {}});
+      std::memcpy(scalar.bytes, parts, sizeof parts);
+    } else if (PyIndex_Check(object) && !is_foreign_array(object)) {
+      std::optional<Index> index = index_of(object);
+      if (!index) fail_as_no_input(object);
+      if (!index->value)
+        throw ValueError(concat(prefix(), "Input ", name(i), " does not fit into int64: ", index->text, "."));
+      int64_t value = *index->value;
+      scalars_[i] = value >= INT32_MIN && value <= INT32_MAX ? scalar_of(Dtype::kInt32, static_cast<int32_t>(value))
+                                                             : scalar_of(Dtype::kInt64, value);
     }
-    throw TypeError(concat(prefix(), "Expected `inputs` to be NumPy arrays or numbers but got ",
-                           nb::cast<std::string>(nb::str(nb::handle(object).type().attr("__name__"))), "."));
+    return scalars_[i].has_value();
   }
 
   // Aligned, in the machine's byte order, with strides that are whole elements.
-  PyObject* well_behaved(PyObject* object) {
-    auto* array = reinterpret_cast<PyArrayObject*>(object);
+  PyObject* well_behaved(size_t i) {
+    auto* array = reinterpret_cast<PyArrayObject*>(objects_[i]);
     bool whole = true;
     for (int d = 0; d < PyArray_NDIM(array); ++d)
       whole = whole && PyArray_ITEMSIZE(array) > 0 && PyArray_STRIDE(array, d) % PyArray_ITEMSIZE(array) == 0;
-    if (PyArray_ISBEHAVED_RO(array) && whole) return object;
-    nb::object copy = nb::steal(
-        PyArray_FromArray(array, PyArray_DescrNewByteorder(PyArray_DESCR(array), NPY_NATIVE), NPY_ARRAY_DEFAULT));
-    if (!copy.is_valid()) nb::raise_python_error();
+    if (PyArray_ISBEHAVED_RO(array) && whole) return objects_[i];
+    if (!dtype_of_descriptor(PyArray_DESCR(array))) fail_as_no_dtype(i);
+    nb::object copy = nb::steal(PyArray_FromArray(array, PyArray_DescrNewByteorder(PyArray_DESCR(array), NPY_NATIVE),
+                                                  NPY_ARRAY_DEFAULT | NPY_ARRAY_ENSUREARRAY));
+    if (!copy.is_valid())
+      throw_numpy_error(concat(prefix(), "There is no memory for an aligned copy of input ", name(i), "."),
+                        concat(prefix(), "NumPy cannot copy input ", name(i)));
     return own(std::move(copy));
+  }
+
+  [[noreturn]] void fail_as_no_dtype(size_t i) const {
+    auto* descriptor = reinterpret_cast<PyObject*>(PyArray_DESCR(reinterpret_cast<PyArrayObject*>(objects_[i])));
+    throw TypeError(concat(prefix(), "Input ", name(i), " has dtype ", to_utf8(nb::str(nb::handle(descriptor))),
+                           ", which no kernel can take."));
   }
 
   InputArray array(size_t i) {
     auto* object = reinterpret_cast<PyArrayObject*>(objects_[i]);
     std::optional<Dtype> dtype = dtype_of_descriptor(PyArray_DESCR(object));
-    if (!dtype)
-      throw TypeError(
-          concat(prefix(), "Input `", arguments_.input_name(kernel_, i), "` has dtype ",
-                 nb::cast<std::string>(nb::str(nb::handle(reinterpret_cast<PyObject*>(PyArray_DESCR(object))))),
-                 ", which no kernel can take."));
+    if (!dtype) fail_as_no_dtype(i);
     auto rank = static_cast<size_t>(PyArray_NDIM(object));
     auto size = static_cast<int64_t>(size_of(*dtype));
     size_t first = dimensions_.size();
@@ -166,36 +207,11 @@ class Inputs {
         PyArray_DATA(object), *dtype, {dimensions_.data() + first, rank}, {dimensions_.data() + first + rank, rank}};
   }
 
-  InputArray scalar(size_t i) {
-    PyObject* object = objects_[i];
-    if (PyBool_Check(object)) {
-      scalars_.push_back(scalar_of(Dtype::kBool, static_cast<uint8_t>(object == Py_True)));
-    } else if (PyFloat_Check(object)) {
-      scalars_.push_back(scalar_of(Dtype::kFloat32, static_cast<float>(PyFloat_AS_DOUBLE(object))));
-    } else if (PyComplex_Check(object)) {
-      const float parts[2] = {static_cast<float>(PyComplex_RealAsDouble(object)),
-                              static_cast<float>(PyComplex_ImagAsDouble(object))};
-      Scalar scalar{Dtype::kComplex64, {}};
-      std::memcpy(scalar.bytes, parts, sizeof parts);
-      scalars_.push_back(scalar);
-    } else {
-      std::string text;
-      std::optional<int64_t> value = index_of(nb::handle(object), text);
-      if (!value)
-        throw ValueError(
-            concat(prefix(), "Input `", arguments_.input_name(kernel_, i), "` does not fit into int64: ", text, "."));
-      scalars_.push_back(*value >= INT32_MIN && *value <= INT32_MAX
-                             ? scalar_of(Dtype::kInt32, static_cast<int32_t>(*value))
-                             : scalar_of(Dtype::kInt64, *value));
-    }
-    return {scalars_.back().bytes, scalars_.back().dtype, {}, {}};
-  }
-
   const KernelObject& kernel_;
   const CallArguments& arguments_;
   std::vector<PyObject*> objects_;
   std::vector<nb::object> made_;
-  std::vector<Scalar> scalars_;
+  std::vector<std::optional<Scalar>> scalars_;  // of those inputs that are numbers
   std::vector<int64_t> dimensions_;
   std::vector<InputArray> arrays_;
 };
@@ -203,7 +219,8 @@ class Inputs {
 // 32 before NumPy 2.
 size_t most_dimensions() { return PyArray_RUNTIME_VERSION >= NPY_2_0_API_VERSION ? 64 : 32; }
 
-nb::object new_array(Dtype dtype, const std::vector<int64_t>& shape) {
+nb::object new_array(const KernelObject& kernel, const Call& call, size_t i, const std::vector<int64_t>& shape) {
+  Dtype dtype = call.outputs[i].dtype;
   static_assert(sizeof(npy_intp) == sizeof(int64_t));
   auto* dimensions = const_cast<npy_intp*>(reinterpret_cast<const npy_intp*>(shape.data()));
   int rank = static_cast<int>(shape.size());
@@ -214,7 +231,13 @@ nb::object new_array(Dtype dtype, const std::vector<int64_t>& shape) {
   } else {
     array = PyArray_SimpleNew(rank, dimensions, type_number(dtype));
   }
-  if (!array) nb::raise_python_error();
+  if (!array) {
+    std::string prefix = concat("[", interface_name(kernel.spec().dialect), "] ");
+    std::string output = concat("output `", kernel.output_name(call, i), "`");
+    throw_numpy_error(
+        concat(prefix, "There is no memory for the ", byte_count(shape, dtype), " bytes of ", output, "."),
+        concat(prefix, "NumPy cannot make ", output));
+  }
   return nb::steal(array);
 }
 
@@ -239,9 +262,10 @@ class NumpyLibrary : public ArrayLibrary {
   }
 
   PyObject* call(const std::shared_ptr<KernelObject>& kernel, const CallArguments& arguments, Wanted wanted) override {
+    std::string_view interface = interface_name(kernel->spec().dialect);
     if (arguments.stream)
-      throw ValueError(concat("[", interface_name(kernel->spec().dialect),
-                              "] `stream` has no meaning for NumPy arrays, whose kernels run at once."));
+      throw ValueError(
+          concat("[", interface, "] `stream` has no meaning for NumPy arrays, whose kernels run at once."));
     Inputs inputs(*kernel, arguments);
     std::vector<OutputArray> outputs;
     for (size_t i = 0; i < arguments.output_shapes.size(); ++i)
@@ -258,8 +282,9 @@ class NumpyLibrary : public ArrayLibrary {
     kernel->check_sizes(call);
     for (const OutputArray& output : outputs)
       if (output.shape.size() > most_dimensions())
-        throw ValueError(concat("[", interface_name(kernel->spec().dialect), "] NumPy arrays have at most ",
-                                most_dimensions(), " dimensions, not ", output.shape.size(), "."));
+        throw ValueError(concat("[", interface, "] Expected the shapes in `output_shapes` to have at most ",
+                                most_dimensions(), " dimensions, as NumPy's arrays have, but got ", output.shape.size(),
+                                "."));
     if (wanted == Wanted::kSource || arguments.verbose) {
       kernel->check(call);
       KernelUnit unit = kernel->unit_for(call);
@@ -269,7 +294,7 @@ class NumpyLibrary : public ArrayLibrary {
     if (wanted == Wanted::kCompile) {
       KernelObject::Found found;
       {
-        nb::gil_scoped_release release;
+        WithoutLock without_lock;
         found = kernel->find_or_compile(call);
       }
       return make_compiled_kernel(kernel, found);
@@ -277,12 +302,12 @@ class NumpyLibrary : public ArrayLibrary {
     nb::list results;
     std::vector<void*> data;
     for (size_t i = 0; i < outputs.size(); ++i) {
-      nb::object array = new_array(outputs[i].dtype, arguments.output_shapes[i]);
+      nb::object array = new_array(*kernel, call, i, arguments.output_shapes[i]);
       data.push_back(PyArray_DATA(reinterpret_cast<PyArrayObject*>(array.ptr())));
       results.append(array);
     }
     {
-      nb::gil_scoped_release release;
+      WithoutLock without_lock;
       run(*kernel, call, data);
     }
     return results.release().ptr();

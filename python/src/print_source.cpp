@@ -8,7 +8,7 @@ namespace nb = nanobind;
 namespace kiln::python {
 
 void print_source(const KernelUnit& unit) {
-  std::string text = concat("Generated source code for `", unit.name, "`:\n```\n", unit.text, "\n```");
+  std::string text = verbose_text(unit);
   nb::module_::import_("builtins").attr("print")(nb::str(text.data(), text.size()));
 }
 

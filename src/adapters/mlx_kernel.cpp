@@ -1,5 +1,6 @@
 // The functions of <kiln/mlx.h>: MLX's types on the one side, a graph node on the other.
 #include <cstdio>
+#include <iostream>
 #include <memory>
 #include <utility>
 
@@ -45,21 +46,19 @@ mx::fast::CustomKernelFunction make(KernelSpec spec) {
                   const std::vector<std::pair<std::string, mx::fast::TemplateArg>>& template_arguments,
                   std::optional<float> init_value, bool verbose, mx::StreamOrDevice place) {
     std::string_view interface = interface_name(kernel->spec().dialect);
-    size_t outputs = kernel->spec().output_names->size();
-    if (output_dtypes.size() != outputs)
-      throw ValueError(concat("[", interface, "] Expected `output_dtypes` to have size ", outputs, " but got size ",
-                              output_dtypes.size(), "."));
     MlxCall call{kernel, {}, to_extent(grid), to_extent(threadgroup), {}, {}, {}};
     for (const auto& argument : template_arguments) call.template_arguments.push_back(to_kiln(argument));
     if (init_value) call.init_value = static_cast<double>(*init_value);
     std::vector<Dtype> dtypes;
     for (mx::Dtype dtype : output_dtypes) dtypes.push_back(kiln::to_kiln(dtype));
+    size_t outputs = kernel->spec().output_names->size();
+    if (dtypes.size() != outputs && output_shapes.size() == outputs)
+      throw ValueError(concat("[", interface, "] Expected `output_dtypes` to have size ", outputs, " but got size ",
+                              dtypes.size(), "."));
     if (verbose)
       with_call(call, false, inputs, output_shapes, dtypes, [&](const Call& view) {
         kernel->check(view);
-        KernelUnit unit = kernel->unit_for(view);
-        std::string text = concat("Generated source code for `", unit.name, "`:\n```\n", unit.text, "\n```\n");
-        std::fwrite(text.data(), 1, text.size(), stdout);
+        std::cout << verbose_text(kernel->unit_for(view)) << std::endl;
       });
     mx::Stream stream = stream_for(
         interface, place, [](const std::string& message) { std::fprintf(stderr, "warning: %s\n", message.c_str()); });

@@ -9,11 +9,11 @@
 #include <algorithm>
 #include <future>
 #include <memory>
-#include <new>
 #include <stdexcept>
 
 #include "core/array_layout.h"
 #include "core/dtype_table.h"
+#include "core/out_of_memory.h"
 #include "core/text.h"
 #include "kiln/error.h"
 #include "runtime/run.h"
@@ -35,16 +35,6 @@ int64_t* append(std::vector<int64_t>& dimensions, const mx::Shape& shape) {
   dimensions.insert(dimensions.end(), shape.begin(), shape.end());
   return dimensions.data() + first;
 }
-
-// Programs in Python see a MemoryError.
-class OutputTooLarge : public std::bad_alloc {
- public:
-  explicit OutputTooLarge(std::string message) : message_(std::make_shared<const std::string>(std::move(message))) {}
-  const char* what() const noexcept override { return message_->c_str(); }
-
- private:
-  std::shared_ptr<const std::string> message_;  // so that copying throws nothing
-};
 
 class KernelPrimitive : public mx::Primitive {
  public:
@@ -138,9 +128,9 @@ class KernelPrimitive : public mx::Primitive {
     auto memory = mx::allocator::malloc(output.nbytes());
     const auto& names = call_.kernel->spec().output_names;
     if (!memory.buffer().ptr() && output.nbytes() > 0)
-      throw OutputTooLarge(concat("[", interface_name(call_.kernel->spec().dialect), "] There is no memory for the ",
-                                  output.nbytes(), " bytes of output `",
-                                  names ? names->at(index) : call_.output_names.at(index), "`."));
+      throw OutOfMemory(concat("[", interface_name(call_.kernel->spec().dialect), "] There is no memory for the ",
+                               output.nbytes(), " bytes of output `",
+                               names ? names->at(index) : call_.output_names.at(index), "`."));
     output.set_data(std::move(memory));
   }
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "core/array_layout.h"
 #include "core/text.h"
@@ -22,6 +23,12 @@ Strides row_contiguous_strides(const Shape& shape) {
   return strides;
 }
 
+// A program may have said of a type of its own that it is a dtype's element.
+void check_size(Dtype dtype, size_t element_bytes) {
+  if (element_bytes != size_of(dtype))
+    throw TypeError(concat("a type of ", element_bytes, " bytes is no element of ", name_of(dtype)));
+}
+
 std::byte* allocate(size_t bytes) {
   return static_cast<std::byte*>(::operator new(bytes, std::align_val_t{Tensor::kAlignment}));
 }
@@ -34,8 +41,15 @@ TensorView::TensorView(const void* data, Dtype dtype, Shape shape)
 TensorView::TensorView(const void* data, Dtype dtype, Shape shape, Strides strides)
     : dtype_(dtype), data_(data), shape_(std::move(shape)), strides_(std::move(strides)) {}
 
-TensorView::TensorView(Scalar, Dtype dtype, const void* number) : dtype_(dtype), is_number_(true) {
-  std::memcpy(number_, number, size_of(dtype));
+TensorView::TensorView(OfValues, const void* data, Dtype dtype, Shape shape, size_t count)
+    : TensorView(data, dtype, std::move(shape)) {
+  if (static_cast<size_t>(element_count(shape_)) != count)
+    throw ValueError(concat("a view of ", element_count(shape_), " elements cannot be of ", count, " values"));
+}
+
+TensorView::TensorView(OfNumber, Dtype dtype, const void* number, size_t bytes) : dtype_(dtype), is_number_(true) {
+  check_size(dtype, bytes);
+  std::memcpy(number_, number, bytes);
 }
 
 TensorView::TensorView(const Tensor& tensor) : TensorView(tensor.data(), tensor.dtype(), tensor.shape()) {}
@@ -46,13 +60,30 @@ Tensor::Tensor(Dtype dtype, Shape shape)
       size_(element_count(shape_)),
       memory_(allocate(static_cast<size_t>(byte_count(shape_, dtype)))) {}
 
-Tensor::Tensor(Dtype dtype, Shape shape, const void* values, size_t count) : Tensor(dtype, std::move(shape)) {
+Tensor::Tensor(Dtype dtype, Shape shape, const void* values, size_t count, size_t element_bytes)
+    : Tensor(dtype, std::move(shape)) {
+  check_size(dtype, element_bytes);
   if (static_cast<size_t>(size_) != count)
     throw ValueError(concat("a tensor of ", size_, " elements cannot hold ", count, " values"));
   if (count > 0) std::memcpy(data(), values, bytes());
 }
 
-void Tensor::check_dtype(Dtype wanted) const {
+Tensor::Tensor(Tensor&& other) noexcept
+    : dtype_(other.dtype_),
+      shape_(std::move(other.shape_)),
+      size_(std::exchange(other.size_, 0)),
+      memory_(std::move(other.memory_)) {}
+
+Tensor& Tensor::operator=(Tensor&& other) noexcept {
+  dtype_ = other.dtype_;
+  shape_ = std::move(other.shape_);
+  size_ = std::exchange(other.size_, 0);
+  memory_ = std::move(other.memory_);
+  return *this;
+}
+
+void Tensor::check_dtype(Dtype wanted, size_t element_bytes) const {
+  check_size(wanted, element_bytes);
   if (wanted != dtype_) throw TypeError(concat("a tensor of ", name_of(dtype_), " has no values of ", name_of(wanted)));
 }
 

@@ -1,10 +1,12 @@
 // The array library of programs that have none. What a view cannot be is found here, before the runtime reads it: an
 // address may be null or misaligned, and memory that the caller gives for outputs may overlap.
+#include <algorithm>
 #include <cstdint>
-#include <cstdio>
+#include <iostream>
 #include <utility>
 
 #include "core/array_layout.h"
+#include "core/out_of_memory.h"
 #include "core/text.h"
 #include "kiln/kernel.h"
 #include "runtime/kernel_object.h"
@@ -44,11 +46,25 @@ class CallView {
         check_address(concat("input `", input_name(i), "`"), inputs_[i].data, inputs_[i].dtype);
   }
 
+  /// For a call that check_sizes() has accepted.
+  std::vector<void*> addresses_of(std::span<Tensor> outputs) const {
+    check_count(outputs.size());
+    std::vector<void*> data;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i].dtype() != outputs_[i].dtype)
+        throw ValueError(concat(prefix(), "Expected the tensor for output `", output_names()[i], "` to be of ",
+                                kiln::name_of(outputs_[i].dtype), " but got ", kiln::name_of(outputs[i].dtype()), "."));
+      if (!std::ranges::equal(outputs[i].shape(), outputs_[i].shape))
+        throw ValueError(concat(prefix(), "Expected the tensor for output `", output_names()[i], "` to have shape ",
+                                describe(outputs_[i].shape), " but got ", describe(outputs[i].shape()), "."));
+      data.push_back(outputs[i].data());
+    }
+    return data;
+  }
+
   /// For a call that check_sizes() and check_inputs() have accepted.
   void check_outputs(std::span<void* const> data) const {
-    if (data.size() != outputs_.size())
-      throw ValueError(
-          concat(prefix(), "Expected `outputs` to have size ", outputs_.size(), " but got size ", data.size(), "."));
+    check_count(data.size());
     struct Written {
       std::string what;
       uintptr_t begin, end;
@@ -67,6 +83,7 @@ class CallView {
     }
     for (size_t i = 0; i < inputs_.size(); ++i) {
       ElementRange range = byte_range(inputs_[i].shape, inputs_[i].strides, inputs_[i].dtype);
+      if (range.first == range.end) continue;
       auto data_of_input = reinterpret_cast<uintptr_t>(inputs_[i].data);
       uintptr_t begin = data_of_input + static_cast<uintptr_t>(range.first);
       uintptr_t end = data_of_input + static_cast<uintptr_t>(range.end);
@@ -81,6 +98,18 @@ class CallView {
   std::string prefix() const { return concat("[", interface_name(kernel_.spec().dialect), "] "); }
   const std::vector<std::string>& output_names() const { return *kernel_.spec().output_names; }
 
+  void check_count(size_t outputs) const {
+    if (outputs != outputs_.size())
+      throw ValueError(
+          concat(prefix(), "Expected `outputs` to have size ", outputs_.size(), " but got size ", outputs, "."));
+  }
+
+  static std::string describe(std::span<const int64_t> shape) {
+    std::vector<std::string> dimensions;
+    for (int64_t dimension : shape) dimensions.push_back(std::to_string(dimension));
+    return concat("(", join(dimensions, ", "), ")");
+  }
+
   // By its name or, where there are more inputs than names, by its place.
   std::string input_name(size_t i) const {
     const std::vector<std::string>& names = *kernel_.spec().input_names;
@@ -89,9 +118,10 @@ class CallView {
 
   void check_address(const std::string& what, const void* data, Dtype dtype) const {
     if (!data) throw ValueError(concat(prefix(), "The memory of ", what, " is null."));
-    if (reinterpret_cast<uintptr_t>(data) % size_of(dtype) != 0)
-      throw ValueError(concat(prefix(), "The memory of ", what, " is not aligned to the ", size_of(dtype),
-                              " bytes of its elements."));
+    // A complex number is two floats.
+    size_t alignment = dtype == Dtype::kComplex64 ? alignof(float) : size_of(dtype);
+    if (reinterpret_cast<uintptr_t>(data) % alignment != 0)
+      throw ValueError(concat(prefix(), "The memory of ", what, " is not aligned to ", alignment, " bytes."));
   }
 
   const KernelObject& kernel_;
@@ -103,24 +133,7 @@ class CallView {
 
 void print_source(KernelObject& kernel, const Call& call) {
   kernel.check(call);
-  KernelUnit unit = kernel.unit_for(call);
-  std::string text = concat("Generated source code for `", unit.name, "`:\n```\n", unit.text, "\n```\n");
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
-KernelSpec spec_of(Dialect dialect, std::string name, std::vector<std::string> input_names,
-                   std::vector<std::string> output_names, std::string source, std::string header,
-                   bool ensure_row_contiguous, const CompileOptions& compile_options) {
-  KernelSpec spec;
-  spec.dialect = dialect;
-  spec.name = std::move(name);
-  spec.input_names = std::move(input_names);
-  spec.output_names = std::move(output_names);
-  spec.source = std::move(source);
-  spec.header = std::move(header);
-  spec.ensure_row_contiguous = ensure_row_contiguous;
-  spec.compile_options = compile_options;
-  return spec;
+  std::cout << verbose_text(kernel.unit_for(call)) << std::endl;
 }
 
 }  // namespace
@@ -132,8 +145,16 @@ std::vector<Tensor> Kernel::operator()(const KernelCall& call) const {
   if (call.verbose) print_source(*object_, view.call());
   std::vector<Tensor> outputs;
   std::vector<void*> data;
-  for (size_t i = 0; i < call.output_shapes.size(); ++i)
-    data.push_back(outputs.emplace_back(call.output_dtypes[i], call.output_shapes[i]).data());
+  for (size_t i = 0; i < call.output_shapes.size(); ++i) {
+    try {
+      outputs.emplace_back(call.output_dtypes[i], call.output_shapes[i]);
+    } catch (const std::bad_alloc&) {
+      throw OutOfMemory(concat("[", interface_name(object_->spec().dialect), "] There is no memory for the ",
+                               byte_count(call.output_shapes[i], call.output_dtypes[i]), " bytes of output `",
+                               object_->spec().output_names->at(i), "`."));
+    }
+    data.push_back(outputs.back().data());
+  }
   kiln::run(*object_, view.call(), data);
   return outputs;
 }
@@ -145,6 +166,13 @@ void Kernel::run(const KernelCall& call, std::span<void* const> outputs) const {
   view.check_outputs(outputs);
   if (call.verbose) print_source(*object_, view.call());
   kiln::run(*object_, view.call(), outputs);
+}
+
+void Kernel::run(const KernelCall& call, std::span<Tensor> outputs) const {
+  CallView view(*object_, call);
+  object_->check_sizes(view.call());
+  std::vector<void*> data = view.addresses_of(outputs);
+  run(call, std::span<void* const>(data));
 }
 
 std::string Kernel::source_for(const KernelCall& call) const {
@@ -182,19 +210,29 @@ double CompiledKernel::compile_ms() const { return variant_->binary->compile_ms;
 Kernel metal_kernel(std::string name, std::vector<std::string> input_names, std::vector<std::string> output_names,
                     std::string source, std::string header, bool ensure_row_contiguous, bool atomic_outputs,
                     const CompileOptions& compile_options) {
-  KernelSpec spec = spec_of(Dialect::kMetal, std::move(name), std::move(input_names), std::move(output_names),
-                            std::move(source), std::move(header), ensure_row_contiguous, compile_options);
-  spec.atomic_outputs = atomic_outputs;
-  return Kernel(std::make_shared<KernelObject>(std::move(spec)));
+  return Kernel(std::make_shared<KernelObject>(KernelSpec{.dialect = Dialect::kMetal,
+                                                          .name = std::move(name),
+                                                          .input_names = std::move(input_names),
+                                                          .output_names = std::move(output_names),
+                                                          .source = std::move(source),
+                                                          .header = std::move(header),
+                                                          .ensure_row_contiguous = ensure_row_contiguous,
+                                                          .atomic_outputs = atomic_outputs,
+                                                          .compile_options = compile_options}));
 }
 
 Kernel cuda_kernel(std::string name, std::vector<std::string> input_names, std::vector<std::string> output_names,
                    std::string source, std::string header, bool ensure_row_contiguous, int64_t shared_memory,
                    const CompileOptions& compile_options) {
-  KernelSpec spec = spec_of(Dialect::kCuda, std::move(name), std::move(input_names), std::move(output_names),
-                            std::move(source), std::move(header), ensure_row_contiguous, compile_options);
-  spec.shared_memory = shared_memory;
-  return Kernel(std::make_shared<KernelObject>(std::move(spec)));
+  return Kernel(std::make_shared<KernelObject>(KernelSpec{.dialect = Dialect::kCuda,
+                                                          .name = std::move(name),
+                                                          .input_names = std::move(input_names),
+                                                          .output_names = std::move(output_names),
+                                                          .source = std::move(source),
+                                                          .header = std::move(header),
+                                                          .ensure_row_contiguous = ensure_row_contiguous,
+                                                          .shared_memory = shared_memory,
+                                                          .compile_options = compile_options}));
 }
 
 }  // namespace kiln

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include <condition_variable>
+#include <atomic>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -16,6 +16,8 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+
+#include "core/fork_guard.h"
 
 namespace kiln {
 
@@ -41,12 +43,11 @@ class SingleFlight {
     std::shared_ptr<Entry> entry;
     bool mine = false;
     {
+      ForkGuard guard;
       std::unique_lock lock(mutex_);
       auto [found, inserted] = entries_.try_emplace(std::string(key));
-      // After `fork` the child has only the thread that forked: what another one was making will never be done. Its
-      // entry is never destroyed, as that would wait for those who waited.
-      mine = inserted || found->second->is_orphaned();
-      if (!inserted && mine) static_cast<void>(new std::shared_ptr<Entry>(std::move(found->second)));
+      // After `fork` the child has only the thread that forked: what another one was making will never be done.
+      mine = inserted || (!found->second->done && found->second->maker != getpid());
       if (mine) {
         try {
           found->second = std::make_shared<Entry>();
@@ -58,25 +59,20 @@ class SingleFlight {
       entry = found->second;
     }
     if (mine) {
-      std::shared_ptr<const Value> value;
-      std::exception_ptr error;
       try {
-        value = make();
+        entry->value = make();
       } catch (...) {
-        error = std::current_exception();
+        entry->error = std::current_exception();
       }
-      if (error && !is_lasting_(error)) {
+      if (entry->error && !is_lasting_(entry->error)) {
+        ForkGuard guard;
         std::unique_lock lock(mutex_);
         if (auto found = entries_.find(key); found != entries_.end() && found->second == entry) entries_.erase(found);
       }
-      std::lock_guard lock(entry->mutex);
-      entry->value = std::move(value);
-      entry->error = error;
-      entry->done = true;
-      entry->changed.notify_all();
+      entry->done = 1;
+      entry->done.notify_all();
     }
-    std::unique_lock lock(entry->mutex);
-    entry->changed.wait(lock, [&] { return entry->done; });
+    entry->done.wait(0);
     if (entry->error) std::rethrow_exception(entry->error);
     return {entry->value, mine};
   }
@@ -84,38 +80,28 @@ class SingleFlight {
   /// The value for `key` if it has been made; null otherwise, also while it is being made and after a failure.
   std::shared_ptr<const Value> find(std::string_view key) const {
     std::shared_ptr<Entry> entry = entry_of(key);
-    if (!entry) return nullptr;
-    std::lock_guard lock(entry->mutex);
-    return entry->value;
+    return entry && entry->done ? entry->value : nullptr;
   }
 
   /// Whether get() would rethrow a lasting failure.
   bool has_failed(std::string_view key) const {
     std::shared_ptr<Entry> entry = entry_of(key);
-    if (!entry) return false;
-    std::lock_guard lock(entry->mutex);
-    return entry->error != nullptr;
+    return entry && entry->done && entry->error;
   }
 
   size_t size() const {
+    ForkGuard guard;
     std::shared_lock lock(mutex_);
     return entries_.size();
   }
 
  private:
+  // Nobody reads the value or the error before it is done, and nobody changes them afterwards.
   struct Entry {
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool done = false;
+    std::atomic<int> done{0};
     std::shared_ptr<const Value> value;
     std::exception_ptr error;
     const pid_t maker = getpid();
-
-    bool is_orphaned() {
-      if (maker == getpid()) return false;
-      std::lock_guard lock(mutex);
-      return !done;
-    }
   };
   struct Hash {
     using is_transparent = void;
@@ -123,6 +109,7 @@ class SingleFlight {
   };
 
   std::shared_ptr<Entry> entry_of(std::string_view key) const {
+    ForkGuard guard;
     std::shared_lock lock(mutex_);
     auto found = entries_.find(key);
     return found == entries_.end() ? nullptr : found->second;

@@ -31,9 +31,9 @@ std::string render(const Diagnostic& d) {
     if (d.column > 0) out += concat(d.column, ":");
     out += " ";
   }
-  out += concat(name_of(d.severity), ": ", d.message);
+  out += concat(name_of(d.severity), ": ", printable(d.message));
   if (d.line == 0 || d.source_line.empty()) return out;
-  out += concat("\n  ", d.source_line);
+  out += concat("\n  ", printable(d.source_line));
   if (d.column > 0 && static_cast<size_t>(d.column) <= d.source_line.size() + 1) {
     // Tabs stay tabs, so that the caret stands below its column whatever a tab's width is; a character of several
     // bytes counts once.
@@ -53,7 +53,7 @@ std::string summarize(std::string_view interface_name, std::string_view kernel_n
   auto is_error = [](const Diagnostic& d) { return d.severity == Severity::kError; };
   auto first = std::find_if(diagnostics.begin(), diagnostics.end(), is_error);
   auto count = std::count_if(diagnostics.begin(), diagnostics.end(), is_error);
-  std::string out = concat("[", interface_name, "] `", kernel_name, "` does not compile.\n");
+  std::string out = concat("[", interface_name, "] `", printable(kernel_name), "` does not compile.\n");
   if (first == diagnostics.end()) return out + "The compiler gave no reason.";
   out += render(*first);
   for (auto note = first + 1; note != diagnostics.end() && note->severity == Severity::kNote; ++note)

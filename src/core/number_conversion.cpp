@@ -51,6 +51,15 @@ uint16_t to_half_bits(float value) {
   return static_cast<uint16_t>(sign | ((bits - 0x38000000) >> 13));
 }
 
+float from_half_bits(uint16_t bits) {
+  uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16, rest = bits & 0x7fff;
+  // Subnormals and zero: the mantissa counts in units of 2^-24.
+  if (rest < 0x400)
+    return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(std::ldexp(static_cast<float>(rest), -24)));
+  if (rest >= 0x7c00) return std::bit_cast<float>(sign | 0x7f800000 | (rest & 0x3ff) << 13);
+  return std::bit_cast<float>(sign | ((rest << 13) + 0x38000000));
+}
+
 uint16_t to_bfloat_bits(float value) {
   uint32_t bits = std::bit_cast<uint32_t>(value);
   if (std::isnan(value)) return static_cast<uint16_t>(bits >> 16 | 0x40);
@@ -81,6 +90,11 @@ std::array<std::byte, 8> element_of(Dtype dtype, Value value) {
 }
 
 }  // namespace
+
+Half::Half(float value) : bits(to_half_bits(value)) {}
+Half::operator float() const { return from_half_bits(bits); }
+BFloat::BFloat(float value) : bits(to_bfloat_bits(value)) {}
+BFloat::operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 std::array<std::byte, 8> element_bytes(Dtype dtype, Number value) {
   return std::visit([&](auto number) { return element_of(dtype, number); }, value);

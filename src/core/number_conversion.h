@@ -6,12 +6,15 @@
 #include <cstdint>
 
 #include "kiln/dtype.h"
-#include "kiln/launch.h"
+#include "kiln/element.h"
 
 namespace kiln {
 
 /// The half nearest to `value`, ties to even; its bits.
 uint16_t to_half_bits(float value);
+
+/// The value of a half, exactly.
+float from_half_bits(uint16_t bits);
 
 /// The bfloat nearest to `value`, ties to even; its bits.
 uint16_t to_bfloat_bits(float value);

@@ -39,6 +39,9 @@ Settings read_settings(const char* (*lookup)(const char*)) {
       auto name = std::find(std::begin(kNames), std::end(kNames), value);
       if (name == std::end(kNames)) refuse(row, value);
       settings.cpu_level = 1 + static_cast<int>(name - kNames);
+    } else if (row.variable == "KILN_CPU_ENGINE") {
+      if (value != "scalar" && value != "simd") refuse(row, value);
+      settings.cpu_engine = value;
     } else if (row.variable == "KILN_BOUNDS") {
       settings.bounds = read_switch(row, value, "on", "off");
     } else if (row.variable == "KILN_SPECIALIZE") {
@@ -53,8 +56,10 @@ Settings read_settings(const char* (*lookup)(const char*)) {
 }
 
 const Settings& settings() {
-  static const Settings instance = read_settings([](const char* name) -> const char* { return std::getenv(name); });
-  return instance;
+  // Never destroyed: threads may still ask when static objects are.
+  static const Settings* instance =
+      new Settings(read_settings([](const char* name) -> const char* { return std::getenv(name); }));
+  return *instance;
 }
 
 }  // namespace kiln

@@ -9,7 +9,7 @@
 #include "core/kernel_unit.h"
 #include "frontend/usage.h"
 #include "kiln/dtype.h"
-#include "kiln/launch.h"
+#include "kiln/element.h"
 
 namespace kiln {
 

@@ -2,6 +2,10 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
+#include <memory>
+
+#include "core/fork_guard.h"
 #include "core/settings.h"
 #include "core/text.h"
 #include "kiln/error.h"
@@ -13,12 +17,15 @@ std::string CompilerLibrary::path() {
   Dl_info info{};
   if (!dladdr(reinterpret_cast<const void*>(&CompilerLibrary::path), &info) || !info.dli_fname)
     throw InternalError("the folder of libkiln.so is not known");
-  std::string own(info.dli_fname);
+  // Not the folder of a link to it.
+  std::unique_ptr<char, decltype(&std::free)> real(realpath(info.dli_fname, nullptr), &std::free);
+  std::string own(real ? real.get() : info.dli_fname);
   size_t slash = own.rfind('/');
   return (slash == std::string::npos ? std::string() : own.substr(0, slash + 1)) + "libkiln_compiler.so";
 }
 
 Compiler& CompilerLibrary::get() {
+  ForkGuard guard;
   std::lock_guard lock(mutex_);
   if (compiler_) return *compiler_;
   std::string file = path();

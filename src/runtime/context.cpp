@@ -6,6 +6,7 @@
 #include "cache/binary_id.h"
 #include "core/diagnostic.h"
 #include "core/floating_point_state.h"
+#include "core/fork_guard.h"
 #include "core/text.h"
 #include "kiln/error.h"
 #include "targets/cpu/cpu_target.h"
@@ -21,10 +22,11 @@ namespace {
       throw CompileError(message, std::make_shared<const CompileReport>(std::move(result.report)));
     }
     case CompileStatus::kUnsupported:
-      throw UnsupportedError(concat("[", interface, "] `", unit.name, "` uses what is not supported.\n",
+      throw UnsupportedError(concat("[", interface, "] `", printable(unit.name), "` uses what is not supported.\n",
                                     render(result.report.diagnostics.at(0))));
     default:
-      throw InternalError(concat("[", interface, "] `", unit.name, "`: Kiln's compiler failed: ", result.report.log,
+      throw InternalError(concat("[", interface, "] `", printable(unit.name),
+                                 "`: Kiln's compiler failed: ", result.report.log,
                                  ". This is a defect of Kiln; a report with the output of `source_for` helps."));
   }
 }
@@ -51,13 +53,21 @@ Context::Context(std::unique_ptr<Compiler> compiler) : cpu_(make_cpu_target()), 
 
 Context& Context::shared() {
   // Never destroyed: launches may still run when static objects are.
+  ForkGuard guard;
   static Context* instance = new Context;
   return *instance;
 }
 
 SingleFlight<Binary>::Found Context::binary_for(const KernelUnit& unit, Target& target) {
   Compiler& compiler = compiler_.get();
-  return binaries_.get(binary_id(unit, target.spec(), compiler.identity()), [&] {
+  std::string identity;
+  {
+    ForkGuard guard;
+    identity = compiler.identity();
+  }
+  return binaries_.get(binary_id(unit, target.spec(), identity), [&] {
+    // LLVM has locks of its own.
+    ForkGuard guard;
     DefaultFloatingPoint floating_point;  // the compiler folds constants
     auto start = std::chrono::steady_clock::now();
     CompileResult result = compiler.compile({unit, target.spec()});

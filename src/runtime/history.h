@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/fork_guard.h"
 #include "kiln/launch.h"
 
 namespace kiln {
@@ -40,12 +41,14 @@ class History {
   static constexpr size_t kLength = 1000;
 
   void add(const LaunchRecord& record) {
+    ForkGuard guard;
     std::lock_guard lock(mutex_);
     if (records_.size() == kLength) records_.pop_front();
     records_.push_back(record);
   }
   /// Oldest first.
   std::vector<Launch> launches() const {
+    ForkGuard guard;
     std::lock_guard lock(mutex_);
     std::vector<Launch> result;
     for (const LaunchRecord& record : records_)

@@ -5,6 +5,7 @@
 
 #include "core/array_layout.h"
 #include "core/dtype_table.h"
+#include "core/fork_guard.h"
 #include "core/settings.h"
 #include "core/text.h"
 #include "frontend/lexer.h"
@@ -22,10 +23,16 @@ InputType type_of(const InputArray& input) {
   return type;
 }
 
+bool rows_are_simdgroups(const Call& call) { return std::min(call.grid[0], call.threadgroup[0]) % kSimdgroupSize == 0; }
+
 // What the body sees of an input beside its elements.
 constexpr std::string_view kShapeSuffixes[] = {"_shape", "_strides", "_ndim"};
 
 }  // namespace
+
+std::string verbose_text(const KernelUnit& unit) {
+  return concat("Generated source code for `", unit.name, "`:\n```\n", unit.text, "\n```");
+}
 
 bool KernelObject::uses_shape_of(const Call& call, size_t input) const {
   if (call.inputs[input].shape.empty()) return false;
@@ -64,6 +71,7 @@ std::string_view KernelObject::call_key(const Call& call, size_t& general_bytes)
   }
   for (const std::string& name : call.input_names) add_text(name);
   for (const std::string& name : call.output_names) add_text(name);
+  add(tells_rows_apart() && rows_are_simdgroups(call));
   general_bytes = key.size();
   if (specializes_)
     for (size_t i = 0; i < call.inputs.size(); ++i) {
@@ -85,6 +93,9 @@ KernelObject::KernelObject(KernelSpec spec, Context& context)
   if (spec_.shared_memory < 0)
     throw ValueError(
         concat("[", interface, "] Expected `shared_memory` to be at least 0 but got ", spec_.shared_memory, "."));
+  check_text(spec_.name, "name");
+  check_text(spec_.source, "source");
+  check_text(spec_.header, "header");
   if (spec_.input_names)
     for (const std::string& name : *spec_.input_names) check_name(name, "Input name");
   if (spec_.output_names)
@@ -101,8 +112,15 @@ KernelObject::KernelObject(KernelSpec spec, Context& context)
                  std::any_of(text_.identifiers().begin(), text_.identifiers().end(), ends_like_a_shape);
 }
 
+void KernelObject::check_text(const std::string& text, std::string_view what) const {
+  if (std::optional<size_t> place = first_invalid_utf8(text))
+    throw ValueError(concat("[", interface_name(spec_.dialect), "] Expected `", what, "` to be UTF-8 but byte ", *place,
+                            " is not."));
+}
+
 void KernelObject::check_name(const std::string& name, std::string_view what) const {
   std::string_view interface = interface_name(spec_.dialect);
+  if (first_invalid_utf8(name)) throw ValueError(concat("[", interface, "] ", what, "s must be UTF-8."));
   if (!is_identifier(name)) throw ValueError(concat("[", interface, "] ", what, " `", name, "` is not an identifier."));
   if (is_keyword(spec_.dialect, name))
     throw ValueError(concat("[", interface, "] ", what, " `", name, "` is a keyword of the ",
@@ -235,6 +253,7 @@ KernelUnit KernelObject::unit_for(const Call& call) const {
     for (KernelParameter& parameter : unit.parameters)
       if (parameter.role == ParameterRole::kInput) parameter.from_zero = false;
   unit.math_mode = spec_.compile_options.math_mode;
+  unit.rows_are_simdgroups = tells_rows_apart() && rows_are_simdgroups(call);
   unit.bounds_guards = spec_.compile_options.bounds.value_or(settings().bounds);
   return unit;
 }
@@ -257,6 +276,7 @@ void KernelObject::set_known_shapes(KernelUnit& unit, const Call& call) const {
 }
 
 bool KernelObject::may_specialize(std::string_view general_key, std::string_view key) {
+  ForkGuard guard;
   std::lock_guard lock(specialized_mutex_);
   std::set<std::string>& keys = specialized_[std::string(general_key)];
   std::string own(key);
@@ -267,6 +287,7 @@ bool KernelObject::may_specialize(std::string_view general_key, std::string_view
 }
 
 void KernelObject::give_back_specialization(std::string_view general_key, std::string_view key) {
+  ForkGuard guard;
   std::lock_guard lock(specialized_mutex_);
   if (auto found = specialized_.find(general_key); found != specialized_.end()) found->second.erase(std::string(key));
 }
@@ -282,7 +303,7 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
     if (auto variant = variants_.find(general_key)) return {std::move(variant), CodeSource::kMemory};
   check_types(call);
   if (spec_.dialect == Dialect::kCuda)
-    throw UnsupportedError(concat("[cuda_kernel] `", spec_.name,
+    throw UnsupportedError(concat("[cuda_kernel] `", printable(spec_.name),
                                   "`: CUDA bodies cannot be run yet; `source_for` shows the generated text."));
   if (specialize) {
     specialize = !variants_.has_failed(general_key) && may_specialize(general_key, key);
@@ -297,7 +318,7 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
     if (binary.made_now) source = CodeSource::kCompiled;
     size_t bytes = binary.value->code->threadgroup_memory_bytes(), limit = target.threadgroup_memory_limit();
     if (bytes > limit)
-      throw UnsupportedError(concat("[", interface_name(spec_.dialect), "] `", spec_.name, "` needs ", bytes,
+      throw UnsupportedError(concat("[", interface_name(spec_.dialect), "] `", printable(spec_.name), "` needs ", bytes,
                                     " bytes of threadgroup memory, and the ", target.name(), " target has ", limit,
                                     "."));
     return std::make_shared<const Variant>(Variant{std::move(unit), binary.value});

@@ -86,12 +86,19 @@ class KernelObject {
     return spec_.ensure_row_contiguous && !is_row_contiguous(input.shape, input.strides);
   }
 
+  /// The names of a call's inputs and outputs, wherever they were given.
+  const std::string& input_name(const Call& call, size_t i) const { return input_names(call)[i]; }
+  const std::string& output_name(const Call& call, size_t i) const { return output_names(call)[i]; }
+
   void record(const LaunchRecord& record) { history_.add(record); }
   Context& context() const { return context_; }
 
  private:
   std::span<const std::string> input_names(const Call& call) const;
   std::span<const std::string> output_names(const Call& call) const;
+  /// Whether code is made for the shape of threadgroups.
+  bool tells_rows_apart() const { return context_.cpu().spec().engine == "simd"; }
+  void check_text(const std::string& text, std::string_view what) const;
   void check_name(const std::string& name, std::string_view what) const;
   std::string_view call_key(const Call& call, size_t& general_bytes) const;
   bool uses_shape_of(const Call& call, size_t input) const;
@@ -115,5 +122,8 @@ class KernelObject {
   std::map<std::string, std::set<std::string>, std::less<>> specialized_;  // keys with shapes, by those without
   History history_;
 };
+
+/// What `verbose` prints.
+std::string verbose_text(const KernelUnit& unit);
 
 }  // namespace kiln

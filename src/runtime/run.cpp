@@ -4,10 +4,13 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <new>
 
 #include "core/array_layout.h"
 #include "core/floating_point_state.h"
 #include "core/number_conversion.h"
+#include "core/out_of_memory.h"
+#include "core/text.h"
 
 namespace kiln {
 namespace {
@@ -95,10 +98,16 @@ void run(KernelObject& kernel, const Call& call, std::span<void* const> output_d
 
 InputCopies allocate_copies(const KernelObject& kernel, const Call& call) {
   InputCopies copies;
-  for (const InputArray& input : call.inputs)
-    if (kernel.copies(input))
-      copies.push_back(
-          std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(byte_count(input.shape, input.dtype))));
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const InputArray& input = call.inputs[i];
+    if (!kernel.copies(input)) continue;
+    int64_t bytes = byte_count(input.shape, input.dtype);
+    std::unique_ptr<std::byte[]> copy(new (std::nothrow) std::byte[static_cast<size_t>(bytes)]);
+    if (!copy)
+      throw OutOfMemory(concat("[", interface_name(kernel.spec().dialect), "] There is no memory for the ", bytes,
+                               " bytes of a row-contiguous copy of input `", kernel.input_name(call, i), "`."));
+    copies.push_back(std::move(copy));
+  }
   return copies;
 }
 
@@ -116,7 +125,13 @@ void launch(KernelObject& kernel, const KernelObject::Found& found, const Call& 
     scratch.arguments.push_back(argument_for(parameter, call, output_data, scratch));
 
   if (call.init_value) initialize_outputs(target, call, output_data);
-  target.launch(*found.variant->binary->code, unit, geometry, scratch.arguments);
+  try {
+    target.launch(*found.variant->binary->code, unit, geometry, scratch.arguments);
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemory(concat("[", interface_name(unit.dialect), "] There is no memory for the threads of `",
+                             printable(kernel.spec().name), "` in threadgroups of ",
+                             geometry.threads_in_full_threadgroup(), "."));
+  }
 
   LaunchRecord record;
   record.target = target.name();

@@ -12,13 +12,13 @@ namespace kiln {
 
 /// Runs a call that KernelObject::check_sizes has accepted. `output_data` has a pointer for each output, to as many
 /// bytes as its shape and dtype need; all of them are written only by this launch while it runs. Throws ValueError,
-/// CompileError, UnsupportedError, DeviceError, std::bad_alloc; the contents of the outputs are unspecified then.
+/// CompileError, UnsupportedError, DeviceError, OutOfMemory; the contents of the outputs are unspecified then.
 void run(KernelObject& kernel, const Call& call, std::span<void* const> output_data);
 
 // Memory for row-contiguous copies of those inputs that are copied, in their order.
 using InputCopies = std::vector<std::unique_ptr<std::byte[]>>;
 
-/// For a call that KernelObject::check has accepted. Throws std::bad_alloc.
+/// For a call that KernelObject::check has accepted. Throws OutOfMemory.
 InputCopies allocate_copies(const KernelObject& kernel, const Call& call);
 
 /// The same as run() with code that was found before (`KernelObject::find_or_compile`) and memory that was allocated

@@ -22,7 +22,8 @@ class LoadedKernel {
   virtual size_t threadgroup_memory_bytes() const = 0;
   /// Bytes that each thread needs while it waits for others; 0 where none waits.
   virtual size_t thread_memory_bytes() const = 0;
-  /// Whether a launch may throw: a DeviceError, or std::bad_alloc for what it needs for each of its threads.
+  /// Whether a launch may throw: a DeviceError, or std::bad_alloc for what it needs for each of its threads or
+  /// threadgroups.
   virtual bool may_fail() const = 0;
   /// The machine code and its constants; lives as long as this object.
   virtual std::span<const std::byte> code() const = 0;

@@ -59,7 +59,8 @@ class Body:
     grid: tuple[int, int, int]
     threadgroup: tuple[int, int, int]
     constructs: tuple[str, ...]
-    make_inputs: Callable[[np.random.Generator], Mapping[str, Any]] = lambda rng: {}
+    make_inputs: Callable[..., Mapping[str, Any]] = lambda rng: {}
+    """Takes a generator of random numbers."""
     header: str = ""
     template: tuple[tuple[str, Dtype | int | bool], ...] = ()
     tolerance: float = 0
@@ -138,7 +139,7 @@ def body(
     threadgroup: tuple[int, int, int],
     constructs: str,
     name: str | None = None,
-    inputs: Callable[[np.random.Generator], Mapping[str, Any]] = lambda rng: {},
+    inputs: Callable[..., Mapping[str, Any]] = lambda rng: {},
     template: Sequence[tuple[str, Dtype | int | bool]] = (),
     **options: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

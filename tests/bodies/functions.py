@@ -5,6 +5,9 @@ exists, with `precise::`, and vectors of two, three and four. What is exact is c
 the type itself; the rest with one in float64, to the error that Metal's specification allows.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 
@@ -207,6 +210,7 @@ def _small_fma(x, y, z):
 
 # ---- Questions about floats
 
+_reference: Callable[..., Any]
 for _name, _reference in (
     ("isfinite", np.isfinite),
     ("isnan", np.isnan),

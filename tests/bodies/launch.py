@@ -1,24 +1,26 @@
 """Grids without threads, and initial values of outputs (docs/language.md 2.1, 3.3)."""
 
+from typing import Any
+
 import numpy as np
 
 from bodies import DTYPES, body
 
 for _axis in range(3):
-    _grid = tuple(0 if d == _axis else 8 for d in range(3))
+    _x, _y, _z = (0 if d == _axis else 8 for d in range(3))
     body(
         "out[thread_position_in_grid.x] = x[thread_position_in_grid.x];",
         name=f"zero_grid_{'xyz'[_axis]}",
         inputs=lambda rng: {"x": np.arange(8, dtype=np.float32)},
         outputs={"out": ((8,), "float32")},
-        grid=_grid,
+        grid=(_x, _y, _z),
         threadgroup=(8, 1, 1),
         init_value=3,
         constructs="launch.zero_grid launch.init_value",
     )(lambda x: np.full(8, 3, np.float32))
 
 # What a value becomes in each type: rounded to it, saturated, whether it is not 0.
-_INITIAL = {
+_INITIAL: dict[float, dict[str, Any]] = {
     1.0: dict.fromkeys(DTYPES, 1),
     2.5: {"float16": 2.5, "bfloat16": 2.5, "float32": 2.5, "complex64": 2.5, "int32": 2, "uint8": 2, "bool": True},
     -7.0: {"int8": -7, "int64": -7, "float16": -7, "uint8": 0, "uint64": 0},

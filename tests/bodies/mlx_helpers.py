@@ -85,8 +85,7 @@ def positions_in_several_arrays(x, y):
     "types.bfloat16_t mlx.expm1 mlx.erf",
 )
 def small_helpers():
-    limits = [np.inf, np.finfo(np.float32).min, -(2.0**31), 0, -np.inf, 7]
-    limits = np.array(limits, np.float32)
+    limits = np.array([np.inf, np.finfo(np.float32).min, -(2.0**31), 0, -np.inf, 7], np.float32)
     limits[3] = np.array(0x7F7F, np.uint16).view(DTYPES["bfloat16"]).astype(np.float32)
     return np.array([5 + 400, 2 + 40 + 800, 2, 310], np.int32), limits
 

@@ -1,9 +1,15 @@
 """What the tests of kernels on MLX's arrays share."""
 
+from typing import Any
+
+import kiln
 import kiln.mlx
 import ml_dtypes
 import mlx.core as mx
 import numpy as np
+
+# MLX's types say of what a custom function gives that it is an object.
+custom_function: Any = mx.custom_function
 
 # Every dtype that Metal has.
 DTYPES = {
@@ -22,7 +28,7 @@ def to_mlx(value):
     if value.flags.c_contiguous:
         # MLX does not know ml_dtypes.
         if value.dtype == ml_dtypes.bfloat16:
-            return mx.array(value.view(np.uint16)).view(mx.bfloat16)
+            return mx.array(value.copy().view(np.uint16)).view(mx.bfloat16)
         # A copy has strides of its own also where an array without elements has negative ones, which MLX refuses.
         return mx.array(value.copy())
     base = value
@@ -54,7 +60,10 @@ def numbers(shape, dtype="float32", seed=0):
     return rng.normal(size=shape).astype(dtype)
 
 
-def make(source, inputs=("a",), outputs=("out",), name="kernel", function=kiln.mlx.metal_kernel, **options):
+def make(
+    source, inputs=("a",), outputs=("out",), name="kernel", function=kiln.mlx.metal_kernel, **options
+) -> kiln.Kernel:
+    """A kernel; also one of MLX's own, which is called alike."""
     return function(name=name, input_names=list(inputs), output_names=list(outputs), source=source, **options)
 
 

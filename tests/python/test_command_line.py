@@ -145,12 +145,39 @@ def test_show_takes_every_option_of_a_kernel(folder):
     assert "atomicrmw volatile add" in shown["optimized"]
 
 
+@pytest.mark.parametrize("shape", [(64,), (4, 3, 5), (7, 0, 2), ()])
+def test_show_describes_row_contiguous_arrays(folder, shape):
+    """Strides become constants in the code that is shown."""
+    (folder / "strides.metal").write_text(
+        "for (int d = 0; d < x_ndim; ++d) y[d] = x_strides[d];" if shape else "y[0] = x;"
+    )
+    described = f"x:float32:{'x'.join(map(str, shape))}" if shape else "x:float32"
+    done = command(
+        *("show", "strides.metal", "--strided", "--input", described, "--output", "y:int64:8"),
+        *("--parts", "optimized", "--json"),
+        cwd=folder,
+    )
+    kernel = kiln.metal_kernel(
+        "strides", ["x"], ["y"], (folder / "strides.metal").read_text(), ensure_row_contiguous=False
+    )
+    compiled = kernel.compile(
+        inputs=[np.zeros(shape, np.float32)],
+        output_shapes=[(8,)],
+        output_dtypes=["int64"],
+        grid=(1, 1, 1),
+        threadgroup=(1, 1, 1),
+    )
+    assert json.loads(done.stdout)["optimized"] == compiled.stages()["optimized"]
+
+
 def test_show_of_cuda_has_its_text(folder):
     (folder / "c.cu").write_text("y[threadIdx.x] = x[threadIdx.x];")
     arguments = ("show", "c.cu", "--dialect", "cuda", "--input", "x:float64:8", "--output", "y:float64:8")
     done = command(*arguments, "--parts", "text", cwd=folder)
     assert done.returncode == 0
     assert "const double* x" in done.stdout
+    done = command(*arguments, "--atomic-outputs", cwd=folder)
+    assert (done.returncode, done.stderr) == (1, "python -m kiln show: --atomic-outputs is for the dialect metal\n")
     done = command(*arguments, cwd=folder)
     assert (done.returncode, done.stdout, done.stderr) == (
         1,
@@ -212,6 +239,13 @@ def test_show_says_what_is_wrong(folder, arguments, reason):
     assert json.loads(as_json.stdout) == {"error": reason, "diagnostics": []}
 
 
+def test_show_names_the_input_that_numpy_does_not_take(folder):
+    many = "x".join(["1"] * 65)
+    done = command("show", "reverse.metal", "--input", f"x:int8:{many}", "--output", "y:int8", cwd=folder)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"python -m kiln show: input x of shape {(1,) * 65}: ")
+
+
 def test_show_has_a_compile_error_as_json(folder):
     (folder / "wrong.metal").write_text("y[0] = 1;\ny[1] = z;\n")
     done = command("show", "wrong.metal", "--output", "y:int8:2", "--json", cwd=folder)
@@ -271,6 +305,19 @@ def test_run_reports_launches(tmp_path):
     first, second = kernels[0]["launches"]
     assert (first["target"], first["engine"], first["code"], second["code"]) == ("cpu", "scalar", "compiled", "memory")
     assert set(first) == {"target", "engine", "engine_reason", "code", "specialized", "compile_ms", "run_ms"}
+
+
+def test_run_reports_what_is_still_in_flight(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM.replace("print(y.tolist())", "mx.async_eval(y)"))
+    assert command("run", "--report", "report.json", "program.py", cwd=tmp_path).returncode == 3
+    assert len(json.loads((tmp_path / "report.json").read_text())[0]["launches"]) == 2
+
+
+def test_run_reports_once_where_the_program_forks(tmp_path):
+    forks = "import os, sys\nif os.fork() == 0:\n    sys.exit(0)\nos.wait()\n"
+    (tmp_path / "program.py").write_text(PROGRAM.replace("sys.exit(3)", forks))
+    assert command("run", "--report", "report.json", "program.py", cwd=tmp_path).returncode == 0
+    assert len(json.loads((tmp_path / "report.json").read_text())[0]["launches"]) == 2
 
 
 def test_run_needs_a_report_that_can_be_written(tmp_path):

@@ -8,6 +8,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import documentation
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,7 +55,7 @@ def build_example(name: str, prefix: Path, tmp_path: Path) -> Path:
     """The folder of an example's programs, built from a copy that knows nothing of this repository."""
     source = tmp_path / name
     shutil.copytree(ROOT / "examples/cpp" / name, source)
-    configure(source, prefix)
+    configure(source, prefix, "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Werror")
     run("cmake", "--build", source / "build", cwd=source)
     return source / "build"
 
@@ -148,6 +149,78 @@ def test_a_component_that_lacks_mlx_says_how_to_get_it(prefix, tmp_path):
 def test_another_version_is_refused(prefix, tmp_path):
     source = project(tmp_path / "p", "find_package(kiln 99.0 REQUIRED)", "")
     assert "99.0" in configure(source, prefix, fails=True)
+
+
+def test_another_mlx_is_not_taken_for_ours(prefix, tmp_path):
+    """A project may have found an MLX of its own before."""
+    source = project(
+        tmp_path / "p",
+        "add_library(mlx INTERFACE IMPORTED)\nset(MLX_VERSION 0.31.0)\nfind_package(kiln REQUIRED COMPONENTS mlx)",
+        "",
+    )
+    said = re.sub(r"\s+", " ", configure(source, prefix, fails=True))
+    assert "kiln has no component mlx here. It is for MLX 0.32.4, and this project has found MLX 0.31.0." in said
+
+
+def test_who_asks_for_kiln_alone_gets_it_alone(prefix, tmp_path):
+    source = project(
+        tmp_path / "p",
+        "find_package(kiln 0.1 REQUIRED COMPONENTS kiln)\n"
+        "if(TARGET mlx OR DEFINED Python_EXECUTABLE_FOUND OR DEFINED CACHE{MLX_DIR})\n"
+        "  message(FATAL_ERROR more)\nendif()",
+        "",
+    )
+    configure(source, prefix)
+
+
+def test_two_searches_in_one_project(prefix, tmp_path):
+    source = project(
+        tmp_path / "p",
+        "find_package(kiln REQUIRED)\nfind_package(kiln REQUIRED COMPONENTS mlx)\n"
+        "add_executable(program main.cpp)\ntarget_link_libraries(program kiln::kiln kiln::mlx)",
+        PROGRAM,
+    )
+    configure(source, prefix)
+    run("cmake", "--build", source / "build", cwd=source)
+    assert run(source / "build/program", cwd=tmp_path) == "42\n"
+
+
+def test_a_program_that_links_through_a_link(prefix, tmp_path):
+    """The compiler lies beside the library, not beside a link to it."""
+    links = tmp_path / "links"
+    links.mkdir()
+    for library in (prefix / "lib").glob("libkiln.so*"):
+        (links / library.name).symlink_to(library)
+    (tmp_path / "main.cpp").write_text(PROGRAM)
+    flags = (f"-I{prefix}/include", f"-L{links}", "-lkiln", f"-Wl,-rpath,{links}")
+    run("c++", "-std=c++20", "main.cpp", *flags, "-o", "program", cwd=tmp_path)
+    assert run(tmp_path / "program", cwd=tmp_path) == "42\n"
+
+
+def blocks_with_outputs():
+    """The C++ programs of the documentation, each with what it is said to print (None: nothing is said)."""
+    for page in ("README.md", "docs/reference/cpp.md"):
+        blocks = documentation.code_blocks(page)
+        for i, block in enumerate(blocks):
+            if block.language == "cpp" and "int main" in block.text:
+                said = blocks[i + 1].text if i + 1 < len(blocks) and blocks[i + 1].language == "text" else None
+                yield pytest.param(block.text, said, id=f"{page}:{block.line}")
+
+
+@pytest.mark.parametrize(("program", "said"), list(blocks_with_outputs()))
+def test_the_programs_of_the_documentation(prefix, tmp_path, program, said):
+    component = "mlx" if "kiln/mlx.h" in program else "kiln"
+    source = project(
+        tmp_path / "p",
+        f"find_package(kiln REQUIRED COMPONENTS {component})\n"
+        f"add_executable(program main.cpp)\ntarget_link_libraries(program kiln::{component})",
+        program,
+    )
+    configure(source, prefix)
+    run("cmake", "--build", source / "build", cwd=source)
+    printed = run(source / "build/program", cwd=tmp_path)
+    if said is not None:
+        assert printed.rstrip() == said.rstrip()
 
 
 def test_a_missing_compiler_is_said_where_it_is_needed(prefix, tmp_path):

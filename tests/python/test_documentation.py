@@ -147,9 +147,15 @@ EXAMPLES = {
 }
 
 
+def docstring(thing) -> str:
+    text = inspect.getdoc(thing)
+    assert text
+    return text
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_examples_of_docstrings(name):
-    example = doctest.DocTestParser().get_doctest(EXAMPLES[name].__doc__, {}, name, None, None)
+    example = doctest.DocTestParser().get_doctest(docstring(EXAMPLES[name]), {}, name, None, None)
     assert example.examples
     report: list[str] = []
     result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(example, out=report.append)
@@ -158,18 +164,18 @@ def test_the_examples_of_docstrings(name):
 
 @pytest.mark.parametrize("function", [kiln.metal_kernel, kiln.cuda_kernel, kiln.MetalKernel], ids=lambda f: f.__name__)
 def test_help_explains_every_parameter(function):
-    explained = re.findall(r"^ +(\w+(?:, \w+)*): ", inspect.getdoc(function).partition("Args:")[2], re.MULTILINE)
+    explained = re.findall(r"^ +(\w+(?:, \w+)*): ", docstring(function).partition("Args:")[2], re.MULTILINE)
     names = {name for line in explained for name in line.split(", ")}
     assert set(inspect.signature(function).parameters) - names == set()
 
 
 def test_help_explains_every_compile_option():
-    explained = re.findall(r"^ +\* ``(\w+)``: ", inspect.getdoc(kiln.metal_kernel), re.MULTILINE)
+    explained = re.findall(r"^ +\* ``(\w+)``: ", docstring(kiln.metal_kernel), re.MULTILINE)
     assert tuple(explained) == _kernels._COMPILE_OPTIONS
 
 
 def test_help_explains_every_keyword_of_a_call():
-    signature, _, text = kiln.Kernel.__call__.__doc__.partition("\n")
+    signature, _, text = docstring(kiln.Kernel.__call__).partition("\n")
     keywords = re.findall(r"(\w+)(?:=\w+)?[,)]", signature.partition("*, ")[2])
     explained = re.findall(r"^  (\w+) \(.*?\): ", text, re.MULTILINE)
     assert explained == keywords

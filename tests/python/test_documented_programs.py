@@ -6,12 +6,17 @@ reads before it masks, with a gradient that adds up in atomic outputs. The progr
 `kiln.mlx.install()` comes before them.
 """
 
+from typing import Any
+
 import kiln
 import kiln.mlx
 import mlx.core as mx
 import numpy as np
 import pytest
 from guarded_pages import GuardedPages
+
+# MLX's types know one generation, and say of kernels that they are objects.
+fast: Any = mx.fast
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +43,7 @@ STRIDED_EXP = """
 
 
 def exp_with_lists(values, source=EXP, verbose=False, **options):
-    kernel = mx.fast.metal_kernel(
+    kernel = fast.metal_kernel(
         name="exponentials", input_names=["values"], output_names=["result"], source=source, **options
     )
     (result,) = kernel(
@@ -54,7 +59,7 @@ def exp_with_lists(values, source=EXP, verbose=False, **options):
 
 
 def exp_with_dictionaries(values, source=EXP, verbose=False, **options):
-    kernel = mx.fast.metal_kernel(name="exponentials", source=source, **options)
+    kernel = fast.metal_kernel(name="exponentials", source=source, **options)
     results = kernel(
         inputs={"values": values},
         template={"T": mx.float32},
@@ -68,7 +73,7 @@ def exp_with_dictionaries(values, source=EXP, verbose=False, **options):
 
 
 def exp_with_class(values, source=EXP, verbose=False, **options):
-    kernel = mx.fast.MetalKernel(
+    kernel = fast.MetalKernel(
         name="exponentials",
         source=source,
         grid=(values.size, 1, 1),
@@ -279,10 +284,10 @@ def sample_gradient_call(image, places, cotangents):
 def make_sample(by_lists):
     """The differentiable function, over the interface of dictionaries or that of lists."""
     if by_lists:
-        forward = mx.fast.metal_kernel(
+        forward = fast.metal_kernel(
             name="sample", input_names=["image", "places"], output_names=["sampled"], source=SAMPLE
         )
-        backward = mx.fast.metal_kernel(
+        backward = fast.metal_kernel(
             name="sample_gradient",
             input_names=["image", "places", "cotangents"],
             output_names=["image_gradient", "places_gradient"],
@@ -294,8 +299,8 @@ def make_sample(by_lists):
             lists = {key: list(keywords[key].values()) for key in ("inputs", "output_shapes", "output_dtypes")}
             return kernel(**{**keywords, **lists, "template": list(keywords["template"].items())})
     else:
-        forward = mx.fast.metal_kernel(name="sample", source=SAMPLE)
-        backward = mx.fast.metal_kernel(name="sample_gradient", source=SAMPLE_GRADIENT, atomic_outputs=True)
+        forward = fast.metal_kernel(name="sample", source=SAMPLE)
+        backward = fast.metal_kernel(name="sample_gradient", source=SAMPLE_GRADIENT, atomic_outputs=True)
 
         def call(kernel, keywords):
             return list(kernel(**keywords).values())
@@ -306,7 +311,8 @@ def make_sample(by_lists):
 
     @sample.vjp
     def sample_vjp(primals, cotangents, _):
-        return tuple(call(backward, sample_gradient_call(*primals, cotangents)))
+        image, places = primals
+        return tuple(call(backward, sample_gradient_call(image, places, cotangents)))
 
     return sample
 
@@ -472,7 +478,7 @@ def test_grid_sample_between_guard_pages(size, at_end):
 def test_grid_sample_nowhere(at_end):
     # Offsets overflow; places that are no numbers have no pixel.
     image, places, _ = everywhere(2, 6, 8, 3)
-    nowhere = np.float32([1e30, -1e30, 3e9, -3e9, 1e8, -1e8, np.inf, -np.inf, np.nan])
+    nowhere = np.array([1e30, -1e30, 3e9, -3e9, 1e8, -1e8, np.inf, -np.inf, np.nan], np.float32)
     places = np.tile(places, (1, 3, 1, 1))
     places[:, : len(nowhere), ::2, 0] = nowhere[:, None]
     places[:, : len(nowhere), ::3, 1] = nowhere[::-1, None]

@@ -7,6 +7,7 @@ same precision and order, bit for bit.
 import importlib
 import re
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -16,6 +17,7 @@ pytest.importorskip("matplotlib")
 import matplotlib.image
 import mlx.core as mx
 from PIL import Image
+from PIL.GifImagePlugin import GifImageFile
 
 from examples.gallery import (
     differentiable_renderer,
@@ -114,8 +116,8 @@ def test_reaction_diffusion_has_the_bits_of_the_same_sums(dtype):
     u, v = reaction_diffusion.seeded(37, 52, seeds=3, dtype=dtype)
     results = reaction_diffusion.simulate(u, v, 12, 0.0545, 0.062)
     kind = {mx.float32: np.float32, mx.float16: np.float16, mx.bfloat16: ml_dtypes.bfloat16}[dtype]
-    starts = (np.array(array.astype(mx.float32)).astype(kind) for array in (u, v))
-    expected = gray_scott_reference(*starts, 12, 0.0545, 0.062)
+    first_u, first_v = (np.array(array.astype(mx.float32)).astype(kind) for array in (u, v))
+    expected = gray_scott_reference(first_u, first_v, 12, 0.0545, 0.062)
     for result, reference in zip(results, expected, strict=True):
         assert result.dtype == dtype
         np.testing.assert_array_equal(doubles(result), reference.astype(np.float64))
@@ -135,6 +137,7 @@ def test_a_film_has_the_frames(tmp_path):
     frames = [np.full((12, 16), value, np.float32) for value in (0, 0.5, 1)]
     reaction_diffusion.film(frames, tmp_path / "new" / "film.gif", milliseconds=50)
     with Image.open(tmp_path / "new" / "film.gif") as film:
+        assert isinstance(film, GifImageFile)
         assert (film.n_frames, film.size, film.info["loop"]) == (3, (16, 12), 0)
         brightness = []
         for frame in range(3):
@@ -372,7 +375,8 @@ def test_sort_of_types(dtype):
     x = mx.array(np.clip(values, 0, 255) if dtype in (mx.uint8, mx.uint32) else values).astype(dtype)
     result = sorting.sort(x)
     assert result.dtype == dtype
-    assert result.tolist() == sorted(x.tolist())
+    elements: Any = x.tolist()
+    assert result.tolist() == sorted(elements)
 
 
 SEQUENCES = {
@@ -497,6 +501,7 @@ def test_a_program_draws_its_picture(name, tmp_path, capsys):
     assert f"wrote {path}" in capsys.readouterr().out
     if path.suffix == ".gif":
         with Image.open(path) as film:
+            assert isinstance(film, GifImageFile)
             assert film.n_frames == 3
             picture = np.asarray(film.convert("RGB"))
     else:
@@ -525,6 +530,8 @@ def test_the_lists_of_programs_are_whole():
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_programs_docstring_begins_with_its_title(name):
-    lines = importlib.import_module(f"examples.gallery.{name}").__doc__.split("\n")
+    text = importlib.import_module(f"examples.gallery.{name}").__doc__
+    assert text
+    lines = text.split("\n")
     assert lines[0].endswith(".") and lines[1] == ""
     assert "What it shows of Metal and of Kiln:" in lines

@@ -9,6 +9,8 @@ import sys
 import textwrap
 import threading
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import kiln
 import kiln.mlx
@@ -23,7 +25,7 @@ DOUBLE_IT = INDEX + "out[i] = x[i] * 2;"
 EIGHT = np.arange(8, dtype=np.float32)
 
 
-def make(source=DOUBLE_IT, inputs=("x",), outputs=("out",), name="k", module=kiln, **keywords):
+def make(source=DOUBLE_IT, inputs=("x",), outputs=("out",), name="k", module=kiln, **keywords) -> kiln.Kernel:
     return module.metal_kernel(name, list(inputs), list(outputs), source, **keywords)
 
 
@@ -86,9 +88,8 @@ def test_the_signature_of_a_call():
         "(self, *, inputs, output_shapes, output_dtypes, grid, threadgroup, template=None, init_value=None, "
         "verbose=False, stream=None)"
     )
-    assert kiln.Kernel.__call__.__doc__.splitlines()[0] == f"__call__{keywords}"
-    assert kiln.Kernel.source_for.__doc__.splitlines()[0] == f"source_for{keywords} -> str"
-    assert kiln.Kernel.compile.__doc__.splitlines()[0] == f"compile{keywords} -> CompiledKernel"
+    for method, result in (("__call__", ""), ("source_for", " -> str"), ("compile", " -> CompiledKernel")):
+        assert getattr(kiln.Kernel, method).__doc__.splitlines()[0] == f"{method}{keywords}{result}"
 
 
 def test_all_arguments_by_position():
@@ -205,7 +206,7 @@ def test_the_dictionary_generation(kernel):
 
 def test_arguments_and_outputs_of_the_dictionary_generation_come_in_the_dictionaries_order():
     kernel = kiln.metal_kernel("k", INDEX + "z[i] = b[i]; y[i] = a[i];")
-    keywords = {
+    keywords: dict[str, Any] = {
         "inputs": {"b": EIGHT, "a": EIGHT + 1},
         "output_shapes": {"z": (8,), "y": (8,)},
         "output_dtypes": {"y": "int32", "z": "float32"},  # in any order
@@ -361,6 +362,8 @@ def test_arguments_of_the_class_generation_may_have_any_name():
 # ---- in MLX's place
 
 FAST = ("metal_kernel", "cuda_kernel", "MetalKernel")
+# MLX's types know one generation, and say of kernels that they are objects.
+fast: Any = mx.fast
 
 
 def mlx_state():
@@ -379,12 +382,12 @@ def untouched():
 def test_install_and_uninstall(untouched):
     assert not hasattr(mx.fast, "MetalKernel")
     kiln.mlx.install()
-    kernel = mx.fast.metal_kernel(name="k", input_names=["x"], output_names=["out"], source=DOUBLE_IT)
+    kernel = fast.metal_kernel(name="k", input_names=["x"], output_names=["out"], source=DOUBLE_IT)
     (out,) = call(kernel, [mx.array(EIGHT)], dtype=mx.float32)
     np.testing.assert_array_equal(np.array(out), EIGHT * 2)
     assert (kernel.name, len(kernel.history)) == ("k", 1)
     assert "out[i] = x[i] * 2;" in call(kernel, [mx.array(EIGHT)], method="source_for")
-    assert mx.fast.MetalKernel is kiln.mlx.MetalKernel
+    assert fast.MetalKernel is kiln.mlx.MetalKernel
     cuda = mx.fast.cuda_kernel("k", ["x"], ["out"], "out[0] = 1;")
     with pytest.raises(kiln.UnsupportedError, match="CUDA bodies cannot be run yet"):
         mx.eval(call(cuda, [mx.array(EIGHT)]))
@@ -401,7 +404,7 @@ def test_install_and_uninstall(untouched):
 
 def test_installed_functions_take_all_generations(untouched):
     kiln.mlx.install()
-    old = mx.fast.metal_kernel("k", INDEX + "out[i] = inp[i] * 2;")
+    old = fast.metal_kernel("k", INDEX + "out[i] = inp[i] * 2;")
     result = by_name(old, inputs={"inp": mx.array(EIGHT)}, output_dtypes={"out": mx.float32})
     np.testing.assert_array_equal(np.array(result["out"]), EIGHT * 2)
     oldest = class_kernel(INDEX + "out[i] = inp[i] * 2;", module=mx.fast, output_dtypes={"out": mx.float32})
@@ -693,7 +696,7 @@ def test_kiln_mlx_takes_numpy_arrays_of_any_size():
     assert "const constant uint8_t& x [[buffer(0)]]" in text
 
 
-VIEWS = {
+VIEWS: dict[str, Callable[[Any], Any]] = {
     "whole": lambda a: a,
     "sliced": lambda a: a[1:3, 2:],
     "stepped": lambda a: a[::2, ::3],

@@ -4,6 +4,7 @@ caller's side."""
 import subprocess
 import sys
 import textwrap
+from typing import Any
 
 import kiln
 import numpy as np
@@ -232,7 +233,12 @@ def test_outputs_are_fresh_and_row_contiguous():
         output_names=["out"],
         source="uint i = thread_position_in_grid.x; out[i] = x[i];",
     )
-    call = {"output_shapes": [(3, 4)], "output_dtypes": ["float32"], "grid": (12, 1, 1), "threadgroup": (12, 1, 1)}
+    call: dict[str, Any] = {
+        "output_shapes": [(3, 4)],
+        "output_dtypes": ["float32"],
+        "grid": (12, 1, 1),
+        "threadgroup": (12, 1, 1),
+    }
     first = kernel(inputs=[x], **call)[0]
     second = kernel(inputs=[x], **call)[0]
     assert first.flags.c_contiguous and first.flags.writeable and first.flags.owndata is not None

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Callable
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import kiln
 import ml_dtypes
@@ -68,14 +69,14 @@ def run(source: str, inputs: dict, outputs: dict, count: int, mode: str = "safe"
 
 
 def float_arguments() -> np.ndarray:
-    special = np.float32([0.0, 2.0**-149, 3 * 2.0**-149, 2.0**-126, 3.4028235e38, np.inf, np.nan])
+    special = np.array([0.0, 2.0**-149, 3 * 2.0**-149, 2.0**-126, 3.4028235e38, np.inf, np.nan], np.float32)
     every_exponent = np.ldexp(RNG.uniform(1, 2, (40, 277)), np.arange(-149, 128)).ravel()
     return np.concatenate(
         [
             special,
             -special,
             RNG.integers(0, 2**32, 100_000, dtype=np.uint32).view(np.float32),
-            np.float32(every_exponent) * RNG.choice(np.float32([-1, 1]), every_exponent.size),
+            np.float32(every_exponent) * RNG.choice(np.array([-1, 1], np.float32), every_exponent.size),
             *(np.float32(RNG.uniform(-r, r, 10_000)) for r in (1, 2, 20, 110, 1e5)),
             # Near integers, half integers and multiples of pi/2; where results overflow or vanish.
             around(np.arange(0.5, 400, 0.5)),
@@ -290,7 +291,7 @@ def test_mix_smoothstep_clamp_and_medians(kind):
 
 
 def test_clamp_and_saturate_of_nan():
-    x = np.float32([np.nan, np.nan, 5, -5])
+    x = np.array([np.nan, np.nan, 5, -5], np.float32)
     got = run("o[i] = clamp(x[i], 1.0f, 2.0f); o[i + 4] = saturate(x[i]);", {"x": x}, {"o": ((2, 4), np.float32)}, 4)[0]
     assert got.tolist() == [[1, 1, 2, 1], [0, 0, 1, 0]]
 
@@ -471,7 +472,7 @@ def insert(t: Integer, base: int, value: int, offset: int, bits: int) -> int:
 
 
 # Name, arguments, what it gives.
-INTEGER_FUNCTIONS = [
+INTEGER_FUNCTIONS: list[tuple[str, int, Callable[..., Any]]] = [
     ("popcount", 1, lambda t, x: t.pattern(x).count("1")),
     ("clz", 1, lambda t, x: len(t.pattern(x)) - len(t.pattern(x).lstrip("0"))),
     ("ctz", 1, lambda t, x: len(t.pattern(x)) - len(t.pattern(x).rstrip("0"))),
@@ -505,7 +506,8 @@ def test_integers(kind):
     x, y, z = (np.array(column, dtype=kind.dtype) for column in zip(*triples, strict=True))
     n = x.size
     # Each function, for scalars and for vectors.
-    body, expected = "typedef vec<T, 3> V;\n", []
+    body = "typedef vec<T, 3> V;\n"
+    expected: list[list[Any]] = []
     for name, count, function in INTEGER_FUNCTIONS:
         scalars = ", ".join(f"{v}[i]" for v in "xyz"[:count])
         vectors = ", ".join(f"V({v}[i])" for v in "xyz"[:count])
@@ -607,7 +609,7 @@ def test_geometry(kind, size):
 
 
 def test_lengths_do_not_overflow_or_vanish():
-    x = np.float32([[3e38, 1e38, 2], [3e-45, 4e-45, 0], [1e-30, 2e-30, 3e-30], [np.inf, 1, 2], [0, 0, 0]])
+    x = np.array([[3e38, 1e38, 2], [3e-45, 4e-45, 0], [1e-30, 2e-30, 3e-30], [np.inf, 1, 2], [0, 0, 0]], np.float32)
     body = """
       float3 v(x[3 * i], x[3 * i + 1], x[3 * i + 2]), u = normalize(v);
       o[5 * i] = length(v), o[5 * i + 1] = distance(v, float3(0)), o[5 * i + 2] = u.x, o[5 * i + 3] = u.y,
@@ -704,10 +706,11 @@ def form_text(form: Form, name: str, row: int) -> str:
 def test_every_form(dtype):
     """What the scalar function of the plain name gives is compared with references elsewhere in this file."""
     if np.dtype(dtype).kind in "iu":
-        x, y, z = RNG.integers(*np.array([np.iinfo(dtype).min, np.iinfo(dtype).max], dtype), (3, 40), dtype)
+        low, high = np.array([np.iinfo(dtype).min, np.iinfo(dtype).max], dtype)
+        x, y, z = RNG.integers(low, high, (3, 40), dtype)
     else:
         x, y, z = RNG.uniform(0.1, 3, (3, 40)).astype(dtype)
-    inputs = {"x": x, "y": y, "z": z, "k": RNG.integers(-3, 4, 40, np.int32), "n": np.int32([32])}
+    inputs = {"x": x, "y": y, "z": z, "k": RNG.integers(-3, 4, 40, np.int32), "n": np.array([32], np.int32)}
     header = "template <class A> bool same(A a, A b) { return a == b || (a != a && b != b); }\n"
     for form in forms_of(dtype):
         names = form.names.split()
@@ -789,7 +792,7 @@ def test_complex_log1p():
     z = (size * np.exp(1j * RNG.uniform(-np.pi, np.pi, 400))).astype(np.complex64)
     # |1 + z| near 1, z near -1, zeros.
     circle = (np.exp(1j * RNG.uniform(-np.pi, np.pi, 200)) - 1).astype(np.complex64)
-    z = np.concatenate([z, circle, np.complex64([0, 1e-30, 1e-30j, -1 + 1e-6j, -1 - 1e-3, 3e38 + 3e38j])])
+    z = np.concatenate([z, circle, np.array([0, 1e-30, 1e-30j, -1 + 1e-6j, -1 - 1e-3, 3e38 + 3e38j], np.complex64)])
     got = run("o[i] = log1p(z[i]);", {"z": z}, {"o": (z.shape, np.complex64)}, z.size)[0]
     for argument, result in zip(z, got, strict=True):
         with mpmath.workdps(60):
@@ -822,7 +825,7 @@ def test_powers_that_are_exact():
     cases = [(x, y) for x, y in cases if float(np.float32(float(x) ** y)) == float(x) ** y]
     exact = [(x, y) for x, y in cases if Fraction(float(np.float32(float(x) ** y))) == Fraction(x) ** y]
     assert len(exact) > 200
-    x, y = (np.float32(column) for column in zip(*exact, strict=True))
+    x, y = (np.array(column, np.float32) for column in zip(*exact, strict=True))
     body = "o[i] = pow(x[i], y[i]); o[i + n[0]] = exp2(y[i]); o[i + 2 * n[0]] = log2(exp2(y[i]));"
     inputs = {"x": x, "y": y, "n": np.array([x.size], np.int32)}
     got = run(body, inputs, {"o": ((3, x.size), np.float32)}, x.size)[0]

@@ -5,7 +5,7 @@ import threading
 import mlx.core as mx
 import numpy as np
 import pytest
-from mlx_kernels import ADD, DOUBLE, STRIDED_COPY, call, call1, make, numbers
+from mlx_kernels import ADD, DOUBLE, STRIDED_COPY, call, call1, custom_function, make, numbers
 
 CUBE = "uint i = thread_position_in_grid.x; out[i] = a[i] * a[i] * a[i];"
 CUBE_VJP = "uint i = thread_position_in_grid.x; out[i] = 3 * a[i] * a[i] * cotangent[i];"
@@ -23,7 +23,7 @@ def make_cube():
     backward = make(CUBE_VJP, inputs=inputs, name="cube_vjp")
     backward_of_number = make(CUBE_OF_NUMBER_VJP, inputs=inputs, name="cube_vjp")
 
-    @mx.custom_function
+    @custom_function
     def cube(x):
         return call1(forward if x.ndim else forward_of_number, x)
 
@@ -176,7 +176,7 @@ def test_value_and_grad_of_several_arguments_and_outputs():
         outputs=("da", "db"),
     )
 
-    @mx.custom_function
+    @custom_function
     def both(a, b):
         return call(forward, a, b, shapes=[a.shape] * 2)
 
@@ -203,7 +203,7 @@ def test_second_derivative():
     square = make("uint i = thread_position_in_grid.x; out[i] = a[i] * a[i];")
     cube = make_cube()
 
-    @mx.custom_function
+    @custom_function
     def quartic(x):
         return call1(square, call1(square, x))
 
@@ -549,7 +549,7 @@ def test_threads_that_launch_one_kernel_for_the_first_time():
     x = numbers((100,))
     for round in range(5):
         kernel = make(f"uint i = thread_position_in_grid.x; out[i] = a[i] * {round + 100};", name="together")
-        results = {}
+        results: dict[int, np.ndarray] = {}
 
         def work(number, kernel=kernel, results=results):
             results[number] = np.array(call1(kernel, mx.array(x)))

@@ -1,6 +1,8 @@
 """Errors of kernels in MLX's graphs: they keep their type, and what is evaluated afterwards is sound."""
 
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import kiln
 import kiln.mlx
@@ -21,10 +23,15 @@ def check_sound(stream=None):
     np.testing.assert_array_equal(np.array(result), 2 * np.arange(40) + 1)
 
 
+def in_the_background(x):
+    mx.async_eval(x)
+    mx.eval(x)
+
+
 # Ways in which a program has MLX evaluate an array.
-WAYS = {
+WAYS: dict[str, Callable[[Any], object]] = {
     "eval": mx.eval,
-    "async_eval": lambda x: (mx.async_eval(x), mx.eval(x)),
+    "async_eval": in_the_background,
     "item": lambda x: x.sum().item(),
     "tolist": lambda x: x.tolist(),
     "print": str,
@@ -56,7 +63,12 @@ def test_compile_error_inside_a_compiled_function():
 
 
 def test_compile_error_when_asked_to_compile():
-    keywords = {"output_shapes": [(40,)], "output_dtypes": [mx.float32], "grid": (40, 1, 1), "threadgroup": (8, 1, 1)}
+    keywords: dict[str, Any] = {
+        "output_shapes": [(40,)],
+        "output_dtypes": [mx.float32],
+        "grid": (40, 1, 1),
+        "threadgroup": (8, 1, 1),
+    }
     with pytest.raises(kiln.CompileError):
         make(MISSPELT).compile(inputs=[array()], **keywords)
     check_sound()

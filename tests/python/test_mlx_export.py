@@ -2,13 +2,17 @@
 and takes back."""
 
 import copy
+from typing import Any
 
 import kiln
 import kiln.mlx
 import mlx.core as mx
 import numpy as np
 import pytest
-from mlx_kernels import DOUBLE, call1, make
+from mlx_kernels import DOUBLE, call1, custom_function, make
+
+# MLX's types know one generation, and say of kernels that they are objects.
+fast: Any = mx.fast
 
 SOURCE = "uint i = thread_position_in_grid.x; out[i] = T(a[i]) * N + a_shape[0];"
 ORIGINALS = {name: getattr(mx.fast, name, None) for name in ("metal_kernel", "cuda_kernel", "MetalKernel")}
@@ -36,7 +40,7 @@ def by_lists(a, **options):
 
 
 def by_dictionary(a, **options):
-    kernel = mx.fast.metal_kernel("kernel", SOURCE)
+    kernel = fast.metal_kernel("kernel", SOURCE)
     named = {"inputs": {"a": a}, "output_shapes": {"out": a.shape}, "output_dtypes": {"out": mx.float32}}
     template = {"T": mx.float16, "N": 3}
     results = kernel(**{**arguments(a), **named, "template": template}, **options)
@@ -46,7 +50,7 @@ def by_dictionary(a, **options):
 
 def by_class(a):
     keywords = arguments(a)
-    kernel = mx.fast.MetalKernel(
+    kernel = fast.MetalKernel(
         "kernel", SOURCE, keywords["grid"], keywords["threadgroup"], {"out": a.shape}, {"out": mx.float32}
     )
     kernel.template(T=mx.float16, N=3)
@@ -61,7 +65,8 @@ def exported(path, function, *inputs, export=None):
 def without_addresses(data):
     """The file names each array by its address, which no two exports share. Here each becomes a number, counted in the
     order in which they appear: 8 bytes that can be an address of the heap, wherever the system has put that."""
-    numbers, result, i = {}, bytearray(), 0
+    numbers: dict[int, int] = {}
+    result, i = bytearray(), 0
     while i < len(data):
         value = int.from_bytes(data[i : i + 8], "little")
         if value % 16 == 0 and 2**20 <= value < 2**47:
@@ -86,7 +91,8 @@ def test_the_reference_is_a_kernel_of_the_gpu(reference, tmp_path):
     assert b"[[kernel]] void custom_kernel_kernel" in reference
     if not mx.metal.is_available():
         with pytest.raises(ValueError, match="gpu"):
-            mx.import_function(str(tmp_path / "own.mlxfn"))(array())
+            imported: Any = mx.import_function(str(tmp_path / "own.mlxfn"))
+            imported(array())
 
 
 @pytest.mark.parametrize("function", [by_lists, by_dictionary, by_class])
@@ -129,7 +135,7 @@ def test_gradients(tmp_path):
     # MLX exports no custom function, but what its gradient is made of.
     with kiln.mlx.install():
 
-        @mx.custom_function
+        @custom_function
         def function(a):
             return by_lists(a)
 
@@ -205,7 +211,7 @@ def test_a_wrong_call_is_the_same_error_as_outside(interface, changes, error, tm
         if interface == "lists":
             kernel = make(SOURCE, function=mx.fast.metal_kernel)
         else:
-            kernel = mx.fast.metal_kernel("kernel", SOURCE)
+            kernel = fast.metal_kernel("kernel", SOURCE)
 
     def call(a):
         keywords = {key: value for key, value in {**arguments(a), **changes}.items() if value is not ...}
@@ -258,20 +264,20 @@ def test_whatever_kiln_takes_is_exported(reference, tmp_path):
 def test_installed_kernels_are_kernels(copied):
     with kiln.mlx.install():
         kernel = make(SOURCE, function=mx.fast.metal_kernel)
-        old = mx.fast.metal_kernel("kernel", SOURCE)
+        old = fast.metal_kernel("kernel", SOURCE)
         cuda = mx.fast.cuda_kernel("kernel", ["a"], ["out"], "")
     for made in (kernel, old, cuda, make(SOURCE)):
         assert isinstance(made, kiln.Kernel)
         assert copied(made) is made
     with pytest.raises(TypeError) as raised:
-        kernel([array()])
+        kernel([array()])  # type: ignore[call-overload]
     assert str(raised.value) == "[metal_kernel] The call takes keyword arguments only."
 
 
 def test_metal_is_a_bool():
     before = state()
     with pytest.raises(TypeError) as raised:
-        kiln.mlx.install(metal="no")
+        kiln.mlx.install(metal="no")  # type: ignore[arg-type]
     assert str(raised.value) == "[install] Expected `metal` to be a bool but got str."
     assert state() == before
 

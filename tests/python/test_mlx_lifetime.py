@@ -5,13 +5,14 @@ import subprocess
 import sys
 import textwrap
 import threading
+from typing import Any
 
 import kiln
 import kiln.mlx
 import mlx.core as mx
 import numpy as np
 import pytest
-from mlx_kernels import BROKEN_BARRIER, DOUBLE, call, call1, make, numbers
+from mlx_kernels import BROKEN_BARRIER, DOUBLE, call, call1, custom_function, make, numbers
 
 # ---- Memory
 
@@ -30,7 +31,7 @@ def grown(action, rounds=200):
 
 
 def test_launches_keep_no_arrays():
-    kernel, cube = make(DOUBLE), mx.custom_function(lambda x: call1(make(DOUBLE, name="c"), x))
+    kernel, cube = make(DOUBLE), custom_function(lambda x: call1(make(DOUBLE, name="c"), x))
     cube.vjp(lambda x, cotangent, _: 2 * cotangent)
     x = mx.array(numbers((50, 40)))
     mx.eval(x)
@@ -150,6 +151,7 @@ SPIN = """
 
 @pytest.mark.parametrize("library", ["numpy", "mlx"])
 def test_python_runs_while_a_kernel_does(library):
+    flag: Any
     if library == "numpy":
         flag = seen = np.zeros(16, np.int32)
         kernel = make(SPIN, function=kiln.metal_kernel)
@@ -159,7 +161,12 @@ def test_python_runs_while_a_kernel_does(library):
         seen = np.array(flag, copy=False)
         kernel = make(SPIN)
     # Compiled before, so that nothing but the launch lets the other thread run.
-    keywords = {"output_shapes": [(1,)], "output_dtypes": ["int32"], "grid": (1, 1, 1), "threadgroup": (1, 1, 1)}
+    keywords: dict[str, Any] = {
+        "output_shapes": [(1,)],
+        "output_dtypes": ["int32"],
+        "grid": (1, 1, 1),
+        "threadgroup": (1, 1, 1),
+    }
     kernel.compile(inputs=[flag], **keywords)
     begun = threading.Event()
 
@@ -184,9 +191,15 @@ def test_python_runs_while_a_kernel_does(library):
 @pytest.mark.parametrize("library", ["numpy", "mlx"])
 @pytest.mark.parametrize("how", ["compile", "launch"])
 def test_python_runs_while_a_kernel_is_compiled(library, how):
-    module, ones = {"numpy": (kiln, np.ones), "mlx": (kiln.mlx, mx.ones)}[library]
-    x = ones((4,), dtype={"numpy": np.float32, "mlx": mx.float32}[library])
-    keywords = {"output_shapes": [(4,)], "output_dtypes": ["float32"], "grid": (4, 1, 1), "threadgroup": (4, 1, 1)}
+    libraries: dict[str, tuple[Any, Any]] = {"numpy": (kiln, np), "mlx": (kiln.mlx, mx)}
+    module, arrays = libraries[library]
+    x = arrays.ones((4,), dtype=arrays.float32)
+    keywords: dict[str, Any] = {
+        "output_shapes": [(4,)],
+        "output_dtypes": ["float32"],
+        "grid": (4, 1, 1),
+        "threadgroup": (4, 1, 1),
+    }
     begun, ran = threading.Event(), []
 
     def run_once():
@@ -235,7 +248,7 @@ import kiln.mlx
 import mlx.core as mx
 import numpy as np
 
-def make(body, name="k"):
+def make(body, name="k") -> kiln.Kernel:
     return kiln.mlx.metal_kernel(name, ["a"], ["out"], body)
 
 def call(kernel, x, threads=None, **options):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import random
+from typing import Any
 
 import kiln.mlx
 import mlx.core as mx
@@ -37,7 +38,7 @@ DTYPES = [
     *(mx.float16, mx.bfloat16, mx.float32, mx.complex64),
 ]
 ATOMIC_DTYPES = [mx.bool_, mx.int32, mx.uint32, mx.uint64, mx.float32]
-SHAPES = {
+SHAPES: dict[str, list[tuple[int, ...]]] = {
     "0-dimensional": [()],
     "empty": [(0,), (3, 0), (0, 100)],
     "small": [(1,), (7,), (2, 3), (1, 1, 1), (7, 1)],
@@ -48,7 +49,7 @@ HEADERS = ["", "float twice(float x) { return x * 2; }\n", "#define N 3\n\nconst
 NAMES = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta1", "theta", "iota"]
 
 
-def random_call(rng: random.Random, occurred: collections.Counter) -> dict:
+def random_call(rng: random.Random, occurred: collections.Counter[str]) -> dict:
     """Keywords of a kernel and of a call; counts what occurs in them."""
     names = rng.sample(NAMES, len(NAMES))
     inputs, used = [], []
@@ -68,9 +69,9 @@ def random_call(rng: random.Random, occurred: collections.Counter) -> dict:
         occurred[f"input of {dtype}"] += 1
         occurred[f"uses {uses}, {'0-dimensional' if kind == '0-dimensional' else 'with dimensions'}"] += 1
 
-    attributes = rng.sample(ATTRIBUTES, rng.choice([0, 0, 1, 2, 5, 20]))
+    sampled = rng.sample(ATTRIBUTES, rng.choice([0, 0, 1, 2, 5, 20]))
     # MLX finds a name within a longer one.
-    attributes = {a for a in ATTRIBUTES if any(a in longer for longer in attributes)}
+    attributes = {a for a in ATTRIBUTES if any(a in longer for longer in sampled)}
     if len(output_names) > 1 and any_shape and not attributes:
         attributes = {"thread_position_in_grid"}  # without any, MLX closes the list of parameters twice
     for attribute in attributes:
@@ -120,7 +121,7 @@ def kiln_text(*, kernel, **call) -> str:
 
 def test_the_text_equals_mlxs_own(tmp_path, capfd):
     rng = random.Random(20)
-    occurred = collections.Counter()
+    occurred: collections.Counter[str] = collections.Counter()
     for _ in range(400):
         call = random_call(rng, occurred)
         assert mlx_text.normalized(kiln_text(**call)) == mlx_text.normalized(mlx_text.generate(tmp_path, capfd, **call))
@@ -320,7 +321,7 @@ def test_what_is_printed_is_what_is_compiled(capsys):
         source="uint i = thread_position_in_grid.x;\nout[i] = x[i] + N;",
         header="#define ONE 1\n",
     )
-    call = {
+    call: dict[str, Any] = {
         "inputs": [mx.zeros((10,))],
         "template": [("N", 3)],
         "grid": (10, 1, 1),

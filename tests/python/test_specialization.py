@@ -4,6 +4,7 @@ import itertools
 import os
 import subprocess
 import sys
+from typing import Any
 
 import kiln
 import numpy as np
@@ -27,7 +28,7 @@ SOURCE = """
 _number = itertools.count()
 
 
-def make(ensure_row_contiguous=False, **options):
+def make(ensure_row_contiguous=False, **options) -> kiln.Kernel:
     source = f"{SOURCE}\n// {next(_number)}"
     return kiln.metal_kernel("transpose", ["x"], ["y", "z"], source, "", ensure_row_contiguous, **options)
 
@@ -127,7 +128,7 @@ def test_generations_without_names(generation):
     source = "y[thread_position_in_grid.x] = x_shape[0] + 10 * x_shape[1];"
     x = array(3, 4)
     if generation == "dictionary":
-        kernel = kiln.metal_kernel("shape_of", source)
+        kernel: Any = kiln.metal_kernel("shape_of", source)
         call = {"inputs": {"x": x}, "output_shapes": {"y": (2,)}, "output_dtypes": {"y": "int32"}}
         out = kernel(grid=(2, 1, 1), threadgroup=(2, 1, 1), **call)
     else:

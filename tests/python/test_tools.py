@@ -13,6 +13,7 @@ TOOLS = Path(__file__).parent.parent.parent / "tools"
 
 def tool(name):
     spec = importlib.util.spec_from_file_location(name, TOOLS / f"{name}.py")
+    assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

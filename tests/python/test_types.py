@@ -1,6 +1,6 @@
 """The hand-written types of the extension modules, against the modules themselves.
 
-`make types` has mypy check the package and the calls in `tests/types`.
+`make types` has mypy check the package and all calls of it, `make stubs` compares the rest.
 """
 
 import ast
@@ -34,8 +34,10 @@ def _contents(text):
                 what = "property" if is_property else _parameters(child)
                 # Overloads differ in types, not in names.
                 assert found.setdefault(prefix + child.name, what) == what
-            elif isinstance(child, ast.AnnAssign) and not child.target.id.startswith("_"):
-                found[prefix + child.target.id] = "variable"
+            elif isinstance(child, ast.AnnAssign):
+                assert isinstance(child.target, ast.Name)
+                if not child.target.id.startswith("_"):
+                    found[prefix + child.target.id] = "variable"
 
     visit(ast.parse(text), "")
     return {name: what for name, what in found.items() if not name.endswith("__repr__")}

@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 import sys
+from typing import Any
 
 import kiln
 import kiln.mlx
@@ -26,7 +27,7 @@ def main() -> None:
     x = np.linspace(-3, 3, 100, dtype=np.float32)
     lanes = np.concatenate([np.full(32, x[k : k + 32].sum()) for k in range(0, 100, 32)])[:100]
     expected = np.exp(x.astype(np.float64)) + (lanes > 0)
-    call = {
+    call: dict[str, Any] = {
         "output_shapes": [(100,)],
         "output_dtypes": ["float32"],
         "grid": (100, 1, 1),
@@ -39,8 +40,9 @@ def main() -> None:
     print(f"NumPy: compiled in {kernel.history[0].compile_ms:.1f} ms, right")
 
     with kiln.mlx.install():
-        kernel = mx.fast.metal_kernel(name="try_mlx", input_names=["x"], output_names=["y"], source=BODY)
-        (z,) = kernel(inputs=[mx.array(x)], **call)
+        # MLX's types say of its kernels that they are objects.
+        mlx_kernel: Any = mx.fast.metal_kernel(name="try_mlx", input_names=["x"], output_names=["y"], source=BODY)
+        (z,) = mlx_kernel(inputs=[mx.array(x)], **call)
         np.testing.assert_array_equal(np.array(z), y)
     print("MLX: the same")
 

@@ -1,5 +1,5 @@
-// A function of MLX's arrays with a gradient of its own: swish(x, b) = x / (1 + exp(-b x)), forward and backward each in
-// one kernel, as nodes of MLX's lazy graph. Learns b by gradient descent.
+// A function of MLX's arrays with a gradient of its own: swish(x, b) = x / (1 + exp(-b x)), forward and backward each
+// in one kernel, as nodes of MLX's lazy graph. Learns b by gradient descent.
 #include <kiln/mlx.h>
 #include <mlx/mlx.h>
 
@@ -23,8 +23,7 @@ mx::array swish_kernel(const mx::array& x, const mx::array& b) {
 // With s = 1 / (1 + exp(-b x)): dy/dx = s + b x s (1 - s), and dy/db = x² s (1 - s), which is summed: lanes first, then
 // one atomic addition for each simdgroup.
 std::vector<mx::array> swish_vjp_kernel(const mx::array& x, const mx::array& b, const mx::array& cotangent) {
-  static const auto kernel = kiln::mlx::metal_kernel(
-      "swish_vjp", {"x", "b", "cotangent"}, {"x_grad", "b_grad"}, R"(
+  static const auto kernel = kiln::mlx::metal_kernel("swish_vjp", {"x", "b", "cotangent"}, {"x_grad", "b_grad"}, R"(
           uint i = thread_position_in_grid.x;
           float s = 1.0f / (1.0f + exp(-b * x[i]));
           float slope = x[i] * s * (1.0f - s);
@@ -34,17 +33,16 @@ std::vector<mx::array> swish_vjp_kernel(const mx::array& x, const mx::array& b, 
               atomic_fetch_add_explicit(b_grad, sum, memory_order_relaxed);
           }
       )",
-      "", /*ensure_row_contiguous=*/true, /*atomic_outputs=*/true);
+                                                     "", /*ensure_row_contiguous=*/true, /*atomic_outputs=*/true);
   int size = static_cast<int>(x.size());
   return kernel({x, b, cotangent}, {x.shape(), b.shape()}, {mx::float32, mx::float32}, {size, 1, 1}, {256, 1, 1}, {},
                 0.0f, false, {});
 }
 
-const auto swish = mx::custom_vjp(
-    [](const std::vector<mx::array>& in) { return std::vector{swish_kernel(in[0], in[1])}; },
-    [](const std::vector<mx::array>& in, const std::vector<mx::array>& cotangents, const std::vector<mx::array>&) {
-      return swish_vjp_kernel(in[0], in[1], cotangents[0]);
-    });
+const auto swish =
+    mx::custom_vjp([](const std::vector<mx::array>& in) { return std::vector{swish_kernel(in[0], in[1])}; },
+                   [](const std::vector<mx::array>& in, const std::vector<mx::array>& cotangents,
+                      const std::vector<mx::array>&) { return swish_vjp_kernel(in[0], in[1], cotangents[0]); });
 
 // The same from MLX's operations.
 mx::array swish_operations(const mx::array& x, const mx::array& b) { return x * mx::sigmoid(b * x); }

@@ -2,8 +2,8 @@
 //
 //     julia PICTURE.pgm [WIDTH HEIGHT]
 //
-// Shows a two-dimensional grid, numbers as inputs, a template argument, the outputs' own memory, and what a program does
-// with an error in a body.
+// Shows a two-dimensional grid, numbers as inputs, a template argument, the outputs' own memory, and what a program
+// does with an error in a body.
 #include <kiln/kiln.h>
 
 #include <algorithm>

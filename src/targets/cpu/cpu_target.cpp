@@ -40,7 +40,9 @@ class CpuKernel : public LoadedKernel {
   explicit CpuKernel(std::span<const std::byte> binary) : image(binary) {}
   size_t threadgroup_memory_bytes() const override { return image.header().threadgroup_memory_bytes; }
   size_t thread_memory_bytes() const override { return image.header().frame_bytes; }
-  bool may_fail() const override { return image.header().kind == CpuImageKind::kCoroutines; }
+  bool may_fail() const override {
+    return image.header().kind == CpuImageKind::kCoroutines || threadgroup_memory_bytes() > 0;
+  }
   std::span<const std::byte> code() const override { return image.code(); }
 
   const LoadedImage image;
@@ -83,14 +85,14 @@ void run_rows(const LoadedImage& image, const CpuLaunch& launch, uint64_t begin,
 
 std::string describe(const BarrierFault& fault, const KernelUnit& unit) {
   SourcePosition position = unit.source_map.locate(static_cast<int>(fault.line));
-  return concat("kernel `", unit.name, "`: only ", fault.waiting, " of ", fault.expected,
+  return concat("kernel `", printable(unit.name), "`: only ", fault.waiting, " of ", fault.expected,
                 " threads reach the threadgroup_barrier in line ", position.line, " of the ",
                 position.text == SourceText::kHeader ? "header" : "source", "; the launch was ended");
 }
 
 class CpuTarget : public Target {
  public:
-  CpuTarget() { spec_ = {TargetKind::kCpu, processor_level()}; }
+  CpuTarget() { spec_ = {TargetKind::kCpu, processor_level(), settings().cpu_engine}; }
 
   std::string_view name() const override { return "cpu"; }
   const TargetSpec& spec() const override { return spec_; }

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
@@ -9,6 +10,7 @@
 #include <fstream>
 #include <string>
 
+#include "core/fork_guard.h"
 #include "core/settings.h"
 
 namespace kiln {
@@ -44,10 +46,31 @@ namespace {
 
 std::atomic<ThreadPool*> g_pool{nullptr};
 std::mutex g_pool_mutex;
+// The workers stay behind, and whatever they were doing.
+[[maybe_unused]] const int g_registered = pthread_atfork(nullptr, nullptr, [] { g_pool.store(nullptr); });
+
+// For the time of a scope, all signals but those by which a thread is told what it has done itself, or how long it has
+// run. Threads that are made in it begin like that: a signal to the process then goes to one of the program's own.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t signals;
+    sigfillset(&signals);
+    for (int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF}) sigdelset(&signals, own);
+    pthread_sigmask(SIG_SETMASK, &signals, &before_);
+  }
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 // Whether there was room for one more thread.
 template <typename Function>
 bool start_thread(std::vector<std::thread>& threads, Function&& function) {
+  BlockedSignals blocked;
   try {
     threads.emplace_back(std::forward<Function>(function));
     return true;
@@ -98,17 +121,9 @@ void ThreadPool::Claims::stop() { job_->next.store(job_->work.pieces, std::memor
 
 ThreadPool& ThreadPool::shared() {
   if (ThreadPool* pool = g_pool.load(std::memory_order_acquire)) return *pool;
+  ForkGuard guard;
   std::lock_guard lock(g_pool_mutex);
   if (!g_pool.load()) {
-    static const bool registered = [] {
-      // The child has only the thread that forked: the workers are gone, and so is whoever held a mutex.
-      pthread_atfork(nullptr, nullptr, [] {
-        g_pool.store(nullptr);
-        new (&g_pool_mutex) std::mutex;
-      });
-      return true;
-    }();
-    static_cast<void>(registered);
     // Never destroyed: a launch may still run when static objects are.
     g_pool.store(new ThreadPool(usable_threads()), std::memory_order_release);
   }

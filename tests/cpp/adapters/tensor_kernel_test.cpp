@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <functional>
+#include <new>
 #include <numeric>
 
 #include "kiln/kiln.h"
@@ -111,7 +112,7 @@ TEST(TensorKernel, SaysWhatIsWrongWithMemory) {
   auto refusal = [&](const TensorView& x) { return message_of([&] { kernel(call_with(x)); }); };
   EXPECT_EQ(refusal(TensorView(nullptr, Dtype::kFloat32, {3})), "[metal_kernel] The memory of input `x` is null.");
   EXPECT_EQ(refusal(TensorView(memory + 2, Dtype::kFloat32, {3})),
-            "[metal_kernel] The memory of input `x` is not aligned to the 4 bytes of its elements.");
+            "[metal_kernel] The memory of input `x` is not aligned to 4 bytes.");
   EXPECT_EQ(refusal(TensorView(memory, Dtype::kFloat32, {3}, {1, 1})),
             "[metal_kernel] Expected the strides of input `x` to have size 1 but got size 2.");
   EXPECT_EQ(refusal(TensorView(memory, Dtype::kFloat32, {-3})),
@@ -130,7 +131,7 @@ TEST(TensorKernel, SaysWhatIsWrongWithMemory) {
   EXPECT_EQ(run_refusal(TensorView(x, {3}), {}), "[metal_kernel] Expected `outputs` to have size 1 but got size 0.");
   EXPECT_EQ(run_refusal(TensorView(x, {3}), {nullptr}), "[metal_kernel] The memory of output `y` is null.");
   EXPECT_EQ(run_refusal(TensorView(x, {3}), {memory + 1}),
-            "[metal_kernel] The memory of output `y` is not aligned to the 4 bytes of its elements.");
+            "[metal_kernel] The memory of output `y` is not aligned to 4 bytes.");
   EXPECT_EQ(run_refusal(TensorView(x, {3}), {x + 2}),
             "[metal_kernel] The memory of input `x` and of output `y` overlap.");
   // From its last element back to its first.
@@ -267,6 +268,97 @@ TEST(TensorKernel, FollowsItsOptions) {
   Kernel fast = metal_kernel("fast", {}, {"y"}, "#ifdef __FAST_MATH__\ny[0] = 1;\n#else\ny[0] = 2;\n#endif\n", "", true,
                              false, {.math_mode = MathMode::kFast});
   EXPECT_EQ(fast({.output_shapes = {{}}, .output_dtypes = {Dtype::kInt32}})[0].item<int32_t>(), 1);
+}
+
+TEST(TensorKernel, TakesWholeNumbersOfEveryType) {
+  Kernel kernel = metal_kernel("number", {"n"}, {"y"}, "y[0] = n;");
+  auto through = [&](TensorView n) {
+    return kernel({.inputs = {n}, .output_shapes = {{}}, .output_dtypes = {Dtype::kInt64}})[0].item<int64_t>();
+  };
+  // Beyond what a float holds.
+  EXPECT_EQ(through(16777217), 16777217);
+  EXPECT_EQ(through(16777217l), 16777217);
+  EXPECT_EQ(through(9007199254740993ll), 9007199254740993);
+  EXPECT_EQ(through(16777217ull), 16777217);
+  EXPECT_EQ(through(uint8_t{200}), 200);
+}
+
+TEST(TensorKernel, WritesIntoTensorsThatAreThere) {
+  std::vector<float> x = {1, 2, 3};
+  Kernel kernel = twice();
+  std::vector<Tensor> outputs;
+  outputs.emplace_back(Dtype::kFloat32, Shape{3});
+  const void* memory = outputs[0].data();
+  for (int round = 0; round < 2; ++round) {
+    kernel.run(call_with(x), outputs);
+    EXPECT_EQ(to_vector<float>(outputs[0]), (std::vector<float>{2, 4, 6}));
+    EXPECT_EQ(outputs[0].data(), memory);
+  }
+  // An output becomes an input; the kernel must not write where it reads.
+  EXPECT_EQ(message_of([&] { kernel.run(call_with(outputs[0]), outputs); }),
+            "[metal_kernel] The memory of input `x` and of output `y` overlap.");
+  EXPECT_EQ(message_of([&] { kernel.run(call_with(x), std::span<Tensor>()); }),
+            "[metal_kernel] Expected `outputs` to have size 1 but got size 0.");
+  outputs[0] = Tensor(Dtype::kFloat32, {3, 1});
+  EXPECT_EQ(message_of([&] { kernel.run(call_with(x), outputs); }),
+            "[metal_kernel] Expected the tensor for output `y` to have shape (3) but got (3, 1).");
+  outputs[0] = Tensor(Dtype::kInt32, {3});
+  EXPECT_EQ(message_of([&] { kernel.run(call_with(x), outputs); }),
+            "[metal_kernel] Expected the tensor for output `y` to be of float32 but got int32.");
+}
+
+TEST(TensorKernel, ReadsComplexNumbersWhereFloatsMayLie) {
+  alignas(8) float memory[5] = {0, 1, 2, 3, 4};
+  Kernel kernel = metal_kernel("imaginary", {"z"}, {"y"}, "uint i = thread_position_in_grid.x; y[i] = z[i].imag;");
+  std::vector<Tensor> outputs = kernel(call_with(TensorView(memory + 1, Dtype::kComplex64, {2}), {2}));
+  EXPECT_EQ(to_vector<float>(outputs[0]), (std::vector<float>{2, 4}));
+}
+
+TEST(TensorKernel, ReadsNothingOfAnEmptyInputWithinAnOutput) {
+  float memory[4] = {};
+  Kernel kernel = metal_kernel("one", {"x"}, {"y"}, "y[thread_position_in_grid.x] = 1;");
+  void* outputs[] = {memory};
+  kernel.run(call_with(TensorView(memory + 2, {0}), {4}), outputs);
+  EXPECT_EQ(memory[3], 1);
+}
+
+TEST(TensorKernel, HasHalvesAndBfloats) {
+  Kernel kernel = metal_kernel("sum", {"a", "b"}, {"y", "z"}, "y[0] = a[0] + half(b); z[0] = bfloat(a[0]) + b;");
+  std::vector<Half> a = {Half(1.5f)};
+  std::vector<Tensor> outputs = kernel({.inputs = {a, BFloat(2.25f)},
+                                        .output_shapes = {{1}, {1}},
+                                        .output_dtypes = {Dtype::kFloat16, Dtype::kBFloat16}});
+  EXPECT_EQ(outputs[0].item<Half>(), 3.75f);
+  EXPECT_EQ(outputs[1].item<BFloat>(), 3.75f);
+}
+
+TEST(TensorKernel, SaysForWhichOutputThereIsNoMemory) {
+  Kernel kernel = metal_kernel("large", {}, {"small", "large"}, "small[0] = 1;");
+  KernelCall call{.output_shapes = {{1}, {int64_t{1} << 60}}, .output_dtypes = {Dtype::kInt8, Dtype::kInt8}};
+  EXPECT_EQ(message_of<std::bad_alloc>([&] { kernel(call); }),
+            "[metal_kernel] There is no memory for the 1152921504606846976 bytes of output `large`.");
+}
+
+TEST(TensorKernel, RefusesTextThatIsNotUtf8) {
+  EXPECT_EQ(message_of([] { metal_kernel("k", {}, {"y"}, "y[0] = 1; // \xe9"); }),
+            "[metal_kernel] Expected `source` to be UTF-8 but byte 13 is not.");
+  EXPECT_EQ(message_of([] { metal_kernel("k", {}, {"y"}, "", "\xff"); }),
+            "[metal_kernel] Expected `header` to be UTF-8 but byte 0 is not.");
+  EXPECT_EQ(message_of([] { metal_kernel("k\xc3", {}, {"y"}, ""); }),
+            "[metal_kernel] Expected `name` to be UTF-8 but byte 1 is not.");
+  EXPECT_EQ(message_of([] { metal_kernel("k", {"x\xe9"}, {"y"}, ""); }), "[metal_kernel] Input names must be UTF-8.");
+}
+
+TEST(TensorKernel, TakesLiteralsAsTheyAre) {
+  // Each of these is written by someone.
+  for (Number number : {Number(2), Number(2u), Number(2.0), Number(2.0f), Number(uint8_t{2}), Number(2ll)}) {
+    Kernel kernel = metal_kernel("fill", {}, {"y"}, "");
+    EXPECT_EQ(kernel({.output_shapes = {{}}, .output_dtypes = {Dtype::kInt32}, .init_value = number})[0].item<int>(),
+              2);
+  }
+  EXPECT_EQ(std::get<int32_t>(TemplateValue(size_t{7})), 7);
+  EXPECT_EQ(std::get<bool>(TemplateValue(true)), true);
+  EXPECT_EQ(message_of([] { TemplateValue(int64_t{1} << 31); }), "a template argument does not fit into 32 bits");
 }
 
 }  // namespace

@@ -6,17 +6,25 @@
 #include <new>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "kiln/error.h"
 #include "sanitizers.h"
 
-// A program's own type of elements.
+// A program's own types of elements, one of them with a wrong size.
 struct OwnHalf {
   uint16_t bits;
 };
 template <>
 struct kiln::DtypeOf<OwnHalf> {
   static constexpr kiln::Dtype value = kiln::Dtype::kFloat16;
+};
+struct OwnByte {
+  uint8_t bits;
+};
+template <>
+struct kiln::DtypeOf<OwnByte> {
+  static constexpr kiln::Dtype value = kiln::Dtype::kFloat32;
 };
 
 namespace kiln {
@@ -58,6 +66,28 @@ TEST(TensorView, OfAContainerHasOneDimension) {
   EXPECT_EQ(of_span.shape(), Shape{2});
   EXPECT_EQ(of_span.dtype(), Dtype::kFloat64);
   EXPECT_EQ(TensorView(std::vector<OwnHalf>(5)).dtype(), Dtype::kFloat16);
+  EXPECT_EQ(TensorView(array).shape(), Shape{2});
+  EXPECT_EQ(TensorView(std::vector<long long>(5)).dtype(), Dtype::kInt64);
+  EXPECT_EQ(TensorView(std::vector<unsigned long>(5)).dtype(), Dtype::kUInt64);
+}
+
+TEST(TensorView, OfAContainerTakesOtherDimensions) {
+  std::vector<int16_t> vector = {1, 2, 3, 4, 5, 6};
+  TensorView view(vector, {2, 3});
+  EXPECT_EQ(view.data(), vector.data());
+  EXPECT_EQ(view.strides(), (Strides{3, 1}));
+  EXPECT_EQ(TensorView(std::span(vector), {3, 2}).shape(), (Shape{3, 2}));
+  EXPECT_EQ(message_of<ValueError>([&] { TensorView(vector, {2, 2}); }), "a view of 4 elements cannot be of 6 values");
+}
+
+TEST(TensorView, IsOfNothingThatIsNoElement) {
+  static_assert(!std::is_constructible_v<TensorView, char>);
+  static_assert(!std::is_constructible_v<TensorView, long double>);
+  static_assert(!std::is_constructible_v<TensorView, Dtype>);
+  static_assert(!std::is_constructible_v<TensorView, const char*>);
+  static_assert(!std::is_constructible_v<TensorView, std::vector<bool>>);
+  // A view of a tensor that is made for it would outlive the tensor.
+  static_assert(!std::is_convertible_v<std::pair<std::vector<float>, Shape>, Tensor>);
 }
 
 TEST(TensorView, OfANumberHoldsTheNumber) {
@@ -98,6 +128,8 @@ TEST(Tensor, HoldsACopyOfItsValues) {
   const void* before = tensor.data();
   Tensor moved = std::move(tensor);
   EXPECT_EQ(moved.data(), before);
+  EXPECT_EQ(tensor.size(), 0);
+  EXPECT_TRUE(tensor.values<float>().empty());
   EXPECT_EQ(moved.shape(), (Shape{2, 3}));
   EXPECT_EQ(TensorView(moved).data(), before);
   EXPECT_EQ(TensorView(moved).strides(), (Strides{3, 1}));
@@ -115,6 +147,9 @@ TEST(Tensor, SaysWhatItCannotBe) {
             "a tensor of int32 has no values of float32");
   EXPECT_EQ(message_of<ValueError>([] { Tensor(Dtype::kInt32, {2}).item<int32_t>(); }),
             "a tensor of 2 elements is not a single value");
+  EXPECT_EQ(message_of<TypeError>([] { TensorView(OwnByte{1}); }), "a type of 1 bytes is no element of float32");
+  EXPECT_EQ(message_of<TypeError>([] { Tensor(Dtype::kFloat32, {1}).values<OwnByte>(); }),
+            "a type of 1 bytes is no element of float32");
 }
 
 TEST(Tensor, ThrowsWhereThereIsNoMemory) {

@@ -176,5 +176,31 @@ TEST(ElementBytes, TakesIntegersExactly) {
   EXPECT_EQ(as(Dtype::kBool, int64_t{256}, uint8_t{}), 1);
 }
 
+TEST(HalfAndBFloat, ComeBackFromEveryBitPattern) {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    Half half;
+    half.bits = static_cast<uint16_t>(bits);
+    float value = half;
+    int exponent = static_cast<int>(bits >> 10 & 31), fraction = static_cast<int>(bits & 1023);
+    if (exponent == 31 && fraction != 0) {
+      EXPECT_TRUE(std::isnan(value));
+    } else {
+      float expected = exponent == 31  ? INFINITY
+                       : exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                                       : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
+      EXPECT_EQ(value, bits & 0x8000 ? -expected : expected) << bits;
+      EXPECT_EQ(std::signbit(value), (bits & 0x8000) != 0);
+      EXPECT_EQ(Half(value).bits, bits);
+    }
+    BFloat bfloat;
+    bfloat.bits = static_cast<uint16_t>(bits);
+    float wide = bfloat;
+    EXPECT_EQ(std::bit_cast<uint32_t>(wide), bits << 16);
+    if (!std::isnan(wide)) {
+      EXPECT_EQ(BFloat(wide).bits, bits);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kiln

@@ -50,5 +50,16 @@ TEST(Concat, PrintsEachPart) {
   EXPECT_EQ(concat("a", 1, 'b', std::string("c"), std::string_view("d"), int64_t{-2}), "a1bcd-2");
 }
 
+TEST(Utf8, IsFoundWhereItEnds) {
+  for (const char* right :
+       {"", "a", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xed\x9f\xbf", "\xf4\x8f\xbf\xbf"})
+    EXPECT_EQ(first_invalid_utf8(right), std::nullopt) << right;
+  // A lone continuation, a sequence that ends early, overlong ones, a surrogate, beyond U+10FFFF, bytes that never
+  // occur.
+  for (const char* wrong : {"\x80", "\xc3", "\xc3(", "\xe2\x82", "\xc0\x80", "\xc1\xbf", "\xe0\x80\x80",
+                            "\xf0\x80\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff"})
+    EXPECT_EQ(first_invalid_utf8(std::string("ab") + wrong + "c"), 2u) << wrong;
+}
+
 }  // namespace
 }  // namespace kiln

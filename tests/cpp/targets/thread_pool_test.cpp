@@ -1,6 +1,7 @@
 #include "targets/cpu/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -221,6 +222,36 @@ TEST(ThreadPool, OfTheProcessWorksInAChild) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   expect_each_once(claims_of(ThreadPool::shared(), 1000));
+}
+
+// A program may block a signal in its threads to wait for it in one of them.
+TEST(ThreadPool, LeavesSignalsToTheProgramsThreads) {
+  pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ThreadPool pool(4);
+    // Threads are added while one piece waits for another.
+    std::atomic<int> begun = 0;
+    pool.run({8, 1, true}, [&](ThreadPool::Claims& claims) {
+      uint64_t begin, end;
+      while (claims.next(begin, end))
+        for (++begun; begun < 8;) std::this_thread::yield();
+    });
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+    bool all_came = true;
+    for (int i = 0; i < 100; ++i) {
+      kill(getpid(), SIGUSR1);  // ends the process in a thread that does not block it
+      timespec patience{10, 0};
+      all_came = all_came && sigtimedwait(&signals, nullptr, &patience) == SIGUSR1;
+    }
+    _exit(all_came ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST(ThreadPool, OfTheProcessHasAsManyThreadsAsMayBeUsed) {

@@ -1,0 +1,221 @@
+"""docs/language.md 6.3: signals take effect when a launch or a compilation has ended, and leave nothing half done."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from processes import run
+
+# A launch that lasts until another thread has sent the signal; the end is there so that a test that fails does not hang.
+SIGNALS = """
+SPIN = '''
+    device atomic_int* flag = (device atomic_int*)x;
+    out[0] = 0;
+    for (int k = 0; k < 2000000000; ++k)
+        if (atomic_load_explicit(flag, memory_order_relaxed) != 0) {
+            out[0] = 1;
+            break;
+        }
+'''
+
+def interrupted(function, release=lambda: None):
+    '''Runs a function during which SIGINT comes.'''
+    begun = threading.Event()
+
+    def send():
+        begun.wait()
+        time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+        release()
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    try:
+        begun.set()
+        function()
+        while True:
+            time.sleep(1)  # the signal may come only now
+    except KeyboardInterrupt:
+        pass
+    sender.join()
+
+# Whether the signal came before the function had begun is a matter of luck on a loaded machine.
+def until(attempt):
+    for n in range(20):
+        if attempt(n):
+            return
+    raise RuntimeError("the signal always came too early")
+"""
+
+
+def signals(script, expected="", returncode=0):
+    run(SIGNALS + textwrap.dedent(script), expected, returncode)
+
+
+@pytest.mark.parametrize("library", ["numpy", "mlx"])
+def test_an_interrupt_during_a_launch(library):
+    signals(f"""
+        library = {library!r}
+        keywords = dict(output_shapes=[(1,)], output_dtypes=["int32"], grid=(1, 1, 1))
+        array = (lambda: np.zeros(16, np.int32)) if library == "numpy" else (lambda: mx.zeros(16, mx.int32))
+        kernel = make(SPIN, kiln if library == "numpy" else kiln.mlx)
+        call(kernel, array(), "compile", **keywords)
+
+        def attempt(n):
+            before = len(kernel.history)
+            flag = array()
+            mx.eval(flag) if library == "mlx" else None
+            seen = np.array(flag, copy=False)
+            results = []
+
+            def release():
+                time.sleep(0.05)
+                seen[0] = 1
+
+            def launch():
+                result = call(kernel, flag, **keywords)
+                results.append(result)
+                mx.eval(result) if library == "mlx" else None
+
+            interrupted(launch, release)
+            if len(kernel.history) == before:
+                return False
+            # It ended, with all that belongs to it.
+            assert len(kernel.history) == before + 1 and kernel.history[-1].code == "memory"
+            assert library == "numpy" or results[0].item() == 1
+            assert call(kernel, flag, **keywords).item() == 1
+            assert call(make(), X)[7] == 8
+            return True
+
+        until(attempt)
+    """)
+
+
+@pytest.mark.parametrize("library", ["numpy", "mlx"])
+@pytest.mark.parametrize("how", ["compile", "launch"])
+def test_an_interrupt_during_a_compile(library, how):
+    # What was compiled is there for the next call.
+    signals(f"""
+        library, how = {library!r}, {how!r}
+        array = X if library == "numpy" else mx.array(X)
+
+        def attempt(n):
+            statements = "".join(f"s = sin(s + {{k}}) * exp(s);" for k in range(60))
+            kernel = make(INDEX + f"float s = x[i] + {{n}}; {{statements}} out[i] = s * 0 + 1;",
+                          kiln if library == "numpy" else kiln.mlx)
+            def run():
+                result = call(kernel, array, "compile" if how == "compile" else "__call__")
+                mx.eval(result) if library == "mlx" and how == "launch" else None
+
+            interrupted(run)
+            launches = len(kernel.history)
+            assert launches in ((0,) if how == "compile" else (0, 1))
+            assert launches == 0 or kernel.history[-1].code == "compiled"
+            result = call(kernel, array)
+            mx.eval(result) if library == "mlx" else None
+            assert len(kernel.history) == launches + 1
+            return kernel.history[-1].code == "memory"
+
+        until(attempt)
+        assert call(make(), X)[7] == 8
+    """)
+
+
+def test_an_interrupt_while_other_threads_work():
+    # It is the main thread's; the others go on.
+    signals("""
+        results = []
+
+        def work(t):
+            for n in range(30):
+                results.append(call(make(ADD.format(f"{t} * 100 + {n}")))[7] == 7 + t * 100 + n)
+
+        threads = [threading.Thread(target=work, args=(t,)) for t in range(4)]
+
+        def main():
+            for thread in threads:
+                thread.start()
+            for n in itertools.count():
+                call(make(ADD.format(n % 20)))
+
+        interrupted(main)
+        for thread in threads:
+            if thread.ident:
+                thread.join()
+            else:
+                thread.start()
+                thread.join()
+        assert len(results) == 120 and all(results)
+        assert call(make())[7] == 8
+    """)
+
+
+def test_the_default_action_ends_the_process():
+    signals(
+        """
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        call(make(TURN), np.ones(100_000, np.float32))  # there are threads of the pool now
+        threading.Thread(target=lambda: (time.sleep(0.05), os.kill(os.getpid(), signal.SIGINT)), daemon=True).start()
+        while True:
+            call(make(SLOW))
+        """,
+        returncode=-2,
+    )
+
+
+@pytest.mark.parametrize("library", ["numpy", "mlx"])
+def test_handlers_that_launch(library):
+    signals(f"""
+        module, array = (kiln, np.array) if {library!r} == "numpy" else (kiln.mlx, mx.array)
+        kernel = make(INDEX + "out[i] = x[elem_to_loc<int64_t>(i, x_shape, x_strides, x_ndim)] + x_shape[0];", module)
+        inner = np.arange(12, dtype=np.float32).reshape(3, 4)
+        outer = np.arange(40, dtype=np.float32)
+        handled = []
+
+        def handler(*_):
+            handled.append(np.array_equal(np.array(call(kernel, array(inner))), inner + 3))
+            call(make(ADD.format(len(handled) % 5), module), array(inner))
+
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+        launches = 0
+        while len(handled) < 100:
+            assert np.array_equal(np.array(call(kernel, array(outer))), outer + 40)
+            launches += 1
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        assert all(handled)
+        assert len(kernel.history) == min(1000, launches + len(handled))
+    """)
+
+
+def test_handlers_that_raise_within_an_argument():
+    signals("""
+        class Number:
+            def __index__(self):
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(1)
+                return 8
+
+        kernel = make()
+        for _ in range(20):
+            try:
+                call(kernel, grid=(Number(), 1, 1))
+                print("not interrupted")
+            except KeyboardInterrupt:
+                pass
+        assert kernel.history == []
+        assert call(kernel)[7] == 8
+    """)
+
+
+def test_signals_that_a_program_waits_for():
+    # A thread of Kiln's that did not block a signal would be given it, and end the process.
+    signals("""
+        call(make(TURN), np.ones(100_000, np.float32))
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+        for _ in range(50):
+            os.kill(os.getpid(), signal.SIGUSR1)
+            call(make(TURN), np.ones(100_000, np.float32))
+            assert signal.sigtimedwait({signal.SIGUSR1}, 30).si_signo == signal.SIGUSR1
+    """)

@@ -13,7 +13,8 @@ PYTHON_FOLDERS := python tests tools demo bench docs examples
 CXX_FILES := $(shell find src include python tests bench examples -name '*.h' -o -name '*.cpp' | grep -v '^src/device/')
 
 # The Python tests that also run with AddressSanitizer: calls of all kinds, right and wrong, and what they keep.
-ASAN_TESTS := interfaces launch errors random_calls mlx_arrays mlx_composition mlx_errors mlx_export mlx_lifetime
+ASAN_TESTS := interfaces launch errors wrong_calls wrong_containers wrong_kernels odd_arrays random_calls concurrency \
+              mlx_arrays mlx_composition mlx_errors mlx_export mlx_lifetime
 
 # cmake, ninja and ctest of the environment come first.
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH" &&

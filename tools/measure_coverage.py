@@ -68,8 +68,18 @@ def cpp_lines(build: Path) -> dict[str, Lines]:
     filters = [argument for folder in LIMITS for argument in ("--filter", f"{folder}/")]
     subprocess.run(
         [
-            *(sys.executable, "-m", "gcovr", "--root", ROOT, "--object-directory", build, "--json", output),
-            *("--merge-mode-functions", "merge-use-line-0", *filters, build),
+            *(
+                sys.executable,
+                "-m",
+                "gcovr",
+                "--root",
+                str(ROOT),
+                "--object-directory",
+                str(build),
+                "--json",
+                str(output),
+            ),
+            *("--merge-mode-functions", "merge-use-line-0", *filters, str(build)),
         ],
         cwd=ROOT,
         check=True,

@@ -170,6 +170,21 @@ def test_show_describes_row_contiguous_arrays(folder, shape):
     assert json.loads(done.stdout)["optimized"] == compiled.stages()["optimized"]
 
 
+def test_show_takes_each_kind_of_argument(folder):
+    (folder / "kinds.metal").write_text("y[0] = F ? T(x[0]) * N : G;")
+    done = command(
+        *("show", "kinds.metal", "--input", "x:bfloat16:8", "--output", "y:float32:1", "--parts", "text,sizes"),
+        *("--template", "F=true", "--template", "G=false", "--template", "N=-3", "--template", "T=bfloat16", "--json"),
+        cwd=folder,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = json.loads(done.stdout)
+    assert "const device bfloat16_t* x [[buffer(0)]]" in shown["text"]
+    assert "template <bool F, bool G, int N, typename T>" in shown["text"]
+    assert "<1, 0, -3, bfloat16_t>" in shown["text"]
+    assert shown["sizes"]["code_bytes"] > 0
+
+
 def test_show_of_cuda_has_its_text(folder):
     (folder / "c.cu").write_text("y[threadIdx.x] = x[threadIdx.x];")
     arguments = ("show", "c.cu", "--dialect", "cuda", "--input", "x:float64:8", "--output", "y:float64:8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import inspect
 import os
 import subprocess
@@ -19,6 +20,7 @@ import mlx.core as mx
 import mlx_text
 import numpy as np
 import pytest
+from kiln import _doctor
 
 INDEX = "uint i = thread_position_in_grid.x;\n"
 DOUBLE_IT = INDEX + "out[i] = x[i] * 2;"
@@ -1071,6 +1073,38 @@ def test_without_mlx_no_program_is_run(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"python -m kiln run: {NO_MLX}\n")
 
 
+def test_a_part_for_mlx_that_does_not_fit_says_so():
+    done = script(
+        """
+    import sys
+    sys.modules["kiln._mlx"] = None
+    try:
+        import kiln.mlx
+    except ImportError as error:
+        print(error)
+    """
+    )
+    assert done.stdout == (
+        "Kiln's part for MLX cannot be loaded: import of kiln._mlx halted; None in sys.modules. It is built for MLX "
+        "0.32.4; pip install 'mlx[cpu]==0.32.4' brings that version, and installing Kiln again builds for the one "
+        "there.\n"
+    ), done
+
+
+def test_a_type_of_ml_dtypes_is_numpys_wherever_it_comes_first():
+    done = script(
+        """
+    import kiln
+    import ml_dtypes
+    kernel = kiln.metal_kernel("k", [], ["out"], "out[0] = 1.5;")
+    (out,) = kernel(inputs=[], output_shapes=[(1,)], output_dtypes=[ml_dtypes.bfloat16], grid=(1, 1, 1),
+                    threadgroup=(1, 1, 1))
+    print(type(out).__module__, out.dtype, out)
+    """
+    )
+    assert done.stdout == "numpy bfloat16 [1.5]\n", done
+
+
 @pytest.fixture
 def without_numpy(tmp_path):
     (tmp_path / "numpy").mkdir()
@@ -1103,3 +1137,27 @@ def test_doctor_without_numpy(without_numpy):
     for name in ("libkiln_compiler.so", "cpu", "mlx"):
         assert "not usable" not in lines[name]
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_doctor_without_any_array_library(without_numpy, tmp_path):
+    (tmp_path / "mlx").mkdir()
+    (tmp_path / "mlx" / "__init__.py").write_text("raise ImportError('no MLX here')")
+    done = python("-m", "kiln", "doctor", environment=without_numpy)
+    lines = {line.split()[0]: line for line in done.stdout.splitlines() if line.startswith("  ")}
+    assert lines["libkiln_compiler.so"].endswith("not usable  cannot be tried without an array library; see below")
+    assert lines["numpy"].endswith(f"not usable  {NO_NUMPY}")
+    assert lines["mlx"].endswith(f"not usable  {NO_MLX}")
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_doctor_needs_no_metadata(monkeypatch):
+    """A library may be there without pip having installed it."""
+
+    def version(package):
+        raise importlib.metadata.PackageNotFoundError(package)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    found = {row.name: row for row in _doctor.findings()["Array libraries"]}
+    for name in ("numpy", "mlx"):
+        assert found[name].usable
+        assert found[name].detail.startswith("of unknown version, with")

@@ -162,6 +162,46 @@ def test_exporter(tmp_path):
     np.testing.assert_array_equal(inside, np.arange(12).reshape(3, 4) * 3 + 3)
 
 
+def test_an_exporter_that_is_closed_by_hand(tmp_path):
+    path = tmp_path / "closed.mlxfn"
+    with kiln.mlx.install():
+        export = mx.exporter(str(path), by_lists)
+        export(array())
+        export.close()
+    assert path.read_bytes().count(b"CustomKernel") == 1
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_flags_stay_flags(value, tmp_path):
+    def function(a):
+        kernel = make("out[thread_position_in_grid.x] = F;", function=mx.fast.metal_kernel)
+        return kernel(**{**arguments(a), "template": [("F", value)]})[0]
+
+    reference = exported(tmp_path / "own.mlxfn", function, array())
+    with kiln.mlx.install():
+        data = exported(tmp_path / "flag.mlxfn", function, array())
+    assert without_addresses(data) == without_addresses(reference)
+    assert b"template <bool F>" in data
+
+
+def test_kernels_in_cuda_are_mlxs_too(tmp_path):
+    """Where MLX can make none, an export says so in MLX's words."""
+
+    def function(a):
+        kernel: Any = mx.fast.cuda_kernel("kernel", ["a"], ["out"], "out[0] = a[0];", shared_memory=64)
+        return kernel(**{**arguments(a), "template": []})[0]
+
+    def outcome(name):
+        try:
+            return without_addresses(exported(tmp_path / name, function, array()))
+        except RuntimeError as error:
+            return str(error)
+
+    expected = outcome("own.mlxfn")
+    with kiln.mlx.install():
+        assert outcome("installed.mlxfn") == expected
+
+
 def test_kilns_own_options_are_not_exported(tmp_path):
     options = {"math_mode": "fast", "bounds": "off"}
     a = array()
@@ -255,6 +295,20 @@ def test_whatever_kiln_takes_is_exported(reference, tmp_path):
             tmp_path / "bool.mlxfn", lambda a: function(a, output_dtypes=["bool"], init_value=np.float32(1)), array()
         )
     assert data.count(b"CustomKernel") == 1
+
+
+@pytest.mark.parametrize(("value", "same"), [(Index(), 3), (np.int8(3), 3), (2.5, 2.5), (True, True)])
+def test_numbers_among_the_inputs_are_exported(value, same, tmp_path):
+    def exported_with(value, name):
+        def function(a):
+            kernel = make("out[0] = a[0] + b;", inputs=["a", "b"], function=mx.fast.metal_kernel)
+            return kernel(**{**arguments(a), "inputs": [a, value], "template": []})[0]
+
+        return without_addresses(exported(tmp_path / name, function, array()))
+
+    reference = exported_with(same, "own.mlxfn")
+    with kiln.mlx.install():
+        assert exported_with(value, "installed.mlxfn") == reference
 
 
 # ---- What installed functions make

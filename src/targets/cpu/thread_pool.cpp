@@ -79,29 +79,28 @@ bool start_thread(std::vector<std::thread>& threads, Function&& function) {
   }
 }
 
-// Whole processors that the control group grants, or 0 where it sets no limit.
-unsigned quota_threads() {
+}  // namespace
+
+unsigned quota_threads(const std::string& control_groups) {
   double quota = 0, period = 0;
-  if (std::ifstream v2("/sys/fs/cgroup/cpu.max"); v2) {
+  if (std::ifstream v2(control_groups + "/cpu.max"); v2) {
     std::string limit;
     v2 >> limit >> period;
     if (limit != "max" && !limit.empty()) quota = std::strtod(limit.c_str(), nullptr);
   } else {
-    std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") >> quota;
-    std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_period_us") >> period;
+    std::ifstream(control_groups + "/cpu/cpu.cfs_quota_us") >> quota;
+    std::ifstream(control_groups + "/cpu/cpu.cfs_period_us") >> period;
   }
   if (quota <= 0 || period <= 0) return 0;
   return std::max(1u, static_cast<unsigned>(quota / period + 0.999));
 }
-
-}  // namespace
 
 unsigned usable_threads() {
   if (int wanted = settings().cpu_threads; wanted > 0) return static_cast<unsigned>(wanted);
   cpu_set_t mask;
   unsigned threads = sched_getaffinity(0, sizeof mask, &mask) == 0 ? static_cast<unsigned>(CPU_COUNT(&mask))
                                                                    : std::thread::hardware_concurrency();
-  if (unsigned quota = quota_threads()) threads = std::min(threads, quota);
+  if (unsigned quota = quota_threads("/sys/fs/cgroup")) threads = std::min(threads, quota);
   return std::max(1u, threads);
 }
 

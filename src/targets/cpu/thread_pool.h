@@ -16,6 +16,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -75,6 +76,10 @@ class ThreadPool {
   unsigned watched_jobs_ = 0;
   bool stopping_ = false;
 };
+
+/// Whole processors that the control group grants, rounded up, by the files in the folder where the system shows them
+/// (of either version); 0 where it sets no limit.
+unsigned quota_threads(const std::string& control_groups);
 
 /// How many threads this process may use: the affinity mask's, the control group's quota, KILN_CPU_THREADS.
 unsigned usable_threads();

@@ -53,6 +53,48 @@ TEST(MlxKernel, FillsOutputsAndTakesMathModes) {
   EXPECT_TRUE(mx::array_equal(y, mx::array({9, 2, 2})).item<bool>());
 }
 
+TEST(MlxKernel, TakesEachMathModeAndNoOther) {
+  auto kernel_of = [](mx::MathMode mode) {
+    mx::CompileOptions options;
+    options.math_mode = mode;
+    return kiln::mlx::metal_kernel("mode", {"x"}, {"y"}, R"(
+        y[0] = (x[0] + x[1]) - x[0];
+        #ifdef __FAST_MATH__
+        y[0] += 5;
+        #endif
+    )",
+                                   "", true, false, options);
+  };
+  auto result_of = [&](mx::MathMode mode) {
+    return call(kernel_of(mode), {mx::array({1e30f, 1.0f})}, {{1}}, {mx::float32})[0].item<float>();
+  };
+  EXPECT_EQ(result_of(mx::MathMode::Safe), 0);  // the sum is rounded
+  EXPECT_EQ(result_of(mx::MathMode::Relaxed), 1);
+  EXPECT_EQ(result_of(mx::MathMode::Fast), 6);
+  EXPECT_EQ(message_of([&] { kernel_of(static_cast<mx::MathMode>(9)); }),
+            "[metal_kernel] Expected math_mode to be Safe, Relaxed or Fast.");
+}
+
+TEST(MlxKernel, TakesEachKindOfTemplateArgument) {
+  auto kernel = kiln::mlx::metal_kernel("kinds", {}, {"y"}, "y[0] = F ? T(N) / 2 : -1;");
+  auto value = [&](mx::Dtype type, bool flag) {
+    return call(kernel, {}, {{1}}, {mx::float32}, {}, {}, {{"T", type}, {"N", 5}, {"F", flag}})[0].item<float>();
+  };
+  EXPECT_EQ(value(mx::float32, true), 2.5f);
+  EXPECT_EQ(value(mx::int32, true), 2);
+  EXPECT_EQ(value(mx::float32, false), -1);
+}
+
+TEST(MlxKernel, PrintsItsTextWhenAsked) {
+  auto kernel = kiln::mlx::metal_kernel("printed", {"x"}, {"y"}, "y[0] = x[0];");
+  testing::internal::CaptureStdout();
+  kernel({mx::arange(8.0f)}, {{1}}, {mx::float32}, {1, 1, 1}, {1, 1, 1}, {}, {}, /*verbose=*/true, {});
+  std::string printed = testing::internal::GetCapturedStdout();
+  EXPECT_TRUE(printed.starts_with("Generated source code for `printed`:\n```\n[[kernel]] void ")) << printed;
+  EXPECT_NE(printed.find("  const device float* x [[buffer(0)]],\n"), std::string::npos) << printed;
+  EXPECT_TRUE(printed.ends_with("y[0] = x[0];\n}\n\n```\n")) << printed;
+}
+
 TEST(MlxKernel, ComposesWithVjp) {
   auto square =
       kiln::mlx::metal_kernel("square", {"x"}, {"y"}, "uint i = thread_position_in_grid.x; y[i] = x[i] * x[i];");
@@ -84,10 +126,15 @@ TEST(MlxKernel, SaysWhatIsWrong) {
   auto broken = kiln::mlx::metal_kernel("broken", {}, {"y"}, "y[0] = nothing;");
   mx::array y = call(broken, {}, {{1}}, {mx::float32})[0];
   EXPECT_THROW(mx::eval(y), kiln::CompileError);
+  EXPECT_EQ(message_of([&] { call(kernel, {x}, {{8}}, {mx::float64}); }),
+            "[metal_kernel] Metal has no double, but output `y` is float64.");
   auto cuda = kiln::mlx::cuda_kernel("c", {}, {"y"}, "y[0] = 1;", "", true, 64);
-  mx::array z = call(cuda, {}, {{1}}, {mx::float32})[0];
-  EXPECT_EQ(message_of<kiln::UnsupportedError>([&] { mx::eval(z); }),
-            "[cuda_kernel] `c`: CUDA bodies cannot be run yet; `source_for` shows the generated text.");
+  for (mx::Dtype dtype : {mx::float32, mx::float64}) {
+    mx::array z = call(cuda, {}, {{1}}, {dtype})[0];
+    EXPECT_EQ(z.dtype(), dtype);
+    EXPECT_EQ(message_of<kiln::UnsupportedError>([&] { mx::eval(z); }),
+              "[cuda_kernel] `c`: CUDA bodies cannot be run yet; `source_for` shows the generated text.");
+  }
 }
 
 TEST(MlxKernel, RunsOnTheCpuWhereAGpuIsMissing) {

@@ -13,6 +13,7 @@
 #include "core/text.h"
 #include "kiln/error.h"
 #include "runtime/run.h"
+#include "sanitizers.h"
 
 namespace kiln {
 namespace {
@@ -59,6 +60,7 @@ int in_child(const Function& function) {
 }
 
 TEST(Fork, WhileOtherThreadsLaunch) {
+  KILN_SKIP_UNLESS_FORK_IS_SAFE();
   auto kernel = make(body(1)), large = make(body(2)), failing = make("out[0] = nothing;");
   ASSERT_TRUE(gives(*kernel, 2));
   ASSERT_TRUE(gives(*large, 3, 100'000));
@@ -86,6 +88,7 @@ TEST(Fork, WhileOtherThreadsLaunch) {
 }
 
 TEST(Fork, WhileOtherThreadsCompile) {
+  KILN_SKIP_UNLESS_FORK_IS_SAFE();
   std::atomic<bool> done = false;
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t)

@@ -329,6 +329,18 @@ TEST(History, KeepsTheLastThousand) {
   EXPECT_EQ(records.back().run_ms, 1233);
 }
 
+TEST(History, NamesWhereCodeCameFrom) {
+  History history;
+  for (CodeSource source : {CodeSource::kCompiled, CodeSource::kMemory, CodeSource::kDisk}) {
+    LaunchRecord record;
+    record.source = source;
+    history.add(record);
+  }
+  std::vector<std::string> names;
+  for (const Launch& launch : history.launches()) names.push_back(launch.code);
+  EXPECT_EQ(names, (std::vector<std::string>{"compiled", "memory", "disk"}));
+}
+
 TEST(KernelCheck, RefusesInputsThatCannotBeDescribed) {
   CallData data;
   // Elements that all lie in one place: as a copy they would need 2^64 bytes.
@@ -372,6 +384,36 @@ TEST(KernelCompile, TriesAgainWhatFailedForLackOfSomething) {
     state->failure = nullptr;
     EXPECT_NO_THROW(data.with([&](const Call& call) { kernel.find_or_compile(call); }));
     EXPECT_EQ(state->compiles, 2);
+  }
+}
+
+// Meets what it cannot compile.
+class DefectiveCompiler : public Compiler {
+ public:
+  explicit DefectiveCompiler(std::shared_ptr<int> compiles) : compiles_(std::move(compiles)) {}
+  CompileResult compile(const CompileRequest&) override {
+    ++*compiles_;
+    CompileResult result;
+    result.status = CompileStatus::kInternal;
+    result.report.log = "LLVM: ran out of registers";
+    return result;
+  }
+  std::string identity() const override { return "defective"; }
+
+ private:
+  std::shared_ptr<int> compiles_;
+};
+
+TEST(KernelCompile, SaysThatItsOwnFailureIsADefect) {
+  auto compiles = std::make_shared<int>(0);
+  Context context{std::make_unique<DefectiveCompiler>(compiles)};
+  KernelObject kernel(spec({}, {"out"}), context);
+  for (int round = 1; round <= 2; ++round) {
+    EXPECT_EQ(
+        message_of<InternalError>([&] { CallData().with([&](const Call& call) { kernel.find_or_compile(call); }); }),
+        "[metal_kernel] `k`: Kiln's compiler failed: LLVM: ran out of registers. This is a defect of Kiln; a "
+        "report with the output of `source_for` helps.");
+    EXPECT_EQ(*compiles, round);  // it may have been for lack of something
   }
 }
 

@@ -9,13 +9,17 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <latch>
 #include <mutex>
 #include <numeric>
 #include <set>
 #include <stdexcept>
+#include <string>
 #include <thread>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "sanitizers.h"
@@ -258,6 +262,42 @@ TEST(ThreadPool, OfTheProcessHasAsManyThreadsAsMayBeUsed) {
   EXPECT_GE(usable_threads(), 1u);
   EXPECT_EQ(ThreadPool::shared().threads(), usable_threads());
   EXPECT_EQ(&ThreadPool::shared(), &ThreadPool::shared());
+}
+
+class ControlGroup : public testing::Test {
+ protected:
+  ControlGroup() : folder_(std::filesystem::path(testing::TempDir()) / std::to_string(getpid())) {
+    std::filesystem::create_directories(folder_ / "cpu");
+  }
+  ~ControlGroup() override { std::filesystem::remove_all(folder_); }
+
+  void write(const char* file, const char* text) { std::ofstream(folder_ / file) << text; }
+  unsigned threads() const { return quota_threads(folder_.string()); }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(ControlGroup, OfVersion2GrantsWholeProcessorsRoundedUp) {
+  const std::pair<const char*, unsigned> cases[] = {{"max 100000\n", 0},     {"200000 100000\n", 2},
+                                                    {"250000 100000\n", 3},  {"10000 100000\n", 1},
+                                                    {"800000 50000\n", 16},  {"", 0},
+                                                    {"nonsense 100000\n", 0}};
+  for (auto [text, expected] : cases) {
+    write("cpu.max", text);
+    EXPECT_EQ(threads(), expected) << text;
+  }
+}
+
+TEST_F(ControlGroup, OfVersion1GrantsWholeProcessorsRoundedUp) {
+  EXPECT_EQ(threads(), 0u);  // there are no files
+  const std::tuple<const char*, const char*, unsigned> cases[] = {
+      {"-1\n", "100000\n", 0}, {"150000\n", "100000\n", 2}, {"400000\n", "100000\n", 4}, {"400000\n", "", 0}};
+  for (auto [quota, period, expected] : cases) {
+    write("cpu/cpu.cfs_quota_us", quota);
+    write("cpu/cpu.cfs_period_us", period);
+    EXPECT_EQ(threads(), expected) << quota << period;
+  }
 }
 
 TEST(ThreadPool, GoesOnWithTheThreadsThatThereAre) {

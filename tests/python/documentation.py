@@ -38,6 +38,7 @@ PROGRAMS = {"python", "cpp"}
 # Blocks that show what no program prints, by page.
 DIAGRAMS = {
     "ARCHITECTURE.md": 2,
+    "docs/coverage.md": 1,
     "docs/measured.md": 1,
 }
 

@@ -9,6 +9,9 @@ from processes import run
 
 # A launch that lasts until another thread has sent the signal; the end is there so that a test that fails does not hang.
 SIGNALS = """
+# What runs in the background of a shell inherits that this signal is ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 SPIN = '''
     device atomic_int* flag = (device atomic_int*)x;
     out[0] = 0;

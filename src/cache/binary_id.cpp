@@ -10,8 +10,10 @@ std::string binary_id(const KernelUnit& unit, const TargetSpec& target, std::str
   hash.add(compiler_identity);
   hash.add(static_cast<uint64_t>(target.kind));
   hash.add(target.cpu);
+  hash.add(target.engine);
   hash.add(static_cast<uint64_t>(unit.dialect));
   hash.add(static_cast<uint64_t>(unit.math_mode));
+  hash.add(static_cast<uint64_t>(unit.rows_are_simdgroups));
   hash.add(static_cast<uint64_t>(unit.bounds_guards));
   hash.add(unit.text);
   hash.add(unit.entry);

@@ -18,7 +18,8 @@ enum class TargetKind : uint8_t { kCpu };
 // What machine code is made for.
 struct TargetSpec {
   TargetKind kind = TargetKind::kCpu;
-  std::string cpu;  // LLVM's name of the processor or level: "x86-64-v3"
+  std::string cpu;     // LLVM's name of the processor or level: "x86-64-v3"
+  std::string engine;  // kCpu: the engine that is tried first: "scalar", "simd"
 
   bool operator==(const TargetSpec&) const = default;
 };

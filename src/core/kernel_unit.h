@@ -50,6 +50,9 @@ struct KernelParameter {
 struct KernelUnit {
   Dialect dialect = Dialect::kMetal;
   MathMode math_mode = MathMode::kSafe;
+  // Whether rows of threads in x are whole simdgroups, but for the last one of the grid: the threadgroup's x is a
+  // multiple of 32. Code may be made for that.
+  bool rows_are_simdgroups = false;
   bool bounds_guards = true;  // spec: accesses outside an argument do not touch memory
 
   std::string name;   // as the caller wrote it; for messages only

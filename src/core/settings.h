@@ -8,8 +8,9 @@
 namespace kiln {
 
 struct Settings {
-  int cpu_threads = 0;     // 0: what the machine offers
-  int cpu_level = 4;       // the highest level of x86-64 that is used
+  int cpu_threads = 0;  // 0: what the machine offers
+  int cpu_level = 4;    // the highest level of x86-64 that is used
+  std::string cpu_engine = "scalar";
   bool bounds = true;      // the default of compile_options["bounds"]
   bool specialize = true;  // the default of compile_options["specialize"]
   bool strict_device = false;
@@ -22,11 +23,14 @@ struct SettingRow {
   std::string_view meaning;
 };
 
-inline constexpr std::array<SettingRow, 6> kSettingRows = {{
+inline constexpr std::array<SettingRow, 7> kSettingRows = {{
     {"KILN_CPU_THREADS", "a number from 1 to 1024",
      "how many threads a launch on the CPU uses, the caller's counted; by default as many as the process may use"},
     {"KILN_CPU_ISA", "sse2, sse4, avx2 or avx512",
      "the instruction set that compiled code uses at most, the processor permitting; by default avx512"},
+    {"KILN_CPU_ENGINE", "scalar or simd",
+     "how the threads of a kernel are run on the CPU: one after the other, or a simdgroup at a time where the kernel "
+     "permits it; by default scalar"},
     {"KILN_BOUNDS", "on or off",
      "whether accesses outside an argument are guarded where a kernel's compile_options do not say; by default on"},
     {"KILN_SPECIALIZE", "on or off",

@@ -23,6 +23,8 @@ InputType type_of(const InputArray& input) {
   return type;
 }
 
+bool rows_are_simdgroups(const Call& call) { return std::min(call.grid[0], call.threadgroup[0]) % kSimdgroupSize == 0; }
+
 // What the body sees of an input beside its elements.
 constexpr std::string_view kShapeSuffixes[] = {"_shape", "_strides", "_ndim"};
 
@@ -69,6 +71,7 @@ std::string_view KernelObject::call_key(const Call& call, size_t& general_bytes)
   }
   for (const std::string& name : call.input_names) add_text(name);
   for (const std::string& name : call.output_names) add_text(name);
+  add(tells_rows_apart() && rows_are_simdgroups(call));
   general_bytes = key.size();
   if (specializes_)
     for (size_t i = 0; i < call.inputs.size(); ++i) {
@@ -250,6 +253,7 @@ KernelUnit KernelObject::unit_for(const Call& call) const {
     for (KernelParameter& parameter : unit.parameters)
       if (parameter.role == ParameterRole::kInput) parameter.from_zero = false;
   unit.math_mode = spec_.compile_options.math_mode;
+  unit.rows_are_simdgroups = tells_rows_apart() && rows_are_simdgroups(call);
   unit.bounds_guards = spec_.compile_options.bounds.value_or(settings().bounds);
   return unit;
 }

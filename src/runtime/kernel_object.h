@@ -96,6 +96,8 @@ class KernelObject {
  private:
   std::span<const std::string> input_names(const Call& call) const;
   std::span<const std::string> output_names(const Call& call) const;
+  /// Whether code is made for the shape of threadgroups.
+  bool tells_rows_apart() const { return context_.cpu().spec().engine == "simd"; }
   void check_text(const std::string& text, std::string_view what) const;
   void check_name(const std::string& name, std::string_view what) const;
   std::string_view call_key(const Call& call, size_t& general_bytes) const;

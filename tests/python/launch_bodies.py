@@ -9,7 +9,7 @@ BODIES = {body.name: body for body in bodies.all_bodies()}
 
 
 @functools.cache
-def _kernel_of(name, make):
+def kernel_of(name, make):
     body = BODIES[name]
     return make(
         name=body.name,
@@ -25,7 +25,7 @@ def _kernel_of(name, make):
 
 def launch(body, make, inputs, dtype_of):
     """The outputs. `make` is a `metal_kernel`; `dtype_of` gives a dtype in the library's own terms."""
-    return _kernel_of(body.name, make)(
+    return kernel_of(body.name, make)(
         inputs=inputs,
         template=[(k, dtype_of(v) if isinstance(v, bodies.Dtype) else v) for k, v in body.template],
         grid=body.grid,

@@ -1,21 +1,45 @@
-"""Every body gives the same bits with every instruction set (docs/language.md 4.2)."""
+"""Every body gives the same bits on every engine with every instruction set (docs/language.md 4.2)."""
 
+import concurrent.futures
 import os
 import pickle
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import kiln
 import numpy as np
 import pytest
-from launch_bodies import BODIES, launch_numpy
+import random_bodies
+from launch_bodies import BODIES, kernel_of, launch_numpy
 
 TESTS = Path(__file__).parent.parent
+RANDOM_BODIES = range(40)
+
+# Why the SIMD engine leaves bodies to the scalar one (docs/design/simd.md).
+WAIT = "threads wait for one another"
+STRUCTURE = "a structure as a value"
 
 
-def results() -> dict[str, list[np.ndarray]]:
-    """The outputs of every body."""
-    return {body.name: launch_numpy(body, list(body.inputs().values())) for body in BODIES.values()}
+class Result:
+    """What a body gave, and on which engine."""
+
+    def __init__(self, outputs: list[np.ndarray], launch: kiln.Launch) -> None:
+        self.outputs = outputs
+        self.engine = launch.engine
+        self.reason = launch.engine_reason
+
+
+def results() -> dict[str, Result]:
+    """Of every body in `tests/bodies`, and of random ones."""
+    found = {}
+    for body in BODIES.values():
+        outputs = launch_numpy(body, list(body.inputs().values()))
+        found[body.name] = Result(outputs, kernel_of(body.name, kiln.metal_kernel).history[-1])
+    for seed in RANDOM_BODIES:
+        found[f"random {seed}"] = Result(*random_bodies.results(seed))
+    return found
 
 
 def same(a: np.ndarray, b: np.ndarray) -> bool:
@@ -27,30 +51,123 @@ def same(a: np.ndarray, b: np.ndarray) -> bool:
     return bool(np.all(equal | ((a != a) & (b != b))))
 
 
-# sse2 has no instructions for rounding, fused multiplication and conversion of halves; avx2 no masks.
-@pytest.mark.parametrize("isa", ["sse2", "avx2"])
-def test_an_instruction_set_gives_the_same_bits(isa, own_results):
+def results_with(**settings: str) -> dict[str, Result]:
+    """Those of another process."""
     program = (
         "import pickle, sys; sys.path[:0] = sys.argv[1:]; import test_instruction_sets as t;"
         "sys.stdout.buffer.write(pickle.dumps(t.results()))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, str(TESTS), str(TESTS / "python")],
-        env={**os.environ, "KILN_CPU_ISA": isa},
+        env={**os.environ, **settings},
         capture_output=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()
-    theirs = pickle.loads(done.stdout)
-    assert theirs.keys() == own_results.keys()
-    different = [
+    theirs: dict[str, Result] = pickle.loads(done.stdout)
+    return theirs
+
+
+def different(ours: dict[str, Result], theirs: dict[str, Result]) -> list[str]:
+    assert theirs.keys() == ours.keys()
+    return [
         name
-        for name, outputs in own_results.items()
-        if not all(same(a, b) for a, b in zip(outputs, theirs[name], strict=True))
+        for name, result in ours.items()
+        if not all(same(a, b) for a, b in zip(result.outputs, theirs[name].outputs, strict=True))
     ]
-    assert different == []
+
+
+def has(level: str) -> bool:
+    """Whether the processor has a level of x86-64, as the compiler sees it."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from kiln import _core; print(_core.cpu_architecture())"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip() >= level
+
+
+# Engine and instruction set. The first is what the others are held against. sse2 has no instructions for rounding,
+# fused multiplication and conversion of halves; avx2 no masks.
+CONFIGURATIONS = [("scalar", "avx512"), ("scalar", "sse2"), ("simd", "avx2"), ("simd", "avx512")]
+LEVELS = {"avx2": "x86-64-v3", "avx512": "x86-64-v4"}
 
 
 @pytest.fixture(scope="module")
-def own_results():
-    return results()
+def all_results() -> Any:
+    """By configuration; as many processes at a time as there are processors for."""
+    with concurrent.futures.ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
+        running = {
+            (engine, isa): pool.submit(results_with, KILN_CPU_ENGINE=engine, KILN_CPU_ISA=isa)
+            for engine, isa in CONFIGURATIONS
+            if engine == "scalar" or has(LEVELS[isa])
+        }
+        return {configuration: future.result() for configuration, future in running.items()}
+
+
+def test_an_instruction_set_gives_the_same_bits(all_results):
+    assert different(all_results[CONFIGURATIONS[0]], all_results["scalar", "sse2"]) == []
+
+
+@pytest.mark.parametrize("isa", LEVELS)
+def test_the_simd_engine_gives_the_same_bits(isa, all_results):
+    if ("simd", isa) not in all_results:
+        pytest.skip(f"the processor has no {isa}")
+    theirs = all_results["simd", isa]
+    # Other modes promise less.
+    unsafe = {body.name for body in BODIES.values() if dict(body.compile_options).get("math_mode", "safe") != "safe"}
+    assert set(different(all_results[CONFIGURATIONS[0]], theirs)) <= unsafe
+    reasons = {
+        name: result.reason.removeprefix("the SIMD engine does not take it: ")
+        for name, result in theirs.items()
+        if result.engine != "simd"
+    }
+    assert {reason for reason in reasons.values() if reason not in (WAIT, STRUCTURE)} == set()
+    assert not [name for name in reasons if name.startswith("random")]
+    # Most bodies whose threads do not wait run on it.
+    waiting = sum(reason == WAIT for reason in reasons.values())
+    assert len(reasons) - waiting <= 3
+
+
+def test_below_avx2_the_simd_engine_leaves_everything_to_the_scalar_one():
+    program = (
+        "import kiln, numpy as np\n"
+        "k = kiln.metal_kernel('k', [], ['y'], 'y[0] = 1;')\n"
+        "k(inputs=[], output_shapes=[(1,)], output_dtypes=['int8'], grid=(1, 1, 1), threadgroup=(1, 1, 1))\n"
+        "print(k.history[0].engine, k.history[0].engine_reason, sep=': ')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "KILN_CPU_ISA": "sse4", "KILN_CPU_ENGINE": "simd"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "scalar: the SIMD engine does not take it: it needs AVX2\n"
+
+
+def test_code_is_made_for_the_shape_of_threadgroups():
+    """The SIMD engine tells rows of whole simdgroups apart: a kernel that is called with both kinds is right with both."""
+    program = (
+        "import kiln, numpy as np\n"
+        "k = kiln.metal_kernel('k', ['x'], ['y'],\n"
+        "    'uint i = thread_position_in_grid.x; y[i] = x[i] + i / 64 + i % 96 + thread_index_in_threadgroup;')\n"
+        "x = np.arange(1000, dtype=np.float32)\n"
+        "i = np.arange(1000)\n"
+        "for size in (256, 100, 32, 7, 64, 100):\n"
+        "    (y,) = k(inputs=[x], output_shapes=[(1000,)], output_dtypes=['float32'], grid=(1000, 1, 1),\n"
+        "             threadgroup=(size, 1, 1))\n"
+        "    assert (y == x + i // 64 + i % 96 + i % size).all(), size\n"
+        "print([launch.code for launch in k.history], {launch.engine for launch in k.history})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "KILN_CPU_ENGINE": "simd"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    engine = "simd" if has("x86-64-v3") else "scalar"
+    assert done.stdout == (f"['compiled', 'compiled', 'memory', 'memory', 'memory', 'memory'] {{'{engine}'}}\n")

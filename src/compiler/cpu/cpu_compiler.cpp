@@ -64,7 +64,7 @@ llvm::TargetMachine& cpu_machine(const std::string& cpu) {
 CompileResult compile_for_cpu(const CompileRequest& request) {
   CompileResult result;
   result.report.generated_source = request.unit.text;
-  std::unique_ptr<CpuEngine> engine = make_scalar_engine();
+  std::unique_ptr<CpuEngine> engine = request.target.engine == "simd" ? make_simd_engine() : make_scalar_engine();
   llvm::TargetMachine* machine = &cpu_machine(request.target.cpu);
 
   llvm::LLVMContext context;
@@ -122,8 +122,8 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
   if (request.keep_stages) result.stages.push_back({"assembly", generate_assembly(module, *machine)});
   llvm::SmallVector<char, 0> object = generate_object(module, *machine);
   result.binary = write_image(object.data(), object.size(), output);
-  result.engine = engine->name();
-  result.engine_reason = "the only engine";
+  result.engine = output.engine;
+  result.engine_reason = output.reason;
   return result;
 }
 

@@ -18,6 +18,8 @@ namespace kiln {
 
 // What an engine leaves behind for the image's header. Functions are named; their addresses are known after linking.
 struct EngineOutput {
+  std::string engine;  // its name
+  std::string reason;  // why that one
   CpuImageKind kind = CpuImageKind::kLoop;
   std::string run_function;
   std::vector<ExchangeSite> sites;
@@ -32,8 +34,6 @@ class CpuEngine {
  public:
   virtual ~CpuEngine() = default;
 
-  virtual std::string_view name() const = 0;
-
   /// C++ that is compiled behind the kernel: functions that call kBodyFunction.
   virtual std::string text(const KernelUnit& unit) const = 0;
 
@@ -43,5 +43,8 @@ class CpuEngine {
 };
 
 std::unique_ptr<CpuEngine> make_scalar_engine();
+
+/// Falls back to the scalar engine for what it cannot take, and says so in EngineOutput::reason.
+std::unique_ptr<CpuEngine> make_simd_engine();
 
 }  // namespace kiln

@@ -280,18 +280,20 @@ void expand_bfloat(Module& module) {
       }
 }
 
+void remove_bfloat(Function& function) {
+  SmallVector<Instruction*> all;
+  for (Instruction& instruction : instructions(function)) all.push_back(&instruction);
+  for (Instruction* instruction : all)
+    if (Value* moved = Mover(*instruction).move()) {
+      if (!instruction->getType()->isVoidTy()) instruction->replaceAllUsesWith(moved);
+      instruction->eraseFromParent();
+    }
+  fold_casts(function);
+}
+
 void remove_bfloat(Module& module) {
   expand_bfloat(module);
-  for (Function& function : module) {
-    SmallVector<Instruction*> all;
-    for (Instruction& instruction : instructions(function)) all.push_back(&instruction);
-    for (Instruction* instruction : all)
-      if (Value* moved = Mover(*instruction).move()) {
-        if (!instruction->getType()->isVoidTy()) instruction->replaceAllUsesWith(moved);
-        instruction->eraseFromParent();
-      }
-    fold_casts(function);
-  }
+  for (Function& function : module) remove_bfloat(function);
 }
 
 }  // namespace kiln

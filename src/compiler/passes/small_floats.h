@@ -19,4 +19,7 @@ void expand_bfloat(llvm::Module& module);
 /// Replaces bfloats by integers of the same bits. After all optimisation.
 void remove_bfloat(llvm::Module& module);
 
+/// The same in one function, whose arithmetic is written out.
+void remove_bfloat(llvm::Function& function);
+
 }  // namespace kiln

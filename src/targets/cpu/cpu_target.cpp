@@ -92,7 +92,7 @@ std::string describe(const BarrierFault& fault, const KernelUnit& unit) {
 
 class CpuTarget : public Target {
  public:
-  CpuTarget() { spec_ = {TargetKind::kCpu, processor_level()}; }
+  CpuTarget() { spec_ = {TargetKind::kCpu, processor_level(), settings().cpu_engine}; }
 
   std::string_view name() const override { return "cpu"; }
   const TargetSpec& spec() const override { return spec_; }

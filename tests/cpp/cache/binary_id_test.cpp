@@ -11,7 +11,7 @@ namespace {
 
 struct Case {
   KernelUnit unit;
-  TargetSpec target{TargetKind::kCpu, "x86-64-v3"};
+  TargetSpec target{TargetKind::kCpu, "x86-64-v3", "scalar"};
   std::string compiler = "LLVM 19";
 
   std::string id() const { return binary_id(unit, target, compiler); }
@@ -45,6 +45,8 @@ TEST(BinaryId, DependsOnEverythingThatCodeDependsOn) {
       [](Case& c) { c.unit.math_mode = MathMode::kRelaxed; },
       [](Case& c) { c.unit.math_mode = MathMode::kFast; },
       [](Case& c) { c.unit.bounds_guards = false; },
+      [](Case& c) { c.unit.rows_are_simdgroups = true; },
+      [](Case& c) { c.target.engine = "simd"; },
       [](Case& c) { c.unit.source_map.header_lines = 2; },
       [](Case& c) { c.unit.source_map.body_first_line = 4; },
       [](Case& c) { c.unit.source_map.body_lines = 3; },

@@ -37,6 +37,7 @@ TEST(Settings, HaveDefaults) {
   Settings settings = read({});
   EXPECT_EQ(settings.cpu_threads, 0);
   EXPECT_EQ(settings.cpu_level, 4);
+  EXPECT_EQ(settings.cpu_engine, "scalar");
   EXPECT_TRUE(settings.bounds);
   EXPECT_TRUE(settings.specialize);
   EXPECT_FALSE(settings.strict_device);
@@ -65,6 +66,8 @@ TEST(Settings, AreRead) {
   EXPECT_EQ(read({{"KILN_CPU_ISA", "sse4"}}).cpu_level, 2);
   EXPECT_EQ(read({{"KILN_CPU_ISA", "avx2"}}).cpu_level, 3);
   EXPECT_EQ(read({{"KILN_CPU_ISA", "avx512"}}).cpu_level, 4);
+  EXPECT_EQ(read({{"KILN_CPU_ENGINE", "simd"}}).cpu_engine, "simd");
+  EXPECT_EQ(read({{"KILN_CPU_ENGINE", "scalar"}}).cpu_engine, "scalar");
   EXPECT_FALSE(read({{"KILN_STRICT_DEVICE", "0"}}).strict_device);
   EXPECT_EQ(read({{"KILN_CPU_THREADS", "1"}}).cpu_threads, 1);
   EXPECT_EQ(read({{"KILN_CPU_THREADS", "1024"}}).cpu_threads, 1024);
@@ -83,6 +86,9 @@ TEST(Settings, RefuseSwitchesThatAreNeither) {
   for (const char* value : {"AVX2", "avx", "3"})
     EXPECT_EQ(refusal("KILN_CPU_ISA", value), concat("environment variable KILN_CPU_ISA has the value `", value,
                                                      "`, expected sse2, sse4, avx2 or avx512"));
+  for (const char* value : {"SIMD", "on", "vector"})
+    EXPECT_EQ(refusal("KILN_CPU_ENGINE", value),
+              concat("environment variable KILN_CPU_ENGINE has the value `", value, "`, expected scalar or simd"));
   for (const char* value : {"2", "on", "yes"})
     EXPECT_EQ(refusal("KILN_STRICT_DEVICE", value),
               concat("environment variable KILN_STRICT_DEVICE has the value `", value, "`, expected 0 or 1"));

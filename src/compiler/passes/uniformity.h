@@ -1,0 +1,35 @@
+// Which values are the same in all threads of a simdgroup.
+//
+// LLVM has the analysis, for GPUs. It asks a target which values differ between threads; on x86 none do, so it is given
+// a target of ours.
+#pragma once
+
+#include <llvm/Passes/PassBuilder.h>
+
+namespace kiln {
+
+// `i32 __kiln_lane()`: the thread's place in its simdgroup. All difference between threads comes from it and from their
+// own memory.
+inline constexpr const char* kLaneFunction = "__kiln_lane";
+
+bool is_lane(const llvm::Value* value);
+
+// LLVM's analyses of one function that many threads run: llvm::UniformityInfoAnalysis tells threads apart.
+class ThreadAnalyses {
+ public:
+  ThreadAnalyses();
+  void run(llvm::StringRef pipeline, llvm::Function& function);
+  void run(llvm::FunctionPassManager& passes, llvm::Function& function);
+  /// What is known of a function that something else has changed is forgotten.
+  void forget(llvm::Function& function) { functions_.clear(function, function.getName()); }
+  llvm::FunctionAnalysisManager& functions() { return functions_; }
+
+ private:
+  llvm::LoopAnalysisManager loops_;
+  llvm::FunctionAnalysisManager functions_;
+  llvm::CGSCCAnalysisManager components_;
+  llvm::ModuleAnalysisManager modules_;
+  llvm::PassBuilder builder_;
+};
+
+}  // namespace kiln

@@ -1,0 +1,32 @@
+// The code of one thread as code of a simdgroup: every value that differs between threads becomes a vector of 32, every
+// other one stays as it is, and branches that threads take differently become masks.
+//
+// The control flow is structured before (`structure_control_flow`), so that two rules suffice:
+//
+//   a branch that threads take differently has one side, which joins at its other successor: the side runs under a
+//   narrower mask, where any lane wants it, and values are chosen at the join;
+//
+//   a loop that threads leave differently has one exit, at its latch: a mask of the lanes that are still in it; what a
+//   lane has, loop-carried or wanted outside, stays as it was when the lane left.
+//
+// A lane that is masked off computes with whatever it has, never with poison: arithmetic is harmless, loads give it
+// zero, stores and atomics pass it over.
+//
+// Rejected: LLVM's loop vectoriser (innermost loops only, no divergent control flow worth having), and masks on every
+// block without structuring (as many masks as blocks, and joins that need sets of them).
+#pragma once
+
+#include <llvm/IR/Function.h>
+
+#include <string>
+
+namespace kiln {
+
+inline constexpr unsigned kLanes = 32;
+
+/// Replaces the body of `function(…, i32 lanes)` by code of as many threads, at most 32, as its last argument says; a
+/// thread is told by kLaneFunction. `masks_any_size`: the processor has masked loads and stores of elements of every
+/// size, not of 4 and 8 bytes only. Returns why it cannot be done, and the function is a declaration then; or nothing.
+std::string widen(llvm::Function& function, bool masks_any_size);
+
+}  // namespace kiln

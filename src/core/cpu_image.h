@@ -19,11 +19,12 @@
 namespace kiln {
 
 inline constexpr uint32_t kCpuImageMagic = 0x314c4e4b;  // "KNL1"
-inline constexpr uint32_t kCpuImageVersion = 3;
+inline constexpr uint32_t kCpuImageVersion = 4;
 
 enum class CpuImageKind : uint32_t {
   kLoop = 0,        // no thread waits for another: one function runs a row of threads
   kCoroutines = 1,  // threads wait for one another: one coroutine a thread, driven by the target
+  kSimdgroups = 2,  // the same, but for a simdgroup: it waits at barriers only
 };
 
 struct CpuImageHeader {
@@ -38,11 +39,11 @@ struct CpuImageHeader {
   uint64_t import_slots_offset;  // import_count addresses of 8 bytes
   uint32_t import_count;
   uint32_t max_loop_depth;  // counters that a waiting thread stores
-  uint64_t run_offset;      // kLoop: CpuRowFunction; kCoroutines: CpuThreadFunction
+  uint64_t run_offset;      // CpuRowFunction, CpuThreadFunction or CpuSimdgroupFunction
   uint64_t code_offset;
   uint64_t code_bytes;
   uint64_t threadgroup_memory_bytes;
-  uint64_t frame_bytes;  // kCoroutines: memory that CpuThreadFunction needs for one thread
+  uint64_t frame_bytes;  // memory that CpuThreadFunction or CpuSimdgroupFunction needs for one call
   uint32_t may_spin;     // a loop reads an atomic: threadgroups may wait for one another
   uint32_t address_count;
   uint64_t addresses_offset;  // address_count offsets of 8 bytes within code and constants that are such addresses
@@ -123,6 +124,9 @@ struct CpuThread {
 using CpuRowFunction = void (*)(const CpuLaunch*, const CpuThread* first, uint32_t count);
 // Runs a thread to the next place where it waits, or to its end. `frame`: frame_bytes, aligned to kCpuFrameAlignment.
 using CpuThreadFunction = void (*)(const CpuLaunch*, CpuThread*, void* frame);
+// The same for a simdgroup of `lanes` threads, at most 32; the record describes the first, whose place in x is `x`. At a
+// barrier the payload's first value is the mask of the threads that wait.
+using CpuSimdgroupFunction = void (*)(const CpuLaunch*, CpuThread* first, void* frame, uint32_t x, uint32_t lanes);
 using CpuCombineFunction = uint64_t (*)(uint64_t, uint64_t);
 
 inline constexpr size_t kCpuFrameAlignment = 64;

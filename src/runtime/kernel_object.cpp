@@ -23,7 +23,12 @@ InputType type_of(const InputArray& input) {
   return type;
 }
 
-bool rows_are_simdgroups(const Call& call) { return std::min(call.grid[0], call.threadgroup[0]) % kSimdgroupSize == 0; }
+// Whether every simdgroup lies in one row of its threadgroup, also at an edge of the grid.
+bool rows_are_simdgroups(const Call& call) {
+  auto threads = [&](size_t d) { return std::min(call.grid[d], call.threadgroup[d]); };
+  return threads(0) % kSimdgroupSize == 0 &&
+         (call.grid[0] % kSimdgroupSize == 0 || (threads(1) == 1 && threads(2) == 1));
+}
 
 // What the body sees of an input beside its elements.
 constexpr std::string_view kShapeSuffixes[] = {"_shape", "_strides", "_ndim"};

@@ -105,7 +105,7 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
   if (request.unit.bounds_guards) insert_bounds_guards(body, request.unit);
   keep_stage("guarded");
 
-  EngineOutput output = engine->lower(module, request.unit, *machine);
+  EngineOutput output = engine->lower(module, request.unit, *machine, keep_stage);
   if (const llvm::GlobalVariable* variable = find_mutable_variable(module)) {
     Diagnostic diagnostic;
     diagnostic.message = "variable '" + variable->getName().str() + "' is neither constant nor in threadgroup memory";

@@ -2,6 +2,7 @@
 // second is another implementation of this interface and a line in `cpu_compiler.cpp` that chooses.
 #pragma once
 
+#include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Target/TargetMachine.h>
 
@@ -30,6 +31,9 @@ struct EngineOutput {
   bool may_spin = false;
 };
 
+// Told the name of what the module is now, for who wants to see it.
+using StageKeeper = llvm::function_ref<void(const char* stage)>;
+
 class CpuEngine {
  public:
   virtual ~CpuEngine() = default;
@@ -39,7 +43,8 @@ class CpuEngine {
 
   /// `module` holds what Clang made, with arithmetic made harmless and accesses guarded, unoptimised; afterwards
   /// optimised code for a launch.
-  virtual EngineOutput lower(llvm::Module& module, const KernelUnit& unit, llvm::TargetMachine& machine) = 0;
+  virtual EngineOutput lower(llvm::Module& module, const KernelUnit& unit, llvm::TargetMachine& machine,
+                             StageKeeper keep_stage) = 0;
 };
 
 std::unique_ptr<CpuEngine> make_scalar_engine();

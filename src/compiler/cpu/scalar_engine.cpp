@@ -55,7 +55,8 @@ class ScalarEngine : public CpuEngine {
                   static_cast<uint32_t>(CpuExchange::kExclusiveScan), ");\n");
   }
 
-  EngineOutput lower(Module& module, const KernelUnit& unit, TargetMachine& machine) override {
+  EngineOutput lower(Module& module, const KernelUnit& unit, TargetMachine& machine,
+                     StageKeeper /*keep_stage*/) override {
     EngineOutput output;
     output.engine = "scalar";
     output.reason = "the only engine";

@@ -14,6 +14,7 @@
 #include "compiler/metal/token_rewriter.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/small_floats.h"
+#include "compiler/passes/split_at_waits.h"
 #include "compiler/passes/uniformity.h"
 #include "compiler/passes/widen.h"
 #include "core/text.h"
@@ -36,21 +37,22 @@ class SimdEngine : public CpuEngine {
       arguments += concat(argument, "data, ", argument, "first, ", argument, "end, ");
     }
     return concat(scalar_->text(unit), "extern \"C\" void ", kGroupFunction,
-                  "(const __kiln::Launch* launch, __kiln::Thread* first, uint x, uint lanes) {\n  ", kBodyFunction, "(",
-                  arguments, "first);\n}\nextern \"C\" void ", kRowFunction,
+                  "(const __kiln::Launch* launch, __kiln::Thread* first, void* frame, uint x, uint lanes) {\n  ",
+                  kBodyFunction, "(", arguments, "first);\n}\nextern \"C\" void ", kRowFunction,
                   "(const __kiln::Launch* launch, __kiln::Thread* first, uint count) {\n",
-                  "  for (uint x = 0; x < count; x += 32) ", kGroupFunction, "(launch, first, x, count - x);\n}\n");
+                  "  for (uint x = 0; x < count; x += 32) ", kGroupFunction, "(launch, first, nullptr, x, count - x);\n}\n");
   }
 
-  EngineOutput lower(Module& module, const KernelUnit& unit, TargetMachine& machine) override {
-    std::string reason = refusal(module, machine);
-    if (reason.empty()) reason = widen_group(module, unit, machine.getTargetCPU() == "x86-64-v4");
+  EngineOutput lower(Module& module, const KernelUnit& unit, TargetMachine& machine, StageKeeper keep_stage) override {
+    std::string reason = refusal(machine);
+    std::vector<ExchangeSite> sites;
+    if (reason.empty()) reason = widen_group(module, unit, machine.getTargetCPU() == "x86-64-v4", sites, keep_stage);
     if (reason.empty() && stack_of(*module.getFunction(kGroupFunction)) > kCpuPrivateMemoryLimit)
       reason = "the private variables of 32 threads take too much memory";
     if (!reason.empty()) {
       for (const char* name : {kRowFunction, kGroupFunction, kLaneFunction})
         if (Function* function = module.getFunction(name)) function->eraseFromParent();
-      EngineOutput output = scalar_->lower(module, unit, machine);
+      EngineOutput output = scalar_->lower(module, unit, machine, keep_stage);
       output.reason = concat("the SIMD engine does not take it: ", reason);
       return output;
     }
@@ -58,56 +60,67 @@ class SimdEngine : public CpuEngine {
     EngineOutput output;
     output.engine = "simd";
     output.reason = "the body is taken by the SIMD engine";
-    output.run_function = kRowFunction;
+    Function& group = *module.getFunction(kGroupFunction);
     Function& row = *module.getFunction(kRowFunction);
-    bool has_atomics =
-        any_of(instructions(*module.getFunction(kGroupFunction)), [](const Instruction& i) { return i.isAtomic(); });
-    output.may_spin = may_spin(*module.getFunction(kGroupFunction));
-    row.setDoesNotFreeMemory();
-    if (!has_atomics) row.setNoSync();
-    for (Function* function : {&row, module.getFunction(kGroupFunction)}) {
+    output.threadgroup_memory_bytes =
+        lower_threadgroup_memory(module, group, group.getArg(1), CpuImageKind::kSimdgroups);
+    output.may_spin = may_spin(group);
+    bool has_atomics = any_of(instructions(group), [](const Instruction& i) { return i.isAtomic(); });
+    for (Function* function : {&row, &group}) {
       function->addFnAttr("prefer-vector-width", "512");
       function->addFnAttr("min-legal-vector-width", "512");
+      function->setDoesNotFreeMemory();
     }
-    inline_into_callers(module, {module.getFunction(kGroupFunction)});
-    optimize(module, machine);
-    output.private_bytes = largest_stack(module);
+    if (sites.empty()) {
+      output.run_function = kRowFunction;
+      if (!has_atomics) row.setNoSync();
+      inline_into_callers(module, {&group});
+      optimize(module, machine);
+    } else {
+      output.kind = CpuImageKind::kSimdgroups;
+      output.run_function = kGroupFunction;
+      row.eraseFromParent();
+      optimize(module, machine);
+      if (any_of(sites, [](const ExchangeSite& site) { return site.is_barrier; })) {
+        // What waits keeps its number; what is exchanged has become instructions.
+        for (ExchangeSite& site : sites) site.combine = nullptr, site.exchange = CpuExchange::kNone;
+        output.combine_functions.resize(sites.size());
+        output.sites = std::move(sites);
+        output.frame_bytes = split_at_waits(group);
+        PassRunner(&machine).run("early-cse,simplifycfg", group);
+      }
+    }
+    output.private_bytes = (output.frame_bytes + largest_stack(module)) / kLanes;
     return output;
   }
 
  private:
-  static std::string refusal(const Module& module, const TargetMachine& machine) {
+  static std::string refusal(const TargetMachine& machine) {
     if (machine.getTargetCPU() != "x86-64-v3" && machine.getTargetCPU() != "x86-64-v4") return "it needs AVX2";
-    for (const Instruction& instruction : instructions(*module.getFunction(kBodyFunction))) {
-      const auto* call = dyn_cast<CallInst>(&instruction);
-      if (!call || !call->getCalledFunction()) continue;
-      StringRef name = call->getCalledFunction()->getName();
-      if (name == "__kiln_exchange" || name == "__kiln_threadgroup_barrier") return "threads wait for one another";
-    }
-    for (const GlobalVariable& variable : module.globals())
-      if (variable.getSection() == kThreadgroupSection) return "it has threadgroup memory";
     return "";
   }
 
-  static std::string widen_group(Module& module, const KernelUnit& unit, bool has_avx512) {
+  static std::string widen_group(Module& module, const KernelUnit& unit, bool has_avx512,
+                                 std::vector<ExchangeSite>& sites, StageKeeper keep_stage) {
     Function& body = *module.getFunction(kBodyFunction);
     Function& group = *module.getFunction(kGroupFunction);
     ValueToValueMapTy map;
     Function* copy = CloneFunction(&body, map);
-    number_exchange_sites(*copy);  // the marks of loops
+    sites = number_exchange_sites(*copy, LoopEnds::kKept);
     describe_arguments(group, unit);
     call_of_body(group).setCalledFunction(copy);
     inline_into_callers(module, {copy});
     // The inliner has removed the copy.
-    lower_positions(group, unit.rows_are_simdgroups);
+    lower_positions(group, !sites.empty(), unit.rows_are_simdgroups);
     // A vector of bfloats, too, would become calls of a function for each.
     remove_bfloat(group);
-    return widen(group, has_avx512);
+    return widen(group, {has_avx512, sites, keep_stage});
   }
 
-  // A thread's place in its row is the first one's and its lane.
-  static void lower_positions(Function& group, bool rows_are_simdgroups) {
-    Value *record = group.getArg(1), *x = group.getArg(2);
+  // A thread's place in its row is the first one's and its lane. Where threads wait, `group` is one simdgroup, which may
+  // go over several rows.
+  static void lower_positions(Function& group, bool threads_wait, bool rows_are_simdgroups) {
+    Value *record = group.getArg(1), *x = group.getArg(3);
     auto* lane_function = cast<Function>(
         group.getParent()->getOrInsertFunction(kLaneFunction, Type::getInt32Ty(group.getContext())).getCallee());
     lane_function->setDoesNotAccessMemory();
@@ -120,18 +133,44 @@ class SimdEngine : public CpuEngine {
       if (!call || !call->getCalledFunction() || call->getCalledFunction()->getName() != "__kiln_value") continue;
       IRBuilder<> builder(call);
       uint64_t which = cast<ConstantInt>(call->getArgOperand(0))->getZExtValue();
-      auto in_record = [&] {
+      auto recorded = [&](uint64_t value) {
         LoadInst* load = builder.CreateLoad(
             builder.getInt32Ty(),
-            builder.CreateInBoundsGEP(builder.getInt32Ty(), record, builder.getInt32(static_cast<uint32_t>(which))));
+            builder.CreateInBoundsGEP(builder.getInt32Ty(), record, builder.getInt32(static_cast<uint32_t>(value))));
         load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(load->getContext(), {}));
         return load;
       };
+      auto in_record = [&] { return recorded(which); };
       // What is known to be a multiple of 32 lets the optimiser divide the simdgroup's place from the lane's: x / 64 is
       // the same in all lanes then.
       auto multiple = [&](Value* number) { return builder.CreateAnd(number, builder.getInt32(~31u)); };
+      auto index_in_simdgroups = [&] {
+        return builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, multiple(recorded(kIndexInThreadgroup)),
+                                                             builder.CreateCall(lane_function)));
+      };
+      // Exact for a threadgroup's at most 1024 threads: what is rounded is at least 1/2048 away from a whole number.
+      // Vectors have no division of integers.
+      auto quotient = [&](Value* number, Value* divisor) {
+        Type* real = builder.getFloatTy();
+        Value* middle = builder.CreateFAdd(builder.CreateUIToFP(number, real), ConstantFP::get(real, 0.5));
+        Value* inverse = builder.CreateFDiv(ConstantFP::get(real, 1), builder.CreateUIToFP(divisor, real));
+        return builder.CreateFPToUI(builder.CreateFMul(middle, inverse), builder.getInt32Ty());
+      };
+      auto remainder = [&](Value* number, Value* divisor) {
+        return builder.CreateSub(number, builder.CreateMul(quotient(number, divisor), divisor));
+      };
       Value* value;
-      if (which == kPositionInThreadgroup)
+      if (threads_wait && which == kIndexInThreadgroup)
+        value = index_in_simdgroups();
+      else if (threads_wait && !rows_are_simdgroups && which == kPositionInThreadgroup)
+        value = remainder(index_in_simdgroups(), recorded(kThreadsPerThreadgroup));
+      else if (threads_wait && !rows_are_simdgroups && which == kPositionInThreadgroup + 1)
+        value = remainder(quotient(index_in_simdgroups(), recorded(kThreadsPerThreadgroup)),
+                          recorded(kThreadsPerThreadgroup + 1));
+      else if (threads_wait && !rows_are_simdgroups && which == kPositionInThreadgroup + 2)
+        value = quotient(quotient(index_in_simdgroups(), recorded(kThreadsPerThreadgroup)),
+                         recorded(kThreadsPerThreadgroup + 1));
+      else if (which == kPositionInThreadgroup)
         value = builder.Insert(
             BinaryOperator::CreateDisjoint(Instruction::Or, multiple(x), builder.CreateCall(lane_function)));
       else if (which == kIndexInThreadgroup)

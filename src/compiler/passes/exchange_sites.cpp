@@ -45,8 +45,8 @@ uint64_t constant(Value* value, const char* what) {
 
 class SiteNumbering {
  public:
-  explicit SiteNumbering(Function& function)
-      : function_(function), module_(*function.getParent()), dominators_(function), loops_(dominators_) {
+  SiteNumbering(Function& function, LoopEnds ends)
+      : function_(function), module_(*function.getParent()), ends_(ends), dominators_(function), loops_(dominators_) {
     uint32_t place = 0;
     for (Instruction& instruction : instructions(function)) {
       places_[&instruction] = place++;
@@ -71,7 +71,15 @@ class SiteNumbering {
       // All analyses end before the first change.
       std::vector<std::vector<Loop*>> around;
       for (CallInst* call : calls_) around.push_back(loops_around(*call));
-      for (size_t i = 0; i < calls_.size(); ++i) replace(*calls_[i], around[i]);
+      std::vector<BasicBlock*> left;  // the header of the loop that the call ends, or null
+      for (size_t i = 0; i < calls_.size(); ++i) {
+        auto ended = find_if(reverse(around[i]), [&](Loop* loop) { return !loop->contains(calls_[i]->getParent()); });
+        left.push_back(ended == around[i].rend() ? nullptr : (*ended)->getHeader());
+      }
+      for (size_t i = 0; i < calls_.size(); ++i) {
+        CallInst* wait = replace(*calls_[i], around[i]);
+        if (ends_ == LoopEnds::kKept && left[i]) keep_in_loop(*wait, *left[i]);
+      }
     }
     for (const std::vector<CallInst*>* marks : {&merges_, &enters_, &call_enters_})
       for (CallInst* mark : *marks) {
@@ -139,7 +147,22 @@ class SiteNumbering {
     return counter = phi;
   }
 
-  void replace(CallInst& call, const std::vector<Loop*>& around) {
+  // A way back to the header that nobody takes.
+  void keep_in_loop(CallInst& wait, BasicBlock& header) {
+    BasicBlock* block = wait.getParent();
+    BasicBlock* rest = block->splitBasicBlock(wait.getNextNode());
+    Instruction* branch = block->getTerminator();
+    IRBuilder<> builder(branch);
+    auto* never = cast<Function>(module_.getOrInsertFunction(kNeverFunction, builder.getInt1Ty()).getCallee());
+    never->setDoesNotThrow();
+    never->setWillReturn();
+    never->setMemoryEffects(MemoryEffects::inaccessibleMemOnly());
+    builder.CreateCondBr(builder.CreateCall(never), &header, rest);
+    branch->eraseFromParent();
+    for (PHINode& phi : header.phis()) phi.addIncoming(Constant::getNullValue(phi.getType()), block);
+  }
+
+  CallInst* replace(CallInst& call, const std::vector<Loop*>& around) {
     ExchangeSite site;
     site.line = static_cast<uint32_t>(constant(call.getArgOperand(0), "line"));
     IRBuilder<> builder(&call);
@@ -171,6 +194,7 @@ class SiteNumbering {
     if (!call.getType()->isVoidTy()) call.replaceAllUsesWith(wait);
     call.eraseFromParent();
     sites_.push_back(std::move(site));
+    return wait;
   }
 
   FunctionCallee wait_function(size_t counters) {
@@ -187,6 +211,7 @@ class SiteNumbering {
 
   Function& function_;
   Module& module_;
+  LoopEnds ends_;
   DominatorTree dominators_;
   LoopInfo loops_;
   DenseMap<const Instruction*, uint32_t> places_;
@@ -229,6 +254,8 @@ void mark_calls(Module& module) {
   }
 }
 
-std::vector<ExchangeSite> number_exchange_sites(Function& function) { return SiteNumbering(function).run(); }
+std::vector<ExchangeSite> number_exchange_sites(Function& function, LoopEnds ends) {
+  return SiteNumbering(function, ends).run();
+}
 
 }  // namespace kiln

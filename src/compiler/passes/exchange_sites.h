@@ -43,8 +43,17 @@ inline constexpr const char* kWaitFunction = "__kiln_wait";
 /// Marks the calls of functions with loops. Before inlining.
 void mark_calls(llvm::Module& module);
 
+// `i1 __kiln_never()` is false, which nobody knows but widen().
+inline constexpr const char* kNeverFunction = "__kiln_never";
+
+// How a call before a `break` stays in the iteration that it ends.
+enum class LoopEnds {
+  kCounted,  // by its counters
+  kKept,     // by control flow too: a branch back that is never taken (`__kiln_never`) makes it a part of the loop
+};
+
 /// Replaces exchanges and barriers in `function` (inlined, allocas promoted, otherwise as Clang made it) and removes
 /// the marks. The result is indexed by site number.
-std::vector<ExchangeSite> number_exchange_sites(llvm::Function& function);
+std::vector<ExchangeSite> number_exchange_sites(llvm::Function& function, LoopEnds ends = LoopEnds::kCounted);
 
 }  // namespace kiln

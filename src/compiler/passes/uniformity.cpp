@@ -5,6 +5,7 @@
 #include <llvm/Analysis/TargetTransformInfoImpl.h>
 #include <llvm/IR/Instructions.h>
 
+#include "compiler/passes/lane_exchanges.h"
 #include "kiln/error.h"
 
 namespace kiln {
@@ -19,10 +20,12 @@ class ThreadsTarget : public llvm::TargetTransformInfoImplCRTPBase<ThreadsTarget
   bool isSourceOfDivergence(const llvm::Value* value) const {
     // Each thread has its own variables, and gets its own result of an atomic.
     if (llvm::isa<llvm::AllocaInst, llvm::AtomicRMWInst, llvm::AtomicCmpXchgInst>(value)) return true;
+    // What lanes exchange depends on which of them are there.
+    if (lane_operation(value) != LaneOperation::kNone) return !is_same_in_all_lanes(value);
     return is_lane(value);
   }
 
-  bool isAlwaysUniform(const llvm::Value*) const { return false; }
+  bool isAlwaysUniform(const llvm::Value* value) const { return is_same_in_all_lanes(value); }
 };
 
 }  // namespace

@@ -22,7 +22,9 @@ void spell_out_bitcasts(Function& function) {
       unsigned width = from->getScalarSizeInBits();
       Value* all = ConstantInt::get(whole, 0);
       for (unsigned i = 0; i < from->getNumElements(); ++i) {
-        Value* piece = builder.CreateBitCast(builder.CreateExtractElement(bits, i), builder.getIntNTy(width));
+        // A component may be poison, as the fourth of three is; it must not become all of them.
+        Value* component = builder.CreateFreeze(builder.CreateExtractElement(bits, i));
+        Value* piece = builder.CreateBitCast(component, builder.getIntNTy(width));
         all = builder.CreateOr(all, builder.CreateShl(builder.CreateZExt(piece, whole), i * width));
       }
       bits = all;

@@ -12,6 +12,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Transforms/Scalar/Scalarizer.h>
@@ -19,7 +20,9 @@
 #include <map>
 #include <optional>
 
+#include "compiler/passes/barrier_agreement.h"
 #include "compiler/passes/bounds_guards.h"
+#include "compiler/passes/lane_exchanges.h"
 #include "compiler/passes/separate_lanes.h"
 #include "compiler/passes/uniformity.h"
 #include "compiler/passes/vector_bitcasts.h"
@@ -39,8 +42,9 @@ struct Refusal {
 
 class Widener {
  public:
-  Widener(Function& from, Function& to, FunctionAnalysisManager& analyses, bool masks_any_size)
-      : masks_any_size_(masks_any_size),
+  Widener(Function& from, Function& to, FunctionAnalysisManager& analyses, const WidenOptions& options)
+      : has_avx512_(options.has_avx512),
+        sites_(options.sites),
         from_(from),
         to_(to),
         uniformity_(analyses.getResult<UniformityInfoAnalysis>(from)),
@@ -84,7 +88,7 @@ class Widener {
     for (bool changed = true; changed;) {
       changed = false;
       for (Instruction& instruction : instructions(from_)) {
-        if (differs(&instruction)) continue;
+        if (differs(&instruction) || is_same_in_all_lanes(&instruction)) continue;
         if (any_of(instruction.operands(), [&](const Use& use) { return differs(use.get()); })) {
           differing_.insert(&instruction);
           changed = true;
@@ -344,6 +348,13 @@ class Widener {
     }
     if (auto* intrinsic = dyn_cast<IntrinsicInst>(&instruction); intrinsic && is_note(*intrinsic)) return;
     if (auto* variable = dyn_cast<AllocaInst>(&instruction)) return widen_variable(*variable);
+    if (std::optional<unsigned> site = waits_at(instruction)) return wait(cast<CallInst>(instruction), *site, builder);
+    if (LaneOperation operation = lane_operation(&instruction); operation != LaneOperation::kNone)
+      return exchange(cast<CallInst>(instruction), operation, builder);
+    if (is_never(instruction)) {
+      scalars_[&instruction] = builder.getFalse();
+      return;
+    }
     // An atomic load at one address is one load: the lanes are here at the same time.
     bool has_effect = instruction.mayWriteToMemory() || (instruction.isAtomic() && differs(&instruction));
     if (!differs(&instruction) && (!has_effect || isa<LoadInst>(instruction))) return copy(instruction, builder);
@@ -377,6 +388,100 @@ class Widener {
     for (Use& use : same->operands()) use.set(scalar(use.get()));
     builder.Insert(same, instruction.getName());
     scalars_[&instruction] = same;
+  }
+
+  // ---- Threads that wait for one another
+
+  static bool is_never(const Instruction& instruction) {
+    const auto* call = dyn_cast<CallInst>(&instruction);
+    return call && call->getCalledFunction() && call->getCalledFunction()->getName() == kNeverFunction;
+  }
+
+  // The lanes of a simdgroup are at one place anyway.
+  void wait(CallInst& call, unsigned site, IRBuilder<>& builder) {
+    if (!sites_[site].is_barrier) return;
+    auto* same = cast<CallInst>(call.clone());
+    for (unsigned i = 3; i < call.arg_size(); ++i) same->setArgOperand(i, scalar(call.getArgOperand(i)));
+    Value* bits = builder.CreateBitCast(mask_, builder.getInt32Ty());
+    same->setArgOperand(1, builder.CreateZExt(bits, builder.getInt64Ty()));
+    same->setArgOperand(2, builder.getInt64(0));
+    builder.Insert(same);
+  }
+
+  void exchange(CallInst& call, LaneOperation operation, IRBuilder<>& builder) {
+    Value* lanes = vector(call.getArgOperand(0), builder);
+    auto constant = [&] { return cast<ConstantInt>(call.getArgOperand(1))->getZExtValue(); };
+    auto moved = [&](auto source_of) {
+      SmallVector<int> sources;
+      for (unsigned lane = 0; lane < kLanes; ++lane) sources.push_back(static_cast<int>(source_of(lane)));
+      return builder.CreateShuffleVector(lanes, sources);
+    };
+    switch (operation) {
+      case LaneOperation::kNone: return;
+      case LaneOperation::kVote: {
+        Value* votes = builder.CreateBitCast(narrowed(mask_, lanes, builder), builder.getInt32Ty());
+        scalars_[&call] = votes;
+        return;
+      }
+      case LaneOperation::kTake:
+        vectors_[&call] = builder.CreateSelect(mask_, lanes, vector(call.getArgOperand(1), builder));
+        return;
+      case LaneOperation::kExchange:
+        vectors_[&call] = moved([&](uint64_t lane) { return lane ^ constant(); });
+        return;
+      case LaneOperation::kUp:
+        vectors_[&call] = moved([&](uint64_t lane) { return lane < constant() ? lane : lane - constant(); });
+        return;
+      case LaneOperation::kFirst: scalars_[&call] = builder.CreateExtractElement(lanes, uint64_t{0}); return;
+      case LaneOperation::kShuffle: {
+        lanes = builder.CreateSelect(mask_, lanes, Constant::getNullValue(lanes->getType()));
+        if (!differs(&call)) {
+          scalars_[&call] = builder.CreateExtractElement(lanes, constant() % kLanes);
+          return;
+        }
+        Value* last = ConstantInt::get(vector_of(builder.getInt32Ty()), kLanes - 1);
+        Value* sources = builder.CreateAnd(vector(call.getArgOperand(1), builder), last);
+        vectors_[&call] = permuted(lanes, sources, builder);
+        return;
+      }
+    }
+  }
+
+  Value* permuted(Value* lanes, Value* sources, IRBuilder<>& builder) {
+    if (auto* constant = dyn_cast<Constant>(sources)) {
+      SmallVector<int> mask;
+      for (unsigned lane = 0; lane < kLanes; ++lane)
+        mask.push_back(static_cast<int>(cast<ConstantInt>(constant->getAggregateElement(lane))->getZExtValue()));
+      return builder.CreateShuffleVector(lanes, mask);
+    }
+    auto* type = cast<FixedVectorType>(lanes->getType());
+    Type* words = vector_of(builder.getInt32Ty());
+    unsigned bits = type->getScalarSizeInBits();
+    if (bits < 32) return builder.CreateTrunc(permuted(builder.CreateZExt(lanes, words), sources, builder), type);
+    if (bits == 64) {
+      Value* low = permuted(builder.CreateTrunc(lanes, words), sources, builder);
+      Value* high = permuted(builder.CreateTrunc(builder.CreateLShr(lanes, 32), words), sources, builder);
+      return builder.CreateOr(builder.CreateZExt(low, type),
+                              builder.CreateShl(builder.CreateZExt(high, type), 32));
+    }
+    if (!has_avx512_) {
+      Value* place = IRBuilder<>(allocas_).CreateAlloca(words);
+      builder.CreateStore(lanes, place);
+      Value* addresses = builder.CreateInBoundsGEP(builder.getInt32Ty(), place, sources);
+      return builder.CreateMaskedGather(words, addresses, Align(4), Constant::getAllOnesValue(mask_type_));
+    }
+    auto half = [&](Value* all, unsigned first) {
+      SmallVector<int> mask;
+      for (unsigned i = 0; i < kLanes / 2; ++i) mask.push_back(static_cast<int>(first + i));
+      return builder.CreateShuffleVector(all, mask);
+    };
+    Value *low = half(lanes, 0), *high = half(lanes, kLanes / 2);
+    auto pick = [&](unsigned first) {
+      return builder.CreateIntrinsic(Intrinsic::x86_avx512_vpermi2var_d_512, {}, {low, half(sources, first), high});
+    };
+    SmallVector<int> both;
+    for (unsigned i = 0; i < kLanes; ++i) both.push_back(static_cast<int>(i));
+    return builder.CreateShuffleVector(pick(0), pick(kLanes / 2), both);
   }
 
   // One behind the other: a variable of each lane.
@@ -449,7 +554,7 @@ class Widener {
   // ---- Memory
 
   // Without AVX-512 LLVM makes a branch for each lane of a gather or scatter; a loop over lanes is shorter.
-  bool has_gathers(Type* type) const { return masks_any_size_ && is_word(layout_.getTypeSizeInBits(type) / 8); }
+  bool has_gathers(Type* type) const { return has_avx512_ && is_word(layout_.getTypeSizeInBits(type) / 8); }
 
   // A guarded address: where the guard allows it, else memory of zeros.
   struct Guarded {
@@ -615,7 +720,7 @@ class Widener {
       row = builder.CreateAnd(row, scalar(allowed));
     }
     // Without masks in memory all lanes must take part.
-    if (!is_word(bytes) && !masks_any_size_)
+    if (!is_word(bytes) && !has_avx512_)
       row = builder.CreateAnd(
           row, builder.CreateICmpEQ(builder.CreateBitCast(mask_, builder.getInt32Ty()), builder.getInt32(-1)));
 
@@ -656,7 +761,7 @@ class Widener {
       uint64_t bytes = layout_.getTypeStoreSize(load.getType());
       Value* mask = mask_;
       auto together = [&](Value* address) -> Value* {
-        if (is_all(mask) || (!is_word(bytes) && !masks_any_size_))
+        if (is_all(mask) || (!is_word(bytes) && !has_avx512_))
           return builder.CreateAlignedLoad(type, address, load.getAlign());
         return builder.CreateMaskedLoad(type, address, load.getAlign(), mask, Constant::getNullValue(type));
       };
@@ -735,7 +840,7 @@ class Widener {
     uint64_t bytes = layout_.getTypeStoreSize(value->getType());
     Value* lanes = vector(value, builder);
     auto together = [&](Value* first) -> Value* {
-      if (is_all(mask_) || (!is_word(bytes) && !masks_any_size_))
+      if (is_all(mask_) || (!is_word(bytes) && !has_avx512_))
         builder.CreateAlignedStore(lanes, first, store.getAlign());
       else
         builder.CreateMaskedStore(lanes, first, store.getAlign(), mask_);
@@ -840,7 +945,8 @@ class Widener {
     Value* last;
   };
 
-  const bool masks_any_size_;
+  const bool has_avx512_;
+  const ArrayRef<ExchangeSite> sites_;
   Function& from_;
   Function& to_;
   UniformityInfo& uniformity_;
@@ -866,10 +972,15 @@ class Widener {
 
 }  // namespace
 
-std::string widen(Function& function, bool masks_any_size) {
+std::string widen(Function& function, const WidenOptions& options) {
   ThreadAnalyses analyses;
   analyses.run("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>", function);
+  if (std::string reason = lower_exchanges(function, options.sites); !reason.empty()) {
+    function.deleteBody();
+    return reason;
+  }
   separate_lanes(function);
+  options.keep_stage("lanes");
   spell_out_bitcasts(function);
   analyses.forget(function);
   {
@@ -885,15 +996,26 @@ std::string widen(Function& function, bool masks_any_size) {
   analyses.run("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,sroa,adce", function);
   separate_lanes(function);
   analyses.forget(function);
+  options.keep_stage("components");
+  auto is_barrier = [&](const Instruction& instruction) {
+    std::optional<unsigned> site = waits_at(instruction);
+    return site && options.sites[*site].is_barrier;
+  };
+  if (!barriers_agree(function, analyses.functions().getResult<UniformityInfoAnalysis>(function),
+                      analyses.functions().getResult<PostDominatorTreeAnalysis>(function), is_barrier)) {
+    function.deleteBody();
+    return "threads may come to a threadgroup_barrier in different numbers";
+  }
   analyses.run(
       "early-cse,lower-switch,mergereturn,fix-irreducible,loop-simplify,unify-loop-exits,structurizecfg,"
       "sroa<preserve-cfg>,early-cse,loop-simplify,lcssa",
       function);
+  options.keep_stage("structured");
   Function* wide = Function::Create(function.getFunctionType(), function.getLinkage(), "", function.getParent());
   wide->copyAttributesFrom(&function);
   std::string reason;
   try {
-    Widener(function, *wide, analyses.functions(), masks_any_size).run();
+    Widener(function, *wide, analyses.functions(), options).run();
   } catch (const Refusal& refusal) {
     reason = refusal.reason;
   }
@@ -906,6 +1028,7 @@ std::string widen(Function& function, bool masks_any_size) {
   function.splice(function.begin(), wide);
   for (auto [to, from] : zip(function.args(), wide->args())) from.replaceAllUsesWith(&to);
   wide->eraseFromParent();
+  options.keep_stage("widened");
   return "";
 }
 

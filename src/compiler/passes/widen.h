@@ -16,17 +16,30 @@
 // block without structuring (as many masks as blocks, and joins that need sets of them).
 #pragma once
 
+#include <llvm/ADT/ArrayRef.h>
+#include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/IR/Function.h>
 
 #include <string>
+
+#include "compiler/passes/exchange_sites.h"
 
 namespace kiln {
 
 inline constexpr unsigned kLanes = 32;
 
+struct WidenOptions {
+  // Masks in registers of their own: masked loads and stores of elements of every size, gathers, permutations.
+  bool has_avx512 = false;
+  // What `__kiln_wait` stands for. Exchanges become operations on lanes. Barriers stay: their first operand is the mask
+  // of the lanes that wait, and the second is 0.
+  llvm::ArrayRef<ExchangeSite> sites;
+  // Told what has been done, for who wants to see the module then.
+  llvm::function_ref<void(const char* stage)> keep_stage;
+};
+
 /// Replaces the body of `function(…, i32 lanes)` by code of as many threads, at most 32, as its last argument says; a
-/// thread is told by kLaneFunction. `masks_any_size`: the processor has masked loads and stores of elements of every
-/// size, not of 4 and 8 bytes only. Returns why it cannot be done, and the function is a declaration then; or nothing.
-std::string widen(llvm::Function& function, bool masks_any_size);
+/// thread is told by kLaneFunction. Returns why it cannot be done, and the function is a declaration then; or nothing.
+std::string widen(llvm::Function& function, const WidenOptions& options);
 
 }  // namespace kiln

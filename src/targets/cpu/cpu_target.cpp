@@ -13,6 +13,7 @@
 #include "targets/cpu/group_scheduler.h"
 #include "targets/cpu/huge_pages.h"
 #include "targets/cpu/image_loader.h"
+#include "targets/cpu/simdgroup_scheduler.h"
 #include "targets/cpu/strided_copy.h"
 #include "targets/cpu/thread_pool.h"
 
@@ -39,9 +40,12 @@ class CpuKernel : public LoadedKernel {
  public:
   explicit CpuKernel(std::span<const std::byte> binary) : image(binary) {}
   size_t threadgroup_memory_bytes() const override { return image.header().threadgroup_memory_bytes; }
-  size_t thread_memory_bytes() const override { return image.header().frame_bytes; }
+  size_t thread_memory_bytes() const override {
+    return image.header().kind == CpuImageKind::kSimdgroups ? (image.header().frame_bytes + 31) / 32
+                                                            : image.header().frame_bytes;
+  }
   bool may_fail() const override {
-    return image.header().kind == CpuImageKind::kCoroutines || threadgroup_memory_bytes() > 0;
+    return image.header().kind != CpuImageKind::kLoop || threadgroup_memory_bytes() > 0;
   }
   std::span<const std::byte> code() const override { return image.code(); }
 
@@ -81,6 +85,18 @@ void run_rows(const LoadedImage& image, const CpuLaunch& launch, uint64_t begin,
         index += position.threads[0];
       }
   }
+}
+
+// Runs threadgroups [begin, end), and what is claimed next, until one fails.
+template <typename Scheduler>
+std::optional<BarrierFault> run_groups(const LoadedImage& image, const CpuLaunch& launch, ThreadPool::Claims& claims,
+                                       uint64_t begin, uint64_t end, const ThreadgroupMemory& memory) {
+  Scheduler scheduler(image, launch);
+  do {
+    for (uint64_t group = begin; group < end; ++group)
+      if (std::optional<BarrierFault> fault = scheduler.run(group, memory.get())) return fault;
+  } while (claims.next(begin, end));
+  return std::nullopt;
 }
 
 std::string describe(const BarrierFault& fault, const KernelUnit& unit) {
@@ -148,17 +164,13 @@ class CpuTarget : public Target {
         return;
       }
       if (!claims.next(begin, end)) return;
-      GroupScheduler scheduler(image, launch);
-      do {
-        for (uint64_t group = begin; group < end; ++group) {
-          std::optional<BarrierFault> found = scheduler.run(group, memory.get());
-          if (!found) continue;
-          claims.stop();
-          std::lock_guard lock(fault_mutex);
-          if (!fault) fault = found;
-          return;
-        }
-      } while (claims.next(begin, end));
+      std::optional<BarrierFault> found = image.header().kind == CpuImageKind::kCoroutines
+                                              ? run_groups<GroupScheduler>(image, launch, claims, begin, end, memory)
+                                              : run_groups<SimdgroupScheduler>(image, launch, claims, begin, end, memory);
+      if (!found) return;
+      claims.stop();
+      std::lock_guard lock(fault_mutex);
+      if (!fault) fault = found;
     });
     if (fault) throw DeviceError(describe(*fault, unit));
   }

@@ -6,6 +6,7 @@
 
 #include "targets/cpu/exchange.h"
 #include "targets/cpu/group_position.h"
+#include "targets/cpu/wait_order.h"
 
 namespace kiln {
 
@@ -39,13 +40,6 @@ GroupScheduler::GroupScheduler(const LoadedImage& image, const CpuLaunch& launch
 
 GroupScheduler::~GroupScheduler() { ::operator delete(frames_, std::align_val_t(kCpuFrameAlignment)); }
 
-// Asked for each thread at each place.
-inline bool GroupScheduler::same_instance(const CpuThread& a, const CpuThread& b) const {
-  if (a.site != b.site) return false;
-  uint32_t depth = sites_[a.site - 1].loop_depth;
-  return depth == 0 || std::equal(a.counts, a.counts + depth, b.counts);
-}
-
 std::optional<BarrierFault> GroupScheduler::run(uint64_t group, char* threadgroup_memory) {
   start(group, threadgroup_memory);
   for (;;) {
@@ -59,9 +53,9 @@ std::optional<BarrierFault> GroupScheduler::run(uint64_t group, char* threadgrou
       if (!simdgroup.live) continue;
       if (!waiting) waiting = &threads_[simdgroup.first + std::countr_zero(simdgroup.live)];
       if (!at_barrier) at_barrier = waiting;
-      if (!same_instance(*at_barrier, *waiting)) {
+      if (!same_instance(sites_, *at_barrier, *waiting)) {
         all_at_one = false;
-        if (is_before(*waiting, *at_barrier)) at_barrier = waiting;
+        if (is_before(image_, *waiting, *at_barrier)) at_barrier = waiting;
       }
     }
     if (!at_barrier) return std::nullopt;
@@ -118,9 +112,9 @@ const CpuThread* GroupScheduler::run_to_barrier(Simdgroup& simdgroup) {
     uint32_t mask = 0;
     for (uint32_t left = simdgroup.live; left; left &= left - 1) {
       uint32_t lane = std::countr_zero(left);
-      if (same_instance(threads[lane], *earliest)) {
+      if (same_instance(sites_, threads[lane], *earliest)) {
         mask |= uint32_t{1} << lane;
-      } else if (is_before(threads[lane], *earliest)) {
+      } else if (is_before(image_, threads[lane], *earliest)) {
         earliest = &threads[lane];
         mask = 1u << lane;
       }
@@ -133,25 +127,13 @@ const CpuThread* GroupScheduler::run_to_barrier(Simdgroup& simdgroup) {
   return nullptr;
 }
 
-// Paths compare lexicographically: for each loop its place and its iteration, at the end the call's place.
-bool GroupScheduler::is_before(const CpuThread& a, const CpuThread& b) const {
-  const CpuSite& site_a = sites_[a.site - 1];
-  const CpuSite& site_b = sites_[b.site - 1];
-  auto path_a = image_.path(site_a), path_b = image_.path(site_b);
-  for (uint32_t i = 0;; ++i) {
-    if (path_a[i] != path_b[i]) return path_a[i] < path_b[i];
-    if (i == site_a.loop_depth || i == site_b.loop_depth) return false;
-    if (a.counts[i] != b.counts[i]) return a.counts[i] < b.counts[i];
-  }
-}
-
 BarrierFault GroupScheduler::describe_fault(const CpuThread& waiting) const {
   BarrierFault fault;
   fault.line = sites_[waiting.site - 1].line;
   for (uint32_t t = 0; t < thread_count_; ++t) {
     if (threads_[t].site == CpuThread::kReturned) continue;
     ++fault.expected;
-    fault.waiting += same_instance(threads_[t], waiting);
+    fault.waiting += same_instance(sites_, threads_[t], waiting);
   }
   return fault;
 }

@@ -13,16 +13,10 @@
 #include <optional>
 
 #include "core/launch_geometry.h"
+#include "targets/cpu/barrier_fault.h"
 #include "targets/cpu/image_loader.h"
 
 namespace kiln {
-
-// A barrier that only some of the threads can reach.
-struct BarrierFault {
-  uint32_t line = 0;      // of the generated text, or what `#line` makes of it
-  uint32_t waiting = 0;   // threads that wait there
-  uint32_t expected = 0;  // threads of the threadgroup that have not returned
-};
 
 class GroupScheduler {
  public:
@@ -37,8 +31,6 @@ class GroupScheduler {
   struct Simdgroup;
 
   void start(uint64_t group, char* threadgroup_memory);
-  bool is_before(const CpuThread& a, const CpuThread& b) const;
-  bool same_instance(const CpuThread& a, const CpuThread& b) const;
   void run_lanes(Simdgroup& simdgroup, uint32_t mask);
   const CpuThread* run_to_barrier(Simdgroup& simdgroup);
   BarrierFault describe_fault(const CpuThread& waiting) const;

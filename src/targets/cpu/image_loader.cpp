@@ -66,7 +66,8 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
   std::memcpy(&header_, image.data(), sizeof header_);
   uint64_t total = image.size();
   if (header_.magic != kCpuImageMagic || header_.version != kCpuImageVersion ||
-      (header_.kind != CpuImageKind::kLoop && header_.kind != CpuImageKind::kCoroutines))
+      (header_.kind != CpuImageKind::kLoop && header_.kind != CpuImageKind::kCoroutines &&
+       header_.kind != CpuImageKind::kSimdgroups))
     damaged("it is of another version");
   // Each part ends before the next one begins: what the loader writes into the slots changes nothing else.
   if (header_.total_bytes != total || header_.sites_offset < sizeof header_ ||
@@ -77,7 +78,8 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
       !fits(header_.addresses_offset, header_.address_count, 8, total) || !is_code(header_.run_offset) ||
       header_.sites_offset % alignof(CpuSite) != 0 || header_.paths_offset % alignof(uint32_t) != 0)
     damaged("its parts do not lie within it");
-  if (header_.frame_bytes > kCpuPrivateMemoryLimit) damaged("its frames are too large");
+  uint64_t threads = header_.kind == CpuImageKind::kSimdgroups ? 32 : 1;
+  if (header_.frame_bytes > threads * kCpuPrivateMemoryLimit) damaged("its frames are too large");
 
   size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   mapped_bytes_ = (total + page - 1) / page * page;

@@ -26,6 +26,7 @@ class LoadedImage {
 
   CpuRowFunction row_function() const { return function<CpuRowFunction>(header_.run_offset); }
   CpuThreadFunction thread_function() const { return function<CpuThreadFunction>(header_.run_offset); }
+  CpuSimdgroupFunction simdgroup_function() const { return function<CpuSimdgroupFunction>(header_.run_offset); }
   CpuCombineFunction combine_function(const CpuSite& site) const {
     return site.combine_offset ? function<CpuCombineFunction>(site.combine_offset) : nullptr;
   }

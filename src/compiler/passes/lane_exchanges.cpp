@@ -1,0 +1,195 @@
+#include "compiler/passes/lane_exchanges.h"
+
+#include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+
+#include <array>
+
+#include "compiler/passes/pass_runner.h"
+#include "compiler/passes/small_floats.h"
+#include "compiler/passes/uniformity.h"
+#include "compiler/passes/widen.h"
+#include "core/text.h"
+#include "kiln/error.h"
+
+namespace kiln {
+namespace {
+
+using namespace llvm;
+
+constexpr StringRef kPrefix = "__kiln_lanes_";
+constexpr std::array<std::pair<LaneOperation, StringRef>, 6> kNames = {{{LaneOperation::kShuffle, "shuffle"},
+                                                                        {LaneOperation::kVote, "vote"},
+                                                                        {LaneOperation::kTake, "take"},
+                                                                        {LaneOperation::kExchange, "exchange"},
+                                                                        {LaneOperation::kUp, "up"},
+                                                                        {LaneOperation::kFirst, "first"}}};
+
+class ExchangeLowering {
+ public:
+  ExchangeLowering(Function& function, ArrayRef<ExchangeSite> sites)
+      : module_(*function.getParent()), sites_(sites), builder_(function.getContext()) {}
+
+  std::string run(Function& function) {
+    SmallVector<CallInst*> waits;
+    for (Instruction& instruction : instructions(function))
+      if (std::optional<unsigned> site = waits_at(instruction))
+        if (sites_[*site].exchange != CpuExchange::kNone) waits.push_back(cast<CallInst>(&instruction));
+    for (CallInst* wait : waits) {
+      const ExchangeSite& site = sites_[*waits_at(*wait)];
+      if (site.combine && !simplify(*site.combine)) return "a reduction whose function branches";
+    }
+    for (CallInst* wait : waits) lower(*wait, sites_[*waits_at(*wait)]);
+    for (CallInst* call : combining_) {
+      InlineFunctionInfo info;
+      if (!InlineFunction(*call, info).isSuccess()) throw InternalError("a combining function is not inlined");
+    }
+    return "";
+  }
+
+ private:
+  bool simplify(Function& combine) {
+    if (simplified_.insert(&combine).second) {
+      remove_bfloat(combine);
+      PassRunner(nullptr).run("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,simplifycfg", combine);
+    }
+    return combine.size() == 1;
+  }
+
+  // The value in as few bits as it has.
+  static Value* narrow(Value* value) {
+    auto* extension = dyn_cast<ZExtInst>(value);
+    return extension && extension->getSrcTy()->getIntegerBitWidth() >= 8 ? extension->getOperand(0) : value;
+  }
+
+  Value* call(LaneOperation operation, Value* value, std::initializer_list<Value*> rest, Type* result) {
+    for (auto [known, name] : kNames) {
+      if (known != operation) continue;
+      SmallVector<Value*> arguments{value};
+      arguments.append(rest);
+      SmallVector<Type*> types;
+      for (Value* argument : arguments) types.push_back(argument->getType());
+      FunctionCallee callee =
+          module_.getOrInsertFunction(concat(kPrefix.str(), name.str(), value->getType()->getIntegerBitWidth()),
+                                      FunctionType::get(result, types, false));
+      auto* function = cast<Function>(callee.getCallee());
+      function->addFnAttr(Attribute::Convergent);
+      function->addFnAttr(Attribute::NoUnwind);
+      function->addFnAttr(Attribute::WillReturn);
+      // Not a function of its operands alone: it depends on which threads are there.
+      function->setMemoryEffects(MemoryEffects::inaccessibleMemOnly());
+      return builder_.CreateCall(callee, arguments);
+    }
+    throw InternalError("an unknown operation on lanes");
+  }
+  Value* call(LaneOperation operation, Value* value, std::initializer_list<Value*> rest = {}) {
+    return call(operation, value, rest, value->getType());
+  }
+
+  Value* lane() {
+    return builder_.CreateCall(module_.getOrInsertFunction(kLaneFunction, builder_.getInt32Ty()));
+  }
+
+  Value* combine(const ExchangeSite& site, Value* a, Value* b) {
+    Type* whole = builder_.getInt64Ty();
+    CallInst* result = builder_.CreateCall(site.combine, {builder_.CreateZExt(a, whole), builder_.CreateZExt(b, whole)});
+    combining_.push_back(result);
+    return builder_.CreateTrunc(result, a->getType());
+  }
+
+  void lower(CallInst& wait, const ExchangeSite& site) {
+    builder_.SetInsertPoint(&wait);
+    Value *value = wait.getArgOperand(1), *operand = wait.getArgOperand(2);
+    Value* result = nullptr;
+    switch (site.exchange) {
+      case CpuExchange::kNone: throw InternalError("there is nothing to exchange");
+      case CpuExchange::kShuffle:
+        result = call(LaneOperation::kShuffle, narrow(value), {builder_.CreateTrunc(operand, builder_.getInt32Ty())});
+        break;
+      case CpuExchange::kBallot:
+        result =
+            call(LaneOperation::kVote, builder_.CreateICmpNE(value, builder_.getInt64(0)), {}, builder_.getInt32Ty());
+        break;
+      case CpuExchange::kReduce:
+      case CpuExchange::kInclusiveScan:
+      case CpuExchange::kExclusiveScan: {
+        value = narrow(value);
+        Value* taken = call(LaneOperation::kTake, value, {ConstantInt::get(value->getType(), site.identity)});
+        result = site.exchange == CpuExchange::kReduce ? reduce(site, taken) : scan(site, taken);
+        break;
+      }
+    }
+    wait.replaceAllUsesWith(builder_.CreateZExt(result, builder_.getInt64Ty()));
+    wait.eraseFromParent();
+  }
+
+  // Both lanes of a pair compute the same: the lower one's value comes first.
+  Value* reduce(const ExchangeSite& site, Value* value) {
+    for (uint32_t distance = 1; distance < site.width; distance *= 2) {
+      Value* other = call(LaneOperation::kExchange, value, {builder_.getInt32(distance)});
+      Value* is_lower = builder_.CreateICmpEQ(builder_.CreateAnd(lane(), distance), builder_.getInt32(0));
+      Value* first = builder_.CreateSelect(is_lower, value, other);
+      Value* second = builder_.CreateSelect(is_lower, other, value);
+      value = combine(site, first, second);
+    }
+    return site.width == kLanes ? call(LaneOperation::kFirst, value) : value;
+  }
+
+  Value* scan(const ExchangeSite& site, Value* value) {
+    Value* place = builder_.CreateAnd(lane(), site.width - 1);
+    for (uint32_t distance = 1; distance < site.width; distance *= 2) {
+      Value* before = call(LaneOperation::kUp, value, {builder_.getInt32(distance)});
+      Value* has_before = builder_.CreateICmpUGE(place, builder_.getInt32(distance));
+      value = builder_.CreateSelect(has_before, combine(site, before, value), value);
+    }
+    if (site.exchange == CpuExchange::kInclusiveScan) return value;
+    Value* before = call(LaneOperation::kUp, value, {builder_.getInt32(1)});
+    return builder_.CreateSelect(builder_.CreateICmpNE(place, builder_.getInt32(0)), before,
+                                 ConstantInt::get(value->getType(), site.identity));
+  }
+
+  Module& module_;
+  ArrayRef<ExchangeSite> sites_;
+  IRBuilder<> builder_;
+  SmallPtrSet<Function*, 4> simplified_;
+  SmallVector<CallInst*> combining_;
+};
+
+}  // namespace
+
+LaneOperation lane_operation(const Value* value) {
+  const auto* call = dyn_cast<CallInst>(value);
+  if (!call || !call->getCalledFunction()) return LaneOperation::kNone;
+  StringRef name = call->getCalledFunction()->getName();
+  if (!name.consume_front(kPrefix)) return LaneOperation::kNone;
+  name = name.rtrim("0123456789");
+  for (auto [operation, known] : kNames)
+    if (name == known) return operation;
+  return LaneOperation::kNone;
+}
+
+bool is_same_in_all_lanes(const Value* value) {
+  switch (lane_operation(value)) {
+    case LaneOperation::kVote:
+    case LaneOperation::kFirst: return true;
+    case LaneOperation::kShuffle: return isa<Constant>(cast<CallInst>(value)->getArgOperand(1));
+    default: return false;
+  }
+}
+
+std::optional<unsigned> waits_at(const Instruction& instruction) {
+  const auto* call = dyn_cast<CallInst>(&instruction);
+  if (!call || !call->getCalledFunction() || !call->getCalledFunction()->getName().starts_with(kWaitFunction))
+    return std::nullopt;
+  return static_cast<unsigned>(cast<ConstantInt>(call->getArgOperand(0))->getZExtValue());
+}
+
+std::string lower_exchanges(Function& function, ArrayRef<ExchangeSite> sites) {
+  return ExchangeLowering(function, sites).run(function);
+}
+
+}  // namespace kiln

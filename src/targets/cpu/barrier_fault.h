@@ -1,0 +1,14 @@
+// A barrier that only some of a threadgroup's threads can reach.
+#pragma once
+
+#include <cstdint>
+
+namespace kiln {
+
+struct BarrierFault {
+  uint32_t line = 0;      // of the generated text, or what `#line` makes of it
+  uint32_t waiting = 0;   // threads that wait there
+  uint32_t expected = 0;  // threads of the threadgroup that have not returned
+};
+
+}  // namespace kiln

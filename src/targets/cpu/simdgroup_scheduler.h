@@ -1,0 +1,46 @@
+// Runs the simdgroups of a threadgroup whose code is that of a simdgroup (CpuImageKind::kSimdgroups).
+//
+// Each simdgroup runs to a barrier or to its end, one after the other; when all of them wait, it must be at the same
+// instance of a barrier, and they go on. What threads of one simdgroup exchange needs nobody here.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "targets/cpu/barrier_fault.h"
+#include "targets/cpu/image_loader.h"
+
+namespace kiln {
+
+class SimdgroupScheduler {
+ public:
+  /// `image` must outlive it. Allocates what one threadgroup of the geometry needs; throws std::bad_alloc.
+  SimdgroupScheduler(const LoadedImage& image, const CpuLaunch& launch);
+  ~SimdgroupScheduler();
+  SimdgroupScheduler(const SimdgroupScheduler&) = delete;
+  SimdgroupScheduler& operator=(const SimdgroupScheduler&) = delete;
+
+  /// Runs one threadgroup, counted with x fastest.
+  std::optional<BarrierFault> run(uint64_t group, char* threadgroup_memory);
+
+ private:
+  struct Simdgroup;
+
+  void place(const uint32_t* threads_per_threadgroup);
+  void run(Simdgroup& simdgroup);
+  std::optional<BarrierFault> find_fault() const;
+
+  const LoadedImage& image_;
+  const CpuSite* sites_;
+  CpuSimdgroupFunction run_simdgroup_;
+  const CpuLaunch& launch_;
+  bool has_barriers_;
+  uint32_t simdgroup_count_ = 0;  // of the current threadgroup
+  uint32_t placed_[3] = {};       // the size for which simdgroups have their positions
+  std::unique_ptr<Simdgroup[]> simdgroups_;
+  std::unique_ptr<uint32_t[]> counts_;
+  std::byte* frames_ = nullptr;
+};
+
+}  // namespace kiln

@@ -9,6 +9,7 @@
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Dominators.h>
+#include <llvm/IR/GetElementPtrTypeIterator.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
@@ -238,11 +239,23 @@ class Widener {
         bool is_wanted = any_of(instruction.users(),
                                 [&](const User* user) { return !loop.contains(cast<Instruction>(user)->getParent()); });
         if (!is_wanted) continue;
+        if (PHINode* carrier = carrier_of(loop, instruction)) {
+          keeping_.insert(carrier);
+          kept_.push_back({&loop, &instruction, cast<PHINode>(vectors_[carrier]), nullptr});
+          continue;
+        }
         Type* type = vector_of(instruction.getType());
         PHINode* kept = builder.CreatePHI(type, 2, "kept");
         kept->addIncoming(Constant::getNullValue(type), end_.at(loop.getLoopPreheader()));
         kept_.push_back({&loop, &instruction, kept, nullptr});
       }
+  }
+
+  // The value that goes round with the result: what a lane had when it left is there already.
+  PHINode* carrier_of(Loop& loop, Instruction& value) {
+    for (PHINode& phi : loop.getHeader()->phis())
+      if (differs(&phi) && phi.getIncomingValueForBlock(loop.getLoopLatch()) == &value) return &phi;
+    return nullptr;
   }
 
   void widen_terminator(BasicBlock& block, IRBuilder<>& builder) {
@@ -283,15 +296,20 @@ class Widener {
     BasicBlock* exit = branch.getSuccessor(branch.getSuccessor(0) == header ? 1 : 0);
     Value* stays = narrowed(mask_, condition_for(latch, *header, builder), builder);
     live_[&loop]->addIncoming(stays, builder.GetInsertBlock());
-    for (Kept& kept : kept_)
-      if (kept.loop == &loop) {
-        kept.last = builder.CreateSelect(mask_, vector(kept.value, builder), kept.phi);
-        kept.phi->addIncoming(kept.last, builder.GetInsertBlock());
-      }
     for (PHINode& phi : header->phis())
       if (differs(&phi)) {
         Value* next = vector(phi.getIncomingValueForBlock(&latch), builder);
-        carried_[&phi] = builder.CreateSelect(mask_, next, vectors_[&phi]);
+        // A lane that has left goes on with values that nobody asks for.
+        carried_[&phi] = keeping_.contains(&phi) ? builder.CreateSelect(mask_, next, vectors_[&phi]) : next;
+      }
+    for (Kept& kept : kept_)
+      if (kept.loop == &loop) {
+        if (PHINode* carrier = carrier_of(loop, *kept.value)) {
+          kept.last = carried_[carrier];
+          continue;
+        }
+        kept.last = builder.CreateSelect(mask_, vector(kept.value, builder), kept.phi);
+        kept.phi->addIncoming(kept.last, builder.GetInsertBlock());
       }
     end_[&latch] = builder.GetInsertBlock();
     builder.CreateCondBr(any(stays, builder), begin_[header], begin_[exit]);
@@ -637,12 +655,19 @@ class Widener {
         return static_cast<int64_t>(*stride * by);
       }
       case Instruction::GetElementPtr: {
-        auto* address = cast<GetElementPtrInst>(instruction);
-        if (address->getNumIndices() != 1) return std::nullopt;
-        if (same_in_all(1)) return of(0);
-        std::optional<int64_t> stride = of(1);
-        uint64_t size = layout_.getTypeAllocSize(address->getSourceElementType());
-        if (!same_in_all(0) || !stride || size > 1 << 16) return std::nullopt;
+        // One of the operands grows: the base, or an index of an array.
+        std::optional<unsigned> growing;
+        for (unsigned i = 0; i < instruction->getNumOperands(); ++i)
+          if (!same_in_all(i)) {
+            if (growing) return std::nullopt;
+            growing = i;
+          }
+        std::optional<int64_t> stride = of(*growing);
+        if (*growing == 0 || !stride) return stride;
+        auto level = gep_type_begin(instruction);
+        std::advance(level, *growing - 1);
+        uint64_t size = level.getSequentialElementStride(layout_);
+        if (size > 1 << 16) return std::nullopt;
         return *stride * static_cast<int64_t>(size);
       }
       default: return std::nullopt;
@@ -710,14 +735,17 @@ class Widener {
       limit = comparison->getOperand(1);
     }
     Value* first = at_lane(pointer, 0, builder);
-    Value* row = is_row(first, at_lane(pointer, kLanes - 1, builder), bytes, builder);
+    Value* row;
     if (offset) {
+      // The address and its distance from the array's beginning grow alike.
       Value *first_offset = at_lane(offset, 0, builder), *last_offset = at_lane(offset, kLanes - 1, builder);
-      row = builder.CreateAnd(row, is_row(first_offset, last_offset, bytes, builder));
-      row = builder.CreateAnd(row, builder.CreateICmpULE(first_offset, last_offset));
-      row = builder.CreateAnd(row, builder.CreateICmpULT(last_offset, scalar(limit)));
-    } else if (allowed) {
-      row = builder.CreateAnd(row, scalar(allowed));
+      Value* least = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, scalar(limit),
+                                                   builder.getInt64(bytes * (kLanes - 1)));
+      row = builder.CreateAnd(is_row(first_offset, last_offset, bytes, builder),
+                              builder.CreateICmpULT(first_offset, least));
+    } else {
+      row = is_row(first, at_lane(pointer, kLanes - 1, builder), bytes, builder);
+      if (allowed) row = builder.CreateAnd(row, scalar(allowed));
     }
     // Without masks in memory all lanes must take part.
     if (!is_word(bytes) && !has_avx512_)
@@ -964,6 +992,7 @@ class Widener {
   DenseMap<BasicBlock*, Value*> masks_;
   DenseMap<Loop*, PHINode*> live_;
   DenseMap<PHINode*, Value*> carried_;
+  DenseSet<PHINode*> keeping_;  // loop-carried values that are wanted outside
   DenseMap<Value*, std::optional<int64_t>> strides_;
   DenseMap<std::pair<PHINode*, unsigned>, PHINode*> lane_phis_;
   SmallVector<std::pair<PHINode*, unsigned>> new_lane_phis_;
@@ -1006,9 +1035,10 @@ std::string widen(Function& function, const WidenOptions& options) {
     function.deleteBody();
     return "threads may come to a threadgroup_barrier in different numbers";
   }
+  // A loop that is left at its end needs no structuring.
   analyses.run(
-      "early-cse,lower-switch,mergereturn,fix-irreducible,loop-simplify,unify-loop-exits,structurizecfg,"
-      "sroa<preserve-cfg>,early-cse,loop-simplify,lcssa",
+      "early-cse,lower-switch,loop-mssa(loop-rotate,licm),mergereturn,fix-irreducible,loop-simplify,unify-loop-exits,"
+      "structurizecfg,sroa<preserve-cfg>,early-cse,loop-simplify,lcssa",
       function);
   options.keep_stage("structured");
   Function* wide = Function::Create(function.getFunctionType(), function.getLinkage(), "", function.getParent());

@@ -16,6 +16,7 @@
 #include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/ReplaceConstant.h>
 #include <llvm/Transforms/Scalar/Scalarizer.h>
 
 #include <map>
@@ -25,6 +26,7 @@
 #include "compiler/passes/bounds_guards.h"
 #include "compiler/passes/lane_exchanges.h"
 #include "compiler/passes/separate_lanes.h"
+#include "compiler/passes/structure_phis.h"
 #include "compiler/passes/uniformity.h"
 #include "compiler/passes/vector_bitcasts.h"
 #include "core/text.h"
@@ -40,6 +42,46 @@ struct Refusal {
 };
 
 [[noreturn]] void refuse(std::string reason) { throw Refusal{std::move(reason)}; }
+
+// Memory that takes what a guard does not let through. It is a variable of the thread's that nobody reads; while code of
+// one thread is optimised it is a global one, since SROA makes branches of stores that may go to a local one.
+constexpr const char* kSink = "__kiln_sink";
+
+void hide_sinks(Function& function) {
+  auto is_sink = [](AllocaInst& variable) {
+    return all_of(variable.users(), [&](const User* user) {
+      const auto* choice = dyn_cast<SelectInst>(user);
+      return isa<LifetimeIntrinsic>(user) ||
+             (choice && choice->getFalseValue() == &variable && choice->getTrueValue() != &variable);
+    });
+  };
+  for (Instruction& instruction : make_early_inc_range(function.getEntryBlock())) {
+    auto* variable = dyn_cast<AllocaInst>(&instruction);
+    if (!variable || variable->use_empty() || !is_sink(*variable)) continue;
+    for (User* user : make_early_inc_range(variable->users()))
+      if (auto* lifetime = dyn_cast<LifetimeIntrinsic>(user)) lifetime->eraseFromParent();
+    auto* global = new GlobalVariable(*function.getParent(), variable->getAllocatedType(), /*isConstant=*/false,
+                                      GlobalValue::ExternalLinkage, /*Initializer=*/nullptr, kSink);
+    global->setAlignment(variable->getAlign());
+    variable->replaceAllUsesWith(global);
+    variable->eraseFromParent();
+  }
+}
+
+void restore_sinks(Function& function) {
+  for (GlobalVariable& global : make_early_inc_range(function.getParent()->globals())) {
+    if (!global.getName().starts_with(kSink)) continue;
+    SmallVector<Constant*> users{&global};
+    convertUsersOfConstantsToInstructions(users);
+    if (!global.use_empty()) {
+      IRBuilder<> builder(&*function.getEntryBlock().getFirstInsertionPt());
+      AllocaInst* variable = builder.CreateAlloca(global.getValueType());
+      variable->setAlignment(global.getAlign().valueOrOne());
+      global.replaceAllUsesWith(variable);
+    }
+    global.eraseFromParent();
+  }
+}
 
 class Widener {
  public:
@@ -380,6 +422,7 @@ class Widener {
     if (auto* store = dyn_cast<StoreInst>(&instruction); store && store->isSimple())
       return widen_store(*store, builder);
     if (has_effect) return each_lane(instruction, builder);
+    if (auto* checked = dyn_cast<WithOverflowInst>(&instruction)) return widen_checked(*checked, builder);
     if (Value* widened = widen_arithmetic(instruction, builder)) {
       if (auto* result = dyn_cast<Instruction>(widened)) result->copyIRFlags(&instruction);
       vectors_[&instruction] = widened;
@@ -548,6 +591,15 @@ class Widener {
     return nullptr;
   }
 
+  // The result and whether it is too large for its type.
+  void widen_checked(WithOverflowInst& call, IRBuilder<>& builder) {
+    check_pair(call);
+    Value *left = vector(call.getLHS(), builder), *right = vector(call.getRHS(), builder);
+    Value* both = builder.CreateIntrinsic(call.getIntrinsicID(), {left->getType()}, {left, right});
+    for (User* user : call.users())
+      vectors_[user] = builder.CreateExtractValue(both, cast<ExtractValueInst>(user)->getIndices());
+  }
+
   static bool is_harmless_divisor(const Value* divisor) {
     const auto* constant = dyn_cast<ConstantInt>(divisor);
     return constant && !constant->isZero() && !constant->isMinusOne();
@@ -587,12 +639,9 @@ class Widener {
     return Guarded{choice->getCondition(), choice->getTrueValue()};
   }
 
-  // Memory of Kiln's own that takes what a guard does not let through.
   static bool is_sink(const Value* pointer) {
-    return isa<AllocaInst>(pointer) && all_of(pointer->users(), [&](const User* user) {
-             const auto* choice = dyn_cast<SelectInst>(user);
-             return choice && choice->getFalseValue() == pointer && choice->getTrueValue() != pointer;
-           });
+    const auto* variable = dyn_cast<GlobalVariable>(pointer);
+    return variable && variable->getName().starts_with(kSink);
   }
 
   // ---- Lanes that follow one another in memory
@@ -629,7 +678,9 @@ class Widener {
     switch (instruction->getOpcode()) {
       case Instruction::ZExt:
       case Instruction::SExt:
-      case Instruction::Trunc: return of(0);
+      case Instruction::Trunc:
+      case Instruction::PtrToInt:
+      case Instruction::IntToPtr: return of(0);
       case Instruction::Or:
         if (!cast<PossiblyDisjointInst>(instruction)->isDisjoint()) return std::nullopt;
         [[fallthrough]];
@@ -961,7 +1012,7 @@ class Widener {
   }
 
   static void check_pair(Instruction& instruction) {
-    if (!isa<AtomicCmpXchgInst>(instruction)) refuse("a structure as a value");
+    if (!isa<AtomicCmpXchgInst, WithOverflowInst>(instruction)) refuse("a structure as a value");
     for (User* user : instruction.users())
       if (!isa<ExtractValueInst>(user)) refuse("a structure as a value");
   }
@@ -1003,13 +1054,17 @@ class Widener {
 
 std::string widen(Function& function, const WidenOptions& options) {
   ThreadAnalyses analyses;
+  hide_sinks(function);
   analyses.run("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>", function);
-  if (std::string reason = lower_exchanges(function, options.sites); !reason.empty()) {
+  auto give_up = [&](std::string reason) {
     function.deleteBody();
+    restore_sinks(function);
     return reason;
-  }
+  };
+  if (std::string reason = lower_exchanges(function, options.sites); !reason.empty()) return give_up(reason);
   separate_lanes(function);
   options.keep_stage("lanes");
+  split_structure_phis(function);
   spell_out_bitcasts(function);
   analyses.forget(function);
   {
@@ -1031,10 +1086,8 @@ std::string widen(Function& function, const WidenOptions& options) {
     return site && options.sites[*site].is_barrier;
   };
   if (!barriers_agree(function, analyses.functions().getResult<UniformityInfoAnalysis>(function),
-                      analyses.functions().getResult<PostDominatorTreeAnalysis>(function), is_barrier)) {
-    function.deleteBody();
-    return "threads may come to a threadgroup_barrier in different numbers";
-  }
+                      analyses.functions().getResult<PostDominatorTreeAnalysis>(function), is_barrier))
+    return give_up("threads may come to a threadgroup_barrier in different numbers");
   // A loop that is left at its end needs no structuring.
   analyses.run(
       "early-cse,lower-switch,loop-mssa(loop-rotate,licm),mergereturn,fix-irreducible,loop-simplify,unify-loop-exits,"
@@ -1053,11 +1106,12 @@ std::string widen(Function& function, const WidenOptions& options) {
   if (!reason.empty()) {
     wide->dropAllReferences();
     wide->eraseFromParent();
-    return reason;
+    return give_up(reason);
   }
   function.splice(function.begin(), wide);
   for (auto [to, from] : zip(function.args(), wide->args())) from.replaceAllUsesWith(&to);
   wide->eraseFromParent();
+  restore_sinks(function);
   options.keep_stage("widened");
   return "";
 }

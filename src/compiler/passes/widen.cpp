@@ -191,6 +191,7 @@ class Widener {
 
   Value* vector(Value* value, IRBuilder<>& builder) {
     if (auto found = vectors_.find(value); found != vectors_.end()) return found->second;
+    if (postponed_.contains(value)) return vector_here(cast<Instruction>(*value), builder);
     if (differs(value)) refuse("a value before its definition");
     Type* type = vector_of(value->getType());
     if (auto* constant = dyn_cast<Constant>(value)) {
@@ -198,6 +199,32 @@ class Widener {
       return ConstantVector::getSplat(ElementCount::getFixed(kLanes), constant);
     }
     return builder.CreateVectorSplat(kLanes, scalar(value));
+  }
+
+  // A place in memory is mostly wanted of the first lane and the last one only. As a vector it is made where it is wanted.
+  bool can_be_postponed(Instruction& instruction) {
+    switch (instruction.getOpcode()) {
+      case Instruction::ZExt:
+      case Instruction::SExt:
+      case Instruction::Trunc:
+      case Instruction::PtrToInt:
+      case Instruction::IntToPtr:
+      case Instruction::Or:
+      case Instruction::Add:
+      case Instruction::Sub:
+      case Instruction::Mul:
+      case Instruction::Shl:
+      case Instruction::GetElementPtr: return stride_of(&instruction).has_value();
+      default: return false;
+    }
+  }
+
+  Value* vector_here(Instruction& instruction, IRBuilder<>& builder) {
+    auto made = made_in_.find({&instruction, builder.GetInsertBlock()});
+    if (made != made_in_.end()) return made->second;
+    Value* widened = widen_arithmetic(instruction, builder);
+    if (auto* result = dyn_cast<Instruction>(widened)) result->copyIRFlags(&instruction);
+    return made_in_[{&instruction, builder.GetInsertBlock()}] = widened;
   }
 
   Value* any(Value* mask, IRBuilder<>& builder) {
@@ -422,6 +449,10 @@ class Widener {
     if (auto* store = dyn_cast<StoreInst>(&instruction); store && store->isSimple())
       return widen_store(*store, builder);
     if (has_effect) return each_lane(instruction, builder);
+    if (can_be_postponed(instruction)) {
+      postponed_.insert(&instruction);
+      return;
+    }
     if (auto* checked = dyn_cast<WithOverflowInst>(&instruction)) return widen_checked(*checked, builder);
     if (Value* widened = widen_arithmetic(instruction, builder)) {
       if (auto* result = dyn_cast<Instruction>(widened)) result->copyIRFlags(&instruction);
@@ -1039,6 +1070,8 @@ class Widener {
   Value* mask_ = nullptr;  // of the block that is being widened
   DenseSet<const Value*> differing_;
   DenseMap<Value*, Value*> scalars_, vectors_;
+  DenseSet<Value*> postponed_;
+  DenseMap<std::pair<Instruction*, BasicBlock*>, Value*> made_in_;  // of those, in which block
   DenseMap<BasicBlock*, BasicBlock*> begin_, end_;  // a block's first and last
   DenseMap<BasicBlock*, Value*> masks_;
   DenseMap<Loop*, PHINode*> live_;
@@ -1077,7 +1110,12 @@ std::string widen(Function& function, const WidenOptions& options) {
     passes.addPass(ScalarizerPass(options));
     analyses.run(passes, function);
   }
-  analyses.run("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,sroa,adce", function);
+  // Loops that are unrolled make indices of private arrays constant. Others are left at their end, so that they need no
+  // structuring.
+  analyses.run(
+      "sroa,early-cse,simplifycfg,loop-mssa(loop-instsimplify,loop-rotate,licm),loop(loop-deletion,loop-unroll-full),"
+      "sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,sroa,adce",
+      function);
   separate_lanes(function);
   analyses.forget(function);
   options.keep_stage("components");
@@ -1088,9 +1126,8 @@ std::string widen(Function& function, const WidenOptions& options) {
   if (!barriers_agree(function, analyses.functions().getResult<UniformityInfoAnalysis>(function),
                       analyses.functions().getResult<PostDominatorTreeAnalysis>(function), is_barrier))
     return give_up("threads may come to a threadgroup_barrier in different numbers");
-  // A loop that is left at its end needs no structuring.
   analyses.run(
-      "early-cse,lower-switch,loop-mssa(loop-rotate,licm),mergereturn,fix-irreducible,loop-simplify,unify-loop-exits,"
+      "early-cse,lower-switch,loop(loop-rotate),mergereturn,fix-irreducible,loop-simplify,unify-loop-exits,"
       "structurizecfg,sroa<preserve-cfg>,early-cse,loop-simplify,lcssa",
       function);
   options.keep_stage("structured");

@@ -1,7 +1,9 @@
 #include "compiler/passes/split_at_waits.h"
 
 #include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
@@ -9,6 +11,7 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
+#include <llvm/Transforms/Utils/SSAUpdater.h>
 
 #include "compiler/passes/exchange_sites.h"
 #include "core/cpu_image.h"
@@ -102,6 +105,7 @@ class WaitSplitter {
   void cut(CallInst& wait) {
     BasicBlock* before = wait.getParent();
     BasicBlock* behind = SplitBlock(before, &wait);
+    waits_before_[behind] = before;
     before->getTerminator()->eraseFromParent();
     builder_.SetInsertPoint(before);
     ConstantInt* number = builder_.getInt32(entries_->getNumCases() + 1);
@@ -128,6 +132,8 @@ class WaitSplitter {
 
   // ---- Values that are needed behind a wait
 
+  // A value goes into the frame where the thread waits and not where it is computed, which may be a loop that does not
+  // wait: what lives across a wait is live at the beginning of the block behind it.
   void keep_values() {
     DominatorTree dominators(function_);
     SmallVector<std::pair<Instruction*, SmallVector<Use*>>> kept;
@@ -138,54 +144,114 @@ class WaitSplitter {
         if (!dominators.dominates(&instruction, use)) uses.push_back(&use);
       if (!uses.empty()) kept.emplace_back(&instruction, std::move(uses));
     }
+    LoopInfo loops(dominators);  // those that do not wait: from `dispatch` one comes into the others' middle
     for (auto& [value, uses] : kept) {
-      bool again = can_be_computed_again(*value);
-      uint64_t offset = again ? 0 : store(*value);
-      DenseMap<BasicBlock*, Value*> copies;
-      for (Use* use : uses) {
-        auto* user = cast<Instruction>(use->getUser());
-        auto* phi = dyn_cast<PHINode>(user);
-        BasicBlock* block = phi ? phi->getIncomingBlock(*use) : user->getParent();
-        Value*& copy = copies[block];
-        if (!copy) {
-          builder_.SetInsertPoint(block, block->getFirstInsertionPt());
-          Type* type = value->getType();
-          copy = again ? compute_again(*value) : builder_.CreateAlignedLoad(type, in_frame(offset), alignment_of(type));
-        }
-        use->set(copy);
-      }
+      unsigned cost = 0;
+      if (can_be_computed_again(*value, cost))
+        compute_where_used(*value, uses, loops);
+      else
+        keep(*value, uses);
     }
+  }
+
+  void compute_where_used(Instruction& value, ArrayRef<Use*> uses, const LoopInfo& loops) {
+    DenseMap<BasicBlock*, Value*> copies;
+    for (Use* use : uses) {
+      auto* user = cast<Instruction>(use->getUser());
+      auto* phi = dyn_cast<PHINode>(user);
+      BasicBlock* block = phi ? phi->getIncomingBlock(*use) : user->getParent();
+      BasicBlock* outside = nullptr;
+      for (Loop* loop = loops.getLoopFor(block); loop; loop = loop->getParentLoop())
+        if (BasicBlock* before = loop->getLoopPreheader()) outside = before;
+      Value*& copy = copies[outside ? outside : block];
+      if (!copy) {
+        if (outside)
+          builder_.SetInsertPoint(outside->getTerminator());
+        else
+          builder_.SetInsertPoint(block, block->getFirstInsertionPt());
+        DenseMap<Value*, Value*> computed;
+        copy = compute_again(value, computed);
+      }
+      use->set(copy);
+    }
+  }
+
+  void keep(Instruction& value, ArrayRef<Use*> uses) {
+    uint64_t offset = reserve(layout_.getTypeAllocSize(value.getType()), alignment_of(value.getType()));
+    Type* type = value.getType();
+    SSAUpdater updater;
+    updater.Initialize(type, value.getName());
+    updater.AddAvailableValue(value.getParent(), &value);
+    SmallVector<BasicBlock*> waiting;
+    for (BasicBlock* behind : live_behind_waits(value)) {
+      builder_.SetInsertPoint(behind, behind->getFirstInsertionPt());
+      updater.AddAvailableValue(behind, builder_.CreateAlignedLoad(type, in_frame(offset), alignment_of(type)));
+      waiting.push_back(waits_before_[behind]);
+    }
+    for (BasicBlock* block : waiting) {
+      Value* last = updater.GetValueAtEndOfBlock(block);
+      builder_.SetInsertPoint(block->getTerminator());
+      builder_.CreateAlignedStore(last, in_frame(offset), alignment_of(type));
+    }
+    for (Use* use : uses) updater.RewriteUseAfterInsertions(*use);
+  }
+
+  // The blocks behind waits at whose beginning a later use will need the value.
+  SmallVector<BasicBlock*> live_behind_waits(Instruction& value) {
+    SmallVector<BasicBlock*> found, blocks;
+    SmallPtrSet<BasicBlock*, 16> seen;
+    for (Use& use : value.uses()) {
+      auto* user = cast<Instruction>(use.getUser());
+      auto* phi = dyn_cast<PHINode>(user);
+      // A phi uses the value at the end of the block before.
+      BasicBlock* block = phi ? phi->getIncomingBlock(use) : user->getParent();
+      if (block != value.getParent()) blocks.push_back(block);
+    }
+    while (!blocks.empty()) {
+      BasicBlock* block = blocks.pop_back_val();
+      if (!seen.insert(block).second) continue;
+      auto wait = waits_before_.find(block);
+      if (wait != waits_before_.end()) {
+        found.push_back(block);
+        if (wait->second != value.getParent()) blocks.push_back(wait->second);
+        continue;
+      }
+      for (BasicBlock* before : predecessors(block))
+        if (before != value.getParent()) blocks.push_back(before);
+    }
+    return found;
   }
 
   Align alignment_of(Type* type) const { return std::min(layout_.getABITypeAlign(type), Align(kCpuFrameAlignment)); }
 
-  // The frame has the value that was computed last, which is the one that every use means.
-  uint64_t store(Instruction& value) {
-    Type* type = value.getType();
-    uint64_t offset = reserve(layout_.getTypeAllocSize(type), alignment_of(type));
-    std::optional<BasicBlock::iterator> behind = value.getInsertionPointAfterDef();
-    if (!behind) throw InternalError("a value cannot be kept");
-    builder_.SetInsertPoint((*behind)->getParent(), *behind);
-    builder_.CreateAlignedStore(&value, in_frame(offset), alignment_of(type));
-    return offset;
-  }
+  // What is read from the launch's arguments is read again instead; so is computed what takes few instructions from it.
+  static constexpr unsigned kMostInstructions = 24;
 
-  // What is read from the launch's arguments is read again instead.
-  static bool can_be_computed_again(const Value& value) {
+  static bool can_be_computed_again(const Value& value, unsigned& cost) {
     if (isa<Argument>(value) || isa<Constant>(value)) return true;
-    if (const auto* address = dyn_cast<GetElementPtrInst>(&value))
-      return address->hasAllConstantIndices() && can_be_computed_again(*address->getPointerOperand());
-    if (const auto* load = dyn_cast<LoadInst>(&value))
-      return load->hasMetadata(LLVMContext::MD_invariant_load) && can_be_computed_again(*load->getPointerOperand());
-    return false;
+    const auto* instruction = dyn_cast<Instruction>(&value);
+    if (!instruction || ++cost > kMostInstructions) return false;
+    if (const auto* load = dyn_cast<LoadInst>(instruction)) {
+      if (!load->hasMetadata(LLVMContext::MD_invariant_load)) return false;
+    } else if (const auto* operation = dyn_cast<BinaryOperator>(instruction)) {
+      if (operation->isIntDivRem() || operation->getType()->isFPOrFPVectorTy()) return false;
+    } else if (!isa<GetElementPtrInst, CastInst, ICmpInst, SelectInst, InsertElementInst, ShuffleVectorInst>(
+                   instruction)) {
+      return false;
+    }
+    return all_of(instruction->operands(),
+                  [&](const Use& operand) { return can_be_computed_again(*operand.get(), cost); });
   }
 
-  Value* compute_again(Value& value) {
+  Value* compute_again(Value& value, DenseMap<Value*, Value*>& computed) {
     auto* instruction = dyn_cast<Instruction>(&value);
     if (!instruction) return &value;
+    if (Value* copy = computed.lookup(&value)) return copy;
+    SmallVector<Value*> operands;
+    for (Value* operand : instruction->operands()) operands.push_back(compute_again(*operand, computed));
     Instruction* copy = instruction->clone();
-    copy->setOperand(0, compute_again(*instruction->getOperand(0)));
-    return builder_.Insert(copy);
+    for (auto [use, operand] : zip(copy->operands(), operands)) use.set(operand);
+    return computed[&value] = builder_.Insert(copy);
   }
 
   Function& function_;
@@ -193,7 +259,8 @@ class WaitSplitter {
   IRBuilder<> builder_;
   Value* record_;
   Value* frame_;
-  SwitchInst* entries_ = nullptr;  // from `dispatch`, the first block
+  SwitchInst* entries_ = nullptr;                    // from `dispatch`, the first block
+  DenseMap<BasicBlock*, BasicBlock*> waits_before_;  // by the block behind a wait, that which ends with it
   uint64_t frame_bytes_ = 0;
 };
 

@@ -160,15 +160,11 @@ class WaitSplitter {
       auto* user = cast<Instruction>(use->getUser());
       auto* phi = dyn_cast<PHINode>(user);
       BasicBlock* block = phi ? phi->getIncomingBlock(*use) : user->getParent();
-      BasicBlock* outside = nullptr;
       for (Loop* loop = loops.getLoopFor(block); loop; loop = loop->getParentLoop())
-        if (BasicBlock* before = loop->getLoopPreheader()) outside = before;
-      Value*& copy = copies[outside ? outside : block];
+        if (BasicBlock* before = loop->getLoopPreheader()) block = before;
+      Value*& copy = copies[block];
       if (!copy) {
-        if (outside)
-          builder_.SetInsertPoint(outside->getTerminator());
-        else
-          builder_.SetInsertPoint(block, block->getFirstInsertionPt());
+        builder_.SetInsertPoint(block, block->getFirstInsertionPt());
         DenseMap<Value*, Value*> computed;
         copy = compute_again(value, computed);
       }

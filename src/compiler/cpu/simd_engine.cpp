@@ -40,7 +40,10 @@ class SimdEngine : public CpuEngine {
                   "(const __kiln::Launch* launch, __kiln::Thread* first, void* frame, uint x, uint lanes) {\n  ",
                   kBodyFunction, "(", arguments, "first);\n}\nextern \"C\" void ", kRowFunction,
                   "(const __kiln::Launch* launch, __kiln::Thread* first, uint count) {\n",
-                  "  for (uint x = 0; x < count; x += 32) ", kGroupFunction, "(launch, first, nullptr, x, count - x);\n}\n");
+                  // Whole simdgroups need no masks.
+                  "  uint x = 0;\n  for (; x + 32 <= count; x += 32) ", kGroupFunction,
+                  "(launch, first, nullptr, x, 32);\n  if (x < count) ", kGroupFunction,
+                  "(launch, first, nullptr, x, count - x);\n}\n");
   }
 
   EngineOutput lower(Module& module, const KernelUnit& unit, TargetMachine& machine, StageKeeper keep_stage) override {

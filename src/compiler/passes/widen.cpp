@@ -810,11 +810,12 @@ class Widener {
     Value *offset = nullptr, *limit = nullptr;
     if (allowed && differs(allowed)) {
       auto* comparison = dyn_cast<ICmpInst>(allowed);
-      if (!comparison || comparison->getPredicate() != ICmpInst::ICMP_ULT || differs(comparison->getOperand(1)) ||
-          stride_of(comparison->getOperand(0)) != static_cast<int64_t>(bytes))
-        return apart();
-      offset = comparison->getOperand(0);
-      limit = comparison->getOperand(1);
+      if (!comparison) return apart();
+      bool is_swapped = comparison->getPredicate() == ICmpInst::ICMP_UGT;
+      if (!is_swapped && comparison->getPredicate() != ICmpInst::ICMP_ULT) return apart();
+      offset = comparison->getOperand(is_swapped ? 1 : 0);
+      limit = comparison->getOperand(is_swapped ? 0 : 1);
+      if (differs(limit) || stride_of(offset) != static_cast<int64_t>(bytes)) return apart();
     }
     Value* first = at_lane(pointer, 0, builder);
     Value* row;

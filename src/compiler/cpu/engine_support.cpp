@@ -93,8 +93,7 @@ void hoist_arguments(Function& row) {
 
 // What a thread that waits has in its record does not change while it runs; a row of threads shares one.
 void describe_record_load(LoadInst& load, CpuImageKind kind) {
-  if (kind != CpuImageKind::kLoop)
-    load.setMetadata(LLVMContext::MD_invariant_load, MDNode::get(load.getContext(), {}));
+  if (kind != CpuImageKind::kLoop) load.setMetadata(LLVMContext::MD_invariant_load, MDNode::get(load.getContext(), {}));
 }
 
 // The values that attributes come from are read from the thread's record.

@@ -120,8 +120,8 @@ class SimdEngine : public CpuEngine {
     return widen(group, {has_avx512, sites, keep_stage});
   }
 
-  // A thread's place in its row is the first one's and its lane. Where threads wait, `group` is one simdgroup, which may
-  // go over several rows.
+  // A thread's place in its row is the first one's and its lane. Where threads wait, `group` is one simdgroup, which
+  // may go over several rows.
   static void lower_positions(Function& group, bool threads_wait, bool rows_are_simdgroups) {
     Value *record = group.getArg(1), *x = group.getArg(3);
     auto* lane_function = cast<Function>(

@@ -26,8 +26,8 @@ bool reaches(const BasicBlock* from, const SmallPtrSetImpl<const BasicBlock*>& w
 
 }  // namespace
 
-bool barriers_agree(const Function& function, UniformityInfo& uniformity,
-                    const PostDominatorTree& post_dominators, function_ref<bool(const Instruction&)> is_barrier) {
+bool barriers_agree(const Function& function, UniformityInfo& uniformity, const PostDominatorTree& post_dominators,
+                    function_ref<bool(const Instruction&)> is_barrier) {
   SmallPtrSet<const BasicBlock*, 8> barriers;
   for (const Instruction& instruction : instructions(function))
     if (is_barrier(instruction)) barriers.insert(instruction.getParent());

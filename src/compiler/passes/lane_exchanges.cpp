@@ -90,13 +90,12 @@ class ExchangeLowering {
     return call(operation, value, rest, value->getType());
   }
 
-  Value* lane() {
-    return builder_.CreateCall(module_.getOrInsertFunction(kLaneFunction, builder_.getInt32Ty()));
-  }
+  Value* lane() { return builder_.CreateCall(module_.getOrInsertFunction(kLaneFunction, builder_.getInt32Ty())); }
 
   Value* combine(const ExchangeSite& site, Value* a, Value* b) {
     Type* whole = builder_.getInt64Ty();
-    CallInst* result = builder_.CreateCall(site.combine, {builder_.CreateZExt(a, whole), builder_.CreateZExt(b, whole)});
+    CallInst* result =
+        builder_.CreateCall(site.combine, {builder_.CreateZExt(a, whole), builder_.CreateZExt(b, whole)});
     combining_.push_back(result);
     return builder_.CreateTrunc(result, a->getType());
   }

@@ -42,7 +42,8 @@ void separate_lanes(Function& function) {
         Value* multiple = is_lane(start) ? ConstantInt::get(phi.getType(), 0) : multiple_of(start);
         if (!multiple || !next || next->getOpcode() != Instruction::Add) continue;
         Value* step = next->getOperand(next->getOperand(0) == &phi ? 1 : 0);
-        if ((next->getOperand(0) != &phi && next->getOperand(1) != &phi) || step == &phi || !is_multiple(step)) continue;
+        if ((next->getOperand(0) != &phi && next->getOperand(1) != &phi) || step == &phi || !is_multiple(step))
+          continue;
         Value* lane = is_lane(start) ? start : lane_of(start);
         PHINode* rest = PHINode::Create(phi.getType(), 2, phi.getName(), phi.getIterator());
         IRBuilder<> builder(&*block.getFirstInsertionPt());
@@ -82,7 +83,8 @@ void separate_lanes(Function& function) {
   };
   // In the order of the code, so that one that is separated serves the next.
   for (Instruction& instruction : make_early_inc_range(instructions(function))) {
-    if (auto* comparison = dyn_cast<ICmpInst>(&instruction); comparison && comparison->getOperand(0)->getType()->isIntegerTy()) {
+    if (auto* comparison = dyn_cast<ICmpInst>(&instruction);
+        comparison && comparison->getOperand(0)->getType()->isIntegerTy()) {
       separate_comparison(*comparison);
       continue;
     }

@@ -43,8 +43,8 @@ struct Refusal {
 
 [[noreturn]] void refuse(std::string reason) { throw Refusal{std::move(reason)}; }
 
-// Memory that takes what a guard does not let through. It is a variable of the thread's that nobody reads; while code of
-// one thread is optimised it is a global one, since SROA makes branches of stores that may go to a local one.
+// Memory that takes what a guard does not let through. It is a variable of the thread's that nobody reads; while code
+// of one thread is optimised it is a global one, since SROA makes branches of stores that may go to a local one.
 constexpr const char* kSink = "__kiln_sink";
 
 void hide_sinks(Function& function) {
@@ -201,7 +201,8 @@ class Widener {
     return builder.CreateVectorSplat(kLanes, scalar(value));
   }
 
-  // A place in memory is mostly wanted of the first lane and the last one only. As a vector it is made where it is wanted.
+  // A place in memory is mostly wanted of the first lane and the last one only. As a vector it is made where it is
+  // wanted.
   bool can_be_postponed(Instruction& instruction) {
     switch (instruction.getOpcode()) {
       case Instruction::ZExt:
@@ -518,9 +519,7 @@ class Widener {
       case LaneOperation::kTake:
         vectors_[&call] = builder.CreateSelect(mask_, lanes, vector(call.getArgOperand(1), builder));
         return;
-      case LaneOperation::kExchange:
-        vectors_[&call] = moved([&](uint64_t lane) { return lane ^ constant(); });
-        return;
+      case LaneOperation::kExchange: vectors_[&call] = moved([&](uint64_t lane) { return lane ^ constant(); }); return;
       case LaneOperation::kUp:
         vectors_[&call] = moved([&](uint64_t lane) { return lane < constant() ? lane : lane - constant(); });
         return;
@@ -553,8 +552,7 @@ class Widener {
     if (bits == 64) {
       Value* low = permuted(builder.CreateTrunc(lanes, words), sources, builder);
       Value* high = permuted(builder.CreateTrunc(builder.CreateLShr(lanes, 32), words), sources, builder);
-      return builder.CreateOr(builder.CreateZExt(low, type),
-                              builder.CreateShl(builder.CreateZExt(high, type), 32));
+      return builder.CreateOr(builder.CreateZExt(low, type), builder.CreateShl(builder.CreateZExt(high, type), 32));
     }
     if (!has_avx512_) {
       Value* place = IRBuilder<>(allocas_).CreateAlloca(words);
@@ -801,12 +799,43 @@ class Widener {
                                 builder.getInt64(stride * (kLanes - 1)));
   }
 
-  // An access of `bytes` a lane, as one of all lanes together where they follow one another and the guard lets all of
-  // them through; `together(address)` and `apart()` make the code, and what they return is chosen.
+  // Whether the value grows from lane to lane as its stride says, whatever other values are: nothing in it can wrap.
+  bool is_certain(Value* value) {
+    if (!differs(value) || is_lane(value)) return true;
+    auto* instruction = dyn_cast<Instruction>(value);
+    if (!instruction || isa<PHINode>(instruction)) return false;
+    // Addresses wrap as their distances do.
+    bool is_wide = value->getType()->isPointerTy() || value->getType()->isIntegerTy(64);
+    switch (instruction->getOpcode()) {
+      case Instruction::Or:
+      case Instruction::ZExt:
+      case Instruction::SExt:
+      case Instruction::PtrToInt:
+      case Instruction::IntToPtr: break;
+      case Instruction::GetElementPtr:
+      case Instruction::Add:
+      case Instruction::Sub:
+      case Instruction::Mul:
+      case Instruction::Shl:
+        if (!is_wide) return false;
+        break;
+      default: return false;
+    }
+    return all_of(instruction->operands(), [&](Use& operand) { return is_certain(operand.get()); });
+  }
+
+  // How lanes access memory together.
+  struct Row {
+    uint64_t bytes;   // of an element
+    uint64_t stride;  // from lane to lane
+    uint64_t reach;   // from the first lane's address to the last element that is touched
+  };
+
+  // An access as one of all lanes together where they follow one another and the guard lets all of them through;
+  // `together(address)` and `apart()` make the code, and what they return is chosen.
   template <typename Together, typename Apart>
-  Value* by_shape(Value* pointer, Value* allowed, uint64_t bytes, IRBuilder<>& builder, Together together,
+  Value* by_shape(Value* pointer, Value* allowed, const Row& shape, IRBuilder<>& builder, Together together,
                   Apart apart) {
-    if (stride_of(pointer) != static_cast<int64_t>(bytes)) return apart();
     Value *offset = nullptr, *limit = nullptr;
     if (allowed && differs(allowed)) {
       auto* comparison = dyn_cast<ICmpInst>(allowed);
@@ -815,26 +844,30 @@ class Widener {
       if (!is_swapped && comparison->getPredicate() != ICmpInst::ICMP_ULT) return apart();
       offset = comparison->getOperand(is_swapped ? 1 : 0);
       limit = comparison->getOperand(is_swapped ? 0 : 1);
-      if (differs(limit) || stride_of(offset) != static_cast<int64_t>(bytes)) return apart();
+      if (differs(limit) || stride_of(offset) != static_cast<int64_t>(shape.stride)) return apart();
     }
+    // More than the lanes' own elements may be read only where it is known to be there.
+    if (!offset && shape.reach != shape.stride * (kLanes - 1)) return apart();
     Value* first = at_lane(pointer, 0, builder);
     Value* row;
     if (offset) {
       // The address and its distance from the array's beginning grow alike.
-      Value *first_offset = at_lane(offset, 0, builder), *last_offset = at_lane(offset, kLanes - 1, builder);
-      Value* least = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, scalar(limit),
-                                                   builder.getInt64(bytes * (kLanes - 1)));
-      row = builder.CreateAnd(is_row(first_offset, last_offset, bytes, builder),
-                              builder.CreateICmpULT(first_offset, least));
+      Value* first_offset = at_lane(offset, 0, builder);
+      Value* least = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, scalar(limit), builder.getInt64(shape.reach));
+      row = builder.CreateICmpULT(first_offset, least);
+      if (!is_certain(offset))
+        row = builder.CreateAnd(is_row(first_offset, at_lane(offset, kLanes - 1, builder), shape.stride, builder), row);
     } else {
-      row = is_row(first, at_lane(pointer, kLanes - 1, builder), bytes, builder);
+      row = is_certain(pointer) ? builder.getTrue()
+                                : is_row(first, at_lane(pointer, kLanes - 1, builder), shape.stride, builder);
       if (allowed) row = builder.CreateAnd(row, scalar(allowed));
     }
     // Without masks in memory all lanes must take part.
-    if (!is_word(bytes) && !has_avx512_)
+    if (!is_word(shape.bytes) && !has_avx512_)
       row = builder.CreateAnd(
           row, builder.CreateICmpEQ(builder.CreateBitCast(mask_, builder.getInt32Ty()), builder.getInt32(-1)));
 
+    if (auto* known = dyn_cast<ConstantInt>(row); known && known->isOne()) return together(first);
     BasicBlock* before = builder.GetInsertBlock();
     BasicBlock* one = BasicBlock::Create(context_, "row", &to_);
     BasicBlock* many = BasicBlock::Create(context_, "lanes", &to_);
@@ -861,6 +894,58 @@ class Widener {
 
   static bool is_word(uint64_t bytes) { return bytes == 4 || bytes == 8; }
 
+  // How many elements lie from one lane's to the next one's, where that is worth other accesses than lane by lane: 1,
+  // and 2, 4 or 8 words, as threads that do four elements each have it.
+  uint64_t step_of(Value* pointer, uint64_t bytes) {
+    std::optional<int64_t> stride = stride_of(pointer);
+    if (!stride) return 0;
+    for (int64_t step : {1, 2, 4, 8})
+      if (*stride == step * static_cast<int64_t>(bytes))
+        return step == 1 || is_word(bytes) ? static_cast<uint64_t>(step) : 0;
+    return 0;
+  }
+
+  // Elements of a register.
+  unsigned register_lanes(Type* element) const {
+    return static_cast<unsigned>((has_avx512_ ? 64 : 32) / layout_.getTypeStoreSize(element));
+  }
+
+  // Every step-th element from the address on: registers, of which the even elements of pairs are taken, and again.
+  Value* load_steps(Type* element, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder) {
+    unsigned width = register_lanes(element);
+    auto* type = FixedVectorType::get(element, width);
+    SmallVector<Value*> parts;
+    for (unsigned i = 0; i < kLanes * step; i += width)
+      parts.push_back(builder.CreateAlignedLoad(type, builder.CreateConstGEP1_32(element, address, i), alignment));
+    SmallVector<int> even;
+    for (unsigned i = 0; i < width; ++i) even.push_back(static_cast<int>(2 * i));
+    for (; step > 1; step /= 2) {
+      SmallVector<Value*> halves;
+      for (unsigned i = 0; i < parts.size(); i += 2)
+        halves.push_back(builder.CreateShuffleVector(parts[i], parts[i + 1], even));
+      parts = std::move(halves);
+    }
+    return concatenateVectors(builder, parts);
+  }
+
+  void store_steps(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder) {
+    Type* element = lanes->getType()->getScalarType();
+    unsigned width = register_lanes(element), taken = width / static_cast<unsigned>(step);
+    for (unsigned first = 0; first < kLanes; first += taken) {
+      SmallVector<int> sources;
+      SmallVector<Constant*> is_taken;
+      for (unsigned i = 0; i < width; ++i) {
+        sources.push_back(static_cast<int>(first + i / step));
+        is_taken.push_back(builder.getInt1(i % step == 0));
+      }
+      Value* mask = builder.CreateShuffleVector(mask_, sources);
+      mask = builder.CreateAnd(mask, ConstantVector::get(is_taken));
+      builder.CreateMaskedStore(builder.CreateShuffleVector(lanes, sources),
+                                builder.CreateConstGEP1_32(element, address, static_cast<unsigned>(first * step)),
+                                alignment, mask);
+    }
+  }
+
   void widen_load(LoadInst& load, IRBuilder<>& builder) {
     if (!load.getType()->isIntegerTy(1) && differs(load.getPointerOperand())) {
       Value *pointer = load.getPointerOperand(), *allowed = nullptr;
@@ -871,7 +956,9 @@ class Widener {
       Type* type = vector_of(load.getType());
       uint64_t bytes = layout_.getTypeStoreSize(load.getType());
       Value* mask = mask_;
+      uint64_t step = step_of(pointer, bytes);
       auto together = [&](Value* address) -> Value* {
+        if (step > 1) return load_steps(load.getType(), address, step, load.getAlign(), builder);
         if (is_all(mask) || (!is_word(bytes) && !has_avx512_))
           return builder.CreateAlignedLoad(type, address, load.getAlign());
         return builder.CreateMaskedLoad(type, address, load.getAlign(), mask, Constant::getNullValue(type));
@@ -880,7 +967,11 @@ class Widener {
         widen_load_apart(load, builder);
         return vectors_[&load];
       };
-      vectors_[&load] = by_shape(pointer, allowed, bytes, builder, together, apart);
+      if (step == 0)
+        apart();
+      else
+        vectors_[&load] =
+            by_shape(pointer, allowed, {bytes, step * bytes, (step * kLanes - 1) * bytes}, builder, together, apart);
       return;
     }
     widen_load_apart(load, builder);
@@ -949,15 +1040,22 @@ class Widener {
       return;
     }
     uint64_t bytes = layout_.getTypeStoreSize(value->getType());
+    uint64_t step = step_of(address, bytes);
+    if (step == 0) {
+      apart();
+      return;
+    }
     Value* lanes = vector(value, builder);
     auto together = [&](Value* first) -> Value* {
-      if (is_all(mask_) || (!is_word(bytes) && !has_avx512_))
+      if (step > 1)
+        store_steps(lanes, first, step, store.getAlign(), builder);
+      else if (is_all(mask_) || (!is_word(bytes) && !has_avx512_))
         builder.CreateAlignedStore(lanes, first, store.getAlign());
       else
         builder.CreateMaskedStore(lanes, first, store.getAlign(), mask_);
       return nullptr;
     };
-    by_shape(address, allowed, bytes, builder, together, apart);
+    by_shape(address, allowed, {bytes, step * bytes, step * bytes * (kLanes - 1)}, builder, together, apart);
   }
 
   // ---- One lane after the other
@@ -1073,7 +1171,7 @@ class Widener {
   DenseMap<Value*, Value*> scalars_, vectors_;
   DenseSet<Value*> postponed_;
   DenseMap<std::pair<Instruction*, BasicBlock*>, Value*> made_in_;  // of those, in which block
-  DenseMap<BasicBlock*, BasicBlock*> begin_, end_;  // a block's first and last
+  DenseMap<BasicBlock*, BasicBlock*> begin_, end_;                  // a block's first and last
   DenseMap<BasicBlock*, Value*> masks_;
   DenseMap<Loop*, PHINode*> live_;
   DenseMap<PHINode*, Value*> carried_;

@@ -164,9 +164,10 @@ class CpuTarget : public Target {
         return;
       }
       if (!claims.next(begin, end)) return;
-      std::optional<BarrierFault> found = image.header().kind == CpuImageKind::kCoroutines
-                                              ? run_groups<GroupScheduler>(image, launch, claims, begin, end, memory)
-                                              : run_groups<SimdgroupScheduler>(image, launch, claims, begin, end, memory);
+      std::optional<BarrierFault> found =
+          image.header().kind == CpuImageKind::kCoroutines
+              ? run_groups<GroupScheduler>(image, launch, claims, begin, end, memory)
+              : run_groups<SimdgroupScheduler>(image, launch, claims, begin, end, memory);
       if (!found) return;
       claims.stop();
       std::lock_guard lock(fault_mutex);

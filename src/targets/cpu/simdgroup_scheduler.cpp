@@ -15,9 +15,9 @@ constexpr uint32_t kSimdgroupSize = 32;
 }  // namespace
 
 struct SimdgroupScheduler::Simdgroup {
-  CpuThread record{};     // of the first thread
-  CpuPayload payload{};   // values[0]: the lanes that wait
-  uint32_t lanes = 0;     // threads
+  CpuThread record{};    // of the first thread
+  CpuPayload payload{};  // values[0]: the lanes that wait
+  uint32_t lanes = 0;    // threads
   std::byte* frame = nullptr;
 
   bool has_returned() const { return record.site == CpuThread::kReturned; }
@@ -30,15 +30,15 @@ SimdgroupScheduler::SimdgroupScheduler(const LoadedImage& image, const CpuLaunch
       run_simdgroup_(image.simdgroup_function()),
       launch_(launch),
       has_barriers_(image.header().site_count > 0) {
-  uint32_t threads = launch.threads_per_threadgroup[0] * launch.threads_per_threadgroup[1] *
-                     launch.threads_per_threadgroup[2];
+  uint32_t threads =
+      launch.threads_per_threadgroup[0] * launch.threads_per_threadgroup[1] * launch.threads_per_threadgroup[2];
   uint32_t most = (threads + kSimdgroupSize - 1) / kSimdgroupSize;
   size_t depth = std::max(1u, image.header().max_loop_depth);
   size_t stride = (image.header().frame_bytes + kCpuFrameAlignment - 1) / kCpuFrameAlignment * kCpuFrameAlignment;
   simdgroups_ = std::make_unique<Simdgroup[]>(most);
   counts_ = std::make_unique<uint32_t[]>(most * depth);
-  frames_ = static_cast<std::byte*>(
-      ::operator new(std::max<size_t>(1, stride * most), std::align_val_t(kCpuFrameAlignment)));
+  frames_ =
+      static_cast<std::byte*>(::operator new(std::max<size_t>(1, stride * most), std::align_val_t(kCpuFrameAlignment)));
   for (uint32_t s = 0; s < most; ++s) {
     Simdgroup& simdgroup = simdgroups_[s];
     set_launch_values(simdgroup.record, launch);

@@ -137,36 +137,36 @@ def test_the_page_of_refused_constructs_names_what_comes_later():
     assert "matrices (`float4x4`), `packed_float3` and its like, simdgroup matrices" in page
 
 
-# What gives the messages that docs/errors.md lists as frequent: a body, a header, and arguments of the kernel.
+# What gives the messages that docs/errors.md lists as frequent: a body, a header, and whether outputs are atomic.
 FREQUENT = {
     "use of undeclared identifier 'x_shape'; only the body has it, where the body itself names it": (
-        "y[0] = f();", "int f() { return x_shape[0]; }", {},
+        "y[0] = f();", "int f() { return x_shape[0]; }", False,
     ),
     "use of undeclared identifier 'y_shape'; only inputs with dimensions have a shape, strides and ndim": (
-        "y[0] = y_shape[0];", "", {},
+        "y[0] = y_shape[0];", "", False,
     ),
     "function definition is not allowed here": (
-        "kernel void f(device float* a [[buffer(0)]]) { a[0] = 1; }", "", {},
+        "kernel void f(device float* a [[buffer(0)]]) { a[0] = 1; }", "", False,
     ),
     "no viable conversion from 'uint3' (aka 'vec<unsigned int, 3>') to 'uint' (aka 'unsigned int')": (
-        "uint i = thread_position_in_grid;", "", {},
+        "uint i = thread_position_in_grid;", "", False,
     ),
-    "no viable overloaded '+='": ("y[0] += x[0];", "", {"atomic_outputs": True}),
-    "use of undeclared identifier 'expf'": ("y[0] = expf(x[0]);", "", {}),
-    "use of undeclared identifier 'std'": ("y[0] = std::exp(x[0]);", "", {}),
-    "use of undeclared identifier 'printf'": ('printf("%f", x[0]);', "", {}),
-    "subscripted value is not an array, pointer, or vector": ("y[0] = number[0];", "", {}),
-    "use of undeclared identifier 'T'": ("y[0] = T(1);", "", {}),
-    "read-only variable is not assignable": ("x[0] = 1;", "", {}),
-    "'double' is not supported in Metal": ("y[0] = double(1);", "", {}),
+    "no viable overloaded '+='": ("y[0] += x[0];", "", True),
+    "use of undeclared identifier 'expf'": ("y[0] = expf(x[0]);", "", False),
+    "use of undeclared identifier 'std'": ("y[0] = std::exp(x[0]);", "", False),
+    "use of undeclared identifier 'printf'": ('printf("%f", x[0]);', "", False),
+    "subscripted value is not an array, pointer, or vector": ("y[0] = number[0];", "", False),
+    "use of undeclared identifier 'T'": ("y[0] = T(1);", "", False),
+    "read-only variable is not assignable": ("x[0] = 1;", "", False),
+    "'double' is not supported in Metal": ("y[0] = double(1);", "", False),
 }  # fmt: skip
 
 
 def test_frequent_errors_are_those_that_bodies_give():
     table = (ROOT / "docs/errors.md").read_text().partition("Frequent ones:")[2].partition("\n\nTo find")[0]
     assert sorted(re.findall(r"^\| `([^`]+)`", table, re.M)) == sorted(FREQUENT)
-    for message, (source, header, options) in FREQUENT.items():
-        kernel = kiln.metal_kernel("example", ["x", "number"], ["y"], source, header, **options)
+    for message, (source, header, atomic_outputs) in FREQUENT.items():
+        kernel = kiln.metal_kernel("example", ["x", "number"], ["y"], source, header, atomic_outputs=atomic_outputs)
         with pytest.raises(kiln.CompileError) as raised:
             kernel.compile(
                 inputs=[np.ones(8, np.float32), 1.0],

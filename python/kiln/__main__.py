@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import argparse
 import functools
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
+
+from kiln import _core
 
 
 def _reads(read: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -62,7 +65,9 @@ def _add_run(commands: Any) -> None:
     )
     run.add_argument("-m", dest="module", action="store_true", help="PROGRAM is the name of a module")
     run.add_argument("program", metavar="PROGRAM")
-    run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT")
+    arguments = run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT")
+    # There may be none; argparse would say that they are missing where PROGRAM is.
+    arguments.required = False
 
 
 def _add_show(commands: Any) -> None:
@@ -127,22 +132,36 @@ def _add_show(commands: Any) -> None:
 def _parser() -> argparse.ArgumentParser:
     description = " ".join((__doc__ or "").replace("``", "").split())
     parser = argparse.ArgumentParser(prog="python -m kiln", description=description)
+    parser.add_argument("--version", action="version", version=f"Kiln {_core.version}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in (_add_doctor, _add_run, _add_show):
         add(commands)
     return parser
 
 
+def _prints(options: argparse.Namespace) -> int:
+    """``doctor`` and ``show``. Where nobody reads what they print any more, as behind ``| head``, they end."""
+    try:
+        if options.command == "doctor":
+            from kiln import _doctor
+
+            status = _doctor.main(as_json=options.json)
+        else:
+            from kiln import _show
+
+            status = _show.main(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The interpreter flushes once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status
+
+
 def main() -> int:
     options = _parser().parse_args()
-    if options.command == "doctor":
-        from kiln import _doctor
-
-        return _doctor.main(as_json=options.json)
-    if options.command == "show":
-        from kiln import _show
-
-        return _show.main(options)
+    if options.command != "run":
+        return _prints(options)
     from kiln import _run
 
     return _run.main(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import importlib.metadata
 import importlib.util
 import json
@@ -135,6 +136,16 @@ def findings() -> dict[str, list[Finding]]:
     }
 
 
+def _unknown_variables() -> list[str]:
+    """What the environment has that looks like a setting and is none, in sentences."""
+    known = [variable for variable, _, _ in _core.settings()]
+    sentences = []
+    for name in sorted(name for name in os.environ if name.startswith("KILN_") and name not in known):
+        close = difflib.get_close_matches(name, known, 1)
+        sentences.append(f"{name} is set, and is no setting{f'; did you mean {close[0]}?' if close else ''}")
+    return sentences
+
+
 def _print_json(report: dict[str, list[Finding]]) -> None:
     content = {
         "version": kiln.__version__,
@@ -145,17 +156,24 @@ def _print_json(report: dict[str, list[Finding]]) -> None:
             {"variable": variable, "value": os.environ.get(variable), "values": values, "meaning": meaning}
             for variable, values, meaning in _core.settings()
         ],
+        "unknown_variables": _unknown_variables(),
     }
     print(json.dumps(content, indent=2))
 
 
 def _print_text(report: dict[str, list[Finding]]) -> None:
     print(f"Kiln {kiln.__version__}, Python {platform.python_version()}, {platform.platform()}")
+    reasons: set[str] = set()
     for heading, rows in report.items():
         print(f"\n{heading}")
         width = max(len(row.name) for row in rows)
         for row in rows:
-            first, *rest = row.detail.splitlines() or [""]
+            lines = row.detail.splitlines() or [""]
+            if not row.usable:
+                # What keeps the compiler from being used keeps everything else from it.
+                lines = ["for the same reason" if line in reasons else line for line in lines]
+                reasons.update(lines)
+            first, *rest = lines
             print(f"  {row.name:{width}}  {'usable    ' if row.usable else 'not usable'}  {first}")
             for line in rest:
                 print(f"  {'':{width}}              {line}")
@@ -163,6 +181,8 @@ def _print_text(report: dict[str, list[Finding]]) -> None:
     for variable, values, meaning in _core.settings():
         value = os.environ.get(variable)
         print(f"  {variable} {'= ' + value if value else 'is not set'}: {meaning} ({values})")
+    for sentence in _unknown_variables():
+        print(f"  {sentence}")
 
 
 def main(*, as_json: bool = False) -> int:

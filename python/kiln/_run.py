@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import runpy
@@ -45,6 +46,20 @@ def main(program: str, arguments: list[str], *, as_module: bool, metal: bool, re
                 file.write("\n")
 
 
+def _is_module(name: str) -> bool:
+    """Whether there is such a module. What importing its package raises is raised."""
+    if name.startswith("."):
+        return False
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError as error:
+        if not error.name or not f"{name}.".startswith(f"{error.name}."):
+            raise
+    except ValueError:  # an empty name, or a module without a specification
+        pass
+    return False
+
+
 def _run(program: str, arguments: list[str], *, as_module: bool, metal: bool) -> int:
     if not as_module and not os.path.exists(program):
         print(f"python -m kiln run: no such file: {program}", file=sys.stderr)
@@ -58,6 +73,9 @@ def _run(program: str, arguments: list[str], *, as_module: bool, metal: bool) ->
     sys.argv = [program, *arguments]
     if as_module:
         sys.path[0] = os.getcwd()
+        if not _is_module(program):
+            print(f"python -m kiln run: no module named {program}", file=sys.stderr)
+            return 1  # as Python itself
         runpy.run_module(program, run_name="__main__", alter_sys=True)
     else:
         # A folder or an archive brings its own path.

@@ -91,7 +91,7 @@ def _call(inputs: Sequence[Any], grid: tuple, threadgroup: tuple, shape: tuple, 
 
 
 def _exp(rng: np.random.Generator, small: bool) -> Problem:
-    x = _aligned(rng.uniform(-87, 88, 5000 if small else 1 << 21).astype(np.float32))
+    x = _aligned(rng.uniform(-87, 88, 5000 if small else 1 << 22).astype(np.float32))
     return Problem(
         bodies.exp_kernel(kiln.metal_kernel),
         bodies.exp_call(x, x.dtype),
@@ -207,7 +207,7 @@ SOFTMAX = """
 
 
 def _softmax(rng: np.random.Generator, small: bool) -> Problem:
-    x = _normal(rng, *((9, 100) if small else (2048, 1024)))
+    x = _normal(rng, *((9, 100) if small else (3072, 1024)))
     x *= 4
 
     def reference() -> list[Array]:
@@ -256,7 +256,7 @@ RMS_NORM = """
 
 
 def _rms_norm(rng: np.random.Generator, small: bool) -> Problem:
-    x = _normal(rng, *((9, 200) if small else (2048, 1024)))
+    x = _normal(rng, *((9, 200) if small else (4096, 1024)))
     weight = _normal(rng, x.shape[1])
 
     def reference() -> list[Array]:
@@ -295,7 +295,7 @@ REDUCTION = """
 
 
 def _reduction(rng: np.random.Generator, small: bool) -> Problem:
-    blocks = 3 if small else 1024
+    blocks = 3 if small else 2048
     x = _normal(rng, blocks, 4096)
     return Problem(
         kiln.metal_kernel("reduction", ["x"], ["out"], REDUCTION),
@@ -326,7 +326,7 @@ SCAN = """
 
 
 def _scan(rng: np.random.Generator, small: bool) -> Problem:
-    x = _normal(rng, 5 if small else 8192, 256)
+    x = _normal(rng, 5 if small else 16384, 256)
     return Problem(
         kiln.metal_kernel("scan", ["x"], ["out"], SCAN),
         _call([x], (x.size, 1, 1), (256, 1, 1), x.shape),
@@ -457,7 +457,7 @@ QUANTIZED = """
 
 
 def _quantized(rng: np.random.Generator, small: bool) -> Problem:
-    rows, length = (24, 512) if small else (2048, 4096)
+    rows, length = (24, 512) if small else (4096, 4096)
     weights = _aligned(rng.integers(0, 1 << 32, (rows, length // 8), dtype=np.uint32))
     scales, biases = _normal(rng, rows, length // 64), _normal(rng, rows, length // 64)
     x = _normal(rng, length)

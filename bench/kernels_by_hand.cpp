@@ -241,17 +241,16 @@ extern "C" void scan(const float* x, float* out, int64_t rows) {
     const float* from = x + row * 256;
     float* to = out + row * 256;
 #if defined(__AVX512F__)
-    const __m512i zero = _mm512_setzero_si512();
-    auto up = [&]<int steps>(std::integral_constant<int, steps>, Floats a) {
-      return (Floats)_mm512_alignr_epi32((__m512i)a, zero, 16 - steps);
-    };
     __m512 before = _mm512_setzero_ps();
     for (int64_t i = 0; i < 256; i += 16) {
-      Floats a = load(from + i);
-      a += up(std::integral_constant<int, 1>{}, a);
-      a += up(std::integral_constant<int, 2>{}, a);
-      a += up(std::integral_constant<int, 4>{}, a);
-      a += up(std::integral_constant<int, 8>{}, a);
+      __m512 a = load(from + i);
+      a += (__m512)_mm512_bslli_epi128((__m512i)a, 4);
+      a += (__m512)_mm512_bslli_epi128((__m512i)a, 8);
+      // The sums of quarters into those above. Shuffles with zeros would become vexpandps, which is slow.
+      __m512 sums = _mm512_permute_ps(a, 0xff);
+      a += _mm512_maskz_shuffle_f32x4(0xfff0, sums, sums, _MM_SHUFFLE(2, 1, 0, 0));
+      sums = _mm512_permute_ps(a, 0xff);
+      a += _mm512_maskz_shuffle_f32x4(0xff00, sums, sums, _MM_SHUFFLE(1, 0, 0, 0));
       store(to + i, a + before);
       // The chain from vector to vector is this sum alone.
       before += _mm512_permutexvar_ps(_mm512_set1_epi32(15), a);
@@ -271,9 +270,19 @@ extern "C" void scan(const float* x, float* out, int64_t rows) {
   }
 }
 
-// Several vectors at a time, since one step waits for the one before it.
+namespace {
+
+// Several at a time, since one step waits for the one before it; as many as registers are there for.
+#if defined(__AVX512F__)
+constexpr int kOrbitVectors = 4;
+#else
+constexpr int kOrbitVectors = 2;
+#endif
+
+}  // namespace
+
 extern "C" void mandelbrot(int32_t* out, int64_t height, int64_t width) {
-  constexpr int kVectors = 4, kPlaces = kVectors * kLanes;
+  constexpr int kVectors = kOrbitVectors, kPlaces = kVectors * kLanes;
   alignas(64) float count[kLanes];
   for (int i = 0; i < kLanes; ++i) count[i] = static_cast<float>(i);
   const Floats from_zero = load(count);

@@ -97,7 +97,7 @@ class ByHand:
 
     def bind(self, problem: kernels.Problem, outputs: Sequence[np.ndarray]):
         """A function without arguments."""
-        inputs = [value if isinstance(value, np.ndarray) else np.float32([value]) for value in problem.call["inputs"]]
+        inputs = [np.atleast_1d(np.asarray(value)) for value in problem.call["inputs"]]
         return self.bind_arrays(problem.by_hand, [*inputs, *outputs], problem.sizes)
 
     def bind_arrays(self, name: str, arrays: Sequence[np.ndarray], sizes: Sequence[int]):

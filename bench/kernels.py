@@ -266,7 +266,7 @@ def _rms_norm(rng: np.random.Generator, small: bool) -> Problem:
     threads = -(-x.shape[1] // 128) * 32
     return Problem(
         kiln.metal_kernel("rms_norm", ["x", "weight", "eps"], ["out"], RMS_NORM),
-        _call([x, weight, 1e-5], (threads * x.shape[0], 1, 1), (threads, 1, 1), x.shape),
+        _call([x, weight, np.float32(1e-5)], (threads * x.shape[0], 1, 1), (threads, 1, 1), x.shape),
         "rms_norm",
         x.shape,
         reference,

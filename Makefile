@@ -19,7 +19,7 @@ ASAN_TESTS := interfaces launch errors wrong_calls wrong_containers wrong_kernel
 # cmake, ninja and ctest of the environment come first.
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH" &&
 
-.PHONY: all build demo docs gallery test test-python test-cpp test-asan test-tsan test-wheel coverage check lint types stubs bench format clean help
+.PHONY: all build demo docs gallery test test-python test-cpp test-asan test-tsan test-wheel coverage check lint types stubs bench bench-engines format clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -92,6 +92,10 @@ coverage: build $(STAMPS)/coverage
 # make bench   the benchmarks; results in bench/results/
 bench: build $(STAMPS)/bench
 	$(BIN)/python -m bench.main
+
+# make bench-engines  the CPU's engines, kernel by kernel, against C++ by hand; a minute; needs clang++ or g++ with OpenMP
+bench-engines: build
+	$(BIN)/python -m bench.engines
 
 # make docs    the documentation as a site, in build/docs; draws the gallery's pictures where its programs have changed
 docs: build $(STAMPS)/gallery

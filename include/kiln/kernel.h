@@ -43,7 +43,7 @@ class CompiledKernel {
   const std::string& name() const;    ///< the kernel's
   std::string target() const;         ///< where it runs: "cpu"
   std::string architecture() const;   ///< what it was made for, in LLVM's words: "x86-64-v3"
-  std::string engine() const;         ///< how threads are run: "scalar"
+  std::string engine() const;         ///< how threads are run: "simd", "scalar"
   std::string engine_reason() const;  ///< why that engine
   std::string source() const;         ///< the generated text
   /// The machine code with its constants; lives as long as this object.
@@ -56,7 +56,8 @@ class CompiledKernel {
 
   /// What came before the machine code, in this order: LLVM IR as Clang made it ("clang"); with harmless arithmetic,
   /// everything inlined, and accesses guarded ("guarded"); as code for a launch, optimised ("optimized"); and
-  /// "assembly". Compiles once more, since none of it is kept.
+  /// "assembly". Before "optimized" the SIMD engine has "lanes", "components", "structured" and "widened"
+  /// (docs/design/simd-engine.md). Compiles once more, since none of it is kept.
   std::vector<CompileStage> stages() const;
 
  private:

@@ -37,7 +37,7 @@ struct KernelCall {
 /// One launch, as Kernel::history lists it.
 struct Launch {
   std::string target;         ///< where it ran: "cpu"
-  std::string engine;         ///< how threads were run: "scalar"
+  std::string engine;         ///< how threads were run: "simd", "scalar"
   std::string engine_reason;  ///< why that engine
   std::string code;           ///< where the machine code came from: "compiled", "memory" or "disk"
   bool specialized = false;   ///< whether the code was made for these shapes

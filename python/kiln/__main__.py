@@ -123,8 +123,9 @@ def _add_show(commands: Any) -> None:
         metavar="PART[,PART]",
         type=_reads(parts),
         default=["text", "sizes"],
-        help="what to show, of text (the generated text), clang, guarded and optimized (LLVM IR as Clang made it, with "
-        "accesses guarded, and as code for a launch), assembly, sizes; by default text,sizes",
+        help="what to show, of text (the generated text); clang, guarded, optimized (LLVM IR as Clang made it, with "
+        "accesses guarded, and as code for a launch); lanes, components, structured, widened (stages of the SIMD "
+        "engine); assembly; sizes; by default text,sizes",
     )
     show.add_argument("--json", action="store_true", help="print JSON, also of a compile error")
 

@@ -91,7 +91,7 @@ def _check_compiler() -> str:
 
 
 def _check_cpu() -> str:
-    what = f"{_core.cpu_architecture()}, {_core.cpu_threads()} threads, scalar engine"
+    what = f"{_core.cpu_architecture()}, {_core.cpu_threads()} threads, {_core.cpu_engine()} engine"
     try:
         _run("doctor_cpu", _any())
     except Exception as error:

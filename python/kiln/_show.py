@@ -13,7 +13,10 @@ import kiln
 from kiln import _core, _kernels
 
 # What can be asked for, in the order in which it is printed.
-PARTS = ("text", "clang", "guarded", "optimized", "assembly", "sizes")
+PARTS = (
+    *("text", "clang", "guarded", "lanes", "components", "structured", "widened", "optimized"),
+    *("assembly", "sizes"),
+)
 
 
 class Argument(NamedTuple):
@@ -118,8 +121,12 @@ def describe(options: Any) -> dict[str, Any]:
         "engine": compiled.engine,
         "engine_reason": compiled.engine_reason,
     }
-    if any(part in options.parts for part in PARTS[1:-1]):
-        result |= {part: text for part, text in compiled.stages().items() if part in options.parts}
+    if asked := [part for part in PARTS[1:-1] if part in options.parts]:
+        stages = compiled.stages()
+        for part in asked:
+            if part not in stages:
+                raise ValueError(f"the {compiled.engine} engine has no stage {part!r}")
+            result[part] = stages[part]
     if "sizes" in options.parts:
         result["sizes"] = {
             "code_bytes": compiled.code_bytes,

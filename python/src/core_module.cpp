@@ -194,6 +194,7 @@ NB_MODULE(_core, m) {
 
 * ``clang``: LLVM IR as Clang made it;
 * ``guarded``: with harmless arithmetic, everything inlined, and accesses guarded;
+* ``lanes``, ``components``, ``structured``, ``widened``: what the SIMD engine does with it, where it takes the kernel;
 * ``optimized``: as code for a launch;
 * ``assembly``: that in the target's assembly language.)")
       .def_prop_ro(
@@ -360,6 +361,11 @@ at once, but compiling and running, and what they raise, come when the result is
   });
   m.def("cpu_threads", [] { return Context::shared().cpu().concurrency(); });
   m.def("cpu_architecture", [] { return Context::shared().cpu().spec().cpu; });
+  m.def("cpu_engine", [] {
+    // The SIMD engine serves AVX2 and up (compiler/cpu/simd_engine.cpp).
+    const TargetSpec& spec = Context::shared().cpu().spec();
+    return spec.cpu == "x86-64-v3" || spec.cpu == "x86-64-v4" ? spec.engine : "scalar";
+  });
   m.def("compiler_path", &CompilerLibrary::path);
 }
 

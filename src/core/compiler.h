@@ -41,7 +41,7 @@ struct CompileResult {
   CompileStatus status = CompileStatus::kOk;
   CompileReport report;           // warnings too
   std::vector<std::byte> binary;  // kCpu: an image (`core/cpu_image.h`)
-  std::string engine;             // "scalar"
+  std::string engine;             // "scalar", "simd"
   std::string engine_reason;      // why this one
   std::vector<CompileStage> stages;
 };

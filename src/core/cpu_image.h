@@ -124,8 +124,8 @@ struct CpuThread {
 using CpuRowFunction = void (*)(const CpuLaunch*, const CpuThread* first, uint32_t count);
 // Runs a thread to the next place where it waits, or to its end. `frame`: frame_bytes, aligned to kCpuFrameAlignment.
 using CpuThreadFunction = void (*)(const CpuLaunch*, CpuThread*, void* frame);
-// The same for a simdgroup of `lanes` threads, at most 32; the record describes the first, whose place in x is `x`. At a
-// barrier the payload's first value is the mask of the threads that wait.
+// The same for a simdgroup of `lanes` threads, at most 32; the record describes the first, whose place in x is `x`. At
+// a barrier the payload's first value is the mask of the threads that wait.
 using CpuSimdgroupFunction = void (*)(const CpuLaunch*, CpuThread* first, void* frame, uint32_t x, uint32_t lanes);
 using CpuCombineFunction = uint64_t (*)(uint64_t, uint64_t);
 

@@ -48,6 +48,8 @@ Settings read_settings(const char* (*lookup)(const char*)) {
       settings.specialize = read_switch(row, value, "on", "off");
     } else if (row.variable == "KILN_STRICT_DEVICE") {
       settings.strict_device = read_switch(row, value, "1", "0");
+    } else if (row.variable == "KILN_DUMP_DIR") {
+      settings.dump_folder = value;
     } else if (row.variable == "KILN_COMPILER") {
       settings.compiler_path = value;
     }

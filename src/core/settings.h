@@ -10,9 +10,10 @@ namespace kiln {
 struct Settings {
   int cpu_threads = 0;  // 0: what the machine offers
   int cpu_level = 4;    // the highest level of x86-64 that is used
-  std::string cpu_engine = "scalar";
-  bool bounds = true;      // the default of compile_options["bounds"]
-  bool specialize = true;  // the default of compile_options["specialize"]
+  std::string cpu_engine = "simd";
+  std::string dump_folder;  // empty: none
+  bool bounds = true;       // the default of compile_options["bounds"]
+  bool specialize = true;   // the default of compile_options["specialize"]
   bool strict_device = false;
   std::string compiler_path;  // empty: beside libkiln.so
 };
@@ -23,14 +24,15 @@ struct SettingRow {
   std::string_view meaning;
 };
 
-inline constexpr std::array<SettingRow, 7> kSettingRows = {{
+inline constexpr std::array<SettingRow, 8> kSettingRows = {{
     {"KILN_CPU_THREADS", "a number from 1 to 1024",
      "how many threads a launch on the CPU uses, the caller's counted; by default as many as the process may use"},
     {"KILN_CPU_ISA", "sse2, sse4, avx2 or avx512",
      "the instruction set that compiled code uses at most, the processor permitting; by default avx512"},
     {"KILN_CPU_ENGINE", "scalar or simd",
      "how the threads of a kernel are run on the CPU: one after the other, or a simdgroup at a time where the kernel "
-     "permits it; by default scalar"},
+     "and "
+     "the processor (AVX2) permit it; by default simd"},
     {"KILN_BOUNDS", "on or off",
      "whether accesses outside an argument are guarded where a kernel's compile_options do not say; by default on"},
     {"KILN_SPECIALIZE", "on or off",
@@ -38,6 +40,10 @@ inline constexpr std::array<SettingRow, 7> kSettingRows = {{
     {"KILN_STRICT_DEVICE", "0 or 1",
      "1: a kernel that is asked to run on a device which this machine lacks raises an error and does not run on the "
      "CPU"},
+    {"KILN_DUMP_DIR", "a path",
+     "a folder in which each kernel that is compiled leaves its generated text, its code after each stage of "
+     "compilation "
+     "and the compiler's messages; it is made where it does not exist"},
     {"KILN_COMPILER", "a path", "the compiler library to open; by default libkiln_compiler.so beside libkiln.so"},
 }};
 

@@ -7,8 +7,10 @@
 #include "core/diagnostic.h"
 #include "core/floating_point_state.h"
 #include "core/fork_guard.h"
+#include "core/settings.h"
 #include "core/text.h"
 #include "kiln/error.h"
+#include "runtime/compilation_dump.h"
 #include "targets/cpu/cpu_target.h"
 
 namespace kiln {
@@ -70,7 +72,9 @@ SingleFlight<Binary>::Found Context::binary_for(const KernelUnit& unit, Target& 
     ForkGuard guard;
     DefaultFloatingPoint floating_point;  // the compiler folds constants
     auto start = std::chrono::steady_clock::now();
-    CompileResult result = compiler.compile({unit, target.spec()});
+    const std::string& dump_folder = settings().dump_folder;
+    CompileResult result = compiler.compile({unit, target.spec(), /*keep_stages=*/!dump_folder.empty()});
+    if (!dump_folder.empty()) dump_compilation(dump_folder, unit, result);
     if (result.status != CompileStatus::kOk) throw_failure(unit, std::move(result));
     auto binary = std::make_shared<Binary>();
     binary->code = target.load(result.binary);

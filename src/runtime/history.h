@@ -28,7 +28,7 @@ inline std::string_view name_of(CodeSource source) {
 // A Launch as it is kept: recording one allocates nothing.
 struct LaunchRecord {
   std::string_view target;  // "cpu"; lives as long as the kernel, like the next two
-  std::string_view engine;  // "scalar"
+  std::string_view engine;  // "scalar", "simd"
   std::string_view reason;  // why that engine
   CodeSource source = CodeSource::kMemory;
   bool specialized = false;  // code made for these shapes

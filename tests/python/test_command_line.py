@@ -8,6 +8,7 @@ import sys
 import kiln
 import numpy as np
 import pytest
+from kiln import _core
 
 BODY = """\
 threadgroup float sums[32];
@@ -41,6 +42,11 @@ def folder(tmp_path):
     return tmp_path
 
 
+STAGES = ["clang", "guarded", "lanes", "components", "structured", "widened", "optimized", "assembly"]
+if _core.cpu_engine() == "scalar":
+    STAGES[2:6] = []
+
+
 def the_same_in_python():
     kernel = kiln.metal_kernel("reverse", ["x", "factor"], ["y"], BODY)
     return kernel, {
@@ -54,14 +60,14 @@ def the_same_in_python():
 
 
 def test_show_as_json_is_what_python_has(folder):
-    parts = "text,clang,guarded,optimized,assembly,sizes"
+    parts = ",".join(["text", *STAGES, "sizes"])
     done = command("show", "reverse.metal", *ARGUMENTS, "--parts", parts, "--json", cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
     shown = json.loads(done.stdout)
     kernel, call = the_same_in_python()
     compiled = kernel.compile(**call)
     stages = compiled.stages()
-    assert list(stages) == ["clang", "guarded", "optimized", "assembly"]
+    assert list(stages) == STAGES
     assert shown == {
         "name": "reverse",
         "dialect": "metal",
@@ -88,7 +94,7 @@ def test_show_for_people(folder):
     assert (done.returncode, done.stderr) == (0, "")
     text = kernel.source_for(**call).rstrip("\n")
     assert done.stdout == (
-        f"==== text\n{text}\nreverse: cpu, {compiled.architecture}, scalar engine\n"
+        f"==== text\n{text}\nreverse: cpu, {compiled.architecture}, {_core.cpu_engine()} engine\n"
         f"  machine code and constants {compiled.code_bytes:8} bytes\n"
         f"  threadgroup memory         {128:8} bytes\n"
         f"  memory of a waiting thread {compiled.thread_memory_bytes:8} bytes\n"
@@ -215,7 +221,7 @@ def test_show_of_cuda_has_its_text(folder):
         ),
         (["--grid", "4"], "argument --grid: expected three numbers such as 32,8,1 but got '4'"),
         (["--threadgroup", "4,5,-1"], "argument --threadgroup: expected three numbers such as 32,8,1 but got '4,5,-1'"),
-        (["--parts", "ir"], "argument --parts: 'ir' is none of text, clang, guarded, optimized, assembly, sizes"),
+        (["--parts", "ir"], "argument --parts: 'ir' is none of text, clang, guarded, lanes, components, structured, widened, optimized, assembly, sizes"),
     ],
 )  # fmt: skip
 def test_show_refuses_what_it_cannot_read(folder, arguments, reason):
@@ -339,7 +345,7 @@ def test_run_reports_launches(tmp_path):
     assert [kernel["name"] for kernel in kernels] == ["twice", "unused"]
     assert kernels[1]["launches"] == []
     first, second = kernels[0]["launches"]
-    assert (first["target"], first["engine"], first["code"], second["code"]) == ("cpu", "scalar", "compiled", "memory")
+    assert (first["target"], first["engine"], first["code"], second["code"]) == ("cpu", _core.cpu_engine(), "compiled", "memory")
     assert set(first) == {"target", "engine", "engine_reason", "code", "specialized", "compile_ms", "run_ms"}
 
 

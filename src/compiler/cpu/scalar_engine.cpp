@@ -59,7 +59,7 @@ class ScalarEngine : public CpuEngine {
                      StageKeeper /*keep_stage*/) override {
     EngineOutput output;
     output.engine = "scalar";
-    output.reason = "the only engine";
+    output.reason = "KILN_CPU_ENGINE asks for it";
     Function& body = *module.getFunction(kBodyFunction);
     output.sites = number_exchange_sites(body);
     output.kind = output.sites.empty() ? CpuImageKind::kLoop : CpuImageKind::kCoroutines;

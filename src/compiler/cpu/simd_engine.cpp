@@ -62,7 +62,7 @@ class SimdEngine : public CpuEngine {
     for (const char* name : {"__kiln_row", "__kiln_thread", kBodyFunction}) module.getFunction(name)->eraseFromParent();
     EngineOutput output;
     output.engine = "simd";
-    output.reason = "the body is taken by the SIMD engine";
+    output.reason = "the default";
     Function& group = *module.getFunction(kGroupFunction);
     Function& row = *module.getFunction(kRowFunction);
     output.threadgroup_memory_bytes =

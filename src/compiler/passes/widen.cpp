@@ -83,6 +83,19 @@ void restore_sinks(Function& function) {
   }
 }
 
+// Vectors of the kernel's own as their components: they become vectors of 32.
+void split_vectors(Function& function, ThreadAnalyses& analyses) {
+  spell_out_bitcasts(function);
+  analyses.forget(function);
+  ScalarizerPassOptions options;
+  options.ScalarizeLoadStore = true;
+  options.ScalarizeVariableInsertExtract = true;
+  options.ScalarizeMinBits = 0;
+  FunctionPassManager passes;
+  passes.addPass(ScalarizerPass(options));
+  analyses.run(passes, function);
+}
+
 class Widener {
  public:
   Widener(Function& from, Function& to, FunctionAnalysisManager& analyses, const WidenOptions& options)
@@ -1197,24 +1210,16 @@ std::string widen(Function& function, const WidenOptions& options) {
   separate_lanes(function);
   options.keep_stage("lanes");
   split_structure_phis(function);
-  spell_out_bitcasts(function);
-  analyses.forget(function);
-  {
-    // Vectors of the kernel's own as their components: they become vectors of 32.
-    ScalarizerPassOptions options;
-    options.ScalarizeLoadStore = true;
-    options.ScalarizeVariableInsertExtract = true;
-    options.ScalarizeMinBits = 0;
-    FunctionPassManager passes;
-    passes.addPass(ScalarizerPass(options));
-    analyses.run(passes, function);
-  }
+  split_vectors(function, analyses);
   // Loops that are unrolled make indices of private arrays constant. Others are left at their end, so that they need no
   // structuring.
   analyses.run(
       "sroa,early-cse,simplifycfg,loop-mssa(loop-instsimplify,loop-rotate,licm),loop(loop-deletion,loop-unroll-full),"
       "sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,sroa,adce",
       function);
+  // Variables that unrolling has made values are vectors again.
+  if (any_of(instructions(function), [](const Instruction& i) { return i.getType()->isVectorTy(); }))
+    split_vectors(function, analyses);
   separate_lanes(function);
   analyses.forget(function);
   options.keep_stage("components");
@@ -1223,7 +1228,7 @@ std::string widen(Function& function, const WidenOptions& options) {
     return site && options.sites[*site].is_barrier;
   };
   if (!barriers_agree(function, analyses.functions().getResult<UniformityInfoAnalysis>(function),
-                      analyses.functions().getResult<PostDominatorTreeAnalysis>(function), is_barrier))
+                      analyses.functions().getResult<LoopAnalysis>(function), is_barrier))
     return give_up("threads may come to a threadgroup_barrier in different numbers");
   analyses.run(
       "early-cse,lower-switch,loop(loop-rotate),mergereturn,fix-irreducible,loop-simplify,unify-loop-exits,"

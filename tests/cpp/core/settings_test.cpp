@@ -37,7 +37,8 @@ TEST(Settings, HaveDefaults) {
   Settings settings = read({});
   EXPECT_EQ(settings.cpu_threads, 0);
   EXPECT_EQ(settings.cpu_level, 4);
-  EXPECT_EQ(settings.cpu_engine, "scalar");
+  EXPECT_EQ(settings.cpu_engine, "simd");
+  EXPECT_EQ(settings.dump_folder, "");
   EXPECT_TRUE(settings.bounds);
   EXPECT_TRUE(settings.specialize);
   EXPECT_FALSE(settings.strict_device);

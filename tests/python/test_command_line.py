@@ -289,7 +289,9 @@ def test_doctor_as_json(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     report = json.loads(done.stdout)
     assert report["version"] == kiln.__version__
-    assert list(report) == ["version", "python", "platform", "compiler", "targets", "array_libraries", "settings"]
+    headings = ["compiler", "targets", "array_libraries", "compiled_before"]
+    assert list(report) == ["version", "python", "platform", *headings, "settings"]
+    assert report["compiled_before"] == [{"name": "disk", "usable": False, "detail": "KILN_CACHE is off"}]
     usable = {row["name"]: row["usable"] for key in ("compiler", "targets", "array_libraries") for row in report[key]}
     assert usable["libkiln_compiler.so"] and usable["cpu"] and usable["numpy"] and not usable["nvidia"]
     settings = {row["variable"]: row["value"] for row in report["settings"]}
@@ -319,7 +321,9 @@ def test_run_reports_launches(tmp_path):
     assert kernels[1]["launches"] == []
     first, second = kernels[0]["launches"]
     assert (first["target"], first["engine"], first["code"], second["code"]) == ("cpu", "scalar", "compiled", "memory")
-    assert set(first) == {"target", "engine", "engine_reason", "code", "specialized", "compile_ms", "run_ms"}
+    fields = {"target", "engine", "engine_reason", "code", "specialized", "not_stored", "compile_ms", "run_ms"}
+    assert set(first) == fields
+    assert (first["not_stored"], second["not_stored"]) == ("KILN_CACHE is off", "")
 
 
 def test_run_reports_what_is_still_in_flight(tmp_path):

@@ -93,7 +93,7 @@ coverage: build $(STAMPS)/coverage
 bench: build $(STAMPS)/bench
 	$(BIN)/python -m bench.main
 
-# make docs    the documentation as a site, in build/docs
+# make docs    the documentation as a site, in build/docs; draws the gallery's pictures where its programs have changed
 docs: build $(STAMPS)/gallery
 	$(BIN)/python -m sphinx -q -W --keep-going -j auto -b html docs build/docs
 	@echo "$(CURDIR)/build/docs/index.html"
@@ -110,6 +110,7 @@ $(STAMPS)/system: tools/system_packages
 	@touch $@
 
 $(STAMPS)/venv: $(STAMPS)/system requirements.txt docs/requirements.txt
+	@echo "installing Python packages into $(VENV): about 600 MB, some minutes the first time"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade pip
 	$(BIN)/python -m pip install -q -r requirements.txt
@@ -117,12 +118,14 @@ $(STAMPS)/venv: $(STAMPS)/system requirements.txt docs/requirements.txt
 
 $(STAMPS)/package: $(STAMPS)/venv $(SOURCES)
 	@touch $@.begun
+	@echo "building Kiln into $(VENV): some minutes the first time, silent until it is done"
 	$(BIN)/python tools/install_package.py
 	@# As old as its beginning, so that what was edited meanwhile is built the next time.
 	@mv $@.begun $@
 
 # The gallery's pictures, for its pages. They take longer than the site; a change of Kiln alone does not draw them again.
 $(STAMPS)/gallery: $(wildcard examples/gallery/*.py demo/photograph.py) | $(STAMPS)/package
+	@echo "running the gallery's programs for their pictures: some minutes"
 	$(BIN)/python -m examples.gallery --out build/gallery
 	@touch $@
 

@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import kiln
 
 project = "Kiln"
+copyright = "2026 The Kiln authors"  # as in LICENSE
 version = release = kiln.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "site_parts"]

@@ -114,6 +114,29 @@ def programs() -> list[Path]:
     return sorted(path for path in (ROOT / "examples" / "gallery").glob("*.py") if path.name not in _NO_PROGRAMS)
 
 
+def pictures_of(program: Path, pictures: Path) -> list[Path]:
+    return sorted(path for path in pictures.glob(f"{program.stem}*.*") if path.suffix in (".png", ".gif"))
+
+
+class Thumbnails(SphinxDirective):
+    """``{thumbnails}``: the first picture of each of the gallery's programs, which leads to the program's page. Nothing
+    where no pictures were made."""
+
+    def run(self) -> list[nodes.Node]:
+        self.env.note_dependency(__file__)
+        row = nodes.paragraph()
+        for program in programs():
+            for picture in pictures_of(program, Path(self.config.gallery_pictures))[:1]:
+                # As a path from the folder of the documentation.
+                image = nodes.image(uri=f"/../{picture.relative_to(ROOT)}", alt=program.stem, height="150px")
+                page = addnodes.pending_xref(
+                    "", image, refdomain="std", reftype="doc", reftarget=program.stem, refdoc=self.env.docname,
+                    refexplicit=True, refwarn=True,
+                )  # fmt: skip
+                row += [page, nodes.Text(" ")]
+        return [row] if row.children else []
+
+
 def gallery_page(program: Path, pictures: Path) -> str:
     """The page of one program: its docstring, its pictures, its text."""
     module = ast.parse(program.read_text())
@@ -122,7 +145,7 @@ def gallery_page(program: Path, pictures: Path) -> str:
         raise ValueError(f"{program} has no docstring")
     first = (module.body[0].end_lineno or 0) + 2  # of the code: the page has the docstring already
     title, _, rest = docstring.partition("\n\n")
-    found = sorted(path for path in pictures.glob(f"{program.stem}*.*") if path.suffix in (".png", ".gif"))
+    found = pictures_of(program, pictures)
     if pictures.is_dir() and not found:
         logger.warning("the gallery's program %s has made no picture in %s", program.stem, pictures)
     shown = "\n\n".join(f"![{picture.stem.replace('_', ' ')}](/{picture.relative_to(ROOT)})" for picture in found)
@@ -212,6 +235,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("gallery_pictures", str(ROOT / "build" / "gallery"), "env")
     app.add_directive("constructs", Constructs)
     app.add_directive("headers", Headers)
+    app.add_directive("thumbnails", Thumbnails)
     app.add_lexer("metal", MetalLexer)
     app.add_post_transform(RepositoryLinks)
     app.connect("builder-inited", write_gallery)

@@ -67,8 +67,8 @@ class UnsupportedError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The device failed while a kernel ran, or the kernel did something that ends a launch, such as a barrier which
-/// only some threads can reach. Outputs of that launch are unspecified.
+/// The device failed while a kernel ran, or the kernel did something that ends a launch, such as waiting at different
+/// barriers. Outputs of that launch are unspecified.
 class DeviceError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

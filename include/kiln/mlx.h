@@ -5,6 +5,10 @@
 // With `using namespace kiln` the name `mlx` means two namespaces: write `::mlx::core` then.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "Kiln's headers are written in C++20: compile with -std=c++20"
+#endif
+
 #include <mlx/fast.h>
 
 #include <string>

@@ -1,7 +1,8 @@
 """Kiln turns the body of a GPU kernel, given as text, into a compiled function of arrays.
 
 Bodies are written in Metal, as for ``mlx.core.fast.metal_kernel``, and run on this machine's CPU, on the arrays of MLX
-and NumPy. ``kiln.mlx.install()`` puts the same functions where programs written for MLX look for them.
+and NumPy. ``kiln.mlx.install()``, after ``import kiln.mlx``, puts the same functions where programs written for MLX look
+for them.
 """
 
 from kiln import _core, errors

@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import argparse
 import functools
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
+
+from kiln import _core
 
 
 def _reads(read: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -63,7 +66,9 @@ def _add_run(commands: Any) -> None:
     )
     run.add_argument("-m", dest="module", action="store_true", help="PROGRAM is the name of a module")
     run.add_argument("program", metavar="PROGRAM")
-    run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT")
+    arguments = run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT")
+    # There may be none; argparse would say that they are missing where PROGRAM is.
+    arguments.required = False
 
 
 def _add_show(commands: Any) -> None:
@@ -188,26 +193,43 @@ def _add_compile(commands: Any) -> None:
 def _parser() -> argparse.ArgumentParser:
     description = " ".join((__doc__ or "").replace("``", "").split())
     parser = argparse.ArgumentParser(prog="python -m kiln", description=description)
+    parser.add_argument("--version", action="version", version=f"Kiln {_core.version}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in (_add_doctor, _add_run, _add_show, _add_cache, _add_record, _add_compile):
         add(commands)
     return parser
 
 
+_PRINTING = ("doctor", "show", "cache")
+
+
+def _prints(options: argparse.Namespace) -> int:
+    """The commands that print. Where nobody reads what they print any more, as behind ``| head``, they end."""
+    try:
+        if options.command == "doctor":
+            from kiln import _doctor
+
+            status = _doctor.main(as_json=options.json)
+        elif options.command == "cache":
+            from kiln import _cache
+
+            status = _cache.main(options.action, limit=options.size, as_json=options.json)
+        else:
+            from kiln import _show
+
+            status = _show.main(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The interpreter flushes once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status
+
+
 def main() -> int:
     options = _parser().parse_args()
-    if options.command == "doctor":
-        from kiln import _doctor
-
-        return _doctor.main(as_json=options.json)
-    if options.command == "show":
-        from kiln import _show
-
-        return _show.main(options)
-    if options.command == "cache":
-        from kiln import _cache
-
-        return _cache.main(options.action, limit=options.size, as_json=options.json)
+    if options.command in _PRINTING:
+        return _prints(options)
     if options.command == "record":
         from kiln import _recording
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import importlib.metadata
 import importlib.util
 import json
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import kiln
-from kiln import _cache, _core, _libraries
+from kiln import _cache, _core, _kernels, _libraries
 
 _BODY = "out[thread_position_in_grid.x] = 2 * inp[thread_position_in_grid.x];"
 
@@ -23,6 +24,10 @@ class Finding(NamedTuple):
     usable: bool
     detail: str
     """Versions and sizes; or why it is not usable and what would make it so."""
+
+
+# Of the kernels that were run to see what is usable.
+_launches: list[kiln.Launch] = []
 
 
 def _version(package: str) -> str:
@@ -72,9 +77,11 @@ def _call(method: str, name: str, arrays: _Arrays) -> Any:
 
 
 def _run(name: str, arrays: _Arrays) -> None:
-    (out,) = _call("__call__", name, arrays)
+    with _kernels.keeping_made() as kernels:
+        (out,) = _call("__call__", name, arrays)
     if arrays.to_list(out) != [0, 2, 4, 6]:
         raise RuntimeError("a kernel gave wrong numbers; this is a defect of Kiln")
+    _launches.extend(launch for kernel in kernels for launch in kernel.history)
 
 
 def _reason(check: Callable[[], str]) -> tuple[bool, str]:
@@ -121,10 +128,23 @@ def _check_mlx() -> str:
     return f"{_version('mlx')}, {'with' if _libraries.import_mlx().has_gpu() else 'without'} a GPU of its own"
 
 
+def _disk() -> tuple[bool, str]:
+    usable, detail = _cache.describe()
+    # What the folder does not show: a full disk, a file system that is read-only.
+    not_stored = next((launch.not_stored for launch in _launches if launch.not_stored), "")
+    if usable and not_stored and _core.cache_status()["mode"] == "on":
+        usable, detail = False, f"{detail}\nnothing is stored: {not_stored}"
+    return usable, detail
+
+
 def _kept() -> list[Finding]:
     """Machine code of earlier processes. Asked for when the others have used it."""
-    kept = [Finding("disk", *_cache.describe())]
-    if _core.bundle_status()["path"]:
+    try:
+        kept = [Finding("disk", *_disk())]
+        bundle = _core.bundle_status()["path"]
+    except ValueError as error:  # a variable has no valid value
+        return [Finding("disk", False, str(error))]
+    if bundle:
         kept.append(Finding("bundle", *_reason(_check_bundle)))
     return kept
 
@@ -155,6 +175,16 @@ def findings() -> dict[str, list[Finding]]:
     }
 
 
+def _unknown_variables() -> list[str]:
+    """What the environment has that looks like a setting and is none, in sentences."""
+    known = [variable for variable, _, _ in _core.settings()]
+    sentences = []
+    for name in sorted(name for name in os.environ if name.startswith("KILN_") and name not in known):
+        close = difflib.get_close_matches(name, known, 1)
+        sentences.append(f"{name} is set, and is no setting{f'; did you mean {close[0]}?' if close else ''}")
+    return sentences
+
+
 def _print_json(report: dict[str, list[Finding]]) -> None:
     content = {
         "version": kiln.__version__,
@@ -165,17 +195,24 @@ def _print_json(report: dict[str, list[Finding]]) -> None:
             {"variable": variable, "value": os.environ.get(variable), "values": values, "meaning": meaning}
             for variable, values, meaning in _core.settings()
         ],
+        "unknown_variables": _unknown_variables(),
     }
     print(json.dumps(content, indent=2))
 
 
 def _print_text(report: dict[str, list[Finding]]) -> None:
     print(f"Kiln {kiln.__version__}, Python {platform.python_version()}, {platform.platform()}")
+    reasons: set[str] = set()
     for heading, rows in report.items():
         print(f"\n{heading}")
         width = max(len(row.name) for row in rows)
         for row in rows:
-            first, *rest = row.detail.splitlines() or [""]
+            lines = row.detail.splitlines() or [""]
+            if not row.usable:
+                # What keeps the compiler from being used keeps everything else from it.
+                lines = ["for the same reason" if line in reasons else line for line in lines]
+                reasons.update(lines)
+            first, *rest = lines
             print(f"  {row.name:{width}}  {'usable    ' if row.usable else 'not usable'}  {first}")
             for line in rest:
                 print(f"  {'':{width}}              {line}")
@@ -183,6 +220,8 @@ def _print_text(report: dict[str, list[Finding]]) -> None:
     for variable, values, meaning in _core.settings():
         value = os.environ.get(variable)
         print(f"  {variable} {'= ' + value if value else 'is not set'}: {meaning} ({values})")
+    for sentence in _unknown_variables():
+        print(f"  {sentence}")
 
 
 def main(*, as_json: bool = False) -> int:

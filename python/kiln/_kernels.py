@@ -13,6 +13,7 @@ from kiln._core import Kernel
 
 _MATH_MODES = ("safe", "relaxed", "fast")
 _COMPILE_OPTIONS = ("math_mode", "bounds", "specialize", "include_dirs")
+_KNOWN_OPTIONS = "`math_mode`, `bounds`, `specialize` and `include_dirs`"
 
 
 def _expected(interface: str, argument: str, what: str, value: object) -> TypeError:
@@ -79,6 +80,11 @@ def _shared_memory(interface: str, value: Any) -> int:
     raise ValueError(f"[{interface}] Expected `shared_memory` to be at least 0 and below 2^63 but got {digits}.")
 
 
+def _option(key: str) -> str:
+    """As a caller writes it."""
+    return f'compile_options["{key}"]'
+
+
 def _compile_options(interface: str, options: Mapping[str, Any] | None) -> dict[str, Any]:
     """``math_mode``, ``bounds`` and ``specialize`` as the kernel type takes them."""
     result: dict[str, Any] = {"math_mode": "safe", "bounds": None, "specialize": None}
@@ -88,21 +94,23 @@ def _compile_options(interface: str, options: Mapping[str, Any] | None) -> dict[
         raise ValueError(f"[{interface}] Expected `compile_options` to be a dict.")
     for key, value in options.items():
         if not isinstance(key, str) or key not in _COMPILE_OPTIONS:
-            raise ValueError(f"[{interface}] Unknown compile option `{key}`.")
+            raise ValueError(f"[{interface}] Unknown compile option `{key}`. Those are {_KNOWN_OPTIONS}.")
         if key == "math_mode":
             if not isinstance(value, str) or value not in _MATH_MODES:
                 raise ValueError(f"[{interface}] Expected math_mode to be 'safe', 'relaxed', or 'fast'.")
             result["math_mode"] = value
         elif key == "bounds":
             if not isinstance(value, str) or value not in ("on", "off"):
-                raise ValueError(f"[{interface}] Expected bounds to be 'on' or 'off'.")
+                # A bool is what one may take for a switch. Of other things the representation may be anything.
+                got = repr(value)[:100] if type(value) in (str, bool) else _core.kind_of(value)
+                raise ValueError(f"[{interface}] Expected `{_option(key)}` to be 'on' or 'off' but got {got}.")
             result["bounds"] = value == "on"
         elif key == "specialize":
-            result["specialize"] = read_flag(interface, "specialize", value)
+            result["specialize"] = read_flag(interface, _option(key), value)
         else:
-            for path in _strings(interface, "include_dirs", value):
+            for path in _strings(interface, _option(key), value):
                 if "\0" in path:
-                    raise ValueError(f"[{interface}] Expected `include_dirs` to be paths but got {path!r}.")
+                    raise ValueError(f"[{interface}] Expected `{_option(key)}` to be paths but got {path!r}.")
     return result
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import runpy
@@ -30,7 +31,8 @@ def main(
     command: str = "run",
 ) -> int:
     """The program's exit status is this process's: SystemExit passes through. ``report`` names a file that gets the
-    kernels in the order in which they were made, each with its last 1,000 launches. ``command`` is this one's name, for messages."""
+    kernels in the order in which they were made, each with its last 1,000 launches. ``command`` is this one's name, for
+    messages."""
     if report is None:
         return _run(program, arguments, as_module=as_module, metal=metal, command=command)
     # Before the program has run for hours.
@@ -53,6 +55,20 @@ def main(
                 file.write("\n")
 
 
+def _is_module(name: str) -> bool:
+    """Whether there is such a module. What importing its package raises is raised."""
+    if name.startswith("."):
+        return False
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError as error:
+        if not error.name or not f"{name}.".startswith(f"{error.name}."):
+            raise
+    except ValueError:  # an empty name, or a module without a specification
+        pass
+    return False
+
+
 def _run(program: str, arguments: list[str], *, as_module: bool, metal: bool, command: str) -> int:
     if not as_module and not os.path.exists(program):
         print(f"python -m kiln {command}: no such file: {program}", file=sys.stderr)
@@ -66,6 +82,9 @@ def _run(program: str, arguments: list[str], *, as_module: bool, metal: bool, co
     sys.argv = [program, *arguments]
     if as_module:
         sys.path[0] = os.getcwd()
+        if not _is_module(program):
+            print(f"python -m kiln {command}: no module named {program}", file=sys.stderr)
+            return 2
         runpy.run_module(program, run_name="__main__", alter_sys=True)
     else:
         # A folder or an archive brings its own path.

@@ -69,7 +69,8 @@ class UnsupportedError(NotImplementedError):
 class DeviceError(RuntimeError):
     """The device failed while a kernel ran, or the kernel did something that ends a launch.
 
-    Such is a ``threadgroup_barrier`` that only some threads can reach. What the launch's outputs hold is unspecified.
+    Such are threads that wait at different calls of ``threadgroup_barrier``. What the launch's outputs hold is
+    unspecified.
     """
 
 

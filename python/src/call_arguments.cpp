@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 
+#include "core/dtype_table.h"
 #include "core/text.h"
 #include "kiln/error.h"
 #include "python_object.h"
@@ -214,8 +215,16 @@ class Reader {
   Dtype read_dtype(std::string_view argument, nb::handle object) const {
     if (std::optional<Dtype> dtype = read_dtype_(object.ptr())) return *dtype;
     if (PyUnicode_Check(object.ptr()))
-      throw ValueError(concat("[", interface_, "] `", to_utf8(object), "` in `", argument, "` is no dtype."));
+      throw ValueError(concat("[", interface_, "] `", to_utf8(object), "` in `", argument, "` is no dtype. Those are ",
+                              dtype_names(), "."));
     throw TypeError(concat("[", interface_, "] Expected `", argument, "` to have dtypes but got ", shown(object), "."));
+  }
+
+  static std::string dtype_names() {
+    std::string names;
+    for (const DtypeRow& row : kDtypes)
+      names += concat(names.empty() ? "" : row.dtype == kDtypes.back().dtype ? " and " : ", ", row.name);
+    return names;
   }
 
   int64_t read_int(std::string_view whom, nb::handle object) const {

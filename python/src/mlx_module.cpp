@@ -118,7 +118,8 @@ class MlxLibrary : public ArrayLibrary {
       return mx::array(mx::complex64_t(static_cast<float>(PyComplex_RealAsDouble(object)),
                                        static_cast<float>(PyComplex_ImagAsDouble(object))));
     auto expected_array = [&] {
-      return concat("[", interface, "] Expected `inputs` to be MLX arrays or numbers but got ", kind_of(value), ".");
+      return concat("[", interface, "] Expected `inputs` to be MLX arrays or numbers but got ", kind_of(value),
+                    " for `", name_of(), "`.");
     };
     bool is_array = is_foreign_array(value);
     if (!is_array && PyIndex_Check(object)) {

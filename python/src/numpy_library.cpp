@@ -135,14 +135,14 @@ class Inputs {
 
   PyObject* own(nb::object object) { return made_.emplace_back(std::move(object)).ptr(); }
 
-  [[noreturn]] void fail_as_no_input(PyObject* object) const {
-    throw_type_error(
-        concat(prefix(), "Expected `inputs` to be NumPy arrays or numbers but got ", kind_of(object), "."));
+  [[noreturn]] void fail_as_no_input(size_t i) const {
+    throw_type_error(concat(prefix(), "Expected `inputs` to be NumPy arrays or numbers but got ", kind_of(objects_[i]),
+                            " for ", name(i), "."));
   }
 
   // NumPy's scalars of types that Python lacks, such as float32.
   nb::object as_array(size_t i) const {
-    if (!PyArray_CheckScalar(objects_[i])) fail_as_no_input(objects_[i]);
+    if (!PyArray_CheckScalar(objects_[i])) fail_as_no_input(i);
     nb::object array = nb::steal(PyArray_FromScalar(objects_[i], nullptr));
     if (!array.is_valid()) nb::raise_python_error();
     return array;
@@ -162,7 +162,7 @@ class Inputs {
       std::memcpy(scalar.bytes, parts, sizeof parts);
     } else if (PyIndex_Check(object) && !is_foreign_array(object)) {
       std::optional<Index> index = index_of(object);
-      if (!index) fail_as_no_input(object);
+      if (!index) fail_as_no_input(i);
       if (!index->value)
         throw ValueError(concat(prefix(), "Input ", name(i), " does not fit into int64: ", index->text, "."));
       int64_t value = *index->value;

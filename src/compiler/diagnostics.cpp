@@ -182,6 +182,17 @@ std::string DiagnosticCollector::with_better_suggestion(std::string message, boo
       !suggested.empty() && preprocessor_->getIdentifierInfo(suggested)->isKeyword(preprocessor_->getLangOpts());
   is_dropped = is_keyword;
 
+  // Clang offers the name itself, which the kernel's function has, or the shape of another argument.
+  auto is_in = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), name.str()) != names.end();
+  };
+  if (is_in(unit_.offered_names))
+    return concat("use of undeclared identifier '", name.str(),
+                  "'; only the body has it, where the body itself names it");
+  if (is_in(unit_.missing_names))
+    return concat("use of undeclared identifier '", name.str(), "'; only inputs with dimensions have a shape, strides ",
+                  "and ndim");
+
   // As far from the name as Clang goes, and no farther than what it has found.
   unsigned most = (static_cast<unsigned>(name.size()) + 2) / 3;
   if (!suggested.empty() && !is_keyword) most = std::min(most, name.edit_distance(suggested));

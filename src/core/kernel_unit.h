@@ -60,6 +60,7 @@ struct KernelUnit {
   std::vector<KernelParameter> parameters;  // in signature order
   std::vector<uint8_t> attributes;          // rows of kAttributes, in signature order, after the parameters
   std::vector<std::string> offered_names;   // shapes, strides and ndims, used or not: what a misspelt name may mean
+  std::vector<std::string> missing_names;   // those of arguments that have none
 
   // Every identifier of header and body, sorted, macros' replacement lists included. Device libraries choose their
   // parts by it. `pastes_tokens`: the text uses `##`, so names may arise that are not in the list.

@@ -64,7 +64,11 @@ KernelUnit write_metal(const SignatureRequest& request) {
     const std::string& name = request.input_names[i];
     parameters.add(ParameterRole::kInput, i, std::string(spell(input.dtype)), input.dtype, input.is_scalar,
                    input.is_small ? "const constant" : "const device", name);
-    if (input.is_scalar) continue;
+    if (input.is_scalar) {
+      for (std::string_view suffix : {"_shape", "_strides", "_ndim"})
+        unit.missing_names.push_back(concat(name, suffix));
+      continue;
+    }
     auto wanted = [&](std::string_view suffix) {
       std::string full = concat(name, suffix);
       if (is_argument(request, full) || request.text.body_declares(full)) return false;
@@ -80,6 +84,8 @@ KernelUnit write_metal(const SignatureRequest& request) {
       parameters.add(ParameterRole::kNdim, i, "int", Dtype::kInt32, true, "const constant", name + "_ndim");
   }
   for (size_t i = 0; i < request.outputs.size(); ++i) {
+    for (std::string_view suffix : {"_shape", "_strides", "_ndim"})
+      unit.missing_names.push_back(concat(request.output_names[i], suffix));
     std::string element(spell(request.outputs[i]));
     if (request.atomic_outputs) element = concat("atomic<", element, ">");
     parameters.add(ParameterRole::kOutput, i, std::move(element), request.outputs[i], false, "device",

@@ -54,6 +54,9 @@ class Context {
 
   Target& cpu() { return *cpu_; }
 
+  /// How much code is kept of kernels that are gone: for equal ones that are made later.
+  static constexpr size_t kMostIdleBinaries = 4096;
+
   /// Machine code for the unit, found in the bundle or on disk or compiled at the first call for each identity;
   /// `made_now` says whether by this call. The compiler is opened where it is not found. Throws CompileError,
   /// UnsupportedError, InternalError.
@@ -95,7 +98,9 @@ class Context {
   std::optional<Bundle> bundle_;
   std::string bundle_failure_;
   std::unique_ptr<Recording> recording_;
-  SingleFlight<Binary> binaries_{is_lasting};
+  // A program that makes kernels of ever new texts, and lets them go, does not fill its memory. (A kernel that is kept
+  // keeps what it was called with.)
+  SingleFlight<Binary> binaries_{is_lasting, kMostIdleBinaries};
 };
 
 /// What code is made for where it is named: "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4". Throws ValueError for

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -106,6 +107,21 @@ def test_history_says_why_nothing_was_stored(folder):
     reason = f"{folder}/cache can be written by other users"
     assert printed(folder, "launch.py") == f"compiled True {reason}\n"
     assert f"disk  not usable  {reason}\n" in printed(folder, "-m", "kiln", "doctor")
+
+
+def test_doctor_says_why_nothing_can_be_stored(folder):
+    """On a disk that is full: of files, no byte may be written."""
+    limited = (
+        "import resource, runpy, signal, sys\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "sys.argv = ['kiln', 'doctor']\n"
+        "runpy.run_module('kiln', run_name='__main__')\n"
+    )
+    shown = printed(folder, "-c", limited)
+    line = next(line for line in shown.splitlines() if line.startswith("  disk"))
+    assert line.startswith(f"  disk  not usable  {folder}/cache, 0 kernels, ")
+    assert re.search(rf"\n +nothing is stored: cannot write {folder}/cache/v1/.tmp-\S+: File too large\n", shown)
 
 
 def test_doctor_tells_hits_and_misses(folder):

@@ -290,13 +290,32 @@ def test_doctor_as_json(tmp_path):
     report = json.loads(done.stdout)
     assert report["version"] == kiln.__version__
     headings = ["compiler", "targets", "array_libraries", "compiled_before"]
-    assert list(report) == ["version", "python", "platform", *headings, "settings"]
+    assert list(report) == ["version", "python", "platform", *headings, "settings", "unknown_variables"]
     assert report["compiled_before"] == [{"name": "disk", "usable": False, "detail": "KILN_CACHE is off"}]
+    assert report["unknown_variables"] == []
     usable = {row["name"]: row["usable"] for key in ("compiler", "targets", "array_libraries") for row in report[key]}
     assert usable["libkiln_compiler.so"] and usable["cpu"] and usable["numpy"] and not usable["nvidia"]
     settings = {row["variable"]: row["value"] for row in report["settings"]}
     assert settings["KILN_CPU_THREADS"] == "2"
     assert settings["KILN_BOUNDS"] is None
+
+
+def test_doctor_says_once_what_is_wrong_with_a_variable(tmp_path):
+    done = command("doctor", cwd=tmp_path, environment={"KILN_CPU_ISA": "mmx"})
+    reason = "environment variable KILN_CPU_ISA has the value `mmx`, expected sse2, sse4, avx2 or avx512"
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.count(reason) == 1
+    assert f"libkiln_compiler.so  not usable  {reason}\n" in done.stdout
+    assert "  mlx    not usable  for the same reason\n" in done.stdout
+
+
+def test_doctor_names_variables_that_are_no_settings(tmp_path):
+    done = command("doctor", cwd=tmp_path, environment={"KILN_CPU_THREAD": "2", "KILN_XYZ": "", "KILNS": "1"})
+    assert done.returncode == 0
+    assert done.stdout.endswith(
+        "\n  KILN_CPU_THREAD is set, and is no setting; did you mean KILN_CPU_THREADS?\n"
+        "  KILN_XYZ is set, and is no setting\n"
+    )
 
 
 PROGRAM = """\
@@ -351,3 +370,43 @@ def test_help(tmp_path, arguments):
     done = command(*arguments, "--help", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"usage: python -m kiln {' '.join(arguments)}".rstrip())
+
+
+def test_version(tmp_path):
+    done = command("--version", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"Kiln {kiln.__version__}\n", "")
+
+
+def test_run_without_a_program(tmp_path):
+    done = command("run", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith("python -m kiln run: error: the following arguments are required: PROGRAM\n")
+
+
+@pytest.mark.parametrize("name", ["nosuch", "nosuch.part", "package.nosuch", "alone.part", ".package", ""])
+def test_run_of_a_module_that_is_not_there(tmp_path, name):
+    (tmp_path / "alone.py").write_text("")
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package/__init__.py").write_text("")
+    done = command("run", "-m", name, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"python -m kiln run: no module named {name}\n")
+
+
+def test_run_of_a_module_whose_package_fails(tmp_path):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package/__init__.py").write_text("import nosuch")
+    (tmp_path / "package/part.py").write_text("")
+    done = command("run", "-m", "package.part", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.endswith("ModuleNotFoundError: No module named 'nosuch'\n")
+
+
+@pytest.mark.parametrize("arguments", [["show", "reverse.metal", *ARGUMENTS, "--parts", "assembly"], ["doctor"]])
+def test_nobody_reads_what_is_printed(folder, arguments):
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "kiln", *arguments], stdout=write, stderr=subprocess.PIPE, cwd=folder, timeout=120
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (1, b"")

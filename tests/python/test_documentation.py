@@ -16,6 +16,7 @@ import zlib
 
 import kiln
 import kiln.mlx
+import numpy as np
 import pytest
 from documentation import (
     DIAGRAMS,
@@ -39,7 +40,7 @@ from kiln import _core, _kernels
 PAGES = pages()
 
 # Commands that a page shows and that no test runs. Of `make`, the targets must be there.
-SHOWN_ONLY = re.compile(r"(sudo )?(apt-get|git|pip|make|cmake|\.|\.venv/\S+) ")
+SHOWN_ONLY = re.compile(r"(sudo )?(apt-get|git|pip|make|cmake|c\+\+|export|\.|\.venv/\S+|build/\S+)( |$)")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -134,6 +135,47 @@ def test_the_page_of_refused_constructs_names_what_comes_later():
     assert later == {"matrices", "packed_vectors", "load_and_store", "multiply_accumulate", "thread_elements"}
     page = (ROOT / "docs/dialects/metal.md").read_text().partition("## What is refused")[2]
     assert "matrices (`float4x4`), `packed_float3` and its like, simdgroup matrices" in page
+
+
+# What gives the messages that docs/errors.md lists as frequent: a body, a header, and whether outputs are atomic.
+FREQUENT = {
+    "use of undeclared identifier 'x_shape'; only the body has it, where the body itself names it": (
+        "y[0] = f();", "int f() { return x_shape[0]; }", False,
+    ),
+    "use of undeclared identifier 'y_shape'; only inputs with dimensions have a shape, strides and ndim": (
+        "y[0] = y_shape[0];", "", False,
+    ),
+    "function definition is not allowed here": (
+        "kernel void f(device float* a [[buffer(0)]]) { a[0] = 1; }", "", False,
+    ),
+    "no viable conversion from 'uint3' (aka 'vec<unsigned int, 3>') to 'uint' (aka 'unsigned int')": (
+        "uint i = thread_position_in_grid;", "", False,
+    ),
+    "no viable overloaded '+='": ("y[0] += x[0];", "", True),
+    "use of undeclared identifier 'expf'": ("y[0] = expf(x[0]);", "", False),
+    "use of undeclared identifier 'std'": ("y[0] = std::exp(x[0]);", "", False),
+    "use of undeclared identifier 'printf'": ('printf("%f", x[0]);', "", False),
+    "subscripted value is not an array, pointer, or vector": ("y[0] = number[0];", "", False),
+    "use of undeclared identifier 'T'": ("y[0] = T(1);", "", False),
+    "read-only variable is not assignable": ("x[0] = 1;", "", False),
+    "'double' is not supported in Metal": ("y[0] = double(1);", "", False),
+}  # fmt: skip
+
+
+def test_frequent_errors_are_those_that_bodies_give():
+    table = (ROOT / "docs/errors.md").read_text().partition("Frequent ones:")[2].partition("\n\nTo find")[0]
+    assert sorted(re.findall(r"^\| `([^`]+)`", table, re.M)) == sorted(FREQUENT)
+    for message, (source, header, atomic_outputs) in FREQUENT.items():
+        kernel = kiln.metal_kernel("example", ["x", "number"], ["y"], source, header, atomic_outputs=atomic_outputs)
+        with pytest.raises(kiln.CompileError) as raised:
+            kernel.compile(
+                inputs=[np.ones(8, np.float32), 1.0],
+                output_shapes=[(1,)],
+                output_dtypes=["float32"],
+                grid=(1, 1, 1),
+                threadgroup=(1, 1, 1),
+            )
+        assert raised.value.diagnostics[0].message.startswith(message)
 
 
 EXAMPLES = {

@@ -52,6 +52,8 @@ KEYWORD = "[metal_kernel] {} name `{}` is a keyword of the Metal dialect."
 SURROGATE = "[metal_kernel] Expected `{}` to be text but got the lone surrogate '\\ud800' at {}."
 IDENTIFIERS = "[metal_kernel] Expected the names in `{}` to be identifiers but got {}."
 LISTS = "[metal_kernel] Expected `{}` to be a list of strings but got {}."
+BOUNDS = "[metal_kernel] Expected `compile_options[\"bounds\"]` to be 'on' or 'off' but got {}."
+KNOWN = " Those are `math_mode`, `bounds`, `specialize` and `include_dirs`."
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,7 @@ LISTS = "[metal_kernel] Expected `{}` to be a list of strings but got {}."
         ({"input_names": ["a", "a"]}, ValueError, "[metal_kernel] Name `a` is used twice."),
         ({"input_names": ["a"], "output_names": ["a"]}, ValueError, "[metal_kernel] Name `a` is used twice."),
         ({"compile_options": "fast"}, ValueError, "[metal_kernel] Expected `compile_options` to be a dict."),
-        ({"compile_options": {"speed": 9}}, ValueError, "[metal_kernel] Unknown compile option `speed`."),
+        ({"compile_options": {"speed": 9}}, ValueError, "[metal_kernel] Unknown compile option `speed`." + KNOWN),
         (
             {"compile_options": {"math_mode": "quick"}},
             ValueError,
@@ -98,12 +100,12 @@ LISTS = "[metal_kernel] Expected `{}` to be a list of strings but got {}."
         (
             {"compile_options": {"bounds": True}},
             ValueError,
-            "[metal_kernel] Expected bounds to be 'on' or 'off'.",
+            BOUNDS.format("True"),
         ),
         (
             {"compile_options": {"specialize": "yes"}},
             TypeError,
-            "[metal_kernel] Expected `specialize` to be a bool but got str.",
+            '[metal_kernel] Expected `compile_options["specialize"]` to be a bool but got str.',
         ),
         (
             {"compile_options": {"math_mode": np.array(["safe", "fast"])}},
@@ -113,14 +115,18 @@ LISTS = "[metal_kernel] Expected `{}` to be a list of strings but got {}."
         (
             {"compile_options": {"bounds": np.array(["on", "off"])}},
             ValueError,
-            "[metal_kernel] Expected bounds to be 'on' or 'off'.",
+            BOUNDS.format("numpy.ndarray"),
         ),
         ({"name": "a\ud800"}, ValueError, SURROGATE.format("name", 1)),
         ({"source": "\ud800"}, ValueError, SURROGATE.format("source", 0)),
         ({"header": "// \ud800"}, ValueError, SURROGATE.format("header", 3)),
         ({"input_names": ["\ud800"]}, ValueError, IDENTIFIERS.format("input_names", "'\\ud800'")),
         ({"output_names": ["a\0b"]}, ValueError, IDENTIFIERS.format("output_names", "'a\\x00b'")),
-        ({"compile_options": {"include_dirs": "here"}}, TypeError, LISTS.format("include_dirs", "str")),
+        (
+            {"compile_options": {"include_dirs": "here"}},
+            TypeError,
+            LISTS.format('compile_options["include_dirs"]', "str"),
+        ),
         ({"precision": 1}, TypeError, "metal_kernel() got an unexpected keyword argument 'precision'"),
     ],
 )
@@ -148,7 +154,7 @@ def test_a_wrong_argument_of_metal_kernel(keywords, error, message):
             ValueError,
             "[cuda_kernel] Expected `shared_memory` to be at least 0 and below 2^63 but got -1.",
         ),
-        ({"compile_options": {"speed": 9}}, ValueError, "[cuda_kernel] Unknown compile option `speed`."),
+        ({"compile_options": {"speed": 9}}, ValueError, "[cuda_kernel] Unknown compile option `speed`." + KNOWN),
         ({"atomic_outputs": True}, TypeError, "cuda_kernel() got an unexpected keyword argument 'atomic_outputs'"),
     ],
 )
@@ -197,13 +203,17 @@ def test_generations_of_the_interface_do_not_mix_in_one_kernel(arguments, keywor
 
 # ---- 7.1: calling one
 
-NO_ARRAY = "[metal_kernel] Expected `inputs` to be NumPy arrays or numbers but got {}."
+NO_ARRAY = "[metal_kernel] Expected `inputs` to be NumPy arrays or numbers but got {} for `x`."
 NO_DOUBLE = "[metal_kernel] Metal has no double, but {} is float64."
 SIZES = "[metal_kernel] Expected `{}` to have size {} but got size {}."
 TEMPLATE = "[metal_kernel] Expected `template` to be a list of pairs of a name and a value but got {}."
 INVALID_TEMPLATE = "[metal_kernel] Invalid template argument. Must be `mlx.core.Dtype`, `int` or `bool`."
 GRID = "[metal_kernel] Expected each dimension of `grid` {}."
 GROUP = "[metal_kernel] Expected each dimension of `threadgroup` {}."
+DTYPES = (
+    " Those are bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64 and "
+    "complex64."
+)
 BY_LIST = "this kernel was made with `input_names`, so its calls take lists."
 
 
@@ -314,7 +324,11 @@ BY_LIST = "this kernel was made with `input_names`, so its calls take lists."
             "[metal_kernel] Expected `output_dtypes` to be a list of dtypes but got dict.",
         ),
         ({"output_dtypes": [3]}, TypeError, "[metal_kernel] Expected `output_dtypes` to have dtypes but got 3."),
-        ({"output_dtypes": ["float31"]}, ValueError, "[metal_kernel] `float31` in `output_dtypes` is no dtype."),
+        (
+            {"output_dtypes": ["float31"]},
+            ValueError,
+            "[metal_kernel] `float31` in `output_dtypes` is no dtype." + DTYPES,
+        ),
         (
             {"output_dtypes": ["float64"]},
             ValueError,
@@ -416,7 +430,7 @@ def test_a_call_takes_keywords_only():
         (
             {"inputs": ["text"]},
             TypeError,
-            "[metal_kernel] Expected `inputs` to be MLX arrays or numbers but got str.",
+            "[metal_kernel] Expected `inputs` to be MLX arrays or numbers but got str for `x`.",
         ),
         ({"inputs": [2**63]}, ValueError, f"[metal_kernel] Input `x` does not fit into int64: {2**63}."),
         (
@@ -481,7 +495,11 @@ BY_DICT = "this kernel was made without `input_names`, so its calls take dicts."
         ({"output_shapes": {"a\0": (8,)}}, ValueError, IDENTIFIERS.format("output_shapes", "'a\\x00'")),
         ({"template": {"\ud800": 1}}, ValueError, IDENTIFIERS.format("template", "'\\ud800'")),
         ({"verbose": np.ones(2)}, TypeError, "[metal_kernel] Expected `verbose` to be a bool but got numpy.ndarray."),
-        ({"output_dtypes": {"out": "\ud800"}}, ValueError, "[metal_kernel] `\\ud800` in `output_dtypes` is no dtype."),
+        (
+            {"output_dtypes": {"out": "\ud800"}},
+            ValueError,
+            "[metal_kernel] `\\ud800` in `output_dtypes` is no dtype." + DTYPES,
+        ),
         ({"inputs": {"a b": EIGHT}}, ValueError, "[metal_kernel] Input name `a b` is not an identifier."),
         ({"inputs": {"out": EIGHT}}, ValueError, "[metal_kernel] Name `out` is used twice."),
         (
@@ -635,6 +653,24 @@ BROKEN = {
         "",
         "source:1:10: error: use of undeclared identifier 'x_shap'; did you mean 'x_shape'?\n"
         "  out[0] = x_shap[0];\n           ^",
+    ),
+    "shape that the header names": (
+        "out[0] = f();",
+        "float f() { return x_shape[0]; }",
+        "header:1:20: error: use of undeclared identifier 'x_shape'; only the body has it, where the body itself names it\n"
+        "  float f() { return x_shape[0]; }\n                     ^",
+    ),
+    "shape that the header and the body name": (
+        "out[0] = f() + x_ndim;",
+        "float f() { return x_ndim; }",
+        "header:1:20: error: use of undeclared identifier 'x_ndim'; only the body has it, where the body itself names it\n"
+        "  float f() { return x_ndim; }\n                     ^",
+    ),
+    "shape of an output": (
+        "out[0] = out_shape[0] + x_shape[0];",
+        "",
+        "source:1:10: error: use of undeclared identifier 'out_shape'; only inputs with dimensions have a shape, strides "
+        "and ndim\n  out[0] = out_shape[0] + x_shape[0];\n           ^",
     ),
     "misspelt function": (
         "out[0] = simd_summ(1.0f);",

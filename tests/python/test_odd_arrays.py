@@ -233,7 +233,7 @@ class Pretender:
 
 
 NOT_TAKEN = "{} MLX does not take input `x`, which is {}."
-NO_ARRAY = "{} Expected `inputs` to be {} or numbers but got {}."
+NO_ARRAY = "{} Expected `inputs` to be {} or numbers but got {} for `x`."
 
 
 @pytest.mark.parametrize("interface", [i for i in INTERFACES if i.library == "mlx"], ids=lambda i: i.label)

@@ -234,9 +234,10 @@ MADE = {
 # How messages name what is wrong: arguments by their names; inputs, outputs and template arguments by their own, or by
 # what they are.
 NAMES = re.compile(
-    r"`(name|input_names|output_names|source|header|ensure_row_contiguous|atomic_outputs|shared_memory|compile_options|"
-    r"specialize|include_dirs|inputs|output_shapes|output_dtypes|grid|threadgroup|template|init_value|verbose|stream)`"
-    r"|([Ii]nput|[Oo]utput)( name)? `|Expected (math_mode|bounds) to be|compile option `|[Tt]emplate argument|Name `"
+    r"`(name|input_names|output_names|source|header|ensure_row_contiguous|atomic_outputs|shared_memory|"
+    r'compile_options(?:\["\w+"\])?|'
+    r"inputs|output_shapes|output_dtypes|grid|threadgroup|template|init_value|verbose|stream)`"
+    r"|([Ii]nput|[Oo]utput)( name)? `|Expected math_mode to be|compile option `|[Tt]emplate argument|Name `"
     r"|The call (misses|has no) argument|at least one output",
     re.DOTALL,
 )

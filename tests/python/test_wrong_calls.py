@@ -34,11 +34,15 @@ def odd(method, error=ValueError, **others):
     return raising(method, error("it says"), **others)
 
 
-NO_ARRAY = "Expected `inputs` to be {arrays} or numbers but got "
+NO_ARRAY = "Expected `inputs` to be {{arrays}} or numbers but got {} for `x`."
 TOO_LARGE = "Input `x` does not fit into int64: "
 DIMENSION = "Expected each dimension in `output_shapes` to "
 SHAPES = "Expected `output_shapes` to be a list of shapes but got "
 DTYPES = "Expected `output_dtypes` to have dtypes but got "
+THOSE = (
+    " Those are bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64 and "
+    "complex64."
+)
 NUMBER = "Expected `init_value` to be a number but got "
 DOUBLE = "Expected `init_value` to fit into a double."
 BOOL = "Expected `verbose` to be a bool but got "
@@ -49,17 +53,17 @@ WHOLE_GRID = "Expected `grid` to be 3 ints but got "
 # What is wrong in every interface, with arrays of any library.
 ANYWHERE = [
     # inputs
-    ("inputs", Item(None), TypeError, NO_ARRAY + "NoneType."),
-    ("inputs", Item("text"), TypeError, NO_ARRAY + "str."),
-    ("inputs", Item([1.0]), TypeError, NO_ARRAY + "list."),
-    ("inputs", Item({}), TypeError, NO_ARRAY + "dict."),
-    ("inputs", Item(object()), TypeError, NO_ARRAY + "object."),
-    ("inputs", Item(np.float32), TypeError, NO_ARRAY + "type."),
-    ("inputs", Item(mx.float32), TypeError, NO_ARRAY + "mlx.core.Dtype."),
-    ("inputs", Item(fractions.Fraction(1, 2)), TypeError, NO_ARRAY + "fractions.Fraction."),
-    ("inputs", Item(iter([EIGHT])), TypeError, NO_ARRAY + "list_iterator."),
-    ("inputs", Item(odd("__index__")), TypeError, NO_ARRAY + "interfaces.Odd."),
-    ("inputs", Item(odd("__index__", TypeError)), TypeError, NO_ARRAY + "interfaces.Odd."),
+    ("inputs", Item(None), TypeError, NO_ARRAY.format("NoneType")),
+    ("inputs", Item("text"), TypeError, NO_ARRAY.format("str")),
+    ("inputs", Item([1.0]), TypeError, NO_ARRAY.format("list")),
+    ("inputs", Item({}), TypeError, NO_ARRAY.format("dict")),
+    ("inputs", Item(object()), TypeError, NO_ARRAY.format("object")),
+    ("inputs", Item(np.float32), TypeError, NO_ARRAY.format("type")),
+    ("inputs", Item(mx.float32), TypeError, NO_ARRAY.format("mlx.core.Dtype")),
+    ("inputs", Item(fractions.Fraction(1, 2)), TypeError, NO_ARRAY.format("fractions.Fraction")),
+    ("inputs", Item(iter([EIGHT])), TypeError, NO_ARRAY.format("list_iterator")),
+    ("inputs", Item(odd("__index__")), TypeError, NO_ARRAY.format("interfaces.Odd")),
+    ("inputs", Item(odd("__index__", TypeError)), TypeError, NO_ARRAY.format("interfaces.Odd")),
     ("inputs", Item(2**63), ValueError, TOO_LARGE + "9223372036854775808."),
     ("inputs", Item(-(2**63) - 1), ValueError, TOO_LARGE + "-9223372036854775809."),
     ("inputs", Item(2**64), ValueError, TOO_LARGE + "18446744073709551616."),
@@ -108,11 +112,11 @@ ANYWHERE = [
     ("output_dtypes", Item(odd("a", __repr__=lambda self: "\ud800")), TypeError, DTYPES + "\\ud800."),
     ("output_dtypes", Item(odd("a", __module__=3, __repr__=lambda self: "odd")), TypeError, DTYPES + "odd."),
     ("output_dtypes", Item(ENORMOUS), TypeError, DTYPES + "int."),
-    ("output_dtypes", Item("float31"), ValueError, "`float31` in `output_dtypes` is no dtype."),
-    ("output_dtypes", Item("f4"), ValueError, "`f4` in `output_dtypes` is no dtype."),
-    ("output_dtypes", Item(""), ValueError, "`` in `output_dtypes` is no dtype."),
-    ("output_dtypes", Item("float32\0"), ValueError, "`float32␀` in `output_dtypes` is no dtype."),
-    ("output_dtypes", Item("\ud800"), ValueError, "`\\ud800` in `output_dtypes` is no dtype."),
+    ("output_dtypes", Item("float31"), ValueError, "`float31` in `output_dtypes` is no dtype." + THOSE),
+    ("output_dtypes", Item("f4"), ValueError, "`f4` in `output_dtypes` is no dtype." + THOSE),
+    ("output_dtypes", Item(""), ValueError, "`` in `output_dtypes` is no dtype." + THOSE),
+    ("output_dtypes", Item("float32\0"), ValueError, "`float32␀` in `output_dtypes` is no dtype." + THOSE),
+    ("output_dtypes", Item("\ud800"), ValueError, "`\\ud800` in `output_dtypes` is no dtype." + THOSE),
     # grid
     ("grid", ..., TypeError, "The call misses argument `grid`."),
     ("grid", None, TypeError, WHOLE_GRID + "NoneType."),

@@ -170,7 +170,10 @@ def test_what_is_no_size_of_shared_memory(interface):
 
 
 MATH_MODE = "Expected math_mode to be 'safe', 'relaxed', or 'fast'."
-BOUNDS = "Expected bounds to be 'on' or 'off'."
+BOUNDS = "Expected `compile_options[\"bounds\"]` to be 'on' or 'off' but got {}."
+UNKNOWN = "Unknown compile option `{}`. Those are `math_mode`, `bounds`, `specialize` and `include_dirs`."
+SPECIALIZE = BOOL.format('compile_options["specialize"]', "{}")
+INCLUDE_DIRS = LIST.format('compile_options["include_dirs"]', "{}")
 
 
 class Equal:
@@ -189,11 +192,11 @@ class Equal:
         ("fast", ValueError, "Expected `compile_options` to be a dict."),
         (3, ValueError, "Expected `compile_options` to be a dict."),
         ([("math_mode", "fast")], ValueError, "Expected `compile_options` to be a dict."),
-        ({"speed": 9}, ValueError, "Unknown compile option `speed`."),
-        ({"Math_mode": "fast"}, ValueError, "Unknown compile option `Math_mode`."),
-        ({"": 9}, ValueError, "Unknown compile option ``."),
-        ({3: 9}, ValueError, "Unknown compile option `3`."),
-        ({None: 9}, ValueError, "Unknown compile option `None`."),
+        ({"speed": 9}, ValueError, UNKNOWN.format("speed")),
+        ({"Math_mode": "fast"}, ValueError, UNKNOWN.format("Math_mode")),
+        ({"": 9}, ValueError, UNKNOWN.format("")),
+        ({3: 9}, ValueError, UNKNOWN.format("3")),
+        ({None: 9}, ValueError, UNKNOWN.format("None")),
         ({"math_mode": None}, ValueError, MATH_MODE),
         ({"math_mode": "quick"}, ValueError, MATH_MODE),
         ({"math_mode": "Safe"}, ValueError, MATH_MODE),
@@ -201,20 +204,25 @@ class Equal:
         ({"math_mode": ["safe"]}, ValueError, MATH_MODE),
         ({"math_mode": Equal()}, ValueError, MATH_MODE),
         ({"math_mode": np.array(["safe", "fast"])}, ValueError, MATH_MODE),
-        ({"bounds": None}, ValueError, BOUNDS),
-        ({"bounds": True}, ValueError, BOUNDS),
-        ({"bounds": "yes"}, ValueError, BOUNDS),
-        ({"bounds": Equal()}, ValueError, BOUNDS),
-        ({"bounds": np.array(["on", "off"])}, ValueError, BOUNDS),
-        ({"specialize": None}, TypeError, BOOL.format("specialize", "NoneType")),
-        ({"specialize": "yes"}, TypeError, BOOL.format("specialize", "str")),
-        ({"specialize": 1}, TypeError, BOOL.format("specialize", "int")),
-        ({"specialize": np.ones(2)}, TypeError, BOOL.format("specialize", "numpy.ndarray")),
-        ({"include_dirs": None}, TypeError, LIST.format("include_dirs", "NoneType")),
-        ({"include_dirs": "here"}, TypeError, LIST.format("include_dirs", "str")),
-        ({"include_dirs": [3]}, TypeError, LIST.format("include_dirs", "int")),
-        ({"include_dirs": ["a\0b"]}, ValueError, "Expected `include_dirs` to be paths but got 'a\\x00b'."),
-        ({"math_mode": "fast", "speed": 9}, ValueError, "Unknown compile option `speed`."),
+        ({"bounds": None}, ValueError, BOUNDS.format("NoneType")),
+        ({"bounds": True}, ValueError, BOUNDS.format("True")),
+        ({"bounds": "yes"}, ValueError, BOUNDS.format("'yes'")),
+        ({"bounds": "\ud800" * 30}, ValueError, BOUNDS.format(("'" + "\\ud800" * 30)[:100])),
+        ({"bounds": Equal()}, ValueError, BOUNDS.format("test_wrong_kernels.Equal")),
+        ({"bounds": np.array(["on", "off"])}, ValueError, BOUNDS.format("numpy.ndarray")),
+        ({"specialize": None}, TypeError, SPECIALIZE.format("NoneType")),
+        ({"specialize": "yes"}, TypeError, SPECIALIZE.format("str")),
+        ({"specialize": 1}, TypeError, SPECIALIZE.format("int")),
+        ({"specialize": np.ones(2)}, TypeError, SPECIALIZE.format("numpy.ndarray")),
+        ({"include_dirs": None}, TypeError, INCLUDE_DIRS.format("NoneType")),
+        ({"include_dirs": "here"}, TypeError, INCLUDE_DIRS.format("str")),
+        ({"include_dirs": [3]}, TypeError, INCLUDE_DIRS.format("int")),
+        (
+            {"include_dirs": ["a\0b"]},
+            ValueError,
+            "Expected `compile_options[\"include_dirs\"]` to be paths but got 'a\\x00b'.",
+        ),
+        ({"math_mode": "fast", "speed": 9}, ValueError, UNKNOWN.format("speed")),
     ],
 )
 def test_a_wrong_compile_option(interface, options, error, message):

@@ -1,5 +1,7 @@
 // A function of MLX's arrays with a gradient of its own: swish(x, b) = x / (1 + exp(-b x)), forward and backward each
 // in one kernel, as nodes of MLX's lazy graph. Learns b by gradient descent.
+//
+// docs/reference/cpp.md says how to build it, and what it prints.
 #include <kiln/mlx.h>
 #include <mlx/mlx.h>
 

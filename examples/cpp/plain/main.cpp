@@ -2,17 +2,20 @@
 //
 //     julia PICTURE.pgm [WIDTH HEIGHT]
 //
+// docs/reference/cpp.md says how to build it, and what it prints.
+//
 // Shows a two-dimensional grid, numbers as inputs, a template argument, the outputs' own memory, and what a program
 // does with an error in a body.
 #include <kiln/kiln.h>
 
 #include <algorithm>
+#include <charconv>
 #include <complex>
 #include <cstdint>
-#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <span>
+#include <string_view>
 
 namespace {
 
@@ -51,14 +54,20 @@ void write_picture(const char* path, std::span<const int32_t> steps, int width, 
   if (!file) throw std::runtime_error(std::string("cannot write ") + path);
 }
 
+// A number of pixels; false where the text is none.
+bool read_size(std::string_view text, int& size) {
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+  return error == std::errc() && end == text.data() + text.size() && size >= 1 && size <= 16384;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2 && argc != 4) {
-    std::cerr << "usage: julia PICTURE.pgm [WIDTH HEIGHT]\n";
+  int width = 960, height = 640;
+  if ((argc != 2 && argc != 4) || (argc == 4 && (!read_size(argv[2], width) || !read_size(argv[3], height)))) {
+    std::cerr << "usage: julia PICTURE.pgm [WIDTH HEIGHT], each from 1 to 16384\n";
     return 2;
   }
-  int width = argc == 4 ? std::atoi(argv[2]) : 960, height = argc == 4 ? std::atoi(argv[3]) : 640;
   std::complex<float> c(-0.8f, 0.156f);
   try {
     kiln::Kernel julia = kiln::metal_kernel("julia", {"c", "size"}, {"steps"}, kBody);
@@ -83,6 +92,7 @@ int main(int argc, char** argv) {
     std::cout << "compiled in " << launch.compile_ms << " ms, ran in " << launch.run_ms << " ms\n";
 
     // An error in a body is the program's to catch.
+    std::cout << "a body with an error, on purpose:\n";
     kiln::Kernel wrong = kiln::metal_kernel("wrong", {"x"}, {"y"}, "y[0] = x + z;");
     try {
       wrong({.inputs = {1.0f}, .output_shapes = {{1}}, .output_dtypes = {kiln::Dtype::kFloat32}});

@@ -68,7 +68,8 @@ def _list(as_json: bool) -> int:
         print(json.dumps(items, indent=2))
         return 0
     for item in items:
-        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(item["last_used"]))
+        # 0: a time in the future, when the clock was wrong.
+        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(item["last_used"])) if item["last_used"] else "unknown"
         what = item["problem"] or f"{item['kernel']}, {item['architecture']}, {item['engine']} engine"
         print(f"{item['id'][:12]}  {item['bytes']:9} bytes  used {used}  {what}")
     return 0

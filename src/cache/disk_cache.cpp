@@ -314,8 +314,8 @@ DiskCache::Removed DiskCache::remove_oldest(int directory, uint64_t keep_bytes) 
 }
 
 void DiskCache::sweep(int directory) const {
-  // Of the folder itself, so that no file is needed. One that another process holds does the same.
-  if (files_.flock(directory, LOCK_EX | LOCK_NB) != 0) return;
+  // Of the folder itself, so that no file is needed. Whoever holds it does the same; where there are no locks, two may.
+  if (files_.flock(directory, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return;
   uint64_t total = 0;
   for (const Name& name : names(directory, /*remove_abandoned=*/true)) total += name.bytes;
   if (total > options_.limit_bytes) remove_oldest(directory, options_.limit_bytes - options_.limit_bytes / 8);

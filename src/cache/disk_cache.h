@@ -72,7 +72,7 @@ class DiskCache {
   struct Item {
     std::string id;
     uint64_t bytes = 0;
-    int64_t last_used = 0;  // seconds since 1970
+    int64_t last_used = 0;  // seconds since 1970; 0 where that lies in the future
     EntryState state = EntryState::kDamaged;
     std::string problem;  // why it is not used; empty where it is valid
     CodeEntry entry;      // without machine code

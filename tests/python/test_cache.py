@@ -476,6 +476,31 @@ def test_record_writes_also_where_the_program_fails(folder):
     assert (done.returncode, done.stderr) == (2, "python -m kiln record: no such file: missing.py\n")
 
 
+def test_each_form_of_a_kernel_is_recorded_and_compiled(folder):
+    """Names in the call, arguments of every kind, and the oldest form."""
+    (folder / "forms.py").write_text(
+        "import kiln\nimport numpy as np\n"
+        "x = np.arange(12, dtype=np.int16).reshape(3, 4)\n"
+        "kernel = kiln.metal_kernel('by_name', 'y[0] = T(x[x_strides[1]] + k) * (F ? N : 0);',\n"
+        "                           ensure_row_contiguous=False)\n"
+        "result = kernel(inputs={'x': x[::-1].T, 'k': 2.5}, template={'T': np.float16, 'N': -3, 'F': True},\n"
+        "                output_shapes={'y': (1,)}, output_dtypes={'y': np.float16}, grid=(1, 1, 1),\n"
+        "                threadgroup=(1, 1, 1))\n"
+        "old = kiln.MetalKernel('old', 'uint i = thread_position_in_grid.x; y[i] = x[i] + x_ndim;', (12, 1, 1),\n"
+        "                       (12, 1, 1), {'y': (12,)}, {'y': 'float32'})\n"
+        "old(x=x)\n"
+        "fast = kiln.metal_kernel('fast', ['x'], ['y'], 'atomic_fetch_add_explicit(&y[0], f(), memory_order_relaxed);',\n"
+        "    header='inline int f() { return 1; }', atomic_outputs=True,\n"
+        "    compile_options={'math_mode': 'fast', 'bounds': 'off', 'specialize': False})\n"
+        "fast(inputs=[True], output_shapes=[(1,)], output_dtypes=['int32'], grid=(1, 1, 1), threadgroup=(1, 1, 1))\n"
+        "print(*(launch.code for k in (kernel, old, fast) for launch in k.history))\n"
+    )
+    assert printed(folder, "-m", "kiln", "record", "forms.py") == "compiled compiled compiled\n"
+    shutil.rmtree(folder / "cache")
+    assert printed(folder, "-m", "kiln", "compile", "kernels.json") == "compiled 3, found 0 that were compiled before\n"
+    assert printed(folder, "forms.py") == "disk disk disk\n"
+
+
 def test_a_program_for_mlx_is_recorded(folder):
     (folder / "squares.py").write_text(
         "import mlx.core as mx\n"

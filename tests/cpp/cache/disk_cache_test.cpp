@@ -465,6 +465,20 @@ TEST_F(DiskCacheTest, IsSweptAsItGrows) {
   EXPECT_GE(most, small.limit_bytes * 3 / 4);
 }
 
+TEST_F(DiskCacheTest, IsSweptWhereThereAreNoLocks) {
+  struct WithoutLocks : FaultyFiles {
+    int flock(int, int) override {
+      errno = ENOLCK;
+      return -1;
+    }
+  } files;
+  DiskCacheOptions small = options();
+  small.limit_bytes = 50 * encode_entry(test_id(0), test_entry(0)).size();
+  DiskCache cache(small, files);
+  for (int n = 0; n < 300; ++n) ASSERT_EQ(cache.store(test_id(n), test_entry(n)), "");
+  EXPECT_LE(cache.status().bytes, small.limit_bytes * 3 / 2);
+}
+
 TEST_F(DiskCacheTest, TakesNothingThatIsLargerThanItself) {
   DiskCacheOptions small = options();
   small.limit_bytes = 1000;

@@ -125,7 +125,7 @@ $(STAMPS)/package: $(STAMPS)/venv $(SOURCES)
 
 # The gallery's pictures, for its pages. They take longer than the site; a change of Kiln alone does not draw them again.
 $(STAMPS)/gallery: $(wildcard examples/gallery/*.py demo/photograph.py) | $(STAMPS)/package
-	@echo "running the gallery's programs for their pictures: some minutes"
+	@echo "running the gallery's programs for their pictures: a minute or more"
 	$(BIN)/python -m examples.gallery --out build/gallery
 	@touch $@
 

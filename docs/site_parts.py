@@ -129,11 +129,8 @@ class Thumbnails(SphinxDirective):
             for picture in pictures_of(program, Path(self.config.gallery_pictures))[:1]:
                 # As a path from the folder of the documentation.
                 image = nodes.image(uri=f"/../{picture.relative_to(ROOT)}", alt=program.stem, height="150px")
-                page = addnodes.pending_xref(
-                    "", image, refdomain="std", reftype="doc", reftarget=program.stem, refdoc=self.env.docname,
-                    refexplicit=True, refwarn=True,
-                )  # fmt: skip
-                row += [page, nodes.Text(" ")]
+                # Sphinx's own links to pages have text alone. The pages stand in one folder.
+                row += [nodes.reference("", "", image, refuri=f"{program.stem}.html"), nodes.Text(" ")]
         return [row] if row.children else []
 
 

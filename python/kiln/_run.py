@@ -84,7 +84,7 @@ def _run(program: str, arguments: list[str], *, as_module: bool, metal: bool, co
         sys.path[0] = os.getcwd()
         if not _is_module(program):
             print(f"python -m kiln {command}: no module named {program}", file=sys.stderr)
-            return 2
+            return 1  # as Python itself
         runpy.run_module(program, run_name="__main__", alter_sys=True)
     else:
         # A folder or an archive brings its own path.

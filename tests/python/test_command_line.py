@@ -389,7 +389,7 @@ def test_run_of_a_module_that_is_not_there(tmp_path, name):
     (tmp_path / "package").mkdir()
     (tmp_path / "package/__init__.py").write_text("")
     done = command("run", "-m", name, cwd=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"python -m kiln run: no module named {name}\n")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"python -m kiln run: no module named {name}\n")
 
 
 def test_run_of_a_module_whose_package_fails(tmp_path):

@@ -559,7 +559,7 @@ def test_run_what_is_not_there(tmp_path):
     assert missing.stderr == "python -m kiln run: no such file: missing.py\n"
     module = python("-m", "kiln", "run", "-m", "missing", cwd=tmp_path)
     assert module.returncode == 1
-    assert "No module named missing" in module.stderr
+    assert module.stderr == "python -m kiln run: no module named missing\n"
     assert "'spawn'" in python("-m", "kiln", "run", "--help").stdout
     nothing = python("-m", "kiln", "run", cwd=tmp_path)
     assert nothing.returncode == 2

@@ -85,7 +85,7 @@ inline int in_child(const std::function<void()>& function) {
 inline bool ended_well(int status) { return WIFEXITED(status) && WEXITSTATUS(status) == 0; }
 inline bool was_killed(int status) { return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL; }
 
-// Counts the calls that are made of it, those that only read too, and does something at one of them.
+// Counts the calls that are made of it, those that only read too, and does something at one of them. Its clock stands.
 class FaultyFiles : public FileSystem {
  public:
   enum class Fault { kNone, kKill, kError, kErrorsFromThen };
@@ -95,8 +95,8 @@ class FaultyFiles : public FileSystem {
   bool only_writing = false;  // count and fail only calls that change something
   int calls = 0;
   // Whose files are: of those that these bits of the mode and this kind match.
-  mode_t foreign_kind = 0;   // S_IFREG, S_IFDIR; 0: none
-  int64_t clock_offset = 0;  // seconds
+  mode_t foreign_kind = 0;      // S_IFREG, S_IFDIR; 0: none
+  int64_t now = 2'000'000'000;  // what the clock says, in seconds since 1970
 
   int openat(int directory, const char* path, int flags, mode_t mode) override {
     return fails(flags & (O_CREAT | O_WRONLY)) ? -1 : FileSystem::openat(directory, path, flags, mode);
@@ -132,10 +132,9 @@ class FaultyFiles : public FileSystem {
   int unlinkat(int directory, const char* name) override {
     return fails(true) ? -1 : FileSystem::unlinkat(directory, name);
   }
-  int clock_gettime(struct timespec* now) override {
-    int result = FileSystem::clock_gettime(now);
-    now->tv_sec += clock_offset;
-    return result;
+  int clock_gettime(struct timespec* time) override {
+    *time = {static_cast<time_t>(now), 0};
+    return 0;
   }
 
  private:

@@ -421,12 +421,13 @@ int64_t time_of(const std::string& path) {
 }
 
 TEST_F(DiskCacheTest, RemovesWhatWasUsedLongestAgo) {
-  DiskCache cache(options());
+  FaultyFiles files;
+  DiskCache cache(options(), files);
   for (int n = 0; n < 8; ++n) {
     cache.store(test_id(n), test_entry(n));
     set_time(path(n), 1'000'000 + n);
   }
-  EXPECT_TRUE(cache.load(test_id(2)));  // used just now
+  EXPECT_TRUE(cache.load(test_id(2)));  // used now
   uint64_t each = std::filesystem::file_size(path(0));
   DiskCache::Removed removed = cache.prune(3 * each);
   EXPECT_EQ(removed.entries, 5u);
@@ -536,48 +537,45 @@ TEST_F(DiskCacheTest, LeavesTemporaryFilesOfTheLiving) {
 
 // ---- Clocks that jump
 
-constexpr int64_t kTenYears = int64_t{10} * 365 * 86400;
-
 TEST_F(DiskCacheTest, KeepsWhatFitsWhateverTheClockSays) {
-  for (int64_t jump : {-kTenYears, kTenYears}) {
-    FaultyFiles files;
-    DiskCache cache(options(), files);
-    for (int n = 0; n < 5; ++n) ASSERT_EQ(cache.store(test_id(n), test_entry(n)), "");
-    files.clock_offset = jump;
-    for (int n = 0; n < 5; ++n) EXPECT_TRUE(cache.load(test_id(n))) << n;
-    EXPECT_EQ(cache.prune(1 << 30).entries, 0u);
-    files.clock_offset = 0;
+  FaultyFiles files;
+  DiskCache cache(options(), files);
+  for (int n = 0; n < 5; ++n) ASSERT_EQ(cache.store(test_id(n), test_entry(n)), "");
+  for (int64_t now : {int64_t{0}, int64_t{4'000'000'000}, int64_t{1'000'000'000}, int64_t{2'000'000'000}}) {
+    files.now = now;
     for (int n = 0; n < 5; ++n) EXPECT_TRUE(cache.load(test_id(n))) << n;
     EXPECT_EQ(cache.prune(1 << 30).entries, 0u);
   }
 }
 
 TEST_F(DiskCacheTest, TakesTimesInTheFutureForLongAgo) {
-  DiskCache cache(options());
-  struct timespec now;
-  FileSystem::real().clock_gettime(&now);
-  for (int n = 0; n < 4; ++n) cache.store(test_id(n), test_entry(n));
-  set_time(path(0), now.tv_sec + kTenYears);  // stored when the clock was ahead, and not used since
-  set_time(path(1), now.tv_sec + kTenYears);
-  set_time(path(2), now.tv_sec - 1000);
+  FaultyFiles files;
+  DiskCache cache(options(), files);
+  for (int n = 0; n < 4; ++n) {
+    cache.store(test_id(n), test_entry(n));
+    set_time(path(n), files.now - 7200);
+  }
+  set_time(path(0), files.now + 1'000'000);  // used when the clock was ahead, and not since
+  set_time(path(1), files.now + 1'000'000);
   EXPECT_TRUE(cache.load(test_id(1)));  // used since
-  EXPECT_LE(time_of(path(1)), now.tv_sec + 60);
-  cache.prune(3 * std::filesystem::file_size(path(0)));
+  EXPECT_EQ(time_of(path(1)), files.now);
+  EXPECT_EQ(cache.items().back().id, test_id(0));
+  EXPECT_EQ(cache.items().back().last_used, 0);
+  EXPECT_EQ(cache.prune(3 * std::filesystem::file_size(path(0))).entries, 1u);
   EXPECT_FALSE(is_there(0));
   for (int n : {1, 2, 3}) EXPECT_TRUE(is_there(n)) << n;
 }
 
 TEST_F(DiskCacheTest, RemembersUseToTheHour) {
-  DiskCache cache(options());
+  FaultyFiles files;
+  DiskCache cache(options(), files);
   cache.store(test_id(1), test_entry(1));
-  struct timespec now;
-  FileSystem::real().clock_gettime(&now);
-  set_time(path(1), now.tv_sec - 1800);
+  set_time(path(1), files.now - 3599);
   EXPECT_TRUE(cache.load(test_id(1)));
-  EXPECT_EQ(time_of(path(1)), now.tv_sec - 1800);
-  set_time(path(1), now.tv_sec - 7200);
+  EXPECT_EQ(time_of(path(1)), files.now - 3599);
+  set_time(path(1), files.now - 3600);
   EXPECT_TRUE(cache.load(test_id(1)));
-  EXPECT_GE(time_of(path(1)), now.tv_sec);
+  EXPECT_EQ(time_of(path(1)), files.now);
 }
 
 }  // namespace

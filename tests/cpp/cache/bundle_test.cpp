@@ -111,6 +111,37 @@ TEST_F(BundleTest, ReplacesTheOneBeforeAtOnce) {
   EXPECT_GE(steps, 5);
 }
 
+TEST_F(BundleTest, LeavesTheOneBeforeWhereItCannotBeWritten) {
+  write(1);
+  int steps = 0;
+  for (bool done = false; !done; ++steps) {
+    FaultyFiles files;
+    files.fault = FaultyFiles::Fault::kError;
+    files.at = steps;
+    files.error = ENOSPC;
+    try {
+      write_bundle(file(), "compiler 1", {}, files);
+      done = true;
+    } catch (const std::runtime_error& error) {
+      EXPECT_TRUE(std::string(error.what()).ends_with(": No space left on device")) << error.what();
+      EXPECT_EQ(Bundle(file()).size(), 1u);
+    }
+    auto left = std::filesystem::directory_iterator(folder_);
+    EXPECT_EQ(std::distance(left, {}), 1) << "a temporary file is left at step " << steps;
+  }
+  EXPECT_GE(steps, 5);
+  EXPECT_EQ(Bundle(file()).size(), 0u);
+}
+
+TEST_F(BundleTest, HasNothingWhereItBecameShorter) {
+  write(2);
+  Bundle bundle(file());
+  std::filesystem::resize_file(file(), 1000);
+  EXPECT_FALSE(bundle.load(test_id(0)) && bundle.load(test_id(1)));
+  std::filesystem::remove(file());
+  EXPECT_FALSE(bundle.load(test_id(0)));
+}
+
 TEST_F(BundleTest, SaysWhyItCannotBeWritten) {
   try {
     write_bundle(folder_ + "/none/kernels.bundle", "compiler 1", {});

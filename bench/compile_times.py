@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -58,7 +59,13 @@ def run(progress) -> tuple[dict[str, Any], list[str]]:
             program = (
                 f"import json; from bench import compile_times as c; print(json.dumps(c.in_this_process({kind!r})))"
             )
-            done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+            done = subprocess.run(
+                [sys.executable, "-c", program],
+                check=True,
+                capture_output=True,
+                text=True,
+                env={**os.environ, "KILN_CACHE": "off"},
+            )
             times = json.loads(done.stdout)
             first[kind].append(times[0])
             warm[kind].append(statistics.median(times[1:]))

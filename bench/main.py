@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import compile_times, grid_sample, launches, measure
+from bench import compile_times, grid_sample, launches, measure, stored_code
 
 
 def main() -> None:
@@ -13,7 +13,13 @@ def main() -> None:
         print(f"  {what} …", file=sys.stderr, flush=True)
 
     figures, tables = {}, []
-    for name, module in (("compile_times", compile_times), ("launches", launches), ("grid_sample", grid_sample)):
+    modules = {
+        "compile_times": compile_times,
+        "stored_code": stored_code,
+        "launches": launches,
+        "grid_sample": grid_sample,
+    }
+    for name, module in modules.items():
         figures[name], printed = module.run(progress)
         tables += printed
     printed = "\n\n".join(tables)

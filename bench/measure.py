@@ -44,6 +44,8 @@ class Samples(NamedTuple):
 
     def __str__(self) -> str:
         low, high = self.quartiles
+        if self.median < 0.1:
+            return f"{1e3 * self.median:.2f} µs ({1e3 * low:.2f} to {1e3 * high:.2f})"
         return f"{_short(self.median)} ms ({_short(low)} to {_short(high)})"
 
 

@@ -22,7 +22,7 @@ ALLOWED = {
     "src/cache": ["src/core", "include/kiln"],
     "src/runtime": ["src/core", "src/frontend", "src/targets", "src/targets/cpu", "src/cache", "include/kiln"],
     "src/adapters": ["src/runtime", "src/frontend", "src/core", "include/kiln"],
-    "python/src": ["src/adapters", "src/runtime", "src/frontend", "src/core", "include/kiln"],
+    "python/src": ["src/adapters", "src/runtime", "src/frontend", "src/cache", "src/core", "include/kiln"],
 }
 
 # Headers of libraries -> the only layers, or files, that may include them.

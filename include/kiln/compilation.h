@@ -19,6 +19,8 @@ struct CompileOptions {
   /// Whether shapes become constants in machine code, for the first four combinations that a kernel is called with.
   /// Empty: as KILN_SPECIALIZE says; by default they do.
   std::optional<bool> specialize = {};
+
+  bool operator==(const CompileOptions&) const = default;
 };
 
 /// What compiling made of a kernel on the way to machine code.

@@ -39,8 +39,9 @@ struct Launch {
   std::string target;         ///< where it ran: "cpu"
   std::string engine;         ///< how threads were run: "simd", "scalar"
   std::string engine_reason;  ///< why that engine
-  std::string code;           ///< where the machine code came from: "compiled", "memory" or "disk"
+  std::string code;           ///< where the machine code came from: "compiled", "memory", "disk" or "bundle"
   bool specialized = false;   ///< whether the code was made for these shapes
+  std::string not_stored;     ///< where `code` is "compiled": why it is not on disk for later; empty where it is
   double compile_ms = 0;      ///< 0 unless `code` is "compiled"
   double run_ms = 0;          ///< from the start of the launch to the end of its last thread
 };

@@ -1,5 +1,6 @@
 """``python -m kiln``: ``doctor`` says what is usable here, ``run`` runs a program for MLX with Kiln's functions,
-``show`` shows what Kiln makes of a body."""
+``show`` shows what Kiln makes of a body, ``cache`` says what is compiled already, ``record`` and ``compile`` compile
+ahead."""
 
 from __future__ import annotations
 
@@ -130,23 +131,90 @@ def _add_show(commands: Any) -> None:
     show.add_argument("--json", action="store_true", help="print JSON, also of a compile error")
 
 
+def _add_cache(commands: Any) -> None:
+    from kiln import _cache
+
+    cache = commands.add_parser(
+        "cache",
+        help="show, prune, clear or verify the machine code that is kept on disk",
+        description="Without an action: where the cache is, how large, and how often kernels were found in it (hits) or "
+        "had to be compiled (misses).",
+    )
+    cache.add_argument(
+        "action",
+        nargs="?",
+        choices=("list", "prune", "clear", "verify"),
+        metavar="ACTION",
+        help="list: each kernel, those that were used last first; prune: remove those that were used longest ago until "
+        "the rest fits; clear: remove all; verify: check each, and remove what is damaged",
+    )
+    cache.add_argument(
+        "--size",
+        metavar="SIZE",
+        type=_reads(_cache.read_size),
+        help="for prune: what is left at most, such as 100M; by default KILN_CACHE_SIZE",
+    )
+    cache.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_record(commands: Any) -> None:
+    record = commands.add_parser(
+        "record",
+        help="run a program, and write down its kernels so that they can be compiled ahead",
+        usage="python -m kiln record [--metal] [--output FILE] (PROGRAM | -m MODULE) [ARGUMENT ...]",
+        description="Runs a Python program as run does. At its end, writes the kernels that it compiled, with the dtypes "
+        "and shapes of their calls, to a file that compile takes.",
+    )
+    record.add_argument("--metal", action="store_true", help="as for run")
+    record.add_argument("--output", metavar="FILE", default="kernels.json", help="by default kernels.json")
+    record.add_argument("-m", dest="module", action="store_true", help="PROGRAM is the name of a module")
+    record.add_argument("program", metavar="PROGRAM")
+    record.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT")
+
+
+def _add_compile(commands: Any) -> None:
+    compile_ = commands.add_parser(
+        "compile",
+        help="compile the kernels of a recording ahead",
+        description="Compiles the kernels that record has written down: into the cache on disk, or into a bundle, which "
+        "is one file that KILN_BUNDLE names on other machines.",
+        epilog="Exit status: 0 where all is compiled and stored, else 1.",
+    )
+    compile_.add_argument("recording", metavar="FILE", help="what record has written")
+    compile_.add_argument(
+        "--architecture",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="what to compile for: x86-64, x86-64-v2, x86-64-v3 or x86-64-v4; by default this machine. May be repeated",
+    )
+    compile_.add_argument("--bundle", metavar="FILE", help="write all machine code to this file")
+
+
 def _parser() -> argparse.ArgumentParser:
     description = " ".join((__doc__ or "").replace("``", "").split())
     parser = argparse.ArgumentParser(prog="python -m kiln", description=description)
     parser.add_argument("--version", action="version", version=f"Kiln {_core.version}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (_add_doctor, _add_run, _add_show):
+    for add in (_add_doctor, _add_run, _add_show, _add_cache, _add_record, _add_compile):
         add(commands)
     return parser
 
 
+_PRINTING = ("doctor", "show", "cache")
+
+
 def _prints(options: argparse.Namespace) -> int:
-    """``doctor`` and ``show``. Where nobody reads what they print any more, as behind ``| head``, they end."""
+    """The commands that print. Where nobody reads what they print any more, as behind ``| head``, they end."""
     try:
         if options.command == "doctor":
             from kiln import _doctor
 
             status = _doctor.main(as_json=options.json)
+        elif options.command == "cache":
+            from kiln import _cache
+
+            status = _cache.main(options.action, limit=options.size, as_json=options.json)
         else:
             from kiln import _show
 
@@ -161,8 +229,18 @@ def _prints(options: argparse.Namespace) -> int:
 
 def main() -> int:
     options = _parser().parse_args()
-    if options.command != "run":
+    if options.command in _PRINTING:
         return _prints(options)
+    if options.command == "record":
+        from kiln import _recording
+
+        return _recording.record(
+            options.program, options.arguments, as_module=options.module, metal=options.metal, output=options.output
+        )
+    if options.command == "compile":
+        from kiln import _recording
+
+        return _recording.compile_recorded(options.recording, architectures=options.architecture, bundle=options.bundle)
     from kiln import _run
 
     return _run.main(

@@ -9,11 +9,12 @@ import importlib.util
 import json
 import os
 import platform
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import kiln
-from kiln import _core, _libraries
+from kiln import _cache, _core, _kernels, _libraries
 
 _BODY = "out[thread_position_in_grid.x] = 2 * inp[thread_position_in_grid.x];"
 
@@ -23,6 +24,10 @@ class Finding(NamedTuple):
     usable: bool
     detail: str
     """Versions and sizes; or why it is not usable and what would make it so."""
+
+
+# Of the kernels that were run to see what is usable.
+_launches: list[kiln.Launch] = []
 
 
 def _version(package: str) -> str:
@@ -72,9 +77,11 @@ def _call(method: str, name: str, arrays: _Arrays) -> Any:
 
 
 def _run(name: str, arrays: _Arrays) -> None:
-    (out,) = _call("__call__", name, arrays)
+    with _kernels.keeping_made() as kernels:
+        (out,) = _call("__call__", name, arrays)
     if arrays.to_list(out) != [0, 2, 4, 6]:
         raise RuntimeError("a kernel gave wrong numbers; this is a defect of Kiln")
+    _launches.extend(launch for kernel in kernels for launch in kernel.history)
 
 
 def _reason(check: Callable[[], str]) -> tuple[bool, str]:
@@ -87,7 +94,17 @@ def _reason(check: Callable[[], str]) -> tuple[bool, str]:
 
 def _check_compiler() -> str:
     compiled = _call("compile", "doctor_compiler", _any())
-    return f"{_core.compiler_path()}, compiled a kernel in {compiled.compile_ms:.1f} ms"
+    # Machine code may have been there already, the stages before it are not.
+    start = time.perf_counter()
+    compiled.stages()
+    return f"{_core.compiler_path()}, compiled a kernel in {1e3 * (time.perf_counter() - start):.1f} ms"
+
+
+def _check_bundle() -> str:
+    status = _core.bundle_status()
+    if status["problem"]:
+        raise RuntimeError(status["problem"])
+    return f"{status['path']}, {_cache.counted(status['entries'], 'entry', 'entries')}"
 
 
 def _check_cpu() -> str:
@@ -109,6 +126,27 @@ def _check_numpy() -> str:
 def _check_mlx() -> str:
     _run("doctor_mlx", _mlx())
     return f"{_version('mlx')}, {'with' if _libraries.import_mlx().has_gpu() else 'without'} a GPU of its own"
+
+
+def _disk() -> tuple[bool, str]:
+    usable, detail = _cache.describe()
+    # What the folder does not show: a full disk, a file system that is read-only.
+    not_stored = next((launch.not_stored for launch in _launches if launch.not_stored), "")
+    if usable and not_stored and _core.cache_status()["mode"] == "on":
+        usable, detail = False, f"{detail}\nnothing is stored: {not_stored}"
+    return usable, detail
+
+
+def _kept() -> list[Finding]:
+    """Machine code of earlier processes. Asked for when the others have used it."""
+    try:
+        kept = [Finding("disk", *_disk())]
+        bundle = _core.bundle_status()["path"]
+    except ValueError as error:  # a variable has no valid value
+        return [Finding("disk", False, str(error))]
+    if bundle:
+        kept.append(Finding("bundle", *_reason(_check_bundle)))
+    return kept
 
 
 def findings() -> dict[str, list[Finding]]:
@@ -133,6 +171,7 @@ def findings() -> dict[str, list[Finding]]:
             later("jax", "part for JAX; arrays go through NumPy: numpy.asarray(array)"),
             later("cupy", "part for CuPy; arrays go through NumPy: cupy.asnumpy(array)"),
         ],
+        "Compiled before": _kept(),
     }
 
 
@@ -189,4 +228,5 @@ def main(*, as_json: bool = False) -> int:
     """Prints the report. 0 where the compiler, a target and an array library are usable."""
     report = findings()
     (_print_json if as_json else _print_text)(report)
-    return 0 if all(any(row.usable for row in rows) for rows in report.values()) else 1
+    needed = [rows for heading, rows in report.items() if heading != "Compiled before"]
+    return 0 if all(any(row.usable for row in rows) for rows in needed) else 1

@@ -21,11 +21,20 @@ def _describe(kernel: Kernel) -> dict[str, Any]:
     }
 
 
-def main(program: str, arguments: list[str], *, as_module: bool, metal: bool, report: str | None = None) -> int:
+def main(
+    program: str,
+    arguments: list[str],
+    *,
+    as_module: bool,
+    metal: bool,
+    report: str | None = None,
+    command: str = "run",
+) -> int:
     """The program's exit status is this process's: SystemExit passes through. ``report`` names a file that gets the
-    kernels in the order in which they were made, each with its last 1,000 launches."""
+    kernels in the order in which they were made, each with its last 1,000 launches. ``command`` is this one's name, for
+    messages."""
     if report is None:
-        return _run(program, arguments, as_module=as_module, metal=metal)
+        return _run(program, arguments, as_module=as_module, metal=metal, command=command)
     # Before the program has run for hours.
     try:
         file = open(report, "w")  # noqa: SIM115
@@ -35,7 +44,7 @@ def main(program: str, arguments: list[str], *, as_module: bool, metal: bool, re
     process = os.getpid()
     with file, _kernels.keeping_made() as kernels:
         try:
-            return _run(program, arguments, as_module=as_module, metal=metal)
+            return _run(program, arguments, as_module=as_module, metal=metal, command=command)
         finally:
             # A child that was forked has the file too.
             if os.getpid() == process:
@@ -60,21 +69,21 @@ def _is_module(name: str) -> bool:
     return False
 
 
-def _run(program: str, arguments: list[str], *, as_module: bool, metal: bool) -> int:
+def _run(program: str, arguments: list[str], *, as_module: bool, metal: bool, command: str) -> int:
     if not as_module and not os.path.exists(program):
-        print(f"python -m kiln run: no such file: {program}", file=sys.stderr)
+        print(f"python -m kiln {command}: no such file: {program}", file=sys.stderr)
         return 2
     try:
         import kiln.mlx
     except ImportError as error:
-        print(f"python -m kiln run: {error}", file=sys.stderr)
+        print(f"python -m kiln {command}: {error}", file=sys.stderr)
         return 1
     kiln.mlx.install(metal=metal)
     sys.argv = [program, *arguments]
     if as_module:
         sys.path[0] = os.getcwd()
         if not _is_module(program):
-            print(f"python -m kiln run: no module named {program}", file=sys.stderr)
+            print(f"python -m kiln {command}: no module named {program}", file=sys.stderr)
             return 1  # as Python itself
         runpy.run_module(program, run_name="__main__", alter_sys=True)
     else:

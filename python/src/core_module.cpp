@@ -1,10 +1,15 @@
 // `kiln._core`: kernels, without any array library but NumPy, which is reached when it is there.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
+
+#include <algorithm>
 
 #include "array_library.h"
 #include "call_arguments.h"
@@ -16,6 +21,7 @@
 #include "numpy_library.h"
 #include "python_object.h"
 #include "runtime/compiler_library.h"
+#include "runtime/recording.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -139,6 +145,183 @@ MathMode math_mode_named(std::string_view name) {
   return name == "fast" ? MathMode::kFast : name == "relaxed" ? MathMode::kRelaxed : MathMode::kSafe;
 }
 
+// ---- The cache on disk, and compiling ahead: what kiln._cache and kiln._recording show and read.
+
+std::string_view name_of(CacheMode mode) {
+  return mode == CacheMode::kOff ? "off" : mode == CacheMode::kRead ? "read" : "on";
+}
+
+std::string_view name_of(MathMode mode) {
+  return mode == MathMode::kFast ? "fast" : mode == MathMode::kRelaxed ? "relaxed" : "safe";
+}
+
+nb::dict cache_status() {
+  Context& context = Context::shared();
+  const DiskCacheOptions& options = context.cache().options();
+  DiskCache::Status status;
+  {
+    nb::gil_scoped_release release;
+    status = context.cache().status();
+  }
+  nb::dict result;
+  result["mode"] = name_of(options.mode);
+  result["directory"] = options.directory;
+  result["problem"] = status.problem;
+  result["entries"] = status.entries;
+  result["bytes"] = status.bytes;
+  result["limit_bytes"] = options.limit_bytes;
+  result["hits"] = status.hits;
+  result["misses"] = status.misses;
+  return result;
+}
+
+nb::dict bundle_status() {
+  Context& context = Context::shared();
+  nb::dict result;
+  result["path"] = context.bundle() ? context.bundle()->path() : settings().bundle_path;
+  result["problem"] = context.bundle_problem();
+  result["entries"] = context.bundle() ? context.bundle()->size() : 0;
+  result["compiler"] = context.bundle() ? context.bundle()->compiler() : "";
+  return result;
+}
+
+nb::list as_list(const std::vector<DiskCache::Item>& items) {
+  // Its texts are checked when they are written, but a file of another program's may have any.
+  auto text = [](const std::string& bytes) {
+    return nb::steal(PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
+  };
+  nb::list result;
+  for (const DiskCache::Item& item : items) {
+    nb::dict row;
+    row["id"] = item.id;
+    row["bytes"] = item.bytes;
+    row["last_used"] = item.last_used;
+    row["problem"] = text(item.problem);
+    row["kernel"] = text(item.entry.kernel);
+    row["architecture"] = text(item.entry.target.cpu);
+    row["engine"] = text(item.entry.engine);
+    row["compiler"] = text(item.entry.compiler);
+    row["compile_ms"] = item.entry.compile_ms;
+    result.append(row);
+  }
+  return result;
+}
+
+std::tuple<uint64_t, uint64_t> as_tuple(const DiskCache::Removed& removed) { return {removed.entries, removed.bytes}; }
+
+nb::object template_value(const TemplateValue& value) {
+  if (auto* dtype = std::get_if<Dtype>(&value)) return nb::str(std::string(kiln::name_of(*dtype)).c_str());
+  if (auto* flag = std::get_if<bool>(&value)) return nb::bool_(*flag);
+  return nb::int_(std::get<int32_t>(value));
+}
+
+// As the constructor of Kernel takes it.
+nb::dict as_dict(const KernelSpec& spec) {
+  nb::dict result;
+  result["dialect"] = spec.dialect == Dialect::kMetal ? "metal" : "cuda";
+  result["name"] = spec.name;
+  result["input_names"] = spec.input_names;
+  result["output_names"] = spec.output_names;
+  result["source"] = spec.source;
+  result["header"] = spec.header;
+  result["ensure_row_contiguous"] = spec.ensure_row_contiguous;
+  result["atomic_outputs"] = spec.atomic_outputs;
+  result["shared_memory"] = spec.shared_memory;
+  result["math_mode"] = name_of(spec.compile_options.math_mode);
+  result["bounds"] = spec.compile_options.bounds;
+  result["specialize"] = spec.compile_options.specialize;
+  result["always_shapes"] = spec.style == SignatureStyle::kAlways;
+  return result;
+}
+
+// As compile_ahead() takes it.
+nb::dict as_dict(const RecordedCall& call) {
+  nb::list inputs, outputs, templates;
+  for (const RecordedInput& input : call.inputs)
+    inputs.append(nb::make_tuple(kiln::name_of(input.dtype), input.shape, input.strides));
+  for (const RecordedOutput& output : call.outputs)
+    outputs.append(nb::make_tuple(kiln::name_of(output.dtype), output.shape));
+  for (const TemplateArgument& argument : call.template_arguments)
+    templates.append(nb::make_tuple(argument.name, template_value(argument.value)));
+  nb::dict result;
+  result["inputs"] = inputs;
+  result["outputs"] = outputs;
+  result["template"] = templates;
+  result["input_names"] = call.input_names;
+  result["output_names"] = call.output_names;
+  result["specialized"] = call.specialized;
+  return result;
+}
+
+nb::list recorded_kernels() {
+  nb::list result;
+  Recording* recording = Context::shared().recording();
+  if (!recording) return result;
+  for (const RecordedKernel& kernel : recording->kernels()) {
+    nb::dict row = as_dict(kernel.spec);
+    nb::list calls;
+    for (const RecordedCall& call : kernel.calls) calls.append(as_dict(call));
+    row["calls"] = calls;
+    result.append(row);
+  }
+  return result;
+}
+
+Dtype recorded_dtype(const std::string& name) {
+  if (std::optional<Dtype> dtype = dtype_from_name(name)) return *dtype;
+  throw ValueError(concat("`", name, "` is no dtype"));
+}
+
+using RecordedArray = std::tuple<std::string, std::vector<int64_t>, std::vector<int64_t>>;
+
+// What a recorded call needs, for one architecture: its id, what identifies the compiler, where the code came from, why
+// it was not stored, and the entry as a bundle holds it.
+std::tuple<std::string, std::string, std::string, std::string, nb::bytes> compile_ahead(
+    const PyKernel& kernel, const std::vector<RecordedArray>& inputs,
+    const std::vector<std::tuple<std::string, std::vector<int64_t>>>& outputs,
+    const std::vector<std::tuple<std::string, std::variant<bool, int32_t, std::string>>>& templates,
+    std::vector<std::string> input_names, std::vector<std::string> output_names, bool specialized,
+    const std::string& architecture) {
+  RecordedCall recorded;
+  for (const auto& [dtype, shape, strides] : inputs) {
+    if (shape.size() != strides.size() || std::any_of(shape.begin(), shape.end(), [](int64_t n) { return n < 0; }))
+      throw ValueError("an input has no such shape and strides");
+    recorded.inputs.push_back({recorded_dtype(dtype), shape, strides});
+  }
+  for (const auto& [dtype, shape] : outputs) recorded.outputs.push_back({recorded_dtype(dtype), shape});
+  for (const auto& [name, value] : templates) {
+    TemplateArgument& argument = recorded.template_arguments.emplace_back(name, false);
+    if (auto* dtype = std::get_if<std::string>(&value))
+      argument.value = recorded_dtype(*dtype);
+    else if (auto* number = std::get_if<int32_t>(&value))
+      argument.value = *number;
+    else
+      argument.value = std::get<bool>(value);
+  }
+  recorded.input_names = std::move(input_names);
+  recorded.output_names = std::move(output_names);
+  MadeCode made;
+  std::vector<std::byte> content;
+  {
+    nb::gil_scoped_release release;
+    TargetSpec target = architecture.empty() ? Context::shared().cpu().spec() : target_named(architecture);
+    recorded.view([&](const Call& call) { made = kernel.kernel().compile_ahead(call, target, specialized); });
+    content = encode_entry(made.id, made.entry);
+  }
+  return {made.id, made.entry.compiler, std::string(kiln::name_of(made.source)), made.not_stored,
+          nb::bytes(content.data(), content.size())};
+}
+
+void write_bundle_of(const std::string& path, const std::string& compiler, const nb::dict& entries) {
+  std::map<std::string, std::vector<std::byte>> contents;
+  for (auto [id, content] : entries) {
+    auto bytes = nb::cast<nb::bytes>(content);
+    const auto* data = static_cast<const std::byte*>(bytes.data());
+    contents[nb::cast<std::string>(id)].assign(data, data + bytes.size());
+  }
+  write_bundle(path, compiler, contents);
+}
+
 }  // namespace
 
 PyObject* make_compiled_kernel(const std::shared_ptr<KernelObject>& kernel, const KernelObject::Found& found) {
@@ -209,10 +392,14 @@ NB_MODULE(_core, m) {
       .def_ro("target", &Launch::target, "Where it ran, ``\"cpu\"`` in this version.")
       .def_ro("engine", &Launch::engine, "How threads were run, ``\"scalar\"`` in this version.")
       .def_ro("engine_reason", &Launch::engine_reason, "Why that engine.")
-      .def_ro("code", &Launch::code,
-              "Where its machine code came from, ``\"compiled\"`` for this launch, ``\"memory\"`` or ``\"disk\"``.")
+      .def_ro(
+          "code", &Launch::code,
+          "Where its machine code came from, ``\"compiled\"`` for this launch, ``\"memory\"`` of this process, or,\n"
+          "where it was compiled before, ``\"disk\"`` or ``\"bundle\"``.")
       .def_ro("specialized", &Launch::specialized,
               "Whether the code was made for these shapes. False also where the body uses no shapes.")
+      .def_ro("not_stored", &Launch::not_stored,
+              "Where ``code`` is ``\"compiled\"``, why it is not on disk for later processes. Empty where it is.")
       .def_ro("compile_ms", &Launch::compile_ms, "Milliseconds of compiling; 0 unless ``code`` is ``\"compiled\"``.")
       .def_ro("run_ms", &Launch::run_ms, "Milliseconds from the start of the launch to the end of its last thread.")
       .def("__repr__", [](const Launch& self) {
@@ -367,6 +554,18 @@ at once, but compiling and running, and what they raise, come when the result is
     return spec.cpu == "x86-64-v3" || spec.cpu == "x86-64-v4" ? spec.engine : "scalar";
   });
   m.def("compiler_path", &CompilerLibrary::path);
+  m.def("byte_count", &read_byte_count);
+  m.def("cache_status", &cache_status);
+  m.def("bundle_status", &bundle_status);
+  m.def("cache_items", [] { return as_list(Context::shared().cache().items()); });
+  m.def("cache_prune", [](uint64_t bytes) { return as_tuple(Context::shared().cache().prune(bytes)); });
+  m.def("cache_clear", [] { return as_tuple(Context::shared().cache().clear()); });
+  m.def("cache_verify", [] { return as_list(Context::shared().cache().remove_damaged()); });
+  m.def("start_recording", [] { Context::shared().start_recording(); });
+  m.def("recorded_kernels", &recorded_kernels);
+  m.def("compile_ahead", &compile_ahead, nb::kw_only(), "kernel"_a, "inputs"_a, "outputs"_a, "template"_a,
+        "input_names"_a, "output_names"_a, "specialized"_a, "architecture"_a);
+  m.def("write_bundle", &write_bundle_of);
 }
 
 }  // namespace kiln::python

@@ -3,6 +3,10 @@
 // The first thread that asks for a key makes its value, outside every lock; others that ask for the same key meanwhile
 // wait for it, those that ask for other keys do not. A failure is remembered like a value: who asks again gets the
 // same exception.
+//
+// The map may be bounded: values that nobody else holds, and failures, are then forgotten when there are too many,
+// those first that were not asked for since the last time. A list in the order of use would be more exact, and every
+// look-up would have to change it.
 #pragma once
 
 #include <sys/types.h>
@@ -10,6 +14,8 @@
 
 #include <atomic>
 #include <exception>
+#include <iterator>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
@@ -32,8 +38,11 @@ class SingleFlight {
   /// Whether `make` would fail with this error again, so that it need not be asked.
   using IsLasting = bool (*)(const std::exception_ptr&);
 
-  explicit SingleFlight(IsLasting is_lasting = [](const std::exception_ptr&) { return true; })
-      : is_lasting_(is_lasting) {}
+  /// `most_idle`: how many values may be there that nobody holds.
+  explicit SingleFlight(
+      IsLasting is_lasting = [](const std::exception_ptr&) { return true; },
+      size_t most_idle = std::numeric_limits<size_t>::max())
+      : is_lasting_(is_lasting), most_idle_(most_idle), forget_at_(most_idle) {}
 
   /// The value for `key`, made by `make()`, which returns std::shared_ptr<const Value>, if there is none. Rethrows what
   /// `make` threw, to all who waited for it, and later where that is lasting.
@@ -45,6 +54,7 @@ class SingleFlight {
     {
       ForkGuard guard;
       std::unique_lock lock(mutex_);
+      if (entries_.size() >= forget_at_) forget_idle();
       auto [found, inserted] = entries_.try_emplace(std::string(key));
       // After `fork` the child has only the thread that forked: what another one was making will never be done.
       mine = inserted || (!found->second->done && found->second->maker != getpid());
@@ -102,6 +112,7 @@ class SingleFlight {
     std::shared_ptr<const Value> value;
     std::exception_ptr error;
     const pid_t maker = getpid();
+    std::atomic<bool> asked_for{false};  // since the last time that something was forgotten
   };
   struct Hash {
     using is_transparent = void;
@@ -112,10 +123,33 @@ class SingleFlight {
     ForkGuard guard;
     std::shared_lock lock(mutex_);
     auto found = entries_.find(key);
-    return found == entries_.end() ? nullptr : found->second;
+    if (found == entries_.end()) return nullptr;
+    // Written only where that changes something: otherwise, cores would take the line from one another.
+    if (!found->second->asked_for.load(std::memory_order_relaxed)) found->second->asked_for = true;
+    return found->second;
+  }
+
+  // Under the lock of one who changes the map, so that nobody takes a value out of it meanwhile. Leaves half as many as
+  // there may be at most.
+  void forget_idle() {
+    auto is_idle = [](const Entry& entry) { return entry.done && (entry.error ? true : entry.value.use_count() == 1); };
+    size_t idle = 0;
+    for (const auto& [key, entry] : entries_) idle += entry.use_count() == 1 && is_idle(*entry);
+    for (bool also_recent : {false, true})
+      for (auto item = entries_.begin(); item != entries_.end() && idle > most_idle_ / 2;) {
+        Entry& entry = *item->second;
+        bool goes = item->second.use_count() == 1 && is_idle(entry) && (also_recent || !entry.asked_for);
+        item = goes ? entries_.erase(item) : std::next(item);
+        idle -= goes;
+      }
+    for (const auto& [key, entry] : entries_) entry->asked_for = false;
+    // Those that are held do not count.
+    forget_at_ = entries_.size() - idle + most_idle_;
   }
 
   const IsLasting is_lasting_;
+  const size_t most_idle_;
+  size_t forget_at_;  // when there are so many entries
   mutable std::shared_mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<Entry>, Hash, std::equal_to<>> entries_;
 };

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <iterator>
+#include <limits>
 
 #include "core/text.h"
 #include "kiln/error.h"
@@ -22,6 +23,15 @@ bool read_switch(const SettingRow& row, std::string_view value, std::string_view
 }
 
 }  // namespace
+
+std::optional<uint64_t> read_byte_count(std::string_view text) {
+  uint64_t number = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : unit == "T" ? 40 : -1;
+  if (error != std::errc() || shift < 0 || number > std::numeric_limits<uint64_t>::max() >> shift) return std::nullopt;
+  return number << shift;
+}
 
 Settings read_settings(const char* (*lookup)(const char*)) {
   Settings settings;
@@ -52,6 +62,17 @@ Settings read_settings(const char* (*lookup)(const char*)) {
       settings.dump_folder = value;
     } else if (row.variable == "KILN_COMPILER") {
       settings.compiler_path = value;
+    } else if (row.variable == "KILN_CACHE") {
+      if (value != "on" && value != "read" && value != "off") refuse(row, value);
+      settings.cache = value == "on" ? CacheMode::kOn : value == "read" ? CacheMode::kRead : CacheMode::kOff;
+    } else if (row.variable == "KILN_CACHE_DIR") {
+      settings.cache_directory = value;
+    } else if (row.variable == "KILN_CACHE_SIZE") {
+      std::optional<uint64_t> bytes = read_byte_count(value);
+      if (!bytes || *bytes < uint64_t{1} << 20) refuse(row, value);
+      settings.cache_bytes = *bytes;
+    } else if (row.variable == "KILN_BUNDLE") {
+      settings.bundle_path = value;
     }
   }
   return settings;

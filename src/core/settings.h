@@ -2,10 +2,15 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace kiln {
+
+// What the cache on disk may do.
+enum class CacheMode : uint8_t { kOff, kRead, kOn };
 
 struct Settings {
   int cpu_threads = 0;  // 0: what the machine offers
@@ -16,6 +21,10 @@ struct Settings {
   bool specialize = true;   // the default of compile_options["specialize"]
   bool strict_device = false;
   std::string compiler_path;  // empty: beside libkiln.so
+  CacheMode cache = CacheMode::kOn;
+  std::string cache_directory;               // empty: the user's (`cache/disk_cache.h`)
+  uint64_t cache_bytes = uint64_t{1} << 30;  // the size that the cache is kept to
+  std::string bundle_path;                   // empty: none
 };
 
 struct SettingRow {
@@ -24,7 +33,7 @@ struct SettingRow {
   std::string_view meaning;
 };
 
-inline constexpr std::array<SettingRow, 8> kSettingRows = {{
+inline constexpr std::array<SettingRow, 12> kSettingRows = {{
     {"KILN_CPU_THREADS", "a number from 1 to 1024",
      "how many threads a launch on the CPU uses, the caller's counted; by default as many as the process may use"},
     {"KILN_CPU_ISA", "sse2, sse4, avx2 or avx512",
@@ -41,14 +50,25 @@ inline constexpr std::array<SettingRow, 8> kSettingRows = {{
      "1: a kernel that is asked to run on a device which this machine lacks raises an error and does not run on the "
      "CPU"},
     {"KILN_DUMP_DIR", "a path",
-     "a folder in which each kernel that is compiled leaves its generated text, its code after each stage of "
-     "compilation "
-     "and the compiler's messages; it is made where it does not exist"},
+     "a folder in which each kernel that is compiled leaves its generated text, its code after each stage and the "
+     "compiler's messages; it is made where it does not exist"},
     {"KILN_COMPILER", "a path", "the compiler library to open; by default libkiln_compiler.so beside libkiln.so"},
+    {"KILN_CACHE", "on, read or off",
+     "whether machine code is kept on disk for later processes; read: what is there is used and nothing is changed; by "
+     "default on"},
+    {"KILN_CACHE_DIR", "a path",
+     "the folder of the cache on disk; by default kiln in $XDG_CACHE_HOME, or in ~/.cache where that is not set"},
+    {"KILN_CACHE_SIZE", "a number of bytes such as 512M or 2G, from 1M",
+     "the size that the cache on disk is kept to; by default 1G"},
+    {"KILN_BUNDLE", "a path", "a file of machine code that python -m kiln compile made; by default none"},
 }};
 
 /// The settings of this process, read when first asked for. Throws ValueError where a variable has no valid value.
 const Settings& settings();
+
+/// "512M": a number, and perhaps K, M, G or T for 2^10, 2^20, 2^30 or 2^40 times as many; nothing for other text and
+/// for what does not fit.
+std::optional<uint64_t> read_byte_count(std::string_view text);
 
 /// Reads them from `lookup`, which returns null for a variable that is not set.
 Settings read_settings(const char* (*lookup)(const char*));

@@ -30,6 +30,8 @@ inline constexpr size_t kMaxCudaDimensions = 10;
 struct TemplateArgument {
   std::string name;
   TemplateValue value;
+
+  bool operator==(const TemplateArgument&) const = default;
 };
 
 // Which generation of MLX's interface the text follows.

@@ -4,13 +4,32 @@
 
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 #include "core/fork_guard.h"
 #include "core/settings.h"
 #include "core/text.h"
 #include "kiln/error.h"
+#include "runtime/build_id.h"
 
 namespace kiln {
+namespace {
+
+std::string with_version(const std::string& build_id) { return concat("Kiln " KILN_VERSION ", compiler ", build_id); }
+
+}  // namespace
+
+CompilerLibrary::CompilerLibrary(std::unique_ptr<Compiler> compiler) : compiler_(std::move(compiler)) {
+  if (compiler_) identity_.emplace(compiler_->identity(), true);
+}
+
+std::optional<CompilerIdentity> CompilerLibrary::identity() {
+  ForkGuard guard;
+  std::lock_guard lock(mutex_);
+  if (!identity_)
+    if (std::string id = build_id_of_file(path()); !id.empty()) identity_.emplace(with_version(id), true);
+  return identity_;
+}
 
 std::string CompilerLibrary::path() {
   if (!settings().compiler_path.empty()) return settings().compiler_path;
@@ -40,6 +59,9 @@ Compiler& CompilerLibrary::get() {
     throw MissingCompilerError(concat(file,
                                       " belongs to another version of Kiln; installing Kiln again brings one that "
                                       "fits"));
+  // Of what was opened, whatever the file was before.
+  std::string id = build_id_of_loaded(reinterpret_cast<const void*>(factory));
+  identity_ = id.empty() ? CompilerIdentity{compiler_->identity(), false} : CompilerIdentity{with_version(id), true};
   return *compiler_;
 }
 

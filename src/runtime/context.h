@@ -3,11 +3,18 @@
 
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
+#include "cache/bundle.h"
+#include "cache/disk_cache.h"
 #include "cache/single_flight.h"
 #include "core/compiler.h"
+#include "core/settings.h"
 #include "runtime/compiler_library.h"
+#include "runtime/history.h"
+#include "runtime/recording.h"
 #include "targets/target.h"
 
 namespace kiln {
@@ -17,7 +24,17 @@ struct Binary {
   std::shared_ptr<const LoadedKernel> code;
   std::string engine;
   std::string engine_reason;
-  double compile_ms = 0;
+  double compile_ms = 0;  // what it took when it was compiled
+  CodeSource source = CodeSource::kCompiled;
+  std::string not_stored;  // of what was compiled: why it is not on disk; empty where it is
+};
+
+// Machine code that need not be for this machine.
+struct MadeCode {
+  std::string id;
+  CodeEntry entry;
+  CodeSource source = CodeSource::kCompiled;
+  std::string not_stored;  // as in Binary
 };
 
 /// Whether compiling once more would fail in the same way. What is missing today (memory, the compiler) may be there
@@ -26,26 +43,69 @@ bool is_lasting(const std::exception_ptr& error);
 
 class Context {
  public:
-  /// `compiler`: what compiles in place of libkiln_compiler.so.
-  explicit Context(std::unique_ptr<Compiler> compiler = nullptr);
+  /// `compiler`: what compiles in place of libkiln_compiler.so. `bundle_path`: empty for none. What is wrong with the
+  /// cache's folder or the bundle throws nothing.
+  explicit Context(std::unique_ptr<Compiler> compiler = nullptr,
+                   DiskCacheOptions cache = DiskCacheOptions::of_process(),
+                   const std::string& bundle_path = settings().bundle_path);
 
   /// The context that kernels use unless they are given another.
   static Context& shared();
 
   Target& cpu() { return *cpu_; }
 
-  /// Machine code for the unit, compiled at the first call for each identity; `made_now` says whether by this call.
-  /// Throws CompileError, UnsupportedError, InternalError.
+  /// How much code is kept of kernels that are gone: for equal ones that are made later.
+  static constexpr size_t kMostIdleBinaries = 4096;
+
+  /// Machine code for the unit, found in the bundle or on disk or compiled at the first call for each identity;
+  /// `made_now` says whether by this call. The compiler is opened where it is not found. Throws CompileError,
+  /// UnsupportedError, InternalError.
   SingleFlight<Binary>::Found binary_for(const KernelUnit& unit, Target& target);
+
+  /// The same for any target, without loading it.
+  MadeCode compile_ahead(const KernelUnit& unit, const TargetSpec& target);
+
+  DiskCache& cache() { return cache_; }
+
+  /// What KILN_BUNDLE names, where it can be used.
+  const std::optional<Bundle>& bundle() const { return bundle_; }
+  /// Why the bundle is not used; empty where it is, or where none is named.
+  std::string bundle_problem();
+
+  /// From now on, what kernels of this context compile, or would have compiled, is recorded. To be called before others
+  /// use the context.
+  void start_recording() { recording_ = std::make_unique<Recording>(); }
+  /// Null where nothing is recorded.
+  Recording* recording() const { return recording_.get(); }
 
   /// What compiling the unit makes on the way, compiled anew. Throws as binary_for() does.
   std::vector<CompileStage> stages_of(const KernelUnit& unit, Target& target);
 
  private:
+  // Of the compiler that is asked for a kernel of this name, which messages mention.
+  CompilerIdentity identity(const std::string& kernel);
+  Compiler& open_compiler(const std::string& kernel);
+  std::optional<CodeEntry> find_stored(const std::string& id, const KernelUnit& unit, const TargetSpec& target,
+                                       const CompilerIdentity& compiler, CodeSource& source);
+  MadeCode compile(const std::string& id, const KernelUnit& unit, const TargetSpec& target,
+                   const CompilerIdentity& compiler);
+  MadeCode find_or_compile(const std::string& id, const KernelUnit& unit, const TargetSpec& target,
+                           const CompilerIdentity& compiler);
+
   std::unique_ptr<Target> cpu_;
   CompilerLibrary compiler_;
-  SingleFlight<Binary> binaries_{is_lasting};
+  DiskCache cache_;
+  std::optional<Bundle> bundle_;
+  std::string bundle_failure_;
+  std::unique_ptr<Recording> recording_;
+  // A program that makes kernels of ever new texts, and lets them go, does not fill its memory. (A kernel that is kept
+  // keeps what it was called with.)
+  SingleFlight<Binary> binaries_{is_lasting, kMostIdleBinaries};
 };
+
+/// What code is made for where it is named: "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4". Throws ValueError for
+/// other names, UnsupportedError for GPUs, whose target is missing.
+TargetSpec target_named(std::string_view architecture);
 
 /// "metal_kernel" or "cuda_kernel": how messages name the interface.
 std::string_view interface_name(Dialect dialect);

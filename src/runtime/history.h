@@ -14,12 +14,13 @@
 namespace kiln {
 
 // Where a launch found its machine code.
-enum class CodeSource : uint8_t { kMemory, kDisk, kCompiled };
+enum class CodeSource : uint8_t { kMemory, kDisk, kBundle, kCompiled };
 
 inline std::string_view name_of(CodeSource source) {
   switch (source) {
     case CodeSource::kMemory: return "memory";
     case CodeSource::kDisk: return "disk";
+    case CodeSource::kBundle: return "bundle";
     case CodeSource::kCompiled: return "compiled";
   }
   return "";
@@ -27,9 +28,10 @@ inline std::string_view name_of(CodeSource source) {
 
 // A Launch as it is kept: recording one allocates nothing.
 struct LaunchRecord {
-  std::string_view target;  // "cpu"; lives as long as the kernel, like the next two
-  std::string_view engine;  // "scalar", "simd"
-  std::string_view reason;  // why that engine
+  std::string_view target;      // "cpu"; lives as long as the kernel, like the next three
+  std::string_view engine;      // "scalar", "simd"
+  std::string_view reason;      // why that engine
+  std::string_view not_stored;  // compiled now: why it is not on disk
   CodeSource source = CodeSource::kMemory;
   bool specialized = false;  // code made for these shapes
   double compile_ms = 0;     // 0 unless compiled now
@@ -53,7 +55,8 @@ class History {
     std::vector<Launch> result;
     for (const LaunchRecord& record : records_)
       result.push_back({std::string(record.target), std::string(record.engine), std::string(record.reason),
-                        std::string(name_of(record.source)), record.specialized, record.compile_ms, record.run_ms});
+                        std::string(name_of(record.source)), record.specialized, std::string(record.not_stored),
+                        record.compile_ms, record.run_ms});
     return result;
   }
 

@@ -280,6 +280,26 @@ void KernelObject::set_known_shapes(KernelUnit& unit, const Call& call) const {
   }
 }
 
+void KernelObject::check_dialect() const {
+  if (spec_.dialect == Dialect::kCuda)
+    throw UnsupportedError(concat("[cuda_kernel] `", printable(spec_.name),
+                                  "`: CUDA bodies cannot be run yet; `source_for` shows the generated text."));
+}
+
+bool KernelObject::may_specialize(const Call& call) const {
+  for (size_t i = 0; i < call.inputs.size(); ++i)
+    if (specializes_ && uses_shape_of(call, i)) return true;
+  return false;
+}
+
+MadeCode KernelObject::compile_ahead(const Call& call, const TargetSpec& target, bool specialized) const {
+  check(call);
+  check_dialect();
+  KernelUnit unit = unit_for(call);
+  if (specialized && may_specialize(call)) set_known_shapes(unit, call);
+  return context_.compile_ahead(unit, target);
+}
+
 bool KernelObject::may_specialize(std::string_view general_key, std::string_view key) {
   ForkGuard guard;
   std::lock_guard lock(specialized_mutex_);
@@ -307,9 +327,7 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
   if (specialize)
     if (auto variant = variants_.find(general_key)) return {std::move(variant), CodeSource::kMemory};
   check_types(call);
-  if (spec_.dialect == Dialect::kCuda)
-    throw UnsupportedError(concat("[cuda_kernel] `", printable(spec_.name),
-                                  "`: CUDA bodies cannot be run yet; `source_for` shows the generated text."));
+  check_dialect();
   if (specialize) {
     specialize = !variants_.has_failed(general_key) && may_specialize(general_key, key);
     if (!specialize) key = general_key;
@@ -320,7 +338,8 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
     if (specialize) set_known_shapes(unit, call);
     Target& target = context_.cpu();
     auto binary = context_.binary_for(unit, target);
-    if (binary.made_now) source = CodeSource::kCompiled;
+    if (binary.made_now) source = binary.value->source;
+    if (Recording* recording = context_.recording()) recording->add(spec_, call, specialize);
     size_t bytes = binary.value->code->threadgroup_memory_bytes(), limit = target.threadgroup_memory_limit();
     if (bytes > limit)
       throw UnsupportedError(concat("[", interface_name(spec_.dialect), "] `", printable(spec_.name), "` needs ", bytes,
@@ -336,6 +355,14 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
     give_back_specialization(general, own);
     try {
       throw;
+    } catch (const MissingCompilerError& error) {
+      // A bundle may have the code that serves any shape.
+      specialize = false;
+      try {
+        return {variants_.get(general, make).value, source};
+      } catch (const MissingCompilerError&) {
+      }
+      throw error;
     } catch (const CompileError&) {
       // Shapes become constants only behind the front end: no other shape makes this text valid.
       auto rethrow = []() -> std::shared_ptr<const Variant> { throw; };

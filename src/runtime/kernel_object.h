@@ -17,24 +17,9 @@
 #include "runtime/call.h"
 #include "runtime/context.h"
 #include "runtime/history.h"
+#include "runtime/kernel_spec.h"
 
 namespace kiln {
-
-// What a kernel is made of. Names are given here or, where the generation of the interface has them in the call,
-// there.
-struct KernelSpec {
-  Dialect dialect = Dialect::kMetal;
-  std::string name;
-  std::optional<std::vector<std::string>> input_names;
-  std::optional<std::vector<std::string>> output_names;
-  std::string source;
-  std::string header;
-  bool ensure_row_contiguous = true;
-  bool atomic_outputs = false;
-  int64_t shared_memory = 0;  // bytes; CUDA
-  CompileOptions compile_options;
-  SignatureStyle style = SignatureStyle::kWhereUsed;
-};
 
 // Machine code for one combination, with the text that it was made from. `unit` says whether it is for one shape only.
 struct Variant {
@@ -81,6 +66,13 @@ class KernelObject {
   /// ValueError, CompileError, UnsupportedError.
   Found find_or_compile(const Call& call);
 
+  /// Code for a call of these types on `target`, which need not be this machine's; for its shapes where `specialized`.
+  /// It is stored, not loaded. Throws what check() and find_or_compile() throw.
+  MadeCode compile_ahead(const Call& call, const TargetSpec& target, bool specialized) const;
+
+  /// Whether there may be code for a call's shapes.
+  bool may_specialize(const Call& call) const;
+
   /// Whether a launch reads a row-contiguous copy of the input.
   bool copies(const InputArray& input) const {
     return spec_.ensure_row_contiguous && !is_row_contiguous(input.shape, input.strides);
@@ -109,6 +101,7 @@ class KernelObject {
   void check_input(const InputArray& input, const std::string& name) const;
   void check_output(const OutputArray& output, const std::string& name) const;
   void check_types(const Call& call) const;
+  void check_dialect() const;
   void check_distinct(std::span<const std::string> inputs, std::span<const std::string> outputs,
                       std::span<const TemplateArgument> template_arguments) const;
 

@@ -139,7 +139,10 @@ void launch(KernelObject& kernel, const KernelObject::Found& found, const Call& 
   record.reason = found.variant->binary->engine_reason;
   record.source = found.source;
   record.specialized = found.variant->is_specialized();
-  if (found.source == CodeSource::kCompiled) record.compile_ms = found.variant->binary->compile_ms;
+  if (found.source == CodeSource::kCompiled) {
+    record.compile_ms = found.variant->binary->compile_ms;
+    record.not_stored = found.variant->binary->not_stored;
+  }
   record.run_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   kernel.record(record);
 }

@@ -147,8 +147,9 @@ class Session:
         self.folder = folder
         paths = [str(Path(sys.executable).parent), os.environ["PATH"]]
         self.environment = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name not in ("KILN_CACHE_DIR", "XDG_CACHE_HOME")},
             "HOME": str(folder),
+            "KILN_CACHE": "on",  # as users have it, in this folder
             "PATH": os.pathsep.join(paths),
             "COLUMNS": "80",
             "MPLBACKEND": "Agg",

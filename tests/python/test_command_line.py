@@ -295,9 +295,9 @@ def test_doctor_as_json(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     report = json.loads(done.stdout)
     assert report["version"] == kiln.__version__
-    assert list(report) == [
-        *("version", "python", "platform", "compiler", "targets", "array_libraries", "settings", "unknown_variables")
-    ]
+    headings = ["compiler", "targets", "array_libraries", "compiled_before"]
+    assert list(report) == ["version", "python", "platform", *headings, "settings", "unknown_variables"]
+    assert report["compiled_before"] == [{"name": "disk", "usable": False, "detail": "KILN_CACHE is off"}]
     assert report["unknown_variables"] == []
     usable = {row["name"]: row["usable"] for key in ("compiler", "targets", "array_libraries") for row in report[key]}
     assert usable["libkiln_compiler.so"] and usable["cpu"] and usable["numpy"] and not usable["nvidia"]
@@ -316,11 +316,11 @@ def test_doctor_says_once_what_is_wrong_with_a_variable(tmp_path):
 
 
 def test_doctor_names_variables_that_are_no_settings(tmp_path):
-    done = command("doctor", cwd=tmp_path, environment={"KILN_CPU_THREAD": "2", "KILN_WARP": "", "KILNS": "1"})
+    done = command("doctor", cwd=tmp_path, environment={"KILN_CPU_THREAD": "2", "KILN_XYZ": "", "KILNS": "1"})
     assert done.returncode == 0
     assert done.stdout.endswith(
         "\n  KILN_CPU_THREAD is set, and is no setting; did you mean KILN_CPU_THREADS?\n"
-        "  KILN_WARP is set, and is no setting\n"
+        "  KILN_XYZ is set, and is no setting\n"
     )
 
 
@@ -345,8 +345,11 @@ def test_run_reports_launches(tmp_path):
     assert [kernel["name"] for kernel in kernels] == ["twice", "unused"]
     assert kernels[1]["launches"] == []
     first, second = kernels[0]["launches"]
-    assert (first["target"], first["engine"], first["code"], second["code"]) == ("cpu", _core.cpu_engine(), "compiled", "memory")
-    assert set(first) == {"target", "engine", "engine_reason", "code", "specialized", "compile_ms", "run_ms"}
+    assert (first["target"], first["engine"]) == ("cpu", _core.cpu_engine())
+    assert (first["code"], second["code"]) == ("compiled", "memory")
+    fields = {"target", "engine", "engine_reason", "code", "specialized", "not_stored", "compile_ms", "run_ms"}
+    assert set(first) == fields
+    assert (first["not_stored"], second["not_stored"]) == ("KILN_CACHE is off", "")
 
 
 def test_run_reports_what_is_still_in_flight(tmp_path):

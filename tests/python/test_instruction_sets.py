@@ -17,6 +17,7 @@ from launch_bodies import BODIES, kernel_of, launch_numpy
 TESTS = Path(__file__).parent.parent
 RANDOM_BODIES = range(40)
 
+
 class Result:
     """What a body gave, and on which engine."""
 

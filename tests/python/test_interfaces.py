@@ -25,9 +25,7 @@ from kiln import _core, _doctor
 INDEX = "uint i = thread_position_in_grid.x;\n"
 DOUBLE_IT = INDEX + "out[i] = x[i] * 2;"
 EIGHT = np.arange(8, dtype=np.float32)
-ENGINE_REASON = (
-    "the default" if _core.cpu_engine() == "simd" else "the SIMD engine does not take it: it needs AVX2"
-)
+ENGINE_REASON = "the default" if _core.cpu_engine() == "simd" else "the SIMD engine does not take it: it needs AVX2"
 
 
 def make(source=DOUBLE_IT, inputs=("x",), outputs=("out",), name="k", module=kiln, **keywords) -> kiln.Kernel:
@@ -1164,3 +1162,44 @@ def test_doctor_needs_no_metadata(monkeypatch):
     for name in ("numpy", "mlx"):
         assert found[name].usable
         assert found[name].detail.startswith("of unknown version, with")
+
+
+def test_what_compiling_went_through_is_kept_in_a_folder(tmp_path):
+    """KILN_DUMP_DIR: each kernel that is compiled leaves a folder, also one that does not compile."""
+    folder = tmp_path / "not" / "there"
+    program = textwrap.dedent(
+        """
+        import kiln
+        call = {"inputs": [], "output_shapes": [(1,)], "output_dtypes": ["float32"], "grid": (1, 1, 1)}
+        one = kiln.metal_kernel("a/b", [], ["y"], "y[0] = 1;")
+        for _ in range(2):
+            one(**call, threadgroup=(1, 1, 1))
+        kiln.metal_kernel("a/b", [], ["y"], "y[0] = 2;")(**call, threadgroup=(1, 1, 1))
+        try:
+            kiln.metal_kernel("wrong", [], ["y"], "y[0] = z;")(**call, threadgroup=(1, 1, 1))
+        except kiln.CompileError:
+            pass
+        """
+    )
+    environment = {**os.environ, "KILN_DUMP_DIR": str(folder)}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+    assert sorted(path.name for path in folder.iterdir()) == ["a_b-0", "a_b-1", "wrong-0"]
+    stages = ["clang", "guarded", "lanes", "components", "structured", "widened", "optimized"]
+    if _core.cpu_engine() == "scalar":
+        stages[2:6] = []
+    names = [f"{number:02}-{stage}.ll" for number, stage in enumerate(stages, 1)]
+    names += [f"{len(names) + 1:02}-assembly.s", "engine.txt", "generated.metal", "log.txt"]
+    assert sorted(path.name for path in (folder / "a_b-0").iterdir()) == names
+    assert "y[0] = 1;" in (folder / "a_b-0" / "generated.metal").read_text()
+    assert "ret" in (folder / "a_b-0" / names[-4]).read_text()
+    assert (folder / "a_b-0" / "engine.txt").read_text() == f"{_core.cpu_engine()}: {ENGINE_REASON}\n"
+    assert "undeclared identifier 'z'" in (folder / "wrong-0" / "log.txt").read_text()
+
+    (tmp_path / "file").write_text("")
+    environment["KILN_DUMP_DIR"] = str(tmp_path / "file" / "folder")
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "ValueError: environment variable KILN_DUMP_DIR names a folder that cannot be written to: "
+        f"`{tmp_path}/file/folder`: Not a directory"
+    )

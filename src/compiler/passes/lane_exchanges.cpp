@@ -60,6 +60,16 @@ class ExchangeLowering {
     return combine.size() == 1;
   }
 
+  // The bits that the function looks at. (Those of the value may be fewer: it may have been a small number before.)
+  static Type* width_of(Function& combine) {
+    Type* width = nullptr;
+    for (const User* user : combine.getArg(0)->users()) {
+      if (!isa<TruncInst>(user) || (width && user->getType() != width)) return combine.getArg(0)->getType();
+      width = user->getType();
+    }
+    return width && width->getIntegerBitWidth() >= 8 ? width : combine.getArg(0)->getType();
+  }
+
   // The value in as few bits as it has.
   static Value* narrow(Value* value) {
     auto* extension = dyn_cast<ZExtInst>(value);
@@ -90,7 +100,14 @@ class ExchangeLowering {
     return call(operation, value, rest, value->getType());
   }
 
-  Value* lane() { return builder_.CreateCall(module_.getOrInsertFunction(kLaneFunction, builder_.getInt32Ty())); }
+  // Not the body's: what branches say of that holds in the lanes that are here, and the others compute here too.
+  Value* lane() {
+    auto* place = cast<Function>(module_.getOrInsertFunction(kPlaceFunction, builder_.getInt32Ty()).getCallee());
+    place->setDoesNotAccessMemory();
+    place->setDoesNotThrow();
+    place->setWillReturn();
+    return builder_.CreateCall(place);
+  }
 
   Value* combine(const ExchangeSite& site, Value* a, Value* b) {
     Type* whole = builder_.getInt64Ty();
@@ -116,7 +133,7 @@ class ExchangeLowering {
       case CpuExchange::kReduce:
       case CpuExchange::kInclusiveScan:
       case CpuExchange::kExclusiveScan: {
-        value = narrow(value);
+        value = builder_.CreateTrunc(value, width_of(*site.combine));
         Value* taken = call(LaneOperation::kTake, value, {ConstantInt::get(value->getType(), site.identity)});
         result = site.exchange == CpuExchange::kReduce ? reduce(site, taken) : scan(site, taken);
         break;

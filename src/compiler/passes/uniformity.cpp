@@ -32,7 +32,9 @@ class ThreadsTarget : public llvm::TargetTransformInfoImplCRTPBase<ThreadsTarget
 
 bool is_lane(const llvm::Value* value) {
   const auto* call = llvm::dyn_cast<llvm::CallInst>(value);
-  return call && call->getCalledFunction() && call->getCalledFunction()->getName() == kLaneFunction;
+  if (!call || !call->getCalledFunction()) return false;
+  llvm::StringRef name = call->getCalledFunction()->getName();
+  return name == kLaneFunction || name == kPlaceFunction;
 }
 
 ThreadAnalyses::ThreadAnalyses() {

@@ -12,6 +12,9 @@ namespace kiln {
 // own memory.
 inline constexpr const char* kLaneFunction = "__kiln_lane";
 
+// The same for what lanes exchange, which those that take no part compute too.
+inline constexpr const char* kPlaceFunction = "__kiln_place";
+
 bool is_lane(const llvm::Value* value);
 
 // LLVM's analyses of one function that many threads run: llvm::UniformityInfoAnalysis tells threads apart.

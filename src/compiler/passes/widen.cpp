@@ -613,9 +613,12 @@ class Widener {
     if (auto* binary = dyn_cast<BinaryOperator>(&instruction)) {
       Value* second = operand(1);
       // The optimiser may have removed what keeps a division from trapping where a branch keeps threads from it. Lanes
-      // that are not here divide by 1.
-      if (binary->isIntDivRem() && !is_all(mask_) && !is_harmless_divisor(binary->getOperand(1)))
-        second = builder.CreateSelect(mask_, second, ConstantInt::get(second->getType(), 1));
+      // that are not here divide by 1. The maximum is there because the optimiser divides by either side of a select
+      // where one is constant, and takes the division by a vector with a single 0 for impossible.
+      if (binary->isIntDivRem() && !is_all(mask_) && !is_harmless_divisor(binary->getOperand(1))) {
+        Value* one = ConstantInt::get(second->getType(), 1);
+        second = builder.CreateBinaryIntrinsic(Intrinsic::umax, builder.CreateSelect(mask_, second, one), one);
+      }
       return builder.CreateBinOp(binary->getOpcode(), operand(0), second);
     }
     if (isa<UnaryOperator>(instruction)) return builder.CreateFNeg(operand(0));

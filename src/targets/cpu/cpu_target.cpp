@@ -226,6 +226,10 @@ class CpuTarget : public Target {
 
 }  // namespace
 
+bool is_processor_level(std::string_view name) {
+  return name == "x86-64" || name == "x86-64-v2" || name == "x86-64-v3" || name == "x86-64-v4";
+}
+
 std::unique_ptr<Target> make_cpu_target() { return std::make_unique<CpuTarget>(); }
 
 }  // namespace kiln

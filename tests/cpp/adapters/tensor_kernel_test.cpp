@@ -207,7 +207,7 @@ TEST(TensorKernel, ThrowsWhatTheKernelsTextIs) {
 
 TEST(TensorKernel, SaysWhatItCompiledAndLaunched) {
   Kernel kernel = metal_kernel("inspected", {"x"}, {"y"},
-                               "threadgroup float s[8]; float v = x[0]; s[0] = v; "
+                               "threadgroup float s[8]; float v = x[0] * x[1]; s[0] = v; "
                                "threadgroup_barrier(mem_flags::mem_threadgroup); y[0] = s[0] + v;");
   std::vector<float> x = {1, 2, 3};
   CompiledKernel compiled = kernel.compile(call_with(x));
@@ -221,7 +221,7 @@ TEST(TensorKernel, SaysWhatItCompiledAndLaunched) {
   EXPECT_EQ(compiled.source(), kernel.source_for(call_with(x)));
   EXPECT_GT(compiled.machine_code().size(), 0u);
   EXPECT_EQ(compiled.threadgroup_memory_bytes(), 32u);
-  EXPECT_GT(compiled.thread_memory_bytes(), 0u);  // threads wait at the barrier
+  EXPECT_GT(compiled.thread_memory_bytes(), 0u);  // threads wait at the barrier, and keep the product
   EXPECT_GT(compiled.compile_ms(), 0);
   std::vector<CompileStage> stages = compiled.stages();
   std::vector<std::string> names = {"clang", "guarded"};

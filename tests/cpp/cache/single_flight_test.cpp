@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/text.h"
+
 namespace kiln {
 namespace {
 
@@ -200,6 +202,62 @@ TEST(SingleFlight, KnowsWhatHasFailed) {
   flight.get("b", [] { return boxed(1); });
   EXPECT_TRUE(flight.has_failed("a"));
   EXPECT_FALSE(flight.has_failed("b"));
+}
+
+constexpr SingleFlight<int>::IsLasting kAll = [](const std::exception_ptr&) { return true; };
+
+TEST(SingleFlight, ForgetsWhatNobodyHolds) {
+  Flight flight(kAll, 10);
+  std::vector<std::shared_ptr<const int>> held;
+  for (int i = 0; i < 20; ++i) held.push_back(flight.get(concat("held ", i), [&] { return boxed(i); }).value);
+  for (int i = 0; i < 1000; ++i) {
+    flight.get(std::to_string(i), [&] { return boxed(i); });
+    EXPECT_LE(flight.size(), 30u);
+  }
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(flight.find(concat("held ", i)), held[static_cast<size_t>(i)]);
+  EXPECT_EQ(*flight.find("999"), 999);
+  EXPECT_EQ(flight.find("0"), nullptr);
+  EXPECT_TRUE(flight.get("0", [] { return boxed(0); }).made_now);
+}
+
+TEST(SingleFlight, ForgetsLastWhatIsAskedFor) {
+  Flight flight(kAll, 10);
+  flight.get("often", [] { return boxed(1); });
+  for (int i = 0; i < 1000; ++i) {
+    flight.get(std::to_string(i), [&] { return boxed(i); });
+    ASSERT_NE(flight.find("often"), nullptr) << i;
+  }
+}
+
+TEST(SingleFlight, ForgetsFailuresWhereThereAreMany) {
+  Flight flight(kAll, 10);
+  for (int i = 0; i < 100; ++i)
+    EXPECT_THROW(flight.get(std::to_string(i), []() -> std::shared_ptr<const int> { throw std::runtime_error("no"); }),
+                 std::runtime_error);
+  EXPECT_LE(flight.size(), 10u);
+  EXPECT_TRUE(flight.has_failed("99"));
+}
+
+TEST(SingleFlight, ForgetsNothingThatIsBeingMade) {
+  Flight flight(kAll, 4);
+  std::latch begun(1), may_end(1);
+  std::thread slow([&] {
+    EXPECT_EQ(*flight
+                   .get("slow",
+                        [&] {
+                          begun.count_down();
+                          may_end.wait();
+                          return boxed(1);
+                        })
+                   .value,
+              1);
+  });
+  begun.wait();
+  for (int i = 0; i < 100; ++i) flight.get(std::to_string(i), [&] { return boxed(i); });
+  std::thread waiter([&] { EXPECT_FALSE(flight.get("slow", [] { return boxed(2); }).made_now); });
+  may_end.count_down();
+  slow.join();
+  waiter.join();
 }
 
 TEST(SingleFlight, MakesAnewInAChildWhatItsParentIsMaking) {

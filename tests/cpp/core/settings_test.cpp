@@ -43,6 +43,10 @@ TEST(Settings, HaveDefaults) {
   EXPECT_TRUE(settings.specialize);
   EXPECT_FALSE(settings.strict_device);
   EXPECT_EQ(settings.compiler_path, "");
+  EXPECT_EQ(settings.cache, CacheMode::kOn);
+  EXPECT_EQ(settings.cache_directory, "");
+  EXPECT_EQ(settings.cache_bytes, uint64_t{1} << 30);
+  EXPECT_EQ(settings.bundle_path, "");
 }
 
 TEST(Settings, KeepTheirDefaultsWhereAVariableIsEmpty) {
@@ -72,6 +76,31 @@ TEST(Settings, AreRead) {
   EXPECT_FALSE(read({{"KILN_STRICT_DEVICE", "0"}}).strict_device);
   EXPECT_EQ(read({{"KILN_CPU_THREADS", "1"}}).cpu_threads, 1);
   EXPECT_EQ(read({{"KILN_CPU_THREADS", "1024"}}).cpu_threads, 1024);
+}
+
+TEST(Settings, OfTheCacheAreRead) {
+  Settings settings = read({{"KILN_CACHE", "read"},
+                            {"KILN_CACHE_DIR", "/a b/cache"},
+                            {"KILN_CACHE_SIZE", "3M"},
+                            {"KILN_BUNDLE", "app.kiln"}});
+  EXPECT_EQ(settings.cache, CacheMode::kRead);
+  EXPECT_EQ(settings.cache_directory, "/a b/cache");
+  EXPECT_EQ(settings.cache_bytes, uint64_t{3} << 20);
+  EXPECT_EQ(settings.bundle_path, "app.kiln");
+  EXPECT_EQ(read({{"KILN_CACHE", "off"}}).cache, CacheMode::kOff);
+  EXPECT_EQ(read({{"KILN_CACHE", "on"}}).cache, CacheMode::kOn);
+  EXPECT_EQ(read({{"KILN_CACHE_SIZE", "1048576"}}).cache_bytes, uint64_t{1} << 20);
+}
+
+TEST(Settings, RefuseSizesThatAreNone) {
+  for (const char* value : {"0", "-1", "1048575", "1023K", "M", "1MB", "1 M", "1m", "1.5G", "99999999999999999999",
+                            "18446744073709551615T", "16777216T"})
+    EXPECT_EQ(refusal("KILN_CACHE_SIZE", value), concat("environment variable KILN_CACHE_SIZE has the value `", value,
+                                                        "`, expected a number of bytes such as 512M or 2G, from 1M"));
+  EXPECT_EQ(read_byte_count("16777215T"), uint64_t{16777215} << 40);
+  for (const char* value : {"ON", "1", "write"})
+    EXPECT_EQ(refusal("KILN_CACHE", value),
+              concat("environment variable KILN_CACHE has the value `", value, "`, expected on, read or off"));
 }
 
 TEST(Settings, RefuseNumbersOfThreadsThatAreNone) {

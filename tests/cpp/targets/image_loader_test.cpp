@@ -196,7 +196,7 @@ TEST(ImageLoader, RefusesAnotherFormat) {
   const char* message = "machine code is damaged: it is of another version";
   EXPECT_EQ(refusal([](Image& i) { i.header.magic ^= 1; }), message);
   EXPECT_EQ(refusal([](Image& i) { ++i.header.version; }), message);
-  EXPECT_EQ(refusal([](Image& i) { i.header.kind = static_cast<CpuImageKind>(2); }), message);
+  EXPECT_EQ(refusal([](Image& i) { i.header.kind = static_cast<CpuImageKind>(3); }), message);
 }
 
 TEST(ImageLoader, RefusesPartsThatDoNotLieWithinIt) {

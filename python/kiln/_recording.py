@@ -1,0 +1,124 @@
+"""``python -m kiln record`` writes down which kernels a program compiles, and ``compile`` compiles them ahead.
+
+The file has kernels as they were made and the dtypes and shapes that they were called with, not what came of them: a
+later version of Kiln reads it, and each machine compiles for itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from kiln import _cache, _core, _run
+from kiln._core import Kernel
+from kiln.errors import CompileError, UnsupportedError
+
+_FORMAT = "Kiln recording"
+_VERSION = 1
+
+
+def record(program: str, arguments: list[str], *, as_module: bool, metal: bool, output: str) -> int:
+    """Runs a program as ``run`` does and writes its kernels at its end, however it ends. The program's exit status is
+    this process's."""
+    # Before the program has run for hours.
+    try:
+        file = open(output, "w")  # noqa: SIM115
+    except OSError as error:
+        print(f"python -m kiln record: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
+    process = os.getpid()
+    _core.start_recording()
+    with file:
+        try:
+            return _run.main(program, arguments, as_module=as_module, metal=metal, command="record")
+        finally:
+            # A child that was forked has the file too.
+            if os.getpid() == process:
+                if "mlx.core" in sys.modules:
+                    sys.modules["mlx.core"].synchronize()
+                content = {"format": _FORMAT, "version": _VERSION, "kernels": _core.recorded_kernels()}
+                json.dump(content, file, indent=1)
+                file.write("\n")
+
+
+class _Unreadable(Exception):
+    """What is wrong with a recording."""
+
+
+def _read(path: str) -> list[dict[str, Any]]:
+    try:
+        with open(path) as file:
+            content = json.load(file)
+    except OSError as error:
+        raise _Unreadable(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise _Unreadable(f"{path} is no recording: {error}") from None
+    if not isinstance(content, dict) or content.get("format") != _FORMAT:
+        raise _Unreadable(f"{path} is no recording of python -m kiln record")
+    if content.get("version") != _VERSION:
+        raise _Unreadable(f"{path} was written by another version of Kiln, which writes recordings in another form")
+    kernels = content.get("kernels")
+    if not isinstance(kernels, list):
+        raise _Unreadable(f"{path} is damaged")
+    return kernels
+
+
+def _calls(kernels: list[dict[str, Any]], path: str, *, general: bool) -> Iterator[tuple[Kernel, dict[str, Any]]]:
+    """Each kernel with each of its calls; where ``general``, also with code for any shape."""
+    for recorded in kernels:
+        try:
+            calls = recorded["calls"]
+            kernel = Kernel(**{key: value for key, value in recorded.items() if key != "calls"}, library="")
+            for call in calls:
+                yield kernel, dict(call)
+                if general and call["specialized"]:
+                    yield kernel, {**call, "specialized": False}
+        except (KeyError, TypeError, AttributeError):
+            raise _Unreadable(f"{path} is damaged") from None
+
+
+def compile_recorded(path: str, *, architectures: list[str], bundle: str | None) -> int:
+    """Compiles what a recording has for each of the architectures; by default for this machine's. Into the cache on disk
+    or, where it is named, a bundle. 1 where something could not be compiled or stored."""
+    entries: dict[str, bytes] = {}
+    compilers: set[str] = set()
+    seen: set[str] = set()
+    made = found = 0
+    problems: list[str] = []
+    try:
+        for kernel, call in _calls(_read(path), path, general=bundle is not None):
+            for architecture in architectures or [""]:
+                try:
+                    id, compiler, code, not_stored, content = _core.compile_ahead(
+                        kernel=kernel, architecture=architecture, **call
+                    )
+                except (CompileError, UnsupportedError) as error:
+                    problems.append(str(error))
+                    continue
+                except TypeError:
+                    raise _Unreadable(f"{path} is damaged") from None
+                if id in seen:
+                    continue
+                seen.add(id)
+                made += code == "compiled"
+                found += code != "compiled"
+                compilers.add(compiler)
+                if bundle is not None:
+                    entries[id] = content
+                elif not_stored:
+                    problems.append(f"`{kernel.name}` was not stored: {not_stored}")
+        if bundle is not None and entries:
+            # All by one compiler, unless it is replaced at this moment.
+            (compiler,) = compilers
+            _core.write_bundle(bundle, compiler, entries)
+    except (_Unreadable, ValueError, RuntimeError) as error:
+        print(f"python -m kiln compile: {error}", file=sys.stderr)
+        return 1
+    for problem in dict.fromkeys(problems):
+        print(f"python -m kiln compile: {problem}", file=sys.stderr)
+    where = f"; {bundle} has {_cache.counted(len(entries), 'entry', 'entries')}" if entries else ""
+    print(f"compiled {made}, found {found} that were compiled before{where}")
+    return 1 if problems else 0

@@ -1,0 +1,82 @@
+#include "cache/code_entry.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "cache/byte_stream.h"
+#include "core/sha256.h"
+
+namespace kiln {
+namespace {
+
+constexpr std::string_view kMagic = "KILNCODE";
+constexpr uint64_t kVersion = 1;
+constexpr size_t kChecksumBytes = 64;
+constexpr size_t kPrefixBytes = 8 + kChecksumBytes;
+
+std::string checksum(std::span<const std::byte> behind_prefix) {
+  Sha256 hash;
+  hash.add_bytes(behind_prefix.data(), behind_prefix.size());
+  return hash.hex();
+}
+
+bool equal(std::span<const std::byte> bytes, std::string_view text) {
+  return bytes.size() == text.size() && std::memcmp(bytes.data(), text.data(), text.size()) == 0;
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_entry(std::string_view id, const CodeEntry& entry) {
+  ByteWriter out;
+  out.add_raw(kMagic);
+  out.add_raw(std::string(kChecksumBytes, ' '));
+  out.add_u64(kVersion);
+  size_t size_at = out.size();
+  out.add_u64(0);
+  out.add_sized(id);
+  out.add_sized(entry.compiler);
+  out.add_u64(static_cast<uint64_t>(entry.target.kind));
+  out.add_sized(entry.target.cpu);
+  out.add_sized(entry.target.engine);
+  out.add_sized(entry.kernel);
+  out.add_sized(entry.source);
+  out.add_sized(entry.engine);
+  out.add_sized(entry.engine_reason);
+  out.add_u64(std::bit_cast<uint64_t>(entry.compile_ms));
+  out.add_sized(entry.binary);
+  std::vector<std::byte>& bytes = out.bytes();
+  ByteWriter size;
+  size.add_u64(bytes.size());
+  std::copy(size.bytes().begin(), size.bytes().end(), bytes.begin() + static_cast<std::ptrdiff_t>(size_at));
+  std::string sum = checksum(std::span(bytes).subspan(kPrefixBytes));
+  std::memcpy(bytes.data() + kMagic.size(), sum.data(), kChecksumBytes);
+  return std::move(bytes);
+}
+
+EntryState decode_entry(std::span<const std::byte> bytes, std::string_view id, CodeEntry& entry) {
+  ByteReader in(bytes);
+  std::span<const std::byte> magic = in.raw(kMagic.size()), sum = in.raw(kChecksumBytes);
+  if (!in.ok() || !equal(magic, kMagic) || !equal(sum, checksum(bytes.subspan(kPrefixBytes))))
+    return EntryState::kDamaged;
+  if (in.u64() != kVersion) return in.ok() ? EntryState::kLater : EntryState::kDamaged;
+  if (in.u64() != bytes.size() || in.sized_text() != id) return EntryState::kDamaged;
+  entry.compiler = in.sized_text();
+  entry.target.kind = static_cast<TargetKind>(in.u64());
+  entry.target.cpu = in.sized_text();
+  entry.target.engine = in.sized_text();
+  entry.kernel = in.sized_text();
+  entry.source = in.sized_text();
+  entry.engine = in.sized_text();
+  entry.engine_reason = in.sized_text();
+  entry.compile_ms = std::bit_cast<double>(in.u64());
+  std::span<const std::byte> binary = in.sized();
+  entry.binary.assign(binary.begin(), binary.end());
+  return in.at_end() ? EntryState::kValid : EntryState::kDamaged;
+}
+
+bool is_entry_id(std::string_view name) {
+  return name.size() == 64 && name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+}  // namespace kiln

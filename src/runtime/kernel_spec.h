@@ -1,0 +1,32 @@
+// What a kernel is made of.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/kernel_unit.h"
+#include "frontend/signature.h"
+#include "kiln/compilation.h"
+
+namespace kiln {
+
+// Names are given here or, where the generation of the interface has them in the call, there.
+struct KernelSpec {
+  Dialect dialect = Dialect::kMetal;
+  std::string name;
+  std::optional<std::vector<std::string>> input_names;
+  std::optional<std::vector<std::string>> output_names;
+  std::string source;
+  std::string header;
+  bool ensure_row_contiguous = true;
+  bool atomic_outputs = false;
+  int64_t shared_memory = 0;  // bytes; CUDA
+  CompileOptions compile_options;
+  SignatureStyle style = SignatureStyle::kWhereUsed;
+
+  bool operator==(const KernelSpec&) const = default;
+};
+
+}  // namespace kiln

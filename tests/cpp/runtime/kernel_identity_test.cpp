@@ -1,0 +1,187 @@
+// docs/language.md 6.1: nothing identifies code but all that it depends on. Each test changes one thing of a kernel, a
+// call or the installation, and finds another id.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "core/array_layout.h"
+#include "runtime/context.h"
+#include "runtime/kernel_object.h"
+
+namespace kiln {
+namespace {
+
+// Compiles nothing.
+class IdleCompiler : public Compiler {
+ public:
+  explicit IdleCompiler(std::string identity) : identity_(std::move(identity)) {}
+  CompileResult compile(const CompileRequest&) override { return {}; }
+  std::string identity() const override { return identity_; }
+
+ private:
+  const std::string identity_;
+};
+
+struct Subject {
+  KernelSpec spec;
+  RecordedCall call;
+  TargetSpec target{TargetKind::kCpu, "x86-64-v3"};
+  std::string compiler = "Kiln 0.1.0, compiler 01";
+
+  Subject() {
+    spec.name = "kernel";
+    spec.input_names = {"x", "s"};
+    spec.output_names = {"y"};
+    spec.source = "uint i = thread_position_in_grid.x; y[i] = T(x[i] * s + x_shape[0] * N);";
+    spec.header = "inline int f() { return 1; }\n";
+    input({4, 8});
+    call.inputs.push_back({Dtype::kFloat32, {}, {}});
+    call.outputs = {{Dtype::kFloat32, {32}}};
+    call.template_arguments = {{"T", Dtype::kFloat32}, {"N", 4}};
+    call.specialized = true;
+  }
+
+  void input(std::vector<int64_t> shape) {
+    std::vector<int64_t> strides(shape.size());
+    write_row_contiguous_strides(shape, strides);
+    if (call.inputs.empty()) call.inputs.emplace_back();
+    call.inputs[0] = {Dtype::kFloat32, shape, strides};
+  }
+
+  std::string id() const {
+    Context context(std::make_unique<IdleCompiler>(compiler), {CacheMode::kOff, "", 0}, "");
+    KernelObject kernel(spec, context);
+    std::string id;
+    call.view([&](const Call& view) { id = kernel.compile_ahead(view, target, call.specialized).id; });
+    return id;
+  }
+};
+
+class KernelIdentity : public testing::Test {
+ protected:
+  template <typename Change>
+  static void expect_another(const Change& change) {
+    Subject before, after;
+    change(after);
+    EXPECT_EQ(before.id().size(), 64u);
+    EXPECT_NE(before.id(), after.id());
+  }
+};
+
+TEST_F(KernelIdentity, IsStable) {
+  EXPECT_EQ(Subject().id(), Subject().id());
+  // Neither where arrays lie nor how large they are, but for shapes that code is made for.
+  Subject general, other;
+  general.call.specialized = other.call.specialized = false;
+  other.input({16, 2});
+  EXPECT_EQ(general.id(), other.id());
+  EXPECT_NE(general.id(), Subject().id());
+}
+
+TEST_F(KernelIdentity, HasTheBody) {
+  expect_another([](Subject& s) { s.spec.source += " "; });
+}
+TEST_F(KernelIdentity, HasTheHeader) {
+  expect_another([](Subject& s) { s.spec.header = "inline int f() { return 2; }\n"; });
+}
+TEST_F(KernelIdentity, TellsHeaderFromBody) {
+  expect_another([](Subject& s) { s.spec.header += "\n"; });
+}
+TEST_F(KernelIdentity, HasTheName) {
+  expect_another([](Subject& s) { s.spec.name = "other"; });
+}
+TEST_F(KernelIdentity, HasTheDialect) {
+  // CUDA bodies are not compiled yet; binary_id_test.cpp has them.
+  Subject s;
+  s.spec.dialect = Dialect::kCuda;
+  EXPECT_THROW(s.id(), UnsupportedError);
+}
+TEST_F(KernelIdentity, HasTheSpecializedShape) {
+  expect_another([](Subject& s) { s.input({8, 4}); });
+}
+TEST_F(KernelIdentity, HasTheSpecializedRank) {
+  expect_another([](Subject& s) { s.input({4, 2, 4}); });
+}
+TEST_F(KernelIdentity, HasTheSpecializedStrides) {
+  Subject a, b;
+  for (Subject* s : {&a, &b}) {
+    s->spec.ensure_row_contiguous = false;
+    s->spec.source += "y[0] = x_strides[0];";
+  }
+  b.call.inputs[0].strides = {1, 4};
+  EXPECT_NE(a.id(), b.id());
+}
+TEST_F(KernelIdentity, HasTheMathMode) {
+  expect_another([](Subject& s) { s.spec.compile_options.math_mode = MathMode::kRelaxed; });
+  expect_another([](Subject& s) { s.spec.compile_options.math_mode = MathMode::kFast; });
+}
+TEST_F(KernelIdentity, HasWhetherAccessesAreGuarded) {
+  expect_another([](Subject& s) { s.spec.compile_options.bounds = false; });
+}
+TEST_F(KernelIdentity, HasWhetherShapesBecomeConstants) {
+  expect_another([](Subject& s) { s.spec.compile_options.specialize = false; });
+}
+TEST_F(KernelIdentity, HasWhetherInputsAreRowContiguous) {
+  expect_another([](Subject& s) { s.spec.ensure_row_contiguous = false; });
+}
+TEST_F(KernelIdentity, HasWhetherOutputsAreAtomic) {
+  expect_another([](Subject& s) { s.spec.atomic_outputs = true; });
+}
+TEST_F(KernelIdentity, HasTheInputsDtype) {
+  expect_another([](Subject& s) { s.call.inputs[0].dtype = Dtype::kInt32; });
+}
+TEST_F(KernelIdentity, HasTheOutputsDtype) {
+  expect_another([](Subject& s) { s.call.outputs[0].dtype = Dtype::kFloat16; });
+}
+TEST_F(KernelIdentity, HasTheTemplatesDtype) {
+  expect_another([](Subject& s) { s.call.template_arguments[0].value = Dtype::kFloat16; });
+}
+TEST_F(KernelIdentity, HasTheTemplatesNumber) {
+  expect_another([](Subject& s) { s.call.template_arguments[1].value = 5; });
+}
+TEST_F(KernelIdentity, HasTheTemplatesKind) {
+  Subject number, flag;
+  number.call.template_arguments[1].value = 1;
+  flag.call.template_arguments[1].value = true;
+  EXPECT_NE(number.id(), flag.id());
+}
+TEST_F(KernelIdentity, HasWhetherAnInputIsANumberOrAnArray) {
+  expect_another([](Subject& s) { s.call.inputs[1] = {Dtype::kFloat32, {9}, {1}}; });
+}
+TEST_F(KernelIdentity, HasWhetherAnInputIsSmall) {
+  Subject small, large;
+  small.call.inputs[1] = {Dtype::kFloat32, {7}, {1}};
+  large.call.inputs[1] = {Dtype::kFloat32, {8}, {1}};
+  EXPECT_NE(small.id(), large.id());
+}
+TEST_F(KernelIdentity, HasTheNamesOfArguments) {
+  expect_another([](Subject& s) {
+    s.spec.input_names = {"x", "t"};
+    s.spec.source = "uint i = thread_position_in_grid.x; y[i] = T(x[i] * t + x_shape[0] * N);";
+  });
+}
+TEST_F(KernelIdentity, HasTheGenerationOfTheInterface) {
+  expect_another([](Subject& s) { s.spec.style = SignatureStyle::kAlways; });
+}
+TEST_F(KernelIdentity, HasTheInstructionSet) {
+  expect_another([](Subject& s) { s.target.cpu = "x86-64-v4"; });
+}
+// An NVIDIA target would name "sm_90" and "sm_100" in the same field.
+TEST_F(KernelIdentity, HasAGpusArchitecture) {
+  Subject a, b;
+  a.target.cpu = "sm_90";
+  b.target.cpu = "sm_100";
+  EXPECT_NE(a.id(), b.id());
+}
+// The build ID is a digest of the compiler's whole content (build_id_test.cpp, check_build_id.py): LLVM, the device
+// library and the flags for Clang are in it.
+TEST_F(KernelIdentity, HasTheCompilersBuild) {
+  expect_another([](Subject& s) { s.compiler = "Kiln 0.1.0, compiler 02"; });
+}
+TEST_F(KernelIdentity, HasKilnsVersion) {
+  expect_another([](Subject& s) { s.compiler = "Kiln 0.1.1, compiler 01"; });
+}
+
+}  // namespace
+}  // namespace kiln

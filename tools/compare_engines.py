@@ -185,22 +185,40 @@ def without_statements(lines: list[str]) -> Iterator[list[str]]:
             yield lines[:begin] + [lines[k] for k in inner] + lines[end + 1 :]
 
 
+def operands(text: str) -> list[str]:
+    """Those of an operator in the middle; none of one that keeps an index in its range."""
+    depth = 0
+    for place, character in enumerate(text):
+        depth += (character in "([") - (character in ")]")
+        if depth == 0 and character == " ":
+            operator, _, rest = text[place + 1 :].partition(" ")
+            return [text[:place], rest] if operator in {"+", "-", "*", "/", "|", "^", "<<", ">>"} else []
+    return []
+
+
 def without_terms(lines: list[str]) -> Iterator[list[str]]:
-    """With what one pair of parentheses encloses replaced, long ones first."""
+    """With what one pair of parentheses encloses made shorter, long ones first. What may be a place in an array stays
+    in its range: nobody wants to see a race or an index outside."""
     spans = []
     for number, line in enumerate(lines):
+        if line.startswith(("uint ", "uint3 ", "threadgroup ")):
+            continue
         opened = []
         for place, character in enumerate(line):
-            if character in "([":
+            if character == "(":
                 opened.append(place)
-            elif character in ")]" and opened:
+            elif character == ")" and opened:
                 spans.append((number, opened.pop(), place))
     for number, begin, end in sorted(spans, key=lambda span: span[1] - span[2]):
         line = lines[number]
         enclosed = line[begin + 1 : end]
-        for shorter in ("1", "a", "i"):
+        if "~31u" in enclosed:  # the first thread of a simdgroup
+            continue
+        for shorter in ("1", *operands(enclosed)):
             if len(enclosed) > len(shorter):
                 yield [*lines[:number], f"{line[: begin + 1]}{shorter}{line[end:]}", *lines[number + 1 :]]
+        if line[begin - 1 : begin] in {" ", "("} and enclosed.isidentifier():
+            yield [*lines[:number], f"{line[:begin]}{enclosed}{line[end + 1 :]}", *lines[number + 1 :]]
 
 
 def reduced(source: str, still_wrong: Callable[[str], bool], until: float) -> str:

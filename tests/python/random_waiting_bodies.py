@@ -234,7 +234,7 @@ FEATURES: dict[str, tuple[str, list[str], list[str], list[str], list[str]]] = {
     "half4": (
         "half4 h4(half(f), 1, 2, half(c));",
         [
-            "h4 = h4.wzyx * 0.5h + half4(half({f}));",
+            "h4 = h4.wzyx * 0.5h + half4(half({e}));",
             "h4.yw = half2(half({f}), h4.x);",
             "h4[{e} & 3] = half({f});",
             "h4 = simd_sum(h4);",
@@ -486,9 +486,15 @@ STORES = [
     "w64[2 * i + ({e} & 1)] ^= {e};",
     "((device float4*)wv)[i] = float4({f}, {f}, f, g);",
     "((device float2*)wv)[2 * i + 1] = float2({f}, 2);",
-    "((device half4*)wv)[2 * i] = half4(half({f}));",
+    "((device half4*)wv)[2 * i] = half4(half({e}));",
     "wv[4 * i + {k3}] = {f};",
     "wv[4 * i + ({e} & 3)] = {f};",
+    "w16[uint(3 * i - 6) + 6] = ushort({e});",
+    "(w64 + 2 * i)[{e} & 1] = {e};",
+    "((device int*)w64)[4 * i + ({e} & 3)] = {e};",
+    "((device uint2*)w64)[2 * i + 1] = uint2({e}, 1);",
+    "((device uchar*)w16)[6 * i + {k3}] = uchar({e});",
+    "((device half*)wv)[8 * i + 2 * {k3}] = half({e});",
     "f += wf[i];",
     "f -= wf[i + threads];",
     "a += w8[8 * i + ({e} & 7)];",
@@ -752,22 +758,26 @@ class Body:
     def simple(self) -> str:
         r = self.random
         kind = r.random()
-        if kind < 0.2:
+        if kind < 0.12:
             return f"{r.choice('abc')} {r.choice(['=', '+=', '^=', '-='])} {self.integer()};"
-        if kind < 0.35:
+        if kind < 0.22:
             return f"{r.choice('fg')} {r.choice(['=', '+=', '-='])} {self.floating()};"
-        if kind < 0.45:
+        if kind < 0.32:
             return self.fill(f"{r.choice('abc')} {r.choice(['=', '+=', '^='])} {r.choice(LANES_OF_INTS)};")
-        if kind < 0.5:
+        if kind < 0.37:
             return self.fill(f"{r.choice('fg')} {r.choice(['=', '+='])} {r.choice(LANES_OF_FLOATS)};")
-        if kind < 0.6:
+        if kind < 0.43:
+            return f"{r.choice('abc')} {r.choice(['+=', '^='])} {self.load('int', 0)};"
+        if kind < 0.48:
+            return f"{r.choice('fg')} += {self.load('float', 0)};"
+        if kind < 0.63:
             return self.fill(r.choice(STORES))
-        if kind < 0.65:
+        if kind < 0.69:
             kinds = ATOMICS + THREADGROUP_ATOMICS * self.has_threadgroup_atomics
             return self.fill(r.choice(kinds), 0)
-        if kind < 0.68:
+        if kind < 0.71:
             return "WAIT_SIMDGROUP;"
-        if kind < 0.75 and self.memories:
+        if kind < 0.78 and self.memories:
             return self.fill(r.choice(WRITES[r.choice(self.memories)]))
         return self.fill(r.choice(self.changes))
 
@@ -794,10 +804,8 @@ class Body:
         kind = r.choice(["if", "if", "else", "for", "while", "do", "switch", "leave", "lanes", "strided"])
         if kind == "leave":
             how = [] if not in_loop else ["continue;"] if in_switch else ["break;", "continue;"]
-            if not self.waits and (not how or r.random() < 0.15):
+            if not how or r.random() < 0.15:
                 how = ["{ out[i] = uint(a) ^ bits(f); return; }"]
-            if not how:
-                return [self.simple()] if not reads else [self.fill(r.choice(READS[reads]))]
             return [f"if ({self.condition()}) {r.choice(how)}"]
         if kind == "if":
             return [f"if ({self.condition()}) {{", *self.block(depth - 1, **inside), "}"]
@@ -806,7 +814,7 @@ class Body:
             return [f"if ({self.condition()}) {{", *first, "} else {", *self.block(depth - 1, **inside), "}"]
         if kind == "switch":
             inside["in_switch"] = True
-            lines = [f"switch ({self.integer(1)} & {r.choice([3, 7, 7])}) {{"]
+            lines = [f"switch ({self.integer(1)} & {r.choice([3, 7])}) {{"]
             for case in r.sample(range(4), 3):
                 lines += [f"case {case}: {{", *self.block(depth - 1, **inside), "}"]
                 if r.random() < 0.7:

@@ -53,7 +53,7 @@ class Runner:
         if self.ran >= 300:  # code is kept until a process ends
             self.stop()
         if self.process is None:
-            self.errors = tempfile.TemporaryFile()
+            self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (as long as the process)
             self.process = subprocess.Popen(
                 [sys.executable, __file__, "--worker", self.kind],
                 env={**os.environ, **self.settings},

@@ -579,8 +579,10 @@ class Body:
         self.threads = self.grid[0] * self.grid[1] * self.grid[2]
         self.names = 0
         self.counters: list[str] = []
+        # Most are small, since there are more of them in a second.
+        self.depth, most, features = (3, 6, 3) if seed % 5 == 0 else (2, 3, 2)
         self.waits = r.random() < 0.65
-        self.features = r.sample(list(FEATURES), r.randint(1, 3))
+        self.features = r.sample(list(FEATURES), r.randint(1, features))
         if "half" not in self.features:
             self.features.append("half")
         self.ints = [e for name in self.features for e in FEATURES[name][2]]
@@ -597,7 +599,7 @@ class Body:
                 "int a = n[i], b = int(i), c = int(lane);",
                 "float f = x[i], g = 0.5f;",
                 *(FEATURES[name][0] for name in sorted(self.features, key=list(FEATURES).index)),
-                *(line for _ in range(r.randint(3, 6)) for line in self.together(2)),
+                *(line for _ in range(r.randint(2, most)) for line in self.together(2)),
                 "uint hash = 2166136261u;",
                 *(
                     f"hash = (hash ^ ({value})) * 16777619u;"
@@ -894,7 +896,7 @@ class Body:
         if kind == "return":
             return [f"if ({self.condition()}) {{ out[i] = uint(a) ^ bits(f); return; }}"]
         if kind == "alone" or depth == 0:
-            return self.statement(3)
+            return self.statement(self.depth)
         if kind == "phase":
             memory = r.choice(self.memories)
             return [

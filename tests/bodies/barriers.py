@@ -1147,3 +1147,23 @@ def barrier_behind_nested_returns(ring):
             j += 1
         ring[place] = value
     return np.where(gone, gone, _shift(ring))
+
+
+@_ring(
+    f"""
+    int own = ring[t];
+    for (int j = 3; j-- > 0 && scale > 2;) {{
+      if (own > 60) {{
+        y[thread_position_in_grid.x] = 1000;
+        return;
+      }}
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+    }}
+    if (scale > 2) threadgroup_barrier(mem_flags::mem_threadgroup);
+    {_STEP}
+    """,
+    "barriers.after_early_return barriers.under_uniform_condition",
+    extra={"scale": 3},
+)
+def barrier_behind_a_condition_of_all_threads_and_returns(ring):
+    return np.where(ring > 60, 1000, _shift(ring))

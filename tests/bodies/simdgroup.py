@@ -404,7 +404,7 @@ def row_sums_in_two_levels(x):
 
 
 # Of values that come from smaller types: the operation has its own type's bits.
-for _dtype, _element in (("uint8", "uchar"), ("uint16", "ushort"), ("int8", "char")):
+for _narrow, _element in (("uint8", "uchar"), ("uint16", "ushort"), ("int8", "char")):
 
     def _widened(x):
         values = _THREADS.read(x).astype(np.int32)
@@ -435,7 +435,7 @@ for _dtype, _element in (("uint8", "uchar"), ("uint16", "ushort"), ("int8", "cha
         results[6] = int(simd_sum(uint(x[i])));
         """,
         name=f"simd_reductions_of_widened_{_element}",
-        inputs=lambda rng, dtype=_dtype: {"x": values(rng, dtype, (_COUNT,))},
+        inputs=lambda rng, dtype=_narrow: {"x": values(rng, dtype, (_COUNT,))},
         outputs={"out": ((_COUNT, 7), "int32")},
         grid=_GRID,
         threadgroup=_GROUP,

@@ -21,6 +21,7 @@ RANDOM_BODIES = range(40)
 RANDOM_WAITING_BODIES = 500
 ON_OTHER_INSTRUCTION_SETS = 100
 
+
 class Result:
     """What a body gave, and on which engine."""
 
@@ -100,8 +101,7 @@ LEVELS = {"avx2": "x86-64-v3", "avx512": "x86-64-v4"}
 def all_results() -> Any:
     """By configuration; as many processes at a time as there are processors for. The scalar engine and the SIMD engine
     with the processor's best instruction set run every random body."""
-    best = max((isa for isa, level in LEVELS.items() if has(level)), default="")
-    everywhere = [CONFIGURATIONS[0], ("simd", best)]
+    everywhere = [CONFIGURATIONS[0], *[("simd", isa) for isa, level in LEVELS.items() if has(level)][-1:]]
     with concurrent.futures.ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
         running = {
             (engine, isa): pool.submit(

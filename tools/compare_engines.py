@@ -141,7 +141,7 @@ class Comparison:
             return "stops", ours.message
         if ours.engine != "simd":
             return "refused", ours.message
-        for name, a, b in zip(module_of_outputs(ours.outputs), theirs.outputs, ours.outputs, strict=True):
+        for name, a, b in zip(names_of(ours.outputs), theirs.outputs, ours.outputs, strict=True):
             bits = f"u{a.dtype.itemsize}"
             wrong = (a.view(bits) != b.view(bits)) & ~((a != a) & (b != b))
             if wrong.any():
@@ -151,7 +151,7 @@ class Comparison:
         return "", ""
 
 
-def module_of_outputs(outputs: list[Any]) -> list[str]:
+def names_of(outputs: list[Any]) -> list[str]:
     names = ["out", "w8", "w16", "wf", "w64", "wv", "scratch", "mine", "total"]
     return names if len(outputs) == len(names) else ["y", "z", "total"]
 
@@ -241,6 +241,25 @@ def reduced(source: str, still_wrong: Callable[[str], bool], until: float) -> st
     return "\n".join(lines)
 
 
+def compare_seeds(
+    compare: Comparison, module: Any, arguments: argparse.Namespace, counts: Counter[str], started: float
+) -> None:
+    for seed in range(arguments.first, arguments.end):
+        if time.monotonic() - started > arguments.seconds:
+            break
+        word, text = compare.problem(seed)
+        counts[word or "agree"] += 1
+        if not word:
+            continue
+        print(f"seed {seed} {word}: {text}", flush=True)
+        if arguments.reduce:
+            body = module.Body(seed)
+            source = getattr(body, "source", None) or body.text
+            same_problem = lambda text, seed=seed, word=word: compare.problem(seed, text)[0] == word  # noqa: E731
+            print(reduced(source, same_problem, time.monotonic() + 150))
+            print(f"grid {getattr(body, 'grid', '')} threadgroup {getattr(body, 'threadgroup', '')}\n", flush=True)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("first", type=int, nargs="?", default=0)
@@ -258,21 +277,11 @@ def main() -> int:
     compare = Comparison(arguments.kind, arguments.isa)
     counts: Counter[str] = Counter()
     started = time.monotonic()
-    for seed in range(arguments.first, arguments.end):
-        if time.monotonic() - started > arguments.seconds:
-            break
-        word, text = compare.problem(seed)
-        counts[word or "agree"] += 1
-        if not word:
-            continue
-        print(f"seed {seed} {word}: {text}", flush=True)
-        if arguments.reduce:
-            body = module.Body(seed)
-            source = getattr(body, "source", None) or body.text
-            same_problem = lambda text, seed=seed, word=word: compare.problem(seed, text)[0] == word  # noqa: E731
-            print(reduced(source, same_problem, time.monotonic() + 150))
-            print(f"grid {getattr(body, 'grid', '')} threadgroup {getattr(body, 'threadgroup', '')}\n", flush=True)
-    print(f"seeds {arguments.first} to {seed}: {dict(counts)}, {time.monotonic() - started:.0f} s")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with contextlib.suppress(KeyboardInterrupt):
+        compare_seeds(compare, module, arguments, counts, started)
+    seconds = time.monotonic() - started
+    print(f"seeds {arguments.first} to {arguments.first + sum(counts.values()) - 1}: {dict(counts)}, {seconds:.0f} s")
     compare.scalar.stop()
     compare.simd.stop()
     return 0 if set(counts) <= {"agree"} else 1

@@ -574,6 +574,7 @@ class Body:
     """The text of one random body, and how it is launched."""
 
     def __init__(self, seed: int) -> None:
+        self.seed = seed
         r = self.random = random.Random(seed)
         self.grid, self.threadgroup = r.choice(SHAPES)
         self.threads = self.grid[0] * self.grid[1] * self.grid[2]
@@ -628,7 +629,6 @@ class Body:
             f"#define WAIT threadgroup_barrier({r.choice(BARRIERS) if 'scratch' not in self.memories else BARRIERS[1]})\n"
             f"#define WAIT_SIMDGROUP simdgroup_barrier({BARRIERS[1]})\n" + HEADER
         )
-        self.numbers = seed
 
     # ---- Expressions
 
@@ -988,10 +988,10 @@ def outputs(threads: int, grid: tuple[int, int, int], threadgroup: tuple[int, in
 
 def run(body: Body, source: str | None = None, header: str | None = None) -> tuple[list[np.ndarray], kiln.Launch]:
     """What the body gave, or another text in its place, and its launch."""
-    arrays = inputs(body.numbers)
+    arrays = inputs(body.seed)
     results = outputs(body.threads, body.grid, body.threadgroup)
     kernel = kiln.metal_kernel(
-        f"random_waiting_{body.numbers}",
+        f"random_waiting_{body.seed}",
         list(arrays),
         list(results),
         body.source if source is None else source,

@@ -1085,3 +1085,85 @@ def arrays_of_a_function_that_waits(x):
         totals = wide[t, (t + k) % 5].reshape(3, 32).sum(axis=1).repeat(32)
         out += totals + narrow[t, (t * k) % 3] + wide[t, t % 5]
     return out.astype(np.int32)
+
+
+# ---- Behind control flow that threads take differently
+
+
+@_ring(
+    f"""
+    switch (ring[t] & 3) {{
+      case 0: ring[t] += 1;
+      case 1: ring[t] += 5; break;
+      case 2: ring[t] *= 3; break;
+      default: ring[t] -= 1;
+    }}
+    {_STEP}
+    """,
+    "barriers.after_divergent_condition structure.switch",
+)
+def barrier_behind_a_switch_over_all_values(ring):
+    low = ring & 3
+    changed = np.where(low == 0, ring + 6, np.where(low == 1, ring + 5, np.where(low == 2, ring * 3, ring - 1)))
+    return _shift(changed)
+
+
+@_ring(
+    f"""
+    if (ring[t] > 0) {{
+      ring[t] += 2;
+      if (ring[t] > 60) {{
+        y[thread_position_in_grid.x] = 1000;
+        return;
+      }}
+      ring[t] *= 2;
+    }}
+    for (int j = 0; j < (ring[t] & 7); ++j) {{
+      ring[t] -= j;
+      if (ring[t] % 13 == 0) {{
+        y[thread_position_in_grid.x] = 2000;
+        return;
+      }}
+    }}
+    {_STEP}
+    """,
+    "barriers.after_early_return structure.return_before_barrier",
+)
+def barrier_behind_nested_returns(ring):
+    gone = np.zeros(ring.shape, np.int32)
+    for place, value in np.ndenumerate(ring):
+        if value > 0:
+            value += 2
+            if value > 60:
+                ring[place], gone[place] = value, 1000
+                continue
+            value *= 2
+        j = 0
+        while j < (value & 7):
+            value -= j
+            if np.fmod(value, 13) == 0:
+                gone[place] = 2000
+                break
+            j += 1
+        ring[place] = value
+    return np.where(gone, gone, _shift(ring))
+
+
+@_ring(
+    f"""
+    int own = ring[t];
+    for (int j = 3; j-- > 0 && scale > 2;) {{
+      if (own > 60) {{
+        y[thread_position_in_grid.x] = 1000;
+        return;
+      }}
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+    }}
+    if (scale > 2) threadgroup_barrier(mem_flags::mem_threadgroup);
+    {_STEP}
+    """,
+    "barriers.after_early_return barriers.under_uniform_condition",
+    extra={"scale": 3},
+)
+def barrier_behind_a_condition_of_all_threads_and_returns(ring):
+    return np.where(ring > 60, 1000, _shift(ring))

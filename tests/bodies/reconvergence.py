@@ -8,7 +8,7 @@ execute the same dynamic instance of it. The references keep masks, as a machine
 import numpy as np
 
 from bodies import body, model
-from bodies.model import Threads, any_of, reduce
+from bodies.model import Threads, any_of, reduce, scan
 
 _GRIDS = {
     "whole": ((64, 1, 1), (64, 1, 1)),
@@ -800,3 +800,57 @@ def simdgroups_on_their_own(x):
             total[row] += np.where(here, here.sum(), 0).astype(np.int32)
     first = total[:, 0]
     return (total + 1000 * np.roll(first, -2)[:, None]).reshape(128)
+
+
+# ---- What a branch says of a lane holds for those that took it only
+
+
+@_lockstep(
+    """
+    if (!(lane & 1)) put(0, quad_prefix_exclusive_sum(v));
+    if (lane & 2) {
+      put(1, quad_prefix_inclusive_product(v));
+      put(2, quad_prefix_exclusive_product(v));
+    }
+    if ((lane & 3) == 3) put(3, quad_prefix_exclusive_sum(v));
+    if (lane > 5) put(4, simd_prefix_inclusive_sum(v));
+    if (lane & 8) put(5, simd_prefix_exclusive_product(v & 1));
+    """,
+    "reconvergence.under_a_condition simdgroup.quad_prefix_exclusive_sum simdgroup.quad_prefix_inclusive_product "
+    "simdgroup.quad_prefix_exclusive_product simdgroup.prefix_inclusive_sum simdgroup.prefix_exclusive_product",
+    grids=_EVERY,
+    outputs=6,
+)
+def scans_under_conditions_on_the_lane(s):
+    even, second, last = s.all & (s.lane & 1 == 0), s.all & (s.lane & 2 != 0), s.all & (s.lane & 3 == 3)
+    high, eight = s.all & (s.lane > 5), s.all & (s.lane & 8 != 0)
+    s.put(0, scan("sum", s.v, even, True, 4), even)
+    s.put(1, scan("product", s.v, second, False, 4), second)
+    s.put(2, scan("product", s.v, second, True, 4), second)
+    s.put(3, scan("sum", s.v, last, True, 4), last)
+    s.put(4, scan("sum", s.v, high, False), high)
+    s.put(5, scan("product", s.v & 1, eight, True), eight)
+
+
+@_lockstep(
+    """
+    if (lane & 8) {
+      int most = 50 + simd_max(v);
+      put(0, most / lane);
+      put(1, most % lane);
+      put(2, int(uint(most) / uint(lane)));
+    }
+    if (lane > 3) put(3, (v > 4) / (lane - 3));
+    """,
+    "reconvergence.under_a_condition simdgroup.max",
+    grids=_EVERY,
+    outputs=4,
+)
+def divisions_by_the_lane(s):
+    here, late = s.all & (s.lane & 8 != 0), s.all & (s.lane > 3)
+    most = 50 + reduce("max", s.v, here)
+    divisor = np.maximum(s.lane, 1)
+    s.put(0, most // divisor, here)
+    s.put(1, most % divisor, here)
+    s.put(2, most // divisor, here)
+    s.put(3, (s.v > 4) // np.maximum(s.lane - 3, 1), late)

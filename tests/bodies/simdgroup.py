@@ -401,3 +401,44 @@ def row_sums_in_two_levels(x):
         final[0, :4] = lanes
         sums.append(model.reduce("sum", final, np.ones((1, 32), bool))[0, 0])
     return np.array(sums, np.float32)
+
+
+# Of values that come from smaller types: the operation has its own type's bits.
+for _narrow, _element in (("uint8", "uchar"), ("uint16", "ushort"), ("int8", "char")):
+
+    def _widened(x):
+        values = _THREADS.read(x).astype(np.int32)
+        results = [
+            model.reduce("sum", values, _THREADS.live),
+            model.reduce("product", values, _THREADS.live, 4),
+            model.reduce("min", values, _THREADS.live),
+            model.reduce("max", values - 300, _THREADS.live),
+            model.scan("sum", values, _THREADS.live, False),
+            model.scan("product", values, _THREADS.live, True, 4),
+            model.reduce("sum", values.astype(np.uint32), _THREADS.live).view(np.int32),
+        ]
+        out = np.zeros((_COUNT, len(results)), np.int32)
+        for column, result in enumerate(results):
+            _THREADS.write(result, None, out[:, column])
+        return out
+
+    body(
+        """
+        uint i = thread_position_in_grid.x;
+        device int* results = out + 7 * i;
+        results[0] = simd_sum(int(x[i]));
+        results[1] = quad_product(int(x[i]));
+        results[2] = simd_min(int(x[i]));
+        results[3] = simd_max(int(x[i]) - 300);
+        results[4] = simd_prefix_inclusive_sum(int(x[i]));
+        results[5] = quad_prefix_exclusive_product(int(x[i]));
+        results[6] = int(simd_sum(uint(x[i])));
+        """,
+        name=f"simd_reductions_of_widened_{_element}",
+        inputs=lambda rng, dtype=_narrow: {"x": values(rng, dtype, (_COUNT,))},
+        outputs={"out": ((_COUNT, 7), "int32")},
+        grid=_GRID,
+        threadgroup=_GROUP,
+        constructs="simdgroup.sum simdgroup.min simdgroup.max simdgroup.quad_product simdgroup.prefix_inclusive_sum "
+        f"simdgroup.quad_prefix_exclusive_product types.{_element}",
+    )(_widened)

@@ -23,6 +23,7 @@ class Body:
     """The text of one random body."""
 
     def __init__(self, seed: int) -> None:
+        self.seed = seed
         self.random = random.Random(seed)
         self.loops = 0
         self.text = "\n".join(
@@ -131,10 +132,10 @@ class Body:
         return [f"int {count} = 0;", "do {", *block, f"}} while (++{count} < {most} && ({self.condition()}));"]
 
 
-def results(seed: int) -> tuple[list[np.ndarray], kiln.Launch]:
-    """What the body of this seed gave, and its launch."""
-    numbers = np.random.default_rng(seed)
-    kernel = kiln.metal_kernel(f"random_{seed}", ["x", "n"], ["y", "z", "total"], Body(seed).text)
+def run(body: Body, source: str | None = None) -> tuple[list[np.ndarray], kiln.Launch]:
+    """What the body gave, or another text in its place, and its launch."""
+    numbers = np.random.default_rng(body.seed)
+    kernel = kiln.metal_kernel(f"random_{body.seed}", ["x", "n"], ["y", "z", "total"], source or body.text)
     outputs = kernel(
         inputs=[
             numbers.standard_normal(THREADS).astype(np.float32),
@@ -147,3 +148,8 @@ def results(seed: int) -> tuple[list[np.ndarray], kiln.Launch]:
         init_value=0,
     )
     return outputs, kernel.history[0]
+
+
+def results(seed: int) -> tuple[list[np.ndarray], kiln.Launch]:
+    """What the body of this seed gave, and its launch."""
+    return run(Body(seed))

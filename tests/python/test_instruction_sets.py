@@ -12,10 +12,15 @@ import kiln
 import numpy as np
 import pytest
 import random_bodies
+import random_waiting_bodies
 from launch_bodies import BODIES, kernel_of, launch_numpy
 
 TESTS = Path(__file__).parent.parent
 RANDOM_BODIES = range(40)
+# `tools/compare_engines.py` compares more.
+RANDOM_WAITING_BODIES = 500
+ON_OTHER_INSTRUCTION_SETS = 100
+
 
 
 class Result:
@@ -27,14 +32,16 @@ class Result:
         self.reason = launch.engine_reason
 
 
-def results() -> dict[str, Result]:
-    """Of every body in `tests/bodies`, and of random ones."""
+def results(waiting: int) -> dict[str, Result]:
+    """Of every body in `tests/bodies`, and of random ones, `waiting` of them with threads that work together."""
     found = {}
     for body in BODIES.values():
         outputs = launch_numpy(body, list(body.inputs().values()))
         found[body.name] = Result(outputs, kernel_of(body.name, kiln.metal_kernel).history[-1])
     for seed in RANDOM_BODIES:
         found[f"random {seed}"] = Result(*random_bodies.results(seed))
+    for seed in range(waiting):
+        found[f"random waiting {seed}"] = Result(*random_waiting_bodies.results(seed))
     return found
 
 
@@ -47,14 +54,14 @@ def same(a: np.ndarray, b: np.ndarray) -> bool:
     return bool(np.all(equal | ((a != a) & (b != b))))
 
 
-def results_with(**settings: str) -> dict[str, Result]:
+def results_with(waiting: int, **settings: str) -> dict[str, Result]:
     """Those of another process."""
     program = (
-        "import pickle, sys; sys.path[:0] = sys.argv[1:]; import test_instruction_sets as t;"
-        "sys.stdout.buffer.write(pickle.dumps(t.results()))"
+        "import pickle, sys; sys.path[:0] = sys.argv[2:]; import test_instruction_sets as t;"
+        "sys.stdout.buffer.write(pickle.dumps(t.results(int(sys.argv[1]))))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, str(TESTS), str(TESTS / "python")],
+        [sys.executable, "-c", program, str(waiting), str(TESTS), str(TESTS / "python")],
         env={**os.environ, **settings},
         capture_output=True,
         check=False,
@@ -65,11 +72,12 @@ def results_with(**settings: str) -> dict[str, Result]:
 
 
 def different(ours: dict[str, Result], theirs: dict[str, Result]) -> list[str]:
-    assert theirs.keys() == ours.keys()
+    """Those of `theirs` that do not agree; `ours` has them all."""
+    assert len(theirs) >= len(BODIES) + len(RANDOM_BODIES) + ON_OTHER_INSTRUCTION_SETS
     return [
         name
-        for name, result in ours.items()
-        if not all(same(a, b) for a, b in zip(result.outputs, theirs[name].outputs, strict=True))
+        for name, result in theirs.items()
+        if not all(same(a, b) for a, b in zip(ours[name].outputs, result.outputs, strict=True))
     ]
 
 
@@ -92,10 +100,17 @@ LEVELS = {"avx2": "x86-64-v3", "avx512": "x86-64-v4"}
 
 @pytest.fixture(scope="module")
 def all_results() -> Any:
-    """By configuration; as many processes at a time as there are processors for."""
+    """By configuration; as many processes at a time as there are processors for. The scalar engine and the SIMD engine
+    with the processor's best instruction set run every random body."""
+    everywhere = [CONFIGURATIONS[0], *[("simd", isa) for isa, level in LEVELS.items() if has(level)][-1:]]
     with concurrent.futures.ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
         running = {
-            (engine, isa): pool.submit(results_with, KILN_CPU_ENGINE=engine, KILN_CPU_ISA=isa)
+            (engine, isa): pool.submit(
+                results_with,
+                RANDOM_WAITING_BODIES if (engine, isa) in everywhere else ON_OTHER_INSTRUCTION_SETS,
+                KILN_CPU_ENGINE=engine,
+                KILN_CPU_ISA=isa,
+            )
             for engine, isa in CONFIGURATIONS
             if engine == "scalar" or has(LEVELS[isa])
         }

@@ -20,7 +20,11 @@ RANDOM_BODIES = range(40)
 # `tools/compare_engines.py` compares more.
 RANDOM_WAITING_BODIES = 500
 ON_OTHER_INSTRUCTION_SETS = 100
-
+# docs/design/simd-engine.md says why. Conditions of all threads imply one another here, which nothing concludes.
+LEFT_TO_THE_SCALAR_ENGINE = {
+    "barrier_behind_a_condition_of_all_threads_and_returns": "the SIMD engine does not take it: threads may come to a "
+    "threadgroup_barrier in different numbers"
+}
 
 
 class Result:
@@ -129,7 +133,9 @@ def test_the_simd_engine_gives_the_same_bits(isa, all_results):
     # Other modes promise less.
     unsafe = {body.name for body in BODIES.values() if dict(body.compile_options).get("math_mode", "safe") != "safe"}
     assert set(different(all_results[CONFIGURATIONS[0]], theirs)) <= unsafe
-    assert {name: result.reason for name, result in theirs.items() if result.engine != "simd"} == {}
+    assert {
+        name: result.reason for name, result in theirs.items() if result.engine != "simd"
+    } == LEFT_TO_THE_SCALAR_ENGINE
 
 
 def test_below_avx2_the_simd_engine_leaves_everything_to_the_scalar_one():

@@ -24,6 +24,7 @@ InputType type_of(const InputArray& input) {
 }
 
 // Whether every simdgroup lies in one row of its threadgroup, also at an edge of the grid.
+constexpr size_t kRowsBytes = 1;  // what says so, at the end of what is general in a call's key
 bool rows_are_simdgroups(const Call& call) {
   auto threads = [&](size_t d) { return std::min(call.grid[d], call.threadgroup[d]); };
   return threads(0) % kSimdgroupSize == 0 &&
@@ -78,6 +79,7 @@ std::string_view KernelObject::call_key(const Call& call, size_t& general_bytes)
   for (const std::string& name : call.output_names) add_text(name);
   add(tells_rows_apart() && rows_are_simdgroups(call));
   general_bytes = key.size();
+  static_assert(kRowsBytes == sizeof(bool));
   if (specializes_)
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       if (!uses_shape_of(call, i)) continue;
@@ -303,7 +305,8 @@ MadeCode KernelObject::compile_ahead(const Call& call, const TargetSpec& target,
 bool KernelObject::may_specialize(std::string_view general_key, std::string_view key) {
   ForkGuard guard;
   std::lock_guard lock(specialized_mutex_);
-  std::set<std::string>& keys = specialized_[std::string(general_key)];
+  // However threadgroups are shaped.
+  std::set<std::string>& keys = specialized_[std::string(general_key.substr(0, general_key.size() - kRowsBytes))];
   std::string own(key);
   if (keys.contains(own)) return true;
   if (keys.size() == kMostSpecialized) return false;
@@ -314,7 +317,8 @@ bool KernelObject::may_specialize(std::string_view general_key, std::string_view
 void KernelObject::give_back_specialization(std::string_view general_key, std::string_view key) {
   ForkGuard guard;
   std::lock_guard lock(specialized_mutex_);
-  if (auto found = specialized_.find(general_key); found != specialized_.end()) found->second.erase(std::string(key));
+  auto found = specialized_.find(general_key.substr(0, general_key.size() - kRowsBytes));
+  if (found != specialized_.end()) found->second.erase(std::string(key));
 }
 
 KernelObject::Found KernelObject::find_or_compile(const Call& call) {

@@ -175,8 +175,9 @@ def test_threads_that_launch_one_kernel_for_the_first_time(name):
         in_threads(work)
         codes = [launch.code for launch in kernel.history]
         assert len(codes) == THREADS
-        # Code for four shapes and for all others, each made once for all who want it; who waits for it finds it.
-        assert codes.count("compiled") <= 5
+        # Code for four shapes and for all others (where rows of threads are simdgroups, and where not), each made once
+        # for all who want it; who waits for it finds it.
+        assert codes.count("compiled") <= 6
 
 
 @pytest.mark.parametrize("name", ["numpy", "mlx"])

@@ -1057,7 +1057,8 @@ class Widener {
     }
     uint64_t bytes = layout_.getTypeStoreSize(value->getType());
     uint64_t step = step_of(address, bytes);
-    if (step == 0) {
+    // A register must reach from one lane to the next.
+    if (step == 0 || (step > 1 && step > register_lanes(value->getType()))) {
       apart();
       return;
     }

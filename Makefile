@@ -19,7 +19,7 @@ ASAN_TESTS := interfaces launch errors wrong_calls wrong_containers wrong_kernel
 # cmake, ninja and ctest of the environment come first.
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH" &&
 
-.PHONY: all build demo docs gallery test test-python test-cpp test-asan test-tsan test-wheel coverage check lint types stubs bench bench-engines format clean help
+.PHONY: all build demo docs gallery gpu-bundle test test-python test-cpp test-gpu test-asan test-tsan test-wheel coverage fuzz check lint types stubs bench bench-engines bench-gpu format clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -78,6 +78,33 @@ test-tsan: $(STAMPS)/venv
 # make test-python   the Python tests
 test-python: build
 	$(BIN)/python -m pytest
+
+# make fuzz    ten minutes of made-up text through the front end and through the whole compiler, with sanitizers
+# Needs clang++-19 and its runtime: apt-get install clang-19 libclang-rt-19-dev
+FUZZ_CXX ?= clang++-19
+FUZZ_SECONDS ?= 300
+fuzz: build
+	@command -v $(FUZZ_CXX) >/dev/null || { echo "make fuzz needs $(FUZZ_CXX): apt-get install clang-19 libclang-rt-19-dev"; exit 1; }
+	$(IN_VENV) cmake -S tests/fuzz -B build/fuzz -G Ninja -DCMAKE_CXX_COMPILER=$(FUZZ_CXX) && cmake --build build/fuzz
+	mkdir -p build/fuzz/frontend build/fuzz/compiler
+	build/fuzz/frontend_fuzzer -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -max_len=1024 \
+		-artifact_prefix=build/fuzz/ build/fuzz/frontend
+	KILN_COMPILER="$$(cat build/.stamps/build-dir)/lib/libkiln_compiler.so" ASAN_OPTIONS=detect_leaks=0 \
+	build/fuzz/compiler_fuzzer -max_total_time=$(FUZZ_SECONDS) -timeout=30 -rss_limit_mb=4096 -max_len=1024 \
+		-artifact_prefix=build/fuzz/ build/fuzz/compiler
+# make test-gpu      the tests that need an NVIDIA GPU; results in out/gpu
+test-gpu: build
+	$(BIN)/python tools/gpu_tests.py
+
+# make bench-gpu     the benchmarks on an NVIDIA GPU; needs PyTorch and CuPy; results in bench/results/gpu.json
+bench-gpu: build
+	$(BIN)/python -m bench.gpu.main
+
+# make gpu-bundle    what a machine with a GPU, without network and compilers, runs those tests with; GPU_PYTHON is a
+#                    Python of the version that it has
+GPU_PYTHON ?= $(BIN)/python
+gpu-bundle: build
+	$(BIN)/python tools/gpu_bundle.py $(GPU_PYTHON)
 
 # make test-wheel    build the wheel and try it where there is nothing but Python
 test-wheel: build

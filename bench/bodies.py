@@ -7,7 +7,11 @@ and masks afterwards, as published ones do, so that its reads reach over the ima
 
 from __future__ import annotations
 
-import mlx.core as mx
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import mlx.core as mx
 
 EXP = """
     uint i = thread_position_in_grid.x;
@@ -118,7 +122,7 @@ def exp_call(a, dtype) -> dict:
     return {
         "inputs": [a],
         "template": [("T", dtype)],
-        "grid": (a.size, 1, 1),
+        "grid": (math.prod(a.shape), 1, 1),
         "threadgroup": (256, 1, 1),
         "output_shapes": [a.shape],
         "output_dtypes": [dtype],
@@ -160,6 +164,8 @@ def _places(x: mx.array, grid: mx.array) -> tuple[mx.array, mx.array]:
 
 def sample_by_operations(x: mx.array, grid: mx.array) -> mx.array:
     """The same with MLX's operations, one after the other as the formulas stand."""
+    import mlx.core as mx
+
     _, height, width, _ = x.shape
     px, py = _places(x, grid)
     image = mx.arange(x.shape[0])[:, None, None]
@@ -181,6 +187,8 @@ def sample_by_operations(x: mx.array, grid: mx.array) -> mx.array:
 
 def sample_by_fewer_operations(x: mx.array, grid: mx.array) -> mx.array:
     """The same, tuned for MLX on the CPU: one index for a pixel, shares and borders in one factor."""
+    import mlx.core as mx
+
     batch, height, width, channels = x.shape
     px, py = _places(x, grid)
     left, top = mx.stop_gradient(mx.floor(px)), mx.stop_gradient(mx.floor(py))

@@ -75,6 +75,13 @@ def _processor() -> str:
     return platform.processor()
 
 
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
 def machine() -> dict[str, Any]:
     """What the figures depend on."""
     import kiln
@@ -89,7 +96,7 @@ def machine() -> dict[str, Any]:
         "instruction_set": _core.cpu_architecture(),
         "python": platform.python_version(),
         "kiln": kiln.__version__,
-        "mlx": importlib.metadata.version("mlx"),
+        "mlx": _version("mlx"),
         "numpy": np.__version__,
     }
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Writes the device library, which is text, as a C++ file of string literals.
 
-    embed_device_library.py ROOT OUTPUT PART...
+    embed_device_library.py ROOT OUTPUT HEADER TYPE FUNCTION PART...
 
-ROOT is the library's folder, the parts are paths in it; their order is kept.
+ROOT is the library's folder, the parts are paths in it; their order is kept. HEADER declares TYPE, which has a name and
+a text, and FUNCTION, which returns all of them.
 """
 
 import sys
@@ -17,14 +18,14 @@ def literal(text: str) -> str:
 
 
 def main() -> None:
-    root, output, *parts = sys.argv[1:]
+    root, output, header, type_name, function, *parts = sys.argv[1:]
     rows = ",\n".join(f'    {{"{part}", {literal((Path(root) / part).read_text())}}}' for part in parts)
     Path(output).write_text(
         "// Made by tools/embed_device_library.py.\n"
-        '#include "compiler/device_library.h"\n\n'
+        f'#include "{header}"\n\n'
         "namespace kiln {\n\n"
-        f"static constexpr DeviceLibraryPart kParts[] = {{\n{rows},\n}};\n\n"
-        "std::span<const DeviceLibraryPart> device_library() { return kParts; }\n\n"
+        f"static constexpr {type_name} kParts[] = {{\n{rows},\n}};\n\n"
+        f"std::span<const {type_name}> {function}() {{ return kParts; }}\n\n"
         "}  // namespace kiln\n"
     )
 

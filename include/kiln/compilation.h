@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace kiln {
 
@@ -19,6 +20,9 @@ struct CompileOptions {
   /// Whether shapes become constants in machine code, for the first four combinations that a kernel is called with.
   /// Empty: as KILN_SPECIALIZE says; by default they do.
   std::optional<bool> specialize = {};
+  /// Folders in which `#include "…"`, where the file is not beside the one that includes it, and `#include <…>` are
+  /// looked for, in this order. Files are read when the kernel is made.
+  std::vector<std::string> include_dirs = {};
 
   bool operator==(const CompileOptions&) const = default;
 };

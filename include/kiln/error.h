@@ -27,6 +27,7 @@ enum class SourceText : uint8_t {
   kBody,       ///< the `source` argument
   kHeader,     ///< the `header` argument
   kGenerated,  ///< what Kiln wrote around them: the signature
+  kIncluded,   ///< a file that one of them includes
 };
 
 enum class Severity : uint8_t { kError, kWarning, kNote };
@@ -39,6 +40,7 @@ struct Diagnostic {
   int line = 0;             ///< 1-based; 0: no position is known
   int column = 0;           ///< 1-based, in bytes; 0: no position is known
   std::string source_line;  ///< the caller's line, without its line end
+  std::string file = {};    ///< the path of the file that holds the text; empty where it is no file
 };
 
 /// What a failed compilation has to tell.

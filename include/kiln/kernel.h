@@ -17,7 +17,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -33,6 +35,22 @@ namespace kiln {
 class KernelObject;
 struct Variant;
 
+/// A body or a header: text, or a file that holds it. A string is text, also where it looks like a path; write
+/// `std::filesystem::path("scale.metal")` for a file.
+class KernelSource {
+ public:
+  KernelSource(const char* text) : text_(text) {}
+  KernelSource(std::string text) : text_(std::move(text)) {}
+  KernelSource(std::filesystem::path path) : path_(std::move(path)) {}
+
+  const std::string& text() const { return text_; }                           ///< empty where it is a file
+  const std::optional<std::filesystem::path>& path() const { return path_; }  ///< empty where it is text
+
+ private:
+  std::string text_;
+  std::optional<std::filesystem::path> path_;
+};
+
 /// Machine code for one combination of argument types. Keeps its kernel alive.
 class CompiledKernel {
  public:
@@ -41,8 +59,8 @@ class CompiledKernel {
       : kernel_(std::move(kernel)), variant_(std::move(variant)) {}
 
   const std::string& name() const;    ///< the kernel's
-  std::string target() const;         ///< where it runs: "cpu"
-  std::string architecture() const;   ///< what it was made for, in LLVM's words: "x86-64-v3"
+  std::string target() const;         ///< where it runs: "cpu", "nvidia:0"
+  std::string architecture() const;   ///< what it was made for, in LLVM's words: "x86-64-v3", "sm_90"
   std::string engine() const;         ///< how threads are run: "simd", "scalar"
   std::string engine_reason() const;  ///< why that engine
   std::string source() const;         ///< the generated text
@@ -74,10 +92,11 @@ class Kernel {
   ///
   /// Throws ValueError and TypeError where an argument is wrong, CompileError where the body or the header is not
   /// valid, UnsupportedError where it is valid but cannot run here: nothing ran then. Throws DeviceError where the
-  /// kernel failed while it ran, std::bad_alloc.
+  /// kernel failed while it ran or where its device is missing, std::bad_alloc. On a GPU outputs are the caller's, so
+  /// that this is a ValueError: see run().
   std::vector<Tensor> operator()(const KernelCall& call) const;
 
-  /// The same with tensors that are there, of the call's shapes and dtypes (ValueError).
+  /// The same with tensors that are there, of the call's shapes and dtypes (ValueError). On the CPU.
   void run(const KernelCall& call, std::span<Tensor> outputs) const;
 
   /// The same with memory of the caller's: an address for each output, a multiple of the element's size (of 4 for
@@ -100,9 +119,9 @@ class Kernel {
   std::vector<Launch> history() const;
 
  private:
-  friend Kernel metal_kernel(std::string, std::vector<std::string>, std::vector<std::string>, std::string, std::string,
-                             bool, bool, const CompileOptions&);
-  friend Kernel cuda_kernel(std::string, std::vector<std::string>, std::vector<std::string>, std::string, std::string,
+  friend Kernel metal_kernel(std::string, std::vector<std::string>, std::vector<std::string>, KernelSource,
+                             KernelSource, bool, bool, const CompileOptions&);
+  friend Kernel cuda_kernel(std::string, std::vector<std::string>, std::vector<std::string>, KernelSource, KernelSource,
                             bool, int64_t, const CompileOptions&);
   explicit Kernel(std::shared_ptr<KernelObject> object) : object_(std::move(object)) {}
 
@@ -116,16 +135,21 @@ class Kernel {
 /// `ensure_row_contiguous`: inputs that are not row-contiguous are copied first; otherwise they are passed as they are,
 /// and the body uses their strides. `atomic_outputs`: outputs are `device atomic<T>*`.
 ///
+/// A file, and what it includes, is read now; changing it later does not change the kernel. `#include "…"` is looked
+/// for beside the file in which it stands, then in `compile_options.include_dirs`.
+///
 /// Throws ValueError: no output; a name that is not an identifier, is a keyword, or is used twice; text that is not
-/// UTF-8.
+/// UTF-8; a file that is not there or cannot be read.
 Kernel metal_kernel(std::string name, std::vector<std::string> input_names, std::vector<std::string> output_names,
-                    std::string source, std::string header = "", bool ensure_row_contiguous = true,
+                    KernelSource source, KernelSource header = "", bool ensure_row_contiguous = true,
                     bool atomic_outputs = false, const CompileOptions& compile_options = {});
 
-/// The same from a body in CUDA. `shared_memory`: dynamic threadgroup memory in bytes. The generated text can be had;
-/// running it throws UnsupportedError in this version.
+/// The same from a body in CUDA, on an NVIDIA GPU. `shared_memory`: dynamic threadgroup memory in bytes. Whole
+/// threadgroups run, so that the body must ask whether its thread is within the arrays, and nothing guards its
+/// accesses: "bounds" set to on is an UnsupportedError. On the CPU the generated text can be had; running it throws
+/// UnsupportedError in this version.
 Kernel cuda_kernel(std::string name, std::vector<std::string> input_names, std::vector<std::string> output_names,
-                   std::string source, std::string header = "", bool ensure_row_contiguous = true,
+                   KernelSource source, KernelSource header = "", bool ensure_row_contiguous = true,
                    int64_t shared_memory = 0, const CompileOptions& compile_options = {});
 
 }  // namespace kiln

@@ -6,6 +6,7 @@
 #endif
 
 #include "kiln/compilation.h"  // IWYU pragma: export
+#include "kiln/device.h"       // IWYU pragma: export
 #include "kiln/dtype.h"        // IWYU pragma: export
 #include "kiln/element.h"      // IWYU pragma: export
 #include "kiln/error.h"        // IWYU pragma: export

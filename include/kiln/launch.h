@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "kiln/device.h"
 #include "kiln/dtype.h"
 #include "kiln/element.h"
 #include "kiln/tensor.h"
@@ -32,18 +33,26 @@ struct KernelCall {
   std::optional<Number> init_value = {};
   /// Whether to print the generated text to the standard output.
   bool verbose = false;
+  /// Where the kernel runs. The memory of inputs, but for numbers, and of outputs is that device's: of a GPU, as
+  /// cudaMalloc or cuMemAlloc give it.
+  Device device = {};
+  /// GPU: the stream that the kernel is put on, a cudaStream_t or CUstream of the device's primary context (the one of
+  /// CUDA's runtime). Null is the default stream. The call returns before the kernel has run, and the memory must stay
+  /// until then.
+  void* stream = nullptr;
 };
 
 /// One launch, as Kernel::history lists it.
 struct Launch {
-  std::string target;         ///< where it ran: "cpu"
+  std::string target;         ///< where it ran: "cpu", or "nvidia:0" for the first GPU
   std::string engine;         ///< how threads were run: "simd", "scalar"
   std::string engine_reason;  ///< why that engine
   std::string code;           ///< where the machine code came from: "compiled", "memory", "disk" or "bundle"
   bool specialized = false;   ///< whether the code was made for these shapes
   std::string not_stored;     ///< where `code` is "compiled": why it is not on disk for later; empty where it is
   double compile_ms = 0;      ///< 0 unless `code` is "compiled"
-  double run_ms = 0;          ///< from the start of the launch to the end of its last thread
+  double run_ms = 0;          ///< from the start of the launch to the end of its last thread; GPU: until it is put on
+                              ///< the stream
 };
 
 }  // namespace kiln

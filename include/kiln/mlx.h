@@ -20,8 +20,8 @@ namespace kiln::mlx {
 
 /// mlx::core::fast::metal_kernel, run by Kiln. The kernel and the function that is returned throw ValueError where an
 /// argument is wrong (a std::invalid_argument, as MLX throws); evaluation throws CompileError, UnsupportedError and
-/// DeviceError. A device or stream of a GPU that MLX does not have here means the CPU; with KILN_STRICT_DEVICE=1 it is
-/// an UnsupportedError.
+/// DeviceError. On a stream of MLX's CUDA back end the kernel runs on the GPU. A device or stream of a GPU that MLX
+/// does not have here means the CPU; with KILN_STRICT_DEVICE=1 it is an UnsupportedError.
 ::mlx::core::fast::CustomKernelFunction metal_kernel(const std::string& name,
                                                      const std::vector<std::string>& input_names,
                                                      const std::vector<std::string>& output_names,
@@ -29,7 +29,7 @@ namespace kiln::mlx {
                                                      bool ensure_row_contiguous = true, bool atomic_outputs = false,
                                                      const ::mlx::core::CompileOptions& compile_options = {});
 
-/// mlx::core::fast::cuda_kernel. Evaluation throws UnsupportedError in this version.
+/// mlx::core::fast::cuda_kernel. On a CPU stream, evaluation throws UnsupportedError in this version.
 ::mlx::core::fast::CustomKernelFunction cuda_kernel(const std::string& name,
                                                     const std::vector<std::string>& input_names,
                                                     const std::vector<std::string>& output_names,

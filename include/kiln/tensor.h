@@ -71,6 +71,8 @@ class TensorView {
 
   /// The address of element (0, …, 0). A number's is within the view.
   const void* data() const { return is_number_ ? number_ : data_; }
+  /// Whether it is a number. Its memory is this process's also where a kernel runs on a GPU.
+  bool is_number() const { return is_number_; }
   Dtype dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
   /// In elements; as many as dimensions.

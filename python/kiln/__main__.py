@@ -92,6 +92,13 @@ def _add_show(commands: Any) -> None:
     show.add_argument("body", metavar="FILE", help="the body of the kernel")
     show.add_argument("--name", help="the kernel's name; by default the file's")
     show.add_argument("--header", metavar="FILE", help="text that stands before the kernel's function")
+    show.add_argument(
+        "--include-dir",
+        metavar="FOLDER",
+        action="append",
+        default=[],
+        help="a folder in which #include is looked for, besides that of the file in which it stands. May be repeated",
+    )
     for kind in ("input", "output"):
         show.add_argument(
             f"--{kind}",
@@ -186,7 +193,8 @@ def _add_compile(commands: Any) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="what to compile for: x86-64, x86-64-v2, x86-64-v3 or x86-64-v4; by default this machine. May be repeated",
+        help="what to compile for: x86-64, x86-64-v2, x86-64-v3, x86-64-v4, sm_80, sm_86, sm_87, sm_89, sm_90 or sm_90a; "
+        "by default this machine. May be repeated",
     )
     compile_.add_argument("--bundle", metavar="FILE", help="write all machine code to this file")
 

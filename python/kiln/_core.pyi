@@ -78,6 +78,10 @@ class Kernel:
         specialize: bool | None,
         always_shapes: bool,
         library: str,
+        source_path: str | None = None,
+        header_path: str | None = None,
+        include_dirs: Sequence[str] = ...,
+        files: dict[str, Any] | None = None,
     ) -> None: ...
     @overload
     def __call__(
@@ -92,6 +96,7 @@ class Kernel:
         init_value: _Number | None = None,
         verbose: bool = False,
         stream: Any = None,
+        outputs: None = None,
     ) -> list[Any]: ...
     @overload
     def __call__(
@@ -106,32 +111,61 @@ class Kernel:
         init_value: _Number | None = None,
         verbose: bool = False,
         stream: Any = None,
+        outputs: None = None,
+    ) -> dict[str, Any]: ...
+    @overload
+    def __call__(
+        self,
+        *,
+        inputs: Sequence[_Input],
+        outputs: Sequence[Any],
+        grid: _Threads,
+        threadgroup: _Threads,
+        template: _Template = None,
+        init_value: _Number | None = None,
+        verbose: bool = False,
+        stream: Any = None,
+    ) -> list[Any]: ...
+    @overload
+    def __call__(
+        self,
+        *,
+        inputs: Mapping[str, _Input],
+        outputs: Mapping[str, Any],
+        grid: _Threads,
+        threadgroup: _Threads,
+        template: _Template = None,
+        init_value: _Number | None = None,
+        verbose: bool = False,
+        stream: Any = None,
     ) -> dict[str, Any]: ...
     def source_for(
         self,
         *,
         inputs: Sequence[_Input] | Mapping[str, _Input],
-        output_shapes: Sequence[_Shape] | Mapping[str, _Shape],
-        output_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype],
+        output_shapes: Sequence[_Shape] | Mapping[str, _Shape] = ...,
+        output_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype] = ...,
         grid: _Threads,
         threadgroup: _Threads,
         template: _Template = None,
         init_value: _Number | None = None,
         verbose: bool = False,
         stream: Any = None,
+        outputs: Sequence[Any] | Mapping[str, Any] | None = None,
     ) -> str: ...
     def compile(
         self,
         *,
         inputs: Sequence[_Input] | Mapping[str, _Input],
-        output_shapes: Sequence[_Shape] | Mapping[str, _Shape],
-        output_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype],
+        output_shapes: Sequence[_Shape] | Mapping[str, _Shape] = ...,
+        output_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype] = ...,
         grid: _Threads,
         threadgroup: _Threads,
         template: _Template = None,
         init_value: _Number | None = None,
         verbose: bool = False,
         stream: Any = None,
+        outputs: Sequence[Any] | Mapping[str, Any] | None = None,
     ) -> CompiledKernel: ...
     def __copy__(self) -> Kernel: ...
     def __deepcopy__(self, memo: object, /) -> Kernel: ...
@@ -145,12 +179,19 @@ class Kernel:
 def register_library(library: CapsuleType, /) -> None: ...
 def make_compiled_kernel() -> CapsuleType: ...
 def register_numpy() -> None: ...
+
+DTYPES: tuple[str, ...]
+
+def register_torch() -> None: ...
+def register_cupy() -> None: ...
+def register_jax() -> None: ...
 def dtype_name(dtype: object, /) -> str | None: ...
 def kind_of(object: object) -> str: ...
 def settings() -> list[tuple[str, str, str]]: ...
 def cpu_threads() -> int: ...
 def cpu_architecture() -> str: ...
 def cpu_engine() -> str: ...
+def nvidia_status() -> dict[str, Any]: ...
 def compiler_path() -> str: ...
 def byte_count(text: str, /) -> int | None: ...
 def cache_status() -> dict[str, Any]: ...
@@ -161,6 +202,7 @@ def cache_clear() -> tuple[int, int]: ...
 def cache_verify() -> list[dict[str, Any]]: ...
 def start_recording() -> None: ...
 def recorded_kernels() -> list[dict[str, Any]]: ...
+def texts_of(kernel: Kernel, /) -> tuple[str, str, bool]: ...
 def compile_ahead(
     *,
     kernel: Kernel,
@@ -172,4 +214,6 @@ def compile_ahead(
     specialized: bool,
     architecture: str,
 ) -> tuple[str, str, str, str, bytes]: ...
-def write_bundle(path: str, compiler: str, entries: Mapping[str, bytes], /) -> None: ...
+def write_bundle(path: str, compilers: Sequence[str], entries: Mapping[str, bytes], /) -> None: ...
+def add_library_folder(folder: str, /) -> None: ...
+def describe_nvrtc() -> str: ...

@@ -58,6 +58,29 @@ def _mlx() -> _Arrays:
     return _Arrays(lambda values: mx.array(values, mx.float32), lambda array: array.tolist())
 
 
+def _torch(device: str = "cpu") -> _Arrays:
+    _libraries.meet_by_name("torch")
+    import torch
+
+    return _Arrays(
+        lambda values: torch.tensor(values, dtype=torch.float32, device=device), lambda array: array.cpu().tolist()
+    )
+
+
+def _jax() -> _Arrays:
+    _libraries.meet_by_name("jax")
+    import jax.numpy as jnp
+
+    return _Arrays(lambda values: jnp.array(values, jnp.float32), lambda array: array.tolist())
+
+
+def _cupy() -> _Arrays:
+    _libraries.meet_by_name("cupy")
+    import cupy as cp
+
+    return _Arrays(lambda values: cp.array(values, cp.float32), lambda array: array.tolist())
+
+
 def _any() -> _Arrays:
     for library in (_numpy, _mlx):
         with contextlib.suppress(ImportError):
@@ -100,6 +123,11 @@ def _check_compiler() -> str:
     return f"{_core.compiler_path()}, compiled a kernel in {1e3 * (time.perf_counter() - start):.1f} ms"
 
 
+def _check_nvrtc() -> str:
+    _libraries.tell_library_folders()
+    return _core.describe_nvrtc()
+
+
 def _check_bundle() -> str:
     status = _core.bundle_status()
     if status["problem"]:
@@ -117,6 +145,40 @@ def _check_cpu() -> str:
     return what
 
 
+def _check_nvidia() -> str:
+    status = _core.nvidia_status()
+    gpus = [
+        f"{gpu['name']}, {gpu['architecture']}, {gpu['multiprocessors']} multiprocessors, "
+        f"{gpu['memory_bytes'] / 2**30:.1f} GiB"
+        for gpu in status["gpus"]
+    ]
+    return "\n".join([f"{status['path']}, for CUDA {status['driver']}", *gpus])
+
+
+def _check_torch() -> str:
+    _run("doctor_torch", _torch())
+    import torch
+
+    if not torch.cuda.is_available():
+        return f"{_version('torch')}, without a GPU"
+    _run("doctor_torch_gpu", _torch("cuda"))
+    return f"{_version('torch')}, also on a GPU"
+
+
+def _check_jax() -> str:
+    _run("doctor_jax", _jax())
+    import jax
+
+    return f"{_version('jax')}, on {jax.default_backend()}"
+
+
+def _check_cupy() -> str:
+    _run("doctor_cupy", _cupy())
+    import cupy
+
+    return str(cupy.__version__)
+
+
 def _check_numpy() -> str:
     _run("doctor_numpy", _numpy())
     bfloat16 = "with bfloat16" if importlib.util.find_spec("ml_dtypes") else "without bfloat16: pip install ml_dtypes"
@@ -125,7 +187,7 @@ def _check_numpy() -> str:
 
 def _check_mlx() -> str:
     _run("doctor_mlx", _mlx())
-    return f"{_version('mlx')}, {'with' if _libraries.import_mlx().has_gpu() else 'without'} a GPU of its own"
+    return f"{_version('mlx')}, {'on its GPU' if _libraries.import_mlx().has_gpu() else 'without a GPU of its own'}"
 
 
 def _disk() -> tuple[bool, str]:
@@ -155,21 +217,19 @@ def findings() -> dict[str, list[Finding]]:
     def found(name: str, check: Callable[[], str]) -> Finding:
         return Finding(name, *_reason(check))
 
-    def later(name: str, what: str) -> Finding:
-        return Finding(name, False, f"this version of Kiln has no {what}")
-
     return {
         "Compiler": [found("libkiln_compiler.so", _check_compiler)],
+        "CUDA compiler": [found("nvrtc", _check_nvrtc)],
         "Targets": [
             found("cpu", _check_cpu),
-            later("nvidia", "NVIDIA target; kernels run on the CPU"),
+            found("nvidia", _check_nvidia),
         ],
         "Array libraries": [
             found("numpy", _check_numpy),
             found("mlx", _check_mlx),
-            later("torch", "part for PyTorch; arrays go through NumPy: tensor.numpy()"),
-            later("jax", "part for JAX; arrays go through NumPy: numpy.asarray(array)"),
-            later("cupy", "part for CuPy; arrays go through NumPy: cupy.asnumpy(array)"),
+            found("torch", _check_torch),
+            found("jax", _check_jax),
+            found("cupy", _check_cupy),
         ],
         "Compiled before": _kept(),
     }
@@ -225,8 +285,9 @@ def _print_text(report: dict[str, list[Finding]]) -> None:
 
 
 def main(*, as_json: bool = False) -> int:
-    """Prints the report. 0 where the compiler, a target and an array library are usable."""
+    """Prints the report. 0 where the compiler, a target and an array library are usable. (Only CUDA bodies on a GPU need
+    NVRTC.)"""
     report = findings()
     (_print_json if as_json else _print_text)(report)
-    needed = [rows for heading, rows in report.items() if heading != "Compiled before"]
+    needed = [rows for heading, rows in report.items() if heading not in ("CUDA compiler", "Compiled before")]
     return 0 if all(any(row.usable for row in rows) for rows in needed) else 1

@@ -5,11 +5,15 @@ from __future__ import annotations
 import contextlib
 import inspect
 import operator
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, SupportsFloat, SupportsIndex, overload
+from typing import Any, SupportsFloat, SupportsIndex, TypeAlias, overload
 
-from kiln import _core
+from kiln import _core, _libraries
 from kiln._core import Kernel
+
+# Text, or the file that holds it.
+Source: TypeAlias = str | os.PathLike[str] | os.PathLike[bytes]
 
 _MATH_MODES = ("safe", "relaxed", "fast")
 _COMPILE_OPTIONS = ("math_mode", "bounds", "specialize", "include_dirs")
@@ -45,6 +49,23 @@ def _check_text(interface: str, argument: str, value: Any) -> None:
         raise ValueError(
             f"[{interface}] Expected `{argument}` to be text but got the lone surrogate {value[where]!r} at {where}."
         )
+
+
+def _path(interface: str, argument: str, value: Any) -> str:
+    path = os.fsdecode(value)
+    if "\0" in path or _lone_surrogate(path) is not None:
+        raise ValueError(f"[{interface}] Expected `{argument}` to be a path in UTF-8 but got {path!r}.")
+    return path
+
+
+def _source(interface: str, argument: str, value: Any) -> tuple[str, str | None]:
+    """A text, or the path of the file that holds it."""
+    if isinstance(value, os.PathLike):
+        return "", _path(interface, argument, value)
+    if not isinstance(value, str):
+        raise _expected(interface, argument, "a string or a path", value)
+    _check_text(interface, argument, value)
+    return value, None
 
 
 def _strings(interface: str, argument: str, value: object) -> list[str]:
@@ -86,8 +107,8 @@ def _option(key: str) -> str:
 
 
 def _compile_options(interface: str, options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """``math_mode``, ``bounds`` and ``specialize`` as the kernel type takes them."""
-    result: dict[str, Any] = {"math_mode": "safe", "bounds": None, "specialize": None}
+    """The options as the kernel type takes them."""
+    result: dict[str, Any] = {"math_mode": "safe", "bounds": None, "specialize": None, "include_dirs": []}
     if options is None:
         return result
     if not isinstance(options, Mapping):
@@ -108,9 +129,12 @@ def _compile_options(interface: str, options: Mapping[str, Any] | None) -> dict[
         elif key == "specialize":
             result["specialize"] = read_flag(interface, _option(key), value)
         else:
-            for path in _strings(interface, _option(key), value):
-                if "\0" in path:
-                    raise ValueError(f"[{interface}] Expected `{_option(key)}` to be paths but got {path!r}.")
+            if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+                raise _expected(interface, _option(key), "a list of folders", value)
+            for folder in list(value):
+                if not isinstance(folder, str | os.PathLike):
+                    raise _expected(interface, _option(key), "a list of folders", folder)
+                result["include_dirs"].append(_path(interface, _option(key), folder))
     return result
 
 
@@ -145,8 +169,9 @@ def _make(
     library: str = "",
     kind: type[Kernel] = Kernel,
 ) -> Kernel:
-    for argument, text in (("name", name), ("source", source), ("header", header)):
-        _check_text(interface, argument, text)
+    _check_text(interface, "name", name)
+    source, source_path = _source(interface, "source", source)
+    header, header_path = _source(interface, "header", header)
     kernel = kind(
         dialect="metal" if interface == "metal_kernel" else "cuda",
         name=name,
@@ -154,6 +179,8 @@ def _make(
         output_names=output_names,
         source=source,
         header=header,
+        source_path=source_path,
+        header_path=header_path,
         ensure_row_contiguous=read_flag(interface, "ensure_row_contiguous", ensure_row_contiguous),
         atomic_outputs=read_flag(interface, "atomic_outputs", atomic_outputs),
         shared_memory=_shared_memory(interface, shared_memory),
@@ -170,8 +197,8 @@ def _list_generation(
     name: str,
     input_names: Sequence[str],
     output_names: Sequence[str],
-    source: str,
-    header: str = "",
+    source: Source,
+    header: Source = "",
     ensure_row_contiguous: bool = True,
     atomic_outputs: bool = False,
     compile_options: Mapping[str, Any] | None = None,
@@ -190,10 +217,10 @@ def _list_generation(
 
 def _dictionary_generation(
     name: str,
-    source: str,
+    source: Source,
     ensure_row_contiguous: bool = True,
     atomic_outputs: bool = False,
-    header: str = "",
+    header: Source = "",
     compile_options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     return {
@@ -219,7 +246,7 @@ def metal_kernel_for(library: str, kind: type[Kernel], /, *arguments: Any, **key
     """``metal_kernel`` with results of a fixed array library, or of the inputs' where ``library`` is empty; ``kind`` is
     the class of the kernel."""
     behind = arguments[1:]  # the name, which may also be a keyword
-    by_dictionary = isinstance(behind[0], str) if behind else "input_names" not in keywords
+    by_dictionary = isinstance(behind[0], str | os.PathLike) if behind else "input_names" not in keywords
     has_output_names = len(behind) > 1 or "output_names" in keywords
     if by_dictionary and "output_names" in keywords and "input_names" not in keywords:
         raise TypeError(f"[metal_kernel] `output_names` needs `input_names`: {_RULE}")
@@ -229,7 +256,7 @@ def metal_kernel_for(library: str, kind: type[Kernel], /, *arguments: Any, **key
     names_behind = any(isinstance(argument, list | tuple) for argument in behind[1:])
     if by_dictionary and ("input_names" in keywords or names_behind):
         raise TypeError(
-            f"[metal_kernel] Got {'a list of names' if names_behind else '`input_names`'}, and a string in their place "
+            f"[metal_kernel] Got {'a list of names' if names_behind else '`input_names`'}, and a source in their place "
             "as the second argument: a kernel with names takes them before its source, one without takes all names "
             "from its calls."
         )
@@ -239,6 +266,7 @@ def metal_kernel_for(library: str, kind: type[Kernel], /, *arguments: Any, **key
 
 def cuda_kernel_for(library: str, kind: type[Kernel], /, *arguments: Any, **keywords: Any) -> Kernel:
     """``cuda_kernel``, likewise."""
+    _libraries.tell_library_folders()
     return _make("cuda_kernel", library=library, kind=kind, **_cuda_arguments(*arguments, **keywords))
 
 
@@ -246,8 +274,8 @@ def _cuda_arguments(
     name: str,
     input_names: Sequence[str],
     output_names: Sequence[str],
-    source: str,
-    header: str = "",
+    source: Source,
+    header: Source = "",
     ensure_row_contiguous: bool = True,
     shared_memory: int = 0,
     compile_options: Mapping[str, Any] | None = None,
@@ -272,8 +300,8 @@ def metal_kernel(
     name: str,
     input_names: Sequence[str],
     output_names: Sequence[str],
-    source: str,
-    header: str = "",
+    source: Source,
+    header: Source = "",
     ensure_row_contiguous: bool = True,
     atomic_outputs: bool = False,
     compile_options: Mapping[str, Any] | None = None,
@@ -281,10 +309,10 @@ def metal_kernel(
 @overload
 def metal_kernel(
     name: str,
-    source: str,
+    source: Source,
     ensure_row_contiguous: bool = True,
     atomic_outputs: bool = False,
-    header: str = "",
+    header: Source = "",
     compile_options: Mapping[str, Any] | None = None,
 ) -> Kernel: ...
 def metal_kernel(*arguments: Any, **keywords: Any) -> Kernel:
@@ -326,9 +354,10 @@ def metal_kernel(*arguments: Any, **keywords: Any) -> Kernel:
         mix.
       input_names: what the body calls the inputs: identifiers, each used once. There may be none.
       output_names: what the body calls the outputs; at least one.
-      source: the body of the function, without the braces around it.
-      header: text that stands before the function: helpers, types, constants, macros. All of ``metal_stdlib`` and MLX's
-        helpers (``elem_to_loc``, ``ceildiv``, …) are there without an include.
+      source: the body of the function, without the braces around it, as a string; or a ``pathlib.Path``, the file that
+        holds it. A string is text, also where it looks like a path.
+      header: text, or a path likewise, that stands before the function: helpers, types, constants, macros. All of
+        ``metal_stdlib`` and MLX's helpers (``elem_to_loc``, ``ceildiv``, …) are there without an include.
       ensure_row_contiguous: whether an input that is not row-contiguous (a transposed array, a slice) is copied before
         the kernel runs. If not, the body finds its elements by ``a_strides``, which may be negative.
       atomic_outputs: whether outputs are ``device atomic<T>*``, for ``atomic_fetch_add_explicit`` and its like. Their
@@ -343,8 +372,8 @@ def metal_kernel(*arguments: Any, **keywords: Any) -> Kernel:
         * ``specialize``: ``True`` or ``False``: whether shapes become constants in the machine code, which is then
           compiled for each of the first four combinations of them, and once for all others. By default what
           ``KILN_SPECIALIZE`` says, else true;
-        * ``include_dirs``: a list of folders. It is accepted and has no effect in this version, whose kernels are not
-          files.
+        * ``include_dirs``: a list of folders, in which ``#include <…>`` is looked for, in their order, and ``#include
+          "…"`` where it is not beside the file in which it stands.
 
     Returns:
       A ``Kernel``. Calling it compiles it, runs it and gives a list of arrays; ``help(kiln.Kernel.__call__)`` has the
@@ -353,11 +382,13 @@ def metal_kernel(*arguments: Any, **keywords: Any) -> Kernel:
     Raises:
       TypeError: an argument is of the wrong kind, or unknown.
       ValueError: a name is no identifier, is a keyword, or is used twice; there is no output; a compile option has a
-        value that it cannot have.
+        value that it cannot have; a file is not there, is not UTF-8, or cannot be read.
+
+    Files are read when the kernel is made; changing them later does not change it.
 
     An older form, ``metal_kernel(name, source, ensure_row_contiguous=True, atomic_outputs=False, header="")``, takes
     the names from its calls, whose ``inputs``, ``output_shapes``, ``output_dtypes`` and ``template`` are dicts; it
-    returns a dict. A string as the second argument, or no ``input_names``, means this one.
+    returns a dict. A string or a path as the second argument, or no ``input_names``, means this one.
     """
     return metal_kernel_for("", Kernel, *arguments, **keywords)
 
@@ -370,16 +401,17 @@ def cuda_kernel(
     name: str,
     input_names: Sequence[str],
     output_names: Sequence[str],
-    source: str,
-    header: str = "",
+    source: Source,
+    header: Source = "",
     ensure_row_contiguous: bool = True,
     shared_memory: int = 0,
     compile_options: Mapping[str, Any] | None = None,
 ) -> Kernel:
     """A kernel from a body in CUDA.
 
-    Its generated text can be had with ``source_for``. It cannot be run in this version: a call and ``compile`` raise
-    ``UnsupportedError``.
+    It runs on arrays on an NVIDIA GPU. On the CPU its generated text can be had with ``source_for``; a call and
+    ``compile`` raise ``UnsupportedError`` in this version. Whole blocks run: the grid is rounded up to a multiple of the
+    block, and the body asks whether its thread is within the arrays.
 
     In the body an input ``a`` is ``const T*``, also without dimensions; ``a_shape`` and ``a_strides`` are ``Shape`` and
     ``Strides`` (``a_shape[0]``, ``a_shape.size()``), at most 10 dimensions, and ``a_ndim`` is an ``int``. Template
@@ -470,14 +502,14 @@ class MetalKernel:
     def __init__(
         self,
         name: str,
-        source: str,
+        source: Source,
         grid: Sequence[SupportsIndex],
         threadgroup: Sequence[SupportsIndex],
         output_shapes: Mapping[str, Sequence[SupportsIndex]],
         output_dtypes: Mapping[str, Any],
         ensure_row_contiguous: bool = True,
         verbose: bool = False,
-        header: str = "",
+        header: Source = "",
         atomic_outputs: bool = False,
         init_value: SupportsFloat | SupportsIndex | None = None,
         compile_options: Mapping[str, Any] | None = None,

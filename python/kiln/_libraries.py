@@ -6,7 +6,9 @@ A new library is a row here, an implementation of ``ArrayLibrary`` (``python/src
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -24,7 +26,18 @@ class Library(NamedTuple):
 LIBRARIES = (
     Library("numpy", "numpy", "NumPy", "pip install numpy"),
     Library("mlx", "mlx", "MLX", "pip install 'mlx[cpu]==0.32.4'"),
+    Library("torch", "torch", "PyTorch", "pip install torch"),
+    Library("cupy", "cupy", "CuPy", "pip install cupy-cuda13x"),
+    Library("jax", "jax", "JAX", "pip install jax"),
 )
+
+# How those are registered that ``_core`` itself serves.
+_REGISTER = {
+    "numpy": _core.register_numpy,
+    "torch": _core.register_torch,
+    "cupy": _core.register_cupy,
+    "jax": _core.register_jax,
+}
 
 _met: set[str] = set()
 
@@ -41,11 +54,11 @@ def meet_by_name(name: str) -> None:
     """Registers a library with ``_core``, once. Raises ImportError that says how to get one that cannot be used."""
     if name in _met:
         return
-    if name == "numpy":
-        _import("numpy", "numpy")
-        _core.register_numpy()
-    elif name == "mlx":
+    if name == "mlx":
         _core.register_library(import_mlx().library(_core.make_compiled_kernel()))
+    else:
+        _import(name, name)
+        _REGISTER[name]()
     _met.add(name)
 
 
@@ -62,6 +75,24 @@ def import_mlx() -> ModuleType:
     return _mlx
 
 
+_told_folders = False
+
+
+def tell_library_folders() -> None:
+    """Tells ``_core`` where installed packages have NVIDIA's libraries: ``nvidia/*/lib``, which no loader searches."""
+    global _told_folders
+    if _told_folders:
+        return
+    _told_folders = True
+    try:
+        found = importlib.util.find_spec("nvidia")
+    except (ImportError, ValueError):  # something else has that name
+        return
+    for folder in (found and found.submodule_search_locations) or ():
+        for library in sorted(Path(folder).glob("*/lib")):
+            _core.add_library_folder(str(library))
+
+
 def meet(thing: object) -> None:
     """Registers the library that ``thing`` belongs to, if it is one of those known here."""
     kind: Any = thing if issubclass(type(thing), type) else type(thing)
@@ -73,3 +104,17 @@ def meet(thing: object) -> None:
     for library in LIBRARIES:
         if library.package in roots and library.package in sys.modules:
             meet_by_name(library.name)
+
+
+class Handed:
+    """Memory of a GPU on its way to an array library, which takes it by DLPack."""
+
+    def __init__(self, capsule: object, device: int) -> None:
+        self._capsule = capsule
+        self._device = device
+
+    def __dlpack__(self, **_: object) -> object:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, self._device  # CUDA

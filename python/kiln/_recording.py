@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from kiln import _cache, _core, _run
+from kiln import _cache, _core, _libraries, _run
 from kiln._core import Kernel
 from kiln.errors import CompileError, UnsupportedError
 
@@ -88,6 +88,7 @@ def compile_recorded(path: str, *, architectures: list[str], bundle: str | None)
     seen: set[str] = set()
     made = found = 0
     problems: list[str] = []
+    _libraries.tell_library_folders()
     try:
         for kernel, call in _calls(_read(path), path, general=bundle is not None):
             for architecture in architectures or [""]:
@@ -111,9 +112,8 @@ def compile_recorded(path: str, *, architectures: list[str], bundle: str | None)
                 elif not_stored:
                     problems.append(f"`{kernel.name}` was not stored: {not_stored}")
         if bundle is not None and entries:
-            # All by one compiler, unless it is replaced at this moment.
-            (compiler,) = compilers
-            _core.write_bundle(bundle, compiler, entries)
+            # Kiln's and NVRTC, unless one is replaced at this moment: then what it has made is not found.
+            _core.write_bundle(bundle, sorted(compilers), entries)
     except (_Unreadable, ValueError, RuntimeError) as error:
         print(f"python -m kiln compile: {error}", file=sys.stderr)
         return 1

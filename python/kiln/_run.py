@@ -69,10 +69,17 @@ def _is_module(name: str) -> bool:
     return False
 
 
+def _is_program(folder: str) -> bool:
+    return any(os.path.isfile(os.path.join(folder, name)) for name in ("__main__.py", "__main__.pyc"))
+
+
 def _run(program: str, arguments: list[str], *, as_module: bool, metal: bool, command: str) -> int:
     if not as_module and not os.path.exists(program):
         print(f"python -m kiln {command}: no such file: {program}", file=sys.stderr)
         return 2
+    if not as_module and os.path.isdir(program) and not _is_program(program):
+        print(f"python -m kiln {command}: can't find '__main__' module in {program!r}", file=sys.stderr)
+        return 1  # as Python itself
     try:
         import kiln.mlx
     except ImportError as error:

@@ -33,7 +33,7 @@ def argument(text: str) -> Argument:
     if not 1 <= len(rest) <= 2:
         raise ValueError(f"expected NAME:DTYPE or NAME:DTYPE:SHAPE, such as x:float32:4x5, but got {text!r}")
     if _core.dtype_name(rest[0]) is None:
-        raise ValueError(f"{rest[0]!r} is no dtype, in {text!r}")
+        raise ValueError(f"{rest[0]!r} is no dtype, in {text!r}; those are {', '.join(_core.DTYPES)}")
     shape: tuple[int, ...] = ()
     if len(rest) == 2:
         if not re.fullmatch(r"\d+(x\d+)*", rest[1], re.ASCII):
@@ -77,7 +77,7 @@ def _array(described: Argument) -> Any:
 
 
 def _compile_options(options: Any) -> dict[str, Any]:
-    chosen: dict[str, Any] = {"math_mode": options.math_mode}
+    chosen: dict[str, Any] = {"math_mode": options.math_mode, "include_dirs": options.include_dir}
     if options.bounds:
         chosen["bounds"] = options.bounds
     if options.specialize:
@@ -95,8 +95,8 @@ def describe(options: Any) -> dict[str, Any]:
         name=options.name or Path(options.body).stem,
         input_names=[described.name for described in options.input],
         output_names=[described.name for described in options.output],
-        source=_read(options.body),
-        header=_read(options.header) if options.header else "",
+        source=Path(options.body),
+        header=Path(options.header) if options.header else "",
         ensure_row_contiguous=not options.strided,
         compile_options=_compile_options(options),
         **own,
@@ -147,13 +147,6 @@ def _print_sizes(result: dict[str, Any]) -> None:
         print(f"  {what:26} {size:8} bytes")
 
 
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from None
-
-
 def _fail(options: Any, reason: str, diagnostics: Sequence[kiln.Diagnostic] = ()) -> int:
     if options.json:
         print(json.dumps({"error": reason, "diagnostics": [found._asdict() for found in diagnostics]}, indent=2))
@@ -169,8 +162,6 @@ def main(options: Any) -> int:
         result = describe(options)
     except ModuleNotFoundError as error:
         return _fail(options, f"describing arrays needs {error.name}: pip install {error.name}")
-    except OSError as error:
-        return _fail(options, f"{error.filename}: {error.strerror}")
     except (ValueError, TypeError, kiln.CompileError, kiln.UnsupportedError) as error:
         diagnostics = error.diagnostics if isinstance(error, kiln.CompileError) else []
         return _fail(options, str(error), diagnostics)

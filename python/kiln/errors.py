@@ -17,13 +17,16 @@ class Diagnostic(NamedTuple):
     message: str
     """What is wrong, in one line, as "use of undeclared identifier 'y'"."""
     text: str
-    """Which text it points into, ``"source"``, ``"header"``, or ``"generated"`` for what Kiln wrote around them."""
+    """Which text it points into: ``"source"``, ``"header"``, ``"included"`` for a file that one of them includes, or
+    ``"generated"`` for what Kiln wrote around them."""
     line: int
     """From 1; 0 where no position is known."""
     column: int
     """From 1, in bytes; 0 where no position is known."""
     source_line: str
     """That line of the text."""
+    file: str = ""
+    """The path of the file that holds the text; empty where it is no file."""
 
 
 class CompileError(RuntimeError):

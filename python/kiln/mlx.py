@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from kiln import _core, _kernels, _libraries
 from kiln._core import Kernel
+from kiln.errors import UnsupportedError
 
 _libraries.meet_by_name("mlx")  # says how to get MLX where it is missing
 
@@ -103,7 +104,12 @@ class _ExportableKernel(Kernel):
 
     def _original(self, input_names: list[str], output_names: list[str]) -> Any:
         made = self._made
-        options = {"header": made["header"], "ensure_row_contiguous": made["ensure_row_contiguous"]}
+        source, header, includes_files = _core.texts_of(self)
+        if includes_files:
+            raise UnsupportedError(
+                f"[{made['dialect']}_kernel] `{made['name']}` includes files, and what is exported cannot."
+            )
+        options = {"header": header, "ensure_row_contiguous": made["ensure_row_contiguous"]}
         if made["dialect"] == "cuda":
             make = _originals.get((mx.fast, "cuda_kernel"), mx.fast.cuda_kernel)
             options["shared_memory"] = made["shared_memory"]
@@ -113,9 +119,7 @@ class _ExportableKernel(Kernel):
             # The other options say how Kiln compiles.
             if made["math_mode"] != "safe":
                 options["compile_options"] = {"math_mode": made["math_mode"]}
-        return make(
-            name=made["name"], input_names=input_names, output_names=output_names, source=made["source"], **options
-        )
+        return make(name=made["name"], input_names=input_names, output_names=output_names, source=source, **options)
 
 
 def _mlx_dtype(dtype: Any) -> mx.Dtype:

@@ -22,6 +22,8 @@ struct CallArguments {
   std::vector<PyObject*> inputs;
   std::vector<std::vector<int64_t>> output_shapes;
   std::vector<Dtype> output_dtypes;
+  // Arrays that the caller has given for the outputs. Shapes and dtypes may be missing then.
+  std::optional<std::vector<PyObject*>> outputs;
   Extent3 grid{};
   Extent3 threadgroup{};
   std::vector<TemplateArgument> template_arguments;
@@ -37,10 +39,15 @@ struct CallArguments {
     void operator()(PyObject* object) const { Py_DECREF(object); }
   };
   std::unique_ptr<PyObject, Release> owner;
+  std::unique_ptr<PyObject, Release> output_owner;  // likewise of the outputs
 
   /// How messages name an input: by its name or, where there are more inputs than names, by its place.
   std::string input_name(const KernelObject& kernel, size_t i) const {
     const std::vector<std::string>& names = kernel.spec().input_names ? *kernel.spec().input_names : input_names;
+    return i < names.size() ? names[i] : std::to_string(i);
+  }
+  std::string output_name(const KernelObject& kernel, size_t i) const {
+    const std::vector<std::string>& names = kernel.spec().output_names ? *kernel.spec().output_names : output_names;
     return i < names.size() ? names[i] : std::to_string(i);
   }
 };

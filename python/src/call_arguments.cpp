@@ -27,7 +27,7 @@ class Reader {
         PyUnicode_InternFromString("output_dtypes"), PyUnicode_InternFromString("grid"),
         PyUnicode_InternFromString("threadgroup"),   PyUnicode_InternFromString("template"),
         PyUnicode_InternFromString("init_value"),    PyUnicode_InternFromString("verbose"),
-        PyUnicode_InternFromString("stream")};
+        PyUnicode_InternFromString("stream"),        PyUnicode_InternFromString("outputs")};
     nb::handle values[kKeywords];
     Py_ssize_t found = 0;
     for (size_t i = 0; i < kKeywords; ++i)
@@ -36,16 +36,24 @@ class Reader {
         ++found;
       } else if (PyErr_Occurred()) {
         nb::raise_python_error();  // of a key that is a str of the caller's own class
-      } else if (i < kRequiredKeywords) {
-        fail(concat("misses argument `", to_utf8(names[i]), "`"));
       }
+    bool has_outputs = values[kOutputs].is_valid() && !values[kOutputs].is_none();
+    for (size_t i = 0; i < kRequiredKeywords; ++i) {
+      bool follows = has_outputs && (i == kOutputShapes || i == kOutputDtypes);
+      if (values[i].is_valid() && follows) fail(concat("has `outputs`, from which `", to_utf8(names[i]), "` follows"));
+      if (!values[i].is_valid() && !follows) fail(concat("misses argument `", to_utf8(names[i]), "`"));
+    }
     if (found != PyDict_Size(keywords.ptr())) fail_on_unknown(keywords, names);
-    auto [inputs, output_shapes, output_dtypes, grid, threadgroup, template_, init_value, verbose, stream] = values;
+    auto [inputs, output_shapes, output_dtypes, grid, threadgroup, template_, init_value, verbose, stream, outputs] =
+        values;
 
     CallArguments call;
     bool by_name = !kernel_.spec().input_names.has_value();
     read_inputs(inputs, by_name, call);
-    read_outputs(output_shapes, output_dtypes, by_name, call);
+    if (has_outputs)
+      read_given_outputs(outputs, by_name, call);
+    else
+      read_outputs(output_shapes, output_dtypes, by_name, call);
     call.grid = read_extent("`grid`", "each dimension of `grid`", grid);
     call.threadgroup = read_extent("`threadgroup`", "each dimension of `threadgroup`", threadgroup);
     if (template_.is_valid() && !template_.is_none()) read_template(template_, call);
@@ -56,8 +64,9 @@ class Reader {
   }
 
  private:
-  static constexpr size_t kKeywords = 9;
+  static constexpr size_t kKeywords = 10;
   static constexpr size_t kRequiredKeywords = 5;
+  static constexpr size_t kOutputShapes = 1, kOutputDtypes = 2, kOutputs = kKeywords - 1;
 
   void fail_on_unknown(nb::handle keywords, PyObject* const* names) const {
     PyObject *key, *value;
@@ -174,6 +183,28 @@ class Reader {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple.ptr()); ++i)
       call.inputs.push_back(PyTuple_GET_ITEM(tuple.ptr(), i));
     call.owner.reset(tuple.release().ptr());
+  }
+
+  void read_given_outputs(nb::handle outputs, bool by_name, CallArguments& call) const {
+    std::vector<PyObject*>& arrays = call.outputs.emplace();
+    nb::object items;
+    if (by_name) {
+      nb::list values;
+      for_each_named("`outputs`", outputs, [&](std::string name, nb::handle item) {
+        call.output_names.push_back(std::move(name));
+        values.append(item);
+      });
+      items = nb::steal(PyList_AsTuple(values.ptr()));
+    } else {
+      items = items_of("`outputs`", "a list of arrays", outputs);
+      size_t wanted = kernel_.spec().output_names->size(), got = static_cast<size_t>(PyTuple_GET_SIZE(items.ptr()));
+      if (got != wanted)
+        throw ValueError(
+            concat("[", interface_, "] Expected `outputs` to have size ", wanted, " but got size ", got, "."));
+    }
+    if (!items.is_valid()) nb::raise_python_error();
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.ptr()); ++i) arrays.push_back(PyTuple_GET_ITEM(items.ptr(), i));
+    call.output_owner.reset(items.release().ptr());
   }
 
   void read_outputs(nb::handle shapes, nb::handle dtypes, bool by_name, CallArguments& call) const {
@@ -296,7 +327,8 @@ class Reader {
 
   void read_template(nb::handle object, CallArguments& call) const {
     auto add = [&](std::string name, nb::handle value) {
-      call.template_arguments.push_back({std::move(name), read_template_value(value)});
+      TemplateValue read = read_template_value(name, value);
+      call.template_arguments.push_back({std::move(name), read});
     };
     if (is_mapping(object)) {
       if (kernel_.spec().input_names)
@@ -315,12 +347,12 @@ class Reader {
     });
   }
 
-  TemplateValue read_template_value(nb::handle value) const {
+  TemplateValue read_template_value(std::string_view name, nb::handle value) const {
     if (PyBool_Check(value.ptr())) return value.ptr() == Py_True;
     if (std::optional<Dtype> dtype = read_dtype_(value.ptr())) return *dtype;
     if (PyIndex_Check(value.ptr())) {
       if (std::optional<Index> index = index_of(value))
-        return static_cast<int32_t>(check_bits("ints in `template`", *index, 32));
+        return static_cast<int32_t>(check_bits(concat("template argument `", name, "`"), *index, 32));
       if (!is_refusal()) nb::raise_python_error();
       PyErr_Clear();
     }

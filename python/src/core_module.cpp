@@ -13,15 +13,21 @@
 
 #include "array_library.h"
 #include "call_arguments.h"
+#include "core/dtype_table.h"
+#include "core/library_folders.h"
 #include "core/settings.h"
 #include "core/text.h"
+#include "cupy_library.h"
 #include "exceptions.h"
+#include "frontend/includes.h"
+#include "jax_library.h"
 #include "kiln/error.h"
 #include "kiln/kernel.h"
 #include "numpy_library.h"
 #include "python_object.h"
 #include "runtime/compiler_library.h"
 #include "runtime/recording.h"
+#include "torch_library.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -54,10 +60,10 @@ ArrayLibrary* library_named(std::string_view name) {
 
 // The library whose array the object is, or null for a number.
 ArrayLibrary* library_of(PyObject* object) {
-  for (ArrayLibrary* library : libraries())
-    if (library->owns(object)) return library;
   if (PyBool_Check(object) || PyFloat_Check(object) || PyComplex_CheckExact(object) || PyLong_Check(object))
     return nullptr;
+  for (ArrayLibrary* library : libraries())
+    if (library->owns(object)) return library;
   size_t met = libraries().size();
   meet_library_of(object);
   for (size_t i = met; i < libraries().size(); ++i)
@@ -117,20 +123,23 @@ class PyKernel {
   const KernelObject& kernel() const { return *kernel_; }
 
  private:
-  // The kernel's own, else that of the first array among the inputs, else that of the dtypes, else NumPy. A library
-  // that is the kernel's own decides itself what it takes of other libraries' arrays.
+  // The kernel's own, else that of the first array among inputs and outputs, else that of the dtypes, else NumPy. A
+  // library that is the kernel's own decides itself what it takes of other libraries' arrays.
   ArrayLibrary* library_for(const CallArguments& call, ArrayLibrary* of_dtypes) const {
     if (!library_name_.empty()) return library_named(library_name_);
     ArrayLibrary* library = nullptr;
-    for (PyObject* input : call.inputs) {
-      ArrayLibrary* owner = library_of(input);
-      if (!owner) continue;
+    auto meet = [&](PyObject* array, const char* argument) {
+      ArrayLibrary* owner = library_of(array);
+      if (!owner) return;
       if (!library) library = owner;
       if (owner != library)
-        throw TypeError(concat("[", interface_name(kernel_->spec().dialect),
-                               "] Expected all `inputs` to be arrays of one library but got arrays of ",
-                               library->name(), " and ", owner->name(), "."));
-    }
+        throw TypeError(concat("[", interface_name(kernel_->spec().dialect), "] Expected all `", argument,
+                               "` to be arrays of one library but got arrays of ", library->name(), " and ",
+                               owner->name(), "."));
+    };
+    for (PyObject* input : call.inputs) meet(input, "inputs");
+    if (call.outputs)
+      for (PyObject* output : *call.outputs) meet(output, "inputs` and `outputs");
     if (library) return library;
     return of_dtypes ? of_dtypes : library_named("numpy");
   }
@@ -160,7 +169,7 @@ nb::dict cache_status() {
   const DiskCacheOptions& options = context.cache().options();
   DiskCache::Status status;
   {
-    nb::gil_scoped_release release;
+    WithoutLock without_lock;
     status = context.cache().status();
   }
   nb::dict result;
@@ -181,7 +190,7 @@ nb::dict bundle_status() {
   result["path"] = context.bundle() ? context.bundle()->path() : settings().bundle_path;
   result["problem"] = context.bundle_problem();
   result["entries"] = context.bundle() ? context.bundle()->size() : 0;
-  result["compiler"] = context.bundle() ? context.bundle()->compiler() : "";
+  result["compiler"] = context.bundle() ? kiln::join(context.bundle()->compilers(), "\n") : "";
   return result;
 }
 
@@ -215,6 +224,59 @@ nb::object template_value(const TemplateValue& value) {
   return nb::int_(std::get<int32_t>(value));
 }
 
+using InclusionTuple = std::tuple<size_t, size_t, uint32_t>;
+
+nb::list as_list(const std::vector<Inclusion>& inclusions) {
+  nb::list result;
+  for (const Inclusion& inclusion : inclusions)
+    result.append(nb::make_tuple(inclusion.begin, inclusion.end, inclusion.file));
+  return result;
+}
+
+nb::dict as_dict(const KernelFiles& files) {
+  nb::list included;
+  for (const IncludedFile& file : files.included)
+    included.append(nb::make_tuple(file.path, file.text, as_list(file.inclusions)));
+  nb::dict result;
+  result["source"] = files.source_path;
+  result["header"] = files.header_path;
+  result["include_dirs"] = files.include_dirs;
+  result["source_inclusions"] = as_list(files.source_inclusions);
+  result["header_inclusions"] = as_list(files.header_inclusions);
+  result["included"] = included;
+  return result;
+}
+
+// What as_dict() gave. Throws TypeError for what it cannot have given.
+KernelFiles read_files(const nb::dict& recorded, const std::string& source, const std::string& header) {
+  KernelFiles files;
+  auto read_inclusions = [&](nb::handle list, const std::string& text) {
+    std::vector<Inclusion> inclusions;
+    size_t end = 0;
+    for (auto [begin, next, file] : nb::cast<std::vector<InclusionTuple>>(list)) {
+      if (begin < end || next < begin || next > text.size() || file >= files.included.size())
+        throw TypeError("a text has no such inclusion");
+      inclusions.push_back({begin, next, file});
+      end = next;
+    }
+    return inclusions;
+  };
+  try {
+    files.source_path = nb::cast<std::string>(recorded["source"]);
+    files.header_path = nb::cast<std::string>(recorded["header"]);
+    files.include_dirs = nb::cast<std::vector<std::string>>(recorded["include_dirs"]);
+    auto included = nb::cast<std::vector<std::tuple<std::string, std::string, nb::list>>>(recorded["included"]);
+    for (auto& [path, text, inclusions] : included) files.included.push_back({path, text, {}});
+    for (size_t i = 0; i < included.size(); ++i)
+      files.included[i].inclusions = read_inclusions(std::get<2>(included[i]), files.included[i].text);
+    files.source_inclusions = read_inclusions(recorded["source_inclusions"], source);
+    files.header_inclusions = read_inclusions(recorded["header_inclusions"], header);
+  } catch (const nb::cast_error&) {
+    throw TypeError("these are no files of a kernel");
+  }
+  return files;
+}
+
 // As the constructor of Kernel takes it.
 nb::dict as_dict(const KernelSpec& spec) {
   nb::dict result;
@@ -231,6 +293,7 @@ nb::dict as_dict(const KernelSpec& spec) {
   result["bounds"] = spec.compile_options.bounds;
   result["specialize"] = spec.compile_options.specialize;
   result["always_shapes"] = spec.style == SignatureStyle::kAlways;
+  if (spec.files != KernelFiles()) result["files"] = as_dict(spec.files);
   return result;
 }
 
@@ -303,7 +366,7 @@ std::tuple<std::string, std::string, std::string, std::string, nb::bytes> compil
   MadeCode made;
   std::vector<std::byte> content;
   {
-    nb::gil_scoped_release release;
+    WithoutLock without_lock;
     TargetSpec target = architecture.empty() ? Context::shared().cpu().spec() : target_named(architecture);
     recorded.view([&](const Call& call) { made = kernel.kernel().compile_ahead(call, target, specialized); });
     content = encode_entry(made.id, made.entry);
@@ -312,14 +375,14 @@ std::tuple<std::string, std::string, std::string, std::string, nb::bytes> compil
           nb::bytes(content.data(), content.size())};
 }
 
-void write_bundle_of(const std::string& path, const std::string& compiler, const nb::dict& entries) {
+void write_bundle_of(const std::string& path, const std::vector<std::string>& compilers, const nb::dict& entries) {
   std::map<std::string, std::vector<std::byte>> contents;
   for (auto [id, content] : entries) {
     auto bytes = nb::cast<nb::bytes>(content);
     const auto* data = static_cast<const std::byte*>(bytes.data());
     contents[nb::cast<std::string>(id)].assign(data, data + bytes.size());
   }
-  write_bundle(path, compiler, contents);
+  write_bundle(path, compilers, contents);
 }
 
 }  // namespace
@@ -339,10 +402,11 @@ NB_MODULE(_core, m) {
       "Machine code for one combination of argument types, and of shapes where it was made for them, as\n"
       "``Kernel.compile`` returns it.")
       .def_prop_ro("name", &CompiledKernel::name, "The name that the kernel was made with.")
-      .def_prop_ro("target", &CompiledKernel::target, "Where it runs, ``\"cpu\"`` in this version.")
+      .def_prop_ro("target", &CompiledKernel::target,
+                   "Where it runs, ``\"cpu\"`` or, of the first GPU, ``\"nvidia:0\"``.")
       .def_prop_ro("architecture", &CompiledKernel::architecture,
                    "What the code was made for, in LLVM's words, as ``\"x86-64-v3\"``.")
-      .def_prop_ro("engine", &CompiledKernel::engine, "How threads are run, ``\"scalar\"`` in this version.")
+      .def_prop_ro("engine", &CompiledKernel::engine, "How threads are run, on the CPU ``\"simd\"`` or ``\"scalar\"``.")
       .def_prop_ro("engine_reason", &CompiledKernel::engine_reason, "Why that engine.")
       .def_prop_ro("source", &CompiledKernel::source, "The generated text, as ``Kernel.source_for`` gives it.")
       .def_prop_ro(
@@ -364,7 +428,7 @@ NB_MODULE(_core, m) {
           [](const CompiledKernel& self) {
             std::vector<CompileStage> stages;
             {
-              nb::gil_scoped_release release;
+              WithoutLock without_lock;
               stages = self.stages();
             }
             nb::dict by_name;
@@ -389,8 +453,8 @@ NB_MODULE(_core, m) {
       });
 
   nb::class_<Launch>(m, "Launch", "One launch of a kernel, as ``Kernel.history`` lists it.")
-      .def_ro("target", &Launch::target, "Where it ran, ``\"cpu\"`` in this version.")
-      .def_ro("engine", &Launch::engine, "How threads were run, ``\"scalar\"`` in this version.")
+      .def_ro("target", &Launch::target, "Where it ran, ``\"cpu\"`` or, of the first GPU, ``\"nvidia:0\"``.")
+      .def_ro("engine", &Launch::engine, "How threads were run, on the CPU ``\"simd\"`` or ``\"scalar\"``.")
       .def_ro("engine_reason", &Launch::engine_reason, "Why that engine.")
       .def_ro(
           "code", &Launch::code,
@@ -401,7 +465,9 @@ NB_MODULE(_core, m) {
       .def_ro("not_stored", &Launch::not_stored,
               "Where ``code`` is ``\"compiled\"``, why it is not on disk for later processes. Empty where it is.")
       .def_ro("compile_ms", &Launch::compile_ms, "Milliseconds of compiling; 0 unless ``code`` is ``\"compiled\"``.")
-      .def_ro("run_ms", &Launch::run_ms, "Milliseconds from the start of the launch to the end of its last thread.")
+      .def_ro("run_ms", &Launch::run_ms,
+              "Milliseconds from the start of the launch to the end of its last thread; on a GPU, until it was put on\n"
+              "the stream.")
       .def("__repr__", [](const Launch& self) {
         return concat("<kiln.Launch on ", self.target, ", ", self.engine, ", code: ", self.code, ", ", self.run_ms,
                       " ms>");
@@ -417,31 +483,45 @@ NB_MODULE(_core, m) {
              std::optional<std::vector<std::string>> input_names, std::optional<std::vector<std::string>> output_names,
              std::string source, std::string header, bool ensure_row_contiguous, bool atomic_outputs,
              int64_t shared_memory, std::string_view math_mode, std::optional<bool> bounds,
-             std::optional<bool> specialize, bool always_shapes, std::string library) {
+             std::optional<bool> specialize, bool always_shapes, std::string library,
+             std::optional<std::string> source_path, std::optional<std::string> header_path,
+             std::vector<std::string> include_dirs, const std::optional<nb::dict>& files) {
             KernelSpec spec;
             spec.dialect = dialect_named(dialect);
             spec.name = std::move(name);
             spec.input_names = std::move(input_names);
             spec.output_names = std::move(output_names);
-            spec.source = std::move(source);
-            spec.header = std::move(header);
+            TextArgument source_text{std::move(source), std::move(source_path)};
+            TextArgument header_text{std::move(header), std::move(header_path)};
+            if (files) {
+              spec.files = read_files(*files, source_text.text, header_text.text);
+            } else {
+              WithoutLock without_lock;
+              spec.files =
+                  read_kernel_files(interface_name(spec.dialect), source_text, header_text, std::move(include_dirs));
+            }
+            spec.source = std::move(source_text.text);
+            spec.header = std::move(header_text.text);
             spec.ensure_row_contiguous = ensure_row_contiguous;
             spec.atomic_outputs = atomic_outputs;
             spec.shared_memory = shared_memory;
-            spec.compile_options = {math_mode_named(math_mode), bounds, specialize};
+            spec.compile_options = {math_mode_named(math_mode), bounds, specialize, {}};
             spec.style = always_shapes ? SignatureStyle::kAlways : SignatureStyle::kWhereUsed;
             new (self) PyKernel(std::move(spec), std::move(library));
           },
           nb::kw_only(), "dialect"_a, "name"_a, "input_names"_a.none(), "output_names"_a.none(), "source"_a, "header"_a,
           "ensure_row_contiguous"_a, "atomic_outputs"_a, "shared_memory"_a, "math_mode"_a, "bounds"_a.none(),
-          "specialize"_a.none(), "always_shapes"_a, "library"_a)
+          "specialize"_a.none(), "always_shapes"_a, "library"_a, "source_path"_a.none() = nb::none(),
+          "header_path"_a.none() = nb::none(), "include_dirs"_a = std::vector<std::string>(),
+          "files"_a.none() = nb::none())
       .def(
           "__call__",
           [](const PyKernel& self, const nb::args& arguments, const nb::kwargs& keywords) {
             return self.call(arguments, keywords, Wanted::kResult);
           },
-          nb::sig("def __call__(self, *, inputs, output_shapes, output_dtypes, grid, threadgroup, template=None, "
-                  "init_value=None, verbose=False, stream=None)"),
+          nb::sig(
+              "def __call__(self, *, inputs, output_shapes=None, output_dtypes=None, grid, threadgroup, template=None, "
+              "init_value=None, verbose=False, stream=None, outputs=None)"),
           R"(Runs the kernel. Takes keywords only.
 
 Example:
@@ -481,11 +561,15 @@ Args:
   init_value (number, optional): what all elements of all outputs are before the kernel runs, converted to the output's
     dtype. Without it, what the kernel does not write is unspecified.
   verbose (bool): whether to print the generated text.
-  stream (optional): where to run, in the array library's own terms. MLX: a stream or a device. NumPy has none.
+  stream (optional): where to run, in the array library's own terms. MLX: a stream or a device. PyTorch and CuPy: a
+    stream of the arrays' GPU or its handle as an int, in the place of the current one. NumPy and JAX have none.
+  outputs (list, optional): arrays of the inputs' library to be written, one for each output, in the place of
+    ``output_shapes`` and ``output_dtypes``, which follow from them; or a dict of them by name. Each is row-contiguous and
+    overlaps no input and no other one. MLX's and JAX's arrays cannot be written.
 
 Returns:
-  A list of arrays, one for each output, new and row-contiguous, of the library of the first array among the inputs;
-  with no array there, of the library whose dtypes were given; else of NumPy. A kernel of ``kiln.mlx`` always gives MLX
+  A list of arrays, one for each output: those of ``outputs``, or new and row-contiguous ones of the library of the first
+  array among the inputs; with no array there, of the library whose dtypes were given; else of NumPy. A kernel of ``kiln.mlx`` always gives MLX
   arrays. Where the kernel was made without input names, a dict of them by name.
 
 Raises:
@@ -495,15 +579,17 @@ Raises:
   kiln.DeviceError: the kernel failed while it ran.
   MemoryError: there is no memory for an output, for a copy of an input or for threads.
 
-With NumPy arrays the kernel has run when the call returns. With MLX arrays the result is lazy: a wrong argument raises
+With arrays on the CPU the kernel has run when the call returns; with PyTorch's and CuPy's on a GPU it has been put on
+the stream. With MLX arrays the result is lazy: a wrong argument raises
 at once, but compiling and running, and what they raise, come when the result is evaluated.)")
       .def(
           "source_for",
           [](const PyKernel& self, const nb::args& arguments, const nb::kwargs& keywords) {
             return self.call(arguments, keywords, Wanted::kSource);
           },
-          nb::sig("def source_for(self, *, inputs, output_shapes, output_dtypes, grid, threadgroup, template=None, "
-                  "init_value=None, verbose=False, stream=None) -> str"),
+          nb::sig("def source_for(self, *, inputs, output_shapes=None, output_dtypes=None, grid, threadgroup, "
+                  "template=None, "
+                  "init_value=None, verbose=False, stream=None, outputs=None) -> str"),
           "The text that a call with these keywords compiles, signature and all. Runs and compiles nothing.\n\n"
           "Takes what ``__call__`` takes, and raises ``ValueError`` and ``TypeError`` as it does.")
       .def(
@@ -511,8 +597,9 @@ at once, but compiling and running, and what they raise, come when the result is
           [](const PyKernel& self, const nb::args& arguments, const nb::kwargs& keywords) {
             return self.call(arguments, keywords, Wanted::kCompile);
           },
-          nb::sig("def compile(self, *, inputs, output_shapes, output_dtypes, grid, threadgroup, template=None, "
-                  "init_value=None, verbose=False, stream=None) -> CompiledKernel"),
+          nb::sig(
+              "def compile(self, *, inputs, output_shapes=None, output_dtypes=None, grid, threadgroup, template=None, "
+              "init_value=None, verbose=False, stream=None, outputs=None) -> CompiledKernel"),
           "Compiles now what a call with these keywords would run, and runs nothing.\n\n"
           "Takes what ``__call__`` takes and raises what it would raise. A call with arrays of the same dtypes and "
           "shapes does\nnot compile again.")
@@ -533,6 +620,9 @@ at once, but compiling and running, and what they raise, come when the result is
   m.def("make_compiled_kernel",
         [] { return nb::capsule(reinterpret_cast<void*>(&make_compiled_kernel), "kiln.make_compiled_kernel"); });
   m.def("register_numpy", [] { libraries().push_back(make_numpy_library().release()); });
+  m.def("register_torch", [] { libraries().push_back(make_torch_library().release()); });
+  m.def("register_cupy", [] { libraries().push_back(make_cupy_library().release()); });
+  m.def("register_jax", [] { libraries().push_back(make_jax_library().release()); });
   // The name of what a call takes for a dtype; None for everything else.
   m.def("dtype_name", [](nb::handle object) -> std::optional<std::string> {
     ArrayLibrary* owner = nullptr;
@@ -540,6 +630,9 @@ at once, but compiling and running, and what they raise, come when the result is
     if (!dtype) return std::nullopt;
     return std::string(name_of(*dtype));
   });
+  nb::list dtypes;
+  for (const DtypeRow& row : kDtypes) dtypes.append(std::string(row.name));
+  m.attr("DTYPES") = nb::tuple(dtypes);
   m.def("kind_of", &kind_of, "object"_a.none());
   m.def("settings", [] {
     nb::list rows;
@@ -553,6 +646,27 @@ at once, but compiling and running, and what they raise, come when the result is
     const TargetSpec& spec = Context::shared().cpu().spec();
     return spec.cpu == "x86-64-v3" || spec.cpu == "x86-64-v4" ? spec.engine : "scalar";
   });
+  m.def("nvidia_status", [] {
+    CudaInfo info;
+    {
+      WithoutLock without_lock;
+      info = cuda_info();
+    }
+    nb::list gpus;
+    for (const CudaDeviceInfo& gpu : info.devices) {
+      nb::dict row;
+      row["name"] = gpu.name;
+      row["architecture"] = gpu.architecture;
+      row["multiprocessors"] = gpu.multiprocessors;
+      row["memory_bytes"] = gpu.memory_bytes;
+      gpus.append(row);
+    }
+    nb::dict result;
+    result["driver"] = concat(info.driver_version / 1000, ".", info.driver_version % 1000 / 10);
+    result["path"] = info.path;
+    result["gpus"] = gpus;
+    return result;
+  });
   m.def("compiler_path", &CompilerLibrary::path);
   m.def("byte_count", &read_byte_count);
   m.def("cache_status", &cache_status);
@@ -563,9 +677,16 @@ at once, but compiling and running, and what they raise, come when the result is
   m.def("cache_verify", [] { return as_list(Context::shared().cache().remove_damaged()); });
   m.def("start_recording", [] { Context::shared().start_recording(); });
   m.def("recorded_kernels", &recorded_kernels);
+  // The texts that a kernel was made from, and whether they include others.
+  m.def("texts_of", [](const PyKernel& kernel) {
+    const KernelSpec& spec = kernel.kernel().spec();
+    return nb::make_tuple(spec.source, spec.header, !spec.files.included.empty());
+  });
   m.def("compile_ahead", &compile_ahead, nb::kw_only(), "kernel"_a, "inputs"_a, "outputs"_a, "template"_a,
         "input_names"_a, "output_names"_a, "specialized"_a, "architecture"_a);
   m.def("write_bundle", &write_bundle_of);
+  m.def("add_library_folder", &add_library_folder);
+  m.def("describe_nvrtc", &Context::describe_nvrtc, nb::call_guard<WithoutLock>());
 }
 
 }  // namespace kiln::python

@@ -29,7 +29,7 @@ void raise_compile_error(const CompileError& error) {
   nb::list diagnostics;
   for (const Diagnostic& d : error.report()->diagnostics)
     diagnostics.append(g_classes.diagnostic(as_str(name_of(d.severity)), to_str(d.message), as_str(name_of(d.text)),
-                                            d.line, d.column, to_str(d.source_line)));
+                                            d.line, d.column, to_str(d.source_line), to_str(d.file)));
   nb::object exception = g_classes.compile_error(to_str(error.what()), diagnostics,
                                                  to_str(error.report()->generated_source), to_str(error.report()->log));
   PyErr_SetObject(g_classes.compile_error.ptr(), exception.ptr());

@@ -54,6 +54,8 @@ class MlxLibrary : public ArrayLibrary {
 
   PyObject* call(const std::shared_ptr<KernelObject>& kernel, const CallArguments& arguments, Wanted wanted) override {
     std::string_view interface = interface_name(kernel->spec().dialect);
+    if (arguments.outputs)
+      throw ValueError(concat("[", interface, "] `outputs` has no meaning for MLX arrays, which cannot be written."));
     std::vector<mx::array> inputs;
     for (size_t i = 0; i < arguments.inputs.size(); ++i)
       inputs.push_back(to_array(interface, arguments.inputs[i], [&] { return arguments.input_name(*kernel, i); }));
@@ -75,11 +77,12 @@ class MlxLibrary : public ArrayLibrary {
                  arguments.threadgroup,
                  arguments.init_value,
                  arguments.input_names,
-                 arguments.output_names};
+                 arguments.output_names,
+                 {}};
     mx::StreamOrDevice place = place_of(interface, arguments.stream);
     if (wanted == Wanted::kSource || arguments.verbose) {
       KernelUnit unit;
-      with_call(call, false, inputs, shapes, arguments.output_dtypes, [&](const Call& view) {
+      with_call(call, Known::kShapes, inputs, shapes, arguments.output_dtypes, [&](const Call& view) {
         kernel->check(view);
         unit = kernel->unit_for(view);
       });
@@ -88,10 +91,11 @@ class MlxLibrary : public ArrayLibrary {
     }
     mx::Stream stream = stream_for(interface, place, warn);
     if (wanted == Wanted::kCompile) {
+      call.device = device_of(stream);
       KernelObject::Found found;
       {
         WithoutLock without_lock;
-        with_call(call, false, inputs, shapes, arguments.output_dtypes, [&](const Call& view) {
+        with_call(call, Known::kShapes, inputs, shapes, arguments.output_dtypes, [&](const Call& view) {
           kernel->check(view);
           found = kernel->find_or_compile(view);
         });

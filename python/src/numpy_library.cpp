@@ -14,6 +14,8 @@
 #include "core/out_of_memory.h"
 #include "core/text.h"
 #include "kiln/error.h"
+#include "number_input.h"
+#include "overlaps.h"
 #include "python_object.h"
 #include "runtime/run.h"
 
@@ -21,19 +23,6 @@ namespace nb = nanobind;
 
 namespace kiln::python {
 namespace {
-
-// A scalar among the inputs, as the bytes of one element.
-struct Scalar {
-  Dtype dtype;
-  alignas(8) std::byte bytes[8];
-};
-
-template <typename T>
-Scalar scalar_of(Dtype dtype, T value) {
-  Scalar scalar{dtype, {}};
-  std::memcpy(scalar.bytes, &value, sizeof value);
-  return scalar;
-}
 
 std::optional<Dtype> dtype_of_kind(char kind, int size) {
   switch (kind) {
@@ -123,10 +112,19 @@ class Inputs {
     }
     dimensions_.reserve(dimensions);
     for (size_t i = 0; i < objects_.size(); ++i)
-      arrays_.push_back(scalars_[i] ? InputArray{scalars_[i]->bytes, scalars_[i]->dtype, {}, {}} : array(i));
+      arrays_.push_back(scalars_[i] ? InputArray{scalars_[i]->bytes, scalars_[i]->dtype, {}, {}, /*is_number=*/true}
+                                    : array(i));
   }
 
   std::span<const InputArray> arrays() const { return arrays_; }
+
+  /// Those that are arrays, for messages.
+  std::vector<NamedArray> named() const {
+    std::vector<NamedArray> result;
+    for (size_t i = 0; i < arrays_.size(); ++i)
+      if (!scalars_[i]) result.push_back({arguments_.input_name(kernel_, i), arrays_[i]});
+    return result;
+  }
 
  private:
   std::string prefix() const { return concat("[", interface_name(kernel_.spec().dialect), "] "); }
@@ -150,25 +148,8 @@ class Inputs {
 
   // Whether it is a number; then it is read.
   bool read_scalar(size_t i) {
-    PyObject* object = objects_[i];
-    if (PyBool_Check(object)) {
-      scalars_[i] = scalar_of(Dtype::kBool, static_cast<uint8_t>(object == Py_True));
-    } else if (PyFloat_Check(object)) {
-      scalars_[i] = scalar_of(Dtype::kFloat32, static_cast<float>(PyFloat_AS_DOUBLE(object)));
-    } else if (PyComplex_Check(object)) {
-      const float parts[2] = {static_cast<float>(PyComplex_RealAsDouble(object)),
-                              static_cast<float>(PyComplex_ImagAsDouble(object))};
-      Scalar& scalar = scalars_[i].emplace(Scalar{Dtype::kComplex64, {}});
-      std::memcpy(scalar.bytes, parts, sizeof parts);
-    } else if (PyIndex_Check(object) && !is_foreign_array(object)) {
-      std::optional<Index> index = index_of(object);
-      if (!index) fail_as_no_input(i);
-      if (!index->value)
-        throw ValueError(concat(prefix(), "Input ", name(i), " does not fit into int64: ", index->text, "."));
-      int64_t value = *index->value;
-      scalars_[i] = value >= INT32_MIN && value <= INT32_MAX ? scalar_of(Dtype::kInt32, static_cast<int32_t>(value))
-                                                             : scalar_of(Dtype::kInt64, value);
-    }
+    scalars_[i] = read_number_input(objects_[i], prefix(), arguments_.input_name(kernel_, i));
+    if (!scalars_[i] && PyErr_Occurred()) fail_as_no_input(i);
     return scalars_[i].has_value();
   }
 
@@ -203,17 +184,61 @@ class Inputs {
     size_t first = dimensions_.size();
     for (size_t d = 0; d < rank; ++d) dimensions_.push_back(PyArray_DIM(object, static_cast<int>(d)));
     for (size_t d = 0; d < rank; ++d) dimensions_.push_back(PyArray_STRIDE(object, static_cast<int>(d)) / size);
-    return {
-        PyArray_DATA(object), *dtype, {dimensions_.data() + first, rank}, {dimensions_.data() + first + rank, rank}};
+    InputArray result;
+    result.data = PyArray_DATA(object);
+    result.dtype = *dtype;
+    result.shape = {dimensions_.data() + first, rank};
+    result.strides = {dimensions_.data() + first + rank, rank};
+    return result;
   }
 
   const KernelObject& kernel_;
   const CallArguments& arguments_;
   std::vector<PyObject*> objects_;
   std::vector<nb::object> made_;
-  std::vector<std::optional<Scalar>> scalars_;  // of those inputs that are numbers
+  std::vector<std::optional<NumberInput>> scalars_;  // of those inputs that are numbers
   std::vector<int64_t> dimensions_;
   std::vector<InputArray> arrays_;
+};
+
+// The arrays that a caller has given for the outputs of a call.
+class GivenOutputs {
+ public:
+  GivenOutputs(const KernelObject& kernel, const Inputs& inputs, const CallArguments& arguments) {
+    std::string prefix = concat("[", interface_name(kernel.spec().dialect), "] ");
+    std::vector<NamedArray> written;
+    shapes.reserve(arguments.outputs->size());
+    for (size_t i = 0; i < arguments.outputs->size(); ++i) {
+      PyObject* object = (*arguments.outputs)[i];
+      std::string name = arguments.output_name(kernel, i), what = concat(prefix, "Output `", name, "`");
+      if (!PyArray_Check(object))
+        throw TypeError(
+            concat(prefix, "Expected `outputs` to be NumPy arrays but got ", kind_of(object), " for `", name, "`."));
+      auto* array = reinterpret_cast<PyArrayObject*>(object);
+      std::optional<Dtype> dtype = dtype_of_descriptor(PyArray_DESCR(array));
+      if (!dtype)
+        throw TypeError(concat(what, " has dtype ",
+                               to_utf8(nb::str(nb::handle(reinterpret_cast<PyObject*>(PyArray_DESCR(array))))),
+                               ", which no kernel can take."));
+      if (!PyArray_ISWRITEABLE(array)) throw ValueError(concat(what, " is read-only."));
+      if (!PyArray_ISCARRAY(array))
+        throw ValueError(concat(what, " is not row-contiguous, aligned and of the machine's byte order."));
+      shapes.emplace_back(PyArray_DIMS(array), PyArray_DIMS(array) + PyArray_NDIM(array));
+      std::vector<int64_t>& stride = strides.emplace_back(shapes.back().size());
+      write_row_contiguous_strides(shapes.back(), stride);
+      outputs.push_back({*dtype, shapes.back()});
+      data.push_back(PyArray_DATA(array));
+      results.append(nb::borrow(object));
+      written.push_back({std::move(name), {PyArray_DATA(array), *dtype, shapes.back(), {}}});
+    }
+    for (size_t i = 0; i < written.size(); ++i) written[i].array.strides = strides[i];
+    check_overlaps(prefix, inputs.named(), written);
+  }
+
+  std::vector<std::vector<int64_t>> shapes, strides;
+  std::vector<OutputArray> outputs;
+  std::vector<void*> data;
+  nb::list results;
 };
 
 // 32 before NumPy 2.
@@ -267,7 +292,10 @@ class NumpyLibrary : public ArrayLibrary {
       throw ValueError(
           concat("[", interface, "] `stream` has no meaning for NumPy arrays, whose kernels run at once."));
     Inputs inputs(*kernel, arguments);
+    std::optional<GivenOutputs> given;
+    if (arguments.outputs) given.emplace(*kernel, inputs, arguments);
     std::vector<OutputArray> outputs;
+    if (given) outputs = given->outputs;
     for (size_t i = 0; i < arguments.output_shapes.size(); ++i)
       outputs.push_back({i < arguments.output_dtypes.size() ? arguments.output_dtypes[i] : Dtype::kFloat32,
                          arguments.output_shapes[i]});
@@ -301,7 +329,11 @@ class NumpyLibrary : public ArrayLibrary {
     }
     nb::list results;
     std::vector<void*> data;
-    for (size_t i = 0; i < outputs.size(); ++i) {
+    if (given) {
+      results = given->results;
+      data = given->data;
+    }
+    for (size_t i = data.size(); i < outputs.size(); ++i) {
       nb::object array = new_array(*kernel, call, i, arguments.output_shapes[i]);
       data.push_back(PyArray_DATA(reinterpret_cast<PyArrayObject*>(array.ptr())));
       results.append(array);

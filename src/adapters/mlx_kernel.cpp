@@ -46,7 +46,7 @@ mx::fast::CustomKernelFunction make(KernelSpec spec) {
                   const std::vector<std::pair<std::string, mx::fast::TemplateArg>>& template_arguments,
                   std::optional<float> init_value, bool verbose, mx::StreamOrDevice place) {
     std::string_view interface = interface_name(kernel->spec().dialect);
-    MlxCall call{kernel, {}, to_extent(grid), to_extent(threadgroup), {}, {}, {}};
+    MlxCall call{kernel, {}, to_extent(grid), to_extent(threadgroup), {}, {}, {}, {}};
     for (const auto& argument : template_arguments) call.template_arguments.push_back(to_kiln(argument));
     if (init_value) call.init_value = static_cast<double>(*init_value);
     std::vector<Dtype> dtypes;
@@ -56,7 +56,7 @@ mx::fast::CustomKernelFunction make(KernelSpec spec) {
       throw ValueError(concat("[", interface, "] Expected `output_dtypes` to have size ", outputs, " but got size ",
                               dtypes.size(), "."));
     if (verbose)
-      with_call(call, false, inputs, output_shapes, dtypes, [&](const Call& view) {
+      with_call(call, Known::kShapes, inputs, output_shapes, dtypes, [&](const Call& view) {
         kernel->check(view);
         std::cout << verbose_text(kernel->unit_for(view)) << std::endl;
       });

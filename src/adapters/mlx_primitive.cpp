@@ -1,6 +1,6 @@
-// The kernel is compiled in `eval_cpu`, on the thread that evaluates, so that a CompileError reaches the program as
-// what it is (an exception in a stream's task becomes a plain one). Only the launch goes to the stream; `eval_cpu`
-// waits for one that may fail. Nothing here touches Python.
+// The kernel is compiled in `eval_cpu` and `eval_gpu`, on the thread that evaluates, so that a CompileError reaches the
+// program as what it is (an exception in a stream's task becomes a plain one). Only the launch goes to the stream;
+// `eval_cpu` waits for one that may fail, and `eval_gpu` adds it to MLX's CUDA graph. Nothing here touches Python.
 #include "adapters/mlx_primitive.h"
 
 #include <mlx/allocator.h>
@@ -11,8 +11,12 @@
 #include <memory>
 #include <stdexcept>
 
+#include "adapters/mlx_cuda.h"
+#include "adapters/mlx_stream.h"
 #include "core/array_layout.h"
 #include "core/dtype_table.h"
+#include "core/floating_point_state.h"
+#include "core/number_conversion.h"
 #include "core/out_of_memory.h"
 #include "core/text.h"
 #include "kiln/error.h"
@@ -42,16 +46,11 @@ class KernelPrimitive : public mx::Primitive {
 
   void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     KernelObject& kernel = *call_.kernel;
-    std::vector<mx::Shape> shapes;
-    std::vector<Dtype> dtypes;
-    for (mx::array& output : outputs) {
-      shapes.push_back(output.shape());
-      dtypes.push_back(to_kiln(output.dtype()));
-    }
+    auto [shapes, dtypes] = types_of(outputs);
     KernelObject::Found found;
     // All that may be large is allocated here too: this thread can still say what it has no room for.
     auto copies = std::make_shared<InputCopies>();
-    with_call(call_, true, inputs, shapes, dtypes, [&](const Call& call) {
+    with_call(call_, Known::kStrides, inputs, shapes, dtypes, [&](const Call& call) {
       found = kernel.find_or_compile(call);
       *copies = allocate_copies(kernel, call);
     });
@@ -75,7 +74,7 @@ class KernelPrimitive : public mx::Primitive {
                  outputs = std::move(weak_outputs)]() mutable {
       std::vector<void*> data;
       for (mx::array& output : outputs) data.push_back(output.data<void>());
-      with_call(call, true, inputs, shapes, dtypes,
+      with_call(call, Known::kData, inputs, shapes, dtypes,
                 [&](const Call& view) { launch(*call.kernel, found, view, data, *copies); });
       // A stream keeps what it ran until it runs more.
       copies.reset();
@@ -99,8 +98,39 @@ class KernelPrimitive : public mx::Primitive {
     result.get();
   }
 
-  void eval_gpu(const std::vector<mx::array>&, std::vector<mx::array>&) override {
-    throw UnsupportedError("Kiln does not run kernels on MLX's GPU yet");
+  // Everything becomes nodes of the stream's CUDA graph, by MLX's own means: the copies and fills that come first, and
+  // the kernel. MLX keeps the memory of inputs and outputs until the graph has run.
+  void eval_gpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
+    check_mlx_cuda();
+    KernelObject& kernel = *call_.kernel;
+    auto [shapes, dtypes] = types_of(outputs);
+    KernelObject::Found found;
+    std::vector<bool> is_copied;
+    with_call(call_, Known::kStrides, inputs, shapes, dtypes, [&](const Call& call) {
+      found = kernel.find_or_compile(call);
+      for (const InputArray& input : call.inputs) is_copied.push_back(kernel.copies(input));
+    });
+    std::vector<mx::array> read;
+    std::vector<void*> data;
+    try {
+      for (size_t i = 0; i < inputs.size(); ++i)
+        read.push_back(is_copied[i] ? copy_on_gpu(inputs[i], stream()) : inputs[i]);
+      for (mx::array& output : outputs) {
+        make_on_gpu(output);
+        data.push_back(gpu_address(output));
+      }
+    } catch (const std::runtime_error& error) {
+      throw DeviceError(
+          concat("[", interface_name(kernel.spec().dialect), "] `", printable(kernel.spec().name), "` on ",
+                 found.variant->target->name(),
+                 ": MLX cannot make its outputs, or row-contiguous copies of its inputs: ", error.what()));
+    }
+    MlxGpuQueue queue(stream(), read, outputs);
+    with_call(call_, Known::kData, read, shapes, dtypes, [&](Call call) {
+      call.init_value.reset();
+      call.queue = &queue;
+      launch(kernel, found, call, data, {});
+    });
   }
 
   // Not the name of MLX's own kernels: by its name MLX takes a node for one of its classes when it exports a graph.
@@ -124,6 +154,15 @@ class KernelPrimitive : public mx::Primitive {
   }
 
  private:
+  static std::pair<std::vector<mx::Shape>, std::vector<Dtype>> types_of(const std::vector<mx::array>& outputs) {
+    std::pair<std::vector<mx::Shape>, std::vector<Dtype>> types;
+    for (const mx::array& output : outputs) {
+      types.first.push_back(output.shape());
+      types.second.push_back(to_kiln(output.dtype()));
+    }
+    return types;
+  }
+
   void allocate(mx::array& output, size_t index) const {
     auto memory = mx::allocator::malloc(output.nbytes());
     const auto& names = call_.kernel->spec().output_names;
@@ -132,6 +171,14 @@ class KernelPrimitive : public mx::Primitive {
                                output.nbytes(), " bytes of output `",
                                names ? names->at(index) : call_.output_names.at(index), "`."));
     output.set_data(std::move(memory));
+  }
+
+  void make_on_gpu(mx::array& output) const {
+    if (!call_.init_value) return allocate_on_gpu(output);
+    DefaultFloatingPoint floating_point;  // the value is converted
+    Dtype dtype = to_kiln(output.dtype());
+    auto element = element_bytes(dtype, *call_.init_value);
+    fill_on_gpu(output, {element.data(), size_of(dtype)});
   }
 
   [[noreturn]] static void refuse(const char* message) { throw std::invalid_argument(message); }
@@ -181,7 +228,7 @@ mx::Dtype to_mlx(Dtype dtype) {
   throw InternalError("dtype without a counterpart in MLX");
 }
 
-void with_call(const MlxCall& call, bool evaluated, const std::vector<mx::array>& inputs,
+void with_call(const MlxCall& call, Known known, const std::vector<mx::array>& inputs,
                const std::vector<mx::Shape>& output_shapes, const std::vector<Dtype>& output_dtypes,
                const std::function<void(const Call&)>& function) {
   thread_local CallStorage storage;
@@ -199,24 +246,27 @@ void with_call(const MlxCall& call, bool evaluated, const std::vector<mx::array>
     size_t first = storage.dimensions.size();
     storage.dimensions.resize(first + rank);
     int64_t* strides = storage.dimensions.data() + first;
-    if (evaluated)
-      std::copy(input.strides().begin(), input.strides().end(), strides);
-    else
+    if (known == Known::kShapes)
       write_row_contiguous_strides({shape, rank}, {strides, rank});
-    storage.inputs.push_back(
-        {evaluated ? input.data<char>() : nullptr, to_kiln(input.dtype()), {shape, rank}, {strides, rank}});
+    else
+      std::copy(input.strides().begin(), input.strides().end(), strides);
+    const void* data = nullptr;
+    if (known == Known::kData) data = call.device.kind == DeviceKind::kCpu ? input.data<void>() : gpu_address(input);
+    storage.inputs.push_back({data, to_kiln(input.dtype()), {shape, rank}, {strides, rank}});
   }
   for (size_t i = 0; i < output_shapes.size(); ++i)
     storage.outputs.push_back({i < output_dtypes.size() ? output_dtypes[i] : Dtype::kFloat32,
                                {append(storage.dimensions, output_shapes[i]), output_shapes[i].size()}});
   function({storage.inputs, storage.outputs, call.template_arguments, call.grid, call.threadgroup, call.init_value,
-            call.input_names, call.output_names});
+            call.input_names, call.output_names, call.device});
 }
 
 std::vector<mx::array> add_to_graph(MlxCall call, std::vector<mx::array> inputs,
                                     const std::vector<mx::Shape>& output_shapes,
                                     const std::vector<Dtype>& output_dtypes, mx::Stream stream) {
-  with_call(call, false, inputs, output_shapes, output_dtypes, [&](const Call& view) { call.kernel->check(view); });
+  call.device = device_of(stream);
+  with_call(call, Known::kShapes, inputs, output_shapes, output_dtypes,
+            [&](const Call& view) { call.kernel->check(view); });
   std::vector<mx::Dtype> dtypes;
   for (Dtype dtype : output_dtypes) dtypes.push_back(to_mlx(dtype));
   auto primitive = std::make_shared<KernelPrimitive>(stream, std::move(call));

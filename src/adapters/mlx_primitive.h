@@ -4,6 +4,7 @@
 #include <mlx/array.h>
 #include <mlx/primitives.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -23,6 +24,7 @@ struct MlxCall {
   std::optional<Number> init_value;
   std::vector<std::string> input_names;
   std::vector<std::string> output_names;
+  Device device{};  // add_to_graph sets it
 };
 
 Dtype to_kiln(::mlx::core::Dtype dtype);
@@ -33,9 +35,15 @@ std::vector<::mlx::core::array> add_to_graph(MlxCall call, std::vector<::mlx::co
                                              const std::vector<::mlx::core::Shape>& output_shapes,
                                              const std::vector<Dtype>& output_dtypes, ::mlx::core::Stream stream);
 
-/// Calls `function(const Call&)` with a description of the call that views its arguments. Before evaluation
-/// (`evaluated` is false) inputs have neither data nor strides; they are described as row-contiguous.
-void with_call(const MlxCall& call, bool evaluated, const std::vector<::mlx::core::array>& inputs,
+// What of its inputs is known when a call is described.
+enum class Known : uint8_t {
+  kShapes,   // before evaluation: strides are those of row-contiguous arrays
+  kStrides,  // at evaluation: what is still to write the data may go on
+  kData,     // when the kernel is launched
+};
+
+/// Calls `function(const Call&)` with a description of the call that views its arguments.
+void with_call(const MlxCall& call, Known known, const std::vector<::mlx::core::array>& inputs,
                const std::vector<::mlx::core::Shape>& output_shapes, const std::vector<Dtype>& output_dtypes,
                const std::function<void(const Call&)>& function);
 

@@ -40,4 +40,9 @@ mx::Stream stream_for(std::string_view interface, const mx::StreamOrDevice& want
   return mx::default_stream(mx::Device::cpu);
 }
 
+Device device_of(const mx::Stream& stream) {
+  if (stream.device == mx::Device::cpu) return {};
+  return {DeviceKind::kNvidia, stream.device.index};
+}
+
 }  // namespace kiln

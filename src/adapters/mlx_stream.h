@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "kiln/device.h"
+
 namespace kiln {
 
 /// The stream that `wanted` names. A stream or a device of a GPU that MLX does not have here becomes the CPU's: the
@@ -15,5 +17,8 @@ namespace kiln {
 /// throws. `interface` ("metal_kernel") begins the message.
 ::mlx::core::Stream stream_for(std::string_view interface, const ::mlx::core::StreamOrDevice& wanted,
                                const std::function<void(const std::string&)>& warn);
+
+/// What a stream's kernels run on.
+Device device_of(const ::mlx::core::Stream& stream);
 
 }  // namespace kiln

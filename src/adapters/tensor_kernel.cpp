@@ -8,6 +8,7 @@
 #include "core/array_layout.h"
 #include "core/out_of_memory.h"
 #include "core/text.h"
+#include "frontend/includes.h"
 #include "kiln/kernel.h"
 #include "runtime/kernel_object.h"
 #include "runtime/run.h"
@@ -24,7 +25,7 @@ class CallView {
       if (input.shape().size() != input.strides().size())
         throw ValueError(concat(prefix(), "Expected the strides of input `", input_name(i), "` to have size ",
                                 input.shape().size(), " but got size ", input.strides().size(), "."));
-      inputs_.push_back({input.data(), input.dtype(), input.shape(), input.strides()});
+      inputs_.push_back({input.data(), input.dtype(), input.shape(), input.strides(), input.is_number()});
     }
     if (call.output_shapes.size() != call.output_dtypes.size() && call.output_shapes.size() == output_names().size())
       throw ValueError(concat(prefix(), "Expected `output_dtypes` to have size ", output_names().size(),
@@ -36,7 +37,22 @@ class CallView {
   }
 
   Call call() const {
-    return {inputs_, outputs_, template_arguments_, call_.grid, call_.threadgroup, call_.init_value, {}, {}};
+    Call call{};
+    call.inputs = inputs_;
+    call.outputs = outputs_;
+    call.template_arguments = template_arguments_;
+    call.grid = call_.grid;
+    call.threadgroup = call_.threadgroup;
+    call.init_value = call_.init_value;
+    call.device = call_.device;
+    call.stream = call_.stream;
+    return call;
+  }
+
+  /// Tensors are this process's memory.
+  void check_tensors_serve() const {
+    if (call_.device.kind != DeviceKind::kCpu)
+      throw ValueError(concat(prefix(), "Outputs on a GPU are memory that the call is given: `run` takes addresses."));
   }
 
   /// For a call that check_sizes() has accepted.
@@ -140,6 +156,7 @@ void print_source(KernelObject& kernel, const Call& call) {
 
 std::vector<Tensor> Kernel::operator()(const KernelCall& call) const {
   CallView view(*object_, call);
+  view.check_tensors_serve();
   object_->check_sizes(view.call());
   view.check_inputs();
   if (call.verbose) print_source(*object_, view.call());
@@ -170,6 +187,7 @@ void Kernel::run(const KernelCall& call, std::span<void* const> outputs) const {
 
 void Kernel::run(const KernelCall& call, std::span<Tensor> outputs) const {
   CallView view(*object_, call);
+  view.check_tensors_serve();
   object_->check_sizes(view.call());
   std::vector<void*> data = view.addresses_of(outputs);
   run(call, std::span<void* const>(data));
@@ -193,8 +211,8 @@ const std::string& Kernel::name() const { return object_->spec().name; }
 std::vector<Launch> Kernel::history() const { return object_->history().launches(); }
 
 const std::string& CompiledKernel::name() const { return kernel_->spec().name; }
-std::string CompiledKernel::target() const { return std::string(kernel_->context().cpu().name()); }
-std::string CompiledKernel::architecture() const { return kernel_->context().cpu().spec().cpu; }
+std::string CompiledKernel::target() const { return std::string(variant_->target->name()); }
+std::string CompiledKernel::architecture() const { return variant_->target->spec().cpu; }
 std::string CompiledKernel::engine() const { return variant_->binary->engine; }
 std::string CompiledKernel::engine_reason() const { return variant_->binary->engine_reason; }
 std::string CompiledKernel::source() const { return variant_->unit.text; }
@@ -202,37 +220,53 @@ std::span<const std::byte> CompiledKernel::machine_code() const { return variant
 size_t CompiledKernel::threadgroup_memory_bytes() const { return variant_->binary->code->threadgroup_memory_bytes(); }
 size_t CompiledKernel::thread_memory_bytes() const { return variant_->binary->code->thread_memory_bytes(); }
 std::vector<CompileStage> CompiledKernel::stages() const {
-  Context& context = kernel_->context();
-  return context.stages_of(variant_->unit, context.cpu());
+  return kernel_->context().stages_of(variant_->unit, *variant_->target);
 }
 double CompiledKernel::compile_ms() const { return variant_->binary->compile_ms; }
 
+namespace {
+
+TextArgument as_argument(const KernelSource& source) {
+  if (source.path()) return {{}, source.path()->string()};
+  return {source.text(), {}};
+}
+
+// Everything but what only one of the dialects has. Reads files.
+KernelSpec make_spec(Dialect dialect, std::string name, std::vector<std::string> input_names,
+                     std::vector<std::string> output_names, const KernelSource& source, const KernelSource& header,
+                     bool ensure_row_contiguous, CompileOptions options) {
+  std::vector<std::string> include_dirs = std::exchange(options.include_dirs, {});
+  TextArgument source_text = as_argument(source), header_text = as_argument(header);
+  KernelFiles files = read_kernel_files(interface_name(dialect), source_text, header_text, std::move(include_dirs));
+  return {.dialect = dialect,
+          .name = std::move(name),
+          .input_names = std::move(input_names),
+          .output_names = std::move(output_names),
+          .source = std::move(source_text.text),
+          .header = std::move(header_text.text),
+          .files = std::move(files),
+          .ensure_row_contiguous = ensure_row_contiguous,
+          .compile_options = std::move(options)};
+}
+
+}  // namespace
+
 Kernel metal_kernel(std::string name, std::vector<std::string> input_names, std::vector<std::string> output_names,
-                    std::string source, std::string header, bool ensure_row_contiguous, bool atomic_outputs,
+                    KernelSource source, KernelSource header, bool ensure_row_contiguous, bool atomic_outputs,
                     const CompileOptions& compile_options) {
-  return Kernel(std::make_shared<KernelObject>(KernelSpec{.dialect = Dialect::kMetal,
-                                                          .name = std::move(name),
-                                                          .input_names = std::move(input_names),
-                                                          .output_names = std::move(output_names),
-                                                          .source = std::move(source),
-                                                          .header = std::move(header),
-                                                          .ensure_row_contiguous = ensure_row_contiguous,
-                                                          .atomic_outputs = atomic_outputs,
-                                                          .compile_options = compile_options}));
+  KernelSpec spec = make_spec(Dialect::kMetal, std::move(name), std::move(input_names), std::move(output_names), source,
+                              header, ensure_row_contiguous, compile_options);
+  spec.atomic_outputs = atomic_outputs;
+  return Kernel(std::make_shared<KernelObject>(std::move(spec)));
 }
 
 Kernel cuda_kernel(std::string name, std::vector<std::string> input_names, std::vector<std::string> output_names,
-                   std::string source, std::string header, bool ensure_row_contiguous, int64_t shared_memory,
+                   KernelSource source, KernelSource header, bool ensure_row_contiguous, int64_t shared_memory,
                    const CompileOptions& compile_options) {
-  return Kernel(std::make_shared<KernelObject>(KernelSpec{.dialect = Dialect::kCuda,
-                                                          .name = std::move(name),
-                                                          .input_names = std::move(input_names),
-                                                          .output_names = std::move(output_names),
-                                                          .source = std::move(source),
-                                                          .header = std::move(header),
-                                                          .ensure_row_contiguous = ensure_row_contiguous,
-                                                          .shared_memory = shared_memory,
-                                                          .compile_options = compile_options}));
+  KernelSpec spec = make_spec(Dialect::kCuda, std::move(name), std::move(input_names), std::move(output_names), source,
+                              header, ensure_row_contiguous, compile_options);
+  spec.shared_memory = shared_memory;
+  return Kernel(std::make_shared<KernelObject>(std::move(spec)));
 }
 
 }  // namespace kiln

@@ -6,7 +6,7 @@ namespace kiln {
 
 std::string binary_id(const KernelUnit& unit, const TargetSpec& target, std::string_view compiler_identity) {
   Sha256 hash;
-  hash.add("kiln binary 1");
+  hash.add("kiln binary 2");
   hash.add(compiler_identity);
   hash.add(static_cast<uint64_t>(target.kind));
   hash.add(target.cpu);
@@ -23,6 +23,21 @@ std::string binary_id(const KernelUnit& unit, const TargetSpec& target, std::str
   hash.add(static_cast<uint64_t>(unit.source_map.header_lines));
   hash.add(static_cast<uint64_t>(unit.source_map.body_first_line));
   hash.add(static_cast<uint64_t>(unit.source_map.body_lines));
+  // Not the paths: the same files in another folder make the same code.
+  auto add_inclusions = [&](const std::vector<Inclusion>& inclusions) {
+    hash.add(inclusions.size());
+    for (const Inclusion& inclusion : inclusions) {
+      hash.add(inclusion.begin);
+      hash.add(inclusion.end);
+      hash.add(static_cast<uint64_t>(inclusion.file));
+    }
+  };
+  add_inclusions(unit.inclusions);
+  hash.add(unit.included_files.size());
+  for (const IncludedFile& file : unit.included_files) {
+    hash.add(file.text);
+    add_inclusions(file.inclusions);
+  }
   hash.add(unit.parameters.size());
   for (const KernelParameter& parameter : unit.parameters) {
     hash.add(static_cast<uint64_t>(parameter.role));

@@ -67,7 +67,8 @@ Bundle::Bundle(std::string path, FileSystem& files) : path_(absolute(std::move(p
   if (hash.hex() != sum) throw damaged();
   if (version != kVersion) throw std::runtime_error(concat(printable(path_), " was made by a later version of Kiln"));
   ByteReader in(std::span<const std::byte>(head).subspan(kFixedBytes));
-  compiler_ = in.sized_text();
+  std::string compilers(in.sized_text());
+  for (std::string_view compiler : split_lines(compilers)) compilers_.emplace_back(compiler);
   uint64_t count = in.u64();
   if (count > in.left() / (kIdBytes + 16)) throw damaged();
   for (uint64_t i = 0; i < count; ++i) {
@@ -97,14 +98,15 @@ std::optional<CodeEntry> Bundle::load(const std::string& id) const {
   return entry;
 }
 
-void write_bundle(const std::string& path, const std::string& compiler,
+void write_bundle(const std::string& path, const std::vector<std::string>& compilers,
                   const std::map<std::string, std::vector<std::byte>>& entries, FileSystem& files) {
-  uint64_t head_bytes = kFixedBytes + 8 + compiler.size() + 8 + entries.size() * (kIdBytes + 16);
+  std::string lines = join(compilers, "\n");
+  uint64_t head_bytes = kFixedBytes + 8 + lines.size() + 8 + entries.size() * (kIdBytes + 16);
   if (head_bytes > kMostHeadBytes) throw std::runtime_error("there are too many kernels for one bundle");
   ByteWriter behind;  // of the head, behind the checksum
   behind.add_u64(kVersion);
   behind.add_u64(head_bytes);
-  behind.add_sized(compiler);
+  behind.add_sized(lines);
   behind.add_u64(entries.size());
   uint64_t offset = head_bytes;
   for (const auto& [id, content] : entries) {

@@ -4,10 +4,12 @@
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Expr.h>
 #include <clang/Basic/Builtins.h>
+#include <clang/Basic/Stack.h>
 #include <clang/Basic/TargetInfo.h>
 #include <clang/CodeGen/ModuleBuilder.h>
 #include <clang/Frontend/CompilerInstance.h>
 #include <clang/Frontend/CompilerInvocation.h>
+#include <clang/Lex/LexDiagnostic.h>
 #include <clang/Lex/PPCallbacks.h>
 #include <clang/Lex/Pragma.h>
 #include <clang/Lex/Preprocessor.h>
@@ -27,13 +29,41 @@
 #include "compiler/diagnostics.h"
 #include "compiler/metal/token_rewriter.h"
 #include "core/attribute_table.h"
+#include "core/included_file.h"
 #include "core/text.h"
 
 namespace kiln {
 namespace {
 
 constexpr const char* kMainFile = "kiln.cpp";
-constexpr const char* kKernelFile = "kernel.metal";
+
+// More tokens, and more macros and files on the way to them, than any kernel has. A few lines of macros that name one
+// another twice would keep Clang busy, and its memory growing, for ever.
+constexpr size_t kMostTokens = size_t{1} << 20;
+
+struct TooMuchText {
+  clang::SourceLocation where;
+};
+
+// Where macros and files expand to nothing, the preprocessor does not come back: the exception goes through its frames,
+// and what they had allocated is lost.
+class ExpansionCount : public clang::PPCallbacks {
+ public:
+  void MacroExpands(const clang::Token& name, const clang::MacroDefinition&, clang::SourceRange,
+                    const clang::MacroArgs*) override {
+    count(name.getLocation());
+  }
+  void LexedFileChanged(clang::FileID, LexedFileChangeReason, clang::SrcMgr::CharacteristicKind, clang::FileID,
+                        clang::SourceLocation where) override {
+    count(where);
+  }
+
+ private:
+  void count(clang::SourceLocation where) {
+    if (++count_ > kMostTokens) throw TooMuchText{where};
+  }
+  size_t count_ = 0;
+};
 
 // Headers of Metal's and MLX's are accepted wherever they are included: what they declare is in scope without them.
 class KnownHeaders : public clang::PPCallbacks {
@@ -41,6 +71,19 @@ class KnownHeaders : public clang::PPCallbacks {
   KnownHeaders(clang::Preprocessor& preprocessor, const DiagnosticCollector& diagnostics,
                std::vector<Diagnostic>& unsupported)
       : preprocessor_(preprocessor), diagnostics_(diagnostics), unsupported_(unsupported) {}
+
+  // Of the caller's names, the front end has replaced those that mean a file. What else Clang finds are files of
+  // Kiln's.
+  void InclusionDirective(clang::SourceLocation hash, const clang::Token&, llvm::StringRef name, bool,
+                          clang::CharSourceRange range, clang::OptionalFileEntryRef file, llvm::StringRef,
+                          llvm::StringRef, const clang::Module*, bool, clang::SrcMgr::CharacteristicKind) override {
+    if (!include_.empty())
+      unsupported_.push_back(diagnostics_.at(preprocessor_.getSourceManager(), hash,
+                                             concat("'#include <", name.str(), ">': this header is not supported")));
+    include_.clear();
+    if (file && !included_index(name) && diagnostics_.line_of(preprocessor_.getSourceManager(), hash))
+      preprocessor_.Diag(range.getBegin(), clang::diag::err_pp_file_not_found) << name;
+  }
 
   bool FileNotFound(llvm::StringRef name) override {
     if (name.starts_with("metal_") || name.starts_with("simd/")) return true;
@@ -53,15 +96,6 @@ class KnownHeaders : public clang::PPCallbacks {
       return true;
     }
     return false;
-  }
-
-  void InclusionDirective(clang::SourceLocation hash, const clang::Token&, llvm::StringRef name, bool,
-                          clang::CharSourceRange, clang::OptionalFileEntryRef, llvm::StringRef, llvm::StringRef,
-                          const clang::Module*, bool, clang::SrcMgr::CharacteristicKind) override {
-    if (include_.empty()) return;
-    unsupported_.push_back(diagnostics_.at(preprocessor_.getSourceManager(), hash,
-                                           concat("'#include <", name.str(), ">': this header is not supported")));
-    include_.clear();
   }
 
  private:
@@ -145,22 +179,30 @@ bool parse(clang::CompilerInstance& instance, clang::CodeGenerator& generator, c
   clang::Parser parser(preprocessor, sema, /*SkipFunctionBodies=*/false);  // brings the handlers of pragmas
   preprocessor.AddPragmaHandler(new MetalPragma);
   preprocessor.addPPCallbacks(std::make_unique<KnownHeaders>(preprocessor, diagnostics, unsupported));
+  preprocessor.addPPCallbacks(std::make_unique<ExpansionCount>());
 
   if (clang::ExternalASTSource* library = instance.getASTContext().getExternalSource())
     library->StartTranslationUnit(&generator);
+  // Of some comments (`//< like this`) Clang says something while it lexes, and asks in which declaration it is.
+  sema.CurContext = instance.getASTContext().getTranslationUnitDecl();
   preprocessor.EnterMainSourceFile();
   std::vector<clang::Token> tokens;
-  do {
-    preprocessor.Lex(tokens.emplace_back());
-  } while (tokens.back().isNot(clang::tok::eof));
+  try {
+    do {
+      preprocessor.Lex(tokens.emplace_back());
+      if (tokens.size() > kMostTokens) throw TooMuchText{tokens.back().getLocation()};
+    } while (tokens.back().isNot(clang::tok::eof));
+  } catch (const TooMuchText& error) {
+    invalid.push_back(diagnostics.at(instance.getSourceManager(), error.where,
+                                     concat("macros and included files make more than ", kMostTokens, " tokens")));
+    return false;
+  }
+  sema.CurContext = nullptr;  // as the parser finds it
   // Where a comment or a conditional does not end, tokens are missing, and what the rewriter would say is not the
   // cause.
   if (instance.getDiagnostics().hasErrorOccurred()) return false;
 
-  auto kernel_file = instance.getFileManager().getOptionalFileRef(kKernelFile);
-  if (!kernel_file) throw InternalError("the kernel's text is not in the file system that it was put into");
-  clang::FileID kernel = instance.getSourceManager().translateFile(*kernel_file);
-  RewriteResult rewritten = rewrite_metal_tokens(std::move(tokens), unit, preprocessor, kernel, diagnostics);
+  RewriteResult rewritten = rewrite_metal_tokens(std::move(tokens), unit, preprocessor, diagnostics);
   invalid = std::move(rewritten.invalid);
   for (Diagnostic& d : rewritten.unsupported) unsupported.push_back(std::move(d));
   if (!invalid.empty() || !unsupported.empty() || instance.getDiagnostics().hasErrorOccurred()) return false;
@@ -318,8 +360,9 @@ Diagnostic find_indirect_call(const llvm::Module& module, clang::CodeGenerator& 
 
 FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, const std::string& cpu,
                          const std::string& engine_text, llvm::LLVMContext& context) {
+  clang::noteBottomOfStack();  // templates that nest deep go on elsewhere
   FrontendResult result;
-  DiagnosticCollector collector(unit, kKernelFile);
+  DiagnosticCollector collector(unit);
   std::vector<Diagnostic> invalid, unsupported;
   {
     clang::CompilerInstance instance;
@@ -334,7 +377,14 @@ FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, cons
     std::string main = main_text(unit, engine_text);
     std::string_view library = precompiled_device_library();
     files->addFileNoOwn(kMainFile, 0, llvm::MemoryBufferRef(main, kMainFile));
-    files->addFileNoOwn(kKernelFile, 0, llvm::MemoryBufferRef(unit.text, kKernelFile));
+    std::string kernel = with_included_names(unit.text, unit.inclusions);
+    files->addFileNoOwn(kKernelFile, 0, llvm::MemoryBufferRef(kernel, kKernelFile));
+    for (size_t i = 0; i < unit.included_files.size(); ++i) {
+      const IncludedFile& file = unit.included_files[i];
+      std::string text = concat("#line ", unit.source_map.included_first_lines[i], "\n",
+                                with_included_names(file.text, file.inclusions));
+      files->addFile(included_name(i), 0, llvm::MemoryBuffer::getMemBufferCopy(text, included_name(i)));
+    }
     files->addFileNoOwn(kPrecompiledFile, 0, llvm::MemoryBufferRef({library.data(), library.size()}, kPrecompiledFile));
     instance.createFileManager(files);
     instance.createSourceManager(instance.getFileManager());

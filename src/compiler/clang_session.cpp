@@ -16,6 +16,7 @@ std::vector<std::string> clang_arguments(MathMode math_mode, const std::string& 
       "-disable-lifetime-markers",
       // A kernel sees the macros that Metal has and none of the host's (docs/language.md 1.5).
       "-undef", "-D__METAL__=1", "-D__METAL_VERSION__=320", "-D__HAVE_BFLOAT__=1",
+      "-D__HAVE_SIMDGROUP_MATRIX__=1",
       "-nostdsysteminc", "-nobuiltininc", "-fno-builtin", "-fno-rtti", "-fno-threadsafe-statics",
       // Signed arithmetic wraps, floats that do not fit into an integer saturate, any pointer may alias any other, loops
       // may be endless, what was not written is zero, a missing return is harmless (docs/language.md 4.3).

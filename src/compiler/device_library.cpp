@@ -13,9 +13,11 @@ namespace kiln {
 namespace {
 
 constexpr std::string_view kAfter = "after/";
+// The one part there that is no function's.
+constexpr std::string_view kPackedFunctions = "after/packed_functions.h";
 
 // Members that read and write several components at once, or one by its second name, as properties of
-// __kiln::members::swizzles, which vec derives from.
+// __kiln::members::swizzles, which vec and packed_vec derive from.
 class SwizzleWriter {
  public:
   // Adds `name` if its letters are all among `letters`.
@@ -34,16 +36,17 @@ class SwizzleWriter {
     std::string type = name.size() == 1 ? "T" : concat("metal::vec<T, ", name.size(), ">");
     std::string check = concat("static_assert(", highest, " < N, \"the vector has no such component\"); ");
     text_ += concat("  __KILN_INLINE ", type, " __get_", name, "() const { ", check,
-                    "auto& v = static_cast<const metal::vec<T, N>&>(*this); return {", read, "}; }\n");
+                    "auto& v = static_cast<const Vector&>(*this); return {", read, "}; }\n");
     if (!repeats)
       text_ += concat("  __KILN_INLINE ", type, " __put_", name, "(", type, " value) { ", check,
-                      "auto& v = static_cast<metal::vec<T, N>&>(*this); ", write, "return value; }\n");
+                      "auto& v = static_cast<Vector&>(*this); ", write, "return value; }\n");
     text_ += concat("  __declspec(property(get = __get_", name, repeats ? "" : concat(", put = __put_", name), ")) ",
                     type, " ", name, ";\n");
   }
 
   std::string text() const {
-    return concat("namespace __kiln::members {\ntemplate <class T, int N>\nstruct swizzles {\n", text_, "};\n}\n");
+    return concat("namespace __kiln::members {\ntemplate <class Vector, class T, int N>\nstruct swizzles {\n", text_,
+                  "};\n}\n");
   }
 
  private:
@@ -54,6 +57,17 @@ class SwizzleWriter {
 std::string_view function_of(const DeviceLibraryPart& part) {
   std::string_view name = part.name.substr(part.name.rfind('/') + 1);
   return name.substr(0, name.find('.'));
+}
+
+// Whether the unit needs a part below `after/`.
+bool is_wanted(const DeviceLibraryPart& part, const KernelUnit& unit) {
+  const std::vector<std::string>& names = unit.identifiers;
+  if (part.name == kPackedFunctions)
+    return std::any_of(names.begin(), names.end(), [](const std::string& name) { return name.starts_with("packed_"); });
+  std::string_view function = function_of(part);
+  bool mentioned = unit.pastes_tokens || std::binary_search(names.begin(), names.end(), function);
+  bool own = std::find(unit.own_functions.begin(), unit.own_functions.end(), function) != unit.own_functions.end();
+  return mentioned && !own;
 }
 
 }  // namespace
@@ -79,12 +93,7 @@ std::string text_before_kernel(const KernelUnit& unit) {
   }
   std::string text = swizzles.text();
   for (const DeviceLibraryPart& part : device_library()) {
-    if (!part.name.starts_with(kAfter)) continue;
-    std::string_view function = function_of(part);
-    bool mentioned =
-        unit.pastes_tokens || std::binary_search(unit.identifiers.begin(), unit.identifiers.end(), function);
-    bool own = std::find(unit.own_functions.begin(), unit.own_functions.end(), function) != unit.own_functions.end();
-    if (mentioned && !own) text += concat("#include \"kiln/", part.name, "\"\n");
+    if (part.name.starts_with(kAfter) && is_wanted(part, unit)) text += concat("#include \"kiln/", part.name, "\"\n");
   }
   return text;
 }

@@ -31,7 +31,7 @@ std::string device_library_umbrella();
 std::string_view precompiled_device_library();
 
 /// What comes between the precompiled library and the kernel: the swizzles that the unit names, and the parts below
-/// `after/` that it mentions and does not define itself.
+/// `after/` that it mentions and does not define itself, or that its types need.
 std::string text_before_kernel(const KernelUnit& unit);
 
 /// A digest of the whole library: part of what identifies a compiled kernel.

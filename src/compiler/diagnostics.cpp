@@ -3,9 +3,12 @@
 #include <clang/Basic/DiagnosticSema.h>
 #include <clang/Basic/SourceManager.h>
 #include <clang/Frontend/TextDiagnosticPrinter.h>
+#include <clang/Lex/LexDiagnostic.h>
 #include <clang/Lex/Lexer.h>
 #include <clang/Lex/Preprocessor.h>
+#include <clang/Parse/ParseDiagnostic.h>
 #include <llvm/ADT/SmallString.h>
+#include <llvm/ADT/StringSwitch.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <algorithm>
@@ -25,7 +28,7 @@ void keep_assertion(std::string& message) {
 }
 
 // Between the first pair of quotes at or behind `from`.
-std::string_view quoted(std::string_view message, size_t from = 0) {
+std::string_view quoted_in(std::string_view message, size_t from = 0) {
   size_t open = message.find('\'', from);
   if (open == std::string_view::npos) return {};
   size_t close = message.find('\'', open + 1);
@@ -33,6 +36,33 @@ std::string_view quoted(std::string_view message, size_t from = 0) {
 }
 
 }  // namespace
+
+// What CUDA calls what Metal calls otherwise; null for other names.
+const char* metals_name(llvm::StringRef name) {
+  return llvm::StringSwitch<const char*>(name)
+      .Case("threadIdx", "thread_position_in_threadgroup")
+      .Case("blockIdx", "threadgroup_position_in_grid")
+      .Case("blockDim", "threads_per_threadgroup")
+      .Case("gridDim", "threadgroups_per_grid")
+      .Case("warpSize", "threads_per_simdgroup")
+      .Case("__syncthreads", "threadgroup_barrier(mem_flags::mem_threadgroup)")
+      .Case("__syncwarp", "simdgroup_barrier(mem_flags::mem_none)")
+      .Case("__shared__", "threadgroup")
+      .Case("std", "metal")
+      .Default(nullptr);
+}
+
+// How many arguments a note of a candidate says that it takes; nothing where the note says something else.
+std::optional<int> arguments_taken(llvm::StringRef note) {
+  size_t at = note.find("requires ");
+  if (at == llvm::StringRef::npos || note.find(" provided", at) == llvm::StringRef::npos) return std::nullopt;
+  note = note.drop_front(at + std::string_view("requires ").size());
+  // What a function of the device library has by default is a line for a message, and no caller's.
+  note.consume_front("at least ");
+  if (note.starts_with("single argument") || note.starts_with("argument")) return 1;
+  int count;
+  return note.consumeInteger(10, count) ? std::nullopt : std::optional(count);
+}
 
 // Clang's own rendering, for `.log`.
 struct DiagnosticCollector::LogPrinter {
@@ -43,11 +73,8 @@ struct DiagnosticCollector::LogPrinter {
   clang::TextDiagnosticPrinter printer;
 };
 
-DiagnosticCollector::DiagnosticCollector(const KernelUnit& unit, std::string kernel_file)
-    : unit_(unit),
-      kernel_file_(std::move(kernel_file)),
-      lines_(split_lines(unit.text)),
-      printer_(std::make_unique<LogPrinter>(log_)) {}
+DiagnosticCollector::DiagnosticCollector(const KernelUnit& unit)
+    : unit_(unit), lines_(split_lines(unit.text)), printer_(std::make_unique<LogPrinter>(log_)) {}
 
 DiagnosticCollector::~DiagnosticCollector() = default;
 
@@ -77,22 +104,35 @@ void DiagnosticCollector::move_to_end_of_text(int& line, int& column) const {
   }
 }
 
+std::optional<int> DiagnosticCollector::line_of(const clang::SourceManager& sources,
+                                                clang::SourceLocation location) const {
+  clang::OptionalFileEntryRef file = sources.getFileEntryRefForID(sources.getFileID(location));
+  if (!file) return std::nullopt;
+  llvm::StringRef name = file->getName();
+  name.consume_front("./");
+  int line = static_cast<int>(sources.getSpellingLineNumber(location));
+  if (name == kKernelFile) return line;
+  std::optional<size_t> index = included_index(name);
+  if (!index || *index >= unit_.included_files.size()) return std::nullopt;
+  // Its first line is Kiln's.
+  return unit_.source_map.included_first_lines[*index] + line - 2;
+}
+
 bool DiagnosticCollector::place(const clang::SourceManager& sources, clang::SourceLocation location,
                                 Diagnostic& diagnostic) const {
   if (location.isInvalid()) return false;
   // Inside a macro: where the kernel uses it, or where it wrote the argument.
-  clang::PresumedLoc presumed = sources.getPresumedLoc(sources.getFileLoc(location));
-  if (presumed.isInvalid()) return false;
-  llvm::StringRef file = presumed.getFilename();
-  file.consume_front("./");
-  if (file != kernel_file_) return false;
-  int column = static_cast<int>(presumed.getColumn());
-  int line = static_cast<int>(presumed.getLine());
+  location = sources.getFileLoc(location);
+  std::optional<int> found = line_of(sources, location);
+  if (!found) return false;
+  int line = *found;
+  int column = static_cast<int>(sources.getSpellingColumnNumber(location));
   move_to_end_of_text(line, column);
   Diagnostic placed = at_line(line, "");
   diagnostic.text = placed.text;
   diagnostic.line = placed.line;
   diagnostic.source_line = std::move(placed.source_line);
+  diagnostic.file = std::move(placed.file);
   diagnostic.column = column;
   return true;
 }
@@ -103,8 +143,13 @@ Diagnostic DiagnosticCollector::at_line(int generated_line, std::string message)
   SourcePosition position = unit_.source_map.locate(generated_line);
   diagnostic.text = position.text;
   diagnostic.line = position.line;
-  if (generated_line >= 1 && static_cast<size_t>(generated_line) <= lines_.size())
+  diagnostic.file = unit_.path_of(position);
+  if (position.text == SourceText::kIncluded) {
+    std::vector<std::string_view> lines = split_lines(unit_.included_files[position.file].text);
+    if (static_cast<size_t>(position.line) <= lines.size()) diagnostic.source_line = lines[position.line - 1];
+  } else if (generated_line >= 1 && static_cast<size_t>(generated_line) <= lines_.size()) {
     diagnostic.source_line = lines_[generated_line - 1];
+  }
   return diagnostic;
 }
 
@@ -116,6 +161,60 @@ Diagnostic DiagnosticCollector::at(const clang::SourceManager& sources, clang::S
   return diagnostic;
 }
 
+std::string DiagnosticCollector::in_users_words(std::string message, unsigned id, const clang::SourceManager* sources,
+                                                clang::SourceLocation location, const Diagnostic& placed) const {
+  message = in_metal_words(std::move(message));
+  // A lambda's type has a place for a name.
+  constexpr std::string_view kLambda = "(lambda at ";
+  for (size_t at = 0; (at = message.find(kLambda, at)) != std::string::npos; at += kLambda.size()) {
+    size_t end = message.find(')', at);
+    if (end == std::string::npos) break;
+    message.replace(at, end + 1 - at, "lambda");
+  }
+  llvm::StringRef function = unit_.entry;
+  function = function.take_until([](char c) { return c == '<'; });
+  for (std::string_view whole : {unit_.entry, function.str()})
+    for (size_t at; (at = message.find(concat("'", whole, "'"))) != std::string::npos;)
+      message.replace(at, whole.size() + 2, "the kernel");
+
+  constexpr std::string_view kVoid = "void function the kernel";
+  if (message.starts_with(kVoid)) message.replace(0, kVoid.size(), "the kernel");
+
+  llvm::StringRef rest = placed.source_line;
+  rest = rest.drop_front(std::min<size_t>(rest.size(), static_cast<size_t>(std::max(placed.column, 1) - 1)));
+  bool in_body = placed.text == SourceText::kBody;
+  bool is_included_by_body = false;
+  if (placed.text == SourceText::kIncluded && sources) {
+    clang::SourceLocation place = sources->getFileLoc(location), from;
+    for (; (from = sources->getIncludeLoc(sources->getFileID(place))).isValid(); place = from)
+      if (std::optional<int> line = line_of(*sources, from))
+        is_included_by_body = unit_.source_map.locate(*line).text == SourceText::kBody;
+  }
+  const char* where = in_body ? "; the body is inside of the kernel's function: write this into `header`"
+                      : is_included_by_body
+                          ? "; what the body includes is inside of the kernel's function: include this "
+                            "in `header`"
+                          : nullptr;
+  switch (id) {
+    case clang::diag::err_function_definition_not_allowed:
+    case clang::diag::err_template_outside_namespace_or_class_scope:
+      if (where) message += where;
+      break;
+    case clang::diag::err_expected_expression:
+      if (where && rest.starts_with("template")) message = concat("a template is not allowed here", where);
+      break;
+    case clang::diag::err_typecheck_assign_const:
+      if (message == "read-only variable is not assignable") message += "; inputs and constants cannot be written";
+      break;
+    case clang::diag::err_unknown_typename:
+      if (const char* metals = metals_name(quoted_in(message))) message += concat("; in Metal it is '", metals, "'");
+      break;
+    case clang::diag::err_ovl_ambiguous_call: message += "; convert the arguments to one type"; break;
+    default: break;
+  }
+  return message;
+}
+
 void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level, const clang::Diagnostic& info) {
   clang::DiagnosticConsumer::HandleDiagnostic(level, info);
   printer_->printer.HandleDiagnostic(level, info);
@@ -125,20 +224,36 @@ void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level
   llvm::SmallString<128> message;
   info.FormatDiagnostic(message);
   Entry entry;
-  entry.diagnostic.message = in_metal_words(message.str().str());
+  if (info.hasSourceManager()) entry.placed = place(info.getSourceManager(), info.getLocation(), entry.diagnostic);
+  const clang::SourceManager* sources = info.hasSourceManager() ? &info.getSourceManager() : nullptr;
+  entry.diagnostic.message =
+      in_users_words(message.str().str(), info.getID(), sources, info.getLocation(), entry.diagnostic);
+  if (info.getID() == clang::diag::err_ovl_no_viable_function_in_call) entry.is_call_without_match = true;
   if (info.getID() == clang::diag::err_undeclared_var_use ||
       info.getID() == clang::diag::err_undeclared_var_use_suggest) {
     bool is_dropped = false;
     entry.diagnostic.message = with_better_suggestion(std::move(entry.diagnostic.message), is_dropped);
     if (is_dropped) dropped_keyword_ = info.getLocation();
   }
+  if (info.getID() == clang::diag::err_pp_file_not_found && entry.placed)
+    entry.diagnostic.message += where_looked_for(entry.diagnostic);
   entry.diagnostic.severity = level >= clang::DiagnosticsEngine::Error  ? Severity::kError
                               : level == clang::DiagnosticsEngine::Note ? Severity::kNote
                                                                         : Severity::kWarning;
-  if (info.hasSourceManager()) entry.placed = place(info.getSourceManager(), info.getLocation(), entry.diagnostic);
-
   // The device library asserts in sentences, on behalf of whoever uses it.
   if (!entry.placed) keep_assertion(entry.diagnostic.message);
+
+  // Of functions of the device library, which the caller does not see, how many arguments they take says enough.
+  if (entry.diagnostic.severity == Severity::kNote && !entry.placed)
+    for (auto earlier = entries_.rbegin(); earlier != entries_.rend(); ++earlier) {
+      if (earlier->diagnostic.severity == Severity::kNote) continue;
+      std::optional<int> taken = arguments_taken(entry.diagnostic.message);
+      if (taken)
+        earlier->arguments_taken.insert(*taken);
+      else
+        earlier->is_call_without_match = false;
+      break;
+    }
 
   // A note in the caller's text gives its place to a message before it that has none.
   if (entry.diagnostic.severity == Severity::kNote && entry.placed)
@@ -160,6 +275,22 @@ void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level
     add_macro_note(info.getSourceManager(), info.getLocation(), Diagnostic(added.diagnostic));
 }
 
+std::string DiagnosticCollector::where_looked_for(const Diagnostic& missing) const {
+  // The front end has looked for names that stand in a directive, and reads no macros.
+  char opener = missing.column > 0 && static_cast<size_t>(missing.column) <= missing.source_line.size()
+                    ? missing.source_line[missing.column - 1]
+                    : '\0';
+  if (opener != '"' && opener != '<') return "; the name of a file must stand in its directive, in one piece";
+  std::vector<std::string> folders = unit_.include_dirs;
+  if (opener == '"' && !missing.file.empty()) {
+    size_t slash = missing.file.rfind('/');
+    folders.insert(folders.begin(), slash == std::string::npos ? "." : missing.file.substr(0, slash));
+  }
+  if (!folders.empty()) return " in " + join(folders, ", ");
+  return opener == '"' ? "; text is in no folder, and `include_dirs` names none"
+                       : "; <…> is looked for in `include_dirs`, which names no folder";
+}
+
 void DiagnosticCollector::add_macro_note(const clang::SourceManager& sources, clang::SourceLocation location,
                                          const Diagnostic& error) {
   Entry note;
@@ -175,18 +306,22 @@ void DiagnosticCollector::add_macro_note(const clang::SourceManager& sources, cl
 }
 
 std::string DiagnosticCollector::with_better_suggestion(std::string message, bool& is_dropped) const {
-  llvm::StringRef name = quoted(message);
+  llvm::StringRef name = quoted_in(message);
   size_t question = message.find("; did you mean ");
-  std::string_view suggested = question == std::string::npos ? std::string_view() : quoted(message, question);
+  std::string_view suggested = question == std::string::npos ? std::string_view() : quoted_in(message, question);
   bool is_keyword =
       !suggested.empty() && preprocessor_->getIdentifierInfo(suggested)->isKeyword(preprocessor_->getLangOpts());
   is_dropped = is_keyword;
+
+  if (const char* metals = metals_name(name))
+    return concat("use of undeclared identifier '", name.str(), "'; in Metal it is '", metals, "'");
 
   // Clang offers the name itself, which the kernel's function has, or the shape of another argument.
   auto is_in = [&](const std::vector<std::string>& names) {
     return std::find(names.begin(), names.end(), name.str()) != names.end();
   };
-  if (is_in(unit_.offered_names))
+  auto is_name = [&](const AttributeRow& attribute) { return attribute.name == std::string_view(name); };
+  if (is_in(unit_.offered_names) || std::any_of(kAttributes.begin(), kAttributes.end(), is_name))
     return concat("use of undeclared identifier '", name.str(),
                   "'; only the body has it, where the body itself names it");
   if (is_in(unit_.missing_names))
@@ -216,6 +351,13 @@ std::vector<Diagnostic> DiagnosticCollector::take() {
   bool has_callers_error = std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
     return is_callers(entry) && entry.diagnostic.severity == Severity::kError;
   });
+  for (Entry& entry : entries_) {
+    if (!entry.is_call_without_match || entry.arguments_taken.empty()) continue;
+    std::vector<std::string> counts;
+    for (int count : entry.arguments_taken) counts.push_back(std::to_string(count));
+    entry.diagnostic.message += concat("; it takes ", join(counts, " or "),
+                                       counts == std::vector<std::string>{"1"} ? " argument" : " arguments");
+  }
   std::vector<Diagnostic> result;
   for (Entry& entry : entries_)
     if (has_callers_error ? is_callers(entry) : entry.placed || entry.diagnostic.severity != Severity::kNote)
@@ -229,15 +371,68 @@ std::string DiagnosticCollector::take_log() {
   return std::move(log_);
 }
 
+namespace {
+
+bool is_word_part(char c) { return isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+// Replaces `from` where it is no part of a longer word.
+void replace_words(std::string& message, std::string_view from, std::string_view to) {
+  for (size_t at = 0; (at = message.find(from, at)) != std::string::npos;) {
+    size_t end = at + from.size();
+    bool begins = at == 0 || !is_word_part(from.front()) || !is_word_part(message[at - 1]);
+    bool ends = end == message.size() || !is_word_part(from.back()) || !is_word_part(message[end]);
+    if (begins && ends) message.replace(at, from.size(), to);
+    at += begins && ends ? to.size() : 1;
+  }
+}
+
+constexpr std::string_view kScalars[] = {"bool", "char", "uchar", "short", "ushort", "int",
+                                         "uint", "long", "ulong", "half",  "bfloat", "float"};
+
+// What Metal itself calls a type.
+bool is_metal_type(llvm::StringRef name) {
+  if (name.ends_with("_t") && llvm::StringSwitch<bool>(name)
+                                  .Cases("int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", true)
+                                  .Cases("int64_t", "uint64_t", "float16_t", "bfloat16_t", "complex64_t", true)
+                                  .Cases("size_t", "ptrdiff_t", true)
+                                  .Default(false))
+    return true;
+  if (!name.empty() && name.back() >= '2' && name.back() <= '4') name = name.drop_back();
+  return std::find(std::begin(kScalars), std::end(kScalars), std::string_view(name)) != std::end(kScalars);
+}
+
+// Of "'A' (aka 'B')" the one that a user would write.
+void choose_names(std::string& message) {
+  constexpr std::string_view kAka = "' (aka '";
+  for (size_t at = 0; (at = message.find(kAka, at)) != std::string::npos;) {
+    size_t open = message.rfind('\'', at - 1), second = at + kAka.size(), close = message.find("')", second);
+    if (open == std::string::npos || close == std::string::npos) return;
+    std::string first = message.substr(open + 1, at - open - 1), meaning = message.substr(second, close - second);
+    bool keeps_first = first == meaning || is_metal_type(first);
+    bool keeps_second = first.find("decltype(") != std::string::npos || first.find("__kiln") != std::string::npos;
+    if (keeps_first || keeps_second) message.replace(open + 1, close + 1 - open, (keeps_first ? first : meaning) + "'");
+    at = open + 1 + (keeps_first || keeps_second ? 0 : at - open + 1);
+  }
+}
+
+}  // namespace
+
 std::string in_metal_words(std::string message) {
-  constexpr std::pair<std::string_view, std::string_view> kWords[] = {{"_Float16", "half"}, {"__bf16", "bfloat"}};
-  for (auto [clang_word, metal_word] : kWords)
-    for (size_t at; (at = message.find(clang_word)) != std::string::npos;)
-      message.replace(at, clang_word.size(), metal_word);
-  // What was two words for one type.
-  for (std::string_view twice : {"'half' (aka 'half')", "'bfloat' (aka 'bfloat')"})
-    for (size_t at; (at = message.find(twice)) != std::string::npos;)
-      message.erase(at + twice.find(' '), twice.size() - twice.find(' '));
+  for (auto [clang_word, metal_word] : {std::pair<std::string_view, std::string_view>("_Float16", "half"),
+                                        {"__bf16", "bfloat"},
+                                        {"unsigned char", "uchar"},
+                                        {"unsigned short", "ushort"},
+                                        {"unsigned int", "uint"},
+                                        {"unsigned long", "ulong"},
+                                        {"complex_t<float>", "complex64_t"}})
+    replace_words(message, clang_word, metal_word);
+  for (std::string_view scalar : kScalars)
+    for (int n = 2; n <= 4; ++n) {
+      std::string vector = concat(scalar, n);
+      replace_words(message, concat("metal::vec<", scalar, ", ", n, ">"), vector);
+      replace_words(message, concat("vec<", scalar, ", ", n, ">"), vector);
+    }
+  choose_names(message);
   return message;
 }
 

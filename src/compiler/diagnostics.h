@@ -3,6 +3,8 @@
 
 #include <clang/Basic/Diagnostic.h>
 
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,14 +13,17 @@
 
 namespace kiln {
 
-/// Collects what Clang says about a unit whose text stands in the file `kernel_file`.
+// The file that holds a unit's text. Included files stand beside it.
+inline constexpr const char* kKernelFile = "kernel.metal";
+
+/// Collects what Clang says about a unit.
 ///
-/// A message without a position in that file (an error inside the device library, say) moves to the innermost of its
-/// notes that has one: that is where the caller's text asked for it. One inside a macro stands where the macro is used;
-/// a note says where in the macro it is.
+/// A message without a position in the unit's files (an error inside the device library, say) moves to the innermost of
+/// its notes that has one: that is where the caller's text asked for it. One inside a macro stands where the macro is
+/// used; a note says where in the macro it is.
 class DiagnosticCollector : public clang::DiagnosticConsumer {
  public:
-  DiagnosticCollector(const KernelUnit& unit, std::string kernel_file);
+  explicit DiagnosticCollector(const KernelUnit& unit);
   ~DiagnosticCollector() override;
 
   void BeginSourceFile(const clang::LangOptions& options, const clang::Preprocessor* preprocessor) override;
@@ -30,6 +35,10 @@ class DiagnosticCollector : public clang::DiagnosticConsumer {
   /// The same at a line of the generated text.
   Diagnostic at_line(int generated_line, std::string message) const;
 
+  /// The line of a place in the unit's text, or in a file that it includes (core/source_map.h). `location` is in no
+  /// macro. What `#line` says counts for nothing.
+  std::optional<int> line_of(const clang::SourceManager& sources, clang::SourceLocation location) const;
+
   /// What came, in order. What has no position in the caller's text is left out beside an error that has one; a note
   /// without any position always is.
   std::vector<Diagnostic> take();
@@ -39,10 +48,19 @@ class DiagnosticCollector : public clang::DiagnosticConsumer {
   struct Entry {
     Diagnostic diagnostic;
     bool placed = false;  // has a position in the caller's text
+    // A call that fits no function, and what those of the device library take; false once one of them fails for
+    // another reason than the number of arguments.
+    bool is_call_without_match = false;
+    std::set<int> arguments_taken;
   };
 
   void move_to_end_of_text(int& line, int& column) const;
   bool place(const clang::SourceManager& sources, clang::SourceLocation location, Diagnostic& diagnostic) const;
+  /// Metal's types, nothing of Kiln's own names, and what a user can do.
+  std::string in_users_words(std::string message, unsigned id, const clang::SourceManager* sources,
+                             clang::SourceLocation location, const Diagnostic& placed) const;
+  /// What a message of a file that was not found says behind it.
+  std::string where_looked_for(const Diagnostic& missing) const;
   void add_macro_note(const clang::SourceManager& sources, clang::SourceLocation location, const Diagnostic& error);
   /// Names that a signature would have offered, and none of C++'s keywords.
   std::string with_better_suggestion(std::string message, bool& is_dropped) const;
@@ -51,7 +69,6 @@ class DiagnosticCollector : public clang::DiagnosticConsumer {
   const clang::Preprocessor* preprocessor_ = nullptr;
   // Where Clang took a name for a keyword that it was told not to suggest: what it says of that place next is no news.
   clang::SourceLocation dropped_keyword_;
-  std::string kernel_file_;
   std::vector<std::string_view> lines_;  // of the unit's text
   std::vector<Entry> entries_;
   std::string log_;
@@ -59,7 +76,7 @@ class DiagnosticCollector : public clang::DiagnosticConsumer {
   std::unique_ptr<LogPrinter> printer_;
 };
 
-/// `_Float16` and `__bf16` as `half` and `bfloat`.
+/// Types by Metal's names: `half` for `_Float16`, `float3` for `vec<float, 3>`, `uint` for `unsigned int`.
 std::string in_metal_words(std::string message);
 
 }  // namespace kiln

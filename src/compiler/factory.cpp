@@ -6,6 +6,7 @@
 
 #include "compiler/cpu/cpu_compiler.h"
 #include "compiler/device_library.h"
+#include "compiler/nvidia/nvidia_compiler.h"
 #include "core/compiler.h"
 #include "core/text.h"
 
@@ -22,7 +23,7 @@ class ClangCompiler : public Compiler {
     static std::once_flag once;
     std::call_once(once, [] { llvm::install_fatal_error_handler(throw_fatal_error); });
     try {
-      return compile_for_cpu(request);
+      return request.target.kind == TargetKind::kNvidia ? compile_for_nvidia(request) : compile_for_cpu(request);
     } catch (const std::exception& error) {
       CompileResult result;
       result.status = CompileStatus::kInternal;

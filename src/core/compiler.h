@@ -13,12 +13,12 @@
 
 namespace kiln {
 
-enum class TargetKind : uint8_t { kCpu };
+enum class TargetKind : uint8_t { kCpu, kNvidia };
 
 // What machine code is made for.
 struct TargetSpec {
   TargetKind kind = TargetKind::kCpu;
-  std::string cpu;     // LLVM's name of the processor or level: "x86-64-v3"
+  std::string cpu;     // LLVM's name of the processor or level: "x86-64-v3", "sm_90"
   std::string engine;  // kCpu: the engine that is tried first: "scalar", "simd"
 
   bool operator==(const TargetSpec&) const = default;
@@ -40,7 +40,7 @@ enum class CompileStatus : uint8_t {
 struct CompileResult {
   CompileStatus status = CompileStatus::kOk;
   CompileReport report;           // warnings too
-  std::vector<std::byte> binary;  // kCpu: an image (`core/cpu_image.h`)
+  std::vector<std::byte> binary;  // an image: kCpu `core/cpu_image.h`, kNvidia `core/gpu_image.h`
   std::string engine;             // "scalar", "simd"
   std::string engine_reason;      // why this one
   std::vector<CompileStage> stages;
@@ -50,16 +50,23 @@ class Compiler {
  public:
   virtual ~Compiler() = default;
 
-  /// Never throws for what stands in the unit. May be called from any thread, by several at once.
+  /// Never throws for what stands in the unit. Throws MissingCompilerError where it opens a library that is not there.
+  /// May be called from any thread, by several at once.
   virtual CompileResult compile(const CompileRequest& request) = 0;
 
   /// Everything besides unit and target that the result depends on: LLVM's version and a digest of the device library.
   virtual std::string identity() const = 0;
 };
 
+// A compiler's library is not installed, or cannot be used; whoever mends that needs no new process.
+class MissingCompilerError : public UnsupportedError {
+ public:
+  using UnsupportedError::UnsupportedError;
+};
+
 // The one function that libkiln_compiler.so exports. Returns null where the caller was built for another interface.
 // The object is the caller's; `delete` it through the base class.
-inline constexpr uint32_t kCompilerInterfaceVersion = 2;
+inline constexpr uint32_t kCompilerInterfaceVersion = 3;
 inline constexpr const char* kCompilerFactoryName = "kiln_make_compiler";
 extern "C" {
 using CompilerFactory = Compiler* (*)(uint32_t interface_version);

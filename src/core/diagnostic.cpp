@@ -11,6 +11,7 @@ std::string_view name_of(SourceText text) {
     case SourceText::kBody: return "source";
     case SourceText::kHeader: return "header";
     case SourceText::kGenerated: return "generated";
+    case SourceText::kIncluded: return "included";
   }
   return "";
 }
@@ -27,7 +28,7 @@ std::string_view name_of(Severity severity) {
 std::string render(const Diagnostic& d) {
   std::string out;
   if (d.line > 0) {
-    out += concat(name_of(d.text), ":", d.line, ":");
+    out += concat(d.file.empty() ? name_of(d.text) : printable(d.file), ":", d.line, ":");
     if (d.column > 0) out += concat(d.column, ":");
     out += " ";
   }

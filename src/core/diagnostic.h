@@ -9,12 +9,13 @@
 
 namespace kiln {
 
-/// "source", "header" or "generated".
+/// "source", "header", "generated" or "included".
 std::string_view name_of(SourceText text);
 /// "error", "warning" or "note".
 std::string_view name_of(Severity severity);
 
-/// "source:3:12: error: use of undeclared identifier 'elme'", the caller's line, and a caret below the column.
+/// "source:3:12: error: use of undeclared identifier 'elme'", the caller's line, and a caret below the column. What
+/// comes from a file begins with its path.
 std::string render(const Diagnostic& diagnostic);
 
 /// The message of a CompileError: the first error rendered, and how many more there are.

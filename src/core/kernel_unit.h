@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/included_file.h"
 #include "core/source_map.h"
 #include "kiln/compilation.h"
 #include "kiln/dtype.h"
@@ -26,6 +28,9 @@ enum class ParameterRole : uint8_t {
 // Shapes and strides are followed by zeros up to this many elements at least. A read at a constant index below it needs
 // no guard, and may be made early.
 inline constexpr uint32_t kPaddedDimensions = 16;
+
+// As many dimensions as the types Shape and Strides of a CUDA text hold.
+inline constexpr uint32_t kMaxCudaDimensions = 10;
 
 struct KernelParameter {
   ParameterRole role = ParameterRole::kInput;
@@ -60,19 +65,38 @@ struct KernelUnit {
   std::string entry;  // an expression that names the function: "custom_kernel_myexp<float, 3, 1>"
   SourceMap source_map;
 
+  // What `text` includes (core/included_file.h).
+  std::vector<Inclusion> inclusions;
+  std::vector<IncludedFile> included_files;
+  // For messages only: where header and body come from, if from files, and where included files were looked for.
+  std::string source_path, header_path;
+  std::vector<std::string> include_dirs;
+
   std::vector<KernelParameter> parameters;  // in signature order
   std::vector<uint8_t> attributes;          // rows of kAttributes, in signature order, after the parameters
   std::vector<std::string> offered_names;   // shapes, strides and ndims, used or not: what a misspelt name may mean
   std::vector<std::string> missing_names;   // those of arguments that have none
 
-  // Every identifier of header and body, sorted, macros' replacement lists included. Device libraries choose their
-  // parts by it. `pastes_tokens`: the text uses `##`, so names may arise that are not in the list.
+  // Every identifier of header, body and what they include, sorted, macros' replacement lists included. Device
+  // libraries choose their parts by it. `pastes_tokens`: the text uses `##`, so names may arise that are not in the
+  // list.
   std::vector<std::string> identifiers;
   bool pastes_tokens = false;
 
   // Names that the header or the body defines as functions at namespace scope although Kiln offers them; Kiln's step
   // back.
   std::vector<std::string> own_functions;
+
+  /// The path of the file that holds a text; empty where it is no file.
+  std::string_view path_of(const SourcePosition& position) const {
+    switch (position.text) {
+      case SourceText::kBody: return source_path;
+      case SourceText::kHeader: return header_path;
+      case SourceText::kIncluded: return included_files[position.file].path;
+      case SourceText::kGenerated: break;
+    }
+    return {};
+  }
 };
 
 }  // namespace kiln

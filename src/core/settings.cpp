@@ -62,6 +62,8 @@ Settings read_settings(const char* (*lookup)(const char*)) {
       settings.dump_folder = value;
     } else if (row.variable == "KILN_COMPILER") {
       settings.compiler_path = value;
+    } else if (row.variable == "KILN_NVRTC") {
+      settings.nvrtc_path = value;
     } else if (row.variable == "KILN_CACHE") {
       if (value != "on" && value != "read" && value != "off") refuse(row, value);
       settings.cache = value == "on" ? CacheMode::kOn : value == "read" ? CacheMode::kRead : CacheMode::kOff;
@@ -73,6 +75,8 @@ Settings read_settings(const char* (*lookup)(const char*)) {
       settings.cache_bytes = *bytes;
     } else if (row.variable == "KILN_BUNDLE") {
       settings.bundle_path = value;
+    } else if (row.variable == "KILN_CUDA_DRIVER") {
+      settings.cuda_driver_path = value;
     }
   }
   return settings;

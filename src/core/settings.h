@@ -21,10 +21,12 @@ struct Settings {
   bool specialize = true;   // the default of compile_options["specialize"]
   bool strict_device = false;
   std::string compiler_path;  // empty: beside libkiln.so
+  std::string nvrtc_path;     // empty: looked for (`targets/cuda/nvrtc_library.h`)
   CacheMode cache = CacheMode::kOn;
   std::string cache_directory;               // empty: the user's (`cache/disk_cache.h`)
   uint64_t cache_bytes = uint64_t{1} << 30;  // the size that the cache is kept to
   std::string bundle_path;                   // empty: none
+  std::string cuda_driver_path;              // empty: the system's (`targets/cuda/driver.cpp`)
 };
 
 struct SettingRow {
@@ -33,7 +35,7 @@ struct SettingRow {
   std::string_view meaning;
 };
 
-inline constexpr std::array<SettingRow, 12> kSettingRows = {{
+inline constexpr std::array<SettingRow, 14> kSettingRows = {{
     {"KILN_CPU_THREADS", "a number from 1 to 1024",
      "how many threads a launch on the CPU uses, the caller's counted; by default as many as the process may use"},
     {"KILN_CPU_ISA", "sse2, sse4, avx2 or avx512",
@@ -53,6 +55,9 @@ inline constexpr std::array<SettingRow, 12> kSettingRows = {{
      "a folder in which each kernel that is compiled leaves its generated text, its code after each stage and the "
      "compiler's messages; it is made where it does not exist"},
     {"KILN_COMPILER", "a path", "the compiler library to open; by default libkiln_compiler.so beside libkiln.so"},
+    {"KILN_NVRTC", "a path",
+     "the library of NVIDIA's run-time compiler to open, which compiles CUDA bodies; by default libnvrtc.so of a "
+     "toolkit or an installed package"},
     {"KILN_CACHE", "on, read or off",
      "whether machine code is kept on disk for later processes; read: what is there is used and nothing is changed; by "
      "default on"},
@@ -61,6 +66,7 @@ inline constexpr std::array<SettingRow, 12> kSettingRows = {{
     {"KILN_CACHE_SIZE", "a number of bytes such as 512M or 2G, from 1M",
      "the size that the cache on disk is kept to; by default 1G"},
     {"KILN_BUNDLE", "a path", "a file of machine code that python -m kiln compile made; by default none"},
+    {"KILN_CUDA_DRIVER", "a path", "NVIDIA's driver library to open; by default the system's libcuda.so.1"},
 }};
 
 /// The settings of this process, read when first asked for. Throws ValueError where a variable has no valid value.

@@ -56,9 +56,10 @@ KernelUnit write_cuda(const SignatureRequest& request) {
       unit.text +=
           concat("  constexpr bool ", argument.name, " = ", std::get<bool>(argument.value) ? "true" : "false", ";\n");
   }
-  append_body(unit, request.text.body());
+  append_body(unit, request.text);
   unit.text += "}\n\n}  // namespace mlx::core::cu\n";
   unit.entry = "mlx::core::cu::" + unit.entry;
+  number_included_lines(unit);
   return unit;
 }
 

@@ -102,7 +102,7 @@ KernelUnit write_metal(const SignatureRequest& request) {
   bool is_template = !request.template_arguments.empty();
   if (is_template) unit.text += template_head(request);
   unit.text += concat("[[kernel]] void ", function, "(\n", join(parameters.lines, ",\n"), ") {\n");
-  append_body(unit, request.text.body());
+  append_body(unit, request.text);
   unit.text += "}\n";
 
   unit.entry = function;
@@ -111,6 +111,7 @@ KernelUnit write_metal(const SignatureRequest& request) {
     unit.text += concat("\ntemplate [[host_name(\"", function, "\")]] [[kernel]] decltype(", unit.entry, ") ",
                         unit.entry, ";\n");
   }
+  number_included_lines(unit);
   return unit;
 }
 

@@ -24,9 +24,6 @@ struct InputType {
 
 inline constexpr int64_t kSmallInputSize = 8;
 
-// As many dimensions as the types Shape and Strides of a CUDA text hold.
-inline constexpr size_t kMaxCudaDimensions = 10;
-
 struct TemplateArgument {
   std::string name;
   TemplateValue value;

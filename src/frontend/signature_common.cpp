@@ -8,6 +8,8 @@
 namespace kiln {
 namespace {
 
+int line_ends(const std::string& text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); }
+
 // A backslash at the end of the last line would take in the line that follows it.
 void end_splice(std::string& text) {
   if (text.empty()) return;
@@ -50,7 +52,13 @@ KernelUnit begin_unit(Dialect dialect, const SignatureRequest& request) {
   unit.text = request.text.header();
   if (!unit.text.empty() && unit.text.back() != '\n') unit.text += '\n';
   end_splice(unit.text);
-  unit.source_map.header_lines = static_cast<int>(std::count(unit.text.begin(), unit.text.end(), '\n'));
+  unit.source_map.header_lines = line_ends(unit.text);
+  const KernelFiles& files = request.text.files();
+  unit.inclusions = files.header_inclusions;
+  unit.included_files = files.included;
+  unit.source_path = files.source_path;
+  unit.header_path = files.header_path;
+  unit.include_dirs = files.include_dirs;
   return unit;
 }
 
@@ -67,13 +75,22 @@ KernelParameter make_parameter(ParameterRole role, uint32_t argument, std::strin
   return parameter;
 }
 
-void append_body(KernelUnit& unit, const std::string& body) {
-  auto lines = [](const std::string& text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); };
-  unit.source_map.body_first_line = lines(unit.text) + 1;
-  unit.source_map.body_lines = lines(body) + 1;
-  unit.text += body;
+void append_body(KernelUnit& unit, const KernelText& text) {
+  unit.source_map.body_first_line = line_ends(unit.text) + 1;
+  unit.source_map.body_lines = line_ends(text.body()) + 1;
+  for (Inclusion inclusion : text.files().source_inclusions)
+    unit.inclusions.push_back({unit.text.size() + inclusion.begin, unit.text.size() + inclusion.end, inclusion.file});
+  unit.text += text.body();
   unit.text += '\n';
   end_splice(unit.text);
+}
+
+void number_included_lines(KernelUnit& unit) {
+  int next = line_ends(unit.text) + 1;
+  for (const IncludedFile& file : unit.included_files) {
+    unit.source_map.included_first_lines.push_back(next);
+    next += line_ends(file.text) + 1;
+  }
 }
 
 }  // namespace kiln

@@ -18,6 +18,9 @@ KernelParameter make_parameter(ParameterRole role, uint32_t argument, std::strin
                                bool by_reference);
 
 /// Appends the body and remembers where it stands. `unit.text` must end with a line end.
-void append_body(KernelUnit& unit, const std::string& body);
+void append_body(KernelUnit& unit, const KernelText& text);
+
+/// Numbers the lines of included files. To be called when `unit.text` is whole.
+void number_included_lines(KernelUnit& unit);
 
 }  // namespace kiln

@@ -356,21 +356,27 @@ std::vector<std::string_view> functions_of(const TokenList& text) {
   return names;
 }
 
-KernelText::KernelText(std::string header, std::string body)
-    : header_(std::move(header)), body_(std::move(body)), body_tokens_(body_) {
+KernelText::KernelText(std::string header, std::string body, KernelFiles files)
+    : header_(std::move(header)), body_(std::move(body)), files_(std::move(files)), body_tokens_(body_) {
   for (const Token& t : body_tokens_)
     if (t.is_identifier()) used_.insert(t.text);
   for (std::string_view name : outermost_declarations(body_tokens_)) declared_.insert(name);
 
-  TokenList header_tokens(header_);
-  for (const TokenList* tokens : {&header_tokens, &body_tokens_})
-    for (const Token& t : *tokens) {
+  auto add_identifiers = [&](const TokenList& tokens) {
+    for (const Token& t : tokens) {
       if (t.is_identifier()) identifiers_.emplace_back(t.text);
       if (t.is("##")) pastes_tokens_ = true;
     }
+  };
+  auto add_definitions = [&](const TokenList& tokens) {
+    add_identifiers(tokens);
+    for (std::string_view name : functions_of(tokens)) own_functions_.emplace_back(name);
+  };
+  add_identifiers(body_tokens_);
+  add_definitions(TokenList(header_));
+  for (const IncludedFile& file : files_.included) add_definitions(TokenList(file.text));
   std::sort(identifiers_.begin(), identifiers_.end());
   identifiers_.erase(std::unique(identifiers_.begin(), identifiers_.end()), identifiers_.end());
-  for (std::string_view name : functions_of(header_tokens)) own_functions_.emplace_back(name);
 }
 
 }  // namespace kiln

@@ -3,7 +3,8 @@
 // A generated signature offers names (`thread_position_in_grid`, `inp_shape`) only to bodies that use them. The
 // decision is made on tokens: a comment, a string or a longer name that contains the word is no use. A name that the
 // body declares in its outermost block is the body's own, since a parameter of that name would be a redefinition; a
-// declaration in an inner block shadows the parameter and changes nothing.
+// declaration in an inner block shadows the parameter and changes nothing. Neither the header nor what is included is
+// searched for uses.
 #pragma once
 
 #include <string>
@@ -11,6 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "core/included_file.h"
 #include "frontend/lexer.h"
 
 namespace kiln {
@@ -25,19 +27,20 @@ std::vector<std::string_view> functions_of(const TokenList& text);
 // A kernel's text, read once when the kernel is made.
 class KernelText {
  public:
-  KernelText(std::string header, std::string body);
+  KernelText(std::string header, std::string body, KernelFiles files = {});
   KernelText(const KernelText&) = delete;
   KernelText& operator=(const KernelText&) = delete;
 
   const std::string& header() const { return header_; }
   const std::string& body() const { return body_; }
+  const KernelFiles& files() const { return files_; }
 
   /// Whether the body uses `name` and does not declare it itself.
   bool body_uses(std::string_view name) const { return used_.contains(name) && !body_declares(name); }
   /// Whether the body declares `name` in its outermost block, so that no parameter can have it.
   bool body_declares(std::string_view name) const { return declared_.contains(name); }
 
-  /// Every identifier of header and body, sorted.
+  /// Every identifier of header, body and what they include, sorted.
   const std::vector<std::string>& identifiers() const { return identifiers_; }
   bool pastes_tokens() const { return pastes_tokens_; }
   const std::vector<std::string>& own_functions() const { return own_functions_; }
@@ -45,6 +48,7 @@ class KernelText {
  private:
   std::string header_;
   std::string body_;
+  KernelFiles files_;
   TokenList body_tokens_;
   std::unordered_set<std::string_view> used_;
   std::unordered_set<std::string_view> declared_;

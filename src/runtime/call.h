@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "core/gpu_queue.h"
 #include "core/launch_geometry.h"
 #include "core/number_conversion.h"
 #include "frontend/signature.h"
+#include "kiln/device.h"
 #include "kiln/dtype.h"
 
 namespace kiln {
@@ -20,6 +22,8 @@ struct InputArray {
   Dtype dtype = Dtype::kFloat32;
   std::span<const int64_t> shape;
   std::span<const int64_t> strides;  // in elements; as many as dimensions
+  // Not in the memory of the call's device but in this process's: one element.
+  bool is_number = false;
 };
 
 // An array that is to be made.
@@ -38,6 +42,12 @@ struct Call {
   // Names of inputs and outputs where the kernel does not have them (the dictionary and class generations).
   std::span<const std::string> input_names;
   std::span<const std::string> output_names;
+  // Where it runs, and where its arrays are.
+  Device device{};
+  void* stream = nullptr;  // of a GPU: the CUstream that it is put on
+  // Of a GPU: what takes the launch in place of a stream. Then no input is copied or a number, and there is no init
+  // value: whoever has the queue has done that.
+  GpuQueue* queue = nullptr;
 };
 
 }  // namespace kiln

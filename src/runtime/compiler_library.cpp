@@ -6,11 +6,11 @@
 #include <memory>
 #include <utility>
 
+#include "core/build_id.h"
 #include "core/fork_guard.h"
 #include "core/settings.h"
 #include "core/text.h"
 #include "kiln/error.h"
-#include "runtime/build_id.h"
 
 namespace kiln {
 namespace {

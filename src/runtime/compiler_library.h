@@ -11,12 +11,6 @@
 
 namespace kiln {
 
-// The installation lacks it; whoever mends that needs no new process.
-class MissingCompilerError : public UnsupportedError {
- public:
-  using UnsupportedError::UnsupportedError;
-};
-
 // What tells one compiler from another.
 struct CompilerIdentity {
   std::string text;

@@ -1,5 +1,7 @@
 #include "runtime/context.h"
 
+#include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <stdexcept>
 #include <utility>
@@ -12,10 +14,19 @@
 #include "core/text.h"
 #include "kiln/error.h"
 #include "runtime/compilation_dump.h"
+#include "runtime/kernel_object.h"
 #include "targets/cpu/cpu_target.h"
+#include "targets/cuda/nvrtc_compiler.h"
 
 namespace kiln {
 namespace {
+
+// The one of a bundle's compilers that is NVRTC, or is not.
+std::optional<std::string> compiler_of(const Bundle& bundle, bool nvrtc) {
+  for (const std::string& identity : bundle.compilers())
+    if (identity.starts_with(kNvrtcIdentity) == nvrtc) return identity;
+  return std::nullopt;
+}
 
 [[noreturn]] void throw_failure(const KernelUnit& unit, CompileResult result) {
   std::string_view interface = interface_name(unit.dialect);
@@ -53,13 +64,47 @@ bool is_lasting(const std::exception_ptr& error) {
 }
 
 Context::Context(std::unique_ptr<Compiler> compiler, DiskCacheOptions cache, const std::string& bundle_path)
-    : cpu_(make_cpu_target()), compiler_(std::move(compiler)), cache_(std::move(cache)) {
+    : cpu_(make_cpu_target()),
+      nvrtc_(compiler ? nullptr : make_nvrtc_compiler(cache.mode == CacheMode::kOn ? cache.directory : std::string())),
+      compiler_(std::move(compiler)),
+      cache_(std::move(cache)) {
   if (bundle_path.empty()) return;
   try {
     bundle_.emplace(bundle_path);
   } catch (const std::runtime_error& error) {
     bundle_failure_ = error.what();
   }
+}
+
+Context::~Context() = default;
+
+Target& Context::make_gpu(int index) {
+  ForkGuard guard;
+  std::lock_guard lock(gpus_mutex_);
+  if (index >= 0 && static_cast<size_t>(index) < kMostGpus)
+    if (Target* made = gpus_[static_cast<size_t>(index)].load()) return *made;
+  std::unique_ptr<Target> made = make_cuda_target(index);
+  Target& target = *owned_gpus_.emplace_back(std::move(made));
+  gpus_.at(static_cast<size_t>(index)).store(&target, std::memory_order_release);
+  return target;
+}
+
+KernelObject& Context::copier() {
+  std::call_once(copier_once_, [&] {
+    KernelSpec spec;
+    spec.name = "kiln_copy";
+    spec.input_names = {"from"};
+    spec.output_names = {"to"};
+    // Rows of 2^30 threads, so that arrays may have more elements than a grid has in x. The last row's surplus writes
+    // outside of the array, which does nothing.
+    spec.source = R"(
+      int64_t i = thread_position_in_grid.x + (int64_t(thread_position_in_grid.y) << 30);
+      to[i] = from[elem_to_loc<int64_t>(i, from_shape, from_strides, from_ndim)];)";
+    spec.ensure_row_contiguous = false;
+    spec.compile_options = {.bounds = true, .specialize = false};
+    copier_ = std::make_unique<KernelObject>(std::move(spec), *this);
+  });
+  return *copier_;
 }
 
 Context& Context::shared() {
@@ -69,34 +114,55 @@ Context& Context::shared() {
   return *instance;
 }
 
-// Without a compiler, that of the bundle: what it has serves as long as nobody can compile anything else.
-CompilerIdentity Context::identity(const std::string& kernel) {
-  if (std::optional<CompilerIdentity> known = compiler_.identity()) return *known;
-  if (bundle_) return {bundle_->compiler(), true};
-  open_compiler(kernel);
-  return compiler_.identity().value();
+bool Context::is_for_nvrtc(const KernelUnit& unit, const TargetSpec& target) const {
+  return nvrtc_ && unit.dialect == Dialect::kCuda && target.kind == TargetKind::kNvidia;
 }
 
-Compiler& Context::open_compiler(const std::string& kernel) {
+// Without a compiler, that of the bundle: what it has serves as long as nobody can compile anything else.
+CompilerIdentity Context::identity(const KernelUnit& unit, const TargetSpec& target) {
+  bool nvrtc = is_for_nvrtc(unit, target);
+  std::optional<std::string> of_bundle;
+  if (bundle_) of_bundle = compiler_of(*bundle_, nvrtc);
   try {
-    return compiler_.get();
+    if (nvrtc) return {nvrtc_->identity(), true};
+    if (std::optional<CompilerIdentity> known = compiler_.identity()) return *known;
+    if (of_bundle) return {*of_bundle, true};
+    compiler_.get();
+    return compiler_.identity().value();
   } catch (const MissingCompilerError& error) {
-    std::string message = error.what();
-    if (!message.ends_with('.')) message += '.';
-    if (bundle_)
-      throw MissingCompilerError(concat(message, " The bundle ", printable(bundle_->path()), " has no code for `",
-                                        printable(kernel), "` called like this."));
-    if (!bundle_failure_.empty())
-      throw MissingCompilerError(concat(message, " The bundle cannot be used: ", bundle_failure_, "."));
-    throw;
+    if (of_bundle) return {*of_bundle, true};
+    throw_missing(error, unit);
   }
 }
+
+CompileResult Context::run_compiler(const KernelUnit& unit, const TargetSpec& target, bool keep_stages) {
+  try {
+    Compiler& compiler = is_for_nvrtc(unit, target) ? *nvrtc_ : compiler_.get();
+    return compiler.compile({unit, target, keep_stages});
+  } catch (const MissingCompilerError& error) {
+    throw_missing(error, unit);
+  }
+}
+
+void Context::throw_missing(const MissingCompilerError& error, const KernelUnit& unit) const {
+  std::string message = error.what();
+  if (!message.ends_with('.')) message += '.';
+  if (bundle_)
+    throw MissingCompilerError(concat(message, " The bundle ", printable(bundle_->path()), " has no code for `",
+                                      printable(unit.name), "` called like this."));
+  if (!bundle_failure_.empty())
+    throw MissingCompilerError(concat(message, " The bundle cannot be used: ", bundle_failure_, "."));
+  throw MissingCompilerError(error);
+}
+
+std::string Context::describe_nvrtc() { return kiln::describe_nvrtc(); }
 
 std::string Context::bundle_problem() {
   if (!bundle_) return bundle_failure_;
   std::optional<CompilerIdentity> compiler = compiler_.identity();
-  if (!compiler || compiler->text == bundle_->compiler()) return {};
-  return concat(printable(bundle_->path()), " was made by another compiler: ", bundle_->compiler(), ", this one is ",
+  std::optional<std::string> of_bundle = compiler_of(*bundle_, /*nvrtc=*/false);
+  if (!compiler || !of_bundle || compiler->text == *of_bundle) return {};
+  return concat(printable(bundle_->path()), " was made by another compiler: ", *of_bundle, ", this one is ",
                 compiler->text);
 }
 
@@ -107,7 +173,7 @@ std::optional<CodeEntry> Context::find_stored(const std::string& id, const Kerne
   auto fits = [&](const std::optional<CodeEntry>& entry) {
     return entry && entry->source == unit.text && entry->target == target && entry->compiler == compiler.text;
   };
-  if (bundle_ && bundle_->compiler() == compiler.text) {
+  if (bundle_ && std::ranges::find(bundle_->compilers(), compiler.text) != bundle_->compilers().end()) {
     source = CodeSource::kBundle;
     if (std::optional<CodeEntry> entry = bundle_->load(id); fits(entry)) return entry;
   }
@@ -119,16 +185,16 @@ std::optional<CodeEntry> Context::find_stored(const std::string& id, const Kerne
 }
 
 MadeCode Context::compile(const std::string& id, const KernelUnit& unit, const TargetSpec& target,
-                          const CompilerIdentity& compiler) {
-  Compiler& library = open_compiler(unit.name);
+                          const CompilerIdentity& compiler, Target* here) {
   auto start = std::chrono::steady_clock::now();
   const std::string& dump_folder = settings().dump_folder;
-  CompileResult result = library.compile({unit, target, /*keep_stages=*/!dump_folder.empty()});
+  CompileResult result = run_compiler(unit, target, /*keep_stages=*/!dump_folder.empty());
   if (!dump_folder.empty()) dump_compilation(dump_folder, unit, result);
   if (result.status != CompileStatus::kOk) throw_failure(unit, std::move(result));
+  if (here) here->finish(result.binary, unit);
   double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   // The library may have been replaced since its identity was asked for, and what it made is its own.
-  CompilerIdentity now = compiler_.identity().value();
+  CompilerIdentity now = identity(unit, target);
   MadeCode made;
   made.id = now.text == compiler.text ? id : binary_id(unit, target, now.text);
   made.entry = {now.text,
@@ -145,30 +211,43 @@ MadeCode Context::compile(const std::string& id, const KernelUnit& unit, const T
 }
 
 MadeCode Context::find_or_compile(const std::string& id, const KernelUnit& unit, const TargetSpec& target,
-                                  const CompilerIdentity& compiler) {
+                                  const CompilerIdentity& compiler, Target* here) {
   CodeSource source = CodeSource::kCompiled;
-  if (std::optional<CodeEntry> entry = find_stored(id, unit, target, compiler, source))
-    return {id, std::move(*entry), source, {}};
-  return compile(id, unit, target, compiler);
+  if (std::optional<CodeEntry> entry = find_stored(id, unit, target, compiler, source)) try {
+      // What was compiled where this target was not there is finished once.
+      if (here && here->finish(entry->binary, unit) && source == CodeSource::kDisk) {
+        cache_.discard(id);
+        static_cast<void>(cache_.store(id, *entry));
+      }
+      return {id, std::move(*entry), source, {}};
+    } catch (const InternalError&) {  // undamaged, and yet of no use
+      if (source == CodeSource::kDisk) cache_.discard(id);
+    }
+  return compile(id, unit, target, compiler, here);
 }
 
 SingleFlight<Binary>::Found Context::binary_for(const KernelUnit& unit, Target& target) {
-  CompilerIdentity compiler = identity(unit.name);
+  CompilerIdentity compiler = identity(unit, target.spec());
   std::string id = binary_id(unit, target.spec(), compiler.text);
-  return binaries_.get(id, [&] {
+  // Code is loaded into one device's memory. And a failure is remembered with its message, which names files; the id
+  // does not.
+  std::string key = concat(id, " ", target.name());
+  for (const std::string& path : {unit.source_path, unit.header_path}) key += concat('\n', path);
+  for (const IncludedFile& file : unit.included_files) key += concat('\n', file.path);
+  for (const std::string& folder : unit.include_dirs) key += concat('\n', folder);
+  return binaries_.get(key, [&] {
     // LLVM has locks of its own.
     ForkGuard guard;
     DefaultFloatingPoint floating_point;  // the compiler folds constants
-    MadeCode made = find_or_compile(id, unit, target.spec(), compiler);
+    MadeCode made = find_or_compile(id, unit, target.spec(), compiler, &target);
     auto binary = std::make_shared<Binary>();
     try {
-      binary->code = target.load(made.entry.binary);
+      binary->code = target.load(made.entry.binary, unit);
     } catch (const InternalError&) {
       if (made.source == CodeSource::kCompiled) throw;
-      // Undamaged, and yet of no use.
       if (made.source == CodeSource::kDisk) cache_.discard(id);
-      made = compile(id, unit, target.spec(), compiler);
-      binary->code = target.load(made.entry.binary);
+      made = compile(id, unit, target.spec(), compiler, &target);
+      binary->code = target.load(made.entry.binary, unit);
     }
     binary->engine = std::move(made.entry.engine);
     binary->engine_reason = std::move(made.entry.engine_reason);
@@ -180,24 +259,34 @@ SingleFlight<Binary>::Found Context::binary_for(const KernelUnit& unit, Target& 
 }
 
 MadeCode Context::compile_ahead(const KernelUnit& unit, const TargetSpec& target) {
-  CompilerIdentity compiler = identity(unit.name);
+  CompilerIdentity compiler = identity(unit, target);
   ForkGuard guard;
   DefaultFloatingPoint floating_point;
-  return find_or_compile(binary_id(unit, target, compiler.text), unit, target, compiler);
+  return find_or_compile(binary_id(unit, target, compiler.text), unit, target, compiler, nullptr);
+}
+
+// "sm_80", "sm_90a" and the like. Whether there is such a GPU the compilers know.
+static bool is_gpu_architecture(std::string_view name) {
+  if (!name.starts_with("sm_")) return false;
+  name.remove_prefix(3);
+  int number = 0;
+  auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  std::string_view rest(end, static_cast<size_t>(name.data() + name.size() - end));
+  return error == std::errc() && number >= 80 && number < 1000 && (rest.empty() || rest == "a");
 }
 
 TargetSpec target_named(std::string_view architecture) {
   if (is_processor_level(architecture)) return {TargetKind::kCpu, std::string(architecture), settings().cpu_engine};
-  if (architecture.starts_with("sm_"))
-    throw UnsupportedError(
-        concat("this version of Kiln has no NVIDIA target, so it cannot compile for ", architecture));
+  if (is_gpu_architecture(architecture)) return {TargetKind::kNvidia, std::string(architecture), ""};
   throw ValueError(
-      concat("Expected an architecture to be x86-64, x86-64-v2, x86-64-v3 or x86-64-v4 but got `", architecture, "`."));
+      concat("Expected an architecture to be x86-64, x86-64-v2, x86-64-v3, x86-64-v4, or that of an NVIDIA "
+             "GPU from sm_80 on, but got `",
+             architecture, "`."));
 }
 
 std::vector<CompileStage> Context::stages_of(const KernelUnit& unit, Target& target) {
   DefaultFloatingPoint floating_point;
-  CompileResult result = open_compiler(unit.name).compile({unit, target.spec(), /*keep_stages=*/true});
+  CompileResult result = run_compiler(unit, target.spec(), /*keep_stages=*/true);
   if (result.status != CompileStatus::kOk) throw_failure(unit, std::move(result));
   return std::move(result.stages);
 }

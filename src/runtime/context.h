@@ -1,8 +1,11 @@
 // What all kernels of a process share: targets, compiler, machine code.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,9 +15,11 @@
 #include "cache/single_flight.h"
 #include "core/compiler.h"
 #include "core/settings.h"
+#include "kiln/device.h"
 #include "runtime/compiler_library.h"
 #include "runtime/history.h"
 #include "runtime/recording.h"
+#include "targets/cuda/cuda_target.h"
 #include "targets/target.h"
 
 namespace kiln {
@@ -41,10 +46,14 @@ struct MadeCode {
 /// tomorrow.
 bool is_lasting(const std::exception_ptr& error);
 
+class KernelObject;
+
 class Context {
  public:
-  /// `compiler`: what compiles in place of libkiln_compiler.so. `bundle_path`: empty for none. What is wrong with the
-  /// cache's folder or the bundle throws nothing.
+  ~Context();
+
+  /// `compiler`: what compiles in place of libkiln_compiler.so and NVRTC. `bundle_path`: empty for none. What is wrong
+  /// with the cache's folder or the bundle throws nothing.
   explicit Context(std::unique_ptr<Compiler> compiler = nullptr,
                    DiskCacheOptions cache = DiskCacheOptions::of_process(),
                    const std::string& bundle_path = settings().bundle_path);
@@ -53,6 +62,18 @@ class Context {
   static Context& shared();
 
   Target& cpu() { return *cpu_; }
+
+  /// The target of a device, made when it is first asked for. Throws DeviceError, UnsupportedError where the machine
+  /// has no such GPU that serves.
+  Target& target(Device device) {
+    if (device.kind == DeviceKind::kCpu) return *cpu_;
+    if (device.index >= 0 && static_cast<size_t>(device.index) < kMostGpus)
+      if (Target* made = gpus_[static_cast<size_t>(device.index)].load(std::memory_order_acquire)) return *made;
+    return make_gpu(device.index);
+  }
+
+  /// A kernel that copies arrays of any strides, for targets that leave it to one.
+  KernelObject& copier();
 
   /// How much code is kept of kernels that are gone: for equal ones that are made later.
   static constexpr size_t kMostIdleBinaries = 4096;
@@ -64,6 +85,9 @@ class Context {
 
   /// The same for any target, without loading it.
   MadeCode compile_ahead(const KernelUnit& unit, const TargetSpec& target);
+
+  /// Version and file of the library that compiles CUDA bodies for NVIDIA's GPUs. Throws MissingCompilerError.
+  static std::string describe_nvrtc();
 
   DiskCache& cache() { return cache_; }
 
@@ -82,17 +106,30 @@ class Context {
   std::vector<CompileStage> stages_of(const KernelUnit& unit, Target& target);
 
  private:
-  // Of the compiler that is asked for a kernel of this name, which messages mention.
-  CompilerIdentity identity(const std::string& kernel);
-  Compiler& open_compiler(const std::string& kernel);
+  static constexpr size_t kMostGpus = 64;
+
+  Target& make_gpu(int index);
+  // CUDA bodies on NVIDIA's GPUs are NVIDIA's compiler's; all others are that of libkiln_compiler.so.
+  bool is_for_nvrtc(const KernelUnit& unit, const TargetSpec& target) const;
+  // Of the compiler that is asked for the unit.
+  CompilerIdentity identity(const KernelUnit& unit, const TargetSpec& target);
+  CompileResult run_compiler(const KernelUnit& unit, const TargetSpec& target, bool keep_stages);
+  [[noreturn]] void throw_missing(const MissingCompilerError& error, const KernelUnit& unit) const;
   std::optional<CodeEntry> find_stored(const std::string& id, const KernelUnit& unit, const TargetSpec& target,
                                        const CompilerIdentity& compiler, CodeSource& source);
+  // `here`: the target that is to run it, if it is this machine's.
   MadeCode compile(const std::string& id, const KernelUnit& unit, const TargetSpec& target,
-                   const CompilerIdentity& compiler);
+                   const CompilerIdentity& compiler, Target* here);
   MadeCode find_or_compile(const std::string& id, const KernelUnit& unit, const TargetSpec& target,
-                           const CompilerIdentity& compiler);
+                           const CompilerIdentity& compiler, Target* here);
 
   std::unique_ptr<Target> cpu_;
+  std::mutex gpus_mutex_;
+  std::vector<std::unique_ptr<Target>> owned_gpus_;
+  std::array<std::atomic<Target*>, kMostGpus> gpus_{};
+  std::once_flag copier_once_;
+  std::unique_ptr<KernelObject> copier_;
+  std::unique_ptr<Compiler> nvrtc_;  // null where one compiler serves in place of both
   CompilerLibrary compiler_;
   DiskCache cache_;
   std::optional<Bundle> bundle_;
@@ -103,8 +140,8 @@ class Context {
   SingleFlight<Binary> binaries_{is_lasting, kMostIdleBinaries};
 };
 
-/// What code is made for where it is named: "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4". Throws ValueError for
-/// other names, UnsupportedError for GPUs, whose target is missing.
+/// What code is made for where it is named: "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "sm_90" and the other
+/// names of NVIDIA's GPUs from sm_80 on. Throws ValueError for other names.
 TargetSpec target_named(std::string_view architecture);
 
 /// "metal_kernel" or "cuda_kernel": how messages name the interface.

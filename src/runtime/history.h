@@ -28,14 +28,14 @@ inline std::string_view name_of(CodeSource source) {
 
 // A Launch as it is kept: recording one allocates nothing.
 struct LaunchRecord {
-  std::string_view target;      // "cpu"; lives as long as the kernel, like the next three
+  std::string_view target;      // "cpu", "nvidia:0"; lives as long as the kernel, like the next three
   std::string_view engine;      // "scalar", "simd"
   std::string_view reason;      // why that engine
   std::string_view not_stored;  // compiled now: why it is not on disk
   CodeSource source = CodeSource::kMemory;
   bool specialized = false;  // code made for these shapes
   double compile_ms = 0;     // 0 unless compiled now
-  double run_ms = 0;         // from the start of the launch to the end of its last thread
+  double run_ms = 0;         // from the start of the launch to the end of its last thread; GPU: until it is enqueued
 };
 
 class History {

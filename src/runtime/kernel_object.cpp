@@ -61,6 +61,8 @@ std::string_view KernelObject::call_key(const Call& call, size_t& general_bytes)
     add(static_cast<uint32_t>(text.size()));
     key.append(text);
   };
+  add(call.device.kind);
+  add(static_cast<uint8_t>(call.device.index));
   add(static_cast<uint32_t>(call.inputs.size()));
   for (const InputArray& input : call.inputs) {
     InputType type = type_of(input);
@@ -77,10 +79,12 @@ std::string_view KernelObject::call_key(const Call& call, size_t& general_bytes)
   }
   for (const std::string& name : call.input_names) add_text(name);
   for (const std::string& name : call.output_names) add_text(name);
-  add(tells_rows_apart() && rows_are_simdgroups(call));
+  add(tells_rows_apart(call) && rows_are_simdgroups(call));
   general_bytes = key.size();
   static_assert(kRowsBytes == sizeof(bool));
-  if (specializes_)
+  // NVRTC makes nothing of known shapes.
+  bool is_for_nvrtc = spec_.dialect == Dialect::kCuda && call.device.kind == DeviceKind::kNvidia;
+  if (specializes_ && !is_for_nvrtc)
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       if (!uses_shape_of(call, i)) continue;
       add(static_cast<uint32_t>(call.inputs[i].shape.size()));
@@ -93,7 +97,7 @@ std::string_view KernelObject::call_key(const Call& call, size_t& general_bytes)
 }
 
 KernelObject::KernelObject(KernelSpec spec, Context& context)
-    : spec_(std::move(spec)), context_(context), text_(spec_.header, spec_.source) {
+    : spec_(std::move(spec)), context_(context), text_(spec_.header, spec_.source, spec_.files) {
   std::string_view interface = interface_name(spec_.dialect);
   if (spec_.output_names && spec_.output_names->empty())
     throw ValueError(concat("[", interface, "] Must specify at least one output."));
@@ -183,6 +187,12 @@ void KernelObject::check_types(const Call& call) const {
   for (const TemplateArgument& argument : call.template_arguments) check_name(argument.name, "Template argument name");
   if (!call.template_arguments.empty() || !spec_.input_names) check_distinct(inputs, outputs, call.template_arguments);
 
+  if (call.device.kind == DeviceKind::kNvidia && spec_.dialect == Dialect::kMetal)
+    for (size_t i = 0; i < call.inputs.size(); ++i)
+      if (call.inputs[i].shape.size() > kPaddedDimensions && uses_shape_of(call, i))
+        throw UnsupportedError(concat("[", interface, "] Input `", inputs[i], "` has ", call.inputs[i].shape.size(),
+                                      " dimensions, and a launch on an NVIDIA GPU has room for ", kPaddedDimensions,
+                                      " in `", inputs[i], "_shape`."));
   if (spec_.dialect == Dialect::kCuda) {
     for (size_t i = 0; i < call.inputs.size(); ++i)
       for (std::string_view suffix : {"_shape", "_strides"}) {
@@ -260,8 +270,10 @@ KernelUnit KernelObject::unit_for(const Call& call) const {
     for (KernelParameter& parameter : unit.parameters)
       if (parameter.role == ParameterRole::kInput) parameter.from_zero = false;
   unit.math_mode = spec_.compile_options.math_mode;
-  unit.rows_are_simdgroups = tells_rows_apart() && rows_are_simdgroups(call);
-  unit.bounds_guards = spec_.compile_options.bounds.value_or(settings().bounds);
+  unit.rows_are_simdgroups = tells_rows_apart(call) && rows_are_simdgroups(call);
+  // NVRTC has no room for guards.
+  unit.bounds_guards = spec_.compile_options.bounds.value_or(settings().bounds) &&
+                       !(spec_.dialect == Dialect::kCuda && call.device.kind == DeviceKind::kNvidia);
   return unit;
 }
 
@@ -282,10 +294,16 @@ void KernelObject::set_known_shapes(KernelUnit& unit, const Call& call) const {
   }
 }
 
-void KernelObject::check_dialect() const {
-  if (spec_.dialect == Dialect::kCuda)
+void KernelObject::check_target(const TargetSpec& target) const {
+  if (spec_.dialect != Dialect::kCuda) return;
+  if (target.kind == TargetKind::kCpu)
+    throw UnsupportedError(
+        concat("[cuda_kernel] `", printable(spec_.name),
+               "`: CUDA bodies cannot be run on the CPU yet; `source_for` shows the generated text."));
+  // NVRTC compiles the body as it is.
+  if (spec_.compile_options.bounds == true)
     throw UnsupportedError(concat("[cuda_kernel] `", printable(spec_.name),
-                                  "`: CUDA bodies cannot be run yet; `source_for` shows the generated text."));
+                                  "`: `bounds` is on, but CUDA bodies have no guards on an NVIDIA GPU."));
 }
 
 bool KernelObject::may_specialize(const Call& call) const {
@@ -294,11 +312,15 @@ bool KernelObject::may_specialize(const Call& call) const {
   return false;
 }
 
-MadeCode KernelObject::compile_ahead(const Call& call, const TargetSpec& target, bool specialized) const {
+MadeCode KernelObject::compile_ahead(const Call& any_call, const TargetSpec& target, bool specialized) const {
+  Call call = any_call;
+  call.device.kind = target.kind == TargetKind::kCpu ? DeviceKind::kCpu : DeviceKind::kNvidia;
   check(call);
-  check_dialect();
+  check_target(target);
   KernelUnit unit = unit_for(call);
-  if (specialized && may_specialize(call)) set_known_shapes(unit, call);
+  // NVRTC makes nothing of known shapes.
+  bool is_for_nvrtc = spec_.dialect == Dialect::kCuda && target.kind == TargetKind::kNvidia;
+  if (specialized && may_specialize(call) && !is_for_nvrtc) set_known_shapes(unit, call);
   return context_.compile_ahead(unit, target);
 }
 
@@ -330,8 +352,9 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
   // It is there when there were enough others before.
   if (specialize)
     if (auto variant = variants_.find(general_key)) return {std::move(variant), CodeSource::kMemory};
+  Target& target = context_.target(call.device);
   check_types(call);
-  check_dialect();
+  check_target(target.spec());
   if (specialize) {
     specialize = !variants_.has_failed(general_key) && may_specialize(general_key, key);
     if (!specialize) key = general_key;
@@ -340,7 +363,6 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
   auto make = [&] {
     KernelUnit unit = unit_for(call);
     if (specialize) set_known_shapes(unit, call);
-    Target& target = context_.cpu();
     auto binary = context_.binary_for(unit, target);
     if (binary.made_now) source = binary.value->source;
     if (Recording* recording = context_.recording()) recording->add(spec_, call, specialize);
@@ -349,7 +371,7 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
       throw UnsupportedError(concat("[", interface_name(spec_.dialect), "] `", printable(spec_.name), "` needs ", bytes,
                                     " bytes of threadgroup memory, and the ", target.name(), " target has ", limit,
                                     "."));
-    return std::make_shared<const Variant>(Variant{std::move(unit), binary.value});
+    return std::make_shared<const Variant>(Variant{std::move(unit), binary.value, &target});
   };
   if (!specialize) return {variants_.get(std::string(key), make).value, source};
   std::string own(key), general(general_key);

@@ -25,6 +25,7 @@ namespace kiln {
 struct Variant {
   KernelUnit unit;
   std::shared_ptr<const Binary> binary;
+  Target* target = nullptr;  // where it runs; the context's
 
   bool is_specialized() const {
     return std::any_of(unit.parameters.begin(), unit.parameters.end(),
@@ -89,7 +90,9 @@ class KernelObject {
   std::span<const std::string> input_names(const Call& call) const;
   std::span<const std::string> output_names(const Call& call) const;
   /// Whether code is made for the shape of threadgroups.
-  bool tells_rows_apart() const { return context_.cpu().spec().engine == "simd"; }
+  bool tells_rows_apart(const Call& call) const {
+    return call.device.kind == DeviceKind::kCpu && context_.cpu().spec().engine == "simd";
+  }
   void check_text(const std::string& text, std::string_view what) const;
   void check_name(const std::string& name, std::string_view what) const;
   std::string_view call_key(const Call& call, size_t& general_bytes) const;
@@ -101,7 +104,8 @@ class KernelObject {
   void check_input(const InputArray& input, const std::string& name) const;
   void check_output(const OutputArray& output, const std::string& name) const;
   void check_types(const Call& call) const;
-  void check_dialect() const;
+  // Whether kernels of this dialect and these options can be made for the target.
+  void check_target(const TargetSpec& target) const;
   void check_distinct(std::span<const std::string> inputs, std::span<const std::string> outputs,
                       std::span<const TemplateArgument> template_arguments) const;
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/included_file.h"
 #include "core/kernel_unit.h"
 #include "frontend/signature.h"
 #include "kiln/compilation.h"
@@ -20,6 +21,7 @@ struct KernelSpec {
   std::optional<std::vector<std::string>> output_names;
   std::string source;
   std::string header;
+  KernelFiles files;  // where these come from, and what they include
   bool ensure_row_contiguous = true;
   bool atomic_outputs = false;
   int64_t shared_memory = 0;  // bytes; CUDA

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "core/array_layout.h"
+#include "core/dtype_table.h"
 #include "core/floating_point_state.h"
 #include "core/number_conversion.h"
 #include "core/out_of_memory.h"
@@ -29,7 +30,61 @@ struct LaunchScratch {
 // Entries of an input in shapes and strides, with the zeros behind them.
 size_t padded_rank(const InputArray& input) { return std::max<size_t>(kPaddedDimensions, input.shape.size()); }
 
-void collect_inputs(KernelObject& kernel, const Call& call, const InputCopies& copies, LaunchScratch& scratch) {
+// A dtype that Metal has, of elements of this size.
+Dtype copied_as(size_t bytes) {
+  switch (bytes) {
+    case 1: return Dtype::kUInt8;
+    case 2: return Dtype::kUInt16;
+    case 4: return Dtype::kUInt32;
+    default: return Dtype::kUInt64;
+  }
+}
+
+// Numbers among the inputs of a launch on a GPU, in its memory. They are written as memory is filled, not copied: a
+// graph that captures the launch then holds their values, not the address that they had in this process.
+class NumbersOnDevice {
+ public:
+  NumbersOnDevice(Target& target, const Call& call) : target_(target), stream_(call.stream) {
+    if (call.device.kind == DeviceKind::kCpu) return;
+    auto numbers = std::ranges::count_if(call.inputs, &InputArray::is_number);
+    if (numbers > 0) memory_ = target.allocate(static_cast<size_t>(numbers) * kBytes, stream_);
+  }
+
+  const void* place(const InputArray& number) {
+    if (!memory_) return number.data;
+    std::byte* place = static_cast<std::byte*>(memory_.get()) + kBytes * used_++;
+    target_.fill(place, 1, {static_cast<const std::byte*>(number.data), size_of(number.dtype)}, stream_);
+    return place;
+  }
+
+ private:
+  static constexpr size_t kBytes = 8;  // of the largest
+  Target& target_;
+  void* const stream_;
+  TargetMemory memory_;
+  size_t used_ = 0;
+};
+
+void copy_row_contiguous(Context& context, Target& target, const Call& call, const InputArray& input, void* out) {
+  size_t bytes = size_of(input.dtype);
+  if (target.copy_row_contiguous(input.data, input.shape, input.strides, bytes, out)) return;
+  OutputArray output{copied_as(bytes), input.shape};
+  InputArray source = input;
+  source.dtype = output.dtype;
+  Call copy{};
+  copy.inputs = {&source, 1};
+  copy.outputs = {&output, 1};
+  constexpr int64_t kRow = int64_t{1} << 30;  // as the copier counts
+  int64_t count = element_count(input.shape);
+  copy.grid = {std::min(count, kRow), (count + kRow - 1) / kRow, 1};
+  copy.threadgroup = {256, 1, 1};
+  copy.device = call.device;
+  copy.stream = call.stream;
+  run(context.copier(), copy, {&out, 1});
+}
+
+void collect_inputs(KernelObject& kernel, const Call& call, const InputCopies& copies, NumbersOnDevice& numbers,
+                    LaunchScratch& scratch) {
   size_t copied = 0;
   scratch.shapes.clear();
   scratch.strides.clear();
@@ -47,13 +102,11 @@ void collect_inputs(KernelObject& kernel, const Call& call, const InputCopies& c
     std::span<int64_t> strides(scratch.strides.data() + first, input.shape.size());
     if (!kernel.copies(input)) {
       std::copy(input.strides.begin(), input.strides.end(), strides.begin());
-      scratch.data.push_back(input.data);
+      scratch.data.push_back(input.is_number ? numbers.place(input) : input.data);
       continue;
     }
     write_row_contiguous_strides(input.shape, strides);
-    std::byte* copy = copies[copied++].get();
-    scratch.data.push_back(copy);
-    kernel.context().cpu().copy_row_contiguous(input.data, input.shape, input.strides, size_of(input.dtype), copy);
+    scratch.data.push_back(copies[copied++].get());
   }
 }
 
@@ -80,12 +133,21 @@ LaunchArgument argument_for(const KernelParameter& parameter, const Call& call, 
   return {};
 }
 
+// Before anything of the launch itself is prepared: on a GPU, copying is a launch too.
+void copy_inputs(KernelObject& kernel, Target& target, const Call& call, const InputCopies& copies) {
+  if (copies.empty()) return;
+  size_t copied = 0;
+  for (const InputArray& input : call.inputs)
+    if (kernel.copies(input)) copy_row_contiguous(kernel.context(), target, call, input, copies[copied++].get());
+}
+
 void initialize_outputs(Target& target, const Call& call, std::span<void* const> output_data) {
   DefaultFloatingPoint floating_point;  // the value is converted
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     size_t size = size_of(call.outputs[i].dtype);
     auto pattern = element_bytes(call.outputs[i].dtype, *call.init_value);
-    target.fill(output_data[i], static_cast<size_t>(element_count(call.outputs[i].shape)), {pattern.data(), size});
+    target.fill(output_data[i], static_cast<size_t>(element_count(call.outputs[i].shape)), {pattern.data(), size},
+                call.stream);
   }
 }
 
@@ -102,11 +164,12 @@ InputCopies allocate_copies(const KernelObject& kernel, const Call& call) {
     const InputArray& input = call.inputs[i];
     if (!kernel.copies(input)) continue;
     int64_t bytes = byte_count(input.shape, input.dtype);
-    std::unique_ptr<std::byte[]> copy(new (std::nothrow) std::byte[static_cast<size_t>(bytes)]);
-    if (!copy)
+    try {
+      copies.push_back(kernel.context().target(call.device).allocate(static_cast<size_t>(bytes), call.stream));
+    } catch (const std::bad_alloc&) {
       throw OutOfMemory(concat("[", interface_name(kernel.spec().dialect), "] There is no memory for the ", bytes,
                                " bytes of a row-contiguous copy of input `", kernel.input_name(call, i), "`."));
-    copies.push_back(std::move(copy));
+    }
   }
   return copies;
 }
@@ -114,19 +177,24 @@ InputCopies allocate_copies(const KernelObject& kernel, const Call& call) {
 void launch(KernelObject& kernel, const KernelObject::Found& found, const Call& call,
             std::span<void* const> output_data, const InputCopies& copies) {
   auto start = std::chrono::steady_clock::now();
-  Target& target = kernel.context().cpu();
+  Target& target = *found.variant->target;
   const KernelUnit& unit = found.variant->unit;
   LaunchGeometry geometry = divide_grid(interface_name(unit.dialect), unit.dialect, call.grid, call.threadgroup);
+  const LoadedKernel& code = *found.variant->binary->code;
+  LaunchOptions options{call.stream, static_cast<size_t>(kernel.spec().shared_memory), call.queue};
+  target.check_launch(code, unit, geometry, options);
+  copy_inputs(kernel, target, call, copies);
 
   thread_local LaunchScratch scratch;
-  collect_inputs(kernel, call, copies, scratch);
+  NumbersOnDevice numbers(target, call);
+  collect_inputs(kernel, call, copies, numbers, scratch);
   scratch.arguments.clear();
   for (const KernelParameter& parameter : unit.parameters)
     scratch.arguments.push_back(argument_for(parameter, call, output_data, scratch));
 
   if (call.init_value) initialize_outputs(target, call, output_data);
   try {
-    target.launch(*found.variant->binary->code, unit, geometry, scratch.arguments);
+    target.launch(code, unit, geometry, scratch.arguments, options);
   } catch (const std::bad_alloc&) {
     throw OutOfMemory(concat("[", interface_name(unit.dialect), "] There is no memory for the threads of `",
                              printable(kernel.spec().name), "` in threadgroups of ",

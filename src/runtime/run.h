@@ -1,4 +1,4 @@
-// A launch, from look-up to the end of its last thread.
+// A launch, from look-up to the end of its last thread; on a GPU, to its place in the stream.
 #pragma once
 
 #include <cstddef>
@@ -7,16 +7,18 @@
 #include <vector>
 
 #include "runtime/kernel_object.h"
+#include "targets/target.h"
 
 namespace kiln {
 
 /// Runs a call that KernelObject::check_sizes has accepted. `output_data` has a pointer for each output, to as many
-/// bytes as its shape and dtype need; all of them are written only by this launch while it runs. Throws ValueError,
-/// CompileError, UnsupportedError, DeviceError, OutOfMemory; the contents of the outputs are unspecified then.
+/// bytes as its shape and dtype need, in the memory of the call's device; all of them are written only by this launch
+/// while it runs. Throws ValueError, CompileError, UnsupportedError, DeviceError, OutOfMemory; the contents of the
+/// outputs are unspecified then.
 void run(KernelObject& kernel, const Call& call, std::span<void* const> output_data);
 
 // Memory for row-contiguous copies of those inputs that are copied, in their order.
-using InputCopies = std::vector<std::unique_ptr<std::byte[]>>;
+using InputCopies = std::vector<TargetMemory>;
 
 /// For a call that KernelObject::check has accepted. Throws OutOfMemory.
 InputCopies allocate_copies(const KernelObject& kernel, const Call& call);

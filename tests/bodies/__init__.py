@@ -39,6 +39,9 @@ _DTYPES = (
 )
 DTYPES: dict[str, np.dtype] = {name: np.dtype(name) for name in _DTYPES} | {"bfloat16": np.dtype(ml_dtypes.bfloat16)}
 
+# Those of CUDA bodies.
+CUDA_DTYPES = DTYPES | {"float64": np.dtype(np.float64)}
+
 
 class Dtype(str):
     """The name of a dtype, to tell it from other template arguments."""
@@ -68,6 +71,8 @@ class Body:
     ensure_row_contiguous: bool = True
     atomic_outputs: bool = False
     init_value: float | None = None
+    shared_memory: int = 0
+    """Of CUDA bodies: bytes."""
     compile_options: Mapping[str, Any] = field(default_factory=dict)
     subject: str = ""
 
@@ -88,7 +93,7 @@ class Body:
             if value.shape != tuple(shape):
                 raise ValueError(f"body {self.name}: the reference for {name} has shape {value.shape}, not {shape}")
             with np.errstate(all="ignore"):
-                converted = value.astype(DTYPES[dtype])
+                converted = value.astype(CUDA_DTYPES[dtype])
             # A reference in a wider type would hide a rounding that the body does not do, or the other way round.
             if self.tolerance == 0 and value.dtype != converted.dtype:
                 same = converted.astype(value.dtype) == value
@@ -100,7 +105,7 @@ class Body:
     def mismatch(self, name: str, got: np.ndarray, expected: np.ndarray) -> str:
         """What is wrong with an output; empty if nothing."""
         shape, dtype = self.outputs[name]
-        if got.shape != tuple(shape) or got.dtype != DTYPES[dtype]:
+        if got.shape != tuple(shape) or got.dtype != CUDA_DTYPES[dtype]:
             return f"{name} is {got.dtype}{list(got.shape)}, expected {dtype}{list(shape)}"
         wrong = ~_close(got, expected, self.tolerance)
         if not wrong.any():
@@ -129,6 +134,7 @@ def _close(got: np.ndarray, expected: np.ndarray, tolerance: float) -> np.ndarra
 
 
 _bodies: dict[str, Body] = {}
+_cuda_bodies: dict[str, Body] = {}
 
 
 def body(
@@ -144,31 +150,69 @@ def body(
     **options: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers the decorated function as the reference of a body, whose name it gives unless `name` does."""
+    return _register(
+        _bodies,
+        source=source,
+        outputs=outputs,
+        grid=grid,
+        threadgroup=threadgroup,
+        constructs=constructs,
+        name=name,
+        inputs=inputs,
+        template=template,
+        **options,
+    )
 
+
+def cuda_body(
+    source: str, *, constructs: str = "", **options: Any
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The same of a body in CUDA. It is no construct of the table, which is Metal's."""
+    defaults: dict[str, Any] = {"name": None, "inputs": lambda rng: {}, "template": ()}
+    return _register(_cuda_bodies, source=source, constructs=constructs, **(defaults | options))
+
+
+def _register(
+    table: dict[str, Body],
+    *,
+    outputs: Any,
+    constructs: str,
+    name: str | None,
+    inputs: Any,
+    template: Any,
+    **options: Any,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def register(reference: Callable[..., Any]) -> Callable[..., Any]:
         made = Body(
             name=name or reference.__name__,
-            source=source,
             reference=reference,
             outputs={key: (tuple(shape), dtype) for key, (shape, dtype) in outputs.items()},
-            grid=grid,
-            threadgroup=threadgroup,
             constructs=tuple(constructs.split()),
             make_inputs=inputs,
             template=tuple(template),
             subject=reference.__module__.rpartition(".")[2],
             **options,
         )
-        if made.name in _bodies:
+        if made.name in table:
             raise ValueError(f"there are two bodies of the name {made.name}")
-        _bodies[made.name] = made
+        table[made.name] = made
         return reference
 
     return register
 
 
-def all_bodies() -> list[Body]:
-    """Every body, in the order of the subjects' names, then in that of their files."""
+def _import_all() -> None:
     for module in sorted(module.name for module in pkgutil.iter_modules(__path__)):
         importlib.import_module(f"{__name__}.{module}")
+
+
+def all_bodies() -> list[Body]:
+    """Every Metal body, in the order of the subjects' names, then in that of their files."""
+    _import_all()
     return list(_bodies.values())
+
+
+def all_cuda_bodies() -> list[Body]:
+    """Every CUDA body, likewise. Their modules' names begin with `cuda_`."""
+    _import_all()
+    return list(_cuda_bodies.values())

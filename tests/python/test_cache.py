@@ -212,9 +212,9 @@ def test_code_belongs_to_the_compiler_that_made_it(folder):
     assert printed(folder, "again.py", **settings) == "disk compiled\n"
 
 
-def test_no_file_is_part_of_a_kernel(folder):
-    """Only the text that a kernel is given is compiled, so that only it has to be in the key: files that the header
-    includes are not read, wherever they lie."""
+def test_text_reads_no_files(folder):
+    """Without a folder to look in, nothing but the text that a kernel is given is compiled, wherever the files lie that
+    its header names. Of what is included, the key has the content (test_files.py)."""
     (folder / "value.h").write_text("#define VALUE 1\n")
     (folder / "include.py").write_text(
         "import kiln\nimport numpy as np\nfor path in ('value.h', './value.h', sys_path):\n".replace(
@@ -228,7 +228,8 @@ def test_no_file_is_part_of_a_kernel(folder):
         "        print(error.diagnostics[0].message)\n"
     )
     shown = printed(folder, "include.py").splitlines()
-    assert shown == [f"'{path}' file not found" for path in ("value.h", "./value.h", folder / "value.h")]
+    where = "text is in no folder, and `include_dirs` names none"
+    assert shown == [f"'{path}' file not found; {where}" for path in ("value.h", "./value.h", folder / "value.h")]
 
 
 def test_the_second_demonstration_compiles_nothing(folder):
@@ -412,17 +413,24 @@ def test_a_bundle_may_be_for_several_instruction_sets(folder, recording):
         assert printed(folder, "several.py", "argument", **settings, KILN_CPU_ISA=level) == "bundle\n"
 
 
-@pytest.mark.parametrize(
-    ("architecture", "reason"),
-    [
-        ("sm_90", "this version of Kiln has no NVIDIA target, so it cannot compile for sm_90"),
-        ("arm64", "Expected an architecture to be x86-64, x86-64-v2, x86-64-v3 or x86-64-v4 but got `arm64`."),
-    ],
-)
-def test_compiling_refuses_what_it_cannot_compile_for(folder, recording, architecture, reason):
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_90b", "arm64"])
+def test_compiling_refuses_what_it_cannot_compile_for(folder, recording, architecture):
     done = python(folder, "-m", "kiln", "compile", "kernels.json", "--architecture", architecture)
     assert done.returncode == 1
-    assert done.stderr == f"python -m kiln compile: {reason}\n"
+    assert done.stderr == (
+        "python -m kiln compile: Expected an architecture to be x86-64, x86-64-v2, x86-64-v3, x86-64-v4, or that of an "
+        f"NVIDIA GPU from sm_80 on, but got `{architecture}`.\n"
+    )
+
+
+def test_compiling_makes_code_for_gpus_that_are_not_here(folder, recording):
+    shown = printed(
+        folder, "-m", "kiln", "compile", "kernels.json", "--bundle", "app.kiln",
+        "--architecture", "sm_80", "--architecture", "sm_90a",
+    )  # fmt: skip
+    assert shown.endswith("; app.kiln has 8 entries\n")
+    bundle = (folder / "app.kiln").read_bytes()
+    assert bundle.count(b".target sm_80") == bundle.count(b".target sm_90a") == 4
 
 
 def test_compiling_says_what_does_not_compile_and_what_is_not_stored(folder, recording):

@@ -134,7 +134,7 @@ def test_show_takes_every_option_of_a_kernel(folder):
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         "python -m kiln show: [metal_kernel] `my kernel` does not compile.\n"
-        "header:1:27: error: use of undeclared identifier 'FLAG_ONE'\n"
+        "one.h:1:27: error: use of undeclared identifier 'FLAG_ONE'\n"
         "  inline int one() { return FLAG_ONE; }\n"
         f"{' ' * 28}^\n"
     )
@@ -203,7 +203,7 @@ def test_show_of_cuda_has_its_text(folder):
     assert (done.returncode, done.stdout, done.stderr) == (
         1,
         "",
-        "python -m kiln show: [cuda_kernel] `c`: CUDA bodies cannot be run yet; `source_for` shows the generated text.\n",
+        "python -m kiln show: [cuda_kernel] `c`: CUDA bodies cannot be run on the CPU yet; `source_for` shows the generated text.\n",
     )
 
 
@@ -211,7 +211,7 @@ def test_show_of_cuda_has_its_text(folder):
     ("arguments", "reason"),
     [
         (["--input", "x"], "argument --input: expected NAME:DTYPE or NAME:DTYPE:SHAPE, such as x:float32:4x5, but got 'x'"),
-        (["--input", "x:float:4"], "argument --input: 'float' is no dtype, in 'x:float:4'"),
+        (["--input", "x:float:4"], "argument --input: 'float' is no dtype, in 'x:float:4'; those are bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64"),
         (["--output", "y:int8:4,5"], "argument --output: expected a shape such as 4x5 but got '4,5', in 'y:int8:4,5'"),
         (["--output", "y:int8:-4"], "argument --output: expected a shape such as 4x5 but got '-4', in 'y:int8:-4'"),
         (["--template", "T"], "argument --template: expected NAME=VALUE, such as T=float32 or N=4, but got 'T'"),
@@ -233,9 +233,12 @@ def test_show_refuses_what_it_cannot_read(folder, arguments, reason):
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["missing.metal"], "missing.metal: No such file or directory"),
-        (["latin.metal"], "latin.metal: not UTF-8: unexpected end of data at byte 3"),
-        (["reverse.metal", "--header", "missing.h"], "missing.h: No such file or directory"),
+        (["missing.metal"], "[metal_kernel] Expected `source` to be a file but there is no missing.metal."),
+        (["latin.metal"], "[metal_kernel] Expected `source` to be a file of UTF-8 but byte 3 of latin.metal is not."),
+        (
+            ["reverse.metal", "--header", "missing.h"],
+            "[metal_kernel] Expected `header` to be a file but there is no missing.h.",
+        ),
         (["reverse.metal"], "[metal_kernel] Must specify at least one output."),
         (
             ["reverse.metal", "--input", "y:int8", "--output", "y:int8"],
@@ -279,6 +282,7 @@ def test_show_has_a_compile_error_as_json(folder):
             "line": 2,
             "column": 8,
             "source_line": "y[1] = z;",
+            "file": "wrong.metal",
         }
     ]
 
@@ -295,12 +299,14 @@ def test_doctor_as_json(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     report = json.loads(done.stdout)
     assert report["version"] == kiln.__version__
-    headings = ["compiler", "targets", "array_libraries", "compiled_before"]
+    headings = ["compiler", "cuda_compiler", "targets", "array_libraries", "compiled_before"]
     assert list(report) == ["version", "python", "platform", *headings, "settings", "unknown_variables"]
     assert report["compiled_before"] == [{"name": "disk", "usable": False, "detail": "KILN_CACHE is off"}]
     assert report["unknown_variables"] == []
-    usable = {row["name"]: row["usable"] for key in ("compiler", "targets", "array_libraries") for row in report[key]}
-    assert usable["libkiln_compiler.so"] and usable["cpu"] and usable["numpy"] and not usable["nvidia"]
+    usable = {row["name"]: row["usable"] for key in headings for row in report[key]}
+    assert usable["nvrtc"]
+    assert usable["libkiln_compiler.so"] and usable["cpu"] and usable["numpy"]
+    assert {"nvidia", "torch", "jax", "cupy"} <= usable.keys()
     settings = {row["variable"]: row["value"] for row in report["settings"]}
     assert settings["KILN_CPU_THREADS"] == "2"
     assert settings["KILN_BOUNDS"] is None

@@ -60,9 +60,9 @@ KNOWN = " Those are `math_mode`, `bounds`, `specialize` and `include_dirs`."
     ("keywords", "error", "message"),
     [
         ({"name": 3}, TypeError, "[metal_kernel] Expected `name` to be a string but got int."),
-        ({"source": 3}, TypeError, "[metal_kernel] Expected `source` to be a string but got int."),
-        ({"source": b"x"}, TypeError, "[metal_kernel] Expected `source` to be a string but got bytes."),
-        ({"header": None}, TypeError, "[metal_kernel] Expected `header` to be a string but got NoneType."),
+        ({"source": 3}, TypeError, "[metal_kernel] Expected `source` to be a string or a path but got int."),
+        ({"source": b"x"}, TypeError, "[metal_kernel] Expected `source` to be a string or a path but got bytes."),
+        ({"header": None}, TypeError, "[metal_kernel] Expected `header` to be a string or a path but got NoneType."),
         ({"input_names": "ab"}, TypeError, LISTS.format("input_names", "str")),
         ({"input_names": None}, TypeError, LISTS.format("input_names", "NoneType")),
         ({"input_names": ["a", 3]}, TypeError, LISTS.format("input_names", "int")),
@@ -125,7 +125,7 @@ KNOWN = " Those are `math_mode`, `bounds`, `specialize` and `include_dirs`."
         (
             {"compile_options": {"include_dirs": "here"}},
             TypeError,
-            LISTS.format('compile_options["include_dirs"]', "str"),
+            '[metal_kernel] Expected `compile_options["include_dirs"]` to be a list of folders but got str.',
         ),
         ({"precision": 1}, TypeError, "metal_kernel() got an unexpected keyword argument 'precision'"),
     ],
@@ -180,19 +180,19 @@ NEEDS = "[metal_kernel] `{}` needs `{}`: a kernel has both, or takes all names f
         (
             ("body",),
             {"input_names": ["a"], "output_names": ["b"]},
-            "[metal_kernel] Got `input_names`, and a string in their place as the second argument: a kernel with names "
+            "[metal_kernel] Got `input_names`, and a source in their place as the second argument: a kernel with names "
             "takes them before its source, one without takes all names from its calls.",
         ),
         (
             ("body", ["a"]),
             {},
-            "[metal_kernel] Got a list of names, and a string in their place as the second argument: a kernel with "
+            "[metal_kernel] Got a list of names, and a source in their place as the second argument: a kernel with "
             "names takes them before its source, one without takes all names from its calls.",
         ),
         (
             ("body", ("a",), ["out"]),
             {},
-            "[metal_kernel] Got a list of names, and a string in their place as the second argument: a kernel with "
+            "[metal_kernel] Got a list of names, and a source in their place as the second argument: a kernel with "
             "names takes them before its source, one without takes all names from its calls.",
         ),
     ],
@@ -374,7 +374,7 @@ BY_LIST = "this kernel was made with `input_names`, so its calls take lists."
         (
             {"template": [("N", 2**31)]},
             ValueError,
-            "[metal_kernel] Expected ints in `template` to fit into 32 bits but got 2147483648.",
+            "[metal_kernel] Expected template argument `N` to fit into 32 bits but got 2147483648.",
         ),
         (
             {"template": [("T", "float64")]},
@@ -611,13 +611,12 @@ BROKEN = {
     "wrong type": (
         INDEX + "float3 v = x;",
         "",
-        "source:2:8: error: no viable conversion from 'const float *' to 'float3' (aka 'vec<float, 3>')\n"
-        "  float3 v = x;\n         ^",
+        "source:2:8: error: no viable conversion from 'const float *' to 'float3'\n  float3 v = x;\n         ^",
     ),
     "wrong type in an assignment": (
         INDEX + "\tout[i] = float3(1);",
         "",
-        "source:2:11: error: assigning to 'float' from incompatible type 'float3' (aka 'vec<float, 3>')\n"
+        "source:2:11: error: assigning to 'float' from incompatible type 'float3'\n"
         "  \tout[i] = float3(1);\n  \t         ^",
     ),
     "member of a half": (
@@ -629,12 +628,12 @@ BROKEN = {
     "wrong arguments": (
         INDEX + "out[i] = pow(x[i]);",
         "",
-        "source:2:10: error: no matching function for call to 'pow'\n  out[i] = pow(x[i]);\n           ^",
+        "source:2:10: error: no matching function for call to 'pow'; it takes 2 arguments\n  out[i] = pow(x[i]);\n           ^",
     ),
     "write to an input": (
         INDEX + "x[i] = 1;",
         "",
-        "source:2:6: error: read-only variable is not assignable\n  x[i] = 1;\n       ^",
+        "source:2:6: error: read-only variable is not assignable; inputs and constants cannot be written\n  x[i] = 1;\n       ^",
     ),
     "misspelt attribute": (
         "uint i = thread_positon_in_grid.x;\nout[i] = 1;",
@@ -835,7 +834,7 @@ BROKEN = {
     "header that is not there": (
         "out[0] = 1;",
         '#include "missing.h"\n',
-        "header:1:10: error: 'missing.h' file not found\n  #include \"missing.h\"\n           ^",
+        "header:1:10: error: 'missing.h' file not found; text is in no folder, and `include_dirs` names none\n  #include \"missing.h\"\n           ^",
     ),
     "function without a body": (
         "out[0] = f(1);",
@@ -965,7 +964,6 @@ def test_with_mlx_arrays_a_compile_error_comes_where_the_result_is_evaluated():
 
 # ---- 7.3: what is valid but not supported
 
-MATRIX = "simdgroup matrices are not supported"
 UNSUPPORTED = {
     "recursion": (
         "out[0] = f(3);",
@@ -1087,16 +1085,6 @@ UNSUPPORTED = {
         "using namespace raytracing;\n",
         "header:1:17: error: 'raytracing': ray tracing is not supported\n"
         "  using namespace raytracing;\n                  ^",
-    ),
-    "simdgroup_matrix": (
-        "simdgroup_matrix<float, 8, 8> m;",
-        "",
-        f"source:1:1: error: 'simdgroup_matrix': {MATRIX}\n  simdgroup_matrix<float, 8, 8> m;\n  ^",
-    ),
-    "simdgroup_float8x8": (
-        "metal::simdgroup_float8x8 m;",
-        "",
-        f"source:1:8: error: 'simdgroup_float8x8': {MATRIX}\n  metal::simdgroup_float8x8 m;\n         ^",
     ),
     "tensor operations": (
         "out[0] = 1;",
@@ -1245,7 +1233,7 @@ def test_what_resembles_an_unsupported_construct(source, header, expected):
 
 
 def test_a_cuda_body_cannot_be_run_yet():
-    message = "[cuda_kernel] `k`: CUDA bodies cannot be run yet; `source_for` shows the generated text."
+    message = "[cuda_kernel] `k`: CUDA bodies cannot be run on the CPU yet; `source_for` shows the generated text."
     for module, array in ((kiln, EIGHT), (kiln.mlx, mx.array(EIGHT))):
         kernel = module.cuda_kernel("k", ["x"], ["out"], "out[0] = x[0];")
         error = raised(kiln.UnsupportedError, lambda k, a: mx.eval(call(k, inputs=[a])), kernel, array)

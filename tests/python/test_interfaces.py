@@ -88,8 +88,8 @@ def test_the_signatures(module):
 
 def test_the_signature_of_a_call():
     keywords = (
-        "(self, *, inputs, output_shapes, output_dtypes, grid, threadgroup, template=None, init_value=None, "
-        "verbose=False, stream=None)"
+        "(self, *, inputs, output_shapes=None, output_dtypes=None, grid, threadgroup, template=None, "
+        "init_value=None, verbose=False, stream=None, outputs=None)"
     )
     for method, result in (("__call__", ""), ("source_for", " -> str"), ("compile", " -> CompiledKernel")):
         assert getattr(kiln.Kernel, method).__doc__.splitlines()[0] == f"{method}{keywords}{result}"
@@ -392,7 +392,7 @@ def test_install_and_uninstall(untouched):
     assert "out[i] = x[i] * 2;" in call(kernel, [mx.array(EIGHT)], method="source_for")
     assert fast.MetalKernel is kiln.mlx.MetalKernel
     cuda = mx.fast.cuda_kernel("k", ["x"], ["out"], "out[0] = 1;")
-    with pytest.raises(kiln.UnsupportedError, match="CUDA bodies cannot be run yet"):
+    with pytest.raises(kiln.UnsupportedError, match="CUDA bodies cannot be run on the CPU yet"):
         mx.eval(call(cuda, [mx.array(EIGHT)]))
     installed = mlx_state()
     assert all(during is not before for during, before in zip(installed[:5], untouched[:5], strict=True))
@@ -558,6 +558,10 @@ def test_run_what_is_not_there(tmp_path):
     missing = python("-m", "kiln", "run", "missing.py", cwd=tmp_path)
     assert (missing.returncode, missing.stdout) == (2, "")
     assert missing.stderr == "python -m kiln run: no such file: missing.py\n"
+    (tmp_path / "folder").mkdir()
+    folder = python("-m", "kiln", "run", "folder", cwd=tmp_path)
+    assert (folder.returncode, folder.stdout) == (1, "")
+    assert folder.stderr == "python -m kiln run: can't find '__main__' module in 'folder'\n"
     module = python("-m", "kiln", "run", "-m", "missing", cwd=tmp_path)
     assert module.returncode == 1
     assert module.stderr == "python -m kiln run: no module named missing\n"
@@ -576,10 +580,14 @@ def test_doctor():
     assert done.stdout.startswith(f"Kiln {kiln.__version__}, Python ")
     for name in ("libkiln_compiler.so", "cpu", "numpy", "mlx"):
         assert " usable " in lines[name] and "not usable" not in lines[name]
-    for name in ("nvidia", "torch", "jax", "cupy"):
-        assert "not usable" in lines[name]
-    for name, remedy in (("torch", "tensor.numpy()"), ("jax", "numpy.asarray(array)"), ("cupy", "cupy.asnumpy(array)")):
-        assert remedy in lines[name]
+    # What is there differs from machine to machine; what is not says how to get it.
+    for name, remedy in (
+        ("torch", "pip install torch"),
+        ("jax", "pip install jax"),
+        ("cupy", "pip install cupy-cuda13x"),
+    ):
+        assert " usable " in lines[name] and ("not usable" not in lines[name] or remedy in lines[name])
+    assert " usable " in lines["nvidia"]
     for variable in ("KILN_CPU_THREADS", "KILN_BOUNDS", "KILN_STRICT_DEVICE", "KILN_COMPILER"):
         assert f"{variable} is not set" in lines[variable]
 

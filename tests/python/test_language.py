@@ -18,11 +18,6 @@ def first_problem(error, what, source, header=""):
 
 
 UNSUPPORTED = {
-    "matrix": ("float4x4 m(1);", "", "source:1:1: error: 'float4x4': matrices are not supported"),
-    "packed vector": ("packed_float3 p;", "", "source:1:1: error: 'packed_float3': packed vectors are not supported"),
-    "simdgroup matrix": (
-        "simdgroup_matrix<float, 8, 8> m;", "", "source:1:1: error: 'simdgroup_matrix': simdgroup matrices are not supported"
-    ),
     "texture": ("texture2d<float> t;", "", "source:1:1: error: 'texture2d': textures are not supported"),
     "sampler": ("constexpr sampler s;", "", "source:1:11: error: 'sampler': samplers are not supported"),
     "function constant": (
@@ -94,26 +89,26 @@ INVALID = {
     ),
     "vectors of different sizes": (
         "float2 a(1); float3 b(2);\nfloat3 c = a + b;",
-        "source:2:14: error: invalid operands to binary expression ('float2' (aka 'vec<float, 2>') and 'float3' (aka 'vec<float, 3>'))",
+        "source:2:14: error: invalid operands to binary expression ('float2' and 'float3')",
     ),
     "vectors of different types": (
         "float4 a(1); half4 b(2);\na += b;", "source:2:3: error: no viable overloaded '+='"
     ),
-    "vector for number": ("out[0] = float2(1);", "source:1:10: error: assigning to 'float' from incompatible type 'float2' (aka 'vec<float, 2>')"),
-    "shorter vector": ("float4 a(1);\nfloat2 b = a;", "source:2:8: error: no viable conversion from 'vec<float, 4>' to 'vec<float, 2>'"),
-    "implicit conversion of a vector": ("float4 a(1);\nint4 b = a;", "source:2:6: error: no viable conversion from 'vec<float, 4>' to 'vec<int, 4>'"),
+    "vector for number": ("out[0] = float2(1);", "source:1:10: error: assigning to 'float' from incompatible type 'float2'"),
+    "shorter vector": ("float4 a(1);\nfloat2 b = a;", "source:2:8: error: no viable conversion from 'float4' to 'float2'"),
+    "implicit conversion of a vector": ("float4 a(1);\nint4 b = a;", "source:2:6: error: no viable conversion from 'float4' to 'int4'"),
     "component that is not there": ("float2 a(1);\nout[0] = a.z;", "source:2:12: error: the vector has no such component"),
     "component that is not there by its second name": (
         "float2 a(1);\nout[0] = a.b;", "source:2:12: error: the vector has no such component"
     ),
     "swizzle that is not there": ("float2 a(1);\nout[0] = a.zx.x;", "source:2:12: error: the vector has no such component"),
-    "no component": ("float4 a(1);\nout[0] = a.q;", "source:2:12: error: no member named 'q' in 'metal::vec<float, 4>'"),
-    "mixed names of components": ("float4 a(1);\nout[0] = a.xg.x;", "source:2:12: error: no member named 'xg' in 'metal::vec<float, 4>'"),
+    "no component": ("float4 a(1);\nout[0] = a.q;", "source:2:12: error: no member named 'q' in 'float4'"),
+    "mixed names of components": ("float4 a(1);\nout[0] = a.xg.x;", "source:2:12: error: no member named 'xg' in 'float4'"),
     "component written twice": ("float4 a(1);\na.xx = float2(1);", "source:2:3: error: no setter defined for property 'xx'"),
     "too few components": ("float4 a(1, 2, 3);", "source:1:8: error: the arguments do not make up the vector's components"),
-    "remainder of floats": ("float4 a(1);\na = a % 2;", "source:2:7: error: invalid operands to binary expression ('float4' (aka 'vec<float, 4>') and 'int')"),
-    "bits of floats": ("float2 a(1);\na = ~a;", "source:2:5: error: invalid argument type 'float2' (aka 'vec<float, 2>') to unary expression"),
-    "vector as condition": ("float4 a(1);\nif (a == a) out[0] = 1;", "source:2:5: error: value of type 'vec<bool, 4>' is not contextually convertible to 'bool'"),
+    "remainder of floats": ("float4 a(1);\na = a % 2;", "source:2:7: error: invalid operands to binary expression ('float4' and 'int')"),
+    "bits of floats": ("float2 a(1);\na = ~a;", "source:2:5: error: invalid argument type 'float2' to unary expression"),
+    "vector as condition": ("float4 a(1);\nif (a == a) out[0] = 1;", "source:2:5: error: value of type 'bool4' is not contextually convertible to 'bool'"),
     "as_type of another size": ("out[0] = as_type<float>(half(1));", "source:1:10: error: as_type needs types of the same size"),
     "atomic of half": ("threadgroup atomic<half> a;", "source:1:26: error: Metal has atomic<T> for int, uint, bool, float and ulong"),
     "function that is not defined": ("int f(int);\nout[0] = f(2);", "source:1:5: error: 'f' is used but not defined"),

@@ -6,6 +6,7 @@
 import ast
 import importlib
 from pathlib import Path
+from typing import Any
 
 import kiln
 import pytest
@@ -22,7 +23,7 @@ def _parameters(function):
 
 def _contents(text):
     """What a stub defines: functions with their parameters, by name, of all overloads; properties; variables."""
-    found = {}
+    found: dict[str, Any] = {}
 
     def visit(node, prefix):
         for child in node.body:
@@ -32,8 +33,16 @@ def _contents(text):
             elif isinstance(child, ast.FunctionDef):
                 is_property = any(isinstance(d, ast.Name) and d.id == "property" for d in child.decorator_list)
                 what = "property" if is_property else _parameters(child)
-                # Overloads differ in types, not in names.
-                assert found.setdefault(prefix + child.name, what) == what
+                known = found.setdefault(prefix + child.name, what)
+                if known != what:
+                    # The module has one signature for all overloads: what one of them lacks may be left out.
+                    more, less = sorted((known, what), key=lambda parameters: -len(parameters[1]))
+                    optional = dict(less[1])
+                    assert optional.keys() <= dict(more[1]).keys()
+                    found[prefix + child.name] = (
+                        more[0],
+                        [(name, default or optional.get(name, True)) for name, default in more[1]],
+                    )
             elif isinstance(child, ast.AnnAssign):
                 assert isinstance(child.target, ast.Name)
                 if not child.target.id.startswith("_"):

@@ -207,7 +207,7 @@ def test_a_wrong_argument(interface, argument):
 # ---- Templates, which are lists of pairs, dictionaries, or the keywords of a method
 
 INVALID = "Invalid template argument. Must be `mlx.core.Dtype`, `int` or `bool`."
-BITS = "Expected ints in `template` to fit into 32 bits but got "
+BITS = "Expected template argument `N` to fit into 32 bits but got "
 TEMPLATES = [
     ("T", None, ValueError, INVALID),
     ("T", 1.5, ValueError, INVALID),

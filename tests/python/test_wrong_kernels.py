@@ -28,6 +28,7 @@ class Text(str):
 
 
 TEXT = "Expected `{}` to be a string but got {}."
+SOURCE = "Expected `{}` to be a string or a path but got {}."
 BOOL = "Expected `{}` to be a bool but got {}."
 SURROGATE = "Expected `{}` to be text but got the lone surrogate '\\ud800' at {}."
 
@@ -45,7 +46,8 @@ def test_what_is_no_text(interface, argument):
     ):
         # A second argument that is no string is none of the dictionary generation's.
         if not (interface.generation == "dictionary" and argument == "source"):
-            check(interface, {argument: value}, TypeError, TEXT.format(argument, kind))
+            expected = TEXT if argument == "name" else SOURCE
+            check(interface, {argument: value}, TypeError, expected.format(argument, kind))
     for value, where in (("\ud800", 0), ("// größer \ud800", 10), (Text("a\ud800"), 1)):
         check(interface, {argument: value}, ValueError, SURROGATE.format(argument, where))
 
@@ -173,7 +175,7 @@ MATH_MODE = "Expected math_mode to be 'safe', 'relaxed', or 'fast'."
 BOUNDS = "Expected `compile_options[\"bounds\"]` to be 'on' or 'off' but got {}."
 UNKNOWN = "Unknown compile option `{}`. Those are `math_mode`, `bounds`, `specialize` and `include_dirs`."
 SPECIALIZE = BOOL.format('compile_options["specialize"]', "{}")
-INCLUDE_DIRS = LIST.format('compile_options["include_dirs"]', "{}")
+INCLUDE_DIRS = 'Expected `compile_options["include_dirs"]` to be a list of folders but got {}.'
 
 
 class Equal:
@@ -220,7 +222,7 @@ class Equal:
         (
             {"include_dirs": ["a\0b"]},
             ValueError,
-            "Expected `compile_options[\"include_dirs\"]` to be paths but got 'a\\x00b'.",
+            "Expected `compile_options[\"include_dirs\"]` to be a path in UTF-8 but got 'a\\x00b'.",
         ),
         ({"math_mode": "fast", "speed": 9}, ValueError, UNKNOWN.format("speed")),
     ],
@@ -286,7 +288,7 @@ def test_arguments_that_are_missing_or_too_many(interface):
 
 NEEDS = "`{}` needs `{}`: a kernel has both, or takes all names from its calls."
 IN_THEIR_PLACE = (
-    "Got {}, and a string in their place as the second argument: a kernel with names takes them before its source, one "
+    "Got {}, and a source in their place as the second argument: a kernel with names takes them before its source, one "
     "without takes all names from its calls."
 )
 

@@ -8,6 +8,7 @@
 
 #include <mutex>
 
+#include "compiler/thread_code.h"
 #include "core/text.h"
 #include "kiln/error.h"
 
@@ -29,14 +30,14 @@ std::unique_ptr<llvm::TargetMachine> make_cpu_machine(const std::string& cpu) {
     LLVMInitializeX86AsmPrinter();
   });
   std::string error;
-  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(kCpuTriple, error);
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(kFrontendTriple, error);
   if (!target) throw InternalError("LLVM has no x86 target: " + error);
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // no contraction: docs/language.md 4.1
   options.ExceptionModel = llvm::ExceptionHandling::None;
-  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(kCpuTriple, cpu, /*Features=*/"", options,
-                                                                           llvm::Reloc::PIC_, llvm::CodeModel::Small,
-                                                                           llvm::CodeGenOptLevel::Default));
+  std::unique_ptr<llvm::TargetMachine> machine(
+      target->createTargetMachine(kFrontendTriple, cpu, /*Features=*/"", options, llvm::Reloc::PIC_,
+                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
   if (!machine) throw InternalError(concat("LLVM cannot generate code for ", cpu));
   return machine;
 }

@@ -10,8 +10,6 @@
 
 namespace kiln {
 
-inline constexpr const char* kCpuTriple = "x86_64-unknown-linux-gnu";
-
 /// Code for the processor (or level) that LLVM calls `cpu`, without the features whose arithmetic differs from
 /// everyone else's.
 std::unique_ptr<llvm::TargetMachine> make_cpu_machine(const std::string& cpu);

@@ -17,19 +17,10 @@ namespace {
 using clang::Token;
 namespace tok = clang::tok;
 
-bool is_matrix_name(llvm::StringRef name) {
-  if (!name.consume_front("float") && !name.consume_front("half")) return false;
-  auto is_size = [](char c) { return c >= '2' && c <= '4'; };
-  return name.size() == 3 && is_size(name[0]) && name[1] == 'x' && is_size(name[2]);
-}
-
-bool is_packed_vector_name(llvm::StringRef name) {
-  if (!name.consume_front("packed_") || name.size() < 2 || name.back() < '2' || name.back() > '4') return false;
-  return llvm::StringSwitch<bool>(name.drop_back())
-      .Cases("bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", true)
-      .Cases("half", "bfloat", "float", true)
-      .Default(false);
-}
+// How deep brackets are nested at most; what reads them goes down with them. Clang's own limit.
+constexpr size_t kDeepest = 256;
+// Operators of one expression at most. Clang's time grows with their square.
+constexpr size_t kMostOperators = 4096;
 
 bool is_texture_name(llvm::StringRef name) {
   return llvm::StringSwitch<bool>(name)
@@ -60,11 +51,6 @@ const char* unsupported_keyword(tok::TokenKind keyword) {
 // Why a body cannot use this name here; null if it can. `before` and `next` are the tokens around it: names that a body
 // may well define itself are Metal's only where they stand like a type or a namespace.
 const char* unsupported_reason(tok::TokenKind before, llvm::StringRef name, tok::TokenKind next) {
-  if (name == "simdgroup_matrix" || name.starts_with("simdgroup_float8x8") || name.starts_with("simdgroup_half8x8") ||
-      name.starts_with("simdgroup_bfloat8x8"))
-    return "simdgroup matrices are not supported";
-  if (is_matrix_name(name)) return "matrices are not supported";
-  if (is_packed_vector_name(name)) return "packed vectors are not supported";
   if (is_texture_name(name) && next == tok::less) return "textures are not supported";
   if (name == "sampler" && next == tok::identifier) return "samplers are not supported";
   if (name == "function_constant" && next == tok::l_paren) return "function constants are not supported";
@@ -76,12 +62,10 @@ const char* unsupported_reason(tok::TokenKind before, llvm::StringRef name, tok:
 
 class Rewriter {
  public:
-  Rewriter(const KernelUnit& unit, clang::Preprocessor& preprocessor, clang::FileID kernel_file,
-           const DiagnosticCollector& diagnostics)
+  Rewriter(const KernelUnit& unit, clang::Preprocessor& preprocessor, const DiagnosticCollector& diagnostics)
       : unit_(unit),
         preprocessor_(preprocessor),
         sources_(preprocessor.getSourceManager()),
-        kernel_file_(kernel_file),
         diagnostics_(diagnostics) {}
 
   RewriteResult run(std::vector<Token> tokens) {
@@ -94,6 +78,7 @@ class Rewriter {
     tokens_.assign(begin, end);
     refuse_unsupported();
     check_brackets();
+    if (result_.invalid.empty()) check_depth();
     if (result_.invalid.empty() && result_.unsupported.empty()) {
       drop_attributes();
       // Declarations are compared as they were before and after address spaces are erased.
@@ -112,8 +97,13 @@ class Rewriter {
   }
 
  private:
-  bool is_in_kernel(const Token& t) const {
-    return t.isNot(tok::eof) && sources_.getFileID(sources_.getExpansionLoc(t.getLocation())) == kernel_file_;
+  bool is_in_kernel(const Token& t) {
+    if (t.is(tok::eof)) return false;
+    clang::SourceLocation place = sources_.getExpansionLoc(t.getLocation());
+    clang::FileID file = sources_.getFileID(place);
+    if (file != last_file_) is_last_callers_ = diagnostics_.line_of(sources_, place).has_value();
+    last_file_ = file;
+    return is_last_callers_;
   }
 
   static llvm::StringRef identifier(const Token& t) {
@@ -194,6 +184,10 @@ class Rewriter {
       tok::TokenKind kind = tokens_[i].getKind();
       if (kind == tok::l_brace || kind == tok::l_paren || kind == tok::l_square) {
         open.push_back(i);
+        if (open.size() > kDeepest) {
+          result_.invalid.push_back(diagnose(tokens_[i], concat("brackets are nested more than ", kDeepest, " deep")));
+          return;
+        }
         continue;
       }
       // A quote that is not closed on its line is no token.
@@ -208,8 +202,11 @@ class Rewriter {
                                                       : tok::unknown;
       if (opener == tok::unknown) continue;
       bool matches = !open.empty() && tokens_[open.back()].is(opener);
-      // The body's brackets match among themselves: its braces do not close what Kiln wrote around it.
-      bool same_text = matches && text_of(tokens_[open.back()]) == text_of(tokens_[i]);
+      // The body's brackets match among themselves: its braces do not close what Kiln wrote around it. What is included
+      // may hold one half of a pair.
+      SourceText here = text_of(tokens_[i]), there = matches ? text_of(tokens_[open.back()]) : SourceText::kGenerated;
+      bool is_part = here == SourceText::kIncluded || there == SourceText::kIncluded;
+      bool same_text = here == there || (is_part && here != SourceText::kGenerated && there != SourceText::kGenerated);
       if (matches && same_text) {
         match_[i] = open.back();
         match_[open.back()] = i;
@@ -234,8 +231,58 @@ class Rewriter {
       }
   }
 
+  // Expressions and statements nest without brackets too: `- - - x`, `a = a = 1`, `if (a) if (b) …`. What reads them
+  // goes down with them, and would leave its stack.
+  void check_depth() {
+    // By the brackets around: what nests, and all operators, since the statement or the element began.
+    struct Counts {
+      size_t nested = 0, elses = 0, operators = 0;
+    };
+    std::vector<Counts> counts(1);
+    size_t nested = 0;  // in all of them
+    auto reset = [&](size_t elses) {
+      nested -= counts.back().nested - elses;
+      counts.back() = {elses, elses, 0};
+    };
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      const Token& t = tokens_[i];
+      if (t.isAnnotation()) continue;
+      bool is_opener = t.isOneOf(tok::l_paren, tok::l_brace, tok::l_square);
+      bool is_closer = t.isOneOf(tok::r_paren, tok::r_brace, tok::r_square);
+      if (is_closer) {
+        reset(0);
+        counts.pop_back();
+      }
+      bool ends = t.isOneOf(tok::semi, tok::r_brace, tok::comma);
+      if (ends) reset(is(i + 1, tok::kw_else) ? counts.back().elses : 0);
+      bool is_name = t.isAnyIdentifier() || t.isLiteral();
+      bool is_operator =
+          !is_name && tok::getPunctuatorSpelling(t.getKind()) && !t.isOneOf(tok::coloncolon, tok::period);
+      bool is_statement = t.isOneOf(tok::kw_for, tok::kw_while, tok::kw_do, tok::kw_switch) ||
+                          (t.is(tok::kw_if) && !is(i - 1, tok::kw_else));
+      bool behind_group = i > 0 && tokens_[i - 1].isOneOf(tok::r_paren, tok::r_square);
+      bool behind_operand = behind_group || (i > 0 && (tokens_[i - 1].isAnyIdentifier() || tokens_[i - 1].isLiteral()));
+      bool nests = (is_operator && !is_opener && !ends && !behind_operand) ||  // in front of its operand
+                   (behind_group && (is_name || is_opener)) ||                 // a cast, a call of a call
+                   t.isOneOf(tok::equal, tok::question, tok::colon, tok::less, tok::kw_else, tok::kw_sizeof);
+      size_t weight = is_statement ? 4 : nests ? 1 : 0;
+      counts.back().nested += weight;
+      counts.back().elses += t.is(tok::kw_else);
+      counts.back().operators += is_operator && !ends && !is_opener && !is_closer;
+      nested += weight;
+      if (nested > 4 * kDeepest || counts.back().operators > kMostOperators) {
+        result_.invalid.push_back(
+            diagnose(t, nested > 4 * kDeepest ? "expressions or statements are nested too deep"
+                                              : concat("an expression has more than ", kMostOperators, " operators")));
+        return;
+      }
+      if (is_opener) counts.emplace_back();
+    }
+  }
+
   SourceText text_of(const Token& t) const {
-    return unit_.source_map.locate(static_cast<int>(sources_.getExpansionLineNumber(t.getLocation()))).text;
+    std::optional<int> line = diagnostics_.line_of(sources_, sources_.getExpansionLoc(t.getLocation()));
+    return line ? unit_.source_map.locate(*line).text : SourceText::kGenerated;
   }
 
   // match_ holds for each bracket the index of its partner; recomputed after tokens have come or gone.
@@ -644,7 +691,8 @@ class Rewriter {
   const KernelUnit& unit_;
   clang::Preprocessor& preprocessor_;
   clang::SourceManager& sources_;
-  clang::FileID kernel_file_;
+  clang::FileID last_file_;       // that is_in_kernel was asked for
+  bool is_last_callers_ = false;  // what it said
   const DiagnosticCollector& diagnostics_;
   std::vector<Token> tokens_;
   std::vector<size_t> match_;
@@ -654,18 +702,23 @@ class Rewriter {
 
 }  // namespace
 
+// Also such a matrix alone: products have an operator.
+static bool is_simdgroup_matrix(llvm::StringRef name) {
+  return name == "simdgroup_matrix" || name == "simdgroup_float8x8" || name == "simdgroup_half8x8" ||
+         name == "simdgroup_bfloat8x8";
+}
+
 bool mentions_exchanges(const KernelUnit& unit) {
   if (unit.pastes_tokens) return true;
   return std::any_of(unit.identifiers.begin(), unit.identifiers.end(), [](const std::string& name) {
     return name.starts_with("simd_") || name.starts_with("quad_") || name == "threadgroup_barrier" ||
-           name == "simdgroup_barrier";
+           name == "simdgroup_barrier" || name.starts_with("simdgroup_multiply") || is_simdgroup_matrix(name);
   });
 }
 
 RewriteResult rewrite_metal_tokens(std::vector<clang::Token> tokens, const KernelUnit& unit,
-                                   clang::Preprocessor& preprocessor, clang::FileID kernel_file,
-                                   const DiagnosticCollector& diagnostics) {
-  return Rewriter(unit, preprocessor, kernel_file, diagnostics).run(std::move(tokens));
+                                   clang::Preprocessor& preprocessor, const DiagnosticCollector& diagnostics) {
+  return Rewriter(unit, preprocessor, diagnostics).run(std::move(tokens));
 }
 
 }  // namespace kiln

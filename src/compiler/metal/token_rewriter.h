@@ -39,10 +39,10 @@ struct RewriteResult {
   std::vector<Diagnostic> unsupported;  // what is valid Metal but not supported
 };
 
-/// Rewrites the tokens that come from `kernel_file`; others (the device library's) pass unchanged.
+/// Rewrites the tokens that come from the unit's text and its included files; others (the device library's) pass
+/// unchanged.
 RewriteResult rewrite_metal_tokens(std::vector<clang::Token> tokens, const KernelUnit& unit,
-                                   clang::Preprocessor& preprocessor, clang::FileID kernel_file,
-                                   const DiagnosticCollector& diagnostics);
+                                   clang::Preprocessor& preprocessor, const DiagnosticCollector& diagnostics);
 
 /// Whether the unit mentions a function at which threads wait for one another.
 bool mentions_exchanges(const KernelUnit& unit);

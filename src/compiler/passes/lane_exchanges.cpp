@@ -9,8 +9,7 @@
 
 #include <array>
 
-#include "compiler/passes/pass_runner.h"
-#include "compiler/passes/small_floats.h"
+#include "compiler/passes/combining.h"
 #include "compiler/passes/uniformity.h"
 #include "compiler/passes/widen.h"
 #include "core/text.h"
@@ -53,27 +52,8 @@ class ExchangeLowering {
 
  private:
   bool simplify(Function& combine) {
-    if (simplified_.insert(&combine).second) {
-      remove_bfloat(combine);
-      PassRunner(nullptr).run("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,simplifycfg", combine);
-    }
+    if (simplified_.insert(&combine).second) simplify_combining(combine);
     return combine.size() == 1;
-  }
-
-  // The bits that the function looks at. (Those of the value may be fewer: it may have been a small number before.)
-  static Type* width_of(Function& combine) {
-    Type* width = nullptr;
-    for (const User* user : combine.getArg(0)->users()) {
-      if (!isa<TruncInst>(user) || (width && user->getType() != width)) return combine.getArg(0)->getType();
-      width = user->getType();
-    }
-    return width && width->getIntegerBitWidth() >= 8 ? width : combine.getArg(0)->getType();
-  }
-
-  // The value in as few bits as it has.
-  static Value* narrow(Value* value) {
-    auto* extension = dyn_cast<ZExtInst>(value);
-    return extension && extension->getSrcTy()->getIntegerBitWidth() >= 8 ? extension->getOperand(0) : value;
   }
 
   Value* call(LaneOperation operation, Value* value, std::initializer_list<Value*> rest, Type* result) {
@@ -133,7 +113,7 @@ class ExchangeLowering {
       case CpuExchange::kReduce:
       case CpuExchange::kInclusiveScan:
       case CpuExchange::kExclusiveScan: {
-        value = builder_.CreateTrunc(value, width_of(*site.combine));
+        value = builder_.CreateTrunc(value, combined_type(*site.combine));
         Value* taken = call(LaneOperation::kTake, value, {ConstantInt::get(value->getType(), site.identity)});
         result = site.exchange == CpuExchange::kReduce ? reduce(site, taken) : scan(site, taken);
         break;

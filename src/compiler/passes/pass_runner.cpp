@@ -34,7 +34,11 @@ void PassRunner::run(llvm::StringRef pipeline, llvm::Function& function) {
   llvm::FunctionPassManager passes;
   if (llvm::Error error = builder_.parsePassPipeline(passes, pipeline))
     throw InternalError("LLVM does not take a pipeline: " + llvm::toString(std::move(error)));
-  passes.run(function, functions_);
+  run(passes, function);
+}
+
+void PassRunner::run(llvm::FunctionPassManager& passes, llvm::Function& function) {
+  functions_.invalidate(function, passes.run(function, functions_));
 }
 
 }  // namespace kiln

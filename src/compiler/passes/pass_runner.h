@@ -14,6 +14,7 @@ class PassRunner {
   /// Runs a pipeline that is written as for LLVM's `opt -passes=…`.
   void run(llvm::StringRef pipeline, llvm::Module& module);
   void run(llvm::StringRef pipeline, llvm::Function& function);
+  void run(llvm::FunctionPassManager& passes, llvm::Function& function);
 
  private:
   llvm::LoopAnalysisManager loops_;

@@ -6,14 +6,17 @@
 #include <llvm/IR/Instructions.h>
 
 #include "compiler/passes/lane_exchanges.h"
+#include "core/cpu_image.h"
 #include "kiln/error.h"
 
 namespace kiln {
 namespace {
 
+constexpr const char* kSameInAllLanes = "kiln.same";
+
 class ThreadsTarget : public llvm::TargetTransformInfoImplCRTPBase<ThreadsTarget> {
  public:
-  explicit ThreadsTarget(const llvm::DataLayout& layout) : TargetTransformInfoImplCRTPBase(layout) {}
+  ThreadsTarget(const llvm::DataLayout& layout, Lanes lanes) : TargetTransformInfoImplCRTPBase(layout), lanes_(lanes) {}
 
   bool hasBranchDivergence(const llvm::Function* = nullptr) const { return true; }
 
@@ -22,10 +25,29 @@ class ThreadsTarget : public llvm::TargetTransformInfoImplCRTPBase<ThreadsTarget
     if (llvm::isa<llvm::AllocaInst, llvm::AtomicRMWInst, llvm::AtomicCmpXchgInst>(value)) return true;
     // What lanes exchange depends on which of them are there.
     if (lane_operation(value) != LaneOperation::kNone) return !is_same_in_all_lanes(value);
-    return is_lane(value);
+    if (const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value)) {
+      if (waits_at(*instruction)) return !isAlwaysUniform(value);
+      // What others write in between.
+      const auto* load = llvm::dyn_cast<llvm::LoadInst>(instruction);
+      if (lanes_ == Lanes::kApart && load && !load->isSimple()) return true;
+    }
+    return is_lane(value) || is_position(value);
   }
 
-  bool isAlwaysUniform(const llvm::Value* value) const { return is_same_in_all_lanes(value); }
+  bool isAlwaysUniform(const llvm::Value* value) const {
+    const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
+    return is_same_in_all_lanes(value) || (instruction && instruction->hasMetadata(kSameInAllLanes));
+  }
+
+ private:
+  // A thread's position in its threadgroup, where it is not made of simdgroups and lanes.
+  static bool is_position(const llvm::Value* value) {
+    const auto* call = llvm::dyn_cast<llvm::CallInst>(value);
+    return call && call->getCalledFunction() && call->getCalledFunction()->getName() == "__kiln_value" &&
+           llvm::cast<llvm::ConstantInt>(call->getArgOperand(0))->getZExtValue() < kThreadgroupPosition;
+  }
+
+  const Lanes lanes_;
 };
 
 }  // namespace
@@ -37,13 +59,17 @@ bool is_lane(const llvm::Value* value) {
   return name == kLaneFunction || name == kPlaceFunction;
 }
 
-ThreadAnalyses::ThreadAnalyses() {
+void mark_same_in_all_lanes(llvm::Instruction& exchange) {
+  exchange.setMetadata(kSameInAllLanes, llvm::MDNode::get(exchange.getContext(), {}));
+}
+
+ThreadAnalyses::ThreadAnalyses(Lanes lanes) {
   llvm::TargetLibraryInfoImpl library;
   library.disableAllFunctions();
   functions_.registerPass([library] { return llvm::TargetLibraryAnalysis(library); });
-  functions_.registerPass([] {
-    return llvm::TargetIRAnalysis([](const llvm::Function& function) {
-      return llvm::TargetTransformInfo(ThreadsTarget(function.getDataLayout()));
+  functions_.registerPass([lanes] {
+    return llvm::TargetIRAnalysis([lanes](const llvm::Function& function) {
+      return llvm::TargetTransformInfo(ThreadsTarget(function.getDataLayout(), lanes));
     });
   });
   builder_.registerModuleAnalyses(modules_);

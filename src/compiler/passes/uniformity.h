@@ -17,10 +17,16 @@ inline constexpr const char* kPlaceFunction = "__kiln_place";
 
 bool is_lane(const llvm::Value* value);
 
+/// Says of what threads exchange that all of them get the same.
+void mark_same_in_all_lanes(llvm::Instruction& exchange);
+
+// Whether the threads of a simdgroup are at one place of the code at the same time, as lanes of a vector are.
+enum class Lanes { kTogether, kApart };
+
 // LLVM's analyses of one function that many threads run: llvm::UniformityInfoAnalysis tells threads apart.
 class ThreadAnalyses {
  public:
-  ThreadAnalyses();
+  explicit ThreadAnalyses(Lanes lanes = Lanes::kTogether);
   void run(llvm::StringRef pipeline, llvm::Function& function);
   void run(llvm::FunctionPassManager& passes, llvm::Function& function);
   /// What is known of a function that something else has changed is forgotten.

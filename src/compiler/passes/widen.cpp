@@ -4,7 +4,6 @@
 #include <llvm/ADT/DenseSet.h>
 #include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/Analysis/LoopInfo.h>
-#include <llvm/Analysis/PostDominators.h>
 #include <llvm/Analysis/UniformityAnalysis.h>
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/CFG.h>
@@ -24,9 +23,11 @@
 
 #include "compiler/passes/barrier_agreement.h"
 #include "compiler/passes/bounds_guards.h"
+#include "compiler/passes/guard_sinks.h"
 #include "compiler/passes/lane_exchanges.h"
 #include "compiler/passes/separate_lanes.h"
 #include "compiler/passes/structure_phis.h"
+#include "compiler/passes/structured_flow.h"
 #include "compiler/passes/uniformity.h"
 #include "compiler/passes/vector_bitcasts.h"
 #include "core/text.h"
@@ -42,46 +43,6 @@ struct Refusal {
 };
 
 [[noreturn]] void refuse(std::string reason) { throw Refusal{std::move(reason)}; }
-
-// Memory that takes what a guard does not let through. It is a variable of the thread's that nobody reads; while code
-// of one thread is optimised it is a global one, since SROA makes branches of stores that may go to a local one.
-constexpr const char* kSink = "__kiln_sink";
-
-void hide_sinks(Function& function) {
-  auto is_sink = [](AllocaInst& variable) {
-    return all_of(variable.users(), [&](const User* user) {
-      const auto* choice = dyn_cast<SelectInst>(user);
-      return isa<LifetimeIntrinsic>(user) ||
-             (choice && choice->getFalseValue() == &variable && choice->getTrueValue() != &variable);
-    });
-  };
-  for (Instruction& instruction : make_early_inc_range(function.getEntryBlock())) {
-    auto* variable = dyn_cast<AllocaInst>(&instruction);
-    if (!variable || variable->use_empty() || !is_sink(*variable)) continue;
-    for (User* user : make_early_inc_range(variable->users()))
-      if (auto* lifetime = dyn_cast<LifetimeIntrinsic>(user)) lifetime->eraseFromParent();
-    auto* global = new GlobalVariable(*function.getParent(), variable->getAllocatedType(), /*isConstant=*/false,
-                                      GlobalValue::ExternalLinkage, /*Initializer=*/nullptr, kSink);
-    global->setAlignment(variable->getAlign());
-    variable->replaceAllUsesWith(global);
-    variable->eraseFromParent();
-  }
-}
-
-void restore_sinks(Function& function) {
-  for (GlobalVariable& global : make_early_inc_range(function.getParent()->globals())) {
-    if (!global.getName().starts_with(kSink)) continue;
-    SmallVector<Constant*> users{&global};
-    convertUsersOfConstantsToInstructions(users);
-    if (!global.use_empty()) {
-      IRBuilder<> builder(&*function.getEntryBlock().getFirstInsertionPt());
-      AllocaInst* variable = builder.CreateAlloca(global.getValueType());
-      variable->setAlignment(global.getAlign().valueOrOne());
-      global.replaceAllUsesWith(variable);
-    }
-    global.eraseFromParent();
-  }
-}
 
 // Vectors of the kernel's own as their components: they become vectors of 32.
 void split_vectors(Function& function, ThreadAnalyses& analyses) {
@@ -103,18 +64,16 @@ class Widener {
         sites_(options.sites),
         from_(from),
         to_(to),
-        uniformity_(analyses.getResult<UniformityInfoAnalysis>(from)),
+        flow_(from, analyses),
         loops_(analyses.getResult<LoopAnalysis>(from)),
         dominators_(analyses.getResult<DominatorTreeAnalysis>(from)),
-        post_dominators_(analyses.getResult<PostDominatorTreeAnalysis>(from)),
         layout_(from.getDataLayout()),
         context_(from.getContext()),
         mask_type_(FixedVectorType::get(Type::getInt1Ty(context_), kLanes)) {}
 
   void run() {
     for (auto [old_argument, new_argument] : zip(from_.args(), to_.args())) scalars_[&old_argument] = &new_argument;
-    find_divergent();
-    check_structure();
+    if (std::string reason = flow_.check_structure(from_); !reason.empty()) refuse(reason);
     BasicBlock* entry = BasicBlock::Create(context_, "entry", &to_);
     allocas_ = entry;
     ReversePostOrderTraversal<Function*> order(&from_);
@@ -128,66 +87,10 @@ class Widener {
  private:
   // ---- What differs
 
-  bool differs(const Value* value) const { return differing_.contains(value); }
-
-  void find_divergent() {
-    for (Instruction& instruction : instructions(from_))
-      if (uniformity_.isDivergent(&instruction)) differing_.insert(&instruction);
-    // What leaves a loop that lanes leave in different iterations differs.
-    for (Loop* loop : loops_.getLoopsInPreorder()) {
-      if (!is_divergent_loop(*loop)) continue;
-      SmallVector<BasicBlock*> exits;
-      loop->getUniqueExitBlocks(exits);
-      for (BasicBlock* exit : exits)
-        for (PHINode& phi : exit->phis()) differing_.insert(&phi);
-    }
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (Instruction& instruction : instructions(from_)) {
-        if (differs(&instruction) || is_same_in_all_lanes(&instruction)) continue;
-        if (any_of(instruction.operands(), [&](const Use& use) { return differs(use.get()); })) {
-          differing_.insert(&instruction);
-          changed = true;
-        }
-      }
-    }
-  }
-
-  bool is_divergent_branch(const BasicBlock& block) const {
-    const auto* branch = dyn_cast<BranchInst>(block.getTerminator());
-    return branch && branch->isConditional() && differs(branch->getCondition());
-  }
-
-  bool is_divergent_loop(const Loop& loop) const {
-    SmallVector<BasicBlock*> exiting;
-    loop.getExitingBlocks(exiting);
-    return any_of(exiting, [&](BasicBlock* block) { return is_divergent_branch(*block); });
-  }
-
-  // ---- What structuring promises
-
-  void check_structure() {
-    for (BasicBlock& block : from_) {
-      if (!isa<BranchInst, ReturnInst, UnreachableInst>(block.getTerminator())) refuse("a branch of an unknown kind");
-      if (!is_divergent_branch(block)) continue;
-      auto* branch = cast<BranchInst>(block.getTerminator());
-      Loop* loop = loops_.getLoopFor(&block);
-      bool leaves = loop && (!loop->contains(branch->getSuccessor(0)) || !loop->contains(branch->getSuccessor(1)));
-      if (leaves && loop->getLoopLatch() != &block) refuse("a loop that threads leave in its middle");
-      if (!leaves && !join_of(*branch)) refuse("a branch without a join");
-    }
-    for (Loop* loop : loops_.getLoopsInPreorder()) {
-      if (!loop->getLoopPreheader() || !loop->getLoopLatch()) refuse("a loop with several entries or latches");
-      if (is_divergent_loop(*loop) && !loop->getExitingBlock()) refuse("a loop with several exits");
-    }
-  }
-
-  // The successor at which both sides of a divergent branch meet.
-  BasicBlock* join_of(BranchInst& branch) const {
-    for (BasicBlock* successor : branch.successors())
-      if (post_dominators_.dominates(successor, branch.getParent())) return successor;
-    return nullptr;
-  }
+  bool differs(const Value* value) const { return flow_.differs(value); }
+  bool is_divergent_branch(const BasicBlock& block) const { return flow_.is_divergent_branch(block); }
+  bool is_divergent_loop(const Loop& loop) const { return flow_.is_divergent_loop(loop); }
+  BasicBlock* join_of(BranchInst& branch) const { return flow_.join_of(branch); }
 
   // ---- Types and operands
 
@@ -684,11 +587,6 @@ class Widener {
     return Guarded{choice->getCondition(), choice->getTrueValue()};
   }
 
-  static bool is_sink(const Value* pointer) {
-    const auto* variable = dyn_cast<GlobalVariable>(pointer);
-    return variable && variable->getName().starts_with(kSink);
-  }
-
   // ---- Lanes that follow one another in memory
   //
   // A value is a row where it grows by a constant from lane to lane, in arithmetic that may wrap. Whether it wraps is
@@ -1175,16 +1073,14 @@ class Widener {
   const ArrayRef<ExchangeSite> sites_;
   Function& from_;
   Function& to_;
-  UniformityInfo& uniformity_;
+  StructuredFlow flow_;
   LoopInfo& loops_;
   DominatorTree& dominators_;
-  PostDominatorTree& post_dominators_;
   const DataLayout& layout_;
   LLVMContext& context_;
   Type* mask_type_;
   BasicBlock* allocas_ = nullptr;
   Value* mask_ = nullptr;  // of the block that is being widened
-  DenseSet<const Value*> differing_;
   DenseMap<Value*, Value*> scalars_, vectors_;
   DenseSet<Value*> postponed_;
   DenseMap<std::pair<Instruction*, BasicBlock*>, Value*> made_in_;  // of those, in which block
@@ -1234,10 +1130,7 @@ std::string widen(Function& function, const WidenOptions& options) {
   if (!barriers_agree(function, analyses.functions().getResult<UniformityInfoAnalysis>(function),
                       analyses.functions().getResult<LoopAnalysis>(function), is_barrier))
     return give_up("threads may come to a threadgroup_barrier in different numbers");
-  analyses.run(
-      "early-cse,lower-switch,loop(loop-rotate),mergereturn,fix-irreducible,loop-simplify,unify-loop-exits,"
-      "structurizecfg,sroa<preserve-cfg>,early-cse,loop-simplify,lcssa",
-      function);
+  analyses.run(kStructuring, function);
   options.keep_stage("structured");
   Function* wide = Function::Create(function.getFunctionType(), function.getLinkage(), "", function.getParent());
   wide->copyAttributesFrom(&function);

@@ -35,7 +35,7 @@ using vector = typename vector_of<T, N>::type;
 // In a namespace of its own: a class is looked up in the namespaces of its bases too, and a call of a vector must not find
 // the functions of __kiln.
 namespace members {
-template <class T, int N>
+template <class Vector, class T, int N>
 struct swizzles;
 }
 
@@ -78,7 +78,7 @@ __KILN_INLINE metal::vec<bool, N> to_bool(Mask mask) {
 namespace metal {
 
 template <class T, int N>
-struct vec : __kiln::members::swizzles<T, N> {
+struct vec : __kiln::members::swizzles<vec<T, N>, T, N> {
   __kiln::vector<T, N> __v;
 
   static __KILN_INLINE __kiln::vector<T, N> __zero() { return __kiln::vector<T, N>(0); }

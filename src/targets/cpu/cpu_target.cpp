@@ -6,6 +6,7 @@
 #include <new>
 
 #include "core/floating_point_state.h"
+#include "core/launch_geometry.h"
 #include "core/settings.h"
 #include "core/text.h"
 #include "kiln/error.h"
@@ -41,8 +42,9 @@ class CpuKernel : public LoadedKernel {
   explicit CpuKernel(std::span<const std::byte> binary) : image(binary) {}
   size_t threadgroup_memory_bytes() const override { return image.header().threadgroup_memory_bytes; }
   size_t thread_memory_bytes() const override {
-    return image.header().kind == CpuImageKind::kSimdgroups ? (image.header().frame_bytes + 31) / 32
-                                                            : image.header().frame_bytes;
+    return image.header().kind == CpuImageKind::kSimdgroups
+               ? (image.header().frame_bytes + kSimdgroupSize - 1) / kSimdgroupSize
+               : image.header().frame_bytes;
   }
   bool may_fail() const override {
     return image.header().kind != CpuImageKind::kLoop || threadgroup_memory_bytes() > 0;
@@ -101,9 +103,13 @@ std::optional<BarrierFault> run_groups(const LoadedImage& image, const CpuLaunch
 
 std::string describe(const BarrierFault& fault, const KernelUnit& unit) {
   SourcePosition position = unit.source_map.locate(static_cast<int>(fault.line));
+  std::string_view path = unit.path_of(position);
   return concat("kernel `", printable(unit.name), "`: only ", fault.waiting, " of ", fault.expected,
-                " threads reach the threadgroup_barrier in line ", position.line, " of the ",
-                position.text == SourceText::kHeader ? "header" : "source", "; the launch was ended");
+                " threads reach the threadgroup_barrier in line ", position.line, " of ",
+                !path.empty()                          ? printable(path)
+                : position.text == SourceText::kHeader ? "the header"
+                                                       : "the source",
+                "; the launch was ended");
 }
 
 class CpuTarget : public Target {
@@ -111,18 +117,24 @@ class CpuTarget : public Target {
   CpuTarget() { spec_ = {TargetKind::kCpu, processor_level(), settings().cpu_engine}; }
 
   std::string_view name() const override { return "cpu"; }
+  Device device() const override { return {}; }
   const TargetSpec& spec() const override { return spec_; }
 
   unsigned concurrency() const override { return usable_threads(); }
 
   size_t threadgroup_memory_limit() const override { return kCpuThreadgroupMemoryLimit; }
 
-  std::shared_ptr<const LoadedKernel> load(std::span<const std::byte> binary) override {
-    return std::make_shared<CpuKernel>(binary);
+  bool finish(std::vector<std::byte>&, const KernelUnit&) override { return false; }
+
+  std::shared_ptr<const LoadedKernel> load(std::span<const std::byte> image, const KernelUnit&) override {
+    return std::make_shared<CpuKernel>(image);
   }
 
+  void check_launch(const LoadedKernel&, const KernelUnit&, const LaunchGeometry&,
+                    const LaunchOptions&) const override {}
+
   void launch(const LoadedKernel& loaded, const KernelUnit& unit, const LaunchGeometry& geometry,
-              std::span<const LaunchArgument> arguments) override {
+              std::span<const LaunchArgument> arguments, const LaunchOptions&) override {
     static_assert(sizeof(LaunchArgument) == sizeof(CpuArgument) &&
                   offsetof(LaunchArgument, end_byte) == offsetof(CpuArgument, end_byte));
     if (geometry.threadgroups == 0) return;
@@ -176,18 +188,27 @@ class CpuTarget : public Target {
     if (fault) throw DeviceError(describe(*fault, unit));
   }
 
-  void fill(void* data, size_t count, std::span<const std::byte> pattern) override {
+  void fill(void* data, size_t count, std::span<const std::byte> pattern, void*) override {
     size_t bytes = count * pattern.size();
     use_huge_pages(data, bytes);
     in_pieces(bytes, [&](size_t begin, size_t end) { fill_bytes(data, begin, end, pattern); });
   }
 
-  void copy_row_contiguous(const void* data, std::span<const int64_t> shape, std::span<const int64_t> strides,
+  void wait(void*) override {}
+
+  TargetMemory allocate(size_t bytes, void* stream) override {
+    return {::operator new(bytes, std::align_val_t(64)), ReleaseMemory{this, stream}};
+  }
+
+  bool copy_row_contiguous(const void* data, std::span<const int64_t> shape, std::span<const int64_t> strides,
                            size_t element_bytes, void* out) override {
     copy_strided(data, shape, strides, element_bytes, out);
+    return true;
   }
 
  private:
+  void release(void* memory, void*) noexcept override { ::operator delete(memory, std::align_val_t(64)); }
+
   // Memory that is touched for the first time is given out page by page, which takes longer than writing it; several
   // threads do it faster.
   template <typename Function>

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/launch_geometry.h"
 #include "core/text.h"
 #include "kiln/error.h"
 
@@ -78,7 +79,7 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
       !fits(header_.addresses_offset, header_.address_count, 8, total) || !is_code(header_.run_offset) ||
       header_.sites_offset % alignof(CpuSite) != 0 || header_.paths_offset % alignof(uint32_t) != 0)
     damaged("its parts do not lie within it");
-  uint64_t threads = header_.kind == CpuImageKind::kSimdgroups ? 32 : 1;
+  uint64_t threads = header_.kind == CpuImageKind::kSimdgroups ? kSimdgroupSize : 1;
   if (header_.frame_bytes > threads * kCpuPrivateMemoryLimit) damaged("its frames are too large");
 
   size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));

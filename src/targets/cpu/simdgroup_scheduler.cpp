@@ -4,15 +4,11 @@
 #include <bit>
 #include <new>
 
+#include "core/launch_geometry.h"
 #include "targets/cpu/group_position.h"
 #include "targets/cpu/wait_order.h"
 
 namespace kiln {
-namespace {
-
-constexpr uint32_t kSimdgroupSize = 32;
-
-}  // namespace
 
 struct SimdgroupScheduler::Simdgroup {
   CpuThread record{};    // of the first thread
@@ -57,7 +53,7 @@ void SimdgroupScheduler::place(const uint32_t* size) {
   simdgroup_count_ = (threads + kSimdgroupSize - 1) / kSimdgroupSize;
   for (uint32_t s = 0; s < simdgroup_count_; ++s) {
     uint32_t first = s * kSimdgroupSize;
-    simdgroups_[s].lanes = std::min(kSimdgroupSize, threads - first);
+    simdgroups_[s].lanes = std::min<uint32_t>(kSimdgroupSize, threads - first);
     uint32_t* position = &simdgroups_[s].record.values[kPositionInThreadgroup];
     position[0] = first % size[0];
     position[1] = first / size[0] % size[1];

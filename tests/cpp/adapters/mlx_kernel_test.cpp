@@ -133,7 +133,7 @@ TEST(MlxKernel, SaysWhatIsWrong) {
     mx::array z = call(cuda, {}, {{1}}, {dtype})[0];
     EXPECT_EQ(z.dtype(), dtype);
     EXPECT_EQ(message_of<kiln::UnsupportedError>([&] { mx::eval(z); }),
-              "[cuda_kernel] `c`: CUDA bodies cannot be run yet; `source_for` shows the generated text.");
+              "[cuda_kernel] `c`: CUDA bodies cannot be run on the CPU yet; `source_for` shows the generated text.");
   }
 }
 

@@ -26,12 +26,23 @@ Case example() {
   c.unit.parameters = {{ParameterRole::kInput, 0, "float", 4, 4, false},
                        {ParameterRole::kOutput, 0, "float", 4, 4, false}};
   c.unit.attributes = {3, 4};
+  c.unit.inclusions = {{1, 4, 0}};
+  c.unit.included_files = {{"a.h", "int a;", {{1, 2, 0}}}};
   return c;
 }
 
 TEST(BinaryId, IsTheSameForTheSame) {
   EXPECT_EQ(example().id(), example().id());
   EXPECT_EQ(example().id().size(), 64u);
+}
+
+TEST(BinaryId, DoesNotDependOnWhereFilesLie) {
+  Case elsewhere = example();
+  elsewhere.unit.source_path = "k.metal";
+  elsewhere.unit.header_path = "k.h";
+  elsewhere.unit.include_dirs = {"include"};
+  elsewhere.unit.included_files[0].path = "include/a.h";
+  EXPECT_EQ(elsewhere.id(), example().id());
 }
 
 TEST(BinaryId, DependsOnEverythingThatCodeDependsOn) {
@@ -59,6 +70,14 @@ TEST(BinaryId, DependsOnEverythingThatCodeDependsOn) {
       [](Case& c) { c.unit.parameters[0].by_reference = true; },
       [](Case& c) { c.unit.attributes = {3}; },
       [](Case& c) { c.unit.attributes = {3, 5}; },
+      [](Case& c) { c.unit.inclusions.clear(); },
+      [](Case& c) { c.unit.inclusions[0].begin = 2; },
+      [](Case& c) { c.unit.inclusions[0].end = 5; },
+      [](Case& c) { c.unit.inclusions[0].file = 1; },
+      [](Case& c) { c.unit.included_files.clear(); },
+      [](Case& c) { c.unit.included_files[0].text = "int b;"; },
+      [](Case& c) { c.unit.included_files[0].inclusions.clear(); },
+      [](Case& c) { c.unit.included_files.push_back({}); },
       [](Case& c) { c.target.cpu = "x86-64-v4"; },
       [](Case& c) { c.compiler = "LLVM 20"; },
       // What moves from one text to the next is not the same.

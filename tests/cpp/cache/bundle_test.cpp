@@ -16,7 +16,7 @@ class BundleTest : public CacheTest {
   void write(int entries) {
     std::map<std::string, std::vector<std::byte>> contents;
     for (int n = 0; n < entries; ++n) contents[test_id(n)] = encode_entry(test_id(n), test_entry(n));
-    write_bundle(file(), "compiler 1", contents);
+    write_bundle(file(), {"compiler 1"}, contents);
   }
 
   // Why a file of this content is no bundle; empty where it is one.
@@ -34,7 +34,7 @@ class BundleTest : public CacheTest {
 TEST_F(BundleTest, HasWhatWasWritten) {
   write(3);
   Bundle bundle(file());
-  EXPECT_EQ(bundle.compiler(), "compiler 1");
+  EXPECT_EQ(bundle.compilers(), std::vector<std::string>{"compiler 1"});
   EXPECT_EQ(bundle.size(), 3u);
   for (int n = 0; n < 3; ++n) {
     std::optional<CodeEntry> found = bundle.load(test_id(n));
@@ -102,7 +102,7 @@ TEST_F(BundleTest, ReplacesTheOneBeforeAtOnce) {
       files.at = steps;
       std::map<std::string, std::vector<std::byte>> contents;
       for (int n = 0; n < 2; ++n) contents[test_id(n)] = encode_entry(test_id(n), test_entry(n));
-      write_bundle(file(), "compiler 1", contents, files);
+      write_bundle(file(), {"compiler 1"}, contents, files);
     });
     done = ended_well(status);
     EXPECT_EQ(Bundle(file()).size(), done ? 2u : 1u);
@@ -120,7 +120,7 @@ TEST_F(BundleTest, LeavesTheOneBeforeWhereItCannotBeWritten) {
     files.at = steps;
     files.error = ENOSPC;
     try {
-      write_bundle(file(), "compiler 1", {}, files);
+      write_bundle(file(), {"compiler 1"}, {}, files);
       done = true;
     } catch (const std::runtime_error& error) {
       EXPECT_TRUE(std::string(error.what()).ends_with(": No space left on device")) << error.what();
@@ -144,7 +144,7 @@ TEST_F(BundleTest, HasNothingWhereItBecameShorter) {
 
 TEST_F(BundleTest, SaysWhyItCannotBeWritten) {
   try {
-    write_bundle(folder_ + "/none/kernels.bundle", "compiler 1", {});
+    write_bundle(folder_ + "/none/kernels.bundle", {"compiler 1"}, {});
     FAIL();
   } catch (const std::runtime_error& error) {
     std::string message = error.what();

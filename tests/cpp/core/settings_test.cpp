@@ -47,6 +47,7 @@ TEST(Settings, HaveDefaults) {
   EXPECT_EQ(settings.cache_directory, "");
   EXPECT_EQ(settings.cache_bytes, uint64_t{1} << 30);
   EXPECT_EQ(settings.bundle_path, "");
+  EXPECT_EQ(settings.cuda_driver_path, "");
 }
 
 TEST(Settings, KeepTheirDefaultsWhereAVariableIsEmpty) {
@@ -82,11 +83,13 @@ TEST(Settings, OfTheCacheAreRead) {
   Settings settings = read({{"KILN_CACHE", "read"},
                             {"KILN_CACHE_DIR", "/a b/cache"},
                             {"KILN_CACHE_SIZE", "3M"},
-                            {"KILN_BUNDLE", "app.kiln"}});
+                            {"KILN_BUNDLE", "app.kiln"},
+                            {"KILN_CUDA_DRIVER", "/opt/libcuda.so.1"}});
   EXPECT_EQ(settings.cache, CacheMode::kRead);
   EXPECT_EQ(settings.cache_directory, "/a b/cache");
   EXPECT_EQ(settings.cache_bytes, uint64_t{3} << 20);
   EXPECT_EQ(settings.bundle_path, "app.kiln");
+  EXPECT_EQ(settings.cuda_driver_path, "/opt/libcuda.so.1");
   EXPECT_EQ(read({{"KILN_CACHE", "off"}}).cache, CacheMode::kOff);
   EXPECT_EQ(read({{"KILN_CACHE", "on"}}).cache, CacheMode::kOn);
   EXPECT_EQ(read({{"KILN_CACHE_SIZE", "1048576"}}).cache_bytes, uint64_t{1} << 20);

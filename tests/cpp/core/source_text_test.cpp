@@ -1,6 +1,7 @@
 // Lines of text, and where they came from.
 #include <gtest/gtest.h>
 
+#include "core/included_file.h"
 #include "core/source_map.h"
 #include "core/text.h"
 
@@ -27,6 +28,25 @@ TEST(SourceMap, WithoutAHeaderBeginsInGeneratedText) {
   const SourceMap map{0, 2, 1};
   EXPECT_EQ(map.locate(1), (SourcePosition{SourceText::kGenerated, 1}));
   EXPECT_EQ(map.locate(2), (SourcePosition{SourceText::kBody, 1}));
+}
+
+TEST(SourceMap, NumbersIncludedFilesBehindTheText) {
+  // 4 lines of text, then a file of 3 lines, one of 1 and one of 2.
+  const SourceMap map{0, 2, 1, {5, 8, 9}};
+  EXPECT_EQ(map.locate(4), (SourcePosition{SourceText::kGenerated, 4}));
+  EXPECT_EQ(map.locate(5), (SourcePosition{SourceText::kIncluded, 1, 0}));
+  EXPECT_EQ(map.locate(7), (SourcePosition{SourceText::kIncluded, 3, 0}));
+  EXPECT_EQ(map.locate(8), (SourcePosition{SourceText::kIncluded, 1, 1}));
+  EXPECT_EQ(map.locate(10), (SourcePosition{SourceText::kIncluded, 2, 2}));
+}
+
+TEST(IncludedFile, HasANameOfKilns) {
+  EXPECT_EQ(included_name(12), "kiln_include_12");
+  EXPECT_EQ(included_index("kiln_include_12"), 12u);
+  for (const char* other : {"", "a.h", "kiln_include_", "kiln_include_1x", "kiln_include_-1", "./kiln_include_1"})
+    EXPECT_EQ(included_index(other), std::nullopt) << other;
+  EXPECT_EQ(with_included_names("#include <a>\n#include \"b\" // c", {{9, 12, 3}, {22, 25, 0}}),
+            "#include \"kiln_include_3\"\n#include \"kiln_include_0\" // c");
 }
 
 TEST(SplitLines, DropsLineEnds) {

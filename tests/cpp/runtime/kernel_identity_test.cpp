@@ -88,6 +88,38 @@ TEST_F(KernelIdentity, HasTheHeader) {
 TEST_F(KernelIdentity, TellsHeaderFromBody) {
   expect_another([](Subject& s) { s.spec.header += "\n"; });
 }
+// What `read_kernel_files` gives for a header that includes a file.
+void include(Subject& s, const std::string& text, const std::string& path = "a.h") {
+  s.spec.header = "#include \"a.h\"\n";
+  s.spec.files.header_inclusions = {{9, 14, 0}};
+  s.spec.files.included = {{path, text, {}}};
+}
+TEST_F(KernelIdentity, HasTheIncludedFile) {
+  Subject one, two, elsewhere;
+  include(one, "inline int f() { return 1; }\n");
+  include(two, "inline int f() { return 2; }\n");
+  include(elsewhere, "inline int f() { return 1; }\n", "include/a.h");
+  EXPECT_NE(one.id(), two.id());
+  EXPECT_EQ(one.id(), elsewhere.id());
+}
+TEST_F(KernelIdentity, HasWhatAnIncludedFileIncludes) {
+  Subject one, two;
+  for (Subject* s : {&one, &two}) {
+    include(*s, "#include \"b.h\"\n");
+    s->spec.files.included.push_back({"b.h", s == &one ? "1" : "2", {}});
+    s->spec.files.included[0].inclusions = {{9, 14, 1}};
+  }
+  EXPECT_NE(one.id(), two.id());
+}
+TEST_F(KernelIdentity, HasWhichFileIsIncluded) {
+  Subject one, two;
+  for (Subject* s : {&one, &two}) {
+    include(*s, "1");
+    s->spec.files.included.push_back({"b.h", "2", {}});
+  }
+  two.spec.files.header_inclusions[0].file = 1;
+  EXPECT_NE(one.id(), two.id());
+}
 TEST_F(KernelIdentity, HasTheName) {
   expect_another([](Subject& s) { s.spec.name = "other"; });
 }

@@ -251,7 +251,7 @@ TEST(KernelRun, RefusesCudaBodies) {
   KernelObject kernel(for_cuda(spec({}, {"out"})));
   EXPECT_EQ(
       message_of<UnsupportedError>([&] { CallData().with([&](const Call& call) { kernel.find_or_compile(call); }); }),
-      "[cuda_kernel] `k`: CUDA bodies cannot be run yet; `source_for` shows the generated text.");
+      "[cuda_kernel] `k`: CUDA bodies cannot be run on the CPU yet; `source_for` shows the generated text.");
 }
 
 TEST(KernelRun, ComputesAndRemembers) {

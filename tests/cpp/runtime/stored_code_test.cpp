@@ -167,7 +167,7 @@ TEST_F(StoredCode, SaysWhyItIsNot) {
 TEST_F(StoredCode, IsFoundInABundle) {
   launch(*context());
   std::string id = only_entry(), file = folder_ + "/bundle";
-  write_bundle(file, "compiler 1", {{id, encode_entry(id, read_entry(id))}});
+  write_bundle(file, {"compiler 1"}, {{id, encode_entry(id, read_entry(id))}});
   std::filesystem::remove_all(root());
   auto with_bundle = context(file);
   EXPECT_EQ(with_bundle->bundle_problem(), "");
@@ -183,7 +183,7 @@ TEST_F(StoredCode, IsFoundInABundle) {
 TEST_F(StoredCode, IsCompiledWhereTheBundleIsDamaged) {
   launch(*context());
   std::string id = only_entry(), file = folder_ + "/bundle";
-  write_bundle(file, "compiler 1", {{id, encode_entry(id, read_entry(id))}});
+  write_bundle(file, {"compiler 1"}, {{id, encode_entry(id, read_entry(id))}});
   std::filesystem::remove_all(root());
   std::vector<std::byte> bytes = read_file(file);
   bytes.back() ^= std::byte{1};
@@ -216,9 +216,11 @@ TEST_F(StoredCode, IsRecordedOnceForEachCall) {
   });
 }
 
-TEST(TargetNamed, KnowsLevels) {
+TEST(TargetNamed, KnowsProcessorsAndGpus) {
   EXPECT_EQ(target_named("x86-64-v3"), (TargetSpec{TargetKind::kCpu, "x86-64-v3", settings().cpu_engine}));
-  EXPECT_THROW(target_named("sm_90"), UnsupportedError);
+  EXPECT_EQ(target_named("sm_90a"), (TargetSpec{TargetKind::kNvidia, "sm_90a", ""}));
+  EXPECT_EQ(target_named("sm_120"), (TargetSpec{TargetKind::kNvidia, "sm_120", ""}));
+  for (const char* name : {"sm_75", "sm_", "sm_90b", "sm_9000", "sm90"}) EXPECT_THROW(target_named(name), ValueError);
   EXPECT_THROW(target_named("x86-64-v5"), ValueError);
   EXPECT_THROW(target_named(""), ValueError);
 }

@@ -1,4 +1,4 @@
-#include "runtime/build_id.h"
+#include "core/build_id.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // What identifies a compiler without opening it.
-#include "runtime/build_id.h"
+#include "core/build_id.h"
 
 #include <dlfcn.h>
 #include <elf.h>

@@ -1,0 +1,1 @@
+"""Benchmarks on an NVIDIA GPU: Kiln on PyTorch's arrays against kernels by hand and against other libraries."""

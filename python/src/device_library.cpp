@@ -1,0 +1,246 @@
+#include "device_library.h"
+
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <optional>
+#include <span>
+
+#include "core/array_layout.h"
+#include "core/text.h"
+#include "kiln/error.h"
+#include "number_input.h"
+#include "overlaps.h"
+#include "python_object.h"
+#include "runtime/run.h"
+
+namespace nb = nanobind;
+
+namespace kiln::python {
+namespace {
+
+// A scope in which a stream is the library's current one.
+class StreamScope {
+ public:
+  explicit StreamScope(nb::object manager) : manager_(std::move(manager)) {
+    if (manager_.is_valid()) manager_.attr("__enter__")();
+  }
+  ~StreamScope() {
+    if (!manager_.is_valid()) return;
+    nb::error_scope keep_error;
+    try {
+      manager_.attr("__exit__")(nb::none(), nb::none(), nb::none());
+    } catch (nb::python_error& error) {
+      error.discard_as_unraisable("leaving a stream");
+    }
+  }
+  StreamScope(const StreamScope&) = delete;
+  StreamScope& operator=(const StreamScope&) = delete;
+
+ private:
+  nb::object manager_;
+};
+
+}  // namespace
+
+// The arrays and numbers of a call, read.
+class DeviceLibrary::Arguments {
+ public:
+  Arguments(const DeviceLibrary& library, const KernelObject& kernel, const CallArguments& arguments)
+      : library_(library),
+        kernel_(kernel),
+        arguments_(arguments),
+        prefix_(concat("[", interface_name(kernel.spec().dialect), "] ")) {
+    read_inputs();
+    if (arguments.outputs) {
+      library.check_output(prefix_);
+      read_given_outputs();
+    }
+    if (!place_) place_ = library.default_device();
+  }
+
+  Device device() const { return *place_; }
+  const std::string& prefix() const { return prefix_; }
+
+  /// In a scope of the stream: copies what must be copied, and describes the call.
+  Call describe(bool runs) {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (numbers_[i]) {
+        input_arrays_.push_back({numbers_[i]->bytes, numbers_[i]->dtype, {}, {}, /*is_number=*/true});
+        continue;
+      }
+      ArrayView& view = views_[i];
+      // On the CPU Kiln copies faster than others.
+      if (runs && device().kind != DeviceKind::kCpu && kernel_.spec().ensure_row_contiguous &&
+          !is_row_contiguous(view.shape, view.strides)) {
+        inputs_[i] = library_.copy_row_contiguous(inputs_[i]);
+        library_.read(inputs_[i], prefix_, view);
+      }
+      InputArray input;
+      input.data = view.data;
+      input.dtype = view.dtype;
+      input.shape = view.shape;
+      input.strides = view.strides;
+      input_arrays_.push_back(input);
+    }
+    for (size_t i = 0; i < output_shapes().size(); ++i)
+      output_arrays_.push_back({i < output_dtypes().size() ? output_dtypes()[i] : Dtype::kFloat32, output_shapes()[i]});
+    Call call{};
+    call.inputs = input_arrays_;
+    call.outputs = output_arrays_;
+    call.template_arguments = arguments_.template_arguments;
+    call.grid = arguments_.grid;
+    call.threadgroup = arguments_.threadgroup;
+    call.init_value = arguments_.init_value;
+    call.input_names = arguments_.input_names;
+    call.output_names = arguments_.output_names;
+    call.device = device();
+    return call;
+  }
+
+  const std::vector<nb::object>& given_outputs() const { return outputs_; }
+  const std::vector<ArrayView>& given_views() const { return output_views_; }
+  const std::vector<nb::object>& inputs() const { return inputs_; }
+  bool is_array(size_t input) const { return !numbers_[input]; }
+
+ private:
+  void read_inputs() {
+    size_t count = arguments_.inputs.size();
+    views_.resize(count);
+    numbers_.resize(count);
+    inputs_.reserve(count);
+    for (size_t i = 0; i < count; ++i) {
+      PyObject* object = arguments_.inputs[i];
+      inputs_.push_back(nb::borrow(object));
+      if (library_.owns(object)) continue;
+      numbers_[i] = read_number_input(object, prefix_, name(i));
+      if (!numbers_[i])
+        throw_type_error(concat(prefix_, "Expected `inputs` to be ", library_.title(), " or numbers but got ",
+                                kind_of(object), " for `", name(i), "`."));
+    }
+    for (size_t i = 0; i < count; ++i) {
+      if (numbers_[i]) continue;
+      library_.read(inputs_[i], concat(prefix_, "Input `", name(i), "`"), views_[i]);
+      place(views_[i].device, concat("`", name(i), "`"));
+    }
+  }
+
+  void place(Device device, std::string whom) {
+    if (!place_) {
+      place_ = device;
+      placed_by_ = std::move(whom);
+    } else if (*place_ != device) {
+      throw ValueError(concat(prefix_, "Expected all arrays of a call to be on one device but got ", placed_by_, " on ",
+                              library_.show(*place_), " and ", whom, " on ", library_.show(device), "."));
+    }
+  }
+
+  void read_given_outputs() {
+    const std::vector<PyObject*>& given = *arguments_.outputs;
+    output_views_.resize(given.size());
+    for (size_t i = 0; i < given.size(); ++i) {
+      std::string whom = output_name(i);
+      std::string what = concat(prefix_, "Output `", whom, "`");
+      if (!library_.owns(given[i]))
+        throw TypeError(concat(prefix_, "Expected `outputs` to be ", library_.title(), " but got ", kind_of(given[i]),
+                               " for `", whom, "`."));
+      nb::object object = nb::borrow(given[i]);
+      ArrayView& view = output_views_[i];
+      library_.read(object, what, view);
+      // Not a copy, as of elements that memory does not show as they are.
+      if (object.ptr() != given[i]) throw ValueError(concat(what, " is a view that cannot be written."));
+      library_.check_writable(object, what);
+      if (!is_row_contiguous(view.shape, view.strides)) throw ValueError(concat(what, " is not row-contiguous."));
+      place(view.device, concat("`", whom, "`"));
+      outputs_.push_back(std::move(object));
+      given_shapes_.push_back(view.shape);
+      given_dtypes_.push_back(view.dtype);
+    }
+    auto named = [](std::string name, const ArrayView& view) {
+      return NamedArray{std::move(name), {view.data, view.dtype, view.shape, view.strides}};
+    };
+    std::vector<NamedArray> read, written;
+    for (size_t i = 0; i < views_.size(); ++i)
+      if (!numbers_[i]) read.push_back(named(name(i), views_[i]));
+    for (size_t i = 0; i < output_views_.size(); ++i) written.push_back(named(output_name(i), output_views_[i]));
+    check_overlaps(prefix_, read, written);
+  }
+
+  std::string name(size_t i) const { return arguments_.input_name(kernel_, i); }
+  std::string output_name(size_t i) const { return arguments_.output_name(kernel_, i); }
+  const std::vector<std::vector<int64_t>>& output_shapes() const {
+    return arguments_.outputs ? given_shapes_ : arguments_.output_shapes;
+  }
+  const std::vector<Dtype>& output_dtypes() const {
+    return arguments_.outputs ? given_dtypes_ : arguments_.output_dtypes;
+  }
+
+  const DeviceLibrary& library_;
+  const KernelObject& kernel_;
+  const CallArguments& arguments_;
+  const std::string prefix_;
+  std::vector<nb::object> inputs_;
+  std::vector<ArrayView> views_;
+  std::vector<std::optional<NumberInput>> numbers_;  // of those inputs that are numbers
+  std::optional<Device> place_;
+  std::string placed_by_;
+  std::vector<nb::object> outputs_;  // that the caller has given
+  std::vector<ArrayView> output_views_;
+  std::vector<std::vector<int64_t>> given_shapes_;
+  std::vector<Dtype> given_dtypes_;
+  std::vector<InputArray> input_arrays_;
+  std::vector<OutputArray> output_arrays_;
+};
+
+PyObject* DeviceLibrary::call(const std::shared_ptr<KernelObject>& kernel, const CallArguments& given, Wanted wanted) {
+  Arguments arguments(*this, *kernel, given);
+  Device device = arguments.device();
+  bool on_gpu = device.kind != DeviceKind::kCpu;
+  if (given.stream && !on_gpu)
+    throw ValueError(
+        concat(arguments.prefix(), "`stream` has no meaning for ", title(), " on the CPU, whose kernels run at once."));
+  StreamScope scope(given.stream ? stream_scope(given.stream, device, arguments.prefix()) : nb::object());
+  Call call = arguments.describe(wanted == Wanted::kResult);
+  kernel->check_sizes(call);
+  if (wanted == Wanted::kSource || given.verbose) {
+    kernel->check(call);
+    KernelUnit unit = kernel->unit_for(call);
+    if (wanted == Wanted::kSource) return nb::str(unit.text.data(), unit.text.size()).release().ptr();
+    print_source(unit);
+  }
+  if (wanted == Wanted::kCompile) {
+    KernelObject::Found found;
+    {
+      WithoutLock without_lock;
+      found = kernel->find_or_compile(call);
+    }
+    return make_compiled_kernel(kernel, found);
+  }
+  if (on_gpu) call.stream = current_stream(device);
+
+  std::vector<nb::object> results = arguments.given_outputs();
+  std::vector<void*> data;
+  if (given.outputs)
+    for (const ArrayView& view : arguments.given_views()) data.push_back(view.data);
+  else
+    for (const OutputArray& output : call.outputs) {
+      void* place = nullptr;
+      results.push_back(make(output, device, place));
+      data.push_back(place);
+    }
+  if (given.stream) {
+    for (size_t i = 0; i < arguments.inputs().size(); ++i)
+      if (arguments.is_array(i)) mark_used(arguments.inputs()[i], device);
+    for (const nb::object& output : arguments.given_outputs()) mark_used(output, device);
+  }
+  {
+    WithoutLock without_lock;
+    run(*kernel, call, data);
+    if (waits()) kernel->context().target(device).wait(call.stream);
+  }
+  nb::list list;
+  for (nb::object& result : results) list.append(given.outputs ? std::move(result) : finish(std::move(result), device));
+  return list.release().ptr();
+}
+
+}  // namespace kiln::python

@@ -1,0 +1,79 @@
+// What array libraries whose arrays lie on several devices have in common: a call runs on the device of its arrays and,
+// on a GPU, on the library's current stream.
+//
+// A launch on a GPU is only put on the stream. Nothing here waits, and inputs need not be kept: the libraries give the
+// memory of an array that is gone to others in the order of the stream as well.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "array_library.h"
+
+namespace kiln::python {
+
+// An array as a launch reads or writes it.
+struct ArrayView {
+  void* data = nullptr;
+  Dtype dtype = Dtype::kFloat32;
+  Device device{};
+  std::vector<int64_t> shape;
+  std::vector<int64_t> strides;  // in elements
+};
+
+class DeviceLibrary : public ArrayLibrary {
+ public:
+  PyObject* call(const std::shared_ptr<KernelObject>& kernel, const CallArguments& arguments, Wanted wanted) final;
+
+ protected:
+  /// How messages call the library's arrays: "PyTorch tensors".
+  virtual const char* title() const = 0;
+
+  /// How the library writes a device: "cuda:0".
+  virtual std::string show(Device device) const = 0;
+
+  /// The array in memory. `object` becomes a copy where memory does not show its elements as they are. Throws TypeError
+  /// for arrays that cannot be read. `what` ("[metal_kernel] Input `x`") begins its message.
+  virtual void read(nanobind::object& object, const std::string& what, ArrayView& view) const = 0;
+
+  /// Throws where a caller must not give outputs. `prefix`: "[metal_kernel] ".
+  virtual void check_output(const std::string& prefix) const { static_cast<void>(prefix); }
+
+  /// Throws where an array that was read must not be written.
+  virtual void check_writable(nanobind::handle object, const std::string& what) const = 0;
+
+  virtual nanobind::object copy_row_contiguous(nanobind::handle object) const = 0;
+
+  /// A new array on a device, and where it lies. `data` is set.
+  virtual nanobind::object make(const OutputArray& output, Device device, void*& data) const = 0;
+
+  /// What the call returns in the place of an array that was made, when it has been put on the stream.
+  virtual nanobind::object finish(nanobind::object made, Device) const { return made; }
+
+  /// Whether a call returns only when the kernel has run.
+  virtual bool waits() const { return false; }
+
+  /// Where a call without arrays runs.
+  virtual Device default_device() const { return {}; }
+
+  /// The stream that the library uses on a GPU.
+  virtual void* current_stream(Device device) const = 0;
+
+  /// A context manager within which a stream that the caller has given is the current one. Throws TypeError, ValueError
+  /// where it is none of this device. `prefix`: "[metal_kernel] ".
+  virtual nanobind::object stream_scope(nanobind::handle stream, Device device, const std::string& prefix) const = 0;
+
+  /// Within such a scope: tells the library that an array from outside is in use on the current stream.
+  virtual void mark_used(nanobind::handle array, Device device) const {
+    static_cast<void>(array);
+    static_cast<void>(device);
+  }
+
+ private:
+  class Arguments;
+};
+
+}  // namespace kiln::python

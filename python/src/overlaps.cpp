@@ -1,0 +1,37 @@
+#include "overlaps.h"
+
+#include "core/array_layout.h"
+#include "core/text.h"
+#include "kiln/error.h"
+
+namespace kiln::python {
+namespace {
+
+struct Range {
+  uintptr_t begin, end;
+};
+
+Range range_of(const InputArray& array) {
+  ElementRange bytes = byte_range(array.shape, array.strides, array.dtype);
+  auto data = reinterpret_cast<uintptr_t>(array.data);
+  return {data + static_cast<uintptr_t>(bytes.first), data + static_cast<uintptr_t>(bytes.end)};
+}
+
+}  // namespace
+
+void check_overlaps(const std::string& prefix, std::span<const NamedArray> inputs,
+                    std::span<const NamedArray> outputs) {
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    Range written = range_of(outputs[o].array);
+    auto check = [&](const NamedArray& other, std::string_view what) {
+      Range range = range_of(other.array);
+      if (written.begin < range.end && range.begin < written.end)
+        throw ValueError(concat(prefix, "The memory of ", what, " `", other.name, "` and of output `", outputs[o].name,
+                                "` overlap."));
+    };
+    for (const NamedArray& input : inputs) check(input, "input");
+    for (const NamedArray& output : outputs.first(o)) check(output, "output");
+  }
+}
+
+}  // namespace kiln::python

@@ -1,0 +1,21 @@
+// Memory that a caller gives for a call's outputs.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "runtime/call.h"
+
+namespace kiln::python {
+
+// An array, and how messages name it.
+struct NamedArray {
+  std::string name;
+  InputArray array;
+};
+
+/// Throws ValueError where memory that is written is also read, or written as another output. `prefix`:
+/// "[metal_kernel] ".
+void check_overlaps(const std::string& prefix, std::span<const NamedArray> inputs, std::span<const NamedArray> outputs);
+
+}  // namespace kiln::python

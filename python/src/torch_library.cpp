@@ -1,0 +1,259 @@
+// PyTorch is reached through Python objects and, where it has them (since 2.10), through the functions that its
+// tensors' type offers by DLPack's exchange interface: they read a tensor and the current stream without making
+// objects. Nothing of PyTorch is linked, so one build serves all its versions.
+//
+// Outputs are made by `torch.empty`: their memory is the caching allocator's, like that of any tensor. (Memory handed
+// over by DLPack would be unknown to it, and `record_stream` would do nothing.)
+#include "torch_library.h"
+
+#include <nanobind/stl/string.h>
+
+#include <array>
+#include <utility>
+
+#include "core/dtype_table.h"
+#include "core/text.h"
+#include "device_library.h"
+#include "dlpack.h"
+#include "kiln/error.h"
+#include "python_object.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace kiln::python {
+namespace {
+
+// Kept for ever: while the interpreter shuts down nothing can be imported any more.
+nb::handle keep(nb::object object) { return object.release(); }
+
+PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
+
+// Whether `object.name()` is true.
+bool asks(nb::handle object, PyObject* name) {
+  nb::object answer = nb::steal(PyObject_CallMethodNoArgs(object.ptr(), name));
+  if (!answer.is_valid()) nb::raise_python_error();
+  return answer.ptr() == Py_True;
+}
+
+class TorchLibrary : public DeviceLibrary {
+ public:
+  TorchLibrary() {
+    nb::module_ torch = nb::module_::import_("torch");
+    torch_ = keep(torch);
+    tensor_ = keep(torch.attr("Tensor"));
+    parameter_ = keep(torch.attr("nn").attr("Parameter"));
+    empty_ = keep(torch.attr("empty"));
+    device_ = keep(torch.attr("device"));
+    cpu_ = keep(torch.attr("device")("cpu"));
+    for (const DtypeRow& row : kDtypes) {
+      // uint16, uint32 and uint64 are younger than the others.
+      nb::object dtype = nb::getattr(torch, std::string(row.name).c_str(), nb::none());
+      dtypes_[static_cast<size_t>(row.dtype)] = dtype.is_none() ? nb::handle() : keep(dtype);
+    }
+    nb::object capsule = nb::getattr(tensor_, "__dlpack_c_exchange_api__", nb::none());
+    if (PyCapsule_IsValid(capsule.ptr(), kDlpackExchangeCapsule))
+      exchange_ = static_cast<const DlpackExchange*>(PyCapsule_GetPointer(capsule.ptr(), kDlpackExchangeCapsule));
+    if (exchange_ && (exchange_->version.major != 1 || !exchange_->tensor_from_object)) exchange_ = nullptr;
+  }
+
+  const char* name() const override { return "torch"; }
+
+  bool owns(PyObject* object) const override {
+    return Py_TYPE(object) == type() || PyType_IsSubtype(Py_TYPE(object), type());
+  }
+
+  std::optional<Dtype> dtype_of(PyObject* object) const override {
+    for (size_t i = 0; i < dtypes_.size(); ++i)
+      if (dtypes_[i].ptr() == object) return kDtypes[i].dtype;
+    return std::nullopt;
+  }
+
+ protected:
+  const char* title() const override { return "PyTorch tensors"; }
+
+  std::string show(Device device) const override {
+    return device.kind == DeviceKind::kCpu ? "cpu" : concat("cuda:", device.index);
+  }
+
+  void read(nb::object& object, const std::string& what, ArrayView& view) const override {
+    static PyObject *const is_conj = interned("is_conj"), *const is_neg = interned("is_neg");
+    // Classes derived from tensors may hold anything.
+    if (Py_TYPE(object.ptr()) != type() && object.type().ptr() != parameter_.ptr()) check_subclass(object, what);
+    DlpackTensor tensor;
+    if (!exchange_ || exchange_->tensor_from_object(object.ptr(), &tensor) != 0) {
+      PyErr_Clear();
+      check_form(object, what);
+      return read_attributes(object, what, view);
+    }
+    std::optional<Dtype> dtype = python::dtype_of(tensor.dtype);
+    if (!dtype || (tensor.device.type != kDlpackCpu && tensor.device.type != kDlpackCuda)) {
+      check_form(object, what);
+      fail_as_no_dtype(object, what);
+    }
+    // A conjugate is a mark beside the memory; taking the real part of one may leave a sign.
+    if (*dtype == Dtype::kComplex64 && asks(object, is_conj)) return read_resolved(object, "resolve_conj", what, view);
+    if (row_of(*dtype).kind == DtypeKind::kFloat || row_of(*dtype).kind == DtypeKind::kComplex)
+      if (asks(object, is_neg)) return read_resolved(object, "resolve_neg", what, view);
+    view.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
+    view.dtype = *dtype;
+    view.device = tensor.device.type == kDlpackCpu ? Device{} : Device{DeviceKind::kNvidia, tensor.device.index};
+    view.shape.assign(tensor.shape, tensor.shape + tensor.ndim);
+    view.strides.assign(tensor.strides, tensor.strides + tensor.ndim);
+  }
+
+  void check_writable(nb::handle object, const std::string& what) const override {
+    static PyObject* const requires_grad = interned("requires_grad");
+    nb::object answer = nb::steal(PyObject_GetAttr(object.ptr(), requires_grad));
+    if (!answer.is_valid()) nb::raise_python_error();
+    if (answer.ptr() == Py_True)
+      throw ValueError(concat(what,
+                              " requires a gradient, which a kernel does not know of; `.detach()` gives a tensor ",
+                              "that can be written."));
+  }
+
+  nb::object copy_row_contiguous(nb::handle object) const override {
+    return object.attr("detach")().attr("contiguous")();
+  }
+
+  nb::object make(const OutputArray& output, Device device, void*& data) const override {
+    static PyObject* const names = nb::make_tuple("dtype", "device").release().ptr();
+    nb::handle dtype = dtypes_[static_cast<size_t>(output.dtype)];
+    if (!dtype.is_valid())
+      throw UnsupportedError(concat("this version of PyTorch has no dtype ", row_of(output.dtype).name));
+    nb::object shape = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(output.shape.size())));
+    for (size_t d = 0; d < output.shape.size(); ++d)
+      PyTuple_SET_ITEM(shape.ptr(), static_cast<Py_ssize_t>(d), PyLong_FromLongLong(output.shape[d]));
+    PyObject* arguments[] = {shape.ptr(), dtype.ptr(), device_object(device).ptr()};
+    nb::object made = nb::steal(PyObject_Vectorcall(empty_.ptr(), arguments, 1, names));
+    if (!made.is_valid()) nb::raise_python_error();
+    DlpackTensor tensor;
+    if (exchange_ && exchange_->tensor_from_object(made.ptr(), &tensor) == 0) {
+      data = static_cast<char*>(tensor.data) + tensor.byte_offset;
+    } else {
+      PyErr_Clear();
+      data = reinterpret_cast<void*>(nb::cast<uintptr_t>(made.attr("data_ptr")()));
+    }
+    return made;
+  }
+
+  Device default_device() const override {
+    nb::object get = nb::getattr(torch_, "get_default_device", nb::none());  // since 2.3
+    return get.is_none() ? Device{} : device_named(get(), "PyTorch's default device");
+  }
+
+  void* current_stream(Device device) const override {
+    void* stream = nullptr;
+    if (exchange_) {
+      if (exchange_->current_stream(kDlpackCuda, device.index, &stream) != 0) nb::raise_python_error();
+      return stream;
+    }
+    return reinterpret_cast<void*>(
+        nb::cast<uintptr_t>(torch_.attr("_C").attr("_cuda_getCurrentRawStream")(device.index)));
+  }
+
+  nb::object stream_scope(nb::handle stream, Device device, const std::string& prefix) const override {
+    nb::object cuda = torch_.attr("cuda");
+    nb::object own = nb::borrow(stream);
+    if (PyLong_Check(stream.ptr()) && !PyBool_Check(stream.ptr())) {
+      own = cuda.attr("ExternalStream")(stream, "device"_a = device_object(device));
+    } else if (!nb::isinstance(stream, cuda.attr("Stream"))) {
+      throw TypeError(
+          concat(prefix, "Expected `stream` to be a torch.cuda.Stream or an int but got ", kind_of(stream), "."));
+    }
+    int index = nb::cast<int>(own.attr("device_index"));
+    if (index != device.index)
+      throw ValueError(concat(prefix, "Expected `stream` to be one of ", show(device),
+                              ", where the arrays are, but got one of cuda:", index, "."));
+    return cuda.attr("stream")(own);
+  }
+
+  void mark_used(nb::handle array, Device device) const override {
+    array.attr("record_stream")(torch_.attr("cuda").attr("current_stream")(device.index));
+  }
+
+ private:
+  PyTypeObject* type() const { return reinterpret_cast<PyTypeObject*>(tensor_.ptr()); }
+
+  void check_subclass(nb::handle object, const std::string& what) const {
+    nb::object elements = nb::getattr(torch_.attr("_subclasses"), "FakeTensor", nb::none());
+    bool is_fake = !elements.is_none() && nb::isinstance(object, elements);
+    std::string kind = kind_of(object);
+    if (is_fake || kind.find("FunctionalTensor") != std::string::npos || kind.find("torch._higher_order") == 0)
+      throw TypeError(concat(what, " is a stand-in for a tensor (", kind, "), as torch.compile makes them, and has no ",
+                             "elements; torch.compiler.disable keeps a function that calls kernels out of what is ",
+                             "compiled."));
+  }
+
+  // Refuses by name what no kernel can read.
+  void check_form(nb::handle object, const std::string& what) const {
+    if (nb::cast<bool>(object.attr("is_nested")))
+      throw TypeError(
+          concat(what, " is a nested tensor, and kernels take dense ones: `.to_padded_tensor(0)` gives one."));
+    nb::object layout = object.attr("layout");
+    if (!layout.is(torch_.attr("strided")))
+      throw TypeError(concat(what, " has layout ", to_utf8(nb::str(layout)),
+                             ", and kernels take dense tensors: `.to_dense()` gives one."));
+    if (nb::cast<bool>(object.attr("is_quantized")))
+      throw TypeError(concat(what, " is quantised, and kernels take plain tensors: `.dequantize()` gives one."));
+    device_named(object.attr("device"), what);
+  }
+
+  Device device_named(nb::handle device, const std::string& what) const {
+    std::string kind = nb::cast<std::string>(device.attr("type"));
+    if (kind == "cpu") return {};
+    if (kind == "cuda" && torch_.attr("version").attr("hip").is_none()) {
+      nb::object index = device.attr("index");
+      return {DeviceKind::kNvidia,
+              nb::cast<int>(index.is_none() ? torch_.attr("cuda").attr("current_device")() : index)};
+    }
+    if (kind == "meta") throw TypeError(concat(what, " is on the device meta, and has no elements."));
+    throw TypeError(concat(what, " is on the device ", to_utf8(nb::str(device)),
+                           ", and kernels run on the CPU and on NVIDIA's GPUs."));
+  }
+
+  [[noreturn]] void fail_as_no_dtype(nb::handle object, const std::string& what) const {
+    throw TypeError(
+        concat(what, " has dtype ", to_utf8(nb::str(nb::object(object.attr("dtype")))), ", which no kernel can take."));
+  }
+
+  void read_resolved(nb::object& object, const char* method, const std::string& what, ArrayView& view) const {
+    object = object.attr("detach")().attr(method)();
+    read(object, what, view);
+  }
+
+  // As any version of PyTorch can be read.
+  void read_attributes(nb::object& object, const std::string& what, ArrayView& view) const {
+    if (asks(object, interned("is_conj"))) object = object.attr("detach")().attr("resolve_conj")();
+    if (asks(object, interned("is_neg"))) object = object.attr("detach")().attr("resolve_neg")();
+    std::optional<Dtype> dtype = dtype_of(nb::object(object.attr("dtype")).ptr());
+    if (!dtype) fail_as_no_dtype(object, what);
+    view.dtype = *dtype;
+    view.device = device_named(object.attr("device"), what);
+    view.data = reinterpret_cast<void*>(nb::cast<uintptr_t>(object.attr("data_ptr")()));
+    view.shape.clear();
+    view.strides.clear();
+    for (nb::handle dimension : object.attr("shape")) view.shape.push_back(nb::cast<int64_t>(dimension));
+    for (nb::handle stride : object.attr("stride")()) view.strides.push_back(nb::cast<int64_t>(stride));
+  }
+
+  // Kept for each GPU that was used.
+  nb::handle device_object(Device device) const {
+    if (device.kind == DeviceKind::kCpu) return cpu_;
+    auto index = static_cast<size_t>(device.index);
+    if (gpus_.size() <= index) gpus_.resize(index + 1);
+    if (!gpus_[index].is_valid()) gpus_[index] = keep(device_("cuda", device.index));
+    return gpus_[index];
+  }
+
+  nb::handle torch_, tensor_, parameter_, empty_, device_, cpu_;
+  std::array<nb::handle, kDtypes.size()> dtypes_;
+  mutable std::vector<nb::handle> gpus_;
+  const DlpackExchange* exchange_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<ArrayLibrary> make_torch_library() { return std::make_unique<TorchLibrary>(); }
+
+}  // namespace kiln::python

@@ -1,0 +1,13 @@
+// PyTorch's tensors, on the CPU and on NVIDIA's GPUs.
+#pragma once
+
+#include <memory>
+
+#include "array_library.h"
+
+namespace kiln::python {
+
+/// For a process that has imported PyTorch.
+std::unique_ptr<ArrayLibrary> make_torch_library();
+
+}  // namespace kiln::python

@@ -1,0 +1,17 @@
+// Guarded accesses as predicated instructions.
+//
+// A guard (passes/bounds_guards.h) chooses between the address and memory of Kiln's own. A GPU does better: an
+// instruction whose predicate is false is not there. LLVM has no such instructions for this target, and a branch around
+// each access would keep what follows from being moved before it, in LLVM at least; so they are written as assembly,
+// which LLVM takes for arithmetic where the memory does not change while the launch runs.
+#pragma once
+
+#include <llvm/IR/Function.h>
+
+namespace kiln {
+
+/// `function` is optimised, and its pointers have the address spaces that are known. What has no such form stays a
+/// choice between addresses.
+void predicate_accesses(llvm::Function& function);
+
+}  // namespace kiln

@@ -1,0 +1,108 @@
+#include "compiler/thread_code.h"
+
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <utility>
+#include <vector>
+
+#include "compiler/clang_frontend.h"
+#include "compiler/passes/bounds_guards.h"
+#include "compiler/passes/exchange_sites.h"
+#include "compiler/passes/harmless_arithmetic.h"
+#include "compiler/passes/initial_values.h"
+#include "compiler/passes/inline_all.h"
+#include "compiler/passes/known_shapes.h"
+#include "compiler/passes/small_floats.h"
+#include "compiler/passes/split_structures.h"
+
+namespace kiln {
+namespace {
+
+// The functions that the engine's text defines besides the body.
+std::vector<std::string> roots_of(const llvm::Module& module) {
+  std::vector<std::string> roots;
+  for (const llvm::Function& function : module)
+    if (!function.isDeclaration() && function.getName().starts_with("__kiln_"))
+      roots.push_back(function.getName().str());
+  return roots;
+}
+
+// Calls through pointers that inlining has not resolved.
+bool has_indirect_calls(const llvm::Function& function) {
+  for (const llvm::Instruction& instruction : llvm::instructions(function))
+    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction); call && call->isIndirectCall()) return true;
+  return false;
+}
+
+const llvm::GlobalVariable* find_mutable_variable(const llvm::Module& module) {
+  for (const llvm::GlobalVariable& variable : module.globals())
+    if (!variable.isConstant() && !variable.hasSection() && !variable.isDeclaration() &&
+        !variable.getName().starts_with("llvm."))
+      return &variable;
+  return nullptr;
+}
+
+}  // namespace
+
+std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, const std::string& cpu,
+                                               const std::string& engine_text, const llvm::DataLayout& layout,
+                                               llvm::LLVMContext& context, CompileResult& result) {
+  const KernelUnit& unit = request.unit;
+  FrontendResult frontend = run_clang(unit, kFrontendTriple, cpu, engine_text, context);
+  result.status = frontend.status;
+  result.report.diagnostics = std::move(frontend.diagnostics);
+  result.report.log = std::move(frontend.log);
+  if (!frontend.module) return nullptr;
+
+  llvm::Module& module = *frontend.module;
+  keep_stage(request, module, "clang", result);
+  module.setDataLayout(layout);
+  make_arithmetic_harmless(module);
+  expand_bfloat(module);
+  mark_calls(module);
+  // From here on nothing is undefined, and code may be moved.
+  inline_all(module, roots_of(module));
+  // The control flow is still as Clang made it: places in the program are read from it.
+  compute_initial_values(module);
+  llvm::Function& body = *module.getFunction(kBodyFunction);
+  if (has_indirect_calls(body)) {
+    refuse(result, std::move(frontend.indirect_call));
+    return nullptr;
+  }
+  if (unit.bounds_guards) split_structures(body);
+  replace_known_shapes(body, unit);
+  describe_accesses(body, unit);
+  if (unit.bounds_guards) insert_bounds_guards(body, unit);
+  keep_stage(request, module, "guarded", result);
+  return std::move(frontend.module);
+}
+
+void keep_stage(const CompileRequest& request, const llvm::Module& module, const char* name, CompileResult& result) {
+  if (!request.keep_stages) return;
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream, /*AAW=*/nullptr);
+  result.stages.push_back({name, std::move(text)});
+}
+
+void refuse(CompileResult& result, Diagnostic diagnostic) {
+  result.status = CompileStatus::kUnsupported;
+  result.report.diagnostics.push_back(std::move(diagnostic));
+}
+
+void refuse(CompileResult& result, std::string message) {
+  Diagnostic diagnostic;
+  diagnostic.message = std::move(message);
+  refuse(result, std::move(diagnostic));
+}
+
+bool check_variables(const llvm::Module& module, CompileResult& result) {
+  const llvm::GlobalVariable* variable = find_mutable_variable(module);
+  if (!variable) return true;
+  refuse(result, "variable '" + variable->getName().str() + "' is neither constant nor in threadgroup memory");
+  return false;
+}
+
+}  // namespace kiln

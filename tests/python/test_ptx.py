@@ -1,0 +1,268 @@
+"""Metal bodies as PTX: `ptxas` takes them for every architecture, and they say what docs/design/nvptx.md says."""
+
+import concurrent.futures
+import functools
+import re
+
+import kiln
+import numpy as np
+import pytest
+from gpu_code import PTXAS, assemble, ptx_of, ptx_of_body
+from launch_bodies import BODIES, kernel_of
+
+ARCHITECTURES = ["sm_80", "sm_90", "sm_90a"]
+TOGETHER = 24  # bodies in one file: most of what ptxas needs for one is its own start
+
+
+@functools.cache
+def all_ptx(architecture):
+    """Of sm_90a, which LLVM tells from sm_90 by its name alone, some."""
+    names = list(BODIES)[:: 8 if architecture == "sm_90a" else 1]
+
+    def make(name):
+        return ptx_of_body(BODIES[name], kernel_of(name, kiln.metal_kernel), architecture)
+
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        return dict(zip(names, threads.map(make, names), strict=True))
+
+
+def joined(texts):
+    """Several modules as one. What each defines gets a name of its own; threadgroup memory is one anyway."""
+    head = texts[0][: texts[0].index("\n", texts[0].index(".address_size"))]
+    shared = ".extern .shared .align 16 .b8 kiln_threadgroup_memory[];"
+    parts = [head, shared]
+    for number, text in enumerate(texts):
+        rest = text[text.index("\n", text.index(".address_size")) :].replace(shared, "")
+        own = set(
+            re.findall(
+                r"^\.(?:global|const|visible \.entry)[^\n=]*?([\w$]+)(?:\[\d+\])*(?:;| =|\()", rest, re.MULTILINE
+            )
+        )
+        for name in own:
+            rest = re.sub(rf"(?<![\w$]){re.escape(name)}(?=_param_0|[^\w$])", f"{name}_{number}", rest)
+        parts.append(rest.replace("__local_depot", f"__local_depot{number}_"))
+    return "\n".join(parts)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_ptxas_takes_every_body(architecture, tmp_path):
+    assert PTXAS.exists(), "requirements.txt names the wheel that has it"
+    # What is written for sm_90 is what sm_80 and sm_90a get, but for the architecture's name.
+    texts = dict(all_ptx(architecture))
+    if architecture != "sm_90":
+        same = {n: t.replace(f".target {architecture}\n", ".target sm_90\n") for n, t in texts.items()}
+        texts = {n: t for n, t in texts.items() if same[n] != all_ptx("sm_90")[n]}
+    names = list(texts)
+
+    def complaint(first):
+        folder = tmp_path / str(first)
+        folder.mkdir()
+        part = names[first : first + TOGETHER]
+        return (part, text) if (text := assemble(joined([texts[n] for n in part]), architecture, folder)) else None
+
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        complaints = list(filter(None, threads.map(complaint, range(0, len(names), TOGETHER))))
+    assert not complaints
+
+
+# ---- What the code is made of
+
+
+def instructions(ptx):
+    """The opcodes, predicates taken away."""
+    code = re.sub(r"//.*", "", ptx[ptx.index(".entry") :])
+    return re.findall(r"(?<=[{;}\n:])\s*(?:@!?%p\d+\s+)?([a-z][\w.]*)[^;]*;", code)
+
+
+def test_safe_mode_rounds_every_operation():
+    for name, ptx in all_ptx("sm_90").items():
+        if BODIES[name].compile_options.get("math_mode", "safe") != "safe":
+            continue
+        for opcode in set(instructions(ptx)):
+            assert ".ftz" not in opcode and ".approx" not in opcode, (name, opcode)
+            if re.fullmatch(r"(add|sub|mul|fma|div|sqrt|rcp)\..*f(16|32|64)(x2)?", opcode):
+                assert ".rn." in opcode, (name, opcode)
+
+
+def test_nothing_is_called_and_no_mask_is_asked_for():
+    for name, ptx in all_ptx("sm_90").items():
+        assert not re.search(r"\bcall\b|\.func\b|activemask", ptx), name
+
+
+def code_of(source, inputs=(), dtype="float32", template=(), architecture="sm_90", **options):
+    kernel = kiln.metal_kernel(
+        name="k",
+        input_names=[f"x{i}" for i in range(len(inputs))],
+        output_names=["y"],
+        source=source,
+        **options,
+    )
+    return ptx_of(kernel, inputs, [(dtype, (4096,))], template, architecture)
+
+
+X = np.zeros(4096, np.float32)
+READ = "uint i = thread_position_in_grid.x; float v = x0[i];"
+
+
+def test_a_body_without_exchanges_has_nothing_of_them():
+    ptx = code_of(READ + "y[i] = v > 0 ? v : i;", [X])
+    assert not re.search(r"vote|shfl|bar\.|barrier|membar", ptx)
+    assert "st.local" not in ptx
+
+
+def test_guards_are_predicates():
+    ptx = code_of(READ + "y[i] = v;", [X])
+    assert re.search(r"@%p\d+ ld\.global\.nc\.b32", ptx) and re.search(r"@%p\d+ st\.global\.b32", ptx)
+    assert "selp" not in ptx
+    off = code_of(READ + "y[i] = v;", [X], compile_options={"bounds": "off"})
+    assert not re.search(r"@%p\d+ (ld|st)", off)
+    assert "ld.global.nc" in off
+
+
+def test_accesses_are_as_wide_as_they_are_known_to_be_aligned():
+    """`*(device float4*)` of an array of floats may begin at any of them."""
+    i = "uint i = thread_position_in_grid.x;"
+    four = code_of(i + "float4 v = *(device const float4*)(x0 + i); y[i] = v.x + v.y + v.z + v.w;", [X])
+    assert instructions(four).count("ld.global.nc.b32") == 4
+    halves = code_of(i + "half2 v = *(device const half2*)((device const half*)x0 + i); y[i] = v.x + v.y;", [X])
+    assert not re.search(r"ld\.global\S*b32", halves)
+    assert instructions(halves).count("ld.global.nc.b16") == 2
+    walk = code_of(i + "device const float* p = x0 + i; float v = 0; while (*p > 0) v += *p++; y[i] = v;", [X])
+    assert "ld.global.nc.b32" in walk and not re.search(r"ld\.global\S*[bu]8", walk)
+    shared = code_of(
+        i + "threadgroup float4 a[64]; a[i] = x0[i]; simdgroup_barrier(mem_flags::mem_threadgroup);"
+        "float4 v = a[63 - i]; y[i] = v.x + v.w;",
+        [X],
+    )
+    assert "st.shared.v4.f32" in instructions(shared)
+
+
+def test_pairs_have_no_component_that_is_anything():
+    """LLVM makes pairs of 16 bits; of three components the last is a number of its own."""
+    x = np.zeros(4096, np.int16)
+    source = "uint i = 3 * thread_position_in_grid.x; short3 v = short3(x0[i], x0[i + 1], x0[i + 2]) + short3(1);"
+    ptx = code_of(source + "y[i] = v.x; y[i + 1] = v.y; y[i + 2] = v.z;", [x], "int16")
+    assert instructions(ptx).count("add.s16x2") == instructions(ptx).count("add.s16") == 1
+
+
+def test_outputs_that_are_read_are_not_cached_as_inputs():
+    ptx = code_of("uint i = thread_position_in_grid.x; y[i] = y[i] + 1;")
+    assert "ld.global.b32" in ptx and ".nc" not in ptx
+
+
+def test_exchanges_to_which_threads_come_together_name_all_32():
+    ptx = code_of(READ + "y[i] = simd_shuffle_xor(v, 1);", [X])
+    (mask,) = re.findall(r"shfl\.sync\.\w+\.b32\s+[^;]*, (\S+);", ptx)
+    assert mask == "-1"
+    assert "vote" not in ptx
+
+
+def test_a_condition_between_exchanges_costs_nothing():
+    ptx = code_of(READ + "v = simd_sum(v); if (v * i > 3) v = sin(v); y[i] = simd_max(v);", [X])
+    assert "vote" not in ptx
+
+
+def test_integers_are_reduced_at_once():
+    ptx = code_of(READ + "y[i] = simd_sum(int(v)) + simd_max(uint(v)) + simd_or(int(v)) + simd_sum(short(v));", [X])
+    assert instructions(ptx).count("redux.sync.add.s32") == 2
+    assert {"redux.sync.max.u32", "redux.sync.or.b32"} <= set(instructions(ptx))
+    assert "shfl" not in ptx
+
+
+def test_threads_that_return_are_voted_out():
+    ptx = code_of(READ + "if (v < 0) return; y[i] = simd_sum(v);", [X])
+    assert instructions(ptx).count("vote.sync.ballot.b32") == 1
+
+
+def test_exchanges_in_divergent_code_vote_at_each_branch():
+    ptx = code_of(
+        READ + "if (v > 0) { v = simd_sum(v); } else { if (v < -9) v = simd_prefix_inclusive_sum(v); } y[i] = v;", [X]
+    )
+    assert instructions(ptx).count("vote.sync.ballot.b32") >= 3
+
+
+def test_a_condition_of_the_simdgroup_does_not_vote():
+    ptx = code_of(READ + "if (simdgroup_index_in_threadgroup == 0) v = simd_sum(v); y[i] = v;", [X])
+    assert "vote" not in ptx
+
+
+def test_threads_exit_before_barriers_that_others_wait_at():
+    ptx = code_of(
+        "threadgroup float part[1024];"
+        + READ
+        + "part[i % 1024] = v; if (v < 0) { y[i] = 1; return; } threadgroup_barrier(mem_flags::mem_threadgroup);"
+        "y[i] = part[1023 - i % 1024];",
+        [X],
+    )
+    opcodes = instructions(ptx)
+    assert opcodes.count("exit") == 2  # and the surplus threads
+    assert opcodes.count("bar.sync") == 1
+    assert "st.shared.f32" in opcodes or "st.shared.b32" in opcodes or "st.shared.u32" in opcodes
+
+
+def test_barriers_at_which_a_simdgroup_comes_apart_are_for_single_threads():
+    wait = "threadgroup_barrier(mem_flags::mem_none);"
+    ptx = code_of(READ + f"if (v > 0) {{ {wait} y[i] = 1; }} else {{ v = sin(v); {wait} y[i] = v; }}", [X])
+    assert "barrier.sync" in ptx
+
+
+def test_atomics_and_their_orders():
+    source = READ + "atomic_fetch_add_explicit(&y[0], v, memory_order_relaxed);"
+    ptx = code_of(source, [X], atomic_outputs=True)
+    assert "atom.global.add.f32" in ptx or "red.global.add.f32" in ptx
+    assert "membar" not in ptx
+    fence = code_of(
+        source + "atomic_thread_fence(mem_flags::mem_device, memory_order_seq_cst);", [X], atomic_outputs=True
+    )
+    assert instructions(fence).count("membar.gl") == 1
+
+
+def test_shapes_are_constants_or_parameters():
+    x = np.zeros((4, 8, 128), np.float32)
+    source = "uint i = thread_position_in_grid.x; y[i] = x0[i % x0_shape[1] * x0_strides[0]];"
+    assert "ld.param.b64" not in code_of(source, [x])
+    kernel = kiln.metal_kernel(name="k", input_names=["x0"], output_names=["y"], source=source)
+    general = ptx_of(kernel, [x], [("float32", (4096,))], specialized=False)
+    assert "cvta.param" not in general  # a constant place in the block
+    walk = (
+        "uint i = thread_position_in_grid.x; int n = 0; for (int d = 0; d < x0_ndim; ++d) n += x0_shape[d]; y[i] = n;"
+    )
+    kernel = kiln.metal_kernel(name="k", input_names=["x0"], output_names=["y"], source=walk)
+    general = ptx_of(kernel, [x], [("float32", (4096,))], specialized=False)
+    assert "cvta.param" in general and ".local" not in general
+
+
+def test_approximations_outside_of_safe_mode():
+    def division(mode):
+        return code_of(READ + "y[i] = v / (v + 2);", [X], compile_options={"math_mode": mode})
+
+    assert "div.rn.f32" in division("safe")
+    assert "div.full.f32" in division("relaxed")
+    assert "div.approx.f32" in division("fast")
+
+
+@pytest.mark.parametrize(
+    ("architecture", "limit"), [("sm_80", 166912), ("sm_86", 101376), ("sm_90", 232448), ("sm_90a", 232448)]
+)
+def test_too_much_threadgroup_memory(architecture, limit):
+    def source(count):
+        return (
+            f"threadgroup int all[{count}]; uint i = thread_position_in_grid.x; all[i] = i;"
+            "threadgroup_barrier(mem_flags::mem_threadgroup); y[i] = all[i ^ 1];"
+        )
+
+    code_of(source(limit // 4), architecture=architecture)
+    with pytest.raises(kiln.UnsupportedError) as caught:
+        code_of(source(limit // 4 + 1), architecture=architecture)
+    assert str(caught.value).endswith(
+        f"the kernel needs {limit + 4} bytes of threadgroup memory, and a GPU of {architecture} has {limit}"
+    )
+
+
+def test_too_many_arguments():
+    names = [f"a{i}" for i in range(180)]
+    kernel = kiln.metal_kernel(name="k", input_names=names, output_names=["y"], source="y[0] = a0[0];")
+    with pytest.raises(
+        kiln.UnsupportedError, match=r"arguments, with shapes and strides, take 4\d\d\d bytes; an NVIDIA GPU takes 4096"
+    ):
+        ptx_of(kernel, [X] * 180, [("float32", (1,))])

@@ -38,6 +38,8 @@ LIMITS = {
     "python/src": None,
 }
 
+WHOLE_FILE = "(all)"
+
 
 class Lines(NamedTuple):
     reached: set[int]
@@ -118,15 +120,17 @@ def places_of(lines: Lines) -> list[list[int]]:
 
 class Reason(NamedTuple):
     fragment: str
-    """Of one of the lines that are missed."""
+    """Of one of the lines that are missed; ``(all)``: of any."""
     text: str
 
 
 def read_reasons() -> dict[str, list[Reason]]:
-    """Rows ``| `file` | `fragment` | reason |`` of the page."""
+    """Rows ``| `file` | `fragment` | reason |`` of the page, those for a whole file last."""
     reasons = defaultdict(list)
     for file, fragment, text in re.findall(r"^\| `([^`]+)` \| `+ ?(.+?) ?`+ \| (.+) \|$", REASONS.read_text(), re.M):
         reasons[file].append(Reason(fragment.replace("\\|", "|"), text))
+    for rows in reasons.values():
+        rows.sort(key=lambda reason: reason.fragment == WHOLE_FILE)
     return reasons
 
 
@@ -153,7 +157,10 @@ def main() -> int:
         text = (ROOT / file).read_text().splitlines()
         for place in places_of(lines):
             whole = [text[number - 1] for number in place]
-            reason = next((r for r in reasons[file] if any(r.fragment in line for line in whole)), None)
+            reason = next(
+                (r for r in reasons[file] if r.fragment == WHOLE_FILE or any(r.fragment in line for line in whole)),
+                None,
+            )
             shown = f"{file}:{place[0]}" + (f"-{place[-1]}" if len(place) > 1 else "")
             if reason:
                 used.add((file, reason))

@@ -2,7 +2,7 @@
 
 import operator
 import subprocess
-import sysconfig
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,10 @@ import numpy as np
 from kiln import _core
 
 # Of the wheel that requirements.txt names; a toolkit's own may be older than what Kiln writes.
-PTXAS = Path(sysconfig.get_paths()["purelib"]) / "nvidia" / "cuda_nvcc" / "bin" / "ptxas"
+PTXAS = next(
+    (file for folder in sys.path if (file := Path(folder) / "nvidia" / "cuda_nvcc" / "bin" / "ptxas").exists()),
+    Path("ptxas of the wheel nvidia-cuda-nvcc-cu12"),
+)
 
 
 def array(value: Any) -> tuple[str, list[int], list[int]]:

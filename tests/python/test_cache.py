@@ -113,9 +113,12 @@ def test_history_says_why_nothing_was_stored(folder):
 def test_doctor_says_why_nothing_can_be_stored(folder):
     """On a disk that is full: of files, no byte may be written."""
     limited = (
-        "import resource, runpy, signal, sys\n"
+        "import atexit, resource, runpy, signal, sys\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "before = resource.getrlimit(resource.RLIMIT_FSIZE)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))\n"
+        # Who counts lines writes at the end.
+        "atexit.register(resource.setrlimit, resource.RLIMIT_FSIZE, before)\n"
         "sys.argv = ['kiln', 'doctor']\n"
         "runpy.run_module('kiln', run_name='__main__')\n"
     )

@@ -140,7 +140,7 @@ NvrtcPrefix nvrtc_prefix(const KernelUnit& unit, bool with_cuda_headers) {
   return prefix;
 }
 
-std::string nvrtc_device_digest() {
+std::string nvrtc_device_digest(const std::vector<std::string>& options) {
   Sha256 hash;
   auto add = [&](std::string_view text) { hash.add(text); };
   for (const NvrtcDevicePart& part : nvrtc_device_parts()) {
@@ -153,6 +153,7 @@ std::string nvrtc_device_digest() {
   }
   add(kStandardHeaders);
   add(kGroupsAlias);
+  for (const std::string& option : options) add(option + '\0');
   return hash.hex();
 }
 

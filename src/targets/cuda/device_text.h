@@ -7,6 +7,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 #include <string_view>
 
 #include "core/kernel_unit.h"
@@ -33,7 +34,7 @@ struct NvrtcPrefix {
 /// With lean declarations, or with CUDA's headers.
 NvrtcPrefix nvrtc_prefix(const KernelUnit& unit, bool with_cuda_headers);
 
-/// A digest of all that nvrtc_prefix() writes.
-std::string nvrtc_device_digest();
+/// A digest of all that nvrtc_prefix() writes, and of the options that NVRTC gets.
+std::string nvrtc_device_digest(const std::vector<std::string>& options);
 
 }  // namespace kiln

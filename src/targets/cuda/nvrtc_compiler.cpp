@@ -132,6 +132,21 @@ std::vector<std::byte> write_image(const KernelUnit& unit, GpuCodeKind kind, con
   return image;
 }
 
+// All but where to find headers and what GPU it is for.
+std::vector<std::string> options_of(MathMode math_mode) {
+  // Profilers and compute-sanitizer name lines by it; the code is the same.
+  std::vector<std::string> options = {"--generate-line-info"};
+  if (math_mode == MathMode::kFast) options.emplace_back("--use_fast_math");
+  return options;
+}
+
+std::vector<std::string> all_options() {
+  std::vector<std::string> all;
+  for (MathMode mode : {MathMode::kSafe, MathMode::kRelaxed, MathMode::kFast})
+    for (std::string& option : options_of(mode)) all.push_back(std::move(option));
+  return all;
+}
+
 class NvrtcCompiler : public Compiler {
  public:
   explicit NvrtcCompiler(std::string header_folder) : header_folder_(std::move(header_folder)) {}
@@ -183,11 +198,11 @@ std::string NvrtcCompiler::identity() const {
     std::error_code error;
     if (id.empty()) id = concat(nvrtc.major(), ".", nvrtc.minor(), " ", std::filesystem::file_size(file, error));
   }
-  static const std::string* device = new std::string(nvrtc_device_digest().substr(0, 16));
+  static const std::string* device = new std::string(nvrtc_device_digest(all_options()).substr(0, 16));
   // Headers that are not the library's own may be replaced by others.
   std::vector<std::string> folders = cuda_header_folders(file);
   std::string headers = cuda_header_identity(folders.empty() ? toolkit_header_folders() : folders);
-  return concat(kNvrtcIdentity, id, ", declarations ", *device, headers.empty() ? "" : ", headers ", headers);
+  return concat(kNvrtcIdentity, id, ", Kiln " KILN_VERSION " ", *device, headers.empty() ? "" : ", headers ", headers);
 }
 
 CompileResult NvrtcCompiler::compile(const CompileRequest& request) {
@@ -212,12 +227,8 @@ CompileResult NvrtcCompiler::compile(const CompileRequest& request) {
   bool with_headers = asks_for_cuda_headers(unit), is_retry = false;
   for (;;) {
     NvrtcPrefix prefix = nvrtc_prefix(unit, with_headers);
-    std::vector<std::string> options = {
-        "--gpu-architecture=" + architecture->option,
-        // Profilers and compute-sanitizer name lines by it; the code is the same.
-        "--generate-line-info",
-    };
-    if (unit.math_mode == MathMode::kFast) options.emplace_back("--use_fast_math");
+    std::vector<std::string> options = options_of(unit.math_mode);
+    options.push_back("--gpu-architecture=" + architecture->option);
     bool lacks_headers = false;
     if (with_headers) {
       std::vector<std::string> folders = header_folders(nvrtc);

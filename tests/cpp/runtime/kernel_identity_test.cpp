@@ -199,11 +199,10 @@ TEST_F(KernelIdentity, HasTheGenerationOfTheInterface) {
 TEST_F(KernelIdentity, HasTheInstructionSet) {
   expect_another([](Subject& s) { s.target.cpu = "x86-64-v4"; });
 }
-// An NVIDIA target would name "sm_90" and "sm_100" in the same field.
 TEST_F(KernelIdentity, HasAGpusArchitecture) {
   Subject a, b;
-  a.target.cpu = "sm_90";
-  b.target.cpu = "sm_100";
+  a.target = {TargetKind::kNvidia, "sm_90"};
+  b.target = {TargetKind::kNvidia, "sm_100"};
   EXPECT_NE(a.id(), b.id());
 }
 // The build ID is a digest of the compiler's whole content (build_id_test.cpp, check_build_id.py): LLVM, the device

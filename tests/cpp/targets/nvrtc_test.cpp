@@ -238,6 +238,14 @@ TEST_F(Nvrtc, IsIdentifiedAlikeBeforeAndAfterItIsOpened) {
   EXPECT_EQ(make_nvrtc_compiler("")->identity(), before);
 }
 
+// Machine code on disk is found by it.
+TEST_F(Nvrtc, IdentityHasKilnsVersionAndADigestOfOptionsAndDeclarations) {
+  EXPECT_NE(compiler_->identity().find(", Kiln "), std::string::npos);
+  EXPECT_NE(nvrtc_device_digest({"--a"}), nvrtc_device_digest({"--b"}));
+  EXPECT_NE(nvrtc_device_digest({"--a", "--b"}), nvrtc_device_digest({"--a--b"}));
+  EXPECT_EQ(nvrtc_device_digest({"--a"}), nvrtc_device_digest({"--a"}));
+}
+
 TEST_F(Nvrtc, CompilesInSeveralThreads) {
   std::vector<std::thread> threads;
   std::vector<std::vector<std::byte>> code(4);

@@ -32,7 +32,9 @@ def build_id(path: Path) -> bytes:
 
 def link_command(ninja: str, build: Path, library: Path) -> list[str]:
     target = library.relative_to(build)
-    commands = subprocess.run([ninja, "-C", build, "-t", "commands", target], check=True, capture_output=True, text=True)
+    commands = subprocess.run(
+        [ninja, "-C", build, "-t", "commands", target], check=True, capture_output=True, text=True
+    )
     words = shlex.split(commands.stdout.splitlines()[-1])
     # ": && g++ … && :"
     return words[words.index("&&") + 1 : len(words) - 1 - words[::-1].index("&&")]

@@ -7,8 +7,8 @@
 
 #include <span>
 #include <string>
-#include <vector>
 #include <string_view>
+#include <vector>
 
 #include "core/kernel_unit.h"
 

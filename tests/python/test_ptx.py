@@ -119,6 +119,40 @@ def test_guards_are_predicates():
     assert "ld.global.nc" in off
 
 
+def test_guards_of_elements_compare_with_the_argument_s_end():
+    ptx = code_of(READ + "y[i] = v;", [X])
+    assert not re.search(r"max\.u64|add\.s64 \s*%rd\d+, %rd\d+, -", ptx)
+    # A float at any byte.
+    odd = code_of(READ + "y[i] = *(device const float*)((device const char*)x0 + i);", [X])
+    assert "max.u64" in odd
+
+
+def test_a_load_that_is_masked_later_is_masked_at_once():
+    body = READ + "float w = x0[i + 7]; uint j = i * 3 + 5; w = j < 1000 ? w : 0; y[i] = v + w;"
+    ptx = code_of(body, [X])
+    assert "selp" not in ptx
+    # What is asked of the loaded value itself is asked later.
+    late = code_of(READ + "float w = x0[i + 7]; w = w < 1000 ? w : 0; y[i] = v + w;", [X])
+    assert "selp" in late
+
+
+def test_short_branches_become_predicates():
+    """The loads of both are on their way at once, and none waits for an atomic."""
+    corner = (
+        "if (i % {0} == 0) {{ atomic_fetch_add_explicit(&y[i], v * {0}, memory_order_relaxed); s += x0[i + {0}] * v; }}"
+    )
+    body = READ + "float s = 0;" + corner.format(3) + corner.format(5)
+    body += "atomic_fetch_add_explicit(&y[i + 1], s, memory_order_relaxed);"
+    ptx = code_of(body, [X], atomic_outputs=True)
+    code = ptx[ptx.index("ld.global") :]
+    assert not re.search(r"\bbra\b", code[: code.index("ret;")])
+    assert len(re.findall(r"@%p\d+ red\.global\.add\.f32", code)) == 3
+    # What takes long is not computed for nothing, and a loop is none.
+    long = code_of(READ + "if (v > 0) { for (int k = 0; k < 9; ++k) v = sin(v) + x0[i + k]; } y[i] = v;", [X])
+    long = long[long.index("ld.global") :]
+    assert re.search(r"\bbra\b", long[: long.index("ret;")])
+
+
 def test_accesses_are_as_wide_as_they_are_known_to_be_aligned():
     """`*(device float4*)` of an array of floats may begin at any of them."""
     i = "uint i = thread_position_in_grid.x;"

@@ -1,11 +1,13 @@
 #include "compiler/nvidia/kernel_entry.h"
 
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/Module.h>
+#include <llvm/Support/KnownBits.h>
 
 #include <algorithm>
 #include <array>
@@ -366,6 +368,41 @@ void read_parameters(Function& kernel) {
                                           kernel.getEntryBlock().begin());
     }
     load->setOperand(0, builder.CreateInBoundsGEP(builder.getInt8Ty(), block, builder.getInt(offset)));
+  }
+}
+
+void compare_with_ends(Function& kernel, const KernelUnit& unit) {
+  const DataLayout& layout = kernel.getDataLayout();
+  GpuBlockLayout block = gpu_block_layout(unit);
+  // Bytes of the elements of the argument whose end this is; 0 where it is none.
+  auto element_bytes = [&](Value* value) -> uint64_t {
+    auto* load = dyn_cast<LoadInst>(value);
+    if (!load || load->getPointerAddressSpace() != kParameterSpace) return 0;
+    APInt offset(64, 0);
+    load->getPointerOperand()->stripAndAccumulateConstantOffsets(layout, offset, true);
+    for (size_t i = 0; i < unit.parameters.size(); ++i) {
+      const KernelParameter& parameter = unit.parameters[i];
+      bool has_end = parameter.role == ParameterRole::kInput || parameter.role == ParameterRole::kOutput;
+      if (has_end && offset == block.offsets[i] + offsetof(GpuArgument, end_byte)) return parameter.element_bytes;
+    }
+    return 0;
+  };
+  for (Instruction& instruction : make_early_inc_range(instructions(kernel))) {
+    auto* starts = dyn_cast<IntrinsicInst>(&instruction);  // offsets where an access may start
+    if (!starts || starts->getIntrinsicID() != Intrinsic::usub_sat) continue;
+    auto* last = dyn_cast<ConstantInt>(starts->getArgOperand(1));
+    Value* end = starts->getArgOperand(0);
+    uint64_t element = element_bytes(end);
+    if (!last || element == 0) continue;
+    uint64_t size = last->getZExtValue() + 1;
+    if (!isPowerOf2_64(size) || element % size != 0) continue;
+    for (Use& use : make_early_inc_range(starts->uses())) {
+      auto* comparison = dyn_cast<ICmpInst>(use.getUser());
+      if (!comparison || comparison->getPredicate() != ICmpInst::ICMP_ULT || use.getOperandNo() != 1) continue;
+      unsigned zeros = computeKnownBits(comparison->getOperand(0), layout).countMinTrailingZeros();
+      if (zeros >= Log2_64(size)) use.set(end);
+    }
+    if (starts->use_empty()) starts->eraseFromParent();
   }
 }
 

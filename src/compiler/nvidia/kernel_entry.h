@@ -35,4 +35,8 @@ void create_exit(llvm::IRBuilderBase& builder);
 /// optimisation more of them are such.
 void read_parameters(llvm::Function& kernel);
 
+/// Guards of whole elements, at multiples of their size, compare with the block's own numbers: what of an argument can
+/// be accessed ends behind an element. `kernel` is optimised.
+void compare_with_ends(llvm::Function& kernel, const KernelUnit& unit);
+
 }  // namespace kiln

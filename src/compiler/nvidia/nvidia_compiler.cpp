@@ -11,6 +11,7 @@
 #include "compiler/clang_frontend.h"
 #include "compiler/nvidia/alignments.h"
 #include "compiler/nvidia/exact_operations.h"
+#include "compiler/nvidia/flat_branches.h"
 #include "compiler/nvidia/kernel_entry.h"
 #include "compiler/nvidia/predicated_accesses.h"
 #include "compiler/nvidia/ptx_generator.h"
@@ -149,7 +150,9 @@ CompileResult compile_for_nvidia(const CompileRequest& request) {
   std::string entry = kernel.getName().str();
   read_parameters(kernel);
   optimize(*module, kernel, *machine);
+  compare_with_ends(kernel, unit);
   claim_known_alignments(kernel);
+  flatten_short_branches(kernel);
   predicate_accesses(kernel);
   use_hardware_operations(kernel, unit.math_mode);
   uint64_t threadgroup_bytes = lay_out_threadgroup_memory(*module);

@@ -84,14 +84,46 @@ std::string registers(const Pieces& pieces, unsigned first) {
   return pieces.count == 1 ? list : concat("{", list, "}");
 }
 
+CallInst* assemble(IRBuilderBase& builder, const std::string& text, const std::string& constraints, Type* result,
+                   ArrayRef<Value*> arguments, bool has_effect) {
+  SmallVector<Type*> types;
+  for (Value* argument : arguments) types.push_back(argument->getType());
+  auto* type = FunctionType::get(result, types, false);
+  CallInst* call = builder.CreateCall(InlineAsm::get(type, text, constraints, has_effect), arguments);
+  call->setDoesNotThrow();
+  if (!has_effect) call->setDoesNotAccessMemory();
+  return call;
+}
+
+// "add.f32"; nothing where there is no such instruction.
+std::string operation_of(const AtomicRMWInst& update) {
+  Type* type = update.getType();
+  auto bits = static_cast<unsigned>(type->getPrimitiveSizeInBits());
+  if (bits != 32 && bits != 64) return "";
+  switch (update.getOperation()) {
+    case AtomicRMWInst::FAdd: return concat("add.f", bits);
+    case AtomicRMWInst::Add: return concat("add.u", bits);
+    case AtomicRMWInst::And: return concat("and.b", bits);
+    case AtomicRMWInst::Or: return concat("or.b", bits);
+    case AtomicRMWInst::Xor: return concat("xor.b", bits);
+    case AtomicRMWInst::Max: return concat("max.s", bits);
+    case AtomicRMWInst::Min: return concat("min.s", bits);
+    case AtomicRMWInst::UMax: return concat("max.u", bits);
+    case AtomicRMWInst::UMin: return concat("min.u", bits);
+    default: return "";
+  }
+}
+
 class Predicator {
  public:
   explicit Predicator(Function& function) : layout_(function.getDataLayout()), builder_(function.getContext()) {}
 
   void run(Function& function) {
     for (Instruction& instruction : make_early_inc_range(instructions(function))) {
-      if (auto* load = dyn_cast<LoadInst>(&instruction)) predicate(*load);
-      if (auto* store = dyn_cast<StoreInst>(&instruction)) predicate(*store);
+      if (auto* load = dyn_cast<LoadInst>(&instruction))
+        predicate(*load);
+      else if (auto* store = dyn_cast<StoreInst>(&instruction))
+        predicate(*store);
     }
     for (Instruction* guard : guards_)
       if (guard->use_empty()) guard->eraseFromParent();
@@ -160,7 +192,7 @@ class Predicator {
     constraints += concat("b,l", is_constant ? "" : ",~{memory}");
     SmallVector<Type*> results(pieces->count, pieces->register_type());
     Type* result = pieces->count == 1 ? results[0] : StructType::get(builder_.getContext(), results);
-    CallInst* call = assemble(text, constraints, result, {condition, pointer}, /*has_effect=*/!is_constant);
+    CallInst* call = assemble(builder_, text, constraints, result, {condition, pointer}, /*has_effect=*/!is_constant);
     return joined(*pieces, call, type);
   }
 
@@ -198,19 +230,8 @@ class Predicator {
     }
     std::string text =
         concat("@$0 st", space_of(pointer), pieces->vector(), pieces->type(), " [$1], ", registers(*pieces, 2), ";");
-    assemble(text, concat(constraints, ",~{memory}"), builder_.getVoidTy(), arguments, /*has_effect=*/true);
+    assemble(builder_, text, concat(constraints, ",~{memory}"), builder_.getVoidTy(), arguments, /*has_effect=*/true);
     return true;
-  }
-
-  CallInst* assemble(const std::string& text, const std::string& constraints, Type* result, ArrayRef<Value*> arguments,
-                     bool has_effect) {
-    SmallVector<Type*> types;
-    for (Value* argument : arguments) types.push_back(argument->getType());
-    auto* type = FunctionType::get(result, types, false);
-    CallInst* call = builder_.CreateCall(InlineAsm::get(type, text, constraints, has_effect), arguments);
-    call->setDoesNotThrow();
-    if (!has_effect) call->setDoesNotAccessMemory();
-    return call;
   }
 
   const DataLayout& layout_;
@@ -221,5 +242,26 @@ class Predicator {
 }  // namespace
 
 void predicate_accesses(Function& function) { Predicator(function).run(function); }
+
+bool is_own_memory(const Value* pointer) { return is_zeros(pointer) || is_sink(pointer); }
+
+bool can_be_predicated(const AtomicRMWInst& update) {
+  return update.use_empty() && !update.isVolatile() && update.getOrdering() == AtomicOrdering::Monotonic &&
+         !operation_of(update).empty();
+}
+
+CallInst* predicate_update(AtomicRMWInst& update, Value* condition) {
+  IRBuilder<> builder(&update);
+  Value* value = update.getValOperand();
+  const char* constraint = value->getType()->isFloatTy()                      ? "f"
+                           : value->getType()->isDoubleTy()                   ? "d"
+                           : value->getType()->getPrimitiveSizeInBits() == 64 ? "l"
+                                                                              : "r";
+  std::string text = concat("@$0 red", space_of(update.getPointerOperand()), ".", operation_of(update), " [$1], $2;");
+  CallInst* call = assemble(builder, text, concat("b,l,", constraint, ",~{memory}"), builder.getVoidTy(),
+                            {condition, update.getPointerOperand(), value}, /*has_effect=*/true);
+  update.eraseFromParent();
+  return call;
+}
 
 }  // namespace kiln

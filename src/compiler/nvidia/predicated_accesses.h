@@ -7,11 +7,22 @@
 #pragma once
 
 #include <llvm/IR/Function.h>
+#include <llvm/IR/Instructions.h>
 
 namespace kiln {
 
 /// `function` is optimised, and its pointers have the address spaces that are known. What has no such form stays a
 /// choice between addresses.
 void predicate_accesses(llvm::Function& function);
+
+/// Whether `pointer` is memory of Kiln's own, which a guard chooses where the access is not allowed.
+bool is_own_memory(const llvm::Value* pointer);
+
+/// Whether predicate_update() has a form for it: nobody wants the old value, it has no order, and there is such an
+/// instruction.
+bool can_be_predicated(const llvm::AtomicRMWInst& update);
+
+/// Replaces it with one that is done where `condition` holds. The condition is the first operand of what is returned.
+llvm::CallInst* predicate_update(llvm::AtomicRMWInst& update, llvm::Value* condition);
 
 }  // namespace kiln

@@ -1,6 +1,8 @@
 #include "compiler/passes/masked_loads.h"
 
+#include <llvm/ADT/SetVector.h>
 #include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
@@ -28,6 +30,32 @@ LoadInst* guarded_load(SelectInst& masked) {
   return load;
 }
 
+// Where a body asks only after it has read, the question is put before the load, if it is short arithmetic that does
+// not depend on what is loaded.
+bool move_before(Value* condition, Instruction* load, const DominatorTree& dominators) {
+  constexpr size_t kMost = 16;
+  SetVector<Instruction*> moved;  // users first
+  SmallVector<Value*> work{condition};
+  for (size_t steps = 0; !work.empty(); ++steps) {
+    if (steps > 4 * kMost) return false;
+    Value* value = work.pop_back_val();
+    if (dominators.dominates(value, load)) continue;
+    auto* instruction = dyn_cast<Instruction>(value);
+    if (!instruction || isa<PHINode>(instruction) || instruction->mayReadOrWriteMemory() ||
+        !isSafeToSpeculativelyExecute(instruction))
+      return false;
+    moved.remove(instruction);  // behind all that use it
+    moved.insert(instruction);
+    if (moved.size() > kMost) return false;
+    work.append(instruction->op_begin(), instruction->op_end());
+  }
+  for (Instruction* instruction : reverse(moved)) {
+    instruction->dropPoisonGeneratingAnnotations();
+    instruction->moveBefore(load);
+  }
+  return true;
+}
+
 }  // namespace
 
 void mask_at_loads(Function& function) {
@@ -39,7 +67,7 @@ void mask_at_loads(Function& function) {
   for (SelectInst* masked : found) {
     LoadInst* load = guarded_load(*masked);
     auto* guard = cast<SelectInst>(load->getPointerOperand());
-    if (!dominators.dominates(masked->getCondition(), load)) continue;
+    if (!move_before(masked->getCondition(), load, dominators)) continue;
     guard->moveBefore(load);
     IRBuilder<> builder(guard);
     guard->setCondition(builder.CreateAnd(masked->getCondition(), guard->getCondition()));

@@ -156,6 +156,7 @@ class CudaTarget : public Target {
     has_memory_pools_ = attribute(driver_, kCudaHasMemoryPools, device) != 0;
     check(driver_.retain_context(&context_, device), "cuDevicePrimaryCtxRetain");
   }
+  ~CudaTarget() override { delete lost_.load(); }
 
   std::string_view name() const override { return name_; }
   Device device() const override { return {DeviceKind::kNvidia, index_}; }
@@ -483,7 +484,7 @@ class CudaTarget : public Target {
                "environment, the launch at fault raises this itself"));
     DeviceError error(where + *message);
     const std::string* none = nullptr;
-    // Kept for ever: it is what every later launch says.
+    // It is what every later launch says.
     if (lost_.compare_exchange_strong(none, message.get())) static_cast<void>(message.release());
     throw error;
   }

@@ -1,7 +1,9 @@
 // CUDA units through NVRTC, without a GPU: what is compiled, what is said, what errors say.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "core/gpu_image.h"
 #include "core/library_folders.h"
 #include "frontend/signature.h"
+#include "sanitizers.h"
 #include "targets/cuda/device_text.h"
 #include "targets/cuda/nvrtc_compiler.h"
 #include "targets/cuda/nvrtc_diagnostics.h"
@@ -36,7 +39,13 @@ struct Kernel {
 
 class Nvrtc : public testing::Test {
  protected:
-  static void SetUpTestSuite() { add_library_folder(KILN_TEST_NVRTC_FOLDER); }
+  static void SetUpTestSuite() {
+    add_library_folder(KILN_TEST_NVRTC_FOLDER);
+    // A sanitizer's dlopen does not search the folder of the library that calls it.
+    if (!kSanitized) return;
+    for (const auto& file : std::filesystem::directory_iterator(KILN_TEST_NVRTC_FOLDER))
+      if (file.path().filename().string().starts_with("libnvrtc-builtins.so")) dlopen(file.path().c_str(), RTLD_LAZY);
+  }
 
   CompileResult compile(const KernelUnit& unit, const char* gpu = "sm_90", bool keep_stages = false) {
     return compiler_->compile({unit, {TargetKind::kNvidia, gpu, ""}, keep_stages});

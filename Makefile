@@ -42,6 +42,7 @@ test: check test-cpp test-python
 check: build lint types stubs
 	$(BIN)/python tools/check_layers.py
 	$(BIN)/python tools/check_constructs.py
+	$(BIN)/python tools/write_translations.py --check
 
 # make lint    Ruff and the format of Python and C++
 lint: $(STAMPS)/venv

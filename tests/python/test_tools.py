@@ -141,6 +141,25 @@ def test_a_row_without_a_sentence(tmp_path):
     assert str(raised.value) == "constructs.toml: functions.exp has no sentence"
 
 
+# ---- write_translations.py
+
+
+def test_translations():
+    translations_of = tool("write_translations").translations_of
+    constructs = {"functions": {"exp": "e to a power.", "sqrt": "The root."}}
+    texts = {"functions": {"cpu": "a", "nvidia": "b", "sqrt": {"nvidia": "sqrt.rn"}}}
+    assert translations_of(constructs, texts) == {
+        ("functions", "exp"): ("a", "b"),
+        ("functions", "sqrt"): ("a", "sqrt.rn"),
+    }
+    with pytest.raises(SystemExit) as raised:
+        translations_of(constructs, {"functions": {**texts["functions"], "tan": {"cpu": "c"}}})
+    assert str(raised.value) == "docs/translations.toml: functions has no ['tan']"
+    with pytest.raises(SystemExit) as raised:
+        translations_of({**constructs, "types": {}}, texts)
+    assert str(raised.value) == "only one of the two tables has sections ['types']"
+
+
 # ---- Versions that are written twice
 
 

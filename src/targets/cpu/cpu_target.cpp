@@ -1,6 +1,9 @@
 #include "targets/cpu/cpu_target.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -197,7 +200,12 @@ class CpuTarget : public Target {
   void wait(void*) override {}
 
   TargetMemory allocate(size_t bytes, void* stream) override {
-    return {::operator new(bytes, std::align_val_t(64)), ReleaseMemory{this, stream}};
+    // Not operator new: a sanitizer's ends the process where there is no memory.
+    constexpr size_t kAlignment = 64, kMost = PTRDIFF_MAX - kAlignment;
+    size_t rounded = std::max(bytes + kAlignment - 1, kAlignment) / kAlignment * kAlignment;
+    void* memory = bytes > kMost ? nullptr : std::aligned_alloc(kAlignment, rounded);
+    if (!memory) throw std::bad_alloc();
+    return {memory, ReleaseMemory{this, stream}};
   }
 
   bool copy_row_contiguous(const void* data, std::span<const int64_t> shape, std::span<const int64_t> strides,
@@ -207,7 +215,7 @@ class CpuTarget : public Target {
   }
 
  private:
-  void release(void* memory, void*) noexcept override { ::operator delete(memory, std::align_val_t(64)); }
+  void release(void* memory, void*) noexcept override { std::free(memory); }
 
   // Memory that is touched for the first time is given out page by page, which takes longer than writing it; several
   // threads do it faster.

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Writes docs/translations.md: each construct, how it is translated for each target, and the bodies that prove it.
+
+Rows are those of tests/constructs.toml, texts those of docs/translations.toml, proofs those of tests/bodies. With
+``--check`` nothing is written; the exit status says whether the page is what would be written.
+"""
+
+import sys
+import tomllib
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tools")]
+
+import bodies  # noqa: E402
+import check_constructs  # noqa: E402
+
+PAGE = ROOT / "docs" / "translations.md"
+MOST_PROOFS = 2
+
+HEAD = """\
+# Translations
+
+What becomes of each construct of a body? `python -m kiln show` prints what becomes of a body of yours. Each row has a
+test body, in `tests/bodies`, whose results are compared with a reference that was computed without Kiln: on the CPU with
+both engines and instruction sets, on a GPU by `make test-gpu`. At most two are named.
+
+{constructs} constructs of Metal, {bodies} bodies.
+"""
+
+
+def translations_of(constructs: dict[str, Any], texts: dict[str, Any]) -> dict[tuple[str, str], tuple[str, str]]:
+    """CPU's and NVIDIA's text by section and row. Raises where a section has none, or one is for no row."""
+    result = {}
+    if constructs.keys() != texts.keys():
+        raise SystemExit(f"only one of the two tables has sections {sorted(constructs.keys() ^ texts.keys())}")
+    for section, rows in constructs.items():
+        default = {target: texts[section][target] for target in ("cpu", "nvidia")}
+        own = {name: text for name, text in texts[section].items() if name not in default}
+        if unknown := own.keys() - rows.keys():
+            raise SystemExit(f"docs/translations.toml: {section} has no {sorted(unknown)}")
+        for name in rows:
+            text = default | own.get(name, {})
+            result[section, name] = text["cpu"], text["nvidia"]
+    return result
+
+
+def page() -> str:
+    constructs = tomllib.loads((ROOT / "tests/constructs.toml").read_text())
+    texts = translations_of(constructs, tomllib.loads((ROOT / "docs/translations.toml").read_text()))
+    table = check_constructs.read_table(ROOT / "tests/constructs.toml")
+    proofs = defaultdict(list)
+    for body in bodies.all_bodies():
+        for construct in body.constructs:
+            proofs[construct].append(body.name)
+    lines = []
+    for section, rows in constructs.items():
+        lines += [f"\n## {section.replace('_', ' ').capitalize()}\n"]
+        lines += ["| construct | CPU | NVIDIA | proved by |", "|---|---|---|---|"]
+        for name, row in rows.items():
+            sentence = row if isinstance(row, str) else row["is"]
+            tokens = table[f"{section}.{name}"].tokens
+            label = ", ".join(f"`{token}`" for token in sorted(tokens)) or name.replace("_", " ")
+            cpu, nvidia = texts[section, name]
+            shown = ", ".join(f"`{proof}`" for proof in proofs[f"{section}.{name}"][:MOST_PROOFS])
+            # A bar would end the cell.
+            cells = [f"{label}: {sentence}", cpu, nvidia, shown]
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    count = sum(len(rows) for rows in constructs.values())
+    head = HEAD.format(constructs=count, bodies=len(bodies.all_bodies()))
+    return head + "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    text = page()
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(text)
+    elif not PAGE.exists() or PAGE.read_text() != text:
+        print("docs/translations.md is not what tools/write_translations.py writes", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

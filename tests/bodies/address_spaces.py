@@ -385,3 +385,39 @@ struct Reader {
 )
 def sums_in_every_space(x, few):
     return (2 * x.sum() + few.sum() + (x + 1) + 3 * x).astype(np.int32)
+
+
+@body(
+    """
+    // Members of classes, of the header and of the body, and a specialisation.
+    struct Local {
+        int twice(const device int* p) const { return 2 * *p; }
+        int twice(const threadgroup int* p) const { return 2 * *p; }
+    };
+    threadgroup int there[16];
+    uint i = thread_position_in_threadgroup.x;
+    there[i] = x[i] + 1;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    Local local;
+    Reader reader{100};
+    out[i] = local.twice(x + i) + local.twice(there + i) + reader.read(x + i) + reader.read(there + i);
+    out[i] += Weight<const device int*>::value + Weight<const threadgroup int*>::value;
+    """,
+    header="""
+    struct Reader {
+        int offset;
+        int read(const device int* p) const { return offset + *p; }
+        int read(const threadgroup int* p) const { return offset + *p; }
+    };
+    template <typename P> struct Weight { static constexpr constant int value = 0; };
+    template <> struct Weight<const device int*> { static constexpr constant int value = 7; };
+    template <> struct Weight<const threadgroup int*> { static constexpr constant int value = 7; };
+    """,
+    inputs=lambda rng: {"x": rng.integers(-99, 99, 16, np.int32)},
+    outputs={"out": ((16,), "int32")},
+    grid=(16, 1, 1),
+    threadgroup=(16, 1, 1),
+    constructs="address_spaces.overloads structure.struct",
+)
+def members_in_every_space(x):
+    return (3 * x + 3 * (x + 1) + 200 + 14).astype(np.int32)

@@ -46,6 +46,13 @@ UNSUPPORTED = {
         "int f(device int* p) { return 1; }\nint f(threadgroup int* p) { return 2; }",
         "header:2:1: error: overloads of 'f' that differ in the address space and in what they do are not supported",
     ),
+    "specializations that differ in the address space and in more": (
+        "",
+        "template <typename P> struct S { static int f() { return 0; } };\n"
+        "template <> struct S<device int*> { static int f() { return 1; } };\n"
+        "template <> struct S<threadgroup int*> { static int f() { return 2; } };",
+        "header:3:1: error: specializations of 'S' that differ in the address space and in what they do are not supported",
+    ),
 }  # fmt: skip
 
 

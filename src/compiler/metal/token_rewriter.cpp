@@ -471,7 +471,10 @@ class Rewriter {
         }
         if (t.is(tok::l_brace)) {
           body = i;
-          if (is_namespace || (is_class && !is_function)) merge_scope(i + 1, match_[i], dropped);
+          if (is_namespace || (is_class && !is_function))
+            merge_scope(i + 1, match_[i], dropped);
+          else if (is_function)
+            merge_local_classes(i + 1, match_[i], dropped);
           i = match_[i];
           // A function's body or a namespace ends its declaration; a class or an initialiser needs its `;`.
           if (is_function || is_namespace) break;
@@ -479,7 +482,8 @@ class Rewriter {
       }
       size_t last = std::min(i, end - 1);
       i = last + 1;
-      if (!is_function || is_namespace) continue;
+      bool is_specialization = is_class && !is_function && body != 0 && is(first, tok::kw_template);
+      if ((!is_function && !is_specialization) || is_namespace) continue;
       if (body == 0) body = last;  // declared, defaulted or deleted
       std::string head = spell(first, body), text = spell(body, last + 1);
       auto [earlier, is_new] = bodies.try_emplace(head, text);
@@ -489,10 +493,23 @@ class Rewriter {
                   true);
       } else {
         result_.unsupported.push_back(
-            diagnose(tokens_[first], concat("overloads of '", function_name(first, body),
+            diagnose(tokens_[first], concat(is_specialization ? "specializations of '" : "overloads of '",
+                                            is_specialization ? class_name(first, body) : function_name(first, body),
                                             "' that differ in the address space and in what they do are not "
                                             "supported")));
       }
+    }
+  }
+
+  // Statements of a function may repeat; only members of the classes that it defines are a scope's.
+  void merge_local_classes(size_t begin, size_t end, std::vector<bool>& dropped) {
+    for (size_t i = begin; i < end; ++i) {
+      if (!tokens_[i].isOneOf(tok::kw_struct, tok::kw_class, tok::kw_union)) continue;
+      size_t open = i + 1;
+      while (open < end && (is(open, tok::identifier) || is(open, tok::coloncolon) || is(open, tok::colon))) ++open;
+      if (open >= end || !is(open, tok::l_brace)) continue;
+      merge_scope(open + 1, match_[open], dropped);
+      i = match_[open];
     }
   }
 
@@ -527,6 +544,13 @@ class Rewriter {
       if (is(i + 1, tok::l_paren) && !identifier(tokens_[i]).empty()) return identifier(tokens_[i]).str();
     }
     return "operator";
+  }
+
+  // The identifier behind `struct`.
+  std::string class_name(size_t begin, size_t end) const {
+    for (size_t i = template_arguments_end(begin + 1); i + 1 < end; ++i)
+      if (tokens_[i].isOneOf(tok::kw_struct, tok::kw_class)) return identifier(tokens_[i + 1]).str();
+    return "a class";
   }
 
   void merge_overloads() {

@@ -77,7 +77,7 @@ test-tsan: $(STAMPS)/venv
 	$(IN_VENV) cmake --preset tsan && cmake --build --preset tsan && ctest --preset tsan
 
 # make test-python   the Python tests
-test-python: build
+test-python: build $(STAMPS)/mlx-lm
 	$(BIN)/python -m pytest
 
 # make fuzz    ten minutes of made-up text through the front end and through the whole compiler, with sanitizers
@@ -112,7 +112,7 @@ test-wheel: build
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/test_wheel.py
 
 # make coverage      which lines the tests reach; fails where too few are (docs/coverage.md)
-coverage: build $(STAMPS)/coverage
+coverage: build $(STAMPS)/coverage $(STAMPS)/mlx-lm
 	$(IN_VENV) cmake --preset coverage && cmake --build --preset coverage
 	$(IN_VENV) python tools/install_preset.py coverage
 	$(IN_VENV) build/coverage/env/bin/python tools/measure_coverage.py build/coverage
@@ -163,6 +163,11 @@ $(STAMPS)/gallery: $(wildcard examples/gallery/*.py demo/photograph.py) | $(STAM
 
 $(STAMPS)/bench: $(STAMPS)/venv
 	$(BIN)/python -m pip install -q warp-lang==1.19.0
+	@touch $@
+
+# A package with kernels, and what it imports: tests run them as they are.
+$(STAMPS)/mlx-lm: $(STAMPS)/venv tests/mlx_lm.txt
+	$(BIN)/python -m pip install -q -r tests/mlx_lm.txt
 	@touch $@
 
 $(STAMPS)/coverage: $(STAMPS)/venv

@@ -13,6 +13,7 @@
 #include "compiler/cpu/engine_support.h"
 #include "compiler/metal/token_rewriter.h"
 #include "compiler/passes/pass_runner.h"
+#include "compiler/passes/reuse_barriers.h"
 #include "compiler/passes/small_floats.h"
 #include "compiler/passes/split_at_waits.h"
 #include "compiler/passes/uniformity.h"
@@ -109,6 +110,7 @@ class SimdEngine : public CpuEngine {
     Function& group = *module.getFunction(kGroupFunction);
     ValueToValueMapTy map;
     Function* copy = CloneFunction(&body, map);
+    add_reuse_barriers(*copy);
     sites = number_exchange_sites(*copy, LoopEnds::kKept);
     describe_arguments(group, unit);
     call_of_body(group).setCalledFunction(copy);

@@ -1,0 +1,193 @@
+#include "compiler/passes/reuse_barriers.h"
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/PostOrderIterator.h>
+#include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/CycleAnalysis.h>
+#include <llvm/Analysis/PostDominators.h>
+#include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/Analysis/TargetTransformInfoImpl.h>
+#include <llvm/Analysis/UniformityAnalysis.h>
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/CFG.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/PassInstrumentation.h>
+#include <llvm/IR/PassManager.h>
+
+#include <map>
+
+#include "compiler/metal/token_rewriter.h"
+#include "core/cpu_image.h"
+
+namespace kiln {
+namespace {
+
+using namespace llvm;
+
+bool calls(const Instruction& instruction, StringRef name) {
+  const auto* call = dyn_cast<CallInst>(&instruction);
+  return call && call->getCalledFunction() && call->getCalledFunction()->getName() == name;
+}
+
+bool is_barrier(const Instruction& instruction) { return calls(instruction, "__kiln_threadgroup_barrier"); }
+
+// A simdgroup function that gives a value; at others threads wait, and what they have to themselves is used again.
+bool is_exchange(const Instruction& instruction) {
+  if (!calls(instruction, "__kiln_exchange")) return false;
+  const auto* kind = dyn_cast<ConstantInt>(cast<CallInst>(instruction).getArgOperand(1));
+  return !kind || kind->getZExtValue() != static_cast<uint64_t>(CpuExchange::kNone);
+}
+
+// Tells LLVM's UniformityInfo what differs between the threads of a threadgroup.
+class ThreadgroupTarget : public TargetTransformInfoImplCRTPBase<ThreadgroupTarget> {
+ public:
+  explicit ThreadgroupTarget(const DataLayout& layout) : TargetTransformInfoImplCRTPBase(layout) {}
+  bool hasBranchDivergence(const Function* = nullptr) const { return true; }
+  bool isAlwaysUniform(const Value*) const { return false; }
+  bool isSourceOfDivergence(const Value* value) const {
+    if (isa<AllocaInst>(value)) return true;
+    if (const auto* load = dyn_cast<LoadInst>(value))
+      return !load->isSimple() || !load->hasMetadata(LLVMContext::MD_invariant_load);
+    const auto* instruction = dyn_cast<Instruction>(value);
+    if (instruction && calls(*instruction, "__kiln_value")) {
+      uint64_t which = cast<ConstantInt>(cast<CallInst>(instruction)->getArgOperand(0))->getZExtValue();
+      return which < kThreadgroupPosition || which == kIndexInThreadgroup;
+    }
+    if (isa<IntrinsicInst>(value)) return !cast<IntrinsicInst>(value)->doesNotAccessMemory();
+    return instruction && (isa<CallInst>(instruction) || instruction->mayReadOrWriteMemory());
+  }
+};
+
+class ReuseBarriers {
+ public:
+  explicit ReuseBarriers(Function& body) : body_(body) {
+    for (Instruction& instruction : instructions(body_)) {
+      has_barriers_ = has_barriers_ || is_barrier(instruction);
+      if (is_exchange(instruction)) exchanges_.push_back(cast<CallInst>(&instruction));
+      if (auto* load = dyn_cast<LoadInst>(&instruction)) note(*load, load->getPointerOperand(), reads_);
+      if (auto* store = dyn_cast<StoreInst>(&instruction)) note(*store, store->getPointerOperand(), writes_);
+    }
+  }
+
+  void run() {
+    if (!has_barriers_ || exchanges_.empty() || reads_.empty() || writes_.empty()) return;
+    find_partial_blocks();
+    for (CallInst* exchange : exchanges_) {
+      if (partial_.contains(exchange->getParent()) || !is_between(*exchange)) continue;
+      Function* barrier = body_.getParent()->getFunction("__kiln_threadgroup_barrier");
+      CallInst* call = CallInst::Create(barrier, {exchange->getArgOperand(0)}, "", exchange->getIterator());
+      call->setDebugLoc(exchange->getDebugLoc());
+    }
+  }
+
+ private:
+  using Accesses = std::map<const GlobalVariable*, SmallPtrSet<const Instruction*, 8>>;
+
+  void note(const Instruction& access, const Value* pointer, Accesses& accesses) {
+    SmallVector<const Value*> objects;
+    getUnderlyingObjects(pointer, objects, nullptr, 0);
+    for (const Value* object : objects) {
+      const auto* variable = dyn_cast<GlobalVariable>(object);
+      if (variable && variable->getSection() == kThreadgroupSection) accesses[variable].insert(&access);
+    }
+  }
+
+  // Whether a read of some variable comes before, and a write of it behind, with no barrier on the way.
+  bool is_between(const Instruction& exchange) const {
+    for (const auto& [variable, reads] : reads_) {
+      auto writes = writes_.find(variable);
+      if (writes != writes_.end() && reaches(exchange, reads, /*backwards=*/true) &&
+          reaches(exchange, writes->second, /*backwards=*/false))
+        return true;
+    }
+    return false;
+  }
+
+  static bool reaches(const Instruction& from, const SmallPtrSet<const Instruction*, 8>& accesses, bool backwards) {
+    SmallPtrSet<const BasicBlock*, 16> seen;
+    SmallVector<const Instruction*> work;  // where to go on
+    auto next = [&](const Instruction& at) { return backwards ? at.getPrevNode() : at.getNextNode(); };
+    auto leave = [&](const BasicBlock& block) {
+      auto enter = [&](const BasicBlock* other) {
+        if (seen.insert(other).second) work.push_back(backwards ? &other->back() : &other->front());
+      };
+      if (backwards)
+        for (const BasicBlock* before : predecessors(&block)) enter(before);
+      else
+        for (const BasicBlock* after : successors(&block)) enter(after);
+    };
+    if (const Instruction* at = next(from))
+      work.push_back(at);
+    else
+      leave(*from.getParent());
+    while (!work.empty()) {
+      const Instruction* at = work.pop_back_val();
+      const BasicBlock* block = at->getParent();
+      for (; at; at = next(*at)) {
+        if (accesses.contains(at)) return true;
+        if (is_barrier(*at)) break;
+      }
+      if (!at) leave(*block);
+    }
+    return false;
+  }
+
+  // Blocks that some threads of the threadgroup may come to and others not, other than by having returned.
+  void find_partial_blocks() {
+    FunctionAnalysisManager analyses;
+    analyses.registerPass([] { return PassInstrumentationAnalysis(); });
+    analyses.registerPass([] { return DominatorTreeAnalysis(); });
+    analyses.registerPass([] { return CycleAnalysis(); });
+    analyses.registerPass([] { return UniformityInfoAnalysis(); });
+    analyses.registerPass([] {
+      return TargetIRAnalysis(
+          [](const Function& function) { return TargetTransformInfo(ThreadgroupTarget(function.getDataLayout())); });
+    });
+    UniformityInfo& uniformity = analyses.getResult<UniformityInfoAnalysis>(body_);
+    PostDominatorTree after(body_);
+    SmallVector<const BasicBlock*> dividing;
+    for (const BasicBlock& block : body_)
+      if (uniformity.hasDivergentTerminator(block) && none_of(successors(&block), only_returns))
+        dividing.push_back(&block);
+    while (!dividing.empty()) {
+      const BasicBlock* branch = dividing.pop_back_val();
+      for (const BasicBlock& block : body_) {
+        if (after.properlyDominates(&block, branch) ||
+            none_of(successors(branch), [&](const BasicBlock* side) { return after.dominates(&block, side); }))
+          continue;
+        if (partial_.insert(&block).second && succ_size(&block) > 1) dividing.push_back(&block);
+      }
+    }
+  }
+
+  // Whether nothing that others might wait at comes any more.
+  static bool only_returns(const BasicBlock* start) {
+    SmallPtrSet<const BasicBlock*, 8> seen{start};
+    SmallVector<const BasicBlock*> work{start};
+    while (!work.empty()) {
+      const BasicBlock* block = work.pop_back_val();
+      for (const Instruction& instruction : *block)
+        if (is_barrier(instruction) || calls(instruction, "__kiln_exchange")) return false;
+      for (const BasicBlock* next : successors(block))
+        if (seen.insert(next).second) work.push_back(next);
+    }
+    return true;
+  }
+
+  Function& body_;
+  bool has_barriers_ = false;
+  SmallVector<CallInst*> exchanges_;  // in the order of the program
+  Accesses reads_, writes_;           // by variable
+  SmallPtrSet<const BasicBlock*, 16> partial_;
+};
+
+}  // namespace
+
+void add_reuse_barriers(Function& body) { ReuseBarriers(body).run(); }
+
+}  // namespace kiln

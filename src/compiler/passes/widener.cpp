@@ -4,6 +4,8 @@
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/CFG.h>
 
+#include "compiler/passes/bounds_guards.h"
+#include "compiler/passes/guard_sinks.h"
 #include "compiler/passes/uniformity.h"
 
 namespace kiln::widening {
@@ -85,9 +87,15 @@ Value* Widener::vector(Value* value, IRBuilder<>& builder) {
   return builder.CreateVectorSplat(kLanes, scalar(value));
 }
 
-// A place in memory is mostly wanted of the first lane and the last one only. As a vector it is made where it is
-// wanted.
+// A place in memory is mostly wanted of the first lane and the last one only, and whether a guard allows it of none. As
+// vectors they are made where they are wanted: where lanes go their own ways.
 bool Widener::can_be_postponed(Instruction& instruction) {
+  auto is_choice = [](const Value* value) {
+    const auto* choice = dyn_cast<SelectInst>(value);
+    return choice && (is_zeros(choice->getFalseValue()) || is_sink(choice->getFalseValue()));
+  };
+  if (is_choice(&instruction)) return true;
+  if (isa<ICmpInst>(instruction) && all_of(instruction.users(), is_choice)) return true;
   switch (instruction.getOpcode()) {
     case Instruction::ZExt:
     case Instruction::SExt:

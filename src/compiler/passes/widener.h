@@ -121,7 +121,8 @@ class Widener {
   std::optional<int64_t> stride_of_result(Value* value);
   Value* at_lane(Value* value, unsigned lane, IRBuilder<>& builder);
   void complete_lane_phis();
-  Value* is_row(Value* first, Value* last, uint64_t stride, IRBuilder<>& builder);
+  Value* is_row(Value* value, IRBuilder<>& builder);
+  static bool grows_with_operand(const Instruction& instruction);
   bool is_certain(Value* value);
 
   // ---- Memory

@@ -174,6 +174,8 @@ Value* Widener::incoming(PHINode& phi, BasicBlock& before, IRBuilder<>& builder)
                join_of(*cast<BranchInst>(fork->getTerminator())) == &block;
   if (!joins) return vector(value, builder);
   if (phi.getNumIncomingValues() != 2 || phi.getBasicBlockIndex(fork) < 0) refuse("a join of more than two sides");
+  // Structuring gives what nobody asks for to the lanes that another branch takes elsewhere.
+  if (isa<UndefValue>(phi.getIncomingValueForBlock(fork))) return vector(value, builder);
   Value* otherwise = vector(phi.getIncomingValueForBlock(fork), builder);
   return builder.CreateSelect(masks_.at(&before), vector(value, builder), otherwise);
 }

@@ -24,9 +24,7 @@ void Widener::widen_variable(AllocaInst& variable) {
 
 std::optional<Widener::Guarded> Widener::guarded(Value* pointer) {
   auto* choice = dyn_cast<SelectInst>(pointer);
-  if (!choice) return std::nullopt;
-  auto* zeros = dyn_cast<GlobalVariable>(choice->getFalseValue());
-  if (!zeros || !zeros->getName().starts_with(kZeros)) return std::nullopt;
+  if (!choice || !is_zeros(choice->getFalseValue())) return std::nullopt;
   return Guarded{choice->getCondition(), choice->getTrueValue()};
 }
 
@@ -53,11 +51,9 @@ Value* Widener::by_shape(Value* pointer, Value* allowed, const Row& shape, IRBui
     Value* first_offset = at_lane(offset, 0, builder);
     Value* least = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, scalar(limit), builder.getInt64(shape.reach));
     row = builder.CreateICmpULT(first_offset, least);
-    if (!is_certain(offset))
-      row = builder.CreateAnd(is_row(first_offset, at_lane(offset, kLanes - 1, builder), shape.stride, builder), row);
+    row = builder.CreateAnd(is_row(offset, builder), row);
   } else {
-    row = is_certain(pointer) ? builder.getTrue()
-                              : is_row(first, at_lane(pointer, kLanes - 1, builder), shape.stride, builder);
+    row = is_row(pointer, builder);
     if (allowed) row = builder.CreateAnd(row, scalar(allowed));
   }
   // Without masks in memory all lanes must take part.

@@ -115,14 +115,40 @@ void Widener::complete_lane_phis() {
   }
 }
 
-// Whether the lanes' values follow one another, from the first to the last, `stride` apart.
-Value* Widener::is_row(Value* first, Value* last, uint64_t stride, IRBuilder<>& builder) {
+// Whether the lanes' values grow as their stride says, from the first to the last. What may wrap is narrower than an
+// address: it is asked of what the address is computed from, so that one answer serves accesses that are a constant
+// apart.
+Value* Widener::is_row(Value* value, IRBuilder<>& builder) {
+  if (is_certain(value)) return builder.getTrue();
+  auto* instruction = cast<Instruction>(value);
+  if (grows_with_operand(*instruction))
+    for (Value* operand : instruction->operands())
+      // A narrower index of an array would be extended.
+      if (differs(operand) && layout_.getTypeSizeInBits(operand->getType()) == 64) return is_row(operand, builder);
   Type* number = builder.getInt64Ty();
-  auto as_number = [&](Value* value) {
-    return value->getType()->isPointerTy() ? builder.CreatePtrToInt(value, number) : builder.CreateZExt(value, number);
+  auto at = [&](unsigned lane) {
+    Value* one = at_lane(value, lane, builder);
+    return one->getType()->isPointerTy() ? builder.CreatePtrToInt(one, number) : builder.CreateZExt(one, number);
   };
-  return builder.CreateICmpEQ(builder.CreateSub(as_number(last), as_number(first)),
-                              builder.getInt64(stride * (kLanes - 1)));
+  int64_t stride = *stride_of(value);
+  return builder.CreateICmpEQ(builder.CreateSub(at(kLanes - 1), at(0)),
+                              builder.getInt64(static_cast<uint64_t>(stride) * (kLanes - 1)));
+}
+
+// Whether it cannot wrap, but for what its operands do. Addresses wrap as their distances do.
+bool Widener::grows_with_operand(const Instruction& instruction) {
+  bool is_wide = instruction.getType()->isPointerTy() || instruction.getType()->isIntegerTy(64);
+  switch (instruction.getOpcode()) {
+    case Instruction::PtrToInt:
+    case Instruction::IntToPtr:
+    case Instruction::GetElementPtr:
+    case Instruction::Or:
+    case Instruction::Add:
+    case Instruction::Sub:
+    case Instruction::Mul:
+    case Instruction::Shl: return is_wide;
+    default: return false;
+  }
 }
 
 // Whether the value grows from lane to lane as its stride says, whatever other values are: nothing in it can wrap.
@@ -130,22 +156,14 @@ bool Widener::is_certain(Value* value) {
   if (!differs(value) || is_lane(value)) return true;
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction || isa<PHINode>(instruction)) return false;
-  // Addresses wrap as their distances do.
-  bool is_wide = value->getType()->isPointerTy() || value->getType()->isIntegerTy(64);
   switch (instruction->getOpcode()) {
     case Instruction::Or:
     case Instruction::ZExt:
     case Instruction::SExt:
     case Instruction::PtrToInt:
     case Instruction::IntToPtr: break;
-    case Instruction::GetElementPtr:
-    case Instruction::Add:
-    case Instruction::Sub:
-    case Instruction::Mul:
-    case Instruction::Shl:
-      if (!is_wide) return false;
-      break;
-    default: return false;
+    default:
+      if (!grows_with_operand(*instruction)) return false;
   }
   return all_of(instruction->operands(), [&](Use& operand) { return is_certain(operand.get()); });
 }

@@ -5,6 +5,7 @@
 //   widener.cpp             operands, and instructions that compute
 //   widener_flow.cpp        blocks, masks, phis
 //   widener_rows.cpp        values that grow from lane to lane
+//   widener_patterns.cpp    values that differ from lane to lane by what is known when compiling
 //   widener_memory.cpp      variables, loads, stores
 //   widener_exchanges.cpp   what lanes exchange, and barriers
 //   widener_lanes.cpp       what is done one lane after the other
@@ -19,6 +20,7 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -67,9 +69,20 @@ class Widener {
 
   // How lanes access memory together.
   struct Row {
-    uint64_t bytes;   // of an element
-    uint64_t stride;  // from lane to lane
-    uint64_t reach;   // from the first lane's address to the last element that is touched
+    uint64_t bytes;           // of an element
+    uint64_t reach;           // from the lowest lane's address to the last element that is touched
+    bool is_own;              // nothing is touched that is not some lane's
+    bool is_for_all = false;  // if nothing tells that it is there, then of all lanes
+    unsigned lowest = 0;      // the lane
+  };
+
+  // What the lanes have where that is a number in all of them plus one that is known when compiling: as those that
+  // share a word, or go backwards. The arithmetic may wrap.
+  struct Pattern {
+    std::array<uint64_t, kLanes> offsets;  // from the lowest
+    unsigned lowest, highest;              // lanes
+
+    bool operator==(const Pattern&) const = default;
   };
 
   // A divergent loop's value that is wanted outside.
@@ -121,6 +134,9 @@ class Widener {
   std::optional<int64_t> stride_of_result(Value* value);
   Value* at_lane(Value* value, unsigned lane, IRBuilder<>& builder);
   void complete_lane_phis();
+  static std::optional<std::array<APInt, kLanes>> values_of(Value* value, unsigned depth = 0);
+  std::optional<Pattern> pattern_of(Value* value);
+  bool grow_alike(Value* one, Value* other);
   Value* is_row(Value* value, IRBuilder<>& builder);
   static bool grows_with_operand(const Instruction& instruction);
   bool is_certain(Value* value);
@@ -136,6 +152,7 @@ class Widener {
   unsigned register_lanes(Type* element) const;
   Value* load_steps(Type* element, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder);
   void store_steps(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder);
+  bool load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder);
   void widen_load(LoadInst& load, IRBuilder<>& builder);
   void widen_load_apart(LoadInst& load, IRBuilder<>& builder);
   void widen_store(StoreInst& store, IRBuilder<>& builder);

@@ -40,15 +40,15 @@ Value* Widener::by_shape(Value* pointer, Value* allowed, const Row& shape, IRBui
     if (!is_swapped && comparison->getPredicate() != ICmpInst::ICMP_ULT) return apart();
     offset = comparison->getOperand(is_swapped ? 1 : 0);
     limit = comparison->getOperand(is_swapped ? 0 : 1);
-    if (differs(limit) || stride_of(offset) != static_cast<int64_t>(shape.stride)) return apart();
+    if (differs(limit) || !grow_alike(offset, pointer)) return apart();
   }
   // More than the lanes' own elements may be read only where it is known to be there.
-  if (!offset && shape.reach != shape.stride * (kLanes - 1)) return apart();
-  Value* first = at_lane(pointer, 0, builder);
+  if (!offset && !shape.is_own) return apart();
+  Value* first = at_lane(pointer, shape.lowest, builder);
   Value* row;
   if (offset) {
     // The address and its distance from the array's beginning grow alike.
-    Value* first_offset = at_lane(offset, 0, builder);
+    Value* first_offset = at_lane(offset, shape.lowest, builder);
     Value* least = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, scalar(limit), builder.getInt64(shape.reach));
     row = builder.CreateICmpULT(first_offset, least);
     row = builder.CreateAnd(is_row(offset, builder), row);
@@ -57,7 +57,7 @@ Value* Widener::by_shape(Value* pointer, Value* allowed, const Row& shape, IRBui
     if (allowed) row = builder.CreateAnd(row, scalar(allowed));
   }
   // Without masks in memory all lanes must take part.
-  if (!is_word(shape.bytes) && !has_avx512_)
+  if (shape.is_for_all ? !offset && !is_all(mask_) : !is_word(shape.bytes) && !has_avx512_)
     row = builder.CreateAnd(
         row, builder.CreateICmpEQ(builder.CreateBitCast(mask_, builder.getInt32Ty()), builder.getInt32(-1)));
 
@@ -159,11 +159,13 @@ void Widener::widen_load(LoadInst& load, IRBuilder<>& builder) {
       widen_load_apart(load, builder);
       return vectors_[&load];
     };
-    if (step == 0)
-      apart();
-    else
+    if (step != 0) {
       vectors_[&load] =
-          by_shape(pointer, allowed, {bytes, step * bytes, (step * kLanes - 1) * bytes}, builder, together, apart);
+          by_shape(pointer, allowed, {bytes, (step * kLanes - 1) * bytes, step == 1}, builder, together, apart);
+      return;
+    }
+    if (load_pattern(load, pointer, allowed, builder)) return;
+    apart();
     return;
   }
   widen_load_apart(load, builder);
@@ -248,7 +250,7 @@ void Widener::widen_store(StoreInst& store, IRBuilder<>& builder) {
       builder.CreateMaskedStore(lanes, first, store.getAlign(), mask_);
     return nullptr;
   };
-  by_shape(address, allowed, {bytes, step * bytes, step * bytes * (kLanes - 1)}, builder, together, apart);
+  by_shape(address, allowed, {bytes, step * bytes * (kLanes - 1), true}, builder, together, apart);
 }
 
 }  // namespace kiln::widening

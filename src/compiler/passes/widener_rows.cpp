@@ -130,9 +130,12 @@ Value* Widener::is_row(Value* value, IRBuilder<>& builder) {
     Value* one = at_lane(value, lane, builder);
     return one->getType()->isPointerTy() ? builder.CreatePtrToInt(one, number) : builder.CreateZExt(one, number);
   };
-  int64_t stride = *stride_of(value);
-  return builder.CreateICmpEQ(builder.CreateSub(at(kLanes - 1), at(0)),
-                              builder.getInt64(static_cast<uint64_t>(stride) * (kLanes - 1)));
+  if (std::optional<int64_t> stride = stride_of(value))
+    return builder.CreateICmpEQ(builder.CreateSub(at(kLanes - 1), at(0)),
+                                builder.getInt64(static_cast<uint64_t>(*stride) * (kLanes - 1)));
+  std::optional<Pattern> pattern = pattern_of(value);
+  return builder.CreateICmpEQ(builder.CreateSub(at(pattern->highest), at(pattern->lowest)),
+                              builder.getInt64(pattern->offsets[pattern->highest]));
 }
 
 // Whether it cannot wrap, but for what its operands do. Addresses wrap as their distances do.
@@ -153,7 +156,7 @@ bool Widener::grows_with_operand(const Instruction& instruction) {
 
 // Whether the value grows from lane to lane as its stride says, whatever other values are: nothing in it can wrap.
 bool Widener::is_certain(Value* value) {
-  if (!differs(value) || is_lane(value)) return true;
+  if (!differs(value) || values_of(value)) return true;
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction || isa<PHINode>(instruction)) return false;
   switch (instruction->getOpcode()) {

@@ -113,8 +113,8 @@ void separate_lanes(Function& function) {
         result = builder.CreateBinOp(operation->getOpcode(), multiple, second);
         // Several lanes have the same then, as the threads that share a word.
         if (constant->getValue().ult(kBits))
-          result = builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, result,
-                                                                 builder.CreateLShr(lane_of(first), second)));
+          result = builder.Insert(
+              BinaryOperator::CreateDisjoint(Instruction::Or, result, builder.CreateLShr(lane_of(first), second)));
         break;
       }
       case Instruction::URem:

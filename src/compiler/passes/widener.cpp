@@ -49,7 +49,9 @@ Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses
       dominators_(analyses.getResult<DominatorTreeAnalysis>(from)),
       layout_(from.getDataLayout()),
       context_(from.getContext()),
-      mask_type_(FixedVectorType::get(Type::getInt1Ty(context_), kLanes)) {}
+      mask_type_(FixedVectorType::get(Type::getInt1Ty(context_), kLanes)) {
+  find_groups(analyses.getResult<ScalarEvolutionAnalysis>(from));
+}
 
 void Widener::run() {
   for (auto [old_argument, new_argument] : zip(from_.args(), to_.args())) scalars_[&old_argument] = &new_argument;

@@ -7,6 +7,7 @@
 //   widener_rows.cpp        values that grow from lane to lane
 //   widener_patterns.cpp    values that differ from lane to lane by what is known when compiling
 //   widener_memory.cpp      variables, loads, stores
+//   widener_groups.cpp      loads of several members of structures
 //   widener_exchanges.cpp   what lanes exchange, and barriers
 //   widener_lanes.cpp       what is done one lane after the other
 #pragma once
@@ -15,6 +16,7 @@
 #include <llvm/ADT/DenseSet.h>
 #include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/ScalarEvolution.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
@@ -58,8 +60,9 @@ class Widener {
   void run();
 
  private:
-  using Maker = function_ref<Value*()>;
-  using MakerAt = function_ref<Value*(Value* address)>;
+  using Values = SmallVector<Value*>;
+  using Maker = function_ref<Values()>;
+  using MakerAt = function_ref<Values(Value* address)>;
 
   // A guarded address: where the guard allows it, else memory of zeros.
   struct Guarded {
@@ -84,6 +87,13 @@ class Widener {
 
     bool operator==(const Pattern&) const = default;
   };
+
+  // Loads of neighbouring members of structures, which the first of them makes together.
+  struct Member {
+    LoadInst* load;
+    int64_t place;  // in elements, from the first load's address
+  };
+  using Group = SmallVector<Member>;
 
   // A divergent loop's value that is wanted outside.
   struct Kept {
@@ -146,16 +156,23 @@ class Widener {
   bool has_gathers(Type* type) const;
   void widen_variable(AllocaInst& variable);
   static std::optional<Guarded> guarded(Value* pointer);
-  Value* by_shape(Value* pointer, Value* allowed, const Row& shape, IRBuilder<>& builder, MakerAt together,
+  Values by_shape(Value* pointer, Value* allowed, const Row& shape, IRBuilder<>& builder, MakerAt together,
                   Maker apart);
   uint64_t step_of(Value* pointer, uint64_t bytes);
   unsigned register_lanes(Type* element) const;
-  Value* load_steps(Type* element, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder);
+  Values load_steps(Type* element, Value* address, uint64_t step, Align alignment, ArrayRef<uint64_t> places,
+                    IRBuilder<>& builder);
   void store_steps(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder);
   bool load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder);
   void widen_load(LoadInst& load, IRBuilder<>& builder);
   void widen_load_apart(LoadInst& load, IRBuilder<>& builder);
   void widen_store(StoreInst& store, IRBuilder<>& builder);
+
+  // ---- Members of structures
+
+  void find_groups(ScalarEvolution& evolution);
+  bool joins(const Group& group, LoadInst& load, ScalarEvolution& evolution, Member& member);
+  void load_group(const Group& group, IRBuilder<>& builder);
 
   // ---- What lanes exchange
 
@@ -192,6 +209,7 @@ class Widener {
   DenseMap<std::pair<PHINode*, unsigned>, PHINode*> lane_phis_;
   SmallVector<std::pair<PHINode*, unsigned>> new_lane_phis_;
   std::vector<Kept> kept_;
+  DenseMap<LoadInst*, Group> groups_;  // by the first load
 };
 
 }  // namespace widening

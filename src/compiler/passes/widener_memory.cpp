@@ -1,6 +1,8 @@
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/MDBuilder.h>
 
+#include <map>
+
 #include "compiler/passes/bounds_guards.h"
 #include "compiler/passes/guard_sinks.h"
 #include "compiler/passes/widener.h"
@@ -30,8 +32,8 @@ std::optional<Widener::Guarded> Widener::guarded(Value* pointer) {
 
 // An access as one of all lanes together where they follow one another and the guard lets all of them through;
 // `together(address)` and `apart()` make the code, and what they return is chosen.
-Value* Widener::by_shape(Value* pointer, Value* allowed, const Row& shape, IRBuilder<>& builder, MakerAt together,
-                         Maker apart) {
+Widener::Values Widener::by_shape(Value* pointer, Value* allowed, const Row& shape, IRBuilder<>& builder,
+                                  MakerAt together, Maker apart) {
   Value *offset = nullptr, *limit = nullptr;
   if (allowed && differs(allowed)) {
     auto* comparison = dyn_cast<ICmpInst>(allowed);
@@ -71,18 +73,21 @@ Value* Widener::by_shape(Value* pointer, Value* allowed, const Row& shape, IRBui
   after->moveAfter(many);
   builder.CreateCondBr(row, one, many, MDBuilder(context_).createBranchWeights(1000, 1));
   builder.SetInsertPoint(one);
-  Value* result = together(first);
+  Values results = together(first);
   BasicBlock* one_end = builder.GetInsertBlock();
   builder.CreateBr(after);
   builder.SetInsertPoint(many);
-  Value* other = apart();
+  Values others = apart();
   BasicBlock* many_end = builder.GetInsertBlock();
   builder.CreateBr(after);
   builder.SetInsertPoint(after);
-  if (!result) return nullptr;
-  PHINode* both = builder.CreatePHI(result->getType(), 2);
-  both->addIncoming(result, one_end);
-  both->addIncoming(other, many_end);
+  Values both;
+  for (auto [result, other] : zip_equal(results, others)) {
+    PHINode* phi = builder.CreatePHI(result->getType(), 2);
+    phi->addIncoming(result, one_end);
+    phi->addIncoming(other, many_end);
+    both.push_back(phi);
+  }
   return both;
 }
 
@@ -102,22 +107,31 @@ unsigned Widener::register_lanes(Type* element) const {
   return static_cast<unsigned>((has_avx512_ ? 64 : 32) / layout_.getTypeStoreSize(element));
 }
 
-// Every step-th element from the address on: registers, of which the even elements of pairs are taken, and again.
-Value* Widener::load_steps(Type* element, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder) {
+// Of every `step` elements from the address on those at `places`: registers, of which the even or the odd elements of
+// pairs are taken, and again.
+Widener::Values Widener::load_steps(Type* element, Value* address, uint64_t step, Align alignment,
+                                    ArrayRef<uint64_t> places, IRBuilder<>& builder) {
   unsigned width = register_lanes(element);
   auto* type = FixedVectorType::get(element, width);
-  SmallVector<Value*> parts;
+  Values registers;
   for (unsigned i = 0; i < kLanes * step; i += width)
-    parts.push_back(builder.CreateAlignedLoad(type, builder.CreateConstGEP1_32(element, address, i), alignment));
-  SmallVector<int> even;
-  for (unsigned i = 0; i < width; ++i) even.push_back(static_cast<int>(2 * i));
-  for (; step > 1; step /= 2) {
-    SmallVector<Value*> halves;
-    for (unsigned i = 0; i < parts.size(); i += 2)
-      halves.push_back(builder.CreateShuffleVector(parts[i], parts[i + 1], even));
-    parts = std::move(halves);
-  }
-  return concatenateVectors(builder, parts);
+    registers.push_back(builder.CreateAlignedLoad(type, builder.CreateConstGEP1_32(element, address, i), alignment));
+  // What is left of the registers when the places' lowest bits are taken off: by the bits, and how many they are.
+  std::map<std::pair<uint64_t, uint64_t>, Values> parts{{{1, 0}, std::move(registers)}};
+  auto part = [&](auto&& self, uint64_t size, uint64_t place) -> Values& {
+    auto found = parts.find({size, place});
+    if (found != parts.end()) return found->second;
+    Values& whole = self(self, size / 2, place % (size / 2));
+    SmallVector<int> sources;
+    for (unsigned i = 0; i < width; ++i) sources.push_back(static_cast<int>(2 * i + (place >= size / 2)));
+    Values halves;
+    for (unsigned i = 0; i < whole.size(); i += 2)
+      halves.push_back(builder.CreateShuffleVector(whole[i], whole[i + 1], sources));
+    return parts[{size, place}] = std::move(halves);
+  };
+  Values results;
+  for (uint64_t place : places) results.push_back(concatenateVectors(builder, part(part, step, place)));
+  return results;
 }
 
 void Widener::store_steps(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder) {
@@ -149,24 +163,23 @@ void Widener::widen_load(LoadInst& load, IRBuilder<>& builder) {
     uint64_t bytes = layout_.getTypeStoreSize(load.getType());
     Value* mask = mask_;
     uint64_t step = step_of(pointer, bytes);
-    auto together = [&](Value* address) -> Value* {
-      if (step > 1) return load_steps(load.getType(), address, step, load.getAlign(), builder);
+    auto together = [&](Value* address) -> Values {
+      if (step > 1) return load_steps(load.getType(), address, step, load.getAlign(), {0}, builder);
       if (is_all(mask) || (!is_word(bytes) && !has_avx512_))
-        return builder.CreateAlignedLoad(type, address, load.getAlign());
-      return builder.CreateMaskedLoad(type, address, load.getAlign(), mask, Constant::getNullValue(type));
+        return {builder.CreateAlignedLoad(type, address, load.getAlign())};
+      return {builder.CreateMaskedLoad(type, address, load.getAlign(), mask, Constant::getNullValue(type))};
     };
-    auto apart = [&]() -> Value* {
+    auto apart = [&]() -> Values {
       widen_load_apart(load, builder);
-      return vectors_[&load];
+      return {vectors_[&load]};
     };
+    if (auto group = groups_.find(&load); group != groups_.end()) return load_group(group->second, builder);
     if (step != 0) {
       vectors_[&load] =
-          by_shape(pointer, allowed, {bytes, (step * kLanes - 1) * bytes, step == 1}, builder, together, apart);
+          by_shape(pointer, allowed, {bytes, (step * kLanes - 1) * bytes, step == 1}, builder, together, apart)[0];
       return;
     }
     if (load_pattern(load, pointer, allowed, builder)) return;
-    apart();
-    return;
   }
   widen_load_apart(load, builder);
 }
@@ -220,14 +233,14 @@ void Widener::widen_store(StoreInst& store, IRBuilder<>& builder) {
     address = choice->getTrueValue();
     allowed = choice->getCondition();
   }
-  auto apart = [&]() -> Value* {
+  auto apart = [&]() -> Values {
     if (!has_gathers(value->getType())) {
       each_lane(store, builder);
-      return nullptr;
+      return {};
     }
     Value* mask = allowed ? narrowed(mask_, vector(allowed, builder), builder) : mask_;
     builder.CreateMaskedScatter(vector(value, builder), vector(address, builder), store.getAlign(), mask);
-    return nullptr;
+    return {};
   };
   if (value->getType()->isIntegerTy(1)) {
     apart();
@@ -241,14 +254,14 @@ void Widener::widen_store(StoreInst& store, IRBuilder<>& builder) {
     return;
   }
   Value* lanes = vector(value, builder);
-  auto together = [&](Value* first) -> Value* {
+  auto together = [&](Value* first) -> Values {
     if (step > 1)
       store_steps(lanes, first, step, store.getAlign(), builder);
     else if (is_all(mask_) || (!is_word(bytes) && !has_avx512_))
       builder.CreateAlignedStore(lanes, first, store.getAlign());
     else
       builder.CreateMaskedStore(lanes, first, store.getAlign(), mask_);
-    return nullptr;
+    return {};
   };
   by_shape(address, allowed, {bytes, step * bytes * (kLanes - 1), true}, builder, together, apart);
 }

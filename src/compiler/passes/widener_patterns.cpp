@@ -159,18 +159,18 @@ bool Widener::load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBui
   uint64_t own = pattern->offsets[pattern->highest] / bytes + 1, taken = PowerOf2Ceil(own);
   if (taken * bytes > (has_avx512_ ? 128 : 64)) return false;
   Row shape{bytes, (taken - 1) * bytes, taken == own, true, pattern->lowest};
-  auto together = [&](Value* address) -> Value* {
+  auto together = [&](Value* address) -> Values {
     auto* type = FixedVectorType::get(load.getType(), static_cast<unsigned>(taken));
     Value* elements = builder.CreateAlignedLoad(type, address, load.getAlign());
     SmallVector<int> sources;
     for (uint64_t offset : pattern->offsets) sources.push_back(static_cast<int>(offset / bytes));
-    return builder.CreateShuffleVector(elements, sources);
+    return {builder.CreateShuffleVector(elements, sources)};
   };
-  auto apart = [&]() -> Value* {
+  auto apart = [&]() -> Values {
     widen_load_apart(load, builder);
-    return vectors_[&load];
+    return {vectors_[&load]};
   };
-  vectors_[&load] = by_shape(pointer, allowed, shape, builder, together, apart);
+  vectors_[&load] = by_shape(pointer, allowed, shape, builder, together, apart)[0];
   return true;
 }
 

@@ -181,6 +181,8 @@ Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder)
     return builder.CreateCmp(comparison->getPredicate(), operand(0), operand(1));
   if (isa<SelectInst>(instruction)) {
     Value* condition = instruction.getOperand(0);
+    if (!differs(condition))
+      if (Value* masked = zero_unless(instruction, builder)) return masked;
     return builder.CreateSelect(differs(condition) ? operand(0) : scalar(condition), operand(1), operand(2));
   }
   if (auto* binary = dyn_cast<BinaryOperator>(&instruction)) {
@@ -206,6 +208,24 @@ Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder)
   }
   if (auto* call = dyn_cast<IntrinsicInst>(&instruction)) return widen_intrinsic(*call, builder);
   return nullptr;
+}
+
+// Of a choice between a value and 0 by a condition that is the same in all threads: x86 has no such choice between
+// vectors, so that it would be a branch, which processors predict badly where conditions come from data.
+Value* Widener::zero_unless(Instruction& choice, IRBuilder<>& builder) {
+  auto* if_true = dyn_cast<Constant>(choice.getOperand(1));
+  auto* if_false = dyn_cast<Constant>(choice.getOperand(2));
+  bool keeps_first = if_false && if_false->isNullValue();
+  if (keeps_first == (if_true && if_true->isNullValue())) return nullptr;
+  Value* kept = choice.getOperand(keeps_first ? 1 : 2);
+  Type* type = choice.getType();
+  if (!differs(kept) || type->isPointerTy() || type->isIntegerTy(1)) return nullptr;
+  Value* condition = scalar(choice.getOperand(0));
+  if (!keeps_first) condition = builder.CreateNot(condition);
+  Type* number = builder.getIntNTy(static_cast<unsigned>(type->getPrimitiveSizeInBits()));
+  Value* mask = builder.CreateVectorSplat(kLanes, builder.CreateSExt(condition, number));
+  Value* bits = builder.CreateBitCast(vector(kept, builder), vector_of(number));
+  return builder.CreateBitCast(builder.CreateAnd(bits, mask), vector_of(type));
 }
 
 // The result and whether it is too large for its type.

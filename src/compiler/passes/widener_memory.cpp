@@ -77,6 +77,19 @@ Widener::Values Widener::by_shape(Value* pointer, Value* allowed, const Row& sha
   BasicBlock* one_end = builder.GetInsertBlock();
   builder.CreateBr(after);
   builder.SetInsertPoint(many);
+  // A row that lies outside as a whole, as a place beyond the border of an image: loads give zero.
+  BasicBlock* none_end = nullptr;
+  if (offset) {
+    Value* lowest = at_lane(offset, shape.lowest, builder);
+    Value* none = builder.CreateAnd(builder.CreateICmpUGE(lowest, scalar(limit)),
+                                    builder.CreateICmpULE(lowest, builder.getInt64(~shape.reach)));
+    none = builder.CreateAnd(is_row(offset, builder), none);
+    BasicBlock* some = BasicBlock::Create(context_, "some", &to_);
+    some->moveAfter(many);
+    none_end = builder.GetInsertBlock();
+    builder.CreateCondBr(none, after, some);
+    builder.SetInsertPoint(some);
+  }
   Values others = apart();
   BasicBlock* many_end = builder.GetInsertBlock();
   builder.CreateBr(after);
@@ -86,6 +99,7 @@ Widener::Values Widener::by_shape(Value* pointer, Value* allowed, const Row& sha
     PHINode* phi = builder.CreatePHI(result->getType(), 2);
     phi->addIncoming(result, one_end);
     phi->addIncoming(other, many_end);
+    if (none_end) phi->addIncoming(Constant::getNullValue(result->getType()), none_end);
     both.push_back(phi);
   }
   return both;

@@ -19,7 +19,7 @@
 namespace kiln {
 
 inline constexpr uint32_t kCpuImageMagic = 0x314c4e4b;  // "KNL1"
-inline constexpr uint32_t kCpuImageVersion = 4;
+inline constexpr uint32_t kCpuImageVersion = 5;
 
 enum class CpuImageKind : uint32_t {
   kLoop = 0,        // no thread waits for another: one function runs a row of threads
@@ -47,6 +47,8 @@ struct CpuImageHeader {
   uint32_t may_spin;     // a loop reads an atomic: threadgroups may wait for one another
   uint32_t address_count;
   uint64_t addresses_offset;  // address_count offsets of 8 bytes within code and constants that are such addresses
+  uint32_t joins_rows;  // kLoop: threads know nothing of their threadgroup; rows of neighbours in x may be run as one
+  uint32_t reserved;
 };
 
 // What the threads of a simdgroup that wait at a site do with their values, which travel as 64 bits. Lanes that take no
@@ -120,7 +122,8 @@ struct CpuThread {
   static constexpr uint32_t kBegin = 0;
 };
 
-// Runs `count` threads that follow one another in x. The record describes the first, whose x is 0.
+// Runs `count` threads that follow one another in x. The record describes the first, whose x is 0. Where rows are
+// joined, `count` goes on into the threadgroups behind it.
 using CpuRowFunction = void (*)(const CpuLaunch*, const CpuThread* first, uint32_t count);
 // Runs a thread to the next place where it waits, or to its end. `frame`: frame_bytes, aligned to kCpuFrameAlignment.
 using CpuThreadFunction = void (*)(const CpuLaunch*, CpuThread*, void* frame);

@@ -2,11 +2,15 @@
 
 #include <llvm/IR/LLVMContext.h>
 
+#include <algorithm>
+#include <string_view>
+
 #include "compiler/cpu/code_generator.h"
 #include "compiler/cpu/engine.h"
 #include "compiler/cpu/image_writer.h"
 #include "compiler/passes/small_floats.h"
 #include "compiler/thread_code.h"
+#include "core/attribute_table.h"
 #include "core/text.h"
 
 namespace kiln {
@@ -21,6 +25,16 @@ llvm::TargetMachine& cpu_machine(const std::string& cpu) {
     made_for = cpu;
   }
   return *machine;
+}
+
+// Whether threads are told nothing that differs between threadgroups but where they are in the grid.
+bool knows_grid_only(const KernelUnit& unit) {
+  constexpr std::string_view kOfGrid[] = {
+      "grid_origin",          "grid_size", "thread_execution_width", "thread_position_in_grid", "threads_per_grid",
+      "threads_per_simdgroup"};
+  return unit.dialect == Dialect::kMetal && std::ranges::all_of(unit.attributes, [&](uint8_t row) {
+           return std::ranges::find(kOfGrid, kAttributes[row].name) != std::end(kOfGrid);
+         });
 }
 
 }  // namespace
@@ -38,6 +52,8 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
   auto keep = [&](const char* stage) { keep_stage(request, *module, stage, result); };
   EngineOutput output = engine->lower(*module, request.unit, *machine, keep);
   if (!check_variables(*module, result)) return result;
+  output.joins_rows = output.kind == CpuImageKind::kLoop && !output.may_spin && output.threadgroup_memory_bytes == 0 &&
+                      knows_grid_only(request.unit);
   if (output.private_bytes > kCpuPrivateMemoryLimit) {
     refuse(result, concat("a thread's private variables take ", output.private_bytes, " bytes; the CPU has ",
                           kCpuPrivateMemoryLimit, " for each"));

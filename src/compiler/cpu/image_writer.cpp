@@ -36,6 +36,7 @@ class ImageWriter {
     header.threadgroup_memory_bytes = engine_.threadgroup_memory_bytes;
     header.frame_bytes = engine_.frame_bytes;
     header.may_spin = engine_.may_spin;
+    header.joins_rows = engine_.joins_rows;
     image_.resize(sizeof header);
 
     std::vector<CpuSite> sites;

@@ -478,6 +478,8 @@ class Guards {
 
 }  // namespace
 
+bool is_zeros(const Value* pointer) { return isa<GlobalVariable>(pointer) && pointer->getName().starts_with(kZeros); }
+
 void insert_bounds_guards(Function& body, const KernelUnit& unit) { Guards(body, unit).run(); }
 
 void describe_accesses(Function& body, const KernelUnit& unit) { Guards(body, unit).describe_accesses(); }

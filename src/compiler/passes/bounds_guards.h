@@ -21,6 +21,8 @@ namespace kiln {
 // Begins the names of constant zeros, which a load reads that is not allowed.
 inline constexpr const char* kZeros = "__kiln_zeros.";
 
+bool is_zeros(const llvm::Value* pointer);
+
 /// `body` has three arguments for each of the unit's parameters (kBodyFunction); its allocas are promoted.
 void insert_bounds_guards(llvm::Function& body, const KernelUnit& unit);
 

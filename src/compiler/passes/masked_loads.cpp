@@ -17,8 +17,6 @@ namespace {
 using namespace llvm;
 using namespace llvm::PatternMatch;
 
-bool is_zeros(const Value* pointer) { return isa<GlobalVariable>(pointer) && pointer->getName().starts_with(kZeros); }
-
 // The load that `masked` takes its value from if its pointer is one that a guard chose.
 LoadInst* guarded_load(SelectInst& masked) {
   if (!masked.getCondition()->getType()->isIntegerTy(1)) return nullptr;

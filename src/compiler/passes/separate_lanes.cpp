@@ -108,14 +108,23 @@ void separate_lanes(Function& function) {
         if (is_multiple(second)) result = builder.CreateUDiv(multiple, second);
         break;
       case Instruction::LShr:
-        if (constant && constant->getValue().uge(kBits)) result = builder.CreateLShr(multiple, second);
+      case Instruction::AShr: {
+        if (!constant || constant->getValue().uge(operation->getType()->getIntegerBitWidth())) break;
+        result = builder.CreateBinOp(operation->getOpcode(), multiple, second);
+        // Several lanes have the same then, as the threads that share a word.
+        if (constant->getValue().ult(kBits))
+          result = builder.Insert(
+              BinaryOperator::CreateDisjoint(Instruction::Or, result, builder.CreateLShr(lane_of(first), second)));
         break;
+      }
       case Instruction::URem:
         if (is_multiple(second)) result = with_lane(builder.CreateURem(multiple, second));
         break;
       case Instruction::And:
         if (constant && constant->getValue().countTrailingOnes() >= kBits)
           result = with_lane(builder.CreateAnd(multiple, second));
+        else if (constant && constant->getValue().ult(kLanes))
+          result = builder.CreateAnd(lane_of(first), second);
         break;
       default: break;
     }

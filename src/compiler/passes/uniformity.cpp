@@ -1,9 +1,13 @@
 #include "compiler/passes/uniformity.h"
 
+#include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/Analysis/TargetTransformInfo.h>
 #include <llvm/Analysis/TargetTransformInfoImpl.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Instructions.h>
+
+#include <algorithm>
 
 #include "compiler/passes/lane_exchanges.h"
 #include "core/cpu_image.h"
@@ -39,7 +43,23 @@ class ThreadsTarget : public llvm::TargetTransformInfoImplCRTPBase<ThreadsTarget
     return is_same_in_all_lanes(value) || (instruction && instruction->hasMetadata(kSameInAllLanes));
   }
 
+  // A private array whose index is a loop's counter becomes registers where the loop is unrolled; otherwise each access
+  // to it is one to memory, of each lane.
+  void getUnrollingPreferences(llvm::Loop* loop, llvm::ScalarEvolution& evolution,
+                               llvm::TargetTransformInfo::UnrollingPreferences& preferences,
+                               llvm::OptimizationRemarkEmitter* remarks) const {
+    TargetTransformInfoImplCRTPBase::getUnrollingPreferences(loop, evolution, preferences, remarks);
+    for (const llvm::BasicBlock* block : loop->blocks())
+      for (const llvm::Instruction& instruction : *block)
+        if (const auto* address = llvm::dyn_cast<llvm::GetElementPtrInst>(&instruction);
+            address && llvm::isa<llvm::AllocaInst>(llvm::getUnderlyingObject(address)) &&
+            !loop->isLoopInvariant(address) && !address->hasAllConstantIndices())
+          preferences.Threshold = std::max(preferences.Threshold, kPrivateArrayThreshold);
+  }
+
  private:
+  static constexpr unsigned kPrivateArrayThreshold = 1500;  // of instructions, once unrolled
+
   // A thread's position in its threadgroup, where it is not made of simdgroups and lanes.
   static bool is_position(const llvm::Value* value) {
     const auto* call = llvm::dyn_cast<llvm::CallInst>(value);

@@ -71,22 +71,36 @@ class ThreadgroupMemory {
   char* memory_;
 };
 
+// Rows of at most so many are joined; a row's count is one of 32 bits.
+constexpr uint64_t kJoinedThreads = 1 << 16;
+
 // Runs threadgroups [begin, end) of a kernel whose threads do not wait for one another.
 void run_rows(const LoadedImage& image, const CpuLaunch& launch, uint64_t begin, uint64_t end, char* memory) {
   CpuRowFunction row = image.row_function();
   CpuThread thread{};
   thread.threadgroup_memory = memory;
   set_launch_values(thread, launch);
-  for (uint64_t group = begin; group < end; ++group) {
+  bool joins = image.header().joins_rows != 0;
+  for (uint64_t group = begin, next; group < end; group = next) {
     GroupPosition position = locate_group(launch, group);
     set_group_values(thread, position);
+    next = group + 1;
+    uint64_t threads = position.threads[0];
+    // One call for the neighbours' rows: what is the same in all of them is computed once, and narrow rows fill
+    // simdgroups.
+    if (joins) {
+      uint64_t together = std::max<uint64_t>(1, kJoinedThreads / launch.threads_per_threadgroup[0]);
+      next = std::min({end, group + together, group + launch.threadgroups_per_grid[0] - position.group[0]});
+      uint64_t first = uint64_t{position.group[0]} * launch.threads_per_threadgroup[0];
+      threads = std::min((next - group) * launch.threads_per_threadgroup[0], launch.threads_per_grid[0] - first);
+    }
     uint32_t& index = thread.values[kIndexInThreadgroup];
     index = 0;
     for (uint32_t z = 0; z < position.threads[2]; ++z)
       for (uint32_t y = 0; y < position.threads[1]; ++y) {
         thread.values[kPositionInThreadgroup + 1] = y;
         thread.values[kPositionInThreadgroup + 2] = z;
-        row(&launch, &thread, position.threads[0]);
+        row(&launch, &thread, static_cast<uint32_t>(threads));
         index += position.threads[0];
       }
   }

@@ -1,0 +1,217 @@
+// What widens a function (passes/widen.h): one thread's instructions become those of a simdgroup's vectors.
+//
+// The class is one, since each part asks the others for masks and vectors; its parts are in files of one subject each:
+//
+//   widener.cpp             operands, and instructions that compute
+//   widener_flow.cpp        blocks, masks, phis
+//   widener_rows.cpp        values that grow from lane to lane
+//   widener_patterns.cpp    values that differ from lane to lane by what is known when compiling
+//   widener_memory.cpp      variables, loads, stores
+//   widener_groups.cpp      loads of several members of structures
+//   widener_exchanges.cpp   what lanes exchange, and barriers
+//   widener_lanes.cpp       what is done one lane after the other
+#pragma once
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/DenseSet.h>
+#include <llvm/ADT/STLFunctionalExtras.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/passes/lane_exchanges.h"
+#include "compiler/passes/structured_flow.h"
+#include "compiler/passes/widen.h"
+
+namespace kiln {
+
+// Of these files alone, which speak of little but LLVM's.
+namespace widening {
+
+using namespace llvm;
+
+// Why a function cannot be widened.
+struct Refusal {
+  std::string reason;
+};
+
+[[noreturn]] void refuse(std::string reason);
+
+inline bool is_word(uint64_t bytes) { return bytes == 4 || bytes == 8; }
+
+inline bool is_all(const Value* mask) {
+  const auto* constant = dyn_cast<Constant>(mask);
+  return constant && constant->isAllOnesValue();
+}
+
+class Widener {
+ public:
+  Widener(Function& from, Function& to, FunctionAnalysisManager& analyses, const WidenOptions& options);
+
+  /// Throws Refusal.
+  void run();
+
+ private:
+  using Values = SmallVector<Value*>;
+  using Maker = function_ref<Values()>;
+  using MakerAt = function_ref<Values(Value* address)>;
+
+  // A guarded address: where the guard allows it, else memory of zeros.
+  struct Guarded {
+    Value* allowed;
+    Value* address;
+  };
+
+  // How lanes access memory together.
+  struct Row {
+    uint64_t bytes;           // of an element
+    uint64_t reach;           // from the lowest lane's address to the last element that is touched
+    bool is_own;              // nothing is touched that is not some lane's
+    bool is_for_all = false;  // if nothing tells that it is there, then of all lanes
+    unsigned lowest = 0;      // the lane
+  };
+
+  // What the lanes have where that is a number in all of them plus one that is known when compiling: as those that
+  // share a word, or go backwards. The arithmetic may wrap.
+  struct Pattern {
+    std::array<uint64_t, kLanes> offsets;  // from the lowest
+    unsigned lowest, highest;              // lanes
+
+    bool operator==(const Pattern&) const = default;
+  };
+
+  // Loads of neighbouring members of structures, which the first of them makes together.
+  struct Member {
+    LoadInst* load;
+    int64_t place;  // in elements, from the first load's address
+  };
+  using Group = SmallVector<Member>;
+
+  // A divergent loop's value that is wanted outside.
+  struct Kept {
+    Loop* loop;
+    Instruction* value;
+    PHINode* phi;
+    Value* last;
+  };
+
+  // ---- What differs
+
+  bool differs(const Value* value) const { return flow_.differs(value); }
+  bool is_divergent_branch(const BasicBlock& block) const { return flow_.is_divergent_branch(block); }
+  bool is_divergent_loop(const Loop& loop) const { return flow_.is_divergent_loop(loop); }
+  BasicBlock* join_of(BranchInst& branch) const { return flow_.join_of(branch); }
+
+  // ---- Operands and instructions that compute
+
+  Type* vector_of(Type* type) const;
+  Value* scalar(Value* value);
+  Value* vector(Value* value, IRBuilder<>& builder);
+  bool can_be_postponed(Instruction& instruction);
+  Value* vector_here(Instruction& instruction, IRBuilder<>& builder);
+  Value* any(Value* mask, IRBuilder<>& builder);
+  Constant* lane_numbers(Type* type) const;
+  void widen_instruction(Instruction& instruction, IRBuilder<>& builder);
+  void copy(Instruction& instruction, IRBuilder<>& builder);
+  Value* widen_arithmetic(Instruction& instruction, IRBuilder<>& builder);
+  Value* zero_unless(Instruction& choice, IRBuilder<>& builder);
+  void widen_checked(WithOverflowInst& call, IRBuilder<>& builder);
+  Value* widen_intrinsic(IntrinsicInst& call, IRBuilder<>& builder);
+
+  // ---- Blocks, masks, phis
+
+  Value* condition_for(const BasicBlock& from, const BasicBlock& to, IRBuilder<>& builder);
+  Value* narrowed(Value* mask, Value* condition, IRBuilder<>& builder);
+  Value* mask_at(BasicBlock& block, IRBuilder<>& builder);
+  void widen_block(BasicBlock& block);
+  void keep_results(Loop& loop, IRBuilder<>& builder);
+  PHINode* carrier_of(Loop& loop, Instruction& value);
+  void widen_terminator(BasicBlock& block, IRBuilder<>& builder);
+  void close_loop(Loop& loop, BasicBlock& latch, BranchInst& branch, IRBuilder<>& builder);
+  void complete_phis(BasicBlock& block);
+  Value* incoming(PHINode& phi, BasicBlock& before, IRBuilder<>& builder);
+
+  // ---- Values that grow from lane to lane
+
+  std::optional<int64_t> stride_of(Value* value);
+  std::optional<int64_t> stride_of_result(Value* value);
+  Value* at_lane(Value* value, unsigned lane, IRBuilder<>& builder);
+  void complete_lane_phis();
+  static std::optional<std::array<APInt, kLanes>> values_of(Value* value, unsigned depth = 0);
+  std::optional<Pattern> pattern_of(Value* value);
+  bool grow_alike(Value* one, Value* other);
+  Value* is_row(Value* value, IRBuilder<>& builder);
+  static bool grows_with_operand(const Instruction& instruction);
+  bool is_certain(Value* value);
+
+  // ---- Memory
+
+  bool has_gathers(Type* type) const;
+  void widen_variable(AllocaInst& variable);
+  static std::optional<Guarded> guarded(Value* pointer);
+  Values by_shape(Value* pointer, Value* allowed, const Row& shape, IRBuilder<>& builder, MakerAt together,
+                  Maker apart);
+  uint64_t step_of(Value* pointer, uint64_t bytes);
+  unsigned register_lanes(Type* element) const;
+  Values load_steps(Type* element, Value* address, uint64_t step, Align alignment, ArrayRef<uint64_t> places,
+                    IRBuilder<>& builder);
+  void store_steps(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder);
+  bool load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder);
+  void widen_load(LoadInst& load, IRBuilder<>& builder);
+  void widen_load_apart(LoadInst& load, IRBuilder<>& builder);
+  void widen_store(StoreInst& store, IRBuilder<>& builder);
+
+  // ---- Members of structures
+
+  void find_groups(ScalarEvolution& evolution);
+  bool joins(const Group& group, LoadInst& load, ScalarEvolution& evolution, Member& member);
+  void load_group(const Group& group, IRBuilder<>& builder);
+
+  // ---- What lanes exchange
+
+  void wait(CallInst& call, unsigned site, IRBuilder<>& builder);
+  void exchange(CallInst& call, LaneOperation operation, IRBuilder<>& builder);
+  Value* permuted(Value* lanes, Value* sources, IRBuilder<>& builder);
+
+  // ---- One lane after the other
+
+  void each_lane(Instruction& instruction, IRBuilder<>& builder);
+  static void check_pair(Instruction& instruction);
+
+  const bool has_avx512_;
+  const ArrayRef<ExchangeSite> sites_;
+  Function& from_;
+  Function& to_;
+  StructuredFlow flow_;
+  LoopInfo& loops_;
+  DominatorTree& dominators_;
+  const DataLayout& layout_;
+  LLVMContext& context_;
+  Type* mask_type_;
+  BasicBlock* allocas_ = nullptr;
+  Value* mask_ = nullptr;  // of the block that is being widened
+  DenseMap<Value*, Value*> scalars_, vectors_;
+  DenseSet<Value*> postponed_;
+  DenseMap<std::pair<Instruction*, BasicBlock*>, Value*> made_in_;  // of those, in which block
+  DenseMap<BasicBlock*, BasicBlock*> begin_, end_;                  // a block's first and last
+  DenseMap<BasicBlock*, Value*> masks_;
+  DenseMap<Loop*, PHINode*> live_;
+  DenseMap<PHINode*, Value*> carried_;
+  DenseSet<PHINode*> keeping_;  // loop-carried values that are wanted outside
+  DenseMap<Value*, std::optional<int64_t>> strides_;
+  DenseMap<std::pair<PHINode*, unsigned>, PHINode*> lane_phis_;
+  SmallVector<std::pair<PHINode*, unsigned>> new_lane_phis_;
+  std::vector<Kept> kept_;
+  DenseMap<LoadInst*, Group> groups_;  // by the first load
+};
+
+}  // namespace widening
+}  // namespace kiln

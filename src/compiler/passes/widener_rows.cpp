@@ -1,0 +1,174 @@
+#include <llvm/IR/GetElementPtrTypeIterator.h>
+
+#include "compiler/passes/uniformity.h"
+#include "compiler/passes/widener.h"
+
+namespace kiln::widening {
+
+// By how much the value grows from lane to lane.
+std::optional<int64_t> Widener::stride_of(Value* value) {
+  if (!differs(value)) return 0;
+  if (auto found = strides_.find(value); found != strides_.end()) return found->second;
+  // A loop's value has its first one's stride unless the steps show otherwise.
+  if (auto* phi = dyn_cast<PHINode>(value)) {
+    Loop* loop = loops_.getLoopFor(phi->getParent());
+    if (!loop || loop->getHeader() != phi->getParent()) return std::nullopt;
+    std::optional<int64_t> stride = stride_of(phi->getIncomingValueForBlock(loop->getLoopPreheader()));
+    strides_[value] = stride;
+    if (stride && stride_of(phi->getIncomingValueForBlock(loop->getLoopLatch())) != stride) {
+      strides_.clear();  // some of them were concluded from this one
+      strides_[value] = std::nullopt;
+      return std::nullopt;
+    }
+    return stride;
+  }
+  return strides_[value] = stride_of_result(value);
+}
+
+std::optional<int64_t> Widener::stride_of_result(Value* value) {
+  if (is_lane(value)) return 1;
+  auto* instruction = dyn_cast<Instruction>(value);
+  if (!instruction) return std::nullopt;
+  auto of = [&](unsigned i) { return stride_of(instruction->getOperand(i)); };
+  auto same_in_all = [&](unsigned i) { return !differs(instruction->getOperand(i)); };
+  switch (instruction->getOpcode()) {
+    case Instruction::ZExt:
+    case Instruction::SExt:
+    case Instruction::Trunc:
+    case Instruction::PtrToInt:
+    case Instruction::IntToPtr: return of(0);
+    case Instruction::Or:
+      if (!cast<PossiblyDisjointInst>(instruction)->isDisjoint()) return std::nullopt;
+      [[fallthrough]];
+    case Instruction::Add:
+      // Of two that grow, one could wrap where the other makes up for it.
+      if (same_in_all(1)) return of(0);
+      if (same_in_all(0)) return of(1);
+      return std::nullopt;
+    case Instruction::Sub:
+      if (same_in_all(1)) return of(0);
+      return std::nullopt;
+    case Instruction::Mul:
+    case Instruction::Shl: {
+      auto* factor = dyn_cast<ConstantInt>(instruction->getOperand(1));
+      std::optional<int64_t> stride = of(0);
+      if (!factor || !stride || factor->getValue().getActiveBits() > 16) return std::nullopt;
+      uint64_t by = factor->getZExtValue();
+      if (instruction->getOpcode() == Instruction::Shl) {
+        if (by > 16) return std::nullopt;
+        by = uint64_t{1} << by;
+      }
+      if (*stride < 0 || static_cast<uint64_t>(*stride) * by > 1 << 16) return std::nullopt;
+      return static_cast<int64_t>(*stride * by);
+    }
+    case Instruction::GetElementPtr: {
+      // One of the operands grows: the base, or an index of an array.
+      std::optional<unsigned> growing;
+      for (unsigned i = 0; i < instruction->getNumOperands(); ++i)
+        if (!same_in_all(i)) {
+          if (growing) return std::nullopt;
+          growing = i;
+        }
+      std::optional<int64_t> stride = of(*growing);
+      if (*growing == 0 || !stride) return stride;
+      auto level = gep_type_begin(instruction);
+      std::advance(level, *growing - 1);
+      uint64_t size = level.getSequentialElementStride(layout_);
+      if (size > 1 << 16) return std::nullopt;
+      return *stride * static_cast<int64_t>(size);
+    }
+    default: return std::nullopt;
+  }
+}
+
+// What `lane` has, if it takes part: a value with a stride, as a number.
+Value* Widener::at_lane(Value* value, unsigned lane, IRBuilder<>& builder) {
+  if (!differs(value)) return scalar(value);
+  if (is_lane(value)) return ConstantInt::get(value->getType(), lane);
+  if (auto* phi = dyn_cast<PHINode>(value)) {
+    PHINode*& at = lane_phis_[{phi, lane}];
+    if (!at) {
+      at = PHINode::Create(phi->getType(), 2, phi->getName(), begin_[phi->getParent()]->begin());
+      new_lane_phis_.push_back({phi, lane});
+    }
+    return at;
+  }
+  auto* instruction = cast<Instruction>(value);
+  SmallVector<Value*> operands;
+  for (Value* operand : instruction->operands()) operands.push_back(at_lane(operand, lane, builder));
+  Instruction* one = instruction->clone();
+  for (auto [use, operand] : zip(one->operands(), operands)) use.set(operand);
+  one->dropPoisonGeneratingFlags();  // the lane may not take part
+  builder.Insert(one);
+  return one;
+}
+
+void Widener::complete_lane_phis() {
+  while (!new_lane_phis_.empty()) {
+    auto [phi, lane] = new_lane_phis_.pop_back_val();
+    PHINode* at = lane_phis_[{phi, lane}];
+    for (unsigned i = 0; i < phi->getNumIncomingValues(); ++i) {
+      BasicBlock* before = end_[phi->getIncomingBlock(i)];
+      IRBuilder<> builder(before->getTerminator());
+      at->addIncoming(at_lane(phi->getIncomingValue(i), lane, builder), before);
+    }
+  }
+}
+
+// Whether the lanes' values grow as their stride says, from the first to the last. What may wrap is narrower than an
+// address: it is asked of what the address is computed from, so that one answer serves accesses that are a constant
+// apart.
+Value* Widener::is_row(Value* value, IRBuilder<>& builder) {
+  if (is_certain(value)) return builder.getTrue();
+  auto* instruction = cast<Instruction>(value);
+  if (grows_with_operand(*instruction))
+    for (Value* operand : instruction->operands())
+      // A narrower index of an array would be extended.
+      if (differs(operand) && layout_.getTypeSizeInBits(operand->getType()) == 64) return is_row(operand, builder);
+  Type* number = builder.getInt64Ty();
+  auto at = [&](unsigned lane) {
+    Value* one = at_lane(value, lane, builder);
+    return one->getType()->isPointerTy() ? builder.CreatePtrToInt(one, number) : builder.CreateZExt(one, number);
+  };
+  if (std::optional<int64_t> stride = stride_of(value))
+    return builder.CreateICmpEQ(builder.CreateSub(at(kLanes - 1), at(0)),
+                                builder.getInt64(static_cast<uint64_t>(*stride) * (kLanes - 1)));
+  std::optional<Pattern> pattern = pattern_of(value);
+  return builder.CreateICmpEQ(builder.CreateSub(at(pattern->highest), at(pattern->lowest)),
+                              builder.getInt64(pattern->offsets[pattern->highest]));
+}
+
+// Whether it cannot wrap, but for what its operands do. Addresses wrap as their distances do.
+bool Widener::grows_with_operand(const Instruction& instruction) {
+  bool is_wide = instruction.getType()->isPointerTy() || instruction.getType()->isIntegerTy(64);
+  switch (instruction.getOpcode()) {
+    case Instruction::PtrToInt:
+    case Instruction::IntToPtr:
+    case Instruction::GetElementPtr:
+    case Instruction::Or:
+    case Instruction::Add:
+    case Instruction::Sub:
+    case Instruction::Mul:
+    case Instruction::Shl: return is_wide;
+    default: return false;
+  }
+}
+
+// Whether the value grows from lane to lane as its stride says, whatever other values are: nothing in it can wrap.
+bool Widener::is_certain(Value* value) {
+  if (!differs(value) || values_of(value)) return true;
+  auto* instruction = dyn_cast<Instruction>(value);
+  if (!instruction || isa<PHINode>(instruction)) return false;
+  switch (instruction->getOpcode()) {
+    case Instruction::Or:
+    case Instruction::ZExt:
+    case Instruction::SExt:
+    case Instruction::PtrToInt:
+    case Instruction::IntToPtr: break;
+    default:
+      if (!grows_with_operand(*instruction)) return false;
+  }
+  return all_of(instruction->operands(), [&](Use& operand) { return is_certain(operand.get()); });
+}
+
+}  // namespace kiln::widening

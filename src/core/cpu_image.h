@@ -19,7 +19,7 @@
 namespace kiln {
 
 inline constexpr uint32_t kCpuImageMagic = 0x314c4e4b;  // "KNL1"
-inline constexpr uint32_t kCpuImageVersion = 5;
+inline constexpr uint32_t kCpuImageVersion = 6;
 
 enum class CpuImageKind : uint32_t {
   kLoop = 0,        // no thread waits for another: one function runs a row of threads
@@ -38,13 +38,17 @@ struct CpuImageHeader {
   uint64_t import_names_offset;  // import_count strings, each ended by '\0'
   uint64_t import_slots_offset;  // import_count addresses of 8 bytes
   uint32_t import_count;
-  uint32_t max_loop_depth;  // counters that a waiting thread stores
-  uint64_t run_offset;      // CpuRowFunction, CpuThreadFunction or CpuSimdgroupFunction
+  uint32_t max_loop_depth;      // counters that a waiting thread stores
+  uint64_t run_offset;          // CpuRowFunction, CpuThreadFunction or CpuSimdgroupFunction
+  uint64_t threadgroup_offset;  // kSimdgroups: CpuThreadgroupFunction, where there is one; else 0
   uint64_t code_offset;
   uint64_t code_bytes;
   uint64_t threadgroup_memory_bytes;
-  uint64_t frame_bytes;  // memory that CpuThreadFunction or CpuSimdgroupFunction needs for one call
-  uint32_t may_spin;     // a loop reads an atomic: threadgroups may wait for one another
+  uint32_t threadgroup_simdgroups;  // the row of simdgroups that CpuThreadgroupFunction is made for; 0: any threadgroup
+  // Memory that CpuThreadFunction or CpuSimdgroupFunction needs for one call, CpuThreadgroupFunction for each
+  // simdgroup.
+  uint64_t frame_bytes;
+  uint32_t may_spin;  // a loop reads an atomic: threadgroups may wait for one another
   uint32_t address_count;
   uint64_t addresses_offset;  // address_count offsets of 8 bytes within code and constants that are such addresses
   uint32_t joins_rows;  // kLoop: threads know nothing of their threadgroup; rows of neighbours in x may be run as one
@@ -130,7 +134,15 @@ using CpuThreadFunction = void (*)(const CpuLaunch*, CpuThread*, void* frame);
 // The same for a simdgroup of `lanes` threads, at most 32; the record describes the first, whose place in x is `x`. At
 // a barrier the payload's first value is the mask of the threads that wait.
 using CpuSimdgroupFunction = void (*)(const CpuLaunch*, CpuThread* first, void* frame, uint32_t x, uint32_t lanes);
+// Runs a whole threadgroup of `count` simdgroups, all of them full; the record describes its first thread. `places`:
+// where each simdgroup's first thread is in the threadgroup. `frames`: one behind the other, as far apart as the code
+// wants them, at most frame_bytes rounded up to kCpuFrameAlignment.
+using CpuThreadgroupFunction = void (*)(const CpuLaunch*, const CpuThread* first, void* frames, const uint32_t* places,
+                                        uint32_t count);
 using CpuCombineFunction = uint64_t (*)(uint64_t, uint64_t);
+
+// Numbers for each of CpuThreadgroupFunction's places: x, y and z, and one that makes four.
+inline constexpr uint32_t kCpuPlaceValues = 4;
 
 inline constexpr size_t kCpuFrameAlignment = 64;
 

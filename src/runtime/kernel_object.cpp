@@ -1,6 +1,7 @@
 #include "runtime/kernel_object.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "core/array_layout.h"
@@ -31,6 +32,15 @@ bool rows_are_simdgroups(const Call& call) {
          (call.grid[0] % kSimdgroupSize == 0 || (threads(1) == 1 && threads(2) == 1));
 }
 
+// How many simdgroups a threadgroup has that is one row of them; 0 where it is not, or where they are an odd number.
+// Powers of two, so that there are few.
+uint32_t simdgroups_in_a_row(const Call& call) {
+  auto threads = [&](size_t d) { return static_cast<uint32_t>(std::min(call.grid[d], call.threadgroup[d])); };
+  bool is_row = threads(0) % kSimdgroupSize == 0 && threads(1) == 1 && threads(2) == 1;
+  uint32_t count = threads(0) / kSimdgroupSize;
+  return is_row && std::has_single_bit(count) ? count : 0;
+}
+
 // What the body sees of an input beside its elements.
 constexpr std::string_view kShapeSuffixes[] = {"_shape", "_strides", "_ndim"};
 
@@ -49,6 +59,8 @@ bool KernelObject::body_uses_shape_of(const std::string& name) const {
   return std::any_of(std::begin(kShapeSuffixes), std::end(kShapeSuffixes),
                      [&](std::string_view suffix) { return text_.body_uses(concat(name, suffix)); });
 }
+
+uint32_t KernelObject::known_simdgroups(const Call& call) const { return may_wait_ ? simdgroups_in_a_row(call) : 0; }
 
 // The bytes that tell one combination of argument types from another within one kernel; behind the first
 // `general_bytes`, shapes that code may be made for. Built in a buffer that each thread keeps, so that a look-up
@@ -79,9 +91,9 @@ std::string_view KernelObject::call_key(const Call& call, size_t& general_bytes)
   }
   for (const std::string& name : call.input_names) add_text(name);
   for (const std::string& name : call.output_names) add_text(name);
-  add(tells_rows_apart(call) && rows_are_simdgroups(call));
+  add(static_cast<uint8_t>(tells_rows_apart(call) ? rows_are_simdgroups(call) + 2 * known_simdgroups(call) : 0));
   general_bytes = key.size();
-  static_assert(kRowsBytes == sizeof(bool));
+  static_assert(kRowsBytes == sizeof(uint8_t));
   // NVRTC makes nothing of known shapes.
   bool is_for_nvrtc = spec_.dialect == Dialect::kCuda && call.device.kind == DeviceKind::kNvidia;
   if (specializes_ && !is_for_nvrtc)
@@ -119,6 +131,7 @@ KernelObject::KernelObject(KernelSpec spec, Context& context)
     return std::any_of(std::begin(kShapeSuffixes), std::end(kShapeSuffixes),
                        [&](std::string_view suffix) { return name.ends_with(suffix); });
   };
+  may_wait_ = std::binary_search(text_.identifiers().begin(), text_.identifiers().end(), "threadgroup_barrier");
   specializes_ = spec_.compile_options.specialize.value_or(settings().specialize) &&
                  std::any_of(text_.identifiers().begin(), text_.identifiers().end(), ends_like_a_shape);
 }
@@ -270,7 +283,10 @@ KernelUnit KernelObject::unit_for(const Call& call) const {
     for (KernelParameter& parameter : unit.parameters)
       if (parameter.role == ParameterRole::kInput) parameter.from_zero = false;
   unit.math_mode = spec_.compile_options.math_mode;
-  unit.rows_are_simdgroups = tells_rows_apart(call) && rows_are_simdgroups(call);
+  if (tells_rows_apart(call)) {
+    unit.rows_are_simdgroups = rows_are_simdgroups(call);
+    unit.simdgroups = known_simdgroups(call);
+  }
   // NVRTC has no room for guards.
   unit.bounds_guards = spec_.compile_options.bounds.value_or(settings().bounds) &&
                        !(spec_.dialect == Dialect::kCuda && call.device.kind == DeviceKind::kNvidia);

@@ -93,6 +93,7 @@ class KernelObject {
   bool tells_rows_apart(const Call& call) const {
     return call.device.kind == DeviceKind::kCpu && context_.cpu().spec().engine == "simd";
   }
+  uint32_t known_simdgroups(const Call& call) const;
   void check_text(const std::string& text, std::string_view what) const;
   void check_name(const std::string& name, std::string_view what) const;
   std::string_view call_key(const Call& call, size_t& general_bytes) const;
@@ -113,6 +114,7 @@ class KernelObject {
   Context& context_;
   const KernelText text_;
   bool specializes_ = false;
+  bool may_wait_ = false;                       // the body's threads, at barriers
   std::vector<bool> uses_shape_;                // of each input, where the kernel has their names
   SingleFlight<Variant> variants_{is_lasting};  // by call_key
   std::mutex specialized_mutex_;

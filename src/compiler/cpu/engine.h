@@ -23,6 +23,8 @@ struct EngineOutput {
   std::string reason;  // why that one
   CpuImageKind kind = CpuImageKind::kLoop;
   std::string run_function;
+  std::string threadgroup_function;     // empty: there is none
+  uint32_t threadgroup_simdgroups = 0;  // for which it is made; 0: any
   std::vector<ExchangeSite> sites;
   std::vector<std::string> combine_functions;  // of each site; empty: none
   uint64_t threadgroup_memory_bytes = 0;

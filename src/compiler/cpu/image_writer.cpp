@@ -35,6 +35,7 @@ class ImageWriter {
     header.site_count = static_cast<uint32_t>(engine_.sites.size());
     header.threadgroup_memory_bytes = engine_.threadgroup_memory_bytes;
     header.frame_bytes = engine_.frame_bytes;
+    header.threadgroup_simdgroups = engine_.threadgroup_simdgroups;
     header.may_spin = engine_.may_spin;
     header.joins_rows = engine_.joins_rows;
     image_.resize(sizeof header);
@@ -73,6 +74,7 @@ class ImageWriter {
     header.addresses_offset = append(addresses_.data(), addresses_.size() * sizeof(uint64_t), 8);
 
     header.run_offset = address_of(engine_.run_function);
+    if (!engine_.threadgroup_function.empty()) header.threadgroup_offset = address_of(engine_.threadgroup_function);
     for (size_t i = 0; i < sites.size(); ++i)
       if (!engine_.combine_functions[i].empty()) sites[i].combine_offset = address_of(engine_.combine_functions[i]);
     header.total_bytes = image_.size();

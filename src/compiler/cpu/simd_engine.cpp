@@ -12,8 +12,10 @@
 #include "compiler/cpu/engine.h"
 #include "compiler/cpu/engine_support.h"
 #include "compiler/metal/token_rewriter.h"
+#include "compiler/passes/lane_exchanges.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/reuse_barriers.h"
+#include "compiler/passes/simdgroup_loops.h"
 #include "compiler/passes/small_floats.h"
 #include "compiler/passes/split_at_waits.h"
 #include "compiler/passes/uniformity.h"
@@ -27,6 +29,7 @@ namespace {
 using namespace llvm;
 
 constexpr const char* kGroupFunction = "__kiln_simdgroup";
+constexpr const char* kThreadgroupFunction = "__kiln_threadgroup";
 constexpr const char* kRowFunction = "__kiln_simd_row";
 
 class SimdEngine : public CpuEngine {
@@ -84,14 +87,25 @@ class SimdEngine : public CpuEngine {
       output.kind = CpuImageKind::kSimdgroups;
       output.run_function = kGroupFunction;
       row.eraseFromParent();
+      bool has_barriers = any_of(sites, [](const ExchangeSite& site) { return site.is_barrier; });
+      Function* full = has_barriers ? full_simdgroup(group, unit.simdgroups) : nullptr;
       optimize(module, machine);
-      if (any_of(sites, [](const ExchangeSite& site) { return site.is_barrier; })) {
+      if (has_barriers) {
         // What waits keeps its number; what is exchanged has become instructions.
         for (ExchangeSite& site : sites) site.combine = nullptr, site.exchange = CpuExchange::kNone;
         output.combine_functions.resize(sites.size());
         output.sites = std::move(sites);
-        output.frame_bytes = split_at_waits(group);
-        PassRunner(&machine).run("early-cse,simplifycfg", group);
+        // Taken before what waits is cut.
+        std::optional<uint64_t> frame = loop_over_simdgroups(
+            *full, kThreadgroupFunction, unit.simdgroups, [](const Instruction& i) { return waits_at(i).has_value(); });
+        output.frame_bytes = std::max(split_at_waits(group), frame.value_or(0));
+        PassRunner runner(&machine);
+        runner.run("early-cse,simplifycfg", group);
+        if (frame) {
+          output.threadgroup_function = kThreadgroupFunction;
+          output.threadgroup_simdgroups = unit.simdgroups;
+          runner.run(kLoopsPipeline, *module.getFunction(kThreadgroupFunction));
+        }
       }
     }
     output.private_bytes = (output.frame_bytes + largest_stack(module)) / kLanes;
@@ -99,6 +113,37 @@ class SimdEngine : public CpuEngine {
   }
 
  private:
+  // Values that loops over simdgroups have in common leave them; loops that are left without anything to do go.
+  static constexpr const char* kLoopsPipeline =
+      "early-cse<memssa>,simplifycfg,loop-mssa(licm),loop(loop-deletion,loop-unroll-full),sroa,simplifycfg,gvn<no-pre>,"
+      "instcombine<no-verify-fixpoint>,dse,adce,simplifycfg";
+
+  // The same for simdgroups without threads that are missing: no masks are needed where all threads go.
+  // Of a threadgroup that is a row of `count` simdgroups, where that is not 0.
+  static Function* full_simdgroup(Function& group, unsigned count) {
+    ValueToValueMapTy map;
+    Function* full = CloneFunction(&group, map);
+    Argument* lanes = full->getArg(full->arg_size() - 1);
+    lanes->replaceAllUsesWith(ConstantInt::get(lanes->getType(), kLanes));
+    if (count == 0) return full;
+    for (Instruction& instruction : make_early_inc_range(instructions(*full))) {
+      auto* load = dyn_cast<LoadInst>(&instruction);
+      if (!load || !load->getType()->isIntegerTy(32)) continue;
+      APInt offset(64, 0);
+      Value* base = load->getPointerOperand()->stripAndAccumulateConstantOffsets(load->getDataLayout(), offset, true);
+      if (base != full->getArg(1)) continue;
+      uint64_t field = offset.getZExtValue() / sizeof(uint32_t);
+      std::optional<uint32_t> value;
+      if (field == kPositionInThreadgroup + 1 || field == kPositionInThreadgroup + 2) value = 0;
+      if (field == kThreadsPerThreadgroup) value = count * kLanes;
+      if (field == kThreadsPerThreadgroup + 1 || field == kThreadsPerThreadgroup + 2) value = 1;
+      if (!value) continue;
+      load->replaceAllUsesWith(ConstantInt::get(load->getType(), *value));
+      load->eraseFromParent();
+    }
+    return full;
+  }
+
   static std::string refusal(const TargetMachine& machine) {
     if (machine.getTargetCPU() != "x86-64-v3" && machine.getTargetCPU() != "x86-64-v4") return "it needs AVX2";
     return "";

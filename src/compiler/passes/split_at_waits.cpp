@@ -13,6 +13,7 @@
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/SSAUpdater.h>
 
+#include "compiler/passes/compute_again.h"
 #include "compiler/passes/exchange_sites.h"
 #include "core/cpu_image.h"
 #include "kiln/error.h"
@@ -146,8 +147,7 @@ class WaitSplitter {
     }
     LoopInfo loops(dominators);  // those that do not wait: from `dispatch` one comes into the others' middle
     for (auto& [value, uses] : kept) {
-      unsigned cost = 0;
-      if (can_be_computed_again(*value, cost))
+      if (can_be_computed_again(*value, is_never_there))
         compute_where_used(*value, uses, loops);
       else
         keep(*value, uses);
@@ -165,8 +165,7 @@ class WaitSplitter {
       Value*& copy = copies[block];
       if (!copy) {
         builder_.SetInsertPoint(block, block->getFirstInsertionPt());
-        DenseMap<Value*, Value*> computed;
-        copy = compute_again(value, computed);
+        copy = compute_again(value, is_never_there, builder_);
       }
       use->set(copy);
     }
@@ -220,35 +219,7 @@ class WaitSplitter {
 
   Align alignment_of(Type* type) const { return std::min(layout_.getABITypeAlign(type), Align(kCpuFrameAlignment)); }
 
-  // What is read from the launch's arguments is read again instead; so is computed what takes few instructions from it.
-  static constexpr unsigned kMostInstructions = 24;
-
-  static bool can_be_computed_again(const Value& value, unsigned& cost) {
-    if (isa<Argument>(value) || isa<Constant>(value)) return true;
-    const auto* instruction = dyn_cast<Instruction>(&value);
-    if (!instruction || ++cost > kMostInstructions) return false;
-    if (const auto* load = dyn_cast<LoadInst>(instruction)) {
-      if (!load->hasMetadata(LLVMContext::MD_invariant_load)) return false;
-    } else if (const auto* operation = dyn_cast<BinaryOperator>(instruction)) {
-      if (operation->isIntDivRem() || operation->getType()->isFPOrFPVectorTy()) return false;
-    } else if (!isa<GetElementPtrInst, CastInst, ICmpInst, SelectInst, InsertElementInst, ShuffleVectorInst>(
-                   instruction)) {
-      return false;
-    }
-    return all_of(instruction->operands(),
-                  [&](const Use& operand) { return can_be_computed_again(*operand.get(), cost); });
-  }
-
-  Value* compute_again(Value& value, DenseMap<Value*, Value*>& computed) {
-    auto* instruction = dyn_cast<Instruction>(&value);
-    if (!instruction) return &value;
-    if (Value* copy = computed.lookup(&value)) return copy;
-    SmallVector<Value*> operands;
-    for (Value* operand : instruction->operands()) operands.push_back(compute_again(*operand, computed));
-    Instruction* copy = instruction->clone();
-    for (auto [use, operand] : zip(copy->operands(), operands)) use.set(operand);
-    return computed[&value] = builder_.Insert(copy);
-  }
+  static bool is_never_there(const Use&) { return false; }
 
   Function& function_;
   const DataLayout& layout_;

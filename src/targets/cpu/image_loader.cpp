@@ -77,6 +77,7 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
       !fits(header_.code_offset, header_.code_bytes, 1, header_.import_slots_offset) ||
       !fits(header_.import_slots_offset, header_.import_count, 8, header_.addresses_offset) ||
       !fits(header_.addresses_offset, header_.address_count, 8, total) || !is_code(header_.run_offset) ||
+      (header_.threadgroup_offset != 0 && !is_code(header_.threadgroup_offset)) ||
       header_.sites_offset % alignof(CpuSite) != 0 || header_.paths_offset % alignof(uint32_t) != 0)
     damaged("its parts do not lie within it");
   uint64_t threads = header_.kind == CpuImageKind::kSimdgroups ? kSimdgroupSize : 1;

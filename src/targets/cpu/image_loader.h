@@ -27,6 +27,9 @@ class LoadedImage {
   CpuRowFunction row_function() const { return function<CpuRowFunction>(header_.run_offset); }
   CpuThreadFunction thread_function() const { return function<CpuThreadFunction>(header_.run_offset); }
   CpuSimdgroupFunction simdgroup_function() const { return function<CpuSimdgroupFunction>(header_.run_offset); }
+  CpuThreadgroupFunction threadgroup_function() const {
+    return header_.threadgroup_offset ? function<CpuThreadgroupFunction>(header_.threadgroup_offset) : nullptr;
+  }
   CpuCombineFunction combine_function(const CpuSite& site) const {
     return site.combine_offset ? function<CpuCombineFunction>(site.combine_offset) : nullptr;
   }

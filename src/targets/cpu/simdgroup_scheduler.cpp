@@ -24,6 +24,7 @@ SimdgroupScheduler::SimdgroupScheduler(const LoadedImage& image, const CpuLaunch
     : image_(image),
       sites_(image.sites().data()),
       run_simdgroup_(image.simdgroup_function()),
+      run_threadgroup_(image.threadgroup_function()),
       launch_(launch),
       has_barriers_(image.header().site_count > 0) {
   uint32_t threads =
@@ -33,6 +34,7 @@ SimdgroupScheduler::SimdgroupScheduler(const LoadedImage& image, const CpuLaunch
   size_t stride = (image.header().frame_bytes + kCpuFrameAlignment - 1) / kCpuFrameAlignment * kCpuFrameAlignment;
   simdgroups_ = std::make_unique<Simdgroup[]>(most);
   counts_ = std::make_unique<uint32_t[]>(most * depth);
+  places_ = std::make_unique<uint32_t[]>(most * size_t{kCpuPlaceValues});
   frames_ =
       static_cast<std::byte*>(::operator new(std::max<size_t>(1, stride * most), std::align_val_t(kCpuFrameAlignment)));
   for (uint32_t s = 0; s < most; ++s) {
@@ -58,7 +60,10 @@ void SimdgroupScheduler::place(const uint32_t* size) {
     position[0] = first % size[0];
     position[1] = first / size[0] % size[1];
     position[2] = first / size[0] / size[1];
+    std::copy_n(position, 3, &places_[s * kCpuPlaceValues]);
   }
+  uint32_t row = image_.header().threadgroup_simdgroups;
+  are_full_ = row == 0 ? threads % kSimdgroupSize == 0 : threads == row * kSimdgroupSize && threads == size[0];
   std::copy_n(size, 3, placed_);
 }
 
@@ -70,6 +75,13 @@ inline void SimdgroupScheduler::run(Simdgroup& simdgroup) {
 std::optional<BarrierFault> SimdgroupScheduler::run(uint64_t group, char* threadgroup_memory) {
   GroupPosition position = locate_group(launch_, group);
   if (!std::equal(position.threads.begin(), position.threads.end(), placed_)) place(position.threads.data());
+  if (run_threadgroup_ && are_full_) {
+    CpuThread& first = simdgroups_[0].record;
+    set_group_values(first, position);
+    first.threadgroup_memory = threadgroup_memory;
+    run_threadgroup_(&launch_, &first, frames_, places_.get(), simdgroup_count_);
+    return std::nullopt;
+  }
   for (uint32_t s = 0; s < simdgroup_count_; ++s) {
     CpuThread& record = simdgroups_[s].record;
     set_group_values(record, position);

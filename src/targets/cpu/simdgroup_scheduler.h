@@ -1,7 +1,8 @@
 // Runs the simdgroups of a threadgroup whose code is that of a simdgroup (CpuImageKind::kSimdgroups).
 //
 // Each simdgroup runs to a barrier or to its end, one after the other; when all of them wait, it must be at the same
-// instance of a barrier, and they go on. What threads of one simdgroup exchange needs nobody here.
+// instance of a barrier, and they go on. Where the code has a function for a threadgroup of full simdgroups, which does
+// this in loops, the scheduler only calls it. What threads of one simdgroup exchange needs nobody here.
 #pragma once
 
 #include <cstdint>
@@ -34,12 +35,15 @@ class SimdgroupScheduler {
   const LoadedImage& image_;
   const CpuSite* sites_;
   CpuSimdgroupFunction run_simdgroup_;
+  CpuThreadgroupFunction run_threadgroup_;  // null: there is none
   const CpuLaunch& launch_;
   bool has_barriers_;
   uint32_t simdgroup_count_ = 0;  // of the current threadgroup
+  bool are_full_ = false;         // its simdgroups, as run_threadgroup_ wants them
   uint32_t placed_[3] = {};       // the size for which simdgroups have their positions
   std::unique_ptr<Simdgroup[]> simdgroups_;
   std::unique_ptr<uint32_t[]> counts_;
+  std::unique_ptr<uint32_t[]> places_;  // of simdgroups, for run_threadgroup_
   std::byte* frames_ = nullptr;
 };
 

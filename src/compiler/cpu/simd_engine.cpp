@@ -37,11 +37,11 @@ class SimdEngine : public CpuEngine {
       arguments += concat(argument, "data, ", argument, "first, ", argument, "end, ");
     }
     return concat(scalar_->text(unit), "extern \"C\" void ", kGroupFunction,
-                  "(const __kiln::Launch* launch, __kiln::Thread* first, void* frame, uint x, uint lanes) {\n  ",
+                  "(const __kiln::Launch* launch, __kiln::Thread* first, void* frame, unsigned x, unsigned lanes) {\n  ",
                   kBodyFunction, "(", arguments, "first);\n}\nextern \"C\" void ", kRowFunction,
-                  "(const __kiln::Launch* launch, __kiln::Thread* first, uint count) {\n",
+                  "(const __kiln::Launch* launch, __kiln::Thread* first, unsigned count) {\n",
                   // Whole simdgroups need no masks.
-                  "  uint x = 0;\n  for (; x + 32 <= count; x += 32) ", kGroupFunction,
+                  "  unsigned x = 0;\n  for (; x + 32 <= count; x += 32) ", kGroupFunction,
                   "(launch, first, nullptr, x, 32);\n  if (x < count) ", kGroupFunction,
                   "(launch, first, nullptr, x, count - x);\n}\n");
   }

@@ -66,7 +66,8 @@ class ExpansionCount : public clang::PPCallbacks {
   size_t count_ = 0;
 };
 
-// Headers of Metal's, of CUDA's and of MLX's are accepted wherever they are included: what they declare is in scope without them.
+// Headers of Metal's, of CUDA's and of MLX's are accepted wherever they are included: what they declare is in scope
+// without them.
 class KnownHeaders : public clang::PPCallbacks {
  public:
   KnownHeaders(Dialect dialect, clang::Preprocessor& preprocessor, const DiagnosticCollector& diagnostics,
@@ -154,11 +155,13 @@ std::string entry_text(const KernelUnit& unit) {
     parameters.push_back(concat("void* __restrict __kiln_p", i, ", long __kiln_first", i, ", long __kiln_end", i));
     // Of the types of CUDA's parameters these are MLX's.
     const std::string& element = parameter.element;
-    bool is_mlx = unit.dialect == Dialect::kCuda && (element == "Shape" || element == "Strides" || element == "complex64_t");
+    bool is_mlx =
+        unit.dialect == Dialect::kCuda && (element == "Shape" || element == "Strides" || element == "complex64_t");
     std::string pointer =
         concat("(", parameter.is_written() ? "" : "const ", is_mlx ? "mlx::core::cu::" : "", element, "*)__kiln_p", i);
     // CUDA's shapes, strides and ranks are values.
-    bool is_value = unit.dialect == Dialect::kCuda && parameter.role != ParameterRole::kInput && !parameter.is_written();
+    bool is_value =
+        unit.dialect == Dialect::kCuda && parameter.role != ParameterRole::kInput && !parameter.is_written();
     arguments.push_back(parameter.by_reference || is_value ? concat("*", pointer) : pointer);
   }
   for (uint8_t row : unit.attributes) arguments.push_back(concat("__kiln::", kAttributes[row].name, "()"));
@@ -287,10 +290,11 @@ void refuse_mutable_variables(const llvm::Module& module, Dialect dialect, clang
     // Its value would be computed by the first thread that comes by. What a program's constructor would compute is
     // computed later (`passes/initial_values.h`).
     if (is_const && !variable->isStaticLocal()) continue;
-    const char* reason = is_const ? "': a static variable of a function must have a value that is known while compiling"
-                         : dialect == Dialect::kMetal
-                             ? "': a static variable must be constant or in threadgroup memory"
-                             : "': on the CPU a variable outside of functions must be `const`, `__constant__` or `__shared__`";
+    const char* reason =
+        is_const ? "': a static variable of a function must have a value that is known while compiling"
+        : dialect == Dialect::kMetal
+            ? "': a static variable must be constant or in threadgroup memory"
+            : "': on the CPU a variable outside of functions must be `const`, `__constant__` or `__shared__`";
     Diagnostic diagnostic = diagnostics.at(instance.getSourceManager(), variable->getLocation(),
                                            concat("'", variable->getNameAsString(), reason));
     if (diagnostic.line > 0) unsupported.push_back(std::move(diagnostic));
@@ -334,10 +338,10 @@ void find_missing_memory(const llvm::Module& module, clang::CodeGenerator& gener
   for (const llvm::GlobalVariable& global : module.globals()) {
     if (!global.isDeclaration() || global.getSection() != kThreadgroupSection) continue;
     const clang::NamedDecl* variable = declaration_of(global, generator);
-    invalid.push_back(diagnostics.at(
-        instance.getSourceManager(), variable ? variable->getLocation() : clang::SourceLocation(),
-        concat("'", variable ? variable->getNameAsString() : global.getName().str(),
-               "' has no memory: `shared_memory`, the bytes of `extern __shared__` arrays, is 0")));
+    invalid.push_back(
+        diagnostics.at(instance.getSourceManager(), variable ? variable->getLocation() : clang::SourceLocation(),
+                       concat("'", variable ? variable->getNameAsString() : global.getName().str(),
+                              "' has no memory: `shared_memory`, the bytes of `extern __shared__` arrays, is 0")));
   }
 }
 

@@ -122,8 +122,8 @@ HEAD = "int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
 # ---- Functions that the bodies do not call
 
 
-def values(*ends, count=64, dtype=np.float64):
-    return np.random.default_rng(3).uniform(*ends, count).astype(dtype)
+def values(low, high, dtype=np.float64):
+    return np.random.default_rng(3).uniform(low, high, 64).astype(dtype)
 
 
 OF_ONE: dict[str, tuple[Any, tuple[float, float]]] = {
@@ -226,9 +226,7 @@ def test_arithmetic_rounds_in_a_direction(prefix, dtype, direction):
         "mul": lambda v, w: v * w,
         "div": lambda v, w: v / w,
     }.items():
-        exact = [
-            apply(fractions.Fraction(float(v)), fractions.Fraction(float(w))) for v, w in zip(a, b, strict=True)
-        ]
+        exact = [apply(fractions.Fraction(float(v)), fractions.Fraction(float(w))) for v, w in zip(a, b, strict=True)]
         expected = np.array([rounded(e, dtype, direction) for e in exact])
         got = run(HEAD + f"y[i] = __{prefix}{word}_r{direction}(a[i], b[i]);", {"a": a, "b": b}, ((64,), dtype))
         np.testing.assert_array_equal(got, expected, word)
@@ -271,7 +269,7 @@ def test_integer_functions():
     both = np.stack([a.view(np.uint8).reshape(64, 4), b.view(np.uint8).reshape(64, 4)], 1).reshape(64, 8)
     sign = np.where(both[:, 2] & 128, 255, 0)
     picked = [both[:, 3], both[:, 1], sign, both[:, 7]]
-    assert got.tolist() == sum(p.astype(np.uint64) << (8 * k) for k, p in enumerate(picked)).tolist()
+    assert got.tolist() == [sum(int(p[n]) << (8 * k) for k, p in enumerate(picked)) for n in range(64)]
     got = run(HEAD + "y[i] = __fns(x[i], 3, 2);", {"x": a}, ((64,), "uint32"))
     places = [[k for k in range(3, 32) if int(v) >> k & 1] for v in a]
     assert got.tolist() == [p[1] if len(p) > 1 else 2**32 - 1 for p in places]
@@ -320,7 +318,7 @@ def test_masks_where_threads_part():
 
 def test_each_lane_may_have_a_mask_of_its_own():
     x = np.random.default_rng(6).integers(0, 2**31, 64).astype(np.uint32)
-    names = {"add": np.add, "min": np.minimum, "max": np.maximum}
+    names: dict[str, Any] = {"add": np.add, "min": np.minimum, "max": np.maximum}
     names |= {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
     for name, apply in names.items():
         source = f"unsigned m = 0x01010101u << (threadIdx.x & 7); y[i] = __reduce_{name}_sync(m, x[i]);"
@@ -334,13 +332,14 @@ def test_each_lane_may_have_a_mask_of_its_own():
         ((64,), "int32"),
     )
     pairs = (x % 220).reshape(2, 16, 2)
-    expected = (pairs < 100).any(1) + 2 * (pairs < 200).all(1) + 4
+    expected = np.asarray((pairs < 100).any(1) + 2 * (pairs < 200).all(1) + 4)
     np.testing.assert_array_equal(got, np.repeat(expected[:, None], 16, 1).reshape(-1))
 
 
 def test_match_all_says_whether_all_agree():
     got = run(
-        HEAD + "int same; unsigned m = __match_all_sync(~0u, x[i], &same); y[i] = same + 2 * (m == ~0u) + 4 * (m == 0);",
+        HEAD
+        + "int same; unsigned m = __match_all_sync(~0u, x[i], &same); y[i] = same + 2 * (m == ~0u) + 4 * (m == 0);",
         {"x": np.array([7] * 32 + [7] * 31 + [8], np.int32)},
         ((64,), "int32"),
     )
@@ -356,7 +355,7 @@ def test_shuffles_within_a_width(width):
         "__shfl_sync(~0u, x[i], 5, W)": first + 5 % width,
         "__shfl_up_sync(~0u, x[i], 3, W)": np.where(place >= 3, LANE - 3, LANE),
         "__shfl_down_sync(~0u, x[i], 3, W)": np.where(place + 3 < width, LANE + 3, LANE),
-        "__shfl_xor_sync(~0u, x[i], 9, W)": np.where((LANE ^ 9) < first + width, LANE ^ 9, LANE),
+        "__shfl_xor_sync(~0u, x[i], 9, W)": np.where(first + width > (LANE ^ 9), LANE ^ 9, LANE),
     }.items():
         got = run(HEAD + f"constexpr int W = {width}; y[i] = {call};", {"x": x}, ((64,), "int32"))
         np.testing.assert_array_equal(got, warp + source, call)
@@ -474,7 +473,7 @@ def test_printf():
     [
         ("y[0] = 1;\nassert(threadIdx.x < 5);", "assertion `threadIdx.x < 5` failed in line 2 of the source"),
         ("if (threadIdx.x == 7)\n  __trap();", "__trap() was called in line 2 of the source"),
-        ("check(threadIdx.x);", "assertion `i != 3 && \"three\"` failed in line 1 of the header"),
+        ("check(threadIdx.x);", 'assertion `i != 3 && "three"` failed in line 1 of the header'),
         (
             "if (threadIdx.x < 3)\n  __syncthreads();\nelse { y[0] = 1; __syncthreads(); }",
             "only 3 of 32 threads reach the __syncthreads in line 2 of the source; the launch was ended",
@@ -590,6 +589,4 @@ def test_shapes_are_known_or_not():
 
 def test_a_template_static_table_is_a_constant():
     header = "template <int N> struct Table { static constexpr float values[4] = {N, N + 1, N + 2, N + 3}; };"
-    np.testing.assert_array_equal(
-        run(HEAD + "y[i] = Table<3>::values[i % 4];", header=header), np.arange(64) % 4 + 3
-    )
+    np.testing.assert_array_equal(run(HEAD + "y[i] = Table<3>::values[i % 4];", header=header), np.arange(64) % 4 + 3)

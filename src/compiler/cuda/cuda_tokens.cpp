@@ -47,7 +47,8 @@ const char* unsupported_in_cuda(tok::TokenKind token, tok::TokenKind before, Str
   if (is_namespace && (name == "nvcuda" || name == "wmma")) return "tensor cores are not supported on the CPU";
   if (is_namespace && (name == "cuda" || name == "cub" || name == "thrust"))
     return "CUDA's C++ libraries are not supported on the CPU";
-  if (begins_with_any(name, {"__nv_fp8", "__nv_fp6", "__nv_fp4"})) return "floats of 8 bits are not supported on the CPU";
+  if (begins_with_any(name, {"__nv_fp8", "__nv_fp6", "__nv_fp4"}))
+    return "floats of 8 bits are not supported on the CPU";
   if (is_call && begins_with_any(name, {"__pipeline_", "__mbarrier_"}))
     return "asynchronous copies are not supported on the CPU";
   if (is_call && (name == "malloc" || name == "free")) return "a kernel cannot allocate memory on the CPU";
@@ -71,7 +72,8 @@ bool is_known_cuda_header(StringRef name) {
   return llvm::StringSwitch<bool>(name)
       .Cases("cuda_fp16.h", "cuda_bf16.h", "cooperative_groups.h", "cooperative_groups/reduce.h", true)
       .Cases("cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "device_launch_parameters.h", "math_constants.h", true)
-      .Cases("vector_types.h", "vector_functions.h", "device_functions.h", "math_functions.h", "sm_20_intrinsics.h", true)
+      .Cases("vector_types.h", "vector_functions.h", "device_functions.h", "math_functions.h", "sm_20_intrinsics.h",
+             true)
       .Cases("math.h", "cmath", "stdint.h", "cstdint", "float.h", "cfloat", "limits.h", "climits", true)
       .Cases("stdio.h", "cstdio", "assert.h", "cassert", "stddef.h", "cstddef", true)
       .Case("mlx/backend/cuda/device/utils.cuh", true)
@@ -85,9 +87,12 @@ bool is_unsupported_cuda_header(StringRef name) {
 }
 
 std::string in_cuda_words(std::string message) {
-  constexpr std::pair<StringRef, StringRef> kNames[] = {{"mlx::core::cu::", ""},       {"__kiln::place<0>", "uint3"},
-                                                        {"__kiln::place<3>", "uint3"}, {"__kiln::place<9>", "dim3"},
-                                                        {"__kiln::place<15>", "dim3"}, {"__kiln_long_long", "long long"},
+  constexpr std::pair<StringRef, StringRef> kNames[] = {{"mlx::core::cu::", ""},
+                                                        {"__kiln::place<0>", "uint3"},
+                                                        {"__kiln::place<3>", "uint3"},
+                                                        {"__kiln::place<9>", "dim3"},
+                                                        {"__kiln::place<15>", "dim3"},
+                                                        {"__kiln_long_long", "long long"},
                                                         {"__kiln_unsigned_long_long", "unsigned long long"},
                                                         {"__kiln_unsigned_short", "unsigned short"},
                                                         {"__kiln_unsigned", "unsigned int"}};

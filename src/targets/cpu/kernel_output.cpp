@@ -25,7 +25,9 @@ int print(const char* format, const char* kinds, const uint64_t* values, uint32_
 double as_double(char kind, uint64_t bits) {
   double value;
   std::memcpy(&value, &bits, sizeof value);
-  return kind == 'f' ? value : kind == 'u' ? static_cast<double>(bits) : static_cast<double>(static_cast<int64_t>(bits));
+  return kind == 'f'   ? value
+         : kind == 'u' ? static_cast<double>(bits)
+                       : static_cast<double>(static_cast<int64_t>(bits));
 }
 uint64_t as_integer(char kind, uint64_t bits) {
   if (kind != 'f') return bits;
@@ -107,9 +109,7 @@ std::string format_output(const char* format, const char* kinds, const uint64_t*
       case 's':
         append(text, flags, "", 's', kind == 's' && bits ? reinterpret_cast<const char*>(bits) : "(no text)");
         break;
-      default:
-        text += '%';
-        text += letter;
+      default: text += '%'; text += letter;
     }
   }
   return text;

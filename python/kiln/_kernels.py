@@ -409,9 +409,8 @@ def cuda_kernel(
 ) -> Kernel:
     """A kernel from a body in CUDA.
 
-    It runs on arrays on an NVIDIA GPU. On the CPU its generated text can be had with ``source_for``; a call and
-    ``compile`` raise ``UnsupportedError`` in this version. Whole blocks run: the grid is rounded up to a multiple of the
-    block, and the body asks whether its thread is within the arrays.
+    It runs where its arrays are: on an NVIDIA GPU or on the CPU. Whole blocks run: the grid is rounded up to a multiple
+    of the block, and the body asks whether its thread is within the arrays.
 
     In the body an input ``a`` is ``const T*``, also without dimensions; ``a_shape`` and ``a_strides`` are ``Shape`` and
     ``Strides`` (``a_shape[0]``, ``a_shape.size()``), at most 10 dimensions, and ``a_ndim`` is an ``int``. Template
@@ -427,15 +426,15 @@ def cuda_kernel(
       ...     source="int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < a_shape[0]) b[i] = 2 * a[i];",
       ... )
       >>> a = np.arange(8, dtype=np.float32)
-      >>> text = double.source_for(
+      >>> (b,) = double(
       ...     inputs=[a],
       ...     output_shapes=[a.shape],
       ...     output_dtypes=[a.dtype],
       ...     grid=(8, 1, 1),
       ...     threadgroup=(8, 1, 1),
       ... )
-      >>> print(text.splitlines()[2])
-      __global__ void custom_kernel_double_it_float_float(
+      >>> print(b)
+      [ 0.  2.  4.  6.  8. 10. 12. 14.]
 
     Args:
       name, input_names, output_names, source, header, ensure_row_contiguous, compile_options: as for

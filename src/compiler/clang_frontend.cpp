@@ -25,6 +25,7 @@
 #include <algorithm>
 
 #include "compiler/clang_session.h"
+#include "compiler/cuda/cuda_tokens.h"
 #include "compiler/device_library.h"
 #include "compiler/diagnostics.h"
 #include "compiler/metal/token_rewriter.h"
@@ -65,12 +66,13 @@ class ExpansionCount : public clang::PPCallbacks {
   size_t count_ = 0;
 };
 
-// Headers of Metal's and MLX's are accepted wherever they are included: what they declare is in scope without them.
+// Headers of Metal's, of CUDA's and of MLX's are accepted wherever they are included: what they declare is in scope
+// without them.
 class KnownHeaders : public clang::PPCallbacks {
  public:
-  KnownHeaders(clang::Preprocessor& preprocessor, const DiagnosticCollector& diagnostics,
+  KnownHeaders(Dialect dialect, clang::Preprocessor& preprocessor, const DiagnosticCollector& diagnostics,
                std::vector<Diagnostic>& unsupported)
-      : preprocessor_(preprocessor), diagnostics_(diagnostics), unsupported_(unsupported) {}
+      : dialect_(dialect), preprocessor_(preprocessor), diagnostics_(diagnostics), unsupported_(unsupported) {}
 
   // Of the caller's names, the front end has replaced those that mean a file. What else Clang finds are files of
   // Kiln's.
@@ -79,13 +81,20 @@ class KnownHeaders : public clang::PPCallbacks {
                           llvm::StringRef, const clang::Module*, bool, clang::SrcMgr::CharacteristicKind) override {
     if (!include_.empty())
       unsupported_.push_back(diagnostics_.at(preprocessor_.getSourceManager(), hash,
-                                             concat("'#include <", name.str(), ">': this header is not supported")));
+                                             concat("'#include <", name.str(), ">': this header is not supported",
+                                                    dialect_ == Dialect::kCuda ? " on the CPU" : "")));
     include_.clear();
     if (file && !included_index(name) && diagnostics_.line_of(preprocessor_.getSourceManager(), hash))
       preprocessor_.Diag(range.getBegin(), clang::diag::err_pp_file_not_found) << name;
   }
 
   bool FileNotFound(llvm::StringRef name) override {
+    if (dialect_ == Dialect::kCuda) {
+      if (is_known_cuda_header(name)) return true;
+      if (!is_unsupported_cuda_header(name)) return false;
+      include_ = name.str();
+      return true;
+    }
     if (name.starts_with("metal_") || name.starts_with("simd/")) return true;
     if (name == "mlx/backend/metal/kernels/utils.h" || name == "utils.h" ||
         name == "mlx/backend/metal/kernels/bf16.h" || name == "mlx/backend/metal/kernels/complex.h" ||
@@ -99,6 +108,7 @@ class KnownHeaders : public clang::PPCallbacks {
   }
 
  private:
+  const Dialect dialect_;
   clang::Preprocessor& preprocessor_;
   const DiagnosticCollector& diagnostics_;
   std::vector<Diagnostic>& unsupported_;
@@ -143,8 +153,16 @@ std::string entry_text(const KernelUnit& unit) {
   for (size_t i = 0; i < unit.parameters.size(); ++i) {
     const KernelParameter& parameter = unit.parameters[i];
     parameters.push_back(concat("void* __restrict __kiln_p", i, ", long __kiln_first", i, ", long __kiln_end", i));
-    std::string pointer = concat("(", parameter.is_written() ? "" : "const ", parameter.element, "*)__kiln_p", i);
-    arguments.push_back(parameter.by_reference ? concat("*", pointer) : pointer);
+    // Of the types of CUDA's parameters these are MLX's.
+    const std::string& element = parameter.element;
+    bool is_mlx =
+        unit.dialect == Dialect::kCuda && (element == "Shape" || element == "Strides" || element == "complex64_t");
+    std::string pointer =
+        concat("(", parameter.is_written() ? "" : "const ", is_mlx ? "mlx::core::cu::" : "", element, "*)__kiln_p", i);
+    // CUDA's shapes, strides and ranks are values.
+    bool is_value =
+        unit.dialect == Dialect::kCuda && parameter.role != ParameterRole::kInput && !parameter.is_written();
+    arguments.push_back(parameter.by_reference || is_value ? concat("*", pointer) : pointer);
   }
   for (uint8_t row : unit.attributes) arguments.push_back(concat("__kiln::", kAttributes[row].name, "()"));
   parameters.push_back("__kiln::Thread* __kiln_thread");
@@ -155,7 +173,7 @@ std::string entry_text(const KernelUnit& unit) {
 std::string main_text(const KernelUnit& unit, const std::string& engine_text) {
   std::string text = text_before_kernel(unit);
   if (unit.math_mode == MathMode::kFast) text += "#define __FAST_MATH__ 1\n";
-  text += concat("#include \"", kKernelFile, "\"\n");
+  text += concat("#include \"", kernel_file(unit), "\"\n");
   text += entry_text(unit);
   text += engine_text;
   return text;
@@ -177,8 +195,8 @@ bool parse(clang::CompilerInstance& instance, clang::CodeGenerator& generator, c
   clang::Preprocessor& preprocessor = instance.getPreprocessor();
   clang::Sema sema(preprocessor, instance.getASTContext(), generator);
   clang::Parser parser(preprocessor, sema, /*SkipFunctionBodies=*/false);  // brings the handlers of pragmas
-  preprocessor.AddPragmaHandler(new MetalPragma);
-  preprocessor.addPPCallbacks(std::make_unique<KnownHeaders>(preprocessor, diagnostics, unsupported));
+  if (unit.dialect == Dialect::kMetal) preprocessor.AddPragmaHandler(new MetalPragma);
+  preprocessor.addPPCallbacks(std::make_unique<KnownHeaders>(unit.dialect, preprocessor, diagnostics, unsupported));
   preprocessor.addPPCallbacks(std::make_unique<ExpansionCount>());
 
   if (clang::ExternalASTSource* library = instance.getASTContext().getExternalSource())
@@ -202,7 +220,7 @@ bool parse(clang::CompilerInstance& instance, clang::CodeGenerator& generator, c
   // cause.
   if (instance.getDiagnostics().hasErrorOccurred()) return false;
 
-  RewriteResult rewritten = rewrite_metal_tokens(std::move(tokens), unit, preprocessor, diagnostics);
+  RewriteResult rewritten = rewrite_tokens(std::move(tokens), unit, preprocessor, diagnostics);
   invalid = std::move(rewritten.invalid);
   for (Diagnostic& d : rewritten.unsupported) unsupported.push_back(std::move(d));
   if (!invalid.empty() || !unsupported.empty() || instance.getDiagnostics().hasErrorOccurred()) return false;
@@ -259,8 +277,9 @@ void refuse_recursion(llvm::Module& module, clang::CodeGenerator& generator, cla
   }
 }
 
-// Variables that outlive a thread and are neither constant nor in threadgroup memory: Metal has none.
-void refuse_mutable_variables(const llvm::Module& module, clang::CodeGenerator& generator,
+// Variables that outlive a thread and are neither constant nor in threadgroup memory: Metal has none, and CUDA's would
+// have to live as long as the program.
+void refuse_mutable_variables(const llvm::Module& module, Dialect dialect, clang::CodeGenerator& generator,
                               clang::CompilerInstance& instance, const DiagnosticCollector& diagnostics,
                               std::vector<Diagnostic>& unsupported) {
   for (const llvm::GlobalVariable& global : module.globals()) {
@@ -271,8 +290,11 @@ void refuse_mutable_variables(const llvm::Module& module, clang::CodeGenerator& 
     // Its value would be computed by the first thread that comes by. What a program's constructor would compute is
     // computed later (`passes/initial_values.h`).
     if (is_const && !variable->isStaticLocal()) continue;
-    const char* reason = is_const ? "': a static variable of a function must have a value that is known while compiling"
-                                  : "': a static variable must be constant or in threadgroup memory";
+    const char* reason =
+        is_const ? "': a static variable of a function must have a value that is known while compiling"
+        : dialect == Dialect::kMetal
+            ? "': a static variable must be constant or in threadgroup memory"
+            : "': on the CPU a variable outside of functions must be `const`, `__constant__` or `__shared__`";
     Diagnostic diagnostic = diagnostics.at(instance.getSourceManager(), variable->getLocation(),
                                            concat("'", variable->getNameAsString(), reason));
     if (diagnostic.line > 0) unsupported.push_back(std::move(diagnostic));
@@ -307,6 +329,19 @@ bool allocates(const clang::CallExpr& call) {
     case clang::Builtin::BI__builtin_alloca_with_align:
     case clang::Builtin::BI__builtin_alloca_with_align_uninitialized: return true;
     default: return false;
+  }
+}
+
+// `extern __shared__` arrays of a kernel that was given no memory for them.
+void find_missing_memory(const llvm::Module& module, clang::CodeGenerator& generator, clang::CompilerInstance& instance,
+                         const DiagnosticCollector& diagnostics, std::vector<Diagnostic>& invalid) {
+  for (const llvm::GlobalVariable& global : module.globals()) {
+    if (!global.isDeclaration() || global.getSection() != kThreadgroupSection) continue;
+    const clang::NamedDecl* variable = declaration_of(global, generator);
+    invalid.push_back(
+        diagnostics.at(instance.getSourceManager(), variable ? variable->getLocation() : clang::SourceLocation(),
+                       concat("'", variable ? variable->getNameAsString() : global.getName().str(),
+                              "' has no memory: `shared_memory`, the bytes of `extern __shared__` arrays, is 0")));
   }
 }
 
@@ -367,18 +402,18 @@ FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, cons
   {
     clang::CompilerInstance instance;
     instance.createDiagnostics(&collector, /*ShouldOwnClient=*/false);
-    std::vector<std::string> arguments = clang_arguments(unit.math_mode, triple, cpu);
+    std::vector<std::string> arguments = clang_arguments(unit.dialect, unit.math_mode, triple, cpu);
     arguments.insert(arguments.end(), {"-x", "c++", "-include-pch", kPrecompiledFile, kMainFile});
     set_arguments(instance, arguments);
     if (!instance.createTarget()) throw InternalError("Clang has no such target: " + triple + ", " + cpu);
 
-    std::string umbrella = device_library_umbrella();
+    std::string umbrella = device_library_umbrella(unit.dialect);
     auto files = library_files(umbrella);
     std::string main = main_text(unit, engine_text);
-    std::string_view library = precompiled_device_library();
+    std::string_view library = precompiled_device_library(unit.dialect);
     files->addFileNoOwn(kMainFile, 0, llvm::MemoryBufferRef(main, kMainFile));
     std::string kernel = with_included_names(unit.text, unit.inclusions);
-    files->addFileNoOwn(kKernelFile, 0, llvm::MemoryBufferRef(kernel, kKernelFile));
+    files->addFileNoOwn(kernel_file(unit), 0, llvm::MemoryBufferRef(kernel, kernel_file(unit)));
     for (size_t i = 0; i < unit.included_files.size(); ++i) {
       const IncludedFile& file = unit.included_files[i];
       std::string text = concat("#line ", unit.source_map.included_first_lines[i], "\n",
@@ -403,9 +438,10 @@ FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, cons
     if (parsed) {
       llvm::Module& module = *generator->GetModule();
       find_undefined(module, *generator, instance, collector, invalid);
+      if (unit.dynamic_memory_bytes == 0) find_missing_memory(module, *generator, instance, collector, invalid);
       refuse_dynamic_memory(module, *generator, instance, collector, invalid);
       refuse_recursion(module, *generator, instance, collector, unsupported);
-      refuse_mutable_variables(module, *generator, instance, collector, unsupported);
+      refuse_mutable_variables(module, unit.dialect, *generator, instance, collector, unsupported);
       result.indirect_call = find_indirect_call(module, *generator, instance, collector);
       if (invalid.empty() && unsupported.empty()) result.module.reset(generator->ReleaseModule());
     }

@@ -8,27 +8,30 @@
 
 namespace kiln {
 
-std::vector<std::string> clang_arguments(MathMode math_mode, const std::string& triple, const std::string& cpu) {
+std::vector<std::string> clang_arguments(Dialect dialect, MathMode math_mode, const std::string& triple,
+                                         const std::string& cpu) {
   // clang-format off
   std::vector<std::string> arguments = {
       "-triple", triple, "-target-cpu", cpu, "-std=c++17", "-O2", "-disable-llvm-passes",
       // The end of a variable's life would be a place where paths out of a loop meet before they part again.
       "-disable-lifetime-markers",
       // A kernel sees the macros that Metal has and none of the host's (docs/language.md 1.5).
-      "-undef", "-D__METAL__=1", "-D__METAL_VERSION__=320", "-D__HAVE_BFLOAT__=1",
-      "-D__HAVE_SIMDGROUP_MATRIX__=1",
-      "-nostdsysteminc", "-nobuiltininc", "-fno-builtin", "-fno-rtti", "-fno-threadsafe-statics",
+      "-undef", "-nostdsysteminc", "-nobuiltininc", "-fno-builtin", "-fno-rtti", "-fno-threadsafe-statics",
       // Signed arithmetic wraps, floats that do not fit into an integer saturate, any pointer may alias any other, loops
       // may be endless, what was not written is zero, a missing return is harmless (docs/language.md 4.3).
       "-fwrapv", "-fno-strict-float-cast-overflow", "-relaxed-aliasing", "-fno-finite-loops", "-fno-strict-return", "-fno-delete-null-pointer-checks",
       "-ftrivial-auto-var-init=zero",
-      // Metal's literals, properties for swizzles, half and bfloat rounded at each operation, no contraction.
-      "-cl-single-precision-constant", "-fdeclspec", "-ffloat16-excess-precision=none",
+      // Properties for swizzles, half and bfloat rounded at each operation, no contraction.
+      "-fdeclspec", "-ffloat16-excess-precision=none",
       "-fbfloat16-excess-precision=none", "-ffp-contract=off",
       // Warnings are not shown. These two are errors in C++ and none in Metal.
       "-w", "-Wno-c++11-narrowing", "-Wno-invalid-constexpr",
       "-ferror-limit", "20", "-fno-elide-type",
   };
+  // CUDA's macros are the device library's own.
+  if (dialect == Dialect::kMetal)
+    arguments.insert(arguments.end(), {"-cl-single-precision-constant", "-D__METAL__=1", "-D__METAL_VERSION__=320",
+                                       "-D__HAVE_BFLOAT__=1", "-D__HAVE_SIMDGROUP_MATRIX__=1"});
   if (math_mode == MathMode::kFast) arguments.insert(arguments.end(), {"-ffast-math", "-ffinite-math-only"});
   if (math_mode != MathMode::kSafe)
     arguments.insert(arguments.end(), {"-mreassociate", "-fno-signed-zeros", "-freciprocal-math", "-fapprox-func"});

@@ -14,7 +14,8 @@ namespace kiln {
 inline constexpr const char* kPrecompiledFile = "kiln/device_library.pch";
 
 /// Options of the language and of the target; `cpu` is LLVM's name of the processor.
-std::vector<std::string> clang_arguments(MathMode math_mode, const std::string& triple, const std::string& cpu);
+std::vector<std::string> clang_arguments(Dialect dialect, MathMode math_mode, const std::string& triple,
+                                         const std::string& cpu);
 
 /// Gives `instance` its invocation from arguments. Throws InternalError.
 void set_arguments(clang::CompilerInstance& instance, const std::vector<std::string>& arguments);

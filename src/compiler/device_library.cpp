@@ -6,13 +6,17 @@
 #include "core/text.h"
 
 // Embedded by `src/compiler/CMakeLists.txt`.
-extern "C" const char kiln_device_library_begin[];
-extern "C" const char kiln_device_library_end[];
+extern "C" const char kiln_metal_library_begin[];
+extern "C" const char kiln_metal_library_end[];
+extern "C" const char kiln_cuda_library_begin[];
+extern "C" const char kiln_cuda_library_end[];
 
 namespace kiln {
 namespace {
 
 constexpr std::string_view kAfter = "after/";
+// CUDA's alone; the last one includes all of its library.
+constexpr std::string_view kCuda = "cuda/", kSharedWithNvrtc = "nvrtc/", kCudaLibrary = "cuda/library.h";
 // The one part there that is no function's.
 constexpr std::string_view kPackedFunctions = "after/packed_functions.h";
 
@@ -72,18 +76,24 @@ bool is_wanted(const DeviceLibraryPart& part, const KernelUnit& unit) {
 
 }  // namespace
 
-std::string device_library_umbrella() {
+std::string device_library_umbrella(Dialect dialect) {
   std::string text;
-  for (const DeviceLibraryPart& part : device_library())
-    if (!part.name.starts_with(kAfter)) text += concat("#include \"", part.name, "\"\n");
+  for (const DeviceLibraryPart& part : device_library()) {
+    if (dialect == Dialect::kCuda && part.name == kCudaLibrary) return std::string(part.text);
+    if (!part.name.starts_with(kAfter) && !part.name.starts_with(kCuda) && !part.name.starts_with(kSharedWithNvrtc))
+      text += concat("#include \"", part.name, "\"\n");
+  }
   return text;
 }
 
-std::string_view precompiled_device_library() {
-  return {kiln_device_library_begin, static_cast<size_t>(kiln_device_library_end - kiln_device_library_begin)};
+std::string_view precompiled_device_library(Dialect dialect) {
+  if (dialect == Dialect::kCuda)
+    return {kiln_cuda_library_begin, static_cast<size_t>(kiln_cuda_library_end - kiln_cuda_library_begin)};
+  return {kiln_metal_library_begin, static_cast<size_t>(kiln_metal_library_end - kiln_metal_library_begin)};
 }
 
 std::string text_before_kernel(const KernelUnit& unit) {
+  if (unit.dialect == Dialect::kCuda) return "";
   SwizzleWriter swizzles;
   for (const std::string& identifier : unit.identifiers) {
     if (identifier.size() > 4) continue;

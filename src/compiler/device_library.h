@@ -20,17 +20,17 @@ struct DeviceLibraryPart {
   std::string_view text;
 };
 
-/// All parts. Those below `after/` are not precompiled.
+/// All parts. Those below `after/` are not precompiled; those below `cuda/` and `nvrtc/` are CUDA's alone.
 std::span<const DeviceLibraryPart> device_library();
 
-/// Name of the file that includes every part that is precompiled, and its text.
+/// Name of the file that includes every part of a dialect that is precompiled, and its text.
 inline constexpr const char* kDeviceLibraryFile = "kiln/device_library.h";
-std::string device_library_umbrella();
+std::string device_library_umbrella(Dialect dialect);
 
-/// The precompiled library; empty in the program that makes it.
-std::string_view precompiled_device_library();
+/// The dialect's precompiled library; empty in the program that makes it.
+std::string_view precompiled_device_library(Dialect dialect);
 
-/// What comes between the precompiled library and the kernel: the swizzles that the unit names, and the parts below
+/// What comes between the precompiled library and a Metal kernel: the swizzles that the unit names, and the parts below
 /// `after/` that it mentions and does not define itself, or that its types need.
 std::string text_before_kernel(const KernelUnit& unit);
 

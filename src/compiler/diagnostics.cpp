@@ -13,6 +13,7 @@
 
 #include <algorithm>
 
+#include "compiler/cuda/cuda_tokens.h"
 #include "core/attribute_table.h"
 #include "core/text.h"
 
@@ -49,6 +50,26 @@ const char* metals_name(llvm::StringRef name) {
       .Case("__syncwarp", "simdgroup_barrier(mem_flags::mem_none)")
       .Case("__shared__", "threadgroup")
       .Case("std", "metal")
+      .Default(nullptr);
+}
+
+// The other way round.
+const char* cudas_name(llvm::StringRef name) {
+  return llvm::StringSwitch<const char*>(name)
+      .Case("thread_position_in_grid", "blockIdx * blockDim + threadIdx")
+      .Case("thread_position_in_threadgroup", "threadIdx")
+      .Case("threadgroup_position_in_grid", "blockIdx")
+      .Case("threads_per_threadgroup", "blockDim")
+      .Case("threadgroups_per_grid", "gridDim")
+      .Case("threads_per_simdgroup", "warpSize")
+      .Case("threadgroup_barrier", "__syncthreads()")
+      .Case("simdgroup_barrier", "__syncwarp()")
+      .Case("threadgroup", "__shared__")
+      .Case("simd_sum", "__reduce_add_sync")
+      .Case("simd_shuffle", "__shfl_sync")
+      .Case("simd_shuffle_xor", "__shfl_xor_sync")
+      .Case("simd_shuffle_down", "__shfl_down_sync")
+      .Case("simd_shuffle_up", "__shfl_up_sync")
       .Default(nullptr);
 }
 
@@ -111,7 +132,7 @@ std::optional<int> DiagnosticCollector::line_of(const clang::SourceManager& sour
   llvm::StringRef name = file->getName();
   name.consume_front("./");
   int line = static_cast<int>(sources.getSpellingLineNumber(location));
-  if (name == kKernelFile) return line;
+  if (name == kernel_file(unit_)) return line;
   std::optional<size_t> index = included_index(name);
   if (!index || *index >= unit_.included_files.size()) return std::nullopt;
   // Its first line is Kiln's.
@@ -163,7 +184,7 @@ Diagnostic DiagnosticCollector::at(const clang::SourceManager& sources, clang::S
 
 std::string DiagnosticCollector::in_users_words(std::string message, unsigned id, const clang::SourceManager* sources,
                                                 clang::SourceLocation location, const Diagnostic& placed) const {
-  message = in_metal_words(std::move(message));
+  message = unit_.dialect == Dialect::kMetal ? in_metal_words(std::move(message)) : in_cuda_words(std::move(message));
   // A lambda's type has a place for a name.
   constexpr std::string_view kLambda = "(lambda at ";
   for (size_t at = 0; (at = message.find(kLambda, at)) != std::string::npos; at += kLambda.size()) {
@@ -207,7 +228,8 @@ std::string DiagnosticCollector::in_users_words(std::string message, unsigned id
       if (message == "read-only variable is not assignable") message += "; inputs and constants cannot be written";
       break;
     case clang::diag::err_unknown_typename:
-      if (const char* metals = metals_name(quoted_in(message))) message += concat("; in Metal it is '", metals, "'");
+      if (const char* metals = metals_name(quoted_in(message)); metals && unit_.dialect == Dialect::kMetal)
+        message += concat("; in Metal it is '", metals, "'");
       break;
     case clang::diag::err_ovl_ambiguous_call: message += "; convert the arguments to one type"; break;
     default: break;
@@ -219,6 +241,8 @@ void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level
   clang::DiagnosticConsumer::HandleDiagnostic(level, info);
   printer_->printer.HandleDiagnostic(level, info);
   if (level < clang::DiagnosticsEngine::Note) return;
+  // There may be a hundred, of operators on numbers.
+  if (info.getID() == clang::diag::note_ovl_builtin_candidate) return;
   if (dropped_keyword_.isValid() && info.getLocation() == dropped_keyword_) return;
 
   llvm::SmallString<128> message;
@@ -313,14 +337,18 @@ std::string DiagnosticCollector::with_better_suggestion(std::string message, boo
       !suggested.empty() && preprocessor_->getIdentifierInfo(suggested)->isKeyword(preprocessor_->getLangOpts());
   is_dropped = is_keyword;
 
-  if (const char* metals = metals_name(name))
-    return concat("use of undeclared identifier '", name.str(), "'; in Metal it is '", metals, "'");
+  bool is_metal = unit_.dialect == Dialect::kMetal;
+  if (const char* same = is_metal ? metals_name(name) : cudas_name(name))
+    return concat("use of undeclared identifier '", name.str(), "'; in ", is_metal ? "Metal" : "CUDA", " it is '", same,
+                  "'");
+  if (!is_metal && llvm::StringRef(suggested).starts_with("__kiln"))
+    return concat("use of undeclared identifier '", name.str(), "'");
 
   // Clang offers the name itself, which the kernel's function has, or the shape of another argument.
   auto is_in = [&](const std::vector<std::string>& names) {
     return std::find(names.begin(), names.end(), name.str()) != names.end();
   };
-  auto is_name = [&](const AttributeRow& attribute) { return attribute.name == std::string_view(name); };
+  auto is_name = [&](const AttributeRow& attribute) { return is_metal && attribute.name == std::string_view(name); };
   if (is_in(unit_.offered_names) || std::any_of(kAttributes.begin(), kAttributes.end(), is_name))
     return concat("use of undeclared identifier '", name.str(),
                   "'; only the body has it, where the body itself names it");
@@ -338,7 +366,8 @@ std::string DiagnosticCollector::with_better_suggestion(std::string message, boo
     most = distance;
     best = candidate;
   };
-  for (const AttributeRow& attribute : kAttributes) consider(attribute.name);
+  if (is_metal)
+    for (const AttributeRow& attribute : kAttributes) consider(attribute.name);
   for (const std::string& offered : unit_.offered_names) consider(offered);
   if (best.empty() && !is_keyword) return message;
   std::string result = concat("use of undeclared identifier '", name.str(), "'");

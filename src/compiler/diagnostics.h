@@ -1,4 +1,4 @@
-// Clang's diagnostics as Kiln's: in the caller's lines, in Metal's words.
+// Clang's diagnostics as Kiln's: in the caller's lines, in the dialect's words.
 #pragma once
 
 #include <clang/Basic/Diagnostic.h>
@@ -14,7 +14,9 @@
 namespace kiln {
 
 // The file that holds a unit's text. Included files stand beside it.
-inline constexpr const char* kKernelFile = "kernel.metal";
+inline const char* kernel_file(const KernelUnit& unit) {
+  return unit.dialect == Dialect::kMetal ? "kernel.metal" : "kernel.cu";
+}
 
 /// Collects what Clang says about a unit.
 ///
@@ -56,7 +58,7 @@ class DiagnosticCollector : public clang::DiagnosticConsumer {
 
   void move_to_end_of_text(int& line, int& column) const;
   bool place(const clang::SourceManager& sources, clang::SourceLocation location, Diagnostic& diagnostic) const;
-  /// Metal's types, nothing of Kiln's own names, and what a user can do.
+  /// The dialect's types, nothing of Kiln's own names, and what a user can do.
   std::string in_users_words(std::string message, unsigned id, const clang::SourceManager* sources,
                              clang::SourceLocation location, const Diagnostic& placed) const;
   /// What a message of a file that was not found says behind it.

@@ -1,4 +1,4 @@
-// Makes the precompiled device library when Kiln is built: `kiln_precompile TRIPLE OUTPUT`.
+// Makes the precompiled device library when Kiln is built: `kiln_precompile metal|cuda TRIPLE OUTPUT`.
 #include <clang/Frontend/CompilerInstance.h>
 #include <clang/Frontend/FrontendActions.h>
 #include <clang/Frontend/TextDiagnosticPrinter.h>
@@ -11,23 +11,26 @@
 #include "compiler/device_library.h"
 
 // Here nothing is embedded yet.
-extern "C" const char kiln_device_library_begin[] = "";
-asm(".globl kiln_device_library_end\n.set kiln_device_library_end, kiln_device_library_begin");
+extern "C" const char kiln_metal_library_begin[] = "";
+extern "C" const char kiln_cuda_library_begin[] = "";
+asm(".globl kiln_metal_library_end\n.set kiln_metal_library_end, kiln_metal_library_begin");
+asm(".globl kiln_cuda_library_end\n.set kiln_cuda_library_end, kiln_cuda_library_begin");
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fputs("usage: kiln_precompile TRIPLE OUTPUT\n", stderr);
+  if (argc != 4) {
+    std::fputs("usage: kiln_precompile metal|cuda TRIPLE OUTPUT\n", stderr);
     return 2;
   }
   try {
     clang::CompilerInstance instance;
     instance.createDiagnostics();
+    kiln::Dialect dialect = argv[1][0] == 'm' ? kiln::Dialect::kMetal : kiln::Dialect::kCuda;
     std::vector<std::string> arguments =
-        kiln::clang_arguments(kiln::MathMode::kSafe, argv[1], argv[1][0] == 'x' ? "x86-64" : "sm_80");
+        kiln::clang_arguments(dialect, kiln::MathMode::kSafe, argv[2], argv[2][0] == 'x' ? "x86-64" : "sm_80");
     arguments.insert(arguments.end(), {"-x", "c++-header", "-emit-pch", "-fno-pch-timestamp",
-                                       "-fpch-instantiate-templates", "-o", argv[2], kiln::kDeviceLibraryFile});
+                                       "-fpch-instantiate-templates", "-o", argv[3], kiln::kDeviceLibraryFile});
     kiln::set_arguments(instance, arguments);
-    std::string umbrella = kiln::device_library_umbrella();
+    std::string umbrella = kiln::device_library_umbrella(dialect);
     instance.createFileManager(kiln::library_files(umbrella));
     clang::GeneratePCHAction action;
     return instance.ExecuteAction(action) ? 0 : 1;

@@ -1,5 +1,6 @@
 #include "compiler/thread_code.h"
 
+#include <llvm/IR/Constants.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/Support/raw_ostream.h>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "compiler/clang_frontend.h"
+#include "compiler/metal/token_rewriter.h"
 #include "compiler/passes/bounds_guards.h"
 #include "compiler/passes/exchange_sites.h"
 #include "compiler/passes/harmless_arithmetic.h"
@@ -44,6 +46,23 @@ const llvm::GlobalVariable* find_mutable_variable(const llvm::Module& module) {
   return nullptr;
 }
 
+// All `extern __shared__` arrays lie at one place.
+void define_dynamic_memory(llvm::Module& module, uint64_t bytes) {
+  llvm::SmallVector<llvm::GlobalVariable*> arrays;
+  for (llvm::GlobalVariable& variable : module.globals())
+    if (variable.isDeclaration() && variable.getSection() == kThreadgroupSection) arrays.push_back(&variable);
+  if (arrays.empty()) return;
+  auto* type = llvm::ArrayType::get(llvm::Type::getInt8Ty(module.getContext()), bytes);
+  auto* memory = new llvm::GlobalVariable(module, type, /*isConstant=*/false, llvm::GlobalValue::InternalLinkage,
+                                          llvm::UndefValue::get(type), "__kiln_dynamic_memory");
+  memory->setSection(kThreadgroupSection);
+  memory->setAlignment(llvm::Align(128));
+  for (llvm::GlobalVariable* array : arrays) {
+    array->replaceAllUsesWith(memory);
+    array->eraseFromParent();
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, const std::string& cpu,
@@ -59,6 +78,7 @@ std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, co
   llvm::Module& module = *frontend.module;
   keep_stage(request, module, "clang", result);
   module.setDataLayout(layout);
+  define_dynamic_memory(module, unit.dynamic_memory_bytes);
   make_arithmetic_harmless(module);
   expand_bfloat(module);
   mark_calls(module);

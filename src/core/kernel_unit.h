@@ -48,7 +48,7 @@ struct KernelParameter {
   /// Bytes from the pointer on that are there at every launch.
   uint32_t guaranteed_bytes() const {
     if (role == ParameterRole::kShape || role == ParameterRole::kStrides) return kPaddedDimensions * element_bytes;
-    return by_reference ? element_bytes : 0;
+    return by_reference || role == ParameterRole::kNdim ? element_bytes : 0;
   }
 };
 
@@ -62,6 +62,8 @@ struct KernelUnit {
   // how many. Else 0. Code may be made for that.
   uint32_t simdgroups = 0;
   bool bounds_guards = true;  // spec: accesses outside an argument do not touch memory
+  // kCuda on the CPU: what an `extern __shared__` array has. (On a GPU it is the launch's.)
+  uint64_t dynamic_memory_bytes = 0;
 
   std::string name;   // as the caller wrote it; for messages only
   std::string text;   // header, signature, body: what is compiled, and what `verbose=True` prints

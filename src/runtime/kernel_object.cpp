@@ -290,6 +290,7 @@ KernelUnit KernelObject::unit_for(const Call& call) const {
   // NVRTC has no room for guards.
   unit.bounds_guards = spec_.compile_options.bounds.value_or(settings().bounds) &&
                        !(spec_.dialect == Dialect::kCuda && call.device.kind == DeviceKind::kNvidia);
+  if (call.device.kind == DeviceKind::kCpu) unit.dynamic_memory_bytes = static_cast<uint64_t>(spec_.shared_memory);
   return unit;
 }
 
@@ -311,13 +312,9 @@ void KernelObject::set_known_shapes(KernelUnit& unit, const Call& call) const {
 }
 
 void KernelObject::check_target(const TargetSpec& target) const {
-  if (spec_.dialect != Dialect::kCuda) return;
-  if (target.kind == TargetKind::kCpu)
-    throw UnsupportedError(
-        concat("[cuda_kernel] `", printable(spec_.name),
-               "`: CUDA bodies cannot be run on the CPU yet; `source_for` shows the generated text."));
   // NVRTC compiles the body as it is.
-  if (spec_.compile_options.bounds == true)
+  bool is_for_nvrtc = spec_.dialect == Dialect::kCuda && target.kind == TargetKind::kNvidia;
+  if (is_for_nvrtc && spec_.compile_options.bounds == true)
     throw UnsupportedError(concat("[cuda_kernel] `", printable(spec_.name),
                                   "`: `bounds` is on, but CUDA bodies have no guards on an NVIDIA GPU."));
 }

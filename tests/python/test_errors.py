@@ -1232,10 +1232,15 @@ def test_what_resembles_an_unsupported_construct(source, header, expected):
 # ---- CUDA
 
 
-def test_a_cuda_body_cannot_be_run_yet():
-    message = "[cuda_kernel] `k`: CUDA bodies cannot be run on the CPU yet; `source_for` shows the generated text."
+def test_a_cuda_body_that_the_cpu_cannot_run():
+    message = (
+        "[cuda_kernel] `k` uses what is not supported.\n"
+        "source:1:1: error: 'asm': inline PTX is not supported on the CPU\n"
+        '  asm("exit;");\n'
+        "  ^"
+    )
     for module, array in ((kiln, EIGHT), (kiln.mlx, mx.array(EIGHT))):
-        kernel = module.cuda_kernel("k", ["x"], ["out"], "out[0] = x[0];")
+        kernel = module.cuda_kernel("k", ["x"], ["out"], 'asm("exit;");')
         error = raised(kiln.UnsupportedError, lambda k, a: mx.eval(call(k, inputs=[a])), kernel, array)
         assert str(error) == message
         assert str(raised(kiln.UnsupportedError, call, kernel, "compile", inputs=[array])) == message

@@ -391,9 +391,9 @@ def test_install_and_uninstall(untouched):
     assert (kernel.name, len(kernel.history)) == ("k", 1)
     assert "out[i] = x[i] * 2;" in call(kernel, [mx.array(EIGHT)], method="source_for")
     assert fast.MetalKernel is kiln.mlx.MetalKernel
-    cuda = mx.fast.cuda_kernel("k", ["x"], ["out"], "out[0] = 1;")
-    with pytest.raises(kiln.UnsupportedError, match="CUDA bodies cannot be run on the CPU yet"):
-        mx.eval(call(cuda, [mx.array(EIGHT)]))
+    cuda = mx.fast.cuda_kernel("k", ["x"], ["out"], "out[threadIdx.x] = x[threadIdx.x] * 3;")
+    (out,) = call(cuda, [mx.array(EIGHT)], dtype=mx.float32)
+    np.testing.assert_array_equal(np.array(out), EIGHT * 3)
     installed = mlx_state()
     assert all(during is not before for during, before in zip(installed[:5], untouched[:5], strict=True))
     kiln.mlx.install()  # once more changes nothing

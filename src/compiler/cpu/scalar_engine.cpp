@@ -51,7 +51,7 @@ class ScalarEngine : public CpuEngine {
                   " && sizeof(__kiln::Thread) == ", sizeof(CpuThread),
                   " && __builtin_offsetof(__kiln::Thread, site) == ", offsetof(CpuThread, site),
                   " && __builtin_offsetof(__kiln::Thread, entry) == ", offsetof(CpuThread, entry),
-                  " && static_cast<uint>(__kiln::Exchange::exclusive_scan) == ",
+                  " && static_cast<unsigned>(__kiln::Exchange::exclusive_scan) == ",
                   static_cast<uint32_t>(CpuExchange::kExclusiveScan), ");\n");
   }
 

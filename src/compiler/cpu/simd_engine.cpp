@@ -40,14 +40,15 @@ class SimdEngine : public CpuEngine {
       std::string argument = concat("launch->arguments[", i, "].");
       arguments += concat(argument, "data, ", argument, "first, ", argument, "end, ");
     }
-    return concat(scalar_->text(unit), "extern \"C\" void ", kGroupFunction,
-                  "(const __kiln::Launch* launch, __kiln::Thread* first, void* frame, uint x, uint lanes) {\n  ",
-                  kBodyFunction, "(", arguments, "first);\n}\nextern \"C\" void ", kRowFunction,
-                  "(const __kiln::Launch* launch, __kiln::Thread* first, uint count) {\n",
-                  // Whole simdgroups need no masks.
-                  "  uint x = 0;\n  for (; x + 32 <= count; x += 32) ", kGroupFunction,
-                  "(launch, first, nullptr, x, 32);\n  if (x < count) ", kGroupFunction,
-                  "(launch, first, nullptr, x, count - x);\n}\n");
+    return concat(
+        scalar_->text(unit), "extern \"C\" void ", kGroupFunction,
+        "(const __kiln::Launch* launch, __kiln::Thread* first, void* frame, unsigned x, unsigned lanes) {\n  ",
+        kBodyFunction, "(", arguments, "first);\n}\nextern \"C\" void ", kRowFunction,
+        "(const __kiln::Launch* launch, __kiln::Thread* first, unsigned count) {\n",
+        // Whole simdgroups need no masks.
+        "  unsigned x = 0;\n  for (; x + 32 <= count; x += 32) ", kGroupFunction,
+        "(launch, first, nullptr, x, 32);\n  if (x < count) ", kGroupFunction,
+        "(launch, first, nullptr, x, count - x);\n}\n");
   }
 
   EngineOutput lower(Module& module, const KernelUnit& unit, TargetMachine& machine, StageKeeper keep_stage) override {

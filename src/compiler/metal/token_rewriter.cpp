@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "compiler/cuda/cuda_tokens.h"
 #include "core/text.h"
 
 namespace kiln {
@@ -80,11 +81,15 @@ class Rewriter {
     check_brackets();
     if (result_.invalid.empty()) check_depth();
     if (result_.invalid.empty() && result_.unsupported.empty()) {
-      drop_attributes();
-      // Declarations are compared as they were before and after address spaces are erased.
-      erase_address_spaces();
-      merge_overloads();
-      rewrite_literals();
+      if (unit_.dialect == Dialect::kCuda) {
+        rewrite_cuda();
+      } else {
+        drop_attributes();
+        // Declarations are compared as they were before and after address spaces are erased.
+        erase_address_spaces();
+        merge_overloads();
+        rewrite_literals();
+      }
       if (mentions_exchanges(unit_)) {
         refuse_destructors();
         mark_loops();
@@ -160,7 +165,16 @@ class Rewriter {
   void refuse_unsupported() {
     for (size_t i = 0; i < tokens_.size(); ++i) {
       llvm::StringRef name = identifier(tokens_[i]);
+      if (unit_.dialect == Dialect::kCuda && launches_kernel(i))
+        result_.unsupported.push_back(diagnose(tokens_[i], "'<<<': a kernel cannot launch kernels on the CPU"));
       if (name.empty() || is(i - 1, tok::period) || is(i - 1, tok::arrow)) continue;
+      tok::TokenKind before = i > 0 ? tokens_[i - 1].getKind() : tok::unknown;
+      tok::TokenKind next = i + 1 < tokens_.size() ? tokens_[i + 1].getKind() : tok::eof;
+      if (unit_.dialect == Dialect::kCuda) {
+        const char* reason = unsupported_in_cuda(tokens_[i].getKind(), before, name, next);
+        if (reason) result_.unsupported.push_back(diagnose(tokens_[i], concat("'", name.str(), "': ", reason)));
+        continue;
+      }
       // Not valid in Metal, which is another thing than not supported.
       if (tokens_[i].is(tok::kw_double)) {
         result_.invalid.push_back(diagnose(tokens_[i], "'double' is not supported in Metal"));
@@ -168,9 +182,7 @@ class Rewriter {
       }
       // A function that is deleted, not memory.
       if (tokens_[i].is(tok::kw_delete) && is(i - 1, tok::equal)) continue;
-      tok::TokenKind next = i + 1 < tokens_.size() ? tokens_[i + 1].getKind() : tok::eof;
       const char* reason = unsupported_keyword(tokens_[i].getKind());
-      tok::TokenKind before = i > 0 ? tokens_[i - 1].getKind() : tok::unknown;
       if (!reason) reason = unsupported_reason(before, name, next);
       if (reason) result_.unsupported.push_back(diagnose(tokens_[i], concat("'", name.str(), "': ", reason)));
     }
@@ -397,11 +409,52 @@ class Rewriter {
       if (is(j, tok::less)) j = template_arguments_end(j);
       if (is(j, tok::equal) || (is(j, tok::l_brace) && !defines_class)) {
         result_.invalid.push_back(
-            diagnose(tokens_[j], "a variable in threadgroup memory cannot have an initial value"));
+            diagnose(tokens_[j], unit_.dialect == Dialect::kCuda
+                                     ? "a __shared__ variable cannot have an initial value"
+                                     : "a variable in threadgroup memory cannot have an initial value"));
         return;
       }
       if (is_opener(j)) j = match_[j];
     }
+  }
+
+  // ---- CUDA
+
+  // `<<<`, which C++ reads as `<<` and `<`.
+  bool launches_kernel(size_t i) const {
+    if (!is(i, tok::lessless) || !is(i + 1, tok::less) || tokens_[i].getLocation().isMacroID()) return false;
+    return tokens_[i].getLocation().getLocWithOffset(2) == tokens_[i + 1].getLocation();
+  }
+
+  // `__shared__` becomes a storage class. `const __grid_constant__ Shape x_shape` of Kiln's signature becomes a
+  // reference: nobody can write it, and a copy for each thread would lie in memory.
+  void rewrite_cuda() {
+    std::vector<Token> kept;
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      llvm::StringRef name = identifier(tokens_[i]);
+      if (name == "__shared__") {
+        if (!is_word_of_declaration(i, tok::kw_extern) && !is_word_of_declaration(i, tok::kw_static))
+          kept.push_back(make(tokens_[i], tok::kw_static));
+        refuse_initializer(i);
+        push_threadgroup_section(tokens_[i], kept);
+      } else if (name == "__grid_constant__" && i + 1 < tokens_.size()) {
+        kept.push_back(tokens_[++i]);
+        kept.push_back(make(tokens_[i], tok::amp));
+      } else {
+        kept.push_back(tokens_[i]);
+      }
+    }
+    tokens_ = std::move(kept);
+    match_brackets();
+  }
+
+  // Whether the keyword stands in the declaration's beginning, around the token at `i`.
+  bool is_word_of_declaration(size_t i, tok::TokenKind keyword) const {
+    for (size_t j = i; j-- > 0 && !tokens_[j].isOneOf(tok::semi, tok::l_brace, tok::r_brace, tok::colon);)
+      if (tokens_[j].is(keyword)) return true;
+    for (size_t j = i + 1; j < tokens_.size() && !tokens_[j].isOneOf(tok::semi, tok::equal, tok::l_brace); ++j)
+      if (tokens_[j].is(keyword)) return true;
+    return false;
   }
 
   // Index of the `>` that closes the `<` at i; i itself if it is none of a template.
@@ -424,6 +477,9 @@ class Rewriter {
   // static __attribute__((section("kiln.threadgroup")))
   void push_threadgroup_storage(const Token& where, std::vector<Token>& out) const {
     out.push_back(make(where, tok::kw_static));
+    push_threadgroup_section(where, out);
+  }
+  void push_threadgroup_section(const Token& where, std::vector<Token>& out) const {
     out.push_back(make(where, tok::kw___attribute));
     out.push_back(make(where, tok::l_paren));
     out.push_back(make(where, tok::l_paren));
@@ -734,14 +790,15 @@ static bool is_simdgroup_matrix(llvm::StringRef name) {
 
 bool mentions_exchanges(const KernelUnit& unit) {
   if (unit.pastes_tokens) return true;
+  if (unit.dialect == Dialect::kCuda) return std::ranges::any_of(unit.identifiers, is_cuda_exchange);
   return std::any_of(unit.identifiers.begin(), unit.identifiers.end(), [](const std::string& name) {
     return name.starts_with("simd_") || name.starts_with("quad_") || name == "threadgroup_barrier" ||
            name == "simdgroup_barrier" || name.starts_with("simdgroup_multiply") || is_simdgroup_matrix(name);
   });
 }
 
-RewriteResult rewrite_metal_tokens(std::vector<clang::Token> tokens, const KernelUnit& unit,
-                                   clang::Preprocessor& preprocessor, const DiagnosticCollector& diagnostics) {
+RewriteResult rewrite_tokens(std::vector<clang::Token> tokens, const KernelUnit& unit,
+                             clang::Preprocessor& preprocessor, const DiagnosticCollector& diagnostics) {
   return Rewriter(unit, preprocessor, diagnostics).run(std::move(tokens));
 }
 

@@ -13,6 +13,9 @@
 //   * declarations that were overloads in the address space only, and are the same then, are merged; where they differ
 //     in more they are refused;
 //   * literals get C++'s suffixes (`1.5h`, `1.5bf`);
+//
+// Of CUDA's tokens, which are C++'s, only `__shared__` and `__grid_constant__` are rewritten, and loops as Metal's:
+//
 //   * loops get marks around them where threads may wait for one another inside (see `passes/exchange_sites.h`).
 #pragma once
 
@@ -36,13 +39,13 @@ inline constexpr const char* kThreadgroupSection = "kiln.threadgroup";
 struct RewriteResult {
   std::vector<clang::Token> tokens;     // ends with eof
   std::vector<Diagnostic> invalid;      // errors in the text: brackets that do not match
-  std::vector<Diagnostic> unsupported;  // what is valid Metal but not supported
+  std::vector<Diagnostic> unsupported;  // what is valid in the dialect but not supported
 };
 
 /// Rewrites the tokens that come from the unit's text and its included files; others (the device library's) pass
 /// unchanged.
-RewriteResult rewrite_metal_tokens(std::vector<clang::Token> tokens, const KernelUnit& unit,
-                                   clang::Preprocessor& preprocessor, const DiagnosticCollector& diagnostics);
+RewriteResult rewrite_tokens(std::vector<clang::Token> tokens, const KernelUnit& unit,
+                             clang::Preprocessor& preprocessor, const DiagnosticCollector& diagnostics);
 
 /// Whether the unit mentions a function at which threads wait for one another.
 bool mentions_exchanges(const KernelUnit& unit);

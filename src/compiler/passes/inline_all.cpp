@@ -50,6 +50,13 @@ void inline_all(llvm::Module& module, const std::vector<std::string>& roots) {
     function.setLinkage(llvm::GlobalValue::InternalLinkage);
     if (!is_callback) function.addFnAttr(llvm::Attribute::AlwaysInline);
   }
+  // Code and constants are one image: a variable that another module might define too is reached through a table there
+  // is none of.
+  for (llvm::GlobalVariable& variable : module.globals())
+    if (!variable.isDeclaration() && !variable.getName().starts_with("llvm.")) {
+      variable.setComdat(nullptr);
+      variable.setLinkage(llvm::GlobalValue::InternalLinkage);
+    }
   // Arguments out of memory first: a callee that gets a constant is inlined without the branches that it does not take.
   PassRunner(nullptr).run("function(sroa<preserve-cfg>),always-inline,globaldce,function(sroa<preserve-cfg>)", module);
 }

@@ -35,7 +35,7 @@ class ThreadsTarget : public llvm::TargetTransformInfoImplCRTPBase<ThreadsTarget
       const auto* load = llvm::dyn_cast<llvm::LoadInst>(instruction);
       if (lanes_ == Lanes::kApart && load && !load->isSimple()) return true;
     }
-    return is_lane(value) || is_position(value);
+    return is_lane(value) || is_position(value) || is_others_result(value);
   }
 
   bool isAlwaysUniform(const llvm::Value* value) const {
@@ -59,6 +59,14 @@ class ThreadsTarget : public llvm::TargetTransformInfoImplCRTPBase<ThreadsTarget
 
  private:
   static constexpr unsigned kPrivateArrayThreshold = 1500;  // of instructions, once unrolled
+
+  // Of a call that each thread makes for itself: the clock, printf.
+  static bool is_others_result(const llvm::Value* value) {
+    const auto* call = llvm::dyn_cast<llvm::CallInst>(value);
+    if (!call || !call->getCalledFunction()) return false;
+    return call->getIntrinsicID() == llvm::Intrinsic::readcyclecounter ||
+           call->getCalledFunction()->getName() == "__kiln_print";
+  }
 
   // A thread's position in its threadgroup, where it is not made of simdgroups and lanes.
   static bool is_position(const llvm::Value* value) {

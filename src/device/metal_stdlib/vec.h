@@ -221,4 +221,7 @@ __KILN_VECTOR_NAMES(float)
 
 }  // namespace metal
 
+// CUDA bodies do not see Metal's names.
+#ifndef __KILN_CPU_CUDA
 using namespace metal;
+#endif

@@ -15,7 +15,7 @@ struct __nv_bfloat16_raw {
 
 namespace __kiln {
 __KILN_DEVICE unsigned short bfloat_bits(float x) {
-#if __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800 && !defined(__KILN_CPU_CUDA)
   unsigned short r;
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(x));
   return r;
@@ -98,7 +98,7 @@ __KILN_DEVICE __nv_bfloat16 __float2bfloat16(float x) { return x; }
 __KILN_DEVICE __nv_bfloat16 __float2bfloat16_rn(float x) { return x; }
 __KILN_DEVICE float __bfloat162float(__nv_bfloat16 x) { return x; }
 
-#if __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800 && !defined(__KILN_CPU_CUDA)
 #define __KILN_BFLOAT_FMA(A, B, C)                                                              \
   unsigned short r;                                                                            \
   asm("fma.rn.bf16 %0, %1, %2, %3;" : "=h"(r) : "h"((A).bits), "h"((B).bits), "h"((C).bits));  \

@@ -71,6 +71,12 @@ __KILN_DEVICE __nv_bfloat162 __lows2bfloat162(__nv_bfloat162 a, __nv_bfloat162 b
 __KILN_DEVICE __nv_bfloat162 __highs2bfloat162(__nv_bfloat162 a, __nv_bfloat162 b) { return {a.y, b.y}; }
 
 #if __CUDA_ARCH__ >= 800
+#ifdef __KILN_CPU_CUDA
+__KILN_SMALL_TERNARY(__nv_bfloat16, __kiln::brain16, __kiln::to_bfloat, __hfma, "fma.rn")
+__KILN_DEVICE __nv_bfloat162 __hfma2(__nv_bfloat162 a, __nv_bfloat162 b, __nv_bfloat162 c) {
+  return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)};
+}
+#else
 __KILN_DEVICE __nv_bfloat16 __hfma(__nv_bfloat16 a, __nv_bfloat16 b, __nv_bfloat16 c) { __KILN_BFLOAT_FMA(a, b, c); }
 __KILN_DEVICE __nv_bfloat162 __hfma2(__nv_bfloat162 a, __nv_bfloat162 b, __nv_bfloat162 c) {
   unsigned r;
@@ -83,6 +89,7 @@ __KILN_DEVICE __nv_bfloat162 __hfma2(__nv_bfloat162 a, __nv_bfloat162 b, __nv_bf
     asm(PTX ".bf16x2 %0, %1, %2;" : "=r"(r) : "r"(__kiln::word(a)), "r"(__kiln::word(b)));            \
     return __kiln::to_bfloat2(r);                                                                     \
   }
+#endif
 #define __KILN_BFLOAT_BINARY(NAME, NAME2, PTX) \
   __KILN_BFLOAT_INSTRUCTION(NAME, PTX)         \
   __KILN_BFLOAT_PAIR(NAME2, PTX)
@@ -206,6 +213,9 @@ __KILN_BFLOAT_SHUFFLE(__shfl_up_sync, unsigned)
 __KILN_BFLOAT_SHUFFLE(__shfl_down_sync, unsigned)
 __KILN_BFLOAT_SHUFFLE(__shfl_xor_sync, int)
 
+#ifdef __KILN_CPU_CUDA
+__KILN_SMALL_ATOMIC_ADD(__nv_bfloat16, __kiln::to_bfloat)
+#else
 // sm_90 has instructions; before, by compare and exchange.
 __KILN_DEVICE __nv_bfloat162 atomicAdd(__nv_bfloat162* p, __nv_bfloat162 v) {
 #if __CUDA_ARCH__ >= 900
@@ -238,4 +248,5 @@ __KILN_DEVICE __nv_bfloat16 atomicAdd(__nv_bfloat16* p, __nv_bfloat16 v) {
   return __kiln::to_bfloat(before);
 #endif
 }
+#endif
 #endif

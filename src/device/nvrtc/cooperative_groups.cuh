@@ -51,11 +51,19 @@ __device__ __forceinline__ T exchange(const T& value, unsigned mask, unsigned at
   }
 }
 
+#ifndef __KILN_CPU_CUDA
 __device__ __forceinline__ unsigned lane() {
   unsigned lane;
   asm("mov.u32 %0, %%laneid;" : "=r"(lane));
   return lane;
 }
+// The CPU's barriers are told the line of the call.
+#define __KILN_LINE_PARAMETER
+#define __KILN_LINE
+#else
+#define __KILN_LINE_PARAMETER __KILN_CALLERS_LINE
+#define __KILN_LINE line
+#endif
 __device__ __forceinline__ unsigned rank_in_block() {
   return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
 }
@@ -85,7 +93,7 @@ __device__ __forceinline__ grid_group this_grid() { return {}; }
 
 class thread_block {
  public:
-  __device__ static void sync() { __syncthreads(); }
+  __device__ static void sync(__KILN_LINE_PARAMETER) { __syncthreads(__KILN_LINE); }
   __device__ static unsigned thread_rank() { return __kiln::rank_in_block(); }
   __device__ static unsigned num_threads() { return __kiln::threads_in_block(); }
   __device__ static unsigned size() { return num_threads(); }
@@ -223,9 +231,9 @@ class thread_group {
   // A part of a block.
   __device__ thread_group(unsigned mask, unsigned size, unsigned rank) : mask_(mask), size_(size), rank_(rank) {}
 
-  __device__ void sync() const {
+  __device__ void sync(__KILN_LINE_PARAMETER) const {
     if (mask_ == 0)
-      __syncthreads();
+      __syncthreads(__KILN_LINE);
     else
       __syncwarp(mask_);
   }
@@ -258,6 +266,10 @@ template <typename Group>
 __device__ __forceinline__ void sync(const Group& g) {
   g.sync();
 }
+#ifdef __KILN_CPU_CUDA
+__forceinline__ void sync(const thread_block& g, __KILN_CALLERS_LINE) { g.sync(line); }
+__forceinline__ void sync(const thread_group& g, __KILN_CALLERS_LINE) { g.sync(line); }
+#endif
 template <typename Group>
 __device__ __forceinline__ auto thread_rank(const Group& g) {
   return g.thread_rank();

@@ -1,12 +1,17 @@
 // __half: the part of <cuda_fp16.h> that every body with halves needs, with its rounding. The rest, half_functions.cuh,
 // costs more to read than a small kernel does.
+//
+// On the CPU (__KILN_CPU_CUDA) what is an instruction here is a function of cuda/small_floats.h.
 #define __KILN_HALF 1
+#ifndef __KILN_DEVICE
 #define __KILN_DEVICE __device__ __forceinline__
+#endif
 
 struct __half_raw {
   unsigned short x;
 };
 
+#ifndef __KILN_CPU_CUDA
 namespace __kiln {
 __KILN_DEVICE unsigned short half_bits(float x) {
   unsigned short r;
@@ -42,6 +47,7 @@ __KILN_DEVICE float half_value(unsigned short x) {
     return r;                                                                   \
   }                                                                             \
   }
+#endif
 #define __KILN_HALF_INTEGERS(WORD, TYPE, PTX, REGISTER)           \
   __KILN_HALF_FROM(WORD##_to_half_rn, TYPE, PTX, REGISTER, "rn")  \
   __KILN_HALF_TO(half_to_##WORD##_rz, TYPE, PTX, REGISTER, "rz")
@@ -111,23 +117,21 @@ __KILN_DEVICE short __half_as_short(__half x) { return static_cast<short>(x.bits
 __KILN_DEVICE unsigned short __half_as_ushort(__half x) { return x.bits; }
 __KILN_DEVICE __half __short_as_half(short x) { return __kiln::to_half(static_cast<unsigned short>(x)); }
 __KILN_DEVICE __half __ushort_as_half(unsigned short x) { return __kiln::to_half(x); }
+#ifndef __KILN_CPU_CUDA
 #define __KILN_HALF_ARITHMETIC(NAME, PTX)                           \
   __KILN_DEVICE __half NAME(__half a, __half b) {                   \
     unsigned short r;                                               \
     asm(PTX ".f16 %0, %1, %2;" : "=h"(r) : "h"(a.bits), "h"(b.bits)); \
     return __kiln::to_half(r);                                      \
   }
+#endif
 // A multiplication and an addition may become one instruction.
 __KILN_HALF_ARITHMETIC(__hadd, "add")
 __KILN_HALF_ARITHMETIC(__hsub, "sub")
 __KILN_HALF_ARITHMETIC(__hmul, "mul")
 // The quotient in float, rounded again, is the quotient rounded once: float has more than twice half's bits.
 __KILN_DEVICE __half __hdiv(__half a, __half b) { return __fdiv_rn(a, b); }
-__KILN_DEVICE __half __hneg(__half a) {
-  unsigned short r;
-  asm("neg.f16 %0, %1;" : "=h"(r) : "h"(a.bits));
-  return __kiln::to_half(r);
-}
+__KILN_DEVICE __half __hneg(__half a) { return __kiln::to_half(static_cast<unsigned short>(a.bits ^ 0x8000)); }
 
 #define __KILN_HALF_OPERATORS(TYPE, ADD, SUB, MUL, DIV, NEG)                                       \
   __KILN_DEVICE TYPE operator+(const TYPE& a, const TYPE& b) { return ADD(a, b); }                 \

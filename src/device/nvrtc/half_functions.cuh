@@ -39,12 +39,14 @@ __KILN_HALF_ROUNDINGS(ull, unsigned long long, "u64", "l")
 __KILN_DEVICE signed char __half2char_rz(__half x) { return static_cast<signed char>(x); }
 __KILN_DEVICE unsigned char __half2uchar_rz(__half x) { return static_cast<unsigned char>(x); }
 
+#ifndef __KILN_CPU_CUDA
 #define __KILN_FLOAT_TO_HALF(NAME, ROUNDING)                             \
   __KILN_DEVICE __half NAME(float x) {                                   \
     unsigned short r;                                                    \
     asm("cvt." ROUNDING ".f16.f32 %0, %1;" : "=h"(r) : "f"(x));          \
     return __kiln::to_half(r);                                           \
   }
+#endif
 __KILN_FLOAT_TO_HALF(__float2half_rz, "rz")
 __KILN_FLOAT_TO_HALF(__float2half_rd, "rm")
 __KILN_FLOAT_TO_HALF(__float2half_ru, "rp")
@@ -82,15 +84,13 @@ __KILN_DEVICE __half2 __lows2half2(__half2 a, __half2 b) { return {a.x, b.x}; }
 __KILN_DEVICE __half2 __highs2half2(__half2 a, __half2 b) { return {a.y, b.y}; }
 
 // One instruction for halves and for pairs.
+#ifndef __KILN_CPU_CUDA
 #define __KILN_HALF_PAIR(NAME2, PTX)                                                             \
   __KILN_DEVICE __half2 NAME2(__half2 a, __half2 b) {                                            \
     unsigned r;                                                                                  \
     asm(PTX ".f16x2 %0, %1, %2;" : "=r"(r) : "r"(__kiln::word(a)), "r"(__kiln::word(b)));        \
     return __kiln::to_half2(r);                                                                  \
   }
-#define __KILN_HALF_BINARY(NAME, NAME2, PTX) \
-  __KILN_HALF_ARITHMETIC(NAME, PTX)          \
-  __KILN_HALF_PAIR(NAME2, PTX)
 #define __KILN_HALF_TERNARY(NAME, NAME2, PTX)                                                                          \
   __KILN_DEVICE __half NAME(__half a, __half b, __half c) {                                                            \
     unsigned short r;                                                                                                  \
@@ -102,6 +102,10 @@ __KILN_DEVICE __half2 __highs2half2(__half2 a, __half2 b) { return {a.y, b.y}; }
     asm(PTX ".f16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(__kiln::word(a)), "r"(__kiln::word(b)), "r"(__kiln::word(c)));    \
     return __kiln::to_half2(r);                                                                                        \
   }
+#endif
+#define __KILN_HALF_BINARY(NAME, NAME2, PTX) \
+  __KILN_HALF_ARITHMETIC(NAME, PTX)          \
+  __KILN_HALF_PAIR(NAME2, PTX)
 __KILN_HALF_PAIR(__hadd2, "add")
 __KILN_HALF_PAIR(__hsub2, "sub")
 __KILN_HALF_PAIR(__hmul2, "mul")
@@ -127,6 +131,7 @@ __KILN_DEVICE __half2 __hmin2(__half2 a, __half2 b) { return {__hmin(a.x, b.x), 
 #endif
 __KILN_DEVICE __half2 __h2div(__half2 a, __half2 b) { return {__hdiv(a.x, b.x), __hdiv(a.y, b.y)}; }
 
+#ifndef __KILN_CPU_CUDA
 #define __KILN_HALF_UNARY(NAME, NAME2, PTX)                                    \
   __KILN_DEVICE __half NAME(__half a) {                                        \
     unsigned short r;                                                          \
@@ -138,14 +143,12 @@ __KILN_DEVICE __half2 __h2div(__half2 a, __half2 b) { return {__hdiv(a.x, b.x), 
     asm(PTX ".f16x2 %0, %1;" : "=r"(r) : "r"(__kiln::word(a)));                \
     return __kiln::to_half2(r);                                                \
   }
+#endif
 __KILN_HALF_UNARY(__habs, __habs2, "abs")
-__KILN_DEVICE __half2 __hneg2(__half2 a) {
-  unsigned r;
-  asm("neg.f16x2 %0, %1;" : "=r"(r) : "r"(__kiln::word(a)));
-  return __kiln::to_half2(r);
-}
+__KILN_DEVICE __half2 __hneg2(__half2 a) { return __kiln::to_half2(__kiln::word(a) ^ 0x80008000u); }
 
 // Comparisons; those with u are true where an operand is NaN.
+#ifndef __KILN_CPU_CUDA
 #define __KILN_HALF_COMPARISON(WORD, PTX)                                                                        \
   __KILN_DEVICE bool __h##WORD(__half a, __half b) {                                                             \
     unsigned r;                                                                                                  \
@@ -160,6 +163,7 @@ __KILN_DEVICE __half2 __hneg2(__half2 a) {
     return __kiln::to_half2(r);                                                                                  \
   }                                                                                                              \
   __KILN_DEVICE bool __hb##WORD##2(__half2 a, __half2 b) { return __h##WORD(a.x, b.x) && __h##WORD(a.y, b.y); }
+#endif
 __KILN_HALF_COMPARISON(eq, "eq")
 __KILN_HALF_COMPARISON(ne, "ne")
 __KILN_HALF_COMPARISON(lt, "lt")
@@ -234,6 +238,9 @@ __KILN_HALF_SHUFFLE(__shfl_up_sync, unsigned)
 __KILN_HALF_SHUFFLE(__shfl_down_sync, unsigned)
 __KILN_HALF_SHUFFLE(__shfl_xor_sync, int)
 
+#ifdef __KILN_CPU_CUDA
+__KILN_SMALL_ATOMIC_ADD(__half, __kiln::to_half)
+#else
 #if __CUDA_ARCH__ >= 700
 __KILN_DEVICE __half atomicAdd(__half* p, __half v) {
   unsigned short r;
@@ -246,3 +253,4 @@ __KILN_DEVICE __half2 atomicAdd(__half2* p, __half2 v) {
   asm volatile("atom.add.noftz.f16x2 %0, [%1], %2;" : "=r"(r) : "l"(p), "r"(__kiln::word(v)) : "memory");
   return __kiln::to_half2(r);
 }
+#endif

@@ -17,6 +17,7 @@
 #include "targets/cpu/group_scheduler.h"
 #include "targets/cpu/huge_pages.h"
 #include "targets/cpu/image_loader.h"
+#include "targets/cpu/kernel_output.h"
 #include "targets/cpu/simdgroup_scheduler.h"
 #include "targets/cpu/strided_copy.h"
 #include "targets/cpu/thread_pool.h"
@@ -50,7 +51,7 @@ class CpuKernel : public LoadedKernel {
                : image.header().frame_bytes;
   }
   bool may_fail() const override {
-    return image.header().kind != CpuImageKind::kLoop || threadgroup_memory_bytes() > 0;
+    return image.header().kind != CpuImageKind::kLoop || threadgroup_memory_bytes() > 0 || image.may_fail();
   }
   std::span<const std::byte> code() const override { return image.code(); }
 
@@ -122,11 +123,24 @@ std::string describe(const BarrierFault& fault, const KernelUnit& unit) {
   SourcePosition position = unit.source_map.locate(static_cast<int>(fault.line));
   std::string_view path = unit.path_of(position);
   return concat("kernel `", printable(unit.name), "`: only ", fault.waiting, " of ", fault.expected,
-                " threads reach the threadgroup_barrier in line ", position.line, " of ",
+                " threads reach the ", unit.dialect == Dialect::kMetal ? "threadgroup_barrier" : "__syncthreads",
+                " in line ", position.line, " of ",
                 !path.empty()                          ? printable(path)
                 : position.text == SourceText::kHeader ? "the header"
                                                        : "the source",
                 "; the launch was ended");
+}
+
+std::string describe(const KernelFailure& failure, const KernelUnit& unit) {
+  SourcePosition position = unit.source_map.locate(static_cast<int>(failure.line));
+  std::string_view path = unit.path_of(position);
+  return concat("kernel `", printable(unit.name), "`: ",
+                failure.assertion.empty() ? std::string("__trap() was called")
+                                          : concat("assertion `", printable(failure.assertion), "` failed"),
+                " in line ", position.line, " of ",
+                !path.empty()                          ? printable(path)
+                : position.text == SourceText::kHeader ? "the header"
+                                                       : "the source");
 }
 
 class CpuTarget : public Target {
@@ -166,9 +180,15 @@ class CpuTarget : public Target {
               launch.threadgroups_per_grid);
 
     bool small = geometry.threadgroups * geometry.threads_in_full_threadgroup() < kSmallLaunchThreads;
+    KernelFailures failures;
+    auto throw_failure = [&] {
+      if (failures.first()) throw DeviceError(describe(*failures.first(), unit));
+    };
     if (image.header().kind == CpuImageKind::kLoop && !image.header().may_spin && small) {
+      KernelFailures::Scope scope(failures);
       ThreadgroupMemory memory(image.header().threadgroup_memory_bytes);
       run_rows(image, launch, 0, geometry.threadgroups, memory.get());
+      throw_failure();
       return;
     }
     for (size_t i = 0; i < arguments.size(); ++i)
@@ -186,6 +206,7 @@ class CpuTarget : public Target {
     std::optional<BarrierFault> fault;
     pool.run(work, [&](ThreadPool::Claims& claims) {
       DefaultFloatingPoint own_floating_point;  // of a worker, which began with what its creator had
+      KernelFailures::Scope scope(failures);
       ThreadgroupMemory memory(image.header().threadgroup_memory_bytes);
       uint64_t begin, end;
       if (image.header().kind == CpuImageKind::kLoop) {
@@ -202,6 +223,7 @@ class CpuTarget : public Target {
       std::lock_guard lock(fault_mutex);
       if (!fault) fault = found;
     });
+    throw_failure();
     if (fault) throw DeviceError(describe(*fault, unit));
   }
 

@@ -12,6 +12,8 @@
 #include "core/launch_geometry.h"
 #include "core/text.h"
 #include "kiln/error.h"
+#include "targets/cpu/c_functions.h"
+#include "targets/cpu/kernel_output.h"
 
 // The compiler's own library has these; C++ has no names for them. They follow the convention for halves in registers.
 extern "C" {
@@ -43,6 +45,11 @@ const Import kImports[] = {
     {"truncf", address(static_cast<float (*)(float)>(std::trunc))},
     {"rintf", address(static_cast<float (*)(float)>(std::rint))},
     {"fmaf", address(static_cast<float (*)(float, float, float)>(std::fma))},
+    {"floor", address(static_cast<double (*)(double)>(std::floor))},
+    {"ceil", address(static_cast<double (*)(double)>(std::ceil))},
+    {"trunc", address(static_cast<double (*)(double)>(std::trunc))},
+    {"rint", address(static_cast<double (*)(double)>(std::rint))},
+    {"fma", address(static_cast<double (*)(double, double, double)>(std::fma))},
     {"__extendhfsf2", address(__extendhfsf2)},
     {"__truncsfhf2", address(__truncsfhf2)},
 };
@@ -50,7 +57,8 @@ const Import kImports[] = {
 const void* find_import(std::string_view name) {
   for (const Import& import : kImports)
     if (import.name == name) return import.address;
-  return nullptr;
+  if (const void* function = find_c_function(name)) return function;
+  return find_output_function(name);
 }
 
 [[noreturn]] void damaged(const char* what) { throw InternalError(concat("machine code is damaged: ", what)); }
@@ -101,6 +109,7 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
       const char* name = reinterpret_cast<const char*>(bytes) + name_offset;
       size_t length = strnlen(name, header_.code_offset - name_offset);
       const void* target = find_import(std::string_view(name, length));
+      may_fail_ = may_fail_ || std::string_view(name, length) == kFailFunction;
       if (!target)
         throw InternalError(
             concat("machine code asks for a function that nobody provides: ", std::string_view(name, length)));

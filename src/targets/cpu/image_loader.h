@@ -19,6 +19,8 @@ class LoadedImage {
   LoadedImage& operator=(const LoadedImage&) = delete;
 
   const CpuImageHeader& header() const { return header_; }
+  /// Whether a thread may give up: it calls assert or __trap.
+  bool may_fail() const { return may_fail_; }
   std::span<const CpuSite> sites() const;
   std::span<const uint32_t> path(const CpuSite& site) const;
 
@@ -46,6 +48,7 @@ class LoadedImage {
   CpuImageHeader header_{};
   const std::byte* base_ = nullptr;
   size_t mapped_bytes_ = 0;
+  bool may_fail_ = false;
 };
 
 }  // namespace kiln

@@ -124,10 +124,13 @@ TEST_F(KernelIdentity, HasTheName) {
   expect_another([](Subject& s) { s.spec.name = "other"; });
 }
 TEST_F(KernelIdentity, HasTheDialect) {
-  // CUDA bodies are not compiled yet; binary_id_test.cpp has them.
-  Subject s;
-  s.spec.dialect = Dialect::kCuda;
-  EXPECT_THROW(s.id(), UnsupportedError);
+  expect_another([](Subject& s) { s.spec.dialect = Dialect::kCuda; });
+}
+TEST_F(KernelIdentity, HasTheDynamicMemoryOfCudaBodies) {
+  Subject one, two;
+  one.spec.dialect = two.spec.dialect = Dialect::kCuda;
+  two.spec.shared_memory = 64;
+  EXPECT_NE(one.id(), two.id());
 }
 TEST_F(KernelIdentity, HasTheSpecializedShape) {
   expect_another([](Subject& s) { s.input({8, 4}); });

@@ -247,11 +247,15 @@ TEST(KernelText, DependsOnTheCall) {
   EXPECT_NE(text().find("const constant float16_t& a"), std::string::npos);
 }
 
-TEST(KernelRun, RefusesCudaBodies) {
-  KernelObject kernel(for_cuda(spec({}, {"out"})));
-  EXPECT_EQ(
-      message_of<UnsupportedError>([&] { CallData().with([&](const Call& call) { kernel.find_or_compile(call); }); }),
-      "[cuda_kernel] `k`: CUDA bodies cannot be run on the CPU yet; `source_for` shows the generated text.");
+TEST(KernelRun, RunsCudaBodies) {
+  KernelSpec s = for_cuda(spec({}, {"out"}, "extern __shared__ char memory[]; memory[0] = 1; out[0] = memory[0];"));
+  s.shared_memory = 48;
+  KernelObject kernel(s);
+  CallData().with([&](const Call& call) {
+    KernelObject::Found found = kernel.find_or_compile(call);
+    EXPECT_EQ(found.variant->unit.dynamic_memory_bytes, 48u);
+    EXPECT_EQ(found.variant->binary->code->threadgroup_memory_bytes(), 48u);
+  });
 }
 
 TEST(KernelRun, ComputesAndRemembers) {

@@ -1,0 +1,36 @@
+// Loads and stores that say how they use caches, fences, copies, and the clock.
+#define __KILN_LOAD(NAME)               \
+  template <class T>                    \
+  __KILN_DEVICE T NAME(const T* p) {    \
+    return *p;                          \
+  }
+__KILN_LOAD(__ldg)
+__KILN_LOAD(__ldcg)
+__KILN_LOAD(__ldca)
+__KILN_LOAD(__ldcs)
+__KILN_LOAD(__ldlu)
+template <class T>
+__KILN_DEVICE T __ldcv(const T* p) {
+  return *static_cast<const volatile T*>(p);
+}
+#define __KILN_STORE(NAME)                                 \
+  template <class T>                                       \
+  __KILN_DEVICE void NAME(T* p, __kiln::converted<T> v) {  \
+    *p = v;                                                \
+  }
+__KILN_STORE(__stwb)
+__KILN_STORE(__stcg)
+__KILN_STORE(__stcs)
+__KILN_STORE(__stwt)
+
+__KILN_DEVICE void __threadfence() { __atomic_thread_fence(__KILN_SEQUENTIAL); }
+__KILN_DEVICE void __threadfence_block() { __atomic_thread_fence(__KILN_SEQUENTIAL); }
+__KILN_DEVICE void __threadfence_system() { __atomic_thread_fence(__KILN_SEQUENTIAL); }
+
+__KILN_DEVICE void* memcpy(void* to, const void* from, size_t bytes) { return __builtin_memcpy(to, from, bytes); }
+__KILN_DEVICE void* memmove(void* to, const void* from, size_t bytes) { return __builtin_memmove(to, from, bytes); }
+__KILN_DEVICE void* memset(void* to, int value, size_t bytes) { return __builtin_memset(to, value, bytes); }
+
+__KILN_DEVICE long long clock64() { return static_cast<long long>(__builtin_readcyclecounter()); }
+__KILN_DEVICE long clock() { return static_cast<long>(__builtin_readcyclecounter()); }
+__KILN_DEVICE void __nanosleep(unsigned) {}

@@ -1,0 +1,50 @@
+// What CUDA bodies print, and what their assertions say (device/cuda/output.h).
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kiln {
+
+// Where a thread of a launch gave up.
+struct KernelFailure {
+  uint32_t line = 0;      // of the generated text
+  std::string assertion;  // empty: it called __trap
+};
+
+// The first failure of a launch. Its threads run on: what they compute is not given to anybody.
+class KernelFailures {
+ public:
+  /// While it lives, failures in this thread are the launch's.
+  class Scope {
+   public:
+    explicit Scope(KernelFailures& failures);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    KernelFailures* before_;
+  };
+
+  void add(KernelFailure failure);
+  /// Once no thread of the launch runs any more.
+  const std::optional<KernelFailure>& first() const { return first_; }
+
+ private:
+  std::mutex mutex_;
+  std::optional<KernelFailure> first_;
+};
+
+/// What printf writes, for arguments of the kinds (letters of device/cuda/output.h).
+std::string format_output(const char* format, const char* kinds, const uint64_t* values, uint32_t count);
+
+inline constexpr std::string_view kFailFunction = "__kiln_fail";
+
+/// Null for other names.
+const void* find_output_function(std::string_view name);
+
+}  // namespace kiln

@@ -20,11 +20,6 @@ namespace {
 
 using namespace llvm;
 
-bool is_zeros(const Value* pointer) {
-  const auto* variable = dyn_cast<GlobalVariable>(pointer->stripPointerCasts());
-  return variable && variable->getName().starts_with(kZeros);
-}
-
 std::string space_of(const Value* pointer) {
   switch (pointer->getType()->getPointerAddressSpace()) {
     case kGlobalSpace: return ".global";

@@ -478,7 +478,10 @@ class Guards {
 
 }  // namespace
 
-bool is_zeros(const Value* pointer) { return isa<GlobalVariable>(pointer) && pointer->getName().starts_with(kZeros); }
+bool is_zeros(const Value* pointer) {
+  const auto* variable = dyn_cast<GlobalVariable>(pointer->stripPointerCasts());
+  return variable && variable->getName().starts_with(kZeros);
+}
 
 void insert_bounds_guards(Function& body, const KernelUnit& unit) { Guards(body, unit).run(); }
 

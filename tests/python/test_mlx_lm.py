@@ -139,7 +139,7 @@ def test_wkv7(lm):
 @pytest.mark.parametrize("invert", [False, True])
 def test_bitlinear(lm, invert):
     digits = np.random.default_rng(0).integers(0, 3, (64, 256))
-    packed = sum(digits[16 * i : 16 * i + 16].astype(np.uint8) << 2 * i for i in range(4)).astype(np.uint8)
+    packed = np.bitwise_or.reduce([digits[16 * i : 16 * i + 16] << 2 * i for i in range(4)]).astype(np.uint8)
     layer = lm.bitlinear.BitLinear(256, 64, bias=False, invert_weight_scales=invert)
     layer.weight, layer.weight_scale = mx.array(packed), mx.array([0.37])
     x = normal(3, 5, 256)
@@ -204,7 +204,7 @@ def test_rms_norm_sigmoid_gate(lm):
 def test_norm_add_norm(lm, size):
     branch, stream = normal(2, 3, size), normal(2, 3, size)
     alpha, beta, weight = uniform(size), uniform(size), uniform(size)
-    norm = nn.RMSNorm(size, eps=1e-5)
+    norm = nn.layers.normalization.RMSNorm(size, eps=1e-5)
     norm.weight = uniform(size)
     summed, normed = lm.kernels.norm_add_norm(
         branch, stream, alpha=alpha, beta=beta, post_weight=weight, post_eps=1e-6, next_norm=norm

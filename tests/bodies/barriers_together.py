@@ -97,3 +97,33 @@ for _name, (_grid, _threadgroup) in _SHAPES.items():
                     given = _group(part.reshape(-1), x_first // threadgroup[0], steps.tolist())
                     result[place] = given.reshape(part.shape)
         return result.reshape(-1).astype(np.int32)
+
+
+@body(
+    """
+    // What a loop computes that simdgroups leave in different iterations, wanted behind a barrier.
+    threadgroup uint passed[128];
+    uint t = thread_position_in_threadgroup.x, simdgroup = simdgroup_index_in_threadgroup;
+    passed[t] = t;
+    uint i = 0, at;
+    do {
+        at = simdgroup + 8 * i;
+        i += 1;
+    } while (more[at] != 0);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    y[t] = at + 1000 * passed[127 - t];
+    """,
+    inputs=lambda rng: {"more": np.array([s + 8 * i < 40 - 7 * s for i in range(6) for s in range(8)], np.int32)},
+    outputs={"y": ((128,), "uint32")},
+    grid=(128, 1, 1),
+    threadgroup=(128, 1, 1),
+    constructs="barriers.loop_variables_across",
+)
+def barriers_behind_loops_of_their_own(more):
+    found = []
+    for simdgroup in range(4):
+        at = simdgroup
+        while more[at]:
+            at += 8
+        found.append(at)
+    return (np.repeat(found, 32) + 1000 * np.arange(128)[::-1]).astype(np.uint32)

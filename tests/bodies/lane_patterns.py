@@ -152,3 +152,45 @@ for _name, _grid, _threadgroup in (
         init_value=0,
         constructs="attributes.thread_position_in_grid attributes.threads_per_grid",
     )(_joined)
+
+
+# Indices whose narrow parts wrap or change their sign from one lane to another.
+for _name, _index in (
+    ("sign", "int(char((u & 7) | char(lane << 3))) + 128"),
+    ("sign_of_a_sum", "long(char((u & 7) + char(lane << 3))) + 128"),
+    ("zero", "uchar(uchar(u & 28) | uchar(lane << 5))"),
+    ("short", "int(short(ushort(u & 7) | ushort(lane << 12))) + 32768"),
+):
+
+    def _wrapping(x, u, name=_name):
+        lane = np.arange(32)
+        if name == "zero":
+            index = (u[0] & 28) | (lane << 5 & 255)
+        elif name == "short":
+            index = ((u[0] & 7) | (lane << 12 & 0xFFFF)).astype(np.uint16).view(np.int16).astype(int) + 32768
+        else:
+            index = ((u[0] & 7) | (lane << 3 & 255)).astype(np.uint8).view(np.int8).astype(int) + 128
+        return x[index], np.concatenate([np.isin(np.arange(256), index), np.zeros(256, bool)]).astype(np.int32)
+
+    body(
+        f"""
+        uint lane = thread_position_in_grid.x;
+        uchar u = few[0];
+        y[lane] = x[{_index}];
+        threadgroup int marked[256], beside[256];
+        for (uint k = lane; k < 256; k += 32) marked[k] = beside[k] = 0;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        if ({_index} < 256) marked[{_index}] = 1;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        for (uint k = lane; k < 256; k += 32) {{ marks[k] = marked[k]; marks[256 + k] = beside[k]; }}
+        """,
+        name=f"lanes_wrap_{_name}",
+        inputs=lambda rng: {
+            "x": rng.integers(-(10**6), 10**6, 65536).astype(np.int32),
+            "few": np.array([7, 1, 2, 3], np.uint8),
+        },
+        outputs={"y": ((32,), "int32"), "marks": ((512,), "int32")},
+        grid=(32, 1, 1),
+        threadgroup=(32, 1, 1),
+        constructs="types.char types.uchar",
+    )(lambda x, few, f=_wrapping: f(x, few.astype(int)))

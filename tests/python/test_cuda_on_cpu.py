@@ -468,6 +468,31 @@ def test_printf():
         assert done.stdout == f"-3| 1.50|text|1099511627776|ff|7   |q|%|5.000000e-01|2\n{ran_on}\n"
 
 
+def test_printf_reads_what_the_kernel_may_read():
+    """Text in an array ends with it, and what points anywhere has none."""
+    program = """
+        import kiln, numpy as np
+        body = r'''
+        printf("%s|", (const char*)x);
+        printf((const char*)x);
+        printf("|%s|%s|\\n", (const char*)0x10, (const char*)nullptr);
+        y[0] = 1;
+        '''
+        kernel = kiln.cuda_kernel("k", ["x"], ["y"], body)
+        x = np.full(64, ord("A"), np.uint8)
+        kernel(inputs=[x], output_shapes=[(1,)], output_dtypes=["int32"], grid=(1, 1, 1), threadgroup=(1, 1, 1))
+    """
+    for engine in ("scalar", "simd"):
+        done = subprocess.run(
+            [sys.executable, "-c", "\n".join(line.strip() for line in program.splitlines())],
+            env={**os.environ, "KILN_CPU_ENGINE": engine},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout == f"{64 * 'A'}|{64 * 'A'}||(no text)|\n"
+
+
 @pytest.mark.parametrize(
     ("source", "message"),
     [

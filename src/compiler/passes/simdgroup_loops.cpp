@@ -333,10 +333,25 @@ class SimdgroupLoops {
     }
   }
 
+  // Whether it is computed in a loop that not all simdgroups leave together.
+  bool changes_in_a_loop(const Value& value) const {
+    const auto* instruction = dyn_cast<Instruction>(&value);
+    const Loop* loop = instruction ? loops_->getLoopFor(instruction->getParent()) : nullptr;
+    for (; loop; loop = loop->getParentLoop()) {
+      SmallVector<BasicBlock*> exits;
+      loop->getExitingBlocks(exits);
+      if (any_of(exits, [&](const BasicBlock* block) { return uniformity_->hasDivergentTerminator(*block); }))
+        return true;
+    }
+    return false;
+  }
+
   void keep_values() {
-    // What is the same for the threadgroup is there behind the region too; variables have their places in frames.
+    // What is the same for the threadgroup is there behind the region too, but for what a loop changes that simdgroups
+    // leave in different iterations; variables have their places in frames.
     auto is_there = [&](const Use& operand) {
-      return isa<AllocaInst>(operand.get()) || !uniformity_->isDivergentUse(operand);
+      if (isa<AllocaInst>(operand.get())) return true;
+      return !uniformity_->isDivergentUse(operand) && !changes_in_a_loop(*operand.get());
     };
     std::vector<Kept> computed;
     for (BasicBlock& block : function_)

@@ -150,6 +150,7 @@ class Widener {
   bool grow_alike(Value* one, Value* other);
   Value* is_row(Value* value, IRBuilder<>& builder);
   static bool grows_with_operand(const Instruction& instruction);
+  bool has_one_sign(Value* value);
   bool is_certain(Value* value);
 
   // ---- Memory

@@ -1,4 +1,6 @@
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/GetElementPtrTypeIterator.h>
+#include <llvm/Support/KnownBits.h>
 
 #include "compiler/passes/uniformity.h"
 #include "compiler/passes/widener.h"
@@ -154,15 +156,36 @@ bool Widener::grows_with_operand(const Instruction& instruction) {
   }
 }
 
+// Whether its highest bit is the same in all lanes.
+bool Widener::has_one_sign(Value* value) {
+  if (!differs(value)) return true;
+  if (auto values = values_of(value))
+    return all_of(*values, [&](const APInt& one) { return one.isNegative() == values->front().isNegative(); });
+  auto* instruction = dyn_cast<Instruction>(value);
+  if (instruction && instruction->isBitwiseLogicOp())
+    return has_one_sign(instruction->getOperand(0)) && has_one_sign(instruction->getOperand(1));
+  return computeKnownBits(value, layout_).isNonNegative();
+}
+
 // Whether the value grows from lane to lane as its stride says, whatever other values are: nothing in it can wrap.
 bool Widener::is_certain(Value* value) {
-  if (!differs(value) || values_of(value)) return true;
+  if (!differs(value)) return true;
+  if (auto values = values_of(value)) {
+    // What is narrow may have wrapped, which its stride does not know. A pattern is made of the values themselves.
+    std::optional<int64_t> stride = stride_of(value);
+    for (unsigned lane = 0; stride && lane < kLanes; ++lane)
+      if ((*values)[lane].getZExtValue() - (*values)[0].getZExtValue() != static_cast<uint64_t>(*stride) * lane)
+        return false;
+    return true;
+  }
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction || isa<PHINode>(instruction)) return false;
   switch (instruction->getOpcode()) {
+    case Instruction::SExt:
+      if (!has_one_sign(instruction->getOperand(0))) return false;
+      break;
     case Instruction::Or:
     case Instruction::ZExt:
-    case Instruction::SExt:
     case Instruction::PtrToInt:
     case Instruction::IntToPtr: break;
     default:

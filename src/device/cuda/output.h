@@ -20,27 +20,63 @@ struct print_argument<T*> {
   static constexpr char kind = 'p';
   __KILN_DEVICE static unsigned long bits(const volatile void* value) { return reinterpret_cast<unsigned long>(value); }
 };
-template <>
-struct print_argument<const char*> {
-  static constexpr char kind = 's';
-  __KILN_DEVICE static unsigned long bits(const char* value) { return reinterpret_cast<unsigned long>(value); }
+
+// Text is read here, where accesses are guarded, and not by the target, which would follow any pointer to any zero.
+template <unsigned Bytes>
+struct text_copy {
+  char text[Bytes];
+  __KILN_DEVICE explicit text_copy(const char* from) {
+    unsigned i = 0;
+    for (; i + 1 < Bytes; ++i) {
+      char letter = from[i];
+      if (letter == '\0') break;
+      text[i] = letter;
+    }
+    text[i] = '\0';
+  }
+};
+constexpr unsigned longest_format = 1024, longest_text = 256;
+
+// An argument while it is printed.
+template <class T>
+struct printed {
+  static constexpr char kind = print_argument<T>::kind;
+  unsigned long value;
+  __KILN_DEVICE explicit printed(T argument) : value(print_argument<T>::bits(argument)) {}
+  __KILN_DEVICE unsigned long bits() const { return value; }
 };
 template <>
-struct print_argument<char*> : print_argument<const char*> {};
+struct printed<const char*> {
+  static constexpr char kind = 's';
+  bool is_there;
+  text_copy<longest_text> copy;
+  __KILN_DEVICE explicit printed(const char* argument) : is_there(argument != nullptr), copy(argument) {}
+  __KILN_DEVICE unsigned long bits() const { return is_there ? reinterpret_cast<unsigned long>(copy.text) : 0; }
+};
+template <>
+struct printed<char*> : printed<const char*> {
+  using printed<const char*>::printed;
+};
+
+template <class... Printed>
+__KILN_DEVICE int print(const text_copy<longest_format>& format, const Printed&... arguments) {
+  static constexpr char kinds[] = {Printed::kind..., '\0'};
+  unsigned long values[sizeof...(Printed) + 1] = {arguments.bits()..., 0};
+  return __kiln_print(format.text, kinds, values, sizeof...(Printed));
+}
 }  // namespace __kiln
 
 template <class... T>
 __KILN_DEVICE int printf(const char* format, T... arguments) {
-  static constexpr char kinds[] = {__kiln::print_argument<T>::kind..., '\0'};
-  unsigned long values[sizeof...(T) + 1] = {__kiln::print_argument<T>::bits(arguments)..., 0};
-  return __kiln::__kiln_print(format, kinds, values, sizeof...(T));
+  return __kiln::print(__kiln::text_copy<__kiln::longest_format>(format), __kiln::printed<T>(arguments)...);
 }
 
 __KILN_DEVICE void __kiln_assertion(bool holds, unsigned line, const char* text) {
-  if (!holds) __kiln::__kiln_fail(line, text);
+  if (!holds) __kiln::__kiln_fail(line, text);  // a literal
 }
 #define assert(...) __kiln_assertion(static_cast<bool>(__VA_ARGS__), __LINE__, #__VA_ARGS__)
 __KILN_DEVICE void __assertfail(const char* text, const char*, unsigned line, const char*, size_t) {
-  __kiln::__kiln_fail(line, text);
+  __kiln::text_copy<__kiln::longest_text> copy(text);
+  __kiln::__kiln_fail(line, copy.text);
 }
 __KILN_DEVICE void __trap(unsigned line = __builtin_LINE()) { __kiln::__kiln_fail(line, nullptr); }

@@ -77,6 +77,20 @@ def collect(built: Path, python: str) -> None:
     shutil.copy(here / "lib" / "libkiln_compiler.so", package)
     # For `python -m bench.gpu.main`, with what run.py puts on the paths.
     shutil.copytree(ROOT / "bench", BUNDLE / "bench", ignore=shutil.ignore_patterns("__pycache__", "results"))
+    library = next(package.glob("libkiln.so.*"))
+    run(
+        *(
+            "c++",
+            "-std=c++20",
+            "-O2",
+            "-I",
+            ROOT / "include",
+            ROOT / "bench" / "gpu" / "launch_cost.cpp",
+            library,
+            "-ldl",
+        ),
+        *("-o", BUNDLE / "bench" / "gpu" / "launch_cost"),
+    )
     tests = BUNDLE / "tests"
     shutil.copytree(ROOT / "tests" / "bodies", tests / "bodies", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "tests" / "math_reference.py", tests)

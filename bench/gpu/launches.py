@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import kiln
@@ -79,10 +85,34 @@ def run() -> tuple[dict[str, Any], list[str]]:
             (1, 1, 1), (32, 1, 1), (x, out, ELEMENTS)
         )
     times = _in_turns(functions)
-    times |= _mlx_chains()
+    times |= _from_cpp() | _mlx_chains()
     rows = [[name, str(samples)] for name, samples in times.items()]
     figures = {name: samples.as_json() for name, samples in times.items()}
     return figures, [table(f"one launch of {ELEMENTS} elements, host time", ["", "median (quartiles)"], rows)]
+
+
+def _from_cpp() -> dict[str, Samples]:
+    """Of ``launch_cost.cpp``, which a bundle has as a program; nothing where there is no compiler either."""
+    here = Path(__file__).parent
+    library = next(Path(kiln.__file__).parent.glob("libkiln.so*"))
+    program = here / "launch_cost"
+    with tempfile.TemporaryDirectory() as folder:
+        if not program.exists():
+            compiler = shutil.which("c++")
+            if not compiler:
+                return {}
+            program = Path(folder) / "launch_cost"
+            include = here.parent.parent / "include"
+            command = [compiler, "-std=c++20", "-O2", f"-I{include}", here / "launch_cost.cpp", library, "-ldl"]
+            subprocess.run([*command, "-o", program], check=True)
+        search = os.pathsep.join(filter(None, [str(library.parent), os.environ.get("LD_LIBRARY_PATH")]))
+        environment = {
+            **os.environ,
+            "LD_LIBRARY_PATH": search,
+            "KILN_COMPILER": str(library.parent / "libkiln_compiler.so"),
+        }
+        output = subprocess.run([program], check=True, capture_output=True, text=True, env=environment).stdout
+    return {name: Samples(tuple(us / 1000 for us in rounds)) for name, rounds in json.loads(output).items()}
 
 
 def _mlx_chains() -> dict[str, Samples]:

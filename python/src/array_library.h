@@ -9,9 +9,11 @@
 
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
+#include "runtime/context.h"
 #include "runtime/kernel_object.h"
 
 namespace kiln::python {
@@ -50,6 +52,32 @@ struct CallArguments {
     const std::vector<std::string>& names = kernel.spec().output_names ? *kernel.spec().output_names : output_names;
     return i < names.size() ? names[i] : std::to_string(i);
   }
+};
+
+// Which array of a call a message is about. It becomes text where a message is written: a call that is right makes
+// none.
+class ArgumentName {
+ public:
+  enum class Kind { kInput, kOutput };
+  ArgumentName(const KernelObject& kernel, const CallArguments& arguments, Kind kind, size_t index)
+      : kernel_(&kernel), arguments_(&arguments), kind_(kind), index_(index) {}
+
+  Kind kind() const { return kind_; }
+  /// "x"
+  std::string text() const {
+    return kind_ == Kind::kInput ? arguments_->input_name(*kernel_, index_) : arguments_->output_name(*kernel_, index_);
+  }
+  /// "[metal_kernel] Input `x`"
+  friend std::ostream& operator<<(std::ostream& out, const ArgumentName& name) {
+    return out << message_prefix(name.kernel_->spec().dialect) << (name.kind_ == Kind::kInput ? "Input `" : "Output `")
+               << name.text() << "`";
+  }
+
+ private:
+  const KernelObject* kernel_;
+  const CallArguments* arguments_;
+  Kind kind_;
+  size_t index_;
 };
 
 // What a caller wants of a call.

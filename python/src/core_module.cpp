@@ -164,6 +164,24 @@ std::string_view name_of(MathMode mode) {
   return mode == MathMode::kFast ? "fast" : mode == MathMode::kRelaxed ? "relaxed" : "safe";
 }
 
+// What Python calls in the place of `__call__`, which stays for those who ask for it by name: by the name a call costs
+// a dict and two tuples more, as much as a small launch.
+PyObject* call_kernel(PyObject* self, PyObject* arguments, PyObject* keywords) {
+  try {
+    if (!nb::inst_ready(self)) throw TypeError("a Kernel is made by kiln.metal_kernel or kiln.cuda_kernel");
+    nb::object none;
+    if (!keywords) {
+      none = nb::steal(PyDict_New());
+      if (!none.is_valid()) nb::raise_python_error();
+      keywords = none.ptr();
+    }
+    return nb::inst_ptr<PyKernel>(self)->call(arguments, keywords, Wanted::kResult).release().ptr();
+  } catch (...) {
+    set_error_from_exception();
+    return nullptr;
+  }
+}
+
 nb::dict cache_status() {
   Context& context = Context::shared();
   const DiskCacheOptions& options = context.cache().options();
@@ -473,10 +491,12 @@ NB_MODULE(_core, m) {
                       " ms>");
       });
 
-  nb::class_<PyKernel>(m, "Kernel",
-                       "A kernel; made by ``kiln.metal_kernel`` and ``kiln.cuda_kernel``.\n\n"
-                       "Nothing of it can be changed. It can be called from any thread; what it has compiled is kept "
-                       "for the life\nof the process and shared with kernels that are equal.")
+  nb::class_<PyKernel> kernel(
+      m, "Kernel",
+      "A kernel; made by ``kiln.metal_kernel`` and ``kiln.cuda_kernel``.\n\n"
+      "Nothing of it can be changed. It can be called from any thread; what it has compiled is kept "
+      "for the life\nof the process and shared with kernels that are equal.");
+  kernel
       .def(
           "__init__",
           [](PyKernel* self, std::string_view dialect, std::string name,
@@ -613,6 +633,7 @@ at once, but compiling and running, and what they raise, come when the result is
           "The last 1,000 launches, oldest first, as a list of ``Launch``. With MLX arrays a launch is there when the\n"
           "result was evaluated.")
       .def("__repr__", [](const PyKernel& self) { return concat("<kiln.Kernel `", self.kernel().spec().name, "`>"); });
+  reinterpret_cast<PyTypeObject*>(kernel.ptr())->tp_call = call_kernel;
 
   m.def("register_library", [](nb::capsule library) {
     libraries().push_back(static_cast<ArrayLibrary*>(library.data("kiln.ArrayLibrary")));

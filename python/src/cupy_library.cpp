@@ -49,7 +49,7 @@ class CupyLibrary : public DeviceLibrary {
 
   std::string show(Device device) const override { return concat("cuda:", device.index); }
 
-  void read(nb::object& object, const std::string& what, ArrayView& view) const override {
+  void read(nb::object& object, const ArgumentName& what, ArrayView& view) const override {
     KILN_NAME(dtype);
     KILN_NAME(data);
     KILN_NAME(ptr);
@@ -74,11 +74,11 @@ class CupyLibrary : public DeviceLibrary {
     }
   }
 
-  void check_writable(nb::handle, const std::string&) const override {}
+  void check_writable(nb::handle, const ArgumentName&) const override {}
 
   nb::object copy_row_contiguous(nb::handle object) const override { return cupy_.attr("ascontiguousarray")(object); }
 
-  nb::object make(const OutputArray& output, Device device, void*& data) const override {
+  nb::object make(const OutputArray& output, Device device, nb::handle /*model*/, void*& data) const override {
     KILN_NAME(ptr);
     nb::object shape = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(output.shape.size())));
     for (size_t d = 0; d < output.shape.size(); ++d)
@@ -110,7 +110,7 @@ class CupyLibrary : public DeviceLibrary {
     return reinterpret_cast<void*>(as_int(attribute(stream, ptr)));
   }
 
-  nb::object stream_scope(nb::handle stream, Device device, const std::string& prefix) const override {
+  nb::object stream_scope(nb::handle stream, Device device, std::string_view prefix) const override {
     nb::object cuda = cupy_.attr("cuda");
     if (PyLong_Check(stream.ptr()) && !PyBool_Check(stream.ptr()))
       return cuda.attr("ExternalStream")(stream, device.index);
@@ -126,7 +126,7 @@ class CupyLibrary : public DeviceLibrary {
 
  private:
   // CuPy's dtypes are few objects.
-  Dtype read_dtype(nb::handle type, const std::string& what) const {
+  Dtype read_dtype(nb::handle type, const ArgumentName& what) const {
     for (const auto& [known, dtype] : dtypes_)
       if (known.is(type)) return dtype;
     std::optional<Dtype> dtype = dtype_from_name(nb::cast<std::string>(nb::str(nb::object(type.attr("name")))));

@@ -41,16 +41,21 @@ class StreamScope {
   nb::object manager_;
 };
 
+// Whether the strides are those of a new array, also where a dimension has one element.
+bool has_strides_of_new_array(std::span<const int64_t> shape, std::span<const int64_t> strides) {
+  int64_t stride = 1;
+  for (size_t d = shape.size(); d-- > 0; stride *= shape[d])
+    if (strides[d] != stride) return false;
+  return true;
+}
+
 }  // namespace
 
 // The arrays and numbers of a call, read.
 class DeviceLibrary::Arguments {
  public:
   Arguments(const DeviceLibrary& library, const KernelObject& kernel, const CallArguments& arguments)
-      : library_(library),
-        kernel_(kernel),
-        arguments_(arguments),
-        prefix_(concat("[", interface_name(kernel.spec().dialect), "] ")) {
+      : library_(library), kernel_(kernel), arguments_(arguments), prefix_(message_prefix(kernel.spec().dialect)) {
     read_inputs();
     if (arguments.outputs) {
       library.check_output(prefix_);
@@ -60,7 +65,7 @@ class DeviceLibrary::Arguments {
   }
 
   Device device() const { return *place_; }
-  const std::string& prefix() const { return prefix_; }
+  std::string_view prefix() const { return prefix_; }
 
   /// In a scope of the stream: copies what must be copied, and describes the call.
   Call describe(bool runs) {
@@ -74,7 +79,7 @@ class DeviceLibrary::Arguments {
       if (runs && device().kind != DeviceKind::kCpu && kernel_.spec().ensure_row_contiguous &&
           !is_row_contiguous(view.shape, view.strides)) {
         inputs_[i] = library_.copy_row_contiguous(inputs_[i]);
-        library_.read(inputs_[i], prefix_, view);
+        library_.read(inputs_[i], input(i), view);
       }
       InputArray input;
       input.data = view.data;
@@ -103,6 +108,15 @@ class DeviceLibrary::Arguments {
   const std::vector<nb::object>& inputs() const { return inputs_; }
   bool is_array(size_t input) const { return !numbers_[input]; }
 
+  /// An input with the output's shape and dtype, and the strides of a new array; not valid where there is none.
+  nb::handle model_of(const OutputArray& output) const {
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      if (!numbers_[i] && views_[i].dtype == output.dtype && std::ranges::equal(views_[i].shape, output.shape) &&
+          has_strides_of_new_array(views_[i].shape, views_[i].strides))
+        return inputs_[i];
+    return {};
+  }
+
  private:
   void read_inputs() {
     size_t count = arguments_.inputs.size();
@@ -113,25 +127,26 @@ class DeviceLibrary::Arguments {
       PyObject* object = arguments_.inputs[i];
       inputs_.push_back(nb::borrow(object));
       if (library_.owns(object)) continue;
-      numbers_[i] = read_number_input(object, prefix_, name(i));
+      numbers_[i] = read_number_input(object, input(i));
       if (!numbers_[i])
         throw_type_error(concat(prefix_, "Expected `inputs` to be ", library_.title(), " or numbers but got ",
-                                kind_of(object), " for `", name(i), "`."));
+                                kind_of(object), " for `", input(i).text(), "`."));
     }
     for (size_t i = 0; i < count; ++i) {
       if (numbers_[i]) continue;
-      library_.read(inputs_[i], concat(prefix_, "Input `", name(i), "`"), views_[i]);
-      place(views_[i].device, concat("`", name(i), "`"));
+      library_.read(inputs_[i], input(i), views_[i]);
+      place(views_[i].device, input(i));
     }
   }
 
-  void place(Device device, std::string whom) {
+  void place(Device device, const ArgumentName& whom) {
     if (!place_) {
       place_ = device;
-      placed_by_ = std::move(whom);
+      placed_by_ = whom;
     } else if (*place_ != device) {
-      throw ValueError(concat(prefix_, "Expected all arrays of a call to be on one device but got ", placed_by_, " on ",
-                              library_.show(*place_), " and ", whom, " on ", library_.show(device), "."));
+      throw ValueError(concat(prefix_, "Expected all arrays of a call to be on one device but got `",
+                              placed_by_->text(), "` on ", library_.show(*place_), " and `", whom.text(), "` on ",
+                              library_.show(device), "."));
     }
   }
 
@@ -139,11 +154,10 @@ class DeviceLibrary::Arguments {
     const std::vector<PyObject*>& given = *arguments_.outputs;
     output_views_.resize(given.size());
     for (size_t i = 0; i < given.size(); ++i) {
-      std::string whom = output_name(i);
-      std::string what = concat(prefix_, "Output `", whom, "`");
+      ArgumentName what = output(i);
       if (!library_.owns(given[i]))
         throw TypeError(concat(prefix_, "Expected `outputs` to be ", library_.title(), " but got ", kind_of(given[i]),
-                               " for `", whom, "`."));
+                               " for `", what.text(), "`."));
       nb::object object = nb::borrow(given[i]);
       ArrayView& view = output_views_[i];
       library_.read(object, what, view);
@@ -151,23 +165,23 @@ class DeviceLibrary::Arguments {
       if (object.ptr() != given[i]) throw ValueError(concat(what, " is a view that cannot be written."));
       library_.check_writable(object, what);
       if (!is_row_contiguous(view.shape, view.strides)) throw ValueError(concat(what, " is not row-contiguous."));
-      place(view.device, concat("`", whom, "`"));
+      place(view.device, what);
       outputs_.push_back(std::move(object));
       given_shapes_.push_back(view.shape);
       given_dtypes_.push_back(view.dtype);
     }
-    auto named = [](std::string name, const ArrayView& view) {
-      return NamedArray{std::move(name), {view.data, view.dtype, view.shape, view.strides}};
+    auto named = [](const ArgumentName& name, const ArrayView& view) {
+      return NamedArray{name, {view.data, view.dtype, view.shape, view.strides}};
     };
     std::vector<NamedArray> read, written;
     for (size_t i = 0; i < views_.size(); ++i)
-      if (!numbers_[i]) read.push_back(named(name(i), views_[i]));
-    for (size_t i = 0; i < output_views_.size(); ++i) written.push_back(named(output_name(i), output_views_[i]));
+      if (!numbers_[i]) read.push_back(named(input(i), views_[i]));
+    for (size_t i = 0; i < output_views_.size(); ++i) written.push_back(named(output(i), output_views_[i]));
     check_overlaps(prefix_, read, written);
   }
 
-  std::string name(size_t i) const { return arguments_.input_name(kernel_, i); }
-  std::string output_name(size_t i) const { return arguments_.output_name(kernel_, i); }
+  ArgumentName input(size_t i) const { return {kernel_, arguments_, ArgumentName::Kind::kInput, i}; }
+  ArgumentName output(size_t i) const { return {kernel_, arguments_, ArgumentName::Kind::kOutput, i}; }
   const std::vector<std::vector<int64_t>>& output_shapes() const {
     return arguments_.outputs ? given_shapes_ : arguments_.output_shapes;
   }
@@ -178,12 +192,12 @@ class DeviceLibrary::Arguments {
   const DeviceLibrary& library_;
   const KernelObject& kernel_;
   const CallArguments& arguments_;
-  const std::string prefix_;
+  const std::string_view prefix_;
   std::vector<nb::object> inputs_;
   std::vector<ArrayView> views_;
   std::vector<std::optional<NumberInput>> numbers_;  // of those inputs that are numbers
   std::optional<Device> place_;
-  std::string placed_by_;
+  std::optional<ArgumentName> placed_by_;
   std::vector<nb::object> outputs_;  // that the caller has given
   std::vector<ArrayView> output_views_;
   std::vector<std::vector<int64_t>> given_shapes_;
@@ -225,7 +239,7 @@ PyObject* DeviceLibrary::call(const std::shared_ptr<KernelObject>& kernel, const
   else
     for (const OutputArray& output : call.outputs) {
       void* place = nullptr;
-      results.push_back(make(output, device, place));
+      results.push_back(make(output, device, arguments.model_of(output), place));
       data.push_back(place);
     }
   if (given.stream) {

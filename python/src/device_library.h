@@ -36,19 +36,21 @@ class DeviceLibrary : public ArrayLibrary {
   virtual std::string show(Device device) const = 0;
 
   /// The array in memory. `object` becomes a copy where memory does not show its elements as they are. Throws TypeError
-  /// for arrays that cannot be read. `what` ("[metal_kernel] Input `x`") begins its message.
-  virtual void read(nanobind::object& object, const std::string& what, ArrayView& view) const = 0;
+  /// for arrays that cannot be read. `what` begins its message.
+  virtual void read(nanobind::object& object, const ArgumentName& what, ArrayView& view) const = 0;
 
   /// Throws where a caller must not give outputs. `prefix`: "[metal_kernel] ".
-  virtual void check_output(const std::string& prefix) const { static_cast<void>(prefix); }
+  virtual void check_output(std::string_view prefix) const { static_cast<void>(prefix); }
 
   /// Throws where an array that was read must not be written.
-  virtual void check_writable(nanobind::handle object, const std::string& what) const = 0;
+  virtual void check_writable(nanobind::handle object, const ArgumentName& what) const = 0;
 
   virtual nanobind::object copy_row_contiguous(nanobind::handle object) const = 0;
 
-  /// A new array on a device, and where it lies. `data` is set.
-  virtual nanobind::object make(const OutputArray& output, Device device, void*& data) const = 0;
+  /// A new array on a device, and where it lies: `data` is set. `model`, where it is valid, is an array of the library
+  /// with the same shape, dtype, device and strides.
+  virtual nanobind::object make(const OutputArray& output, Device device, nanobind::handle model,
+                                void*& data) const = 0;
 
   /// What the call returns in the place of an array that was made, when it has been put on the stream.
   virtual nanobind::object finish(nanobind::object made, Device) const { return made; }
@@ -64,7 +66,7 @@ class DeviceLibrary : public ArrayLibrary {
 
   /// A context manager within which a stream that the caller has given is the current one. Throws TypeError, ValueError
   /// where it is none of this device. `prefix`: "[metal_kernel] ".
-  virtual nanobind::object stream_scope(nanobind::handle stream, Device device, const std::string& prefix) const = 0;
+  virtual nanobind::object stream_scope(nanobind::handle stream, Device device, std::string_view prefix) const = 0;
 
   /// Within such a scope: tells the library that an array from outside is in use on the current stream.
   virtual void mark_used(nanobind::handle array, Device device) const {

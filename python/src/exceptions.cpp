@@ -2,6 +2,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <new>
+
 #include "core/diagnostic.h"
 #include "kiln/error.h"
 
@@ -61,6 +63,21 @@ void register_exceptions() {
   g_classes = {keep("Diagnostic"), keep("CompileError"), keep("UnsupportedError"), keep("DeviceError"),
                keep("InternalError")};
   nb::register_exception_translator(translate);
+}
+
+void set_error_from_exception() {
+  try {
+    translate(std::current_exception(), nullptr);
+  } catch (nb::python_error& error) {
+    error.restore();
+  } catch (const nb::builtin_exception& error) {
+    PyErr_SetString(error.type() == nb::exception_type::type_error ? PyExc_TypeError : PyExc_RuntimeError,
+                    error.what() ? error.what() : "");
+  } catch (const std::bad_alloc& error) {
+    PyErr_SetString(PyExc_MemoryError, error.what());
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
 }
 
 }  // namespace kiln::python

@@ -6,4 +6,8 @@ namespace kiln::python {
 /// Makes nanobind translate Kiln's exceptions, in every module that shares this one's nanobind domain.
 void register_exceptions();
 
+/// In a handler of an exception, in a function that Python calls without nanobind in between: sets the Python error
+/// that nanobind would have set.
+void set_error_from_exception();
+
 }  // namespace kiln::python

@@ -89,7 +89,7 @@ class JaxLibrary : public DeviceLibrary {
   }
 
   // `object` becomes the capsule, which keeps the memory.
-  void read(nb::object& object, const std::string& what, ArrayView& view) const override {
+  void read(nb::object& object, const ArgumentName& what, ArrayView& view) const override {
     if (nb::isinstance(object, tracer_))
       throw TypeError(concat(what, " is a value in a function that JAX traces (jit, grad, vmap), and has no elements ",
                              "yet; jax.pure_callback calls a kernel when it has."));
@@ -121,16 +121,16 @@ class JaxLibrary : public DeviceLibrary {
     object = std::move(capsule);
   }
 
-  void check_output(const std::string& prefix) const override {
+  void check_output(std::string_view prefix) const override {
     throw ValueError(concat(prefix, "`outputs` has no meaning for JAX arrays, which cannot be written."));
   }
 
-  void check_writable(nb::handle, const std::string&) const override {}
+  void check_writable(nb::handle, const ArgumentName&) const override {}
 
   // Never asked for: what DLPack shows of JAX's arrays is row-contiguous.
   nb::object copy_row_contiguous(nb::handle object) const override { return nb::borrow(object); }
 
-  nb::object make(const OutputArray& output, Device device, void*& data) const override {
+  nb::object make(const OutputArray& output, Device device, nb::handle /*model*/, void*& data) const override {
     DtypeKind kind = row_of(output.dtype).kind;
     if (size_of(output.dtype) == 8 && kind != DtypeKind::kComplex &&
         !nb::cast<bool>(jax_.attr("config").attr("jax_enable_x64")))
@@ -184,7 +184,7 @@ class JaxLibrary : public DeviceLibrary {
 
   void* current_stream(Device) const override { return reinterpret_cast<void*>(kStream); }
 
-  nb::object stream_scope(nb::handle, Device, const std::string& prefix) const override {
+  nb::object stream_scope(nb::handle, Device, std::string_view prefix) const override {
     throw ValueError(concat(prefix, "`stream` has no meaning for JAX arrays, whose streams are JAX's own."));
   }
 

@@ -20,7 +20,7 @@ NumberInput number_of(Dtype dtype, T value) {
 
 }  // namespace
 
-std::optional<NumberInput> read_number_input(PyObject* object, std::string_view prefix, const std::string& name) {
+std::optional<NumberInput> read_number_input(PyObject* object, const ArgumentName& name) {
   if (PyBool_Check(object)) return number_of(Dtype::kBool, static_cast<uint8_t>(object == Py_True));
   if (PyFloat_Check(object)) return number_of(Dtype::kFloat32, static_cast<float>(PyFloat_AS_DOUBLE(object)));
   if (PyComplex_Check(object)) {
@@ -32,7 +32,7 @@ std::optional<NumberInput> read_number_input(PyObject* object, std::string_view 
   if (!PyIndex_Check(object) || is_foreign_array(object)) return std::nullopt;
   std::optional<Index> index = index_of(object);
   if (!index) return std::nullopt;
-  if (!index->value) throw ValueError(concat(prefix, "Input `", name, "` does not fit into int64: ", index->text, "."));
+  if (!index->value) throw ValueError(concat(name, " does not fit into int64: ", index->text, "."));
   int64_t value = *index->value;
   if (value >= INT32_MIN && value <= INT32_MAX) return number_of(Dtype::kInt32, static_cast<int32_t>(value));
   return number_of(Dtype::kInt64, value);

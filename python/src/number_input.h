@@ -5,9 +5,8 @@
 
 #include <cstddef>
 #include <optional>
-#include <string>
-#include <string_view>
 
+#include "array_library.h"
 #include "kiln/dtype.h"
 
 namespace kiln::python {
@@ -19,8 +18,8 @@ struct NumberInput {
 };
 
 /// The number that the object is: a bool, an int or what has an `__index__`, a float, a complex. Nothing where it is
-/// none. Throws ValueError, for an int that 64 bits do not hold; `prefix` ("[metal_kernel] ") and `name` serve its
-/// message. Where it returns nothing a Python error may be set, by which an `__index__` has failed.
-std::optional<NumberInput> read_number_input(PyObject* object, std::string_view prefix, const std::string& name);
+/// none. Throws ValueError, for an int that 64 bits do not hold. Where it returns nothing a Python error may be set, by
+/// which an `__index__` has failed.
+std::optional<NumberInput> read_number_input(PyObject* object, const ArgumentName& name);
 
 }  // namespace kiln::python

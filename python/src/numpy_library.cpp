@@ -122,12 +122,12 @@ class Inputs {
   std::vector<NamedArray> named() const {
     std::vector<NamedArray> result;
     for (size_t i = 0; i < arrays_.size(); ++i)
-      if (!scalars_[i]) result.push_back({arguments_.input_name(kernel_, i), arrays_[i]});
+      if (!scalars_[i]) result.push_back({{kernel_, arguments_, ArgumentName::Kind::kInput, i}, arrays_[i]});
     return result;
   }
 
  private:
-  std::string prefix() const { return concat("[", interface_name(kernel_.spec().dialect), "] "); }
+  std::string_view prefix() const { return message_prefix(kernel_.spec().dialect); }
 
   std::string name(size_t i) const { return concat("`", arguments_.input_name(kernel_, i), "`"); }
 
@@ -148,7 +148,7 @@ class Inputs {
 
   // Whether it is a number; then it is read.
   bool read_scalar(size_t i) {
-    scalars_[i] = read_number_input(objects_[i], prefix(), arguments_.input_name(kernel_, i));
+    scalars_[i] = read_number_input(objects_[i], {kernel_, arguments_, ArgumentName::Kind::kInput, i});
     if (!scalars_[i] && PyErr_Occurred()) fail_as_no_input(i);
     return scalars_[i].has_value();
   }
@@ -205,15 +205,15 @@ class Inputs {
 class GivenOutputs {
  public:
   GivenOutputs(const KernelObject& kernel, const Inputs& inputs, const CallArguments& arguments) {
-    std::string prefix = concat("[", interface_name(kernel.spec().dialect), "] ");
+    std::string_view prefix = message_prefix(kernel.spec().dialect);
     std::vector<NamedArray> written;
     shapes.reserve(arguments.outputs->size());
     for (size_t i = 0; i < arguments.outputs->size(); ++i) {
       PyObject* object = (*arguments.outputs)[i];
-      std::string name = arguments.output_name(kernel, i), what = concat(prefix, "Output `", name, "`");
+      ArgumentName what(kernel, arguments, ArgumentName::Kind::kOutput, i);
       if (!PyArray_Check(object))
-        throw TypeError(
-            concat(prefix, "Expected `outputs` to be NumPy arrays but got ", kind_of(object), " for `", name, "`."));
+        throw TypeError(concat(prefix, "Expected `outputs` to be NumPy arrays but got ", kind_of(object), " for `",
+                               what.text(), "`."));
       auto* array = reinterpret_cast<PyArrayObject*>(object);
       std::optional<Dtype> dtype = dtype_of_descriptor(PyArray_DESCR(array));
       if (!dtype)
@@ -229,7 +229,7 @@ class GivenOutputs {
       outputs.push_back({*dtype, shapes.back()});
       data.push_back(PyArray_DATA(array));
       results.append(nb::borrow(object));
-      written.push_back({std::move(name), {PyArray_DATA(array), *dtype, shapes.back(), {}}});
+      written.push_back({what, {PyArray_DATA(array), *dtype, shapes.back(), {}}});
     }
     for (size_t i = 0; i < written.size(); ++i) written[i].array.strides = strides[i];
     check_overlaps(prefix, inputs.named(), written);

@@ -19,15 +19,14 @@ Range range_of(const InputArray& array) {
 
 }  // namespace
 
-void check_overlaps(const std::string& prefix, std::span<const NamedArray> inputs,
-                    std::span<const NamedArray> outputs) {
+void check_overlaps(std::string_view prefix, std::span<const NamedArray> inputs, std::span<const NamedArray> outputs) {
   for (size_t o = 0; o < outputs.size(); ++o) {
     Range written = range_of(outputs[o].array);
     auto check = [&](const NamedArray& other, std::string_view what) {
       Range range = range_of(other.array);
       if (written.begin < range.end && range.begin < written.end)
-        throw ValueError(concat(prefix, "The memory of ", what, " `", other.name, "` and of output `", outputs[o].name,
-                                "` overlap."));
+        throw ValueError(concat(prefix, "The memory of ", what, " `", other.name.text(), "` and of output `",
+                                outputs[o].name.text(), "` overlap."));
     };
     for (const NamedArray& input : inputs) check(input, "input");
     for (const NamedArray& output : outputs.first(o)) check(output, "output");

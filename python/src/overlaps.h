@@ -2,20 +2,21 @@
 #pragma once
 
 #include <span>
-#include <string>
+#include <string_view>
 
+#include "array_library.h"
 #include "runtime/call.h"
 
 namespace kiln::python {
 
 // An array, and how messages name it.
 struct NamedArray {
-  std::string name;
+  ArgumentName name;
   InputArray array;
 };
 
 /// Throws ValueError where memory that is written is also read, or written as another output. `prefix`:
 /// "[metal_kernel] ".
-void check_overlaps(const std::string& prefix, std::span<const NamedArray> inputs, std::span<const NamedArray> outputs);
+void check_overlaps(std::string_view prefix, std::span<const NamedArray> inputs, std::span<const NamedArray> outputs);
 
 }  // namespace kiln::python

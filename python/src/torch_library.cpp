@@ -44,6 +44,7 @@ class TorchLibrary : public DeviceLibrary {
     tensor_ = keep(torch.attr("Tensor"));
     parameter_ = keep(torch.attr("nn").attr("Parameter"));
     empty_ = keep(torch.attr("empty"));
+    empty_like_ = keep(torch.attr("empty_like"));
     device_ = keep(torch.attr("device"));
     cpu_ = keep(torch.attr("device")("cpu"));
     for (const DtypeRow& row : kDtypes) {
@@ -76,7 +77,7 @@ class TorchLibrary : public DeviceLibrary {
     return device.kind == DeviceKind::kCpu ? "cpu" : concat("cuda:", device.index);
   }
 
-  void read(nb::object& object, const std::string& what, ArrayView& view) const override {
+  void read(nb::object& object, const ArgumentName& what, ArrayView& view) const override {
     static PyObject *const is_conj = interned("is_conj"), *const is_neg = interned("is_neg");
     // Classes derived from tensors may hold anything.
     if (Py_TYPE(object.ptr()) != type() && object.type().ptr() != parameter_.ptr()) check_subclass(object, what);
@@ -102,7 +103,7 @@ class TorchLibrary : public DeviceLibrary {
     view.strides.assign(tensor.strides, tensor.strides + tensor.ndim);
   }
 
-  void check_writable(nb::handle object, const std::string& what) const override {
+  void check_writable(nb::handle object, const ArgumentName& what) const override {
     static PyObject* const requires_grad = interned("requires_grad");
     nb::object answer = nb::steal(PyObject_GetAttr(object.ptr(), requires_grad));
     if (!answer.is_valid()) nb::raise_python_error();
@@ -116,16 +117,11 @@ class TorchLibrary : public DeviceLibrary {
     return object.attr("detach")().attr("contiguous")();
   }
 
-  nb::object make(const OutputArray& output, Device device, void*& data) const override {
-    static PyObject* const names = nb::make_tuple("dtype", "device").release().ptr();
-    nb::handle dtype = dtypes_[static_cast<size_t>(output.dtype)];
-    if (!dtype.is_valid())
-      throw UnsupportedError(concat("this version of PyTorch has no dtype ", row_of(output.dtype).name));
-    nb::object shape = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(output.shape.size())));
-    for (size_t d = 0; d < output.shape.size(); ++d)
-      PyTuple_SET_ITEM(shape.ptr(), static_cast<Py_ssize_t>(d), PyLong_FromLongLong(output.shape[d]));
-    PyObject* arguments[] = {shape.ptr(), dtype.ptr(), device_object(device).ptr()};
-    nb::object made = nb::steal(PyObject_Vectorcall(empty_.ptr(), arguments, 1, names));
+  nb::object make(const OutputArray& output, Device device, nb::handle model, void*& data) const override {
+    // `empty_like` has fewer arguments to read, which is a microsecond.
+    nb::object made = model.is_valid() && Py_TYPE(model.ptr()) == type()
+                          ? nb::steal(PyObject_CallOneArg(empty_like_.ptr(), model.ptr()))
+                          : make_by_shape(output, device);
     if (!made.is_valid()) nb::raise_python_error();
     DlpackTensor tensor;
     if (exchange_ && exchange_->tensor_from_object(made.ptr(), &tensor) == 0) {
@@ -152,7 +148,7 @@ class TorchLibrary : public DeviceLibrary {
         nb::cast<uintptr_t>(torch_.attr("_C").attr("_cuda_getCurrentRawStream")(device.index)));
   }
 
-  nb::object stream_scope(nb::handle stream, Device device, const std::string& prefix) const override {
+  nb::object stream_scope(nb::handle stream, Device device, std::string_view prefix) const override {
     nb::object cuda = torch_.attr("cuda");
     nb::object own = nb::borrow(stream);
     if (PyLong_Check(stream.ptr()) && !PyBool_Check(stream.ptr())) {
@@ -173,9 +169,22 @@ class TorchLibrary : public DeviceLibrary {
   }
 
  private:
+  // Not valid where PyTorch has raised an error.
+  nb::object make_by_shape(const OutputArray& output, Device device) const {
+    static PyObject* const names = nb::make_tuple("dtype", "device").release().ptr();
+    nb::handle dtype = dtypes_[static_cast<size_t>(output.dtype)];
+    if (!dtype.is_valid())
+      throw UnsupportedError(concat("this version of PyTorch has no dtype ", row_of(output.dtype).name));
+    nb::object shape = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(output.shape.size())));
+    for (size_t d = 0; d < output.shape.size(); ++d)
+      PyTuple_SET_ITEM(shape.ptr(), static_cast<Py_ssize_t>(d), PyLong_FromLongLong(output.shape[d]));
+    PyObject* arguments[] = {shape.ptr(), dtype.ptr(), device_object(device).ptr()};
+    return nb::steal(PyObject_Vectorcall(empty_.ptr(), arguments, 1, names));
+  }
+
   PyTypeObject* type() const { return reinterpret_cast<PyTypeObject*>(tensor_.ptr()); }
 
-  void check_subclass(nb::handle object, const std::string& what) const {
+  void check_subclass(nb::handle object, const ArgumentName& what) const {
     nb::object elements = nb::getattr(torch_.attr("_subclasses"), "FakeTensor", nb::none());
     bool is_fake = !elements.is_none() && nb::isinstance(object, elements);
     std::string kind = kind_of(object);
@@ -186,7 +195,7 @@ class TorchLibrary : public DeviceLibrary {
   }
 
   // Refuses by name what no kernel can read.
-  void check_form(nb::handle object, const std::string& what) const {
+  void check_form(nb::handle object, const ArgumentName& what) const {
     if (nb::cast<bool>(object.attr("is_nested")))
       throw TypeError(
           concat(what, " is a nested tensor, and kernels take dense ones: `.to_padded_tensor(0)` gives one."));
@@ -199,7 +208,8 @@ class TorchLibrary : public DeviceLibrary {
     device_named(object.attr("device"), what);
   }
 
-  Device device_named(nb::handle device, const std::string& what) const {
+  template <typename Name>
+  Device device_named(nb::handle device, const Name& what) const {
     std::string kind = nb::cast<std::string>(device.attr("type"));
     if (kind == "cpu") return {};
     if (kind == "cuda" && torch_.attr("version").attr("hip").is_none()) {
@@ -212,18 +222,18 @@ class TorchLibrary : public DeviceLibrary {
                            ", and kernels run on the CPU and on NVIDIA's GPUs."));
   }
 
-  [[noreturn]] void fail_as_no_dtype(nb::handle object, const std::string& what) const {
+  [[noreturn]] void fail_as_no_dtype(nb::handle object, const ArgumentName& what) const {
     throw TypeError(
         concat(what, " has dtype ", to_utf8(nb::str(nb::object(object.attr("dtype")))), ", which no kernel can take."));
   }
 
-  void read_resolved(nb::object& object, const char* method, const std::string& what, ArrayView& view) const {
+  void read_resolved(nb::object& object, const char* method, const ArgumentName& what, ArrayView& view) const {
     object = object.attr("detach")().attr(method)();
     read(object, what, view);
   }
 
   // As any version of PyTorch can be read.
-  void read_attributes(nb::object& object, const std::string& what, ArrayView& view) const {
+  void read_attributes(nb::object& object, const ArgumentName& what, ArrayView& view) const {
     if (asks(object, interned("is_conj"))) object = object.attr("detach")().attr("resolve_conj")();
     if (asks(object, interned("is_neg"))) object = object.attr("detach")().attr("resolve_neg")();
     std::optional<Dtype> dtype = dtype_of(nb::object(object.attr("dtype")).ptr());
@@ -246,7 +256,7 @@ class TorchLibrary : public DeviceLibrary {
     return gpus_[index];
   }
 
-  nb::handle torch_, tensor_, parameter_, empty_, device_, cpu_;
+  nb::handle torch_, tensor_, parameter_, empty_, empty_like_, device_, cpu_;
   std::array<nb::handle, kDtypes.size()> dtypes_;
   mutable std::vector<nb::handle> gpus_;
   const DlpackExchange* exchange_ = nullptr;

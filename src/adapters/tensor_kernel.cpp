@@ -21,11 +21,11 @@ class CallView {
  public:
   CallView(const KernelObject& kernel, const KernelCall& call) : kernel_(kernel), call_(call) {
     for (size_t i = 0; i < call.inputs.size(); ++i) {
-      const TensorView& input = call.inputs[i];
-      if (input.shape().size() != input.strides().size())
-        throw ValueError(concat(prefix(), "Expected the strides of input `", input_name(i), "` to have size ",
-                                input.shape().size(), " but got size ", input.strides().size(), "."));
-      inputs_.push_back({input.data(), input.dtype(), input.shape(), input.strides(), input.is_number()});
+      const TensorView& tensor = call.inputs[i];
+      if (tensor.shape().size() != tensor.strides().size())
+        throw ValueError(concat(prefix(), "Expected the strides of ", input(i), " to have size ", tensor.shape().size(),
+                                " but got size ", tensor.strides().size(), "."));
+      inputs_.push_back({tensor.data(), tensor.dtype(), tensor.shape(), tensor.strides(), tensor.is_number()});
     }
     if (call.output_shapes.size() != call.output_dtypes.size() && call.output_shapes.size() == output_names().size())
       throw ValueError(concat(prefix(), "Expected `output_dtypes` to have size ", output_names().size(),
@@ -58,8 +58,7 @@ class CallView {
   /// For a call that check_sizes() has accepted.
   void check_inputs() const {
     for (size_t i = 0; i < inputs_.size(); ++i)
-      if (element_count(inputs_[i].shape) > 0)
-        check_address(concat("input `", input_name(i), "`"), inputs_[i].data, inputs_[i].dtype);
+      if (element_count(inputs_[i].shape) > 0) check_address(input(i), inputs_[i].data, inputs_[i].dtype);
   }
 
   /// For a call that check_sizes() has accepted.
@@ -82,20 +81,20 @@ class CallView {
   void check_outputs(std::span<void* const> data) const {
     check_count(data.size());
     struct Written {
-      std::string what;
+      Whom whom;
       uintptr_t begin, end;
     };
     std::vector<Written> written;
     for (size_t i = 0; i < outputs_.size(); ++i) {
       auto bytes = static_cast<uintptr_t>(byte_count(outputs_[i].shape, outputs_[i].dtype));
       if (bytes == 0) continue;
-      std::string what = concat("output `", output_names()[i], "`");
-      check_address(what, data[i], outputs_[i].dtype);
+      Whom whom{output_names()[i], i, "output"};
+      check_address(whom, data[i], outputs_[i].dtype);
       auto begin = reinterpret_cast<uintptr_t>(data[i]);
       for (const Written& other : written)
         if (begin < other.end && other.begin < begin + bytes)
-          throw ValueError(concat(prefix(), "The memory of ", other.what, " and of ", what, " overlap."));
-      written.push_back({std::move(what), begin, begin + bytes});
+          throw ValueError(concat(prefix(), "The memory of ", other.whom, " and of ", whom, " overlap."));
+      written.push_back({whom, begin, begin + bytes});
     }
     for (size_t i = 0; i < inputs_.size(); ++i) {
       ElementRange range = byte_range(inputs_[i].shape, inputs_[i].strides, inputs_[i].dtype);
@@ -105,13 +104,12 @@ class CallView {
       uintptr_t end = data_of_input + static_cast<uintptr_t>(range.end);
       for (const Written& other : written)
         if (begin < other.end && other.begin < end)
-          throw ValueError(
-              concat(prefix(), "The memory of input `", input_name(i), "` and of ", other.what, " overlap."));
+          throw ValueError(concat(prefix(), "The memory of ", input(i), " and of ", other.whom, " overlap."));
     }
   }
 
  private:
-  std::string prefix() const { return concat("[", interface_name(kernel_.spec().dialect), "] "); }
+  std::string_view prefix() const { return message_prefix(kernel_.spec().dialect); }
   const std::vector<std::string>& output_names() const { return *kernel_.spec().output_names; }
 
   void check_count(size_t outputs) const {
@@ -126,18 +124,33 @@ class CallView {
     return concat("(", join(dimensions, ", "), ")");
   }
 
-  // By its name or, where there are more inputs than names, by its place.
-  std::string input_name(size_t i) const {
+  // An array of the call. Text is made of it where a message is: a call that is right makes none.
+  struct Whom {
+    std::string_view name;  // empty: there are more inputs than names, and it goes by its place
+    size_t place;
+    const char* kind;
+
+    friend std::ostream& operator<<(std::ostream& out, const Whom& whom) {
+      out << whom.kind << " `";
+      if (whom.name.empty())
+        out << whom.place;
+      else
+        out << whom.name;
+      return out << "`";
+    }
+  };
+
+  Whom input(size_t i) const {
     const std::vector<std::string>& names = *kernel_.spec().input_names;
-    return i < names.size() ? names[i] : std::to_string(i);
+    return {i < names.size() ? std::string_view(names[i]) : std::string_view(), i, "input"};
   }
 
-  void check_address(const std::string& what, const void* data, Dtype dtype) const {
-    if (!data) throw ValueError(concat(prefix(), "The memory of ", what, " is null."));
+  void check_address(const Whom& whom, const void* data, Dtype dtype) const {
+    if (!data) throw ValueError(concat(prefix(), "The memory of ", whom, " is null."));
     // A complex number is two floats.
     size_t alignment = dtype == Dtype::kComplex64 ? alignof(float) : size_of(dtype);
     if (reinterpret_cast<uintptr_t>(data) % alignment != 0)
-      throw ValueError(concat(prefix(), "The memory of ", what, " is not aligned to ", alignment, " bytes."));
+      throw ValueError(concat(prefix(), "The memory of ", whom, " is not aligned to ", alignment, " bytes."));
   }
 
   const KernelObject& kernel_;

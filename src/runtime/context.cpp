@@ -49,6 +49,10 @@ std::optional<std::string> compiler_of(const Bundle& bundle, bool nvrtc) {
 
 std::string_view interface_name(Dialect dialect) { return dialect == Dialect::kMetal ? "metal_kernel" : "cuda_kernel"; }
 
+std::string_view message_prefix(Dialect dialect) {
+  return dialect == Dialect::kMetal ? "[metal_kernel] " : "[cuda_kernel] ";
+}
+
 bool is_lasting(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);

@@ -147,4 +147,7 @@ TargetSpec target_named(std::string_view architecture);
 /// "metal_kernel" or "cuda_kernel": how messages name the interface.
 std::string_view interface_name(Dialect dialect);
 
+/// How messages to its caller begin: "[metal_kernel] ".
+std::string_view message_prefix(Dialect dialect);
+
 }  // namespace kiln

@@ -802,6 +802,44 @@ body(
 )(lambda: np.array(list(_CONSTANTS.values()), np.float64).astype(np.float32))
 
 
+# ---- The larger or smaller of two halves, chosen by a condition: x86's maximum would choose otherwise
+
+
+def _choices_of_halves(x):
+    three, h = np.float16(3), np.float16
+    first, other = x, x[[1] * len(x)]
+    with np.errstate(invalid="ignore"):
+        columns = [
+            np.where(first > three, first, three),
+            np.where(first < three, first, three),
+            np.where(three >= first, three, first),
+            np.where(other > three, other, three),
+            np.where(other < three, other, three),
+            np.where(first <= other, other, first),
+        ]
+    return np.stack([column.astype(h) for column in columns], axis=1)
+
+
+body(
+    """
+    uint i = thread_position_in_grid.x;
+    half v = x[i], same = x[1];
+    y[6 * i] = v > 3.0h ? v : 3.0h;
+    y[6 * i + 1] = v < 3.0h ? v : 3.0h;
+    y[6 * i + 2] = 3.0h >= v ? 3.0h : v;
+    y[6 * i + 3] = same > 3.0h ? same : 3.0h;
+    y[6 * i + 4] = same < 3.0h ? same : 3.0h;
+    y[6 * i + 5] = v <= same ? same : v;
+    """,
+    name="choices_of_halves",
+    inputs=lambda rng: {"x": np.tile(np.array([1, 5, np.nan, -np.inf, np.inf, -0.0, 3, -7], np.float16), 8)},
+    outputs={"y": ((64, 6), "float16")},
+    grid=(64, 1, 1),
+    threadgroup=(32, 1, 1),
+    constructs="types.half literals.half_suffix",
+)(_choices_of_halves)
+
+
 # ---- A type that is a template argument
 
 for _dtype in ("float32", "float16", "bfloat16", "int32", "uint8", "complex64", "bool", "int64"):

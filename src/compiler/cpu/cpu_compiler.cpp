@@ -60,6 +60,7 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
     return result;
   }
   remove_bfloat(*module);
+  choose_halves_by_bits(*module);
   keep("optimized");
   if (request.keep_stages) result.stages.push_back({"assembly", generate_assembly(*module, *machine)});
   llvm::SmallVector<char, 0> object = generate_object(*module, *machine);

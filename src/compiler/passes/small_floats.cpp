@@ -296,4 +296,21 @@ void remove_bfloat(Module& module) {
   for (Function& function : module) remove_bfloat(function);
 }
 
+void choose_halves_by_bits(Module& module) {
+  SmallVector<SelectInst*> choices;
+  for (Function& function : module)
+    for (Instruction& instruction : instructions(function))
+      if (auto* choice = dyn_cast<SelectInst>(&instruction))
+        if (choice->getType()->getScalarType()->isHalfTy() && isa<FCmpInst>(choice->getCondition()))
+          choices.push_back(choice);
+  for (SelectInst* choice : choices) {
+    IRBuilder<> builder(choice);
+    Type* bits = with_scalar(choice->getType(), builder.getInt16Ty());
+    Value* chosen = builder.CreateSelect(choice->getCondition(), builder.CreateBitCast(choice->getTrueValue(), bits),
+                                         builder.CreateBitCast(choice->getFalseValue(), bits));
+    choice->replaceAllUsesWith(builder.CreateBitCast(chosen, choice->getType()));
+    choice->eraseFromParent();
+  }
+}
+
 }  // namespace kiln

@@ -22,4 +22,8 @@ void remove_bfloat(llvm::Module& module);
 /// The same in one function, whose arithmetic is written out.
 void remove_bfloat(llvm::Function& function);
 
+/// Lets what chooses the larger or smaller of two halves choose between their bits. After all optimisation, for x86:
+/// LLVM's code generator makes a maximum of it, and a call of `fmaxf` of that.
+void choose_halves_by_bits(llvm::Module& module);
+
 }  // namespace kiln

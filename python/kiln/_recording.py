@@ -67,15 +67,17 @@ def _read(path: str) -> list[dict[str, Any]]:
 
 
 def _calls(kernels: list[dict[str, Any]], path: str, *, general: bool) -> Iterator[tuple[Kernel, dict[str, Any]]]:
-    """Each kernel with each of its calls; where ``general``, also with code for any shape."""
+    """Each kernel with each of its calls; where ``general``, also with code for any shape, and
+    for any launch."""
     for recorded in kernels:
         try:
             calls = recorded["calls"]
             kernel = Kernel(**{key: value for key, value in recorded.items() if key != "calls"}, library="")
             for call in calls:
                 yield kernel, dict(call)
-                if general and call["specialized"]:
+                if general:
                     yield kernel, {**call, "specialized": False}
+                    yield kernel, {**call, "specialized": False, "grid": (1, 1, 1), "threadgroup": (1, 1, 1)}
         except (KeyError, TypeError, AttributeError):
             raise _Unreadable(f"{path} is damaged") from None
 

@@ -1,5 +1,6 @@
 // `kiln._core`: kernels, without any array library but NumPy, which is reached when it is there.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -331,6 +332,8 @@ nb::dict as_dict(const RecordedCall& call) {
   result["input_names"] = call.input_names;
   result["output_names"] = call.output_names;
   result["specialized"] = call.specialized;
+  result["grid"] = call.extents.grid;
+  result["threadgroup"] = call.extents.threadgroup;
   return result;
 }
 
@@ -362,7 +365,7 @@ std::tuple<std::string, std::string, std::string, std::string, nb::bytes> compil
     const std::vector<std::tuple<std::string, std::vector<int64_t>>>& outputs,
     const std::vector<std::tuple<std::string, std::variant<bool, int32_t, std::string>>>& templates,
     std::vector<std::string> input_names, std::vector<std::string> output_names, bool specialized,
-    const std::string& architecture) {
+    const std::string& architecture, const Extent3& grid, const Extent3& threadgroup) {
   RecordedCall recorded;
   for (const auto& [dtype, shape, strides] : inputs) {
     if (shape.size() != strides.size() || std::any_of(shape.begin(), shape.end(), [](int64_t n) { return n < 0; }))
@@ -381,6 +384,7 @@ std::tuple<std::string, std::string, std::string, std::string, nb::bytes> compil
   }
   recorded.input_names = std::move(input_names);
   recorded.output_names = std::move(output_names);
+  recorded.extents = {grid, threadgroup};
   MadeCode made;
   std::vector<std::byte> content;
   {
@@ -704,7 +708,8 @@ at once, but compiling and running, and what they raise, come when the result is
     return nb::make_tuple(spec.source, spec.header, !spec.files.included.empty());
   });
   m.def("compile_ahead", &compile_ahead, nb::kw_only(), "kernel"_a, "inputs"_a, "outputs"_a, "template"_a,
-        "input_names"_a, "output_names"_a, "specialized"_a, "architecture"_a);
+        "input_names"_a, "output_names"_a, "specialized"_a, "architecture"_a, "grid"_a = Extent3{1, 1, 1},
+        "threadgroup"_a = Extent3{1, 1, 1});
   m.def("write_bundle", &write_bundle_of);
   m.def("add_library_folder", &add_library_folder);
   m.def("describe_nvrtc", &Context::describe_nvrtc, nb::call_guard<WithoutLock>());

@@ -105,32 +105,38 @@ class KernelPrimitive : public mx::Primitive {
     KernelObject& kernel = *call_.kernel;
     auto [shapes, dtypes] = types_of(outputs);
     KernelObject::Found found;
-    std::vector<bool> is_copied;
-    with_call(call_, Known::kStrides, inputs, shapes, dtypes, [&](const Call& call) {
-      found = kernel.find_or_compile(call);
-      for (const InputArray& input : call.inputs) is_copied.push_back(kernel.copies(input));
-    });
-    std::vector<mx::array> read;
-    std::vector<void*> data;
-    try {
-      for (size_t i = 0; i < inputs.size(); ++i)
-        read.push_back(is_copied[i] ? copy_on_gpu(inputs[i], stream()) : inputs[i]);
-      for (mx::array& output : outputs) {
-        make_on_gpu(output);
-        data.push_back(gpu_address(output));
-      }
-    } catch (const std::runtime_error& error) {
-      throw DeviceError(
-          concat("[", interface_name(kernel.spec().dialect), "] `", printable(kernel.spec().name), "` on ",
-                 found.variant->target->name(),
-                 ": MLX cannot make its outputs, or row-contiguous copies of its inputs: ", error.what()));
-    }
-    MlxGpuQueue queue(stream(), read, outputs);
-    with_call(call_, Known::kData, read, shapes, dtypes, [&](Call call) {
+    auto launch_with = [&](const std::vector<mx::array>& read, Call call) {
+      std::vector<void*> data;
+      for (const mx::array& output : outputs) data.push_back(gpu_address(output));
+      MlxGpuQueue queue(stream(), read, outputs);
       call.init_value.reset();
       call.queue = &queue;
       launch(kernel, found, call, data, {});
+    };
+    auto make_arrays = [&](const auto& make) {
+      try {
+        make();
+      } catch (const std::runtime_error& error) {
+        throw DeviceError(
+            concat("[", interface_name(kernel.spec().dialect), "] `", printable(kernel.spec().name), "` on ",
+                   found.variant->target->name(),
+                   ": MLX cannot make its outputs, or row-contiguous copies of its inputs: ", error.what()));
+      }
+    };
+    std::vector<mx::array> read;  // where inputs are copied
+    with_call(call_, Known::kData, inputs, shapes, dtypes, [&](const Call& call) {
+      found = kernel.find_or_compile(call);
+      make_arrays([&] {
+        auto is_copied = [&](const InputArray& input) { return kernel.copies(input); };
+        if (std::ranges::any_of(call.inputs, is_copied))
+          for (size_t i = 0; i < inputs.size(); ++i)
+            read.push_back(is_copied(call.inputs[i]) ? copy_on_gpu(inputs[i], stream()) : inputs[i]);
+        for (mx::array& output : outputs) make_on_gpu(output);
+      });
+      if (read.empty()) launch_with(inputs, call);
     });
+    if (!read.empty())
+      with_call(call_, Known::kData, read, shapes, dtypes, [&](const Call& call) { launch_with(read, call); });
   }
 
   // Not the name of MLX's own kernels: by its name MLX takes a node for one of its classes when it exports a graph.

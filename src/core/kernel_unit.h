@@ -61,6 +61,9 @@ struct KernelUnit {
   // Where threads may wait for one another and a full threadgroup is one row of 1, 2, 4, 8, 16 or 32 whole simdgroups:
   // how many. Else 0. Code may be made for that.
   uint32_t simdgroups = 0;
+  // Whether a launch is one row of equal threadgroups, of whole simdgroups: the grid's y and z are 1, and its x is a
+  // multiple of the threadgroup's x, which is one of 32. Code for a GPU may be made for that.
+  bool is_whole_row = false;
   bool bounds_guards = true;  // spec: accesses outside an argument do not touch memory
   // kCuda on the CPU: what an `extern __shared__` array has. (On a GPU it is the launch's.)
   uint64_t dynamic_memory_bytes = 0;

@@ -1,7 +1,6 @@
 #include "runtime/kernel_object.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 
 #include "core/array_layout.h"
@@ -24,22 +23,8 @@ InputType type_of(const InputArray& input) {
   return type;
 }
 
-// Whether every simdgroup lies in one row of its threadgroup, also at an edge of the grid.
-constexpr size_t kRowsBytes = 1;  // what says so, at the end of what is general in a call's key
-bool rows_are_simdgroups(const Call& call) {
-  auto threads = [&](size_t d) { return std::min(call.grid[d], call.threadgroup[d]); };
-  return threads(0) % kSimdgroupSize == 0 &&
-         (call.grid[0] % kSimdgroupSize == 0 || (threads(1) == 1 && threads(2) == 1));
-}
-
-// How many simdgroups a threadgroup has that is one row of them; 0 where it is not, or where they are an odd number.
-// Powers of two, so that there are few.
-uint32_t simdgroups_in_a_row(const Call& call) {
-  auto threads = [&](size_t d) { return static_cast<uint32_t>(std::min(call.grid[d], call.threadgroup[d])); };
-  bool is_row = threads(0) % kSimdgroupSize == 0 && threads(1) == 1 && threads(2) == 1;
-  uint32_t count = threads(0) / kSimdgroupSize;
-  return is_row && std::has_single_bit(count) ? count : 0;
-}
+// What says the form of the launch, at the end of what is general in a call's key.
+constexpr size_t kFormBytes = 1;
 
 // What the body sees of an input beside its elements.
 constexpr std::string_view kShapeSuffixes[] = {"_shape", "_strides", "_ndim"};
@@ -60,7 +45,15 @@ bool KernelObject::body_uses_shape_of(const std::string& name) const {
                      [&](std::string_view suffix) { return text_.body_uses(concat(name, suffix)); });
 }
 
-uint32_t KernelObject::known_simdgroups(const Call& call) const { return may_wait_ ? simdgroups_in_a_row(call) : 0; }
+LaunchForm KernelObject::form_for_code(const Call& call) const {
+  LaunchForm form = launch_form(call.grid, call.threadgroup);
+  if (call.device.kind == DeviceKind::kNvidia) {
+    // NVRTC makes nothing of it.
+    return {.is_whole_row = spec_.dialect == Dialect::kMetal && form.is_whole_row};
+  }
+  if (context_.cpu().spec().engine != "simd") return {};
+  return {form.rows_are_simdgroups, may_wait_ ? form.simdgroups : 0};
+}
 
 // The bytes that tell one combination of argument types from another within one kernel; behind the first
 // `general_bytes`, shapes that code may be made for. Built in a buffer that each thread keeps, so that a look-up
@@ -91,9 +84,10 @@ std::string_view KernelObject::call_key(const Call& call, size_t& general_bytes)
   }
   for (const std::string& name : call.input_names) add_text(name);
   for (const std::string& name : call.output_names) add_text(name);
-  add(static_cast<uint8_t>(tells_rows_apart(call) ? rows_are_simdgroups(call) + 2 * known_simdgroups(call) : 0));
+  LaunchForm form = form_for_code(call);
+  add(static_cast<uint8_t>(form.rows_are_simdgroups + 2 * form.is_whole_row + 4 * form.simdgroups));
   general_bytes = key.size();
-  static_assert(kRowsBytes == sizeof(uint8_t));
+  static_assert(kFormBytes == sizeof(uint8_t));
   // NVRTC makes nothing of known shapes.
   bool is_for_nvrtc = spec_.dialect == Dialect::kCuda && call.device.kind == DeviceKind::kNvidia;
   if (specializes_ && !is_for_nvrtc)
@@ -283,10 +277,10 @@ KernelUnit KernelObject::unit_for(const Call& call) const {
     for (KernelParameter& parameter : unit.parameters)
       if (parameter.role == ParameterRole::kInput) parameter.from_zero = false;
   unit.math_mode = spec_.compile_options.math_mode;
-  if (tells_rows_apart(call)) {
-    unit.rows_are_simdgroups = rows_are_simdgroups(call);
-    unit.simdgroups = known_simdgroups(call);
-  }
+  LaunchForm form = form_for_code(call);
+  unit.rows_are_simdgroups = form.rows_are_simdgroups;
+  unit.simdgroups = form.simdgroups;
+  unit.is_whole_row = form.is_whole_row;
   // NVRTC has no room for guards.
   unit.bounds_guards = spec_.compile_options.bounds.value_or(settings().bounds) &&
                        !(spec_.dialect == Dialect::kCuda && call.device.kind == DeviceKind::kNvidia);
@@ -341,7 +335,7 @@ bool KernelObject::may_specialize(std::string_view general_key, std::string_view
   ForkGuard guard;
   std::lock_guard lock(specialized_mutex_);
   // However threadgroups are shaped.
-  std::set<std::string>& keys = specialized_[std::string(general_key.substr(0, general_key.size() - kRowsBytes))];
+  std::set<std::string>& keys = specialized_[std::string(general_key.substr(0, general_key.size() - kFormBytes))];
   std::string own(key);
   if (keys.contains(own)) return true;
   if (keys.size() == kMostSpecialized) return false;
@@ -352,8 +346,18 @@ bool KernelObject::may_specialize(std::string_view general_key, std::string_view
 void KernelObject::give_back_specialization(std::string_view general_key, std::string_view key) {
   ForkGuard guard;
   std::lock_guard lock(specialized_mutex_);
-  auto found = specialized_.find(general_key.substr(0, general_key.size() - kRowsBytes));
+  auto found = specialized_.find(general_key.substr(0, general_key.size() - kFormBytes));
   if (found != specialized_.end()) found->second.erase(std::string(key));
+}
+
+SingleFlight<Binary>::Found KernelObject::find_or_make_binary(KernelUnit& unit, Target& target) const {
+  try {
+    return context_.binary_for(unit, target);
+  } catch (const MissingCompilerError&) {
+    // A bundle may have the code that serves any form of launch.
+    if (!forget_launch_form(unit)) throw;
+    return context_.binary_for(unit, target);
+  }
 }
 
 KernelObject::Found KernelObject::find_or_compile(const Call& call) {
@@ -376,7 +380,7 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
   auto make = [&] {
     KernelUnit unit = unit_for(call);
     if (specialize) set_known_shapes(unit, call);
-    auto binary = context_.binary_for(unit, target);
+    auto binary = find_or_make_binary(unit, target);
     if (binary.made_now) source = binary.value->source;
     if (Recording* recording = context_.recording()) recording->add(spec_, call, specialize);
     size_t bytes = binary.value->code->threadgroup_memory_bytes(), limit = target.threadgroup_memory_limit();

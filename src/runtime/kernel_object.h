@@ -18,6 +18,7 @@
 #include "runtime/context.h"
 #include "runtime/history.h"
 #include "runtime/kernel_spec.h"
+#include "runtime/launch_form.h"
 
 namespace kiln {
 
@@ -89,11 +90,9 @@ class KernelObject {
  private:
   std::span<const std::string> input_names(const Call& call) const;
   std::span<const std::string> output_names(const Call& call) const;
-  /// Whether code is made for the shape of threadgroups.
-  bool tells_rows_apart(const Call& call) const {
-    return call.device.kind == DeviceKind::kCpu && context_.cpu().spec().engine == "simd";
-  }
-  uint32_t known_simdgroups(const Call& call) const;
+  /// What of the call's form code is made for, on its device.
+  LaunchForm form_for_code(const Call& call) const;
+  SingleFlight<Binary>::Found find_or_make_binary(KernelUnit& unit, Target& target) const;
   void check_text(const std::string& text, std::string_view what) const;
   void check_name(const std::string& name, std::string_view what) const;
   std::string_view call_key(const Call& call, size_t& general_bytes) const;

@@ -10,7 +10,8 @@ RecordedCall::RecordedCall(const Call& call, bool for_shapes)
     : template_arguments(call.template_arguments.begin(), call.template_arguments.end()),
       input_names(call.input_names.begin(), call.input_names.end()),
       output_names(call.output_names.begin(), call.output_names.end()),
-      specialized(for_shapes) {
+      specialized(for_shapes),
+      extents(example_of(launch_form(call.grid, call.threadgroup))) {
   for (const InputArray& input : call.inputs)
     inputs.push_back(
         {input.dtype, {input.shape.begin(), input.shape.end()}, {input.strides.begin(), input.strides.end()}});
@@ -23,7 +24,14 @@ void RecordedCall::view(const std::function<void(const Call&)>& function) const 
   for (const RecordedInput& input : inputs) input_arrays.push_back({nullptr, input.dtype, input.shape, input.strides});
   std::vector<OutputArray> output_arrays;
   for (const RecordedOutput& output : outputs) output_arrays.push_back({output.dtype, output.shape});
-  function({input_arrays, output_arrays, template_arguments, {1, 1, 1}, {1, 1, 1}, {}, input_names, output_names});
+  function({input_arrays,
+            output_arrays,
+            template_arguments,
+            extents.grid,
+            extents.threadgroup,
+            {},
+            input_names,
+            output_names});
 }
 
 void Recording::add(const KernelSpec& spec, const Call& call, bool specialized) {

@@ -16,6 +16,7 @@
 #include "kiln/dtype.h"
 #include "runtime/call.h"
 #include "runtime/kernel_spec.h"
+#include "runtime/launch_form.h"
 
 namespace kiln {
 
@@ -41,11 +42,12 @@ struct RecordedCall {
   std::vector<TemplateArgument> template_arguments;
   std::vector<std::string> input_names, output_names;  // where the kernel does not have them
   bool specialized = false;                            // code for its shapes, or for any
+  LaunchExtents extents;                               // of its form
 
   RecordedCall() = default;
   RecordedCall(const Call& call, bool specialized);
 
-  /// Calls `function` with a Call of arrays at no address, and of one thread.
+  /// Calls `function` with a Call of arrays at no address.
   void view(const std::function<void(const Call&)>& function) const;
 
   bool operator==(const RecordedCall&) const = default;

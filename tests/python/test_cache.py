@@ -366,6 +366,8 @@ def test_a_recording_has_each_kernel_and_its_calls(folder, recording):
         "input_names": [],
         "output_names": [],
         "specialized": True,
+        "grid": [1, 1, 1],
+        "threadgroup": [1, 1, 1],
     }
     assert [call["specialized"] for call in second["calls"]] == [False]
 
@@ -403,6 +405,24 @@ def test_a_bundle_serves_where_there_is_no_compiler(folder, recording):
     )
     doctor = python(folder, "-m", "kiln", "doctor", **bundle).stdout
     assert f"bundle  usable      {folder}/app.kiln, 4 entries\n" in doctor
+
+
+def test_a_bundle_has_code_for_other_extents_than_those_that_were_recorded(folder):
+    (folder / "rows.py").write_text(
+        "import sys, kiln, numpy as np\n"
+        "kernel = kiln.metal_kernel('rows', [], ['y'], 'y[thread_position_in_grid.x] = simd_sum(1);')\n"
+        "for grid, threads in eval(sys.argv[1]):\n"
+        "    call = dict(inputs=[], output_shapes=[(grid,)], output_dtypes=['int32'])\n"
+        "    (y,) = kernel(**call, grid=(grid, 1, 1), threadgroup=(threads, 1, 1))\n"
+        "    print(y[0], y[-1])\n"
+    )
+    printed(folder, "-m", "kiln", "record", "--output", "kernels.json", "rows.py", "[(256, 64)]")
+    (call,) = json.loads((folder / "kernels.json").read_text())["kernels"][0]["calls"]
+    assert call["grid"] == call["threadgroup"] == [64, 1, 1]
+    printed(folder, "-m", "kiln", "compile", "kernels.json", "--bundle", "app.kiln", KILN_CACHE="off")
+    settings = {"KILN_CACHE": "off", "KILN_COMPILER": "/nowhere/compiler.so", "KILN_BUNDLE": "app.kiln"}
+    shown = printed(folder, "rows.py", "[(256, 64), (200, 64), (7, 7), (96, 96)]", **settings)
+    assert shown == "32 32\n32 8\n7 7\n32 32\n"
 
 
 def test_a_bundle_may_be_for_several_instruction_sets(folder, recording):

@@ -108,15 +108,17 @@ def test_cuda_reference(name):
         body.shared_memory,
         dict(body.compile_options),
     )
-    outputs = kernel(
-        inputs=[to_torch(value, "cuda") for value in body.inputs().values()],
-        template=[(k, torch_dtype(v) if isinstance(v, bodies.Dtype) else v) for k, v in body.template],
-        grid=body.grid,
-        threadgroup=body.threadgroup,
-        output_shapes=[shape for shape, _ in body.outputs.values()],
-        output_dtypes=[dtype for _, dtype in body.outputs.values()],
-        init_value=body.init_value,
-    )
+    with torch.device("cuda"):  # for those without inputs
+        outputs = kernel(
+            inputs=[to_torch(value, "cuda") for value in body.inputs().values()],
+            template=[(k, torch_dtype(v) if isinstance(v, bodies.Dtype) else v) for k, v in body.template],
+            grid=body.grid,
+            threadgroup=body.threadgroup,
+            output_shapes=[shape for shape, _ in body.outputs.values()],
+            output_dtypes=[torch_dtype(dtype) for _, dtype in body.outputs.values()],
+            init_value=body.init_value,
+        )
+    assert all(output.is_cuda for output in outputs)
     expected = body.expected()
     got = [to_numpy(output) for output in outputs]
     problems = [body.mismatch(key, value, expected[key]) for key, value in zip(expected, got, strict=True)]

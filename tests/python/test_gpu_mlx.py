@@ -386,7 +386,7 @@ def test_errors_come_at_evaluation_and_harm_nothing():
     with pytest.raises(kiln.CompileError, match="nothing"):
         mx.eval(wrong)
     large = make("threadgroup float much[100000]; much[0] = a[0]; out[0] = much[0];")
-    with pytest.raises(kiln.UnsupportedError, match=r"bytes of threadgroup memory, and the nvidia:0 target has"):
+    with pytest.raises(kiln.UnsupportedError, match=r"bytes of threadgroup memory, and a GPU of sm_"):
         mx.eval(call1(large, a))
     with pytest.raises(ValueError, match=r"Expected `threadgroup` to have at most 1024"):
         call1(make(DOUBLE), a, threadgroup=(2000, 1, 1), threads=2000)

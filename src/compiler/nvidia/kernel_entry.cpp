@@ -104,6 +104,12 @@ class EntryMaker {
     threadgroups_ = numbers(offsetof(GpuGeometry, threadgroups_per_grid));
     x_ = hardware(Intrinsic::nvvm_read_ptx_sreg_tid_x, 1024);
     Value* group = hardware(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, 0x7fffffff);
+    if (unit_.is_whole_row) {
+      Value *zero = builder_.getInt32(0), *one = builder_.getInt32(1);
+      place_ = {{x_, zero, zero}, {group, zero, zero}, {full_[0], one, one}, x_, nullptr};
+      threads_per_grid_[1] = threads_per_grid_[2] = threadgroups_[1] = threadgroups_[2] = one;
+      return;
+    }
     BasicBlock *row = block("row"), *rows = block("rows"), *same = block("same"), *other = block("other");
     BasicBlock* ready = block("ready");
     Value* others = builder_.CreateOr(threads_per_grid_[1], threads_per_grid_[2]);
@@ -297,6 +303,7 @@ class EntryMaker {
 
   // The lanes of the threadgroup's last simdgroup may be fewer than 32.
   Value* launched() {
+    if (unit_.is_whole_row) return builder_.getInt32(~0u);
     Value* count = builder_.CreateMul(builder_.CreateMul(place_.extents[0], place_.extents[1]), place_.extents[2]);
     Value* left = builder_.CreateSub(count, builder_.CreateAnd(place_.index, builder_.getInt32(~31u)));
     Value* lanes = builder_.CreateBinaryIntrinsic(Intrinsic::umin, left, builder_.getInt32(32));

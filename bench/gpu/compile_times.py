@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.measure import Samples, table
 
-PROCESSES = 5
+PROCESSES = 3
 WARM = 9
 
 _EXP = "unsigned i = blockIdx.x * blockDim.x + threadIdx.x; T value = inp[i]; out[i] = exp(float(value));"

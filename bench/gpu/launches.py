@@ -71,6 +71,11 @@ def run() -> tuple[dict[str, Any], list[str]]:
         raw = cupy.RawKernel(by_hand.EXP, "exp_of")
         count = cupy.int32(ELEMENTS)
         functions["CuPy RawKernel, output given"] = lambda: raw((1,), (32,), (a, b, count))
+
+        def with_cupys_output() -> None:
+            raw((1,), (32,), (a, cupy.empty_like(a), count))
+
+        functions["CuPy RawKernel, output allocated"] = with_cupys_output
         nothing = cupy.RawKernel('extern "C" __global__ void nothing() {}', "nothing")
         functions["CuPy RawKernel without arguments"] = lambda: nothing((1,), (32,), ())
     try:
@@ -79,10 +84,16 @@ def run() -> tuple[dict[str, Any], list[str]]:
         pass
     else:
         functions["Triton, output given"] = lambda: triton_kernels.exp_of[(1,)](x, out, ELEMENTS, BLOCK=32)
+        functions["Triton, output allocated"] = lambda: triton_kernels.exp_of[(1,)](
+            x, torch.empty_like(x), ELEMENTS, BLOCK=32
+        )
     if hasattr(torch.cuda, "_compile_kernel"):
         compiled = torch.cuda._compile_kernel(by_hand.EXP, "exp_of")
         functions["torch.cuda._compile_kernel, output given"] = lambda: compiled(
             (1, 1, 1), (32, 1, 1), (x, out, ELEMENTS)
+        )
+        functions["torch.cuda._compile_kernel, output allocated"] = lambda: compiled(
+            (1, 1, 1), (32, 1, 1), (x, torch.empty_like(x), ELEMENTS)
         )
     times = _in_turns(functions)
     times |= _from_cpp() | _mlx_chains()

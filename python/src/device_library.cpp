@@ -215,7 +215,8 @@ PyObject* DeviceLibrary::call(const std::shared_ptr<KernelObject>& kernel, const
         concat(arguments.prefix(), "`stream` has no meaning for ", title(), " on the CPU, whose kernels run at once."));
   StreamScope scope(given.stream ? stream_scope(given.stream, device, arguments.prefix()) : nb::object());
   Call call = arguments.describe(wanted == Wanted::kResult);
-  kernel->check_sizes(call);
+  LaunchPlan* plan = on_gpu && wanted == Wanted::kResult ? find_plan(*kernel, call) : nullptr;
+  if (!plan) kernel->check_sizes(call);
   if (wanted == Wanted::kSource || given.verbose) {
     kernel->check(call);
     KernelUnit unit = kernel->unit_for(call);
@@ -249,7 +250,10 @@ PyObject* DeviceLibrary::call(const std::shared_ptr<KernelObject>& kernel, const
   }
   {
     WithoutLock without_lock;
-    run(*kernel, call, data);
+    if (plan)
+      run_again(*plan, *kernel, call, data);
+    else
+      run(*kernel, call, data);
     if (waits()) kernel->context().target(device).wait(call.stream);
   }
   nb::list list;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iostream>
+#include <memory_resource>
 #include <utility>
 
 #include "core/array_layout.h"
@@ -20,6 +21,8 @@ namespace {
 class CallView {
  public:
   CallView(const KernelObject& kernel, const KernelCall& call) : kernel_(kernel), call_(call) {
+    inputs_.reserve(call.inputs.size());
+    outputs_.reserve(call.output_shapes.size());
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       const TensorView& tensor = call.inputs[i];
       if (tensor.shape().size() != tensor.strides().size())
@@ -84,7 +87,10 @@ class CallView {
       Whom whom;
       uintptr_t begin, end;
     };
-    std::vector<Written> written;
+    std::byte buffer[512];
+    std::pmr::monotonic_buffer_resource memory(buffer, sizeof buffer);
+    std::pmr::vector<Written> written(&memory);
+    written.reserve(outputs_.size());
     for (size_t i = 0; i < outputs_.size(); ++i) {
       auto bytes = static_cast<uintptr_t>(byte_count(outputs_[i].shape, outputs_[i].dtype));
       if (bytes == 0) continue;
@@ -155,8 +161,11 @@ class CallView {
 
   const KernelObject& kernel_;
   const KernelCall& call_;
-  std::vector<InputArray> inputs_;
-  std::vector<OutputArray> outputs_;
+  // Views are short-lived: few arrays need no memory but the stack's.
+  std::byte buffer_[1024];
+  std::pmr::monotonic_buffer_resource memory_{buffer_, sizeof buffer_};
+  std::pmr::vector<InputArray> inputs_{&memory_};
+  std::pmr::vector<OutputArray> outputs_{&memory_};
   std::vector<TemplateArgument> template_arguments_;
 };
 
@@ -191,11 +200,16 @@ std::vector<Tensor> Kernel::operator()(const KernelCall& call) const {
 
 void Kernel::run(const KernelCall& call, std::span<void* const> outputs) const {
   CallView view(*object_, call);
-  object_->check_sizes(view.call());
+  Call read = view.call();
+  LaunchPlan* plan = find_plan(*object_, read);
+  if (!plan) object_->check_sizes(read);
   view.check_inputs();
   view.check_outputs(outputs);
-  if (call.verbose) print_source(*object_, view.call());
-  kiln::run(*object_, view.call(), outputs);
+  if (call.verbose) print_source(*object_, read);
+  if (plan)
+    run_again(*plan, *object_, read, outputs);
+  else
+    kiln::run(*object_, read, outputs);
 }
 
 void Kernel::run(const KernelCall& call, std::span<Tensor> outputs) const {

@@ -1,6 +1,7 @@
 #include "runtime/kernel_object.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 
 #include "core/array_layout.h"
@@ -25,6 +26,8 @@ InputType type_of(const InputArray& input) {
 
 // What says the form of the launch, at the end of what is general in a call's key.
 constexpr size_t kFormBytes = 1;
+
+std::atomic<uint64_t> g_next_number{0};
 
 // What the body sees of an input beside its elements.
 constexpr std::string_view kShapeSuffixes[] = {"_shape", "_strides", "_ndim"};
@@ -103,7 +106,7 @@ std::string_view KernelObject::call_key(const Call& call, size_t& general_bytes)
 }
 
 KernelObject::KernelObject(KernelSpec spec, Context& context)
-    : spec_(std::move(spec)), context_(context), text_(spec_.header, spec_.source, spec_.files) {
+    : number_(g_next_number++), spec_(std::move(spec)), context_(context), text_(spec_.header, spec_.source, spec_.files) {
   std::string_view interface = interface_name(spec_.dialect);
   if (spec_.output_names && spec_.output_names->empty())
     throw ValueError(concat("[", interface, "] Must specify at least one output."));

@@ -48,6 +48,8 @@ class KernelObject {
   KernelObject& operator=(const KernelObject&) = delete;
 
   const KernelSpec& spec() const { return spec_; }
+  /// No other one of the process has had it.
+  uint64_t number() const { return number_; }
   const History& history() const { return history_; }
 
   /// Throws what is wrong with a call: ValueError, TypeError, UnsupportedError. Runs and compiles nothing.
@@ -109,6 +111,7 @@ class KernelObject {
   void check_distinct(std::span<const std::string> inputs, std::span<const std::string> outputs,
                       std::span<const TemplateArgument> template_arguments) const;
 
+  const uint64_t number_;
   const KernelSpec spec_;
   Context& context_;
   const KernelText text_;

@@ -1,6 +1,7 @@
 #include "runtime/run.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -83,7 +84,7 @@ void copy_row_contiguous(Context& context, Target& target, const Call& call, con
   run(context.copier(), copy, {&out, 1});
 }
 
-void collect_inputs(KernelObject& kernel, const Call& call, const InputCopies& copies, NumbersOnDevice& numbers,
+void collect_inputs(const KernelObject& kernel, const Call& call, const InputCopies& copies, NumbersOnDevice& numbers,
                     LaunchScratch& scratch) {
   size_t copied = 0;
   scratch.shapes.clear();
@@ -151,11 +152,147 @@ void initialize_outputs(Target& target, const Call& call, std::span<void* const>
   }
 }
 
+LaunchRecord record_of(const KernelObject::Found& found) {
+  LaunchRecord record;
+  record.target = found.variant->target->name();
+  record.engine = found.variant->binary->engine;
+  record.reason = found.variant->binary->engine_reason;
+  record.source = found.source;
+  record.specialized = found.variant->is_specialized();
+  if (found.source == CodeSource::kCompiled) {
+    record.compile_ms = found.variant->binary->compile_ms;
+    record.not_stored = found.variant->binary->not_stored;
+  }
+  return record;
+}
+
+double milliseconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
 }  // namespace
+
+// ---- Plans
+
+class LaunchPlan {
+ public:
+  // Only what a stream takes as it is: MLX's graphs have no stream, and the rest is more than one call of the driver.
+  static bool serves(const KernelObject& kernel, const Call& call) {
+    auto is_as_it_is = [&](const InputArray& input) { return !input.is_number && !kernel.copies(input); };
+    return call.device.kind == DeviceKind::kNvidia && !call.queue && !call.init_value && call.input_names.empty() &&
+           call.output_names.empty() && std::ranges::all_of(call.inputs, is_as_it_is);
+  }
+
+  LaunchPlan(const KernelObject& kernel, const Call& call, const KernelObject::Found& found)
+      : kernel_(kernel.number()),
+        device_(call.device),
+        grid_(call.grid),
+        threadgroup_(call.threadgroup),
+        template_arguments_(call.template_arguments.begin(), call.template_arguments.end()),
+        found_{found.variant, CodeSource::kMemory},
+        record_(record_of(found_)) {
+    for (const InputArray& input : call.inputs) add(input.dtype, input.shape, input.strides);
+    for (const OutputArray& output : call.outputs) add(output.dtype, output.shape, {});
+    const KernelUnit& unit = found_.variant->unit;
+    geometry_ = divide_grid(interface_name(unit.dialect), unit.dialect, grid_, threadgroup_);
+    NumbersOnDevice none(*found_.variant->target, call);
+    collect_inputs(kernel, call, {}, none, scratch_);
+    std::vector<void*> no_data(call.outputs.size());
+    for (const KernelParameter& parameter : unit.parameters)
+      scratch_.arguments.push_back(argument_for(parameter, call, no_data, scratch_));
+  }
+
+  bool is_for(const KernelObject& kernel, const Call& call) const {
+    if (kernel.number() != kernel_ || call.device != device_ || call.grid != grid_ ||
+        call.threadgroup != threadgroup_ || call.inputs.size() + call.outputs.size() != dtypes_.size() || call.queue ||
+        call.init_value || !call.input_names.empty() || !call.output_names.empty() ||
+        !std::ranges::equal(call.template_arguments, template_arguments_))
+      return false;
+    Cursor cursor{dimensions_};
+    auto dtype = dtypes_.begin();
+    for (const InputArray& input : call.inputs)
+      if (input.is_number || input.dtype != *dtype++ || !cursor.meets(input.shape) || !cursor.meets(input.strides))
+        return false;
+    for (const OutputArray& output : call.outputs)
+      if (output.dtype != *dtype++ || !cursor.meets(output.shape) || !cursor.meets({})) return false;
+    return cursor.rest.empty();
+  }
+
+  void launch(KernelObject& kernel, const Call& call, std::span<void* const> output_data) {
+    auto start = std::chrono::steady_clock::now();
+    const KernelUnit& unit = found_.variant->unit;
+    for (size_t i = 0; i < unit.parameters.size(); ++i) {
+      const KernelParameter& parameter = unit.parameters[i];
+      if (parameter.role == ParameterRole::kInput)
+        scratch_.arguments[i].data = const_cast<void*>(call.inputs[parameter.argument].data);
+      else if (parameter.role == ParameterRole::kOutput)
+        scratch_.arguments[i].data = output_data[parameter.argument];
+    }
+    LaunchOptions options{call.stream, static_cast<size_t>(kernel.spec().shared_memory), nullptr};
+    found_.variant->target->launch(*found_.variant->binary->code, unit, geometry_, scratch_.arguments, options);
+    record_.run_ms = milliseconds_since(start);
+    kernel.record(record_);
+  }
+
+ private:
+  // Reads what add() has written.
+  struct Cursor {
+    std::span<const int64_t> rest;
+
+    bool meets(std::span<const int64_t> dimensions) {
+      size_t size = dimensions.size();
+      if (rest.size() < size + 1 || rest[0] != static_cast<int64_t>(size) ||
+          !std::ranges::equal(dimensions, rest.subspan(1, size)))
+        return false;
+      rest = rest.subspan(size + 1);
+      return true;
+    }
+  };
+
+  void add(Dtype dtype, std::span<const int64_t> shape, std::span<const int64_t> strides) {
+    dtypes_.push_back(dtype);
+    for (std::span<const int64_t> dimensions : {shape, strides}) {
+      dimensions_.push_back(std::ssize(dimensions));
+      dimensions_.insert(dimensions_.end(), dimensions.begin(), dimensions.end());
+    }
+  }
+
+  const uint64_t kernel_;
+  const Device device_;
+  const Extent3 grid_, threadgroup_;
+  const std::vector<TemplateArgument> template_arguments_;
+  const KernelObject::Found found_;
+  std::vector<Dtype> dtypes_;        // of inputs, then outputs
+  std::vector<int64_t> dimensions_;  // of each: how many and which, of its shape and of its strides
+  LaunchGeometry geometry_;
+  LaunchScratch scratch_;
+  LaunchRecord record_;
+};
+
+namespace {
+
+// A kernel has one place among them, which its last call takes.
+constexpr size_t kPlans = 16;
+thread_local std::array<std::unique_ptr<LaunchPlan>, kPlans> t_plans;
+
+std::unique_ptr<LaunchPlan>& plan_of(const KernelObject& kernel) { return t_plans[kernel.number() % kPlans]; }
+
+}  // namespace
+
+LaunchPlan* find_plan(const KernelObject& kernel, const Call& call) {
+  if (call.device.kind == DeviceKind::kCpu) return nullptr;
+  LaunchPlan* plan = plan_of(kernel).get();
+  return plan && plan->is_for(kernel, call) ? plan : nullptr;
+}
+
+void run_again(LaunchPlan& plan, KernelObject& kernel, const Call& call, std::span<void* const> output_data) {
+  plan.launch(kernel, call, output_data);
+}
 
 void run(KernelObject& kernel, const Call& call, std::span<void* const> output_data) {
   KernelObject::Found found = kernel.find_or_compile(call);
   launch(kernel, found, call, output_data, allocate_copies(kernel, call));
+  if (LaunchPlan::serves(kernel, call)) plan_of(kernel) = std::make_unique<LaunchPlan>(kernel, call, found);
 }
 
 InputCopies allocate_copies(const KernelObject& kernel, const Call& call) {
@@ -201,17 +338,8 @@ void launch(KernelObject& kernel, const KernelObject::Found& found, const Call& 
                              geometry.threads_in_full_threadgroup(), "."));
   }
 
-  LaunchRecord record;
-  record.target = target.name();
-  record.engine = found.variant->binary->engine;
-  record.reason = found.variant->binary->engine_reason;
-  record.source = found.source;
-  record.specialized = found.variant->is_specialized();
-  if (found.source == CodeSource::kCompiled) {
-    record.compile_ms = found.variant->binary->compile_ms;
-    record.not_stored = found.variant->binary->not_stored;
-  }
-  record.run_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  LaunchRecord record = record_of(found);
+  record.run_ms = milliseconds_since(start);
   kernel.record(record);
 }
 

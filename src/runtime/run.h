@@ -17,6 +17,17 @@ namespace kiln {
 /// outputs are unspecified then.
 void run(KernelObject& kernel, const Call& call, std::span<void* const> output_data);
 
+// What a thread keeps of a launch on a GPU's stream, so that the same one with other arrays is one call of the driver:
+// nothing is checked, looked up, allocated or locked but the history.
+class LaunchPlan;
+
+/// The thread's plan for a call, or null. Where there is one, KernelObject::check_sizes has accepted such a call, and
+/// run_again() serves.
+LaunchPlan* find_plan(const KernelObject& kernel, const Call& call);
+
+/// The same as run(), for a call of which find_plan() has given the plan.
+void run_again(LaunchPlan& plan, KernelObject& kernel, const Call& call, std::span<void* const> output_data);
+
 // Memory for row-contiguous copies of those inputs that are copied, in their order.
 using InputCopies = std::vector<TargetMemory>;
 

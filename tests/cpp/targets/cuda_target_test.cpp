@@ -629,6 +629,51 @@ TEST(CudaFailure, InAForkedProcessIsSaidAtOnce) {
 
 // ---- Programs in C++, with the compiler of the library
 
+// A launch like the one before goes by what was kept of that one; it must be as if it had not.
+TEST(CudaTensorKernel, RepeatsLaunchesWithOtherArraysOnly) {
+  fake() = FakeDriver{};
+  Kernel kernel = metal_kernel("k", {"x"}, {"y"}, "y[thread_position_in_grid.x] = x[0] + T(x_ndim);", "",
+                               /*ensure_row_contiguous=*/false);
+  float memory[64] = {};  // no kernel runs
+  auto launch = [&](std::vector<int64_t> shape, std::vector<int64_t> strides, int64_t threads, Dtype type, int from,
+                    int to) {
+    KernelCall call{.inputs = {TensorView(memory + from, shape, strides)},
+                    .output_shapes = {{4}},
+                    .output_dtypes = {Dtype::kFloat32},
+                    .grid = {threads, 1, 1},
+                    .threadgroup = {4, 1, 1},
+                    .template_arguments = {{"T", type}},
+                    .device = {DeviceKind::kNvidia, 0}};
+    void* outputs[] = {memory + to};
+    fake().clear();
+    kernel.run(call, std::span<void* const>(outputs));
+    const FakeLaunch& made = fake().launches.at(0);
+    GpuGeometry geometry;
+    std::memcpy(&geometry, made.block_of_arguments.data(), sizeof geometry);
+    GpuArgument input, output;
+    std::memcpy(&input, made.block_of_arguments.data() + sizeof geometry, sizeof input);
+    std::memcpy(&output, made.block_of_arguments.data() + made.block_of_arguments.size() - sizeof output,
+                sizeof output);
+    EXPECT_EQ(geometry.threads_per_grid[0], threads);
+    EXPECT_EQ(input.address, reinterpret_cast<uint64_t>(memory + from));
+    EXPECT_EQ(output.address, reinterpret_cast<uint64_t>(memory + to));
+    EXPECT_EQ(output.end_byte, 16);
+    return input.end_byte;
+  };
+  using enum Dtype;
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(launch({4}, {1}, 4, kFloat32, 0, 8), 16);
+    EXPECT_EQ(launch({4}, {1}, 4, kFloat32, 16, 24), 16);
+    EXPECT_EQ(launch({4}, {2}, 4, kFloat32, 16, 24), 28);
+    EXPECT_EQ(launch({2, 2}, {2, 1}, 4, kFloat32, 16, 24), 16);
+    EXPECT_EQ(launch({2, 2}, {2, 1}, 3, kFloat32, 16, 24), 16);
+    EXPECT_EQ(launch({2, 2}, {2, 1}, 3, kInt32, 16, 24), 16);
+  }
+  EXPECT_EQ(kernel.history().size(), 12u);
+  EXPECT_EQ(message_of<ValueError>([&] { launch({4}, {1}, 4, kFloat32, 8, 10); }),
+            "[metal_kernel] The memory of input `x` and of output `y` overlap.");
+}
+
 TEST(CudaTensorKernel, RunsOnTheCallersMemoryAndStream) {
   fake() = FakeDriver{};
   Kernel kernel = metal_kernel("k", {"x", "s"}, {"y"}, "uint i = thread_position_in_grid.x; y[i] = x[i] * s;");

@@ -1,4 +1,4 @@
-"""Attention of one new token, or of a few, over a cache of keys and values: caches of many kinds, split and combined."""
+"""Attention of one new token, or of a few, over a cache of keys and values: many kinds of caches, split and combined."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from bodies import DTYPES, Dtype, body
 
 
 def attend(q, k, v, bias=0.0, sink=None):
-    """Of scaled queries [..., L, D] over keys and values [..., N, D]; and the sums of the exponentials, as logarithms."""
+    """Of scaled queries [..., L, D] over keys and values [..., N, D]; and the logarithms of the sums."""
     q, k, v = (a.astype(np.float64) for a in (q, k, v))
     scores = q @ k.swapaxes(-1, -2) + bias
     largest = scores.max(axis=-1, keepdims=True)
@@ -769,8 +769,8 @@ for _bits in (4, 8):
         threadgroup=(128, 1, 1),
         tolerance=5e-6,
         constructs="structure.if_constexpr structure.template structure.struct functions.extract_bits "
-        "attributes.thread_index_in_quadgroup simdgroup.quad_sum simdgroup.shuffle_xor types.uchar4 structure.constexpr "
-        "address_spaces.thread structure.explicit_template_arguments structure.return_before_simd"
+        "attributes.thread_index_in_quadgroup simdgroup.quad_sum simdgroup.shuffle_xor types.uchar4 "
+        "structure.constexpr address_spaces.thread structure.explicit_template_arguments structure.return_before_simd"
         if _bits == 4
         else "structure.if_constexpr simdgroup.quad_sum types.uchar4",
     )(_quantised)

@@ -322,7 +322,8 @@ for _dtype, _causal in (("float32", True), ("bfloat16", False)):
         tolerance={"float32": 5e-6, "bfloat16": 4.5e-3}[_dtype],
         constructs="simdgroup_matrix.thread_elements simdgroup_matrix.load_and_store simdgroup_matrix.constructors "
         "simdgroup_matrix.multiply_accumulate structure.template structure.include_metal structure.struct "
-        "mlx.METAL_FUNC mlx.MLX_MTL_PRAGMA_UNROLL structure.define_in_header types.M_constants functions.exp2 simdgroup.shuffle_xor "
+        "mlx.METAL_FUNC mlx.MLX_MTL_PRAGMA_UNROLL structure.define_in_header types.M_constants functions.exp2 "
+        "simdgroup.shuffle_xor "
         "address_spaces.threadgroup_pointer_to_helper barriers.in_loop",
     )(_by_matrices)
 
@@ -881,7 +882,7 @@ def gated_delta_rule(q, k, v, g, beta, state_in):
         "q": positive(rng, "float32", 2, 29, 24),
         "k": positive(rng, "float32", 2, 29, 24),
         "v": positive(rng, "float32", 2, 29, 24),
-        "log2_decays": np.log2(np.float32([0.9, 0.97])).astype(np.float32),
+        "log2_decays": np.log2(np.array([0.9, 0.97])).astype(np.float32),
     },
     outputs={"out": ((2, 29, 24), "float32"), "last_state": ((2, 24, 24), "float32")},
     grid=(2 * 24, 8, 1),

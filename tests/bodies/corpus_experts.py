@@ -98,7 +98,7 @@ def route_by_groups_of_experts(logits, bias, scale):
     const float largest = simd_max(logit);
     const float e = exp(logit - largest), sum = simd_sum(e);
     const float p = e / sum;
-    if (real) atomic_fetch_add_explicit(&mass[lane], uint(rint(p * 0x1p16f)), memory_order_relaxed);
+    if (real) atomic_fetch_add_explicit(&mass[lane], uint(rint(p * 0x1p12f)), memory_order_relaxed);
 
     // Rank by counting who is before: every lane asks every other.
     uint rank = 0;
@@ -111,7 +111,7 @@ def route_by_groups_of_experts(logits, bias, scale):
     const float kept = simd_sum(chosen ? p : 0);
     if (chosen) {
       atomic_store_explicit(&experts[token * K + rank], lane, memory_order_relaxed);
-      atomic_store_explicit(&shares[token * K + rank], uint(rint(p / kept * 0x1p16f)), memory_order_relaxed);
+      atomic_store_explicit(&shares[token * K + rank], uint(rint(p / kept * 0x1p12f)), memory_order_relaxed);
       atomic_fetch_add_explicit(&counts[lane], 1u, memory_order_relaxed);
     }
     """,
@@ -137,9 +137,9 @@ def route_and_count(logits):
     p /= p.sum(axis=1, keepdims=True)
     order = np.argsort(-p, axis=1, kind="stable")[:, :2]
     kept = np.take_along_axis(p, order, axis=1)
-    shares = np.rint(kept / kept.sum(axis=1, keepdims=True) * 2**16)
+    shares = np.rint(kept / kept.sum(axis=1, keepdims=True) * 2**12)
     counts = np.bincount(order.reshape(-1), minlength=24)
-    return tuple(a.astype(np.uint32) for a in (order, shares, counts, np.rint(p * 2**16).sum(axis=0)))
+    return tuple(a.astype(np.uint32) for a in (order, shares, counts, np.rint(p * 2**12).sum(axis=0)))
 
 
 _SORT_HEADER = """

@@ -656,3 +656,85 @@ def drafts_from_the_prompt(tokens, lengths):
                 drafts[row, : len(following)], matches[row] = following, n
                 break
     return drafts, matches
+
+
+def _network(n):
+    """Batcher's exchanges that sort n places, in groups that could run at once."""
+    span = 1
+    while span < n:
+        distance = span
+        while distance >= 1:
+            yield [
+                (i + j, i + j + distance)
+                for j in range(distance % span, n - distance, 2 * distance)
+                for i in range(min(distance, n - j - distance))
+                if (i + j) // (2 * span) == (i + j + distance) // (2 * span)
+            ]
+            distance //= 2
+        span *= 2
+
+
+def _network_source(n):
+    lines = ["const uint row = thread_position_in_grid.x;", "const uint rows = threads_per_grid.x;"]
+    lines += [" ".join(f"LOAD({i})" for i in range(at, at + 8)) for at in range(0, n, 8)]
+    for number, group in enumerate(_network(n)):
+        lines.append(f"// {number + 1}: {len(group)} exchanges")
+        for at in range(0, len(group), 5):
+            lines.append(" ".join(f"EXCHANGE({a}, {b})" for a, b in group[at : at + 5]))
+    lines += ["const float aim = nucleus[row];", "float sum = 0, mass = 0;", "uint kept = 0;"]
+    lines += [" ".join(f"WEIGH({i})" for i in range(at, at + 8)) for at in range(0, n, 8)]
+    lines += [" ".join(f"KEEP({i})" for i in range(at, at + 8)) for at in range(0, n, 8)]
+    return "\n".join([*lines, "sizes[row] = kept;"])
+
+
+@body(
+    _network_source(32),
+    header="""
+// A row's 32 candidates sorted in a thread's registers, without a branch: the network is written out. Keys go down, and
+// of equal keys the candidate that came first is first. Then those are kept that make up the wanted part of the mass.
+
+#define LOAD(I)                            \\
+  float k##I = keys[I * rows + row];       \\
+  ushort p##I = I;
+
+#define EXCHANGE(A, B)                                              \\
+  {                                                                 \\
+    const bool turn = k##B > k##A || (k##B == k##A && p##B < p##A); \\
+    const float k = turn ? k##B : k##A;                             \\
+    const ushort p = turn ? p##B : p##A;                            \\
+    k##B = turn ? k##A : k##B;                                      \\
+    p##B = turn ? p##A : p##B;                                      \\
+    k##A = k;                                                       \\
+    p##A = p;                                                       \\
+  }
+
+// Weights are whole numbers, so that the sum is exact.
+#define WEIGH(I) mass += k##I;
+
+#define KEEP(I)                                                                    \\
+  {                                                                                \\
+    const bool wanted = sum < aim * mass;                                          \\
+    kept += wanted;                                                                \\
+    order[row * 32 + I] = wanted ? ids[p##I * rows + row] : -1;                     \\
+    sum += k##I;                                                                   \\
+  }
+""",
+    inputs=lambda rng: {
+        "keys": (rng.random((32, 37)) ** 4 * 200).astype(np.uint8).astype(np.float32),
+        "ids": rng.integers(0, 100_000, (32, 37), np.int32),
+        "nucleus": (rng.integers(1, 17, 37) / 16).astype(np.float32),
+    },
+    outputs={"order": ((37, 32), "int32"), "sizes": ((37,), "uint32")},
+    grid=(37, 1, 1),
+    threadgroup=(37, 1, 1),
+    constructs="structure.token_pasting structure.multi_line_macro_in_header types.ushort "
+    "simdgroup.partial attributes.threads_per_grid",
+)
+def candidates_by_a_sorting_network(keys, ids, nucleus):
+    order, sizes = np.full((37, 32), -1, np.int32), np.zeros(37, np.uint32)
+    for row in range(37):
+        ranked = np.argsort(-keys[:, row], kind="stable")
+        before = np.cumsum(keys[ranked, row]) - keys[ranked, row]
+        kept = ranked[before < nucleus[row] * keys[:, row].sum()]
+        order[row, : len(kept)], sizes[row] = ids[kept, row], len(kept)
+    return order, sizes

@@ -326,9 +326,11 @@ def bias_gelu_dropout_and_residual(x, bias, residual, seed):
 _CROSS_ENTROPY_HEADER = """
 // The largest so far, and the sum of exponentials relative to it; the sum of the logits themselves, for smoothing.
 struct Running {
-  float largest = -INFINITY;
-  float sum = 0;
-  float plain = 0;
+  float largest;
+  float sum;
+  float plain;
+
+  static Running nothing() { return Running{-INFINITY, 0, 0}; }
 
   void take(float v) {
     if (v > largest) {
@@ -343,7 +345,7 @@ struct Running {
 
 // In this order the sum is the same on every machine.
 inline Running merged(Running a, Running b) {
-  Running r;
+  Running r = Running::nothing();
   r.largest = max(a.largest, b.largest);
   // Neither has seen anything.
   if (r.largest == -INFINITY) return r;
@@ -384,7 +386,7 @@ inline Running over_simdgroup(Running own, F exchange) {
       return;
     }
     auto capped = [cap](float v) { return cap * precise::tanh(v / cap); };
-    Running running;
+    Running running = Running::nothing();
     for (int i = t; i < n; i += SIMDS * 32) running.take(capped(float(own[i])));
     running = over_simdgroup(running, [](float v, ushort distance) { return simd_shuffle_xor(v, distance); });
     if (thread_index_in_simdgroup == 0) parts[simdgroup_index_in_threadgroup] = running;

@@ -41,85 +41,77 @@ for _dtype in ("float16", "bfloat16"):
 
     body(
         """
-    // One query per head. Every simdgroup walks over each BN-th key with a running maximum; the eight partial
-    // results are merged at the end.
-    constexpr int BN = 8;
-    constexpr int BD = 32;
-    constexpr int per_thread = D / BD;
+    // A threadgroup per head of a sequence: its simdgroups take keys in turn, two at a time, and halve their number until
+    // one partial result is left.
+    const uint lane = thread_index_in_simdgroup, member = simdgroup_index_in_threadgroup;
+    const uint team = simdgroups_per_threadgroup;
+    const int head = threadgroup_position_in_grid.y, sequence = threadgroup_position_in_grid.z;
+    const int heads = queries_shape[1], kv_heads = keys_shape[1], length = keys_shape[2];
+    const int64_t shared_row = int64_t(sequence * kv_heads + head / GQA) * length;
+    const device T* key_rows = keys + shared_row * D;
+    const device T* value_rows = values + shared_row * D;
 
-    typedef float U;
-    thread U q[per_thread];
-    thread U o[per_thread];
-    threadgroup U outputs[BN * BD];
-    threadgroup U max_scores[BN];
-    threadgroup U sum_exp_scores[BN];
+    threadgroup Partial<D / 32> handed[4][32];
+    float query[D / 32];
+    for (int e = 0; e < D / 32; ++e) query[e] = scale * float(queries[(sequence * heads + head) * D + e * 32 + lane]);
 
-    uint simd_gid = simdgroup_index_in_threadgroup;
-    uint simd_lid = thread_index_in_simdgroup;
-    const int heads = queries_shape[1];
-    const int head = threadgroup_position_in_grid.y % heads;
-    const int batch = threadgroup_position_in_grid.y / heads;
-    const int kv_heads = keys_shape[1];
-    const int N = keys_shape[2];
-    const int kv_row = batch * kv_heads + head / GQA;
-
-    const device T* query = queries + (batch * heads + head) * D + simd_lid * per_thread;
-    const device T* key = keys + (kv_row * N + simd_gid) * D + simd_lid * per_thread;
-    const device T* value = values + (kv_row * N + simd_gid) * D + simd_lid * per_thread;
-    device T* target = out + (batch * heads + head) * D;
-
-    for (int i = 0; i < per_thread; i++) {
-      q[i] = static_cast<U>(scale) * query[i];
-      o[i] = 0;
-    }
-
-    U max_score = -INFINITY;
-    U sum_exp_score = 0;
-    for (int i = simd_gid; i < N; i += BN) {
-      U score = 0;
-      for (int j = 0; j < per_thread; j++) {
-        score += q[j] * static_cast<U>(key[j]);
+    Partial<D / 32> own;
+    own.clear();
+    for (int i = 2 * member; i < length; i += 2 * team) {
+      const bool second = i + 1 < length;
+      float2 scores = 0;
+      for (int e = 0; e < D / 32; ++e) {
+        scores.x += query[e] * float(key_rows[i * D + e * 32 + lane]);
+        if (second) scores.y += query[e] * float(key_rows[(i + 1) * D + e * 32 + lane]);
       }
-      score = simd_sum(score);
-
-      U new_max = max(max_score, score);
-      U factor = fast::exp(max_score - new_max);
-      U exp_score = fast::exp(score - new_max);
-      max_score = new_max;
-      sum_exp_score = sum_exp_score * factor + exp_score;
-      for (int j = 0; j < per_thread; j++) {
-        o[j] = o[j] * factor + exp_score * static_cast<U>(value[j]);
-      }
-      key += BN * D;
-      value += BN * D;
+      scores = simd_sum(scores);
+      own.add(scores.x, value_rows + i * D + lane);
+      if (second) own.add(scores.y, value_rows + (i + 1) * D + lane);
     }
-
-    if (simd_lid == 0) {
-      max_scores[simd_gid] = max_score;
-      sum_exp_scores[simd_gid] = sum_exp_score;
-    }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    max_score = simd_lid < BN ? max_scores[simd_lid] : -INFINITY;
-    U new_max = simd_max(max_score);
-    U factor = fast::exp(max_score - new_max);
-    U total = simd_sum(simd_lid < BN ? sum_exp_scores[simd_lid] * factor : 0);
-
-    // Each lane of a simdgroup holds the factor of another simdgroup: exchange, then add up by dimension.
-    U own_factor = simd_shuffle(factor, ushort(simd_gid));
-    for (int i = 0; i < per_thread; i++) {
-      outputs[simd_gid * BD + simd_lid] = o[i] * own_factor;
+    for (uint half_of = team / 2; half_of > 0; half_of /= 2) {
+      if (member >= half_of && member < 2 * half_of) handed[member - half_of][lane] = own;
       threadgroup_barrier(mem_flags::mem_threadgroup);
-      if (simd_gid == 0) {
-        U sum = 0;
-        for (int g = 0; g < BN; g++) {
-          sum += outputs[g * BD + simd_lid];
-        }
-        target[simd_lid * per_thread + i] = static_cast<T>(sum / total);
-      }
+      if (member < half_of) own.merge(handed[member][lane]);
       threadgroup_barrier(mem_flags::mem_threadgroup);
     }
+    if (member != 0) return;
+    for (int e = 0; e < D / 32; ++e) out[(sequence * heads + head) * D + e * 32 + lane] = T(own.sums[e] / own.total);
     """,
         name=f"decode_attention_vector_{_dtype}",
+        header="""
+// What has been seen of a softmax: the largest score, the sum of the weights relative to it, and a lane's part of the
+// weighted sum of values.
+template <int N>
+struct Partial {
+  float largest;
+  float total;
+  float sums[N];
+
+  void clear() {
+    largest = -INFINITY;
+    total = 0;
+    for (int i = 0; i < N; ++i) sums[i] = 0;
+  }
+
+  template <typename T>
+  void add(float score, const device T* value) {
+    const float higher = max(largest, score);
+    const float keep = fast::exp(largest - higher), weight = fast::exp(score - higher);
+    largest = higher;
+    total = fma(total, keep, weight);
+    for (int i = 0; i < N; ++i) sums[i] = fma(sums[i], keep, weight * float(value[32 * i]));
+  }
+
+  void merge(const threadgroup Partial& other) {
+    if (other.largest == -INFINITY) return;
+    const float higher = max(largest, other.largest);
+    const float keep = fast::exp(largest - higher), take = fast::exp(other.largest - higher);
+    largest = higher;
+    total = total * keep + other.total * take;
+    for (int i = 0; i < N; ++i) sums[i] = sums[i] * keep + other.sums[i] * take;
+  }
+};
+""",
         template=[("T", Dtype(_dtype)), ("D", 64), ("GQA", 3)],
         inputs=lambda rng, dtype=_dtype: {
             "queries": normal(rng, dtype, 2, 6, 1, 64),
@@ -128,11 +120,12 @@ for _dtype in ("float16", "bfloat16"):
             "scale": 0.125,
         },
         outputs={"out": ((2, 6, 1, 64), _dtype)},
-        grid=(256, 12, 1),
+        grid=(256, 6, 2),
         threadgroup=(256, 1, 1),
         tolerance={"float16": 6e-4, "bfloat16": 4.5e-3}[_dtype],
-        constructs="simdgroup.sum simdgroup.max simdgroup.shuffle functions.fast types.INFINITY barriers.in_loop "
-        "structure.template_arguments structure.static_cast address_spaces.threadgroup_array",
+        constructs="simdgroup.sum functions.fast functions.fma types.INFINITY types.float2 types.int64_t barriers.in_loop "
+        "barriers.tree_reduction structure.template_arguments structure.template structure.struct "
+        "address_spaces.threadgroup_struct address_spaces.threadgroup_reference_to_helper",
     )(_decode)
 
 
@@ -284,32 +277,31 @@ def split_attention_first_pass(queries, keys, values, scale):
     """
     // Second pass: merges what the blocks of one head have found. A threadgroup is one head; 32 simdgroups each take
     // some blocks, and a tile in threadgroup memory turns rows of blocks into columns of dimensions.
-    constexpr int BN = 32;
-    constexpr int BD = 32;
-    threadgroup float tile[BN * (BD + 1)];
+    constexpr int LINE = 32 + 1;
+    threadgroup float tile[32 * LINE];
     const int blocks = maxima_shape[1];
     const int head = threadgroup_position_in_grid.x;
-    const int sid = simdgroup_index_in_threadgroup;
-    const int lid = thread_index_in_simdgroup;
+    const int row = simdgroup_index_in_threadgroup;
+    const int lane = thread_index_in_simdgroup;
 
-    float m = lid < blocks ? maxima[head * blocks + lid] : -INFINITY;
+    float m = lane < blocks ? maxima[head * blocks + lane] : -INFINITY;
     float highest = simd_max(m);
     float factor = metal::exp2(m - highest);
-    float denominator = simd_sum(lid < blocks ? factor * sums[head * blocks + lid] : 0.0f);
-    for (int base = 0; base < D; base += BD) {
+    float denominator = simd_sum(lane < blocks ? factor * sums[head * blocks + lane] : 0.0f);
+    for (int base = 0; base < D; base += 32) {
       float part = 0;
-      for (int b = sid; b < blocks; b += BN) {
-        part += partials[(head * blocks + b) * D + base + lid] * simd_shuffle(factor, ushort(b));
+      for (int b = row; b < blocks; b += 32) {
+        part += partials[(head * blocks + b) * D + base + lane] * simd_shuffle(factor, ushort(b));
       }
-      tile[sid * (BD + 1) + lid] = part;
+      tile[row * LINE + lane] = part;
       threadgroup_barrier(mem_flags::mem_threadgroup);
-      float sum = simd_sum(tile[lid * (BD + 1) + sid]);
-      if (lid == 0) {
-        out[head * D + base + sid] = T(denominator == 0 ? sum : sum / denominator);
+      float sum = simd_sum(tile[lane * LINE + row]);
+      if (lane == 0) {
+        out[head * D + base + row] = T(denominator == 0 ? sum : sum / denominator);
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
     }
-    if (lid == 0 && sid == 0) logsumexp[head] = (highest + log2(denominator)) * M_LN2_F;
+    if (lane == 0 && row == 0) logsumexp[head] = (highest + log2(denominator)) * M_LN2_F;
     """,
     template=[("T", Dtype("bfloat16")), ("D", 96)],
     inputs=lambda rng: {

@@ -347,33 +347,24 @@ def _parts_of_the_largest(rng):
 
 @body(
     """
-    // A group of 32 numbers becomes words of BITS bits with a scale and a bias; a lane is a number. The end of the range
-    // that is farther from zero is met exactly, as zero is.
-    constexpr float bins = (1 << BITS) - 1;
-    constexpr int per_word = 32 / BITS;
-    const uint i = thread_position_in_grid.x;
-    const uint lane = thread_index_in_simdgroup;
+    // A group of 32 numbers becomes words of BITS bits with a scale and a bias; a lane is a number.
+    constexpr uint top = (1u << BITS) - 1;
+    constexpr uint per_word = 32 / BITS;
+    const uint i = thread_position_in_grid.x, lane = thread_index_in_simdgroup;
     const float v = x[i];
-    const float low = simd_min(v), high = simd_max(v);
-    float scale = max((high - low) / bins, 1e-7f);
-    const bool from_low = abs(low) > abs(high);
-    scale = from_low ? scale : -scale;
-    const float edge = from_low ? low : high;
-    const float q0 = round(edge / scale);
-    float bias = 0;
-    if (q0 != 0) {
-      scale = edge / q0;
-      bias = edge;
-    }
-    const uint q = uint(clamp(round((v - bias) / scale), 0.0f, bins));
+    const float low = simd_min(v), range = simd_max(v) - low;
+    // Scale and bias are rounded first: the numbers are those that are nearest with what is stored.
+    const T scale = T(range / float(top)), bias = T(low);
+    const float steps = scale == T(0) ? 0.0f : (v - float(bias)) / float(scale);
+    const uint q = min(uint(max(rint(steps), 0.0f)), top);
     // Neighbours' numbers beside one another, in as many steps as it takes.
     uint word = q << (BITS * (lane % per_word));
     #pragma unroll
-    for (ushort d = 1; d < per_word; d *= 2) word |= simd_shuffle_xor(word, d);
+    for (ushort d = 1; d < ushort(per_word); d *= 2) word |= simd_shuffle_xor(word, d);
     if (lane % per_word == 0) words[i / per_word] = word;
     if (lane == 0) {
-      scales[i / 32] = T(scale);
-      biases[i / 32] = T(bias);
+      scales[i / 32] = scale;
+      biases[i / 32] = bias;
     }
     """,
     template=[("T", Dtype("float16")), ("BITS", 4)],
@@ -382,7 +373,7 @@ def _parts_of_the_largest(rng):
     outputs={"words": ((36,), "uint32"), "scales": ((9,), "float16"), "biases": ((9,), "float16")},
     grid=(288, 1, 1),
     threadgroup=(96, 1, 1),
-    constructs="simdgroup.min simdgroup.max simdgroup.shuffle_xor functions.round functions.clamp functions.abs "
+    constructs="simdgroup.min simdgroup.max simdgroup.shuffle_xor functions.rint functions.max functions.min "
     "structure.pragma_unroll structure.constexpr types.half",
 )
 def quantise_groups(x):

@@ -411,65 +411,78 @@ def combine_what_experts_said(expert_out, inverse, weights, shared_out, shared_g
 
 
 _QMV_HEADER = """
-// Rows of a quantised matrix by one vector, for gate and up at once, so that the activation needs no trip to memory.
-// Weights of 4 bits, eight in a word, with a scale and a bias for each group of 64.
+// Rows of two quantised matrices, gate and up, by one vector, so that the activation needs no trip to memory. Weights have
+// 4 bits, eight in a word, low end first, and a scale and a bias for each GROUP of them.
 
-#define WORD_BITS 32
-#define EACH_NIBBLE(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
+// Sixteen neighbours of the vector as a lane holds them: the even ones apart from the odd ones, in fours, as nibbles come
+// out of a word by one mask.
+struct Sixteen {
+  float4 even[2];
+  float4 odd[2];
+  float sum;
 
-static constant constexpr const int SIMD_SIZE = 32;
+  template <typename T>
+  void load(const device T* from) {
+    for (int w = 0; w < 2; ++w) {
+      const device T* p = from + 8 * w;
+      even[w] = float4(p[0], p[2], p[4], p[6]);
+      odd[w] = float4(p[1], p[3], p[5], p[7]);
+    }
+    add_up();
+  }
 
-template <int group_size, int bits>
-struct Tile {
-  static constexpr constant int pack_factor = WORD_BITS / bits;
-  static constexpr constant int values_per_thread = 2 * pack_factor;
-  static constexpr constant int packs_per_thread = values_per_thread / pack_factor;
-  static constexpr constant int block = values_per_thread * SIMD_SIZE;
-  static constexpr constant int threads_per_group = group_size / values_per_thread;
+  // The end of a row may come before the sixteenth.
+  template <typename T>
+  void load(const device T* from, int count) {
+    for (int w = 0; w < 2; ++w) {
+      even[w] = odd[w] = 0.0f;
+      for (int j = 0; j < 4; ++j) {
+        if (8 * w + 2 * j < count) even[w][j] = float(from[8 * w + 2 * j]);
+        if (8 * w + 2 * j + 1 < count) odd[w][j] = float(from[8 * w + 2 * j + 1]);
+      }
+    }
+    add_up();
+  }
+
+  void add_up() {
+    const float4 all = (even[0] + odd[0]) + (even[1] + odd[1]);
+    sum = (all.x + all.y) + (all.z + all.w);
+  }
+
+  // By sixteen weights: sum x (s n + b) = s sum x n + b sum x.
+  float times(uint2 words, float scale, float bias) const {
+    float products = 0.0f;
+    for (int w = 0; w < 2; ++w) {
+      const uchar4 low = as_type<uchar4>(words[w] & 0x0f0f0f0fu);
+      const uchar4 high = as_type<uchar4>((words[w] >> 4) & 0x0f0f0f0fu);
+      products += dot(even[w], float4(low)) + dot(odd[w], float4(high));
+    }
+    return fma(scale, products, bias * sum);
+  }
 };
 
-// The vector's elements are divided by the place value of the nibble that they will meet in a half-word, so that nibbles
-// need not be shifted: (w & 0x00f0) * (x / 16) is what is wanted.
-template <typename T, int values_per_thread>
-inline float load_vector_scaled(const device T* x, thread float* x_thread) {
-  float sum = 0;
-#pragma unroll
-  for (int i = 0; i < values_per_thread; i += 4) {
-    const float a = x[i], b = x[i + 1], c = x[i + 2], d = x[i + 3];
-    sum += a + b + c + d;
-    x_thread[i] = a;
-    x_thread[i + 1] = b / 16.0f;
-    x_thread[i + 2] = c / 256.0f;
-    x_thread[i + 3] = d / 4096.0f;
-  }
-  return sum;
-}
+// A matrix of all experts, at a row of one of them.
+template <typename T, int GROUP>
+struct Rows {
+  const device uint2* words;
+  const device T* scales;
+  const device T* biases;
+  int pairs;   // of words in a row
+  int groups;  // in a row
 
-// The same at the end of a row: what is beyond is zero.
-template <typename T, int values_per_thread>
-inline float load_vector_safe(const device T* x, thread float* x_thread, int n) {
-  float sum = 0;
-  for (int i = 0; i < values_per_thread; i++) {
-    const float v = i < n ? float(x[i]) : 0.0f;
-    sum += v;
-    const int place = i & 3;
-    x_thread[i] = place == 0 ? v : place == 1 ? v / 16.0f : place == 2 ? v / 256.0f : v / 4096.0f;
+  Rows(const device uint* w, const device T* s, const device T* b, int64_t row, int width)
+      : pairs(width / 16), groups(width / GROUP) {
+    words = reinterpret_cast<const device uint2*>(w) + row * pairs;
+    scales = s + row * groups;
+    biases = b + row * groups;
   }
-  return sum;
-}
 
-template <int values_per_thread>
-inline float qdot(const device uint* w, const thread float* x_thread, float scale, float bias, float sum) {
-  const device ushort* ws = (const device ushort*)w;
-  float accum = 0;
-#pragma unroll
-  for (int i = 0; i < values_per_thread / 4; i++) {
-    accum +=
-        (x_thread[4 * i] * (ws[i] & 0x000f) + x_thread[4 * i + 1] * (ws[i] & 0x00f0) +
-         x_thread[4 * i + 2] * (ws[i] & 0x0f00) + x_thread[4 * i + 3] * (ws[i] & 0xf000));
+  // The products of the sixteenth number `at` of row `r` below the first.
+  float product(const thread Sixteen& v, int r, int at) const {
+    const int group = r * groups + at * 16 / GROUP;
+    return v.times(words[r * pairs + at], float(scales[group]), float(biases[group]));
   }
-  return scale * accum + sum * bias;
-}
+};
 
 struct Silu {
   static float apply(float gate, float up) { return gate / (1.0f + metal::exp(-gate)) * up; }
@@ -486,70 +499,62 @@ struct Limited {
 
 template <int KIND>
 struct Activation : ConditionalType<KIND == 0, Silu, Limited>::type {};
+
+// Both matrices at once, some rows of each, for one token.
+template <typename T, int GROUP, int ROWS>
+struct Pair {
+  float gates[ROWS];
+  float ups[ROWS];
+
+  Pair() {
+    for (int r = 0; r < ROWS; ++r) gates[r] = ups[r] = 0.0f;
+  }
+
+  void add(const thread Sixteen& v, const thread Rows<T, GROUP>& gate, const thread Rows<T, GROUP>& up, int at, int rows) {
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+      // Uniform over the simdgroup: no lane goes another way.
+      if (r < rows) {
+        gates[r] += gate.product(v, r, at);
+        ups[r] += up.product(v, r, at);
+      }
+    }
+  }
+};
 """
 
 _QMV = """
-    using tile = Tile<GROUP, 4>;
-    constexpr int values = tile::values_per_thread;
-    constexpr int rows_per_simd = 4;
-    constexpr int simds = 2;
-
-    const uint simd_gid = simdgroup_index_in_threadgroup;
-    const uint simd_lid = thread_index_in_simdgroup;
-    const int in_size = x_shape[1];
-    const int out_size = gate_w_shape[1];
+    // Two simdgroups with ROWS rows each; a lane has every 32nd sixteen of the vector.
+    constexpr int ROWS = 4;
+    const int lane = thread_index_in_simdgroup;
     const int entry = threadgroup_position_in_grid.z;
-    const int expert = experts[entry];
-    const int token = entry / K;
-    const int row = int(threadgroup_position_in_grid.y) * (simds * rows_per_simd) + int(simd_gid) * rows_per_simd;
-    if (row >= out_size) return;
+    const int in_size = x_shape[1], out_size = gate_w_shape[1];
+    const int first = ROWS * int(2 * threadgroup_position_in_grid.y + simdgroup_index_in_threadgroup);
+    if (first >= out_size) return;
+    const int rows = min(ROWS, out_size - first);
 
-    const int words_per_row = in_size / tile::pack_factor;
-    const int groups_per_row = in_size / GROUP;
-    const int64_t matrix = int64_t(expert) * out_size + row;
-    const device uint* gw = gate_w + matrix * words_per_row + simd_lid * tile::packs_per_thread;
-    const device uint* uw = up_w + matrix * words_per_row + simd_lid * tile::packs_per_thread;
-    const int64_t group = matrix * groups_per_row + simd_lid / tile::threads_per_group;
-    const device T* gs = gate_scales + group;
-    const device T* gb = gate_biases + group;
-    const device T* us = up_scales + group;
-    const device T* ub = up_biases + group;
-    const device T* xs = x + token * in_size + simd_lid * values;
+    // The same vector goes to the K experts of its token.
+    const device T* vector = x + entry / K * in_size;
+    const int64_t row = int64_t(experts[entry]) * out_size + first;
+    const Rows<T, GROUP> gate_rows(gate_w, gate_scales, gate_biases, row, in_size);
+    const Rows<T, GROUP> up_rows(up_w, up_scales, up_biases, row, in_size);
 
-    thread float x_thread[values];
-    thread float gates[rows_per_simd] = {0};
-    thread float ups[rows_per_simd] = {0};
-    const int rows_here = min(rows_per_simd, out_size - row);
-
-    int k = 0;
-    for (; k < in_size - tile::block + 1; k += tile::block) {
-      const float sum = load_vector_scaled<T, values>(xs, x_thread);
-      for (int r = 0; r < rows_here; r++) {
-        gates[r] += qdot<values>(gw + r * words_per_row, x_thread, gs[r * groups_per_row], gb[r * groups_per_row], sum);
-        ups[r] += qdot<values>(uw + r * words_per_row, x_thread, us[r * groups_per_row], ub[r * groups_per_row], sum);
-      }
-      gw += tile::block / tile::pack_factor;
-      uw += tile::block / tile::pack_factor;
-      gs += tile::block / GROUP;
-      gb += tile::block / GROUP;
-      us += tile::block / GROUP;
-      ub += tile::block / GROUP;
-      xs += tile::block;
+    Pair<T, GROUP, ROWS> pair;
+    Sixteen v;
+    int at = lane;
+    for (; at < in_size / 512 * 32; at += 32) {
+      v.load(vector + 16 * at);
+      pair.add(v, gate_rows, up_rows, at, rows);
     }
-    const int remaining = clamp(in_size - k - int(simd_lid) * values, 0, values);
-    if (remaining > 0) {
-      const float sum = load_vector_safe<T, values>(xs, x_thread, remaining);
-      for (int r = 0; r < rows_here; r++) {
-        gates[r] += qdot<values>(gw + r * words_per_row, x_thread, gs[r * groups_per_row], gb[r * groups_per_row], sum);
-        ups[r] += qdot<values>(uw + r * words_per_row, x_thread, us[r * groups_per_row], ub[r * groups_per_row], sum);
-      }
+    // What is less than a round for the whole simdgroup.
+    const int rest = in_size - 16 * at;
+    if (rest > 0) {
+      v.load(vector + 16 * at, rest);
+      pair.add(v, gate_rows, up_rows, at, rows);
     }
-    for (int r = 0; r < rows_here; r++) {
-      const float gate = simd_sum(gates[r]);
-      const float up = simd_sum(ups[r]);
-      if (simd_lid == 0) {
-        y[entry * out_size + row + r] = static_cast<T>(Activation<KIND>::apply(gate, up));
-      }
+    for (int r = 0; r < rows; ++r) {
+      const float2 both = simd_sum(float2(pair.gates[r], pair.ups[r]));
+      if (lane == 0) y[entry * out_size + first + r] = T(Activation<KIND>::apply(both.x, both.y));
     }
 """
 
@@ -596,9 +601,9 @@ for _kind, _name in enumerate(("silu", "limited")):
         grid=(32, 4, 6),
         threadgroup=(32, 2, 1),
         tolerance=7e-4,
-        constructs="structure.template structure.struct structure.using structure.constexpr mlx.ConditionalType "
-        "address_spaces.thread types.int64_t functions.clamp simdgroup.sum structure.define_in_header "
-        "address_spaces.device_pointer_arithmetic types.ushort structure.explicit_template_arguments",
+        constructs="structure.template structure.struct mlx.ConditionalType address_spaces.thread types.int64_t "
+        "functions.clamp functions.dot functions.fma simdgroup.sum types.as_type types.uchar4 types.uint2 types.float4 "
+        "types.component_index structure.reinterpret_cast structure.pragma_unroll",
     )(_qmv)
 
 

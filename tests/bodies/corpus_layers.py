@@ -256,7 +256,8 @@ def _bfloat(x):
 
 def _codebook():
     """256 different vectors of eight magnitudes, as bytes of 64 bits."""
-    state, entries = 12345, []
+    state = 12345
+    entries: list[int] = []
     while len(entries) < 256:
         value = 0
         for place in range(8):

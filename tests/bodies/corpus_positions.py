@@ -76,17 +76,11 @@ _ROPE = """
       return;
     }
 
-    float inverse_frequency;
-    if (HAS_FREQS) {
-      inverse_frequency = 1.0 / freqs[pos.x];
-    } else {
-      const float d = static_cast<float>(pos.x) / static_cast<float>(pairs);
-      inverse_frequency = metal::exp2(-d * base);
-    }
-    const float L = scale * static_cast<float>(int(pos.y) + offsets[batch]);
-    const float theta = L * inverse_frequency;
-    const float cosine = metal::precise::cos(theta);
-    const float sine = metal::precise::sin(theta);
+    // Periods may come as a table; else they grow by equal factors.
+    const float turns = HAS_FREQS ? 1.0f / freqs[pos.x] : exp2(log2_base * -float(pos.x) / float(pairs));
+    const float where_it_is = float(int(pos.y) + offsets[batch]) * scale;
+    float cosine;
+    const float sine = precise::sincos(where_it_is * turns, cosine);
 
     using P = Pairing<TRADITIONAL>;
     for (uint h = 0; h < N && first_head + h < heads; ++h) {
@@ -103,8 +97,8 @@ _ROPE = """
 
 for _traditional, _forward, _freqs in ((True, True, False), (False, False, True)):
 
-    def _rope(x, offsets, freqs, base, scale, traditional=_traditional, forward=_forward, own=_freqs):
-        inverse = 1 / freqs.astype(np.float64) if own else np.exp2(-np.arange(8) / 8 * base)
+    def _rope(x, offsets, freqs, log2_base, scale, traditional=_traditional, forward=_forward, own=_freqs):
+        inverse = 1 / freqs.astype(np.float64) if own else np.exp2(-np.arange(8) / 8 * log2_base)
         positions = (np.arange(6) + offsets.astype(np.float64)[:, None]) * scale
         theta = (positions[..., None] * inverse)[:, None] * (1 if forward else -1)
         return np.concatenate([rotated(x[..., :16], theta, traditional), x[..., 16:].astype(np.float64)], axis=-1)
@@ -126,7 +120,7 @@ for _traditional, _forward, _freqs in ((True, True, False), (False, False, True)
             "x": away_from_zero(rng, "float32", 2, 6, 5, 22).transpose(0, 2, 1, 3),
             "offsets": np.array([3, 0], np.int32),
             "freqs": (10000.0 ** (np.arange(8) / 8)).astype(np.float32),
-            "base": 13.28771238,
+            "log2_base": 13.28771238,
             "scale": 0.75,
         },
         outputs={"out": ((2, 5, 6, 22), "float32")},
@@ -135,7 +129,7 @@ for _traditional, _forward, _freqs in ((True, True, False), (False, False, True)
         # What is turned to nearly zero is off by the errors of the two that are added.
         tolerance=2e-4,
         ensure_row_contiguous=False,
-        constructs="structure.template structure.using functions.precise functions.cos functions.sin functions.exp2 "
+        constructs="structure.template structure.using functions.precise functions.sincos functions.exp2 "
         "layouts.strided layouts.shape_arguments types.float2 mlx.METAL_FUNC types.size_t structure.early_return",
     )(_rope)
 

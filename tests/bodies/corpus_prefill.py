@@ -750,59 +750,38 @@ def block_sparse_attention(q, k, v, row_starts, columns, scale):
 
 @body(
     """
-    // The gated delta rule: state = g state + k (beta (v - g state k)). A simdgroup has one column of the state, a lane
-    // some of its rows; all steps of a sequence in one launch.
-    constexpr int n_per_lane = Dk / 32;
-    const auto lane = thread_index_in_simdgroup;
-    const auto dv = thread_position_in_grid.y;
-    const auto head = thread_position_in_grid.z % Hv;
-    const auto batch = thread_position_in_grid.z / Hv;
-    const auto k_head = head / (Hv / Hk);
-    const int T = v_shape[1];
+    // The gated delta rule: state = g state + (beta (v - g state k)) k. A simdgroup owns one row of the state of a head,
+    // spread over its lanes, and runs through the sequence; padding at the end leaves the state alone.
+    typedef vec<float, DK / 32> Slice;
+    const uint lane = thread_index_in_simdgroup;
+    const uint row = thread_position_in_grid.y;
+    const uint value_head = thread_position_in_grid.z % VALUE_HEADS, sequence = thread_position_in_grid.z / VALUE_HEADS;
+    const uint key_head = value_head * KEY_HEADS / VALUE_HEADS;
+    const uint steps = v_shape[1];
+    const uint used = lengths[sequence];
 
-    auto q_at = q + batch * T * Hk * Dk + k_head * Dk;
-    auto k_at = k + batch * T * Hk * Dk + k_head * Dk;
-    auto v_at = v + batch * T * Hv * Dv + head * Dv;
-    auto y_at = y + batch * T * Hv * Dv + head * Dv;
-    auto g_at = g + batch * T * Hv;
-    auto beta_at = beta + batch * T * Hv;
-
-    const auto state_at = ((batch * Hv + head) * Dv + dv) * Dk;
-    float state[n_per_lane];
-    for (int i = 0; i < n_per_lane; ++i) {
-      state[i] = state_in[state_at + n_per_lane * lane + i];
-    }
-    for (int t = 0; t < T; ++t) {
-      float predicted = 0.0f;
-      for (int i = 0; i < n_per_lane; ++i) {
-        auto s = n_per_lane * lane + i;
-        state[i] = state[i] * g_at[head];
-        predicted += state[i] * k_at[s];
+    const device Slice* kept = (const device Slice*)state_in;
+    const uint slice = ((sequence * VALUE_HEADS + value_head) * DV + row) * 32 + lane;
+    Slice state = kept[slice];
+    for (uint step = 0; step < steps; ++step) {
+      const uint at = sequence * steps + step;
+      const uint target = (at * VALUE_HEADS + value_head) * DV + row;
+      if (step >= used) {
+        if (simd_is_first()) y[target] = T(0);
+        continue;
       }
-      predicted = simd_sum(predicted);
-      auto delta = (v_at[dv] - predicted) * beta_at[head];
-      float result = 0.0f;
-      for (int i = 0; i < n_per_lane; ++i) {
-        auto s = n_per_lane * lane + i;
-        state[i] = state[i] + k_at[s] * delta;
-        result += state[i] * q_at[s];
-      }
-      result = simd_sum(result);
-      if (thread_index_in_simdgroup == 0) {
-        y_at[dv] = static_cast<InT>(result);
-      }
-      q_at += Hk * Dk;
-      k_at += Hk * Dk;
-      v_at += Hv * Dv;
-      y_at += Hv * Dv;
-      g_at += Hv;
-      beta_at += Hv;
+      const uint line = (at * KEY_HEADS + key_head) * 32 + lane;
+      const Slice key = ((const device Slice*)k)[line], query = ((const device Slice*)q)[line];
+      state *= g[at * VALUE_HEADS + value_head];
+      const float known = simd_sum(dot(state, key));
+      const float correction = beta[at * VALUE_HEADS + value_head] * (float(v[target]) - known);
+      state += correction * key;
+      const float answer = simd_sum(dot(state, query));
+      if (simd_is_first()) y[target] = T(answer);
     }
-    for (int i = 0; i < n_per_lane; ++i) {
-      state_out[state_at + n_per_lane * lane + i] = state[i];
-    }
+    ((device Slice*)state_out)[slice] = state;
     """,
-    template=[("InT", Dtype("float32")), ("Dk", 64), ("Dv", 6), ("Hk", 1), ("Hv", 2)],
+    template=[("T", Dtype("float32")), ("DK", 64), ("DV", 6), ("KEY_HEADS", 1), ("VALUE_HEADS", 2)],
     inputs=lambda rng: {
         "q": rng.uniform(0.1, 0.3, (2, 7, 1, 64)).astype(np.float32),
         "k": rng.uniform(0.05, 0.2, (2, 7, 1, 64)).astype(np.float32),
@@ -810,23 +789,25 @@ def block_sparse_attention(q, k, v, row_starts, columns, scale):
         "g": rng.uniform(0.8, 1, (2, 7, 2)).astype(np.float32),
         "beta": rng.uniform(0.2, 0.4, (2, 7, 2)).astype(np.float32),
         "state_in": rng.uniform(0, 0.1, (2, 2, 6, 64)).astype(np.float32),
+        "lengths": np.array([7, 5], np.int32),
     },
     outputs={"y": ((2, 7, 2, 6), "float32"), "state_out": ((2, 2, 6, 64), "float32")},
     grid=(32, 6, 4),
     threadgroup=(32, 4, 1),
     tolerance=4e-6,
-    constructs="structure.auto simdgroup.sum address_spaces.device_pointer_arithmetic launch.edge_threadgroups "
-    "structure.static_cast",
+    constructs="types.vec functions.dot simdgroup.sum simdgroup.is_first address_spaces.cast_to_vector "
+    "launch.edge_threadgroups reconvergence.continue_before_call",
 )
-def gated_delta_rule(q, k, v, g, beta, state_in):
+def gated_delta_rule(q, k, v, g, beta, state_in, lengths):
     q, k = (a.astype(np.float64).repeat(2, axis=2) for a in (q, k))
-    state, y = state_in.astype(np.float64), np.zeros((2, 7, 2, 6))
-    for t in range(7):
-        state = state * g[:, t, :, None, None]
-        error = v[:, t] - np.einsum("bhvk,bhk->bhv", state, k[:, t])
-        state = state + np.einsum("bhv,bhk->bhvk", error * beta[:, t, :, None], k[:, t])
-        y[:, t] = np.einsum("bhvk,bhk->bhv", state, q[:, t])
-    return y, state
+    states, y = state_in.astype(np.float64), np.zeros((2, 7, 2, 6))
+    for b in range(2):
+        for t in range(lengths[b]):
+            state = states[b] * g[b, t, :, None, None]
+            error = v[b, t] - np.einsum("hvk,hk->hv", state, k[b, t])
+            states[b] = state + np.einsum("hv,hk->hvk", error * beta[b, t, :, None], k[b, t])
+            y[b, t] = np.einsum("hvk,hk->hv", states[b], q[b, t])
+    return y, states
 
 
 @body(

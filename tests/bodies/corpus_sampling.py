@@ -202,12 +202,12 @@ _SAMPLER = """
 
 
 def _sampled(logits, settings, uniforms):
-    tokens, kept, probabilities = [], [], []
+    rows: list[tuple[int, int, float]] = []
     for row, (temperature, top_k, top_p, min_p), u in zip(
         logits.astype(np.float64), settings.astype(np.float64), uniforms.astype(np.float64), strict=True
     ):
         if temperature == 0:
-            tokens, kept, probabilities = [*tokens, row.argmax()], [*kept, 1], [*probabilities, 1.0]
+            rows.append((int(row.argmax()), 1, 1.0))
             continue
         weights = np.exp((row - row.max()) / temperature)
         order = np.argsort(-row, kind="stable")
@@ -223,9 +223,8 @@ def _sampled(logits, settings, uniforms):
             inside &= weights >= min_p
         weights = np.where(inside, weights, 0)
         token = int(np.searchsorted(np.cumsum(weights), u * weights.sum(), side="right"))
-        tokens.append(token)
-        kept.append(inside.sum())
-        probabilities.append(weights[token] / weights.sum())
+        rows.append((token, int(inside.sum()), weights[token] / weights.sum()))
+    tokens, kept, probabilities = zip(*rows, strict=True)
     return np.array(tokens, np.int32), np.array(kept, np.uint32), np.array(probabilities)
 
 

@@ -360,7 +360,7 @@ def merge_two_attentions(out_a, out_b, logs_a, logs_b):
 
 
 def _two_chunks(rng):
-    chunks = {}
+    chunks: dict[str, np.ndarray] = {}
     for name, nothing in (("a", [2, 7, 11]), ("b", [5, 7, 20])):
         out, logs = positive(rng, "bfloat16", 30, 24), rng.uniform(1, 3, 30).astype(np.float32)
         # Who has seen nothing has divided by nothing.

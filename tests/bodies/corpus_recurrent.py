@@ -1,5 +1,5 @@
-"""Recurrent cells: RWKV of three generations, gated units, xLSTM, and what stands beside them: normalisation by rows and
-columns in turn, and connections over several streams."""
+"""Recurrent cells: RWKV of three generations, gated units, xLSTM. Beside them: normalisation by rows and columns in turn,
+and connections over several streams."""
 
 import numpy as np
 

@@ -162,11 +162,11 @@ def _masked_inputs(rng):
 def delta_rule_vector_gates_masked(q, k, v, log_g, beta, mask, state_in):
     y = np.zeros((2, 9, 2, 10))
     last = np.zeros((2, 2, 10, 128))
+    arrays = (q, k, v, np.exp(log_g.astype(np.float64)), beta)
     for b in range(2):
-        real = mask[b]
-        y[b : b + 1, real], last[b : b + 1] = _over_heads(
-            *(a[b : b + 1, real] for a in (q, k, v, np.exp(log_g.astype(np.float64)), beta)), state_in[b : b + 1]
-        )
+        own_q, own_k, own_v, gate, rate = (a[b : b + 1, mask[b]] for a in arrays)
+        out, last[b : b + 1] = _over_heads(own_q, own_k, own_v, gate, rate, state_in[b : b + 1])
+        y[b : b + 1, mask[b]] = out
     return y, last
 
 

@@ -562,11 +562,10 @@ def matrix_lstm(q, k, v, gate_pairs):
       const float with_column = own + (inside ? column_log[lane] : 0.0f);
       const float top = simd_max(with_column);
       const float sum = simd_sum(metal::precise::exp(with_column - top));
-      const float before = row_log[row];
       const float now = metal::precise::log(row_targets[row]) - top - metal::precise::log(sum);
       if (lane == 0) {
+        worst[row] = used == 0 ? INFINITY : metal::fabs(now - row_log[row]);
         row_log[row] = now;
-        worst[row] = used == 0 ? INFINITY : metal::fabs(now - before);
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
       float moved = 0;

@@ -457,3 +457,65 @@ def gradient_of_convolution_weights(x, dy, dims):
     padded = np.pad(x.astype(np.int64), ((0, 0), (1, 1), (0, 0)))
     dw = np.stack([np.einsum("btf,btc->fc", dy, padded[:, tap : tap + 30 : 2]) for tap in range(3)], axis=1)
     return dw, dw.astype(np.float32) * np.float32(2.0**-20)
+
+
+@body(
+    """
+    // Where each tap looks is given by offsets, and how much it counts by a weight: bilinear samples, zero outside. Filters are
+    // applied to what was gathered, a group of channels for each set of offsets.
+    const int2 place = int2(thread_position_in_grid.xy);
+    const int batch = thread_position_in_grid.z;
+    const int height = x_shape[1], width = x_shape[2];
+    if (place.x >= width || place.y >= height) return;
+    float gathered[TAPS][CHANNELS];
+    for (int tap = 0; tap < TAPS; ++tap) {
+      const int at = ((batch * height + place.y) * width + place.x) * TAPS + tap;
+      const float2 from = float2(place) + float2(tap % 3 - 1, tap / 3 - 1) + ((const device float2*)offsets)[at];
+      const float2 corner = floor(from), part = from - corner;
+      for (int c = 0; c < CHANNELS; ++c) gathered[tap][c] = 0;
+      #pragma unroll
+      for (int which = 0; which < 4; ++which) {
+        const int2 p = int2(corner) + int2(which & 1, which >> 1);
+        if (any(p < 0) || p.x >= width || p.y >= height) continue;
+        const float2 share = select(1.0f - part, part, bool2(which & 1, which >> 1));
+        const float weight = share.x * share.y * masks[at];
+        const device half* values = x + ((batch * height + p.y) * width + p.x) * CHANNELS;
+        for (int c = 0; c < CHANNELS; ++c) gathered[tap][c] += weight * float(values[c]);
+      }
+    }
+    for (int f = 0; f < w_shape[0]; ++f) {
+      float sum = 0;
+      for (int tap = 0; tap < TAPS; ++tap)
+        for (int c = 0; c < CHANNELS; ++c) sum += gathered[tap][c] * float(w[(f * TAPS + tap) * CHANNELS + c]);
+      out[((batch * height + place.y) * width + place.x) * w_shape[0] + f] = sum;
+    }
+    """,
+    template=[("TAPS", 9), ("CHANNELS", 4)],
+    # Quarters, whose products and sums are exact.
+    inputs=lambda rng: {
+        "x": rng.integers(-4, 5, (2, 5, 6, 4)).astype(np.float16),
+        "offsets": (rng.integers(-8, 9, (2, 5, 6, 9, 2)) / 4).astype(np.float32),
+        "masks": rng.integers(0, 3, (2, 5, 6, 9)).astype(np.float32),
+        "w": rng.integers(-3, 4, (3, 9, 4)).astype(np.float16),
+    },
+    outputs={"out": ((2, 5, 6, 3), "float32")},
+    grid=(8, 8, 2),
+    threadgroup=(4, 4, 2),
+    constructs="functions.floor functions.any functions.select types.bool2 types.vector_comparison types.mixed_operands "
+    "structure.dynamic_local_array structure.early_return",
+)
+def deformable_convolution(x, offsets, masks, w):
+    y, x_ = np.mgrid[:5, :6]
+    total = np.zeros((2, 5, 6, 3))
+    padded = np.zeros((2, 19, 20, 4))
+    padded[:, 7:12, 7:13] = x
+    for tap in range(9):
+        column = x_ + tap % 3 - 1 + offsets[..., tap, 0].astype(np.float64) + 7
+        row = y + tap // 3 - 1 + offsets[..., tap, 1].astype(np.float64) + 7
+        left, top = np.floor(column).astype(int), np.floor(row).astype(int)
+        b = np.arange(2)[:, None, None]
+        for dy in range(2):
+            for dx in range(2):
+                share = (1 - abs(column - left - dx)) * (1 - abs(row - top - dy)) * masks[..., tap]
+                total += share[..., None] * (padded[b, top + dy, left + dx] @ w[:, tap].astype(np.float64).T)
+    return total.astype(np.float32)

@@ -151,7 +151,8 @@ def recurrence_by_looking_back(a, x):
 )
 def delta_rule_on_a_tree(q, k, v, gates, parents, root, leaf):
     q, k, v, gates, root = (a.astype(np.float64) for a in (q, k, v, gates, root))
-    states, y = [], np.zeros((12, 2, 8))
+    states: list[np.ndarray] = []
+    y = np.zeros((12, 2, 8))
     for t, parent in enumerate(parents):
         state = (root if parent < 0 else states[parent]) * gates[t][:, None, None]
         error = v[t] - np.einsum("hvk,hk->hv", state, k[t])

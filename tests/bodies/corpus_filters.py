@@ -537,7 +537,7 @@ def ordered_dithering(image):
     outputs={"means": ((32, 32), "float32"), "limits": ((32, 32), "float32"), "integral": ((32, 32), "uint32")},
     grid=(32, 32, 1),
     threadgroup=(32, 32, 1),
-    tolerance=2e-5,
+    tolerance=2e-6,
     constructs="structure.lambda structure.auto simdgroup.prefix_inclusive_sum barriers.scan functions.sqrt "
     "address_spaces.threadgroup_reference_to_helper",
 )

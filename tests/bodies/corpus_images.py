@@ -551,7 +551,7 @@ inline float3 convert(float3 srgb) {
     outputs={"out": ((6, 60, 3), "float32"), "changed": ((60, 3), "float32")},
     grid=(60, 1, 1),
     threadgroup=(32, 1, 1),
-    tolerance=3e-5,
+    tolerance=1e-5,
     constructs="types.packed_vectors types.matrices functions.powr functions.select functions.max3 functions.min3 "
     "functions.fract functions.mix functions.saturate functions.sincos functions.atan2 functions.length "
     "structure.if_constexpr structure.switch address_spaces.constant_vector structure.define",
@@ -687,7 +687,7 @@ struct Kernel<1> {
         outputs={"out": ((2, 13, 33, 3), "float32")},
         grid=(33, 13, 2),
         threadgroup=(16, 4, 1),
-        tolerance=2e-5,
+        tolerance=3e-6,
         constructs="structure.template functions.sinpi functions.fma functions.ceil functions.floor types.float2 "
         "types.M_constants structure.dynamic_local_array reconvergence.divergent_trip_count",
     )(_resized)

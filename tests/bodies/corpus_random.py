@@ -154,7 +154,7 @@ struct Stream {
     grid=(320, 1, 1),
     threadgroup=(64, 1, 1),
     # Normal numbers near zero, and sums with them.
-    tolerance=1e-4,
+    tolerance=1e-5,
     constructs="functions.mulhi functions.cospi functions.precise functions.log functions.log1p functions.powr "
     "structure.struct structure.switch structure.while types.uint4 types.swizzle_read literals.hexadecimal_float "
     "reconvergence.continue_before_call types.as_type",

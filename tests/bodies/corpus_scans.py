@@ -383,7 +383,7 @@ def groups_by_sorted_key(keys, values):
     grid=(5 * 64, 1, 1),
     threadgroup=(64, 1, 1),
     ensure_row_contiguous=False,
-    tolerance=1e-4,
+    tolerance=2e-6,
     constructs="barriers.tree_reduction address_spaces.threadgroup_vectors functions.isnan layouts.strided "
     "reconvergence.continue_before_call layouts.shape_arguments functions.sqrt",
 )
@@ -496,7 +496,7 @@ def compensated_running_sum(x):
     outputs={"quantiles": ((4, 8), "float32")},
     grid=(32, 4, 1),
     threadgroup=(32, 1, 1),
-    tolerance=1e-5,
+    tolerance=1e-6,
     constructs="functions.modf functions.mix functions.isnan types.NAN types.INFINITY barriers.sort barriers.nested_loop "
     "synchronisation.threadgroup_atomics",
 )

@@ -263,7 +263,7 @@ def jpeg_of_areas(image, quality):
     for j in range(4):
         levels[:, :, j] = luma_levels[j // 2 :: 2, j % 2 :: 2]
     levels[:, :, 4], levels[:, :, 5] = cb_levels, cr_levels
-    levels = levels.reshape(6, 6, 64)
+    per_area = levels.reshape(6, 6, 64)
 
     def golomb(value):
         return 2 * (value + 1).bit_length() - 1
@@ -281,8 +281,8 @@ def jpeg_of_areas(image, quality):
     rgb = [y + (359 * cr + 128 >> 8), y - (88 * cb + 183 * cr + 128 >> 8), y + (454 * cb + 128 >> 8)]
     decoded = np.clip(np.stack(rgb, axis=-1), 0, 255)[:24, :40]
     return (
-        levels.astype(np.int16),
-        np.array([[size(b) for b in a] for a in levels], np.uint32),
+        per_area.astype(np.int16),
+        np.array([[size(b) for b in a] for a in per_area], np.uint32),
         decoded.astype(np.uint8),
     )
 

@@ -531,8 +531,8 @@ def rows_in_feistel_order(rows, keys):
                 place = whole[place]
             order.append(place)
         orders.append(order)
-    order = np.array(orders, np.uint32)
-    return order, rows[order]
+    permutations = np.array(orders, np.uint32)
+    return permutations, rows[permutations]
 
 
 @body(

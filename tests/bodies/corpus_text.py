@@ -672,7 +672,7 @@ def local_alignments(first, second, first_lengths, second_lengths, operations_le
                 came = 0 if h[i, j] == 0 else 1 + [matched, e[i, j], f[i, j]].index(h[i, j])
                 came += 4 * (e[i, j - 1] - 1 > h[i, j - 1] - 11) + 8 * (f[i - 1, j] - 1 > h[i - 1, j] - 11)
                 ways[p, i - 1, j - 1] = came
-        end_i, end_j = i, j = np.unravel_index(h.argmax(), shape)
+        end_i, end_j = i, j = divmod(int(h.argmax()), shape[1])
         text = ""
         while h[i, j] > 0:
             if ways[p, i - 1, j - 1] & 3 == 1:

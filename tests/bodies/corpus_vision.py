@@ -588,7 +588,7 @@ def best_of_overlapping_boxes(boxes, scores):
     keep, counts = np.full((2, 96), -1, np.int32), []
     for s in range(2):
         x0, y0, x1, y1 = boxes[s].astype(int).T
-        kept = []
+        kept: list[int] = []
         for i in np.argsort(-scores[s], kind="stable"):
             for j in kept:
                 common = max(0, min(x1[i], x1[j]) - max(x0[i], x0[j])) * max(0, min(y1[i], y1[j]) - max(y0[i], y0[j]))

@@ -871,7 +871,7 @@ def gated_delta_rule(q, k, v, g, beta, state_in, lengths):
     tolerance=4e-6,
     constructs="address_spaces.threadgroup_2d_array barriers.in_loop functions.exp2 types.uint2 layouts.few_elements",
 )
-def retention_by_chunks(q, k, v, log2_decays):
+def retention_over_tiles(q, k, v, log2_decays):
     gamma = np.exp2(log2_decays.astype(np.float64))[:, None, None]
     state, out = np.zeros((2, 24, 24)), np.zeros((2, 29, 24))
     for t in range(29):

@@ -1,0 +1,804 @@
+"""Gaussian splatting: from ellipsoids in space to an image and back to their gradients."""
+
+import math
+
+import numpy as np
+
+from bodies import Dtype, body
+
+# What the kernels of a rasteriser share: an image is divided into square tiles.
+_TILES = """
+#define TILE_SIDE 8
+#define TILE_PIXELS (TILE_SIDE * TILE_SIDE)
+
+struct TileRect {
+  int2 low;
+  int2 high;  // Behind the last.
+  int count() const thread { return (high.x - low.x) * (high.y - low.y); }
+};
+
+// The tiles that a square of half-width `radius` around `centre` touches.
+inline TileRect tiles_of(float2 centre, int radius, int2 tiles) {
+  TileRect rect;
+  float r = float(radius);
+  rect.low.x = min(tiles.x, max(0, int((centre.x - r) / TILE_SIDE)));
+  rect.low.y = min(tiles.y, max(0, int((centre.y - r) / TILE_SIDE)));
+  rect.high.x = min(tiles.x, max(0, int((centre.x + r + TILE_SIDE - 1) / TILE_SIDE)));
+  rect.high.y = min(tiles.y, max(0, int((centre.y + r + TILE_SIDE - 1) / TILE_SIDE)));
+  return rect;
+}
+"""
+
+
+def _tiles_of(centre, radius, tiles):
+    """Low and high corners of the rectangle of tiles; the high one is behind the last."""
+    low = np.clip(np.trunc((centre - radius) / 8), 0, tiles).astype(int)
+    high = np.clip(np.trunc((centre + radius + 7) / 8), 0, tiles).astype(int)
+    return low, high
+
+
+def _rotations(q):
+    """Matrices of quaternions (w, x, y, z), by what they do to the three axes."""
+    q = q / np.linalg.norm(q, axis=1, keepdims=True)
+    w, v = q[:, :1], q[:, 1:]
+    columns = []
+    for axis in np.eye(3):
+        t = 2 * np.cross(v, axis)
+        columns.append(axis + w * t + np.cross(v, t))
+    return np.stack(columns, axis=2)
+
+
+def _scene(rng):
+    count = 100
+    angle = 0.3
+    view = np.eye(4)
+    view[:3, :3] = [[math.cos(angle), 0, math.sin(angle)], [0, 1, 0], [-math.sin(angle), 0, math.cos(angle)]]
+    view[:3, 3] = [0.2, -0.1, 6]
+    return {
+        "means": rng.uniform(-3, 3, (count, 3)).astype(np.float32) + np.array([0, 0, -2.5], np.float32),
+        "scales": np.exp(rng.uniform(-2.5, -0.5, (count, 3))).astype(np.float32),
+        "quats": rng.normal(size=(count, 4)).astype(np.float32),
+        "opacities": rng.normal(size=count).astype(np.float32) * 2 + 1,
+        "view": view.astype(np.float32),
+        "intrinsics": np.array([70, 75, 32.5, 23.25], np.float32),
+        "width": 64,
+        "height": 48,
+        "near_plane": 1.5,
+    }
+
+
+@body(
+    """
+    uint idx = thread_position_in_grid.x;
+    if (idx >= uint(means_shape[0])) return;
+
+    // Everything that is culled leaves with a radius of 0, which init_value has written.
+    Camera cam = load_camera(view, intrinsics, width, height);
+    float3 p_world = load3(means, idx);
+    float3 p = cam.to_view(p_world);
+    if (p.z <= near_plane) return;
+
+    float opacity = sigmoid(opacities[idx]);
+    if (opacity < 1.0f / 255.0f) return;
+
+    // Covariance in space: R S S^T R^T, the six entries above the diagonal.
+    float4 q = float4(quats[4 * idx], quats[4 * idx + 1], quats[4 * idx + 2], quats[4 * idx + 3]);
+    float3 s = load3(scales, idx);
+    Symmetric3 sigma = covariance_of(q, s);
+
+    // Covariance on the screen: J W sigma W^T J^T, with J the Jacobian of the projection at p. Far outside of the
+    // frustum the linear approximation is no good, so that the direction is clamped first.
+    float lim_x = 1.3f * 0.5f * float(width) / cam.fx;
+    float lim_y = 1.3f * 0.5f * float(height) / cam.fy;
+    float inv_z = 1.0f / p.z;
+    float tx = p.z * clamp(p.x * inv_z, -lim_x, lim_x);
+    float ty = p.z * clamp(p.y * inv_z, -lim_y, lim_y);
+    float3 j0 = float3(cam.fx * inv_z, 0, -cam.fx * tx * inv_z * inv_z);
+    float3 j1 = float3(0, cam.fy * inv_z, -cam.fy * ty * inv_z * inv_z);
+    // Rows of J W.
+    float3 t0 = cam.rotate_back(j0);
+    float3 t1 = cam.rotate_back(j1);
+    float3 st0 = sigma.times(t0);
+    float3 st1 = sigma.times(t1);
+    float3 cov = float3(dot(t0, st0), dot(t0, st1), dot(t1, st1));
+    // A pixel is no point: every splat covers at least one.
+    cov.x += LOW_PASS;
+    cov.z += LOW_PASS;
+
+    float det = cov.x * cov.z - cov.y * cov.y;
+    if (det <= 0.0f) return;
+    float inv_det = 1.0f / det;
+    float3 conic = float3(cov.z, -cov.y, cov.x) * inv_det;
+
+    // Eigenvalues of a symmetric 2 x 2 matrix.
+    float mid = 0.5f * (cov.x + cov.z);
+    float spread = metal::sqrt(max(0.1f, mid * mid - det));
+    float lambda = max(mid + spread, mid - spread);
+    int radius = int(ceil(3.0f * metal::sqrt(lambda)));
+    float2 centre = float2(fma(cam.fx * p.x, inv_z, cam.cx), fma(cam.fy * p.y, inv_z, cam.cy));
+
+    int2 tiles = int2(ceildiv(int(width), TILE_SIDE), ceildiv(int(height), TILE_SIDE));
+    TileRect rect = tiles_of(centre, radius, tiles);
+    int touched = rect.count();
+    if (touched <= 0) return;
+
+    depths[idx] = p.z;
+    radii[idx] = radius;
+    tiles_touched[idx] = touched;
+    store2(means2d, idx, centre);
+    conics[3 * idx + 0] = conic.x;
+    conics[3 * idx + 1] = conic.y;
+    conics[3 * idx + 2] = conic.z;
+    """,
+    header=_TILES
+    + """
+#define LOW_PASS 0.3f
+
+struct Camera {
+  // World to view, by rows.
+  float4 row[3];
+  float fx, fy, cx, cy;
+  int width, height;
+
+  float3 to_view(float3 p) const thread {
+    float4 h = float4(p, 1.0f);
+    return float3(dot(row[0], h), dot(row[1], h), dot(row[2], h));
+  }
+  // The transpose of the rotation, for row vectors.
+  float3 rotate_back(float3 v) const thread {
+    return v.x * row[0].xyz + v.y * row[1].xyz + v.z * row[2].xyz;
+  }
+};
+
+inline Camera load_camera(device const float* view, constant const float* intrinsics, int width, int height) {
+  Camera cam;
+#pragma unroll
+  for (int r = 0; r < 3; ++r) cam.row[r] = float4(view[4 * r], view[4 * r + 1], view[4 * r + 2], view[4 * r + 3]);
+  cam.fx = intrinsics[0];
+  cam.fy = intrinsics[1];
+  cam.cx = intrinsics[2];
+  cam.cy = intrinsics[3];
+  cam.width = width;
+  cam.height = height;
+  return cam;
+}
+
+inline float3 load3(device const float* from, uint i) {
+  return float3(from[3 * i], from[3 * i + 1], from[3 * i + 2]);
+}
+
+inline void store2(device float* to, uint i, float2 v) {
+  to[2 * i] = v.x;
+  to[2 * i + 1] = v.y;
+}
+
+inline float sigmoid(float x) { return 1.0f / (1.0f + metal::exp(-x)); }
+
+struct Symmetric3 {
+  float xx, xy, xz, yy, yz, zz;
+  float3 times(float3 v) const thread {
+    return float3(xx * v.x + xy * v.y + xz * v.z, xy * v.x + yy * v.y + yz * v.z, xz * v.x + yz * v.y + zz * v.z);
+  }
+};
+
+inline float3x3 rotation_of(float4 q) {
+  q *= rsqrt(dot(q, q));
+  float w = q.x, x = q.y, y = q.z, z = q.w;
+  // Columns.
+  return float3x3(float3(1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)),
+                  float3(2 * (x * y - w * z), 1 - 2 * (x * x + z * z), 2 * (y * z + w * x)),
+                  float3(2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)));
+}
+
+inline Symmetric3 covariance_of(float4 q, float3 s) {
+  float3x3 r = rotation_of(q);
+  float3 a = r[0] * s.x, b = r[1] * s.y, c = r[2] * s.z;
+  Symmetric3 m;
+#define ENTRY(i, j) (a.i * a.j + b.i * b.j + c.i * c.j)
+  m.xx = ENTRY(x, x);
+  m.xy = ENTRY(x, y);
+  m.xz = ENTRY(x, z);
+  m.yy = ENTRY(y, y);
+  m.yz = ENTRY(y, z);
+  m.zz = ENTRY(z, z);
+#undef ENTRY
+  return m;
+}
+""",
+    inputs=_scene,
+    outputs={
+        "means2d": ((100, 2), "float32"),
+        "depths": ((100,), "float32"),
+        "conics": ((100, 3), "float32"),
+        "radii": ((100,), "int32"),
+        "tiles_touched": ((100,), "int32"),
+    },
+    init_value=0,
+    grid=(128, 1, 1),
+    threadgroup=(64, 1, 1),
+    tolerance=1e-4,
+    constructs="structure.early_return structure.struct structure.define_in_header types.matrices mlx.ceildiv "
+    "functions.dot functions.clamp functions.ceil functions.fma functions.rsqrt functions.exp types.swizzle_read",
+)
+def splat_projection(means, scales, quats, opacities, view, intrinsics, width, height, near_plane):
+    view = view.astype(np.float64)
+    fx, fy, cx, cy = intrinsics.astype(np.float64)
+    p = means.astype(np.float64) @ view[:3, :3].T + view[:3, 3]
+    m = _rotations(quats.astype(np.float64)) * scales[:, None, :].astype(np.float64)
+    sigma = m @ m.transpose(0, 2, 1)
+    centres, conics = np.zeros((100, 2)), np.zeros((100, 3))
+    depths, radii, touched = np.zeros(100), np.zeros(100, np.int32), np.zeros(100, np.int32)
+    for i, (x, y, z) in enumerate(p):
+        if z <= near_plane or 1 / (1 + math.exp(-opacities[i])) < 1 / 255:
+            continue
+        tx = z * np.clip(x / z, -0.65 * width / fx, 0.65 * width / fx)
+        ty = z * np.clip(y / z, -0.65 * height / fy, 0.65 * height / fy)
+        jacobian = np.array([[fx / z, 0, -fx * tx / z**2], [0, fy / z, -fy * ty / z**2]])
+        t = jacobian @ view[:3, :3]
+        cov = t @ sigma[i] @ t.T + 0.3 * np.eye(2)
+        largest = np.trace(cov) / 2 + math.sqrt(max(0.1, (np.trace(cov) / 2) ** 2 - np.linalg.det(cov)))
+        radius = math.ceil(3 * math.sqrt(largest))
+        centre = np.array([fx * x / z + cx, fy * y / z + cy])
+        low, high = _tiles_of(centre, radius, np.array([8, 6]))
+        if (high <= low).any():
+            continue
+        inverse = np.linalg.inv(cov)
+        centres[i], conics[i], depths[i] = centre, [inverse[0, 0], inverse[0, 1], inverse[1, 1]], z
+        radii[i], touched[i] = radius, (high - low).prod()
+    return centres, depths, conics, radii, touched
+
+
+_HARMONICS = """
+constant float SH_0 = 0.28209479177387814f;
+constant float SH_1 = 0.4886025119029199f;
+constant float SH_2[5] = {1.0925484305920792f, -1.0925484305920792f, 0.31539156525252005f, -1.0925484305920792f,
+                          0.5462742152960396f};
+constant float SH_3[7] = {-0.5900435899266435f, 2.890611442640554f, -0.4570457994644658f, 0.3731763325901154f,
+                          -0.4570457994644658f, 1.445305721320277f, -0.5900435899266435f};
+
+template <int DEGREE>
+inline float3 harmonics(float3 d, thread const float3* sh) {
+  float3 sum = SH_0 * sh[0];
+  if constexpr (DEGREE > 0) {
+    sum += SH_1 * (-d.y * sh[1] + d.z * sh[2] - d.x * sh[3]);
+    if constexpr (DEGREE > 1) {
+      float xx = d.x * d.x, yy = d.y * d.y, zz = d.z * d.z;
+      float xy = d.x * d.y, yz = d.y * d.z, xz = d.x * d.z;
+      sum += SH_2[0] * xy * sh[4] + SH_2[1] * yz * sh[5] + SH_2[2] * (2.0f * zz - xx - yy) * sh[6] +
+             SH_2[3] * xz * sh[7] + SH_2[4] * (xx - yy) * sh[8];
+      if constexpr (DEGREE > 2) {
+        sum += SH_3[0] * d.y * (3.0f * xx - yy) * sh[9] + SH_3[1] * xy * d.z * sh[10] +
+               SH_3[2] * d.y * (4.0f * zz - xx - yy) * sh[11] +
+               SH_3[3] * d.z * (2.0f * zz - 3.0f * xx - 3.0f * yy) * sh[12] +
+               SH_3[4] * d.x * (4.0f * zz - xx - yy) * sh[13] + SH_3[5] * d.z * (xx - yy) * sh[14] +
+               SH_3[6] * d.x * (xx - 3.0f * yy) * sh[15];
+      }
+    }
+  }
+  return sum;
+}
+"""
+
+
+def _legendre(degree, order, z):
+    """The associated Legendre function with the phase of Condon and Shortley, by recurrence over the degree."""
+    value = (-1.0) ** order * math.prod(range(1, 2 * order, 2)) * (1 - z * z) ** (order / 2)
+    if degree == order:
+        return value
+    before, value = value, z * (2 * order + 1) * value
+    for n in range(order + 2, degree + 1):
+        before, value = value, ((2 * n - 1) * z * value - (n + order - 1) * before) / (n - order)
+    return value
+
+
+def _harmonic(degree, order, d):
+    m = abs(order)
+    norm = (2 * degree + 1) / (4 * math.pi) * math.factorial(degree - m) / math.factorial(degree + m)
+    phi = np.arctan2(d[:, 1], d[:, 0])
+    turn = 1 if m == 0 else math.sqrt(2) * (np.cos(m * phi) if order > 0 else np.sin(m * phi))
+    return math.sqrt(norm) * turn * _legendre(degree, m, d[:, 2])
+
+
+for _degree, _dtype in ((3, "float32"), (2, "float16")):
+
+    def _colours(means, sh, eye, _degree=_degree):
+        d = means.astype(np.float64) - eye
+        d /= np.linalg.norm(d, axis=1, keepdims=True)
+        basis = [_harmonic(n, m, d) for n in range(_degree + 1) for m in range(-n, n + 1)]
+        colour = 0.5 + np.einsum("kn,nkc->nc", np.array(basis), sh[:, : len(basis)].astype(np.float64))
+        bits = (colour < 0) @ np.array([1, 2, 4])
+        return np.maximum(colour, 0), bits.astype(np.uint8)
+
+    body(
+        """
+    uint idx = thread_position_in_grid.x;
+    constexpr int COUNT = (DEGREE + 1) * (DEGREE + 1);
+    float3 sh[16];
+    // The table always has room for degree 3.
+    const device T* own = sh_coefficients + idx * 48;
+    MLX_MTL_PRAGMA_UNROLL
+    for (int k = 0; k < COUNT; ++k) sh[k] = float3(own[3 * k], own[3 * k + 1], own[3 * k + 2]);
+    float3 dir = float3(means[3 * idx], means[3 * idx + 1], means[3 * idx + 2]) - float3(eye[0], eye[1], eye[2]);
+    dir = normalize(dir);
+    float3 rgb = harmonics<DEGREE>(dir, sh) + 0.5f;
+    // The backward pass must know which colours were clamped.
+    bool3 dark = rgb < 0.0f;
+    clamped[idx] = uchar(dark.x) | uchar(dark.y) << 1 | uchar(dark.z) << 2;
+    rgb = select(rgb, float3(0.0f), dark);
+    colours[3 * idx] = rgb.r;
+    colours[3 * idx + 1] = rgb.g;
+    colours[3 * idx + 2] = rgb.b;
+    """,
+        name=f"splat_colours_of_degree_{_degree}",
+        header=_HARMONICS,
+        template=[("T", Dtype(_dtype)), ("DEGREE", _degree)],
+        inputs=lambda rng, _dtype=_dtype: {
+            "means": rng.normal(size=(70, 3)).astype(np.float32) * 2,
+            "sh_coefficients": (rng.normal(size=(70, 16, 3)) * 0.2).astype(_dtype),
+            "eye": np.array([0.5, 0.25, -6], np.float32),
+        },
+        outputs={"colours": ((70, 3), "float32"), "clamped": ((70,), "uint8")},
+        grid=(70, 1, 1),
+        threadgroup=(32, 1, 1),
+        tolerance=5e-6,
+        constructs="structure.template structure.if_constexpr structure.explicit_template_arguments "
+        "address_spaces.constant_array address_spaces.constant_scalar functions.normalize functions.select "
+        "types.vector_comparison types.rgba types.bool3 mlx.MLX_MTL_PRAGMA_UNROLL",
+    )(lambda means, sh_coefficients, eye, _f=_colours: _f(means, sh_coefficients, eye))
+
+
+def _touched(rng):
+    centres = (rng.integers(-64, 8 * 64, (50, 2)) / 8).astype(np.float32)
+    radii = rng.integers(0, 14, 50).astype(np.int32)
+    tiles = np.array([7, 5])
+    counts = []
+    for centre, radius in zip(centres, radii, strict=True):
+        low, high = _tiles_of(centre, radius, tiles)
+        counts.append(max(0, (high - low).prod()) if radius else 0)
+    return centres, radii, np.cumsum(counts).astype(np.int32)
+
+
+# How many pairs of a splat and a tile there are with the inputs below; a caller learns it from the last offset.
+_PAIRS = 150
+
+
+def _key_inputs(rng):
+    centres, radii, offsets = _touched(np.random.default_rng(5))
+    return {
+        "centres": centres,
+        "radii": radii,
+        "depths": rng.uniform(0.5, 20, 50).astype(np.float32),
+        "offsets": offsets,
+        "tiles_x": 7,
+        "tiles_y": 5,
+    }
+
+
+@body(
+    """
+    // A key for each tile that a splat touches: the tile above, the depth below, so that one sort does both.
+    uint idx = thread_position_in_grid.x;
+    int radius = radii[idx];
+    if (radius <= 0) return;
+    uint place = idx == 0 ? 0u : uint(offsets[idx - 1]);
+    const device packed_float2* at = (const device packed_float2*)centres;
+    TileRect rect = tiles_of(float2(at[idx]), radius, int2(tiles_x, tiles_y));
+    // Depths are positive: their bits are in the order of their values.
+    uint depth_bits = as_type<uint>(depths[idx]);
+    for (int y = rect.low.y; y < rect.high.y; ++y) {
+      for (int x = rect.low.x; x < rect.high.x; ++x) {
+        ulong key = ulong(y * tiles_x + x);
+        key <<= 32;
+        key |= depth_bits;
+        keys[place] = key;
+        splats[place++] = int(idx);
+      }
+    }
+    """,
+    header=_TILES,
+    inputs=_key_inputs,
+    outputs={"keys": ((_PAIRS,), "uint64"), "splats": ((_PAIRS,), "int32")},
+    init_value=0,
+    grid=(50, 1, 1),
+    threadgroup=(32, 1, 1),
+    constructs="types.ulong types.as_type types.packed_vectors reconvergence.divergent_trip_count "
+    "structure.early_return structure.define_in_header",
+)
+def splat_tile_keys(centres, radii, depths, offsets, tiles_x, tiles_y):
+    keys, splats = np.zeros(_PAIRS, np.uint64), np.zeros(_PAIRS, np.int32)
+    place = 0
+    for i, (centre, radius) in enumerate(zip(centres, radii, strict=True)):
+        if radius == 0:
+            continue
+        low, high = _tiles_of(centre, radius, np.array([tiles_x, tiles_y]))
+        for y in range(low[1], high[1]):
+            for x in range(low[0], high[0]):
+                keys[place] = (y * tiles_x + x) << 32 | int(depths[i].view(np.uint32))
+                splats[place] = i
+                place += 1
+    return keys, splats
+
+
+@body(
+    """
+    // Where each tile's splats begin and end among the sorted keys.
+    uint i = thread_position_in_grid.x;
+    uint count = sorted_keys_shape[0];
+    if (i >= count) return;
+    device int2* bounds = (device int2*)ranges;
+    int tile = int(sorted_keys[i] >> 32);
+    if (i == 0) {
+      bounds[tile].x = 0;
+    } else {
+      int last = int(sorted_keys[i - 1] >> 32);
+      if (last != tile) {
+        bounds[last].y = i;
+        bounds[tile].x = i;
+      }
+    }
+    if (i == count - 1) bounds[tile].y = count;
+    """,
+    inputs=lambda rng: {
+        "sorted_keys": np.sort(rng.choice([0, 1, 2, 5, 6, 9], 150) << 32 | rng.integers(0, 99, 150)).astype(np.uint64),
+    },
+    outputs={"ranges": ((12, 2), "int32")},
+    init_value=0,
+    grid=(192, 1, 1),
+    threadgroup=(64, 1, 1),
+    constructs="address_spaces.cast_to_vector types.int2 structure.early_return",
+)
+def splat_tile_ranges(sorted_keys):
+    tiles = (sorted_keys >> 32).astype(int)
+    ranges = np.zeros((12, 2), np.int32)
+    for tile in np.unique(tiles):
+        ranges[tile] = tiles.searchsorted(tile), tiles.searchsorted(tile, "right")
+    return ranges
+
+
+# ---- The rasteriser
+
+
+_WIDTH, _HEIGHT, _SPLATS = 20, 13, 40
+
+
+def _raster_inputs(rng):
+    """Splats in the order of their depth, already listed by tile; in the first tile many of them, so that some pixels
+    are opaque before the end and the list takes several batches."""
+    centres = rng.uniform([-2, -2], [_WIDTH + 2, _HEIGHT + 2], (_SPLATS, 2))
+    spread = rng.uniform(1.5, 4, (_SPLATS, 2))
+    angle = rng.uniform(0, np.pi, _SPLATS)
+    turn = np.moveaxis(np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]), 2, 0)
+    inverse = (turn / spread[:, None] ** 2) @ turn.transpose(0, 2, 1)
+    ids, ranges = [], []
+    for tile in range(6):
+        own = np.arange(_SPLATS) if tile != 4 else np.arange(0)
+        if tile == 0:
+            own = np.sort(rng.integers(0, _SPLATS, 150))
+        ranges.append((len(ids), len(ids) + len(own)))
+        ids.extend(own)
+    conic_opacity = np.stack(
+        [inverse[:, 0, 0], inverse[:, 0, 1], inverse[:, 1, 1], rng.uniform(0.2, 1, _SPLATS)], axis=1
+    )
+    return {
+        "ranges": np.array(ranges, np.int32),
+        "ids": np.array(ids, np.int32),
+        "centres": centres.astype(np.float32),
+        "conic_opacity": conic_opacity.astype(np.float32),
+        "colours": rng.uniform(0.25, 1, (_SPLATS, 3)).astype(np.float32),
+        "background": np.array([0.5, 0.25, 0.75], np.float32),
+        "width": _WIDTH,
+        "height": _HEIGHT,
+    }
+
+
+def _blended(ranges, ids, centres, conic_opacity, colours):
+    """Of each pixel: the alphas of the tile's list, those that are skipped as 0, and how many of the list count."""
+    for y in range(_HEIGHT):
+        for x in range(_WIDTH):
+            first, last = ranges[y // 8 * 3 + x // 8]
+            own = ids[first:last]
+            d = centres[own].astype(np.float64) - [x + 0.5, y + 0.5]
+            a, b, c, opacity = conic_opacity[own].astype(np.float64).T
+            density = np.exp(-0.5 * (a * d[:, 0] ** 2 + c * d[:, 1] ** 2) - b * d[:, 0] * d[:, 1])
+            alpha = np.minimum(0.99, opacity * density)
+            alpha[alpha < 1 / 255] = 0
+            left = np.cumprod(1 - alpha)
+            opaque = np.flatnonzero(left < 1e-3)
+            used = opaque[0] if len(opaque) else len(own)
+            yield y, x, own[:used], alpha[:used], density[:used], d[:used]
+
+
+@body(
+    """
+    threadgroup float2 batch_xy[TILE_PIXELS];
+    threadgroup float4 batch_conic[TILE_PIXELS];
+    threadgroup packed_float3 batch_rgb[TILE_PIXELS];
+    threadgroup atomic_uint finished;
+
+    uint2 tile = threadgroup_position_in_grid.xy;
+    uint2 local = thread_position_in_threadgroup.xy;
+    uint rank = thread_index_in_threadgroup;
+    uint2 pixel = tile * TILE_SIDE + local;
+    bool inside = pixel.x < uint(width) && pixel.y < uint(height);
+    float2 at = float2(pixel) + 0.5f;
+    uint tiles_x = threadgroups_per_grid.x;
+
+    int begin = ranges[2 * (tile.y * tiles_x + tile.x)];
+    int end = ranges[2 * (tile.y * tiles_x + tile.x) + 1];
+    int rounds = (end - begin + TILE_PIXELS - 1) / TILE_PIXELS;
+    int left = end - begin;
+
+    // A pixel outside of the image only helps to load.
+    bool done = !inside;
+    float transmittance = 1.0f;
+    float3 colour = float3(0.0f);
+    int seen = 0, last_contributor = 0;
+
+    for (int round = 0; round < rounds; ++round, left -= TILE_PIXELS) {
+      // Nobody may overwrite a batch that another one still reads; and when all are done, so is the tile.
+      if (rank == 0) atomic_store_explicit(&finished, 0u, memory_order_relaxed);
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      if (done) atomic_fetch_add_explicit(&finished, 1u, memory_order_relaxed);
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      uint count = atomic_load_explicit(&finished, memory_order_relaxed);
+      if (count == TILE_PIXELS) break;
+
+      int place = begin + round * TILE_PIXELS + int(rank);
+      if (place < end) {
+        int id = ids[place];
+        batch_xy[rank] = float2(centres[2 * id], centres[2 * id + 1]);
+        batch_conic[rank] = ((const device float4*)conic_opacity)[id];
+        batch_rgb[rank] = packed_float3(colours[3 * id], colours[3 * id + 1], colours[3 * id + 2]);
+      }
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+
+      int here = min(TILE_PIXELS, left);
+      for (int j = 0; !done && j < here; ++j) {
+        ++seen;
+        float2 d = batch_xy[j] - at;
+        float4 q = batch_conic[j];
+        float power = -0.5f * (q.x * d.x * d.x + q.z * d.y * d.y) - q.y * d.x * d.y;
+        if (power > 0.0f) continue;
+        float alpha = min(0.99f, q.w * metal::exp(power));
+        if (alpha < 1.0f / 255.0f) continue;
+        float next = transmittance * (1.0f - alpha);
+        if (next < 0.001f) {
+          done = true;
+          continue;
+        }
+        colour += float3(batch_rgb[j]) * (alpha * transmittance);
+        transmittance = next;
+        last_contributor = seen;
+      }
+    }
+
+    if (inside) {
+      uint out = pixel.y * uint(width) + pixel.x;
+      final_t[out] = transmittance;
+      contributors[out] = last_contributor;
+      float3 with_background = colour + transmittance * float3(background[0], background[1], background[2]);
+      for (int c = 0; c < 3; ++c) image[out * 3 + c] = with_background[c];
+    }
+    """,
+    header=_TILES,
+    inputs=_raster_inputs,
+    outputs={
+        "image": ((_HEIGHT, _WIDTH, 3), "float32"),
+        "final_t": ((_HEIGHT, _WIDTH), "float32"),
+        "contributors": ((_HEIGHT, _WIDTH), "int32"),
+    },
+    grid=(24, 16, 1),
+    threadgroup=(8, 8, 1),
+    tolerance=1e-5,
+    constructs="barriers.with_break address_spaces.threadgroup_atomic address_spaces.threadgroup_vectors "
+    "synchronisation.fetch_add synchronisation.load synchronisation.store types.packed_vectors "
+    "reconvergence.divergent_trip_count structure.early_return",
+)
+def splat_rasteriser_forward(ranges, ids, centres, conic_opacity, colours, background, width, height):
+    image, final, last = np.zeros((height, width, 3)), np.ones((height, width)), np.zeros((height, width), np.int32)
+    for y, x, own, alpha, _, _ in _blended(ranges, ids, centres, conic_opacity, colours):
+        left = np.concatenate([[1], np.cumprod(1 - alpha)])
+        image[y, x] = (alpha * left[:-1]) @ colours[own].astype(np.float64) + left[-1] * background.astype(np.float64)
+        final[y, x] = left[-1]
+        last[y, x] = np.flatnonzero(alpha)[-1] + 1 if alpha.any() else 0
+    return image, final, last
+
+
+def _backward_inputs(rng):
+    inputs = _raster_inputs(rng)
+    final, last = np.ones((_HEIGHT, _WIDTH), np.float32), np.zeros((_HEIGHT, _WIDTH), np.int32)
+    args = [inputs[key] for key in ("ranges", "ids", "centres", "conic_opacity", "colours")]
+    for y, x, _, alpha, _, _ in _blended(*args):
+        final[y, x] = np.prod(1 - alpha)
+        last[y, x] = np.flatnonzero(alpha)[-1] + 1 if alpha.any() else 0
+    shape = (_HEIGHT, _WIDTH, 3)
+    # The gradient grows over the image, so that its parts do not cancel.
+    ramp = np.linspace(0.5, 3, _WIDTH)[None, :, None] * np.linspace(1, 2, _HEIGHT)[:, None, None]
+    return inputs | {
+        "final_t": final,
+        "contributors": last,
+        "image_grad": (ramp * rng.uniform(0.5, 1.5, shape)).astype(np.float32),
+    }
+
+
+@body(
+    """
+    threadgroup Splat batch[TILE_PIXELS];
+
+    const uint2 local = thread_position_in_threadgroup.xy;
+    const uint2 pixel = threadgroup_position_in_grid.xy * TILE_SIDE + local;
+    const uint rank = thread_index_in_threadgroup;
+    const uint lane = thread_index_in_simdgroup;
+    const bool inside = pixel.x < uint(width) && pixel.y < uint(height);
+    const float2 at = float2(pixel.x + 0.5f, pixel.y + 0.5f);
+    const uint tile = threadgroup_position_in_grid.y * threadgroups_per_grid.x + threadgroup_position_in_grid.x;
+    const int begin = ranges[2 * tile], end = ranges[2 * tile + 1];
+    const int rounds = (end - begin + TILE_PIXELS - 1) / TILE_PIXELS;
+
+    // The list is walked from its end: the transmittance in front of a splat is that behind it by 1 - alpha.
+    const uint out = pixel.y * uint(width) + pixel.x;
+    float t_final = inside ? final_t[out] : 0.0f;
+    float t = t_final;
+    int last = inside ? contributors[out] : 0;
+    float3 grad = inside ? float3(image_grad[3 * out], image_grad[3 * out + 1], image_grad[3 * out + 2]) : float3(0);
+    float3 bg = float3(background[0], background[1], background[2]);
+    float bg_dot = dot(bg, grad);
+    // What lies behind the splat, already weighted, seen through everything that is behind it.
+    float3 behind = float3(0.0f);
+    float last_alpha = 0.0f;
+    float3 last_colour = float3(0.0f);
+
+    int to_do = end - begin;
+    int contributor = to_do;
+    for (int round = 0; round < rounds; ++round, to_do -= TILE_PIXELS) {
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      int place = end - 1 - round * TILE_PIXELS - int(rank);
+      if (place >= begin) batch[rank] = load_splat(ids[place], centres, conic_opacity, colours);
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+
+      int here = min(TILE_PIXELS, to_do);
+      for (int j = 0; j < here; ++j) {
+        --contributor;
+        // All threads go through the whole loop, because their gradients are added up together.
+        bool valid = inside && contributor < last;
+        threadgroup const Splat& splat = batch[j];
+        float2 d = splat.centre - at;
+        float density = 0.0f, alpha = 0.0f;
+        if (valid) {
+          float power = splat.power(d);
+          density = metal::exp(power);
+          alpha = min(0.99f, splat.opacity * density);
+          valid = power <= 0.0f && alpha >= 1.0f / 255.0f;
+        }
+        if (!simd_any(valid)) continue;
+
+        Gradient g = no_gradient();
+        if (valid) {
+          t /= 1.0f - alpha;
+          float weight = alpha * t;
+          g.colour = weight * grad;
+
+          behind = last_alpha * last_colour + (1.0f - last_alpha) * behind;
+          last_alpha = alpha;
+          last_colour = splat.colour;
+          float d_alpha = t * dot(splat.colour - behind, grad);
+          d_alpha -= t_final / (1.0f - alpha) * bg_dot;
+
+          // Above 0.99 the minimum has no slope.
+          if (splat.opacity * density < 0.99f) {
+            g.opacity = density * d_alpha;
+            float d_power = alpha * d_alpha;
+            g.conic = float3(-0.5f * d.x * d.x, -d.x * d.y, -0.5f * d.y * d.y) * d_power;
+            g.centre = -float2(splat.conic.x * d.x + splat.conic.y * d.y,
+                               splat.conic.z * d.y + splat.conic.y * d.x) * d_power;
+          }
+        }
+
+#define ADD_UP(field) g.field = simd_sum(g.field)
+        ADD_UP(colour.x);
+        ADD_UP(colour.y);
+        ADD_UP(colour.z);
+        ADD_UP(conic.x);
+        ADD_UP(conic.y);
+        ADD_UP(conic.z);
+        ADD_UP(centre.x);
+        ADD_UP(centre.y);
+        ADD_UP(opacity);
+#undef ADD_UP
+        if (lane == 0) {
+          const int id = splat.id;
+          add(colour_grad, 3 * id + 0, g.colour.x);
+          add(colour_grad, 3 * id + 1, g.colour.y);
+          add(colour_grad, 3 * id + 2, g.colour.z);
+          add(conic_grad, 4 * id + 0, g.conic.x);
+          add(conic_grad, 4 * id + 1, g.conic.y);
+          add(conic_grad, 4 * id + 2, g.conic.z);
+          add(conic_grad, 4 * id + 3, g.opacity);
+          add(centre_grad, 2 * id + 0, g.centre.x);
+          add(centre_grad, 2 * id + 1, g.centre.y);
+        }
+      }
+    }
+    """,
+    header=_TILES
+    + """
+// One splat as a tile shares it.
+struct Splat {
+  float2 centre;
+  float3 conic;
+  float3 colour;
+  float opacity;
+  int id;
+
+  float power(float2 d) const threadgroup {
+    return -0.5f * (conic.x * d.x * d.x + conic.z * d.y * d.y) - conic.y * d.x * d.y;
+  }
+};
+
+struct Gradient {
+  float2 centre;
+  float3 conic;
+  float3 colour;
+  float opacity;
+};
+
+inline Gradient no_gradient() {
+  Gradient g;
+  g.centre = float2(0.0f);
+  g.conic = float3(0.0f);
+  g.colour = float3(0.0f);
+  g.opacity = 0.0f;
+  return g;
+}
+
+inline Splat load_splat(int id, device const float* centres, device const float* conics, device const float* colours) {
+  Splat s;
+  s.id = id;
+  s.centre = float2(centres[2 * id], centres[2 * id + 1]);
+  float4 q = *(device const float4*)(conics + 4 * id);
+  s.conic = q.xyz;
+  s.opacity = q.w;
+  s.colour = float3(colours[3 * id], colours[3 * id + 1], colours[3 * id + 2]);
+  return s;
+}
+
+inline void add(device atomic_float* to, int at, float value) {
+  atomic_fetch_add_explicit(to + at, value, memory_order_relaxed);
+}
+""",
+    inputs=_backward_inputs,
+    outputs={
+        "centre_grad": ((_SPLATS, 2), "float32"),
+        "conic_grad": ((_SPLATS, 4), "float32"),
+        "colour_grad": ((_SPLATS, 3), "float32"),
+    },
+    atomic_outputs=True,
+    init_value=0,
+    grid=(24, 16, 1),
+    threadgroup=(8, 8, 1),
+    tolerance=2e-4,
+    constructs="address_spaces.threadgroup_struct simdgroup.any simdgroup.sum synchronisation.fetch_add "
+    "types.atomic_float launch.atomic_outputs barriers.with_continue structure.struct structure.define",
+)
+def splat_rasteriser_backward(
+    ranges, ids, centres, conic_opacity, colours, background, width, height, final_t, contributors, image_grad
+):
+    centre, conic, colour = np.zeros((_SPLATS, 2)), np.zeros((_SPLATS, 4)), np.zeros((_SPLATS, 3))
+    for y, x, own, alpha, density, d in _blended(ranges, ids, centres, conic_opacity, colours):
+        grad = image_grad[y, x].astype(np.float64)
+        left = np.concatenate([[1], np.cumprod(1 - alpha)])
+        light = colours[own].astype(np.float64) @ grad
+        parts = np.append(alpha * left[:-1] * light, left[-1] * (background.astype(np.float64) @ grad))
+        behind = np.cumsum(parts[::-1])[::-1][1:]
+        d_alpha = left[:-1] * light - behind / (1 - alpha)
+        a, b, c, opacity = conic_opacity[own].astype(np.float64).T
+        d_alpha[(alpha == 0) | (opacity * density >= 0.99)] = 0
+        np.add.at(colour, own, (alpha * left[:-1])[:, None] * grad)
+        u, v = d.T
+        power = [u * u / -2, -u * v, v * v / -2]
+        for k in range(3):
+            np.add.at(conic[:, k], own, power[k] * alpha * d_alpha)
+        np.add.at(conic[:, 3], own, density * d_alpha)
+        np.add.at(centre[:, 0], own, -(a * u + b * v) * alpha * d_alpha)
+        np.add.at(centre[:, 1], own, -(b * u + c * v) * alpha * d_alpha)
+    return centre, conic, colour

@@ -802,3 +802,193 @@ def splat_rasteriser_backward(
         np.add.at(centre[:, 0], own, -(a * u + b * v) * alpha * d_alpha)
         np.add.at(centre[:, 1], own, -(b * u + c * v) * alpha * d_alpha)
     return centre, conic, colour
+
+
+# ---- The projection's gradient
+
+
+def _projected(means, scales, quats, view, fx, fy):
+    """Centres without the principal point, conics and depths, in float64."""
+    p = means @ view[:3, :3].T + view[:3, 3]
+    m = _rotations(quats) * scales[:, None, :]
+    x, y, z = p.T
+    zero = np.zeros_like(x)
+    u, v = (np.clip(s, -0.65 * size / f, 0.65 * size / f) for s, size, f in ((x / z, 64, fx), (y / z, 48, fy)))
+    jacobian = np.array([[fx / z, zero, -fx * u / z], [zero, fy / z, -fy * v / z]]).transpose(2, 0, 1)
+    t = jacobian @ view[:3, :3] @ m
+    inverse = np.linalg.inv(t @ t.transpose(0, 2, 1) + 0.3 * np.eye(2))
+    conics = np.stack([inverse[:, 0, 0], inverse[:, 0, 1], inverse[:, 1, 1]], axis=1)
+    return np.stack([fx * x / z, fy * y / z], axis=1), conics, z
+
+
+def _projection_grads(rng):
+    scene = _scene(rng)
+    count = 48
+    inputs = {key: scene[key][:count] for key in ("means", "scales", "quats")}
+    inputs["means"] = (inputs["means"] * np.array([1, 0.75, 0.5])).astype(np.float32)
+    # Balls have no turn.
+    inputs["scales"] = (inputs["scales"] * np.array([0.5, 1, 2])).astype(np.float32)
+    return inputs | {
+        "view": scene["view"],
+        "focal": np.array([70, 75], np.float32),
+        "visible": (rng.uniform(size=count) < 0.85).astype(bool),
+        "grad_centres": rng.uniform(0.5, 1, (count, 2)).astype(np.float32),
+        "grad_conics": rng.uniform(50, 99, (count, 3)).astype(np.float32),
+        "grad_depths": rng.uniform(0.5, 1, count).astype(np.float32),
+    }
+
+
+@body(
+    """
+    uint idx = thread_position_in_grid.x;
+    if (idx >= uint(means_shape[0])) return;
+    if (!visible[idx]) return;
+
+    // What the forward pass computed is computed once more: it is cheaper than to have kept it.
+    float3x3 w = view_rotation(view);
+    float3 mean = fetch3(means, idx);
+    float3 p = w * mean + float3(view[3], view[7], view[11]);
+    float inv_z = 1.0f / p.z, inv_z2 = inv_z * inv_z;
+    float fx = focal[0], fy = focal[1];
+    float4 q_raw = *(const device float4*)(quats + 4 * idx);
+    float norm = length(q_raw);
+    float4 q = q_raw / norm;
+    float3 s = fetch3(scales, idx);
+    float3x3 r = quaternion_matrix(q);
+    float3x3 m = float3x3(r[0] * s.x, r[1] * s.y, r[2] * s.z);
+    float3x3 sigma = m * transpose(m);
+
+    // T = J W has two rows. Far outside of the frustum the direction is clamped, as it was in the forward pass.
+    float2 limit = 0.65f * float2(WIDTH, HEIGHT) / float2(fx, fy);
+    float2 slope = p.xy * inv_z;
+    float2 clamped = clamp(slope, -limit, limit);
+    bool2 inside = clamped == slope;
+    float2 at = p.z * clamped;
+    float3 j0 = float3(fx * inv_z, 0.0f, -fx * at.x * inv_z2);
+    float3 j1 = float3(0.0f, fy * inv_z, -fy * at.y * inv_z2);
+    float3 t0 = j0 * w, t1 = j1 * w;
+    float3 st0 = sigma * t0, st1 = sigma * t1;
+    float a = dot(t0, st0) + LOW_PASS, b = dot(t0, st1), c = dot(t1, st1) + LOW_PASS;
+    float inv_det = 1.0f / (a * c - b * b);
+    float3 conic = float3(c, -b, a) * inv_det;
+
+    // Through the inverse: d(X^-1) = -X^-1 dX X^-1, with G the gradient as a symmetric matrix.
+    float3 g = fetch3(grad_conics, idx);
+    float2x2 inverse = float2x2(float2(conic.x, conic.y), float2(conic.y, conic.z));
+    float2x2 upstream = float2x2(float2(g.x, 0.5f * g.y), float2(0.5f * g.y, g.z));
+    float2x2 d_cov = inverse * upstream * inverse;
+    float ga = -d_cov[0][0], gb = -d_cov[0][1], gc = -d_cov[1][1];
+
+    // cov = T sigma T^T: to T, and to sigma.
+    float3 d_t0 = 2.0f * (ga * st0 + gb * st1);
+    float3 d_t1 = 2.0f * (gb * st0 + gc * st1);
+    float3x3 d_sigma = float3x3(0.0f);
+    OUTER_ADD(d_sigma, ga, t0, t0);
+    OUTER_ADD(d_sigma, gb, t0, t1);
+    OUTER_ADD(d_sigma, gb, t1, t0);
+    OUTER_ADD(d_sigma, gc, t1, t1);
+
+    // T to J, and J to the point in view.
+    float3 d_j0 = w * d_t0, d_j1 = w * d_t1;
+    float2 gm = float2(grad_centres[2 * idx], grad_centres[2 * idx + 1]);
+    float3 d_p;
+    float2 d_at = -float2(d_j0.z * fx, d_j1.z * fy) * inv_z2;
+    d_p.xy = gm * float2(fx, fy) * inv_z + select(float2(0.0f), d_at, inside);
+    d_p.z = grad_depths[idx] - (gm.x * fx * p.x + gm.y * fy * p.y) * inv_z2 - (d_j0.x * fx + d_j1.y * fy) * inv_z2 +
+            2.0f * (d_j0.z * fx * at.x + d_j1.z * fy * at.y) * inv_z2 * inv_z;
+    // A clamped direction moves with the depth only.
+    d_p.z += dot(select(d_at, float2(0.0f), inside), clamped);
+    store3(grad_means, idx, transpose(w) * d_p);
+
+    // sigma = M M^T, M = R S.
+    float3x3 d_m = 2.0f * (d_sigma * m);
+    store3(grad_scales, idx, float3(dot(d_m[0], r[0]), dot(d_m[1], r[1]), dot(d_m[2], r[2])));
+
+    // R to the quaternion, element by element; then through the normalisation.
+    float3x3 d_r = float3x3(d_m[0] * s.x, d_m[1] * s.y, d_m[2] * s.z);
+    float x = q.y, y = q.z, z = q.w, real = q.x;
+    float4 d_q;
+    // D(i, j) is row i, column j.
+    #define D(i, j) d_r[j][i]
+    d_q.x = 2.0f * (x * (D(2, 1) - D(1, 2)) + y * (D(0, 2) - D(2, 0)) + z * (D(1, 0) - D(0, 1)));
+    d_q.y = 2.0f * (y * (D(0, 1) + D(1, 0)) + z * (D(0, 2) + D(2, 0)) + real * (D(2, 1) - D(1, 2)) -
+                    2.0f * x * (D(1, 1) + D(2, 2)));
+    d_q.z = 2.0f * (x * (D(0, 1) + D(1, 0)) + z * (D(1, 2) + D(2, 1)) + real * (D(0, 2) - D(2, 0)) -
+                    2.0f * y * (D(0, 0) + D(2, 2)));
+    d_q.w = 2.0f * (x * (D(0, 2) + D(2, 0)) + y * (D(1, 2) + D(2, 1)) + real * (D(1, 0) - D(0, 1)) -
+                    2.0f * z * (D(0, 0) + D(1, 1)));
+    #undef D
+    *(device float4*)(grad_quats + 4 * idx) = (d_q - dot(d_q, q) * q) / norm;
+    """,
+    header="""
+#define LOW_PASS 0.3f
+
+inline float3 fetch3(const device float* from, uint i) {
+  return float3(from[3 * i], from[3 * i + 1], from[3 * i + 2]);
+}
+inline void store3(device float* to, uint i, float3 v) {
+  for (uint c = 0; c < 3; ++c) to[3 * i + c] = v[c];
+}
+
+// The view's matrix comes by rows, Metal's are columns.
+inline float3x3 view_rotation(const device float* view) {
+  return float3x3(float3(view[0], view[4], view[8]), float3(view[1], view[5], view[9]),
+                  float3(view[2], view[6], view[10]));
+}
+
+// Of a quaternion (w, x, y, z) of length 1.
+inline float3x3 quaternion_matrix(float4 q) {
+  float w = q[0], x = q[1], y = q[2], z = q[3];
+  float3x3 m;
+  m[0] = float3(1.0f - 2.0f * (y * y + z * z), 2.0f * (x * y + w * z), 2.0f * (x * z - w * y));
+  m[1] = float3(2.0f * (x * y - w * z), 1.0f - 2.0f * (x * x + z * z), 2.0f * (y * z + w * x));
+  m[2] = float3(2.0f * (x * z + w * y), 2.0f * (y * z - w * x), 1.0f - 2.0f * (x * x + y * y));
+  return m;
+}
+
+// matrix += factor * column row^T
+#define OUTER_ADD(matrix, factor, column, row)      \\
+  do {                                              \\
+    matrix[0] += (factor) * (row).x * (column);     \\
+    matrix[1] += (factor) * (row).y * (column);     \\
+    matrix[2] += (factor) * (row).z * (column);     \\
+  } while (0)
+""",
+    template=[("WIDTH", 64), ("HEIGHT", 48)],
+    inputs=_projection_grads,
+    outputs={
+        "grad_means": ((48, 3), "float32"),
+        "grad_scales": ((48, 3), "float32"),
+        "grad_quats": ((48, 4), "float32"),
+    },
+    init_value=0,
+    grid=(64, 1, 1),
+    threadgroup=(32, 1, 1),
+    tolerance=5e-4,
+    constructs="types.matrices types.matrix_arithmetic types.matrix_components functions.transpose functions.dot "
+    "functions.length structure.multi_line_macro_in_header structure.early_return types.swizzle_write types.bool2 "
+    "functions.select",
+)
+def splat_projection_backward(means, scales, quats, view, focal, visible, grad_centres, grad_conics, grad_depths):
+    view, (fx, fy) = view.astype(np.float64), focal.astype(np.float64)
+    given = [v.astype(np.float64) for v in (means, scales, quats)]
+
+    def loss(values):
+        centres, conics, depths = _projected(*values, view, fx, fy)
+        return (centres * grad_centres).sum(axis=1) + (conics * grad_conics).sum(axis=1) + depths * grad_depths
+
+    grads = []
+    for which, value in enumerate(given):
+        columns = []
+        for k in range(value.shape[1]):
+            step = 1e-4 * np.linalg.norm(value, axis=1)
+
+            def at(times, which=which, k=k, step=step):
+                moved = [v.copy() for v in given]
+                moved[which][:, k] += times * step
+                return loss(moved)
+
+            # Of the sixth order.
+            columns.append((45 * (at(1) - at(-1)) - 9 * (at(2) - at(-2)) + (at(3) - at(-3))) / (60 * step))
+        grads.append(np.stack(columns, axis=1) * visible[:, None])
+    return tuple(grads)

@@ -520,7 +520,7 @@ def lattice_boltzmann_in_the_plane(f_in, flags, tau, lid):
 
 _SPEEDS = [(0, 0, 0)]
 for _v in ((1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (1, -1, 0), (1, 0, 1), (1, 0, -1), (0, 1, 1), (0, 1, -1)):
-    _SPEEDS += [_v, tuple(-x for x in _v)]
+    _SPEEDS += [_v, (-_v[0], -_v[1], -_v[2])]
 
 
 @body(

@@ -12,7 +12,7 @@ _BOX = 6.0
 
 def _atoms(rng, count, box=_BOX, apart=0.9):
     """Points in a periodic box, none too near to another."""
-    points = []
+    points: list[np.ndarray] = []
     while len(points) < count:
         p = rng.uniform(0, box, 3)
         d = np.array(points).reshape(-1, 3) - p

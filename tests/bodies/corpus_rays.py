@@ -363,7 +363,9 @@ def ray_triangle_tests(origins, directions, triangles):
 
 def _build_tree(triangles):
     """A tree of boxes, split at the median: 6 floats for the box of each node, and (left, right) or (~first, count)."""
-    boxes, links, order = [], [], []
+    boxes: list[np.ndarray] = []
+    links: list[tuple[int, int]] = []
+    order: list[int] = []
     centres = triangles.mean(axis=1)
 
     def add(own):

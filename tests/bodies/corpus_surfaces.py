@@ -18,7 +18,8 @@ def _face_segments(inside):
             ring = [side << axis, side << axis | 1 << u, side << axis | 1 << u | 1 << v, side << axis | 1 << v]
             # Around as seen from outside.
             ring = ring if side else ring[::-1]
-            edges = [_EDGES.index(tuple(sorted((ring[k], ring[(k + 1) % 4])))) for k in range(4)]
+            pairs = [(ring[k], ring[(k + 1) % 4]) for k in range(4)]
+            edges = [_EDGES.index((min(pair), max(pair))) for pair in pairs]
             for k in range(4):
                 if inside[ring[k]] and not inside[ring[(k + 1) % 4]]:
                     # Leaves the inside across edge k; back to where the same run of corners inside began.
@@ -163,7 +164,8 @@ def marching_cubes(density, iso):
         cut[z, y, x] = sum(1 << e for e in points)
         # The vector area follows from the boundary alone, however it is cut into triangles.
         segments = _face_segments(inside)
-        areas[z, y, x] += sum(np.cross(points[a], points[b]) for a, b in segments) / 2
+        begins, ends = (np.array([points[e] for e in side]) for side in zip(*segments, strict=True))
+        areas[z, y, x] += np.cross(begins, ends).sum(axis=0) / 2
         # A loop of n edges makes n - 2 triangles.
         loops, following = 0, dict(segments)
         while following:

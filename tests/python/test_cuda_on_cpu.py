@@ -537,7 +537,7 @@ def test_a_launch_that_ends_with_an_error(source, message):
         ("__barrier_sync_count(1, 32);", "", "source:1:1: error: '__barrier_sync_count': barriers of a part of a block are not supported on the CPU"),
         ("longlong2 v{1, 2}; atomicCAS((longlong2*)y, v, v);", "", "source:1:20: error: 'atomicCAS': atomics of 128 bits are not supported on the CPU"),
         ("y[0] = __isShared(y);", "", "source:1:8: error: '__isShared': asking which memory an address is in is not supported on the CPU"),
-        ("y[0] = f<int>(y);", "template <typename T> __device__ T f(float* p) { return T(__cvta_generic_to_shared(p)); }", "header:1:58: error: '__cvta_generic_to_shared': asking which memory an address is in is not supported on the CPU"),
+        ("y[0] = f<int>(y);", "template <typename T> __device__ T f(float* p) { return T(__cvta_generic_to_shared(p)); }", "header:1:59: error: '__cvta_generic_to_shared': asking which memory an address is in is not supported on the CPU"),
         ("y[0] = 1;", "#include <mma.h>", "header:1:1: error: '#include <mma.h>': this header is not supported on the CPU"),
         ("y[0] = f(3);", "__device__ int f(int n) { return n ? f(n - 1) : 1; }", "header:1:16: error: 'f': recursion is not supported"),
         (

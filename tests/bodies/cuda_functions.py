@@ -754,7 +754,7 @@ def _clipped(parts: np.ndarray, bits: int, is_signed: bool) -> np.ndarray:
 
 
 _SIGNED, _PLAIN = True, False
-_PACKED: dict[str, dict[str, Any]] = {
+_PACKED: dict[str, Any] = {
     "__vadd4": {"vadd": (_PLAIN, lambda p, q, c: p + q), "vsub": (_PLAIN, lambda p, q, c: p - q)},
     "__vaddss4": {
         "vaddss": (_SIGNED, lambda p, q, c: c(p + q)),

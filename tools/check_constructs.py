@@ -2,7 +2,8 @@
 """Holds the table of constructs, tests/constructs.toml, against the bodies that prove them, tests/bodies.
 
 Every row needs a body, but those that say why they come later; every name that a body gives needs a row. Where a row is
-one function or attribute, a body that claims to prove it must have its name in its text.
+one function or attribute, a body that claims to prove it must have its name in its text. CUDA's rows are those of
+sections that begin with `cuda_`, and CUDA's bodies prove them.
 """
 
 import re
@@ -17,13 +18,18 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import bodies  # noqa: E402
 
-# How Metal calls a row of these sections; a row with `tokens` says it itself.
+# How the language calls a row of these sections; a row with `tokens` says it itself.
 _NAMES = {
     "attributes": "{}",
     "functions": "{}",
     "simdgroup": "simd_{}",
     "synchronisation": "atomic_{}_explicit",
 }
+
+
+CUDA = "cuda_"
+# Their rows are words; those of other sections of CUDA's are names.
+_CUDA_WORDS = {"cuda_structure", "cuda_launch"}
 
 
 class Row(NamedTuple):
@@ -34,6 +40,8 @@ class Row(NamedTuple):
 
 
 def _tokens(section: str, name: str) -> list[str]:
+    if section.startswith(CUDA):
+        return [] if section in _CUDA_WORDS else [name]
     if section not in _NAMES:
         return []
     return [name if name.startswith("quad_") else _NAMES[section].format(name)]
@@ -72,16 +80,21 @@ def problems_of(table: dict[str, Row], proofs: Iterable[bodies.Body]) -> list[st
     return problems
 
 
+def problems_of_both(table: dict[str, Row], metal: Iterable[bodies.Body], cuda: Iterable[bodies.Body]) -> list[str]:
+    of_cuda = {name: row for name, row in table.items() if name.startswith(CUDA)}
+    of_metal = {name: row for name, row in table.items() if name not in of_cuda}
+    return problems_of(of_metal, metal) + problems_of(of_cuda, cuda)
+
+
 def main() -> int:
     table = read_table(ROOT / "tests" / "constructs.toml")
-    problems = problems_of(table, bodies.all_bodies())
+    problems = problems_of_both(table, bodies.all_bodies(), bodies.all_cuda_bodies())
     for problem in problems:
         print(problem, file=sys.stderr)
     if not problems:
         waiting = sum(1 for row in table.values() if row.later)
-        print(
-            f"{len(table) - waiting} constructs are proved by {len(bodies.all_bodies())} bodies, {waiting} come later"
-        )
+        proofs = len(bodies.all_bodies()) + len(bodies.all_cuda_bodies())
+        print(f"{len(table) - waiting} constructs are proved by {proofs} bodies, {waiting} come later")
     return bool(problems)
 
 

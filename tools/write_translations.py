@@ -27,7 +27,9 @@ What becomes of each construct of a body? `python -m kiln show` prints what beco
 test body, in `tests/bodies`, whose results are compared with a reference that was computed without Kiln: on the CPU with
 both engines and instruction sets, on a GPU by `make test-gpu`. At most two are named.
 
-{constructs} constructs of Metal, {bodies} bodies.
+CUDA's bodies give the same bits with both engines; NVRTC compiles them for sm_80 and sm_90 wherever the tests run.
+
+{constructs} constructs of Metal, {bodies} bodies; {cuda_constructs} of CUDA, {cuda_bodies} bodies.
 """
 
 
@@ -47,17 +49,23 @@ def translations_of(constructs: dict[str, Any], texts: dict[str, Any]) -> dict[t
     return result
 
 
+def title(section: str) -> str:
+    if not section.startswith(check_constructs.CUDA):
+        return section.replace("_", " ").capitalize()
+    return f"CUDA: {section.removeprefix(check_constructs.CUDA).replace('_', ' ')}"
+
+
 def page() -> str:
     constructs = tomllib.loads((ROOT / "tests/constructs.toml").read_text())
     texts = translations_of(constructs, tomllib.loads((ROOT / "docs/translations.toml").read_text()))
     table = check_constructs.read_table(ROOT / "tests/constructs.toml")
     proofs = defaultdict(list)
-    for body in bodies.all_bodies():
+    for body in [*bodies.all_bodies(), *bodies.all_cuda_bodies()]:
         for construct in body.constructs:
             proofs[construct].append(body.name)
     lines = []
     for section, rows in constructs.items():
-        lines += [f"\n## {section.replace('_', ' ').capitalize()}\n"]
+        lines += [f"\n## {title(section)}\n"]
         lines += ["| construct | CPU | NVIDIA | proved by |", "|---|---|---|---|"]
         for name, row in rows.items():
             sentence = row if isinstance(row, str) else row["is"]
@@ -68,8 +76,13 @@ def page() -> str:
             # A bar would end the cell.
             cells = [f"{label}: {sentence}", cpu, nvidia, shown]
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    count = sum(len(rows) for rows in constructs.values())
-    head = HEAD.format(constructs=count, bodies=len(bodies.all_bodies()))
+    cuda = sum(len(rows) for section, rows in constructs.items() if section.startswith(check_constructs.CUDA))
+    head = HEAD.format(
+        constructs=sum(len(rows) for rows in constructs.values()) - cuda,
+        bodies=len(bodies.all_bodies()),
+        cuda_constructs=cuda,
+        cuda_bodies=len(bodies.all_cuda_bodies()),
+    )
     return head + "\n".join(lines) + "\n"
 
 

@@ -449,6 +449,7 @@ FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, cons
   }
   result.log = collector.take_log();
   if (result.module) return result;
+  for (Diagnostic& d : collector.take_unsupported()) unsupported.push_back(std::move(d));
   if (!unsupported.empty()) {
     result.status = CompileStatus::kUnsupported;
     result.diagnostics = std::move(unsupported);

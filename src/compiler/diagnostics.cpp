@@ -252,6 +252,7 @@ void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level
   const clang::SourceManager* sources = info.hasSourceManager() ? &info.getSourceManager() : nullptr;
   entry.diagnostic.message =
       in_users_words(message.str().str(), info.getID(), sources, info.getLocation(), entry.diagnostic);
+  if (info.getID() == clang::diag::err_unavailable_message) note_unsupported(entry);
   if (info.getID() == clang::diag::err_ovl_no_viable_function_in_call) entry.is_call_without_match = true;
   if (info.getID() == clang::diag::err_undeclared_var_use ||
       info.getID() == clang::diag::err_undeclared_var_use_suggest) {
@@ -286,7 +287,9 @@ void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level
       if (!earlier->placed) {
         std::string text = std::move(earlier->diagnostic.message);
         Severity severity = earlier->diagnostic.severity;
+        bool is_unsupported = earlier->is_unsupported;
         *earlier = entry;
+        earlier->is_unsupported = is_unsupported;
         earlier->diagnostic.message = std::move(text);
         earlier->diagnostic.severity = severity;
         return;
@@ -392,6 +395,26 @@ std::vector<Diagnostic> DiagnosticCollector::take() {
     if (has_callers_error ? is_callers(entry) : entry.placed || entry.diagnostic.severity != Severity::kNote)
       result.push_back(std::move(entry.diagnostic));
   entries_.clear();
+  return result;
+}
+
+// "'sync' is unavailable: why": what the device library declares so is refused by name.
+void DiagnosticCollector::note_unsupported(Entry& entry) {
+  constexpr std::string_view kBefore = "' is unavailable: ", kNow = "': ";
+  std::string& message = entry.diagnostic.message;
+  size_t at = message.find(kBefore);
+  if (at == std::string::npos || !message.ends_with(" on the CPU")) return;
+  message.replace(at, kBefore.size(), kNow);
+  // A template is named without its arguments.
+  if (size_t angle = message.find('<'); angle < at) message.erase(angle, at - angle);
+  entry.is_unsupported = true;
+}
+
+std::vector<Diagnostic> DiagnosticCollector::take_unsupported() {
+  std::vector<Diagnostic> result;
+  for (Entry& entry : entries_)
+    if (entry.is_unsupported) result.push_back(std::move(entry.diagnostic));
+  std::erase_if(entries_, [](const Entry& entry) { return entry.is_unsupported; });
   return result;
 }
 

@@ -44,18 +44,22 @@ class DiagnosticCollector : public clang::DiagnosticConsumer {
   /// What came, in order. What has no position in the caller's text is left out beside an error that has one; a note
   /// without any position always is.
   std::vector<Diagnostic> take();
+  /// Uses of what the device library declares to say why it is not there. They are in take() no more.
+  std::vector<Diagnostic> take_unsupported();
   std::string take_log();
 
  private:
   struct Entry {
     Diagnostic diagnostic;
     bool placed = false;  // has a position in the caller's text
+    bool is_unsupported = false;
     // A call that fits no function, and what those of the device library take; false once one of them fails for
     // another reason than the number of arguments.
     bool is_call_without_match = false;
     std::set<int> arguments_taken;
   };
 
+  static void note_unsupported(Entry& entry);
   void move_to_end_of_text(int& line, int& column) const;
   bool place(const clang::SourceManager& sources, clang::SourceLocation location, Diagnostic& diagnostic) const;
   /// The dialect's types, nothing of Kiln's own names, and what a user can do.

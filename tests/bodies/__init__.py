@@ -1,4 +1,4 @@
-"""Metal bodies and what they must compute.
+"""Metal and CUDA bodies and what they must compute.
 
 Each body is a program as a user would write it, with the arguments of one call and a reference: a Python function that
 computes the outputs from the inputs without Kiln. Nothing here knows an engine, a target or an array library, so that
@@ -167,7 +167,7 @@ def body(
 def cuda_body(
     source: str, *, constructs: str = "", **options: Any
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The same of a body in CUDA. It is no construct of the table, which is Metal's."""
+    """The same of a body in CUDA, which proves rows of the table's sections that begin with `cuda_`."""
     defaults: dict[str, Any] = {"name": None, "inputs": lambda rng: {}, "template": ()}
     return _register(_cuda_bodies, source=source, constructs=constructs, **(defaults | options))
 
@@ -213,6 +213,6 @@ def all_bodies() -> list[Body]:
 
 
 def all_cuda_bodies() -> list[Body]:
-    """Every CUDA body, likewise. Their modules' names begin with `cuda_`."""
+    """Every CUDA body, likewise. Their modules' names have `cuda` in them."""
     _import_all()
     return list(_cuda_bodies.values())

@@ -22,6 +22,7 @@ def _floats(*shape, dtype=np.float32):
     outputs={"y": ((70,), "int32")},
     grid=(70, 1, 1),
     threadgroup=(32, 1, 1),
+    constructs="cuda_indices.threadIdx cuda_indices.blockIdx cuda_indices.blockDim cuda_indices.gridDim",
 )
 def cuda_positions(x):
     return 2 * x + np.int32(3)
@@ -36,6 +37,7 @@ def cuda_positions(x):
     outputs={"y": ((3, 4, 8), "int32")},
     grid=(8, 4, 3),
     threadgroup=(4, 2, 1),
+    constructs="cuda_indices.dim3 cuda_indices.three_dimensions",
 )
 def cuda_dim3():
     z, y, x = np.meshgrid(np.arange(3), np.arange(4), np.arange(8), indexing="ij")
@@ -55,6 +57,7 @@ def cuda_dim3():
     outputs={"y": ((50, 40), "float32")},
     grid=(50, 40, 1),
     threadgroup=(16, 16, 1),
+    constructs="cuda_memory.shared_2d_array",
 )
 def cuda_transpose(x):
     return x.T
@@ -72,6 +75,7 @@ def cuda_transpose(x):
     outputs={"y": ((128,), "int32")},
     grid=(128, 1, 1),
     threadgroup=(64, 1, 1),
+    constructs="cuda_memory.dynamic_shared cuda_launch.shared_memory",
 )
 def cuda_dynamic_shared_memory(x):
     return x.reshape(2, 64)[:, ::-1].reshape(-1)
@@ -92,6 +96,7 @@ def cuda_dynamic_shared_memory(x):
     outputs={"y": ((4,), "float32")},
     grid=(1024, 1, 1),
     threadgroup=(256, 1, 1),
+    constructs="cuda_memory.shared_array cuda_structure.barrier_in_loop cuda_synchronisation.__syncthreads",
 )
 def cuda_tree_reduction(x):
     size = 128
@@ -115,6 +120,8 @@ def cuda_tree_reduction(x):
     outputs={"y": ((4, 3), "int32")},
     grid=(256, 1, 1),
     threadgroup=(64, 1, 1),
+    constructs="cuda_synchronisation.__syncthreads_count cuda_synchronisation.__syncthreads_and "
+    "cuda_synchronisation.__syncthreads_or",
 )
 def cuda_voting_barriers(x):
     x = x.reshape(4, 64)
@@ -133,6 +140,7 @@ def cuda_voting_barriers(x):
     outputs={"y": ((4, 64), "int32")},
     grid=(64, 1, 1),
     threadgroup=(64, 1, 1),
+    constructs="cuda_warp.__shfl_sync cuda_warp.__shfl_up_sync cuda_warp.__shfl_down_sync cuda_warp.__shfl_xor_sync",
 )
 def cuda_shuffles(x):
     warps, lane = x.reshape(2, 32), np.arange(32)
@@ -150,6 +158,7 @@ def cuda_shuffles(x):
     outputs={"y": ((32,), "float64")},
     grid=(32, 1, 1),
     threadgroup=(32, 1, 1),
+    constructs="cuda_warp.__shfl_xor_sync cuda_types.double",
 )
 def cuda_shuffle_of_double(x):
     return x[np.arange(32) ^ 1]
@@ -169,6 +178,7 @@ def cuda_shuffle_of_double(x):
     outputs={"y": ((4, 32), "uint32")},
     grid=(32, 1, 1),
     threadgroup=(32, 1, 1),
+    constructs="cuda_warp.__ballot_sync cuda_warp.__any_sync cuda_warp.__all_sync cuda_warp.__activemask",
 )
 def cuda_votes(x):
     odd = np.sum((x & 1).astype(np.uint64) << np.arange(32, dtype=np.uint64))
@@ -187,6 +197,7 @@ def cuda_votes(x):
     outputs={"y": ((3, 32), "uint32")},
     grid=(32, 1, 1),
     threadgroup=(32, 1, 1),
+    constructs="cuda_warp.__match_any_sync cuda_warp.__match_all_sync",
 )
 def cuda_matches(x):
     bits = np.uint64(1) << np.arange(32, dtype=np.uint64)
@@ -209,6 +220,8 @@ def cuda_matches(x):
     outputs={"y": ((6, 32), "uint32")},
     grid=(32, 1, 1),
     threadgroup=(32, 1, 1),
+    constructs="cuda_warp.__reduce_add_sync cuda_warp.__reduce_min_sync cuda_warp.__reduce_max_sync "
+    "cuda_warp.__reduce_and_sync cuda_warp.__reduce_or_sync cuda_warp.__reduce_xor_sync",
 )
 def cuda_warp_reductions(x):
     rows = [x.sum(), int(x.min()) + 50, x.max(), np.bitwise_and.reduce(x | 16)]
@@ -231,6 +244,7 @@ def cuda_warp_reductions(x):
     outputs={"y": ((32,), "int32")},
     grid=(32, 1, 1),
     threadgroup=(32, 1, 1),
+    constructs="cuda_synchronisation.__syncwarp",
 )
 def cuda_syncwarp(x):
     return np.roll(x, -2) + np.int32(1)
@@ -273,6 +287,7 @@ def cuda_group_ranks():
     outputs={"y": ((3, 64), "int32")},
     grid=(64, 1, 1),
     threadgroup=(64, 1, 1),
+    constructs="cuda_cooperative_groups.tiled_partition",
 )
 def cuda_tiles(x):
     tiles = x.reshape(8, 8)
@@ -298,6 +313,7 @@ def cuda_tiles(x):
     outputs={"y": ((2, 32), "int32")},
     grid=(32, 1, 1),
     threadgroup=(32, 1, 1),
+    constructs="cuda_cooperative_groups.tiles_of_tiles",
 )
 def cuda_tiles_of_tiles(x):
     quads = x.reshape(8, 4)
@@ -352,6 +368,7 @@ def cuda_coalesced_threads(x):
     outputs={"y": ((1,), "int32")},
     grid=(128, 1, 1),
     threadgroup=(128, 1, 1),
+    constructs="cuda_cooperative_groups.thread_group",
 )
 def cuda_any_group(x):
     return np.array([x.sum()], np.int32)
@@ -372,6 +389,7 @@ def cuda_any_group(x):
     outputs={"y": ((2,), "int32")},
     grid=(32, 1, 1),
     threadgroup=(32, 1, 1),
+    constructs="cuda_structure.struct",
 )
 def cuda_shuffle_of_a_structure(x):
     return np.array([x.argmax(), 1], np.int32)
@@ -403,6 +421,7 @@ for _name, (_dtype, _apply) in _ATOMICS.items():
             """,
             name=f"cuda_atomic{_name}{_scope}",
             template=[("T", Dtype(_dtype))],
+            constructs="" if _scope else f"cuda_atomics.atomic{_name}",
             inputs=_ints(64, 1, 100, np.dtype(_dtype)),
             outputs={"y": ((1,), _dtype)},
             grid=(64, 1, 1),
@@ -420,6 +439,7 @@ for _dtype in ("float32", "float64", "uint64"):
         else "atomicAdd((unsigned long long*)y, (unsigned long long)x[blockIdx.x * blockDim.x + threadIdx.x]);",
         name=f"cuda_atomic_add_of_{_dtype}",
         init_value=0,
+        constructs={"float32": "cuda_atomics.of_float", "float64": "cuda_atomics.of_double"}.get(_dtype, ""),
         inputs=_ints(200, dtype=np.dtype(_dtype)),
         outputs={"y": ((1,), _dtype)},
         grid=(200, 1, 1),
@@ -444,6 +464,7 @@ for _dtype in ("float32", "float64", "uint64"):
     outputs={"y": ((4,), "int32")},
     grid=(64, 1, 1),
     threadgroup=(64, 1, 1),
+    constructs="cuda_atomics.atomicCAS cuda_atomics.atomicInc cuda_atomics.atomicDec cuda_atomics.atomicExch",
 )
 def cuda_compare_and_exchange(x):
     return np.array([x.sum(), 64 % 10, (-64) % 10, 99], np.int32)
@@ -469,6 +490,7 @@ def cuda_compare_and_exchange(x):
     outputs={"sums": ((8,), "int32"), "counter": ((1,), "uint32"), "y": ((1,), "int32")},
     grid=(256, 1, 1),
     threadgroup=(32, 1, 1),
+    constructs="cuda_memory.volatile cuda_launch.several_outputs",
 )
 def cuda_last_block(x):
     sums = x.reshape(8, 32).sum(1).astype(np.int32)

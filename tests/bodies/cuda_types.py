@@ -166,6 +166,7 @@ for _dtype, _class in (("float16", "__half"), ("bfloat16", "__nv_bfloat16")):
     cuda_body(
         _HEAD + "atomicAdd(&y[0], x[i]);",
         name=f"cuda_atomic_add_of_{_dtype}",
+        constructs=f"cuda_atomics.of_{'half' if _dtype == 'float16' else _dtype}",
         init_value=0,
         inputs=lambda rng, d=_dtype: {"x": rng.integers(0, 3, 64).astype(CUDA_DTYPES[d])},
         outputs={"y": ((1,), _dtype)},
@@ -213,6 +214,7 @@ def cuda_rounding_of_floats(x):
     inputs=_normal(64, 4),
     outputs={"y": ((64, 4), "float32")},
     **_LINE,
+    constructs="cuda_memory.vector_access",
 )
 def cuda_vectors(x):
     a, b = x[:, 0] + x[:, 2], x[:, 1] - x[:, 3]
@@ -349,6 +351,7 @@ def cuda_conversions(x):
     outputs={"y": ((64,), "float64")},
     tolerance=1e-14,
     **_LINE,
+    constructs="cuda_types.double",
 )
 def cuda_double(x):
     return np.sqrt(x * x + 1) - 1e-3 * np.exp(-x) + (x * x + 2)
@@ -365,6 +368,7 @@ def cuda_double(x):
     outputs={"y": ((64,), "complex64"), "m": ((64,), "float32")},
     tolerance=1e-4,
     **_LINE,
+    constructs="cuda_types.complex64_t",
 )
 def cuda_complex(x):
     z = x.astype(np.complex128)
@@ -377,6 +381,7 @@ def cuda_complex(x):
     inputs=_normal(64),
     outputs={"y": ((64,), "float64")},
     **_LINE,
+    constructs="cuda_launch.template_arguments",
 )
 def cuda_template_arguments(x):
     return x.astype(np.float64) * 3
@@ -396,6 +401,7 @@ def cuda_template_arguments(x):
     outputs={"y": ((64,), "float32")},
     tolerance=1e-6,
     **_LINE,
+    constructs="cuda_structure.helper_function cuda_structure.template cuda_structure.lambda",
 )
 def cuda_helpers(x):
     return 2 * x.astype(np.float64) + 1.5 + (np.arange(64) & 3)
@@ -410,6 +416,7 @@ def cuda_helpers(x):
     """,
     outputs={"y": ((64,), "float32")},
     **_LINE,
+    constructs="cuda_memory.__constant__",
 )
 def cuda_constants():
     i = np.arange(64) % 4
@@ -429,6 +436,7 @@ def cuda_constants():
     inputs=_normal(64),
     outputs={"y": ((64,), "float32")},
     **_LINE,
+    constructs="cuda_structure.pragma_unroll cuda_structure.local_array",
 )
 def cuda_unrolled_loops(x):
     windows = np.stack([np.roll(x, -k) for k in range(8)], 1)
@@ -449,6 +457,7 @@ def cuda_unrolled_loops(x):
     inputs=_normal(64),
     outputs={"y": ((64,), "float32")},
     **_LINE,
+    constructs="cuda_structure.inline_ptx",
 )
 def cuda_inline_ptx(x):
     return (np.arange(64) % 32 + np.arange(64) + 1000).astype(np.float32)
@@ -463,6 +472,7 @@ def cuda_inline_ptx(x):
     """,
     outputs={"y": ((64,), "int32")},
     **_LINE,
+    constructs="cuda_output.printf cuda_output.assert",
 )
 def cuda_printf_and_assert():
     return np.full(64, 33, np.int32)
@@ -484,6 +494,7 @@ def cuda_printf_and_assert():
     outputs={"y": ((8, 8), "int32")},
     grid=(64, 1, 1),
     threadgroup=(64, 1, 1),
+    constructs="cuda_mlx.elem_to_loc cuda_mlx.LoopedElemToLoc cuda_launch.shape_arguments cuda_launch.strided",
 )
 def cuda_shapes_and_strides(x):
     return x + np.int32(18)
@@ -508,6 +519,7 @@ def cuda_shapes_and_strides(x):
     outputs={"y": ((62,), "float32"), "limits": ((6,), "float32")},
     grid=(16, 1, 1),
     threadgroup=(16, 1, 1),
+    constructs="cuda_mlx.load_vector cuda_mlx.Limits",
 )
 def cuda_vector_loads_and_limits(x):
     f = np.finfo(np.float32)

@@ -23,7 +23,7 @@ LINE: dict[str, Any] = {"grid": (64, 1, 1), "threadgroup": (32, 1, 1)}
 
 
 def results() -> dict[str, Result]:
-    """Of every body in `tests/bodies/cuda_*.py` that the CPU runs."""
+    """Of every CUDA body that the CPU runs."""
     found = {}
     for name, body in CUDA_BODIES.items():
         if name not in REFUSED:
@@ -532,7 +532,12 @@ def test_a_launch_that_ends_with_an_error(source, message):
         ("goto end; end: y[0] = 1;", "", "source:1:1: error: 'goto': jumps to labels are not supported on the CPU"),
         ("__pipeline_commit();", "", "source:1:1: error: '__pipeline_commit': asynchronous copies are not supported on the CPU"),
         ("__nv_fp8_e4m3 x;", "", "source:1:1: error: '__nv_fp8_e4m3': floats of 8 bits are not supported on the CPU"),
-        ("y[0] = __vadd4(1, 2);", "", "source:1:8: error: '__vadd4': arithmetic on the bytes of a word is not supported on the CPU"),
+        ("cg::this_grid().sync();", "", "source:1:17: error: 'sync': barriers of a whole grid are not supported on the CPU"),
+        ("auto t = cg::tiled_partition<64>(cg::this_thread_block());", "", "source:1:14: error: 'tiled_partition': tiles of more than a warp are not supported on the CPU"),
+        ("__barrier_sync_count(1, 32);", "", "source:1:1: error: '__barrier_sync_count': barriers of a part of a block are not supported on the CPU"),
+        ("longlong2 v{1, 2}; atomicCAS((longlong2*)y, v, v);", "", "source:1:20: error: 'atomicCAS': atomics of 128 bits are not supported on the CPU"),
+        ("y[0] = __isShared(y);", "", "source:1:8: error: '__isShared': asking which memory an address is in is not supported on the CPU"),
+        ("y[0] = f<int>(y);", "template <typename T> __device__ T f(float* p) { return T(__cvta_generic_to_shared(p)); }", "header:1:59: error: '__cvta_generic_to_shared': asking which memory an address is in is not supported on the CPU"),
         ("y[0] = 1;", "#include <mma.h>", "header:1:1: error: '#include <mma.h>': this header is not supported on the CPU"),
         ("y[0] = f(3);", "__device__ int f(int n) { return n ? f(n - 1) : 1; }", "header:1:16: error: 'f': recursion is not supported"),
         (

@@ -134,6 +134,27 @@ def test_constructs(change, problems, tmp_path):
     assert sorted(module.problems_of(table, made(texts))) == sorted(problems)
 
 
+def test_constructs_of_cuda(tmp_path):
+    module = tool("check_constructs")
+    rows = '[cuda_warp]\n__all_sync = "All."\n[cuda_structure]\nloops = "Loops."\n[cuda_math]\nexp = { is = "e.", tokens = "expf exp" }\n'
+    (tmp_path / "constructs.toml").write_text(TABLE + rows)
+    table = module.read_table(tmp_path / "constructs.toml")
+    metal = made(BODIES)
+    whole = made(
+        {"cuda_warp.__all_sync cuda_structure.loops cuda_math.exp": "y[0] = __all_sync(~0u, 1) + expf(1) + exp(1.0);"}
+    )
+    assert module.problems_of_both(table, metal, whole) == []
+    # Metal's bodies prove nothing of CUDA's, and a body must have every name of its row.
+    assert sorted(
+        module.problems_of_both(table, metal + made({"cuda_structure.loops": ""}), made({"cuda_math.exp": "expf(1);"}))
+    ) == [
+        "cuda_math.exp: body0 has no `exp`",
+        "cuda_structure.loops: body0 names it, the table does not",
+        "cuda_structure.loops: no body proves it",
+        "cuda_warp.__all_sync: no body proves it",
+    ]
+
+
 def test_a_row_without_a_sentence(tmp_path):
     (tmp_path / "constructs.toml").write_text('[functions]\nexp = "e to a power"\n')
     with pytest.raises(SystemExit) as raised:

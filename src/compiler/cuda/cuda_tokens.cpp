@@ -55,10 +55,6 @@ const char* unsupported_in_cuda(tok::TokenKind token, tok::TokenKind before, Str
   if (name == "__cluster_dims__" || (is_call && name == "this_cluster"))
     return "clusters of blocks are not supported on the CPU";
   if (name == "__managed__") return "managed variables are not supported on the CPU";
-  if (is_call && begins_with_any(name, {"__nanosleep", "__globaltimer"})) return nullptr;
-  if (is_call && begins_with_any(name, {"__vadd", "__vsub", "__vabs", "__vavg", "__vcmp", "__vhadd", "__vmax", "__vmin",
-                                        "__vneg", "__vsad", "__vset", "__viadd", "__vimax", "__vimin"}))
-    return "arithmetic on the bytes of a word is not supported on the CPU";
   return nullptr;
 }
 
@@ -70,7 +66,8 @@ bool is_cuda_exchange(StringRef name) {
 
 bool is_known_cuda_header(StringRef name) {
   return llvm::StringSwitch<bool>(name)
-      .Cases("cuda_fp16.h", "cuda_bf16.h", "cooperative_groups.h", "cooperative_groups/reduce.h", true)
+      .Cases("cuda_fp16.h", "cuda_bf16.h", "cooperative_groups.h", "cooperative_groups/reduce.h",
+             "cooperative_groups/scan.h", "cooperative_groups/memcpy_async.h", true)
       .Cases("cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "device_launch_parameters.h", "math_constants.h", true)
       .Cases("vector_types.h", "vector_functions.h", "device_functions.h", "math_functions.h", "sm_20_intrinsics.h",
              true)

@@ -437,6 +437,8 @@ class Rewriter {
           kept.push_back(make(tokens_[i], tok::kw_static));
         refuse_initializer(i);
         push_threadgroup_section(tokens_[i], kept);
+        // Behind a storage class C++ takes no `alignas`, C's word it does.
+        if (is(i + 1, tok::kw_alignas)) kept.push_back(make(tokens_[++i], tok::kw__Alignas));
       } else if (name == "__grid_constant__" && i + 1 < tokens_.size()) {
         kept.push_back(tokens_[++i]);
         kept.push_back(make(tokens_[i], tok::amp));

@@ -21,6 +21,11 @@ __KILN_DEVICE double jn(int n, double x) { return __kiln::__kiln_c_jn(n, x); }
 __KILN_DEVICE double yn(int n, double x) { return __kiln::__kiln_c_yn(n, x); }
 __KILN_DEVICE double ldexp(double x, int k) { return __kiln::__kiln_c_ldexp(x, k); }
 __KILN_DEVICE double scalbn(double x, int k) { return __kiln::__kiln_c_ldexp(x, k); }
+__KILN_DEVICE double scalbln(double x, long k) {
+  return __kiln::__kiln_c_ldexp(x, int(k < -10000 ? -10000 : k > 10000 ? 10000 : k));
+}
+// What it is asked for beyond "no number" is left to the device.
+__KILN_DEVICE double nan(const char*) { return __kiln::double_of(0x7ff8000000000000ul); }
 
 __KILN_DEVICE double floor(double x) { return __builtin_floor(x); }
 __KILN_DEVICE double ceil(double x) { return __builtin_ceil(x); }
@@ -96,17 +101,34 @@ __KILN_DEVICE void sincospi(double x, double* sine, double* cosine) {
 __KILN_DEVICE double rhypot(double x, double y) { return 1 / hypot(x, y); }
 __KILN_DEVICE double norm3d(double a, double b, double c) { return hypot(hypot(a, b), c); }
 __KILN_DEVICE double norm4d(double a, double b, double c, double d) { return hypot(hypot(a, b), hypot(c, d)); }
+// Of any number of components: scaled by the largest, so that squares neither overflow nor vanish.
+__KILN_DEVICE double norm(int n, const double* v) {
+  double largest = 0, sum = 0;
+  for (int i = 0; i < n; ++i) largest = fmax(largest, __builtin_fabs(v[i]));
+  if (!(largest > 0) || __kiln::bits_of(largest) == __kiln::double_infinity) {
+    for (int i = 0; i < n; ++i) sum += __builtin_fabs(v[i]);
+    return largest > 0 ? largest : sum;
+  }
+  int exponent;
+  frexp(largest, &exponent);
+  for (int i = 0; i < n; ++i) {
+    double part = ldexp(v[i], -exponent);
+    sum = __builtin_fma(part, part, sum);
+  }
+  return ldexp(sqrt(sum), exponent);
+}
+__KILN_DEVICE double rnorm(int n, const double* v) { return 1 / norm(n, v); }
 __KILN_DEVICE double rnorm3d(double a, double b, double c) { return 1 / norm3d(a, b, c); }
 __KILN_DEVICE double rnorm4d(double a, double b, double c, double d) { return 1 / norm4d(a, b, c, d); }
 __KILN_DEVICE double normcdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
 namespace __kiln {
 // y with erfc(y) = x, for 0 < x <= 1: Newton's steps from a first guess. The derivative is -2 / sqrt(pi) exp(-y^2).
 __KILN_DEVICE double inverse_erfc(double x) {
-  double t = sqrt(-2 * log(x / 2));
+  double t = ::sqrt(-2 * ::log(x / 2));
   double y = -0.70711 * ((2.30753 + t * 0.27061) / (1 + t * (0.99229 + t * 0.04481)) - t);
   for (int i = 0; i < 3; ++i) {
-    double error = erfc(y) - x;
-    y += error / (1.12837916709551257390 * exp(-y * y) - y * error);
+    double error = ::erfc(y) - x;
+    y += error / (1.12837916709551257390 * ::exp(-y * y) - y * error);
   }
   return y;
 }
@@ -123,6 +145,45 @@ __KILN_DEVICE double erfinv(double x) {
   return x == 0 ? x : y;
 }
 __KILN_DEVICE double normcdfinv(double x) { return -1.41421356237309504880 * erfcinv(2 * x); }
+// e to x * x, times erfc(x).
+__KILN_DEVICE double erfcx(double x) {
+  double square = x * x, rest = __builtin_fma(x, x, -square);
+  if (x < -27) return __kiln::double_of(__kiln::double_infinity);
+  if (x < 26) return exp(square) * (1 + rest) * erfc(x);
+  // 1 / (x sqrt(pi)) times a series in 1 / (2 x * x) that does not converge, but is good enough here.
+  double t = 1 / (2 * square), term = 1, sum = 1;
+  for (int k = 1; k < 9; ++k) {
+    term *= -(2 * k - 1) * t;
+    sum += term;
+  }
+  return sum * 0.56418958354775628695 / x;
+}
+namespace __kiln {
+// Modified Bessel functions of the first kind, of order 0 and 1: the power series, whose terms are all positive, and
+// for large x the series in 1 / x.
+__KILN_DEVICE double bessel_i(int order, double x) {
+  double a = __builtin_fabs(x);
+  if (a < 30) {
+    double square = a * a / 4, term = order == 0 ? 1 : a / 2, sum = term;
+    for (int k = 1; term > sum * 0x1p-56; ++k) {
+      term *= square / (double(k) * (k + order));
+      sum += term;
+    }
+    return sum;
+  }
+  double term = 1, sum = 1;
+  for (int k = 1; k < 40 && __builtin_fabs(term) > 0x1p-56; ++k) {
+    double odd = 2 * k - 1;
+    term *= -(4 * order - odd * odd) / (k * 8.0 * a);
+    sum += term;
+  }
+  if (__kiln::bits_of(a) == double_infinity) return a;
+  double root = ::exp(a / 2);
+  return root * (sum / ::sqrt(6.28318530717958647693 * a)) * root;
+}
+}  // namespace __kiln
+__KILN_DEVICE double cyl_bessel_i0(double x) { return x != x ? x : __kiln::bessel_i(0, x); }
+__KILN_DEVICE double cyl_bessel_i1(double x) { return x != x ? x : __builtin_copysign(__kiln::bessel_i(1, x), x); }
 
 __KILN_DEVICE bool isnan(double x) { return __kiln::bits_of(__builtin_fabs(x)) > __kiln::double_infinity; }
 __KILN_DEVICE bool isinf(double x) { return __kiln::bits_of(__builtin_fabs(x)) == __kiln::double_infinity; }

@@ -18,6 +18,14 @@ using integral_as_double = typename enable_if<__is_integral(T), double>::type;
   __KILN_DEVICE float NAME(float x, float y) { return VALUE; }                              \
   __KILN_DEVICE double NAME(float x, double y) { return NAME(double(x), y); }               \
   __KILN_DEVICE double NAME(double x, float y) { return NAME(x, double(y)); }               \
+  template <class T, class = __kiln::integral_as_double<T>>                                 \
+  __KILN_DEVICE float NAME(float x, T y) {                                                  \
+    return NAME(x, float(y));                                                               \
+  }                                                                                         \
+  template <class T, class = __kiln::integral_as_double<T>>                                 \
+  __KILN_DEVICE float NAME(T x, float y) {                                                  \
+    return NAME(float(x), y);                                                               \
+  }                                                                                         \
   template <class T>                                                                        \
   __KILN_DEVICE __kiln::integral_as_double<T> NAME(double x, T y) {                         \
     return NAME(x, double(y));                                                              \
@@ -76,6 +84,9 @@ __KILN_BY_DOUBLE_1(j0)
 __KILN_BY_DOUBLE_1(j1)
 __KILN_BY_DOUBLE_1(y0)
 __KILN_BY_DOUBLE_1(y1)
+__KILN_BY_DOUBLE_1(erfcx)
+__KILN_BY_DOUBLE_1(cyl_bessel_i0)
+__KILN_BY_DOUBLE_1(cyl_bessel_i1)
 __KILN_METAL_2(atan2)
 __KILN_METAL_2(copysign)
 __KILN_METAL_2(fdim)
@@ -114,6 +125,22 @@ __KILN_DEVICE float ldexpf(float x, int k) { return __kiln_metal::ldexp(x, k); }
 __KILN_DEVICE float ldexp(float x, int k) { return __kiln_metal::ldexp(x, k); }
 __KILN_DEVICE float scalbnf(float x, int k) { return __kiln_metal::ldexp(x, k); }
 __KILN_DEVICE float scalbn(float x, int k) { return __kiln_metal::ldexp(x, k); }
+__KILN_DEVICE float scalblnf(float x, long k) {
+  return __kiln_metal::ldexp(x, int(k < -1000 ? -1000 : k > 1000 ? 1000 : k));
+}
+__KILN_DEVICE float scalbln(float x, long k) { return scalblnf(x, k); }
+__KILN_DEVICE float nanf(const char*) { return __builtin_bit_cast(float, 0x7fc00000); }
+// In double no square overflows or vanishes.
+__KILN_DEVICE float normf(int n, const float* v) {
+  double sum = 0;
+  for (int i = 0; i < n; ++i) sum += double(v[i]) * v[i];
+  return float(sqrt(sum));
+}
+__KILN_DEVICE float rnormf(int n, const float* v) {
+  double sum = 0;
+  for (int i = 0; i < n; ++i) sum += double(v[i]) * v[i];
+  return float(1 / sqrt(sum));
+}
 __KILN_DEVICE int ilogbf(float x) { return __kiln_metal::ilogb(x); }
 __KILN_DEVICE int ilogb(float x) { return __kiln_metal::ilogb(x); }
 __KILN_DEVICE float frexpf(float x, int* exponent) { return __kiln_metal::frexp(x, *exponent); }
@@ -154,6 +181,14 @@ template <class T>
 __KILN_DEVICE typename __kiln::enable_if<__is_integral(T), bool>::type isinf(T) { return false; }
 template <class T>
 __KILN_DEVICE typename __kiln::enable_if<__is_integral(T), bool>::type isfinite(T) { return true; }
+__KILN_DEVICE int __isnanf(float x) { return isnan(x); }
+__KILN_DEVICE int __isinff(float x) { return isinf(x); }
+__KILN_DEVICE int __finitef(float x) { return isfinite(x); }
+__KILN_DEVICE int __signbitf(float x) { return signbit(x); }
+__KILN_DEVICE int __isnan(double x) { return isnan(x); }
+__KILN_DEVICE int __isinf(double x) { return isinf(x); }
+__KILN_DEVICE int __finite(double x) { return isfinite(x); }
+__KILN_DEVICE int __signbitd(double x) { return signbit(x); }
 
 // Those that a GPU has in hardware, with less precision.
 __KILN_DEVICE float __expf(float x) { return __kiln_metal::exp(x); }

@@ -109,6 +109,12 @@ __KILN_DEVICE unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
   for (int i = 0; i < 32; i += 8) c += (a >> i & 255) * (b >> i & 255);
   return c;
 }
+__KILN_DEVICE int __dp4a(char4 a, char4 b, int c) {
+  return __dp4a(__builtin_bit_cast(int, a), __builtin_bit_cast(int, b), c);
+}
+__KILN_DEVICE unsigned __dp4a(uchar4 a, uchar4 b, unsigned c) {
+  return __dp4a(__builtin_bit_cast(unsigned, a), __builtin_bit_cast(unsigned, b), c);
+}
 __KILN_DEVICE int __dp2a_lo(int a, int b, int c) {
   return c + int(short(a)) * int(static_cast<signed char>(b)) + (a >> 16) * int(static_cast<signed char>(b >> 8));
 }
@@ -117,3 +123,18 @@ __KILN_DEVICE unsigned __dp2a_lo(unsigned a, unsigned b, unsigned c) {
   return c + (a & 65535) * (b & 255) + (a >> 16) * (b >> 8 & 255);
 }
 __KILN_DEVICE unsigned __dp2a_hi(unsigned a, unsigned b, unsigned c) { return __dp2a_lo(a, b >> 16, c); }
+__KILN_DEVICE int __dp2a_lo(short2 a, char4 b, int c) {
+  return __dp2a_lo(__builtin_bit_cast(int, a), __builtin_bit_cast(int, b), c);
+}
+__KILN_DEVICE int __dp2a_hi(short2 a, char4 b, int c) {
+  return __dp2a_hi(__builtin_bit_cast(int, a), __builtin_bit_cast(int, b), c);
+}
+__KILN_DEVICE unsigned __dp2a_lo(ushort2 a, uchar4 b, unsigned c) {
+  return __dp2a_lo(__builtin_bit_cast(unsigned, a), __builtin_bit_cast(unsigned, b), c);
+}
+__KILN_DEVICE unsigned __dp2a_hi(ushort2 a, uchar4 b, unsigned c) {
+  return __dp2a_hi(__builtin_bit_cast(unsigned, a), __builtin_bit_cast(unsigned, b), c);
+}
+__KILN_DEVICE unsigned short __nv_bswap16(unsigned short x) { return __builtin_bswap16(x); }
+__KILN_DEVICE unsigned __nv_bswap32(unsigned x) { return __builtin_bswap32(x); }
+__KILN_DEVICE unsigned long long __nv_bswap64(unsigned long long x) { return __builtin_bswap64(x); }

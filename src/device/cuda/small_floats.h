@@ -26,10 +26,25 @@ constexpr unsigned instruction(const char* name) {
                                        : neg;
   return which | (says(name, ".sat") ? sat : 0) | (says(name, ".relu") ? relu : 0) | (says(name, ".NaN") ? keeps_nan : 0);
 }
+// Choices are made among bits: of halves LLVM would make calls of fminf() and fmaxf().
+template <class T>
+constexpr unsigned infinite_bits = __builtin_bit_cast(unsigned short, T(__builtin_inff()));
+template <class T>
+__KILN_DEVICE bool is_nan(unsigned bits) {
+  return (bits & 0x7fff) > infinite_bits<T>;
+}
 template <unsigned Instruction, class T>
 __KILN_DEVICE T finished(T x) {
-  if constexpr ((Instruction & sat) != 0) return x > T(0.0f) ? x < T(1.0f) ? x : T(1.0f) : T(0.0f);
-  if constexpr ((Instruction & relu) != 0) return x < T(0.0f) || __builtin_bit_cast(unsigned short, x) == 0x8000 ? T(0.0f) : x;
+  unsigned bits = __builtin_bit_cast(unsigned short, x);
+  if constexpr ((Instruction & sat) != 0) {
+    constexpr unsigned one = __builtin_bit_cast(unsigned short, T(1.0f));
+    unsigned r = (bits & 0x8000) != 0 || is_nan<T>(bits) ? 0 : bits > one ? one : bits;
+    return __builtin_bit_cast(T, static_cast<unsigned short>(r));
+  }
+  if constexpr ((Instruction & relu) != 0) {
+    unsigned r = (bits & 0x8000) != 0 && !is_nan<T>(bits) ? 0 : bits;
+    return __builtin_bit_cast(T, static_cast<unsigned short>(r));
+  }
   return x;
 }
 template <unsigned Instruction, class T>
@@ -39,12 +54,13 @@ __KILN_DEVICE T calculate(T a, T b) {
   if constexpr (which == sub) return finished<Instruction>(T(a - b));
   if constexpr (which == mul) return finished<Instruction>(T(a * b));
   if constexpr (which == max_ || which == min_) {
-    unsigned short x = __builtin_bit_cast(unsigned short, a), y = __builtin_bit_cast(unsigned short, b);
-    // Of two zeros the positive one is larger.
-    if (a == b) return __builtin_bit_cast(T, static_cast<unsigned short>(which == max_ ? x & y : x | y));
-    if (a != a) return (Instruction & keeps_nan) != 0 ? a : b;
-    if (b != b) return (Instruction & keeps_nan) != 0 ? b : a;
-    return (which == max_) == (a < b) ? b : a;
+    unsigned x = __builtin_bit_cast(unsigned short, a), y = __builtin_bit_cast(unsigned short, b);
+    // In the order of the numbers; of two zeros the positive one is larger.
+    int place = x & 0x8000 ? -int(x & 0x7fff) - 1 : int(x), other = y & 0x8000 ? -int(y & 0x7fff) - 1 : int(y);
+    bool takes_b = (which == max_) == (place < other);
+    if (is_nan<T>(x)) takes_b = (Instruction & keeps_nan) == 0;
+    else if (is_nan<T>(y)) takes_b = (Instruction & keeps_nan) != 0;
+    return __builtin_bit_cast(T, static_cast<unsigned short>(takes_b ? y : x));
   }
 }
 template <unsigned Instruction, class T>

@@ -7,6 +7,8 @@ __KILN_DEVICE void __syncwarp(unsigned = 0xffffffff, __KILN_CALLERS_LINE) {
   __kiln::__kiln_exchange(line, __kiln::Exchange::none, 0, nullptr, 0, 0, 0);
 }
 __KILN_DEVICE void __barrier_sync(unsigned, __KILN_CALLERS_LINE) { __kiln::__kiln_threadgroup_barrier(line); }
+__attribute__((unavailable("barriers of a part of a block are not supported on the CPU"))) void __barrier_sync_count(
+    unsigned, unsigned);
 
 namespace __kiln {
 // How many threads of the block say yes. Each thread clears the count, since any of them may have returned.

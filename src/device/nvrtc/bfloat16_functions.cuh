@@ -53,6 +53,34 @@ __KILN_BFLOAT_TO(uint, unsigned)
 __KILN_BFLOAT_TO(ll, long long)
 __KILN_BFLOAT_TO(ull, unsigned long long)
 
+// Whole numbers of 8 and 16 bits: the nearest where they do not fit, 0 of what is no number.
+#define __KILN_BFLOAT_TO_SHORT(ROUNDING)                                                                       \
+  __KILN_DEVICE short __bfloat162short_##ROUNDING(__nv_bfloat16 x) {                                            \
+    return static_cast<short>(max(-32768, min(32767, __float2int_##ROUNDING(float(x)))));                      \
+  }                                                                                                            \
+  __KILN_DEVICE unsigned short __bfloat162ushort_##ROUNDING(__nv_bfloat16 x) {                                  \
+    return static_cast<unsigned short>(max(0, min(65535, __float2int_##ROUNDING(float(x)))));                  \
+  }
+__KILN_BFLOAT_TO_SHORT(rn)
+__KILN_BFLOAT_TO_SHORT(rz)
+__KILN_BFLOAT_TO_SHORT(rd)
+__KILN_BFLOAT_TO_SHORT(ru)
+__KILN_DEVICE signed char __bfloat162char_rz(__nv_bfloat16 x) { return static_cast<signed char>(x); }
+__KILN_DEVICE unsigned char __bfloat162uchar_rz(__nv_bfloat16 x) { return static_cast<unsigned char>(x); }
+// By way of a float that keeps what is lost.
+#define __KILN_BFLOAT_FROM(WORD, TYPE, WIDE)                                                                   \
+  __KILN_DEVICE __nv_bfloat16 __##WORD##2bfloat16_rz(TYPE x) { return __float2bfloat16_rz(__kiln::to_odd(WIDE(x))); } \
+  __KILN_DEVICE __nv_bfloat16 __##WORD##2bfloat16_rd(TYPE x) { return __float2bfloat16_rd(__kiln::to_odd(WIDE(x))); } \
+  __KILN_DEVICE __nv_bfloat16 __##WORD##2bfloat16_ru(TYPE x) { return __float2bfloat16_ru(__kiln::to_odd(WIDE(x))); }
+using __kiln_wide = long long;
+using __kiln_unsigned_wide = unsigned long long;
+__KILN_BFLOAT_FROM(short, short, int)
+__KILN_BFLOAT_FROM(ushort, unsigned short, int)
+__KILN_BFLOAT_FROM(int, int, int)
+__KILN_BFLOAT_FROM(uint, unsigned, unsigned)
+__KILN_BFLOAT_FROM(ll, long long, __kiln_wide)
+__KILN_BFLOAT_FROM(ull, unsigned long long, __kiln_unsigned_wide)
+
 __KILN_DEVICE __nv_bfloat162 make_bfloat162(__nv_bfloat16 x, __nv_bfloat16 y) { return {x, y}; }
 __KILN_DEVICE __nv_bfloat162 __halves2bfloat162(__nv_bfloat16 x, __nv_bfloat16 y) { return {x, y}; }
 __KILN_DEVICE __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16 x) { return {x, x}; }
@@ -106,6 +134,47 @@ __KILN_DEVICE __nv_bfloat162 __hadd2(__nv_bfloat162 a, __nv_bfloat162 b) { retur
 __KILN_DEVICE __nv_bfloat162 __hsub2(__nv_bfloat162 a, __nv_bfloat162 b) { return __hfma2(b, {-1.0f, -1.0f}, a); }
 __KILN_DEVICE __nv_bfloat162 __hmul2(__nv_bfloat162 a, __nv_bfloat162 b) { return __hfma2(a, b, {-0.0f, -0.0f}); }
 #endif
+// Not contracted.
+#if __CUDA_ARCH__ >= 900
+__KILN_BFLOAT_BINARY(__hadd_rn, __hadd2_rn, "add.rn")
+__KILN_BFLOAT_BINARY(__hsub_rn, __hsub2_rn, "sub.rn")
+__KILN_BFLOAT_BINARY(__hmul_rn, __hmul2_rn, "mul.rn")
+#else
+__KILN_DEVICE __nv_bfloat16 __hadd_rn(__nv_bfloat16 a, __nv_bfloat16 b) { return __hadd(a, b); }
+__KILN_DEVICE __nv_bfloat16 __hsub_rn(__nv_bfloat16 a, __nv_bfloat16 b) { return __hsub(a, b); }
+__KILN_DEVICE __nv_bfloat16 __hmul_rn(__nv_bfloat16 a, __nv_bfloat16 b) { return __hmul(a, b); }
+__KILN_DEVICE __nv_bfloat162 __hadd2_rn(__nv_bfloat162 a, __nv_bfloat162 b) { return __hadd2(a, b); }
+__KILN_DEVICE __nv_bfloat162 __hsub2_rn(__nv_bfloat162 a, __nv_bfloat162 b) { return __hsub2(a, b); }
+__KILN_DEVICE __nv_bfloat162 __hmul2_rn(__nv_bfloat162 a, __nv_bfloat162 b) { return __hmul2(a, b); }
+#endif
+// Between 0 and 1, 0 of what is no number; and at least 0.
+namespace __kiln {
+__KILN_DEVICE __nv_bfloat16 saturated(__nv_bfloat16 x) {
+  return __hmin(__hmax(x, __nv_bfloat16(0.0f)), __nv_bfloat16(1.0f));
+}
+}  // namespace __kiln
+__KILN_DEVICE __nv_bfloat16 __hadd_sat(__nv_bfloat16 a, __nv_bfloat16 b) { return __kiln::saturated(__hadd(a, b)); }
+__KILN_DEVICE __nv_bfloat16 __hsub_sat(__nv_bfloat16 a, __nv_bfloat16 b) { return __kiln::saturated(__hsub(a, b)); }
+__KILN_DEVICE __nv_bfloat16 __hmul_sat(__nv_bfloat16 a, __nv_bfloat16 b) { return __kiln::saturated(__hmul(a, b)); }
+__KILN_DEVICE __nv_bfloat16 __hfma_sat(__nv_bfloat16 a, __nv_bfloat16 b, __nv_bfloat16 c) {
+  return __kiln::saturated(__hfma(a, b, c));
+}
+__KILN_DEVICE __nv_bfloat16 __hfma_relu(__nv_bfloat16 a, __nv_bfloat16 b, __nv_bfloat16 c) {
+  return __hmax_nan(__hfma(a, b, c), __nv_bfloat16(0.0f));
+}
+#define __KILN_BFLOAT_BOTH(NAME2, NAME)                                                              \
+  __KILN_DEVICE __nv_bfloat162 NAME2(__nv_bfloat162 a, __nv_bfloat162 b) {                           \
+    return {NAME(a.x, b.x), NAME(a.y, b.y)};                                                         \
+  }
+__KILN_BFLOAT_BOTH(__hadd2_sat, __hadd_sat)
+__KILN_BFLOAT_BOTH(__hsub2_sat, __hsub_sat)
+__KILN_BFLOAT_BOTH(__hmul2_sat, __hmul_sat)
+__KILN_DEVICE __nv_bfloat162 __hfma2_sat(__nv_bfloat162 a, __nv_bfloat162 b, __nv_bfloat162 c) {
+  return {__hfma_sat(a.x, b.x, c.x), __hfma_sat(a.y, b.y, c.y)};
+}
+__KILN_DEVICE __nv_bfloat162 __hfma2_relu(__nv_bfloat162 a, __nv_bfloat162 b, __nv_bfloat162 c) {
+  return {__hfma_relu(a.x, b.x, c.x), __hfma_relu(a.y, b.y, c.y)};
+}
 #else
 // Rounded twice, so only nearly as the later GPUs do.
 __KILN_DEVICE __nv_bfloat16 __hfma(__nv_bfloat16 a, __nv_bfloat16 b, __nv_bfloat16 c) {
@@ -141,6 +210,9 @@ __KILN_DEVICE __nv_bfloat162 __habs2(__nv_bfloat162 a) { return {__habs(a.x), __
   }                                                                                                 \
   __KILN_DEVICE bool __hb##WORD##2(__nv_bfloat162 a, __nv_bfloat162 b) {                            \
     return __h##WORD(a.x, b.x) && __h##WORD(a.y, b.y);                                              \
+  }                                                                                                 \
+  __KILN_DEVICE unsigned __h##WORD##2_mask(__nv_bfloat162 a, __nv_bfloat162 b) {                    \
+    return (__h##WORD(a.x, b.x) ? 0xffffu : 0u) | (__h##WORD(a.y, b.y) ? 0xffff0000u : 0u);         \
   }
 __KILN_BFLOAT_COMPARISON(eq, a == b)
 __KILN_BFLOAT_COMPARISON(ne, a < b || a > b)
@@ -154,8 +226,13 @@ __KILN_BFLOAT_COMPARISON(ltu, !(a >= b))
 __KILN_BFLOAT_COMPARISON(leu, !(a > b))
 __KILN_BFLOAT_COMPARISON(gtu, !(a <= b))
 __KILN_BFLOAT_COMPARISON(geu, !(a < b))
+// a * b + c of complex numbers, real part first.
+__KILN_DEVICE __nv_bfloat162 __hcmadd(__nv_bfloat162 a, __nv_bfloat162 b, __nv_bfloat162 c) {
+  return {__hfma(__hneg(a.y), b.y, __hfma(a.x, b.x, c.x)), __hfma(a.y, b.x, __hfma(a.x, b.y, c.y))};
+}
 __KILN_DEVICE bool __hisnan(__nv_bfloat16 a) { return (a.bits & 0x7fff) > 0x7f80; }
 __KILN_DEVICE int __hisinf(__nv_bfloat16 a) { return a.bits == 0x7f80 ? 1 : a.bits == 0xff80 ? -1 : 0; }
+__KILN_DEVICE __nv_bfloat162 __hisnan2(__nv_bfloat162 a) { return {float(__hisnan(a.x)), float(__hisnan(a.y))}; }
 
 #define __KILN_BFLOAT_FUNCTION(NAME, NAME2, FLOAT)                                          \
   __KILN_DEVICE __nv_bfloat16 NAME(__nv_bfloat16 a) {                                       \
@@ -201,6 +278,21 @@ __KILN_BFLOAT_LOADS(__ldg)
 __KILN_BFLOAT_LOADS(__ldcg)
 __KILN_BFLOAT_LOADS(__ldca)
 __KILN_BFLOAT_LOADS(__ldcs)
+__KILN_BFLOAT_LOADS(__ldlu)
+__KILN_BFLOAT_LOADS(__ldcv)
+#ifndef __KILN_CPU_CUDA
+#define __KILN_BFLOAT_STORES(NAME)                                                   \
+  __KILN_DEVICE void NAME(__nv_bfloat16* p, __nv_bfloat16 v) {                       \
+    NAME(reinterpret_cast<unsigned short*>(p), v.bits);                              \
+  }                                                                                  \
+  __KILN_DEVICE void NAME(__nv_bfloat162* p, __nv_bfloat162 v) {                     \
+    NAME(reinterpret_cast<unsigned*>(p), __kiln::word(v));                           \
+  }
+__KILN_BFLOAT_STORES(__stwb)
+__KILN_BFLOAT_STORES(__stcg)
+__KILN_BFLOAT_STORES(__stcs)
+__KILN_BFLOAT_STORES(__stwt)
+#endif
 #define __KILN_BFLOAT_SHUFFLE(NAME, WHERE)                                                                    \
   __KILN_DEVICE __nv_bfloat16 NAME(unsigned mask, __nv_bfloat16 v, WHERE at, int width = 32) {                \
     return __kiln::to_bfloat(static_cast<unsigned short>(NAME(mask, unsigned(v.bits), at, width)));           \
@@ -250,3 +342,11 @@ __KILN_DEVICE __nv_bfloat16 atomicAdd(__nv_bfloat16* p, __nv_bfloat16 v) {
 }
 #endif
 #endif
+
+#define CUDART_INF_BF16 __ushort_as_bfloat16(0x7f80)
+#define CUDART_NAN_BF16 __ushort_as_bfloat16(0x7fff)
+#define CUDART_MIN_DENORM_BF16 __ushort_as_bfloat16(0x0001)
+#define CUDART_MAX_NORMAL_BF16 __ushort_as_bfloat16(0x7f7f)
+#define CUDART_NEG_ZERO_BF16 __ushort_as_bfloat16(0x8000)
+#define CUDART_ZERO_BF16 __ushort_as_bfloat16(0x0000)
+#define CUDART_ONE_BF16 __ushort_as_bfloat16(0x3f80)

@@ -1,7 +1,11 @@
-// cooperative_groups: what bodies use of <cooperative_groups.h> and <cooperative_groups/reduce.h>.
+// cooperative_groups: what bodies use of <cooperative_groups.h> and its reduce.h, scan.h and memcpy_async.h.
 //
 // Groups are blocks, tiles of at most a warp, and the lanes that happen to be together. There is no barrier of a whole
-// grid, since kernels are not launched for one, and no cluster; bodies that need more get CUDA's headers.
+// grid, since kernels are not launched for one, and no cluster; bodies that need more get CUDA's headers, and on the
+// CPU are refused.
+#ifdef __KILN_CPU_CUDA
+#define __KILN_CPU_UNAVAILABLE(WHY) __attribute__((unavailable(WHY " not supported on the CPU")))
+#endif
 namespace __kiln {
 // Lanes exchange words: what is no number is sent in pieces of four bytes.
 template <typename T>
@@ -88,12 +92,24 @@ class grid_group {
   __device__ static dim3 group_dim() { return gridDim; }
   __device__ static dim3 dim_blocks() { return gridDim; }
   __device__ static dim3 block_index() { return blockIdx; }
+#ifdef __KILN_CPU_CUDA
+  __KILN_CPU_UNAVAILABLE("barriers of a whole grid are") static void sync();
+  __KILN_CPU_UNAVAILABLE("barriers of a whole grid are") static bool is_valid();
+#endif
 };
 __device__ __forceinline__ grid_group this_grid() { return {}; }
 
 class thread_block {
  public:
+  // To arrive is to say nothing yet: who waits, waits for all.
+  struct arrival_token {};
   __device__ static void sync(__KILN_LINE_PARAMETER) { __syncthreads(__KILN_LINE); }
+  __device__ static arrival_token barrier_arrive() { return {}; }
+#ifdef __KILN_CPU_CUDA
+  static void barrier_wait(arrival_token&&, __KILN_CALLERS_LINE) { __syncthreads(line); }
+#else
+  __device__ static void barrier_wait(arrival_token&&) { __syncthreads(); }
+#endif
   __device__ static unsigned thread_rank() { return __kiln::rank_in_block(); }
   __device__ static unsigned num_threads() { return __kiln::threads_in_block(); }
   __device__ static unsigned size() { return num_threads(); }
@@ -167,6 +183,9 @@ class thread_block_tile {
 // Lanes in any place; the rank is a lane's number among them.
 class coalesced_group {
  public:
+  template <unsigned Size, typename Parent>
+  __device__ coalesced_group(const thread_block_tile<Size, Parent>& g)
+      : mask_(details::tile_lanes<Size>::mask()), rank_(g.meta_group_rank()), count_(g.meta_group_size()) {}
   __device__ explicit coalesced_group(unsigned mask, unsigned group_rank = 0, unsigned group_count = 1)
       : mask_(mask), rank_(group_rank), count_(group_count) {}
 
@@ -246,7 +265,14 @@ class thread_group {
   unsigned size_, rank_;
 };
 
+#ifdef __KILN_CPU_CUDA
+template <unsigned Size, typename Group>
+__KILN_CPU_UNAVAILABLE("tiles of more than a warp are")
+typename ::__kiln::enable_if<(Size > 32), thread_block_tile<32, Group>>::type tiled_partition(const Group&);
+template <unsigned Size, typename = typename ::__kiln::enable_if<(Size <= 32)>::type>
+#else
 template <unsigned Size>
+#endif
 __device__ __forceinline__ thread_block_tile<Size, thread_block> tiled_partition(const thread_block& g) {
   return {g.thread_rank() / Size, (g.size() + Size - 1) / Size};
 }
@@ -261,6 +287,38 @@ __device__ inline thread_group tiled_partition(const thread_block& g, unsigned s
   unsigned first = __kiln::lane() & ~(size - 1), rank = __kiln::lane() & (size - 1);
   return thread_group(size == 32 ? 0xffffffffu : ((1u << size) - 1) << first, size, rank);
 }
+__device__ inline thread_group tiled_partition(const thread_group& g, unsigned size) {
+  unsigned rank = g.thread_rank() & (size - 1), first = __kiln::lane() - rank;
+  return thread_group(size == 32 ? 0xffffffffu : ((1u << size) - 1) << first, size, rank);
+}
+// Each `size` of those that are together, by their ranks.
+__device__ inline coalesced_group tiled_partition(const coalesced_group& g, unsigned size) {
+  unsigned mask = 0, rank = 0, part = g.thread_rank() / size;
+  for (unsigned rest = g.lane_mask(); rest != 0; rest &= rest - 1, ++rank)
+    if (rank / size == part) mask |= rest & (0u - rest);
+  return coalesced_group(mask, part, (g.size() + size - 1) / size);
+}
+// Those with the same label, of integers; parts are numbered by their lowest lanes.
+template <typename Group, typename Label>
+__device__ __forceinline__ coalesced_group labeled_partition(const Group& g, Label label) {
+  coalesced_group all(g);
+  unsigned own = 0, rank = 0, parts = 0;
+  for (unsigned rest = all.lane_mask(); rest != 0; ++parts) {
+    unsigned first = __ffs(rest) - 1;
+    Label one = __kiln::exchange<__kiln::from_lane>(label, all.lane_mask(), first, 32);
+    unsigned same = __ballot_sync(all.lane_mask(), label == one);
+    if (label == one) own = same, rank = parts;
+    rest &= ~same;
+  }
+  return coalesced_group(own, rank, parts);
+}
+template <typename Group>
+__device__ __forceinline__ coalesced_group binary_partition(const Group& g, bool predicate) {
+  coalesced_group all(g);
+  unsigned yes = __ballot_sync(all.lane_mask(), predicate);
+  return coalesced_group(predicate ? yes : all.lane_mask() & ~yes, predicate ? 0 : 1, 2);
+}
+__device__ __forceinline__ thread_block_tile<1> this_thread() { return {0, 1}; }
 
 template <typename Group>
 __device__ __forceinline__ void sync(const Group& g) {
@@ -321,5 +379,71 @@ __device__ T reduce(const coalesced_group& g, T value, Operation operation) {
   }
   return g.shfl(value, 0);
 }
+
+// Up to and with the thread, and up to it. The first one's exclusive result is T().
+template <typename Group, typename T, typename Operation>
+__device__ T inclusive_scan(const Group& g, T value, Operation operation) {
+  unsigned rank = g.thread_rank(), size = g.num_threads();
+  for (unsigned distance = 1; distance < size; distance *= 2) {
+    T below = g.shfl_up(value, distance);
+    if (rank >= distance) value = operation(below, value);
+  }
+  return value;
+}
+template <typename Group, typename T>
+__device__ T inclusive_scan(const Group& g, T value) {
+  return inclusive_scan(g, value, plus<T>());
+}
+template <typename Group, typename T, typename Operation>
+__device__ T exclusive_scan(const Group& g, T value, Operation operation) {
+  T below = g.shfl_up(inclusive_scan(g, value, operation), 1);
+  return g.thread_rank() == 0 ? T() : below;
+}
+template <typename Group, typename T>
+__device__ T exclusive_scan(const Group& g, T value) {
+  return exclusive_scan(g, value, plus<T>());
+}
+
+// One of the group calls the function.
+template <typename Group, typename F>
+__device__ void invoke_one(const Group& g, F&& function) {
+  if (g.thread_rank() == 0) function();
+}
+template <typename Group, typename F>
+__device__ auto invoke_one_broadcast(const Group& g, F&& function) {
+  decltype(function()) result{};
+  if (g.thread_rank() == 0) result = function();
+  return g.shfl(result, 0);
+}
+
+// Copies of a group together, done when the call returns; who waits for them waits for the group.
+template <typename Group, typename T>
+__device__ void memcpy_async(const Group& g, T* to, const T* from, size_t bytes) {
+  for (size_t i = g.thread_rank(); i < bytes / sizeof(T); i += g.size()) to[i] = from[i];
+  // The rest are bytes.
+  size_t whole = bytes / sizeof(T) * sizeof(T);
+  for (size_t i = whole + g.thread_rank(); i < bytes; i += g.size())
+    reinterpret_cast<char*>(to)[i] = reinterpret_cast<const char*>(from)[i];
+}
+#ifdef __KILN_CPU_CUDA
+template <typename Group>
+__forceinline__ void wait(const Group& g) {
+  g.sync();
+}
+template <unsigned Stages, typename Group>
+__forceinline__ void wait_prior(const Group& g) {
+  g.sync();
+}
+__forceinline__ void wait(const thread_block& g, __KILN_CALLERS_LINE) { g.sync(line); }
+#else
+template <typename Group>
+__device__ __forceinline__ void wait(const Group& g) {
+  g.sync();
+}
+template <unsigned Stages, typename Group>
+__device__ __forceinline__ void wait_prior(const Group& g) {
+  g.sync();
+}
+#endif
 
 }  // namespace cooperative_groups

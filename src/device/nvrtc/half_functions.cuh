@@ -176,6 +176,27 @@ __KILN_HALF_COMPARISON(ltu, "ltu")
 __KILN_HALF_COMPARISON(leu, "leu")
 __KILN_HALF_COMPARISON(gtu, "gtu")
 __KILN_HALF_COMPARISON(geu, "geu")
+// Of a pair as a word of bits.
+#define __KILN_HALF_MASK(WORD)                                                                          \
+  __KILN_DEVICE unsigned __h##WORD##2_mask(__half2 a, __half2 b) {                                      \
+    return (__h##WORD(a.x, b.x) ? 0xffffu : 0u) | (__h##WORD(a.y, b.y) ? 0xffff0000u : 0u);             \
+  }
+__KILN_HALF_MASK(eq)
+__KILN_HALF_MASK(ne)
+__KILN_HALF_MASK(lt)
+__KILN_HALF_MASK(le)
+__KILN_HALF_MASK(gt)
+__KILN_HALF_MASK(ge)
+__KILN_HALF_MASK(equ)
+__KILN_HALF_MASK(neu)
+__KILN_HALF_MASK(ltu)
+__KILN_HALF_MASK(leu)
+__KILN_HALF_MASK(gtu)
+__KILN_HALF_MASK(geu)
+// a * b + c of complex numbers, real part first.
+__KILN_DEVICE __half2 __hcmadd(__half2 a, __half2 b, __half2 c) {
+  return {__hfma(__hneg(a.y), b.y, __hfma(a.x, b.x, c.x)), __hfma(a.y, b.x, __hfma(a.x, b.y, c.y))};
+}
 __KILN_DEVICE bool __hisnan(__half a) { return (a.bits & 0x7fff) > 0x7c00; }
 __KILN_DEVICE int __hisinf(__half a) { return a.bits == 0x7c00 ? 1 : a.bits == 0xfc00 ? -1 : 0; }
 __KILN_DEVICE __half2 __hisnan2(__half2 a) { return {float(__hisnan(a.x)), float(__hisnan(a.y))}; }
@@ -226,6 +247,21 @@ __KILN_HALF_LOADS(__ldg)
 __KILN_HALF_LOADS(__ldcg)
 __KILN_HALF_LOADS(__ldca)
 __KILN_HALF_LOADS(__ldcs)
+__KILN_HALF_LOADS(__ldlu)
+__KILN_HALF_LOADS(__ldcv)
+#ifndef __KILN_CPU_CUDA
+#define __KILN_HALF_STORES(NAME)                                                     \
+  __KILN_DEVICE void NAME(__half* p, __half v) {                                     \
+    NAME(reinterpret_cast<unsigned short*>(p), v.bits);                              \
+  }                                                                                  \
+  __KILN_DEVICE void NAME(__half2* p, __half2 v) {                                   \
+    NAME(reinterpret_cast<unsigned*>(p), __kiln::word(v));                           \
+  }
+__KILN_HALF_STORES(__stwb)
+__KILN_HALF_STORES(__stcg)
+__KILN_HALF_STORES(__stcs)
+__KILN_HALF_STORES(__stwt)
+#endif
 #define __KILN_HALF_SHUFFLE(NAME, WHERE)                                                                    \
   __KILN_DEVICE __half NAME(unsigned mask, __half v, WHERE at, int width = 32) {                            \
     return __kiln::to_half(static_cast<unsigned short>(NAME(mask, unsigned(v.bits), at, width)));           \
@@ -254,3 +290,11 @@ __KILN_DEVICE __half2 atomicAdd(__half2* p, __half2 v) {
   return __kiln::to_half2(r);
 }
 #endif
+
+#define CUDART_INF_FP16 __ushort_as_half(0x7c00)
+#define CUDART_NAN_FP16 __ushort_as_half(0x7fff)
+#define CUDART_MIN_DENORM_FP16 __ushort_as_half(0x0001)
+#define CUDART_MAX_NORMAL_FP16 __ushort_as_half(0x7bff)
+#define CUDART_NEG_ZERO_FP16 __ushort_as_half(0x8000)
+#define CUDART_ZERO_FP16 __ushort_as_half(0x0000)
+#define CUDART_ONE_FP16 __ushort_as_half(0x3c00)

@@ -18,34 +18,85 @@ struct Row {
   std::string_view extends;  // only where that part is needed too
 };
 
-constexpr std::string_view kHalfNames[] = {
-    "__double2half", "__float2half*", "__floats2half2_rn", "__half*", "__int2half*", "__ll2half*", "__short2half*",
-    "__uint2half*",  "__ull2half*",   "__ushort2half*",    "half",    "half2",       "make_half2", "nv_half*"};
+constexpr std::string_view kHalfNames[] = {"__double2half",
+                                           "__float2half*",
+                                           "__floats2half2_rn",
+                                           "__half*",
+                                           "__int2half*",
+                                           "__ll2half*",
+                                           "__short2half*",
+                                           "__uint2half*",
+                                           "__ull2half*",
+                                           "__ushort2half*",
+                                           "half",
+                                           "half2",
+                                           "make_half2",
+                                           "nv_half*",
+                                           "__ushort_as_half",
+                                           "__short_as_half",
+                                           "CUDART_INF_FP16",
+                                           "CUDART_NAN_FP16",
+                                           "CUDART_MIN_DENORM_FP16",
+                                           "CUDART_MAX_NORMAL_FP16",
+                                           "CUDART_NEG_ZERO_FP16",
+                                           "CUDART_ZERO_FP16",
+                                           "CUDART_ONE_FP16"};
 // Of both types.
 constexpr std::string_view kSmallFloatFunctions[] = {
-    "__habs*",  "__hadd2*", "__hadd_*",  "__hb*",    "__heq*", "__hfma*", "__hge*",  "__hgt*",
-    "__high*",  "__hisinf", "__hisnan*", "__hle*",   "__hlt*", "__hmax*", "__hmin*", "__hmul2*",
-    "__hmul_*", "__hne*",   "__hsub2*",  "__hsub_*", "__ld*",  "__low*",  "__shfl*", "atomicAdd",
-    "h2*",      "hceil",    "hcos",      "hexp*",    "hfloor", "hlog*",   "hrcp",    "hrint",
-    "hrsqrt",   "hsin",     "hsqrt",     "htanh*",   "htrunc", "shfl*",   "reduce"};
-constexpr std::string_view kHalfFunctions[] = {
-    "__float22half2_rn", "__float2half2_rn", "__float2half_r*", "__floats2half2_rn", "__half2",
-    "__half22float2",    "__half2_raw",      "__half2char_rz",  "__half2half2",      "__half2int*",
-    "__half2ll*",        "__half2short*",    "__half2uchar_rz", "__half2uint*",      "__half2ull*",
-    "__half2ushort*",    "__halves2half2",   "__int2half*",     "__ll2half*",        "__nv_half2",
-    "__short2half*",     "__uint2half*",     "__ull2half*",     "__ushort2half*",    "half2",
-    "make_half2",        "nv_half2"};
+    "__habs*",  "__hadd2*", "__hadd_*", "__hb*",     "__hcmadd", "__st*",  "__heq*",  "__hfma*",   "__hge*",
+    "__hgt*",   "__high*",  "__hisinf", "__hisnan*", "__hle*",   "__hlt*", "__hmax*", "__hmin*",   "__hmul2*",
+    "__hmul_*", "__hne*",   "__hsub2*", "__hsub_*",  "__ld*",    "__low*", "__shfl*", "atomicAdd", "h2*",
+    "hceil",    "hcos",     "hexp*",    "hfloor",    "hlog*",    "hrcp",   "hrint",   "hrsqrt",    "hsin",
+    "hsqrt",    "htanh*",   "htrunc",   "shfl*",     "reduce"};
+constexpr std::string_view kHalfFunctions[] = {"__float22half2_rn",
+                                               "__float2half2_rn",
+                                               "__float2half_r*",
+                                               "__floats2half2_rn",
+                                               "__half2",
+                                               "__half22float2",
+                                               "__half2_raw",
+                                               "__half2char_rz",
+                                               "__half2half2",
+                                               "__half2int*",
+                                               "__half2ll*",
+                                               "__half2short*",
+                                               "__half2uchar_rz",
+                                               "__half2uint*",
+                                               "__half2ull*",
+                                               "__half2ushort*",
+                                               "__halves2half2",
+                                               "__int2half*",
+                                               "__ll2half*",
+                                               "__nv_half2",
+                                               "__short2half*",
+                                               "__uint2half*",
+                                               "__ull2half*",
+                                               "__ushort2half*",
+                                               "half2",
+                                               "make_half2",
+                                               "nv_half2",
+                                               "CUDART_INF_FP16",
+                                               "CUDART_NAN_FP16",
+                                               "CUDART_MIN_DENORM_FP16",
+                                               "CUDART_MAX_NORMAL_FP16",
+                                               "CUDART_NEG_ZERO_FP16",
+                                               "CUDART_ZERO_FP16",
+                                               "CUDART_ONE_FP16"};
 constexpr std::string_view kBfloatNames[] = {
-    "__bfloat16*",        "__double2bfloat16", "__float2bfloat16*", "__floats2bfloat162_rn", "__int2bfloat16*",
-    "__ll2bfloat16*",     "__nv_bfloat16*",    "__short2bfloat16*", "__uint2bfloat16*",      "__ull2bfloat16*",
-    "__ushort2bfloat16*", "make_bfloat162",    "nv_bfloat16*"};
+    "__bfloat16*",      "__double2bfloat16",      "__float2bfloat16*",      "__floats2bfloat162_rn",
+    "__int2bfloat16*",  "__ll2bfloat16*",         "__nv_bfloat16*",         "__short2bfloat16*",
+    "__uint2bfloat16*", "__ull2bfloat16*",        "__ushort2bfloat16*",     "make_bfloat162",
+    "nv_bfloat16*",     "__ushort_as_bfloat16",   "__short_as_bfloat16",    "CUDART_INF_BF16",
+    "CUDART_NAN_BF16",  "CUDART_MIN_DENORM_BF16", "CUDART_MAX_NORMAL_BF16", "CUDART_NEG_ZERO_BF16",
+    "CUDART_ZERO_BF16", "CUDART_ONE_BF16"};
 constexpr std::string_view kBfloatFunctions[] = {
-    "__bfloat1622float2", "__bfloat162bfloat162",  "__bfloat162int*",    "__bfloat162ll*",
-    "__bfloat162uint*",   "__bfloat162ull*",       "__bfloat16_as*",     "__float22bfloat162_rn",
-    "__float2bfloat16*",  "__floats2bfloat162_rn", "__halves2bfloat162", "__int2bfloat16*",
-    "__ll2bfloat16*",     "__nv_bfloat162*",       "__short2bfloat16*",  "__short_as_bfloat16",
-    "__uint2bfloat16*",   "__ull2bfloat16*",       "__ushort2bfloat16*", "__ushort_as_bfloat16",
-    "__double2bfloat16",  "make_bfloat162",        "nv_bfloat162"};
+    "__bfloat1622float2",    "__bfloat162*",       "__bfloat16_as*",         "__float22bfloat162_rn",
+    "CUDART_INF_BF16",       "CUDART_NAN_BF16",    "CUDART_MIN_DENORM_BF16", "CUDART_MAX_NORMAL_BF16",
+    "CUDART_NEG_ZERO_BF16",  "CUDART_ZERO_BF16",   "CUDART_ONE_BF16",        "__float2bfloat16*",
+    "__floats2bfloat162_rn", "__halves2bfloat162", "__int2bfloat16*",        "__ll2bfloat16*",
+    "__nv_bfloat162*",       "__short2bfloat16*",  "__short_as_bfloat16",    "__uint2bfloat16*",
+    "__ull2bfloat16*",       "__ushort2bfloat16*", "__ushort_as_bfloat16",   "__double2bfloat16",
+    "make_bfloat162",        "nv_bfloat162"};
 constexpr std::string_view kGroupNames[] = {"cg", "cooperative_groups"};
 constexpr std::string_view kComplexNames[] = {"complex128_t", "complex64_t", "complex_t", "is_complex*"};
 constexpr std::string_view kUtilityNames[] = {"AlignedVector",

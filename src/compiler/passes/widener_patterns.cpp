@@ -52,7 +52,10 @@ std::optional<std::array<APInt, kLanes>> Widener::values_of(Value* value, unsign
       case Instruction::Sub: values[lane] = left - right; break;
       case Instruction::Mul: values[lane] = left * right; break;
       case Instruction::And: values[lane] = left & right; break;
-      case Instruction::Or: values[lane] = left | right; break;
+      case Instruction::Or:
+        // As at_lane has it: of lanes that take part, a sum.
+        values[lane] = cast<PossiblyDisjointInst>(instruction)->isDisjoint() ? left + right : left | right;
+        break;
       case Instruction::Xor: values[lane] = left ^ right; break;
       case Instruction::Shl:
         if (!is_shift) return std::nullopt;

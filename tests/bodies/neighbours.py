@@ -93,6 +93,89 @@ def stores_keep_their_order(x):
     return np.stack([np.full(70, 3), x + 6, np.full(70, 6), np.full(70, 6)], axis=1).astype(np.float32)
 
 
+# ---- Tiles: a few rows, each of several lanes
+
+for _type, _dtype in _TYPES:
+
+    def _tiles(x):
+        i = np.arange(200)
+
+        def read(place):
+            place = place % 2**32
+            return np.where(place < len(x), x[np.minimum(place, len(x) - 1)], 0).astype(x.dtype)
+
+        some = np.where(i % 7 < 5, read(i // 8 * 24 + i % 8 + 2), 0)
+        columns = [
+            read(i // 8 * 24 + i % 8),
+            read(i // 8 % 4 * 40 + i % 8 + 3),
+            read(i // 16 * 20 + i % 16 - 9),
+            read(i // 8 * 2**29 + i % 8),
+            read(i // 4 % 8 * 64 + 60 - i % 4),
+            read(i // 4 % 8 * 64 + i % 4 * 16 + 5),
+            some.astype(x.dtype),
+        ]
+        return np.stack(columns, axis=1)
+
+    body(
+        f"""
+        uint i = thread_position_in_grid.x;
+        device {_type}* to = out + 7 * i;
+        to[0] = x[i / 8 * 24 + i % 8];
+        to[1] = x[i / 8 % 4 * 40 + i % 8 + 3];
+        to[2] = x[i / 16 * 20 + i % 16 - 9];
+        to[3] = x[i / 8 * 536870912 + i % 8];
+        to[4] = x[i / 4 % 8 * 64 + 60 - i % 4];
+        to[5] = x[i / 4 % 8 * 64 + i % 4 * 16 + 5];
+        {_type} some = 0;
+        if (i % 7 < 5) some = x[i / 8 * 24 + i % 8 + 2];
+        to[6] = some;
+        """,
+        name=f"tiles_{_type}",
+        inputs=lambda rng, dtype=_dtype: {"x": rng.integers(1, 100, 560).astype(DTYPES[dtype])},
+        outputs={"out": ((200, 7), _dtype)},
+        grid=(200, 1, 1),
+        threadgroup=(64, 1, 1),
+        constructs="memory.load_outside",
+    )(_tiles)
+
+# ---- Atomics at places of their own: a row, where one thread of the process runs the launch
+
+for _count in (200, 9000):  # one, and as many as there are
+
+    def _in_rows(x, count=_count):
+        i = np.arange(count, dtype=np.uint32)
+        numbers = 5 + i
+        numbers[i % 3 == 0] = np.maximum(numbers, 7 * i % 1000)[i % 3 == 0]
+        sums = np.full(count, 5, np.float32) + x
+        sums[i % 2 == 0] -= np.float32(0.25)
+        bits = np.full(count // 32 + 1, 5, np.uint32)
+        np.bitwise_xor.at(bits, i // 32, (i + 5) * 3)
+        return numbers[: count - 3], sums, bits
+
+    body(
+        """
+        uint i = thread_position_in_grid.x;
+        uint before = atomic_fetch_add_explicit(&numbers[i], i, memory_order_relaxed);
+        if (i % 3 == 0) before = atomic_fetch_max_explicit(&numbers[i], 7 * i % 1000, memory_order_relaxed);
+        atomic_fetch_add_explicit(&sums[i], x[i], memory_order_relaxed);
+        if (i % 2 == 0) atomic_fetch_sub_explicit(&sums[i], 0.25f, memory_order_relaxed);
+        before = i % 3 == 0 || i + 3 >= threads_per_grid.x ? i + 5 : before + i;
+        atomic_fetch_xor_explicit(&bits[i / 32], before * 3, memory_order_relaxed);
+        """,
+        name=f"atomics_in_rows_{_count}",
+        inputs=lambda rng, count=_count: {"x": rng.integers(-9, 9, count).astype(np.float32)},
+        outputs={
+            "numbers": ((_count - 3,), "uint32"),
+            "sums": ((_count,), "float32"),
+            "bits": ((_count // 32 + 1,), "uint32"),
+        },
+        atomic_outputs=True,
+        init_value=5,
+        grid=(_count, 1, 1),
+        threadgroup=(64, 1, 1),
+        constructs="memory.load_outside",
+    )(_in_rows)
+
 # ---- Across barriers
 
 for _threads in (32, 96, 128, 256):

@@ -174,7 +174,7 @@ class SimdEngine : public CpuEngine {
     lower_positions(group, !sites.empty(), unit.rows_are_simdgroups, unit.simdgroups);
     // A vector of bfloats, too, would become calls of a function for each.
     remove_bfloat(group);
-    return widen(group, {has_avx512, sites, keep_stage});
+    return widen(group, {has_avx512, sites, offsetof(CpuLaunch, is_alone), keep_stage});
   }
 
   // A thread's place in its row is the first one's and its lane. Where threads wait, `group` is one simdgroup, which

@@ -156,7 +156,10 @@ class Widener {
   Value* at_present_lane(Value* value, Value* lane, IRBuilder<>& builder);
   void complete_lane_phis();
   static std::optional<std::array<APInt, kLanes>> values_of(Value* value, unsigned depth = 0);
+  std::optional<std::array<APInt, kLanes>> lane_bits(Value* value, unsigned depth = 0);
+  bool is_modular(Value* value);
   std::optional<Pattern> pattern_of(Value* value);
+  std::optional<Pattern> sum_of_patterns(Value* one, Value* other);
   bool grow_alike(Value* one, Value* other);
   Value* is_row(Value* value, IRBuilder<>& builder);
   static bool grows_with_operand(const Instruction& instruction);
@@ -205,6 +208,10 @@ class Widener {
   // ---- One lane after the other
 
   void each_lane(Instruction& instruction, IRBuilder<>& builder);
+  Value* make_one(Instruction& instruction, Instruction& one, IRBuilder<>& builder);
+  void ask_whether_alone(uint64_t offset);
+  Value* is_alone(Instruction& instruction);
+  void widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder);
   static void check_pair(Instruction& instruction);
 
   const bool has_avx512_;
@@ -218,7 +225,8 @@ class Widener {
   LLVMContext& context_;
   Type* mask_type_;
   BasicBlock* allocas_ = nullptr;
-  Value* mask_ = nullptr;  // of the block that is being widened
+  Value* alone_ = nullptr;  // of the function that is widened: whether the launch is; null where nobody asks
+  Value* mask_ = nullptr;   // of the block that is being widened
   DenseMap<Value*, Value*> scalars_, vectors_;
   DenseSet<Value*> postponed_;
   DenseMap<std::pair<Instruction*, BasicBlock*>, Value*> made_in_;  // of those, in which block

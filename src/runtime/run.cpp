@@ -318,7 +318,8 @@ void launch(KernelObject& kernel, const KernelObject::Found& found, const Call& 
   const KernelUnit& unit = found.variant->unit;
   LaunchGeometry geometry = divide_grid(interface_name(unit.dialect), unit.dialect, call.grid, call.threadgroup);
   const LoadedKernel& code = *found.variant->binary->code;
-  LaunchOptions options{call.stream, static_cast<size_t>(kernel.spec().shared_memory), call.queue};
+  LaunchOptions options{call.stream, static_cast<size_t>(kernel.spec().shared_memory), call.queue,
+                        call.init_value.has_value()};
   target.check_launch(code, unit, geometry, options);
   copy_inputs(kernel, target, call, copies);
 

@@ -43,6 +43,8 @@ struct LaunchOptions {
   void* stream = nullptr;     // what is launched on one stream runs in this order; the CPU has none
   size_t dynamic_bytes = 0;   // of threadgroup memory that the call asks for (CUDA dialect)
   GpuQueue* queue = nullptr;  // takes the launch in place of the stream
+  // Its outputs have just been filled for it, so that nobody else can be using them.
+  bool fills_outputs = false;
 };
 
 class Target;

@@ -12,6 +12,7 @@
 #include "compiler/cpu/engine.h"
 #include "compiler/cpu/engine_support.h"
 #include "compiler/metal/token_rewriter.h"
+#include "compiler/passes/forward_stores.h"
 #include "compiler/passes/lane_exchanges.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/reuse_barriers.h"
@@ -105,7 +106,14 @@ class SimdEngine : public CpuEngine {
         if (frame) {
           output.threadgroup_function = kThreadgroupFunction;
           output.threadgroup_simdgroups = unit.simdgroups;
-          runner.run(kLoopsPipeline, *module.getFunction(kThreadgroupFunction));
+          Function& threadgroup = *module.getFunction(kThreadgroupFunction);
+          runner.run(kLoopsPipeline, threadgroup);
+          if (unit.simdgroups != 0) {
+            FunctionPassManager forwarding;
+            forwarding.addPass(ForwardStoresPass());
+            runner.run(forwarding, threadgroup);
+          }
+          runner.run(kLastPipeline, threadgroup);
         }
       }
     }
@@ -117,7 +125,8 @@ class SimdEngine : public CpuEngine {
   // Values that loops over simdgroups have in common leave them; loops that are left without anything to do go.
   static constexpr const char* kLoopsPipeline =
       "early-cse<memssa>,simplifycfg,loop-mssa(licm),loop(loop-deletion,loop-unroll-full),sroa,simplifycfg,gvn<no-pre>,"
-      "instcombine<no-verify-fixpoint>,dse,adce,simplifycfg";
+      "instcombine<no-verify-fixpoint>";
+  static constexpr const char* kLastPipeline = "dse,adce,simplifycfg";
 
   // The same for simdgroups without threads that are missing: no masks are needed where all threads go.
   // Of a threadgroup that is a row of `count` simdgroups, where that is not 0.
@@ -162,15 +171,16 @@ class SimdEngine : public CpuEngine {
     call_of_body(group).setCalledFunction(copy);
     inline_into_callers(module, {copy});
     // The inliner has removed the copy.
-    lower_positions(group, !sites.empty(), unit.rows_are_simdgroups);
+    lower_positions(group, !sites.empty(), unit.rows_are_simdgroups, unit.simdgroups);
     // A vector of bfloats, too, would become calls of a function for each.
     remove_bfloat(group);
-    return widen(group, {has_avx512, sites, keep_stage});
+    return widen(group, {has_avx512, sites, offsetof(CpuLaunch, is_alone), keep_stage});
   }
 
   // A thread's place in its row is the first one's and its lane. Where threads wait, `group` is one simdgroup, which
   // may go over several rows.
-  static void lower_positions(Function& group, bool threads_wait, bool rows_are_simdgroups) {
+  // `simdgroups` are those of a threadgroup that is one row of them, where it is not 0: a power of two.
+  static void lower_positions(Function& group, bool threads_wait, bool rows_are_simdgroups, unsigned simdgroups) {
     Value *record = group.getArg(1), *x = group.getArg(3);
     auto* lane_function = cast<Function>(
         group.getParent()->getOrInsertFunction(kLaneFunction, Type::getInt32Ty(group.getContext())).getCallee());
@@ -193,10 +203,14 @@ class SimdEngine : public CpuEngine {
       };
       auto in_record = [&] { return recorded(which); };
       // What is known to be a multiple of 32 lets the optimiser divide the simdgroup's place from the lane's: x / 64 is
-      // the same in all lanes then.
+      // the same in all lanes then. Where it must be less than a known number of threads, comparisons with lengths fall
+      // away.
       auto multiple = [&](Value* number) { return builder.CreateAnd(number, builder.getInt32(~31u)); };
+      auto place = [&](Value* number) {
+        return simdgroups ? builder.CreateAnd(number, builder.getInt32((simdgroups - 1) * kLanes)) : multiple(number);
+      };
       auto index_in_simdgroups = [&] {
-        return builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, multiple(recorded(kIndexInThreadgroup)),
+        return builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, place(recorded(kIndexInThreadgroup)),
                                                              builder.CreateCall(lane_function)));
       };
       // Exact for a threadgroup's at most 1024 threads: what is rounded is at least 1/2048 away from a whole number.
@@ -213,6 +227,8 @@ class SimdEngine : public CpuEngine {
       Value* value;
       if (threads_wait && which == kIndexInThreadgroup)
         value = index_in_simdgroups();
+      else if (simdgroups && (which == kPositionInThreadgroup + 1 || which == kPositionInThreadgroup + 2))
+        value = builder.getInt32(0);
       else if (threads_wait && !rows_are_simdgroups && which == kPositionInThreadgroup)
         value = remainder(index_in_simdgroups(), recorded(kThreadsPerThreadgroup));
       else if (threads_wait && !rows_are_simdgroups && which == kPositionInThreadgroup + 1)
@@ -223,7 +239,7 @@ class SimdEngine : public CpuEngine {
                          recorded(kThreadsPerThreadgroup + 1));
       else if (which == kPositionInThreadgroup)
         value = builder.Insert(
-            BinaryOperator::CreateDisjoint(Instruction::Or, multiple(x), builder.CreateCall(lane_function)));
+            BinaryOperator::CreateDisjoint(Instruction::Or, place(x), builder.CreateCall(lane_function)));
       else if (which == kIndexInThreadgroup)
         value = builder.CreateAdd(builder.CreateAdd(in_record(), x), builder.CreateCall(lane_function));
       else if (which == kFullThreadsPerThreadgroup && rows_are_simdgroups)

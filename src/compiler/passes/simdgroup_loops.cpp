@@ -41,7 +41,7 @@ enum ThreadgroupParameter : unsigned { kPlaces = 3, kCount = 4 };
 constexpr unsigned kMostRounds = 16;
 
 // Instructions of loops over simdgroups that are unrolled.
-constexpr size_t kMostInALoop = 400, kMostInAll = 2500;
+constexpr size_t kMostInALoop = 400, kMostInAll = 4000;
 
 // Frames of known size up to this lie on the stack, where what is stored can become registers.
 constexpr uint64_t kMostOnStack = 16 << 10;

@@ -55,10 +55,22 @@ class ThreadsTarget : public llvm::TargetTransformInfoImplCRTPBase<ThreadsTarget
             address && llvm::isa<llvm::AllocaInst>(llvm::getUnderlyingObject(address)) &&
             !loop->isLoopInvariant(address) && !address->hasAllConstantIndices())
           preferences.Threshold = std::max(preferences.Threshold, kPrivateArrayThreshold);
+    // So does what threads hand one another in steps, as in a scan (passes/forward_stores.h).
+    if (loop->isInnermost() && evolution.getSmallConstantTripCount(loop) <= kMostSteps && waits_in(*loop))
+      preferences.Threshold = std::max(preferences.Threshold, kStepsThreshold);
   }
 
  private:
-  static constexpr unsigned kPrivateArrayThreshold = 1500;  // of instructions, once unrolled
+  // Of instructions, once unrolled.
+  static constexpr unsigned kPrivateArrayThreshold = 1500, kStepsThreshold = 800;
+  static constexpr unsigned kMostSteps = 10;  // what 1024 threads need
+
+  static bool waits_in(const llvm::Loop& loop) {
+    return llvm::any_of(loop.blocks(), [](const llvm::BasicBlock* block) {
+      return llvm::any_of(*block,
+                          [](const llvm::Instruction& instruction) { return waits_at(instruction).has_value(); });
+    });
+  }
 
   // Of a call that each thread makes for itself: the clock, printf.
   static bool is_others_result(const llvm::Value* value) {

@@ -6,8 +6,10 @@
 #include <llvm/Transforms/Scalar/Scalarizer.h>
 
 #include "compiler/passes/barrier_agreement.h"
+#include "compiler/passes/gather_stores.h"
 #include "compiler/passes/guard_sinks.h"
 #include "compiler/passes/lane_exchanges.h"
+#include "compiler/passes/load_again.h"
 #include "compiler/passes/separate_lanes.h"
 #include "compiler/passes/structure_phis.h"
 #include "compiler/passes/structured_flow.h"
@@ -60,6 +62,7 @@ std::string widen(Function& function, const WidenOptions& options) {
     split_vectors(function, analyses);
   separate_lanes(function);
   analyses.forget(function);
+  gather_stores(function, analyses.functions());
   options.keep_stage("components");
   auto is_barrier = [&](const Instruction& instruction) {
     std::optional<unsigned> site = waits_at(instruction);
@@ -69,6 +72,7 @@ std::string widen(Function& function, const WidenOptions& options) {
                       analyses.functions().getResult<LoopAnalysis>(function), is_barrier))
     return give_up("threads may come to a threadgroup_barrier in different numbers");
   analyses.run(kStructuring, function);
+  if (load_again(function, analyses.functions(), is_barrier)) analyses.forget(function);
   options.keep_stage("structured");
   Function* wide = Function::Create(function.getFunctionType(), function.getLinkage(), "", function.getParent());
   wide->copyAttributesFrom(&function);

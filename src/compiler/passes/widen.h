@@ -34,6 +34,9 @@ struct WidenOptions {
   // What `__kiln_wait` stands for. Exchanges become operations on lanes. Barriers stay: their first operand is the mask
   // of the lanes that wait, and the second is 0.
   llvm::ArrayRef<ExchangeSite> sites;
+  // Where a launch, the function's first parameter, says that it is alone (CpuLaunch::is_alone), in bytes: its atomics
+  // need not be such then.
+  uint64_t alone_offset = 0;
   // Told what has been done, for who wants to see the module then.
   llvm::function_ref<void(const char* stage)> keep_stage;
 };

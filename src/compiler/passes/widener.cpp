@@ -50,6 +50,7 @@ Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses
       layout_(from.getDataLayout()),
       context_(from.getContext()),
       mask_type_(FixedVectorType::get(Type::getInt1Ty(context_), kLanes)) {
+  ask_whether_alone(options.alone_offset);
   find_groups(analyses.getResult<ScalarEvolutionAnalysis>(from));
 }
 
@@ -152,6 +153,7 @@ void Widener::widen_instruction(Instruction& instruction, IRBuilder<>& builder) 
   if (!differs(&instruction) && (!has_effect || isa<LoadInst>(instruction))) return copy(instruction, builder);
   if (auto* load = dyn_cast<LoadInst>(&instruction); load && !has_effect) return widen_load(*load, builder);
   if (auto* store = dyn_cast<StoreInst>(&instruction); store && store->isSimple()) return widen_store(*store, builder);
+  if (auto* atomic = dyn_cast<AtomicRMWInst>(&instruction)) return widen_atomic(*atomic, builder);
   if (has_effect) return each_lane(instruction, builder);
   if (can_be_postponed(instruction)) {
     postponed_.insert(&instruction);

@@ -7,7 +7,7 @@
 //   widener_rows.cpp        values that grow from lane to lane
 //   widener_patterns.cpp    values that differ from lane to lane by what is known when compiling
 //   widener_memory.cpp      variables, loads, stores
-//   widener_groups.cpp      loads of several members of structures
+//   widener_groups.cpp      accesses to several members of structures
 //   widener_exchanges.cpp   what lanes exchange, and barriers
 //   widener_lanes.cpp       what is done one lane after the other
 #pragma once
@@ -64,7 +64,7 @@ class Widener {
   using Maker = function_ref<Values()>;
   using MakerAt = function_ref<Values(Value* address)>;
 
-  // A guarded address: where the guard allows it, else memory of zeros.
+  // A guarded address: where the guard allows it, else memory of zeros or a sink. Null where there is no guard.
   struct Guarded {
     Value* allowed;
     Value* address;
@@ -88,10 +88,16 @@ class Widener {
     bool operator==(const Pattern&) const = default;
   };
 
-  // Loads of neighbouring members of structures, which the first of them makes together.
+  // The first and the last lane that take part.
+  struct Present {
+    Value *first, *last;
+  };
+
+  // Accesses to neighbouring members of structures, which are made together: loads by the first of them, stores by the
+  // last.
   struct Member {
-    LoadInst* load;
-    int64_t place;  // in elements, from the first load's address
+    Instruction* access;
+    int64_t place;  // in elements, from the first access's address
   };
   using Group = SmallVector<Member>;
 
@@ -144,9 +150,16 @@ class Widener {
   std::optional<int64_t> stride_of(Value* value);
   std::optional<int64_t> stride_of_result(Value* value);
   Value* at_lane(Value* value, unsigned lane, IRBuilder<>& builder);
+  Present present_lanes(IRBuilder<>& builder);
+  bool reaches_back(Value* value);
+  bool can_be_at_a_lane(Value* value);
+  Value* at_present_lane(Value* value, Value* lane, IRBuilder<>& builder);
   void complete_lane_phis();
   static std::optional<std::array<APInt, kLanes>> values_of(Value* value, unsigned depth = 0);
+  std::optional<std::array<APInt, kLanes>> lane_bits(Value* value, unsigned depth = 0);
+  bool is_modular(Value* value);
   std::optional<Pattern> pattern_of(Value* value);
+  std::optional<Pattern> sum_of_patterns(Value* one, Value* other);
   bool grow_alike(Value* one, Value* other);
   Value* is_row(Value* value, IRBuilder<>& builder);
   static bool grows_with_operand(const Instruction& instruction);
@@ -158,23 +171,33 @@ class Widener {
   bool has_gathers(Type* type) const;
   void widen_variable(AllocaInst& variable);
   static std::optional<Guarded> guarded(Value* pointer);
+  static Guarded place_of(Instruction& access);
   Values by_shape(Value* pointer, Value* allowed, const Row& shape, IRBuilder<>& builder, MakerAt together,
                   Maker apart);
   uint64_t step_of(Value* pointer, uint64_t bytes);
   unsigned register_lanes(Type* element) const;
   Values load_steps(Type* element, Value* address, uint64_t step, Align alignment, ArrayRef<uint64_t> places,
-                    IRBuilder<>& builder);
+                    IRBuilder<>& builder, Values* in_memory = nullptr);
   void store_steps(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder);
   bool load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder);
   void widen_load(LoadInst& load, IRBuilder<>& builder);
   void widen_load_apart(LoadInst& load, IRBuilder<>& builder);
   void widen_store(StoreInst& store, IRBuilder<>& builder);
+  void widen_store_apart(StoreInst& store, IRBuilder<>& builder);
 
   // ---- Members of structures
 
   void find_groups(ScalarEvolution& evolution);
-  bool joins(const Group& group, LoadInst& load, ScalarEvolution& evolution, Member& member);
+  void find_load_groups(BasicBlock& block, ScalarEvolution& evolution);
+  void find_store_groups(BasicBlock& block, ScalarEvolution& evolution);
+  bool joins(const Group& group, Instruction& access, ScalarEvolution& evolution, Member& member);
+  static int64_t lowest_place(const Group& group);
   void load_group(const Group& group, IRBuilder<>& builder);
+  void store_group(const Group& group, IRBuilder<>& builder);
+  Values interleaved(ArrayRef<Value*> members, IRBuilder<>& builder);
+  bool lies_in_order(ArrayRef<Value*> members, unsigned& nodes);
+  static Values operands_of(ArrayRef<Value*> members, unsigned i);
+  Values in_order(ArrayRef<Value*> members, IRBuilder<>& builder);
 
   // ---- What lanes exchange
 
@@ -185,6 +208,10 @@ class Widener {
   // ---- One lane after the other
 
   void each_lane(Instruction& instruction, IRBuilder<>& builder);
+  Value* make_one(Instruction& instruction, Instruction& one, IRBuilder<>& builder);
+  void ask_whether_alone(uint64_t offset);
+  Value* is_alone(Instruction& instruction);
+  void widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder);
   static void check_pair(Instruction& instruction);
 
   const bool has_avx512_;
@@ -198,7 +225,8 @@ class Widener {
   LLVMContext& context_;
   Type* mask_type_;
   BasicBlock* allocas_ = nullptr;
-  Value* mask_ = nullptr;  // of the block that is being widened
+  Value* alone_ = nullptr;  // of the function that is widened: whether the launch is; null where nobody asks
+  Value* mask_ = nullptr;   // of the block that is being widened
   DenseMap<Value*, Value*> scalars_, vectors_;
   DenseSet<Value*> postponed_;
   DenseMap<std::pair<Instruction*, BasicBlock*>, Value*> made_in_;  // of those, in which block
@@ -211,7 +239,10 @@ class Widener {
   DenseMap<std::pair<PHINode*, unsigned>, PHINode*> lane_phis_;
   SmallVector<std::pair<PHINode*, unsigned>> new_lane_phis_;
   std::vector<Kept> kept_;
-  DenseMap<LoadInst*, Group> groups_;  // by the first load
+  DenseMap<Instruction*, Group> groups_;           // by the access that makes all of them
+  DenseMap<Instruction*, Instruction*> group_of_;  // of loads
+  DenseMap<Instruction*, Values> registers_;       // of groups of loads without gaps, as they lie in memory
+  DenseSet<Instruction*> waiting_stores_;
 };
 
 }  // namespace widening

@@ -1,5 +1,10 @@
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/Transforms/Utils/LowerAtomic.h>
+
 #include <map>
 
+#include "compiler/metal/token_rewriter.h"
 #include "compiler/passes/widener.h"
 
 namespace kiln::widening {
@@ -56,17 +61,17 @@ void Widener::each_lane(Instruction& instruction, IRBuilder<>& builder) {
     Value* value = builder.CreateLoad(in_memory, builder.CreateGEP(in_memory, places[i], lane));
     one->setOperand(i, operand->getType()->isIntegerTy(1) ? builder.CreateTrunc(value, builder.getInt1Ty()) : value);
   }
-  builder.Insert(one);
+  Value* made = make_one(instruction, *one, builder);
   if (results) {
-    Value* value = pair ? builder.CreateExtractValue(one, 0) : one;
+    Value* value = pair ? builder.CreateExtractValue(made, 0) : made;
     if (is_flag) value = builder.CreateZExt(value, stored);
     builder.CreateStore(value, builder.CreateGEP(stored, results, lane));
   }
   if (flags)
-    builder.CreateStore(builder.CreateZExt(builder.CreateExtractValue(one, 1), builder.getInt8Ty()),
+    builder.CreateStore(builder.CreateZExt(builder.CreateExtractValue(made, 1), builder.getInt8Ty()),
                         builder.CreateGEP(builder.getInt8Ty(), flags, lane));
   Value* less = builder.CreateAnd(rest, builder.CreateSub(rest, builder.getInt32(1)));
-  rest->addIncoming(less, body);
+  rest->addIncoming(less, builder.GetInsertBlock());
   builder.CreateCondBr(builder.CreateICmpNE(less, builder.getInt32(0)), body, after);
 
   builder.SetInsertPoint(after);
@@ -83,6 +88,87 @@ void Widener::each_lane(Instruction& instruction, IRBuilder<>& builder) {
   } else if (results) {
     vectors_[&instruction] = read(results, stored, is_flag);
   }
+}
+
+// An atomic may be a load and a store where the launch is alone.
+Value* Widener::make_one(Instruction& instruction, Instruction& one, IRBuilder<>& builder) {
+  auto* atomic = dyn_cast<AtomicRMWInst>(&one);
+  Value* alone = atomic ? is_alone(instruction) : nullptr;
+  if (!alone) return builder.Insert(&one);
+  auto make_plain = [&]() -> Value* {
+    Value* before = builder.CreateAlignedLoad(atomic->getType(), atomic->getPointerOperand(), atomic->getAlign());
+    Value* after = buildAtomicRMWValue(atomic->getOperation(), builder, before, atomic->getValOperand());
+    builder.CreateAlignedStore(after, atomic->getPointerOperand(), atomic->getAlign());
+    return before;
+  };
+  if (isa<Constant>(alone)) {
+    Value* before = make_plain();
+    one.deleteValue();
+    return before;
+  }
+  BasicBlock* start = builder.GetInsertBlock();
+  BasicBlock* plain = BasicBlock::Create(context_, "plain", &to_);
+  BasicBlock* locked = BasicBlock::Create(context_, "atomic", &to_);
+  BasicBlock* after = BasicBlock::Create(context_, "", &to_);
+  plain->moveAfter(start);
+  locked->moveAfter(plain);
+  after->moveAfter(locked);
+  builder.CreateCondBr(scalar(alone), plain, locked);
+  builder.SetInsertPoint(plain);
+  Value* before = make_plain();
+  builder.CreateBr(after);
+  builder.SetInsertPoint(locked);
+  builder.Insert(&one);
+  builder.CreateBr(after);
+  builder.SetInsertPoint(after);
+  PHINode* result = builder.CreatePHI(one.getType(), 2);
+  result->addIncoming(before, plain);
+  result->addIncoming(&one, locked);
+  return result;
+}
+
+// In the code of one thread, before all of it.
+void Widener::ask_whether_alone(uint64_t offset) {
+  if (offset == 0 || none_of(instructions(from_), [](const Instruction& i) { return isa<AtomicRMWInst>(i); })) return;
+  IRBuilder<> builder(&*from_.getEntryBlock().getFirstInsertionPt());
+  LoadInst* said = builder.CreateLoad(
+      builder.getInt32Ty(), builder.CreateInBoundsGEP(builder.getInt8Ty(), from_.getArg(0), builder.getInt64(offset)));
+  said->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(context_, {}));
+  alone_ = builder.CreateICmpNE(said, builder.getInt32(0));
+}
+
+// Null where it must be an atomic in any case. The threads of a threadgroup are all run by one of the process.
+Value* Widener::is_alone(Instruction& instruction) {
+  auto& atomic = cast<AtomicRMWInst>(instruction);
+  const auto* variable = dyn_cast<GlobalVariable>(getUnderlyingObject(atomic.getPointerOperand()));
+  if (variable && variable->getSection() == kThreadgroupSection) return ConstantInt::getTrue(context_);
+  return alone_;
+}
+
+void Widener::widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
+  Value *alone = is_alone(atomic), *pointer = atomic.getPointerOperand();
+  uint64_t bytes = layout_.getTypeStoreSize(atomic.getType());
+  if (!alone || !is_word(bytes) || !differs(pointer) || step_of(pointer, bytes) != 1) return each_lane(atomic, builder);
+  // A row's places are different ones.
+  Value* operand = vector(atomic.getValOperand(), builder);
+  Type* type = operand->getType();
+  auto together = [&](Value* address) -> Values {
+    Value* before =
+        is_all(mask_) ? static_cast<Value*>(builder.CreateAlignedLoad(type, address, atomic.getAlign()))
+                      : builder.CreateMaskedLoad(type, address, atomic.getAlign(), mask_, Constant::getNullValue(type));
+    Value* after = buildAtomicRMWValue(atomic.getOperation(), builder, before, operand);
+    if (is_all(mask_))
+      builder.CreateAlignedStore(after, address, atomic.getAlign());
+    else
+      builder.CreateMaskedStore(after, address, atomic.getAlign(), mask_);
+    return {before};
+  };
+  auto apart = [&]() -> Values {
+    each_lane(atomic, builder);
+    return {vectors_[&atomic]};
+  };
+  vectors_[&atomic] = by_shape(pointer, isa<Constant>(alone) ? nullptr : alone, {bytes, bytes * (kLanes - 1), true},
+                               builder, together, apart)[0];
 }
 
 void Widener::check_pair(Instruction& instruction) {

@@ -30,6 +30,14 @@ std::optional<Widener::Guarded> Widener::guarded(Value* pointer) {
   return Guarded{choice->getCondition(), choice->getTrueValue()};
 }
 
+Widener::Guarded Widener::place_of(Instruction& access) {
+  Value* pointer = getLoadStorePointerOperand(&access);
+  auto* choice = dyn_cast<SelectInst>(pointer);
+  if (choice && (isa<StoreInst>(access) ? is_sink(choice->getFalseValue()) : is_zeros(choice->getFalseValue())))
+    return {choice->getCondition(), choice->getTrueValue()};
+  return {nullptr, pointer};
+}
+
 // An access as one of all lanes together where they follow one another and the guard lets all of them through;
 // `together(address)` and `apart()` make the code, and what they return is chosen.
 Widener::Values Widener::by_shape(Value* pointer, Value* allowed, const Row& shape, IRBuilder<>& builder,
@@ -46,9 +54,34 @@ Widener::Values Widener::by_shape(Value* pointer, Value* allowed, const Row& sha
   }
   // More than the lanes' own elements may be read only where it is known to be there.
   if (!offset && !shape.is_own) return apart();
-  Value* first = at_lane(pointer, shape.lowest, builder);
-  Value* row;
-  if (offset) {
+  // Where the first lanes would read before the beginning, they do not take part: what follows is asked of those that
+  // do.
+  bool is_among_present = shape.is_own && shape.lowest == 0 && !is_all(mask_) && is_word(shape.bytes) &&
+                          step_of(pointer, shape.bytes) == 1 && reaches_back(pointer) && can_be_at_a_lane(pointer) &&
+                          (!offset || can_be_at_a_lane(offset));
+  Value *first, *row;
+  if (is_among_present) {
+    Present present = present_lanes(builder);
+    first = at_present_lane(pointer, present.first, builder);
+    Value* growing = offset ? offset : pointer;
+    auto number_at = [&](Value* lane) {
+      Value* one = at_present_lane(growing, lane, builder);
+      return one->getType()->isPointerTy() ? builder.CreatePtrToInt(one, builder.getInt64Ty()) : one;
+    };
+    auto far = [&](Value* lanes) {
+      return builder.CreateMul(builder.CreateZExt(lanes, builder.getInt64Ty()), builder.getInt64(shape.bytes));
+    };
+    Value *first_number = number_at(present.first), *last_number = number_at(present.last);
+    row = builder.CreateICmpEQ(builder.CreateSub(last_number, first_number),
+                               far(builder.CreateSub(present.last, present.first)));
+    if (offset) {
+      row = builder.CreateAnd(row, builder.CreateICmpULT(first_number, scalar(limit)));
+      row = builder.CreateAnd(row, builder.CreateICmpULT(last_number, scalar(limit)));
+    } else if (allowed) {
+      row = builder.CreateAnd(row, scalar(allowed));
+    }
+    first = builder.CreateGEP(builder.getInt8Ty(), first, builder.CreateNeg(far(present.first)));
+  } else if (first = at_lane(pointer, shape.lowest, builder); offset) {
     // The address and its distance from the array's beginning grow alike.
     Value* first_offset = at_lane(offset, shape.lowest, builder);
     Value* least = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, scalar(limit), builder.getInt64(shape.reach));
@@ -79,7 +112,7 @@ Widener::Values Widener::by_shape(Value* pointer, Value* allowed, const Row& sha
   builder.SetInsertPoint(many);
   // A row that lies outside as a whole, as a place beyond the border of an image: loads give zero.
   BasicBlock* none_end = nullptr;
-  if (offset) {
+  if (offset && !is_among_present) {
     Value* lowest = at_lane(offset, shape.lowest, builder);
     Value* none = builder.CreateAnd(builder.CreateICmpUGE(lowest, scalar(limit)),
                                     builder.CreateICmpULE(lowest, builder.getInt64(~shape.reach)));
@@ -124,12 +157,13 @@ unsigned Widener::register_lanes(Type* element) const {
 // Of every `step` elements from the address on those at `places`: registers, of which the even or the odd elements of
 // pairs are taken, and again.
 Widener::Values Widener::load_steps(Type* element, Value* address, uint64_t step, Align alignment,
-                                    ArrayRef<uint64_t> places, IRBuilder<>& builder) {
+                                    ArrayRef<uint64_t> places, IRBuilder<>& builder, Values* in_memory) {
   unsigned width = register_lanes(element);
   auto* type = FixedVectorType::get(element, width);
   Values registers;
   for (unsigned i = 0; i < kLanes * step; i += width)
     registers.push_back(builder.CreateAlignedLoad(type, builder.CreateConstGEP1_32(element, address, i), alignment));
+  if (in_memory) *in_memory = registers;
   // What is left of the registers when the places' lowest bits are taken off: by the bits, and how many they are.
   std::map<std::pair<uint64_t, uint64_t>, Values> parts{{{1, 0}, std::move(registers)}};
   auto part = [&](auto&& self, uint64_t size, uint64_t place) -> Values& {
@@ -242,18 +276,11 @@ void Widener::widen_store(StoreInst& store, IRBuilder<>& builder) {
     builder.Insert(one);
     return;
   }
-  Value *address = pointer, *allowed = nullptr;
-  if (auto* choice = dyn_cast<SelectInst>(pointer); choice && is_sink(choice->getFalseValue())) {
-    address = choice->getTrueValue();
-    allowed = choice->getCondition();
-  }
+  if (waiting_stores_.contains(&store)) return;
+  if (auto group = groups_.find(&store); group != groups_.end()) return store_group(group->second, builder);
+  auto [allowed, address] = place_of(store);
   auto apart = [&]() -> Values {
-    if (!has_gathers(value->getType())) {
-      each_lane(store, builder);
-      return {};
-    }
-    Value* mask = allowed ? narrowed(mask_, vector(allowed, builder), builder) : mask_;
-    builder.CreateMaskedScatter(vector(value, builder), vector(address, builder), store.getAlign(), mask);
+    widen_store_apart(store, builder);
     return {};
   };
   if (value->getType()->isIntegerTy(1)) {
@@ -278,6 +305,14 @@ void Widener::widen_store(StoreInst& store, IRBuilder<>& builder) {
     return {};
   };
   by_shape(address, allowed, {bytes, step * bytes * (kLanes - 1), true}, builder, together, apart);
+}
+
+void Widener::widen_store_apart(StoreInst& store, IRBuilder<>& builder) {
+  Value* value = store.getValueOperand();
+  if (!has_gathers(value->getType())) return each_lane(store, builder);
+  auto [allowed, address] = place_of(store);
+  Value* mask = allowed ? narrowed(mask_, vector(allowed, builder), builder) : mask_;
+  builder.CreateMaskedScatter(vector(value, builder), vector(address, builder), store.getAlign(), mask);
 }
 
 }  // namespace kiln::widening

@@ -1,3 +1,4 @@
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/GetElementPtrTypeIterator.h>
 
 #include <algorithm>
@@ -52,7 +53,10 @@ std::optional<std::array<APInt, kLanes>> Widener::values_of(Value* value, unsign
       case Instruction::Sub: values[lane] = left - right; break;
       case Instruction::Mul: values[lane] = left * right; break;
       case Instruction::And: values[lane] = left & right; break;
-      case Instruction::Or: values[lane] = left | right; break;
+      case Instruction::Or:
+        // As at_lane has it: of lanes that take part, a sum.
+        values[lane] = cast<PossiblyDisjointInst>(instruction)->isDisjoint() ? left + right : left | right;
+        break;
       case Instruction::Xor: values[lane] = left ^ right; break;
       case Instruction::Shl:
         if (!is_shift) return std::nullopt;
@@ -72,17 +76,77 @@ std::optional<std::array<APInt, kLanes>> Widener::values_of(Value* value, unsign
   return values;
 }
 
+// The bits of a lane's value that come from the lane, where others come from what is the same in all lanes:
+// `(first | lane) << 6 & 0x7e00`.
+std::optional<std::array<APInt, kLanes>> Widener::lane_bits(Value* value, unsigned depth) {
+  if (auto values = values_of(value, depth)) return values;
+  if (!value->getType()->isIntegerTy() || depth > 6) return std::nullopt;
+  if (!differs(value)) {
+    std::array<APInt, kLanes> none;
+    none.fill(APInt(value->getType()->getIntegerBitWidth(), 0));
+    return none;
+  }
+  auto* operation = dyn_cast<BinaryOperator>(value);
+  if (!operation) return std::nullopt;
+  auto bits = lane_bits(operation->getOperand(0), depth + 1);
+  if (!bits) return std::nullopt;
+  if (operation->getOpcode() == Instruction::Or) {
+    auto others = lane_bits(operation->getOperand(1), depth + 1);
+    if (!others || !cast<PossiblyDisjointInst>(operation)->isDisjoint()) return std::nullopt;
+    for (unsigned lane = 0; lane < kLanes; ++lane) (*bits)[lane] |= (*others)[lane];
+    return bits;
+  }
+  auto* constant = dyn_cast<ConstantInt>(operation->getOperand(1));
+  if (!constant) return std::nullopt;
+  const APInt& by = constant->getValue();
+  bool is_shift = by.ult(by.getBitWidth());
+  for (APInt& lane : *bits) {
+    switch (operation->getOpcode()) {
+      case Instruction::And: lane &= by; break;
+      case Instruction::Shl:
+        if (!is_shift) return std::nullopt;
+        lane <<= by;
+        break;
+      case Instruction::LShr:
+        if (!is_shift) return std::nullopt;
+        lane.lshrInPlace(by);
+        break;
+      default: return std::nullopt;
+    }
+  }
+  return bits;
+}
+
+// Whether what it is computed from could wrap as it does itself and in no other way.
+bool Widener::is_modular(Value* value) {
+  if (!differs(value) || is_lane(value) || values_of(value) || lane_bits(value)) return true;
+  auto* operation = dyn_cast<BinaryOperator>(value);
+  if (!operation) return false;
+  switch (operation->getOpcode()) {
+    case Instruction::Or:
+      if (!cast<PossiblyDisjointInst>(operation)->isDisjoint()) return false;
+      break;
+    case Instruction::Add:
+    case Instruction::Sub:
+    case Instruction::Mul:
+    case Instruction::Shl: break;
+    default: return false;
+  }
+  return all_of(operation->operands(), [&](Use& operand) { return is_modular(operand.get()); });
+}
+
 std::optional<Widener::Pattern> Widener::pattern_of(Value* value) {
-  if (auto values = values_of(value)) {
+  auto of_values = [](const std::array<APInt, kLanes>& values) -> std::optional<Pattern> {
     auto less = [](const APInt& a, const APInt& b) { return a.ult(b); };
-    auto lowest = std::min_element(values->begin(), values->end(), less);
-    auto highest = std::max_element(values->begin(), values->end(), less);
+    auto lowest = std::min_element(values.begin(), values.end(), less);
+    auto highest = std::max_element(values.begin(), values.end(), less);
     if ((*highest - *lowest).ugt(kFarthest)) return std::nullopt;
     Pattern pattern{
-        {}, static_cast<unsigned>(lowest - values->begin()), static_cast<unsigned>(highest - values->begin())};
-    for (unsigned lane = 0; lane < kLanes; ++lane) pattern.offsets[lane] = ((*values)[lane] - *lowest).getZExtValue();
+        {}, static_cast<unsigned>(lowest - values.begin()), static_cast<unsigned>(highest - values.begin())};
+    for (unsigned lane = 0; lane < kLanes; ++lane) pattern.offsets[lane] = (values[lane] - *lowest).getZExtValue();
     return pattern;
-  }
+  };
+  if (auto values = values_of(value)) return of_values(*values);
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction) return std::nullopt;
   auto of = [&](unsigned i) { return pattern_of(instruction->getOperand(i)); };
@@ -104,6 +168,9 @@ std::optional<Widener::Pattern> Widener::pattern_of(Value* value) {
     case Instruction::Add:
       if (same_in_all(1)) return of(0);
       if (same_in_all(0)) return of(1);
+      return sum_of_patterns(instruction->getOperand(0), instruction->getOperand(1));
+    case Instruction::And:
+      if (auto bits = lane_bits(instruction)) return of_values(*bits);
       return std::nullopt;
     case Instruction::Sub: {
       if (same_in_all(1)) return of(0);
@@ -142,6 +209,22 @@ std::optional<Widener::Pattern> Widener::pattern_of(Value* value) {
   }
 }
 
+std::optional<Widener::Pattern> Widener::sum_of_patterns(Value* one, Value* other) {
+  // One of them could wrap where the other makes up for it.
+  if (!is_modular(one) || !is_modular(other)) return std::nullopt;
+  std::optional<Pattern> first = pattern_of(one), second = pattern_of(other);
+  if (!first || !second) return std::nullopt;
+  Pattern sum = *first;
+  for (unsigned lane = 0; lane < kLanes; ++lane) sum.offsets[lane] += second->offsets[lane];
+  auto lowest = std::min_element(sum.offsets.begin(), sum.offsets.end());
+  auto highest = std::max_element(sum.offsets.begin(), sum.offsets.end());
+  sum.lowest = static_cast<unsigned>(lowest - sum.offsets.begin());
+  sum.highest = static_cast<unsigned>(highest - sum.offsets.begin());
+  uint64_t least = *lowest;
+  for (uint64_t& offset : sum.offsets) offset -= least;
+  return sum;
+}
+
 // Whether the lanes' values are as far apart in one as in the other, but for wrapping.
 bool Widener::grow_alike(Value* one, Value* other) {
   if (std::optional<int64_t> stride = stride_of(one)) return stride == stride_of(other);
@@ -156,8 +239,33 @@ bool Widener::load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBui
   uint64_t bytes = layout_.getTypeStoreSize(load.getType());
   if (bytes != layout_.getTypeAllocSize(load.getType())) return false;
   if (any_of(pattern->offsets, [&](uint64_t offset) { return offset % bytes != 0; })) return false;
+  auto apart = [&]() -> Values {
+    widen_load_apart(load, builder);
+    return {vectors_[&load]};
+  };
   uint64_t own = pattern->offsets[pattern->highest] / bytes + 1, taken = PowerOf2Ceil(own);
-  if (taken * bytes > (has_avx512_ ? 128 : 64)) return false;
+  if (taken * bytes > (has_avx512_ ? 128 : 64)) {
+    // A few rows, each of several lanes, as those of a tile.
+    unsigned length = kLanes / 2;
+    auto are_rows = [&] {
+      for (unsigned lane = 0; lane < kLanes; ++lane)
+        if (lane % length != 0 && pattern->offsets[lane] != pattern->offsets[lane - 1] + bytes) return false;
+      return true;
+    };
+    while (length > 2 && !are_rows()) length /= 2;
+    if (length == 2) return false;
+    auto rows = [&](Value* address) -> Values {
+      auto* type = FixedVectorType::get(load.getType(), length);
+      Values parts;
+      for (unsigned lane = 0; lane < kLanes; lane += length)
+        parts.push_back(builder.CreateAlignedLoad(
+            type, builder.CreateConstGEP1_64(builder.getInt8Ty(), address, pattern->offsets[lane]), load.getAlign()));
+      return {concatenateVectors(builder, parts)};
+    };
+    Row shape{bytes, pattern->offsets[pattern->highest], true, true, pattern->lowest};
+    vectors_[&load] = by_shape(pointer, allowed, shape, builder, rows, apart)[0];
+    return true;
+  }
   Row shape{bytes, (taken - 1) * bytes, taken == own, true, pattern->lowest};
   auto together = [&](Value* address) -> Values {
     auto* type = FixedVectorType::get(load.getType(), static_cast<unsigned>(taken));
@@ -165,10 +273,6 @@ bool Widener::load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBui
     SmallVector<int> sources;
     for (uint64_t offset : pattern->offsets) sources.push_back(static_cast<int>(offset / bytes));
     return {builder.CreateShuffleVector(elements, sources)};
-  };
-  auto apart = [&]() -> Values {
-    widen_load_apart(load, builder);
-    return {vectors_[&load]};
   };
   vectors_[&load] = by_shape(pointer, allowed, shape, builder, together, apart)[0];
   return true;

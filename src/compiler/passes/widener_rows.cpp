@@ -98,11 +98,56 @@ Value* Widener::at_lane(Value* value, unsigned lane, IRBuilder<>& builder) {
   auto* instruction = cast<Instruction>(value);
   SmallVector<Value*> operands;
   for (Value* operand : instruction->operands()) operands.push_back(at_lane(operand, lane, builder));
-  Instruction* one = instruction->clone();
+  // A disjoint `or` is a sum in lanes that take part, so that a row may be one where others are not in it:
+  // `x[lane | 16]` where `lane < 16`.
+  Instruction* one =
+      instruction->getOpcode() == Instruction::Or && cast<PossiblyDisjointInst>(instruction)->isDisjoint()
+          ? BinaryOperator::CreateAdd(operands[0], operands[1])
+          : instruction->clone();
   for (auto [use, operand] : zip(one->operands(), operands)) use.set(operand);
   one->dropPoisonGeneratingFlags();  // the lane may not take part
   builder.Insert(one);
   return one;
+}
+
+Widener::Present Widener::present_lanes(IRBuilder<>& builder) {
+  Value* bits = builder.CreateBitCast(mask_, builder.getInt32Ty());
+  Value* first = builder.CreateBinaryIntrinsic(Intrinsic::cttz, bits, builder.getFalse());
+  Value* behind = builder.CreateBinaryIntrinsic(Intrinsic::ctlz, bits, builder.getFalse());
+  return {first, builder.CreateSub(builder.getInt32(kLanes - 1), behind)};
+}
+
+// Whether something narrower than an address is taken off what grows, as in `x[i - 1]`.
+bool Widener::reaches_back(Value* value) {
+  auto* instruction = dyn_cast<Instruction>(value);
+  if (!instruction || !differs(value) || is_lane(value) || isa<PHINode>(instruction)) return false;
+  bool is_narrow = instruction->getType()->isIntegerTy() && instruction->getType()->getIntegerBitWidth() < 64;
+  if (is_narrow && instruction->getOpcode() == Instruction::Sub) return true;
+  if (is_narrow && instruction->getOpcode() == Instruction::Add) {
+    auto* constant = dyn_cast<ConstantInt>(instruction->getOperand(1));
+    if (constant && constant->isNegative()) return true;
+  }
+  return any_of(instruction->operands(), [&](Use& operand) { return reaches_back(operand.get()); });
+}
+
+bool Widener::can_be_at_a_lane(Value* value) {
+  if (!differs(value) || is_lane(value)) return true;
+  auto* instruction = dyn_cast<Instruction>(value);
+  return instruction && !isa<PHINode>(instruction) &&
+         all_of(instruction->operands(), [&](Use& operand) { return can_be_at_a_lane(operand.get()); });
+}
+
+// What a lane has that is known when the code runs, and takes part.
+Value* Widener::at_present_lane(Value* value, Value* lane, IRBuilder<>& builder) {
+  if (!differs(value)) return scalar(value);
+  if (is_lane(value)) return builder.CreateZExtOrTrunc(lane, value->getType());
+  auto* instruction = cast<Instruction>(value);
+  SmallVector<Value*> operands;
+  for (Value* operand : instruction->operands()) operands.push_back(at_present_lane(operand, lane, builder));
+  Instruction* one = instruction->clone();
+  for (auto [use, operand] : zip(one->operands(), operands)) use.set(operand);
+  one->dropPoisonGeneratingFlags();  // where no lane takes part
+  return builder.Insert(one);
 }
 
 void Widener::complete_lane_phis() {

@@ -1,5 +1,5 @@
-// What the scalar engine runs. The structures are those of `core/cpu_image.h`. Everything outside of a row of threads is
-// the target's, compiled once and not with each kernel.
+// What the scalar engine runs. The structures are those of `core/cpu_image.h`. Everything outside of a row of threads
+// is the target's, compiled once and not with each kernel.
 namespace __kiln {
 
 struct Argument {
@@ -10,6 +10,7 @@ struct Argument {
 struct Launch {
   const Argument* arguments;
   uint threads_per_grid[3], threads_per_threadgroup[3], threadgroups_per_grid[3];
+  uint is_alone;
 };
 
 struct Thread {

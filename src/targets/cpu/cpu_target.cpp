@@ -165,7 +165,7 @@ class CpuTarget : public Target {
                     const LaunchOptions&) const override {}
 
   void launch(const LoadedKernel& loaded, const KernelUnit& unit, const LaunchGeometry& geometry,
-              std::span<const LaunchArgument> arguments, const LaunchOptions&) override {
+              std::span<const LaunchArgument> arguments, const LaunchOptions& options) override {
     static_assert(sizeof(LaunchArgument) == sizeof(CpuArgument) &&
                   offsetof(LaunchArgument, end_byte) == offsetof(CpuArgument, end_byte));
     if (geometry.threadgroups == 0) return;
@@ -185,6 +185,7 @@ class CpuTarget : public Target {
       if (failures.first()) throw DeviceError(describe(*failures.first(), unit));
     };
     if (image.header().kind == CpuImageKind::kLoop && !image.header().may_spin && small) {
+      launch.is_alone = options.fills_outputs;
       KernelFailures::Scope scope(failures);
       ThreadgroupMemory memory(image.header().threadgroup_memory_bytes);
       run_rows(image, launch, 0, geometry.threadgroups, memory.get());
@@ -201,6 +202,9 @@ class CpuTarget : public Target {
     // Threadgroups that may wait for one another are claimed one by one, so that none waits behind its waiter.
     if (!work.pieces_may_wait)
       work.pieces_per_claim = small ? work.pieces : geometry.threadgroups / (pool.threads() * kClaimsPerThread);
+
+    // One that is claimed as a whole is run by who claims it.
+    launch.is_alone = options.fills_outputs && (pool.threads() == 1 || (small && !work.pieces_may_wait));
 
     std::mutex fault_mutex;
     std::optional<BarrierFault> fault;

@@ -1,0 +1,260 @@
+"""What the SIMD engine makes together: stores to members of structures, arithmetic on them in the order of memory, and
+what simdgroups hand one another through threadgroup memory, from places that no lane's own store covers."""
+
+import numpy as np
+
+from bodies import DTYPES, body
+
+_TYPES = (("float", "float32"), ("half", "float16"), ("long", "int64"), ("uint", "uint32"))
+_MEMBERS = ((2, (0, 1)), (3, (0, 1, 2)), (4, (0, 1, 2, 3)), (4, (2, 0)), (4, (3, 1, 2)), (8, range(8)))
+
+for _type, _dtype in _TYPES:
+    # The grid goes over the arrays' end; in the second part some threads take no part, and the index wraps.
+    for _each, _members in _MEMBERS:
+
+        def _stored(x, each=_each, members=_members):
+            i = np.arange(150)
+            out = np.zeros((2, 131 * each - 1), x.dtype)
+            for n, member in enumerate(members):
+                value = x[i] * (n + 1) + member
+                place = each * i + member
+                inside = place < out.shape[1]
+                out[0, place[inside]] = value[inside]
+                place = (each * i + member + 2**32 - 2 * each) % 2**32
+                inside = (place < out.shape[1]) & (i % 5 < 3)
+                out[1, place[inside]] = value[inside] + 1
+            return out[0], out[1]
+
+        body(
+            f"""
+            uint i = thread_position_in_grid.x;
+            device {_type}* to = out + {_each} * i;
+            {" ".join(f"to[{m}] = x[i] * {n + 1} + {m};" for n, m in enumerate(_members))}
+            if (i % 5 < 3) {{
+              {" ".join(f"some[{_each} * (i - 2) + {m}] = x[i] * {n + 1} + {m + 1};" for n, m in enumerate(_members))}
+            }}
+            """,
+            name=f"members_are_stored_{_type}_{_each}_{''.join(map(str, _members))}",
+            inputs=lambda rng, dtype=_dtype: {"x": rng.integers(1, 20, 150).astype(DTYPES[dtype])},
+            outputs={"out": ((131 * _each - 1,), _dtype), "some": ((131 * _each - 1,), _dtype)},
+            init_value=0,
+            grid=(150, 1, 1),
+            threadgroup=(96, 1, 1),
+            constructs="memory.load_outside",
+        )(_stored)
+
+
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    device float4* to = (device float4*)out;
+    float4 value = ((const device float4*)x)[i], other = ((const device float4*)y)[i];
+    to[3 * i] = fma(value, other, value) * x[5];
+    to[3 * i + 1] = value.wzyx - other;
+    to[3 * i + 2] = float4(-value.x, abs(value.y), value.z + other.w, value.w);
+    """,
+    inputs=lambda rng: {
+        "x": rng.integers(-9, 9, (70, 4)).astype(np.float32),
+        "y": rng.integers(-9, 9, (66, 4)).astype(np.float32),
+    },
+    outputs={"out": ((70, 3, 4), "float32")},
+    grid=(70, 1, 1),
+    threadgroup=(64, 1, 1),
+    constructs="memory.load_outside",
+)
+def members_keep_their_order(x, y):
+    y = np.concatenate([y, np.zeros((4, 4), np.float32)])
+    last = np.stack([-x[:, 0], abs(x[:, 1]), x[:, 2] + y[:, 3], x[:, 3]], axis=1)
+    return np.stack([(x * y + x) * x.flat[5], x[:, ::-1] - y, last], axis=1)
+
+
+# Stores that are near one another and overlap keep their order; so do loads between them of what they may change.
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    threadgroup float shared[64];
+    device float* to = out + 4 * i;
+    to[0] = x[i];
+    to[1] = 2;
+    to[0] = to[1] + 1;
+    to[3] = to[0] * 2;
+    shared[thread_position_in_threadgroup.x] = to[3];
+    to[2] = shared[thread_position_in_threadgroup.x];
+    shared[thread_position_in_threadgroup.x] = x[i];
+    to[1] = shared[thread_position_in_threadgroup.x] + to[2];
+    """,
+    inputs=lambda rng: {"x": rng.integers(-9, 9, 70).astype(np.float32)},
+    outputs={"out": ((70, 4), "float32")},
+    grid=(70, 1, 1),
+    threadgroup=(64, 1, 1),
+    constructs="memory.load_outside",
+)
+def stores_keep_their_order(x):
+    return np.stack([np.full(70, 3), x + 6, np.full(70, 6), np.full(70, 6)], axis=1).astype(np.float32)
+
+
+# ---- Tiles: a few rows, each of several lanes
+
+for _type, _dtype in _TYPES:
+
+    def _tiles(x):
+        i = np.arange(200)
+
+        def read(place):
+            place = place % 2**32
+            return np.where(place < len(x), x[np.minimum(place, len(x) - 1)], 0).astype(x.dtype)
+
+        some = np.where(i % 7 < 5, read(i // 8 * 24 + i % 8 + 2), 0)
+        columns = [
+            read(i // 8 * 24 + i % 8),
+            read(i // 8 % 4 * 40 + i % 8 + 3),
+            read(i // 16 * 20 + i % 16 - 9),
+            read(i // 8 * 2**29 + i % 8),
+            read(i // 4 % 8 * 64 + 60 - i % 4),
+            read(i // 4 % 8 * 64 + i % 4 * 16 + 5),
+            some.astype(x.dtype),
+        ]
+        return np.stack(columns, axis=1)
+
+    body(
+        f"""
+        uint i = thread_position_in_grid.x;
+        device {_type}* to = out + 7 * i;
+        to[0] = x[i / 8 * 24 + i % 8];
+        to[1] = x[i / 8 % 4 * 40 + i % 8 + 3];
+        to[2] = x[i / 16 * 20 + i % 16 - 9];
+        to[3] = x[i / 8 * 536870912 + i % 8];
+        to[4] = x[i / 4 % 8 * 64 + 60 - i % 4];
+        to[5] = x[i / 4 % 8 * 64 + i % 4 * 16 + 5];
+        {_type} some = 0;
+        if (i % 7 < 5) some = x[i / 8 * 24 + i % 8 + 2];
+        to[6] = some;
+        """,
+        name=f"tiles_{_type}",
+        inputs=lambda rng, dtype=_dtype: {"x": rng.integers(1, 100, 560).astype(DTYPES[dtype])},
+        outputs={"out": ((200, 7), _dtype)},
+        grid=(200, 1, 1),
+        threadgroup=(64, 1, 1),
+        constructs="memory.load_outside",
+    )(_tiles)
+
+# ---- Atomics at places of their own: a row, where one thread of the process runs the launch
+
+for _count in (200, 9000):  # one, and as many as there are
+
+    def _in_rows(x, count=_count):
+        i = np.arange(count, dtype=np.uint32)
+        numbers = 5 + i
+        numbers[i % 3 == 0] = np.maximum(numbers, 7 * i % 1000)[i % 3 == 0]
+        sums = np.full(count, 5, np.float32) + x
+        sums[i % 2 == 0] -= np.float32(0.25)
+        bits = np.full(count // 32 + 1, 5, np.uint32)
+        np.bitwise_xor.at(bits, i // 32, (i + 5) * 3)
+        return numbers[: count - 3], sums, bits
+
+    body(
+        """
+        uint i = thread_position_in_grid.x;
+        uint before = atomic_fetch_add_explicit(&numbers[i], i, memory_order_relaxed);
+        if (i % 3 == 0) before = atomic_fetch_max_explicit(&numbers[i], 7 * i % 1000, memory_order_relaxed);
+        atomic_fetch_add_explicit(&sums[i], x[i], memory_order_relaxed);
+        if (i % 2 == 0) atomic_fetch_sub_explicit(&sums[i], 0.25f, memory_order_relaxed);
+        before = i % 3 == 0 || i + 3 >= threads_per_grid.x ? i + 5 : before + i;
+        atomic_fetch_xor_explicit(&bits[i / 32], before * 3, memory_order_relaxed);
+        """,
+        name=f"atomics_in_rows_{_count}",
+        inputs=lambda rng, count=_count: {"x": rng.integers(-9, 9, count).astype(np.float32)},
+        outputs={
+            "numbers": ((_count - 3,), "uint32"),
+            "sums": ((_count,), "float32"),
+            "bits": ((_count // 32 + 1,), "uint32"),
+        },
+        atomic_outputs=True,
+        init_value=5,
+        grid=(_count, 1, 1),
+        threadgroup=(64, 1, 1),
+        constructs="memory.load_outside",
+    )(_in_rows)
+
+# ---- Across barriers
+
+for _threads in (32, 96, 128, 256):
+    # The last threadgroup is smaller.
+    _length = 3 * _threads + 24
+
+    def _normalized(x, threads=_threads):
+        values = np.concatenate([x, np.zeros(-len(x) % 4, np.float32)]).reshape(-1, 4)
+        out = np.empty_like(values)
+        for first in range(0, len(values), threads):
+            some = values[first : first + threads]
+            out[first : first + threads] = some * 2 + some.sum()
+        return out.reshape(-1)[: len(x)]
+
+    body(
+        """
+        uint i = thread_position_in_grid.x, own = thread_position_in_threadgroup.x;
+        threadgroup float sums[32];
+        float sum = 0;
+        for (uint k = 0; k < 4; ++k) sum += x[4 * i + k];
+        sum = simd_sum(sum);
+        if (own < 32) sums[own] = 0;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        if (own % 32 == 0) sums[own / 32] = sum;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        float total = 0;
+        for (uint k = 0; k < 8; ++k) total += sums[k];
+        for (uint k = 0; k < 4; ++k) out[4 * i + k] = fma(x[4 * i + k], 2.0f, total);
+        """,
+        name=f"rows_of_four_around_barriers_{_threads}",
+        inputs=lambda rng, length=_length: {"x": rng.integers(-9, 9, 4 * length - 3).astype(np.float32)},
+        outputs={"out": ((4 * _length - 3,), "float32")},
+        grid=(_length, 1, 1),
+        threadgroup=(_threads, 1, 1),
+        constructs="barriers.in_loop",
+    )(_normalized)
+
+    for _type, _dtype in _TYPES:
+        # Before, behind and around: what a thread reads was stored by several simdgroups, or lies outside its reach.
+        def _handed_on(x, threads=_threads):
+            out = []
+            for first in range(0, len(x), threads):
+                shared = x[first : first + threads].copy()
+                count = len(shared)
+                own = np.arange(count)
+                for step in (1, 2, 4, 8, 16, 32):
+                    before = np.where(own >= step, shared[np.maximum(own - step, 0)], 0).astype(x.dtype)
+                    after = np.where(own + 2 * step < count, shared[np.minimum(own + 2 * step, count - 1)], 1)
+                    shared = ((shared + before).astype(x.dtype) - after.astype(x.dtype)).astype(x.dtype)
+                    shared[own < step] = (shared[own < step] + shared[own[own < step] ^ 1]).astype(x.dtype)
+                out.append(shared)
+            return np.concatenate(out)
+
+        body(
+            f"""
+            threadgroup {_type} shared[{_threads}];
+            uint i = thread_position_in_grid.x, own = thread_position_in_threadgroup.x;
+            uint count = threads_per_threadgroup.x;
+            if (threadgroup_position_in_grid.x == 3) count = {_length % _threads};
+            shared[own] = x[i];
+            threadgroup_barrier(mem_flags::mem_threadgroup);
+            for (uint step = 1; step < 64; step *= 2) {{
+              {_type} before = own >= step ? shared[own - step] : {_type}(0);
+              {_type} after = own + 2 * step < count ? shared[own + 2 * step] : {_type}(1);
+              threadgroup_barrier(mem_flags::mem_threadgroup);
+              shared[own] += before;
+              shared[own] -= after;
+              threadgroup_barrier(mem_flags::mem_threadgroup);
+              {_type} other = shared[own ^ 1];
+              threadgroup_barrier(mem_flags::mem_threadgroup);
+              if (own < step) shared[own] += other;
+              threadgroup_barrier(mem_flags::mem_threadgroup);
+            }}
+            out[i] = shared[own];
+            """,
+            name=f"handed_on_{_type}_{_threads}",
+            inputs=lambda rng, dtype=_dtype, length=_length: {"x": rng.integers(0, 4, length).astype(DTYPES[dtype])},
+            outputs={"out": ((_length,), _dtype)},
+            grid=(_length, 1, 1),
+            threadgroup=(_threads, 1, 1),
+            constructs="barriers.in_loop",
+        )(_handed_on)

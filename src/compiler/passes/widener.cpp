@@ -50,6 +50,7 @@ Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses
       layout_(from.getDataLayout()),
       context_(from.getContext()),
       mask_type_(FixedVectorType::get(Type::getInt1Ty(context_), kLanes)) {
+  find_tiles(analyses.getResult<ScalarEvolutionAnalysis>(from));
   find_groups(analyses.getResult<ScalarEvolutionAnalysis>(from));
 }
 
@@ -133,7 +134,7 @@ Constant* Widener::lane_numbers(Type* type) const {
 }
 
 void Widener::widen_instruction(Instruction& instruction, IRBuilder<>& builder) {
-  if (vectors_.contains(&instruction)) return;  // a part of a pair
+  if (vectors_.contains(&instruction) || stored_in_tiles_.contains(&instruction)) return;  // a part of a pair
   if (is_lane(&instruction)) {
     vectors_[&instruction] = lane_numbers(instruction.getType());
     return;

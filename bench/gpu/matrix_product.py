@@ -47,9 +47,14 @@ def run() -> tuple[dict[str, Any], list[str]]:
         times = measure_gpu.in_turns(functions, ROUNDS, CALLS)
         operations = 2e-9 * size**3
         rows = [
-            [name, str(times[name]), f"{operations / times[name].median:.3g}", f"{differences[name]:.1e}"]
-            + [f"{times[name].median / times['cuBLAS'].median:.2f}"]
-            for name in functions
+            [
+                name,
+                str(samples),
+                f"{operations / samples.median:.3g}",
+                f"{differences[name]:.1e}",
+                f"{samples.median / times['cuBLAS'].median:.2f}",
+            ]
+            for name, samples in times.items()
         ]
         header = ["", "median (quartiles)", "TFLOP/s", "off by", "this / cuBLAS"]
         tables.append(table(f"{size} x {size} by {size} x {size}, halves, sums in float", header, rows))

@@ -428,6 +428,70 @@ def _matrix_product(rng: np.random.Generator, small: bool) -> Problem:
     )
 
 
+SIMDGROUP_PRODUCT = """
+    // A threadgroup of four simdgroups makes 64 rows by 64 columns of the product, a simdgroup 32 by 32, as matrices of
+    // 8 by 8 with sums in float; tiles of the factors are in threadgroup memory, 32 deep. Rows of tiles are longer than
+    // what they hold, so that those below one another are in different banks.
+    constexpr uint rows = 64, columns = 64, depth = 32, each = 32, threads = 128;
+    constexpr uint a_length = depth + 8, b_length = columns + 8;
+    threadgroup half a_tile[rows * a_length];
+    threadgroup half b_tile[depth * b_length];
+    uint inner = a_shape[1], width = b_shape[1];
+    uint thread_index = thread_index_in_threadgroup;
+    uint top = simdgroup_index_in_threadgroup / 2 * each, left = simdgroup_index_in_threadgroup % 2 * each;
+    const device half* a_from = a + threadgroup_position_in_grid.y * rows * inner;
+    const device half* b_from = b + threadgroup_position_in_grid.x * columns;
+
+    simdgroup_matrix<float, 8, 8> sums[4][4];
+    for (uint i = 0; i < 4; ++i)
+        for (uint j = 0; j < 4; ++j) sums[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    for (uint k = 0; k < inner; k += depth) {
+        for (uint i = thread_index; i < rows * depth; i += threads)
+            a_tile[i / depth * a_length + i % depth] = a_from[i / depth * inner + k + i % depth];
+        for (uint i = thread_index; i < depth * columns; i += threads)
+            b_tile[i / columns * b_length + i % columns] = b_from[(k + i / columns) * width + i % columns];
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        for (uint step = 0; step < depth; step += 8) {
+            simdgroup_matrix<half, 8, 8> a_part[4], b_part[4];
+            for (uint i = 0; i < 4; ++i) {
+                simdgroup_load(a_part[i], a_tile + (top + 8 * i) * a_length + step, a_length);
+                simdgroup_load(b_part[i], b_tile + step * b_length + left + 8 * i, b_length);
+            }
+            for (uint i = 0; i < 4; ++i)
+                for (uint j = 0; j < 4; ++j)
+                    simdgroup_multiply_accumulate(sums[i][j], a_part[i], b_part[j], sums[i][j]);
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+    device float* to = out + (threadgroup_position_in_grid.y * rows + top) * width +
+                       threadgroup_position_in_grid.x * columns + left;
+    for (uint i = 0; i < 4; ++i)
+        for (uint j = 0; j < 4; ++j) simdgroup_store(sums[i][j], to + 8 * i * width + 8 * j, width);
+"""
+
+
+def simdgroup_product_call(a: Any, b: Any) -> dict[str, Any]:
+    """Of matrices whose extents are multiples of 64, the inner one of 32."""
+    height, width = a.shape[0], b.shape[1]
+    return _call([a, b], (width // 64 * 128, height // 64, 1), (128, 1, 1), (height, width))
+
+
+def _simdgroup_product(rng: np.random.Generator, small: bool) -> Problem:
+    height, inner, width = (128, 64, 192) if small else (512, 512, 512)
+    a = _aligned(rng.standard_normal((height, inner)).astype(np.float16))
+    b = _aligned(rng.standard_normal((inner, width)).astype(np.float16))
+    return Problem(
+        kiln.metal_kernel("simdgroup_product", ["a", "b"], ["out"], SIMDGROUP_PRODUCT),
+        simdgroup_product_call(a, b),
+        "half_matrix_product",
+        (height, inner, width),
+        lambda: [a.astype(np.float64) @ b.astype(np.float64)],
+        _relative(1e-5),
+        2.0 * height * inner * width,
+        "GFLOP/s",
+    )
+
+
 QUANTIZED = """
     // A simdgroup makes four elements of the product, as MLX's qmv: a lane has eight elements of the vector at a time.
     constexpr int results = 4;
@@ -593,6 +657,7 @@ PROBLEMS: dict[str, Callable[[np.random.Generator, bool], Problem]] = {
     "scan": _scan,
     "Mandelbrot": _mandelbrot,
     "matrix product": _matrix_product,
+    "half matrix product": _simdgroup_product,
     "4-bit matrix-vector": _quantized,
     "histogram": _histogram,
     "n-body": _n_body,

@@ -51,6 +51,9 @@ inline bool any(Ints mask) { return _mm512_test_epi32_mask((__m512i)mask, (__m51
 inline float sum_of(Floats a) { return _mm512_reduce_add_ps(a); }
 inline float largest_of(Floats a) { return _mm512_reduce_max_ps(a); }
 inline Floats as_floats(Words a) { return _mm512_cvtepi32_ps((__m512i)a); }
+inline Floats as_floats(const uint16_t* halves) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(halves)));
+}
 #else
 inline Floats fused(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
 inline Floats larger(Floats a, Floats b) { return _mm256_max_ps(a, b); }
@@ -76,6 +79,9 @@ inline float largest_of(Floats a) {
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
 }
 inline Floats as_floats(Words a) { return _mm256_cvtepi32_ps((__m256i)a); }
+inline Floats as_floats(const uint16_t* halves) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(halves)));
+}
 #endif
 
 // 2^n * e^r with |r| <= ln(2) / 2; the coefficients are Cephes'. Right from -104, below which a float is 0, to
@@ -345,6 +351,33 @@ extern "C" void matrix_product(const float* a, const float* b, float* out, int64
         multiply_block<2>(a + row * inner, panel.data(), out + row * width + column, inner, width);
       for (; row < height; ++row)
         multiply_block<1>(a + row * inner, panel.data(), out + row * width + column, inner, width);
+    }
+  }
+}
+
+// The same of halves, with sums in float: the factors are floats before they are multiplied, a as a whole.
+extern "C" void half_matrix_product(const uint16_t* a, const uint16_t* b, float* out, int64_t height, int64_t inner,
+                                    int64_t width) {
+  constexpr int64_t kColumns = kBlockVectors * kLanes;
+  std::vector<float> rows(static_cast<size_t>(height * inner));
+#pragma omp parallel
+  {
+#pragma omp for schedule(static)
+    for (int64_t row = 0; row < height; ++row)
+      for (int64_t k = 0; k < inner; k += kLanes) store(rows.data() + row * inner + k, as_floats(a + row * inner + k));
+    std::vector<float> panel(static_cast<size_t>(inner * kColumns));
+#pragma omp for schedule(static)
+    for (int64_t column = 0; column < width; column += kColumns) {
+      for (int64_t k = 0; k < inner; ++k)
+        for (int v = 0; v < kBlockVectors; ++v)
+          store(panel.data() + k * kColumns + v * kLanes, as_floats(b + k * width + column + v * kLanes));
+      int64_t row = 0;
+      for (; row + kBlockRows <= height; row += kBlockRows)
+        multiply_block<kBlockRows>(rows.data() + row * inner, panel.data(), out + row * width + column, inner, width);
+      for (; row + 2 <= height; row += 2)
+        multiply_block<2>(rows.data() + row * inner, panel.data(), out + row * width + column, inner, width);
+      for (; row < height; ++row)
+        multiply_block<1>(rows.data() + row * inner, panel.data(), out + row * width + column, inner, width);
     }
   }
 }

@@ -11,9 +11,14 @@ import traceback
 from pathlib import Path
 
 from bench import measure
-from bench.gpu import compile_times, grid_sample, launches, measure_gpu
+from bench.gpu import compile_times, grid_sample, launches, matrix_product, measure_gpu
 
-SECTIONS = {"compile_times": compile_times, "launches": launches, "grid_sample": grid_sample}
+SECTIONS = {
+    "compile_times": compile_times,
+    "launches": launches,
+    "grid_sample": grid_sample,
+    "matrix_product": matrix_product,
+}
 
 
 def main() -> int:

@@ -5,6 +5,7 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "compiler/passes/initial_values.h"
 #include "compiler/passes/inline_all.h"
 #include "compiler/passes/known_shapes.h"
+#include "compiler/passes/matrix_products.h"
 #include "compiler/passes/small_floats.h"
 #include "compiler/passes/split_structures.h"
 
@@ -86,6 +88,7 @@ std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, co
   inline_all(module, roots_of(module));
   // The control flow is still as Clang made it: places in the program are read from it.
   compute_initial_values(module);
+  give_out_matrices(module, matrix_map(request));
   llvm::Function& body = *module.getFunction(kBodyFunction);
   if (has_indirect_calls(body)) {
     refuse(result, std::move(frontend.indirect_call));
@@ -97,6 +100,13 @@ std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, co
   if (unit.bounds_guards) insert_bounds_guards(body, unit);
   keep_stage(request, module, "guarded", result);
   return std::move(frontend.module);
+}
+
+MatrixMap matrix_map(const CompileRequest& request) {
+  const KernelUnit& unit = request.unit;
+  if (request.target.kind != TargetKind::kNvidia || unit.math_mode == MathMode::kSafe) return MatrixMap::kApple;
+  bool are_seen = unit.pastes_tokens || std::ranges::binary_search(unit.identifiers, "thread_elements");
+  return are_seen ? MatrixMap::kApple : MatrixMap::kTensor;
 }
 
 void keep_stage(const CompileRequest& request, const llvm::Module& module, const char* name, CompileResult& result) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "compiler/passes/matrix_products.h"
 #include "core/compiler.h"
 
 namespace kiln {
@@ -20,6 +21,10 @@ inline constexpr const char* kFrontendTriple = "x86_64-unknown-linux-gnu";
 std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, const std::string& cpu,
                                                const std::string& engine_text, const llvm::DataLayout& layout,
                                                llvm::LLVMContext& context, CompileResult& result);
+
+/// How the code gives out matrices' elements. Instructions of a GPU have a map of their own, which serves where those
+/// instructions may be used and the body does not look at single elements.
+MatrixMap matrix_map(const CompileRequest& request);
 
 /// Adds the module's text to the result's stages, where the request wants them.
 void keep_stage(const CompileRequest& request, const llvm::Module& module, const char* name, CompileResult& result);

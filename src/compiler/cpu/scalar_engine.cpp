@@ -21,6 +21,7 @@
 #include "compiler/metal/token_rewriter.h"
 #include "compiler/passes/inline_all.h"
 #include "compiler/passes/masked_loads.h"
+#include "compiler/passes/matrix_products.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/split_at_waits.h"
 #include "core/text.h"
@@ -61,6 +62,7 @@ class ScalarEngine : public CpuEngine {
     output.engine = "scalar";
     output.reason = "KILN_CPU_ENGINE asks for it";
     Function& body = *module.getFunction(kBodyFunction);
+    expand_matrix_products(body);
     output.sites = number_exchange_sites(body);
     output.kind = output.sites.empty() ? CpuImageKind::kLoop : CpuImageKind::kCoroutines;
     for (size_t i = 0; i < output.sites.size(); ++i) {

@@ -78,6 +78,8 @@ class SimdEngine : public CpuEngine {
     for (Function* function : {&row, &group}) {
       function->addFnAttr("prefer-vector-width", "512");
       function->addFnAttr("min-legal-vector-width", "512");
+      // Otherwise registers for which there is no room go to places that cross cache lines.
+      function->addFnAttr("stackrealign");
       function->setDoesNotFreeMemory();
     }
     if (sites.empty()) {

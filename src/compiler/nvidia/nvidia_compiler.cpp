@@ -17,12 +17,14 @@
 #include "compiler/nvidia/ptx_generator.h"
 #include "compiler/nvidia/simdgroup_exchanges.h"
 #include "compiler/nvidia/simdgroup_masks.h"
+#include "compiler/nvidia/tensor_products.h"
 #include "compiler/nvidia/threadgroup_memory.h"
 #include "compiler/passes/exchange_sites.h"
 #include "compiler/passes/guard_sinks.h"
 #include "compiler/passes/masked_loads.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/small_floats.h"
+#include "compiler/passes/uniformity.h"
 #include "compiler/thread_code.h"
 #include "core/gpu_image.h"
 #include "core/text.h"
@@ -72,16 +74,37 @@ std::vector<std::byte> write_gpu_image(const std::string& ptx, const std::string
   return image;
 }
 
+// Matrices in arrays become values while a product is one instruction still, and those of a block are seen together.
+void unroll_products(Function& body) {
+  ThreadAnalyses(Lanes::kApart)
+      .run(
+          "sroa,early-cse,simplifycfg,loop-mssa(loop-instsimplify,loop-rotate,licm),"
+          "loop(loop-deletion,loop-unroll-full),sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>",
+          body);
+}
+
+// Whether instructions for matrices may be used, which round sums as they like, and how elements are given out.
+struct TensorProducts {
+  bool are_allowed;
+  MatrixMap map;
+};
+
 // Replaces what stands for exchanges and barriers. Returns why it cannot be done, or nothing.
-std::string let_threads_wait(Function& body) {
-  Function* exchange = body.getParent()->getFunction("__kiln_exchange");
-  bool exchanges = exchange && !exchange->use_empty();
+std::string let_threads_wait(Function& body, const TensorProducts& products) {
+  bool exchanges = any_of(instructions(body), [](const Instruction& instruction) {
+    const auto* call = dyn_cast<CallInst>(&instruction);
+    return is_matrix_product(instruction) ||
+           (call && call->getCalledFunction() && call->getCalledFunction()->getName() == "__kiln_exchange");
+  });
   std::vector<ExchangeSite> sites = number_exchange_sites(body, exchanges ? LoopEnds::kKept : LoopEnds::kCounted);
   if (sites.empty()) return "";
   separate_index(body);
+  if (any_of(sites, [](const ExchangeSite& site) { return site.is_product; })) unroll_products(body);
   Masks masks = find_masks(body, sites);
-  if (masks.refusal.empty()) lower_waits(body, sites, masks);
-  return masks.refusal;
+  if (!masks.refusal.empty()) return masks.refusal;
+  if (products.are_allowed) multiply_by_tensor_cores(body, sites, masks, products.map);
+  lower_waits(body, sites, masks, products.map);
+  return "";
 }
 
 // Of vectors only pairs of 16 bits have instructions. LLVM would make pairs of three components too, the last one of
@@ -111,10 +134,13 @@ void optimize(Module& module, Function& kernel, TargetMachine& machine) {
   runner.run("generic-to-nvvm,function(infer-address-spaces,sroa,early-cse,adce)", module);
 }
 
+int number_of(const std::string& architecture) {
+  return std::atoi(architecture.c_str() + std::string_view("sm_").size());
+}
+
 // Of GPUs, LLVM 19 knows no newer ones than sm_90; they take what is made for that one.
 std::string known_architecture(const std::string& architecture) {
-  int number = std::atoi(architecture.c_str() + std::string_view("sm_").size());
-  return number > 90 ? "sm_90" : architecture;
+  return number_of(architecture) > 90 ? "sm_90" : architecture;
 }
 
 }  // namespace
@@ -140,7 +166,8 @@ CompileResult compile_for_nvidia(const CompileRequest& request) {
   Function& body = *module->getFunction(kBodyFunction);
   drop_volatile_atomics(body);
   hide_sinks(body);
-  if (std::string refusal = let_threads_wait(body); !refusal.empty()) {
+  TensorProducts products{unit.math_mode != MathMode::kSafe && number_of(architecture) >= 80, matrix_map(request)};
+  if (std::string refusal = let_threads_wait(body, products); !refusal.empty()) {
     refuse(result,
            concat("the kernel's threads exchange values where Kiln cannot tell which of them are there: ", refusal));
     return result;

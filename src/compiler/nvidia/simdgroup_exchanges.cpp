@@ -72,7 +72,7 @@ Intrinsic::ID whole_reduction(const Operation& operation) {
 
 class WaitLowering {
  public:
-  WaitLowering(Function& body, ArrayRef<ExchangeSite> sites, const Masks& masks)
+  WaitLowering(Function& body, ArrayRef<ExchangeSite> sites, const Masks& masks, MatrixMap map)
       : module_(*body.getParent()), sites_(sites), masks_(masks), builder_(body.getContext()) {
     IRBuilder<> builder(&*body.getEntryBlock().getFirstInsertionPt());
     auto* function = cast<Function>(module_.getOrInsertFunction(kLaneFunction, builder.getInt32Ty()).getCallee());
@@ -80,6 +80,7 @@ class WaitLowering {
     function->setDoesNotThrow();
     function->setWillReturn();
     lane_ = builder.CreateCall(function);
+    sources_ = matrix_sources(lane_, map, builder);
   }
 
   void run(Function& body) {
@@ -124,6 +125,7 @@ class WaitLowering {
   }
 
   Value* exchange(CallInst& wait, const ExchangeSite& site) {
+    if (site.is_product) return multiply(wait);
     Value *value = wait.getArgOperand(1), *operand = wait.getArgOperand(2);
     switch (site.exchange) {
       case CpuExchange::kNone:
@@ -131,9 +133,7 @@ class WaitLowering {
         return builder_.getInt64(0);
       case CpuExchange::kShuffle: {
         Value* source = builder_.CreateAnd(builder_.CreateTrunc(operand, builder_.getInt32Ty()), kWidth - 1);
-        value = narrow(value);
-        return builder_.CreateSelect(is_active(source), from_lane(value, source),
-                                     Constant::getNullValue(value->getType()));
+        return from_active_lane(narrow(value), source);
       }
       case CpuExchange::kBallot:
         return builder_.CreateIntrinsic(Intrinsic::nvvm_vote_ballot_sync, {},
@@ -154,6 +154,19 @@ class WaitLowering {
     Value* next = builder_.CreateAdd(mask_.active, builder_.getInt32(1));
     Value* are_first = builder_.CreateICmpEQ(builder_.CreateAnd(mask_.active, next), builder_.getInt32(0));
     return either(wait, are_first, [&] { return scan(site, value); }, [&] { return scan_some(site, value); });
+  }
+
+  // What lanes take from a matrix serves all of its products in a block.
+  Value* multiply(CallInst& wait) {
+    auto [first, second] = multiply_by_lanes(elements_of(wait), sources_, builder_, [&](Value* value, Value* source) {
+      Value*& taken = taken_[{wait.getParent(), {value, source}}];
+      if (!taken) {
+        Value* bits = from_active_lane(builder_.CreateBitCast(value, builder_.getInt32Ty()), source);
+        taken = builder_.CreateBitCast(bits, value->getType());
+      }
+      return taken;
+    });
+    return packed(first, second, builder_);
   }
 
   // ---- Pieces
@@ -179,6 +192,11 @@ class WaitLowering {
   Value* is_active(Value* lane) {
     Value* bit = builder_.CreateAnd(builder_.CreateLShr(mask_.active, lane), builder_.getInt32(1));
     return builder_.CreateICmpNE(bit, builder_.getInt32(0));
+  }
+
+  // 0 where that lane takes no part.
+  Value* from_active_lane(Value* value, Value* source) {
+    return builder_.CreateSelect(is_active(source), from_lane(value, source), Constant::getNullValue(value->getType()));
   }
 
   // `clamp` says how the hardware treats a place outside the simdgroup.
@@ -323,6 +341,8 @@ class WaitLowering {
   const Masks& masks_;
   IRBuilder<> builder_;
   Value* lane_ = nullptr;
+  MatrixSources sources_;
+  DenseMap<std::pair<BasicBlock*, std::pair<Value*, Value*>>, Value*> taken_;
   SimdgroupMask mask_;
   std::optional<Operation> operation_;
   SmallPtrSet<Function*, 4> simplified_;
@@ -331,8 +351,8 @@ class WaitLowering {
 
 }  // namespace
 
-void lower_waits(Function& body, ArrayRef<ExchangeSite> sites, const Masks& masks) {
-  WaitLowering(body, sites, masks).run(body);
+void lower_waits(Function& body, ArrayRef<ExchangeSite> sites, const Masks& masks, MatrixMap map) {
+  WaitLowering(body, sites, masks, map).run(body);
 }
 
 }  // namespace kiln

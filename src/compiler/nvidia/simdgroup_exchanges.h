@@ -10,10 +10,11 @@
 
 #include "compiler/nvidia/simdgroup_masks.h"
 #include "compiler/passes/exchange_sites.h"
+#include "compiler/passes/matrix_products.h"
 
 namespace kiln {
 
-/// Replaces exchanges and barriers of `body`.
-void lower_waits(llvm::Function& body, llvm::ArrayRef<ExchangeSite> sites, const Masks& masks);
+/// Replaces exchanges, barriers, and products of matrices whose elements are given out so, of `body`.
+void lower_waits(llvm::Function& body, llvm::ArrayRef<ExchangeSite> sites, const Masks& masks, MatrixMap map);
 
 }  // namespace kiln

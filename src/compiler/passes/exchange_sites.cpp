@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "compiler/passes/matrix_products.h"
 #include "core/text.h"
 #include "kiln/error.h"
 
@@ -57,7 +58,8 @@ class SiteNumbering {
         merges_.push_back(cast<CallInst>(&instruction));
         merges_of_[merges_.back()->getArgOperand(0)].push_back(merges_.back());
       }
-      if (calls(instruction, "__kiln_exchange") || calls(instruction, "__kiln_threadgroup_barrier"))
+      if (calls(instruction, "__kiln_exchange") || calls(instruction, "__kiln_threadgroup_barrier") ||
+          is_matrix_product(instruction))
         calls_.push_back(cast<CallInst>(&instruction));
     }
   }
@@ -77,7 +79,7 @@ class SiteNumbering {
         left.push_back(ended == around[i].rend() ? nullptr : (*ended)->getHeader());
       }
       for (size_t i = 0; i < calls_.size(); ++i) {
-        CallInst* wait = replace(*calls_[i], around[i]);
+        CallInst* wait = is_matrix_product(*calls_[i]) ? number(*calls_[i]) : replace(*calls_[i], around[i]);
         if (ends_ == LoopEnds::kKept && left[i]) keep_in_loop(*wait, *left[i]);
       }
     }
@@ -160,6 +162,23 @@ class SiteNumbering {
     builder.CreateCondBr(builder.CreateCall(never), &header, rest);
     branch->eraseFromParent();
     for (PHINode& phi : header.phis()) phi.addIncoming(Constant::getNullValue(phi.getType()), block);
+  }
+
+  CallInst* number(CallInst& product) {
+    if (ends_ != LoopEnds::kKept) throw InternalError("a product of matrices has no counters");
+    ExchangeSite site;
+    site.is_product = true;
+    site.line = static_cast<uint32_t>(constant(product.getArgOperand(0), "line"));
+    auto callee = module_.getOrInsertFunction(kProductWaitFunction, product.getFunctionType());
+    auto* function = cast<Function>(callee.getCallee());
+    function->addFnAttr(Attribute::Convergent);
+    function->addFnAttr(Attribute::NoUnwind);
+    function->setMemoryEffects(MemoryEffects::inaccessibleMemOnly());
+    product.setArgOperand(0, ConstantInt::get(product.getArgOperand(0)->getType(), sites_.size()));
+    product.setCalledFunction(function);
+    site.places.push_back(places_.lookup(&product));
+    sites_.push_back(std::move(site));
+    return &product;
   }
 
   CallInst* replace(CallInst& call, const std::vector<Loop*>& around) {

@@ -28,6 +28,7 @@ namespace kiln {
 
 struct ExchangeSite {
   bool is_barrier = false;
+  bool is_product = false;  // of matrices
   CpuExchange exchange = CpuExchange::kNone;
   uint32_t width = 0;
   uint32_t line = 0;  // of the generated text
@@ -39,6 +40,9 @@ struct ExchangeSite {
 // A call of this function, `i64 __kiln_wait(i32 site, i64 value, i64 operand, i32 counter…)`, replaces each exchange
 // and barrier; its name is followed by the number of counters.
 inline constexpr const char* kWaitFunction = "__kiln_wait";
+// A product of matrices stands where it is (LoopEnds::kKept), and has its own operands: those of
+// `__kiln_matrix_product`, the first one the site's number instead of the line.
+inline constexpr const char* kProductWaitFunction = "__kiln_wait_product";
 
 /// Marks the calls of functions with loops. Before inlining.
 void mark_calls(llvm::Module& module);

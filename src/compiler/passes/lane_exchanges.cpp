@@ -10,6 +10,7 @@
 #include <array>
 
 #include "compiler/passes/combining.h"
+#include "compiler/passes/matrix_products.h"
 #include "compiler/passes/uniformity.h"
 #include "compiler/passes/widen.h"
 #include "core/text.h"
@@ -21,12 +22,13 @@ namespace {
 using namespace llvm;
 
 constexpr StringRef kPrefix = "__kiln_lanes_";
-constexpr std::array<std::pair<LaneOperation, StringRef>, 6> kNames = {{{LaneOperation::kShuffle, "shuffle"},
+constexpr std::array<std::pair<LaneOperation, StringRef>, 7> kNames = {{{LaneOperation::kShuffle, "shuffle"},
                                                                         {LaneOperation::kVote, "vote"},
                                                                         {LaneOperation::kTake, "take"},
                                                                         {LaneOperation::kExchange, "exchange"},
                                                                         {LaneOperation::kUp, "up"},
-                                                                        {LaneOperation::kFirst, "first"}}};
+                                                                        {LaneOperation::kFirst, "first"},
+                                                                        {LaneOperation::kMultiply, "multiply"}}};
 
 class ExchangeLowering {
  public:
@@ -37,7 +39,8 @@ class ExchangeLowering {
     SmallVector<CallInst*> waits;
     for (Instruction& instruction : instructions(function))
       if (std::optional<unsigned> site = waits_at(instruction))
-        if (sites_[*site].exchange != CpuExchange::kNone) waits.push_back(cast<CallInst>(&instruction));
+        if (sites_[*site].is_product || sites_[*site].exchange != CpuExchange::kNone)
+          waits.push_back(cast<CallInst>(&instruction));
     for (CallInst* wait : waits) {
       const ExchangeSite& site = sites_[*waits_at(*wait)];
       if (site.combine && !simplify(*site.combine)) return "a reduction whose function branches";
@@ -64,7 +67,7 @@ class ExchangeLowering {
       SmallVector<Type*> types;
       for (Value* argument : arguments) types.push_back(argument->getType());
       FunctionCallee callee =
-          module_.getOrInsertFunction(concat(kPrefix.str(), name.str(), value->getType()->getIntegerBitWidth()),
+          module_.getOrInsertFunction(concat(kPrefix.str(), name.str(), value->getType()->getScalarSizeInBits()),
                                       FunctionType::get(result, types, false));
       auto* function = cast<Function>(callee.getCallee());
       function->addFnAttr(Attribute::Convergent);
@@ -99,6 +102,7 @@ class ExchangeLowering {
 
   void lower(CallInst& wait, const ExchangeSite& site) {
     builder_.SetInsertPoint(&wait);
+    if (site.is_product) return multiply(wait);
     Value *value = wait.getArgOperand(1), *operand = wait.getArgOperand(2);
     Value* result = nullptr;
     switch (site.exchange) {
@@ -120,6 +124,16 @@ class ExchangeLowering {
       }
     }
     wait.replaceAllUsesWith(builder_.CreateZExt(result, builder_.getInt64Ty()));
+    wait.eraseFromParent();
+  }
+
+  void multiply(CallInst& wait) {
+    MatrixElements elements = elements_of(wait);
+    auto element = [&](unsigned i) {
+      return call(LaneOperation::kMultiply, elements.a[0], {elements.a[1], elements.b[i], elements.c[i]});
+    };
+    Value* first = element(0);
+    wait.replaceAllUsesWith(packed(first, element(1), builder_));
     wait.eraseFromParent();
   }
 

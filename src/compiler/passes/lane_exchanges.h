@@ -31,6 +31,7 @@ enum class LaneOperation {
   kExchange,  // (value, distance): that of lane xor distance, a constant
   kUp,        // (value, distance): that of the lane `distance` before, a constant; its own where there is none
   kFirst,     // (value): that of lane 0
+  kMultiply,  // (a's first, a's second, b's, c's): an element of a b + c, from floats (passes/matrix_products.h)
 };
 
 LaneOperation lane_operation(const llvm::Value* value);

@@ -22,6 +22,7 @@
 #include <map>
 
 #include "compiler/metal/token_rewriter.h"
+#include "compiler/passes/matrix_products.h"
 #include "core/cpu_image.h"
 
 namespace kiln {
@@ -38,6 +39,7 @@ bool is_barrier(const Instruction& instruction) { return calls(instruction, "__k
 
 // A simdgroup function that gives a value; at others threads wait, and what they have to themselves is used again.
 bool is_exchange(const Instruction& instruction) {
+  if (is_matrix_product(instruction)) return true;
   if (!calls(instruction, "__kiln_exchange")) return false;
   const auto* kind = dyn_cast<ConstantInt>(cast<CallInst>(instruction).getArgOperand(1));
   return !kind || kind->getZExtValue() != static_cast<uint64_t>(CpuExchange::kNone);
@@ -172,7 +174,8 @@ class ReuseBarriers {
     while (!work.empty()) {
       const BasicBlock* block = work.pop_back_val();
       for (const Instruction& instruction : *block)
-        if (is_barrier(instruction) || calls(instruction, "__kiln_exchange")) return false;
+        if (is_barrier(instruction) || is_matrix_product(instruction) || calls(instruction, "__kiln_exchange"))
+          return false;
       for (const BasicBlock* next : successors(block))
         if (seen.insert(next).second) work.push_back(next);
     }

@@ -51,6 +51,7 @@ Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses
       context_(from.getContext()),
       mask_type_(FixedVectorType::get(Type::getInt1Ty(context_), kLanes)) {
   ask_whether_alone(options.alone_offset);
+  find_tiles(analyses.getResult<ScalarEvolutionAnalysis>(from));
   find_groups(analyses.getResult<ScalarEvolutionAnalysis>(from));
 }
 
@@ -134,7 +135,7 @@ Constant* Widener::lane_numbers(Type* type) const {
 }
 
 void Widener::widen_instruction(Instruction& instruction, IRBuilder<>& builder) {
-  if (vectors_.contains(&instruction)) return;  // a part of a pair
+  if (vectors_.contains(&instruction) || stored_in_tiles_.contains(&instruction)) return;  // a part of a pair
   if (is_lane(&instruction)) {
     vectors_[&instruction] = lane_numbers(instruction.getType());
     return;

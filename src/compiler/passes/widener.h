@@ -8,7 +8,9 @@
 //   widener_patterns.cpp    values that differ from lane to lane by what is known when compiling
 //   widener_memory.cpp      variables, loads, stores
 //   widener_groups.cpp      accesses to several members of structures
+//   widener_tiles.cpp       loads and stores of matrices: rows of a few lanes each
 //   widener_exchanges.cpp   what lanes exchange, and barriers
+//   widener_matrices.cpp    products of matrices
 //   widener_lanes.cpp       what is done one lane after the other
 #pragma once
 
@@ -44,6 +46,12 @@ struct Refusal {
 };
 
 [[noreturn]] void refuse(std::string reason);
+
+/// Makes what the value is computed from in its block be computed before `place`; false where that cannot be.
+bool move_before(Value* value, Instruction& place, unsigned depth = 0);
+
+/// From one address to another in elements; nothing where it is not known, or no whole number of them.
+std::optional<int64_t> distance(Value* from, Value* to, uint64_t bytes, ScalarEvolution& evolution);
 
 inline bool is_word(uint64_t bytes) { return bytes == 4 || bytes == 8; }
 
@@ -100,6 +108,29 @@ class Widener {
     int64_t place;  // in elements, from the first access's address
   };
   using Group = SmallVector<Member>;
+
+  // Lanes' addresses: a number that is the same in all of them, and for each `offsets` and `rows` times `pitch`, which
+  // is the same in all lanes too, or null. Nothing in it wraps but at 64 bits.
+  struct Places {
+    std::array<uint64_t, kLanes> offsets{}, rows{};
+    Value* pitch = nullptr;
+
+    bool operator==(const Places&) const = default;
+  };
+
+  // Elements that follow one another in memory, and belong to some lane each.
+  struct Strip {
+    unsigned access, lane;           // whose is the first
+    SmallVector<unsigned> elements;  // each one's place among all: the access times kLanes, and the lane
+  };
+
+  // One or two accesses of a thread, as a matrix' two elements, that are strips together.
+  struct Tile {
+    SmallVector<Instruction*, 2> accesses;
+    SmallVector<Strip> strips;
+    uint64_t bytes;   // of an element
+    bool is_certain;  // whether the strips' places differ by what is known when compiling
+  };
 
   // A divergent loop's value that is wanted outside.
   struct Kept {
@@ -184,6 +215,7 @@ class Widener {
   void widen_load_apart(LoadInst& load, IRBuilder<>& builder);
   void widen_store(StoreInst& store, IRBuilder<>& builder);
   void widen_store_apart(StoreInst& store, IRBuilder<>& builder);
+  void widen_store_alone(StoreInst& store, IRBuilder<>& builder);
 
   // ---- Members of structures
 
@@ -199,8 +231,22 @@ class Widener {
   static Values operands_of(ArrayRef<Value*> members, unsigned i);
   Values in_order(ArrayRef<Value*> members, IRBuilder<>& builder);
 
+  // ---- Tiles
+
+  std::optional<Places> places_of(Value* value, unsigned depth = 0);
+  static std::optional<Places> sum_of(const std::optional<Places>& one, const std::optional<Places>& other);
+  static std::optional<Places> product_of(const std::optional<Places>& places, uint64_t factor);
+  void find_tiles(ScalarEvolution& evolution);
+  bool make_tile(ArrayRef<Instruction*> accesses, ArrayRef<Places> places, Tile& tile);
+  std::optional<Places> places_of_access(Instruction& access);
+  Value* tile_is_there(const Tile& tile, IRBuilder<>& builder);
+  Values by_tile(const Tile& tile, IRBuilder<>& builder, Maker together, Maker apart);
+  void load_tile(const Tile& tile, IRBuilder<>& builder);
+  void store_tile(const Tile& tile, IRBuilder<>& builder);
+
   // ---- What lanes exchange
 
+  Value* multiply(CallInst& call, IRBuilder<>& builder);
   void wait(CallInst& call, unsigned site, IRBuilder<>& builder);
   void exchange(CallInst& call, LaneOperation operation, IRBuilder<>& builder);
   Value* permuted(Value* lanes, Value* sources, IRBuilder<>& builder);
@@ -243,6 +289,8 @@ class Widener {
   DenseMap<Instruction*, Instruction*> group_of_;  // of loads
   DenseMap<Instruction*, Values> registers_;       // of groups of loads without gaps, as they lie in memory
   DenseSet<Instruction*> waiting_stores_;
+  DenseMap<Instruction*, Tile> tiles_;      // by the first load, or the last store
+  DenseSet<Instruction*> stored_in_tiles_;  // the others
 };
 
 }  // namespace widening

@@ -16,6 +16,10 @@ void Widener::wait(CallInst& call, unsigned site, IRBuilder<>& builder) {
 }
 
 void Widener::exchange(CallInst& call, LaneOperation operation, IRBuilder<>& builder) {
+  if (operation == LaneOperation::kMultiply) {
+    vectors_[&call] = multiply(call, builder);
+    return;
+  }
   Value* lanes = vector(call.getArgOperand(0), builder);
   auto constant = [&] { return cast<ConstantInt>(call.getArgOperand(1))->getZExtValue(); };
   auto moved = [&](auto source_of) {
@@ -24,7 +28,8 @@ void Widener::exchange(CallInst& call, LaneOperation operation, IRBuilder<>& bui
     return builder.CreateShuffleVector(lanes, sources);
   };
   switch (operation) {
-    case LaneOperation::kNone: return;
+    case LaneOperation::kNone:
+    case LaneOperation::kMultiply: return;
     case LaneOperation::kVote: {
       Value* votes = builder.CreateBitCast(narrowed(mask_, lanes, builder), builder.getInt32Ty());
       scalars_[&call] = votes;

@@ -9,10 +9,7 @@
 
 namespace kiln::widening {
 
-namespace {
-
-// Makes what the value is computed from in its block be computed before `place`; false where that cannot be.
-bool move_before(Value* value, Instruction& place, unsigned depth = 0) {
+bool move_before(Value* value, Instruction& place, unsigned depth) {
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction || instruction->getParent() != place.getParent() || instruction->comesBefore(&place)) return true;
   if (depth > 12 || instruction == &place || isa<PHINode>(instruction) || instruction->mayReadOrWriteMemory() ||
@@ -24,7 +21,6 @@ bool move_before(Value* value, Instruction& place, unsigned depth = 0) {
   return true;
 }
 
-// In elements; nothing where it is not known, or no whole number of them.
 std::optional<int64_t> distance(Value* from, Value* to, uint64_t bytes, ScalarEvolution& evolution) {
   const auto* constant = dyn_cast<SCEVConstant>(evolution.getMinusSCEV(evolution.getSCEV(to), evolution.getSCEV(from)));
   if (!constant || constant->getAPInt().getSignificantBits() > 32) return std::nullopt;
@@ -32,8 +28,6 @@ std::optional<int64_t> distance(Value* from, Value* to, uint64_t bytes, ScalarEv
   if (distance % static_cast<int64_t>(bytes) != 0) return std::nullopt;
   return distance / static_cast<int64_t>(bytes);
 }
-
-}  // namespace
 
 // A guard lets a row through exactly where the first one's does: it is the same, or compares with the same limit what
 // is as far from the first one's offset as the address is.
@@ -111,7 +105,8 @@ void Widener::find_store_groups(BasicBlock& block, ScalarEvolution& evolution) {
   for (Instruction& instruction : block) {
     auto* store = dyn_cast<StoreInst>(&instruction);
     bool is_candidate = store && store->isSimple() && differs(store->getPointerOperand()) &&
-                        !store->getValueOperand()->getType()->isIntegerTy(1);
+                        !store->getValueOperand()->getType()->isIntegerTy(1) && !tiles_.contains(store) &&
+                        !stored_in_tiles_.contains(store);
     if (!is_candidate) {
       if (instruction.mayReadOrWriteMemory() && !instruction.hasMetadata(LLVMContext::MD_invariant_load)) close();
       continue;

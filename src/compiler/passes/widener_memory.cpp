@@ -201,6 +201,7 @@ void Widener::store_steps(Value* lanes, Value* address, uint64_t step, Align ali
 }
 
 void Widener::widen_load(LoadInst& load, IRBuilder<>& builder) {
+  if (auto tile = tiles_.find(&load); tile != tiles_.end()) return load_tile(tile->second, builder);
   if (!load.getType()->isIntegerTy(1) && differs(load.getPointerOperand())) {
     Value *pointer = load.getPointerOperand(), *allowed = nullptr;
     if (auto guard = guarded(pointer)) {
@@ -255,6 +256,11 @@ void Widener::widen_load_apart(LoadInst& load, IRBuilder<>& builder) {
 }
 
 void Widener::widen_store(StoreInst& store, IRBuilder<>& builder) {
+  if (auto tile = tiles_.find(&store); tile != tiles_.end()) return store_tile(tile->second, builder);
+  widen_store_alone(store, builder);
+}
+
+void Widener::widen_store_alone(StoreInst& store, IRBuilder<>& builder) {
   Value* pointer = store.getPointerOperand();
   Value* value = store.getValueOperand();
   if (!differs(pointer) && !differs(value)) {

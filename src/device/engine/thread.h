@@ -43,6 +43,17 @@ extern "C" __attribute__((convergent)) ulong __kiln_exchange(Line line, Exchange
                                                              combine_function* combine, ulong identity, ulong value,
                                                              ulong operand);
 
+// The lane whose elements of a matrix a thread has: its own, unless an engine gives them out in another way, which it may
+// where a body does not look at them.
+extern "C" __attribute__((const)) uint __kiln_matrix_lane();
+
+// This thread's two elements of a b + c, matrices of 8 by 8 (metal_stdlib/simdgroup_matrix.h), whose elements the threads
+// of the simdgroup have: the first in the lower half of the result. The types, 0 for float, 1 for half, 2 for bfloat, say
+// what a and b were before. An engine does it as a whole, or by exchanges (compiler/passes/matrix_products.h).
+extern "C" __attribute__((convergent)) ulong __kiln_matrix_product(Line line, uint a_type, uint b_type, float a_first,
+                                                                   float a_second, float b_first, float b_second,
+                                                                   float c_first, float c_second);
+
 // Waits for all threads of the threadgroup that have not returned.
 extern "C" __attribute__((convergent)) void __kiln_threadgroup_barrier(Line line);
 

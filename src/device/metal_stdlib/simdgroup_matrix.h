@@ -2,8 +2,7 @@
 //
 // Each thread has two elements, as Apple's GPUs give them out, which bodies rely on: lane l holds those of row
 // (l >> 2 & 4) + (l >> 1 & 3) and of columns c and c + 1 with c = (l >> 1 & 4) + 2 (l & 1). Loads and stores are each
-// thread's own. For products the threads exchange what they hold, always between the same lanes, so that an engine that
-// runs all threads at once permutes registers. Sums are in float and of ascending k, with one fma each.
+// thread's own. Products are engines' (`__kiln_matrix_product`): sums in float and of ascending k, with one fma each.
 namespace metal {
 
 template <class T, int Columns, int Rows = Columns>
@@ -11,6 +10,7 @@ struct simdgroup_matrix {
   static_assert(Columns == 8 && Rows == 8, "a simdgroup_matrix has 8 columns and 8 rows");
   static_assert(__is_floating_point(T), "a simdgroup_matrix is of float, half or bfloat");
   vec<T, 2> __elements;
+  static constexpr uint __type = is_same<T, half>::value ? 1 : is_same<T, bfloat>::value ? 2 : 0;
 
   simdgroup_matrix() = default;
   // With `value` in the diagonal, zeros elsewhere.
@@ -20,8 +20,12 @@ struct simdgroup_matrix {
   __KILN_INLINE vec<T, 2>& thread_elements() { return __elements; }
   __KILN_INLINE const vec<T, 2>& thread_elements() const { return __elements; }
 
-  static __KILN_INLINE uint __row() { return (__kiln::lane() >> 2 & 4) | (__kiln::lane() >> 1 & 3); }
-  static __KILN_INLINE uint __column() { return (__kiln::lane() >> 1 & 4) | (__kiln::lane() & 1) << 1; }
+  static __KILN_INLINE uint __row() {
+    return (__kiln::__kiln_matrix_lane() >> 2 & 4) | (__kiln::__kiln_matrix_lane() >> 1 & 3);
+  }
+  static __KILN_INLINE uint __column() {
+    return (__kiln::__kiln_matrix_lane() >> 1 & 4) | (__kiln::__kiln_matrix_lane() & 1) << 1;
+  }
 
   // Of the thread's first element, from `origin` on; the second one's is `step` behind it. `origin` is the place in
   // memory, column and row, whether the matrix is transposed or not.
@@ -78,21 +82,10 @@ template <class R, class T, class U, class V>
 __KILN_INLINE void simdgroup_multiply_accumulate(simdgroup_matrix<R, 8, 8>& d, const simdgroup_matrix<T, 8, 8>& a,
                                                  const simdgroup_matrix<U, 8, 8>& b,
                                                  const simdgroup_matrix<V, 8, 8>& c, __KILN_CALLERS_LINE) {
-  float first = float(c.__elements.x), second = float(c.__elements.y);
-  float a_first = float(a.__elements.x), a_second = float(a.__elements.y);
-  float b_first = float(b.__elements.x), b_second = float(b.__elements.y);
-  uint lane = __kiln::lane();
-  // Element (row, K) of a is in the lane of that row and those columns, element (K, column) of b in that of row K.
-#define __KILN_STEP(K)                                                                                        \
-  {                                                                                                           \
-    uint a_lane = (lane & 0x16) | (K & 4) << 1 | (K >> 1 & 1), b_lane = (lane & 9) | (K & 4) << 2 | (K & 3) << 1; \
-    float factor = __kiln::shuffle(K & 1 ? a_second : a_first, a_lane, line);                                 \
-    first = __kiln::fma(factor, __kiln::shuffle(b_first, b_lane, line), first);                               \
-    second = __kiln::fma(factor, __kiln::shuffle(b_second, b_lane, line), second);                            \
-  }
-  __KILN_STEP(0) __KILN_STEP(1) __KILN_STEP(2) __KILN_STEP(3)
-  __KILN_STEP(4) __KILN_STEP(5) __KILN_STEP(6) __KILN_STEP(7)
-  d.__elements = vec<R, 2>(R(first), R(second));
+  ulong both = __kiln::__kiln_matrix_product(
+      line, a.__type, b.__type, float(a.__elements.x), float(a.__elements.y), float(b.__elements.x),
+      float(b.__elements.y), float(c.__elements.x), float(c.__elements.y));
+  d.__elements = vec<R, 2>(R(__kiln::unpack<float>(both)), R(__kiln::unpack<float>(both >> 32)));
 }
 
 template <class R, class T, class U>

@@ -18,6 +18,7 @@
 #include "compiler/passes/known_shapes.h"
 #include "compiler/passes/small_floats.h"
 #include "compiler/passes/split_structures.h"
+#include "compiler/passes/threadgroup_tables.h"
 
 namespace kiln {
 namespace {
@@ -91,6 +92,7 @@ std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, co
     refuse(result, std::move(frontend.indirect_call));
     return nullptr;
   }
+  unfold_threadgroup_tables(body);
   if (unit.bounds_guards) split_structures(body);
   replace_known_shapes(body, unit);
   describe_accesses(body, unit);

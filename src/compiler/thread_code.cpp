@@ -20,6 +20,7 @@
 #include "compiler/passes/matrix_products.h"
 #include "compiler/passes/small_floats.h"
 #include "compiler/passes/split_structures.h"
+#include "compiler/passes/threadgroup_tables.h"
 
 namespace kiln {
 namespace {
@@ -94,6 +95,7 @@ std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, co
     refuse(result, std::move(frontend.indirect_call));
     return nullptr;
   }
+  unfold_threadgroup_tables(body);
   if (unit.bounds_guards) split_structures(body);
   replace_known_shapes(body, unit);
   describe_accesses(body, unit);

@@ -421,3 +421,73 @@ def sums_in_every_space(x, few):
 )
 def members_in_every_space(x):
     return (3 * x + 3 * (x + 1) + 200 + 14).astype(np.int32)
+
+
+@body(
+    """
+    threadgroup Triangle triangles[4];
+    uint i = thread_position_in_grid.x;
+    triangles[i] = Triangle(float3(i), i);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    Triangle mine = triangles[3 - i];
+    threadgroup Triangle* next = triangles + (i + 1) % 4;
+    out[i] = mine.a.x + 10 * (*next)(2) + 100 * int(mine == *next) + 1000 * next->index();
+    """,
+    header="""
+    struct Triangle {
+      float3 a;
+      int number;
+      Triangle() thread = default;
+      Triangle() threadgroup = default;
+      Triangle(float3 x, int n) thread : a(x), number(n) {}
+      Triangle(float3 x, int n) threadgroup : a(x), number(n) {}
+      Triangle(const thread Triangle&) thread = default;
+      Triangle(const threadgroup Triangle&) thread = default;
+      Triangle(int) threadgroup = delete;
+      threadgroup Triangle& operator=(const thread Triangle&) threadgroup = default;
+      threadgroup Triangle& operator=(const threadgroup Triangle&) threadgroup = default;
+      thread Triangle& operator=(const thread Triangle&) thread = default;
+      bool operator==(const threadgroup Triangle& other) const thread { return number == other.number; }
+      int operator()(int by) const threadgroup { return by * number; }
+      int index() const threadgroup;
+      int index() const thread;
+    };
+    int Triangle::index() const threadgroup { return number; }
+    int Triangle::index() const thread { return number; }
+    """,
+    outputs={"out": ((4,), "float32")},
+    grid=(4, 1, 1),
+    threadgroup=(4, 1, 1),
+    constructs="address_spaces.qualified_members address_spaces.threadgroup_struct structure.operator",
+)
+def members_that_say_where_they_lie():
+    i = np.arange(4)
+    following = (i + 1) % 4
+    return (3 - i + 20 * following + 100 * (3 - i == following) + 1000 * following).astype(np.float32)
+
+
+@body(
+    """
+    threadgroup Sum sums[4];
+    uint i = thread_position_in_grid.x;
+    sums[i] = x[i];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    Sum mine;
+    mine = x[3 - i];
+    out[i] = mine.value + 10 * sums[(i + 1) % 4].value;
+    """,
+    header="""
+    struct Sum {
+      float value;
+      threadgroup Sum& operator=(float x) threadgroup { value = x; return *this; }
+      thread Sum& operator=(float x) thread { value = x; return *this; }
+    };
+    """,
+    inputs=lambda rng: {"x": np.arange(4, dtype=np.float32)},
+    outputs={"out": ((4,), "float32")},
+    grid=(4, 1, 1),
+    threadgroup=(4, 1, 1),
+    constructs="address_spaces.qualified_members structure.operator",
+)
+def assignment_in_every_space(x):
+    return x[::-1] + 10 * np.roll(x, -1)

@@ -2,6 +2,7 @@
 
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Transforms/Utils/Cloning.h>
@@ -21,6 +22,18 @@ void LLVMInitializeX86AsmPrinter();
 
 namespace kiln {
 
+namespace {
+
+// LLVM has no other interface to it.
+void set_llvm_option(llvm::StringRef name, llvm::StringRef value) {
+  auto& options = llvm::cl::getRegisteredOptions();
+  auto option = options.find(name);
+  if (option == options.end() || option->second->addOccurrence(0, name, value))
+    throw InternalError(concat("LLVM has no option ", name.str()));
+}
+
+}  // namespace
+
 std::unique_ptr<llvm::TargetMachine> make_cpu_machine(const std::string& cpu) {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -28,6 +41,9 @@ std::unique_ptr<llvm::TargetMachine> make_cpu_machine(const std::string& cpu) {
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
+    // The scheduler compares each access to memory with those before it, up to this many of them, and its time grows
+    // with their cube: a product of matrices that is written out took seconds. LLVM's thousand is for smaller code.
+    set_llvm_option("dag-maps-huge-region", "64");
   });
   std::string error;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(kFrontendTriple, error);

@@ -113,26 +113,29 @@ void lower_values(Function& body, Value* record, CpuImageKind kind) {
 // Threadgroup variables are places in memory that belongs to the threadgroup. Returns how many bytes they need.
 uint64_t lower_threadgroup_memory(Module& module, Function& body, Value* record, CpuImageKind kind) {
   const DataLayout& layout = module.getDataLayout();
+  SmallVector<GlobalVariable*> variables;
+  for (GlobalVariable& variable : module.globals())
+    if (variable.getSection() == kThreadgroupSection) variables.push_back(&variable);
+  if (variables.empty()) return 0;
+  // Uses in constant expressions become instructions, which the replacements are some of. Those that a phi needs come
+  // to the beginning of the block before it, which may be the first: the replacements must come in front of them.
+  SmallVector<Constant*> constants(variables.begin(), variables.end());
+  convertUsersOfConstantsToInstructions(constants);
+
   uint64_t bytes = 0;
-  Value* base = nullptr;
   IRBuilder<> builder(&*body.getEntryBlock().getFirstInsertionPt());
-  for (GlobalVariable& variable : make_early_inc_range(module.globals())) {
-    if (variable.getSection() != kThreadgroupSection) continue;
-    if (!base) {
-      Value* address = builder.CreateInBoundsGEP(builder.getInt8Ty(), record,
-                                                 builder.getInt64(offsetof(CpuThread, threadgroup_memory)));
-      LoadInst* load = builder.CreateLoad(builder.getPtrTy(), address);
-      describe_record_load(*load, kind);
-      base = load;
-    }
-    bytes = alignTo(bytes, std::max(Align(16), variable.getAlign().valueOrOne()));
+  Value* address =
+      builder.CreateInBoundsGEP(builder.getInt8Ty(), record, builder.getInt64(offsetof(CpuThread, threadgroup_memory)));
+  LoadInst* base = builder.CreateLoad(builder.getPtrTy(), address);
+  describe_record_load(*base, kind);
+  for (GlobalVariable* variable : variables) {
+    if (any_of(variable->users(), [](User* user) { return isa<Constant>(user); }))
+      throw InternalError("a constant holds an address in threadgroup memory");
+    bytes = alignTo(bytes, std::max(Align(16), variable->getAlign().valueOrOne()));
     Value* place = builder.CreateInBoundsGEP(builder.getInt8Ty(), base, builder.getInt64(bytes));
-    bytes += layout.getTypeAllocSize(variable.getValueType());
-    // Uses in constant expressions become instructions, which the replacement is one of.
-    SmallVector<Constant*> users{&variable};
-    convertUsersOfConstantsToInstructions(users);
-    variable.replaceAllUsesWith(place);
-    variable.eraseFromParent();
+    bytes += layout.getTypeAllocSize(variable->getValueType());
+    variable->replaceAllUsesWith(place);
+    variable->eraseFromParent();
   }
   return bytes;
 }

@@ -395,8 +395,9 @@ class Rewriter {
       if (is(j + 1, tok::less)) j = template_arguments_end(j + 1);
       type_seen = !is(j + 1, tok::coloncolon);
     }
-    // `T threadgroup name[…]`: the type stood before.
-    if (j < tokens_.size() && tokens_[j].isOneOf(tok::l_square, tok::semi, tok::comma, tok::equal)) return true;
+    // `T threadgroup name[…]`: the type stood before. Without a name it is behind a parameter list, and says where the
+    // object of a member function lies: `S() threadgroup = default;`.
+    if (j < tokens_.size() && tokens_[j].isOneOf(tok::l_square, tok::semi, tok::comma, tok::equal)) return type_seen;
     return is(j, tok::identifier) && (is(j + 1, tok::l_square) || is(j + 1, tok::semi) || is(j + 1, tok::comma) ||
                                       is(j + 1, tok::equal) || is(j + 1, tok::l_brace));
   }
@@ -500,7 +501,7 @@ class Rewriter {
     std::map<std::string, std::string> bodies;  // by head
     for (size_t i = begin; i < end;) {
       size_t first = i;
-      size_t body = 0;  // index of the `{` of a function's body
+      size_t body = 0;  // index of the `{` of a function's body, or of the `=` that stands for it
       bool had_address_space = false;
       bool is_class = false, is_namespace = false, is_function = false, has_initializer = false;
       for (; i < end; ++i) {
@@ -519,7 +520,10 @@ class Rewriter {
         }
         if (t.isOneOf(tok::kw_struct, tok::kw_class, tok::kw_union)) is_class = true;
         if (t.is(tok::kw_namespace)) is_namespace = true;
-        if (t.is(tok::equal) && !is_function) has_initializer = true;
+        if (t.is(tok::equal) && !is(i - 1, tok::kw_operator)) {
+          if (is_function && body == 0) body = i;  // `= default`, `= delete`
+          if (!is_function) has_initializer = true;
+        }
         if (t.isOneOf(tok::l_paren, tok::l_square)) {
           if (t.is(tok::l_paren) && !has_initializer) is_function = true;
           for (size_t j = i; j <= match_[i]; ++j)
@@ -542,7 +546,7 @@ class Rewriter {
       i = last + 1;
       bool is_specialization = is_class && !is_function && body != 0 && is(first, tok::kw_template);
       if ((!is_function && !is_specialization) || is_namespace) continue;
-      if (body == 0) body = last;  // declared, defaulted or deleted
+      if (body == 0) body = last;  // declared
       std::string head = spell(first, body), text = spell(body, last + 1);
       auto [earlier, is_new] = bodies.try_emplace(head, text);
       if (is_new || !had_address_space) continue;

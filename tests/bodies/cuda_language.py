@@ -182,7 +182,7 @@ def cuda_functions_of_every_kind(x):
     static_assert(cells == 9, "three by three");
     float table[cells] = {};
     for (int k = 0; k < cells; ++k) table[k] = k * x[i];
-    auto add = [&](auto v) { return v + first; };
+    auto add = [&](int v) { return v + first; };
     auto twice = [=](float v) { return 2 * v + second; };
     float result = 0;
     if constexpr (cells > 4) result = table[i % cells] + add(1) + twice(0.5f);

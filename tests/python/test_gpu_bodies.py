@@ -30,7 +30,10 @@ def check(body, outputs):
 
 
 def launch_torch(body, inputs):
-    return [to_numpy(output) for output in launch(body, kiln.metal_kernel, inputs, torch_dtype)]
+    with torch.device("cuda"):  # for those without arrays among their inputs
+        outputs = launch(body, kiln.metal_kernel, inputs, torch_dtype)
+    assert all(output.is_cuda for output in outputs)
+    return [to_numpy(output) for output in outputs]
 
 
 @by_name
@@ -108,16 +111,23 @@ def test_cuda_reference(name):
         body.shared_memory,
         dict(body.compile_options),
     )
-    with torch.device("cuda"):  # for those without inputs
-        outputs = kernel(
-            inputs=[to_torch(value, "cuda") for value in body.inputs().values()],
-            template=[(k, torch_dtype(v) if isinstance(v, bodies.Dtype) else v) for k, v in body.template],
-            grid=body.grid,
-            threadgroup=body.threadgroup,
-            output_shapes=[shape for shape, _ in body.outputs.values()],
-            output_dtypes=[torch_dtype(dtype) for _, dtype in body.outputs.values()],
-            init_value=body.init_value,
-        )
+    call = functools.partial(
+        kernel,
+        inputs=[to_torch(value, "cuda") for value in body.inputs().values()],
+        template=[(k, torch_dtype(v) if isinstance(v, bodies.Dtype) else v) for k, v in body.template],
+        grid=body.grid,
+        threadgroup=body.threadgroup,
+        output_shapes=[shape for shape, _ in body.outputs.values()],
+        output_dtypes=[torch_dtype(dtype) for _, dtype in body.outputs.values()],
+        init_value=body.init_value,
+    )
+    try:
+        with torch.device("cuda"):  # for those without arrays among their inputs
+            outputs = call()
+    except kiln.CompileError as error:
+        if "cannot open source file" in str(error):
+            pytest.skip("CUDA's headers, which this body includes, are not all installed")
+        raise
     assert all(output.is_cuda for output in outputs)
     expected = body.expected()
     got = [to_numpy(output) for output in outputs]

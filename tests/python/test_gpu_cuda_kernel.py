@@ -8,6 +8,12 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 pytestmark = needs_gpu
 
+
+@pytest.fixture(autouse=True)
+def first_gpu():
+    torch.cuda.set_device(0)  # where JAX was opened, which leaves the last one current
+
+
 INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x; "
 
 

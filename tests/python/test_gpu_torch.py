@@ -20,10 +20,15 @@ def make(source, inputs=("x",), outputs=("y",), **options):
     return kiln.metal_kernel("k", list(inputs), list(outputs), INDEX + source, **options)
 
 
+@pytest.fixture(autouse=True)
+def first_gpu():
+    torch.cuda.set_device(0)  # where JAX was opened, which leaves the last one current
+
+
 DOUBLE = make("y[i] = 2 * x[i];")
 # Long enough to be still running when the next thing is asked for.
 SLOW = make(
-    "uint n = i; for (int k = 0; k < 2000000; ++k) n = n * 1664525u + 1013904223u; y[i] = n == 7 ? 0 : x[i] + 1;"
+    "uint n = i; for (int k = 0; k < 20000000; ++k) n = n * 1664525u + 1013904223u; y[i] = n == 7 ? 0 : x[i] + 1;"
 )
 
 
@@ -150,8 +155,10 @@ def test_all_arrays_are_on_one_device():
 
 def test_runs_on_the_current_stream():
     x = numbers(1 << 16)
+    call(DOUBLE, call(SLOW, x))  # nothing is compiled below
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
+    torch.cuda.synchronize()
     with torch.cuda.stream(stream):
         y = call(SLOW, x)
         assert not stream.query()  # it did not wait

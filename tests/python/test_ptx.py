@@ -179,6 +179,17 @@ def test_pairs_have_no_component_that_is_anything():
     assert instructions(ptx).count("add.s16x2") == instructions(ptx).count("add.s16") == 1
 
 
+def test_tables_of_vectors_of_three_have_their_padding():
+    header = "struct Light { float3 colour; float size; };\nconstant Light lights[] = {{float3(1, 2, 3), 4}, {float3(5), 6}};"
+    source = "uint i = thread_position_in_grid.x; y[i] = lights[i % 2].colour.y + lights[i % 2].size;"
+    kernel = kiln.metal_kernel("k", ["x0"], ["y"], source, header)
+    ptx = ptx_of(kernel, [X], [("float32", X.shape)])
+    table = re.search(r"lights\[(\d+)\] = \{([^}]*)\}", ptx)
+    assert table
+    content = bytes(int(byte) for byte in table[2].split(",")).ljust(int(table[1]), b"\0")
+    assert np.frombuffer(content, np.float32).tolist() == [1, 2, 3, 0, 4, 0, 0, 0, 5, 5, 5, 0, 6, 0, 0, 0]
+
+
 def test_outputs_that_are_read_are_not_cached_as_inputs():
     ptx = code_of("uint i = thread_position_in_grid.x; y[i] = y[i] + 1;")
     assert "ld.global.b32" in ptx and ".nc" not in ptx

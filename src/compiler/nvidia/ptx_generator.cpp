@@ -7,6 +7,7 @@
 
 #include <mutex>
 
+#include "compiler/nvidia/padded_constants.h"
 #include "kiln/error.h"
 
 extern "C" {
@@ -42,6 +43,7 @@ std::unique_ptr<llvm::TargetMachine> make_gpu_machine(const std::string& archite
 }
 
 std::string generate_ptx(llvm::Module& module, llvm::TargetMachine& machine) {
+  spell_out_padding(module);
   llvm::SmallVector<char, 0> text;
   llvm::raw_svector_ostream stream(text);
   llvm::legacy::PassManager passes;

@@ -114,8 +114,16 @@ def _from_cpp() -> dict[str, Samples]:
                 return {}
             program = Path(folder) / "launch_cost"
             include = here.parent.parent / "include"
-            command = [compiler, "-std=c++20", "-O2", f"-I{include}", here / "launch_cost.cpp", library, "-ldl"]
-            subprocess.run([*command, "-o", program], check=True)
+            command = [
+                compiler,
+                "-std=c++20",
+                "-O2",
+                f"-I{include}",
+                str(here / "launch_cost.cpp"),
+                str(library),
+                "-ldl",
+            ]
+            subprocess.run([*command, "-o", str(program)], check=True)
         search = os.pathsep.join(filter(None, [str(library.parent), os.environ.get("LD_LIBRARY_PATH")]))
         environment = {
             **os.environ,

@@ -106,7 +106,10 @@ std::string_view KernelObject::call_key(const Call& call, size_t& general_bytes)
 }
 
 KernelObject::KernelObject(KernelSpec spec, Context& context)
-    : number_(g_next_number++), spec_(std::move(spec)), context_(context), text_(spec_.header, spec_.source, spec_.files) {
+    : number_(g_next_number++),
+      spec_(std::move(spec)),
+      context_(context),
+      text_(spec_.header, spec_.source, spec_.files) {
   std::string_view interface = interface_name(spec_.dialect);
   if (spec_.output_names && spec_.output_names->empty())
     throw ValueError(concat("[", interface, "] Must specify at least one output."));

@@ -88,8 +88,12 @@ class DeviceLibrary::Arguments {
       input.strides = view.strides;
       input_arrays_.push_back(input);
     }
-    for (size_t i = 0; i < output_shapes().size(); ++i)
-      output_arrays_.push_back({i < output_dtypes().size() ? output_dtypes()[i] : Dtype::kFloat32, output_shapes()[i]});
+    if (arguments_.outputs)
+      for (const ArrayView& view : output_views_) output_arrays_.push_back({view.dtype, view.shape});
+    else
+      for (size_t i = 0; i < arguments_.output_shapes.size(); ++i)
+        output_arrays_.push_back({i < arguments_.output_dtypes.size() ? arguments_.output_dtypes[i] : Dtype::kFloat32,
+                                  arguments_.output_shapes[i]});
     Call call{};
     call.inputs = input_arrays_;
     call.outputs = output_arrays_;
@@ -103,9 +107,10 @@ class DeviceLibrary::Arguments {
     return call;
   }
 
-  const std::vector<nb::object>& given_outputs() const { return outputs_; }
-  const std::vector<ArrayView>& given_views() const { return output_views_; }
-  const std::vector<nb::object>& inputs() const { return inputs_; }
+  std::span<const nb::object> given_outputs() const { return outputs_; }
+  std::span<const ArrayView> given_views() const { return output_views_; }
+  std::span<const nb::object> inputs() const { return inputs_; }
+  std::pmr::memory_resource* memory() { return &memory_; }
   bool is_array(size_t input) const { return !numbers_[input]; }
 
   /// An input with the output's shape and dtype, and the strides of a new array; not valid where there is none.
@@ -120,9 +125,11 @@ class DeviceLibrary::Arguments {
  private:
   void read_inputs() {
     size_t count = arguments_.inputs.size();
-    views_.resize(count);
+    views_.reserve(count);
+    for (size_t i = 0; i < count; ++i) views_.emplace_back(&memory_);
     numbers_.resize(count);
     inputs_.reserve(count);
+    input_arrays_.reserve(count);
     for (size_t i = 0; i < count; ++i) {
       PyObject* object = arguments_.inputs[i];
       inputs_.push_back(nb::borrow(object));
@@ -152,14 +159,15 @@ class DeviceLibrary::Arguments {
 
   void read_given_outputs() {
     const std::vector<PyObject*>& given = *arguments_.outputs;
-    output_views_.resize(given.size());
+    output_views_.reserve(given.size());
+    outputs_.reserve(given.size());
     for (size_t i = 0; i < given.size(); ++i) {
       ArgumentName what = output(i);
       if (!library_.owns(given[i]))
         throw TypeError(concat(prefix_, "Expected `outputs` to be ", library_.title(), " but got ", kind_of(given[i]),
                                " for `", what.text(), "`."));
       nb::object object = nb::borrow(given[i]);
-      ArrayView& view = output_views_[i];
+      ArrayView& view = output_views_.emplace_back(&memory_);
       library_.read(object, what, view);
       // Not a copy, as of elements that memory does not show as they are.
       if (object.ptr() != given[i]) throw ValueError(concat(what, " is a view that cannot be written."));
@@ -167,13 +175,13 @@ class DeviceLibrary::Arguments {
       if (!is_row_contiguous(view.shape, view.strides)) throw ValueError(concat(what, " is not row-contiguous."));
       place(view.device, what);
       outputs_.push_back(std::move(object));
-      given_shapes_.push_back(view.shape);
-      given_dtypes_.push_back(view.dtype);
     }
     auto named = [](const ArgumentName& name, const ArrayView& view) {
       return NamedArray{name, {view.data, view.dtype, view.shape, view.strides}};
     };
-    std::vector<NamedArray> read, written;
+    std::pmr::vector<NamedArray> read(&memory_), written(&memory_);
+    read.reserve(views_.size());
+    written.reserve(output_views_.size());
     for (size_t i = 0; i < views_.size(); ++i)
       if (!numbers_[i]) read.push_back(named(input(i), views_[i]));
     for (size_t i = 0; i < output_views_.size(); ++i) written.push_back(named(output(i), output_views_[i]));
@@ -182,28 +190,22 @@ class DeviceLibrary::Arguments {
 
   ArgumentName input(size_t i) const { return {kernel_, arguments_, ArgumentName::Kind::kInput, i}; }
   ArgumentName output(size_t i) const { return {kernel_, arguments_, ArgumentName::Kind::kOutput, i}; }
-  const std::vector<std::vector<int64_t>>& output_shapes() const {
-    return arguments_.outputs ? given_shapes_ : arguments_.output_shapes;
-  }
-  const std::vector<Dtype>& output_dtypes() const {
-    return arguments_.outputs ? given_dtypes_ : arguments_.output_dtypes;
-  }
-
   const DeviceLibrary& library_;
   const KernelObject& kernel_;
   const CallArguments& arguments_;
   const std::string_view prefix_;
-  std::vector<nb::object> inputs_;
-  std::vector<ArrayView> views_;
-  std::vector<std::optional<NumberInput>> numbers_;  // of those inputs that are numbers
+  // A call of few arrays needs no memory but the stack's.
+  std::byte buffer_[4096];
+  std::pmr::monotonic_buffer_resource memory_{buffer_, sizeof buffer_};
+  std::pmr::vector<nb::object> inputs_{&memory_};
+  std::pmr::vector<ArrayView> views_{&memory_};
+  std::pmr::vector<std::optional<NumberInput>> numbers_{&memory_};  // of those inputs that are numbers
   std::optional<Device> place_;
   std::optional<ArgumentName> placed_by_;
-  std::vector<nb::object> outputs_;  // that the caller has given
-  std::vector<ArrayView> output_views_;
-  std::vector<std::vector<int64_t>> given_shapes_;
-  std::vector<Dtype> given_dtypes_;
-  std::vector<InputArray> input_arrays_;
-  std::vector<OutputArray> output_arrays_;
+  std::pmr::vector<nb::object> outputs_{&memory_};  // that the caller has given
+  std::pmr::vector<ArrayView> output_views_{&memory_};
+  std::pmr::vector<InputArray> input_arrays_{&memory_};
+  std::pmr::vector<OutputArray> output_arrays_{&memory_};
 };
 
 PyObject* DeviceLibrary::call(const std::shared_ptr<KernelObject>& kernel, const CallArguments& given, Wanted wanted) {
@@ -233,8 +235,10 @@ PyObject* DeviceLibrary::call(const std::shared_ptr<KernelObject>& kernel, const
   }
   if (on_gpu) call.stream = current_stream(device);
 
-  std::vector<nb::object> results = arguments.given_outputs();
-  std::vector<void*> data;
+  std::span<const nb::object> given_outputs = arguments.given_outputs();
+  std::pmr::vector<nb::object> results(given_outputs.begin(), given_outputs.end(), arguments.memory());
+  std::pmr::vector<void*> data(arguments.memory());
+  data.reserve(call.outputs.size());
   if (given.outputs)
     for (const ArrayView& view : arguments.given_views()) data.push_back(view.data);
   else
@@ -246,7 +250,7 @@ PyObject* DeviceLibrary::call(const std::shared_ptr<KernelObject>& kernel, const
   if (given.stream) {
     for (size_t i = 0; i < arguments.inputs().size(); ++i)
       if (arguments.is_array(i)) mark_used(arguments.inputs()[i], device);
-    for (const nb::object& output : arguments.given_outputs()) mark_used(output, device);
+    for (const nb::object& output : given_outputs) mark_used(output, device);
   }
   {
     WithoutLock without_lock;
@@ -256,8 +260,12 @@ PyObject* DeviceLibrary::call(const std::shared_ptr<KernelObject>& kernel, const
       run(*kernel, call, data);
     if (waits()) kernel->context().target(device).wait(call.stream);
   }
-  nb::list list;
-  for (nb::object& result : results) list.append(given.outputs ? std::move(result) : finish(std::move(result), device));
+  nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(results.size())));
+  if (!list.is_valid()) nb::raise_python_error();
+  for (size_t i = 0; i < results.size(); ++i) {
+    nb::object result = given.outputs ? std::move(results[i]) : finish(std::move(results[i]), device);
+    PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), result.release().ptr());
+  }
   return list.release().ptr();
 }
 

@@ -8,6 +8,7 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <memory_resource>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,10 @@ struct ArrayView {
   void* data = nullptr;
   Dtype dtype = Dtype::kFloat32;
   Device device{};
-  std::vector<int64_t> shape;
-  std::vector<int64_t> strides;  // in elements
+  std::pmr::vector<int64_t> shape;
+  std::pmr::vector<int64_t> strides;  // in elements
+
+  explicit ArrayView(std::pmr::memory_resource* memory) : shape(memory), strides(memory) {}
 };
 
 class DeviceLibrary : public ArrayLibrary {

@@ -142,7 +142,7 @@ $(STAMPS)/system: tools/system_packages
 	@touch $@
 
 $(STAMPS)/venv: $(STAMPS)/system requirements.txt docs/requirements.txt
-	@echo "installing Python packages into $(VENV): about 600 MB, some minutes the first time"
+	@echo "installing Python packages into $(VENV): about 1 GB, some minutes the first time"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade pip
 	$(BIN)/python -m pip install -q -r requirements.txt

@@ -1109,6 +1109,7 @@ def cuda_gated_delta_rule(q, k, v, a, b, log_decay, dt_bias, convolution, histor
     for (int distance = 16; distance > 0; distance >>= 1) total += __shfl_xor_sync(0xffffffffu, total, distance);
     const float probability = weight / total;
     if (is_candidate) probabilities[lane] = probability;
+    __syncwarp();
 
     // The sum up to and with each candidate; those are kept whose predecessors do not reach p.
     float sum = probability;
@@ -1812,8 +1813,9 @@ def cuda_bodies_that_attract(x):
     for (int k = 0; k < 32; ++k) {
       for (int i = threadIdx.x; i < 1024; i += blockDim.x) {
         const int row = i / 32, column = i % 32;
-        // Through itself nothing becomes shorter, so that a round's order is no matter.
-        distance[row][column] = __viaddmin_s32(distance[row][k], distance[k][column], distance[row][column]);
+        // Through itself nothing becomes shorter, so that nobody writes what others read in this round.
+        const int shorter = __viaddmin_s32(distance[row][k], distance[k][column], distance[row][column]);
+        if (shorter < distance[row][column]) distance[row][column] = shorter;
       }
       __syncthreads();
     }

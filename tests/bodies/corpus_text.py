@@ -531,6 +531,7 @@ _BLOSUM = """
       for (int step = 0; step < columns + 31; ++step) {
         const int column = step - lane;
         int above = simd_shuffle_up(score, 1), above_down = simd_shuffle_up(down, 1);
+        simdgroup_barrier(mem_flags::mem_threadgroup);  // lane 0 reads a column that lane 31 writes 31 steps later
         if (column < 0 || column >= columns) continue;
         if (lane == 0) {
           const short2 waiting = border[column + 1];

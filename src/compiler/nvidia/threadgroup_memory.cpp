@@ -41,7 +41,8 @@ uint64_t lay_out_threadgroup_memory(Module& module) {
     variable.replaceAllUsesWith(ConstantExpr::getInBoundsGetElementPtr(byte, block, offset));
     variable.eraseFromParent();
   }
-  return bytes;
+  // An atomic of fewer bytes is one of the word around them.
+  return alignTo(bytes, 4);
 }
 
 // CUDA C++ Programming Guide, "Maximum amount of shared memory per thread block".

@@ -18,30 +18,28 @@
 
 namespace kiln::python {
 
-// A call's arguments, read but for what only an array library understands: the inputs and the stream. Pointers to
-// Python objects are borrowed from the caller.
+struct ReleaseObject {
+  void operator()(PyObject* object) const { Py_DECREF(object); }
+};
+using ObjectOwner = std::unique_ptr<PyObject, ReleaseObject>;
+
+// A call's arguments, read but for what only an array library understands: the inputs and the stream.
 struct CallArguments {
-  std::vector<PyObject*> inputs;
+  // Owned: the sequence that they came in may make its items when asked for them, and another thread may change it
+  // while the call runs.
+  std::vector<ObjectOwner> inputs;
   std::vector<std::vector<int64_t>> output_shapes;
   std::vector<Dtype> output_dtypes;
-  // Arrays that the caller has given for the outputs. Shapes and dtypes may be missing then.
-  std::optional<std::vector<PyObject*>> outputs;
+  // Arrays that the caller has given for the outputs, owned likewise. Shapes and dtypes may be missing then.
+  std::optional<std::vector<ObjectOwner>> outputs;
   Extent3 grid{};
   Extent3 threadgroup{};
   std::vector<TemplateArgument> template_arguments;
   std::optional<Number> init_value;
   bool verbose = false;
-  PyObject* stream = nullptr;            // null: None
+  PyObject* stream = nullptr;            // null: None; borrowed from the caller
   std::vector<std::string> input_names;  // where the call gives them
   std::vector<std::string> output_names;
-
-  /// Owns the inputs: the sequence that they came in may make its items when asked for them, and another thread may
-  /// change it while the call runs.
-  struct Release {
-    void operator()(PyObject* object) const { Py_DECREF(object); }
-  };
-  std::unique_ptr<PyObject, Release> owner;
-  std::unique_ptr<PyObject, Release> output_owner;  // likewise of the outputs
 
   /// How messages name an input: by its name or, where there are more inputs than names, by its place.
   std::string input_name(const KernelObject& kernel, size_t i) const {

@@ -1,6 +1,7 @@
 #include "call_arguments.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <string>
 
@@ -14,69 +15,154 @@ namespace nb = nanobind;
 namespace kiln::python {
 namespace {
 
-class Reader {
+constexpr size_t kKeywords = 10;
+constexpr size_t kRequiredKeywords = 5;
+constexpr size_t kOutputShapes = 1, kOutputDtypes = 2, kOutputs = kKeywords - 1;
+
+// Interned, so that most are found by their address.
+const std::array<PyObject*, kKeywords>& keyword_names() {
+  static const std::array<PyObject*, kKeywords> names = {
+      PyUnicode_InternFromString("inputs"),        PyUnicode_InternFromString("output_shapes"),
+      PyUnicode_InternFromString("output_dtypes"), PyUnicode_InternFromString("grid"),
+      PyUnicode_InternFromString("threadgroup"),   PyUnicode_InternFromString("template"),
+      PyUnicode_InternFromString("init_value"),    PyUnicode_InternFromString("verbose"),
+      PyUnicode_InternFromString("stream"),        PyUnicode_InternFromString("outputs")};
+  return names;
+}
+
+// The place of a keyword among them, or kKeywords.
+size_t keyword_of(PyObject* name) {
+  const auto& names = keyword_names();
+  auto found = std::ranges::find(names, name);
+  if (found == names.end())
+    found = std::ranges::find_if(names, [&](PyObject* known) { return PyUnicode_Compare(name, known) == 0; });
+  return static_cast<size_t>(found - names.begin());
+}
+
+// A call's values by keyword, not valid where it has none.
+struct Given {
+  std::array<nb::handle, kKeywords> values;
+  nb::handle unknown;  // the first name that is no keyword's
+};
+
+Given given_in(nb::handle dict) {
+  Given given;
+  Py_ssize_t found = 0;
+  for (size_t i = 0; i < kKeywords; ++i)
+    if (PyObject* value = PyDict_GetItemWithError(dict.ptr(), keyword_names()[i])) {
+      given.values[i] = nb::handle(value);
+      ++found;
+    } else if (PyErr_Occurred()) {
+      nb::raise_python_error();  // of a key that is a str of the caller's own class
+    }
+  PyObject *key, *value;
+  for (Py_ssize_t position = 0; found != PyDict_Size(dict.ptr()) && PyDict_Next(dict.ptr(), &position, &key, &value);)
+    if (keyword_of(key) == kKeywords) {
+      given.unknown = nb::handle(key);
+      break;
+    }
+  return given;
+}
+
+ObjectOwner own(nb::handle object) { return ObjectOwner(object.inc_ref().ptr()); }
+
+bool is_constant_int(PyObject* object) { return PyLong_CheckExact(object) || PyBool_Check(object); }
+
+bool is_tuple_of_ints(PyObject* object) {
+  if (!PyTuple_CheckExact(object)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+    if (!is_constant_int(PyTuple_GET_ITEM(object, i))) return false;
+  return true;
+}
+
+// What an object that can't change was read as.
+template <typename T>
+struct Known {
+  ObjectOwner object;
+  T value{};
+};
+
+}  // namespace
+
+class CallReader::State {
  public:
-  Reader(const KernelObject& kernel, const DtypeReader& read_dtype)
+  State(const KernelObject& kernel, DtypeReader read_dtype)
       : kernel_(kernel), interface_(interface_name(kernel.spec().dialect)), read_dtype_(read_dtype) {}
 
-  CallArguments read(nb::handle positional, nb::handle keywords) {
-    if (PyTuple_GET_SIZE(positional.ptr()) != 0) fail("takes keyword arguments only");
-    // Looked up by interned strings, which compare by address.
-    static PyObject* const names[kKeywords] = {
-        PyUnicode_InternFromString("inputs"),        PyUnicode_InternFromString("output_shapes"),
-        PyUnicode_InternFromString("output_dtypes"), PyUnicode_InternFromString("grid"),
-        PyUnicode_InternFromString("threadgroup"),   PyUnicode_InternFromString("template"),
-        PyUnicode_InternFromString("init_value"),    PyUnicode_InternFromString("verbose"),
-        PyUnicode_InternFromString("stream"),        PyUnicode_InternFromString("outputs")};
-    nb::handle values[kKeywords];
-    Py_ssize_t found = 0;
-    for (size_t i = 0; i < kKeywords; ++i)
-      if (PyObject* value = PyDict_GetItemWithError(keywords.ptr(), names[i])) {
-        values[i] = nb::handle(value);
-        ++found;
-      } else if (PyErr_Occurred()) {
-        nb::raise_python_error();  // of a key that is a str of the caller's own class
-      }
-    bool has_outputs = values[kOutputs].is_valid() && !values[kOutputs].is_none();
-    for (size_t i = 0; i < kRequiredKeywords; ++i) {
-      bool follows = has_outputs && (i == kOutputShapes || i == kOutputDtypes);
-      if (values[i].is_valid() && follows) fail(concat("has `outputs`, from which `", to_utf8(names[i]), "` follows"));
-      if (!values[i].is_valid() && !follows) fail(concat("misses argument `", to_utf8(names[i]), "`"));
-    }
-    if (found != PyDict_Size(keywords.ptr())) fail_on_unknown(keywords, names);
-    auto [inputs, output_shapes, output_dtypes, grid, threadgroup, template_, init_value, verbose, stream, outputs] =
-        values;
+  const CallArguments& read(nb::handle positional, nb::handle keywords) {
+    if (PyTuple_GET_SIZE(positional.ptr()) != 0) fail_on_positional();
+    return read(given_in(keywords));
+  }
 
-    CallArguments call;
-    bool by_name = !kernel_.spec().input_names.has_value();
-    read_inputs(inputs, by_name, call);
-    if (has_outputs)
-      read_given_outputs(outputs, by_name, call);
-    else
-      read_outputs(output_shapes, output_dtypes, by_name, call);
-    call.grid = read_extent("`grid`", "each dimension of `grid`", grid);
-    call.threadgroup = read_extent("`threadgroup`", "each dimension of `threadgroup`", threadgroup);
-    if (template_.is_valid() && !template_.is_none()) read_template(template_, call);
-    if (init_value.is_valid() && !init_value.is_none()) call.init_value = read_number("`init_value`", init_value);
-    if (verbose.is_valid()) call.verbose = read_bool("`verbose`", verbose);
-    if (stream.is_valid() && !stream.is_none()) call.stream = stream.ptr();
-    return call;
+  const CallArguments& read(PyObject* const* values, size_t positional, PyObject* names) {
+    if (positional != 0) fail_on_positional();
+    if (known_names_.get() != names) learn_names(names);
+    Given given;
+    given.unknown = unknown_name_;
+    for (size_t i = 0; i < known_order_.size(); ++i)
+      if (known_order_[i] < kKeywords) given.values[known_order_[i]] = values[i];
+    return read(given);
+  }
+
+  ArrayLibrary* library_of_dtypes() const { return library_of_dtypes_; }
+
+  void forget_arrays() {
+    call_.inputs.clear();
+    if (call_.outputs) call_.outputs->clear();
   }
 
  private:
-  static constexpr size_t kKeywords = 10;
-  static constexpr size_t kRequiredKeywords = 5;
-  static constexpr size_t kOutputShapes = 1, kOutputDtypes = 2, kOutputs = kKeywords - 1;
-
-  void fail_on_unknown(nb::handle keywords, PyObject* const* names) const {
-    PyObject *key, *value;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(keywords.ptr(), &position, &key, &value)) {
-      bool known = false;
-      for (size_t i = 0; i < kKeywords; ++i) known = known || PyUnicode_Compare(key, names[i]) == 0;
-      if (!known) fail(concat("has no argument `", to_utf8(key), "`"));
+  const CallArguments& read(const Given& given) {
+    const auto& values = given.values;
+    bool has_outputs = values[kOutputs].is_valid() && !values[kOutputs].is_none();
+    for (size_t i = 0; i < kRequiredKeywords; ++i) {
+      nb::handle name = keyword_names()[i];
+      bool follows = has_outputs && (i == kOutputShapes || i == kOutputDtypes);
+      if (values[i].is_valid() && follows) fail(concat("has `outputs`, from which `", to_utf8(name), "` follows"));
+      if (!values[i].is_valid() && !follows) fail(concat("misses argument `", to_utf8(name), "`"));
     }
+    if (given.unknown.is_valid()) fail(concat("has no argument `", to_utf8(given.unknown), "`"));
+    auto [inputs, output_shapes, output_dtypes, grid, threadgroup, template_, init_value, verbose, stream, outputs] =
+        values;
+
+    bool by_name = !kernel_.spec().input_names.has_value();
+    call_.input_names.clear();
+    call_.output_names.clear();
+    library_of_dtypes_ = nullptr;
+    read_inputs(inputs, by_name);
+    if (has_outputs) {
+      call_.output_shapes.clear();
+      call_.output_dtypes.clear();
+      known_shapes_.clear();
+      read_given_outputs(outputs, by_name);
+    } else {
+      call_.outputs.reset();
+      read_outputs(output_shapes, output_dtypes, by_name);
+    }
+    call_.grid = read_extent("`grid`", "each dimension of `grid`", grid, known_grid_);
+    call_.threadgroup =
+        read_extent("`threadgroup`", "each dimension of `threadgroup`", threadgroup, known_threadgroup_);
+    read_template(template_.is_valid() && !template_.is_none() ? template_ : nb::handle());
+    call_.init_value.reset();
+    if (init_value.is_valid() && !init_value.is_none()) call_.init_value = read_number("`init_value`", init_value);
+    call_.verbose = verbose.is_valid() && read_bool("`verbose`", verbose);
+    call_.stream = stream.is_valid() && !stream.is_none() ? stream.ptr() : nullptr;
+    return call_;
   }
+
+  void learn_names(PyObject* names) {
+    known_names_.reset();
+    known_order_.clear();
+    unknown_name_ = nb::handle();
+    for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i) {
+      nb::handle name = PyTuple_GET_ITEM(names, i);
+      known_order_.push_back(keyword_of(name.ptr()));
+      if (known_order_.back() == kKeywords && !unknown_name_.is_valid()) unknown_name_ = name;
+    }
+    if (names) known_names_ = own(names);
+  }
+
+  [[noreturn]] void fail_on_positional() const { fail("takes keyword arguments only"); }
 
   [[noreturn]] void fail(const std::string& what) const {
     throw TypeError(concat("[", interface_, "] The call ", what, "."));
@@ -136,6 +222,11 @@ class Reader {
   // Calls `function(item)` for each item of such a sequence.
   template <typename Function>
   void for_each(std::string_view whom, std::string_view what, nb::handle sequence, const Function& function) const {
+    if (PyList_CheckExact(sequence.ptr()) && PyList_GET_SIZE(sequence.ptr()) == 1) {
+      // The most frequent one needs no tuple: what happens to the list while its one item is read doesn't matter.
+      nb::object item = nb::borrow(PyList_GET_ITEM(sequence.ptr(), 0));
+      return function(nb::handle(item));
+    }
     nb::object items = items_of(whom, what, sequence);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.ptr()); ++i)
       function(nb::handle(PyTuple_GET_ITEM(items.ptr(), i)));
@@ -158,93 +249,122 @@ class Reader {
     }
   }
 
-  void read_inputs(nb::handle inputs, bool by_name, CallArguments& call) const {
-    if (!by_name) {
-      if (is_mapping(inputs))
-        throw TypeError(concat("[", interface_,
-                               "] Expected `inputs` to be a list but got a dict: this kernel was made ",
-                               "with `input_names`, so its calls take lists."));
-      own_inputs(items_of("`inputs`", "a list", inputs), call);
+  void read_inputs(nb::handle inputs, bool by_name) {
+    call_.inputs.clear();
+    if (by_name) {
+      for_each_named("`inputs`", inputs, [&](std::string name, nb::handle item) {
+        call_.input_names.push_back(std::move(name));
+        call_.inputs.push_back(own(item));
+      });
       return;
     }
-    std::vector<nb::object> items;
-    for_each_named("`inputs`", inputs, [&](std::string name, nb::handle item) {
-      call.input_names.push_back(std::move(name));
-      items.push_back(nb::borrow(item));
-    });
-    nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
-    if (!tuple.is_valid()) nb::raise_python_error();
-    for (size_t i = 0; i < items.size(); ++i)
-      PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), items[i].release().ptr());
-    own_inputs(std::move(tuple), call);
+    if (is_mapping(inputs))
+      throw TypeError(concat("[", interface_, "] Expected `inputs` to be a list but got a dict: this kernel was made ",
+                             "with `input_names`, so its calls take lists."));
+    own_items("`inputs`", "a list", inputs, call_.inputs);
   }
 
-  static void own_inputs(nb::object tuple, CallArguments& call) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple.ptr()); ++i)
-      call.inputs.push_back(PyTuple_GET_ITEM(tuple.ptr(), i));
-    call.owner.reset(tuple.release().ptr());
-  }
-
-  void read_given_outputs(nb::handle outputs, bool by_name, CallArguments& call) const {
-    std::vector<PyObject*>& arrays = call.outputs.emplace();
+  // Nothing of the caller's runs between two items of a list or a tuple.
+  void own_items(std::string_view whom, std::string_view what, nb::handle sequence,
+                 std::vector<ObjectOwner>& result) const {
     nb::object items;
-    if (by_name) {
-      nb::list values;
-      for_each_named("`outputs`", outputs, [&](std::string name, nb::handle item) {
-        call.output_names.push_back(std::move(name));
-        values.append(item);
-      });
-      items = nb::steal(PyList_AsTuple(values.ptr()));
-    } else {
-      items = items_of("`outputs`", "a list of arrays", outputs);
-      size_t wanted = kernel_.spec().output_names->size(), got = static_cast<size_t>(PyTuple_GET_SIZE(items.ptr()));
-      if (got != wanted)
-        throw ValueError(
-            concat("[", interface_, "] Expected `outputs` to have size ", wanted, " but got size ", got, "."));
+    if (!PyList_CheckExact(sequence.ptr()) && !PyTuple_CheckExact(sequence.ptr())) {
+      items = items_of(whom, what, sequence);
+      sequence = items;
     }
-    if (!items.is_valid()) nb::raise_python_error();
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.ptr()); ++i) arrays.push_back(PyTuple_GET_ITEM(items.ptr(), i));
-    call.output_owner.reset(items.release().ptr());
+    bool is_list = PyList_CheckExact(sequence.ptr());
+    Py_ssize_t count = is_list ? PyList_GET_SIZE(sequence.ptr()) : PyTuple_GET_SIZE(sequence.ptr());
+    for (Py_ssize_t i = 0; i < count; ++i)
+      result.push_back(own(is_list ? PyList_GET_ITEM(sequence.ptr(), i) : PyTuple_GET_ITEM(sequence.ptr(), i)));
   }
 
-  void read_outputs(nb::handle shapes, nb::handle dtypes, bool by_name, CallArguments& call) const {
+  void read_given_outputs(nb::handle outputs, bool by_name) {
+    if (!call_.outputs) call_.outputs.emplace();
+    call_.outputs->clear();
+    if (by_name) {
+      for_each_named("`outputs`", outputs, [&](std::string name, nb::handle item) {
+        call_.output_names.push_back(std::move(name));
+        call_.outputs->push_back(own(item));
+      });
+      return;
+    }
+    own_items("`outputs`", "a list of arrays", outputs, *call_.outputs);
+    size_t wanted = kernel_.spec().output_names->size(), got = call_.outputs->size();
+    if (got != wanted)
+      throw ValueError(
+          concat("[", interface_, "] Expected `outputs` to have size ", wanted, " but got size ", got, "."));
+  }
+
+  void read_outputs(nb::handle shapes, nb::handle dtypes, bool by_name) {
+    size_t count = 0;
+    auto add_shape = [&](nb::handle item) {
+      if (call_.output_shapes.size() == count) call_.output_shapes.emplace_back();
+      if (known_shapes_.size() == count) known_shapes_.emplace_back();
+      read_shape(item, call_.output_shapes[count], known_shapes_[count]);
+      ++count;
+    };
+    call_.output_dtypes.clear();
     if (!by_name) {
-      for_each("`output_shapes`", "a list of shapes", shapes,
-               [&](nb::handle item) { call.output_shapes.push_back(read_shape(item)); });
+      for_each("`output_shapes`", "a list of shapes", shapes, add_shape);
+      call_.output_shapes.resize(count);
+      known_shapes_.resize(count);
       for_each("`output_dtypes`", "a list of dtypes", dtypes,
-               [&](nb::handle item) { call.output_dtypes.push_back(read_dtype("output_dtypes", item)); });
+               [&](nb::handle item) { call_.output_dtypes.push_back(read_dtype("output_dtypes", item)); });
       size_t wanted = kernel_.spec().output_names->size();
-      if (call.output_dtypes.size() != wanted && call.output_shapes.size() == wanted)
+      if (call_.output_dtypes.size() != wanted && call_.output_shapes.size() == wanted)
         throw ValueError(concat("[", interface_, "] Expected `output_dtypes` to have size ", wanted, " but got size ",
-                                call.output_dtypes.size(), "."));
+                                call_.output_dtypes.size(), "."));
       return;
     }
     for_each_named("`output_shapes`", shapes, [&](std::string name, nb::handle item) {
-      call.output_names.push_back(std::move(name));
-      call.output_shapes.push_back(read_shape(item));
+      call_.output_names.push_back(std::move(name));
+      add_shape(item);
     });
+    call_.output_shapes.resize(count);
+    known_shapes_.resize(count);
     constexpr std::string_view kSameKeys = "] Expected `output_dtypes` to have the keys of `output_shapes`, but ";
-    std::vector<std::optional<Dtype>> found(call.output_names.size());
+    std::vector<std::optional<Dtype>> found(call_.output_names.size());
     for_each_named("`output_dtypes`", dtypes, [&](const std::string& name, nb::handle item) {
-      auto output = std::find(call.output_names.begin(), call.output_names.end(), name);
-      if (output == call.output_names.end()) throw ValueError(concat("[", interface_, kSameKeys, "got `", name, "`."));
-      found[static_cast<size_t>(output - call.output_names.begin())] = read_dtype("output_dtypes", item);
+      auto output = std::find(call_.output_names.begin(), call_.output_names.end(), name);
+      if (output == call_.output_names.end()) throw ValueError(concat("[", interface_, kSameKeys, "got `", name, "`."));
+      found[static_cast<size_t>(output - call_.output_names.begin())] = read_dtype("output_dtypes", item);
     });
     for (size_t i = 0; i < found.size(); ++i) {
-      if (!found[i]) throw ValueError(concat("[", interface_, kSameKeys, "`", call.output_names[i], "` is missing."));
-      call.output_dtypes.push_back(*found[i]);
+      if (!found[i]) throw ValueError(concat("[", interface_, kSameKeys, "`", call_.output_names[i], "` is missing."));
+      call_.output_dtypes.push_back(*found[i]);
     }
   }
 
-  std::vector<int64_t> read_shape(nb::handle shape) const {
-    std::vector<int64_t> dimensions;
+  // `known`: the tuple whose dimensions `dimensions` has already, if any.
+  void read_shape(nb::handle shape, std::vector<int64_t>& dimensions, ObjectOwner& known) const {
+    if (known && known.get() == shape.ptr()) return;
+    known.reset();
+    dimensions.clear();
     for_each("`output_shapes`", "a list of shapes", shape,
              [&](nb::handle item) { dimensions.push_back(read_int("each dimension in `output_shapes`", item)); });
-    return dimensions;
+    if (is_tuple_of_ints(shape.ptr())) known = own(shape);
   }
 
-  Dtype read_dtype(std::string_view argument, nb::handle object) const {
-    if (std::optional<Dtype> dtype = read_dtype_(object.ptr())) return *dtype;
+  // Null: it is no dtype.
+  std::optional<Dtype> find_dtype(nb::handle object) {
+    auto meet = [&](const KnownDtype& found) {
+      if (!library_of_dtypes_) library_of_dtypes_ = found.library;
+      return found.dtype;
+    };
+    for (const Known<KnownDtype>& known : known_dtypes_)
+      if (known.object.get() == object.ptr()) return meet(known.value);
+    KnownDtype found;
+    std::optional<Dtype> dtype = read_dtype_(object.ptr(), found.library);
+    if (!dtype) return std::nullopt;
+    found.dtype = *dtype;
+    // A call has a few. Objects that are made for each call are not to pile up.
+    if (known_dtypes_.size() >= kMostKnownDtypes) known_dtypes_.clear();
+    known_dtypes_.push_back({own(object), found});
+    return meet(found);
+  }
+
+  Dtype read_dtype(std::string_view argument, nb::handle object) {
+    if (std::optional<Dtype> dtype = find_dtype(object)) return *dtype;
     if (PyUnicode_Check(object.ptr()))
       throw ValueError(concat("[", interface_, "] `", to_utf8(object), "` in `", argument, "` is no dtype. Those are ",
                               dtype_names(), "."));
@@ -273,7 +393,8 @@ class Reader {
     return *index.value;
   }
 
-  Extent3 read_extent(std::string_view whom, std::string_view each, nb::handle object) const {
+  Extent3 read_extent(std::string_view whom, std::string_view each, nb::handle object, Known<Extent3>& known) const {
+    if (known.object && known.object.get() == object.ptr()) return known.value;
     nb::object items = items_of(whom, "3 ints", object);
     Py_ssize_t count = PyTuple_GET_SIZE(items.ptr());
     Extent3 extent{};
@@ -281,6 +402,7 @@ class Reader {
       extent[i] = read_int(each, PyTuple_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(i)));
     if (count != 3)
       throw ValueError(concat("[", interface_, "] Expected ", whom, " to have 3 ints but got ", count, "."));
+    if (is_tuple_of_ints(object.ptr())) known = {own(object), extent};
     return extent;
   }
 
@@ -325,31 +447,55 @@ class Reader {
     throw ValueError(concat("[", interface_, "] Expected ", whom, " to fit into a double."));
   }
 
-  void read_template(nb::handle object, CallArguments& call) const {
-    auto add = [&](std::string name, nb::handle value) {
-      TemplateValue read = read_template_value(name, value);
-      call.template_arguments.push_back({std::move(name), read});
-    };
-    if (is_mapping(object)) {
+  // `object`: not valid where the call has none.
+  void read_template(nb::handle object) {
+    std::vector<TemplateArgument>& arguments = call_.template_arguments;
+    size_t count = 0;
+    if (object.is_valid() && is_mapping(object)) {
       if (kernel_.spec().input_names)
         throw TypeError(concat("[", interface_, "] Expected `template` to be a list of pairs but got a dict: this ",
                                "kernel was made with `input_names`, so its calls take lists."));
-      for_each_named("`template`", object, add);
+      arguments.clear();
+      known_pairs_.clear();
+      for_each_named("`template`", object, [&](std::string name, nb::handle value) {
+        TemplateValue read = read_template_value(name, value);
+        arguments.push_back({std::move(name), read});
+        known_pairs_.emplace_back();
+      });
       return;
     }
-    constexpr std::string_view kWhat = "a list of pairs of a name and a value";
-    for_each("`template`", kWhat, object, [&](nb::handle item) {
-      nb::object pair = items_of("`template`", kWhat, item);
-      if (PyTuple_GET_SIZE(pair.ptr()) != 2) expected("`template`", kWhat, item);
-      nb::handle name(PyTuple_GET_ITEM(pair.ptr(), 0)), value(PyTuple_GET_ITEM(pair.ptr(), 1));
-      if (!PyUnicode_Check(name.ptr())) expected("the names in `template`", "strings", name);
-      add(read_name("`template`", name), value);
-    });
+    if (object.is_valid())
+      for_each("`template`", kTemplate, object, [&](nb::handle pair) {
+        if (arguments.size() == count) arguments.push_back({{}, false});
+        if (known_pairs_.size() == count) known_pairs_.emplace_back();
+        read_template_pair(pair, arguments[count], known_pairs_[count]);
+        ++count;
+      });
+    arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(count), arguments.end());
+    known_pairs_.resize(count);
   }
 
-  TemplateValue read_template_value(std::string_view name, nb::handle value) const {
+  // `known`: the pair that `argument` has already, if any.
+  void read_template_pair(nb::handle pair, TemplateArgument& argument, ObjectOwner& known) {
+    if (known && known.get() == pair.ptr()) {
+      // For the library that it belongs to.
+      if (std::holds_alternative<Dtype>(argument.value)) find_dtype(PyTuple_GET_ITEM(pair.ptr(), 1));
+      return;
+    }
+    known.reset();
+    nb::object items = items_of("`template`", kTemplate, pair);
+    if (PyTuple_GET_SIZE(items.ptr()) != 2) expected("`template`", kTemplate, pair);
+    nb::handle name(PyTuple_GET_ITEM(items.ptr(), 0)), value(PyTuple_GET_ITEM(items.ptr(), 1));
+    if (!PyUnicode_Check(name.ptr())) expected("the names in `template`", "strings", name);
+    argument.name = read_name("`template`", name);
+    argument.value = read_template_value(argument.name, value);
+    bool is_constant = std::holds_alternative<Dtype>(argument.value) || is_constant_int(value.ptr());
+    if (PyTuple_CheckExact(pair.ptr()) && PyUnicode_CheckExact(name.ptr()) && is_constant) known = own(pair);
+  }
+
+  TemplateValue read_template_value(std::string_view name, nb::handle value) {
     if (PyBool_Check(value.ptr())) return value.ptr() == Py_True;
-    if (std::optional<Dtype> dtype = read_dtype_(value.ptr())) return *dtype;
+    if (std::optional<Dtype> dtype = find_dtype(value)) return *dtype;
     if (PyIndex_Check(value.ptr())) {
       if (std::optional<Index> index = index_of(value))
         return static_cast<int32_t>(check_bits(concat("template argument `", name, "`"), *index, 32));
@@ -360,16 +506,44 @@ class Reader {
         concat("[", interface_, "] Invalid template argument. Must be `mlx.core.Dtype`, `int` or `bool`."));
   }
 
+  struct KnownDtype {
+    Dtype dtype = Dtype::kFloat32;
+    ArrayLibrary* library = nullptr;
+  };
+
+  static constexpr std::string_view kTemplate = "a list of pairs of a name and a value";
+  static constexpr size_t kMostKnownDtypes = 8;
+
   const KernelObject& kernel_;
-  std::string_view interface_;
-  const DtypeReader& read_dtype_;
+  const std::string_view interface_;
+  const DtypeReader read_dtype_;
+  CallArguments call_;
+  ArrayLibrary* library_of_dtypes_ = nullptr;
+
+  ObjectOwner known_names_;          // of a vectorcall
+  std::vector<size_t> known_order_;  // which keywords they are
+  nb::handle unknown_name_;          // the first that is none
+  Known<Extent3> known_grid_, known_threadgroup_;
+  std::vector<ObjectOwner> known_shapes_;  // of call_.output_shapes; null: to be read each time
+  std::vector<ObjectOwner> known_pairs_;   // of call_.template_arguments, likewise
+  std::vector<Known<KnownDtype>> known_dtypes_;
 };
 
-}  // namespace
+CallReader::CallReader(const KernelObject& kernel, DtypeReader read_dtype)
+    : state_(std::make_unique<State>(kernel, read_dtype)) {}
 
-CallArguments read_call(const KernelObject& kernel, nb::handle arguments, nb::handle keywords,
-                        const DtypeReader& read_dtype) {
-  return Reader(kernel, read_dtype).read(arguments, keywords);
+CallReader::~CallReader() = default;
+
+const CallArguments& CallReader::read(nb::handle positional, nb::handle keywords) {
+  return state_->read(positional, keywords);
 }
+
+const CallArguments& CallReader::read(PyObject* const* values, size_t positional, PyObject* names) {
+  return state_->read(values, positional, names);
+}
+
+ArrayLibrary* CallReader::library_of_dtypes() const { return state_->library_of_dtypes(); }
+
+void CallReader::forget_arrays() { state_->forget_arrays(); }
 
 }  // namespace kiln::python

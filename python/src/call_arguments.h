@@ -3,18 +3,40 @@
 
 #include <nanobind/nanobind.h>
 
-#include <functional>
-
 #include "array_library.h"
 
 namespace kiln::python {
 
-/// A dtype from whatever stands for one: a string, or a dtype of any array library in `libraries`.
-using DtypeReader = std::function<std::optional<Dtype>(PyObject*)>;
+/// A dtype from whatever stands for one: a string, or a dtype of any array library in `libraries`, which it names.
+using DtypeReader = std::optional<Dtype> (*)(PyObject* object, ArrayLibrary*& library);
 
-/// Reads the keywords of a call, whose inputs and outputs are lists, or dictionaries where the kernel has no names of
-/// its own. Throws TypeError and ValueError that name the argument.
-CallArguments read_call(const KernelObject& kernel, nanobind::handle arguments, nanobind::handle keywords,
-                        const DtypeReader& read_dtype);
+/// Reads the calls of one kernel, one after the other: inputs and outputs are lists, or dictionaries where the kernel
+/// has no names of its own.
+///
+/// Calls of a kernel mostly differ in their arrays only. What is the object that it was in the call before and can't
+/// have changed since is not read again: the names of the keywords, a tuple of ints, a dtype, a pair in `template`.
+/// Reading all of it took as long as half of a small launch on a GPU.
+class CallReader {
+ public:
+  CallReader(const KernelObject& kernel, DtypeReader read_dtype);
+  ~CallReader();
+
+  /// What is read is valid until the next read. Throws TypeError and ValueError that name the argument; a reader that
+  /// has thrown is not used again.
+  const CallArguments& read(nanobind::handle positional, nanobind::handle keywords);
+
+  /// The same of what Python's vectorcall gives: values, and a tuple of names or null.
+  const CallArguments& read(PyObject* const* values, size_t positional, PyObject* names);
+
+  /// The library of the call's first dtype that belongs to one, or null.
+  ArrayLibrary* library_of_dtypes() const;
+
+  /// Lets go of the call's arrays, which nobody else may hold.
+  void forget_arrays();
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace kiln::python

@@ -11,6 +11,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "array_library.h"
 #include "call_arguments.h"
@@ -72,7 +73,7 @@ ArrayLibrary* library_of(PyObject* object) {
   return nullptr;
 }
 
-// A dtype and the library that it belongs to; null for a string.
+// A dtype and the library that it belongs to, which stays as it is for a string.
 std::optional<Dtype> read_dtype(PyObject* object, ArrayLibrary*& owner) {
   if (PyUnicode_Check(object)) {
     Py_ssize_t size;
@@ -103,25 +104,30 @@ class PyKernel {
   PyKernel(KernelSpec spec, std::string library)
       : kernel_(std::make_shared<KernelObject>(std::move(spec))), library_name_(std::move(library)) {}
 
-  nb::object call(nb::handle arguments, nb::handle keywords, Wanted wanted) const {
-    ArrayLibrary* of_dtypes = nullptr;
-    CallArguments call = read_call(*kernel_, arguments, keywords, [&](PyObject* object) {
-      ArrayLibrary* owner = nullptr;
-      std::optional<Dtype> dtype = read_dtype(object, owner);
-      if (!of_dtypes) of_dtypes = owner;
-      return dtype;
-    });
-    ArrayLibrary* library = library_for(call, of_dtypes);
+  /// `read(reader)` has it read the call, and gives what was read.
+  template <typename Read>
+  nb::object call(Wanted wanted, const Read& read) const {
+    // A call that comes in the middle of another, from here or from another thread, has a reader of its own.
+    std::unique_ptr<CallReader> reader = std::move(reader_);
+    if (!reader) reader = std::make_unique<CallReader>(*kernel_, read_dtype);
+    const CallArguments& call = read(*reader);
+    ArrayLibrary* library = library_for(call, reader->library_of_dtypes());
     nb::object result = nb::steal(library->call(kernel_, call, wanted));
-    if (wanted != Wanted::kResult || kernel_->spec().input_names) return result;
-    // The dictionary generations return a dictionary.
-    nb::dict by_name;
-    for (size_t i = 0; i < call.output_names.size(); ++i)
-      by_name[nb::str(call.output_names[i].c_str(), call.output_names[i].size())] = result[i];
-    return by_name;
+    if (wanted == Wanted::kResult && !kernel_->spec().input_names) {
+      // The dictionary generations return a dictionary.
+      nb::dict by_name;
+      for (size_t i = 0; i < call.output_names.size(); ++i)
+        by_name[nb::str(call.output_names[i].c_str(), call.output_names[i].size())] = result[i];
+      result = std::move(by_name);
+    }
+    reader->forget_arrays();
+    reader_ = std::move(reader);
+    return result;
   }
 
   const KernelObject& kernel() const { return *kernel_; }
+
+  static PyObject* call_kernel(PyObject* self, PyObject* const* values, size_t flags, PyObject* names) noexcept;
 
  private:
   // The kernel's own, else that of the first array among inputs and outputs, else that of the dtypes, else NumPy. A
@@ -138,15 +144,18 @@ class PyKernel {
                                "` to be arrays of one library but got arrays of ", library->name(), " and ",
                                owner->name(), "."));
     };
-    for (PyObject* input : call.inputs) meet(input, "inputs");
+    for (const ObjectOwner& input : call.inputs) meet(input.get(), "inputs");
     if (call.outputs)
-      for (PyObject* output : *call.outputs) meet(output, "inputs` and `outputs");
+      for (const ObjectOwner& output : *call.outputs) meet(output.get(), "inputs` and `outputs");
     if (library) return library;
     return of_dtypes ? of_dtypes : library_named("numpy");
   }
 
+  // The first member, where Python looks for it (`offer_vectorcall`).
+  vectorcallfunc vectorcall_ = call_kernel;
   std::shared_ptr<KernelObject> kernel_;
   std::string library_name_;
+  mutable std::unique_ptr<CallReader> reader_;  // while no call runs; guarded by the interpreter lock
 };
 
 Dialect dialect_named(std::string_view name) { return name == "metal" ? Dialect::kMetal : Dialect::kCuda; }
@@ -165,9 +174,25 @@ std::string_view name_of(MathMode mode) {
   return mode == MathMode::kFast ? "fast" : mode == MathMode::kRelaxed ? "relaxed" : "safe";
 }
 
+nb::object call(const PyKernel& kernel, nb::handle arguments, nb::handle keywords, Wanted wanted) {
+  return kernel.call(wanted, [&](CallReader& reader) -> auto& { return reader.read(arguments, keywords); });
+}
+
 // What Python calls in the place of `__call__`, which stays for those who ask for it by name: by the name a call costs
-// a dict and two tuples more, as much as a small launch.
-PyObject* call_kernel(PyObject* self, PyObject* arguments, PyObject* keywords) {
+// a dict and two tuples more, as much as a small launch. `kernel(inputs=…)` comes as a vectorcall, and `kernel(**call)`
+// with a dict.
+PyObject* PyKernel::call_kernel(PyObject* self, PyObject* const* values, size_t flags, PyObject* names) noexcept {
+  try {
+    auto positional = static_cast<size_t>(PyVectorcall_NARGS(flags));
+    auto read = [&](CallReader& reader) -> auto& { return reader.read(values, positional, names); };
+    return nb::inst_ptr<PyKernel>(self)->call(Wanted::kResult, read).release().ptr();
+  } catch (...) {
+    set_error_from_exception();
+    return nullptr;
+  }
+}
+
+PyObject* call_kernel_by_dict(PyObject* self, PyObject* arguments, PyObject* keywords) noexcept {
   try {
     if (!nb::inst_ready(self)) throw TypeError("a Kernel is made by kiln.metal_kernel or kiln.cuda_kernel");
     nb::object none;
@@ -176,11 +201,38 @@ PyObject* call_kernel(PyObject* self, PyObject* arguments, PyObject* keywords) {
       if (!none.is_valid()) nb::raise_python_error();
       keywords = none.ptr();
     }
-    return nb::inst_ptr<PyKernel>(self)->call(arguments, keywords, Wanted::kResult).release().ptr();
+    return call(*nb::inst_ptr<PyKernel>(self), arguments, keywords, Wanted::kResult).release().ptr();
   } catch (...) {
     set_error_from_exception();
     return nullptr;
   }
+}
+
+// Where a kernel's memory begins in its Python object: nanobind puts it behind the header.
+constexpr Py_ssize_t kHeaderBytes = sizeof(PyObject) + 2 * sizeof(uint32_t);
+
+// Until a kernel is made there is no function for a vectorcall, and Python goes by `tp_call`.
+PyObject* allocate_kernel(PyTypeObject* type, PyObject*, PyObject*) noexcept {
+  try {
+    nb::object self = nb::inst_alloc(nb::handle(reinterpret_cast<PyObject*>(type)));
+    auto* memory = reinterpret_cast<std::byte*>(self.ptr()) + kHeaderBytes;
+    if (reinterpret_cast<std::byte*>(nb::inst_ptr<PyKernel>(self)) != memory)
+      throw InternalError("a kernel is not where its Python object's header ends");
+    std::memset(memory, 0, sizeof(vectorcallfunc));
+    return self.release().ptr();
+  } catch (...) {
+    set_error_from_exception();
+    return nullptr;
+  }
+}
+
+void offer_calls(nb::handle type) {
+  auto* kernel = reinterpret_cast<PyTypeObject*>(type.ptr());
+  kernel->tp_new = allocate_kernel;
+  kernel->tp_call = call_kernel_by_dict;
+  kernel->tp_vectorcall_offset = kHeaderBytes;
+  kernel->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+  PyType_Modified(kernel);
 }
 
 nb::dict cache_status() {
@@ -541,7 +593,7 @@ NB_MODULE(_core, m) {
       .def(
           "__call__",
           [](const PyKernel& self, const nb::args& arguments, const nb::kwargs& keywords) {
-            return self.call(arguments, keywords, Wanted::kResult);
+            return call(self, arguments, keywords, Wanted::kResult);
           },
           nb::sig(
               "def __call__(self, *, inputs, output_shapes=None, output_dtypes=None, grid, threadgroup, template=None, "
@@ -609,7 +661,7 @@ at once, but compiling and running, and what they raise, come when the result is
       .def(
           "source_for",
           [](const PyKernel& self, const nb::args& arguments, const nb::kwargs& keywords) {
-            return self.call(arguments, keywords, Wanted::kSource);
+            return call(self, arguments, keywords, Wanted::kSource);
           },
           nb::sig("def source_for(self, *, inputs, output_shapes=None, output_dtypes=None, grid, threadgroup, "
                   "template=None, "
@@ -619,7 +671,7 @@ at once, but compiling and running, and what they raise, come when the result is
       .def(
           "compile",
           [](const PyKernel& self, const nb::args& arguments, const nb::kwargs& keywords) {
-            return self.call(arguments, keywords, Wanted::kCompile);
+            return call(self, arguments, keywords, Wanted::kCompile);
           },
           nb::sig(
               "def compile(self, *, inputs, output_shapes=None, output_dtypes=None, grid, threadgroup, template=None, "
@@ -637,7 +689,7 @@ at once, but compiling and running, and what they raise, come when the result is
           "The last 1,000 launches, oldest first, as a list of ``Launch``. With MLX arrays a launch is there when the\n"
           "result was evaluated.")
       .def("__repr__", [](const PyKernel& self) { return concat("<kiln.Kernel `", self.kernel().spec().name, "`>"); });
-  reinterpret_cast<PyTypeObject*>(kernel.ptr())->tp_call = call_kernel;
+  offer_calls(kernel);
 
   m.def("register_library", [](nb::capsule library) {
     libraries().push_back(static_cast<ArrayLibrary*>(library.data("kiln.ArrayLibrary")));

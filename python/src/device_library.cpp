@@ -131,7 +131,7 @@ class DeviceLibrary::Arguments {
     inputs_.reserve(count);
     input_arrays_.reserve(count);
     for (size_t i = 0; i < count; ++i) {
-      PyObject* object = arguments_.inputs[i];
+      PyObject* object = arguments_.inputs[i].get();
       inputs_.push_back(nb::borrow(object));
       if (library_.owns(object)) continue;
       numbers_[i] = read_number_input(object, input(i));
@@ -158,19 +158,19 @@ class DeviceLibrary::Arguments {
   }
 
   void read_given_outputs() {
-    const std::vector<PyObject*>& given = *arguments_.outputs;
+    const std::vector<ObjectOwner>& given = *arguments_.outputs;
     output_views_.reserve(given.size());
     outputs_.reserve(given.size());
     for (size_t i = 0; i < given.size(); ++i) {
       ArgumentName what = output(i);
-      if (!library_.owns(given[i]))
-        throw TypeError(concat(prefix_, "Expected `outputs` to be ", library_.title(), " but got ", kind_of(given[i]),
+      if (!library_.owns(given[i].get()))
+        throw TypeError(concat(prefix_, "Expected `outputs` to be ", library_.title(), " but got ", kind_of(given[i].get()),
                                " for `", what.text(), "`."));
-      nb::object object = nb::borrow(given[i]);
+      nb::object object = nb::borrow(given[i].get());
       ArrayView& view = output_views_.emplace_back(&memory_);
       library_.read(object, what, view);
       // Not a copy, as of elements that memory does not show as they are.
-      if (object.ptr() != given[i]) throw ValueError(concat(what, " is a view that cannot be written."));
+      if (object.ptr() != given[i].get()) throw ValueError(concat(what, " is a view that cannot be written."));
       library_.check_writable(object, what);
       if (!is_row_contiguous(view.shape, view.strides)) throw ValueError(concat(what, " is not row-contiguous."));
       place(view.device, what);

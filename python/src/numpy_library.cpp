@@ -98,7 +98,7 @@ int type_number(Dtype dtype) {
 class Inputs {
  public:
   Inputs(const KernelObject& kernel, const CallArguments& arguments) : kernel_(kernel), arguments_(arguments) {
-    objects_ = arguments.inputs;
+    for (const ObjectOwner& input : arguments.inputs) objects_.push_back(input.get());
     scalars_.resize(objects_.size());
     // All that may run code of the caller's comes before anything is read of an array, which that code may change.
     for (size_t i = 0; i < objects_.size(); ++i)
@@ -209,7 +209,7 @@ class GivenOutputs {
     std::vector<NamedArray> written;
     shapes.reserve(arguments.outputs->size());
     for (size_t i = 0; i < arguments.outputs->size(); ++i) {
-      PyObject* object = (*arguments.outputs)[i];
+      PyObject* object = (*arguments.outputs)[i].get();
       ArgumentName what(kernel, arguments, ArgumentName::Kind::kOutput, i);
       if (!PyArray_Check(object))
         throw TypeError(concat(prefix, "Expected `outputs` to be NumPy arrays but got ", kind_of(object), " for `",

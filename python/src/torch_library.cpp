@@ -29,9 +29,9 @@ nb::handle keep(nb::object object) { return object.release(); }
 
 PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
 
-// Whether `object.name()` is true.
-bool asks(nb::handle object, PyObject* name) {
-  nb::object answer = nb::steal(PyObject_CallMethodNoArgs(object.ptr(), name));
+// Whether a method of the object, found once for all, gives True.
+bool asks(nb::handle object, nb::handle method) {
+  nb::object answer = nb::steal(PyObject_CallOneArg(method.ptr(), object.ptr()));
   if (!answer.is_valid()) nb::raise_python_error();
   return answer.ptr() == Py_True;
 }
@@ -42,6 +42,8 @@ class TorchLibrary : public DeviceLibrary {
     nb::module_ torch = nb::module_::import_("torch");
     torch_ = keep(torch);
     tensor_ = keep(torch.attr("Tensor"));
+    is_conj_ = keep(tensor_.attr("is_conj"));
+    is_neg_ = keep(tensor_.attr("is_neg"));
     parameter_ = keep(torch.attr("nn").attr("Parameter"));
     empty_ = keep(torch.attr("empty"));
     empty_like_ = keep(torch.attr("empty_like"));
@@ -78,7 +80,6 @@ class TorchLibrary : public DeviceLibrary {
   }
 
   void read(nb::object& object, const ArgumentName& what, ArrayView& view) const override {
-    static PyObject *const is_conj = interned("is_conj"), *const is_neg = interned("is_neg");
     // Classes derived from tensors may hold anything.
     if (Py_TYPE(object.ptr()) != type() && object.type().ptr() != parameter_.ptr()) check_subclass(object, what);
     DlpackTensor tensor;
@@ -93,9 +94,9 @@ class TorchLibrary : public DeviceLibrary {
       fail_as_no_dtype(object, what);
     }
     // A conjugate is a mark beside the memory; taking the real part of one may leave a sign.
-    if (*dtype == Dtype::kComplex64 && asks(object, is_conj)) return read_resolved(object, "resolve_conj", what, view);
+    if (*dtype == Dtype::kComplex64 && asks(object, is_conj_)) return read_resolved(object, "resolve_conj", what, view);
     if (row_of(*dtype).kind == DtypeKind::kFloat || row_of(*dtype).kind == DtypeKind::kComplex)
-      if (asks(object, is_neg)) return read_resolved(object, "resolve_neg", what, view);
+      if (asks(object, is_neg_)) return read_resolved(object, "resolve_neg", what, view);
     view.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
     view.dtype = *dtype;
     view.device = tensor.device.type == kDlpackCpu ? Device{} : Device{DeviceKind::kNvidia, tensor.device.index};
@@ -234,8 +235,8 @@ class TorchLibrary : public DeviceLibrary {
 
   // As any version of PyTorch can be read.
   void read_attributes(nb::object& object, const ArgumentName& what, ArrayView& view) const {
-    if (asks(object, interned("is_conj"))) object = object.attr("detach")().attr("resolve_conj")();
-    if (asks(object, interned("is_neg"))) object = object.attr("detach")().attr("resolve_neg")();
+    if (asks(object, is_conj_)) object = object.attr("detach")().attr("resolve_conj")();
+    if (asks(object, is_neg_)) object = object.attr("detach")().attr("resolve_neg")();
     std::optional<Dtype> dtype = dtype_of(nb::object(object.attr("dtype")).ptr());
     if (!dtype) fail_as_no_dtype(object, what);
     view.dtype = *dtype;
@@ -256,7 +257,7 @@ class TorchLibrary : public DeviceLibrary {
     return gpus_[index];
   }
 
-  nb::handle torch_, tensor_, parameter_, empty_, empty_like_, device_, cpu_;
+  nb::handle torch_, tensor_, is_conj_, is_neg_, parameter_, empty_, empty_like_, device_, cpu_;
   std::array<nb::handle, kDtypes.size()> dtypes_;
   mutable std::vector<nb::handle> gpus_;
   const DlpackExchange* exchange_ = nullptr;

@@ -267,6 +267,17 @@ TOKENS = "macros and included files make more than 1048576 tokens"
         (20000 * "a: " + ";", "", DEEP),
         (20000 * "vec<" + ";", "", DEEP),
         ("y[0] = " + 20000 * "sizeof " + "s;", "", DEEP),
+        ("y[0] = " + 20000 * "__alignof " + "s;", "", DEEP),
+        ("y[0] = " + 20000 * "alignof " + "s;", "", DEEP),
+        ("y[0] = " + 20000 * "__real " + "s;", "", DEEP),
+        ("y[0] = " + 20000 * "__extension__ " + "s;", "", DEEP),
+        ("y[0] = " + 20000 * "noexcept " + "s;", "", DEEP),
+        (20000 * "__builtin_vectorelements " + "y;", "", DEEP),
+        (20000 * "const " + "y;", "", DEEP),
+        (20000 * "decltype " + "y;", "", DEEP),
+        (20000 * "template " + "y;", "", DEEP),
+        (20000 * "operator " + "y;", "", DEEP),
+        (20000 * "__attribute__ " + "y;", "", DEEP),
         ("float a" + 20000 * "[1]" + ";", "", DEEP),
         (20000 * "{" + 20000 * "}", "", BRACKETS),
         ("y[0] = " + 300 * "(" + "s" + 300 * ")" + ";", "", BRACKETS),
@@ -280,7 +291,7 @@ TOKENS = "macros and included files make more than 1048576 tokens"
             TOKENS,
         ),
     ],
-    ids=range(20),
+    ids=range(31),
 )
 def test_text_without_end(source, header, message):
     shown, _ = first_error(source, header)

@@ -272,11 +272,13 @@ class Rewriter {
           !is_name && tok::getPunctuatorSpelling(t.getKind()) && !t.isOneOf(tok::coloncolon, tok::period);
       bool is_statement = t.isOneOf(tok::kw_for, tok::kw_while, tok::kw_do, tok::kw_switch) ||
                           (t.is(tok::kw_if) && !is(i - 1, tok::kw_else));
+      // `sizeof`, `__alignof`, `__extension__` and more stand in front of operands; too many of any are no sentence.
+      bool is_keyword = !is_name && t.getIdentifierInfo() && !t.is(tok::kw_if);
       bool behind_group = i > 0 && tokens_[i - 1].isOneOf(tok::r_paren, tok::r_square);
       bool behind_operand = behind_group || (i > 0 && (tokens_[i - 1].isAnyIdentifier() || tokens_[i - 1].isLiteral()));
       bool nests = (is_operator && !is_opener && !ends && !behind_operand) ||  // in front of its operand
                    (behind_group && (is_name || is_opener)) ||                 // a cast, a call of a call
-                   t.isOneOf(tok::equal, tok::question, tok::colon, tok::less, tok::kw_else, tok::kw_sizeof);
+                   is_keyword || t.isOneOf(tok::equal, tok::question, tok::colon, tok::less);
       size_t weight = is_statement ? 4 : nests ? 1 : 0;
       counts.back().nested += weight;
       counts.back().elses += t.is(tok::kw_else);

@@ -36,7 +36,8 @@ def _forward_in_cuda() -> str:
     ).replace("uint place", "unsigned place")
 
 
-def _kiln(kind: str) -> Callable[[int], None]:
+def kiln_compiler(kind: str, mark: str) -> Callable[[int], None]:
+    """Compiles the n-th kernel of a kind; those of two processes are equal where the mark is."""
     import kiln
     import torch
 
@@ -60,7 +61,11 @@ def _kiln(kind: str) -> Callable[[int], None]:
     else:
         source = _EXP if kind == "exp, CUDA" else _GROUPED_EXP
         make, call, interface = bodies.exp_kernel, bodies.exp_call(a, a.dtype), kiln.cuda_kernel
-    return lambda n: make(interface, f"{source}\n    // {n} {os.getpid()}").compile(**call)
+    return lambda n: make(interface, f"{source}\n    // {n} {mark}").compile(**call)
+
+
+def _kiln(kind: str) -> Callable[[int], None]:
+    return kiln_compiler(kind, str(os.getpid()))
 
 
 def _mlx(kind: str) -> Callable[[int], None]:

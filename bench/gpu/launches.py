@@ -45,22 +45,31 @@ def run() -> tuple[dict[str, Any], list[str]]:
     x = torch.linspace(-1, 1, ELEMENTS, device="cuda")
     out = torch.empty_like(x)
     kernel = bodies.exp_kernel(kiln.metal_kernel)
-    call = bodies.exp_call(x, x.dtype) | {"grid": (ELEMENTS, 1, 1), "threadgroup": (32, 1, 1)}
-    functions: dict[str, Callable[[], object]] = {
-        "Kiln, output allocated": lambda: kernel(**call),
-        "torch.exp, output allocated": lambda: torch.exp(x),
-        "torch.exp, output given": lambda: torch.exp(x, out=out),
-    }
-    given = {key: value for key, value in call.items() if not key.startswith("output_")} | {"outputs": [out]}
-    functions["Kiln, output given"] = lambda: kernel(**given)
     cuda = kiln.cuda_kernel(
         name="exp_cuda",
         input_names=["inp"],
         output_names=["out"],
         source="int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < 32) out[i] = expf(inp[i]);",
     )
-    cuda_call = {key: value for key, value in call.items() if key != "template"}
-    functions["Kiln, CUDA body, output allocated"] = lambda: cuda(**cuda_call)
+    grid, threadgroup, template = (ELEMENTS, 1, 1), (32, 1, 1), [("T", x.dtype)]
+    functions: dict[str, Callable[[], object]] = {
+        "Kiln, output allocated": lambda: kernel(
+            inputs=[x],
+            output_shapes=[x.shape],
+            output_dtypes=[x.dtype],
+            grid=grid,
+            threadgroup=threadgroup,
+            template=template,
+        ),
+        "Kiln, output given": lambda: kernel(
+            inputs=[x], outputs=[out], grid=grid, threadgroup=threadgroup, template=template
+        ),
+        "Kiln, CUDA body, output allocated": lambda: cuda(
+            inputs=[x], output_shapes=[x.shape], output_dtypes=[x.dtype], grid=grid, threadgroup=threadgroup
+        ),
+        "torch.exp, output allocated": lambda: torch.exp(x),
+        "torch.exp, output given": lambda: torch.exp(x, out=out),
+    }
 
     try:
         import cupy
@@ -87,6 +96,26 @@ def run() -> tuple[dict[str, Any], list[str]]:
         functions["Triton, output allocated"] = lambda: triton_kernels.exp_of[(1,)](
             x, torch.empty_like(x), ELEMENTS, BLOCK=32
         )
+    try:
+        import warp
+
+        from bench.gpu import warp_kernels
+    except ImportError:
+        pass
+    else:
+        warp.config.quiet = True
+        from_warp, to_warp = warp.from_torch(x), warp.from_torch(out)
+        stream = warp.stream_from_torch(torch.cuda.current_stream())
+        functions["Warp, output given"] = lambda: warp.launch(
+            warp_kernels.exp_of, dim=ELEMENTS, inputs=[from_warp], outputs=[to_warp], stream=stream
+        )
+        functions["Warp, output allocated"] = lambda: warp.launch(
+            warp_kernels.exp_of, dim=ELEMENTS, inputs=[from_warp], outputs=[warp.empty_like(from_warp)], stream=stream
+        )
+        recorded = warp.launch(
+            warp_kernels.exp_of, dim=ELEMENTS, inputs=[from_warp], outputs=[to_warp], stream=stream, record_cmd=True
+        )
+        functions["Warp, a recorded launch again"] = lambda: recorded.launch(stream)
     if hasattr(torch.cuda, "_compile_kernel"):
         compiled = torch.cuda._compile_kernel(by_hand.EXP, "exp_of")
         functions["torch.cuda._compile_kernel, output given"] = lambda: compiled(

@@ -11,10 +11,11 @@ import traceback
 from pathlib import Path
 
 from bench import measure
-from bench.gpu import compile_times, grid_sample, launches, matrix_product, measure_gpu
+from bench.gpu import compile_times, grid_sample, launches, matrix_product, measure_gpu, stored_code
 
 SECTIONS = {
     "compile_times": compile_times,
+    "stored_code": stored_code,
     "launches": launches,
     "grid_sample": grid_sample,
     "matrix_product": matrix_product,

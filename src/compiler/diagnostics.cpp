@@ -260,6 +260,11 @@ void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level
     entry.diagnostic.message = with_better_suggestion(std::move(entry.diagnostic.message), is_dropped);
     if (is_dropped) dropped_keyword_ = info.getLocation();
   }
+  // Clang offers whatever is in scope, and the device library's own names are no one's to use.
+  if (size_t question = entry.diagnostic.message.find("; did you mean ");
+      question != std::string::npos &&
+      quoted_in(entry.diagnostic.message, question).find("__kiln") != std::string_view::npos)
+    entry.diagnostic.message.resize(question);
   if (info.getID() == clang::diag::err_pp_file_not_found && entry.placed)
     entry.diagnostic.message += where_looked_for(entry.diagnostic);
   entry.diagnostic.severity = level >= clang::DiagnosticsEngine::Error  ? Severity::kError
@@ -344,9 +349,6 @@ std::string DiagnosticCollector::with_better_suggestion(std::string message, boo
   if (const char* same = is_metal ? metals_name(name) : cudas_name(name))
     return concat("use of undeclared identifier '", name.str(), "'; in ", is_metal ? "Metal" : "CUDA", " it is '", same,
                   "'");
-  if (!is_metal && llvm::StringRef(suggested).starts_with("__kiln"))
-    return concat("use of undeclared identifier '", name.str(), "'");
-
   // Clang offers the name itself, which the kernel's function has, or the shape of another argument.
   auto is_in = [&](const std::vector<std::string>& names) {
     return std::find(names.begin(), names.end(), name.str()) != names.end();

@@ -67,6 +67,11 @@ WRONG = [
         "",
         "source:1:15: error: no member named 'smid_sum' in namespace 'metal'; did you mean 'simd_sum'?",
     ),
+    (
+        "y[0] = 1;",
+        "thread_position_in_gridreturn;",
+        "header:1:1: error: no template named 'thread_position_in_gridreturn'",
+    ),
     ("y[0] = rsqurt(x[0]);", "", "source:1:8: error: use of undeclared identifier 'rsqurt'; did you mean 'rsqrt'?"),
     (
         "y[0] = metal::rsqurt(x[0]);",

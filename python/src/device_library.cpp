@@ -164,8 +164,8 @@ class DeviceLibrary::Arguments {
     for (size_t i = 0; i < given.size(); ++i) {
       ArgumentName what = output(i);
       if (!library_.owns(given[i].get()))
-        throw TypeError(concat(prefix_, "Expected `outputs` to be ", library_.title(), " but got ", kind_of(given[i].get()),
-                               " for `", what.text(), "`."));
+        throw TypeError(concat(prefix_, "Expected `outputs` to be ", library_.title(), " but got ",
+                               kind_of(given[i].get()), " for `", what.text(), "`."));
       nb::object object = nb::borrow(given[i].get());
       ArrayView& view = output_views_.emplace_back(&memory_);
       library_.read(object, what, view);

@@ -58,7 +58,8 @@ class MlxLibrary : public ArrayLibrary {
       throw ValueError(concat("[", interface, "] `outputs` has no meaning for MLX arrays, which cannot be written."));
     std::vector<mx::array> inputs;
     for (size_t i = 0; i < arguments.inputs.size(); ++i)
-      inputs.push_back(to_array(interface, arguments.inputs[i].get(), [&] { return arguments.input_name(*kernel, i); }));
+      inputs.push_back(
+          to_array(interface, arguments.inputs[i].get(), [&] { return arguments.input_name(*kernel, i); }));
     std::vector<mx::Shape> shapes;
     for (const std::vector<int64_t>& shape : arguments.output_shapes) {
       mx::Shape& dimensions = shapes.emplace_back();

@@ -74,10 +74,13 @@ def _calls(kernels: list[dict[str, Any]], path: str, *, general: bool) -> Iterat
             calls = recorded["calls"]
             kernel = Kernel(**{key: value for key, value in recorded.items() if key != "calls"}, library="")
             for call in calls:
-                yield kernel, dict(call)
+                variants = [{**call, "grid": tuple(call["grid"]), "threadgroup": tuple(call["threadgroup"])}]
                 if general:
-                    yield kernel, {**call, "specialized": False}
-                    yield kernel, {**call, "specialized": False, "grid": (1, 1, 1), "threadgroup": (1, 1, 1)}
+                    variants.append({**variants[0], "specialized": False})
+                    variants.append({**variants[1], "grid": (1, 1, 1), "threadgroup": (1, 1, 1)})
+                for i, variant in enumerate(variants):
+                    if variant not in variants[:i]:
+                        yield kernel, variant
         except (KeyError, TypeError, AttributeError):
             raise _Unreadable(f"{path} is damaged") from None
 

@@ -96,7 +96,7 @@ class CallReader::State {
 
   const CallArguments& read(PyObject* const* values, size_t positional, PyObject* names) {
     if (positional != 0) fail_on_positional();
-    if (known_names_.get() != names) learn_names(names);
+    if (known_names_.get() != names && !are_known(names)) learn_names(names);
     Given given;
     given.unknown = unknown_name_;
     for (size_t i = 0; i < known_order_.size(); ++i)
@@ -148,6 +148,14 @@ class CallReader::State {
     call_.verbose = verbose.is_valid() && read_bool("`verbose`", verbose);
     call_.stream = stream.is_valid() && !stream.is_none() ? stream.ptr() : nullptr;
     return call_;
+  }
+
+  // `kernel(**call)` makes a tuple of names for each call.
+  bool are_known(PyObject* names) const {
+    if (!names || !known_names_ || PyTuple_GET_SIZE(names) != PyTuple_GET_SIZE(known_names_.get())) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i)
+      if (PyTuple_GET_ITEM(names, i) != PyTuple_GET_ITEM(known_names_.get(), i)) return false;
+    return true;
   }
 
   void learn_names(PyObject* names) {
@@ -379,6 +387,11 @@ class CallReader::State {
   }
 
   int64_t read_int(std::string_view whom, nb::handle object) const {
+    if (PyLong_CheckExact(object.ptr())) {
+      int overflow;
+      int64_t value = PyLong_AsLongLongAndOverflow(object.ptr(), &overflow);
+      if (!overflow) return value;
+    }
     std::optional<Index> index;
     if (PyIndex_Check(object.ptr())) index = index_of(object);
     if (!index) expected(whom, "an int", object);
@@ -477,7 +490,7 @@ class CallReader::State {
 
   // `known`: the pair that `argument` has already, if any.
   void read_template_pair(nb::handle pair, TemplateArgument& argument, ObjectOwner& known) {
-    if (known && known.get() == pair.ptr()) {
+    if (known && is_pair_of(known.get(), pair.ptr())) {
       // For the library that it belongs to.
       if (std::holds_alternative<Dtype>(argument.value)) find_dtype(PyTuple_GET_ITEM(pair.ptr(), 1));
       return;
@@ -491,6 +504,13 @@ class CallReader::State {
     argument.value = read_template_value(argument.name, value);
     bool is_constant = std::holds_alternative<Dtype>(argument.value) || is_constant_int(value.ptr());
     if (PyTuple_CheckExact(pair.ptr()) && PyUnicode_CheckExact(name.ptr()) && is_constant) known = own(pair);
+  }
+
+  // `template=[("T", x.dtype)]` makes a pair for each call.
+  static bool is_pair_of(PyObject* known, PyObject* pair) {
+    return known == pair || (PyTuple_CheckExact(pair) && PyTuple_GET_SIZE(pair) == 2 &&
+                             PyTuple_GET_ITEM(pair, 0) == PyTuple_GET_ITEM(known, 0) &&
+                             PyTuple_GET_ITEM(pair, 1) == PyTuple_GET_ITEM(known, 1));
   }
 
   TemplateValue read_template_value(std::string_view name, nb::handle value) {

@@ -1,4 +1,5 @@
 // `kiln._core`: kernels, without any array library but NumPy, which is reached when it is there.
+#include <cxxabi.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
@@ -9,6 +10,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -64,13 +66,16 @@ ArrayLibrary* library_named(std::string_view name) {
 ArrayLibrary* library_of(PyObject* object) {
   if (PyBool_Check(object) || PyFloat_Check(object) || PyComplex_CheckExact(object) || PyLong_Check(object))
     return nullptr;
-  for (ArrayLibrary* library : libraries())
-    if (library->owns(object)) return library;
+  // By number: what a library asks its arrays may be Python's, and another thread meet one more meanwhile.
+  auto ask = [&](size_t first) -> ArrayLibrary* {
+    for (size_t i = first; i < libraries().size(); ++i)
+      if (ArrayLibrary* library = libraries()[i]; library->owns(object)) return library;
+    return nullptr;
+  };
   size_t met = libraries().size();
+  if (ArrayLibrary* library = ask(0)) return library;
   meet_library_of(object);
-  for (size_t i = met; i < libraries().size(); ++i)
-    if (libraries()[i]->owns(object)) return libraries()[i];
-  return nullptr;
+  return ask(met);
 }
 
 // A dtype and the library that it belongs to, which stays as it is for a string.
@@ -178,22 +183,33 @@ nb::object call(const PyKernel& kernel, nb::handle arguments, nb::handle keyword
   return kernel.call(wanted, [&](CallReader& reader) -> auto& { return reader.read(arguments, keywords); });
 }
 
-// What Python calls in the place of `__call__`, which stays for those who ask for it by name: by the name a call costs
-// a dict and two tuples more, as much as a small launch. `kernel(inputs=…)` comes as a vectorcall, and `kernel(**call)`
-// with a dict.
-PyObject* PyKernel::call_kernel(PyObject* self, PyObject* const* values, size_t flags, PyObject* names) noexcept {
+// What `function` returns, for Python. A daemon thread that runs the caller's code in here when the interpreter shuts
+// down is ended by unwinding (see WithoutLock), which nothing below may swallow.
+template <typename Function>
+PyObject* for_python(const Function& function) noexcept {
   try {
-    auto positional = static_cast<size_t>(PyVectorcall_NARGS(flags));
-    auto read = [&](CallReader& reader) -> auto& { return reader.read(values, positional, names); };
-    return nb::inst_ptr<PyKernel>(self)->call(Wanted::kResult, read).release().ptr();
+    return function();
+  } catch (abi::__forced_unwind&) {
+    for (;;) pause();
   } catch (...) {
     set_error_from_exception();
     return nullptr;
   }
 }
 
+// What Python calls in the place of `__call__`, which stays for those who ask for it by name: by the name a call costs
+// a dict and two tuples more, as much as a small launch.
+PyObject* PyKernel::call_kernel(PyObject* self, PyObject* const* values, size_t flags, PyObject* names) noexcept {
+  return for_python([&] {
+    auto positional = static_cast<size_t>(PyVectorcall_NARGS(flags));
+    auto read = [&](CallReader& reader) -> auto& { return reader.read(values, positional, names); };
+    return nb::inst_ptr<PyKernel>(self)->call(Wanted::kResult, read).release().ptr();
+  });
+}
+
+// Of what was never made, which has no vectorcall, and of versions of Python that prefer it where there is a dict.
 PyObject* call_kernel_by_dict(PyObject* self, PyObject* arguments, PyObject* keywords) noexcept {
-  try {
+  return for_python([&] {
     if (!nb::inst_ready(self)) throw TypeError("a Kernel is made by kiln.metal_kernel or kiln.cuda_kernel");
     nb::object none;
     if (!keywords) {
@@ -202,10 +218,7 @@ PyObject* call_kernel_by_dict(PyObject* self, PyObject* arguments, PyObject* key
       keywords = none.ptr();
     }
     return call(*nb::inst_ptr<PyKernel>(self), arguments, keywords, Wanted::kResult).release().ptr();
-  } catch (...) {
-    set_error_from_exception();
-    return nullptr;
-  }
+  });
 }
 
 // Where a kernel's memory begins in its Python object: nanobind puts it behind the header.
@@ -213,17 +226,14 @@ constexpr Py_ssize_t kHeaderBytes = sizeof(PyObject) + 2 * sizeof(uint32_t);
 
 // Until a kernel is made there is no function for a vectorcall, and Python goes by `tp_call`.
 PyObject* allocate_kernel(PyTypeObject* type, PyObject*, PyObject*) noexcept {
-  try {
+  return for_python([&] {
     nb::object self = nb::inst_alloc(nb::handle(reinterpret_cast<PyObject*>(type)));
     auto* memory = reinterpret_cast<std::byte*>(self.ptr()) + kHeaderBytes;
     if (reinterpret_cast<std::byte*>(nb::inst_ptr<PyKernel>(self)) != memory)
       throw InternalError("a kernel is not where its Python object's header ends");
     std::memset(memory, 0, sizeof(vectorcallfunc));
     return self.release().ptr();
-  } catch (...) {
-    set_error_from_exception();
-    return nullptr;
-  }
+  });
 }
 
 void offer_calls(nb::handle type) {

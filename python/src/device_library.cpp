@@ -43,9 +43,9 @@ class StreamScope {
 
 // Whether the strides are those of a new array, also where a dimension has one element.
 bool has_strides_of_new_array(std::span<const int64_t> shape, std::span<const int64_t> strides) {
-  int64_t stride = 1;
-  for (size_t d = shape.size(); d-- > 0; stride *= shape[d])
-    if (strides[d] != stride) return false;
+  uint64_t stride = 1;  // of an empty array it may wrap
+  for (size_t d = shape.size(); d-- > 0; stride *= static_cast<uint64_t>(shape[d]))
+    if (static_cast<uint64_t>(strides[d]) != stride) return false;
   return true;
 }
 
@@ -217,7 +217,7 @@ PyObject* DeviceLibrary::call(const std::shared_ptr<KernelObject>& kernel, const
         concat(arguments.prefix(), "`stream` has no meaning for ", title(), " on the CPU, whose kernels run at once."));
   StreamScope scope(given.stream ? stream_scope(given.stream, device, arguments.prefix()) : nb::object());
   Call call = arguments.describe(wanted == Wanted::kResult);
-  LaunchPlan* plan = on_gpu && wanted == Wanted::kResult ? find_plan(*kernel, call) : nullptr;
+  std::shared_ptr<LaunchPlan> plan = on_gpu && wanted == Wanted::kResult ? find_plan(*kernel, call) : nullptr;
   if (!plan) kernel->check_sizes(call);
   if (wanted == Wanted::kSource || given.verbose) {
     kernel->check(call);

@@ -24,6 +24,7 @@ void check_overlaps(std::string_view prefix, std::span<const NamedArray> inputs,
     Range written = range_of(outputs[o].array);
     auto check = [&](const NamedArray& other, std::string_view what) {
       Range range = range_of(other.array);
+      if (range.begin == range.end || written.begin == written.end) return;  // of no bytes
       if (written.begin < range.end && range.begin < written.end)
         throw ValueError(concat(prefix, "The memory of ", what, " `", other.name.text(), "` and of output `",
                                 outputs[o].name.text(), "` overlap."));

@@ -29,12 +29,44 @@ nb::handle keep(nb::object object) { return object.release(); }
 
 PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
 
-// Whether a method of the object, found once for all, gives True.
-bool asks(nb::handle object, nb::handle method) {
-  nb::object answer = nb::steal(PyObject_CallOneArg(method.ptr(), object.ptr()));
-  if (!answer.is_valid()) nb::raise_python_error();
-  return answer.ptr() == Py_True;
-}
+// A question that tensors answer with True or False: a method without arguments, or an attribute. It is asked of each
+// tensor of a launch, so what Python's type has for it is called itself, where it is written in C.
+class Question {
+ public:
+  Question() = default;
+  Question(nb::handle type, const char* name) : name_(interned(name)) {
+    PyObject* found = keep(type.attr(name)).ptr();
+    type_ = reinterpret_cast<PyTypeObject*>(type.ptr());
+    if (Py_TYPE(found) == &PyMethodDescr_Type) {
+      const PyMethodDef* method = reinterpret_cast<PyMethodDescrObject*>(found)->d_method;
+      if (method->ml_flags == METH_NOARGS) method_ = method->ml_meth;
+    } else if (Py_TYPE(found) == &PyGetSetDescr_Type) {
+      attribute_ = reinterpret_cast<PyGetSetDescrObject*>(found)->d_getset;
+      if (!attribute_->get) attribute_ = nullptr;
+    } else {
+      is_method_ = PyCallable_Check(found);
+    }
+    is_method_ = is_method_ || Py_TYPE(found) == &PyMethodDescr_Type;
+  }
+
+  bool operator()(nb::handle tensor) const {
+    bool is_of_type = PyType_IsSubtype(Py_TYPE(tensor.ptr()), type_);
+    PyObject* answer = method_ && is_of_type      ? method_(tensor.ptr(), nullptr)
+                       : attribute_ && is_of_type ? attribute_->get(tensor.ptr(), attribute_->closure)
+                       : is_method_               ? PyObject_CallMethodNoArgs(tensor.ptr(), name_)
+                                                  : PyObject_GetAttr(tensor.ptr(), name_);
+    nb::object owner = nb::steal(answer);
+    if (!owner.is_valid()) nb::raise_python_error();
+    return answer == Py_True;
+  }
+
+ private:
+  PyObject* name_ = nullptr;
+  PyTypeObject* type_ = nullptr;
+  PyCFunction method_ = nullptr;
+  const PyGetSetDef* attribute_ = nullptr;
+  bool is_method_ = false;
+};
 
 class TorchLibrary : public DeviceLibrary {
  public:
@@ -42,8 +74,9 @@ class TorchLibrary : public DeviceLibrary {
     nb::module_ torch = nb::module_::import_("torch");
     torch_ = keep(torch);
     tensor_ = keep(torch.attr("Tensor"));
-    is_conj_ = keep(tensor_.attr("is_conj"));
-    is_neg_ = keep(tensor_.attr("is_neg"));
+    is_conj_ = Question(tensor_, "is_conj");
+    is_neg_ = Question(tensor_, "is_neg");
+    requires_grad_ = Question(tensor_, "requires_grad");
     parameter_ = keep(torch.attr("nn").attr("Parameter"));
     empty_ = keep(torch.attr("empty"));
     empty_like_ = keep(torch.attr("empty_like"));
@@ -94,9 +127,9 @@ class TorchLibrary : public DeviceLibrary {
       fail_as_no_dtype(object, what);
     }
     // A conjugate is a mark beside the memory; taking the real part of one may leave a sign.
-    if (*dtype == Dtype::kComplex64 && asks(object, is_conj_)) return read_resolved(object, "resolve_conj", what, view);
+    if (*dtype == Dtype::kComplex64 && is_conj_(object)) return read_resolved(object, "resolve_conj", what, view);
     if (row_of(*dtype).kind == DtypeKind::kFloat || row_of(*dtype).kind == DtypeKind::kComplex)
-      if (asks(object, is_neg_)) return read_resolved(object, "resolve_neg", what, view);
+      if (is_neg_(object)) return read_resolved(object, "resolve_neg", what, view);
     view.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
     view.dtype = *dtype;
     view.device = tensor.device.type == kDlpackCpu ? Device{} : Device{DeviceKind::kNvidia, tensor.device.index};
@@ -105,10 +138,7 @@ class TorchLibrary : public DeviceLibrary {
   }
 
   void check_writable(nb::handle object, const ArgumentName& what) const override {
-    static PyObject* const requires_grad = interned("requires_grad");
-    nb::object answer = nb::steal(PyObject_GetAttr(object.ptr(), requires_grad));
-    if (!answer.is_valid()) nb::raise_python_error();
-    if (answer.ptr() == Py_True)
+    if (requires_grad_(object))
       throw ValueError(concat(what,
                               " requires a gradient, which a kernel does not know of; `.detach()` gives a tensor ",
                               "that can be written."));
@@ -235,8 +265,8 @@ class TorchLibrary : public DeviceLibrary {
 
   // As any version of PyTorch can be read.
   void read_attributes(nb::object& object, const ArgumentName& what, ArrayView& view) const {
-    if (asks(object, is_conj_)) object = object.attr("detach")().attr("resolve_conj")();
-    if (asks(object, is_neg_)) object = object.attr("detach")().attr("resolve_neg")();
+    if (is_conj_(object)) object = object.attr("detach")().attr("resolve_conj")();
+    if (is_neg_(object)) object = object.attr("detach")().attr("resolve_neg")();
     std::optional<Dtype> dtype = dtype_of(nb::object(object.attr("dtype")).ptr());
     if (!dtype) fail_as_no_dtype(object, what);
     view.dtype = *dtype;
@@ -257,7 +287,8 @@ class TorchLibrary : public DeviceLibrary {
     return gpus_[index];
   }
 
-  nb::handle torch_, tensor_, is_conj_, is_neg_, parameter_, empty_, empty_like_, device_, cpu_;
+  Question is_conj_, is_neg_, requires_grad_;
+  nb::handle torch_, tensor_, parameter_, empty_, empty_like_, device_, cpu_;
   std::array<nb::handle, kDtypes.size()> dtypes_;
   mutable std::vector<nb::handle> gpus_;
   const DlpackExchange* exchange_ = nullptr;

@@ -201,7 +201,7 @@ std::vector<Tensor> Kernel::operator()(const KernelCall& call) const {
 void Kernel::run(const KernelCall& call, std::span<void* const> outputs) const {
   CallView view(*object_, call);
   Call read = view.call();
-  LaunchPlan* plan = find_plan(*object_, read);
+  std::shared_ptr<LaunchPlan> plan = find_plan(*object_, read);
   if (!plan) object_->check_sizes(read);
   view.check_inputs();
   view.check_outputs(outputs);

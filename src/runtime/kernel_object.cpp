@@ -9,6 +9,7 @@
 #include "core/fork_guard.h"
 #include "core/settings.h"
 #include "core/text.h"
+#include "core/thread_state.h"
 #include "frontend/lexer.h"
 #include "frontend/names.h"
 #include "kiln/error.h"
@@ -62,9 +63,10 @@ LaunchForm KernelObject::form_for_code(const Call& call) const {
 // `general_bytes`, shapes that code may be made for. Built in a buffer that each thread keeps, so that a look-up
 // allocates nothing.
 std::string_view KernelObject::call_key(const Call& call, size_t& general_bytes) const {
-  thread_local std::string key;
+  thread_local ThreadState<std::string> key_of_thread;
+  std::string& key = *key_of_thread;
   key.clear();
-  auto add = [](auto value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
+  auto add = [&](auto value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
   auto add_text = [&](const std::string& text) {
     add(static_cast<uint32_t>(text.size()));
     key.append(text);

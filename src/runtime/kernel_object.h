@@ -48,7 +48,7 @@ class KernelObject {
   KernelObject& operator=(const KernelObject&) = delete;
 
   const KernelSpec& spec() const { return spec_; }
-  /// No other one of the process has had it.
+  /// Unique in the process, and never used again.
   uint64_t number() const { return number_; }
   const History& history() const { return history_; }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "core/array_layout.h"
 #include "core/dtype_table.h"
@@ -13,6 +14,7 @@
 #include "core/number_conversion.h"
 #include "core/out_of_memory.h"
 #include "core/text.h"
+#include "core/thread_state.h"
 
 namespace kiln {
 namespace {
@@ -188,6 +190,7 @@ class LaunchPlan {
         device_(call.device),
         grid_(call.grid),
         threadgroup_(call.threadgroup),
+        inputs_(call.inputs.size()),
         template_arguments_(call.template_arguments.begin(), call.template_arguments.end()),
         found_{found.variant, CodeSource::kMemory},
         record_(record_of(found_)) {
@@ -204,9 +207,9 @@ class LaunchPlan {
 
   bool is_for(const KernelObject& kernel, const Call& call) const {
     if (kernel.number() != kernel_ || call.device != device_ || call.grid != grid_ ||
-        call.threadgroup != threadgroup_ || call.inputs.size() + call.outputs.size() != dtypes_.size() || call.queue ||
-        call.init_value || !call.input_names.empty() || !call.output_names.empty() ||
-        !std::ranges::equal(call.template_arguments, template_arguments_))
+        call.threadgroup != threadgroup_ || call.inputs.size() != inputs_ ||
+        call.outputs.size() != dtypes_.size() - inputs_ || call.queue || call.init_value || !call.input_names.empty() ||
+        !call.output_names.empty() || !std::ranges::equal(call.template_arguments, template_arguments_))
       return false;
     Cursor cursor{dimensions_};
     auto dtype = dtypes_.begin();
@@ -260,6 +263,7 @@ class LaunchPlan {
   const uint64_t kernel_;
   const Device device_;
   const Extent3 grid_, threadgroup_;
+  const size_t inputs_;
   const std::vector<TemplateArgument> template_arguments_;
   const KernelObject::Found found_;
   std::vector<Dtype> dtypes_;        // of inputs, then outputs
@@ -271,18 +275,65 @@ class LaunchPlan {
 
 namespace {
 
-// A kernel has one place among them, which its last call takes.
-constexpr size_t kPlans = 16;
-thread_local std::array<std::unique_ptr<LaunchPlan>, kPlans> t_plans;
+// A thread's plans, found by their kernel's number. A program launches many kernels in turn, and some with shapes that
+// alternate, such as a batch and what is left of it.
+class PlanTable {
+ public:
+  std::shared_ptr<LaunchPlan> find(const KernelObject& kernel, const Call& call) const {
+    for (const std::shared_ptr<LaunchPlan>& plan : set_of(kernel))
+      if (plan && plan->is_for(kernel, call)) return plan;
+    return nullptr;
+  }
 
-std::unique_ptr<LaunchPlan>& plan_of(const KernelObject& kernel) { return t_plans[kernel.number() % kPlans]; }
+  /// Notes a call that has no plan. True where the same one was noted before, and a plan is worth its making: shapes
+  /// may be new at each call.
+  bool is_seen_again(const KernelObject& kernel, const Call& call) {
+    uint64_t hash = hash_of(kernel, call);
+    uint64_t& noted = noted_[hash % noted_.size()];
+    return std::exchange(noted, hash) == hash;
+  }
+
+  /// In the place of the one of its set that was made first.
+  void add(const KernelObject& kernel, std::shared_ptr<LaunchPlan> plan) {
+    auto& set = set_of(kernel);
+    std::move_backward(set.begin(), set.end() - 1, set.end());
+    set.front() = std::move(plan);
+  }
+
+ private:
+  static constexpr size_t kSets = 64, kWays = 4;
+  using Set = std::array<std::shared_ptr<LaunchPlan>, kWays>;
+
+  Set& set_of(const KernelObject& kernel) { return sets_[kernel.number() % kSets]; }
+  const Set& set_of(const KernelObject& kernel) const { return sets_[kernel.number() % kSets]; }
+
+  // Of what mostly differs between calls of a kernel. Where it is wrong, a plan is made too early.
+  static uint64_t hash_of(const KernelObject& kernel, const Call& call) {
+    uint64_t hash = kernel.number() + 1;
+    auto add = [&](int64_t value) { hash = (hash ^ static_cast<uint64_t>(value)) * 0x9E3779B97F4A7C15 + (hash >> 29); };
+    for (int64_t size : call.grid) add(size);
+    for (int64_t size : call.threadgroup) add(size);
+    for (const InputArray& input : call.inputs) {
+      for (int64_t size : input.shape) add(size);
+      for (int64_t stride : input.strides) add(stride);
+    }
+    return hash;
+  }
+
+  std::array<Set, kSets> sets_;
+  std::array<uint64_t, 256> noted_{};
+};
+
+PlanTable& plans() {
+  thread_local ThreadState<PlanTable> table;
+  return *table;
+}
 
 }  // namespace
 
-LaunchPlan* find_plan(const KernelObject& kernel, const Call& call) {
+std::shared_ptr<LaunchPlan> find_plan(const KernelObject& kernel, const Call& call) {
   if (call.device.kind == DeviceKind::kCpu) return nullptr;
-  LaunchPlan* plan = plan_of(kernel).get();
-  return plan && plan->is_for(kernel, call) ? plan : nullptr;
+  return plans().find(kernel, call);
 }
 
 void run_again(LaunchPlan& plan, KernelObject& kernel, const Call& call, std::span<void* const> output_data) {
@@ -292,7 +343,12 @@ void run_again(LaunchPlan& plan, KernelObject& kernel, const Call& call, std::sp
 void run(KernelObject& kernel, const Call& call, std::span<void* const> output_data) {
   KernelObject::Found found = kernel.find_or_compile(call);
   launch(kernel, found, call, output_data, allocate_copies(kernel, call));
-  if (LaunchPlan::serves(kernel, call)) plan_of(kernel) = std::make_unique<LaunchPlan>(kernel, call, found);
+  if (!LaunchPlan::serves(kernel, call) || !plans().is_seen_again(kernel, call)) return;
+  try {
+    plans().add(kernel, std::make_shared<LaunchPlan>(kernel, call, found));
+  } catch (const std::bad_alloc&) {
+    // The launch is made; the next one is as long.
+  }
 }
 
 InputCopies allocate_copies(const KernelObject& kernel, const Call& call) {
@@ -323,7 +379,8 @@ void launch(KernelObject& kernel, const KernelObject::Found& found, const Call& 
   target.check_launch(code, unit, geometry, options);
   copy_inputs(kernel, target, call, copies);
 
-  thread_local LaunchScratch scratch;
+  thread_local ThreadState<LaunchScratch> scratch_of_thread;
+  LaunchScratch& scratch = *scratch_of_thread;
   NumbersOnDevice numbers(target, call);
   collect_inputs(kernel, call, copies, numbers, scratch);
   scratch.arguments.clear();

@@ -18,12 +18,12 @@ namespace kiln {
 void run(KernelObject& kernel, const Call& call, std::span<void* const> output_data);
 
 // What a thread keeps of a launch on a GPU's stream, so that the same one with other arrays is one call of the driver:
-// nothing is checked, looked up, allocated or locked but the history.
+// nothing is checked, looked up, allocated or locked but the history. It is made at the second such launch.
 class LaunchPlan;
 
 /// The thread's plan for a call, or null. Where there is one, KernelObject::check_sizes has accepted such a call, and
-/// run_again() serves.
-LaunchPlan* find_plan(const KernelObject& kernel, const Call& call);
+/// run_again() serves. Whoever has it keeps it: another call that comes in between may take its place.
+std::shared_ptr<LaunchPlan> find_plan(const KernelObject& kernel, const Call& call);
 
 /// The same as run(), for a call of which find_plan() has given the plan.
 void run_again(LaunchPlan& plan, KernelObject& kernel, const Call& call, std::span<void* const> output_data);

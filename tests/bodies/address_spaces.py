@@ -290,6 +290,44 @@ def computed_constant_vectors(x):
     return np.stack([f(0.6) * x + f(2) + f(0.6), (f(0.8) * x + f(4)) * f(6)], axis=1)
 
 
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    Mixed m = kMixed[i % 2];
+    float sum = 100 * m.at.z + 10 * float(m.weight) + float(m.code) + (m.flags.y ? 0.5f : 0.25f);
+    y[2 * i] = sum + float(kPlaces[i % 3].z) + float(kHalves[i % 2].y);
+    y[2 * i + 1] = kMixed[1 - i % 2].values[i % 4] + m.at.x;
+    """,
+    header="""
+constant float kFirst[4] = {1, 2, 3, 4};
+constant float kSecond[4] = {-1, -2, -3, -4};
+struct Mixed {
+  float3 at;
+  bfloat weight;
+  uchar code;
+  bool3 flags;
+  constant float* values;
+};
+constant Mixed kMixed[2] = {
+  {float3(1, 2, 3), bfloat(3), 7, bool3(true, false, true), kFirst},
+  {float3(4, 5, 6), bfloat(-7.5), 200, bool3(false, true, false), kSecond + 0},
+};
+constant bfloat3 kPlaces[3] = {bfloat3(1, 2, 3), bfloat3(0, 0, -0.0), bfloat3(0.5, 1.5, 2.5)};
+constant half3 kHalves[2] = {half3(1, 2, 3), half3(4, 5, 6)};
+""",
+    outputs={"y": ((32, 2), "float32")},
+    grid=(32, 1, 1),
+    threadgroup=(32, 1, 1),
+    constructs="address_spaces.constant_vector address_spaces.constant_array types.float3",
+)
+def tables_of_mixed_structures():
+    i = np.arange(32)
+    sums = np.where(i % 2 == 0, 300 + 30 + 7 + 0.25, 600 - 75 + 200 + 0.5)
+    sums += np.array([3, 0, 2.5])[i % 3] + np.array([2, 5])[i % 2]
+    values = np.array([[1, 2, 3, 4], [-1, -2, -3, -4]])[1 - i % 2, i % 4] + np.where(i % 2 == 0, 1, 4)
+    return np.stack([sums, values], axis=1).astype(np.float32)
+
+
 def _crc_table():
     table = []
     for byte in range(256):

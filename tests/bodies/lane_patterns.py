@@ -194,3 +194,28 @@ for _name, _index in (
         threadgroup=(32, 1, 1),
         constructs="types.char types.uchar",
     )(lambda x, few, f=_wrapping: f(x, few.astype(int)))
+
+
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    uint first = k[0] * 16, m = 31 - (i & 31);
+    float v = 0;
+    uint t = 0;
+    if (m < 16) {  // only here have `first` and `m` no bit in common
+      t = first | m;
+      v = x[t & ~16u];
+    }
+    out[i] = v;
+    place[i] = t;
+    """,
+    inputs=lambda rng: {"x": np.arange(4096, dtype=np.float32), "k": np.ones(16, np.uint32)},
+    outputs={"out": ((96,), "float32"), "place": ((96,), "uint32")},
+    grid=(96, 1, 1),
+    threadgroup=(32, 1, 1),
+    constructs="attributes.thread_position_in_grid",
+)
+def bits_in_common_where_nobody_looks(x, k):
+    m = 31 - np.arange(96) % 32
+    place = np.where(m < 16, k[0] * 16 | m, 0).astype(np.uint32)
+    return np.where(m < 16, x[place & ~np.uint32(16)], 0).astype(np.float32), place

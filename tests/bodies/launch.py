@@ -72,3 +72,37 @@ for _number, (_value, _dtypes) in enumerate(_INITIAL.items()):
 )
 def every_thread_once():
     return np.concatenate([[1001], np.arange(1001), np.zeros(50)]).astype(np.uint32)
+
+
+_BARRIER_IN_HEADER = """
+inline float total(float value, threadgroup float* shared, uint place) {
+  shared[place] = value;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  return shared[0];
+}
+"""
+
+for _name, _statement, _header in (
+    ("barrier_in_dead_code", "if (N > 100) threadgroup_barrier(mem_flags::mem_threadgroup);", ""),
+    ("barrier_in_unused_function", "", _BARRIER_IN_HEADER),
+):
+    for _threads in (32, 64, 1024):
+
+        @body(
+            f"""
+            uint i = thread_position_in_grid.x;
+            {_statement}
+            out[i] = x[i] + N;
+            """,
+            name=f"{_name}_{_threads}",
+            header=_header,
+            inputs=lambda rng: {"x": np.arange(4096, dtype=np.float32)},
+            outputs={"out": ((4096,), "float32")},
+            template=[("N", 3)],
+            grid=(4096, 1, 1),
+            threadgroup=(_threads, 1, 1),
+            init_value=-7,
+            constructs="launch.exact_grid",
+        )
+        def barrier_that_nobody_meets(x):
+            return x + 3

@@ -153,6 +153,39 @@ def test_all_arrays_are_on_one_device():
 # ---- Streams
 
 
+def test_calls_within_a_call(monkeypatch):
+    kernel = make("y[i] = x[i] + 1;")
+    x = numbers(256)
+
+    class Output:
+        def write(self, text):
+            for n in range(1, 9):
+                for _ in range(3):
+                    call(kernel, x[: 16 * n])
+            return len(text)
+
+        def flush(self):
+            pass
+
+    for _ in range(3):
+        call(kernel, x)
+    monkeypatch.setattr("sys.stdout", Output())
+    y = call(kernel, x, verbose=True)
+    monkeypatch.undo()
+    assert torch.equal(y, x + 1)
+
+
+def test_an_input_is_no_output():
+    scalar = torch.zeros((), device="cuda")
+    kernel = kiln.metal_kernel("k", ["a"], ["b", "c"], "b[0] = c[0] = a + 1;")
+    grid = {"grid": (1, 1, 1), "threadgroup": (1, 1, 1)}
+    for _ in range(3):
+        b, c = kernel(inputs=[scalar], output_shapes=[(), ()], output_dtypes=["float32"] * 2, **grid)
+        assert (b.item(), c.item()) == (1, 1)
+    with pytest.raises(ValueError, match="Expected `inputs` to have size 1 but got size 2"):
+        kernel(inputs=[scalar, scalar], output_shapes=[()], output_dtypes=["float32"], **grid)
+
+
 def test_runs_on_the_current_stream():
     x = numbers(1 << 16)
     call(DOUBLE, call(SLOW, x))  # nothing is compiled below

@@ -96,3 +96,11 @@ def test_say_shapes_and_dtypes(name):
 def test_may_be_none():
     (y,) = COPY(inputs=[X], outputs=None, output_shapes=[(8,)], output_dtypes=["float32"], **THREADS)
     assert np.array_equal(y, X)
+
+
+def test_empty_arrays_overlap_nothing():
+    memory = np.zeros((4, 4), np.float32)
+    kernel = kiln.metal_kernel("k", ["x"], ["y", "z"], "y[thread_position_in_grid.x] = 1 + x_shape[1];")
+    y, _ = kernel(inputs=[memory[1:2, 0:0]], outputs=[memory, memory[2:2]], grid=(16, 1, 1), threadgroup=(16, 1, 1))
+    assert y is memory
+    assert (memory == 1).all()

@@ -173,7 +173,9 @@ class SimdEngine : public CpuEngine {
     call_of_body(group).setCalledFunction(copy);
     inline_into_callers(module, {copy});
     // The inliner has removed the copy.
-    lower_positions(group, !sites.empty(), unit.rows_are_simdgroups, unit.simdgroups);
+    // Where nobody waits a row is not one threadgroup's: neighbours' rows may be run as one.
+    bool threads_wait = !sites.empty();
+    lower_positions(group, threads_wait, unit.rows_are_simdgroups, threads_wait ? unit.simdgroups : 0);
     // A vector of bfloats, too, would become calls of a function for each.
     remove_bfloat(group);
     return widen(group, {has_avx512, sites, offsetof(CpuLaunch, is_alone), keep_stage});

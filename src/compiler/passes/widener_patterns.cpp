@@ -1,3 +1,4 @@
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/GetElementPtrTypeIterator.h>
 
@@ -93,6 +94,14 @@ std::optional<std::array<APInt, kLanes>> Widener::lane_bits(Value* value, unsign
   if (operation->getOpcode() == Instruction::Or) {
     auto others = lane_bits(operation->getOperand(1), depth + 1);
     if (!others || !cast<PossiblyDisjointInst>(operation)->isDisjoint()) return std::nullopt;
+    // A branch may have said so, of lanes that take it: in another the sum, which at_lane() has for it, would carry.
+    auto may_collide = [&](const std::array<APInt, kLanes>& from_lane, Value* other) {
+      KnownBits known = computeKnownBits(other, layout_, /*Depth=*/0, /*AC=*/nullptr, /*CxtI=*/nullptr, /*DT=*/nullptr,
+                                         /*UseInstrInfo=*/false);
+      return any_of(from_lane, [&](const APInt& lane) { return !lane.isSubsetOf(known.Zero); });
+    };
+    if (may_collide(*bits, operation->getOperand(1)) || may_collide(*others, operation->getOperand(0)))
+      return std::nullopt;
     for (unsigned lane = 0; lane < kLanes; ++lane) (*bits)[lane] |= (*others)[lane];
     return bits;
   }

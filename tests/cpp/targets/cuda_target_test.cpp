@@ -630,6 +630,32 @@ TEST(CudaFailure, InAForkedProcessIsSaidAtOnce) {
 // ---- Programs in C++, with the compiler of the library
 
 // A launch like the one before goes by what was kept of that one; it must be as if it had not.
+TEST(CudaTensorKernel, TakesNoArrayOfOneElementForAnOutput) {
+  fake() = FakeDriver{};
+  float memory[4] = {};
+  auto call_of = [&](size_t inputs, size_t outputs) {
+    KernelCall call{.grid = {1, 1, 1}, .threadgroup = {1, 1, 1}, .device = {DeviceKind::kNvidia, 0}};
+    for (size_t i = 0; i < inputs; ++i)
+      call.inputs.push_back(TensorView(memory + i, std::vector<int64_t>{}, std::vector<int64_t>{}));
+    call.output_shapes.resize(outputs);
+    call.output_dtypes.resize(outputs, Dtype::kFloat32);
+    return call;
+  };
+  auto run = [&](const Kernel& kernel, size_t inputs, size_t outputs) {
+    std::vector<void*> data;
+    for (size_t i = 0; i < outputs; ++i) data.push_back(memory + 3 - i);
+    kernel.run(call_of(inputs, outputs), std::span<void* const>(data));
+  };
+  Kernel one_input = metal_kernel("k", {"a"}, {"b", "c"}, "b[0] = c[0] = a;");
+  for (int i = 0; i < 3; ++i) run(one_input, 1, 2);
+  EXPECT_EQ(message_of<ValueError>([&] { run(one_input, 2, 1); }),
+            "[metal_kernel] Expected `inputs` to have size 1 but got size 2.");
+  Kernel two_inputs = metal_kernel("k", {"a", "b"}, {"c"}, "c[0] = a + b;");
+  for (int i = 0; i < 3; ++i) run(two_inputs, 2, 1);
+  EXPECT_EQ(message_of<ValueError>([&] { run(two_inputs, 1, 2); }),
+            "[metal_kernel] Expected `inputs` to have size 2 but got size 1.");
+}
+
 TEST(CudaTensorKernel, RepeatsLaunchesWithOtherArraysOnly) {
   fake() = FakeDriver{};
   Kernel kernel = metal_kernel("k", {"x"}, {"y"}, "y[thread_position_in_grid.x] = x[0] + T(x_ndim);", "",
@@ -661,7 +687,7 @@ TEST(CudaTensorKernel, RepeatsLaunchesWithOtherArraysOnly) {
     return input.end_byte;
   };
   using enum Dtype;
-  for (int round = 0; round < 2; ++round) {
+  for (int round = 0; round < 4; ++round) {  // plans are made in the second
     EXPECT_EQ(launch({4}, {1}, 4, kFloat32, 0, 8), 16);
     EXPECT_EQ(launch({4}, {1}, 4, kFloat32, 16, 24), 16);
     EXPECT_EQ(launch({4}, {2}, 4, kFloat32, 16, 24), 28);
@@ -669,7 +695,7 @@ TEST(CudaTensorKernel, RepeatsLaunchesWithOtherArraysOnly) {
     EXPECT_EQ(launch({2, 2}, {2, 1}, 3, kFloat32, 16, 24), 16);
     EXPECT_EQ(launch({2, 2}, {2, 1}, 3, kInt32, 16, 24), 16);
   }
-  EXPECT_EQ(kernel.history().size(), 12u);
+  EXPECT_EQ(kernel.history().size(), 24u);
   EXPECT_EQ(message_of<ValueError>([&] { launch({4}, {1}, 4, kFloat32, 8, 10); }),
             "[metal_kernel] The memory of input `x` and of output `y` overlap.");
 }

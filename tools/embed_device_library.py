@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Writes the device library, which is text, as a C++ file of string literals.
 
-    embed_device_library.py ROOT OUTPUT HEADER TYPE FUNCTION PART...
+    embed_device_library.py [--digests] ROOT OUTPUT HEADER TYPE FUNCTION PART...
 
-ROOT is the library's folder, the parts are paths in it; their order is kept. HEADER declares TYPE, which has a name and
-a text, and FUNCTION, which returns all of them.
+ROOT is the library's folder, the parts are paths in it; their order is kept. HEADER declares TYPE, which has a name, a
+text and with --digests the text's SHA-256, and FUNCTION, which returns all of them.
 """
 
+import hashlib
 import sys
 from pathlib import Path
 
@@ -18,8 +19,16 @@ def literal(text: str) -> str:
 
 
 def main() -> None:
-    root, output, header, type_name, function, *parts = sys.argv[1:]
-    rows = ",\n".join(f'    {{"{part}", {literal((Path(root) / part).read_text())}}}' for part in parts)
+    arguments = sys.argv[1:]
+    has_digests = arguments[0] == "--digests"
+    root, output, header, type_name, function, *parts = arguments[has_digests:]
+
+    def row(part: str) -> str:
+        text = (Path(root) / part).read_text()
+        digest = f', "{hashlib.sha256(text.encode()).hexdigest()}"' if has_digests else ""
+        return f'    {{"{part}", {literal(text)}{digest}}}'
+
+    rows = ",\n".join(row(part) for part in parts)
     Path(output).write_text(
         "// Made by tools/embed_device_library.py.\n"
         f'#include "{header}"\n\n'

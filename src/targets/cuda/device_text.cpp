@@ -196,7 +196,7 @@ std::string nvrtc_device_digest(const std::vector<std::string>& options) {
   auto add = [&](std::string_view text) { hash.add(text); };
   for (const NvrtcDevicePart& part : nvrtc_device_parts()) {
     add(part.name);
-    add(part.text);
+    add(part.digest);
   }
   for (const Row& row : kRows) {
     for (std::string_view name : row.names) add(name);

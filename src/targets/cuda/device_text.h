@@ -17,6 +17,7 @@ namespace kiln {
 struct NvrtcDevicePart {
   std::string_view name;  // file below src/device/nvrtc
   std::string_view text;
+  std::string_view digest;  // the text's SHA-256: taking it would take as long as all else of finding code on disk
 };
 
 /// All parts; made from the files when Kiln is built.

@@ -4,8 +4,10 @@
 #include <link.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 
 #include "core/build_id.h"
 #include "core/compiler.h"
@@ -71,26 +73,32 @@ std::string file_of_handle(void* handle) {
   return map->l_name;
 }
 
-// The one that the program has loaded.
+// The one that the program has loaded. Asked of the list of what is loaded: `dlopen` that loads nothing looks into each
+// folder of the loader's for a name that it doesn't know, which takes longer than finding a kernel on disk.
 std::string loaded_file() {
-  for (const char* name : kNames)
-    if (void* handle = dlopen(name, RTLD_NOW | RTLD_NOLOAD)) {
-      std::string file = file_of_handle(handle);
-      dlclose(handle);
-      if (!file.empty()) return file;
-    }
-  return {};
+  std::array<std::string, std::size(kNames)> files;
+  dl_iterate_phdr(
+      [](dl_phdr_info* object, size_t, void* data) {
+        auto& found = *static_cast<decltype(files)*>(data);
+        std::string_view path = object->dlpi_name ? object->dlpi_name : "";
+        std::string_view name = path.substr(path.rfind('/') + 1);
+        for (size_t i = 0; i < found.size(); ++i)
+          if (found[i].empty() && (name == kNames[i] || name.starts_with(concat(kNames[i], ".")))) {
+            found[i] = path;
+            break;
+          }
+        return 0;
+      },
+      &files);
+  auto first = std::ranges::find_if(files, [](const std::string& file) { return !file.empty(); });
+  return first == files.end() ? std::string() : *first;
 }
 
-std::vector<std::string> files_in(const std::vector<std::string>& places) {
-  std::vector<std::string> files;
-  for (const std::string& folder : places)
-    for (const char* name : kNames)
-      if (std::string file = concat(folder, "/", name); exists(file)) {
-        files.push_back(std::move(file));
-        break;
-      }
-  return files;
+// Empty: none.
+std::string file_in(const std::string& folder) {
+  for (const char* name : kNames)
+    if (std::string file = concat(folder, "/", name); exists(file)) return file;
+  return {};
 }
 
 // The first of the folders that has CUDA's headers, and that of its C++ libraries where it is another one.
@@ -114,8 +122,9 @@ constexpr const char* kHowToGet =
 std::string NvrtcLibrary::first_file() {
   if (!settings().nvrtc_path.empty()) return settings().nvrtc_path;
   if (std::string file = loaded_file(); !file.empty()) return file;
-  std::vector<std::string> files = files_in(folders());
-  return files.empty() ? std::string() : files.front();
+  for (const std::string& folder : folders())
+    if (std::string file = file_in(folder); !file.empty()) return file;
+  return {};
 }
 
 std::unique_ptr<const NvrtcLibrary> NvrtcLibrary::open() {
@@ -128,7 +137,9 @@ std::unique_ptr<const NvrtcLibrary> NvrtcLibrary::open() {
   }
   if (std::string file = loaded_file(); !file.empty() && library->load(file).empty()) return library;
   std::vector<std::string> places = folders(), reasons;
-  for (const std::string& file : files_in(places)) {
+  for (const std::string& folder : places) {
+    std::string file = file_in(folder);
+    if (file.empty()) continue;
     std::string reason = library->load(file);
     if (reason.empty()) return library;
     reasons.push_back(std::move(reason));

@@ -41,15 +41,14 @@ class StreamScope {
   nb::object manager_;
 };
 
-// Whether the strides are those of a new array, also where a dimension has one element.
+}  // namespace
+
 bool has_strides_of_new_array(std::span<const int64_t> shape, std::span<const int64_t> strides) {
   uint64_t stride = 1;  // of an empty array it may wrap
   for (size_t d = shape.size(); d-- > 0; stride *= static_cast<uint64_t>(shape[d]))
     if (static_cast<uint64_t>(strides[d]) != stride) return false;
   return true;
 }
-
-}  // namespace
 
 // The arrays and numbers of a call, read.
 class DeviceLibrary::Arguments {
@@ -209,6 +208,8 @@ class DeviceLibrary::Arguments {
 };
 
 PyObject* DeviceLibrary::call(const std::shared_ptr<KernelObject>& kernel, const CallArguments& given, Wanted wanted) {
+  if (wanted == Wanted::kResult)
+    if (PyObject* result = repeat(*kernel, given)) return result;
   Arguments arguments(*this, *kernel, given);
   Device device = arguments.device();
   bool on_gpu = device.kind != DeviceKind::kCpu;

@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <memory_resource>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,20 @@ struct ArrayView {
   explicit ArrayView(std::pmr::memory_resource* memory) : shape(memory), strides(memory) {}
 };
 
+// An array as a launch that is repeated reads or writes it, on the stack.
+struct PlainArray {
+  static constexpr int kMostDimensions = 8;
+
+  void* data;
+  Dtype dtype;
+  Device device;
+  int dimensions;
+  int64_t shape[kMostDimensions], strides[kMostDimensions];  // in elements
+};
+
+/// Whether the strides are those of a new array, also where a dimension has one element.
+bool has_strides_of_new_array(std::span<const int64_t> shape, std::span<const int64_t> strides);
+
 class DeviceLibrary : public ArrayLibrary {
  public:
   PyObject* call(const std::shared_ptr<KernelObject>& kernel, const CallArguments& arguments, Wanted wanted) final;
@@ -41,6 +56,16 @@ class DeviceLibrary : public ArrayLibrary {
   /// The array in memory. `object` becomes a copy where memory does not show its elements as they are. Throws TypeError
   /// for arrays that cannot be read. `what` begins its message.
   virtual void read(nanobind::object& object, const ArgumentName& what, ArrayView& view) const = 0;
+
+  /// The same of an array on a GPU that memory shows as it is, and that may be written if `is_output`: a small part of
+  /// what read() and check_writable() take. False where it is not all of that, or that is not found out sooner; nothing
+  /// is thrown.
+  virtual bool read_plain(nanobind::handle object, bool is_output, PlainArray& array) const {
+    static_cast<void>(object);
+    static_cast<void>(is_output);
+    static_cast<void>(array);
+    return false;
+  }
 
   /// Throws where a caller must not give outputs. `prefix`: "[metal_kernel] ".
   virtual void check_output(std::string_view prefix) const { static_cast<void>(prefix); }
@@ -79,6 +104,10 @@ class DeviceLibrary : public ArrayLibrary {
 
  private:
   class Arguments;
+
+  // What call() returns with kResult, of a call that the thread's plan for it serves (runtime/run.h); null where there
+  // is none, or the call has more than such calls mostly have. In repeated_call.cpp.
+  PyObject* repeat(KernelObject& kernel, const CallArguments& given) const;
 };
 
 }  // namespace kiln::python

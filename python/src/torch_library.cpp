@@ -8,6 +8,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -135,6 +136,27 @@ class TorchLibrary : public DeviceLibrary {
     view.device = tensor.device.type == kDlpackCpu ? Device{} : Device{DeviceKind::kNvidia, tensor.device.index};
     view.shape.assign(tensor.shape, tensor.shape + tensor.ndim);
     view.strides.assign(tensor.strides, tensor.strides + tensor.ndim);
+  }
+
+  bool read_plain(nb::handle object, bool is_output, PlainArray& array) const override {
+    if (!exchange_ || Py_TYPE(object.ptr()) != type()) return false;
+    DlpackTensor tensor;
+    if (exchange_->tensor_from_object(object.ptr(), &tensor) != 0) {
+      PyErr_Clear();
+      return false;
+    }
+    std::optional<Dtype> dtype = python::dtype_of(tensor.dtype);
+    if (!dtype || *dtype == Dtype::kComplex64 || tensor.device.type != kDlpackCuda ||
+        tensor.ndim > PlainArray::kMostDimensions)
+      return false;
+    array.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
+    array.dtype = *dtype;
+    array.device = {DeviceKind::kNvidia, tensor.device.index};
+    array.dimensions = tensor.ndim;
+    std::copy_n(tensor.shape, tensor.ndim, array.shape);
+    std::copy_n(tensor.strides, tensor.ndim, array.strides);
+    if (row_of(*dtype).kind == DtypeKind::kFloat && is_neg_(object)) return false;
+    return !is_output || !requires_grad_(object);
   }
 
   void check_writable(nb::handle object, const ArgumentName& what) const override {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -45,24 +44,31 @@ class History {
   void add(const LaunchRecord& record) {
     ForkGuard guard;
     std::lock_guard lock(mutex_);
-    if (records_.size() == kLength) records_.pop_front();
-    records_.push_back(record);
+    if (records_.size() < kLength) {
+      records_.push_back(record);
+    } else {
+      records_[oldest_] = record;
+      oldest_ = (oldest_ + 1) % kLength;
+    }
   }
   /// Oldest first.
   std::vector<Launch> launches() const {
     ForkGuard guard;
     std::lock_guard lock(mutex_);
     std::vector<Launch> result;
-    for (const LaunchRecord& record : records_)
+    for (size_t i = 0; i < records_.size(); ++i) {
+      const LaunchRecord& record = records_[(oldest_ + i) % records_.size()];
       result.push_back({std::string(record.target), std::string(record.engine), std::string(record.reason),
                         std::string(name_of(record.source)), record.specialized, std::string(record.not_stored),
                         record.compile_ms, record.run_ms});
+    }
     return result;
   }
 
  private:
   mutable std::mutex mutex_;
-  std::deque<LaunchRecord> records_;
+  std::vector<LaunchRecord> records_;  // in a ring when there are kLength
+  size_t oldest_ = 0;
 };
 
 }  // namespace kiln

@@ -218,13 +218,15 @@ std::vector<std::string> toolkit_header_folders() {
 
 std::string cuda_header_identity(const std::vector<std::string>& folders) {
   std::string sizes;
-  for (const std::string& folder : folders)
-    for (const char* name : {"cuda_runtime_api.h", "cuda_fp16.hpp", "cuda_bf16.hpp", "cooperative_groups.h",
-                             "cuda/std/__cccl/version.h", "cuda/std/__cccl/diagnostic.h"}) {
-      std::error_code error;
-      uintmax_t bytes = fs::file_size(fs::path(folder) / name, error);
-      if (!error) sizes += concat(sizes.empty() ? "" : ".", bytes);
-    }
+  auto add = [&](const std::string& folder, const char* name) {
+    std::error_code error;
+    uintmax_t bytes = fs::file_size(fs::path(folder) / name, error);
+    if (!error) sizes += concat(sizes.empty() ? "" : ".", bytes);
+  };
+  if (folders.empty()) return sizes;
+  for (const char* name : {"cuda_runtime_api.h", "cuda_fp16.hpp", "cuda_bf16.hpp", "cooperative_groups.h"})
+    add(folders.front(), name);
+  for (const char* name : {"cuda/std/__cccl/version.h", "cuda/std/__cccl/diagnostic.h"}) add(folders.back(), name);
   return sizes;
 }
 

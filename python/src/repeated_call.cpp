@@ -1,0 +1,120 @@
+// A call of small arrays on a GPU that is like one before, in less time than it takes to be read for any error.
+//
+// What call() does first takes as long as half a launch: it describes arrays in vectors, and names each for messages.
+// Where a thread has a plan for a call (runtime/run.h), a call of these shapes has been accepted before, and all that
+// is left to ask is of the arrays themselves. What is not as most calls are goes the long way, which finds the same
+// again and says what is wrong; here is no message.
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "core/array_layout.h"
+#include "device_library.h"
+#include "python_object.h"
+#include "runtime/run.h"
+
+namespace nb = nanobind;
+
+namespace kiln::python {
+namespace {
+
+constexpr size_t kMostArrays = 12;
+
+struct Bytes {
+  uintptr_t begin, end;
+
+  bool overlaps(const Bytes& other) const {
+    return begin != end && other.begin != other.end && begin < other.end && other.begin < end;
+  }
+};
+
+Bytes bytes_of(const InputArray& array) {
+  ElementRange range = byte_range(array.shape, array.strides, array.dtype);
+  auto data = reinterpret_cast<uintptr_t>(array.data);
+  return {data + static_cast<uintptr_t>(range.first), data + static_cast<uintptr_t>(range.end)};
+}
+
+}  // namespace
+
+PyObject* DeviceLibrary::repeat(KernelObject& kernel, const CallArguments& given) const {
+  size_t input_count = given.inputs.size();
+  size_t output_count = given.outputs ? given.outputs->size() : given.output_shapes.size();
+  if (input_count + output_count > kMostArrays || given.verbose || given.stream || given.init_value || waits() ||
+      !given.input_names.empty() || !given.output_names.empty())
+    return nullptr;
+
+  std::array<PlainArray, kMostArrays> arrays;
+  std::array<InputArray, kMostArrays> described;  // given outputs, too
+  size_t read = 0;
+  auto read_array = [&](const ObjectOwner& object, bool is_output) {
+    PlainArray& array = arrays[read];
+    if (!read_plain(object.get(), is_output, array) || (read > 0 && array.device != arrays[0].device)) return false;
+    auto dimensions = static_cast<size_t>(array.dimensions);
+    described[read++] = {array.data, array.dtype, {array.shape, dimensions}, {array.strides, dimensions}};
+    return true;
+  };
+  for (const ObjectOwner& input : given.inputs)
+    if (!read_array(input, false)) return nullptr;
+  if (given.outputs)
+    for (const ObjectOwner& output : *given.outputs)
+      if (!read_array(output, true)) return nullptr;
+  if (read == 0) return nullptr;  // the call does not say where it runs
+
+  std::span<const InputArray> inputs(described.data(), input_count);
+  std::span<const InputArray> written(described.data() + input_count, read - input_count);
+  std::array<OutputArray, kMostArrays> outputs;
+  for (size_t i = 0; i < output_count; ++i) {
+    if (given.outputs)
+      outputs[i] = {written[i].dtype, written[i].shape};
+    else if (i < given.output_dtypes.size())
+      outputs[i] = {given.output_dtypes[i], given.output_shapes[i]};
+    else
+      return nullptr;
+  }
+  Call call{};
+  call.inputs = inputs;
+  call.outputs = {outputs.data(), output_count};
+  call.template_arguments = given.template_arguments;
+  call.grid = given.grid;
+  call.threadgroup = given.threadgroup;
+  call.device = arrays[0].device;
+  std::shared_ptr<LaunchPlan> plan = find_plan(kernel, call);
+  if (!plan) return nullptr;
+
+  std::array<Bytes, kMostArrays> bytes;
+  for (size_t i = 0; i < read && !written.empty(); ++i) bytes[i] = bytes_of(described[i]);
+  for (size_t i = input_count; i < read; ++i) {
+    if (!is_row_contiguous(described[i].shape, described[i].strides)) return nullptr;
+    for (size_t other = 0; other < i; ++other)
+      if (bytes[i].overlaps(bytes[other])) return nullptr;
+  }
+
+  call.stream = current_stream(call.device);
+  nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(output_count)));
+  if (!list.is_valid()) nb::raise_python_error();
+  std::array<nb::object, kMostArrays> made;
+  std::array<void*, kMostArrays> data;
+  for (size_t i = 0; i < output_count; ++i) {
+    if (given.outputs) {
+      data[i] = arrays[input_count + i].data;
+      PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef((*given.outputs)[i].get()));
+      continue;
+    }
+    nb::handle model;
+    for (size_t k = 0; k < input_count && !model.is_valid(); ++k)
+      if (inputs[k].dtype == outputs[i].dtype && std::ranges::equal(inputs[k].shape, outputs[i].shape) &&
+          has_strides_of_new_array(inputs[k].shape, inputs[k].strides))
+        model = given.inputs[k].get();
+    made[i] = make(outputs[i], call.device, model, data[i]);
+  }
+  {
+    WithoutLock without_lock;
+    run_again(*plan, kernel, call, {data.data(), output_count});
+  }
+  if (!given.outputs)
+    for (size_t i = 0; i < output_count; ++i)
+      PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), finish(std::move(made[i]), call.device).release().ptr());
+  return list.release().ptr();
+}
+
+}  // namespace kiln::python

@@ -104,6 +104,7 @@ def run() -> tuple[dict[str, Any], list[str]]:
         pass
     else:
         warp.config.quiet = True
+        warp.init()
         from_warp, to_warp = warp.from_torch(x), warp.from_torch(out)
         stream = warp.stream_from_torch(torch.cuda.current_stream())
         functions["Warp, output given"] = lambda: warp.launch(

@@ -82,6 +82,7 @@ std::string loaded_file() {
         auto& found = *static_cast<decltype(files)*>(data);
         std::string_view path = object->dlpi_name ? object->dlpi_name : "";
         std::string_view name = path.substr(path.rfind('/') + 1);
+        if (!name.starts_with("libnvrtc.so")) return 0;
         for (size_t i = 0; i < found.size(); ++i)
           if (found[i].empty() && (name == kNames[i] || name.starts_with(concat(kNames[i], ".")))) {
             found[i] = path;

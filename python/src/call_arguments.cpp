@@ -87,7 +87,7 @@ struct Known {
 class CallReader::State {
  public:
   State(const KernelObject& kernel, DtypeReader read_dtype)
-      : kernel_(kernel), interface_(interface_name(kernel.spec().dialect)), read_dtype_(read_dtype) {}
+      : kernel_(kernel), prefix_(message_prefix(kernel.spec().dialect)), read_dtype_(read_dtype) {}
 
   const CallArguments& read(nb::handle positional, nb::handle keywords) {
     if (PyTuple_GET_SIZE(positional.ptr()) != 0) fail_on_positional();
@@ -172,13 +172,11 @@ class CallReader::State {
 
   [[noreturn]] void fail_on_positional() const { fail("takes keyword arguments only"); }
 
-  [[noreturn]] void fail(const std::string& what) const {
-    throw TypeError(concat("[", interface_, "] The call ", what, "."));
-  }
+  [[noreturn]] void fail(const std::string& what) const { throw TypeError(concat(prefix_, "The call ", what, ".")); }
 
   // `whom`: "`grid`", "each dimension of `grid`". What the object itself has raised is the cause.
   [[noreturn]] void expected(std::string_view whom, std::string_view what, nb::handle got) const {
-    throw_type_error(concat("[", interface_, "] Expected ", whom, " to be ", what, " but got ", kind_of(got), "."));
+    throw_type_error(concat(prefix_, "Expected ", whom, " to be ", what, " but got ", kind_of(got), "."));
   }
 
   // A name that the call gives. Whether it is an identifier is the kernel's to check, as far as the characters have one
@@ -194,8 +192,7 @@ class CallReader::State {
           std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
       if (is_ascii || PyUnicode_IsIdentifier(name.ptr()) == 1) return std::string(text);
     }
-    throw ValueError(
-        concat("[", interface_, "] Expected the names in ", whom, " to be identifiers but got ", shown(name), "."));
+    throw ValueError(concat(prefix_, "Expected the names in ", whom, " to be identifiers but got ", shown(name), "."));
   }
 
   bool read_bool(std::string_view whom, nb::handle object) const {
@@ -244,7 +241,7 @@ class CallReader::State {
   template <typename Function>
   void for_each_named(std::string_view whom, nb::handle dictionary, const Function& function) const {
     if (!is_mapping(dictionary))
-      throw_type_error(concat("[", interface_, "] Expected ", whom, " to be a dict but got ", kind_of(dictionary),
+      throw_type_error(concat(prefix_, "Expected ", whom, " to be a dict but got ", kind_of(dictionary),
                               ": this kernel was made without `input_names`, so its calls take dicts."));
     nb::object pairs = nb::steal(PyMapping_Items(dictionary.ptr()));
     if (!pairs.is_valid()) expected(whom, "a dict", dictionary);
@@ -267,7 +264,7 @@ class CallReader::State {
       return;
     }
     if (is_mapping(inputs))
-      throw TypeError(concat("[", interface_, "] Expected `inputs` to be a list but got a dict: this kernel was made ",
+      throw TypeError(concat(prefix_, "Expected `inputs` to be a list but got a dict: this kernel was made ",
                              "with `input_names`, so its calls take lists."));
     own_items("`inputs`", "a list", inputs, call_.inputs);
   }
@@ -299,8 +296,7 @@ class CallReader::State {
     own_items("`outputs`", "a list of arrays", outputs, *call_.outputs);
     size_t wanted = kernel_.spec().output_names->size(), got = call_.outputs->size();
     if (got != wanted)
-      throw ValueError(
-          concat("[", interface_, "] Expected `outputs` to have size ", wanted, " but got size ", got, "."));
+      throw ValueError(concat(prefix_, "Expected `outputs` to have size ", wanted, " but got size ", got, "."));
   }
 
   void read_outputs(nb::handle shapes, nb::handle dtypes, bool by_name) {
@@ -320,7 +316,7 @@ class CallReader::State {
                [&](nb::handle item) { call_.output_dtypes.push_back(read_dtype("output_dtypes", item)); });
       size_t wanted = kernel_.spec().output_names->size();
       if (call_.output_dtypes.size() != wanted && call_.output_shapes.size() == wanted)
-        throw ValueError(concat("[", interface_, "] Expected `output_dtypes` to have size ", wanted, " but got size ",
+        throw ValueError(concat(prefix_, "Expected `output_dtypes` to have size ", wanted, " but got size ",
                                 call_.output_dtypes.size(), "."));
       return;
     }
@@ -330,15 +326,15 @@ class CallReader::State {
     });
     call_.output_shapes.resize(count);
     known_shapes_.resize(count);
-    constexpr std::string_view kSameKeys = "] Expected `output_dtypes` to have the keys of `output_shapes`, but ";
+    constexpr std::string_view kSameKeys = "Expected `output_dtypes` to have the keys of `output_shapes`, but ";
     std::vector<std::optional<Dtype>> found(call_.output_names.size());
     for_each_named("`output_dtypes`", dtypes, [&](const std::string& name, nb::handle item) {
       auto output = std::find(call_.output_names.begin(), call_.output_names.end(), name);
-      if (output == call_.output_names.end()) throw ValueError(concat("[", interface_, kSameKeys, "got `", name, "`."));
+      if (output == call_.output_names.end()) throw ValueError(concat(prefix_, kSameKeys, "got `", name, "`."));
       found[static_cast<size_t>(output - call_.output_names.begin())] = read_dtype("output_dtypes", item);
     });
     for (size_t i = 0; i < found.size(); ++i) {
-      if (!found[i]) throw ValueError(concat("[", interface_, kSameKeys, "`", call_.output_names[i], "` is missing."));
+      if (!found[i]) throw ValueError(concat(prefix_, kSameKeys, "`", call_.output_names[i], "` is missing."));
       call_.output_dtypes.push_back(*found[i]);
     }
   }
@@ -374,9 +370,9 @@ class CallReader::State {
   Dtype read_dtype(std::string_view argument, nb::handle object) {
     if (std::optional<Dtype> dtype = find_dtype(object)) return *dtype;
     if (PyUnicode_Check(object.ptr()))
-      throw ValueError(concat("[", interface_, "] `", to_utf8(object), "` in `", argument, "` is no dtype. Those are ",
-                              dtype_names(), "."));
-    throw TypeError(concat("[", interface_, "] Expected `", argument, "` to have dtypes but got ", shown(object), "."));
+      throw ValueError(
+          concat(prefix_, "`", to_utf8(object), "` in `", argument, "` is no dtype. Those are ", dtype_names(), "."));
+    throw TypeError(concat(prefix_, "Expected `", argument, "` to have dtypes but got ", shown(object), "."));
   }
 
   static std::string dtype_names() {
@@ -401,7 +397,7 @@ class CallReader::State {
   int64_t check_bits(std::string_view whom, const Index& index, int bits) const {
     int64_t most = std::numeric_limits<int64_t>::max() >> (64 - bits);
     if (!index.value || *index.value > most || *index.value < -most - 1)
-      throw ValueError(concat("[", interface_, "] Expected ", whom, " to fit into ", bits, " bits but got ",
+      throw ValueError(concat(prefix_, "Expected ", whom, " to fit into ", bits, " bits but got ",
                               index.value ? std::to_string(*index.value) : index.text, "."));
     return *index.value;
   }
@@ -413,8 +409,7 @@ class CallReader::State {
     Extent3 extent{};
     for (size_t i = 0; i < std::min<size_t>(3, static_cast<size_t>(count)); ++i)
       extent[i] = read_int(each, PyTuple_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(i)));
-    if (count != 3)
-      throw ValueError(concat("[", interface_, "] Expected ", whom, " to have 3 ints but got ", count, "."));
+    if (count != 3) throw ValueError(concat(prefix_, "Expected ", whom, " to have 3 ints but got ", count, "."));
     if (is_tuple_of_ints(object.ptr())) known = {own(object), extent};
     return extent;
   }
@@ -457,7 +452,7 @@ class CallReader::State {
     if (value != -1 || !PyErr_Occurred()) return value;
     if (!PyErr_ExceptionMatches(PyExc_OverflowError)) expected(whom, "a number", object);
     PyErr_Clear();
-    throw ValueError(concat("[", interface_, "] Expected ", whom, " to fit into a double."));
+    throw ValueError(concat(prefix_, "Expected ", whom, " to fit into a double."));
   }
 
   // `object`: not valid where the call has none.
@@ -466,7 +461,7 @@ class CallReader::State {
     size_t count = 0;
     if (object.is_valid() && is_mapping(object)) {
       if (kernel_.spec().input_names)
-        throw TypeError(concat("[", interface_, "] Expected `template` to be a list of pairs but got a dict: this ",
+        throw TypeError(concat(prefix_, "Expected `template` to be a list of pairs but got a dict: this ",
                                "kernel was made with `input_names`, so its calls take lists."));
       arguments.clear();
       known_pairs_.clear();
@@ -522,8 +517,7 @@ class CallReader::State {
       if (!is_refusal()) nb::raise_python_error();
       PyErr_Clear();
     }
-    throw ValueError(
-        concat("[", interface_, "] Invalid template argument. Must be `mlx.core.Dtype`, `int` or `bool`."));
+    throw ValueError(concat(prefix_, "Invalid template argument. Must be `mlx.core.Dtype`, `int` or `bool`."));
   }
 
   struct KnownDtype {
@@ -535,7 +529,7 @@ class CallReader::State {
   static constexpr size_t kMostKnownDtypes = 8;
 
   const KernelObject& kernel_;
-  const std::string_view interface_;
+  const std::string_view prefix_;
   const DtypeReader read_dtype_;
   CallArguments call_;
   ArrayLibrary* library_of_dtypes_ = nullptr;

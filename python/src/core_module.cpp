@@ -145,7 +145,7 @@ class PyKernel {
       if (!owner) return;
       if (!library) library = owner;
       if (owner != library)
-        throw TypeError(concat("[", interface_name(kernel_->spec().dialect), "] Expected all `", argument,
+        throw TypeError(concat(message_prefix(kernel_->spec().dialect), "Expected all `", argument,
                                "` to be arrays of one library but got arrays of ", library->name(), " and ",
                                owner->name(), "."));
     };

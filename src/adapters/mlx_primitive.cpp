@@ -119,7 +119,7 @@ class KernelPrimitive : public mx::Primitive {
         make();
       } catch (const std::runtime_error& error) {
         throw DeviceError(
-            concat("[", interface_name(kernel.spec().dialect), "] `", printable(kernel.spec().name), "` on ",
+            concat(message_prefix(kernel.spec().dialect), "`", printable(kernel.spec().name), "` on ",
                    found.variant->target->name(),
                    ": MLX cannot make its outputs, or row-contiguous copies of its inputs: ", error.what()));
       }
@@ -174,7 +174,7 @@ class KernelPrimitive : public mx::Primitive {
     auto memory = mx::allocator::malloc(output.nbytes());
     const auto& names = call_.kernel->spec().output_names;
     if (!memory.buffer().ptr() && output.nbytes() > 0)
-      throw OutOfMemory(concat("[", interface_name(call_.kernel->spec().dialect), "] There is no memory for the ",
+      throw OutOfMemory(concat(message_prefix(call_.kernel->spec().dialect), "There is no memory for the ",
                                output.nbytes(), " bytes of output `",
                                names ? names->at(index) : call_.output_names.at(index), "`."));
     output.set_data(std::move(memory));

@@ -188,7 +188,7 @@ std::vector<Tensor> Kernel::operator()(const KernelCall& call) const {
     try {
       outputs.emplace_back(call.output_dtypes[i], call.output_shapes[i]);
     } catch (const std::bad_alloc&) {
-      throw OutOfMemory(concat("[", interface_name(object_->spec().dialect), "] There is no memory for the ",
+      throw OutOfMemory(concat(message_prefix(object_->spec().dialect), "There is no memory for the ",
                                byte_count(call.output_shapes[i], call.output_dtypes[i]), " bytes of output `",
                                object_->spec().output_names->at(i), "`."));
     }

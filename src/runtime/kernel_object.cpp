@@ -140,8 +140,8 @@ KernelObject::KernelObject(KernelSpec spec, Context& context)
 
 void KernelObject::check_text(const std::string& text, std::string_view what) const {
   if (std::optional<size_t> place = first_invalid_utf8(text))
-    throw ValueError(concat("[", interface_name(spec_.dialect), "] Expected `", what, "` to be UTF-8 but byte ", *place,
-                            " is not."));
+    throw ValueError(
+        concat(message_prefix(spec_.dialect), "Expected `", what, "` to be UTF-8 but byte ", *place, " is not."));
 }
 
 void KernelObject::check_name(const std::string& name, std::string_view what) const {
@@ -161,7 +161,7 @@ void KernelObject::check_distinct(std::span<const std::string> inputs, std::span
   std::sort(names.begin(), names.end());
   auto twice = std::adjacent_find(names.begin(), names.end());
   if (twice != names.end())
-    throw ValueError(concat("[", interface_name(spec_.dialect), "] Name `", *twice, "` is used twice."));
+    throw ValueError(concat(message_prefix(spec_.dialect), "Name `", *twice, "` is used twice."));
 }
 
 std::span<const std::string> KernelObject::input_names(const Call& call) const {
@@ -393,7 +393,7 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
     if (Recording* recording = context_.recording()) recording->add(spec_, call, specialize);
     size_t bytes = binary.value->code->threadgroup_memory_bytes(), limit = target.threadgroup_memory_limit();
     if (bytes > limit)
-      throw UnsupportedError(concat("[", interface_name(spec_.dialect), "] `", printable(spec_.name), "` needs ", bytes,
+      throw UnsupportedError(concat(message_prefix(spec_.dialect), "`", printable(spec_.name), "` needs ", bytes,
                                     " bytes of threadgroup memory, and the ", target.name(), " target has ", limit,
                                     "."));
     return std::make_shared<const Variant>(Variant{std::move(unit), binary.value, &target});

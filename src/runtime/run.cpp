@@ -360,7 +360,7 @@ InputCopies allocate_copies(const KernelObject& kernel, const Call& call) {
     try {
       copies.push_back(kernel.context().target(call.device).allocate(static_cast<size_t>(bytes), call.stream));
     } catch (const std::bad_alloc&) {
-      throw OutOfMemory(concat("[", interface_name(kernel.spec().dialect), "] There is no memory for the ", bytes,
+      throw OutOfMemory(concat(message_prefix(kernel.spec().dialect), "There is no memory for the ", bytes,
                                " bytes of a row-contiguous copy of input `", kernel.input_name(call, i), "`."));
     }
   }
@@ -391,7 +391,7 @@ void launch(KernelObject& kernel, const KernelObject::Found& found, const Call& 
   try {
     target.launch(code, unit, geometry, scratch.arguments, options);
   } catch (const std::bad_alloc&) {
-    throw OutOfMemory(concat("[", interface_name(unit.dialect), "] There is no memory for the threads of `",
+    throw OutOfMemory(concat(message_prefix(unit.dialect), "There is no memory for the threads of `",
                              printable(kernel.spec().name), "` in threadgroups of ",
                              geometry.threads_in_full_threadgroup(), "."));
   }

@@ -78,7 +78,7 @@ test-tsan: $(STAMPS)/venv
 
 # make test-python   the Python tests
 test-python: build $(STAMPS)/mlx-lm
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8
 
 # make fuzz    ten minutes of made-up text through the front end and through the whole compiler, with sanitizers
 # Needs clang++-19 and its runtime: apt-get install clang-19 libclang-rt-19-dev

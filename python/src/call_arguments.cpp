@@ -47,20 +47,14 @@ struct Given {
 
 Given given_in(nb::handle dict) {
   Given given;
-  Py_ssize_t found = 0;
-  for (size_t i = 0; i < kKeywords; ++i)
-    if (PyObject* value = PyDict_GetItemWithError(dict.ptr(), keyword_names()[i])) {
-      given.values[i] = nb::handle(value);
-      ++found;
-    } else if (PyErr_Occurred()) {
-      nb::raise_python_error();  // of a key that is a str of the caller's own class
-    }
   PyObject *key, *value;
-  for (Py_ssize_t position = 0; found != PyDict_Size(dict.ptr()) && PyDict_Next(dict.ptr(), &position, &key, &value);)
-    if (keyword_of(key) == kKeywords) {
+  for (Py_ssize_t position = 0; PyDict_Next(dict.ptr(), &position, &key, &value);) {
+    size_t keyword = keyword_of(key);
+    if (keyword < kKeywords)
+      given.values[keyword] = nb::handle(value);
+    else if (!given.unknown.is_valid())
       given.unknown = nb::handle(key);
-      break;
-    }
+  }
   return given;
 }
 
@@ -361,6 +355,10 @@ class CallReader::State {
     std::optional<Dtype> dtype = read_dtype_(object.ptr(), found.library);
     if (!dtype) return std::nullopt;
     found.dtype = *dtype;
+    // A class of the caller's may own the kernel: nobody would find that they are garbage together.
+    if (PyType_Check(object.ptr()) &&
+        PyType_HasFeature(reinterpret_cast<PyTypeObject*>(object.ptr()), Py_TPFLAGS_HEAPTYPE))
+      return meet(found);
     // A call has a few. Objects that are made for each call are not to pile up.
     if (known_dtypes_.size() >= kMostKnownDtypes) known_dtypes_.clear();
     known_dtypes_.push_back({own(object), found});

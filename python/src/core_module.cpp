@@ -207,31 +207,23 @@ PyObject* PyKernel::call_kernel(PyObject* self, PyObject* const* values, size_t 
   });
 }
 
-// Of what was never made, which has no vectorcall, and of versions of Python that prefer it where there is a dict.
-PyObject* call_kernel_by_dict(PyObject* self, PyObject* arguments, PyObject* keywords) noexcept {
-  return for_python([&] {
-    if (!nb::inst_ready(self)) throw TypeError("a Kernel is made by kiln.metal_kernel or kiln.cuda_kernel");
-    nb::object none;
-    if (!keywords) {
-      none = nb::steal(PyDict_New());
-      if (!none.is_valid()) nb::raise_python_error();
-      keywords = none.ptr();
-    }
-    return call(*nb::inst_ptr<PyKernel>(self), arguments, keywords, Wanted::kResult).release().ptr();
-  });
+// Of what has not been made.
+PyObject* refuse_call(PyObject*, PyObject* const*, size_t, PyObject*) noexcept {
+  PyErr_SetString(PyExc_TypeError, "a Kernel is made by kiln.metal_kernel or kiln.cuda_kernel");
+  return nullptr;
 }
 
 // Where a kernel's memory begins in its Python object: nanobind puts it behind the header.
 constexpr Py_ssize_t kHeaderBytes = sizeof(PyObject) + 2 * sizeof(uint32_t);
 
-// Until a kernel is made there is no function for a vectorcall, and Python goes by `tp_call`.
 PyObject* allocate_kernel(PyTypeObject* type, PyObject*, PyObject*) noexcept {
   return for_python([&] {
     nb::object self = nb::inst_alloc(nb::handle(reinterpret_cast<PyObject*>(type)));
     auto* memory = reinterpret_cast<std::byte*>(self.ptr()) + kHeaderBytes;
     if (reinterpret_cast<std::byte*>(nb::inst_ptr<PyKernel>(self)) != memory)
       throw InternalError("a kernel is not where its Python object's header ends");
-    std::memset(memory, 0, sizeof(vectorcallfunc));
+    vectorcallfunc refuse = refuse_call;
+    std::memcpy(memory, &refuse, sizeof refuse);
     return self.release().ptr();
   });
 }
@@ -239,9 +231,10 @@ PyObject* allocate_kernel(PyTypeObject* type, PyObject*, PyObject*) noexcept {
 void offer_calls(nb::handle type) {
   auto* kernel = reinterpret_cast<PyTypeObject*>(type.ptr());
   kernel->tp_new = allocate_kernel;
-  kernel->tp_call = call_kernel_by_dict;
+  kernel->tp_call = PyVectorcall_Call;
   kernel->tp_vectorcall_offset = kHeaderBytes;
-  kernel->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+  // Before 3.12 Python would not notice another `__call__`.
+  kernel->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_IMMUTABLETYPE;
   PyType_Modified(kernel);
 }
 

@@ -43,10 +43,11 @@ class StreamScope {
 
 }  // namespace
 
-bool has_strides_of_new_array(std::span<const int64_t> shape, std::span<const int64_t> strides) {
+bool is_like_new(const InputArray& input, const OutputArray& output) {
+  if (input.dtype != output.dtype || !std::ranges::equal(input.shape, output.shape)) return false;
   uint64_t stride = 1;  // of an empty array it may wrap
-  for (size_t d = shape.size(); d-- > 0; stride *= static_cast<uint64_t>(shape[d]))
-    if (static_cast<uint64_t>(strides[d]) != stride) return false;
+  for (size_t d = input.shape.size(); d-- > 0; stride *= static_cast<uint64_t>(input.shape[d]))
+    if (static_cast<uint64_t>(input.strides[d]) != stride) return false;
   return true;
 }
 
@@ -112,12 +113,10 @@ class DeviceLibrary::Arguments {
   std::pmr::memory_resource* memory() { return &memory_; }
   bool is_array(size_t input) const { return !numbers_[input]; }
 
-  /// An input with the output's shape and dtype, and the strides of a new array; not valid where there is none.
+  /// An input that is as a new array for the output would be; not valid where there is none.
   nb::handle model_of(const OutputArray& output) const {
     for (size_t i = 0; i < inputs_.size(); ++i)
-      if (!numbers_[i] && views_[i].dtype == output.dtype && std::ranges::equal(views_[i].shape, output.shape) &&
-          has_strides_of_new_array(views_[i].shape, views_[i].strides))
-        return inputs_[i];
+      if (!numbers_[i] && is_like_new(input_arrays_[i], output)) return inputs_[i];
     return {};
   }
 

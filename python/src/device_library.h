@@ -39,8 +39,9 @@ struct PlainArray {
   int64_t shape[kMostDimensions], strides[kMostDimensions];  // in elements
 };
 
-/// Whether the strides are those of a new array, also where a dimension has one element.
-bool has_strides_of_new_array(std::span<const int64_t> shape, std::span<const int64_t> strides);
+/// Whether the array has the output's dtype and shape, and the strides of a new array, also where a dimension has one
+/// element.
+bool is_like_new(const InputArray& input, const OutputArray& output);
 
 class DeviceLibrary : public ArrayLibrary {
  public:

@@ -76,14 +76,10 @@ void set_error_from_exception() {
                     error.what() ? error.what() : "");
   } catch (const std::bad_alloc& error) {
     PyErr_SetString(PyExc_MemoryError, error.what());
-  } catch (const std::invalid_argument& error) {
-    PyErr_SetString(PyExc_ValueError, error.what());
-  } catch (const std::domain_error& error) {
-    PyErr_SetString(PyExc_ValueError, error.what());
-  } catch (const std::length_error& error) {
-    PyErr_SetString(PyExc_ValueError, error.what());
   } catch (const std::out_of_range& error) {
     PyErr_SetString(PyExc_IndexError, error.what());
+  } catch (const std::logic_error& error) {
+    PyErr_SetString(PyExc_ValueError, error.what());
   } catch (const std::range_error& error) {
     PyErr_SetString(PyExc_ValueError, error.what());
   } catch (const std::overflow_error& error) {

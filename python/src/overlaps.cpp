@@ -19,13 +19,16 @@ Range range_of(const InputArray& array) {
 
 }  // namespace
 
+bool overlap(const InputArray& one, const InputArray& other) {
+  Range first = range_of(one), second = range_of(other);
+  bool is_empty = first.begin == first.end || second.begin == second.end;
+  return !is_empty && first.begin < second.end && second.begin < first.end;
+}
+
 void check_overlaps(std::string_view prefix, std::span<const NamedArray> inputs, std::span<const NamedArray> outputs) {
   for (size_t o = 0; o < outputs.size(); ++o) {
-    Range written = range_of(outputs[o].array);
     auto check = [&](const NamedArray& other, std::string_view what) {
-      Range range = range_of(other.array);
-      if (range.begin == range.end || written.begin == written.end) return;  // of no bytes
-      if (written.begin < range.end && range.begin < written.end)
+      if (overlap(outputs[o].array, other.array))
         throw ValueError(concat(prefix, "The memory of ", what, " `", other.name.text(), "` and of output `",
                                 outputs[o].name.text(), "` overlap."));
     };

@@ -10,6 +10,7 @@
 
 #include "core/array_layout.h"
 #include "device_library.h"
+#include "overlaps.h"
 #include "python_object.h"
 #include "runtime/run.h"
 
@@ -19,20 +20,6 @@ namespace kiln::python {
 namespace {
 
 constexpr size_t kMostArrays = 12;
-
-struct Bytes {
-  uintptr_t begin, end;
-
-  bool overlaps(const Bytes& other) const {
-    return begin != end && other.begin != other.end && begin < other.end && other.begin < end;
-  }
-};
-
-Bytes bytes_of(const InputArray& array) {
-  ElementRange range = byte_range(array.shape, array.strides, array.dtype);
-  auto data = reinterpret_cast<uintptr_t>(array.data);
-  return {data + static_cast<uintptr_t>(range.first), data + static_cast<uintptr_t>(range.end)};
-}
 
 }  // namespace
 
@@ -81,39 +68,36 @@ PyObject* DeviceLibrary::repeat(KernelObject& kernel, const CallArguments& given
   std::shared_ptr<LaunchPlan> plan = find_plan(kernel, call);
   if (!plan) return nullptr;
 
-  std::array<Bytes, kMostArrays> bytes;
-  for (size_t i = 0; i < read && !written.empty(); ++i) bytes[i] = bytes_of(described[i]);
   for (size_t i = input_count; i < read; ++i) {
     if (!is_row_contiguous(described[i].shape, described[i].strides)) return nullptr;
     for (size_t other = 0; other < i; ++other)
-      if (bytes[i].overlaps(bytes[other])) return nullptr;
+      if (overlap(described[i], described[other])) return nullptr;
   }
 
   call.stream = current_stream(call.device);
-  nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(output_count)));
-  if (!list.is_valid()) nb::raise_python_error();
-  std::array<nb::object, kMostArrays> made;
+  std::array<nb::object, kMostArrays> results;
   std::array<void*, kMostArrays> data;
   for (size_t i = 0; i < output_count; ++i) {
     if (given.outputs) {
+      results[i] = nb::borrow((*given.outputs)[i].get());
       data[i] = arrays[input_count + i].data;
-      PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef((*given.outputs)[i].get()));
       continue;
     }
     nb::handle model;
     for (size_t k = 0; k < input_count && !model.is_valid(); ++k)
-      if (inputs[k].dtype == outputs[i].dtype && std::ranges::equal(inputs[k].shape, outputs[i].shape) &&
-          has_strides_of_new_array(inputs[k].shape, inputs[k].strides))
-        model = given.inputs[k].get();
-    made[i] = make(outputs[i], call.device, model, data[i]);
+      if (is_like_new(inputs[k], outputs[i])) model = given.inputs[k].get();
+    results[i] = make(outputs[i], call.device, model, data[i]);
   }
   {
     WithoutLock without_lock;
     run_again(*plan, kernel, call, {data.data(), output_count});
   }
-  if (!given.outputs)
-    for (size_t i = 0; i < output_count; ++i)
-      PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), finish(std::move(made[i]), call.device).release().ptr());
+  nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(output_count)));
+  if (!list.is_valid()) nb::raise_python_error();
+  for (size_t i = 0; i < output_count; ++i) {
+    nb::object result = given.outputs ? std::move(results[i]) : finish(std::move(results[i]), call.device);
+    PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), result.release().ptr());
+  }
   return list.release().ptr();
 }
 

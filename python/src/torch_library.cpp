@@ -35,30 +35,28 @@ PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); 
 class Question {
  public:
   Question() = default;
-  Question(nb::handle type, const char* name) : name_(interned(name)) {
+  Question(nb::handle type, const char* name)
+      : name_(interned(name)), type_(reinterpret_cast<PyTypeObject*>(type.ptr())) {
     PyObject* found = keep(type.attr(name)).ptr();
-    type_ = reinterpret_cast<PyTypeObject*>(type.ptr());
     if (Py_TYPE(found) == &PyMethodDescr_Type) {
       const PyMethodDef* method = reinterpret_cast<PyMethodDescrObject*>(found)->d_method;
       if (method->ml_flags == METH_NOARGS) method_ = method->ml_meth;
     } else if (Py_TYPE(found) == &PyGetSetDescr_Type) {
       attribute_ = reinterpret_cast<PyGetSetDescrObject*>(found)->d_getset;
       if (!attribute_->get) attribute_ = nullptr;
-    } else {
-      is_method_ = PyCallable_Check(found);
     }
-    is_method_ = is_method_ || Py_TYPE(found) == &PyMethodDescr_Type;
   }
 
   bool operator()(nb::handle tensor) const {
-    bool is_of_type = PyType_IsSubtype(Py_TYPE(tensor.ptr()), type_);
-    PyObject* answer = method_ && is_of_type      ? method_(tensor.ptr(), nullptr)
-                       : attribute_ && is_of_type ? attribute_->get(tensor.ptr(), attribute_->closure)
-                       : is_method_               ? PyObject_CallMethodNoArgs(tensor.ptr(), name_)
-                                                  : PyObject_GetAttr(tensor.ptr(), name_);
-    nb::object owner = nb::steal(answer);
-    if (!owner.is_valid()) nb::raise_python_error();
-    return answer == Py_True;
+    nb::object answer;
+    if (Py_TYPE(tensor.ptr()) == type_ && (method_ || attribute_)) {
+      answer = nb::steal(method_ ? method_(tensor.ptr(), nullptr) : attribute_->get(tensor.ptr(), attribute_->closure));
+      if (!answer.is_valid()) nb::raise_python_error();
+    } else {
+      answer = nb::object(tensor.attr(nb::handle(name_)));
+      if (PyCallable_Check(answer.ptr())) answer = answer();
+    }
+    return answer.is(Py_True);
   }
 
  private:
@@ -66,7 +64,6 @@ class Question {
   PyTypeObject* type_ = nullptr;
   PyCFunction method_ = nullptr;
   const PyGetSetDef* attribute_ = nullptr;
-  bool is_method_ = false;
 };
 
 class TorchLibrary : public DeviceLibrary {

@@ -311,3 +311,15 @@ def test_too_many_arguments():
         kiln.UnsupportedError, match=r"arguments, with shapes and strides, take 4\d\d\d bytes; an NVIDIA GPU takes 4096"
     ):
         ptx_of(kernel, [X] * 180, [("float32", (1,))])
+
+
+def test_addresses_in_tables_with_vectors_of_three():
+    header = """
+constant float numbers[4] = {1, 2, 3, 4};
+struct Row { float3 at; ulong address; };
+constant Row rows[2] = {{float3(1, 2, 3), (ulong)(&numbers[0])}, {float3(4, 5, 6), (ulong)(&numbers[2])}};
+"""
+    source = "uint i = thread_position_in_grid.x; y[i] = rows[i % 2].at.y + (rows[i % 2].address != 0);"
+    kernel = kiln.metal_kernel("k", ["x"], ["y"], source, header=header)
+    ptx = ptx_of(kernel, [np.zeros(8, np.float32)], [("float32", (8,))])
+    assert "generic(_ZL7numbers)" in ptx

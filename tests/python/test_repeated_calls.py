@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+import weakref
 from typing import Any
 
 import kiln
@@ -168,3 +170,21 @@ def test_kernel_that_was_not_made():
         assert str(raised.value) == "a Kernel is made by kiln.metal_kernel or kiln.cuda_kernel"
     with pytest.raises(TypeError):
         of(inputs=[X])
+
+
+def test_a_kernel_s_class_cannot_be_changed():
+    with pytest.raises(TypeError, match="immutable"):
+        kiln.Kernel.__call__ = lambda self: "other"  # type: ignore[method-assign, assignment]
+
+
+def test_classes_for_dtypes_are_not_kept():
+    class Own(np.float32):
+        pass
+
+    of = kernel()
+    assert call(of, output_dtypes=[Own]).dtype == np.float32
+    before = weakref.ref(Own)
+    Own.kernel = of  # type: ignore[attr-defined]
+    del Own, of
+    gc.collect()
+    assert before() is None

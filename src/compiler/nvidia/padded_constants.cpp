@@ -50,7 +50,8 @@ class Spelling {
   void write(const Constant& constant, size_t place) {
     Type* type = constant.getType();
     if (isa<UndefValue>(constant) || constant.isNullValue()) return;
-    if (type->isPointerTy()) {
+    // An address, or a number that is one.
+    if (type->isPointerTy() || isa<ConstantExpr>(constant)) {
       addresses_.emplace_back(place / 8, &constant);
     } else if (auto* structure = dyn_cast<StructType>(type)) {
       const StructLayout* places = layout_.getStructLayout(structure);

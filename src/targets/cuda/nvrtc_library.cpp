@@ -83,11 +83,13 @@ std::string loaded_file() {
         std::string_view path = object->dlpi_name ? object->dlpi_name : "";
         std::string_view name = path.substr(path.rfind('/') + 1);
         if (!name.starts_with("libnvrtc.so")) return 0;
-        for (size_t i = 0; i < found.size(); ++i)
-          if (found[i].empty() && (name == kNames[i] || name.starts_with(concat(kNames[i], ".")))) {
+        for (size_t i = 0; i < found.size(); ++i) {
+          bool has_version = i + 1 < found.size();  // of the last name any version would do, and an old one does not
+          if (found[i].empty() && (name == kNames[i] || (has_version && name.starts_with(concat(kNames[i], "."))))) {
             found[i] = path;
             break;
           }
+        }
         return 0;
       },
       &files);
@@ -219,15 +221,15 @@ std::vector<std::string> toolkit_header_folders() {
 
 std::string cuda_header_identity(const std::vector<std::string>& folders) {
   std::string sizes;
-  auto add = [&](const std::string& folder, const char* name) {
-    std::error_code error;
-    uintmax_t bytes = fs::file_size(fs::path(folder) / name, error);
-    if (!error) sizes += concat(sizes.empty() ? "" : ".", bytes);
-  };
-  if (folders.empty()) return sizes;
-  for (const char* name : {"cuda_runtime_api.h", "cuda_fp16.hpp", "cuda_bf16.hpp", "cooperative_groups.h"})
-    add(folders.front(), name);
-  for (const char* name : {"cuda/std/__cccl/version.h", "cuda/std/__cccl/diagnostic.h"}) add(folders.back(), name);
+  for (const char* name : {"cuda_runtime_api.h", "cuda_fp16.hpp", "cuda_bf16.hpp", "cooperative_groups.h",
+                           "cuda/std/__cccl/version.h", "cuda/std/__cccl/diagnostic.h"})
+    for (const std::string& folder : folders) {  // the first that has it is what a compiler finds
+      std::error_code error;
+      uintmax_t bytes = fs::file_size(fs::path(folder) / name, error);
+      if (error) continue;
+      sizes += concat(sizes.empty() ? "" : ".", bytes);
+      break;
+    }
   return sizes;
 }
 

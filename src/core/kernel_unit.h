@@ -64,6 +64,9 @@ struct KernelUnit {
   // Whether a launch is one row of equal threadgroups, of whole simdgroups: the grid's y and z are 1, and its x is a
   // multiple of the threadgroup's x, which is one of 32. Code for a GPU may be made for that.
   bool is_whole_row = false;
+  // Where threads of a simdgroup may work together: whether each simdgroup of a launch has 32 threads. Else false. Code
+  // may be made for that.
+  bool simdgroups_are_full = false;
   bool bounds_guards = true;  // spec: accesses outside an argument do not touch memory
   // kCuda on the CPU: what an `extern __shared__` array has. (On a GPU it is the launch's.)
   uint64_t dynamic_memory_bytes = 0;

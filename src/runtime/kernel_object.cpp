@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <limits>
 
 #include "core/array_layout.h"
@@ -56,7 +57,9 @@ LaunchForm KernelObject::form_for_code(const Call& call) const {
     return {.is_whole_row = spec_.dialect == Dialect::kMetal && form.is_whole_row};
   }
   if (context_.cpu().spec().engine != "simd") return {};
-  return {form.rows_are_simdgroups, may_wait_ ? form.simdgroups : 0};
+  return {.rows_are_simdgroups = form.rows_are_simdgroups,
+          .simdgroups = may_wait_ ? form.simdgroups : 0,
+          .simdgroups_are_full = may_work_together_ && form.simdgroups_are_full};
 }
 
 // The bytes that tell one combination of argument types from another within one kernel; behind the first
@@ -90,7 +93,9 @@ std::string_view KernelObject::call_key(const Call& call, size_t& general_bytes)
   for (const std::string& name : call.input_names) add_text(name);
   for (const std::string& name : call.output_names) add_text(name);
   LaunchForm form = form_for_code(call);
-  add(static_cast<uint8_t>(form.rows_are_simdgroups + 2 * form.is_whole_row + 4 * form.simdgroups));
+  // A number of simdgroups is 0 or a power of two.
+  add(static_cast<uint8_t>(form.rows_are_simdgroups + 2 * form.is_whole_row + 4 * form.simdgroups_are_full +
+                           8 * std::bit_width(form.simdgroups)));
   general_bytes = key.size();
   static_assert(kFormBytes == sizeof(uint8_t));
   // NVRTC makes nothing of known shapes.
@@ -134,6 +139,10 @@ KernelObject::KernelObject(KernelSpec spec, Context& context)
                        [&](std::string_view suffix) { return name.ends_with(suffix); });
   };
   may_wait_ = std::binary_search(text_.identifiers().begin(), text_.identifiers().end(), "threadgroup_barrier");
+  may_work_together_ =
+      may_wait_ || std::any_of(text_.identifiers().begin(), text_.identifiers().end(), [](const std::string& name) {
+        return name.starts_with("simd") || name.starts_with("quad_") || name.starts_with("__shfl");
+      });
   specializes_ = spec_.compile_options.specialize.value_or(settings().specialize) &&
                  std::any_of(text_.identifiers().begin(), text_.identifiers().end(), ends_like_a_shape);
 }
@@ -289,6 +298,7 @@ KernelUnit KernelObject::unit_for(const Call& call) const {
   unit.rows_are_simdgroups = form.rows_are_simdgroups;
   unit.simdgroups = form.simdgroups;
   unit.is_whole_row = form.is_whole_row;
+  unit.simdgroups_are_full = form.simdgroups_are_full;
   // NVRTC has no room for guards.
   unit.bounds_guards = spec_.compile_options.bounds.value_or(settings().bounds) &&
                        !(spec_.dialect == Dialect::kCuda && call.device.kind == DeviceKind::kNvidia);

@@ -117,6 +117,7 @@ class KernelObject {
   const KernelText text_;
   bool specializes_ = false;
   bool may_wait_ = false;                       // the body's threads, at barriers
+  bool may_work_together_ = false;              // those of a simdgroup
   std::vector<bool> uses_shape_;                // of each input, where the kernel has their names
   SingleFlight<Variant> variants_{is_lasting};  // by call_key
   std::mutex specialized_mutex_;

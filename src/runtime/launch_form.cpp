@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 namespace kiln {
 
 LaunchForm launch_form(const Extent3& grid, const Extent3& threadgroup) {
   auto threads = [&](size_t d) { return std::min(grid[d], threadgroup[d]); };
   LaunchForm form;
+  // What divides each side of a threadgroup, those at the edges of the grid too.
+  int64_t divisor = 1;
+  for (size_t d = 0; d < 3; ++d) divisor *= std::gcd(grid[d], threads(d));
+  form.simdgroups_are_full = divisor > 0 && divisor % kSimdgroupSize == 0;
   if (threads(0) <= 0 || threads(0) % kSimdgroupSize != 0) return form;
   bool is_row = threads(1) == 1 && threads(2) == 1;
   // At an edge of the grid, too.
@@ -20,15 +25,21 @@ LaunchForm launch_form(const Extent3& grid, const Extent3& threadgroup) {
 }
 
 LaunchExtents example_of(const LaunchForm& form) {
-  if (!form.rows_are_simdgroups) return {};
+  if (!form.rows_are_simdgroups) {
+    if (!form.simdgroups_are_full) return {};
+    constexpr Extent3 kSquare{8, 4, 1};
+    return {kSquare, kSquare};
+  }
   constexpr int64_t kNoPowerOfTwo = 3;
   int64_t threads = kSimdgroupSize * (form.simdgroups > 0 ? form.simdgroups : kNoPowerOfTwo);
-  return {{form.is_whole_row ? threads : threads + 1, 1, 1}, {threads, 1, 1}};
+  Extent3 threadgroup{threads, 1, 1};
+  if (form.is_whole_row) return {threadgroup, threadgroup};
+  return {form.simdgroups_are_full ? Extent3{threads, 2, 1} : Extent3{threads + 1, 1, 1}, threadgroup};
 }
 
 bool forget_launch_form(KernelUnit& unit) {
-  bool had_one = unit.rows_are_simdgroups || unit.simdgroups > 0 || unit.is_whole_row;
-  unit.rows_are_simdgroups = unit.is_whole_row = false;
+  bool had_one = unit.rows_are_simdgroups || unit.simdgroups > 0 || unit.is_whole_row || unit.simdgroups_are_full;
+  unit.rows_are_simdgroups = unit.is_whole_row = unit.simdgroups_are_full = false;
   unit.simdgroups = 0;
   return had_one;
 }

@@ -13,6 +13,7 @@ struct LaunchForm {
   bool rows_are_simdgroups = false;
   uint32_t simdgroups = 0;  // also where no thread may wait
   bool is_whole_row = false;
+  bool simdgroups_are_full = false;  // also where no thread works with others
 
   bool operator==(const LaunchForm&) const = default;
 };

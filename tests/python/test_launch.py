@@ -356,3 +356,29 @@ def test_threadgroups_that_wait_for_all_others():
         [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False, timeout=300
     )
     assert (ran.stdout, ran.stderr) == (f"{[12] * 12}\n", "")
+
+
+def test_simdgroups_are_full_or_not():
+    """Code may be made for full simdgroups; a launch with others has code of its own."""
+    kernel = kiln.metal_kernel(
+        "sums",
+        [],
+        ["y"],
+        """
+        uint3 place = thread_position_in_grid, grid = threads_per_grid;
+        y[(place.z * grid.y + place.y) * grid.x + place.x] = simd_sum(1u);
+        """,
+    )
+    for grid, threadgroup, expected in (
+        ((64, 3, 1), (32, 1, 1), {32}),
+        ((50, 3, 1), (32, 1, 1), {32, 18}),
+        ((16, 4, 2), (8, 4, 1), {32}),
+        ((20, 4, 2), (8, 4, 1), {32, 16}),
+        ((16, 6, 1), (8, 4, 1), {32, 16}),
+        ((16, 4, 2), (16, 2, 1), {32}),
+        ((96, 1, 1), (64, 1, 1), {32}),
+        ((64, 3, 1), (32, 1, 1), {32}),
+        ((5, 7, 1), (64, 1, 1), {5}),
+    ):
+        (y,) = kernel(inputs=[], grid=grid, threadgroup=threadgroup, output_shapes=[grid], output_dtypes=["uint32"])
+        assert set(y.ravel()) == expected, (grid, threadgroup)

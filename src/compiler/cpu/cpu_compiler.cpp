@@ -8,6 +8,8 @@
 #include "compiler/cpu/code_generator.h"
 #include "compiler/cpu/engine.h"
 #include "compiler/cpu/image_writer.h"
+#include "compiler/passes/extremes.h"
+#include "compiler/passes/packed_numbers.h"
 #include "compiler/passes/small_floats.h"
 #include "compiler/thread_code.h"
 #include "core/attribute_table.h"
@@ -61,6 +63,8 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
   }
   remove_bfloat(*module);
   choose_halves_by_bits(*module);
+  simplify_extremes(*module);
+  if (request.target.cpu == "x86-64-v4") look_up_packed_numbers(*module);
   keep("optimized");
   if (request.keep_stages) result.stages.push_back({"assembly", generate_assembly(*module, *machine)});
   llvm::SmallVector<char, 0> object = generate_object(*module, *machine);

@@ -16,6 +16,8 @@
 #include "compiler/passes/lane_exchanges.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/reuse_barriers.h"
+#include "compiler/passes/row_loops.h"
+#include "compiler/passes/scaling.h"
 #include "compiler/passes/simdgroup_loops.h"
 #include "compiler/passes/small_floats.h"
 #include "compiler/passes/split_at_waits.h"
@@ -56,6 +58,7 @@ class SimdEngine : public CpuEngine {
     std::string reason = refusal(machine);
     std::vector<ExchangeSite> sites;
     if (reason.empty()) reason = widen_group(module, unit, machine.getTargetCPU() == "x86-64-v4", sites, keep_stage);
+    expand_scaling(module);
     if (reason.empty() && stack_of(*module.getFunction(kGroupFunction)) > kCpuPrivateMemoryLimit)
       reason = "the private variables of 32 threads take too much memory";
     if (!reason.empty()) {
@@ -94,7 +97,10 @@ class SimdEngine : public CpuEngine {
       bool has_barriers = any_of(sites, [](const ExchangeSite& site) { return site.is_barrier; });
       Function* full = has_barriers ? full_simdgroup(group, unit.simdgroups) : nullptr;
       optimize(module, machine);
-      if (has_barriers) {
+      if (!has_barriers) {
+        PassRunner runner(&machine);
+        ask_before(RowLoopsPass(kFewestRows), group, runner);
+      } else {
         // What waits keeps its number; what is exchanged has become instructions.
         for (ExchangeSite& site : sites) site.combine = nullptr, site.exchange = CpuExchange::kNone;
         output.combine_functions.resize(sites.size());
@@ -109,13 +115,19 @@ class SimdEngine : public CpuEngine {
           output.threadgroup_function = kThreadgroupFunction;
           output.threadgroup_simdgroups = unit.simdgroups;
           Function& threadgroup = *module.getFunction(kThreadgroupFunction);
-          runner.run(kLoopsPipeline, threadgroup);
-          if (unit.simdgroups != 0) {
-            FunctionPassManager forwarding;
-            forwarding.addPass(ForwardStoresPass());
-            runner.run(forwarding, threadgroup);
+          runner.run(kInvariantsPipeline, threadgroup);
+          ask_before(RowFunctionPass(), threadgroup, runner);
+          Function* apart = module.getFunction((Twine(kThreadgroupFunction) + kApartSuffix).str());
+          for (Function* function : {&threadgroup, apart}) {
+            if (!function) continue;
+            runner.run(kLoopsPipeline, *function);
+            if (unit.simdgroups != 0) {
+              FunctionPassManager forwarding;
+              forwarding.addPass(ForwardStoresPass());
+              runner.run(forwarding, *function);
+            }
+            runner.run(kLastPipeline, *function);
           }
-          runner.run(kLastPipeline, threadgroup);
         }
       }
     }
@@ -125,10 +137,23 @@ class SimdEngine : public CpuEngine {
 
  private:
   // Values that loops over simdgroups have in common leave them; loops that are left without anything to do go.
+  static constexpr const char* kInvariantsPipeline = "early-cse<memssa>,simplifycfg,loop-mssa(licm),instsimplify";
   static constexpr const char* kLoopsPipeline =
-      "early-cse<memssa>,simplifycfg,loop-mssa(licm),loop(loop-deletion,loop-unroll-full),sroa,simplifycfg,gvn<no-pre>,"
+      "loop(loop-deletion,loop-unroll-full),sroa,simplifycfg,gvn<no-pre>,"
       "instcombine<no-verify-fixpoint>";
   static constexpr const char* kLastPipeline = "dse,adce,simplifycfg";
+
+  // Of accesses in a loop, where it is worth to have it twice.
+  static constexpr unsigned kFewestRows = 3;
+
+  template <class Pass>
+  static void ask_before(Pass pass, Function& function, PassRunner& runner) {
+    FunctionPassManager rows;
+    rows.addPass(std::move(pass));
+    runner.run(rows, function);
+    // What is no longer asked.
+    runner.run("simplifycfg,early-cse,adce,simplifycfg", function);
+  }
 
   // The same for simdgroups without threads that are missing: no masks are needed where all threads go.
   // Of a threadgroup that is a row of `count` simdgroups, where that is not 0.
@@ -178,7 +203,8 @@ class SimdEngine : public CpuEngine {
     lower_positions(group, threads_wait, unit.rows_are_simdgroups, threads_wait ? unit.simdgroups : 0);
     // A vector of bfloats, too, would become calls of a function for each.
     remove_bfloat(group);
-    return widen(group, {has_avx512, sites, offsetof(CpuLaunch, is_alone), keep_stage});
+    return widen(group, {has_avx512, unit.simdgroups_are_full && !sites.empty(), sites, offsetof(CpuLaunch, is_alone),
+                         keep_stage});
   }
 
   // A thread's place in its row is the first one's and its lane. Where threads wait, `group` is one simdgroup, which

@@ -31,6 +31,8 @@ inline constexpr unsigned kLanes = 32;
 struct WidenOptions {
   // Masks in registers of their own: masked loads and stores of elements of every size, gathers, permutations.
   bool has_avx512 = false;
+  // Whether there are always 32 lanes, so that masks are those of the body's conditions.
+  bool is_full = false;
   // What `__kiln_wait` stands for. Exchanges become operations on lanes. Barriers stay: their first operand is the mask
   // of the lanes that wait, and the second is 0.
   llvm::ArrayRef<ExchangeSite> sites;

@@ -6,6 +6,7 @@
 
 #include "compiler/passes/bounds_guards.h"
 #include "compiler/passes/guard_sinks.h"
+#include "compiler/passes/scaling.h"
 #include "compiler/passes/uniformity.h"
 
 namespace kiln::widening {
@@ -41,6 +42,7 @@ void refuse(std::string reason) { throw Refusal{std::move(reason)}; }
 
 Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses, const WidenOptions& options)
     : has_avx512_(options.has_avx512),
+      is_full_(options.is_full),
       sites_(options.sites),
       from_(from),
       to_(to),
@@ -210,6 +212,7 @@ Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder)
     return result->getType()->isVectorTy() ? result : builder.CreateVectorSplat(kLanes, result);
   }
   if (auto* call = dyn_cast<IntrinsicInst>(&instruction)) return widen_intrinsic(*call, builder);
+  if (is_scaling(instruction)) return scale_by_instruction(operand(0), operand(1), builder);
   return nullptr;
 }
 

@@ -209,6 +209,8 @@ class Widener {
   unsigned register_lanes(Type* element) const;
   Values load_steps(Type* element, Value* address, uint64_t step, Align alignment, ArrayRef<uint64_t> places,
                     IRBuilder<>& builder, Values* in_memory = nullptr);
+  Values load_words(Type* element, Value* address, uint64_t step, Align alignment, ArrayRef<uint64_t> places,
+                    IRBuilder<>& builder);
   void store_steps(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder);
   bool load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder);
   void widen_load(LoadInst& load, IRBuilder<>& builder);
@@ -261,6 +263,7 @@ class Widener {
   static void check_pair(Instruction& instruction);
 
   const bool has_avx512_;
+  const bool is_full_;
   const ArrayRef<ExchangeSite> sites_;
   Function& from_;
   Function& to_;

@@ -15,6 +15,7 @@ Value* Widener::narrowed(Value* mask, Value* condition, IRBuilder<>& builder) {
 
 Value* Widener::mask_at(BasicBlock& block, IRBuilder<>& builder) {
   if (&block == &from_.getEntryBlock()) {
+    if (is_full_) return Constant::getAllOnesValue(mask_type_);
     Value* lanes = to_.getArg(to_.arg_size() - 1);
     return builder.CreateICmpULT(lane_numbers(builder.getInt32Ty()), builder.CreateVectorSplat(kLanes, lanes), "mask");
   }

@@ -164,6 +164,8 @@ Widener::Values Widener::load_steps(Type* element, Value* address, uint64_t step
   for (unsigned i = 0; i < kLanes * step; i += width)
     registers.push_back(builder.CreateAlignedLoad(type, builder.CreateConstGEP1_32(element, address, i), alignment));
   if (in_memory) *in_memory = registers;
+  if (layout_.getTypeStoreSize(element) == 4 && (step == 8 || !has_avx512_))
+    return load_words(element, address, step, alignment, places, builder);
   // What is left of the registers when the places' lowest bits are taken off: by the bits, and how many they are.
   std::map<std::pair<uint64_t, uint64_t>, Values> parts{{{1, 0}, std::move(registers)}};
   auto part = [&](auto&& self, uint64_t size, uint64_t place) -> Values& {
@@ -179,6 +181,75 @@ Widener::Values Widener::load_steps(Type* element, Value* address, uint64_t step
   };
   Values results;
   for (uint64_t place : places) results.push_back(concatenateVectors(builder, part(part, step, place)));
+  return results;
+}
+
+// The same of words. Permutations within chunks of four words, which are the fastest, turn four registers around: from
+// four lanes' four members to four members' four lanes. What lanes have beside is in other chunks.
+//
+// With AVX2 the register's other half is loaded from four lanes later, so that lanes are in order then. With AVX-512 a
+// register of two lanes' eight members becomes one of eight lanes' two, and one more permutation takes each member's
+// from two of those.
+Widener::Values Widener::load_words(Type* element, Value* address, uint64_t step, Align alignment,
+                                    ArrayRef<uint64_t> places, IRBuilder<>& builder) {
+  constexpr unsigned kChunk = 4;
+  unsigned width = register_lanes(element);
+  auto load = [&](uint64_t place, unsigned count) -> Value* {
+    return builder.CreateAlignedLoad(FixedVectorType::get(element, count),
+                                     builder.CreateConstGEP1_64(element, address, place), alignment);
+  };
+  // In each chunk, by what it is to have: a place in the first register's chunk, or from `kChunk` on in the second's.
+  auto shuffled = [&](Value* one, Value* other, std::array<unsigned, kChunk> from) {
+    SmallVector<int> sources;
+    for (unsigned i = 0; i < width; ++i) {
+      unsigned place = from[i % kChunk];
+      sources.push_back(static_cast<int>(i / kChunk * kChunk + place % kChunk + place / kChunk * width));
+    }
+    return builder.CreateShuffleVector(one, other, sources);
+  };
+  using Four = std::array<Value*, kChunk>;
+  auto turned = [&](const Four& lanes) -> Four {
+    Value *a = shuffled(lanes[0], lanes[1], {0, 4, 1, 5}), *b = shuffled(lanes[2], lanes[3], {0, 4, 1, 5});
+    Value *c = shuffled(lanes[0], lanes[1], {2, 6, 3, 7}), *d = shuffled(lanes[2], lanes[3], {2, 6, 3, 7});
+    return {shuffled(a, b, {0, 1, 4, 5}), shuffled(a, b, {2, 3, 6, 7}), shuffled(c, d, {0, 1, 4, 5}),
+            shuffled(c, d, {2, 3, 6, 7})};
+  };
+  SmallVector<Values> members(step);
+  for (unsigned first = 0; first < kLanes; first += width) {
+    if (!has_avx512_) {
+      auto chunks = [&](uint64_t which) {
+        uint64_t place = first * step + which * kChunk;
+        return concatenateVectors(builder, {load(place, kChunk), load(place + kChunk * step, kChunk)});
+      };
+      if (step == 2) {
+        Value *low = chunks(0), *high = chunks(1);
+        for (unsigned i = 0; i < 2; ++i) members[i].push_back(shuffled(low, high, {i, i + 2, i + 4, i + 6}));
+        continue;
+      }
+      for (uint64_t which = 0; which < step / kChunk; ++which) {
+        Four lanes;
+        for (unsigned i = 0; i < kChunk; ++i) lanes[i] = chunks(i * step / kChunk + which);
+        for (auto [i, member] : enumerate(turned(lanes))) members[which * kChunk + i].push_back(member);
+      }
+      continue;
+    }
+    auto eight_lanes = [&](unsigned lane) {
+      Four lanes;
+      for (unsigned i = 0; i < kChunk; ++i) lanes[i] = load((lane + 2 * i) * step, width);
+      return turned(lanes);
+    };
+    Four low = eight_lanes(first), high = eight_lanes(first + width / 2);
+    for (unsigned member = 0; member < step; ++member) {
+      SmallVector<int> sources;
+      for (unsigned lane = 0; lane < width; ++lane) {
+        unsigned chunk = lane % 2 * 2 + member / kChunk;
+        sources.push_back(static_cast<int>(lane / 8 * width + chunk * kChunk + lane % 8 / 2));
+      }
+      members[member].push_back(builder.CreateShuffleVector(low[member % kChunk], high[member % kChunk], sources));
+    }
+  }
+  Values results;
+  for (uint64_t place : places) results.push_back(concatenateVectors(builder, members[place]));
   return results;
 }
 

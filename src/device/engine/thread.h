@@ -54,6 +54,9 @@ extern "C" __attribute__((convergent)) ulong __kiln_matrix_product(Line line, ui
                                                                    float a_second, float b_first, float b_second,
                                                                    float c_first, float c_second);
 
+// x * 2^n, rounded once, for x that is near 1 or a NaN, and n in [-252, 254], which is given as both types.
+extern "C" __attribute__((const)) float __kiln_scaled(float x, float n, int same_n);
+
 // Waits for all threads of the threadgroup that have not returned.
 extern "C" __attribute__((convergent)) void __kiln_threadgroup_barrier(Line line);
 

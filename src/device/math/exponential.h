@@ -15,6 +15,7 @@ __KILN_INLINE float exp_tail(float r) {
 struct reduced_power {
   int n;
   float r, low;
+  float sum;  // n's with `rounder`
 };
 __KILN_INLINE reduced_power reduce_power(float x) {
   float sum = fma(x, 0x1.715476p+0f, rounder);
@@ -22,12 +23,12 @@ __KILN_INLINE reduced_power reduce_power(float x) {
   // ln 2 in two parts, the first so short that its multiples are exact, and what they leave of x too.
   float rest = fma(n, -0x1.62e4p-1f, x);
   float r = fma(n, -0x1.7f7d1cp-20f, rest);
-  return {integer_of(sum), r, fma(n, -0x1.7f7d1cp-20f, rest - r)};
+  return {integer_of(sum), r, fma(n, -0x1.7f7d1cp-20f, rest - r), sum};
 }
 
 // e^x - 1. Largest error: 1.077 ULP.
 __KILN_INLINE float expm1(float x) {
-  reduced_power p = reduce_power(x < -18.0f ? -18.0f : x > 89.0f ? 89.0f : x);  // a NaN stays one
+  reduced_power p = reduce_power(within(x, -18.0f, 89.0f));
   // 2^n e^r - 1 = 2^n ((1 - 2^-n) + (e^r - 1)).
   float_pair s = ordered_sum(1.0f - power_of_two(p.n > 64 ? -64 : -p.n), p.r);
   float e = s.high + (s.low + fma(exp_tail(p.r), p.r * p.r, p.low));
@@ -40,30 +41,30 @@ namespace metal {
 
 // Largest error: 1.013 ULP.
 __KILN_INLINE float exp(float x) {
-  __kiln::reduced_power p = __kiln::reduce_power(x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x);
-  return __kiln::scale(__kiln::fma(__kiln::exp_tail(p.r), p.r * p.r, p.r) + 1.0f, p.n);
+  __kiln::reduced_power p = __kiln::reduce_power(__kiln::within(x, -104.0f, 89.0f));
+  return __kiln::scale_by_sum(__kiln::fma(__kiln::exp_tail(p.r), p.r * p.r, p.r) + 1.0f, p.sum);
 }
 
 // Largest error: 0.85 ULP.
 __KILN_INLINE float exp2(float x) {
-  float c = x < -151.0f ? -151.0f : x > 129.0f ? 129.0f : x;
+  float c = __kiln::within(x, -151.0f, 129.0f);
   float sum = c + __kiln::rounder;
   float f = c - (sum - __kiln::rounder);  // exact
   float t = __KILN_POLYNOMIAL_6(f, 0x1.62c8cep-26f, 0x1.ebfbdcp-3f, 0x1.c6aee6p-5f, 0x1.3b2d74p-7f, 0x1.5f3fa4p-10f,
                                 0x1.41e494p-13f);
-  return __kiln::scale(__kiln::fma(f, 0x1.62e43p-1f, f * t) + 1.0f, __kiln::integer_of(sum));
+  return __kiln::scale_by_sum(__kiln::fma(f, 0x1.62e43p-1f, f * t) + 1.0f, sum);
 }
 
 // Largest error: 1.059 ULP.
 __KILN_INLINE float exp10(float x) {
-  float c = x < -46.0f ? -46.0f : x > 39.0f ? 39.0f : x;
+  float c = __kiln::within(x, -46.0f, 39.0f);
   float sum = __kiln::fma(c, 0x1.a934fp+1f, __kiln::rounder);
   float n = sum - __kiln::rounder;
   float f = __kiln::fma(n, -0x1.344p-2f, c);  // log10(2) in two parts, as ln 2 above
   f = __kiln::fma(n, -0x1.3509f8p-18f, f);
   float t = __KILN_POLYNOMIAL_6(f, 0x1.7091c6p-25f, 0x1.53524ap+1f, 0x1.046f66p+1f, 0x1.2bd9bp+0f, 0x1.1585c8p-1f,
                                 0x1.a6b462p-3f);
-  return __kiln::scale(__kiln::fma(f, 0x1.26bb1cp+1f, f * t) + 1.0f, __kiln::integer_of(sum));
+  return __kiln::scale_by_sum(__kiln::fma(f, 0x1.26bb1cp+1f, f * t) + 1.0f, sum);
 }
 
 __KILN_THROUGH_FLOAT_1(exp)

@@ -37,6 +37,12 @@ constexpr float not_a_number = __builtin_nanf("");
 constexpr float rounder = 0x1.8p23f;
 __KILN_INLINE int integer_of(float sum) { return int(bits_of(sum) - bits_of(rounder)); }
 
+// x, or the end of the range that it is beyond; a NaN stays one. One end after the other, as processors have it.
+__KILN_INLINE float within(float x, float low, float high) {
+  float raised = x < low ? low : x;
+  return raised > high ? high : raised;
+}
+
 // 2^n for n in [-126, 127].
 __KILN_INLINE float power_of_two(int n) { return float_of(uint(n + 127) << 23); }
 
@@ -47,10 +53,9 @@ __KILN_INLINE int exponent_of(float x) {
 }
 
 // x * 2^n for x near 1 and n in [-252, 254], rounded once.
-__KILN_INLINE float scale(float x, int n) {
-  int half_of_n = n >> 1;
-  return x * power_of_two(half_of_n) * power_of_two(n - half_of_n);
-}
+__KILN_INLINE float scale(float x, int n) { return __kiln_scaled(x, float(n), n); }
+// The same where n is known as a sum with `rounder`, too.
+__KILN_INLINE float scale_by_sum(float x, float sum) { return __kiln_scaled(x, sum - rounder, integer_of(sum)); }
 
 // 1 / x to 5 %, for x > 0 that is normal as its reciprocal is: enough where a correction is divided. The bits of a
 // float are nearly its logarithm; the constant is where the largest error is least.

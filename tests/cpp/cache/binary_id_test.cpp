@@ -59,6 +59,7 @@ TEST(BinaryId, DependsOnEverythingThatCodeDependsOn) {
       [](Case& c) { c.unit.rows_are_simdgroups = true; },
       [](Case& c) { c.unit.is_whole_row = true; },
       [](Case& c) { c.unit.simdgroups = 8; },
+      [](Case& c) { c.unit.simdgroups_are_full = true; },
       [](Case& c) { c.unit.dynamic_memory_bytes = 64; },
       [](Case& c) { c.target.engine = "simd"; },
       [](Case& c) { c.unit.source_map.header_lines = 2; },

@@ -1,0 +1,332 @@
+#include "compiler/passes/row_loops.h"
+
+#include <llvm/ADT/DenseSet.h>
+#include <llvm/ADT/PostOrderIterator.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/Analysis/ScalarEvolutionExpressions.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/MDBuilder.h>
+#include <llvm/IR/PatternMatch.h>
+#include <llvm/IR/ProfDataUtils.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+#include <llvm/Transforms/Utils/LCSSA.h>
+#include <llvm/Transforms/Utils/LoopSimplify.h>
+#include <llvm/Transforms/Utils/LoopUtils.h>
+#include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
+
+#include <optional>
+
+namespace kiln {
+namespace {
+
+using namespace llvm;
+using namespace llvm::PatternMatch;
+
+// Of a loop that is made twice.
+constexpr unsigned kMostInstructions = 4000;
+
+// Whether the widener made it: one way is taken a thousand times as often.
+std::optional<unsigned> usual_successor(const BranchInst& branch) {
+  uint64_t taken, other;
+  if (!branch.isConditional() || !extractBranchWeights(branch, taken, other)) return std::nullopt;
+  if (taken == 1000 && other == 1) return 0;
+  if (taken == 1 && other == 1000) return 1;
+  return std::nullopt;
+}
+
+// What must hold at a place for conditions behind it to hold, however often they are asked in loops.
+class Conditions {
+ public:
+  // Behind the place, which is the end of a block. What is `predicated` is known of the loop under
+  // conditions of its own.
+  Conditions(Instruction& place, ScalarEvolution& evolution, DominatorTree& dominators,
+             PredicatedScalarEvolution* predicated = nullptr, const Loop* loop = nullptr)
+      : place_(place),
+        evolution_(evolution),
+        dominators_(dominators),
+        predicated_(predicated),
+        loop_(loop),
+        expander_(evolution, place.getDataLayout(), "rows") {}
+
+  // Remembers what follows; or false.
+  bool require(Value* condition, bool value) {
+    size_t known = known_.size(), comparisons = comparisons_.size(), below = below_.size();
+    if (adds(condition, value)) return true;
+    known_.truncate(known);
+    comparisons_.truncate(comparisons);
+    below_.truncate(below);
+    return false;
+  }
+
+  // As a number, at the place.
+  Value* ask() {
+    IRBuilder<> builder(&place_);
+    Value* all = builder.getTrue();
+    auto expanded = [&](const SCEV* value) { return expander_.expandCodeFor(value, value->getType(), &place_); };
+    for (auto [condition, value] : known_)
+      all = builder.CreateAnd(all, value ? condition : builder.CreateNot(condition));
+    for (const Comparison& comparison : comparisons_) {
+      Value *left = expanded(comparison.left), *right = expanded(comparison.right);
+      all = builder.CreateAnd(all, builder.CreateICmp(comparison.predicate, left, right));
+    }
+    for (const Below& below : below_) {
+      Value *start = expanded(below.start), *growth = expanded(below.growth), *limit = expanded(below.limit);
+      Value* least = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, limit, growth);
+      all = builder.CreateAnd(all, builder.CreateICmpULT(start, least));
+    }
+    if (predicated_ && !predicated_->getPredicate().isAlwaysTrue())
+      all = builder.CreateAnd(
+          all, builder.CreateNot(expander_.expandCodeForPredicate(&predicated_->getPredicate(), &place_)));
+    // What the code would not have looked at may be poison.
+    return builder.CreateFreeze(all);
+  }
+
+ private:
+  struct Comparison {
+    CmpInst::Predicate predicate;
+    const SCEV *left, *right;
+  };
+  // What grows from `start` on, by `growth` in all.
+  struct Below {
+    const SCEV *start, *growth, *limit;
+  };
+
+  const SCEV* scev_of(Value* value) { return predicated_ ? predicated_->getSCEV(value) : evolution_.getSCEV(value); }
+
+  bool is_known(const SCEV* value) const { return expander_.isSafeToExpandAt(value, &place_); }
+
+  bool adds(Value* condition, bool value) {
+    if (auto* known = dyn_cast<ConstantInt>(condition)) return known->isOne() == value;
+    if (dominators_.dominates(condition, &place_)) {
+      known_.push_back({condition, value});
+      return true;
+    }
+    Value *one, *other;
+    if (match(condition, m_Not(m_Value(one)))) return adds(one, !value);
+    if (value ? match(condition, m_LogicalAnd(m_Value(one), m_Value(other)))
+              : match(condition, m_LogicalOr(m_Value(one), m_Value(other))))
+      return adds(one, value) && adds(other, value);
+    auto* comparison = dyn_cast<ICmpInst>(condition);
+    if (!comparison) return false;
+    CmpInst::Predicate predicate = value ? comparison->getPredicate() : comparison->getInversePredicate();
+    bool is_swapped = predicate == CmpInst::ICMP_UGT;
+    if (is_swapped) predicate = CmpInst::ICMP_ULT;
+    Value* smaller = comparison->getOperand(is_swapped ? 1 : 0);
+    const SCEV *left = scev_of(smaller), *right = scev_of(comparison->getOperand(is_swapped ? 0 : 1));
+    // What never holds is asked where it is.
+    if (evolution_.isKnownPredicate(CmpInst::getInversePredicate(predicate), left, right)) return false;
+    if (is_known(left) && is_known(right)) {
+      comparisons_.push_back({predicate, left, right});
+      return true;
+    }
+    if (predicate != CmpInst::ICMP_ULT || !is_known(right) || !left->getType()->isIntegerTy(64)) return false;
+    if (predicated_ && !isa<SCEVAddRecExpr>(left))
+      if (const SCEVAddRecExpr* growing = predicated_->getAsAddRec(smaller)) left = growing;
+    return adds_below(left, right);
+  }
+
+  // What grows in one loop or several and stays below a limit that does not: where the last one does, and the way to it
+  // is short, none before has wrapped.
+  bool adds_below(const SCEV* value, const SCEV* limit) {
+    constexpr unsigned kStepBits = 24, kCountBits = 34;
+    Type* number = value->getType();
+    const SCEV* growth = evolution_.getZero(number);
+    unsigned loops = 0;
+    for (; auto* growing = dyn_cast<SCEVAddRecExpr>(value); value = growing->getStart()) {
+      auto* step = dyn_cast<SCEVConstant>(growing->getStepRecurrence(evolution_));
+      const SCEV* count = growing->getLoop() == loop_ ? predicated_->getBackedgeTakenCount()
+                                                      : evolution_.getBackedgeTakenCount(growing->getLoop());
+      if (!growing->isAffine() || !step || !step->getAPInt().isStrictlyPositive() ||
+          step->getAPInt().getActiveBits() > kStepBits || isa<SCEVCouldNotCompute>(count) ||
+          evolution_.getTypeSizeInBits(count->getType()) > 64 ||
+          evolution_.getUnsignedRangeMax(count).getActiveBits() > kCountBits || ++loops > 8)
+        return false;
+      growth =
+          evolution_.getAddExpr(growth, evolution_.getMulExpr(evolution_.getNoopOrZeroExtend(count, number), step));
+    }
+    if (loops == 0 || !is_known(value) || !is_known(growth)) return false;
+    below_.push_back({value, growth, limit});
+    return true;
+  }
+
+  Instruction& place_;
+  ScalarEvolution& evolution_;
+  DominatorTree& dominators_;
+  PredicatedScalarEvolution* predicated_;
+  const Loop* loop_;
+  SCEVExpander expander_;
+  SmallVector<std::pair<Value*, bool>> known_;
+  SmallVector<Comparison> comparisons_;
+  SmallVector<Below> below_;
+};
+
+void answer(BranchInst& branch) {
+  branch.setCondition(ConstantInt::getBool(branch.getContext(), *usual_successor(branch) == 0));
+}
+
+class RowLoops {
+ public:
+  RowLoops(Function& function, FunctionAnalysisManager& analyses, unsigned fewest)
+      : function_(function),
+        fewest_(fewest),
+        loops_(analyses.getResult<LoopAnalysis>(function)),
+        dominators_(analyses.getResult<DominatorTreeAnalysis>(function)),
+        evolution_(analyses.getResult<ScalarEvolutionAnalysis>(function)) {}
+
+  bool run() {
+    bool has_changed = false;
+    // Inner ones first; what surrounds one that is there twice stays as it is.
+    SmallVector<Loop*> order = loops_.getLoopsInPreorder();
+    DenseSet<Loop*> doubled;
+    for (Loop* loop : reverse(order)) {
+      if (!any_of(loop->getSubLoops(), [&](Loop* inner) { return doubled.contains(inner); }) && !version(*loop))
+        continue;
+      doubled.insert(loop);
+      has_changed = true;
+    }
+    return has_changed;
+  }
+
+ private:
+  // The questions of the loop's own blocks; those in loops over lanes are not among them.
+  SmallVector<BranchInst*> questions_of(const Loop& loop) const {
+    SmallVector<BranchInst*> questions;
+    for (BasicBlock* block : loop.blocks())
+      if (auto* branch = dyn_cast<BranchInst>(block->getTerminator());
+          branch && loops_.getLoopFor(block) == &loop && usual_successor(*branch))
+        questions.push_back(branch);
+    return questions;
+  }
+
+  bool version(Loop& loop) {
+    SmallVector<BranchInst*> questions = questions_of(loop);
+    size_t size = 0;
+    for (const BasicBlock* block : loop.blocks()) size += block->size();
+    if (questions.size() < fewest_ || size > kMostInstructions) return false;
+    simplifyLoop(&loop, &dominators_, &loops_, &evolution_, nullptr, nullptr, /*PreserveLCSSA=*/false);
+    formLCSSARecursively(loop, dominators_, &loops_, &evolution_);
+    if (!loop.isLoopSimplifyForm() || !loop.isSafeToClone()) return false;
+    PredicatedScalarEvolution predicated(evolution_, loop);
+    Conditions conditions(*loop.getLoopPreheader()->getTerminator(), evolution_, dominators_, &predicated, &loop);
+    for (BranchInst* branch : questions)
+      if (!conditions.require(branch->getCondition(), *usual_successor(*branch) == 0)) return false;
+    double_loop(loop, conditions.ask());
+    for (BranchInst* branch : questions) answer(*branch);
+    evolution_.forgetTopmostLoop(&loop);
+    return true;
+  }
+
+  // As it is where the condition does not hold, behind the one that is to become simpler.
+  void double_loop(Loop& loop, Value* condition) {
+    BasicBlock* before = loop.getLoopPreheader();
+    BasicBlock* preheader = SplitBlock(before, before->getTerminator(), &dominators_, &loops_);
+    SmallVector<BasicBlock*> exits;
+    loop.getUniqueExitBlocks(exits);
+    ValueToValueMapTy map;
+    SmallVector<BasicBlock*> blocks;
+    Loop* other = cloneLoopWithPreheader(preheader, before, &loop, map, ".apart", &loops_, &dominators_, blocks);
+    remapInstructionsInBlocks(blocks, map);
+    ReplaceInstWithInst(before->getTerminator(), BranchInst::Create(preheader, other->getLoopPreheader(), condition));
+    before->getTerminator()->setMetadata(LLVMContext::MD_prof,
+                                         MDBuilder(function_.getContext()).createBranchWeights(1000, 1));
+    for (BasicBlock* exit : exits) {
+      for (PHINode& phi : exit->phis())
+        for (unsigned i = 0, count = phi.getNumIncomingValues(); i < count; ++i) {
+          auto cloned = map.find(phi.getIncomingBlock(i));
+          if (cloned == map.end()) continue;
+          Value* value = phi.getIncomingValue(i);
+          if (auto mapped = map.find(value); mapped != map.end()) value = mapped->second;
+          phi.addIncoming(value, cast<BasicBlock>(cloned->second));
+        }
+    }
+    dominators_.recalculate(function_);
+  }
+
+  Function& function_;
+  unsigned fewest_;
+  LoopInfo& loops_;
+  DominatorTree& dominators_;
+  ScalarEvolution& evolution_;
+};
+
+}  // namespace
+
+PreservedAnalyses RowLoopsPass::run(Function& function, FunctionAnalysisManager& analyses) {
+  return RowLoops(function, analyses, fewest).run() ? PreservedAnalyses::none() : PreservedAnalyses::all();
+}
+
+namespace {
+
+// Whether it reads what a launch says of its arguments: `launch`, the function's first parameter, begins with where
+// that is.
+bool reads_arguments(const LoadInst& load, const Argument& launch) {
+  auto base_of = [&](const LoadInst& from, APInt& offset) {
+    return from.getPointerOperand()->stripAndAccumulateConstantOffsets(from.getDataLayout(), offset, true);
+  };
+  APInt offset(64, 0);
+  const Value* base = base_of(load, offset);
+  if (!load.hasMetadata(LLVMContext::MD_invariant_load)) return false;
+  if (base == &launch) return true;
+  auto* arguments = dyn_cast<LoadInst>(base);
+  APInt first(64, 0);
+  return arguments && arguments->hasMetadata(LLVMContext::MD_invariant_load) && base_of(*arguments, first) == &launch &&
+         first.isZero();
+}
+
+// Limits must be known where they are asked about.
+void read_arguments_first(Function& function) {
+  BasicBlock& entry = function.getEntryBlock();
+  Instruction* place = &*find_if(entry, [](const Instruction& i) { return i.isTerminator() || i.mayWriteToMemory(); });
+  for (BasicBlock* block : ReversePostOrderTraversal<Function*>(&function))
+    for (Instruction& instruction : make_early_inc_range(*block)) {
+      auto* load = dyn_cast<LoadInst>(&instruction);
+      if (!load || block == &entry || !reads_arguments(*load, *function.getArg(0))) continue;
+      APInt offset(64, 0);
+      Value* base = load->getPointerOperand()->stripAndAccumulateConstantOffsets(load->getDataLayout(), offset, true);
+      IRBuilder<> builder(place);
+      load->setOperand(0, builder.CreatePtrAdd(base, builder.getInt(offset)));
+      load->moveBefore(place);
+    }
+}
+
+}  // namespace
+
+PreservedAnalyses RowFunctionPass::run(Function& function, FunctionAnalysisManager& analyses) {
+  read_arguments_first(function);
+  // Before the function writes anything.
+  BasicBlock& entry = function.getEntryBlock();
+  auto begins = find_if(entry, [](const Instruction& i) { return i.isTerminator() || i.mayWriteToMemory(); });
+  auto& loops = analyses.getResult<LoopAnalysis>(function);
+  auto& dominators = analyses.getResult<DominatorTreeAnalysis>(function);
+  if (!begins->isTerminator()) SplitBlock(&entry, &*begins, &dominators, &loops);
+  auto& evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
+  Conditions conditions(*entry.getTerminator(), evolution, dominators);
+  SmallVector<BranchInst*> answered;
+  for (BasicBlock& block : function)
+    if (auto* branch = dyn_cast<BranchInst>(block.getTerminator()); branch && usual_successor(*branch))
+      if (conditions.require(branch->getCondition(), *usual_successor(*branch) == 0)) answered.push_back(branch);
+  if (answered.empty()) return PreservedAnalyses::none();
+
+  ValueToValueMapTy map;
+  Function* apart = CloneFunction(&function, map);
+  apart->setName(function.getName() + kApartSuffix);
+  apart->setLinkage(GlobalValue::InternalLinkage);
+  Value* condition = conditions.ask();
+  auto* from = cast<BranchInst>(entry.getTerminator());
+  BasicBlock* rest = SplitBlock(&entry, from);
+  BasicBlock* other = BasicBlock::Create(function.getContext(), "apart", &function);
+  IRBuilder<> builder(other);
+  SmallVector<Value*> arguments;
+  for (Argument& argument : function.args()) arguments.push_back(&argument);
+  builder.CreateCall(apart, arguments);
+  builder.CreateRetVoid();
+  ReplaceInstWithInst(entry.getTerminator(), BranchInst::Create(rest, other, condition));
+  for (BranchInst* branch : answered) answer(*branch);
+  return PreservedAnalyses::none();
+}
+
+}  // namespace kiln

@@ -138,6 +138,101 @@ for _type, _dtype in _TYPES:
         constructs="memory.load_outside",
     )(_tiles)
 
+# ---- Rows or zero, by what is the same in a simdgroup
+
+
+def _at(x, place):
+    place = place % 2**32
+    return np.where(place < len(x), x[np.minimum(place, len(x) - 1)], 0).astype(x.dtype)
+
+
+for _type, _dtype in (*_TYPES, ("uchar", "uint8")):
+    # Rows inside, over the end, before the beginning and wholly outside, wanted and not; the last one is shorter.
+    def _chosen(x, flags):
+        i = np.arange(1000)
+        flag = flags[i // 64]
+        none = x.dtype.type(0)
+        columns = [
+            np.where(flag > 2, _at(x, i + 37), none),
+            np.where(flag > 2, none, _at(x, i - 70)),
+            np.where(flag % 2 == 1, _at(x, 3 * i % 2**31 - 2 * i + 5), none) + np.where(flag > 1, _at(x, i), none),
+            np.where((flag % 2 == 0) & (i % 3 != 0), _at(x, i + 37), none),
+            np.where(flag > 2, x.dtype.type(3), none) + np.where(flag > 2, _at(x, i // 64 * 80 + i % 64), none),
+            sum((np.where((flag > k) & (flag != 4), _at(x, i + 300 * k), none) for k in range(5)), np.zeros(1000)),
+        ]
+        return np.stack(columns, axis=1).astype(x.dtype)
+
+    body(
+        f"""
+        uint i = thread_position_in_grid.x;
+        uint flag = flags[i / 64];
+        device {_type}* to = out + 6 * i;
+        {_type} a = x[i + 37], b = x[i - 70], c = x[3 * i - 2 * i + 5], d = x[i];
+        to[0] = flag > 2 ? a : {_type}(0);
+        to[1] = flag > 2 ? {_type}(0) : b;
+        to[2] = (flag % 2 == 1 ? c : {_type}(0)) + (flag > 1 ? d : {_type}(0));
+        {_type} some = 0;
+        if (i % 3 != 0) {{
+          some = x[i + 37];
+          some = flag % 2 == 0 ? some : {_type}(0);
+        }}
+        to[3] = some;
+        to[4] = 3;
+        {_type} three = to[4];
+        to[4] = 9;
+        {_type} e = x[i / 64 * 80 + i % 64];
+        three = flag > 2 ? three : {_type}(0);
+        to[4] = three + (flag > 2 ? e : {_type}(0));
+        {_type} sum = 0;
+        for (uint k = 0; k < flag; ++k) {{
+          {_type} value = x[i + 300 * k];
+          sum += flag != 4 ? value : {_type}(0);
+        }}
+        to[5] = sum;
+        """,
+        name=f"rows_or_zero_{_type}",
+        inputs=lambda rng, dtype=_dtype: {
+            "x": rng.integers(1, 30, 810).astype(DTYPES[dtype]),
+            "flags": rng.integers(0, 6, 16).astype(np.uint32),
+        },
+        outputs={"out": ((1000, 6), _dtype)},
+        grid=(1000, 1, 1),
+        threadgroup=(128, 1, 1),
+        constructs="memory.load_outside",
+    )(_chosen)
+
+
+# What is chosen is what was there before the store.
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    uint flag = flags[i / 32];
+    float before = out[i], other = x[i];
+    out[i] = x[i + 1];
+    before = flag > 2 ? before : 0;
+    out[i] += before;
+    float zero = x[i + 2];
+    zero = flag > 2 ? zero : -0.0f;
+    last[i] = flag > 1 ? other : zero;
+    """,
+    inputs=lambda rng: {
+        "x": rng.integers(1, 9, 150).astype(np.float32),
+        "flags": rng.integers(0, 6, 5).astype(np.uint32),
+    },
+    outputs={"out": ((140,), "float32"), "last": ((150,), "float32")},
+    init_value=5,
+    grid=(150, 1, 1),
+    threadgroup=(32, 1, 1),
+    constructs="memory.load_outside",
+)
+def rows_are_chosen_before_stores(x, flags):
+    i = np.arange(150)
+    flag = flags[i // 32]
+    out = _at(x, i + 1) + np.where(flag > 2, np.float32(5), np.float32(0))
+    zero = np.where(flag > 2, _at(x, i + 2), np.float32(-0.0))
+    return out[:140], np.where(flag > 1, x, zero)
+
+
 # ---- Atomics at places of their own: a row, where one thread of the process runs the launch
 
 for _count in (200, 9000):  # one, and as many as there are

@@ -271,6 +271,47 @@ for _count in (200, 9000):  # one, and as many as there are
         constructs="memory.load_outside",
     )(_in_rows)
 
+# Rows at even and odd places, over the end, of some threads, and at places that several threads add to at once.
+for _count in (200, 20000):
+
+    def _in_pairs(x, count=_count):
+        i = np.arange(count)
+        some = (i >= 100) | (i % 2 == 0)
+        sums, own, shifted = (np.full(count + more, 1, np.float32) for more in (60, -5, -2))
+        for step in range(64):
+            inside = i + step < len(sums)
+            np.add.at(sums, (i + step)[inside], x[inside])
+        before = np.where(some & (i < len(own)), np.float32(1), np.float32(0))
+        own[some[: len(own)]] += x[: len(own)][some[: len(own)]]
+        shifted -= np.where(some, 2 * x, 0)[1 : count - 1]
+        return sums, own, shifted, before
+
+    body(
+        """
+        uint i = thread_position_in_grid.x;
+        for (uint step = 0; step < 64; ++step) atomic_fetch_add_explicit(&sums[i + step], x[i], memory_order_relaxed);
+        float old = 0;
+        if (i >= 100 || i % 2 == 0) {
+          old = atomic_fetch_add_explicit(&own[i], x[i], memory_order_relaxed);
+          atomic_fetch_sub_explicit(&shifted[i - 1], 2 * x[i], memory_order_relaxed);
+        }
+        atomic_store_explicit(&before[i], old, memory_order_relaxed);
+        """,
+        name=f"atomics_in_pairs_{_count}",
+        inputs=lambda rng, count=_count: {"x": rng.integers(-9, 9, count).astype(np.float32)},
+        outputs={
+            "sums": ((_count + 60,), "float32"),
+            "own": ((_count - 5,), "float32"),
+            "shifted": ((_count - 2,), "float32"),
+            "before": ((_count,), "float32"),
+        },
+        atomic_outputs=True,
+        init_value=1,
+        grid=(_count, 1, 1),
+        threadgroup=(64, 1, 1),
+        constructs="memory.load_outside",
+    )(_in_pairs)
+
 # ---- Across barriers
 
 for _threads in (32, 96, 128, 256):

@@ -282,11 +282,12 @@ class Widener {
 
   // ---- One lane after the other
 
-  void each_lane(Instruction& instruction, IRBuilder<>& builder);
-  Value* make_one(Instruction& instruction, Instruction& one, IRBuilder<>& builder);
+  void each_lane(Instruction& instruction, IRBuilder<>& builder, bool may_be_alone = true);
+  Value* make_one(Instruction& instruction, Instruction& one, bool may_be_alone, IRBuilder<>& builder);
   void ask_whether_alone(uint64_t offset);
   Value* is_alone(Instruction& instruction);
   void widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder);
+  Value* in_pairs(AtomicRMWInst& atomic, IRBuilder<>& builder);
   static void check_pair(Instruction& instruction);
 
   const bool has_avx512_;

@@ -55,7 +55,7 @@ LaunchForm KernelObject::form_for_code(const Call& call) const {
     return {.is_whole_row = spec_.dialect == Dialect::kMetal && form.is_whole_row};
   }
   if (context_.cpu().spec().engine != "simd") return {};
-  return {form.rows_are_simdgroups, may_wait_ ? form.simdgroups : 0};
+  return {form.rows_are_simdgroups, !may_wait_ && form.rows_are_runs, may_wait_ ? form.simdgroups : 0};
 }
 
 // The bytes that tell one combination of argument types from another within one kernel; behind the first
@@ -88,7 +88,9 @@ std::string_view KernelObject::call_key(const Call& call, size_t& general_bytes)
   for (const std::string& name : call.input_names) add_text(name);
   for (const std::string& name : call.output_names) add_text(name);
   LaunchForm form = form_for_code(call);
-  add(static_cast<uint8_t>(form.rows_are_simdgroups + 2 * form.is_whole_row + 4 * form.simdgroups));
+  // A kernel whose threads may wait has no runs, another one no simdgroups.
+  add(static_cast<uint8_t>(form.rows_are_simdgroups + 2 * form.is_whole_row +
+                           4 * (form.simdgroups + form.rows_are_runs)));
   general_bytes = key.size();
   static_assert(kFormBytes == sizeof(uint8_t));
   // NVRTC makes nothing of known shapes.
@@ -285,6 +287,7 @@ KernelUnit KernelObject::unit_for(const Call& call) const {
   unit.math_mode = spec_.compile_options.math_mode;
   LaunchForm form = form_for_code(call);
   unit.rows_are_simdgroups = form.rows_are_simdgroups;
+  unit.rows_are_runs = form.rows_are_runs;
   unit.simdgroups = form.simdgroups;
   unit.is_whole_row = form.is_whole_row;
   // NVRTC has no room for guards.

@@ -233,6 +233,84 @@ def rows_are_chosen_before_stores(x, flags):
     return out[:140], np.where(flag > 1, x, zero)
 
 
+# ---- Runs of two simdgroups, with what is the same in both
+
+for _threads, _grid in (
+    (128, (1000, 1, 1)),
+    (64, (320, 3, 2)),
+    (192, (1216, 1, 1)),
+    (96, (1000, 1, 1)),
+    (256, (40, 2, 1)),
+):
+
+    def _in_runs(x, y, grid=_grid, threads=_threads):
+        count = grid[0] * grid[1] * grid[2]
+        i = np.arange(count) % grid[0]
+        own = i % min(threads, grid[0])
+        place = i // 64
+        weight = _at(x, 2 * place) * 3 + _at(x, 2 * place + 1)
+        weight = weight * weight - _at(x, i // 192) + _at(x, i // 128 * 2 + i // 32 % 2) * 2
+        sums = np.zeros(count, np.int64)
+        for k in range(4):
+            at = place * 5 - k + i % 64
+            sums = sums + np.where(x[place % 7] > k, _at(y, at), 0)
+        values = weight * _at(y, i % 64 + 64 * (place % 3)) + sums + np.where(i & 96 == 32, weight, i >> 4)
+        return (values + 1000 * own).astype(np.int32)
+
+    body(
+        """
+        uint3 grid = threads_per_grid, at = thread_position_in_grid;
+        uint i = at.x, place = i / 64;
+        int first = x[2 * place], second = x[2 * place + 1];
+        int weight = first * 3 + second;
+        weight = weight * weight - x[i / 192] + x[i / 128 * 2 + i / 32 % 2] * 2;
+        int sum = 0;
+        for (int k = 0; k < 4; ++k) {
+          int value = y[place * 5 - k + i % 64];
+          sum += x[place % 7] > k ? value : 0;
+        }
+        int value = weight * y[i % 64 + 64 * (place % 3)] + sum;
+        value += (i & 96) == 32 ? weight : int(i >> 4);
+        out[(at.z * grid.y + at.y) * grid.x + i] = value + 1000 * thread_position_in_threadgroup.x;
+        """,
+        name=f"runs_of_simdgroups_{_threads}_{_grid[0]}",
+        inputs=lambda rng: {
+            "x": rng.integers(0, 9, 36).astype(np.int32),
+            "y": rng.integers(0, 9, 170).astype(np.int32),
+        },
+        outputs={"out": ((_grid[0] * _grid[1] * _grid[2],), "int32")},
+        grid=_grid,
+        threadgroup=(_threads, 1, 1),
+        constructs="memory.load_outside",
+    )(_in_runs)
+
+    # Of a row's own places, which neighbours do not continue.
+    def _own_runs(x, grid=_grid):
+        i = np.arange(grid[0] * grid[1] * grid[2])
+        column = i % grid[0]
+        place = column // 64
+        a = _at(x, place).astype(np.float32) * 2 + 1
+        b = _at(x, place + 1).astype(np.float32) - a
+        c = a * b + _at(x, place // 2) * a + _at(x, column // 256) * b
+        return c + _at(x, column % 64 + place)
+
+    body(
+        """
+        uint3 grid = threads_per_grid, at = thread_position_in_grid;
+        uint i = (at.z * grid.y + at.y) * grid.x + at.x;
+        uint place = at.x / 64;
+        float a = x[place] * 2 + 1, b = x[place + 1] - a;
+        float c = a * b + x[place / 2] * a + x[at.x / 256] * b;
+        out[i] = c + x[at.x % 64 + place];
+        """,
+        name=f"runs_of_rows_{_threads}_{_grid[0]}",
+        inputs=lambda rng: {"x": rng.integers(0, 9, 60).astype(np.float32)},
+        outputs={"out": ((_grid[0] * _grid[1] * _grid[2],), "float32")},
+        grid=_grid,
+        threadgroup=(_threads, 1, 1),
+        constructs="memory.load_outside",
+    )(_own_runs)
+
 # ---- Atomics at places of their own: a row, where one thread of the process runs the launch
 
 for _count in (200, 9000):  # one, and as many as there are

@@ -14,6 +14,7 @@ std::string binary_id(const KernelUnit& unit, const TargetSpec& target, std::str
   hash.add(static_cast<uint64_t>(unit.dialect));
   hash.add(static_cast<uint64_t>(unit.math_mode));
   hash.add(static_cast<uint64_t>(unit.rows_are_simdgroups));
+  hash.add(static_cast<uint64_t>(unit.rows_are_runs));
   hash.add(static_cast<uint64_t>(unit.is_whole_row));
   hash.add(static_cast<uint64_t>(unit.simdgroups));
   hash.add(static_cast<uint64_t>(unit.simdgroups_are_full));

@@ -58,6 +58,8 @@ struct KernelUnit {
   // Whether rows of threads in x are whole simdgroups, but for the last one of the grid: the threadgroup's x is a
   // multiple of 32. Code may be made for that.
   bool rows_are_simdgroups = false;
+  // Where no thread may wait: whether the threadgroup's x is a multiple of 64, too. Code may be made for that.
+  bool rows_are_runs = false;
   // Where threads may wait for one another and a full threadgroup is one row of 1, 2, 4, 8, 16 or 32 whole simdgroups:
   // how many. Else 0. Code may be made for that.
   uint32_t simdgroups = 0;

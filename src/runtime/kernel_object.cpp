@@ -58,6 +58,7 @@ LaunchForm KernelObject::form_for_code(const Call& call) const {
   }
   if (context_.cpu().spec().engine != "simd") return {};
   return {.rows_are_simdgroups = form.rows_are_simdgroups,
+          .rows_are_runs = !may_wait_ && form.rows_are_runs,
           .simdgroups = may_wait_ ? form.simdgroups : 0,
           .simdgroups_are_full = may_work_together_ && form.simdgroups_are_full};
 }
@@ -95,7 +96,7 @@ std::string_view KernelObject::call_key(const Call& call, size_t& general_bytes)
   LaunchForm form = form_for_code(call);
   // A number of simdgroups is 0 or a power of two.
   add(static_cast<uint8_t>(form.rows_are_simdgroups + 2 * form.is_whole_row + 4 * form.simdgroups_are_full +
-                           8 * std::bit_width(form.simdgroups)));
+                           8 * std::bit_width(form.simdgroups) + 64 * form.rows_are_runs));
   general_bytes = key.size();
   static_assert(kFormBytes == sizeof(uint8_t));
   // NVRTC makes nothing of known shapes.
@@ -296,6 +297,7 @@ KernelUnit KernelObject::unit_for(const Call& call) const {
   unit.math_mode = spec_.compile_options.math_mode;
   LaunchForm form = form_for_code(call);
   unit.rows_are_simdgroups = form.rows_are_simdgroups;
+  unit.rows_are_runs = form.rows_are_runs;
   unit.simdgroups = form.simdgroups;
   unit.is_whole_row = form.is_whole_row;
   unit.simdgroups_are_full = form.simdgroups_are_full;

@@ -17,6 +17,7 @@ LaunchForm launch_form(const Extent3& grid, const Extent3& threadgroup) {
   bool is_row = threads(1) == 1 && threads(2) == 1;
   // At an edge of the grid, too.
   form.rows_are_simdgroups = grid[0] % kSimdgroupSize == 0 || is_row;
+  form.rows_are_runs = form.rows_are_simdgroups && threads(0) % (2 * kSimdgroupSize) == 0;
   // Powers of two, so that there are few.
   auto count = static_cast<uint32_t>(threads(0) / kSimdgroupSize);
   if (is_row && std::has_single_bit(count)) form.simdgroups = count;
@@ -31,15 +32,16 @@ LaunchExtents example_of(const LaunchForm& form) {
     return {kSquare, kSquare};
   }
   constexpr int64_t kNoPowerOfTwo = 3;
-  int64_t threads = kSimdgroupSize * (form.simdgroups > 0 ? form.simdgroups : kNoPowerOfTwo);
+  int64_t threads = kSimdgroupSize * (form.simdgroups > 0 ? form.simdgroups : kNoPowerOfTwo << form.rows_are_runs);
   Extent3 threadgroup{threads, 1, 1};
   if (form.is_whole_row) return {threadgroup, threadgroup};
   return {form.simdgroups_are_full ? Extent3{threads, 2, 1} : Extent3{threads + 1, 1, 1}, threadgroup};
 }
 
 bool forget_launch_form(KernelUnit& unit) {
-  bool had_one = unit.rows_are_simdgroups || unit.simdgroups > 0 || unit.is_whole_row || unit.simdgroups_are_full;
-  unit.rows_are_simdgroups = unit.is_whole_row = unit.simdgroups_are_full = false;
+  bool had_one = unit.rows_are_simdgroups || unit.rows_are_runs || unit.simdgroups > 0 || unit.is_whole_row ||
+                 unit.simdgroups_are_full;
+  unit.rows_are_simdgroups = unit.rows_are_runs = unit.is_whole_row = unit.simdgroups_are_full = false;
   unit.simdgroups = 0;
   return had_one;
 }

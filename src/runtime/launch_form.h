@@ -11,7 +11,8 @@ namespace kiln {
 // As the members of these names in KernelUnit.
 struct LaunchForm {
   bool rows_are_simdgroups = false;
-  uint32_t simdgroups = 0;  // also where no thread may wait
+  bool rows_are_runs = false;  // also where threads may wait
+  uint32_t simdgroups = 0;     // also where no thread may wait
   bool is_whole_row = false;
   bool simdgroups_are_full = false;  // also where no thread works with others
 

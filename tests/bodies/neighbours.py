@@ -138,6 +138,179 @@ for _type, _dtype in _TYPES:
         constructs="memory.load_outside",
     )(_tiles)
 
+# ---- Rows or zero, by what is the same in a simdgroup
+
+
+def _at(x, place):
+    place = place % 2**32
+    return np.where(place < len(x), x[np.minimum(place, len(x) - 1)], 0).astype(x.dtype)
+
+
+for _type, _dtype in (*_TYPES, ("uchar", "uint8")):
+    # Rows inside, over the end, before the beginning and wholly outside, wanted and not; the last one is shorter.
+    def _chosen(x, flags):
+        i = np.arange(1000)
+        flag = flags[i // 64]
+        none = x.dtype.type(0)
+        columns = [
+            np.where(flag > 2, _at(x, i + 37), none),
+            np.where(flag > 2, none, _at(x, i - 70)),
+            np.where(flag % 2 == 1, _at(x, 3 * i % 2**31 - 2 * i + 5), none) + np.where(flag > 1, _at(x, i), none),
+            np.where((flag % 2 == 0) & (i % 3 != 0), _at(x, i + 37), none),
+            np.where(flag > 2, x.dtype.type(3), none) + np.where(flag > 2, _at(x, i // 64 * 80 + i % 64), none),
+            sum((np.where((flag > k) & (flag != 4), _at(x, i + 300 * k), none) for k in range(5)), np.zeros(1000)),
+        ]
+        return np.stack(columns, axis=1).astype(x.dtype)
+
+    body(
+        f"""
+        uint i = thread_position_in_grid.x;
+        uint flag = flags[i / 64];
+        device {_type}* to = out + 6 * i;
+        {_type} a = x[i + 37], b = x[i - 70], c = x[3 * i - 2 * i + 5], d = x[i];
+        to[0] = flag > 2 ? a : {_type}(0);
+        to[1] = flag > 2 ? {_type}(0) : b;
+        to[2] = (flag % 2 == 1 ? c : {_type}(0)) + (flag > 1 ? d : {_type}(0));
+        {_type} some = 0;
+        if (i % 3 != 0) {{
+          some = x[i + 37];
+          some = flag % 2 == 0 ? some : {_type}(0);
+        }}
+        to[3] = some;
+        to[4] = 3;
+        {_type} three = to[4];
+        to[4] = 9;
+        {_type} e = x[i / 64 * 80 + i % 64];
+        three = flag > 2 ? three : {_type}(0);
+        to[4] = three + (flag > 2 ? e : {_type}(0));
+        {_type} sum = 0;
+        for (uint k = 0; k < flag; ++k) {{
+          {_type} value = x[i + 300 * k];
+          sum += flag != 4 ? value : {_type}(0);
+        }}
+        to[5] = sum;
+        """,
+        name=f"rows_or_zero_{_type}",
+        inputs=lambda rng, dtype=_dtype: {
+            "x": rng.integers(1, 30, 810).astype(DTYPES[dtype]),
+            "flags": rng.integers(0, 6, 16).astype(np.uint32),
+        },
+        outputs={"out": ((1000, 6), _dtype)},
+        grid=(1000, 1, 1),
+        threadgroup=(128, 1, 1),
+        constructs="memory.load_outside",
+    )(_chosen)
+
+
+# What is chosen is what was there before the store.
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    uint flag = flags[i / 32];
+    float before = out[i], other = x[i];
+    out[i] = x[i + 1];
+    before = flag > 2 ? before : 0;
+    out[i] += before;
+    float zero = x[i + 2];
+    zero = flag > 2 ? zero : -0.0f;
+    last[i] = flag > 1 ? other : zero;
+    """,
+    inputs=lambda rng: {
+        "x": rng.integers(1, 9, 150).astype(np.float32),
+        "flags": rng.integers(0, 6, 5).astype(np.uint32),
+    },
+    outputs={"out": ((140,), "float32"), "last": ((150,), "float32")},
+    init_value=5,
+    grid=(150, 1, 1),
+    threadgroup=(32, 1, 1),
+    constructs="memory.load_outside",
+)
+def rows_are_chosen_before_stores(x, flags):
+    i = np.arange(150)
+    flag = flags[i // 32]
+    out = _at(x, i + 1) + np.where(flag > 2, np.float32(5), np.float32(0))
+    zero = np.where(flag > 2, _at(x, i + 2), np.float32(-0.0))
+    return out[:140], np.where(flag > 1, x, zero)
+
+
+# ---- Runs of two simdgroups, with what is the same in both
+
+for _threads, _grid in (
+    (128, (1000, 1, 1)),
+    (64, (320, 3, 2)),
+    (192, (1216, 1, 1)),
+    (96, (1000, 1, 1)),
+    (256, (40, 2, 1)),
+):
+
+    def _in_runs(x, y, grid=_grid, threads=_threads):
+        count = grid[0] * grid[1] * grid[2]
+        i = np.arange(count) % grid[0]
+        own = i % min(threads, grid[0])
+        place = i // 64
+        weight = _at(x, 2 * place) * 3 + _at(x, 2 * place + 1)
+        weight = weight * weight - _at(x, i // 192) + _at(x, i // 128 * 2 + i // 32 % 2) * 2
+        sums = np.zeros(count, np.int64)
+        for k in range(4):
+            at = place * 5 - k + i % 64
+            sums = sums + np.where(x[place % 7] > k, _at(y, at), 0)
+        values = weight * _at(y, i % 64 + 64 * (place % 3)) + sums + np.where(i & 96 == 32, weight, i >> 4)
+        return (values + 1000 * own).astype(np.int32)
+
+    body(
+        """
+        uint3 grid = threads_per_grid, at = thread_position_in_grid;
+        uint i = at.x, place = i / 64;
+        int first = x[2 * place], second = x[2 * place + 1];
+        int weight = first * 3 + second;
+        weight = weight * weight - x[i / 192] + x[i / 128 * 2 + i / 32 % 2] * 2;
+        int sum = 0;
+        for (int k = 0; k < 4; ++k) {
+          int value = y[place * 5 - k + i % 64];
+          sum += x[place % 7] > k ? value : 0;
+        }
+        int value = weight * y[i % 64 + 64 * (place % 3)] + sum;
+        value += (i & 96) == 32 ? weight : int(i >> 4);
+        out[(at.z * grid.y + at.y) * grid.x + i] = value + 1000 * thread_position_in_threadgroup.x;
+        """,
+        name=f"runs_of_simdgroups_{_threads}_{_grid[0]}",
+        inputs=lambda rng: {
+            "x": rng.integers(0, 9, 36).astype(np.int32),
+            "y": rng.integers(0, 9, 170).astype(np.int32),
+        },
+        outputs={"out": ((_grid[0] * _grid[1] * _grid[2],), "int32")},
+        grid=_grid,
+        threadgroup=(_threads, 1, 1),
+        constructs="memory.load_outside",
+    )(_in_runs)
+
+    # Of a row's own places, which neighbours do not continue.
+    def _own_runs(x, grid=_grid):
+        i = np.arange(grid[0] * grid[1] * grid[2])
+        column = i % grid[0]
+        place = column // 64
+        a = _at(x, place).astype(np.float32) * 2 + 1
+        b = _at(x, place + 1).astype(np.float32) - a
+        c = a * b + _at(x, place // 2) * a + _at(x, column // 256) * b
+        return c + _at(x, column % 64 + place)
+
+    body(
+        """
+        uint3 grid = threads_per_grid, at = thread_position_in_grid;
+        uint i = (at.z * grid.y + at.y) * grid.x + at.x;
+        uint place = at.x / 64;
+        float a = x[place] * 2 + 1, b = x[place + 1] - a;
+        float c = a * b + x[place / 2] * a + x[at.x / 256] * b;
+        out[i] = c + x[at.x % 64 + place];
+        """,
+        name=f"runs_of_rows_{_threads}_{_grid[0]}",
+        inputs=lambda rng: {"x": rng.integers(0, 9, 60).astype(np.float32)},
+        outputs={"out": ((_grid[0] * _grid[1] * _grid[2],), "float32")},
+        grid=_grid,
+        threadgroup=(_threads, 1, 1),
+        constructs="memory.load_outside",
+    )(_own_runs)
+
 # ---- Atomics at places of their own: a row, where one thread of the process runs the launch
 
 for _count in (200, 9000):  # one, and as many as there are
@@ -175,6 +348,47 @@ for _count in (200, 9000):  # one, and as many as there are
         threadgroup=(64, 1, 1),
         constructs="memory.load_outside",
     )(_in_rows)
+
+# Rows at even and odd places, over the end, of some threads, and at places that several threads add to at once.
+for _count in (200, 20000):
+
+    def _in_pairs(x, count=_count):
+        i = np.arange(count)
+        some = (i >= 100) | (i % 2 == 0)
+        sums, own, shifted = (np.full(count + more, 1, np.float32) for more in (60, -5, -2))
+        for step in range(64):
+            inside = i + step < len(sums)
+            np.add.at(sums, (i + step)[inside], x[inside])
+        before = np.where(some & (i < len(own)), np.float32(1), np.float32(0))
+        own[some[: len(own)]] += x[: len(own)][some[: len(own)]]
+        shifted -= np.where(some, 2 * x, 0)[1 : count - 1]
+        return sums, own, shifted, before
+
+    body(
+        """
+        uint i = thread_position_in_grid.x;
+        for (uint step = 0; step < 64; ++step) atomic_fetch_add_explicit(&sums[i + step], x[i], memory_order_relaxed);
+        float old = 0;
+        if (i >= 100 || i % 2 == 0) {
+          old = atomic_fetch_add_explicit(&own[i], x[i], memory_order_relaxed);
+          atomic_fetch_sub_explicit(&shifted[i - 1], 2 * x[i], memory_order_relaxed);
+        }
+        atomic_store_explicit(&before[i], old, memory_order_relaxed);
+        """,
+        name=f"atomics_in_pairs_{_count}",
+        inputs=lambda rng, count=_count: {"x": rng.integers(-9, 9, count).astype(np.float32)},
+        outputs={
+            "sums": ((_count + 60,), "float32"),
+            "own": ((_count - 5,), "float32"),
+            "shifted": ((_count - 2,), "float32"),
+            "before": ((_count,), "float32"),
+        },
+        atomic_outputs=True,
+        init_value=1,
+        grid=(_count, 1, 1),
+        threadgroup=(64, 1, 1),
+        constructs="memory.load_outside",
+    )(_in_pairs)
 
 # ---- Across barriers
 

@@ -17,6 +17,7 @@
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/reuse_barriers.h"
 #include "compiler/passes/row_loops.h"
+#include "compiler/passes/runs.h"
 #include "compiler/passes/scaling.h"
 #include "compiler/passes/simdgroup_loops.h"
 #include "compiler/passes/small_floats.h"
@@ -43,21 +44,26 @@ class SimdEngine : public CpuEngine {
       std::string argument = concat("launch->arguments[", i, "].");
       arguments += concat(argument, "data, ", argument, "first, ", argument, "end, ");
     }
+    // Which half of its run a simdgroup is goes where a frame would (passes/runs.h).
+    auto piece_of = [&](std::string_view place) {
+      return unit.rows_are_runs ? concat("(void*)(unsigned long)(", place, " & 32)") : std::string("nullptr");
+    };
     return concat(
         scalar_->text(unit), "extern \"C\" void ", kGroupFunction,
         "(const __kiln::Launch* launch, __kiln::Thread* first, void* frame, unsigned x, unsigned lanes) {\n  ",
         kBodyFunction, "(", arguments, "first);\n}\nextern \"C\" void ", kRowFunction,
         "(const __kiln::Launch* launch, __kiln::Thread* first, unsigned count) {\n",
         // Whole simdgroups need no masks.
-        "  unsigned x = 0;\n  for (; x + 32 <= count; x += 32) ", kGroupFunction,
-        "(launch, first, nullptr, x, 32);\n  if (x < count) ", kGroupFunction,
-        "(launch, first, nullptr, x, count - x);\n}\n");
+        "  unsigned x = 0;\n  for (; x + 32 <= count; x += 32) ", kGroupFunction, "(launch, first, ", piece_of("x"),
+        ", x, 32);\n  if (x < count) ", kGroupFunction, "(launch, first, ", piece_of("x"), ", x, count - x);\n}\n");
   }
 
   EngineOutput lower(Module& module, const KernelUnit& unit, TargetMachine& machine, StageKeeper keep_stage) override {
     std::string reason = refusal(machine);
     std::vector<ExchangeSite> sites;
-    if (reason.empty()) reason = widen_group(module, unit, machine.getTargetCPU() == "x86-64-v4", sites, keep_stage);
+    bool runs_share = false;
+    if (reason.empty())
+      reason = widen_group(module, unit, machine.getTargetCPU() == "x86-64-v4", sites, runs_share, keep_stage);
     expand_scaling(module);
     if (reason.empty() && stack_of(*module.getFunction(kGroupFunction)) > kCpuPrivateMemoryLimit)
       reason = "the private variables of 32 threads take too much memory";
@@ -74,6 +80,13 @@ class SimdEngine : public CpuEngine {
     output.reason = "the default";
     Function& group = *module.getFunction(kGroupFunction);
     Function& row = *module.getFunction(kRowFunction);
+    if (runs_share) run_in_pieces(row, group);
+    if (unit.rows_are_runs && sites.empty()) {
+      IRBuilder<> builder(&*group.getEntryBlock().getFirstInsertionPt());
+      // As numbers of the same widths as in the text, so that casts cancel out.
+      lower_pieces(group, builder.CreateTrunc(builder.CreatePtrToInt(group.getArg(2), builder.getInt64Ty()),
+                                              builder.getInt32Ty()));
+    }
     output.threadgroup_memory_bytes =
         lower_threadgroup_memory(module, group, group.getArg(1), CpuImageKind::kSimdgroups);
     output.may_spin = may_spin(group);
@@ -155,6 +168,56 @@ class SimdEngine : public CpuEngine {
     runner.run("simplifycfg,early-cse,adce,simplifycfg", function);
   }
 
+  // The row in runs of 64 threads: for each, a loop over its pieces, two but in the last one. What is left runs under
+  // masks.
+  static void run_in_pieces(Function& row, Function& group) {
+    row.deleteBody();
+    LLVMContext& context = row.getContext();
+    auto block = [&](const char* name) { return BasicBlock::Create(context, name, &row); };
+    BasicBlock *entry = block("entry"), *runs = block("runs"), *pieces = block("pieces"), *next = block("next"),
+               *rest = block("rest"), *masked = block("masked"), *end = block("end");
+    IRBuilder<> builder(entry);
+    Value* count = row.getArg(2);
+    auto number = [&](unsigned value) { return builder.getInt32(value); };
+    auto call = [&](Value* piece, Value* x, Value* lanes) {
+      Value* frame = builder.CreateIntToPtr(builder.CreateZExt(piece, builder.getInt64Ty()), builder.getPtrTy());
+      builder.CreateCall(&group, {row.getArg(0), row.getArg(1), frame, x, lanes});
+    };
+    Value* whole = builder.CreateAnd(count, number(~(kLanes - 1)));
+    builder.CreateCondBr(builder.CreateICmpNE(whole, number(0)), runs, rest);
+
+    builder.SetInsertPoint(runs);
+    PHINode* x = builder.CreatePHI(builder.getInt32Ty(), 2);
+    Value* left = builder.CreateSub(whole, x);
+    Value* pieces_end = builder.CreateBinaryIntrinsic(Intrinsic::umin, left, number(kRun));
+    builder.CreateBr(pieces);
+    builder.SetInsertPoint(pieces);
+    PHINode* piece = builder.CreatePHI(builder.getInt32Ty(), 2);
+    call(piece, x, number(kLanes));
+    Value* next_piece = builder.CreateAdd(piece, number(kLanes));
+    BranchInst* again = builder.CreateCondBr(builder.CreateICmpNE(next_piece, pieces_end), pieces, next);
+    piece->addIncoming(number(0), runs);
+    piece->addIncoming(next_piece, pieces);
+    // Twice the code would be twice as long to compile.
+    MDNode* stays = MDNode::get(context, MDString::get(context, "llvm.loop.unroll.disable"));
+    MDNode* loop = MDNode::getDistinct(context, {nullptr, stays});
+    loop->replaceOperandWith(0, loop);
+    again->setMetadata(LLVMContext::MD_loop, loop);
+    builder.SetInsertPoint(next);
+    Value* next_x = builder.CreateAdd(x, number(kRun));
+    builder.CreateCondBr(builder.CreateICmpULT(next_x, whole), runs, rest);
+    x->addIncoming(number(0), entry);
+    x->addIncoming(next_x, next);
+
+    builder.SetInsertPoint(rest);
+    builder.CreateCondBr(builder.CreateICmpNE(whole, count), masked, end);
+    builder.SetInsertPoint(masked);
+    call(builder.CreateAnd(whole, number(kLanes)), whole, builder.CreateSub(count, whole));
+    builder.CreateBr(end);
+    builder.SetInsertPoint(end);
+    builder.CreateRetVoid();
+  }
+
   // The same for simdgroups without threads that are missing: no masks are needed where all threads go.
   // Of a threadgroup that is a row of `count` simdgroups, where that is not 0.
   static Function* full_simdgroup(Function& group, unsigned count) {
@@ -187,7 +250,7 @@ class SimdEngine : public CpuEngine {
   }
 
   static std::string widen_group(Module& module, const KernelUnit& unit, bool has_avx512,
-                                 std::vector<ExchangeSite>& sites, StageKeeper keep_stage) {
+                                 std::vector<ExchangeSite>& sites, bool& runs_share, StageKeeper keep_stage) {
     Function& body = *module.getFunction(kBodyFunction);
     Function& group = *module.getFunction(kGroupFunction);
     ValueToValueMapTy map;
@@ -200,17 +263,19 @@ class SimdEngine : public CpuEngine {
     // The inliner has removed the copy.
     // Where nobody waits a row is not one threadgroup's: neighbours' rows may be run as one.
     bool threads_wait = !sites.empty();
-    lower_positions(group, threads_wait, unit.rows_are_simdgroups, threads_wait ? unit.simdgroups : 0);
+    bool in_runs = unit.rows_are_runs && !threads_wait;
+    lower_positions(group, threads_wait, unit.rows_are_simdgroups, in_runs, threads_wait ? unit.simdgroups : 0);
     // A vector of bfloats, too, would become calls of a function for each.
     remove_bfloat(group);
-    return widen(group, {has_avx512, unit.simdgroups_are_full && !sites.empty(), sites, offsetof(CpuLaunch, is_alone),
-                         keep_stage});
+    return widen(group, {has_avx512, unit.simdgroups_are_full && threads_wait, sites, offsetof(CpuLaunch, is_alone),
+                         in_runs ? &runs_share : nullptr, keep_stage});
   }
 
   // A thread's place in its row is the first one's and its lane. Where threads wait, `group` is one simdgroup, which
   // may go over several rows.
   // `simdgroups` are those of a threadgroup that is one row of them, where it is not 0: a power of two.
-  static void lower_positions(Function& group, bool threads_wait, bool rows_are_simdgroups, unsigned simdgroups) {
+  static void lower_positions(Function& group, bool threads_wait, bool rows_are_simdgroups, bool in_runs,
+                              unsigned simdgroups) {
     Value *record = group.getArg(1), *x = group.getArg(3);
     auto* lane_function = cast<Function>(
         group.getParent()->getOrInsertFunction(kLaneFunction, Type::getInt32Ty(group.getContext())).getCallee());
@@ -235,7 +300,9 @@ class SimdEngine : public CpuEngine {
       // What is known to be a multiple of 32 lets the optimiser divide the simdgroup's place from the lane's: x / 64 is
       // the same in all lanes then. Where it must be less than a known number of threads, comparisons with lengths fall
       // away.
-      auto multiple = [&](Value* number) { return builder.CreateAnd(number, builder.getInt32(~31u)); };
+      auto multiple = [&](Value* number, unsigned of = kLanes) {
+        return builder.CreateAnd(number, builder.getInt32(~(of - 1)));
+      };
       auto place = [&](Value* number) {
         return simdgroups ? builder.CreateAnd(number, builder.getInt32((simdgroups - 1) * kLanes)) : multiple(number);
       };
@@ -273,7 +340,7 @@ class SimdEngine : public CpuEngine {
       else if (which == kIndexInThreadgroup)
         value = builder.CreateAdd(builder.CreateAdd(in_record(), x), builder.CreateCall(lane_function));
       else if (which == kFullThreadsPerThreadgroup && rows_are_simdgroups)
-        value = multiple(in_record());
+        value = multiple(in_record(), in_runs ? kRun : kLanes);
       else
         value = in_record();
       call->replaceAllUsesWith(value);

@@ -10,6 +10,7 @@
 #include "compiler/passes/guard_sinks.h"
 #include "compiler/passes/lane_exchanges.h"
 #include "compiler/passes/load_again.h"
+#include "compiler/passes/runs.h"
 #include "compiler/passes/separate_lanes.h"
 #include "compiler/passes/structure_phis.h"
 #include "compiler/passes/structured_flow.h"
@@ -61,6 +62,7 @@ std::string widen(Function& function, const WidenOptions& options) {
   if (any_of(instructions(function), [](const Instruction& i) { return i.getType()->isVectorTy(); }))
     split_vectors(function, analyses);
   separate_lanes(function);
+  if (options.runs_share) separate_pieces(function, *function.getArg(3));
   analyses.forget(function);
   gather_stores(function, analyses.functions());
   options.keep_stage("components");
@@ -74,6 +76,8 @@ std::string widen(Function& function, const WidenOptions& options) {
   analyses.run(kStructuring, function);
   if (load_again(function, analyses.functions(), is_barrier)) analyses.forget(function);
   options.keep_stage("structured");
+  if (options.runs_share)
+    *options.runs_share = runs_share_work(function, analyses.functions().getResult<UniformityInfoAnalysis>(function));
   Function* wide = Function::Create(function.getFunctionType(), function.getLinkage(), "", function.getParent());
   wide->copyAttributesFrom(&function);
   std::string reason;

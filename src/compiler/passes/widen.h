@@ -39,6 +39,8 @@ struct WidenOptions {
   // Where a launch, the function's first parameter, says that it is alone (CpuLaunch::is_alone), in bytes: its atomics
   // need not be such then.
   uint64_t alone_offset = 0;
+  // Where a simdgroup is a piece of a run (passes/runs.h): told whether runs share work.
+  bool* runs_share = nullptr;
   // Told what has been done, for who wants to see the module then.
   llvm::function_ref<void(const char* stage)> keep_stage;
 };

@@ -55,6 +55,7 @@ Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses
   ask_whether_alone(options.alone_offset);
   find_tiles(analyses.getResult<ScalarEvolutionAnalysis>(from));
   find_groups(analyses.getResult<ScalarEvolutionAnalysis>(from));
+  find_zeroed_loads();
 }
 
 void Widener::run() {
@@ -137,7 +138,9 @@ Constant* Widener::lane_numbers(Type* type) const {
 }
 
 void Widener::widen_instruction(Instruction& instruction, IRBuilder<>& builder) {
-  if (vectors_.contains(&instruction) || stored_in_tiles_.contains(&instruction)) return;  // a part of a pair
+  if (vectors_.contains(&instruction) || late_.contains(&instruction) || stored_in_tiles_.contains(&instruction))
+    return;  // a part of a pair
+  load_late(instruction, builder);
   if (is_lane(&instruction)) {
     vectors_[&instruction] = lane_numbers(instruction.getType());
     return;

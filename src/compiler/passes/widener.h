@@ -7,6 +7,7 @@
 //   widener_rows.cpp        values that grow from lane to lane
 //   widener_patterns.cpp    values that differ from lane to lane by what is known when compiling
 //   widener_memory.cpp      variables, loads, stores
+//   widener_zeros.cpp       choices between what is loaded and zero
 //   widener_groups.cpp      accesses to several members of structures
 //   widener_tiles.cpp       loads and stores of matrices: rows of a few lanes each
 //   widener_exchanges.cpp   what lanes exchange, and barriers
@@ -132,6 +133,25 @@ class Widener {
     bool is_certain;  // whether the strips' places differ by what is known when compiling
   };
 
+  // Whether lanes access memory as a row, which is asked when the code runs.
+  struct Asked {
+    Value *is_row, *first;  // an i1, and the address of the row's lowest lane
+    Value *offset, *limit;  // of a guard that differs from lane to lane; else null
+    bool is_among_present;  // asked of the lanes that take part alone
+  };
+
+  // A choice between a row that is loaded and zero, by what is the same in all lanes: the address is chosen.
+  struct ZeroedLoad {
+    SelectInst* choice;
+    bool is_late;  // loaded where it is wanted first
+  };
+
+  // What is loaded where it is wanted first.
+  struct LateLoad {
+    LoadInst* load;
+    Value* address;
+  };
+
   // A divergent loop's value that is wanted outside.
   struct Kept {
     Loop* loop;
@@ -213,11 +233,20 @@ class Widener {
                     IRBuilder<>& builder);
   void store_steps(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder);
   bool load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder);
+  std::optional<Asked> ask_for_row(Value* pointer, Value* allowed, const Row& shape, IRBuilder<>& builder);
+  Value* is_outside(const Asked& asked, const Row& shape, IRBuilder<>& builder);
+  Value* load_row(LoadInst& load, Value* address, IRBuilder<>& builder);
   void widen_load(LoadInst& load, IRBuilder<>& builder);
   void widen_load_apart(LoadInst& load, IRBuilder<>& builder);
   void widen_store(StoreInst& store, IRBuilder<>& builder);
   void widen_store_apart(StoreInst& store, IRBuilder<>& builder);
   void widen_store_alone(StoreInst& store, IRBuilder<>& builder);
+
+  // ---- Rows or zero
+
+  void find_zeroed_loads();
+  bool choose_address(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder);
+  void load_late(Instruction& user, IRBuilder<>& builder);
 
   // ---- Members of structures
 
@@ -255,11 +284,12 @@ class Widener {
 
   // ---- One lane after the other
 
-  void each_lane(Instruction& instruction, IRBuilder<>& builder);
-  Value* make_one(Instruction& instruction, Instruction& one, IRBuilder<>& builder);
+  void each_lane(Instruction& instruction, IRBuilder<>& builder, bool may_be_alone = true);
+  Value* make_one(Instruction& instruction, Instruction& one, bool may_be_alone, IRBuilder<>& builder);
   void ask_whether_alone(uint64_t offset);
   Value* is_alone(Instruction& instruction);
   void widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder);
+  Value* in_pairs(AtomicRMWInst& atomic, IRBuilder<>& builder);
   static void check_pair(Instruction& instruction);
 
   const bool has_avx512_;
@@ -292,6 +322,8 @@ class Widener {
   DenseMap<Instruction*, Instruction*> group_of_;  // of loads
   DenseMap<Instruction*, Values> registers_;       // of groups of loads without gaps, as they lie in memory
   DenseSet<Instruction*> waiting_stores_;
+  DenseMap<LoadInst*, ZeroedLoad> zeroed_;
+  DenseMap<Value*, LateLoad> late_;         // by the choice
   DenseMap<Instruction*, Tile> tiles_;      // by the first load, or the last store
   DenseSet<Instruction*> stored_in_tiles_;  // the others
 };

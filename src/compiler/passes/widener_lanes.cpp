@@ -10,7 +10,7 @@
 namespace kiln::widening {
 
 // Runs the instruction for each lane of the mask, in a loop. Its operands and results are in memory there.
-void Widener::each_lane(Instruction& instruction, IRBuilder<>& builder) {
+void Widener::each_lane(Instruction& instruction, IRBuilder<>& builder, bool may_be_alone) {
   Type* type = instruction.getType();
   auto* pair = dyn_cast<StructType>(type);  // cmpxchg
   if (pair) check_pair(instruction);
@@ -61,7 +61,7 @@ void Widener::each_lane(Instruction& instruction, IRBuilder<>& builder) {
     Value* value = builder.CreateLoad(in_memory, builder.CreateGEP(in_memory, places[i], lane));
     one->setOperand(i, operand->getType()->isIntegerTy(1) ? builder.CreateTrunc(value, builder.getInt1Ty()) : value);
   }
-  Value* made = make_one(instruction, *one, builder);
+  Value* made = make_one(instruction, *one, may_be_alone, builder);
   if (results) {
     Value* value = pair ? builder.CreateExtractValue(made, 0) : made;
     if (is_flag) value = builder.CreateZExt(value, stored);
@@ -91,9 +91,9 @@ void Widener::each_lane(Instruction& instruction, IRBuilder<>& builder) {
 }
 
 // An atomic may be a load and a store where the launch is alone.
-Value* Widener::make_one(Instruction& instruction, Instruction& one, IRBuilder<>& builder) {
+Value* Widener::make_one(Instruction& instruction, Instruction& one, bool may_be_alone, IRBuilder<>& builder) {
   auto* atomic = dyn_cast<AtomicRMWInst>(&one);
-  Value* alone = atomic ? is_alone(instruction) : nullptr;
+  Value* alone = atomic && may_be_alone ? is_alone(instruction) : nullptr;
   if (!alone) return builder.Insert(&one);
   auto make_plain = [&]() -> Value* {
     Value* before = builder.CreateAlignedLoad(atomic->getType(), atomic->getPointerOperand(), atomic->getAlign());
@@ -164,11 +164,76 @@ void Widener::widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
     return {before};
   };
   auto apart = [&]() -> Values {
+    if (bytes == 4 && atomic.getType()->isFloatTy() && AtomicRMWInst::isFPOperation(atomic.getOperation()) &&
+        !isa<Constant>(alone))
+      return {in_pairs(atomic, builder)};
     each_lane(atomic, builder);
     return {vectors_[&atomic]};
   };
   vectors_[&atomic] = by_shape(pointer, isa<Constant>(alone) ? nullptr : alone, {bytes, bytes * (kLanes - 1), true},
                                builder, together, apart)[0];
+}
+
+// Operations on floats compare and exchange, which takes as long for two of them as for one, where they lie in one word
+// of 64 bits. Elements may be exchanged in any company, as long as each one is at once.
+Value* Widener::in_pairs(AtomicRMWInst& atomic, IRBuilder<>& builder) {
+  Type* element = atomic.getType();
+  Type* pair = FixedVectorType::get(element, 2);
+  Type* number = builder.getInt64Ty();
+  std::optional<Asked> asked = ask_for_row(atomic.getPointerOperand(), nullptr, {4, 4 * (kLanes - 1), true}, builder);
+  Value* bits = builder.CreateBitCast(mask_, builder.getInt32Ty());
+  Value* is_aligned = builder.CreateICmpEQ(
+      builder.CreateAnd(builder.CreatePtrToInt(asked->first, number), builder.getInt64(7)), builder.getInt64(0));
+  // Those of lanes that take no part may lie outside.
+  Value* are_all = builder.CreateICmpEQ(bits, builder.getInt32(-1));
+  BasicBlock* before = builder.GetInsertBlock();
+  BasicBlock* pairs = BasicBlock::Create(context_, "pairs", &to_);
+  BasicBlock* many = BasicBlock::Create(context_, "lanes", &to_);
+  BasicBlock* after = BasicBlock::Create(context_, "", &to_);
+  pairs->moveAfter(before);
+  many->moveAfter(pairs);
+  after->moveAfter(many);
+  IRBuilder<> variables(allocas_);
+  Value* operand = vector(atomic.getValOperand(), builder);
+  Value* operands = variables.CreateAlloca(operand->getType());
+  Value* results = atomic.use_empty() ? nullptr : variables.CreateAlloca(operand->getType());
+  builder.CreateStore(operand, operands);
+  builder.CreateCondBr(builder.CreateAnd({asked->is_row, is_aligned, are_all}), pairs, many);
+
+  builder.SetInsertPoint(pairs);
+  PHINode* index = builder.CreatePHI(number, 2, "pair");
+  index->addIncoming(builder.getInt64(0), before);
+  Value* place = builder.CreateGEP(pair, asked->first, index);
+  Value* two = builder.CreateAlignedLoad(pair, builder.CreateGEP(pair, operands, index), Align(8));
+  Value* found = builder.CreateAtomicRMW(atomic.getOperation(), place, two, Align(8), atomic.getOrdering(),
+                                         atomic.getSyncScopeID());
+  if (results) builder.CreateAlignedStore(found, builder.CreateGEP(pair, results, index), Align(8));
+  Value* next = builder.CreateAdd(index, builder.getInt64(1));
+  index->addIncoming(next, pairs);
+  BasicBlock* end = BasicBlock::Create(context_, "pairs.end", &to_);
+  end->moveAfter(pairs);
+  BranchInst* again = builder.CreateCondBr(builder.CreateICmpNE(next, builder.getInt64(kLanes / 2)), pairs, end);
+  // All of them would be long to compile, and gain no more.
+  MDNode* count = MDNode::get(
+      context_, {MDString::get(context_, "llvm.loop.unroll.count"), ConstantAsMetadata::get(builder.getInt32(2))});
+  MDNode* loop = MDNode::getDistinct(context_, {nullptr, count});
+  loop->replaceOperandWith(0, loop);
+  again->setMetadata(LLVMContext::MD_loop, loop);
+  builder.SetInsertPoint(end);
+  Value* together = results ? static_cast<Value*>(builder.CreateLoad(operand->getType(), results))
+                            : Constant::getNullValue(operand->getType());
+  builder.CreateBr(after);
+
+  // A launch that is alone comes here with what is no row, which is rare.
+  builder.SetInsertPoint(many);
+  each_lane(atomic, builder, /*may_be_alone=*/false);
+  BasicBlock* many_end = builder.GetInsertBlock();
+  builder.CreateBr(after);
+  builder.SetInsertPoint(after);
+  PHINode* result = builder.CreatePHI(operand->getType(), 2);
+  result->addIncoming(together, end);
+  result->addIncoming(vectors_[&atomic], many_end);
+  return result;
 }
 
 void Widener::check_pair(Instruction& instruction) {

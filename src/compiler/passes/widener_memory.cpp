@@ -38,22 +38,21 @@ Widener::Guarded Widener::place_of(Instruction& access) {
   return {nullptr, pointer};
 }
 
-// An access as one of all lanes together where they follow one another and the guard lets all of them through;
-// `together(address)` and `apart()` make the code, and what they return is chosen.
-Widener::Values Widener::by_shape(Value* pointer, Value* allowed, const Row& shape, IRBuilder<>& builder,
-                                  MakerAt together, Maker apart) {
+// Nothing where lanes have no row in common, whatever they have when the code runs.
+std::optional<Widener::Asked> Widener::ask_for_row(Value* pointer, Value* allowed, const Row& shape,
+                                                   IRBuilder<>& builder) {
   Value *offset = nullptr, *limit = nullptr;
   if (allowed && differs(allowed)) {
     auto* comparison = dyn_cast<ICmpInst>(allowed);
-    if (!comparison) return apart();
+    if (!comparison) return std::nullopt;
     bool is_swapped = comparison->getPredicate() == ICmpInst::ICMP_UGT;
-    if (!is_swapped && comparison->getPredicate() != ICmpInst::ICMP_ULT) return apart();
+    if (!is_swapped && comparison->getPredicate() != ICmpInst::ICMP_ULT) return std::nullopt;
     offset = comparison->getOperand(is_swapped ? 1 : 0);
     limit = comparison->getOperand(is_swapped ? 0 : 1);
-    if (differs(limit) || !grow_alike(offset, pointer)) return apart();
+    if (differs(limit) || !grow_alike(offset, pointer)) return std::nullopt;
   }
   // More than the lanes' own elements may be read only where it is known to be there.
-  if (!offset && !shape.is_own) return apart();
+  if (!offset && !shape.is_own) return std::nullopt;
   // Where the first lanes would read before the beginning, they do not take part: what follows is asked of those that
   // do.
   bool is_among_present = shape.is_own && shape.lowest == 0 && !is_all(mask_) && is_word(shape.bytes) &&
@@ -95,8 +94,26 @@ Widener::Values Widener::by_shape(Value* pointer, Value* allowed, const Row& sha
   if (shape.is_for_all ? !offset && !is_all(mask_) : !is_word(shape.bytes) && !has_avx512_)
     row = builder.CreateAnd(
         row, builder.CreateICmpEQ(builder.CreateBitCast(mask_, builder.getInt32Ty()), builder.getInt32(-1)));
+  return Asked{row, first, offset, limit, is_among_present};
+}
 
-  if (auto* known = dyn_cast<ConstantInt>(row); known && known->isOne()) return together(first);
+// Of what is no row that is there, whether it lies outside as a whole, as a place beyond the border of an image: loads
+// give zero. Null where that is not known.
+Value* Widener::is_outside(const Asked& asked, const Row& shape, IRBuilder<>& builder) {
+  if (!asked.offset || asked.is_among_present) return nullptr;
+  Value* lowest = at_lane(asked.offset, shape.lowest, builder);
+  Value* none = builder.CreateAnd(builder.CreateICmpUGE(lowest, scalar(asked.limit)),
+                                  builder.CreateICmpULE(lowest, builder.getInt64(~shape.reach)));
+  return builder.CreateAnd(is_row(asked.offset, builder), none);
+}
+
+// An access as one of all lanes together where they follow one another and the guard lets all of them through;
+// `together(address)` and `apart()` make the code, and what they return is chosen.
+Widener::Values Widener::by_shape(Value* pointer, Value* allowed, const Row& shape, IRBuilder<>& builder,
+                                  MakerAt together, Maker apart) {
+  std::optional<Asked> asked = ask_for_row(pointer, allowed, shape, builder);
+  if (!asked) return apart();
+  if (auto* known = dyn_cast<ConstantInt>(asked->is_row); known && known->isOne()) return together(asked->first);
   BasicBlock* before = builder.GetInsertBlock();
   BasicBlock* one = BasicBlock::Create(context_, "row", &to_);
   BasicBlock* many = BasicBlock::Create(context_, "lanes", &to_);
@@ -104,19 +121,14 @@ Widener::Values Widener::by_shape(Value* pointer, Value* allowed, const Row& sha
   one->moveAfter(before);
   many->moveAfter(one);
   after->moveAfter(many);
-  builder.CreateCondBr(row, one, many, MDBuilder(context_).createBranchWeights(1000, 1));
+  builder.CreateCondBr(asked->is_row, one, many, MDBuilder(context_).createBranchWeights(1000, 1));
   builder.SetInsertPoint(one);
-  Values results = together(first);
+  Values results = together(asked->first);
   BasicBlock* one_end = builder.GetInsertBlock();
   builder.CreateBr(after);
   builder.SetInsertPoint(many);
-  // A row that lies outside as a whole, as a place beyond the border of an image: loads give zero.
   BasicBlock* none_end = nullptr;
-  if (offset && !is_among_present) {
-    Value* lowest = at_lane(offset, shape.lowest, builder);
-    Value* none = builder.CreateAnd(builder.CreateICmpUGE(lowest, scalar(limit)),
-                                    builder.CreateICmpULE(lowest, builder.getInt64(~shape.reach)));
-    none = builder.CreateAnd(is_row(offset, builder), none);
+  if (Value* none = is_outside(*asked, shape, builder)) {
     BasicBlock* some = BasicBlock::Create(context_, "some", &to_);
     some->moveAfter(many);
     none_end = builder.GetInsertBlock();
@@ -271,6 +283,13 @@ void Widener::store_steps(Value* lanes, Value* address, uint64_t step, Align ali
   }
 }
 
+Value* Widener::load_row(LoadInst& load, Value* address, IRBuilder<>& builder) {
+  Type* type = vector_of(load.getType());
+  if (is_all(mask_) || (!is_word(layout_.getTypeStoreSize(load.getType())) && !has_avx512_))
+    return builder.CreateAlignedLoad(type, address, load.getAlign());
+  return builder.CreateMaskedLoad(type, address, load.getAlign(), mask_, Constant::getNullValue(type));
+}
+
 void Widener::widen_load(LoadInst& load, IRBuilder<>& builder) {
   if (auto tile = tiles_.find(&load); tile != tiles_.end()) return load_tile(tile->second, builder);
   if (!load.getType()->isIntegerTy(1) && differs(load.getPointerOperand())) {
@@ -279,15 +298,12 @@ void Widener::widen_load(LoadInst& load, IRBuilder<>& builder) {
       pointer = guard->address;
       allowed = guard->allowed;
     }
-    Type* type = vector_of(load.getType());
+    if (choose_address(load, pointer, allowed, builder)) return;
     uint64_t bytes = layout_.getTypeStoreSize(load.getType());
-    Value* mask = mask_;
     uint64_t step = step_of(pointer, bytes);
     auto together = [&](Value* address) -> Values {
       if (step > 1) return load_steps(load.getType(), address, step, load.getAlign(), {0}, builder);
-      if (is_all(mask) || (!is_word(bytes) && !has_avx512_))
-        return {builder.CreateAlignedLoad(type, address, load.getAlign())};
-      return {builder.CreateMaskedLoad(type, address, load.getAlign(), mask, Constant::getNullValue(type))};
+      return {load_row(load, address, builder)};
     };
     auto apart = [&]() -> Values {
       widen_load_apart(load, builder);

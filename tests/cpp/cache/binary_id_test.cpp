@@ -57,6 +57,7 @@ TEST(BinaryId, DependsOnEverythingThatCodeDependsOn) {
       [](Case& c) { c.unit.math_mode = MathMode::kFast; },
       [](Case& c) { c.unit.bounds_guards = false; },
       [](Case& c) { c.unit.rows_are_simdgroups = true; },
+      [](Case& c) { c.unit.rows_are_runs = true; },
       [](Case& c) { c.unit.is_whole_row = true; },
       [](Case& c) { c.unit.simdgroups = 8; },
       [](Case& c) { c.unit.simdgroups_are_full = true; },

@@ -1,0 +1,29 @@
+// Runs: what is the same in 64 threads that follow one another is computed once for two simdgroups.
+//
+// Where rows begin at multiples of 64, a simdgroup's place is a multiple of 64 and the piece, which is 0 or 32. What is
+// computed from the multiple alone, as all that belongs to a place with 64 channels, leaves the loop over the two
+// pieces; the optimiser sees to that. Here is found what does not depend on the piece, and whether the loop is worth
+// having.
+//
+// Rejected: vectors of 64, of which AVX2 has a quarter of the registers; two pieces one behind the other in the code,
+// which is twice as much to compile.
+#pragma once
+
+#include <llvm/Analysis/UniformityAnalysis.h>
+#include <llvm/IR/Function.h>
+
+namespace kiln {
+
+inline constexpr unsigned kRun = 64;
+
+/// Takes `x`, a multiple of 32, apart: what is computed from it does without the piece where that leaves the result as
+/// it is.
+void separate_pieces(llvm::Function& function, llvm::Argument& x);
+
+/// Whether enough of the code of one thread is the same in all of a run to compute it once.
+bool runs_share_work(llvm::Function& function, const llvm::UniformityInfo& uniformity);
+
+/// Once all is separated: `piece`, whose other bits are 0, stands for that of `x`.
+void lower_pieces(llvm::Function& function, llvm::Value* piece);
+
+}  // namespace kiln

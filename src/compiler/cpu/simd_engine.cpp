@@ -22,6 +22,7 @@
 #include "compiler/passes/simdgroup_loops.h"
 #include "compiler/passes/small_floats.h"
 #include "compiler/passes/split_at_waits.h"
+#include "compiler/passes/split_loops.h"
 #include "compiler/passes/uniformity.h"
 #include "compiler/passes/widen.h"
 #include "core/text.h"
@@ -103,6 +104,10 @@ class SimdEngine : public CpuEngine {
       if (!has_atomics) row.setNoSync();
       inline_into_callers(module, {&group});
       optimize(module, machine);
+      bool has_avx512 = machine.getTargetCPU() == "x86-64-v4";
+      FunctionPassManager splitting;
+      splitting.addPass(SplitLoopsPass(has_avx512 ? 32 : 16, has_avx512 ? 64 : 32));
+      PassRunner(&machine).run(splitting, row);
     } else {
       output.kind = CpuImageKind::kSimdgroups;
       output.run_function = kGroupFunction;

@@ -179,15 +179,27 @@ class ForwardStores {
   MemoryAccess* next_above(MemoryAccess* access, unsigned depth = 0) {
     while (++looked_ <= kMostInAll && depth < kMostBranches) {
       if (auto* phi = dyn_cast<MemoryPhi>(access)) {
-        MemoryAccess*& above = above_[phi];  // null for now: a loop has no answer
+        MemoryAccess* above = above_.lookup(phi);
+        if (above == phi) return phi;  // it is being looked at: the way round a loop
+        if (above && isa<MemoryPhi>(above)) {
+          access = above;
+          continue;
+        }
         if (above) return above;
+        above_[phi] = phi;
         MemoryAccess* common = nullptr;
         for (Value* incoming : phi->incoming_values()) {
           MemoryAccess* one = next_above(cast<MemoryAccess>(incoming), depth + 1);
-          if (!one || (common && common != one)) return nullptr;
+          // A loop that writes elsewhere leaves what was there before.
+          if (one == phi) continue;
+          if (!one || (common && common != one)) {
+            common = nullptr;
+            break;
+          }
           common = one;
         }
-        return above_[phi] = common;
+        above_[phi] = common;
+        return common;
       }
       auto* definition = cast<MemoryDef>(access);
       if (memory_->isLiveOnEntryDef(access) || !writes_elsewhere(*definition->getMemoryInst())) return access;
@@ -335,6 +347,7 @@ class ForwardStores {
   FunctionAnalysisManager& analyses_;
   MemorySSA* memory_ = nullptr;
   SmallVector<Instruction*> memories_;
+  // Of phis: what is above them, or a phi above them that was being looked at, or the phi that is being looked at.
   DenseMap<MemoryPhi*, MemoryAccess*> above_;
   unsigned looked_ = 0;
 };

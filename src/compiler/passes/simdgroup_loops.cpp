@@ -20,9 +20,11 @@
 #include <llvm/IR/Module.h>
 #include <llvm/IR/PassInstrumentation.h>
 #include <llvm/IR/PassManager.h>
+#include <llvm/IR/ProfDataUtils.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 #include "compiler/passes/compute_again.h"
+#include "compiler/passes/widen.h"
 #include "core/cpu_image.h"
 #include "kiln/error.h"
 
@@ -31,8 +33,6 @@ namespace {
 
 using namespace llvm;
 
-constexpr unsigned kLanes = 32;
-
 // Parameters of a simdgroup's function, and those of a threadgroup's that are others.
 enum Parameter : unsigned { kLaunch, kRecord, kFrame, kX };
 enum ThreadgroupParameter : unsigned { kPlaces = 3, kCount = 4 };
@@ -40,8 +40,13 @@ enum ThreadgroupParameter : unsigned { kPlaces = 3, kCount = 4 };
 // A few barriers in a few loops need a few.
 constexpr unsigned kMostRounds = 16;
 
-// Instructions of loops over simdgroups that are unrolled.
-constexpr size_t kMostInALoop = 400, kMostInAll = 4000;
+// Instructions of loops over simdgroups that are unrolled: what mostly runs, and what rarely does, much of which falls
+// away when places are known.
+constexpr size_t kMostInALoop = 900, kMostInAll = 4000;
+constexpr size_t kMostRareInALoop = 2000;
+
+// How many times as often the other way is taken.
+constexpr uint64_t kRare = 100;
 
 // Frames of known size up to this lie on the stack, where what is stored can become registers.
 constexpr uint64_t kMostOnStack = 16 << 10;
@@ -105,6 +110,7 @@ class SimdgroupLoops {
     });
     uniformity_ = &analyses.getResult<UniformityInfoAnalysis>(function_);
     if (!steps_are_taken_together()) return std::nullopt;
+    find_rare(analyses.getResult<DominatorTreeAnalysis>(function_));
     loops_ = &analyses.getResult<LoopAnalysis>(function_);
     places_ = to.getArg(kPlaces);
     count_ = known_count_ ? builder_.getInt32(known_count_) : static_cast<Value*>(to.getArg(kCount));
@@ -526,6 +532,31 @@ class SimdgroupLoops {
     return value = load;
   }
 
+  // Whether nothing stays in it from one simdgroup to the next. Optimising may have moved a store to another region.
+  bool is_scratch_of_a_region(const AllocaInst& variable) const {
+    if (!variable.hasMetadata(kScratch) || variable.use_empty()) return false;
+    SmallVector<const Value*> waiting{&variable};
+    SmallPtrSet<const Value*, 8> seen;
+    const Region* region = nullptr;
+    while (!waiting.empty()) {
+      const Value* place = waiting.pop_back_val();
+      if (!seen.insert(place).second) continue;
+      for (const Use& use : place->uses()) {
+        const auto& user = cast<Instruction>(*use.getUser());
+        if (isa<LoadInst>(user) || (isa<StoreInst>(user) && use.getOperandNo() == 1)) {
+          const Region* own = region_of(user.getParent());
+          if (!own || (region && region != own)) return false;
+          region = own;
+        } else if (isa<GetElementPtrInst, PHINode, SelectInst>(user)) {
+          waiting.push_back(&user);
+        } else {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
   void replace_own_values() {
     SmallVector<AllocaInst*> variables;
     SmallVector<LoadInst*> loads;
@@ -533,7 +564,12 @@ class SimdgroupLoops {
       if (auto* variable = dyn_cast<AllocaInst>(&instruction)) variables.push_back(variable);
       if (auto* load = dyn_cast<LoadInst>(&instruction); load && own_field(*load)) loads.push_back(load);
     }
+    BasicBlock& entry = function_.getEntryBlock();
     for (AllocaInst* variable : variables) {
+      if (is_scratch_of_a_region(*variable)) {
+        variable->moveBefore(&*entry.begin());
+        continue;
+      }
       for (User* user : make_early_inc_range(variable->users()))
         if (auto* lifetime = dyn_cast<LifetimeIntrinsic>(user)) lifetime->eraseFromParent();
       DenseMap<Region*, Value*> places;
@@ -584,12 +620,29 @@ class SimdgroupLoops {
     if (known_count_) unroll_small(region, *again);
   }
 
+  // Blocks that branches rarely lead to, as those of lanes that access memory apart.
+  void find_rare(DominatorTree& dominators) {
+    for (BasicBlock& block : function_) {
+      auto* branch = dyn_cast<BranchInst>(block.getTerminator());
+      uint64_t taken, other;
+      if (!branch || !branch->isConditional() || !extractBranchWeights(*branch, taken, other)) continue;
+      BasicBlock* rare = nullptr;
+      if (taken / kRare > other) rare = branch->getSuccessor(1);
+      if (other / kRare > taken) rare = branch->getSuccessor(0);
+      if (!rare || !dominators.dominates(BasicBlockEdge(&block, rare), rare)) continue;
+      SmallVector<BasicBlock*> under;
+      dominators.getDescendants(rare, under);
+      rare_.insert(under.begin(), under.end());
+    }
+  }
+
   // What simdgroups do becomes constants then, and what they keep, registers.
   void unroll_small(const Region& region, BranchInst& again) {
-    size_t instructions = 0;
-    for (const BasicBlock* block : region.blocks) instructions += block->size();
+    size_t instructions = 0, rare = 0;
+    for (const BasicBlock* block : region.blocks) (rare_.contains(block) ? rare : instructions) += block->size();
     instructions *= known_count_;
-    if (instructions > kMostInALoop || unrolled_ + instructions > kMostInAll) return;
+    rare *= known_count_;
+    if (instructions > kMostInALoop || rare > kMostRareInALoop || unrolled_ + instructions > kMostInAll) return;
     unrolled_ += instructions;
     LLVMContext& context = function_.getContext();
     MDNode* full = MDNode::get(context, {MDString::get(context, "llvm.loop.unroll.full")});
@@ -610,6 +663,7 @@ class SimdgroupLoops {
   DenseMap<const BasicBlock*, Region*> region_of_;
   UniformityInfo* uniformity_ = nullptr;
   LoopInfo* loops_ = nullptr;
+  SmallPtrSet<const BasicBlock*, 32> rare_;
   Value *places_ = nullptr, *count_ = nullptr;
   MapVector<PHINode*, SmallVector<StoreInst*>> choices_;  // where a step's phis get their values
   std::vector<Kept> kept_;

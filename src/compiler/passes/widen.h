@@ -28,6 +28,9 @@ namespace kiln {
 
 inline constexpr unsigned kLanes = 32;
 
+/// On variables of the widened code that are written where they are read: nothing stays in them.
+inline constexpr const char* kScratch = "kiln.scratch";
+
 struct WidenOptions {
   // Masks in registers of their own: masked loads and stores of elements of every size, gathers, permutations.
   bool has_avx512 = false;

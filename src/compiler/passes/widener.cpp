@@ -128,6 +128,8 @@ Value* Widener::vector_here(Instruction& instruction, IRBuilder<>& builder) {
 }
 
 Value* Widener::any(Value* mask, IRBuilder<>& builder) {
+  if (Value* words = as_words_.lookup(mask))
+    return builder.CreateICmpNE(builder.CreateOrReduce(words), builder.getInt32(0));
   return builder.CreateICmpNE(builder.CreateBitCast(mask, builder.getInt32Ty()), builder.getInt32(0));
 }
 

@@ -9,6 +9,7 @@
 //   widener_memory.cpp      variables, loads, stores
 //   widener_zeros.cpp       choices between what is loaded and zero
 //   widener_groups.cpp      accesses to several members of structures
+//   widener_distant.cpp     loads of rows at known distances
 //   widener_tiles.cpp       loads and stores of matrices: rows of a few lanes each
 //   widener_exchanges.cpp   what lanes exchange, and barriers
 //   widener_matrices.cpp    products of matrices
@@ -53,6 +54,9 @@ bool move_before(Value* value, Instruction& place, unsigned depth = 0);
 
 /// From one address to another in elements; nothing where it is not known, or no whole number of them.
 std::optional<int64_t> distance(Value* from, Value* to, uint64_t bytes, ScalarEvolution& evolution);
+
+/// What is said of a loop over lanes.
+MDNode* not_unrolled(LLVMContext& context);
 
 inline bool is_word(uint64_t bytes) { return bytes == 4 || bytes == 8; }
 
@@ -110,6 +114,15 @@ class Widener {
   };
   using Group = SmallVector<Member>;
 
+  // Loads of rows that are a known number of elements apart, and which one question lets through.
+  struct Rows {
+    Group members;
+    Value* first = nullptr;      // of the lowest member, once it has been asked: in memory, or copied to `room`
+    AllocaInst* room = nullptr;  // where the rows are put together if the answer is no
+    uint64_t room_bytes = 0;
+    unsigned made = 0;  // members that have been loaded
+  };
+
   // Lanes' addresses: a number that is the same in all of them, and for each `offsets` and `rows` times `pitch`, which
   // is the same in all lanes too, or null. Nothing in it wraps but at 64 bits.
   struct Places {
@@ -158,6 +171,16 @@ class Widener {
     Instruction* value;
     PHINode* phi;
     Value* last;
+    BasicBlock* side = nullptr;  // of a result that goes round: where lanes get `next`; others keep what they have
+    Value* next = nullptr;
+  };
+
+  // A value that a loop's threads carry, which is wanted outside too: those that leave at a fork have what they came
+  // with, others what its side computes.
+  struct Result {
+    PHINode* carried;
+    BasicBlock* side;
+    Value* next;
   };
 
   // ---- What differs
@@ -175,6 +198,7 @@ class Widener {
   bool can_be_postponed(Instruction& instruction);
   Value* vector_here(Instruction& instruction, IRBuilder<>& builder);
   Value* any(Value* mask, IRBuilder<>& builder);
+  Value* mask_of_words(Value* words, IRBuilder<>& builder);
   Constant* lane_numbers(Type* type) const;
   void widen_instruction(Instruction& instruction, IRBuilder<>& builder);
   void copy(Instruction& instruction, IRBuilder<>& builder);
@@ -189,6 +213,9 @@ class Widener {
   Value* narrowed(Value* mask, Value* condition, IRBuilder<>& builder);
   Value* mask_at(BasicBlock& block, IRBuilder<>& builder);
   void widen_block(BasicBlock& block);
+  bool runs_always(BasicBlock& fork) const;
+  BasicBlock* side_before(BasicBlock& block) const;
+  std::optional<Result> result_of(Loop& loop, Instruction& value) const;
   void keep_results(Loop& loop, IRBuilder<>& builder);
   PHINode* carrier_of(Loop& loop, Instruction& value);
   void widen_terminator(BasicBlock& block, IRBuilder<>& builder);
@@ -237,6 +264,7 @@ class Widener {
   Value* is_outside(const Asked& asked, const Row& shape, IRBuilder<>& builder);
   Value* load_row(LoadInst& load, Value* address, IRBuilder<>& builder);
   void widen_load(LoadInst& load, IRBuilder<>& builder);
+  void widen_load_alone(LoadInst& load, IRBuilder<>& builder);
   void widen_load_apart(LoadInst& load, IRBuilder<>& builder);
   void widen_store(StoreInst& store, IRBuilder<>& builder);
   void widen_store_apart(StoreInst& store, IRBuilder<>& builder);
@@ -262,6 +290,15 @@ class Widener {
   static Values operands_of(ArrayRef<Value*> members, unsigned i);
   Values in_order(ArrayRef<Value*> members, IRBuilder<>& builder);
 
+  // ---- Rows at known distances
+
+  bool joins_rows(const Group& group, LoadInst& load, ScalarEvolution& evolution, Member& member);
+  void find_rows(BasicBlock& block, ScalarEvolution& evolution);
+  void begin_rows(Rows& rows, IRBuilder<>& builder);
+  void copy_rows(const Rows& rows, LoadInst& lowest, Value* first, IRBuilder<>& builder);
+  void load_one_of_rows(LoadInst& load, Rows& rows, IRBuilder<>& builder);
+  AllocaInst* take_room(uint64_t bytes);
+
   // ---- Tiles
 
   std::optional<Places> places_of(Value* value, unsigned depth = 0);
@@ -284,6 +321,9 @@ class Widener {
 
   // ---- One lane after the other
 
+  AllocaInst* scratch(Type* type);
+  void store_leaves(Value* value, DenseMap<Value*, Value*>& places, IRBuilder<>& builder);
+  Value* at_lane_of_loop(Value* value, Value* lane, const DenseMap<Value*, Value*>& places, IRBuilder<>& builder);
   void each_lane(Instruction& instruction, IRBuilder<>& builder, bool may_be_alone = true);
   Value* make_one(Instruction& instruction, Instruction& one, bool may_be_alone, IRBuilder<>& builder);
   void ask_whether_alone(uint64_t offset);
@@ -311,6 +351,9 @@ class Widener {
   DenseMap<std::pair<Instruction*, BasicBlock*>, Value*> made_in_;  // of those, in which block
   DenseMap<BasicBlock*, BasicBlock*> begin_, end_;                  // a block's first and last
   DenseMap<BasicBlock*, Value*> masks_;
+  // Without AVX-512, of masks of loops: the same as words, which are registers that choose. Bits would be packed to
+  // bytes wherever they go from block to block.
+  DenseMap<Value*, Value*> as_words_;
   DenseMap<Loop*, PHINode*> live_;
   DenseMap<PHINode*, Value*> carried_;
   DenseSet<PHINode*> keeping_;  // loop-carried values that are wanted outside
@@ -323,9 +366,12 @@ class Widener {
   DenseMap<Instruction*, Values> registers_;       // of groups of loads without gaps, as they lie in memory
   DenseSet<Instruction*> waiting_stores_;
   DenseMap<LoadInst*, ZeroedLoad> zeroed_;
-  DenseMap<Value*, LateLoad> late_;         // by the choice
-  DenseMap<Instruction*, Tile> tiles_;      // by the first load, or the last store
-  DenseSet<Instruction*> stored_in_tiles_;  // the others
+  DenseMap<Value*, LateLoad> late_;  // by the choice
+  std::vector<Rows> rows_;
+  DenseMap<Instruction*, unsigned> rows_of_;                  // loads
+  SmallVector<std::pair<AllocaInst*, uint64_t>> free_rooms_;  // and their bytes
+  DenseMap<Instruction*, Tile> tiles_;                        // by the first load, or the last store
+  DenseSet<Instruction*> stored_in_tiles_;                    // the others
 };
 
 }  // namespace widening

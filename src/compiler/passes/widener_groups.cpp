@@ -64,6 +64,7 @@ void Widener::find_groups(ScalarEvolution& evolution) {
   for (BasicBlock& block : from_) {
     find_load_groups(block, evolution);
     find_store_groups(block, evolution);
+    find_rows(block, evolution);
   }
 }
 

@@ -5,37 +5,76 @@
 #include <map>
 
 #include "compiler/metal/token_rewriter.h"
+#include "compiler/passes/uniformity.h"
 #include "compiler/passes/widener.h"
 
 namespace kiln::widening {
+
+// Where the mask is known, 32 copies would be made.
+MDNode* not_unrolled(LLVMContext& context) {
+  MDNode* stays = MDNode::get(context, {MDString::get(context, "llvm.loop.unroll.disable")});
+  MDNode* loop = MDNode::getDistinct(context, {nullptr, stays});
+  loop->replaceOperandWith(0, loop);
+  return loop;
+}
+
+// Memory that is written before it is read, at each place that uses it.
+AllocaInst* Widener::scratch(Type* type) {
+  AllocaInst* place = IRBuilder<>(allocas_).CreateAlloca(type);
+  place->setMetadata(kScratch, MDNode::get(context_, {}));
+  return place;
+}
+
+// Of what a loop over lanes needs, what is there as vectors. What is postponed is computed in the loop, from the lane's
+// number where it can be: that is shorter than vectors of addresses.
+void Widener::store_leaves(Value* value, DenseMap<Value*, Value*>& places, IRBuilder<>& builder) {
+  if (!differs(value) || is_lane(value) || places.contains(value)) return;
+  if (postponed_.contains(value)) {
+    for (Value* operand : cast<Instruction>(value)->operands()) store_leaves(operand, places, builder);
+    return;
+  }
+  Value* lanes = vector(value, builder);
+  if (lanes->getType()->getScalarType()->isIntegerTy(1))
+    lanes = builder.CreateZExt(lanes, vector_of(builder.getInt8Ty()));
+  Value* place = places[value] = scratch(lanes->getType());
+  builder.CreateStore(lanes, place);
+}
+
+Value* Widener::at_lane_of_loop(Value* value, Value* lane, const DenseMap<Value*, Value*>& places,
+                                IRBuilder<>& builder) {
+  if (!differs(value)) return scalar(value);
+  if (is_lane(value)) return builder.CreateZExtOrTrunc(lane, value->getType());
+  if (Value* place = places.lookup(value)) {
+    bool is_flag = value->getType()->isIntegerTy(1);
+    Type* in_memory = is_flag ? builder.getInt8Ty() : value->getType();
+    Value* loaded = builder.CreateLoad(in_memory, builder.CreateGEP(in_memory, place, lane));
+    return is_flag ? builder.CreateTrunc(loaded, builder.getInt1Ty()) : loaded;
+  }
+  auto& instruction = cast<Instruction>(*value);
+  SmallVector<Value*> operands;
+  for (Value* operand : instruction.operands()) operands.push_back(at_lane_of_loop(operand, lane, places, builder));
+  Instruction* one = instruction.clone();
+  for (auto [use, operand] : zip(one->operands(), operands)) use.set(operand);
+  return builder.Insert(one);
+}
 
 // Runs the instruction for each lane of the mask, in a loop. Its operands and results are in memory there.
 void Widener::each_lane(Instruction& instruction, IRBuilder<>& builder, bool may_be_alone) {
   Type* type = instruction.getType();
   auto* pair = dyn_cast<StructType>(type);  // cmpxchg
   if (pair) check_pair(instruction);
-  IRBuilder<> variables(allocas_);
-  std::map<unsigned, Value*> places;
-  for (unsigned i = 0; i < instruction.getNumOperands(); ++i) {
-    Value* operand = instruction.getOperand(i);
-    if (!differs(operand)) continue;
-    Value* lanes = vector(operand, builder);
-    if (lanes->getType()->getScalarType()->isIntegerTy(1))
-      lanes = builder.CreateZExt(lanes, vector_of(builder.getInt8Ty()));
-    Value* place = variables.CreateAlloca(lanes->getType());
-    builder.CreateStore(lanes, place);
-    places[i] = place;
-  }
+  DenseMap<Value*, Value*> places;
+  for (Value* operand : instruction.operands()) store_leaves(operand, places, builder);
   Type* element = pair ? pair->getElementType(0) : type;
   bool is_flag = element->isIntegerTy(1);
   Type* stored = is_flag ? builder.getInt8Ty() : element;
   Value *results = nullptr, *flags = nullptr;
   if (!type->isVoidTy()) {
-    results = variables.CreateAlloca(vector_of(stored));
+    results = scratch(vector_of(stored));
     builder.CreateStore(Constant::getNullValue(vector_of(stored)), results);
   }
   if (pair) {
-    flags = variables.CreateAlloca(vector_of(builder.getInt8Ty()));
+    flags = scratch(vector_of(builder.getInt8Ty()));
     builder.CreateStore(Constant::getNullValue(vector_of(builder.getInt8Ty())), flags);
   }
   BasicBlock* before = builder.GetInsertBlock();
@@ -51,16 +90,8 @@ void Widener::each_lane(Instruction& instruction, IRBuilder<>& builder, bool may
   rest->addIncoming(bits, before);
   Value* lane = builder.CreateBinaryIntrinsic(Intrinsic::cttz, rest, builder.getTrue());
   Instruction* one = instruction.clone();
-  for (unsigned i = 0; i < instruction.getNumOperands(); ++i) {
-    Value* operand = instruction.getOperand(i);
-    if (!places.contains(i)) {
-      one->setOperand(i, scalar(operand));
-      continue;
-    }
-    Type* in_memory = operand->getType()->isIntegerTy(1) ? builder.getInt8Ty() : operand->getType();
-    Value* value = builder.CreateLoad(in_memory, builder.CreateGEP(in_memory, places[i], lane));
-    one->setOperand(i, operand->getType()->isIntegerTy(1) ? builder.CreateTrunc(value, builder.getInt1Ty()) : value);
-  }
+  for (unsigned i = 0; i < instruction.getNumOperands(); ++i)
+    one->setOperand(i, at_lane_of_loop(instruction.getOperand(i), lane, places, builder));
   Value* made = make_one(instruction, *one, may_be_alone, builder);
   if (results) {
     Value* value = pair ? builder.CreateExtractValue(made, 0) : made;
@@ -72,7 +103,8 @@ void Widener::each_lane(Instruction& instruction, IRBuilder<>& builder, bool may
                         builder.CreateGEP(builder.getInt8Ty(), flags, lane));
   Value* less = builder.CreateAnd(rest, builder.CreateSub(rest, builder.getInt32(1)));
   rest->addIncoming(less, builder.GetInsertBlock());
-  builder.CreateCondBr(builder.CreateICmpNE(less, builder.getInt32(0)), body, after);
+  builder.CreateCondBr(builder.CreateICmpNE(less, builder.getInt32(0)), body, after)
+      ->setMetadata(LLVMContext::MD_loop, not_unrolled(context_));
 
   builder.SetInsertPoint(after);
   auto read = [&](Value* place, Type* of, bool flag) -> Value* {

@@ -292,6 +292,12 @@ Value* Widener::load_row(LoadInst& load, Value* address, IRBuilder<>& builder) {
 
 void Widener::widen_load(LoadInst& load, IRBuilder<>& builder) {
   if (auto tile = tiles_.find(&load); tile != tiles_.end()) return load_tile(tile->second, builder);
+  if (auto rows = rows_of_.find(&load); rows != rows_of_.end())
+    return load_one_of_rows(load, rows_[rows->second], builder);
+  widen_load_alone(load, builder);
+}
+
+void Widener::widen_load_alone(LoadInst& load, IRBuilder<>& builder) {
   if (!load.getType()->isIntegerTy(1) && differs(load.getPointerOperand())) {
     Value *pointer = load.getPointerOperand(), *allowed = nullptr;
     if (auto guard = guarded(pointer)) {

@@ -1,0 +1,220 @@
+#include "compiler/passes/split_loops.h"
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/SetVector.h>
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/VectorUtils.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/PatternMatch.h>
+
+#include "compiler/passes/widen.h"
+
+namespace kiln {
+namespace {
+
+using namespace llvm;
+
+constexpr unsigned kHalf = kLanes / 2;
+
+bool is_wide(const Type* type) {
+  const auto* vector = dyn_cast<FixedVectorType>(type);
+  return vector && vector->getNumElements() == kLanes;
+}
+
+Type* half_of(Type* type) { return is_wide(type) ? FixedVectorType::get(type->getScalarType(), kHalf) : type; }
+
+// The first step of a vector that is the same in all lanes.
+bool is_step_of_splats(const Instruction& instruction) {
+  const auto* insertion = dyn_cast<InsertElementInst>(&instruction);
+  return insertion && all_of(insertion->users(), [](const User* user) { return getSplatValue(cast<Value>(user)); });
+}
+
+// Whether any lane has its bit, or a number other than 0.
+bool is_question(const Instruction& instruction) {
+  const Value* asked = nullptr;
+  if (const auto* bits = dyn_cast<BitCastInst>(&instruction)) asked = bits->getOperand(0);
+  if (const auto* call = dyn_cast<IntrinsicInst>(&instruction))
+    if (call->getIntrinsicID() == Intrinsic::vector_reduce_or) asked = call->getArgOperand(0);
+  if (!asked || !is_wide(asked->getType()) || instruction.getType()->isVectorTy()) return false;
+  if (isa<BitCastInst>(instruction) && !asked->getType()->getScalarType()->isIntegerTy(1)) return false;
+  return all_of(instruction.users(), [](const User* user) {
+    return match(user, PatternMatch::m_c_ICmp(PatternMatch::m_Value(), PatternMatch::m_Zero())) &&
+           cast<ICmpInst>(user)->isEquality();
+  });
+}
+
+// Whether each lane's result is made of what it has itself.
+bool is_of_each_lane(const Instruction& instruction) {
+  auto is_wide_or_alone = [](const Use& use) { return is_wide(use->getType()) || !use->getType()->isVectorTy(); };
+  if (!is_wide(instruction.getType()) || !all_of(instruction.operands(), is_wide_or_alone)) return false;
+  if (isa<BinaryOperator, UnaryOperator, CmpInst, SelectInst, FreezeInst>(instruction)) return true;
+  if (isa<CastInst>(instruction)) return is_wide(instruction.getOperand(0)->getType());
+  const auto* call = dyn_cast<IntrinsicInst>(&instruction);
+  return call && isTriviallyVectorizable(call->getIntrinsicID()) &&
+         all_of(call->args(), [](const Use& argument) { return is_wide(argument->getType()); });
+}
+
+class LoopSplitter {
+ public:
+  LoopSplitter(Loop& loop, unsigned registers, unsigned register_bytes)
+      : loop_(loop), block_(loop.getHeader()), registers_(registers), register_bytes_(register_bytes) {}
+
+  bool run() {
+    before_ = loop_.getLoopPreheader();
+    auto* branch = dyn_cast<BranchInst>(block_->getTerminator());
+    if (loop_.getNumBlocks() != 1 || !before_ || !branch || !branch->isConditional() || !can_be_split()) return false;
+    BasicBlock* exit = branch->getSuccessor(branch->getSuccessor(0) == block_ ? 1 : 0);
+    Function* function = block_->getParent();
+    LLVMContext& context = function->getContext();
+    BasicBlock* between = BasicBlock::Create(context, "half", function, exit);
+    BasicBlock* end = BasicBlock::Create(context, "halves", function, exit);
+    BasicBlock* first = make_half(0, *before_, *between);
+    BasicBlock* second = make_half(1, *between, *end);
+    before_->getTerminator()->replaceSuccessorWith(block_, first);
+    BranchInst::Create(second, between);
+    BranchInst* leave = BranchInst::Create(exit, end);
+    IRBuilder<> builder(leave);
+    SmallVector<int> both;
+    for (unsigned lane = 0; lane < kLanes; ++lane) both.push_back(static_cast<int>(lane));
+    for (Instruction& instruction : *block_) {
+      Value* whole = nullptr;
+      for (Use& use : make_early_inc_range(instruction.uses())) {
+        auto* user = cast<Instruction>(use.getUser());
+        if (user->getParent() == block_) continue;
+        if (!whole) whole = builder.CreateShuffleVector(made_[0][&instruction], made_[1][&instruction], both);
+        use.set(whole);
+      }
+    }
+    exit->replacePhiUsesWith(block_, end);
+    for (Instruction& instruction : *block_) instruction.dropAllReferences();
+    block_->eraseFromParent();
+    return true;
+  }
+
+ private:
+  bool can_be_split() const {
+    SmallSetVector<const Value*, 16> kept;
+    unsigned of_lanes = 0, alike = 0;
+    for (Instruction& instruction : *block_) {
+      bool is_wanted_outside =
+          any_of(instruction.users(), [&](const User* user) { return cast<Instruction>(user)->getParent() != block_; });
+      if (is_wanted_outside && !is_wide(instruction.getType())) return false;
+      if (isa<PHINode>(instruction)) {
+        if (!is_wide(instruction.getType()) && instruction.getType()->isVectorTy()) return false;
+        if (is_wide(instruction.getType())) kept.insert(&instruction);
+        continue;
+      }
+      if (instruction.isTerminator()) continue;
+      // What is read twice must be the same.
+      auto* load = dyn_cast<LoadInst>(&instruction);
+      if (instruction.mayHaveSideEffects() || (instruction.mayReadFromMemory() && !(load && load->isSimple())))
+        return false;
+      bool is_alike = none_of(instruction.operands(), [](const Use& use) { return use->getType()->isVectorTy(); }) &&
+                      !instruction.getType()->isVectorTy();
+      if (is_alike) {
+        if (isa<CallInst>(instruction) && !isa<IntrinsicInst>(instruction)) return false;
+        ++alike;
+        continue;
+      }
+      if (getSplatValue(&instruction) || is_step_of_splats(instruction) || is_question(instruction)) continue;
+      if (!is_of_each_lane(instruction)) return false;
+      ++of_lanes;
+      for (const Use& use : instruction.operands())
+        if (is_from_outside(use) && !isa<Constant>(use.get()) && is_wide(use->getType()) && !getSplatValue(use.get()))
+          kept.insert(use.get());
+    }
+    uint64_t registers = 0;
+    for (const Value* value : kept)
+      registers += std::max<uint64_t>(1, value->getType()->getPrimitiveSizeInBits() / 8 / register_bytes_);
+    return registers > registers_ && of_lanes >= alike;
+  }
+
+  bool is_from_outside(const Value* value) const {
+    const auto* instruction = dyn_cast<Instruction>(value);
+    return !instruction || instruction->getParent() != block_;
+  }
+
+  BasicBlock* make_half(unsigned which, BasicBlock& before, BasicBlock& behind) {
+    BasicBlock* copy = BasicBlock::Create(block_->getContext(), block_->getName(), block_->getParent(), &behind);
+    IRBuilder<> builder(copy), outside(block_->getContext());
+    if (Instruction* terminator = before.getTerminator())
+      outside.SetInsertPoint(terminator);
+    else
+      outside.SetInsertPoint(&before);
+    auto& made = made_[which];
+    auto half = [&](Value* value) -> Value* {
+      if (auto found = made.find(value); found != made.end()) return found->second;
+      if (!is_wide(value->getType())) return value;
+      if (Value* same = getSplatValue(value)) return made[value] = outside.CreateVectorSplat(kHalf, same);
+      SmallVector<int> lanes;
+      for (unsigned lane = 0; lane < kHalf; ++lane) lanes.push_back(static_cast<int>(which * kHalf + lane));
+      return made[value] = outside.CreateShuffleVector(value, lanes);
+    };
+    for (Instruction& instruction : *block_) {
+      if (isa<PHINode>(instruction)) {
+        made[&instruction] = builder.CreatePHI(half_of(instruction.getType()), 2, instruction.getName());
+      } else if (instruction.isTerminator()) {
+        auto* branch = cast<BranchInst>(instruction.clone());
+        branch->setCondition(half(branch->getCondition()));
+        for (unsigned i = 0; i < 2; ++i) branch->setSuccessor(i, branch->getSuccessor(i) == block_ ? copy : &behind);
+        builder.Insert(branch);
+      } else if (is_step_of_splats(instruction)) {
+        continue;
+      } else if (Value* same = is_wide(instruction.getType()) ? getSplatValue(&instruction) : nullptr) {
+        made[&instruction] = builder.CreateVectorSplat(kHalf, half(same));
+      } else if (is_question(instruction)) {
+        auto* call = dyn_cast<CallInst>(&instruction);
+        Value* asked = half(call ? call->getArgOperand(0) : instruction.getOperand(0));
+        Value* answer = call ? static_cast<Value*>(builder.CreateOrReduce(asked))
+                             : builder.CreateBitCast(asked, builder.getIntNTy(kHalf));
+        made[&instruction] = builder.CreateZExtOrTrunc(answer, instruction.getType());
+      } else if (auto* call = dyn_cast<IntrinsicInst>(&instruction); call && is_wide(call->getType())) {
+        SmallVector<Value*> arguments;
+        SmallVector<Type*> types;
+        Intrinsic::ID id = call->getIntrinsicID();
+        if (isVectorIntrinsicWithOverloadTypeAtArg(id, -1)) types.push_back(half_of(call->getType()));
+        for (unsigned i = 0; i < call->arg_size(); ++i) {
+          arguments.push_back(half(call->getArgOperand(i)));
+          if (isVectorIntrinsicWithOverloadTypeAtArg(id, i)) types.push_back(arguments.back()->getType());
+        }
+        CallInst* one = builder.CreateIntrinsic(id, types, arguments);
+        one->copyIRFlags(call);
+        made[&instruction] = one;
+      } else {
+        Instruction* one = instruction.clone();
+        for (Use& use : one->operands()) use.set(half(use.get()));
+        one->mutateType(half_of(instruction.getType()));
+        made[&instruction] = builder.Insert(one);
+      }
+    }
+    for (PHINode& phi : block_->phis()) {
+      auto* one = cast<PHINode>(made[&phi]);
+      one->addIncoming(half(phi.getIncomingValueForBlock(before_)), &before);
+      one->addIncoming(half(phi.getIncomingValueForBlock(block_)), copy);
+    }
+    return copy;
+  }
+
+  Loop& loop_;
+  BasicBlock* block_;
+  BasicBlock* before_ = nullptr;
+  unsigned registers_, register_bytes_;
+  DenseMap<Value*, Value*> made_[2];
+};
+
+}  // namespace
+
+PreservedAnalyses SplitLoopsPass::run(Function& function, FunctionAnalysisManager& analyses) {
+  SmallVector<Loop*> loops;
+  for (Loop* loop : analyses.getResult<LoopAnalysis>(function).getLoopsInPreorder())
+    if (loop->isInnermost()) loops.push_back(loop);
+  bool changed = false;
+  for (Loop* loop : loops) changed |= LoopSplitter(*loop, registers_, register_bytes_).run();
+  return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
+}
+
+}  // namespace kiln

@@ -18,6 +18,7 @@
 #include "compiler/passes/inline_all.h"
 #include "compiler/passes/known_shapes.h"
 #include "compiler/passes/matrix_products.h"
+#include "compiler/passes/rsqrt_estimates.h"
 #include "compiler/passes/scaling.h"
 #include "compiler/passes/small_floats.h"
 #include "compiler/passes/split_structures.h"
@@ -68,7 +69,7 @@ void define_dynamic_memory(llvm::Module& module, uint64_t bytes) {
 }
 
 // Where vectors of AVX-512 are to be.
-bool scales_by_instruction(const TargetSpec& target) {
+bool has_instructions_of_avx512(const TargetSpec& target) {
   return target.kind == TargetKind::kCpu && target.engine == "simd" && target.cpu == "x86-64-v4";
 }
 
@@ -88,10 +89,13 @@ std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, co
   keep_stage(request, module, "clang", result);
   module.setDataLayout(layout);
   define_dynamic_memory(module, unit.dynamic_memory_bytes);
-  if (scales_by_instruction(request.target))
+  if (has_instructions_of_avx512(request.target)) {
     describe_scaling(module);
-  else
+    describe_rsqrt_estimates(module);
+  } else {
     expand_scaling(module);
+    expand_rsqrt_estimates(module);
+  }
   make_arithmetic_harmless(module);
   expand_bfloat(module);
   mark_calls(module);

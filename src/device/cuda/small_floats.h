@@ -2,8 +2,8 @@
 //
 // Each is computed in the compiler's own types or in float, and rounded once, as a GPU does.
 namespace __kiln {
-typedef _Float16 binary16;
-typedef __bf16 brain16;
+typedef _Float16 native_half;
+typedef __bf16 native_bfloat16;
 
 // What an instruction's name says: "add.sat".
 enum : unsigned { add = 1, sub, mul, fma_, max_, min_, abs_, neg, sat = 16, relu = 32, keeps_nan = 64 };
@@ -73,26 +73,8 @@ __KILN_DEVICE T calculate(T a) {
   return __builtin_bit_cast(T, static_cast<unsigned short>((Instruction & 15) == abs_ ? bits & 0x7fff : bits ^ 0x8000));
 }
 
-// Comparisons: eq, ne, …, and those with u, which are true where an operand is a NaN.
-constexpr bool same_text(const char* a, const char* b) {
-  for (; *a && *a == *b; ++a, ++b) {
-  }
-  return *a == *b;
-}
-template <unsigned Bits>
-__KILN_DEVICE bool compare(float a, float b) {
-  // 1: less, 2: equal, 4: greater, 8: unordered
-  return ((Bits & 1) != 0 && a < b) || ((Bits & 2) != 0 && a == b) || ((Bits & 4) != 0 && a > b) ||
-         ((Bits & 8) != 0 && (a != a || b != b));
-}
-constexpr unsigned comparison(const char* name) {
-  unsigned bits = name[0] == 'e' ? 2 : name[0] == 'n' ? 5 : name[0] == 'l' ? 1 : 4;
-  if (name[1] == 'e' && name[0] != 'n') bits |= 2;
-  return name[2] == 'u' ? bits | 8 : bits;
-}
-
-__KILN_DEVICE unsigned short half_bits(float x) { return __builtin_bit_cast(unsigned short, binary16(x)); }
-__KILN_DEVICE float half_value(unsigned short x) { return float(__builtin_bit_cast(binary16, x)); }
+__KILN_DEVICE unsigned short half_bits(float x) { return __builtin_bit_cast(unsigned short, native_half(x)); }
+__KILN_DEVICE float half_value(unsigned short x) { return float(__builtin_bit_cast(native_half, x)); }
 // A double as a float that rounds further as the double itself would.
 __KILN_DEVICE float odd_float(double x) {
   float f = narrowed<'z'>(x);
@@ -151,36 +133,21 @@ __KILN_DEVICE I integer_of_half(unsigned short x) {
         __builtin_bit_cast(T, a.bits), __builtin_bit_cast(T, b.bits), __builtin_bit_cast(T, c.bits));  \
     return MAKE(__builtin_bit_cast(unsigned short, r));                                                \
   }
-#define __KILN_SMALL_PAIR(TYPE, T, MAKE, NAME2, PTX)                                                   \
-  __KILN_DEVICE TYPE##2 NAME2(TYPE##2 a, TYPE##2 b) {                                                  \
-    constexpr unsigned which = __kiln::instruction(PTX);                                               \
-    auto x = __kiln::calculate<which>(__builtin_bit_cast(T, a.x.bits), __builtin_bit_cast(T, b.x.bits)); \
-    auto y = __kiln::calculate<which>(__builtin_bit_cast(T, a.y.bits), __builtin_bit_cast(T, b.y.bits)); \
-    return {MAKE(__builtin_bit_cast(unsigned short, x)), MAKE(__builtin_bit_cast(unsigned short, y))};  \
-  }
 
-#define __KILN_HALF_ARITHMETIC(NAME, PTX) __KILN_SMALL_BINARY(__half, __kiln::binary16, __kiln::to_half, NAME, PTX)
-#define __KILN_HALF_PAIR(NAME2, PTX) __KILN_SMALL_PAIR(__half, __kiln::binary16, __kiln::to_half, NAME2, PTX)
-#define __KILN_HALF_TERNARY(NAME, NAME2, PTX)                                          \
-  __KILN_SMALL_TERNARY(__half, __kiln::binary16, __kiln::to_half, NAME, PTX)           \
-  __KILN_DEVICE __half2 NAME2(__half2 a, __half2 b, __half2 c) {                       \
-    return {NAME(a.x, b.x, c.x), NAME(a.y, b.y, c.y)};                                 \
-  }
+#define __KILN_HALF_ARITHMETIC(NAME, PTX) __KILN_SMALL_BINARY(__half, __kiln::native_half, __kiln::to_half, NAME, PTX)
 #define __KILN_HALF_UNARY(NAME, NAME2, PTX) \
-  __KILN_SMALL_UNARY(__half, __kiln::binary16, __kiln::to_half, NAME, NAME2, PTX)
-#define __KILN_HALF_COMPARISON(WORD, PTX)                                                             \
-  __KILN_DEVICE bool __h##WORD(__half a, __half b) {                                                  \
-    return __kiln::compare<__kiln::comparison(PTX)>(__kiln::half_value(a.bits), __kiln::half_value(b.bits)); \
-  }                                                                                                   \
-  __KILN_DEVICE __half2 __h##WORD##2(__half2 a, __half2 b) {                                          \
-    return {float(__h##WORD(a.x, b.x)), float(__h##WORD(a.y, b.y))};                                  \
-  }                                                                                                   \
-  __KILN_DEVICE bool __hb##WORD##2(__half2 a, __half2 b) { return __h##WORD(a.x, b.x) && __h##WORD(a.y, b.y); }
+  __KILN_SMALL_UNARY(__half, __kiln::native_half, __kiln::to_half, NAME, NAME2, PTX)
 
 #define __KILN_BFLOAT_INSTRUCTION(NAME, PTX) \
-  __KILN_SMALL_BINARY(__nv_bfloat16, __kiln::brain16, __kiln::to_bfloat, NAME, PTX)
-#define __KILN_BFLOAT_PAIR(NAME2, PTX) \
-  __KILN_SMALL_PAIR(__nv_bfloat16, __kiln::brain16, __kiln::to_bfloat, NAME2, PTX)
+  __KILN_SMALL_BINARY(__nv_bfloat16, __kiln::native_bfloat16, __kiln::to_bfloat, NAME, PTX)
+
+// Of nvrtc/small_float_pairs.cuh.
+#define __KILN_PAIR(NAME2, NAME, PTX) __KILN_OF_BOTH(NAME2, NAME)
+#define __KILN_TERNARY(NAME, NAME2, PTX)                                                               \
+  __KILN_SMALL_TERNARY(__KILN_T, __kiln::__KILN_NAME(native_, ), __kiln::__KILN_TO, NAME, PTX)         \
+  __KILN_DEVICE __KILN_T2 NAME2(__KILN_T2 a, __KILN_T2 b, __KILN_T2 c) {                               \
+    return {NAME(a.x, b.x, c.x), NAME(a.y, b.y, c.y)};                                                 \
+  }
 
 // Adds to a small float by compare and exchange of its bits; a pair's halves are added one by one.
 #define __KILN_SMALL_ATOMIC_ADD(TYPE, MAKE)                                                            \

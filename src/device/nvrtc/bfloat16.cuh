@@ -128,31 +128,6 @@ __KILN_DEVICE __nv_bfloat16 __hneg(__nv_bfloat16 a) {
   return __kiln::to_bfloat(static_cast<unsigned short>(a.bits ^ 0x8000));
 }
 
-#define __KILN_BFLOAT_OPERATORS(TYPE, ADD, SUB, MUL, DIV, NEG, ONE)                                \
-  __KILN_DEVICE TYPE operator+(const TYPE& a, const TYPE& b) { return ADD(a, b); }                 \
-  __KILN_DEVICE TYPE operator-(const TYPE& a, const TYPE& b) { return SUB(a, b); }                 \
-  __KILN_DEVICE TYPE operator*(const TYPE& a, const TYPE& b) { return MUL(a, b); }                 \
-  __KILN_DEVICE TYPE operator/(const TYPE& a, const TYPE& b) { return DIV(a, b); }                 \
-  __KILN_DEVICE TYPE operator+(const TYPE& a) { return a; }                                        \
-  __KILN_DEVICE TYPE operator-(const TYPE& a) { return NEG(a); }                                   \
-  __KILN_DEVICE TYPE& operator+=(TYPE& a, const TYPE& b) { return a = ADD(a, b); }                 \
-  __KILN_DEVICE TYPE& operator-=(TYPE& a, const TYPE& b) { return a = SUB(a, b); }                 \
-  __KILN_DEVICE TYPE& operator*=(TYPE& a, const TYPE& b) { return a = MUL(a, b); }                 \
-  __KILN_DEVICE TYPE& operator/=(TYPE& a, const TYPE& b) { return a = DIV(a, b); }                 \
-  __KILN_DEVICE TYPE& operator++(TYPE& a) { return a = ADD(a, ONE); }                              \
-  __KILN_DEVICE TYPE& operator--(TYPE& a) { return a = SUB(a, ONE); }                              \
-  __KILN_DEVICE TYPE operator++(TYPE& a, int) { TYPE before = a; ++a; return before; }             \
-  __KILN_DEVICE TYPE operator--(TYPE& a, int) { TYPE before = a; --a; return before; }
-__KILN_BFLOAT_OPERATORS(__nv_bfloat16, __hadd, __hsub, __hmul, __hdiv, __hneg, __nv_bfloat16(1.0f))
-
-// Exact in float.
-#define __KILN_BFLOAT_RELATION(OPERATOR)                                                        \
-  __KILN_DEVICE bool operator OPERATOR(const __nv_bfloat16& a, const __nv_bfloat16& b) {        \
-    return float(a) OPERATOR float(b);                                                          \
-  }
-__KILN_BFLOAT_RELATION(==)
-__KILN_BFLOAT_RELATION(!=)
-__KILN_BFLOAT_RELATION(<)
-__KILN_BFLOAT_RELATION(<=)
-__KILN_BFLOAT_RELATION(>)
-__KILN_BFLOAT_RELATION(>=)
+#include "small_float_operators.cuh"
+__KILN_SMALL_OPERATORS(__nv_bfloat16, __hadd, __hsub, __hmul, __hdiv, __hneg, __nv_bfloat16(1.0f))
+__KILN_SMALL_RELATIONS(__nv_bfloat16, __KILN_HOLDS_IN_FLOAT)

@@ -1,24 +1,18 @@
 // Pairs of bfloats, and functions and conversions by name: the rest of what bodies use of <cuda_bf16.h>, behind
 // bfloat16.cuh.
-struct __nv_bfloat162_raw {
-  unsigned short x, y;
-};
-struct __align__(4) __nv_bfloat162 {
-  __nv_bfloat162() = default;
-  __device__ __nv_bfloat162(__nv_bfloat16 a, __nv_bfloat16 b) : x(a), y(b) {}
-  __device__ __nv_bfloat162(const __nv_bfloat162_raw& raw)
-      : x(__nv_bfloat16_raw{raw.x}), y(__nv_bfloat16_raw{raw.y}) {}
-  __device__ operator __nv_bfloat162_raw() const { return {x.bits, y.bits}; }
-  __nv_bfloat16 x, y;
-};
+#define __KILN_T __nv_bfloat16
+#define __KILN_T2 __nv_bfloat162
+#define __KILN_RAW __nv_bfloat16_raw
+#define __KILN_RAW2 __nv_bfloat162_raw
+#define __KILN_TO to_bfloat
+#define __KILN_TO2 to_bfloat2
+#define __KILN_NAME(BEFORE, AFTER) BEFORE##bfloat16##AFTER
+#define __KILN_PTX ".bf16"
+#define __KILN_INSTRUCTION __KILN_BFLOAT_INSTRUCTION
+#define __KILN_INFINITE_BITS 0x7f80
+#include "small_float_pairs.cuh"
 using nv_bfloat162 = __nv_bfloat162;
-
-namespace __kiln {
-__KILN_DEVICE unsigned word(__nv_bfloat162 v) { return v.x.bits | (unsigned(v.y.bits) << 16); }
-__KILN_DEVICE __nv_bfloat162 to_bfloat2(unsigned w) {
-  return __nv_bfloat162_raw{static_cast<unsigned short>(w), static_cast<unsigned short>(w >> 16)};
-}
-}  // namespace __kiln
+__KILN_DEVICE __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16 x) { return {x, x}; }
 
 __KILN_DEVICE __nv_bfloat16 __float2bfloat16_rz(float x) {
   if (x != x) return x;
@@ -81,54 +75,16 @@ __KILN_BFLOAT_FROM(uint, unsigned, unsigned)
 __KILN_BFLOAT_FROM(ll, long long, __kiln_wide)
 __KILN_BFLOAT_FROM(ull, unsigned long long, __kiln_unsigned_wide)
 
-__KILN_DEVICE __nv_bfloat162 make_bfloat162(__nv_bfloat16 x, __nv_bfloat16 y) { return {x, y}; }
-__KILN_DEVICE __nv_bfloat162 __halves2bfloat162(__nv_bfloat16 x, __nv_bfloat16 y) { return {x, y}; }
-__KILN_DEVICE __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16 x) { return {x, x}; }
-__KILN_DEVICE __nv_bfloat162 __float2bfloat162_rn(float x) { return {x, x}; }
-__KILN_DEVICE __nv_bfloat162 __floats2bfloat162_rn(float x, float y) { return {x, y}; }
-__KILN_DEVICE __nv_bfloat162 __float22bfloat162_rn(float2 v) { return {v.x, v.y}; }
-__KILN_DEVICE float2 __bfloat1622float2(__nv_bfloat162 v) { return {float(v.x), float(v.y)}; }
-__KILN_DEVICE __nv_bfloat16 __low2bfloat16(__nv_bfloat162 v) { return v.x; }
-__KILN_DEVICE __nv_bfloat16 __high2bfloat16(__nv_bfloat162 v) { return v.y; }
-__KILN_DEVICE float __low2float(__nv_bfloat162 v) { return v.x; }
-__KILN_DEVICE float __high2float(__nv_bfloat162 v) { return v.y; }
-__KILN_DEVICE __nv_bfloat162 __low2bfloat162(__nv_bfloat162 v) { return {v.x, v.x}; }
-__KILN_DEVICE __nv_bfloat162 __high2bfloat162(__nv_bfloat162 v) { return {v.y, v.y}; }
-__KILN_DEVICE __nv_bfloat162 __lowhigh2highlow(__nv_bfloat162 v) { return {v.y, v.x}; }
-__KILN_DEVICE __nv_bfloat162 __lows2bfloat162(__nv_bfloat162 a, __nv_bfloat162 b) { return {a.x, b.x}; }
-__KILN_DEVICE __nv_bfloat162 __highs2bfloat162(__nv_bfloat162 a, __nv_bfloat162 b) { return {a.y, b.y}; }
-
 #if __CUDA_ARCH__ >= 800
-#ifdef __KILN_CPU_CUDA
-__KILN_SMALL_TERNARY(__nv_bfloat16, __kiln::brain16, __kiln::to_bfloat, __hfma, "fma.rn")
-__KILN_DEVICE __nv_bfloat162 __hfma2(__nv_bfloat162 a, __nv_bfloat162 b, __nv_bfloat162 c) {
-  return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)};
-}
-#else
-__KILN_DEVICE __nv_bfloat16 __hfma(__nv_bfloat16 a, __nv_bfloat16 b, __nv_bfloat16 c) { __KILN_BFLOAT_FMA(a, b, c); }
-__KILN_DEVICE __nv_bfloat162 __hfma2(__nv_bfloat162 a, __nv_bfloat162 b, __nv_bfloat162 c) {
-  unsigned r;
-  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(__kiln::word(a)), "r"(__kiln::word(b)), "r"(__kiln::word(c)));
-  return __kiln::to_bfloat2(r);
-}
-#define __KILN_BFLOAT_PAIR(NAME2, PTX)                                                                \
-  __KILN_DEVICE __nv_bfloat162 NAME2(__nv_bfloat162 a, __nv_bfloat162 b) {                            \
-    unsigned r;                                                                                       \
-    asm(PTX ".bf16x2 %0, %1, %2;" : "=r"(r) : "r"(__kiln::word(a)), "r"(__kiln::word(b)));            \
-    return __kiln::to_bfloat2(r);                                                                     \
-  }
-#endif
-#define __KILN_BFLOAT_BINARY(NAME, NAME2, PTX) \
-  __KILN_BFLOAT_INSTRUCTION(NAME, PTX)         \
-  __KILN_BFLOAT_PAIR(NAME2, PTX)
-__KILN_BFLOAT_BINARY(__hmax, __hmax2, "max")
-__KILN_BFLOAT_BINARY(__hmin, __hmin2, "min")
-__KILN_BFLOAT_BINARY(__hmax_nan, __hmax2_nan, "max.NaN")
-__KILN_BFLOAT_BINARY(__hmin_nan, __hmin2_nan, "min.NaN")
+__KILN_TERNARY(__hfma, __hfma2, "fma.rn")
+__KILN_BINARY(__hmax, __hmax2, "max")
+__KILN_BINARY(__hmin, __hmin2, "min")
+__KILN_BINARY(__hmax_nan, __hmax2_nan, "max.NaN")
+__KILN_BINARY(__hmin_nan, __hmin2_nan, "min.NaN")
 #if __CUDA_ARCH__ >= 900
-__KILN_BFLOAT_PAIR(__hadd2, "add")
-__KILN_BFLOAT_PAIR(__hsub2, "sub")
-__KILN_BFLOAT_PAIR(__hmul2, "mul")
+__KILN_PAIR(__hadd2, __hadd, "add")
+__KILN_PAIR(__hsub2, __hsub, "sub")
+__KILN_PAIR(__hmul2, __hmul, "mul")
 #else
 __KILN_DEVICE __nv_bfloat162 __hadd2(__nv_bfloat162 a, __nv_bfloat162 b) { return __hfma2(a, {1.0f, 1.0f}, b); }
 __KILN_DEVICE __nv_bfloat162 __hsub2(__nv_bfloat162 a, __nv_bfloat162 b) { return __hfma2(b, {-1.0f, -1.0f}, a); }
@@ -136,9 +92,9 @@ __KILN_DEVICE __nv_bfloat162 __hmul2(__nv_bfloat162 a, __nv_bfloat162 b) { retur
 #endif
 // Not contracted.
 #if __CUDA_ARCH__ >= 900
-__KILN_BFLOAT_BINARY(__hadd_rn, __hadd2_rn, "add.rn")
-__KILN_BFLOAT_BINARY(__hsub_rn, __hsub2_rn, "sub.rn")
-__KILN_BFLOAT_BINARY(__hmul_rn, __hmul2_rn, "mul.rn")
+__KILN_BINARY(__hadd_rn, __hadd2_rn, "add.rn")
+__KILN_BINARY(__hsub_rn, __hsub2_rn, "sub.rn")
+__KILN_BINARY(__hmul_rn, __hmul2_rn, "mul.rn")
 #else
 __KILN_DEVICE __nv_bfloat16 __hadd_rn(__nv_bfloat16 a, __nv_bfloat16 b) { return __hadd(a, b); }
 __KILN_DEVICE __nv_bfloat16 __hsub_rn(__nv_bfloat16 a, __nv_bfloat16 b) { return __hsub(a, b); }
@@ -162,13 +118,9 @@ __KILN_DEVICE __nv_bfloat16 __hfma_sat(__nv_bfloat16 a, __nv_bfloat16 b, __nv_bf
 __KILN_DEVICE __nv_bfloat16 __hfma_relu(__nv_bfloat16 a, __nv_bfloat16 b, __nv_bfloat16 c) {
   return __hmax_nan(__hfma(a, b, c), __nv_bfloat16(0.0f));
 }
-#define __KILN_BFLOAT_BOTH(NAME2, NAME)                                                              \
-  __KILN_DEVICE __nv_bfloat162 NAME2(__nv_bfloat162 a, __nv_bfloat162 b) {                           \
-    return {NAME(a.x, b.x), NAME(a.y, b.y)};                                                         \
-  }
-__KILN_BFLOAT_BOTH(__hadd2_sat, __hadd_sat)
-__KILN_BFLOAT_BOTH(__hsub2_sat, __hsub_sat)
-__KILN_BFLOAT_BOTH(__hmul2_sat, __hmul_sat)
+__KILN_OF_BOTH(__hadd2_sat, __hadd_sat)
+__KILN_OF_BOTH(__hsub2_sat, __hsub_sat)
+__KILN_OF_BOTH(__hmul2_sat, __hmul_sat)
 __KILN_DEVICE __nv_bfloat162 __hfma2_sat(__nv_bfloat162 a, __nv_bfloat162 b, __nv_bfloat162 c) {
   return {__hfma_sat(a.x, b.x, c.x), __hfma_sat(a.y, b.y, c.y)};
 }
@@ -185,125 +137,18 @@ __KILN_DEVICE __nv_bfloat16 __hmin(__nv_bfloat16 a, __nv_bfloat16 b) { return fm
 __KILN_DEVICE __nv_bfloat162 __hfma2(__nv_bfloat162 a, __nv_bfloat162 b, __nv_bfloat162 c) {
   return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)};
 }
-#define __KILN_BFLOAT_EACH(NAME2, NAME) \
-  __KILN_DEVICE __nv_bfloat162 NAME2(__nv_bfloat162 a, __nv_bfloat162 b) { return {NAME(a.x, b.x), NAME(a.y, b.y)}; }
-__KILN_BFLOAT_EACH(__hadd2, __hadd)
-__KILN_BFLOAT_EACH(__hsub2, __hsub)
-__KILN_BFLOAT_EACH(__hmul2, __hmul)
-__KILN_BFLOAT_EACH(__hmax2, __hmax)
-__KILN_BFLOAT_EACH(__hmin2, __hmin)
+__KILN_OF_BOTH(__hadd2, __hadd)
+__KILN_OF_BOTH(__hsub2, __hsub)
+__KILN_OF_BOTH(__hmul2, __hmul)
+__KILN_OF_BOTH(__hmax2, __hmax)
+__KILN_OF_BOTH(__hmin2, __hmin)
 #endif
-__KILN_DEVICE __nv_bfloat162 __h2div(__nv_bfloat162 a, __nv_bfloat162 b) { return {__hdiv(a.x, b.x), __hdiv(a.y, b.y)}; }
 __KILN_DEVICE __nv_bfloat16 __habs(__nv_bfloat16 a) {
   return __kiln::to_bfloat(static_cast<unsigned short>(a.bits & 0x7fff));
 }
-__KILN_DEVICE __nv_bfloat162 __hneg2(__nv_bfloat162 a) { return {__hneg(a.x), __hneg(a.y)}; }
 __KILN_DEVICE __nv_bfloat162 __habs2(__nv_bfloat162 a) { return {__habs(a.x), __habs(a.y)}; }
 
-#define __KILN_BFLOAT_COMPARISON(WORD, CONDITION)                                                   \
-  __KILN_DEVICE bool __h##WORD(__nv_bfloat16 left, __nv_bfloat16 right) {                           \
-    float a = left, b = right;                                                                      \
-    return CONDITION;                                                                               \
-  }                                                                                                 \
-  __KILN_DEVICE __nv_bfloat162 __h##WORD##2(__nv_bfloat162 a, __nv_bfloat162 b) {                   \
-    return {float(__h##WORD(a.x, b.x)), float(__h##WORD(a.y, b.y))};                                \
-  }                                                                                                 \
-  __KILN_DEVICE bool __hb##WORD##2(__nv_bfloat162 a, __nv_bfloat162 b) {                            \
-    return __h##WORD(a.x, b.x) && __h##WORD(a.y, b.y);                                              \
-  }                                                                                                 \
-  __KILN_DEVICE unsigned __h##WORD##2_mask(__nv_bfloat162 a, __nv_bfloat162 b) {                    \
-    return (__h##WORD(a.x, b.x) ? 0xffffu : 0u) | (__h##WORD(a.y, b.y) ? 0xffff0000u : 0u);         \
-  }
-__KILN_BFLOAT_COMPARISON(eq, a == b)
-__KILN_BFLOAT_COMPARISON(ne, a < b || a > b)
-__KILN_BFLOAT_COMPARISON(lt, a < b)
-__KILN_BFLOAT_COMPARISON(le, a <= b)
-__KILN_BFLOAT_COMPARISON(gt, a > b)
-__KILN_BFLOAT_COMPARISON(ge, a >= b)
-__KILN_BFLOAT_COMPARISON(equ, !(a < b || a > b))
-__KILN_BFLOAT_COMPARISON(neu, a != b)
-__KILN_BFLOAT_COMPARISON(ltu, !(a >= b))
-__KILN_BFLOAT_COMPARISON(leu, !(a > b))
-__KILN_BFLOAT_COMPARISON(gtu, !(a <= b))
-__KILN_BFLOAT_COMPARISON(geu, !(a < b))
-// a * b + c of complex numbers, real part first.
-__KILN_DEVICE __nv_bfloat162 __hcmadd(__nv_bfloat162 a, __nv_bfloat162 b, __nv_bfloat162 c) {
-  return {__hfma(__hneg(a.y), b.y, __hfma(a.x, b.x, c.x)), __hfma(a.y, b.x, __hfma(a.x, b.y, c.y))};
-}
-__KILN_DEVICE bool __hisnan(__nv_bfloat16 a) { return (a.bits & 0x7fff) > 0x7f80; }
-__KILN_DEVICE int __hisinf(__nv_bfloat16 a) { return a.bits == 0x7f80 ? 1 : a.bits == 0xff80 ? -1 : 0; }
-__KILN_DEVICE __nv_bfloat162 __hisnan2(__nv_bfloat162 a) { return {float(__hisnan(a.x)), float(__hisnan(a.y))}; }
-
-#define __KILN_BFLOAT_FUNCTION(NAME, NAME2, FLOAT)                                          \
-  __KILN_DEVICE __nv_bfloat16 NAME(__nv_bfloat16 a) {                                       \
-    float x = a;                                                                            \
-    return __nv_bfloat16(FLOAT);                                                            \
-  }                                                                                         \
-  __KILN_DEVICE __nv_bfloat162 NAME2(__nv_bfloat162 a) { return {NAME(a.x), NAME(a.y)}; }
-__KILN_BFLOAT_FUNCTION(hexp, h2exp, expf(x))
-__KILN_BFLOAT_FUNCTION(hexp2, h2exp2, exp2f(x))
-__KILN_BFLOAT_FUNCTION(hexp10, h2exp10, exp10f(x))
-__KILN_BFLOAT_FUNCTION(hlog, h2log, logf(x))
-__KILN_BFLOAT_FUNCTION(hlog2, h2log2, log2f(x))
-__KILN_BFLOAT_FUNCTION(hlog10, h2log10, log10f(x))
-__KILN_BFLOAT_FUNCTION(hsin, h2sin, sinf(x))
-__KILN_BFLOAT_FUNCTION(hcos, h2cos, cosf(x))
-__KILN_BFLOAT_FUNCTION(htanh, h2tanh, tanhf(x))
-__KILN_BFLOAT_FUNCTION(hsqrt, h2sqrt, __fsqrt_rn(x))
-__KILN_BFLOAT_FUNCTION(hrsqrt, h2rsqrt, rsqrtf(x))
-__KILN_BFLOAT_FUNCTION(hrcp, h2rcp, __frcp_rn(x))
-__KILN_BFLOAT_FUNCTION(hfloor, h2floor, floorf(x))
-__KILN_BFLOAT_FUNCTION(hceil, h2ceil, ceilf(x))
-__KILN_BFLOAT_FUNCTION(htrunc, h2trunc, truncf(x))
-__KILN_BFLOAT_FUNCTION(hrint, h2rint, rintf(x))
-
-#define __KILN_BFLOAT_RELATIONS(TYPE, PREFIX, SUFFIX)                                                         \
-  __KILN_DEVICE bool operator==(const TYPE& a, const TYPE& b) { return PREFIX##eq##SUFFIX(a, b); }            \
-  __KILN_DEVICE bool operator!=(const TYPE& a, const TYPE& b) { return PREFIX##neu##SUFFIX(a, b); }           \
-  __KILN_DEVICE bool operator<(const TYPE& a, const TYPE& b) { return PREFIX##lt##SUFFIX(a, b); }             \
-  __KILN_DEVICE bool operator<=(const TYPE& a, const TYPE& b) { return PREFIX##le##SUFFIX(a, b); }            \
-  __KILN_DEVICE bool operator>(const TYPE& a, const TYPE& b) { return PREFIX##gt##SUFFIX(a, b); }             \
-  __KILN_DEVICE bool operator>=(const TYPE& a, const TYPE& b) { return PREFIX##ge##SUFFIX(a, b); }
-__KILN_BFLOAT_OPERATORS(__nv_bfloat162, __hadd2, __hsub2, __hmul2, __h2div, __hneg2, __nv_bfloat162(1.0f, 1.0f))
-__KILN_BFLOAT_RELATIONS(__nv_bfloat162, __hb, 2)
-
-#define __KILN_BFLOAT_LOADS(NAME)                                                                 \
-  __KILN_DEVICE __nv_bfloat16 NAME(const __nv_bfloat16* p) {                                      \
-    return __kiln::to_bfloat(NAME(reinterpret_cast<const unsigned short*>(p)));                   \
-  }                                                                                               \
-  __KILN_DEVICE __nv_bfloat162 NAME(const __nv_bfloat162* p) {                                    \
-    return __kiln::to_bfloat2(NAME(reinterpret_cast<const unsigned*>(p)));                        \
-  }
-__KILN_BFLOAT_LOADS(__ldg)
-__KILN_BFLOAT_LOADS(__ldcg)
-__KILN_BFLOAT_LOADS(__ldca)
-__KILN_BFLOAT_LOADS(__ldcs)
-__KILN_BFLOAT_LOADS(__ldlu)
-__KILN_BFLOAT_LOADS(__ldcv)
-#ifndef __KILN_CPU_CUDA
-#define __KILN_BFLOAT_STORES(NAME)                                                   \
-  __KILN_DEVICE void NAME(__nv_bfloat16* p, __nv_bfloat16 v) {                       \
-    NAME(reinterpret_cast<unsigned short*>(p), v.bits);                              \
-  }                                                                                  \
-  __KILN_DEVICE void NAME(__nv_bfloat162* p, __nv_bfloat162 v) {                     \
-    NAME(reinterpret_cast<unsigned*>(p), __kiln::word(v));                           \
-  }
-__KILN_BFLOAT_STORES(__stwb)
-__KILN_BFLOAT_STORES(__stcg)
-__KILN_BFLOAT_STORES(__stcs)
-__KILN_BFLOAT_STORES(__stwt)
-#endif
-#define __KILN_BFLOAT_SHUFFLE(NAME, WHERE)                                                                    \
-  __KILN_DEVICE __nv_bfloat16 NAME(unsigned mask, __nv_bfloat16 v, WHERE at, int width = 32) {                \
-    return __kiln::to_bfloat(static_cast<unsigned short>(NAME(mask, unsigned(v.bits), at, width)));           \
-  }                                                                                                           \
-  __KILN_DEVICE __nv_bfloat162 NAME(unsigned mask, __nv_bfloat162 v, WHERE at, int width = 32) {              \
-    return __kiln::to_bfloat2(NAME(mask, __kiln::word(v), at, width));                                        \
-  }
-__KILN_BFLOAT_SHUFFLE(__shfl_sync, int)
-__KILN_BFLOAT_SHUFFLE(__shfl_up_sync, unsigned)
-__KILN_BFLOAT_SHUFFLE(__shfl_down_sync, unsigned)
-__KILN_BFLOAT_SHUFFLE(__shfl_xor_sync, int)
+#include "small_float_functions.cuh"
 
 #ifdef __KILN_CPU_CUDA
 __KILN_SMALL_ATOMIC_ADD(__nv_bfloat16, __kiln::to_bfloat)

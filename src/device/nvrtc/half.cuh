@@ -133,30 +133,6 @@ __KILN_HALF_ARITHMETIC(__hmul, "mul")
 __KILN_DEVICE __half __hdiv(__half a, __half b) { return __fdiv_rn(a, b); }
 __KILN_DEVICE __half __hneg(__half a) { return __kiln::to_half(static_cast<unsigned short>(a.bits ^ 0x8000)); }
 
-#define __KILN_HALF_OPERATORS(TYPE, ADD, SUB, MUL, DIV, NEG)                                       \
-  __KILN_DEVICE TYPE operator+(const TYPE& a, const TYPE& b) { return ADD(a, b); }                 \
-  __KILN_DEVICE TYPE operator-(const TYPE& a, const TYPE& b) { return SUB(a, b); }                 \
-  __KILN_DEVICE TYPE operator*(const TYPE& a, const TYPE& b) { return MUL(a, b); }                 \
-  __KILN_DEVICE TYPE operator/(const TYPE& a, const TYPE& b) { return DIV(a, b); }                 \
-  __KILN_DEVICE TYPE operator+(const TYPE& a) { return a; }                                        \
-  __KILN_DEVICE TYPE operator-(const TYPE& a) { return NEG(a); }                                   \
-  __KILN_DEVICE TYPE& operator+=(TYPE& a, const TYPE& b) { return a = ADD(a, b); }                 \
-  __KILN_DEVICE TYPE& operator-=(TYPE& a, const TYPE& b) { return a = SUB(a, b); }                 \
-  __KILN_DEVICE TYPE& operator*=(TYPE& a, const TYPE& b) { return a = MUL(a, b); }                 \
-  __KILN_DEVICE TYPE& operator/=(TYPE& a, const TYPE& b) { return a = DIV(a, b); }
-#define __KILN_HALF_STEPS(TYPE, ADD, SUB, ONE)                                                     \
-  __KILN_DEVICE TYPE& operator++(TYPE& a) { return a = ADD(a, ONE); }                              \
-  __KILN_DEVICE TYPE& operator--(TYPE& a) { return a = SUB(a, ONE); }                              \
-  __KILN_DEVICE TYPE operator++(TYPE& a, int) { TYPE before = a; ++a; return before; }             \
-  __KILN_DEVICE TYPE operator--(TYPE& a, int) { TYPE before = a; --a; return before; }
-__KILN_HALF_OPERATORS(__half, __hadd, __hsub, __hmul, __hdiv, __hneg)
-__KILN_HALF_STEPS(__half, __hadd, __hsub, __half(1.0f))
-// Exact in float.
-#define __KILN_HALF_RELATION(OPERATOR) \
-  __KILN_DEVICE bool operator OPERATOR(const __half& a, const __half& b) { return float(a) OPERATOR float(b); }
-__KILN_HALF_RELATION(==)
-__KILN_HALF_RELATION(!=)
-__KILN_HALF_RELATION(<)
-__KILN_HALF_RELATION(<=)
-__KILN_HALF_RELATION(>)
-__KILN_HALF_RELATION(>=)
+#include "small_float_operators.cuh"
+__KILN_SMALL_OPERATORS(__half, __hadd, __hsub, __hmul, __hdiv, __hneg, __half(1.0f))
+__KILN_SMALL_RELATIONS(__half, __KILN_HOLDS_IN_FLOAT)

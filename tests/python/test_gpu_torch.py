@@ -178,7 +178,7 @@ def test_calls_within_a_call(monkeypatch):
 def test_an_input_is_no_output():
     scalar = torch.zeros((), device="cuda")
     kernel = kiln.metal_kernel("k", ["a"], ["b", "c"], "b[0] = c[0] = a + 1;")
-    grid = {"grid": (1, 1, 1), "threadgroup": (1, 1, 1)}
+    grid: dict[str, Any] = {"grid": (1, 1, 1), "threadgroup": (1, 1, 1)}
     for _ in range(3):
         b, c = kernel(inputs=[scalar], output_shapes=[(), ()], output_dtypes=["float32"] * 2, **grid)
         assert (b.item(), c.item()) == (1, 1)

@@ -50,7 +50,8 @@ def by_keywords(of: Any, grid: Any, template: Any) -> Any:
 
 def test_lists_that_have_changed():
     of = kernel()
-    grid, template, pair, shape = [4, 1, 1], [("T", "float32"), ("N", 1)], ["N", 5], [4]
+    grid, pair, shape = [4, 1, 1], ["N", 5], [4]
+    template: list[Any] = [("T", "float32"), ("N", 1)]
     assert by_keywords(of, grid, template) == [5, 5, 5, 5]
     grid[0] = 2
     assert by_keywords(of, grid, template) == [3, 3, 0, 0]
@@ -163,8 +164,9 @@ def test_keyword_errors():
 
 
 def test_kernel_that_was_not_made():
-    of = kiln.Kernel.__new__(kiln.Kernel)
-    for arguments in ({}, {"inputs": []}):
+    of: Any = kiln.Kernel.__new__(kiln.Kernel)
+    calls: list[dict[str, Any]] = [{}, {"inputs": []}]
+    for arguments in calls:
         with pytest.raises(TypeError) as raised:
             of(**arguments)
         assert str(raised.value) == "a Kernel is made by kiln.metal_kernel or kiln.cuda_kernel"

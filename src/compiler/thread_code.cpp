@@ -18,7 +18,6 @@
 #include "compiler/passes/inline_all.h"
 #include "compiler/passes/known_shapes.h"
 #include "compiler/passes/matrix_products.h"
-#include "compiler/passes/rsqrt_estimates.h"
 #include "compiler/passes/scaling.h"
 #include "compiler/passes/small_floats.h"
 #include "compiler/passes/split_structures.h"
@@ -69,7 +68,7 @@ void define_dynamic_memory(llvm::Module& module, uint64_t bytes) {
 }
 
 // Where vectors of AVX-512 are to be.
-bool has_instructions_of_avx512(const TargetSpec& target) {
+bool scales_by_instruction(const TargetSpec& target) {
   return target.kind == TargetKind::kCpu && target.engine == "simd" && target.cpu == "x86-64-v4";
 }
 
@@ -89,13 +88,10 @@ std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, co
   keep_stage(request, module, "clang", result);
   module.setDataLayout(layout);
   define_dynamic_memory(module, unit.dynamic_memory_bytes);
-  if (has_instructions_of_avx512(request.target)) {
+  if (scales_by_instruction(request.target))
     describe_scaling(module);
-    describe_rsqrt_estimates(module);
-  } else {
+  else
     expand_scaling(module);
-    expand_rsqrt_estimates(module);
-  }
   make_arithmetic_harmless(module);
   expand_bfloat(module);
   mark_calls(module);

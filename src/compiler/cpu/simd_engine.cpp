@@ -17,7 +17,6 @@
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/reuse_barriers.h"
 #include "compiler/passes/row_loops.h"
-#include "compiler/passes/rsqrt_estimates.h"
 #include "compiler/passes/runs.h"
 #include "compiler/passes/scaling.h"
 #include "compiler/passes/simdgroup_loops.h"
@@ -67,7 +66,6 @@ class SimdEngine : public CpuEngine {
     if (reason.empty())
       reason = widen_group(module, unit, machine.getTargetCPU() == "x86-64-v4", sites, runs_share, keep_stage);
     expand_scaling(module);
-    expand_rsqrt_estimates(module);
     if (reason.empty() && stack_of(*module.getFunction(kGroupFunction)) > kCpuPrivateMemoryLimit)
       reason = "the private variables of 32 threads take too much memory";
     if (!reason.empty()) {

@@ -6,7 +6,6 @@
 
 #include "compiler/passes/bounds_guards.h"
 #include "compiler/passes/guard_sinks.h"
-#include "compiler/passes/rsqrt_estimates.h"
 #include "compiler/passes/scaling.h"
 #include "compiler/passes/uniformity.h"
 
@@ -218,7 +217,6 @@ Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder)
     return result->getType()->isVectorTy() ? result : builder.CreateVectorSplat(kLanes, result);
   }
   if (auto* call = dyn_cast<IntrinsicInst>(&instruction)) return widen_intrinsic(*call, builder);
-  if (is_rsqrt_estimate(instruction)) return estimate_rsqrt(operand(0), builder);
   if (is_scaling(instruction)) return scale_by_instruction(operand(0), operand(1), builder);
   return nullptr;
 }

@@ -56,9 +56,6 @@ extern "C" __attribute__((convergent)) ulong __kiln_matrix_product(Line line, ui
 
 // x * 2^n, rounded once, for x that is near 1 or a NaN, and n in [-252, 254], which is given as both types.
 extern "C" __attribute__((const)) float __kiln_scaled(float x, float n, int same_n);
-// 1 / sqrt(x) to some units in the last place; exactly 1 / sqrt(x) for 0, infinity, negative numbers and NaNs. For x that
-// is no subnormal.
-extern "C" __attribute__((const)) float __kiln_rsqrt_estimate(float x);
 
 // Waits for all threads of the threadgroup that have not returned.
 extern "C" __attribute__((convergent)) void __kiln_threadgroup_barrier(Line line);

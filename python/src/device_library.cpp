@@ -260,10 +260,14 @@ PyObject* DeviceLibrary::call(const std::shared_ptr<KernelObject>& kernel, const
       run(*kernel, call, data);
     if (waits()) kernel->context().target(device).wait(call.stream);
   }
+  return list_of(results, given.outputs.has_value(), device);
+}
+
+PyObject* DeviceLibrary::list_of(std::span<nb::object> results, bool were_given, Device device) const {
   nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(results.size())));
   if (!list.is_valid()) nb::raise_python_error();
   for (size_t i = 0; i < results.size(); ++i) {
-    nb::object result = given.outputs ? std::move(results[i]) : finish(std::move(results[i]), device);
+    nb::object result = were_given ? std::move(results[i]) : finish(std::move(results[i]), device);
     PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), result.release().ptr());
   }
   return list.release().ptr();

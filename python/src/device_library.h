@@ -109,6 +109,9 @@ class DeviceLibrary : public ArrayLibrary {
   // What call() returns with kResult, of a call that the thread's plan for it serves (runtime/run.h); null where there
   // is none, or the call has more than such calls mostly have. In repeated_call.cpp.
   PyObject* repeat(KernelObject& kernel, const CallArguments& given) const;
+
+  // A new list of what a call returns; those that were made are finished.
+  PyObject* list_of(std::span<nanobind::object> results, bool were_given, Device device) const;
 };
 
 }  // namespace kiln::python

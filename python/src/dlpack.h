@@ -57,6 +57,9 @@ struct DlpackExchange {
 };
 inline constexpr const char* kDlpackExchangeCapsule = "dlpack_exchange_api";
 
+/// Of the first element.
+inline void* address_of(const DlpackTensor& tensor) { return static_cast<char*>(tensor.data) + tensor.byte_offset; }
+
 /// Nothing for a type that Kiln does not know.
 inline std::optional<Dtype> dtype_of(const DlpackDtype& dtype) {
   if (dtype.lanes != 1) return std::nullopt;

@@ -108,7 +108,7 @@ class JaxLibrary : public DeviceLibrary {
     auto* managed = static_cast<DlpackManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kCapsule));
     if (!managed) nb::raise_python_error();
     const DlpackTensor& tensor = managed->tensor;
-    view.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
+    view.data = address_of(tensor);
     view.dtype = *known;
     view.device = on_cpu ? Device{} : Device{DeviceKind::kNvidia, tensor.device.index};
     view.shape.assign(tensor.shape, tensor.shape + tensor.ndim);

@@ -257,7 +257,7 @@ nb::object new_array(const KernelObject& kernel, const Call& call, size_t i, con
     array = PyArray_SimpleNew(rank, dimensions, type_number(dtype));
   }
   if (!array) {
-    std::string prefix = concat(message_prefix(kernel.spec().dialect), "");
+    std::string_view prefix = message_prefix(kernel.spec().dialect);
     std::string output = concat("output `", kernel.output_name(call, i), "`");
     throw_numpy_error(
         concat(prefix, "There is no memory for the ", byte_count(shape, dtype), " bytes of ", output, "."),

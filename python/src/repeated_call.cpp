@@ -92,13 +92,7 @@ PyObject* DeviceLibrary::repeat(KernelObject& kernel, const CallArguments& given
     WithoutLock without_lock;
     run_again(*plan, kernel, call, {data.data(), output_count});
   }
-  nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(output_count)));
-  if (!list.is_valid()) nb::raise_python_error();
-  for (size_t i = 0; i < output_count; ++i) {
-    nb::object result = given.outputs ? std::move(results[i]) : finish(std::move(results[i]), call.device);
-    PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), result.release().ptr());
-  }
-  return list.release().ptr();
+  return list_of({results.data(), output_count}, given.outputs.has_value(), call.device);
 }
 
 }  // namespace kiln::python

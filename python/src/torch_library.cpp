@@ -128,7 +128,7 @@ class TorchLibrary : public DeviceLibrary {
     if (*dtype == Dtype::kComplex64 && is_conj_(object)) return read_resolved(object, "resolve_conj", what, view);
     if (row_of(*dtype).kind == DtypeKind::kFloat || row_of(*dtype).kind == DtypeKind::kComplex)
       if (is_neg_(object)) return read_resolved(object, "resolve_neg", what, view);
-    view.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
+    view.data = address_of(tensor);
     view.dtype = *dtype;
     view.device = tensor.device.type == kDlpackCpu ? Device{} : Device{DeviceKind::kNvidia, tensor.device.index};
     view.shape.assign(tensor.shape, tensor.shape + tensor.ndim);
@@ -146,7 +146,7 @@ class TorchLibrary : public DeviceLibrary {
     if (!dtype || *dtype == Dtype::kComplex64 || tensor.device.type != kDlpackCuda ||
         tensor.ndim > PlainArray::kMostDimensions)
       return false;
-    array.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
+    array.data = address_of(tensor);
     array.dtype = *dtype;
     array.device = {DeviceKind::kNvidia, tensor.device.index};
     array.dimensions = tensor.ndim;
@@ -175,7 +175,7 @@ class TorchLibrary : public DeviceLibrary {
     if (!made.is_valid()) nb::raise_python_error();
     DlpackTensor tensor;
     if (exchange_ && exchange_->tensor_from_object(made.ptr(), &tensor) == 0) {
-      data = static_cast<char*>(tensor.data) + tensor.byte_offset;
+      data = address_of(tensor);
     } else {
       PyErr_Clear();
       data = reinterpret_cast<void*>(nb::cast<uintptr_t>(made.attr("data_ptr")()));

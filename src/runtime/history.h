@@ -25,7 +25,7 @@ inline std::string_view name_of(CodeSource source) {
   return "";
 }
 
-// A Launch as it is kept: recording one allocates nothing.
+// A Launch as it is kept, in few bytes: recording one allocates nothing once there are as many as are kept.
 struct LaunchRecord {
   std::string_view target;      // "cpu", "nvidia:0"; lives as long as the kernel, like the next three
   std::string_view engine;      // "scalar", "simd"

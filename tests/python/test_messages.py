@@ -271,18 +271,14 @@ TOKENS = "macros and included files make more than 1048576 tokens"
         (20000 * "do ", "", DEEP),
         (20000 * "a: " + ";", "", DEEP),
         (20000 * "vec<" + ";", "", DEEP),
-        ("y[0] = " + 20000 * "sizeof " + "s;", "", DEEP),
-        ("y[0] = " + 20000 * "__alignof " + "s;", "", DEEP),
-        ("y[0] = " + 20000 * "alignof " + "s;", "", DEEP),
-        ("y[0] = " + 20000 * "__real " + "s;", "", DEEP),
-        ("y[0] = " + 20000 * "__extension__ " + "s;", "", DEEP),
-        ("y[0] = " + 20000 * "noexcept " + "s;", "", DEEP),
-        (20000 * "__builtin_vectorelements " + "y;", "", DEEP),
-        (20000 * "const " + "y;", "", DEEP),
-        (20000 * "decltype " + "y;", "", DEEP),
-        (20000 * "template " + "y;", "", DEEP),
-        (20000 * "operator " + "y;", "", DEEP),
-        (20000 * "__attribute__ " + "y;", "", DEEP),
+        *(
+            ("y[0] = " + 20000 * f"{word} " + "s;", "", DEEP)
+            for word in ("sizeof", "__alignof", "alignof", "__real", "__extension__", "noexcept")
+        ),
+        *(
+            (20000 * f"{word} " + "y;", "", DEEP)
+            for word in ("__builtin_vectorelements", "const", "decltype", "template", "operator", "__attribute__")
+        ),
         ("float a" + 20000 * "[1]" + ";", "", DEEP),
         (20000 * "{" + 20000 * "}", "", BRACKETS),
         ("y[0] = " + 300 * "(" + "s" + 300 * ")" + ";", "", BRACKETS),

@@ -14,6 +14,7 @@
 #include "compiler/metal/token_rewriter.h"
 #include "compiler/passes/forward_stores.h"
 #include "compiler/passes/lane_exchanges.h"
+#include "compiler/passes/loop_unrolling.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/reuse_barriers.h"
 #include "compiler/passes/row_loops.h"
@@ -204,10 +205,7 @@ class SimdEngine : public CpuEngine {
     piece->addIncoming(number(0), runs);
     piece->addIncoming(next_piece, pieces);
     // Twice the code would be twice as long to compile.
-    MDNode* stays = MDNode::get(context, MDString::get(context, "llvm.loop.unroll.disable"));
-    MDNode* loop = MDNode::getDistinct(context, {nullptr, stays});
-    loop->replaceOperandWith(0, loop);
-    again->setMetadata(LLVMContext::MD_loop, loop);
+    never_unroll(*again);
     builder.SetInsertPoint(next);
     Value* next_x = builder.CreateAdd(x, number(kRun));
     builder.CreateCondBr(builder.CreateICmpULT(next_x, whole), runs, rest);

@@ -14,6 +14,7 @@
 
 #include "compiler/passes/combining.h"
 #include "compiler/passes/lane_exchanges.h"
+#include "compiler/passes/loop_unrolling.h"
 #include "compiler/passes/uniformity.h"
 #include "kiln/error.h"
 
@@ -283,11 +284,7 @@ class WaitLowering {
     Value* next_distance = builder_.CreateShl(distance, 1);
     BranchInst* back =
         builder_.CreateCondBr(builder_.CreateICmpULT(next_distance, builder_.getInt32(site.width)), step, after);
-    MDNode* stays =
-        MDNode::get(builder_.getContext(), MDString::get(builder_.getContext(), "llvm.loop.unroll.disable"));
-    MDNode* loop = MDNode::getDistinct(builder_.getContext(), {nullptr, stays});
-    loop->replaceOperandWith(0, loop);
-    back->setMetadata(LLVMContext::MD_loop, loop);
+    never_unroll(*back);
     distance->addIncoming(builder_.getInt32(1), before);
     distance->addIncoming(next_distance, step);
     combined->addIncoming(value, before);

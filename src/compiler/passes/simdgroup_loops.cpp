@@ -24,6 +24,7 @@
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 #include "compiler/passes/compute_again.h"
+#include "compiler/passes/loop_unrolling.h"
 #include "compiler/passes/widen.h"
 #include "core/cpu_image.h"
 #include "kiln/error.h"
@@ -644,11 +645,7 @@ class SimdgroupLoops {
     rare *= known_count_;
     if (instructions > kMostInALoop || rare > kMostRareInALoop || unrolled_ + instructions > kMostInAll) return;
     unrolled_ += instructions;
-    LLVMContext& context = function_.getContext();
-    MDNode* full = MDNode::get(context, {MDString::get(context, "llvm.loop.unroll.full")});
-    MDNode* loop = MDNode::getDistinct(context, {nullptr, full});
-    loop->replaceOperandWith(0, loop);
-    again.setMetadata(LLVMContext::MD_loop, loop);
+    always_unroll(again);
   }
 
   Function& function_;

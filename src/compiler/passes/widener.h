@@ -55,9 +55,6 @@ bool move_before(Value* value, Instruction& place, unsigned depth = 0);
 /// From one address to another in elements; nothing where it is not known, or no whole number of them.
 std::optional<int64_t> distance(Value* from, Value* to, uint64_t bytes, ScalarEvolution& evolution);
 
-/// What is said of a loop over lanes.
-MDNode* not_unrolled(LLVMContext& context);
-
 inline bool is_word(uint64_t bytes) { return bytes == 4 || bytes == 8; }
 
 inline bool is_all(const Value* mask) {
@@ -146,6 +143,13 @@ class Widener {
     bool is_certain;  // whether the strips' places differ by what is known when compiling
   };
 
+  // Code that runs if `condition` holds, which is the same in all lanes, and code that runs if not.
+  struct Fork {
+    Value* condition;
+    const char *one, *other;  // the blocks' names
+    bool is_likely = true;    // to hold; else nothing is known of that
+  };
+
   // Whether lanes access memory as a row, which is asked when the code runs.
   struct Asked {
     Value *is_row, *first;  // an i1, and the address of the row's lowest lane
@@ -222,6 +226,7 @@ class Widener {
   void close_loop(Loop& loop, BasicBlock& latch, BranchInst& branch, IRBuilder<>& builder);
   void complete_phis(BasicBlock& block);
   Value* incoming(PHINode& phi, BasicBlock& before, IRBuilder<>& builder);
+  Values either(const Fork& fork, IRBuilder<>& builder, Maker one, Maker other);
 
   // ---- Values that grow from lane to lane
 
@@ -281,6 +286,8 @@ class Widener {
   void find_groups(ScalarEvolution& evolution);
   void find_load_groups(BasicBlock& block, ScalarEvolution& evolution);
   void find_store_groups(BasicBlock& block, ScalarEvolution& evolution);
+  void group_loads(BasicBlock& block, function_ref<bool(LoadInst&)> is_wanted,
+                   function_ref<bool(const Group&, LoadInst&, Member&)> joins, function_ref<void(const Group&)> keep);
   bool joins(const Group& group, Instruction& access, ScalarEvolution& evolution, Member& member);
   static int64_t lowest_place(const Group& group);
   void load_group(const Group& group, IRBuilder<>& builder);

@@ -3,10 +3,10 @@
 // distances, so that what follows is the same code: loads of which each can be an operand of what uses it.
 //
 // Rejected: choosing between the rows' registers. They would all be live where the ways meet.
-#include <llvm/IR/MDBuilder.h>
 
 #include <algorithm>
 
+#include "compiler/passes/loop_unrolling.h"
 #include "compiler/passes/widener.h"
 
 namespace kiln::widening {
@@ -52,40 +52,22 @@ bool Widener::joins_rows(const Group& group, LoadInst& load, ScalarEvolution& ev
 }
 
 void Widener::find_rows(BasicBlock& block, ScalarEvolution& evolution) {
-  SmallVector<Group> groups;
+  auto is_wanted = [&](LoadInst& load) {
+    if (load.getType()->isIntegerTy(1) || tiles_.contains(&load) || group_of_.contains(&load)) return false;
+    auto [allowed, address] = place_of(load);
+    std::optional<Guard> guard = guard_of(allowed);
+    return guard && differs(allowed) && !differs(guard->limit) && grow_alike(guard->offset, address) &&
+           step_of(address, layout_.getTypeStoreSize(load.getType())) == 1 && !reaches_back(address);
+  };
+  auto joins = [&](const Group& group, LoadInst& load, Member& member) {
+    return joins_rows(group, load, evolution, member);
+  };
   uint64_t most_bytes = 0;
-  auto keep = [&](const Group& group) {
-    if (group.size() < 2 || (most_bytes += kMostBytes) > kMostInABlock) return;
+  group_loads(block, is_wanted, joins, [&](const Group& group) {
+    if ((most_bytes += kMostBytes) > kMostInABlock) return;
     for (const Member& member : group) rows_of_[member.access] = static_cast<unsigned>(rows_.size());
     rows_.push_back({group});
-  };
-  for (Instruction& instruction : make_early_inc_range(block)) {
-    // What is written in between may be what is read.
-    if (instruction.mayWriteToMemory())
-      erase_if(groups, [&](const Group& group) {
-        if (group[0].access->hasMetadata(LLVMContext::MD_invariant_load)) return false;
-        keep(group);
-        return true;
-      });
-    auto* load = dyn_cast<LoadInst>(&instruction);
-    if (!load || !load->isSimple() || load->getType()->isIntegerTy(1) || !differs(load->getPointerOperand()) ||
-        tiles_.contains(load) || group_of_.contains(load))
-      continue;
-    auto [allowed, address] = place_of(*load);
-    std::optional<Guard> guard = guard_of(allowed);
-    if (!guard || !differs(allowed) || differs(guard->limit) || !grow_alike(guard->offset, address) ||
-        step_of(address, layout_.getTypeStoreSize(load->getType())) != 1 || reaches_back(address))
-      continue;
-    Member member;
-    auto group = find_if(groups, [&](const Group& group) {
-      return joins_rows(group, *load, evolution, member) && move_before(load->getPointerOperand(), *group[0].access);
-    });
-    if (group != groups.end())
-      group->push_back(member);
-    else
-      groups.push_back({{load, 0}});
-  }
-  for (const Group& group : groups) keep(group);
+  });
 }
 
 AllocaInst* Widener::take_room(uint64_t bytes) {
@@ -121,21 +103,12 @@ void Widener::begin_rows(Rows& rows, IRBuilder<>& builder) {
   if (!is_word(bytes) && !has_avx512_)
     is_there = builder.CreateAnd(
         is_there, builder.CreateICmpEQ(builder.CreateBitCast(mask_, builder.getInt32Ty()), builder.getInt32(-1)));
-  BasicBlock* before = builder.GetInsertBlock();
-  BasicBlock* copied = BasicBlock::Create(context_, "copied", &to_);
-  BasicBlock* after = BasicBlock::Create(context_, "rows", &to_);
-  copied->moveAfter(before);
-  after->moveAfter(copied);
-  builder.CreateCondBr(is_there, after, copied, MDBuilder(context_).createBranchWeights(1000, 1));
-  builder.SetInsertPoint(copied);
-  copy_rows(rows, load, first, builder);
-  BasicBlock* copied_end = builder.GetInsertBlock();
-  builder.CreateBr(after);
-  builder.SetInsertPoint(after);
-  PHINode* from = builder.CreatePHI(builder.getPtrTy(), 2);
-  from->addIncoming(first, before);
-  from->addIncoming(rows.room, copied_end);
-  rows.first = from;
+  auto in_memory = [&]() -> Values { return {first}; };
+  auto copied = [&]() -> Values {
+    copy_rows(rows, load, first, builder);
+    return {rows.room};
+  };
+  rows.first = either({is_there, "rows", "copied"}, builder, in_memory, copied)[0];
 }
 
 // A loop over the rows, `lowest` first among them: one that is there as a whole is copied, of others lane after lane.
@@ -195,14 +168,13 @@ void Widener::copy_rows(const Rows& rows, LoadInst& lowest, Value* first, IRBuil
   builder.CreateAlignedStore(builder.CreateAlignedLoad(element, address, lowest.getAlign()), own, lowest.getAlign());
   Value* less = builder.CreateAnd(rest, builder.CreateSub(rest, builder.getInt32(1)));
   rest->addIncoming(less, lane_block);
-  builder.CreateCondBr(builder.CreateICmpNE(less, builder.getInt32(0)), lane_block, next)
-      ->setMetadata(LLVMContext::MD_loop, not_unrolled(context_));
+  never_unroll(*builder.CreateCondBr(builder.CreateICmpNE(less, builder.getInt32(0)), lane_block, next));
 
   builder.SetInsertPoint(next);
   Value* following = builder.CreateAdd(index, builder.getInt32(1));
   index->addIncoming(following, next);
   Value* has_more = builder.CreateICmpULT(following, builder.getInt32(static_cast<uint32_t>(distances.size())));
-  builder.CreateCondBr(has_more, row, end)->setMetadata(LLVMContext::MD_loop, not_unrolled(context_));
+  never_unroll(*builder.CreateCondBr(has_more, row, end));
   builder.SetInsertPoint(end);
 }
 

@@ -1,5 +1,6 @@
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/CFG.h>
+#include <llvm/IR/MDBuilder.h>
 
 #include "compiler/passes/widener.h"
 
@@ -316,6 +317,33 @@ Value* Widener::incoming(PHINode& phi, BasicBlock& before, IRBuilder<>& builder)
   if (isa<UndefValue>(phi.getIncomingValueForBlock(fork))) return vector(value, builder);
   Value* otherwise = vector(phi.getIncomingValueForBlock(fork), builder);
   return builder.CreateSelect(masks_.at(&before), vector(value, builder), otherwise);
+}
+
+// What the code that runs has made: both make as many values.
+Widener::Values Widener::either(const Fork& fork, IRBuilder<>& builder, Maker one, Maker other) {
+  BasicBlock* sides[] = {BasicBlock::Create(context_, fork.one, &to_), BasicBlock::Create(context_, fork.other, &to_)};
+  BasicBlock* after = BasicBlock::Create(context_, "", &to_);
+  sides[0]->moveAfter(builder.GetInsertBlock());
+  sides[1]->moveAfter(sides[0]);
+  after->moveAfter(sides[1]);
+  builder.CreateCondBr(fork.condition, sides[0], sides[1],
+                       fork.is_likely ? MDBuilder(context_).createBranchWeights(1000, 1) : nullptr);
+  Values made[2];
+  for (unsigned i : {0, 1}) {
+    builder.SetInsertPoint(sides[i]);
+    made[i] = i == 0 ? one() : other();
+    sides[i] = builder.GetInsertBlock();
+    builder.CreateBr(after);
+  }
+  builder.SetInsertPoint(after);
+  Values results;
+  for (auto [result, another] : zip_equal(made[0], made[1])) {
+    PHINode* phi = builder.CreatePHI(result->getType(), 2);
+    phi->addIncoming(result, sides[0]);
+    phi->addIncoming(another, sides[1]);
+    results.push_back(phi);
+  }
+  return results;
 }
 
 }  // namespace kiln::widening

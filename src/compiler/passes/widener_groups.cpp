@@ -68,29 +68,45 @@ void Widener::find_groups(ScalarEvolution& evolution) {
   }
 }
 
-void Widener::find_load_groups(BasicBlock& block, ScalarEvolution& evolution) {
+// Loads that are wanted, with those that join them; `keep` gets groups of more than one when no more can join.
+void Widener::group_loads(BasicBlock& block, function_ref<bool(LoadInst&)> is_wanted,
+                          function_ref<bool(const Group&, LoadInst&, Member&)> joins,
+                          function_ref<void(const Group&)> keep) {
   SmallVector<Group> groups;
+  auto close = [&](const Group& group) {
+    if (group.size() > 1) keep(group);
+  };
   for (Instruction& instruction : make_early_inc_range(block)) {
     // What is written in between may be what is read.
     if (instruction.mayWriteToMemory())
-      erase_if(groups,
-               [](const Group& group) { return !group[0].access->hasMetadata(LLVMContext::MD_invariant_load); });
+      erase_if(groups, [&](const Group& group) {
+        if (group[0].access->hasMetadata(LLVMContext::MD_invariant_load)) return false;
+        close(group);
+        return true;
+      });
     auto* load = dyn_cast<LoadInst>(&instruction);
-    if (!load || !load->isSimple() || !differs(load->getPointerOperand())) continue;
+    if (!load || !load->isSimple() || !differs(load->getPointerOperand()) || !is_wanted(*load)) continue;
     Member member;
     auto group = find_if(groups, [&](const Group& group) {
-      return joins(group, *load, evolution, member) && move_before(load->getPointerOperand(), *group[0].access);
+      return joins(group, *load, member) && move_before(load->getPointerOperand(), *group[0].access);
     });
     if (group != groups.end())
       group->push_back(member);
     else
       groups.push_back({{load, 0}});
-    for (const Group& made : groups)
-      if (made.size() > 1) {
-        groups_[made[0].access] = made;
-        for (const Member& one : made) group_of_[one.access] = made[0].access;
-      }
   }
+  for_each(groups, close);
+}
+
+void Widener::find_load_groups(BasicBlock& block, ScalarEvolution& evolution) {
+  auto is_wanted = [](LoadInst&) { return true; };
+  auto joins_group = [&](const Group& group, LoadInst& load, Member& member) {
+    return joins(group, load, evolution, member);
+  };
+  group_loads(block, is_wanted, joins_group, [&](const Group& group) {
+    groups_[group[0].access] = group;
+    for (const Member& member : group) group_of_[member.access] = group[0].access;
+  });
 }
 
 // Stores wait for the last one of their group: nothing reads or writes in between (passes/gather_stores.h).

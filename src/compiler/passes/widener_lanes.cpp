@@ -5,18 +5,11 @@
 #include <map>
 
 #include "compiler/metal/token_rewriter.h"
+#include "compiler/passes/loop_unrolling.h"
 #include "compiler/passes/uniformity.h"
 #include "compiler/passes/widener.h"
 
 namespace kiln::widening {
-
-// Where the mask is known, 32 copies would be made.
-MDNode* not_unrolled(LLVMContext& context) {
-  MDNode* stays = MDNode::get(context, {MDString::get(context, "llvm.loop.unroll.disable")});
-  MDNode* loop = MDNode::getDistinct(context, {nullptr, stays});
-  loop->replaceOperandWith(0, loop);
-  return loop;
-}
 
 // Memory that is written before it is read, at each place that uses it.
 AllocaInst* Widener::scratch(Type* type) {
@@ -103,8 +96,8 @@ void Widener::each_lane(Instruction& instruction, IRBuilder<>& builder, bool may
                         builder.CreateGEP(builder.getInt8Ty(), flags, lane));
   Value* less = builder.CreateAnd(rest, builder.CreateSub(rest, builder.getInt32(1)));
   rest->addIncoming(less, builder.GetInsertBlock());
-  builder.CreateCondBr(builder.CreateICmpNE(less, builder.getInt32(0)), body, after)
-      ->setMetadata(LLVMContext::MD_loop, not_unrolled(context_));
+  // Where the mask is known, 32 copies would be made.
+  never_unroll(*builder.CreateCondBr(builder.CreateICmpNE(less, builder.getInt32(0)), body, after));
 
   builder.SetInsertPoint(after);
   auto read = [&](Value* place, Type* of, bool flag) -> Value* {
@@ -127,36 +120,19 @@ Value* Widener::make_one(Instruction& instruction, Instruction& one, bool may_be
   auto* atomic = dyn_cast<AtomicRMWInst>(&one);
   Value* alone = atomic && may_be_alone ? is_alone(instruction) : nullptr;
   if (!alone) return builder.Insert(&one);
-  auto make_plain = [&]() -> Value* {
+  auto make_plain = [&]() -> Values {
     Value* before = builder.CreateAlignedLoad(atomic->getType(), atomic->getPointerOperand(), atomic->getAlign());
     Value* after = buildAtomicRMWValue(atomic->getOperation(), builder, before, atomic->getValOperand());
     builder.CreateAlignedStore(after, atomic->getPointerOperand(), atomic->getAlign());
-    return before;
+    return {before};
   };
   if (isa<Constant>(alone)) {
-    Value* before = make_plain();
+    Value* before = make_plain()[0];
     one.deleteValue();
     return before;
   }
-  BasicBlock* start = builder.GetInsertBlock();
-  BasicBlock* plain = BasicBlock::Create(context_, "plain", &to_);
-  BasicBlock* locked = BasicBlock::Create(context_, "atomic", &to_);
-  BasicBlock* after = BasicBlock::Create(context_, "", &to_);
-  plain->moveAfter(start);
-  locked->moveAfter(plain);
-  after->moveAfter(locked);
-  builder.CreateCondBr(scalar(alone), plain, locked);
-  builder.SetInsertPoint(plain);
-  Value* before = make_plain();
-  builder.CreateBr(after);
-  builder.SetInsertPoint(locked);
-  builder.Insert(&one);
-  builder.CreateBr(after);
-  builder.SetInsertPoint(after);
-  PHINode* result = builder.CreatePHI(one.getType(), 2);
-  result->addIncoming(before, plain);
-  result->addIncoming(&one, locked);
-  return result;
+  auto make_locked = [&]() -> Values { return {builder.Insert(&one)}; };
+  return either({scalar(alone), "plain", "atomic", false}, builder, make_plain, make_locked)[0];
 }
 
 // In the code of one thread, before all of it.
@@ -218,54 +194,42 @@ Value* Widener::in_pairs(AtomicRMWInst& atomic, IRBuilder<>& builder) {
       builder.CreateAnd(builder.CreatePtrToInt(asked->first, number), builder.getInt64(7)), builder.getInt64(0));
   // Those of lanes that take no part may lie outside.
   Value* are_all = builder.CreateICmpEQ(bits, builder.getInt32(-1));
-  BasicBlock* before = builder.GetInsertBlock();
-  BasicBlock* pairs = BasicBlock::Create(context_, "pairs", &to_);
-  BasicBlock* many = BasicBlock::Create(context_, "lanes", &to_);
-  BasicBlock* after = BasicBlock::Create(context_, "", &to_);
-  pairs->moveAfter(before);
-  many->moveAfter(pairs);
-  after->moveAfter(many);
   IRBuilder<> variables(allocas_);
   Value* operand = vector(atomic.getValOperand(), builder);
   Value* operands = variables.CreateAlloca(operand->getType());
   Value* results = atomic.use_empty() ? nullptr : variables.CreateAlloca(operand->getType());
   builder.CreateStore(operand, operands);
-  builder.CreateCondBr(builder.CreateAnd({asked->is_row, is_aligned, are_all}), pairs, many);
-
-  builder.SetInsertPoint(pairs);
-  PHINode* index = builder.CreatePHI(number, 2, "pair");
-  index->addIncoming(builder.getInt64(0), before);
-  Value* place = builder.CreateGEP(pair, asked->first, index);
-  Value* two = builder.CreateAlignedLoad(pair, builder.CreateGEP(pair, operands, index), Align(8));
-  Value* found = builder.CreateAtomicRMW(atomic.getOperation(), place, two, Align(8), atomic.getOrdering(),
-                                         atomic.getSyncScopeID());
-  if (results) builder.CreateAlignedStore(found, builder.CreateGEP(pair, results, index), Align(8));
-  Value* next = builder.CreateAdd(index, builder.getInt64(1));
-  index->addIncoming(next, pairs);
-  BasicBlock* end = BasicBlock::Create(context_, "pairs.end", &to_);
-  end->moveAfter(pairs);
-  BranchInst* again = builder.CreateCondBr(builder.CreateICmpNE(next, builder.getInt64(kLanes / 2)), pairs, end);
-  // All of them would be long to compile, and gain no more.
-  MDNode* count = MDNode::get(
-      context_, {MDString::get(context_, "llvm.loop.unroll.count"), ConstantAsMetadata::get(builder.getInt32(2))});
-  MDNode* loop = MDNode::getDistinct(context_, {nullptr, count});
-  loop->replaceOperandWith(0, loop);
-  again->setMetadata(LLVMContext::MD_loop, loop);
-  builder.SetInsertPoint(end);
-  Value* together = results ? static_cast<Value*>(builder.CreateLoad(operand->getType(), results))
-                            : Constant::getNullValue(operand->getType());
-  builder.CreateBr(after);
-
+  auto together = [&]() -> Values {
+    BasicBlock* before = builder.GetInsertBlock();
+    BasicBlock* loop = BasicBlock::Create(context_, "pair", &to_);
+    BasicBlock* end = BasicBlock::Create(context_, "pairs.end", &to_);
+    loop->moveAfter(before);
+    end->moveAfter(loop);
+    builder.CreateBr(loop);
+    builder.SetInsertPoint(loop);
+    PHINode* index = builder.CreatePHI(number, 2, "index");
+    index->addIncoming(builder.getInt64(0), before);
+    Value* place = builder.CreateGEP(pair, asked->first, index);
+    Value* two = builder.CreateAlignedLoad(pair, builder.CreateGEP(pair, operands, index), Align(8));
+    Value* found = builder.CreateAtomicRMW(atomic.getOperation(), place, two, Align(8), atomic.getOrdering(),
+                                           atomic.getSyncScopeID());
+    if (results) builder.CreateAlignedStore(found, builder.CreateGEP(pair, results, index), Align(8));
+    Value* next = builder.CreateAdd(index, builder.getInt64(1));
+    index->addIncoming(next, loop);
+    BranchInst* again = builder.CreateCondBr(builder.CreateICmpNE(next, builder.getInt64(kLanes / 2)), loop, end);
+    // All of them would be long to compile, and gain no more.
+    unroll_by(*again, 2);
+    builder.SetInsertPoint(end);
+    if (!results) return {Constant::getNullValue(operand->getType())};
+    return {builder.CreateLoad(operand->getType(), results)};
+  };
   // A launch that is alone comes here with what is no row, which is rare.
-  builder.SetInsertPoint(many);
-  each_lane(atomic, builder, /*may_be_alone=*/false);
-  BasicBlock* many_end = builder.GetInsertBlock();
-  builder.CreateBr(after);
-  builder.SetInsertPoint(after);
-  PHINode* result = builder.CreatePHI(operand->getType(), 2);
-  result->addIncoming(together, end);
-  result->addIncoming(vectors_[&atomic], many_end);
-  return result;
+  auto apart = [&]() -> Values {
+    each_lane(atomic, builder, /*may_be_alone=*/false);
+    return {vectors_[&atomic]};
+  };
+  Value* are_pairs = builder.CreateAnd({asked->is_row, is_aligned, are_all});
+  return either({are_pairs, "pairs", "lanes", false}, builder, together, apart)[0];
 }
 
 void Widener::check_pair(Instruction& instruction) {

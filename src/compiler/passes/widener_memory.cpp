@@ -1,5 +1,4 @@
 #include <llvm/Analysis/VectorUtils.h>
-#include <llvm/IR/MDBuilder.h>
 
 #include <map>
 
@@ -114,40 +113,18 @@ Widener::Values Widener::by_shape(Value* pointer, Value* allowed, const Row& sha
   std::optional<Asked> asked = ask_for_row(pointer, allowed, shape, builder);
   if (!asked) return apart();
   if (auto* known = dyn_cast<ConstantInt>(asked->is_row); known && known->isOne()) return together(asked->first);
-  BasicBlock* before = builder.GetInsertBlock();
-  BasicBlock* one = BasicBlock::Create(context_, "row", &to_);
-  BasicBlock* many = BasicBlock::Create(context_, "lanes", &to_);
-  BasicBlock* after = BasicBlock::Create(context_, "", &to_);
-  one->moveAfter(before);
-  many->moveAfter(one);
-  after->moveAfter(many);
-  builder.CreateCondBr(asked->is_row, one, many, MDBuilder(context_).createBranchWeights(1000, 1));
-  builder.SetInsertPoint(one);
-  Values results = together(asked->first);
-  BasicBlock* one_end = builder.GetInsertBlock();
-  builder.CreateBr(after);
-  builder.SetInsertPoint(many);
-  BasicBlock* none_end = nullptr;
-  if (Value* none = is_outside(*asked, shape, builder)) {
-    BasicBlock* some = BasicBlock::Create(context_, "some", &to_);
-    some->moveAfter(many);
-    none_end = builder.GetInsertBlock();
-    builder.CreateCondBr(none, after, some);
-    builder.SetInsertPoint(some);
-  }
-  Values others = apart();
-  BasicBlock* many_end = builder.GetInsertBlock();
-  builder.CreateBr(after);
-  builder.SetInsertPoint(after);
-  Values both;
-  for (auto [result, other] : zip_equal(results, others)) {
-    PHINode* phi = builder.CreatePHI(result->getType(), 2);
-    phi->addIncoming(result, one_end);
-    phi->addIncoming(other, many_end);
-    if (none_end) phi->addIncoming(Constant::getNullValue(result->getType()), none_end);
-    both.push_back(phi);
-  }
-  return both;
+  Values results;
+  auto row = [&] { return results = together(asked->first); };
+  auto zeros = [&] {
+    Values zeros;
+    for (Value* result : results) zeros.push_back(Constant::getNullValue(result->getType()));
+    return zeros;
+  };
+  auto lanes = [&] {
+    Value* none = is_outside(*asked, shape, builder);
+    return none ? either({none, "none", "some", false}, builder, zeros, apart) : apart();
+  };
+  return either({asked->is_row, "row", "lanes"}, builder, row, lanes);
 }
 
 // How many elements lie from one lane's to the next one's, where that is worth other accesses than lane by lane: 1,

@@ -5,7 +5,6 @@
 // all that a row's access touches some lane's own. What lies between rows may be known when the code runs only.
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/GetElementPtrTypeIterator.h>
-#include <llvm/IR/MDBuilder.h>
 
 #include <algorithm>
 #include <tuple>
@@ -258,30 +257,7 @@ Value* Widener::tile_is_there(const Tile& tile, IRBuilder<>& builder) {
 Widener::Values Widener::by_tile(const Tile& tile, IRBuilder<>& builder, Maker together, Maker apart) {
   Value* there = tile_is_there(tile, builder);
   if (auto* known = dyn_cast<ConstantInt>(there); known && known->isOne()) return together();
-  BasicBlock* one = BasicBlock::Create(context_, "tile", &to_);
-  BasicBlock* many = BasicBlock::Create(context_, "lanes", &to_);
-  BasicBlock* after = BasicBlock::Create(context_, "", &to_);
-  one->moveAfter(builder.GetInsertBlock());
-  many->moveAfter(one);
-  after->moveAfter(many);
-  builder.CreateCondBr(there, one, many, MDBuilder(context_).createBranchWeights(1000, 1));
-  builder.SetInsertPoint(one);
-  Values results = together();
-  BasicBlock* one_end = builder.GetInsertBlock();
-  builder.CreateBr(after);
-  builder.SetInsertPoint(many);
-  Values others = apart();
-  BasicBlock* many_end = builder.GetInsertBlock();
-  builder.CreateBr(after);
-  builder.SetInsertPoint(after);
-  Values both;
-  for (auto [result, other] : zip_equal(results, others)) {
-    PHINode* phi = builder.CreatePHI(result->getType(), 2);
-    phi->addIncoming(result, one_end);
-    phi->addIncoming(other, many_end);
-    both.push_back(phi);
-  }
-  return both;
+  return either({there, "tile", "lanes"}, builder, together, apart);
 }
 
 void Widener::load_tile(const Tile& tile, IRBuilder<>& builder) {

@@ -1,5 +1,4 @@
 #include <llvm/Analysis/ValueTracking.h>
-#include <llvm/IR/MDBuilder.h>
 
 #include "compiler/passes/bounds_guards.h"
 #include "compiler/passes/widener.h"
@@ -76,30 +75,19 @@ bool Widener::choose_address(LoadInst& load, Value* pointer, Value* allowed, IRB
   if (!known || !known->isOne()) {
     // What is wanted and no row lies here and there: it is laid out as one.
     AllocaInst* buffer = IRBuilder<>(allocas_).CreateAlloca(vector_of(load.getType()));
-    BasicBlock* before = builder.GetInsertBlock();
-    BasicBlock* many = BasicBlock::Create(context_, "lanes", &to_);
-    BasicBlock* after = BasicBlock::Create(context_, "", &to_);
-    many->moveAfter(before);
-    after->moveAfter(many);
-    builder.CreateCondBr(builder.CreateAnd(wanted, builder.CreateNot(asked->is_row)), many, after,
-                         MDBuilder(context_).createBranchWeights(1, 1000));
-    builder.SetInsertPoint(after);
-    PHINode* phi = builder.CreatePHI(builder.getPtrTy(), 3);
-    phi->addIncoming(address, before);
-    builder.SetInsertPoint(many);
-    if (Value* none = is_outside(*asked, shape, builder)) {
-      BasicBlock* some = BasicBlock::Create(context_, "some", &to_);
-      some->moveAfter(many);
-      phi->addIncoming(zeros, builder.GetInsertBlock());
-      builder.CreateCondBr(none, after, some);
-      builder.SetInsertPoint(some);
-    }
-    widen_load_apart(load, builder);
-    builder.CreateStore(vectors_[&load], buffer);
-    phi->addIncoming(buffer, builder.GetInsertBlock());
-    builder.CreateBr(after);
-    builder.SetInsertPoint(after);
-    address = phi;
+    auto row = [&]() -> Values { return {address}; };
+    auto nothing = [&]() -> Values { return {zeros}; };
+    auto laid_out = [&]() -> Values {
+      widen_load_apart(load, builder);
+      builder.CreateStore(vectors_[&load], buffer);
+      return {buffer};
+    };
+    auto lanes = [&] {
+      Value* none = is_outside(*asked, shape, builder);
+      return none ? either({none, "none", "some", false}, builder, nothing, laid_out) : laid_out();
+    };
+    Value* is_there = builder.CreateOr(builder.CreateNot(wanted), asked->is_row);
+    address = either({is_there, "row", "lanes"}, builder, row, lanes)[0];
   }
   if (found->second.is_late)
     late_[&choice] = {&load, address};

@@ -1,0 +1,32 @@
+// What LLVM is told of a loop's unrolling where it is made.
+#pragma once
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/Metadata.h>
+
+namespace kiln {
+
+inline void set_unrolling(llvm::BranchInst& back, llvm::ArrayRef<llvm::Metadata*> how) {
+  llvm::LLVMContext& context = back.getContext();
+  llvm::MDNode* loop = llvm::MDNode::getDistinct(context, {nullptr, llvm::MDNode::get(context, how)});
+  loop->replaceOperandWith(0, loop);
+  back.setMetadata(llvm::LLVMContext::MD_loop, loop);
+}
+
+/// `back` goes round the loop.
+inline void never_unroll(llvm::BranchInst& back) {
+  set_unrolling(back, llvm::MDString::get(back.getContext(), "llvm.loop.unroll.disable"));
+}
+
+inline void always_unroll(llvm::BranchInst& back) {
+  set_unrolling(back, llvm::MDString::get(back.getContext(), "llvm.loop.unroll.full"));
+}
+
+inline void unroll_by(llvm::BranchInst& back, unsigned count) {
+  llvm::LLVMContext& context = back.getContext();
+  auto* times = llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), count);
+  set_unrolling(back, {llvm::MDString::get(context, "llvm.loop.unroll.count"), llvm::ConstantAsMetadata::get(times)});
+}
+
+}  // namespace kiln

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -79,7 +78,7 @@ _told_folders = False
 
 
 def tell_library_folders() -> None:
-    """Tells ``_core`` where installed packages have NVIDIA's libraries: ``nvidia/*/lib``, which no loader searches."""
+    """Tells ``_core`` where the packages are that have NVIDIA's libraries, which no loader searches: ``nvidia/*/lib``."""
     global _told_folders
     if _told_folders:
         return
@@ -89,8 +88,7 @@ def tell_library_folders() -> None:
     except (ImportError, ValueError):  # something else has that name
         return
     for folder in (found and found.submodule_search_locations) or ():
-        for library in sorted(Path(folder).glob("*/lib")):
-            _core.add_library_folder(str(library))
+        _core.add_package_folder(folder)
 
 
 def meet(thing: object) -> None:

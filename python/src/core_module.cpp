@@ -766,7 +766,7 @@ at once, but compiling and running, and what they raise, come when the result is
         "input_names"_a, "output_names"_a, "specialized"_a, "architecture"_a, "grid"_a = Extent3{1, 1, 1},
         "threadgroup"_a = Extent3{1, 1, 1});
   m.def("write_bundle", &write_bundle_of);
-  m.def("add_library_folder", &add_library_folder);
+  m.def("add_package_folder", &add_package_folder);
   m.def("describe_nvrtc", &Context::describe_nvrtc, nb::call_guard<WithoutLock>());
 }
 

@@ -1,6 +1,7 @@
 #include "core/library_folders.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <mutex>
 #include <utility>
 
@@ -9,9 +10,18 @@
 namespace kiln {
 namespace {
 
+namespace fs = std::filesystem;
+
+struct Folder {
+  std::string name;
+  bool has_packages;
+
+  bool operator==(const Folder&) const = default;
+};
+
 struct Folders {
   std::mutex mutex;
-  std::vector<std::string> names;
+  std::vector<Folder> known;
 };
 
 Folders& folders() {
@@ -19,19 +29,48 @@ Folders& folders() {
   return *instance;
 }
 
-}  // namespace
-
-void add_library_folder(std::string folder) {
+void add(Folder folder) {
   ForkGuard guard;
   std::lock_guard lock(folders().mutex);
-  std::vector<std::string>& names = folders().names;
-  if (std::find(names.begin(), names.end(), folder) == names.end()) names.push_back(std::move(folder));
+  std::vector<Folder>& known = folders().known;
+  if (std::find(known.begin(), known.end(), folder) == known.end()) known.push_back(std::move(folder));
 }
 
+std::vector<std::string> libraries_of_packages(const std::string& folder) {
+  std::vector<std::string> libraries;
+  std::error_code error;
+  for (fs::directory_iterator package(folder, error), end; !error && package != end; package.increment(error)) {
+    std::error_code is_none;
+    fs::path library = package->path() / "lib";
+    if (fs::is_directory(library, is_none)) libraries.push_back(library.string());
+  }
+  std::sort(libraries.begin(), libraries.end());
+  return libraries;
+}
+
+}  // namespace
+
+void add_library_folder(std::string folder) { add({std::move(folder), false}); }
+
+void add_package_folder(std::string folder) { add({std::move(folder), true}); }
+
 std::vector<std::string> library_folders() {
-  ForkGuard guard;
-  std::lock_guard lock(folders().mutex);
-  return folders().names;
+  std::vector<Folder> known;
+  {
+    ForkGuard guard;
+    std::lock_guard lock(folders().mutex);
+    known = folders().known;
+  }
+  std::vector<std::string> result;
+  for (const Folder& folder : known) {
+    if (!folder.has_packages) {
+      result.push_back(folder.name);
+      continue;
+    }
+    std::vector<std::string> libraries = libraries_of_packages(folder.name);
+    result.insert(result.end(), libraries.begin(), libraries.end());
+  }
+  return result;
 }
 
 }  // namespace kiln

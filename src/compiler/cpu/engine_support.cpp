@@ -5,6 +5,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/ReplaceConstant.h>
 
 #include "compiler/clang_frontend.h"
@@ -64,13 +65,16 @@ void describe_arguments(Function& thread, const KernelUnit& unit) {
   for (Instruction& instruction : instructions(thread))
     if (isa<LoadInst>(instruction)) instruction.setMetadata(LLVMContext::MD_invariant_load, MDNode::get(context, {}));
   CallInst& call = call_of_body(thread);
+  auto number = [&](uint64_t value) {
+    return MDNode::get(context, {ConstantAsMetadata::get(ConstantInt::get(Type::getInt64Ty(context), value))});
+  };
   for (size_t i = 0; i < unit.parameters.size(); ++i) {
     auto* load = dyn_cast<LoadInst>(call.getArgOperand(static_cast<unsigned>(3 * i)));
+    // No address space has room for more.
+    if (auto* end = dyn_cast<LoadInst>(call.getArgOperand(static_cast<unsigned>(3 * i + 2))))
+      end->setMetadata(LLVMContext::MD_range, MDBuilder(context).createRange(APInt(64, 0), APInt(64, 1ULL << 62)));
     uint64_t bytes = unit.parameters[i].guaranteed_bytes();
     if (!load || bytes == 0) continue;
-    auto number = [&](uint64_t value) {
-      return MDNode::get(context, {ConstantAsMetadata::get(ConstantInt::get(Type::getInt64Ty(context), value))});
-    };
     load->setMetadata(LLVMContext::MD_dereferenceable, number(bytes));
     load->setMetadata(LLVMContext::MD_align, number(unit.parameters[i].alignment));
   }

@@ -187,8 +187,10 @@ Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder)
   auto operand = [&](unsigned i) { return vector(instruction.getOperand(i), builder); };
   if (auto* cast_instruction = dyn_cast<CastInst>(&instruction))
     return builder.CreateCast(cast_instruction->getOpcode(), operand(0), vector_of(instruction.getType()));
-  if (auto* comparison = dyn_cast<CmpInst>(&instruction))
+  if (auto* comparison = dyn_cast<CmpInst>(&instruction)) {
+    if (Value* lanes = lanes_below(*comparison, builder)) return lanes;
     return builder.CreateCmp(comparison->getPredicate(), operand(0), operand(1));
+  }
   if (isa<SelectInst>(instruction)) {
     Value* condition = instruction.getOperand(0);
     if (!differs(condition))

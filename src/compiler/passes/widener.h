@@ -248,6 +248,8 @@ class Widener {
   static bool grows_with_operand(const Instruction& instruction);
   bool has_one_sign(Value* value);
   bool is_certain(Value* value);
+  bool is_masked_row(Value* pointer, uint64_t bytes);
+  Value* lanes_below(CmpInst& comparison, IRBuilder<>& builder);
 
   // ---- Memory
 
@@ -332,6 +334,7 @@ class Widener {
   void store_leaves(Value* value, DenseMap<Value*, Value*>& places, IRBuilder<>& builder);
   Value* at_lane_of_loop(Value* value, Value* lane, const DenseMap<Value*, Value*>& places, IRBuilder<>& builder);
   void each_lane(Instruction& instruction, IRBuilder<>& builder, bool may_be_alone = true);
+  void in_lane(unsigned lane, Instruction& instruction, IRBuilder<>& builder, bool may_be_alone);
   Value* make_one(Instruction& instruction, Instruction& one, bool may_be_alone, IRBuilder<>& builder);
   void ask_whether_alone(uint64_t offset);
   Value* is_alone(Instruction& instruction);

@@ -43,6 +43,7 @@ Value* Widener::at_lane_of_loop(Value* value, Value* lane, const DenseMap<Value*
     Value* loaded = builder.CreateLoad(in_memory, builder.CreateGEP(in_memory, place, lane));
     return is_flag ? builder.CreateTrunc(loaded, builder.getInt1Ty()) : loaded;
   }
+  if (!postponed_.contains(value)) return builder.CreateExtractElement(vector(value, builder), lane);
   auto& instruction = cast<Instruction>(*value);
   SmallVector<Value*> operands;
   for (Value* operand : instruction.operands()) operands.push_back(at_lane_of_loop(operand, lane, places, builder));
@@ -51,11 +52,40 @@ Value* Widener::at_lane_of_loop(Value* value, Value* lane, const DenseMap<Value*
   return builder.Insert(one);
 }
 
+// The one lane of a mask, if it is known.
+static std::optional<unsigned> only_lane(const Value* mask) {
+  const auto* lanes = dyn_cast<Constant>(mask);
+  std::optional<unsigned> only;
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    const auto* flag = lanes ? dyn_cast_or_null<ConstantInt>(lanes->getAggregateElement(lane)) : nullptr;
+    if (!flag || (flag->isOne() && only)) return std::nullopt;
+    if (flag->isOne()) only = lane;
+  }
+  return only;
+}
+
+// Runs the instruction for a lane, as where `thread_index_in_simdgroup == 0`.
+void Widener::in_lane(unsigned lane, Instruction& instruction, IRBuilder<>& builder, bool may_be_alone) {
+  Instruction* one = instruction.clone();
+  for (Use& operand : one->operands()) operand.set(at_lane_of_loop(operand, builder.getInt32(lane), {}, builder));
+  Value* made = make_one(instruction, *one, may_be_alone, builder);
+  auto in_vector = [&](Value* value) {
+    return builder.CreateInsertElement(Constant::getNullValue(vector_of(value->getType())), value, uint64_t{lane});
+  };
+  if (instruction.getType()->isStructTy()) {
+    for (User* user : instruction.users())
+      vectors_[user] = in_vector(builder.CreateExtractValue(made, cast<ExtractValueInst>(user)->getIndices()));
+  } else if (!instruction.getType()->isVoidTy()) {
+    vectors_[&instruction] = in_vector(made);
+  }
+}
+
 // Runs the instruction for each lane of the mask, in a loop. Its operands and results are in memory there.
 void Widener::each_lane(Instruction& instruction, IRBuilder<>& builder, bool may_be_alone) {
   Type* type = instruction.getType();
   auto* pair = dyn_cast<StructType>(type);  // cmpxchg
   if (pair) check_pair(instruction);
+  if (auto lane = only_lane(mask_)) return in_lane(*lane, instruction, builder, may_be_alone);
   DenseMap<Value*, Value*> places;
   for (Value* operand : instruction.operands()) store_leaves(operand, places, builder);
   Type* element = pair ? pair->getElementType(0) : type;
@@ -156,7 +186,8 @@ Value* Widener::is_alone(Instruction& instruction) {
 void Widener::widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   Value *alone = is_alone(atomic), *pointer = atomic.getPointerOperand();
   uint64_t bytes = layout_.getTypeStoreSize(atomic.getType());
-  if (!alone || !is_word(bytes) || !differs(pointer) || step_of(pointer, bytes) != 1) return each_lane(atomic, builder);
+  if (!alone || !is_word(bytes) || !differs(pointer) || step_of(pointer, bytes) != 1 || only_lane(mask_))
+    return each_lane(atomic, builder);
   // A row's places are different ones.
   Value* operand = vector(atomic.getValOperand(), builder);
   Type* type = operand->getType();

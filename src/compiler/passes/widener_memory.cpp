@@ -121,7 +121,7 @@ Widener::Values Widener::by_shape(Value* pointer, Value* allowed, const Row& sha
     return zeros;
   };
   auto lanes = [&] {
-    Value* none = is_outside(*asked, shape, builder);
+    Value* none = is_masked_row(pointer, shape.bytes) ? nullptr : is_outside(*asked, shape, builder);
     return none ? either({none, "none", "some", false}, builder, zeros, apart) : apart();
   };
   return either({asked->is_row, "row", "lanes"}, builder, row, lanes);
@@ -313,16 +313,14 @@ void Widener::widen_load_apart(LoadInst& load, IRBuilder<>& builder) {
     vectors_[&load] = builder.CreateVectorSplat(kLanes, same);
     return;
   }
-  if (!has_gathers(load.getType())) return each_lane(load, builder);
-  Value* mask = mask_;
-  if (auto guard = guarded(pointer)) {
-    Value* allowed = vector(guard->allowed, builder);
-    mask = narrowed(mask, allowed, builder);
-    pointer = guard->address;
-  }
+  auto [allowed, address] = place_of(load);
+  bool is_row = !load.getType()->isIntegerTy(1) && is_masked_row(address, layout_.getTypeStoreSize(load.getType()));
+  if (!is_row && !has_gathers(load.getType())) return each_lane(load, builder);
+  Value* mask = allowed ? narrowed(mask_, vector(allowed, builder), builder) : mask_;
   Type* type = vector_of(load.getType());
-  vectors_[&load] =
-      builder.CreateMaskedGather(type, vector(pointer, builder), load.getAlign(), mask, Constant::getNullValue(type));
+  Constant* zero = Constant::getNullValue(type);
+  vectors_[&load] = is_row ? builder.CreateMaskedLoad(type, at_lane(address, 0, builder), load.getAlign(), mask, zero)
+                           : builder.CreateMaskedGather(type, vector(address, builder), load.getAlign(), mask, zero);
 }
 
 void Widener::widen_store(StoreInst& store, IRBuilder<>& builder) {
@@ -385,10 +383,14 @@ void Widener::widen_store_alone(StoreInst& store, IRBuilder<>& builder) {
 
 void Widener::widen_store_apart(StoreInst& store, IRBuilder<>& builder) {
   Value* value = store.getValueOperand();
-  if (!has_gathers(value->getType())) return each_lane(store, builder);
   auto [allowed, address] = place_of(store);
-  Value* mask = allowed ? narrowed(mask_, vector(allowed, builder), builder) : mask_;
-  builder.CreateMaskedScatter(vector(value, builder), vector(address, builder), store.getAlign(), mask);
+  bool is_row = !value->getType()->isIntegerTy(1) && is_masked_row(address, layout_.getTypeStoreSize(value->getType()));
+  if (!is_row && !has_gathers(value->getType())) return each_lane(store, builder);
+  Value *mask = allowed ? narrowed(mask_, vector(allowed, builder), builder) : mask_, *lanes = vector(value, builder);
+  if (is_row)
+    builder.CreateMaskedStore(lanes, at_lane(address, 0, builder), store.getAlign(), mask);
+  else
+    builder.CreateMaskedScatter(lanes, vector(address, builder), store.getAlign(), mask);
 }
 
 }  // namespace kiln::widening

@@ -239,4 +239,38 @@ bool Widener::is_certain(Value* value) {
   return all_of(instruction->operands(), [&](Use& operand) { return is_certain(operand.get()); });
 }
 
+// Whether an access is of registers with a mask, whichever lanes take part.
+bool Widener::is_masked_row(Value* pointer, uint64_t bytes) {
+  return has_avx512_ && step_of(pointer, bytes) == 1 && is_certain(pointer);
+}
+
+// The lanes for which a number that grows from lane to lane, as an access's offset, is below a limit, as an array's
+// size: those that follow one another, from the first one that is not before the array. Null where that is not known,
+// or masks are not bits. Vectors of 64 bits would have to be made and compared.
+Value* Widener::lanes_below(CmpInst& comparison, IRBuilder<>& builder) {
+  Value *number = comparison.getOperand(0), *limit = comparison.getOperand(1);
+  if (!has_avx512_ || comparison.getPredicate() != CmpInst::ICMP_ULT || !number->getType()->isIntegerTy(64) ||
+      differs(limit))
+    return nullptr;
+  std::optional<int64_t> stride = stride_of(number);
+  if (!stride || *stride <= 0 || !isPowerOf2_64(static_cast<uint64_t>(*stride)) || !is_certain(number)) return nullptr;
+  // So that the limit less a number below zero, as far as lanes reach, is no number below zero.
+  if (computeKnownBits(limit, layout_).countMinLeadingZeros() < 2) return nullptr;
+  auto step = static_cast<uint64_t>(*stride);
+  auto signed_number = [&](Intrinsic::ID which, Value* one, uint64_t other) {
+    return builder.CreateBinaryIntrinsic(which, one, builder.getInt64(other));
+  };
+  // How many lanes begin within so many bytes.
+  auto lanes_in = [&](Value* bytes) {
+    bytes = signed_number(Intrinsic::smax, signed_number(Intrinsic::smin, bytes, kLanes * step), 0);
+    return builder.CreateLShr(builder.CreateAdd(bytes, builder.getInt64(step - 1)), Log2_64(step));
+  };
+  Value* first = at_lane(number, 0, builder);
+  Value* last = builder.CreateShl(builder.getInt64(1), lanes_in(builder.CreateSub(scalar(limit), first)));
+  Value* bits = builder.CreateSub(last, builder.getInt64(1));
+  if (!computeKnownBits(first, layout_).isNonNegative())
+    bits = builder.CreateAnd(bits, builder.CreateShl(builder.getInt64(-1), lanes_in(builder.CreateNeg(first))));
+  return builder.CreateBitCast(builder.CreateTrunc(bits, builder.getInt32Ty()), mask_type_);
+}
+
 }  // namespace kiln::widening

@@ -237,9 +237,9 @@ class WaitLowering {
 
   // ---- Reductions
 
-  // Both lanes of a pair compute the same: the lower one's value comes first.
+  // Both lanes of a pair compute the same: the lower one's value comes first, where that makes a difference.
   Value* combine_pair(const ExchangeSite& site, Value* own, Value* other, Value* distance) {
-    if (operation_) return combine(site, own, other);
+    if (operation_ || is_commutative(*site.combine)) return combine(site, own, other);
     Value* is_lower = builder_.CreateICmpEQ(builder_.CreateAnd(lane_, distance), builder_.getInt32(0));
     return combine(site, builder_.CreateSelect(is_lower, own, other), builder_.CreateSelect(is_lower, other, own));
   }

@@ -20,6 +20,31 @@ void simplify_combining(Function& combine) {
   PassRunner(nullptr).run("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,simplifycfg", combine);
 }
 
+namespace {
+
+// Whether `other` is `one` with the arguments exchanged.
+bool is_exchanged(const Value* one, const Value* other, unsigned depth = 0) {
+  if (isa<Argument>(one) && isa<Argument>(other)) return one != other;
+  if (isa<Constant>(one)) return one == other;
+  const auto *first = dyn_cast<Instruction>(one), *second = dyn_cast<Instruction>(other);
+  if (!first || !second || depth > 8 || first->mayReadOrWriteMemory() || !first->isSameOperationAs(second))
+    return false;
+  auto pair = [&](unsigned i, unsigned j) {
+    return is_exchanged(first->getOperand(i), second->getOperand(j), depth + 1);
+  };
+  if (first->isCommutative() && pair(0, 1) && pair(1, 0)) return true;
+  for (unsigned i = 0; i < first->getNumOperands(); ++i)
+    if (!pair(i, i)) return false;
+  return true;
+}
+
+}  // namespace
+
+bool is_commutative(const Function& combine) {
+  const auto* end = combine.size() == 1 ? dyn_cast<ReturnInst>(combine.front().getTerminator()) : nullptr;
+  return end && is_exchanged(end->getReturnValue(), end->getReturnValue());
+}
+
 Type* combined_type(Function& combine) {
   const DataLayout& layout = combine.getDataLayout();
   unsigned bits = 8;

@@ -137,10 +137,15 @@ class ExchangeLowering {
     wait.eraseFromParent();
   }
 
-  // Both lanes of a pair compute the same: the lower one's value comes first.
+  // Both lanes of a pair compute the same: the lower one's value comes first, where that makes a difference.
   Value* reduce(const ExchangeSite& site, Value* value) {
+    bool in_any_order = is_commutative(*site.combine);
     for (uint32_t distance = 1; distance < site.width; distance *= 2) {
       Value* other = call(LaneOperation::kExchange, value, {builder_.getInt32(distance)});
+      if (in_any_order) {
+        value = combine(site, value, other);
+        continue;
+      }
       Value* is_lower = builder_.CreateICmpEQ(builder_.CreateAnd(lane(), distance), builder_.getInt32(0));
       Value* first = builder_.CreateSelect(is_lower, value, other);
       Value* second = builder_.CreateSelect(is_lower, other, value);

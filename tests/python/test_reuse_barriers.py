@@ -69,3 +69,30 @@ def test_barriers_are_added_only_where_memory_is_used_again():
     some = whole.replace("BARRIER", "").replace("float sum = ", "float sum = 0; if (simdgroup < 4) sum = ")
     some = some.replace("largest = simd_max(lane", "if (simdgroup < 4) largest = simd_max(lane")
     assert waits(some) == with_own - 1
+
+
+def test_no_barrier_on_one_of_several_ways_besides_one_that_returns():
+    source = """
+    threadgroup float shared[8];
+    uint lane = thread_index_in_simdgroup, simdgroup = simdgroup_index_in_threadgroup;
+    float v = x[thread_position_in_grid.x];
+    if (lane == 0) shared[simdgroup] = v;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    float first = shared[simdgroup];
+    switch (simdgroup) {
+      case 0: y[thread_position_in_grid.x] = 0; return;
+      case 1:
+        first = simd_sum(first);
+        simdgroup_barrier(mem_flags::mem_threadgroup);
+        if (lane == 0) shared[1] = first;
+        simdgroup_barrier(mem_flags::mem_threadgroup);
+        first = shared[1];
+        break;
+      case 2: first = -first; break;
+    }
+    y[thread_position_in_grid.x] = simd_max(first);
+"""
+    x = np.arange(1, 513, dtype=np.float32).reshape(2, 256)
+    (y,) = kernel_of(source)(**call(x))
+    expected = np.repeat(x[:, ::32] * np.array([0, 32, -1, 1, 1, 1, 1, 1]), 32, axis=1)
+    np.testing.assert_array_equal(y, expected)

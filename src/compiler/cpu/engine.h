@@ -1,5 +1,5 @@
-// How a CPU engine turns the code of one thread into code for a launch. There is one engine so far, the scalar one; a
-// second is another implementation of this interface and a line in `cpu_compiler.cpp` that chooses.
+// How a CPU engine turns the code of one thread into code for a launch. There are two, the scalar one and the SIMD one;
+// another is another implementation of this interface and a line in `cpu_compiler.cpp`, which chooses.
 #pragma once
 
 #include <llvm/ADT/STLFunctionalExtras.h>

@@ -154,8 +154,7 @@ class ReuseBarriers {
     PostDominatorTree after(body_);
     SmallVector<const BasicBlock*> dividing;
     for (const BasicBlock& block : body_)
-      if (uniformity.hasDivergentTerminator(block) && none_of(successors(&block), only_returns))
-        dividing.push_back(&block);
+      if (uniformity.hasDivergentTerminator(block) && parts(block)) dividing.push_back(&block);
     while (!dividing.empty()) {
       const BasicBlock* branch = dividing.pop_back_val();
       for (const BasicBlock& block : body_) {
@@ -165,6 +164,15 @@ class ReuseBarriers {
         if (partial_.insert(&block).second && succ_size(&block) > 1) dividing.push_back(&block);
       }
     }
+  }
+
+  // Whether threads go different ways from here, not counting those that have returned by the next barrier. A switch
+  // may have several ways besides one that returns.
+  static bool parts(const BasicBlock& block) {
+    SmallPtrSet<const BasicBlock*, 4> ways;
+    for (const BasicBlock* next : successors(&block))
+      if (!only_returns(next)) ways.insert(next);
+    return ways.size() > 1;
   }
 
   // Whether nothing that others might wait at comes any more.

@@ -2,8 +2,8 @@
 //
 // A thread that waits returns, and is called again when it goes on. One function does both: at its beginning it jumps
 // to where the thread's record says. What the thread needs behind a wait is in its frame, memory of the caller's: all
-// arrays, and values, each stored where it is computed and read again in each block that can be reached past that
-// place.
+// arrays, and values, each stored where the thread waits and read again behind. What takes few instructions to compute
+// from arguments is computed again instead.
 //
 // LLVM's coroutines did this first. They make four functions of one (a start, a resumption, a destruction and a
 // clean-up) for callers that know less, and took five times as long to compile.

@@ -66,23 +66,22 @@ class Conditions {
   Value* ask() {
     IRBuilder<> builder(&place_);
     Value* all = builder.getTrue();
+    // What the code would not have looked at may be poison, and must not make poison of what is known.
+    auto add = [&](Value* part) { all = builder.CreateAnd(all, builder.CreateFreeze(part)); };
     auto expanded = [&](const SCEV* value) { return expander_.expandCodeFor(value, value->getType(), &place_); };
-    for (auto [condition, value] : known_)
-      all = builder.CreateAnd(all, value ? condition : builder.CreateNot(condition));
+    for (auto [condition, value] : known_) add(value ? condition : builder.CreateNot(condition));
     for (const Comparison& comparison : comparisons_) {
       Value *left = expanded(comparison.left), *right = expanded(comparison.right);
-      all = builder.CreateAnd(all, builder.CreateICmp(comparison.predicate, left, right));
+      add(builder.CreateICmp(comparison.predicate, left, right));
     }
     for (const Below& below : below_) {
       Value *start = expanded(below.start), *growth = expanded(below.growth), *limit = expanded(below.limit);
       Value* least = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, limit, growth);
-      all = builder.CreateAnd(all, builder.CreateICmpULT(start, least));
+      add(builder.CreateICmpULT(start, least));
     }
     if (predicated_ && !predicated_->getPredicate().isAlwaysTrue())
-      all = builder.CreateAnd(
-          all, builder.CreateNot(expander_.expandCodeForPredicate(&predicated_->getPredicate(), &place_)));
-    // What the code would not have looked at may be poison.
-    return builder.CreateFreeze(all);
+      add(builder.CreateNot(expander_.expandCodeForPredicate(&predicated_->getPredicate(), &place_)));
+    return all;
   }
 
  private:

@@ -102,7 +102,7 @@ class LoopSplitter {
     for (Instruction& instruction : *block_) {
       bool is_wanted_outside =
           any_of(instruction.users(), [&](const User* user) { return cast<Instruction>(user)->getParent() != block_; });
-      if (is_wanted_outside && !is_wide(instruction.getType())) return false;
+      if (is_wanted_outside && (!is_wide(instruction.getType()) || is_step_of_splats(instruction))) return false;
       if (isa<PHINode>(instruction)) {
         if (!is_wide(instruction.getType()) && instruction.getType()->isVectorTy()) return false;
         if (is_wide(instruction.getType())) kept.insert(&instruction);

@@ -265,3 +265,29 @@ def gru_steps_in_reverse(x, weights, bias, h0, lengths):
             h[s] = (1 - update) * fresh + update * h[s]
             y[s, t] = h[s]
     return y, h
+
+
+@body(
+    """
+    // The pointers themselves lie in threadgroup memory, behind which other threads find them.
+    const device float* threadgroup from[64];
+    device float* threadgroup to;
+    threadgroup float s[64];
+    threadgroup float* const volatile threadgroup * unused = nullptr;
+    threadgroup float* threadgroup half_of_s[2];
+    const uint u = thread_position_in_threadgroup.x;
+    from[u] = x + u;
+    if (u == 3) to = y;
+    if (u < 2) half_of_s[u] = s + 32 * u;
+    s[u] = 100 * u;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    to[u] = *from[63 - u] + half_of_s[1 - u / 32][u % 32] + (unused ? 1 : 0);
+    """,
+    inputs=lambda rng: {"x": rng.integers(0, 99, 64).astype(np.float32)},
+    outputs={"y": ((64,), "float32")},
+    grid=(64, 1, 1),
+    threadgroup=(64, 1, 1),
+    constructs="address_spaces.threadgroup_pointers address_spaces.threadgroup_array",
+)
+def pointers_in_threadgroup_memory(x):
+    return x[::-1] + 100 * ((np.arange(64) + 32) % 64)

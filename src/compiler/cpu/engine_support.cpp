@@ -25,7 +25,8 @@ void inline_into_callers(Module& module, std::initializer_list<Function*> functi
   PassRunner(nullptr).run("always-inline", module);
 }
 
-// What the variables of one function need on the stack. Of a threadgroup that is run by `.apart` the larger of both counts.
+// What the variables of one function need on the stack. Of a threadgroup that is run by `.apart` the larger of both
+// counts.
 uint64_t stack_of(const Function& function) {
   uint64_t bytes = 0;
   for (const Instruction& instruction : instructions(function))

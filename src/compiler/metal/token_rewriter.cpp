@@ -350,7 +350,10 @@ class Rewriter {
       } else if (name == "threadgroup") {
         if (declares_variable(i)) {
           refuse_initializer(i);
-          push_threadgroup_storage(tokens_[i], kept);
+          if (stands_behind_pointer(i))
+            insert_threadgroup_storage(i, kept);
+          else
+            push_threadgroup_storage(tokens_[i], kept);
         }
       } else {
         kept.push_back(tokens_[i]);
@@ -359,6 +362,31 @@ class Rewriter {
     // erased_before_ is by index of the token that follows; a suffix at the very end has none.
     tokens_ = std::move(kept);
     match_brackets();
+  }
+
+  // `device float* threadgroup p[64]`: the pointers are in threadgroup memory.
+  bool stands_behind_pointer(size_t i) const {
+    while (i-- > 0)
+      if (!tokens_[i].isOneOf(tok::kw_const, tok::kw_volatile)) return tokens_[i].isOneOf(tok::star, tok::amp);
+    return false;
+  }
+
+  // C++ has storage classes where declarations begin, and they hold for all that is declared.
+  void insert_threadgroup_storage(size_t i, std::vector<Token>& kept) {
+    for (size_t j = i; j < tokens_.size() && tokens_[j].isNot(tok::semi); ++j) {
+      if (tokens_[j].is(tok::comma))
+        return result_.unsupported.push_back(
+            diagnose(tokens_[i], "'threadgroup' behind '*' in a declaration of several variables is not supported"));
+      if (is_opener(j)) j = match_[j];
+    }
+    size_t begin = kept.size();
+    while (begin > 0 && !kept[begin - 1].isOneOf(tok::semi, tok::l_brace, tok::r_brace, tok::colon)) --begin;
+    std::vector<Token> storage;
+    push_threadgroup_storage(tokens_[i], storage);
+    kept.insert(kept.begin() + static_cast<std::ptrdiff_t>(begin), storage.begin(), storage.end());
+    std::set<size_t> moved;
+    for (size_t place : erased_before_) moved.insert(place > begin ? place + storage.size() : place);
+    erased_before_ = std::move(moved);
   }
 
   // Whether the `threadgroup` at `i` belongs to a variable, and not to what a pointer or a reference points to.

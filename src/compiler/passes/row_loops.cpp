@@ -8,9 +8,7 @@
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
-#include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/PatternMatch.h>
-#include <llvm/IR/ProfDataUtils.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/LCSSA.h>
@@ -20,6 +18,8 @@
 
 #include <optional>
 
+#include "compiler/passes/usual_way.h"
+
 namespace kiln {
 namespace {
 
@@ -28,15 +28,6 @@ using namespace llvm::PatternMatch;
 
 // Of a loop that is made twice.
 constexpr unsigned kMostInstructions = 4000;
-
-// Whether the widener made it: one way is taken a thousand times as often.
-std::optional<unsigned> usual_successor(const BranchInst& branch) {
-  uint64_t taken, other;
-  if (!branch.isConditional() || !extractBranchWeights(branch, taken, other)) return std::nullopt;
-  if (taken == 1000 && other == 1) return 0;
-  if (taken == 1 && other == 1000) return 1;
-  return std::nullopt;
-}
 
 // What must hold at a place for conditions behind it to hold, however often they are asked in loops.
 class Conditions {
@@ -230,8 +221,7 @@ class RowLoops {
     Loop* other = cloneLoopWithPreheader(preheader, before, &loop, map, ".apart", &loops_, &dominators_, blocks);
     remapInstructionsInBlocks(blocks, map);
     ReplaceInstWithInst(before->getTerminator(), BranchInst::Create(preheader, other->getLoopPreheader(), condition));
-    before->getTerminator()->setMetadata(LLVMContext::MD_prof,
-                                         MDBuilder(function_.getContext()).createBranchWeights(1000, 1));
+    before->getTerminator()->setMetadata(LLVMContext::MD_prof, first_is_usual(function_.getContext()));
     for (BasicBlock* exit : exits) {
       for (PHINode& phi : exit->phis())
         for (unsigned i = 0, count = phi.getNumIncomingValues(); i < count; ++i) {

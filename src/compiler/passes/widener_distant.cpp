@@ -3,7 +3,6 @@
 // distances, so that what follows is the same code: loads of which each can be an operand of what uses it.
 //
 // Rejected: choosing between the rows' registers. They would all be live where the ways meet.
-
 #include <algorithm>
 
 #include "compiler/passes/loop_unrolling.h"
@@ -182,13 +181,9 @@ void Widener::load_one_of_rows(LoadInst& load, Rows& rows, IRBuilder<>& builder)
   if (!rows.first) begin_rows(rows, builder);
   const Member& member =
       *find_if(rows.members, [&](const Member& one) { return one.access == static_cast<Instruction*>(&load); });
-  Type* type = vector_of(load.getType());
   Value* address = builder.CreateConstGEP1_64(load.getType(), rows.first,
                                               static_cast<uint64_t>(member.place - lowest_place(rows.members)));
-  bool is_whole = is_all(mask_) || (!is_word(layout_.getTypeStoreSize(load.getType())) && !has_avx512_);
-  vectors_[&load] = is_whole
-                        ? static_cast<Value*>(builder.CreateAlignedLoad(type, address, load.getAlign()))
-                        : builder.CreateMaskedLoad(type, address, load.getAlign(), mask_, Constant::getNullValue(type));
+  vectors_[&load] = load_row(load, address, builder);
   if (++rows.made == rows.members.size()) free_rooms_.push_back({rows.room, rows.room_bytes});
 }
 

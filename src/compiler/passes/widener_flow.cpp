@@ -1,7 +1,7 @@
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/CFG.h>
-#include <llvm/IR/MDBuilder.h>
 
+#include "compiler/passes/usual_way.h"
 #include "compiler/passes/widener.h"
 
 namespace kiln::widening {
@@ -326,8 +326,7 @@ Widener::Values Widener::either(const Fork& fork, IRBuilder<>& builder, Maker on
   sides[0]->moveAfter(builder.GetInsertBlock());
   sides[1]->moveAfter(sides[0]);
   after->moveAfter(sides[1]);
-  builder.CreateCondBr(fork.condition, sides[0], sides[1],
-                       fork.is_likely ? MDBuilder(context_).createBranchWeights(1000, 1) : nullptr);
+  builder.CreateCondBr(fork.condition, sides[0], sides[1], fork.is_likely ? first_is_usual(context_) : nullptr);
   Values made[2];
   for (unsigned i : {0, 1}) {
     builder.SetInsertPoint(sides[i]);

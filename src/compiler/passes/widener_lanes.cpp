@@ -2,8 +2,6 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/Transforms/Utils/LowerAtomic.h>
 
-#include <map>
-
 #include "compiler/metal/token_rewriter.h"
 #include "compiler/passes/loop_unrolling.h"
 #include "compiler/passes/uniformity.h"

@@ -79,19 +79,15 @@ __KILN_INLINE bfloat fma(bfloat a, bfloat b, bfloat c) {
 __KILN_VECTOR_FORMS_3(fma)
 __KILN_PRECISE_AND_FAST(fma)
 
-// 1 / sqrt(x), correctly rounded: an estimate y within one unit, and y / 2 times (r + 3/4 r^2), the first terms of the
-// series in the residual r = 1 - x y^2, which is known exactly enough from two fma. (Without the second term one
-// mantissa is rounded to the wrong side.)
+// 1 / sqrt(x), correctly rounded: an estimate y within one unit, and y / 2 times r, the first term of the series in the
+// residual r = 1 - x y^2, which is known exactly enough from two fma. One mantissa would be rounded to the wrong side
+// for want of the second term, 3/8 y r^2; with the float below 1/2 none is (tools/check_math.py). Nothing in it leaves the
+// range of floats: x y is the root. Of 0 and infinity y is the result, and the residual is a NaN.
 __KILN_INLINE float rsqrt(float x) {
-  // Subnormals are scaled by an even power of two.
-  bool tiny = x < 0x1p-100f;
-  float s = tiny ? x * 0x1p60f : x;
-  float y = 1.0f / __kiln::sqrt(s);
-  __kiln::float_pair p = __kiln::exact_product(s, y);
+  float y = 1.0f / __kiln::sqrt(x);
+  __kiln::float_pair p = __kiln::exact_product(x, y);
   float residual = __kiln::fma(-p.low, y, __kiln::fma(-p.high, y, 1.0f));
-  float result = __kiln::fma(y * 0.5f, __kiln::fma(residual * 0.75f, residual, residual), y);
-  result = x > 0 && x < __kiln::infinity ? result : y;
-  return tiny ? result * 0x1p30f : result;
+  return residual == residual ? __kiln::fma(y * 0x1.fffffep-2f, residual, y) : y;
 }
 __KILN_THROUGH_FLOAT_1(rsqrt)
 

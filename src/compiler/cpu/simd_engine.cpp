@@ -6,6 +6,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/ReplaceConstant.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
 #include "compiler/clang_frontend.h"
@@ -24,6 +25,7 @@
 #include "compiler/passes/small_floats.h"
 #include "compiler/passes/split_at_waits.h"
 #include "compiler/passes/split_loops.h"
+#include "compiler/passes/tile_batches.h"
 #include "compiler/passes/uniformity.h"
 #include "compiler/passes/widen.h"
 #include "core/text.h"
@@ -63,9 +65,8 @@ class SimdEngine : public CpuEngine {
   EngineOutput lower(Module& module, const KernelUnit& unit, TargetMachine& machine, StageKeeper keep_stage) override {
     std::string reason = refusal(machine);
     std::vector<ExchangeSite> sites;
-    bool runs_share = false;
-    if (reason.empty())
-      reason = widen_group(module, unit, machine.getTargetCPU() == "x86-64-v4", sites, runs_share, keep_stage);
+    bool runs_share = false, has_avx512 = machine.getTargetCPU() == "x86-64-v4";
+    if (reason.empty()) reason = widen_group(module, unit, has_avx512, sites, runs_share, keep_stage);
     expand_scaling(module);
     if (reason.empty() && stack_of(*module.getFunction(kGroupFunction)) > kCpuPrivateMemoryLimit)
       reason = "the private variables of 32 threads take too much memory";
@@ -105,7 +106,6 @@ class SimdEngine : public CpuEngine {
       if (!has_atomics) row.setNoSync();
       inline_into_callers(module, {&group});
       optimize(module, machine);
-      bool has_avx512 = machine.getTargetCPU() == "x86-64-v4";
       FunctionPassManager splitting;
       splitting.addPass(SplitLoopsPass(has_avx512 ? 32 : 16, has_avx512 ? 64 : 32));
       PassRunner(&machine).run(splitting, row);
@@ -125,10 +125,16 @@ class SimdEngine : public CpuEngine {
         output.combine_functions.resize(sites.size());
         output.sites = std::move(sites);
         // Taken before what waits is cut.
-        std::optional<uint64_t> frame = loop_over_simdgroups(
-            *full, kThreadgroupFunction, unit.simdgroups, [](const Instruction& i) { return waits_at(i).has_value(); });
-        output.frame_bytes = std::max(split_at_waits(group), frame.value_or(0));
+        auto is_barrier = [](const Instruction& i) { return waits_at(i).has_value(); };
         PassRunner runner(&machine);
+        TileBatches batches;
+        VectorRegisters registers = has_avx512 ? VectorRegisters{32, 64} : VectorRegisters{16, 32};
+        // One simdgroup keeps its sums in registers as it is.
+        if (unit.simdgroups != 1) batches = batch_tiles(*full, output.threadgroup_memory_bytes, registers, is_barrier);
+        if (batches.changed) runner.run("instsimplify,adce,simplifycfg", *full);
+        std::optional<uint64_t> frame = loop_over_simdgroups(*full, kThreadgroupFunction, unit.simdgroups, is_barrier);
+        if (batches.tiles) put_on_stack(*batches.tiles, frame ? module.getFunction(kThreadgroupFunction) : nullptr);
+        output.frame_bytes = std::max(split_at_waits(group), frame.value_or(0));
         runner.run("early-cse,simplifycfg", group);
         if (frame) {
           output.threadgroup_function = kThreadgroupFunction;
@@ -172,6 +178,19 @@ class SimdEngine : public CpuEngine {
     runner.run(rows, function);
     // What is no longer asked.
     runner.run("simplifycfg,early-cse,adce,simplifycfg", function);
+  }
+
+  // What a threadgroup has for itself, where there is a function for one.
+  static void put_on_stack(GlobalVariable& variable, Function* threadgroup) {
+    if (threadgroup) {
+      convertUsersOfConstantsToInstructions({&variable});
+      IRBuilder<> builder(&*threadgroup->getEntryBlock().begin());
+      AllocaInst* place = builder.CreateAlloca(variable.getValueType());
+      place->setAlignment(variable.getAlign().valueOrOne());
+      variable.replaceAllUsesWith(place);
+    }
+    variable.removeDeadConstantUsers();
+    variable.eraseFromParent();
   }
 
   // The row in runs of 64 threads: for each, a loop over its pieces, two but in the last one. What is left runs under

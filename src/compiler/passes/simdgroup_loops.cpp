@@ -25,6 +25,7 @@
 
 #include "compiler/passes/compute_again.h"
 #include "compiler/passes/loop_unrolling.h"
+#include "compiler/passes/tile_batches.h"
 #include "compiler/passes/widen.h"
 #include "core/cpu_image.h"
 #include "kiln/error.h"
@@ -640,6 +641,9 @@ class SimdgroupLoops {
 
   // What simdgroups do becomes constants then, and what they keep, registers.
   void unroll_small(const Region& region, BranchInst& again) {
+    // Of loops over tiles one is enough.
+    if (any_of(region.blocks, [](const BasicBlock* block) { return block->getTerminator()->hasMetadata(kTileLoop); }))
+      return;
     size_t instructions = 0, rare = 0;
     for (const BasicBlock* block : region.blocks) (rare_.contains(block) ? rare : instructions) += block->size();
     instructions *= known_count_;

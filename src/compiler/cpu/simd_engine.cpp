@@ -92,6 +92,7 @@ class SimdEngine : public CpuEngine {
     output.threadgroup_memory_bytes =
         lower_threadgroup_memory(module, group, group.getArg(1), CpuImageKind::kSimdgroups);
     output.may_spin = may_spin(group);
+    bool has_avx512 = machine.getTargetCPU() == "x86-64-v4";
     bool has_atomics = any_of(instructions(group), [](const Instruction& i) { return i.isAtomic(); });
     for (Function* function : {&row, &group}) {
       function->addFnAttr("prefer-vector-width", "512");
@@ -105,7 +106,6 @@ class SimdEngine : public CpuEngine {
       if (!has_atomics) row.setNoSync();
       inline_into_callers(module, {&group});
       optimize(module, machine);
-      bool has_avx512 = machine.getTargetCPU() == "x86-64-v4";
       FunctionPassManager splitting;
       splitting.addPass(SplitLoopsPass(has_avx512 ? 32 : 16, has_avx512 ? 64 : 32));
       PassRunner(&machine).run(splitting, row);
@@ -135,7 +135,8 @@ class SimdEngine : public CpuEngine {
           output.threadgroup_simdgroups = unit.simdgroups;
           Function& threadgroup = *module.getFunction(kThreadgroupFunction);
           runner.run(kInvariantsPipeline, threadgroup);
-          ask_before(RowFunctionPass(), threadgroup, runner);
+          // With AVX-512 there are registers enough for code in any order.
+          ask_before(RowFunctionPass(!has_avx512), threadgroup, runner);
           Function* apart = module.getFunction((Twine(kThreadgroupFunction) + kApartSuffix).str());
           for (Function* function : {&threadgroup, apart}) {
             if (!function) continue;

@@ -1,0 +1,17 @@
+// The order of a block's instructions by which few vectors are wanted at a time.
+//
+// The code of several simdgroups, or of several registers of one, goes through them step by step: each step's results
+// wait for the next step of all others. Where there are more of them than registers, each is stored and loaded at each
+// step. Here what one result needs is computed to its end before the next one begins.
+#pragma once
+
+#include <llvm/IR/Function.h>
+
+namespace kiln {
+
+/// Of blocks whose vectors do not fit into `registers` of `lanes` elements of 32 bits; these are cut (cut_vectors.h).
+/// Whether there were any: LLVM's scheduler, which would mix what belongs to several again, should leave the function
+/// alone then.
+bool finish_chains(llvm::Function& function, unsigned registers, unsigned lanes);
+
+}  // namespace kiln

@@ -1,8 +1,6 @@
 #include "compiler/cpu/cpu_compiler.h"
 
-#include <llvm/ADT/StringSet.h>
 #include <llvm/IR/LLVMContext.h>
-#include <llvm/IR/OptBisect.h>
 
 #include <algorithm>
 #include <string_view>
@@ -32,24 +30,6 @@ llvm::TargetMachine& cpu_machine(const std::string& cpu) {
   return *machine;
 }
 
-// Functions whose instructions are in the order that they should have: LLVM's scheduler leaves them alone.
-class ScheduledFunctions : public llvm::OptPassGate {
- public:
-  explicit ScheduledFunctions(llvm::LLVMContext& context) { context.setOptPassGate(*this); }
-
-  void add(const llvm::Function& function) {
-    descriptions_.insert(concat("function (", function.getName().str(), ")"));
-  }
-
-  bool isEnabled() const override { return !descriptions_.empty(); }
-  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef description) override {
-    return pass != "Machine Instruction Scheduler" || !descriptions_.contains(description);
-  }
-
- private:
-  llvm::StringSet<> descriptions_;
-};
-
 // Whether threads are told nothing that differs between threadgroups but where they are in the grid.
 bool knows_grid_only(const KernelUnit& unit) {
   constexpr std::string_view kOfGrid[] = {
@@ -69,7 +49,6 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
   llvm::TargetMachine* machine = &cpu_machine(request.target.cpu);
 
   llvm::LLVMContext context;
-  ScheduledFunctions scheduled(context);
   std::unique_ptr<llvm::Module> module = make_thread_code(request, request.target.cpu, engine->text(request.unit),
                                                           machine->createDataLayout(), context, result);
   if (!module) return result;
@@ -88,8 +67,7 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
   simplify_extremes(*module);
   if (request.target.cpu == "x86-64-v4") look_up_packed_numbers(*module);
   if (output.engine == "simd" && request.target.cpu == "x86-64-v3")
-    for (llvm::Function& function : *module)
-      if (finish_chains(function, /*registers=*/16, /*lanes=*/8)) scheduled.add(function);
+    for (llvm::Function& function : *module) finish_chains(function, /*registers=*/16, /*lanes=*/8);
   keep("optimized");
   if (request.keep_stages) result.stages.push_back({"assembly", generate_assembly(*module, *machine)});
   llvm::SmallVector<char, 0> object = generate_object(*module, *machine);

@@ -20,8 +20,14 @@ using namespace llvm;
 // Instructions of a block that is looked at. Fewer are not worth it, more take long.
 constexpr size_t kFewest = 64, kMost = 1500;
 
+// Registers that are loaded again, in all and for so many operations.
+constexpr size_t kFewestReloads = 32, kOperations = 8;
+
 // Results of which the nearest is the next one.
 constexpr size_t kMostWaiting = 24;
+
+// That are computed in turns.
+constexpr size_t kMostTogether = 4;
 
 class ChainFinisher {
  public:
@@ -40,14 +46,13 @@ class ChainFinisher {
     return count_reloads(order);
   }
 
-  // Whether the new order is the better one.
-  bool run() {
+  // Where the new order is much the better one.
+  void run() {
     size_t reloads = count_reloads();
     find_order();
-    if (2 * count_reloads(order_) > reloads) return false;
+    if (2 * count_reloads(order_) > reloads) return;
     for (Instruction* instruction : order_)
       if (!isa<PHINode>(instruction) && !instruction->isTerminator()) instruction->moveBefore(block_.getTerminator());
-    return true;
   }
 
  private:
@@ -119,14 +124,15 @@ class ChainFinisher {
           if (has_ordered) continue;
           has_ordered = true;
         }
-        size_t count = count_missing(*roots[i], fewest);
+        size_t count = missing(*roots[i], fewest).size();
         if (count < fewest) {
           fewest = count;
           best = i;
         }
       }
-      emit(*roots[best]);
-      roots.erase(roots.begin() + static_cast<std::ptrdiff_t>(best));
+      SmallVector<Instruction*> together = neighbours_of(*roots[best], roots);
+      emit_together(together);
+      llvm::erase_if(roots, [&](Instruction* root) { return is_contained(together, root); });
     }
     for (Instruction& instruction : block_)
       if (!isa<PHINode>(instruction) && !instruction.isTerminator()) emit(instruction);
@@ -191,7 +197,7 @@ class ChainFinisher {
         if (!emitted_.contains(needed)) visit(*needed);
   }
 
-  size_t count_missing(Instruction& root, size_t limit) {
+  DenseSet<Instruction*> missing(Instruction& root, size_t limit) {
     SmallVector<Instruction*> waiting{&root};
     DenseSet<Instruction*> seen{&root};
     while (!waiting.empty() && seen.size() < limit) {
@@ -200,7 +206,43 @@ class ChainFinisher {
         if (seen.insert(&needed).second) waiting.push_back(&needed);
       });
     }
-    return seen.size();
+    return seen;
+  }
+
+  // The root, and others that want much of what it does.
+  SmallVector<Instruction*> neighbours_of(Instruction& root, ArrayRef<Instruction*> roots) {
+    SmallVector<Instruction*> together{&root};
+    if (is_ordered(root)) return together;
+    DenseSet<Instruction*> own = missing(root, kMost);
+    for (Instruction* other : roots.take_front(kMostWaiting)) {
+      if (together.size() == kMostTogether) break;
+      if (other == &root || is_ordered(*other)) continue;
+      DenseSet<Instruction*> its = missing(*other, kMost);
+      size_t shared = static_cast<size_t>(count_if(its, [&](Instruction* one) { return own.contains(one); }));
+      if (3 * shared >= own.size() && 3 * shared >= its.size()) together.push_back(other);
+    }
+    return together;
+  }
+
+  // What several of them want first, then what each wants, in turns: one waits while the others go on.
+  void emit_together(ArrayRef<Instruction*> roots) {
+    if (roots.size() > 1) {
+      DenseMap<Instruction*, unsigned> wanted;
+      for (Instruction* root : roots)
+        for (Instruction* one : missing(*root, kMost)) ++wanted[one];
+      for (Instruction& instruction : block_)
+        if (wanted.lookup(&instruction) > 1) emit(instruction);
+    }
+    size_t begin = order_.size();
+    SmallVector<std::pair<double, Instruction*>> merged;
+    for (Instruction* root : roots) {
+      size_t first = order_.size();
+      emit(*root);
+      for (size_t i = first; i < order_.size(); ++i)
+        merged.push_back({static_cast<double>(i - first + 1) / static_cast<double>(order_.size() - first), order_[i]});
+    }
+    llvm::stable_sort(merged, [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (auto [i, one] : enumerate(merged)) order_[begin + i] = one.second;
   }
 
   // How many registers are wanted at a time to compute it, as of a tree.
@@ -263,17 +305,15 @@ class ChainFinisher {
 
 }  // namespace
 
-bool finish_chains(Function& function, unsigned registers, unsigned lanes) {
-  bool has_changed = false;
+void finish_chains(Function& function, unsigned registers, unsigned lanes) {
   for (BasicBlock& block : function) {
     if (block.size() < kFewest || block.size() > kMost) continue;
     ChainFinisher whole(block, registers, lanes, false);
-    size_t operations = whole.count_operations(), reloads = whole.count_reloads();
-    if (operations < kFewest || 2 * reloads < operations) continue;
+    size_t reloads = whole.count_reloads();
+    if (reloads < kFewestReloads || kOperations * reloads < whole.count_operations()) continue;
     cut_vectors(block, lanes);
-    has_changed |= ChainFinisher(block, registers, lanes, true).run();
+    ChainFinisher(block, registers, lanes, true).run();
   }
-  return has_changed;
 }
 
 }  // namespace kiln

@@ -10,8 +10,7 @@
 namespace kiln {
 
 /// Of blocks whose vectors do not fit into `registers` of `lanes` elements of 32 bits; these are cut (cut_vectors.h).
-/// Whether there were any: LLVM's scheduler, which would mix what belongs to several again, should leave the function
-/// alone then.
-bool finish_chains(llvm::Function& function, unsigned registers, unsigned lanes);
+/// LLVM's scheduler comes behind it and begins with this order.
+void finish_chains(llvm::Function& function, unsigned registers, unsigned lanes);
 
 }  // namespace kiln

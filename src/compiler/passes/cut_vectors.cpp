@@ -272,7 +272,10 @@ class VectorCutter {
       bool is_itself = second == first && mask.size() == source_lanes && all_of(enumerate(mask), [](auto lane) {
                          return lane.value() < 0 || lane.value() == static_cast<int>(lane.index());
                        });
-      if (!is_itself)
+      Value* between = second == first ? nullptr : load_between(sources[first], sources[second], mask);
+      if (between)
+        two = between;
+      else if (!is_itself)
         two = second == first ? builder_.CreateShuffleVector(sources[first], mask)
                               : builder_.CreateShuffleVector(sources[first], sources[second], mask);
       if (result) {
@@ -288,6 +291,28 @@ class VectorCutter {
       result = PoisonValue::get(
           FixedVectorType::get(sources[0]->getType()->getScalarType(), static_cast<unsigned>(lanes.size())));
     return result;
+  }
+
+  // What lies across the border of two rows of memory, one behind the other, which does not change: a load of its own.
+  Value* load_between(Value* one, Value* other, ArrayRef<int> mask) {
+    auto *low = dyn_cast<LoadInst>(one), *high = dyn_cast<LoadInst>(other);
+    if (!low || !high || low->getType() != high->getType() || mask.size() != lanes_ || mask[0] < 0) return nullptr;
+    for (auto [lane, place] : enumerate(mask))
+      if (place != mask[0] + static_cast<int>(lane)) return nullptr;
+    const DataLayout& layout = low->getDataLayout();
+    APInt low_offset(64, 0), high_offset(64, 0);
+    for (LoadInst* load : {low, high})
+      if (!load->isSimple() || !load->hasMetadata(LLVMContext::MD_invariant_load)) return nullptr;
+    Value* base = low->getPointerOperand()->stripAndAccumulateConstantOffsets(layout, low_offset, true);
+    if (base != high->getPointerOperand()->stripAndAccumulateConstantOffsets(layout, high_offset, true) ||
+        high_offset - low_offset != layout.getTypeStoreSize(low->getType()))
+      return nullptr;
+    uint64_t distance = static_cast<uint64_t>(mask[0]) * layout.getTypeStoreSize(low->getType()->getScalarType());
+    LoadInst* load = builder_.CreateAlignedLoad(
+        low->getType(), builder_.CreateConstGEP1_64(builder_.getInt8Ty(), low->getPointerOperand(), distance),
+        commonAlignment(low->getAlign(), distance));
+    load->copyMetadata(*low, {LLVMContext::MD_invariant_load});
+    return load;
   }
 
   BasicBlock& block_;

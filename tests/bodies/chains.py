@@ -60,7 +60,7 @@ for _name, _type, _dtype, _threads, _groups, _length, _first in (
         outputs={"out": ((_threads * _groups,), _dtype)},
         grid=(_threads * _groups, 1, 1),
         threadgroup=(_threads, 1, 1),
-        constructs="memory.load_outside synchronisation.threadgroup_barrier",
+        constructs="synchronisation.threadgroup_barrier",
     )(_scan)
 
 

@@ -9,6 +9,7 @@
 #include "compiler/cpu/engine.h"
 #include "compiler/cpu/image_writer.h"
 #include "compiler/passes/extremes.h"
+#include "compiler/passes/finish_chains.h"
 #include "compiler/passes/packed_numbers.h"
 #include "compiler/passes/small_floats.h"
 #include "compiler/thread_code.h"
@@ -65,6 +66,8 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
   choose_halves_by_bits(*module);
   simplify_extremes(*module);
   if (request.target.cpu == "x86-64-v4") look_up_packed_numbers(*module);
+  if (output.engine == "simd" && request.target.cpu == "x86-64-v3")
+    for (llvm::Function& function : *module) finish_chains(function, /*registers=*/16, /*lanes=*/8);
   keep("optimized");
   if (request.keep_stages) result.stages.push_back({"assembly", generate_assembly(*module, *machine)});
   llvm::SmallVector<char, 0> object = generate_object(*module, *machine);

@@ -93,6 +93,7 @@ class SimdEngine : public CpuEngine {
     output.threadgroup_memory_bytes =
         lower_threadgroup_memory(module, group, group.getArg(1), CpuImageKind::kSimdgroups);
     output.may_spin = may_spin(group);
+    bool has_avx512 = machine.getTargetCPU() == "x86-64-v4";
     bool has_atomics = any_of(instructions(group), [](const Instruction& i) { return i.isAtomic(); });
     for (Function* function : {&row, &group}) {
       function->addFnAttr("prefer-vector-width", "512");
@@ -141,7 +142,8 @@ class SimdEngine : public CpuEngine {
           output.threadgroup_simdgroups = unit.simdgroups;
           Function& threadgroup = *module.getFunction(kThreadgroupFunction);
           runner.run(kInvariantsPipeline, threadgroup);
-          ask_before(RowFunctionPass(), threadgroup, runner);
+          // With AVX-512 there are registers enough for code in any order.
+          ask_before(RowFunctionPass(!has_avx512), threadgroup, runner);
           Function* apart = module.getFunction((Twine(kThreadgroupFunction) + kApartSuffix).str());
           for (Function* function : {&threadgroup, apart}) {
             if (!function) continue;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/Function.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Metadata.h>
 
@@ -27,6 +28,13 @@ inline void unroll_by(llvm::BranchInst& back, unsigned count) {
   llvm::LLVMContext& context = back.getContext();
   auto* times = llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), count);
   set_unrolling(back, {llvm::MDString::get(context, "llvm.loop.unroll.count"), llvm::ConstantAsMetadata::get(times)});
+}
+
+/// Of code that rarely runs.
+inline void forget_unrolling(llvm::Function& function) {
+  for (llvm::BasicBlock& block : function)
+    if (auto* back = llvm::dyn_cast<llvm::BranchInst>(block.getTerminator()))
+      if (back->hasMetadata(llvm::LLVMContext::MD_loop)) never_unroll(*back);
 }
 
 }  // namespace kiln

@@ -1,6 +1,7 @@
 #include "compiler/passes/row_loops.h"
 
 #include <llvm/ADT/DenseSet.h>
+#include <llvm/ADT/MapVector.h>
 #include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/ScalarEvolution.h>
@@ -16,8 +17,10 @@
 #include <llvm/Transforms/Utils/LoopUtils.h>
 #include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
 
+#include <memory>
 #include <optional>
 
+#include "compiler/passes/loop_unrolling.h"
 #include "compiler/passes/usual_way.h"
 
 namespace kiln {
@@ -32,15 +35,15 @@ constexpr unsigned kMostInstructions = 4000;
 // What must hold at a place for conditions behind it to hold, however often they are asked in loops.
 class Conditions {
  public:
-  // Behind the place, which is the end of a block. What is `predicated` is known of the loop under
-  // conditions of its own.
-  Conditions(Instruction& place, ScalarEvolution& evolution, DominatorTree& dominators,
-             PredicatedScalarEvolution* predicated = nullptr, const Loop* loop = nullptr)
+  // Behind the place, which is the end of a block. That no index wraps is a condition in loops for which
+  // `may_assume` says so.
+  Conditions(Instruction& place, ScalarEvolution& evolution, DominatorTree& dominators, LoopInfo& loops,
+             function_ref<bool(const Loop&)> may_assume)
       : place_(place),
         evolution_(evolution),
         dominators_(dominators),
-        predicated_(predicated),
-        loop_(loop),
+        loops_(loops),
+        may_assume_(may_assume),
         expander_(evolution, place.getDataLayout(), "rows") {}
 
   // Remembers what follows; or false.
@@ -70,8 +73,9 @@ class Conditions {
       Value* least = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, limit, growth);
       add(builder.CreateICmpULT(start, least));
     }
-    if (predicated_ && !predicated_->getPredicate().isAlwaysTrue())
-      add(builder.CreateNot(expander_.expandCodeForPredicate(&predicated_->getPredicate(), &place_)));
+    for (auto& [loop, predicated] : predicated_)
+      if (predicated && !predicated->getPredicate().isAlwaysTrue())
+        add(builder.CreateNot(expander_.expandCodeForPredicate(&predicated->getPredicate(), &place_)));
     return all;
   }
 
@@ -85,7 +89,42 @@ class Conditions {
     const SCEV *start, *growth, *limit;
   };
 
-  const SCEV* scev_of(Value* value) { return predicated_ ? predicated_->getSCEV(value) : evolution_.getSCEV(value); }
+  // What is known of the loop that computes the value, under conditions of its own; null where there are none that can
+  // be asked at the place.
+  PredicatedScalarEvolution* predicated_for(const Value* value) {
+    auto* instruction = dyn_cast<Instruction>(value);
+    Loop* loop = instruction ? loops_.getLoopFor(instruction->getParent()) : nullptr;
+    if (!loop || !may_assume_(*loop)) return nullptr;
+    auto [known, is_new] = predicated_.try_emplace(loop);
+    if (is_new) {
+      auto predicated = std::make_unique<PredicatedScalarEvolution>(evolution_, *loop);
+      const SCEV* count = predicated->getBackedgeTakenCount();
+      if (!isa<SCEVCouldNotCompute>(count) && is_known(count)) known->second = std::move(predicated);
+    }
+    return known->second.get();
+  }
+
+  const SCEV* count_of(const Loop* loop) {
+    auto predicated = predicated_.find(loop);
+    return predicated != predicated_.end() && predicated->second ? predicated->second->getBackedgeTakenCount()
+                                                                 : evolution_.getBackedgeTakenCount(loop);
+  }
+
+  const SCEV* scev_of(Value* value) {
+    PredicatedScalarEvolution* predicated = predicated_for(value);
+    return predicated ? predicated->getSCEV(value) : evolution_.getSCEV(value);
+  }
+
+  // The value as one that grows in its loop, on the condition that it does not wrap.
+  const SCEVAddRecExpr* without_wrap(Value* value) {
+    PredicatedScalarEvolution* predicated = predicated_for(value);
+    if (!predicated) return nullptr;
+    bool is_asked_here = !SCEVExprContains(evolution_.getSCEV(value), [&](const SCEV* part) {
+      auto* growing = dyn_cast<SCEVAddRecExpr>(part);
+      return growing && (!is_known(growing->getStart()) || !is_known(growing->getStepRecurrence(evolution_)));
+    });
+    return is_asked_here ? predicated->getAsAddRec(value) : nullptr;
+  }
 
   bool is_known(const SCEV* value) const { return expander_.isSafeToExpandAt(value, &place_); }
 
@@ -114,8 +153,8 @@ class Conditions {
       return true;
     }
     if (predicate != CmpInst::ICMP_ULT || !is_known(right) || !left->getType()->isIntegerTy(64)) return false;
-    if (predicated_ && !isa<SCEVAddRecExpr>(left))
-      if (const SCEVAddRecExpr* growing = predicated_->getAsAddRec(smaller)) left = growing;
+    if (!isa<SCEVAddRecExpr>(left))
+      if (const SCEVAddRecExpr* growing = without_wrap(smaller)) left = growing;
     return adds_below(left, right);
   }
 
@@ -128,8 +167,7 @@ class Conditions {
     unsigned loops = 0;
     for (; auto* growing = dyn_cast<SCEVAddRecExpr>(value); value = growing->getStart()) {
       auto* step = dyn_cast<SCEVConstant>(growing->getStepRecurrence(evolution_));
-      const SCEV* count = growing->getLoop() == loop_ ? predicated_->getBackedgeTakenCount()
-                                                      : evolution_.getBackedgeTakenCount(growing->getLoop());
+      const SCEV* count = count_of(growing->getLoop());
       if (!growing->isAffine() || !step || !step->getAPInt().isStrictlyPositive() ||
           step->getAPInt().getActiveBits() > kStepBits || isa<SCEVCouldNotCompute>(count) ||
           evolution_.getTypeSizeInBits(count->getType()) > 64 ||
@@ -146,9 +184,10 @@ class Conditions {
   Instruction& place_;
   ScalarEvolution& evolution_;
   DominatorTree& dominators_;
-  PredicatedScalarEvolution* predicated_;
-  const Loop* loop_;
+  LoopInfo& loops_;
+  function_ref<bool(const Loop&)> may_assume_;
   SCEVExpander expander_;
+  MapVector<const Loop*, std::unique_ptr<PredicatedScalarEvolution>> predicated_;
   SmallVector<std::pair<Value*, bool>> known_;
   SmallVector<Comparison> comparisons_;
   SmallVector<Below> below_;
@@ -200,8 +239,8 @@ class RowLoops {
     simplifyLoop(&loop, &dominators_, &loops_, &evolution_, nullptr, nullptr, /*PreserveLCSSA=*/false);
     formLCSSARecursively(loop, dominators_, &loops_, &evolution_);
     if (!loop.isLoopSimplifyForm() || !loop.isSafeToClone()) return false;
-    PredicatedScalarEvolution predicated(evolution_, loop);
-    Conditions conditions(*loop.getLoopPreheader()->getTerminator(), evolution_, dominators_, &predicated, &loop);
+    auto is_this = [&](const Loop& other) { return &other == &loop; };
+    Conditions conditions(*loop.getLoopPreheader()->getTerminator(), evolution_, dominators_, loops_, is_this);
     for (BranchInst* branch : questions)
       if (!conditions.require(branch->getCondition(), *usual_successor(*branch) == 0)) return false;
     double_loop(loop, conditions.ask());
@@ -282,6 +321,13 @@ void read_arguments_first(Function& function) {
     }
 }
 
+// Whether nothing will be left of the loop, nor of those around it.
+bool is_unrolled(const Loop& loop) {
+  for (const Loop* around = &loop; around; around = around->getParentLoop())
+    if (!findOptionMDForLoop(around, "llvm.loop.unroll.full")) return false;
+  return true;
+}
+
 }  // namespace
 
 PreservedAnalyses RowFunctionPass::run(Function& function, FunctionAnalysisManager& analyses) {
@@ -293,17 +339,27 @@ PreservedAnalyses RowFunctionPass::run(Function& function, FunctionAnalysisManag
   auto& dominators = analyses.getResult<DominatorTreeAnalysis>(function);
   if (!begins->isTerminator()) SplitBlock(&entry, &*begins, &dominators, &loops);
   auto& evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
-  Conditions conditions(*entry.getTerminator(), evolution, dominators);
-  SmallVector<BranchInst*> answered;
-  for (BasicBlock& block : function)
-    if (auto* branch = dyn_cast<BranchInst>(block.getTerminator()); branch && usual_successor(*branch))
-      if (conditions.require(branch->getCondition(), *usual_successor(*branch) == 0)) answered.push_back(branch);
+  auto answer_by = [&](Conditions& conditions) {
+    SmallVector<BranchInst*> answered;
+    for (BasicBlock& block : function)
+      if (auto* branch = dyn_cast<BranchInst>(block.getTerminator()); branch && usual_successor(*branch))
+        if (conditions.require(branch->getCondition(), *usual_successor(*branch) == 0)) answered.push_back(branch);
+    return answered;
+  };
+  auto never = [](const Loop&) { return false; };
+  Conditions certain(*entry.getTerminator(), evolution, dominators, loops, never);
+  bool is_row_anyway = !answer_by(certain).empty();
+  auto may_assume = [&](const Loop& loop) { return unrolled_do_not_wrap && is_unrolled(loop); };
+  Conditions conditions(*entry.getTerminator(), evolution, dominators, loops, may_assume);
+  SmallVector<BranchInst*> answered = answer_by(conditions);
   if (answered.empty()) return PreservedAnalyses::none();
 
   ValueToValueMapTy map;
   Function* apart = CloneFunction(&function, map);
   apart->setName(function.getName() + kApartSuffix);
   apart->setLinkage(GlobalValue::InternalLinkage);
+  // What wraps or goes over an array's end does so in few threadgroups, where its place depends on the threadgroup's.
+  if (!is_row_anyway) forget_unrolling(*apart);
   Value* condition = conditions.ask();
   auto* from = cast<BranchInst>(entry.getTerminator());
   BasicBlock* rest = SplitBlock(&entry, from);

@@ -262,8 +262,11 @@ void Widener::store_steps(Value* lanes, Value* address, uint64_t step, Align ali
 
 Value* Widener::load_row(LoadInst& load, Value* address, IRBuilder<>& builder) {
   Type* type = vector_of(load.getType());
-  if (is_all(mask_) || (!is_word(layout_.getTypeStoreSize(load.getType())) && !has_avx512_))
-    return builder.CreateAlignedLoad(type, address, load.getAlign());
+  if (is_all(mask_) || (!is_word(layout_.getTypeStoreSize(load.getType())) && !has_avx512_)) {
+    LoadInst* row = builder.CreateAlignedLoad(type, address, load.getAlign());
+    row->copyMetadata(load, {LLVMContext::MD_invariant_load});
+    return row;
+  }
   return builder.CreateMaskedLoad(type, address, load.getAlign(), mask_, Constant::getNullValue(type));
 }
 

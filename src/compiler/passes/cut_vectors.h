@@ -1,0 +1,14 @@
+// Vectors of 32 lanes, in a block, as vectors of a register each.
+//
+// LLVM cuts vectors itself, but instruction by instruction: what belongs to one register is then all over the block.
+#pragma once
+
+#include <llvm/IR/BasicBlock.h>
+
+namespace kiln {
+
+/// `lanes` of 32 bits are a register. What is cut is what has elements of 32 bits or truths, and permutations of it;
+/// the rest is put together from registers, and taken apart, where that meets this.
+void cut_vectors(llvm::BasicBlock& block, unsigned lanes);
+
+}  // namespace kiln

@@ -1,0 +1,319 @@
+#include "compiler/passes/finish_chains.h"
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/DenseSet.h>
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "compiler/passes/cut_vectors.h"
+
+namespace kiln {
+namespace {
+
+using namespace llvm;
+
+// Instructions of a block that is looked at. Fewer are not worth it, more take long.
+constexpr size_t kFewest = 64, kMost = 1500;
+
+// Registers that are loaded again, in all and for so many operations.
+constexpr size_t kFewestReloads = 32, kOperations = 8;
+
+// Results of which the nearest is the next one.
+constexpr size_t kMostWaiting = 24;
+
+// That are computed in turns.
+constexpr size_t kMostTogether = 4;
+
+class ChainFinisher {
+ public:
+  ChainFinisher(BasicBlock& block, unsigned registers, unsigned lanes, bool is_cut)
+      : block_(block), registers_(registers), lanes_(lanes), is_cut_(is_cut) {}
+
+  size_t count_operations() const {
+    size_t count = 0;
+    for (const Instruction& instruction : block_) count += registers_of(instruction);
+    return count;
+  }
+
+  size_t count_reloads() const {
+    SmallVector<Instruction*> order;
+    for (Instruction& instruction : block_) order.push_back(&instruction);
+    return count_reloads(order);
+  }
+
+  // Where the new order is much the better one.
+  void run() {
+    size_t reloads = count_reloads();
+    find_order();
+    if (2 * count_reloads(order_) > reloads) return;
+    for (Instruction* instruction : order_)
+      if (!isa<PHINode>(instruction) && !instruction->isTerminator()) instruction->moveBefore(block_.getTerminator());
+  }
+
+ private:
+  // How many registers' loads the order costs, if always the one is stored that is wanted last.
+  size_t count_reloads(ArrayRef<Instruction*> order) const {
+    DenseMap<Value*, SmallVector<unsigned, 4>> uses;  // later ones first
+    for (size_t place = order.size(); place-- > 0;) {
+      if (isa<PHINode>(order[place]) || is_join(*order[place])) continue;
+      for (Value* operand : order[place]->operands())
+        if (registers_of(*operand) > 0) uses[operand].push_back(static_cast<unsigned>(place));
+    }
+    SmallVector<Value*, 32> kept;
+    unsigned used = 0;
+    size_t reloads = 0;
+    auto next_use = [&](Value* value) {
+      auto found = uses.find(value);
+      if (found != uses.end() && !found->second.empty()) return found->second.back();
+      return is_wanted_behind(*value) ? static_cast<unsigned>(order.size()) : 0u;
+    };
+    auto drop = [&](Value* value) {
+      auto place = find(kept, value);
+      if (place == kept.end()) return;
+      kept.erase(place);
+      used -= registers_of(*value);
+    };
+    auto take = [&](Value* value) {
+      if (!is_contained(kept, value)) {
+        kept.push_back(value);
+        used += registers_of(*value);
+      }
+      while (used > registers_)
+        drop(*std::max_element(kept.begin(), kept.end(), [&](Value* a, Value* b) {
+          return std::pair(next_use(a), a == value) < std::pair(next_use(b), b == value);
+        }));
+    };
+    for (size_t place = 0; place < order.size(); ++place) {
+      Instruction& instruction = *order[place];
+      if (!isa<PHINode>(instruction) && !is_join(instruction))
+        for (Value* operand : instruction.operands()) {
+          auto found = uses.find(operand);
+          if (found == uses.end() || found->second.empty()) continue;
+          // What is in memory anyway is an operand of what uses it.
+          if (!is_contained(kept, operand) && !isa<LoadInst>(operand)) reloads += registers_of(*operand);
+          while (!found->second.empty() && found->second.back() == place) found->second.pop_back();
+          if (next_use(operand) != 0)
+            take(operand);
+          else
+            drop(operand);
+        }
+      if (registers_of(instruction) > 0 && next_use(&instruction) != 0) take(&instruction);
+    }
+    return reloads;
+  }
+
+  void find_order() {
+    for (PHINode& phi : block_.phis()) order_.push_back(&phi);
+    find_dependences();
+    SmallVector<Instruction*> roots;
+    for (Instruction& instruction : block_) {
+      if (isa<PHINode>(instruction) || instruction.isTerminator() || is_join(instruction)) continue;
+      if (is_ordered(instruction) || is_wanted_behind(instruction)) roots.push_back(&instruction);
+    }
+    while (!roots.empty()) {
+      size_t best = 0, fewest = std::numeric_limits<size_t>::max();
+      bool has_ordered = false;
+      for (size_t i = 0; i < std::min(roots.size(), kMostWaiting); ++i) {
+        // Those that follow one another in memory's order keep it.
+        if (is_ordered(*roots[i])) {
+          if (has_ordered) continue;
+          has_ordered = true;
+        }
+        size_t count = missing(*roots[i], fewest).size();
+        if (count < fewest) {
+          fewest = count;
+          best = i;
+        }
+      }
+      SmallVector<Instruction*> together = neighbours_of(*roots[best], roots);
+      emit_together(together);
+      llvm::erase_if(roots, [&](Instruction* root) { return is_contained(together, root); });
+    }
+    for (Instruction& instruction : block_)
+      if (!isa<PHINode>(instruction) && !instruction.isTerminator()) emit(instruction);
+    order_.push_back(block_.getTerminator());
+  }
+
+  // Those that a value takes, where it is a vector's.
+  unsigned registers_of(const Value& value) const {
+    auto* type = dyn_cast<FixedVectorType>(value.getType());
+    if (!type || isa<Constant>(value) || is_join(value) || type->getElementType()->isPointerTy()) return 0;
+    uint64_t bits = type->getElementType()->isIntegerTy(1) ? uint64_t{32} * type->getNumElements()
+                                                           : type->getPrimitiveSizeInBits().getFixedValue();
+    return static_cast<unsigned>(divideCeil(bits, uint64_t{32} * lanes_));
+  }
+
+  // Registers that are put together for those who want the whole: nothing happens.
+  bool is_join(const Value& value) const {
+    return is_cut_ && isa<ShuffleVectorInst>(value) &&
+           cast<FixedVectorType>(value.getType())->getNumElements() > lanes_;
+  }
+
+  bool is_wanted_behind(const Value& value) const {
+    return any_of(value.users(), [&](const User* user) {
+      auto* instruction = cast<Instruction>(user);
+      return instruction->getParent() != &block_ || isa<PHINode>(instruction) || instruction->isTerminator() ||
+             (is_join(*instruction) && is_wanted_behind(*instruction));
+    });
+  }
+
+  static bool is_ordered(const Instruction& instruction) {
+    if (instruction.mayHaveSideEffects() || isa<AllocaInst>(instruction)) return true;
+    return instruction.mayReadFromMemory() && !instruction.hasMetadata(LLVMContext::MD_invariant_load);
+  }
+
+  // Memory that changes is read and written in the order that it was.
+  void find_dependences() {
+    Instruction* written = nullptr;
+    SmallVector<Instruction*> read;
+    for (Instruction& instruction : block_) {
+      if (isa<PHINode>(instruction) || instruction.isTerminator() || !is_ordered(instruction)) continue;
+      auto& before = before_[&instruction];
+      if (written) before.push_back(written);
+      if (!instruction.mayHaveSideEffects()) {
+        read.push_back(&instruction);
+        continue;
+      }
+      append_range(before, read);
+      read.clear();
+      written = &instruction;
+    }
+  }
+
+  template <typename Visit>
+  void for_each_needed(Instruction& instruction, Visit visit) {
+    for (Value* operand : instruction.operands()) {
+      auto* needed = dyn_cast<Instruction>(operand);
+      if (needed && needed->getParent() == &block_ && !isa<PHINode>(needed) && !emitted_.contains(needed))
+        visit(*needed);
+    }
+    if (auto before = before_.find(&instruction); before != before_.end())
+      for (Instruction* needed : before->second)
+        if (!emitted_.contains(needed)) visit(*needed);
+  }
+
+  DenseSet<Instruction*> missing(Instruction& root, size_t limit) {
+    SmallVector<Instruction*> waiting{&root};
+    DenseSet<Instruction*> seen{&root};
+    while (!waiting.empty() && seen.size() < limit) {
+      Instruction* instruction = waiting.pop_back_val();
+      for_each_needed(*instruction, [&](Instruction& needed) {
+        if (seen.insert(&needed).second) waiting.push_back(&needed);
+      });
+    }
+    return seen;
+  }
+
+  // The root, and others that want much of what it does.
+  SmallVector<Instruction*> neighbours_of(Instruction& root, ArrayRef<Instruction*> roots) {
+    SmallVector<Instruction*> together{&root};
+    if (is_ordered(root)) return together;
+    DenseSet<Instruction*> own = missing(root, kMost);
+    for (Instruction* other : roots.take_front(kMostWaiting)) {
+      if (together.size() == kMostTogether) break;
+      if (other == &root || is_ordered(*other)) continue;
+      DenseSet<Instruction*> its = missing(*other, kMost);
+      size_t shared = static_cast<size_t>(count_if(its, [&](Instruction* one) { return own.contains(one); }));
+      if (3 * shared >= own.size() && 3 * shared >= its.size()) together.push_back(other);
+    }
+    return together;
+  }
+
+  // What several of them want first, then what each wants, in turns: one waits while the others go on.
+  void emit_together(ArrayRef<Instruction*> roots) {
+    if (roots.size() > 1) {
+      DenseMap<Instruction*, unsigned> wanted;
+      for (Instruction* root : roots)
+        for (Instruction* one : missing(*root, kMost)) ++wanted[one];
+      for (Instruction& instruction : block_)
+        if (wanted.lookup(&instruction) > 1) emit(instruction);
+    }
+    size_t begin = order_.size();
+    SmallVector<std::pair<double, Instruction*>> merged;
+    for (Instruction* root : roots) {
+      size_t first = order_.size();
+      emit(*root);
+      for (size_t i = first; i < order_.size(); ++i)
+        merged.push_back({static_cast<double>(i - first + 1) / static_cast<double>(order_.size() - first), order_[i]});
+    }
+    llvm::stable_sort(merged, [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (auto [i, one] : enumerate(merged)) order_[begin + i] = one.second;
+  }
+
+  // How many registers are wanted at a time to compute it, as of a tree.
+  unsigned need_of(Instruction& root) {
+    SmallVector<Instruction*> waiting{&root};
+    while (!waiting.empty()) {
+      Instruction* instruction = waiting.back();
+      if (needs_.contains(instruction)) {
+        waiting.pop_back();
+        continue;
+      }
+      size_t count = waiting.size();
+      SmallVector<unsigned> needs;
+      for_each_needed(*instruction, [&](Instruction& needed) {
+        if (auto known = needs_.find(&needed); known != needs_.end())
+          needs.push_back(known->second);
+        else
+          waiting.push_back(&needed);
+      });
+      if (waiting.size() > count) continue;
+      llvm::sort(needs, std::greater<>());
+      unsigned need = registers_of(*instruction);
+      for (auto [held, one] : enumerate(needs)) need = std::max(need, one + static_cast<unsigned>(held));
+      needs_[instruction] = need;
+      waiting.pop_back();
+    }
+    return needs_[&root];
+  }
+
+  // What it needs first, what needs most registers before all others.
+  void emit(Instruction& root) {
+    SmallVector<Instruction*> waiting{&root};
+    while (!waiting.empty()) {
+      Instruction* instruction = waiting.back();
+      if (emitted_.contains(instruction)) {
+        waiting.pop_back();
+        continue;
+      }
+      SmallVector<std::pair<unsigned, Instruction*>> needed;
+      for_each_needed(*instruction, [&](Instruction& one) { needed.push_back({need_of(one), &one}); });
+      if (needed.empty()) {
+        emitted_.insert(instruction);
+        order_.push_back(instruction);
+        waiting.pop_back();
+        continue;
+      }
+      llvm::stable_sort(needed, [](const auto& a, const auto& b) { return a.first < b.first; });
+      for (auto& [need, one] : needed) waiting.push_back(one);
+    }
+  }
+
+  BasicBlock& block_;
+  unsigned registers_, lanes_;
+  bool is_cut_;
+  DenseMap<Instruction*, SmallVector<Instruction*, 2>> before_;
+  DenseMap<Instruction*, unsigned> needs_;
+  DenseSet<Instruction*> emitted_;
+  SmallVector<Instruction*> order_;
+};
+
+}  // namespace
+
+void finish_chains(Function& function, unsigned registers, unsigned lanes) {
+  for (BasicBlock& block : function) {
+    if (block.size() < kFewest || block.size() > kMost) continue;
+    ChainFinisher whole(block, registers, lanes, false);
+    size_t reloads = whole.count_reloads();
+    if (reloads < kFewestReloads || kOperations * reloads < whole.count_operations()) continue;
+    cut_vectors(block, lanes);
+    ChainFinisher(block, registers, lanes, true).run();
+  }
+}
+
+}  // namespace kiln

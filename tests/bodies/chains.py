@@ -1,0 +1,190 @@
+"""Steps in which simdgroups hand one another what they have, of more values than there are registers: what belongs to
+one simdgroup, or to one register of it, is computed to its end before the next begins."""
+
+import numpy as np
+
+from bodies import DTYPES, body
+
+_STEP = "for (uint step = 1; step < {threads}; step *= 2)"
+_BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
+
+
+def _read(x, place):
+    """Zero outside."""
+    place = np.asarray(place) % 2**32
+    return np.where(place < len(x), x[np.minimum(place, len(x) - 1)], 0).astype(x.dtype)
+
+
+# ---- Scans, whose arrays end or whose index wraps somewhere in a threadgroup
+
+for _name, _type, _dtype, _threads, _groups, _length, _first in (
+    ("float", "float", "float32", 256, 3, 768, 0),
+    ("int", "int", "int32", 256, 3, 768, 0),
+    ("long", "long", "int64", 256, 2, 512, 0),
+    ("half", "half", "float16", 256, 2, 512, 0),
+    ("two_simdgroups", "float", "float32", 64, 3, 192, 0),
+    ("four_simdgroups", "float", "float32", 128, 3, 384, 0),
+    ("sixteen_simdgroups", "float", "float32", 512, 2, 1024, 0),
+    ("over_the_end", "float", "float32", 256, 3, 700, 0),
+    ("outside", "float", "float32", 256, 2, 300, 500),
+    ("wrapping_in_a_threadgroup", "float", "float32", 256, 3, 800, 2**32 - 256 - 100),
+    ("wrapping_between_threadgroups", "float", "float32", 256, 3, 800, 2**32 - 256),
+    ("wrapping_in_a_simdgroup", "float", "float32", 256, 2, 800, 2**32 - 33),
+):
+
+    def _scan(x, first, threads=_threads, groups=_groups, dtype=_dtype):
+        count = threads * groups
+        rows = _read(x, int(first) + np.arange(count)).reshape(groups, threads)
+        # The numbers are small and whole, so that sums have no order.
+        return rows.astype(np.float64).cumsum(axis=1).astype(DTYPES[dtype]).ravel()
+
+    body(
+        f"""
+        threadgroup {_type} sums[{_threads}];
+        uint element = first + thread_position_in_grid.x, thread_index = thread_position_in_threadgroup.x;
+        sums[thread_index] = x[element];
+        {_BARRIER}
+        {_STEP.format(threads=_threads)} {{
+          {_type} before = thread_index >= step ? sums[thread_index - step] : {_type}(0);
+          {_BARRIER}
+          sums[thread_index] += before;
+          {_BARRIER}
+        }}
+        out[thread_position_in_grid.x] = sums[thread_index];
+        """,
+        name=f"scan_step_by_step_{_name}",
+        inputs=lambda rng, length=_length, first=_first, dtype=_dtype: {
+            "x": rng.integers(-3, 4, length).astype(DTYPES[dtype]),
+            "first": np.uint32(first),
+        },
+        outputs={"out": ((_threads * _groups,), _dtype)},
+        grid=(_threads * _groups, 1, 1),
+        threadgroup=(_threads, 1, 1),
+        constructs="synchronisation.threadgroup_barrier",
+    )(_scan)
+
+
+# ---- Comparisons and choices between the steps; NaNs and both zeros are handed on
+
+
+@body(
+    f"""
+    threadgroup float values[256];
+    threadgroup int starts[256];
+    uint i = thread_position_in_grid.x, thread_index = thread_position_in_threadgroup.x;
+    values[thread_index] = x[i];
+    starts[thread_index] = flags[i];
+    {_BARRIER}
+    {_STEP.format(threads=256)} {{
+      float value = values[thread_index];
+      int is_start = starts[thread_index];
+      float before = 0;
+      int started = 0;
+      if (thread_index >= step) {{
+        before = values[thread_index - step];
+        started = starts[thread_index - step];
+      }}
+      {_BARRIER}
+      if (!is_start) values[thread_index] = before > value ? before : value;
+      starts[thread_index] = is_start | started;
+      {_BARRIER}
+    }}
+    out[i] = values[thread_index];
+    segments[i] = starts[thread_index];
+    """,
+    inputs=lambda rng: {
+        "x": np.where(
+            rng.random(512) < 0.2,
+            rng.choice(np.array([0.0, -0.0, np.nan, np.inf, -np.inf], np.float32), 512),
+            rng.normal(size=512).astype(np.float32),
+        ),
+        "flags": (rng.random(512) < 0.05).astype(np.int32),
+    },
+    outputs={"out": ((512,), "float32"), "segments": ((512,), "int32")},
+    grid=(512, 1, 1),
+    threadgroup=(256, 1, 1),
+    constructs="synchronisation.threadgroup_barrier",
+)
+def largest_of_segments_step_by_step(x, flags):
+    values, starts = x.reshape(2, 256).copy(), flags.reshape(2, 256).copy()
+    for step in 2 ** np.arange(8):
+        before, started = np.zeros_like(values), np.zeros_like(starts)
+        before[:, step:], started[:, step:] = values[:, :-step], starts[:, :-step]
+        values = np.where(starts == 0, np.where(before > values, before, values), values)
+        starts = starts | started
+    return values.ravel(), starts.ravel()
+
+
+# ---- Numbers of several widths, so that not all vectors are of a register's lanes
+
+
+@body(
+    f"""
+    threadgroup float values[256];
+    threadgroup uchar marks[256];
+    uint i = thread_position_in_grid.x, thread_index = thread_position_in_threadgroup.x;
+    values[thread_index] = float(x[i]);
+    marks[thread_index] = uchar(m[i]);
+    {_BARRIER}
+    {_STEP.format(threads=256)} {{
+      float other = values[thread_index ^ step];
+      uchar mark = marks[thread_index ^ step];
+      {_BARRIER}
+      values[thread_index] += other;
+      marks[thread_index] ^= uchar(mark + step);
+      {_BARRIER}
+    }}
+    sums[i] = half(values[thread_index]);
+    out[i] = marks[thread_index] + long(values[255 - thread_index]) * 65536;
+    """,
+    inputs=lambda rng: {
+        "x": rng.integers(-2, 3, 512).astype(np.float16),
+        "m": rng.integers(0, 256, 512).astype(np.uint8),
+    },
+    outputs={"sums": ((512,), "float16"), "out": ((512,), "int64")},
+    grid=(512, 1, 1),
+    threadgroup=(256, 1, 1),
+    constructs="synchronisation.threadgroup_barrier",
+)
+def widths_step_by_step(x, m):
+    values, marks = x.astype(np.float32).reshape(2, 256), m.astype(np.int64).reshape(2, 256)
+    for step in 2 ** np.arange(8):
+        other = np.arange(256) ^ step
+        values, marks = values + values[:, other], (marks ^ (marks[:, other] + step)) % 256
+    return values.ravel().astype(np.float16), (marks + values[:, ::-1].astype(np.int64) * 65536).ravel()
+
+
+# ---- Memory that changes is read and written in order: an output is read again, and written over
+
+
+@body(
+    f"""
+    threadgroup float sums[256];
+    uint i = thread_position_in_grid.x, thread_index = thread_position_in_threadgroup.x;
+    sums[thread_index] = x[i];
+    out[i] = -x[i];
+    threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device);
+    {_STEP.format(threads=256)} {{
+      float before = thread_index >= step ? sums[thread_index - step] + out[i - step] : 0.5f;
+      threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device);
+      sums[thread_index] += before;
+      out[i] = sums[thread_index] * 0.5f;
+      threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device);
+    }}
+    out[i] = sums[thread_index];
+    """,
+    inputs=lambda rng: {"x": rng.integers(-3, 4, 512).astype(np.float32)},
+    outputs={"out": ((512,), "float32")},
+    grid=(512, 1, 1),
+    threadgroup=(256, 1, 1),
+    constructs="synchronisation.threadgroup_barrier",
+)
+def outputs_between_steps(x):
+    sums = x.reshape(2, 256).copy()
+    out = -sums
+    for step in 2 ** np.arange(8):
+        before = np.full_like(sums, 0.5)
+        before[:, step:] = sums[:, :-step] + out[:, :-step]
+        sums = sums + before
+        out = sums * np.float32(0.5)
+    return sums.ravel()

@@ -93,7 +93,6 @@ class SimdEngine : public CpuEngine {
     output.threadgroup_memory_bytes =
         lower_threadgroup_memory(module, group, group.getArg(1), CpuImageKind::kSimdgroups);
     output.may_spin = may_spin(group);
-    bool has_avx512 = machine.getTargetCPU() == "x86-64-v4";
     bool has_atomics = any_of(instructions(group), [](const Instruction& i) { return i.isAtomic(); });
     for (Function* function : {&row, &group}) {
       function->addFnAttr("prefer-vector-width", "512");

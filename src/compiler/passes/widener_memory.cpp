@@ -262,11 +262,8 @@ void Widener::store_steps(Value* lanes, Value* address, uint64_t step, Align ali
 
 Value* Widener::load_row(LoadInst& load, Value* address, IRBuilder<>& builder) {
   Type* type = vector_of(load.getType());
-  if (is_all(mask_) || (!is_word(layout_.getTypeStoreSize(load.getType())) && !has_avx512_)) {
-    LoadInst* row = builder.CreateAlignedLoad(type, address, load.getAlign());
-    row->copyMetadata(load, {LLVMContext::MD_invariant_load});
-    return row;
-  }
+  if (is_all(mask_) || (!is_word(layout_.getTypeStoreSize(load.getType())) && !has_avx512_))
+    return builder.CreateAlignedLoad(type, address, load.getAlign());
   return builder.CreateMaskedLoad(type, address, load.getAlign(), mask_, Constant::getNullValue(type));
 }
 
@@ -289,7 +286,10 @@ void Widener::widen_load_alone(LoadInst& load, IRBuilder<>& builder) {
     uint64_t step = step_of(pointer, bytes);
     auto together = [&](Value* address) -> Values {
       if (step > 1) return load_steps(load.getType(), address, step, load.getAlign(), {0}, builder);
-      return {load_row(load, address, builder)};
+      Value* row = load_row(load, address, builder);
+      // It is where the lanes' own loads would be.
+      if (auto* whole = dyn_cast<LoadInst>(row)) whole->copyMetadata(load, {LLVMContext::MD_invariant_load});
+      return {row};
     };
     auto apart = [&]() -> Values {
       widen_load_apart(load, builder);

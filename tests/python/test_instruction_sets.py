@@ -12,11 +12,13 @@ import kiln
 import numpy as np
 import pytest
 import random_bodies
+import random_tile_bodies
 import random_waiting_bodies
 from launch_bodies import BODIES, kernel_of, launch_numpy
 
 TESTS = Path(__file__).parent.parent
 RANDOM_BODIES = range(40)
+RANDOM_TILE_BODIES = range(40)
 # `tools/compare_engines.py` compares more.
 RANDOM_WAITING_BODIES = 500
 ON_OTHER_INSTRUCTION_SETS = 100
@@ -53,6 +55,8 @@ def results(waiting: int) -> dict[str, Result]:
         found[body.name] = Result(outputs, kernel_of(body.name, kiln.metal_kernel).history[-1])
     for seed in RANDOM_BODIES:
         found[f"random {seed}"] = Result(*random_bodies.results(seed))
+    for seed in RANDOM_TILE_BODIES:
+        found[f"random tile {seed}"] = Result(*random_tile_bodies.results(seed))
     for seed in range(waiting):
         found[f"random waiting {seed}"] = Result(*random_waiting_bodies.results(seed))
     return found
@@ -87,7 +91,7 @@ def results_with(waiting: int, **settings: str) -> dict[str, Result]:
 def different(ours: dict[str, Result], theirs: dict[str, Result]) -> list[str]:
     """Those of `theirs` that do not agree; `ours` has them all."""
     few = len(bodies_for(ON_OTHER_INSTRUCTION_SETS))
-    assert len(theirs) >= few + len(RANDOM_BODIES) + ON_OTHER_INSTRUCTION_SETS
+    assert len(theirs) >= few + len(RANDOM_BODIES) + len(RANDOM_TILE_BODIES) + ON_OTHER_INSTRUCTION_SETS
     return [
         name
         for name, result in theirs.items()

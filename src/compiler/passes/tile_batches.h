@@ -21,7 +21,6 @@
 #include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/IR/Function.h>
 #include <llvm/IR/GlobalVariable.h>
-#include <llvm/IR/PassManager.h>
 
 #include <cstdint>
 

@@ -188,3 +188,59 @@ def outputs_between_steps(x):
         sums = sums + before
         out = sums * np.float32(0.5)
     return sums.ravel()
+
+
+# ---- Results that want much of the same and are long themselves, so that they are computed in turns
+
+
+def _entangled(seed):
+    """Statements as (variable, other or None for a shift, lanes' distance, number), and how many variables there are."""
+    rng = np.random.default_rng(seed)
+    own, shared, steps = 4, 3, 60
+    statements = []
+    for step in range(steps):
+        for name in range(own + shared):
+            if rng.random() < 0.3:
+                other = name if name < own else own + int(rng.integers(shared))
+                statements.append((name, other, int(rng.choice([16, 8, 1, 24, 9])), 2 * step + 1))
+            else:
+                statements.append((name, None, step % 13 + 1, step * 41 + 5))
+            if name < own and rng.random() < 0.1:
+                statements.append((name, own + int(rng.integers(shared)), 0, 1))
+    return statements, own + shared
+
+
+for _seed in (2, 3):
+    _statements, _count = _entangled(_seed)
+
+    def _results(x, rounds, statements=_statements, count=_count):
+        i = np.arange(64)
+        values = [x[i + 7 * k] for k in range(count)]
+        for _ in range(int(rounds)):
+            for name, other, by, number in statements:
+                if other is None:
+                    values[name] = (values[name] ^ (values[name] << np.uint32(by))) + np.uint32(number)
+                else:
+                    values[name] = values[name] + values[other][i ^ by] * np.uint32(number)
+        return sum(value * np.uint32(2 * k + 3) for k, value in enumerate(values)).astype(np.uint32)
+
+    def _text(name, other, by, number):
+        if other is None:
+            return f"v{name} = (v{name} ^ (v{name} << {by})) + {number}u;"
+        return f"v{name} += {f'simd_shuffle_xor(v{other}, {by})' if by else f'v{other}'} * {number}u;"
+
+    body(
+        "uint i = thread_position_in_grid.x;\n"
+        + "".join(f"uint v{k} = x[i + {7 * k}];\n" for k in range(_count))
+        + "for (int round = 0; round < rounds; ++round) {\n"
+        + "\n".join(_text(*statement) for statement in _statements)
+        + "\n}\nout[i] = "
+        + " + ".join(f"v{k} * {2 * k + 3}u" for k in range(_count))
+        + ";",
+        name=f"entangled_chains_{_seed}",
+        inputs=lambda rng: {"x": rng.integers(0, 2**32, 256, np.uint32), "rounds": np.int32(3)},
+        outputs={"out": ((64,), "uint32")},
+        grid=(64, 1, 1),
+        threadgroup=(64, 1, 1),
+        constructs="simdgroup.shuffle_xor",
+    )(_results)

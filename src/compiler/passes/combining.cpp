@@ -32,8 +32,9 @@ bool is_exchanged(const Value* one, const Value* other, unsigned depth = 0) {
   auto pair = [&](unsigned i, unsigned j) {
     return is_exchanged(first->getOperand(i), second->getOperand(j), depth + 1);
   };
-  if (first->isCommutative() && pair(0, 1) && pair(1, 0)) return true;
-  for (unsigned i = 0; i < first->getNumOperands(); ++i)
+  // A commutative one may have more operands, as `fma`.
+  bool is_pair_exchanged = first->isCommutative() && pair(0, 1) && pair(1, 0);
+  for (unsigned i = is_pair_exchanged ? 2 : 0; i < first->getNumOperands(); ++i)
     if (!pair(i, i)) return false;
   return true;
 }

@@ -131,6 +131,8 @@ class VectorCutter {
       return false;
     if (!call && !isa<BinaryOperator, UnaryOperator, CmpInst, SelectInst, FreezeInst, CastInst>(instruction))
       return false;
+    // A number that becomes a vector is not taken apart.
+    if (isa<CastInst>(instruction) && !instruction.getOperand(0)->getType()->isVectorTy()) return false;
     for (const Use& use : instruction.operands())
       if (use->getType()->isVectorTy() && count_of(use->getType()) != count) return false;
     Parts parts;
@@ -296,7 +298,8 @@ class VectorCutter {
   // What lies across the border of two rows of memory, one behind the other, which does not change: a load of its own.
   Value* load_between(Value* one, Value* other, ArrayRef<int> mask) {
     auto *low = dyn_cast<LoadInst>(one), *high = dyn_cast<LoadInst>(other);
-    if (!low || !high || low->getType() != high->getType() || mask.size() != lanes_ || mask[0] < 0) return nullptr;
+    if (!low || !high || low->getType() != high->getType() || mask[0] < 0) return nullptr;
+    if (mask.size() != lanes_ || cast<FixedVectorType>(low->getType())->getNumElements() != lanes_) return nullptr;
     for (auto [lane, place] : enumerate(mask))
       if (place != mask[0] + static_cast<int>(lane)) return nullptr;
     const DataLayout& layout = low->getDataLayout();

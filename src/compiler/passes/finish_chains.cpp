@@ -197,7 +197,8 @@ class ChainFinisher {
         if (!emitted_.contains(needed)) visit(*needed);
   }
 
-  DenseSet<Instruction*> missing(Instruction& root, size_t limit) {
+  // What the root wants that is not there yet, and itself; some of it where that is more than the limit.
+  DenseSet<Instruction*> missing(Instruction& root, size_t limit = std::numeric_limits<size_t>::max()) {
     SmallVector<Instruction*> waiting{&root};
     DenseSet<Instruction*> seen{&root};
     while (!waiting.empty() && seen.size() < limit) {
@@ -224,12 +225,12 @@ class ChainFinisher {
     return together;
   }
 
-  // What several of them want first, then what each wants, in turns: one waits while the others go on.
+  // What several of them want first, all of it, then what each wants, in turns: one waits while the others go on.
   void emit_together(ArrayRef<Instruction*> roots) {
     if (roots.size() > 1) {
       DenseMap<Instruction*, unsigned> wanted;
       for (Instruction* root : roots)
-        for (Instruction* one : missing(*root, kMost)) ++wanted[one];
+        for (Instruction* one : missing(*root)) ++wanted[one];
       for (Instruction& instruction : block_)
         if (wanted.lookup(&instruction) > 1) emit(instruction);
     }

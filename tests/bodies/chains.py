@@ -197,7 +197,7 @@ def _entangled(seed):
     """Statements as (variable, other or None for a shift, lanes' distance, number), and how many variables there are."""
     rng = np.random.default_rng(seed)
     own, shared, steps = 4, 3, 60
-    statements = []
+    statements: list[tuple[int, int | None, int, int]] = []
     for step in range(steps):
         for name in range(own + shared):
             if rng.random() < 0.3:

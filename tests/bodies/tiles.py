@@ -226,3 +226,64 @@ for _kind in _KINDS:
                 part = result[: threadgroup[1], first : first + threadgroup[0]]
                 part[:] = _threadgroup_of(x, part.size, number, kind).reshape(part.shape)
             return result.reshape(-1)
+
+
+# What others stored before the loop is read by later iterations behind the barriers of those before; what is stored
+# behind the loop comes behind all that it read.
+for _name, _reads, _writes in (
+    (
+        "before",
+        "uint value = x[(13 * k + i) % 997]; if (k > 0) value += o[(t + 100) % 256]; tile[i] = value;",
+        "",
+    ),
+    ("behind", "tile[i] = x[(13 * k + i) % 997];", "uint early = o[(t + 100 + k) % 256];"),
+):
+
+    @body(
+        f"""
+        threadgroup uint tile[77];
+        uint t = thread_index_in_threadgroup;
+        device uint* o = out + 256 * threadgroup_position_in_grid.x;
+        uint sums[11];
+        for (uint n = 0; n < 11; ++n) sums[n] = n;
+        o[t] = x[t] * 3;
+        {"threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device);" if _writes else ""}
+        for (uint k = 0; k < count; ++k) {{
+          {_writes}
+          {"threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device);" if _writes else ""}
+          for (uint i = t; i < 77; i += 256) {{ {_reads} }}
+          threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device);
+          for (uint n = 0; n < 11; ++n)
+            for (uint j = 0; j < 4; ++j) sums[n] += tile[(t + 7 * j + n) % 77] * tile[5 * j + n];
+          {"sums[3] += early;" if _writes else "threadgroup_barrier(mem_flags::mem_threadgroup);"}
+        }}
+        uint all = 0;
+        for (uint n = 0; n < 11; ++n) all = 3 * all + sums[n];
+        threadgroup_barrier(mem_flags::mem_device);
+        o[t] = all;
+        """,
+        name=f"tiles_and_stores_{_name}",
+        inputs=lambda rng: {"x": rng.integers(0, 1000, 997).astype(np.uint32), "count": np.uint32(20)},
+        outputs={"out": ((512,), "uint32")},
+        grid=(512, 1, 1),
+        threadgroup=(256, 1, 1),
+        constructs="barriers.in_loop",
+    )
+    def _stored_around(x: Any, count: Any, name: str = _name) -> Any:
+        t = np.arange(256)
+        stored = 3 * x[t]
+        sums = np.tile(np.arange(11, dtype=np.uint32)[:, None], (1, 256))
+        for k in range(int(count)):
+            i = np.arange(77)
+            tile = x[(13 * k + i) % 997]
+            if name == "before" and k > 0:
+                tile = tile + stored[(i + 100) % 256]
+            for n in range(11):
+                for j in range(4):
+                    sums[n] += tile[(t + 7 * j + n) % 77] * tile[5 * j + n]
+            if name == "behind":
+                sums[3] += stored[(t + 100 + k) % 256]
+        total = np.zeros(256, np.uint32)
+        for n in range(11):
+            total = 3 * total + sums[n]
+        return np.tile(total, 2)

@@ -44,6 +44,8 @@ constexpr unsigned kMostAgain = 64;
 
 // Of results there are groups of; all ways to join two of them are looked at, again and again.
 constexpr size_t kMostResults = 64;
+// Each is the part that reads once more. Sums that are made from one another fit into no group of few.
+constexpr size_t kMostGroups = 8;
 
 // Instructions of a loop within that is unrolled, and how often it goes round.
 constexpr size_t kMostUnrolled = 640;
@@ -464,6 +466,7 @@ class TileLoop {
     for (PHINode& phi : exit_->phis())
       if (!add(phi.getIncomingValueForBlock(end_))) return false;
     group_results(std::move(results));
+    if (groups_.size() > kMostGroups) return false;
     find_unrolled();
     return true;
   }

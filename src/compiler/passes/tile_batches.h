@@ -16,6 +16,11 @@
 // It is the same where what is written is all that the loop writes, nothing of it is read but behind the barrier, each
 // iteration writes the same places, and nobody outside the loop knows what lies in threadgroup memory. What is read but
 // not written was never written, and is anything.
+//
+// Of memory that others wrote before the loop, or write behind it, the first part of a later iteration knew by the
+// barriers of those before. A loop over simdgroups stops where the loop over batches begins and goes round, as at a
+// barrier
+// (`split_meetings`, passes/simdgroup_loops.cpp), so that nothing may fold that loop before.
 #pragma once
 
 #include <llvm/ADT/STLFunctionalExtras.h>

@@ -452,3 +452,46 @@ def _in_float64(x, y, mode):
         np.array(sums),
     ]
     return np.stack(columns, axis=1), np.full(64, mode == "fast")
+
+
+@body(
+    """
+    // Each lane divides by zero, or overflows, at one step that is known when compiling.
+    int lane = int(thread_index_in_simdgroup);
+    uint i = thread_position_in_grid.x;
+    long l = x[i];
+    int n = int(x[i]), rest = n;
+    uint u = uint(x[i]);
+    for (int k = 0; k < 3; ++k) {
+      simdgroup_barrier(mem_flags::mem_none);
+      l /= k - lane;
+      n /= lane - k - 1;
+      rest %= 2 * lane - k;
+      u /= uint(lane) >> k;
+    }
+    if (lane > 1) u += 7u / uint(lane - 1 - i / 32);
+    a[i] = l;
+    b[i] = n;
+    c[i] = rest;
+    d[i] = u;
+    """,
+    inputs=lambda rng: {"x": np.r_[rng.integers(-(2**31), 2**31, 66), np.full(6, -(2**31))].astype(np.int64)},
+    outputs={"a": ((72,), "int64"), "b": ((72,), "int32"), "c": ((72,), "int32"), "d": ((72,), "uint32")},
+    grid=(72, 1, 1),
+    threadgroup=(64, 1, 1),
+    constructs="arithmetic.division",
+)
+def some_lanes_divide_by_zero(x):
+    rows = []
+    for i, value in enumerate(x.tolist()):
+        lane = i % 32
+        wide, number, rest, unsigned = value, value, value, value % 2**32
+        for k in range(3):
+            wide = _divide(wide, k - lane)[0]
+            number = _wrap(_divide(number, lane - k - 1)[0], 32, True)
+            rest = _divide(rest, 2 * lane - k)[1]
+            unsigned = _divide(unsigned, lane >> k)[0]
+        if lane > 1:
+            unsigned += _divide(7, (lane - 1 - i // 32) % 2**32)[0]
+        rows.append((wide, number, rest, unsigned))
+    return tuple(np.array(column) for column in zip(*rows, strict=True))

@@ -200,11 +200,11 @@ Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder)
   if (auto* binary = dyn_cast<BinaryOperator>(&instruction)) {
     Value* second = operand(1);
     // The optimiser may have removed what keeps a division from trapping where a branch keeps threads from it. Lanes
-    // that are not here divide by 1. The maximum is there because the optimiser divides by either side of a select
-    // where one is constant, and takes the division by a vector with a single 0 for impossible.
-    if (binary->isIntDivRem() && !is_all(mask_) && !is_harmless_divisor(binary->getOperand(1))) {
-      Value* one = ConstantInt::get(second->getType(), 1);
-      second = builder.CreateBinaryIntrinsic(Intrinsic::umax, builder.CreateSelect(mask_, second, one), one);
+    // that are not here divide by 1.
+    if (binary->isIntDivRem()) {
+      second = without_zeros(binary->getOperand(1), builder);
+      if (!is_all(mask_) && !is_harmless_divisor(binary->getOperand(1)))
+        second = builder.CreateSelect(mask_, second, ConstantInt::get(second->getType(), 1));
     }
     return builder.CreateBinOp(binary->getOpcode(), operand(0), second);
   }
@@ -221,6 +221,22 @@ Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder)
   if (auto* call = dyn_cast<IntrinsicInst>(&instruction)) return widen_intrinsic(*call, builder);
   if (is_scaling(instruction)) return scale_by_instruction(operand(0), operand(1), builder);
   return nullptr;
+}
+
+// A divisor, which is 0 in no lane. The optimiser divides by either side of a choice of which one is constant, as of
+// the one that keeps from dividing by 0, and takes the division by a vector with a single 0 for impossible: so neither
+// side has one.
+Value* Widener::without_zeros(Value* divisor, IRBuilder<>& builder, unsigned depth) {
+  auto* choice = dyn_cast<SelectInst>(divisor);
+  if (choice && differs(choice) && depth < 8) {
+    Value* condition = choice->getCondition();
+    return builder.CreateSelect(differs(condition) ? vector(condition, builder) : scalar(condition),
+                                without_zeros(choice->getTrueValue(), builder, depth + 1),
+                                without_zeros(choice->getFalseValue(), builder, depth + 1));
+  }
+  Value* lanes = vector(divisor, builder);
+  if (is_harmless_divisor(divisor)) return lanes;
+  return builder.CreateBinaryIntrinsic(Intrinsic::umax, lanes, ConstantInt::get(lanes->getType(), 1));
 }
 
 // Of a choice between a value and 0 by a condition that is the same in all threads: x86 has no such choice between

@@ -207,6 +207,7 @@ class Widener {
   void widen_instruction(Instruction& instruction, IRBuilder<>& builder);
   void copy(Instruction& instruction, IRBuilder<>& builder);
   Value* widen_arithmetic(Instruction& instruction, IRBuilder<>& builder);
+  Value* without_zeros(Value* divisor, IRBuilder<>& builder, unsigned depth = 0);
   Value* zero_unless(Instruction& choice, IRBuilder<>& builder);
   void widen_checked(WithOverflowInst& call, IRBuilder<>& builder);
   Value* widen_intrinsic(IntrinsicInst& call, IRBuilder<>& builder);

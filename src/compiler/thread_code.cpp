@@ -11,6 +11,7 @@
 
 #include "compiler/clang_frontend.h"
 #include "compiler/metal/token_rewriter.h"
+#include "compiler/passes/approximations.h"
 #include "compiler/passes/bounds_guards.h"
 #include "compiler/passes/exchange_sites.h"
 #include "compiler/passes/harmless_arithmetic.h"
@@ -72,6 +73,18 @@ bool scales_by_instruction(const TargetSpec& target) {
   return target.kind == TargetKind::kCpu && target.engine == "simd" && target.cpu == "x86-64-v4";
 }
 
+void choose_approximations(const CompileRequest& request, llvm::Module& module) {
+  const TargetSpec& target = request.target;
+  if (request.unit.math_mode == MathMode::kSafe)
+    expand_approximations(module);
+  else if (target.kind == TargetKind::kNvidia)
+    approximate_for_gpu(module);
+  else if (target.engine == "simd")
+    describe_approximations(module);
+  else
+    expand_approximations(module);
+}
+
 }  // namespace
 
 std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, const std::string& cpu,
@@ -92,6 +105,7 @@ std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, co
     describe_scaling(module);
   else
     expand_scaling(module);
+  choose_approximations(request, module);
   make_arithmetic_harmless(module);
   expand_bfloat(module);
   mark_calls(module);

@@ -143,14 +143,17 @@ def test_one_argument(function, kind):
 @pytest.mark.parametrize("mode", ["relaxed", "fast"])
 @pytest.mark.parametrize("function", UNARY[:23], ids=lambda f: f.name)
 def test_other_modes_keep_the_bounds(function, mode):
-    """Of finite arguments; the functions' own arithmetic stays as written."""
+    """Of finite arguments; the functions' own arithmetic stays as written. For rsqrt test_approximations.py has more."""
     x = ARGUMENTS[FLOAT]
+    allowed = max(function.bound, 0.501)
+    if function.name == "rsqrt":
+        x, allowed = x[np.abs(x) >= np.float32(2.0**-126)], 2
     x = x[np.isfinite(x)]
     with np.errstate(all="ignore"):
         exact = function.reference(x.astype(np.float64))
     x, exact = x[np.isfinite(exact)], np.abs(exact[np.isfinite(exact)])
     got = run(f"o[i] = {function.name}(x[i]);", {"x": x}, {"o": (x.shape, np.float32)}, x.size, mode=mode)[0]
-    check(np.abs(got), exact, FLOAT, max(function.bound, 0.501), (x,), function.name)
+    check(np.abs(got), exact, FLOAT, allowed, (x,), function.name)
 
 
 @pytest.mark.parametrize("kind", FORMATS, ids=lambda k: k.metal)

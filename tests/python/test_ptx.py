@@ -285,6 +285,15 @@ def test_approximations_outside_of_safe_mode():
     assert "div.full.f32" in division("relaxed")
     assert "div.approx.f32" in division("fast")
 
+    def root(name, mode):
+        return code_of(READ + f"y[i] = {name}(v + 2);", [X], compile_options={"math_mode": mode})
+
+    assert "sqrt.rn.f32" in root("rsqrt", "safe")
+    assert "sqrt.rn.f32" in root("precise::rsqrt", "fast")
+    for mode in ("relaxed", "fast"):
+        code = root("rsqrt", mode)
+        assert "rsqrt.approx.f32" in code and "sqrt.rn" not in code
+
 
 @pytest.mark.parametrize(
     ("architecture", "limit"), [("sm_80", 166912), ("sm_86", 101376), ("sm_90", 232448), ("sm_90a", 232448)]

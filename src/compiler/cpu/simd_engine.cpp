@@ -13,6 +13,7 @@
 #include "compiler/cpu/engine.h"
 #include "compiler/cpu/engine_support.h"
 #include "compiler/metal/token_rewriter.h"
+#include "compiler/passes/approximations.h"
 #include "compiler/passes/forward_stores.h"
 #include "compiler/passes/lane_exchanges.h"
 #include "compiler/passes/loop_unrolling.h"
@@ -68,6 +69,7 @@ class SimdEngine : public CpuEngine {
     bool runs_share = false, has_avx512 = machine.getTargetCPU() == "x86-64-v4";
     if (reason.empty()) reason = widen_group(module, unit, has_avx512, sites, runs_share, keep_stage);
     expand_scaling(module);
+    expand_approximations(module);
     if (reason.empty() && stack_of(*module.getFunction(kGroupFunction)) > kCpuPrivateMemoryLimit)
       reason = "the private variables of 32 threads take too much memory";
     if (!reason.empty()) {

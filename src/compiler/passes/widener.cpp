@@ -4,6 +4,7 @@
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/CFG.h>
 
+#include "compiler/passes/approximations.h"
 #include "compiler/passes/bounds_guards.h"
 #include "compiler/passes/guard_sinks.h"
 #include "compiler/passes/scaling.h"
@@ -219,6 +220,7 @@ Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder)
     return result->getType()->isVectorTy() ? result : builder.CreateVectorSplat(kLanes, result);
   }
   if (auto* call = dyn_cast<IntrinsicInst>(&instruction)) return widen_intrinsic(*call, builder);
+  if (is_rsqrt(instruction)) return approximate_rsqrt(operand(0), has_avx512_, builder);
   if (is_scaling(instruction)) return scale_by_instruction(operand(0), operand(1), builder);
   return nullptr;
 }

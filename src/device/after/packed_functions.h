@@ -32,11 +32,12 @@ using if_packed = typename enable_if<(is_packed<__remove_cv(__remove_reference_t
 
 }  // namespace __kiln
 
-#define __KILN_PACKED(F)                                                       \
-  template <class... A, class = __kiln::if_packed<A...>>                       \
-  __KILN_INLINE auto F(A&&... arguments) {                                     \
-    return F(__kiln::unpacked(arguments)...);                                  \
+#define __KILN_PACKED_BY(F, UNPACKED)                    \
+  template <class... A, class = __kiln::if_packed<A...>> \
+  __KILN_INLINE auto F(A&&... arguments) {               \
+    return UNPACKED(__kiln::unpacked(arguments)...);     \
   }
+#define __KILN_PACKED(F) __KILN_PACKED_BY(F, F)
 #define __KILN_PACKED_EVERYWHERE(F) \
   __KILN_PACKED(F)                  \
   __KILN_PRECISE_AND_FAST(F)
@@ -126,7 +127,13 @@ __KILN_PACKED_EVERYWHERE(pow)
 __KILN_PACKED_EVERYWHERE(powr)
 __KILN_PACKED_EVERYWHERE(rint)
 __KILN_PACKED_EVERYWHERE(round)
-__KILN_PACKED_EVERYWHERE(rsqrt)
+__KILN_PACKED(rsqrt)
+namespace fast {
+using metal::rsqrt;
+}
+namespace precise {
+__KILN_PACKED_BY(rsqrt, metal::precise::rsqrt)
+}
 __KILN_PACKED_EVERYWHERE(saturate)
 __KILN_PACKED_EVERYWHERE(sign)
 __KILN_PACKED_EVERYWHERE(sin)

@@ -168,7 +168,7 @@ __KILN_DEVICE float __fmul_rn(float a, float b) { return a * b; }
 __KILN_DEVICE float __fdiv_rn(float a, float b) { return a / b; }
 __KILN_DEVICE float __frcp_rn(float a) { return 1 / a; }
 __KILN_DEVICE float __fsqrt_rn(float a) { return __kiln::sqrt(a); }
-__KILN_DEVICE float __frsqrt_rn(float a) { return __kiln_metal::rsqrt(a); }
+__KILN_DEVICE float __frsqrt_rn(float a) { return __kiln::rounded_rsqrt(a); }
 __KILN_DEVICE float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 __KILN_DEVICE float __fmaf_ieee_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 

@@ -57,6 +57,10 @@ extern "C" __attribute__((convergent)) ulong __kiln_matrix_product(Line line, ui
 // x * 2^n, rounded once, for x that is near 1 or a NaN, and n in [-252, 254], which is given as both types.
 extern "C" __attribute__((const)) float __kiln_scaled(float x, float n, int same_n);
 
+// 1 / sqrt(x): `rounded`, which is correctly rounded. In math modes other than safe an engine may compute it within two
+// units in the last place instead (compiler/passes/approximations.h).
+extern "C" __attribute__((const)) float __kiln_rsqrt(float x, float rounded);
+
 // Waits for all threads of the threadgroup that have not returned.
 extern "C" __attribute__((convergent)) void __kiln_threadgroup_barrier(Line line);
 

@@ -98,11 +98,14 @@ __KILN_EXACT_END
 #define __KILN_POLYNOMIAL_9(X, C, ...) __builtin_fmaf(__KILN_POLYNOMIAL_8(X, __VA_ARGS__), X, C)
 #define __KILN_POLYNOMIAL_10(X, C, ...) __builtin_fmaf(__KILN_POLYNOMIAL_9(X, __VA_ARGS__), X, C)
 
-// F for half and bfloat by way of float, for vectors, and in metal::precise and metal::fast.
-#define __KILN_THROUGH_FLOAT_1(F)                                     \
-  __KILN_INLINE half F(half x) { return half(F(float(x))); }          \
-  __KILN_INLINE bfloat F(bfloat x) { return bfloat(F(float(x))); }    \
-  __KILN_VECTOR_FORMS_1(F)                                            \
+// F for half and bfloat by way of float, and for vectors.
+#define __KILN_OTHER_FORMS_1(F)                                    \
+  __KILN_INLINE half F(half x) { return half(F(float(x))); }       \
+  __KILN_INLINE bfloat F(bfloat x) { return bfloat(F(float(x))); } \
+  __KILN_VECTOR_FORMS_1(F)
+// Those, and all in metal::precise and metal::fast.
+#define __KILN_THROUGH_FLOAT_1(F) \
+  __KILN_OTHER_FORMS_1(F)         \
   __KILN_PRECISE_AND_FAST(F)
 #define __KILN_THROUGH_FLOAT_2(F)                                                          \
   __KILN_INLINE half F(half x, half y) { return half(F(float(x), float(y))); }             \

@@ -23,6 +23,17 @@ __KILN_INLINE float odd_scale_down(float x) {
   return float_of(is_wrong ? (back < magnitude(x) ? bits + 1 : bits - 1) : bits);
 }
 
+// 1 / sqrt(x), correctly rounded: an estimate y within one unit, and y / 2 times r, the first term of the series in the
+// residual r = 1 - x y^2, which is known exactly enough from two fma. One mantissa would be rounded to the wrong side
+// for want of the second term, 3/8 y r^2; with the float below 1/2 none is (tools/check_math.py). Nothing in it leaves the
+// range of floats: x y is the root. Of 0 and infinity y is the result, and the residual is a NaN.
+__KILN_INLINE float rounded_rsqrt(float x) {
+  float y = 1.0f / sqrt(x);
+  float_pair p = exact_product(x, y);
+  float residual = fma(-p.low, y, fma(-p.high, y, 1.0f));
+  return residual == residual ? fma(y * 0x1.fffffep-2f, residual, y) : y;
+}
+
 }  // namespace __kiln
 
 namespace metal {
@@ -79,17 +90,15 @@ __KILN_INLINE bfloat fma(bfloat a, bfloat b, bfloat c) {
 __KILN_VECTOR_FORMS_3(fma)
 __KILN_PRECISE_AND_FAST(fma)
 
-// 1 / sqrt(x), correctly rounded: an estimate y within one unit, and y / 2 times r, the first term of the series in the
-// residual r = 1 - x y^2, which is known exactly enough from two fma. One mantissa would be rounded to the wrong side
-// for want of the second term, 3/8 y r^2; with the float below 1/2 none is (tools/check_math.py). Nothing in it leaves the
-// range of floats: x y is the root. Of 0 and infinity y is the result, and the residual is a NaN.
-__KILN_INLINE float rsqrt(float x) {
-  float y = 1.0f / __kiln::sqrt(x);
-  __kiln::float_pair p = __kiln::exact_product(x, y);
-  float residual = __kiln::fma(-p.low, y, __kiln::fma(-p.high, y, 1.0f));
-  return residual == residual ? __kiln::fma(y * 0x1.fffffep-2f, residual, y) : y;
+__KILN_INLINE float rsqrt(float x) { return __kiln::__kiln_rsqrt(x, __kiln::rounded_rsqrt(x)); }
+__KILN_OTHER_FORMS_1(rsqrt)
+namespace fast {
+using metal::rsqrt;
 }
-__KILN_THROUGH_FLOAT_1(rsqrt)
+namespace precise {
+__KILN_INLINE float rsqrt(float x) { return __kiln::rounded_rsqrt(x); }
+__KILN_OTHER_FORMS_1(rsqrt)
+}  // namespace precise
 
 // x - floor(x), but below 1 in the argument's type.
 __KILN_INLINE float fract(float x) {

@@ -1,0 +1,86 @@
+"""What math modes other than safe take from the processor: at present `rsqrt`, within two units in the last place."""
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import kiln
+import numpy as np
+import pytest
+
+MODES = ("safe", "relaxed", "fast")
+SPECIAL = np.array([0.0, -0.0, np.inf, -1.0, -np.inf, np.nan, 2.0**-126, 3.4028235e38], np.float32)
+EXACT = np.array([np.inf, np.inf, 0, np.nan, np.nan, np.nan, 2.0**63, 2.0**-64], np.float32)
+
+
+def arguments() -> np.ndarray:
+    rng = np.random.default_rng(3)
+    of_every_size = np.ldexp(rng.uniform(1, 2, (253, 400)), np.arange(-126, 127)[:, None]).ravel()
+    return np.concatenate([SPECIAL, of_every_size.astype(np.float32), rng.uniform(1, 4, 100_000).astype(np.float32)])
+
+
+def roots() -> np.ndarray:
+    """By mode: rsqrt, precise::rsqrt, fast::rsqrt, of a vector's component, and of a number that all threads share."""
+    x = arguments()
+    rows = []
+    for mode in MODES:
+        kernel = kiln.metal_kernel(
+            "roots",
+            ["x"],
+            ["y"],
+            """
+            uint i = thread_position_in_grid.x, n = threads_per_grid.x;
+            y[i] = rsqrt(x[i]);
+            y[i + n] = precise::rsqrt(x[i]);
+            y[i + 2 * n] = fast::rsqrt(x[i]);
+            y[i + 3 * n] = rsqrt(float3(1, 2, x[i])).z;
+            y[i + 4 * n] = rsqrt(x[3000]);
+            """,
+            compile_options={"math_mode": mode},
+        )
+        (result,) = kernel(
+            inputs=[x],
+            output_shapes=[(5, x.size)],
+            output_dtypes=["float32"],
+            grid=(x.size, 1, 1),
+            threadgroup=(256, 1, 1),
+        )
+        rows.append(result)
+    return np.stack(rows)
+
+
+@pytest.fixture(scope="module", params=[("scalar", "avx512"), ("simd", "avx2"), ("simd", "avx512")], ids=" with ".join)
+def roots_on_an_engine(request) -> np.ndarray:
+    """With the instruction set, or the best that there is below it."""
+    engine, isa = request.param
+    program = (
+        "import sys, numpy as np; sys.path.insert(0, sys.argv[1]);"
+        "import test_approximations as t; np.save(sys.stdout.buffer, t.roots())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(Path(__file__).parent)],
+        env={**os.environ, "KILN_CPU_ENGINE": engine, "KILN_CPU_ISA": isa},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    result: np.ndarray = np.load(io.BytesIO(done.stdout))
+    return result
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_rsqrt_is_within_two_units(mode, roots_on_an_engine):
+    with np.errstate(all="ignore"):
+        exact = 1 / np.sqrt(arguments().astype(np.float64))
+    plain, precise, fast, vector, shared = roots_on_an_engine[MODES.index(mode)]
+    rounded = exact.astype(np.float32)
+    np.testing.assert_array_equal(precise[len(SPECIAL) :], rounded[len(SPECIAL) :])
+    for result in (plain, fast, vector):
+        np.testing.assert_array_equal(np.abs(result[: len(SPECIAL)]), EXACT)
+        error = np.abs(result[len(SPECIAL) :].astype(np.float64) - exact[len(SPECIAL) :]) / np.spacing(
+            rounded[len(SPECIAL) :]
+        )
+        assert error.max() <= (0.5 if mode == "safe" else 2)
+    assert np.abs(shared.astype(np.float64) - exact[3000]).max() <= 2 * np.spacing(rounded[3000])

@@ -12,28 +12,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Folder {
-  std::string name;
-  bool has_packages;
-
-  bool operator==(const Folder&) const = default;
-};
-
 struct Folders {
   std::mutex mutex;
-  std::vector<Folder> known;
+  std::vector<std::string> known;  // of packages
 };
 
 Folders& folders() {
   static Folders* instance = new Folders;
   return *instance;
-}
-
-void add(Folder folder) {
-  ForkGuard guard;
-  std::lock_guard lock(folders().mutex);
-  std::vector<Folder>& known = folders().known;
-  if (std::find(known.begin(), known.end(), folder) == known.end()) known.push_back(std::move(folder));
 }
 
 std::vector<std::string> libraries_of_packages(const std::string& folder) {
@@ -50,24 +36,23 @@ std::vector<std::string> libraries_of_packages(const std::string& folder) {
 
 }  // namespace
 
-void add_library_folder(std::string folder) { add({std::move(folder), false}); }
-
-void add_package_folder(std::string folder) { add({std::move(folder), true}); }
+void add_package_folder(std::string folder) {
+  ForkGuard guard;
+  std::lock_guard lock(folders().mutex);
+  std::vector<std::string>& known = folders().known;
+  if (std::find(known.begin(), known.end(), folder) == known.end()) known.push_back(std::move(folder));
+}
 
 std::vector<std::string> library_folders() {
-  std::vector<Folder> known;
+  std::vector<std::string> known;
   {
     ForkGuard guard;
     std::lock_guard lock(folders().mutex);
     known = folders().known;
   }
   std::vector<std::string> result;
-  for (const Folder& folder : known) {
-    if (!folder.has_packages) {
-      result.push_back(folder.name);
-      continue;
-    }
-    std::vector<std::string> libraries = libraries_of_packages(folder.name);
+  for (const std::string& folder : known) {
+    std::vector<std::string> libraries = libraries_of_packages(folder);
     result.insert(result.end(), libraries.begin(), libraries.end());
   }
   return result;

@@ -7,11 +7,9 @@
 
 namespace kiln {
 
-/// Adds a folder behind those that are known. One that is known changes nothing.
-void add_library_folder(std::string folder);
-
-/// The same for each `lib` of the packages in a folder. It is looked into when the libraries' folders are asked for:
-/// that takes longer than finding a kernel on disk, which mostly needs none of them.
+/// Adds each `lib` of the packages in a folder, behind those that are known. A folder that is known changes nothing. It
+/// is looked into when the libraries' folders are asked for: that takes longer than finding a kernel on disk, which
+/// mostly needs none of them.
 void add_package_folder(std::string folder);
 
 /// In the order in which they were added, those of packages by their names.

@@ -145,6 +145,7 @@ class WaitLowering {
     }
     value = builder_.CreateTrunc(value, combined_type(*site.combine));
     operation_ = operation_of(*site.combine);
+    in_any_order_ = operation_ || is_commutative(*site.combine);
     if (site.exchange == CpuExchange::kReduce) {
       if (Value* whole = reduce_at_once(site, value)) return whole;
       Value* all = builder_.CreateICmpEQ(mask_.active, builder_.getInt32(~0u));
@@ -239,7 +240,7 @@ class WaitLowering {
 
   // Both lanes of a pair compute the same: the lower one's value comes first, where that makes a difference.
   Value* combine_pair(const ExchangeSite& site, Value* own, Value* other, Value* distance) {
-    if (operation_ || is_commutative(*site.combine)) return combine(site, own, other);
+    if (in_any_order_) return combine(site, own, other);
     Value* is_lower = builder_.CreateICmpEQ(builder_.CreateAnd(lane_, distance), builder_.getInt32(0));
     return combine(site, builder_.CreateSelect(is_lower, own, other), builder_.CreateSelect(is_lower, other, own));
   }
@@ -342,6 +343,7 @@ class WaitLowering {
   DenseMap<std::pair<BasicBlock*, std::pair<Value*, Value*>>, Value*> taken_;
   SimdgroupMask mask_;
   std::optional<Operation> operation_;
+  bool in_any_order_ = false;  // whether a pair may be combined the other way round
   SmallPtrSet<Function*, 4> simplified_;
   SmallVector<CallInst*> combining_;
 };

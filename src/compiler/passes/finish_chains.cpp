@@ -246,53 +246,57 @@ class ChainFinisher {
     for (auto [i, one] : enumerate(merged)) order_[begin + i] = one.second;
   }
 
-  // How many registers are wanted at a time to compute it, as of a tree.
-  unsigned need_of(Instruction& root) {
+  // Finishes what is not done yet and is needed for the root, each behind what it needs itself.
+  template <typename IsDone, typename NeededOf, typename Finish>
+  static void finish_in_order(Instruction& root, IsDone is_done, NeededOf needed_of, Finish finish) {
     SmallVector<Instruction*> waiting{&root};
     while (!waiting.empty()) {
-      Instruction* instruction = waiting.back();
-      if (needs_.contains(instruction)) {
-        waiting.pop_back();
-        continue;
-      }
+      Instruction& instruction = *waiting.back();
       size_t count = waiting.size();
-      SmallVector<unsigned> needs;
-      for_each_needed(*instruction, [&](Instruction& needed) {
-        if (auto known = needs_.find(&needed); known != needs_.end())
-          needs.push_back(known->second);
-        else
-          waiting.push_back(&needed);
-      });
-      if (waiting.size() > count) continue;
-      llvm::sort(needs, std::greater<>());
-      unsigned need = registers_of(*instruction);
-      for (auto [held, one] : enumerate(needs)) need = std::max(need, one + static_cast<unsigned>(held));
-      needs_[instruction] = need;
+      if (!is_done(instruction)) {
+        for (Instruction* needed : needed_of(instruction))
+          if (!is_done(*needed)) waiting.push_back(needed);
+        if (waiting.size() > count) continue;
+        finish(instruction);
+      }
       waiting.pop_back();
     }
+  }
+
+  SmallVector<Instruction*> needed_by(Instruction& instruction) {
+    SmallVector<Instruction*> result;
+    for_each_needed(instruction, [&](Instruction& needed) { result.push_back(&needed); });
+    return result;
+  }
+
+  // How many registers are wanted at a time to compute it, as of a tree.
+  unsigned need_of(Instruction& root) {
+    auto is_known = [&](Instruction& instruction) { return needs_.contains(&instruction); };
+    auto finish = [&](Instruction& instruction) {
+      SmallVector<unsigned> needs;
+      for (Instruction* needed : needed_by(instruction)) needs.push_back(needs_[needed]);
+      llvm::sort(needs, std::greater<>());
+      unsigned need = registers_of(instruction);
+      for (auto [held, one] : enumerate(needs)) need = std::max(need, one + static_cast<unsigned>(held));
+      needs_[&instruction] = need;
+    };
+    finish_in_order(root, is_known, [&](Instruction& one) { return needed_by(one); }, finish);
     return needs_[&root];
   }
 
   // What it needs first, what needs most registers before all others.
   void emit(Instruction& root) {
-    SmallVector<Instruction*> waiting{&root};
-    while (!waiting.empty()) {
-      Instruction* instruction = waiting.back();
-      if (emitted_.contains(instruction)) {
-        waiting.pop_back();
-        continue;
-      }
-      SmallVector<std::pair<unsigned, Instruction*>> needed;
-      for_each_needed(*instruction, [&](Instruction& one) { needed.push_back({need_of(one), &one}); });
-      if (needed.empty()) {
-        emitted_.insert(instruction);
-        order_.push_back(instruction);
-        waiting.pop_back();
-        continue;
-      }
-      llvm::stable_sort(needed, [](const auto& a, const auto& b) { return a.first < b.first; });
-      for (auto& [need, one] : needed) waiting.push_back(one);
-    }
+    auto is_emitted = [&](Instruction& instruction) { return emitted_.contains(&instruction); };
+    auto needed_of = [&](Instruction& instruction) {
+      SmallVector<Instruction*> needed = needed_by(instruction);
+      llvm::stable_sort(needed, [&](Instruction* a, Instruction* b) { return need_of(*a) < need_of(*b); });
+      return needed;
+    };
+    auto finish = [&](Instruction& instruction) {
+      emitted_.insert(&instruction);
+      order_.push_back(&instruction);
+    };
+    finish_in_order(root, is_emitted, needed_of, finish);
   }
 
   BasicBlock& block_;

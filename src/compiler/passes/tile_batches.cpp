@@ -66,6 +66,11 @@ bool is_threadgroup_memory(const Value* value) {
 
 bool is_pointer(const Value* value) { return value->getType()->isPtrOrPtrVectorTy(); }
 
+// An address that is made from others, which stay its operands.
+bool is_address_arithmetic(const Value* value) {
+  return isa<GetElementPtrInst, InsertElementInst, ShuffleVectorInst, ExtractElementInst, SelectInst>(value);
+}
+
 // A variable that is written where it is read, if the address is one in such.
 const AllocaInst* scratch_of(const Value* address) {
   const auto* variable = dyn_cast<AllocaInst>(getUnderlyingObject(address));
@@ -97,7 +102,7 @@ Memory memory_of(const Value* address) {
   while (!waiting.empty()) {
     const Value* value = waiting.pop_back_val();
     if (!seen.insert(value).second) continue;
-    if (isa<GetElementPtrInst, PHINode, SelectInst, InsertElementInst, ShuffleVectorInst, ExtractElementInst>(value)) {
+    if (is_address_arithmetic(value) || isa<PHINode>(value)) {
       for (const Value* operand : cast<Instruction>(value)->operands())
         if (is_pointer(operand)) waiting.push_back(operand);
       continue;
@@ -133,8 +138,7 @@ Memory memory_of(const Value* address) {
 // Whether an address in threadgroup memory can be had for other memory.
 bool can_be_moved_to_a_tile(const Value* address) {
   if (is_threadgroup_memory(address)) return true;
-  if (!isa<GetElementPtrInst, InsertElementInst, ShuffleVectorInst, ExtractElementInst, SelectInst>(address))
-    return false;
+  if (!is_address_arithmetic(address)) return false;
   return all_of(cast<Instruction>(address)->operands(), [](const Value* operand) {
     return !is_pointer(operand) || memory_of(operand) == Memory::kOther || can_be_moved_to_a_tile(operand);
   });
@@ -305,8 +309,7 @@ class TileLoop {
     for (const Value* operand : instruction.operands()) {
       if (!is_pointer(operand) || memory_of(operand) == Memory::kOther) continue;
       if (!is_in_loop(operand) && !can_be_moved_to_a_tile(operand)) return false;
-      if (isa<GetElementPtrInst, InsertElementInst, ShuffleVectorInst, ExtractElementInst, SelectInst>(instruction))
-        continue;
+      if (is_address_arithmetic(&instruction)) continue;
       auto* store = dyn_cast<StoreInst>(&instruction);
       bool is_stored = store && store->getValueOperand() == operand;
       if (!access_of(instruction) || (is_stored && !scratch_of(store->getPointerOperand()))) return false;
@@ -399,8 +402,6 @@ class TileLoop {
     if (const auto* operation = dyn_cast<BinaryOperator>(&instruction)) return !operation->isIntDivRem();
     if (const auto* call = dyn_cast<IntrinsicInst>(&instruction))
       return !call->mayReadOrWriteMemory() && isSafeToSpeculativelyExecute(call);
-    if (const auto* load = dyn_cast<LoadInst>(&instruction))
-      return load->hasMetadata(LLVMContext::MD_invariant_load) && isa<Argument>(getUnderlyingObject(load));
     return isa<GetElementPtrInst, CastInst, CmpInst, SelectInst, InsertElementInst, ExtractElementInst,
                ShuffleVectorInst, FreezeInst>(instruction);
   }

@@ -28,18 +28,15 @@ TEST(LibraryFolders, AreThoseOfPackagesThatHaveOneByName) {
   std::ofstream(root + "/file");
   size_t before = library_folders().size();
 
-  add_library_folder("/of/its/own");
   add_package_folder(root);
   add_package_folder(root);
-  add_library_folder("/of/its/own");
-  EXPECT_EQ(added_since(before), (Folders{"/of/its/own", root + "/cublas/lib", root + "/nvrtc/lib"}));
+  EXPECT_EQ(added_since(before), (Folders{root + "/cublas/lib", root + "/nvrtc/lib"}));
 
   // What is installed later is found.
   fs::create_directories(fs::path(root) / "another/lib");
-  EXPECT_EQ(added_since(before),
-            (Folders{"/of/its/own", root + "/another/lib", root + "/cublas/lib", root + "/nvrtc/lib"}));
+  EXPECT_EQ(added_since(before), (Folders{root + "/another/lib", root + "/cublas/lib", root + "/nvrtc/lib"}));
   fs::remove_all(root);
-  EXPECT_EQ(added_since(before), Folders{"/of/its/own"});
+  EXPECT_EQ(added_since(before), Folders{});
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ struct Kernel {
 class Nvrtc : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    add_library_folder(KILN_TEST_NVRTC_FOLDER);
+    add_package_folder(std::filesystem::path(KILN_TEST_NVRTC_FOLDER).parent_path().parent_path());
     // A sanitizer's dlopen does not search the folder of the library that calls it.
     if (!kSanitized) return;
     for (const auto& file : std::filesystem::directory_iterator(KILN_TEST_NVRTC_FOLDER))

@@ -1167,3 +1167,46 @@ def barrier_behind_nested_returns(ring):
 )
 def barrier_behind_a_condition_of_all_threads_and_returns(ring):
     return np.where(ring > 60, 1000, _shift(ring))
+
+
+@_ring(
+    f"""
+    int own = ring[t], sum = 0;
+    for (int j = 0; j <= steps[2]; ++j) {{
+      if (own > 60) {{
+        y[thread_position_in_grid.x] = 1000;
+        return;
+      }}
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      sum += steps[j];
+    }}
+    if (sum > 7) threadgroup_barrier(mem_flags::mem_threadgroup);
+    {_STEP}
+    """,
+    "barriers.after_early_return barriers.under_uniform_condition",
+)
+def barrier_behind_a_sum_over_a_loop_with_returns(ring, steps):
+    return np.where(ring > 60, 1000, _shift(ring))
+
+
+@_ring(
+    f"""
+    int own = ring[t];
+    for (int j = 3; j-- > 0 && scale > 2;) {{
+      if (own > 60) {{
+        y[thread_position_in_grid.x] = 1000;
+        return;
+      }}
+    }}
+    for (int j = 0; j < scale; ++j) {{
+      {_STEP}
+    }}
+    """,
+    "barriers.after_early_return barriers.in_uniform_loop",
+    extra={"scale": 3},
+)
+def barriers_in_a_loop_behind_one_with_its_condition_and_returns(ring):
+    gone = ring > 60
+    for _ in range(3):
+        ring = np.where(gone, ring, _shift(ring))
+    return np.where(gone, 1000, ring)

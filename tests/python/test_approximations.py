@@ -21,34 +21,27 @@ def arguments() -> np.ndarray:
     return np.concatenate([SPECIAL, of_every_size.astype(np.float32), rng.uniform(1, 4, 100_000).astype(np.float32)])
 
 
+SOURCE = """
+    uint i = thread_position_in_grid.x, n = threads_per_grid.x;
+    y[i] = rsqrt(x[i]);
+    y[i + n] = precise::rsqrt(x[i]);
+    y[i + 2 * n] = fast::rsqrt(x[i]);
+    y[i + 3 * n] = rsqrt(float3(1, 2, x[i])).z;
+    y[i + 4 * n] = rsqrt(x[3000]);
+"""
+
+
+def kernel_of(mode: str) -> kiln.Kernel:
+    """rsqrt, precise::rsqrt, fast::rsqrt, of a vector's component, and of a number that all threads share."""
+    return kiln.metal_kernel("roots", ["x"], ["y"], SOURCE, compile_options={"math_mode": mode})
+
+
 def roots() -> np.ndarray:
-    """By mode: rsqrt, precise::rsqrt, fast::rsqrt, of a vector's component, and of a number that all threads share."""
+    """By mode."""
     x = arguments()
-    rows = []
-    for mode in MODES:
-        kernel = kiln.metal_kernel(
-            "roots",
-            ["x"],
-            ["y"],
-            """
-            uint i = thread_position_in_grid.x, n = threads_per_grid.x;
-            y[i] = rsqrt(x[i]);
-            y[i + n] = precise::rsqrt(x[i]);
-            y[i + 2 * n] = fast::rsqrt(x[i]);
-            y[i + 3 * n] = rsqrt(float3(1, 2, x[i])).z;
-            y[i + 4 * n] = rsqrt(x[3000]);
-            """,
-            compile_options={"math_mode": mode},
-        )
-        (result,) = kernel(
-            inputs=[x],
-            output_shapes=[(5, x.size)],
-            output_dtypes=["float32"],
-            grid=(x.size, 1, 1),
-            threadgroup=(256, 1, 1),
-        )
-        rows.append(result)
-    return np.stack(rows)
+    call = {"output_shapes": [(5, x.size)], "output_dtypes": ["float32"]}
+    call |= {"grid": (x.size, 1, 1), "threadgroup": (256, 1, 1)}
+    return np.stack([kernel_of(mode)(inputs=[x], **call)[0] for mode in MODES])
 
 
 @pytest.fixture(scope="module", params=[("scalar", "avx512"), ("simd", "avx2"), ("simd", "avx512")], ids=" with ".join)
@@ -70,17 +63,20 @@ def roots_on_an_engine(request) -> np.ndarray:
     return result
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_rsqrt_is_within_two_units(mode, roots_on_an_engine):
+def check(mode: str, result: np.ndarray) -> None:
     with np.errstate(all="ignore"):
         exact = 1 / np.sqrt(arguments().astype(np.float64))
-    plain, precise, fast, vector, shared = roots_on_an_engine[MODES.index(mode)]
+    plain, precise, fast, vector, shared = result
     rounded = exact.astype(np.float32)
-    np.testing.assert_array_equal(precise[len(SPECIAL) :], rounded[len(SPECIAL) :])
-    for result in (plain, fast, vector):
-        np.testing.assert_array_equal(np.abs(result[: len(SPECIAL)]), EXACT)
-        error = np.abs(result[len(SPECIAL) :].astype(np.float64) - exact[len(SPECIAL) :]) / np.spacing(
-            rounded[len(SPECIAL) :]
-        )
+    few = len(SPECIAL)
+    np.testing.assert_array_equal(precise[few:], rounded[few:])
+    for values in (plain, fast, vector):
+        np.testing.assert_array_equal(np.abs(values[:few]), EXACT)
+        error = np.abs(values[few:].astype(np.float64) - exact[few:]) / np.spacing(rounded[few:])
         assert error.max() <= (0.5 if mode == "safe" else 2)
     assert np.abs(shared.astype(np.float64) - exact[3000]).max() <= 2 * np.spacing(rounded[3000])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_rsqrt_is_within_two_units(mode, roots_on_an_engine):
+    check(mode, roots_on_an_engine[MODES.index(mode)])

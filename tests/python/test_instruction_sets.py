@@ -22,9 +22,9 @@ RANDOM_TILE_BODIES = range(40)
 # `tools/compare_engines.py` compares more.
 RANDOM_WAITING_BODIES = 500
 ON_OTHER_INSTRUCTION_SETS = 100
-# docs/design/simd-engine.md says why. Conditions of all threads imply one another here, which nothing concludes.
+# docs/design/simd-engine.md says why. A sum is the same in all threads that are left here, which nothing concludes.
 LEFT_TO_THE_SCALAR_ENGINE = {
-    "barrier_behind_a_condition_of_all_threads_and_returns": "the SIMD engine does not take it: threads may come to a "
+    "barrier_behind_a_sum_over_a_loop_with_returns": "the SIMD engine does not take it: threads may come to a "
     "threadgroup_barrier in different numbers"
 }
 

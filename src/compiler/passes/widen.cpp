@@ -36,12 +36,26 @@ void split_vectors(Function& function, ThreadAnalyses& analyses) {
   analyses.run(passes, function);
 }
 
+// Shapes and numbers that are given by reference never change, which loads lose that leave a condition. As they are the
+// same in all iterations of a loop that threads leave one by one, they are the same for all threads behind it.
+void find_invariant_loads(Function& function) {
+  for (Instruction& instruction : instructions(function)) {
+    auto* load = dyn_cast<LoadInst>(&instruction);
+    if (!load || !load->isSimple()) continue;
+    auto* argument = dyn_cast<LoadInst>(load->getPointerOperand()->stripInBoundsConstantOffsets());
+    if (argument && argument->hasMetadata(LLVMContext::MD_invariant_load) &&
+        argument->hasMetadata(LLVMContext::MD_dereferenceable))
+      load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(function.getContext(), {}));
+  }
+}
+
 }  // namespace
 
 std::string widen(Function& function, const WidenOptions& options) {
   ThreadAnalyses analyses;
   hide_sinks(function);
   analyses.run("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>", function);
+  find_invariant_loads(function);
   auto give_up = [&](std::string reason) {
     function.deleteBody();
     restore_sinks(function);

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import kiln
 import numpy as np
@@ -39,7 +40,7 @@ def kernel_of(mode: str) -> kiln.Kernel:
 def roots() -> np.ndarray:
     """By mode."""
     x = arguments()
-    call = {"output_shapes": [(5, x.size)], "output_dtypes": ["float32"]}
+    call: dict[str, Any] = {"output_shapes": [(5, x.size)], "output_dtypes": ["float32"]}
     call |= {"grid": (x.size, 1, 1), "threadgroup": (256, 1, 1)}
     return np.stack([kernel_of(mode)(inputs=[x], **call)[0] for mode in MODES])
 

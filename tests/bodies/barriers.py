@@ -1202,7 +1202,7 @@ def barrier_behind_a_sum_over_a_loop_with_returns(ring, steps):
       {_STEP}
     }}
     """,
-    "barriers.after_early_return barriers.in_uniform_loop",
+    "barriers.after_early_return barriers.run_time_trip_count",
     extra={"scale": 3},
 )
 def barriers_in_a_loop_behind_one_with_its_condition_and_returns(ring):

@@ -141,8 +141,7 @@ class SimdEngine : public CpuEngine {
           output.threadgroup_simdgroups = unit.simdgroups;
           Function& threadgroup = *module.getFunction(kThreadgroupFunction);
           runner.run(kInvariantsPipeline, threadgroup);
-          // With AVX-512 there are registers enough for code in any order.
-          ask_before(RowFunctionPass(!has_avx512), threadgroup, runner);
+          ask_before(RowFunctionPass(), threadgroup, runner);
           Function* apart = module.getFunction((Twine(kThreadgroupFunction) + kApartSuffix).str());
           for (Function* function : {&threadgroup, apart}) {
             if (!function) continue;

@@ -17,6 +17,7 @@
 #include "compiler/passes/lane_exchanges.h"
 #include "compiler/passes/loop_unrolling.h"
 #include "compiler/passes/pass_runner.h"
+#include "compiler/passes/prefetches.h"
 #include "compiler/passes/reuse_barriers.h"
 #include "compiler/passes/row_loops.h"
 #include "compiler/passes/runs.h"
@@ -153,6 +154,9 @@ class SimdEngine : public CpuEngine {
             }
             runner.run(kLastPipeline, *function);
           }
+          FunctionPassManager asking;
+          asking.addPass(PrefetchPass());
+          runner.run(asking, threadgroup);
         }
       }
     }

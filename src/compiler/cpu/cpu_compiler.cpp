@@ -66,8 +66,11 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
   choose_halves_by_bits(*module);
   simplify_extremes(*module);
   if (request.target.cpu == "x86-64-v4") look_up_packed_numbers(*module);
-  if (output.engine == "simd" && request.target.cpu == "x86-64-v3")
-    for (llvm::Function& function : *module) finish_chains(function, /*registers=*/16, /*lanes=*/8);
+  if (output.engine == "simd") {
+    bool has_avx512 = request.target.cpu == "x86-64-v4";
+    for (llvm::Function& function : *module)
+      finish_chains(function, has_avx512 ? 32 : 16, has_avx512 ? 16 : 8, /*are_few=*/!has_avx512);
+  }
   keep("optimized");
   if (request.keep_stages) result.stages.push_back({"assembly", generate_assembly(*module, *machine)});
   llvm::SmallVector<char, 0> object = generate_object(*module, *machine);

@@ -18,6 +18,7 @@
 #include "compiler/passes/lane_exchanges.h"
 #include "compiler/passes/loop_unrolling.h"
 #include "compiler/passes/pass_runner.h"
+#include "compiler/passes/prefetches.h"
 #include "compiler/passes/reuse_barriers.h"
 #include "compiler/passes/row_loops.h"
 #include "compiler/passes/runs.h"
@@ -143,8 +144,7 @@ class SimdEngine : public CpuEngine {
           output.threadgroup_simdgroups = unit.simdgroups;
           Function& threadgroup = *module.getFunction(kThreadgroupFunction);
           runner.run(kInvariantsPipeline, threadgroup);
-          // With AVX-512 there are registers enough for code in any order.
-          ask_before(RowFunctionPass(!has_avx512), threadgroup, runner);
+          ask_before(RowFunctionPass(), threadgroup, runner);
           Function* apart = module.getFunction((Twine(kThreadgroupFunction) + kApartSuffix).str());
           for (Function* function : {&threadgroup, apart}) {
             if (!function) continue;
@@ -156,6 +156,9 @@ class SimdEngine : public CpuEngine {
             }
             runner.run(kLastPipeline, *function);
           }
+          FunctionPassManager asking;
+          asking.addPass(PrefetchPass());
+          runner.run(asking, threadgroup);
         }
       }
     }

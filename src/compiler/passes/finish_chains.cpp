@@ -29,6 +29,12 @@ constexpr size_t kMostWaiting = 24;
 // That are computed in turns.
 constexpr size_t kMostTogether = 4;
 
+// Registers that are loaded, and stored, at least.
+constexpr size_t kFewestOfStream = 12;
+
+// From the first instruction for a result to that for the next.
+constexpr unsigned kStepsBetween = 2;
+
 class ChainFinisher {
  public:
   ChainFinisher(BasicBlock& block, unsigned registers, unsigned lanes, bool is_cut)
@@ -46,16 +52,52 @@ class ChainFinisher {
     return count_reloads(order);
   }
 
-  // Where the new order is much the better one.
-  void run() {
+  // Whether rows are loaded, become others, and these are stored; nothing that is stored is read.
+  bool is_stream() const {
+    size_t loaded = 0, stored = 0;
+    for (const Instruction& instruction : block_) {
+      if (isa<PHINode>(instruction)) return false;
+      if (auto* load = dyn_cast<LoadInst>(&instruction); load && load->hasMetadata(LLVMContext::MD_invariant_load)) {
+        loaded += registers_of(*load);
+      } else if (auto* store = dyn_cast<StoreInst>(&instruction); store && store->isSimple()) {
+        stored += registers_of(*store->getValueOperand());
+      } else if (is_ordered(instruction)) {
+        return false;
+      }
+    }
+    return std::min(loaded, stored) >= kFewestOfStream;
+  }
+
+  // Whether it is a loop of sums that leave most registers to what makes them.
+  bool is_loop_of_sums() const {
+    if (!is_contained(successors(&block_), &block_)) return false;
+    unsigned sums = 0, registers = 0;
+    for (const PHINode& phi : block_.phis()) {
+      sums += registers_of(phi) > 0;
+      registers += registers_of(phi);
+    }
+    return sums >= kMostTogether && 4 * registers <= registers_;
+  }
+
+  // Where the new order is better: much, or as good.
+  void run(bool much) {
     size_t reloads = count_reloads();
     find_order();
-    if (2 * count_reloads(order_) > reloads) return;
+    if (count_reloads(order_) <= (much ? reloads / 2 : reloads)) apply();
+  }
+
+  void run_as_stream() {
+    find_order();
+    stagger();
+    apply();
+  }
+
+ private:
+  void apply() {
     for (Instruction* instruction : order_)
       if (!isa<PHINode>(instruction) && !instruction->isTerminator()) instruction->moveBefore(block_.getTerminator());
   }
 
- private:
   // How many registers' loads the order costs, if always the one is stored that is wanted last.
   size_t count_reloads(ArrayRef<Instruction*> order) const {
     DenseMap<Value*, SmallVector<unsigned, 4>> uses;  // later ones first
@@ -132,6 +174,7 @@ class ChainFinisher {
       }
       SmallVector<Instruction*> together = neighbours_of(*roots[best], roots);
       emit_together(together);
+      ends_.push_back(order_.size());
       llvm::erase_if(roots, [&](Instruction* root) { return is_contained(together, root); });
     }
     for (Instruction& instruction : block_)
@@ -246,6 +289,40 @@ class ChainFinisher {
     for (auto [i, one] : enumerate(merged)) order_[begin + i] = one.second;
   }
 
+  // Each result begins a little after the one before: in an order by when an instruction could begin, if each took one
+  // step, some chains are under way at a time.
+  void stagger() {
+    DenseMap<Instruction*, unsigned> begins;
+    auto is_input = [&](const Instruction& one) { return isa<LoadInst>(one) && !is_ordered(one); };
+    unsigned chain = 0;
+    for (auto [place, instruction] : enumerate(order_)) {
+      while (chain < ends_.size() && place >= ends_[chain]) ++chain;
+      unsigned step = chain * kStepsBetween;
+      auto wait_for = [&](Value* needed) {
+        auto* one = dyn_cast<Instruction>(needed);
+        auto found = begins.find(one);
+        if (!one || found == begins.end()) return;
+        // Inputs have been asked for long before.
+        bool takes_step = registers_of(*one) > 0 && !is_input(*one);
+        step = std::max(step, found->second + (takes_step ? 1 : 0));
+      };
+      for (Value* operand : instruction->operands()) wait_for(operand);
+      if (auto before = before_.find(instruction); before != before_.end())
+        for (Instruction* other : before->second) wait_for(other);
+      begins[instruction] = step;
+    }
+    // They are loaded where they are wanted.
+    for (Instruction* instruction : reverse(order_)) {
+      if (!is_input(*instruction)) continue;
+      unsigned first = std::numeric_limits<unsigned>::max();
+      for (User* user : instruction->users())
+        if (auto found = begins.find(cast<Instruction>(user)); found != begins.end())
+          first = std::min(first, found->second);
+      if (first != std::numeric_limits<unsigned>::max()) begins[instruction] = std::max(first, begins[instruction]);
+    }
+    llvm::stable_sort(order_, [&](Instruction* a, Instruction* b) { return begins[a] < begins[b]; });
+  }
+
   // Finishes what is not done yet and is needed for the root, each behind what it needs itself.
   template <typename IsDone, typename NeededOf, typename Finish>
   static void finish_in_order(Instruction& root, IsDone is_done, NeededOf needed_of, Finish finish) {
@@ -306,18 +383,27 @@ class ChainFinisher {
   DenseMap<Instruction*, unsigned> needs_;
   DenseSet<Instruction*> emitted_;
   SmallVector<Instruction*> order_;
+  SmallVector<size_t> ends_;  // in it, of what is computed together
 };
 
 }  // namespace
 
-void finish_chains(Function& function, unsigned registers, unsigned lanes) {
+void finish_chains(Function& function, unsigned registers, unsigned lanes, bool are_few) {
   for (BasicBlock& block : function) {
     if (block.size() < kFewest || block.size() > kMost) continue;
     ChainFinisher whole(block, registers, lanes, false);
-    size_t reloads = whole.count_reloads();
-    if (reloads < kFewestReloads || kOperations * reloads < whole.count_operations()) continue;
-    cut_vectors(block, lanes);
-    ChainFinisher(block, registers, lanes, true).run();
+    auto cut = [&] {
+      cut_vectors(block, lanes);
+      return ChainFinisher(block, registers, lanes, true);
+    };
+    if (whole.is_stream()) {
+      cut().run_as_stream();
+    } else if (are_few) {
+      size_t reloads = whole.count_reloads();
+      if (reloads >= kFewestReloads && kOperations * reloads >= whole.count_operations()) cut().run(/*much=*/true);
+    } else if (whole.is_loop_of_sums()) {
+      cut().run(/*much=*/false);
+    }
   }
 }
 

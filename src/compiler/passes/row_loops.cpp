@@ -349,8 +349,7 @@ PreservedAnalyses RowFunctionPass::run(Function& function, FunctionAnalysisManag
   auto never = [](const Loop&) { return false; };
   Conditions certain(*entry.getTerminator(), evolution, dominators, loops, never);
   bool is_row_anyway = !answer_by(certain).empty();
-  auto may_assume = [&](const Loop& loop) { return unrolled_do_not_wrap && is_unrolled(loop); };
-  Conditions conditions(*entry.getTerminator(), evolution, dominators, loops, may_assume);
+  Conditions conditions(*entry.getTerminator(), evolution, dominators, loops, is_unrolled);
   SmallVector<BranchInst*> answered = answer_by(conditions);
   if (answered.empty()) return PreservedAnalyses::none();
 

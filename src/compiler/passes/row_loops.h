@@ -23,14 +23,11 @@ inline constexpr const char* kApartSuffix = ".apart";
 
 /// The same of a whole function: where an answer is that some lanes go their own ways, it calls another one, which is
 /// as the function was. For code in which loops hand one another what they store: of each there is one then.
-/// `unrolled_do_not_wrap`: it also does where an index may wrap in a loop of which unrolling leaves nothing. The code
-/// is without branches then, and can be put in order (finish_chains.h).
+/// It also does where an index may wrap in a loop of which unrolling leaves nothing. The code is without branches then:
+/// it is shorter, so that a processor looks further ahead, and can be put in order (finish_chains.h).
 struct RowFunctionPass : llvm::PassInfoMixin<RowFunctionPass> {
-  explicit RowFunctionPass(bool unrolled_do_not_wrap) : unrolled_do_not_wrap(unrolled_do_not_wrap) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }
-
-  bool unrolled_do_not_wrap;
 };
 
 }  // namespace kiln

@@ -262,9 +262,10 @@ class Widener {
                   Maker apart);
   uint64_t step_of(Value* pointer, uint64_t bytes);
   unsigned register_lanes(Type* element) const;
-  Values load_steps(Type* element, Value* address, uint64_t step, Align alignment, ArrayRef<uint64_t> places,
+  LoadInst* load_part(const LoadInst& load, unsigned count, Value* address, IRBuilder<>& builder);
+  Values load_steps(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> places,
                     IRBuilder<>& builder, Values* in_memory = nullptr);
-  Values load_words(Type* element, Value* address, uint64_t step, Align alignment, ArrayRef<uint64_t> places,
+  Values load_words(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> places,
                     IRBuilder<>& builder);
   void store_steps(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder);
   bool load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder);

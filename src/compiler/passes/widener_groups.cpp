@@ -161,7 +161,7 @@ void Widener::load_group(const Group& group, IRBuilder<>& builder) {
   // apart.
   auto together = [&](Value* address) {
     Values registers;
-    Values results = load_steps(load.getType(), address, step, load.getAlign(), places, builder, &registers);
+    Values results = load_steps(load, address, step, places, builder, &registers);
     if (is_complete) append_range(results, registers);
     return results;
   };

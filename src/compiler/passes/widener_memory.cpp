@@ -143,18 +143,25 @@ unsigned Widener::register_lanes(Type* element) const {
   return static_cast<unsigned>((has_avx512_ ? 64 : 32) / layout_.getTypeStoreSize(element));
 }
 
+// Of what the lanes load, so many elements that follow one another. The load is where the lanes' own would be.
+LoadInst* Widener::load_part(const LoadInst& load, unsigned count, Value* address, IRBuilder<>& builder) {
+  LoadInst* part = builder.CreateAlignedLoad(FixedVectorType::get(load.getType(), count), address, load.getAlign());
+  part->copyMetadata(load, {LLVMContext::MD_invariant_load});
+  return part;
+}
+
 // Of every `step` elements from the address on those at `places`: registers, of which the even or the odd elements of
 // pairs are taken, and again.
-Widener::Values Widener::load_steps(Type* element, Value* address, uint64_t step, Align alignment,
-                                    ArrayRef<uint64_t> places, IRBuilder<>& builder, Values* in_memory) {
+Widener::Values Widener::load_steps(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> places,
+                                    IRBuilder<>& builder, Values* in_memory) {
+  Type* element = load.getType();
   unsigned width = register_lanes(element);
-  auto* type = FixedVectorType::get(element, width);
   Values registers;
   for (unsigned i = 0; i < kLanes * step; i += width)
-    registers.push_back(builder.CreateAlignedLoad(type, builder.CreateConstGEP1_32(element, address, i), alignment));
+    registers.push_back(load_part(load, width, builder.CreateConstGEP1_32(element, address, i), builder));
   if (in_memory) *in_memory = registers;
   if (layout_.getTypeStoreSize(element) == 4 && (step == 8 || !has_avx512_))
-    return load_words(element, address, step, alignment, places, builder);
+    return load_words(load, address, step, places, builder);
   // What is left of the registers when the places' lowest bits are taken off: by the bits, and how many they are.
   std::map<std::pair<uint64_t, uint64_t>, Values> parts{{{1, 0}, std::move(registers)}};
   auto part = [&](auto&& self, uint64_t size, uint64_t place) -> Values& {
@@ -179,13 +186,13 @@ Widener::Values Widener::load_steps(Type* element, Value* address, uint64_t step
 // With AVX2 the register's other half is loaded from four lanes later, so that lanes are in order then. With AVX-512 a
 // register of two lanes' eight members becomes one of eight lanes' two, and one more permutation takes each member's
 // from two of those.
-Widener::Values Widener::load_words(Type* element, Value* address, uint64_t step, Align alignment,
-                                    ArrayRef<uint64_t> places, IRBuilder<>& builder) {
+Widener::Values Widener::load_words(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> places,
+                                    IRBuilder<>& builder) {
   constexpr unsigned kChunk = 4;
+  Type* element = load.getType();
   unsigned width = register_lanes(element);
-  auto load = [&](uint64_t place, unsigned count) -> Value* {
-    return builder.CreateAlignedLoad(FixedVectorType::get(element, count),
-                                     builder.CreateConstGEP1_64(element, address, place), alignment);
+  auto part = [&](uint64_t place, unsigned count) -> Value* {
+    return load_part(load, count, builder.CreateConstGEP1_64(element, address, place), builder);
   };
   // In each chunk, by what it is to have: a place in the first register's chunk, or from `kChunk` on in the second's.
   auto shuffled = [&](Value* one, Value* other, std::array<unsigned, kChunk> from) {
@@ -208,7 +215,7 @@ Widener::Values Widener::load_words(Type* element, Value* address, uint64_t step
     if (!has_avx512_) {
       auto chunks = [&](uint64_t which) {
         uint64_t place = first * step + which * kChunk;
-        return concatenateVectors(builder, {load(place, kChunk), load(place + kChunk * step, kChunk)});
+        return concatenateVectors(builder, {part(place, kChunk), part(place + kChunk * step, kChunk)});
       };
       if (step == 2) {
         Value *low = chunks(0), *high = chunks(1);
@@ -224,7 +231,7 @@ Widener::Values Widener::load_words(Type* element, Value* address, uint64_t step
     }
     auto eight_lanes = [&](unsigned lane) {
       Four lanes;
-      for (unsigned i = 0; i < kChunk; ++i) lanes[i] = load((lane + 2 * i) * step, width);
+      for (unsigned i = 0; i < kChunk; ++i) lanes[i] = part((lane + 2 * i) * step, width);
       return turned(lanes);
     };
     Four low = eight_lanes(first), high = eight_lanes(first + width / 2);
@@ -285,7 +292,7 @@ void Widener::widen_load_alone(LoadInst& load, IRBuilder<>& builder) {
     uint64_t bytes = layout_.getTypeStoreSize(load.getType());
     uint64_t step = step_of(pointer, bytes);
     auto together = [&](Value* address) -> Values {
-      if (step > 1) return load_steps(load.getType(), address, step, load.getAlign(), {0}, builder);
+      if (step > 1) return load_steps(load, address, step, {0}, builder);
       Value* row = load_row(load, address, builder);
       // It is where the lanes' own loads would be.
       if (auto* whole = dyn_cast<LoadInst>(row)) whole->copyMetadata(load, {LLVMContext::MD_invariant_load});

@@ -264,11 +264,11 @@ bool Widener::load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBui
     while (length > 2 && !are_rows()) length /= 2;
     if (length == 2) return false;
     auto rows = [&](Value* address) -> Values {
-      auto* type = FixedVectorType::get(load.getType(), length);
       Values parts;
-      for (unsigned lane = 0; lane < kLanes; lane += length)
-        parts.push_back(builder.CreateAlignedLoad(
-            type, builder.CreateConstGEP1_64(builder.getInt8Ty(), address, pattern->offsets[lane]), load.getAlign()));
+      for (unsigned lane = 0; lane < kLanes; lane += length) {
+        Value* row = builder.CreateConstGEP1_64(builder.getInt8Ty(), address, pattern->offsets[lane]);
+        parts.push_back(load_part(load, length, row, builder));
+      }
       return {concatenateVectors(builder, parts)};
     };
     Row shape{bytes, pattern->offsets[pattern->highest], true, true, pattern->lowest};
@@ -277,8 +277,7 @@ bool Widener::load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBui
   }
   Row shape{bytes, (taken - 1) * bytes, taken == own, true, pattern->lowest};
   auto together = [&](Value* address) -> Values {
-    auto* type = FixedVectorType::get(load.getType(), static_cast<unsigned>(taken));
-    Value* elements = builder.CreateAlignedLoad(type, address, load.getAlign());
+    Value* elements = load_part(load, static_cast<unsigned>(taken), address, builder);
     SmallVector<int> sources;
     for (uint64_t offset : pattern->offsets) sources.push_back(static_cast<int>(offset / bytes));
     return {builder.CreateShuffleVector(elements, sources)};

@@ -112,9 +112,9 @@ template <typename Scheduler>
 std::optional<BarrierFault> run_groups(const LoadedImage& image, const CpuLaunch& launch, ThreadPool::Claims& claims,
                                        uint64_t begin, uint64_t end, const ThreadgroupMemory& memory) {
   Scheduler scheduler(image, launch);
+  BarrierFault fault;
   do {
-    for (uint64_t group = begin; group < end; ++group)
-      if (std::optional<BarrierFault> fault = scheduler.run(group, memory.get())) return fault;
+    if (!scheduler.run(begin, end, memory.get(), fault)) return fault;
   } while (claims.next(begin, end));
   return std::nullopt;
 }

@@ -40,6 +40,15 @@ GroupScheduler::GroupScheduler(const LoadedImage& image, const CpuLaunch& launch
 
 GroupScheduler::~GroupScheduler() { ::operator delete(frames_, std::align_val_t(kCpuFrameAlignment)); }
 
+bool GroupScheduler::run(uint64_t begin, uint64_t end, char* threadgroup_memory, BarrierFault& fault) {
+  for (uint64_t group = begin; group < end; ++group)
+    if (std::optional<BarrierFault> found = run(group, threadgroup_memory)) {
+      fault = *found;
+      return false;
+    }
+  return true;
+}
+
 std::optional<BarrierFault> GroupScheduler::run(uint64_t group, char* threadgroup_memory) {
   start(group, threadgroup_memory);
   for (;;) {

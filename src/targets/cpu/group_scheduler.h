@@ -24,12 +24,13 @@ class GroupScheduler {
   GroupScheduler(const LoadedImage& image, const CpuLaunch& launch);
   ~GroupScheduler();
 
-  /// Runs one threadgroup, counted with x fastest.
-  std::optional<BarrierFault> run(uint64_t group, char* threadgroup_memory);
+  /// Runs threadgroups [begin, end), counted with x fastest, until one ends with a fault; false then.
+  bool run(uint64_t begin, uint64_t end, char* threadgroup_memory, BarrierFault& fault);
 
  private:
   struct Simdgroup;
 
+  std::optional<BarrierFault> run(uint64_t group, char* threadgroup_memory);
   void start(uint64_t group, char* threadgroup_memory);
   void run_lanes(Simdgroup& simdgroup, uint32_t mask);
   const CpuThread* run_to_barrier(Simdgroup& simdgroup);

@@ -72,23 +72,32 @@ inline void SimdgroupScheduler::run(Simdgroup& simdgroup) {
                  simdgroup.lanes);
 }
 
+bool SimdgroupScheduler::run(uint64_t begin, uint64_t end, char* threadgroup_memory, BarrierFault& fault) {
+  CpuThread& first = simdgroups_[0].record;
+  for (uint64_t group = begin; group < end;) {
+    if (std::optional<BarrierFault> found = run(group, threadgroup_memory)) {
+      fault = *found;
+      return false;
+    }
+    // What is stored in parts and read as a whole waits until stores before it have left the processor, those of the
+    // threadgroup before among them: the neighbour differs in one number, and only that is written. A fault, which is
+    // such a thing, is not asked for.
+    for (alike_end_ = std::min(end, alike_end_), ++group; group < alike_end_; ++group) {
+      ++first.values[kThreadgroupPosition];
+      run_threadgroup_(&launch_, &first, frames_, places_.get(), simdgroup_count_);
+    }
+  }
+  return true;
+}
+
 std::optional<BarrierFault> SimdgroupScheduler::run(uint64_t group, char* threadgroup_memory) {
   CpuThread& first = simdgroups_[0].record;
-  // What is stored in parts and read as a whole waits until stores before it have left the processor, those of the
-  // threadgroup before among them: the neighbour differs in one number, and only that is written.
-  if (group == next_ && group < alike_end_) {
-    ++next_;
-    first.threadgroup_memory = threadgroup_memory;
-    ++first.values[kThreadgroupPosition];
-    run_threadgroup_(&launch_, &first, frames_, places_.get(), simdgroup_count_);
-    return std::nullopt;
-  }
+  alike_end_ = 0;
   GroupPosition position = locate_group(launch_, group);
   if (!std::equal(position.threads.begin(), position.threads.end(), placed_)) place(position.threads.data());
   if (run_threadgroup_ && are_full_) {
     set_group_values(first, position);
     first.threadgroup_memory = threadgroup_memory;
-    next_ = group + 1;
     // The last one in a row may be smaller.
     alike_end_ = group - position.group[0] + launch_.threadgroups_per_grid[0] - 1;
     run_threadgroup_(&launch_, &first, frames_, places_.get(), simdgroup_count_);

@@ -22,13 +22,14 @@ class SimdgroupScheduler {
   SimdgroupScheduler(const SimdgroupScheduler&) = delete;
   SimdgroupScheduler& operator=(const SimdgroupScheduler&) = delete;
 
-  /// Runs one threadgroup, counted with x fastest.
-  std::optional<BarrierFault> run(uint64_t group, char* threadgroup_memory);
+  /// Runs threadgroups [begin, end), counted with x fastest, until one ends with a fault; false then.
+  bool run(uint64_t begin, uint64_t end, char* threadgroup_memory, BarrierFault& fault);
 
  private:
   struct Simdgroup;
 
   void place(const uint32_t* threads_per_threadgroup);
+  std::optional<BarrierFault> run(uint64_t group, char* threadgroup_memory);
   void run(Simdgroup& simdgroup);
   std::optional<BarrierFault> find_fault() const;
 
@@ -38,10 +39,10 @@ class SimdgroupScheduler {
   CpuThreadgroupFunction run_threadgroup_;  // null: there is none
   const CpuLaunch& launch_;
   bool has_barriers_;
-  uint32_t simdgroup_count_ = 0;       // of the current threadgroup
-  uint64_t next_ = 0, alike_end_ = 0;  // of threadgroups behind the last one, those that differ from it in x only
-  bool are_full_ = false;              // its simdgroups, as run_threadgroup_ wants them
-  uint32_t placed_[3] = {};            // the size for which simdgroups have their positions
+  uint32_t simdgroup_count_ = 0;  // of the current threadgroup
+  uint64_t alike_end_ = 0;        // of threadgroups behind the last one, those that differ from it in x only
+  bool are_full_ = false;         // its simdgroups, as run_threadgroup_ wants them
+  uint32_t placed_[3] = {};       // the size for which simdgroups have their positions
   std::unique_ptr<Simdgroup[]> simdgroups_;
   std::unique_ptr<uint32_t[]> counts_;
   std::unique_ptr<uint32_t[]> places_;  // of simdgroups, for run_threadgroup_

@@ -14,6 +14,7 @@
 #include "compiler/cpu/engine.h"
 #include "compiler/cpu/engine_support.h"
 #include "compiler/metal/token_rewriter.h"
+#include "compiler/passes/cut_vectors.h"
 #include "compiler/passes/forward_stores.h"
 #include "compiler/passes/lane_exchanges.h"
 #include "compiler/passes/loop_unrolling.h"
@@ -127,6 +128,7 @@ class SimdEngine : public CpuEngine {
       PassRunner runner(&machine);
       runner.run(splitting, row);
       if (whole) runner.run(splitting, group);
+      store_in_order(row, has_avx512 ? 64 : 32);
     } else {
       output.kind = CpuImageKind::kSimdgroups;
       output.run_function = kGroupFunction;

@@ -19,7 +19,7 @@
 namespace kiln {
 
 inline constexpr uint32_t kCpuImageMagic = 0x314c4e4b;  // "KNL1"
-inline constexpr uint32_t kCpuImageVersion = 7;
+inline constexpr uint32_t kCpuImageVersion = 8;
 
 enum class CpuImageKind : uint32_t {
   kLoop = 0,        // no thread waits for another: one function runs a row of threads
@@ -52,7 +52,7 @@ struct CpuImageHeader {
   uint32_t address_count;
   uint64_t addresses_offset;  // address_count offsets of 8 bytes within code and constants that are such addresses
   uint32_t joins_rows;  // kLoop: threads know nothing of their threadgroup; rows of neighbours in x may be run as one
-  uint32_t reserved;
+  uint32_t takes_rows;  // kLoop: a call may run several rows of a threadgroup
 };
 
 // What the threads of a simdgroup that wait at a site do with their values, which travel as 64 bits. Lanes that take no
@@ -128,8 +128,9 @@ struct CpuThread {
 };
 
 // Runs `count` threads that follow one another in x. The record describes the first, whose x is 0. Where rows are
-// joined, `count` goes on into the threadgroups behind it.
-using CpuRowFunction = void (*)(const CpuLaunch*, const CpuThread* first, uint32_t count);
+// joined, `count` goes on into the threadgroups behind it. `rows`: how many such rows that follow one another in y, one
+// unless takes_rows says that there may be more.
+using CpuRowFunction = void (*)(const CpuLaunch*, const CpuThread* first, uint32_t count, uint32_t rows);
 // Runs a thread to the next place where it waits, or to its end. `frame`: frame_bytes, aligned to kCpuFrameAlignment.
 using CpuThreadFunction = void (*)(const CpuLaunch*, CpuThread*, void* frame);
 // The same for a simdgroup of `lanes` threads, at most 32; the record describes the first, whose place in x is `x`. At

@@ -38,6 +38,7 @@ class ImageWriter {
     header.threadgroup_simdgroups = engine_.threadgroup_simdgroups;
     header.may_spin = engine_.may_spin;
     header.joins_rows = engine_.joins_rows;
+    header.takes_rows = engine_.takes_rows;
     image_.resize(sizeof header);
 
     std::vector<CpuSite> sites;

@@ -2,6 +2,7 @@
 //
 // A row of threads is cut into pieces of 32; the last one runs under a mask. What the engine cannot take, the scalar
 // one does, and EngineOutput says why.
+#include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/IR/ConstantRange.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
@@ -14,6 +15,7 @@
 #include "compiler/cpu/engine_support.h"
 #include "compiler/metal/token_rewriter.h"
 #include "compiler/passes/approximations.h"
+#include "compiler/passes/cut_vectors.h"
 #include "compiler/passes/forward_stores.h"
 #include "compiler/passes/lane_exchanges.h"
 #include "compiler/passes/loop_unrolling.h"
@@ -29,6 +31,8 @@
 #include "compiler/passes/split_loops.h"
 #include "compiler/passes/tile_batches.h"
 #include "compiler/passes/uniformity.h"
+#include "compiler/passes/usual_way.h"
+#include "compiler/passes/whole_rows.h"
 #include "compiler/passes/widen.h"
 #include "core/text.h"
 #include "kiln/error.h"
@@ -58,7 +62,7 @@ class SimdEngine : public CpuEngine {
         scalar_->text(unit), "extern \"C\" void ", kGroupFunction,
         "(const __kiln::Launch* launch, __kiln::Thread* first, void* frame, unsigned x, unsigned lanes) {\n  ",
         kBodyFunction, "(", arguments, "first);\n}\nextern \"C\" void ", kRowFunction,
-        "(const __kiln::Launch* launch, __kiln::Thread* first, unsigned count) {\n",
+        "(const __kiln::Launch* launch, __kiln::Thread* first, unsigned count, unsigned rows) {\n",
         // Whole simdgroups need no masks.
         "  unsigned x = 0;\n  for (; x + 32 <= count; x += 32) ", kGroupFunction, "(launch, first, ", piece_of("x"),
         ", x, 32);\n  if (x < count) ", kGroupFunction, "(launch, first, ", piece_of("x"), ", x, count - x);\n}\n");
@@ -87,6 +91,8 @@ class SimdEngine : public CpuEngine {
     Function& group = *module.getFunction(kGroupFunction);
     Function& row = *module.getFunction(kRowFunction);
     if (runs_share) run_in_pieces(row, group);
+    // Nothing else is in the frame's place yet.
+    bool knows_row = !group.getArg(2)->use_empty();
     if (unit.rows_are_runs && sites.empty()) {
       IRBuilder<> builder(&*group.getEntryBlock().getFirstInsertionPt());
       // As numbers of the same widths as in the text, so that casts cancel out.
@@ -107,11 +113,25 @@ class SimdEngine : public CpuEngine {
     if (sites.empty()) {
       output.run_function = kRowFunction;
       if (!has_atomics) row.setNoSync();
-      inline_into_callers(module, {&group});
+      Function* whole = runs_share ? nullptr : whole_rows(group, machine);
+      if (whole) {
+        output.takes_rows = knows_row;
+        run_rows(row, *whole, group, unit.rows_are_runs, knows_row);
+        inline_into_callers(module, {whole});
+        if (knows_row) read_launch_first(row);
+        group.setLinkage(GlobalValue::InternalLinkage);
+        group.addFnAttr(Attribute::NoInline);
+        if (!has_atomics) group.setNoSync();
+      } else {
+        inline_into_callers(module, {&group});
+      }
       optimize(module, machine);
       FunctionPassManager splitting;
       splitting.addPass(SplitLoopsPass(has_avx512 ? 32 : 16, has_avx512 ? 64 : 32));
-      PassRunner(&machine).run(splitting, row);
+      PassRunner runner(&machine);
+      runner.run(splitting, row);
+      if (whole) runner.run(splitting, group);
+      store_in_order(row, has_avx512 ? 64 : 32);
     } else {
       output.kind = CpuImageKind::kSimdgroups;
       output.run_function = kGroupFunction;
@@ -177,6 +197,10 @@ class SimdEngine : public CpuEngine {
   // Of accesses in a loop, where it is worth to have it twice.
   static constexpr unsigned kFewestRows = 3;
 
+  // In the frame's place, above the piece of a run: how far a row is from the first one of a call, in y.
+  static constexpr unsigned kRowShift = 6;
+  static_assert(kRun <= 1u << kRowShift);
+
   template <class Pass>
   static void ask_before(Pass pass, Function& function, PassRunner& runner) {
     FunctionPassManager rows;
@@ -184,6 +208,105 @@ class SimdEngine : public CpuEngine {
     runner.run(rows, function);
     // What is no longer asked.
     runner.run("simplifycfg,early-cse,adce,simplifycfg", function);
+  }
+
+  static Function* whole_rows(Function& group, TargetMachine& machine) {
+    Function* whole = nullptr;
+    FunctionPassManager pass;
+    pass.addPass(WholeRowsPass(kFewestRows, whole));
+    PassRunner(&machine).run(pass, group);
+    return whole;
+  }
+
+  // Rows of threads, as many as the last argument says or one, by simdgroups of which all accesses are rows; of others
+  // `group` runs one at a time. It is called, and outside of the loop that mostly runs, in which no register is kept
+  // for it then.
+  static void run_rows(Function& row, Function& whole, Function& group, bool in_runs, bool takes_rows) {
+    row.deleteBody();
+    LLVMContext& context = row.getContext();
+    auto block = [&](const char* name) { return BasicBlock::Create(context, name, &row); };
+    BasicBlock *entry = block("entry"), *rows = block("rows"), *first = block("first"), *full = block("full"),
+               *next = block("next"), *behind = block("behind"), *other = block("other"), *next_row = block("next_row"),
+               *end = block("end");
+    IRBuilder<> builder(entry);
+    Value *count = row.getArg(2), *zero = builder.getInt32(0), *lanes = builder.getInt32(kLanes);
+    auto begin = [&](BasicBlock* block, unsigned values) {
+      builder.SetInsertPoint(block);
+      return builder.CreatePHI(builder.getInt32Ty(), values);
+    };
+    builder.CreateBr(rows);
+    PHINode* y = begin(rows, 2);
+    builder.CreateBr(first);
+    auto call = [&](Function& function, Value* x, Value* threads) {
+      auto wide = [&](Value* number) { return builder.CreateZExt(number, builder.getInt64Ty()); };
+      Value* frame = builder.getInt64(0);
+      if (in_runs) frame = wide(builder.CreateAnd(x, lanes));
+      if (takes_rows) frame = builder.CreateOr(frame, builder.CreateShl(wide(y), kRowShift));
+      frame = builder.CreateIntToPtr(frame, builder.getPtrTy());
+      return builder.CreateCall(&function, {row.getArg(0), row.getArg(1), frame, x, threads});
+    };
+    auto go_on = [&](Value* x) {
+      builder.CreateCondBr(builder.CreateICmpUGE(builder.CreateSub(count, x), lanes), full, behind);
+    };
+    PHINode* first_x = begin(first, 2);
+    go_on(first_x);
+    PHINode* x = begin(full, 2);
+    builder.CreateCondBr(call(whole, x, lanes), next, behind, first_is_usual(context));
+    builder.SetInsertPoint(next);
+    Value* next_x = builder.CreateAdd(x, lanes);
+    go_on(next_x);
+
+    PHINode* rest = begin(behind, 3);
+    Value* left = builder.CreateSub(count, rest);
+    builder.CreateCondBr(builder.CreateIsNotNull(left), other, next_row);
+    builder.SetInsertPoint(other);
+    Value* threads = builder.CreateBinaryIntrinsic(Intrinsic::umin, left, lanes);
+    call(group, rest, threads);
+    first_x->addIncoming(zero, rows);
+    first_x->addIncoming(builder.CreateAdd(rest, threads), other);
+    builder.CreateBr(first);
+    x->addIncoming(first_x, first);
+    x->addIncoming(next_x, next);
+    rest->addIncoming(first_x, first);
+    rest->addIncoming(x, full);
+    rest->addIncoming(next_x, next);
+    builder.SetInsertPoint(next_row);
+    Value* next_y = builder.CreateAdd(y, builder.getInt32(1));
+    y->addIncoming(zero, entry);
+    if (takes_rows) {
+      y->addIncoming(next_y, next_row);
+      builder.CreateCondBr(builder.CreateICmpULT(next_y, row.getArg(3)), rows, end);
+    } else {
+      builder.CreateBr(end);
+    }
+    builder.SetInsertPoint(end);
+    builder.CreateRetVoid();
+  }
+
+  // What the launch and the record of its first thread say is always there: so it can leave loops that may not run.
+  static void read_launch_first(Function& row) {
+    BasicBlock& entry = row.getEntryBlock();
+    auto base_of = [](LoadInst& load, APInt& offset) -> Value* {
+      return load.getPointerOperand()->stripAndAccumulateConstantOffsets(load.getDataLayout(), offset, true);
+    };
+    auto is_there = [&](Value* base) {
+      if (base == row.getArg(0) || base == row.getArg(1)) return true;
+      auto* arguments = dyn_cast<LoadInst>(base);
+      APInt offset(64, 0);
+      return arguments && arguments->getParent() == &entry && base_of(*arguments, offset) == row.getArg(0) &&
+             offset == offsetof(CpuLaunch, arguments);
+    };
+    for (BasicBlock* block : ReversePostOrderTraversal<Function*>(&row))
+      for (Instruction& instruction : make_early_inc_range(*block)) {
+        auto* load = dyn_cast<LoadInst>(&instruction);
+        if (!load || block == &entry || !load->hasMetadata(LLVMContext::MD_invariant_load)) continue;
+        APInt offset(64, 0);
+        Value* base = base_of(*load, offset);
+        if (!is_there(base)) continue;
+        IRBuilder<> builder(entry.getTerminator());
+        load->setOperand(0, builder.CreatePtrAdd(base, builder.getInt(offset)));
+        load->moveBefore(entry.getTerminator());
+      }
   }
 
   // What a threadgroup has for itself, where there is a function for one.
@@ -349,6 +472,11 @@ class SimdEngine : public CpuEngine {
       auto remainder = [&](Value* number, Value* divisor) {
         return builder.CreateSub(number, builder.CreateMul(quotient(number, divisor), divisor));
       };
+      // Of the row, in those of one call.
+      auto row = [&] {
+        Value* frame = builder.CreatePtrToInt(group.getArg(2), builder.getInt64Ty());
+        return builder.CreateTrunc(builder.CreateLShr(frame, kRowShift), builder.getInt32Ty());
+      };
       Value* value;
       if (threads_wait && which == kIndexInThreadgroup)
         value = index_in_simdgroups();
@@ -365,9 +493,13 @@ class SimdEngine : public CpuEngine {
       else if (which == kPositionInThreadgroup)
         value = builder.Insert(
             BinaryOperator::CreateDisjoint(Instruction::Or, place(x), builder.CreateCall(lane_function)));
-      else if (which == kIndexInThreadgroup)
-        value = builder.CreateAdd(builder.CreateAdd(in_record(), x), builder.CreateCall(lane_function));
-      else if (which == kFullThreadsPerThreadgroup && rows_are_simdgroups)
+      else if (which == kPositionInThreadgroup + 1 && !threads_wait)
+        value = builder.CreateAdd(in_record(), row());
+      else if (which == kIndexInThreadgroup) {
+        Value* index = builder.CreateAdd(in_record(), x);
+        if (!threads_wait) index = builder.CreateAdd(index, builder.CreateMul(row(), recorded(kThreadsPerThreadgroup)));
+        value = builder.CreateAdd(index, builder.CreateCall(lane_function));
+      } else if (which == kFullThreadsPerThreadgroup && rows_are_simdgroups)
         value = multiple(in_record(), in_runs ? kRun : kLanes);
       else
         value = in_record();

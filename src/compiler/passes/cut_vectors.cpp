@@ -6,9 +6,12 @@
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/Transforms/Utils/Local.h>
+
+#include <numeric>
 
 namespace kiln {
 namespace {
@@ -327,5 +330,28 @@ class VectorCutter {
 }  // namespace
 
 void cut_vectors(BasicBlock& block, unsigned lanes) { VectorCutter(block, lanes).run(); }
+
+void store_in_order(Function& function, unsigned register_bytes) {
+  for (Instruction& instruction : make_early_inc_range(instructions(function))) {
+    auto* store = dyn_cast<StoreInst>(&instruction);
+    auto* type = store ? dyn_cast<FixedVectorType>(store->getValueOperand()->getType()) : nullptr;
+    // Of truths and pointers that is 0.
+    uint64_t bytes = type ? type->getScalarSizeInBits() / 8 : 0;
+    if (bytes == 0 || !store->isSimple() || type->getScalarSizeInBits() % 8 != 0) continue;
+    auto lanes = static_cast<unsigned>(register_bytes / bytes);
+    if (store->getAlign() >= register_bytes || type->getNumElements() <= lanes || type->getNumElements() % lanes != 0)
+      continue;
+    IRBuilder<> builder(store);
+    for (unsigned first = 0; first < type->getNumElements(); first += lanes) {
+      SmallVector<int> taken(lanes);
+      std::iota(taken.begin(), taken.end(), static_cast<int>(first));
+      Value* part = builder.CreateShuffleVector(store->getValueOperand(), taken);
+      Value* address = builder.CreateConstGEP1_64(builder.getInt8Ty(), store->getPointerOperand(), first * bytes);
+      builder.CreateAlignedStore(part, address, commonAlignment(store->getAlign(), first * bytes))
+          ->copyMetadata(*store);
+    }
+    store->eraseFromParent();
+  }
+}
 
 }  // namespace kiln

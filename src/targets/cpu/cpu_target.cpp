@@ -95,14 +95,15 @@ void run_rows(const LoadedImage& image, const CpuLaunch& launch, uint64_t begin,
       uint64_t first = uint64_t{position.group[0]} * launch.threads_per_threadgroup[0];
       threads = std::min((next - group) * launch.threads_per_threadgroup[0], launch.threads_per_grid[0] - first);
     }
+    uint32_t rows = image.header().takes_rows ? position.threads[1] : 1;
     uint32_t& index = thread.values[kIndexInThreadgroup];
     index = 0;
     for (uint32_t z = 0; z < position.threads[2]; ++z)
-      for (uint32_t y = 0; y < position.threads[1]; ++y) {
+      for (uint32_t y = 0; y < position.threads[1]; y += rows) {
         thread.values[kPositionInThreadgroup + 1] = y;
         thread.values[kPositionInThreadgroup + 2] = z;
-        row(&launch, &thread, static_cast<uint32_t>(threads));
-        index += position.threads[0];
+        row(&launch, &thread, static_cast<uint32_t>(threads), rows);
+        index += position.threads[0] * rows;
       }
   }
 }

@@ -126,11 +126,9 @@ class SimdEngine : public CpuEngine {
         inline_into_callers(module, {&group});
       }
       optimize(module, machine);
-      FunctionPassManager splitting;
-      splitting.addPass(SplitLoopsPass(has_avx512 ? 32 : 16, has_avx512 ? 64 : 32));
       PassRunner runner(&machine);
-      runner.run(splitting, row);
-      if (whole) runner.run(splitting, group);
+      split_loops(row, has_avx512, runner);
+      if (whole) split_loops(group, has_avx512, runner);
       store_in_order(row, has_avx512 ? 64 : 32);
     } else {
       output.kind = CpuImageKind::kSimdgroups;
@@ -175,6 +173,7 @@ class SimdEngine : public CpuEngine {
               runner.run(forwarding, *function);
             }
             runner.run(kLastPipeline, *function);
+            split_loops(*function, has_avx512, runner);
           }
           FunctionPassManager asking;
           asking.addPass(PrefetchPass());
@@ -208,6 +207,12 @@ class SimdEngine : public CpuEngine {
     runner.run(rows, function);
     // What is no longer asked.
     runner.run("simplifycfg,early-cse,adce,simplifycfg", function);
+  }
+
+  static void split_loops(Function& function, bool has_avx512, PassRunner& runner) {
+    FunctionPassManager splitting;
+    splitting.addPass(SplitLoopsPass(has_avx512 ? 32 : 16, has_avx512 ? 64 : 32));
+    runner.run(splitting, function);
   }
 
   static Function* whole_rows(Function& group, TargetMachine& machine) {

@@ -34,7 +34,15 @@ BUNDLE = FOLDER / "kiln-gpu"
 
 # What the tests import besides what such a machine has (NumPy comes with PyTorch).
 WHEELS = ("pytest", "hypothesis", "ml_dtypes", "iniconfig", "pluggy", "packaging", "pygments", "sortedcontainers")
-TESTS = ("conftest.py", "gpu.py", "launch_bodies.py", "matrix_bodies.py", "mlx_kernels.py", "torch_arrays.py")
+TESTS = (
+    "approximate_roots.py",
+    "conftest.py",
+    "gpu.py",
+    "launch_bodies.py",
+    "matrix_bodies.py",
+    "mlx_kernels.py",
+    "torch_arrays.py",
+)
 # Kiln's part for MLX is built against MLX for the CPU, and serves both.
 MLX = "0.32.4"
 

@@ -71,6 +71,8 @@ class Body:
     ensure_row_contiguous: bool = True
     atomic_outputs: bool = False
     init_value: float | None = None
+    reads_around: bool = False
+    """Whether it shows what lies beside a strided input's elements, so that a copy with other strides gives others."""
     shared_memory: int = 0
     """Of CUDA bodies: bytes."""
     compile_options: Mapping[str, Any] = field(default_factory=dict)

@@ -244,3 +244,44 @@ for _seed in (2, 3):
         threadgroup=(64, 1, 1),
         constructs="simdgroup.shuffle_xor",
     )(_results)
+
+
+# ---- A loop of more values than registers that asks all lanes
+
+
+def _asking_all(x):
+    rows = x.reshape(-1, 2, 32)
+    others = x.reshape(-1, 64)[:, ::-1].reshape(-1, 2, 32)
+    last, total, turns = rows.copy(), np.zeros_like(rows), np.zeros_like(rows)
+    for k in range(9):
+        here = k < (rows & 7) + 2
+        agree = (here <= (rows > 20 * k - 99)).all(axis=2, keepdims=True)
+        last = np.where(here & agree, others - k, last)
+        total = np.where(here, total + (rows ^ others), total)
+        turns = np.where(here, turns + last, turns)
+    return (total + 3 * turns + 5 * last).ravel()
+
+
+body(
+    """
+    threadgroup int shared[64];
+    uint i = thread_position_in_grid.x, t = thread_index_in_threadgroup;
+    shared[t] = x[i];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    int own = x[i], other = shared[63 - t], last = own, total = 0, turns = 0, k = 0;
+    do {
+      if (simd_all(own > 20 * k - 99)) last = other - k;
+      total += own ^ other;
+      turns += last;
+    } while (++k < (own & 7) + 2);
+    out[i] = total + 3 * turns + 5 * last;
+    """,
+    name="loop_of_many_values_that_asks_all_lanes",
+    inputs=lambda rng: {
+        "x": rng.integers(-90, 90, 640, np.int32) + np.arange(640, dtype=np.int32) // 32 % 5 * 30,
+    },
+    outputs={"out": ((640,), "int32")},
+    grid=(640, 1, 1),
+    threadgroup=(64, 1, 1),
+    constructs="simdgroup.all reconvergence.divergent_trip_count",
+)(_asking_all)

@@ -334,6 +334,29 @@ def call_in_the_block_that_returns(s):
 
 @_lockstep(
     """
+    // That a call's block returns is known only where the number is.
+    float half_of_one = 0.5f;
+    int left = v;
+    for (int j = 0; j < 9; ++j) {
+      switch (left & 7) {
+        case 0:
+          put(0, simd_sum(1) + 100 * j);
+          if (isfinite(half_of_one)) return;
+        default: left -= 1;
+      }
+    }
+    """,
+    "reconvergence.call_before_return reconvergence.in_switch",
+    grids=("whole", "seven"),
+)
+def call_in_a_block_that_is_found_to_return(s):
+    for j in range(9):
+        here = s.all & (s.v % 8 == j)
+        s.put(0, reduce("sum", s.full(1), here) + 100 * j, here)
+
+
+@_lockstep(
+    """
     int total = 0;
     for (int j = 0; j < 1 + v % 3; ++j) {
       for (int k = 0; k < 1 + (v + j) % 4; ++k) {

@@ -79,6 +79,7 @@ for _n, (_name, _make) in enumerate(_VIEWS.items()):
             grid=_shape[::-1],
             threadgroup=_threadgroup,
             ensure_row_contiguous=False,
+            reads_around=True,
             constructs="memory.load_outside layouts.strided layouts.negative_strides",
         )(_neighbours)
 

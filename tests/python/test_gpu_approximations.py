@@ -1,8 +1,8 @@
 """`rsqrt` in math modes other than safe on a GPU: as test_approximations.py has it on the CPU."""
 
 import pytest
+from approximate_roots import MODES, arguments, check, kernel_of
 from gpu import needs_gpu
-from test_approximations import MODES, arguments, check, kernel_of
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 

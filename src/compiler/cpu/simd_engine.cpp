@@ -127,8 +127,8 @@ class SimdEngine : public CpuEngine {
       }
       optimize(module, machine);
       PassRunner runner(&machine);
-      split_loops(row, has_avx512, runner);
-      if (whole) split_loops(group, has_avx512, runner);
+      split_loops(row, has_avx512, /*may_exchange=*/false, runner);
+      if (whole) split_loops(group, has_avx512, /*may_exchange=*/false, runner);
       store_in_order(row, has_avx512 ? 64 : 32);
     } else {
       output.kind = CpuImageKind::kSimdgroups;
@@ -173,7 +173,7 @@ class SimdEngine : public CpuEngine {
               runner.run(forwarding, *function);
             }
             runner.run(kLastPipeline, *function);
-            split_loops(*function, has_avx512, runner);
+            split_loops(*function, has_avx512, /*may_exchange=*/true, runner);
           }
           FunctionPassManager asking;
           asking.addPass(PrefetchPass());
@@ -209,9 +209,9 @@ class SimdEngine : public CpuEngine {
     runner.run("simplifycfg,early-cse,adce,simplifycfg", function);
   }
 
-  static void split_loops(Function& function, bool has_avx512, PassRunner& runner) {
+  static void split_loops(Function& function, bool has_avx512, bool may_exchange, PassRunner& runner) {
     FunctionPassManager splitting;
-    splitting.addPass(SplitLoopsPass(has_avx512 ? 32 : 16, has_avx512 ? 64 : 32));
+    splitting.addPass(SplitLoopsPass(has_avx512 ? 32 : 16, has_avx512 ? 64 : 32, may_exchange));
     runner.run(splitting, function);
   }
 

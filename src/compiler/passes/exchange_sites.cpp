@@ -44,6 +44,22 @@ uint64_t constant(Value* value, const char* what) {
   return number->getZExtValue();
 }
 
+// A way back to the header that nobody takes.
+void keep_in_loop(CallInst& wait, BasicBlock& header) {
+  BasicBlock* block = wait.getParent();
+  BasicBlock* rest = block->splitBasicBlock(wait.getNextNode());
+  Instruction* branch = block->getTerminator();
+  IRBuilder<> builder(branch);
+  auto* never =
+      cast<Function>(block->getModule()->getOrInsertFunction(kNeverFunction, builder.getInt1Ty()).getCallee());
+  never->setDoesNotThrow();
+  never->setWillReturn();
+  never->setMemoryEffects(MemoryEffects::inaccessibleMemOnly());
+  builder.CreateCondBr(builder.CreateCall(never), &header, rest);
+  branch->eraseFromParent();
+  for (PHINode& phi : header.phis()) phi.addIncoming(Constant::getNullValue(phi.getType()), block);
+}
+
 class SiteNumbering {
  public:
   SiteNumbering(Function& function, LoopEnds ends)
@@ -149,21 +165,6 @@ class SiteNumbering {
     return counter = phi;
   }
 
-  // A way back to the header that nobody takes.
-  void keep_in_loop(CallInst& wait, BasicBlock& header) {
-    BasicBlock* block = wait.getParent();
-    BasicBlock* rest = block->splitBasicBlock(wait.getNextNode());
-    Instruction* branch = block->getTerminator();
-    IRBuilder<> builder(branch);
-    auto* never = cast<Function>(module_.getOrInsertFunction(kNeverFunction, builder.getInt1Ty()).getCallee());
-    never->setDoesNotThrow();
-    never->setWillReturn();
-    never->setMemoryEffects(MemoryEffects::inaccessibleMemOnly());
-    builder.CreateCondBr(builder.CreateCall(never), &header, rest);
-    branch->eraseFromParent();
-    for (PHINode& phi : header.phis()) phi.addIncoming(Constant::getNullValue(phi.getType()), block);
-  }
-
   CallInst* number(CallInst& product) {
     if (ends_ != LoopEnds::kKept) throw InternalError("a product of matrices has no counters");
     ExchangeSite site;
@@ -244,6 +245,27 @@ class SiteNumbering {
 };
 
 }  // namespace
+
+bool keep_exchanges_in_loops(Function& function) {
+  constexpr unsigned kFirstCounter = 3;
+  DominatorTree dominators(function);
+  LoopInfo loops(dominators);
+  SmallVector<std::pair<CallInst*, BasicBlock*>> left;
+  for (Instruction& instruction : instructions(function)) {
+    auto* wait = dyn_cast<CallInst>(&instruction);
+    StringRef name = wait && wait->getCalledFunction() ? wait->getCalledFunction()->getName() : "";
+    if (!name.starts_with(kWaitFunction) || name == kProductWaitFunction) continue;
+    for (unsigned i = wait->arg_size(); i-- > kFirstCounter;) {
+      auto* counter = dyn_cast<PHINode>(wait->getArgOperand(i));
+      Loop* loop = counter ? loops.getLoopFor(counter->getParent()) : nullptr;
+      if (!loop || loop->getHeader() != counter->getParent() || loop->contains(wait)) continue;
+      left.push_back({wait, loop->getHeader()});
+      break;
+    }
+  }
+  for (auto [wait, header] : left) keep_in_loop(*wait, *header);
+  return !left.empty();
+}
 
 void mark_calls(Module& module) {
   // The mark itself is called by a function of the device library, which loops call.

@@ -60,4 +60,8 @@ enum class LoopEnds {
 /// the marks. The result is indexed by site number.
 std::vector<ExchangeSite> number_exchange_sites(llvm::Function& function, LoopEnds ends = LoopEnds::kCounted);
 
+/// The same for exchanges that are out of a loop whose number they have, since a condition behind them has become known
+/// that had seemed to go round. Whether any is.
+bool keep_exchanges_in_loops(llvm::Function& function);
+
 }  // namespace kiln

@@ -86,31 +86,34 @@ class Prefetcher {
            offset == offsetof(CpuThread, values) + kThreadgroupPosition * sizeof(uint32_t);
   }
 
-  // Whether arithmetic makes it from that place.
+  // Whether arithmetic makes it from that place, which may be done with any numbers: a division may not.
   bool differs(const Value* value) {
     if (is_position(value)) return true;
+    if (auto* operation = dyn_cast<BinaryOperator>(value); operation && operation->isIntDivRem()) return false;
     if (!isa<BinaryOperator, CastInst, FreezeInst, GetElementPtrInst>(value)) return false;
     if (auto known = differs_.find(value); known != differs_.end()) return known->second;
     bool does = any_of(cast<Instruction>(value)->operands(), [&](const Use& operand) { return differs(operand); });
     return differs_[value] = does;
   }
 
-  // What it is in the next threadgroup.
-  Value* next(Value* value, IRBuilder<>& builder) {
+  // What it is in the next threadgroup; `made`: what has been made at the builder's place.
+  Value* next(Value* value, DenseMap<Value*, Value*>& made, IRBuilder<>& builder) {
     if (!differs(value)) return value;
-    if (is_position(value)) return builder.CreateAdd(value, builder.getInt32(1));
+    if (auto known = made.find(value); known != made.end()) return known->second;
+    if (is_position(value)) return made[value] = builder.CreateAdd(value, builder.getInt32(1));
     SmallVector<Value*> operands;
-    for (Value* operand : cast<Instruction>(value)->operands()) operands.push_back(next(operand, builder));
+    for (Value* operand : cast<Instruction>(value)->operands()) operands.push_back(next(operand, made, builder));
     Instruction* one = cast<Instruction>(value)->clone();
     for (auto [use, operand] : zip(one->operands(), operands)) use.set(operand);
     one->dropPoisonGeneratingFlags();
-    return builder.Insert(one);
+    return made[value] = builder.Insert(one);
   }
 
   // Each line once, where the row is loaded. There may be nothing at such an address: nobody is told.
   void ask(Value* base, const Rows& rows) {
     IRBuilder<> builder(rows[0].load);
-    Value* address = next(base, builder);
+    DenseMap<Value*, Value*> made;
+    Value* address = next(base, made, builder);
     SmallVector<int64_t> asked;
     for (const Row& row : rows) {
       builder.SetInsertPoint(row.load);

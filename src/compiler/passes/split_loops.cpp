@@ -60,8 +60,12 @@ bool is_of_each_lane(const Instruction& instruction) {
 
 class LoopSplitter {
  public:
-  LoopSplitter(Loop& loop, unsigned registers, unsigned register_bytes)
-      : loop_(loop), block_(loop.getHeader()), registers_(registers), register_bytes_(register_bytes) {}
+  LoopSplitter(Loop& loop, unsigned registers, unsigned register_bytes, bool may_exchange)
+      : loop_(loop),
+        block_(loop.getHeader()),
+        registers_(registers),
+        register_bytes_(register_bytes),
+        may_exchange_(may_exchange) {}
 
   bool run() {
     before_ = loop_.getLoopPreheader();
@@ -120,7 +124,11 @@ class LoopSplitter {
         ++alike;
         continue;
       }
-      if (getSplatValue(&instruction) || is_step_of_splats(instruction) || is_question(instruction)) continue;
+      if (getSplatValue(&instruction) || is_step_of_splats(instruction)) continue;
+      if (is_question(instruction)) {
+        if (may_exchange_) return false;
+        continue;
+      }
       if (!is_of_each_lane(instruction)) return false;
       ++of_lanes;
       for (const Use& use : instruction.operands())
@@ -203,6 +211,7 @@ class LoopSplitter {
   BasicBlock* block_;
   BasicBlock* before_ = nullptr;
   unsigned registers_, register_bytes_;
+  bool may_exchange_;
   DenseMap<Value*, Value*> made_[2];
 };
 
@@ -213,7 +222,7 @@ PreservedAnalyses SplitLoopsPass::run(Function& function, FunctionAnalysisManage
   for (Loop* loop : analyses.getResult<LoopAnalysis>(function).getLoopsInPreorder())
     if (loop->isInnermost()) loops.push_back(loop);
   bool changed = false;
-  for (Loop* loop : loops) changed |= LoopSplitter(*loop, registers_, register_bytes_).run();
+  for (Loop* loop : loops) changed |= LoopSplitter(*loop, registers_, register_bytes_, may_exchange_).run();
   return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 

@@ -1,7 +1,8 @@
 // Loops whose vectors do not fit into registers go round for one half of the lanes, and then for the other.
 //
 // With 16 registers of eight numbers, 32 lanes have room for four values: a loop that carries five would store and load
-// them in each iteration. Lanes know nothing of one another in such a loop, but for whether any goes on.
+// them in each iteration. Lanes know nothing of one another in such a loop, but for whether any goes on; where the
+// kernel lets lanes exchange what they have not even that, since it may ask for it itself.
 #pragma once
 
 #include <llvm/IR/PassManager.h>
@@ -10,12 +11,13 @@ namespace kiln {
 
 class SplitLoopsPass : public llvm::PassInfoMixin<SplitLoopsPass> {
  public:
-  SplitLoopsPass(unsigned registers, unsigned register_bytes)
-      : registers_(registers), register_bytes_(register_bytes) {}
+  SplitLoopsPass(unsigned registers, unsigned register_bytes, bool may_exchange)
+      : registers_(registers), register_bytes_(register_bytes), may_exchange_(may_exchange) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 
  private:
   unsigned registers_, register_bytes_;
+  bool may_exchange_;
 };
 
 }  // namespace kiln

@@ -61,6 +61,7 @@ std::string widen(Function& function, const WidenOptions& options) {
     restore_sinks(function);
     return reason;
   };
+  if (keep_exchanges_in_loops(function)) analyses.forget(function);
   if (std::string reason = lower_exchanges(function, options.sites); !reason.empty()) return give_up(reason);
   separate_lanes(function);
   options.keep_stage("lanes");

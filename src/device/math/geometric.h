@@ -50,7 +50,7 @@ __KILN_INLINE float length(metal::vec<float, N> v) {
 template <int N>
 __KILN_INLINE metal::vec<float, N> normalize(metal::vec<float, N> v) {
   v *= scale_for_square(largest_component(v)).factor;
-  return v * metal::rsqrt(__kiln::dot(v, v));
+  return v * __kiln::rounded_rsqrt(__kiln::dot(v, v));
 }
 
 // a b - c d to within 1.5 ULP, however much of the products cancels (W. Kahan): the rounding error of c d is added

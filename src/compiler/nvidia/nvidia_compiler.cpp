@@ -5,6 +5,7 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/Transforms/Scalar/Scalarizer.h>
+#include <llvm/Transforms/Utils/Local.h>
 
 #include <cstring>
 
@@ -89,6 +90,14 @@ struct TensorProducts {
   MatrixMap map;
 };
 
+// Ways that are never taken, as far as constants tell, go: a block behind which only a return is left is in no loop.
+void remove_known_branches(Function& body) {
+  ThreadAnalyses(Lanes::kApart).run("instsimplify", body);
+  bool has_changed = false;
+  for (BasicBlock& block : body) has_changed |= ConstantFoldTerminator(&block, /*DeleteDeadConditions=*/true);
+  if (has_changed) removeUnreachableBlocks(body);
+}
+
 // Replaces what stands for exchanges and barriers. Returns why it cannot be done, or nothing.
 std::string let_threads_wait(Function& body, const TensorProducts& products) {
   bool exchanges = any_of(instructions(body), [](const Instruction& instruction) {
@@ -98,6 +107,10 @@ std::string let_threads_wait(Function& body, const TensorProducts& products) {
   });
   std::vector<ExchangeSite> sites = number_exchange_sites(body, exchanges ? LoopEnds::kKept : LoopEnds::kCounted);
   if (sites.empty()) return "";
+  if (exchanges) {
+    remove_known_branches(body);
+    keep_exchanges_in_loops(body);
+  }
   separate_index(body);
   if (any_of(sites, [](const ExchangeSite& site) { return site.is_product; })) unroll_products(body);
   Masks masks = find_masks(body, sites);

@@ -75,11 +75,10 @@ bool scales_by_instruction(const TargetSpec& target) {
 
 void choose_approximations(const CompileRequest& request, llvm::Module& module) {
   const TargetSpec& target = request.target;
-  if (request.unit.math_mode == MathMode::kSafe)
-    expand_approximations(module);
-  else if (target.kind == TargetKind::kNvidia)
+  const bool are_allowed = request.unit.math_mode != MathMode::kSafe;
+  if (are_allowed && target.kind == TargetKind::kNvidia)
     approximate_for_gpu(module);
-  else if (target.engine == "simd")
+  else if (are_allowed && target.engine == "simd")
     describe_approximations(module);
   else
     expand_approximations(module);

@@ -1149,14 +1149,15 @@ def barrier_behind_nested_returns(ring):
     return np.where(gone, gone, _shift(ring))
 
 
+# Of a ring's values some, at once: the others go on without their threads.
+_LEAVE = "if (own > 60) { y[thread_position_in_grid.x] = 1000; return; }"
+
+
 @_ring(
     f"""
     int own = ring[t];
     for (int j = 3; j-- > 0 && scale > 2;) {{
-      if (own > 60) {{
-        y[thread_position_in_grid.x] = 1000;
-        return;
-      }}
+      {_LEAVE}
       threadgroup_barrier(mem_flags::mem_threadgroup);
     }}
     if (scale > 2) threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -1173,10 +1174,7 @@ def barrier_behind_a_condition_of_all_threads_and_returns(ring):
     f"""
     int own = ring[t], sum = 0;
     for (int j = 0; j <= steps[2]; ++j) {{
-      if (own > 60) {{
-        y[thread_position_in_grid.x] = 1000;
-        return;
-      }}
+      {_LEAVE}
       threadgroup_barrier(mem_flags::mem_threadgroup);
       sum += steps[j];
     }}
@@ -1193,10 +1191,7 @@ def barrier_behind_a_sum_over_a_loop_with_returns(ring, steps):
     f"""
     int own = ring[t];
     for (int j = 3; j-- > 0 && scale > 2;) {{
-      if (own > 60) {{
-        y[thread_position_in_grid.x] = 1000;
-        return;
-      }}
+      {_LEAVE}
     }}
     for (int j = 0; j < scale; ++j) {{
       {_STEP}

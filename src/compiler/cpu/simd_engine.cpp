@@ -29,6 +29,7 @@
 #include "compiler/passes/small_floats.h"
 #include "compiler/passes/split_at_waits.h"
 #include "compiler/passes/split_loops.h"
+#include "compiler/passes/stand_ins.h"
 #include "compiler/passes/tile_batches.h"
 #include "compiler/passes/uniformity.h"
 #include "compiler/passes/usual_way.h"
@@ -435,10 +436,7 @@ class SimdEngine : public CpuEngine {
     Value *record = group.getArg(1), *x = group.getArg(3);
     auto* lane_function = cast<Function>(
         group.getParent()->getOrInsertFunction(kLaneFunction, Type::getInt32Ty(group.getContext())).getCallee());
-    lane_function->setDoesNotAccessMemory();
-    lane_function->setDoesNotThrow();
-    lane_function->setWillReturn();
-    lane_function->setSpeculatable();
+    move_like_arithmetic(*lane_function);
     lane_function->addRangeRetAttr(ConstantRange(APInt(32, 0), APInt(32, kLanes)));
     for (Instruction& instruction : make_early_inc_range(instructions(group))) {
       auto* call = dyn_cast<CallInst>(&instruction);

@@ -17,6 +17,7 @@
 #include "compiler/clang_frontend.h"
 #include "compiler/nvidia/ptx_generator.h"
 #include "compiler/passes/pass_runner.h"
+#include "compiler/passes/stand_ins.h"
 #include "compiler/passes/uniformity.h"
 #include "core/cpu_image.h"
 #include "core/gpu_image.h"
@@ -40,8 +41,7 @@ std::string entry_name(const KernelUnit& unit) {
 std::string parameter_symbol(const Function& kernel) { return concat(kernel.getName().str(), "_param_0"); }
 
 CallInst* find_call(Instruction& instruction, StringRef name) {
-  auto* call = dyn_cast<CallInst>(&instruction);
-  return call && call->getCalledFunction() && call->getCalledFunction()->getName() == name ? call : nullptr;
+  return calls(instruction, name) ? cast<CallInst>(&instruction) : nullptr;
 }
 
 class EntryMaker {

@@ -25,6 +25,7 @@
 #include "compiler/passes/masked_loads.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/small_floats.h"
+#include "compiler/passes/stand_ins.h"
 #include "compiler/passes/uniformity.h"
 #include "compiler/thread_code.h"
 #include "core/gpu_image.h"
@@ -101,9 +102,7 @@ void remove_known_branches(Function& body) {
 // Replaces what stands for exchanges and barriers. Returns why it cannot be done, or nothing.
 std::string let_threads_wait(Function& body, const TensorProducts& products) {
   bool exchanges = any_of(instructions(body), [](const Instruction& instruction) {
-    const auto* call = dyn_cast<CallInst>(&instruction);
-    return is_matrix_product(instruction) ||
-           (call && call->getCalledFunction() && call->getCalledFunction()->getName() == "__kiln_exchange");
+    return is_matrix_product(instruction) || calls(instruction, "__kiln_exchange");
   });
   std::vector<ExchangeSite> sites = number_exchange_sites(body, exchanges ? LoopEnds::kKept : LoopEnds::kCounted);
   if (sites.empty()) return "";

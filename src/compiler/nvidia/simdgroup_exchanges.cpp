@@ -15,6 +15,7 @@
 #include "compiler/passes/combining.h"
 #include "compiler/passes/lane_exchanges.h"
 #include "compiler/passes/loop_unrolling.h"
+#include "compiler/passes/stand_ins.h"
 #include "compiler/passes/uniformity.h"
 #include "kiln/error.h"
 
@@ -87,10 +88,8 @@ class WaitLowering {
   void run(Function& body) {
     SmallVector<CallInst*> waits, nevers;
     for (Instruction& instruction : instructions(body)) {
-      auto* call = dyn_cast<CallInst>(&instruction);
-      if (waits_at(instruction)) waits.push_back(call);
-      if (call && call->getCalledFunction() && call->getCalledFunction()->getName() == kNeverFunction)
-        nevers.push_back(call);
+      if (waits_at(instruction)) waits.push_back(cast<CallInst>(&instruction));
+      if (calls(instruction, kNeverFunction)) nevers.push_back(cast<CallInst>(&instruction));
     }
     for (CallInst* never : nevers) {
       never->replaceAllUsesWith(builder_.getFalse());

@@ -4,6 +4,8 @@
 #include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include "compiler/passes/stand_ins.h"
+
 namespace kiln {
 
 using namespace llvm;
@@ -12,40 +14,20 @@ namespace {
 
 constexpr const char* kRsqrt = "__kiln_rsqrt";
 
-template <class Replacement>
-void replace_calls(Module& module, Replacement replacement) {
-  Function* function = module.getFunction(kRsqrt);
-  if (!function) return;
-  for (User* user : make_early_inc_range(function->users())) {
-    auto* call = cast<CallInst>(user);
-    call->replaceAllUsesWith(replacement(*call));
-    call->eraseFromParent();
-  }
-  function->eraseFromParent();
-}
-
 }  // namespace
 
-bool is_rsqrt(const Instruction& instruction) {
-  const auto* call = dyn_cast<CallInst>(&instruction);
-  return call && call->getCalledFunction() && call->getCalledFunction()->getName() == kRsqrt;
-}
+bool is_rsqrt(const Instruction& instruction) { return calls(instruction, kRsqrt); }
 
 void describe_approximations(Module& module) {
-  Function* function = module.getFunction(kRsqrt);
-  if (!function) return;
-  function->setDoesNotAccessMemory();
-  function->setDoesNotThrow();
-  function->setWillReturn();
-  function->setSpeculatable();
+  if (Function* function = module.getFunction(kRsqrt)) move_like_arithmetic(*function);
 }
 
 void expand_approximations(Module& module) {
-  replace_calls(module, [](CallInst& call) { return call.getArgOperand(1); });
+  replace_calls(module, kRsqrt, [](CallInst& call) { return call.getArgOperand(1); });
 }
 
 void approximate_for_gpu(Module& module) {
-  replace_calls(module, [](CallInst& call) {
+  replace_calls(module, kRsqrt, [](CallInst& call) {
     return IRBuilder<>(&call).CreateIntrinsic(Intrinsic::nvvm_rsqrt_approx_f, {}, {call.getArgOperand(0)});
   });
 }

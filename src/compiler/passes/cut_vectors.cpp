@@ -11,8 +11,6 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/Transforms/Utils/Local.h>
 
-#include <numeric>
-
 namespace kiln {
 namespace {
 
@@ -343,9 +341,7 @@ void store_in_order(Function& function, unsigned register_bytes) {
       continue;
     IRBuilder<> builder(store);
     for (unsigned first = 0; first < type->getNumElements(); first += lanes) {
-      SmallVector<int> taken(lanes);
-      std::iota(taken.begin(), taken.end(), static_cast<int>(first));
-      Value* part = builder.CreateShuffleVector(store->getValueOperand(), taken);
+      Value* part = builder.CreateShuffleVector(store->getValueOperand(), createSequentialMask(first, lanes, 0));
       Value* address = builder.CreateConstGEP1_64(builder.getInt8Ty(), store->getPointerOperand(), first * bytes);
       builder.CreateAlignedStore(part, address, commonAlignment(store->getAlign(), first * bytes))
           ->copyMetadata(*store);

@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "compiler/passes/matrix_products.h"
+#include "compiler/passes/stand_ins.h"
 #include "core/text.h"
 #include "kiln/error.h"
 
@@ -25,11 +26,6 @@ constexpr const char* kLoopEnter = "__kiln_loop_enter";
 constexpr const char* kLoopMerge = "__kiln_loop_merge";
 constexpr const char* kCallEnter = "__kiln_call_enter";
 constexpr const char* kCallMerge = "__kiln_call_merge";
-
-bool calls(const Instruction& instruction, StringRef name) {
-  const auto* call = dyn_cast<CallInst>(&instruction);
-  return call && call->getCalledFunction() && call->getCalledFunction()->getName() == name;
-}
 
 std::vector<CallInst*> calls_of(Function& function) {
   std::vector<CallInst*> found;

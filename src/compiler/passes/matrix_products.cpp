@@ -3,6 +3,7 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Module.h>
 
+#include "compiler/passes/stand_ins.h"
 #include "core/cpu_image.h"
 #include "kiln/error.h"
 
@@ -49,10 +50,7 @@ void expand(CallInst& product) {
 
 }  // namespace
 
-bool is_matrix_product(const Instruction& instruction) {
-  const auto* call = dyn_cast<CallInst>(&instruction);
-  return call && call->getCalledFunction() && call->getCalledFunction()->getName() == kProduct;
-}
+bool is_matrix_product(const Instruction& instruction) { return calls(instruction, kProduct); }
 
 MatrixElements elements_of(const CallInst& product) {
   auto element = [&](unsigned i) { return product.getArgOperand(kFirstElement + i); };

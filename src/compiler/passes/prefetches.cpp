@@ -7,6 +7,7 @@
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/Support/MathExtras.h>
 
 #include <cstddef>
 
@@ -117,7 +118,7 @@ class Prefetcher {
     SmallVector<int64_t> asked;
     for (const Row& row : rows) {
       builder.SetInsertPoint(row.load);
-      for (int64_t line = row.begin / kLine; line * kLine < row.end; ++line) {
+      for (int64_t line = divideFloorSigned(row.begin, kLine); line * kLine < row.end; ++line) {
         if (is_contained(asked, line)) continue;
         asked.push_back(line);
         Value* place = builder.CreateConstGEP1_64(builder.getInt8Ty(), address, static_cast<uint64_t>(line * kLine));

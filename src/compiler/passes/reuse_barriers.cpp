@@ -23,17 +23,13 @@
 
 #include "compiler/metal/token_rewriter.h"
 #include "compiler/passes/matrix_products.h"
+#include "compiler/passes/stand_ins.h"
 #include "core/cpu_image.h"
 
 namespace kiln {
 namespace {
 
 using namespace llvm;
-
-bool calls(const Instruction& instruction, StringRef name) {
-  const auto* call = dyn_cast<CallInst>(&instruction);
-  return call && call->getCalledFunction() && call->getCalledFunction()->getName() == name;
-}
 
 bool is_barrier(const Instruction& instruction) { return calls(instruction, "__kiln_threadgroup_barrier"); }
 

@@ -9,6 +9,7 @@
 #include <llvm/Support/KnownBits.h>
 #include <llvm/Transforms/Utils/Local.h>
 
+#include "compiler/passes/stand_ins.h"
 #include "compiler/passes/widen.h"
 
 namespace kiln {
@@ -23,7 +24,7 @@ constexpr unsigned kLeastShared = 16;
 
 const CallInst* call_of_piece(const Value* value) {
   const auto* call = dyn_cast<CallInst>(value);
-  return call && call->getCalledFunction() && call->getCalledFunction()->getName() == kPieceFunction ? call : nullptr;
+  return call && calls(*call, kPieceFunction) ? call : nullptr;
 }
 
 // Values that depend on the piece by arithmetic on whole numbers.
@@ -110,10 +111,7 @@ void separate_pieces(Function& function, Argument& x) {
   IRBuilder<> builder(&*function.getEntryBlock().getFirstInsertionPt());
   Type* type = x.getType();
   auto* callee = cast<Function>(function.getParent()->getOrInsertFunction(kPieceFunction, type).getCallee());
-  callee->setDoesNotAccessMemory();
-  callee->setDoesNotThrow();
-  callee->setWillReturn();
-  callee->setSpeculatable();
+  move_like_arithmetic(*callee);
   auto* run = cast<Instruction>(builder.CreateAnd(&x, builder.getInt32(~(kRun - 1))));
   // So that its other bits are known.
   Value* piece = builder.CreateAnd(builder.CreateCall(callee), builder.getInt32(kLanes));

@@ -1,8 +1,9 @@
 #include "compiler/passes/scaling.h"
 
 #include <llvm/Analysis/VectorUtils.h>
-#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicsX86.h>
+
+#include "compiler/passes/stand_ins.h"
 
 namespace kiln {
 
@@ -14,39 +15,25 @@ constexpr const char* kScaled = "__kiln_scaled";
 
 }  // namespace
 
-bool is_scaling(const Instruction& instruction) {
-  const auto* call = dyn_cast<CallInst>(&instruction);
-  return call && call->getCalledFunction() && call->getCalledFunction()->getName() == kScaled;
-}
+bool is_scaling(const Instruction& instruction) { return calls(instruction, kScaled); }
 
 void describe_scaling(Module& module) {
-  Function* function = module.getFunction(kScaled);
-  if (!function) return;
-  function->setDoesNotAccessMemory();
-  function->setDoesNotThrow();
-  function->setWillReturn();
-  function->setSpeculatable();
+  if (Function* function = module.getFunction(kScaled)) move_like_arithmetic(*function);
 }
 
 // Half of the power and the other half, since the power itself may be no float. The first product is exact.
 void expand_scaling(Module& module) {
-  Function* function = module.getFunction(kScaled);
-  if (!function) return;
-  for (User* user : make_early_inc_range(function->users())) {
-    auto* call = cast<CallInst>(user);
-    IRBuilder<> builder(call);
-    Value *value = call->getArgOperand(0), *exponent = call->getArgOperand(2);
+  replace_calls(module, kScaled, [](CallInst& call) {
+    IRBuilder<> builder(&call);
+    Value *value = call.getArgOperand(0), *exponent = call.getArgOperand(2);
     auto power_of_two = [&](Value* n) {
       return builder.CreateBitCast(builder.CreateShl(builder.CreateAdd(n, builder.getInt32(127)), 23),
                                    builder.getFloatTy());
     };
     Value* half = builder.CreateAShr(exponent, 1);
     value = builder.CreateFMul(value, power_of_two(half));
-    value = builder.CreateFMul(value, power_of_two(builder.CreateSub(exponent, half)));
-    call->replaceAllUsesWith(value);
-    call->eraseFromParent();
-  }
-  function->eraseFromParent();
+    return builder.CreateFMul(value, power_of_two(builder.CreateSub(exponent, half)));
+  });
 }
 
 Value* scale_by_instruction(Value* values, Value* exponents, IRBuilder<>& builder) {

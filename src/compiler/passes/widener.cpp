@@ -8,6 +8,7 @@
 #include "compiler/passes/bounds_guards.h"
 #include "compiler/passes/guard_sinks.h"
 #include "compiler/passes/scaling.h"
+#include "compiler/passes/stand_ins.h"
 #include "compiler/passes/uniformity.h"
 
 namespace kiln::widening {
@@ -32,10 +33,7 @@ bool is_harmless_divisor(const Value* divisor) {
   return constant && !constant->isZero() && !constant->isMinusOne();
 }
 
-bool is_never(const Instruction& instruction) {
-  const auto* call = dyn_cast<CallInst>(&instruction);
-  return call && call->getCalledFunction() && call->getCalledFunction()->getName() == kNeverFunction;
-}
+bool is_never(const Instruction& instruction) { return calls(instruction, kNeverFunction); }
 
 }  // namespace
 

@@ -1,0 +1,38 @@
+// Functions without a body that stand for something until an engine puts instructions in their place: which calls are
+// theirs, how they may be moved, and how they are replaced.
+#pragma once
+
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/StringRef.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/Module.h>
+
+namespace kiln {
+
+inline bool calls(const llvm::Instruction& instruction, llvm::StringRef name) {
+  const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+  return call && call->getCalledFunction() && call->getCalledFunction()->getName() == name;
+}
+
+/// Lets calls be moved as arithmetic is.
+inline void move_like_arithmetic(llvm::Function& function) {
+  function.setDoesNotAccessMemory();
+  function.setDoesNotThrow();
+  function.setWillReturn();
+  function.setSpeculatable();
+}
+
+/// `replacement(CallInst&)` gives the value, whose instructions stand before the call. The function goes.
+template <class Replacement>
+void replace_calls(llvm::Module& module, llvm::StringRef name, Replacement replacement) {
+  llvm::Function* function = module.getFunction(name);
+  if (!function) return;
+  for (llvm::User* user : llvm::make_early_inc_range(function->users())) {
+    auto* call = llvm::cast<llvm::CallInst>(user);
+    call->replaceAllUsesWith(replacement(*call));
+    call->eraseFromParent();
+  }
+  function->eraseFromParent();
+}
+
+}  // namespace kiln

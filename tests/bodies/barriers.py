@@ -1205,3 +1205,83 @@ def barriers_in_a_loop_behind_one_with_its_condition_and_returns(ring):
     for _ in range(3):
         ring = np.where(gone, ring, _shift(ring))
     return np.where(gone, 1000, ring)
+
+
+@_ring(
+    f"""
+    for (int turn = 3; turn-- > 0;) {{
+      for (int j = int(t & 31) * 4; j < scale * 16; j += 128) {{
+        ring[t] += j;
+        simdgroup_barrier(mem_flags::mem_none);
+      }}
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      if (scale > 2) break;
+    }}
+    {_STEP}
+    """,
+    "barriers.in_loop",
+    extra={"scale": 3},
+)
+def barrier_in_a_loop_that_a_number_ends_which_another_loop_asks_again(ring):
+    first = (np.arange(_N) & 31) * 4
+    return _shift(ring + np.where(first < 48, first, 0))
+
+
+@_ring(
+    f"""
+    int own = ring[t], kind = 0;
+    for (int j = 0; j < steps[1]; ++j) {{
+      for (int k = 0; k < steps[0]; ++k) {{
+        if (own == 7 * j + k) {{
+          y[thread_position_in_grid.x] = 1000;
+          return;
+        }}
+        kind += steps[k];
+      }}
+      if (kind > 20) break;
+    }}
+    switch (kind & 3) {{
+      case 0: threadgroup_barrier(mem_flags::mem_threadgroup);
+      case 2: {{
+        {_STEP}
+      }}
+      default: break;
+    }}
+    """,
+    "barriers.after_early_return barriers.under_uniform_condition",
+)
+def barrier_behind_a_switch_on_what_nested_loops_with_returns_count(ring, steps):
+    gone = np.isin(ring, [7 * j + k for j in range(3) for k in range(3)])
+    return np.where(gone, 1000, _shift(ring))
+
+
+@_ring(
+    f"""
+    int own = ring[t], turns = 0;
+    while (turns * turns < steps[1] * 2) {{
+      if (own + turns > 60) {{
+        y[thread_position_in_grid.x] = 1000;
+        return;
+      }}
+      ++turns;
+    }}
+    for (int j = 0; j < turns; ++j) {{
+      if (j > 1 && ring[t] < -50) {{
+        y[thread_position_in_grid.x] = 2000;
+        return;
+      }}
+      {_STEP}
+    }}
+    """,
+    "barriers.after_early_return barriers.run_time_trip_count",
+)
+def barriers_as_often_as_a_loop_with_returns_has_turned(ring, steps):
+    result = np.where(ring + 3 > 60, 1000, 0)
+    gone = result != 0
+    for j in range(4):
+        if j > 1:
+            leaves = ~gone & (ring < -50)
+            result[leaves] = 2000
+            gone |= leaves
+        ring = np.where(gone, ring, _shift(ring))
+    return np.where(gone, result, ring)

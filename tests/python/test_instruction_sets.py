@@ -22,11 +22,6 @@ RANDOM_TILE_BODIES = range(40)
 # `tools/compare_engines.py` compares more.
 RANDOM_WAITING_BODIES = 500
 ON_OTHER_INSTRUCTION_SETS = 100
-# docs/design/simd-engine.md says why. A sum is the same in all threads that are left here, which nothing concludes.
-LEFT_TO_THE_SCALAR_ENGINE = {
-    "barrier_behind_a_sum_over_a_loop_with_returns": "the SIMD engine does not take it: threads may come to a "
-    "threadgroup_barrier in different numbers"
-}
 
 
 class Result:
@@ -147,9 +142,7 @@ def test_the_simd_engine_gives_the_same_bits(isa, all_results):
     # Other modes promise less.
     unsafe = {body.name for body in BODIES.values() if dict(body.compile_options).get("math_mode", "safe") != "safe"}
     assert set(different(all_results[CONFIGURATIONS[0]], theirs)) <= unsafe
-    assert {
-        name: result.reason for name, result in theirs.items() if result.engine != "simd"
-    } == LEFT_TO_THE_SCALAR_ENGINE
+    assert {name: result.reason for name, result in theirs.items() if result.engine != "simd"} == {}
 
 
 def test_below_avx2_the_simd_engine_leaves_everything_to_the_scalar_one():

@@ -168,6 +168,28 @@ UNREACHED = {
         """,
         (3, "only 63 of 64 threads"),
     ),
+    "some have left a loop": (
+        """
+        int turns = 0;
+        for (; turns < 3; ++turns)
+          if (thread_index_in_threadgroup == 63) break;
+        if (turns > 0) threadgroup_barrier(mem_flags::mem_none);
+        threadgroup_barrier(mem_flags::mem_none);
+        """,
+        (4, "only 63 of 64 threads"),
+    ),
+    "some have left a loop, others returned": (
+        """
+        int turns = 0;
+        for (; turns < 3; ++turns) {
+          if (thread_index_in_threadgroup < 40) return;
+          if (thread_index_in_threadgroup == 63) break;
+        }
+        if (turns > 0) threadgroup_barrier(mem_flags::mem_none);
+        threadgroup_barrier(mem_flags::mem_none);
+        """,
+        (6, "only 23 of 24 threads"),
+    ),
     "some have returned": (
         """
         if (thread_index_in_threadgroup < 40) return;

@@ -30,19 +30,6 @@ namespace {
 
 using namespace llvm;
 
-using Blocks = SmallPtrSet<const BasicBlock*, 32>;
-
-// Blocks from which a way leads to one of `sites`, themselves included.
-Blocks leading_to(const Blocks& sites) {
-  Blocks found;
-  SmallVector<const BasicBlock*> work(sites.begin(), sites.end());
-  while (!work.empty()) {
-    const BasicBlock* block = work.pop_back_val();
-    if (found.insert(block).second) append_range(work, predecessors(block));
-  }
-  return found;
-}
-
 template <typename Predicate>
 Blocks blocks_with(Function& function, Predicate predicate) {
   Blocks found;
@@ -112,8 +99,7 @@ class MaskFinder {
 
  private:
   bool agree(function_ref<bool(const Instruction&)> is_site) {
-    return barriers_agree(body_, analyses_.functions().getResult<UniformityInfoAnalysis>(body_),
-                          analyses_.functions().getResult<LoopAnalysis>(body_), is_site);
+    return barriers_agree(body_, analyses_.functions(), is_site);
   }
 
   bool is_exchange(const Instruction& instruction) const {

@@ -1,9 +1,14 @@
 #include "compiler/passes/barrier_agreement.h"
 
-#include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/ADT/SetVector.h>
 #include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/UniformityAnalysis.h>
 #include <llvm/IR/CFG.h>
+#include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+#include <llvm/Transforms/Utils/Local.h>
 
 namespace kiln {
 
@@ -11,17 +16,46 @@ using namespace llvm;
 
 namespace {
 
-using Blocks = SmallPtrSet<const BasicBlock*, 32>;
+using IsBarrier = function_ref<bool(const Instruction&)>;
+
+Blocks with_barriers(const Function& function, IsBarrier is_barrier) {
+  Blocks barriers;
+  for (const Instruction& instruction : instructions(function))
+    if (is_barrier(instruction)) barriers.insert(instruction.getParent());
+  return barriers;
+}
+
+void go_on_to(BasicBlock& next, BasicBlock& block) {
+  Instruction* before = block.getTerminator();
+  bool is_kept = false;  // one edge of several
+  for (BasicBlock* other : successors(&block)) {
+    if (other != &next || is_kept) other->removePredecessor(&block);
+    is_kept = is_kept || other == &next;
+  }
+  IRBuilder<>(before).CreateBr(&next);
+  before->eraseFromParent();
+}
+
+// Takes away the ways that lead to no barrier.
+void keep_ways_to(const Blocks& barriers, Function& function) {
+  const Blocks leading = leading_to(barriers);
+  for (BasicBlock& block : function) {
+    if (!leading.contains(&block)) continue;
+    SmallSetVector<BasicBlock*, 4> kept;
+    for (BasicBlock* next : successors(&block))
+      if (leading.contains(next)) kept.insert(next);
+    if (kept.empty())
+      changeToUnreachable(block.getTerminator());
+    else if (kept.size() == 1)
+      go_on_to(*kept.front(), block);
+  }
+  removeUnreachableBlocks(function);
+}
 
 class Agreement {
  public:
-  Agreement(const LoopInfo& loops, Blocks barriers) : loops_(loops), barriers_(std::move(barriers)) {
-    SmallVector<const BasicBlock*> waiting(barriers_.begin(), barriers_.end());
-    while (!waiting.empty()) {
-      const BasicBlock* block = waiting.pop_back_val();
-      if (will_wait_.insert(block).second) append_range(waiting, predecessors(block));
-    }
-  }
+  Agreement(const LoopInfo& loops, Blocks barriers)
+      : loops_(loops), barriers_(std::move(barriers)), will_wait_(leading_to(barriers_)) {}
 
   // Whether threads that take different ways behind `fork` meet before their next barrier.
   bool meets(const BasicBlock& fork) const {
@@ -53,22 +87,38 @@ class Agreement {
   }
 
   const LoopInfo& loops_;
-  const Blocks barriers_;
-  Blocks will_wait_;  // blocks from which a way leads to a barrier
+  const Blocks barriers_, will_wait_;
 };
 
-}  // namespace
-
-bool barriers_agree(const Function& function, UniformityInfo& uniformity, const LoopInfo& loops,
-                    function_ref<bool(const Instruction&)> is_barrier) {
-  Blocks barriers;
-  for (const Instruction& instruction : instructions(function))
-    if (is_barrier(instruction)) barriers.insert(instruction.getParent());
-  if (barriers.empty()) return true;
-  Agreement agreement(loops, std::move(barriers));
+bool agree(Function& function, FunctionAnalysisManager& analyses, IsBarrier is_barrier) {
+  auto& uniformity = analyses.getResult<UniformityInfoAnalysis>(function);
+  Agreement agreement(analyses.getResult<LoopAnalysis>(function), with_barriers(function, is_barrier));
   return all_of(function, [&](const BasicBlock& block) {
     return !uniformity.hasDivergentTerminator(block) || agreement.meets(block);
   });
+}
+
+}  // namespace
+
+Blocks leading_to(const Blocks& blocks) {
+  Blocks leading;
+  SmallVector<const BasicBlock*> waiting(blocks.begin(), blocks.end());
+  while (!waiting.empty()) {
+    const BasicBlock* block = waiting.pop_back_val();
+    if (leading.insert(block).second) append_range(waiting, predecessors(block));
+  }
+  return leading;
+}
+
+bool barriers_agree(Function& function, FunctionAnalysisManager& analyses, IsBarrier is_barrier) {
+  if (with_barriers(function, is_barrier).empty() || agree(function, analyses, is_barrier)) return true;
+  ValueToValueMapTy copies;
+  Function* waiting = CloneFunction(&function, copies);
+  keep_ways_to(with_barriers(*waiting, is_barrier), *waiting);
+  const bool has_agreed = agree(*waiting, analyses, is_barrier);
+  analyses.clear(*waiting, waiting->getName());
+  waiting->eraseFromParent();
+  return has_agreed;
 }
 
 }  // namespace kiln

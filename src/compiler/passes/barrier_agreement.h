@@ -4,17 +4,27 @@
 // barrier must meet again before it, in the same iteration of the loops around them; others may only lead to the end,
 // since a thread that has returned waits for nobody. Otherwise some would wait at one barrier and some at another,
 // which is a fault that has to be told with its numbers; the scalar engine does.
+//
+// What threads have in common is asked for in two ways. Of all threads first. Where that does not do, of those that
+// will come to a barrier, as if the others went with them: a loop that some leave by a `return` is left by the rest
+// together, so what it has computed for all is still the same behind it. The second way needs a copy of the function,
+// without the ways that lead to no barrier, in which UniformityInfo then says it.
 #pragma once
 
 #include <llvm/ADT/STLFunctionalExtras.h>
-#include <llvm/Analysis/LoopInfo.h>
-#include <llvm/Analysis/UniformityAnalysis.h>
+#include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/IR/Function.h>
+#include <llvm/IR/PassManager.h>
 
 namespace kiln {
 
+using Blocks = llvm::SmallPtrSet<const llvm::BasicBlock*, 32>;
+
+/// Those from which a way leads to one of `blocks`, they included.
+Blocks leading_to(const Blocks& blocks);
+
 /// The control flow is any; `is_barrier` tells the calls.
-bool barriers_agree(const llvm::Function& function, llvm::UniformityInfo& uniformity, const llvm::LoopInfo& loops,
+bool barriers_agree(llvm::Function& function, llvm::FunctionAnalysisManager& analyses,
                     llvm::function_ref<bool(const llvm::Instruction&)> is_barrier);
 
 }  // namespace kiln

@@ -70,9 +70,10 @@ std::string widen(Function& function, const WidenOptions& options) {
   // Loops that are unrolled make indices of private arrays constant. Others are left at their end, so that they need no
   // structuring.
   analyses.run(
-      "sroa,early-cse,simplifycfg,loop-mssa(loop-instsimplify,loop-rotate,licm),loop(loop-deletion,loop-unroll-full),"
-      "sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,sroa,adce",
+      "sroa,early-cse,simplifycfg,loop-mssa(loop-instsimplify,loop-rotate,licm),loop(loop-deletion,loop-unroll-full)",
       function);
+  find_invariant_loads(function);
+  analyses.run("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,sroa,adce", function);
   // Variables that unrolling has made values are vectors again.
   if (any_of(instructions(function), [](const Instruction& i) { return i.getType()->isVectorTy(); }))
     split_vectors(function, analyses);
@@ -85,8 +86,7 @@ std::string widen(Function& function, const WidenOptions& options) {
     std::optional<unsigned> site = waits_at(instruction);
     return site && options.sites[*site].is_barrier;
   };
-  if (!barriers_agree(function, analyses.functions().getResult<UniformityInfoAnalysis>(function),
-                      analyses.functions().getResult<LoopAnalysis>(function), is_barrier))
+  if (!barriers_agree(function, analyses.functions(), is_barrier))
     return give_up("threads may come to a threadgroup_barrier in different numbers");
   analyses.run(kStructuring, function);
   if (load_again(function, analyses.functions(), is_barrier)) analyses.forget(function);

@@ -25,10 +25,15 @@ constexpr size_t kMaxHelpers = 2048;
 
 }  // namespace
 
+struct alignas(64) Share {  // a cache line
+  std::atomic<uint64_t> next;
+  uint64_t end;
+};
+
 struct Job {
   ThreadPool::Work work;
   const ThreadPool::Participant* participant;
-  std::atomic<uint64_t> next{0};
+  std::vector<Share> shares;
   unsigned participants = 0;  // running now; guarded by the pool's mutex
   unsigned wanted = 0;        // more workers that may join; likewise
   std::exception_ptr error;   // likewise
@@ -40,6 +45,21 @@ struct Job {
   Clock::time_point moved_at = Clock::now();  // when a piece was last seen to have ended
   Clock::time_point grew_at = moved_at;
   Clock::duration patience = kPatience;
+
+  Job(const ThreadPool::Work& wanted_work, const ThreadPool::Participant& function, size_t participants)
+      : work(wanted_work), participant(&function), shares(participants) {
+    uint64_t each = work.pieces / participants, more = work.pieces % participants, begin = 0;
+    for (size_t i = 0; i < participants; ++i) {
+      shares[i].next.store(begin, std::memory_order_relaxed);
+      begin += each + (i < more ? 1 : 0);
+      shares[i].end = begin;
+    }
+  }
+
+  static bool has_more(const Share& share) { return share.next.load(std::memory_order_relaxed) < share.end; }
+  bool has_more() const {
+    return std::any_of(shares.begin(), shares.end(), [](const Share& share) { return has_more(share); });
+  }
 };
 
 namespace {
@@ -104,19 +124,31 @@ unsigned usable_threads() {
   return std::max(1u, threads);
 }
 
+ThreadPool::Claims::Claims(Job& job, size_t participant) : job_(&job), share_(participant % job.shares.size()) {}
+
 bool ThreadPool::Claims::next(uint64_t& begin, uint64_t& end) {
   uint64_t count = job_->work.pieces_per_claim;
   if (job_->work.pieces_may_wait) {
     if (has_piece_) job_->ended.fetch_add(1, std::memory_order_relaxed);
     has_piece_ = true;
   }
-  begin = job_->next.fetch_add(count, std::memory_order_relaxed);
-  if (begin >= job_->work.pieces) return false;
-  end = std::min(job_->work.pieces, begin + count);
-  return true;
+  for (size_t tried = 0; tried < job_->shares.size(); ++tried) {
+    Share& share = job_->shares[share_];
+    if (Job::has_more(share)) {
+      begin = share.next.fetch_add(count, std::memory_order_relaxed);
+      if (begin < share.end) {
+        end = begin + std::min(count, share.end - begin);
+        return true;
+      }
+    }
+    share_ = (share_ + 1) % job_->shares.size();
+  }
+  return false;
 }
 
-void ThreadPool::Claims::stop() { job_->next.store(job_->work.pieces, std::memory_order_relaxed); }
+void ThreadPool::Claims::stop() {
+  for (Share& share : job_->shares) share.next.store(share.end, std::memory_order_relaxed);
+}
 
 ThreadPool& ThreadPool::shared() {
   if (ThreadPool* pool = g_pool.load(std::memory_order_acquire)) return *pool;
@@ -132,7 +164,9 @@ ThreadPool& ThreadPool::shared() {
 ThreadPool::ThreadPool(unsigned threads) : threads_(std::max(1u, threads)) {
   unsigned wanted = threads_ - 1;
   workers_.reserve(wanted);
-  while (workers_.size() < wanted && start_thread(workers_, [this] { worker_loop(); })) {
+  // The first participant of a job is its caller.
+  while (workers_.size() < wanted &&
+         start_thread(workers_, [this, participant = workers_.size() + 1] { worker_loop(participant); })) {
   }
   threads_ = static_cast<unsigned>(workers_.size()) + 1;
 }
@@ -150,16 +184,15 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::run(const Work& work, const Participant& participant) {
-  Job job;
-  job.work = work;
-  job.work.pieces_per_claim = std::max<uint64_t>(1, work.pieces_per_claim);
-  job.participant = &participant;
-  uint64_t claims = (work.pieces + job.work.pieces_per_claim - 1) / job.work.pieces_per_claim;
-  auto wanted = static_cast<unsigned>(std::min<uint64_t>(threads_ - 1, claims > 0 ? claims - 1 : 0));
+  const uint64_t per_claim = std::max<uint64_t>(1, work.pieces_per_claim);
+  const uint64_t claims = work.pieces / per_claim + (work.pieces % per_claim != 0);
+  const auto wanted = static_cast<unsigned>(std::min<uint64_t>(threads_ - 1, claims > 0 ? claims - 1 : 0));
+  // Pieces that may wait are begun in their order.
+  Job job({work.pieces, per_claim, work.pieces_may_wait}, participant, work.pieces_may_wait ? 1 : size_t{wanted} + 1);
   job.wanted = wanted;
   bool watched = work.pieces_may_wait && claims > 1;
   if (wanted == 0 && !watched) {
-    Claims mine(job);
+    Claims mine(job, 0);
     participant(mine);
     return;
   }
@@ -175,7 +208,7 @@ void ThreadPool::run(const Work& work, const Participant& participant) {
     work_arrived_.notify_one();
   else if (wanted > 1)
     work_arrived_.notify_all();
-  take_part(job);
+  take_part(job, 0);
 
   std::unique_lock lock(mutex_);
   jobs_.erase(entry);  // nobody joins any more
@@ -185,8 +218,8 @@ void ThreadPool::run(const Work& work, const Participant& participant) {
   if (job.error) std::rethrow_exception(job.error);
 }
 
-void ThreadPool::take_part(Job& job) {
-  Claims claims(job);
+void ThreadPool::take_part(Job& job, size_t participant) {
+  Claims claims(job, participant);
   try {
     (*job.participant)(claims);
   } catch (...) {
@@ -196,12 +229,12 @@ void ThreadPool::take_part(Job& job) {
   }
 }
 
-void ThreadPool::worker_loop() {
+void ThreadPool::worker_loop(size_t participant) {
   std::unique_lock lock(mutex_);
   for (;;) {
     Job* job = nullptr;
     for (Job* candidate : jobs_)
-      if (candidate->wanted > 0 && candidate->next.load(std::memory_order_relaxed) < candidate->work.pieces) {
+      if (candidate->wanted > 0 && candidate->has_more()) {
         job = candidate;
         break;
       }
@@ -213,7 +246,7 @@ void ThreadPool::worker_loop() {
     --job->wanted;
     ++job->participants;
     lock.unlock();
-    take_part(*job);
+    take_part(*job, participant);
     lock.lock();
     if (--job->participants == 0) work_left_.notify_all();
   }
@@ -252,10 +285,11 @@ void ThreadPool::add_helpers(Job& job) {
   }
   if (now - std::max(job.moved_at, job.grew_at) < job.patience) return;
   job.grew_at = now;
-  uint64_t left = job.work.pieces - std::min(job.work.pieces, job.next.load(std::memory_order_relaxed));
+  const Share& all = job.shares.front();
+  uint64_t left = all.end - std::min(all.end, all.next.load(std::memory_order_relaxed));
   for (uint64_t i = 0; i < std::min<uint64_t>(threads_, left) && helpers_.size() < kMaxHelpers; ++i) {
     if (!start_thread(helpers_, [this, &job] {
-          take_part(job);
+          take_part(job, 0);
           std::lock_guard guard(mutex_);
           if (--job.participants == 0) work_left_.notify_all();
         }))

@@ -1,8 +1,12 @@
 // The threads that CPU launches are spread over.
 //
-// A job is a number of pieces. The caller and the pool's workers claim pieces one after the other until none is left;
-// the caller returns when all are done. Jobs may be submitted by several threads at once and from within a piece; a
-// worker takes part in whichever job needs it. After `fork` the child gets workers of its own.
+// A job is a number of pieces. The caller and the pool's workers claim pieces until none is left; the caller returns
+// when all are done. Jobs may be submitted by several threads at once and from within a piece; a worker takes part in
+// whichever job needs it. After `fork` the child gets workers of its own.
+//
+// Each participant has a share of neighbouring pieces, the same at each job of as many, and claims others' only behind
+// its own: what a launch has left in a processor's cache is there for the next one. One counter for all
+// gave pieces to whoever came first.
 //
 // Pieces make progress independently of one another: where a piece waits for another that nobody has begun, because
 // all workers wait, more threads are added until something moves, as far as the system gives any. That is what lets
@@ -35,8 +39,9 @@ class ThreadPool {
    private:
     friend class ThreadPool;
     struct Job* job_;
+    size_t share_;  // that it claims from
     bool has_piece_ = false;
-    explicit Claims(struct Job& job) : job_(&job) {}
+    Claims(struct Job& job, size_t participant);
   };
   using Participant = std::function<void(Claims&)>;
 
@@ -61,9 +66,9 @@ class ThreadPool {
   void run(const Work& work, const Participant& participant);
 
  private:
-  void worker_loop();
+  void worker_loop(size_t participant);
   void watch_loop();
-  void take_part(struct Job& job);
+  void take_part(struct Job& job, size_t participant);
   void add_helpers(struct Job& job);
 
   unsigned threads_;

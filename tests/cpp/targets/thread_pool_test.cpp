@@ -86,6 +86,49 @@ TEST(ThreadPool, UsesItsWorkers) {
   EXPECT_TRUE(who.contains(std::this_thread::get_id()));
 }
 
+// What four participants claim first, of 100 pieces.
+std::set<uint64_t> first_claims(bool pieces_may_wait) {
+  ThreadPool pool(4);
+  std::latch begun(4);
+  std::mutex mutex;
+  std::set<uint64_t> firsts;
+  pool.run({100, 1, pieces_may_wait}, [&](ThreadPool::Claims& claims) {
+    uint64_t begin, end;
+    if (!claims.next(begin, end)) return;
+    {
+      std::lock_guard lock(mutex);
+      firsts.insert(begin);
+    }
+    begun.arrive_and_wait();
+    while (claims.next(begin, end)) {
+    }
+  });
+  return firsts;
+}
+
+TEST(ThreadPool, GivesEachParticipantAShareOfNeighbouringPieces) {
+  EXPECT_EQ(first_claims(false), (std::set<uint64_t>{0, 25, 50, 75}));
+}
+
+TEST(ThreadPool, BeginsPiecesThatMayWaitInTheirOrder) {
+  EXPECT_EQ(first_claims(true), (std::set<uint64_t>{0, 1, 2, 3}));
+}
+
+TEST(ThreadPool, LetsParticipantsRunOthersShares) {
+  ThreadPool pool(4);
+  std::atomic<int> run = 0;
+  pool.run({100, 7, false}, [&](ThreadPool::Claims& claims) {
+    uint64_t begin, end;
+    while (claims.next(begin, end)) {
+      // The first piece of the caller's share waits for all the others, but for those claimed with it.
+      if (begin == 0)
+        while (run < 93) std::this_thread::yield();
+      run += static_cast<int>(end - begin);
+    }
+  });
+  EXPECT_EQ(run, 100);
+}
+
 TEST(ThreadPool, RunsWhatIsSubmittedFromWithinAPiece) {
   for (unsigned threads : {1u, 3u}) {
     ThreadPool pool(threads);

@@ -1285,3 +1285,86 @@ def barriers_as_often_as_a_loop_with_returns_has_turned(ring, steps):
             gone |= leaves
         ring = np.where(gone, ring, _shift(ring))
     return np.where(gone, result, ring)
+
+
+@_ring(
+    f"""
+    int own = ring[t];
+    for (int k = 0; k < steps[0]; ++k) {{
+      if (own > 45) {{
+        y[thread_position_in_grid.x] = 1000;
+        return;
+      }}
+      int j = 0;
+      do {{
+        if (++j > 6) {{
+          y[thread_position_in_grid.x] = 2000;
+          return;
+        }}
+        {_STEP}
+      }} while (steps[0] % 4 == 0);
+    }}
+    """,
+    "barriers.in_do barriers.nested_loop barriers.after_early_return",
+)
+def barrier_in_a_loop_that_counts_its_turns_to_return(ring, steps):
+    gone = ring > 45
+    for _ in range(steps[0]):
+        ring = np.where(gone, ring, _shift(ring))
+    return np.where(gone, 1000, ring)
+
+
+@_ring(
+    f"""
+    int own = ring[t], sum = 0;
+    for (int k = 0; k < steps[0]; ++k) {{
+      if (own > 45) {{
+        y[thread_position_in_grid.x] = 1000;
+        return;
+      }}
+      int j = 0;
+      do {{
+        if (++j > 6) {{
+          y[thread_position_in_grid.x] = 2000;
+          return;
+        }}
+        sum += steps[2];
+        {_STEP}
+      }} while (steps[0] % 4 == 0);
+    }}
+    for (int k = 0; k < min(sum, 4); ++k) {{
+      if ((sum ^ k) % 3 == 0) {{
+        {_STEP}
+      }}
+    }}
+    """,
+    "barriers.in_do barriers.nested_loop barriers.after_early_return",
+)
+def barriers_behind_a_loop_whose_turns_lanes_have_counted(ring, steps):
+    gone = ring > 45
+    total = steps[0] * steps[2]
+    for _ in range(steps[0] + sum((total ^ k) % 3 == 0 for k in range(min(total, 4)))):
+        ring = np.where(gone, ring, _shift(ring))
+    return np.where(gone, 1000, ring)
+
+
+@_ring(
+    f"""
+    int own = ring[t];
+    for (int j = 0; j < steps[1]; ++j) {{
+      if (own == 10 * j) {{
+        y[thread_position_in_grid.x] = 1000 + simd_sum(1);
+        return;
+      }}
+    }}
+    {_STEP}
+    """,
+    "barriers.after_early_return",
+)
+def barrier_behind_a_loop_whose_returns_exchange(ring, steps):
+    result = _shift(ring)
+    for j in range(steps[1]):
+        for first, last in ((0, 32), (32, _N)):
+            left = ring[:, first:last] == 10 * j
+            result[:, first:last] = np.where(left, 1000 + left.sum(axis=1, keepdims=True), result[:, first:last])
+    return result

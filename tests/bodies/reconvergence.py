@@ -357,6 +357,114 @@ def call_in_a_block_that_is_found_to_return(s):
 
 @_lockstep(
     """
+    if (v & 1) {
+      if (v > 4) {
+        put(0, -5);
+        return;
+      }
+      put(1, 3 * v);
+    }
+    put(0, simd_sum(v));
+    """,
+    "reconvergence.under_a_condition simdgroup.sum",
+    grids=_EVERY,
+    outputs=2,
+)
+def call_behind_a_return_within_a_branch(s):
+    odd = s.all & (s.v % 2 == 1)
+    gone = odd & (s.v > 4)
+    s.put(0, s.full(-5), gone)
+    s.put(1, 3 * s.v, odd & ~gone)
+    s.put(0, reduce("sum", s.v, s.all & ~gone), s.all & ~gone)
+
+
+@_lockstep(
+    """
+    for (int k = 0; k < (v & 3); ++k) {
+      put(1, k);
+      if (v + k > 5) {
+        put(0, -5);
+        return;
+      }
+    }
+    put(0, simd_sum(v));
+    """,
+    "reconvergence.divergent_trip_count simdgroup.sum",
+    grids=_EVERY,
+    outputs=2,
+)
+def call_behind_a_loop_with_returns(s):
+    here, gone = s.all, s.full(False).astype(bool)
+    for k in range(3):
+        here = here & (k < (s.v & 3))
+        s.put(1, s.full(k), here)
+        leaves = here & (s.v + k > 5)
+        s.put(0, s.full(-5), leaves)
+        gone, here = gone | leaves, here & ~leaves
+    s.put(0, reduce("sum", s.v, s.all & ~gone), s.all & ~gone)
+
+
+@_lockstep(
+    """
+    // Here it is known only where the loop is unrolled.
+    for (int j = 0; j < 9; ++j) {
+      int count = 0;
+      for (int k = 0; k < 3; ++k) count += 2;
+      if (v == j) {
+        put(0, simd_sum(1) + 100 * j);
+        if (count == 6) return;
+        put(0, 7);
+      }
+    }
+    """,
+    "reconvergence.call_before_return",
+    grids=_EVERY,
+)
+def call_in_a_block_that_returns_by_what_a_loop_counts(s):
+    for j in range(9):
+        here = s.all & (s.v == j)
+        s.put(0, reduce("sum", s.full(1), here) + 100 * j, here)
+
+
+@_lockstep(
+    """
+    int total = 0, most = simd_max(v);
+    for (int j = 0; j <= most; ++j) {
+      int numbers[4] = {1, 2, 3, 4};
+      for (int k = 0; k < 4; ++k) numbers[k] += k;
+      if (v == j) {
+        total += simd_sum(1) + 100 * j;
+        if (numbers[2] == 5) break;
+        total += 7;
+      }
+      if (v == 2 * j + 1) {
+        put(1, simd_sum(j + lane));
+        if (numbers[1] == 3) return;
+        put(1, 8);
+      }
+    }
+    put(0, total);
+    """,
+    "reconvergence.call_before_break reconvergence.call_before_return",
+    grids=_EVERY,
+    outputs=2,
+)
+def calls_in_blocks_that_leave_by_what_an_array_holds(s):
+    here, total = s.all, s.full()
+    returned = s.full(False).astype(bool)
+    for j in range(9):
+        breaks = here & (s.v == j)
+        total = np.where(breaks, reduce("sum", s.full(1), breaks) + 100 * j, total)
+        here = here & ~breaks
+        returns = here & (s.v == 2 * j + 1)
+        s.put(1, reduce("sum", j + s.lane, returns), returns)
+        here = here & ~returns
+        returned |= returns
+    s.put(0, total, s.all & ~returned)
+
+
+@_lockstep(
+    """
     int total = 0;
     for (int j = 0; j < 1 + v % 3; ++j) {
       for (int k = 0; k < 1 + (v + j) % 4; ++k) {

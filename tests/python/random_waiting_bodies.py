@@ -808,6 +808,8 @@ class Body:
             how = [] if not in_loop else ["continue;"] if in_switch else ["break;", "continue;"]
             if not how or r.random() < 0.15:
                 how = ["{ out[i] = uint(a) ^ bits(f); return; }"]
+            if r.random() < 0.3:
+                return self.certain(r.choice(how))
             return [f"if ({self.condition()}) {r.choice(how)}"]
         if kind == "if":
             return [f"if ({self.condition()}) {{", *self.block(depth - 1, **inside), "}"]
@@ -838,6 +840,21 @@ class Body:
             head = f"for (int {name} = 0; {name} < {most} && ({self.condition()}); ++{name}) {{"
             return [head, *block, "}"]
         return ["{", f"int {name} = 0;", "do {", *block, f"}} while (++{name} < {most} && ({self.condition()}));", "}"]
+
+    def certain(self, leave: str) -> list[str]:
+        """Threads leave behind an exchange; that all of them do is known only where a loop is unrolled."""
+        r = self.random
+        self.names += 1
+        count, turns = f"count{self.names}", r.randint(2, 4)
+        return [
+            f"if ({self.condition()}) {{",
+            f"int {count} = 0;",
+            f"for (int k{self.names} = 0; k{self.names} < {turns}; ++k{self.names}) {count} += 2;",
+            self.fill(f"{r.choice('abc')} ^= {r.choice(LANES_OF_INTS)};"),
+            f"if ({count} == {2 * turns}) {leave}",
+            self.simple(),
+            "}",
+        ]
 
     def strided(self, depth: int, inside: dict[str, Any]) -> list[str]:
         """A loop in which lanes take turns at elements, up or down."""

@@ -15,6 +15,7 @@
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -77,12 +78,11 @@ class MaskFinder {
     separate_lanes(body_);
     analyses_.forget(body_);
     leave_before_barriers();
-    leading_ = leading_to(blocks_with(body_, [&](unsigned site) { return !sites_[site].is_barrier; }));
+    auto is_barrier = [&](unsigned site) { return sites_[site].is_barrier; };
+    exchanges_ = blocks_with(body_, std::not_fn(is_barrier));
+    leading_ = leading_to(exchanges_);
     Masks masks;
-    masks.barriers_agree = agree([&](const Instruction& instruction) {
-      std::optional<unsigned> site = waits_at(instruction);
-      return site && sites_[*site].is_barrier;
-    });
+    masks.barriers_agree = barriers_agree(body_, analyses_.functions(), blocks_with(body_, is_barrier));
     if (lingers_) masks.barriers_agree = false;
     if (leading_.empty()) return masks;
     if (come_together()) {
@@ -98,10 +98,6 @@ class MaskFinder {
   }
 
  private:
-  bool agree(function_ref<bool(const Instruction&)> is_site) {
-    return barriers_agree(body_, analyses_.functions(), is_site);
-  }
-
   bool is_exchange(const Instruction& instruction) const {
     std::optional<unsigned> site = waits_at(instruction);
     return site && !sites_[*site].is_barrier;
@@ -193,10 +189,10 @@ class MaskFinder {
   bool come_together() {
     auto& uniformity = analyses_.functions().getResult<UniformityInfoAnalysis>(body_);
     // Threads that leave are voted out, so those that do not must be there together too.
-    auto is_site = [&](const Instruction& instruction) {
-      return is_exchange(instruction) || (instruction.isTerminator() && way_on(*instruction.getParent(), leading_));
-    };
-    if (!agree(is_site)) return false;
+    Blocks together = exchanges_;
+    for (const BasicBlock& block : body_)
+      if (way_on(block, leading_)) together.insert(&block);
+    if (!barriers_agree(body_, analyses_.functions(), together)) return false;
     for (BasicBlock& block : body_)
       if (way_on(block, leading_) && uniformity.hasDivergentTerminator(block)) leavings_.push_back(&block);
     return true;
@@ -295,7 +291,7 @@ class MaskFinder {
   ThreadAnalyses analyses_{Lanes::kApart};
   bool lingers_ = false;  // threads that leave may still be there when the others come to a barrier
   SmallVector<std::pair<BasicBlock*, BasicBlock*>> exits_;  // and where the branch's other way leads
-  Blocks leading_;
+  Blocks exchanges_, leading_;
   AllocaInst* variable_ = nullptr;
   SmallVector<BasicBlock*> leavings_;
   std::optional<StructuredFlow> flow_;

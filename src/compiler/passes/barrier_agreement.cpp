@@ -6,9 +6,12 @@
 #include <llvm/Analysis/UniformityAnalysis.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/IRBuilder.h>
-#include <llvm/IR/InstIterator.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/Local.h>
+
+#include "compiler/passes/exchange_sites.h"
+#include "compiler/passes/stand_ins.h"
+#include "compiler/passes/uniformity.h"
 
 namespace kiln {
 
@@ -16,24 +19,22 @@ using namespace llvm;
 
 namespace {
 
-using IsBarrier = function_ref<bool(const Instruction&)>;
-
-Blocks with_barriers(const Function& function, IsBarrier is_barrier) {
-  Blocks barriers;
-  for (const Instruction& instruction : instructions(function))
-    if (is_barrier(instruction)) barriers.insert(instruction.getParent());
-  return barriers;
-}
-
 void go_on_to(BasicBlock& next, BasicBlock& block) {
+  SmallVector<BasicBlock*> ways(successors(&block));
+  ways.erase(find(ways, &next));  // of several that lead there one stays
+  for (BasicBlock* way : ways) way->removePredecessor(&block);
   Instruction* before = block.getTerminator();
-  bool is_kept = false;  // one edge of several
-  for (BasicBlock* other : successors(&block)) {
-    if (other != &next || is_kept) other->removePredecessor(&block);
-    is_kept = is_kept || other == &next;
-  }
   IRBuilder<>(before).CreateBr(&next);
   before->eraseFromParent();
+}
+
+// Takes away the ways back that nobody takes (LoopEnds::kKept).
+void leave_loops(Function& function) {
+  for (BasicBlock& block : function) {
+    auto* branch = dyn_cast<BranchInst>(block.getTerminator());
+    auto* condition = branch && branch->isConditional() ? dyn_cast<CallInst>(branch->getCondition()) : nullptr;
+    if (condition && calls(*condition, kNeverFunction)) go_on_to(*branch->getSuccessor(1), block);
+  }
 }
 
 // Takes away the ways that lead to no barrier.
@@ -90,9 +91,9 @@ class Agreement {
   const Blocks barriers_, will_wait_;
 };
 
-bool agree(Function& function, FunctionAnalysisManager& analyses, IsBarrier is_barrier) {
+bool agree(Function& function, FunctionAnalysisManager& analyses, const Blocks& barriers) {
   auto& uniformity = analyses.getResult<UniformityInfoAnalysis>(function);
-  Agreement agreement(analyses.getResult<LoopAnalysis>(function), with_barriers(function, is_barrier));
+  Agreement agreement(analyses.getResult<LoopAnalysis>(function), barriers);
   return all_of(function, [&](const BasicBlock& block) {
     return !uniformity.hasDivergentTerminator(block) || agreement.meets(block);
   });
@@ -110,13 +111,18 @@ Blocks leading_to(const Blocks& blocks) {
   return leading;
 }
 
-bool barriers_agree(Function& function, FunctionAnalysisManager& analyses, IsBarrier is_barrier) {
-  if (with_barriers(function, is_barrier).empty() || agree(function, analyses, is_barrier)) return true;
+bool barriers_agree(Function& function, FunctionAnalysisManager& analyses, const Blocks& barriers) {
+  if (barriers.empty() || agree(function, analyses, barriers)) return true;
   ValueToValueMapTy copies;
   Function* waiting = CloneFunction(&function, copies);
-  keep_ways_to(with_barriers(*waiting, is_barrier), *waiting);
-  const bool has_agreed = agree(*waiting, analyses, is_barrier);
-  analyses.clear(*waiting, waiting->getName());
+  Blocks copied;
+  for (const BasicBlock* barrier : barriers) copied.insert(cast<BasicBlock>(copies[barrier]));
+  leave_loops(*waiting);
+  keep_ways_to(copied, *waiting);
+  // An address may be known there to be the same that is not in the function; then lanes load apart what others change.
+  ThreadAnalyses apart(Lanes::kApart);
+  const bool has_agreed = agree(*waiting, apart.functions(), copied);
+  apart.forget(*waiting);
   waiting->eraseFromParent();
   return has_agreed;
 }

@@ -11,7 +11,6 @@
 // without the ways that lead to no barrier, in which UniformityInfo then says it.
 #pragma once
 
-#include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/IR/Function.h>
 #include <llvm/IR/PassManager.h>
@@ -23,8 +22,7 @@ using Blocks = llvm::SmallPtrSet<const llvm::BasicBlock*, 32>;
 /// Those from which a way leads to one of `blocks`, they included.
 Blocks leading_to(const Blocks& blocks);
 
-/// The control flow is any; `is_barrier` tells the calls.
-bool barriers_agree(llvm::Function& function, llvm::FunctionAnalysisManager& analyses,
-                    llvm::function_ref<bool(const llvm::Instruction&)> is_barrier);
+/// The control flow is any. `barriers` are the blocks in which threads wait, or where else they have to be together.
+bool barriers_agree(llvm::Function& function, llvm::FunctionAnalysisManager& analyses, const Blocks& barriers);
 
 }  // namespace kiln

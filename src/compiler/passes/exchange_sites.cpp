@@ -40,6 +40,27 @@ uint64_t constant(Value* value, const char* what) {
   return number->getZExtValue();
 }
 
+// Where a call of `__kiln_wait` has its counters.
+constexpr unsigned kFirstCounter = 3;
+
+StringRef name_of_callee(const Instruction& instruction) {
+  const auto* call = dyn_cast<CallInst>(&instruction);
+  return call && call->getCalledFunction() ? call->getCalledFunction()->getName() : "";
+}
+
+// The header of the loop that still counts, null where none does: it has been unrolled. First, whether it is one
+// number, not that of several iterations which meet here.
+std::pair<bool, BasicBlock*> counted_by(Value* counter, const LoopInfo& loops) {
+  if (isa<Constant>(counter)) return {true, nullptr};
+  if (auto* next = dyn_cast<BinaryOperator>(counter); next && isa<Constant>(next->getOperand(1)))
+    return counted_by(next->getOperand(0), loops);
+  auto* phi = dyn_cast<PHINode>(counter);
+  if (!phi) return {false, nullptr};
+  if (loops.isLoopHeader(phi->getParent())) return {true, phi->getParent()};
+  Value* same = phi->hasConstantValue();
+  return same ? counted_by(same, loops) : std::pair(false, static_cast<BasicBlock*>(nullptr));
+}
+
 // A way back to the header that nobody takes.
 void keep_in_loop(CallInst& wait, BasicBlock& header) {
   BasicBlock* block = wait.getParent();
@@ -242,25 +263,45 @@ class SiteNumbering {
 
 }  // namespace
 
-bool keep_exchanges_in_loops(Function& function) {
-  constexpr unsigned kFirstCounter = 3;
+void mark_iteration(CallInst& wait) {
+  SmallVector<Value*> counters(drop_begin(wait.args(), kFirstCounter));
+  if (counters.empty()) return;
+  IRBuilder<> builder(&wait);
+  FunctionCallee callee = wait.getModule()->getOrInsertFunction(
+      concat(kIterationFunction, counters.size()),
+      FunctionType::get(builder.getVoidTy(), SmallVector<Type*>(counters.size(), builder.getInt32Ty()), false));
+  auto* function = cast<Function>(callee.getCallee());
+  function->addFnAttr(Attribute::Convergent);
+  function->addFnAttr(Attribute::NoUnwind);
+  function->addFnAttr(Attribute::WillReturn);
+  function->setMemoryEffects(MemoryEffects::inaccessibleMemOnly());
+  builder.CreateCall(callee, counters);
+}
+
+void remove_iterations(Function& function) {
+  for (Instruction& instruction : make_early_inc_range(instructions(function)))
+    if (name_of_callee(instruction).starts_with(kIterationFunction)) instruction.eraseFromParent();
+}
+
+InLoops keep_exchanges_in_loops(Function& function) {
   DominatorTree dominators(function);
   LoopInfo loops(dominators);
   SmallVector<std::pair<CallInst*, BasicBlock*>> left;
   for (Instruction& instruction : instructions(function)) {
-    auto* wait = dyn_cast<CallInst>(&instruction);
-    StringRef name = wait && wait->getCalledFunction() ? wait->getCalledFunction()->getName() : "";
-    if (!name.starts_with(kWaitFunction) || name == kProductWaitFunction) continue;
-    for (unsigned i = wait->arg_size(); i-- > kFirstCounter;) {
-      auto* counter = dyn_cast<PHINode>(wait->getArgOperand(i));
-      Loop* loop = counter ? loops.getLoopFor(counter->getParent()) : nullptr;
-      if (!loop || loop->getHeader() != counter->getParent() || loop->contains(wait)) continue;
-      left.push_back({wait, loop->getHeader()});
+    StringRef name = name_of_callee(instruction);
+    const bool is_mark = name.starts_with(kIterationFunction);
+    if (!is_mark && (!name.starts_with(kWaitFunction) || name == kProductWaitFunction)) continue;
+    auto& call = cast<CallInst>(instruction);
+    for (unsigned i = call.arg_size(); i-- > (is_mark ? 0 : kFirstCounter);) {
+      auto [of_one, header] = counted_by(call.getArgOperand(i), loops);
+      if (!of_one) return InLoops::kLost;
+      if (!header || loops.getLoopFor(header)->contains(&call)) continue;
+      left.push_back({&call, header});
       break;
     }
   }
-  for (auto [wait, header] : left) keep_in_loop(*wait, *header);
-  return !left.empty();
+  for (auto [call, header] : left) keep_in_loop(*call, *header);
+  return left.empty() ? InLoops::kAll : InLoops::kKept;
 }
 
 void mark_calls(Module& module) {

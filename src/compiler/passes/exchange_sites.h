@@ -60,8 +60,22 @@ enum class LoopEnds {
 /// the marks. The result is indexed by site number.
 std::vector<ExchangeSite> number_exchange_sites(llvm::Function& function, LoopEnds ends = LoopEnds::kCounted);
 
-/// The same for exchanges that are out of a loop whose number they have, since a condition behind them has become known
-/// that had seemed to go round. Whether any is.
-bool keep_exchanges_in_loops(llvm::Function& function);
+// `void __kiln_iteration(i32 counter…)` behind what an exchange has become keeps the counters of its loops, while more
+// conditions may become known. Its name is followed by their number.
+inline constexpr const char* kIterationFunction = "__kiln_iteration";
+
+/// Marks the iteration of `wait` before it, where it is in a loop.
+void mark_iteration(llvm::CallInst& wait);
+void remove_iterations(llvm::Function& function);
+
+enum class InLoops {
+  kAll,   // as they were
+  kKept,  // now, but were not all: the function has changed
+  kLost,  // one is, behind a loop, the same instruction for several of its iterations
+};
+
+/// The same as LoopEnds::kKept for exchanges, and marks of iterations, that are out of a loop whose counter they have:
+/// a condition behind them has become known that had seemed to go round.
+InLoops keep_exchanges_in_loops(llvm::Function& function);
 
 }  // namespace kiln

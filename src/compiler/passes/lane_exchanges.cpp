@@ -124,6 +124,7 @@ class ExchangeLowering {
       }
     }
     wait.replaceAllUsesWith(builder_.CreateZExt(result, builder_.getInt64Ty()));
+    mark_iteration(wait);
     wait.eraseFromParent();
   }
 

@@ -61,7 +61,13 @@ std::string widen(Function& function, const WidenOptions& options) {
     restore_sinks(function);
     return reason;
   };
-  if (keep_exchanges_in_loops(function)) analyses.forget(function);
+  auto keep_in_loops = [&] {
+    InLoops are = keep_exchanges_in_loops(function);
+    if (are == InLoops::kKept) analyses.forget(function);
+    return are != InLoops::kLost;
+  };
+  constexpr const char* kLost = "an exchange behind a loop that is of several iterations";
+  if (!keep_in_loops()) return give_up(kLost);
   if (std::string reason = lower_exchanges(function, options.sites); !reason.empty()) return give_up(reason);
   separate_lanes(function);
   options.keep_stage("lanes");
@@ -73,7 +79,10 @@ std::string widen(Function& function, const WidenOptions& options) {
       "sroa,early-cse,simplifycfg,loop-mssa(loop-instsimplify,loop-rotate,licm),loop(loop-deletion,loop-unroll-full)",
       function);
   find_invariant_loads(function);
-  analyses.run("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,sroa,adce", function);
+  analyses.run("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,sroa", function);
+  if (!keep_in_loops()) return give_up(kLost);
+  remove_iterations(function);
+  analyses.run("adce", function);
   // Variables that unrolling has made values are vectors again.
   if (any_of(instructions(function), [](const Instruction& i) { return i.getType()->isVectorTy(); }))
     split_vectors(function, analyses);
@@ -86,7 +95,10 @@ std::string widen(Function& function, const WidenOptions& options) {
     std::optional<unsigned> site = waits_at(instruction);
     return site && options.sites[*site].is_barrier;
   };
-  if (!barriers_agree(function, analyses.functions(), is_barrier))
+  Blocks barriers;
+  for (const Instruction& instruction : instructions(function))
+    if (is_barrier(instruction)) barriers.insert(instruction.getParent());
+  if (!barriers_agree(function, analyses.functions(), barriers))
     return give_up("threads may come to a threadgroup_barrier in different numbers");
   analyses.run(kStructuring, function);
   if (load_again(function, analyses.functions(), is_barrier)) analyses.forget(function);

@@ -176,9 +176,9 @@ void Widener::widen_instruction(Instruction& instruction, IRBuilder<>& builder) 
 }
 
 void Widener::copy(Instruction& instruction, IRBuilder<>& builder) {
-  Instruction* same = instruction.clone();
-  for (Use& use : same->operands()) use.set(scalar(use.get()));
-  builder.Insert(same, instruction.getName());
+  SmallVector<Value*> operands;
+  for (Value* operand : instruction.operands()) operands.push_back(scalar(operand));
+  Value* same = builder.Insert(with_operands(instruction, operands), instruction.getName());
   scalars_[&instruction] = same;
 }
 

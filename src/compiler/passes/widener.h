@@ -49,6 +49,13 @@ struct Refusal {
 
 [[noreturn]] void refuse(std::string reason);
 
+/// A copy, not inserted yet. Its operands are made before it: where one is refused, no copy is left behind.
+inline Instruction* with_operands(const Instruction& instruction, ArrayRef<Value*> operands) {
+  Instruction* copy = instruction.clone();
+  for (auto [use, operand] : zip_equal(copy->operands(), operands)) use.set(operand);
+  return copy;
+}
+
 /// Makes what the value is computed from in its block be computed before `place`; false where that cannot be.
 bool move_before(Value* value, Instruction& place, unsigned depth = 0);
 

@@ -7,12 +7,20 @@ namespace kiln::widening {
 // The lanes of a simdgroup are at one place anyway.
 void Widener::wait(CallInst& call, unsigned site, IRBuilder<>& builder) {
   if (!sites_[site].is_barrier) return;
-  auto* same = cast<CallInst>(call.clone());
-  for (unsigned i = 3; i < call.arg_size(); ++i) same->setArgOperand(i, scalar(call.getArgOperand(i)));
   Value* bits = builder.CreateBitCast(mask_, builder.getInt32Ty());
-  same->setArgOperand(1, builder.CreateZExt(bits, builder.getInt64Ty()));
-  same->setArgOperand(2, builder.getInt64(0));
-  builder.Insert(same);
+  SmallVector<Value*> operands(call.operands());
+  operands[1] = builder.CreateZExt(bits, builder.getInt64Ty());
+  operands[2] = builder.getInt64(0);
+  // Lanes that are here are in the same iteration (barriers_agree); others may have left earlier.
+  for (Value*& counter : MutableArrayRef(operands).slice(3, call.arg_size() - 3)) {
+    if (!differs(counter)) {
+      counter = scalar(counter);
+      continue;
+    }
+    Value* first = builder.CreateIntrinsic(Intrinsic::cttz, builder.getInt32Ty(), {bits, builder.getFalse()});
+    counter = builder.CreateExtractElement(vector(counter, builder), builder.CreateAnd(first, kLanes - 1));
+  }
+  builder.Insert(with_operands(call, operands));
 }
 
 void Widener::exchange(CallInst& call, LaneOperation operation, IRBuilder<>& builder) {

@@ -45,9 +45,7 @@ Value* Widener::at_lane_of_loop(Value* value, Value* lane, const DenseMap<Value*
   auto& instruction = cast<Instruction>(*value);
   SmallVector<Value*> operands;
   for (Value* operand : instruction.operands()) operands.push_back(at_lane_of_loop(operand, lane, places, builder));
-  Instruction* one = instruction.clone();
-  for (auto [use, operand] : zip(one->operands(), operands)) use.set(operand);
-  return builder.Insert(one);
+  return builder.Insert(with_operands(instruction, operands));
 }
 
 // The one lane of a mask, if it is known.
@@ -64,9 +62,10 @@ static std::optional<unsigned> only_lane(const Value* mask) {
 
 // Runs the instruction for a lane, as where `thread_index_in_simdgroup == 0`.
 void Widener::in_lane(unsigned lane, Instruction& instruction, IRBuilder<>& builder, bool may_be_alone) {
-  Instruction* one = instruction.clone();
-  for (Use& operand : one->operands()) operand.set(at_lane_of_loop(operand, builder.getInt32(lane), {}, builder));
-  Value* made = make_one(instruction, *one, may_be_alone, builder);
+  SmallVector<Value*> operands;
+  for (Value* operand : instruction.operands())
+    operands.push_back(at_lane_of_loop(operand, builder.getInt32(lane), {}, builder));
+  Value* made = make_one(instruction, *with_operands(instruction, operands), may_be_alone, builder);
   auto in_vector = [&](Value* value) {
     return builder.CreateInsertElement(Constant::getNullValue(vector_of(value->getType())), value, uint64_t{lane});
   };
@@ -110,10 +109,9 @@ void Widener::each_lane(Instruction& instruction, IRBuilder<>& builder, bool may
   PHINode* rest = builder.CreatePHI(builder.getInt32Ty(), 2, "rest");
   rest->addIncoming(bits, before);
   Value* lane = builder.CreateBinaryIntrinsic(Intrinsic::cttz, rest, builder.getTrue());
-  Instruction* one = instruction.clone();
-  for (unsigned i = 0; i < instruction.getNumOperands(); ++i)
-    one->setOperand(i, at_lane_of_loop(instruction.getOperand(i), lane, places, builder));
-  Value* made = make_one(instruction, *one, may_be_alone, builder);
+  SmallVector<Value*> operands;
+  for (Value* operand : instruction.operands()) operands.push_back(at_lane_of_loop(operand, lane, places, builder));
+  Value* made = make_one(instruction, *with_operands(instruction, operands), may_be_alone, builder);
   if (results) {
     Value* value = pair ? builder.CreateExtractValue(made, 0) : made;
     if (is_flag) value = builder.CreateZExt(value, stored);

@@ -317,9 +317,7 @@ void Widener::widen_load_apart(LoadInst& load, IRBuilder<>& builder) {
   Value* pointer = load.getPointerOperand();
   if (!differs(pointer)) {
     // The same address, but a loop makes the value differ.
-    auto* same = cast<LoadInst>(load.clone());
-    same->setOperand(0, scalar(pointer));
-    builder.Insert(same);
+    Value* same = builder.Insert(with_operands(load, scalar(pointer)));
     vectors_[&load] = builder.CreateVectorSplat(kLanes, same);
     return;
   }
@@ -343,10 +341,7 @@ void Widener::widen_store_alone(StoreInst& store, IRBuilder<>& builder) {
   Value* value = store.getValueOperand();
   if (!differs(pointer) && !differs(value)) {
     // A block runs only where some lane is in it.
-    auto* same = cast<StoreInst>(store.clone());
-    same->setOperand(0, scalar(value));
-    same->setOperand(1, scalar(pointer));
-    builder.Insert(same);
+    builder.Insert(with_operands(store, {scalar(value), scalar(pointer)}));
     return;
   }
   if (!differs(pointer)) {
@@ -354,10 +349,8 @@ void Widener::widen_store_alone(StoreInst& store, IRBuilder<>& builder) {
     Value* bits = builder.CreateBitCast(mask_, builder.getInt32Ty());
     Value* last = builder.CreateSub(builder.getInt32(31),
                                     builder.CreateBinaryIntrinsic(Intrinsic::ctlz, bits, builder.getTrue()));
-    auto* one = cast<StoreInst>(store.clone());
-    one->setOperand(0, builder.CreateExtractElement(vector(value, builder), last));
-    one->setOperand(1, scalar(pointer));
-    builder.Insert(one);
+    Value* stored = builder.CreateExtractElement(vector(value, builder), last);
+    builder.Insert(with_operands(store, {stored, scalar(pointer)}));
     return;
   }
   if (waiting_stores_.contains(&store)) return;

@@ -103,8 +103,7 @@ Value* Widener::at_lane(Value* value, unsigned lane, IRBuilder<>& builder) {
   Instruction* one =
       instruction->getOpcode() == Instruction::Or && cast<PossiblyDisjointInst>(instruction)->isDisjoint()
           ? BinaryOperator::CreateAdd(operands[0], operands[1])
-          : instruction->clone();
-  for (auto [use, operand] : zip(one->operands(), operands)) use.set(operand);
+          : with_operands(*instruction, operands);
   one->dropPoisonGeneratingFlags();  // the lane may not take part
   builder.Insert(one);
   return one;
@@ -144,8 +143,7 @@ Value* Widener::at_present_lane(Value* value, Value* lane, IRBuilder<>& builder)
   auto* instruction = cast<Instruction>(value);
   SmallVector<Value*> operands;
   for (Value* operand : instruction->operands()) operands.push_back(at_present_lane(operand, lane, builder));
-  Instruction* one = instruction->clone();
-  for (auto [use, operand] : zip(one->operands(), operands)) use.set(operand);
+  Instruction* one = with_operands(*instruction, operands);
   one->dropPoisonGeneratingFlags();  // where no lane takes part
   return builder.Insert(one);
 }

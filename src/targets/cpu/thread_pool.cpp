@@ -8,6 +8,8 @@
 #include <chrono>
 #include <exception>
 #include <fstream>
+#include <functional>
+#include <span>
 #include <string>
 
 #include "core/fork_guard.h"
@@ -28,12 +30,16 @@ constexpr size_t kMaxHelpers = 2048;
 struct alignas(64) Share {  // a cache line
   std::atomic<uint64_t> next;
   uint64_t end;
+
+  bool has_more() const { return next.load(std::memory_order_relaxed) < end; }
 };
 
 struct Job {
   ThreadPool::Work work;
   const ThreadPool::Participant* participant;
-  std::vector<Share> shares;
+  Share only;  // most jobs have no others
+  std::vector<Share> several;
+  std::span<Share> shares;
   unsigned participants = 0;  // running now; guarded by the pool's mutex
   unsigned wanted = 0;        // more workers that may join; likewise
   std::exception_ptr error;   // likewise
@@ -47,7 +53,8 @@ struct Job {
   Clock::duration patience = kPatience;
 
   Job(const ThreadPool::Work& wanted_work, const ThreadPool::Participant& function, size_t participants)
-      : work(wanted_work), participant(&function), shares(participants) {
+      : work(wanted_work), participant(&function), several(participants > 1 ? participants : 0) {
+    shares = participants > 1 ? std::span(several) : std::span(&only, 1);
     uint64_t each = work.pieces / participants, more = work.pieces % participants, begin = 0;
     for (size_t i = 0; i < participants; ++i) {
       shares[i].next.store(begin, std::memory_order_relaxed);
@@ -56,10 +63,7 @@ struct Job {
     }
   }
 
-  static bool has_more(const Share& share) { return share.next.load(std::memory_order_relaxed) < share.end; }
-  bool has_more() const {
-    return std::any_of(shares.begin(), shares.end(), [](const Share& share) { return has_more(share); });
-  }
+  bool has_more() const { return std::any_of(shares.begin(), shares.end(), std::mem_fn(&Share::has_more)); }
 };
 
 namespace {
@@ -134,7 +138,7 @@ bool ThreadPool::Claims::next(uint64_t& begin, uint64_t& end) {
   }
   for (size_t tried = 0; tried < job_->shares.size(); ++tried) {
     Share& share = job_->shares[share_];
-    if (Job::has_more(share)) {
+    if (share.has_more()) {
       begin = share.next.fetch_add(count, std::memory_order_relaxed);
       if (begin < share.end) {
         end = begin + std::min(count, share.end - begin);

@@ -4,9 +4,9 @@
 // when all are done. Jobs may be submitted by several threads at once and from within a piece; a worker takes part in
 // whichever job needs it. After `fork` the child gets workers of its own.
 //
-// Each participant has a share of neighbouring pieces, the same at each job of as many, and claims others' only behind
-// its own: what a launch has left in a processor's cache is there for the next one. One counter for all
-// gave pieces to whoever came first.
+// Each participant has a share of neighbouring pieces, and claims others' only behind its own. Where all take part,
+// that is the same at each job of as many pieces: what a launch has left in a processor's cache is there for the next
+// one. One counter for all gave pieces to whoever came first.
 //
 // Pieces make progress independently of one another: where a piece waits for another that nobody has begun, because
 // all workers wait, more threads are added until something moves, as far as the system gives any. That is what lets

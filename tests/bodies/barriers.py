@@ -1368,3 +1368,33 @@ def barrier_behind_a_loop_whose_returns_exchange(ring, steps):
             left = ring[:, first:last] == 10 * j
             result[:, first:last] = np.where(left, 1000 + left.sum(axis=1, keepdims=True), result[:, first:last])
     return result
+
+
+# Parts of what simdgroup 0 reads as a row are its own, others a number of each simdgroup.
+for _threads in (64, 160, 256, 288):
+
+    @body(
+        """
+        threadgroup int sums[32];
+        uint lane = thread_index_in_simdgroup;
+        int own = x[thread_position_in_grid.x];
+        if (simdgroup_index_in_threadgroup == 0) sums[lane] = 100 * own;
+        int sum = simd_sum(own);
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        if (lane == 0) sums[simdgroup_index_in_threadgroup] = sum;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        y[thread_position_in_grid.x] = sums[lane] + simd_max(sums[(lane + 3) & 31]);
+        """,
+        name=f"numbers_of_{_threads // 32}_simdgroups_in_a_row",
+        inputs=lambda rng, n=_threads: {"x": rng.integers(-99, 99, 3 * n, np.int32)},
+        outputs={"y": ((3 * _threads,), "int32")},
+        grid=(3 * _threads, 1, 1),
+        threadgroup=(_threads, 1, 1),
+        constructs="barriers.several_in_a_row simdgroup.sum simdgroup.max",
+    )
+    def numbers_of_simdgroups_in_a_row(x):
+        groups = x.reshape(3, -1, 32)
+        sums = 100 * groups[:, 0, :]
+        sums[:, : groups.shape[1]] = groups.sum(axis=2)
+        result = sums + sums.max(axis=1, keepdims=True)
+        return np.repeat(result[:, None, :], groups.shape[1], axis=1).reshape(-1).astype(np.int32)

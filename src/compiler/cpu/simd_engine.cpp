@@ -170,7 +170,7 @@ class SimdEngine : public CpuEngine {
             runner.run(kLoopsPipeline, *function);
             if (unit.simdgroups != 0) {
               FunctionPassManager forwarding;
-              forwarding.addPass(ForwardStoresPass());
+              forwarding.addPass(ForwardStoresPass(has_avx512 ? 64 : 32));
               runner.run(forwarding, *function);
             }
             runner.run(kLastPipeline, *function);

@@ -5,6 +5,7 @@
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/MemorySSA.h>
 #include <llvm/Analysis/ValueTracking.h>
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/GetElementPtrTypeIterator.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
@@ -56,8 +57,8 @@ struct Source {
 
 class ForwardStores {
  public:
-  ForwardStores(Function& function, FunctionAnalysisManager& analyses)
-      : function_(function), layout_(function.getDataLayout()), analyses_(analyses) {}
+  ForwardStores(Function& function, FunctionAnalysisManager& analyses, unsigned register_bytes)
+      : function_(function), layout_(function.getDataLayout()), analyses_(analyses), register_bytes_(register_bytes) {}
 
   bool run() {
     SmallVector<Instruction*> loads;
@@ -249,21 +250,53 @@ class ForwardStores {
 
   bool forward(Instruction& load) {
     std::optional<Access> wanted = access_of(load);
+    if (!wanted) return false;
+    Value* value = stored_value(load, *wanted);
+    if (!value) value = partly_stored(load, *wanted);
+    if (!value) return false;
+    load.replaceAllUsesWith(value);
+    return true;
+  }
+
+  // Registers that were stored, as where each simdgroup has stored its number; others are loaded.
+  Value* partly_stored(Instruction& load, const Access& wanted) {
+    Type* element = wanted.type->getScalarType();
+    const auto lanes = register_bytes_ / static_cast<unsigned>(layout_.getTypeStoreSize(element).getFixedValue());
+    const unsigned count = count_of(wanted.type);
+    if (!isa<LoadInst>(load) || count <= lanes || count % lanes != 0) return nullptr;
+    auto* type = FixedVectorType::get(element, lanes);
+    SmallVector<Value*> parts;
+    for (unsigned first = 0; first < count; first += lanes) {
+      const int64_t offset = wanted.offset + int64_t{first / lanes} * register_bytes_;
+      parts.push_back(stored_value(load, {wanted.base, offset, type, nullptr, nullptr}));
+    }
+    if (none_of(parts, [](Value* part) { return part; })) return nullptr;
+    IRBuilder<> builder(&load);
+    for (auto [i, part] : enumerate(parts)) {
+      if (part) continue;
+      const uint64_t offset = i * register_bytes_;
+      Value* address = builder.CreateConstGEP1_64(builder.getInt8Ty(), getLoadStorePointerOperand(&load), offset);
+      part = builder.CreateAlignedLoad(type, address, commonAlignment(cast<LoadInst>(load).getAlign(), offset));
+    }
+    return concatenateVectors(builder, parts);
+  }
+
+  // What is known to have been stored; null where that is not known.
+  Value* stored_value(Instruction& load, const Access& wanted) {
     SmallVector<Source> sources;
-    if (!wanted || !find_sources(load, *wanted, sources)) return false;
+    if (!find_sources(load, wanted, sources)) return nullptr;
     SmallVector<Value*> vectors, numbers;
     for (const Source& source : sources) {
       auto& kind = source.value->getType()->isVectorTy() ? vectors : numbers;
       if (!is_contained(kind, source.value)) kind.push_back(source.value);
     }
-    if (vectors.size() > kMostVectors || numbers.size() > kMostNumbers) return false;
+    if (vectors.size() > kMostVectors || numbers.size() > kMostNumbers) return nullptr;
     IRBuilder<> builder(&load);
-    Type* element = wanted->type->getScalarType();
-    if (!wanted->type->isVectorTy()) {
+    Type* element = wanted.type->getScalarType();
+    if (!wanted.type->isVectorTy()) {
       Value* value = sources[0].value;
       if (!vectors.empty()) value = builder.CreateExtractElement(value, sources[0].element);
-      load.replaceAllUsesWith(builder.CreateBitCast(value, element));
-      return true;
+      return builder.CreateBitCast(value, element);
     }
     int count = static_cast<int>(sources.size());
     Value* result = nullptr;
@@ -306,14 +339,13 @@ class ForwardStores {
         continue;  // there already
       result = is_first ? builder.CreateShuffleVector(own, mask) : builder.CreateShuffleVector(result, own, mask);
     }
-    if (!result) result = PoisonValue::get(wanted->type);
+    if (!result) result = PoisonValue::get(wanted.type);
     for (int i = 0; i < count; ++i) {
       Value* value = sources[static_cast<unsigned>(i)].value;
       if (!value->getType()->isVectorTy())
         result = builder.CreateInsertElement(result, builder.CreateBitCast(value, element), static_cast<uint64_t>(i));
     }
-    load.replaceAllUsesWith(result);
-    return true;
+    return result;
   }
 
   // If all that is done with the memory is that it is stored to, it is not.
@@ -345,6 +377,7 @@ class ForwardStores {
   Function& function_;
   const DataLayout& layout_;
   FunctionAnalysisManager& analyses_;
+  const unsigned register_bytes_;
   MemorySSA* memory_ = nullptr;
   SmallVector<Instruction*> memories_;
   // Of phis: what is above them, or a phi above them that was being looked at, or the phi that is being looked at.
@@ -355,7 +388,7 @@ class ForwardStores {
 }  // namespace
 
 PreservedAnalyses ForwardStoresPass::run(Function& function, FunctionAnalysisManager& analyses) {
-  if (!ForwardStores(function, analyses).run()) return PreservedAnalyses::all();
+  if (!ForwardStores(function, analyses, register_bytes).run()) return PreservedAnalyses::all();
   PreservedAnalyses preserved;
   preserved.preserveSet<CFGAnalyses>();
   return preserved;

@@ -14,8 +14,12 @@ namespace kiln {
 
 // Of a function for a whole threadgroup (passes/simdgroup_loops.h).
 struct ForwardStoresPass : llvm::PassInfoMixin<ForwardStoresPass> {
+  /// Of loads of several registers each is looked at by itself, too.
+  explicit ForwardStoresPass(unsigned register_bytes) : register_bytes(register_bytes) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }
+
+  unsigned register_bytes;
 };
 
 }  // namespace kiln

@@ -406,6 +406,117 @@ def call_behind_a_loop_with_returns(s):
 
 @_lockstep(
     """
+    int j = 0;
+    for (;; ++j) {
+      if (v == j) {
+        put(0, simd_sum(1));
+        break;
+      }
+    }
+    put(1, j);
+    """,
+    "reconvergence.call_before_break",
+    grids=_EVERY,
+    outputs=2,
+)
+def call_in_the_block_that_ends_an_endless_loop(s):
+    for j in range(9):
+        here = s.all & (s.v == j)
+        s.put(0, reduce("sum", s.full(1), here), here)
+    s.put(1, s.v, s.all)
+
+
+@_lockstep(
+    """
+    int most = simd_max(v);
+    for (int j = 0; j <= most; ++j) {
+      int numbers[4] = {1, 2, 3, 4};
+      for (int k = 0; k < 4; ++k) numbers[k] += k;
+      if (v == j) {
+        for (int m = 0; m <= most; ++m) {
+          int count = 0;
+          for (int k = 0; k < 3; ++k) count += 2;
+          if ((lane & 7) == m) {
+            put(0, simd_sum(1));
+            if (count == 6) break;
+            put(0, 9);
+          }
+        }
+        if (numbers[2] == 5) break;
+        put(1, 7);
+      }
+    }
+    """,
+    "reconvergence.call_before_break reconvergence.nested_loops",
+    grids=_EVERY,
+    outputs=2,
+)
+def call_in_a_loop_that_lies_on_the_way_out_of_another(s):
+    most = reduce("max", s.v, s.all)
+    for j in range(9):
+        for m in range(9):
+            here = s.all & (s.v == j) & ((s.lane & 7) == m) & (m <= most)
+            s.put(0, reduce("sum", s.full(1), here), here)
+
+
+@_lockstep(
+    """
+    int total = 0;
+    for (int j = 0;; ++j) {
+      if (((v >> 1) & 3) == (j & 3)) {
+        total += simd_prefix_inclusive_sum(1);
+        if (j < 4) {
+          total += simd_prefix_inclusive_sum(1);
+          continue;
+        }
+        if (v < 100) break;
+        total += 1000;
+      }
+      if (j > 11) break;
+    }
+    put(0, total);
+    """,
+    "reconvergence.call_before_break simdgroup.prefix_inclusive_sum",
+    grids=_EVERY,
+)
+def scans_of_which_one_is_in_the_branch_of_another(s):
+    total = s.full()
+    for j in range(8):
+        here = s.all & ((s.v >> 1 & 3) == (j & 3))
+        total = np.where(here, total + scan("sum", s.full(1), here, False) * (2 if j < 4 else 1), total)
+    s.put(0, total, s.all)
+
+
+@_lockstep(
+    """
+    auto halves = make_filled_simdgroup_matrix<float, 8, 8>(0.5f);
+    simdgroup_float8x8 product;
+    simdgroup_multiply(product, halves, halves);
+    put(1, int(product.thread_elements()[0]));
+    int most = simd_max(v);
+    for (int j = 0; j <= most; ++j) {
+      int count = 0;
+      for (int k = 0; k < 3; ++k) count += 2;
+      if (v == j) {
+        put(0, simd_sum(1));
+        if (count == 6) break;
+        put(1, 9);
+      }
+    }
+    """,
+    "reconvergence.call_before_break",
+    grids=("whole",),
+    outputs=2,
+)
+def call_in_a_block_that_breaks_behind_a_matrix_product(s):
+    for j in range(9):
+        here = s.all & (s.v == j)
+        s.put(0, reduce("sum", s.full(1), here), here)
+    s.put(1, s.full(2), s.all)
+
+
+@_lockstep(
+    """
     // Here it is known only where the loop is unrolled.
     for (int j = 0; j < 9; ++j) {
       int count = 0;

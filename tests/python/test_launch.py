@@ -190,6 +190,17 @@ UNREACHED = {
         """,
         (6, "only 23 of 24 threads"),
     ),
+    "the end of an endless loop": (
+        """
+        for (uint i = 0;; ++i) {
+          if ((thread_index_in_threadgroup & 7) == i) {
+            threadgroup_barrier(mem_flags::mem_none);
+            break;
+          }
+        }
+        """,
+        (3, "only 8 of 64 threads"),
+    ),
     "some have returned": (
         """
         if (thread_index_in_threadgroup < 40) return;

@@ -108,10 +108,13 @@ std::string let_threads_wait(Function& body, const TensorProducts& products) {
   if (sites.empty()) return "";
   if (exchanges) {
     remove_known_branches(body);
-    keep_exchanges_in_loops(body);
+    if (keep_exchanges_in_loops(body) == InLoops::kLost) return kLostExchange;
   }
   separate_index(body);
-  if (any_of(sites, [](const ExchangeSite& site) { return site.is_product; })) unroll_products(body);
+  if (any_of(sites, [](const ExchangeSite& site) { return site.is_product; })) {
+    unroll_products(body);
+    if (keep_exchanges_in_loops(body) == InLoops::kLost) return kLostExchange;
+  }
   Masks masks = find_masks(body, sites);
   if (!masks.refusal.empty()) return masks.refusal;
   if (products.are_allowed) multiply_by_tensor_cores(body, sites, masks, products.map);

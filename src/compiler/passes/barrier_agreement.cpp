@@ -28,13 +28,25 @@ void go_on_to(BasicBlock& next, BasicBlock& block) {
   before->eraseFromParent();
 }
 
-// Takes away the ways back that nobody takes (LoopEnds::kKept).
-void leave_loops(Function& function) {
-  for (BasicBlock& block : function) {
-    auto* branch = dyn_cast<BranchInst>(block.getTerminator());
-    auto* condition = branch && branch->isConditional() ? dyn_cast<CallInst>(branch->getCondition()) : nullptr;
-    if (condition && calls(*condition, kNeverFunction)) go_on_to(*branch->getSuccessor(1), block);
+// Whether the block ends in a way back that nobody takes (LoopEnds::kKept), the first, and another.
+bool never_goes_back(const BasicBlock& block) {
+  const auto* branch = dyn_cast<BranchInst>(block.getTerminator());
+  const auto* condition = branch && branch->isConditional() ? dyn_cast<CallInst>(branch->getCondition()) : nullptr;
+  return condition && calls(*condition, kNeverFunction);
+}
+
+// Takes away the ways back that nobody takes where they are all that leads to a barrier.
+void leave_for_good(const Blocks& barriers, Function& function) {
+  Blocks leading;  // without such ways
+  SmallVector<const BasicBlock*> waiting(barriers.begin(), barriers.end());
+  while (!waiting.empty()) {
+    const BasicBlock* block = waiting.pop_back_val();
+    if (!leading.insert(block).second) continue;
+    for (const BasicBlock* before : predecessors(block))
+      if (!never_goes_back(*before) || before->getTerminator()->getSuccessor(1) == block) waiting.push_back(before);
   }
+  for (BasicBlock& block : function)
+    if (never_goes_back(block) && !leading.contains(&block)) go_on_to(*block.getTerminator()->getSuccessor(1), block);
 }
 
 // Takes away the ways that lead to no barrier.
@@ -117,7 +129,7 @@ bool barriers_agree(Function& function, FunctionAnalysisManager& analyses, const
   Function* waiting = CloneFunction(&function, copies);
   Blocks copied;
   for (const BasicBlock* barrier : barriers) copied.insert(cast<BasicBlock>(copies[barrier]));
-  leave_loops(*waiting);
+  leave_for_good(copied, *waiting);
   keep_ways_to(copied, *waiting);
   // An address may be known there to be the same that is not in the function; then lanes load apart what others change.
   ThreadAnalyses apart(Lanes::kApart);

@@ -283,7 +283,8 @@ void remove_iterations(Function& function) {
     if (name_of_callee(instruction).starts_with(kIterationFunction)) instruction.eraseFromParent();
 }
 
-InLoops keep_exchanges_in_loops(Function& function) {
+// Of each exchange the innermost loop that it is out of.
+InLoops keep_in_innermost_loops(Function& function) {
   DominatorTree dominators(function);
   LoopInfo loops(dominators);
   SmallVector<std::pair<CallInst*, BasicBlock*>> left;
@@ -302,6 +303,13 @@ InLoops keep_exchanges_in_loops(Function& function) {
   }
   for (auto [call, header] : left) keep_in_loop(*call, *header);
   return left.empty() ? InLoops::kAll : InLoops::kKept;
+}
+
+InLoops keep_exchanges_in_loops(Function& function) {
+  // A loop that an exchange is in again may itself be out of one.
+  InLoops first = keep_in_innermost_loops(function), last = first;
+  while (last == InLoops::kKept) last = keep_in_innermost_loops(function);
+  return last == InLoops::kLost ? last : first;
 }
 
 void mark_calls(Module& module) {

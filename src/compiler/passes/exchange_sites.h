@@ -74,6 +74,8 @@ enum class InLoops {
   kLost,  // one is, behind a loop, the same instruction for several of its iterations
 };
 
+inline constexpr const char* kLostExchange = "an exchange behind a loop that is of several iterations";
+
 /// The same as LoopEnds::kKept for exchanges, and marks of iterations, that are out of a loop whose counter they have:
 /// a condition behind them has become known that had seemed to go round.
 InLoops keep_exchanges_in_loops(llvm::Function& function);

@@ -33,7 +33,10 @@ constexpr std::array<std::pair<LaneOperation, StringRef>, 7> kNames = {{{LaneOpe
 class ExchangeLowering {
  public:
   ExchangeLowering(Function& function, ArrayRef<ExchangeSite> sites)
-      : module_(*function.getParent()), sites_(sites), builder_(function.getContext()) {}
+      : module_(*function.getParent()),
+        entry_(function.getEntryBlock()),
+        sites_(sites),
+        builder_(function.getContext()) {}
 
   std::string run(Function& function) {
     SmallVector<CallInst*> waits;
@@ -83,13 +86,20 @@ class ExchangeLowering {
     return call(operation, value, rest, value->getType());
   }
 
-  // Not the body's: what branches say of that holds in the lanes that are here, and the others compute here too.
-  Value* lane() {
-    auto* place = cast<Function>(module_.getOrInsertFunction(kPlaceFunction, builder_.getInt32Ty()).getCallee());
-    place->setDoesNotAccessMemory();
-    place->setDoesNotThrow();
-    place->setWillReturn();
-    return builder_.CreateCall(place);
+  // A question about the lane's place, `ask(place, builder)`. Not the body's lane: what branches say of that holds in
+  // the lanes that are here, and the others compute here too. At the beginning, since an answer that stood on a way
+  // which only some lanes take would be undefined in the others when another exchange used it again.
+  template <typename Ask>
+  Value* of_place(Ask ask) {
+    if (!place_) {
+      auto* place = cast<Function>(module_.getOrInsertFunction(kPlaceFunction, builder_.getInt32Ty()).getCallee());
+      place->setDoesNotAccessMemory();
+      place->setDoesNotThrow();
+      place->setWillReturn();
+      place_ = IRBuilder<>(&entry_, entry_.getFirstInsertionPt()).CreateCall(place);
+    }
+    IRBuilder<> builder(place_->getNextNode());
+    return ask(place_, builder);
   }
 
   Value* combine(const ExchangeSite& site, Value* a, Value* b) {
@@ -147,7 +157,9 @@ class ExchangeLowering {
         value = combine(site, value, other);
         continue;
       }
-      Value* is_lower = builder_.CreateICmpEQ(builder_.CreateAnd(lane(), distance), builder_.getInt32(0));
+      Value* is_lower = of_place([&](Value* place, IRBuilder<>& builder) {
+        return builder.CreateICmpEQ(builder.CreateAnd(place, distance), builder.getInt32(0));
+      });
       Value* first = builder_.CreateSelect(is_lower, value, other);
       Value* second = builder_.CreateSelect(is_lower, other, value);
       value = combine(site, first, second);
@@ -156,19 +168,23 @@ class ExchangeLowering {
   }
 
   Value* scan(const ExchangeSite& site, Value* value) {
-    Value* place = builder_.CreateAnd(lane(), site.width - 1);
+    auto is_at_least = [&](uint32_t distance) {
+      return of_place([&](Value* place, IRBuilder<>& builder) {
+        return builder.CreateICmpUGE(builder.CreateAnd(place, site.width - 1), builder.getInt32(distance));
+      });
+    };
     for (uint32_t distance = 1; distance < site.width; distance *= 2) {
       Value* before = call(LaneOperation::kUp, value, {builder_.getInt32(distance)});
-      Value* has_before = builder_.CreateICmpUGE(place, builder_.getInt32(distance));
-      value = builder_.CreateSelect(has_before, combine(site, before, value), value);
+      value = builder_.CreateSelect(is_at_least(distance), combine(site, before, value), value);
     }
     if (site.exchange == CpuExchange::kInclusiveScan) return value;
     Value* before = call(LaneOperation::kUp, value, {builder_.getInt32(1)});
-    return builder_.CreateSelect(builder_.CreateICmpNE(place, builder_.getInt32(0)), before,
-                                 ConstantInt::get(value->getType(), site.identity));
+    return builder_.CreateSelect(is_at_least(1), before, ConstantInt::get(value->getType(), site.identity));
   }
 
   Module& module_;
+  BasicBlock& entry_;
+  CallInst* place_ = nullptr;  // the lane's
   ArrayRef<ExchangeSite> sites_;
   IRBuilder<> builder_;
   SmallPtrSet<Function*, 4> simplified_;

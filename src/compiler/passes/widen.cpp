@@ -66,8 +66,7 @@ std::string widen(Function& function, const WidenOptions& options) {
     if (are == InLoops::kKept) analyses.forget(function);
     return are != InLoops::kLost;
   };
-  constexpr const char* kLost = "an exchange behind a loop that is of several iterations";
-  if (!keep_in_loops()) return give_up(kLost);
+  if (!keep_in_loops()) return give_up(kLostExchange);
   if (std::string reason = lower_exchanges(function, options.sites); !reason.empty()) return give_up(reason);
   separate_lanes(function);
   options.keep_stage("lanes");
@@ -80,7 +79,7 @@ std::string widen(Function& function, const WidenOptions& options) {
       function);
   find_invariant_loads(function);
   analyses.run("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,sroa", function);
-  if (!keep_in_loops()) return give_up(kLost);
+  if (!keep_in_loops()) return give_up(kLostExchange);
   remove_iterations(function);
   analyses.run("adce", function);
   // Variables that unrolling has made values are vectors again.

@@ -1398,3 +1398,33 @@ for _threads in (64, 160, 256, 288):
         sums[:, : groups.shape[1]] = groups.sum(axis=2)
         result = sums + sums.max(axis=1, keepdims=True)
         return np.repeat(result[:, None, :], groups.shape[1], axis=1).reshape(-1).astype(np.int32)
+
+
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    float f = x[i], g = 0.5f;
+    if (simd_all(u[1] < 61)) {
+      if ((simd_sum(int(f)) & 1) != 0) {
+        y[i] = 1000 + f;
+        return;
+      }
+      g += h[i & 255];
+    }
+    y[i] = g;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    """,
+    inputs=lambda rng: {
+        "x": rng.normal(0, 9, 640).astype(np.float32),
+        "h": rng.integers(-9, 9, 256).astype(np.float16),
+        "u": np.array([1, 2], np.int32),
+    },
+    outputs={"y": ((640,), "float32")},
+    grid=(640, 1, 1),
+    threadgroup=(64, 1, 1),
+    constructs="barriers.after_early_return simdgroup.sum simdgroup.all",
+)
+def barrier_behind_returns_of_simdgroups_by_their_sums(x, h, u):
+    sums = x.astype(np.int32).reshape(-1, 32).sum(axis=1).repeat(32)
+    rest = np.float32(0.5) + h[np.arange(640) & 255].astype(np.float32)
+    return np.where(sums & 1, np.float32(1000) + x, rest).astype(np.float32)

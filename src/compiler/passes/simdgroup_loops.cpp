@@ -112,7 +112,9 @@ class SimdgroupLoops {
           [](const Function& function) { return TargetTransformInfo(SimdgroupsTarget(function.getDataLayout())); });
     });
     uniformity_ = &analyses.getResult<UniformityInfoAnalysis>(function_);
+    analyses.registerPass([] { return PostDominatorTreeAnalysis(); });
     if (!steps_are_taken_together()) return std::nullopt;
+    if (misses_joins(analyses.getResult<PostDominatorTreeAnalysis>(function_))) return std::nullopt;
     find_rare(analyses.getResult<DominatorTreeAnalysis>(function_));
     loops_ = &analyses.getResult<LoopAnalysis>(function_);
     places_ = to.getArg(kPlaces);
@@ -310,6 +312,33 @@ class SimdgroupLoops {
       if (uniformity_->hasDivergentTerminator(block)) return false;
       return none_of(block.getTerminator()->operands(),
                      [&](const Use& use) { return uniformity_->isDivergentUse(use); });
+    });
+  }
+
+  // LLVM 19 takes some phis for the same in all simdgroups that are not: constants which are chosen by a branch that
+  // simdgroups take differently, with loops on both sides of it. Whether there is one.
+  bool misses_joins(const PostDominatorTree& post_dominators) const {
+    return any_of(function_, [&](BasicBlock& fork) {
+      if (!uniformity_->hasDivergentTerminator(fork)) return false;
+      auto* node = post_dominators.getNode(&fork);
+      BasicBlock* join = node && node->getIDom() ? node->getIDom()->getBlock() : nullptr;
+      if (!join) return false;
+      return any_of(join->phis(), [&](PHINode& phi) {
+        if (uniformity_->isDivergent(&phi) || phi.hasConstantOrUndefValue()) return false;
+        SmallPtrSet<Value*, 4> chosen;
+        for (BasicBlock* way : successors(&fork)) {
+          SmallPtrSet<BasicBlock*, 16> seen{join};
+          SmallVector<BasicBlock*> waiting{way};
+          if (way == join) chosen.insert(phi.getIncomingValueForBlock(&fork));
+          while (!waiting.empty()) {
+            BasicBlock* block = waiting.pop_back_val();
+            if (!seen.insert(block).second) continue;
+            if (is_contained(successors(block), join)) chosen.insert(phi.getIncomingValueForBlock(block));
+            append_range(waiting, successors(block));
+          }
+        }
+        return chosen.size() > 1;
+      });
     });
   }
 

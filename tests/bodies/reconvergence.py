@@ -30,7 +30,7 @@ def _lockstep(source, constructs, *, header="", grids=("forty",), outputs=1, low
             count = grid[0] * grid[1] * grid[2]
 
             def expected(x, threads=threads, count=count):
-                lockstep = Lockstep(threads, threads.read(x), outputs, count)
+                lockstep = Lockstep(threads, x, outputs, count)
                 reference(lockstep)
                 return lockstep.out
 
@@ -62,9 +62,10 @@ def _lockstep(source, constructs, *, header="", grids=("forty",), outputs=1, low
 class Lockstep:
     """The threads of a launch, what they hold, and what they write."""
 
-    def __init__(self, threads, v, outputs, count):
+    def __init__(self, threads, x, outputs, count):
         self.threads = threads
-        self.v = v.astype(np.int32)
+        self.x = x
+        self.v = threads.read(x).astype(np.int32)
         self.all = threads.live
         self.lane = threads.lane.astype(np.int32)
         self.out = np.full((count, outputs), -1, np.int32)
@@ -1096,3 +1097,48 @@ def divisions_by_the_lane(s):
     s.put(1, most % divisor, here)
     s.put(2, most // divisor, here)
     s.put(3, (s.v > 4) // np.maximum(s.lane - 3, 1), late)
+
+
+@_lockstep(
+    """
+    int a = v, turn = 0;
+    while (turn < 9) {
+      if (lane & 1) {
+        for (int k = 0; k < 3; ++k) {
+          if (x[k] > 6) put(2, a);
+          a += x[k + 1];
+        }
+        if (x[turn] < 2) break;
+        a += 1;
+      } else {
+        for (int k = 0; k < 3; ++k) {
+          if (x[k] < 3) put(3, a);
+          a -= x[k + 2];
+        }
+        a += 2;
+      }
+      ++turn;
+    }
+    put(0, a);
+    if (turn != 9) put(1, simd_sum(a));
+    """,
+    "reconvergence.break_before_call simdgroup.sum",
+    grids=_EVERY,
+    outputs=4,
+)
+def leaving_a_loop_behind_another(s):
+    odd = s.lane & 1 != 0
+    here, left, a = s.all, s.full() != 0, s.v
+    for turn in range(9):
+        for k in range(3):
+            if s.x[k] > 6:
+                s.put(2, a, here & odd)
+            if s.x[k] < 3:
+                s.put(3, a, here & ~odd)
+            a = np.where(here, np.where(odd, a + s.x[k + 1], a - s.x[k + 2]), a)
+        if s.x[turn] < 2:
+            left |= here & odd
+            here = here & ~odd
+        a = np.where(here, a + np.where(odd, 1, 2), a)
+    s.put(0, a, s.all)
+    s.put(1, reduce("sum", a, left), left)

@@ -231,6 +231,19 @@ def test_a_condition_of_the_simdgroup_does_not_vote():
     assert "vote" not in ptx
 
 
+def test_a_loop_that_threads_leave_in_different_turns_is_seen_behind_long_ways():
+    def way(other, operator):
+        return f"for (int k = 0; k < n; ++k) {{ if (x0[k] > {other}) y[k + 99] = a; a {operator}= x0[k + 3]; }}"
+
+    ptx = code_of(
+        READ + "int n = x0[7], turn = 0; float a = v; while (turn < n) {"
+        f"if (i & 1) {{ {way(0.5, '+')} if (x0[turn] > 3) break; a += 1; }} else {{ {way(0.2, '-')} a += 2; }} ++turn; }}"
+        "y[i + 512] = a; if (turn == 1) a += simd_sum(v); y[i] = a;",
+        [X],
+    )
+    assert instructions(ptx).count("vote.sync.ballot.b32") == 1
+
+
 def test_threads_exit_before_barriers_that_others_wait_at():
     ptx = code_of(
         "threadgroup float part[1024];"

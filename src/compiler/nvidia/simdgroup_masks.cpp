@@ -5,7 +5,6 @@
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/PostDominators.h>
-#include <llvm/Analysis/UniformityAnalysis.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
@@ -21,6 +20,7 @@
 
 #include "compiler/nvidia/kernel_entry.h"
 #include "compiler/passes/barrier_agreement.h"
+#include "compiler/passes/divergence.h"
 #include "compiler/passes/lane_exchanges.h"
 #include "compiler/passes/separate_lanes.h"
 #include "compiler/passes/structured_flow.h"
@@ -119,12 +119,12 @@ class MaskFinder {
   void leave_before_barriers() {
     Blocks leading = leading_to(blocks_with(body_, [&](unsigned site) { return sites_[site].is_barrier; }));
     if (leading.empty()) return;
-    auto& uniformity = analyses_.functions().getResult<UniformityInfoAnalysis>(body_);
+    auto& divergence = analyses_.functions().getResult<DivergenceAnalysis>(body_);
     auto& dominators = analyses_.functions().getResult<DominatorTreeAnalysis>(body_);
     SmallVector<std::pair<BasicBlock*, unsigned>> forks;
     for (BasicBlock& block : body_) {
       std::optional<unsigned> way = way_on(block, leading);
-      if (way && uniformity.hasDivergentTerminator(block)) forks.push_back({&block, *way});
+      if (way && divergence.is_divergent_branch(block)) forks.push_back({&block, *way});
     }
     // The branch is a loop's end where its other way leads back.
     SmallVector<bool> are_ends;
@@ -187,14 +187,14 @@ class MaskFinder {
   // ---- Exchanges to which threads come together
 
   bool come_together() {
-    auto& uniformity = analyses_.functions().getResult<UniformityInfoAnalysis>(body_);
+    auto& divergence = analyses_.functions().getResult<DivergenceAnalysis>(body_);
     // Threads that leave are voted out, so those that do not must be there together too.
     Blocks together = exchanges_;
     for (const BasicBlock& block : body_)
       if (way_on(block, leading_)) together.insert(&block);
     if (!barriers_agree(body_, analyses_.functions(), together)) return false;
     for (BasicBlock& block : body_)
-      if (way_on(block, leading_) && uniformity.hasDivergentTerminator(block)) leavings_.push_back(&block);
+      if (way_on(block, leading_) && divergence.is_divergent_branch(block)) leavings_.push_back(&block);
     return true;
   }
 

@@ -3,12 +3,12 @@
 #include <llvm/ADT/SetVector.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/LoopInfo.h>
-#include <llvm/Analysis/UniformityAnalysis.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/Local.h>
 
+#include "compiler/passes/divergence.h"
 #include "compiler/passes/exchange_sites.h"
 #include "compiler/passes/stand_ins.h"
 #include "compiler/passes/uniformity.h"
@@ -104,10 +104,10 @@ class Agreement {
 };
 
 bool agree(Function& function, FunctionAnalysisManager& analyses, const Blocks& barriers) {
-  auto& uniformity = analyses.getResult<UniformityInfoAnalysis>(function);
+  auto& divergence = analyses.getResult<DivergenceAnalysis>(function);
   Agreement agreement(analyses.getResult<LoopAnalysis>(function), barriers);
   return all_of(function, [&](const BasicBlock& block) {
-    return !uniformity.hasDivergentTerminator(block) || agreement.meets(block);
+    return !divergence.is_divergent_branch(block) || agreement.meets(block);
   });
 }
 

@@ -8,7 +8,7 @@
 // What threads have in common is asked for in two ways. Of all threads first. Where that does not do, of those that
 // will come to a barrier, as if the others went with them: a loop that some leave by a `return` is left by the rest
 // together, so what it has computed for all is still the same behind it. The second way needs a copy of the function,
-// without the ways that lead to no barrier, in which UniformityInfo then says it.
+// without the ways that lead to no barrier, in which Divergence then says it.
 #pragma once
 
 #include <llvm/ADT/SmallPtrSet.h>

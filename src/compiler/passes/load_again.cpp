@@ -5,12 +5,12 @@
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/LoopInfo.h>
-#include <llvm/Analysis/UniformityAnalysis.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 
 #include "compiler/passes/compute_again.h"
+#include "compiler/passes/divergence.h"
 #include "compiler/passes/uniformity.h"
 
 namespace kiln {
@@ -21,12 +21,12 @@ using namespace llvm;
 class LoadAgain {
  public:
   LoadAgain(Function& function, FunctionAnalysisManager& analyses, function_ref<bool(const Instruction&)> is_barrier)
-      : uniformity_(analyses.getResult<UniformityInfoAnalysis>(function)),
+      : divergence_(analyses.getResult<DivergenceAnalysis>(function)),
         loops_(analyses.getResult<LoopAnalysis>(function)) {
     for (Instruction& instruction : instructions(function)) {
       if (is_barrier(instruction)) barriers_[instruction.getParent()].push_back(&instruction);
       auto* load = dyn_cast<LoadInst>(&instruction);
-      if (load && load->hasMetadata(LLVMContext::MD_invariant_load) && uniformity_.isDivergent(load))
+      if (load && load->hasMetadata(LLVMContext::MD_invariant_load) && divergence_.differs(load))
         loads_.push_back(load);
     }
   }
@@ -39,12 +39,12 @@ class LoadAgain {
   }
 
  private:
-  bool is_there(const Use& operand) const { return is_lane(operand.get()) || !uniformity_.isDivergentUse(operand); }
+  bool is_there(const Use& operand) const { return is_lane(operand.get()) || !divergence_.differs_at(operand); }
 
   // Whether its place depends on what is read elsewhere.
   bool is_gathered(const Value* address) const {
     const auto* instruction = dyn_cast<Instruction>(address);
-    if (!instruction || !uniformity_.isDivergent(instruction) || is_lane(instruction)) return false;
+    if (!instruction || !divergence_.differs(instruction) || is_lane(instruction)) return false;
     return isa<LoadInst>(instruction) || isa<PHINode>(instruction) ||
            any_of(instruction->operands(), [&](const Use& operand) { return is_gathered(operand.get()); });
   }
@@ -101,7 +101,7 @@ class LoadAgain {
     return !replacements.empty();
   }
 
-  UniformityInfo& uniformity_;
+  const Divergence& divergence_;
   LoopInfo& loops_;
   DenseMap<const BasicBlock*, SmallVector<Instruction*>> barriers_;
   SmallVector<LoadInst*> loads_;

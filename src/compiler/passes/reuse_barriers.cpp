@@ -4,24 +4,19 @@
 #include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/ADT/SmallVector.h>
-#include <llvm/Analysis/CycleAnalysis.h>
 #include <llvm/Analysis/PostDominators.h>
-#include <llvm/Analysis/TargetTransformInfo.h>
-#include <llvm/Analysis/TargetTransformInfoImpl.h>
-#include <llvm/Analysis/UniformityAnalysis.h>
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/CFG.h>
-#include <llvm/IR/Dominators.h>
+#include <llvm/IR/CycleInfo.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
-#include <llvm/IR/PassInstrumentation.h>
-#include <llvm/IR/PassManager.h>
 
 #include <map>
 
 #include "compiler/metal/token_rewriter.h"
+#include "compiler/passes/divergence.h"
 #include "compiler/passes/matrix_products.h"
 #include "compiler/passes/stand_ins.h"
 #include "core/cpu_image.h"
@@ -41,25 +36,22 @@ bool is_exchange(const Instruction& instruction) {
   return !kind || kind->getZExtValue() != static_cast<uint64_t>(CpuExchange::kNone);
 }
 
-// Tells LLVM's UniformityInfo what differs between the threads of a threadgroup.
-class ThreadgroupTarget : public TargetTransformInfoImplCRTPBase<ThreadgroupTarget> {
- public:
-  explicit ThreadgroupTarget(const DataLayout& layout) : TargetTransformInfoImplCRTPBase(layout) {}
-  bool hasBranchDivergence(const Function* = nullptr) const { return true; }
-  bool isAlwaysUniform(const Value*) const { return false; }
-  bool isSourceOfDivergence(const Value* value) const {
-    if (isa<AllocaInst>(value)) return true;
-    if (const auto* load = dyn_cast<LoadInst>(value))
-      return !load->isSimple() || !load->hasMetadata(LLVMContext::MD_invariant_load);
-    const auto* instruction = dyn_cast<Instruction>(value);
-    if (instruction && calls(*instruction, "__kiln_value")) {
-      uint64_t which = cast<ConstantInt>(cast<CallInst>(instruction)->getArgOperand(0))->getZExtValue();
-      return which < kThreadgroupPosition || which == kIndexInThreadgroup;
-    }
-    if (isa<IntrinsicInst>(value)) return !cast<IntrinsicInst>(value)->doesNotAccessMemory();
-    return instruction && (isa<CallInst>(instruction) || instruction->mayReadOrWriteMemory());
+Difference between_threads_of_threadgroup(const Value& value) {
+  const auto* instruction = dyn_cast<Instruction>(&value);
+  if (!instruction) return Difference::kInherits;
+  bool differs = isa<AllocaInst>(instruction);
+  if (const auto* load = dyn_cast<LoadInst>(instruction)) {
+    differs = !load->isSimple() || !load->hasMetadata(LLVMContext::MD_invariant_load);
+  } else if (calls(*instruction, "__kiln_value")) {
+    uint64_t which = cast<ConstantInt>(instruction->getOperand(0))->getZExtValue();
+    differs = which < kThreadgroupPosition || which == kIndexInThreadgroup;
+  } else if (const auto* intrinsic = dyn_cast<IntrinsicInst>(instruction)) {
+    differs = !intrinsic->doesNotAccessMemory();
+  } else {
+    differs = differs || isa<CallInst>(instruction) || instruction->mayReadOrWriteMemory();
   }
-};
+  return differs ? Difference::kSource : Difference::kInherits;
+}
 
 class ReuseBarriers {
  public:
@@ -137,20 +129,13 @@ class ReuseBarriers {
 
   // Blocks that some threads of the threadgroup may come to and others not, other than by having returned.
   void find_partial_blocks() {
-    FunctionAnalysisManager analyses;
-    analyses.registerPass([] { return PassInstrumentationAnalysis(); });
-    analyses.registerPass([] { return DominatorTreeAnalysis(); });
-    analyses.registerPass([] { return CycleAnalysis(); });
-    analyses.registerPass([] { return UniformityInfoAnalysis(); });
-    analyses.registerPass([] {
-      return TargetIRAnalysis(
-          [](const Function& function) { return TargetTransformInfo(ThreadgroupTarget(function.getDataLayout())); });
-    });
-    UniformityInfo& uniformity = analyses.getResult<UniformityInfoAnalysis>(body_);
+    CycleInfo cycles;
+    cycles.compute(body_);
     PostDominatorTree after(body_);
+    const Divergence divergence(body_, cycles, after, between_threads_of_threadgroup);
     SmallVector<const BasicBlock*> dividing;
     for (const BasicBlock& block : body_)
-      if (uniformity.hasDivergentTerminator(block) && parts(block)) dividing.push_back(&block);
+      if (divergence.is_divergent_branch(block) && parts(block)) dividing.push_back(&block);
     while (!dividing.empty()) {
       const BasicBlock* branch = dividing.pop_back_val();
       for (const BasicBlock& block : body_) {

@@ -133,7 +133,7 @@ void separate_pieces(Function& function, Argument& x) {
       if (isInstructionTriviallyDead(&instruction)) instruction.eraseFromParent();
 }
 
-bool runs_share_work(Function& function, const UniformityInfo& uniformity) {
+bool runs_share_work(Function& function, const Divergence& divergence) {
   DenseSet<const Value*> of_piece, of_run;
   of_run.insert(function.getArg(3));
   unsigned shared = 0;
@@ -146,7 +146,7 @@ bool runs_share_work(Function& function, const UniformityInfo& uniformity) {
       };
       if (call_of_piece(&instruction) || any_in(of_piece)) {
         of_piece.insert(&instruction);
-      } else if (any_in(of_run) && !uniformity.isDivergent(&instruction)) {
+      } else if (any_in(of_run) && !divergence.differs(&instruction)) {
         of_run.insert(&instruction);
         ++shared;
       }

@@ -9,8 +9,9 @@
 // which is twice as much to compile.
 #pragma once
 
-#include <llvm/Analysis/UniformityAnalysis.h>
 #include <llvm/IR/Function.h>
+
+#include "compiler/passes/divergence.h"
 
 namespace kiln {
 
@@ -21,7 +22,7 @@ inline constexpr unsigned kRun = 64;
 void separate_pieces(llvm::Function& function, llvm::Argument& x);
 
 /// Whether enough of the code of one thread is the same in all of a run to compute it once.
-bool runs_share_work(llvm::Function& function, const llvm::UniformityInfo& uniformity);
+bool runs_share_work(llvm::Function& function, const Divergence& divergence);
 
 /// Once all is separated: `piece`, whose other bits are 0, stands for that of `x`.
 void lower_pieces(llvm::Function& function, llvm::Value* piece);

@@ -5,25 +5,21 @@
 #include <llvm/ADT/SetVector.h>
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/ADT/SmallVector.h>
-#include <llvm/Analysis/CycleAnalysis.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/PostDominators.h>
-#include <llvm/Analysis/TargetTransformInfo.h>
-#include <llvm/Analysis/TargetTransformInfoImpl.h>
-#include <llvm/Analysis/UniformityAnalysis.h>
 #include <llvm/IR/CFG.h>
+#include <llvm/IR/CycleInfo.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
-#include <llvm/IR/PassInstrumentation.h>
-#include <llvm/IR/PassManager.h>
 #include <llvm/IR/ProfDataUtils.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 #include "compiler/passes/compute_again.h"
+#include "compiler/passes/divergence.h"
 #include "compiler/passes/loop_unrolling.h"
 #include "compiler/passes/tile_batches.h"
 #include "compiler/passes/widen.h"
@@ -67,24 +63,20 @@ std::optional<uint32_t> own_field(const LoadInst& load) {
   return std::nullopt;
 }
 
-// Tells LLVM's UniformityInfo what differs between the simdgroups of a threadgroup.
-class SimdgroupsTarget : public TargetTransformInfoImplCRTPBase<SimdgroupsTarget> {
- public:
-  explicit SimdgroupsTarget(const DataLayout& layout) : TargetTransformInfoImplCRTPBase(layout) {}
-  bool hasBranchDivergence(const Function* = nullptr) const { return true; }
-  bool isAlwaysUniform(const Value*) const { return false; }
-  bool isSourceOfDivergence(const Value* value) const {
-    if (const auto* argument = dyn_cast<Argument>(value))
-      return argument->getArgNo() == kX || argument->getArgNo() == kFrame;
-    if (isa<AllocaInst>(value)) return true;
+Difference between_simdgroups(const Value& value) {
+  bool differs = false;
+  if (const auto* argument = dyn_cast<Argument>(&value)) {
+    differs = argument->getArgNo() == kX || argument->getArgNo() == kFrame;
+  } else if (const auto* load = dyn_cast<LoadInst>(&value)) {
     // Memory that does not change gives the same to all who read at one place.
-    if (const auto* load = dyn_cast<LoadInst>(value))
-      return !load->isSimple() || !load->hasMetadata(LLVMContext::MD_invariant_load) || own_field(*load);
-    if (const auto* call = dyn_cast<CallInst>(value)) return !isa<IntrinsicInst>(call) || !call->doesNotAccessMemory();
-    const auto* instruction = dyn_cast<Instruction>(value);
-    return instruction && instruction->mayReadOrWriteMemory();
+    differs = !load->isSimple() || !load->hasMetadata(LLVMContext::MD_invariant_load) || own_field(*load);
+  } else if (const auto* call = dyn_cast<CallInst>(&value)) {
+    differs = !isa<IntrinsicInst>(call) || !call->doesNotAccessMemory();
+  } else {
+    differs = isa<AllocaInst>(value) || cast<Instruction>(value).mayReadOrWriteMemory();
   }
-};
+  return differs ? Difference::kSource : Difference::kInherits;
+}
 
 class SimdgroupLoops {
  public:
@@ -101,22 +93,15 @@ class SimdgroupLoops {
   std::optional<uint64_t> run(Function& to) {
     if (!find_steps()) return std::nullopt;
     close_regions();
-    FunctionAnalysisManager analyses;
-    analyses.registerPass([] { return PassInstrumentationAnalysis(); });
-    analyses.registerPass([] { return DominatorTreeAnalysis(); });
-    analyses.registerPass([] { return CycleAnalysis(); });
-    analyses.registerPass([] { return LoopAnalysis(); });
-    analyses.registerPass([] { return UniformityInfoAnalysis(); });
-    analyses.registerPass([] {
-      return TargetIRAnalysis(
-          [](const Function& function) { return TargetTransformInfo(SimdgroupsTarget(function.getDataLayout())); });
-    });
-    uniformity_ = &analyses.getResult<UniformityInfoAnalysis>(function_);
-    analyses.registerPass([] { return PostDominatorTreeAnalysis(); });
+    CycleInfo cycles;
+    cycles.compute(function_);
+    const Divergence divergence(function_, cycles, PostDominatorTree(function_), between_simdgroups);
+    divergence_ = &divergence;
     if (!steps_are_taken_together()) return std::nullopt;
-    if (misses_joins(analyses.getResult<PostDominatorTreeAnalysis>(function_))) return std::nullopt;
-    find_rare(analyses.getResult<DominatorTreeAnalysis>(function_));
-    loops_ = &analyses.getResult<LoopAnalysis>(function_);
+    DominatorTree dominators(function_);
+    find_rare(dominators);
+    LoopInfo loops(dominators);
+    loops_ = &loops;
     places_ = to.getArg(kPlaces);
     count_ = known_count_ ? builder_.getInt32(known_count_) : static_cast<Value*>(to.getArg(kCount));
     store_choices();
@@ -309,36 +294,8 @@ class SimdgroupLoops {
   bool steps_are_taken_together() const {
     return all_of(function_, [&](BasicBlock& block) {
       if (!is_step(&block) || block.getTerminator()->getNumSuccessors() < 2) return true;
-      if (uniformity_->hasDivergentTerminator(block)) return false;
-      return none_of(block.getTerminator()->operands(),
-                     [&](const Use& use) { return uniformity_->isDivergentUse(use); });
-    });
-  }
-
-  // LLVM 19 takes some phis for the same in all simdgroups that are not: constants which are chosen by a branch that
-  // simdgroups take differently, with loops on both sides of it. Whether there is one.
-  bool misses_joins(const PostDominatorTree& post_dominators) const {
-    return any_of(function_, [&](BasicBlock& fork) {
-      if (!uniformity_->hasDivergentTerminator(fork)) return false;
-      auto* node = post_dominators.getNode(&fork);
-      BasicBlock* join = node && node->getIDom() ? node->getIDom()->getBlock() : nullptr;
-      if (!join) return false;
-      return any_of(join->phis(), [&](PHINode& phi) {
-        if (uniformity_->isDivergent(&phi) || phi.hasConstantOrUndefValue()) return false;
-        SmallPtrSet<Value*, 4> chosen;
-        for (BasicBlock* way : successors(&fork)) {
-          SmallPtrSet<BasicBlock*, 16> seen{join};
-          SmallVector<BasicBlock*> waiting{way};
-          if (way == join) chosen.insert(phi.getIncomingValueForBlock(&fork));
-          while (!waiting.empty()) {
-            BasicBlock* block = waiting.pop_back_val();
-            if (!seen.insert(block).second) continue;
-            if (is_contained(successors(block), join)) chosen.insert(phi.getIncomingValueForBlock(block));
-            append_range(waiting, successors(block));
-          }
-        }
-        return chosen.size() > 1;
-      });
+      if (divergence_->is_divergent_branch(block)) return false;
+      return none_of(block.getTerminator()->operands(), [&](const Use& use) { return divergence_->differs_at(use); });
     });
   }
 
@@ -358,7 +315,7 @@ class SimdgroupLoops {
     for (BasicBlock& block : function_) {
       if (!is_step(&block)) continue;
       for (PHINode& phi : make_early_inc_range(block.phis())) {
-        if (!uniformity_->isDivergent(&phi)) continue;
+        if (!divergence_->differs(&phi)) continue;
         Value* nowhere = PoisonValue::get(builder_.getPtrTy());
         for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i) {
           builder_.SetInsertPoint(phi.getIncomingBlock(i)->getTerminator());
@@ -378,8 +335,7 @@ class SimdgroupLoops {
     for (; loop; loop = loop->getParentLoop()) {
       SmallVector<BasicBlock*> exits;
       loop->getExitingBlocks(exits);
-      if (any_of(exits, [&](const BasicBlock* block) { return uniformity_->hasDivergentTerminator(*block); }))
-        return true;
+      if (any_of(exits, [&](const BasicBlock* block) { return divergence_->is_divergent_branch(*block); })) return true;
     }
     return false;
   }
@@ -389,7 +345,7 @@ class SimdgroupLoops {
     // leave in different iterations; variables have their places in frames.
     auto is_there = [&](const Use& operand) {
       if (isa<AllocaInst>(operand.get())) return true;
-      return !uniformity_->isDivergentUse(operand) && !changes_in_a_loop(*operand.get());
+      return !divergence_->differs_at(operand) && !changes_in_a_loop(*operand.get());
     };
     std::vector<Kept> computed;
     for (BasicBlock& block : function_)
@@ -401,8 +357,8 @@ class SimdgroupLoops {
           if (user && user != region_of(&block)) kept.uses.push_back(&use);
         }
         if (kept.uses.empty()) continue;
-        if (!uniformity_->isDivergent(&instruction) &&
-            none_of(kept.uses, [&](Use* use) { return uniformity_->isDivergentUse(*use); }))
+        if (!divergence_->differs(&instruction) &&
+            none_of(kept.uses, [&](Use* use) { return divergence_->differs_at(*use); }))
           continue;
         if (can_be_computed_again(instruction, is_there))
           computed.push_back(std::move(kept));
@@ -692,7 +648,7 @@ class SimdgroupLoops {
   SetVector<BasicBlock*> meetings_;
   std::vector<std::unique_ptr<Region>> regions_;
   DenseMap<const BasicBlock*, Region*> region_of_;
-  UniformityInfo* uniformity_ = nullptr;
+  const Divergence* divergence_ = nullptr;
   LoopInfo* loops_ = nullptr;
   SmallPtrSet<const BasicBlock*, 32> rare_;
   Value *places_ = nullptr, *count_ = nullptr;

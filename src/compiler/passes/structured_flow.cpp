@@ -12,12 +12,12 @@ using namespace llvm;
 StructuredFlow::StructuredFlow(Function& function, FunctionAnalysisManager& analyses)
     : loops_(analyses.getResult<LoopAnalysis>(function)),
       post_dominators_(analyses.getResult<PostDominatorTreeAnalysis>(function)) {
-  find_differing(function, analyses.getResult<UniformityInfoAnalysis>(function));
+  find_differing(function, analyses.getResult<DivergenceAnalysis>(function));
 }
 
-void StructuredFlow::find_differing(Function& function, UniformityInfo& uniformity) {
+void StructuredFlow::find_differing(Function& function, const Divergence& divergence) {
   for (Instruction& instruction : instructions(function))
-    if (uniformity.isDivergent(&instruction)) differing_.insert(&instruction);
+    if (divergence.differs(&instruction)) differing_.insert(&instruction);
   // What leaves a loop that lanes leave in different iterations differs.
   for (Loop* loop : loops_.getLoopsInPreorder()) {
     if (!is_divergent_loop(*loop)) continue;

@@ -6,11 +6,12 @@
 #include <llvm/ADT/DenseSet.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/PostDominators.h>
-#include <llvm/Analysis/UniformityAnalysis.h>
 #include <llvm/IR/Function.h>
 #include <llvm/IR/Instructions.h>
 
 #include <string>
+
+#include "compiler/passes/divergence.h"
 
 namespace kiln {
 
@@ -34,7 +35,7 @@ class StructuredFlow {
   llvm::BasicBlock* join_of(llvm::BranchInst& branch) const;
 
  private:
-  void find_differing(llvm::Function& function, llvm::UniformityInfo& uniformity);
+  void find_differing(llvm::Function& function, const Divergence& divergence);
 
   llvm::LoopInfo& loops_;
   llvm::PostDominatorTree& post_dominators_;

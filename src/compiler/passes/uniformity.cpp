@@ -6,10 +6,13 @@
 #include <llvm/Analysis/TargetTransformInfoImpl.h>
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
 
 #include <algorithm>
 
+#include "compiler/passes/divergence.h"
 #include "compiler/passes/lane_exchanges.h"
+#include "compiler/passes/stand_ins.h"
 #include "core/cpu_image.h"
 #include "kiln/error.h"
 
@@ -18,30 +21,40 @@ namespace {
 
 constexpr const char* kSameInAllLanes = "kiln.same";
 
+// Of a call that each thread makes for itself: the clock, printf.
+bool is_others_result(const llvm::Instruction& instruction) {
+  const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+  return (call && call->getIntrinsicID() == llvm::Intrinsic::readcyclecounter) || calls(instruction, "__kiln_print");
+}
+
+// A thread's position in its threadgroup, where it is not made of simdgroups and lanes.
+bool is_position(const llvm::Instruction& instruction) {
+  return calls(instruction, "__kiln_value") &&
+         llvm::cast<llvm::ConstantInt>(instruction.getOperand(0))->getZExtValue() < kThreadgroupPosition;
+}
+
+Difference between_threads(const llvm::Value& value, Lanes lanes) {
+  const auto* instruction = llvm::dyn_cast<llvm::Instruction>(&value);
+  if (!instruction) return Difference::kInherits;
+  if (is_same_in_all_lanes(instruction) || instruction->hasMetadata(kSameInAllLanes)) return Difference::kNone;
+  // Each thread has its own variables, and gets its own result of an atomic.
+  const bool is_own = llvm::isa<llvm::AllocaInst, llvm::AtomicRMWInst, llvm::AtomicCmpXchgInst>(instruction);
+  // What lanes exchange depends on which of them are there.
+  const bool is_exchanged = lane_operation(instruction) != LaneOperation::kNone || waits_at(*instruction);
+  // What others write in between.
+  const auto* load = llvm::dyn_cast<llvm::LoadInst>(instruction);
+  const bool may_change = lanes == Lanes::kApart && load && !load->isSimple();
+  if (is_own || is_exchanged || may_change || is_lane(instruction) || is_position(*instruction) ||
+      is_others_result(*instruction))
+    return Difference::kSource;
+  return Difference::kInherits;
+}
+
 class ThreadsTarget : public llvm::TargetTransformInfoImplCRTPBase<ThreadsTarget> {
  public:
-  ThreadsTarget(const llvm::DataLayout& layout, Lanes lanes) : TargetTransformInfoImplCRTPBase(layout), lanes_(lanes) {}
+  explicit ThreadsTarget(const llvm::DataLayout& layout) : TargetTransformInfoImplCRTPBase(layout) {}
 
   bool hasBranchDivergence(const llvm::Function* = nullptr) const { return true; }
-
-  bool isSourceOfDivergence(const llvm::Value* value) const {
-    // Each thread has its own variables, and gets its own result of an atomic.
-    if (llvm::isa<llvm::AllocaInst, llvm::AtomicRMWInst, llvm::AtomicCmpXchgInst>(value)) return true;
-    // What lanes exchange depends on which of them are there.
-    if (lane_operation(value) != LaneOperation::kNone) return !is_same_in_all_lanes(value);
-    if (const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value)) {
-      if (waits_at(*instruction)) return !isAlwaysUniform(value);
-      // What others write in between.
-      const auto* load = llvm::dyn_cast<llvm::LoadInst>(instruction);
-      if (lanes_ == Lanes::kApart && load && !load->isSimple()) return true;
-    }
-    return is_lane(value) || is_position(value) || is_others_result(value);
-  }
-
-  bool isAlwaysUniform(const llvm::Value* value) const {
-    const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
-    return is_same_in_all_lanes(value) || (instruction && instruction->hasMetadata(kSameInAllLanes));
-  }
 
   // A private array whose index is a loop's counter becomes registers where the loop is unrolled; otherwise each access
   // to it is one to memory, of each lane.
@@ -71,32 +84,13 @@ class ThreadsTarget : public llvm::TargetTransformInfoImplCRTPBase<ThreadsTarget
                           [](const llvm::Instruction& instruction) { return waits_at(instruction).has_value(); });
     });
   }
-
-  // Of a call that each thread makes for itself: the clock, printf.
-  static bool is_others_result(const llvm::Value* value) {
-    const auto* call = llvm::dyn_cast<llvm::CallInst>(value);
-    if (!call || !call->getCalledFunction()) return false;
-    return call->getIntrinsicID() == llvm::Intrinsic::readcyclecounter ||
-           call->getCalledFunction()->getName() == "__kiln_print";
-  }
-
-  // A thread's position in its threadgroup, where it is not made of simdgroups and lanes.
-  static bool is_position(const llvm::Value* value) {
-    const auto* call = llvm::dyn_cast<llvm::CallInst>(value);
-    return call && call->getCalledFunction() && call->getCalledFunction()->getName() == "__kiln_value" &&
-           llvm::cast<llvm::ConstantInt>(call->getArgOperand(0))->getZExtValue() < kThreadgroupPosition;
-  }
-
-  const Lanes lanes_;
 };
 
 }  // namespace
 
 bool is_lane(const llvm::Value* value) {
-  const auto* call = llvm::dyn_cast<llvm::CallInst>(value);
-  if (!call || !call->getCalledFunction()) return false;
-  llvm::StringRef name = call->getCalledFunction()->getName();
-  return name == kLaneFunction || name == kPlaceFunction;
+  const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
+  return instruction && (calls(*instruction, kLaneFunction) || calls(*instruction, kPlaceFunction));
 }
 
 void mark_same_in_all_lanes(llvm::Instruction& exchange) {
@@ -107,10 +101,13 @@ ThreadAnalyses::ThreadAnalyses(Lanes lanes) {
   llvm::TargetLibraryInfoImpl library;
   library.disableAllFunctions();
   functions_.registerPass([library] { return llvm::TargetLibraryAnalysis(library); });
-  functions_.registerPass([lanes] {
-    return llvm::TargetIRAnalysis([lanes](const llvm::Function& function) {
-      return llvm::TargetTransformInfo(ThreadsTarget(function.getDataLayout(), lanes));
+  functions_.registerPass([] {
+    return llvm::TargetIRAnalysis([](const llvm::Function& function) {
+      return llvm::TargetTransformInfo(ThreadsTarget(function.getDataLayout()));
     });
+  });
+  functions_.registerPass([lanes] {
+    return DivergenceAnalysis([lanes](const llvm::Value& value) { return between_threads(value, lanes); });
   });
   builder_.registerModuleAnalyses(modules_);
   builder_.registerCGSCCAnalyses(components_);

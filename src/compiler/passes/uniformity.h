@@ -1,7 +1,7 @@
 // Which values are the same in all threads of a simdgroup.
 //
-// LLVM has the analysis, for GPUs. It asks a target which values differ between threads; on x86 none do, so it is given
-// a target of ours.
+// Passes of LLVM's ask a target whether threads take branches differently; on x86 none do, so they are given a target
+// of ours.
 #pragma once
 
 #include <llvm/Passes/PassBuilder.h>
@@ -23,7 +23,7 @@ void mark_same_in_all_lanes(llvm::Instruction& exchange);
 // Whether the threads of a simdgroup are at one place of the code at the same time, as lanes of a vector are.
 enum class Lanes { kTogether, kApart };
 
-// LLVM's analyses of one function that many threads run: llvm::UniformityInfoAnalysis tells threads apart.
+// LLVM's analyses of one function that many threads run, and DivergenceAnalysis (passes/divergence.h).
 class ThreadAnalyses {
  public:
   explicit ThreadAnalyses(Lanes lanes = Lanes::kTogether);

@@ -1,11 +1,11 @@
 #include "compiler/passes/widen.h"
 
 #include <llvm/Analysis/LoopInfo.h>
-#include <llvm/Analysis/UniformityAnalysis.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/Transforms/Scalar/Scalarizer.h>
 
 #include "compiler/passes/barrier_agreement.h"
+#include "compiler/passes/divergence.h"
 #include "compiler/passes/gather_stores.h"
 #include "compiler/passes/guard_sinks.h"
 #include "compiler/passes/lane_exchanges.h"
@@ -103,7 +103,7 @@ std::string widen(Function& function, const WidenOptions& options) {
   if (load_again(function, analyses.functions(), is_barrier)) analyses.forget(function);
   options.keep_stage("structured");
   if (options.runs_share)
-    *options.runs_share = runs_share_work(function, analyses.functions().getResult<UniformityInfoAnalysis>(function));
+    *options.runs_share = runs_share_work(function, analyses.functions().getResult<DivergenceAnalysis>(function));
   Function* wide = Function::Create(function.getFunctionType(), function.getLinkage(), "", function.getParent());
   wide->copyAttributesFrom(&function);
   std::string reason;

@@ -1287,20 +1287,24 @@ def barriers_as_often_as_a_loop_with_returns_has_turned(ring, steps):
     return np.where(gone, result, ring)
 
 
+# A loop that is open at its end.
+_LEAVE_OR_REPEAT = """if (own > 45) {
+        y[thread_position_in_grid.x] = 1000;
+        return;
+      }
+      int j = 0;
+      do {
+        if (++j > 6) {
+          y[thread_position_in_grid.x] = 2000;
+          return;
+        }"""
+
+
 @_ring(
     f"""
     int own = ring[t];
     for (int k = 0; k < steps[0]; ++k) {{
-      if (own > 45) {{
-        y[thread_position_in_grid.x] = 1000;
-        return;
-      }}
-      int j = 0;
-      do {{
-        if (++j > 6) {{
-          y[thread_position_in_grid.x] = 2000;
-          return;
-        }}
+      {_LEAVE_OR_REPEAT}
         {_STEP}
       }} while (steps[0] % 4 == 0);
     }}
@@ -1318,16 +1322,7 @@ def barrier_in_a_loop_that_counts_its_turns_to_return(ring, steps):
     f"""
     int own = ring[t], sum = 0;
     for (int k = 0; k < steps[0]; ++k) {{
-      if (own > 45) {{
-        y[thread_position_in_grid.x] = 1000;
-        return;
-      }}
-      int j = 0;
-      do {{
-        if (++j > 6) {{
-          y[thread_position_in_grid.x] = 2000;
-          return;
-        }}
+      {_LEAVE_OR_REPEAT}
         sum += steps[2];
         {_STEP}
       }} while (steps[0] % 4 == 0);

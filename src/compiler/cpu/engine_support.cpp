@@ -11,6 +11,7 @@
 #include "compiler/clang_frontend.h"
 #include "compiler/metal/token_rewriter.h"
 #include "compiler/passes/pass_runner.h"
+#include "compiler/passes/stand_ins.h"
 #include "kiln/error.h"
 
 namespace kiln {
@@ -54,8 +55,7 @@ bool may_spin(Function& body) {
 
 CallInst& call_of_body(Function& function) {
   for (Instruction& instruction : instructions(function))
-    if (auto* call = dyn_cast<CallInst>(&instruction))
-      if (call->getCalledFunction() && call->getCalledFunction()->getName() == kBodyFunction) return *call;
+    if (calls(instruction, kBodyFunction)) return cast<CallInst>(instruction);
   throw InternalError("the body is not called");
 }
 
@@ -104,8 +104,8 @@ void describe_record_load(LoadInst& load, CpuImageKind kind) {
 // The values that attributes come from are read from the thread's record.
 void lower_values(Function& body, Value* record, CpuImageKind kind) {
   for (Instruction& instruction : make_early_inc_range(instructions(body))) {
-    auto* call = dyn_cast<CallInst>(&instruction);
-    if (!call || !call->getCalledFunction() || call->getCalledFunction()->getName() != "__kiln_value") continue;
+    if (!calls(instruction, "__kiln_value")) continue;
+    auto* call = cast<CallInst>(&instruction);
     IRBuilder<> builder(call);
     Value* address = builder.CreateInBoundsGEP(builder.getInt32Ty(), record, call->getArgOperand(0));
     LoadInst* load = builder.CreateLoad(builder.getInt32Ty(), address);

@@ -434,13 +434,12 @@ class SimdEngine : public CpuEngine {
   static void lower_positions(Function& group, bool threads_wait, bool rows_are_simdgroups, bool in_runs,
                               unsigned simdgroups) {
     Value *record = group.getArg(1), *x = group.getArg(3);
-    auto* lane_function = cast<Function>(
-        group.getParent()->getOrInsertFunction(kLaneFunction, Type::getInt32Ty(group.getContext())).getCallee());
-    move_like_arithmetic(*lane_function);
-    lane_function->addRangeRetAttr(ConstantRange(APInt(32, 0), APInt(32, kLanes)));
+    Function& lane = lane_function(*group.getParent());
+    move_like_arithmetic(lane);
+    lane.addRangeRetAttr(ConstantRange(APInt(32, 0), APInt(32, kLanes)));
     for (Instruction& instruction : make_early_inc_range(instructions(group))) {
-      auto* call = dyn_cast<CallInst>(&instruction);
-      if (!call || !call->getCalledFunction() || call->getCalledFunction()->getName() != "__kiln_value") continue;
+      if (!calls(instruction, "__kiln_value")) continue;
+      auto* call = cast<CallInst>(&instruction);
       IRBuilder<> builder(call);
       uint64_t which = cast<ConstantInt>(call->getArgOperand(0))->getZExtValue();
       auto recorded = [&](uint64_t value) {
@@ -462,7 +461,7 @@ class SimdEngine : public CpuEngine {
       };
       auto index_in_simdgroups = [&] {
         return builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, place(recorded(kIndexInThreadgroup)),
-                                                             builder.CreateCall(lane_function)));
+                                                             builder.CreateCall(&lane)));
       };
       // Exact for a threadgroup's at most 1024 threads: what is rounded is at least 1/2048 away from a whole number.
       // Vectors have no division of integers.
@@ -494,14 +493,13 @@ class SimdEngine : public CpuEngine {
         value = quotient(quotient(index_in_simdgroups(), recorded(kThreadsPerThreadgroup)),
                          recorded(kThreadsPerThreadgroup + 1));
       else if (which == kPositionInThreadgroup)
-        value = builder.Insert(
-            BinaryOperator::CreateDisjoint(Instruction::Or, place(x), builder.CreateCall(lane_function)));
+        value = builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, place(x), builder.CreateCall(&lane)));
       else if (which == kPositionInThreadgroup + 1 && !threads_wait)
         value = builder.CreateAdd(in_record(), row());
       else if (which == kIndexInThreadgroup) {
         Value* index = builder.CreateAdd(in_record(), x);
         if (!threads_wait) index = builder.CreateAdd(index, builder.CreateMul(row(), recorded(kThreadsPerThreadgroup)));
-        value = builder.CreateAdd(index, builder.CreateCall(lane_function));
+        value = builder.CreateAdd(index, builder.CreateCall(&lane));
       } else if (which == kFullThreadsPerThreadgroup && rows_are_simdgroups)
         value = multiple(in_record(), in_runs ? kRun : kLanes);
       else

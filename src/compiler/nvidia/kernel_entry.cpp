@@ -327,19 +327,14 @@ class EntryMaker {
 void separate_index(Function& body) {
   Module& module = *body.getParent();
   IRBuilder<> builder(body.getContext());
-  auto declare = [&](const char* name) {
-    auto* function = cast<Function>(module.getOrInsertFunction(name, builder.getInt32Ty()).getCallee());
-    function->setDoesNotAccessMemory();
-    function->setDoesNotThrow();
-    function->setWillReturn();
-    return function;
-  };
   for (Instruction& instruction : make_early_inc_range(instructions(body))) {
     CallInst* call = find_call(instruction, "__kiln_value");
     if (!call || cast<ConstantInt>(call->getArgOperand(0))->getZExtValue() != kIndexInThreadgroup) continue;
     builder.SetInsertPoint(call);
-    Value* first = builder.CreateAnd(builder.CreateCall(declare(kSimdgroupFunction)), builder.getInt32(~31u));
-    CallInst* lane = builder.CreateCall(declare(kLaneFunction));
+    Function& simdgroup = stand_in(module, kSimdgroupFunction, FunctionType::get(builder.getInt32Ty(), false));
+    only_compute(simdgroup);
+    Value* first = builder.CreateAnd(builder.CreateCall(&simdgroup), builder.getInt32(~31u));
+    CallInst* lane = builder.CreateCall(&lane_function(module));
     lane->addRangeRetAttr(ConstantRange(APInt(32, 0), APInt(32, 32)));
     call->replaceAllUsesWith(builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, first, lane)));
     call->eraseFromParent();

@@ -77,11 +77,7 @@ class WaitLowering {
   WaitLowering(Function& body, ArrayRef<ExchangeSite> sites, const Masks& masks, MatrixMap map)
       : module_(*body.getParent()), sites_(sites), masks_(masks), builder_(body.getContext()) {
     IRBuilder<> builder(&*body.getEntryBlock().getFirstInsertionPt());
-    auto* function = cast<Function>(module_.getOrInsertFunction(kLaneFunction, builder.getInt32Ty()).getCallee());
-    function->setDoesNotAccessMemory();
-    function->setDoesNotThrow();
-    function->setWillReturn();
-    lane_ = builder.CreateCall(function);
+    lane_ = builder.CreateCall(&lane_function(module_));
     sources_ = matrix_sources(lane_, map, builder);
   }
 

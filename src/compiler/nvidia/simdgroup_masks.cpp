@@ -14,7 +14,6 @@
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
-#include <functional>
 #include <optional>
 #include <utility>
 
@@ -23,6 +22,7 @@
 #include "compiler/passes/divergence.h"
 #include "compiler/passes/lane_exchanges.h"
 #include "compiler/passes/separate_lanes.h"
+#include "compiler/passes/stand_ins.h"
 #include "compiler/passes/structured_flow.h"
 #include "compiler/passes/uniformity.h"
 
@@ -30,15 +30,6 @@ namespace kiln {
 namespace {
 
 using namespace llvm;
-
-template <typename Predicate>
-Blocks blocks_with(Function& function, Predicate predicate) {
-  Blocks found;
-  for (Instruction& instruction : instructions(function))
-    if (std::optional<unsigned> site = waits_at(instruction); site && predicate(*site))
-      found.insert(instruction.getParent());
-  return found;
-}
 
 // A branch of two ways of which one leads to no site any more: whether it is the first.
 std::optional<unsigned> way_on(const BasicBlock& block, const Blocks& leading) {
@@ -60,12 +51,9 @@ Value* taken(IRBuilder<>& builder, const BranchInst& branch, unsigned way) {
 
 CallInst* launched(Function& body) {
   IRBuilder<> builder(&*body.getEntryBlock().getFirstInsertionPt());
-  auto* function =
-      cast<Function>(body.getParent()->getOrInsertFunction(kLaunchedFunction, builder.getInt32Ty()).getCallee());
-  function->setDoesNotAccessMemory();
-  function->setDoesNotThrow();
-  function->setWillReturn();
-  return builder.CreateCall(function);
+  Function& function = stand_in(*body.getParent(), kLaunchedFunction, FunctionType::get(builder.getInt32Ty(), false));
+  only_compute(function);
+  return builder.CreateCall(&function);
 }
 
 class MaskFinder {
@@ -78,11 +66,10 @@ class MaskFinder {
     separate_lanes(body_);
     analyses_.forget(body_);
     leave_before_barriers();
-    auto is_barrier = [&](unsigned site) { return sites_[site].is_barrier; };
-    exchanges_ = blocks_with(body_, std::not_fn(is_barrier));
+    exchanges_ = blocks_with(body_, [&](const Instruction& instruction) { return is_exchange(instruction); });
     leading_ = leading_to(exchanges_);
     Masks masks;
-    masks.barriers_agree = barriers_agree(body_, analyses_.functions(), blocks_with(body_, is_barrier));
+    masks.barriers_agree = barriers_agree(body_, analyses_.functions(), barriers());
     if (lingers_) masks.barriers_agree = false;
     if (leading_.empty()) return masks;
     if (come_together()) {
@@ -116,8 +103,15 @@ class MaskFinder {
 
   // ---- Barriers
 
+  Blocks barriers() {
+    return blocks_with(body_, [&](const Instruction& instruction) {
+      std::optional<unsigned> site = waits_at(instruction);
+      return site && sites_[*site].is_barrier;
+    });
+  }
+
   void leave_before_barriers() {
-    Blocks leading = leading_to(blocks_with(body_, [&](unsigned site) { return sites_[site].is_barrier; }));
+    Blocks leading = leading_to(barriers());
     if (leading.empty()) return;
     auto& divergence = analyses_.functions().getResult<DivergenceAnalysis>(body_);
     auto& dominators = analyses_.functions().getResult<DominatorTreeAnalysis>(body_);

@@ -25,12 +25,7 @@ class TensorProducts {
       : sites_(sites), masks_(masks), builder_(body.getContext()) {
     if (map == MatrixMap::kTensor) return;
     builder_.SetInsertPoint(&*body.getEntryBlock().getFirstInsertionPt());
-    auto* function =
-        cast<Function>(body.getParent()->getOrInsertFunction(kLaneFunction, builder_.getInt32Ty()).getCallee());
-    function->setDoesNotAccessMemory();
-    function->setDoesNotThrow();
-    function->setWillReturn();
-    Value* lane = builder_.CreateCall(function);
+    Value* lane = builder_.CreateCall(&lane_function(*body.getParent()));
     // Apple's lane of an instruction's (l4 l1 l3 l2 l0), and the other way about (l4 l2 l1 l3 l0).
     auto bits = [&](uint32_t mask, int left) {
       Value* some = builder_.CreateAnd(lane, mask);

@@ -19,6 +19,19 @@ using namespace llvm;
 
 namespace {
 
+// By ways of which `is_way` holds.
+Blocks leading_by_ways(const Blocks& blocks, function_ref<bool(const BasicBlock& from, const BasicBlock& to)> is_way) {
+  Blocks leading;
+  SmallVector<const BasicBlock*> waiting(blocks.begin(), blocks.end());
+  while (!waiting.empty()) {
+    const BasicBlock* block = waiting.pop_back_val();
+    if (!leading.insert(block).second) continue;
+    for (const BasicBlock* before : predecessors(block))
+      if (is_way(*before, *block)) waiting.push_back(before);
+  }
+  return leading;
+}
+
 void go_on_to(BasicBlock& next, BasicBlock& block) {
   SmallVector<BasicBlock*> ways(successors(&block));
   ways.erase(find(ways, &next));  // of several that lead there one stays
@@ -37,14 +50,9 @@ bool never_goes_back(const BasicBlock& block) {
 
 // Takes away the ways back that nobody takes where they are all that leads to a barrier.
 void leave_for_good(const Blocks& barriers, Function& function) {
-  Blocks leading;  // without such ways
-  SmallVector<const BasicBlock*> waiting(barriers.begin(), barriers.end());
-  while (!waiting.empty()) {
-    const BasicBlock* block = waiting.pop_back_val();
-    if (!leading.insert(block).second) continue;
-    for (const BasicBlock* before : predecessors(block))
-      if (!never_goes_back(*before) || before->getTerminator()->getSuccessor(1) == block) waiting.push_back(before);
-  }
+  const Blocks leading = leading_by_ways(barriers, [](const BasicBlock& from, const BasicBlock& to) {
+    return !never_goes_back(from) || from.getTerminator()->getSuccessor(1) == &to;
+  });
   for (BasicBlock& block : function)
     if (never_goes_back(block) && !leading.contains(&block)) go_on_to(*block.getTerminator()->getSuccessor(1), block);
 }
@@ -113,14 +121,15 @@ bool agree(Function& function, FunctionAnalysisManager& analyses, const Blocks& 
 
 }  // namespace
 
+Blocks blocks_with(Function& function, function_ref<bool(const Instruction&)> predicate) {
+  Blocks found;
+  for (const BasicBlock& block : function)
+    if (any_of(block, predicate)) found.insert(&block);
+  return found;
+}
+
 Blocks leading_to(const Blocks& blocks) {
-  Blocks leading;
-  SmallVector<const BasicBlock*> waiting(blocks.begin(), blocks.end());
-  while (!waiting.empty()) {
-    const BasicBlock* block = waiting.pop_back_val();
-    if (leading.insert(block).second) append_range(waiting, predecessors(block));
-  }
-  return leading;
+  return leading_by_ways(blocks, [](const BasicBlock&, const BasicBlock&) { return true; });
 }
 
 bool barriers_agree(Function& function, FunctionAnalysisManager& analyses, const Blocks& barriers) {

@@ -11,6 +11,7 @@
 // without the ways that lead to no barrier, in which Divergence then says it.
 #pragma once
 
+#include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/IR/Function.h>
 #include <llvm/IR/PassManager.h>
@@ -18,6 +19,9 @@
 namespace kiln {
 
 using Blocks = llvm::SmallPtrSet<const llvm::BasicBlock*, 32>;
+
+/// Those with an instruction of which the predicate holds.
+Blocks blocks_with(llvm::Function& function, llvm::function_ref<bool(const llvm::Instruction&)> predicate);
 
 /// Those from which a way leads to one of `blocks`, they included.
 Blocks leading_to(const Blocks& blocks);

@@ -11,6 +11,7 @@
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "compiler/passes/matrix_products.h"
 #include "compiler/passes/stand_ins.h"
@@ -48,17 +49,17 @@ StringRef name_of_callee(const Instruction& instruction) {
   return call && call->getCalledFunction() ? call->getCalledFunction()->getName() : "";
 }
 
-// The header of the loop that still counts, null where none does: it has been unrolled. First, whether it is one
-// number, not that of several iterations which meet here.
-std::pair<bool, BasicBlock*> counted_by(Value* counter, const LoopInfo& loops) {
-  if (isa<Constant>(counter)) return {true, nullptr};
+// The header of the loop that still counts, null where none does: it has been unrolled. Nothing where it is not one
+// number, but that of several iterations which meet here.
+std::optional<BasicBlock*> counted_by(Value* counter, const LoopInfo& loops) {
+  if (isa<Constant>(counter)) return nullptr;
   if (auto* next = dyn_cast<BinaryOperator>(counter); next && isa<Constant>(next->getOperand(1)))
     return counted_by(next->getOperand(0), loops);
   auto* phi = dyn_cast<PHINode>(counter);
-  if (!phi) return {false, nullptr};
-  if (loops.isLoopHeader(phi->getParent())) return {true, phi->getParent()};
+  if (!phi) return std::nullopt;
+  if (loops.isLoopHeader(phi->getParent())) return phi->getParent();
   Value* same = phi->hasConstantValue();
-  return same ? counted_by(same, loops) : std::pair(false, static_cast<BasicBlock*>(nullptr));
+  return same ? counted_by(same, loops) : std::nullopt;
 }
 
 // A way back to the header that nobody takes.
@@ -67,14 +68,34 @@ void keep_in_loop(CallInst& wait, BasicBlock& header) {
   BasicBlock* rest = block->splitBasicBlock(wait.getNextNode());
   Instruction* branch = block->getTerminator();
   IRBuilder<> builder(branch);
-  auto* never =
-      cast<Function>(block->getModule()->getOrInsertFunction(kNeverFunction, builder.getInt1Ty()).getCallee());
-  never->setDoesNotThrow();
-  never->setWillReturn();
-  never->setMemoryEffects(MemoryEffects::inaccessibleMemOnly());
-  builder.CreateCondBr(builder.CreateCall(never), &header, rest);
+  Function& never = stand_in(*block->getModule(), kNeverFunction, FunctionType::get(builder.getInt1Ty(), false));
+  keep_in_order(never);
+  never.setWillReturn();
+  builder.CreateCondBr(builder.CreateCall(&never), &header, rest);
   branch->eraseFromParent();
   for (PHINode& phi : header.phis()) phi.addIncoming(Constant::getNullValue(phi.getType()), block);
+}
+
+// Of each exchange the innermost loop that it is out of.
+InLoops keep_in_innermost_loops(Function& function) {
+  DominatorTree dominators(function);
+  LoopInfo loops(dominators);
+  SmallVector<std::pair<CallInst*, BasicBlock*>> left;
+  for (Instruction& instruction : instructions(function)) {
+    StringRef name = name_of_callee(instruction);
+    const bool is_mark = name.starts_with(kIterationFunction);
+    if (!is_mark && (!name.starts_with(kWaitFunction) || name == kProductWaitFunction)) continue;
+    auto& call = cast<CallInst>(instruction);
+    for (unsigned i = call.arg_size(); i-- > (is_mark ? 0 : kFirstCounter);) {
+      std::optional<BasicBlock*> header = counted_by(call.getArgOperand(i), loops);
+      if (!header) return InLoops::kLost;
+      if (!*header || loops.getLoopFor(*header)->contains(&call)) continue;
+      left.push_back({&call, *header});
+      break;
+    }
+  }
+  for (auto [call, header] : left) keep_in_loop(*call, *header);
+  return left.empty() ? InLoops::kAll : InLoops::kKept;
 }
 
 class SiteNumbering {
@@ -187,13 +208,11 @@ class SiteNumbering {
     ExchangeSite site;
     site.is_product = true;
     site.line = static_cast<uint32_t>(constant(product.getArgOperand(0), "line"));
-    auto callee = module_.getOrInsertFunction(kProductWaitFunction, product.getFunctionType());
-    auto* function = cast<Function>(callee.getCallee());
-    function->addFnAttr(Attribute::Convergent);
-    function->addFnAttr(Attribute::NoUnwind);
-    function->setMemoryEffects(MemoryEffects::inaccessibleMemOnly());
+    Function& function = stand_in(module_, kProductWaitFunction, product.getFunctionType());
+    keep_together(function);
+    keep_in_order(function);
     product.setArgOperand(0, ConstantInt::get(product.getArgOperand(0)->getType(), sites_.size()));
-    product.setCalledFunction(function);
+    product.setCalledFunction(&function);
     site.places.push_back(places_.lookup(&product));
     sites_.push_back(std::move(site));
     return &product;
@@ -205,7 +224,7 @@ class SiteNumbering {
     IRBuilder<> builder(&call);
     Value* value = builder.getInt64(0);
     Value* operand = builder.getInt64(0);
-    if (call.getCalledFunction()->getName() == "__kiln_exchange") {
+    if (calls(call, "__kiln_exchange")) {
       site.exchange = static_cast<CpuExchange>(constant(call.getArgOperand(1), "kind"));
       site.width = static_cast<uint32_t>(constant(call.getArgOperand(2), "width"));
       if (Value* combine = call.getArgOperand(3); !isa<ConstantPointerNull>(combine)) {
@@ -225,7 +244,7 @@ class SiteNumbering {
     }
     site.places.push_back(places_.lookup(&call));
 
-    CallInst* wait = builder.CreateCall(wait_function(around.size()), arguments);
+    CallInst* wait = builder.CreateCall(&wait_function(around.size()), arguments);
     // Barriers order memory; an exchange of values need not, but must stay where it is among its like.
     if (site.exchange != CpuExchange::kNone) wait->setMemoryEffects(MemoryEffects::inaccessibleMemOnly());
     if (!call.getType()->isVoidTy()) call.replaceAllUsesWith(wait);
@@ -234,16 +253,14 @@ class SiteNumbering {
     return wait;
   }
 
-  FunctionCallee wait_function(size_t counters) {
+  Function& wait_function(size_t counters) {
     IRBuilder<> builder(function_.getContext());
     std::vector<Type*> types = {builder.getInt32Ty(), builder.getInt64Ty(), builder.getInt64Ty()};
     types.insert(types.end(), counters, builder.getInt32Ty());
-    auto callee = module_.getOrInsertFunction(concat(kWaitFunction, counters),
-                                              FunctionType::get(builder.getInt64Ty(), types, /*isVarArg=*/false));
-    auto* function = cast<Function>(callee.getCallee());
-    function->addFnAttr(Attribute::Convergent);
-    function->addFnAttr(Attribute::NoUnwind);
-    return callee;
+    Function& function = stand_in(module_, concat(kWaitFunction, counters),
+                                  FunctionType::get(builder.getInt64Ty(), types, /*isVarArg=*/false));
+    keep_together(function);
+    return function;
   }
 
   Function& function_;
@@ -267,42 +284,18 @@ void mark_iteration(CallInst& wait) {
   SmallVector<Value*> counters(drop_begin(wait.args(), kFirstCounter));
   if (counters.empty()) return;
   IRBuilder<> builder(&wait);
-  FunctionCallee callee = wait.getModule()->getOrInsertFunction(
-      concat(kIterationFunction, counters.size()),
+  Function& mark = stand_in(
+      *wait.getModule(), concat(kIterationFunction, counters.size()),
       FunctionType::get(builder.getVoidTy(), SmallVector<Type*>(counters.size(), builder.getInt32Ty()), false));
-  auto* function = cast<Function>(callee.getCallee());
-  function->addFnAttr(Attribute::Convergent);
-  function->addFnAttr(Attribute::NoUnwind);
-  function->addFnAttr(Attribute::WillReturn);
-  function->setMemoryEffects(MemoryEffects::inaccessibleMemOnly());
-  builder.CreateCall(callee, counters);
+  keep_together(mark);
+  keep_in_order(mark);
+  mark.setWillReturn();
+  builder.CreateCall(&mark, counters);
 }
 
 void remove_iterations(Function& function) {
   for (Instruction& instruction : make_early_inc_range(instructions(function)))
     if (name_of_callee(instruction).starts_with(kIterationFunction)) instruction.eraseFromParent();
-}
-
-// Of each exchange the innermost loop that it is out of.
-InLoops keep_in_innermost_loops(Function& function) {
-  DominatorTree dominators(function);
-  LoopInfo loops(dominators);
-  SmallVector<std::pair<CallInst*, BasicBlock*>> left;
-  for (Instruction& instruction : instructions(function)) {
-    StringRef name = name_of_callee(instruction);
-    const bool is_mark = name.starts_with(kIterationFunction);
-    if (!is_mark && (!name.starts_with(kWaitFunction) || name == kProductWaitFunction)) continue;
-    auto& call = cast<CallInst>(instruction);
-    for (unsigned i = call.arg_size(); i-- > (is_mark ? 0 : kFirstCounter);) {
-      auto [of_one, header] = counted_by(call.getArgOperand(i), loops);
-      if (!of_one) return InLoops::kLost;
-      if (!header || loops.getLoopFor(header)->contains(&call)) continue;
-      left.push_back({&call, header});
-      break;
-    }
-  }
-  for (auto [call, header] : left) keep_in_loop(*call, *header);
-  return left.empty() ? InLoops::kAll : InLoops::kKept;
 }
 
 InLoops keep_exchanges_in_loops(Function& function) {
@@ -323,20 +316,14 @@ void mark_calls(Module& module) {
     for (CallInst* call : calls_of(*function)) marked.push_back(call);
   if (marked.empty()) return;
   IRBuilder<> builder(module.getContext());
-  auto declare = [&](const char* name, FunctionType* type) {
-    FunctionCallee callee = module.getOrInsertFunction(name, type);
-    auto* function = cast<Function>(callee.getCallee());
-    function->addFnAttr(Attribute::Convergent);
-    function->addFnAttr(Attribute::NoUnwind);
-    return callee;
-  };
-  FunctionCallee enter = declare(kCallEnter, FunctionType::get(builder.getInt32Ty(), false));
-  FunctionCallee merge = declare(kCallMerge, FunctionType::get(builder.getVoidTy(), {builder.getInt32Ty()}, false));
+  Function& enter = stand_in(module, kCallEnter, FunctionType::get(builder.getInt32Ty(), false));
+  Function& merge = stand_in(module, kCallMerge, FunctionType::get(builder.getVoidTy(), {builder.getInt32Ty()}, false));
+  for (Function* mark : {&enter, &merge}) keep_together(*mark);
   for (CallInst* call : marked) {
     builder.SetInsertPoint(call);
-    Value* number = builder.CreateCall(enter);
+    Value* number = builder.CreateCall(&enter);
     builder.SetInsertPoint(call->getNextNode());
-    builder.CreateCall(merge, {number});
+    builder.CreateCall(&merge, {number});
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "compiler/passes/combining.h"
 #include "compiler/passes/matrix_products.h"
+#include "compiler/passes/stand_ins.h"
 #include "compiler/passes/uniformity.h"
 #include "compiler/passes/widen.h"
 #include "core/text.h"
@@ -69,16 +70,13 @@ class ExchangeLowering {
       arguments.append(rest);
       SmallVector<Type*> types;
       for (Value* argument : arguments) types.push_back(argument->getType());
-      FunctionCallee callee =
-          module_.getOrInsertFunction(concat(kPrefix.str(), name.str(), value->getType()->getScalarSizeInBits()),
-                                      FunctionType::get(result, types, false));
-      auto* function = cast<Function>(callee.getCallee());
-      function->addFnAttr(Attribute::Convergent);
-      function->addFnAttr(Attribute::NoUnwind);
-      function->addFnAttr(Attribute::WillReturn);
+      Function& function = stand_in(module_, concat(kPrefix.str(), name.str(), value->getType()->getScalarSizeInBits()),
+                                    FunctionType::get(result, types, false));
+      keep_together(function);
       // Not a function of its operands alone: it depends on which threads are there.
-      function->setMemoryEffects(MemoryEffects::inaccessibleMemOnly());
-      return builder_.CreateCall(callee, arguments);
+      keep_in_order(function);
+      function.setWillReturn();
+      return builder_.CreateCall(&function, arguments);
     }
     throw InternalError("an unknown operation on lanes");
   }
@@ -92,11 +90,9 @@ class ExchangeLowering {
   template <typename Ask>
   Value* of_place(Ask ask) {
     if (!place_) {
-      auto* place = cast<Function>(module_.getOrInsertFunction(kPlaceFunction, builder_.getInt32Ty()).getCallee());
-      place->setDoesNotAccessMemory();
-      place->setDoesNotThrow();
-      place->setWillReturn();
-      place_ = IRBuilder<>(&entry_, entry_.getFirstInsertionPt()).CreateCall(place);
+      Function& place = stand_in(module_, kPlaceFunction, FunctionType::get(builder_.getInt32Ty(), false));
+      only_compute(place);
+      place_ = IRBuilder<>(&entry_, entry_.getFirstInsertionPt()).CreateCall(&place);
     }
     IRBuilder<> builder(place_->getNextNode());
     return ask(place_, builder);

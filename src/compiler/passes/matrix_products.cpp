@@ -19,12 +19,9 @@ constexpr unsigned kFirstElement = 3;  // of the call's arguments, behind the li
 Value* lane_of_thread(IRBuilder<>& builder) {
   Type* word = builder.getInt32Ty();
   Module& module = *builder.GetInsertBlock()->getModule();
-  auto* value =
-      cast<Function>(module.getOrInsertFunction("__kiln_value", FunctionType::get(word, {word}, false)).getCallee());
-  value->setDoesNotAccessMemory();
-  value->setDoesNotThrow();
-  value->setWillReturn();
-  return builder.CreateAnd(builder.CreateCall(value, {builder.getInt32(kIndexInThreadgroup)}), 31);
+  Function& value = stand_in(module, "__kiln_value", FunctionType::get(word, {word}, false));
+  only_compute(value);
+  return builder.CreateAnd(builder.CreateCall(&value, {builder.getInt32(kIndexInThreadgroup)}), 31);
 }
 
 void expand(CallInst& product) {

@@ -9,17 +9,40 @@
 
 namespace kiln {
 
+/// The function of this name, which the first to ask declares.
+inline llvm::Function& stand_in(llvm::Module& module, llvm::StringRef name, llvm::FunctionType* type) {
+  return *llvm::cast<llvm::Function>(module.getOrInsertFunction(name, type).getCallee());
+}
+
 inline bool calls(const llvm::Instruction& instruction, llvm::StringRef name) {
   const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
   return call && call->getCalledFunction() && call->getCalledFunction()->getName() == name;
 }
 
-/// Lets calls be moved as arithmetic is.
-inline void move_like_arithmetic(llvm::Function& function) {
+/// Says of calls that they end and do nothing but compute: what nobody wants goes, what is wanted twice is computed
+/// once.
+inline void only_compute(llvm::Function& function) {
   function.setDoesNotAccessMemory();
   function.setDoesNotThrow();
   function.setWillReturn();
+}
+
+/// Lets calls be moved as arithmetic is.
+inline void move_like_arithmetic(llvm::Function& function) {
+  only_compute(function);
   function.setSpeculatable();
+}
+
+/// Keeps calls where the same threads are together.
+inline void keep_together(llvm::Function& function) {
+  function.setConvergent();
+  function.setDoesNotThrow();
+}
+
+/// Keeps calls in their order, whatever memory is accessed between them.
+inline void keep_in_order(llvm::Function& function) {
+  function.setMemoryEffects(llvm::MemoryEffects::inaccessibleMemOnly());
+  function.setDoesNotThrow();
 }
 
 /// `replacement(CallInst&)` gives the value, whose instructions stand before the call. The function goes.

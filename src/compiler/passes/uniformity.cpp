@@ -88,6 +88,13 @@ class ThreadsTarget : public llvm::TargetTransformInfoImplCRTPBase<ThreadsTarget
 
 }  // namespace
 
+llvm::Function& lane_function(llvm::Module& module) {
+  auto* type = llvm::FunctionType::get(llvm::Type::getInt32Ty(module.getContext()), false);
+  llvm::Function& function = stand_in(module, kLaneFunction, type);
+  only_compute(function);
+  return function;
+}
+
 bool is_lane(const llvm::Value* value) {
   const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
   return instruction && (calls(*instruction, kLaneFunction) || calls(*instruction, kPlaceFunction));

@@ -15,6 +15,9 @@ inline constexpr const char* kLaneFunction = "__kiln_lane";
 // The same for what lanes exchange, which those that take no part compute too.
 inline constexpr const char* kPlaceFunction = "__kiln_place";
 
+/// The first of these, declared in the module.
+llvm::Function& lane_function(llvm::Module& module);
+
 bool is_lane(const llvm::Value* value);
 
 /// Says of what threads exchange that all of them get the same.

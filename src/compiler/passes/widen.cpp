@@ -94,10 +94,7 @@ std::string widen(Function& function, const WidenOptions& options) {
     std::optional<unsigned> site = waits_at(instruction);
     return site && options.sites[*site].is_barrier;
   };
-  Blocks barriers;
-  for (const Instruction& instruction : instructions(function))
-    if (is_barrier(instruction)) barriers.insert(instruction.getParent());
-  if (!barriers_agree(function, analyses.functions(), barriers))
+  if (!barriers_agree(function, analyses.functions(), blocks_with(function, is_barrier)))
     return give_up("threads may come to a threadgroup_barrier in different numbers");
   analyses.run(kStructuring, function);
   if (load_again(function, analyses.functions(), is_barrier)) analyses.forget(function);

@@ -311,6 +311,48 @@ for _threads, _grid in (
         constructs="memory.load_outside",
     )(_own_runs)
 
+# ---- Rows whose places are read: beyond the borders, and behind the last of them
+
+for _channels in (64, 192):
+
+    def _gathered(x, places, channels=_channels):
+        pixels = x.reshape(-1, channels)
+        out = np.zeros((len(places) // 2, channels), np.float32)
+        for k in range(2):
+            first = places[k::2] * np.float32(11) - np.float32(3)
+            row = np.floor(first).astype(np.int64)
+            inside = (row >= 0) & (row < len(pixels))
+            share = (first - row).astype(np.float32)
+            value = np.where(inside[:, None], pixels[np.clip(row, 0, len(pixels) - 1)], np.float32(0))
+            out = (out + value * (np.float32(1) - share * share)[:, None]).astype(np.float32)
+        return out
+
+    body(
+        """
+        uint i = thread_position_in_grid.x, place = i / CHANNELS;
+        int channel = i % CHANNELS;
+        float sum = 0;
+        for (int k = 0; k < 2; ++k) {
+          float first = places[2 * place + k] * 11 - 3;
+          int row = floor(first);
+          float value = x[row * CHANNELS + channel], share = first - row;
+          sum += (row >= 0 && row < x_shape[0] ? value : 0) * (1 - share * share);
+        }
+        out[i] = sum;
+        """,
+        name=f"gathered_rows_of_{_channels}",
+        header=f"#define CHANNELS {_channels}\n",
+        inputs=lambda rng, channels=_channels: {
+            "x": rng.integers(-9, 9, (9, channels)).astype(np.float32),
+            "places": (rng.integers(0, 64, 90) / np.float32(64)).astype(np.float32) * np.float32(1.3),
+        },
+        outputs={"out": ((45, _channels), "float32")},
+        grid=(45 * _channels, 1, 1),
+        threadgroup=(192, 1, 1),
+        tolerance=1e-6,
+        constructs="memory.load_outside functions.floor",
+    )(_gathered)
+
 # ---- Atomics at places of their own: a row, where one thread of the process runs the launch
 
 for _count in (200, 9000):  # one, and as many as there are

@@ -17,6 +17,7 @@
 #include "compiler/passes/approximations.h"
 #include "compiler/passes/cut_vectors.h"
 #include "compiler/passes/forward_stores.h"
+#include "compiler/passes/gathered_rows.h"
 #include "compiler/passes/lane_exchanges.h"
 #include "compiler/passes/loop_unrolling.h"
 #include "compiler/passes/pass_runner.h"
@@ -130,6 +131,11 @@ class SimdEngine : public CpuEngine {
       PassRunner runner(&machine);
       split_loops(row, has_avx512, /*may_exchange=*/false, runner);
       if (whole) split_loops(group, has_avx512, /*may_exchange=*/false, runner);
+      if (runs_share) {
+        FunctionPassManager asking;
+        asking.addPass(GatheredRowsPass());
+        runner.run(asking, row);
+      }
       store_in_order(row, has_avx512 ? 64 : 32);
     } else {
       output.kind = CpuImageKind::kSimdgroups;

@@ -1,0 +1,144 @@
+#include "compiler/passes/gathered_rows.h"
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Instructions.h>
+
+#include "compiler/passes/bounds_guards.h"
+
+namespace kiln {
+namespace {
+
+using namespace llvm;
+
+constexpr unsigned kAhead = 8;  // iterations
+constexpr uint64_t kLine = 64;
+constexpr unsigned kMostInstructions = 120;
+
+// What leads from a loop's counter to addresses, once more for a later iteration.
+class Ahead {
+ public:
+  Ahead(const Loop& loop, PHINode& counter, const ConstantInt& step) : loop_(loop), counter_(counter), step_(step) {}
+
+  // Whether it is another one in another iteration, and can be computed ahead; and whether what is read leads to it.
+  bool is_found(const Value* value) { return kind_of(value) == Kind::kRead; }
+
+  Value* of(Value* value) {
+    if (kind_of(value) == Kind::kSame) return value;
+    if (Value* known = made_.lookup(value)) return known;
+    auto* instruction = cast<Instruction>(value);
+    IRBuilder<> builder(instruction->getParent(), isa<PHINode>(instruction)
+                                                      ? instruction->getParent()->getFirstInsertionPt()
+                                                      : std::next(instruction->getIterator()));
+    if (instruction == &counter_)
+      return made_[value] = builder.CreateAdd(value, ConstantInt::get(value->getType(), kAhead * step_.getZExtValue()));
+    SmallVector<Value*> operands;
+    for (Value* operand : instruction->operands()) operands.push_back(of(operand));
+    Instruction* later = instruction->clone();
+    for (auto [use, operand] : zip(later->operands(), operands)) use.set(operand);
+    later->dropPoisonGeneratingAnnotations();
+    return made_[value] = builder.Insert(later);
+  }
+
+ private:
+  // In another iteration of the loop.
+  enum class Kind {
+    kSame,
+    kComputed,  // from the counter
+    kRead,      // from what is read
+    kUnknown,
+  };
+
+  Kind kind_of(const Value* value) {
+    if (value == &counter_) return Kind::kComputed;
+    const auto* instruction = dyn_cast<Instruction>(value);
+    if (!instruction || !loop_.contains(instruction)) return Kind::kSame;
+    auto [known, is_new] = kinds_.try_emplace(value, Kind::kSame);  // so it seems while it is followed round a loop
+    if (!is_new) return known->second;
+    Kind kind = Kind::kSame;
+    for (const Value* operand : instruction->operands()) kind = std::max(kind, kind_of(operand));
+    if (kind != Kind::kSame && !can_be_ahead(*instruction)) kind = Kind::kUnknown;
+    if (kind == Kind::kComputed && isa<LoadInst>(instruction)) kind = Kind::kRead;
+    if (kind != Kind::kSame && ++instructions_ > kMostInstructions) kind = Kind::kUnknown;
+    return kinds_[value] = kind;
+  }
+
+  // The later iteration may not come: what is read must be there for any number.
+  static bool can_be_ahead(const Instruction& instruction) {
+    if (const auto* load = dyn_cast<LoadInst>(&instruction)) {
+      const auto* chosen = dyn_cast<SelectInst>(load->getPointerOperand());
+      return load->hasMetadata(LLVMContext::MD_invariant_load) && chosen &&
+             (is_zeros(chosen->getTrueValue()) || is_zeros(chosen->getFalseValue()));
+    }
+    return !isa<PHINode>(instruction) && isSafeToSpeculativelyExecute(&instruction);
+  }
+
+  const Loop& loop_;
+  PHINode& counter_;
+  const ConstantInt& step_;
+  DenseMap<const Value*, Kind> kinds_;
+  DenseMap<const Value*, Value*> made_;
+  unsigned instructions_ = 0;
+};
+
+// Where a row mostly is, of places that its guard chooses from.
+Value* usual_place(Value* place) {
+  for (;;) {
+    SmallVector<Value*> places;
+    if (auto* phi = dyn_cast<PHINode>(place))
+      append_range(places, phi->incoming_values());
+    else if (auto* chosen = dyn_cast<SelectInst>(place))
+      places = {chosen->getTrueValue(), chosen->getFalseValue()};
+    else
+      return place;
+    erase_if(places, [](const Value* one) { return isa<AllocaInst>(one) || is_zeros(one); });
+    if (places.size() != 1) return nullptr;
+    place = places[0];
+  }
+}
+
+bool ask_ahead(Loop& loop) {
+  PHINode* counter = nullptr;
+  const ConstantInt* step = nullptr;
+  for (PHINode& phi : loop.getHeader()->phis()) {
+    BasicBlock* latch = loop.getLoopLatch();
+    auto* next = latch ? dyn_cast<BinaryOperator>(phi.getIncomingValueForBlock(latch)) : nullptr;
+    if (!next || next->getOpcode() != Instruction::Add || next->getOperand(0) != &phi) continue;
+    step = dyn_cast<ConstantInt>(next->getOperand(1));
+    if (step) counter = &phi;
+  }
+  if (!counter) return false;
+  Ahead ahead(loop, *counter, *step);
+  SmallVector<std::pair<Value*, uint64_t>> rows;
+  for (BasicBlock* block : loop.blocks())
+    for (Instruction& instruction : *block) {
+      auto* load = dyn_cast<LoadInst>(&instruction);
+      if (!load || !load->isSimple() || !load->getType()->isVectorTy()) continue;
+      Value* place = usual_place(load->getPointerOperand());
+      if (place && ahead.is_found(place))
+        rows.push_back({place, load->getDataLayout().getTypeStoreSize(load->getType())});
+    }
+  for (auto [place, bytes] : rows) {
+    auto* later = cast<Instruction>(ahead.of(place));
+    IRBuilder<> builder(later->getParent(), std::next(later->getIterator()));
+    for (uint64_t at = 0; at < bytes; at += kLine)
+      builder.CreateIntrinsic(Intrinsic::prefetch, {builder.getPtrTy()},
+                              {builder.CreateConstGEP1_64(builder.getInt8Ty(), later, at), builder.getInt32(0),
+                               builder.getInt32(3), builder.getInt32(1)});
+  }
+  return !rows.empty();
+}
+
+}  // namespace
+
+PreservedAnalyses GatheredRowsPass::run(Function& function, FunctionAnalysisManager& analyses) {
+  bool has_changed = false;
+  for (Loop* loop : analyses.getResult<LoopAnalysis>(function)) has_changed |= ask_ahead(*loop);
+  return has_changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
+}
+
+}  // namespace kiln

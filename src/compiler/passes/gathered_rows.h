@@ -1,0 +1,21 @@
+// Rows whose places are read from memory are asked for some iterations ahead.
+//
+// A grid sample reads for each place four rows of channels that lie anywhere. No processor foresees them, and it looks
+// ahead no further than its window of instructions goes, two or three places. So what leads from a place's number to
+// its rows is computed a second time for a place that comes later, and its rows are asked for.
+//
+// Only in loops over runs (passes/runs.h), where it is little beside what a place costs. Rejected: more places at a
+// time, each with its part of the work, which needs as many registers more.
+#pragma once
+
+#include <llvm/IR/PassManager.h>
+
+namespace kiln {
+
+/// Of a function for rows of threads: rows of inputs in a loop whose counter is an i32.
+struct GatheredRowsPass : llvm::PassInfoMixin<GatheredRowsPass> {
+  llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
+  static bool isRequired() { return true; }
+};
+
+}  // namespace kiln

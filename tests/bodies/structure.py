@@ -724,3 +724,27 @@ def sha256_written_out(message):
         length = int.from_bytes(block[56:].tobytes(), "big") // 8
         digests.append(np.frombuffer(hashlib.sha256(block[:length].tobytes()).digest(), ">u4"))
     return np.array(digests).astype(np.uint32)
+
+
+@body(
+    """
+    uint i = thread_position_in_grid.x, lane = thread_index_in_simdgroup;
+    if ((lane & 4) != 0) {
+      if ((lane & 7) == 4) {
+        y[i] = x[i] * 3;
+        return;
+      }
+      // Optimising finds that it does nothing.
+      for (uint j = lane; j < 1; j += 32)
+        if (x[j] > 30) break;
+    }
+    y[i] = x[i] + 1;
+    """,
+    inputs=lambda rng: {"x": rng.integers(-50, 50, 70).astype(np.int32)},
+    outputs={"y": ((70,), "int32")},
+    grid=(70, 1, 1),
+    threadgroup=(32, 1, 1),
+    constructs="structure.early_return",
+)
+def return_beside_a_loop_that_does_nothing(x):
+    return np.where(np.arange(70) % 8 == 4, x * 3, x + 1).astype(np.int32)

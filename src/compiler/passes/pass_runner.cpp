@@ -28,6 +28,7 @@ void PassRunner::run(llvm::StringRef pipeline, llvm::Module& module) {
   if (llvm::Error error = builder_.parsePassPipeline(passes, pipeline))
     throw InternalError("LLVM does not take a pipeline: " + llvm::toString(std::move(error)));
   passes.run(module, modules_);
+  modules_.clear();
 }
 
 void PassRunner::run(llvm::StringRef pipeline, llvm::Function& function) {
@@ -38,7 +39,8 @@ void PassRunner::run(llvm::StringRef pipeline, llvm::Function& function) {
 }
 
 void PassRunner::run(llvm::FunctionPassManager& passes, llvm::Function& function) {
-  functions_.invalidate(function, passes.run(function, functions_));
+  passes.run(function, functions_);
+  functions_.clear(function, function.getName());
 }
 
 }  // namespace kiln

@@ -6,6 +6,8 @@
 
 namespace kiln {
 
+// Nothing that an analysis has found is kept from one run to the next. Between them functions are changed and deleted,
+// and a new one may lie where another was, which is all that LLVM knows an analysed function by.
 class PassRunner {
  public:
   /// `machine` gives costs; may be null.

@@ -7,6 +7,7 @@
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 #include <algorithm>
 
@@ -131,7 +132,13 @@ void ThreadAnalyses::run(llvm::StringRef pipeline, llvm::Function& function) {
 }
 
 void ThreadAnalyses::run(llvm::FunctionPassManager& passes, llvm::Function& function) {
-  functions_.invalidate(function, passes.run(function, functions_));
+  const llvm::PreservedAnalyses preserved = passes.run(function, functions_);
+  // A condition that becomes known last leaves blocks to which nobody comes; structuring would have some come from
+  // them.
+  if (llvm::EliminateUnreachableBlocks(function))
+    forget(function);
+  else
+    functions_.invalidate(function, preserved);
 }
 
 }  // namespace kiln

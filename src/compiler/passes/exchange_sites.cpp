@@ -260,6 +260,8 @@ class SiteNumbering {
     Function& function = stand_in(module_, concat(kWaitFunction, counters),
                                   FunctionType::get(builder.getInt64Ty(), types, /*isVarArg=*/false));
     keep_together(function);
+    // Who would wait for ever is told, and the launch ends. So what is the same in all of a loop's iterations leaves it.
+    function.setWillReturn();
     return function;
   }
 

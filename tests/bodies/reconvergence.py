@@ -1142,3 +1142,40 @@ def leaving_a_loop_behind_another(s):
         a = np.where(here, a + np.where(odd, 1, 2), a)
     s.put(0, a, s.all)
     s.put(1, reduce("sum", a, left), left)
+
+
+@_lockstep(
+    """
+    int a = v, turn = 0;
+    while (true) {
+      ++turn;
+      put(2, a);
+      if ((lane + turn) & 1) {
+        a = 3 * a - turn;
+        continue;
+      }
+      put(3, a);
+      if (turn > x[7]) break;
+      a += x[turn];
+    }
+    put(0, a);
+    if (turn & 1) put(1, simd_sum(a));
+    """,
+    "reconvergence.continue_before_call simdgroup.sum",
+    grids=_EVERY,
+    outputs=4,
+)
+def leaving_a_loop_that_others_go_on_with(s):
+    here, a, turns = s.all, s.v, s.full()
+    for turn in range(1, s.x[7] + 3):
+        s.put(2, a, here)
+        goes_on = (s.lane + turn) & 1 != 0
+        a = np.where(here & goes_on, 3 * a - turn, a)
+        s.put(3, a, here & ~goes_on)
+        leaves = here & ~goes_on & (turn > s.x[7])
+        turns = np.where(leaves, turn, turns)
+        here = here & ~leaves
+        a = np.where(here & ~goes_on, a + s.x[turn], a)
+    s.put(0, a, s.all)
+    odd = s.all & (turns & 1 != 0)
+    s.put(1, reduce("sum", a, odd), odd)

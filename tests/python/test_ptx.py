@@ -244,6 +244,16 @@ def test_a_loop_that_threads_leave_in_different_turns_is_seen_behind_long_ways()
     assert instructions(ptx).count("vote.sync.ballot.b32") == 1
 
 
+def test_a_loop_that_threads_leave_in_different_turns_is_seen_where_some_go_on_with_it():
+    ptx = code_of(
+        READ + "int n = x0[7], turn = 0; float a = v; while (true) { ++turn; y[i + 99 * turn] = a;"
+        "if ((i + turn) & 1) { a *= 3; continue; } y[i + turn] = a; if (turn > n) break; a += x0[turn]; }"
+        "y[i + 512] = a; if (turn == 9) a += simd_sum(v); y[i] = a;",
+        [X],
+    )
+    assert instructions(ptx).count("vote.sync.ballot.b32") == 1
+
+
 def test_threads_exit_before_barriers_that_others_wait_at():
     ptx = code_of(
         "threadgroup float part[1024];"

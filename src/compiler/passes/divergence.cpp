@@ -9,6 +9,7 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/InstIterator.h>
 
+#include <tuple>
 #include <utility>
 
 namespace kiln {
@@ -62,27 +63,55 @@ class MeetingFinder {
   }
 
  private:
-  // Up to where all have met, in an order in which a block comes after those before it but for ways back.
+  // Up to where all have met, or all where some come there in a later iteration than others.
   SmallVector<const BasicBlock*> blocks_behind(const BasicBlock& branch) const {
     const auto* node = post_dominators_.getNode(&branch);
     const BasicBlock* end = node && node->getIDom() ? node->getIDom()->getBlock() : nullptr;
+    SmallVector<const BasicBlock*> blocks = blocks_up_to(end, branch);
+    for (const Cycle* cycle = cycle_of_both(end, branch); cycle; cycle = cycle->getParentCycle())
+      if (!cycle->isReducible() || (cycle->getHeader() != end && is_contained(blocks, cycle->getHeader())))
+        return blocks_up_to(nullptr, branch);
+    return blocks;
+  }
+
+  // The innermost loop around the branch and the block.
+  const Cycle* cycle_of_both(const BasicBlock* block, const BasicBlock& branch) const {
+    const Cycle* cycle = block ? cycles_.getCycle(block) : nullptr;
+    while (cycle && !cycle->contains(&branch)) cycle = cycle->getParentCycle();
+    return cycle;
+  }
+
+  // In an order in which a block comes after those from which it gets labels, but for ways back: of loops around the
+  // branch the inner ones come first, and their headers, which are of the next iteration, last.
+  SmallVector<const BasicBlock*> blocks_up_to(const BasicBlock* end, const BasicBlock& branch) const {
     SmallPtrSet<const BasicBlock*, 32> seen;
-    SmallVector<const BasicBlock*> blocks, waiting(successors(&branch));
+    SmallVector<const BasicBlock*> waiting(successors(&branch));
+    SmallVector<std::tuple<unsigned, bool, unsigned, const BasicBlock*>> places;
     while (!waiting.empty()) {
       const BasicBlock* block = waiting.pop_back_val();
       if (!seen.insert(block).second) continue;
-      blocks.push_back(block);
+      const Cycle* cycle = cycle_of_both(block, branch);
+      places.push_back(
+          {~(cycle ? cycle->getDepth() : 0), begins_iteration(*block, branch), order_.lookup(block), block});
       if (block != end) append_range(waiting, successors(block));
     }
-    sort(blocks, [&](const BasicBlock* a, const BasicBlock* b) { return order_.lookup(a) < order_.lookup(b); });
+    sort(places);
+    SmallVector<const BasicBlock*> blocks;
+    for (const auto& place : places) blocks.push_back(std::get<const BasicBlock*>(place));
     return blocks;
+  }
+
+  // The loop whose only entry the block is, or null.
+  const Cycle* begun_at(const BasicBlock& block) const {
+    const Cycle* cycle = cycles_.getCycle(&block);
+    return cycle && cycle->isReducible() && cycle->getHeader() == &block ? cycle : nullptr;
   }
 
   // Who comes round to the beginning of a loop around the branch is in the next iteration: those that are in different
   // ones meet behind the loop.
   bool begins_iteration(const BasicBlock& block, const BasicBlock& branch) const {
-    const Cycle* cycle = cycles_.getCycle(&block);
-    return cycle && cycle->isReducible() && cycle->getHeader() == &block && cycle->contains(&branch);
+    const Cycle* cycle = begun_at(block);
+    return cycle && cycle->contains(&branch);
   }
 
   bool update(const BasicBlock& block, const BasicBlock& branch) {
@@ -112,10 +141,16 @@ class MeetingFinder {
 
   // Whether it may have one value for some that come from the branch and another for others.
   bool chooses(const PHINode& phi, const BasicBlock& branch) const {
+    // Those that begin a loop together come round to its next iterations together.
+    const Cycle* begun = begun_at(*phi.getParent());
+    if (begun && begun->contains(&branch)) begun = nullptr;
     const Value* chosen = nullptr;
     for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i) {
       const Value* value = phi.getIncomingValue(i);
-      if (isa<UndefValue>(value) || !comes_from(branch, *phi.getIncomingBlock(i), *phi.getParent())) continue;
+      const BasicBlock* before = phi.getIncomingBlock(i);
+      if (isa<UndefValue>(value) || (begun && begun->contains(before)) ||
+          !comes_from(branch, *before, *phi.getParent()))
+        continue;
       if (chosen && chosen != value) return true;
       chosen = value;
     }
@@ -192,13 +227,16 @@ class DivergenceFinder {
     const Meetings meetings = meetings_.behind(branch);
     for (const PHINode* phi : meetings.choices) mark(*phi);
     for (const BasicBlock* join : meetings.joins) {
-      // A loop into which they come by different ways has no beginning at which they would meet.
+      // A loop into which they come by different ways has no beginning at which they would meet; they agree on nothing.
       const Cycle* entered = nullptr;
       for (const Cycle* cycle = cycles_.getCycle(join); cycle; cycle = cycle->getParentCycle())
         if (!cycle->isReducible()) entered = cycle;
       if (!entered) continue;
       for (const BasicBlock* block : entered->blocks())
-        for (const Instruction& instruction : *block) mark(instruction);
+        for (const Instruction& instruction : *block) {
+          same_.erase(&instruction);
+          mark(instruction);
+        }
     }
     for (const BasicBlock* exit : meetings.exits) {
       const Cycle* left = cycles_.getCycle(&branch);

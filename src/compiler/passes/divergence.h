@@ -5,8 +5,7 @@
 // others do not, and behind a loop that they leave in different iterations. Which blocks are such meetings is found by
 // labels (Rosemann, Moll and Hack, "An abstract interpretation for SPMD divergence on reducible control flow graphs",
 // 2021): each way out of a branch that differs has one, and a block to which two come is a meeting, with a label of its
-// own. What is said to be the same, all that come to a place together have, where those that come apart wait for one
-// another at the branch's post-dominator and behind loops.
+// own. What is said to be the same, all have that come to a place in the same iterations of the loops around it.
 //
 // Rejected: LLVM 19's UniformityInfo, which follows the same rules, but stops too early where a side of a branch has
 // three blocks or more, and says then that what is chosen behind it is the same for all (llvm-project's issue 137277).

@@ -1423,3 +1423,30 @@ def barrier_behind_returns_of_simdgroups_by_their_sums(x, h, u):
     sums = x.astype(np.int32).reshape(-1, 32).sum(axis=1).repeat(32)
     rest = np.float32(0.5) + h[np.arange(640) & 255].astype(np.float32)
     return np.where(sums & 1, np.float32(1000) + x, rest).astype(np.float32)
+
+
+# What simdgroups have computed in a loop that they leave in different iterations, by a condition that is the same for
+# all: some go on with the loop before they come to it.
+@body(
+    """
+    int group = int(simdgroup_index_in_threadgroup);
+    int turn = 0, result = 0;
+    while (true) {
+      ++turn;
+      result = 7 * turn + group;
+      if ((group + turn) % 3 == 0) continue;
+      if (turn > x[0]) break;
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    y[thread_position_in_grid.x] = result;
+    """,
+    inputs=lambda rng: {"x": np.array([5], np.int32)},
+    outputs={"y": ((512,), "int32")},
+    grid=(512, 1, 1),
+    threadgroup=(512, 1, 1),
+    constructs="barriers.with_continue",
+)
+def barrier_behind_a_loop_that_simdgroups_go_on_with(x):
+    group = np.arange(512) // 32
+    turn = x[0] + 1 + ((group + x[0] + 1) % 3 == 0)
+    return (7 * turn + group).astype(np.int32)

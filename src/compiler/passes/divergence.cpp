@@ -268,11 +268,16 @@ Divergence::Divergence(Function& function, const CycleInfo& cycles, const PostDo
 }
 
 bool Divergence::differs_at(const Use& use) const {
-  const auto* value = dyn_cast<Instruction>(use.get());
-  if (!value) return differs(use.get());
+  return differs_behind_loops(use.get(), cast<Instruction>(use.getUser())->getParent());
+}
+
+bool Divergence::differs_behind_loops(const Value* value) const { return differs_behind_loops(value, nullptr); }
+
+bool Divergence::differs_behind_loops(const Value* value, const BasicBlock* where) const {
   if (differs(value)) return true;
-  const BasicBlock* where = cast<Instruction>(use.getUser())->getParent();
-  for (const Cycle* cycle = cycles_->getCycle(value->getParent()); cycle && !cycle->contains(where);
+  const auto* instruction = dyn_cast<Instruction>(value);
+  if (!instruction) return false;
+  for (const Cycle* cycle = cycles_->getCycle(instruction->getParent()); cycle && !(where && cycle->contains(where));
        cycle = cycle->getParentCycle())
     if (left_apart_.contains(cycle)) return true;
   return false;

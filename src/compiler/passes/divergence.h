@@ -42,10 +42,16 @@ class Divergence {
   /// Whether it differs where it is used, which may be behind a loop in which it does not.
   bool differs_at(const llvm::Use& use) const;
 
+  /// Whether it differs, or does behind a loop around it.
+  bool differs_behind_loops(const llvm::Value* value) const;
+
   bool is_divergent_branch(const llvm::BasicBlock& block) const { return branches_.contains(&block); }
 
  private:
   friend class DivergenceFinder;
+
+  /// Of the loops around the value that are not around `where`.
+  bool differs_behind_loops(const llvm::Value* value, const llvm::BasicBlock* where) const;
 
   const llvm::CycleInfo* cycles_;
   llvm::DenseSet<const llvm::Value*> differing_;

@@ -328,24 +328,11 @@ class SimdgroupLoops {
     }
   }
 
-  // Whether it is computed in a loop that not all simdgroups leave together.
-  bool changes_in_a_loop(const Value& value) const {
-    const auto* instruction = dyn_cast<Instruction>(&value);
-    const Loop* loop = instruction ? loops_->getLoopFor(instruction->getParent()) : nullptr;
-    for (; loop; loop = loop->getParentLoop()) {
-      SmallVector<BasicBlock*> exits;
-      loop->getExitingBlocks(exits);
-      if (any_of(exits, [&](const BasicBlock* block) { return divergence_->is_divergent_branch(*block); })) return true;
-    }
-    return false;
-  }
-
   void keep_values() {
     // What is the same for the threadgroup is there behind the region too, but for what a loop changes that simdgroups
     // leave in different iterations; variables have their places in frames.
     auto is_there = [&](const Use& operand) {
-      if (isa<AllocaInst>(operand.get())) return true;
-      return !divergence_->differs_at(operand) && !changes_in_a_loop(*operand.get());
+      return isa<AllocaInst>(operand.get()) || !divergence_->differs_behind_loops(operand.get());
     };
     std::vector<Kept> computed;
     for (BasicBlock& block : function_)

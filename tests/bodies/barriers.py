@@ -1450,3 +1450,57 @@ def barrier_behind_a_loop_that_simdgroups_go_on_with(x):
     group = np.arange(512) // 32
     turn = x[0] + 1 + ((group + x[0] + 1) % 3 == 0)
     return (7 * turn + group).astype(np.int32)
+
+
+# ---- What those that leave write before, their neighbours read behind the next barrier
+
+_BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
+_WRITE_AND_LEAVE = "part[4 * t % 128] += 300; y[i] = 7; return;"
+for _name, _way in {
+    "if": f"if (x[i] == 0) {{ {_WRITE_AND_LEAVE} }}",
+    "switch": f"switch (x[i] & 7) {{ case 0: {{ {_WRITE_AND_LEAVE} }} }}",
+    "else": f"if (x[i] > 0) {{ y[i] = 1; }} else {{ {_WRITE_AND_LEAVE} }}",
+    "loop": f"for (int k = 0; k < 2; ++k) {{ if (x[i] == 0) {{ {_WRITE_AND_LEAVE} }} {_BARRIER} }}",
+    "loop_at_its_end": """if (x[i] == 0) {
+          for (int k = 0; k < 3 + int(t % 2); ++k) part[4 * t % 128] += k < 3 ? 100 : 0;
+          y[i] = 7;
+          return;
+        }""",
+    "either": f"if (x[i] > 9 || (x[i] < 3 && x[i + 1 - x[i]] < 9 && x[i] == 0)) {{ {_WRITE_AND_LEAVE} }}",
+    "either_in_a_loop": f"""for (int k = 0; k < 2; ++k) {{
+          if (x[i] > 9 || (x[i] < 3 && x[i + 1 - x[i]] < 9 && x[i] == 0)) {{ {_WRITE_AND_LEAVE} }}
+          {_BARRIER}
+        }}""",
+}.items():
+
+    def _written_before(x):
+        at = np.arange(256)
+        part = at.reshape(2, 128).copy() % 128
+        leaves = x.reshape(2, 128) == 0
+        for group in range(2):
+            for t in np.nonzero(leaves[group])[0]:
+                part[group, 4 * t % 128] += 300
+        return np.where(leaves, 7, part).reshape(256).astype(np.int32)
+
+    body(
+        f"""
+        threadgroup int part[128];
+        uint i = thread_position_in_grid.x, t = thread_position_in_threadgroup.x;
+        part[t] = t;
+        {_BARRIER}
+        {_way}
+        {_BARRIER}
+        y[i] = part[t];
+        """,
+        name=f"written_before_leaving_by_{_name}",
+        # Of those that leave no two write at one place.
+        inputs=lambda rng: {
+            "x": np.where(np.isin(np.arange(256) % 128, [6, 9, 23, 30, 32]), 0, rng.integers(1, 8, 256)).astype(
+                np.int32
+            )
+        },
+        outputs={"y": ((256,), "int32")},
+        grid=(256, 1, 1),
+        threadgroup=(128, 1, 1),
+        constructs="barriers.after_early_return",
+    )(_written_before)

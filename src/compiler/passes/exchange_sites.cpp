@@ -68,10 +68,7 @@ void keep_in_loop(CallInst& wait, BasicBlock& header) {
   BasicBlock* rest = block->splitBasicBlock(wait.getNextNode());
   Instruction* branch = block->getTerminator();
   IRBuilder<> builder(branch);
-  Function& never = stand_in(*block->getModule(), kNeverFunction, FunctionType::get(builder.getInt1Ty(), false));
-  keep_in_order(never);
-  never.setWillReturn();
-  builder.CreateCondBr(builder.CreateCall(&never), &header, rest);
+  builder.CreateCondBr(builder.CreateCall(&never_function(*block->getModule())), &header, rest);
   branch->eraseFromParent();
   for (PHINode& phi : header.phis()) phi.addIncoming(Constant::getNullValue(phi.getType()), block);
 }
@@ -260,7 +257,8 @@ class SiteNumbering {
     Function& function = stand_in(module_, concat(kWaitFunction, counters),
                                   FunctionType::get(builder.getInt64Ty(), types, /*isVarArg=*/false));
     keep_together(function);
-    // Who would wait for ever is told, and the launch ends. So what is the same in all of a loop's iterations leaves it.
+    // Who would wait for ever is told, and the launch ends. So what is the same in all of a loop's iterations leaves
+    // it.
     function.setWillReturn();
     return function;
   }
@@ -281,6 +279,13 @@ class SiteNumbering {
 };
 
 }  // namespace
+
+Function& never_function(Module& module) {
+  Function& never = stand_in(module, kNeverFunction, FunctionType::get(Type::getInt1Ty(module.getContext()), false));
+  keep_in_order(never);
+  never.setWillReturn();
+  return never;
+}
 
 void mark_iteration(CallInst& wait) {
   SmallVector<Value*> counters(drop_begin(wait.args(), kFirstCounter));

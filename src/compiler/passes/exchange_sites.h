@@ -49,6 +49,7 @@ void mark_calls(llvm::Module& module);
 
 // `i1 __kiln_never()` is false, which nobody knows but widen().
 inline constexpr const char* kNeverFunction = "__kiln_never";
+llvm::Function& never_function(llvm::Module& module);
 
 // How a call before a `break` stays in the iteration that it ends.
 enum class LoopEnds {

@@ -9,6 +9,7 @@
 #include "compiler/passes/gather_stores.h"
 #include "compiler/passes/guard_sinks.h"
 #include "compiler/passes/lane_exchanges.h"
+#include "compiler/passes/leave_first.h"
 #include "compiler/passes/load_again.h"
 #include "compiler/passes/runs.h"
 #include "compiler/passes/separate_lanes.h"
@@ -96,6 +97,8 @@ std::string widen(Function& function, const WidenOptions& options) {
   };
   if (!barriers_agree(function, analyses.functions(), blocks_with(function, is_barrier)))
     return give_up("threads may come to a threadgroup_barrier in different numbers");
+  analyses.run("lower-switch", function);
+  if (leave_first(function, analyses.functions(), blocks_with(function, is_barrier))) analyses.forget(function);
   analyses.run(kStructuring, function);
   if (load_again(function, analyses.functions(), is_barrier)) analyses.forget(function);
   options.keep_stage("structured");

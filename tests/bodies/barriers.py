@@ -1466,6 +1466,12 @@ for _name, _way in {
           y[i] = 7;
           return;
         }""",
+    "both": f"if (t < 40 && n[1] == 2) {{ if (x[i] == 0) {{ {_WRITE_AND_LEAVE} }} }}",
+    "one_of_two": f"if (x[i] == 0) {{ if (n[1] == 2) {{ {_WRITE_AND_LEAVE} }} part[127] = n[0]; }}",
+    "a_flag": f"""bool leaves = false;
+        if (x[i] == 0 && t < 10) {{ y[i] = 3; leaves = true; }} else if (x[i] == 0) {{ y[i] = 4; leaves = true; }}
+        if (leaves) {{ {_WRITE_AND_LEAVE} }}""",
+    "turns": f"for (int k = 0; k < 2; ++k) {{ if (x[i] + t % 2 == k) {{ {_WRITE_AND_LEAVE} }} {_BARRIER} }}",
     "either": f"if (x[i] > 9 || (x[i] < 3 && x[i + 1 - x[i]] < 9 && x[i] == 0)) {{ {_WRITE_AND_LEAVE} }}",
     "either_in_a_loop": f"""for (int k = 0; k < 2; ++k) {{
           if (x[i] > 9 || (x[i] < 3 && x[i + 1 - x[i]] < 9 && x[i] == 0)) {{ {_WRITE_AND_LEAVE} }}
@@ -1473,7 +1479,7 @@ for _name, _way in {
         }}""",
 }.items():
 
-    def _written_before(x):
+    def _written_before(x, n):
         at = np.arange(256)
         part = at.reshape(2, 128).copy() % 128
         leaves = x.reshape(2, 128) == 0
@@ -1495,9 +1501,10 @@ for _name, _way in {
         name=f"written_before_leaving_by_{_name}",
         # Of those that leave no two write at one place.
         inputs=lambda rng: {
-            "x": np.where(np.isin(np.arange(256) % 128, [6, 9, 23, 30, 32]), 0, rng.integers(1, 8, 256)).astype(
+            "x": np.where(np.isin(np.arange(256) % 128, [6, 9, 23, 30, 32]), 0, rng.integers(2, 8, 256)).astype(
                 np.int32
-            )
+            ),
+            "n": np.array([5, 2], np.int32),
         },
         outputs={"y": ((256,), "int32")},
         grid=(256, 1, 1),

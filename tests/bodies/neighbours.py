@@ -353,6 +353,48 @@ for _channels in (64, 192):
         constructs="memory.load_outside functions.floor",
     )(_gathered)
 
+
+def _chained(x, next_row):
+    row = np.arange(45) % 20
+    next_row = np.append(next_row, np.zeros(10, np.int32))
+    out = np.zeros((45, 64), np.int64)
+    for k in range(4):
+        out += x[row]
+        row = (row + next_row[np.arange(45) * 4 + k]) % 20
+        out += 2 * x[row]
+    return (out + _mixed(np.arange(45))[:, None]).astype(np.int32)
+
+
+def _mixed(place):
+    """What is the same in a place, enough of it that two simdgroups compute it once."""
+    for k in range(8):
+        place = (place * 3 + k) ^ (place >> 2)
+    return place
+
+
+body(
+    """
+    uint i = thread_position_in_grid.x, place = i / 64;
+    int c = i % 64, sum = 0, mixed = place, row = place % 20;
+    for (int k = 0; k < 8; ++k) mixed = (mixed * 3 + k) ^ (mixed >> 2);
+    for (int k = 0; k < 4; ++k) {
+      sum += x[row * 64 + c];
+      row = (row + next_row[place * 4 + k]) % 20;
+      sum += 2 * x[row * 64 + c];
+    }
+    out[i] = sum + mixed;
+    """,
+    name="rows_that_lead_to_rows",
+    inputs=lambda rng: {
+        "x": rng.integers(-9, 9, (20, 64)).astype(np.int32),
+        "next_row": rng.integers(0, 20, 170).astype(np.int32),
+    },
+    outputs={"out": ((45, 64), "int32")},
+    grid=(45 * 64, 1, 1),
+    threadgroup=(192, 1, 1),
+    constructs="memory.load_outside",
+)(_chained)
+
 # ---- Atomics at places of their own: a row, where one thread of the process runs the launch
 
 for _count in (200, 9000):  # one, and as many as there are

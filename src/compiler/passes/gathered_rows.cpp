@@ -57,14 +57,25 @@ class Ahead {
     if (value == &counter_) return Kind::kComputed;
     const auto* instruction = dyn_cast<Instruction>(value);
     if (!instruction || !loop_.contains(instruction)) return Kind::kSame;
-    auto [known, is_new] = kinds_.try_emplace(value, Kind::kSame);  // so it seems while it is followed round a loop
+    auto [known, is_new] = kinds_.try_emplace(value, Kind::kUnknown);  // while it is followed round a loop
     if (!is_new) return known->second;
     Kind kind = Kind::kSame;
+    if (const auto* phi = dyn_cast<PHINode>(instruction)) return kinds_[value] = kind_of_phi(*phi);
     for (const Value* operand : instruction->operands()) kind = std::max(kind, kind_of(operand));
     if (kind != Kind::kSame && !can_be_ahead(*instruction)) kind = Kind::kUnknown;
     if (kind == Kind::kComputed && isa<LoadInst>(instruction)) kind = Kind::kRead;
     if (kind != Kind::kSame && ++instructions_ > kMostInstructions) kind = Kind::kUnknown;
     return kinds_[value] = kind;
+  }
+
+  // A counter of a loop inside is the same in all iterations of this one. Of other phis nothing is known.
+  Kind kind_of_phi(const PHINode& phi) const {
+    const bool counts = all_of(phi.incoming_values(), [&](const Value* value) {
+      const auto* next = dyn_cast<BinaryOperator>(value);
+      return isa<Constant>(value) || (next && next->getOpcode() == Instruction::Add && next->getOperand(0) == &phi &&
+                                      isa<Constant>(next->getOperand(1)));
+    });
+    return counts && phi.getParent() != loop_.getHeader() ? Kind::kSame : Kind::kUnknown;
   }
 
   // The later iteration may not come: what is read must be there for any number.
@@ -103,16 +114,16 @@ Value* usual_place(Value* place) {
 
 bool ask_ahead(Loop& loop) {
   PHINode* counter = nullptr;
-  const ConstantInt* step = nullptr;
+  const ConstantInt* by = nullptr;
   for (PHINode& phi : loop.getHeader()->phis()) {
     BasicBlock* latch = loop.getLoopLatch();
     auto* next = latch ? dyn_cast<BinaryOperator>(phi.getIncomingValueForBlock(latch)) : nullptr;
     if (!next || next->getOpcode() != Instruction::Add || next->getOperand(0) != &phi) continue;
-    step = dyn_cast<ConstantInt>(next->getOperand(1));
-    if (step) counter = &phi;
+    const auto* step = dyn_cast<ConstantInt>(next->getOperand(1));
+    if (step && !counter) counter = &phi, by = step;
   }
   if (!counter) return false;
-  Ahead ahead(loop, *counter, *step);
+  Ahead ahead(loop, *counter, *by);
   SmallVector<std::pair<Value*, uint64_t>> rows;
   for (BasicBlock* block : loop.blocks())
     for (Instruction& instruction : *block) {

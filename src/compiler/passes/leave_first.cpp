@@ -111,7 +111,7 @@ bool leave_first(Function& function, FunctionAnalysisManager& analyses, const Bl
   }
   if (copied > kMostCopied) return false;
   for (auto [branch, way] : found) {
-    FoldSingleEntryPHINodes(branch->getSuccessor(1 - way));
+    if (branch->getSuccessor(1 - way)->getSinglePredecessor()) FoldSingleEntryPHINodes(branch->getSuccessor(1 - way));
     BasicBlock* goes_on = SplitEdge(branch->getParent(), branch->getSuccessor(1 - way));
     for (BasicBlock* block :
          are_apart.contains(branch) ? behind(*branch->getSuccessor(way)) : copy_behind(*branch, way))

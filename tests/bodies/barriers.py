@@ -1466,17 +1466,6 @@ for _name, _way in {
           y[i] = 7;
           return;
         }""",
-    "both": f"if (t < 40 && n[1] == 2) {{ if (x[i] == 0) {{ {_WRITE_AND_LEAVE} }} }}",
-    "one_of_two": f"if (x[i] == 0) {{ if (n[1] == 2) {{ {_WRITE_AND_LEAVE} }} part[127] = n[0]; }}",
-    "a_flag": f"""bool leaves = false;
-        if (x[i] == 0 && t < 10) {{ y[i] = 3; leaves = true; }} else if (x[i] == 0) {{ y[i] = 4; leaves = true; }}
-        if (leaves) {{ {_WRITE_AND_LEAVE} }}""",
-    "turns": f"for (int k = 0; k < 2; ++k) {{ if (x[i] + t % 2 == k) {{ {_WRITE_AND_LEAVE} }} {_BARRIER} }}",
-    "either": f"if (x[i] > 9 || (x[i] < 3 && x[i + 1 - x[i]] < 9 && x[i] == 0)) {{ {_WRITE_AND_LEAVE} }}",
-    "either_in_a_loop": f"""for (int k = 0; k < 2; ++k) {{
-          if (x[i] > 9 || (x[i] < 3 && x[i + 1 - x[i]] < 9 && x[i] == 0)) {{ {_WRITE_AND_LEAVE} }}
-          {_BARRIER}
-        }}""",
 }.items():
 
     def _written_before(x, n):

@@ -4,7 +4,6 @@
 // first. Where threads of one side return and the others wait at a barrier, those that return have to be first, since
 // nobody waits for them and their neighbours read what they have written. Structuring keeps the order of what follows
 // from one another. So a side that only returns is made to lead to the other one, by a branch that is never taken.
-// Where threads come to that side by several branches, each leads to a copy of its own.
 #pragma once
 
 #include <llvm/IR/Function.h>
@@ -14,8 +13,8 @@
 
 namespace kiln {
 
-/// Before structuring, of branches with two ways. `barriers` are the blocks in which threads wait, for the threadgroup
-/// or for the simdgroup. Returns whether the function has changed.
+/// Before structuring, of branches with two ways. `barriers` are the blocks in which threads wait. Returns whether the
+/// function has changed.
 bool leave_first(llvm::Function& function, llvm::FunctionAnalysisManager& analyses, const Blocks& barriers);
 
 }  // namespace kiln

@@ -19,7 +19,7 @@
 namespace kiln {
 
 inline constexpr uint32_t kCpuImageMagic = 0x314c4e4b;  // "KNL1"
-inline constexpr uint32_t kCpuImageVersion = 8;
+inline constexpr uint32_t kCpuImageVersion = 9;
 
 enum class CpuImageKind : uint32_t {
   kLoop = 0,        // no thread waits for another: one function runs a row of threads
@@ -48,6 +48,9 @@ struct CpuImageHeader {
   // Memory that CpuThreadFunction or CpuSimdgroupFunction needs for one call, CpuThreadgroupFunction for each
   // simdgroup.
   uint64_t frame_bytes;
+  // Without sites: what CpuSimdgroupFunction finds where a frame would be, zeros at first. It is that worker's for the
+  // whole launch.
+  uint64_t table_bytes;
   uint32_t may_spin;  // a loop reads an atomic: threadgroups may wait for one another
   uint32_t address_count;
   uint64_t addresses_offset;  // address_count offsets of 8 bytes within code and constants that are such addresses

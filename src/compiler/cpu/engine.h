@@ -29,6 +29,7 @@ struct EngineOutput {
   std::vector<std::string> combine_functions;  // of each site; empty: none
   uint64_t threadgroup_memory_bytes = 0;
   uint64_t frame_bytes = 0;
+  uint64_t table_bytes = 0;
   uint64_t private_bytes = 0;  // of one thread, in arrays and structures that are not in registers
   bool may_spin = false;
   bool joins_rows = false;

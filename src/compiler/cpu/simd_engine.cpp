@@ -19,6 +19,7 @@
 #include "compiler/passes/forward_stores.h"
 #include "compiler/passes/gathered_rows.h"
 #include "compiler/passes/lane_exchanges.h"
+#include "compiler/passes/launch_tables.h"
 #include "compiler/passes/loop_unrolling.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/prefetches.h"
@@ -147,6 +148,10 @@ class SimdEngine : public CpuEngine {
       if (!has_barriers) {
         PassRunner runner(&machine);
         ask_before(RowLoopsPass(kFewestRows), group, runner);
+        FunctionPassManager keeping;
+        keeping.addPass(LaunchTablesPass(output.table_bytes));
+        runner.run(keeping, group);
+        if (output.table_bytes > 0) split_loops(group, has_avx512, /*may_exchange=*/true, runner);
       } else {
         // What waits keeps its number; what is exchanged has become instructions.
         for (ExchangeSite& site : sites) site.combine = nullptr, site.exchange = CpuExchange::kNone;

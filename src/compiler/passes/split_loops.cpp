@@ -11,6 +11,7 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/PatternMatch.h>
 
+#include "compiler/passes/launch_tables.h"
 #include "compiler/passes/widen.h"
 
 namespace kiln {
@@ -18,14 +19,29 @@ namespace {
 
 using namespace llvm;
 
-constexpr unsigned kHalf = kLanes / 2;
+// Bytes of most numbers.
+constexpr unsigned kNumber = 4;
+
+// With registers of 32 bytes.
+constexpr unsigned kMostParts = kLanes / (32 / kNumber);
 
 bool is_wide(const Type* type) {
   const auto* vector = dyn_cast<FixedVectorType>(type);
   return vector && vector->getNumElements() == kLanes;
 }
 
-Type* half_of(Type* type) { return is_wide(type) ? FixedVectorType::get(type->getScalarType(), kHalf) : type; }
+// Loads of rows, and of numbers that some lanes each have, from memory that does not change meanwhile.
+bool is_load(const Instruction& instruction) {
+  const auto* load = dyn_cast<LoadInst>(&instruction);
+  return load && load->isSimple() &&
+         (load->hasMetadata(LLVMContext::MD_invariant_load) || load->hasMetadata(kFromTable));
+}
+
+// What lanes take of a few numbers.
+bool is_choice_of_few(const Instruction& instruction) {
+  const auto* choice = dyn_cast<ShuffleVectorInst>(&instruction);
+  return choice && is_wide(choice->getType()) && !is_wide(choice->getOperand(0)->getType());
+}
 
 // The first step of a vector that is the same in all lanes.
 bool is_step_of_splats(const Instruction& instruction) {
@@ -65,7 +81,9 @@ class LoopSplitter {
         block_(loop.getHeader()),
         registers_(registers),
         register_bytes_(register_bytes),
-        may_exchange_(may_exchange) {}
+        may_exchange_(may_exchange),
+        reads_table_(any_of(*block_, [](const Instruction& one) { return one.hasMetadata(kFromTable); })),
+        lanes_(reads_table_ ? register_bytes / kNumber : kLanes / 2) {}
 
   bool run() {
     before_ = loop_.getLoopPreheader();
@@ -74,22 +92,27 @@ class LoopSplitter {
     BasicBlock* exit = branch->getSuccessor(branch->getSuccessor(0) == block_ ? 1 : 0);
     Function* function = block_->getParent();
     LLVMContext& context = function->getContext();
-    BasicBlock* between = BasicBlock::Create(context, "half", function, exit);
-    BasicBlock* end = BasicBlock::Create(context, "halves", function, exit);
-    BasicBlock* first = make_half(0, *before_, *between);
-    BasicBlock* second = make_half(1, *between, *end);
-    before_->getTerminator()->replaceSuccessorWith(block_, first);
-    BranchInst::Create(second, between);
-    BranchInst* leave = BranchInst::Create(exit, end);
-    IRBuilder<> builder(leave);
-    SmallVector<int> both;
-    for (unsigned lane = 0; lane < kLanes; ++lane) both.push_back(static_cast<int>(lane));
+    BasicBlock* end = before_;
+    for (unsigned part = 0; part < kLanes / lanes_; ++part) {
+      BasicBlock* behind = BasicBlock::Create(context, "part", function, exit);
+      BasicBlock* loop = make_part(part, *end, *behind);
+      if (part == 0)
+        before_->getTerminator()->replaceSuccessorWith(block_, loop);
+      else
+        BranchInst::Create(loop, end);
+      end = behind;
+    }
+    IRBuilder<> builder(BranchInst::Create(exit, end));
     for (Instruction& instruction : *block_) {
       Value* whole = nullptr;
       for (Use& use : make_early_inc_range(instruction.uses())) {
         auto* user = cast<Instruction>(use.getUser());
         if (user->getParent() == block_) continue;
-        if (!whole) whole = builder.CreateShuffleVector(made_[0][&instruction], made_[1][&instruction], both);
+        if (!whole) {
+          SmallVector<Value*> parts;
+          for (auto& made : ArrayRef(made_).take_front(kLanes / lanes_)) parts.push_back(made.lookup(&instruction));
+          whole = concatenateVectors(builder, parts);
+        }
         use.set(whole);
       }
     }
@@ -117,6 +140,11 @@ class LoopSplitter {
       auto* load = dyn_cast<LoadInst>(&instruction);
       if (instruction.mayHaveSideEffects() || (instruction.mayReadFromMemory() && !(load && load->isSimple())))
         return false;
+      if (reads_table_ && (is_load(instruction) || is_choice_of_few(instruction)) &&
+          none_of(instruction.operands(), [](const Use& use) { return is_wide(use->getType()); })) {
+        ++of_lanes;
+        continue;
+      }
       bool is_alike = none_of(instruction.operands(), [](const Use& use) { return use->getType()->isVectorTy(); }) &&
                       !instruction.getType()->isVectorTy();
       if (is_alike) {
@@ -138,7 +166,7 @@ class LoopSplitter {
     uint64_t registers = 0;
     for (const Value* value : kept)
       registers += std::max<uint64_t>(1, value->getType()->getPrimitiveSizeInBits() / 8 / register_bytes_);
-    return registers > registers_ && of_lanes >= alike;
+    return (registers > registers_ || reads_table_) && of_lanes >= alike;
   }
 
   bool is_from_outside(const Value* value) const {
@@ -146,47 +174,60 @@ class LoopSplitter {
     return !instruction || instruction->getParent() != block_;
   }
 
-  BasicBlock* make_half(unsigned which, BasicBlock& before, BasicBlock& behind) {
+  Type* part_of(Type* type) const { return is_wide(type) ? FixedVectorType::get(type->getScalarType(), lanes_) : type; }
+
+  BasicBlock* make_part(unsigned which, BasicBlock& before, BasicBlock& behind) {
     BasicBlock* copy = BasicBlock::Create(block_->getContext(), block_->getName(), block_->getParent(), &behind);
     IRBuilder<> builder(copy), outside(block_->getContext());
+    const DataLayout& layout = block_->getDataLayout();
     if (Instruction* terminator = before.getTerminator())
       outside.SetInsertPoint(terminator);
     else
       outside.SetInsertPoint(&before);
     auto& made = made_[which];
-    auto half = [&](Value* value) -> Value* {
+    auto part = [&](Value* value) -> Value* {
       if (auto found = made.find(value); found != made.end()) return found->second;
       if (!is_wide(value->getType())) return value;
-      if (Value* same = getSplatValue(value)) return made[value] = outside.CreateVectorSplat(kHalf, same);
-      SmallVector<int> lanes;
-      for (unsigned lane = 0; lane < kHalf; ++lane) lanes.push_back(static_cast<int>(which * kHalf + lane));
-      return made[value] = outside.CreateShuffleVector(value, lanes);
+      if (Value* same = getSplatValue(value)) return made[value] = outside.CreateVectorSplat(lanes_, same);
+      return made[value] = outside.CreateShuffleVector(value, createSequentialMask(which * lanes_, lanes_, 0));
     };
     for (Instruction& instruction : *block_) {
       if (isa<PHINode>(instruction)) {
-        made[&instruction] = builder.CreatePHI(half_of(instruction.getType()), 2, instruction.getName());
+        made[&instruction] = builder.CreatePHI(part_of(instruction.getType()), 2, instruction.getName());
       } else if (instruction.isTerminator()) {
         auto* branch = cast<BranchInst>(instruction.clone());
-        branch->setCondition(half(branch->getCondition()));
+        branch->setCondition(part(branch->getCondition()));
         for (unsigned i = 0; i < 2; ++i) branch->setSuccessor(i, branch->getSuccessor(i) == block_ ? copy : &behind);
         builder.Insert(branch);
       } else if (is_step_of_splats(instruction)) {
         continue;
       } else if (Value* same = is_wide(instruction.getType()) ? getSplatValue(&instruction) : nullptr) {
-        made[&instruction] = builder.CreateVectorSplat(kHalf, half(same));
+        made[&instruction] = builder.CreateVectorSplat(lanes_, part(same));
       } else if (is_question(instruction)) {
         auto* call = dyn_cast<CallInst>(&instruction);
-        Value* asked = half(call ? call->getArgOperand(0) : instruction.getOperand(0));
+        Value* asked = part(call ? call->getArgOperand(0) : instruction.getOperand(0));
         Value* answer = call ? static_cast<Value*>(builder.CreateOrReduce(asked))
-                             : builder.CreateBitCast(asked, builder.getIntNTy(kHalf));
+                             : builder.CreateBitCast(asked, builder.getIntNTy(lanes_));
         made[&instruction] = builder.CreateZExtOrTrunc(answer, instruction.getType());
+      } else if (is_load(instruction) && is_wide(instruction.getType())) {
+        auto* load = cast<LoadInst>(instruction.clone());
+        const uint64_t bytes = layout.getTypeAllocSize(load->getType()->getScalarType());
+        const uint64_t offset = which * lanes_ * bytes;
+        load->setOperand(0, builder.CreatePtrAdd(part(load->getPointerOperand()), builder.getInt64(offset)));
+        load->mutateType(part_of(instruction.getType()));
+        load->setAlignment(commonAlignment(load->getAlign(), offset));
+        made[&instruction] = builder.Insert(load);
+      } else if (is_choice_of_few(instruction)) {
+        auto& choice = cast<ShuffleVectorInst>(instruction);
+        made[&instruction] = builder.CreateShuffleVector(part(choice.getOperand(0)), part(choice.getOperand(1)),
+                                                         choice.getShuffleMask().slice(which * lanes_, lanes_));
       } else if (auto* call = dyn_cast<IntrinsicInst>(&instruction); call && is_wide(call->getType())) {
         SmallVector<Value*> arguments;
         SmallVector<Type*> types;
         Intrinsic::ID id = call->getIntrinsicID();
-        if (isVectorIntrinsicWithOverloadTypeAtArg(id, -1)) types.push_back(half_of(call->getType()));
+        if (isVectorIntrinsicWithOverloadTypeAtArg(id, -1)) types.push_back(part_of(call->getType()));
         for (unsigned i = 0; i < call->arg_size(); ++i) {
-          arguments.push_back(half(call->getArgOperand(i)));
+          arguments.push_back(part(call->getArgOperand(i)));
           if (isVectorIntrinsicWithOverloadTypeAtArg(id, i)) types.push_back(arguments.back()->getType());
         }
         CallInst* one = builder.CreateIntrinsic(id, types, arguments);
@@ -194,15 +235,15 @@ class LoopSplitter {
         made[&instruction] = one;
       } else {
         Instruction* one = instruction.clone();
-        for (Use& use : one->operands()) use.set(half(use.get()));
-        one->mutateType(half_of(instruction.getType()));
+        for (Use& use : one->operands()) use.set(part(use.get()));
+        one->mutateType(part_of(instruction.getType()));
         made[&instruction] = builder.Insert(one);
       }
     }
     for (PHINode& phi : block_->phis()) {
       auto* one = cast<PHINode>(made[&phi]);
-      one->addIncoming(half(phi.getIncomingValueForBlock(before_)), &before);
-      one->addIncoming(half(phi.getIncomingValueForBlock(block_)), copy);
+      one->addIncoming(part(phi.getIncomingValueForBlock(before_)), &before);
+      one->addIncoming(part(phi.getIncomingValueForBlock(block_)), copy);
     }
     return copy;
   }
@@ -212,7 +253,9 @@ class LoopSplitter {
   BasicBlock* before_ = nullptr;
   unsigned registers_, register_bytes_;
   bool may_exchange_;
-  DenseMap<Value*, Value*> made_[2];
+  const bool reads_table_;  // and rows, which are in memory until they are wanted (passes/launch_tables.h)
+  const unsigned lanes_;    // of a part
+  DenseMap<Value*, Value*> made_[kMostParts];
 };
 
 }  // namespace

@@ -3,6 +3,9 @@
 // With 16 registers of eight numbers, 32 lanes have room for four values: a loop that carries five would store and load
 // them in each iteration. Lanes know nothing of one another in such a loop, but for whether any goes on; where the
 // kernel lets lanes exchange what they have not even that, since it may ask for it itself.
+//
+// Loops that load what others have computed (passes/launch_tables.h) go round for each register: then the sums of some
+// rows stay in registers, and all else is an operand in memory.
 #pragma once
 
 #include <llvm/IR/PassManager.h>

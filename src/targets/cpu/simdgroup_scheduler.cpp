@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <new>
 
 #include "core/launch_geometry.h"
@@ -35,8 +36,11 @@ SimdgroupScheduler::SimdgroupScheduler(const LoadedImage& image, const CpuLaunch
   simdgroups_ = std::make_unique<Simdgroup[]>(most);
   counts_ = std::make_unique<uint32_t[]>(most * depth);
   places_ = std::make_unique<uint32_t[]>(most * size_t{kCpuPlaceValues});
-  frames_ =
-      static_cast<std::byte*>(::operator new(std::max<size_t>(1, stride * most), std::align_val_t(kCpuFrameAlignment)));
+  // Simdgroups that never wait have one table, and no frames.
+  const uint64_t table = image.header().table_bytes;
+  frames_ = static_cast<std::byte*>(
+      ::operator new(std::max<size_t>({1, stride * most, table}), std::align_val_t(kCpuFrameAlignment)));
+  if (table > 0) std::memset(frames_, 0, kCpuFrameAlignment);
   for (uint32_t s = 0; s < most; ++s) {
     Simdgroup& simdgroup = simdgroups_[s];
     set_launch_values(simdgroup.record, launch);

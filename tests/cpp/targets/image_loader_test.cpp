@@ -231,6 +231,12 @@ TEST(ImageLoader, RefusesFramesThatAreTooLarge) {
               "machine code is damaged: its frames are too large");
 }
 
+TEST(ImageLoader, RefusesTablesThatAreTooLargeOrOfWhoWaits) {
+  EXPECT_EQ(refusal([&](Image& i) { i.header.table_bytes = ~uint64_t{0}; }),
+            "machine code is damaged: its frames are too large");
+  EXPECT_EQ(refusal([&](Image& i) { i.header.table_bytes = 64; }), "machine code is damaged: it has a table and waits");
+}
+
 TEST(ImageLoader, RefusesSitesThatPointOutside) {
   const char* message = "machine code is damaged: a site is not valid";
   EXPECT_EQ(refusal([](Image& i) { i.site.path_offset = 0xffffffff; }), message);

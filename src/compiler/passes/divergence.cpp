@@ -189,16 +189,17 @@ class DivergenceFinder {
       : function_(function), cycles_(cycles), meetings_(function, cycles, post_dominators), found_(found) {}
 
   void run(const DifferenceOf& difference_of) {
+    SmallVector<const Value*> sources;
     auto ask = [&](const Value& value) {
       switch (difference_of(value)) {
-        case Difference::kSource: sources_.push_back(&value); break;
+        case Difference::kSource: sources.push_back(&value); break;
         case Difference::kInherits: break;
         case Difference::kNone: same_.insert(&value); break;
       }
     };
     for (const Argument& argument : function_.args()) ask(argument);
     for (const Instruction& instruction : instructions(function_)) ask(instruction);
-    for (const Value* source : sources_) mark(*source);
+    for (const Value* source : sources) mark(*source);
     while (!waiting_.empty()) {
       const Value* value = waiting_.pop_back_val();
       const auto* instruction = dyn_cast<Instruction>(value);
@@ -257,7 +258,7 @@ class DivergenceFinder {
   const CycleInfo& cycles_;
   MeetingFinder meetings_;
   Divergence& found_;
-  SmallVector<const Value*> sources_, waiting_;
+  SmallVector<const Value*> waiting_;
   DenseSet<const Value*> same_;
 };
 

@@ -9,6 +9,7 @@
 #include <llvm/IR/Instructions.h>
 
 #include "compiler/passes/bounds_guards.h"
+#include "compiler/passes/cache_lines.h"
 
 namespace kiln {
 namespace {
@@ -16,7 +17,6 @@ namespace {
 using namespace llvm;
 
 constexpr unsigned kAhead = 8;  // iterations
-constexpr uint64_t kLine = 64;
 constexpr unsigned kMostInstructions = 120;
 
 // What leads from a loop's counter to addresses, once more for a later iteration.
@@ -57,10 +57,9 @@ class Ahead {
     if (value == &counter_) return Kind::kComputed;
     const auto* instruction = dyn_cast<Instruction>(value);
     if (!instruction || !loop_.contains(instruction)) return Kind::kSame;
-    auto [known, is_new] = kinds_.try_emplace(value, Kind::kUnknown);  // while it is followed round a loop
-    if (!is_new) return known->second;
+    if (const auto* phi = dyn_cast<PHINode>(instruction)) return kind_of_phi(*phi);
+    if (auto known = kinds_.find(value); known != kinds_.end()) return known->second;
     Kind kind = Kind::kSame;
-    if (const auto* phi = dyn_cast<PHINode>(instruction)) return kinds_[value] = kind_of_phi(*phi);
     for (const Value* operand : instruction->operands()) kind = std::max(kind, kind_of(operand));
     if (kind != Kind::kSame && !can_be_ahead(*instruction)) kind = Kind::kUnknown;
     if (kind == Kind::kComputed && isa<LoadInst>(instruction)) kind = Kind::kRead;
@@ -85,7 +84,7 @@ class Ahead {
       return load->hasMetadata(LLVMContext::MD_invariant_load) && chosen &&
              (is_zeros(chosen->getTrueValue()) || is_zeros(chosen->getFalseValue()));
     }
-    return !isa<PHINode>(instruction) && isSafeToSpeculativelyExecute(&instruction);
+    return isSafeToSpeculativelyExecute(&instruction);
   }
 
   const Loop& loop_;
@@ -112,34 +111,37 @@ Value* usual_place(Value* place) {
   }
 }
 
-bool ask_ahead(Loop& loop) {
-  PHINode* counter = nullptr;
-  const ConstantInt* by = nullptr;
+// The first number to which something is added in each iteration, and what.
+std::pair<PHINode*, const ConstantInt*> counter_of(const Loop& loop) {
+  BasicBlock* latch = loop.getLoopLatch();
+  if (!latch) return {};
   for (PHINode& phi : loop.getHeader()->phis()) {
-    BasicBlock* latch = loop.getLoopLatch();
-    auto* next = latch ? dyn_cast<BinaryOperator>(phi.getIncomingValueForBlock(latch)) : nullptr;
+    auto* next = dyn_cast<BinaryOperator>(phi.getIncomingValueForBlock(latch));
     if (!next || next->getOpcode() != Instruction::Add || next->getOperand(0) != &phi) continue;
-    const auto* step = dyn_cast<ConstantInt>(next->getOperand(1));
-    if (step && !counter) counter = &phi, by = step;
+    if (const auto* step = dyn_cast<ConstantInt>(next->getOperand(1))) return {&phi, step};
   }
+  return {};
+}
+
+bool ask_ahead(Loop& loop) {
+  auto [counter, step] = counter_of(loop);
   if (!counter) return false;
-  Ahead ahead(loop, *counter, *by);
-  SmallVector<std::pair<Value*, uint64_t>> rows;
+  Ahead ahead(loop, *counter, *step);
+  SmallVector<std::pair<Value*, int64_t>> rows;  // and their bytes
   for (BasicBlock* block : loop.blocks())
     for (Instruction& instruction : *block) {
       auto* load = dyn_cast<LoadInst>(&instruction);
       if (!load || !load->isSimple() || !load->getType()->isVectorTy()) continue;
       Value* place = usual_place(load->getPointerOperand());
       if (place && ahead.is_found(place))
-        rows.push_back({place, load->getDataLayout().getTypeStoreSize(load->getType())});
+        rows.push_back(
+            {place, static_cast<int64_t>(load->getDataLayout().getTypeStoreSize(load->getType()).getFixedValue())});
     }
   for (auto [place, bytes] : rows) {
     auto* later = cast<Instruction>(ahead.of(place));
     IRBuilder<> builder(later->getParent(), std::next(later->getIterator()));
-    for (uint64_t at = 0; at < bytes; at += kLine)
-      builder.CreateIntrinsic(Intrinsic::prefetch, {builder.getPtrTy()},
-                              {builder.CreateConstGEP1_64(builder.getInt8Ty(), later, at), builder.getInt32(0),
-                               builder.getInt32(3), builder.getInt32(1)});
+    for (int64_t at = 0; at < bytes; at += kCacheLine)
+      ask_for_line(builder, builder.CreateConstGEP1_64(builder.getInt8Ty(), later, static_cast<uint64_t>(at)));
   }
   return !rows.empty();
 }

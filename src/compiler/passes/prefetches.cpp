@@ -11,6 +11,7 @@
 
 #include <cstddef>
 
+#include "compiler/passes/cache_lines.h"
 #include "core/cpu_image.h"
 
 namespace kiln {
@@ -19,7 +20,6 @@ namespace {
 using namespace llvm;
 
 constexpr unsigned kRecord = 1;  // the function's parameter
-constexpr int64_t kLine = 64;
 
 // Of one array and one threadgroup: rows, and bytes, of which caches have room for twice as many.
 constexpr size_t kFewestRows = 16;
@@ -72,7 +72,7 @@ class Prefetcher {
     size_t jumps = 0;
     int64_t bytes = 0;
     for (size_t i = 0; i < rows.size(); ++i) {
-      jumps += i > 0 && (rows[i].begin < rows[i - 1].begin || rows[i].begin > rows[i - 1].end + kLine);
+      jumps += i > 0 && (rows[i].begin < rows[i - 1].begin || rows[i].begin > rows[i - 1].end + kCacheLine);
       bytes += rows[i].end - rows[i].begin;
     }
     return 2 * jumps > rows.size() && bytes <= kMostBytes;
@@ -110,7 +110,7 @@ class Prefetcher {
     return made[value] = builder.Insert(one);
   }
 
-  // Each line once, where the row is loaded. There may be nothing at such an address: nobody is told.
+  // Each line once, where the row is loaded.
   void ask(Value* base, const Rows& rows) {
     IRBuilder<> builder(rows[0].load);
     DenseMap<Value*, Value*> made;
@@ -118,12 +118,11 @@ class Prefetcher {
     SmallVector<int64_t> asked;
     for (const Row& row : rows) {
       builder.SetInsertPoint(row.load);
-      for (int64_t line = divideFloorSigned(row.begin, kLine); line * kLine < row.end; ++line) {
+      for (int64_t line = divideFloorSigned(row.begin, kCacheLine); line * kCacheLine < row.end; ++line) {
         if (is_contained(asked, line)) continue;
         asked.push_back(line);
-        Value* place = builder.CreateConstGEP1_64(builder.getInt8Ty(), address, static_cast<uint64_t>(line * kLine));
-        builder.CreateIntrinsic(Intrinsic::prefetch, {builder.getPtrTy()},
-                                {place, builder.getInt32(0), builder.getInt32(3), builder.getInt32(1)});
+        ask_for_line(builder, builder.CreateConstGEP1_64(builder.getInt8Ty(), address,
+                                                         static_cast<uint64_t>(line * kCacheLine)));
       }
     }
   }

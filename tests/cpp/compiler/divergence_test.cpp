@@ -592,48 +592,36 @@ TEST(Divergence, IsFoundInAnyFlow) { expect_said(check_functions(kFunctions, fal
 
 // ---- Some functions by themselves
 
-class Named {
- public:
-  // Arguments are %thread and %same, a number; blocks as they are written.
-  explicit Named(const std::string& blocks) {
-    SMDiagnostic error;
-    module_ = parseAssemblyString("define void @body(i32 %thread, i32 %same) {\n" + blocks + "}", error, context_);
-    if (!module_) {
-      ADD_FAILURE() << error.getLineNo() << ": " << error.getMessage().str();
-      return;
-    }
-    function_ = module_->getFunction("body");
-    analyses_.emplace(*function_);
-    divergence_.emplace(*function_, analyses_->cycles, analyses_->post_dominators, difference_of);
-    Observation observed(*function_, analyses_->cycles);
-    for (uint32_t same = 0; same < 8; ++same) observed.run({same});
-    EXPECT_EQ(missed(*function_, observed, *divergence_), std::vector<std::string>());
+// Names of what differs, as it is used too, apart from conditions and branches. Arguments are %thread and %same, a
+// number; blocks as they are written.
+std::string differing_in(const std::string& blocks) {
+  LLVMContext context;
+  SMDiagnostic error;
+  std::unique_ptr<Module> module =
+      parseAssemblyString("define void @body(i32 %thread, i32 %same) {\n" + blocks + "}", error, context);
+  if (!module) {
+    ADD_FAILURE() << error.getLineNo() << ": " << error.getMessage().str();
+    return "";
   }
-
-  // Names of what differs, as it is used too, apart from conditions and branches.
-  std::string differing() const {
-    std::vector<std::string> names;
-    if (!divergence_) return "";
-    for (const Instruction& instruction : instructions(*function_)) {
-      if (instruction.getType() != Type::getInt32Ty(instruction.getContext())) continue;
-      if (divergence_->differs(&instruction))
-        names.push_back(instruction.getName().str());
-      else if (any_of(instruction.uses(), [&](const Use& use) { return divergence_->differs_at(use); }))
-        names.push_back(instruction.getName().str() + "(used)");
-    }
-    return join(names, " ");
+  Function& function = *module->getFunction("body");
+  Analyses analyses(function);
+  const Divergence divergence(function, analyses.cycles, analyses.post_dominators, difference_of);
+  Observation observed(function, analyses.cycles);
+  for (uint32_t same = 0; same < 8; ++same) observed.run({same});
+  EXPECT_EQ(missed(function, observed, divergence), std::vector<std::string>());
+  std::vector<std::string> names;
+  for (const Instruction& instruction : instructions(function)) {
+    if (instruction.getType() != Type::getInt32Ty(context)) continue;
+    if (divergence.differs(&instruction))
+      names.push_back(instruction.getName().str());
+    else if (any_of(instruction.uses(), [&](const Use& use) { return divergence.differs_at(use); }))
+      names.push_back(instruction.getName().str() + "(used)");
   }
-
- private:
-  LLVMContext context_;
-  std::unique_ptr<Module> module_;
-  Function* function_ = nullptr;
-  std::optional<Analyses> analyses_;
-  std::optional<Divergence> divergence_;
-};
+  return join(names, " ");
+}
 
 TEST(Divergence, IsFoundBehindLongWays) {
-  EXPECT_EQ(Named(R"(
+  EXPECT_EQ(differing_in(R"(
     entry:
       %asked = icmp ult i32 %thread, 3
       br i1 %asked, label %left, label %right
@@ -660,14 +648,13 @@ TEST(Divergence, IsFoundBehindLongWays) {
       %one = phi i32 [ %same, %left_end ], [ %same, %right_end ]
       %some = phi i32 [ undef, %left_end ], [ %same, %right_end ]
       ret void
-  )")
-                .differing(),
+  )"),
             "chosen");
 }
 
 // Threads leave the loop in different turns by the break that is behind a loop.
 TEST(Divergence, IsFoundOfALoopThatIsLeftBehindALongWay) {
-  EXPECT_EQ(Named(R"(
+  EXPECT_EQ(differing_in(R"(
     entry:
       br label %head
     head:
@@ -700,15 +687,14 @@ TEST(Divergence, IsFoundOfALoopThatIsLeftBehindALongWay) {
     exit:
       %last = add i32 %turn, 1
       ret void
-  )")
-                .differing(),
+  )"),
             "turn(used) last");
 }
 
 // The branch's post-dominator is in the loop: some come to it in a later iteration than others. The loop around it is
 // left together.
 TEST(Divergence, IsFoundOfALoopThatSomeGoOnWith) {
-  EXPECT_EQ(Named(R"(
+  EXPECT_EQ(differing_in(R"(
     entry:
       br label %outer
     outer:
@@ -738,14 +724,13 @@ TEST(Divergence, IsFoundOfALoopThatSomeGoOnWith) {
     exit:
       %last = add i32 %turn, 1
       ret void
-  )")
-                .differing(),
+  )"),
             "i(used) skipped sum bit skips left");
 }
 
 // As above: some go on with the inner loop, others with the outer one.
 TEST(Divergence, IsFoundOfTwoLoopsThatSomeGoOnWith) {
-  EXPECT_EQ(Named(R"(
+  EXPECT_EQ(differing_in(R"(
     entry:
       br label %outer
     outer:
@@ -766,14 +751,13 @@ TEST(Divergence, IsFoundOfTwoLoopsThatSomeGoOnWith) {
     exit:
       %last = add i32 %turn, 1
       ret void
-  )")
-                .differing(),
+  )"),
             "turn(used) sum bit last");
 }
 
 // As above, in a loop with two entries.
 TEST(Divergence, IsInAllOfALoopWithTwoEntriesThatSomeGoOnWith) {
-  EXPECT_EQ(Named(R"(
+  EXPECT_EQ(differing_in(R"(
     entry:
       %is_late = icmp ult i32 %same, 3
       br i1 %is_late, label %latch, label %head
@@ -796,13 +780,12 @@ TEST(Divergence, IsInAllOfALoopWithTwoEntriesThatSomeGoOnWith) {
     exit:
       %last = add i32 %i, 1
       ret void
-  )")
-                .differing(),
+  )"),
             "i sum bit k skips next last");
 }
 
 TEST(Divergence, IsFoundOfALoopWithTwoEntriesThatIsLeftApart) {
-  EXPECT_EQ(Named(R"(
+  EXPECT_EQ(differing_in(R"(
     entry:
       %is_late = icmp ult i32 %same, 3
       br i1 %is_late, label %other, label %one
@@ -817,13 +800,12 @@ TEST(Divergence, IsFoundOfALoopWithTwoEntriesThatIsLeftApart) {
     exit:
       %last = add i32 %k, 1
       ret void
-  )")
-                .differing(),
+  )"),
             "k(used) last");
 }
 
 TEST(Divergence, IsFoundOfWhatIsKnownWhereALoopIsLeft) {
-  EXPECT_EQ(Named(R"(
+  EXPECT_EQ(differing_in(R"(
     entry:
       br label %head
     head:
@@ -839,13 +821,12 @@ TEST(Divergence, IsFoundOfWhatIsKnownWhereALoopIsLeft) {
     exit:
       %found = phi i32 [ 0, %head ], [ 1, %test ]
       ret void
-  )")
-                .differing(),
+  )"),
             "found");
 }
 
 TEST(Divergence, IsFoundOfAllLoopsThatAreLeftAtOnce) {
-  EXPECT_EQ(Named(R"(
+  EXPECT_EQ(differing_in(R"(
     entry:
       br label %outer
     outer:
@@ -867,14 +848,13 @@ TEST(Divergence, IsFoundOfAllLoopsThatAreLeftAtOnce) {
     exit:
       %last = add i32 %turn, 1
       ret void
-  )")
-                .differing(),
+  )"),
             "turn(used) last");
 }
 
 // Who comes round to `other` has met those that are there.
 TEST(Divergence, IsNotInTheNextIteration) {
-  EXPECT_EQ(Named(R"(
+  EXPECT_EQ(differing_in(R"(
     entry:
       br label %head
     head:
@@ -898,13 +878,12 @@ TEST(Divergence, IsNotInTheNextIteration) {
       br label %head
     exit:
       ret void
-  )")
-                .differing(),
+  )"),
             "");
 }
 
 TEST(Divergence, IsNotBehindALoopThatAllLeaveInOneIteration) {
-  EXPECT_EQ(Named(R"(
+  EXPECT_EQ(differing_in(R"(
     entry:
       br label %head
     head:
@@ -922,14 +901,13 @@ TEST(Divergence, IsNotBehindALoopThatAllLeaveInOneIteration) {
     exit:
       %last = add i32 %i, 1
       ret void
-  )")
-                .differing(),
+  )"),
             "");
 }
 
 // Those that begin a loop apart run through it together.
 TEST(Divergence, IsNotInALoopThatIsBegunApart) {
-  EXPECT_EQ(Named(R"(
+  EXPECT_EQ(differing_in(R"(
     entry:
       %asked = icmp ult i32 %thread, 3
       br i1 %asked, label %other, label %head
@@ -944,13 +922,12 @@ TEST(Divergence, IsNotInALoopThatIsBegunApart) {
     exit:
       %last = add i32 %i, 1
       ret void
-  )")
-                .differing(),
+  )"),
             "first");
 }
 
 TEST(Divergence, IsInAllOfALoopWithTwoEntriesThatAreTakenApart) {
-  EXPECT_EQ(Named(R"(
+  EXPECT_EQ(differing_in(R"(
     entry:
       %asked = icmp ult i32 %thread, 3
       br i1 %asked, label %one, label %other
@@ -966,14 +943,13 @@ TEST(Divergence, IsInAllOfALoopWithTwoEntriesThatAreTakenApart) {
     exit:
       %last = add i32 %k, 1
       ret void
-  )")
-                .differing(),
+  )"),
             "i agreed k next last");
 }
 
 // What threads agree on in each iteration is of different ones behind the loop.
 TEST(Divergence, IsFoundOfWhatIsAgreedOnInALoop) {
-  EXPECT_EQ(Named(R"(
+  EXPECT_EQ(differing_in(R"(
     entry:
       br label %head
     head:
@@ -985,8 +961,7 @@ TEST(Divergence, IsFoundOfWhatIsAgreedOnInALoop) {
     exit:
       %last = xor i32 %agreed, 1
       ret void
-  )")
-                .differing(),
+  )"),
             "agreed(used) last");
 }
 

@@ -1,0 +1,19 @@
+// Lines of the caches, and asking for one before it is read.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+
+#include <cstdint>
+
+namespace kiln {
+
+inline constexpr int64_t kCacheLine = 64;  // bytes
+
+/// Where the builder is. There may be nothing at the address: nobody is told.
+inline void ask_for_line(llvm::IRBuilderBase& builder, llvm::Value* address) {
+  // To be read, soon and again, as data.
+  builder.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()},
+                          {address, builder.getInt32(0), builder.getInt32(3), builder.getInt32(1)});
+}
+
+}  // namespace kiln

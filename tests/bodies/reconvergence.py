@@ -540,6 +540,34 @@ def call_in_a_block_that_returns_by_what_a_loop_counts(s):
 
 @_lockstep(
     """
+    for (int j = 0; j < 3; ++j)
+      for (int k = 0; k < 2; ++k)
+        if (v == 2 * j + k) {
+          int turn = 0;
+          do put(turn, simd_sum(1)); while (++turn <= (lane & 3));
+          put(4, simd_sum(lane));
+          return;
+        }
+    put(5, simd_sum(1));
+    """,
+    "reconvergence.call_before_return",
+    grids=_EVERY,
+    outputs=6,
+)
+def loop_that_ends_the_two_around_it(s):
+    others = s.all
+    for j in range(6):
+        here = s.all & (s.v == j)
+        for turn in range(4):
+            still = here & ((s.lane & 3) >= turn)
+            s.put(turn, reduce("sum", s.full(1), still), still)
+        s.put(4, reduce("sum", s.lane, here), here)
+        others = others & ~here
+    s.put(5, reduce("sum", s.full(1), others), others)
+
+
+@_lockstep(
+    """
     int total = 0, most = simd_max(v);
     for (int j = 0; j <= most; ++j) {
       int numbers[4] = {1, 2, 3, 4};

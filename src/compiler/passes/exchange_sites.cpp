@@ -10,7 +10,6 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
 
-#include <algorithm>
 #include <optional>
 
 #include "compiler/passes/matrix_products.h"
@@ -181,8 +180,9 @@ class SiteNumbering {
         inside = dominators_.dominates(loop->getHeader(), call.getParent()) && !merges_before(enter_of_[loop], &call);
       if (inside) around.push_back(loop);
     }
-    std::stable_sort(around.begin(), around.end(),
-                     [](Loop* a, Loop* b) { return a->getLoopDepth() < b->getLoopDepth(); });
+    // By their headers, each of which dominates the next. Not by depth: in the control flow graph a loop that always
+    // leaves those around it, as before a `return`, is not in them.
+    sort(around, [&](Loop* a, Loop* b) { return dominators_.properlyDominates(a->getHeader(), b->getHeader()); });
     return around;
   }
 

@@ -48,8 +48,8 @@ struct CpuImageHeader {
   // Memory that CpuThreadFunction or CpuSimdgroupFunction needs for one call, CpuThreadgroupFunction for each
   // simdgroup.
   uint64_t frame_bytes;
-  // Without sites: what CpuSimdgroupFunction finds where a frame would be, zeros at first. It is that worker's for the
-  // whole launch.
+  // Without sites and frames: what CpuSimdgroupFunction finds where a frame would be, a worker's for the whole launch.
+  // The first kCpuTableFlagBytes are 0 before it; at least these, or nothing.
   uint64_t table_bytes;
   uint32_t may_spin;  // a loop reads an atomic: threadgroups may wait for one another
   uint32_t address_count;
@@ -150,6 +150,7 @@ using CpuCombineFunction = uint64_t (*)(uint64_t, uint64_t);
 inline constexpr uint32_t kCpuPlaceValues = 4;
 
 inline constexpr size_t kCpuFrameAlignment = 64;
+inline constexpr size_t kCpuTableFlagBytes = kCpuFrameAlignment;
 
 // The most private memory of a thread. It lies on the stacks of the threads that run threadgroups, which may be a few
 // MiB; where threads of a threadgroup wait for one another, the frames of all 1024 are there at once, for each core.

@@ -85,5 +85,19 @@ _add(
     _loop("words") + _loop("words", vector="z"),
     lambda x, z, m: _product(x, m, m.shape[1]) + _product(z, m, m.shape[1]),
 )
+_add(
+    "table_in_a_loop_that_goes_round_again",
+    True,
+    f"for (int turn = 0; turn < 3; ++turn) {{ {_loop('words', row='(m[(first + r) * words + word] >> turn) & 255')} }}",
+    lambda x, z, m: sum(_product(x, m >> turn & 255, m.shape[1]) for turn in range(3)),
+)
+_add(
+    "table_with_a_last_row_behind_the_loop",
+    True,
+    "float last = 0;"
+    + _loop("words", place="{width} * word + {k}").replace("for (int r", "last = sum; for (int r", 1)
+    + "totals[0] += last;",
+    lambda x, z, m: _of_one(x, z, m) + np.where(np.arange(len(m)) % _ROWS == 0, x[-8 * 32 :].astype(np.int64).sum(), 0),
+)
 _add("no_table_of_what_differs", False, _loop("words", place="{width} * word + {k} + first / 4"), _shifted, length=4200)
 _add("no_table_that_is_too_large", False, _loop("words"), _of_one, words=2048)

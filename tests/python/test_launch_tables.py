@@ -1,5 +1,7 @@
 """What simdgroups compute alike, once a launch (docs/design/simd-engine.md)."""
 
+import re
+
 import kiln
 import numpy as np
 import pytest
@@ -22,7 +24,12 @@ def test_there_is_a_table_where_it_is_worth_it(name):
         output_shapes=[shape for shape, _ in body.outputs.values()],
         output_dtypes=[DTYPES[dtype] for _, dtype in body.outputs.values()],
     )
-    assert ("!kiln.table" in compiled.stages()["optimized"]) == TABLES[name]
+    optimized = compiled.stages()["optimized"]
+    assert ("!kiln.table" in optimized) == TABLES[name]
+    # For each register of the lanes a loop.
+    lanes = 16 if _core.cpu_architecture() >= "x86-64-v4" else 8
+    rows = re.findall(r"load <(\d+) x float>, [^\n]*!kiln.table", optimized)
+    assert set(rows) == ({str(lanes)} if TABLES[name] else set())
 
 
 def test_each_launch_has_tables_of_its_own():

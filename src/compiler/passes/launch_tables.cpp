@@ -25,16 +25,17 @@ using namespace llvm;
 // Parameters of CpuSimdgroupFunction.
 enum Parameter : unsigned { kLaunch, kRecord, kFrame };
 
-// Of a loop: what it would compute no more for each value that it loads instead, and in how many of its operations on
-// vectors; the rest is not worth a table.
-constexpr size_t kFewestComputed = 2, kOperations = 16;
+// Operations on vectors that a loop does no more, for each value that it loads instead. Fewer are not worth a table.
+constexpr size_t kFewestComputed = 2;
 
-// Of the table, which is to stay in a cache with what else is read.
+// A loop's operations of which at least one is done no more.
+constexpr size_t kOperations = 16;
+
+// Of all tables, which are to stay in a cache with what else is read.
 constexpr uint64_t kMostBytes = 64 << 10;
 
-// Before the tables: whether each has been filled.
-constexpr uint64_t kFlags = kCpuFrameAlignment;
-constexpr size_t kMostTables = kFlags / sizeof(uint32_t);
+// Before the tables, for each whether it has been filled.
+constexpr size_t kMostTables = kCpuTableFlagBytes / sizeof(uint32_t);
 
 class LaunchTables {
  public:
@@ -50,15 +51,21 @@ class LaunchTables {
         if (is_alike(instruction, alike_)) alike_.insert(&instruction);
     // Loops are all looked at before one is changed.
     SmallVector<Table> tables;
-    for (Loop* loop : loops_.getLoopsInPreorder())
-      if (std::optional<Table> table = table_of(*loop); table && tables.size() < kMostTables)
-        tables.push_back(std::move(*table));
+    uint64_t bytes = 0;
+    for (Loop* loop : loops_.getLoopsInPreorder()) {
+      std::optional<Table> table = table_of(*loop);
+      if (!table || tables.size() == kMostTables || bytes + table->bytes() > kMostBytes) continue;
+      bytes += table->bytes();
+      tables.push_back(std::move(*table));
+    }
     for (Table& table : tables) make(table);
     return tables.empty() ? 0 : bytes_;
   }
 
  private:
   struct Table {
+    uint64_t bytes() const { return row * iterations; }
+
     BasicBlock *before, *block;  // one that leads to the loop, and the loop's
     uint64_t iterations;
     SmallVector<Instruction*> alike;     // in their order
@@ -100,9 +107,7 @@ class LaunchTables {
   std::optional<Table> table_of(Loop& loop) {
     BasicBlock* block = loop.getHeader();
     if (loop.getNumBlocks() != 1 || pred_size(block) != 2) return std::nullopt;
-    Table table{nullptr, block, evolution_.getSmallConstantTripCount(&loop), {}, {}};
-    for (BasicBlock* other : predecessors(block))
-      if (other != block) table.before = other;
+    Table table{loop.getLoopPredecessor(), block, evolution_.getSmallConstantTripCount(&loop), {}, {}};
     if (table.iterations < 2 || !table.before) return std::nullopt;
     Alike alike = alike_;
     auto computes = [](const Instruction& one) {
@@ -125,13 +130,13 @@ class LaunchTables {
     uint64_t largest = 1;
     for (Instruction* kept : table.kept) {
       const uint64_t bytes = layout_.getTypeAllocSize(kept->getType());
-      if (kept->getType()->getScalarSizeInBits() % 8 != 0) return std::nullopt;
+      if (!layout_.typeSizeEqualsStoreSize(kept->getType()->getScalarType())) return std::nullopt;
       largest = std::max(largest, alignment_of(*kept).value());
       table.offsets.push_back(alignTo(table.row, alignment_of(*kept)));
       table.row = table.offsets.back() + bytes;
     }
     table.row = alignTo(table.row, largest);
-    if (table.row * table.iterations > kMostBytes) return std::nullopt;
+    if (table.row > kMostBytes || table.iterations > kMostBytes) return std::nullopt;
     return table;
   }
 
@@ -147,7 +152,7 @@ class LaunchTables {
       return builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), function_.getArg(kFrame), offset);
     };
     const uint64_t flag = sizeof(uint32_t) * count_++, rows = alignTo(bytes_, kCpuFrameAlignment);
-    bytes_ = rows + table.row * table.iterations;
+    bytes_ = rows + table.bytes();
     // Before the loop: fill the table where that has not been done.
     BasicBlock* ask = SplitEdge(table.before, table.block);
     ask->setName("table");
@@ -217,7 +222,7 @@ class LaunchTables {
                                  alignment_of(*kept));
     Value* next = builder.CreateAdd(offset, builder.getInt64(table.row), "", true, true);
     offset->addIncoming(next, &fill);
-    Value* is_last = builder.CreateICmpEQ(next, builder.getInt64(table.row * table.iterations));
+    Value* is_last = builder.CreateICmpEQ(next, builder.getInt64(table.bytes()));
     builder.CreateCondBr(is_last, &behind, &fill);
   }
 
@@ -227,7 +232,7 @@ class LaunchTables {
   ScalarEvolution& evolution_;
   Alike alike_;  // whatever the iteration
   size_t count_ = 0;
-  uint64_t bytes_ = kFlags;
+  uint64_t bytes_ = kCpuTableFlagBytes;
 };
 
 }  // namespace

@@ -20,7 +20,7 @@ namespace kiln {
 inline constexpr const char* kFromTable = "kiln.table";
 
 // Of an optimised CpuSimdgroupFunction (core/cpu_image.h) that never waits. Sets `bytes` to what is wanted where a
-// frame would be, beginning with zeros; 0 where nothing is worth a table.
+// frame would be (CpuImageHeader::table_bytes); 0 where nothing is worth a table.
 class LaunchTablesPass : public llvm::PassInfoMixin<LaunchTablesPass> {
  public:
   explicit LaunchTablesPass(uint64_t& bytes) : bytes_(bytes) {}

@@ -20,10 +20,10 @@ namespace {
 using namespace llvm;
 
 // Bytes of most numbers.
-constexpr unsigned kNumber = 4;
+constexpr unsigned kNumberBytes = 4;
 
 // With registers of 32 bytes.
-constexpr unsigned kMostParts = kLanes / (32 / kNumber);
+constexpr unsigned kMostParts = kLanes / (32 / kNumberBytes);
 
 bool is_wide(const Type* type) {
   const auto* vector = dyn_cast<FixedVectorType>(type);
@@ -33,7 +33,8 @@ bool is_wide(const Type* type) {
 // Loads of rows, and of numbers that some lanes each have, from memory that does not change meanwhile.
 bool is_load(const Instruction& instruction) {
   const auto* load = dyn_cast<LoadInst>(&instruction);
-  return load && load->isSimple() &&
+  // Elements of whole bytes: others lie closer in a vector.
+  return load && load->isSimple() && load->getDataLayout().typeSizeEqualsStoreSize(load->getType()->getScalarType()) &&
          (load->hasMetadata(LLVMContext::MD_invariant_load) || load->hasMetadata(kFromTable));
 }
 
@@ -83,7 +84,7 @@ class LoopSplitter {
         register_bytes_(register_bytes),
         may_exchange_(may_exchange),
         reads_table_(any_of(*block_, [](const Instruction& one) { return one.hasMetadata(kFromTable); })),
-        lanes_(reads_table_ ? register_bytes / kNumber : kLanes / 2) {}
+        lanes_(reads_table_ ? register_bytes / kNumberBytes : kLanes / 2) {}
 
   bool run() {
     before_ = loop_.getLoopPreheader();

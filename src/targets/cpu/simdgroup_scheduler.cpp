@@ -40,7 +40,7 @@ SimdgroupScheduler::SimdgroupScheduler(const LoadedImage& image, const CpuLaunch
   const uint64_t table = image.header().table_bytes;
   frames_ = static_cast<std::byte*>(
       ::operator new(std::max<size_t>({1, stride * most, table}), std::align_val_t(kCpuFrameAlignment)));
-  if (table > 0) std::memset(frames_, 0, kCpuFrameAlignment);
+  if (table > 0) std::memset(frames_, 0, kCpuTableFlagBytes);
   for (uint32_t s = 0; s < most; ++s) {
     Simdgroup& simdgroup = simdgroups_[s];
     set_launch_values(simdgroup.record, launch);

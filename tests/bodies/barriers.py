@@ -1466,6 +1466,41 @@ for _name, _way in {
           y[i] = 7;
           return;
         }""",
+    "both": f"if (t < 40 && n[1] == 2) {{ if (x[i] == 0) {{ {_WRITE_AND_LEAVE} }} }}",
+    "one_of_two": f"if (x[i] == 0) {{ if (n[1] == 2) {{ {_WRITE_AND_LEAVE} }} part[127] = n[0]; }}",
+    "a_flag": f"""bool leaves = false;
+        if (x[i] == 0 && t < 10) {{ y[i] = 3; leaves = true; }} else if (x[i] == 0) {{ y[i] = 4; leaves = true; }}
+        if (leaves) {{ {_WRITE_AND_LEAVE} }}""",
+    "turns": f"for (int k = 0; k < 2; ++k) {{ if (x[i] + t % 2 == k) {{ {_WRITE_AND_LEAVE} }} {_BARRIER} }}",
+    "either": f"if (x[i] > 9 || (x[i] < 3 && x[i + 1 - x[i]] < 9 && x[i] == 0)) {{ {_WRITE_AND_LEAVE} }}",
+    "either_in_a_loop": f"""for (int k = 0; k < 2; ++k) {{
+          if (x[i] > 9 || (x[i] < 3 && x[i + 1 - x[i]] < 9 && x[i] == 0)) {{ {_WRITE_AND_LEAVE} }}
+          {_BARRIER}
+        }}""",
+    # By conditions that are the same for all that come to them.
+    "either_and_all": f"""if (x[i] > 9 || (x[i] < 3 && x[i + 1 - x[i]] < 9 && x[i] == 0)) {{
+          if (n[1] == 2) {{ {_WRITE_AND_LEAVE} }}
+        }}""",
+    "a_flag_and_all": f"""bool first = x[i] == 0 && t < 10, second = x[i] == 0;
+        if (first) y[i] = 3;
+        if (!first && second) y[i] = 4;
+        if (first || second) {{ if (n[1] == 2) {{ {_WRITE_AND_LEAVE} }} }}""",
+    "all_that_go_round": f"""int k = 0;
+        do {{
+          if (n[k] == 2) {{ {_WRITE_AND_LEAVE} }}
+          ++k;
+        }} while (k < 2 - min(x[i], 1));""",
+    "all_before_a_break": f"""for (int k = 0; k < n[1]; ++k) {{
+          if (x[i] == k) {{
+            y[i] = k;
+            if (n[1] == 2) {{ {_WRITE_AND_LEAVE} }}
+            break;
+          }}
+        }}""",
+    "many": " ".join(
+        f"if (x[i] == 0 && (t == {_t} || (t > {_t} && t < {_t + 3}))) {{ {_WRITE_AND_LEAVE} }}"
+        for _t in (5, 9, 22, 29, 32)
+    ),
 }.items():
 
     def _written_before(x, n):

@@ -162,6 +162,75 @@ def test_below_avx2_the_simd_engine_leaves_everything_to_the_scalar_one():
     assert done.stdout == "scalar: the SIMD engine does not take it: it needs AVX2\n"
 
 
+_BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
+_EITHER = "(x[:256] > 12) | ((x[:256] < 5) & (x[1:] < 9))"
+
+
+@pytest.mark.parametrize(
+    ("leaves", "left"),
+    [
+        # What several branches lead to, where those that come there exchange values.
+        ("if (x[i] > 12 || (x[i] < 5 && x[i + 1] < 9)) { part[t] = 100 + (simd_sum(1) < 0); return; }", _EITHER),
+        (
+            """bool flag = false;
+        if (x[i] == 0) { y[i] = 3; flag = true; } else if (x[i] == 1) { y[i] = 4; flag = true; }
+        if (flag) { part[t] = 100; part[t] += (simd_sum(1) < 0); return; }""",
+            "x[:256] < 2",
+        ),
+        # Out of a loop, in whose iterations those that return there exchange values.
+        (
+            f"""for (int k = 0; k < n[0]; ++k) {{
+          if (x[i] % 4 == k) {{ part[t] = 100 + (simd_sum(1) < 0); return; }}
+          {_BARRIER}
+        }}""",
+            "x[:256] % 4 < 2",
+        ),
+        # More than is copied.
+        (
+            f"""if (x[i] > 12 || (x[i] < 5 && x[i + 1] < 9)) {{
+          {" ".join(f"part[t] = part[t] * 3 ^ x[(i + part[t] + {k}) & 255];" for k in range(800))}
+          y[i] = part[t];
+          part[t] = 100;
+          return;
+        }}""",
+            _EITHER,
+        ),
+    ],
+    ids=["either", "a_flag", "a_loop", "much"],
+)
+def test_what_may_be_written_too_late_is_left_to_the_scalar_engine(leaves, left):
+    source = f"""
+        threadgroup int part[64];
+        uint i = thread_position_in_grid.x, t = thread_position_in_threadgroup.x;
+        part[t] = 0;
+        y[i] = -1;
+        {_BARRIER}
+        {leaves}
+        {_BARRIER}
+        y[i] = part[t ^ 1] + part[t ^ 5];"""
+    program = (
+        "import kiln, numpy as np\n"
+        f"k = kiln.metal_kernel('k', ['x', 'n'], ['y'], {source!r})\n"
+        "x = np.random.default_rng(3).integers(0, 16, 257).astype(np.int32)\n"
+        "(y,) = k(inputs=[x, np.array([2, 0], np.int32)], output_shapes=[(256,)], output_dtypes=['int32'],\n"
+        "         grid=(256, 1, 1), threadgroup=(64, 1, 1))\n"
+        f"at, left = np.arange(256), {left}\n"
+        "assert (y == 100 * (left[at ^ 1].astype(int) + left[at ^ 5]))[~left].all()\n"
+        "print(k.history[0].engine, k.history[0].engine_reason, sep=': ')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "KILN_CPU_ENGINE": "simd"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    why = "what threads write before they return may come too late for others behind a barrier"
+    why = why if has("x86-64-v3") else "it needs AVX2"
+    assert done.stdout == f"scalar: the SIMD engine does not take it: {why}\n"
+
+
 def test_code_is_made_for_the_shape_of_threadgroups():
     """The SIMD engine tells rows of whole simdgroups apart, and of pairs of them: a kernel that is called with all kinds
     is right with all."""

@@ -1,7 +1,6 @@
 #include "compiler/nvidia/simdgroup_masks.h"
 
 #include <llvm/ADT/PostOrderIterator.h>
-#include <llvm/ADT/SetVector.h>
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/PostDominators.h>
@@ -12,13 +11,13 @@
 #include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
-#include <llvm/Transforms/Utils/Cloning.h>
 
 #include <optional>
 #include <utility>
 
 #include "compiler/nvidia/kernel_entry.h"
 #include "compiler/passes/barrier_agreement.h"
+#include "compiler/passes/copy_behind.h"
 #include "compiler/passes/divergence.h"
 #include "compiler/passes/lane_exchanges.h"
 #include "compiler/passes/separate_lanes.h"
@@ -134,36 +133,17 @@ class MaskFinder {
 
   // The way that leads to no barrier leads to a copy of what was there.
   void leave(BasicBlock& fork, unsigned way, bool is_end, const Blocks& in_loops) {
-    Instruction* branch = fork.getTerminator();
-    BasicBlock *goes_on = branch->getSuccessor(way), *leaves = branch->getSuccessor(1 - way);
-    SetVector<BasicBlock*> blocks;
-    SmallVector<BasicBlock*> work{leaves};
-    while (!work.empty()) {
-      BasicBlock* block = work.pop_back_val();
-      if (blocks.insert(block)) append_range(work, successors(block));
-    }
-    ValueToValueMapTy map;
-    SmallVector<BasicBlock*> copies;
-    for (BasicBlock* block : blocks) {
-      BasicBlock* copy = CloneBasicBlock(block, map, ".leaving", &body_);
-      map[block] = copy;
-      copies.push_back(copy);
-    }
-    remapInstructionsInBlocks(copies, map);
-    auto* entry = cast<BasicBlock>(map[leaves]);
-    branch->setSuccessor(1 - way, entry);
-    for (PHINode& phi : leaves->phis()) phi.removeIncomingValue(&fork, /*DeletePHIIfEmpty=*/false);
-    for (BasicBlock* copy : copies) {
-      Blocks before(pred_begin(copy), pred_end(copy));
-      for (PHINode& phi : make_early_inc_range(copy->phis()))
-        for (unsigned i = phi.getNumIncomingValues(); i-- > 0;)
-          if (!before.contains(phi.getIncomingBlock(i))) phi.removeIncomingValue(i, /*DeletePHIIfEmpty=*/false);
+    auto* branch = cast<BranchInst>(fork.getTerminator());
+    BasicBlock* goes_on = branch->getSuccessor(way);
+    lingers_ = lingers_ || is_end || any_of(behind(*branch->getSuccessor(1 - way)), [&](const BasicBlock* block) {
+                 return in_loops.contains(block);
+               });
+    for (BasicBlock* copy : copy_behind(*branch, 1 - way)) {
       if (!isa<ReturnInst>(copy->getTerminator())) continue;
       IRBuilder<> builder(copy->getTerminator());
       create_exit(builder);
       if (!is_end) exits_.push_back({copy, goes_on});
     }
-    lingers_ = lingers_ || is_end || any_of(blocks, [&](const BasicBlock* block) { return in_loops.contains(block); });
     EliminateUnreachableBlocks(body_);
   }
 

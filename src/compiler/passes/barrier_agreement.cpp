@@ -32,6 +32,11 @@ Blocks leading_by_ways(const Blocks& blocks, function_ref<bool(const BasicBlock&
   return leading;
 }
 
+// Whether somebody may go there.
+bool is_taken(const BasicBlock& from, const BasicBlock& to) {
+  return !never_goes_back(from) || from.getTerminator()->getSuccessor(1) == &to;
+}
+
 void go_on_to(BasicBlock& next, BasicBlock& block) {
   SmallVector<BasicBlock*> ways(successors(&block));
   ways.erase(find(ways, &next));  // of several that lead there one stays
@@ -41,18 +46,9 @@ void go_on_to(BasicBlock& next, BasicBlock& block) {
   before->eraseFromParent();
 }
 
-// Whether the block ends in a way back that nobody takes (LoopEnds::kKept), the first, and another.
-bool never_goes_back(const BasicBlock& block) {
-  const auto* branch = dyn_cast<BranchInst>(block.getTerminator());
-  const auto* condition = branch && branch->isConditional() ? dyn_cast<CallInst>(branch->getCondition()) : nullptr;
-  return condition && calls(*condition, kNeverFunction);
-}
-
 // Takes away the ways back that nobody takes where they are all that leads to a barrier.
 void leave_for_good(const Blocks& barriers, Function& function) {
-  const Blocks leading = leading_by_ways(barriers, [](const BasicBlock& from, const BasicBlock& to) {
-    return !never_goes_back(from) || from.getTerminator()->getSuccessor(1) == &to;
-  });
+  const Blocks leading = leading_for_good(barriers);
   for (BasicBlock& block : function)
     if (never_goes_back(block) && !leading.contains(&block)) go_on_to(*block.getTerminator()->getSuccessor(1), block);
 }
@@ -119,6 +115,66 @@ bool agree(Function& function, FunctionAnalysisManager& analyses, const Blocks& 
   });
 }
 
+// Of the threads that will wait, those that take different ways at a branch.
+class Parting {
+ public:
+  Parting(const LoopInfo& loops, const Blocks& waits)
+      : loops_(loops), waits_(waits), will_wait_(leading_for_good(waits)) {}
+
+  Blocks forks(const Divergence& divergence) const {
+    Blocks forks;
+    for (const BasicBlock* block : will_wait_)
+      if (divergence.is_divergent_branch(*block) && ways(*block).size() > 1) forks.insert(block);
+    return forks;
+  }
+
+  // The blocks from the fork to where all meet again.
+  Blocks apart(const BasicBlock& fork) const {
+    // A place that all come to is nearer than another if each way to that leads over it; breadth first it is found
+    // before.
+    SmallSetVector<const BasicBlock*, 16> behind;
+    const auto first_ways = ways(fork);
+    behind.insert(first_ways.begin(), first_ways.end());
+    for (unsigned i = 0; i < behind.size(); ++i) {
+      Blocks passed;
+      if (behind[i] != &fork && all_pass(fork, *behind[i], passed)) return passed;
+      const auto next_ones = ways(*behind[i]);
+      behind.insert(next_ones.begin(), next_ones.end());
+    }
+    return Blocks(behind.begin(), behind.end());
+  }
+
+ private:
+  SmallVector<const BasicBlock*, 2> ways(const BasicBlock& block) const {
+    SmallVector<const BasicBlock*, 2> ways;
+    for (const BasicBlock* next : successors(&block))
+      if (will_wait_.contains(next) && is_taken(block, *next)) ways.push_back(next);
+    return ways;
+  }
+
+  // Whether whoever goes on from `fork` comes to `join` before the next wait, in the same iteration; and what they come
+  // through.
+  bool all_pass(const BasicBlock& fork, const BasicBlock& join, Blocks& passed) const {
+    SmallVector<const BasicBlock*> waiting{&fork};
+    while (!waiting.empty()) {
+      const BasicBlock* from = waiting.pop_back_val();
+      for (const BasicBlock* next : ways(*from)) {
+        const Loop* loop = loops_.getLoopFor(next);
+        const bool is_next_iteration = loop && loop->getHeader() == next && loop->contains(from);
+        if (is_next_iteration && loop->contains(&fork) && loop->contains(&join)) return false;
+        if (next == &join) continue;
+        if (waits_.contains(next)) return false;
+        if (passed.insert(next).second) waiting.push_back(next);
+      }
+    }
+    return true;
+  }
+
+  const LoopInfo& loops_;
+  const Blocks& waits_;
+  const Blocks will_wait_;
+};
+
 }  // namespace
 
 Blocks blocks_with(Function& function, function_ref<bool(const Instruction&)> predicate) {
@@ -130,6 +186,24 @@ Blocks blocks_with(Function& function, function_ref<bool(const Instruction&)> pr
 
 Blocks leading_to(const Blocks& blocks) {
   return leading_by_ways(blocks, [](const BasicBlock&, const BasicBlock&) { return true; });
+}
+
+bool never_goes_back(const BasicBlock& block) {
+  const auto* branch = dyn_cast<BranchInst>(block.getTerminator());
+  const auto* condition = branch && branch->isConditional() ? dyn_cast<CallInst>(branch->getCondition()) : nullptr;
+  return condition && calls(*condition, kNeverFunction);
+}
+
+Blocks leading_for_good(const Blocks& blocks) { return leading_by_ways(blocks, is_taken); }
+
+Blocks blocks_apart(const LoopInfo& loops, const Divergence& divergence, const Blocks& waits) {
+  const Parting parting(loops, waits);
+  Blocks found;
+  for (const BasicBlock* fork : parting.forks(divergence)) {
+    const Blocks apart = parting.apart(*fork);
+    found.insert(apart.begin(), apart.end());
+  }
+  return found;
 }
 
 bool barriers_agree(Function& function, FunctionAnalysisManager& analyses, const Blocks& barriers) {

@@ -13,10 +13,13 @@
 
 #include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Function.h>
 #include <llvm/IR/PassManager.h>
 
 namespace kiln {
+
+class Divergence;
 
 using Blocks = llvm::SmallPtrSet<const llvm::BasicBlock*, 32>;
 
@@ -25,6 +28,16 @@ Blocks blocks_with(llvm::Function& function, llvm::function_ref<bool(const llvm:
 
 /// Those from which a way leads to one of `blocks`, they included.
 Blocks leading_to(const Blocks& blocks);
+
+/// Whether the block ends in a way back that nobody takes (LoopEnds::kKept), the first, and another.
+bool never_goes_back(const llvm::BasicBlock& block);
+
+/// The same as leading_to() but for the ways back that nobody takes.
+Blocks leading_for_good(const Blocks& blocks);
+
+/// Those to which some may come that will wait while others of the simdgroup that will are elsewhere: between a branch
+/// where they part and the next place that all of them come to, in the same iteration of the loops around both.
+Blocks blocks_apart(const llvm::LoopInfo& loops, const Divergence& divergence, const Blocks& waits);
 
 /// The control flow is any. `barriers` are the blocks in which threads wait, or where else they have to be together.
 bool barriers_agree(llvm::Function& function, llvm::FunctionAnalysisManager& analyses, const Blocks& barriers);

@@ -98,7 +98,10 @@ std::string widen(Function& function, const WidenOptions& options) {
   if (!barriers_agree(function, analyses.functions(), blocks_with(function, is_barrier)))
     return give_up("threads may come to a threadgroup_barrier in different numbers");
   analyses.run("lower-switch", function);
-  if (leave_first(function, analyses.functions(), blocks_with(function, is_barrier))) analyses.forget(function);
+  auto waits = [](const Instruction& instruction) { return waits_at(instruction).has_value(); };
+  const Leavings leavings = leave_first(function, analyses.functions(), blocks_with(function, waits));
+  if (leavings == Leavings::kTooLate) return give_up(kLeavesTooLate);
+  if (leavings == Leavings::kFirst) analyses.forget(function);
   analyses.run(kStructuring, function);
   if (load_again(function, analyses.functions(), is_barrier)) analyses.forget(function);
   options.keep_stage("structured");

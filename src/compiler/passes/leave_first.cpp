@@ -1,5 +1,6 @@
 #include "compiler/passes/leave_first.h"
 
+#include <llvm/ADT/DenseSet.h>
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/LoopInfo.h>
@@ -7,12 +8,16 @@
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
+#include "compiler/passes/bounds_guards.h"
 #include "compiler/passes/copy_behind.h"
 #include "compiler/passes/divergence.h"
 #include "compiler/passes/exchange_sites.h"
+#include "compiler/passes/guard_sinks.h"
+#include "compiler/passes/lane_exchanges.h"
 
 namespace kiln {
 
@@ -23,23 +28,111 @@ namespace {
 // Instructions of all copies.
 constexpr size_t kMostCopied = 4000;
 
-// Where others may read it.
-bool writes(const Instruction& instruction) {
-  if (!instruction.mayWriteToMemory()) return false;
-  const Value* to = nullptr;
-  if (const auto* store = dyn_cast<StoreInst>(&instruction)) to = store->getPointerOperand();
-  if (const auto* call = dyn_cast<CallBase>(&instruction)) {
-    if (call->onlyAccessesInaccessibleMemory()) return false;
-    if (const auto* intrinsic = dyn_cast<IntrinsicInst>(call); intrinsic && intrinsic->isAssumeLikeIntrinsic())
-      return false;
-    if (const auto* memory = dyn_cast<MemIntrinsic>(call)) to = memory->getDest();
-  }
-  return !to || !isa<AllocaInst>(getUnderlyingObject(to, /*MaxLookup=*/0));
+using Objects = SmallVector<const Value*>;
+
+// In which memory the address may lie, but for what one thread has for itself.
+Objects shared_objects(const Value* address) {
+  Objects objects;
+  getUnderlyingObjects(address, objects, /*LI=*/nullptr, /*MaxLookup=*/0);
+  erase_if(objects, [](const Value* object) {
+    return isa<AllocaInst, ConstantPointerNull, UndefValue>(object) || is_sink(object) || is_zeros(object);
+  });
+  return objects;
 }
 
-bool write(const BlockList& blocks) {
-  return any_of(blocks, [](const BasicBlock* block) { return any_of(*block, writes); });
+// Of what others do not see.
+bool is_quiet(const CallBase& call) {
+  const auto* intrinsic = dyn_cast<IntrinsicInst>(&call);
+  return call.onlyAccessesInaccessibleMemory() || waits_at(call) || (intrinsic && intrinsic->isAssumeLikeIntrinsic());
 }
+
+// Where it writes; nothing where that is not known.
+std::optional<Objects> written_by(const Instruction& instruction) {
+  if (!instruction.mayWriteToMemory() || isa<LoadInst>(instruction)) return Objects{};
+  const Value* to = getLoadStorePointerOperand(&instruction);
+  if (const auto* update = dyn_cast<AtomicRMWInst>(&instruction)) to = update->getPointerOperand();
+  if (const auto* exchange = dyn_cast<AtomicCmpXchgInst>(&instruction)) to = exchange->getPointerOperand();
+  if (const auto* call = dyn_cast<CallBase>(&instruction)) {
+    if (is_quiet(*call)) return Objects{};
+    if (const auto* memory = dyn_cast<MemIntrinsic>(call)) to = memory->getDest();
+  }
+  if (!to) return std::nullopt;
+  return shared_objects(to);
+}
+
+bool write_shared(const Instruction& instruction) {
+  std::optional<Objects> objects = written_by(instruction);
+  return !objects || !objects->empty();
+}
+
+// A variable of the threadgroup's, or memory that is a kernel's argument, by where its address is loaded from.
+using Place = std::pair<const Value*, int64_t>;
+
+// Which memory is read behind a wait. What is written to other memory nobody sees before the end; then it is late only
+// where those that go on write to the same place.
+class ReadMemory {
+ public:
+  explicit ReadMemory(const Blocks& waits) {
+    SmallSetVector<const BasicBlock*, 32> blocks;
+    for (const BasicBlock* wait : waits) blocks.insert(wait);
+    for (unsigned i = 0; i < blocks.size(); ++i) {
+      find(*blocks[i]);
+      for (const BasicBlock* next : successors(blocks[i])) blocks.insert(next);
+    }
+  }
+
+  bool is_written_by(const Instruction& instruction) const {
+    std::optional<Objects> objects = written_by(instruction);
+    return !objects || any_of(*objects, [&](const Value* object) { return is_read(object); });
+  }
+
+ private:
+  void find(const BasicBlock& block) {
+    for (const Instruction& instruction : block) {
+      if (const auto* load = dyn_cast<LoadInst>(&instruction)) {
+        if (!load->hasMetadata(LLVMContext::MD_invariant_load)) read(load->getPointerOperand());
+      } else if (const auto* copy = dyn_cast<MemTransferInst>(&instruction)) {
+        read(copy->getSource());
+      } else if (const auto* update = dyn_cast<AtomicRMWInst>(&instruction)) {
+        if (!update->use_empty()) read(update->getPointerOperand());
+      } else if (const auto* exchange = dyn_cast<AtomicCmpXchgInst>(&instruction)) {
+        read(exchange->getPointerOperand());
+      } else if (const auto* call = dyn_cast<CallBase>(&instruction)) {
+        is_all_ = is_all_ || (call->mayReadFromMemory() && !is_quiet(*call) && !isa<MemSetInst>(call));
+      }
+    }
+  }
+
+  static std::optional<Place> place_of(const Value* object) {
+    if (isa<GlobalVariable>(object)) return Place{object, 0};
+    const auto* address = dyn_cast<LoadInst>(object);
+    if (!address || !address->hasMetadata(LLVMContext::MD_invariant_load)) return std::nullopt;
+    APInt offset(64, 0);
+    const Value* base =
+        address->getPointerOperand()->stripAndAccumulateConstantOffsets(address->getDataLayout(), offset,
+                                                                        /*AllowNonInbounds=*/true);
+    // The arguments' addresses lie where another address says.
+    if (const auto* arguments = dyn_cast<LoadInst>(base)) base = arguments->getPointerOperand();
+    return Place{base, offset.getSExtValue()};
+  }
+
+  void read(const Value* from) {
+    for (const Value* object : shared_objects(from)) {
+      if (std::optional<Place> place = place_of(object))
+        places_.insert(*place);
+      else
+        is_all_ = true;
+    }
+  }
+
+  bool is_read(const Value* object) const {
+    std::optional<Place> place = place_of(object);
+    return is_all_ || !place || places_.contains(*place);
+  }
+
+  DenseSet<Place> places_;
+  bool is_all_ = false;  // or where it is not known
+};
 
 // Whether threads do something together there.
 bool exchange(const BlockList& blocks) {
@@ -68,7 +161,8 @@ class LeaveFirst {
         for_good_(leading_for_good(waits)),
         divergence_(analyses.getResult<DivergenceAnalysis>(function)),
         dominators_(analyses.getResult<DominatorTreeAnalysis>(function)),
-        loops_(analyses.getResult<LoopAnalysis>(function)) {}
+        loops_(analyses.getResult<LoopAnalysis>(function)),
+        read_(waits) {}
 
   Leavings run() {
     if (leading_.empty()) return Leavings::kNone;
@@ -87,6 +181,23 @@ class LeaveFirst {
     bool shares;    // blocks that write, with others
     BlockList own;  // what is behind the way and nothing else leads to
   };
+
+  static bool write(const BlockList& blocks) {
+    return any_of(blocks, [](const BasicBlock* block) { return any_of(*block, write_shared); });
+  }
+
+  // Whether what is written there is read behind a wait.
+  bool is_seen(const BlockList& blocks) const {
+    return any_of(blocks, [&](const BasicBlock* block) {
+      return any_of(*block, [&](const Instruction& instruction) { return read_.is_written_by(instruction); });
+    });
+  }
+
+  static size_t size_of(const BlockList& blocks) {
+    size_t size = 0;
+    for (const BasicBlock* block : blocks) size += block->size();
+    return size;
+  }
 
   // Whether some may take one of the block's ways while others go on.
   bool parts(const BasicBlock& block) {
@@ -109,13 +220,11 @@ class LeaveFirst {
     const BasicBlockEdge edge(&block, leaves);
     BlockList own, shared;
     for (BasicBlock* one : all) (dominators_.dominates(edge, one) ? own : shared).insert(one);
-    if (exchange(own) && leaves_loop(block, *leaves)) return false;
-    const bool shares = write(shared);
-    if (shares) {
-      for (const BasicBlock* one : all) copied_ += one->size();
-      if (exchange(shared) || copied_ > kMostCopied) return false;
-    }
-    found_.push_back({branch, way, shares, std::move(own)});
+    if (exchange(own) && leaves_loop(block, *leaves)) return !is_seen(all);
+    const bool shares = write(shared) && !exchange(shared) && copied_ + size_of(all) <= kMostCopied;
+    if (!shares && is_seen(shared)) return false;
+    if (shares) copied_ += size_of(all);
+    if (shares || write(own)) found_.push_back({branch, way, shares, std::move(own)});
     return true;
   }
 
@@ -138,7 +247,7 @@ class LeaveFirst {
         const Loop* loop = loops_.getLoopFor(next);
         waits = waits || any_of(waits_, [&](const BasicBlock* wait) { return !loop || loop->contains(wait); });
       }
-    return !waits || !write(all) || !parts(block);
+    return !waits || !is_seen(all) || !parts(block);
   }
 
   // Those that leave in different iterations meet behind the loop.
@@ -167,6 +276,7 @@ class LeaveFirst {
   const Divergence& divergence_;
   const DominatorTree& dominators_;
   const LoopInfo& loops_;
+  const ReadMemory read_;
   std::optional<Blocks> apart_;  // where it is asked for
   SmallVector<Leaving> found_;
   size_t copied_ = 0;

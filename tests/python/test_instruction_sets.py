@@ -105,6 +105,12 @@ def has(level: str) -> bool:
     return done.stdout.strip() >= level
 
 
+TOO_LATE = "what threads write before they return may come too late for others behind a barrier"
+
+# Bodies that the SIMD engine does not take, and why: of random ones, one in some hundred. Behind its loop with a barrier
+# of the simdgroup threads write to memory that is read in it, and exchange values.
+LEFT = {"random waiting 321": TOO_LATE}
+
 # Engine and instruction set. The first is what the others are held against. sse2 has no instructions for rounding,
 # fused multiplication and conversion of halves; avx2 no masks.
 CONFIGURATIONS = [("scalar", "avx512"), ("scalar", "sse2"), ("simd", "avx2"), ("simd", "avx512")]
@@ -142,7 +148,8 @@ def test_the_simd_engine_gives_the_same_bits(isa, all_results):
     # Other modes promise less.
     unsafe = {body.name for body in BODIES.values() if dict(body.compile_options).get("math_mode", "safe") != "safe"}
     assert set(different(all_results[CONFIGURATIONS[0]], theirs)) <= unsafe
-    assert {name: result.reason for name, result in theirs.items() if result.engine != "simd"} == {}
+    left = {name: result.reason for name, result in theirs.items() if result.engine != "simd"}
+    assert left == {name: f"the SIMD engine does not take it: {why}" for name, why in LEFT.items() if name in theirs}
 
 
 def test_below_avx2_the_simd_engine_leaves_everything_to_the_scalar_one():
@@ -226,8 +233,7 @@ def test_what_may_be_written_too_late_is_left_to_the_scalar_engine(leaves, left)
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    why = "what threads write before they return may come too late for others behind a barrier"
-    why = why if has("x86-64-v3") else "it needs AVX2"
+    why = TOO_LATE if has("x86-64-v3") else "it needs AVX2"
     assert done.stdout == f"scalar: the SIMD engine does not take it: {why}\n"
 
 

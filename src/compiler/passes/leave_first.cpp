@@ -193,6 +193,27 @@ class LeaveFirst {
     });
   }
 
+  // Of the blocks those to which nobody comes who has gone on by the fork's other way and waited. In others threads
+  // meet, and what is written before is in no order with what others do who have not returned.
+  BlockList apart_from_waiting(const BlockList& blocks, const BasicBlock& fork, const BasicBlock& goes_on) const {
+    using Reached = SmallSetVector<const BasicBlock*, 32>;
+    auto reach = [&](Reached& reached) {
+      for (unsigned i = 0; i < reached.size(); ++i)
+        for (const BasicBlock* next : successors(reached[i]))
+          if (next != &fork) reached.insert(next);
+    };
+    Reached going_on, behind_waits;
+    going_on.insert(&goes_on);
+    reach(going_on);
+    for (const BasicBlock* block : going_on)
+      if (waits_.contains(block)) behind_waits.insert(block);
+    reach(behind_waits);
+    BlockList apart;
+    for (BasicBlock* block : blocks)
+      if (!behind_waits.contains(block)) apart.insert(block);
+    return apart;
+  }
+
   static size_t size_of(const BlockList& blocks) {
     size_t size = 0;
     for (const BasicBlock* block : blocks) size += block->size();
@@ -222,7 +243,7 @@ class LeaveFirst {
     for (BasicBlock* one : all) (dominators_.dominates(edge, one) ? own : shared).insert(one);
     if (exchange(own) && leaves_loop(block, *leaves)) return !is_seen(all);
     const bool shares = write(shared) && !exchange(shared) && copied_ + size_of(all) <= kMostCopied;
-    if (!shares && is_seen(shared)) return false;
+    if (!shares && is_seen(apart_from_waiting(shared, block, *branch->getSuccessor(1 - way)))) return false;
     if (shares) copied_ += size_of(all);
     if (shares || write(own)) found_.push_back({branch, way, shares, std::move(own)});
     return true;

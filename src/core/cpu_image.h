@@ -144,6 +144,8 @@ using CpuSimdgroupFunction = void (*)(const CpuLaunch*, CpuThread* first, void* 
 // wants them, at most frame_bytes rounded up to kCpuFrameAlignment.
 using CpuThreadgroupFunction = void (*)(const CpuLaunch*, const CpuThread* first, void* frames, const uint32_t* places,
                                         uint32_t count);
+// Parameters of the last two by number; a threadgroup's has other ones from the fourth on.
+enum CpuParameter : unsigned { kCpuLaunch, kCpuRecord, kCpuFrame, kCpuX };
 using CpuCombineFunction = uint64_t (*)(uint64_t, uint64_t);
 
 // Numbers for each of CpuThreadgroupFunction's places: x, y and z, and one that makes four.

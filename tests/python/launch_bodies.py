@@ -23,6 +23,19 @@ def kernel_of(name, make):
     )
 
 
+@functools.cache
+def compiled(name):
+    """For what a body without template arguments is called with, and nothing has run."""
+    body = BODIES[name]
+    return kernel_of(name, kiln.metal_kernel).compile(
+        inputs=list(body.inputs().values()),
+        grid=body.grid,
+        threadgroup=body.threadgroup,
+        output_shapes=[shape for shape, _ in body.outputs.values()],
+        output_dtypes=[bodies.DTYPES[dtype] for _, dtype in body.outputs.values()],
+    )
+
+
 def launch(body, make, inputs, dtype_of):
     """The outputs. `make` is a `metal_kernel`; `dtype_of` gives a dtype in the library's own terms."""
     return kernel_of(body.name, make)(

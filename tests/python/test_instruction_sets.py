@@ -152,6 +152,15 @@ def test_the_simd_engine_gives_the_same_bits(isa, all_results):
     assert left == {name: f"the SIMD engine does not take it: {why}" for name, why in LEFT.items() if name in theirs}
 
 
+def said_by(program: str, **settings: str) -> str:
+    """What another process writes."""
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **settings}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def test_below_avx2_the_simd_engine_leaves_everything_to_the_scalar_one():
     program = (
         "import kiln, numpy as np\n"
@@ -159,14 +168,8 @@ def test_below_avx2_the_simd_engine_leaves_everything_to_the_scalar_one():
         "k(inputs=[], output_shapes=[(1,)], output_dtypes=['int8'], grid=(1, 1, 1), threadgroup=(1, 1, 1))\n"
         "print(k.history[0].engine, k.history[0].engine_reason, sep=': ')"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "KILN_CPU_ISA": "sse4", "KILN_CPU_ENGINE": "simd"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == "scalar: the SIMD engine does not take it: it needs AVX2\n"
+    said = said_by(program, KILN_CPU_ISA="sse4", KILN_CPU_ENGINE="simd")
+    assert said == "scalar: the SIMD engine does not take it: it needs AVX2\n"
 
 
 _BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
@@ -225,16 +228,9 @@ def test_what_may_be_written_too_late_is_left_to_the_scalar_engine(leaves, left)
         "assert (y == 100 * (left[at ^ 1].astype(int) + left[at ^ 5]))[~left].all()\n"
         "print(k.history[0].engine, k.history[0].engine_reason, sep=': ')"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "KILN_CPU_ENGINE": "simd"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    said = said_by(program, KILN_CPU_ENGINE="simd")
     why = TOO_LATE if has("x86-64-v3") else "it needs AVX2"
-    assert done.stdout == f"scalar: the SIMD engine does not take it: {why}\n"
+    assert said == f"scalar: the SIMD engine does not take it: {why}\n"
 
 
 def test_code_is_made_for_the_shape_of_threadgroups():
@@ -252,13 +248,6 @@ def test_code_is_made_for_the_shape_of_threadgroups():
         "    assert (y == x + i // 64 + i % 96 + i % size).all(), size\n"
         "print([launch.code for launch in k.history], {launch.engine for launch in k.history})"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "KILN_CPU_ENGINE": "simd"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    said = said_by(program, KILN_CPU_ENGINE="simd")
     engine = "simd" if has("x86-64-v3") else "scalar"
-    assert done.stdout == (f"['compiled', 'compiled', 'compiled', 'memory', 'memory', 'memory'] {{'{engine}'}}\n")
+    assert said == (f"['compiled', 'compiled', 'compiled', 'memory', 'memory', 'memory'] {{'{engine}'}}\n")

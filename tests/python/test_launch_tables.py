@@ -2,13 +2,11 @@
 
 import re
 
-import kiln
 import numpy as np
 import pytest
-from bodies import DTYPES
 from bodies.tables import TABLES
 from kiln import _core
-from launch_bodies import BODIES, kernel_of
+from launch_bodies import BODIES, compiled, launch_numpy
 
 needs_simd = pytest.mark.skipif(_core.cpu_architecture() < "x86-64-v3", reason="the SIMD engine needs AVX2")
 
@@ -16,15 +14,7 @@ needs_simd = pytest.mark.skipif(_core.cpu_architecture() < "x86-64-v3", reason="
 @needs_simd
 @pytest.mark.parametrize("name", TABLES)
 def test_there_is_a_table_where_it_is_worth_it(name):
-    body = BODIES[name]
-    compiled = kernel_of(name, kiln.metal_kernel).compile(
-        inputs=list(body.inputs().values()),
-        grid=body.grid,
-        threadgroup=body.threadgroup,
-        output_shapes=[shape for shape, _ in body.outputs.values()],
-        output_dtypes=[DTYPES[dtype] for _, dtype in body.outputs.values()],
-    )
-    optimized = compiled.stages()["optimized"]
+    optimized = compiled(name).stages()["optimized"]
     assert ("!kiln.table" in optimized) == TABLES[name]
     # For each register of the lanes a loop.
     lanes = 16 if _core.cpu_architecture() >= "x86-64-v4" else 8
@@ -34,15 +24,8 @@ def test_there_is_a_table_where_it_is_worth_it(name):
 
 def test_each_launch_has_tables_of_its_own():
     body = BODIES["table_for_many_simdgroups"]
-    kernel = kernel_of("table_for_many_simdgroups", kiln.metal_kernel)
     inputs = body.inputs()
     for _ in range(3):
         inputs["x"] = inputs["x"] + np.float32(1)
-        (output,) = kernel(
-            inputs=list(inputs.values()),
-            grid=body.grid,
-            threadgroup=body.threadgroup,
-            output_shapes=[shape for shape, _ in body.outputs.values()],
-            output_dtypes=[DTYPES[dtype] for _, dtype in body.outputs.values()],
-        )
+        (output,) = launch_numpy(body, list(inputs.values()))
         np.testing.assert_array_equal(output, body.reference(**inputs))

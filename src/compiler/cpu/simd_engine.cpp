@@ -132,11 +132,7 @@ class SimdEngine : public CpuEngine {
       PassRunner runner(&machine);
       split_loops(row, has_avx512, /*may_exchange=*/false, runner);
       if (whole) split_loops(group, has_avx512, /*may_exchange=*/false, runner);
-      if (runs_share) {
-        FunctionPassManager asking;
-        asking.addPass(GatheredRowsPass());
-        runner.run(asking, row);
-      }
+      if (runs_share) runner.run_pass(GatheredRowsPass(), row);
       store_in_order(row, has_avx512 ? 64 : 32);
     } else {
       output.kind = CpuImageKind::kSimdgroups;
@@ -148,9 +144,7 @@ class SimdEngine : public CpuEngine {
       if (!has_barriers) {
         PassRunner runner(&machine);
         ask_before(RowLoopsPass(kFewestRows), group, runner);
-        FunctionPassManager keeping;
-        keeping.addPass(LaunchTablesPass(output.table_bytes));
-        runner.run(keeping, group);
+        runner.run_pass(LaunchTablesPass(output.table_bytes), group);
         if (output.table_bytes > 0) split_loops(group, has_avx512, /*may_exchange=*/true, runner);
       } else {
         // What waits keeps its number; what is exchanged has become instructions.
@@ -179,17 +173,11 @@ class SimdEngine : public CpuEngine {
           for (Function* function : {&threadgroup, apart}) {
             if (!function) continue;
             runner.run(kLoopsPipeline, *function);
-            if (unit.simdgroups != 0) {
-              FunctionPassManager forwarding;
-              forwarding.addPass(ForwardStoresPass(has_avx512 ? 64 : 32));
-              runner.run(forwarding, *function);
-            }
+            if (unit.simdgroups != 0) runner.run_pass(ForwardStoresPass(has_avx512 ? 64 : 32), *function);
             runner.run(kLastPipeline, *function);
             split_loops(*function, has_avx512, /*may_exchange=*/true, runner);
           }
-          FunctionPassManager asking;
-          asking.addPass(PrefetchPass());
-          runner.run(asking, threadgroup);
+          runner.run_pass(PrefetchPass(), threadgroup);
         }
       }
     }
@@ -214,24 +202,18 @@ class SimdEngine : public CpuEngine {
 
   template <class Pass>
   static void ask_before(Pass pass, Function& function, PassRunner& runner) {
-    FunctionPassManager rows;
-    rows.addPass(std::move(pass));
-    runner.run(rows, function);
+    runner.run_pass(std::move(pass), function);
     // What is no longer asked.
     runner.run("simplifycfg,early-cse,adce,simplifycfg", function);
   }
 
   static void split_loops(Function& function, bool has_avx512, bool may_exchange, PassRunner& runner) {
-    FunctionPassManager splitting;
-    splitting.addPass(SplitLoopsPass(has_avx512 ? 32 : 16, has_avx512 ? 64 : 32, may_exchange));
-    runner.run(splitting, function);
+    runner.run_pass(SplitLoopsPass(has_avx512 ? 32 : 16, has_avx512 ? 64 : 32, may_exchange), function);
   }
 
   static Function* whole_rows(Function& group, TargetMachine& machine) {
     Function* whole = nullptr;
-    FunctionPassManager pass;
-    pass.addPass(WholeRowsPass(kFewestRows, whole));
-    PassRunner(&machine).run(pass, group);
+    PassRunner(&machine).run_pass(WholeRowsPass(kFewestRows, whole), group);
     return whole;
   }
 

@@ -22,8 +22,6 @@ namespace {
 
 using namespace llvm;
 
-constexpr unsigned kRecord = 1;  // the function's parameter
-
 // Stores that are looked at for one load, and for all.
 constexpr unsigned kMostForALoad = 64, kMostInAll = 8000;
 
@@ -86,7 +84,7 @@ class ForwardStores {
     const Value* base =
         load->getPointerOperand()->stripAndAccumulateConstantOffsets(load->getDataLayout(), offset, true);
     const auto* argument = dyn_cast<Argument>(base);
-    return argument && argument->getArgNo() == kRecord && offset == offsetof(CpuThread, threadgroup_memory);
+    return argument && argument->getArgNo() == kCpuRecord && offset == offsetof(CpuThread, threadgroup_memory);
   }
 
   std::optional<Access> access_of(Instruction& instruction) const {

@@ -69,11 +69,10 @@ class Ahead {
 
   // A counter of a loop inside is the same in all iterations of this one. Of other phis nothing is known.
   Kind kind_of_phi(const PHINode& phi) const {
-    const bool counts = all_of(phi.incoming_values(), [&](const Value* value) {
-      const auto* next = dyn_cast<BinaryOperator>(value);
-      return isa<Constant>(value) || (next && next->getOpcode() == Instruction::Add && next->getOperand(0) == &phi &&
-                                      isa<Constant>(next->getOperand(1)));
-    });
+    BinaryOperator* next;
+    Value *first, *step;
+    const bool counts = matchSimpleRecurrence(&phi, next, first, step) && next->getOpcode() == Instruction::Add &&
+                        isa<Constant>(first) && isa<Constant>(step);
     return counts && phi.getParent() != loop_.getHeader() ? Kind::kSame : Kind::kUnknown;
   }
 
@@ -113,12 +112,11 @@ Value* usual_place(Value* place) {
 
 // The first number to which something is added in each iteration, and what.
 std::pair<PHINode*, const ConstantInt*> counter_of(const Loop& loop) {
-  BasicBlock* latch = loop.getLoopLatch();
-  if (!latch) return {};
   for (PHINode& phi : loop.getHeader()->phis()) {
-    auto* next = dyn_cast<BinaryOperator>(phi.getIncomingValueForBlock(latch));
-    if (!next || next->getOpcode() != Instruction::Add || next->getOperand(0) != &phi) continue;
-    if (const auto* step = dyn_cast<ConstantInt>(next->getOperand(1))) return {&phi, step};
+    BinaryOperator* next;
+    Value *first, *step;
+    if (!matchSimpleRecurrence(&phi, next, first, step) || next->getOpcode() != Instruction::Add) continue;
+    if (const auto* constant = dyn_cast<ConstantInt>(step)) return {&phi, constant};
   }
   return {};
 }

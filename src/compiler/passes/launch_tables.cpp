@@ -7,6 +7,7 @@
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
@@ -21,9 +22,6 @@ namespace kiln {
 namespace {
 
 using namespace llvm;
-
-// Parameters of CpuSimdgroupFunction.
-enum Parameter : unsigned { kLaunch, kRecord, kFrame };
 
 // Operations on vectors that a loop does no more, for each value that it loads instead. Fewer are not worth a table.
 constexpr size_t kFewestComputed = 2;
@@ -80,19 +78,17 @@ class LaunchTables {
   static bool is_alike(const Instruction& instruction, const Alike& alike) {
     return only_computes(instruction) && all_of(instruction.operands(), [&](const Use& use) {
              const auto* argument = dyn_cast<Argument>(use);
-             return isa<Constant>(use) || (argument && argument->getArgNo() == kLaunch) || alike.contains(use);
+             return isa<Constant>(use) || (argument && argument->getArgNo() == kCpuLaunch) || alike.contains(use);
            });
   }
 
   // A number that begins with a constant and changes by one.
   static bool is_counter(const Instruction& instruction, const BasicBlock& loop) {
     const auto* phi = dyn_cast<PHINode>(&instruction);
-    if (!phi || phi->getParent() != &loop || !phi->getType()->isIntegerTy() || phi->getNumIncomingValues() != 2)
-      return false;
-    const auto* next = dyn_cast<BinaryOperator>(phi->getIncomingValueForBlock(&loop));
-    const Value* first = phi->getIncomingValue(phi->getIncomingBlock(0) == &loop ? 1 : 0);
-    return isa<ConstantInt>(first) && next && next->getParent() == &loop && next->getOpcode() == Instruction::Add &&
-           next->getOperand(0) == phi && isa<ConstantInt>(next->getOperand(1));
+    BinaryOperator* next;
+    Value *first, *step;
+    return phi && phi->getParent() == &loop && matchSimpleRecurrence(phi, next, first, step) &&
+           next->getOpcode() == Instruction::Add && isa<ConstantInt>(first) && isa<ConstantInt>(step);
   }
 
   static bool only_computes(const Instruction& instruction) {
@@ -149,7 +145,7 @@ class LaunchTables {
     Type* flag_type = Type::getInt32Ty(context);
     IRBuilder<> builder(context);
     auto in_frame = [&](uint64_t offset) {
-      return builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), function_.getArg(kFrame), offset);
+      return builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), function_.getArg(kCpuFrame), offset);
     };
     const uint64_t flag = sizeof(uint32_t) * count_++, rows = alignTo(bytes_, kCpuFrameAlignment);
     bytes_ = rows + table.bytes();
@@ -215,7 +211,7 @@ class LaunchTables {
         if (is_next) phi->setIncomingValue(i, copies.lookup(phi->getIncomingValue(i)));
       }
     Value* row = builder.CreateInBoundsGEP(
-        builder.getInt8Ty(), builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), function_.getArg(kFrame), rows),
+        builder.getInt8Ty(), builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), function_.getArg(kCpuFrame), rows),
         offset);
     for (auto [kept, at] : zip_equal(table.kept, table.offsets))
       builder.CreateAlignedStore(copies.lookup(kept), builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), row, at),

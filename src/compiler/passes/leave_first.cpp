@@ -8,9 +8,11 @@
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
-#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
+
+#include <optional>
+#include <utility>
 
 #include "compiler/passes/bounds_guards.h"
 #include "compiler/passes/copy_behind.h"
@@ -27,6 +29,16 @@ namespace {
 
 // Instructions of all copies.
 constexpr size_t kMostCopied = 4000;
+
+// In the order in which they are found.
+using Reached = SmallSetVector<const BasicBlock*, 32>;
+
+// Adds all blocks to which ways lead that do not go over `around`.
+void follow(Reached& reached, const BasicBlock* around = nullptr) {
+  for (unsigned i = 0; i < reached.size(); ++i)
+    for (const BasicBlock* next : successors(reached[i]))
+      if (next != around) reached.insert(next);
+}
 
 using Objects = SmallVector<const Value*>;
 
@@ -73,12 +85,10 @@ using Place = std::pair<const Value*, int64_t>;
 class ReadMemory {
  public:
   explicit ReadMemory(const Blocks& waits) {
-    SmallSetVector<const BasicBlock*, 32> blocks;
-    for (const BasicBlock* wait : waits) blocks.insert(wait);
-    for (unsigned i = 0; i < blocks.size(); ++i) {
-      find(*blocks[i]);
-      for (const BasicBlock* next : successors(blocks[i])) blocks.insert(next);
-    }
+    Reached reached;
+    reached.insert(waits.begin(), waits.end());
+    follow(reached);
+    for (const BasicBlock* block : reached) find(*block);
   }
 
   bool is_written_by(const Instruction& instruction) const {
@@ -161,8 +171,7 @@ class LeaveFirst {
         for_good_(leading_for_good(waits)),
         divergence_(analyses.getResult<DivergenceAnalysis>(function)),
         dominators_(analyses.getResult<DominatorTreeAnalysis>(function)),
-        loops_(analyses.getResult<LoopAnalysis>(function)),
-        read_(waits) {}
+        loops_(analyses.getResult<LoopAnalysis>(function)) {}
 
   Leavings run() {
     if (leading_.empty()) return Leavings::kNone;
@@ -187,27 +196,22 @@ class LeaveFirst {
   }
 
   // Whether what is written there is read behind a wait.
-  bool is_seen(const BlockList& blocks) const {
+  bool is_seen(const BlockList& blocks) {
+    if (!read_) read_.emplace(waits_);
     return any_of(blocks, [&](const BasicBlock* block) {
-      return any_of(*block, [&](const Instruction& instruction) { return read_.is_written_by(instruction); });
+      return any_of(*block, [&](const Instruction& instruction) { return read_->is_written_by(instruction); });
     });
   }
 
   // Of the blocks those to which nobody comes who has gone on by the fork's other way and waited. In others threads
   // meet, and what is written before is in no order with what others do who have not returned.
   BlockList apart_from_waiting(const BlockList& blocks, const BasicBlock& fork, const BasicBlock& goes_on) const {
-    using Reached = SmallSetVector<const BasicBlock*, 32>;
-    auto reach = [&](Reached& reached) {
-      for (unsigned i = 0; i < reached.size(); ++i)
-        for (const BasicBlock* next : successors(reached[i]))
-          if (next != &fork) reached.insert(next);
-    };
     Reached going_on, behind_waits;
     going_on.insert(&goes_on);
-    reach(going_on);
+    follow(going_on, &fork);
     for (const BasicBlock* block : going_on)
       if (waits_.contains(block)) behind_waits.insert(block);
-    reach(behind_waits);
+    follow(behind_waits, &fork);
     BlockList apart;
     for (BasicBlock* block : blocks)
       if (!behind_waits.contains(block)) apart.insert(block);
@@ -297,8 +301,9 @@ class LeaveFirst {
   const Divergence& divergence_;
   const DominatorTree& dominators_;
   const LoopInfo& loops_;
-  const ReadMemory read_;
-  std::optional<Blocks> apart_;  // where it is asked for
+  // Where they are asked for:
+  std::optional<ReadMemory> read_;
+  std::optional<Blocks> apart_;
   SmallVector<Leaving> found_;
   size_t copied_ = 0;
 };

@@ -17,6 +17,12 @@ class PassRunner {
   void run(llvm::StringRef pipeline, llvm::Module& module);
   void run(llvm::StringRef pipeline, llvm::Function& function);
   void run(llvm::FunctionPassManager& passes, llvm::Function& function);
+  template <class Pass>
+  void run_pass(Pass pass, llvm::Function& function) {
+    llvm::FunctionPassManager passes;
+    passes.addPass(std::move(pass));
+    run(passes, function);
+  }
 
  private:
   llvm::LoopAnalysisManager loops_;

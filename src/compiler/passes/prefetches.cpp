@@ -19,8 +19,6 @@ namespace {
 
 using namespace llvm;
 
-constexpr unsigned kRecord = 1;  // the function's parameter
-
 // Of one array and one threadgroup: rows, and bytes, of which caches have room for twice as many.
 constexpr size_t kFewestRows = 16;
 constexpr int64_t kMostBytes = 16 << 10;
@@ -29,7 +27,7 @@ class Prefetcher {
  public:
   Prefetcher(Function& function, FunctionAnalysisManager& analyses)
       : function_(function),
-        record_(function.getArg(kRecord)),
+        record_(function.getArg(kCpuRecord)),
         layout_(function.getDataLayout()),
         loops_(analyses.getResult<LoopAnalysis>(function)) {}
 

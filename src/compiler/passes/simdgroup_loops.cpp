@@ -31,8 +31,7 @@ namespace {
 
 using namespace llvm;
 
-// Parameters of a simdgroup's function, and those of a threadgroup's that are others.
-enum Parameter : unsigned { kLaunch, kRecord, kFrame, kX };
+// Of CpuThreadgroupFunction, those that CpuSimdgroupFunction has not.
 enum ThreadgroupParameter : unsigned { kPlaces = 3, kCount = 4 };
 
 // A few barriers in a few loops need a few.
@@ -57,7 +56,7 @@ std::optional<uint32_t> own_field(const LoadInst& load) {
   APInt offset(64, 0);
   const Value* base = load.getPointerOperand()->stripAndAccumulateConstantOffsets(layout, offset, true);
   const auto* argument = dyn_cast<Argument>(base);
-  if (!argument || argument->getArgNo() != kRecord || !load.getType()->isIntegerTy(32)) return std::nullopt;
+  if (!argument || argument->getArgNo() != kCpuRecord || !load.getType()->isIntegerTy(32)) return std::nullopt;
   uint64_t field = offset.getZExtValue() / sizeof(uint32_t);
   if (field < kThreadgroupPosition || field == kIndexInThreadgroup) return static_cast<uint32_t>(field);
   return std::nullopt;
@@ -66,7 +65,7 @@ std::optional<uint32_t> own_field(const LoadInst& load) {
 Difference between_simdgroups(const Value& value) {
   bool differs = false;
   if (const auto* argument = dyn_cast<Argument>(&value)) {
-    differs = argument->getArgNo() == kX || argument->getArgNo() == kFrame;
+    differs = argument->getArgNo() == kCpuX || argument->getArgNo() == kCpuFrame;
   } else if (const auto* load = dyn_cast<LoadInst>(&value)) {
     // Memory that does not change gives the same to all who read at one place.
     differs = !load->isSimple() || !load->hasMetadata(LLVMContext::MD_invariant_load) || own_field(*load);
@@ -114,11 +113,11 @@ class SimdgroupLoops {
       IRBuilder<> builder(&*function_.getEntryBlock().begin());
       AllocaInst* frames = builder.CreateAlloca(ArrayType::get(builder.getInt8Ty(), frame_bytes_ * known_count_));
       frames->setAlignment(Align(kCpuFrameAlignment));
-      function_.getArg(kFrame)->replaceAllUsesWith(frames);
+      function_.getArg(kCpuFrame)->replaceAllUsesWith(frames);
       frame_bytes_ = 0;
     }
     to.splice(to.begin(), &function_);
-    for (unsigned i : {kLaunch, kRecord, kFrame}) function_.getArg(i)->replaceAllUsesWith(to.getArg(i));
+    for (unsigned i : {kCpuLaunch, kCpuRecord, kCpuFrame}) function_.getArg(i)->replaceAllUsesWith(to.getArg(i));
     return frame_bytes_;
   }
 
@@ -481,7 +480,7 @@ class SimdgroupLoops {
       region.number = builder.CreatePHI(builder.getInt32Ty(), 2, "number");
       // How far frames are apart is known when all of it is.
       Value* number = builder.CreateZExt(region.number, builder.getInt64Ty());
-      region.frame = builder.CreateInBoundsGEP(builder.getInt8Ty(), function_.getArg(kFrame),
+      region.frame = builder.CreateInBoundsGEP(builder.getInt8Ty(), function_.getArg(kCpuFrame),
                                                builder.CreateNUWMul(number, frame_stride_));
       builder.CreateBr(region.start);
     }
@@ -569,7 +568,7 @@ class SimdgroupLoops {
       load->replaceAllUsesWith(own_value(*region_of(load->getParent()), *own_field(*load)));
       load->eraseFromParent();
     }
-    for (Use& use : make_early_inc_range(function_.getArg(kX)->uses()))
+    for (Use& use : make_early_inc_range(function_.getArg(kCpuX)->uses()))
       use.set(own_value(*region_of(block_of(use)), kPositionInThreadgroup));
   }
 
@@ -659,7 +658,7 @@ std::optional<uint64_t> loop_over_simdgroups(Function& simdgroup, const char* na
                        GlobalValue::ExternalLinkage, name, simdgroup.getParent());
   to->copyAttributesFrom(&simdgroup);
   // Nobody else knows the frames.
-  to->addParamAttr(kFrame, Attribute::NoAlias);
+  to->addParamAttr(kCpuFrame, Attribute::NoAlias);
   std::optional<uint64_t> frame_bytes = SimdgroupLoops(simdgroup, count, is_barrier).run(*to);
   if (!frame_bytes) to->eraseFromParent();
   simdgroup.eraseFromParent();

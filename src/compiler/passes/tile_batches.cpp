@@ -51,8 +51,6 @@ constexpr size_t kMostGroups = 8;
 constexpr size_t kMostUnrolled = 640;
 constexpr unsigned kMostRounds = 16;
 
-constexpr unsigned kRecord = 1;  // parameter of the simdgroup's function
-
 enum class Memory { kThreadgroup, kOther, kUnknown };
 
 bool is_threadgroup_memory(const Value* value) {
@@ -61,7 +59,7 @@ bool is_threadgroup_memory(const Value* value) {
   APInt offset(64, 0);
   const Value* base = load->getPointerOperand()->stripAndAccumulateConstantOffsets(load->getDataLayout(), offset, true);
   const auto* argument = dyn_cast<Argument>(base);
-  return argument && argument->getArgNo() == kRecord && offset == offsetof(CpuThread, threadgroup_memory);
+  return argument && argument->getArgNo() == kCpuRecord && offset == offsetof(CpuThread, threadgroup_memory);
 }
 
 bool is_pointer(const Value* value) { return value->getType()->isPtrOrPtrVectorTy(); }

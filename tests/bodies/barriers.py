@@ -1456,6 +1456,7 @@ def barrier_behind_a_loop_that_simdgroups_go_on_with(x):
 
 _BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
 _WRITE_AND_LEAVE = "part[4 * t % 128] += 300; y[i] = 7; return;"
+_MEET_WRITE_AND_LEAVE = "part[4 * t % 128] += simd_max(300 - x[i]); y[i] = 7; return;"
 for _name, _way in {
     "if": f"if (x[i] == 0) {{ {_WRITE_AND_LEAVE} }}",
     "switch": f"switch (x[i] & 7) {{ case 0: {{ {_WRITE_AND_LEAVE} }} }}",
@@ -1497,6 +1498,31 @@ for _name, _way in {
             break;
           }}
         }}""",
+    # In what several ways lead to they exchange values.
+    "either_and_meet": f"if (x[i] > 9 || (x[i] < 3 && x[i + 1 - x[i]] < 9 && x[i] == 0)) {{ {_MEET_WRITE_AND_LEAVE} }}",
+    "a_flag_and_meet": f"""bool leaves = false;
+        if (x[i] == 0 && t < 10) {{ y[i] = 3; leaves = true; }} else if (x[i] == 0) {{ y[i] = 4; leaves = true; }}
+        if (leaves) {{ {_MEET_WRITE_AND_LEAVE} }}""",
+    "either_and_may_meet": f"""if (x[i] > 9 || (x[i] < 3 && x[i + 1 - x[i]] < 9 && x[i] == 0)) {{
+          if (n[1] == 2) {{ {_WRITE_AND_LEAVE} }}
+          y[i] = simd_max(x[i]);
+          return;
+        }}
+        {_BARRIER}
+        if (x[i] == 9) {{ {_WRITE_AND_LEAVE} }}""",
+    "meeting_in_a_loop": f"for (int k = 0; k < 2; ++k) {{ if (x[i] == 0) {{ {_MEET_WRITE_AND_LEAVE} }} {_BARRIER} }}",
+    "meeting_in_turns": f"for (int k = 0; k < 2; ++k) {{ if (x[i] + t % 2 == k) {{ {_MEET_WRITE_AND_LEAVE} }} {_BARRIER} }}",
+    "either_and_meet_in_a_loop": f"""for (int k = 0; k < 2; ++k) {{
+          if (x[i] > 9 || (x[i] < 3 && x[i + 1 - x[i]] < 9 && x[i] == 0)) {{ {_MEET_WRITE_AND_LEAVE} }}
+          {_BARRIER}
+        }}""",
+    "either_and_meet_behind_a_barrier": f"""for (int k = 0; k < 2; ++k) {{
+          {_BARRIER}
+          if (x[i] > 9 || (x[i] < 3 && x[i + 1 - x[i]] < 9 && x[i] == 0)) {{ {_MEET_WRITE_AND_LEAVE} }}
+        }}""",
+    "meeting_behind_a_loop": f"""int k = 0;
+        for (; k < 3; ++k) if (x[i + k] == 0) break;
+        if (k < 1) {{ {_MEET_WRITE_AND_LEAVE} }}""",
     "many": " ".join(
         f"if (x[i] == 0 && (t == {_t} || (t > {_t} && t < {_t + 3}))) {{ {_WRITE_AND_LEAVE} }}"
         for _t in (5, 9, 22, 29, 32)
@@ -1535,3 +1561,30 @@ for _name, _way in {
         threadgroup=(128, 1, 1),
         constructs="barriers.after_early_return",
     )(_written_before)
+
+
+# What those that leave read before, others write behind the barrier.
+@body(
+    """
+    threadgroup int part[128];
+    uint i = thread_position_in_grid.x, t = thread_position_in_threadgroup.x;
+    part[t] = t;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (x[i] > 9 || (x[i] < 3 && x[i + 1 - x[i]] < 9 && x[i] == 0)) {
+      y[i] = part[(t + 1) % 128] + simd_max(300 - x[i]);
+      return;
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    part[t] = -5;
+    y[i] = x[i];
+    """,
+    inputs=lambda rng: {
+        "x": np.where(np.isin(np.arange(256) % 128, [6, 9, 23, 30, 32]), 0, rng.integers(2, 8, 256)).astype(np.int32)
+    },
+    outputs={"y": ((256,), "int32")},
+    grid=(256, 1, 1),
+    threadgroup=(128, 1, 1),
+    constructs="barriers.after_early_return simdgroup.max",
+)
+def read_before_leaving(x):
+    return np.where(x == 0, (np.arange(256) + 1) % 128 + 300, x).astype(np.int32)

@@ -17,6 +17,7 @@
 #include "compiler/passes/loop_unrolling.h"
 #include "compiler/passes/stand_ins.h"
 #include "compiler/passes/uniformity.h"
+#include "compiler/passes/untaken_ways.h"
 #include "kiln/error.h"
 
 namespace kiln {

@@ -12,6 +12,7 @@
 #include "compiler/passes/exchange_sites.h"
 #include "compiler/passes/stand_ins.h"
 #include "compiler/passes/uniformity.h"
+#include "compiler/passes/untaken_ways.h"
 
 namespace kiln {
 
@@ -32,11 +33,6 @@ Blocks leading_by_ways(const Blocks& blocks, function_ref<bool(const BasicBlock&
   return leading;
 }
 
-// Whether somebody may go there.
-bool is_taken(const BasicBlock& from, const BasicBlock& to) {
-  return !never_goes_back(from) || from.getTerminator()->getSuccessor(1) == &to;
-}
-
 void go_on_to(BasicBlock& next, BasicBlock& block) {
   SmallVector<BasicBlock*> ways(successors(&block));
   ways.erase(find(ways, &next));  // of several that lead there one stays
@@ -50,7 +46,7 @@ void go_on_to(BasicBlock& next, BasicBlock& block) {
 void leave_for_good(const Blocks& barriers, Function& function) {
   const Blocks leading = leading_for_good(barriers);
   for (BasicBlock& block : function)
-    if (never_goes_back(block) && !leading.contains(&block)) go_on_to(*block.getTerminator()->getSuccessor(1), block);
+    if (has_untaken_way(block) && !leading.contains(&block)) go_on_to(*block.getTerminator()->getSuccessor(1), block);
 }
 
 // Takes away the ways that lead to no barrier.
@@ -186,12 +182,6 @@ Blocks blocks_with(Function& function, function_ref<bool(const Instruction&)> pr
 
 Blocks leading_to(const Blocks& blocks) {
   return leading_by_ways(blocks, [](const BasicBlock&, const BasicBlock&) { return true; });
-}
-
-bool never_goes_back(const BasicBlock& block) {
-  const auto* branch = dyn_cast<BranchInst>(block.getTerminator());
-  const auto* condition = branch && branch->isConditional() ? dyn_cast<CallInst>(branch->getCondition()) : nullptr;
-  return condition && calls(*condition, kNeverFunction);
 }
 
 Blocks leading_for_good(const Blocks& blocks) { return leading_by_ways(blocks, is_taken); }

@@ -12,16 +12,15 @@
 #pragma once
 
 #include <llvm/ADT/STLFunctionalExtras.h>
-#include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Function.h>
 #include <llvm/IR/PassManager.h>
 
+#include "compiler/passes/block_sets.h"
+
 namespace kiln {
 
 class Divergence;
-
-using Blocks = llvm::SmallPtrSet<const llvm::BasicBlock*, 32>;
 
 /// Those with an instruction of which the predicate holds.
 Blocks blocks_with(llvm::Function& function, llvm::function_ref<bool(const llvm::Instruction&)> predicate);
@@ -29,10 +28,7 @@ Blocks blocks_with(llvm::Function& function, llvm::function_ref<bool(const llvm:
 /// Those from which a way leads to one of `blocks`, they included.
 Blocks leading_to(const Blocks& blocks);
 
-/// Whether the block ends in a way back that nobody takes (LoopEnds::kKept), the first, and another.
-bool never_goes_back(const llvm::BasicBlock& block);
-
-/// The same as leading_to() but for the ways back that nobody takes.
+/// The same as leading_to() but for ways that nobody takes.
 Blocks leading_for_good(const Blocks& blocks);
 
 /// Those to which some may come that will wait while others of the simdgroup that will are elsewhere: between a branch

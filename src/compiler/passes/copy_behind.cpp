@@ -17,26 +17,42 @@ BlockList behind(BasicBlock& start) {
   return blocks;
 }
 
-BlockList copy_behind(BranchInst& branch, unsigned way) {
-  BasicBlock* fork = branch.getParent();
-  BasicBlock* start = branch.getSuccessor(way);
+BlockList copy_for(ArrayRef<Way> ways, const BlockList& blocks) {
   ValueToValueMapTy map;
   BlockList copies;
-  for (BasicBlock* block : behind(*start)) {
-    BasicBlock* copy = CloneBasicBlock(block, map, ".leaving", fork->getParent());
+  for (BasicBlock* block : blocks) {
+    BasicBlock* copy = CloneBasicBlock(block, map, ".leaving", block->getParent());
     map[block] = copy;
     copies.insert(copy);
   }
   remapInstructionsInBlocks(copies.getArrayRef(), map);
-  branch.setSuccessor(way, copies.front());
-  for (PHINode& phi : start->phis()) phi.removeIncomingValue(fork, /*DeletePHIIfEmpty=*/false);
-  for (BasicBlock* copy : copies) {
+  for (auto [from, to] : ways) {
+    from->getTerminator()->replaceSuccessorWith(to, cast<BasicBlock>(map[to]));
+    for (PHINode& phi : to->phis())
+      phi.removeIncomingValueIf([&](unsigned i) { return phi.getIncomingBlock(i) == from; },
+                                /*DeletePHIIfEmpty=*/false);
+  }
+  for (auto [block, copy] : zip(blocks, copies)) {
     const SmallPtrSet<const BasicBlock*, 4> before(pred_begin(copy), pred_end(copy));
-    for (PHINode& phi : make_early_inc_range(copy->phis()))
-      for (unsigned i = phi.getNumIncomingValues(); i-- > 0;)
-        if (!before.contains(phi.getIncomingBlock(i))) phi.removeIncomingValue(i, /*DeletePHIIfEmpty=*/false);
+    for (PHINode& phi : copy->phis())
+      phi.removeIncomingValueIf([&](unsigned i) { return !before.contains(phi.getIncomingBlock(i)); },
+                                /*DeletePHIIfEmpty=*/false);
+    // What leads out of the blocks does so twice now.
+    for (BasicBlock* next : successors(block)) {
+      if (blocks.contains(next)) continue;
+      for (PHINode& phi : next->phis()) {
+        Value* value = phi.getIncomingValueForBlock(block);
+        auto mapped = map.find(value);
+        phi.addIncoming(mapped == map.end() ? value : static_cast<Value*>(mapped->second), copy);
+      }
+    }
   }
   return copies;
+}
+
+BlockList copy_behind(BranchInst& branch, unsigned way) {
+  BasicBlock* start = branch.getSuccessor(way);
+  return copy_for({{branch.getParent(), start}}, behind(*start));
 }
 
 }  // namespace kiln

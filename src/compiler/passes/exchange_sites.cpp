@@ -14,6 +14,7 @@
 
 #include "compiler/passes/matrix_products.h"
 #include "compiler/passes/stand_ins.h"
+#include "compiler/passes/untaken_ways.h"
 #include "core/text.h"
 #include "kiln/error.h"
 
@@ -63,13 +64,8 @@ std::optional<BasicBlock*> counted_by(Value* counter, const LoopInfo& loops) {
 
 // A way back to the header that nobody takes.
 void keep_in_loop(CallInst& wait, BasicBlock& header) {
-  BasicBlock* block = wait.getParent();
-  BasicBlock* rest = block->splitBasicBlock(wait.getNextNode());
-  Instruction* branch = block->getTerminator();
-  IRBuilder<> builder(branch);
-  builder.CreateCondBr(builder.CreateCall(&never_function(*block->getModule())), &header, rest);
-  branch->eraseFromParent();
-  for (PHINode& phi : header.phis()) phi.addIncoming(Constant::getNullValue(phi.getType()), block);
+  BasicBlock& from = add_untaken_way(*wait.getNextNode(), header);
+  for (PHINode& phi : header.phis()) phi.addIncoming(Constant::getNullValue(phi.getType()), &from);
 }
 
 // Of each exchange the innermost loop that it is out of.
@@ -279,13 +275,6 @@ class SiteNumbering {
 };
 
 }  // namespace
-
-Function& never_function(Module& module) {
-  Function& never = stand_in(module, kNeverFunction, FunctionType::get(Type::getInt1Ty(module.getContext()), false));
-  keep_in_order(never);
-  never.setWillReturn();
-  return never;
-}
 
 void mark_iteration(CallInst& wait) {
   SmallVector<Value*> counters(drop_begin(wait.args(), kFirstCounter));

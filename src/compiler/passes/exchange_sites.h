@@ -47,14 +47,10 @@ inline constexpr const char* kProductWaitFunction = "__kiln_wait_product";
 /// Marks the calls of functions with loops. Before inlining.
 void mark_calls(llvm::Module& module);
 
-// `i1 __kiln_never()` is false, which nobody knows but widen().
-inline constexpr const char* kNeverFunction = "__kiln_never";
-llvm::Function& never_function(llvm::Module& module);
-
 // How a call before a `break` stays in the iteration that it ends.
 enum class LoopEnds {
   kCounted,  // by its counters
-  kKept,     // by control flow too: a branch back that is never taken (`__kiln_never`) makes it a part of the loop
+  kKept,     // by control flow too: a branch back that is never taken (untaken_ways.h) makes it a part of the loop
 };
 
 /// Replaces exchanges and barriers in `function` (inlined, allocas promoted, otherwise as Clang made it) and removes

@@ -209,6 +209,11 @@ bool is_same_in_all_lanes(const Value* value) {
   }
 }
 
+bool is_done_together(const Instruction& instruction) {
+  const auto* call = dyn_cast<CallInst>(&instruction);
+  return call && call->isConvergent();
+}
+
 std::optional<unsigned> waits_at(const Instruction& instruction) {
   const auto* call = dyn_cast<CallInst>(&instruction);
   if (!call || !call->getCalledFunction() || !call->getCalledFunction()->getName().starts_with(kWaitFunction))

@@ -39,6 +39,9 @@ LaneOperation lane_operation(const llvm::Value* value);
 /// Whether the result is the same in all threads whatever the operands are.
 bool is_same_in_all_lanes(const llvm::Value* value);
 
+/// Whether threads of a simdgroup come together for it.
+bool is_done_together(const llvm::Instruction& instruction);
+
 /// The number of the site, where the instruction is a call of `__kiln_wait`.
 std::optional<unsigned> waits_at(const llvm::Instruction& instruction);
 

@@ -5,9 +5,8 @@
 // nobody waits for them and their neighbours read what they have written. Structuring keeps the order of what follows
 // from one another. So a side that only returns is made to lead to the other one, by a branch that is never taken.
 //
-// What such a side shares with others and writes in, it gets a copy of: a way on from there would go around the later
-// branches to it. Where values are exchanged there, threads come together for them, and a copy would keep them apart.
-// So whatever is behind such a way and writes is put first, or the function is refused.
+// What such a side shares with others and writes in, it gets a copy of. Where values are exchanged there, threads come
+// together for them, and a copy would keep them apart: `put_tail_first()` leads on from all of it.
 //
 // Ways that all take together need no order: nobody waits then.
 #pragma once

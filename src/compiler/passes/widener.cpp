@@ -10,6 +10,7 @@
 #include "compiler/passes/scaling.h"
 #include "compiler/passes/stand_ins.h"
 #include "compiler/passes/uniformity.h"
+#include "compiler/passes/untaken_ways.h"
 
 namespace kiln::widening {
 

@@ -1,0 +1,45 @@
+#include "compiler/passes/untaken_ways.h"
+
+#include <llvm/IR/CFG.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
+
+#include "compiler/passes/stand_ins.h"
+
+namespace kiln {
+
+using namespace llvm;
+
+BasicBlock& add_untaken_way(Instruction& before, BasicBlock& to) {
+  BasicBlock& block = *before.getParent();
+  Module& module = *block.getModule();
+  BasicBlock* rest = SplitBlock(&block, &before);
+  block.getTerminator()->eraseFromParent();
+  IRBuilder<> builder(&block);
+  Function& never = stand_in(module, kNeverFunction, FunctionType::get(builder.getInt1Ty(), false));
+  keep_in_order(never);
+  never.setWillReturn();
+  builder.CreateCondBr(builder.CreateCall(&never), &to, rest);
+  return block;
+}
+
+bool has_untaken_way(const BasicBlock& block) {
+  const auto* branch = dyn_cast<BranchInst>(block.getTerminator());
+  const auto* condition = branch && branch->isConditional() ? dyn_cast<CallInst>(branch->getCondition()) : nullptr;
+  return condition && calls(*condition, kNeverFunction);
+}
+
+bool is_taken(const BasicBlock& from, const BasicBlock& to) {
+  return !has_untaken_way(from) || from.getTerminator()->getSuccessor(1) == &to;
+}
+
+BlockList taken_from(BasicBlock& start, function_ref<bool(BasicBlock&)> passes) {
+  BlockList reached;
+  if (passes(start)) reached.insert(&start);
+  for (unsigned i = 0; i < reached.size(); ++i)
+    for (BasicBlock* next : successors(reached[i]))
+      if (is_taken(*reached[i], *next) && passes(*next)) reached.insert(next);
+  return reached;
+}
+
+}  // namespace kiln

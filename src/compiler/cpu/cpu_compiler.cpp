@@ -10,6 +10,7 @@
 #include "compiler/cpu/image_writer.h"
 #include "compiler/passes/extremes.h"
 #include "compiler/passes/finish_chains.h"
+#include "compiler/passes/lane_sums.h"
 #include "compiler/passes/packed_numbers.h"
 #include "compiler/passes/small_floats.h"
 #include "compiler/thread_code.h"
@@ -68,6 +69,7 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
   if (request.target.cpu == "x86-64-v4") look_up_packed_numbers(*module);
   if (output.engine == "simd") {
     bool has_avx512 = request.target.cpu == "x86-64-v4";
+    if (!has_avx512) add_lanes_by_pairs(*module);
     for (llvm::Function& function : *module)
       finish_chains(function, has_avx512 ? 32 : 16, has_avx512 ? 16 : 8, /*are_few=*/!has_avx512);
   }

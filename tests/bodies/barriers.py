@@ -1510,6 +1510,31 @@ for _name, _way in {
         }}
         {_BARRIER}
         if (x[i] == 9) {{ {_WRITE_AND_LEAVE} }}""",
+    "waiting_before": f"if (x[i] == 0) {{ simdgroup_barrier(mem_flags::mem_threadgroup); {_WRITE_AND_LEAVE} }}",
+    "waiting_behind": """if (x[i] == 0) {
+          part[4 * t % 128] += 300;
+          simdgroup_barrier(mem_flags::mem_threadgroup);
+          y[i] = 7;
+          return;
+        }""",
+    "waiting_in_a_loop": """if (x[i] == 0) {
+          for (int k = 0; k < n[1]; ++k) {
+            simdgroup_barrier(mem_flags::mem_threadgroup);
+            part[4 * t % 128] += 150;
+          }
+          y[i] = 7;
+          return;
+        }""",
+    # What waits last stands first.
+    "an_empty_side": f"if (x[i] > 0) {{}} else {{ {_MEET_WRITE_AND_LEAVE} }}",
+    "a_break_first": f"""do {{
+          if (x[i] > 0) break;
+          {_MEET_WRITE_AND_LEAVE}
+        }} while (false);""",
+    "a_default_first": f"""switch (x[i]) {{
+          default: break;
+          case 0: {{ {_MEET_WRITE_AND_LEAVE} }}
+        }}""",
     "meeting_in_a_loop": f"for (int k = 0; k < 2; ++k) {{ if (x[i] == 0) {{ {_MEET_WRITE_AND_LEAVE} }} {_BARRIER} }}",
     "meeting_in_turns": f"for (int k = 0; k < 2; ++k) {{ if (x[i] + t % 2 == k) {{ {_MEET_WRITE_AND_LEAVE} }} {_BARRIER} }}",
     "either_and_meet_in_a_loop": f"""for (int k = 0; k < 2; ++k) {{
@@ -1588,3 +1613,54 @@ for _name, _way in {
 )
 def read_before_leaving(x):
     return np.where(x == 0, (np.arange(256) + 1) % 128 + 300, x).astype(np.int32)
+
+
+# The same, and the value is used where they meet.
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    int v = 0;
+    if ((x[i] == 3 && (v = y[i ^ 1] + 1, true)) || x[i] > 12) {
+      g[i] = v + simd_max(x[i]);
+      return;
+    }
+    threadgroup_barrier(mem_flags::mem_device);
+    y[i] = x[i] + 5;
+    """,
+    inputs=lambda rng: {"x": rng.integers(0, 16, 256).astype(np.int32)},
+    outputs={"y": ((256,), "int32"), "g": ((256,), "int32")},
+    init_value=0,
+    grid=(256, 1, 1),
+    threadgroup=(64, 1, 1),
+    constructs="barriers.after_early_return simdgroup.max",
+)
+def read_before_meeting(x):
+    leaves = (x == 3) | (x > 12)
+    largest = np.where(leaves, x, 0).reshape(-1, 32).max(axis=1).repeat(32)
+    return [np.where(leaves, 0, x + 5).astype(np.int32), np.where(leaves, largest + (x == 3), 0).astype(np.int32)]
+
+
+# Simdgroups leave a loop at a barrier one after the other, and write what they have read.
+@body(
+    """
+    threadgroup int part[128];
+    uint t = thread_position_in_threadgroup.x, i = thread_position_in_grid.x;
+    part[t] = x[i];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    int sum = 0;
+    for (int k = 0; k < 4; ++k) {
+      if (int(simdgroup_index_in_threadgroup) == k) { sum = part[t ^ 7]; break; }
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+    if (simd_any(x[i] > 90)) part[t] = 9;
+    y[i] = sum + part[t];
+    """,
+    inputs=lambda rng: {"x": rng.integers(0, 100, 256).astype(np.int32)},
+    outputs={"y": ((256,), "int32")},
+    grid=(256, 1, 1),
+    threadgroup=(128, 1, 1),
+    constructs="barriers.after_early_return simdgroup.any",
+)
+def simdgroups_leaving_a_loop_one_by_one(x):
+    some = (x > 90).reshape(-1, 32).any(axis=1).repeat(32)
+    return (x[np.arange(256) ^ 7] + np.where(some, 9, x)).astype(np.int32)

@@ -4,6 +4,7 @@
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/SetVector.h>
 #include <llvm/Analysis/LoopInfo.h>
+#include <llvm/IR/CFG.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
@@ -12,6 +13,7 @@
 
 #include <optional>
 
+#include "compiler/passes/barrier_agreement.h"
 #include "compiler/passes/matrix_products.h"
 #include "compiler/passes/stand_ins.h"
 #include "compiler/passes/untaken_ways.h"
@@ -90,22 +92,56 @@ InLoops keep_in_innermost_loops(Function& function) {
   return left.empty() ? InLoops::kAll : InLoops::kKept;
 }
 
+bool is_barrier(const Instruction& instruction) { return calls(instruction, "__kiln_threadgroup_barrier"); }
+
+// Each block before those to which it leads, but for loops; otherwise what leads to no barrier first, since who waits
+// at one waits for all that have not returned, and then as Clang made them.
+std::vector<const BasicBlock*> in_order(Function& function) {
+  DenseMap<const BasicBlock*, unsigned> layout;
+  for (const BasicBlock& block : function) layout.try_emplace(&block, layout.size());
+  const Blocks leading = leading_to(blocks_with(function, is_barrier));
+  auto comes_first = [&](const BasicBlock* a, const BasicBlock* b) {
+    return leading.contains(a) != leading.contains(b) ? leading.contains(b) : layout[a] < layout[b];
+  };
+  // By when a depth-first search leaves them, backwards, which looks last at what comes first.
+  std::vector<const BasicBlock*> left;
+  Blocks seen{&function.getEntryBlock()};
+  SmallVector<std::pair<const BasicBlock*, SmallVector<const BasicBlock*, 2>>> path;
+  auto enter = [&](const BasicBlock& block) {
+    path.push_back({&block, to_vector<2>(successors(&block))});
+    sort(path.back().second, comes_first);
+  };
+  enter(function.getEntryBlock());
+  while (!path.empty()) {
+    auto& [block, rest] = path.back();
+    if (rest.empty()) {
+      left.push_back(block);
+      path.pop_back();
+    } else if (const BasicBlock* next = rest.pop_back_val(); seen.insert(next).second) {
+      enter(*next);
+    }
+  }
+  std::reverse(left.begin(), left.end());
+  return left;
+}
+
 class SiteNumbering {
  public:
   SiteNumbering(Function& function, LoopEnds ends)
       : function_(function), module_(*function.getParent()), ends_(ends), dominators_(function), loops_(dominators_) {
     uint32_t place = 0;
+    for (const BasicBlock* block : in_order(function)) {
+      header_places_[block] = place;
+      for (const Instruction& instruction : *block) places_[&instruction] = place++;
+    }
     for (Instruction& instruction : instructions(function)) {
-      places_[&instruction] = place++;
-      header_places_.try_emplace(instruction.getParent(), places_[&instruction]);
       if (calls(instruction, kLoopEnter)) enters_.push_back(cast<CallInst>(&instruction));
       if (calls(instruction, kCallEnter)) call_enters_.push_back(cast<CallInst>(&instruction));
       if (calls(instruction, kLoopMerge) || calls(instruction, kCallMerge)) {
         merges_.push_back(cast<CallInst>(&instruction));
         merges_of_[merges_.back()->getArgOperand(0)].push_back(merges_.back());
       }
-      if (calls(instruction, "__kiln_exchange") || calls(instruction, "__kiln_threadgroup_barrier") ||
-          is_matrix_product(instruction))
+      if (calls(instruction, "__kiln_exchange") || is_barrier(instruction) || is_matrix_product(instruction))
         calls_.push_back(cast<CallInst>(&instruction));
     }
   }

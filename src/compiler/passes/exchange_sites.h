@@ -13,7 +13,9 @@
 // A function that returns out of its loop skips the loop's mark. So marks stand around each call of a function with
 // loops too (`mark_calls`): behind a call nothing is inside a loop of the function's.
 //
-// Places are counted in the order in which Clang lays blocks out, which is the source's.
+// Places are counted in the order of control flow, and otherwise in that in which Clang lays blocks out, which is the
+// source's but where inlining has put a block into the one before it. Exchanges come before a barrier that is on
+// another way: those at the barrier wait for the others to return.
 #pragma once
 
 #include <llvm/IR/Function.h>

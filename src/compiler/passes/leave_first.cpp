@@ -92,10 +92,11 @@ class LeaveFirst {
     BlockList own, shared;
     for (BasicBlock* one : all) (dominators_.dominates(edge, one) ? own : shared).insert(one);
     const bool meet = meet_behind_loop(block, own);
-    const bool shares = write(shared) && !exchange(shared) && size_of(all) <= may_be_copied_;
+    const bool shares = !meet && write(shared) && !exchange(shared) && size_of(all) <= may_be_copied_;
+    const bool is_ordered = shares || (!meet && write(own));
     if (shares) may_be_copied_ -= size_of(all);
-    if (!meet && (shares || write(own))) found_.push_back({branch, way, shares ? all : own, shares});
-    if (meet || (!shares && write(shared))) tails_.push_back({branch, way, meet ? BlockList() : own});
+    if (is_ordered) found_.push_back({branch, way, shares ? all : own, shares});
+    if (meet || (!shares && write(shared))) tails_.push_back({branch, way, is_ordered ? own : BlockList()});
   }
 
   // Whether those that leave in different iterations exchange values.

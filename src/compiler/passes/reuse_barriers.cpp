@@ -127,7 +127,8 @@ class ReuseBarriers {
     return false;
   }
 
-  // Blocks that some threads of the threadgroup may come to and others not, other than by having returned.
+  // Blocks that some threads of the threadgroup may come to and others not, other than by having returned; or later,
+  // where some wait in a loop that others have left.
   void find_partial_blocks() {
     CycleInfo cycles;
     cycles.compute(body_);
@@ -136,6 +137,13 @@ class ReuseBarriers {
     SmallVector<const BasicBlock*> dividing;
     for (const BasicBlock& block : body_)
       if (divergence.is_divergent_branch(block) && parts(block)) dividing.push_back(&block);
+    for (const BasicBlock* branch : dividing) {
+      const DomTreeNode* meeting = after.getNode(branch)->getIDom();
+      if (any_of(behind(*branch, meeting->getBlock()), has_barrier)) {
+        const SmallPtrSet<const BasicBlock*, 16> reached = behind(*branch, nullptr);
+        partial_.insert(reached.begin(), reached.end());
+      }
+    }
     while (!dividing.empty()) {
       const BasicBlock* branch = dividing.pop_back_val();
       for (const BasicBlock& block : body_) {
@@ -145,6 +153,18 @@ class ReuseBarriers {
         if (partial_.insert(&block).second && succ_size(&block) > 1) dividing.push_back(&block);
       }
     }
+  }
+
+  static bool has_barrier(const BasicBlock* block) { return any_of(*block, is_barrier); }
+
+  // Blocks behind the branch, up to where all meet again.
+  static SmallPtrSet<const BasicBlock*, 16> behind(const BasicBlock& branch, const BasicBlock* meeting) {
+    SmallPtrSet<const BasicBlock*, 16> seen;
+    SmallVector<const BasicBlock*> work{&branch};
+    while (!work.empty())
+      for (const BasicBlock* next : successors(work.pop_back_val()))
+        if (next != meeting && seen.insert(next).second) work.push_back(next);
+    return seen;
   }
 
   // Whether threads go different ways from here, not counting those that have returned by the next barrier. A switch

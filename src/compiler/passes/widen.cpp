@@ -99,9 +99,14 @@ std::string widen(Function& function, const WidenOptions& options) {
     return give_up("threads may come to a threadgroup_barrier in different numbers");
   analyses.run("lower-switch", function);
   auto waits = [](const Instruction& instruction) { return waits_at(instruction).has_value(); };
-  const Leavings leavings = leave_first(function, analyses.functions(), blocks_with(function, waits));
-  if (leavings == Leavings::kTooLate) return give_up(kLeavesTooLate);
-  if (leavings == Leavings::kFirst) analyses.forget(function);
+  auto put_first = [&](function_ref<bool(const Instruction&)> are_waited_for) {
+    const Leavings leavings = leave_first(function, analyses.functions(), blocks_with(function, are_waited_for));
+    if (leavings == Leavings::kFirst) analyses.forget(function);
+    return leavings != Leavings::kTooLate;
+  };
+  // Who waits for the simdgroup alone may be on the way out for the threadgroup's barriers.
+  const bool are_all_barriers = blocks_with(function, waits).size() == blocks_with(function, is_barrier).size();
+  if (!put_first(is_barrier) || !(are_all_barriers || put_first(waits))) return give_up(kLeavesTooLate);
   analyses.run(kStructuring, function);
   if (load_again(function, analyses.functions(), is_barrier)) analyses.forget(function);
   options.keep_stage("structured");

@@ -1535,13 +1535,13 @@ for _name, _way in {
           default: break;
           case 0: {{ {_MEET_WRITE_AND_LEAVE} }}
         }}""",
-    "meeting_in_a_loop": f"for (int k = 0; k < 2; ++k) {{ if (x[i] == 0) {{ {_MEET_WRITE_AND_LEAVE} }} {_BARRIER} }}",
-    "meeting_in_turns": f"for (int k = 0; k < 2; ++k) {{ if (x[i] + t % 2 == k) {{ {_MEET_WRITE_AND_LEAVE} }} {_BARRIER} }}",
-    "either_and_meet_in_a_loop": f"""for (int k = 0; k < 2; ++k) {{
+    "meeting_in_a_loop": f"for (int k = 0; k < n[1]; ++k) {{ if (x[i] == 0) {{ {_MEET_WRITE_AND_LEAVE} }} {_BARRIER} }}",
+    "meeting_in_turns": f"for (int k = 0; k < n[1]; ++k) {{ if (x[i] + t % 2 == k) {{ {_MEET_WRITE_AND_LEAVE} }} {_BARRIER} }}",
+    "either_and_meet_in_a_loop": f"""for (int k = 0; k < n[1]; ++k) {{
           if (x[i] > 9 || (x[i] < 3 && x[i + 1 - x[i]] < 9 && x[i] == 0)) {{ {_MEET_WRITE_AND_LEAVE} }}
           {_BARRIER}
         }}""",
-    "either_and_meet_behind_a_barrier": f"""for (int k = 0; k < 2; ++k) {{
+    "either_and_meet_behind_a_barrier": f"""for (int k = 0; k < n[1]; ++k) {{
           {_BARRIER}
           if (x[i] > 9 || (x[i] < 3 && x[i + 1 - x[i]] < 9 && x[i] == 0)) {{ {_MEET_WRITE_AND_LEAVE} }}
         }}""",

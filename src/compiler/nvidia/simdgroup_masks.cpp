@@ -1,5 +1,6 @@
 #include "compiler/nvidia/simdgroup_masks.h"
 
+#include <llvm/ADT/EquivalenceClasses.h>
 #include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/Analysis/LoopInfo.h>
@@ -23,7 +24,9 @@
 #include "compiler/passes/separate_lanes.h"
 #include "compiler/passes/stand_ins.h"
 #include "compiler/passes/structured_flow.h"
+#include "compiler/passes/tails_first.h"
 #include "compiler/passes/uniformity.h"
+#include "compiler/passes/untaken_ways.h"
 
 namespace kiln {
 namespace {
@@ -102,49 +105,100 @@ class MaskFinder {
 
   // ---- Barriers
 
-  Blocks barriers() {
-    return blocks_with(body_, [&](const Instruction& instruction) {
-      std::optional<unsigned> site = waits_at(instruction);
-      return site && sites_[*site].is_barrier;
-    });
+  bool is_barrier(const Instruction& instruction) const {
+    std::optional<unsigned> site = waits_at(instruction);
+    return site && sites_[*site].is_barrier;
   }
 
+  Blocks barriers() {
+    return blocks_with(body_, [&](const Instruction& instruction) { return is_barrier(instruction); });
+  }
+
+  bool exchanges(const BasicBlock& block) const {
+    return any_of(block, [&](const Instruction& instruction) { return is_exchange(instruction); });
+  }
+
+  // A branch of which one way leads to no barrier.
+  struct Fork {
+    BasicBlock* block;
+    unsigned way_on;
+    bool is_end;  // of a loop, where its other way leads back
+    bool is_in_loop;
+    BlockList left;  // what is behind the way that does not
+
+    BasicBlock* next(unsigned way) const { return block->getTerminator()->getSuccessor(way); }
+  };
+
   void leave_before_barriers() {
-    Blocks leading = leading_to(barriers());
+    const Blocks leading = leading_for_good(barriers());
     if (leading.empty()) return;
     auto& divergence = analyses_.functions().getResult<DivergenceAnalysis>(body_);
     auto& dominators = analyses_.functions().getResult<DominatorTreeAnalysis>(body_);
-    SmallVector<std::pair<BasicBlock*, unsigned>> forks;
-    for (BasicBlock& block : body_) {
-      std::optional<unsigned> way = way_on(block, leading);
-      if (way && divergence.is_divergent_branch(block)) forks.push_back({&block, *way});
-    }
-    // The branch is a loop's end where its other way leads back.
-    SmallVector<bool> are_ends;
-    for (auto [block, way] : forks)
-      are_ends.push_back(dominators.dominates(block->getTerminator()->getSuccessor(way), block));
     auto& loops = analyses_.functions().getResult<LoopAnalysis>(body_);
+    SmallVector<Fork> forks;
     Blocks in_loops;
-    for (const BasicBlock& block : body_)
+    for (BasicBlock& block : body_) {
       if (loops.getLoopFor(&block)) in_loops.insert(&block);
-    for (auto [fork, is_end] : zip(forks, are_ends)) leave(*fork.first, fork.second, is_end, in_loops);
-    if (!forks.empty()) analyses_.forget(body_);
+      std::optional<unsigned> way = way_on(block, leading);
+      if (!way || !divergence.is_divergent_branch(block)) continue;
+      forks.push_back({&block, *way, false, loops.getLoopFor(&block) != nullptr, {}});
+      forks.back().is_end = dominators.dominates(forks.back().next(*way), &block);
+      forks.back().left = taken_from(*forks.back().next(1 - *way));
+    }
+    if (forks.empty()) return;
+    EquivalenceClasses<const Fork*> groups;
+    for (const Fork& fork : forks)
+      for (const Fork& other : forks)
+        if (&fork == &other || meet(fork, other)) groups.unionSets(&fork, &other);
+    for (const Fork& first : forks) {
+      if (groups.getLeaderValue(&first) != &first) continue;
+      SmallVector<const Fork*> group;
+      for (const Fork& fork : forks)
+        if (groups.isEquivalent(&first, &fork)) group.push_back(&fork);
+      leave(group, in_loops);
+    }
+    EliminateUnreachableBlocks(body_);
+    analyses_.forget(body_);
   }
 
-  // The way that leads to no barrier leads to a copy of what was there.
-  void leave(BasicBlock& fork, unsigned way, bool is_end, const Blocks& in_loops) {
-    auto* branch = cast<BranchInst>(fork.getTerminator());
-    BasicBlock* goes_on = branch->getSuccessor(way);
-    lingers_ = lingers_ || is_end || any_of(behind(*branch->getSuccessor(1 - way)), [&](const BasicBlock* block) {
-                 return in_loops.contains(block);
-               });
-    for (BasicBlock* copy : copy_behind(*branch, 1 - way)) {
+  // Whether those that leave at one and those that leave at the other may exchange values: not where all that go on
+  // wait in between.
+  bool meet(const Fork& one, const Fork& other) const {
+    auto is_shared = [&](BasicBlock* block) { return other.left.contains(block) && exchanges(*block); };
+    if (none_of(one.left, is_shared)) return false;
+    auto leads = [&](const Fork& from, const Fork& to, bool may_wait) {
+      auto passes = [&](BasicBlock& block) {
+        return may_wait || none_of(block, [&](const Instruction& i) { return is_barrier(i); });
+      };
+      return taken_from(*from.next(from.way_on), passes).contains(to.block);
+    };
+    if (leads(one, other, false) || leads(other, one, false)) return true;
+    return !leads(one, other, true) && !leads(other, one, true);
+  }
+
+  // The ways that lead to no barrier lead to a copy of what was there, one for all forks.
+  void leave(ArrayRef<const Fork*> forks, const Blocks& in_loops) {
+    SmallVector<Way> ways;
+    BlockList left;
+    bool is_end = false, is_in_loop = false;
+    for (const Fork* fork : forks) {
+      ways.push_back({fork->block, fork->next(1 - fork->way_on)});
+      left.insert(fork->left.begin(), fork->left.end());
+      is_end = is_end || fork->is_end;
+      is_in_loop = is_in_loop || fork->is_in_loop;
+    }
+    const bool exchange = any_of(left, [&](BasicBlock* block) { return exchanges(*block); });
+    lingers_ = lingers_ || is_end || any_of(left, [&](BasicBlock* block) { return in_loops.contains(block); });
+    const bool is_alone = forks.size() == 1 && !(exchange && is_in_loop);
+    BasicBlock* goes_on = forks[0]->next(forks[0]->way_on);
+    for (BasicBlock* copy : copy_for(ways, left)) {
       if (!isa<ReturnInst>(copy->getTerminator())) continue;
       IRBuilder<> builder(copy->getTerminator());
       create_exit(builder);
-      if (!is_end) exits_.push_back({copy, goes_on});
+      if (is_alone && !is_end) exits_.push_back({copy, goes_on});
     }
-    EliminateUnreachableBlocks(body_);
+    if (is_alone) return;
+    for (const Fork* fork : forks) tails_.push_back({cast<BranchInst>(fork->block->getTerminator()), 1 - fork->way_on});
   }
 
   // In structured control flow there is one return. Nobody comes from an exit to where the others go on, but for the
@@ -156,6 +210,17 @@ class MaskFinder {
       for (PHINode& phi : goes_on->phis()) phi.addIncoming(Constant::getNullValue(phi.getType()), block);
     }
     if (!exits_.empty()) analyses_.forget(body_);
+  }
+
+  // The same for what forks share, and for what is exchanged on the way out of a loop. Returns whether it can be done.
+  bool put_tails_first() {
+    if (tails_.empty()) return true;
+    size_t none = 0;
+    for (auto [branch, way] : tails_)
+      if (!put_tail_first(*branch, way, barriers(), none, [](const Instruction&) { return true; })) return false;
+    define_uses(body_);
+    analyses_.forget(body_);
+    return true;
   }
 
   // ---- Exchanges to which threads come together
@@ -189,6 +254,7 @@ class MaskFinder {
 
   std::string structure() {
     join_exits();
+    if (!put_tails_first()) return "threads that return exchange values where others would wait for them at a barrier";
     analyses_.run(kStructuring, body_);
     flow_.emplace(body_, analyses_.functions());
     if (std::string reason = flow_->check_structure(body_); !reason.empty()) return reason;
@@ -265,6 +331,7 @@ class MaskFinder {
   ThreadAnalyses analyses_{Lanes::kApart};
   bool lingers_ = false;  // threads that leave may still be there when the others come to a barrier
   SmallVector<std::pair<BasicBlock*, BasicBlock*>> exits_;  // and where the branch's other way leads
+  SmallVector<std::pair<BranchInst*, unsigned>> tails_;     // and the way that leads to them
   Blocks exchanges_, leading_;
   AllocaInst* variable_ = nullptr;
   SmallVector<BasicBlock*> leavings_;

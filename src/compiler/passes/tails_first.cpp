@@ -86,6 +86,17 @@ const Loop* loop_around(const BasicBlock& a, const BasicBlock& b, const LoopInfo
   return loop;
 }
 
+// From which the next iteration begins; null where it does from several blocks.
+BasicBlock* latch_of(const Loop& loop) {
+  BasicBlock* latch = nullptr;
+  for (BasicBlock* block : predecessors(loop.getHeader())) {
+    if (!loop.contains(block) || !is_taken(*block, *loop.getHeader()) || block == latch) continue;
+    if (latch) return nullptr;
+    latch = block;
+  }
+  return latch;
+}
+
 // Gives those that come from `start` a copy of what others come to behind a wait too, where nobody is met. Returns
 // whether it can.
 bool leave_apart(BasicBlock& start, const BlockList& behind, const BlockList& met, size_t& may_be_copied) {
@@ -136,7 +147,7 @@ bool put_tail_first(BranchInst& branch, unsigned way, const Blocks& waits, size_
     if (blocks.empty()) continue;
     BasicBlock* goal = wait;
     if (have_waited) {
-      BasicBlock* latch = loop ? loop->getLoopLatch() : nullptr;
+      BasicBlock* latch = loop ? latch_of(*loop) : nullptr;
       if (!latch) return false;
       goal = SplitEdge(latch, loop->getHeader());
     } else if (any_of(blocks, [&](BasicBlock* block) { return in_turn.contains(block); })) {

@@ -1637,7 +1637,7 @@ def read_before_leaving(x):
 def read_before_meeting(x):
     leaves = (x == 3) | (x > 12)
     largest = np.where(leaves, x, 0).reshape(-1, 32).max(axis=1).repeat(32)
-    return [np.where(leaves, 0, x + 5).astype(np.int32), np.where(leaves, largest + (x == 3), 0).astype(np.int32)]
+    return np.where(leaves, 0, x + 5).astype(np.int32), np.where(leaves, largest + (x == 3), 0).astype(np.int32)
 
 
 # Simdgroups leave a loop at a barrier one after the other, and write what they have read.

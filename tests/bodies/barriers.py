@@ -1454,9 +1454,15 @@ def barrier_behind_a_loop_that_simdgroups_go_on_with(x):
 
 # ---- What those that leave write before, their neighbours read behind the next barrier
 
+
+def _zeros_at_some(rng):
+    return np.where(np.isin(np.arange(256) % 128, [6, 9, 23, 30, 32]), 0, rng.integers(2, 8, 256)).astype(np.int32)
+
+
 _BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
 _WRITE_AND_LEAVE = "part[4 * t % 128] += 300; y[i] = 7; return;"
 _MEET_WRITE_AND_LEAVE = "part[4 * t % 128] += simd_max(300 - x[i]); y[i] = 7; return;"
+_EITHER = "x[i] > 9 || (x[i] < 3 && x[i + 1 - x[i]] < 9 && x[i] == 0)"
 for _name, _way in {
     "if": f"if (x[i] == 0) {{ {_WRITE_AND_LEAVE} }}",
     "switch": f"switch (x[i] & 7) {{ case 0: {{ {_WRITE_AND_LEAVE} }} }}",
@@ -1473,13 +1479,13 @@ for _name, _way in {
         if (x[i] == 0 && t < 10) {{ y[i] = 3; leaves = true; }} else if (x[i] == 0) {{ y[i] = 4; leaves = true; }}
         if (leaves) {{ {_WRITE_AND_LEAVE} }}""",
     "turns": f"for (int k = 0; k < 2; ++k) {{ if (x[i] + t % 2 == k) {{ {_WRITE_AND_LEAVE} }} {_BARRIER} }}",
-    "either": f"if (x[i] > 9 || (x[i] < 3 && x[i + 1 - x[i]] < 9 && x[i] == 0)) {{ {_WRITE_AND_LEAVE} }}",
+    "either": f"if ({_EITHER}) {{ {_WRITE_AND_LEAVE} }}",
     "either_in_a_loop": f"""for (int k = 0; k < 2; ++k) {{
-          if (x[i] > 9 || (x[i] < 3 && x[i + 1 - x[i]] < 9 && x[i] == 0)) {{ {_WRITE_AND_LEAVE} }}
+          if ({_EITHER}) {{ {_WRITE_AND_LEAVE} }}
           {_BARRIER}
         }}""",
     # By conditions that are the same for all that come to them.
-    "either_and_all": f"""if (x[i] > 9 || (x[i] < 3 && x[i + 1 - x[i]] < 9 && x[i] == 0)) {{
+    "either_and_all": f"""if ({_EITHER}) {{
           if (n[1] == 2) {{ {_WRITE_AND_LEAVE} }}
         }}""",
     "a_flag_and_all": f"""bool first = x[i] == 0 && t < 10, second = x[i] == 0;
@@ -1499,11 +1505,11 @@ for _name, _way in {
           }}
         }}""",
     # In what several ways lead to they exchange values.
-    "either_and_meet": f"if (x[i] > 9 || (x[i] < 3 && x[i + 1 - x[i]] < 9 && x[i] == 0)) {{ {_MEET_WRITE_AND_LEAVE} }}",
+    "either_and_meet": f"if ({_EITHER}) {{ {_MEET_WRITE_AND_LEAVE} }}",
     "a_flag_and_meet": f"""bool leaves = false;
         if (x[i] == 0 && t < 10) {{ y[i] = 3; leaves = true; }} else if (x[i] == 0) {{ y[i] = 4; leaves = true; }}
         if (leaves) {{ {_MEET_WRITE_AND_LEAVE} }}""",
-    "either_and_may_meet": f"""if (x[i] > 9 || (x[i] < 3 && x[i + 1 - x[i]] < 9 && x[i] == 0)) {{
+    "either_and_may_meet": f"""if ({_EITHER}) {{
           if (n[1] == 2) {{ {_WRITE_AND_LEAVE} }}
           y[i] = simd_max(x[i]);
           return;
@@ -1538,12 +1544,12 @@ for _name, _way in {
     "meeting_in_a_loop": f"for (int k = 0; k < n[1]; ++k) {{ if (x[i] == 0) {{ {_MEET_WRITE_AND_LEAVE} }} {_BARRIER} }}",
     "meeting_in_turns": f"for (int k = 0; k < n[1]; ++k) {{ if (x[i] + t % 2 == k) {{ {_MEET_WRITE_AND_LEAVE} }} {_BARRIER} }}",
     "either_and_meet_in_a_loop": f"""for (int k = 0; k < n[1]; ++k) {{
-          if (x[i] > 9 || (x[i] < 3 && x[i + 1 - x[i]] < 9 && x[i] == 0)) {{ {_MEET_WRITE_AND_LEAVE} }}
+          if ({_EITHER}) {{ {_MEET_WRITE_AND_LEAVE} }}
           {_BARRIER}
         }}""",
     "either_and_meet_behind_a_barrier": f"""for (int k = 0; k < n[1]; ++k) {{
           {_BARRIER}
-          if (x[i] > 9 || (x[i] < 3 && x[i + 1 - x[i]] < 9 && x[i] == 0)) {{ {_MEET_WRITE_AND_LEAVE} }}
+          if ({_EITHER}) {{ {_MEET_WRITE_AND_LEAVE} }}
         }}""",
     "meeting_behind_a_loop": f"""int k = 0;
         for (; k < 3; ++k) if (x[i + k] == 0) break;
@@ -1576,9 +1582,7 @@ for _name, _way in {
         name=f"written_before_leaving_by_{_name}",
         # Of those that leave no two write at one place.
         inputs=lambda rng: {
-            "x": np.where(np.isin(np.arange(256) % 128, [6, 9, 23, 30, 32]), 0, rng.integers(2, 8, 256)).astype(
-                np.int32
-            ),
+            "x": _zeros_at_some(rng),
             "n": np.array([5, 2], np.int32),
         },
         outputs={"y": ((256,), "int32")},
@@ -1603,9 +1607,7 @@ for _name, _way in {
     part[t] = -5;
     y[i] = x[i];
     """,
-    inputs=lambda rng: {
-        "x": np.where(np.isin(np.arange(256) % 128, [6, 9, 23, 30, 32]), 0, rng.integers(2, 8, 256)).astype(np.int32)
-    },
+    inputs=lambda rng: {"x": _zeros_at_some(rng)},
     outputs={"y": ((256,), "int32")},
     grid=(256, 1, 1),
     threadgroup=(128, 1, 1),

@@ -18,7 +18,7 @@
 
 #include "compiler/nvidia/kernel_entry.h"
 #include "compiler/passes/barrier_agreement.h"
-#include "compiler/passes/copy_behind.h"
+#include "compiler/passes/block_copies.h"
 #include "compiler/passes/divergence.h"
 #include "compiler/passes/lane_exchanges.h"
 #include "compiler/passes/separate_lanes.h"
@@ -122,8 +122,7 @@ class MaskFinder {
   struct Fork {
     BasicBlock* block;
     unsigned way_on;
-    bool is_end;  // of a loop, where its other way leads back
-    bool is_in_loop;
+    bool is_end;     // of a loop, where its other way leads back
     BlockList left;  // what is behind the way that does not
 
     BasicBlock* next(unsigned way) const { return block->getTerminator()->getSuccessor(way); }
@@ -141,9 +140,9 @@ class MaskFinder {
       if (loops.getLoopFor(&block)) in_loops.insert(&block);
       std::optional<unsigned> way = way_on(block, leading);
       if (!way || !divergence.is_divergent_branch(block)) continue;
-      forks.push_back({&block, *way, false, loops.getLoopFor(&block) != nullptr, {}});
-      forks.back().is_end = dominators.dominates(forks.back().next(*way), &block);
-      forks.back().left = taken_from(*forks.back().next(1 - *way));
+      const auto* branch = cast<BranchInst>(block.getTerminator());
+      forks.push_back({&block, *way, dominators.dominates(branch->getSuccessor(*way), &block),
+                       taken_from(*branch->getSuccessor(1 - *way))});
     }
     if (forks.empty()) return;
     EquivalenceClasses<const Fork*> groups;
@@ -185,7 +184,7 @@ class MaskFinder {
       ways.push_back({fork->block, fork->next(1 - fork->way_on)});
       left.insert(fork->left.begin(), fork->left.end());
       is_end = is_end || fork->is_end;
-      is_in_loop = is_in_loop || fork->is_in_loop;
+      is_in_loop = is_in_loop || in_loops.contains(fork->block);
     }
     const bool exchange = any_of(left, [&](BasicBlock* block) { return exchanges(*block); });
     lingers_ = lingers_ || is_end || any_of(left, [&](BasicBlock* block) { return in_loops.contains(block); });
@@ -215,9 +214,10 @@ class MaskFinder {
   // The same for what forks share, and for what is exchanged on the way out of a loop. Returns whether it can be done.
   bool put_tails_first() {
     if (tails_.empty()) return true;
+    const Blocks waits = barriers();
     size_t none = 0;
     for (auto [branch, way] : tails_)
-      if (!put_tail_first(*branch, way, barriers(), none, [](const Instruction&) { return true; })) return false;
+      if (!put_tail_first(*branch, way, waits, none, [](const Instruction&) { return true; })) return false;
     define_uses(body_);
     analyses_.forget(body_);
     return true;

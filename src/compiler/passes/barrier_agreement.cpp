@@ -20,19 +20,6 @@ using namespace llvm;
 
 namespace {
 
-// By ways of which `is_way` holds.
-Blocks leading_by_ways(const Blocks& blocks, function_ref<bool(const BasicBlock& from, const BasicBlock& to)> is_way) {
-  Blocks leading;
-  SmallVector<const BasicBlock*> waiting(blocks.begin(), blocks.end());
-  while (!waiting.empty()) {
-    const BasicBlock* block = waiting.pop_back_val();
-    if (!leading.insert(block).second) continue;
-    for (const BasicBlock* before : predecessors(block))
-      if (is_way(*before, *block)) waiting.push_back(before);
-  }
-  return leading;
-}
-
 void go_on_to(BasicBlock& next, BasicBlock& block) {
   SmallVector<BasicBlock*> ways(successors(&block));
   ways.erase(find(ways, &next));  // of several that lead there one stays
@@ -178,6 +165,18 @@ Blocks blocks_with(Function& function, function_ref<bool(const Instruction&)> pr
   for (const BasicBlock& block : function)
     if (any_of(block, predicate)) found.insert(&block);
   return found;
+}
+
+Blocks leading_by_ways(const Blocks& blocks, function_ref<bool(const BasicBlock& from, const BasicBlock& to)> is_way) {
+  Blocks leading;
+  SmallVector<const BasicBlock*> waiting(blocks.begin(), blocks.end());
+  while (!waiting.empty()) {
+    const BasicBlock* block = waiting.pop_back_val();
+    if (!leading.insert(block).second) continue;
+    for (const BasicBlock* before : predecessors(block))
+      if (is_way(*before, *block)) waiting.push_back(before);
+  }
+  return leading;
 }
 
 Blocks leading_to(const Blocks& blocks) {

@@ -28,6 +28,10 @@ Blocks blocks_with(llvm::Function& function, llvm::function_ref<bool(const llvm:
 /// Those from which a way leads to one of `blocks`, they included.
 Blocks leading_to(const Blocks& blocks);
 
+/// The same by ways of which `is_way` holds.
+Blocks leading_by_ways(const Blocks& blocks,
+                       llvm::function_ref<bool(const llvm::BasicBlock& from, const llvm::BasicBlock& to)> is_way);
+
 /// The same as leading_to() but for ways that nobody takes.
 Blocks leading_for_good(const Blocks& blocks);
 

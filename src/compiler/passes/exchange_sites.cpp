@@ -92,14 +92,12 @@ InLoops keep_in_innermost_loops(Function& function) {
   return left.empty() ? InLoops::kAll : InLoops::kKept;
 }
 
-bool is_barrier(const Instruction& instruction) { return calls(instruction, "__kiln_threadgroup_barrier"); }
-
 // Each block before those to which it leads, but for loops; otherwise what leads to no barrier first, since who waits
 // at one waits for all that have not returned, and then as Clang made them.
 std::vector<const BasicBlock*> in_order(Function& function) {
   DenseMap<const BasicBlock*, unsigned> layout;
   for (const BasicBlock& block : function) layout.try_emplace(&block, layout.size());
-  const Blocks leading = leading_to(blocks_with(function, is_barrier));
+  const Blocks leading = leading_to(blocks_with(function, is_threadgroup_barrier));
   auto comes_first = [&](const BasicBlock* a, const BasicBlock* b) {
     return leading.contains(a) != leading.contains(b) ? leading.contains(b) : layout[a] < layout[b];
   };
@@ -141,7 +139,8 @@ class SiteNumbering {
         merges_.push_back(cast<CallInst>(&instruction));
         merges_of_[merges_.back()->getArgOperand(0)].push_back(merges_.back());
       }
-      if (calls(instruction, "__kiln_exchange") || is_barrier(instruction) || is_matrix_product(instruction))
+      if (calls(instruction, "__kiln_exchange") || is_threadgroup_barrier(instruction) ||
+          is_matrix_product(instruction))
         calls_.push_back(cast<CallInst>(&instruction));
     }
   }
@@ -311,6 +310,8 @@ class SiteNumbering {
 };
 
 }  // namespace
+
+bool is_threadgroup_barrier(const Instruction& instruction) { return calls(instruction, kThreadgroupBarrierFunction); }
 
 void mark_iteration(CallInst& wait) {
   SmallVector<Value*> counters(drop_begin(wait.args(), kFirstCounter));

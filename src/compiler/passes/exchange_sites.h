@@ -46,6 +46,10 @@ inline constexpr const char* kWaitFunction = "__kiln_wait";
 // `__kiln_matrix_product`, the first one the site's number instead of the line.
 inline constexpr const char* kProductWaitFunction = "__kiln_wait_product";
 
+/// A call of the front end's function, before sites are numbered.
+inline constexpr const char* kThreadgroupBarrierFunction = "__kiln_threadgroup_barrier";
+bool is_threadgroup_barrier(const llvm::Instruction& instruction);
+
 /// Marks the calls of functions with loops. Before inlining.
 void mark_calls(llvm::Module& module);
 

@@ -10,6 +10,8 @@
 
 #include <array>
 
+#include "compiler/passes/widen.h"
+
 namespace kiln {
 
 using namespace llvm;
@@ -17,7 +19,7 @@ using namespace llvm;
 namespace {
 
 constexpr int kRegister = 8;  // floats
-constexpr int kSimdgroup = 32;
+constexpr int kSimdgroup = kLanes;
 
 // Of `sum = value + value ^ distance` the value, where that holds for the lanes that are wanted; else null.
 Value* added_to_itself(Value* sum, int distance, ArrayRef<int> lanes) {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-#include "compiler/passes/copy_behind.h"
+#include "compiler/passes/block_copies.h"
 #include "compiler/passes/divergence.h"
 #include "compiler/passes/lane_exchanges.h"
 #include "compiler/passes/memory_behind.h"
@@ -47,6 +47,7 @@ class LeaveFirst {
     if (found_.empty() && tails_.empty()) return Leavings::kNone;
     for (const Leaving& leaving : found_) order(leaving);
     EliminateUnreachableBlocks(function_);
+    if (tails_.empty()) return Leavings::kFirst;
     for (const Leaving& tail : tails_)
       if (!put_first(tail)) return Leavings::kTooLate;
     EliminateUnreachableBlocks(function_);
@@ -113,13 +114,7 @@ class LeaveFirst {
     goes_on = SplitEdge(fork, goes_on);
     BlockList own = leaving.blocks;
     if (leaving.is_copied) own = copy_for({{fork, leaving.branch->getSuccessor(leaving.way)}}, own);
-    SmallVector<BasicBlock*> ends;
-    for (BasicBlock* block : own) {
-      if (isa<ReturnInst>(block->getTerminator())) ends.push_back(block);
-      for (BasicBlock* next : SmallVector<BasicBlock*>(successors(block)))
-        if (is_taken(*block, *next) && !own.contains(next)) ends.push_back(SplitEdge(block, next));
-    }
-    for (BasicBlock* end : ends) add_untaken_way(*end->getTerminator(), *goes_on);
+    add_untaken_ways(own, *goes_on);
   }
 
   // The blocks of `tail` are already.

@@ -16,7 +16,9 @@
 #include <map>
 
 #include "compiler/metal/token_rewriter.h"
+#include "compiler/passes/block_sets.h"
 #include "compiler/passes/divergence.h"
+#include "compiler/passes/exchange_sites.h"
 #include "compiler/passes/matrix_products.h"
 #include "compiler/passes/stand_ins.h"
 #include "core/cpu_image.h"
@@ -25,8 +27,6 @@ namespace kiln {
 namespace {
 
 using namespace llvm;
-
-bool is_barrier(const Instruction& instruction) { return calls(instruction, "__kiln_threadgroup_barrier"); }
 
 // A simdgroup function that gives a value; at others threads wait, and what they have to themselves is used again.
 bool is_exchange(const Instruction& instruction) {
@@ -57,7 +57,7 @@ class ReuseBarriers {
  public:
   explicit ReuseBarriers(Function& body) : body_(body) {
     for (Instruction& instruction : instructions(body_)) {
-      has_barriers_ = has_barriers_ || is_barrier(instruction);
+      has_barriers_ = has_barriers_ || is_threadgroup_barrier(instruction);
       if (is_exchange(instruction)) exchanges_.push_back(cast<CallInst>(&instruction));
       if (auto* load = dyn_cast<LoadInst>(&instruction)) note(*load, load->getPointerOperand(), reads_);
       if (auto* store = dyn_cast<StoreInst>(&instruction)) note(*store, store->getPointerOperand(), writes_);
@@ -69,7 +69,7 @@ class ReuseBarriers {
     find_partial_blocks();
     for (CallInst* exchange : exchanges_) {
       if (partial_.contains(exchange->getParent()) || !is_between(*exchange)) continue;
-      Function* barrier = body_.getParent()->getFunction("__kiln_threadgroup_barrier");
+      Function* barrier = body_.getParent()->getFunction(kThreadgroupBarrierFunction);
       CallInst* call = CallInst::Create(barrier, {exchange->getArgOperand(0)}, "", exchange->getIterator());
       call->setDebugLoc(exchange->getDebugLoc());
     }
@@ -120,7 +120,7 @@ class ReuseBarriers {
       const BasicBlock* block = at->getParent();
       for (; at; at = next(*at)) {
         if (accesses.contains(at)) return true;
-        if (is_barrier(*at)) break;
+        if (is_threadgroup_barrier(*at)) break;
       }
       if (!at) leave(*block);
     }
@@ -140,7 +140,7 @@ class ReuseBarriers {
     for (const BasicBlock* branch : dividing) {
       const DomTreeNode* meeting = after.getNode(branch)->getIDom();
       if (any_of(behind(*branch, meeting->getBlock()), has_barrier)) {
-        const SmallPtrSet<const BasicBlock*, 16> reached = behind(*branch, nullptr);
+        const Blocks reached = behind(*branch);
         partial_.insert(reached.begin(), reached.end());
       }
     }
@@ -155,12 +155,12 @@ class ReuseBarriers {
     }
   }
 
-  static bool has_barrier(const BasicBlock* block) { return any_of(*block, is_barrier); }
+  static bool has_barrier(const BasicBlock* block) { return any_of(*block, is_threadgroup_barrier); }
 
-  // Blocks behind the branch, up to where all meet again.
-  static SmallPtrSet<const BasicBlock*, 16> behind(const BasicBlock& branch, const BasicBlock* meeting) {
-    SmallPtrSet<const BasicBlock*, 16> seen;
-    SmallVector<const BasicBlock*> work{&branch};
+  // Blocks behind the one, up to where all meet again, if that is asked for.
+  static Blocks behind(const BasicBlock& block, const BasicBlock* meeting = nullptr) {
+    Blocks seen;
+    SmallVector<const BasicBlock*> work{&block};
     while (!work.empty())
       for (const BasicBlock* next : successors(work.pop_back_val()))
         if (next != meeting && seen.insert(next).second) work.push_back(next);
@@ -178,24 +178,20 @@ class ReuseBarriers {
 
   // Whether nothing that others might wait at comes any more.
   static bool only_returns(const BasicBlock* start) {
-    SmallPtrSet<const BasicBlock*, 8> seen{start};
-    SmallVector<const BasicBlock*> work{start};
-    while (!work.empty()) {
-      const BasicBlock* block = work.pop_back_val();
-      for (const Instruction& instruction : *block)
-        if (is_barrier(instruction) || is_matrix_product(instruction) || calls(instruction, "__kiln_exchange"))
-          return false;
-      for (const BasicBlock* next : successors(block))
-        if (seen.insert(next).second) work.push_back(next);
-    }
-    return true;
+    auto has_wait = [](const BasicBlock* block) {
+      return any_of(*block, [](const Instruction& instruction) {
+        return is_threadgroup_barrier(instruction) || is_matrix_product(instruction) ||
+               calls(instruction, "__kiln_exchange");
+      });
+    };
+    return !has_wait(start) && none_of(behind(*start), has_wait);
   }
 
   Function& body_;
   bool has_barriers_ = false;
   SmallVector<CallInst*> exchanges_;  // in the order of the program
   Accesses reads_, writes_;           // by variable
-  SmallPtrSet<const BasicBlock*, 16> partial_;
+  Blocks partial_;
 };
 
 }  // namespace

@@ -4,15 +4,15 @@
 #include <llvm/ADT/SetVector.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/CFG.h>
-#include <llvm/IR/Constants.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/SSAUpdater.h>
 
+#include <optional>
 #include <utility>
 
-#include "compiler/passes/copy_behind.h"
+#include "compiler/passes/block_copies.h"
 #include "compiler/passes/lane_exchanges.h"
 #include "compiler/passes/untaken_ways.h"
 
@@ -24,38 +24,33 @@ namespace {
 
 // Of `blocks` those from which a way in them leads to one of which `holds` does.
 BlockList leading_within(const BlockList& blocks, function_ref<bool(BasicBlock&)> holds) {
-  BlockList leading;
+  const Blocks all(blocks.begin(), blocks.end());
+  Blocks to;
   for (BasicBlock* block : blocks)
-    if (holds(*block)) leading.insert(block);
-  for (unsigned i = 0; i < leading.size(); ++i)
-    for (BasicBlock* before : predecessors(leading[i]))
-      if (blocks.contains(before) && is_taken(*before, *leading[i])) leading.insert(before);
-  return leading;
-}
-
-// From which a way leads to one of `blocks`, in the same iteration of the loop with this header, if there is one.
-Blocks leading_in_turn(const BlockList& blocks, const BasicBlock* header) {
-  Blocks leading;
-  SmallVector<const BasicBlock*> waiting(blocks.begin(), blocks.end());
-  while (!waiting.empty()) {
-    const BasicBlock* block = waiting.pop_back_val();
-    if (leading.insert(block).second && block != header) waiting.append(pred_begin(block), pred_end(block));
-  }
-  return leading;
+    if (holds(*block)) to.insert(block);
+  const Blocks leading = leading_by_ways(
+      to, [&](const BasicBlock& from, const BasicBlock& next) { return all.contains(&from) && is_taken(from, next); });
+  BlockList found;
+  for (BasicBlock* block : blocks)
+    if (leading.contains(block)) found.insert(block);
+  return found;
 }
 
 // Puts the blocks before the goal. In a loop whose iterations are told apart, what leads to them becomes a part of it.
 // Returns whether it can.
 bool put_before(BasicBlock& goal, const BlockList& blocks, const Loop* loop) {
-  const BasicBlock* header = loop ? loop->getHeader() : nullptr;
-  BlockList one, first;
-  one.insert(&goal);
+  // In the same iteration.
+  auto leading_in_turn = [&](const Blocks& to) {
+    return leading_by_ways(
+        to, [&](const BasicBlock&, const BasicBlock& next) { return !loop || &next != loop->getHeader(); });
+  };
   // What is before already need not be put there.
-  const Blocks leads_to_goal = leading_in_turn(one, header);
+  const Blocks leads_to_goal = leading_in_turn({&goal});
+  BlockList first;
   for (BasicBlock* block : blocks)
     if (!leads_to_goal.contains(block)) first.insert(block);
   if (first.empty()) return true;
-  const Blocks leads_to_first = leading_in_turn(first, header);
+  const Blocks leads_to_first = leading_in_turn(Blocks(first.begin(), first.end()));
   if (leads_to_first.contains(&goal)) return false;
   auto is_kept_out = [&](const BasicBlock* block) {
     return !loop->contains(block) && any_of(*block, is_done_together);
@@ -66,16 +61,7 @@ bool put_before(BasicBlock& goal, const BlockList& blocks, const Loop* loop) {
   for (const DomTreeNode* node = dominators.getNode(&goal); !leads_to_first.contains(node->getBlock());
        node = node->getIDom())
     goes_on = node->getBlock();
-  SmallVector<BasicBlock*> ends;
-  for (BasicBlock* block : first) {
-    if (succ_empty(block)) ends.push_back(block);
-    for (BasicBlock* next : SmallVector<BasicBlock*>(successors(block)))
-      if (is_taken(*block, *next) && !first.contains(next)) ends.push_back(SplitEdge(block, next));
-  }
-  for (BasicBlock* end : ends) {
-    BasicBlock& from = add_untaken_way(*end->getTerminator(), *goes_on);
-    for (PHINode& phi : goes_on->phis()) phi.addIncoming(PoisonValue::get(phi.getType()), &from);
-  }
+  add_untaken_ways(first, *goes_on);
   return true;
 }
 
@@ -124,11 +110,11 @@ bool put_tail_first(BranchInst& branch, unsigned way, const Blocks& waits, size_
   BasicBlock& start = *branch.getSuccessor(way);
   auto has_what_matters = [&](BasicBlock& block) { return any_of(block, matters); };
   if (none_of(taken_from(start), [&](BasicBlock* block) { return has_what_matters(*block); })) return true;
+  std::optional<LoopInfo> loops;  // until something changes
   for (BasicBlock* wait : taken_from(*branch.getSuccessor(1 - way))) {
     if (!waits.contains(wait)) continue;
-    const DominatorTree dominators(*fork->getParent());
-    const LoopInfo loops(dominators);
-    const Loop* loop = loop_around(*fork, *wait, loops);
+    if (!loops) loops.emplace(DominatorTree(*fork->getParent()));
+    const Loop* loop = loop_around(*fork, *wait, *loops);
     const BlockList behind = taken_from(*wait);
     BlockList in_turn = behind;
     if (loop)
@@ -155,6 +141,7 @@ bool put_tail_first(BranchInst& branch, unsigned way, const Blocks& waits, size_
       blocks = first();
     }
     if (!put_before(*goal, blocks, loop)) return false;
+    loops.reset();
   }
   return true;
 }

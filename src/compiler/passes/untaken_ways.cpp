@@ -1,6 +1,7 @@
 #include "compiler/passes/untaken_ways.h"
 
 #include <llvm/IR/CFG.h>
+#include <llvm/IR/Constants.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
@@ -21,6 +22,19 @@ BasicBlock& add_untaken_way(Instruction& before, BasicBlock& to) {
   never.setWillReturn();
   builder.CreateCondBr(builder.CreateCall(&never), &to, rest);
   return block;
+}
+
+void add_untaken_ways(const BlockList& blocks, BasicBlock& to) {
+  SmallVector<BasicBlock*> ends;
+  for (BasicBlock* block : blocks) {
+    if (isa<ReturnInst>(block->getTerminator())) ends.push_back(block);
+    for (BasicBlock* next : SmallVector<BasicBlock*>(successors(block)))
+      if (is_taken(*block, *next) && !blocks.contains(next)) ends.push_back(SplitEdge(block, next));
+  }
+  for (BasicBlock* end : ends) {
+    BasicBlock& from = add_untaken_way(*end->getTerminator(), to);
+    for (PHINode& phi : to.phis()) phi.addIncoming(PoisonValue::get(phi.getType()), &from);
+  }
 }
 
 bool has_untaken_way(const BasicBlock& block) {

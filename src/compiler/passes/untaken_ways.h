@@ -17,6 +17,10 @@ inline constexpr const char* kNeverFunction = "__kiln_never";
 /// no value for that.
 llvm::BasicBlock& add_untaken_way(llvm::Instruction& before, llvm::BasicBlock& to);
 
+/// Adds one from each end of the blocks, before a return and on a way out of them that is taken. Phis of `to` get
+/// poison.
+void add_untaken_ways(const BlockList& blocks, llvm::BasicBlock& to);
+
 /// Whether the block ends in such a way, the first, and another.
 bool has_untaken_way(const llvm::BasicBlock& block);
 

@@ -1,21 +1,14 @@
-#include "compiler/passes/copy_behind.h"
+#include "compiler/passes/block_copies.h"
 
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/IR/CFG.h>
+#include <llvm/IR/Instructions.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
 namespace kiln {
 
 using namespace llvm;
-
-BlockList behind(BasicBlock& start) {
-  BlockList blocks;
-  blocks.insert(&start);
-  for (unsigned i = 0; i < blocks.size(); ++i)
-    for (BasicBlock* next : successors(blocks[i])) blocks.insert(next);
-  return blocks;
-}
 
 BlockList copy_for(ArrayRef<Way> ways, const BlockList& blocks) {
   ValueToValueMapTy map;
@@ -48,11 +41,6 @@ BlockList copy_for(ArrayRef<Way> ways, const BlockList& blocks) {
     }
   }
   return copies;
-}
-
-BlockList copy_behind(BranchInst& branch, unsigned way) {
-  BasicBlock* start = branch.getSuccessor(way);
-  return copy_for({{branch.getParent(), start}}, behind(*start));
 }
 
 }  // namespace kiln

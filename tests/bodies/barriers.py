@@ -1642,6 +1642,43 @@ def read_before_meeting(x):
     return np.where(leaves, 0, x + 5).astype(np.int32), np.where(leaves, largest + (x == 3), 0).astype(np.int32)
 
 
+# Those that leave share code with those behind each of two barriers, at which other simdgroups wait.
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    int a = x[i], b = i, c = 1;
+    switch ((a < 2 ? 2 + a : int(simdgroup_index_in_threadgroup)) & 3) {
+    case 0:
+      simdgroup_barrier(mem_flags::mem_device);
+    case 2:
+      c ^= simd_max(c + 1);
+      break;
+    case 1:
+      for (int k = 0; k < 2 && a > 4; ++k) a = simd_sum(a);
+      simdgroup_barrier(mem_flags::mem_device);
+    default:
+      b += 1;
+    }
+    y[i] = a + b + c;
+    """,
+    inputs=lambda rng: {"x": rng.integers(0, 8, 128).astype(np.int32)},
+    outputs={"y": ((128,), "int32")},
+    grid=(128, 1, 1),
+    threadgroup=(64, 1, 1),
+    constructs="barriers.after_early_return simdgroup.max simdgroup.sum",
+)
+def leaving_by_ways_behind_two_barriers(x):
+    a, place = x.copy(), np.arange(128)
+    way = np.where(x < 2, 2 + x, place // 32 % 2)
+    for _ in range(2):
+        for first in range(0, 128, 32):
+            own = place[first : first + 32]
+            taking = own[(way[own] == 1) & (a[own] > 4)]
+            a[taking] = a[taking].sum()
+    others = (way == 1) | (way == 3)
+    return (a + place + others + np.where(others, 1, 3)).astype(np.int32)
+
+
 # Simdgroups leave a loop at a barrier one after the other, and write what they have read.
 @body(
     """

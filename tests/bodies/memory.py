@@ -359,3 +359,25 @@ for _type, _dtype in (("float", "float32"), ("half", "float16"), ("int", "int32"
         threadgroup=(32, 1, 1),
         constructs="memory.load_outside",
     )(_masked)
+
+
+# ---- Many elements that lie apart, each of which lanes may load one after the other
+
+_TIMES = 400
+
+
+@body(
+    "uint i = thread_position_in_grid.x;\nulong a = i;\n"
+    + "".join(f"a = a * 5 + x[(a >> 3 & 15) + {k % 17}];\n" for k in range(_TIMES))
+    + "out[i] = a;",
+    inputs=lambda rng: {"x": rng.integers(0, 1 << 63, 32).astype(np.uint64)},
+    outputs={"out": ((64,), "uint64")},
+    grid=(64, 1, 1),
+    threadgroup=(32, 1, 1),
+    constructs="types.ulong",
+)
+def many_loads_of_elements_apart(x):
+    a = np.arange(64, dtype=np.uint64)
+    for k in range(_TIMES):
+        a = a * np.uint64(5) + x[(a >> np.uint64(3) & np.uint64(15)) + np.uint64(k % 17)]
+    return a

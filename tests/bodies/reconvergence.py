@@ -1207,3 +1207,43 @@ def leaving_a_loop_that_others_go_on_with(s):
     s.put(0, a, s.all)
     odd = s.all & (turns & 1 != 0)
     s.put(1, reduce("sum", a, odd), odd)
+
+
+# A loop that is unrolled, out of which all go that come to the exchange.
+@body(
+    """
+    uint i = thread_position_in_grid.x, lane = thread_index_in_simdgroup;
+    int b = i;
+    for (int turn = 3; turn-- > 0 && n[0] > n[1];) {
+      if (lane != 23u) { y[i] = turn; return; }
+      switch (x[i] & 7) {
+      case 3: {
+        int count = 0;
+        do {
+        } while (++count < 5 && simd_all(x[i] < 64));
+        if (lane != 1u) { y[i] = -count; return; }
+      }
+      case 2:
+        break;
+      default:
+        b += 1;
+      }
+    }
+    y[i] = b;
+    """,
+    inputs=lambda rng: {
+        "x": np.where(np.arange(128) % 32 == 23, np.repeat([3, 67, 4, 2], 32), rng.integers(0, 100, 128)).astype(
+            np.int32
+        ),
+        "n": np.array([5, 2], np.int32),
+    },
+    outputs={"y": ((128,), "int32")},
+    grid=(128, 1, 1),
+    threadgroup=(64, 1, 1),
+    constructs="simdgroup.all",
+)
+def exchange_on_the_only_way_out(x, n):
+    place = np.arange(128)
+    return np.select([place % 32 != 23, x == 3, x == 67, x == 2], [2, -5, -1, place], default=place + 3).astype(
+        np.int32
+    )

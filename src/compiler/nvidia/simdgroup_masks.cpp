@@ -217,7 +217,8 @@ class MaskFinder {
     const Blocks waits = barriers();
     size_t none = 0;
     for (auto [branch, way] : tails_)
-      if (!put_tail_first(*branch, way, waits, none, [](const Instruction&) { return true; })) return false;
+      if (!put_tail_first(*branch, way, waits, none, [](BasicBlock&, const Instruction&) { return true; }))
+        return false;
     define_uses(body_);
     analyses_.forget(body_);
     return true;

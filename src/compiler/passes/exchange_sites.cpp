@@ -72,8 +72,7 @@ void keep_in_loop(CallInst& wait, BasicBlock& header) {
 
 // Of each exchange the innermost loop that it is out of.
 InLoops keep_in_innermost_loops(Function& function) {
-  DominatorTree dominators(function);
-  LoopInfo loops(dominators);
+  std::optional<LoopInfo> loops;  // where it is asked for
   SmallVector<std::pair<CallInst*, BasicBlock*>> left;
   for (Instruction& instruction : instructions(function)) {
     StringRef name = name_of_callee(instruction);
@@ -81,9 +80,10 @@ InLoops keep_in_innermost_loops(Function& function) {
     if (!is_mark && (!name.starts_with(kWaitFunction) || name == kProductWaitFunction)) continue;
     auto& call = cast<CallInst>(instruction);
     for (unsigned i = call.arg_size(); i-- > (is_mark ? 0 : kFirstCounter);) {
-      std::optional<BasicBlock*> header = counted_by(call.getArgOperand(i), loops);
+      if (!loops) loops.emplace(DominatorTree(function));
+      std::optional<BasicBlock*> header = counted_by(call.getArgOperand(i), *loops);
       if (!header) return InLoops::kLost;
-      if (!*header || loops.getLoopFor(*header)->contains(&call)) continue;
+      if (!*header || loops->getLoopFor(*header)->contains(&call)) continue;
       left.push_back({&call, *header});
       break;
     }

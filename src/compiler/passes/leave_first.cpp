@@ -1,5 +1,6 @@
 #include "compiler/passes/leave_first.h"
 
+#include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/LoopInfo.h>
@@ -7,6 +8,7 @@
 #include <llvm/IR/Dominators.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -119,10 +121,16 @@ class LeaveFirst {
 
   // The blocks of `tail` are already.
   bool put_first(const Leaving& tail) {
-    if (!memory_) memory_.emplace(waits_);
-    return put_tail_first(*tail.branch, tail.way, waits_, may_be_copied_, [&](const Instruction& instruction) {
-      return !is_contained(tail.blocks, instruction.getParent()) && memory_->is_met_by(instruction);
-    });
+    auto matters = [&](BasicBlock& wait, const Instruction& instruction) {
+      return !is_contained(tail.blocks, instruction.getParent()) && memory_behind(wait).is_met_by(instruction);
+    };
+    return put_tail_first(*tail.branch, tail.way, waits_, may_be_copied_, matters);
+  }
+
+  const MemoryBehind& memory_behind(BasicBlock& wait) {
+    std::unique_ptr<MemoryBehind>& memory = memory_[&wait];
+    if (!memory) memory = std::make_unique<MemoryBehind>(wait);
+    return *memory;
   }
 
   Function& function_;
@@ -132,7 +140,7 @@ class LeaveFirst {
   const DominatorTree& dominators_;
   const LoopInfo& loops_;
   // Where they are asked for:
-  std::optional<MemoryBehind> memory_;
+  DenseMap<const BasicBlock*, std::unique_ptr<MemoryBehind>> memory_;
   std::optional<Blocks> apart_;
   SmallVector<Leaving> found_, tails_;
   size_t may_be_copied_ = kMostCopied;

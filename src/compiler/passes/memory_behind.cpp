@@ -1,15 +1,14 @@
 #include "compiler/passes/memory_behind.h"
 
 #include <llvm/ADT/STLExtras.h>
-#include <llvm/ADT/SetVector.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/ValueTracking.h>
-#include <llvm/IR/CFG.h>
 #include <llvm/IR/IntrinsicInst.h>
 
 #include "compiler/passes/bounds_guards.h"
 #include "compiler/passes/guard_sinks.h"
 #include "compiler/passes/lane_exchanges.h"
+#include "compiler/passes/untaken_ways.h"
 
 namespace kiln {
 
@@ -67,12 +66,9 @@ bool writes_shared(const Instruction& instruction) {
   });
 }
 
-MemoryBehind::MemoryBehind(const Blocks& waits) {
-  SmallSetVector<const BasicBlock*, 32> behind(waits.begin(), waits.end());
-  for (unsigned i = 0; i < behind.size(); ++i) {
-    for (const Instruction& instruction : *behind[i]) find(instruction);
-    for (const BasicBlock* next : successors(behind[i])) behind.insert(next);
-  }
+MemoryBehind::MemoryBehind(BasicBlock& wait) {
+  for (const BasicBlock* block : taken_from(wait))
+    for (const Instruction& instruction : *block) find(instruction);
 }
 
 bool MemoryBehind::is_met_by(const Instruction& instruction) const {

@@ -1,17 +1,16 @@
-// Which memory threads use behind a wait, and which of what others do before it has to come before that.
+// Which memory threads use behind a wait, and which of what others do has to come before that.
 //
 // Memory is told apart by what it belongs to, a kernel's argument or a variable of the threadgroup's; places in it are
 // not. Atomic updates whose result nobody wants may come in any order among themselves.
 #pragma once
 
 #include <llvm/ADT/DenseMap.h>
+#include <llvm/IR/BasicBlock.h>
 #include <llvm/IR/Instruction.h>
 
 #include <cstdint>
 #include <optional>
 #include <utility>
-
-#include "compiler/passes/barrier_agreement.h"
 
 namespace kiln {
 
@@ -20,9 +19,9 @@ bool writes_shared(const llvm::Instruction& instruction);
 
 class MemoryBehind {
  public:
-  explicit MemoryBehind(const Blocks& waits);
+  explicit MemoryBehind(llvm::BasicBlock& wait);
 
-  /// Whether it matters that the instruction comes before what is behind the waits.
+  /// Whether it matters that the instruction comes before what is behind the wait.
   bool is_met_by(const llvm::Instruction& instruction) const;
 
  private:

@@ -36,9 +36,9 @@ BlockList leading_within(const BlockList& blocks, function_ref<bool(BasicBlock&)
   return found;
 }
 
-// Puts the blocks before the goal. In a loop whose iterations are told apart, what leads to them becomes a part of it.
-// Returns whether it can.
-bool put_before(BasicBlock& goal, const BlockList& blocks, const Loop* loop) {
+// Leads on from the blocks to the goal. In a loop whose iterations are told apart, what leads to them becomes a part of
+// it. Returns whether it can.
+bool lead_on(const BlockList& blocks, BasicBlock& goal, const Loop* loop) {
   // In the same iteration.
   auto leading_in_turn = [&](const Blocks& to) {
     return leading_by_ways(
@@ -83,67 +83,98 @@ BasicBlock* latch_of(const Loop& loop) {
   return latch;
 }
 
-// Gives those that come from `start` a copy of what others come to behind a wait too, where nobody is met. Returns
-// whether it can.
-bool leave_apart(BasicBlock& start, const BlockList& behind, const BlockList& met, size_t& may_be_copied) {
-  SmallVector<Way> ways;
-  BlockList copied;
-  for (BasicBlock* block : taken_from(start, [&](BasicBlock& block) { return !behind.contains(&block); }))
-    for (BasicBlock* next : successors(block)) {
-      if (!is_taken(*block, *next) || !behind.contains(next) || met.contains(next)) continue;
-      if (!is_contained(ways, Way(block, next))) ways.push_back({block, next});
-      for (BasicBlock* one : taken_from(*next)) copied.insert(one);
+// What a branch's way leads to, and the waits of the others one after the other.
+class TailFirst {
+ public:
+  TailFirst(BranchInst& branch, unsigned way, size_t& may_be_copied,
+            function_ref<bool(BasicBlock& wait, const Instruction&)> matters)
+      : fork_(*branch.getParent()),
+        start_(*branch.getSuccessor(way)),
+        may_be_copied_(may_be_copied),
+        matters_(matters) {}
+
+  // Gives those that come from the branch a copy of what others come to behind the wait too, where nobody is met.
+  // Before anything is put before a wait: others may come to it behind another one. Returns whether it can.
+  bool leave_apart(BasicBlock& wait) {
+    if (!find(wait) || has_waited_ || none_of(first_, [&](BasicBlock* block) { return in_turn_.contains(block); }))
+      return true;
+    SmallVector<Way> ways;
+    BlockList copied;
+    for (BasicBlock* block : taken_from(start_, [&](BasicBlock& block) { return !in_turn_.contains(&block); }))
+      for (BasicBlock* next : successors(block)) {
+        if (!is_taken(*block, *next) || !in_turn_.contains(next) || met_.contains(next)) continue;
+        if (!is_contained(ways, Way(block, next))) ways.push_back({block, next});
+        for (BasicBlock* one : taken_from(*next)) copied.insert(one);
+      }
+    size_t size = 0;
+    for (const BasicBlock* block : copied) size += block->size();
+    if (size > may_be_copied_) return false;
+    may_be_copied_ -= size;
+    copy_for(ways, copied);
+    loops_.reset();
+    return true;
+  }
+
+  bool put_before(BasicBlock& wait) {
+    if (!find(wait)) return true;
+    BasicBlock* goal = &wait;
+    if (has_waited_) {
+      BasicBlock* latch = loop_ ? latch_of(*loop_) : nullptr;
+      if (!latch) return false;
+      goal = SplitEdge(latch, loop_->getHeader());
     }
-  size_t size = 0;
-  for (const BasicBlock* block : copied) size += block->size();
-  if (size > may_be_copied) return false;
-  may_be_copied -= size;
-  copy_for(ways, copied);
-  return true;
-}
+    if (!lead_on(first_, *goal, loop_)) return false;
+    loops_.reset();
+    return true;
+  }
+
+ private:
+  // What there is for the wait. Returns whether anything has to come before it.
+  bool find(BasicBlock& wait) {
+    auto has_what_matters = [&](BasicBlock& block) {
+      return any_of(block, [&](const Instruction& instruction) { return matters_(wait, instruction); });
+    };
+    if (none_of(taken_from(start_), [&](BasicBlock* block) { return has_what_matters(*block); })) return false;
+    if (!loops_) loops_.emplace(DominatorTree(*fork_.getParent()));
+    loop_ = loop_around(fork_, wait, *loops_);
+    const BlockList behind = taken_from(wait);
+    in_turn_ = behind;
+    if (loop_)
+      in_turn_ = taken_from(wait, [&](BasicBlock& block) { return &block != loop_->getHeader() || &block == &wait; });
+    has_waited_ = in_turn_.contains(&fork_);
+    met_ = leading_within(behind, [&](BasicBlock& block) {
+      const bool is_of_turn = loop_ && loop_->contains(&block) && (has_waited_ || !in_turn_.contains(&block));
+      return !is_of_turn && any_of(block, is_done_together);
+    });
+    const BlockList passed = taken_from(start_, [&](BasicBlock& block) { return !met_.contains(&block); });
+    const BlockList leaving = leading_within(passed, [](BasicBlock& block) { return succ_empty(&block); });
+    first_ = leading_within(leaving, has_what_matters);
+    return !first_.empty();
+  }
+
+  BasicBlock& fork_;
+  BasicBlock& start_;
+  size_t& may_be_copied_;
+  function_ref<bool(BasicBlock& wait, const Instruction&)> matters_;
+  std::optional<LoopInfo> loops_;  // until something changes
+  // Of the wait that was asked for:
+  const Loop* loop_ = nullptr;  // around it and the branch
+  BlockList in_turn_;           // behind it, in the same iteration
+  BlockList met_;               // behind it, and leading to where threads do something together
+  BlockList first_;             // what has to come before it
+  bool has_waited_ = false;     // those at the branch, in this iteration
+};
 
 }  // namespace
 
 bool put_tail_first(BranchInst& branch, unsigned way, const Blocks& waits, size_t& may_be_copied,
-                    function_ref<bool(const Instruction&)> matters) {
-  BasicBlock* fork = branch.getParent();
-  BasicBlock& start = *branch.getSuccessor(way);
-  auto has_what_matters = [&](BasicBlock& block) { return any_of(block, matters); };
-  if (none_of(taken_from(start), [&](BasicBlock* block) { return has_what_matters(*block); })) return true;
-  std::optional<LoopInfo> loops;  // until something changes
-  for (BasicBlock* wait : taken_from(*branch.getSuccessor(1 - way))) {
-    if (!waits.contains(wait)) continue;
-    if (!loops) loops.emplace(DominatorTree(*fork->getParent()));
-    const Loop* loop = loop_around(*fork, *wait, *loops);
-    const BlockList behind = taken_from(*wait);
-    BlockList in_turn = behind;
-    if (loop)
-      in_turn = taken_from(*wait, [&](BasicBlock& block) { return &block != loop->getHeader() || &block == wait; });
-    const bool have_waited = in_turn.contains(fork);
-    const BlockList met = leading_within(behind, [&](BasicBlock& block) {
-      const bool is_of_turn = loop && loop->contains(&block) && (have_waited || !in_turn.contains(&block));
-      return !is_of_turn && any_of(block, is_done_together);
-    });
-    auto first = [&] {
-      const BlockList passed = taken_from(start, [&](BasicBlock& block) { return !met.contains(&block); });
-      const BlockList leaving = leading_within(passed, [](BasicBlock& block) { return succ_empty(&block); });
-      return leading_within(leaving, has_what_matters);
-    };
-    BlockList blocks = first();
-    if (blocks.empty()) continue;
-    BasicBlock* goal = wait;
-    if (have_waited) {
-      BasicBlock* latch = loop ? latch_of(*loop) : nullptr;
-      if (!latch) return false;
-      goal = SplitEdge(latch, loop->getHeader());
-    } else if (any_of(blocks, [&](BasicBlock* block) { return in_turn.contains(block); })) {
-      if (!leave_apart(start, in_turn, met, may_be_copied)) return false;
-      blocks = first();
-    }
-    if (!put_before(*goal, blocks, loop)) return false;
-    loops.reset();
-  }
-  return true;
+                    function_ref<bool(BasicBlock& wait, const Instruction&)> matters) {
+  TailFirst tail(branch, way, may_be_copied, matters);
+  BlockList ahead;
+  for (BasicBlock* block : taken_from(*branch.getSuccessor(1 - way)))
+    if (waits.contains(block)) ahead.insert(block);
+  return all_of(ahead, [&](BasicBlock* wait) { return tail.leave_apart(*wait); }) &&
+         all_of(ahead, [&](BasicBlock* wait) { return tail.put_before(*wait); });
 }
 
 void define_uses(Function& function) {

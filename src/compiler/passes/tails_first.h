@@ -25,10 +25,10 @@
 namespace kiln {
 
 /// Of what is behind the branch's n-th way, by which nobody comes to a wait, all that leads to instructions of which
-/// `matters` holds. Copies at most as many instructions as the number says, and takes them off. Returns whether it
-/// could; then define_uses() is missing.
+/// `matters` holds, for each of the `waits` that it holds for. Copies at most as many instructions as the number says,
+/// and takes them off. Returns whether it could; then define_uses() is missing.
 bool put_tail_first(llvm::BranchInst& branch, unsigned way, const Blocks& waits, size_t& may_be_copied,
-                    llvm::function_ref<bool(const llvm::Instruction&)> matters);
+                    llvm::function_ref<bool(llvm::BasicBlock& wait, const llvm::Instruction&)> matters);
 
 /// Values that are not defined on all ways to their uses any more get phis, which are poison on the others.
 void define_uses(llvm::Function& function);

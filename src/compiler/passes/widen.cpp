@@ -73,11 +73,12 @@ std::string widen(Function& function, const WidenOptions& options) {
   options.keep_stage("lanes");
   split_structure_phis(function);
   split_vectors(function, analyses);
+  analyses.run("sroa,early-cse,simplifycfg", function);
+  // What is out of a loop that is unrolled would be the same for all of its iterations.
+  if (!keep_in_loops()) return give_up(kLostExchange);
   // Loops that are unrolled make indices of private arrays constant. Others are left at their end, so that they need no
   // structuring.
-  analyses.run(
-      "sroa,early-cse,simplifycfg,loop-mssa(loop-instsimplify,loop-rotate,licm),loop(loop-deletion,loop-unroll-full)",
-      function);
+  analyses.run("loop-mssa(loop-instsimplify,loop-rotate,licm),loop(loop-deletion,loop-unroll-full)", function);
   find_invariant_loads(function);
   analyses.run("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,sroa", function);
   if (!keep_in_loops()) return give_up(kLostExchange);

@@ -18,6 +18,7 @@
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/DenseSet.h>
+#include <llvm/ADT/MapVector.h>
 #include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/ScalarEvolution.h>
@@ -339,9 +340,11 @@ class Widener {
 
   // ---- One lane after the other
 
+  using LanePlaces = MapVector<Value*, AllocaInst*>;
+
   AllocaInst* scratch(Type* type);
-  void store_leaves(Value* value, DenseMap<Value*, Value*>& places, IRBuilder<>& builder);
-  Value* at_lane_of_loop(Value* value, Value* lane, const DenseMap<Value*, Value*>& places, IRBuilder<>& builder);
+  void store_leaves(Value* value, LanePlaces& places, IRBuilder<>& builder);
+  Value* at_lane_of_loop(Value* value, Value* lane, const LanePlaces& places, IRBuilder<>& builder);
   void each_lane(Instruction& instruction, IRBuilder<>& builder, bool may_be_alone = true);
   void in_lane(unsigned lane, Instruction& instruction, IRBuilder<>& builder, bool may_be_alone);
   Value* make_one(Instruction& instruction, Instruction& one, bool may_be_alone, IRBuilder<>& builder);
@@ -363,6 +366,8 @@ class Widener {
   LLVMContext& context_;
   Type* mask_type_;
   BasicBlock* allocas_ = nullptr;
+  DenseMap<Type*, SmallVector<AllocaInst*>> unused_scratch_;
+  uint64_t scratch_bytes_ = 0;
   Value* alone_ = nullptr;  // of the function that is widened: whether the launch is; null where nobody asks
   Value* mask_ = nullptr;   // of the block that is being widened
   DenseMap<Value*, Value*> scalars_, vectors_;

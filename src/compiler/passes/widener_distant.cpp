@@ -122,7 +122,7 @@ void Widener::copy_rows(const Rows& rows, LoadInst& lowest, Value* first, IRBuil
   Constant* list = ConstantDataArray::get(context_, distances);
   auto* table = new GlobalVariable(*to_.getParent(), list->getType(), true, GlobalValue::InternalLinkage, list,
                                    "__kiln_distances");
-  DenseMap<Value*, Value*> places;
+  LanePlaces places;
   for (Value* value : {pointer, guard.offset}) store_leaves(value, places, builder);
   Value* first_offset = at_lane(guard.offset, 0, builder);
   Value* is_in_order = is_row(guard.offset, builder);

@@ -9,8 +9,14 @@
 
 namespace kiln::widening {
 
+// Where there is much of it, places are used again; otherwise what does not change in a loop can be stored before it.
+constexpr uint64_t kMostScratch = 64 << 10;
+
 // Memory that is written before it is read, at each place that uses it.
 AllocaInst* Widener::scratch(Type* type) {
+  if (SmallVector<AllocaInst*>& unused = unused_scratch_[type]; scratch_bytes_ > kMostScratch && !unused.empty())
+    return unused.pop_back_val();
+  scratch_bytes_ += layout_.getTypeAllocSize(type);
   AllocaInst* place = IRBuilder<>(allocas_).CreateAlloca(type);
   place->setMetadata(kScratch, MDNode::get(context_, {}));
   return place;
@@ -18,7 +24,7 @@ AllocaInst* Widener::scratch(Type* type) {
 
 // Of what a loop over lanes needs, what is there as vectors. What is postponed is computed in the loop, from the lane's
 // number where it can be: that is shorter than vectors of addresses.
-void Widener::store_leaves(Value* value, DenseMap<Value*, Value*>& places, IRBuilder<>& builder) {
+void Widener::store_leaves(Value* value, LanePlaces& places, IRBuilder<>& builder) {
   if (!differs(value) || is_lane(value) || places.contains(value)) return;
   if (postponed_.contains(value)) {
     for (Value* operand : cast<Instruction>(value)->operands()) store_leaves(operand, places, builder);
@@ -27,12 +33,11 @@ void Widener::store_leaves(Value* value, DenseMap<Value*, Value*>& places, IRBui
   Value* lanes = vector(value, builder);
   if (lanes->getType()->getScalarType()->isIntegerTy(1))
     lanes = builder.CreateZExt(lanes, vector_of(builder.getInt8Ty()));
-  Value* place = places[value] = scratch(lanes->getType());
+  AllocaInst* place = places[value] = scratch(lanes->getType());
   builder.CreateStore(lanes, place);
 }
 
-Value* Widener::at_lane_of_loop(Value* value, Value* lane, const DenseMap<Value*, Value*>& places,
-                                IRBuilder<>& builder) {
+Value* Widener::at_lane_of_loop(Value* value, Value* lane, const LanePlaces& places, IRBuilder<>& builder) {
   if (!differs(value)) return scalar(value);
   if (is_lane(value)) return builder.CreateZExtOrTrunc(lane, value->getType());
   if (Value* place = places.lookup(value)) {
@@ -83,12 +88,12 @@ void Widener::each_lane(Instruction& instruction, IRBuilder<>& builder, bool may
   auto* pair = dyn_cast<StructType>(type);  // cmpxchg
   if (pair) check_pair(instruction);
   if (auto lane = only_lane(mask_)) return in_lane(*lane, instruction, builder, may_be_alone);
-  DenseMap<Value*, Value*> places;
+  LanePlaces places;
   for (Value* operand : instruction.operands()) store_leaves(operand, places, builder);
   Type* element = pair ? pair->getElementType(0) : type;
   bool is_flag = element->isIntegerTy(1);
   Type* stored = is_flag ? builder.getInt8Ty() : element;
-  Value *results = nullptr, *flags = nullptr;
+  AllocaInst *results = nullptr, *flags = nullptr;
   if (!type->isVoidTy()) {
     results = scratch(vector_of(stored));
     builder.CreateStore(Constant::getNullValue(vector_of(stored)), results);
@@ -139,6 +144,9 @@ void Widener::each_lane(Instruction& instruction, IRBuilder<>& builder, bool may
   } else if (results) {
     vectors_[&instruction] = read(results, stored, is_flag);
   }
+  for (auto [value, place] : places) unused_scratch_[place->getAllocatedType()].push_back(place);
+  for (AllocaInst* place : {results, flags})
+    if (place) unused_scratch_[place->getAllocatedType()].push_back(place);
 }
 
 // An atomic may be a load and a store where the launch is alone.

@@ -43,8 +43,6 @@ INSTRUCTION_SETS = {
 # What the SIMD engine is held to, as a multiple of the time by hand.
 LIMIT = 1.2
 LIMITS = {"grid sample": 1.15, "grid sample vjp": 1.05, "histogram": 1.05}
-# Beside something less exact, for information.
-WITHOUT_LIMIT = {"n-body, safe"}
 
 # Freed memory stays with the process; OpenMP's threads sleep when they have nothing to do, rather than taking turns
 # with Kiln's.
@@ -207,22 +205,18 @@ def _rate(figures: dict[str, Any], milliseconds: float) -> str:
     return f"{rate:.3g} {unit}"
 
 
-def _limit(name: str) -> float | None:
-    return None if name in WITHOUT_LIMIT else LIMITS.get(name, LIMIT)
-
-
 def _table(title: str, simd: dict[str, Any], scalar: dict[str, Any], names: Sequence[str]) -> str:
     rows = []
     for name in names:
         kiln, by_hand, ratio = *(simd[name][who]["median_ms"] for who in ("Kiln", "by hand")), simd[name]["ratio"]
-        limit = _limit(name)
+        limit = LIMITS.get(name, LIMIT)
         rows.append(
             [
                 name,
                 f"{kiln:.3g} ms",
                 f"{by_hand:.3g} ms",
                 f"{ratio:.2f}",
-                "" if limit is None else f"{limit:.2f}" + ("" if ratio <= limit else " !"),
+                f"{limit:.2f}" + ("" if ratio <= limit else " !"),
                 _rate(simd[name], kiln),
                 _rate(simd[name], by_hand),
                 f"{scalar[name]['Kiln']['median_ms']:.3g} ms" if name in scalar else "",
@@ -237,7 +231,7 @@ def run(progress, isas: Sequence[str], threads: Sequence[int], names: Sequence[s
     load = os.getloadavg()[0]
     if load > 0.5:
         progress(f"other programs run here (load {load:.1f}): times of all threads will be those of fewer")
-    figures: dict[str, Any] = {"load_before": load, "limits": {name: _limit(name) for name in names}}
+    figures: dict[str, Any] = {"load_before": load, "limits": {name: LIMITS.get(name, LIMIT) for name in names}}
     tables = []
     with tempfile.TemporaryDirectory() as folder:
         progress("references")

@@ -47,6 +47,7 @@ inline Floats rounded(Floats a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_N
 // a * 2^n, also where 2^n is no float.
 inline Floats scaled(Floats a, Floats n) { return _mm512_scalef_ps(a, n); }
 inline Floats reciprocal_root_estimate(Floats a) { return _mm512_rsqrt14_ps(a); }
+inline Floats root_of(Floats a) { return _mm512_sqrt_ps(a); }
 inline bool any(Ints mask) { return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask) != 0; }
 inline float sum_of(Floats a) { return _mm512_reduce_add_ps(a); }
 inline float largest_of(Floats a) { return _mm512_reduce_max_ps(a); }
@@ -67,6 +68,7 @@ inline Floats scaled(Floats a, Floats n) {
   return a * power_of_two(half) * power_of_two(_mm256_sub_epi32(whole, half));
 }
 inline Floats reciprocal_root_estimate(Floats a) { return _mm256_rsqrt_ps(a); }
+inline Floats root_of(Floats a) { return _mm256_sqrt_ps(a); }
 inline bool any(Ints mask) { return !_mm256_testz_si256((__m256i)mask, (__m256i)mask); }
 inline float sum_of(Floats a) {
   __m128 four = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
@@ -105,6 +107,15 @@ inline Floats reciprocal_root(Floats a) {
   Floats estimate = reciprocal_root_estimate(a);
   Floats half = estimate * 0.5f;
   return fused(half, fused(a * estimate, -estimate, all(1.0f)), estimate);
+}
+
+// The same, correctly rounded, where no square underflows: the first terms in what is left of the root and of the
+// division, both exact. With 1/2 one mantissa of all would be rounded to the wrong side, with the float below it none
+// is.
+inline Floats rounded_reciprocal_root(Floats a) {
+  Floats root = root_of(a), missing = fused(-root, root, a), inverse = all(1.0f) / root;
+  Floats left = fused(-inverse, root, all(1.0f));
+  return fused(inverse, fused(-(missing * inverse), inverse * 0x1.fffffep-2f, left), inverse);
 }
 
 }  // namespace
@@ -435,8 +446,10 @@ extern "C" void histogram(const uint8_t* x, uint32_t* out, int64_t count) {
   for (int64_t i = 0; i < count; ++i) std::atomic_ref(out[x[i]]).fetch_add(1, std::memory_order_relaxed);
 }
 
-// positions [count, 4] with masses last, out [count, 4] with 0 last.
-extern "C" void n_body(const float* positions, float* out, int64_t count) {
+namespace {
+
+template <auto inverse_root>
+void accelerate(const float* positions, float* out, int64_t count) {
   constexpr int kVectors = 2, kBodies = kVectors * kLanes;
 #pragma omp parallel for schedule(static)
   for (int64_t first = 0; first < count; first += kBodies) {
@@ -455,7 +468,7 @@ extern "C" void n_body(const float* positions, float* out, int64_t count) {
       for (int v = 0; v < kVectors; ++v) {
         Floats way_x = all(there[0]) - x[v], way_y = all(there[1]) - y[v], way_z = all(there[2]) - z[v];
         Floats squared = fused(way_x, way_x, fused(way_y, way_y, fused(way_z, way_z, all(0.01f))));
-        Floats inverse = reciprocal_root(squared);
+        Floats inverse = inverse_root(squared);
         Floats pull = all(there[3]) * inverse * (inverse * inverse);
         sum_x[v] = fused(way_x, pull, sum_x[v]);
         sum_y[v] = fused(way_y, pull, sum_y[v]);
@@ -470,6 +483,17 @@ extern "C" void n_body(const float* positions, float* out, int64_t count) {
       to[3] = 0;
     }
   }
+}
+
+}  // namespace
+
+// positions [count, 4] with masses last, out [count, 4] with 0 last.
+extern "C" void n_body(const float* positions, float* out, int64_t count) {
+  accelerate<reciprocal_root>(positions, out, count);
+}
+
+extern "C" void n_body_rounded(const float* positions, float* out, int64_t count) {
+  accelerate<rounded_reciprocal_root>(positions, out, count);
 }
 
 // x [depth + 2, height + 2, width + 2] with strides in elements, out [depth, height, width].

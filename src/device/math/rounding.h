@@ -26,12 +26,13 @@ __KILN_INLINE float odd_scale_down(float x) {
 // 1 / sqrt(x), correctly rounded: an estimate y within one unit, and y / 2 times r, the first term of the series in the
 // residual r = 1 - x y^2, which is known exactly enough from two fma. One mantissa would be rounded to the wrong side
 // for want of the second term, 3/8 y r^2; with the float below 1/2 none is (tools/check_math.py). Nothing in it leaves the
-// range of floats: x y is the root. Of 0 and infinity y is the result, and the residual is a NaN.
+// range of floats: x y is the root. Of 0 and infinity y is the result, and the residual is a NaN: any other number in its
+// place leaves y as it is, and residuals, 2^-22 at most, are below the one that is taken.
 __KILN_INLINE float rounded_rsqrt(float x) {
   float y = 1.0f / sqrt(x);
   float_pair p = exact_product(x, y);
   float residual = fma(-p.low, y, fma(-p.high, y, 1.0f));
-  return residual == residual ? fma(y * 0x1.fffffep-2f, residual, y) : y;
+  return fma(y * 0x1.fffffep-2f, residual < 0x1p-20f ? residual : 0x1p-20f, y);
 }
 
 }  // namespace __kiln

@@ -1,6 +1,7 @@
 #include "compiler/passes/exchange_sites.h"
 
 #include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/SetVector.h>
 #include <llvm/Analysis/LoopInfo.h>
@@ -12,6 +13,7 @@
 #include <llvm/IR/Module.h>
 
 #include <optional>
+#include <set>
 
 #include "compiler/passes/barrier_agreement.h"
 #include "compiler/passes/matrix_products.h"
@@ -95,32 +97,26 @@ InLoops keep_in_innermost_loops(Function& function) {
 // Each block before those to which it leads, but for loops; otherwise what leads to no barrier first, since who waits
 // at one waits for all that have not returned, and then as Clang made them.
 std::vector<const BasicBlock*> in_order(Function& function) {
-  DenseMap<const BasicBlock*, unsigned> layout;
+  DenseMap<const BasicBlock*, unsigned> layout, numbers, missing;
   for (const BasicBlock& block : function) layout.try_emplace(&block, layout.size());
+  for (const BasicBlock* block : ReversePostOrderTraversal<const Function*>(&function))
+    numbers.try_emplace(block, numbers.size());
+  auto is_back = [&](const BasicBlock* from, const BasicBlock* to) { return numbers[to] <= numbers[from]; };
+  for (auto [block, number] : numbers)
+    for (const BasicBlock* next : successors(block)) missing[next] += !is_back(block, next);
   const Blocks leading = leading_to(blocks_with(function, is_threadgroup_barrier));
   auto comes_first = [&](const BasicBlock* a, const BasicBlock* b) {
     return leading.contains(a) != leading.contains(b) ? leading.contains(b) : layout[a] < layout[b];
   };
-  // By when a depth-first search leaves them, backwards, which looks last at what comes first.
-  std::vector<const BasicBlock*> left;
-  Blocks seen{&function.getEntryBlock()};
-  SmallVector<std::pair<const BasicBlock*, SmallVector<const BasicBlock*, 2>>> path;
-  auto enter = [&](const BasicBlock& block) {
-    path.push_back({&block, to_vector<2>(successors(&block))});
-    sort(path.back().second, comes_first);
-  };
-  enter(function.getEntryBlock());
-  while (!path.empty()) {
-    auto& [block, rest] = path.back();
-    if (rest.empty()) {
-      left.push_back(block);
-      path.pop_back();
-    } else if (const BasicBlock* next = rest.pop_back_val(); seen.insert(next).second) {
-      enter(*next);
-    }
+  std::set<const BasicBlock*, decltype(comes_first)> ready({&function.getEntryBlock()}, comes_first);
+  std::vector<const BasicBlock*> ordered;
+  while (!ready.empty()) {
+    const BasicBlock* block = ready.extract(ready.begin()).value();
+    ordered.push_back(block);
+    for (const BasicBlock* next : successors(block))
+      if (!is_back(block, next) && --missing[next] == 0) ready.insert(next);
   }
-  std::reverse(left.begin(), left.end());
-  return left;
+  return ordered;
 }
 
 class SiteNumbering {

@@ -1679,37 +1679,6 @@ def leaving_by_ways_behind_two_barriers(x):
     return (a + place + others + np.where(others, 1, 3)).astype(np.int32)
 
 
-# Those that leave a loop, for one reason or another, exchange values before; the others are at its barrier, to which
-# a loop around it leads again.
-@body(
-    """
-    uint i = thread_position_in_grid.x;
-    y[i] = x[i];
-    for (int turn = 0; turn < n[0]; ++turn) {
-      int k = 0;
-      for (; k < n[1]; ++k) {
-        if (x[i] == k || x[i] == 4 + turn) {
-          y[i] += 100 * simd_sum(1);
-          break;
-        }
-        threadgroup_barrier(mem_flags::mem_none);
-      }
-      if (k < n[1]) return;
-    }
-    """,
-    inputs=lambda rng: {"x": rng.integers(0, 9, 128).astype(np.int32), "n": np.array([2, 3], np.int32)},
-    outputs={"y": ((128,), "int32")},
-    grid=(128, 1, 1),
-    threadgroup=(64, 1, 1),
-    constructs="barriers.after_early_return simdgroup.sum",
-)
-def leaving_two_loops_for_two_reasons(x, n):
-    # In which turn and iteration each leaves.
-    leaves = np.select([x == 0, x == 1, x == 2, x == 4, x == 5], [0, 1, 2, 0, n[1]], default=-1)
-    counts = [np.sum(leaves[p // 32 * 32 : p // 32 * 32 + 32] == leaves[p]) for p in range(len(x))]
-    return np.where(leaves < 0, x, x + 100 * np.array(counts)).astype(np.int32)
-
-
 # Simdgroups leave a loop at a barrier one after the other, and write what they have read.
 @body(
     """

@@ -165,6 +165,38 @@ def test_below_avx2_the_simd_engine_leaves_everything_to_the_scalar_one():
     assert said == "scalar: the SIMD engine does not take it: it needs AVX2\n"
 
 
+@pytest.mark.parametrize("bounds", [(2, 3), ("n[0]", "n[1]")])
+@pytest.mark.parametrize("engine", ["simd", "scalar"])
+def test_leaving_two_loops_for_two_reasons(engine, bounds):
+    """Those that leave exchange values before; the others are at a barrier, to which the loop around it leads again."""
+    source = f"""
+        uint i = thread_position_in_grid.x;
+        y[i] = x[i] + 0 * n[0];
+        for (int turn = 0; turn < {bounds[0]}; ++turn) {{
+          int k = 0;
+          for (; k < {bounds[1]}; ++k) {{
+            if (x[i] == k || x[i] == 4 + turn) {{
+              y[i] += 100 * simd_sum(1);
+              break;
+            }}
+            threadgroup_barrier(mem_flags::mem_none);
+          }}
+          if (k < {bounds[1]}) return;
+        }}"""
+    program = (
+        "import kiln, numpy as np\n"
+        f"k = kiln.metal_kernel('k', ['x', 'n'], ['y'], {source!r})\n"
+        "x = np.random.default_rng(3).integers(0, 9, 128).astype(np.int32)\n"
+        "(y,) = k(inputs=[x, np.array([2, 3], np.int32)], output_shapes=[(128,)], output_dtypes=['int32'],\n"
+        "         grid=(128, 1, 1), threadgroup=(64, 1, 1))\n"
+        "leaves = np.select([x == 0, x == 1, x == 2, x == 4, x == 5], [0, 1, 2, 0, 3], default=-1)\n"
+        "groups = leaves.reshape(4, 32)\n"
+        "counts = (groups[:, :, None] == groups[:, None, :]).sum(axis=2).ravel()\n"
+        "assert (y == np.where(leaves < 0, x, x + 100 * counts)).all()"
+    )
+    said_by(program, KILN_CPU_ENGINE=engine)
+
+
 _BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
 
 

@@ -336,6 +336,29 @@ def test_too_much_threadgroup_memory(architecture, limit):
     )
 
 
+def test_exchanges_before_other_barriers():
+    """Who leaves the loop would wait at its end for those that wait in it for all others."""
+    source = """
+        uint i = thread_position_in_grid.x;
+        for (int turn = 0; turn < 2; ++turn) {
+          int k = 0;
+          for (; k < 3; ++k) {
+            if (x0[i] == k || x0[i] == 4 + turn) {
+              y[i] += simd_sum(x0[i]);
+              break;
+            }
+            threadgroup_barrier(mem_flags::mem_none);
+          }
+          if (k < 3) return;
+        }"""
+    with pytest.raises(kiln.UnsupportedError) as caught:
+        code_of(source, [X])
+    assert str(caught.value).endswith(
+        "error: the kernel's threads exchange values where Kiln cannot tell which of them are there: they may leave a loop"
+        " with a threadgroup_barrier and come to one again"
+    )
+
+
 def test_too_many_arguments():
     names = [f"a{i}" for i in range(180)]
     kernel = kiln.metal_kernel(name="k", input_names=names, output_names=["y"], source="y[0] = a0[0];")

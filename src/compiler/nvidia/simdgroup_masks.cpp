@@ -71,14 +71,14 @@ class MaskFinder {
     exchanges_ = blocks_with(body_, [&](const Instruction& instruction) { return is_exchange(instruction); });
     leading_ = leading_to(exchanges_);
     Masks masks;
-    masks.barriers_agree = barriers_agree(body_, analyses_.functions(), barriers());
-    if (lingers_) masks.barriers_agree = false;
+    const bool agree = barriers_agree(body_, analyses_.functions(), barriers());
+    masks.barriers_agree = agree && !lingers_;
     if (leading_.empty()) return masks;
     if (come_together()) {
       launched_ = launched(body_);
       vote_at_leavings();
     } else {
-      masks.refusal = structure();
+      masks.refusal = structure(agree);
     }
     if (!masks.refusal.empty()) return masks;
     for (Instruction& instruction : instructions(body_))
@@ -253,7 +253,7 @@ class MaskFinder {
 
   // ---- Others
 
-  std::string structure() {
+  std::string structure(bool agree) {
     join_exits();
     if (!put_tails_first()) return "threads that return exchange values where others would wait for them at a barrier";
     analyses_.run(kStructuring, body_);
@@ -267,8 +267,12 @@ class MaskFinder {
     SmallVector<BasicBlock*> blocks(order.begin(), order.end());
     for (BasicBlock* block : blocks)
       if (any_of(*block, [&](const Instruction& i) { return is_exchange(i); })) mask_of(*block);
+    const Blocks waits = barriers();
     while (!open_.empty()) {
       Loop* loop = open_.pop_back_val();
+      // Who leaves would wait at its end for who waits in it for all others.
+      if (!agree && any_of(loop->blocks(), [&](BasicBlock* block) { return waits.contains(block); }))
+        return "they may leave a loop with a threadgroup_barrier and come to one again";
       BasicBlock* latch = loop->getLoopLatch();
       if (mask_of(*latch) != live_[loop]) return "a loop whose end some of its threads do not reach";
       auto* branch = cast<BranchInst>(latch->getTerminator());

@@ -8,7 +8,6 @@
 #include <llvm/IR/Dominators.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
-#include <memory>
 #include <optional>
 #include <utility>
 
@@ -122,15 +121,10 @@ class LeaveFirst {
   // The blocks of `tail` are already.
   bool put_first(const Leaving& tail) {
     auto matters = [&](BasicBlock& wait, const Instruction& instruction) {
-      return !is_contained(tail.blocks, instruction.getParent()) && memory_behind(wait).is_met_by(instruction);
+      return !is_contained(tail.blocks, instruction.getParent()) &&
+             memory_.try_emplace(&wait, wait).first->second.is_met_by(instruction);
     };
     return put_tail_first(*tail.branch, tail.way, waits_, may_be_copied_, matters);
-  }
-
-  const MemoryBehind& memory_behind(BasicBlock& wait) {
-    std::unique_ptr<MemoryBehind>& memory = memory_[&wait];
-    if (!memory) memory = std::make_unique<MemoryBehind>(wait);
-    return *memory;
   }
 
   Function& function_;
@@ -140,7 +134,7 @@ class LeaveFirst {
   const DominatorTree& dominators_;
   const LoopInfo& loops_;
   // Where they are asked for:
-  DenseMap<const BasicBlock*, std::unique_ptr<MemoryBehind>> memory_;
+  DenseMap<const BasicBlock*, MemoryBehind> memory_;
   std::optional<Blocks> apart_;
   SmallVector<Leaving> found_, tails_;
   size_t may_be_copied_ = kMostCopied;

@@ -36,6 +36,14 @@ BlockList leading_within(const BlockList& blocks, function_ref<bool(BasicBlock&)
   return found;
 }
 
+// Of the blocks through which every way to the goal leads, the first behind all that are among `leading`.
+BasicBlock& first_behind(const Blocks& leading, BasicBlock& goal) {
+  const DominatorTree dominators(*goal.getParent());
+  const DomTreeNode* node = dominators.getNode(&goal);
+  while (!leading.contains(node->getIDom()->getBlock())) node = node->getIDom();
+  return *node->getBlock();
+}
+
 // Leads on from the blocks to the goal. In a loop whose iterations are told apart, what leads to them becomes a part of
 // it. Returns whether it can.
 bool lead_on(const BlockList& blocks, BasicBlock& goal, const Loop* loop) {
@@ -56,12 +64,7 @@ bool lead_on(const BlockList& blocks, BasicBlock& goal, const Loop* loop) {
     return !loop->contains(block) && any_of(*block, is_done_together);
   };
   if (loop && any_of(leads_to_first, is_kept_out)) return false;
-  const DominatorTree dominators(*goal.getParent());
-  BasicBlock* goes_on = &goal;
-  for (const DomTreeNode* node = dominators.getNode(&goal); !leads_to_first.contains(node->getBlock());
-       node = node->getIDom())
-    goes_on = node->getBlock();
-  add_untaken_ways(first, *goes_on);
+  add_untaken_ways(first, first_behind(leads_to_first, goal));
   return true;
 }
 
@@ -131,10 +134,11 @@ class TailFirst {
  private:
   // What there is for the wait. Returns whether anything has to come before it.
   bool find(BasicBlock& wait) {
-    auto has_what_matters = [&](BasicBlock& block) {
-      return any_of(block, [&](const Instruction& instruction) { return matters_(wait, instruction); });
-    };
-    if (none_of(taken_from(start_), [&](BasicBlock* block) { return has_what_matters(*block); })) return false;
+    Blocks mattering;
+    for (const BasicBlock* block : taken_from(start_))
+      if (any_of(*block, [&](const Instruction& instruction) { return matters_(wait, instruction); }))
+        mattering.insert(block);
+    if (mattering.empty()) return false;
     if (!loops_) loops_.emplace(DominatorTree(*fork_.getParent()));
     loop_ = loop_around(fork_, wait, *loops_);
     const BlockList behind = taken_from(wait);
@@ -148,7 +152,7 @@ class TailFirst {
     });
     const BlockList passed = taken_from(start_, [&](BasicBlock& block) { return !met_.contains(&block); });
     const BlockList leaving = leading_within(passed, [](BasicBlock& block) { return succ_empty(&block); });
-    first_ = leading_within(leaving, has_what_matters);
+    first_ = leading_within(leaving, [&](BasicBlock& block) { return mattering.contains(&block); });
     return !first_.empty();
   }
 

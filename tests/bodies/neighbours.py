@@ -354,6 +354,42 @@ for _channels in (64, 192):
     )(_gathered)
 
 
+@body(
+    """
+    uint i = thread_position_in_grid.x, place = i / CHANNELS;
+    int channel = i % CHANNELS;
+    float first = places[place] * 11 - 3;
+    int row = floor(first);
+    float value = row >= 0 && row < ROWS ? x[row * CHANNELS + channel] : 1;
+    if (row >= 0 && row < ROWS)
+      atomic_fetch_add_explicit(&added[row * CHANNELS + channel], value + channel, memory_order_relaxed);
+    float share = simd_sum(value * (row & 3));
+    if (thread_index_in_simdgroup == 0) atomic_store_explicit(&shares[i / 32], share, memory_order_relaxed);
+    """,
+    header="#define CHANNELS 64\n#define ROWS 6\n",
+    inputs=lambda rng: {
+        "x": rng.integers(-9, 9, (6, 64)).astype(np.float32),
+        "places": (rng.integers(0, 64, 45) / np.float32(64)).astype(np.float32),
+    },
+    outputs={"added": ((6, 64), "float32"), "shares": ((90,), "float32")},
+    atomic_outputs=True,
+    init_value=0,
+    grid=(45 * 64, 1, 1),
+    threadgroup=(192, 1, 1),
+    constructs="synchronisation.fetch_add simdgroup.sum functions.floor",
+)
+def rows_added_at_places(x, places):
+    added, shares = np.zeros((6, 64), np.float32), np.zeros((45, 2), np.float32)
+    rows = np.floor(places * np.float32(11) - np.float32(3)).astype(np.int64)
+    for place, row in enumerate(rows):
+        inside = 0 <= row < 6
+        value = x[row] if inside else np.ones(64, np.float32)
+        if inside:
+            added[row] += value + np.arange(64, dtype=np.float32)
+        shares[place] = (value * (row & 3)).reshape(2, 32).sum(axis=1)
+    return added, shares.reshape(90)
+
+
 def _chained(x, next_row):
     row = np.arange(45) % 20
     next_row = np.append(next_row, np.zeros(10, np.int32))

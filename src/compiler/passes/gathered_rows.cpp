@@ -2,27 +2,33 @@
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/SetVector.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
+
+#include <optional>
 
 #include "compiler/passes/bounds_guards.h"
 #include "compiler/passes/cache_lines.h"
+#include "compiler/passes/widen.h"
 
 namespace kiln {
 namespace {
 
 using namespace llvm;
 
-constexpr unsigned kAhead = 8;  // iterations
+constexpr unsigned kAhead = 8;  // iterations, or simdgroups
 constexpr unsigned kMostInstructions = 120;
 
-// What leads from a loop's counter to addresses, once more for a later iteration.
+// What leads from a loop's counter to addresses, once more for a later iteration. Without a loop, from a parameter of
+// the function for a later call.
 class Ahead {
  public:
-  Ahead(const Loop& loop, PHINode& counter, const ConstantInt& step) : loop_(loop), counter_(counter), step_(step) {}
+  Ahead(const Loop* loop, Value& counter, uint64_t step) : loop_(loop), counter_(counter), step_(step) {}
 
   // Whether it is another one in another iteration, and can be computed ahead; and whether what is read leads to it.
   bool is_found(const Value* value) { return kind_of(value) == Kind::kRead; }
@@ -30,12 +36,13 @@ class Ahead {
   Value* of(Value* value) {
     if (kind_of(value) == Kind::kSame) return value;
     if (Value* known = made_.lookup(value)) return known;
+    if (value == &counter_) {
+      BasicBlock& block = loop_ ? *loop_->getHeader() : cast<Argument>(value)->getParent()->getEntryBlock();
+      IRBuilder<> builder(&block, block.getFirstNonPHIOrDbgOrAlloca());
+      return made_[value] = builder.CreateAdd(value, ConstantInt::get(value->getType(), kAhead * step_));
+    }
     auto* instruction = cast<Instruction>(value);
-    IRBuilder<> builder(instruction->getParent(), isa<PHINode>(instruction)
-                                                      ? instruction->getParent()->getFirstInsertionPt()
-                                                      : std::next(instruction->getIterator()));
-    if (instruction == &counter_)
-      return made_[value] = builder.CreateAdd(value, ConstantInt::get(value->getType(), kAhead * step_.getZExtValue()));
+    IRBuilder<> builder(instruction->getParent(), std::next(instruction->getIterator()));
     SmallVector<Value*> operands;
     for (Value* operand : instruction->operands()) operands.push_back(of(operand));
     Instruction* later = instruction->clone();
@@ -56,7 +63,7 @@ class Ahead {
   Kind kind_of(const Value* value) {
     if (value == &counter_) return Kind::kComputed;
     const auto* instruction = dyn_cast<Instruction>(value);
-    if (!instruction || !loop_.contains(instruction)) return Kind::kSame;
+    if (!instruction || (loop_ && !loop_->contains(instruction))) return Kind::kSame;
     if (const auto* phi = dyn_cast<PHINode>(instruction)) return kind_of_phi(*phi);
     if (auto known = kinds_.find(value); known != kinds_.end()) return known->second;
     Kind kind = Kind::kSame;
@@ -73,7 +80,7 @@ class Ahead {
     Value *first, *step;
     const bool counts = matchSimpleRecurrence(&phi, next, first, step) && next->getOpcode() == Instruction::Add &&
                         isa<Constant>(first) && isa<Constant>(step);
-    return counts && phi.getParent() != loop_.getHeader() ? Kind::kSame : Kind::kUnknown;
+    return counts && !(loop_ && phi.getParent() == loop_->getHeader()) ? Kind::kSame : Kind::kUnknown;
   }
 
   // The later iteration may not come: what is read must be there for any number.
@@ -86,9 +93,9 @@ class Ahead {
     return isSafeToSpeculativelyExecute(&instruction);
   }
 
-  const Loop& loop_;
-  PHINode& counter_;
-  const ConstantInt& step_;
+  const Loop* loop_;
+  Value& counter_;
+  const uint64_t step_;
   DenseMap<const Value*, Kind> kinds_;
   DenseMap<const Value*, Value*> made_;
   unsigned instructions_ = 0;
@@ -121,34 +128,57 @@ std::pair<PHINode*, const ConstantInt*> counter_of(const Loop& loop) {
   return {};
 }
 
-bool ask_ahead(Loop& loop) {
-  auto [counter, step] = counter_of(loop);
-  if (!counter) return false;
-  Ahead ahead(loop, *counter, *step);
-  SmallVector<std::pair<Value*, int64_t>> rows;  // and their bytes
-  for (BasicBlock* block : loop.blocks())
-    for (Instruction& instruction : *block) {
-      auto* load = dyn_cast<LoadInst>(&instruction);
-      if (!load || !load->isSimple() || !load->getType()->isVectorTy()) continue;
-      Value* place = usual_place(load->getPointerOperand());
-      if (place && ahead.is_found(place))
-        rows.push_back(
-            {place, static_cast<int64_t>(load->getDataLayout().getTypeStoreSize(load->getType()).getFixedValue())});
-    }
-  for (auto [place, bytes] : rows) {
+struct Row {
+  Value* place;
+  int64_t bytes;
+};
+
+std::optional<Row> row_of(Instruction& instruction) {
+  if (auto* load = dyn_cast<LoadInst>(&instruction)) {
+    if (!load->isSimple() || !load->getType()->isVectorTy()) return std::nullopt;
+    const TypeSize bytes = load->getDataLayout().getTypeStoreSize(load->getType());
+    return Row{usual_place(load->getPointerOperand()), static_cast<int64_t>(bytes.getFixedValue())};
+  }
+  // Two lanes' elements at a time, counted from where the row begins (Widener::in_pairs).
+  if (auto* atomic = dyn_cast<AtomicRMWInst>(&instruction); atomic && atomic->getType()->isVectorTy())
+    if (auto* pair = dyn_cast<GetElementPtrInst>(atomic->getPointerOperand()))
+      return Row{pair->getPointerOperand(), int64_t{kLanes} * atomic->getType()->getScalarSizeInBits() / 8};
+  return std::nullopt;
+}
+
+template <class Blocks>
+bool ask_ahead(const Blocks& blocks, Ahead ahead) {
+  SetVector<Value*> places;
+  DenseMap<Value*, int64_t> bytes;
+  for (BasicBlock* block : blocks)
+    for (Instruction& instruction : *block)
+      if (std::optional<Row> row = row_of(instruction); row && row->place && ahead.is_found(row->place)) {
+        places.insert(row->place);
+        bytes[row->place] = std::max(bytes[row->place], row->bytes);
+      }
+  for (Value* place : places) {
     auto* later = cast<Instruction>(ahead.of(place));
     IRBuilder<> builder(later->getParent(), std::next(later->getIterator()));
-    for (int64_t at = 0; at < bytes; at += kCacheLine)
+    for (int64_t at = 0; at < bytes[place]; at += kCacheLine)
       ask_for_line(builder, builder.CreateConstGEP1_64(builder.getInt8Ty(), later, static_cast<uint64_t>(at)));
   }
-  return !rows.empty();
+  return !places.empty();
 }
 
 }  // namespace
 
 PreservedAnalyses GatheredRowsPass::run(Function& function, FunctionAnalysisManager& analyses) {
   bool has_changed = false;
-  for (Loop* loop : analyses.getResult<LoopAnalysis>(function)) has_changed |= ask_ahead(*loop);
+  for (Loop* loop : analyses.getResult<LoopAnalysis>(function))
+    if (auto [counter, step] = counter_of(*loop); counter)
+      has_changed |= ask_ahead(loop->blocks(), Ahead(loop, *counter, step->getZExtValue()));
+  return has_changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
+}
+
+PreservedAnalyses AddedRowsPass::run(Function& function, FunctionAnalysisManager&) {
+  auto is_row = [](Instruction& instruction) { return isa<AtomicRMWInst>(instruction) && row_of(instruction); };
+  if (none_of(instructions(function), is_row)) return PreservedAnalyses::all();
+  const bool has_changed = ask_ahead(make_pointer_range(function), Ahead(nullptr, *function.getArg(3), kLanes));
   return has_changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 

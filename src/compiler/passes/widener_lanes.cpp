@@ -253,7 +253,7 @@ Value* Widener::in_pairs(AtomicRMWInst& atomic, IRBuilder<>& builder) {
     index->addIncoming(next, loop);
     BranchInst* again = builder.CreateCondBr(builder.CreateICmpNE(next, builder.getInt64(kLanes / 2)), loop, end);
     // All of them would be long to compile, and gain no more.
-    unroll_by(*again, 2);
+    never_unroll(*again);
     builder.SetInsertPoint(end);
     if (!results) return {Constant::getNullValue(operand->getType())};
     return {builder.CreateLoad(operand->getType(), results)};

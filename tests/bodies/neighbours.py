@@ -390,6 +390,65 @@ def rows_added_at_places(x, places):
     return added, shares.reshape(90)
 
 
+# What is known of a place behind a condition is not known of later ones, which may lie far outside.
+def _labels(rng):
+    return {
+        "labels": np.where(np.arange(45) % 16 < 8, 5, rng.integers(1 << 27, 1 << 28, 45)).astype(np.int32),
+        "firsts": rng.integers(1, 9, 8).astype(np.int32),
+        "rows": np.array([3, 1, 0, 2, 5, 4], np.int32),
+    }
+
+
+@body(
+    """
+    uint i = thread_position_in_grid.x, place = i / 64;
+    int channel = i % 64, label = labels[place], first = firsts[label];
+    float value = first;
+    if (label == 5) {
+      int row = rows[label];
+      value += x[row * 64 + channel];
+    }
+    out[i] = value;
+    """,
+    inputs=lambda rng: {**_labels(rng), "x": rng.integers(-9, 9, (6, 64)).astype(np.float32)},
+    outputs={"out": ((45, 64), "float32")},
+    grid=(45 * 64, 1, 1),
+    threadgroup=(192, 1, 1),
+    constructs="memory.load_outside",
+)
+def row_gathered_at_one_label(labels, firsts, rows, x):
+    first = np.where(labels < len(firsts), firsts[np.clip(labels, 0, len(firsts) - 1)], 0).astype(np.float32)
+    return first[:, None] + np.where(labels[:, None] == 5, x[rows[5]], np.float32(0))
+
+
+@body(
+    """
+    uint i = thread_position_in_grid.x, place = i / 64;
+    int label = labels[place], first = firsts[label];
+    if (label == 5) {
+      int row = rows[label];
+      atomic_fetch_add_explicit(&added[row * 64 + i % 64], float(first), memory_order_relaxed);
+    }
+    float share = simd_sum(float(first & 7));
+    if (thread_index_in_simdgroup == 0) atomic_store_explicit(&shares[i / 32], share, memory_order_relaxed);
+    """,
+    inputs=_labels,
+    outputs={"added": ((6, 64), "float32"), "shares": ((90,), "float32")},
+    atomic_outputs=True,
+    init_value=0,
+    grid=(45 * 64, 1, 1),
+    threadgroup=(192, 1, 1),
+    constructs="memory.load_outside synchronisation.fetch_add simdgroup.sum",
+)
+def rows_added_at_one_label(labels, firsts, rows):
+    added = np.zeros((6, 64), np.float32)
+    first = np.where(labels < len(firsts), firsts[np.clip(labels, 0, len(firsts) - 1)], 0)
+    for label, value in zip(labels, first, strict=True):
+        if label == 5:
+            added[rows[5]] += value
+    return added, np.repeat((first & 7) * 32, 2).astype(np.float32)
+
+
 def _chained(x, next_row):
     row = np.arange(45) % 20
     next_row = np.append(next_row, np.zeros(10, np.int32))

@@ -145,7 +145,8 @@ class SimdEngine : public CpuEngine {
         PassRunner runner(&machine);
         ask_before(RowLoopsPass(kFewestRows), group, runner);
         runner.run_pass(LaunchTablesPass(output.table_bytes), group);
-        runner.run_pass(AddedRowsPass(), group);
+        // Otherwise `x` is known to be within a threadgroup.
+        if (unit.simdgroups == 0) runner.run_pass(AddedRowsPass(), group);
         if (output.table_bytes > 0) split_loops(group, has_avx512, /*may_exchange=*/true, runner);
       } else {
         // What waits keeps its number; what is exchanged has become instructions.

@@ -5,6 +5,7 @@
 #include <llvm/ADT/SetVector.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/PostDominators.h>
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
@@ -15,6 +16,7 @@
 #include "compiler/passes/bounds_guards.h"
 #include "compiler/passes/cache_lines.h"
 #include "compiler/passes/widen.h"
+#include "core/cpu_image.h"
 
 namespace kiln {
 namespace {
@@ -28,7 +30,8 @@ constexpr unsigned kMostInstructions = 120;
 // the function for a later call.
 class Ahead {
  public:
-  Ahead(const Loop* loop, Value& counter, uint64_t step) : loop_(loop), counter_(counter), step_(step) {}
+  Ahead(const Loop* loop, Value& counter, uint64_t step, const PostDominatorTree& always)
+      : loop_(loop), counter_(counter), step_(step), always_(always) {}
 
   // Whether it is another one in another iteration, and can be computed ahead; and whether what is read leads to it.
   bool is_found(const Value* value) { return kind_of(value) == Kind::kRead; }
@@ -37,8 +40,7 @@ class Ahead {
     if (kind_of(value) == Kind::kSame) return value;
     if (Value* known = made_.lookup(value)) return known;
     if (value == &counter_) {
-      BasicBlock& block = loop_ ? *loop_->getHeader() : cast<Argument>(value)->getParent()->getEntryBlock();
-      IRBuilder<> builder(&block, block.getFirstNonPHIOrDbgOrAlloca());
+      IRBuilder<> builder(first_block(), first_block()->getFirstNonPHIOrDbgOrAlloca());
       return made_[value] = builder.CreateAdd(value, ConstantInt::get(value->getType(), kAhead * step_));
     }
     auto* instruction = cast<Instruction>(value);
@@ -83,19 +85,26 @@ class Ahead {
     return counts && !(loop_ && phi.getParent() == loop_->getHeader()) ? Kind::kSame : Kind::kUnknown;
   }
 
-  // The later iteration may not come: what is read must be there for any number.
-  static bool can_be_ahead(const Instruction& instruction) {
+  // The later iteration may not come: what is read must be there for any number. A guard behind a branch knows of this
+  // iteration which way it went, and may ask less than another one has to.
+  bool can_be_ahead(const Instruction& instruction) const {
     if (const auto* load = dyn_cast<LoadInst>(&instruction)) {
       const auto* chosen = dyn_cast<SelectInst>(load->getPointerOperand());
       return load->hasMetadata(LLVMContext::MD_invariant_load) && chosen &&
-             (is_zeros(chosen->getTrueValue()) || is_zeros(chosen->getFalseValue()));
+             (is_zeros(chosen->getTrueValue()) || is_zeros(chosen->getFalseValue())) &&
+             always_.dominates(load->getParent(), first_block());
     }
     return isSafeToSpeculativelyExecute(&instruction);
+  }
+
+  BasicBlock* first_block() const {
+    return loop_ ? loop_->getHeader() : &cast<Argument>(counter_).getParent()->getEntryBlock();
   }
 
   const Loop* loop_;
   Value& counter_;
   const uint64_t step_;
+  const PostDominatorTree& always_;
   DenseMap<const Value*, Kind> kinds_;
   DenseMap<const Value*, Value*> made_;
   unsigned instructions_ = 0;
@@ -168,17 +177,19 @@ bool ask_ahead(const Blocks& blocks, Ahead ahead) {
 }  // namespace
 
 PreservedAnalyses GatheredRowsPass::run(Function& function, FunctionAnalysisManager& analyses) {
+  const auto& always = analyses.getResult<PostDominatorTreeAnalysis>(function);
   bool has_changed = false;
   for (Loop* loop : analyses.getResult<LoopAnalysis>(function))
     if (auto [counter, step] = counter_of(*loop); counter)
-      has_changed |= ask_ahead(loop->blocks(), Ahead(loop, *counter, step->getZExtValue()));
+      has_changed |= ask_ahead(loop->blocks(), Ahead(loop, *counter, step->getZExtValue(), always));
   return has_changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 
-PreservedAnalyses AddedRowsPass::run(Function& function, FunctionAnalysisManager&) {
+PreservedAnalyses AddedRowsPass::run(Function& function, FunctionAnalysisManager& analyses) {
   auto is_row = [](Instruction& instruction) { return isa<AtomicRMWInst>(instruction) && row_of(instruction); };
   if (none_of(instructions(function), is_row)) return PreservedAnalyses::all();
-  const bool has_changed = ask_ahead(make_pointer_range(function), Ahead(nullptr, *function.getArg(3), kLanes));
+  const auto& always = analyses.getResult<PostDominatorTreeAnalysis>(function);
+  const bool has_changed = ask_ahead(make_pointer_range(function), {nullptr, *function.getArg(kCpuX), kLanes, always});
   return has_changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 

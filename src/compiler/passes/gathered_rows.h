@@ -4,25 +4,23 @@
 // ahead no further than its window of instructions goes, two or three places. So what leads from a place's number to
 // its rows is computed a second time for a place that comes later, and its rows are asked for.
 //
-// So is what atomics of rows are done on, a grid sample's gradient: a locked instruction waits for its line, and what
-// comes behind it for the lock, so that rows come one after the other.
-//
-// Only in loops over runs (passes/runs.h), where it is little beside what a place costs. Rejected: more places at a
-// time, each with its part of the work, which needs as many registers more.
+// Only in loops over runs (passes/runs.h), where it is little beside what a place costs; and where atomics add to rows,
+// as in a grid sample's gradient, since a locked instruction waits for its line and what comes behind it for the lock,
+// so that one row is waited for after the other. Rejected: more places at a time, each with its part of the work, which
+// needs as many registers more.
 #pragma once
 
 #include <llvm/IR/PassManager.h>
 
 namespace kiln {
 
-/// Of a function for rows of threads: rows of inputs in a loop whose counter is an i32.
+/// Of a function for rows of threads, in a loop whose counter is an i32.
 struct GatheredRowsPass : llvm::PassInfoMixin<GatheredRowsPass> {
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }
 };
 
-/// Of a simdgroup's function, where it has atomics of rows: these and rows of inputs, for calls with a later place in
-/// x.
+/// Of a simdgroup's function, where it has atomics of rows, for a call with a later place in x.
 struct AddedRowsPass : llvm::PassInfoMixin<AddedRowsPass> {
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }

@@ -1,7 +1,6 @@
 // What LLVM is told of a loop's unrolling where it is made.
 #pragma once
 
-#include <llvm/IR/Constants.h>
 #include <llvm/IR/Function.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Metadata.h>
@@ -22,12 +21,6 @@ inline void never_unroll(llvm::BranchInst& back) {
 
 inline void always_unroll(llvm::BranchInst& back) {
   set_unrolling(back, llvm::MDString::get(back.getContext(), "llvm.loop.unroll.full"));
-}
-
-inline void unroll_by(llvm::BranchInst& back, unsigned count) {
-  llvm::LLVMContext& context = back.getContext();
-  auto* times = llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), count);
-  set_unrolling(back, {llvm::MDString::get(context, "llvm.loop.unroll.count"), llvm::ConstantAsMetadata::get(times)});
 }
 
 /// Of code that rarely runs.

@@ -1,8 +1,8 @@
 #include "compiler/passes/gathered_rows.h"
 
 #include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/MapVector.h>
 #include <llvm/ADT/STLExtras.h>
-#include <llvm/ADT/SetVector.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/PostDominators.h>
@@ -11,7 +11,8 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 
-#include <optional>
+#include <algorithm>
+#include <cstdint>
 
 #include "compiler/passes/bounds_guards.h"
 #include "compiler/passes/cache_lines.h"
@@ -138,40 +139,37 @@ std::pair<PHINode*, const ConstantInt*> counter_of(const Loop& loop) {
 }
 
 struct Row {
-  Value* place;
-  int64_t bytes;
+  Value* place = nullptr;  // of none, or where it is not known
+  int64_t bytes = 0;
 };
 
-std::optional<Row> row_of(Instruction& instruction) {
+Row row_of(Instruction& instruction) {
   if (auto* load = dyn_cast<LoadInst>(&instruction)) {
-    if (!load->isSimple() || !load->getType()->isVectorTy()) return std::nullopt;
+    if (!load->isSimple() || !load->getType()->isVectorTy()) return {};
     const TypeSize bytes = load->getDataLayout().getTypeStoreSize(load->getType());
-    return Row{usual_place(load->getPointerOperand()), static_cast<int64_t>(bytes.getFixedValue())};
+    return {usual_place(load->getPointerOperand()), static_cast<int64_t>(bytes.getFixedValue())};
   }
   // Two lanes' elements at a time, counted from where the row begins (Widener::in_pairs).
   if (auto* atomic = dyn_cast<AtomicRMWInst>(&instruction); atomic && atomic->getType()->isVectorTy())
     if (auto* pair = dyn_cast<GetElementPtrInst>(atomic->getPointerOperand()))
-      return Row{pair->getPointerOperand(), int64_t{kLanes} * atomic->getType()->getScalarSizeInBits() / 8};
-  return std::nullopt;
+      return {pair->getPointerOperand(), int64_t{kLanes} * atomic->getType()->getScalarSizeInBits() / 8};
+  return {};
 }
 
 template <class Blocks>
 bool ask_ahead(const Blocks& blocks, Ahead ahead) {
-  SetVector<Value*> places;
-  DenseMap<Value*, int64_t> bytes;
+  MapVector<Value*, int64_t> rows;  // their places and bytes
   for (BasicBlock* block : blocks)
     for (Instruction& instruction : *block)
-      if (std::optional<Row> row = row_of(instruction); row && row->place && ahead.is_found(row->place)) {
-        places.insert(row->place);
-        bytes[row->place] = std::max(bytes[row->place], row->bytes);
-      }
-  for (Value* place : places) {
+      if (auto [place, bytes] = row_of(instruction); place && ahead.is_found(place))
+        rows[place] = std::max(rows[place], bytes);
+  for (auto [place, bytes] : rows) {
     auto* later = cast<Instruction>(ahead.of(place));
     IRBuilder<> builder(later->getParent(), std::next(later->getIterator()));
-    for (int64_t at = 0; at < bytes[place]; at += kCacheLine)
+    for (int64_t at = 0; at < bytes; at += kCacheLine)
       ask_for_line(builder, builder.CreateConstGEP1_64(builder.getInt8Ty(), later, static_cast<uint64_t>(at)));
   }
-  return !places.empty();
+  return !rows.empty();
 }
 
 }  // namespace
@@ -186,7 +184,7 @@ PreservedAnalyses GatheredRowsPass::run(Function& function, FunctionAnalysisMana
 }
 
 PreservedAnalyses AddedRowsPass::run(Function& function, FunctionAnalysisManager& analyses) {
-  auto is_row = [](Instruction& instruction) { return isa<AtomicRMWInst>(instruction) && row_of(instruction); };
+  auto is_row = [](Instruction& instruction) { return isa<AtomicRMWInst>(instruction) && row_of(instruction).place; };
   if (none_of(instructions(function), is_row)) return PreservedAnalyses::all();
   const auto& always = analyses.getResult<PostDominatorTreeAnalysis>(function);
   const bool has_changed = ask_ahead(make_pointer_range(function), {nullptr, *function.getArg(kCpuX), kLanes, always});

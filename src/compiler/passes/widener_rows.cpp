@@ -243,12 +243,11 @@ bool Widener::is_masked_row(Value* pointer, uint64_t bytes) {
 }
 
 // The lanes for which a number that grows from lane to lane, as an access's offset, is below a limit, as an array's
-// size: those that follow one another, from the first one that is not before the array. Null where that is not known,
-// or masks are not bits. Vectors of 64 bits would have to be made and compared.
+// size: those that follow one another, from the first one that is not before the array. Null where that is not known.
+// Vectors of 64 bits would have to be made and compared.
 Value* Widener::lanes_below(CmpInst& comparison, IRBuilder<>& builder) {
   Value *number = comparison.getOperand(0), *limit = comparison.getOperand(1);
-  if (!has_avx512_ || comparison.getPredicate() != CmpInst::ICMP_ULT || !number->getType()->isIntegerTy(64) ||
-      differs(limit))
+  if (comparison.getPredicate() != CmpInst::ICMP_ULT || !number->getType()->isIntegerTy(64) || differs(limit))
     return nullptr;
   std::optional<int64_t> stride = stride_of(number);
   if (!stride || *stride <= 0 || !isPowerOf2_64(static_cast<uint64_t>(*stride)) || !is_certain(number)) return nullptr;
@@ -264,10 +263,18 @@ Value* Widener::lanes_below(CmpInst& comparison, IRBuilder<>& builder) {
     return builder.CreateLShr(builder.CreateAdd(bytes, builder.getInt64(step - 1)), Log2_64(step));
   };
   Value* first = at_lane(number, 0, builder);
-  Value* last = builder.CreateShl(builder.getInt64(1), lanes_in(builder.CreateSub(scalar(limit), first)));
-  Value* bits = builder.CreateSub(last, builder.getInt64(1));
-  if (!computeKnownBits(first, layout_).isNonNegative())
-    bits = builder.CreateAnd(bits, builder.CreateShl(builder.getInt64(-1), lanes_in(builder.CreateNeg(first))));
+  Value* behind = lanes_in(builder.CreateSub(scalar(limit), first));
+  Value* before = computeKnownBits(first, layout_).isNonNegative() ? nullptr : lanes_in(builder.CreateNeg(first));
+  if (!has_avx512_) {
+    auto compare = [&](CmpInst::Predicate predicate, Value* lane) {
+      Value* lanes = builder.CreateVectorSplat(kLanes, builder.CreateTrunc(lane, builder.getInt8Ty()));
+      return builder.CreateICmp(predicate, lane_numbers(builder.getInt8Ty()), lanes);
+    };
+    Value* lanes = compare(CmpInst::ICMP_SLT, behind);
+    return before ? builder.CreateAnd(lanes, compare(CmpInst::ICMP_SGE, before)) : lanes;
+  }
+  Value* bits = builder.CreateSub(builder.CreateShl(builder.getInt64(1), behind), builder.getInt64(1));
+  if (before) bits = builder.CreateAnd(bits, builder.CreateShl(builder.getInt64(-1), before));
   return builder.CreateBitCast(builder.CreateTrunc(bits, builder.getInt32Ty()), mask_type_);
 }
 

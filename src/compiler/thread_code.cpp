@@ -73,6 +73,13 @@ bool scales_by_instruction(const TargetSpec& target) {
   return target.kind == TargetKind::kCpu && target.engine == "simd" && target.cpu == "x86-64-v4";
 }
 
+// What Clang says of the processor it parsed for is the target machine's to say: LLVM would parse the list of features
+// again for each kind of function.
+void drop_processor(llvm::Module& module) {
+  for (llvm::Function& function : module)
+    for (const char* attribute : {"target-cpu", "target-features", "tune-cpu"}) function.removeFnAttr(attribute);
+}
+
 void choose_approximations(const CompileRequest& request, llvm::Module& module) {
   const TargetSpec& target = request.target;
   const bool are_allowed = request.unit.math_mode != MathMode::kSafe;
@@ -99,6 +106,7 @@ std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, co
   llvm::Module& module = *frontend.module;
   keep_stage(request, module, "clang", result);
   module.setDataLayout(layout);
+  drop_processor(module);
   define_dynamic_memory(module, unit.dynamic_memory_bytes);
   if (scales_by_instruction(request.target))
     describe_scaling(module);

@@ -48,13 +48,9 @@ TargetMachine* gpu_machine(const std::string& architecture) {
   return machine.get();
 }
 
-// What the front end said of the processor that it parsed for.
 void make_gpu_module(Module& module) {
   module.setTargetTriple(kGpuTriple);
   module.getFunction("__kiln_row")->eraseFromParent();  // the scalar engine's
-  for (Function& function : module)
-    for (const char* attribute : {"target-cpu", "target-features", "tune-cpu", "min-legal-vector-width"})
-      function.removeFnAttr(attribute);
 }
 
 std::vector<std::byte> write_gpu_image(const std::string& ptx, const std::string& entry, const KernelUnit& unit,

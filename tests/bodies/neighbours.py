@@ -449,6 +449,52 @@ def rows_added_at_one_label(labels, firsts, rows):
     return added, np.repeat((first & 7) * 32, 2).astype(np.float32)
 
 
+# A launch that several threads run, unlike the others here: rows are exchanged, in pairs where all lanes take part and
+# they begin at a word, among values that are wanted behind them.
+@body(
+    """
+    uint i = thread_position_in_grid.x, place = i / 64;
+    int channel = i % 64;
+    float a = x[i], b = a * 3 + channel, c = x[(i + 64) % 40960] - b, sum = 0;
+    float4 rest = float4(a + b, b - c, c * 2, a - 7);
+    for (int k = 0; k < 3; ++k) {
+      int row = rows[3 * place + k], at = row * 64 + channel + row % 3;
+      if (channel < 64 - 9 * k) atomic_fetch_add_explicit(&added[at], b + k, memory_order_relaxed);
+      sum += b * k - c;
+    }
+    atomic_fetch_max_explicit(&largest[channel + 1], int(a), memory_order_relaxed);
+    atomic_fetch_add_explicit(&added[17 * 64 + 2 + channel], rest.x + rest.y + rest.z + rest.w, memory_order_relaxed);
+    float share = simd_sum(sum + a);
+    if (thread_index_in_simdgroup == 0) atomic_store_explicit(&shares[i / 32], share, memory_order_relaxed);
+    """,
+    inputs=lambda rng: {
+        "x": rng.integers(-9, 9, 40960).astype(np.float32),
+        "rows": rng.integers(0, 18, 3 * 640).astype(np.int32),
+    },
+    outputs={"added": ((20 * 64,), "float32"), "largest": ((65,), "int32"), "shares": ((1280,), "float32")},
+    atomic_outputs=True,
+    init_value=0,
+    grid=(40960, 1, 1),
+    threadgroup=(256, 1, 1),
+    constructs="synchronisation.fetch_add synchronisation.fetch_max simdgroup.sum types.float4",
+)
+def rows_added_among_values(x, rows):
+    channel = np.arange(40960) % 64
+    a = x.astype(np.int64)
+    b = a * 3 + channel
+    c = np.roll(a, -64) - b
+    added, largest, total = np.zeros(20 * 64, np.int64), np.zeros(65, np.int64), a.copy()
+    for k in range(3):
+        row = rows.reshape(640, 3)[:, k].repeat(64)
+        takes_part = channel < 64 - 9 * k
+        np.add.at(added, (row * 64 + channel + row % 3)[takes_part], (b + k)[takes_part])
+        total += b * k - c
+    np.maximum.at(largest, channel + 1, a)
+    np.add.at(added, 17 * 64 + 2 + channel, (a + b) + (b - c) + c * 2 + (a - 7))
+    shares = total.reshape(1280, 32).sum(axis=1)
+    return added.astype(np.float32), largest.astype(np.int32), shares.astype(np.float32)
+
+
 def _chained(x, next_row):
     row = np.arange(45) % 20
     next_row = np.append(next_row, np.zeros(10, np.int32))

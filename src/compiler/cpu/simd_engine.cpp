@@ -20,6 +20,7 @@
 #include "compiler/passes/gathered_rows.h"
 #include "compiler/passes/lane_exchanges.h"
 #include "compiler/passes/launch_tables.h"
+#include "compiler/passes/locked_rows.h"
 #include "compiler/passes/loop_unrolling.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/prefetches.h"
@@ -105,7 +106,7 @@ class SimdEngine : public CpuEngine {
     output.threadgroup_memory_bytes =
         lower_threadgroup_memory(module, group, group.getArg(1), CpuImageKind::kSimdgroups);
     output.may_spin = may_spin(group);
-    bool has_atomics = any_of(instructions(group), [](const Instruction& i) { return i.isAtomic(); });
+    bool has_atomics = any_of(instructions(group), [](const Instruction& i) { return i.isAtomic() || locked_row(i); });
     for (Function* function : {&row, &group}) {
       function->addFnAttr("prefer-vector-width", "512");
       function->addFnAttr("min-legal-vector-width", "512");

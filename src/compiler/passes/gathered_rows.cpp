@@ -16,6 +16,7 @@
 
 #include "compiler/passes/bounds_guards.h"
 #include "compiler/passes/cache_lines.h"
+#include "compiler/passes/locked_rows.h"
 #include "compiler/passes/widen.h"
 #include "core/cpu_image.h"
 
@@ -149,11 +150,7 @@ Row row_of(Instruction& instruction) {
     const TypeSize bytes = load->getDataLayout().getTypeStoreSize(load->getType());
     return {usual_place(load->getPointerOperand()), static_cast<int64_t>(bytes.getFixedValue())};
   }
-  // Two lanes' elements at a time, counted from where the row begins (Widener::in_pairs).
-  if (auto* atomic = dyn_cast<AtomicRMWInst>(&instruction); atomic && atomic->getType()->isVectorTy())
-    if (auto* pair = dyn_cast<GetElementPtrInst>(atomic->getPointerOperand()))
-      return {pair->getPointerOperand(), int64_t{kLanes} * atomic->getType()->getScalarSizeInBits() / 8};
-  return {};
+  return {locked_row(instruction), kLanes * sizeof(float)};
 }
 
 template <class Blocks>
@@ -184,8 +181,7 @@ PreservedAnalyses GatheredRowsPass::run(Function& function, FunctionAnalysisMana
 }
 
 PreservedAnalyses AddedRowsPass::run(Function& function, FunctionAnalysisManager& analyses) {
-  auto is_row = [](Instruction& instruction) { return isa<AtomicRMWInst>(instruction) && row_of(instruction).place; };
-  if (none_of(instructions(function), is_row)) return PreservedAnalyses::all();
+  if (none_of(instructions(function), locked_row)) return PreservedAnalyses::all();
   const auto& always = analyses.getResult<PostDominatorTreeAnalysis>(function);
   const bool has_changed = ask_ahead(make_pointer_range(function), {nullptr, *function.getArg(kCpuX), kLanes, always});
   return has_changed ? PreservedAnalyses::none() : PreservedAnalyses::all();

@@ -24,6 +24,7 @@
 
 #include <array>
 
+#include "compiler/passes/locked_rows.h"
 #include "compiler/passes/loop_unrolling.h"
 #include "compiler/passes/widen.h"
 #include "core/cpu_image.h"
@@ -326,7 +327,7 @@ class TileLoop {
       for (Instruction& instruction : block) {
         if (!instruction.mayReadOrWriteMemory() || is_barrier_(instruction)) continue;
         std::optional<Access> access = access_of(instruction);
-        const Value* address = access ? access->address : nullptr;
+        const Value* address = access ? access->address : locked_row(instruction);
         if (auto* operation = dyn_cast<AtomicRMWInst>(&instruction)) address = operation->getPointerOperand();
         if (auto* exchange = dyn_cast<AtomicCmpXchgInst>(&instruction)) address = exchange->getPointerOperand();
         if (address && memory_of(address) == Memory::kOther) continue;

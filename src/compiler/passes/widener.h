@@ -351,7 +351,7 @@ class Widener {
   void ask_whether_alone(uint64_t offset);
   Value* is_alone(Instruction& instruction);
   void widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder);
-  Value* in_pairs(AtomicRMWInst& atomic, IRBuilder<>& builder);
+  void update_row(AtomicRMWInst& atomic, IRBuilder<>& builder);
   static void check_pair(Instruction& instruction);
 
   const bool has_avx512_;

@@ -3,6 +3,7 @@
 #include <llvm/Transforms/Utils/LowerAtomic.h>
 
 #include "compiler/metal/token_rewriter.h"
+#include "compiler/passes/locked_rows.h"
 #include "compiler/passes/loop_unrolling.h"
 #include "compiler/passes/uniformity.h"
 #include "compiler/passes/widener.h"
@@ -195,6 +196,8 @@ void Widener::widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   // A row's places are different ones.
   Value* operand = vector(atomic.getValOperand(), builder);
   Type* type = operand->getType();
+  bool is_updated_float = atomic.getType()->isFloatTy() && AtomicRMWInst::isFPOperation(atomic.getOperation()) &&
+                          atomic.use_empty() && !isa<Constant>(alone);
   auto together = [&](Value* address) -> Values {
     Value* before =
         is_all(mask_) ? static_cast<Value*>(builder.CreateAlignedLoad(type, address, atomic.getAlign()))
@@ -207,9 +210,10 @@ void Widener::widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
     return {before};
   };
   auto apart = [&]() -> Values {
-    if (bytes == 4 && atomic.getType()->isFloatTy() && AtomicRMWInst::isFPOperation(atomic.getOperation()) &&
-        !isa<Constant>(alone))
-      return {in_pairs(atomic, builder)};
+    if (is_updated_float) {
+      update_row(atomic, builder);
+      return {Constant::getNullValue(type)};
+    }
     each_lane(atomic, builder);
     return {vectors_[&atomic]};
   };
@@ -217,54 +221,27 @@ void Widener::widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
                                builder, together, apart)[0];
 }
 
-// Operations on floats compare and exchange, which takes as long for two of them as for one, where they lie in one word
-// of 64 bits. Elements may be exchanged in any company, as long as each one is at once.
-Value* Widener::in_pairs(AtomicRMWInst& atomic, IRBuilder<>& builder) {
-  Type* element = atomic.getType();
-  Type* pair = FixedVectorType::get(element, 2);
-  Type* number = builder.getInt64Ty();
+// Where it is a row, which is asked when the code runs, by a function that all rows of the module share.
+void Widener::update_row(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   std::optional<Asked> asked = ask_for_row(atomic.getPointerOperand(), nullptr, {4, 4 * (kLanes - 1), true}, builder);
-  Value* bits = builder.CreateBitCast(mask_, builder.getInt32Ty());
-  Value* is_aligned = builder.CreateICmpEQ(
-      builder.CreateAnd(builder.CreatePtrToInt(asked->first, number), builder.getInt64(7)), builder.getInt64(0));
-  // Those of lanes that take no part may lie outside.
-  Value* are_all = builder.CreateICmpEQ(bits, builder.getInt32(-1));
-  IRBuilder<> variables(allocas_);
-  Value* operand = vector(atomic.getValOperand(), builder);
-  Value* operands = variables.CreateAlloca(operand->getType());
-  Value* results = atomic.use_empty() ? nullptr : variables.CreateAlloca(operand->getType());
-  builder.CreateStore(operand, operands);
   auto together = [&]() -> Values {
-    BasicBlock* before = builder.GetInsertBlock();
-    BasicBlock* loop = BasicBlock::Create(context_, "pair", &to_);
-    BasicBlock* end = BasicBlock::Create(context_, "pairs.end", &to_);
-    loop->moveAfter(before);
-    end->moveAfter(loop);
-    builder.CreateBr(loop);
-    builder.SetInsertPoint(loop);
-    PHINode* index = builder.CreatePHI(number, 2, "index");
-    index->addIncoming(builder.getInt64(0), before);
-    Value* place = builder.CreateGEP(pair, asked->first, index);
-    Value* two = builder.CreateAlignedLoad(pair, builder.CreateGEP(pair, operands, index), Align(8));
-    Value* found = builder.CreateAtomicRMW(atomic.getOperation(), place, two, Align(8), atomic.getOrdering(),
-                                           atomic.getSyncScopeID());
-    if (results) builder.CreateAlignedStore(found, builder.CreateGEP(pair, results, index), Align(8));
-    Value* next = builder.CreateAdd(index, builder.getInt64(1));
-    index->addIncoming(next, loop);
-    BranchInst* again = builder.CreateCondBr(builder.CreateICmpNE(next, builder.getInt64(kLanes / 2)), loop, end);
-    // All of them would be long to compile, and gain no more.
-    never_unroll(*again);
-    builder.SetInsertPoint(end);
-    if (!results) return {Constant::getNullValue(operand->getType())};
-    return {builder.CreateLoad(operand->getType(), results)};
+    Value* operand = vector(atomic.getValOperand(), builder);
+    AllocaInst* operands = scratch(operand->getType());
+    builder.CreateStore(operand, operands);
+    update_locked_row(atomic, asked->first, operands, builder.CreateBitCast(mask_, builder.getInt32Ty()), builder);
+    unused_scratch_[operand->getType()].push_back(operands);
+    return {};
   };
+  if (isa<Constant>(asked->is_row)) {
+    together();
+    return;
+  }
   // A launch that is alone comes here with what is no row, which is rare.
   auto apart = [&]() -> Values {
     each_lane(atomic, builder, /*may_be_alone=*/false);
-    return {vectors_[&atomic]};
+    return {};
   };
-  Value* are_pairs = builder.CreateAnd({asked->is_row, is_aligned, are_all});
-  return either({are_pairs, "pairs", "lanes", false}, builder, together, apart)[0];
+  either({asked->is_row, "row", "lanes", false}, builder, together, apart);
 }
 
 void Widener::check_pair(Instruction& instruction) {

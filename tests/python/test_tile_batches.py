@@ -5,8 +5,12 @@ from bodies.tiles import BATCHED
 from kiln import _core
 from launch_bodies import compiled
 
+# Sums that are made from one another are one group, for which AVX2 has too few registers.
+NEEDS_AVX512 = "tiles_chained_sums_"
+
 
 @pytest.mark.skipif(_core.cpu_architecture() < "x86-64-v3", reason="the SIMD engine needs AVX2")
 @pytest.mark.parametrize("name", BATCHED)
 def test_tiles_are_in_batches_where_nobody_can_tell(name):
-    assert ("!kiln.tiles" in compiled(name).stages()["optimized"]) == BATCHED[name]
+    is_batched = BATCHED[name] and (_core.cpu_architecture() >= "x86-64-v4" or not name.startswith(NEEDS_AVX512))
+    assert ("!kiln.tiles" in compiled(name).stages()["optimized"]) == is_batched

@@ -495,6 +495,39 @@ def rows_added_among_values(x, rows):
     return added.astype(np.float32), largest.astype(np.int32), shares.astype(np.float32)
 
 
+@body(
+    """
+    threadgroup float tile[256];
+    uint t = thread_position_in_threadgroup.x, i = thread_position_in_grid.x;
+    float a = x[i];
+    for (int k = 0; k < counts[0]; ++k) {
+      tile[t] = a + k;
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      float b = tile[t ^ 33];
+      atomic_fetch_sub_explicit(&sums[t + k], b, memory_order_relaxed);
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      a += b - 2 * k;
+    }
+    atomic_store_explicit(&lasts[i], int(a), memory_order_relaxed);
+    """,
+    inputs=lambda rng: {"x": rng.integers(-9, 9, 20480).astype(np.float32), "counts": np.array([5], np.int32)},
+    outputs={"sums": ((260,), "float32"), "lasts": ((20480,), "int32")},
+    atomic_outputs=True,
+    init_value=0,
+    grid=(20480, 1, 1),
+    threadgroup=(256, 1, 1),
+    constructs="synchronisation.fetch_sub synchronisation.threadgroup_barrier",
+)
+def rows_subtracted_between_barriers(x, counts):
+    a = x.astype(np.int64).reshape(80, 256)
+    sums = np.zeros(260, np.int64)
+    for k in range(counts[0]):
+        b = (a + k)[:, np.arange(256) ^ 33]
+        sums[k : 256 + k] -= b.sum(axis=0)
+        a = a + b - 2 * k
+    return sums.astype(np.float32), a.astype(np.int32).reshape(20480)
+
+
 def _chained(x, next_row):
     row = np.arange(45) % 20
     next_row = np.append(next_row, np.zeros(10, np.int32))

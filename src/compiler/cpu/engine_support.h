@@ -19,7 +19,7 @@ void inline_into_callers(llvm::Module& module, std::initializer_list<llvm::Funct
 /// What the function's variables need on the stack, in bytes.
 uint64_t stack_of(const llvm::Function& function);
 
-/// The most that a function of the module needs there. None calls another that needs any.
+/// The most that a function of the module needs there, without what those that it calls do.
 uint64_t largest_stack(const llvm::Module& module);
 
 /// Whether a loop looks at an atomic again and again, as who waits for another threadgroup does.

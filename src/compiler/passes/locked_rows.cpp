@@ -99,6 +99,9 @@ Function& function_for(const AtomicRMWInst& atomic, Module& module) {
   function->setCallingConv(CallingConv::PreserveMost);
   function->setDoesNotThrow();
   function->setDoesNotFreeMemory();
+  function->setWillReturn();
+  for (Parameter pointer : {kRow, kOperands}) function->addParamAttr(pointer, Attribute::NoCapture);
+  function->addParamAttr(kOperands, Attribute::ReadOnly);
   // Stronger ones order accesses of other memory.
   if (atomic.getOrdering() == AtomicOrdering::Monotonic) function->setOnlyAccessesArgMemory();
   LockedRow(*function, atomic).write();

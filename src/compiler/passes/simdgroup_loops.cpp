@@ -20,6 +20,7 @@
 
 #include "compiler/passes/compute_again.h"
 #include "compiler/passes/divergence.h"
+#include "compiler/passes/locked_rows.h"
 #include "compiler/passes/loop_unrolling.h"
 #include "compiler/passes/tile_batches.h"
 #include "compiler/passes/widen.h"
@@ -517,7 +518,7 @@ class SimdgroupLoops {
       if (!seen.insert(place).second) continue;
       for (const Use& use : place->uses()) {
         const auto& user = cast<Instruction>(*use.getUser());
-        if (isa<LoadInst>(user) || (isa<StoreInst>(user) && use.getOperandNo() == 1)) {
+        if (isa<LoadInst>(user) || (isa<StoreInst>(user) && use.getOperandNo() == 1) || locked_row(user)) {
           const Region* own = region_of(user.getParent());
           if (!own || (region && region != own)) return false;
           region = own;

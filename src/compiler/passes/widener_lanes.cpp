@@ -232,7 +232,7 @@ void Widener::update_row(AtomicRMWInst& atomic, IRBuilder<>& builder) {
     unused_scratch_[operand->getType()].push_back(operands);
     return {};
   };
-  if (isa<Constant>(asked->is_row)) {
+  if (const auto* known = dyn_cast<ConstantInt>(asked->is_row); known && known->isOne()) {
     together();
     return;
   }

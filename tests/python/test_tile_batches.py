@@ -5,7 +5,8 @@ from bodies.tiles import BATCHED
 from kiln import _core
 from launch_bodies import compiled
 
-# Sums that are made from one another are one group, for which AVX2 has too few registers.
+# Eleven sums that are made from one another fit into AVX-512's registers. AVX2 has room for two at a time, and there
+# would be more groups of sums than a loop is made for.
 NEEDS_AVX512 = "tiles_chained_sums_"
 
 

@@ -1,7 +1,6 @@
 #include "compiler/passes/locked_rows.h"
 
 #include <llvm/IR/Module.h>
-#include <llvm/Support/ModRef.h>
 
 #include "compiler/passes/loop_unrolling.h"
 #include "compiler/passes/widen.h"

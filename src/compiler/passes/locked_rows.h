@@ -4,8 +4,8 @@
 // for two floats as for one, where they lie in one word of 64 bits; elements may be exchanged in any company, as long
 // as each one is at once. So a row that begins at such a word is exchanged in pairs, and any other a lane at a time.
 //
-// Both are loops in which a loop waits its turn. A grid sample's gradient has four of them: as one function they take a
-// seventh less to compile.
+// Both are loops in which a loop waits its turn. A grid sample's gradient has four such rows: with one function for
+// them it takes a twelfth less to compile with AVX-512, an eighth less with AVX2.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>

@@ -73,11 +73,12 @@ bool scales_by_instruction(const TargetSpec& target) {
   return target.kind == TargetKind::kCpu && target.engine == "simd" && target.cpu == "x86-64-v4";
 }
 
-// What Clang says of the processor it parsed for is the target machine's to say: LLVM would parse the list of features
-// again for each kind of function.
+// What Clang says of the processor it parsed for, and of the vectors that a function takes, is the target machine's to
+// say: LLVM would parse the list of features, and make its tables of the processor, again for each kind of function.
 void drop_processor(llvm::Module& module) {
   for (llvm::Function& function : module)
-    for (const char* attribute : {"target-cpu", "target-features", "tune-cpu"}) function.removeFnAttr(attribute);
+    for (const char* attribute : {"target-cpu", "target-features", "tune-cpu", "min-legal-vector-width"})
+      function.removeFnAttr(attribute);
 }
 
 void choose_approximations(const CompileRequest& request, llvm::Module& module) {

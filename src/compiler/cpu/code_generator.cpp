@@ -24,6 +24,10 @@ namespace kiln {
 
 namespace {
 
+// Vectors as wide as the engines make them. Functions have no wish of their own (`drop_processor`): each set of wishes is
+// another subtarget, of which LLVM makes tables of half a megabyte.
+constexpr const char* kFeatures = "-prefer-256-bit";
+
 // LLVM has no other interface to it.
 void set_llvm_option(llvm::StringRef name, llvm::StringRef value) {
   auto& options = llvm::cl::getRegisteredOptions();
@@ -55,7 +59,7 @@ std::unique_ptr<llvm::TargetMachine> make_cpu_machine(const std::string& cpu) {
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // no contraction: docs/language.md 4.1
   options.ExceptionModel = llvm::ExceptionHandling::None;
   std::unique_ptr<llvm::TargetMachine> machine(
-      target->createTargetMachine(kFrontendTriple, cpu, /*Features=*/"", options, llvm::Reloc::PIC_,
+      target->createTargetMachine(kFrontendTriple, cpu, kFeatures, options, llvm::Reloc::PIC_,
                                   llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
   if (!machine) throw InternalError(concat("LLVM cannot generate code for ", cpu));
   return machine;

@@ -108,8 +108,6 @@ class SimdEngine : public CpuEngine {
     output.may_spin = may_spin(group);
     bool has_atomics = any_of(instructions(group), [](const Instruction& i) { return i.isAtomic() || locked_row(i); });
     for (Function* function : {&row, &group}) {
-      function->addFnAttr("prefer-vector-width", "512");
-      function->addFnAttr("min-legal-vector-width", "512");
       // Otherwise registers for which there is no room go to places that cross cache lines.
       function->addFnAttr("stackrealign");
       function->setDoesNotFreeMemory();

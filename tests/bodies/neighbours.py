@@ -528,6 +528,71 @@ def rows_subtracted_between_barriers(x, counts):
     return sums.astype(np.float32), a.astype(np.int32).reshape(20480)
 
 
+# Rows that lie before an array, beyond it, or half in it, by an index that cannot wrap (the first) and one that can; the
+# second array also by lanes of which some take no part. A launch that several threads run.
+@body(
+    """
+    uint i = thread_position_in_grid.x, place = i / 64;
+    int channel = i % 64, row = rows[place];
+    long at = (long)row * 64 + channel - 40;
+    atomic_fetch_add_explicit(&added[at], float(channel), memory_order_relaxed);
+    if (channel % 16 < 5 + row) atomic_fetch_sub_explicit(&taken[at + 3], x[i] + row, memory_order_relaxed);
+    atomic_fetch_add_explicit(&wrapped[row * 64 + channel - 75], x[i], memory_order_relaxed);
+    """,
+    inputs=lambda rng: {
+        "x": rng.integers(-9, 9, 40960).astype(np.float32),
+        "rows": rng.integers(-3, 18, 640).astype(np.int32),
+    },
+    outputs={"added": ((903,), "float32"), "taken": ((903,), "float32"), "wrapped": ((903,), "float32")},
+    atomic_outputs=True,
+    init_value=0,
+    grid=(40960, 1, 1),
+    threadgroup=(256, 1, 1),
+    constructs="synchronisation.fetch_add synchronisation.fetch_sub memory.atomic_outside",
+)
+def rows_added_at_an_end(x, rows):
+    channel, row, x = np.arange(40960) % 64, rows.repeat(64).astype(np.int64), x.astype(np.int64)
+    results = np.zeros((3, 903), np.int64)
+    for result, at, change, takes_part in (
+        (results[0], row * 64 + channel - 40, channel, True),
+        (results[1], row * 64 + channel - 37, -(x + row), channel % 16 < 5 + row),
+        (results[2], row * 64 + channel - 75, x, True),
+    ):
+        inside = (at >= 0) & (at < 903) & takes_part
+        np.add.at(result, at[inside], change[inside])
+    return tuple(results.astype(np.float32))
+
+
+# The same of rows that are read.
+for _type, _dtype in (*_TYPES, ("uchar", "uint8"), ("bool", "bool")):
+
+    def _at_an_end(x, rows):
+        at = rows.repeat(64).astype(np.int64) * 64 + np.arange(2560) % 64 - 40
+        found = np.where((at >= 0) & (at < x.size), x[np.clip(at, 0, x.size - 1)], 0).astype(np.float32)
+        next_one = np.where((at >= -1) & (at < x.size - 1), x[np.clip(at + 1, 0, x.size - 1)], 0).astype(np.float32)
+        return found + 2 * np.where(at % 7 < 3, next_one, 0)
+
+    body(
+        """
+        uint i = thread_position_in_grid.x;
+        int channel = i % 64, row = rows[i / 64];
+        long at = (long)row * 64 + channel - 40;
+        float sum = float(x[at]);
+        if ((at + 7 * 64) % 7 < 3) sum += 2 * float(x[at + 1]);
+        out[i] = sum;
+        """,
+        name=f"rows_read_at_an_end_{_type}",
+        inputs=lambda rng, dtype=_dtype: {
+            "x": rng.integers(0, 2 if dtype == "bool" else 99, 903).astype(dtype),
+            "rows": rng.integers(-3, 18, 40).astype(np.int32),
+        },
+        outputs={"out": ((2560,), "float32")},
+        grid=(2560, 1, 1),
+        threadgroup=(64, 1, 1),
+        constructs="memory.load_outside",
+    )(_at_an_end)
+
+
 def _chained(x, next_row):
     row = np.arange(45) % 20
     next_row = np.append(next_row, np.zeros(10, np.int32))

@@ -13,6 +13,13 @@ namespace {
 
 constexpr const char* kSink = "__kiln_sink";
 
+GlobalVariable& make_sink(Module& module, Type* type, Align alignment) {
+  auto* global = new GlobalVariable(module, type, /*isConstant=*/false, GlobalValue::ExternalLinkage,
+                                    /*Initializer=*/nullptr, kSink);
+  global->setAlignment(alignment);
+  return *global;
+}
+
 }  // namespace
 
 void hide_sinks(Function& function) {
@@ -28,12 +35,13 @@ void hide_sinks(Function& function) {
     if (!variable || variable->use_empty() || !is_sink(*variable)) continue;
     for (User* user : make_early_inc_range(variable->users()))
       if (auto* lifetime = dyn_cast<LifetimeIntrinsic>(user)) lifetime->eraseFromParent();
-    auto* global = new GlobalVariable(*function.getParent(), variable->getAllocatedType(), /*isConstant=*/false,
-                                      GlobalValue::ExternalLinkage, /*Initializer=*/nullptr, kSink);
-    global->setAlignment(variable->getAlign());
-    variable->replaceAllUsesWith(global);
+    variable->replaceAllUsesWith(&make_sink(*function.getParent(), variable->getAllocatedType(), variable->getAlign()));
     variable->eraseFromParent();
   }
+}
+
+GlobalVariable& make_sink(Module& module, unsigned bytes) {
+  return make_sink(module, ArrayType::get(Type::getInt8Ty(module.getContext()), bytes), Align(16));
 }
 
 void restore_sinks(Function& function) {

@@ -11,6 +11,9 @@ namespace kiln {
 
 void hide_sinks(llvm::Function& function);
 
+/// One more, for accesses of up to so many bytes, as `hide_sinks` leaves them.
+llvm::GlobalVariable& make_sink(llvm::Module& module, unsigned bytes);
+
 /// Where they are still wanted.
 void restore_sinks(llvm::Function& function);
 

@@ -13,7 +13,12 @@ using namespace llvm;
 
 constexpr StringLiteral kPrefix = "__kiln_locked_row.";
 
-enum Parameter : unsigned { kRow, kOperands, kRowLanes };
+enum Parameter : unsigned { kRow, kOperands, kRowLanes, kOffset, kLimit };
+
+constexpr uint64_t kFloat = sizeof(float);
+
+// Of what has no guard.
+constexpr uint64_t kNoLimit = uint64_t{1} << 61;
 
 class LockedRow {
  public:
@@ -28,12 +33,12 @@ class LockedRow {
     Value* address = builder_.CreatePtrToInt(function_.getArg(kRow), builder_.getInt64Ty());
     Value* is_aligned = builder_.CreateICmpEQ(builder_.CreateAnd(address, 7), builder_.getInt64(0));
     // Those of lanes that take no part may lie outside.
-    Value* are_all = builder_.CreateICmpEQ(function_.getArg(kRowLanes), builder_.getInt32(-1));
+    lanes_ = lanes();
+    Value* are_all = builder_.CreateICmpEQ(lanes_, builder_.getInt32(-1));
     builder_.CreateCondBr(builder_.CreateAnd(is_aligned, are_all), pair, some);
     write_pairs(*pair);
     builder_.SetInsertPoint(some);
-    Value* is_none = builder_.CreateICmpEQ(function_.getArg(kRowLanes), builder_.getInt32(0));
-    builder_.CreateCondBr(is_none, end_, lane);
+    builder_.CreateCondBr(builder_.CreateICmpEQ(lanes_, builder_.getInt32(0)), end_, lane);
     write_lanes(*some, *lane);
     builder_.SetInsertPoint(end_);
     builder_.CreateRetVoid();
@@ -41,6 +46,22 @@ class LockedRow {
 
  private:
   BasicBlock* block(const char* name) { return BasicBlock::Create(function_.getContext(), name, &function_); }
+
+  // How many lanes begin within so many bytes.
+  Value* lanes_in(Value* bytes) {
+    bytes = builder_.CreateBinaryIntrinsic(Intrinsic::smin, bytes, builder_.getInt64(kLanes * kFloat));
+    bytes = builder_.CreateBinaryIntrinsic(Intrinsic::smax, bytes, builder_.getInt64(0));
+    return builder_.CreateLShr(builder_.CreateAdd(bytes, builder_.getInt64(kFloat - 1)), Log2_64(kFloat));
+  }
+
+  // Those that take part and are let through: from the first one that is not before the array to the last one in it.
+  Value* lanes() {
+    Value *offset = function_.getArg(kOffset), *limit = function_.getArg(kLimit);
+    Value* behind = builder_.CreateShl(builder_.getInt64(-1), lanes_in(builder_.CreateSub(limit, offset)));
+    Value* before = builder_.CreateShl(builder_.getInt64(-1), lanes_in(builder_.CreateNeg(offset)));
+    Value* allowed = builder_.CreateAnd(before, builder_.CreateNot(behind));
+    return builder_.CreateAnd(function_.getArg(kRowLanes), builder_.CreateTrunc(allowed, builder_.getInt32Ty()));
+  }
 
   // All of them written out would be long to compile, and gain no more.
   void go_round(Value* condition, BasicBlock& loop) { never_unroll(*builder_.CreateCondBr(condition, &loop, end_)); }
@@ -69,7 +90,7 @@ class LockedRow {
     Value* lane = builder_.CreateBinaryIntrinsic(Intrinsic::cttz, rest, builder_.getTrue());
     exchange(atomic_.getType(), builder_.CreateZExt(lane, builder_.getInt64Ty()));
     Value* less = builder_.CreateAnd(rest, builder_.CreateSub(rest, builder_.getInt32(1)));
-    rest->addIncoming(function_.getArg(kRowLanes), &before);
+    rest->addIncoming(lanes_, &before);
     rest->addIncoming(less, &loop);
     go_round(builder_.CreateICmpNE(less, builder_.getInt32(0)), loop);
   }
@@ -78,6 +99,7 @@ class LockedRow {
   const AtomicRMWInst& atomic_;
   IRBuilder<> builder_;
   BasicBlock *entry_ = nullptr, *end_;
+  Value* lanes_ = nullptr;
 };
 
 // One for each operation, and each way in which atomics are seen.
@@ -87,9 +109,10 @@ Function& function_for(const AtomicRMWInst& atomic, Module& module) {
              static_cast<unsigned>(atomic.getOrdering()), ".", static_cast<unsigned>(atomic.getSyncScopeID()));
   if (Function* made = module.getFunction(name)) return *made;
   LLVMContext& context = module.getContext();
-  Type* pointer = PointerType::getUnqual(context);
+  Type *pointer = PointerType::getUnqual(context), *number = Type::getInt64Ty(context);
   auto* type =
-      FunctionType::get(Type::getVoidTy(context), {pointer, pointer, Type::getInt32Ty(context)}, /*isVarArg=*/false);
+      FunctionType::get(Type::getVoidTy(context), {pointer, pointer, Type::getInt32Ty(context), number, number},
+                        /*isVarArg=*/false);
   Function* function = Function::Create(type, GlobalValue::InternalLinkage, name, module);
   function->addFnAttr(Attribute::NoInline);
   function->addFnAttr(Attribute::NullPointerIsValid);
@@ -110,9 +133,11 @@ Function& function_for(const AtomicRMWInst& atomic, Module& module) {
 }  // namespace
 
 CallInst* update_locked_row(const AtomicRMWInst& atomic, Value* row, Value* operands, Value* lanes,
-                            IRBuilder<>& builder) {
+                            const std::optional<RowGuard>& guard, IRBuilder<>& builder) {
   Function& function = function_for(atomic, *builder.GetInsertBlock()->getModule());
-  CallInst* call = builder.CreateCall(&function, {row, operands, lanes});
+  Value* offset = guard ? guard->offset : builder.getInt64(0);
+  Value* limit = guard ? guard->limit : builder.getInt64(kNoLimit);
+  CallInst* call = builder.CreateCall(&function, {row, operands, lanes, offset, limit});
   call->setCallingConv(function.getCallingConv());
   return call;
 }

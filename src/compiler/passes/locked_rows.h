@@ -11,12 +11,21 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 
+#include <optional>
+
 namespace kiln {
 
-/// What `atomic` does to a float, for each lane of the bits `lanes` to its element behind `row`, lane 0's, with its
-/// operand behind `operands`. Nobody gets what was there before.
+/// Where a guard lets through what begins before `limit`, and the row begins at `offset`. (A guard that compares
+/// numbers without a sign keeps out what is below zero, too.)
+struct RowGuard {
+  llvm::Value* offset;  // i64, in bytes, in which the row's elements do not wrap
+  llvm::Value* limit;   // i64, below 2^62
+};
+
+/// What `atomic` does to a float, for each lane of the bits `lanes` that the guard lets through to its element behind
+/// `row`, lane 0's, with its operand behind `operands`. Nobody gets what was there before.
 llvm::CallInst* update_locked_row(const llvm::AtomicRMWInst& atomic, llvm::Value* row, llvm::Value* operands,
-                                  llvm::Value* lanes, llvm::IRBuilder<>& builder);
+                                  llvm::Value* lanes, const std::optional<RowGuard>& guard, llvm::IRBuilder<>& builder);
 
 /// The row's address, if that is what the instruction does; else null.
 llvm::Value* locked_row(const llvm::Instruction& instruction);

@@ -8,6 +8,7 @@
 #include "compiler/passes/divergence.h"
 #include "compiler/passes/gather_stores.h"
 #include "compiler/passes/guard_sinks.h"
+#include "compiler/passes/guarded_updates.h"
 #include "compiler/passes/lane_exchanges.h"
 #include "compiler/passes/leave_first.h"
 #include "compiler/passes/load_again.h"
@@ -108,6 +109,8 @@ std::string widen(Function& function, const WidenOptions& options) {
   // Who waits for the simdgroup alone may be on the way out for the threadgroup's barriers.
   const bool are_all_barriers = blocks_with(function, waits).size() == blocks_with(function, is_barrier).size();
   if (!put_first(is_barrier) || !(are_all_barriers || put_first(waits))) return give_up(kLeavesTooLate);
+  if (choose_updated_places(function, analyses.functions().getResult<DivergenceAnalysis>(function)))
+    analyses.forget(function);
   analyses.run(kStructuring, function);
   if (load_again(function, analyses.functions(), is_barrier)) analyses.forget(function);
   options.keep_stage("structured");

@@ -44,6 +44,7 @@ Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses
     : has_avx512_(options.has_avx512),
       is_full_(options.is_full),
       sites_(options.sites),
+      has_barriers_(any_of(options.sites, [](const ExchangeSite& site) { return site.is_barrier; })),
       from_(from),
       to_(to),
       flow_(from, analyses),

@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "compiler/passes/lane_exchanges.h"
+#include "compiler/passes/locked_rows.h"
 #include "compiler/passes/structured_flow.h"
 #include "compiler/passes/widen.h"
 
@@ -95,6 +96,7 @@ class Widener {
     bool is_own;              // nothing is touched that is not some lane's
     bool is_for_all = false;  // if nothing tells that it is there, then of all lanes
     unsigned lowest = 0;      // the lane
+    bool asks_apart = false;  // what is no row asks itself which lanes lie inside
   };
 
   // What the lanes have where that is a number in all of them plus one that is known when compiling: as those that
@@ -266,6 +268,9 @@ class Widener {
   void widen_variable(AllocaInst& variable);
   static std::optional<Guarded> guarded(Value* pointer);
   static Guarded place_of(Instruction& access);
+  Value* less(Value* limit, uint64_t reach);
+  bool is_limited_row(const Guarded& place, uint64_t bytes);
+  bool is_edge_loaded(const LoadInst& load, const Guarded& place);
   Values by_shape(Value* pointer, Value* allowed, const Row& shape, IRBuilder<>& builder, MakerAt together,
                   Maker apart);
   uint64_t step_of(Value* pointer, uint64_t bytes);
@@ -351,12 +356,19 @@ class Widener {
   void ask_whether_alone(uint64_t offset);
   Value* is_alone(Instruction& instruction);
   void widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder);
-  void update_row(AtomicRMWInst& atomic, IRBuilder<>& builder);
+  void widen_allowed_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder);
+  bool is_updated_row(AtomicRMWInst& atomic, Value* pointer);
+  Value* update_alone(AtomicRMWInst& atomic, Value* address, IRBuilder<>& builder);
+  void update_limited_row(AtomicRMWInst& atomic, const Guarded& place, IRBuilder<>& builder);
+  void update_shared_row(AtomicRMWInst& atomic, Value* address, const std::optional<RowGuard>& guard,
+                         IRBuilder<>& builder);
+  void update_shared(AtomicRMWInst& atomic, IRBuilder<>& builder);
   static void check_pair(Instruction& instruction);
 
   const bool has_avx512_;
   const bool is_full_;
   const ArrayRef<ExchangeSite> sites_;
+  const bool has_barriers_;
   Function& from_;
   Function& to_;
   StructuredFlow flow_;
@@ -371,6 +383,7 @@ class Widener {
   Value* alone_ = nullptr;  // of the function that is widened: whether the launch is; null where nobody asks
   Value* mask_ = nullptr;   // of the block that is being widened
   DenseMap<Value*, Value*> scalars_, vectors_;
+  DenseMap<std::pair<Value*, uint64_t>, Value*> lessened_;
   DenseSet<Value*> postponed_;
   DenseMap<std::pair<Instruction*, BasicBlock*>, Value*> made_in_;  // of those, in which block
   DenseMap<BasicBlock*, BasicBlock*> begin_, end_;                  // a block's first and last

@@ -189,29 +189,73 @@ Value* Widener::is_alone(Instruction& instruction) {
 }
 
 void Widener::widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
+  Guarded place = place_of(atomic);
+  if (!place.allowed) return widen_allowed_atomic(atomic, builder);
+  if (is_updated_row(atomic, place.address) && is_limited_row(place, sizeof(float)))
+    return update_limited_row(atomic, place, builder);
+  atomic.setOperand(AtomicRMWInst::getPointerOperandIndex(), place.address);
+  Value* all = std::exchange(mask_, narrowed(mask_, vector(place.allowed, builder), builder));
+  auto some = [&]() -> Values {
+    widen_allowed_atomic(atomic, builder);
+    return {};
+  };
+  either({any(mask_, builder), "some", "none", false}, builder, some, [] { return Values(); });
+  mask_ = all;
+}
+
+// Whether floats of a row are changed, of which nobody gets what was there, and which others may change, too.
+bool Widener::is_updated_row(AtomicRMWInst& atomic, Value* pointer) {
+  Value* alone = is_alone(atomic);
+  return alone && !isa<Constant>(alone) && atomic.getType()->isFloatTy() &&
+         AtomicRMWInst::isFPOperation(atomic.getOperation()) && atomic.use_empty() && differs(pointer) &&
+         step_of(pointer, sizeof(float)) == 1 && !only_lane(mask_);
+}
+
+// Nobody else changes what is there.
+Value* Widener::update_alone(AtomicRMWInst& atomic, Value* address, IRBuilder<>& builder) {
+  Value* operand = vector(atomic.getValOperand(), builder);
+  Type* type = operand->getType();
+  bool are_all = is_all(mask_);
+  Value* before = are_all
+                      ? static_cast<Value*>(builder.CreateAlignedLoad(type, address, atomic.getAlign()))
+                      : builder.CreateMaskedLoad(type, address, atomic.getAlign(), mask_, Constant::getNullValue(type));
+  Value* after = buildAtomicRMWValue(atomic.getOperation(), builder, before, operand);
+  if (are_all)
+    builder.CreateAlignedStore(after, address, atomic.getAlign());
+  else
+    builder.CreateMaskedStore(after, address, atomic.getAlign(), mask_);
+  return before;
+}
+
+// Alone if the guard lets all of the row through.
+void Widener::update_limited_row(AtomicRMWInst& atomic, const Guarded& place, IRBuilder<>& builder) {
+  auto* comparison = cast<ICmpInst>(place.allowed);
+  Value* address = at_lane(place.address, 0, builder);
+  RowGuard guard{at_lane(comparison->getOperand(0), 0, builder), scalar(comparison->getOperand(1))};
+  Value* is_inside = builder.CreateICmpULT(guard.offset, less(guard.limit, (kLanes - 1) * sizeof(float)));
+  auto row = [&]() -> Values {
+    update_alone(atomic, address, builder);
+    return {};
+  };
+  auto lanes = [&]() -> Values {
+    update_shared_row(atomic, address, guard, builder);
+    return {};
+  };
+  either({builder.CreateAnd(is_inside, scalar(is_alone(atomic))), "row", "lanes"}, builder, row, lanes);
+}
+
+void Widener::widen_allowed_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   Value *alone = is_alone(atomic), *pointer = atomic.getPointerOperand();
   uint64_t bytes = layout_.getTypeStoreSize(atomic.getType());
   if (!alone || !is_word(bytes) || !differs(pointer) || step_of(pointer, bytes) != 1 || only_lane(mask_))
     return each_lane(atomic, builder);
   // A row's places are different ones.
-  Value* operand = vector(atomic.getValOperand(), builder);
-  Type* type = operand->getType();
-  bool is_updated_float = atomic.getType()->isFloatTy() && AtomicRMWInst::isFPOperation(atomic.getOperation()) &&
-                          atomic.use_empty() && !isa<Constant>(alone);
-  auto together = [&](Value* address) -> Values {
-    Value* before =
-        is_all(mask_) ? static_cast<Value*>(builder.CreateAlignedLoad(type, address, atomic.getAlign()))
-                      : builder.CreateMaskedLoad(type, address, atomic.getAlign(), mask_, Constant::getNullValue(type));
-    Value* after = buildAtomicRMWValue(atomic.getOperation(), builder, before, operand);
-    if (is_all(mask_))
-      builder.CreateAlignedStore(after, address, atomic.getAlign());
-    else
-      builder.CreateMaskedStore(after, address, atomic.getAlign(), mask_);
-    return {before};
-  };
+  bool is_updated = is_updated_row(atomic, pointer);
+  Type* type = vector(atomic.getValOperand(), builder)->getType();
+  auto together = [&](Value* address) -> Values { return {update_alone(atomic, address, builder)}; };
   auto apart = [&]() -> Values {
-    if (is_updated_float) {
-      update_row(atomic, builder);
+    if (is_updated) {
+      update_shared(atomic, builder);
       return {Constant::getNullValue(type)};
     }
     each_lane(atomic, builder);
@@ -221,15 +265,22 @@ void Widener::widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
                                builder, together, apart)[0];
 }
 
-// Where it is a row, which is asked when the code runs, by a function that all rows of the module share.
-void Widener::update_row(AtomicRMWInst& atomic, IRBuilder<>& builder) {
-  std::optional<Asked> asked = ask_for_row(atomic.getPointerOperand(), nullptr, {4, 4 * (kLanes - 1), true}, builder);
+// By a function that all rows of the module share.
+void Widener::update_shared_row(AtomicRMWInst& atomic, Value* address, const std::optional<RowGuard>& guard,
+                                IRBuilder<>& builder) {
+  Value* operand = vector(atomic.getValOperand(), builder);
+  AllocaInst* operands = scratch(operand->getType());
+  builder.CreateStore(operand, operands);
+  update_locked_row(atomic, address, operands, builder.CreateBitCast(mask_, builder.getInt32Ty()), guard, builder);
+  unused_scratch_[operand->getType()].push_back(operands);
+}
+
+// Where it is a row, which is asked when the code runs.
+void Widener::update_shared(AtomicRMWInst& atomic, IRBuilder<>& builder) {
+  std::optional<Asked> asked =
+      ask_for_row(atomic.getPointerOperand(), nullptr, {sizeof(float), sizeof(float) * (kLanes - 1), true}, builder);
   auto together = [&]() -> Values {
-    Value* operand = vector(atomic.getValOperand(), builder);
-    AllocaInst* operands = scratch(operand->getType());
-    builder.CreateStore(operand, operands);
-    update_locked_row(atomic, asked->first, operands, builder.CreateBitCast(mask_, builder.getInt32Ty()), builder);
-    unused_scratch_[operand->getType()].push_back(operands);
+    update_shared_row(atomic, asked->first, std::nullopt, builder);
     return {};
   };
   if (const auto* known = dyn_cast<ConstantInt>(asked->is_row); known && known->isOne()) {

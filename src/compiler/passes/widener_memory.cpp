@@ -1,8 +1,11 @@
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/Analysis/VectorUtils.h>
+#include <llvm/Support/KnownBits.h>
 
 #include <map>
 
 #include "compiler/passes/bounds_guards.h"
+#include "compiler/passes/edge_rows.h"
 #include "compiler/passes/guard_sinks.h"
 #include "compiler/passes/widener.h"
 
@@ -30,11 +33,38 @@ std::optional<Widener::Guarded> Widener::guarded(Value* pointer) {
 }
 
 Widener::Guarded Widener::place_of(Instruction& access) {
-  Value* pointer = getLoadStorePointerOperand(&access);
+  auto* atomic = dyn_cast<AtomicRMWInst>(&access);
+  Value* pointer = atomic ? atomic->getPointerOperand() : getLoadStorePointerOperand(&access);
   auto* choice = dyn_cast<SelectInst>(pointer);
-  if (choice && (isa<StoreInst>(access) ? is_sink(choice->getFalseValue()) : is_zeros(choice->getFalseValue())))
+  if (choice && (isa<LoadInst>(access) ? is_zeros(choice->getFalseValue()) : is_sink(choice->getFalseValue())))
     return {choice->getCondition(), choice->getTrueValue()};
   return {nullptr, pointer};
+}
+
+// A guard's limit less what a row reaches. Made once, where the limit is: many places ask.
+Value* Widener::less(Value* limit, uint64_t reach) {
+  auto* known = dyn_cast<Instruction>(limit);
+  Value*& made = lessened_[{limit, reach}];
+  if (made) return made;
+  IRBuilder<> builder(known ? known->getParent() : allocas_);
+  if (known) builder.SetInsertPoint(*known->getInsertionPointAfterDef());
+  return made = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, limit, builder.getInt64(reach));
+}
+
+// Whether the guard lets those of a row through that are within a range, whatever the code meets when it runs.
+bool Widener::is_limited_row(const Guarded& place, uint64_t bytes) {
+  auto* comparison = place.allowed ? dyn_cast<ICmpInst>(place.allowed) : nullptr;
+  if (!comparison || comparison->getPredicate() != ICmpInst::ICMP_ULT) return false;
+  Value *offset = comparison->getOperand(0), *limit = comparison->getOperand(1);
+  return offset->getType()->isIntegerTy(64) && !differs(limit) && step_of(place.address, bytes) == 1 &&
+         is_certain(place.address) && stride_of(offset) == static_cast<int64_t>(bytes) && is_certain(offset) &&
+         computeKnownBits(limit, layout_).countMinLeadingZeros() >= 2;
+}
+
+// Whether what the guard does not let through as a whole is loaded by a function that all rows of the module share.
+bool Widener::is_edge_loaded(const LoadInst& load, const Guarded& place) {
+  return !has_barriers_ && !load.getType()->isIntegerTy(1) &&
+         is_limited_row(place, layout_.getTypeStoreSize(load.getType()));
 }
 
 // Nothing where lanes have no row in common, whatever they have when the code runs.
@@ -82,8 +112,7 @@ std::optional<Widener::Asked> Widener::ask_for_row(Value* pointer, Value* allowe
   } else if (first = at_lane(pointer, shape.lowest, builder); offset) {
     // The address and its distance from the array's beginning grow alike.
     Value* first_offset = at_lane(offset, shape.lowest, builder);
-    Value* least = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, scalar(limit), builder.getInt64(shape.reach));
-    row = builder.CreateICmpULT(first_offset, least);
+    row = builder.CreateICmpULT(first_offset, less(scalar(limit), shape.reach));
     row = builder.CreateAnd(is_row(offset, builder), row);
   } else {
     row = is_row(pointer, builder);
@@ -121,7 +150,8 @@ Widener::Values Widener::by_shape(Value* pointer, Value* allowed, const Row& sha
     return zeros;
   };
   auto lanes = [&] {
-    Value* none = is_masked_row(pointer, shape.bytes) ? nullptr : is_outside(*asked, shape, builder);
+    bool asks_apart = shape.asks_apart || is_masked_row(pointer, shape.bytes);
+    Value* none = asks_apart ? nullptr : is_outside(*asked, shape, builder);
     return none ? either({none, "none", "some", false}, builder, zeros, apart) : apart();
   };
   return either({asked->is_row, "row", "lanes"}, builder, row, lanes);
@@ -304,8 +334,9 @@ void Widener::widen_load_alone(LoadInst& load, IRBuilder<>& builder) {
     };
     if (auto group = groups_.find(&load); group != groups_.end()) return load_group(group->second, builder);
     if (step != 0) {
-      vectors_[&load] =
-          by_shape(pointer, allowed, {bytes, (step * kLanes - 1) * bytes, step == 1}, builder, together, apart)[0];
+      Row shape{bytes, (step * kLanes - 1) * bytes, step == 1};
+      shape.asks_apart = is_edge_loaded(load, {allowed, pointer});
+      vectors_[&load] = by_shape(pointer, allowed, shape, builder, together, apart)[0];
       return;
     }
     if (load_pattern(load, pointer, allowed, builder)) return;
@@ -322,6 +353,13 @@ void Widener::widen_load_apart(LoadInst& load, IRBuilder<>& builder) {
     return;
   }
   auto [allowed, address] = place_of(load);
+  if (is_edge_loaded(load, {allowed, address})) {
+    auto* comparison = cast<ICmpInst>(allowed);
+    vectors_[&load] =
+        load_edge_row(*load.getType(), at_lane(address, 0, builder), at_lane(comparison->getOperand(0), 0, builder),
+                      scalar(comparison->getOperand(1)), builder);
+    return;
+  }
   bool is_row = !load.getType()->isIntegerTy(1) && is_masked_row(address, layout_.getTypeStoreSize(load.getType()));
   if (!is_row && !has_gathers(load.getType())) return each_lane(load, builder);
   Value* mask = allowed ? narrowed(mask_, vector(allowed, builder), builder) : mask_;

@@ -1,0 +1,93 @@
+#include "compiler/passes/guarded_updates.h"
+
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
+
+#include "compiler/passes/bounds_guards.h"
+#include "compiler/passes/divergence.h"
+#include "compiler/passes/guard_sinks.h"
+
+namespace kiln {
+namespace {
+
+using namespace llvm;
+
+// What is computed where the guard lets nobody through, too.
+constexpr unsigned kMostComputed = 16;
+
+bool can_be_computed(const Instruction& instruction) {
+  if (const auto* load = dyn_cast<LoadInst>(&instruction)) {
+    const auto* choice = dyn_cast<SelectInst>(load->getPointerOperand());
+    return load->isSimple() && choice && is_zeros(choice->getFalseValue());
+  }
+  return isSafeToSpeculativelyExecute(&instruction);
+}
+
+// The one update of a block in which there is nothing else that must not run.
+AtomicRMWInst* update_in(BasicBlock& block) {
+  AtomicRMWInst* update = nullptr;
+  unsigned computed = 0;
+  for (Instruction& instruction : block) {
+    if (instruction.isTerminator()) break;
+    auto* atomic = dyn_cast<AtomicRMWInst>(&instruction);
+    if (atomic ? update || !atomic->getType()->isFloatTy() || !atomic->use_empty()
+               : !can_be_computed(instruction) || ++computed > kMostComputed)
+      return nullptr;
+    if (atomic) update = atomic;
+  }
+  return update;
+}
+
+// The block that only a guard lets threads into, and that leads where those go that it does not let through.
+BranchInst* guard_of(BasicBlock& block) {
+  BasicBlock *before = block.getSinglePredecessor(), *after = block.getSingleSuccessor();
+  auto* branch = before ? dyn_cast<BranchInst>(before->getTerminator()) : nullptr;
+  if (!branch || !branch->isConditional() || !after || branch->getSuccessor(0) != &block ||
+      branch->getSuccessor(1) != after)
+    return nullptr;
+  const auto* comparison = dyn_cast<ICmpInst>(branch->getCondition());
+  if (!comparison || comparison->getPredicate() != ICmpInst::ICMP_ULT ||
+      !comparison->getOperand(0)->getType()->isIntegerTy(64))
+    return nullptr;
+  for (PHINode& phi : after->phis())
+    if (phi.getIncomingValueForBlock(&block) != phi.getIncomingValueForBlock(before)) return nullptr;
+  return branch;
+}
+
+}  // namespace
+
+bool choose_updated_places(Function& function, const Divergence& divergence) {
+  struct Found {
+    BranchInst* guard;
+    AtomicRMWInst* update;
+  };
+  SmallVector<Found> all;
+  for (BasicBlock& block : function)
+    if (BranchInst* guard = guard_of(block); guard && divergence.differs(guard->getCondition()))
+      if (AtomicRMWInst* update = update_in(block)) all.push_back({guard, update});
+  if (all.empty()) return false;
+  GlobalVariable& sink = make_sink(*function.getParent(), 64);
+  for (auto [guard, update] : all) {
+    BasicBlock *before = guard->getParent(), *block = update->getParent(), *after = block->getSingleSuccessor();
+    for (Instruction& instruction : *block) instruction.dropUBImplyingAttrsAndMetadata();
+    IRBuilder<> builder(update);
+    Value* place = builder.CreateSelect(guard->getCondition(), update->getPointerOperand(), &sink);
+    update->setOperand(AtomicRMWInst::getPointerOperandIndex(), place);
+    before->splice(guard->getIterator(), block, block->begin(), block->getTerminator()->getIterator());
+    builder.SetInsertPoint(guard);
+    builder.CreateBr(after);
+    guard->eraseFromParent();
+    after->removePredecessor(block, /*KeepOneInputPHIs=*/true);
+    block->eraseFromParent();
+  }
+  for (auto [guard, update] : all) {
+    BasicBlock* after = update->getParent()->getSingleSuccessor();
+    if (after) MergeBlockIntoPredecessor(after);
+  }
+  return true;
+}
+
+}  // namespace kiln

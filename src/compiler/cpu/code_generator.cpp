@@ -24,8 +24,8 @@ namespace kiln {
 
 namespace {
 
-// Vectors as wide as the engines make them. Functions have no wish of their own (`drop_processor`): each set of wishes is
-// another subtarget, of which LLVM makes tables of half a megabyte.
+// Vectors as wide as the engines make them. Functions have no wish of their own (`drop_processor`): each set of wishes
+// is another subtarget, of which LLVM makes tables of half a megabyte.
 constexpr const char* kFeatures = "-prefer-256-bit";
 
 // LLVM has no other interface to it.
@@ -58,9 +58,9 @@ std::unique_ptr<llvm::TargetMachine> make_cpu_machine(const std::string& cpu) {
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // no contraction: docs/language.md 4.1
   options.ExceptionModel = llvm::ExceptionHandling::None;
-  std::unique_ptr<llvm::TargetMachine> machine(
-      target->createTargetMachine(kFrontendTriple, cpu, kFeatures, options, llvm::Reloc::PIC_,
-                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(kFrontendTriple, cpu, kFeatures, options,
+                                                                           llvm::Reloc::PIC_, llvm::CodeModel::Small,
+                                                                           llvm::CodeGenOptLevel::Default));
   if (!machine) throw InternalError(concat("LLVM cannot generate code for ", cpu));
   return machine;
 }

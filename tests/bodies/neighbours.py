@@ -563,6 +563,36 @@ def rows_added_at_an_end(x, rows):
     return tuple(results.astype(np.float32))
 
 
+# Where the body asks what a guard would, too: of a table that is read behind it, and of threadgroup memory.
+@body(
+    """
+    threadgroup atomic_float sums[64];
+    const float table[9] = {3, 1, 4, 1, 5, 9, 2, 6, 5};
+    uint i = thread_position_in_grid.x, t = thread_position_in_threadgroup.x;
+    atomic_store_explicit(&sums[t], 0.0f, memory_order_relaxed);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    ulong code = codes[i], at = (ulong)t + starts[i / 64];
+    if (code < 10) atomic_fetch_add_explicit(&sums[t], table[code], memory_order_relaxed);
+    if (at < 40ul) atomic_fetch_add_explicit(&sums[at], 100.0f, memory_order_relaxed);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    out[i] = atomic_load_explicit(&sums[t], memory_order_relaxed);
+    """,
+    inputs=lambda rng: {
+        "codes": rng.choice([0, 5, 8, 9, 10, 10**12, 2**62], 640).astype(np.uint64),
+        "starts": rng.integers(0, 50, 10).astype(np.uint64),
+    },
+    outputs={"out": ((640,), "float32")},
+    grid=(640, 1, 1),
+    threadgroup=(64, 1, 1),
+    constructs="synchronisation.fetch_add synchronisation.threadgroup_barrier memory.load_outside",
+)
+def rows_added_behind_a_question(codes, starts):
+    table = np.array([3, 1, 4, 1, 5, 9, 2, 6, 5, 0], np.float32)
+    sums = np.where(codes < 10, table[np.minimum(codes, 9)], 0).reshape(10, 64)
+    place = np.arange(64)
+    return np.where((place < 40) & (place >= starts[:, None]), sums + 100, sums).astype(np.float32).reshape(640)
+
+
 # The same of rows that are read.
 for _type, _dtype in (*_TYPES, ("uchar", "uint8"), ("bool", "bool")):
 
@@ -591,6 +621,28 @@ for _type, _dtype in (*_TYPES, ("uchar", "uint8"), ("bool", "bool")):
         threadgroup=(64, 1, 1),
         constructs="memory.load_outside",
     )(_at_an_end)
+
+
+@body(
+    """
+    struct Pixel { uchar r, g, b; };
+    uint i = thread_position_in_grid.x;
+    Pixel one = ((const device Pixel*)x)[(long)rows[i / 64] * 64 + i % 64 - 40], copy = one;
+    out[i] = copy.r + 256 * copy.g + 65536 * copy.b;
+    """,
+    inputs=lambda rng: {
+        "x": rng.integers(0, 256, 3 * 900).astype(np.uint8),
+        "rows": rng.integers(-3, 18, 40).astype(np.int32),
+    },
+    outputs={"out": ((2560,), "int32")},
+    grid=(2560, 1, 1),
+    threadgroup=(64, 1, 1),
+    constructs="memory.load_outside",
+)
+def pixels_read_at_an_end(x, rows):
+    at = rows.repeat(64).astype(np.int64) * 64 + np.arange(2560) % 64 - 40
+    pixels = x.astype(np.int32).reshape(900, 3) @ [1, 256, 65536]
+    return np.where((at >= 0) & (at < 900), pixels[np.clip(at, 0, 899)], 0).astype(np.int32)
 
 
 def _chained(x, next_row):

@@ -6,7 +6,6 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
-#include "compiler/passes/bounds_guards.h"
 #include "compiler/passes/divergence.h"
 #include "compiler/passes/guard_sinks.h"
 
@@ -15,16 +14,9 @@ namespace {
 
 using namespace llvm;
 
-// What is computed where the guard lets nobody through, too.
+// What is computed where the guard lets nobody through, too. No loads: a load's own guard may have been simplified by
+// what is known behind this one.
 constexpr unsigned kMostComputed = 16;
-
-bool can_be_computed(const Instruction& instruction) {
-  if (const auto* load = dyn_cast<LoadInst>(&instruction)) {
-    const auto* choice = dyn_cast<SelectInst>(load->getPointerOperand());
-    return load->isSimple() && choice && is_zeros(choice->getFalseValue());
-  }
-  return isSafeToSpeculativelyExecute(&instruction);
-}
 
 // The one update of a block in which there is nothing else that must not run.
 AtomicRMWInst* update_in(BasicBlock& block) {
@@ -34,14 +26,15 @@ AtomicRMWInst* update_in(BasicBlock& block) {
     if (instruction.isTerminator()) break;
     auto* atomic = dyn_cast<AtomicRMWInst>(&instruction);
     if (atomic ? update || !atomic->getType()->isFloatTy() || !atomic->use_empty()
-               : !can_be_computed(instruction) || ++computed > kMostComputed)
+               : !isSafeToSpeculativelyExecute(&instruction) || ++computed > kMostComputed)
       return nullptr;
     if (atomic) update = atomic;
   }
   return update;
 }
 
-// The block that only a guard lets threads into, and that leads where those go that it does not let through.
+// The branch that lets threads into the block by a guard's comparison, a guard's or the body's own; the block leads where
+// those go that it does not let in.
 BranchInst* guard_of(BasicBlock& block) {
   BasicBlock *before = block.getSinglePredecessor(), *after = block.getSingleSuccessor();
   auto* branch = before ? dyn_cast<BranchInst>(before->getTerminator()) : nullptr;
@@ -72,7 +65,11 @@ bool choose_updated_places(Function& function, const Divergence& divergence) {
   GlobalVariable& sink = make_sink(*function.getParent(), 64);
   for (auto [guard, update] : all) {
     BasicBlock *before = guard->getParent(), *block = update->getParent(), *after = block->getSingleSuccessor();
-    for (Instruction& instruction : *block) instruction.dropUBImplyingAttrsAndMetadata();
+    // What was known of numbers behind the guard is not known before it.
+    for (Instruction& instruction : *block) {
+      instruction.dropPoisonGeneratingAnnotations();
+      instruction.dropUBImplyingAttrsAndMetadata();
+    }
     IRBuilder<> builder(update);
     Value* place = builder.CreateSelect(guard->getCondition(), update->getPointerOperand(), &sink);
     update->setOperand(AtomicRMWInst::getPointerOperandIndex(), place);
@@ -83,10 +80,8 @@ bool choose_updated_places(Function& function, const Divergence& divergence) {
     after->removePredecessor(block, /*KeepOneInputPHIs=*/true);
     block->eraseFromParent();
   }
-  for (auto [guard, update] : all) {
-    BasicBlock* after = update->getParent()->getSingleSuccessor();
-    if (after) MergeBlockIntoPredecessor(after);
-  }
+  for (const Found& found : all)
+    if (BasicBlock* after = found.update->getParent()->getSingleSuccessor()) MergeBlockIntoPredecessor(after);
   return true;
 }
 

@@ -96,7 +96,7 @@ class Widener {
     bool is_own;              // nothing is touched that is not some lane's
     bool is_for_all = false;  // if nothing tells that it is there, then of all lanes
     unsigned lowest = 0;      // the lane
-    bool asks_apart = false;  // what is no row asks itself which lanes lie inside
+    bool asks_apart = false;  // code for what is no row finds itself that all of it is outside
   };
 
   // What the lanes have where that is a number in all of them plus one that is known when compiling: as those that

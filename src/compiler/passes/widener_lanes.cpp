@@ -183,7 +183,7 @@ void Widener::ask_whether_alone(uint64_t offset) {
 // Null where it must be an atomic in any case. The threads of a threadgroup are all run by one of the process.
 Value* Widener::is_alone(Instruction& instruction) {
   auto& atomic = cast<AtomicRMWInst>(instruction);
-  const auto* variable = dyn_cast<GlobalVariable>(getUnderlyingObject(atomic.getPointerOperand()));
+  const auto* variable = dyn_cast<GlobalVariable>(getUnderlyingObject(place_of(atomic).address));
   if (variable && variable->getSection() == kThreadgroupSection) return ConstantInt::getTrue(context_);
   return alone_;
 }
@@ -241,7 +241,8 @@ void Widener::update_limited_row(AtomicRMWInst& atomic, const Guarded& place, IR
     update_shared_row(atomic, address, guard, builder);
     return {};
   };
-  either({builder.CreateAnd(is_inside, scalar(is_alone(atomic))), "row", "lanes"}, builder, row, lanes);
+  // Which of both is usual is the launch's to say.
+  either({builder.CreateAnd(is_inside, scalar(is_alone(atomic))), "row", "lanes", false}, builder, row, lanes);
 }
 
 void Widener::widen_allowed_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {

@@ -47,7 +47,10 @@ Value* Widener::less(Value* limit, uint64_t reach) {
   Value*& made = lessened_[{limit, reach}];
   if (made) return made;
   IRBuilder<> builder(known ? known->getParent() : allocas_);
-  if (known) builder.SetInsertPoint(*known->getInsertionPointAfterDef());
+  if (known && isa<PHINode>(known))
+    builder.SetInsertPoint(known->getParent(), known->getParent()->getFirstInsertionPt());
+  else if (known)
+    builder.SetInsertPoint(known->getParent(), std::next(known->getIterator()));
   return made = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, limit, builder.getInt64(reach));
 }
 
@@ -63,8 +66,10 @@ bool Widener::is_limited_row(const Guarded& place, uint64_t bytes) {
 
 // Whether what the guard does not let through as a whole is loaded by a function that all rows of the module share.
 bool Widener::is_edge_loaded(const LoadInst& load, const Guarded& place) {
-  return !has_barriers_ && !load.getType()->isIntegerTy(1) &&
-         is_limited_row(place, layout_.getTypeStoreSize(load.getType()));
+  Type* type = load.getType();
+  uint64_t bytes = layout_.getTypeStoreSize(type);
+  return !has_barriers_ && !type->isIntegerTy(1) && bytes == layout_.getTypeAllocSize(type) &&
+         is_limited_row(place, bytes);
 }
 
 // Nothing where lanes have no row in common, whatever they have when the code runs.

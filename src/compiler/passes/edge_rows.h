@@ -13,8 +13,8 @@
 
 namespace kiln {
 
-/// A vector of `element`, which has no padding, for each lane: what of a row from `row` on begins before `limit`, where the
-/// row begins at `offset` (both i64, in bytes; compared without a sign), and zero for the others.
+/// A vector of `element`, which has no padding, for each lane: what of a row from `row` on begins before `limit`, where
+/// the row begins at `offset` (both i64, in bytes; compared without a sign), and zero for the others.
 llvm::CallInst* load_edge_row(llvm::Type& element, llvm::Value* row, llvm::Value* offset, llvm::Value* limit,
                               llvm::IRBuilder<>& builder);
 

@@ -33,8 +33,8 @@ AtomicRMWInst* update_in(BasicBlock& block) {
   return update;
 }
 
-// The branch that lets threads into the block by a guard's comparison, a guard's or the body's own; the block leads where
-// those go that it does not let in.
+// The branch that lets threads into the block by a guard's comparison, a guard's or the body's own; the block leads
+// where those go that it does not let in.
 BranchInst* guard_of(BasicBlock& block) {
   BasicBlock *before = block.getSinglePredecessor(), *after = block.getSingleSuccessor();
   auto* branch = before ? dyn_cast<BranchInst>(before->getTerminator()) : nullptr;

@@ -54,7 +54,8 @@ class LockedRow {
     return builder_.CreateLShr(builder_.CreateAdd(bytes, builder_.getInt64(kFloat - 1)), Log2_64(kFloat));
   }
 
-  // Those that take part and are let through, as `Widener::lanes_below` finds them where the guard is: from the first one that is not before the array to the last one in it.
+  // Those that take part and are let through, as `Widener::lanes_below` finds them where the guard is: from the first
+  // one that is not before the array to the last one in it.
   Value* lanes() {
     Value *offset = function_.getArg(kOffset), *limit = function_.getArg(kLimit);
     Value* behind = builder_.CreateShl(builder_.getInt64(-1), lanes_in(builder_.CreateSub(limit, offset)));

@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := build/.stamps
 # What the installed package is made from.
-SOURCES := $(shell find src include python cmake CMakeLists.txt pyproject.toml tools/embed_device_library.py tests/cpp -type f -not -name '*.pyc' 2>/dev/null)
+SOURCES := $(shell find src include python cmake CMakeLists.txt pyproject.toml tools/embed_device_library.py tools/arrange_code.py tests/cpp -type f -not -name '*.pyc' 2>/dev/null)
 
 PYTHON_FOLDERS := python tests tools demo bench docs examples
 # The device library is Metal's text as far as it can be; clang-format does not know it.

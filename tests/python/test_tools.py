@@ -1,6 +1,7 @@
 """The scripts in tools/ fail where they should."""
 
 import importlib.util
+import lzma
 import re
 from pathlib import Path
 
@@ -179,6 +180,62 @@ def test_translations():
     with pytest.raises(SystemExit) as raised:
         translations_of({**constructs, "types": {}}, texts)
     assert str(raised.value) == "only one of the two tables has sections ['types']"
+
+
+# ---- arrange_code.py, profile_compiler.py
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_library_is_replaced_only_by_what_bolt_has_finished(fails, tmp_path, capsys):
+    bolt, profile, library = tmp_path / "bolt", tmp_path / "profile.xz", tmp_path / "library.so"
+    bolt.write_text(
+        "#!/bin/sh\n"
+        "echo 'BOLT-INFO: 2 out of 3 functions in the binary (66.7%) have non-empty execution profile'\n"
+        'cat "$1" "${2#-data=}" > "$4"\n'
+        f"exit {int(fails)}\n"
+    )
+    bolt.chmod(0o755)
+    profile.write_bytes(lzma.compress(b" arranged"))
+    library.write_text("linked")
+    tool("arrange_code").arrange(str(bolt), profile, library)
+    assert library.read_text() == ("linked" if fails else "linked arranged")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bolt", "library.so", "profile.xz"]
+    said = "BOLT-INFO: 2 out of 3 functions in the binary (66.7%) have non-empty execution profile\n"
+    assert capsys.readouterr().out == (
+        f"warning: library.so stays as it was linked; {bolt} says:\n{said}\n"
+        if fails
+        else "arranged 2 functions of library.so\n"
+    )
+
+
+def test_a_reduced_profile_has_what_was_counted():
+    def function(name, blocks):
+        return f"  - name:            '{name}'\n    fid:             1\n    nblocks:         9\n    blocks:\n{blocks}"
+
+    def block(number, rest, digest="        hash:            0xAB\n"):
+        return f"      - bid:             {number}\n        insns:           3\n{digest}{rest}"
+
+    executed = "        exec:            {}\n        succ:            [ {} ]\n"
+    head = "---\nfunctions:\n"
+    profile = (
+        head
+        + function(
+            "_ZN4llvm1fEv",
+            block(0, executed.format(1237, "{ bid: 1, cnt: 1237, mis: 5 }, { bid: 2, cnt: 0 }"))
+            + block(1, "        succ:            [ { bid: 2, cnt: 0 } ]\n")
+            + block(2, "        calls:           [ { off: 0x3, fid: 8, cnt: 5 } ]\n"),
+        )
+        + function("_ZN4kiln1gEv", block(0, executed.format(3, "{ bid: 1, cnt: 0 }, { bid: 2, cnt: 3 }")))
+    )
+    assert tool("profile_compiler").reduced(profile) == (
+        head
+        + function(
+            "_ZN4llvm1fEv",
+            block(0, executed.format(1024, "{ bid: 1, cnt: 1024 }"), "")
+            + block(2, "        calls:           [ { off: 0x3, fid: 8, cnt: 4 } ]\n", ""),
+        )
+        + function("_ZN4kiln1gEv", block(0, executed.format(3, "{ bid: 2, cnt: 3 }"), ""))
+    )
 
 
 # ---- Versions that are written twice

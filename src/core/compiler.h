@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/kernel_unit.h"
@@ -56,6 +57,11 @@ class Compiler {
 
   /// Everything besides unit and target that the result depends on: LLVM's version and a digest of the device library.
   virtual std::string identity() const = 0;
+
+  /// Frees what a function above has returned, and leaves it empty. What a library has allocated it must free itself:
+  /// a program may bring an `operator new` of its own, which the library's C++ library, linked into it, does not know.
+  virtual void release(CompileResult& result) const { CompileResult(std::move(result)); }
+  virtual void release(std::string& text) const { std::string(std::move(text)); }
 };
 
 // A compiler's library is not installed, or cannot be used; whoever mends that needs no new process.
@@ -66,7 +72,7 @@ class MissingCompilerError : public UnsupportedError {
 
 // The one function that libkiln_compiler.so exports. Returns null where the caller was built for another interface.
 // The object is the caller's; `delete` it through the base class.
-inline constexpr uint32_t kCompilerInterfaceVersion = 3;
+inline constexpr uint32_t kCompilerInterfaceVersion = 4;
 inline constexpr const char* kCompilerFactoryName = "kiln_make_compiler";
 extern "C" {
 using CompilerFactory = Compiler* (*)(uint32_t interface_version);

@@ -43,6 +43,32 @@ std::string CompilerLibrary::path() {
   return (slash == std::string::npos ? std::string() : own.substr(0, slash + 1)) + "libkiln_compiler.so";
 }
 
+namespace {
+
+// The library's compiler, whose results are copied into memory of this side.
+class OpenedCompiler : public Compiler {
+ public:
+  explicit OpenedCompiler(std::unique_ptr<Compiler> opened) : opened_(std::move(opened)) {}
+
+  CompileResult compile(const CompileRequest& request) override { return own(opened_->compile(request)); }
+  std::string identity() const override { return own(opened_->identity()); }
+
+ private:
+  template <typename T>
+  T own(T theirs) const {
+    struct Release {
+      const Compiler& compiler;
+      T& value;
+      ~Release() { compiler.release(value); }
+    } release{*opened_, theirs};
+    return T(std::as_const(theirs));
+  }
+
+  std::unique_ptr<Compiler> opened_;
+};
+
+}  // namespace
+
 Compiler& CompilerLibrary::get() {
   ForkGuard guard;
   std::lock_guard lock(mutex_);
@@ -54,11 +80,12 @@ Compiler& CompilerLibrary::get() {
     throw MissingCompilerError(concat("Kiln's compiler is missing: ", dlerror(), ". Expected ", file,
                                       "; installing Kiln again brings it, and KILN_COMPILER names another file."));
   auto factory = reinterpret_cast<CompilerFactory>(dlsym(library, kCompilerFactoryName));
-  compiler_.reset(factory ? factory(kCompilerInterfaceVersion) : nullptr);
-  if (!compiler_)
+  std::unique_ptr<Compiler> opened(factory ? factory(kCompilerInterfaceVersion) : nullptr);
+  if (!opened)
     throw MissingCompilerError(concat(file,
                                       " belongs to another version of Kiln; installing Kiln again brings one that "
                                       "fits"));
+  compiler_ = std::make_unique<OpenedCompiler>(std::move(opened));
   // Of what was opened, whatever the file was before.
   std::string id = build_id_of_loaded(reinterpret_cast<const void*>(factory));
   identity_ = id.empty() ? CompilerIdentity{compiler_->identity(), false} : CompilerIdentity{with_version(id), true};

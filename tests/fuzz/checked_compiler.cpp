@@ -1,6 +1,7 @@
 #include "checked_compiler.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/diagnostic.h"
 #include "core/text.h"
@@ -8,7 +9,10 @@
 namespace kiln {
 
 std::string problem_of(Compiler& compiler, const KernelUnit& unit) {
-  CompileResult result = compiler.compile({unit, {TargetKind::kCpu, "x86-64-v3", "simd"}});
+  // The library's memory: what is kept of it is a copy.
+  CompileResult theirs = compiler.compile({unit, {TargetKind::kCpu, "x86-64-v3", "simd"}});
+  const CompileResult result(std::as_const(theirs));
+  compiler.release(theirs);
   switch (result.status) {
     case CompileStatus::kOk: return result.binary.empty() ? "no machine code" : "";
     case CompileStatus::kInternal: return concat("a defect: ", result.report.log);

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Arranges a library's machine code by what runs of it, in place: LLVM's BOLT, and a profile.
 
-Compiling one body runs 17,000 of the compiler library's 114,000 functions, and of most of those the smaller part. As
+Compiling three bodies runs 17,000 of the compiler library's 114,000 functions, and of most of those the smaller part. As
 linked, that part lies all over 58 MB: more pages to map, lines of code to fetch and branches to take than the work
-needs. With the ways that are taken in a row, in 6 MB, a compilation takes a fifth less (docs/design/compiler.md).
+needs. With the ways that are taken in a row, in 10 MB for all bodies, a compilation takes a fifth less (docs/design/compiler.md).
 
 The profile is src/compiler/code_layout.yaml.xz, which tools/profile_compiler.py writes. A function that is not the one
 which the profile was made of (its hash tells) stays as it is. What the code does is the same with any profile and with

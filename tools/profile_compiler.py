@@ -31,31 +31,13 @@ EVERY = 8
 def compile_bodies() -> None:
     """With the library that KILN_COMPILER names."""
     sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "python")]
-    import bodies
     import kiln
-    import numpy as np
-    from gpu_code import array
-    from kiln import _core
+    from gpu_code import code_of_body
     from launch_bodies import BODIES, kernel_of
 
-    def name_of(dtype: str) -> str:
-        return np.dtype(bodies.DTYPES[dtype]).name
-
     for body in list(BODIES.values())[::EVERY]:
-        inputs = list(body.inputs().values())
-        if body.ensure_row_contiguous:
-            inputs = [np.array(value, order="C") if isinstance(value, np.ndarray) else value for value in inputs]
         for architecture in ARCHITECTURES:
-            _core.compile_ahead(
-                kernel=kernel_of(body.name, kiln.metal_kernel),
-                inputs=[array(value) for value in inputs],
-                outputs=[(name_of(dtype), list(shape)) for shape, dtype in body.outputs.values()],
-                template=[(k, name_of(v) if isinstance(v, bodies.Dtype) else v) for k, v in body.template],
-                input_names=[],
-                output_names=[],
-                specialized=True,
-                architecture=architecture,
-            )
+            code_of_body(body, kernel_of(body.name, kiln.metal_kernel), architecture)
 
 
 def two_digits(match: re.Match[str]) -> str:

@@ -17,6 +17,28 @@ namespace {
 
 std::string with_version(const std::string& build_id) { return concat("Kiln " KILN_VERSION ", compiler ", build_id); }
 
+// The library's compiler, whose results are copied into memory of this side.
+class OpenedCompiler : public Compiler {
+ public:
+  explicit OpenedCompiler(std::unique_ptr<Compiler> opened) : opened_(std::move(opened)) {}
+
+  CompileResult compile(const CompileRequest& request) override { return own(opened_->compile(request)); }
+  std::string identity() const override { return own(opened_->identity()); }
+
+ private:
+  template <typename T>
+  T own(T theirs) const {
+    struct Release {
+      const Compiler& compiler;
+      T& value;
+      ~Release() { compiler.release(value); }
+    } release{*opened_, theirs};
+    return T(std::as_const(theirs));
+  }
+
+  std::unique_ptr<Compiler> opened_;
+};
+
 }  // namespace
 
 CompilerLibrary::CompilerLibrary(std::unique_ptr<Compiler> compiler) : compiler_(std::move(compiler)) {
@@ -42,32 +64,6 @@ std::string CompilerLibrary::path() {
   size_t slash = own.rfind('/');
   return (slash == std::string::npos ? std::string() : own.substr(0, slash + 1)) + "libkiln_compiler.so";
 }
-
-namespace {
-
-// The library's compiler, whose results are copied into memory of this side.
-class OpenedCompiler : public Compiler {
- public:
-  explicit OpenedCompiler(std::unique_ptr<Compiler> opened) : opened_(std::move(opened)) {}
-
-  CompileResult compile(const CompileRequest& request) override { return own(opened_->compile(request)); }
-  std::string identity() const override { return own(opened_->identity()); }
-
- private:
-  template <typename T>
-  T own(T theirs) const {
-    struct Release {
-      const Compiler& compiler;
-      T& value;
-      ~Release() { compiler.release(value); }
-    } release{*opened_, theirs};
-    return T(std::as_const(theirs));
-  }
-
-  std::unique_ptr<Compiler> opened_;
-};
-
-}  // namespace
 
 Compiler& CompilerLibrary::get() {
   ForkGuard guard;

@@ -1,4 +1,4 @@
-"""PTX of bodies, and what `ptxas` says of it. No GPU is needed."""
+"""Code of bodies for any architecture, and what `ptxas` says of PTX. No GPU is needed."""
 
 import operator
 import subprocess
@@ -30,15 +30,16 @@ def array(value: Any) -> tuple[str, list[int], list[int]]:
     return value.dtype.name, list(value.shape), [stride // value.itemsize for stride in value.strides]
 
 
-def ptx_of(
+def code_of(
     kernel: kiln.Kernel,
     inputs: Iterable[Any],
     outputs: Iterable[tuple[str, Iterable[int]]],
-    template: Iterable[tuple[str, Any]] = (),
-    architecture: str = "sm_90",
+    template: Iterable[tuple[str, Any]],
+    architecture: str,
     *,
     specialized: bool = True,
-) -> str:
+) -> bytes:
+    """What the cache would keep."""
     *_, entry = _core.compile_ahead(
         kernel=kernel,
         inputs=[array(value) for value in inputs],
@@ -49,11 +50,10 @@ def ptx_of(
         specialized=specialized,
         architecture=architecture,
     )
-    begin = entry.index(b".version ")
-    return entry[begin : entry.index(b"\0", begin)].decode()
+    return entry
 
 
-def ptx_of_body(body: Any, kernel: kiln.Kernel, architecture: str = "sm_90") -> str:
+def code_of_body(body: Any, kernel: kiln.Kernel, architecture: str) -> bytes:
     def name_of(dtype: Any) -> str:
         return np.dtype(bodies.DTYPES[dtype]).name
 
@@ -62,7 +62,28 @@ def ptx_of_body(body: Any, kernel: kiln.Kernel, architecture: str = "sm_90") -> 
         inputs = [np.array(value, order="C") if isinstance(value, np.ndarray) else value for value in inputs]
     outputs = [(name_of(dtype), shape) for shape, dtype in body.outputs.values()]
     template = [(k, name_of(v) if isinstance(v, bodies.Dtype) else v) for k, v in body.template]
-    return ptx_of(kernel, inputs, outputs, template, architecture)
+    return code_of(kernel, inputs, outputs, template, architecture)
+
+
+def ptx_in(code: bytes) -> str:
+    begin = code.index(b".version ")
+    return code[begin : code.index(b"\0", begin)].decode()
+
+
+def ptx_of(
+    kernel: kiln.Kernel,
+    inputs: Iterable[Any],
+    outputs: Iterable[tuple[str, Iterable[int]]],
+    template: Iterable[tuple[str, Any]] = (),
+    architecture: str = "sm_90",
+    *,
+    specialized: bool = True,
+) -> str:
+    return ptx_in(code_of(kernel, inputs, outputs, template, architecture, specialized=specialized))
+
+
+def ptx_of_body(body: Any, kernel: kiln.Kernel, architecture: str = "sm_90") -> str:
+    return ptx_in(code_of_body(body, kernel, architecture))
 
 
 def assemble(ptx: str, architecture: str, folder: Path) -> str:

@@ -405,6 +405,7 @@ FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, cons
     std::vector<std::string> arguments = clang_arguments(unit.dialect, unit.math_mode, triple, cpu);
     arguments.insert(arguments.end(), {"-x", "c++", "-include-pch", kPrecompiledFile, kMainFile});
     set_arguments(instance, arguments);
+    instance.getCodeGenOpts().DiscardValueNames = context.shouldDiscardValueNames();
     if (!instance.createTarget()) throw InternalError("Clang has no such target: " + triple + ", " + cpu);
 
     std::string umbrella = device_library_umbrella(unit.dialect);

@@ -30,7 +30,7 @@ struct FrontendResult {
 };
 
 /// `cpu` is LLVM's name of the processor. `engine_text` is C++ that an engine wants to have compiled behind the
-/// kernel; it may call kBodyFunction.
+/// kernel; it may call kBodyFunction. Values have names where the context keeps them.
 FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, const std::string& cpu,
                          const std::string& engine_text, llvm::LLVMContext& context);
 

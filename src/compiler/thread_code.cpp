@@ -98,6 +98,8 @@ std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, co
                                                const std::string& engine_text, const llvm::DataLayout& layout,
                                                llvm::LLVMContext& context, CompileResult& result) {
   const KernelUnit& unit = request.unit;
+  // Values' names are for who reads the stages; making them takes a fiftieth of the time.
+  context.setDiscardValueNames(!request.keep_stages);
   FrontendResult frontend = run_clang(unit, kFrontendTriple, cpu, engine_text, context);
   result.status = frontend.status;
   result.report.diagnostics = std::move(frontend.diagnostics);

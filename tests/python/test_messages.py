@@ -30,6 +30,7 @@ WRONG = [
     ("y[0] = float4(1, 2, 3).x;", "", "source:1:8: error: the arguments do not make up the vector's components"),
     ("float2 v = float2(1, 2, 3);\ny[0] = v.x;", "", "source:1:12: error: excess elements in vector initializer"),
     ("float3 v(1);\ny[0] = v.w;", "", "source:2:10: error: the vector has no such component"),
+    ("y[0] = __builtin_ia32_rdtsc();", "", "source:1:8: error: use of undeclared identifier '__builtin_ia32_rdtsc'"),
     ("float3 v(1);\ny[0] = v.foo;", "", "source:2:10: error: no member named 'foo' in 'float3'"),
     (
         "float3 v(1);\nfloat4 w = v;\ny[0] = w.x;",

@@ -147,7 +147,7 @@ class MetalPragma : public clang::PragmaHandler {
   }
 };
 
-// The functions behind the kernel that tie it to an engine.
+// The function behind the kernel that ties it to an engine.
 std::string entry_text(const KernelUnit& unit) {
   std::vector<std::string> parameters, arguments;
   for (size_t i = 0; i < unit.parameters.size(); ++i) {
@@ -165,17 +165,16 @@ std::string entry_text(const KernelUnit& unit) {
     arguments.push_back(parameter.by_reference || is_value ? concat("*", pointer) : pointer);
   }
   for (uint8_t row : unit.attributes) arguments.push_back(concat("__kiln::", kAttributes[row].name, "()"));
-  parameters.push_back("__kiln::Thread* __kiln_thread");
+  parameters.push_back("void* __kiln_thread");
   return concat("extern \"C\" void ", kBodyFunction, "(", join(parameters, ", "), ") {\n  ", unit.entry, "(",
                 join(arguments, ", "), ");\n}\n");
 }
 
-std::string main_text(const KernelUnit& unit, const std::string& engine_text) {
+std::string main_text(const KernelUnit& unit) {
   std::string text = text_before_kernel(unit);
   if (unit.math_mode == MathMode::kFast) text += "#define __FAST_MATH__ 1\n";
   text += concat("#include \"", kernel_file(unit), "\"\n");
   text += entry_text(unit);
-  text += engine_text;
   return text;
 }
 
@@ -394,7 +393,7 @@ Diagnostic find_indirect_call(const llvm::Module& module, clang::CodeGenerator& 
 }  // namespace
 
 FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, const std::string& cpu,
-                         const std::string& engine_text, llvm::LLVMContext& context) {
+                         llvm::LLVMContext& context) {
   clang::noteBottomOfStack();  // templates that nest deep go on elsewhere
   FrontendResult result;
   DiagnosticCollector collector(unit);
@@ -410,7 +409,7 @@ FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, cons
 
     std::string umbrella = device_library_umbrella(unit.dialect);
     auto files = library_files(umbrella);
-    std::string main = main_text(unit, engine_text);
+    std::string main = main_text(unit);
     std::string_view library = precompiled_device_library(unit.dialect);
     files->addFileNoOwn(kMainFile, 0, llvm::MemoryBufferRef(main, kMainFile));
     std::string kernel = with_included_names(unit.text, unit.inclusions);

@@ -12,11 +12,11 @@
 
 namespace kiln {
 
-// Names of the functions that the generated entry defines (extern "C").
+// The function that the generated entry defines (extern "C").
 //
-// The body: `void __kiln_body(void* data, int64 first_byte, int64 end_byte, …, Thread* thread)`, three arguments for
-// each parameter of the unit and one for what the engine knows of the thread. It calls the kernel's function with the
-// attributes' values.
+// `void __kiln_body(void* data, int64 first_byte, int64 end_byte, …, void* thread)`, three arguments for each parameter
+// of the unit and one for what the engine knows of the thread. It calls the kernel's function with the attributes'
+// values.
 inline constexpr const char* kBodyFunction = "__kiln_body";
 
 struct FrontendResult {
@@ -29,9 +29,8 @@ struct FrontendResult {
   Diagnostic indirect_call;
 };
 
-/// `cpu` is LLVM's name of the processor. `engine_text` is C++ that an engine wants to have compiled behind the
-/// kernel; it may call kBodyFunction. Values have names where the context keeps them.
+/// `cpu` is LLVM's name of the processor. Values have names where the context keeps them.
 FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, const std::string& cpu,
-                         const std::string& engine_text, llvm::LLVMContext& context);
+                         llvm::LLVMContext& context);
 
 }  // namespace kiln

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/cpu_image.h"
 #include "core/sha256.h"
 #include "core/text.h"
 
@@ -83,7 +84,9 @@ std::string device_library_umbrella(Dialect dialect) {
     if (!part.name.starts_with(kAfter) && !part.name.starts_with(kCuda) && !part.name.starts_with(kSharedWithNvrtc))
       text += concat("#include \"", part.name, "\"\n");
   }
-  return text;
+  // CpuExchange is declared a second time, as Exchange. CUDA's library has the same.
+  return text + concat("static_assert(static_cast<unsigned>(__kiln::Exchange::exclusive_scan) == ",
+                       static_cast<uint32_t>(CpuExchange::kExclusiveScan), ");\n");
 }
 
 std::string_view precompiled_device_library(Dialect dialect) {

@@ -23,7 +23,8 @@ struct DeviceLibraryPart {
 /// All parts. Those below `after/` are not precompiled; those below `cuda/` and `nvrtc/` are CUDA's alone.
 std::span<const DeviceLibraryPart> device_library();
 
-/// Name of the file that includes every part of a dialect that is precompiled, and its text.
+/// Name of the file that includes every part of a dialect that is precompiled, and its text, which also checks that the
+/// library and this program agree.
 inline constexpr const char* kDeviceLibraryFile = "kiln/device_library.h";
 std::string device_library_umbrella(Dialect dialect);
 

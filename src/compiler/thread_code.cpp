@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "compiler/clang_frontend.h"
 #include "compiler/metal/token_rewriter.h"
@@ -26,15 +25,6 @@
 
 namespace kiln {
 namespace {
-
-// The functions that the engine's text defines besides the body.
-std::vector<std::string> roots_of(const llvm::Module& module) {
-  std::vector<std::string> roots;
-  for (const llvm::Function& function : module)
-    if (!function.isDeclaration() && function.getName().starts_with("__kiln_"))
-      roots.push_back(function.getName().str());
-  return roots;
-}
 
 // Calls through pointers that inlining has not resolved.
 bool has_indirect_calls(const llvm::Function& function) {
@@ -95,12 +85,12 @@ void choose_approximations(const CompileRequest& request, llvm::Module& module) 
 }  // namespace
 
 std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, const std::string& cpu,
-                                               const std::string& engine_text, const llvm::DataLayout& layout,
-                                               llvm::LLVMContext& context, CompileResult& result) {
+                                               const llvm::DataLayout& layout, llvm::LLVMContext& context,
+                                               CompileResult& result) {
   const KernelUnit& unit = request.unit;
   // Values' names are for who reads the stages; making them takes a fiftieth of the time.
   context.setDiscardValueNames(!request.keep_stages);
-  FrontendResult frontend = run_clang(unit, kFrontendTriple, cpu, engine_text, context);
+  FrontendResult frontend = run_clang(unit, kFrontendTriple, cpu, context);
   result.status = frontend.status;
   result.report.diagnostics = std::move(frontend.diagnostics);
   result.report.log = std::move(frontend.log);
@@ -120,7 +110,7 @@ std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, co
   expand_bfloat(module);
   mark_calls(module);
   // From here on nothing is undefined, and code may be moved.
-  inline_all(module, roots_of(module));
+  inline_all(module, kBodyFunction);
   // The control flow is still as Clang made it: places in the program are read from it.
   compute_initial_values(module);
   give_out_matrices(module, matrix_map(request));

@@ -15,12 +15,11 @@ namespace kiln {
 // What Clang parses for, whatever the target: the device library is precompiled for it, and its IR is everyone's.
 inline constexpr const char* kFrontendTriple = "x86_64-unknown-linux-gnu";
 
-/// kBodyFunction, with everything inlined, arithmetic made harmless and accesses guarded, unoptimised; behind it what
-/// `engine_text` defines (run_clang). `cpu` is what Clang parses for, `layout` the target's. Null, and `result` says
-/// why, where that cannot be.
+/// kBodyFunction, with everything inlined, arithmetic made harmless and accesses guarded, unoptimised. `cpu` is what
+/// Clang parses for, `layout` the target's. Null, and `result` says why, where that cannot be.
 std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, const std::string& cpu,
-                                               const std::string& engine_text, const llvm::DataLayout& layout,
-                                               llvm::LLVMContext& context, CompileResult& result);
+                                               const llvm::DataLayout& layout, llvm::LLVMContext& context,
+                                               CompileResult& result);
 
 /// How the code gives out matrices' elements. Instructions of a GPU have a map of their own, which serves where those
 /// instructions may be used and the body does not look at single elements.

@@ -9,8 +9,7 @@
 //   CpuImageHeader | CpuSite[] | uint32_t paths[] | import names | code and constants | import slots | uint64_t
 //   addresses[]
 //
-// All offsets are bytes from the header's start. The device library declares the structures that compiled code reads
-// (CpuLaunch, CpuThread) a second time, as text (`src/device/engine/`); the compiler checks that the two agree.
+// All offsets are bytes from the header's start.
 #pragma once
 
 #include <cstddef>

@@ -50,8 +50,8 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
   llvm::TargetMachine* machine = &cpu_machine(request.target.cpu);
 
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> module = make_thread_code(request, request.target.cpu, engine->text(request.unit),
-                                                          machine->createDataLayout(), context, result);
+  std::unique_ptr<llvm::Module> module =
+      make_thread_code(request, request.target.cpu, machine->createDataLayout(), context, result);
   if (!module) return result;
   auto keep = [&](const char* stage) { keep_stage(request, *module, stage, result); };
   EngineOutput output = engine->lower(*module, request.unit, *machine, keep);

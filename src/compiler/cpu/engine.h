@@ -43,9 +43,6 @@ class CpuEngine {
  public:
   virtual ~CpuEngine() = default;
 
-  /// C++ that is compiled behind the kernel: functions that call kBodyFunction.
-  virtual std::string text(const KernelUnit& unit) const = 0;
-
   /// `module` holds what Clang made, with arithmetic made harmless and accesses guarded, unoptimised; afterwards
   /// optimised code for a launch.
   virtual EngineOutput lower(llvm::Module& module, const KernelUnit& unit, llvm::TargetMachine& machine,

@@ -8,7 +8,6 @@
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/ReplaceConstant.h>
 
-#include "compiler/clang_frontend.h"
 #include "compiler/metal/token_rewriter.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/stand_ins.h"
@@ -53,47 +52,55 @@ bool may_spin(Function& body) {
   return false;
 }
 
-CallInst& call_of_body(Function& function) {
-  for (Instruction& instruction : instructions(function))
-    if (calls(instruction, kBodyFunction)) return cast<CallInst>(instruction);
-  throw InternalError("the body is not called");
+Function& add_function(Function& body, const char* name, ArrayRef<Type*> parameters) {
+  auto* type = FunctionType::get(Type::getVoidTy(body.getContext()), parameters, /*isVarArg=*/false);
+  Function* function = Function::Create(type, GlobalValue::ExternalLinkage, name, body.getParent());
+  function->setDSOLocal(true);
+  function->setAttributes(AttributeList::get(body.getContext(), body.getAttributes().getFnAttrs(), {}, {}));
+  BasicBlock::Create(body.getContext(), "entry", function);
+  return *function;
 }
 
-// The loads of a launch's arguments: they do not change while it runs, whatever threads write, and some point to
-// memory that is always there.
-void describe_arguments(Function& thread, const KernelUnit& unit) {
-  LLVMContext& context = thread.getContext();
-  for (Instruction& instruction : instructions(thread))
-    if (isa<LoadInst>(instruction)) instruction.setMetadata(LLVMContext::MD_invariant_load, MDNode::get(context, {}));
-  CallInst& call = call_of_body(thread);
+// They do not change while the launch runs, whatever threads write, and some point to memory that is always there.
+SmallVector<Value*> load_arguments(IRBuilder<>& builder, Value* launch, const KernelUnit& unit) {
+  LLVMContext& context = builder.getContext();
   auto number = [&](uint64_t value) {
     return MDNode::get(context, {ConstantAsMetadata::get(ConstantInt::get(Type::getInt64Ty(context), value))});
   };
+  auto load = [&](Type* type, Value* structure, uint64_t offset) {
+    LoadInst* load = builder.CreateLoad(type, builder.CreatePtrAdd(structure, builder.getInt64(offset)));
+    load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(context, {}));
+    return load;
+  };
+  Value* records = load(builder.getPtrTy(), launch, offsetof(CpuLaunch, arguments));
+  SmallVector<Value*> arguments;
   for (size_t i = 0; i < unit.parameters.size(); ++i) {
-    auto* load = dyn_cast<LoadInst>(call.getArgOperand(static_cast<unsigned>(3 * i)));
+    auto field = [&](Type* type, uint64_t offset) { return load(type, records, i * sizeof(CpuArgument) + offset); };
+    LoadInst* data = field(builder.getPtrTy(), offsetof(CpuArgument, data));
+    if (uint64_t bytes = unit.parameters[i].guaranteed_bytes()) {
+      data->setMetadata(LLVMContext::MD_dereferenceable, number(bytes));
+      data->setMetadata(LLVMContext::MD_align, number(unit.parameters[i].alignment));
+    }
+    LoadInst* first = field(builder.getInt64Ty(), offsetof(CpuArgument, first_byte));
+    LoadInst* end = field(builder.getInt64Ty(), offsetof(CpuArgument, end_byte));
     // No address space has room for more.
-    if (auto* end = dyn_cast<LoadInst>(call.getArgOperand(static_cast<unsigned>(3 * i + 2))))
-      end->setMetadata(LLVMContext::MD_range, MDBuilder(context).createRange(APInt(64, 0), APInt(64, 1ULL << 62)));
-    uint64_t bytes = unit.parameters[i].guaranteed_bytes();
-    if (!load || bytes == 0) continue;
-    load->setMetadata(LLVMContext::MD_dereferenceable, number(bytes));
-    load->setMetadata(LLVMContext::MD_align, number(unit.parameters[i].alignment));
+    end->setMetadata(LLVMContext::MD_range, MDBuilder(context).createRange(APInt(64, 0), APInt(64, 1ULL << 62)));
+    arguments.append({data, first, end});
   }
+  return arguments;
 }
 
-// Arguments are read before the loop over threads, so that what is computed from them can leave it too.
-void hoist_arguments(Function& row) {
-  CallInst& call = call_of_body(row);
-  Instruction* before = row.getEntryBlock().getTerminator();
-  for (Instruction& instruction : make_early_inc_range(*call.getParent())) {
-    if (&instruction == &call) break;
-    bool reads_launch = isa<GetElementPtrInst>(instruction) || instruction.hasMetadata(LLVMContext::MD_invariant_load);
-    if (reads_launch && all_of(instruction.operands(), [&](Use& use) {
-          auto* operand = dyn_cast<Instruction>(use.get());
-          return !operand || operand->getParent() == before->getParent();
-        }))
-      instruction.moveBefore(before);
-  }
+Function& add_caller(Function& body, const char* name, ArrayRef<Type*> others, const KernelUnit& unit) {
+  Type* pointer = PointerType::getUnqual(body.getContext());
+  SmallVector<Type*> parameters{pointer, pointer};
+  parameters.append(others.begin(), others.end());
+  Function& caller = add_function(body, name, parameters);
+  IRBuilder<> builder(&caller.getEntryBlock());
+  SmallVector<Value*> arguments = load_arguments(builder, caller.getArg(0), unit);
+  arguments.push_back(caller.getArg(1));
+  builder.CreateCall(&body, arguments);
+  builder.CreateRetVoid();
+  return caller;
 }
 
 // What a thread that waits has in its record does not change while it runs; a row of threads shares one.

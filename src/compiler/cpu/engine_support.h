@@ -1,7 +1,9 @@
 // What engines have in common on the way from the code of one thread to code for a launch.
 #pragma once
 
+#include <llvm/ADT/SmallVector.h>
 #include <llvm/IR/Function.h>
+#include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Target/TargetMachine.h>
@@ -25,15 +27,16 @@ uint64_t largest_stack(const llvm::Module& module);
 /// Whether a loop looks at an atomic again and again, as who waits for another threadgroup does.
 bool may_spin(llvm::Function& body);
 
-/// The call of kBodyFunction in `function`, or of `name`.
-llvm::CallInst& call_of_body(llvm::Function& function);
+/// An empty function for a launch, which returns nothing, with the attributes that `body` has as a function.
+llvm::Function& add_function(llvm::Function& body, const char* name, llvm::ArrayRef<llvm::Type*> parameters);
 
-/// Describes the loads of a launch's arguments in `thread`, which calls the body with them: they do not change while it
-/// runs, whatever threads write, and some point to memory that is always there.
-void describe_arguments(llvm::Function& thread, const KernelUnit& unit);
+/// One that calls `body`, kBodyFunction or a copy, once: its first parameters are the launch and what the engine knows
+/// of the thread, behind them are `others`.
+llvm::Function& add_caller(llvm::Function& body, const char* name, llvm::ArrayRef<llvm::Type*> others,
+                           const KernelUnit& unit);
 
-/// Arguments are read before the loop over threads, so that what is computed from them can leave it too.
-void hoist_arguments(llvm::Function& row);
+/// The loads of the arguments in `launch` (CpuLaunch) that kBodyFunction takes: what is known of them is said.
+llvm::SmallVector<llvm::Value*> load_arguments(llvm::IRBuilder<>& builder, llvm::Value* launch, const KernelUnit& unit);
 
 /// What a thread that waits has in its record does not change while it runs; a row of threads shares one.
 void describe_record_load(llvm::LoadInst& load, CpuImageKind kind);

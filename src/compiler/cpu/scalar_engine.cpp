@@ -8,24 +8,17 @@
 // Coroutines, not threads with stacks of their own: a waiting thread costs its live values and an indirect call, and
 // sanitizers understand them. Their frames are memory of the scheduler's, 64-byte aligned, so that vectors of any width
 // may live in them.
-#include <llvm/ADT/SCCIterator.h>
-#include <llvm/IR/CFG.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
-#include <llvm/IR/ReplaceConstant.h>
 
 #include "compiler/clang_frontend.h"
 #include "compiler/cpu/engine.h"
 #include "compiler/cpu/engine_support.h"
-#include "compiler/metal/token_rewriter.h"
-#include "compiler/passes/inline_all.h"
 #include "compiler/passes/masked_loads.h"
 #include "compiler/passes/matrix_products.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/split_at_waits.h"
-#include "core/text.h"
-#include "kiln/error.h"
 
 namespace kiln {
 namespace {
@@ -37,25 +30,6 @@ constexpr const char* kRowFunction = "__kiln_row";
 
 class ScalarEngine : public CpuEngine {
  public:
-  std::string text(const KernelUnit& unit) const override {
-    std::string arguments;
-    for (size_t i = 0; i < unit.parameters.size(); ++i) {
-      std::string argument = concat("launch->arguments[", i, "].");
-      arguments += concat(argument, "data, ", argument, "first, ", argument, "end, ");
-    }
-    return concat("extern \"C\" void ", kThreadFunction,
-                  "(const __kiln::Launch* launch, __kiln::Thread* thread, void* frame) {\n  ", kBodyFunction, "(",
-                  arguments, "thread);\n}\n",
-                  // The device library declares the structures of core/cpu_image.h a second time.
-                  "static_assert(sizeof(__kiln::Argument) == ", sizeof(CpuArgument),
-                  " && sizeof(__kiln::Launch) == ", sizeof(CpuLaunch),
-                  " && sizeof(__kiln::Thread) == ", sizeof(CpuThread),
-                  " && __builtin_offsetof(__kiln::Thread, site) == ", offsetof(CpuThread, site),
-                  " && __builtin_offsetof(__kiln::Thread, entry) == ", offsetof(CpuThread, entry),
-                  " && static_cast<unsigned>(__kiln::Exchange::exclusive_scan) == ",
-                  static_cast<uint32_t>(CpuExchange::kExclusiveScan), ");\n");
-  }
-
   EngineOutput lower(Module& module, const KernelUnit& unit, TargetMachine& machine,
                      StageKeeper /*keep_stage*/) override {
     EngineOutput output;
@@ -75,13 +49,9 @@ class ScalarEngine : public CpuEngine {
     Value* record = body.getArg(body.arg_size() - 1);
     lower_values(body, record, output.kind);
     output.threadgroup_memory_bytes = lower_threadgroup_memory(module, body, record, output.kind);
-    Function& thread = *module.getFunction(kThreadFunction);
-    describe_arguments(thread, unit);
     if (output.kind == CpuImageKind::kLoop) {
       output.run_function = kRowFunction;
-      inline_into_callers(module, {&thread});
-      Function& row = *module.getFunction(kRowFunction);
-      hoist_arguments(row);
+      Function& row = add_row(body, unit);
       // So that what is there at the beginning is known to be there until the end.
       row.setDoesNotFreeMemory();
       if (!has_atomics) row.setNoSync();
@@ -89,7 +59,8 @@ class ScalarEngine : public CpuEngine {
       optimize(module, machine);
     } else {
       output.run_function = kThreadFunction;
-      module.getFunction(kRowFunction)->eraseFromParent();
+      // CpuThreadFunction.
+      Function& thread = add_caller(body, kThreadFunction, {PointerType::getUnqual(module.getContext())}, unit);
       inline_into_callers(module, {&body});
       optimize(module, machine);
       output.frame_bytes = split_at_waits(thread);
@@ -98,6 +69,42 @@ class ScalarEngine : public CpuEngine {
     for (Function& function : module) mask_at_loads(function);
     output.private_bytes = output.frame_bytes + largest_stack(module);
     return output;
+  }
+
+ private:
+  // CpuRowFunction: a loop over threads. Arguments are read before it, so that what is computed from them can leave it
+  // too. Everything outside of a row is the target's, compiled once and not with each kernel.
+  static Function& add_row(Function& body, const KernelUnit& unit) {
+    LLVMContext& context = body.getContext();
+    Type *pointer = PointerType::getUnqual(context), *number = Type::getInt32Ty(context);
+    Function& row = add_function(body, kRowFunction, {pointer, pointer, number});
+    IRBuilder<> builder(&row.getEntryBlock());
+    Value *launch = row.getArg(0), *first = row.getArg(1), *count = row.getArg(2);
+    AllocaInst* thread = builder.CreateAlloca(ArrayType::get(builder.getInt8Ty(), sizeof(CpuThread)));
+    thread->setAlignment(Align(alignof(CpuThread)));
+    builder.CreateMemCpy(thread, thread->getAlign(), first, thread->getAlign(), sizeof(CpuThread));
+    SmallVector<Value*> arguments = load_arguments(builder, launch, unit);
+    arguments.push_back(thread);
+    auto block = [&](const char* name) { return BasicBlock::Create(context, name, &row); };
+    BasicBlock *entry = &row.getEntryBlock(), *next = block("next"), *run = block("run"), *end = block("end");
+    builder.CreateBr(next);
+    builder.SetInsertPoint(next);
+    PHINode* x = builder.CreatePHI(number, 2);
+    builder.CreateCondBr(builder.CreateICmpULT(x, count), run, end);
+    builder.SetInsertPoint(run);
+    auto value = [&](Value* record, CpuThreadValue which) {
+      return builder.CreatePtrAdd(record, builder.getInt64(which * sizeof(uint32_t)));
+    };
+    builder.CreateStore(x, value(thread, kPositionInThreadgroup));
+    Value* first_index = builder.CreateLoad(number, value(first, kIndexInThreadgroup));
+    builder.CreateStore(builder.CreateAdd(first_index, x), value(thread, kIndexInThreadgroup));
+    builder.CreateCall(&body, arguments);
+    x->addIncoming(builder.getInt32(0), entry);
+    x->addIncoming(builder.CreateAdd(x, builder.getInt32(1)), run);
+    builder.CreateBr(next);
+    builder.SetInsertPoint(end);
+    builder.CreateRetVoid();
+    return row;
   }
 };
 

@@ -13,7 +13,6 @@
 #include "compiler/clang_frontend.h"
 #include "compiler/cpu/engine.h"
 #include "compiler/cpu/engine_support.h"
-#include "compiler/metal/token_rewriter.h"
 #include "compiler/passes/approximations.h"
 #include "compiler/passes/cut_vectors.h"
 #include "compiler/passes/forward_stores.h"
@@ -39,7 +38,6 @@
 #include "compiler/passes/whole_rows.h"
 #include "compiler/passes/widen.h"
 #include "core/text.h"
-#include "kiln/error.h"
 
 namespace kiln {
 namespace {
@@ -52,26 +50,6 @@ constexpr const char* kRowFunction = "__kiln_simd_row";
 
 class SimdEngine : public CpuEngine {
  public:
-  std::string text(const KernelUnit& unit) const override {
-    std::string arguments;
-    for (size_t i = 0; i < unit.parameters.size(); ++i) {
-      std::string argument = concat("launch->arguments[", i, "].");
-      arguments += concat(argument, "data, ", argument, "first, ", argument, "end, ");
-    }
-    // Which half of its run a simdgroup is goes where a frame would (passes/runs.h).
-    auto piece_of = [&](std::string_view place) {
-      return unit.rows_are_runs ? concat("(void*)(unsigned long)(", place, " & 32)") : std::string("nullptr");
-    };
-    return concat(
-        scalar_->text(unit), "extern \"C\" void ", kGroupFunction,
-        "(const __kiln::Launch* launch, __kiln::Thread* first, void* frame, unsigned x, unsigned lanes) {\n  ",
-        kBodyFunction, "(", arguments, "first);\n}\nextern \"C\" void ", kRowFunction,
-        "(const __kiln::Launch* launch, __kiln::Thread* first, unsigned count, unsigned rows) {\n",
-        // Whole simdgroups need no masks.
-        "  unsigned x = 0;\n  for (; x + 32 <= count; x += 32) ", kGroupFunction, "(launch, first, ", piece_of("x"),
-        ", x, 32);\n  if (x < count) ", kGroupFunction, "(launch, first, ", piece_of("x"), ", x, count - x);\n}\n");
-  }
-
   EngineOutput lower(Module& module, const KernelUnit& unit, TargetMachine& machine, StageKeeper keep_stage) override {
     std::string reason = refusal(machine);
     std::vector<ExchangeSite> sites;
@@ -82,24 +60,22 @@ class SimdEngine : public CpuEngine {
     if (reason.empty() && stack_of(*module.getFunction(kGroupFunction)) > kCpuPrivateMemoryLimit)
       reason = "the private variables of 32 threads take too much memory";
     if (!reason.empty()) {
-      for (const char* name : {kRowFunction, kGroupFunction, kLaneFunction})
+      for (const char* name : {kGroupFunction, kLaneFunction})
         if (Function* function = module.getFunction(name)) function->eraseFromParent();
       EngineOutput output = scalar_->lower(module, unit, machine, keep_stage);
       output.reason = concat("the SIMD engine does not take it: ", reason);
       return output;
     }
-    for (const char* name : {"__kiln_row", "__kiln_thread", kBodyFunction}) module.getFunction(name)->eraseFromParent();
+    module.getFunction(kBodyFunction)->eraseFromParent();
     EngineOutput output;
     output.engine = "simd";
     output.reason = "the default";
     Function& group = *module.getFunction(kGroupFunction);
-    Function& row = *module.getFunction(kRowFunction);
-    if (runs_share) run_in_pieces(row, group);
     // Nothing else is in the frame's place yet.
     bool knows_row = !group.getArg(2)->use_empty();
     if (unit.rows_are_runs && sites.empty()) {
       IRBuilder<> builder(&*group.getEntryBlock().getFirstInsertionPt());
-      // As numbers of the same widths as in the text, so that casts cancel out.
+      // As numbers of the same widths as in calls of the function, so that casts cancel out.
       lower_pieces(group, builder.CreateTrunc(builder.CreatePtrToInt(group.getArg(2), builder.getInt64Ty()),
                                               builder.getInt32Ty()));
     }
@@ -107,13 +83,12 @@ class SimdEngine : public CpuEngine {
         lower_threadgroup_memory(module, group, group.getArg(1), CpuImageKind::kSimdgroups);
     output.may_spin = may_spin(group);
     bool has_atomics = any_of(instructions(group), [](const Instruction& i) { return i.isAtomic() || locked_row(i); });
-    for (Function* function : {&row, &group}) {
-      // Otherwise registers for which there is no room go to places that cross cache lines.
-      function->addFnAttr("stackrealign");
-      function->setDoesNotFreeMemory();
-    }
+    // Otherwise registers for which there is no room go to places that cross cache lines.
+    group.addFnAttr("stackrealign");
+    group.setDoesNotFreeMemory();
     if (sites.empty()) {
       output.run_function = kRowFunction;
+      Function& row = add_row(group);
       if (!has_atomics) row.setNoSync();
       Function* whole = runs_share ? nullptr : whole_rows(group, machine);
       if (whole) {
@@ -125,6 +100,10 @@ class SimdEngine : public CpuEngine {
         group.addFnAttr(Attribute::NoInline);
         if (!has_atomics) group.setNoSync();
       } else {
+        if (runs_share)
+          run_in_pieces(row, group);
+        else
+          run_in_groups(row, group, unit.rows_are_runs);
         inline_into_callers(module, {&group});
       }
       optimize(module, machine);
@@ -136,7 +115,6 @@ class SimdEngine : public CpuEngine {
     } else {
       output.kind = CpuImageKind::kSimdgroups;
       output.run_function = kGroupFunction;
-      row.eraseFromParent();
       bool has_barriers = any_of(sites, [](const ExchangeSite& site) { return site.is_barrier; });
       Function* full = has_barriers ? full_simdgroup(group, unit.simdgroups) : nullptr;
       optimize(module, machine);
@@ -218,14 +196,54 @@ class SimdEngine : public CpuEngine {
     return whole;
   }
 
+  // CpuRowFunction, still empty.
+  static Function& add_row(Function& group) {
+    Type *pointer = PointerType::getUnqual(group.getContext()), *number = Type::getInt32Ty(group.getContext());
+    return add_function(group, kRowFunction, {pointer, pointer, number, number});
+  }
+
+  // The row in whole simdgroups, which need no masks, and what is left. Which half of its run a simdgroup is goes where
+  // a frame would (passes/runs.h).
+  static void run_in_groups(Function& row, Function& group, bool in_runs) {
+    LLVMContext& context = row.getContext();
+    auto block = [&](const char* name) { return BasicBlock::Create(context, name, &row); };
+    BasicBlock *entry = &row.getEntryBlock(), *next = block("next"), *whole = block("whole"), *rest = block("rest"),
+               *part = block("part"), *end = block("end");
+    IRBuilder<> builder(entry);
+    Value *count = row.getArg(2), *lanes = builder.getInt32(kLanes);
+    builder.CreateBr(next);
+    builder.SetInsertPoint(next);
+    PHINode* x = builder.CreatePHI(builder.getInt32Ty(), 2);
+    builder.CreateCondBr(builder.CreateICmpULE(builder.CreateAdd(x, lanes), count), whole, rest);
+    auto call = [&](Value* threads) {
+      Value* frame = ConstantPointerNull::get(builder.getPtrTy());
+      if (in_runs) {
+        Value* piece = builder.CreateZExt(builder.CreateAnd(x, lanes), builder.getInt64Ty());
+        frame = builder.CreateIntToPtr(piece, builder.getPtrTy());
+      }
+      builder.CreateCall(&group, {row.getArg(0), row.getArg(1), frame, x, threads});
+    };
+    builder.SetInsertPoint(whole);
+    call(lanes);
+    x->addIncoming(builder.getInt32(0), entry);
+    x->addIncoming(builder.CreateAdd(x, lanes), whole);
+    builder.CreateBr(next);
+    builder.SetInsertPoint(rest);
+    builder.CreateCondBr(builder.CreateICmpULT(x, count), part, end);
+    builder.SetInsertPoint(part);
+    call(builder.CreateSub(count, x));
+    builder.CreateBr(end);
+    builder.SetInsertPoint(end);
+    builder.CreateRetVoid();
+  }
+
   // Rows of threads, as many as the last argument says or one, by simdgroups of which all accesses are rows; of others
   // `group` runs one at a time. It is called, and outside of the loop that mostly runs, in which no register is kept
   // for it then.
   static void run_rows(Function& row, Function& whole, Function& group, bool in_runs, bool takes_rows) {
-    row.deleteBody();
     LLVMContext& context = row.getContext();
     auto block = [&](const char* name) { return BasicBlock::Create(context, name, &row); };
-    BasicBlock *entry = block("entry"), *rows = block("rows"), *first = block("first"), *full = block("full"),
+    BasicBlock *entry = &row.getEntryBlock(), *rows = block("rows"), *first = block("first"), *full = block("full"),
                *next = block("next"), *behind = block("behind"), *other = block("other"), *next_row = block("next_row"),
                *end = block("end");
     IRBuilder<> builder(entry);
@@ -325,10 +343,9 @@ class SimdEngine : public CpuEngine {
   // The row in runs of 64 threads: for each, a loop over its pieces, two but in the last one. What is left runs under
   // masks.
   static void run_in_pieces(Function& row, Function& group) {
-    row.deleteBody();
     LLVMContext& context = row.getContext();
     auto block = [&](const char* name) { return BasicBlock::Create(context, name, &row); };
-    BasicBlock *entry = block("entry"), *runs = block("runs"), *pieces = block("pieces"), *next = block("next"),
+    BasicBlock *entry = &row.getEntryBlock(), *runs = block("runs"), *pieces = block("pieces"), *next = block("next"),
                *rest = block("rest"), *masked = block("masked"), *end = block("end");
     IRBuilder<> builder(entry);
     Value* count = row.getArg(2);
@@ -403,13 +420,13 @@ class SimdEngine : public CpuEngine {
   static std::string widen_group(Module& module, const KernelUnit& unit, bool has_avx512,
                                  std::vector<ExchangeSite>& sites, bool& runs_share, StageKeeper keep_stage) {
     Function& body = *module.getFunction(kBodyFunction);
-    Function& group = *module.getFunction(kGroupFunction);
     ValueToValueMapTy map;
     Function* copy = CloneFunction(&body, map);
     add_reuse_barriers(*copy);
     sites = number_exchange_sites(*copy, LoopEnds::kKept);
-    describe_arguments(group, unit);
-    call_of_body(group).setCalledFunction(copy);
+    // CpuSimdgroupFunction.
+    Type *pointer = PointerType::getUnqual(module.getContext()), *number = Type::getInt32Ty(module.getContext());
+    Function& group = add_caller(*copy, kGroupFunction, {pointer, number, number}, unit);
     inline_into_callers(module, {copy});
     // The inliner has removed the copy.
     // Where nobody waits a row is not one threadgroup's: neighbours' rows may be run as one.

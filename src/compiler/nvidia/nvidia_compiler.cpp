@@ -48,11 +48,6 @@ TargetMachine* gpu_machine(const std::string& architecture) {
   return machine.get();
 }
 
-void make_gpu_module(Module& module) {
-  module.setTargetTriple(kGpuTriple);
-  module.getFunction("__kiln_row")->eraseFromParent();  // the scalar engine's
-}
-
 std::vector<std::byte> write_gpu_image(const std::string& ptx, const std::string& entry, const KernelUnit& unit,
                                        uint64_t threadgroup_memory_bytes) {
   GpuImageHeader header{};
@@ -170,10 +165,9 @@ CompileResult compile_for_nvidia(const CompileRequest& request) {
   }
 
   LLVMContext context;
-  std::unique_ptr<Module> module =
-      make_thread_code(request, "x86-64", /*engine_text=*/"", machine->createDataLayout(), context, result);
+  std::unique_ptr<Module> module = make_thread_code(request, "x86-64", machine->createDataLayout(), context, result);
   if (!module) return result;
-  make_gpu_module(*module);
+  module->setTargetTriple(kGpuTriple);
   Function& body = *module->getFunction(kBodyFunction);
   drop_volatile_atomics(body);
   hide_sinks(body);

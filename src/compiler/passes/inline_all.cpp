@@ -3,8 +3,6 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 
-#include <algorithm>
-
 #include "compiler/passes/pass_runner.h"
 
 namespace kiln {
@@ -28,7 +26,7 @@ void drop_assumptions(Attributed& item, unsigned parameters) {
 
 }  // namespace
 
-void inline_all(llvm::Module& module, const std::vector<std::string>& roots) {
+void inline_all(llvm::Module& module, llvm::StringRef root) {
   for (llvm::Function& function : module) {
     drop_assumptions(function, static_cast<unsigned>(function.arg_size()));
     if (function.isDeclaration()) continue;
@@ -39,10 +37,9 @@ void inline_all(llvm::Module& module, const std::vector<std::string>& roots) {
       }
     function.removeFnAttr(llvm::Attribute::NoInline);
     function.removeFnAttr(llvm::Attribute::OptimizeNone);
-    bool is_root = std::find(roots.begin(), roots.end(), function.getName()) != roots.end();
     bool is_callback = function.getName().starts_with("_ZN6__kiln") && function.hasAddressTaken();
     function.setComdat(nullptr);
-    if (is_root) {
+    if (function.getName() == root) {
       function.setLinkage(llvm::GlobalValue::ExternalLinkage);
       function.removeFnAttr(llvm::Attribute::AlwaysInline);
       continue;

@@ -3,14 +3,11 @@
 
 #include <llvm/IR/Module.h>
 
-#include <string>
-#include <vector>
-
 namespace kiln {
 
-/// Inlines every call into the functions named `roots` and into functions whose address Kiln's device library takes
-/// (they combine the values of two lanes and stay functions). Everything else is gone afterwards. Recursion
-/// must have been refused before.
-void inline_all(llvm::Module& module, const std::vector<std::string>& roots);
+/// Inlines every call into the function named `root` and into functions whose address Kiln's device library takes (they
+/// combine the values of two lanes and stay functions). Everything else is gone afterwards. Recursion must have been
+/// refused before.
+void inline_all(llvm::Module& module, llvm::StringRef root);
 
 }  // namespace kiln

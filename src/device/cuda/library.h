@@ -23,7 +23,6 @@
 #include "engine/thread.h"
 #include "metal_stdlib/scalar_types.h"
 #include "metal_stdlib/vec.h"
-#include "engine/scalar_loop.h"
 #include "metal_stdlib/type_traits.h"
 #include "metal_stdlib/constants.h"
 #include "metal_stdlib/numeric_limits.h"

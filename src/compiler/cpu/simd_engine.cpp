@@ -202,8 +202,12 @@ class SimdEngine : public CpuEngine {
     return add_function(group, kRowFunction, {pointer, pointer, number, number});
   }
 
-  // The row in whole simdgroups, which need no masks, and what is left. Which half of its run a simdgroup is goes where
-  // a frame would (passes/runs.h).
+  // Which half of its run the simdgroup at `x` is (passes/runs.h): it goes where a frame would.
+  static Value* piece_at(Value* x, IRBuilder<>& builder) {
+    return builder.CreateZExt(builder.CreateAnd(x, builder.getInt32(kLanes)), builder.getInt64Ty());
+  }
+
+  // The row in whole simdgroups, which need no masks, and what is left.
   static void run_in_groups(Function& row, Function& group, bool in_runs) {
     LLVMContext& context = row.getContext();
     auto block = [&](const char* name) { return BasicBlock::Create(context, name, &row); };
@@ -217,10 +221,7 @@ class SimdEngine : public CpuEngine {
     builder.CreateCondBr(builder.CreateICmpULE(builder.CreateAdd(x, lanes), count), whole, rest);
     auto call = [&](Value* threads) {
       Value* frame = ConstantPointerNull::get(builder.getPtrTy());
-      if (in_runs) {
-        Value* piece = builder.CreateZExt(builder.CreateAnd(x, lanes), builder.getInt64Ty());
-        frame = builder.CreateIntToPtr(piece, builder.getPtrTy());
-      }
+      if (in_runs) frame = builder.CreateIntToPtr(piece_at(x, builder), builder.getPtrTy());
       builder.CreateCall(&group, {row.getArg(0), row.getArg(1), frame, x, threads});
     };
     builder.SetInsertPoint(whole);
@@ -256,10 +257,9 @@ class SimdEngine : public CpuEngine {
     PHINode* y = begin(rows, 2);
     builder.CreateBr(first);
     auto call = [&](Function& function, Value* x, Value* threads) {
-      auto wide = [&](Value* number) { return builder.CreateZExt(number, builder.getInt64Ty()); };
-      Value* frame = builder.getInt64(0);
-      if (in_runs) frame = wide(builder.CreateAnd(x, lanes));
-      if (takes_rows) frame = builder.CreateOr(frame, builder.CreateShl(wide(y), kRowShift));
+      Value* frame = in_runs ? piece_at(x, builder) : builder.getInt64(0);
+      if (takes_rows)
+        frame = builder.CreateOr(frame, builder.CreateShl(builder.CreateZExt(y, builder.getInt64Ty()), kRowShift));
       frame = builder.CreateIntToPtr(frame, builder.getPtrTy());
       return builder.CreateCall(&function, {row.getArg(0), row.getArg(1), frame, x, threads});
     };

@@ -64,6 +64,60 @@ for _name, _type, _dtype, _threads, _groups, _length, _first in (
     )(_scan)
 
 
+# ---- Numbers whose sums depend on their order, zeros of both signs and NaNs: what is across two registers may be
+# computed again rather than be brought together, and a sum with zero be left out where it changes nothing
+
+
+for _name, _symbol, _operation in (
+    ("sums", "+", np.add),
+    ("differences", "-", np.subtract),
+    ("products", "*", np.multiply),
+):
+
+    def _combined(x, operation=_operation):
+        rows = x.reshape(-1, 256).copy()
+        for step in 2 ** np.arange(8):
+            before = np.zeros_like(rows)
+            before[:, step:] = rows[:, :-step]
+            # A product of what is before would be zero.
+            if operation is np.multiply:
+                before[:, :step] = 1
+            rows = operation(before, rows)
+        return rows.ravel()
+
+    body(
+        f"""
+        threadgroup float values[256];
+        uint element = thread_position_in_grid.x, thread_index = thread_position_in_threadgroup.x;
+        values[thread_index] = x[element];
+        {_BARRIER}
+        {_STEP.format(threads=256)} {{
+          float before = thread_index >= step ? values[thread_index - step] : {1 if _symbol == "*" else 0};
+          {_BARRIER}
+          values[thread_index] = before {_symbol} values[thread_index];
+          {_BARRIER}
+        }}
+        out[element] = values[thread_index];
+        """,
+        name=f"{_name}_step_by_step_in_their_order",
+        inputs=lambda rng: {
+            "x": np.concatenate(
+                [
+                    rng.normal(size=256) * 2.0 ** rng.integers(-20, 20, 256),
+                    np.full(256, -0.0),
+                    np.where(rng.random(256) < 0.5, -0.0, 0.0),
+                    np.where(rng.random(256) < 0.02, np.nan, rng.normal(size=256)),
+                    np.where(rng.random(256) < 0.02, -np.inf, -0.0),
+                ]
+            ).astype(np.float32)
+        },
+        outputs={"out": ((5 * 256,), "float32")},
+        grid=(5 * 256, 1, 1),
+        threadgroup=(256, 1, 1),
+        constructs="synchronisation.threadgroup_barrier",
+    )(_combined)
+
+
 # ---- Comparisons and choices between the steps; NaNs and both zeros are handed on
 
 

@@ -170,7 +170,10 @@ class SimdEngine : public CpuEngine {
   static constexpr const char* kLoopsPipeline =
       "loop(loop-deletion,loop-unroll-full),sroa,simplifycfg,gvn<no-pre>,"
       "instcombine<no-verify-fixpoint>";
-  static constexpr const char* kLastPipeline = "dse,adce,simplifycfg";
+  // Indices that the questions before keep from wrapping become distances between addresses, by which rows are known
+  // to follow one another.
+  static constexpr const char* kLastPipeline =
+      "correlated-propagation,separate-const-offset-from-gep,early-cse,dse,adce,simplifycfg";
 
   // Of accesses in a loop, where it is worth to have it twice.
   static constexpr unsigned kFewestRows = 3;

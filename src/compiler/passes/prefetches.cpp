@@ -2,14 +2,21 @@
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/MapVector.h>
+#include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/Analysis/ScalarEvolutionExpressions.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/Support/MathExtras.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <set>
 
 #include "compiler/passes/cache_lines.h"
 #include "core/cpu_image.h"
@@ -19,7 +26,13 @@ namespace {
 
 using namespace llvm;
 
-// Of one array and one threadgroup: rows, and bytes, of which caches have room for twice as many.
+// A processor's prefetcher does not go beyond it.
+constexpr int64_t kPage = 4096;  // bytes
+
+// In threadgroups. What the next one reads first would come too late where it is asked for last.
+constexpr uint32_t kAhead = 2;
+
+// Of one array and one threadgroup: rows with jumps, and bytes, of which caches have room for thrice as many.
 constexpr size_t kFewestRows = 16;
 constexpr int64_t kMostBytes = 16 << 10;
 
@@ -27,26 +40,30 @@ class Prefetcher {
  public:
   Prefetcher(Function& function, FunctionAnalysisManager& analyses)
       : function_(function),
+        analyses_(analyses),
         record_(function.getArg(kCpuRecord)),
         layout_(function.getDataLayout()),
         loops_(analyses.getResult<LoopAnalysis>(function)) {}
 
   bool run() {
-    bool has_changed = false;
-    for (BasicBlock& block : function_) {
-      if (loops_.getLoopFor(&block)) continue;
-      for (auto& [base, rows] : rows_of(block)) {
-        if (!has_jumps(rows)) continue;
+    // What is read again, or written where it was read, is not asked for again.
+    SmallPtrSet<const Value*, 8> asked;
+    for (BasicBlock* block : ReversePostOrderTraversal<Function*>(&function_)) {
+      SmallVector<const Value*> arrays;
+      for (auto& [base, rows] : rows_of(*block)) {
+        const Value* array = getUnderlyingObject(base);
+        if (asked.contains(array) || !is_unforeseen(*block, base, rows)) continue;
         ask(base, rows);
-        has_changed = true;
+        arrays.push_back(array);
       }
+      asked.insert(arrays.begin(), arrays.end());
     }
-    return has_changed;
+    return !asked.empty();
   }
 
  private:
   struct Row {
-    LoadInst* load;
+    Instruction* access;
     int64_t begin, end;  // behind the base, in bytes
   };
   using Rows = SmallVector<Row, 0>;
@@ -54,26 +71,52 @@ class Prefetcher {
   // In another place for each threadgroup, by what their addresses have in common.
   MapVector<Value*, Rows> rows_of(BasicBlock& block) {
     MapVector<Value*, Rows> rows;
-    for (Instruction& instruction : block) {
-      auto* load = dyn_cast<LoadInst>(&instruction);
-      if (!load || !load->isSimple() || !load->getType()->isVectorTy()) continue;
+    for (Instruction& access : block) {
+      Value* place = getLoadStorePointerOperand(&access);
+      if (!place || access.isVolatile() || access.isAtomic()) continue;
+      Type* type = getLoadStoreType(&access);
+      if (!type->isVectorTy()) continue;
       APInt offset(64, 0);
-      Value* base = load->getPointerOperand()->stripAndAccumulateConstantOffsets(layout_, offset, true);
-      auto bytes = static_cast<int64_t>(layout_.getTypeStoreSize(load->getType()).getFixedValue());
-      if (differs(base)) rows[base].push_back({load, offset.getSExtValue(), offset.getSExtValue() + bytes});
+      Value* base = place->stripAndAccumulateConstantOffsets(layout_, offset, true);
+      auto bytes = static_cast<int64_t>(layout_.getTypeStoreSize(type).getFixedValue());
+      if (differs(base)) rows[base].push_back({&access, offset.getSExtValue(), offset.getSExtValue() + bytes});
     }
     return rows;
+  }
+
+  // Whether the processor does not see for itself what later threadgroups access.
+  bool is_unforeseen(BasicBlock& block, Value* base, const Rows& rows) {
+    int64_t bytes = 0, begin = rows[0].begin, end = rows[0].end;
+    for (const Row& row : rows) {
+      bytes += row.end - row.begin;
+      begin = std::min(begin, row.begin);
+      end = std::max(end, row.end);
+    }
+    bytes *= times(block, base, end - begin);
+    return bytes > 0 && bytes <= kMostBytes && (bytes >= kPage || has_jumps(rows));
+  }
+
+  // How often rows of this length at this base are accessed, each time by no more than their length further on; 0 where
+  // nobody knows.
+  unsigned times(BasicBlock& block, Value* base, int64_t length) {
+    Loop* loop = loops_.getLoopFor(&block);
+    if (!loop) return 1;
+    if (loop->getParentLoop()) return 0;
+    auto& evolution = analyses_.getResult<ScalarEvolutionAnalysis>(function_);
+    auto* growing = dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(base));
+    if (!growing || growing->getLoop() != loop || !growing->isAffine()) return 0;
+    auto* step = dyn_cast<SCEVConstant>(growing->getStepRecurrence(evolution));
+    if (!step || !step->getAPInt().isStrictlyPositive() || step->getAPInt().sgt(length)) return 0;
+    unsigned count = evolution.getSmallConstantTripCount(loop);
+    return count <= kMostBytes ? count : 0;
   }
 
   static bool has_jumps(const Rows& rows) {
     if (rows.size() < kFewestRows) return false;
     size_t jumps = 0;
-    int64_t bytes = 0;
-    for (size_t i = 0; i < rows.size(); ++i) {
-      jumps += i > 0 && (rows[i].begin < rows[i - 1].begin || rows[i].begin > rows[i - 1].end + kCacheLine);
-      bytes += rows[i].end - rows[i].begin;
-    }
-    return 2 * jumps > rows.size() && bytes <= kMostBytes;
+    for (size_t i = 1; i < rows.size(); ++i)
+      jumps += rows[i].begin < rows[i - 1].begin || rows[i].begin > rows[i - 1].end + kCacheLine;
+    return 2 * jumps > rows.size();
   }
 
   // The threadgroup's place in x.
@@ -95,37 +138,40 @@ class Prefetcher {
     return differs_[value] = does;
   }
 
-  // What it is in the next threadgroup; `made`: what has been made at the builder's place.
-  Value* next(Value* value, DenseMap<Value*, Value*>& made, IRBuilder<>& builder) {
+  // What it is in the threadgroup that is asked for; `made`: what has been made at the builder's place.
+  Value* later(Value* value, DenseMap<Value*, Value*>& made, IRBuilder<>& builder) {
     if (!differs(value)) return value;
     if (auto known = made.find(value); known != made.end()) return known->second;
-    if (is_position(value)) return made[value] = builder.CreateAdd(value, builder.getInt32(1));
+    if (is_position(value)) return made[value] = builder.CreateAdd(value, builder.getInt32(kAhead));
     SmallVector<Value*> operands;
-    for (Value* operand : cast<Instruction>(value)->operands()) operands.push_back(next(operand, made, builder));
+    for (Value* operand : cast<Instruction>(value)->operands()) operands.push_back(later(operand, made, builder));
     Instruction* one = cast<Instruction>(value)->clone();
     for (auto [use, operand] : zip(one->operands(), operands)) use.set(operand);
     one->dropPoisonGeneratingFlags();
     return made[value] = builder.Insert(one);
   }
 
-  // Each line once, where the row is loaded.
+  // Each line once, in the order of memory whatever the order of the rows is, as many with one row as with another.
   void ask(Value* base, const Rows& rows) {
-    IRBuilder<> builder(rows[0].load);
+    IRBuilder<> builder(rows[0].access);
     DenseMap<Value*, Value*> made;
-    Value* address = next(base, made, builder);
-    SmallVector<int64_t> asked;
-    for (const Row& row : rows) {
-      builder.SetInsertPoint(row.load);
-      for (int64_t line = divideFloorSigned(row.begin, kCacheLine); line * kCacheLine < row.end; ++line) {
-        if (is_contained(asked, line)) continue;
-        asked.push_back(line);
+    Value* address = later(base, made, builder);
+    std::set<int64_t> lines;
+    for (const Row& row : rows)
+      for (int64_t line = divideFloorSigned(row.begin, kCacheLine); line * kCacheLine < row.end; ++line)
+        lines.insert(line);
+    size_t asked = 0;
+    auto line = lines.begin();
+    for (size_t i = 0; i < rows.size(); ++i) {
+      builder.SetInsertPoint(rows[i].access);
+      for (; asked * rows.size() < (i + 1) * lines.size(); ++asked, ++line)
         ask_for_line(builder, builder.CreateConstGEP1_64(builder.getInt8Ty(), address,
-                                                         static_cast<uint64_t>(line * kCacheLine)));
-      }
+                                                         static_cast<uint64_t>(*line * kCacheLine)));
     }
   }
 
   Function& function_;
+  FunctionAnalysisManager& analyses_;
   Argument* record_;
   const DataLayout& layout_;
   LoopInfo& loops_;

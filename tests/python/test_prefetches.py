@@ -1,0 +1,32 @@
+"""What is asked for before threadgroups access it (docs/design/simd-engine.md)."""
+
+import re
+
+import pytest
+from bodies.prefetches import PREFETCHES, SIMDGROUPS
+from kiln import _core
+from launch_bodies import compiled
+
+pytestmark = pytest.mark.skipif(_core.cpu_architecture() < "x86-64-v3", reason="the SIMD engine needs AVX2")
+
+
+def _threadgroup_function(name):
+    """As IR."""
+    (function,) = re.findall(
+        r"^define [^\n]*@__kiln_threadgroup\(.*?^}", compiled(name).stages()["optimized"], re.M | re.S
+    )
+    return function
+
+
+@pytest.mark.parametrize("name", PREFETCHES)
+def test_lines_are_asked_for_where_a_processor_does_not_foresee_them(name):
+    count = _threadgroup_function(name).count("call void @llvm.prefetch")
+    # Each once, or once in a loop over simdgroups.
+    assert count in (PREFETCHES[name], PREFETCHES[name] // SIMDGROUPS)
+
+
+def test_lines_with_jumps_are_asked_for_in_the_order_of_memory():
+    function = _threadgroup_function("asks_for_rows_with_jumps")
+    asked = re.findall(r"@llvm.prefetch.p0\(ptr (\S+),", function)
+    places = dict(re.findall(r"(\S+) = getelementptr i8, ptr \S+, i64 (\d+)\n", function))
+    assert [int(places[place]) for place in asked] == list(range(0, 16384, 64))

@@ -300,6 +300,39 @@ for _seed in (2, 3):
     )(_results)
 
 
+# ---- Loops whose values are zero, or the same as others, in some iterations
+
+
+def _count_equal(x, rounds, count, other):
+    states, equal = [x[7 * k : 7 * k + 64].copy() for k in range(count)], np.zeros(64, np.uint32)
+    for _ in range(int(rounds)):
+        for k, state in enumerate(states):
+            equal += state == (0 if other is None else states[k - other])
+            states[k] = state >> np.uint32(1)
+    return equal
+
+
+for _count, _name, _other in ((4, "zero", None), (4, "equal", 1), (32, "zero", None), (32, "equal", 1)):
+    body(
+        f"""
+        uint i = thread_position_in_grid.x, states[{_count}], count = 0;
+        for (uint k = 0; k < {_count}; ++k) states[k] = x[i + 7 * k];
+        for (uint round = 0; round < rounds; ++round)
+          for (uint k = 0; k < {_count}; ++k) {{
+            count += states[k] == {0 if _other is None else f"states[(k + {_count - _other}) % {_count}]"};
+            states[k] >>= 1;
+          }}
+        out[i] = count;
+        """,
+        name=f"loop_of_{_count}_values_that_become_{_name}",
+        inputs=lambda rng: {"x": rng.integers(0, 40, 300).astype(np.uint32), "rounds": np.uint32(5)},
+        outputs={"out": ((64,), "uint32")},
+        grid=(64, 1, 1),
+        threadgroup=(64, 1, 1),
+        constructs="structure.dynamic_local_array",
+    )(lambda x, rounds, count=_count, other=_other: _count_equal(x, rounds, count, other))
+
+
 # ---- A loop of more values than registers that asks all lanes
 
 

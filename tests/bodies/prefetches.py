@@ -38,22 +38,19 @@ def _add(name, lines, source, reference, length, threads=32 * SIMDGROUPS, groups
     )(lambda x, weight: reference(x.reshape(groups, length), weight).ravel())
 
 
-def _sums(x, weight):
-    return x.sum(1, keepdims=True)
-
-
-def _add_sums(name, lines, reads):
+def _add_sums(name, lines, reads, threads=32 * SIMDGROUPS, step=32 * SIMDGROUPS):
     _add(
         name,
         lines,
         f"""
         float sum = 0;
-        for (uint i = 0; i < {reads}; ++i) sum += x[group * {256 * reads} + i * 256 + thread_index];
+        for (uint i = 0; i < {reads}; ++i) sum += x[group * {step * reads} + i * {step} + thread_index];
         {_SUM_OF_THREADGROUP}
         if (thread_index == 0) y[group] = total;
         """,
-        _sums,
-        256 * reads,
+        lambda x, weight: x.reshape(-1, reads, step)[:, :, :threads].sum((1, 2)),
+        step * reads,
+        threads,
         out_length=1,
     )
 
@@ -79,12 +76,18 @@ def _add_rows(name, lines, reads, threads=256, array="x", place="group * {length
     )
 
 
-# Sixteen rows with jumps for each simdgroup; half of them are too few, twice as many too long.
-_add_sums("asks_for_rows_with_jumps", 256, 16)
-_add_sums("asks_for_no_long_rows", 0, 32)
+# All lines of four pages, of which each simdgroup reads sixteen pieces; twice as many are too many.
+_add_sums("asks_for_pages_with_jumps", 256, 16)
+_add_sums("asks_for_no_more_than_four_pages", 0, 32)
+# Less than a page: sixteen pieces with jumps, half of them, and sixteen that follow one another.
+_add_sums("asks_for_sixteen_rows_with_jumps", 32, 16, 32, 64)
+_add_sums("asks_for_no_eight_rows_with_jumps", 0, 8, 32, 64)
+_add_sums("asks_for_no_part_of_a_page", 0, 16, 32, 32)
 # A page that is read, and once more, and one that is written.
 _add_rows("asks_for_pages", 128, 4)
 _add_rows("asks_for_two_pages", 256, 8)
-_add_rows("asks_for_no_part_of_a_page", 0, 2)
+# Of half a page what is written alone, and of an eighth not that either.
+_add_rows("asks_for_what_is_written", 32, 2)
+_add_rows("asks_for_no_eighth_of_a_page", 0, 1, threads=128)
 # What all threadgroups read is there.
 _add_rows("asks_for_what_differs", 64, 4, array="weight", place="")

@@ -26,7 +26,7 @@ def test_lines_are_asked_for_where_a_processor_does_not_foresee_them(name):
 
 
 def test_lines_with_jumps_are_asked_for_in_the_order_of_memory():
-    function = _threadgroup_function("asks_for_rows_with_jumps")
+    function = _threadgroup_function("asks_for_pages_with_jumps")
     asked = re.findall(r"@llvm.prefetch.p0\(ptr (\S+),", function)
     places = dict(re.findall(r"(\S+) = getelementptr i8, ptr \S+, i64 (\d+)\n", function))
     assert [int(places[place]) for place in asked] == list(range(0, 16384, 64))

@@ -22,7 +22,7 @@ using Parts = SmallVector<Value*, 4>;
 class VectorCutter {
  public:
   VectorCutter(BasicBlock& block, unsigned lanes)
-      : block_(block), layout_(block.getDataLayout()), lanes_(lanes), builder_(block.getContext()) {}
+      : block_(block), lanes_(lanes), has_phis_(!block.phis().empty()), builder_(block.getContext()) {}
 
   void run() {
     SmallVector<Instruction*> old;
@@ -163,8 +163,9 @@ class VectorCutter {
         one->mutateType(part_of(instruction.getType()));
         builder_.Insert(one);
       }
-      // A constant may be the same in all lanes of this register alone.
-      Value* simple = simplifyInstruction(one, layout_);
+      // A constant may be the same in all lanes of this register alone. Of a phi, which has no values yet, anything
+      // would be said.
+      Value* simple = has_phis_ ? nullptr : simplifyInstruction(one, block_.getDataLayout());
       if (simple) one->eraseFromParent();
       parts.push_back(simple ? simple : one);
     }
@@ -280,7 +281,7 @@ class VectorCutter {
       bool is_itself = second == first && mask.size() == source_lanes && all_of(enumerate(mask), [](auto lane) {
                          return lane.value() < 0 || lane.value() == static_cast<int>(lane.index());
                        });
-      Value* between = second == first ? nullptr : window(sources[first], sources[second], mask);
+      Value* between = second == first ? nullptr : load_between(sources[first], sources[second], mask);
       if (between)
         two = between;
       else if (!is_itself)
@@ -301,39 +302,22 @@ class VectorCutter {
     return result;
   }
 
-  // What lies across the border of two registers, where it takes fewer permutations than to bring it together.
-  Value* window(Value* one, Value* other, ArrayRef<int> mask) {
-    if (mask[0] < 0 || mask.size() != lanes_) return nullptr;
+  // What lies across the border of two rows of memory, one behind the other, which does not change: a load of its own.
+  Value* load_between(Value* one, Value* other, ArrayRef<int> mask) {
+    auto *low = dyn_cast<LoadInst>(one), *high = dyn_cast<LoadInst>(other);
+    if (!low || !high || low->getType() != high->getType() || mask[0] < 0) return nullptr;
+    if (mask.size() != lanes_ || cast<FixedVectorType>(low->getType())->getNumElements() != lanes_) return nullptr;
     for (auto [lane, place] : enumerate(mask))
       if (place != mask[0] + static_cast<int>(lane)) return nullptr;
-    if (Value* load = load_between(one, other, mask[0])) return load;
-    // Halves of registers are exchanged by one instruction, as registers of AVX-512 are shifted.
-    if (lanes_ > 8 || 2 * mask[0] == static_cast<int>(lanes_)) return nullptr;
-    auto *low = dyn_cast<BinaryOperator>(one), *high = dyn_cast<BinaryOperator>(other);
-    if (!low || !high || !low->isSameOperationAs(high)) return nullptr;
-    Value* operands[2];
-    for (unsigned i = 0; i < 2; ++i) {
-      operands[i] = load_between(low->getOperand(i), high->getOperand(i), mask[0]);
-      if (!operands[i]) return nullptr;
-    }
-    Instruction* operation = low->clone();
-    for (unsigned i = 0; i < 2; ++i) operation->setOperand(i, operands[i]);
-    return builder_.Insert(operation);
-  }
-
-  // Of two rows of memory, one behind the other, which does not change: a load of its own.
-  Value* load_between(Value* one, Value* other, int first) {
-    auto *low = dyn_cast<LoadInst>(one), *high = dyn_cast<LoadInst>(other);
-    if (!low || !high || low->getType() != high->getType()) return nullptr;
-    if (cast<FixedVectorType>(low->getType())->getNumElements() != lanes_) return nullptr;
+    const DataLayout& layout = low->getDataLayout();
     APInt low_offset(64, 0), high_offset(64, 0);
     for (LoadInst* load : {low, high})
       if (!load->isSimple() || !load->hasMetadata(LLVMContext::MD_invariant_load)) return nullptr;
-    Value* base = low->getPointerOperand()->stripAndAccumulateConstantOffsets(layout_, low_offset, true);
-    if (base != high->getPointerOperand()->stripAndAccumulateConstantOffsets(layout_, high_offset, true) ||
-        high_offset - low_offset != layout_.getTypeStoreSize(low->getType()))
+    Value* base = low->getPointerOperand()->stripAndAccumulateConstantOffsets(layout, low_offset, true);
+    if (base != high->getPointerOperand()->stripAndAccumulateConstantOffsets(layout, high_offset, true) ||
+        high_offset - low_offset != layout.getTypeStoreSize(low->getType()))
       return nullptr;
-    uint64_t distance = static_cast<uint64_t>(first) * layout_.getTypeStoreSize(low->getType()->getScalarType());
+    uint64_t distance = static_cast<uint64_t>(mask[0]) * layout.getTypeStoreSize(low->getType()->getScalarType());
     LoadInst* load = builder_.CreateAlignedLoad(
         low->getType(), builder_.CreateConstGEP1_64(builder_.getInt8Ty(), low->getPointerOperand(), distance),
         commonAlignment(low->getAlign(), distance));
@@ -342,8 +326,8 @@ class VectorCutter {
   }
 
   BasicBlock& block_;
-  const DataLayout& layout_;
   unsigned lanes_;
+  bool has_phis_;
   IRBuilder<> builder_;
   DenseMap<Value*, Parts> parts_;
 };

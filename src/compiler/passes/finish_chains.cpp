@@ -57,6 +57,8 @@ class ChainFinisher {
     size_t loaded = 0, stored = 0;
     for (const Instruction& instruction : block_) {
       if (isa<PHINode>(instruction)) return false;
+      if (auto* call = dyn_cast<IntrinsicInst>(&instruction); call && call->getIntrinsicID() == Intrinsic::prefetch)
+        continue;
       if (auto* load = dyn_cast<LoadInst>(&instruction); load && load->hasMetadata(LLVMContext::MD_invariant_load)) {
         loaded += registers_of(*load);
       } else if (auto* store = dyn_cast<StoreInst>(&instruction); store && store->isSimple()) {
@@ -357,7 +359,8 @@ class ChainFinisher {
       for (auto [held, one] : enumerate(needs)) need = std::max(need, one + static_cast<unsigned>(held));
       needs_[&instruction] = need;
     };
-    finish_in_order(root, is_known, [&](Instruction& one) { return needed_by(one); }, finish);
+    finish_in_order(
+        root, is_known, [&](Instruction& one) { return needed_by(one); }, finish);
     return needs_[&root];
   }
 

@@ -4,7 +4,6 @@
 #include <llvm/ADT/MapVector.h>
 #include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/ADT/STLExtras.h>
-#include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/ScalarEvolution.h>
@@ -14,7 +13,6 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/Support/MathExtras.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <set>
 
@@ -26,8 +24,8 @@ namespace {
 
 using namespace llvm;
 
-// A processor's prefetcher does not go beyond it.
-constexpr int64_t kPage = 4096;  // bytes
+// Bytes that a threadgroup reads, a page, beyond which no processor's prefetcher goes, or writes.
+constexpr int64_t kFewestRead = 4096, kFewestWritten = 1024;
 
 // In threadgroups. What the next one reads first would come too late where it is asked for last.
 constexpr uint32_t kAhead = 2;
@@ -46,19 +44,18 @@ class Prefetcher {
         loops_(analyses.getResult<LoopAnalysis>(function)) {}
 
   bool run() {
-    // What is read again, or written where it was read, is not asked for again.
-    SmallPtrSet<const Value*, 8> asked;
-    for (BasicBlock* block : ReversePostOrderTraversal<Function*>(&function_)) {
-      SmallVector<const Value*> arrays;
-      for (auto& [base, rows] : rows_of(*block)) {
-        const Value* array = getUnderlyingObject(base);
-        if (asked.contains(array) || !is_unforeseen(*block, base, rows)) continue;
-        ask(base, rows);
-        arrays.push_back(array);
-      }
-      asked.insert(arrays.begin(), arrays.end());
+    MapVector<const Value*, Parts> arrays;
+    for (BasicBlock* block : ReversePostOrderTraversal<Function*>(&function_))
+      for (auto& [base, rows] : rows_of(*block)) add(*block, base, rows, arrays[getUnderlyingObject(base)]);
+    bool has_changed = false;
+    for (auto& [array, parts] : arrays) {
+      int64_t bytes = 0;
+      for (const Part& part : parts) bytes += part.bytes;
+      if (bytes > kMostBytes) continue;
+      for (const Part& part : parts) ask(part);
+      has_changed |= !parts.empty();
     }
-    return !asked.empty();
+    return has_changed;
   }
 
  private:
@@ -67,6 +64,16 @@ class Prefetcher {
     int64_t begin, end;  // behind the base, in bytes
   };
   using Rows = SmallVector<Row, 0>;
+
+  // Of an array, what is accessed at one base, by a loop with all its iterations.
+  struct Part {
+    Value* base;
+    const void* place;  // the same for the same memory: where a loop begins, or the base
+    Rows rows;
+    std::set<int64_t> lines;  // behind the base, of one iteration
+    int64_t bytes;
+  };
+  using Parts = SmallVector<Part, 0>;
 
   // In another place for each threadgroup, by what their addresses have in common.
   MapVector<Value*, Rows> rows_of(BasicBlock& block) {
@@ -84,31 +91,31 @@ class Prefetcher {
     return rows;
   }
 
-  // Whether the processor does not see for itself what later threadgroups access.
-  bool is_unforeseen(BasicBlock& block, Value* base, const Rows& rows) {
-    int64_t bytes = 0, begin = rows[0].begin, end = rows[0].end;
-    for (const Row& row : rows) {
-      bytes += row.end - row.begin;
-      begin = std::min(begin, row.begin);
-      end = std::max(end, row.end);
-    }
-    bytes *= times(block, base, end - begin);
-    return bytes > 0 && bytes <= kMostBytes && (bytes >= kPage || has_jumps(rows));
+  // Where a processor does not see for itself what later threadgroups access, and it is not there already.
+  void add(BasicBlock& block, Value* base, Rows& rows, Parts& parts) {
+    Part part{base, base, std::move(rows), {}, 0};
+    for (const Row& row : part.rows)
+      for (int64_t line = divideFloorSigned(row.begin, kCacheLine); line * kCacheLine < row.end; ++line)
+        part.lines.insert(line);
+    part.bytes = static_cast<int64_t>(part.lines.size()) * kCacheLine;
+    if (Loop* loop = loops_.getLoopFor(&block); loop && !repeats(*loop, part)) return;
+    bool is_written = any_of(part.rows, [](const Row& row) { return isa<StoreInst>(row.access); });
+    if (part.bytes < (is_written ? kFewestWritten : kFewestRead) && !has_jumps(part.rows)) return;
+    if (none_of(parts, [&](const Part& other) { return other.place == part.place; })) parts.push_back(std::move(part));
   }
 
-  // How often rows of this length at this base are accessed, each time by no more than their length further on; 0 where
-  // nobody knows.
-  unsigned times(BasicBlock& block, Value* base, int64_t length) {
-    Loop* loop = loops_.getLoopFor(&block);
-    if (!loop) return 1;
-    if (loop->getParentLoop()) return 0;
+  // Whether each of a known number of iterations accesses what follows.
+  bool repeats(const Loop& loop, Part& part) {
+    if (loop.getParentLoop()) return false;
     auto& evolution = analyses_.getResult<ScalarEvolutionAnalysis>(function_);
-    auto* growing = dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(base));
-    if (!growing || growing->getLoop() != loop || !growing->isAffine()) return 0;
+    auto* growing = dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(part.base));
+    if (!growing || growing->getLoop() != &loop || !growing->isAffine()) return false;
     auto* step = dyn_cast<SCEVConstant>(growing->getStepRecurrence(evolution));
-    if (!step || !step->getAPInt().isStrictlyPositive() || step->getAPInt().sgt(length)) return 0;
-    unsigned count = evolution.getSmallConstantTripCount(loop);
-    return count <= kMostBytes ? count : 0;
+    unsigned count = evolution.getSmallConstantTripCount(&loop);
+    if (!step || !step->getAPInt().isStrictlyPositive() || step->getAPInt().sgt(part.bytes) || count == 0) return false;
+    part.bytes += (count - 1) * step->getAPInt().getSExtValue();
+    part.place = growing->getStart();
+    return true;
   }
 
   static bool has_jumps(const Rows& rows) {
@@ -152,19 +159,16 @@ class Prefetcher {
   }
 
   // Each line once, in the order of memory whatever the order of the rows is, as many with one row as with another.
-  void ask(Value* base, const Rows& rows) {
+  void ask(const Part& part) {
+    const Rows& rows = part.rows;
     IRBuilder<> builder(rows[0].access);
     DenseMap<Value*, Value*> made;
-    Value* address = later(base, made, builder);
-    std::set<int64_t> lines;
-    for (const Row& row : rows)
-      for (int64_t line = divideFloorSigned(row.begin, kCacheLine); line * kCacheLine < row.end; ++line)
-        lines.insert(line);
+    Value* address = later(part.base, made, builder);
     size_t asked = 0;
-    auto line = lines.begin();
+    auto line = part.lines.begin();
     for (size_t i = 0; i < rows.size(); ++i) {
       builder.SetInsertPoint(rows[i].access);
-      for (; asked * rows.size() < (i + 1) * lines.size(); ++asked, ++line)
+      for (; asked * rows.size() < (i + 1) * part.lines.size(); ++asked, ++line)
         ask_for_line(builder, builder.CreateConstGEP1_64(builder.getInt8Ty(), address,
                                                          static_cast<uint64_t>(*line * kCacheLine)));
     }

@@ -2,17 +2,18 @@
 //
 // A processor follows what is read in order and fetches ahead. A simdgroup whose threads each add up sixteen elements,
 // 256 apart, reads two cache lines of each KiB, the next simdgroup two more: all of it is in order only for who sees
-// the threadgroup as a whole. Nor does a processor go beyond a page of memory: where a threadgroup reads or writes one
-// or more, its neighbour begins with what nobody has fetched, and a threadgroup that waits for its own sum, as an RMS
-// norm's does, has nothing else to do meanwhile. Threadgroups further on in the grid access the same places further on,
-// so that each row's address is computed for another one, too, and asked for: all lines of an array, in the order of
-// memory, since in the order of the rows a tree reduction takes a seventh longer. With AVX2 it takes two thirds of the
-// time, an RMS norm nine tenths.
+// the threadgroup as a whole. Nor does a processor go beyond a page of memory: where a threadgroup reads one or more,
+// its neighbour begins with what nobody has fetched, and a threadgroup that waits for its own sum, as an RMS norm's
+// does, has nothing else to do meanwhile. What is written must be fetched too, and until then all later stores wait
+// behind it, those to threadgroup memory and of registers among them: the queue is full soon. Threadgroups further on
+// in the grid access the same places further on, so that each row's address is computed for another one, too, and asked
+// for: all lines of an array, in the order of memory, since in the order of the rows a tree reduction takes a seventh
+// longer. With AVX2 it takes two thirds of the time, an RMS norm nine tenths, a scan eight tenths on a Xeon.
 //
 // Rejected: another order of the loads, two to four simdgroups at a time, which is no faster; asking for less than a
-// page that is accessed in order, which made a scan slower where its arrays lay a multiple of 4 KiB apart; asking for
-// the next threadgroup, whose first rows may be asked for last: a tree reduction takes 8 % longer; asking for what is
-// read and not for what is written, with which an RMS norm took as long as with nothing on a Xeon.
+// page that is read in order, which made a scan slower where its arrays lay a multiple of 4 KiB apart; asking for the
+// next threadgroup, whose first rows may be asked for last: a tree reduction takes 8 % longer; asking for what is read
+// and not for what is written, with which an RMS norm took as long as with nothing on a Xeon.
 #pragma once
 
 #include <llvm/IR/PassManager.h>

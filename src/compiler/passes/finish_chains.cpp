@@ -359,8 +359,7 @@ class ChainFinisher {
       for (auto [held, one] : enumerate(needs)) need = std::max(need, one + static_cast<unsigned>(held));
       needs_[&instruction] = need;
     };
-    finish_in_order(
-        root, is_known, [&](Instruction& one) { return needed_by(one); }, finish);
+    finish_in_order(root, is_known, [&](Instruction& one) { return needed_by(one); }, finish);
     return needs_[&root];
   }
 

@@ -13,6 +13,7 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/Support/MathExtras.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <set>
 
@@ -27,8 +28,9 @@ using namespace llvm;
 // Bytes that a threadgroup reads, a page, beyond which no processor's prefetcher goes, or writes.
 constexpr int64_t kFewestRead = 4096, kFewestWritten = 1024;
 
-// In threadgroups. What the next one reads first would come too late where it is asked for last.
-constexpr uint32_t kAhead = 2;
+// By so many threadgroups, since what the next one reads first would come too late where it is asked for last, and so
+// many bytes.
+constexpr int64_t kFewestAhead = 2, kBytesAhead = 4096;
 
 // Of one array and one threadgroup: rows with jumps, and bytes, of which caches have room for thrice as many.
 constexpr size_t kFewestRows = 16;
@@ -145,13 +147,14 @@ class Prefetcher {
     return differs_[value] = does;
   }
 
-  // What it is in the threadgroup that is asked for; `made`: what has been made at the builder's place.
-  Value* later(Value* value, DenseMap<Value*, Value*>& made, IRBuilder<>& builder) {
+  // What it is so many threadgroups ahead; `made`: what has been made at the builder's place.
+  Value* later(Value* value, uint32_t ahead, DenseMap<Value*, Value*>& made, IRBuilder<>& builder) {
     if (!differs(value)) return value;
     if (auto known = made.find(value); known != made.end()) return known->second;
-    if (is_position(value)) return made[value] = builder.CreateAdd(value, builder.getInt32(kAhead));
+    if (is_position(value)) return made[value] = builder.CreateAdd(value, builder.getInt32(ahead));
     SmallVector<Value*> operands;
-    for (Value* operand : cast<Instruction>(value)->operands()) operands.push_back(later(operand, made, builder));
+    for (Value* operand : cast<Instruction>(value)->operands())
+      operands.push_back(later(operand, ahead, made, builder));
     Instruction* one = cast<Instruction>(value)->clone();
     for (auto [use, operand] : zip(one->operands(), operands)) use.set(operand);
     one->dropPoisonGeneratingFlags();
@@ -163,7 +166,8 @@ class Prefetcher {
     const Rows& rows = part.rows;
     IRBuilder<> builder(rows[0].access);
     DenseMap<Value*, Value*> made;
-    Value* address = later(part.base, made, builder);
+    int64_t ahead = std::max(kFewestAhead, divideCeilSigned(kBytesAhead, part.bytes));
+    Value* address = later(part.base, static_cast<uint32_t>(ahead), made, builder);
     size_t asked = 0;
     auto line = part.lines.begin();
     for (size_t i = 0; i < rows.size(); ++i) {

@@ -13,7 +13,6 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/Support/MathExtras.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <set>
 
@@ -28,9 +27,8 @@ using namespace llvm;
 // Bytes that a threadgroup reads, a page, beyond which no processor's prefetcher goes, or writes.
 constexpr int64_t kFewestRead = 4096, kFewestWritten = 1024;
 
-// By so many threadgroups, since what the next one reads first would come too late where it is asked for last, and so
-// many bytes.
-constexpr int64_t kFewestAhead = 2, kBytesAhead = 4096;
+// In threadgroups. What the next one reads first would come too late where it is asked for last.
+constexpr uint32_t kAhead = 2;
 
 // Of one array and one threadgroup: rows with jumps, and bytes, of which caches have room for thrice as many.
 constexpr size_t kFewestRows = 16;
@@ -74,6 +72,7 @@ class Prefetcher {
     Rows rows;
     std::set<int64_t> lines;  // behind the base, of one iteration
     int64_t bytes;
+    bool is_written;
   };
   using Parts = SmallVector<Part, 0>;
 
@@ -95,14 +94,15 @@ class Prefetcher {
 
   // Where a processor does not see for itself what later threadgroups access, and it is not there already.
   void add(BasicBlock& block, Value* base, Rows& rows, Parts& parts) {
-    Part part{base, base, std::move(rows), {}, 0};
-    for (const Row& row : part.rows)
+    Part part{base, base, std::move(rows), {}, 0, false};
+    for (const Row& row : part.rows) {
+      part.is_written |= isa<StoreInst>(row.access);
       for (int64_t line = divideFloorSigned(row.begin, kCacheLine); line * kCacheLine < row.end; ++line)
         part.lines.insert(line);
+    }
     part.bytes = static_cast<int64_t>(part.lines.size()) * kCacheLine;
     if (Loop* loop = loops_.getLoopFor(&block); loop && !repeats(*loop, part)) return;
-    bool is_written = any_of(part.rows, [](const Row& row) { return isa<StoreInst>(row.access); });
-    if (part.bytes < (is_written ? kFewestWritten : kFewestRead) && !has_jumps(part.rows)) return;
+    if (part.bytes < (part.is_written ? kFewestWritten : kFewestRead) && !has_jumps(part.rows)) return;
     if (none_of(parts, [&](const Part& other) { return other.place == part.place; })) parts.push_back(std::move(part));
   }
 
@@ -147,31 +147,35 @@ class Prefetcher {
     return differs_[value] = does;
   }
 
-  // What it is so many threadgroups ahead; `made`: what has been made at the builder's place.
-  Value* later(Value* value, uint32_t ahead, DenseMap<Value*, Value*>& made, IRBuilder<>& builder) {
+  // What it is in the threadgroup that is asked for; `made`: what has been made at the builder's place.
+  Value* later(Value* value, DenseMap<Value*, Value*>& made, IRBuilder<>& builder) {
     if (!differs(value)) return value;
     if (auto known = made.find(value); known != made.end()) return known->second;
-    if (is_position(value)) return made[value] = builder.CreateAdd(value, builder.getInt32(ahead));
+    if (is_position(value)) return made[value] = builder.CreateAdd(value, builder.getInt32(kAhead));
     SmallVector<Value*> operands;
-    for (Value* operand : cast<Instruction>(value)->operands())
-      operands.push_back(later(operand, ahead, made, builder));
+    for (Value* operand : cast<Instruction>(value)->operands()) operands.push_back(later(operand, made, builder));
     Instruction* one = cast<Instruction>(value)->clone();
     for (auto [use, operand] : zip(one->operands(), operands)) use.set(operand);
     one->dropPoisonGeneratingFlags();
     return made[value] = builder.Insert(one);
   }
 
-  // Each line once, in the order of memory whatever the order of the rows is, as many with one row as with another.
+  // Each line once, in the order of memory whatever the order of the rows is: what is read as many with one row as with
+  // another, what is written at once, since LLVM moves nothing across these calls, and loads are to come before stores.
   void ask(const Part& part) {
     const Rows& rows = part.rows;
     IRBuilder<> builder(rows[0].access);
+    if (part.is_written) {
+      BasicBlock* block = builder.GetInsertBlock();
+      auto* base = dyn_cast<Instruction>(part.base);
+      builder.SetInsertPoint(base && base->getParent() == block ? base->getNextNode() : &*block->getFirstInsertionPt());
+    }
     DenseMap<Value*, Value*> made;
-    int64_t ahead = std::max(kFewestAhead, divideCeilSigned(kBytesAhead, part.bytes));
-    Value* address = later(part.base, static_cast<uint32_t>(ahead), made, builder);
+    Value* address = later(part.base, made, builder);
     size_t asked = 0;
     auto line = part.lines.begin();
     for (size_t i = 0; i < rows.size(); ++i) {
-      builder.SetInsertPoint(rows[i].access);
+      if (!part.is_written) builder.SetInsertPoint(rows[i].access);
       for (; asked * rows.size() < (i + 1) * part.lines.size(); ++asked, ++line)
         ask_for_line(builder, builder.CreateConstGEP1_64(builder.getInt8Ty(), address,
                                                          static_cast<uint64_t>(*line * kCacheLine)));

@@ -1703,3 +1703,32 @@ def leaving_by_ways_behind_two_barriers(x):
 def simdgroups_leaving_a_loop_one_by_one(x):
     some = (x > 90).reshape(-1, 32).any(axis=1).repeat(32)
     return (x[np.arange(256) ^ 7] + np.where(some, 9, x)).astype(np.int32)
+
+
+# ---- An index that is cut off from a sum, which a wider number has too
+
+
+@body(
+    """
+    threadgroup float values[64];
+    uint i = thread_position_in_grid.x, thread_index = thread_position_in_threadgroup.x;
+    values[thread_index] = x[i];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    const device float* middle = table + 128;
+    uint sum = (k[0] & 127) + 5;
+    char place = char(sum);
+    y[i] = values[63 - thread_index] + (place < 0 ? middle[place] + sum : 1);
+    """,
+    inputs=lambda rng: {
+        "x": rng.integers(0, 9, 128).astype(np.float32),
+        "table": rng.integers(0, 9, 256).astype(np.float32),
+        "k": np.array([125, 0], np.uint32),
+    },
+    outputs={"y": ((128,), "float32")},
+    grid=(128, 1, 1),
+    threadgroup=(64, 1, 1),
+    constructs="synchronisation.threadgroup_barrier",
+)
+def table_at_a_place_that_wraps(x, table, k):
+    total = (int(k[0]) & 127) + 5
+    return x.reshape(2, 64)[:, ::-1].ravel() + np.float32(table[128 + total - 256] + total)

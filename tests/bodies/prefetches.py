@@ -5,10 +5,11 @@ import numpy as np
 
 from bodies import body
 
-# By name: of how many cache lines a threadgroup asks for.
-PREFETCHES: dict[str, int] = {}
+# By name: of how many cache lines a threadgroup asks for, and how many simdgroups it has.
+PREFETCHES: dict[str, tuple[int, int]] = {}
 SIMDGROUPS = 8
 
+_CONSTRUCTS = "synchronisation.threadgroup_barrier simdgroup.sum"
 _SUM_OF_THREADGROUP = """
     threadgroup float sums[32];
     float total = simd_sum(sum);
@@ -19,8 +20,10 @@ _SUM_OF_THREADGROUP = """
 """
 
 
-def _add(name, lines, source, reference, length, threads=32 * SIMDGROUPS, groups=3, out_length=None):
-    PREFETCHES[name] = lines
+def _add(
+    name, lines, source, reference, length, threads=32 * SIMDGROUPS, groups=3, out_length=None, constructs=_CONSTRUCTS
+):
+    PREFETCHES[name] = lines, threads // 32
     body(
         f"""
         uint thread_index = thread_position_in_threadgroup.x, group = threadgroup_position_in_grid.x;
@@ -34,7 +37,7 @@ def _add(name, lines, source, reference, length, threads=32 * SIMDGROUPS, groups
         outputs={"y": ((groups * (out_length or length),), "float32")},
         grid=(threads * groups, 1, 1),
         threadgroup=(threads, 1, 1),
-        constructs="synchronisation.threadgroup_barrier simdgroup.sum",
+        constructs=constructs,
     )(lambda x, weight: reference(x.reshape(groups, length), weight).ravel())
 
 
@@ -91,3 +94,17 @@ _add_rows("asks_for_what_is_written", 32, 2)
 _add_rows("asks_for_no_eighth_of_a_page", 0, 1, threads=128)
 # What all threadgroups read is there.
 _add_rows("asks_for_what_differs", 64, 4, array="weight", place="")
+# A KiB, of which neighbouring simdgroups' parts follow one another: the position is asked to be small enough.
+_add(
+    "asks_for_what_is_written_by_position",
+    16,
+    """
+    threadgroup float values[256];
+    values[thread_index] = x[thread_position_in_grid.x];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    y[thread_position_in_grid.x] = values[thread_index] + (thread_index >= 32 ? values[thread_index - 32] : 0);
+    """,
+    lambda x, weight: x + np.pad(x, ((0, 0), (32, 0)))[:, :256],
+    256,
+    constructs="synchronisation.threadgroup_barrier",
+)

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from bodies.prefetches import PREFETCHES, SIMDGROUPS
+from bodies.prefetches import PREFETCHES
 from kiln import _core
 from launch_bodies import compiled
 
@@ -20,9 +20,14 @@ def _threadgroup_function(name):
 
 @pytest.mark.parametrize("name", PREFETCHES)
 def test_lines_are_asked_for_where_a_processor_does_not_foresee_them(name):
-    count = _threadgroup_function(name).count("call void @llvm.prefetch")
+    lines, simdgroups = PREFETCHES[name]
     # Each once, or once in a loop over simdgroups.
-    assert count in (PREFETCHES[name], PREFETCHES[name] // SIMDGROUPS)
+    assert _threadgroup_function(name).count("call void @llvm.prefetch") in (lines, lines // simdgroups)
+
+
+def test_what_is_written_is_asked_for_before_anything_is_read():
+    function = _threadgroup_function("asks_for_what_is_written_by_position")
+    assert function.rindex("call void @llvm.prefetch") < function.index(" load <")
 
 
 def test_lines_with_jumps_are_asked_for_in_the_order_of_memory():

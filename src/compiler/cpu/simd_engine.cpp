@@ -14,6 +14,7 @@
 #include "compiler/cpu/engine.h"
 #include "compiler/cpu/engine_support.h"
 #include "compiler/passes/approximations.h"
+#include "compiler/passes/constant_offsets.h"
 #include "compiler/passes/cut_vectors.h"
 #include "compiler/passes/forward_stores.h"
 #include "compiler/passes/gathered_rows.h"
@@ -153,6 +154,7 @@ class SimdEngine : public CpuEngine {
             if (!function) continue;
             runner.run(kLoopsPipeline, *function);
             if (unit.simdgroups != 0) runner.run_pass(ForwardStoresPass(has_avx512 ? 64 : 32), *function);
+            runner.run_pass(ConstantOffsetsPass(), *function);
             runner.run(kLastPipeline, *function);
             split_loops(*function, has_avx512, /*may_exchange=*/true, runner);
           }
@@ -170,10 +172,7 @@ class SimdEngine : public CpuEngine {
   static constexpr const char* kLoopsPipeline =
       "loop(loop-deletion,loop-unroll-full),sroa,simplifycfg,gvn<no-pre>,"
       "instcombine<no-verify-fixpoint>";
-  // Indices that the questions before keep from wrapping become distances between addresses, by which rows are known
-  // to follow one another.
-  static constexpr const char* kLastPipeline =
-      "correlated-propagation,separate-const-offset-from-gep,early-cse,dse,adce,simplifycfg";
+  static constexpr const char* kLastPipeline = "early-cse,dse,adce,simplifycfg";
 
   // Of accesses in a loop, where it is worth to have it twice.
   static constexpr unsigned kFewestRows = 3;

@@ -11,7 +11,7 @@ inline constexpr int64_t kCacheLine = 64;  // bytes
 
 /// Where the builder is. There may be nothing at the address: nobody is told.
 inline void ask_for_line(llvm::IRBuilderBase& builder, llvm::Value* address) {
-  // Soon and again, as data. To be written, too: only processors beyond x86-64-v4 tell.
+  // Soon and again, as data. To be written, too: x86-64-v3 and v4 have no instruction of their own for it.
   builder.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()},
                           {address, builder.getInt32(0), builder.getInt32(3), builder.getInt32(1)});
 }

@@ -68,7 +68,7 @@ class Prefetcher {
   // Of an array, what is accessed at one base, by a loop with all its iterations.
   struct Part {
     Value* base;
-    const void* place;  // the same for the same memory: where a loop begins, or the base
+    const void* place;  // where a loop begins, or the base; what comes later at the same place is left out
     Rows rows;
     std::set<int64_t> lines;  // behind the base, of one iteration
     int64_t bytes;
@@ -167,8 +167,8 @@ class Prefetcher {
     IRBuilder<> builder(rows[0].access);
     if (part.is_written) {
       BasicBlock* block = builder.GetInsertBlock();
-      auto* base = dyn_cast<Instruction>(part.base);
-      builder.SetInsertPoint(base && base->getParent() == block ? base->getNextNode() : &*block->getFirstInsertionPt());
+      auto* base = cast<Instruction>(part.base);
+      builder.SetInsertPoint(base->getParent() == block ? base->getNextNode() : &*block->getFirstInsertionPt());
     }
     DenseMap<Value*, Value*> made;
     Value* address = later(part.base, made, builder);

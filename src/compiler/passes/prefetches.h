@@ -7,7 +7,7 @@
 // does, has nothing else to do meanwhile. What is written must be fetched too, and until then all later stores wait
 // behind it, those to threadgroup memory and of registers among them: the queue is full soon. Threadgroups further on
 // in the grid access the same places further on, so that each row's address is computed for another one, too, and asked
-// for: all lines of an array, in the order of memory, since in the order of the rows a tree reduction takes a seventh
+// for: lines in the order of memory, since in the order of the rows a tree reduction takes a seventh
 // longer. With AVX2 it takes two thirds of the time, an RMS norm nine tenths, a scan eight tenths on a Xeon.
 //
 // Rejected: another order of the loads, two to four simdgroups at a time, which is no faster; asking for less than a
@@ -23,8 +23,8 @@
 
 namespace kiln {
 
-/// Of a function for a threadgroup, whose second parameter is its record: of rows that are accessed once, also by loops
-/// with a known number of iterations.
+/// Of a function for a threadgroup, whose second parameter is its record: of rows outside of loops, or in loops with a
+/// known number of iterations.
 struct PrefetchPass : llvm::PassInfoMixin<PrefetchPass> {
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }

@@ -7,8 +7,8 @@
 // does, has nothing else to do meanwhile. What is written must be fetched too, and until then all later stores wait
 // behind it, those to threadgroup memory and of registers among them: the queue is full soon. Threadgroups further on
 // in the grid access the same places further on, so that each row's address is computed for another one, too, and asked
-// for: lines in the order of memory, since in the order of the rows a tree reduction takes a seventh
-// longer. With AVX2 it takes two thirds of the time, an RMS norm nine tenths, a scan eight tenths on a Xeon.
+// for: lines in the order of memory, since in the order of the rows a tree reduction takes a seventh longer. With AVX2
+// it takes two thirds of the time, an RMS norm nine tenths, a scan eight tenths on a Xeon.
 //
 // Rejected: another order of the loads, two to four simdgroups at a time, which is no faster; asking for less than a
 // page that is read in order, which made a scan slower where its arrays lay a multiple of 4 KiB apart; asking for the

@@ -39,7 +39,7 @@ class ConstantOffsets {
     if (address.getNumIndices() != 1 || address.getType()->isVectorTy() ||
         !match(address.getOperand(1), m_ZExt(m_Value(sum))))
       return false;
-    uint64_t size = address.getDataLayout().getTypeAllocSize(address.getSourceElementType()).getKnownMinValue();
+    uint64_t size = address.getDataLayout().getTypeAllocSize(address.getSourceElementType()).getFixedValue();
     if (size > kLargest || !is_sum(*sum, rest, number, *address.getParent())) return false;
     IRBuilder<> builder(&address);
     Value* index = builder.CreateZExt(rest, address.getOperand(1)->getType());

@@ -161,7 +161,8 @@ class Prefetcher {
   }
 
   // Each line once, in the order of memory whatever the order of the rows is: what is read as many with one row as with
-  // another, what is written at once, since LLVM moves nothing across these calls, and loads are to come before stores.
+  // another, unless finish_chains puts them first; what is written at once, since LLVM moves nothing across these
+  // calls, and loads are to come before stores.
   void ask(const Part& part) {
     const Rows& rows = part.rows;
     IRBuilder<> builder(rows[0].access);

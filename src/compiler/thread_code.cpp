@@ -3,6 +3,7 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <algorithm>
@@ -22,6 +23,8 @@
 #include "compiler/passes/small_floats.h"
 #include "compiler/passes/split_structures.h"
 #include "compiler/passes/threadgroup_tables.h"
+#include "core/compiler.h"
+#include "core/text.h"
 
 namespace kiln {
 namespace {
@@ -140,6 +143,11 @@ void keep_stage(const CompileRequest& request, const llvm::Module& module, const
   std::string text;
   llvm::raw_string_ostream stream(text);
   module.print(stream, /*AAW=*/nullptr);
+  // Who looks at code does not mind the time, and finds what a pass has done wrong.
+  std::string said;
+  llvm::raw_string_ostream complaints(said);
+  if (llvm::verifyModule(module, &complaints))
+    throw InternalError(concat("the code of the stage `", name, "` is no valid IR: ", said));
   result.stages.push_back({name, std::move(text)});
 }
 

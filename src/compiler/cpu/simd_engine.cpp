@@ -23,6 +23,7 @@
 #include "compiler/passes/locked_rows.h"
 #include "compiler/passes/loop_unrolling.h"
 #include "compiler/passes/pass_runner.h"
+#include "compiler/passes/piece_distances.h"
 #include "compiler/passes/prefetches.h"
 #include "compiler/passes/reuse_barriers.h"
 #include "compiler/passes/row_loops.h"
@@ -97,21 +98,31 @@ class SimdEngine : public CpuEngine {
         run_rows(row, *whole, group, unit.rows_are_runs, knows_row);
         inline_into_callers(module, {whole});
         if (knows_row) read_launch_first(row);
+      } else if (runs_share) {
+        ValueToValueMapTy map;
+        Function* full = CloneFunction(&group, map);
+        run_in_pieces(row, *full, group);
+        inline_into_callers(module, {full});
+      } else {
+        run_in_groups(row, group, unit.rows_are_runs);
+        inline_into_callers(module, {&group});
+      }
+      // What is left is a function of its own.
+      if (whole || runs_share) {
         group.setLinkage(GlobalValue::InternalLinkage);
         group.addFnAttr(Attribute::NoInline);
         if (!has_atomics) group.setNoSync();
-      } else {
-        if (runs_share)
-          run_in_pieces(row, group);
-        else
-          run_in_groups(row, group, unit.rows_are_runs);
-        inline_into_callers(module, {&group});
       }
       optimize(module, machine);
       PassRunner runner(&machine);
+      if (runs_share) {
+        runner.run_pass(GatheredRowsPass(), row);
+        runner.run_pass(PieceDistancesPass(), row);
+        ask_before(RowRunsPass(group), row, runner);
+        runner.run("loop-mssa(licm)", row);
+      }
       split_loops(row, has_avx512, /*may_exchange=*/false, runner);
       if (whole) split_loops(group, has_avx512, /*may_exchange=*/false, runner);
-      if (runs_share) runner.run_pass(GatheredRowsPass(), row);
       store_in_order(row, has_avx512 ? 64 : 32);
     } else {
       output.kind = CpuImageKind::kSimdgroups;
@@ -344,7 +355,7 @@ class SimdEngine : public CpuEngine {
 
   // The row in runs of 64 threads: for each, a loop over its pieces, two but in the last one. What is left runs under
   // masks.
-  static void run_in_pieces(Function& row, Function& group) {
+  static void run_in_pieces(Function& row, Function& full, Function& group) {
     LLVMContext& context = row.getContext();
     auto block = [&](const char* name) { return BasicBlock::Create(context, name, &row); };
     BasicBlock *entry = &row.getEntryBlock(), *runs = block("runs"), *pieces = block("pieces"), *next = block("next"),
@@ -352,9 +363,9 @@ class SimdEngine : public CpuEngine {
     IRBuilder<> builder(entry);
     Value* count = row.getArg(2);
     auto number = [&](unsigned value) { return builder.getInt32(value); };
-    auto call = [&](Value* piece, Value* x, Value* lanes) {
+    auto call = [&](Function& function, Value* piece, Value* x, Value* lanes) {
       Value* frame = builder.CreateIntToPtr(builder.CreateZExt(piece, builder.getInt64Ty()), builder.getPtrTy());
-      builder.CreateCall(&group, {row.getArg(0), row.getArg(1), frame, x, lanes});
+      builder.CreateCall(&function, {row.getArg(0), row.getArg(1), frame, x, lanes});
     };
     Value* whole = builder.CreateAnd(count, number(~(kLanes - 1)));
     builder.CreateCondBr(builder.CreateICmpNE(whole, number(0)), runs, rest);
@@ -362,13 +373,14 @@ class SimdEngine : public CpuEngine {
     builder.SetInsertPoint(runs);
     PHINode* x = builder.CreatePHI(builder.getInt32Ty(), 2);
     Value* left = builder.CreateSub(whole, x);
-    Value* pieces_end = builder.CreateBinaryIntrinsic(Intrinsic::umin, left, number(kRun));
+    // Of this one bit LLVM knows that there are one piece or two.
+    Value* last_piece = builder.CreateSelect(builder.CreateICmpULT(left, number(kRun)), number(0), number(kLanes));
     builder.CreateBr(pieces);
     builder.SetInsertPoint(pieces);
     PHINode* piece = builder.CreatePHI(builder.getInt32Ty(), 2);
-    call(piece, x, number(kLanes));
+    call(full, piece, x, number(kLanes));
     Value* next_piece = builder.CreateAdd(piece, number(kLanes));
-    BranchInst* again = builder.CreateCondBr(builder.CreateICmpNE(next_piece, pieces_end), pieces, next);
+    BranchInst* again = builder.CreateCondBr(builder.CreateICmpNE(piece, last_piece), pieces, next);
     piece->addIncoming(number(0), runs);
     piece->addIncoming(next_piece, pieces);
     // Twice the code would be twice as long to compile.
@@ -382,7 +394,7 @@ class SimdEngine : public CpuEngine {
     builder.SetInsertPoint(rest);
     builder.CreateCondBr(builder.CreateICmpNE(whole, count), masked, end);
     builder.SetInsertPoint(masked);
-    call(builder.CreateAnd(whole, number(kLanes)), whole, builder.CreateSub(count, whole));
+    call(group, builder.CreateAnd(whole, number(kLanes)), whole, builder.CreateSub(count, whole));
     builder.CreateBr(end);
     builder.SetInsertPoint(end);
     builder.CreateRetVoid();

@@ -362,17 +362,6 @@ class Guards {
     return size <= there && offset.ule(there - size);
   }
 
-  // Zeros to load from instead. Their number is the largest access so far.
-  GlobalVariable* zeros(uint64_t size) {
-    auto* type = ArrayType::get(Type::getInt8Ty(context_), PowerOf2Ceil(std::max<uint64_t>(64, size)));
-    std::string name = (kZeros + Twine(type->getNumElements())).str();
-    if (auto* existing = module_.getGlobalVariable(name, true)) return existing;
-    auto* variable = new GlobalVariable(module_, type, /*isConstant=*/true, GlobalValue::InternalLinkage,
-                                        ConstantAggregateZero::get(type), name);
-    variable->setAlignment(Align(64));
-    return variable;
-  }
-
   // Memory to store to instead; each thread's own.
   AllocaInst* trash(uint64_t size) {
     uint64_t bytes = PowerOf2Ceil(std::max<uint64_t>(64, size));
@@ -395,7 +384,7 @@ class Guards {
     if (!bounds) return;
     IRBuilder<> builder(&load);
     Value* inside = is_inside(builder, pointer, *bounds, /*writes=*/false, builder.getInt64(size));
-    load.setOperand(LoadInst::getPointerOperandIndex(), builder.CreateSelect(inside, pointer, zeros(size)));
+    load.setOperand(LoadInst::getPointerOperandIndex(), builder.CreateSelect(inside, pointer, zeros_of(module_, size)));
   }
 
   void guard_store(StoreInst& store) {
@@ -481,6 +470,16 @@ class Guards {
 bool is_zeros(const Value* pointer) {
   const auto* variable = dyn_cast<GlobalVariable>(pointer->stripPointerCasts());
   return variable && variable->getName().starts_with(kZeros);
+}
+
+GlobalVariable* zeros_of(Module& module, uint64_t bytes) {
+  auto* type = ArrayType::get(Type::getInt8Ty(module.getContext()), PowerOf2Ceil(std::max<uint64_t>(64, bytes)));
+  std::string name = (kZeros + Twine(type->getNumElements())).str();
+  if (auto* existing = module.getGlobalVariable(name, true)) return existing;
+  auto* variable = new GlobalVariable(module, type, /*isConstant=*/true, GlobalValue::InternalLinkage,
+                                      ConstantAggregateZero::get(type), name);
+  variable->setAlignment(Align(64));
+  return variable;
 }
 
 void insert_bounds_guards(Function& body, const KernelUnit& unit) { Guards(body, unit).run(); }

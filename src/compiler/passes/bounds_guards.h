@@ -13,6 +13,10 @@
 #pragma once
 
 #include <llvm/IR/Function.h>
+#include <llvm/IR/GlobalVariable.h>
+#include <llvm/IR/Module.h>
+
+#include <cstdint>
 
 #include "core/kernel_unit.h"
 
@@ -22,6 +26,9 @@ namespace kiln {
 inline constexpr const char* kZeros = "__kiln_zeros.";
 
 bool is_zeros(const llvm::Value* pointer);
+
+/// As many, or more.
+llvm::GlobalVariable* zeros_of(llvm::Module& module, uint64_t bytes);
 
 /// `body` has three arguments for each of the unit's parameters (kBodyFunction); its allocas are promoted.
 void insert_bounds_guards(llvm::Function& body, const KernelUnit& unit);

@@ -4,6 +4,7 @@
 #include <llvm/ADT/MapVector.h>
 #include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/PostDominators.h>
 #include <llvm/Analysis/ScalarEvolution.h>
 #include <llvm/Analysis/ScalarEvolutionExpressions.h>
 #include <llvm/IR/Dominators.h>
@@ -21,7 +22,9 @@
 #include <optional>
 
 #include "compiler/passes/loop_unrolling.h"
+#include "compiler/passes/runs.h"
 #include "compiler/passes/usual_way.h"
+#include "compiler/passes/widen.h"
 
 namespace kiln {
 namespace {
@@ -49,7 +52,7 @@ class Conditions {
   // Remembers what follows; or false.
   bool require(Value* condition, bool value) {
     size_t known = known_.size(), comparisons = comparisons_.size(), below = below_.size();
-    if (adds(condition, value)) return true;
+    if (adds(condition, value, {})) return true;
     known_.truncate(known);
     comparisons_.truncate(comparisons);
     below_.truncate(below);
@@ -61,16 +64,22 @@ class Conditions {
     IRBuilder<> builder(&place_);
     Value* all = builder.getTrue();
     // What the code would not have looked at may be poison, and must not make poison of what is known.
-    auto add = [&](Value* part) { all = builder.CreateAnd(all, builder.CreateFreeze(part)); };
+    auto holds = [&](const Known& known) { return known.value ? known.condition : builder.CreateNot(known.condition); };
+    auto add = [&](Value* part, const Known& unless = {}) {
+      if (unless.condition) part = builder.CreateOr(holds(unless), part);
+      all = builder.CreateAnd(all, builder.CreateFreeze(part));
+    };
     auto expanded = [&](const SCEV* value) { return expander_.expandCodeFor(value, value->getType(), &place_); };
-    for (auto [condition, value] : known_) add(value ? condition : builder.CreateNot(condition));
+    for (const auto& [known, unless] : known_) add(holds(known), unless);
     for (const Comparison& comparison : comparisons_) {
       Value *left = expanded(comparison.left), *right = expanded(comparison.right);
-      add(builder.CreateICmp(comparison.predicate, left, right));
+      add(builder.CreateICmp(comparison.predicate, left, right), comparison.unless);
     }
     for (const Below& below : below_) {
       Value *start = expanded(below.start), *growth = expanded(below.growth), *limit = expanded(below.limit);
       Value* least = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, limit, growth);
+      // Shorter than a second condition. Where nothing is below the limit, one may be asked in vain.
+      if (below.unless.condition) start = builder.CreateSelect(holds(below.unless), builder.getInt64(0), start);
       add(builder.CreateICmpULT(start, least));
     }
     for (auto& [loop, predicated] : predicated_)
@@ -80,13 +89,20 @@ class Conditions {
   }
 
  private:
+  struct Known {
+    Value* condition = nullptr;
+    bool value = true;
+  };
+  // Each holds unless what is known at the place does, if anything is.
   struct Comparison {
     CmpInst::Predicate predicate;
     const SCEV *left, *right;
+    Known unless;
   };
   // What grows from `start` on, by `growth` in all.
   struct Below {
     const SCEV *start, *growth, *limit;
+    Known unless;
   };
 
   // What is known of the loop that computes the value, under conditions of its own; null where there are none that can
@@ -128,17 +144,20 @@ class Conditions {
 
   bool is_known(const SCEV* value) const { return expander_.isSafeToExpandAt(value, &place_); }
 
-  bool adds(Value* condition, bool value) {
+  bool adds(Value* condition, bool value, const Known& unless) {
     if (auto* known = dyn_cast<ConstantInt>(condition)) return known->isOne() == value;
     if (dominators_.dominates(condition, &place_)) {
-      known_.push_back({condition, value});
+      known_.push_back({{condition, value}, unless});
       return true;
     }
     Value *one, *other;
-    if (match(condition, m_Not(m_Value(one)))) return adds(one, !value);
-    if (value ? match(condition, m_LogicalAnd(m_Value(one), m_Value(other)))
-              : match(condition, m_LogicalOr(m_Value(one), m_Value(other))))
-      return adds(one, value) && adds(other, value);
+    if (match(condition, m_Not(m_Value(one)))) return adds(one, !value, unless);
+    const bool is_and = match(condition, m_LogicalAnd(m_Value(one), m_Value(other)));
+    if (is_and || match(condition, m_LogicalOr(m_Value(one), m_Value(other)))) {
+      if (is_and == value) return adds(one, value, unless) && adds(other, value, unless);
+      if (dominators_.dominates(other, &place_)) std::swap(one, other);
+      return !unless.condition && dominators_.dominates(one, &place_) && adds(other, value, {one, value});
+    }
     auto* comparison = dyn_cast<ICmpInst>(condition);
     if (!comparison) return false;
     CmpInst::Predicate predicate = value ? comparison->getPredicate() : comparison->getInversePredicate();
@@ -149,18 +168,18 @@ class Conditions {
     // What never holds is asked where it is.
     if (evolution_.isKnownPredicate(CmpInst::getInversePredicate(predicate), left, right)) return false;
     if (is_known(left) && is_known(right)) {
-      comparisons_.push_back({predicate, left, right});
+      comparisons_.push_back({predicate, left, right, unless});
       return true;
     }
     if (predicate != CmpInst::ICMP_ULT || !is_known(right) || !left->getType()->isIntegerTy(64)) return false;
     if (!isa<SCEVAddRecExpr>(left))
       if (const SCEVAddRecExpr* growing = without_wrap(smaller)) left = growing;
-    return adds_below(left, right);
+    return adds_below(left, right, unless);
   }
 
   // What grows in one loop or several and stays below a limit that does not: where the last one does, and the way to it
   // is short, none before has wrapped.
-  bool adds_below(const SCEV* value, const SCEV* limit) {
+  bool adds_below(const SCEV* value, const SCEV* limit, const Known& unless) {
     constexpr unsigned kStepBits = 24, kCountBits = 34;
     Type* number = value->getType();
     const SCEV* growth = evolution_.getZero(number);
@@ -173,11 +192,13 @@ class Conditions {
           evolution_.getTypeSizeInBits(count->getType()) > 64 ||
           evolution_.getUnsignedRangeMax(count).getActiveBits() > kCountBits || ++loops > 8)
         return false;
+      // A loop over a run's pieces has one or two: limits for two are computed before all runs.
+      if (evolution_.getUnsignedRangeMax(count).isOne()) count = evolution_.getOne(count->getType());
       growth =
           evolution_.getAddExpr(growth, evolution_.getMulExpr(evolution_.getNoopOrZeroExtend(count, number), step));
     }
     if (loops == 0 || !is_known(value) || !is_known(growth)) return false;
-    below_.push_back({value, growth, limit});
+    below_.push_back({value, growth, limit, unless});
     return true;
   }
 
@@ -188,13 +209,23 @@ class Conditions {
   function_ref<bool(const Loop&)> may_assume_;
   SCEVExpander expander_;
   MapVector<const Loop*, std::unique_ptr<PredicatedScalarEvolution>> predicated_;
-  SmallVector<std::pair<Value*, bool>> known_;
+  SmallVector<std::pair<Known, Known>> known_;  // the first one, unless the second one
   SmallVector<Comparison> comparisons_;
   SmallVector<Below> below_;
 };
 
 void answer(BranchInst& branch) {
   branch.setCondition(ConstantInt::getBool(branch.getContext(), *usual_successor(branch) == 0));
+}
+
+// The questions of the loop's own blocks; those in loops over lanes are not among them.
+SmallVector<BranchInst*> questions_of(const Loop& loop, const LoopInfo& loops) {
+  SmallVector<BranchInst*> questions;
+  for (BasicBlock* block : loop.blocks())
+    if (auto* branch = dyn_cast<BranchInst>(block->getTerminator());
+        branch && loops.getLoopFor(block) == &loop && usual_successor(*branch))
+      questions.push_back(branch);
+  return questions;
 }
 
 class RowLoops {
@@ -221,18 +252,8 @@ class RowLoops {
   }
 
  private:
-  // The questions of the loop's own blocks; those in loops over lanes are not among them.
-  SmallVector<BranchInst*> questions_of(const Loop& loop) const {
-    SmallVector<BranchInst*> questions;
-    for (BasicBlock* block : loop.blocks())
-      if (auto* branch = dyn_cast<BranchInst>(block->getTerminator());
-          branch && loops_.getLoopFor(block) == &loop && usual_successor(*branch))
-        questions.push_back(branch);
-    return questions;
-  }
-
   bool version(Loop& loop) {
-    SmallVector<BranchInst*> questions = questions_of(loop);
+    SmallVector<BranchInst*> questions = questions_of(loop, loops_);
     size_t size = 0;
     for (const BasicBlock* block : loop.blocks()) size += block->size();
     if (questions.size() < fewest_ || size > kMostInstructions) return false;
@@ -285,6 +306,63 @@ class RowLoops {
 
 PreservedAnalyses RowLoopsPass::run(Function& function, FunctionAnalysisManager& analyses) {
   return RowLoops(function, analyses, fewest).run() ? PreservedAnalyses::none() : PreservedAnalyses::all();
+}
+
+namespace {
+
+// Whether nothing that is computed in the loop is wanted behind it.
+bool keeps_its_values(const Loop& loop) {
+  for (const BasicBlock* block : loop.blocks())
+    for (const Instruction& instruction : *block)
+      for (const User* user : instruction.users())
+        if (!loop.contains(cast<Instruction>(user))) return false;
+  return true;
+}
+
+}  // namespace
+
+PreservedAnalyses RowRunsPass::run(Function& function, FunctionAnalysisManager& analyses) {
+  auto& loops = analyses.getResult<LoopAnalysis>(function);
+  for (Loop* runs : loops) {
+    const Pieces pieces = pieces_of(*runs);
+    BasicBlock* next = pieces.loop ? pieces.loop->getUniqueExitBlock() : nullptr;
+    if (!next || !keeps_its_values(*pieces.loop)) continue;
+    SmallVector<BranchInst*> questions = questions_of(*pieces.loop, loops);
+    auto& evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
+    const auto& always = analyses.getResult<PostDominatorTreeAnalysis>(function);
+    auto never = [](const Loop&) { return false; };
+    Conditions conditions(*pieces.place_before(), evolution, analyses.getResult<DominatorTreeAnalysis>(function), loops,
+                          never);
+    // Others stay: those of which it is not known before, and those that are not always asked.
+    erase_if(questions, [&](BranchInst* branch) {
+      return !always.dominates(branch->getParent(), pieces.loop->getHeader()) ||
+             !conditions.require(branch->getCondition(), *usual_successor(*branch) == 0);
+    });
+    if (questions.empty()) continue;
+    Value* condition = conditions.ask();
+    auto* from = cast<BranchInst>(pieces.place_before());
+    BasicBlock* before = from->getParent();
+    BasicBlock* rows = SplitBlock(before, from);
+    auto block = [&](const char* name) { return BasicBlock::Create(function.getContext(), name, &function); };
+    BasicBlock *first = block("apart"), *second = block("apart.second");
+    ReplaceInstWithInst(before->getTerminator(), BranchInst::Create(rows, first, condition));
+    before->getTerminator()->setMetadata(LLVMContext::MD_prof, first_is_usual(function.getContext()));
+    IRBuilder<> builder(first);
+    auto call = [&](unsigned piece) {
+      Value* frame = builder.CreateIntToPtr(builder.getInt64(piece), builder.getPtrTy());
+      builder.CreateCall(&simdgroup,
+                         {function.getArg(0), function.getArg(1), frame, pieces.x, builder.getInt32(kLanes)});
+    };
+    call(0);
+    Value* left = builder.CreateSub(function.getArg(2), pieces.x);
+    builder.CreateCondBr(builder.CreateICmpULT(left, builder.getInt32(kRun)), next, second);
+    builder.SetInsertPoint(second);
+    call(kLanes);
+    builder.CreateBr(next);
+    for (BranchInst* branch : questions) answer(*branch);
+    return PreservedAnalyses::none();
+  }
+  return PreservedAnalyses::all();
 }
 
 namespace {

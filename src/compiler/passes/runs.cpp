@@ -6,6 +6,7 @@
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
+#include <llvm/IR/PatternMatch.h>
 #include <llvm/Support/KnownBits.h>
 #include <llvm/Transforms/Utils/Local.h>
 
@@ -15,6 +16,7 @@
 namespace kiln {
 
 using namespace llvm;
+using namespace llvm::PatternMatch;
 
 namespace {
 
@@ -152,6 +154,24 @@ bool runs_share_work(Function& function, const Divergence& divergence) {
       }
     }
   return shared >= kLeastShared;
+}
+
+Pieces pieces_of(const Loop& runs) {
+  auto counter = [](const Loop& loop, unsigned by) -> PHINode* {
+    for (PHINode& phi : loop.getHeader()->phis()) {
+      BinaryOperator* next;
+      Value *first, *step;
+      if (matchSimpleRecurrence(&phi, next, first, step) && next->getOpcode() == Instruction::Add &&
+          match(first, m_Zero()) && match(step, m_SpecificInt(by)))
+        return &phi;
+    }
+    return nullptr;
+  };
+  if (runs.getSubLoops().size() != 1) return {};
+  Loop* loop = runs.getSubLoops()[0];
+  PHINode *x = counter(runs, kRun), *piece = counter(*loop, kLanes);
+  if (!x || !piece || !loop->getLoopPreheader()) return {};
+  return {x, loop, piece};
 }
 
 void lower_pieces(Function& function, Value* piece) {

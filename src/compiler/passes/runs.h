@@ -9,7 +9,9 @@
 // which is twice as much to compile.
 #pragma once
 
+#include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Function.h>
+#include <llvm/IR/Instructions.h>
 
 #include "compiler/passes/divergence.h"
 
@@ -23,6 +25,20 @@ void separate_pieces(llvm::Function& function, llvm::Argument& x);
 
 /// Whether enough of the code of one thread is the same in all of a run to compute it once.
 bool runs_share_work(llvm::Function& function, const Divergence& divergence);
+
+/// The loop over a run's pieces, if there is one.
+struct Pieces {
+  llvm::PHINode* x = nullptr;  // of the run
+  llvm::Loop* loop = nullptr;
+  llvm::PHINode* piece = nullptr;  // 0 or 32
+
+  bool contain(const llvm::Instruction& instruction) const { return loop && loop->contains(&instruction); }
+  /// Before the loop.
+  llvm::Instruction* place_before() const { return loop->getLoopPreheader()->getTerminator(); }
+};
+
+/// Of a loop over runs.
+Pieces pieces_of(const llvm::Loop& runs);
 
 /// Once all is separated: `piece`, whose other bits are 0, stands for that of `x`.
 void lower_pieces(llvm::Function& function, llvm::Value* piece);

@@ -57,15 +57,7 @@ bool Widener::choose_address(LoadInst& load, Value* pointer, Value* allowed, IRB
   std::optional<Asked> asked = ask_for_row(pointer, allowed, shape, builder);
   if (!asked) return false;
 
-  auto* zeros_type = ArrayType::get(builder.getInt8Ty(), bytes * kLanes);
-  std::string name = (kZeros + Twine(zeros_type->getNumElements())).str();
-  Module& module = *to_.getParent();
-  GlobalVariable* zeros = module.getGlobalVariable(name, true);
-  if (!zeros) {
-    zeros = new GlobalVariable(module, zeros_type, /*isConstant=*/true, GlobalValue::InternalLinkage,
-                               ConstantAggregateZero::get(zeros_type), name);
-    zeros->setAlignment(Align(64));
-  }
+  GlobalVariable* zeros = zeros_of(*to_.getParent(), bytes * kLanes);
   Value* wanted = scalar(choice.getCondition());
   // Where it is not defined either will do, but the address must be one.
   if (!isGuaranteedNotToBeUndefOrPoison(wanted)) wanted = builder.CreateFreeze(wanted);

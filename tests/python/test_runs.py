@@ -1,0 +1,51 @@
+"""Code for runs of 64 threads (docs/design/simd-engine.md)."""
+
+import re
+
+import pytest
+from bodies.runs import RUNS
+from kiln import _core
+from launch_bodies import compiled
+
+pytestmark = pytest.mark.skipif(_core.cpu_architecture() < "x86-64-v3", reason="the SIMD engine needs AVX2")
+
+
+def _row_function(name):
+    """As IR."""
+    (function,) = re.findall(
+        r"^define [^\n]*@__kiln_simd_row\(.*?^}", compiled(name).stages()["optimized"], re.M | re.S
+    )
+    return function
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_asks_once_whether_its_rows_are_within_their_arrays(name):
+    function = _row_function(name)
+    # Once, and for the rows of which it is not known before: one that is read, and the one that is written.
+    assert function.count("!prof") == (3 if name.endswith("_by_uint") else 1)
+    # Else each of its simdgroups asks for itself; so does what is left behind the last run.
+    assert function.count("call void @__kiln_simdgroup(") == 3
+
+
+def _asked(function):
+    """Where lines are asked for: the address of the first one, and bytes behind it."""
+    asked = re.findall(r"@llvm.prefetch.p0\(ptr (\S+),", function)
+    places = dict(re.findall(r"(\S+) = getelementptr i8, ptr \S+, i64 (-?\d+)\n", function))
+    return asked[0], [int(places.get(place, 0)) for place in asked]
+
+
+def test_neighbouring_rows_of_a_run_are_asked_for_once():
+    # Three rows, one behind the other, and where the last one ends.
+    assert _asked(_row_function("runs_sample_float_by_int"))[1] == [*range(0, 768, 64), 767]
+
+
+def test_rows_that_are_read_are_asked_for_whatever_their_neighbours_are():
+    function = _row_function("runs_with_a_row_now_and_then")
+    first, places = _asked(function)
+    assert places == [*range(0, 512, 64), 511]
+    assert f"  {first} = getelementptr " in function
+
+
+def test_code_is_valid_where_a_row_is_found_from_a_threads_address():
+    # What is kept of code is verified first.
+    assert "prefetch" in _row_function("runs_by_wide_numbers")

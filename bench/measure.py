@@ -1,6 +1,8 @@
 """Measuring, and writing down what was measured where.
 
-Alternatives take turns, round after round, so that what else happens on the machine falls on all of them alike.
+Alternatives take turns, round after round, so that what else happens on the machine falls on all of them alike. One that
+leaves the caches full of its own results makes the next one write them back, though; where that matters each is called
+once more before its turn counts (`in_turns`), and what that call took is kept beside the figures.
 """
 
 from __future__ import annotations
@@ -23,10 +25,15 @@ class Samples(NamedTuple):
     """Times of one thing, in milliseconds."""
 
     values: tuple[float, ...]
+    behind_others: tuple[float, ...] = ()  # of calls right behind another thing's, which do not count
 
     @property
     def median(self) -> float:
         return statistics.median(self.values)
+
+    @property
+    def behind_others_median(self) -> float:
+        return statistics.median(self.behind_others)
 
     @property
     def quartiles(self) -> tuple[float, float]:
@@ -40,6 +47,7 @@ class Samples(NamedTuple):
             "quartiles_ms": [low, high],
             "range_ms": [min(self.values), max(self.values)],
             "samples": len(self.values),
+            **({"behind_others_median_ms": self.behind_others_median} if self.behind_others else {}),
         }
 
     def __str__(self) -> str:
@@ -54,18 +62,28 @@ def _short(milliseconds: float) -> str:
     return f"{milliseconds:.3g}" if milliseconds < 100 else f"{milliseconds:.0f}"
 
 
-def in_turns(functions: dict[str, Callable[[], object]], rounds: int, calls: int = 1) -> dict[str, Samples]:
-    """Time of one call of each function, from `rounds` rounds of `calls` calls after one round that does not count."""
+def in_turns(
+    functions: dict[str, Callable[[], object]], rounds: int, calls: int = 1, settles: bool = False
+) -> dict[str, Samples]:
+    """Time of one call of each function, from `rounds` rounds of `calls` calls after one round that does not count.
+    `settles`: each is called once before its calls of a round, so that it does not pay for what others left behind."""
     for function in functions.values():
         function()
     values: dict[str, list[float]] = {name: [] for name in functions}
+    behind_others: dict[str, list[float]] = {name: [] for name in functions}
+
+    def time_of(function: Callable[[], object], calls: int) -> float:
+        start = time.perf_counter()
+        for _ in range(calls):
+            function()
+        return 1e3 * (time.perf_counter() - start) / calls
+
     for _ in range(rounds):
         for name, function in functions.items():
-            start = time.perf_counter()
-            for _ in range(calls):
-                function()
-            values[name].append(1e3 * (time.perf_counter() - start) / calls)
-    return {name: Samples(tuple(times)) for name, times in values.items()}
+            if settles:
+                behind_others[name].append(time_of(function, 1))
+            values[name].append(time_of(function, calls))
+    return {name: Samples(tuple(values[name]), tuple(behind_others[name])) for name in functions}
 
 
 def _processor() -> str:

@@ -44,8 +44,3 @@ def test_rows_that_are_read_are_asked_for_whatever_their_neighbours_are():
     first, places = _asked(function)
     assert places == [*range(0, 512, 64), 511]
     assert f"  {first} = getelementptr " in function
-
-
-def test_code_is_valid_where_a_row_is_found_from_a_threads_address():
-    # What is kept of code is verified first.
-    assert "prefetch" in _row_function("runs_by_wide_numbers")

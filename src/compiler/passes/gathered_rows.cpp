@@ -282,7 +282,8 @@ class Neighbours {
 
  private:
   void add(const Row& row, int64_t begin) {
-    are_choices_ = are_choices_ && row.choice && ahead_.is_known(row.choice->getCondition());
+    are_choices_ = are_choices_ && row.choice && ahead_.is_known(row.choice->getCondition()) &&
+                   !ahead_.differs_by_piece(row.choice->getCondition());
     if (are_choices_ &&
         none_of(choices_, [&](const SelectInst* choice) { return is_same_choice(*choice, *row.choice); }))
       choices_.push_back(row.choice);

@@ -326,7 +326,7 @@ PreservedAnalyses RowRunsPass::run(Function& function, FunctionAnalysisManager& 
   for (Loop* runs : loops) {
     const Pieces pieces = pieces_of(*runs);
     BasicBlock* next = pieces.loop ? pieces.loop->getUniqueExitBlock() : nullptr;
-    if (!next || !keeps_its_values(*pieces.loop)) continue;
+    if (!next || !next->phis().empty() || !keeps_its_values(*pieces.loop)) continue;
     SmallVector<BranchInst*> questions = questions_of(*pieces.loop, loops);
     auto& evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
     const auto& always = analyses.getResult<PostDominatorTreeAnalysis>(function);

@@ -14,6 +14,14 @@ _TYPES = (("float", "float32"), ("half", "float16"), ("uchar", "uint8"), ("long"
 
 RUNS = []
 
+
+def _weights(places, place):
+    row = places[place].astype(np.int64)
+    weight = row * 3 + place
+    weight = weight * weight - places[place // 2]
+    return row, ((weight ^ (weight >> 3)) * 5 + places[place // 3] * 7) % 4
+
+
 for _type, _dtype in _TYPES:
     for _number in ("int", "uint"):
         # Rows by the second are no multiple of 64 elements behind an array's beginning, as far as code knows.
@@ -29,10 +37,7 @@ for _type, _dtype in _TYPES:
                 inside = (index >= 0) & (index < flat.size)
                 return np.where(inside, flat[np.clip(index, 0, flat.size - 1)], 0).astype(np.int64)
 
-            row = places[place].astype(np.int64)
-            weight = row * 3 + place
-            weight = weight * weight - places[place // 2]
-            weight = ((weight ^ (weight >> 3)) * 5 + places[place // 3] * 7) % 4
+            row, weight = _weights(places, place)
             a = np.where((row >= 0) & (row < _ROWS), at(row * 64 + channel), 0)
             b = at((row + 1) * 64 + channel)
             c = at(row * 64 + channel + to_third)
@@ -130,14 +135,6 @@ _WEIGHT = """
 """
 
 
-def _weights(places):
-    place = np.arange(_PLACES)
-    row = places.astype(np.int64)
-    weight = row * 3 + place
-    weight = weight * weight - row[place // 2]
-    return row, ((weight ^ (weight >> 3)) * 5 + row[place // 3] * 7) % 4
-
-
 def _rows_of(x, first, stride):
     """Those of 64 elements from `first` rows on; zeros outside."""
     at = first[:, None] * stride + np.arange(64)
@@ -163,7 +160,7 @@ def _rows_of(x, first, stride):
     constructs="memory.load_outside",
 )
 def runs_by_wide_numbers(x, places):
-    row, weight = _weights(places)
+    row, weight = _weights(places, np.arange(_PLACES))
     a = np.where(((row >= 0) & (row < 6))[:, None], _rows_of(x, row, 96), 0)
     return (a + _rows_of(x, row + 1, 96) * weight[:, None]).astype(np.int32)
 
@@ -186,6 +183,6 @@ def runs_by_wide_numbers(x, places):
     constructs="memory.load_outside",
 )
 def runs_with_a_row_now_and_then(x, places):
-    row, weight = _weights(places)
+    row, weight = _weights(places, np.arange(_PLACES))
     a = np.where((weight == 3)[:, None], _rows_of(x, row, 64), 0)
     return (a + _rows_of(x, row + 1, 64) * weight[:, None]).astype(np.int32)

@@ -1,6 +1,7 @@
 """How a body of `tests/bodies` is launched, with the arrays of any library."""
 
 import functools
+import re
 
 import bodies
 import kiln
@@ -34,6 +35,12 @@ def compiled(name):
         output_shapes=[shape for shape, _ in body.outputs.values()],
         output_dtypes=[bodies.DTYPES[dtype] for _, dtype in body.outputs.values()],
     )
+
+
+def optimized_function(name, function):
+    """Of a body that `compiled` takes, as IR."""
+    (code,) = re.findall(rf"^define [^\n]*@{function}\(.*?^}}", compiled(name).stages()["optimized"], re.M | re.S)
+    return code
 
 
 def launch(body, make, inputs, dtype_of):

@@ -5,17 +5,13 @@ import re
 import pytest
 from bodies.runs import RUNS
 from kiln import _core
-from launch_bodies import compiled
+from launch_bodies import optimized_function
 
 pytestmark = pytest.mark.skipif(_core.cpu_architecture() < "x86-64-v3", reason="the SIMD engine needs AVX2")
 
 
 def _row_function(name):
-    """As IR."""
-    (function,) = re.findall(
-        r"^define [^\n]*@__kiln_simd_row\(.*?^}", compiled(name).stages()["optimized"], re.M | re.S
-    )
-    return function
+    return optimized_function(name, "__kiln_simd_row")
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -4,7 +4,6 @@
 #include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/SmallVector.h>
-#include <llvm/Analysis/InstructionSimplify.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/PostDominators.h>
 #include <llvm/Analysis/ScalarEvolution.h>
@@ -76,13 +75,11 @@ class Ahead {
     IRBuilder<> builder(instruction->getParent(), std::next(instruction->getIterator()));
     if (is_in_pieces) builder.SetInsertPoint(pieces_.place_before());
     if (Value* number = any_number(*instruction, operands[0], builder)) return made_[value] = number;
+    if (is_in_pieces) return made_[value] = copy_before(pieces_, *instruction, operands);
     Instruction* later = instruction->clone();
     for (auto [use, operand] : zip(later->operands(), operands)) use.set(operand);
     later->dropPoisonGeneratingAnnotations();
-    builder.Insert(later);
-    Value* simpler = is_in_pieces ? simplifyInstruction(later, later->getDataLayout()) : nullptr;
-    if (simpler) later->eraseFromParent();
-    return made_[value] = simpler ? simpler : later;
+    return made_[value] = builder.Insert(later);
   }
 
   bool is_of_a_piece() const { return loop_ && !pieces_.loop; }

@@ -3,7 +3,6 @@
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/SmallVector.h>
-#include <llvm/Analysis/InstructionSimplify.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/ScalarEvolution.h>
 #include <llvm/Analysis/ScalarEvolutionExpressions.h>
@@ -108,13 +107,7 @@ class Distances {
       operands.push_back(of_first(operand));
       if (!operands.back()) return nullptr;
     }
-    Instruction* first = instruction->clone();
-    for (auto [use, operand] : zip(first->operands(), operands)) use.set(operand);
-    first->dropPoisonGeneratingAnnotations();
-    first->insertBefore(pieces_.place_before());
-    Value* simpler = simplifyInstruction(first, function_.getDataLayout());
-    if (simpler) first->eraseFromParent();
-    return first_[value] = simpler ? simpler : first;
+    return first_[value] = copy_before(pieces_, *instruction, operands);
   }
 
   Function& function_;

@@ -3,6 +3,7 @@
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/DenseSet.h>
 #include <llvm/ADT/PostOrderIterator.h>
+#include <llvm/Analysis/InstructionSimplify.h>
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
@@ -172,6 +173,17 @@ Pieces pieces_of(const Loop& runs) {
   PHINode *x = counter(runs, kRun), *piece = counter(*loop, kLanes);
   if (!x || !piece || !loop->getLoopPreheader()) return {};
   return {x, loop, piece};
+}
+
+Value* copy_before(const Pieces& pieces, const Instruction& instruction, ArrayRef<Value*> operands) {
+  Instruction* copy = instruction.clone();
+  for (auto [use, operand] : zip(copy->operands(), operands)) use.set(operand);
+  copy->dropPoisonGeneratingAnnotations();
+  copy->insertBefore(pieces.place_before());
+  Value* simpler = simplifyInstruction(copy, copy->getDataLayout());
+  if (!simpler) return copy;
+  copy->eraseFromParent();
+  return simpler;
 }
 
 void lower_pieces(Function& function, Value* piece) {

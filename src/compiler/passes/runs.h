@@ -9,6 +9,7 @@
 // which is twice as much to compile.
 #pragma once
 
+#include <llvm/ADT/ArrayRef.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Function.h>
 #include <llvm/IR/Instructions.h>
@@ -39,6 +40,11 @@ struct Pieces {
 
 /// Of a loop over runs.
 Pieces pieces_of(const llvm::Loop& runs);
+
+/// What an instruction in the loop makes of operands that are there before it: a copy before the loop, or something
+/// simpler. Nothing is said to be no poison of it.
+llvm::Value* copy_before(const Pieces& pieces, const llvm::Instruction& instruction,
+                         llvm::ArrayRef<llvm::Value*> operands);
 
 /// Once all is separated: `piece`, whose other bits are 0, stands for that of `x`.
 void lower_pieces(llvm::Function& function, llvm::Value* piece);

@@ -18,7 +18,7 @@
 namespace kiln {
 
 inline constexpr uint32_t kCpuImageMagic = 0x314c4e4b;  // "KNL1"
-inline constexpr uint32_t kCpuImageVersion = 9;
+inline constexpr uint32_t kCpuImageVersion = 10;
 
 enum class CpuImageKind : uint32_t {
   kLoop = 0,        // no thread waits for another: one function runs a row of threads
@@ -95,7 +95,8 @@ struct CpuLaunch {
   uint32_t threads_per_grid[3];
   uint32_t threads_per_threadgroup[3];  // of a full threadgroup
   uint32_t threadgroups_per_grid[3];
-  uint32_t is_alone;  // one thread of the process runs all of it, and nobody else uses its outputs meanwhile
+  uint32_t is_alone;           // one thread of the process runs all of it, and nobody else uses its outputs meanwhile
+  uint32_t asks_second_cache;  // of the processor: lines that are asked for early are better asked for there
 };
 
 // The values that attributes are computed from. Each is a uint; vectors take three.

@@ -23,20 +23,24 @@ def test_a_run_asks_once_whether_its_rows_are_within_their_arrays(name):
     assert function.count("call void @__kiln_simdgroup(") == 3
 
 
-def _asked(function):
+def _asked(function, cache):
     """Where lines are asked for: the address of the first one, and bytes behind it."""
-    asked = re.findall(r"@llvm.prefetch.p0\(ptr (\S+),", function)
+    asked = re.findall(rf"@llvm.prefetch.p0\(ptr (\S+), i32 0, i32 {cache}, i32 1\)", function)
     places = dict(re.findall(r"(\S+) = getelementptr i8, ptr \S+, i64 (-?\d+)\n", function))
     return asked[0], [int(places.get(place, 0)) for place in asked]
 
 
-def test_neighbouring_rows_of_a_run_are_asked_for_once():
-    # Three rows, one behind the other, and where the last one ends.
-    assert _asked(_row_function("runs_sample_float_by_int"))[1] == [*range(0, 768, 64), 767]
+# As LLVM counts them: those of the second cache, and of the first. The launch says which one is to have them.
+@pytest.mark.parametrize("cache", [2, 3])
+def test_neighbouring_rows_of_a_run_are_asked_for_once(cache):
+    # Three rows, one behind the other, and where the last one ends; and the row that is written.
+    read, written = [*range(0, 768, 64), 767], [0, 64, 128, 192, 255]
+    assert _asked(_row_function("runs_sample_float_by_int"), cache)[1] == read + written
 
 
-def test_rows_that_are_read_are_asked_for_whatever_their_neighbours_are():
+@pytest.mark.parametrize("cache", [2, 3])
+def test_rows_that_are_read_are_asked_for_whatever_their_neighbours_are(cache):
     function = _row_function("runs_with_a_row_now_and_then")
-    first, places = _asked(function)
-    assert places == [*range(0, 512, 64), 511]
+    first, places = _asked(function, cache)
+    assert places == [*range(0, 512, 64), 511, 0, 64, 128, 192, 255]
     assert f"  {first} = getelementptr " in function

@@ -9,11 +9,15 @@ namespace kiln {
 
 inline constexpr int64_t kCacheLine = 64;  // bytes
 
+/// The cache that is to have a line, as LLVM counts them.
+enum class Cache : uint32_t { kSecond = 2, kFirst = 3 };
+
 /// Where the builder is. There may be nothing at the address: nobody is told.
-inline void ask_for_line(llvm::IRBuilderBase& builder, llvm::Value* address) {
-  // Soon and again, as data. To be written, too: x86-64-v3 and v4 have no instruction of their own for it.
-  builder.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()},
-                          {address, builder.getInt32(0), builder.getInt32(3), builder.getInt32(1)});
+inline void ask_for_line(llvm::IRBuilderBase& builder, llvm::Value* address, Cache cache = Cache::kFirst) {
+  // As data. To be written, too: x86-64-v3 and v4 have no instruction of their own for it.
+  builder.CreateIntrinsic(
+      llvm::Intrinsic::prefetch, {address->getType()},
+      {address, builder.getInt32(0), builder.getInt32(static_cast<uint32_t>(cache)), builder.getInt32(1)});
 }
 
 }  // namespace kiln

@@ -1,9 +1,11 @@
 #include "compiler/passes/gathered_rows.h"
 
 #include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/MapVector.h>
 #include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/DomTreeUpdater.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/PostDominators.h>
 #include <llvm/Analysis/ScalarEvolution.h>
@@ -14,8 +16,10 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -48,6 +52,9 @@ class Ahead {
   bool is_found(const Value* value) { return kind_of(value) == Kind::kRead; }
 
   bool is_known(const Value* value) { return kind_of(value) != Kind::kUnknown; }
+
+  // The same where nothing that is read leads to it.
+  bool is_computed(const Value* value) { return kind_of(value) == Kind::kComputed; }
 
   bool is_same(const Value* value) { return kind_of(value) == Kind::kSame; }
 
@@ -181,9 +188,11 @@ struct Row {
   Instruction* place = nullptr;  // its address, mostly, of those that a guard chooses from; of no row, null
   SelectInst* choice = nullptr;  // of zeros instead, where the user's code does without the row
   int64_t bytes = 0;
+  bool is_written = false;  // and nothing else
 
   // Another one at the same place.
   void join(const Row& row) {
+    is_written = is_written && row.is_written;
     if (choice != row.choice) choice = nullptr;
     bytes = std::max(bytes, row.bytes);
   }
@@ -192,9 +201,13 @@ struct Row {
 Row row_of(Instruction& instruction) {
   Value* place = locked_row(instruction);
   int64_t bytes = kLanes * sizeof(float);
-  if (auto* load = dyn_cast<LoadInst>(&instruction); load && load->isSimple() && load->getType()->isVectorTy()) {
-    place = load->getPointerOperand();
-    bytes = static_cast<int64_t>(load->getDataLayout().getTypeStoreSize(load->getType()).getFixedValue());
+  const auto* load = dyn_cast<LoadInst>(&instruction);
+  const auto* store = dyn_cast<StoreInst>(&instruction);
+  const bool is_simple = (load && load->isSimple()) || (store && store->isSimple());
+  if (is_simple && getLoadStoreType(&instruction)->isVectorTy()) {
+    place = getLoadStorePointerOperand(&instruction);
+    Type* type = getLoadStoreType(&instruction);
+    bytes = static_cast<int64_t>(instruction.getDataLayout().getTypeStoreSize(type).getFixedValue());
   }
   SelectInst* choice = nullptr;
   while (isa_and_nonnull<PHINode, SelectInst>(place)) {
@@ -208,7 +221,7 @@ Row row_of(Instruction& instruction) {
     erase_if(places, [](const Value* one) { return isa<AllocaInst>(one) || is_zeros(one); });
     place = places.size() == 1 ? places[0] : nullptr;
   }
-  return {dyn_cast_or_null<Instruction>(place), choice, bytes};
+  return {dyn_cast_or_null<Instruction>(place), choice, bytes, store != nullptr};
 }
 
 // An address as an array's beginning and the number of an element, before it is as wide as an address.
@@ -225,6 +238,51 @@ struct Element {
     TypeSize bytes = place.getDataLayout().getTypeAllocSize(address->getSourceElementType());
     return {address->getOperand(0), wide->getOperand(0), static_cast<int64_t>(bytes.getFixedValue())};
   }
+};
+
+// Lines to ask for, all that are asked for at one place together.
+class Asks {
+ public:
+  void add(Instruction& place, Value& address, int64_t offset) { lines_[&place].push_back({&address, offset}); }
+
+  // False if there are none.
+  bool ask(Cache cache) {
+    for (auto& [place, lines] : lines_) ask_at(*place, lines, cache);
+    return !lines_.empty();
+  }
+
+  // For the cache that the launch says.
+  bool ask_by_launch(Function& function, DominatorTree& before, LoopInfo& loops) {
+    if (lines_.empty()) return false;
+    BasicBlock& entry = function.getEntryBlock();
+    IRBuilder<> builder(&entry, entry.getFirstNonPHIOrDbgOrAlloca());
+    Value* place = builder.CreateConstGEP1_64(builder.getInt8Ty(), function.getArg(kCpuLaunch),
+                                              offsetof(CpuLaunch, asks_second_cache));
+    LoadInst* flag = builder.CreateLoad(builder.getInt32Ty(), place);
+    flag->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(function.getContext(), {}));
+    Value* asks_second = builder.CreateIsNotNull(flag);
+    DomTreeUpdater updater(before, DomTreeUpdater::UpdateStrategy::Eager);
+    for (auto& [place, lines] : lines_) {
+      Instruction *second, *first;
+      SplitBlockAndInsertIfThenElse(asks_second, place->getIterator(), &second, &first, /*BranchWeights=*/nullptr,
+                                    &updater, &loops);
+      ask_at(*second, lines, Cache::kSecond);
+      ask_at(*first, lines, Cache::kFirst);
+    }
+    return true;
+  }
+
+ private:
+  using Line = std::pair<Value*, int64_t>;
+
+  static void ask_at(Instruction& place, ArrayRef<Line> lines, Cache cache) {
+    IRBuilder<> builder(&place);
+    for (auto [address, offset] : lines)
+      ask_for_line(builder, builder.CreateConstGEP1_64(builder.getInt8Ty(), address, static_cast<uint64_t>(offset)),
+                   cache);
+  }
+
+  MapVector<Instruction*, SmallVector<Line>> lines_;
 };
 
 // Rows as far apart in each iteration as in the others, which are asked for by the address of the first.
@@ -246,7 +304,7 @@ class Neighbours {
     return true;
   }
 
-  void ask() {
+  void ask(Asks& asks) {
     Value* later = ahead_.of(first_.place);
     Instruction* place = ahead_.behind(*first_.place);
     Value* array = Element::at(*first_.place).array;
@@ -262,10 +320,7 @@ class Neighbours {
       }
       later = builder.CreateSelect(unread, array, later);
     }
-    IRBuilder<> builder(place);
-    auto ask = [&](int64_t at) {
-      ask_for_line(builder, builder.CreateConstGEP1_64(builder.getInt8Ty(), later, static_cast<uint64_t>(at)));
-    };
+    auto ask = [&](int64_t at) { asks.add(*place, *later, at); };
     llvm::sort(parts_);
     for (size_t i = 0, next; i < parts_.size(); i = next) {
       auto [begin, end] = parts_[i];
@@ -301,7 +356,7 @@ class Neighbours {
 
 // `way_to`: what computes a row's address ahead, if anything does.
 template <class Way>
-bool ask_ahead(Function& function, const Loop* loop, Way way_to, FunctionAnalysisManager& analyses) {
+Asks find_ahead(Function& function, const Loop* loop, Way way_to, FunctionAnalysisManager& analyses) {
   const auto& before = analyses.getResult<DominatorTreeAnalysis>(function);
   auto& evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
   DenseMap<const Instruction*, Row> found;  // by their places
@@ -310,16 +365,21 @@ bool ask_ahead(Function& function, const Loop* loop, Way way_to, FunctionAnalysi
     for (Instruction& instruction : *block)
       if (Row row = row_of(instruction); row.place && !(loop && !loop->contains(block)))
         found.try_emplace(row.place, row).first->second.join(row);
-  std::vector<Neighbours> rows;
+  std::vector<Neighbours> read, written;
   for (BasicBlock* block : order)
     for (Instruction& instruction : *block) {
       auto row = found.find(&instruction);
-      Ahead* way = row != found.end() ? way_to(instruction) : nullptr;
-      if (way && none_of(rows, [&](Neighbours& some) { return some.take(row->second, *way, evolution, before); }))
+      Ahead* way = row != found.end() ? way_to(row->second) : nullptr;
+      if (!way) continue;
+      auto& rows = row->second.is_written ? written : read;
+      if (none_of(rows, [&](Neighbours& some) { return some.take(row->second, *way, evolution, before); }))
         rows.emplace_back(row->second, *way);
     }
-  for (Neighbours& some : rows) some.ask();
-  return !rows.empty();
+  Asks asks;
+  if (read.empty()) return asks;
+  for (auto* rows : {&read, &written})
+    for (Neighbours& some : *rows) some.ask(asks);
+  return asks;
 }
 
 // Whether nothing but guards may come between.
@@ -337,29 +397,37 @@ bool comes_usually(const BasicBlock* block, const BasicBlock* behind, const Post
 }  // namespace
 
 PreservedAnalyses GatheredRowsPass::run(Function& function, FunctionAnalysisManager& analyses) {
+  auto& before = analyses.getResult<DominatorTreeAnalysis>(function);
+  auto& loops = analyses.getResult<LoopAnalysis>(function);
   const auto& always = analyses.getResult<PostDominatorTreeAnalysis>(function);
-  bool has_changed = false;
-  for (Loop* loop : analyses.getResult<LoopAnalysis>(function)) {
+  std::vector<Asks> all;
+  for (Loop* loop : loops) {
     auto [counter, step] = counter_of(*loop);
     if (!counter) continue;
     const Pieces pieces = pieces_of(*loop);
     Ahead of_run(loop, *counter, step->getZExtValue(), always, pieces),
         of_piece(loop, *counter, step->getZExtValue(), always);
-    auto way_to = [&](const Instruction& place) {
-      if (pieces.loop && comes_usually(place.getParent(), pieces.loop->getHeader(), always) && of_run.is_found(&place))
+    auto way_to = [&](const Row& row) -> Ahead* {
+      auto leads_to = [&](Ahead& ahead) {
+        return row.is_written ? ahead.is_computed(row.place) : ahead.is_found(row.place);
+      };
+      if (pieces.loop && comes_usually(row.place->getParent(), pieces.loop->getHeader(), always) && leads_to(of_run))
         return &of_run;
-      return of_piece.is_found(&place) ? &of_piece : nullptr;
+      return leads_to(of_piece) ? &of_piece : nullptr;
     };
-    has_changed |= ask_ahead(function, loop, way_to, analyses);
+    all.push_back(find_ahead(function, loop, way_to, analyses));
   }
+  // Only now, since there are new blocks then.
+  bool has_changed = false;
+  for (Asks& asks : all) has_changed |= asks.ask_by_launch(function, before, loops);
   return has_changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 
 PreservedAnalyses AddedRowsPass::run(Function& function, FunctionAnalysisManager& analyses) {
   if (none_of(instructions(function), locked_row)) return PreservedAnalyses::all();
   Ahead ahead(nullptr, *function.getArg(kCpuX), kLanes, analyses.getResult<PostDominatorTreeAnalysis>(function));
-  auto way_to = [&](const Instruction& place) { return ahead.is_found(&place) ? &ahead : nullptr; };
-  const bool has_changed = ask_ahead(function, nullptr, way_to, analyses);
+  auto way_to = [&](const Row& row) { return !row.is_written && ahead.is_found(row.place) ? &ahead : nullptr; };
+  const bool has_changed = find_ahead(function, nullptr, way_to, analyses).ask(Cache::kSecond);
   return has_changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 

@@ -2,7 +2,9 @@
 //
 // A grid sample reads for each place four rows of channels that lie anywhere. No processor foresees them, and it looks
 // ahead no further than its window of instructions goes, two or three places. So what leads from a place's number to
-// its rows is computed a second time for a place that comes later, and its rows are asked for.
+// its rows is computed a second time for a place that comes later, and its rows are asked for; those that are written
+// with them, since all later stores wait behind one that misses. Processors differ in the cache that lines should come
+// into. The launch says which one, since code serves all of a level.
 //
 // Only in loops over runs (passes/runs.h), where it is little beside what a place costs; and where atomics add to rows,
 // as in a grid sample's gradient, since a locked instruction waits for its line and what comes behind it for the lock,

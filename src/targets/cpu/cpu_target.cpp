@@ -41,6 +41,16 @@ std::string processor_level() {
   return "x86-64";
 }
 
+// A Zen 4 takes two thirds of the time for a grid sample where lines are asked for in the second cache: its first one
+// waits for few at a time. A Zen 3 takes a twentieth longer then, an Emerald Rapids a quarter.
+bool asks_second_cache() {
+  static const bool does = [] {
+    __builtin_cpu_init();
+    return __builtin_cpu_is("amd") && __builtin_cpu_supports("avx512f");
+  }();
+  return does;
+}
+
 class CpuKernel : public LoadedKernel {
  public:
   explicit CpuKernel(std::span<const std::byte> binary) : image(binary) {}
@@ -174,6 +184,7 @@ class CpuTarget : public Target {
     const LoadedImage& image = static_cast<const CpuKernel&>(loaded).image;
     CpuLaunch launch{};
     launch.arguments = reinterpret_cast<const CpuArgument*>(arguments.data());
+    launch.asks_second_cache = asks_second_cache();
     std::copy(geometry.threads_per_grid.begin(), geometry.threads_per_grid.end(), launch.threads_per_grid);
     std::copy(geometry.threads_per_threadgroup.begin(), geometry.threads_per_threadgroup.end(),
               launch.threads_per_threadgroup);

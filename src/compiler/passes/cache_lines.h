@@ -13,7 +13,7 @@ inline constexpr int64_t kCacheLine = 64;  // bytes
 enum class Cache : uint32_t { kSecond = 2, kFirst = 3 };
 
 /// Where the builder is. There may be nothing at the address: nobody is told.
-inline void ask_for_line(llvm::IRBuilderBase& builder, llvm::Value* address, Cache cache = Cache::kFirst) {
+inline void ask_for_line(llvm::IRBuilderBase& builder, llvm::Value* address, Cache cache) {
   // As data. To be written, too: x86-64-v3 and v4 have no instruction of their own for it.
   builder.CreateIntrinsic(
       llvm::Intrinsic::prefetch, {address->getType()},

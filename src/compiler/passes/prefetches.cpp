@@ -178,8 +178,10 @@ class Prefetcher {
     for (size_t i = 0; i < rows.size(); ++i) {
       if (!part.is_written) builder.SetInsertPoint(rows[i].access);
       for (; asked * rows.size() < (i + 1) * part.lines.size(); ++asked, ++line)
-        ask_for_line(builder, builder.CreateConstGEP1_64(builder.getInt8Ty(), address,
-                                                         static_cast<uint64_t>(*line * kCacheLine)));
+        ask_for_line(
+            builder,
+            builder.CreateConstGEP1_64(builder.getInt8Ty(), address, static_cast<uint64_t>(*line * kCacheLine)),
+            Cache::kSecond);
     }
   }
 

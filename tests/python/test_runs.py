@@ -44,3 +44,11 @@ def test_rows_that_are_read_are_asked_for_whatever_their_neighbours_are(cache):
     first, places = _asked(function, cache)
     assert places == [*range(0, 512, 64), 511, 0, 64, 128, 192, 255]
     assert f"  {first} = getelementptr " in function
+
+
+def test_rows_in_loops_inside_are_asked_for_without_a_branch():
+    function = _row_function("runs_with_loops_over_rows")
+    # The row that is always read and the one that is written; and, of what a condition guards, each simdgroup's part.
+    always = [*range(0, 256, 64), 255] * 2
+    assert _asked(function, 2)[1] == always
+    assert sorted(_asked(function, 3)[1]) == sorted([*always, 0, 64])

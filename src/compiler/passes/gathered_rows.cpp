@@ -5,7 +5,6 @@
 #include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/SmallVector.h>
-#include <llvm/Analysis/DomTreeUpdater.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/PostDominators.h>
 #include <llvm/Analysis/ScalarEvolution.h>
@@ -53,7 +52,7 @@ class Ahead {
 
   bool is_known(const Value* value) { return kind_of(value) != Kind::kUnknown; }
 
-  // The same where nothing that is read leads to it.
+  // The same where nothing that is read in another iteration leads to it.
   bool is_computed(const Value* value) { return kind_of(value) == Kind::kComputed; }
 
   bool is_same(const Value* value) { return kind_of(value) == Kind::kSame; }
@@ -192,8 +191,10 @@ struct Row {
 
   // Another one at the same place.
   void join(const Row& row) {
+    // A store has no zeros to choose.
+    if (is_written) choice = row.choice;
+    if (!row.is_written && choice != row.choice) choice = nullptr;
     is_written = is_written && row.is_written;
-    if (choice != row.choice) choice = nullptr;
     bytes = std::max(bytes, row.bytes);
   }
 };
@@ -243,46 +244,54 @@ struct Element {
 // Lines to ask for, all that are asked for at one place together.
 class Asks {
  public:
-  void add(Instruction& place, Value& address, int64_t offset) { lines_[&place].push_back({&address, offset}); }
+  void add(Instruction& place, bool is_before_pieces, Value& address, int64_t offset) {
+    Lines& lines = lines_[&place];
+    lines.are_before_pieces = is_before_pieces;
+    lines.parts.push_back({&address, offset});
+  }
 
-  // False if there are none.
-  bool ask(Cache cache) {
-    for (auto& [place, lines] : lines_) ask_at(*place, lines, cache);
+  // Before pieces for the cache that the launch says, which is a branch that other places are too small for; else for
+  // `elsewhere`. False if there are none.
+  bool ask(Function& function, Cache elsewhere) {
+    Value* asks_second = nullptr;
+    for (auto& [place, lines] : lines_) {
+      if (!lines.are_before_pieces) {
+        ask_at(*place, lines, elsewhere);
+        continue;
+      }
+      if (!asks_second) asks_second = says_second(function);
+      Instruction *second, *first;
+      SplitBlockAndInsertIfThenElse(asks_second, place->getIterator(), &second, &first);
+      ask_at(*second, lines, Cache::kSecond);
+      ask_at(*first, lines, Cache::kFirst);
+    }
     return !lines_.empty();
   }
 
-  // For the cache that the launch says.
-  bool ask_by_launch(Function& function, DominatorTree& before, LoopInfo& loops) {
-    if (lines_.empty()) return false;
+ private:
+  struct Lines {
+    bool are_before_pieces = false;
+    SmallVector<std::pair<Value*, int64_t>> parts;
+  };
+
+  static Value* says_second(Function& function) {
     BasicBlock& entry = function.getEntryBlock();
     IRBuilder<> builder(&entry, entry.getFirstNonPHIOrDbgOrAlloca());
     Value* place = builder.CreateConstGEP1_64(builder.getInt8Ty(), function.getArg(kCpuLaunch),
                                               offsetof(CpuLaunch, asks_second_cache));
     LoadInst* flag = builder.CreateLoad(builder.getInt32Ty(), place);
     flag->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(function.getContext(), {}));
-    Value* asks_second = builder.CreateIsNotNull(flag);
-    DomTreeUpdater updater(before, DomTreeUpdater::UpdateStrategy::Eager);
-    for (auto& [place, lines] : lines_) {
-      Instruction *second, *first;
-      SplitBlockAndInsertIfThenElse(asks_second, place->getIterator(), &second, &first, /*BranchWeights=*/nullptr,
-                                    &updater, &loops);
-      ask_at(*second, lines, Cache::kSecond);
-      ask_at(*first, lines, Cache::kFirst);
-    }
-    return true;
+    return builder.CreateIsNotNull(flag);
   }
 
- private:
-  using Line = std::pair<Value*, int64_t>;
-
-  static void ask_at(Instruction& place, ArrayRef<Line> lines, Cache cache) {
+  static void ask_at(Instruction& place, const Lines& lines, Cache cache) {
     IRBuilder<> builder(&place);
-    for (auto [address, offset] : lines)
+    for (auto [address, offset] : lines.parts)
       ask_for_line(builder, builder.CreateConstGEP1_64(builder.getInt8Ty(), address, static_cast<uint64_t>(offset)),
                    cache);
   }
 
-  MapVector<Instruction*, SmallVector<Line>> lines_;
+  MapVector<Instruction*, Lines> lines_;
 };
 
 // Rows as far apart in each iteration as in the others, which are asked for by the address of the first.
@@ -320,7 +329,7 @@ class Neighbours {
       }
       later = builder.CreateSelect(unread, array, later);
     }
-    auto ask = [&](int64_t at) { asks.add(*place, *later, at); };
+    auto ask = [&](int64_t at) { asks.add(*place, ahead_.is_before_pieces(*place), *later, at); };
     llvm::sort(parts_);
     for (size_t i = 0, next; i < parts_.size(); i = next) {
       auto [begin, end] = parts_[i];
@@ -356,7 +365,7 @@ class Neighbours {
 
 // `way_to`: what computes a row's address ahead, if anything does.
 template <class Way>
-Asks find_ahead(Function& function, const Loop* loop, Way way_to, FunctionAnalysisManager& analyses) {
+void find_ahead(Function& function, const Loop* loop, Way way_to, Asks& asks, FunctionAnalysisManager& analyses) {
   const auto& before = analyses.getResult<DominatorTreeAnalysis>(function);
   auto& evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
   DenseMap<const Instruction*, Row> found;  // by their places
@@ -365,21 +374,21 @@ Asks find_ahead(Function& function, const Loop* loop, Way way_to, FunctionAnalys
     for (Instruction& instruction : *block)
       if (Row row = row_of(instruction); row.place && !(loop && !loop->contains(block)))
         found.try_emplace(row.place, row).first->second.join(row);
-  std::vector<Neighbours> read, written;
-  for (BasicBlock* block : order)
-    for (Instruction& instruction : *block) {
-      auto row = found.find(&instruction);
-      Ahead* way = row != found.end() ? way_to(row->second) : nullptr;
-      if (!way) continue;
-      auto& rows = row->second.is_written ? written : read;
-      if (none_of(rows, [&](Neighbours& some) { return some.take(row->second, *way, evolution, before); }))
-        rows.emplace_back(row->second, *way);
-    }
-  Asks asks;
-  if (read.empty()) return asks;
-  for (auto* rows : {&read, &written})
-    for (Neighbours& some : *rows) some.ask(asks);
-  return asks;
+  // Those that are written only with others that are read, without which a processor is ahead of them itself. They come
+  // last, so that they do not use up what may be computed ahead.
+  std::vector<Neighbours> rows;
+  for (bool are_written : {false, true}) {
+    if (are_written && rows.empty()) return;
+    for (BasicBlock* block : order)
+      for (Instruction& instruction : *block) {
+        auto row = found.find(&instruction);
+        if (row == found.end() || row->second.is_written != are_written) continue;
+        Ahead* way = way_to(row->second);
+        if (way && none_of(rows, [&](Neighbours& some) { return some.take(row->second, *way, evolution, before); }))
+          rows.emplace_back(row->second, *way);
+      }
+  }
+  for (Neighbours& some : rows) some.ask(asks);
 }
 
 // Whether nothing but guards may come between.
@@ -397,11 +406,9 @@ bool comes_usually(const BasicBlock* block, const BasicBlock* behind, const Post
 }  // namespace
 
 PreservedAnalyses GatheredRowsPass::run(Function& function, FunctionAnalysisManager& analyses) {
-  auto& before = analyses.getResult<DominatorTreeAnalysis>(function);
-  auto& loops = analyses.getResult<LoopAnalysis>(function);
   const auto& always = analyses.getResult<PostDominatorTreeAnalysis>(function);
-  std::vector<Asks> all;
-  for (Loop* loop : loops) {
+  Asks asks;
+  for (Loop* loop : analyses.getResult<LoopAnalysis>(function)) {
     auto [counter, step] = counter_of(*loop);
     if (!counter) continue;
     const Pieces pieces = pieces_of(*loop);
@@ -415,20 +422,18 @@ PreservedAnalyses GatheredRowsPass::run(Function& function, FunctionAnalysisMana
         return &of_run;
       return leads_to(of_piece) ? &of_piece : nullptr;
     };
-    all.push_back(find_ahead(function, loop, way_to, analyses));
+    find_ahead(function, loop, way_to, asks, analyses);
   }
-  // Only now, since there are new blocks then.
-  bool has_changed = false;
-  for (Asks& asks : all) has_changed |= asks.ask_by_launch(function, before, loops);
-  return has_changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
+  return asks.ask(function, Cache::kFirst) ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 
 PreservedAnalyses AddedRowsPass::run(Function& function, FunctionAnalysisManager& analyses) {
   if (none_of(instructions(function), locked_row)) return PreservedAnalyses::all();
   Ahead ahead(nullptr, *function.getArg(kCpuX), kLanes, analyses.getResult<PostDominatorTreeAnalysis>(function));
   auto way_to = [&](const Row& row) { return !row.is_written && ahead.is_found(row.place) ? &ahead : nullptr; };
-  const bool has_changed = find_ahead(function, nullptr, way_to, analyses).ask(Cache::kSecond);
-  return has_changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
+  Asks asks;
+  find_ahead(function, nullptr, way_to, asks, analyses);
+  return asks.ask(function, Cache::kSecond) ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 
 }  // namespace kiln

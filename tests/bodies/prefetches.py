@@ -5,7 +5,8 @@ import numpy as np
 
 from bodies import body
 
-# By name: of how many cache lines a threadgroup asks for, and how many simdgroups it has.
+# By name: how many cache lines a threadgroup asks for, and how often it may come to where it does: once, or once for
+# each simdgroup or iteration.
 PREFETCHES: dict[str, tuple[int, int]] = {}
 SIMDGROUPS = 8
 
@@ -21,9 +22,18 @@ _SUM_OF_THREADGROUP = """
 
 
 def _add(
-    name, lines, source, reference, length, threads=32 * SIMDGROUPS, groups=3, out_length=None, constructs=_CONSTRUCTS
+    name,
+    lines,
+    source,
+    reference,
+    length,
+    threads=32 * SIMDGROUPS,
+    groups=3,
+    times=None,
+    out_length=None,
+    constructs=_CONSTRUCTS,
 ):
-    PREFETCHES[name] = lines, threads // 32
+    PREFETCHES[name] = lines, times or threads // 32
     body(
         f"""
         uint thread_index = thread_position_in_threadgroup.x, group = threadgroup_position_in_grid.x;
@@ -41,7 +51,7 @@ def _add(
     )(lambda x, weight: reference(x.reshape(groups, length), weight).ravel())
 
 
-def _add_sums(name, lines, reads, threads=32 * SIMDGROUPS, step=32 * SIMDGROUPS):
+def _add_sums(name, lines, reads, threads=32 * SIMDGROUPS, step=32 * SIMDGROUPS, times=None):
     _add(
         name,
         lines,
@@ -54,6 +64,7 @@ def _add_sums(name, lines, reads, threads=32 * SIMDGROUPS, step=32 * SIMDGROUPS)
         lambda x, weight: x.reshape(-1, reads, step)[:, :, :threads].sum((1, 2)),
         step * reads,
         threads,
+        times=times,
         out_length=1,
     )
 
@@ -79,9 +90,12 @@ def _add_rows(name, lines, reads, threads=256, array="x", place="group * {length
     )
 
 
-# All lines of four pages, of which each simdgroup reads sixteen pieces; twice as many are too many.
-_add_sums("asks_for_pages_with_jumps", 256, 16)
-_add_sums("asks_for_no_more_than_four_pages", 0, 32)
+# All lines of every second KiB, of which each simdgroup reads sixteen pieces, and thirty-two in a loop.
+_add_sums("asks_for_pages_with_jumps", 256, 16, step=512)
+_add_sums("asks_for_pages_with_jumps_in_loops", 512, 32, times=16)
+# So many pages, and not more.
+_add_sums("asks_for_sixteen_pages", 1024, 64, times=32)
+_add_sums("asks_for_no_more_than_sixteen_pages", 0, 68)
 # Less than a page: sixteen pieces with jumps, half of them, and sixteen that follow one another.
 _add_sums("asks_for_sixteen_rows_with_jumps", 32, 16, 32, 64)
 _add_sums("asks_for_no_eight_rows_with_jumps", 0, 8, 32, 64)

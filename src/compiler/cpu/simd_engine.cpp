@@ -22,6 +22,7 @@
 #include "compiler/passes/launch_tables.h"
 #include "compiler/passes/locked_rows.h"
 #include "compiler/passes/loop_unrolling.h"
+#include "compiler/passes/memory_order.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/piece_distances.h"
 #include "compiler/passes/prefetches.h"
@@ -169,6 +170,7 @@ class SimdEngine : public CpuEngine {
             runner.run(kLastPipeline, *function);
             split_loops(*function, has_avx512, /*may_exchange=*/true, runner);
           }
+          runner.run_pass(MemoryOrderPass(registers.count, registers.bytes), threadgroup);
           runner.run_pass(PrefetchPass(), threadgroup);
         }
       }

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "compiler/passes/cut_vectors.h"
+#include "compiler/passes/memory_order.h"
 
 namespace kiln {
 namespace {
@@ -393,6 +394,7 @@ class ChainFinisher {
 void finish_chains(Function& function, unsigned registers, unsigned lanes, bool are_few) {
   for (BasicBlock& block : function) {
     if (block.size() < kFewest || block.size() > kMost) continue;
+    if (any_of(block, [](const Instruction& one) { return one.hasMetadata(kReadInOrder); })) continue;
     ChainFinisher whole(block, registers, lanes, false);
     auto cut = [&] {
       cut_vectors(block, lanes);

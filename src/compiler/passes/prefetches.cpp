@@ -13,10 +13,14 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/Support/MathExtras.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdlib>
+#include <optional>
 #include <set>
 
 #include "compiler/passes/cache_lines.h"
+#include "compiler/passes/memory_order.h"
 #include "core/cpu_image.h"
 
 namespace kiln {
@@ -32,7 +36,8 @@ constexpr uint32_t kAhead = 2;
 
 // Of one array and one threadgroup: rows with jumps, and bytes, of which caches have room for thrice as many.
 constexpr size_t kFewestRows = 16;
-constexpr int64_t kMostBytes = 16 << 10;
+constexpr int64_t kMostBytes = 64 << 10;
+constexpr size_t kMostLines = kMostBytes / kCacheLine;
 
 class Prefetcher {
  public:
@@ -50,7 +55,7 @@ class Prefetcher {
     bool has_changed = false;
     for (auto& [array, parts] : arrays) {
       int64_t bytes = 0;
-      for (const Part& part : parts) bytes += part.bytes;
+      for (const Part& part : parts) bytes += bytes_of(part);
       if (bytes > kMostBytes) continue;
       for (const Part& part : parts) ask(part);
       has_changed |= !parts.empty();
@@ -67,12 +72,14 @@ class Prefetcher {
 
   // Of an array, what is accessed at one base, by a loop with all its iterations.
   struct Part {
-    Value* base;
-    const void* place;  // where a loop begins, or the base; what comes later at the same place is left out
+    Value* base = nullptr;
+    const void* place = nullptr;  // where a loop begins, or the base
     Rows rows;
     std::set<int64_t> lines;  // behind the base, of one iteration
-    int64_t bytes;
-    bool is_written;
+    size_t iterations = 1;
+    int64_t step = 0;             // to the next one, in bytes
+    std::set<int64_t> all_lines;  // behind the place
+    bool is_written = false;
   };
   using Parts = SmallVector<Part, 0>;
 
@@ -81,7 +88,7 @@ class Prefetcher {
     MapVector<Value*, Rows> rows;
     for (Instruction& access : block) {
       Value* place = getLoadStorePointerOperand(&access);
-      if (!place || access.isVolatile() || access.isAtomic()) continue;
+      if (!place || access.isVolatile() || access.isAtomic() || access.hasMetadata(kReadInOrder)) continue;
       Type* type = getLoadStoreType(&access);
       if (!type->isVectorTy()) continue;
       APInt offset(64, 0);
@@ -94,37 +101,75 @@ class Prefetcher {
 
   // Where a processor does not see for itself what later threadgroups access, and it is not there already.
   void add(BasicBlock& block, Value* base, Rows& rows, Parts& parts) {
-    Part part{base, base, std::move(rows), {}, 0, false};
+    Part part;
+    part.base = base;
+    part.place = base;
+    part.rows = std::move(rows);
     for (const Row& row : part.rows) {
       part.is_written |= isa<StoreInst>(row.access);
       for (int64_t line = divideFloorSigned(row.begin, kCacheLine); line * kCacheLine < row.end; ++line)
         part.lines.insert(line);
     }
-    part.bytes = static_cast<int64_t>(part.lines.size()) * kCacheLine;
     if (Loop* loop = loops_.getLoopFor(&block); loop && !repeats(*loop, part)) return;
-    if (part.bytes < (part.is_written ? kFewestWritten : kFewestRead) && !has_jumps(part.rows)) return;
-    if (none_of(parts, [&](const Part& other) { return other.place == part.place; })) parts.push_back(std::move(part));
+    for (int64_t i = 0; i < static_cast<int64_t>(part.iterations); ++i)
+      for (int64_t line : part.lines) part.all_lines.insert(line + divideFloorSigned(i * part.step, kCacheLine));
+    if (bytes_of(part) < (part.is_written ? kFewestWritten : kFewestRead) && !has_jumps(part)) return;
+    auto is_asked_for = [&](const Part& other) {
+      return other.place == part.place && std::includes(other.all_lines.begin(), other.all_lines.end(),
+                                                        part.all_lines.begin(), part.all_lines.end());
+    };
+    if (none_of(parts, is_asked_for)) parts.push_back(std::move(part));
   }
 
-  // Whether each of a known number of iterations accesses what follows.
+  static int64_t bytes_of(const Part& part) { return static_cast<int64_t>(part.all_lines.size()) * kCacheLine; }
+
+  // Whether a known number of iterations each access what is a known distance further on.
   bool repeats(const Loop& loop, Part& part) {
     if (loop.getParentLoop()) return false;
     auto& evolution = analyses_.getResult<ScalarEvolutionAnalysis>(function_);
-    auto* growing = dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(part.base));
-    if (!growing || growing->getLoop() != &loop || !growing->isAffine()) return false;
-    auto* step = dyn_cast<SCEVConstant>(growing->getStepRecurrence(evolution));
-    unsigned count = evolution.getSmallConstantTripCount(&loop);
-    if (!step || !step->getAPInt().isStrictlyPositive() || step->getAPInt().sgt(part.bytes) || count == 0) return false;
-    part.bytes += (count - 1) * step->getAPInt().getSExtValue();
-    part.place = growing->getStart();
+    const SCEV* base = evolution.getSCEV(part.base);
+    std::optional<int64_t> step = step_of(*base, loop, evolution);
+    part.iterations = evolution.getSmallConstantTripCount(&loop);
+    if (!step || *step <= 0 || part.iterations == 0 || part.iterations * part.lines.size() > kMostLines) return false;
+    part.step = *step;
+    LoopToScevMapT first{{&loop, evolution.getZero(Type::getInt64Ty(function_.getContext()))}};
+    part.place = SCEVLoopAddRecRewriter::rewrite(base, first, evolution);
     return true;
   }
 
-  static bool has_jumps(const Rows& rows) {
-    if (rows.size() < kFewestRows) return false;
-    size_t jumps = 0;
-    for (size_t i = 1; i < rows.size(); ++i)
-      jumps += rows[i].begin < rows[i - 1].begin || rows[i].begin > rows[i - 1].end + kCacheLine;
+  // If no index wraps.
+  static std::optional<int64_t> step_of(const SCEV& value, const Loop& loop, ScalarEvolution& evolution) {
+    if (evolution.isLoopInvariant(&value, &loop)) return 0;
+    if (auto* cast = dyn_cast<SCEVCastExpr>(&value); cast && cast->getSCEVType() != scTruncate)
+      return step_of(*cast->getOperand(), loop, evolution);
+    if (auto* growing = dyn_cast<SCEVAddRecExpr>(&value)) {
+      auto* step = dyn_cast<SCEVConstant>(growing->getStepRecurrence(evolution));
+      if (!step || growing->getLoop() != &loop || !growing->isAffine()) return std::nullopt;
+      return step->getAPInt().trySExtValue();
+    }
+    if (auto* product = dyn_cast<SCEVMulExpr>(&value); product && product->getNumOperands() == 2) {
+      auto* factor = dyn_cast<SCEVConstant>(product->getOperand(0));
+      std::optional<int64_t> step = step_of(*product->getOperand(1), loop, evolution);
+      if (!factor || !step || factor->getAPInt().abs().ugt(kMostBytes) || std::abs(*step) > kMostBytes)
+        return std::nullopt;
+      return *step * factor->getAPInt().getSExtValue();
+    }
+    if (!isa<SCEVAddExpr>(value)) return std::nullopt;
+    int64_t sum = 0;
+    for (const SCEV* operand : value.operands()) {
+      std::optional<int64_t> step = step_of(*operand, loop, evolution);
+      if (!step || std::abs(*step) > kMostBytes) return std::nullopt;
+      sum += *step;
+    }
+    return sum;
+  }
+
+  static bool has_jumps(const Part& part) {
+    const Rows& rows = part.rows;
+    if (part.iterations * rows.size() < kFewestRows) return false;
+    auto is_jump = [](const Row& row, int64_t begin) { return begin < row.begin || begin > row.end + kCacheLine; };
+    size_t jumps = part.iterations > 1 && is_jump(rows.back(), rows[0].begin + part.step);
+    for (size_t i = 1; i < rows.size(); ++i) jumps += is_jump(rows[i - 1], rows[i].begin);
     return 2 * jumps > rows.size();
   }
 

@@ -137,7 +137,10 @@ class SimdEngine : public CpuEngine {
         runner.run_pass(LaunchTablesPass(output.table_bytes), group);
         // Otherwise `x` is known to be within a threadgroup.
         if (unit.simdgroups == 0) runner.run_pass(AddedRowsPass(), group);
-        if (output.table_bytes > 0) split_loops(group, has_avx512, /*may_exchange=*/true, runner);
+        if (output.table_bytes > 0) {
+          split_loops(group, has_avx512, /*may_exchange=*/true, runner);
+          runner.run_pass(PrefetchPass(/*ahead=*/1), group);
+        }
       } else {
         // What waits keeps its number; what is exchanged has become instructions.
         for (ExchangeSite& site : sites) site.combine = nullptr, site.exchange = CpuExchange::kNone;
@@ -171,7 +174,7 @@ class SimdEngine : public CpuEngine {
             split_loops(*function, has_avx512, /*may_exchange=*/true, runner);
           }
           runner.run_pass(MemoryOrderPass(registers.count, registers.bytes), threadgroup);
-          runner.run_pass(PrefetchPass(), threadgroup);
+          runner.run_pass(PrefetchPass(kThreadgroupsAhead), threadgroup);
         }
       }
     }
@@ -193,6 +196,9 @@ class SimdEngine : public CpuEngine {
   // In the frame's place, above the piece of a run: how far a row is from the first one of a call, in y.
   static constexpr unsigned kRowShift = 6;
   static_assert(kRun <= 1u << kRowShift);
+
+  // Of what is asked for. What the next threadgroup reads first would come too late where it is asked for last.
+  static constexpr uint32_t kThreadgroupsAhead = 2;
 
   template <class Pass>
   static void ask_before(Pass pass, Function& function, PassRunner& runner) {

@@ -127,14 +127,12 @@ class MemoryOrder {
 
   void apply(Value& base, const Rows& rows, Instruction& first) {
     IRBuilder<> builder(&first);
-    auto* anchor_type = FunctionType::get(builder.getVoidTy(), false);
-    auto* anchor = InlineAsm::get(anchor_type, "", "~{memory}", /*hasSideEffects=*/true);
     MDNode* nothing = MDNode::get(block_.getContext(), {});
     DenseMap<const Instruction*, int64_t> begins;
     for (const Row& row : rows) begins[row.load] = row.begin;
     for (Instruction* instruction : order_) {
       if (auto begin = begins.find(instruction); begin != begins.end()) {
-        builder.CreateCall(anchor_type, anchor)->setDoesNotThrow();
+        keep_order(builder);
         Value* place = builder.CreatePtrAdd(&base, builder.getInt64(static_cast<uint64_t>(begin->second)));
         instruction->setOperand(0, place);
         instruction->setMetadata(kReadInOrder, nothing);
@@ -153,6 +151,11 @@ class MemoryOrder {
 };
 
 }  // namespace
+
+void keep_order(IRBuilderBase& builder) {
+  auto* type = FunctionType::get(builder.getVoidTy(), false);
+  builder.CreateCall(type, InlineAsm::get(type, "", "~{memory}", /*hasSideEffects=*/true))->setDoesNotThrow();
+}
 
 PreservedAnalyses MemoryOrderPass::run(Function& function, FunctionAnalysisManager&) {
   bool has_changed = false;

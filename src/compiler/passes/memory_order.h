@@ -17,12 +17,16 @@
 #pragma once
 
 #include <llvm/IR/Function.h>
+#include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/PassManager.h>
 
 namespace kiln {
 
 /// On loads of rows that have been put in memory's order.
 inline constexpr const char* kReadInOrder = "kiln.read_in_order";
+
+/// No load, before or after the builder's place, gets across it; it becomes no instruction.
+void keep_order(llvm::IRBuilderBase& builder);
 
 /// Of unrolled code, where not many more registers are wanted at a time than the processor's `registers` of
 /// `register_bytes`.

@@ -31,9 +31,6 @@ using namespace llvm;
 // Bytes that a threadgroup reads, a page, beyond which no processor's prefetcher goes, or writes.
 constexpr int64_t kFewestRead = 4096, kFewestWritten = 1024;
 
-// In threadgroups. What the next one reads first would come too late where it is asked for last.
-constexpr uint32_t kAhead = 2;
-
 // Of one array and one threadgroup: rows with jumps, and bytes, of which caches have room for thrice as many.
 constexpr size_t kFewestRows = 16;
 constexpr int64_t kMostBytes = 64 << 10;
@@ -41,9 +38,10 @@ constexpr size_t kMostLines = kMostBytes / kCacheLine;
 
 class Prefetcher {
  public:
-  Prefetcher(Function& function, FunctionAnalysisManager& analyses)
+  Prefetcher(Function& function, FunctionAnalysisManager& analyses, uint32_t ahead)
       : function_(function),
         analyses_(analyses),
+        ahead_(ahead),
         record_(function.getArg(kCpuRecord)),
         layout_(function.getDataLayout()),
         loops_(analyses.getResult<LoopAnalysis>(function)) {}
@@ -51,12 +49,10 @@ class Prefetcher {
   bool run() {
     MapVector<const Value*, Parts> arrays;
     for (BasicBlock* block : ReversePostOrderTraversal<Function*>(&function_))
-      for (auto& [base, rows] : rows_of(*block)) add(*block, base, rows, arrays[getUnderlyingObject(base)]);
+      for (auto& [array, parts] : parts_of(*block)) add(parts, arrays[array]);
     bool has_changed = false;
     for (auto& [array, parts] : arrays) {
-      int64_t bytes = 0;
-      for (const Part& part : parts) bytes += bytes_of(part);
-      if (bytes > kMostBytes) continue;
+      if (bytes_of(parts) > kMostBytes) continue;
       for (const Part& part : parts) ask(part);
       has_changed |= !parts.empty();
     }
@@ -99,8 +95,15 @@ class Prefetcher {
     return rows;
   }
 
-  // Where a processor does not see for itself what later threadgroups access, and it is not there already.
-  void add(BasicBlock& block, Value* base, Rows& rows, Parts& parts) {
+  // By array.
+  MapVector<const Value*, Parts> parts_of(BasicBlock& block) {
+    MapVector<const Value*, Parts> arrays;
+    for (auto& [base, rows] : rows_of(block))
+      if (std::optional<Part> part = part_of(block, base, rows)) arrays[getUnderlyingObject(base)].push_back(*part);
+    return arrays;
+  }
+
+  std::optional<Part> part_of(BasicBlock& block, Value* base, Rows& rows) {
     Part part;
     part.base = base;
     part.place = base;
@@ -110,18 +113,32 @@ class Prefetcher {
       for (int64_t line = divideFloorSigned(row.begin, kCacheLine); line * kCacheLine < row.end; ++line)
         part.lines.insert(line);
     }
-    if (Loop* loop = loops_.getLoopFor(&block); loop && !repeats(*loop, part)) return;
+    if (Loop* loop = loops_.getLoopFor(&block); loop && !repeats(*loop, part)) return std::nullopt;
     for (int64_t i = 0; i < static_cast<int64_t>(part.iterations); ++i)
       for (int64_t line : part.lines) part.all_lines.insert(line + divideFloorSigned(i * part.step, kCacheLine));
-    if (bytes_of(part) < (part.is_written ? kFewestWritten : kFewestRead) && !has_jumps(part)) return;
-    auto is_asked_for = [&](const Part& other) {
-      return other.place == part.place && std::includes(other.all_lines.begin(), other.all_lines.end(),
-                                                        part.all_lines.begin(), part.all_lines.end());
-    };
-    if (none_of(parts, is_asked_for)) parts.push_back(std::move(part));
+    return part;
   }
 
-  static int64_t bytes_of(const Part& part) { return static_cast<int64_t>(part.all_lines.size()) * kCacheLine; }
+  // What a processor does not see for itself that later threadgroups access, and is not there already.
+  static void add(Parts& parts, Parts& to) {
+    auto written = std::stable_partition(parts.begin(), parts.end(), [](const Part& part) { return !part.is_written; });
+    bool is_much_read = bytes_of(ArrayRef(parts.begin(), written)) >= kFewestRead;
+    bool is_much_written = bytes_of(ArrayRef(written, parts.end())) >= kFewestWritten;
+    for (Part& part : parts) {
+      if (!(part.is_written ? is_much_written : is_much_read) && !has_jumps(part)) continue;
+      auto is_asked_for = [&](const Part& other) {
+        return other.place == part.place && std::includes(other.all_lines.begin(), other.all_lines.end(),
+                                                          part.all_lines.begin(), part.all_lines.end());
+      };
+      if (none_of(to, is_asked_for)) to.push_back(std::move(part));
+    }
+  }
+
+  static int64_t bytes_of(ArrayRef<Part> parts) {
+    int64_t lines = 0;
+    for (const Part& part : parts) lines += static_cast<int64_t>(part.all_lines.size());
+    return lines * kCacheLine;
+  }
 
   // Whether a known number of iterations each access what is a known distance further on.
   bool repeats(const Loop& loop, Part& part) {
@@ -173,18 +190,39 @@ class Prefetcher {
     return 2 * jumps > rows.size();
   }
 
-  // The threadgroup's place in x.
-  bool is_position(const Value* value) const {
+  // The axis of which it is the threadgroup's place.
+  std::optional<unsigned> axis_of(const Value* value) const {
     const auto* load = dyn_cast<LoadInst>(value);
-    if (!load || !load->getType()->isIntegerTy(32)) return false;
+    if (!load || !load->getType()->isIntegerTy(32)) return std::nullopt;
     APInt offset(64, 0);
-    return load->getPointerOperand()->stripAndAccumulateConstantOffsets(layout_, offset, true) == record_ &&
-           offset == offsetof(CpuThread, values) + kThreadgroupPosition * sizeof(uint32_t);
+    if (load->getPointerOperand()->stripAndAccumulateConstantOffsets(layout_, offset, true) != record_)
+      return std::nullopt;
+    for (unsigned axis = 0; axis < 3; ++axis)
+      if (offset == offset_of(kThreadgroupPosition, axis)) return axis;
+    return std::nullopt;
+  }
+
+  static uint64_t offset_of(CpuThreadValue value, unsigned axis) {
+    return offsetof(CpuThread, values) + (value + axis) * sizeof(uint32_t);
+  }
+
+  // The threadgroup that is asked for is further on in the first axis that has several.
+  Value* later_position(LoadInst& position, unsigned axis, IRBuilder<>& builder) {
+    auto has_one = [&](unsigned other) {
+      Value* place = builder.CreateConstGEP1_64(builder.getInt8Ty(), record_, offset_of(kThreadgroupsPerGrid, other));
+      LoadInst* groups = builder.CreateLoad(builder.getInt32Ty(), place);
+      groups->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(builder.getContext(), {}));
+      return builder.CreateICmpEQ(groups, builder.getInt32(1));
+    };
+    Value* is_first = builder.CreateNot(has_one(axis));
+    for (unsigned before = 0; before < axis; ++before) is_first = builder.CreateAnd(has_one(before), is_first);
+    Value* distance = builder.CreateSelect(is_first, builder.getInt32(ahead_), builder.getInt32(0));
+    return builder.CreateAdd(&position, distance);
   }
 
   // Whether arithmetic makes it from that place, which may be done with any numbers: a division may not.
   bool differs(const Value* value) {
-    if (is_position(value)) return true;
+    if (axis_of(value)) return true;
     if (auto* operation = dyn_cast<BinaryOperator>(value); operation && operation->isIntDivRem()) return false;
     if (!isa<BinaryOperator, CastInst, FreezeInst, GetElementPtrInst>(value)) return false;
     if (auto known = differs_.find(value); known != differs_.end()) return known->second;
@@ -192,17 +230,25 @@ class Prefetcher {
     return differs_[value] = does;
   }
 
-  // What it is in the threadgroup that is asked for; `made`: what has been made at the builder's place.
+  // What it is in the threadgroup that is asked for, at the builder's place, or before the loop around it; `made`: what
+  // has been made.
   Value* later(Value* value, DenseMap<Value*, Value*>& made, IRBuilder<>& builder) {
     if (!differs(value)) return value;
     if (auto known = made.find(value); known != made.end()) return known->second;
-    if (is_position(value)) return made[value] = builder.CreateAdd(value, builder.getInt32(kAhead));
+    auto* instruction = cast<Instruction>(value);
+    Loop* loop = loops_.getLoopFor(builder.GetInsertBlock());
+    BasicBlock* before = loop && loop->isLoopInvariant(value) ? loop->getLoopPreheader() : nullptr;
+    IRBuilder<> outside(builder.getContext());
+    if (before) outside.SetInsertPoint(before->getTerminator());
+    IRBuilder<>& place = before ? outside : builder;
+    if (std::optional<unsigned> axis = axis_of(value))
+      return made[value] = later_position(cast<LoadInst>(*instruction), *axis, place);
     SmallVector<Value*> operands;
-    for (Value* operand : cast<Instruction>(value)->operands()) operands.push_back(later(operand, made, builder));
-    Instruction* one = cast<Instruction>(value)->clone();
+    for (Value* operand : instruction->operands()) operands.push_back(later(operand, made, builder));
+    Instruction* one = instruction->clone();
     for (auto [use, operand] : zip(one->operands(), operands)) use.set(operand);
     one->dropPoisonGeneratingFlags();
-    return made[value] = builder.Insert(one);
+    return made[value] = place.Insert(one);
   }
 
   // Each line once, in the order of memory whatever the order of the rows is: what is read as many with one row as with
@@ -232,6 +278,7 @@ class Prefetcher {
 
   Function& function_;
   FunctionAnalysisManager& analyses_;
+  const uint32_t ahead_;
   Argument* record_;
   const DataLayout& layout_;
   LoopInfo& loops_;
@@ -241,7 +288,7 @@ class Prefetcher {
 }  // namespace
 
 PreservedAnalyses PrefetchPass::run(Function& function, FunctionAnalysisManager& analyses) {
-  return Prefetcher(function, analyses).run() ? PreservedAnalyses::none() : PreservedAnalyses::all();
+  return Prefetcher(function, analyses, ahead_).run() ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 
 }  // namespace kiln

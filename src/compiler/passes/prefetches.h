@@ -1,4 +1,4 @@
-// What a threadgroup accesses and a processor does not foresee is asked for two threadgroups before.
+// What a threadgroup accesses and a processor does not foresee is asked for some threadgroups before.
 //
 // A processor follows what is read in order and fetches ahead. A simdgroup whose threads each add up sixteen elements,
 // 256 apart, reads two cache lines of each KiB, the next simdgroup two more: all of it is in order only for who sees
@@ -7,11 +7,12 @@
 // threadgroup that waits for its own sum, as an RMS norm's does, has nothing else to do meanwhile. What is written must
 // be fetched too, and until then all later stores wait behind it, those to threadgroup memory and of registers among
 // them: the queue is full soon. Threadgroups further on in the grid access the same places further on, so that each
-// row's address is computed for another one, too, and asked for: lines in the order of memory, since in the order of
-// the rows a tree reduction takes a seventh longer. With AVX2 it took two thirds of the time, an RMS norm nine tenths,
-// a scan eight tenths on a Xeon. They come into the second cache: a Zen 4's first one waits for few at a time, so that
-// an RMS norm takes 0.65 times as long and a tree reduction that has the machine for itself half; on an Emerald Rapids
-// a tree reduction takes nine tenths, and nothing longer.
+// row's address is computed for another one, too, and asked for: for the second next one, as what the next reads first
+// would come too late where it is asked for last; for the next one where simdgroups do not wait for one another. Lines
+// in the order of memory, since in the order of the rows a tree reduction takes a seventh longer. With AVX2 it took two
+// thirds of the time, an RMS norm nine tenths, a scan eight tenths on a Xeon. They come into the second cache: a Zen
+// 4's first one waits for few at a time, so that an RMS norm takes 0.65 times as long and a tree reduction that has the
+// machine for itself half; on an Emerald Rapids a tree reduction takes nine tenths, and nothing longer.
 //
 // Rejected: asking for less than a page that is read in order, which made a scan slower where its arrays lay a multiple
 // of 4 KiB apart; asking for the next threadgroup, whose first rows may be asked for last: a tree reduction takes 8 %
@@ -23,13 +24,20 @@
 
 #include <llvm/IR/PassManager.h>
 
+#include <cstdint>
+
 namespace kiln {
 
-/// Of a function for a threadgroup, whose second parameter is its record: of rows outside of loops, or in loops with a
-/// known number of iterations.
-struct PrefetchPass : llvm::PassInfoMixin<PrefetchPass> {
+/// Of a function whose second parameter is its threadgroup's record, of rows outside of loops, or in loops with a known
+/// number of iterations: those of the threadgroup that comes `ahead` later.
+class PrefetchPass : public llvm::PassInfoMixin<PrefetchPass> {
+ public:
+  explicit PrefetchPass(uint32_t ahead) : ahead_(ahead) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }
+
+ private:
+  uint32_t ahead_;
 };
 
 }  // namespace kiln

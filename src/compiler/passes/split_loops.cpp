@@ -12,6 +12,7 @@
 #include <llvm/IR/PatternMatch.h>
 
 #include "compiler/passes/launch_tables.h"
+#include "compiler/passes/memory_order.h"
 #include "compiler/passes/widen.h"
 
 namespace kiln {
@@ -94,9 +95,10 @@ class LoopSplitter {
     Function* function = block_->getParent();
     LLVMContext& context = function->getContext();
     BasicBlock* end = before_;
-    for (unsigned part = 0; part < kLanes / lanes_; ++part) {
+    const unsigned parts = kLanes / lanes_, of_loop = reads_table_ ? parts : 1;
+    for (unsigned part = 0; part < parts; part += of_loop) {
       BasicBlock* behind = BasicBlock::Create(context, "part", function, exit);
-      BasicBlock* loop = make_part(part, *end, *behind);
+      BasicBlock* loop = make_loop(part, of_loop, *end, *behind);
       if (part == 0)
         before_->getTerminator()->replaceSuccessorWith(block_, loop);
       else
@@ -155,7 +157,7 @@ class LoopSplitter {
       }
       if (getSplatValue(&instruction) || is_step_of_splats(instruction)) continue;
       if (is_question(instruction)) {
-        if (may_exchange_) return false;
+        if (may_exchange_ || reads_table_) return false;
         continue;
       }
       if (!is_of_each_lane(instruction)) return false;
@@ -177,31 +179,56 @@ class LoopSplitter {
 
   Type* part_of(Type* type) const { return is_wide(type) ? FixedVectorType::get(type->getScalarType(), lanes_) : type; }
 
-  BasicBlock* make_part(unsigned which, BasicBlock& before, BasicBlock& behind) {
+  // Of `count` parts, one after another in each iteration.
+  BasicBlock* make_loop(unsigned first, unsigned count, BasicBlock& before, BasicBlock& behind) {
     BasicBlock* copy = BasicBlock::Create(block_->getContext(), block_->getName(), block_->getParent(), &behind);
     IRBuilder<> builder(copy), outside(block_->getContext());
-    const DataLayout& layout = block_->getDataLayout();
     if (Instruction* terminator = before.getTerminator())
       outside.SetInsertPoint(terminator);
     else
       outside.SetInsertPoint(&before);
+    for (unsigned part = first; part < first + count; ++part) {
+      if (part != first) keep_order(builder);
+      make_part(part, first, builder, outside);
+    }
+    auto* branch = cast<BranchInst>(block_->getTerminator()->clone());
+    branch->setCondition(part_of(branch->getCondition(), first, outside));
+    for (unsigned i = 0; i < 2; ++i) branch->setSuccessor(i, branch->getSuccessor(i) == block_ ? copy : &behind);
+    builder.Insert(branch);
+    for (unsigned part = first; part < first + count; ++part) {
+      for (PHINode& phi : block_->phis()) {
+        auto* one = cast<PHINode>(made_[part][&phi]);
+        if (one->getNumIncomingValues() > 0) continue;
+        one->addIncoming(part_of(phi.getIncomingValueForBlock(before_), part, outside), &before);
+        one->addIncoming(part_of(phi.getIncomingValueForBlock(block_), part, outside), copy);
+      }
+    }
+    return copy;
+  }
+
+  // Made outside of the loop where it is not of the loop.
+  Value* part_of(Value* value, unsigned which, IRBuilder<>& outside) {
     auto& made = made_[which];
-    auto part = [&](Value* value) -> Value* {
-      if (auto found = made.find(value); found != made.end()) return found->second;
-      if (!is_wide(value->getType())) return value;
-      if (Value* same = getSplatValue(value)) return made[value] = outside.CreateVectorSplat(lanes_, same);
-      return made[value] = outside.CreateShuffleVector(value, createSequentialMask(which * lanes_, lanes_, 0));
-    };
+    if (auto found = made.find(value); found != made.end()) return found->second;
+    if (!is_wide(value->getType())) return value;
+    if (Value* same = getSplatValue(value)) return made[value] = outside.CreateVectorSplat(lanes_, same);
+    return made[value] = outside.CreateShuffleVector(value, createSequentialMask(which * lanes_, lanes_, 0));
+  }
+
+  // `first`: of the loop, whose numbers that are no vectors all parts have in common.
+  void make_part(unsigned which, unsigned first, IRBuilder<>& builder, IRBuilder<>& outside) {
+    BasicBlock* copy = builder.GetInsertBlock();
+    const DataLayout& layout = block_->getDataLayout();
+    auto& made = made_[which];
+    auto part = [&](Value* value) { return part_of(value, which, outside); };
     for (Instruction& instruction : *block_) {
-      if (isa<PHINode>(instruction)) {
-        made[&instruction] = builder.CreatePHI(part_of(instruction.getType()), 2, instruction.getName());
-      } else if (instruction.isTerminator()) {
-        auto* branch = cast<BranchInst>(instruction.clone());
-        branch->setCondition(part(branch->getCondition()));
-        for (unsigned i = 0; i < 2; ++i) branch->setSuccessor(i, branch->getSuccessor(i) == block_ ? copy : &behind);
-        builder.Insert(branch);
-      } else if (is_step_of_splats(instruction)) {
-        continue;
+      if (instruction.isTerminator() || is_step_of_splats(instruction)) continue;
+      if (which != first && !instruction.getType()->isVectorTy()) {
+        made[&instruction] = made_[first].lookup(&instruction);
+      } else if (isa<PHINode>(instruction)) {
+        auto* phi = PHINode::Create(part_of(instruction.getType()), 2, instruction.getName());
+        made[&instruction] = phi;
+        phi->insertBefore(*copy, copy->getFirstNonPHIIt());
       } else if (Value* same = is_wide(instruction.getType()) ? getSplatValue(&instruction) : nullptr) {
         made[&instruction] = builder.CreateVectorSplat(lanes_, part(same));
       } else if (is_question(instruction)) {
@@ -241,12 +268,6 @@ class LoopSplitter {
         made[&instruction] = builder.Insert(one);
       }
     }
-    for (PHINode& phi : block_->phis()) {
-      auto* one = cast<PHINode>(made[&phi]);
-      one->addIncoming(part(phi.getIncomingValueForBlock(before_)), &before);
-      one->addIncoming(part(phi.getIncomingValueForBlock(block_)), copy);
-    }
-    return copy;
   }
 
   Loop& loop_;

@@ -130,6 +130,8 @@ def _add_matrix(name, axis, lines, words=512, simdgroups=2, groups=3):
     rows = 4 * simdgroups * groups
     MATRICES[name] = axis, lines
     group = f"threadgroup_position_in_grid.{'xyz'[axis]}"
+    threads = 32 * simdgroups
+    grid = [(threads * groups, 1, 1), (threads, groups, 1), (threads, 1, groups)][axis]
     body(
         f"""
         uint words = m_shape[1], lane = thread_index_in_simdgroup;
@@ -152,8 +154,8 @@ def _add_matrix(name, axis, lines, words=512, simdgroups=2, groups=3):
             "m": rng.integers(0, 256, (rows, words), dtype=np.int32),
         },
         outputs={"y": ((rows,), "float32")},
-        grid=tuple((32 * simdgroups if i == 0 else 1) * (groups if i == axis else 1) for i in range(3)),
-        threadgroup=(32 * simdgroups, 1, 1),
+        grid=grid,
+        threadgroup=(threads, 1, 1),
         constructs="simdgroup.sum",
     )(lambda x, m: (((m[:, :, None] >> np.arange(8)) & 1) * x.reshape(-1, 8)).sum((1, 2)))
 

@@ -287,3 +287,40 @@ for _name, _reads, _writes in (
         for n in range(11):
             total = 3 * total + sums[n]
         return np.tile(total, 2)
+
+
+# Of a product of matrices, of which a thread makes eight rows of one column; with AVX2 in groups of two.
+@body(
+    """
+    constexpr uint rows = 64, columns = 64, depth = 8, each = 8;
+    threadgroup float a_tile[rows * depth], b_tile[depth * columns];
+    uint inner = a_shape[1], width = b_shape[1], t = thread_position_in_threadgroup.x;
+    uint column = t % columns, first_row = t / columns * each;
+    const device float* a_from = a + threadgroup_position_in_grid.y * rows * inner;
+    const device float* b_from = b + threadgroup_position_in_grid.x * columns;
+    float sums[each] = {0};
+    for (uint k = 0; k < inner; k += depth) {
+        a_tile[t] = a_from[t / depth * inner + k + t % depth];
+        b_tile[t] = b_from[(k + t / columns) * width + column];
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        for (uint i = 0; i < depth; ++i)
+            for (uint row = 0; row < each; ++row)
+                sums[row] = fma(a_tile[(first_row + row) * depth + i], b_tile[i * columns + column], sums[row]);
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+    device float* to = out + (threadgroup_position_in_grid.y * rows + first_row) * width
+                     + threadgroup_position_in_grid.x * columns + column;
+    for (uint row = 0; row < each; ++row) to[row * width] = sums[row];
+    """,
+    name="tiles_of_a_product",
+    inputs=lambda rng: {
+        "a": rng.integers(-8, 9, (128, 40)).astype(np.float32),
+        "b": rng.integers(-8, 9, (40, 192)).astype(np.float32),
+    },
+    outputs={"out": ((128, 192), "float32")},
+    grid=(3 * 512, 2, 1),
+    threadgroup=(512, 1, 1),
+    constructs="synchronisation.threadgroup_barrier functions.fma",
+)
+def tiles_of_a_product(a: Any, b: Any) -> Any:
+    return a @ b

@@ -230,17 +230,15 @@ class Prefetcher {
     return differs_[value] = does;
   }
 
-  // What it is in the threadgroup that is asked for, at the builder's place, or before the loop around it; `made`: what
-  // has been made.
+  // What it is in the threadgroup that is asked for: at the builder's place, or where the value itself is made, if that
+  // is before the loop around the builder; `made`: what has been made.
   Value* later(Value* value, DenseMap<Value*, Value*>& made, IRBuilder<>& builder) {
     if (!differs(value)) return value;
     if (auto known = made.find(value); known != made.end()) return known->second;
     auto* instruction = cast<Instruction>(value);
-    Loop* loop = loops_.getLoopFor(builder.GetInsertBlock());
-    BasicBlock* before = loop && loop->isLoopInvariant(value) ? loop->getLoopPreheader() : nullptr;
-    IRBuilder<> outside(builder.getContext());
-    if (before) outside.SetInsertPoint(before->getTerminator());
-    IRBuilder<>& place = before ? outside : builder;
+    const Loop* loop = loops_.getLoopFor(builder.GetInsertBlock());
+    IRBuilder<> before(instruction->getNextNode());
+    IRBuilder<>& place = loop && loop->isLoopInvariant(value) ? before : builder;
     if (std::optional<unsigned> axis = axis_of(value))
       return made[value] = later_position(cast<LoadInst>(*instruction), *axis, place);
     SmallVector<Value*> operands;

@@ -48,7 +48,7 @@ constexpr size_t kMostResults = 64;
 // Each is the part that reads once more. Sums that are made from one another fit into no group of few.
 constexpr size_t kMostGroups = 8;
 
-// Instructions of a loop within that is unrolled, and how often it goes round.
+// Instructions of a loop within that is unrolled, of all groups together, and how often it goes round.
 constexpr size_t kMostUnrolled = 640;
 constexpr unsigned kMostRounds = 16;
 
@@ -471,9 +471,8 @@ class TileLoop {
     return true;
   }
 
-  // Places become constants then. Loops for a few sums each are short as they are.
+  // Places become constants then, and nothing is counted.
   void find_unrolled() {
-    if (groups_.size() > 1) return;
     TargetLibraryInfoImpl library(Triple(function_.getParent()->getTargetTriple()));
     TargetLibraryInfo info(library);
     AssumptionCache assumptions(function_);

@@ -18,7 +18,7 @@
 namespace kiln {
 
 inline constexpr uint32_t kCpuImageMagic = 0x314c4e4b;  // "KNL1"
-inline constexpr uint32_t kCpuImageVersion = 10;
+inline constexpr uint32_t kCpuImageVersion = 11;
 
 enum class CpuImageKind : uint32_t {
   kLoop = 0,        // no thread waits for another: one function runs a row of threads
@@ -90,6 +90,14 @@ struct CpuArgument {
   int64_t end_byte;    // one past the last
 };
 
+// Of those who change floats of a launch's own outputs in rows; each in a cache line of its own.
+struct alignas(64) CpuRowLock {
+  uint32_t is_held;
+};
+// Bytes of an array that have one lock, the next ones the next of the launch's locks, and so on, over and over.
+inline constexpr int64_t kCpuLockedBytes = 128;
+inline constexpr uint64_t kCpuRowLocks = 512;
+
 struct CpuLaunch {
   const CpuArgument* arguments;
   uint32_t threads_per_grid[3];
@@ -97,6 +105,7 @@ struct CpuLaunch {
   uint32_t threadgroups_per_grid[3];
   uint32_t is_alone;           // one thread of the process runs all of it, and nobody else uses its outputs meanwhile
   uint32_t asks_second_cache;  // of the processor: lines that are asked for early are better asked for there
+  CpuRowLock* row_locks;       // kCpuRowLocks, all free; null where others than the launch may use its outputs
 };
 
 // The values that attributes are computed from. Each is a uint; vectors take three.
@@ -146,6 +155,15 @@ using CpuThreadgroupFunction = void (*)(const CpuLaunch*, const CpuThread* first
                                         uint32_t count);
 // Parameters of the last two by number; a threadgroup's has other ones from the fourth on.
 enum CpuParameter : unsigned { kCpuLaunch, kCpuRecord, kCpuFrame, kCpuX };
+
+// For each lane of the bits `lanes` that begins within the bytes from 0 to `limit`, where the row begins at `offset`:
+// adds the float behind `operands` to the one behind `row`, or subtracts it, while nobody else changes it. All that
+// change the array are such functions with `launch`, which says whether there are locks, and `place`, how many bytes
+// `row` is behind the array; or `launch` is null.
+using CpuRowUpdate = void (*)(const CpuLaunch* launch, float* row, const float* operands, uint32_t lanes,
+                              int64_t offset, int64_t limit, int64_t place);
+inline constexpr const char* kAddToRow = "__kiln_add_to_row";
+inline constexpr const char* kSubtractFromRow = "__kiln_subtract_from_row";
 using CpuCombineFunction = uint64_t (*)(uint64_t, uint64_t);
 
 // Numbers for each of CpuThreadgroupFunction's places: x, y and z, and one that makes four.

@@ -457,8 +457,11 @@ class SimdEngine : public CpuEngine {
     lower_positions(group, threads_wait, unit.rows_are_simdgroups, in_runs, threads_wait ? unit.simdgroups : 0);
     // A vector of bfloats, too, would become calls of a function for each.
     remove_bfloat(group);
+    auto is_output = [&](uint64_t argument) {
+      return argument < unit.parameters.size() && unit.parameters[argument].is_written();
+    };
     return widen(group, {has_avx512, unit.simdgroups_are_full && threads_wait, sites, offsetof(CpuLaunch, is_alone),
-                         in_runs ? &runs_share : nullptr, keep_stage});
+                         is_output, in_runs ? &runs_share : nullptr, keep_stage});
   }
 
   // A thread's place in its row is the first one's and its lane. Where threads wait, `group` is one simdgroup, which

@@ -2,8 +2,8 @@
 //
 // A guard on an atomic is a branch (bounds_guards.h). Of 32 lanes that add to a row, it would be the mask of those that
 // it lets through, which is made and asked before the row is touched. Where the guard chooses between the address and a
-// sink, as a store's does, the row is asked as a whole, and who shares it counts its lanes (locked_rows.h). A grid
-// sample's gradient, which has four, takes a seventh less to compile with AVX2, a twentieth less with AVX-512.
+// sink, as a store's does, the row is asked as a whole, and who shares it counts its lanes (locked_rows.h), so that
+// there is less to compile.
 //
 // Only of what nobody gets the former value of, and not before code of one thread is done with: for other engines and
 // targets a branch is better.

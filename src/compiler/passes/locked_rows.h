@@ -1,11 +1,5 @@
-// Atomic operations on a row of floats that other threads may change too.
-//
-// Floats have no atomic instructions: an operation compares and exchanges until nobody came between. That takes as long
-// for two floats as for one, where they lie in one word of 64 bits; elements may be exchanged in any company, as long
-// as each one is at once. So a row that begins at such a word is exchanged in pairs, and any other a lane at a time.
-//
-// Both are loops in which a loop waits its turn. A grid sample's gradient has four such rows: with one function for
-// them it takes a twelfth less to compile with AVX-512, an eighth less with AVX2.
+// Atomic operations on a row of floats that other threads may change, too: calls of functions that the process has
+// (`CpuRowUpdate`, core/cpu_image.h), so that a kernel has no code for them.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -22,10 +16,19 @@ struct RowGuard {
   llvm::Value* limit;   // i64, below 2^62
 };
 
+/// An array that nobody uses but by such functions.
+struct UpdatedArray {
+  llvm::Value *launch, *begin;  // CpuLaunch, and where the array's elements begin
+};
+
+/// Whether there is a function that does what `atomic` does, of which nobody gets what was there before.
+bool is_row_update(const llvm::AtomicRMWInst& atomic);
+
 /// What `atomic` does to a float, for each lane of the bits `lanes` that the guard lets through to its element behind
-/// `row`, lane 0's, with its operand behind `operands`. Nobody gets what was there before.
+/// `row`, lane 0's, with its operand behind `operands`.
 llvm::CallInst* update_locked_row(const llvm::AtomicRMWInst& atomic, llvm::Value* row, llvm::Value* operands,
-                                  llvm::Value* lanes, const std::optional<RowGuard>& guard, llvm::IRBuilder<>& builder);
+                                  llvm::Value* lanes, const std::optional<RowGuard>& guard,
+                                  const std::optional<UpdatedArray>& array, llvm::IRBuilder<>& builder);
 
 /// The row's address, if that is what the instruction does; else null.
 llvm::Value* locked_row(const llvm::Instruction& instruction);

@@ -42,6 +42,8 @@ struct WidenOptions {
   // Where a launch, the function's first parameter, says that it is alone (CpuLaunch::is_alone), in bytes: its atomics
   // need not be such then.
   uint64_t alone_offset = 0;
+  // Whether an argument of such a launch is one of its outputs.
+  llvm::function_ref<bool(uint64_t argument)> is_output;
   // Where a simdgroup is a piece of a run (passes/runs.h): told whether runs share work.
   bool* runs_share = nullptr;
   // Told what has been done, for who wants to see the module then.

@@ -53,7 +53,7 @@ Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses
       layout_(from.getDataLayout()),
       context_(from.getContext()),
       mask_type_(FixedVectorType::get(Type::getInt1Ty(context_), kLanes)) {
-  ask_whether_alone(options.alone_offset);
+  ask_whether_alone(options.alone_offset, options.is_output);
   find_tiles(analyses.getResult<ScalarEvolutionAnalysis>(from));
   find_groups(analyses.getResult<ScalarEvolutionAnalysis>(from));
   find_zeroed_loads();

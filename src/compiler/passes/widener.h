@@ -347,13 +347,16 @@ class Widener {
 
   using LanePlaces = MapVector<Value*, AllocaInst*>;
 
+  static std::optional<unsigned> only_lane(const Value* mask);
   AllocaInst* scratch(Type* type);
   void store_leaves(Value* value, LanePlaces& places, IRBuilder<>& builder);
   Value* at_lane_of_loop(Value* value, Value* lane, const LanePlaces& places, IRBuilder<>& builder);
   void each_lane(Instruction& instruction, IRBuilder<>& builder, bool may_be_alone = true);
   void in_lane(unsigned lane, Instruction& instruction, IRBuilder<>& builder, bool may_be_alone);
   Value* make_one(Instruction& instruction, Instruction& one, bool may_be_alone, IRBuilder<>& builder);
-  void ask_whether_alone(uint64_t offset);
+  void ask_whether_alone(uint64_t offset, function_ref<bool(uint64_t)> is_output);
+  void find_updated_arrays(function_ref<bool(uint64_t)> is_output);
+  std::optional<UpdatedArray> updated_array(const Instruction& update);
   Value* is_alone(Instruction& instruction);
   void widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder);
   void widen_allowed_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder);
@@ -380,6 +383,7 @@ class Widener {
   BasicBlock* allocas_ = nullptr;
   DenseMap<Type*, SmallVector<AllocaInst*>> unused_scratch_;
   uint64_t scratch_bytes_ = 0;
+  DenseMap<const Instruction*, LoadInst*> updated_arrays_;  // of atomics: where their array begins
   Value* alone_ = nullptr;  // of the function that is widened: whether the launch is; null where nobody asks
   Value* mask_ = nullptr;   // of the block that is being widened
   DenseMap<Value*, Value*> scalars_, vectors_;

@@ -1,9 +1,3 @@
-#include <llvm/Analysis/ValueTracking.h>
-#include <llvm/IR/InstIterator.h>
-#include <llvm/Transforms/Utils/LowerAtomic.h>
-
-#include "compiler/metal/token_rewriter.h"
-#include "compiler/passes/locked_rows.h"
 #include "compiler/passes/loop_unrolling.h"
 #include "compiler/passes/uniformity.h"
 #include "compiler/passes/widener.h"
@@ -55,7 +49,7 @@ Value* Widener::at_lane_of_loop(Value* value, Value* lane, const LanePlaces& pla
 }
 
 // The one lane of a mask, if it is known.
-static std::optional<unsigned> only_lane(const Value* mask) {
+std::optional<unsigned> Widener::only_lane(const Value* mask) {
   const auto* lanes = dyn_cast<Constant>(mask);
   std::optional<unsigned> only;
   for (unsigned lane = 0; lane < kLanes; ++lane) {
@@ -148,152 +142,6 @@ void Widener::each_lane(Instruction& instruction, IRBuilder<>& builder, bool may
   for (auto [value, place] : places) unused_scratch_[place->getAllocatedType()].push_back(place);
   for (AllocaInst* place : {results, flags})
     if (place) unused_scratch_[place->getAllocatedType()].push_back(place);
-}
-
-// An atomic may be a load and a store where the launch is alone.
-Value* Widener::make_one(Instruction& instruction, Instruction& one, bool may_be_alone, IRBuilder<>& builder) {
-  auto* atomic = dyn_cast<AtomicRMWInst>(&one);
-  Value* alone = atomic && may_be_alone ? is_alone(instruction) : nullptr;
-  if (!alone) return builder.Insert(&one);
-  auto make_plain = [&]() -> Values {
-    Value* before = builder.CreateAlignedLoad(atomic->getType(), atomic->getPointerOperand(), atomic->getAlign());
-    Value* after = buildAtomicRMWValue(atomic->getOperation(), builder, before, atomic->getValOperand());
-    builder.CreateAlignedStore(after, atomic->getPointerOperand(), atomic->getAlign());
-    return {before};
-  };
-  if (isa<Constant>(alone)) {
-    Value* before = make_plain()[0];
-    one.deleteValue();
-    return before;
-  }
-  auto make_locked = [&]() -> Values { return {builder.Insert(&one)}; };
-  return either({scalar(alone), "plain", "atomic", false}, builder, make_plain, make_locked)[0];
-}
-
-// In the code of one thread, before all of it.
-void Widener::ask_whether_alone(uint64_t offset) {
-  if (offset == 0 || none_of(instructions(from_), [](const Instruction& i) { return isa<AtomicRMWInst>(i); })) return;
-  IRBuilder<> builder(&*from_.getEntryBlock().getFirstInsertionPt());
-  LoadInst* said = builder.CreateLoad(
-      builder.getInt32Ty(), builder.CreateInBoundsGEP(builder.getInt8Ty(), from_.getArg(0), builder.getInt64(offset)));
-  said->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(context_, {}));
-  alone_ = builder.CreateICmpNE(said, builder.getInt32(0));
-}
-
-// Null where it must be an atomic in any case. The threads of a threadgroup are all run by one of the process.
-Value* Widener::is_alone(Instruction& instruction) {
-  auto& atomic = cast<AtomicRMWInst>(instruction);
-  const auto* variable = dyn_cast<GlobalVariable>(getUnderlyingObject(place_of(atomic).address));
-  if (variable && variable->getSection() == kThreadgroupSection) return ConstantInt::getTrue(context_);
-  return alone_;
-}
-
-void Widener::widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
-  Guarded place = place_of(atomic);
-  if (!place.allowed) return widen_allowed_atomic(atomic, builder);
-  if (is_updated_row(atomic, place.address) && is_limited_row(place, sizeof(float)))
-    return update_limited_row(atomic, place, builder);
-  atomic.setOperand(AtomicRMWInst::getPointerOperandIndex(), place.address);
-  Value* all = std::exchange(mask_, narrowed(mask_, vector(place.allowed, builder), builder));
-  auto some = [&]() -> Values {
-    widen_allowed_atomic(atomic, builder);
-    return {};
-  };
-  either({any(mask_, builder), "some", "none", false}, builder, some, [] { return Values(); });
-  mask_ = all;
-}
-
-// Whether floats of a row are changed, of which nobody gets what was there, and which others may change, too.
-bool Widener::is_updated_row(AtomicRMWInst& atomic, Value* pointer) {
-  Value* alone = is_alone(atomic);
-  return alone && !isa<Constant>(alone) && atomic.getType()->isFloatTy() &&
-         AtomicRMWInst::isFPOperation(atomic.getOperation()) && atomic.use_empty() && differs(pointer) &&
-         step_of(pointer, sizeof(float)) == 1 && !only_lane(mask_);
-}
-
-// Nobody else changes what is there.
-Value* Widener::update_alone(AtomicRMWInst& atomic, Value* address, IRBuilder<>& builder) {
-  Value* operand = vector(atomic.getValOperand(), builder);
-  Type* type = operand->getType();
-  bool are_all = is_all(mask_);
-  Value* before = are_all
-                      ? static_cast<Value*>(builder.CreateAlignedLoad(type, address, atomic.getAlign()))
-                      : builder.CreateMaskedLoad(type, address, atomic.getAlign(), mask_, Constant::getNullValue(type));
-  Value* after = buildAtomicRMWValue(atomic.getOperation(), builder, before, operand);
-  if (are_all)
-    builder.CreateAlignedStore(after, address, atomic.getAlign());
-  else
-    builder.CreateMaskedStore(after, address, atomic.getAlign(), mask_);
-  return before;
-}
-
-// Alone if the guard lets all of the row through.
-void Widener::update_limited_row(AtomicRMWInst& atomic, const Guarded& place, IRBuilder<>& builder) {
-  auto* comparison = cast<ICmpInst>(place.allowed);
-  Value* address = at_lane(place.address, 0, builder);
-  RowGuard guard{at_lane(comparison->getOperand(0), 0, builder), scalar(comparison->getOperand(1))};
-  Value* is_inside = builder.CreateICmpULT(guard.offset, less(guard.limit, (kLanes - 1) * sizeof(float)));
-  auto row = [&]() -> Values {
-    update_alone(atomic, address, builder);
-    return {};
-  };
-  auto lanes = [&]() -> Values {
-    update_shared_row(atomic, address, guard, builder);
-    return {};
-  };
-  // Which of both is usual is the launch's to say.
-  either({builder.CreateAnd(is_inside, scalar(is_alone(atomic))), "row", "lanes", false}, builder, row, lanes);
-}
-
-void Widener::widen_allowed_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
-  Value *alone = is_alone(atomic), *pointer = atomic.getPointerOperand();
-  uint64_t bytes = layout_.getTypeStoreSize(atomic.getType());
-  if (!alone || !is_word(bytes) || !differs(pointer) || step_of(pointer, bytes) != 1 || only_lane(mask_))
-    return each_lane(atomic, builder);
-  // A row's places are different ones.
-  bool is_updated = is_updated_row(atomic, pointer);
-  Type* type = vector(atomic.getValOperand(), builder)->getType();
-  auto together = [&](Value* address) -> Values { return {update_alone(atomic, address, builder)}; };
-  auto apart = [&]() -> Values {
-    if (is_updated) {
-      update_shared(atomic, builder);
-      return {Constant::getNullValue(type)};
-    }
-    each_lane(atomic, builder);
-    return {vectors_[&atomic]};
-  };
-  vectors_[&atomic] = by_shape(pointer, isa<Constant>(alone) ? nullptr : alone, {bytes, bytes * (kLanes - 1), true},
-                               builder, together, apart)[0];
-}
-
-// By a function that all rows of the module share.
-void Widener::update_shared_row(AtomicRMWInst& atomic, Value* address, const std::optional<RowGuard>& guard,
-                                IRBuilder<>& builder) {
-  Value* operand = vector(atomic.getValOperand(), builder);
-  AllocaInst* operands = scratch(operand->getType());
-  builder.CreateStore(operand, operands);
-  update_locked_row(atomic, address, operands, builder.CreateBitCast(mask_, builder.getInt32Ty()), guard, builder);
-  unused_scratch_[operand->getType()].push_back(operands);
-}
-
-// Where it is a row, which is asked when the code runs.
-void Widener::update_shared(AtomicRMWInst& atomic, IRBuilder<>& builder) {
-  std::optional<Asked> asked =
-      ask_for_row(atomic.getPointerOperand(), nullptr, {sizeof(float), sizeof(float) * (kLanes - 1), true}, builder);
-  auto together = [&]() -> Values {
-    update_shared_row(atomic, asked->first, std::nullopt, builder);
-    return {};
-  };
-  if (const auto* known = dyn_cast<ConstantInt>(asked->is_row); known && known->isOne()) {
-    together();
-    return;
-  }
-  // A launch that is alone comes here with what is no row, which is rare.
-  auto apart = [&]() -> Values {
-    each_lane(atomic, builder, /*may_be_alone=*/false);
-    return {};
-  };
-  either({asked->is_row, "row", "lanes", false}, builder, together, apart);
 }
 
 void Widener::check_pair(Instruction& instruction) {

@@ -14,6 +14,7 @@
 #include "kiln/error.h"
 #include "targets/cpu/c_functions.h"
 #include "targets/cpu/kernel_output.h"
+#include "targets/cpu/row_updates.h"
 
 // The compiler's own library has these; C++ has no names for them. They follow the convention for halves in registers.
 extern "C" {
@@ -58,6 +59,7 @@ const void* find_import(std::string_view name) {
   for (const Import& import : kImports)
     if (import.name == name) return import.address;
   if (const void* function = find_c_function(name)) return function;
+  if (const void* function = find_row_update(name)) return function;
   return find_output_function(name);
 }
 
@@ -114,6 +116,7 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
       size_t length = strnlen(name, header_.code_offset - name_offset);
       const void* target = find_import(std::string_view(name, length));
       may_fail_ = may_fail_ || std::string_view(name, length) == kFailFunction;
+      updates_rows_ = updates_rows_ || find_row_update(std::string_view(name, length));
       if (!target)
         throw InternalError(
             concat("machine code asks for a function that nobody provides: ", std::string_view(name, length)));

@@ -7,6 +7,8 @@ from bodies import body
 
 # By name: how many rows of 32 elements are read in memory's order.
 ROWS_IN_ORDER: dict[str, int] = {}
+# Those of which AVX2's registers have too few for the rows of all simdgroups.
+NEED_AVX512 = ("reads_halves_in_order", "reads_two_arrays_in_order")
 
 _SUM_OF_THREADGROUP = """
     threadgroup float sums[32];
@@ -61,3 +63,47 @@ _add_sums("reads_halves_in_order", 128, 16, dtype=np.float16)
 _add_sums("reads_one_simdgroup_as_it_does", 0, 16, threads=32)
 _add_sums("reads_rows_between_others_as_it_does", 0, 16, step=512)
 _add_sums("reads_few_rows_as_it_does", 0, 4, threads=64)
+
+
+def _add_with(name, rows, between, reads=16, **options):
+    """With something between the rows of each simdgroup."""
+    _add(
+        name,
+        rows,
+        f"for (uint i = 0; i < {reads}; ++i) {{ {between} sum += x[first + i * 256]; }}",
+        lambda x, z: x.sum(1),
+        reads,
+        **options,
+    )
+
+
+# What is written in between may be what is read, and what is read twice is the same.
+_add_with("reads_rows_between_stores_as_it_does", 0, "if (thread_index == 0 && i % 8 == 1) y[group] = sum;")
+_add_with(
+    "reads_rows_between_atomics_as_it_does",
+    0,
+    "if (thread_index == 0 && i % 8 == 1)"
+    "  atomic_fetch_add_explicit((device atomic_float*)&y[group], 1.0f, memory_order_relaxed);",
+)
+_add(
+    "reads_two_arrays_in_order",
+    64,
+    "for (uint i = 0; i < 8; ++i) sum += x[first + i * 128] * z[first + i * 128];",
+    lambda x, z: (x * z).sum(1),
+    8,
+    threads=128,
+)
+_add(
+    "reads_two_large_arrays_as_it_does",
+    0,
+    "for (uint i = 0; i < 8; ++i) sum += x[first + i * 256] * z[first + i * 256];",
+    lambda x, z: (x * z).sum(1),
+    8,
+)
+_add(
+    "reads_rows_twice_as_it_does",
+    0,
+    "for (uint i = 0; i < 16; ++i) sum += x[first + i * 256] - 2 * x[first + (15 - i) * 256];",
+    lambda x, z: -x.sum(1),
+    16,
+)

@@ -5,9 +5,9 @@ import numpy as np
 
 from bodies import body
 
-# By name: how many cache lines a threadgroup asks for, and how often it may come to where it does: once, or once for
-# each simdgroup or iteration.
-PREFETCHES: dict[str, tuple[int, int]] = {}
+# By name: how many cache lines a threadgroup asks for, and how often it may come to where it does if not once: once for
+# each simdgroup, or for one or two iterations.
+PREFETCHES: dict[str, tuple[int, tuple[int, ...]]] = {}
 SIMDGROUPS = 8
 # The axis of the grid in which simdgroups' rows follow one another, and how many lines of an iteration are asked for.
 MATRICES: dict[str, tuple[int, int]] = {}
@@ -35,7 +35,7 @@ def _add(
     out_length=None,
     constructs=_CONSTRUCTS,
 ):
-    PREFETCHES[name] = lines, times or threads // 32
+    PREFETCHES[name] = lines, times or (threads // 32,)
     body(
         f"""
         uint thread_index = thread_position_in_threadgroup.x, group = threadgroup_position_in_grid.x;
@@ -94,9 +94,9 @@ def _add_rows(name, lines, reads, threads=256, array="x", place="group * {length
 
 # All lines of every second KiB, of which each simdgroup reads sixteen pieces, and thirty-two in a loop.
 _add_sums("asks_for_pages_with_jumps", 256, 16, step=512)
-_add_sums("asks_for_pages_with_jumps_in_loops", 512, 32, times=16)
+_add_sums("asks_for_pages_with_jumps_in_loops", 512, 32, times=(16, 32))
 # So many pages, and not more.
-_add_sums("asks_for_sixteen_pages", 1024, 64, times=32)
+_add_sums("asks_for_sixteen_pages", 1024, 64, times=(32, 64))
 _add_sums("asks_for_no_more_than_sixteen_pages", 0, 68)
 # Less than a page: sixteen pieces with jumps, half of them, and sixteen that follow one another.
 _add_sums("asks_for_sixteen_rows_with_jumps", 32, 16, 32, 64)

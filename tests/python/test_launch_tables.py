@@ -26,7 +26,9 @@ def test_an_iteration_reads_whole_lines():
     function = optimized_function("table_of_a_turned_vector", "__kiln_simdgroup")
     (loop,) = [block for block in re.split(r"\n(?=\S+:)", function) if "!kiln.table" in block]
     lanes = 16 if _core.cpu_architecture() >= "x86-64-v4" else 8
-    places = re.findall(r"= getelementptr i8, ptr \S+, i64 (\d+)\n *%\d+ = load <(\d+) x i32>", loop)
+    behind = dict(re.findall(r"(\S+) = getelementptr i8, ptr \S+, i64 (\d+)\n", loop))
+    rows = re.findall(r"= load <(\d+) x i32>, ptr (\S+),", loop)
+    places = [(behind[place], loaded) for loaded, place in rows]
     assert sorted((int(place), int(loaded)) for place, loaded in places) == sorted(
         (4 * first, lanes) for first in range(0, 32, lanes) for _ in range(4)
     )

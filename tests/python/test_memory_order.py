@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from bodies.memory_order import ROWS_IN_ORDER
+from bodies.memory_order import NEED_AVX512, ROWS_IN_ORDER
 from kiln import _core
 from launch_bodies import optimized_function
 
@@ -25,7 +25,8 @@ def _rows(name):
 @pytest.mark.parametrize("name", ROWS_IN_ORDER)
 def test_rows_with_jumps_are_read_in_the_order_of_memory(name):
     arrays = _rows(name)
-    assert sum(map(len, arrays.values())) == ROWS_IN_ORDER[name]
+    fits = name not in NEED_AVX512 or _core.cpu_architecture() >= "x86-64-v4"
+    assert sum(map(len, arrays.values())) == (ROWS_IN_ORDER[name] if fits else 0)
     row = 64 if "halves" in name else 128
     assert all(rows == list(range(0, row * len(rows), row)) for rows in arrays.values())
 

@@ -25,10 +25,13 @@ constexpr unsigned kFewestTurns = 256;
 
 void acquire(CpuRowLock& lock) {
   std::atomic_ref<uint32_t> is_held(lock.is_held);
-  for (unsigned turns = 0; is_held.exchange(1, std::memory_order_acquire) != 0;) do {
+  unsigned turns = 0;
+  while (is_held.exchange(1, std::memory_order_acquire) != 0) {
+    while (is_held.load(std::memory_order_relaxed) != 0) {
       _mm_pause();
       if (++turns % kFewestTurns == 0) sched_yield();
-    } while (is_held.load(std::memory_order_relaxed) != 0);
+    }
+  }
 }
 
 void release(CpuRowLock& lock) { std::atomic_ref<uint32_t>(lock.is_held).store(0, std::memory_order_release); }

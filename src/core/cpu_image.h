@@ -55,6 +55,7 @@ struct CpuImageHeader {
   uint64_t addresses_offset;  // address_count offsets of 8 bytes within code and constants that are such addresses
   uint32_t joins_rows;  // kLoop: threads know nothing of their threadgroup; rows of neighbours in x may be run as one
   uint32_t takes_rows;  // kLoop: a call may run several rows of a threadgroup
+  uint32_t wants_row_locks;  // CpuLaunch::row_locks are used where there are any
 };
 
 // What the threads of a simdgroup that wait at a site do with their values, which travel as 64 bits. Lanes that take no
@@ -94,7 +95,7 @@ struct CpuArgument {
 struct alignas(64) CpuRowLock {
   uint32_t is_held;
 };
-// Bytes of an array that have one lock, the next ones the next of the launch's locks, and so on, over and over.
+// Bytes of an array that have one lock, and how many locks a launch has: which one is theirs is hashed.
 inline constexpr int64_t kCpuLockedBytes = 128;
 inline constexpr uint64_t kCpuRowLocks = 512;
 

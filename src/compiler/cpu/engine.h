@@ -32,6 +32,7 @@ struct EngineOutput {
   uint64_t table_bytes = 0;
   uint64_t private_bytes = 0;  // of one thread, in arrays and structures that are not in registers
   bool may_spin = false;
+  bool wants_row_locks = false;
   bool joins_rows = false;
   bool takes_rows = false;
 };

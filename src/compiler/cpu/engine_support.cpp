@@ -9,6 +9,7 @@
 #include <llvm/IR/ReplaceConstant.h>
 
 #include "compiler/metal/token_rewriter.h"
+#include "compiler/passes/invariant_loads.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/stand_ins.h"
 #include "kiln/error.h"
@@ -68,9 +69,7 @@ SmallVector<Value*> load_arguments(IRBuilder<>& builder, Value* launch, const Ke
     return MDNode::get(context, {ConstantAsMetadata::get(ConstantInt::get(Type::getInt64Ty(context), value))});
   };
   auto load = [&](Type* type, Value* structure, uint64_t offset) {
-    LoadInst* load = builder.CreateLoad(type, builder.CreatePtrAdd(structure, builder.getInt64(offset)));
-    load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(context, {}));
-    return load;
+    return load_invariant(builder, type, structure, offset);
   };
   Value* records = load(builder.getPtrTy(), launch, offsetof(CpuLaunch, arguments));
   SmallVector<Value*> arguments;

@@ -38,6 +38,7 @@ class ImageWriter {
     header.table_bytes = engine_.table_bytes;
     header.threadgroup_simdgroups = engine_.threadgroup_simdgroups;
     header.may_spin = engine_.may_spin;
+    header.wants_row_locks = engine_.wants_row_locks;
     header.joins_rows = engine_.joins_rows;
     header.takes_rows = engine_.takes_rows;
     image_.resize(sizeof header);

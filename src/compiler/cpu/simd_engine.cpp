@@ -85,6 +85,7 @@ class SimdEngine : public CpuEngine {
     output.threadgroup_memory_bytes =
         lower_threadgroup_memory(module, group, group.getArg(1), CpuImageKind::kSimdgroups);
     output.may_spin = may_spin(group);
+    output.wants_row_locks = any_of(instructions(group), wants_row_locks);
     bool has_atomics = any_of(instructions(group), [](const Instruction& i) { return i.isAtomic() || locked_row(i); });
     // Otherwise registers for which there is no room go to places that cross cache lines.
     group.addFnAttr("stackrealign");

@@ -26,6 +26,7 @@
 
 #include "compiler/passes/bounds_guards.h"
 #include "compiler/passes/cache_lines.h"
+#include "compiler/passes/invariant_loads.h"
 #include "compiler/passes/locked_rows.h"
 #include "compiler/passes/runs.h"
 #include "compiler/passes/usual_way.h"
@@ -277,11 +278,8 @@ class Asks {
   static Value* says_second(Function& function) {
     BasicBlock& entry = function.getEntryBlock();
     IRBuilder<> builder(&entry, entry.getFirstNonPHIOrDbgOrAlloca());
-    Value* place = builder.CreateConstGEP1_64(builder.getInt8Ty(), function.getArg(kCpuLaunch),
-                                              offsetof(CpuLaunch, asks_second_cache));
-    LoadInst* flag = builder.CreateLoad(builder.getInt32Ty(), place);
-    flag->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(function.getContext(), {}));
-    return builder.CreateIsNotNull(flag);
+    return builder.CreateIsNotNull(load_invariant(builder, builder.getInt32Ty(), function.getArg(kCpuLaunch),
+                                                  offsetof(CpuLaunch, asks_second_cache)));
   }
 
   static void ask_at(Instruction& place, const Lines& lines, Cache cache) {

@@ -69,4 +69,8 @@ Value* locked_row(const Instruction& instruction) {
   return is_update ? call->getArgOperand(kRow) : nullptr;
 }
 
+bool wants_row_locks(const Instruction& instruction) {
+  return locked_row(instruction) && !isa<ConstantPointerNull>(cast<CallInst>(instruction).getArgOperand(kLaunch));
+}
+
 }  // namespace kiln

@@ -33,4 +33,7 @@ llvm::CallInst* update_locked_row(const llvm::AtomicRMWInst& atomic, llvm::Value
 /// The row's address, if that is what the instruction does; else null.
 llvm::Value* locked_row(const llvm::Instruction& instruction);
 
+/// Whether it does so to an array that nobody uses otherwise.
+bool wants_row_locks(const llvm::Instruction& instruction);
+
 }  // namespace kiln

@@ -20,6 +20,7 @@
 #include <set>
 
 #include "compiler/passes/cache_lines.h"
+#include "compiler/passes/invariant_loads.h"
 #include "compiler/passes/memory_order.h"
 #include "core/cpu_image.h"
 
@@ -209,9 +210,8 @@ class Prefetcher {
   // The threadgroup that is asked for is further on in the first axis that has several.
   Value* later_position(LoadInst& position, unsigned axis, IRBuilder<>& builder) {
     auto has_one = [&](unsigned other) {
-      Value* place = builder.CreateConstGEP1_64(builder.getInt8Ty(), record_, offset_of(kThreadgroupsPerGrid, other));
-      LoadInst* groups = builder.CreateLoad(builder.getInt32Ty(), place);
-      groups->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(builder.getContext(), {}));
+      uint64_t offset = offset_of(kThreadgroupsPerGrid, other);
+      LoadInst* groups = load_invariant(builder, builder.getInt32Ty(), record_, offset);
       return builder.CreateICmpEQ(groups, builder.getInt32(1));
     };
     Value* is_first = builder.CreateNot(has_one(axis));

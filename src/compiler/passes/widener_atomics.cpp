@@ -13,6 +13,7 @@
 
 #include "compiler/metal/token_rewriter.h"
 #include "compiler/passes/guard_sinks.h"
+#include "compiler/passes/invariant_loads.h"
 #include "compiler/passes/locked_rows.h"
 #include "compiler/passes/widener.h"
 #include "core/cpu_image.h"
@@ -54,10 +55,7 @@ Value* Widener::make_one(Instruction& instruction, Instruction& one, bool may_be
 void Widener::ask_whether_alone(uint64_t offset, function_ref<bool(uint64_t)> is_output) {
   if (offset == 0 || none_of(instructions(from_), [](const Instruction& i) { return isa<AtomicRMWInst>(i); })) return;
   IRBuilder<> builder(&*from_.getEntryBlock().getFirstInsertionPt());
-  LoadInst* said = builder.CreateLoad(
-      builder.getInt32Ty(), builder.CreateInBoundsGEP(builder.getInt8Ty(), from_.getArg(0), builder.getInt64(offset)));
-  said->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(context_, {}));
-  alone_ = builder.CreateICmpNE(said, builder.getInt32(0));
+  alone_ = builder.CreateIsNotNull(load_invariant(builder, builder.getInt32Ty(), from_.getArg(0), offset));
   find_updated_arrays(is_output);
 }
 

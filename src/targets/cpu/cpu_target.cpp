@@ -219,7 +219,7 @@ class CpuTarget : public Target {
     // One that is claimed as a whole is run by who claims it.
     launch.is_alone = options.fills_outputs && (pool.threads() == 1 || (small && !work.pieces_may_wait));
     std::unique_ptr<CpuRowLock[]> row_locks;
-    if (image.updates_rows() && options.fills_outputs && !launch.is_alone) {
+    if (image.header().wants_row_locks && options.fills_outputs && !launch.is_alone) {
       row_locks = std::make_unique<CpuRowLock[]>(kCpuRowLocks);
       launch.row_locks = row_locks.get();
     }

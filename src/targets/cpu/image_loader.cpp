@@ -116,7 +116,6 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
       size_t length = strnlen(name, header_.code_offset - name_offset);
       const void* target = find_import(std::string_view(name, length));
       may_fail_ = may_fail_ || std::string_view(name, length) == kFailFunction;
-      updates_rows_ = updates_rows_ || find_row_update(std::string_view(name, length));
       if (!target)
         throw InternalError(
             concat("machine code asks for a function that nobody provides: ", std::string_view(name, length)));

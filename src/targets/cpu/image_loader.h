@@ -21,8 +21,6 @@ class LoadedImage {
   const CpuImageHeader& header() const { return header_; }
   /// Whether a thread may give up: it calls assert or __trap.
   bool may_fail() const { return may_fail_; }
-  /// Whether it calls a CpuRowUpdate, for which a launch may have locks.
-  bool updates_rows() const { return updates_rows_; }
   std::span<const CpuSite> sites() const;
   std::span<const uint32_t> path(const CpuSite& site) const;
 
@@ -51,7 +49,6 @@ class LoadedImage {
   const std::byte* base_ = nullptr;
   size_t mapped_bytes_ = 0;
   bool may_fail_ = false;
-  bool updates_rows_ = false;
 };
 
 }  // namespace kiln

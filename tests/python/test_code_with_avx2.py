@@ -9,7 +9,16 @@ import pytest
 from kiln import _core
 
 # Those that look at code.
-TESTS = ("launch_tables", "memory_order", "prefetches", "reuse_barriers", "row_updates", "runs", "tile_batches")
+TESTS = (
+    "lane_sums",
+    "launch_tables",
+    "memory_order",
+    "prefetches",
+    "reuse_barriers",
+    "row_updates",
+    "runs",
+    "tile_batches",
+)
 
 
 @pytest.mark.skipif(_core.cpu_architecture() < "x86-64-v4", reason="without AVX-512 the tests themselves are of AVX2")

@@ -25,6 +25,19 @@ def test_what_is_written_is_asked_for_before_anything_is_read():
     assert function.rindex("call void @llvm.prefetch") < function.index(" load <")
 
 
+def test_rows_of_whole_lines_are_touched_before_they_are_loaded():
+    touches = re.findall(r"load volatile i32, ptr (\S+), align 1\n", _threadgroup_function("sums_of_256_threads"))
+    # Smaller registers load each line twice as it is.
+    assert len(touches) == (16 if _core.cpu_architecture() >= "x86-64-v4" else 0)
+
+
+@pytest.mark.skipif(_core.cpu_architecture() >= "x86-64-v4", reason="AVX-512 has registers for all rows of a simdgroup")
+def test_rows_that_a_loop_loads_and_stores_are_finished_one_after_the_other():
+    blocks = re.split(r"\n\S+:[^\n]*\n", _threadgroup_function("sums_of_256_threads"))
+    (loop,) = (block for block in blocks if block.count("store <8 x float>") == 16)
+    assert loop.index("store <8 x float>") < loop.rindex(" load <8 x float>")
+
+
 def test_lines_with_jumps_are_asked_for_in_the_order_of_memory():
     function = _threadgroup_function("asks_for_pages_with_jumps")
     asked = re.findall(r"@llvm.prefetch.p0\(ptr (\S+),", function)

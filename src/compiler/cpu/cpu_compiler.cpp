@@ -69,7 +69,7 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
   if (request.target.cpu == "x86-64-v4") look_up_packed_numbers(*module);
   if (output.engine == "simd") {
     bool has_avx512 = request.target.cpu == "x86-64-v4";
-    if (!has_avx512) add_lanes_by_pairs(*module);
+    add_lanes_by_pairs(*module, has_avx512 ? 16 : 8);
     for (llvm::Function& function : *module)
       finish_chains(function, has_avx512 ? 32 : 16, has_avx512 ? 16 : 8, /*are_few=*/!has_avx512);
   }

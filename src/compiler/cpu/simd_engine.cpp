@@ -16,11 +16,13 @@
 #include "compiler/passes/approximations.h"
 #include "compiler/passes/constant_offsets.h"
 #include "compiler/passes/cut_vectors.h"
+#include "compiler/passes/first_stores.h"
 #include "compiler/passes/forward_stores.h"
 #include "compiler/passes/gathered_rows.h"
 #include "compiler/passes/lane_exchanges.h"
 #include "compiler/passes/launch_tables.h"
 #include "compiler/passes/locked_rows.h"
+#include "compiler/passes/loop_sums.h"
 #include "compiler/passes/loop_unrolling.h"
 #include "compiler/passes/memory_order.h"
 #include "compiler/passes/pass_runner.h"
@@ -168,7 +170,14 @@ class SimdEngine : public CpuEngine {
           Function* apart = module.getFunction((Twine(kThreadgroupFunction) + kApartSuffix).str());
           for (Function* function : {&threadgroup, apart}) {
             if (!function) continue;
+            runner.run(kSimpleLoops, *function);
+            runner.run_pass(FirstStoresPass(), *function);
+            runner.run("simplifycfg", *function);
             runner.run(kLoopsPipeline, *function);
+            runner.run(kSimpleLoops, *function);
+            bool has_sums = false;
+            runner.run_pass(LoopSumsPass(registers.bytes / sizeof(float), has_sums), *function);
+            if (has_sums) runner.run(kSumsPipeline, *function);
             if (unit.simdgroups != 0) runner.run_pass(ForwardStoresPass(has_avx512 ? 64 : 32), *function);
             runner.run_pass(ConstantOffsetsPass(), *function);
             runner.run(kLastPipeline, *function);
@@ -189,6 +198,10 @@ class SimdEngine : public CpuEngine {
   static constexpr const char* kLoopsPipeline =
       "loop(loop-deletion,loop-unroll-full),sroa,simplifycfg,gvn<no-pre>,"
       "instcombine<no-verify-fixpoint>";
+  // Loops with a block before and one behind.
+  static constexpr const char* kSimpleLoops = "loop-simplify";
+  // What sums have been stored to becomes registers.
+  static constexpr const char* kSumsPipeline = "sroa,simplifycfg,adce,gvn<no-pre>,instcombine<no-verify-fixpoint>";
   static constexpr const char* kLastPipeline = "early-cse,dse,adce,simplifycfg";
 
   // Of accesses in a loop, where it is worth to have it twice.

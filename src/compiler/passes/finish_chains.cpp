@@ -57,7 +57,10 @@ class ChainFinisher {
   bool is_stream() const {
     size_t loaded = 0, stored = 0;
     for (const Instruction& instruction : block_) {
-      if (isa<PHINode>(instruction)) return false;
+      if (isa<PHINode>(instruction)) {
+        if (registers_of(instruction) > 0) return false;
+        continue;
+      }
       if (auto* call = dyn_cast<IntrinsicInst>(&instruction); call && call->getIntrinsicID() == Intrinsic::prefetch)
         continue;
       if (auto* load = dyn_cast<LoadInst>(&instruction); load && load->hasMetadata(LLVMContext::MD_invariant_load)) {

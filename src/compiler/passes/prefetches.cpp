@@ -37,6 +37,9 @@ constexpr size_t kFewestRows = 16;
 constexpr int64_t kMostBytes = 64 << 10;
 constexpr size_t kMostLines = kMostBytes / kCacheLine;
 
+// Of a row that one register is loaded from for each cache line.
+constexpr int64_t kBetweenTouches = kCacheLine / 2;
+
 class Prefetcher {
  public:
   Prefetcher(Function& function, FunctionAnalysisManager& analyses, uint32_t ahead)
@@ -265,12 +268,26 @@ class Prefetcher {
     size_t asked = 0;
     auto line = part.lines.begin();
     for (size_t i = 0; i < rows.size(); ++i) {
-      if (!part.is_written) builder.SetInsertPoint(rows[i].access);
+      if (!part.is_written) {
+        builder.SetInsertPoint(rows[i].access);
+        touch(rows[i], builder);
+      }
       for (; asked * rows.size() < (i + 1) * part.lines.size(); ++asked, ++line)
         ask_for_line(
             builder,
             builder.CreateConstGEP1_64(builder.getInt8Ty(), address, static_cast<uint64_t>(*line * kCacheLine)),
             Cache::kSecond);
+    }
+  }
+
+  // Nobody wants what it loads, of what is loaded right behind it.
+  void touch(const Row& row, IRBuilder<>& builder) const {
+    auto& load = cast<LoadInst>(*row.access);
+    if (row.end - row.begin < kCacheLine) return;
+    for (int64_t offset = 0; offset < row.end - row.begin; offset += kBetweenTouches) {
+      Value* place =
+          builder.CreateConstGEP1_64(builder.getInt8Ty(), load.getPointerOperand(), static_cast<uint64_t>(offset));
+      builder.CreateAlignedLoad(builder.getInt32Ty(), place, Align(1), /*isVolatile=*/true);
     }
   }
 

@@ -12,6 +12,7 @@ import kiln
 import numpy as np
 import pytest
 import random_bodies
+import random_sum_bodies
 import random_tile_bodies
 import random_waiting_bodies
 from launch_bodies import BODIES, kernel_of, launch_numpy
@@ -19,6 +20,7 @@ from launch_bodies import BODIES, kernel_of, launch_numpy
 TESTS = Path(__file__).parent.parent
 RANDOM_BODIES = range(40)
 RANDOM_TILE_BODIES = range(40)
+RANDOM_SUM_BODIES = range(60)
 # `tools/compare_engines.py` compares more.
 RANDOM_WAITING_BODIES = 500
 ON_OTHER_INSTRUCTION_SETS = 100
@@ -50,6 +52,8 @@ def results(waiting: int) -> dict[str, Result]:
         found[body.name] = Result(outputs, kernel_of(body.name, kiln.metal_kernel).history[-1])
     for seed in RANDOM_BODIES:
         found[f"random {seed}"] = Result(*random_bodies.results(seed))
+    for seed in RANDOM_SUM_BODIES:
+        found[f"random sums {seed}"] = Result(*random_sum_bodies.results(seed))
     for seed in RANDOM_TILE_BODIES:
         found[f"random tile {seed}"] = Result(*random_tile_bodies.results(seed))
     for seed in range(waiting):
@@ -86,7 +90,8 @@ def results_with(waiting: int, **settings: str) -> dict[str, Result]:
 def different(ours: dict[str, Result], theirs: dict[str, Result]) -> list[str]:
     """Those of `theirs` that do not agree; `ours` has them all."""
     few = len(bodies_for(ON_OTHER_INSTRUCTION_SETS))
-    assert len(theirs) >= few + len(RANDOM_BODIES) + len(RANDOM_TILE_BODIES) + ON_OTHER_INSTRUCTION_SETS
+    others = len(RANDOM_BODIES) + len(RANDOM_TILE_BODIES) + len(RANDOM_SUM_BODIES)
+    assert len(theirs) >= few + others + ON_OTHER_INSTRUCTION_SETS
     return [
         name
         for name, result in theirs.items()

@@ -33,6 +33,9 @@ constexpr size_t kMostTogether = 4;
 // Registers that are loaded, and stored, at least.
 constexpr size_t kFewestOfStream = 12;
 
+// Of a loop's rows, those that are loaded before one of them is stored.
+constexpr size_t kMostRowsTogether = 8;
+
 // From the first instruction for a result to that for the next.
 constexpr unsigned kStepsBetween = 2;
 
@@ -76,7 +79,7 @@ class ChainFinisher {
 
   // Whether it is a loop of sums that leave most registers to what makes them.
   bool is_loop_of_sums() const {
-    if (!is_contained(successors(&block_), &block_)) return false;
+    if (!is_loop()) return false;
     unsigned sums = 0, registers = 0;
     for (const PHINode& phi : block_.phis()) {
       sums += registers_of(phi) > 0;
@@ -94,11 +97,13 @@ class ChainFinisher {
 
   void run_as_stream() {
     find_order();
-    stagger();
+    if (!(is_loop() && group())) stagger();
     apply();
   }
 
  private:
+  bool is_loop() const { return is_contained(successors(&block_), &block_); }
+
   void apply() {
     for (Instruction* instruction : order_)
       if (!isa<PHINode>(instruction) && !instruction->isTerminator()) instruction->moveBefore(block_.getTerminator());
@@ -298,12 +303,43 @@ class ChainFinisher {
   // Each result begins a little after the one before: in an order by when an instruction could begin, if each took one
   // step, some chains are under way at a time.
   void stagger() {
+    order_by_steps([](size_t chain, unsigned) { return static_cast<unsigned>(chain) * kStepsBetween; });
+  }
+
+  // Some results at a time, step by step, and then the next ones, if registers suffice: what is loaded behind a store
+  // to an address that ends with the same 12 bits waits for it.
+  bool group() {
+    const SmallVector<Instruction*> before = order_;
+    SmallVector<size_t> stored;  // before each result
+    size_t count = 0, place = 0;
+    for (size_t end : ends_) {
+      stored.push_back(count);
+      for (; place < end; ++place) count += isa<StoreInst>(order_[place]);
+    }
+    stored.push_back(count);
+    for (size_t together : {kMostRowsTogether, kMostRowsTogether / 2}) {
+      size_t group = 0;
+      unsigned begin = 0;
+      order_by_steps([&](size_t chain, unsigned last) {
+        if (stored[chain] / together != group) group = stored[chain] / together, begin = last + 1;
+        return begin;
+      });
+      if (count_reloads(order_) == 0) return true;
+      order_ = before;
+    }
+    return false;
+  }
+
+  // `first_of`: of a result's number and of the last step of those before, when it may begin.
+  template <typename FirstOf>
+  void order_by_steps(FirstOf first_of) {
     DenseMap<Instruction*, unsigned> begins;
     auto is_input = [&](const Instruction& one) { return isa<LoadInst>(one) && !is_ordered(one); };
-    unsigned chain = 0;
+    size_t chain = 0;
+    unsigned last = 0;
     for (auto [place, instruction] : enumerate(order_)) {
       while (chain < ends_.size() && place >= ends_[chain]) ++chain;
-      unsigned step = chain * kStepsBetween;
+      unsigned step = first_of(chain, last);
       auto wait_for = [&](Value* needed) {
         auto* one = dyn_cast<Instruction>(needed);
         auto found = begins.find(one);
@@ -312,10 +348,12 @@ class ChainFinisher {
         bool takes_step = registers_of(*one) > 0 && !is_input(*one);
         step = std::max(step, found->second + (takes_step ? 1 : 0));
       };
-      for (Value* operand : instruction->operands()) wait_for(operand);
+      if (!isa<PHINode>(instruction))
+        for (Value* operand : instruction->operands()) wait_for(operand);
       if (auto before = before_.find(instruction); before != before_.end())
         for (Instruction* other : before->second) wait_for(other);
       begins[instruction] = step;
+      last = std::max(last, step);
     }
     // They are loaded where they are wanted.
     for (Instruction* instruction : reverse(order_)) {

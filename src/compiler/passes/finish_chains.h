@@ -6,7 +6,10 @@
 //
 // Rows that are loaded, become others and are stored are put in this order however many registers there are: loads and
 // stores lie all over the code then, so that memory is busy while it computes. As each result is a chain that waits for
-// itself, the next one begins before it ends.
+// itself, the next one begins before it ends. In a loop eight are loaded before one of them is stored, if registers
+// suffice: an Emerald Rapids lets what is loaded wait for stores before it to addresses that end with the same 12 bits,
+// and an RMS norm whose output lies 16 to 64 bytes beyond a multiple of 4 KiB behind its input takes up to 1.8 times as
+// long with AVX2 where each is stored at once; on a Zen 4 both take the same.
 #pragma once
 
 #include <llvm/IR/Function.h>

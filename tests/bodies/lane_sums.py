@@ -155,6 +155,105 @@ def _(x):
     return x.reshape(2, 8, 128) * np.roll(parts, -1, axis=1)[:, :, None]
 
 
+# Parts of sums, which are elements of bits, too.
+for _type, _dtype, _part in (
+    ("ushort", "uint16", "ushort(all)"),
+    ("char", "int8", "char(all)"),
+    ("ushort", "uint16", "ushort(as_type<uint>(all) >> 16)"),
+):
+
+    def _parts_of_sums(x, dtype=_dtype, shift=16 if ">>" in _part else 0):
+        own = x.reshape(2, 8, 32, 8)
+        each = reduce(lambda all, i: all * 3 + own[..., i], range(8), np.zeros(own.shape[:3], np.int32))
+        parts = (over_lanes(each, np.add).view(np.uint32) >> shift).astype(dtype)
+        return np.tile(parts, 32).reshape(2, 256)
+
+    body(
+        f"""
+        threadgroup {_type} parts[32];
+        uint t = thread_position_in_threadgroup.x, group = threadgroup_position_in_grid.x;
+        int all = 0;
+        for (uint i = 0; i < 8; ++i) all = all * 3 + x[(group * 256 + t) * 8 + i];
+        all = simd_sum(all);
+        if (thread_index_in_simdgroup == 0) parts[simdgroup_index_in_threadgroup] = {_part};
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        y[group * 256 + t] = parts[t % 8];
+        """,
+        name=f"{'high_' if '>>' in _part else ''}parts_of_sums_{_type}",
+        inputs=lambda rng: {"x": rng.integers(-999, 999, 4096).astype(np.int32)},
+        outputs={"y": ((2, 256), _dtype)},
+        grid=(512, 1, 1),
+        threadgroup=(256, 1, 1),
+        constructs="synchronisation.threadgroup_barrier simdgroup.sum",
+    )(_parts_of_sums)
+
+
+@body(
+    """
+    threadgroup int parts[32];
+    uint t = thread_position_in_threadgroup.x, lane = thread_index_in_simdgroup;
+    uint group = threadgroup_position_in_grid.x;
+    int sum = simd_sum(int((lane * 3 + group) * (lane * 7 + 5 * group)));
+    uint bits = x[group * 256 + t];
+    for (uint i = 0; i < 30; ++i) { bits ^= bits << 13; bits ^= bits >> 17; bits ^= bits << 5; }
+    if (lane == 0) parts[simdgroup_index_in_threadgroup] = sum;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    y[group * 256 + t] = parts[t % 8] + bits;
+    """,
+    name="sums_that_all_simdgroups_have",
+    inputs=lambda rng: {"x": rng.integers(0, 2**32, 512).astype(np.uint32)},
+    outputs={"y": ((512,), "uint32")},
+    grid=(512, 1, 1),
+    threadgroup=(256, 1, 1),
+    constructs="synchronisation.threadgroup_barrier simdgroup.sum",
+)
+def _(x):
+    lane, group = np.arange(32, dtype=np.uint32), np.arange(2, dtype=np.uint32)[:, None]
+    sums = ((lane * 3 + group) * (lane * 7 + 5 * group)).sum(1, dtype=np.uint32)
+    bits = x.copy()
+    for _ in range(30):
+        bits ^= bits << 13
+        bits ^= bits >> 17
+        bits ^= bits << 5
+    return bits + np.repeat(sums, 256)
+
+
+@body(
+    """
+    threadgroup float parts[64];
+    uint t = thread_position_in_threadgroup.x, own = simdgroup_index_in_threadgroup;
+    float sum = 0;
+    for (uint i = 0; i < 8; ++i) sum += x[t * 8 + i];
+    sum = simd_sum(sum);
+    // The place is a long computation, of which each step takes the one before twice.
+    uint place = own + 77;
+    for (uint i = 0; i < 40; ++i) { place ^= place << 13; place ^= place >> 17; place ^= place << 5; }
+    if (thread_index_in_simdgroup == 0) {
+        parts[own] = sum;
+        if (place & 1) parts[32 + own] = 1;
+        else parts[32 + own] = 2;
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    y[t] = parts[t % 8] * parts[32 + t % 8];
+    """,
+    name="sums_beside_long_computations",
+    inputs=lambda rng: {"x": _numbers("float32")(rng, 2048)},
+    outputs={"y": ((256,), "float32")},
+    grid=(256, 1, 1),
+    threadgroup=(256, 1, 1),
+    constructs="synchronisation.threadgroup_barrier simdgroup.sum",
+)
+def _(x):
+    own = x.reshape(8, 32, 8)
+    parts = over_lanes(reduce(np.add, (own[..., i] for i in range(8))), np.add)
+    place = np.arange(8, dtype=np.uint32) + np.uint32(77)
+    for _ in range(40):
+        place ^= place << 13
+        place ^= place >> 17
+        place ^= place << 5
+    return np.tile(parts * np.where(place & 1, 1, 2).astype(np.float32), 32)
+
+
 def _several(name, count, together, source="x[i] * {k}", dtype="float32", after="", scale=1):
     kind = {"float32": "float", "int32": "int"}[dtype]
     values = "\n".join(f"{kind} s{k} = simd_sum({source.format(k=k + 1)});" for k in range(count))

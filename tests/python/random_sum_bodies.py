@@ -43,6 +43,7 @@ class Body:
         self.reads = r.choice([1, 2, 3, 4, 4, 4, 8])
         self.row = self.threads * self.reads - r.choice([0, 0, 0, 0, 1, 37])
         self.type = r.choice(["float", "float", "float", "int", "uint"])
+        self.part = r.choice([self.type] * 4 + (["short", "uchar"] if self.type != "float" else []))
         self.numbers = r.choice([1, 1, 2, 3, 5])
         self.by_element = r.random() < 0.7
         self.operations = [r.choice(OPERATIONS[self.type]) for _ in range(self.numbers)]
@@ -55,7 +56,8 @@ class Body:
         loop = [f"for (uint row = 0; row < {ROWS}; ++row) {{", *round_lines, WAIT, "}"]
         self.text = "\n".join(
             [
-                f"threadgroup {self.type} parts[{self.numbers}][64], whole[{self.numbers}];",
+                f"threadgroup {self.part} parts[{self.numbers}][64];",
+                f"threadgroup {self.type} whole[{self.numbers}];",
                 "uint t = thread_position_in_threadgroup.x, lane = thread_index_in_simdgroup;",
                 "uint sg = simdgroup_index_in_threadgroup, group = threadgroup_position_in_grid.x;",
                 *(loop if rows else ["uint row = group % 3;", *round_lines]),
@@ -80,6 +82,8 @@ class Body:
         lines += [f"{self.type} v = {inside} ? x[{begin} + {self.element('i')}] : {self.type}(1);"]
         lines += [f"q{k} = {r.choice(STEPS[self.type]).format(q=f'q{k}', v='v')};" for k in range(self.numbers)]
         lines += ["}"]
+        # The same in all simdgroups.
+        lines += [f"q0 = {self.type}((lane * 3 + group) * (lane + 5));"] if r.random() < 0.1 else []
         lines += [f"q{k} = simd_{operation}(q{k});" for k, operation in enumerate(self.operations)]
         is_first_filled = r.random() < 0.6
         if is_first_filled:
@@ -87,7 +91,7 @@ class Body:
             for k in range(self.numbers):
                 lines += [f"parts[{k}][lane] = {r.choice([0, 1, 7])};", f"parts[{k}][lane + 32] = {r.choice([0, 2])};"]
             lines += ["}", WAIT]
-        stores = [f"parts[{k}][{self.place(k, 'sg')}] = q{k};" for k in range(self.numbers)]
+        stores = [f"parts[{k}][{self.place(k, 'sg')}] = {self.part}(q{k});" for k in range(self.numbers)]
         if r.random() < 0.3:
             sums = f"sums[(group * {ROWS} + row) * {self.simdgroups * self.numbers} + sg * {self.numbers}"
             stores += [f"{sums} + {k}] = q{k};" for k in range(self.numbers)]
@@ -108,9 +112,9 @@ class Body:
         kind = r.choice(["first", "first", "all", "loop", "none"])
         for k, operation in enumerate(self.operations):
             whole = (
-                f"parts[{k}][lane]"
+                f"{self.type}(parts[{k}][lane])"
                 if is_first_filled
-                else f"lane < {self.simdgroups} ? parts[{k}][{self.place(k, 'lane')}] : 1"
+                else f"lane < {self.simdgroups} ? {self.type}(parts[{k}][{self.place(k, 'lane')}]) : 1"
             )
             if kind == "all":
                 lines += [f"{self.type} w{k} = simd_{operation}({whole});"]

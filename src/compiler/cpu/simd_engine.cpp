@@ -134,6 +134,7 @@ class SimdEngine : public CpuEngine {
       bool has_barriers = any_of(sites, [](const ExchangeSite& site) { return site.is_barrier; });
       Function* full = has_barriers ? full_simdgroup(group, unit.simdgroups) : nullptr;
       optimize(module, machine);
+      const VectorRegisters registers = has_avx512 ? VectorRegisters{32, 64} : VectorRegisters{16, 32};
       if (!has_barriers) {
         PassRunner runner(&machine);
         ask_before(RowLoopsPass(kFewestRows), group, runner);
@@ -142,7 +143,7 @@ class SimdEngine : public CpuEngine {
         if (unit.simdgroups == 0) runner.run_pass(AddedRowsPass(), group);
         if (output.table_bytes > 0) {
           split_loops(group, has_avx512, /*may_exchange=*/true, runner);
-          runner.run_pass(PrefetchPass(/*ahead=*/1), group);
+          runner.run_pass(PrefetchPass(/*ahead=*/1, registers.bytes), group);
         }
       } else {
         // What waits keeps its number; what is exchanged has become instructions.
@@ -153,7 +154,6 @@ class SimdEngine : public CpuEngine {
         auto is_barrier = [](const Instruction& i) { return waits_at(i).has_value(); };
         PassRunner runner(&machine);
         TileBatches batches;
-        VectorRegisters registers = has_avx512 ? VectorRegisters{32, 64} : VectorRegisters{16, 32};
         // One simdgroup keeps its sums in registers as it is.
         if (unit.simdgroups != 1) batches = batch_tiles(*full, output.threadgroup_memory_bytes, registers, is_barrier);
         if (batches.changed) runner.run("instsimplify,adce,simplifycfg", *full);
@@ -184,7 +184,7 @@ class SimdEngine : public CpuEngine {
             split_loops(*function, has_avx512, /*may_exchange=*/true, runner);
           }
           runner.run_pass(MemoryOrderPass(registers.count, registers.bytes), threadgroup);
-          runner.run_pass(PrefetchPass(kThreadgroupsAhead), threadgroup);
+          runner.run_pass(PrefetchPass(kThreadgroupsAhead, registers.bytes), threadgroup);
         }
       }
     }

@@ -12,6 +12,7 @@
 
 #include "compiler/passes/cut_vectors.h"
 #include "compiler/passes/memory_order.h"
+#include "compiler/passes/prefetches.h"
 
 namespace kiln {
 namespace {
@@ -66,6 +67,7 @@ class ChainFinisher {
       }
       if (auto* call = dyn_cast<IntrinsicInst>(&instruction); call && call->getIntrinsicID() == Intrinsic::prefetch)
         continue;
+      if (is_touch(instruction)) continue;
       if (auto* load = dyn_cast<LoadInst>(&instruction); load && load->hasMetadata(LLVMContext::MD_invariant_load)) {
         loaded += registers_of(*load);
       } else if (auto* store = dyn_cast<StoreInst>(&instruction); store && store->isSimple()) {

@@ -18,9 +18,6 @@ namespace {
 
 using namespace llvm;
 
-// Simdgroups of a threadgroup.
-constexpr unsigned kMostIterations = 32;
-
 class FirstStores {
  public:
   FirstStores(Function& function, FunctionAnalysisManager& analyses)
@@ -35,7 +32,7 @@ class FirstStores {
       const unsigned count = evolution_.getSmallConstantTripCount(loop);
       BasicBlock *before = loop->getLoopPreheader(), *latch = loop->getLoopLatch();
       PHINode* number = number_of(*loop, evolution_);
-      if (count < 2 || count > kMostIterations || !before || !latch || !number) continue;
+      if (count < 2 || count > kMostSimdgroups || !before || !latch || !number) continue;
       for (BasicBlock* block : loop->blocks())
         if (is_of_first(*block, *loop, *latch, *number, count)) has_changed |= leave(*block, *loop, *before);
     }

@@ -9,7 +9,8 @@
 
 namespace kiln {
 
-/// Of loops with a known number of iterations that access the place of such a store nowhere else.
+/// Of loops with a known number of iterations: stores of what does not change in the loop, to a place that does not
+/// change and that the loop accesses nowhere else.
 struct FirstStoresPass : llvm::PassInfoMixin<FirstStoresPass> {
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }

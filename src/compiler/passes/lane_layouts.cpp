@@ -1,7 +1,6 @@
 #include "compiler/passes/lane_layouts.h"
 
 #include <llvm/ADT/DenseMap.h>
-#include <llvm/ADT/MapVector.h>
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/Sequence.h>
 #include <llvm/ADT/SmallPtrSet.h>
@@ -11,7 +10,9 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/Support/MathExtras.h>
 
+#include <array>
 #include <optional>
+#include <utility>
 
 #include "compiler/passes/widen.h"
 
@@ -21,7 +22,6 @@ using namespace llvm;
 
 namespace {
 
-constexpr unsigned kLaneBits = 5;
 static_assert(1u << kLaneBits == kLanes);
 
 // Numbers in 128 bits, within which instructions turn squares: as many as elements of a lane's.
@@ -62,7 +62,8 @@ bool is_concatenation(const Value* value) {
 
 // Whether it is computed for each lane from the same lane's operands, all of which have as many lanes.
 bool is_lane_by_lane(const Instruction& instruction) {
-  if (isa<BinaryOperator, UnaryOperator, CmpInst, CastInst, FreezeInst>(instruction)) return true;
+  if (isa<BinaryOperator, UnaryOperator, CmpInst, FreezeInst>(instruction)) return true;
+  if (isa<CastInst>(instruction)) return count_of(instruction.getOperand(0)) == count_of(&instruction);
   if (auto* choice = dyn_cast<SelectInst>(&instruction)) return choice->getCondition()->getType()->isVectorTy();
   auto* call = dyn_cast<IntrinsicInst>(&instruction);
   return call && isTriviallyVectorizable(call->getIntrinsicID()) &&
@@ -148,9 +149,9 @@ class SquareOrder {
     SmallVector<Value*, 8> registers;
     for (unsigned i = 0; i < squares.registers.size(); i += kSide) {
       auto pair = [&](unsigned first) {
-        Value *a = register_at(i + first), *b = register_at(i + first + 1);
-        Value*& made = pairs_[{a, b}].at(half / 2);
-        if (!made) made = interleave(a, b, half, 1);
+        const VectorElement &a = squares.registers[i + first], &b = squares.registers[i + first + 1];
+        Value*& made = pairs_[{{a.vector, a.index}, {b.vector, b.index}}].at(half / 2);
+        if (!made) made = interleave(register_at(i + first), register_at(i + first + 1), half, 1);
         return made;
       };
       Value *low = pair(0), *high = pair(2);
@@ -162,8 +163,8 @@ class SquareOrder {
   Value* compute(Instruction& instruction, ArrayRef<Value*> operands, IRBuilderBase& builder) {
     Type* type = VectorType::get(instruction.getType()->getScalarType(), width_, false);
     if (auto* call = dyn_cast<IntrinsicInst>(&instruction)) {
-      Value* made = builder.CreateIntrinsic(type, call->getIntrinsicID(), operands);
-      if (auto* result = dyn_cast<Instruction>(made)) result->copyIRFlags(call);
+      CallInst* made = builder.CreateIntrinsic(type, call->getIntrinsicID(), operands);
+      made->copyIRFlags(call);
       return made;
     }
     Instruction* made = instruction.clone();
@@ -174,9 +175,10 @@ class SquareOrder {
 
   const unsigned width_;
   SmallPtrSet<const Instruction*, 16> found_;
-  MapVector<Value*, Squares> squares_;
+  DenseMap<Value*, Squares> squares_;
   DenseMap<Value*, SmallVector<Value*, 8>> made_;
-  DenseMap<std::pair<Value*, Value*>, std::array<Value*, 2>> pairs_;
+  using Register = std::pair<Value*, unsigned>;  // as VectorElement
+  DenseMap<std::pair<Register, Register>, std::array<Value*, 2>> pairs_;
 };
 
 }  // namespace
@@ -193,7 +195,7 @@ std::optional<VectorElement> source_of(Value* vector, unsigned index) {
 }
 
 bool is_made_of_squares(Value* lanes, unsigned width, ArrayRef<const User*> users) {
-  return SquareOrder(width).can_have(lanes, users);
+  return width == kLanes / 2 && SquareOrder(width).can_have(lanes, users);
 }
 
 LanesInRegisters lay_out(Value* lanes, unsigned width, bool in_squares, IRBuilderBase& builder) {

@@ -16,6 +16,9 @@
 
 namespace kiln {
 
+/// Of a lane's number.
+inline constexpr unsigned kLaneBits = 5;
+
 /// Bits of a number's place from the lowest up, each given as that of its lane's number which it is: of its place in a
 /// register, and of its register's.
 struct LaneLayout {
@@ -39,8 +42,9 @@ struct VectorElement {
 /// Where an element comes from, before permutations; nothing where it is poison.
 std::optional<VectorElement> source_of(llvm::Value* vector, unsigned index);
 
-/// Whether a vector of 32 numbers of 32 bits is computed from squares that take fewer instructions in their own order.
-/// `users` will be gone; nobody else uses what it is computed from.
+/// Whether a vector of 32 numbers of 32 bits is computed from squares that take fewer instructions in their own order,
+/// as nobody but `users`, which will be gone, uses what it is computed from. With registers of 8 it never is: there
+/// loads put parts of 128 bits where they belong (widener_groups.cpp).
 bool is_made_of_squares(llvm::Value* lanes, unsigned width, llvm::ArrayRef<const llvm::User*> users);
 
 /// As registers of `width` numbers, 8 or 16: lanes that follow one another, or, if it is made of squares, in their

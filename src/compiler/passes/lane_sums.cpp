@@ -3,11 +3,11 @@
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/Sequence.h>
 #include <llvm/ADT/SmallVector.h>
-#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/Support/MathExtras.h>
 #include <llvm/Transforms/Utils/Local.h>
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -18,11 +18,6 @@ namespace kiln {
 using namespace llvm;
 
 namespace {
-
-constexpr int kSimdgroup = kLanes;
-
-// Sums that are added up together: with AVX-512 half of the registers.
-constexpr size_t kMostTogether = 8;
 
 std::optional<LaneOperation> operation_of(const Value* value) {
   LaneOperation operation;
@@ -63,8 +58,6 @@ Value* combine(Value* a, Value* b, const LaneOperation& operation, IRBuilderBase
 // are given as LaneLayout's, and from kLaneBits on as those of the sums' numbers.
 class AddingUp {
  public:
-  static constexpr unsigned kLaneBits = 5;
-
   AddingUp(SmallVector<Value*, 32> registers, LaneLayout layout, const LaneOperation& operation, IRBuilderBase& builder)
       : registers_(std::move(registers)), layout_(std::move(layout)), operation_(operation), builder_(builder) {}
 
@@ -169,7 +162,7 @@ class BlockSums {
 
   void add(ExtractElementInst& element, LaneSum sum) {
     auto fits = [&](const Group& group) {
-      return group.size() < kMostTogether && group[0].second.operation.is_like(sum.operation) &&
+      return group.size() < kMostSumsTogether && group[0].second.operation.is_like(sum.operation) &&
              group[0].second.is_made_of_squares == sum.is_made_of_squares &&
              group[0].first->getType() == element.getType() &&
              all_of(
@@ -188,7 +181,7 @@ class BlockSums {
 
   void add_up_all(Group& group) {
     // One sum of two registers is as long the other way.
-    if (group.size() == 1 && width_ == kSimdgroup / 2) return;
+    if (group.size() == 1 && width_ == kLanes / 2) return;
     IRBuilder<> builder(group[0].first);
     SmallVector<PartialSum> partial_sums;
     for (auto& [element, sum] : group) {
@@ -220,15 +213,17 @@ std::optional<LaneSum> lane_sum(ExtractElementInst& element, unsigned width) {
   if (auto* bits = dyn_cast<BitCastInst>(sum); bits && bits->hasOneUse()) sum = bits->getOperand(0);
   auto* type = dyn_cast<FixedVectorType>(sum->getType());
   if (!type || type->getNumElements() != kLanes || type->getScalarSizeInBits() != 32) return std::nullopt;
+  // A part of it is an element of bits, too.
+  if (element.getType()->getScalarSizeInBits() != 32) return std::nullopt;
   std::optional<LaneOperation> operation = operation_of(sum);
   if (!operation) return std::nullopt;
   LaneSum found{sum, *operation, false};
-  SmallVector<int, kSimdgroup> lanes{0};
+  SmallVector<int, kLanes> lanes{0};
   // What others want too is computed anyway.
   SmallVector<const User*, 2> users{sum == element.getVectorOperand() ? cast<User>(&element)
                                                                       : cast<User>(element.getVectorOperand())};
   auto is_wanted_here = [&](const User* user) { return is_contained(users, user); };
-  for (int distance = kSimdgroup / 2; distance > 0; distance /= 2) {
+  for (int distance = kLanes / 2; distance > 0; distance /= 2) {
     if (!all_of(found.lanes->users(), is_wanted_here)) return std::nullopt;
     std::optional<LaneOperation> own = operation_of(found.lanes);
     if (!own || !own->is_like(*operation)) return std::nullopt;
@@ -238,7 +233,7 @@ std::optional<LaneSum> lane_sum(ExtractElementInst& element, unsigned width) {
     if (!value) return std::nullopt;
     found.lanes = value;
     users.assign({addition, moved});
-    for (int lane : SmallVector<int, kSimdgroup>(lanes)) lanes.push_back(lane ^ distance);
+    for (int lane : SmallVector<int, kLanes>(lanes)) lanes.push_back(lane ^ distance);
   }
   found.is_made_of_squares = is_made_of_squares(found.lanes, width, users);
   return found;
@@ -256,7 +251,7 @@ SmallVector<Value*> add_up(ArrayRef<PartialSum> partial_sums, const LaneOperatio
   for (const PartialSum& sum : partial_sums) registers.push_back(sum.numbers);
   LaneLayout layout{partial_sums[0].elements, {}};
   registers.resize(PowerOf2Ceil(registers.size()));
-  append_range(layout.registers, seq(AddingUp::kLaneBits, AddingUp::kLaneBits + Log2_64(registers.size())));
+  append_range(layout.registers, seq(kLaneBits, kLaneBits + Log2_64(registers.size())));
   AddingUp adding(std::move(registers), std::move(layout), operation, builder);
   adding.add_all();
   SmallVector<Value*> sums;

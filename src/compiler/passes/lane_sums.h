@@ -19,6 +19,9 @@
 
 namespace kiln {
 
+/// Sums that are added up together: with AVX-512 half of the registers.
+inline constexpr unsigned kMostSumsTogether = 8;
+
 /// How two lanes' numbers of 32 bits become one, in any order of the two.
 struct LaneOperation {
   unsigned opcode = 0;

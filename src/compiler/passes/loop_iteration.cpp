@@ -9,6 +9,9 @@ namespace kiln {
 
 using namespace llvm;
 
+// That are looked at for one value.
+static constexpr unsigned kMostInstructions = 64;
+
 PHINode* number_of(const Loop& loop, ScalarEvolution& evolution) {
   for (PHINode& phi : loop.getHeader()->phis()) {
     if (!phi.getType()->isIntegerTy()) continue;
@@ -31,28 +34,34 @@ bool is_accessed_otherwise(const Loop& loop, const StoreInst& store, AAResults& 
 }
 
 LoopIteration::LoopIteration(const Loop& loop, PHINode& number, unsigned iteration) : loop_(loop) {
-  values_[&number] = ConstantInt::get(number.getType(), iteration);
+  values_[&number] = constants_[&number] = ConstantInt::get(number.getType(), iteration);
 }
 
 Constant* LoopIteration::constant(Value* value) {
   if (auto* constant = dyn_cast<Constant>(value)) return constant;
-  if (auto known = values_.find(value); known != values_.end()) return dyn_cast<Constant>(known->second);
   auto* instruction = dyn_cast<Instruction>(value);
-  if (!instruction || !isa<BinaryOperator, CastInst, CmpInst>(instruction)) return nullptr;
+  if (!instruction) return nullptr;
+  if (auto known = constants_.find(value); known != constants_.end()) return known->second;
+  constants_[value] = nullptr;
+  if (!isa<BinaryOperator, CastInst, CmpInst>(instruction) || constants_.size() > kMostInstructions) return nullptr;
   SmallVector<Constant*, 2> operands;
   for (Value* operand : instruction->operands()) {
     operands.push_back(constant(operand));
     if (!operands.back()) return nullptr;
   }
-  return ConstantFoldInstOperands(instruction, operands, instruction->getDataLayout());
+  return constants_[value] = ConstantFoldInstOperands(instruction, operands, instruction->getDataLayout());
 }
 
-bool LoopIteration::can_be_computed(const Value* value) const {
+bool LoopIteration::can_be_computed(const Value* value) {
   if (loop_.isLoopInvariant(value) || values_.contains(value)) return true;
-  if (!isa<BinaryOperator, CastInst, GetElementPtrInst>(value)) return false;
+  if (auto known = can_be_computed_.find(value); known != can_be_computed_.end()) return known->second;
+  can_be_computed_[value] = false;
+  if (!isa<BinaryOperator, CastInst, GetElementPtrInst>(value) || can_be_computed_.size() > kMostInstructions)
+    return false;
   auto& instruction = *cast<Instruction>(value);
-  return !instruction.isIntDivRem() &&
-         all_of(instruction.operands(), [&](const Use& operand) { return can_be_computed(operand); });
+  return can_be_computed_[value] =
+             !instruction.isIntDivRem() &&
+             all_of(instruction.operands(), [&](const Use& operand) { return can_be_computed(operand); });
 }
 
 Value* LoopIteration::computed(Value* value, IRBuilderBase& builder) {

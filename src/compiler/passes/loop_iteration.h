@@ -10,6 +10,9 @@
 
 namespace kiln {
 
+/// Iterations of a loop over a threadgroup's simdgroups.
+inline constexpr unsigned kMostSimdgroups = 32;
+
 /// What counts a loop's iterations from 0; null where nothing does.
 llvm::PHINode* number_of(const llvm::Loop& loop, llvm::ScalarEvolution& evolution);
 
@@ -24,8 +27,9 @@ class LoopIteration {
   /// If arithmetic makes a constant of it; else null.
   llvm::Constant* constant(llvm::Value* value);
 
-  /// Whether arithmetic that may be done at any time makes it from the number and from what the loop does not change.
-  bool can_be_computed(const llvm::Value* value) const;
+  /// Whether few instructions of arithmetic that may be done at any time make it from the number and from what the loop
+  /// does not change.
+  bool can_be_computed(const llvm::Value* value);
 
   /// Such a value, outside of the loop.
   llvm::Value* computed(llvm::Value* value, llvm::IRBuilderBase& builder);
@@ -33,6 +37,8 @@ class LoopIteration {
  private:
   const llvm::Loop& loop_;
   llvm::DenseMap<const llvm::Value*, llvm::Value*> values_;
+  llvm::DenseMap<const llvm::Value*, llvm::Constant*> constants_;  // null: none
+  llvm::DenseMap<const llvm::Value*, bool> can_be_computed_;
 };
 
 }  // namespace kiln

@@ -9,6 +9,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -19,9 +20,6 @@ namespace kiln {
 namespace {
 
 using namespace llvm;
-
-// Sums that are added up together, and simdgroups of a threadgroup.
-constexpr unsigned kTogether = 8, kMostSimdgroups = 32;
 
 class LoopSums {
  public:
@@ -66,12 +64,11 @@ class LoopSums {
 
   // If the loop accesses nothing else there.
   std::optional<Sum> sum_of(StoreInst& store, const Loop& loop, PHINode& number) {
-    if (!store.isSimple() || !LoopIteration(loop, number, 0).can_be_computed(store.getPointerOperand()))
-      return std::nullopt;
     auto* element = dyn_cast<ExtractElementInst>(store.getValueOperand());
-    if (!element || !element->hasOneUse()) return std::nullopt;
+    if (!store.isSimple() || !element || !element->hasOneUse() || !loop.contains(element)) return std::nullopt;
     std::optional<LaneSum> lanes = lane_sum(*element, width_);
-    if (!lanes || is_accessed_otherwise(loop, store, aliases_)) return std::nullopt;
+    if (!lanes || !LoopIteration(loop, number, 0).can_be_computed(store.getPointerOperand())) return std::nullopt;
+    if (is_accessed_otherwise(loop, store, aliases_)) return std::nullopt;
     return Sum{&store, element, *lanes};
   }
 
@@ -89,9 +86,9 @@ class LoopSums {
 
     builder.SetInsertPoint(behind.getFirstInsertionPt());
     SmallVector<Value*> sums;
-    for (unsigned first = 0; first < count; first += kTogether) {
+    for (unsigned first = 0; first < count; first += kMostSumsTogether) {
       SmallVector<PartialSum> together;
-      for (unsigned i = first; i < std::min(count, first + kTogether); ++i)
+      for (unsigned i = first; i < std::min(count, first + kMostSumsTogether); ++i)
         together.push_back(
             {builder.CreateAlignedLoad(type, place(builder.getInt32(i)), alignment), partial_sum.elements});
       append_range(sums, add_up(together, sum.lanes.operation, builder));

@@ -37,15 +37,16 @@ constexpr size_t kFewestRows = 16;
 constexpr int64_t kMostBytes = 64 << 10;
 constexpr size_t kMostLines = kMostBytes / kCacheLine;
 
-// Of a row that one register is loaded from for each cache line.
-constexpr int64_t kBetweenTouches = kCacheLine / 2;
+// Bytes, of a row that one register is loaded from for each cache line.
+constexpr int64_t kTouch = sizeof(uint32_t), kBetweenTouches = kCacheLine / 2;
 
 class Prefetcher {
  public:
-  Prefetcher(Function& function, FunctionAnalysisManager& analyses, uint32_t ahead)
+  Prefetcher(Function& function, FunctionAnalysisManager& analyses, uint32_t ahead, uint32_t register_bytes)
       : function_(function),
         analyses_(analyses),
         ahead_(ahead),
+        register_bytes_(register_bytes),
         record_(function.getArg(kCpuRecord)),
         layout_(function.getDataLayout()),
         loops_(analyses.getResult<LoopAnalysis>(function)) {}
@@ -283,8 +284,8 @@ class Prefetcher {
   // Nobody wants what it loads, of what is loaded right behind it.
   void touch(const Row& row, IRBuilder<>& builder) const {
     auto& load = cast<LoadInst>(*row.access);
-    if (row.end - row.begin < kCacheLine) return;
-    for (int64_t offset = 0; offset < row.end - row.begin; offset += kBetweenTouches) {
+    if (register_bytes_ < kCacheLine) return;
+    for (int64_t offset = 0; row.begin + offset + kTouch <= row.end; offset += kBetweenTouches) {
       Value* place =
           builder.CreateConstGEP1_64(builder.getInt8Ty(), load.getPointerOperand(), static_cast<uint64_t>(offset));
       builder.CreateAlignedLoad(builder.getInt32Ty(), place, Align(1), /*isVolatile=*/true);
@@ -293,7 +294,7 @@ class Prefetcher {
 
   Function& function_;
   FunctionAnalysisManager& analyses_;
-  const uint32_t ahead_;
+  const uint32_t ahead_, register_bytes_;
   Argument* record_;
   const DataLayout& layout_;
   LoopInfo& loops_;
@@ -302,8 +303,14 @@ class Prefetcher {
 
 }  // namespace
 
+bool is_touch(const Instruction& instruction) {
+  auto* load = dyn_cast<LoadInst>(&instruction);
+  return load && load->isVolatile() && load->use_empty();
+}
+
 PreservedAnalyses PrefetchPass::run(Function& function, FunctionAnalysisManager& analyses) {
-  return Prefetcher(function, analyses, ahead_).run() ? PreservedAnalyses::none() : PreservedAnalyses::all();
+  return Prefetcher(function, analyses, ahead_, register_bytes_).run() ? PreservedAnalyses::none()
+                                                                       : PreservedAnalyses::all();
 }
 
 }  // namespace kiln

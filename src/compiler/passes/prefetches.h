@@ -27,22 +27,26 @@
 // to 112 bytes beyond a multiple of 4 KiB behind the input.
 #pragma once
 
+#include <llvm/IR/Instruction.h>
 #include <llvm/IR/PassManager.h>
 
 #include <cstdint>
 
 namespace kiln {
 
+/// Whether it loads what nobody wants, of what is loaded behind it.
+bool is_touch(const llvm::Instruction& instruction);
+
 /// Of a function whose second parameter is its threadgroup's record, of rows outside of loops, or in loops with a known
-/// number of iterations: those of the threadgroup that comes `ahead` later.
+/// number of iterations: those of the threadgroup that comes `ahead` later, with registers of `register_bytes`.
 class PrefetchPass : public llvm::PassInfoMixin<PrefetchPass> {
  public:
-  explicit PrefetchPass(uint32_t ahead) : ahead_(ahead) {}
+  PrefetchPass(uint32_t ahead, uint32_t register_bytes) : ahead_(ahead), register_bytes_(register_bytes) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }
 
  private:
-  uint32_t ahead_;
+  uint32_t ahead_, register_bytes_;
 };
 
 }  // namespace kiln

@@ -10,6 +10,7 @@ from kiln import _core
 
 # Those that look at code.
 TESTS = (
+    "atomic_lanes",
     "lane_sums",
     "launch_tables",
     "memory_order",

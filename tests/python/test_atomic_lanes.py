@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from bodies.counters import COMBINED
 from kiln import _core
 from launch_bodies import compiled
 
@@ -15,3 +16,11 @@ def test_what_a_lane_needs_is_loaded_before_the_operation_of_the_lane_before(nam
     loaded_before = re.findall(r"(\S+) = phi ptr \[ (\S+), %lane.first\S* \]", code)
     assert changed
     assert set(changed) <= {place for place, _ in loaded_before}
+
+
+@pytest.mark.skipif(_core.cpu_architecture() < "x86-64-v3", reason="the SIMD engine needs AVX2")
+@pytest.mark.parametrize("name", COMBINED)
+def test_lanes_of_one_place_are_one_operation(name):
+    code = compiled(name).stages()["optimized"]
+    assert "atomicrmw" in code
+    assert "lane.first" not in code

@@ -360,6 +360,8 @@ class Widener {
   Value* is_alone(Instruction& instruction);
   void widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder);
   void widen_allowed_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder);
+  bool combine_lanes(AtomicRMWInst& atomic, IRBuilder<>& builder);
+  Values made_together(AtomicRMWInst& atomic, IRBuilder<>& builder);
   bool is_updated_row(AtomicRMWInst& atomic, Value* pointer);
   Value* update_alone(AtomicRMWInst& atomic, Value* address, IRBuilder<>& builder);
   void update_limited_row(AtomicRMWInst& atomic, const Guarded& place, IRBuilder<>& builder);

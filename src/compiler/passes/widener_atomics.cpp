@@ -198,7 +198,87 @@ void Widener::update_limited_row(AtomicRMWInst& atomic, const Guarded& place, IR
   either({builder.CreateAnd(is_inside, scalar(is_alone(atomic))), "row", "lanes", false}, builder, row, lanes);
 }
 
+namespace {
+
+// What the lanes that take part have together, so that one operation does what theirs would; null where that is not
+// known. `operand`: a number that all have, or a vector.
+Value* combined(AtomicRMWInst::BinOp operation, Value* operand, Value* mask, IRBuilder<>& builder) {
+  Type* type = operand->getType()->getScalarType();
+  const unsigned width = type->getIntegerBitWidth();
+  auto of_all = [&](const APInt& nothing) {
+    return builder.CreateSelect(
+        mask, operand, ConstantVector::getSplat(ElementCount::getFixed(kLanes), ConstantInt::get(type, nothing)));
+  };
+  const bool is_same = !operand->getType()->isVectorTy();
+  auto count = [&] {
+    Value* lanes = builder.CreateBitCast(mask, builder.getInt32Ty());
+    return builder.CreateZExtOrTrunc(builder.CreateUnaryIntrinsic(Intrinsic::ctpop, lanes), type);
+  };
+  switch (operation) {
+    case AtomicRMWInst::Add:
+    case AtomicRMWInst::Sub:
+      return is_same ? builder.CreateMul(operand, count()) : builder.CreateAddReduce(of_all(APInt::getZero(width)));
+    case AtomicRMWInst::Xor:
+      if (!is_same) return builder.CreateXorReduce(of_all(APInt::getZero(width)));
+      return builder.CreateMul(operand, builder.CreateAnd(count(), ConstantInt::get(type, 1)));
+    case AtomicRMWInst::And: return is_same ? operand : builder.CreateAndReduce(of_all(APInt::getAllOnes(width)));
+    case AtomicRMWInst::Or: return is_same ? operand : builder.CreateOrReduce(of_all(APInt::getZero(width)));
+    case AtomicRMWInst::Max:
+      return is_same ? operand : builder.CreateIntMaxReduce(of_all(APInt::getSignedMinValue(width)), true);
+    case AtomicRMWInst::Min:
+      return is_same ? operand : builder.CreateIntMinReduce(of_all(APInt::getSignedMaxValue(width)), true);
+    case AtomicRMWInst::UMax:
+      return is_same ? operand : builder.CreateIntMaxReduce(of_all(APInt::getZero(width)), false);
+    case AtomicRMWInst::UMin:
+      return is_same ? operand : builder.CreateIntMinReduce(of_all(APInt::getAllOnes(width)), false);
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+// Lanes of one place, as those of a counter, are one operation, where any order of them gives the same. Of what was
+// there before, each gets what it would have found if lanes came one after the other.
+bool Widener::combine_lanes(AtomicRMWInst& atomic, IRBuilder<>& builder) {
+  const AtomicRMWInst::BinOp operation = atomic.getOperation();
+  const bool is_sum = operation == AtomicRMWInst::Add || operation == AtomicRMWInst::Sub;
+  if (differs(atomic.getPointerOperand()) || only_lane(mask_)) return false;
+  if (!atomic.getType()->isIntegerTy(32) && !atomic.getType()->isIntegerTy(64)) return false;
+  if (!atomic.use_empty() && !(is_sum && !differs(atomic.getValOperand()))) return false;
+  if (!is_sum && !is_contained({AtomicRMWInst::And, AtomicRMWInst::Or, AtomicRMWInst::Xor, AtomicRMWInst::Max,
+                                AtomicRMWInst::Min, AtomicRMWInst::UMax, AtomicRMWInst::UMin},
+                               operation))
+    return false;
+  auto some = [&] { return made_together(atomic, builder); };
+  Constant* nothing = Constant::getNullValue(vector_of(atomic.getType()));
+  vectors_[&atomic] = is_all(mask_) ? some()[0]
+                                    : either({any(mask_, builder), "some", "none", false}, builder, some,
+                                             [&] { return Values{nothing}; })[0];
+  return true;
+}
+
+Widener::Values Widener::made_together(AtomicRMWInst& atomic, IRBuilder<>& builder) {
+  Value* own = atomic.getValOperand();
+  const bool is_same = !differs(own);
+  Value* operand = is_same ? scalar(own) : vector(own, builder);
+  Value* all = combined(atomic.getOperation(), operand, mask_, builder);
+  Value* before = make_one(atomic, *with_operands(atomic, {scalar(atomic.getPointerOperand()), all}),
+                           /*may_be_alone=*/true, builder);
+  Value* befores = builder.CreateVectorSplat(kLanes, before);
+  if (atomic.use_empty()) return {befores};
+  SmallVector<uint32_t, kLanes> below;
+  for (unsigned lane = 0; lane < kLanes; ++lane) below.push_back((uint32_t{1} << lane) - 1);
+  Value* lanes = builder.CreateVectorSplat(kLanes, builder.CreateBitCast(mask_, builder.getInt32Ty()));
+  Value* count = builder.CreateUnaryIntrinsic(Intrinsic::ctpop,
+                                              builder.CreateAnd(lanes, ConstantDataVector::get(context_, below)));
+  Value* earlier =
+      builder.CreateMul(builder.CreateZExt(count, befores->getType()), builder.CreateVectorSplat(kLanes, operand));
+  return {atomic.getOperation() == AtomicRMWInst::Add ? builder.CreateAdd(befores, earlier)
+                                                      : builder.CreateSub(befores, earlier)};
+}
+
 void Widener::widen_allowed_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
+  if (combine_lanes(atomic, builder)) return;
   Value *alone = is_alone(atomic), *pointer = atomic.getPointerOperand();
   uint64_t bytes = layout_.getTypeStoreSize(atomic.getType());
   if (!alone || !is_word(bytes) || !differs(pointer) || step_of(pointer, bytes) != 1 || only_lane(mask_))

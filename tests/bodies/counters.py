@@ -19,9 +19,17 @@ _OPERATIONS = {
 }
 
 
+# Numbers by which another neutral element, or another sign, gives another result.
+_NUMBERS = {
+    "max": {"int": (-1000, -1), "uint": (0, 2**32)},
+    "min": {"int": (1, 1000), "uint": (1, 2**32)},
+}
+
+
 def _add(name, kind, operation, operand, of_x, place="out[0]", condition="true"):
     """All threads for which the condition holds change a place."""
     COMBINED.append(name)
+    lowest_and_highest = _NUMBERS.get(operation, {"int": (-(2**31), 2**31), "uint": (0, 2**32)})[kind]
     combine, nothing = _OPERATIONS[operation]
     dtype = {"int": "int32", "uint": "uint32"}[kind]
     nothing = nothing % 2**32 if kind == "uint" and nothing >= -1 else (0 if kind == "uint" else nothing)
@@ -33,7 +41,7 @@ def _add(name, kind, operation, operand, of_x, place="out[0]", condition="true")
         if ({condition}) atomic_fetch_{operation}_explicit(&{place}, {operand}, memory_order_relaxed);
         """,
         name=name,
-        inputs=lambda rng: {"x": rng.integers(1, 1000, _COUNT).astype(dtype)},
+        inputs=lambda rng: {"x": rng.integers(*lowest_and_highest, _COUNT).astype(dtype)},
         outputs={"out": ((2,), dtype)},
         grid=(_COUNT, 1, 1),
         threadgroup=(100, 1, 1),
@@ -42,7 +50,14 @@ def _add(name, kind, operation, operand, of_x, place="out[0]", condition="true")
         constructs=f"synchronisation.fetch_{operation}",
     )
     def _(x):
-        taken = x % 3 == 0 if "x[i] % 3" in condition else np.ones(_COUNT, bool)
+        i = np.arange(_COUNT)
+        taken = {
+            "true": i >= 0,
+            "x[i] % 3 == 0": x % 3 == 0,
+            "i % 32 < 5": i % 32 < 5,
+            "i % 100 == 70": i % 100 == 70,
+            "i < 500": i < 0,
+        }[condition]
         with np.errstate(over="ignore"):
             whole = np.array(nothing).astype(np.int64)
             for value in of_x(x)[taken].astype(np.int64):
@@ -53,8 +68,23 @@ def _add(name, kind, operation, operand, of_x, place="out[0]", condition="true")
 
 for _operation in _OPERATIONS:
     for _kind in ("int", "uint"):
-        _add(f"counts_{_operation}_{_kind}", _kind, _operation, "x[i]", lambda x: x)
-        _add(f"counts_some_{_operation}_{_kind}", _kind, _operation, "x[i]", lambda x: x, condition="x[i] % 3 == 0")
+        _operand, _of_x = "x[i]", lambda x: x
+        if _operation == "and":
+            _operand, _of_x = f"~({_kind}(1) << (x[i] & 7))", lambda x: ~(1 << (x.astype(np.int64) & 7))
+        _add(f"counts_{_operation}_{_kind}", _kind, _operation, _operand, _of_x)
+        _add(f"counts_some_{_operation}_{_kind}", _kind, _operation, _operand, _of_x, condition="x[i] % 3 == 0")
+        _add(f"counts_first_lanes_{_operation}_{_kind}", _kind, _operation, _operand, _of_x, condition="i % 32 < 5")
+        _add(f"counts_few_{_operation}_{_kind}", _kind, _operation, _operand, _of_x, condition="i % 100 == 70")
+        # Beyond the array.
+        _add(
+            f"counts_nowhere_{_operation}_{_kind}",
+            _kind,
+            _operation,
+            _operand,
+            _of_x,
+            place="out[5]",
+            condition="i < 500",
+        )
     _add(f"counts_same_{_operation}", "int", _operation, "5", lambda x: np.full(_COUNT, 5), condition="x[i] % 3 == 0")
     _add(f"counts_all_same_{_operation}", "int", _operation, "5", lambda x: np.full(_COUNT, 5))
 

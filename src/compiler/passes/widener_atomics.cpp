@@ -200,38 +200,48 @@ void Widener::update_limited_row(AtomicRMWInst& atomic, const Guarded& place, IR
 
 namespace {
 
-// What the lanes that take part have together, so that one operation does what theirs would; null where that is not
-// known. `operand`: a number that all have, or a vector.
-Value* combined(AtomicRMWInst::BinOp operation, Value* operand, Value* mask, IRBuilder<>& builder) {
-  Type* type = operand->getType()->getScalarType();
-  const unsigned width = type->getIntegerBitWidth();
-  auto of_all = [&](const APInt& nothing) {
-    return builder.CreateSelect(
-        mask, operand, ConstantVector::getSplat(ElementCount::getFixed(kLanes), ConstantInt::get(type, nothing)));
-  };
-  const bool is_same = !operand->getType()->isVectorTy();
-  auto count = [&] {
-    Value* lanes = builder.CreateBitCast(mask, builder.getInt32Ty());
-    return builder.CreateZExtOrTrunc(builder.CreateUnaryIntrinsic(Intrinsic::ctpop, lanes), type);
-  };
+// What changes nothing, of operations on whole numbers of which any order gives the same.
+std::optional<APInt> neutral(AtomicRMWInst::BinOp operation, unsigned width) {
   switch (operation) {
     case AtomicRMWInst::Add:
     case AtomicRMWInst::Sub:
-      return is_same ? builder.CreateMul(operand, count()) : builder.CreateAddReduce(of_all(APInt::getZero(width)));
+    case AtomicRMWInst::Or:
     case AtomicRMWInst::Xor:
-      if (!is_same) return builder.CreateXorReduce(of_all(APInt::getZero(width)));
-      return builder.CreateMul(operand, builder.CreateAnd(count(), ConstantInt::get(type, 1)));
-    case AtomicRMWInst::And: return is_same ? operand : builder.CreateAndReduce(of_all(APInt::getAllOnes(width)));
-    case AtomicRMWInst::Or: return is_same ? operand : builder.CreateOrReduce(of_all(APInt::getZero(width)));
-    case AtomicRMWInst::Max:
-      return is_same ? operand : builder.CreateIntMaxReduce(of_all(APInt::getSignedMinValue(width)), true);
-    case AtomicRMWInst::Min:
-      return is_same ? operand : builder.CreateIntMinReduce(of_all(APInt::getSignedMaxValue(width)), true);
-    case AtomicRMWInst::UMax:
-      return is_same ? operand : builder.CreateIntMaxReduce(of_all(APInt::getZero(width)), false);
-    case AtomicRMWInst::UMin:
-      return is_same ? operand : builder.CreateIntMinReduce(of_all(APInt::getAllOnes(width)), false);
-    default: return nullptr;
+    case AtomicRMWInst::UMax: return APInt::getZero(width);
+    case AtomicRMWInst::And:
+    case AtomicRMWInst::UMin: return APInt::getAllOnes(width);
+    case AtomicRMWInst::Max: return APInt::getSignedMinValue(width);
+    case AtomicRMWInst::Min: return APInt::getSignedMaxValue(width);
+    default: return std::nullopt;
+  }
+}
+
+bool is_sum(AtomicRMWInst::BinOp operation) {
+  return operation == AtomicRMWInst::Add || operation == AtomicRMWInst::Sub;
+}
+
+// What the lanes that take part have together, so that one operation that has a neutral element does what theirs would.
+// `operand`: a number that all have, or a vector.
+Value* combined(AtomicRMWInst::BinOp operation, Value* operand, Value* mask, IRBuilder<>& builder) {
+  Type* type = operand->getType()->getScalarType();
+  if (!operand->getType()->isVectorTy()) {
+    if (!is_sum(operation) && operation != AtomicRMWInst::Xor) return operand;
+    Value* lanes = builder.CreateUnaryIntrinsic(Intrinsic::ctpop, builder.CreateBitCast(mask, builder.getInt32Ty()));
+    Value* count = builder.CreateZExtOrTrunc(lanes, type);
+    if (!is_sum(operation)) count = builder.CreateAnd(count, ConstantInt::get(type, 1));
+    return builder.CreateMul(operand, count);
+  }
+  Constant* nothing = ConstantInt::get(operand->getType(), *neutral(operation, type->getIntegerBitWidth()));
+  Value* numbers = builder.CreateSelect(mask, operand, nothing);
+  switch (operation) {
+    case AtomicRMWInst::And: return builder.CreateAndReduce(numbers);
+    case AtomicRMWInst::Or: return builder.CreateOrReduce(numbers);
+    case AtomicRMWInst::Xor: return builder.CreateXorReduce(numbers);
+    case AtomicRMWInst::Max: return builder.CreateIntMaxReduce(numbers, /*IsSigned=*/true);
+    case AtomicRMWInst::Min: return builder.CreateIntMinReduce(numbers, /*IsSigned=*/true);
+    case AtomicRMWInst::UMax: return builder.CreateIntMaxReduce(numbers, /*IsSigned=*/false);
+    case AtomicRMWInst::UMin: return builder.CreateIntMinReduce(numbers, /*IsSigned=*/false);
+    default: return builder.CreateAddReduce(numbers);
   }
 }
 
@@ -240,15 +250,10 @@ Value* combined(AtomicRMWInst::BinOp operation, Value* operand, Value* mask, IRB
 // Lanes of one place, as those of a counter, are one operation, where any order of them gives the same. Of what was
 // there before, each gets what it would have found if lanes came one after the other.
 bool Widener::combine_lanes(AtomicRMWInst& atomic, IRBuilder<>& builder) {
-  const AtomicRMWInst::BinOp operation = atomic.getOperation();
-  const bool is_sum = operation == AtomicRMWInst::Add || operation == AtomicRMWInst::Sub;
   if (differs(atomic.getPointerOperand()) || only_lane(mask_)) return false;
   if (!atomic.getType()->isIntegerTy(32) && !atomic.getType()->isIntegerTy(64)) return false;
-  if (!atomic.use_empty() && !(is_sum && !differs(atomic.getValOperand()))) return false;
-  if (!is_sum && !is_contained({AtomicRMWInst::And, AtomicRMWInst::Or, AtomicRMWInst::Xor, AtomicRMWInst::Max,
-                                AtomicRMWInst::Min, AtomicRMWInst::UMax, AtomicRMWInst::UMin},
-                               operation))
-    return false;
+  if (!neutral(atomic.getOperation(), atomic.getType()->getIntegerBitWidth())) return false;
+  if (!atomic.use_empty() && (!is_sum(atomic.getOperation()) || differs(atomic.getValOperand()))) return false;
   auto some = [&] { return made_together(atomic, builder); };
   Constant* nothing = Constant::getNullValue(vector_of(atomic.getType()));
   vectors_[&atomic] = is_all(mask_) ? some()[0]

@@ -22,6 +22,7 @@ import bodies  # noqa: E402
 _NAMES = {
     "attributes": "{}",
     "functions": "{}",
+    "traits": "{}",
     "simdgroup": "simd_{}",
     "synchronisation": "atomic_{}_explicit",
 }

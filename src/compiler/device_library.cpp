@@ -18,8 +18,39 @@ namespace {
 constexpr std::string_view kAfter = "after/";
 // CUDA's alone; the last one includes all of its library.
 constexpr std::string_view kCuda = "cuda/", kSharedWithNvrtc = "nvrtc/", kCudaLibrary = "cuda/library.h";
-// The one part there that is no function's.
-constexpr std::string_view kPackedFunctions = "after/packed_functions.h";
+
+// A part below after/ that is not one function's, which its file name would say.
+struct SeveralNames {
+  std::string_view part;
+  std::span<const std::string_view> names;  // a kernel needs the part where it mentions one; "a*": one that begins so
+};
+constexpr std::string_view kPackedNames[] = {"packed_*"};
+constexpr std::string_view kPixelNames[] = {
+    "r8unorm",    "r8snorm",     "r16unorm",   "r16snorm",    "rg8unorm",    "rg8snorm", "rg16unorm", "rg16snorm",
+    "rgba8unorm", "srgba8unorm", "rgba8snorm", "rgba16unorm", "rgba16snorm", "rgb10a2",  "rg11b10f",  "rgb9e5"};
+constexpr std::string_view kTraitNames[] = {"add_const",
+                                            "add_const_t",
+                                            "add_cv",
+                                            "add_cv_t",
+                                            "add_volatile",
+                                            "add_volatile_t",
+                                            "conjunction",
+                                            "conjunction_v",
+                                            "disjunction",
+                                            "disjunction_v",
+                                            "integer_sequence",
+                                            "is_trivially_copyable",
+                                            "is_trivially_copyable_v",
+                                            "make_integer_sequence",
+                                            "negation",
+                                            "negation_v",
+                                            "remove_addrspace",
+                                            "remove_addrspace_t"};
+constexpr std::string_view kUtilityNames[] = {"make_uniform", "move", "swap", "uniform"};
+constexpr SeveralNames kSeveralNames[] = {{"after/packed_functions.h", kPackedNames},
+                                          {"after/pixel_types.h", kPixelNames},
+                                          {"after/type_traits.h", kTraitNames},
+                                          {"after/utility.h", kUtilityNames}};
 
 // Members that read and write several components at once, or one by its second name, as properties of
 // __kiln::members::swizzles, which vec and packed_vec derive from.
@@ -64,15 +95,34 @@ std::string_view function_of(const DeviceLibraryPart& part) {
   return name.substr(0, name.find('.'));
 }
 
-// Whether the unit needs a part below `after/`.
-bool is_wanted(const DeviceLibraryPart& part, const KernelUnit& unit) {
-  const std::vector<std::string>& names = unit.identifiers;
-  if (part.name == kPackedFunctions)
-    return std::any_of(names.begin(), names.end(), [](const std::string& name) { return name.starts_with("packed_"); });
-  std::string_view function = function_of(part);
-  bool mentioned = unit.pastes_tokens || std::binary_search(names.begin(), names.end(), function);
-  bool own = std::find(unit.own_functions.begin(), unit.own_functions.end(), function) != unit.own_functions.end();
-  return mentioned && !own;
+bool mentions(const KernelUnit& unit, std::string_view name) {
+  if (name.ends_with('*')) {
+    name.remove_suffix(1);
+    auto found = std::lower_bound(unit.identifiers.begin(), unit.identifiers.end(), name);
+    return found != unit.identifiers.end() && found->starts_with(name);
+  }
+  return unit.pastes_tokens || std::binary_search(unit.identifiers.begin(), unit.identifiers.end(), name);
+}
+
+bool declares(const KernelUnit& unit, std::string_view name) {
+  return std::find(unit.own_names.begin(), unit.own_names.end(), name) != unit.own_names.end();
+}
+
+// Includes the part if the unit mentions one of its names and does not declare it. The part leaves out the others that
+// the unit declares, each of which is a macro here: `__KILN_OWN_swap`.
+std::string inclusion_of(const DeviceLibraryPart& part, const KernelUnit& unit) {
+  const std::string_view function = function_of(part);
+  std::span<const std::string_view> names(&function, 1);
+  for (const SeveralNames& row : kSeveralNames)
+    if (row.part == part.name) names = row.names;
+  std::string text;
+  bool wanted = false;
+  for (std::string_view name : names) {
+    bool own = declares(unit, name);
+    if (own) text += concat("#define __KILN_OWN_", name, "\n");
+    wanted = wanted || (!own && mentions(unit, name));
+  }
+  return wanted ? concat(text, "#include \"kiln/", part.name, "\"\n") : "";
 }
 
 }  // namespace
@@ -105,9 +155,8 @@ std::string text_before_kernel(const KernelUnit& unit) {
     swizzles.add(identifier, "rgba");
   }
   std::string text = swizzles.text();
-  for (const DeviceLibraryPart& part : device_library()) {
-    if (part.name.starts_with(kAfter) && is_wanted(part, unit)) text += concat("#include \"kiln/", part.name, "\"\n");
-  }
+  for (const DeviceLibraryPart& part : device_library())
+    if (part.name.starts_with(kAfter)) text += inclusion_of(part, unit);
   return text;
 }
 

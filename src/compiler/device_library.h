@@ -31,8 +31,8 @@ std::string device_library_umbrella(Dialect dialect);
 /// The dialect's precompiled library; empty in the program that makes it.
 std::string_view precompiled_device_library(Dialect dialect);
 
-/// What comes between the precompiled library and a Metal kernel: the swizzles that the unit names, and the parts below
-/// `after/` that it mentions and does not define itself, or that its types need.
+/// What comes between the precompiled library and a kernel. Metal: the swizzles that the unit names, and the parts
+/// below `after/` whose names it mentions and does not declare itself. CUDA: what it includes and is not precompiled.
 std::string text_before_kernel(const KernelUnit& unit);
 
 /// A digest of the whole library: part of what identifies a compiled kernel.

@@ -96,9 +96,12 @@ struct KernelUnit {
   std::vector<std::string> identifiers;
   bool pastes_tokens = false;
 
-  // Names that the header or the body defines as functions at namespace scope although Kiln offers them; Kiln's step
+  // Names that the header declares at global scope or in namespace `metal`; what Kiln offers under one of them steps
   // back.
-  std::vector<std::string> own_functions;
+  std::vector<std::string> own_names;
+
+  // The names in `#include`s of header, body and what they include: "cuComplex.h".
+  std::vector<std::string> included_names;
 
   /// The path of the file that holds a text; empty where it is no file.
   std::string_view path_of(const SourcePosition& position) const {

@@ -48,7 +48,8 @@ KernelUnit begin_unit(Dialect dialect, const SignatureRequest& request) {
   unit.name = request.kernel_name;
   unit.identifiers = request.text.identifiers();
   unit.pastes_tokens = request.text.pastes_tokens();
-  unit.own_functions = request.text.own_functions();
+  unit.own_names = request.text.own_names();
+  unit.included_names = request.text.included_names();
   unit.text = request.text.header();
   if (!unit.text.empty() && unit.text.back() != '\n') unit.text += '\n';
   end_splice(unit.text);

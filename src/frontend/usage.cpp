@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "frontend/includes.h"
+
 namespace kiln {
 namespace {
 
@@ -332,29 +334,68 @@ class DeclarationReader {
   bool controls_next_ = false;  // the statement just read controls the one that follows
 };
 
+// Reads the declarations at namespace scope token by token. A name is declared where it stands after a class key, after
+// `using`, or between a type and what may follow a declarator's name. An expression may look like that too; the extra
+// names are harmless, since nothing but the parts of the device library that step back asks for them.
+class NamespaceReader {
+ public:
+  explicit NamespaceReader(const TokenList& tokens) : tokens_(tokens) {}
+
+  std::vector<std::string_view> run() {
+    std::vector<bool> open;  // brackets; true for those that open a block and no namespace
+    size_t blocks = 0;
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      const Token& t = tokens_[i];
+      if (t.in_directive) {
+        if (t.is("define") && i + 2 < tokens_.size() && tokens_[i + 1].is_identifier())
+          names_.push_back(tokens_[i + 1].text);
+        continue;
+      }
+      if (blocks == 0 && t.is_identifier() && declares(i)) names_.push_back(t.text);
+      if (t.is("(") || t.is("[") || t.is("{")) {
+        open.push_back(!opens_namespace(i));
+        blocks += open.back();
+      } else if ((t.is(")") || t.is("]") || t.is("}")) && !open.empty()) {
+        blocks -= open.back();
+        open.pop_back();
+      }
+    }
+    return std::move(names_);
+  }
+
+ private:
+  bool at(size_t i, std::string_view spelling) const { return i < tokens_.size() && tokens_[i].is(spelling); }
+
+  // Whether the bracket opens a namespace whose names are found without their qualification: `namespace metal {`,
+  // `namespace {`, `extern "C" {`.
+  bool opens_namespace(size_t i) const {
+    if (!at(i, "{") || i == 0) return false;
+    if (at(i - 1, "namespace")) return true;
+    return i > 1 && ((at(i - 1, "metal") && at(i - 2, "namespace")) ||
+                     (tokens_[i - 1].kind == TokenKind::kString && at(i - 2, "extern")));
+  }
+
+  bool declares(size_t i) const {
+    if (i == 0 || i + 1 >= tokens_.size() || tokens_[i - 1].in_directive) return false;
+    const Token &before = tokens_[i - 1], &next = tokens_[i + 1];
+    if (contains(kClassKeys, before.text) || ((before.is(")") || before.is("]")) && next.is("{")))
+      return next.is("{") || next.is(":") || next.is(";") || next.is("final");
+    if (before.is("using")) return next.is("=");
+    if (before.is("typename")) return false;
+    bool type_before = before.is_identifier() || before.is(">") || before.is("*") || before.is("&") || before.is("}");
+    constexpr std::array<std::string_view, 6> kAfterName = {"(", "=", ";", "[", "{", ","};
+    return type_before && contains(kAfterName, next.text);
+  }
+
+  const TokenList& tokens_;
+  std::vector<std::string_view> names_;
+};
+
 }  // namespace
 
 std::vector<std::string_view> outermost_declarations(const TokenList& body) { return DeclarationReader(body).run(); }
 
-std::vector<std::string_view> functions_of(const TokenList& text) {
-  std::vector<std::string_view> names;
-  int depth = 0;  // of braces, parentheses and brackets; namespaces are rare in headers and count as blocks
-  for (size_t i = 0; i < text.size(); ++i) {
-    const Token& t = text[i];
-    if (t.in_directive) {
-      if (t.is("define") && i + 2 < text.size() && text[i + 1].is_identifier()) names.push_back(text[i + 1].text);
-      continue;
-    }
-    if (t.is("(") && depth == 0 && i >= 2 && text[i - 1].is_identifier()) {
-      const Token& before = text[i - 2];
-      bool type_before = before.is_identifier() || before.is(">") || before.is("*") || before.is("&");
-      if (type_before && !before.in_directive) names.push_back(text[i - 1].text);
-    }
-    if (t.is("(") || t.is("[") || t.is("{")) ++depth;
-    if (t.is(")") || t.is("]") || t.is("}")) depth = std::max(0, depth - 1);
-  }
-  return names;
-}
+std::vector<std::string_view> namespace_names(const TokenList& text) { return NamespaceReader(text).run(); }
 
 KernelText::KernelText(std::string header, std::string body, KernelFiles files)
     : header_(std::move(header)), body_(std::move(body)), files_(std::move(files)), body_tokens_(body_) {
@@ -362,19 +403,21 @@ KernelText::KernelText(std::string header, std::string body, KernelFiles files)
     if (t.is_identifier()) used_.insert(t.text);
   for (std::string_view name : outermost_declarations(body_tokens_)) declared_.insert(name);
 
-  auto add_identifiers = [&](const TokenList& tokens) {
+  auto add_identifiers = [&](std::string_view text, const TokenList& tokens) {
     for (const Token& t : tokens) {
       if (t.is_identifier()) identifiers_.emplace_back(t.text);
       if (t.is("##")) pastes_tokens_ = true;
     }
+    for (const IncludeName& include : include_names(text, tokens)) included_names_.emplace_back(include.name);
   };
-  auto add_definitions = [&](const TokenList& tokens) {
-    add_identifiers(tokens);
-    for (std::string_view name : functions_of(tokens)) own_functions_.emplace_back(name);
+  auto add_definitions = [&](std::string_view text) {
+    TokenList tokens(text);
+    add_identifiers(text, tokens);
+    for (std::string_view name : namespace_names(tokens)) own_names_.emplace_back(name);
   };
-  add_identifiers(body_tokens_);
-  add_definitions(TokenList(header_));
-  for (const IncludedFile& file : files_.included) add_definitions(TokenList(file.text));
+  add_identifiers(body_, body_tokens_);
+  add_definitions(header_);
+  for (const IncludedFile& file : files_.included) add_definitions(file.text);
   std::sort(identifiers_.begin(), identifiers_.end());
   identifiers_.erase(std::unique(identifiers_.begin(), identifiers_.end()), identifiers_.end());
 }

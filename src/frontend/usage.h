@@ -21,8 +21,9 @@ namespace kiln {
 /// bindings too), types, enumerators, aliases, functions.
 std::vector<std::string_view> outermost_declarations(const TokenList& body);
 
-/// The names of functions (and function-like macros) that `text` defines or declares at namespace scope.
-std::vector<std::string_view> functions_of(const TokenList& text);
+/// The names that `text` declares at global scope or in namespace `metal`: functions, variables, types, templates,
+/// aliases and macros. Specialisations declare none.
+std::vector<std::string_view> namespace_names(const TokenList& text);
 
 // A kernel's text, read once when the kernel is made.
 class KernelText {
@@ -43,7 +44,10 @@ class KernelText {
   /// Every identifier of header, body and what they include, sorted.
   const std::vector<std::string>& identifiers() const { return identifiers_; }
   bool pastes_tokens() const { return pastes_tokens_; }
-  const std::vector<std::string>& own_functions() const { return own_functions_; }
+  /// What the header and its included files declare for themselves (`namespace_names`).
+  const std::vector<std::string>& own_names() const { return own_names_; }
+  /// The names in `#include`s of header, body and what they include.
+  const std::vector<std::string>& included_names() const { return included_names_; }
 
  private:
   std::string header_;
@@ -53,7 +57,7 @@ class KernelText {
   std::unordered_set<std::string_view> used_;
   std::unordered_set<std::string_view> declared_;
   std::vector<std::string> identifiers_;
-  std::vector<std::string> own_functions_;
+  std::vector<std::string> own_names_, included_names_;
   bool pastes_tokens_ = false;
 };
 

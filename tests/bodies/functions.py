@@ -55,7 +55,8 @@ def _family(
     constructs="",
     suffix="",
 ):
-    """A body for each type. `inputs(rng, dtype, shape)` makes the arguments, or is a tuple of such functions."""
+    """A body for each type. `inputs(rng, dtype, shape)` makes the arguments, or is a tuple of such functions. `result` is
+    the type that the function gives, its name in Metal and its dtype, where that is not its argument's."""
     for element, dtype in types.items():
         made = inputs if isinstance(inputs, tuple) else (inputs,) * arity
         allowed = ulps if dtype == "float32" or half_ulps is None else half_ulps
@@ -67,12 +68,12 @@ def _family(
             return np.asarray(reference(*arguments))
 
         body(
-            _source(function, element, arity, namespaces, result),
+            _source(function, element, arity, namespaces, result and result[0]),
             name=f"{function}_{element}{suffix}",
             inputs=lambda rng, dtype=dtype, made=made: {
                 key: make(rng, dtype, _SHAPE) for key, make in zip("abcd", made, strict=False)
             },
-            outputs={"out": (_SHAPE, result or dtype)},
+            outputs={"out": (_SHAPE, result[1] if result else dtype)},
             grid=(_THREADS, 1, 1),
             threadgroup=(16, 1, 1),
             tolerance=allowed * _eps(dtype) if allowed else 0,
@@ -221,7 +222,7 @@ for _name, _reference in (
         _name,
         lambda x, reference=_reference: reference(x.astype(np.float32)),
         inputs=_mixed,
-        result="bool",
+        result=("bool", "bool"),
         namespaces=("", "metal::"),
     )
 _family(
@@ -231,7 +232,7 @@ _family(
         & (np.abs(x.astype(np.float32)) >= np.float32(ml_dtypes.finfo(x.dtype).smallest_normal))
     ),
     inputs=_mixed,
-    result="bool",
+    result=("bool", "bool"),
     namespaces=("", "metal::"),
 )
 _family(
@@ -239,7 +240,7 @@ _family(
     lambda x, y: ~(np.isnan(x.astype(np.float32)) | np.isnan(y.astype(np.float32))),
     arity=2,
     inputs=_PAIR,
-    result="bool",
+    result=("bool", "bool"),
     namespaces=("", "metal::"),
 )
 _family(
@@ -247,7 +248,7 @@ _family(
     lambda x, y: np.isnan(x.astype(np.float32)) | np.isnan(y.astype(np.float32)),
     arity=2,
     inputs=_PAIR,
-    result="bool",
+    result=("bool", "bool"),
     namespaces=("", "metal::"),
 )
 
@@ -566,7 +567,6 @@ for _name, _arity, _reference in (
     ("reverse_bits", 1, lambda x, bits, signed: int(_bits(x, bits)[::-1], 2)),
     ("min", 2, lambda x, y, bits, signed: min(x, y)),
     ("max", 2, lambda x, y, bits, signed: max(x, y)),
-    ("absdiff", 2, lambda x, y, bits, signed: abs(x - y)),
     ("addsat", 2, lambda x, y, bits, signed: _saturate(x + y, bits, signed)),
     ("subsat", 2, lambda x, y, bits, signed: _saturate(x - y, bits, signed)),
     ("hadd", 2, lambda x, y, bits, signed: x + y >> 1),
@@ -583,8 +583,19 @@ for _name, _arity, _reference in (
     ("max3", 3, lambda x, y, z, bits, signed: max(x, y, z)),
     ("median3", 3, lambda x, y, z, bits, signed: sorted((x, y, z))[1]),
 ):
-    # absdiff of signed integers is unsigned, of the same bits.
     _family(_name, _wide(_reference), arity=_arity, types=INTEGERS, inputs=_ENDS[:_arity], namespaces=_plain)
+
+for _element, _dtype in INTEGERS.items():
+    _unsigned = DTYPES[f"uint{DTYPES[_dtype].itemsize * 8}"]
+    _family(
+        "absdiff",
+        lambda x, y, unsigned=_unsigned: _wide(lambda a, b, bits, signed: abs(a - b))(x, y).view(unsigned),
+        arity=2,
+        types={_element: _dtype},
+        inputs=_ENDS[:2],
+        namespaces=_plain,
+        result=(_element if _element.startswith("u") else f"u{_element}", _unsigned.name),
+    )
 
 _family(
     "clamp",

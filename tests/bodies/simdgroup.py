@@ -352,7 +352,7 @@ def votes(x):
         model.all_of(v > 0, active) + 2 * model.any_of(v > 3, active) + 4 * (first == threads.lane),
         model.ballot(v & 1 != 0, active).astype(np.uint32).view(np.int32),
         model.ballot(active, active).astype(np.uint32).view(np.int32),
-        model.any_of(v < 3, active) + 2 * model.all_of(v > -9, active),
+        model.any_of(v < 3, active) + 2 * (active | ~threads.live).all(axis=-1, keepdims=True),
         model.shuffle(v, first),
         of_quads(((quad_values > 0) | ~quads).all(axis=-1) + 2 * ((quad_values > 3) & quads).any(axis=-1))
         + 4 * (quad_first == threads.lane),
@@ -362,6 +362,51 @@ def votes(x):
     out = np.full((77, 8), -1, np.int32)
     for column, value in enumerate(rows):
         threads.write(value.astype(np.int32), active, out[:, column])
+    return out
+
+
+# `all` asks for every thread of the group, `any` for one, whoever is active where they are asked.
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    int value = x[i];
+    simd_vote here, there(5);
+    quad_vote of_four;
+    if (value < 4) {
+      here = simd_ballot(value > -9);
+      of_four = quad_ballot(value > -3);
+    }
+    device int* row = out + 6 * i;
+    row[0] = here.all() + 2 * here.any();
+    row[1] = of_four.all() + 2 * of_four.any();
+    row[2] = simd_ballot(value > -9).all() + 2 * simd_ballot(value > 9).any();
+    row[3] = quad_ballot(value > -9).all() + 2 * simd_active_threads_mask().all();
+    row[4] = int(simd_vote::vote_t(there)) + 8 * there.any() + 16 * simd_vote(~0ul).all() + 32 * quad_vote(15).all();
+    row[5] = int(quad_vote::vote_t(quad_vote(0x1234))) + 16 * quad_vote(16).any();
+    """,
+    inputs=lambda rng: {"x": rng.integers(-3, 6, 77, np.int32)},
+    outputs={"out": ((77, 6), "int32")},
+    grid=(77, 1, 1),
+    threadgroup=(45, 1, 1),
+    constructs="simdgroup.vote simdgroup.ballot simdgroup.quad_ballot simdgroup.active_threads_mask simdgroup.partial",
+)
+def votes_of_all(x):
+    threads = _PARTIAL
+    v = threads.read(x)
+    voted = threads.live & (v < 4)
+
+    def of(condition, width):
+        split = (*threads.shape[:2], 32 // width, width)
+        among = (condition & voted).reshape(split)
+        every = (among | ~threads.live.reshape(split)).all(axis=-1, keepdims=True)
+        both = every + 2 * among.any(axis=-1, keepdims=True)
+        return np.where(voted, np.broadcast_to(both, split).reshape(threads.shape), 0)
+
+    # A vote of no one: nothing is set.
+    rows = [of(v > -9, 32), of(v > -3, 4), 1, 3, 5 + 8 + 16 + 32, 4]
+    out = np.zeros((77, 6), np.int32)
+    for column, value in enumerate(rows):
+        threads.write(np.broadcast_to(np.asarray(value, np.int32), threads.shape), threads.live, out[:, column])
     return out
 
 

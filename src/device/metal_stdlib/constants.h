@@ -34,6 +34,24 @@
 #define M_SQRT2_H 1.41421356237309504880168872420969808f16
 #define M_SQRT1_2_H 0.707106781186547524400844362104849039f16
 
+// C++17 has no literals of bfloat.
+#define __KILN_BFLOAT(BITS) (__builtin_bit_cast(bfloat, (unsigned short)BITS))
+#define MAXBFLOAT __KILN_BFLOAT(0x7f7f)
+#define HUGE_VALBF __KILN_BFLOAT(0x7f80)
+#define M_E_BF __KILN_BFLOAT(0x402e)
+#define M_LOG2E_BF __KILN_BFLOAT(0x3fb9)
+#define M_LOG10E_BF __KILN_BFLOAT(0x3ede)
+#define M_LN2_BF __KILN_BFLOAT(0x3f31)
+#define M_LN10_BF __KILN_BFLOAT(0x4013)
+#define M_PI_BF __KILN_BFLOAT(0x4049)
+#define M_PI_2_BF __KILN_BFLOAT(0x3fc9)
+#define M_PI_4_BF __KILN_BFLOAT(0x3f49)
+#define M_1_PI_BF __KILN_BFLOAT(0x3ea3)
+#define M_2_PI_BF __KILN_BFLOAT(0x3f23)
+#define M_2_SQRTPI_BF __KILN_BFLOAT(0x3f90)
+#define M_SQRT2_BF __KILN_BFLOAT(0x3fb5)
+#define M_SQRT1_2_BF __KILN_BFLOAT(0x3f35)
+
 #define FLT_DIG 6
 #define FLT_DECIMAL_DIG 9
 #define FLT_MANT_DIG 24

@@ -60,6 +60,13 @@ __KILN_INLINE T shuffle_and_fill_down(T value, T filling, uint delta, uint modul
   return fill ? b : a;
 }
 
+// The lanes of the group that are threads: all but in the threadgroup's last simdgroup.
+template <uint Width>
+__KILN_INLINE uint lanes_of_group() {
+  uint threads = threads_in_threadgroup() - (thread_index_in_threadgroup() & ~(Width - 1));
+  return threads < Width ? (1u << threads) - 1 : Width == 32 ? ~0u : (1u << Width % 32) - 1;
+}
+
 template <uint Width>
 __KILN_INLINE uint first_active_lane(Line line) {
   return __builtin_ctz(ballot_in_group<Width>(true, line));
@@ -69,18 +76,22 @@ __KILN_INLINE uint first_active_lane(Line line) {
 
 namespace metal {
 
-class simd_vote {
- public:
-  typedef ulong vote_t;
-  explicit simd_vote(vote_t votes = 0, vote_t active = ~0ul) : votes_(votes), active_(active) {}
-  explicit operator vote_t() const { return votes_; }
-  bool all() const { return votes_ == active_; }
-  bool any() const { return votes_ != 0; }
-
- private:
-  vote_t votes_, active_;
-};
-typedef simd_vote quad_vote;
+// What each thread of a group has voted; 0 for those that were not active. So `all` is false where a thread of the group
+// took no part.
+#define __KILN_VOTE(GROUP, WIDTH, MASK)                                                                \
+  class GROUP##_vote {                                                                                 \
+   public:                                                                                             \
+    typedef ulong vote_t;                                                                              \
+    __KILN_INLINE explicit constexpr GROUP##_vote(vote_t v = 0) : votes_(v & MASK) {}                  \
+    __KILN_INLINE explicit constexpr operator vote_t() const { return votes_; }                        \
+    __KILN_INLINE bool all() const { return (~votes_ & __kiln::lanes_of_group<WIDTH>()) == 0; }        \
+    __KILN_INLINE bool any() const { return (votes_ & __kiln::lanes_of_group<WIDTH>()) != 0; }         \
+                                                                                                       \
+   private:                                                                                            \
+    vote_t votes_;                                                                                     \
+  };
+__KILN_VOTE(simd, 32, ~0ul)
+__KILN_VOTE(quad, 4, 15)
 
 // A function for scalars and, component after component, for vectors. `line` is where the caller's call stands.
 #define __KILN_SHUFFLE(NAME, VALUE)                                                                  \
@@ -141,12 +152,10 @@ typedef simd_vote quad_vote;
     return __kiln::ballot_in_group<WIDTH>(value, line) != 0;                                                         \
   }                                                                                                                  \
   __KILN_INLINE GROUP##_vote GROUP##_ballot(bool value, __KILN_CALLERS_LINE) {                                       \
-    uint votes = __kiln::ballot_in_group<WIDTH>(value, line), active = __kiln::ballot_in_group<WIDTH>(true, line);   \
-    return GROUP##_vote(votes, active);                                                                              \
+    return GROUP##_vote(__kiln::ballot_in_group<WIDTH>(value, line));                                                \
   }                                                                                                                  \
   __KILN_INLINE GROUP##_vote GROUP##_active_threads_mask(__KILN_CALLERS_LINE) {                                      \
-    uint active = __kiln::ballot_in_group<WIDTH>(true, line);                                                        \
-    return GROUP##_vote(active, active);                                                                             \
+    return GROUP##_vote(__kiln::ballot_in_group<WIDTH>(true, line));                                                 \
   }                                                                                                                  \
   __KILN_INLINE bool GROUP##_is_first(__KILN_CALLERS_LINE) {                                                         \
     return __kiln::first_active_lane<WIDTH>(line) == __kiln::lane_of_group<WIDTH>();                                 \

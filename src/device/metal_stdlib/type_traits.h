@@ -32,9 +32,6 @@ struct conditional<false, A, B> {
 template <bool Condition, class A, class B>
 using conditional_t = typename conditional<Condition, A, B>::type;
 
-template <class...>
-using void_t = void;
-
 #define __KILN_TRANSFORM(NAME, BUILTIN) \
   template <class T>                    \
   struct NAME {                         \

@@ -23,10 +23,10 @@ Names declared(const std::string& body) {
   return names;
 }
 
-Names functions(const std::string& text) {
+Names own(const std::string& text) {
   TokenList tokens(text);
   Names names;
-  for (std::string_view name : functions_of(tokens)) names.emplace_back(name);
+  for (std::string_view name : namespace_names(tokens)) names.emplace_back(name);
   return names;
 }
 
@@ -212,18 +212,40 @@ TEST(Declarations, EndWithTheTextWhateverIsMissing) {
 
 // ---- Functions of the header
 
-TEST(Functions, AreThoseAtNamespaceScope) {
-  EXPECT_EQ(functions("float f(float x) { return g(x); }\ninline T* h(int);"), (Names{"f", "h"}));
-  EXPECT_EQ(functions("template <typename T>\nmetal::vec<T, 2> f(T x) { return x; }"), Names{"f"});
-  EXPECT_EQ(functions("struct A { int f(); };\nconstant int b = c(1);"), Names());
-  EXPECT_EQ(functions("const float& f(float);"), Names{"f"});
+TEST(NamespaceNames, AreFunctions) {
+  EXPECT_EQ(own("float f(float x) { return g(x); }\ninline T* h(int);"), (Names{"f", "h"}));
+  EXPECT_EQ(own("template <typename T>\nmetal::vec<T, 2> f(T x) { return x; }"), Names{"f"});
+  EXPECT_EQ(own("const float& f(float);"), Names{"f"});
 }
 
-TEST(Functions, AreMacrosToo) {
-  EXPECT_EQ(functions("#define erf(x) my_erf(x)\n#define N 3\nfloat f();"), (Names{"erf", "N", "f"}));
+TEST(NamespaceNames, AreVariables) {
+  EXPECT_EQ(own("constant int b = c(1);\nconstant float t[2] = {1, 2};"), (Names{"b", "t"}));
+  EXPECT_EQ(own("template <class T>\nconstexpr constant bool is_empty_v = is_empty<T>::value;"), Names{"is_empty_v"});
 }
 
-TEST(Functions, InNamespacesAreNone) { EXPECT_EQ(functions("namespace mine { float erf(float x); }"), Names()); }
+TEST(NamespaceNames, AreTypes) {
+  EXPECT_EQ(own("struct A { int f(); };\nclass B : A {};\nunion C;\nenum class D { e };"), (Names{"A", "B", "C", "D"}));
+  EXPECT_EQ(own("template <typename T, class U = void>\nstruct swap { T x; };"), Names{"swap"});
+  EXPECT_EQ(own("struct alignas(16) A { int x; };"), Names{"A"});
+  EXPECT_EQ(own("using A = int;\ntypedef float B;\ntemplate <class... T>\nusing void_t = void;"),
+            (Names{"A", "B", "void_t"}));
+}
+
+TEST(NamespaceNames, AreNoSpecialisations) {
+  EXPECT_EQ(own("template <>\nstruct is_integral<A> { };\ntemplate <class T>\nstruct C<T*> : D {};"), Names());
+}
+
+TEST(NamespaceNames, AreMacrosToo) {
+  EXPECT_EQ(own("#define erf(x) my_erf(x)\n#define N 3\nfloat f();"), (Names{"erf", "N", "f"}));
+}
+
+TEST(NamespaceNames, AreThoseThatNoQualificationNeeds) {
+  EXPECT_EQ(own("namespace mine { float erf(float x); }"), Names());
+  EXPECT_EQ(own("namespace metal::mine { float erf(float x); }"), Names());
+  EXPECT_EQ(own("namespace metal { float erf(float x); namespace { struct A {}; } }\nfloat g();"),
+            (Names{"erf", "A", "g"}));
+  EXPECT_EQ(own("extern \"C\" { float erf(float x); }"), Names{"erf"});
+}
 
 // ---- KernelText
 
@@ -232,7 +254,7 @@ TEST(KernelText, ListsTheIdentifiersOfHeaderAndBody) {
   const Names expected = {"M", "a", "define", "f", "float", "g", "out", "return", "x", "xy"};
   EXPECT_EQ(text.identifiers(), expected);
   EXPECT_TRUE(std::ranges::is_sorted(text.identifiers()));
-  EXPECT_EQ(text.own_functions(), (Names{"f", "M"}));
+  EXPECT_EQ(text.own_names(), (Names{"f", "M"}));
   EXPECT_FALSE(text.pastes_tokens());
 }
 

@@ -146,7 +146,11 @@ std::string_view precompiled_device_library(Dialect dialect) {
 }
 
 std::string text_before_kernel(const KernelUnit& unit) {
-  if (unit.dialect == Dialect::kCuda) return "";
+  if (unit.dialect == Dialect::kCuda) {
+    // Programs often have a cuComplex of their own, so that it is there for those alone that ask for it.
+    bool wanted = std::ranges::find(unit.included_names, "cuComplex.h") != unit.included_names.end();
+    return wanted ? "#include \"kiln/cuda/cu_complex.h\"\n" : "";
+  }
   SwizzleWriter swizzles;
   for (const std::string& identifier : unit.identifiers) {
     if (identifier.size() > 4) continue;

@@ -375,6 +375,74 @@ def cuda_complex(x):
     return z * z + (1 - 1j) / z - 2 * z, np.abs(z) + z.real - z.imag + 1
 
 
+# Small integers, whose products and sums are exact however they are contracted; quotients are of numerators that are
+# not 0.
+def _complex_pairs(dtype):
+    def make(rng):
+        x = rng.integers(1, 10, (64, 6))
+        x[:, 1:6:2] *= np.array([1, -1, 1])
+        return {"x": x.astype(dtype)}
+
+    return make
+
+
+def _complex_results(x):
+    a, b, c = (x[:, k] + 1j * x[:, k + 1] for k in (0, 2, 4))
+    values = [a + b, a - b, a * b, a / b, a * b + c, a.conj(), c]
+    parts = [part for value in values for part in (value.real, value.imag)]
+    return np.stack([*parts, np.abs(a), np.abs(c)], axis=1)
+
+
+@cuda_body(
+    """
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    const cuComplex* v = (const cuComplex*)x + 3 * i;
+    cuFloatComplex a = v[0], b = make_cuFloatComplex(cuCrealf(v[1]), cuCimagf(v[1]));
+    cuComplex c = make_cuComplex(v[2].x, v[2].y);
+    cuComplex results[7] = {cuCaddf(a, b), cuCsubf(a, b), cuCmulf(a, b), cuCdivf(a, b), cuCfmaf(a, b, c), cuConjf(a), c};
+    for (int k = 0; k < 7; ++k) {
+      y[16 * i + 2 * k] = results[k].x;
+      y[16 * i + 2 * k + 1] = results[k].y;
+    }
+    y[16 * i + 14] = cuCabsf(a);
+    y[16 * i + 15] = cuCabsf(c);
+    """,
+    header="#include <cuComplex.h>\n",
+    inputs=_complex_pairs(np.float32),
+    outputs={"y": ((64, 16), "float32")},
+    tolerance=1e-5,
+    constructs="cuda_types.cuComplex",
+    **_LINE,
+)
+def cuda_complex_of_floats(x):
+    return _complex_results(x.astype(np.float64))
+
+
+@cuda_body(
+    """
+    #include <cuComplex.h>
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    const cuDoubleComplex* v = (const cuDoubleComplex*)x + 3 * i;
+    cuDoubleComplex a = v[0], b = make_cuDoubleComplex(cuCreal(v[1]), cuCimag(v[1]));
+    cuDoubleComplex c = cuComplexFloatToDouble(cuComplexDoubleToFloat(v[2]));
+    cuDoubleComplex results[7] = {cuCadd(a, b), cuCsub(a, b), cuCmul(a, b), cuCdiv(a, b), cuCfma(a, b, c), cuConj(a), c};
+    for (int k = 0; k < 7; ++k) {
+      y[16 * i + 2 * k] = results[k].x;
+      y[16 * i + 2 * k + 1] = results[k].y;
+    }
+    y[16 * i + 14] = cuCabs(a);
+    y[16 * i + 15] = cuCabs(c);
+    """,
+    inputs=_complex_pairs(np.float64),
+    outputs={"y": ((64, 16), "float64")},
+    tolerance=1e-13,
+    constructs="cuda_types.cuDoubleComplex",
+    **_LINE,
+)
+def cuda_complex_of_doubles(x):
+    return _complex_results(x)
+
+
 @cuda_body(
     _HEAD + "if (N > 2 && F) y[i] = T(x[i]) * N; else y[i] = 0;",
     template=[("T", Dtype("float64")), ("N", 3), ("F", True)],

@@ -71,7 +71,7 @@ def in_process(script, **environment):
 @pytest.mark.parametrize("name", BODIES)
 def test_body_compiles(name, architecture, tmp_path):
     body = BODIES[name]
-    if "#include" in body.header:
+    if "#include" in body.header + body.source:
         # NVRTC brings CUDA's headers, and they are kept in the folder of the cache.
         script = f"""
             from test_cuda_bodies import BODIES, compile_for, kernel_of

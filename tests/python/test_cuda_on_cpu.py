@@ -597,6 +597,66 @@ def test_known_headers_are_accepted():
     np.testing.assert_array_equal(run(HEAD + "y[i] = uint8_t(i + 256);", header=header), np.arange(64))
 
 
+# As <cuComplex.h> computes them, in the type's own arithmetic.
+def quotient(a, b):
+    p, q = a
+    r, s = b
+    scale = 1 / (abs(r) + abs(s))
+    p, q, r, s = p * scale, q * scale, r * scale, s * scale
+    inverse = 1 / (r * r + s * s)
+    return (p * r + q * s) * inverse, (q * r - p * s) * inverse
+
+
+def magnitude(z):
+    a, b = abs(z[0]), abs(z[1])
+    high, low = np.where(a > b, a, b), np.where(a > b, b, a)
+    ratio = low / high
+    regular = high * np.sqrt(1 + ratio * ratio)
+    largest = np.finfo(high.dtype).max
+    return np.where((high == 0) | (high > largest) | (low > largest), high + low, regular)
+
+
+@pytest.mark.parametrize(("dtype", "suffix"), [("float32", "f"), ("float64", "")])
+def test_complex_numbers_of_cuda_have_the_headers_bits(dtype, suffix):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(4, 512)) * 10.0 ** rng.integers(-30, 30, (4, 512))
+    special = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 3e38, 1e-38]
+    for row in range(4):
+        x[row, : len(special)] = np.roll(special, 2 * row)
+    x = x.astype(dtype)
+    name = "cuFloatComplex" if suffix else "cuDoubleComplex"
+    body = f"""
+    {name} a = make_{name}(x[i], x[512 + i]), b = make_{name}(x[1024 + i], x[1536 + i]);
+    {name} q = cuCdiv{suffix}(a, b), p = cuCmul{suffix}(a, b), m = cuCfma{suffix}(a, b, a);
+    y[i] = q.x; y[512 + i] = q.y; y[1024 + i] = cuCabs{suffix}(a);
+    y[1536 + i] = p.x; y[2048 + i] = p.y; y[2560 + i] = m.x; y[3072 + i] = m.y;
+    """
+    header = "#include <cuComplex.h>\n"
+    line = {"grid": (512, 1, 1), "threadgroup": (64, 1, 1)}
+    got = run(HEAD + body, {"x": x}, ((7, 512), dtype), header=header, **line)
+    with np.errstate(all="ignore"):
+        a, b = x[:2], x[2:]
+        real, imag = a[0] * b[0], a[0] * b[1]
+        expected = [*quotient(a, b), magnitude(a), real - a[1] * b[1], imag + a[1] * b[0]]
+        expected += [real + a[0] - a[1] * b[1], a[1] * b[0] + (imag + a[1])]
+    np.testing.assert_array_equal(got, np.stack(expected))
+
+
+def test_a_body_that_does_not_include_cu_complex_has_its_own():
+    header = """
+    struct cuComplex {
+      float r, i;
+      __device__ cuComplex(float a, float b) : r(a), i(b) {}
+      __device__ cuComplex operator*(const cuComplex& a) { return cuComplex(r * a.r - i * a.i, i * a.r + r * a.i); }
+    };
+    __device__ float cuCabsf(cuComplex z) { return z.r * z.r + z.i * z.i; }
+    """
+    got = run(
+        HEAD + "cuComplex z(x[i], 2); y[i] = cuCabsf(z * z);", {"x": np.arange(64, dtype=np.float32)}, header=header
+    )
+    np.testing.assert_array_equal(got, (np.arange(64.0) ** 2 + 4) ** 2)
+
+
 def test_macros_of_the_compiler():
     source = """
     #if defined(__CUDACC__) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && !defined(__METAL__)

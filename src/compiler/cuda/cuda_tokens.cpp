@@ -69,6 +69,7 @@ bool is_known_cuda_header(StringRef name) {
       .Cases("cuda_fp16.h", "cuda_bf16.h", "cooperative_groups.h", "cooperative_groups/reduce.h",
              "cooperative_groups/scan.h", "cooperative_groups/memcpy_async.h", true)
       .Cases("cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "device_launch_parameters.h", "math_constants.h", true)
+      .Case("cuComplex.h", true)
       .Cases("vector_types.h", "vector_functions.h", "device_functions.h", "math_functions.h", "sm_20_intrinsics.h",
              true)
       .Cases("math.h", "cmath", "stdint.h", "cstdint", "float.h", "cfloat", "limits.h", "climits", true)

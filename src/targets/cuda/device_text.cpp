@@ -173,6 +173,9 @@ NvrtcPrefix nvrtc_prefix(const KernelUnit& unit, bool with_cuda_headers) {
     for (const Row* row : parts)
       if (row->base.empty()) prefix.text += row->headers;
     if (has_identifier(unit, "cuda")) prefix.text += kStandardHeaders;
+    // A body's own `#include` stands within a function.
+    if (std::ranges::find(unit.included_names, "cuComplex.h") != unit.included_names.end())
+      prefix.text += "#include <cuComplex.h>\n";
   }
   append_part(prefix.text, kTypes);
   for (const Row* row : parts) {

@@ -38,11 +38,14 @@ gallery: build
 # make test    all tests
 test: check test-cpp test-python
 
-# make check   layers, constructs, types, format: what can be told without running a kernel
+# make check   layers, constructs, types, format, documents: what can be told without running a kernel
 check: build lint types stubs
 	$(BIN)/python tools/check_layers.py
 	$(BIN)/python tools/check_constructs.py
 	$(BIN)/python tools/write_translations.py --check
+	$(BIN)/python tools/write_lists.py --check
+	$(BIN)/python tools/write_srgb_tables.py --check
+	$(BIN)/python tools/check_docs.py
 
 # make lint    Ruff and the format of Python and C++
 lint: $(STAMPS)/venv

@@ -1,12 +1,11 @@
-"""What the site has beside pages that stand in this folder: tables of constructs, pages of the gallery, links to files of
-the repository."""
+"""What the site has beside pages that stand in this folder: the text of headers, pages of the gallery, links to files of the
+repository."""
 
 from __future__ import annotations
 
 import ast
 import posixpath
 import re
-import tomllib
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,67 +20,6 @@ from sphinx.util.docutils import SphinxDirective
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 logger = logging.getLogger(__name__)
-
-
-class Constructs(SphinxDirective):
-    """``{constructs} section``: the rows of a section of tests/constructs.toml, each with its sentence."""
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        (section,) = self.arguments
-        self.env.note_dependency(str(_CONSTRUCTS))
-        self.env.note_dependency(__file__)
-        rows = tomllib.loads(_CONSTRUCTS.read_text())[section]
-        if section == "attributes":
-            self.env.note_dependency(str(_ATTRIBUTES))
-            types = attribute_types()
-            lines = ["| | | |", "|---|---|---|"]
-            lines += [f"| `{name}` | `{types[name]}` | {sentence(row)} |" for name, row in rows.items()]
-        elif section not in _NAMES:
-            lines = [f"* {sentence(row)}" for row in rows.values()]
-        else:
-            lines = ["| | |", "|---|---|"]
-            lines += [f"| {label(section, name, row)} | {sentence(row)} |" for name, row in rows.items()]
-        return self.parse_text_to_nodes("\n".join(lines))
-
-
-_CONSTRUCTS = ROOT / "tests" / "constructs.toml"
-_ATTRIBUTES = ROOT / "src" / "core" / "attribute_table.h"
-
-# Sections whose rows are names in a body, and what stands before and behind them there.
-_NAMES = {
-    "functions": "{}",
-    "types": "{}",
-    "mlx": "{}",
-    "simdgroup": "simd_{}",
-    "synchronisation": "atomic_{}_explicit",
-}
-
-
-def attribute_types() -> dict[str, str]:
-    rows = re.findall(r'\{"(\w+)", (true|false)\}', _ATTRIBUTES.read_text())
-    return {name: "uint3" if is_vector == "true" else "uint" for name, is_vector in rows}
-
-
-def sentence(row: str | dict[str, str]) -> str:
-    if isinstance(row, str):
-        return row
-    return f"{row['is']} Not in this version: {row['later']}." if "later" in row else row["is"]
-
-
-def label(section: str, name: str, row: str | dict[str, str]) -> str:
-    """How a body writes it; in words where that is no single name."""
-    tokens = row.get("tokens") if isinstance(row, dict) else None
-    if tokens:
-        return ", ".join(f"`{token}`" for token in tokens.split())
-    # A sentence that spells a name says that the row's own is none.
-    is_name = tokens != "" and "`" not in sentence(row)
-    if section == "types":
-        is_name = is_name and re.fullmatch(r"[a-z]+\d?|\w+_t|atomic_\w+|[A-Z_]+|as_type", name) is not None
-    if not is_name:
-        return name.replace("_", " ")
-    return f"`{name}`" if name.startswith("quad_") else f"`{_NAMES[section].format(name)}`"
 
 
 class Headers(SphinxDirective):
@@ -230,7 +168,6 @@ def without_self(
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("gallery_pictures", str(ROOT / "build" / "gallery"), "env")
-    app.add_directive("constructs", Constructs)
     app.add_directive("headers", Headers)
     app.add_directive("thumbnails", Thumbnails)
     app.add_lexer("metal", MetalLexer)

@@ -29,7 +29,7 @@ struct CompileOptions {
 
 /// What compiling made of a kernel on the way to machine code.
 struct CompileStage {
-  std::string name;  ///< "clang", "guarded", …, "optimized": LLVM IR; "assembly": the target's assembly language
+  std::string name;  ///< "clang", "guarded", …, "optimized": LLVM IR; "assembly", "ptx": the target's assembly language
   std::string text;
 };
 

@@ -61,7 +61,7 @@ class CompiledKernel {
   const std::string& name() const;    ///< the kernel's
   std::string target() const;         ///< where it runs: "cpu", "nvidia:0"
   std::string architecture() const;   ///< what it was made for, in LLVM's words: "x86-64-v3", "sm_90"
-  std::string engine() const;         ///< how threads are run: "simd", "scalar"
+  std::string engine() const;         ///< how threads are run: "simd", "scalar"; GPU: who compiled, "ptx", "nvrtc"
   std::string engine_reason() const;  ///< why that engine
   std::string source() const;         ///< the generated text
   /// The machine code with its constants; lives as long as this object.
@@ -73,9 +73,9 @@ class CompiledKernel {
   double compile_ms() const;
 
   /// What came before the machine code, in this order: LLVM IR as Clang made it ("clang"); with harmless arithmetic,
-  /// everything inlined, and accesses guarded ("guarded"); as code for a launch, optimised ("optimized"); and
-  /// "assembly". Before "optimized" the SIMD engine has "lanes", "components", "structured" and "widened"
-  /// (docs/design/simd-engine.md). Compiles once more, since none of it is kept.
+  /// everything inlined, and accesses guarded ("guarded"); as code for a launch, optimised ("optimized"); "assembly",
+  /// of a GPU "ptx". Before "optimized" the SIMD engine has "lanes", "components", "structured" and "widened"
+  /// (docs/design/simd-engine.md). NVRTC has "text" and "assembly". Compiles once more, since none of it is kept.
   std::vector<CompileStage> stages() const;
 
  private:
@@ -144,10 +144,10 @@ Kernel metal_kernel(std::string name, std::vector<std::string> input_names, std:
                     KernelSource source, KernelSource header = "", bool ensure_row_contiguous = true,
                     bool atomic_outputs = false, const CompileOptions& compile_options = {});
 
-/// The same from a body in CUDA, on an NVIDIA GPU. `shared_memory`: dynamic threadgroup memory in bytes. Whole
-/// threadgroups run, so that the body must ask whether its thread is within the arrays, and nothing guards its
-/// accesses: "bounds" set to on is an UnsupportedError. On the CPU the generated text can be had; running it throws
-/// UnsupportedError in this version.
+/// The same from a body in CUDA, which runs on an NVIDIA GPU or on the CPU. `shared_memory`: dynamic threadgroup memory
+/// in bytes. Whole threadgroups run, so that the body must ask whether its thread is within the arrays. On the CPU
+/// accesses are guarded as those of Metal bodies; on a GPU nothing guards them, and `bounds` set to true is an
+/// UnsupportedError.
 Kernel cuda_kernel(std::string name, std::vector<std::string> input_names, std::vector<std::string> output_names,
                    KernelSource source, KernelSource header = "", bool ensure_row_contiguous = true,
                    int64_t shared_memory = 0, const CompileOptions& compile_options = {});

@@ -45,7 +45,7 @@ struct KernelCall {
 /// One launch, as Kernel::history lists it.
 struct Launch {
   std::string target;         ///< where it ran: "cpu", or "nvidia:0" for the first GPU
-  std::string engine;         ///< how threads were run: "simd", "scalar"
+  std::string engine;         ///< how threads were run: "simd", "scalar"; GPU: who compiled, "ptx", "nvrtc"
   std::string engine_reason;  ///< why that engine
   std::string code;           ///< where the machine code came from: "compiled", "memory", "disk" or "bundle"
   bool specialized = false;   ///< whether the code was made for these shapes

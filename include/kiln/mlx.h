@@ -29,7 +29,7 @@ namespace kiln::mlx {
                                                      bool ensure_row_contiguous = true, bool atomic_outputs = false,
                                                      const ::mlx::core::CompileOptions& compile_options = {});
 
-/// mlx::core::fast::cuda_kernel. On a CPU stream, evaluation throws UnsupportedError in this version.
+/// mlx::core::fast::cuda_kernel, run by Kiln on CPU streams and on those of MLX's CUDA back end. Errors are as above.
 ::mlx::core::fast::CustomKernelFunction cuda_kernel(const std::string& name,
                                                     const std::vector<std::string>& input_names,
                                                     const std::vector<std::string>& output_names,

@@ -32,7 +32,8 @@ class Diagnostic(NamedTuple):
 class CompileError(RuntimeError):
     """The body or the header is not valid in its dialect. The message shows the first error and its place.
 
-    It comes at the call for NumPy arrays, at ``mx.eval`` or earlier for MLX arrays, and at ``.compile()``.
+    It comes at the call for arrays of NumPy, PyTorch, JAX and CuPy, at ``mx.eval`` or earlier for MLX arrays, and at
+    ``.compile()``.
 
     Example:
       >>> import kiln

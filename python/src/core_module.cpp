@@ -483,7 +483,10 @@ NB_MODULE(_core, m) {
                    "Where it runs, ``\"cpu\"`` or, of the first GPU, ``\"nvidia:0\"``.")
       .def_prop_ro("architecture", &CompiledKernel::architecture,
                    "What the code was made for, in LLVM's words, as ``\"x86-64-v3\"``.")
-      .def_prop_ro("engine", &CompiledKernel::engine, "How threads are run, on the CPU ``\"simd\"`` or ``\"scalar\"``.")
+      .def_prop_ro(
+          "engine", &CompiledKernel::engine,
+          "How threads are run, on the CPU ``\"simd\"`` or ``\"scalar\"``; for a GPU who compiled, ``\"ptx\"`` or\n"
+          "``\"nvrtc\"``.")
       .def_prop_ro("engine_reason", &CompiledKernel::engine_reason, "Why that engine.")
       .def_prop_ro("source", &CompiledKernel::source, "The generated text, as ``Kernel.source_for`` gives it.")
       .def_prop_ro(
@@ -520,7 +523,9 @@ NB_MODULE(_core, m) {
 * ``guarded``: with harmless arithmetic, everything inlined, and accesses guarded;
 * ``lanes``, ``components``, ``structured``, ``widened``: what the SIMD engine does with it, where it takes the kernel;
 * ``optimized``: as code for a launch;
-* ``assembly``: that in the target's assembly language.)")
+* ``assembly``, of a GPU ``ptx``: that in the target's assembly language.
+
+Of a CUDA body that NVRTC compiles there are ``text`` and ``assembly``.)")
       .def_prop_ro(
           "compile_ms", &CompiledKernel::compile_ms,
           "How long compiling took, in milliseconds. Code that was there already keeps the time that it took then.")
@@ -531,7 +536,9 @@ NB_MODULE(_core, m) {
 
   nb::class_<Launch>(m, "Launch", "One launch of a kernel, as ``Kernel.history`` lists it.")
       .def_ro("target", &Launch::target, "Where it ran, ``\"cpu\"`` or, of the first GPU, ``\"nvidia:0\"``.")
-      .def_ro("engine", &Launch::engine, "How threads were run, on the CPU ``\"simd\"`` or ``\"scalar\"``.")
+      .def_ro("engine", &Launch::engine,
+              "How threads were run, on the CPU ``\"simd\"`` or ``\"scalar\"``; on a GPU who compiled, ``\"ptx\"`` or\n"
+              "``\"nvrtc\"``.")
       .def_ro("engine_reason", &Launch::engine_reason, "Why that engine.")
       .def_ro(
           "code", &Launch::code,

@@ -247,3 +247,125 @@ def test_the_tools_before_a_commit_are_those_of_make_lint():
     hooks = re.findall(r"(ruff|clang-format)\S*\n\s*rev: v(\S+)", (root / ".pre-commit-config.yaml").read_text())
     assert len(pins) == 2
     assert sorted(pins) == sorted(hooks)
+
+
+# ---- write_lists.py
+
+
+def test_lists_are_written_where_a_page_marks_them():
+    module = tool("write_lists")
+    page = "A\n<!-- constructs: literals -->\nold\n<!-- end -->\nB\n<!-- headers -->\n<!-- end -->\n"
+    made = module.with_lists(page)
+    assert made.startswith("A\n<!-- constructs: literals -->\n\n* `1.0` is a float; there is no double.\n")
+    assert "\n\n<!-- end -->\nB\n<!-- headers -->\n\n| | |\n|---|---|\n| `kiln/kiln.h` | All of Kiln" in made
+    assert module.with_lists(made) == made
+    assert module.with_lists("no marks\n") == "no marks\n"
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "row", "label"),
+    [
+        ("simdgroup", "sum", "The sum.", "`simd_sum`"),
+        ("simdgroup", "quad_sum", "The sum.", "`quad_sum`"),
+        ("types", "float4", "Four floats.", "`float4`"),
+        ("types", "swizzle_read", "`v.zyx`.", "swizzle read"),
+        ("types", "uniform", {"is": "A value.", "tokens": "uniform make_uniform"}, "`uniform`, `make_uniform`"),
+        ("traits", "is_same", "Whether two types are one.", "`is_same`"),
+    ],
+)
+def test_labels_are_as_bodies_write_them(section, name, row, label):
+    assert tool("write_lists").label(section, name, row) == label
+
+
+# ---- write_srgb_tables.py
+
+
+def test_srgb_tables_are_nearest_and_exact():
+    module = tool("write_srgb_tables")
+    for byte in (0, 1, 10, 11, 128, 255):
+        exact = float(module.linear(module.mpf(byte) / 255))
+        value = np.float32(module.nearest(module.mpf(exact)))
+        assert abs(float(value) - exact) <= float(np.spacing(value)) / 2
+    for index in (1, 2, 11, 128, 255):
+        at = module.threshold(index)
+        below = np.nextafter(at, np.float32(-1))
+        results = [int(module.srgb(module.mpf(float(v))) * 255 + module.mpf("0.5")) for v in (below, at)]
+        assert results == [index - 1, index]
+
+
+# ---- check_docs.py
+
+REFUSING = """\
+const char* unsupported_keyword(int keyword) {
+  switch (keyword) {
+    case 1: return "jumps to labels are not supported";
+    case 2: return "exceptions are not supported";
+  }
+}
+
+const char* unsupported_reason(int before, int name) {
+  if (name) return "textures are not supported";
+  return nullptr;
+}
+"""
+CUDA_REFUSING = """\
+const char* unsupported_keyword(int keyword, int before) {
+  return before ? nullptr : "a kernel cannot allocate memory on the CPU";
+}
+
+const char* unsupported_in_cuda(int token) {
+  return "managed variables are not supported on the CPU";
+}
+"""
+SAID = {
+    "README.md": "Metal, CUDA, an x86-64 CPU or an\nNVIDIA GPU, NumPy and MLX. Textures: none.\n\n```python\n",
+    "docs/index.md": "Metal, CUDA, an x86-64 CPU or an NVIDIA GPU, NumPy, MLX.\n",
+    "docs/limits.md": "# Limits\n\nNo textures; `KILN_BOUNDS=off`.\n",
+    "docs/dialects/metal.md": "# Metal\n\n## Refused\n\nTextures, exceptions, `goto`.\n",
+    "docs/dialects/cuda.md": "# CUDA\n\n`new` and `__managed__`; a `DeviceError`.\n",
+    "python/kiln/__init__.py": '"""Metal, CUDA, an x86-64 CPU or an NVIDIA GPU, NumPy, MLX."""\n',
+    "python/kiln/_libraries.py": 'Library("numpy", "numpy", "NumPy", "")\nLibrary("mlx", "mlx", "MLX", "")\n',
+    "python/src/core_module.cpp": "",
+    "include/kiln/error.h": "class DeviceError : public std::runtime_error {};\n",
+    "src/core/compiler.h": "class MissingCompilerError : public UnsupportedError {};\n",
+    "src/core/settings.h": '    {"KILN_BOUNDS", "on or off",\n',
+    "src/compiler/metal/token_rewriter.cpp": REFUSING,
+    "src/compiler/cuda/cuda_tokens.cpp": CUDA_REFUSING,
+}
+
+
+def document_problems(tmp_path, changes):
+    for name, text in {**SAID, **changes}.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tool("check_docs").problems(tmp_path)
+
+
+def test_documents_that_say_what_the_code_has(tmp_path):
+    assert document_problems(tmp_path, {}) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"python/kiln/__init__.py": '"""Metal, CUDA, an x86-64 CPU or an NVIDIA GPU, NumPy."""\n'}, "help(kiln) does not name MLX"),
+        ({"docs/index.md": "Metal, an x86-64 CPU or an NVIDIA GPU, NumPy, MLX."}, "docs/index.md does not name CUDA"),
+        ({"docs/limits.md": "# Limits\n\nNone.\n"}, "docs/limits.md does not name what unsupported_reason refuses: textures are not supported"),
+        ({"docs/dialects/cuda.md": "# CUDA\n\n`new`.\n"}, "docs/dialects/cuda.md does not name what unsupported_in_cuda refuses: managed variables are not supported on the CPU"),
+        ({"docs/more.md": "# More\n\n## Empty\n\n## Full\n\nText.\n"}, "docs/more.md: nothing is below `Empty`"),
+        ({"docs/more.md": "# More\n\n:::{headers}\n:::\n"}, "docs/more.md: nothing is below `More`"),
+        ({"docs/more.md": "# More\n\n`KILN_BOUND` is off.\n"}, "docs/more.md names KILN_BOUND, which is no setting"),
+        ({"include/kiln/a.h": "/// Throws LaunchError.\n"}, "include/kiln/a.h names LaunchError, which nothing raises"),
+        ({"include/kiln/a.h": "/// It throws in this version.\n"}, "include/kiln/a.h says what is so in this version"),
+    ],
+)  # fmt: skip
+def test_documents_that_do_not(tmp_path, changes, problem):
+    assert document_problems(tmp_path, changes) == [problem]
+
+
+def test_sections_that_a_site_fills_are_empty_and_others_are_not():
+    empty = tool("check_docs").empty_sections
+    assert list(empty("# A\n\n## B\n\n```python\nx\n```\n\n## C\n\n:::{code-block} cpp\ny\n:::\n")) == []
+    assert list(empty("# A\n\n<!-- constructs: types -->\n<!-- end -->\n")) == ["A"]
+    assert list(empty(":::{include} ../ARCHITECTURE.md\n:::\n")) == []

@@ -22,7 +22,7 @@ namespace kiln {
 std::vector<std::string_view> outermost_declarations(const TokenList& body);
 
 /// The names that `text` declares at global scope or in namespace `metal`: functions, variables, types, templates,
-/// aliases and macros. Specialisations declare none.
+/// aliases, namespaces and macros. Specialisations declare none.
 std::vector<std::string_view> namespace_names(const TokenList& text);
 
 // A kernel's text, read once when the kernel is made.

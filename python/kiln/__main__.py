@@ -29,9 +29,9 @@ def _reads(read: Callable[[str], Any]) -> Callable[[str], Any]:
 
 def _threads(text: str) -> tuple[int, ...]:
     sizes = text.split(",")
-    if len(sizes) != 3 or not all(size.isascii() and size.isdigit() for size in sizes):
-        raise ValueError(f"expected three numbers such as 32,8,1 but got {text!r}")
-    return tuple(int(size) for size in sizes)
+    if len(sizes) > 3 or not all(size.isascii() and size.isdigit() for size in sizes):
+        raise ValueError(f"expected one to three numbers such as 32,8,1 but got {text!r}")
+    return (*(int(size) for size in sizes), 1, 1)[:3]
 
 
 def _add_doctor(commands: Any) -> None:
@@ -45,11 +45,26 @@ def _add_doctor(commands: Any) -> None:
     doctor.add_argument("--json", action="store_true", help="print JSON")
 
 
+def _add_mac(command: argparse.ArgumentParser, help: str) -> None:
+    # Without a value it is written `--mac=` by _written_out: argparse would take PROGRAM for one.
+    command.add_argument("--mac", metavar="PACKAGE,...", help=help)
+
+
+def _written_out(arguments: list[str]) -> list[str]:
+    """The command line with ``--mac=`` for a ``--mac`` that stands alone before the program."""
+    for i, argument in enumerate(arguments):
+        if i > 0 and not argument.startswith("-") and arguments[i - 1] not in ("--report", "--output"):
+            break  # the program; what follows is its own
+        if i > 0 and argument == "--mac":
+            arguments = [*arguments[:i], "--mac=", *arguments[i + 1 :]]
+    return arguments
+
+
 def _add_run(commands: Any) -> None:
     run = commands.add_parser(
         "run",
         help="run a program with Kiln's functions in mlx.core.fast",
-        usage="python -m kiln run [--metal] [--report FILE] (PROGRAM | -m MODULE) [ARGUMENT ...]",
+        usage="python -m kiln run [--metal] [--mac[=PACKAGE,...]] [--report FILE] (PROGRAM | -m MODULE) [ARGUMENT ...]",
         description="Runs a Python program, unmodified, after kiln.mlx.install().",
         epilog="It reaches this process and those forked from it. Processes that the program starts anew, as "
         "multiprocessing does by 'spawn' and subprocess always, call kiln.mlx.install() themselves.",
@@ -58,6 +73,11 @@ def _add_run(commands: Any) -> None:
         "--metal",
         action="store_true",
         help="mx.metal.is_available() is true, and where MLX has no GPU, mx.gpu means the CPU",
+    )
+    _add_mac(
+        run,
+        "as --metal, and the program and these packages see a Mac in sys.platform, platform.system(), "
+        "platform.machine() and str(mx.default_device()); by default the packages that make kernels, and their tests",
     )
     run.add_argument(
         "--report",
@@ -168,11 +188,13 @@ def _add_record(commands: Any) -> None:
     record = commands.add_parser(
         "record",
         help="run a program, and write down its kernels so that they can be compiled ahead",
-        usage="python -m kiln record [--metal] [--output FILE] (PROGRAM | -m MODULE) [ARGUMENT ...]",
+        usage="python -m kiln record [--metal] [--mac[=PACKAGE,...]] [--output FILE] (PROGRAM | -m MODULE) "
+        "[ARGUMENT ...]",
         description="Runs a Python program as run does. At its end, writes the kernels that it compiled, with the dtypes "
         "and shapes of their calls, to a file that compile takes.",
     )
     record.add_argument("--metal", action="store_true", help="as for run")
+    _add_mac(record, "as for run")
     record.add_argument("--output", metavar="FILE", default="kernels.json", help="by default kernels.json")
     record.add_argument("-m", dest="module", action="store_true", help="PROGRAM is the name of a module")
     record.add_argument("program", metavar="PROGRAM")
@@ -236,14 +258,22 @@ def _prints(options: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    options = _parser().parse_args()
+    arguments = sys.argv[1:]
+    if arguments[:1] in (["run"], ["record"]):
+        arguments = _written_out(arguments)
+    options = _parser().parse_args(arguments)
     if options.command in _PRINTING:
         return _prints(options)
     if options.command == "record":
         from kiln import _recording
 
         return _recording.record(
-            options.program, options.arguments, as_module=options.module, metal=options.metal, output=options.output
+            options.program,
+            options.arguments,
+            as_module=options.module,
+            metal=options.metal,
+            mac=options.mac,
+            output=options.output,
         )
     if options.command == "compile":
         from kiln import _recording
@@ -252,7 +282,12 @@ def main() -> int:
     from kiln import _run
 
     return _run.main(
-        options.program, options.arguments, as_module=options.module, metal=options.metal, report=options.report
+        options.program,
+        options.arguments,
+        as_module=options.module,
+        metal=options.metal,
+        mac=options.mac,
+        report=options.report,
     )
 
 

@@ -6,11 +6,15 @@ import contextlib
 import inspect
 import operator
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, SupportsFloat, SupportsIndex, TypeAlias, overload
 
 from kiln import _core, _libraries
 from kiln._core import Kernel
+
+# A line that names a file, and that no dialect takes for code: it has none of code's punctuation.
+_FILE_NAME = re.compile(r"(?!\s*//)[^\n;{}()=<>\"'#*]+\.(?:metal|msl|cuh?|cl|h|hh|hpp|c|cc|cpp|cxx|inc|inl|txt)\s*")
 
 # Text, or the file that holds it.
 Source: TypeAlias = str | os.PathLike[str] | os.PathLike[bytes]
@@ -24,10 +28,14 @@ def _expected(interface: str, argument: str, what: str, value: object) -> TypeEr
     return TypeError(f"[{interface}] Expected `{argument}` to be {what} but got {_core.kind_of(value)}.")
 
 
+def is_flag(value: Any) -> bool:
+    """Whether it is a bool of Python's, or what NumPy's comparisons give."""
+    return isinstance(value, bool) or _core.kind_of(value) in ("numpy.bool", "numpy.bool_")
+
+
 def read_flag(interface: str, argument: str, value: Any) -> bool:
     """A bool among the arguments. Raises TypeError for anything else."""
-    # NumPy's comparisons give bools of their own.
-    if isinstance(value, bool) or _core.kind_of(value) in ("numpy.bool", "numpy.bool_"):
+    if is_flag(value):
         return bool(value)
     raise _expected(interface, argument, "a bool", value)
 
@@ -65,11 +73,21 @@ def _source(interface: str, argument: str, value: Any) -> tuple[str, str | None]
     if not isinstance(value, str):
         raise _expected(interface, argument, "a string or a path", value)
     _check_text(interface, argument, value)
+    if _FILE_NAME.fullmatch(value):
+        path = value.strip()
+        raise ValueError(
+            f"[{interface}] Expected `{argument}` to be text but got the path {path!r}: write pathlib.Path({path!r}) for "
+            "the file."
+        )
     return value, None
 
 
 def _strings(interface: str, argument: str, value: object) -> list[str]:
-    if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+    if isinstance(value, str):
+        raise TypeError(
+            f"[{interface}] Expected `{argument}` to be a list of strings but got the string {value!r}: write [{value!r}]."
+        )
+    if isinstance(value, bytes) or not isinstance(value, Sequence):
         raise _expected(interface, argument, "a list of strings", value)
     strings = list(value)
     for string in strings:
@@ -247,6 +265,10 @@ def metal_kernel_for(library: str, kind: type[Kernel], /, *arguments: Any, **key
     the class of the kernel."""
     behind = arguments[1:]  # the name, which may also be a keyword
     by_dictionary = isinstance(behind[0], str | os.PathLike) if behind else "input_names" not in keywords
+    # ("name", "x", ["y"], "body") or ("name", "x", ["y"], source="body").
+    has_source_behind = isinstance(behind[2], str | os.PathLike) if len(behind) > 2 else "source" in keywords
+    if len(behind) > 1 and isinstance(behind[0], str) and has_source_behind:
+        _strings("metal_kernel", "input_names", behind[0])
     has_output_names = len(behind) > 1 or "output_names" in keywords
     if by_dictionary and "output_names" in keywords and "input_names" not in keywords:
         raise TypeError(f"[metal_kernel] `output_names` needs `input_names`: {_RULE}")

@@ -20,7 +20,9 @@ _FORMAT = "Kiln recording"
 _VERSION = 1
 
 
-def record(program: str, arguments: list[str], *, as_module: bool, metal: bool, output: str) -> int:
+def record(
+    program: str, arguments: list[str], *, as_module: bool, metal: bool, output: str, mac: str | None = None
+) -> int:
     """Runs a program as ``run`` does and writes its kernels at its end, however it ends. The program's exit status is
     this process's."""
     # Before the program has run for hours.
@@ -33,7 +35,7 @@ def record(program: str, arguments: list[str], *, as_module: bool, metal: bool, 
     _core.start_recording()
     with file:
         try:
-            return _run.main(program, arguments, as_module=as_module, metal=metal, command="record")
+            return _run.main(program, arguments, as_module=as_module, metal=metal, mac=mac, command="record")
         finally:
             # A child that was forked has the file too.
             if os.getpid() == process:

@@ -27,14 +27,17 @@ def main(
     *,
     as_module: bool,
     metal: bool,
+    mac: str | None = None,
     report: str | None = None,
     command: str = "run",
 ) -> int:
     """The program's exit status is this process's: SystemExit passes through. ``report`` names a file that gets the
-    kernels in the order in which they were made, each with its last 1,000 launches. ``command`` is this one's name, for
-    messages."""
+    kernels in the order in which they were made, each with its last 1,000 launches. ``mac`` has the packages, divided
+    by commas, that get a Mac's answers; where it is empty those that make kernels do. ``command`` is this one's name,
+    for messages."""
+    options: dict[str, Any] = {"as_module": as_module, "metal": metal, "mac": mac, "command": command}
     if report is None:
-        return _run(program, arguments, as_module=as_module, metal=metal, command=command)
+        return _run(program, arguments, **options)
     # Before the program has run for hours.
     try:
         file = open(report, "w")  # noqa: SIM115
@@ -44,7 +47,7 @@ def main(
     process = os.getpid()
     with file, _kernels.keeping_made() as kernels:
         try:
-            return _run(program, arguments, as_module=as_module, metal=metal, command=command)
+            return _run(program, arguments, **options)
         finally:
             # A child that was forked has the file too.
             if os.getpid() == process:
@@ -73,7 +76,7 @@ def _is_program(folder: str) -> bool:
     return any(os.path.isfile(os.path.join(folder, name)) for name in ("__main__.py", "__main__.pyc"))
 
 
-def _run(program: str, arguments: list[str], *, as_module: bool, metal: bool, command: str) -> int:
+def _run(program: str, arguments: list[str], *, as_module: bool, metal: bool, mac: str | None, command: str) -> int:
     if not as_module and not os.path.exists(program):
         print(f"python -m kiln {command}: no such file: {program}", file=sys.stderr)
         return 2
@@ -85,7 +88,11 @@ def _run(program: str, arguments: list[str], *, as_module: bool, metal: bool, co
     except ImportError as error:
         print(f"python -m kiln {command}: {error}", file=sys.stderr)
         return 1
-    kiln.mlx.install(metal=metal)
+    if mac is not None:
+        from kiln import _mac
+
+        _mac.answer(filter(None, mac.split(",")), program if as_module else None)
+    kiln.mlx.install(metal=metal or mac is not None)
     sys.argv = [program, *arguments]
     if as_module:
         sys.path[0] = os.getcwd()

@@ -93,8 +93,8 @@ class _ExportableKernel(Kernel):
             output_shapes=[tuple(map(operator.index, shape)) for shape in output_shapes],
             output_dtypes=[_mlx_dtype(dtype) for dtype in output_dtypes],
             template=[(name, _template_value(value)) for name, value in pairs],
-            grid=tuple(map(operator.index, rest["grid"])),
-            threadgroup=tuple(map(operator.index, rest["threadgroup"])),
+            grid=_extent(rest["grid"]),
+            threadgroup=_extent(rest["threadgroup"]),
             init_value=None if rest.get("init_value") is None else float(rest["init_value"]),
             verbose=bool(rest.get("verbose", False)),
             # The name mx.gpu may mean the CPU here; what is exported is for a GPU.
@@ -128,16 +128,28 @@ def _mlx_dtype(dtype: Any) -> mx.Dtype:
     return kind
 
 
+def _extent(value: Any) -> tuple[int, ...]:
+    """A grid or a threadgroup with the dimensions that a call may leave out."""
+    try:
+        sizes = (operator.index(value),)
+    except TypeError:
+        sizes = tuple(map(operator.index, value))
+    return (*sizes, 1, 1)[:3]
+
+
 def _template_value(value: Any) -> Any:
-    if isinstance(value, bool):
-        return value
+    if _kernels.is_flag(value):
+        return bool(value)
     return operator.index(value) if _core.dtype_name(value) is None else _mlx_dtype(value)
 
 
 def _as_mlx_takes(value: Any) -> Any:
-    """Arrays and numbers as they are; what only has ``__index__`` as an int, other libraries' arrays as MLX's."""
+    """Arrays and numbers as they are; an object that only has ``__index__`` as an int, other libraries' arrays and
+    NumPy's scalars as MLX's arrays."""
     if isinstance(value, mx.array | bool | int | float | complex):
         return value
+    if _core.is_numpy_scalar(value):
+        return mx.array(value)
     is_index = hasattr(type(value), "__index__") and not hasattr(value, "__dlpack__")
     return operator.index(value) if is_index else mx.array(value)
 

@@ -263,9 +263,13 @@ class CallReader::State {
     own_items("`inputs`", "a list", inputs, call_.inputs);
   }
 
-  // Nothing of the caller's runs between two items of a list or a tuple.
+  // Nothing of the caller's runs between two items of a list or a tuple. An array is a sequence, too, of rows that the
+  // caller does not mean.
   void own_items(std::string_view whom, std::string_view what, nb::handle sequence,
                  std::vector<ObjectOwner>& result) const {
+    if (is_foreign_array(sequence))
+      throw TypeError(concat(prefix_, "Expected ", whom, " to be ", what, " but got ", kind_of(sequence),
+                             ": write [x] for one array x."));
     nb::object items;
     if (!PyList_CheckExact(sequence.ptr()) && !PyTuple_CheckExact(sequence.ptr())) {
       items = items_of(whom, what, sequence);
@@ -402,12 +406,17 @@ class CallReader::State {
 
   Extent3 read_extent(std::string_view whom, std::string_view each, nb::handle object, Known<Extent3>& known) const {
     if (known.object && known.object.get() == object.ptr()) return known.value;
-    nb::object items = items_of(whom, "3 ints", object);
+    // An array of one element has `__index__`, and is a sequence if it has a dimension.
+    bool is_int = PyIndex_Check(object.ptr()) && (!PySequence_Check(object.ptr()) || PySequence_Size(object.ptr()) < 0);
+    PyErr_Clear();
+    if (is_int) return {read_int(whom, object), 1, 1};
+    nb::object items = items_of(whom, "an int or 1 to 3 ints", object);
     Py_ssize_t count = PyTuple_GET_SIZE(items.ptr());
-    Extent3 extent{};
+    Extent3 extent{1, 1, 1};
     for (size_t i = 0; i < std::min<size_t>(3, static_cast<size_t>(count)); ++i)
       extent[i] = read_int(each, PyTuple_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(i)));
-    if (count != 3) throw ValueError(concat(prefix_, "Expected ", whom, " to have 3 ints but got ", count, "."));
+    if (count < 1 || count > 3)
+      throw ValueError(concat(prefix_, "Expected ", whom, " to have 1 to 3 ints but got ", count, "."));
     if (is_tuple_of_ints(object.ptr())) known = {own(object), extent};
     return extent;
   }
@@ -515,7 +524,9 @@ class CallReader::State {
       if (!is_refusal()) nb::raise_python_error();
       PyErr_Clear();
     }
-    throw ValueError(concat(prefix_, "Invalid template argument. Must be `mlx.core.Dtype`, `int` or `bool`."));
+    if (is_bool(value)) return PyObject_IsTrue(value.ptr()) == 1;  // NumPy's
+    throw ValueError(concat(prefix_, "Invalid template argument. Must be `mlx.core.Dtype`, `int` or `bool`. Got ",
+                            shown(value), " for `", name, "`."));
   }
 
   struct KnownDtype {

@@ -27,6 +27,7 @@
 #include "jax_library.h"
 #include "kiln/error.h"
 #include "kiln/kernel.h"
+#include "number_input.h"
 #include "numpy_library.h"
 #include "python_object.h"
 #include "runtime/compiler_library.h"
@@ -632,30 +633,33 @@ Example:
 
 Args:
   inputs (list): arrays of one library, or numbers, which become arrays without dimensions: a bool bool, an int int32
-    (int64 where it is too large), a float float32, a complex complex64. Views need no copy before. They are not
-    written. With a kernel that was made without input names, a dict of them by name.
+    (int64 where it is too large), a float float32, a complex complex64. A NumPy scalar keeps its dtype; Metal has no
+    float64, so there ``numpy.float64`` becomes float32. Arrays of a library that Kiln does not know are taken through
+    DLPack (``__dlpack__``), in the CPU's memory. Views need no copy before. They are not written. With a kernel that
+    was made without input names, a dict of them by name.
   output_shapes (list): a shape for each output, a list or tuple of ints from 0; or a dict of them by name, whose order
     is that of the outputs.
   output_dtypes (list): a dtype for each output, as a string (``"float32"``) or as a dtype of any array library; or a
     dict with the names of ``output_shapes``. Metal has no float64.
-  grid (tuple of 3 ints): how many threads run in each dimension, x first; each from 0 to 2^31 - 1. No threads: nothing
-    runs.
-  threadgroup (tuple of 3 ints): threads of a threadgroup in each dimension, each at least 1, at most 1024 in all. It is
-    clamped to the grid; threadgroups at the grid's edge may be smaller.
+  grid (an int or a tuple of 1 to 3 ints): how many threads run in each dimension, x first, 1 in those that are left
+    out; each from 0 to 2^31 - 1. No threads: nothing runs.
+  threadgroup (an int or a tuple of 1 to 3 ints): threads of a threadgroup in each dimension, likewise; each at least 1,
+    at most 1024 in all. It is clamped to the grid; threadgroups at the grid's edge may be smaller.
   template (list of pairs, optional): names and values of template arguments. A value is a dtype, an int of 32 bits or
     a bool. Or a dict, where the kernel was made without input names.
   init_value (number, optional): what all elements of all outputs are before the kernel runs, converted to the output's
     dtype. Without it, what the kernel does not write is unspecified.
-  verbose (bool): whether to print the generated text.
+  verbose (bool): whether to print the generated text. That it cannot be printed ends no call.
   stream (optional): where to run, in the array library's own terms. MLX: a stream or a device. PyTorch and CuPy: a
     stream of the arrays' GPU or its handle as an int, in the place of the current one. NumPy and JAX have none.
   outputs (list, optional): arrays of the inputs' library to be written, one for each output, in the place of
     ``output_shapes`` and ``output_dtypes``, which follow from them; or a dict of them by name. Each is row-contiguous and
-    overlaps no input and no other one. MLX's and JAX's arrays cannot be written.
+    overlaps no input and no other one. The version counter of PyTorch's tensors rises. MLX's and JAX's arrays cannot be
+    written.
 
 Returns:
   A list of arrays, one for each output: those of ``outputs``, or new and row-contiguous ones of the library of the first
-  array among the inputs; with no array there, of the library whose dtypes were given; else of NumPy. A kernel of ``kiln.mlx`` always gives MLX
+  array among the inputs; with no array of a known library there, of the library whose dtypes were given; else of NumPy. A kernel of ``kiln.mlx`` always gives MLX
   arrays. Where the kernel was made without input names, a dict of them by name.
 
 Raises:
@@ -721,6 +725,7 @@ at once, but compiling and running, and what they raise, come when the result is
   for (const DtypeRow& row : kDtypes) dtypes.append(std::string(row.name));
   m.attr("DTYPES") = nb::tuple(dtypes);
   m.def("kind_of", &kind_of, "object"_a.none());
+  m.def("is_numpy_scalar", [](nb::handle object) { return is_numpy_scalar(object.ptr()); }, "object"_a.none());
   m.def("settings", [] {
     nb::list rows;
     for (const SettingRow& row : kSettingRows) rows.append(nb::make_tuple(row.variable, row.values, row.meaning));

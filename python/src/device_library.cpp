@@ -8,6 +8,7 @@
 
 #include "core/array_layout.h"
 #include "core/text.h"
+#include "dlpack_input.h"
 #include "kiln/error.h"
 #include "number_input.h"
 #include "overlaps.h"
@@ -74,6 +75,10 @@ class DeviceLibrary::Arguments {
         input_arrays_.push_back({numbers_[i]->bytes, numbers_[i]->dtype, {}, {}, /*is_number=*/true});
         continue;
       }
+      if (const DlpackInput* exported = exported_input(i)) {
+        input_arrays_.push_back(exported->array());
+        continue;
+      }
       ArrayView& view = views_[i];
       // On the CPU Kiln copies faster than others.
       if (runs && device().kind != DeviceKind::kCpu && kernel_.spec().ensure_row_contiguous &&
@@ -111,12 +116,12 @@ class DeviceLibrary::Arguments {
   std::span<const ArrayView> given_views() const { return output_views_; }
   std::span<const nb::object> inputs() const { return inputs_; }
   std::pmr::memory_resource* memory() { return &memory_; }
-  bool is_array(size_t input) const { return !numbers_[input]; }
+  bool is_array(size_t input) const { return !numbers_[input] && !exported_input(input); }
 
   /// An input that is as a new array for the output would be; not valid where there is none.
   nb::handle model_of(const OutputArray& output) const {
     for (size_t i = 0; i < inputs_.size(); ++i)
-      if (!numbers_[i] && is_like_new(input_arrays_[i], output)) return inputs_[i];
+      if (is_array(i) && is_like_new(input_arrays_[i], output)) return inputs_[i];
     return {};
   }
 
@@ -132,16 +137,34 @@ class DeviceLibrary::Arguments {
       PyObject* object = arguments_.inputs[i].get();
       inputs_.push_back(nb::borrow(object));
       if (library_.owns(object)) continue;
-      numbers_[i] = read_number_input(object, input(i));
-      if (!numbers_[i])
+      numbers_[i] = read_number_input(object, input(i), kernel_.spec().dialect == Dialect::kCuda);
+      if (numbers_[i]) continue;
+      if (PyErr_Occurred() || !is_foreign_array(object))
         throw_type_error(concat(prefix_, "Expected `inputs` to be ", library_.title(), " or numbers but got ",
                                 kind_of(object), " for `", input(i).text(), "`."));
+      exported_.resize(count);
+      exported_[i].emplace(object, input(i));
     }
+    if (library_.may_record()) check_recorder();
     for (size_t i = 0; i < count; ++i) {
       if (numbers_[i]) continue;
+      if (exported_input(i)) {
+        place({}, input(i));
+        continue;
+      }
       library_.read(inputs_[i], input(i), views_[i]);
       place(views_[i].device, input(i));
     }
+  }
+
+  // The kernel would run now, and be missing from what is recorded.
+  void check_recorder() const {
+    std::string recorder = library_.recorder();
+    if (recorder.empty()) return;
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      if (is_array(i)) throw TypeError(concat(input(i), recorder));
+    if (arguments_.outputs && !arguments_.outputs->empty()) throw TypeError(concat(output(0), recorder));
+    throw TypeError(concat(prefix_, "The call", recorder));
   }
 
   void place(Device device, const ArgumentName& whom) {
@@ -180,10 +203,19 @@ class DeviceLibrary::Arguments {
     std::pmr::vector<NamedArray> read(&memory_), written(&memory_);
     read.reserve(views_.size());
     written.reserve(output_views_.size());
-    for (size_t i = 0; i < views_.size(); ++i)
-      if (!numbers_[i]) read.push_back(named(input(i), views_[i]));
+    for (size_t i = 0; i < views_.size(); ++i) {
+      if (const DlpackInput* exported = exported_input(i))
+        read.push_back({input(i), exported->array()});
+      else if (!numbers_[i])
+        read.push_back(named(input(i), views_[i]));
+    }
     for (size_t i = 0; i < output_views_.size(); ++i) written.push_back(named(output(i), output_views_[i]));
     check_overlaps(prefix_, read, written);
+  }
+
+  // Null unless the input is an array of a library that Kiln does not know.
+  const DlpackInput* exported_input(size_t i) const {
+    return i < exported_.size() && exported_[i] ? &*exported_[i] : nullptr;
   }
 
   ArgumentName input(size_t i) const { return {kernel_, arguments_, ArgumentName::Kind::kInput, i}; }
@@ -198,6 +230,7 @@ class DeviceLibrary::Arguments {
   std::pmr::vector<nb::object> inputs_{&memory_};
   std::pmr::vector<ArrayView> views_{&memory_};
   std::pmr::vector<std::optional<NumberInput>> numbers_{&memory_};  // of those inputs that are numbers
+  std::vector<std::optional<DlpackInput>> exported_;  // of those that other libraries export; mostly empty
   std::optional<Device> place_;
   std::optional<ArgumentName> placed_by_;
   std::pmr::vector<nb::object> outputs_{&memory_};  // that the caller has given
@@ -252,6 +285,7 @@ PyObject* DeviceLibrary::call(const std::shared_ptr<KernelObject>& kernel, const
       if (arguments.is_array(i)) mark_used(arguments.inputs()[i], device);
     for (const nb::object& output : given_outputs) mark_used(output, device);
   }
+  if (given.outputs) mark_written(given_outputs);
   {
     WithoutLock without_lock;
     if (plan)

@@ -54,6 +54,13 @@ class DeviceLibrary : public ArrayLibrary {
   /// How the library writes a device: "cuda:0".
   virtual std::string show(Device device) const = 0;
 
+  /// Whether something in this thread may record operations, and not just run them; asked once a call, so it is cheap.
+  virtual bool may_record() const { return false; }
+
+  /// The end of a sentence that begins with an array: what records operations, and the remedy. Empty where nothing does
+  /// that would miss a kernel.
+  virtual std::string recorder() const { return {}; }
+
   /// The array in memory. `object` becomes a copy where memory does not show its elements as they are. Throws TypeError
   /// for arrays that cannot be read. `what` begins its message.
   virtual void read(nanobind::object& object, const ArgumentName& what, ArrayView& view) const = 0;
@@ -73,6 +80,9 @@ class DeviceLibrary : public ArrayLibrary {
 
   /// Throws where an array that was read must not be written.
   virtual void check_writable(nanobind::handle object, const ArgumentName& what) const = 0;
+
+  /// Tells the library that a kernel writes these arrays, which the caller has given: a version counter must rise.
+  virtual void mark_written(std::span<const nanobind::object> arrays) const { static_cast<void>(arrays); }
 
   virtual nanobind::object copy_row_contiguous(nanobind::handle object) const = 0;
 

@@ -11,7 +11,14 @@
 
 namespace kiln::python {
 
-enum DlpackDeviceType : int32_t { kDlpackCpu = 1, kDlpackCuda = 2 };
+enum DlpackDeviceType : int32_t {
+  kDlpackCpu = 1,
+  kDlpackCuda = 2,
+  kDlpackCudaHost = 3,
+  kDlpackMetal = 8,
+  kDlpackRocm = 10,
+  kDlpackRocmHost = 11,
+};
 
 struct DlpackDevice {
   int32_t type;
@@ -44,6 +51,18 @@ struct DlpackManagedTensor {
 struct DlpackVersion {
   uint32_t major, minor;
 };
+
+// What a capsule named "dltensor_versioned" points to, since DLPack 1.0.
+struct DlpackManagedTensorVersioned {
+  DlpackVersion version;
+  void* context;
+  void (*deleter)(DlpackManagedTensorVersioned*);
+  uint64_t flags;
+  DlpackTensor tensor;
+};
+
+inline constexpr const char* kDlpackCapsule = "dltensor";
+inline constexpr const char* kDlpackVersionedCapsule = "dltensor_versioned";
 
 // What a type's `__dlpack_c_exchange_api__` points to: functions that need no Python objects in between.
 struct DlpackExchange {

@@ -32,8 +32,6 @@ namespace {
 // CUDA's default stream: of all streams, the one that any library can name.
 constexpr uintptr_t kStream = 1;
 
-constexpr const char* kCapsule = "dltensor";
-
 // Memory on a GPU that JAX takes over.
 struct Handed {
   DlpackManagedTensor managed{};
@@ -93,6 +91,8 @@ class JaxLibrary : public DeviceLibrary {
     if (nb::isinstance(object, tracer_))
       throw TypeError(concat(what, " is a value in a function that JAX traces (jit, grad, vmap), and has no elements ",
                              "yet; jax.pure_callback calls a kernel when it has."));
+    if (nb::cast<bool>(object.attr("is_deleted")()))
+      throw ValueError(concat(what, " is a JAX array that was deleted or donated, and has no elements any more."));
     nb::object dtype = object.attr("dtype");
     std::optional<Dtype> known = dtype_from_name(to_utf8(nb::str(dtype)));
     if (!known) throw TypeError(concat(what, " has dtype ", to_utf8(nb::str(dtype)), ", which no kernel can take."));
@@ -105,7 +105,7 @@ class JaxLibrary : public DeviceLibrary {
       throw TypeError(concat(what, " is neither on the CPU nor on an NVIDIA GPU."));
     if (on_cpu) object.attr("block_until_ready")();
     nb::object capsule = on_cpu ? object.attr("__dlpack__")() : object.attr("__dlpack__")("stream"_a = kStream);
-    auto* managed = static_cast<DlpackManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kCapsule));
+    auto* managed = static_cast<DlpackManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kDlpackCapsule));
     if (!managed) nb::raise_python_error();
     const DlpackTensor& tensor = managed->tensor;
     view.data = address_of(tensor);
@@ -160,10 +160,10 @@ class JaxLibrary : public DeviceLibrary {
                               0};
     handed->managed.context = handed.get();
     handed->managed.deleter = [](DlpackManagedTensor* managed) { delete static_cast<Handed*>(managed->context); };
-    nb::object capsule = nb::steal(PyCapsule_New(&handed->managed, kCapsule, [](PyObject* object) {
+    nb::object capsule = nb::steal(PyCapsule_New(&handed->managed, kDlpackCapsule, [](PyObject* object) {
       // Who has taken the memory has renamed the capsule.
-      if (!PyCapsule_IsValid(object, kCapsule)) return;
-      auto* managed = static_cast<DlpackManagedTensor*>(PyCapsule_GetPointer(object, kCapsule));
+      if (!PyCapsule_IsValid(object, kDlpackCapsule)) return;
+      auto* managed = static_cast<DlpackManagedTensor*>(PyCapsule_GetPointer(object, kDlpackCapsule));
       managed->deleter(managed);
     }));
     if (!capsule.is_valid()) nb::raise_python_error();

@@ -9,6 +9,7 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@
 #include "core/text.h"
 #include "exceptions.h"
 #include "kiln/error.h"
+#include "number_input.h"
 #include "python_object.h"
 
 namespace nb = nanobind;
@@ -59,7 +61,7 @@ class MlxLibrary : public ArrayLibrary {
     std::vector<mx::array> inputs;
     for (size_t i = 0; i < arguments.inputs.size(); ++i)
       inputs.push_back(
-          to_array(interface, arguments.inputs[i].get(), [&] { return arguments.input_name(*kernel, i); }));
+          to_array(interface, arguments.inputs[i].get(), {*kernel, arguments, ArgumentName::Kind::kInput, i}));
     std::vector<mx::Shape> shapes;
     for (const std::vector<int64_t>& shape : arguments.output_shapes) {
       mx::Shape& dimensions = shapes.emplace_back();
@@ -113,30 +115,21 @@ class MlxLibrary : public ArrayLibrary {
   MakeCompiled make_compiled = nullptr;
 
  private:
-  template <typename NameOf>
-  static mx::array to_array(std::string_view interface, PyObject* object, const NameOf& name_of) {
+  static mx::array to_array(std::string_view interface, PyObject* object, const ArgumentName& name) {
     nb::handle value(object);
     if (nb::isinstance<mx::array>(value)) return nb::cast<mx::array>(value);
-    if (PyBool_Check(object)) return mx::array(object == Py_True);
-    if (PyFloat_Check(object)) return mx::array(static_cast<float>(PyFloat_AS_DOUBLE(object)));
-    if (PyComplex_Check(object))
-      return mx::array(mx::complex64_t(static_cast<float>(PyComplex_RealAsDouble(object)),
-                                       static_cast<float>(PyComplex_ImagAsDouble(object))));
     auto expected_array = [&] {
       return concat("[", interface, "] Expected `inputs` to be MLX arrays or numbers but got ", kind_of(value),
-                    " for `", name_of(), "`.");
+                    " for `", name.text(), "`.");
     };
+    // As in MLX's own kernels a float64 becomes a float32.
+    if (std::optional<NumberInput> number = read_number_input(object, name, /*keeps_float64=*/false))
+      return to_array(*number);
+    if (PyErr_Occurred()) throw_type_error(expected_array());
     bool is_array = is_foreign_array(value);
-    if (!is_array && PyIndex_Check(object)) {
-      std::optional<Index> index = index_of(value);
-      if (!index) throw_type_error(expected_array());
-      if (!index->value)
-        throw ValueError(
-            concat("[", interface, "] Input `", name_of(), "` does not fit into int64: ", index->text, "."));
-      int64_t integer = *index->value;
-      if (integer >= INT32_MIN && integer <= INT32_MAX) return mx::array(static_cast<int32_t>(integer));
-      return mx::array(integer, mx::int64);
-    }
+    if (is_numpy_scalar(object))
+      throw TypeError(concat("[", interface, "] MLX does not take input `", name.text(), "`, which is ", kind_of(value),
+                             dtype_shown(object), "."));
     // What MLX's own kernels take: arrays of NumPy and others in the CPU's memory, with MLX's rules for their dtypes.
     Memory memory = memory_of(object);
     if (memory == Memory::kWithoutStrides || (memory == Memory::kNone && !is_array)) throw_type_error(expected_array());
@@ -144,12 +137,36 @@ class MlxLibrary : public ArrayLibrary {
       return nb::cast<mx::array>(nb::type<mx::array>()(value));
     } catch (nb::python_error& error) {
       if (!error.matches(PyExc_Exception) || error.matches(PyExc_MemoryError)) throw;
-      std::string message = concat("[", interface, "] MLX does not take input `", name_of(), "`, which is ",
+      std::string message = concat("[", interface, "] MLX does not take input `", name.text(), "`, which is ",
                                    kind_of(value), dtype_shown(object));
       // Of a dtype that it lacks, MLX says nothing but that a cast is bad.
       if (error.matches(PyExc_RuntimeError)) nb::raise_from(error, PyExc_TypeError, "%s.", message.c_str());
       nb::raise_from(error, PyExc_TypeError, "%s: %s", message.c_str(), to_utf8(nb::str(error.value())).c_str());
     }
+  }
+
+  static mx::array to_array(const NumberInput& number) {
+    auto as = [&]<typename T>(T value) {
+      std::memcpy(&value, number.bytes, sizeof value);
+      return mx::array(value);
+    };
+    switch (number.dtype) {
+      case Dtype::kBool: return as(bool{});
+      case Dtype::kUInt8: return as(uint8_t{});
+      case Dtype::kUInt16: return as(uint16_t{});
+      case Dtype::kUInt32: return as(uint32_t{});
+      case Dtype::kUInt64: return as(uint64_t{});
+      case Dtype::kInt8: return as(int8_t{});
+      case Dtype::kInt16: return as(int16_t{});
+      case Dtype::kInt32: return as(int32_t{});
+      case Dtype::kInt64: return as(int64_t{});
+      case Dtype::kFloat16: return as(mx::float16_t{});
+      case Dtype::kBFloat16: return as(mx::bfloat16_t{});
+      case Dtype::kFloat32: return as(float{});
+      case Dtype::kFloat64: return as(double{});
+      case Dtype::kComplex64: return as(mx::complex64_t{});
+    }
+    throw InternalError("a number has no dtype");
   }
 
   enum class Memory { kNone, kWithStrides, kWithoutStrides };

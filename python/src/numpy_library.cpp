@@ -13,6 +13,7 @@
 #include "core/array_layout.h"
 #include "core/out_of_memory.h"
 #include "core/text.h"
+#include "dlpack_input.h"
 #include "kiln/error.h"
 #include "number_input.h"
 #include "overlaps.h"
@@ -100,20 +101,22 @@ class Inputs {
   Inputs(const KernelObject& kernel, const CallArguments& arguments) : kernel_(kernel), arguments_(arguments) {
     for (const ObjectOwner& input : arguments.inputs) objects_.push_back(input.get());
     scalars_.resize(objects_.size());
+    exported_.resize(objects_.size());
     // All that may run code of the caller's comes before anything is read of an array, which that code may change.
     for (size_t i = 0; i < objects_.size(); ++i)
-      if (!PyArray_Check(objects_[i]) && !read_scalar(i)) objects_[i] = own(as_array(i));
+      if (!PyArray_Check(objects_[i]) && !read_scalar(i) && !read_exported(i)) objects_[i] = own(as_array(i));
     // Dimensions and strides of all inputs, in one buffer, which must not move.
     size_t dimensions = 0;
     for (size_t i = 0; i < objects_.size(); ++i) {
-      if (scalars_[i]) continue;
+      if (scalars_[i] || exported_[i]) continue;
       objects_[i] = well_behaved(i);
       dimensions += 2 * static_cast<size_t>(PyArray_NDIM(reinterpret_cast<PyArrayObject*>(objects_[i])));
     }
     dimensions_.reserve(dimensions);
     for (size_t i = 0; i < objects_.size(); ++i)
-      arrays_.push_back(scalars_[i] ? InputArray{scalars_[i]->bytes, scalars_[i]->dtype, {}, {}, /*is_number=*/true}
-                                    : array(i));
+      arrays_.push_back(scalars_[i]    ? InputArray{scalars_[i]->bytes, scalars_[i]->dtype, {}, {}, /*is_number=*/true}
+                        : exported_[i] ? exported_[i]->array()
+                                       : array(i));
   }
 
   std::span<const InputArray> arrays() const { return arrays_; }
@@ -138,7 +141,7 @@ class Inputs {
                             " for ", name(i), "."));
   }
 
-  // NumPy's scalars of types that Python lacks, such as float32.
+  // NumPy scalars of dtypes that Kiln lacks.
   nb::object as_array(size_t i) const {
     if (!PyArray_CheckScalar(objects_[i])) fail_as_no_input(i);
     nb::object array = nb::steal(PyArray_FromScalar(objects_[i], nullptr));
@@ -148,9 +151,17 @@ class Inputs {
 
   // Whether it is a number; then it is read.
   bool read_scalar(size_t i) {
-    scalars_[i] = read_number_input(objects_[i], {kernel_, arguments_, ArgumentName::Kind::kInput, i});
+    scalars_[i] = read_number_input(objects_[i], {kernel_, arguments_, ArgumentName::Kind::kInput, i},
+                                    /*keeps_float64=*/kernel_.spec().dialect == Dialect::kCuda);
     if (!scalars_[i] && PyErr_Occurred()) fail_as_no_input(i);
     return scalars_[i].has_value();
+  }
+
+  // Whether it is an array of a library that Kiln does not know; then it is read.
+  bool read_exported(size_t i) {
+    if (!is_foreign_array(objects_[i])) return false;
+    exported_[i].emplace(objects_[i], ArgumentName(kernel_, arguments_, ArgumentName::Kind::kInput, i));
+    return true;
   }
 
   // Aligned, in the machine's byte order, with strides that are whole elements.
@@ -196,7 +207,8 @@ class Inputs {
   const CallArguments& arguments_;
   std::vector<PyObject*> objects_;
   std::vector<nb::object> made_;
-  std::vector<std::optional<NumberInput>> scalars_;  // of those inputs that are numbers
+  std::vector<std::optional<NumberInput>> scalars_;   // of those inputs that are numbers
+  std::vector<std::optional<DlpackInput>> exported_;  // of those that other libraries export
   std::vector<int64_t> dimensions_;
   std::vector<InputArray> arrays_;
 };

@@ -38,7 +38,7 @@ bool is_bool(nb::handle object) {
 
 bool is_foreign_array(nb::handle object) {
   return !PyLong_Check(object.ptr()) && !PyFloat_Check(object.ptr()) && !PyComplex_Check(object.ptr()) &&
-         nb::hasattr(object, "__dlpack__");
+         !PyType_Check(object.ptr()) && nb::hasattr(object, "__dlpack__");
 }
 
 std::string to_utf8(nb::handle text) {

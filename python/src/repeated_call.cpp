@@ -27,7 +27,7 @@ PyObject* DeviceLibrary::repeat(KernelObject& kernel, const CallArguments& given
   size_t input_count = given.inputs.size();
   size_t output_count = given.outputs ? given.outputs->size() : given.output_shapes.size();
   if (input_count + output_count > kMostArrays || given.verbose || given.stream || given.init_value || waits() ||
-      !given.input_names.empty() || !given.output_names.empty())
+      !given.input_names.empty() || !given.output_names.empty() || may_record())
     return nullptr;
 
   std::array<PlainArray, kMostArrays> arrays;
@@ -88,6 +88,7 @@ PyObject* DeviceLibrary::repeat(KernelObject& kernel, const CallArguments& given
       if (is_like_new(inputs[k], outputs[i])) model = given.inputs[k].get();
     results[i] = make(outputs[i], call.device, model, data[i]);
   }
+  if (given.outputs) mark_written({results.data(), output_count});
   {
     WithoutLock without_lock;
     run_again(*plan, kernel, call, {data.data(), output_count});

@@ -66,6 +66,10 @@ class Question {
   const PyGetSetDef* attribute_ = nullptr;
 };
 
+bool has_elements(const DlpackTensor& tensor) {
+  return std::find(tensor.shape, tensor.shape + tensor.ndim, 0) == tensor.shape + tensor.ndim;
+}
+
 class TorchLibrary : public DeviceLibrary {
  public:
   TorchLibrary() {
@@ -75,6 +79,13 @@ class TorchLibrary : public DeviceLibrary {
     is_conj_ = Question(tensor_, "is_conj");
     is_neg_ = Question(tensor_, "is_neg");
     requires_grad_ = Question(tensor_, "requires_grad");
+    is_grad_enabled_ = keep(torch.attr("is_grad_enabled"));
+    forward_ad_ = keep(nb::module_::import_("torch.autograd.forward_ad"));
+    nb::object internals = torch.attr("_C");
+    internals_ = keep(internals);
+    tracing_state_ = keep(internals.attr("_get_tracing_state"));
+    dispatch_modes_ = keep(nb::getattr(internals, "_len_torch_dispatch_stack", nb::none()));
+    increment_version_ = keep(nb::getattr(internals, "_increment_version", nb::none()));
     parameter_ = keep(torch.attr("nn").attr("Parameter"));
     empty_ = keep(torch.attr("empty"));
     empty_like_ = keep(torch.attr("empty_like"));
@@ -113,11 +124,18 @@ class TorchLibrary : public DeviceLibrary {
   void read(nb::object& object, const ArgumentName& what, ArrayView& view) const override {
     // Classes derived from tensors may hold anything.
     if (Py_TYPE(object.ptr()) != type() && object.type().ptr() != parameter_.ptr()) check_subclass(object, what);
+    if (what.kind() == ArgumentName::Kind::kInput) check_gradient(object, what);
     DlpackTensor tensor;
     if (!exchange_ || exchange_->tensor_from_object(object.ptr(), &tensor) != 0) {
       PyErr_Clear();
+      check_memory(object, what);
       check_form(object, what);
       return read_attributes(object, what, view);
+    }
+    if (!tensor.data && has_elements(tensor)) {
+      if (nb::cast<bool>(object.attr("_is_zerotensor")())) return read_resolved(object, "clone", what, view);
+      check_memory(object, what);
+      fail_as_freed(what);
     }
     std::optional<Dtype> dtype = python::dtype_of(tensor.dtype);
     if (!dtype || (tensor.device.type != kDlpackCpu && tensor.device.type != kDlpackCuda)) {
@@ -144,7 +162,7 @@ class TorchLibrary : public DeviceLibrary {
     }
     std::optional<Dtype> dtype = python::dtype_of(tensor.dtype);
     if (!dtype || *dtype == Dtype::kComplex64 || tensor.device.type != kDlpackCuda ||
-        tensor.ndim > PlainArray::kMostDimensions)
+        tensor.ndim > PlainArray::kMostDimensions || (!tensor.data && has_elements(tensor)))
       return false;
     array.data = address_of(tensor);
     array.dtype = *dtype;
@@ -153,14 +171,47 @@ class TorchLibrary : public DeviceLibrary {
     std::copy_n(tensor.shape, tensor.ndim, array.shape);
     std::copy_n(tensor.strides, tensor.ndim, array.strides);
     if (row_of(*dtype).kind == DtypeKind::kFloat && is_neg_(object)) return false;
-    return !is_output || !requires_grad_(object);
+    return !requires_grad_(object) || (!is_output && !records_gradients());
+  }
+
+  bool may_record() const override {
+    return !call(tracing_state_).is_none() || forward_level() >= 0 ||
+           (!dispatch_modes_.is_none() && nb::cast<int>(call(dispatch_modes_)) > 0);
+  }
+
+  std::string recorder() const override {
+    constexpr std::string_view kRemedy = ", which would miss the kernel: call it outside of what is traced.";
+    if (!call(tracing_state_).is_none()) return concat(" is traced by torch.jit.trace", kRemedy);
+    if (is_mode_active("PROXY")) return concat(" is traced by torch.fx (make_fx, torch.export)", kRemedy);
+    if (is_mode_active("FUNCTIONAL")) return concat(" is traced by torch.compile or torch.export", kRemedy);
+    if (is_mode_active("FAKE"))
+      return " is read within FakeTensorMode, where new tensors have no elements: call the kernel outside of it.";
+    return {};
   }
 
   void check_writable(nb::handle object, const ArgumentName& what) const override {
-    if (requires_grad_(object))
+    if (nb::cast<bool>(object.attr("is_inference")()) && !nb::cast<bool>(torch_.attr("is_inference_mode_enabled")()))
+      throw ValueError(concat(what,
+                              " is an inference tensor, which PyTorch writes within torch.inference_mode() only; ",
+                              "`.clone()` gives a tensor that can be written."));
+    if (forward_level() >= 0 && has_tangent(object)) fail_as_dual(what);
+    if (requires_grad_(object) && records_gradients())
       throw ValueError(concat(what,
                               " requires a gradient, which a kernel does not know of; `.detach()` gives a tensor ",
                               "that can be written."));
+  }
+
+  void mark_written(std::span<const nb::object> arrays) const override {
+    for (const nb::object& array : arrays) {
+      // Since PyTorch 2.7 it takes several tensors, before one.
+      nb::object one = nb::make_tuple(array);
+      nb::object done =
+          nb::steal(increment_version_.is_none() ? nullptr : PyObject_CallOneArg(increment_version_.ptr(), one.ptr()));
+      if (done.is_valid()) continue;
+      PyErr_Clear();
+      // A view has its tensor's counter, and writing no elements raises it.
+      array.attr("detach")().attr("view")(-1).attr("narrow")(0, 0, 0).attr("zero_")();
+    }
   }
 
   nb::object copy_row_contiguous(nb::handle object) const override {
@@ -174,7 +225,15 @@ class TorchLibrary : public DeviceLibrary {
                           : make_by_shape(output, device);
     if (!made.is_valid()) nb::raise_python_error();
     DlpackTensor tensor;
-    if (exchange_ && exchange_->tensor_from_object(made.ptr(), &tensor) == 0) {
+    bool is_shown = exchange_ && exchange_->tensor_from_object(made.ptr(), &tensor) == 0;
+    if (!is_shown || (!tensor.data && has_elements(tensor))) {
+      PyErr_Clear();
+      // In a function that torch.func transforms, a new tensor is one of its values, around a tensor with memory.
+      nb::object functorch = nb::getattr(internals_, "_functorch", nb::none());
+      while (is_a(functorch, "is_functorch_wrapped_tensor", made)) made = functorch.attr("get_unwrapped")(made);
+      is_shown = exchange_ && exchange_->tensor_from_object(made.ptr(), &tensor) == 0;
+    }
+    if (is_shown) {
       data = address_of(tensor);
     } else {
       PyErr_Clear();
@@ -230,6 +289,93 @@ class TorchLibrary : public DeviceLibrary {
       PyTuple_SET_ITEM(shape.ptr(), static_cast<Py_ssize_t>(d), PyLong_FromLongLong(output.shape[d]));
     PyObject* arguments[] = {shape.ptr(), dtype.ptr(), device_object(device).ptr()};
     return nb::steal(PyObject_Vectorcall(empty_.ptr(), arguments, 1, names));
+  }
+
+  static nb::object call(nb::handle function) {
+    nb::object result = nb::steal(PyObject_CallNoArgs(function.ptr()));
+    if (!result.is_valid()) nb::raise_python_error();
+    return result;
+  }
+
+  // What a function of a module says of a tensor; false where the module has no such function.
+  static bool is_a(nb::handle module, const char* function, nb::handle tensor) {
+    nb::object found = nb::getattr(module, function, nb::none());
+    return !found.is_none() && nb::cast<bool>(found(tensor));
+  }
+
+  bool is_mode_active(const char* key) const {
+    nb::object keys = nb::getattr(internals_, "_TorchDispatchModeKey", nb::none());
+    nb::object mode = nb::getattr(keys, key, nb::none());
+    nb::object get = nb::getattr(internals_, "_get_dispatch_mode", nb::none());
+    return !mode.is_none() && !get.is_none() && !get(mode).is_none();
+  }
+
+  // Of forward-mode differentiation; -1 outside of it.
+  int64_t forward_level() const {
+    static PyObject* const name = interned("_current_level");
+    nb::object level = nb::steal(PyObject_GetAttr(forward_ad_.ptr(), name));
+    int64_t value = level.is_valid() && PyLong_Check(level.ptr()) ? PyLong_AsLongLong(level.ptr()) : -1;
+    PyErr_Clear();
+    return value;
+  }
+
+  bool has_tangent(nb::handle tensor) const {
+    return !nb::object(forward_ad_.attr("unpack_dual")(tensor).attr("tangent")).is_none();
+  }
+
+  // Whether PyTorch's own operations would record a gradient here. Inside an operator's implementation they do not.
+  bool records_gradients() const {
+    if (!call(is_grad_enabled_).is(Py_True)) return false;
+    nb::object is_excluded = nb::getattr(internals_, "_dispatch_tls_is_dispatch_key_excluded", nb::none());
+    nb::object keys = nb::getattr(internals_, "DispatchKey", nb::none());
+    nb::object key = nb::getattr(keys, "AutogradCPU", nb::none());
+    return is_excluded.is_none() || key.is_none() || !nb::cast<bool>(is_excluded(key));
+  }
+
+  // A gradient ends at a kernel, and nothing says so later.
+  void check_gradient(nb::handle object, const ArgumentName& what) const {
+    if (forward_level() >= 0 && !is_wrapped(object) && has_tangent(object)) fail_as_dual(what);
+    if (!requires_grad_(object) || !records_gradients() || is_wrapped(object)) return;
+    throw TypeError(concat(what, " requires a gradient, which would end at the kernel: pass `", what.text(),
+                           ".detach()`, or call the kernel within torch.no_grad() or in the forward of a ",
+                           "torch.autograd.Function."));
+  }
+
+  [[noreturn]] void fail_as_dual(const ArgumentName& what) const {
+    throw TypeError(concat(what, " has a tangent (torch.autograd.forward_ad), which would end at the kernel: pass the ",
+                           "`primal` that `unpack_dual(", what.text(), ")` gives."));
+  }
+
+  [[noreturn]] void fail_as_freed(const ArgumentName& what) const {
+    throw TypeError(concat(what,
+                           " has no memory: the address of its elements is null, as after its storage was "
+                           "resized or freed."));
+  }
+
+  bool is_wrapped(nb::handle object) const {
+    return is_a(nb::getattr(internals_, "_functorch", nb::none()), "is_functorch_wrapped_tensor", object);
+  }
+
+  // Refuses by name what has no memory of its own.
+  void check_memory(nb::handle object, const ArgumentName& what) const {
+    nb::object functorch = nb::getattr(internals_, "_functorch", nb::none());
+    if (is_wrapped(object)) {
+      const char* transform = is_a(functorch, "is_batchedtensor", object)      ? "vmap"
+                              : is_a(functorch, "is_functionaltensor", object) ? "functionalize"
+                                                                               : "grad, vjp, jvp";
+      throw TypeError(concat(what, " is a value in a function that torch.func transforms (", transform,
+                             "), and has no memory of its own: call the kernel outside of that function."));
+    }
+    if (is_a(torch_, "_is_functional_tensor", object))
+      throw TypeError(concat(what,
+                             " is a functional tensor, as torch.compile makes them, and has no memory of its own: ",
+                             "call the kernel outside of what is traced."));
+    bool is_plain = Py_TYPE(object.ptr()) == type() || object.type().ptr() == parameter_.ptr();
+    nb::object layout = object.attr("layout");
+    if (!is_plain && layout.is(torch_.attr("strided")) && !nb::cast<bool>(object.attr("is_nested")) &&
+        !nb::cast<bool>(object.attr("is_meta")))
+      throw TypeError(concat(what, " is a ", kind_of(object), ", a tensor without memory of its own, and kernels take ",
+                             "plain tensors."));
   }
 
   PyTypeObject* type() const { return reinterpret_cast<PyTypeObject*>(tensor_.ptr()); }
@@ -307,6 +453,7 @@ class TorchLibrary : public DeviceLibrary {
   }
 
   Question is_conj_, is_neg_, requires_grad_;
+  nb::handle is_grad_enabled_, forward_ad_, internals_, tracing_state_, dispatch_modes_, increment_version_;
   nb::handle torch_, tensor_, parameter_, empty_, empty_like_, device_, cpu_;
   std::array<nb::handle, kDtypes.size()> dtypes_;
   mutable std::vector<nb::handle> gpus_;

@@ -168,6 +168,19 @@ LaunchRecord record_of(const KernelObject::Found& found) {
   return record;
 }
 
+// An array library may show an array whose memory is gone or was never there; an access would end the process.
+void check_addresses(const KernelObject& kernel, const Call& call, std::span<void* const> output_data) {
+  auto check = [&](const void* data, std::span<const int64_t> shape, std::string_view what, auto name) {
+    if (data || element_count(shape) == 0) return;
+    throw ValueError(concat(message_prefix(kernel.spec().dialect), what, " `", name(),
+                            "` has no memory: the address of ", "its elements is null."));
+  };
+  for (size_t i = 0; i < call.inputs.size(); ++i)
+    check(call.inputs[i].data, call.inputs[i].shape, "Input", [&] { return kernel.input_name(call, i); });
+  for (size_t i = 0; i < output_data.size(); ++i)
+    check(output_data[i], call.outputs[i].shape, "Output", [&] { return kernel.output_name(call, i); });
+}
+
 double milliseconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
@@ -337,10 +350,12 @@ std::shared_ptr<LaunchPlan> find_plan(const KernelObject& kernel, const Call& ca
 }
 
 void run_again(LaunchPlan& plan, KernelObject& kernel, const Call& call, std::span<void* const> output_data) {
+  check_addresses(kernel, call, output_data);
   plan.launch(kernel, call, output_data);
 }
 
 void run(KernelObject& kernel, const Call& call, std::span<void* const> output_data) {
+  check_addresses(kernel, call, output_data);
   KernelObject::Found found = kernel.find_or_compile(call);
   launch(kernel, found, call, output_data, allocate_copies(kernel, call));
   if (!LaunchPlan::serves(kernel, call) || !plans().is_seen_again(kernel, call)) return;

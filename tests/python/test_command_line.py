@@ -216,8 +216,8 @@ def test_show_of_cuda_has_its_text(folder):
             ["--template", "T=x"],
             "argument --template: 'x' is neither a dtype nor an int nor true or false, in 'T=x'",
         ),
-        (["--grid", "4"], "argument --grid: expected three numbers such as 32,8,1 but got '4'"),
-        (["--threadgroup", "4,5,-1"], "argument --threadgroup: expected three numbers such as 32,8,1 but got '4,5,-1'"),
+        (["--grid", "4,5,6,7"], "argument --grid: expected one to three numbers such as 32,8,1 but got '4,5,6,7'"),
+        (["--threadgroup", "4,5,-1"], "argument --threadgroup: expected one to three numbers such as 32,8,1 but got '4,5,-1'"),
         (["--parts", "ir"], "argument --parts: 'ir' is none of text, clang, guarded, lanes, components, structured, widened, optimized, assembly, sizes"),
     ],
 )  # fmt: skip

@@ -139,8 +139,8 @@ def some_of_everything(library, rng, shared, steps):
             with pytest.raises(kiln.DeviceError, match="16 of 32 threads reach the threadgroup_barrier in line 3"):
                 library.call(library.make(FAULT, n), x)
         elif action == 10:
-            with pytest.raises(ValueError, match="Expected `grid` to have 3 ints but got 2"):
-                library.call(library.make(ADD, n), x, grid=(8, 1))
+            with pytest.raises(ValueError, match="Expected `grid` to have 1 to 3 ints but got 0"):
+                library.call(library.make(ADD, n), x, grid=())
         else:
             long = np.resize(x, int(rng.choice([8, 32, 100, 20_000])))
             np.testing.assert_array_equal(library.call(shared, long), long + 7)

@@ -63,10 +63,10 @@ KNOWN = " Those are `math_mode`, `bounds`, `specialize` and `include_dirs`."
         ({"source": 3}, TypeError, "[metal_kernel] Expected `source` to be a string or a path but got int."),
         ({"source": b"x"}, TypeError, "[metal_kernel] Expected `source` to be a string or a path but got bytes."),
         ({"header": None}, TypeError, "[metal_kernel] Expected `header` to be a string or a path but got NoneType."),
-        ({"input_names": "ab"}, TypeError, LISTS.format("input_names", "str")),
+        ({"input_names": "ab"}, TypeError, LISTS.format("input_names", "the string 'ab': write ['ab']")),
         ({"input_names": None}, TypeError, LISTS.format("input_names", "NoneType")),
         ({"input_names": ["a", 3]}, TypeError, LISTS.format("input_names", "int")),
-        ({"output_names": "ab"}, TypeError, LISTS.format("output_names", "str")),
+        ({"output_names": "ab"}, TypeError, LISTS.format("output_names", "the string 'ab': write ['ab']")),
         ({"output_names": 3}, TypeError, LISTS.format("output_names", "int")),
         (
             {"ensure_row_contiguous": 1},
@@ -140,7 +140,11 @@ def test_a_wrong_argument_of_metal_kernel(keywords, error, message):
     ("keywords", "error", "message"),
     [
         ({"name": 3}, TypeError, "[cuda_kernel] Expected `name` to be a string but got int."),
-        ({"input_names": "ab"}, TypeError, "[cuda_kernel] Expected `input_names` to be a list of strings but got str."),
+        (
+            {"input_names": "ab"},
+            TypeError,
+            "[cuda_kernel] Expected `input_names` to be a list of strings but got the string 'ab': write ['ab'].",
+        ),
         ({"output_names": []}, ValueError, "[cuda_kernel] Must specify at least one output."),
         (
             {"input_names": ["__shared__"]},
@@ -207,7 +211,9 @@ NO_ARRAY = "[metal_kernel] Expected `inputs` to be NumPy arrays or numbers but g
 NO_DOUBLE = "[metal_kernel] Metal has no double, but {} is float64."
 SIZES = "[metal_kernel] Expected `{}` to have size {} but got size {}."
 TEMPLATE = "[metal_kernel] Expected `template` to be a list of pairs of a name and a value but got {}."
-INVALID_TEMPLATE = "[metal_kernel] Invalid template argument. Must be `mlx.core.Dtype`, `int` or `bool`."
+INVALID_TEMPLATE = (
+    "[metal_kernel] Invalid template argument. Must be `mlx.core.Dtype`, `int` or `bool`. Got {} for `T`."
+)
 GRID = "[metal_kernel] Expected each dimension of `grid` {}."
 GROUP = "[metal_kernel] Expected each dimension of `threadgroup` {}."
 DTYPES = (
@@ -335,15 +341,19 @@ BY_LIST = "this kernel was made with `input_names`, so its calls take lists."
             NO_DOUBLE.format("output `out`"),
         ),
         # grid and threadgroup
-        ({"grid": 3}, TypeError, "[metal_kernel] Expected `grid` to be 3 ints but got int."),
-        ({"grid": (1, 1)}, ValueError, "[metal_kernel] Expected `grid` to have 3 ints but got 2."),
-        ({"grid": (1, 1, 1, 1)}, ValueError, "[metal_kernel] Expected `grid` to have 3 ints but got 4."),
+        ({"grid": 3.5}, TypeError, "[metal_kernel] Expected `grid` to be an int or 1 to 3 ints but got float."),
+        ({"grid": ()}, ValueError, "[metal_kernel] Expected `grid` to have 1 to 3 ints but got 0."),
+        ({"grid": (1, 1, 1, 1)}, ValueError, "[metal_kernel] Expected `grid` to have 1 to 3 ints but got 4."),
         ({"grid": (1, 1, 1.5)}, TypeError, GRID.format("to be an int but got float")),
         ({"grid": (-1, 1, 1)}, ValueError, GRID.format("to be in [0, 2147483647] but got (-1, 1, 1)")),
         ({"grid": (1, 2**31, 1)}, ValueError, GRID.format("to be in [0, 2147483647] but got (1, 2147483648, 1)")),
         ({"grid": (2**70, 1, 1)}, ValueError, GRID.format(f"to fit into 64 bits but got {2**70}")),
-        ({"threadgroup": None}, TypeError, "[metal_kernel] Expected `threadgroup` to be 3 ints but got NoneType."),
-        ({"threadgroup": (1,)}, ValueError, "[metal_kernel] Expected `threadgroup` to have 3 ints but got 1."),
+        (
+            {"threadgroup": None},
+            TypeError,
+            "[metal_kernel] Expected `threadgroup` to be an int or 1 to 3 ints but got NoneType.",
+        ),
+        ({"threadgroup": []}, ValueError, "[metal_kernel] Expected `threadgroup` to have 1 to 3 ints but got 0."),
         ({"threadgroup": ("1", 1, 1)}, TypeError, GROUP.format("to be an int but got str")),
         ({"threadgroup": (8, 0, 1)}, ValueError, GROUP.format("to be in [1, 2147483647] but got (8, 0, 1)")),
         ({"threadgroup": (8, 1, -1)}, ValueError, GROUP.format("to be in [1, 2147483647] but got (8, 1, -1)")),
@@ -367,10 +377,10 @@ BY_LIST = "this kernel was made with `input_names`, so its calls take lists."
             TypeError,
             "[metal_kernel] Expected the names in `template` to be strings but got int.",
         ),
-        ({"template": [("T", 1.5)]}, ValueError, INVALID_TEMPLATE),
-        ({"template": [("T", "int")]}, ValueError, INVALID_TEMPLATE),
-        ({"template": [("T", int)]}, ValueError, INVALID_TEMPLATE),
-        ({"template": [("T", None)]}, ValueError, INVALID_TEMPLATE),
+        ({"template": [("T", 1.5)]}, ValueError, INVALID_TEMPLATE.format("1.5")),
+        ({"template": [("T", "int")]}, ValueError, INVALID_TEMPLATE.format("'int'")),
+        ({"template": [("T", int)]}, ValueError, INVALID_TEMPLATE.format("<class 'int'>")),
+        ({"template": [("T", None)]}, ValueError, INVALID_TEMPLATE.format("None")),
         (
             {"template": [("N", 2**31)]},
             ValueError,
@@ -517,7 +527,7 @@ BY_DICT = "this kernel was made without `input_names`, so its calls take dicts."
             ValueError,
             "[metal_kernel] Must specify at least one output.",
         ),
-        ({"template": {"T": 1.5}}, ValueError, INVALID_TEMPLATE),
+        ({"template": {"T": 1.5}}, ValueError, INVALID_TEMPLATE.format("1.5")),
     ],
 )
 def test_a_wrong_argument_of_a_call_by_name(keywords, error, message):
@@ -535,7 +545,7 @@ def test_a_wrong_argument_of_a_call_by_name(keywords, error, message):
             TypeError,
             NO_ARRAY.format("NoneType"),
         ),
-        ({"grid": (8, 1)}, {}, ValueError, "[metal_kernel] Expected `grid` to have 3 ints but got 2."),
+        ({"grid": ()}, {}, ValueError, "[metal_kernel] Expected `grid` to have 1 to 3 ints but got 0."),
         (
             {"output_dtypes": {}},
             {},
@@ -559,7 +569,7 @@ def test_a_wrong_argument_of_the_class_generation(keywords, inputs, error, messa
 def test_a_wrong_template_of_the_class_generation():
     kernel = kiln.MetalKernel("k", "", (1, 1, 1), (1, 1, 1), {"out": (1,)}, {"out": "float32"})
     kernel.template(T=1.5)
-    assert str(raised(ValueError, kernel)) == INVALID_TEMPLATE
+    assert str(raised(ValueError, kernel)) == INVALID_TEMPLATE.format("1.5")
 
 
 def test_any_text_may_be_a_kernels_name():

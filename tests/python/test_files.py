@@ -111,9 +111,20 @@ def test_whatever_has_a_path_is_one(folder):
     write(k_metal="y[0] = 3;")
     for path in (Path("k.metal"), folder / "k.metal", Named("k.metal"), Named(b"k.metal")):
         assert make(path)(**CALL)[0][0] == 3
-    # A string is text.
-    message, _ = compile_error(kiln.metal_kernel("k", ["x"], ["y"], "k.metal"))
-    assert message.startswith("source:1:1: error: ")
+    # A string is text, and one that can only be a path is refused.
+    for text in ("k.metal", " kernels/my kernel.cuh\n", "/tmp/k.hpp", "k.txt", "k-2.metal"):
+        for argument in ("source", "header"):
+            names = {"source": "", argument: text}
+            for interface, make_kernel in (("metal_kernel", kiln.metal_kernel), ("cuda_kernel", kiln.cuda_kernel)):
+                with pytest.raises(ValueError) as error:
+                    make_kernel("k", input_names=["x"], output_names=["y"], **names)
+                path = text.strip()
+                assert str(error.value) == (
+                    f"[{interface}] Expected `{argument}` to be text but got the path {path!r}: write "
+                    f"pathlib.Path({path!r}) for the file."
+                )
+    for text in ("y[0] = s.h", "// see k.metal", '#include "k.h"', "y[0] = 3; // k.metal", "k", "a\nb.h"):
+        kiln.metal_kernel("k", ["x"], ["y"], text)
     own = RuntimeError("mine")
 
     class Refuses:

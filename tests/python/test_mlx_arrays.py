@@ -131,7 +131,7 @@ def test_several_views_of_one_array():
         (0.1, "float32"),
         (float("inf"), "float32"),
         (1 - 2.5j, "complex64"),
-        (np.int64(5), "int32"),
+        (np.int64(5), "int64"),
         (np.float32(0.3), "float32"),
         (np.array(0.3, np.float16), "float16"),
     ],

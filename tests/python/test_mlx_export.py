@@ -6,6 +6,7 @@ from typing import Any
 
 import kiln
 import kiln.mlx
+import ml_dtypes
 import mlx.core as mx
 import numpy as np
 import pytest
@@ -297,7 +298,16 @@ def test_whatever_kiln_takes_is_exported(reference, tmp_path):
     assert data.count(b"CustomKernel") == 1
 
 
-@pytest.mark.parametrize(("value", "same"), [(Index(), 3), (np.int8(3), 3), (2.5, 2.5), (True, True)])
+@pytest.mark.parametrize(
+    ("value", "same"),
+    [
+        (Index(), 3),
+        (2.5, 2.5),
+        (True, True),
+        *((scalar, scalar) for scalar in (np.int8(3), np.uint32(3), np.int64(3), np.float16(3), np.float64(3))),
+        (ml_dtypes.bfloat16(3), mx.array(3, mx.bfloat16)),
+    ],
+)
 def test_numbers_among_the_inputs_are_exported(value, same, tmp_path):
     def exported_with(value, name):
         def function(a):

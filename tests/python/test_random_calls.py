@@ -271,7 +271,7 @@ def calls(draw):
 
 
 def integers(values):
-    return [int(value) for value in values]
+    return [int(value) for value in values] if np.ndim(values) else [int(values)]
 
 
 def check_result(interface, result, made, changes):
@@ -319,7 +319,7 @@ def test_any_call(call):
 
 def test_what_the_checks_above_take_for_a_name():
     for message in (
-        "[metal_kernel] Expected `grid` to be 3 ints but got int.",
+        "[metal_kernel] Expected `grid` to be an int or 1 to 3 ints but got float.",
         "[metal_kernel] Input `x` does not fit into int64: 9223372036854775808.",
         "[metal_kernel] Must specify at least one output.",
     ):

@@ -65,12 +65,248 @@ def test_conjugate_and_negative_views_are_read_as_what_they_are():
     assert torch.equal(call(COPY, imaginary), imaginary.resolve_neg())
 
 
-def test_gradients_end_at_a_kernel():
-    x = eight(requires_grad=True)
-    y = call(COPY, x)
+GRADIENT = (
+    "Input `x` requires a gradient, which would end at the kernel: pass `x.detach()`, or call the kernel within "
+    "torch.no_grad() or in the forward of a torch.autograd.Function."
+)
+
+
+def message_of(error, function, *arguments):
+    """What the call raises, without its prefix. A right call follows it."""
+    with pytest.raises(error) as raised:
+        function(*arguments)
+    assert torch.equal(call(COPY, eight()), eight())
+    assert str(raised.value).startswith("[metal_kernel] ")
+    return str(raised.value).removeprefix("[metal_kernel] ")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: eight(requires_grad=True),
+        lambda: eight(requires_grad=True) * 2,
+        lambda: eight(requires_grad=True)[None, ::2],
+        lambda: torch.nn.Parameter(eight()),
+        lambda: torch.nn.Linear(8, 1).weight,
+        lambda: torch.complex(eight(), eight()).requires_grad_().conj(),
+    ],
+    ids=["leaf", "result", "view", "parameter", "module", "conjugate"],
+)
+def test_refuses_a_tensor_that_requires_a_gradient(make):
+    x = make()
+    arguments = {"output_shapes": [x.shape], "output_dtypes": [x.dtype]}
+    assert message_of(TypeError, lambda: call(COPY, x, **arguments)) == GRADIENT
+    assert message_of(TypeError, lambda: COPY.compile(inputs=[x], grid=8, threadgroup=8, **arguments)) == GRADIENT
+    with torch.no_grad():
+        y = call(COPY, x, grid=(x.numel(),), **arguments)
     assert not y.requires_grad
     assert torch.equal(y, x.detach())
-    assert torch.equal(call(COPY, torch.nn.Parameter(eight())), eight())
+    assert torch.equal(call(COPY, x.detach(), grid=(x.numel(),), **arguments), x.detach())
+
+
+def test_in_an_autograd_function():
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return call(COPY, x) * 2
+
+        @staticmethod
+        def backward(ctx, cotangent):
+            return call(COPY, cotangent.contiguous()) * 2
+
+    x = eight(requires_grad=True)
+    (Double.apply(x) + 3 * x).sum().backward()
+    assert torch.equal(x.grad, torch.full((8,), 5.0))
+
+
+def test_in_an_operator_of_torch_library():
+    @torch.library.custom_op("kiln_tests::copy", mutates_args=())
+    def copy(x: torch.Tensor) -> torch.Tensor:
+        return call(COPY, x)
+
+    assert torch.equal(copy(eight(requires_grad=True)).detach(), eight())
+
+
+TRANSFORMED = (
+    "Input `x` is a value in a function that torch.func transforms ({}), and has no memory of its own: call the kernel "
+    "outside of that function."
+)
+TRACED = "Input `x` is traced by {}, which would miss the kernel: call it outside of what is traced."
+PROXY = TRACED.format("torch.fx (make_fx, torch.export)")
+
+
+def copy(x):
+    return call(COPY, x)
+
+
+def make_fx(mode):
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    return lambda: make_fx(copy, tracing_mode=mode)(eight())
+
+
+def in_module():
+    class Module(torch.nn.Module):
+        def forward(self, x):
+            return copy(x)
+
+    return Module()
+
+
+def forward_mode():
+    from torch.autograd import forward_ad
+
+    with forward_ad.dual_level():
+        return copy(forward_ad.make_dual(eight(), eight()))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda: torch.func.vmap(copy)(torch.ones(2, 8)), TRANSFORMED.format("vmap")),
+        (lambda: torch.func.vmap(torch.func.vmap(copy))(torch.ones(2, 2, 8)), TRANSFORMED.format("vmap")),
+        (lambda: torch.func.grad(lambda x: copy(x).sum())(eight()), TRANSFORMED.format("grad, vjp, jvp")),
+        (lambda: torch.func.jacrev(copy)(eight()), TRANSFORMED.format("grad, vjp, jvp")),
+        (lambda: torch.func.jvp(copy, (eight(),), (eight(),)), TRANSFORMED.format("grad, vjp, jvp")),
+        (lambda: torch.func.functionalize(copy)(eight()), TRANSFORMED.format("functionalize")),
+        (lambda: torch.jit.trace(copy, (eight(),)), TRACED.format("torch.jit.trace")),
+        (make_fx("real"), PROXY),
+        (make_fx("fake"), PROXY),
+        (make_fx("symbolic"), PROXY),
+        (
+            lambda: torch.export.export(in_module(), (eight(),), strict=False),
+            "Input `x` is read within FakeTensorMode, where new tensors have no elements: call the kernel outside of it.",
+        ),
+        (
+            forward_mode,
+            "Input `x` has a tangent (torch.autograd.forward_ad), which would end at the kernel: pass the `primal` that "
+            "`unpack_dual(x)` gives.",
+        ),
+        (
+            lambda: copy(torch._to_functional_tensor(eight())),
+            "Input `x` is a functional tensor, as torch.compile makes them, and has no memory of its own: call the kernel "
+            "outside of what is traced.",
+        ),
+    ],
+    ids=[
+        *("vmap", "vmap twice", "grad", "jacrev", "jvp", "functionalize", "jit.trace", "make_fx real", "make_fx fake"),
+        *("make_fx symbolic", "export", "forward mode", "functional"),
+    ],
+)
+def test_refuses_what_a_transformation_would_miss(function, message):
+    assert message_of(TypeError, function) == message
+
+
+def test_tracing_without_tensors_names_the_call():
+    seven = kiln.metal_kernel("k", [], ["y"], "y[0] = 7;")
+    arguments = {"inputs": [], "output_shapes": [(1,)], "output_dtypes": [torch.float32], "grid": 1, "threadgroup": 1}
+    with pytest.raises(TypeError) as error, pytest.warns(Warning):
+        torch.jit.trace(lambda x: x + seven(**arguments)[0], (eight(),))
+    assert str(error.value) == (
+        "[metal_kernel] The call is traced by torch.jit.trace, which would miss the kernel: call it outside of what is "
+        "traced."
+    )
+
+
+def test_constants_in_functions_that_are_transformed():
+    c = eight()
+    gradient = torch.func.grad(lambda x: (x * copy(c)).sum())(eight())
+    assert torch.equal(gradient, c)
+    assert torch.equal(torch.func.functionalize(lambda x: x * copy(c))(eight()), c * c)
+    assert torch.equal(torch.func.vmap(lambda x: x * copy(c))(torch.ones(2, 8)), c.expand(2, 8))
+    assert torch.equal(torch.func.jvp(lambda x: x * copy(c), (c,), (c,))[1], c * c)
+
+
+def test_under_a_mode_of_the_programs_own():
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Counts(TorchDispatchMode):
+        calls = 0
+
+        def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
+            self.calls += 1
+            return function(*arguments, **(keywords or {}))
+
+    with Counts() as mode:
+        assert torch.equal(copy(eight()), eight())
+    assert mode.calls > 0
+
+
+def freed():
+    x = eight()
+    x.untyped_storage().resize_(0)
+    return x
+
+
+def wrapper():
+    class Wrapper(torch.Tensor):
+        @staticmethod
+        def __new__(cls, x):
+            return torch.Tensor._make_wrapper_subclass(cls, x.shape, dtype=x.dtype)
+
+        __torch_dispatch__ = classmethod(lambda cls, function, types, arguments=(), keywords=None: NotImplemented)
+
+    return Wrapper(eight())
+
+
+def test_refuses_tensors_without_memory():
+    null = "has no memory: the address of its elements is null, as after its storage was resized or freed."
+    assert message_of(TypeError, copy, freed()) == f"Input `x` {null}"
+    given = {"outputs": [freed()], "grid": 8, "threadgroup": 8}
+    assert message_of(TypeError, lambda: COPY(inputs=[eight()], **given)) == f"Output `y` {null}"
+    assert message_of(TypeError, copy, wrapper()) == (
+        "Input `x` is a test_torch.Wrapper, a tensor without memory of its own, and kernels take plain tensors."
+    )
+    assert call(COPY, torch.zeros(0), output_shapes=[(0,)], grid=0).numel() == 0
+    assert torch.equal(copy(torch._efficientzerotensor(8)), torch.zeros(8))
+
+
+def given(x, y, kernel=COPY):
+    return kernel(inputs=[x], outputs=[y], grid=8, threadgroup=8)
+
+
+def test_given_outputs_raise_their_version():
+    y = torch.zeros(8)
+    given(eight(), y)
+    given(eight(), y.detach())
+    given(eight(), y.view(2, 4))
+    assert y._version == 3
+    x = eight(requires_grad=True)
+    z = x.exp()
+    given(eight(), z.detach())
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.sum().backward()
+    two = kiln.metal_kernel("k", "y[0] = x[0]; z[0] = x[1];")
+    outputs = {"y": torch.zeros(1), "z": torch.zeros(1)}
+    two(inputs={"x": eight()}, outputs=outputs, grid=1, threadgroup=1)
+    assert [tensor._version for tensor in outputs.values()] == [1, 1]
+    scalar = torch.tensor(3.0)
+    kiln.metal_kernel("k", ["x"], ["y"], "y[0] = x[2];")(inputs=[eight()], outputs=[scalar], grid=1, threadgroup=1)
+    assert (scalar.item(), scalar._version) == (2, 1)
+
+
+def test_given_outputs_that_require_a_gradient():
+    leaf = torch.nn.Parameter(torch.zeros(8))
+    message = "Output `y` requires a gradient, which a kernel does not know of; `.detach()` gives a tensor that can be written."
+    for y in (leaf, leaf * 2, leaf.view(8)):
+        assert message_of(ValueError, given, eight(), y) == message
+    with torch.no_grad():  # as optimizers write parameters
+        given(eight(), leaf)
+    assert torch.equal(leaf.detach(), eight())
+    assert leaf._version == 1
+
+
+def test_inference_tensors():
+    with torch.inference_mode():
+        x = eight()
+        y = torch.zeros(8)
+        given(x, y)
+    assert torch.equal(call(COPY, y), eight())
+    assert message_of(ValueError, given, eight(), y) == (
+        "Output `y` is an inference tensor, which PyTorch writes within torch.inference_mode() only; `.clone()` gives a "
+        "tensor that can be written."
+    )
 
 
 def test_given_outputs():

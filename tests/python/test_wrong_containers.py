@@ -6,6 +6,7 @@ import collections
 import types
 from typing import Any
 
+import mlx.core as mx
 import numpy as np
 from interfaces import EIGHT, raised
 from test_wrong_calls import SHAPES, check, odd, those
@@ -29,7 +30,6 @@ LISTS = [
             ({EIGHT.tobytes()}, "set"),
             (iter([EIGHT]), "list_iterator"),
             ((x for x in [EIGHT]), "generator"),
-            (np.array(1.0), "numpy.ndarray"),
             (odd("__iter__", __getitem__=None), "interfaces.Odd"),
             (odd("__getitem__", __len__=lambda self: 1), "interfaces.Odd"),
         )
@@ -53,7 +53,17 @@ LISTS = [
     ("template", {}, TypeError, f"Expected `template` to be a list of pairs but got a dict: {BY_LIST}"),
     ("inputs", [], ValueError, SIZE.format("inputs", 0)),
     ("inputs", [1, 2], ValueError, SIZE.format("inputs", 2)),
-    ("inputs", EIGHT, ValueError, SIZE.format("inputs", 8)),
+    *(
+        ("inputs", array, TypeError, f"Expected `inputs` to be a list but got {kind}: write [x] for one array x.")
+        for array, kind in (
+            (EIGHT, "numpy.ndarray"),
+            (np.array(1.0), "numpy.ndarray"),
+            (EIGHT.reshape(1, 8), "numpy.ndarray"),
+            (np.zeros(0), "numpy.ndarray"),
+            (mx.array(EIGHT), "mlx.core.array"),
+            (mx.array(EIGHT)[None], "mlx.core.array"),
+        )
+    ),
     ("output_shapes", [], ValueError, SIZE.format("output_shapes", 0)),
     ("output_shapes", [(8,), (8,)], ValueError, SIZE.format("output_shapes", 2)),
     ("output_shapes", (8,), TypeError, SHAPES + "int."),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import kiln
 import kiln.mlx
 import mlx.core as mx
@@ -122,7 +124,7 @@ def test_what_are_no_names(interface, argument):
         check(interface, {argument: value}, TypeError, LIST.format(argument, what))
     # A string or None as input_names of metal_kernel is a matter of the generations of the interface.
     if (argument, interface.generation) != ("input_names", "list"):
-        check(interface, {argument: "x"}, TypeError, LIST.format(argument, "str"))
+        check(interface, {argument: "x"}, TypeError, LIST.format(argument, "the string 'x': write ['x']"))
     for name in ("\0", "a\0b", "\ud800", "€", "a\u200b", "\N{COMBINING ACUTE ACCENT}a", "🐚"):
         check(interface, {argument: [name]}, ValueError, IDENTIFIERS.format(argument, name))
     for name in ("", " ", "a b", "1a", "a-b", "a\n", "a.b", "*a", "a//", "::a"):
@@ -306,7 +308,19 @@ IN_THEIR_PLACE = (
         (("body", ["a"]), {}, IN_THEIR_PLACE.format("a list of names")),
         (("body", ("a",), ["out"]), {}, IN_THEIR_PLACE.format("a list of names")),
         (("body", 3), {}, BOOL.format("ensure_row_contiguous", "int")),
-        ((["a"], "out", ""), {}, LIST.format("output_names", "str")),
+        ((["a"], "out", ""), {}, LIST.format("output_names", "the string 'out': write ['out']")),
+        # A string where a list of names belongs, which could also be a source.
+        *(
+            (arguments, keywords, LIST.format("input_names", "the string 'x': write ['x']"))
+            for arguments, keywords in (
+                (("x", ["out"], "out[0] = x;"), {}),
+                (("x", ("out",)), {"source": "out[0] = x;"}),
+                (("x", "out", "out[0] = x;"), {}),
+                (("x", "out"), {"source": "out[0] = x;"}),
+                (("x", ["out"], Path("k.metal")), {}),
+                ((), {"input_names": "x", "output_names": ["out"], "source": "out[0] = x;"}),
+            )
+        ),
         ((None, None, ""), {}, LIST.format("input_names", "NoneType")),
     ],
 )

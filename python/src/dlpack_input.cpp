@@ -77,6 +77,7 @@ void check_device(nb::handle object, const ArgumentName& name) {
   int64_t device[2];
   for (int i = 0; i < 2; ++i) {
     nb::object item = nb::steal(PySequence_GetItem(pair.ptr(), i));
+    if (PyErr_ExceptionMatches(PyExc_IndexError)) PyErr_Clear();
     std::optional<Index> index = item.is_valid() ? index_of(item) : std::nullopt;
     if (!index || !index->value)
       throw_type_error(concat(name, " is a ", kind_of(object), " whose `__dlpack_device__` gives no two ints."));
@@ -126,10 +127,17 @@ DlpackInput::DlpackInput(nb::handle object, const ArgumentName& name) {
 }
 
 void DlpackInput::copy_aligned() {
+  auto bytes = static_cast<size_t>(byte_count(shape_, dtype_));
+  copy_.resize((bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t));
+  copy_row_contiguous(copy_.data());
+  write_row_contiguous_strides(shape_, strides_);
+  data_ = copy_.data();
+}
+
+void DlpackInput::copy_row_contiguous(void* memory) const {
   size_t size = size_of(dtype_);
   auto count = static_cast<size_t>(element_count(shape_));
-  copy_.resize((count * size + sizeof(uint64_t) - 1) / sizeof(uint64_t));
-  auto* out = reinterpret_cast<std::byte*>(copy_.data());
+  auto* out = static_cast<std::byte*>(memory);
   std::vector<int64_t> index(shape_.size());
   int64_t offset = 0;  // of the element, in elements
   for (size_t i = 0; i < count; ++i) {
@@ -141,8 +149,6 @@ void DlpackInput::copy_aligned() {
       index[d] = 0;
     }
   }
-  write_row_contiguous_strides(shape_, strides_);
-  data_ = out;
 }
 
 InputArray DlpackInput::array() const {

@@ -25,6 +25,9 @@ class DlpackInput {
   const std::vector<int64_t>& shape() const { return shape_; }
   const std::vector<int64_t>& strides() const { return strides_; }  // in elements
 
+  /// Writes the elements in order, to as many bytes as they have.
+  void copy_row_contiguous(void* memory) const;
+
   /// As a launch reads it; valid as long as this object stays where it is.
   InputArray array() const;
 

@@ -17,7 +17,9 @@
 #include "adapters/mlx_primitive.h"
 #include "adapters/mlx_stream.h"
 #include "array_library.h"
+#include "core/array_layout.h"
 #include "core/text.h"
+#include "dlpack_input.h"
 #include "exceptions.h"
 #include "kiln/error.h"
 #include "number_input.h"
@@ -137,12 +139,45 @@ class MlxLibrary : public ArrayLibrary {
       return nb::cast<mx::array>(nb::type<mx::array>()(value));
     } catch (nb::python_error& error) {
       if (!error.matches(PyExc_Exception) || error.matches(PyExc_MemoryError)) throw;
+      // MLX does not take negative strides and objects whose type does not say that they are arrays.
+      if (is_array && memory == Memory::kNone) return to_array(DlpackInput(value, name));
       std::string message = concat("[", interface, "] MLX does not take input `", name.text(), "`, which is ",
                                    kind_of(value), dtype_shown(object));
       // Of a dtype that it lacks, MLX says nothing but that a cast is bad.
       if (error.matches(PyExc_RuntimeError)) nb::raise_from(error, PyExc_TypeError, "%s.", message.c_str());
       nb::raise_from(error, PyExc_TypeError, "%s: %s", message.c_str(), to_utf8(nb::str(error.value())).c_str());
     }
+  }
+
+  // Of float64 MLX makes float32, unless it is asked otherwise.
+  static mx::array to_array(const DlpackInput& input) {
+    mx::Shape shape;
+    for (int64_t dimension : input.shape()) {
+      if (dimension > std::numeric_limits<int32_t>::max())
+        throw ValueError(concat("MLX has no arrays with a dimension of ", dimension));
+      shape.push_back(static_cast<int32_t>(dimension));
+    }
+    std::vector<uint64_t> elements(static_cast<size_t>(byte_count(input.shape(), input.dtype()) + 7) / 8);
+    input.copy_row_contiguous(elements.data());
+    auto of = [&]<typename T>(T) { return mx::array(reinterpret_cast<const T*>(elements.data()), shape); };
+    switch (input.dtype()) {
+      case Dtype::kBool: return of(bool{});
+      case Dtype::kUInt8: return of(uint8_t{});
+      case Dtype::kUInt16: return of(uint16_t{});
+      case Dtype::kUInt32: return of(uint32_t{});
+      case Dtype::kUInt64: return of(uint64_t{});
+      case Dtype::kInt8: return of(int8_t{});
+      case Dtype::kInt16: return of(int16_t{});
+      case Dtype::kInt32: return of(int32_t{});
+      case Dtype::kInt64: return of(int64_t{});
+      case Dtype::kFloat16: return of(mx::float16_t{});
+      case Dtype::kBFloat16: return of(mx::bfloat16_t{});
+      case Dtype::kFloat32: return of(float{});
+      case Dtype::kFloat64:
+        return mx::array(reinterpret_cast<const double*>(elements.data()), shape, mx::float32);
+      case Dtype::kComplex64: return of(mx::complex64_t{});
+    }
+    throw InternalError("an array has no dtype");
   }
 
   static mx::array to_array(const NumberInput& number) {

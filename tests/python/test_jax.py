@@ -93,3 +93,14 @@ def test_refuses_what_it_cannot_read_or_write():
     assert message_of(ValueError, lambda: COPY(**given)) == (
         "[metal_kernel] `outputs` has no meaning for JAX arrays, which cannot be written."
     )
+
+
+def test_refuses_arrays_that_are_gone():
+    gone = "[metal_kernel] Input `x` is a JAX array that was deleted or donated, and has no elements any more."
+    x = eight() + 1
+    x.delete()
+    assert message_of(ValueError, lambda: call(x)) == gone
+    donated = eight() + 2
+    jax.jit(lambda y: y + 1, donate_argnums=0)(donated).block_until_ready()
+    if donated.is_deleted():
+        assert message_of(ValueError, lambda: call(donated)) == gone

@@ -16,6 +16,7 @@ tests in its folder import a chosen package or MLX.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import platform
 import re
@@ -73,6 +74,22 @@ def _python_files(folders: Iterable[str]) -> Iterator[str]:
             yield from (os.path.join(where, name) for name in names if name.endswith(".py"))
 
 
+def _files_of(root: str) -> Iterable[str]:
+    """The Python files of a top-level package or module, which need not be imported."""
+    module = sys.modules.get(root)
+    specification = getattr(module, "__spec__", None)
+    if module is None and root:
+        try:
+            specification = importlib.util.find_spec(root)
+        except (ImportError, ValueError):
+            return []
+    folders = getattr(module, "__path__", None) or getattr(specification, "submodule_search_locations", None)
+    if folders:
+        return _python_files(map(str, folders))
+    file = getattr(module, "__file__", None) or getattr(specification, "origin", None)
+    return [file] if isinstance(file, str) else []
+
+
 def _imported(text: bytes) -> set[str]:
     """The top-level packages that a text imports."""
     names = (name for line in _IMPORTS.findall(text) for name in line.decode("ascii", "replace").split(","))
@@ -88,7 +105,7 @@ class Callers:
         self._named = frozenset(package.replace("-", "_") for package in packages)
         self._program = program
         self._chosen: dict[str, bool] = {}
-        self._test_folders: dict[str, bool] = {}
+        self._test_folders: dict[tuple[str, ...], bool] = {}
 
     def has(self, frame: types.FrameType) -> bool:
         """Whether the code of this frame is chosen."""
@@ -115,18 +132,17 @@ class Callers:
         chosen = self._chosen.get(root)
         if chosen is None:
             self._chosen[root] = False  # while it is found out
-            chosen = self._chosen[root] = self._makes_kernels(root)
+            chosen = self._makes_kernels(root)
+            if chosen or root in sys.modules:
+                self._chosen[root] = chosen
+            else:
+                del self._chosen[root]  # it may be found later, when the path has changed
         return chosen
 
     def _makes_kernels(self, root: str) -> bool:
         if root in _NEVER or root in sys.stdlib_module_names:
             return False
-        module = sys.modules.get(root)
-        specification = getattr(module, "__spec__", None)
-        folders = getattr(module, "__path__", None) or getattr(specification, "submodule_search_locations", None)
-        file = getattr(module, "__file__", None) or getattr(specification, "origin", None)
-        files = _python_files(map(str, folders)) if folders else [file] if isinstance(file, str) else []
-        for path in files:
+        for path in _files_of(root):
             text = _read(path)
             # The search for a plain word is the quick one.
             if (b"etal" in text or b"cuda_kernel" in text) and _MAKES_KERNELS.search(text) and _KNOWS_MLX.search(text):
@@ -134,12 +150,13 @@ class Callers:
         return False
 
     def _is_test_chosen(self, folder: str) -> bool:
-        chosen = self._test_folders.get(folder)
+        key = (folder, *sys.path)  # by which packages are found
+        chosen = self._test_folders.get(key)
         if chosen is None:
-            self._test_folders[folder] = False
+            self._test_folders[key] = False
             imported = set().union(*(_imported(_read(path)) for path in _python_files([folder]) if _is_test(path)))
             chosen = any(map(self._is_chosen, imported)) or (not self._named and "mlx" in imported)
-            self._test_folders[folder] = chosen
+            self._test_folders[key] = chosen
         return chosen
 
 

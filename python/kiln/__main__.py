@@ -47,7 +47,7 @@ def _add_doctor(commands: Any) -> None:
 
 def _add_mac(command: argparse.ArgumentParser, help: str) -> None:
     # Without a value it is written `--mac=` by _written_out: argparse would take PROGRAM for one.
-    command.add_argument("--mac", metavar="PACKAGE,...", help=help)
+    command.add_argument("--mac", metavar="PACKAGE,...", nargs="?", const="", help=help)
 
 
 def _written_out(arguments: list[str]) -> list[str]:
@@ -64,7 +64,8 @@ def _add_run(commands: Any) -> None:
     run = commands.add_parser(
         "run",
         help="run a program with Kiln's functions in mlx.core.fast",
-        usage="python -m kiln run [--metal] [--mac[=PACKAGE,...]] [--report FILE] (PROGRAM | -m MODULE) [ARGUMENT ...]",
+        usage="python -m kiln run [--metal] [--mac[=PACKAGE,...]] [--report FILE]\n"
+        "                          (PROGRAM | -m MODULE) [ARGUMENT ...]",
         description="Runs a Python program, unmodified, after kiln.mlx.install().",
         epilog="It reaches this process and those forked from it. Processes that the program starts anew, as "
         "multiprocessing does by 'spawn' and subprocess always, call kiln.mlx.install() themselves.",
@@ -188,8 +189,8 @@ def _add_record(commands: Any) -> None:
     record = commands.add_parser(
         "record",
         help="run a program, and write down its kernels so that they can be compiled ahead",
-        usage="python -m kiln record [--metal] [--mac[=PACKAGE,...]] [--output FILE] (PROGRAM | -m MODULE) "
-        "[ARGUMENT ...]",
+        usage="python -m kiln record [--metal] [--mac[=PACKAGE,...]] [--output FILE]\n"
+        "                             (PROGRAM | -m MODULE) [ARGUMENT ...]",
         description="Runs a Python program as run does. At its end, writes the kernels that it compiled, with the dtypes "
         "and shapes of their calls, to a file that compile takes.",
     )

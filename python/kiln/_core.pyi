@@ -11,7 +11,7 @@ _Input: TypeAlias = Any
 # A string, or a dtype of any supported library.
 _Dtype: TypeAlias = Any
 _Shape: TypeAlias = Sequence[SupportsIndex]
-_Threads: TypeAlias = Sequence[SupportsIndex]
+_Threads: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 _Number: TypeAlias = SupportsFloat | SupportsIndex
 _Template: TypeAlias = Sequence[tuple[str, Any]] | Mapping[str, Any] | None
 

@@ -267,7 +267,7 @@ def metal_kernel_for(library: str, kind: type[Kernel], /, *arguments: Any, **key
     by_dictionary = isinstance(behind[0], str | os.PathLike) if behind else "input_names" not in keywords
     # ("name", "x", ["y"], "body") or ("name", "x", ["y"], source="body").
     has_source_behind = isinstance(behind[2], str | os.PathLike) if len(behind) > 2 else "source" in keywords
-    if len(behind) > 1 and isinstance(behind[0], str) and has_source_behind:
+    if 1 < len(behind) < 8 and isinstance(behind[0], str) and has_source_behind:
         _strings("metal_kernel", "input_names", behind[0])
     has_output_names = len(behind) > 1 or "output_names" in keywords
     if by_dictionary and "output_names" in keywords and "input_names" not in keywords:
@@ -506,7 +506,7 @@ class MetalKernel:
 
     Args:
       name, source: as for ``metal_kernel``.
-      grid, threadgroup: 3 ints each, in threads, as for ``Kernel.__call__``.
+      grid, threadgroup: an int or 1 to 3 ints each, in threads, as for ``Kernel.__call__``.
       output_shapes: a dict from names to shapes; its order is that of the outputs.
       output_dtypes: a dict from the same names to dtypes.
       ensure_row_contiguous, header, atomic_outputs, compile_options: as for ``metal_kernel``.
@@ -524,8 +524,8 @@ class MetalKernel:
         self,
         name: str,
         source: Source,
-        grid: Sequence[SupportsIndex],
-        threadgroup: Sequence[SupportsIndex],
+        grid: SupportsIndex | Sequence[SupportsIndex],
+        threadgroup: SupportsIndex | Sequence[SupportsIndex],
         output_shapes: Mapping[str, Sequence[SupportsIndex]],
         output_dtypes: Mapping[str, Any],
         ensure_row_contiguous: bool = True,

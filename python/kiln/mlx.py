@@ -131,7 +131,7 @@ def _mlx_dtype(dtype: Any) -> mx.Dtype:
 def _extent(value: Any) -> tuple[int, ...]:
     """A grid or a threadgroup with the dimensions that a call may leave out."""
     try:
-        sizes = (operator.index(value),)
+        sizes: tuple[int, ...] = (operator.index(value),)
     except TypeError:
         sizes = tuple(map(operator.index, value))
     return (*sizes, 1, 1)[:3]

@@ -409,8 +409,12 @@ class CallReader::State {
     // An array of one element has `__index__`, and is a sequence if it has a dimension.
     bool is_int = PyIndex_Check(object.ptr()) && (!PySequence_Check(object.ptr()) || PySequence_Size(object.ptr()) < 0);
     PyErr_Clear();
-    if (is_int) return {read_int(whom, object), 1, 1};
-    nb::object items = items_of(whom, "an int or 1 to 3 ints", object);
+    if (is_int) {
+      std::optional<Index> index = index_of(object);
+      if (!index) expected(whom, kExtent, object);
+      return {check_bits(whom, *index, 64), 1, 1};
+    }
+    nb::object items = items_of(whom, kExtent, object);
     Py_ssize_t count = PyTuple_GET_SIZE(items.ptr());
     Extent3 extent{1, 1, 1};
     for (size_t i = 0; i < std::min<size_t>(3, static_cast<size_t>(count)); ++i)
@@ -534,6 +538,7 @@ class CallReader::State {
     ArrayLibrary* library = nullptr;
   };
 
+  static constexpr std::string_view kExtent = "an int or 1 to 3 ints";
   static constexpr std::string_view kTemplate = "a list of pairs of a name and a value";
   static constexpr size_t kMostKnownDtypes = 8;
 

@@ -173,8 +173,7 @@ class MlxLibrary : public ArrayLibrary {
       case Dtype::kFloat16: return of(mx::float16_t{});
       case Dtype::kBFloat16: return of(mx::bfloat16_t{});
       case Dtype::kFloat32: return of(float{});
-      case Dtype::kFloat64:
-        return mx::array(reinterpret_cast<const double*>(elements.data()), shape, mx::float32);
+      case Dtype::kFloat64: return mx::array(reinterpret_cast<const double*>(elements.data()), shape, mx::float32);
       case Dtype::kComplex64: return of(mx::complex64_t{});
     }
     throw InternalError("an array has no dtype");

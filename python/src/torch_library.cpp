@@ -79,6 +79,7 @@ class TorchLibrary : public DeviceLibrary {
     is_conj_ = Question(tensor_, "is_conj");
     is_neg_ = Question(tensor_, "is_neg");
     requires_grad_ = Question(tensor_, "requires_grad");
+    is_inference_ = Question(tensor_, "is_inference");
     is_grad_enabled_ = keep(torch.attr("is_grad_enabled"));
     forward_ad_ = keep(nb::module_::import_("torch.autograd.forward_ad"));
     nb::object internals = torch.attr("_C");
@@ -171,6 +172,7 @@ class TorchLibrary : public DeviceLibrary {
     std::copy_n(tensor.shape, tensor.ndim, array.shape);
     std::copy_n(tensor.strides, tensor.ndim, array.strides);
     if (row_of(*dtype).kind == DtypeKind::kFloat && is_neg_(object)) return false;
+    if (is_output && is_inference_(object)) return false;
     return !requires_grad_(object) || (!is_output && !records_gradients());
   }
 
@@ -190,7 +192,7 @@ class TorchLibrary : public DeviceLibrary {
   }
 
   void check_writable(nb::handle object, const ArgumentName& what) const override {
-    if (nb::cast<bool>(object.attr("is_inference")()) && !nb::cast<bool>(torch_.attr("is_inference_mode_enabled")()))
+    if (is_inference_(object) && !nb::cast<bool>(torch_.attr("is_inference_mode_enabled")()))
       throw ValueError(concat(what,
                               " is an inference tensor, which PyTorch writes within torch.inference_mode() only; ",
                               "`.clone()` gives a tensor that can be written."));
@@ -202,16 +204,15 @@ class TorchLibrary : public DeviceLibrary {
   }
 
   void mark_written(std::span<const nb::object> arrays) const override {
-    for (const nb::object& array : arrays) {
-      // Since PyTorch 2.7 it takes several tensors, before one.
-      nb::object one = nb::make_tuple(array);
-      nb::object done =
-          nb::steal(increment_version_.is_none() ? nullptr : PyObject_CallOneArg(increment_version_.ptr(), one.ptr()));
-      if (done.is_valid()) continue;
-      PyErr_Clear();
-      // A view has its tensor's counter, and writing no elements raises it.
+    nb::object all = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(arrays.size())));
+    for (size_t i = 0; i < arrays.size(); ++i)
+      PyTuple_SET_ITEM(all.ptr(), static_cast<Py_ssize_t>(i), nb::object(arrays[i]).release().ptr());
+    if (!increment_version_.is_none() && nb::steal(PyObject_CallOneArg(increment_version_.ptr(), all.ptr())).is_valid())
+      return;
+    PyErr_Clear();  // older versions take a single tensor, or have no such function
+    // A view shares its tensor's counter, and writing no elements raises it.
+    for (const nb::object& array : arrays)
       array.attr("detach")().attr("view")(-1).attr("narrow")(0, 0, 0).attr("zero_")();
-    }
   }
 
   nb::object copy_row_contiguous(nb::handle object) const override {
@@ -452,7 +453,7 @@ class TorchLibrary : public DeviceLibrary {
     return gpus_[index];
   }
 
-  Question is_conj_, is_neg_, requires_grad_;
+  Question is_conj_, is_neg_, requires_grad_, is_inference_;
   nb::handle is_grad_enabled_, forward_ad_, internals_, tracing_state_, dispatch_modes_, increment_version_;
   nb::handle torch_, tensor_, parameter_, empty_, empty_like_, device_, cpu_;
   std::array<nb::handle, kDtypes.size()> dtypes_;

@@ -53,12 +53,13 @@ def test_a_grid_without_threads():
 
 def test_exported_with_dimensions_left_out(tmp_path):
     def function(a, grid, threadgroup):
-        kernel = mx.fast.metal_kernel("k", ["a"], ["out"], "out[0] = a[0];")
+        kernel: Any = mx.fast.metal_kernel("k", ["a"], ["out"], "out[0] = a[0];")
         return kernel(inputs=[a], output_shapes=[(1,)], output_dtypes=[mx.float32], grid=grid, threadgroup=threadgroup)
 
     texts = []
+    all_extents: list[Any] = [((8, 1, 1), (4, 1, 1)), (8, 4), ((8,), (4,)), ([8, 1], np.array([4, 1]))]
     with kiln.mlx.install():
-        for number, extents in enumerate((((8, 1, 1), (4, 1, 1)), (8, 4), ((8,), (4,)), ([8, 1], np.array([4, 1])))):
+        for number, extents in enumerate(all_extents):
             path = tmp_path / f"{number}.mlxfn"
             mx.export_function(str(path), lambda a, e=extents: function(a, *e), mx.array(EIGHT))
             texts.append(len(path.read_bytes()))

@@ -37,7 +37,7 @@ class Exported:
 class Old(Exported):
     """From before DLPack 1.0."""
 
-    def __dlpack__(self, stream=None):
+    def __dlpack__(self, stream=None):  # type: ignore[override]
         return self.array.__dlpack__()
 
 

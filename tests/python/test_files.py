@@ -114,7 +114,7 @@ def test_whatever_has_a_path_is_one(folder):
     # A string is text, and one that can only be a path is refused.
     for text in ("k.metal", " kernels/my kernel.cuh\n", "/tmp/k.hpp", "k.txt", "k-2.metal"):
         for argument in ("source", "header"):
-            names = {"source": "", argument: text}
+            names: dict[str, Any] = {"source": "", argument: text}
             for interface, make_kernel in (("metal_kernel", kiln.metal_kernel), ("cuda_kernel", kiln.cuda_kernel)):
                 with pytest.raises(ValueError) as error:
                     make_kernel("k", input_names=["x"], output_names=["y"], **names)

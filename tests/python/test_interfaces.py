@@ -570,7 +570,8 @@ def test_run_what_is_not_there(tmp_path):
     nothing = python("-m", "kiln", "run", cwd=tmp_path)
     assert nothing.returncode == 2
     assert nothing.stderr.startswith(
-        "usage: python -m kiln run [--metal] [--report FILE] (PROGRAM | -m MODULE) [ARGUMENT ...]\n"
+        "usage: python -m kiln run [--metal] [--mac[=PACKAGE,...]] [--report FILE]\n"
+        "                          (PROGRAM | -m MODULE) [ARGUMENT ...]\n"
     )
 
 

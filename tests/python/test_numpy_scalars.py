@@ -34,7 +34,7 @@ SCALARS = [
 ]
 METAL = [interface for interface in INTERFACES if interface.generation != "cuda"]
 CUDA = [interface for interface in INTERFACES if interface.generation == "cuda"]
-by_label = {"ids": lambda value: value.label if isinstance(value, Interface) else None}
+by_label: dict[str, Any] = {"ids": lambda value: value.label if isinstance(value, Interface) else None}
 one = {"output_shapes": Item((1,)), "grid": 1, "threadgroup": 1}
 
 
@@ -111,7 +111,7 @@ def test_arithmetic_is_that_of_the_dtype(scalar, dtype, expected):
 )
 def test_text_is_mlxs(scalar, tmp_path, capfd):
     call = {"output_shapes": [(1,)], "output_dtypes": [mx.float32], "grid": (1, 1, 1), "threadgroup": (1, 1, 1)}
-    kernel = {"input_names": ["n"], "output_names": ["y"], "source": "y[0] = 1;"}
+    kernel: dict[str, Any] = {"input_names": ["n"], "output_names": ["y"], "source": "y[0] = 1;"}
     # MLX's tracer takes arrays, so that the scalar is closed over.
     made: Any = mlx_text._metal_kernel(name="k", **kernel)
     capfd.readouterr()

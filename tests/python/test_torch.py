@@ -10,6 +10,11 @@ from launch_bodies import BODIES, launch
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch_arrays import to_numpy, to_torch, torch_dtype  # noqa: E402
 
+# As types that a class can be derived from.
+Function: Any = torch.autograd.Function
+Module_: Any = torch.nn.Module
+Tensor: Any = torch.Tensor
+
 INDEX = "uint i = thread_position_in_grid.x; "
 COPY: Any = kiln.metal_kernel("copy", ["x"], ["y"], INDEX + "y[i] = x[i];")
 
@@ -105,7 +110,7 @@ def test_refuses_a_tensor_that_requires_a_gradient(make):
 
 
 def test_in_an_autograd_function():
-    class Double(torch.autograd.Function):
+    class Double(Function):
         @staticmethod
         def forward(ctx, x):
             return call(COPY, x) * 2
@@ -120,8 +125,8 @@ def test_in_an_autograd_function():
 
 
 def test_in_an_operator_of_torch_library():
-    @torch.library.custom_op("kiln_tests::copy", mutates_args=())
-    def copy(x: torch.Tensor) -> torch.Tensor:
+    @torch.library.custom_op("kiln_tests::copy", mutates_args=(), schema="(Tensor x) -> Tensor")
+    def copy(x):
         return call(COPY, x)
 
     assert torch.equal(copy(eight(requires_grad=True)).detach(), eight())
@@ -146,7 +151,7 @@ def make_fx(mode):
 
 
 def in_module():
-    class Module(torch.nn.Module):
+    class Module(Module_):
         def forward(self, x):
             return copy(x)
 
@@ -200,7 +205,8 @@ def test_refuses_what_a_transformation_would_miss(function, message):
 
 def test_tracing_without_tensors_names_the_call():
     seven = kiln.metal_kernel("k", [], ["y"], "y[0] = 7;")
-    arguments = {"inputs": [], "output_shapes": [(1,)], "output_dtypes": [torch.float32], "grid": 1, "threadgroup": 1}
+    arguments: dict[str, Any] = {"inputs": [], "output_shapes": [(1,)], "output_dtypes": [torch.float32]}
+    arguments |= {"grid": 1, "threadgroup": 1}
     with pytest.raises(TypeError) as error, pytest.warns(Warning):
         torch.jit.trace(lambda x: x + seven(**arguments)[0], (eight(),))
     assert str(error.value) == (
@@ -240,7 +246,7 @@ def freed():
 
 
 def wrapper():
-    class Wrapper(torch.Tensor):
+    class Wrapper(Tensor):
         @staticmethod
         def __new__(cls, x):
             return torch.Tensor._make_wrapper_subclass(cls, x.shape, dtype=x.dtype)

@@ -46,7 +46,7 @@ array = mx.zeros((4, 4))
     inputs=(array, array[0]),
     output_shapes=(array.shape,),
     output_dtypes=(array.dtype,),
-    grid=(array.size, 1, 1),
+    grid=array.size,
     threadgroup=(min(array.size, 256), 1, 1),
     template=None,
     init_value=np.float32(1),
@@ -101,7 +101,7 @@ kiln.metal_kernel("a", ["x"], ["y"], "", atomic_outputs="yes")  # type: ignore[c
 kiln.metal_kernel("a", "", ["x"], ["y"])  # type: ignore[call-overload]
 kiln.metal_kernel("a", ["x"], ["y"], "", bounds="off")  # type: ignore[call-overload]
 kiln.cuda_kernel("a", ["x"], ["y"], "", atomic_outputs=True)  # type: ignore[call-arg]
-kernel(inputs=[x], output_shapes=[(4,)], output_dtypes=["int8"], grid=4, threadgroup=(4, 1, 1))  # type: ignore[call-overload]
+kernel(inputs=[x], output_shapes=[(4,)], output_dtypes=["int8"], grid=4.5, threadgroup=(4, 1, 1))  # type: ignore[call-overload]
 kernel(inputs=[x], output_shapes=[4], output_dtypes=["int8"], grid=(4, 1, 1), threadgroup=(4, 1, 1))  # type: ignore[list-item]
 kernel(inputs=x, output_shapes=[(4,)], output_dtypes=["int8"], grid=(4, 1, 1), threadgroup=(4, 1, 1))  # type: ignore[call-overload]
 kernel(inputs=[x], output_shapes=[(4,)], output_dtypes=["int8"], grid=(4.0, 1, 1), threadgroup=(4, 1, 1))  # type: ignore[arg-type]

@@ -48,6 +48,10 @@ std::unique_ptr<llvm::TargetMachine> make_cpu_machine(const std::string& cpu) {
     // The scheduler compares each access to memory with those before it, up to this many of them, and its time grows
     // with their cube: a product of matrices that is written out took seconds. LLVM's thousand is for smaller code.
     set_llvm_option("dag-maps-huge-region", "64");
+    // CodeGenPrepare starts again from the first block whenever it has made a branch of a select, and guards are
+    // selects, unless the function has more blocks than this: then it visits only blocks that have changed. The code is
+    // the same.
+    set_llvm_option("cgpp-huge-func", "0");
     // It would compute masks' bits in registers for masks. Of 440 bodies it changed one, and it takes up to a sixteenth
     // of a compilation to look.
     set_llvm_option("disable-x86-domain-reassignment", "true");

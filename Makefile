@@ -19,7 +19,7 @@ ASAN_TESTS := interfaces launch errors wrong_calls wrong_containers wrong_kernel
 # cmake, ninja and ctest of the environment come first.
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH" &&
 
-.PHONY: all build demo docs gallery gpu-bundle test test-python test-cpp test-gpu test-asan test-tsan test-wheel coverage fuzz check lint types stubs bench bench-engines bench-gpu format clean help
+.PHONY: all build demo docs gallery gpu-bundle test test-python test-cpp test-gpu test-asan test-tsan test-wheel coverage fuzz check lint types stubs bench bench-engines bench-growth bench-gpu format clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -127,6 +127,10 @@ bench: build $(STAMPS)/bench
 # make bench-engines  the CPU's engines, kernel by kernel, against C++ by hand; a minute; needs clang++ or g++ with OpenMP
 bench-engines: build
 	$(BIN)/python -m bench.engines
+
+# make bench-growth   how compile time grows with a body's length, on both engines; some minutes
+bench-growth: build
+	$(BIN)/python -m bench.compile_growth
 
 # make docs    the documentation as a site, in build/docs; draws the gallery's pictures where its programs have changed
 docs: build $(STAMPS)/gallery

@@ -19,6 +19,7 @@
 #include "compiler/passes/uniformity.h"
 #include "compiler/passes/vector_bitcasts.h"
 #include "compiler/passes/widener.h"
+#include "compiler/passes/widening_cost.h"
 
 namespace kiln {
 namespace {
@@ -54,6 +55,10 @@ void find_invariant_loads(Function& function) {
 }  // namespace
 
 std::string widen(Function& function, const WidenOptions& options) {
+  if (std::string reason = refuse_by_length(function); !reason.empty()) {
+    function.deleteBody();
+    return reason;
+  }
   ThreadAnalyses analyses;
   hide_sinks(function);
   analyses.run("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>", function);
@@ -93,6 +98,13 @@ std::string widen(Function& function, const WidenOptions& options) {
   analyses.forget(function);
   gather_stores(function, analyses.functions());
   options.keep_stage("components");
+  const bool threads_wait = !options.sites.empty();
+  auto refuse_long = [&] {
+    const auto& divergence = analyses.functions().getResult<DivergenceAnalysis>(function);
+    return refuse_by_cost(widening_cost(function, divergence, options.has_avx512), threads_wait);
+  };
+  if (!threads_wait)
+    if (std::string reason = refuse_long(); !reason.empty()) return give_up(std::move(reason));
   auto is_barrier = [&](const Instruction& instruction) {
     std::optional<unsigned> site = waits_at(instruction);
     return site && options.sites[*site].is_barrier;
@@ -109,6 +121,9 @@ std::string widen(Function& function, const WidenOptions& options) {
   // Who waits for the simdgroup alone may be on the way out for the threadgroup's barriers.
   const bool are_all_barriers = blocks_with(function, waits).size() == blocks_with(function, is_barrier).size();
   if (!put_first(is_barrier) || !(are_all_barriers || put_first(waits))) return give_up(kLeavesTooLate);
+  // Barriers that are not uniform are reported first, however long the body is.
+  if (threads_wait)
+    if (std::string reason = refuse_long(); !reason.empty()) return give_up(std::move(reason));
   if (choose_updated_places(function, analyses.functions().getResult<DivergenceAnalysis>(function)))
     analyses.forget(function);
   analyses.run(kStructuring, function);

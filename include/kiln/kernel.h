@@ -71,6 +71,9 @@ class CompiledKernel {
   /// Memory that each thread needs while it waits for others, in bytes; 0 where none waits.
   size_t thread_memory_bytes() const;
   double compile_ms() const;
+  /// The compiler's warnings about body and header, each followed by its notes. Code from the cache on disk and from a
+  /// bundle has those of its compilation. NVRTC's are not among them.
+  std::vector<Diagnostic> diagnostics() const;
 
   /// What came before the machine code, in this order: LLVM IR as Clang made it ("clang"); with harmless arithmetic,
   /// everything inlined, and accesses guarded ("guarded"); as code for a launch, optimised ("optimized"); "assembly",

@@ -4,6 +4,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, SupportsFloat, SupportsIndex, TypeAlias, overload
 
+from kiln.errors import Diagnostic
 from typing_extensions import CapsuleType
 
 # An array of a supported library, or a number.
@@ -40,6 +41,8 @@ class CompiledKernel:
     def thread_memory_bytes(self) -> int: ...
     @property
     def compile_ms(self) -> float: ...
+    @property
+    def diagnostics(self) -> list[Diagnostic]: ...
     def stages(self) -> dict[str, str]: ...
 
 class Launch:

@@ -120,6 +120,7 @@ def describe(options: Any) -> dict[str, Any]:
         "architecture": compiled.architecture,
         "engine": compiled.engine,
         "engine_reason": compiled.engine_reason,
+        "diagnostics": [found._asdict() for found in compiled.diagnostics],
     }
     if asked := [part for part in PARTS[1:-1] if part in options.parts]:
         stages = compiled.stages()
@@ -136,6 +137,10 @@ def describe(options: Any) -> dict[str, Any]:
     return result
 
 
+def _warnings(result: dict[str, Any]) -> list[dict[str, Any]]:
+    return [found for found in result.get("diagnostics", ()) if found["severity"] == "warning"]
+
+
 def _print_sizes(result: dict[str, Any]) -> None:
     print(f"{result['name']}: {result['target']}, {result['architecture']}, {result['engine']} engine")
     rows = {
@@ -145,6 +150,8 @@ def _print_sizes(result: dict[str, Any]) -> None:
     }
     for what, size in rows.items():
         print(f"  {what:26} {size:8} bytes")
+    if warnings := _warnings(result):
+        print(f"  {'warnings':26} {len(warnings):8}")
 
 
 def _fail(options: Any, reason: str, diagnostics: Sequence[kiln.Diagnostic] = ()) -> int:
@@ -176,4 +183,8 @@ def main(options: Any) -> int:
             _print_sizes(result)
         else:
             print(result[part].rstrip("\n"))
+    # stdout has what was asked for, and no more.
+    for found in _warnings(result):
+        where = f"{found['file'] or found['text']}:{found['line']}:{found['column']}"
+        print(f"{where}: warning: {found['message']}", file=sys.stderr)
     return 0

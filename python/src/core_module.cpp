@@ -530,6 +530,11 @@ Of a CUDA body that NVRTC compiles there are ``text`` and ``assembly``.)")
       .def_prop_ro(
           "compile_ms", &CompiledKernel::compile_ms,
           "How long compiling took, in milliseconds. Code that was there already keeps the time that it took then.")
+      .def_prop_ro(
+          "diagnostics", [](const CompiledKernel& self) { return diagnostics_list(self.diagnostics()); },
+          nb::sig("def diagnostics(self) -> list[kiln.errors.Diagnostic]"),
+          "The compiler's warnings about body and header, each followed by its notes. Code from the cache on disk and\n"
+          "from a bundle has those of its compilation. NVRTC's are not among them.")
       .def("__repr__", [](const CompiledKernel& self) {
         return concat("<kiln.CompiledKernel `", self.name(), "` for ", self.architecture(), ", ",
                       self.machine_code().size(), " bytes of code>");

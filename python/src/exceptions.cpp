@@ -28,12 +28,20 @@ nb::str to_str(const std::string& text) {
 
 void raise(nb::handle type, const std::exception& error) { PyErr_SetObject(type.ptr(), to_str(error.what()).ptr()); }
 
+}  // namespace
+
+nb::list diagnostics_list(const std::vector<Diagnostic>& diagnostics) {
+  nb::list list;
+  for (const Diagnostic& d : diagnostics)
+    list.append(g_classes.diagnostic(as_str(name_of(d.severity)), to_str(d.message), as_str(name_of(d.text)), d.line,
+                                     d.column, to_str(d.source_line), to_str(d.file)));
+  return list;
+}
+
+namespace {
+
 void raise_compile_error(const CompileError& error) {
-  nb::list diagnostics;
-  for (const Diagnostic& d : error.report()->diagnostics)
-    diagnostics.append(g_classes.diagnostic(as_str(name_of(d.severity)), to_str(d.message), as_str(name_of(d.text)),
-                                            d.line, d.column, to_str(d.source_line), to_str(d.file)));
-  nb::object exception = g_classes.compile_error(to_str(error.what()), diagnostics,
+  nb::object exception = g_classes.compile_error(to_str(error.what()), diagnostics_list(error.report()->diagnostics),
                                                  to_str(error.report()->generated_source), to_str(error.report()->log));
   PyErr_SetObject(g_classes.compile_error.ptr(), exception.ptr());
 }

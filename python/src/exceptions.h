@@ -1,7 +1,16 @@
 // Kiln's exceptions as Python's (`kiln/errors.py`).
 #pragma once
 
+#include <nanobind/nanobind.h>
+
+#include <vector>
+
+#include "kiln/error.h"
+
 namespace kiln::python {
+
+/// As `kiln.Diagnostic`s.
+nanobind::list diagnostics_list(const std::vector<Diagnostic>& diagnostics);
 
 /// Makes nanobind translate Kiln's exceptions, in every module that shares this one's nanobind domain.
 void register_exceptions();

@@ -249,6 +249,7 @@ size_t CompiledKernel::thread_memory_bytes() const { return variant_->binary->co
 std::vector<CompileStage> CompiledKernel::stages() const {
   return kernel_->context().stages_of(variant_->unit, *variant_->target);
 }
+std::vector<Diagnostic> CompiledKernel::diagnostics() const { return variant_->binary->diagnostics; }
 double CompiledKernel::compile_ms() const { return variant_->binary->compile_ms; }
 
 namespace {

@@ -11,7 +11,7 @@ namespace kiln {
 namespace {
 
 constexpr std::string_view kMagic = "KILNCODE";
-constexpr uint64_t kVersion = 1;
+constexpr uint64_t kVersion = 2;
 constexpr size_t kChecksumBytes = 64;
 constexpr size_t kPrefixBytes = 8 + kChecksumBytes;
 
@@ -23,6 +23,29 @@ std::string checksum(std::span<const std::byte> behind_prefix) {
 
 bool equal(std::span<const std::byte> bytes, std::string_view text) {
   return bytes.size() == text.size() && std::memcmp(bytes.data(), text.data(), text.size()) == 0;
+}
+
+void add_diagnostic(ByteWriter& out, const Diagnostic& diagnostic) {
+  out.add_u64(static_cast<uint64_t>(diagnostic.severity));
+  out.add_sized(diagnostic.message);
+  out.add_u64(static_cast<uint64_t>(diagnostic.text));
+  out.add_u64(static_cast<uint64_t>(diagnostic.line));
+  out.add_u64(static_cast<uint64_t>(diagnostic.column));
+  out.add_sized(diagnostic.source_line);
+  out.add_sized(diagnostic.file);
+}
+
+// The checksum holds for what it reads.
+Diagnostic read_diagnostic(ByteReader& in) {
+  Diagnostic diagnostic;
+  diagnostic.severity = static_cast<Severity>(in.u64());
+  diagnostic.message = in.sized_text();
+  diagnostic.text = static_cast<SourceText>(in.u64());
+  diagnostic.line = static_cast<int>(in.u64());
+  diagnostic.column = static_cast<int>(in.u64());
+  diagnostic.source_line = in.sized_text();
+  diagnostic.file = in.sized_text();
+  return diagnostic;
 }
 
 }  // namespace
@@ -45,6 +68,8 @@ std::vector<std::byte> encode_entry(std::string_view id, const CodeEntry& entry)
   out.add_sized(entry.engine_reason);
   out.add_u64(std::bit_cast<uint64_t>(entry.compile_ms));
   out.add_sized(entry.binary);
+  out.add_u64(entry.diagnostics.size());
+  for (const Diagnostic& diagnostic : entry.diagnostics) add_diagnostic(out, diagnostic);
   std::vector<std::byte>& bytes = out.bytes();
   ByteWriter size;
   size.add_u64(bytes.size());
@@ -72,6 +97,8 @@ EntryState decode_entry(std::span<const std::byte> bytes, std::string_view id, C
   entry.compile_ms = std::bit_cast<double>(in.u64());
   std::span<const std::byte> binary = in.sized();
   entry.binary.assign(binary.begin(), binary.end());
+  entry.diagnostics.clear();
+  for (uint64_t count = in.u64(); count > 0 && in.ok(); --count) entry.diagnostics.push_back(read_diagnostic(in));
   return in.at_end() ? EntryState::kValid : EntryState::kDamaged;
 }
 

@@ -29,6 +29,8 @@
 #include "compiler/device_library.h"
 #include "compiler/diagnostics.h"
 #include "compiler/metal/token_rewriter.h"
+#include "compiler/threadgroup_section.h"
+#include "compiler/threadgroup_variables.h"
 #include "core/attribute_table.h"
 #include "core/included_file.h"
 #include "core/text.h"
@@ -64,6 +66,28 @@ class ExpansionCount : public clang::PPCallbacks {
     if (++count_ > kMostTokens) throw TooMuchText{where};
   }
   size_t count_ = 0;
+};
+
+// `__global__` is a macro, and no token of it is left for the rewriter.
+class WholeKernels : public clang::PPCallbacks {
+ public:
+  WholeKernels(const KernelUnit& unit, clang::SourceManager& sources, const DiagnosticCollector& diagnostics,
+               std::vector<Diagnostic>& invalid)
+      : unit_(unit), sources_(sources), diagnostics_(diagnostics), invalid_(invalid) {}
+
+  void MacroExpands(const clang::Token& name, const clang::MacroDefinition&, clang::SourceRange,
+                    const clang::MacroArgs*) override {
+    if (name.getIdentifierInfo()->getName() != "__global__" || !invalid_.empty()) return;
+    std::optional<int> line = diagnostics_.line_of(sources_, sources_.getExpansionLoc(name.getLocation()));
+    if (line && unit_.source_map.locate(*line).text == SourceText::kBody)
+      invalid_.push_back(diagnostics_.at(sources_, name.getLocation(), kWholeKernelMessage));
+  }
+
+ private:
+  const KernelUnit& unit_;
+  clang::SourceManager& sources_;
+  const DiagnosticCollector& diagnostics_;
+  std::vector<Diagnostic>& invalid_;
 };
 
 // Headers of Metal's, of CUDA's and of MLX's are accepted wherever they are included: what they declare is in scope
@@ -173,7 +197,7 @@ std::string entry_text(const KernelUnit& unit) {
 std::string main_text(const KernelUnit& unit) {
   std::string text = text_before_kernel(unit);
   if (unit.math_mode == MathMode::kFast) text += "#define __FAST_MATH__ 1\n";
-  text += concat("#include \"", kernel_file(unit), "\"\n");
+  text += concat(kBeginDeclarations, "#include \"", kernel_file(unit), "\"\n", kEndDeclarations);
   text += entry_text(unit);
   return text;
 }
@@ -192,11 +216,15 @@ bool parse(clang::CompilerInstance& instance, clang::CodeGenerator& generator, c
            const DiagnosticCollector& diagnostics, std::vector<Diagnostic>& invalid,
            std::vector<Diagnostic>& unsupported) {
   clang::Preprocessor& preprocessor = instance.getPreprocessor();
-  clang::Sema sema(preprocessor, instance.getASTContext(), generator);
+  ThreadgroupVariables consumer(generator, unit, diagnostics, invalid, unsupported);
+  clang::Sema sema(preprocessor, instance.getASTContext(), consumer);
   clang::Parser parser(preprocessor, sema, /*SkipFunctionBodies=*/false);  // brings the handlers of pragmas
   if (unit.dialect == Dialect::kMetal) preprocessor.AddPragmaHandler(new MetalPragma);
   preprocessor.addPPCallbacks(std::make_unique<KnownHeaders>(unit.dialect, preprocessor, diagnostics, unsupported));
   preprocessor.addPPCallbacks(std::make_unique<ExpansionCount>());
+  if (unit.dialect == Dialect::kCuda)
+    preprocessor.addPPCallbacks(
+        std::make_unique<WholeKernels>(unit, instance.getSourceManager(), diagnostics, invalid));
 
   if (clang::ExternalASTSource* library = instance.getASTContext().getExternalSource())
     library->StartTranslationUnit(&generator);
@@ -217,13 +245,14 @@ bool parse(clang::CompilerInstance& instance, clang::CodeGenerator& generator, c
   sema.CurContext = nullptr;  // as the parser finds it
   // Where a comment or a conditional does not end, tokens are missing, and what the rewriter would say is not the
   // cause.
-  if (instance.getDiagnostics().hasErrorOccurred()) return false;
+  if (instance.getDiagnostics().hasErrorOccurred() || !invalid.empty()) return false;
 
   RewriteResult rewritten = rewrite_tokens(std::move(tokens), unit, preprocessor, diagnostics);
   invalid = std::move(rewritten.invalid);
   for (Diagnostic& d : rewritten.unsupported) unsupported.push_back(std::move(d));
   if (!invalid.empty() || !unsupported.empty() || instance.getDiagnostics().hasErrorOccurred()) return false;
 
+  consumer.set_parser(sema, rewritten.tokens);
   auto stream = std::make_unique<clang::Token[]>(rewritten.tokens.size());
   std::copy(rewritten.tokens.begin(), rewritten.tokens.end(), stream.get());
   preprocessor.EnterTokenStream(std::move(stream), rewritten.tokens.size(), /*DisableMacroExpansion=*/true,
@@ -233,10 +262,11 @@ bool parse(clang::CompilerInstance& instance, clang::CodeGenerator& generator, c
   clang::Sema::ModuleImportState import_state;
   for (bool end = parser.ParseFirstTopLevelDecl(group, import_state); !end;
        end = parser.ParseTopLevelDecl(group, import_state))
-    if (group && !generator.HandleTopLevelDecl(group.get())) return false;
-  for (clang::Decl* weak : sema.WeakTopLevelDecls()) generator.HandleTopLevelDecl(clang::DeclGroupRef(weak));
-  generator.HandleTranslationUnit(instance.getASTContext());
-  return !instance.getDiagnostics().hasErrorOccurred();
+    if (group && !consumer.HandleTopLevelDecl(group.get())) return false;
+  for (clang::Decl* weak : sema.WeakTopLevelDecls()) consumer.HandleTopLevelDecl(clang::DeclGroupRef(weak));
+  consumer.HandleTranslationUnit(instance.getASTContext());
+  return !instance.getDiagnostics().hasErrorOccurred() && invalid.empty() && unsupported.empty() &&
+         !diagnostics.has_unsupported();
 }
 
 const clang::NamedDecl* declaration_of(const llvm::GlobalValue& value, clang::CodeGenerator& generator) {
@@ -402,6 +432,7 @@ FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, cons
     clang::CompilerInstance instance;
     instance.createDiagnostics(&collector, /*ShouldOwnClient=*/false);
     std::vector<std::string> arguments = clang_arguments(unit.dialect, unit.math_mode, triple, cpu);
+    for (std::string& warning : warning_arguments()) arguments.push_back(std::move(warning));
     arguments.insert(arguments.end(), {"-x", "c++", "-include-pch", kPrecompiledFile, kMainFile});
     set_arguments(instance, arguments);
     instance.getCodeGenOpts().DiscardValueNames = context.shouldDiscardValueNames();
@@ -448,7 +479,10 @@ FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, cons
     collector.EndSourceFile();
   }
   result.log = collector.take_log();
-  if (result.module) return result;
+  if (result.module) {
+    result.diagnostics = collector.take_warnings();
+    return result;
+  }
   for (Diagnostic& d : collector.take_unsupported()) unsupported.push_back(std::move(d));
   if (!unsupported.empty()) {
     result.status = CompileStatus::kUnsupported;

@@ -22,7 +22,7 @@ inline constexpr const char* kBodyFunction = "__kiln_body";
 struct FrontendResult {
   CompileStatus status = CompileStatus::kOk;
   std::unique_ptr<llvm::Module> module;  // unoptimised; null unless kOk
-  std::vector<Diagnostic> diagnostics;
+  std::vector<Diagnostic> diagnostics;   // warnings where it is kOk
   std::string log;
   // What to say if a call through a pointer to a function is left once everything is inlined, when no place is known
   // any more. It points to the first such call that Clang has seen.

@@ -24,8 +24,8 @@ std::vector<std::string> clang_arguments(Dialect dialect, MathMode math_mode, co
       // Properties for swizzles, half and bfloat rounded at each operation, no contraction.
       "-fdeclspec", "-ffloat16-excess-precision=none",
       "-fbfloat16-excess-precision=none", "-ffp-contract=off",
-      // Warnings are not shown. These two are errors in C++ and none in Metal.
-      "-w", "-Wno-c++11-narrowing", "-Wno-invalid-constexpr",
+      // These two are errors in C++ and none in Metal.
+      "-Wno-c++11-narrowing", "-Wno-invalid-constexpr",
       "-ferror-limit", "20", "-fno-elide-type",
   };
   // CUDA's macros are the device library's own.
@@ -37,6 +37,17 @@ std::vector<std::string> clang_arguments(Dialect dialect, MathMode math_mode, co
     arguments.insert(arguments.end(), {"-mreassociate", "-fno-signed-zeros", "-freciprocal-math", "-fapprox-func"});
   // clang-format on
   return arguments;
+}
+
+std::vector<std::string> warning_arguments() {
+  // Clang's own choice, and operators that are easily confused. Extensions of C++ are Metal's or harmless; `noderef`
+  // stands for an address space (compiler/threadgroup_variables.h); Kiln itself says what has no definition.
+  return {"-Wparentheses",           "-Wcomma",
+          "-Wno-noderef",            "-Wno-c++17-extensions",
+          "-Wno-c++20-extensions",   "-Wno-c++23-extensions",
+          "-Wno-gnu",                "-Wno-vla-extension",
+          "-Wno-undefined-internal", "-Wno-undefined-inline",
+          "-Wno-unknown-attributes", "-Wno-nan-infinity-disabled"};
 }
 
 void set_arguments(clang::CompilerInstance& instance, const std::vector<std::string>& arguments) {

@@ -17,6 +17,9 @@ inline constexpr const char* kPrecompiledFile = "kiln/device_library.pch";
 std::vector<std::string> clang_arguments(Dialect dialect, MathMode math_mode, const std::string& triple,
                                          const std::string& cpu);
 
+/// Which warnings Clang gives about a kernel.
+std::vector<std::string> warning_arguments();
+
 /// Gives `instance` its invocation from arguments. Throws InternalError.
 void set_arguments(clang::CompilerInstance& instance, const std::vector<std::string>& arguments);
 

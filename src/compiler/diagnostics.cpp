@@ -14,7 +14,9 @@
 #include <algorithm>
 
 #include "compiler/cuda/cuda_tokens.h"
+#include "compiler/threadgroup_variables.h"
 #include "core/attribute_table.h"
+#include "core/diagnostic.h"
 #include "core/text.h"
 
 namespace kiln {
@@ -159,19 +161,7 @@ bool DiagnosticCollector::place(const clang::SourceManager& sources, clang::Sour
 }
 
 Diagnostic DiagnosticCollector::at_line(int generated_line, std::string message) const {
-  Diagnostic diagnostic;
-  diagnostic.message = std::move(message);
-  SourcePosition position = unit_.source_map.locate(generated_line);
-  diagnostic.text = position.text;
-  diagnostic.line = position.line;
-  diagnostic.file = unit_.path_of(position);
-  if (position.text == SourceText::kIncluded) {
-    std::vector<std::string_view> lines = split_lines(unit_.included_files[position.file].text);
-    if (static_cast<size_t>(position.line) <= lines.size()) diagnostic.source_line = lines[position.line - 1];
-  } else if (generated_line >= 1 && static_cast<size_t>(generated_line) <= lines_.size()) {
-    diagnostic.source_line = lines_[generated_line - 1];
-  }
-  return diagnostic;
+  return diagnostic_at(unit_, generated_line, std::move(message));
 }
 
 Diagnostic DiagnosticCollector::at(const clang::SourceManager& sources, clang::SourceLocation location,
@@ -184,6 +174,9 @@ Diagnostic DiagnosticCollector::at(const clang::SourceManager& sources, clang::S
 
 std::string DiagnosticCollector::in_users_words(std::string message, unsigned id, const clang::SourceManager* sources,
                                                 clang::SourceLocation location, const Diagnostic& placed) const {
+  // An address space in a type (compiler/threadgroup_variables.h) is no part of its identity.
+  const std::string space = concat(" __attribute__((", kThreadgroupAttribute, "))");
+  for (size_t at; (at = message.find(space)) != std::string::npos;) message.erase(at, space.size());
   message = unit_.dialect == Dialect::kMetal ? in_metal_words(std::move(message)) : in_cuda_words(std::move(message));
   // A lambda's type has a place for a name.
   constexpr std::string_view kLambda = "(lambda at ";
@@ -237,16 +230,76 @@ std::string DiagnosticCollector::in_users_words(std::string message, unsigned id
   return message;
 }
 
+// The attributes by which address spaces reach Clang's declarations (compiler/threadgroup_variables.h). Where Clang
+// names one of them, it has not applied it, and the variable would lie elsewhere than its text says.
+bool DiagnosticCollector::is_lost_address_space(const clang::Diagnostic& info, llvm::StringRef message) {
+  bool is_shared = message.contains("'__kiln_shared__'");
+  if (!is_shared && !message.contains(concat("'", kThreadgroupAttribute, "'"))) return false;
+  Entry entry;
+  if (info.hasSourceManager()) entry.placed = place(info.getSourceManager(), info.getLocation(), entry.diagnostic);
+  entry.diagnostic.message = concat(is_shared ? "'__shared__'" : "'threadgroup'", " is not supported here");
+  entry.is_unsupported = true;
+  entries_.push_back(std::move(entry));
+  return true;
+}
+
+void DiagnosticCollector::handle_warning(const clang::Diagnostic& info) {
+  is_in_warning_ = true;
+  is_warning_kept_ = false;
+  llvm::SmallString<128> message;
+  info.FormatDiagnostic(message);
+  // To Clang the attribute is for pointers; that it belongs to the type all the same is what counts.
+  if (info.getID() == clang::diag::warn_noderef_on_non_pointer_or_array) return;
+  if (is_lost_address_space(info, message)) return;
+  // What it says of the device library and of the text around the body concerns no caller.
+  add_warning(info, Severity::kWarning, message);
+}
+
+void DiagnosticCollector::add_warning(const clang::Diagnostic& info, Severity severity, llvm::StringRef message) {
+  Diagnostic diagnostic;
+  if (!info.hasSourceManager() || !place(info.getSourceManager(), info.getLocation(), diagnostic)) return;
+  if (diagnostic.text == SourceText::kGenerated) return;
+  diagnostic.severity = severity;
+  diagnostic.message =
+      in_users_words(message.str(), info.getID(), &info.getSourceManager(), info.getLocation(), diagnostic);
+  // Each instance of a template has it again.
+  auto is_same = [&](const Diagnostic& other) {
+    return other.text == diagnostic.text && other.line == diagnostic.line && other.column == diagnostic.column &&
+           other.file == diagnostic.file && other.message == diagnostic.message;
+  };
+  if (severity == Severity::kWarning) {
+    if (std::any_of(warnings_.begin(), warnings_.end(), is_same)) return;
+    is_warning_kept_ = true;
+  }
+  warnings_.push_back(std::move(diagnostic));
+}
+
+std::vector<Diagnostic> DiagnosticCollector::take_warnings() { return std::move(warnings_); }
+
+bool DiagnosticCollector::has_unsupported() const {
+  return std::any_of(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.is_unsupported; });
+}
+
 void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level, const clang::Diagnostic& info) {
   clang::DiagnosticConsumer::HandleDiagnostic(level, info);
+  if (level == clang::DiagnosticsEngine::Ignored) return;
+  if (level == clang::DiagnosticsEngine::Warning || level == clang::DiagnosticsEngine::Remark)
+    return handle_warning(info);
+  if (level == clang::DiagnosticsEngine::Note && is_in_warning_) {
+    llvm::SmallString<128> note;
+    info.FormatDiagnostic(note);
+    if (is_warning_kept_) add_warning(info, Severity::kNote, note);
+    return;
+  }
+  is_in_warning_ = false;
   printer_->printer.HandleDiagnostic(level, info);
-  if (level < clang::DiagnosticsEngine::Note) return;
   // There may be a hundred, of operators on numbers.
   if (info.getID() == clang::diag::note_ovl_builtin_candidate) return;
   if (dropped_keyword_.isValid() && info.getLocation() == dropped_keyword_) return;
 
   llvm::SmallString<128> message;
   info.FormatDiagnostic(message);
+  if (is_lost_address_space(info, message)) return;
   Entry entry;
   if (info.hasSourceManager()) entry.placed = place(info.getSourceManager(), info.getLocation(), entry.diagnostic);
   const clang::SourceManager* sources = info.hasSourceManager() ? &info.getSourceManager() : nullptr;
@@ -267,9 +320,7 @@ void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level
     entry.diagnostic.message.resize(question);
   if (info.getID() == clang::diag::err_pp_file_not_found && entry.placed)
     entry.diagnostic.message += where_looked_for(entry.diagnostic);
-  entry.diagnostic.severity = level >= clang::DiagnosticsEngine::Error  ? Severity::kError
-                              : level == clang::DiagnosticsEngine::Note ? Severity::kNote
-                                                                        : Severity::kWarning;
+  entry.diagnostic.severity = level == clang::DiagnosticsEngine::Note ? Severity::kNote : Severity::kError;
   // The device library asserts in sentences, on behalf of whoever uses it.
   if (!entry.placed) keep_assertion(entry.diagnostic.message);
 

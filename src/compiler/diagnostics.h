@@ -44,8 +44,12 @@ class DiagnosticCollector : public clang::DiagnosticConsumer {
   /// What came, in order. What has no position in the caller's text is left out beside an error that has one; a note
   /// without any position always is.
   std::vector<Diagnostic> take();
-  /// Uses of what the device library declares to say why it is not there. They are in take() no more.
+  /// Uses of what the device library declares to say why it is not there, and address spaces that Clang has not
+  /// understood. They are in take() no more.
   std::vector<Diagnostic> take_unsupported();
+  bool has_unsupported() const;
+  /// Warnings about the caller's text, each followed by its notes, in order. Errors come without them.
+  std::vector<Diagnostic> take_warnings();
   std::string take_log();
 
  private:
@@ -60,6 +64,9 @@ class DiagnosticCollector : public clang::DiagnosticConsumer {
   };
 
   static void note_unsupported(Entry& entry);
+  bool is_lost_address_space(const clang::Diagnostic& info, llvm::StringRef message);
+  void handle_warning(const clang::Diagnostic& info);
+  void add_warning(const clang::Diagnostic& info, Severity severity, llvm::StringRef message);
   void move_to_end_of_text(int& line, int& column) const;
   bool place(const clang::SourceManager& sources, clang::SourceLocation location, Diagnostic& diagnostic) const;
   /// The dialect's types, nothing of Kiln's own names, and what a user can do.
@@ -77,6 +84,9 @@ class DiagnosticCollector : public clang::DiagnosticConsumer {
   clang::SourceLocation dropped_keyword_;
   std::vector<std::string_view> lines_;  // of the unit's text
   std::vector<Entry> entries_;
+  std::vector<Diagnostic> warnings_;
+  bool is_in_warning_ = false;     // what came last was a warning, or a note of one
+  bool is_warning_kept_ = false;   // that warning is about the caller's text
   std::string log_;
   struct LogPrinter;
   std::unique_ptr<LogPrinter> printer_;

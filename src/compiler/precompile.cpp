@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
     kiln::Dialect dialect = argv[1][0] == 'm' ? kiln::Dialect::kMetal : kiln::Dialect::kCuda;
     std::vector<std::string> arguments =
         kiln::clang_arguments(dialect, kiln::MathMode::kSafe, argv[2], argv[2][0] == 'x' ? "x86-64" : "sm_80");
-    arguments.insert(arguments.end(), {"-x", "c++-header", "-emit-pch", "-fno-pch-timestamp",
+    arguments.insert(arguments.end(), {"-w", "-x", "c++-header", "-emit-pch", "-fno-pch-timestamp",
                                        "-fpch-instantiate-templates", "-o", argv[3], kiln::kDeviceLibraryFile});
     kiln::set_arguments(instance, arguments);
     std::string umbrella = kiln::device_library_umbrella(dialect);

@@ -1,5 +1,6 @@
 #include "compiler/thread_code.h"
 
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
@@ -7,10 +8,10 @@
 #include <llvm/Support/raw_ostream.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "compiler/clang_frontend.h"
-#include "compiler/metal/token_rewriter.h"
 #include "compiler/passes/approximations.h"
 #include "compiler/passes/bounds_guards.h"
 #include "compiler/passes/exchange_sites.h"
@@ -23,9 +24,14 @@
 #include "compiler/passes/small_floats.h"
 #include "compiler/passes/split_structures.h"
 #include "compiler/passes/threadgroup_tables.h"
+#include "core/diagnostic.h"
+#include "compiler/threadgroup_section.h"
 
 namespace kiln {
 namespace {
+
+// device/metal_stdlib/logging.h
+constexpr const char* kUnsupportedFunction = "__kiln_unsupported";
 
 // Calls through pointers that inlining has not resolved.
 bool has_indirect_calls(const llvm::Function& function) {
@@ -70,6 +76,25 @@ void drop_processor(llvm::Module& module) {
   for (llvm::Function& function : module)
     for (const char* attribute : {"target-cpu", "target-features", "tune-cpu", "min-legal-vector-width"})
       function.removeFnAttr(attribute);
+}
+
+// Where a thread would come to what is not supported. On the CPU only a launch in which one does is an error; a GPU has
+// no means to say so.
+std::optional<Diagnostic> find_unsupported(const llvm::Module& module, const KernelUnit& unit) {
+  const llvm::Function* function = module.getFunction(kUnsupportedFunction);
+  if (!function) return std::nullopt;
+  for (const llvm::User* user : function->users()) {
+    const auto* call = llvm::dyn_cast<llvm::CallBase>(user);
+    const auto* line = call ? llvm::dyn_cast<llvm::ConstantInt>(call->getArgOperand(0)) : nullptr;
+    const auto* column = call ? llvm::dyn_cast<llvm::ConstantInt>(call->getArgOperand(1)) : nullptr;
+    if (!line || !column) continue;
+    llvm::StringRef what;
+    llvm::getConstantStringInfo(call->getArgOperand(2), what);
+    Diagnostic diagnostic = diagnostic_at(unit, static_cast<int>(line->getZExtValue()), what.str());
+    diagnostic.column = static_cast<int>(column->getZExtValue());
+    return diagnostic;
+  }
+  return std::nullopt;
 }
 
 void choose_approximations(const CompileRequest& request, llvm::Module& module) {
@@ -120,6 +145,11 @@ std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, co
     refuse(result, std::move(frontend.indirect_call));
     return nullptr;
   }
+  if (request.target.kind == TargetKind::kNvidia)
+    if (std::optional<Diagnostic> unsupported = find_unsupported(module, unit)) {
+      refuse(result, std::move(*unsupported));
+      return nullptr;
+    }
   unfold_threadgroup_tables(body);
   if (unit.bounds_guards) split_structures(body);
   replace_known_shapes(body, unit);
@@ -149,6 +179,7 @@ void keep_stage(const CompileRequest& request, const llvm::Module& module, const
 }
 
 void refuse(CompileResult& result, Diagnostic diagnostic) {
+  if (result.status == CompileStatus::kOk) result.report.diagnostics.clear();  // warnings
   result.status = CompileStatus::kUnsupported;
   result.report.diagnostics.push_back(std::move(diagnostic));
 }

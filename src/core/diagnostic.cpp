@@ -63,4 +63,24 @@ std::string summarize(std::string_view interface_name, std::string_view kernel_n
   return out;
 }
 
+Diagnostic diagnostic_at(const KernelUnit& unit, int generated_line, std::string message) {
+  Diagnostic diagnostic;
+  diagnostic.message = std::move(message);
+  SourcePosition position = unit.source_map.locate(generated_line);
+  diagnostic.text = position.text;
+  diagnostic.line = position.line;
+  diagnostic.file = unit.path_of(position);
+  bool is_included = position.text == SourceText::kIncluded;
+  std::vector<std::string_view> lines = split_lines(is_included ? unit.included_files[position.file].text : unit.text);
+  int line = is_included ? position.line : generated_line;
+  if (line >= 1 && static_cast<size_t>(line) <= lines.size())
+    diagnostic.source_line = lines[static_cast<size_t>(line) - 1];
+  return diagnostic;
+}
+
+std::string unsupported_message(const KernelUnit& unit, const Diagnostic& diagnostic) {
+  return concat("[", unit.dialect == Dialect::kMetal ? "metal_kernel" : "cuda_kernel", "] `", printable(unit.name),
+                "` uses what is not supported.\n", render(diagnostic));
+}
+
 }  // namespace kiln

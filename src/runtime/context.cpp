@@ -36,8 +36,7 @@ std::optional<std::string> compiler_of(const Bundle& bundle, bool nvrtc) {
       throw CompileError(message, std::make_shared<const CompileReport>(std::move(result.report)));
     }
     case CompileStatus::kUnsupported:
-      throw UnsupportedError(concat("[", interface, "] `", printable(unit.name), "` uses what is not supported.\n",
-                                    render(result.report.diagnostics.at(0))));
+      throw UnsupportedError(unsupported_message(unit, result.report.diagnostics.at(0)));
     default:
       throw InternalError(concat("[", interface, "] `", printable(unit.name),
                                  "`: Kiln's compiler failed: ", result.report.log,
@@ -208,7 +207,8 @@ MadeCode Context::compile(const std::string& id, const KernelUnit& unit, const T
                 std::move(result.engine),
                 std::move(result.engine_reason),
                 ms,
-                std::move(result.binary)};
+                std::move(result.binary),
+                std::move(result.report.diagnostics)};
   made.not_stored =
       now.lasting ? cache_.store(made.id, made.entry) : concat(printable(CompilerLibrary::path()), " has no build ID");
   return made;
@@ -256,6 +256,12 @@ SingleFlight<Binary>::Found Context::binary_for(const KernelUnit& unit, Target& 
     binary->engine = std::move(made.entry.engine);
     binary->engine_reason = std::move(made.entry.engine_reason);
     binary->compile_ms = made.entry.compile_ms;
+    binary->diagnostics = std::move(made.entry.diagnostics);
+    // The code may have been made of the same texts in other files.
+    for (Diagnostic& diagnostic : binary->diagnostics) {
+      if (diagnostic.text == SourceText::kBody) diagnostic.file = unit.source_path;
+      if (diagnostic.text == SourceText::kHeader) diagnostic.file = unit.header_path;
+    }
     binary->source = made.source;
     binary->not_stored = std::move(made.not_stored);
     return std::shared_ptr<const Binary>(std::move(binary));

@@ -76,6 +76,7 @@ def test_show_as_json_is_what_python_has(folder):
         "architecture": compiled.architecture,
         "engine": compiled.engine,
         "engine_reason": compiled.engine_reason,
+        "diagnostics": [],
         **stages,
         "sizes": {
             "code_bytes": len(compiled.machine_code),

@@ -41,9 +41,6 @@ UNSUPPORTED = {
         "",
         "error: a thread's private variables take 280000 bytes; the CPU has 262144 for each",
     ),
-    "one pointer of several in threadgroup memory": (
-        "device float* threadgroup p[2], *q;", "", "source:1:15: error: 'threadgroup' behind '*' in a declaration of several variables is not supported"
-    ),
     "overloads that differ in the address space and in more": (
         "",
         "int f(device int* p) { return 1; }\nint f(threadgroup int* p) { return 2; }",

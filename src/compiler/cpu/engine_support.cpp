@@ -8,10 +8,10 @@
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/ReplaceConstant.h>
 
-#include "compiler/metal/token_rewriter.h"
 #include "compiler/passes/invariant_loads.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/stand_ins.h"
+#include "compiler/threadgroup_section.h"
 #include "kiln/error.h"
 
 namespace kiln {

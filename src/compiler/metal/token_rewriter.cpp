@@ -10,6 +10,7 @@
 #include <set>
 
 #include "compiler/cuda/cuda_tokens.h"
+#include "compiler/threadgroup_variables.h"
 #include "core/text.h"
 
 namespace kiln {
@@ -88,6 +89,7 @@ class Rewriter {
         // Declarations are compared as they were before and after address spaces are erased.
         erase_address_spaces();
         merge_overloads();
+        carry_threadgroup_words("threadgroup", kThreadgroupAttribute);
         rewrite_literals();
       }
       if (mentions_exchanges(unit_)) {
@@ -180,12 +182,31 @@ class Rewriter {
         result_.invalid.push_back(diagnose(tokens_[i], "'double' is not supported in Metal"));
         continue;
       }
+      // `kernel void f(…)`, `[[kernel]] void f(…)`
+      bool is_kernel = name == "kernel" && (next == tok::kw_void || (before == tok::l_square && next == tok::r_square));
+      if (is_kernel && text_of(tokens_[i]) == SourceText::kBody) {
+        result_.invalid.push_back(diagnose(tokens_[i], kWholeKernelMessage));
+        return;
+      }
+      if (name == "printf" && next == tok::l_paren && !defines_printf()) {
+        result_.unsupported.push_back(diagnose(tokens_[i], "'printf': printing is not supported"));
+        continue;
+      }
       // A function that is deleted, not memory.
       if (tokens_[i].is(tok::kw_delete) && is(i - 1, tok::equal)) continue;
       const char* reason = unsupported_keyword(tokens_[i].getKind());
       if (!reason) reason = unsupported_reason(before, name, next);
       if (reason) result_.unsupported.push_back(diagnose(tokens_[i], concat("'", name.str(), "': ", reason)));
     }
+  }
+
+  // Whether the caller's text has a function of this name: `void printf(…)`.
+  bool defines_printf() const {
+    for (size_t i = 1; i < tokens_.size(); ++i)
+      if (is_word(i, "printf") && is(i + 1, tok::l_paren) &&
+          tokens_[i - 1].isOneOf(tok::identifier, tok::kw_void, tok::kw_int, tok::kw_auto, tok::star, tok::amp))
+        return true;
+    return false;
   }
 
   // A bracket that nothing opens or closes shifts every later message to some other place, so it is looked for first.
@@ -338,115 +359,113 @@ class Rewriter {
 
   // ---- Address spaces
 
+  static bool is_address_space(llvm::StringRef name) {
+    return llvm::StringSwitch<bool>(name).Cases("device", "constant", "thread", "threadgroup", true).Default(false);
+  }
+
+  // `threadgroup` stays as a token until declarations have been merged, which look past it.
   void erase_address_spaces() {
     std::vector<Token> kept;
     for (size_t i = 0; i < tokens_.size(); ++i) {
       llvm::StringRef name = identifier(tokens_[i]);
-      if (name == "kernel" || name == "device" || name == "thread" || name == "threadgroup" || name == "constant")
-        erased_before_.insert(kept.size());
-      if (name == "kernel" || name == "device" || name == "thread") continue;
-      if (name == "constant") {
-        kept.push_back(make(tokens_[i], tok::kw_const));
-      } else if (name == "threadgroup") {
-        if (declares_variable(i)) {
-          refuse_initializer(i);
-          if (stands_behind_pointer(i))
-            insert_threadgroup_storage(i, kept);
-          else
-            push_threadgroup_storage(tokens_[i], kept);
-        }
-      } else {
+      bool is_space = is_address_space(name);
+      if (!is_space && name != "kernel") {
         kept.push_back(tokens_[i]);
+        continue;
       }
+      erased_before_.insert(kept.size());
+      if (!is_space || qualifies_function(i)) continue;
+      if (name == "constant") kept.push_back(make(tokens_[i], tok::kw_const));
+      if (name == "threadgroup") kept.push_back(tokens_[i]);
     }
     // erased_before_ is by index of the token that follows; a suffix at the very end has none.
     tokens_ = std::move(kept);
     match_brackets();
   }
 
-  // `device float* threadgroup p[64]`: the pointers are in threadgroup memory.
-  bool stands_behind_pointer(size_t i) const {
-    while (i-- > 0)
-      if (!tokens_[i].isOneOf(tok::kw_const, tok::kw_volatile)) return tokens_[i].isOneOf(tok::star, tok::amp);
-    return false;
+  // Whether the address space at `i` stands behind a parameter list and says where the object of a member function
+  // lies: `S() threadgroup = default;`, `float get() const threadgroup;`.
+  bool qualifies_function(size_t i) const {
+    auto is_qualifier = [&](size_t j) {
+      return tokens_[j].isOneOf(tok::kw_const, tok::kw_volatile, tok::amp, tok::ampamp, tok::kw_noexcept) ||
+             is_address_space(identifier(tokens_[j]));
+    };
+    size_t j = i;
+    while (j > 0 && is_qualifier(j - 1)) --j;
+    if (j == 0 || !is(j - 1, tok::r_paren)) return false;
+    size_t open = match_[j - 1];
+    if (open == 0) return false;
+    // Other words with parentheses, behind which a declaration may begin or go on.
+    return !tokens_[open - 1].isOneOf(tok::kw_decltype, tok::kw_alignas, tok::kw__Alignas, tok::kw_typeof) &&
+           !tokens_[open - 1].isOneOf(tok::kw_if, tok::kw_for, tok::kw_while, tok::kw_switch, tok::kw_constexpr) &&
+           !(is(open - 1, tok::l_paren) && open > 1 && is(open - 2, tok::kw___attribute)) &&
+           !tokens_[open - 1].isOneOf(tok::kw___attribute, tok::kw___declspec);
   }
 
-  // C++ has storage classes where declarations begin, and they hold for all that is declared.
-  void insert_threadgroup_storage(size_t i, std::vector<Token>& kept) {
-    for (size_t j = i; j < tokens_.size() && tokens_[j].isNot(tok::semi); ++j) {
-      if (tokens_[j].is(tok::comma))
-        return result_.unsupported.push_back(
-            diagnose(tokens_[i], "'threadgroup' behind '*' in a declaration of several variables is not supported"));
-      if (is_opener(j)) j = match_[j];
+  // `threadgroup`, and `__shared__` of CUDA's, become attributes (compiler/threadgroup_variables.h).
+  void carry_threadgroup_words(llvm::StringRef word, llvm::StringRef attribute) {
+    std::vector<Token> out;
+    std::vector<size_t> index(tokens_.size());  // of each token in `out`
+    bool has_word = false;
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      index[i] = out.size();
+      if (is_word(i, word)) {
+        has_word = true;
+        // Behind a class's body an attribute would belong to the class.
+        size_t key = is(i - 1, tok::r_brace) ? class_key(match_[i - 1]) : i;
+        if (key == i) {
+          push_attribute(tokens_[i], attribute, out);
+        } else {
+          std::vector<Token> tokens;
+          push_attribute(tokens_[i], attribute, tokens);
+          out.insert(out.begin() + static_cast<std::ptrdiff_t>(index[key]), tokens.begin(), tokens.end());
+          for (size_t j = key; j <= i; ++j) index[j] += tokens.size();
+        }
+      } else if (is(i, tok::kw_alignas) && has_word && stands_behind_specifier(i)) {
+        // Behind other words of a declaration C++ takes no `alignas`; C's word it does.
+        out.push_back(make(tokens_[i], tok::kw__Alignas));
+      } else {
+        out.push_back(tokens_[i]);
+      }
     }
-    size_t begin = kept.size();
-    while (begin > 0 && !kept[begin - 1].isOneOf(tok::semi, tok::l_brace, tok::r_brace, tok::colon)) --begin;
-    std::vector<Token> storage;
-    push_threadgroup_storage(tokens_[i], storage);
-    kept.insert(kept.begin() + static_cast<std::ptrdiff_t>(begin), storage.begin(), storage.end());
-    std::set<size_t> moved;
-    for (size_t place : erased_before_) moved.insert(place > begin ? place + storage.size() : place);
-    erased_before_ = std::move(moved);
+    tokens_ = std::move(out);
+    match_brackets();
   }
 
-  // Whether the `threadgroup` at `i` belongs to a variable, and not to what a pointer or a reference points to.
-  bool declares_variable(size_t i) const {
-    // In parentheses it is a parameter's or a cast's.
-    for (size_t j = i; j-- > 0;) {
-      if (tokens_[j].isOneOf(tok::r_paren, tok::r_brace, tok::r_square))
+  // Index of the `struct`, `class`, `union` or `enum` of the class whose body opens at `open`; behind `open` if it is
+  // no class's.
+  size_t class_key(size_t open) const {
+    for (size_t j = open; j-- > 0;) {
+      if (tokens_[j].isOneOf(tok::kw_struct, tok::kw_class, tok::kw_union, tok::kw_enum))
+        return j > 0 && is(j - 1, tok::kw_enum) ? j - 1 : j;  // enum class
+      if (tokens_[j].isOneOf(tok::semi, tok::l_brace, tok::r_brace)) break;
+      if (tokens_[j].is(tok::r_paren)) {
         j = match_[j];
-      else if (tokens_[j].isOneOf(tok::l_paren, tok::l_square))
-        return false;
-      else if (tokens_[j].is(tok::l_brace))
-        break;
-    }
-    size_t j = i + 1;
-    bool type_seen = false;
-    for (; j < tokens_.size(); ++j) {
-      const Token& t = tokens_[j];
-      llvm::StringRef name = identifier(t);
-      if (t.isOneOf(tok::kw_const, tok::kw_volatile, tok::kw_static, tok::kw_struct, tok::kw_typename) ||
-          name == "device" || name == "constant" || name == "thread" || name == "threadgroup")
-        continue;
-      if (t.isOneOf(tok::kw_unsigned, tok::kw_signed, tok::kw_int, tok::kw_short, tok::kw_long, tok::kw_char,
-                    tok::kw_float, tok::kw_bool, tok::kw_auto, tok::kw_void)) {
-        type_seen = true;
-        continue;
+        bool is_attribute = j > 0 && (tokens_[j - 1].isOneOf(tok::kw_alignas, tok::kw__Alignas, tok::kw___attribute,
+                                                             tok::kw___declspec, tok::kw_decltype) ||
+                                      tokens_[j - 1].is(tok::l_paren));
+        if (!is_attribute) break;  // a function's
+      } else if (tokens_[j].is(tok::r_square)) {
+        j = match_[j];
       }
-      if (type_seen) break;
-      if (t.isOneOf(tok::kw_decltype, tok::kw_alignas, tok::kw___attribute) && is(j + 1, tok::l_paren)) {
-        type_seen = type_seen || t.is(tok::kw_decltype);
-        j = match_[j + 1];
-        continue;
-      }
-      if (t.isNot(tok::identifier) && t.isNot(tok::coloncolon)) break;
-      // A qualified name, with template arguments.
-      if (t.is(tok::coloncolon)) continue;
-      if (is(j + 1, tok::less)) j = template_arguments_end(j + 1);
-      type_seen = !is(j + 1, tok::coloncolon);
     }
-    // `T threadgroup name[…]`: the type stood before. Without a name it is behind a parameter list, and says where the
-    // object of a member function lies: `S() threadgroup = default;`.
-    if (j < tokens_.size() && tokens_[j].isOneOf(tok::l_square, tok::semi, tok::comma, tok::equal)) return type_seen;
-    return is(j, tok::identifier) && (is(j + 1, tok::l_square) || is(j + 1, tok::semi) || is(j + 1, tok::comma) ||
-                                      is(j + 1, tok::equal) || is(j + 1, tok::l_brace));
+    return match_[open] + 1;
   }
 
-  // Threadgroup memory holds what the threads write, and nothing before.
-  void refuse_initializer(size_t i) {
-    bool defines_class = false;
-    for (size_t j = i + 1; j < tokens_.size() && tokens_[j].isNot(tok::semi); ++j) {
-      if (tokens_[j].isOneOf(tok::kw_struct, tok::kw_class, tok::kw_union)) defines_class = true;
-      if (is(j, tok::less)) j = template_arguments_end(j);
-      if (is(j, tok::equal) || (is(j, tok::l_brace) && !defines_class)) {
-        result_.invalid.push_back(
-            diagnose(tokens_[j], unit_.dialect == Dialect::kCuda
-                                     ? "a __shared__ variable cannot have an initial value"
-                                     : "a variable in threadgroup memory cannot have an initial value"));
-        return;
-      }
-      if (is_opener(j)) j = match_[j];
-    }
+  bool stands_behind_specifier(size_t i) const {
+    return i > 0 &&
+           (tokens_[i - 1].isOneOf(tok::kw_const, tok::kw_volatile, tok::kw_static, tok::kw_extern) ||
+            is_word(i - 1, "threadgroup") || is_word(i - 1, "__shared__"));
+  }
+
+  // __attribute__((attribute))
+  void push_attribute(const Token& where, llvm::StringRef attribute, std::vector<Token>& out) const {
+    out.push_back(make(where, tok::kw___attribute));
+    out.push_back(make(where, tok::l_paren));
+    out.push_back(make(where, tok::l_paren));
+    out.push_back(make_identifier(where, attribute));
+    out.push_back(make(where, tok::r_paren));
+    out.push_back(make(where, tok::r_paren));
   }
 
   // ---- CUDA
@@ -457,20 +476,12 @@ class Rewriter {
     return tokens_[i].getLocation().getLocWithOffset(2) == tokens_[i + 1].getLocation();
   }
 
-  // `__shared__` becomes a storage class. `const __grid_constant__ Shape x_shape` of Kiln's signature becomes a
-  // reference: nobody can write it, and a copy for each thread would lie in memory.
+  // `const __grid_constant__ Shape x_shape` of Kiln's signature becomes a reference: nothing can write it, and a copy
+  // for each thread would lie in memory.
   void rewrite_cuda() {
     std::vector<Token> kept;
     for (size_t i = 0; i < tokens_.size(); ++i) {
-      llvm::StringRef name = identifier(tokens_[i]);
-      if (name == "__shared__") {
-        if (!is_word_of_declaration(i, tok::kw_extern) && !is_word_of_declaration(i, tok::kw_static))
-          kept.push_back(make(tokens_[i], tok::kw_static));
-        refuse_initializer(i);
-        push_threadgroup_section(tokens_[i], kept);
-        // Behind a storage class C++ takes no `alignas`, C's word it does.
-        if (is(i + 1, tok::kw_alignas)) kept.push_back(make(tokens_[++i], tok::kw__Alignas));
-      } else if (name == "__grid_constant__" && i + 1 < tokens_.size()) {
+      if (is_word(i, "__grid_constant__") && i + 1 < tokens_.size()) {
         kept.push_back(tokens_[++i]);
         kept.push_back(make(tokens_[i], tok::amp));
       } else {
@@ -479,15 +490,7 @@ class Rewriter {
     }
     tokens_ = std::move(kept);
     match_brackets();
-  }
-
-  // Whether the keyword stands in the declaration's beginning, around the token at `i`.
-  bool is_word_of_declaration(size_t i, tok::TokenKind keyword) const {
-    for (size_t j = i; j-- > 0 && !tokens_[j].isOneOf(tok::semi, tok::l_brace, tok::r_brace, tok::colon);)
-      if (tokens_[j].is(keyword)) return true;
-    for (size_t j = i + 1; j < tokens_.size() && !tokens_[j].isOneOf(tok::semi, tok::equal, tok::l_brace); ++j)
-      if (tokens_[j].is(keyword)) return true;
-    return false;
+    carry_threadgroup_words("__shared__", kSharedAttribute);
   }
 
   // Index of the `>` that closes the `<` at i; i itself if it is none of a template.
@@ -505,23 +508,6 @@ class Rewriter {
       if (tokens_[j].isOneOf(tok::semi, tok::r_brace)) break;
     }
     return i;
-  }
-
-  // static __attribute__((section("kiln.threadgroup")))
-  void push_threadgroup_storage(const Token& where, std::vector<Token>& out) const {
-    out.push_back(make(where, tok::kw_static));
-    push_threadgroup_section(where, out);
-  }
-  void push_threadgroup_section(const Token& where, std::vector<Token>& out) const {
-    out.push_back(make(where, tok::kw___attribute));
-    out.push_back(make(where, tok::l_paren));
-    out.push_back(make(where, tok::l_paren));
-    out.push_back(make_identifier(where, "section"));
-    out.push_back(make(where, tok::l_paren));
-    out.push_back(make_literal(where, tok::string_literal, concat("\"", kThreadgroupSection, "\"")));
-    out.push_back(make(where, tok::r_paren));
-    out.push_back(make(where, tok::r_paren));
-    out.push_back(make(where, tok::r_paren));
   }
 
   // ---- Overloads by address space
@@ -616,6 +602,7 @@ class Rewriter {
     };
     for (size_t i = begin; i < end; ++i) {
       const Token& t = tokens_[i];
+      if (is_word(i, "threadgroup")) continue;
       if (t.is(tok::kw_const)) {
         is_const = true;
       } else if (tok::getPunctuatorSpelling(t.getKind()) && t.isNot(tok::coloncolon)) {

@@ -8,13 +8,13 @@
 //
 // Little is left to rewrite, because the device library and Clang's options bring the rest:
 //   * attributes in [[…]] that only Metal has are dropped;
-//   * `device` and `thread` are dropped, `constant` becomes `const`, `threadgroup` is dropped on pointers and
-//     references and becomes a storage class on variables;
+//   * `device` and `thread` are dropped, `constant` becomes `const`, `threadgroup` becomes an attribute of the type
+//     (`compiler/threadgroup_variables.h`);
 //   * declarations that were overloads in the address space only, and are the same then, are merged; where they differ
 //     in more they are refused;
 //   * literals get C++'s suffixes (`1.5h`, `1.5bf`);
 //
-// Of CUDA's tokens, which are C++'s, only `__shared__` and `__grid_constant__` are rewritten, and loops as Metal's:
+// CUDA's tokens are C++'s: only `__shared__` and `__grid_constant__` are rewritten, and loops as Metal's:
 //
 //   * loops get marks around them where threads may wait for one another inside (see `passes/exchange_sites.h`).
 #pragma once
@@ -33,8 +33,10 @@ class Preprocessor;
 
 namespace kiln {
 
-// Section of the global variables that stand for threadgroup memory.
-inline constexpr const char* kThreadgroupSection = "kiln.threadgroup";
+// What a `kernel` or `__global__` function in the body means.
+inline constexpr const char* kWholeKernelMessage =
+    "the body is a whole kernel; give only what its braces hold: Kiln writes the signature from `input_names` and "
+    "`output_names`";
 
 struct RewriteResult {
   std::vector<clang::Token> tokens;     // ends with eof

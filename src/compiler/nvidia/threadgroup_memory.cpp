@@ -3,8 +3,8 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/GlobalVariable.h>
 
-#include "compiler/metal/token_rewriter.h"
 #include "compiler/nvidia/ptx_generator.h"
+#include "compiler/threadgroup_section.h"
 
 namespace kiln {
 

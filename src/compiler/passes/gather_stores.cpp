@@ -9,8 +9,8 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
 
-#include "compiler/metal/token_rewriter.h"
 #include "compiler/passes/guard_sinks.h"
+#include "compiler/threadgroup_section.h"
 
 namespace kiln {
 namespace {

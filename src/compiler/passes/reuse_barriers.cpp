@@ -15,12 +15,12 @@
 
 #include <map>
 
-#include "compiler/metal/token_rewriter.h"
 #include "compiler/passes/block_sets.h"
 #include "compiler/passes/divergence.h"
 #include "compiler/passes/exchange_sites.h"
 #include "compiler/passes/matrix_products.h"
 #include "compiler/passes/stand_ins.h"
+#include "compiler/threadgroup_section.h"
 #include "core/cpu_image.h"
 
 namespace kiln {

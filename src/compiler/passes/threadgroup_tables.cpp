@@ -8,7 +8,7 @@
 #include <llvm/IR/Module.h>
 #include <llvm/IR/ReplaceConstant.h>
 
-#include "compiler/metal/token_rewriter.h"
+#include "compiler/threadgroup_section.h"
 
 namespace kiln {
 namespace {

@@ -11,11 +11,11 @@
 
 #include <cstddef>
 
-#include "compiler/metal/token_rewriter.h"
 #include "compiler/passes/guard_sinks.h"
 #include "compiler/passes/invariant_loads.h"
 #include "compiler/passes/locked_rows.h"
 #include "compiler/passes/widener.h"
+#include "compiler/threadgroup_section.h"
 #include "core/cpu_image.h"
 
 namespace kiln::widening {

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <new>
 
+#include "core/diagnostic.h"
 #include "core/floating_point_state.h"
 #include "core/launch_geometry.h"
 #include "core/settings.h"
@@ -155,6 +156,13 @@ std::string describe(const KernelFailure& failure, const KernelUnit& unit) {
                                                        : "the source");
 }
 
+[[noreturn]] void throw_failure(const KernelFailure& failure, const KernelUnit& unit) {
+  if (failure.unsupported.empty()) throw DeviceError(describe(failure, unit));
+  Diagnostic diagnostic = diagnostic_at(unit, static_cast<int>(failure.line), failure.unsupported);
+  diagnostic.column = static_cast<int>(failure.column);
+  throw UnsupportedError(unsupported_message(unit, diagnostic));
+}
+
 class CpuTarget : public Target {
  public:
   CpuTarget() { spec_ = {TargetKind::kCpu, processor_level(), settings().cpu_engine}; }
@@ -194,15 +202,12 @@ class CpuTarget : public Target {
 
     bool small = geometry.threadgroups * geometry.threads_in_full_threadgroup() < kSmallLaunchThreads;
     KernelFailures failures;
-    auto throw_failure = [&] {
-      if (failures.first()) throw DeviceError(describe(*failures.first(), unit));
-    };
     if (image.header().kind == CpuImageKind::kLoop && !image.header().may_spin && small) {
       launch.is_alone = options.fills_outputs;
       KernelFailures::Scope scope(failures);
       ThreadgroupMemory memory(image.header().threadgroup_memory_bytes);
       run_rows(image, launch, 0, geometry.threadgroups, memory.get());
-      throw_failure();
+      if (failures.first()) throw_failure(*failures.first(), unit);
       return;
     }
     for (size_t i = 0; i < arguments.size(); ++i)
@@ -245,7 +250,7 @@ class CpuTarget : public Target {
       std::lock_guard lock(fault_mutex);
       if (!fault) fault = found;
     });
-    throw_failure();
+    if (failures.first()) throw_failure(*failures.first(), unit);
     if (fault) throw DeviceError(describe(*fault, unit));
   }
 

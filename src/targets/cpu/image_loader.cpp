@@ -115,7 +115,8 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
       const char* name = reinterpret_cast<const char*>(bytes) + name_offset;
       size_t length = strnlen(name, header_.code_offset - name_offset);
       const void* target = find_import(std::string_view(name, length));
-      may_fail_ = may_fail_ || std::string_view(name, length) == kFailFunction;
+      std::string_view import(name, length);
+      may_fail_ = may_fail_ || import == kFailFunction || import == kUnsupportedFunction;
       if (!target)
         throw InternalError(
             concat("machine code asks for a function that nobody provides: ", std::string_view(name, length)));

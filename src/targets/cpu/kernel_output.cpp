@@ -14,6 +14,10 @@ void fail(uint32_t line, const char* assertion) {
   if (failures_here) failures_here->add({line, assertion ? assertion : ""});
 }
 
+void fail_unsupported(uint32_t line, uint32_t column, const char* what) {
+  if (failures_here) failures_here->add({line, "", what, column});
+}
+
 int print(const char* format, const char* kinds, const uint64_t* values, uint32_t count) {
   std::string text = format_output(format, kinds, values, count);
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -118,6 +122,7 @@ std::string format_output(const char* format, const char* kinds, const uint64_t*
 const void* find_output_function(std::string_view name) {
   if (name == "__kiln_print") return reinterpret_cast<const void*>(&print);
   if (name == kFailFunction) return reinterpret_cast<const void*>(&fail);
+  if (name == kUnsupportedFunction) return reinterpret_cast<const void*>(&fail_unsupported);
   return nullptr;
 }
 

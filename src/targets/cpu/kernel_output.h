@@ -1,4 +1,5 @@
-// What CUDA bodies print, and what their assertions say (device/cuda/output.h).
+// What CUDA bodies print, what their assertions say (device/cuda/output.h), and which calls of Metal bodies cannot be run
+// (device/metal_stdlib/logging.h).
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,9 @@ namespace kiln {
 struct KernelFailure {
   uint32_t line = 0;      // of the generated text
   std::string assertion;  // empty: it called __trap
+  // Where it came to something that is valid and not supported: what, and the column.
+  std::string unsupported = {};
+  uint32_t column = 0;
 };
 
 // The first failure of a launch. Its threads run on: what they compute is not given to anybody.
@@ -43,6 +47,7 @@ class KernelFailures {
 std::string format_output(const char* format, const char* kinds, const uint64_t* values, uint32_t count);
 
 inline constexpr std::string_view kFailFunction = "__kiln_fail";
+inline constexpr std::string_view kUnsupportedFunction = "__kiln_unsupported";
 
 /// Null for other names.
 const void* find_output_function(std::string_view name);

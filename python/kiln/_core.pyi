@@ -4,8 +4,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, SupportsFloat, SupportsIndex, TypeAlias, overload
 
-from kiln.errors import Diagnostic
 from typing_extensions import CapsuleType
+
+from kiln.errors import Diagnostic
 
 # An array of a supported library, or a number.
 _Input: TypeAlias = Any

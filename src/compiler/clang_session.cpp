@@ -42,12 +42,19 @@ std::vector<std::string> clang_arguments(Dialect dialect, MathMode math_mode, co
 std::vector<std::string> warning_arguments() {
   // Clang's own choice, and operators that are easily confused. Extensions of C++ are Metal's or harmless; `noderef`
   // stands for an address space (compiler/threadgroup_variables.h); Kiln itself says what has no definition.
-  return {"-Wparentheses",           "-Wcomma",
-          "-Wno-noderef",            "-Wno-c++17-extensions",
-          "-Wno-c++20-extensions",   "-Wno-c++23-extensions",
-          "-Wno-gnu",                "-Wno-vla-extension",
-          "-Wno-undefined-internal", "-Wno-undefined-inline",
-          "-Wno-unknown-attributes", "-Wno-nan-infinity-disabled"};
+  return {"-Wparentheses",
+          "-Wcomma",
+          "-Wno-noderef",
+          "-Wno-c++17-extensions",
+          "-Wno-c++20-extensions",
+          "-Wno-c++23-extensions",
+          "-Wno-gnu",
+          "-Wno-vla-extension",
+          "-Wno-undefined-internal",
+          "-Wno-undefined-inline",
+          "-Wno-unknown-attributes",
+          "-Wno-nan-infinity-disabled",
+          "-Wno-duplicate-decl-specifier"};
 }
 
 void set_arguments(clang::CompilerInstance& instance, const std::vector<std::string>& arguments) {

@@ -251,8 +251,21 @@ void DiagnosticCollector::handle_warning(const clang::Diagnostic& info) {
   // To Clang the attribute is for pointers; that it belongs to the type all the same is what counts.
   if (info.getID() == clang::diag::warn_noderef_on_non_pointer_or_array) return;
   if (is_lost_address_space(info, message)) return;
+  if (info.getID() == clang::diag::warn_unused_comma_left_operand) drop_comma_warning(info);
   // What it says of the device library and of the text around the body concerns no caller.
   add_warning(info, Severity::kWarning, message);
+}
+
+// Of a left operand without effect, as in `x[i, 0]`, Clang has just said "possible misuse of comma operator here", with
+// a note at that operand. One warning is enough.
+void DiagnosticCollector::drop_comma_warning(const clang::Diagnostic& info) {
+  Diagnostic operand;
+  if (warnings_.size() < 2 || !info.hasSourceManager() || !place(info.getSourceManager(), info.getLocation(), operand))
+    return;
+  const Diagnostic &warning = warnings_[warnings_.size() - 2], &note = warnings_.back();
+  if (warning.message.starts_with("possible misuse of comma") && note.severity == Severity::kNote &&
+      note.text == operand.text && note.line == operand.line && note.column == operand.column)
+    warnings_.resize(warnings_.size() - 2);
 }
 
 void DiagnosticCollector::add_warning(const clang::Diagnostic& info, Severity severity, llvm::StringRef message) {

@@ -66,6 +66,7 @@ class DiagnosticCollector : public clang::DiagnosticConsumer {
   static void note_unsupported(Entry& entry);
   bool is_lost_address_space(const clang::Diagnostic& info, llvm::StringRef message);
   void handle_warning(const clang::Diagnostic& info);
+  void drop_comma_warning(const clang::Diagnostic& info);
   void add_warning(const clang::Diagnostic& info, Severity severity, llvm::StringRef message);
   void move_to_end_of_text(int& line, int& column) const;
   bool place(const clang::SourceManager& sources, clang::SourceLocation location, Diagnostic& diagnostic) const;
@@ -85,8 +86,8 @@ class DiagnosticCollector : public clang::DiagnosticConsumer {
   std::vector<std::string_view> lines_;  // of the unit's text
   std::vector<Entry> entries_;
   std::vector<Diagnostic> warnings_;
-  bool is_in_warning_ = false;     // what came last was a warning, or a note of one
-  bool is_warning_kept_ = false;   // that warning is about the caller's text
+  bool is_in_warning_ = false;    // what came last was a warning, or a note of one
+  bool is_warning_kept_ = false;  // that warning is about the caller's text
   std::string log_;
   struct LogPrinter;
   std::unique_ptr<LogPrinter> printer_;

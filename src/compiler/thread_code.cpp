@@ -24,8 +24,8 @@
 #include "compiler/passes/small_floats.h"
 #include "compiler/passes/split_structures.h"
 #include "compiler/passes/threadgroup_tables.h"
-#include "core/diagnostic.h"
 #include "compiler/threadgroup_section.h"
+#include "core/diagnostic.h"
 
 namespace kiln {
 namespace {

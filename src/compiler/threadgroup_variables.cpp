@@ -44,9 +44,9 @@ class DeclarationAttribute : public clang::ParsedAttrInfo {
   }
   void getPragmaAttributeMatchRules(llvm::SmallVectorImpl<std::pair<clang::attr::SubjectMatchRule, bool>>& rules,
                                     const clang::LangOptions&) const override {
-    for (clang::attr::SubjectMatchRule rule : {clang::attr::SubjectMatchRule_variable,
-                                               clang::attr::SubjectMatchRule_field,
-                                               clang::attr::SubjectMatchRule_function})
+    for (clang::attr::SubjectMatchRule rule :
+         {clang::attr::SubjectMatchRule_variable, clang::attr::SubjectMatchRule_field,
+          clang::attr::SubjectMatchRule_function})
       rules.emplace_back(rule, true);
   }
   AttrHandling handleDeclAttribute(clang::Sema& sema, clang::Decl* declaration,
@@ -159,7 +159,8 @@ void ThreadgroupVariables::handle_shared(clang::Decl& declaration, clang::Source
 }
 
 void ThreadgroupVariables::make_threadgroup(clang::VarDecl& variable, clang::SourceLocation where) const {
-  if (variable.getStorageClass() != clang::SC_Extern) variable.setStorageClass(clang::SC_Static);
+  bool is_dynamic = unit_.dialect == Dialect::kCuda && variable.getStorageClass() == clang::SC_Extern;
+  if (!is_dynamic) variable.setStorageClass(clang::SC_Static);
   if (variable.hasAttr<clang::SectionAttr>()) return;
   variable.addAttr(clang::SectionAttr::Create(variable.getASTContext(), kThreadgroupSection, clang::SourceRange(where),
                                               clang::SectionAttr::GNU_section));
@@ -210,9 +211,8 @@ void ThreadgroupVariables::check_variable(clang::VarDecl& variable) {
   bool is_written = variable.getInitStyle() != clang::VarDecl::CallInit || !call ||
                     call->getParenOrBraceRange().isValid() || call->isListInitialization();
   if (is_written) {
-    Diagnostic diagnostic =
-        diagnostics_.at(variable.getASTContext().getSourceManager(), initializer_of(variable),
-                        concat("a", variable_kind(), " cannot have an initial value"));
+    Diagnostic diagnostic = diagnostics_.at(variable.getASTContext().getSourceManager(), initializer_of(variable),
+                                            concat("a", variable_kind(), " cannot have an initial value"));
     // An instance of a template says again what the template has said.
     bool is_known = std::any_of(invalid_.begin(), invalid_.end(), [&](const Diagnostic& other) {
       return other.text == diagnostic.text && other.line == diagnostic.line && other.column == diagnostic.column;
@@ -230,9 +230,9 @@ void ThreadgroupVariables::check_variable(clang::VarDecl& variable) {
   clang::CXXRecordDecl* record = constructor->getParent();
   if (clang::CXXDestructorDecl* destructor = record->getDestructor(); destructor && !destructor->isTrivial()) {
     if (!does_nothing(*destructor)) {
-      refuse(variable.getLocation(), concat("'", variable.getNameAsString(), "': a", variable_kind(),
-                                            " cannot have a destructor that does something, as '",
-                                            record->getNameAsString(), "' has"));
+      refuse(variable.getLocation(),
+             concat("'", variable.getNameAsString(), "': a", variable_kind(),
+                    " cannot have a destructor that does something, as '", record->getNameAsString(), "' has"));
       return;
     }
     variable.addAttr(clang::NoDestroyAttr::CreateImplicit(variable.getASTContext()));
@@ -291,7 +291,8 @@ bool ThreadgroupVariables::does_nothing(const clang::CXXDestructorDecl& destruct
     return !inner || does_nothing(*inner);
   };
   const clang::CXXRecordDecl* record = destructor.getParent();
-  return llvm::all_of(record->bases(), [&](const clang::CXXBaseSpecifier& base) { return is_harmless(base.getType()); }) &&
+  return llvm::all_of(record->bases(),
+                      [&](const clang::CXXBaseSpecifier& base) { return is_harmless(base.getType()); }) &&
          llvm::all_of(record->fields(), [&](const clang::FieldDecl* field) { return is_harmless(field->getType()); });
 }
 

@@ -29,7 +29,7 @@ struct Binary {
   std::shared_ptr<const LoadedKernel> code;
   std::string engine;
   std::string engine_reason;
-  double compile_ms = 0;  // what it took when it was compiled
+  double compile_ms = 0;                // what it took when it was compiled
   std::vector<Diagnostic> diagnostics;  // warnings, and their notes
   CodeSource source = CodeSource::kCompiled;
   std::string not_stored;  // of what was compiled: why it is not on disk; empty where it is

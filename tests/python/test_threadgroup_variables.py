@@ -7,7 +7,13 @@ import kiln
 import numpy as np
 import pytest
 
-CALL = {"inputs": [], "output_shapes": [(8,)], "output_dtypes": ["float32"], "grid": (1, 1, 1), "threadgroup": (1, 1, 1)}
+CALL = {
+    "inputs": [],
+    "output_shapes": [(8,)],
+    "output_dtypes": ["float32"],
+    "grid": (1, 1, 1),
+    "threadgroup": (1, 1, 1),
+}
 
 
 def refused(interface, error, what, source, header=""):
@@ -43,9 +49,16 @@ def test_constructor_that_does_something(name):
     header, of, why = CONSTRUCTORS[name]
     column = len(f"threadgroup {of} ") + 1
     problem = refused(
-        kiln.metal_kernel, kiln.UnsupportedError, "uses what is not supported", f"y[0] = 1;\nthreadgroup {of} t[4];\ny[1] = 1;", header
+        kiln.metal_kernel,
+        kiln.UnsupportedError,
+        "uses what is not supported",
+        f"y[0] = 1;\nthreadgroup {of} t[4];\ny[1] = 1;",
+        header,
     )
-    assert problem == f"source:2:{column}: error: 't': a variable in threadgroup memory cannot have a constructor that does something: {why}"
+    assert (
+        problem
+        == f"source:2:{column}: error: 't': a variable in threadgroup memory cannot have a constructor that does something: {why}"
+    )
 
 
 @pytest.mark.parametrize("name", CONSTRUCTORS)
@@ -54,10 +67,17 @@ def test_constructor_of_cuda_that_does_something(name):
     header = header.replace("uint", "unsigned").replace("Q(", "__device__ Q(").replace("R(", "__device__ R(")
     header = header.replace(": __device__ Q(", ": Q(").replace("constexpr __device__", "__device__ constexpr")
     problem = refused(
-        kiln.cuda_kernel, kiln.UnsupportedError, "uses what is not supported", f"__shared__ {of} t[4];\ny[1] = 1;", header
+        kiln.cuda_kernel,
+        kiln.UnsupportedError,
+        "uses what is not supported",
+        f"__shared__ {of} t[4];\ny[1] = 1;",
+        header,
     )
     column = len(f"__shared__ {of} ") + 1
-    assert problem == f"source:1:{column}: error: 't': a __shared__ variable cannot have a constructor that does something: {why}"
+    assert (
+        problem
+        == f"source:1:{column}: error: 't': a __shared__ variable cannot have a constructor that does something: {why}"
+    )
 
 
 def test_constructor_in_a_function_of_the_header():
@@ -79,7 +99,13 @@ DESTRUCTORS = {
 @pytest.mark.parametrize("name", DESTRUCTORS)
 def test_destructor_that_does_something(name):
     header, of, named = DESTRUCTORS[name]
-    problem = refused(kiln.metal_kernel, kiln.UnsupportedError, "uses what is not supported", f"threadgroup {of} t;\nt.~{of}();", header)
+    problem = refused(
+        kiln.metal_kernel,
+        kiln.UnsupportedError,
+        "uses what is not supported",
+        f"threadgroup {of} t;\nt.~{of}();",
+        header,
+    )
     assert problem == (
         f"source:1:15: error: 't': a variable in threadgroup memory cannot have a destructor that does something, as '{named}' has"
     )
@@ -137,7 +163,10 @@ def test_invalid_cuda(name):
 
 # Where Clang would drop the word.
 LOST = {
-    "cast of a value": ("y[0] = (float)y[1] + sizeof(int threadgroup (*)[2]) * 0; struct S {} threadgroup;", "source:1:70: error: 'threadgroup' is not supported here"),
+    "cast of a value": (
+        "y[0] = (float)y[1] + sizeof(int threadgroup (*)[2]) * 0; struct S {} threadgroup;",
+        "source:1:70: error: 'threadgroup' is not supported here",
+    ),
     "statement": ("threadgroup;", "source:1:1: error: 'threadgroup' is not supported here"),
     "label": ("threadgroup y[0] = 1;", None),
 }
@@ -187,7 +216,8 @@ REACHED = {
     "each thread": ('os_log_default.log("hi");\ny[i] = x[i];', "source:2:20"),
     "one thread": ('y[i] = x[i];\nif (i == 63) os_log_default.log("i %d", int(i));', "source:3:33"),
     "beside a barrier": (
-        'threadgroup_barrier(mem_flags::mem_none);\ny[i] = x[i];\nif (i == 3) os_log_default.log_fault("%f", x[i]);', "source:4:38"
+        'threadgroup_barrier(mem_flags::mem_none);\ny[i] = x[i];\nif (i == 3) os_log_default.log_fault("%f", x[i]);',
+        "source:4:38",
     ),
     "own object": ('y[i] = x[i];\nmine.log_info("one %u", i);', "source:3:15"),
     "type": ('y[i] = x[i];\nos_log_default.log_with_type(os_log_type_error, "hi");', "source:3:49"),
@@ -206,7 +236,7 @@ def test_log_that_a_thread_comes_to(name):
 
 
 def test_log_in_a_function_of_the_header():
-    header = "#include <metal_logging>\nvoid check(float v) {\n  if (v > 5) os_log_default.log(\"%f\", v);\n}\n"
+    header = '#include <metal_logging>\nvoid check(float v) {\n  if (v > 5) os_log_default.log("%f", v);\n}\n'
     assert swap("check(x[i]); y[i] = x[i];", header=header, n=6)[5] == 5
     with pytest.raises(kiln.UnsupportedError, match=r"header:3:\d+: error: 'os_log': printing is not supported"):
         swap("check(x[i]); y[i] = x[i];", header=header)
@@ -231,7 +261,9 @@ def test_printf(name):
 
 def test_own_printf():
     header = "template <class... T> void printf(const constant char*, T...) {}\n"
-    np.testing.assert_array_equal(swap('printf("hi %d", 3); y[i] = x[i];', header=header), np.arange(64, dtype=np.float32))
+    np.testing.assert_array_equal(
+        swap('printf("hi %d", 3); y[i] = x[i];', header=header), np.arange(64, dtype=np.float32)
+    )
 
 
 # ---- A whole kernel as body
@@ -249,7 +281,10 @@ CUDA_KERNELS = {
     "extern C": ('extern "C" __global__ void f(float* y) {\n  y[0] = 1;\n}', "source:1:12"),
     "includes": ("#include <cuda_fp16.h>\n\n__global__\nvoid f(float* y)\n{ y[0] = 1; }", "source:3:1"),
     "bounds": ("__global__ void __launch_bounds__(64) f(float* y) { y[0] = 1; }", "source:1:1"),
-    "function before": ("__device__ float g() { return 1; }\n__global__ void f(float* y) { y[0] = g(); }", "source:2:1"),
+    "function before": (
+        "__device__ float g() { return 1; }\n__global__ void f(float* y) { y[0] = g(); }",
+        "source:2:1",
+    ),
 }
 
 

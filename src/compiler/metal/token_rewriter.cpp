@@ -453,9 +453,8 @@ class Rewriter {
   }
 
   bool stands_behind_specifier(size_t i) const {
-    return i > 0 &&
-           (tokens_[i - 1].isOneOf(tok::kw_const, tok::kw_volatile, tok::kw_static, tok::kw_extern) ||
-            is_word(i - 1, "threadgroup") || is_word(i - 1, "__shared__"));
+    return i > 0 && (tokens_[i - 1].isOneOf(tok::kw_const, tok::kw_volatile, tok::kw_static, tok::kw_extern) ||
+                     is_word(i - 1, "threadgroup") || is_word(i - 1, "__shared__"));
   }
 
   // __attribute__((attribute))

@@ -1,5 +1,5 @@
-// What CUDA bodies print, what their assertions say (device/cuda/output.h), and which calls of Metal bodies cannot be run
-// (device/metal_stdlib/logging.h).
+// What CUDA bodies print, what their assertions say (device/cuda/output.h), and which calls of Metal bodies cannot be
+// run (device/metal_stdlib/logging.h).
 #pragma once
 
 #include <cstdint>

@@ -14,6 +14,7 @@
 #include "compiler/passes/load_again.h"
 #include "compiler/passes/runs.h"
 #include "compiler/passes/separate_lanes.h"
+#include "compiler/passes/sink_stores.h"
 #include "compiler/passes/structure_phis.h"
 #include "compiler/passes/structured_flow.h"
 #include "compiler/passes/uniformity.h"
@@ -112,6 +113,7 @@ std::string widen(Function& function, const WidenOptions& options) {
   if (!barriers_agree(function, analyses.functions(), blocks_with(function, is_barrier)))
     return give_up("threads may come to a threadgroup_barrier in different numbers");
   analyses.run("lower-switch", function);
+  if (sink_stores(function, analyses.functions())) analyses.forget(function);
   auto waits = [](const Instruction& instruction) { return waits_at(instruction).has_value(); };
   auto put_first = [&](function_ref<bool(const Instruction&)> are_waited_for) {
     const Leavings leavings = leave_first(function, analyses.functions(), blocks_with(function, are_waited_for));

@@ -18,7 +18,7 @@
 namespace kiln {
 
 inline constexpr uint32_t kCpuImageMagic = 0x314c4e4b;  // "KNL1"
-inline constexpr uint32_t kCpuImageVersion = 11;
+inline constexpr uint32_t kCpuImageVersion = 12;
 
 enum class CpuImageKind : uint32_t {
   kLoop = 0,        // no thread waits for another: one function runs a row of threads
@@ -76,13 +76,19 @@ enum class CpuExchange : uint32_t {
 struct CpuSite {
   uint32_t is_barrier;  // of the threadgroup; otherwise it joins threads of one simdgroup
   CpuExchange exchange;
-  uint32_t width;           // kReduce and scans: lanes of a group, a power of two, at most 32
-  uint32_t line;            // of the generated text
-  uint32_t loop_depth;      // enclosing loops
-  uint32_t path_offset;     // index into paths: loop_depth + 1 places
+  uint32_t width;        // kReduce and scans: lanes of a group, a power of two, at most 32
+  uint32_t line;         // of the generated text
+  uint32_t loop_depth;   // enclosing loops
+  uint32_t path_offset;  // index into paths: loop_depth + 1 places
+  // 0: acts on the threads that execute the same dynamic instance. kCpuYield: waits for nothing, but lets others run.
+  // Otherwise a `_sync` function of CUDA's: waits for the lanes that its mask names, the upper half of each lane's
+  // operand, until those that have not returned wait with the same function and mask, at whichever site.
+  uint32_t function;
   uint64_t identity;        // kReduce and scans: of the combining function
   uint64_t combine_offset;  // kReduce and scans: CpuCombineFunction; else 0
 };
+
+inline constexpr uint32_t kCpuYield = ~0u;
 
 // One argument of a launch: where its elements are, and which bytes around `data` belong to it.
 struct CpuArgument {

@@ -495,3 +495,55 @@ def cuda_compare_and_exchange(x):
 def cuda_last_block(x):
     sums = x.reshape(8, 32).sum(1).astype(np.int32)
     return sums, np.array([8], np.uint32), sums.sum(keepdims=True).astype(np.int32)
+
+
+@cuda_body(
+    """
+    __shared__ int values[64];
+    int t = threadIdx.x, v = x[blockIdx.x * 64 + t], r;
+    if (t % 32 < 16) r = __shfl_xor_sync(0xffffffff, v, 16);
+    else r = -__shfl_xor_sync(0xffffffff, v, 16);
+    if (v & 1) {
+      values[t] = r;
+      __syncwarp();
+      r += values[t ^ 1];
+    } else {
+      values[t] = 2 * r;
+      __syncwarp();
+      r += 100 * values[t ^ 1];
+    }
+    y[blockIdx.x * 64 + t] = r;
+    """,
+    inputs=_ints(128),
+    outputs={"y": ((128,), "int32")},
+    grid=(128, 1, 1),
+    threadgroup=(64, 1, 1),
+    constructs="cuda_warp.calls_in_branches",
+)
+def cuda_calls_in_branches(x):
+    t = np.arange(128)
+    swapped = x[t ^ 16] * np.where(t % 32 < 16, 1, -1)
+    values = np.where(x & 1, swapped, 2 * swapped)
+    return (swapped + np.where(x & 1, 1, 100) * values[t ^ 1]).astype(np.int32)
+
+
+@cuda_body(
+    """
+    int t = threadIdx.x;
+    volatile int* places = y;
+    while (atomicCAS(&y[0], 0, 1) != 0);
+    __threadfence();
+    int mine = places[1];
+    places[1] = mine + x[blockIdx.x * 64 + t];
+    __threadfence();
+    atomicExch(&y[0], 0);
+    """,
+    inputs=_ints(128),
+    outputs={"y": ((2,), "int32")},
+    init_value=0,
+    grid=(128, 1, 1),
+    threadgroup=(64, 1, 1),
+    constructs="cuda_atomics.lock",
+)
+def cuda_lock_of_all_threads(x):
+    return np.array([0, x.sum()], np.int32)

@@ -72,7 +72,11 @@ def test_bodies_give_what_their_references_say(configuration, all_results):
         if (mismatch := CUDA_BODIES[name].mismatch(output, got, expected))
     ]
     assert wrong == []
-    assert {result.engine for result in found.values()} == {configuration[0]}
+    # Threads of a warp part, and wait for one another.
+    scalar = {"cuda_calls_in_branches", "cuda_lock_of_all_threads"}
+    assert {name for name, result in found.items() if result.engine != configuration[0]} == (
+        scalar if configuration[0] == "simd" else set()
+    )
 
 
 def test_engines_and_instruction_sets_give_the_same_bits(all_results):

@@ -54,6 +54,7 @@ class ImageWriter {
                        .line = site.line,
                        .loop_depth = depth,
                        .path_offset = static_cast<uint32_t>(paths.size()),
+                       .function = site.function,
                        .identity = site.identity,
                        .combine_offset = 0});
       paths.insert(paths.end(), site.places.begin(), site.places.end());

@@ -18,6 +18,7 @@
 #include "compiler/passes/masked_loads.h"
 #include "compiler/passes/matrix_products.h"
 #include "compiler/passes/pass_runner.h"
+#include "compiler/passes/spin_loops.h"
 #include "compiler/passes/split_at_waits.h"
 
 namespace kiln {
@@ -37,6 +38,7 @@ class ScalarEngine : public CpuEngine {
     output.reason = "KILN_CPU_ENGINE asks for it";
     Function& body = *module.getFunction(kBodyFunction);
     expand_matrix_products(body);
+    const bool yields = unit.dialect == Dialect::kCuda && add_yields(body);
     output.sites = number_exchange_sites(body);
     output.kind = output.sites.empty() ? CpuImageKind::kLoop : CpuImageKind::kCoroutines;
     for (size_t i = 0; i < output.sites.size(); ++i) {
@@ -45,7 +47,7 @@ class ScalarEngine : public CpuEngine {
       output.combine_functions.push_back(combine ? combine->getName().str() : "");
     }
     bool has_atomics = any_of(instructions(body), [](const Instruction& i) { return i.isAtomic(); });
-    output.may_spin = may_spin(body);
+    output.may_spin = yields || may_spin(body);
     Value* record = body.getArg(body.arg_size() - 1);
     lower_values(body, record, output.kind);
     output.threadgroup_memory_bytes = lower_threadgroup_memory(module, body, record, output.kind);

@@ -34,6 +34,7 @@
 #include "compiler/passes/scaling.h"
 #include "compiler/passes/simdgroup_loops.h"
 #include "compiler/passes/small_floats.h"
+#include "compiler/passes/spin_loops.h"
 #include "compiler/passes/split_at_waits.h"
 #include "compiler/passes/split_loops.h"
 #include "compiler/passes/stand_ins.h"
@@ -59,6 +60,9 @@ class SimdEngine : public CpuEngine {
     std::string reason = refusal(machine);
     std::vector<ExchangeSite> sites;
     bool runs_share = false, has_avx512 = machine.getTargetCPU() == "x86-64-v4";
+    // Metal has no such promise (docs/language.md 2.5).
+    if (reason.empty() && unit.dialect == Dialect::kCuda && has_spin_loops(*module.getFunction(kBodyFunction)))
+      reason = kWaitsInLoop;
     if (reason.empty()) reason = widen_group(module, unit, has_avx512, sites, runs_share, keep_stage);
     expand_scaling(module);
     expand_approximations(module);
@@ -203,6 +207,9 @@ class SimdEngine : public CpuEngine {
   // What sums have been stored to becomes registers.
   static constexpr const char* kSumsPipeline = "sroa,simplifycfg,adce,gvn<no-pre>,instcombine<no-verify-fixpoint>";
   static constexpr const char* kLastPipeline = "early-cse,dse,adce,simplifycfg";
+
+  // Of a threadgroup.
+  static constexpr unsigned kMostSimdgroups = 32;
 
   // Of accesses in a loop, where it is worth to have it twice.
   static constexpr unsigned kFewestRows = 3;
@@ -468,7 +475,8 @@ class SimdEngine : public CpuEngine {
     // Where nobody waits a row is not one threadgroup's: neighbours' rows may be run as one.
     bool threads_wait = !sites.empty();
     bool in_runs = unit.rows_are_runs && !threads_wait;
-    lower_positions(group, threads_wait, unit.rows_are_simdgroups, in_runs, threads_wait ? unit.simdgroups : 0);
+    lower_positions(group, threads_wait, unit.rows_are_simdgroups, in_runs, threads_wait ? unit.simdgroups : 0,
+                    unit.dialect == Dialect::kCuda);
     // A vector of bfloats, too, would become calls of a function for each.
     remove_bfloat(group);
     auto is_output = [&](uint64_t argument) {
@@ -481,8 +489,9 @@ class SimdEngine : public CpuEngine {
   // A thread's place in its row is the first one's and its lane. Where threads wait, `group` is one simdgroup, which
   // may go over several rows.
   // `simdgroups` are those of a threadgroup that is one row of them, where it is not 0: a power of two.
+  // `is_signed`: bodies divide positions as signed numbers, so that it must be known that they are none.
   static void lower_positions(Function& group, bool threads_wait, bool rows_are_simdgroups, bool in_runs,
-                              unsigned simdgroups) {
+                              unsigned simdgroups, bool is_signed) {
     Value *record = group.getArg(1), *x = group.getArg(3);
     Function& lane = lane_function(*group.getParent());
     move_like_arithmetic(lane);
@@ -507,7 +516,8 @@ class SimdEngine : public CpuEngine {
         return builder.CreateAnd(number, builder.getInt32(~(of - 1)));
       };
       auto place = [&](Value* number) {
-        return simdgroups ? builder.CreateAnd(number, builder.getInt32((simdgroups - 1) * kLanes)) : multiple(number);
+        const unsigned most = simdgroups ? simdgroups : threads_wait && is_signed ? kMostSimdgroups : 0;
+        return most ? builder.CreateAnd(number, builder.getInt32((most - 1) * kLanes)) : multiple(number);
       };
       auto index_in_simdgroups = [&] {
         return builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, place(recorded(kIndexInThreadgroup)),

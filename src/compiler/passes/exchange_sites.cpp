@@ -135,8 +135,8 @@ class SiteNumbering {
         merges_.push_back(cast<CallInst>(&instruction));
         merges_of_[merges_.back()->getArgOperand(0)].push_back(merges_.back());
       }
-      if (calls(instruction, "__kiln_exchange") || is_threadgroup_barrier(instruction) ||
-          is_matrix_product(instruction))
+      if (is_exchange(instruction) || is_threadgroup_barrier(instruction) || is_matrix_product(instruction) ||
+          calls(instruction, kYieldFunction))
         calls_.push_back(cast<CallInst>(&instruction));
     }
   }
@@ -248,7 +248,9 @@ class SiteNumbering {
     IRBuilder<> builder(&call);
     Value* value = builder.getInt64(0);
     Value* operand = builder.getInt64(0);
-    if (calls(call, "__kiln_exchange")) {
+    if (calls(call, kYieldFunction)) {
+      site.function = kCpuYield;
+    } else if (is_exchange(call)) {
       site.exchange = static_cast<CpuExchange>(constant(call.getArgOperand(1), "kind"));
       site.width = static_cast<uint32_t>(constant(call.getArgOperand(2), "width"));
       if (Value* combine = call.getArgOperand(3); !isa<ConstantPointerNull>(combine)) {
@@ -258,6 +260,14 @@ class SiteNumbering {
       site.identity = constant(call.getArgOperand(4), "identity");
       value = call.getArgOperand(5);
       operand = call.getArgOperand(6);
+      if (calls(call, kWarpExchangeFunction)) {
+        site.function = static_cast<uint32_t>(constant(call.getArgOperand(7), "function"));
+        Value* mask = call.getArgOperand(8);
+        if (ends_ == LoopEnds::kCounted)
+          operand = builder.CreateOr(operand, builder.CreateShl(builder.CreateZExt(mask, builder.getInt64Ty()), 32));
+        else
+          mark_mask(mask, builder);
+      }
     } else {
       site.is_barrier = true;
     }
@@ -275,6 +285,15 @@ class SiteNumbering {
     call.eraseFromParent();
     sites_.push_back(std::move(site));
     return wait;
+  }
+
+  void mark_mask(Value* mask, IRBuilder<>& builder) {
+    Function& mark =
+        stand_in(module_, kMaskFunction, FunctionType::get(builder.getVoidTy(), {builder.getInt32Ty()}, false));
+    keep_together(mark);
+    keep_in_order(mark);
+    mark.setWillReturn();
+    builder.CreateCall(&mark, {mask});
   }
 
   Function& wait_function(size_t counters) {
@@ -308,6 +327,10 @@ class SiteNumbering {
 }  // namespace
 
 bool is_threadgroup_barrier(const Instruction& instruction) { return calls(instruction, kThreadgroupBarrierFunction); }
+
+bool is_exchange(const Instruction& instruction) {
+  return calls(instruction, kExchangeFunction) || calls(instruction, kWarpExchangeFunction);
+}
 
 void mark_iteration(CallInst& wait) {
   SmallVector<Value*> counters(drop_begin(wait.args(), kFirstCounter));

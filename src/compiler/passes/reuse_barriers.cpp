@@ -29,9 +29,9 @@ namespace {
 using namespace llvm;
 
 // A simdgroup function that gives a value; at others threads wait, and what they have to themselves is used again.
-bool is_exchange(const Instruction& instruction) {
+bool exchanges_values(const Instruction& instruction) {
   if (is_matrix_product(instruction)) return true;
-  if (!calls(instruction, "__kiln_exchange")) return false;
+  if (!is_exchange(instruction)) return false;
   const auto* kind = dyn_cast<ConstantInt>(cast<CallInst>(instruction).getArgOperand(1));
   return !kind || kind->getZExtValue() != static_cast<uint64_t>(CpuExchange::kNone);
 }
@@ -58,7 +58,7 @@ class ReuseBarriers {
   explicit ReuseBarriers(Function& body) : body_(body) {
     for (Instruction& instruction : instructions(body_)) {
       has_barriers_ = has_barriers_ || is_threadgroup_barrier(instruction);
-      if (is_exchange(instruction)) exchanges_.push_back(cast<CallInst>(&instruction));
+      if (exchanges_values(instruction)) exchanges_.push_back(cast<CallInst>(&instruction));
       if (auto* load = dyn_cast<LoadInst>(&instruction)) note(*load, load->getPointerOperand(), reads_);
       if (auto* store = dyn_cast<StoreInst>(&instruction)) note(*store, store->getPointerOperand(), writes_);
     }
@@ -180,8 +180,7 @@ class ReuseBarriers {
   static bool only_returns(const BasicBlock* start) {
     auto has_wait = [](const BasicBlock* block) {
       return any_of(*block, [](const Instruction& instruction) {
-        return is_threadgroup_barrier(instruction) || is_matrix_product(instruction) ||
-               calls(instruction, "__kiln_exchange");
+        return is_threadgroup_barrier(instruction) || is_matrix_product(instruction) || is_exchange(instruction);
       });
     };
     return !has_wait(start) && none_of(behind(*start), has_wait);

@@ -34,23 +34,6 @@ bool is_position(const llvm::Instruction& instruction) {
          llvm::cast<llvm::ConstantInt>(instruction.getOperand(0))->getZExtValue() < kThreadgroupPosition;
 }
 
-Difference between_threads(const llvm::Value& value, Lanes lanes) {
-  const auto* instruction = llvm::dyn_cast<llvm::Instruction>(&value);
-  if (!instruction) return Difference::kInherits;
-  if (is_same_in_all_lanes(instruction) || instruction->hasMetadata(kSameInAllLanes)) return Difference::kNone;
-  // Each thread has its own variables, and gets its own result of an atomic.
-  const bool is_own = llvm::isa<llvm::AllocaInst, llvm::AtomicRMWInst, llvm::AtomicCmpXchgInst>(instruction);
-  // What lanes exchange depends on which of them are there.
-  const bool is_exchanged = lane_operation(instruction) != LaneOperation::kNone || waits_at(*instruction);
-  // What others write in between.
-  const auto* load = llvm::dyn_cast<llvm::LoadInst>(instruction);
-  const bool may_change = lanes == Lanes::kApart && load && !load->isSimple();
-  if (is_own || is_exchanged || may_change || is_lane(instruction) || is_position(*instruction) ||
-      is_others_result(*instruction))
-    return Difference::kSource;
-  return Difference::kInherits;
-}
-
 class ThreadsTarget : public llvm::TargetTransformInfoImplCRTPBase<ThreadsTarget> {
  public:
   explicit ThreadsTarget(const llvm::DataLayout& layout) : TargetTransformInfoImplCRTPBase(layout) {}
@@ -105,6 +88,23 @@ void mark_same_in_all_lanes(llvm::Instruction& exchange) {
   exchange.setMetadata(kSameInAllLanes, llvm::MDNode::get(exchange.getContext(), {}));
 }
 
+Difference difference_between_threads(const llvm::Value& value, Lanes lanes) {
+  const auto* instruction = llvm::dyn_cast<llvm::Instruction>(&value);
+  if (!instruction) return Difference::kInherits;
+  if (is_same_in_all_lanes(instruction) || instruction->hasMetadata(kSameInAllLanes)) return Difference::kNone;
+  // Each thread has its own variables, and gets its own result of an atomic.
+  const bool is_own = llvm::isa<llvm::AllocaInst, llvm::AtomicRMWInst, llvm::AtomicCmpXchgInst>(instruction);
+  // What lanes exchange depends on which of them are there.
+  const bool is_exchanged = lane_operation(instruction) != LaneOperation::kNone || waits_at(*instruction);
+  // What others write in between.
+  const auto* load = llvm::dyn_cast<llvm::LoadInst>(instruction);
+  const bool may_change = lanes == Lanes::kApart && load && !load->isSimple();
+  if (is_own || is_exchanged || may_change || is_lane(instruction) || is_position(*instruction) ||
+      is_others_result(*instruction))
+    return Difference::kSource;
+  return Difference::kInherits;
+}
+
 ThreadAnalyses::ThreadAnalyses(Lanes lanes) {
   llvm::TargetLibraryInfoImpl library;
   library.disableAllFunctions();
@@ -115,7 +115,7 @@ ThreadAnalyses::ThreadAnalyses(Lanes lanes) {
     });
   });
   functions_.registerPass([lanes] {
-    return DivergenceAnalysis([lanes](const llvm::Value& value) { return between_threads(value, lanes); });
+    return DivergenceAnalysis([lanes](const llvm::Value& value) { return difference_between_threads(value, lanes); });
   });
   builder_.registerModuleAnalyses(modules_);
   builder_.registerCGSCCAnalyses(components_);

@@ -6,6 +6,8 @@
 
 #include <llvm/Passes/PassBuilder.h>
 
+#include "compiler/passes/divergence.h"
+
 namespace kiln {
 
 // `i32 __kiln_lane()`: the thread's place in its simdgroup. All difference between threads comes from it and from their
@@ -20,11 +22,14 @@ llvm::Function& lane_function(llvm::Module& module);
 
 bool is_lane(const llvm::Value* value);
 
-/// Says of what threads exchange that all of them get the same.
-void mark_same_in_all_lanes(llvm::Instruction& exchange);
-
 // Whether the threads of a simdgroup are at one place of the code at the same time, as lanes of a vector are.
 enum class Lanes { kTogether, kApart };
+
+/// Whether a value differs between the threads of a simdgroup of itself.
+Difference difference_between_threads(const llvm::Value& value, Lanes lanes);
+
+/// Says of what threads exchange that all of them get the same.
+void mark_same_in_all_lanes(llvm::Instruction& exchange);
 
 // LLVM's analyses of one function that many threads run, and DivergenceAnalysis (passes/divergence.h).
 class ThreadAnalyses {

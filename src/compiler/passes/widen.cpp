@@ -19,6 +19,7 @@
 #include "compiler/passes/structured_flow.h"
 #include "compiler/passes/uniformity.h"
 #include "compiler/passes/vector_bitcasts.h"
+#include "compiler/passes/warp_masks.h"
 #include "compiler/passes/widener.h"
 #include "compiler/passes/widening_cost.h"
 
@@ -78,6 +79,13 @@ std::string widen(Function& function, const WidenOptions& options) {
   if (std::string reason = lower_exchanges(function, options.sites); !reason.empty()) return give_up(reason);
   separate_lanes(function);
   options.keep_stage("lanes");
+  auto is_barrier = [&](const Instruction& instruction) {
+    std::optional<unsigned> site = waits_at(instruction);
+    return site && options.sites[*site].is_barrier;
+  };
+  analyses.forget(function);
+  if (!masks_are_together(function, analyses.functions(), is_barrier)) return give_up(kMayMeetElsewhere);
+  remove_masks(function);
   split_structure_phis(function);
   split_vectors(function, analyses);
   analyses.run("sroa,early-cse,simplifycfg", function);
@@ -106,10 +114,6 @@ std::string widen(Function& function, const WidenOptions& options) {
   };
   if (!threads_wait)
     if (std::string reason = refuse_long(); !reason.empty()) return give_up(std::move(reason));
-  auto is_barrier = [&](const Instruction& instruction) {
-    std::optional<unsigned> site = waits_at(instruction);
-    return site && options.sites[*site].is_barrier;
-  };
   if (!barriers_agree(function, analyses.functions(), blocks_with(function, is_barrier)))
     return give_up("threads may come to a threadgroup_barrier in different numbers");
   analyses.run("lower-switch", function);

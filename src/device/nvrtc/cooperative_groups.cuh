@@ -6,6 +6,18 @@
 #ifdef __KILN_CPU_CUDA
 #define __KILN_CPU_UNAVAILABLE(WHY) __attribute__((unavailable(WHY " not supported on the CPU")))
 #endif
+// The CPU's barriers and collectives are told the line of the call: alone, and behind other parameters.
+#ifdef __KILN_CPU_CUDA
+#define __KILN_LINE_PARAMETER __KILN_CALLERS_LINE
+#define __KILN_THEN_LINE_PARAMETER , __KILN_CALLERS_LINE
+#define __KILN_LINE line
+#define __KILN_THEN_LINE , line
+#else
+#define __KILN_LINE_PARAMETER
+#define __KILN_THEN_LINE_PARAMETER
+#define __KILN_LINE
+#define __KILN_THEN_LINE
+#endif
 namespace __kiln {
 // Lanes exchange words: what is no number is sent in pieces of four bytes.
 template <typename T>
@@ -27,8 +39,9 @@ __KILN_WORD(double)
   struct NAME {                                                        \
     unsigned mask, at, width;                                          \
     template <typename T>                                              \
-    __device__ __forceinline__ T operator()(T word) const {            \
-      return FUNCTION(mask, word, at, width);                          \
+    __device__ __forceinline__                                         \
+    T operator()(T word __KILN_THEN_LINE_PARAMETER) const {            \
+      return FUNCTION(mask, word, at, width __KILN_THEN_LINE);         \
     }                                                                  \
   };
 __KILN_SENDER(from_lane, __shfl_sync)
@@ -37,10 +50,11 @@ __KILN_SENDER(from_above, __shfl_down_sync)
 __KILN_SENDER(from_xor, __shfl_xor_sync)
 
 template <typename Send, typename T>
-__device__ __forceinline__ T exchange(const T& value, unsigned mask, unsigned at, unsigned width) {
+__device__ __forceinline__ T exchange(const T& value, unsigned mask, unsigned at,
+                                          unsigned width __KILN_THEN_LINE_PARAMETER) {
   Send send{mask, at, width};
   if constexpr (is_word<T>) {
-    return send(value);
+    return send(value __KILN_THEN_LINE);
   } else {
     constexpr int kWords = (sizeof(T) + 3) / 4;
     union Pieces {
@@ -50,7 +64,7 @@ __device__ __forceinline__ T exchange(const T& value, unsigned mask, unsigned at
     } from, to;
     from.value = value;
 #pragma unroll
-    for (int i = 0; i < kWords; ++i) to.words[i] = send(from.words[i]);
+    for (int i = 0; i < kWords; ++i) to.words[i] = send(from.words[i] __KILN_THEN_LINE);
     return to.value;
   }
 }
@@ -61,12 +75,6 @@ __device__ __forceinline__ unsigned lane() {
   asm("mov.u32 %0, %%laneid;" : "=r"(lane));
   return lane;
 }
-// The CPU's barriers are told the line of the call.
-#define __KILN_LINE_PARAMETER
-#define __KILN_LINE
-#else
-#define __KILN_LINE_PARAMETER __KILN_CALLERS_LINE
-#define __KILN_LINE line
 #endif
 __device__ __forceinline__ unsigned rank_in_block() {
   return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
@@ -93,7 +101,7 @@ class grid_group {
   __device__ static dim3 dim_blocks() { return gridDim; }
   __device__ static dim3 block_index() { return blockIdx; }
 #ifdef __KILN_CPU_CUDA
-  __KILN_CPU_UNAVAILABLE("barriers of a whole grid are") static void sync();
+  __KILN_CPU_UNAVAILABLE("barriers of a whole grid are") static void sync(__KILN_CALLERS_LINE);
   __KILN_CPU_UNAVAILABLE("barriers of a whole grid are") static bool is_valid();
 #endif
 };
@@ -141,7 +149,7 @@ class thread_block_tile {
   __device__ thread_block_tile(const thread_block_tile<Size, Other>& other)
       : rank_(other.meta_group_rank()), count_(other.meta_group_size()) {}
 
-  __device__ void sync() const { __syncwarp(lanes::mask()); }
+  __device__ void sync(__KILN_LINE_PARAMETER) const { __syncwarp(lanes::mask() __KILN_THEN_LINE); }
   __device__ static unsigned thread_rank() { return __kiln::lane() & (Size - 1); }
   __device__ static constexpr unsigned num_threads() { return Size; }
   __device__ static constexpr unsigned size() { return Size; }
@@ -149,31 +157,37 @@ class thread_block_tile {
   __device__ unsigned meta_group_size() const { return count_; }
 
   template <typename T>
-  __device__ T shfl(T value, int source) const {
-    return __kiln::exchange<__kiln::from_lane>(value, lanes::mask(), source, Size);
+  __device__ T shfl(T value, int source __KILN_THEN_LINE_PARAMETER) const {
+    return __kiln::exchange<__kiln::from_lane>(value, lanes::mask(), source, Size __KILN_THEN_LINE);
   }
   template <typename T>
-  __device__ T shfl_down(T value, unsigned distance) const {
-    return __kiln::exchange<__kiln::from_above>(value, lanes::mask(), distance, Size);
+  __device__ T shfl_down(T value, unsigned distance __KILN_THEN_LINE_PARAMETER) const {
+    return __kiln::exchange<__kiln::from_above>(value, lanes::mask(), distance, Size __KILN_THEN_LINE);
   }
   template <typename T>
-  __device__ T shfl_up(T value, unsigned distance) const {
-    return __kiln::exchange<__kiln::from_below>(value, lanes::mask(), distance, Size);
+  __device__ T shfl_up(T value, unsigned distance __KILN_THEN_LINE_PARAMETER) const {
+    return __kiln::exchange<__kiln::from_below>(value, lanes::mask(), distance, Size __KILN_THEN_LINE);
   }
   template <typename T>
-  __device__ T shfl_xor(T value, unsigned mask) const {
-    return __kiln::exchange<__kiln::from_xor>(value, lanes::mask(), mask, Size);
+  __device__ T shfl_xor(T value, unsigned mask __KILN_THEN_LINE_PARAMETER) const {
+    return __kiln::exchange<__kiln::from_xor>(value, lanes::mask(), mask, Size __KILN_THEN_LINE);
   }
-  __device__ int any(int predicate) const { return __any_sync(lanes::mask(), predicate); }
-  __device__ int all(int predicate) const { return __all_sync(lanes::mask(), predicate); }
-  __device__ unsigned ballot(int predicate) const { return __ballot_sync(lanes::mask(), predicate) >> lanes::first(); }
-  template <typename T>
-  __device__ unsigned match_any(T value) const {
-    return __match_any_sync(lanes::mask(), value) >> lanes::first();
+  __device__ int any(int predicate __KILN_THEN_LINE_PARAMETER) const {
+    return __any_sync(lanes::mask(), predicate __KILN_THEN_LINE);
+  }
+  __device__ int all(int predicate __KILN_THEN_LINE_PARAMETER) const {
+    return __all_sync(lanes::mask(), predicate __KILN_THEN_LINE);
+  }
+  __device__ unsigned ballot(int predicate __KILN_THEN_LINE_PARAMETER) const {
+    return __ballot_sync(lanes::mask(), predicate __KILN_THEN_LINE) >> lanes::first();
   }
   template <typename T>
-  __device__ unsigned match_all(T value, int& predicate) const {
-    return __match_all_sync(lanes::mask(), value, &predicate) >> lanes::first();
+  __device__ unsigned match_any(T value __KILN_THEN_LINE_PARAMETER) const {
+    return __match_any_sync(lanes::mask(), value __KILN_THEN_LINE) >> lanes::first();
+  }
+  template <typename T>
+  __device__ unsigned match_all(T value, int& predicate __KILN_THEN_LINE_PARAMETER) const {
+    return __match_all_sync(lanes::mask(), value, &predicate __KILN_THEN_LINE) >> lanes::first();
   }
 
  private:
@@ -189,7 +203,7 @@ class coalesced_group {
   __device__ explicit coalesced_group(unsigned mask, unsigned group_rank = 0, unsigned group_count = 1)
       : mask_(mask), rank_(group_rank), count_(group_count) {}
 
-  __device__ void sync() const { __syncwarp(mask_); }
+  __device__ void sync(__KILN_LINE_PARAMETER) const { __syncwarp(mask_ __KILN_THEN_LINE); }
   __device__ unsigned num_threads() const { return __popc(mask_); }
   __device__ unsigned size() const { return num_threads(); }
   __device__ unsigned thread_rank() const { return __popc(mask_ & ((1u << __kiln::lane()) - 1)); }
@@ -197,36 +211,42 @@ class coalesced_group {
   __device__ unsigned meta_group_size() const { return count_; }
 
   template <typename T>
-  __device__ T shfl(T value, unsigned source) const {
-    return from_rank(value, source < num_threads() ? source : 0);
+  __device__ T shfl(T value, unsigned source __KILN_THEN_LINE_PARAMETER) const {
+    return from_rank(value, source < num_threads() ? source : 0 __KILN_THEN_LINE);
   }
   template <typename T>
-  __device__ T shfl_down(T value, unsigned distance) const {
+  __device__ T shfl_down(T value, unsigned distance __KILN_THEN_LINE_PARAMETER) const {
     unsigned source = thread_rank() + distance;
-    return from_rank(value, source < num_threads() ? source : thread_rank());
+    return from_rank(value, source < num_threads() ? source : thread_rank() __KILN_THEN_LINE);
   }
   template <typename T>
-  __device__ T shfl_up(T value, unsigned distance) const {
-    return from_rank(value, thread_rank() >= distance ? thread_rank() - distance : thread_rank());
+  __device__ T shfl_up(T value, unsigned distance __KILN_THEN_LINE_PARAMETER) const {
+    return from_rank(value, thread_rank() >= distance ? thread_rank() - distance : thread_rank() __KILN_THEN_LINE);
   }
-  __device__ int any(int predicate) const { return __any_sync(mask_, predicate); }
-  __device__ int all(int predicate) const { return __all_sync(mask_, predicate); }
-  __device__ unsigned ballot(int predicate) const { return packed(__ballot_sync(mask_, predicate)); }
-  template <typename T>
-  __device__ unsigned match_any(T value) const {
-    return packed(__match_any_sync(mask_, value));
+  __device__ int any(int predicate __KILN_THEN_LINE_PARAMETER) const {
+    return __any_sync(mask_, predicate __KILN_THEN_LINE);
+  }
+  __device__ int all(int predicate __KILN_THEN_LINE_PARAMETER) const {
+    return __all_sync(mask_, predicate __KILN_THEN_LINE);
+  }
+  __device__ unsigned ballot(int predicate __KILN_THEN_LINE_PARAMETER) const {
+    return packed(__ballot_sync(mask_, predicate __KILN_THEN_LINE));
   }
   template <typename T>
-  __device__ unsigned match_all(T value, int& predicate) const {
-    return packed(__match_all_sync(mask_, value, &predicate));
+  __device__ unsigned match_any(T value __KILN_THEN_LINE_PARAMETER) const {
+    return packed(__match_any_sync(mask_, value __KILN_THEN_LINE));
+  }
+  template <typename T>
+  __device__ unsigned match_all(T value, int& predicate __KILN_THEN_LINE_PARAMETER) const {
+    return packed(__match_all_sync(mask_, value, &predicate __KILN_THEN_LINE));
   }
   __device__ unsigned lane_mask() const { return mask_; }
 
  private:
   template <typename T>
-  __device__ T from_rank(T value, unsigned rank) const {
+  __device__ T from_rank(T value, unsigned rank __KILN_THEN_LINE_PARAMETER) const {
     unsigned lane = __fns(mask_, 0, static_cast<int>(rank) + 1);
-    return __kiln::exchange<__kiln::from_lane>(value, mask_, lane, 32);
+    return __kiln::exchange<__kiln::from_lane>(value, mask_, lane, 32 __KILN_THEN_LINE);
   }
   // Bits of lanes as bits of ranks.
   __device__ unsigned packed(unsigned lanes) const {
@@ -237,7 +257,9 @@ class coalesced_group {
 
   unsigned mask_, rank_, count_;
 };
-__device__ __forceinline__ coalesced_group coalesced_threads() { return coalesced_group(__activemask()); }
+__device__ __forceinline__ coalesced_group coalesced_threads(__KILN_LINE_PARAMETER) {
+  return coalesced_group(__activemask(__KILN_LINE));
+}
 
 // Any of them, for functions that take a group whatever it is.
 class thread_group {
@@ -254,7 +276,7 @@ class thread_group {
     if (mask_ == 0)
       __syncthreads(__KILN_LINE);
     else
-      __syncwarp(mask_);
+      __syncwarp(mask_ __KILN_THEN_LINE);
   }
   __device__ unsigned size() const { return size_; }
   __device__ unsigned num_threads() const { return size_; }
@@ -300,34 +322,30 @@ __device__ inline coalesced_group tiled_partition(const coalesced_group& g, unsi
 }
 // Those with the same label, of integers; parts are numbered by their lowest lanes.
 template <typename Group, typename Label>
-__device__ __forceinline__ coalesced_group labeled_partition(const Group& g, Label label) {
+__device__ __forceinline__ coalesced_group labeled_partition(const Group& g, Label label __KILN_THEN_LINE_PARAMETER) {
   coalesced_group all(g);
   unsigned own = 0, rank = 0, parts = 0;
   for (unsigned rest = all.lane_mask(); rest != 0; ++parts) {
     unsigned first = __ffs(rest) - 1;
-    Label one = __kiln::exchange<__kiln::from_lane>(label, all.lane_mask(), first, 32);
-    unsigned same = __ballot_sync(all.lane_mask(), label == one);
+    Label one = __kiln::exchange<__kiln::from_lane>(label, all.lane_mask(), first, 32 __KILN_THEN_LINE);
+    unsigned same = __ballot_sync(all.lane_mask(), label == one __KILN_THEN_LINE);
     if (label == one) own = same, rank = parts;
     rest &= ~same;
   }
   return coalesced_group(own, rank, parts);
 }
 template <typename Group>
-__device__ __forceinline__ coalesced_group binary_partition(const Group& g, bool predicate) {
+__device__ __forceinline__ coalesced_group binary_partition(const Group& g, bool predicate __KILN_THEN_LINE_PARAMETER) {
   coalesced_group all(g);
-  unsigned yes = __ballot_sync(all.lane_mask(), predicate);
+  unsigned yes = __ballot_sync(all.lane_mask(), predicate __KILN_THEN_LINE);
   return coalesced_group(predicate ? yes : all.lane_mask() & ~yes, predicate ? 0 : 1, 2);
 }
 __device__ __forceinline__ thread_block_tile<1> this_thread() { return {0, 1}; }
 
 template <typename Group>
-__device__ __forceinline__ void sync(const Group& g) {
-  g.sync();
+__device__ __forceinline__ void sync(const Group& g __KILN_THEN_LINE_PARAMETER) {
+  g.sync(__KILN_LINE);
 }
-#ifdef __KILN_CPU_CUDA
-__forceinline__ void sync(const thread_block& g, __KILN_CALLERS_LINE) { g.sync(line); }
-__forceinline__ void sync(const thread_group& g, __KILN_CALLERS_LINE) { g.sync(line); }
-#endif
 template <typename Group>
 __device__ __forceinline__ auto thread_rank(const Group& g) {
   return g.thread_rank();
@@ -364,44 +382,44 @@ struct bit_xor {
 
 // All of them get the result. In a tile pairs are joined at lane distances Size / 2, …, 2, 1.
 template <unsigned Size, typename Parent, typename T, typename Operation>
-__device__ T reduce(const thread_block_tile<Size, Parent>& g, T value, Operation operation) {
+__device__ T reduce(const thread_block_tile<Size, Parent>& g, T value, Operation operation __KILN_THEN_LINE_PARAMETER) {
 #pragma unroll
   for (unsigned distance = Size / 2; distance > 0; distance /= 2)
-    value = operation(value, g.shfl_xor(value, distance));
+    value = operation(value, g.shfl_xor(value, distance __KILN_THEN_LINE));
   return value;
 }
 template <typename T, typename Operation>
-__device__ T reduce(const coalesced_group& g, T value, Operation operation) {
+__device__ T reduce(const coalesced_group& g, T value, Operation operation __KILN_THEN_LINE_PARAMETER) {
   unsigned size = g.size(), rank = g.thread_rank();
   for (unsigned distance = 1; distance < size; distance *= 2) {
-    T other = g.shfl_down(value, distance);
+    T other = g.shfl_down(value, distance __KILN_THEN_LINE);
     if (rank % (2 * distance) == 0 && rank + distance < size) value = operation(value, other);
   }
-  return g.shfl(value, 0);
+  return g.shfl(value, 0 __KILN_THEN_LINE);
 }
 
 // Up to and with the thread, and up to it. The first one's exclusive result is T().
 template <typename Group, typename T, typename Operation>
-__device__ T inclusive_scan(const Group& g, T value, Operation operation) {
+__device__ T inclusive_scan(const Group& g, T value, Operation operation __KILN_THEN_LINE_PARAMETER) {
   unsigned rank = g.thread_rank(), size = g.num_threads();
   for (unsigned distance = 1; distance < size; distance *= 2) {
-    T below = g.shfl_up(value, distance);
+    T below = g.shfl_up(value, distance __KILN_THEN_LINE);
     if (rank >= distance) value = operation(below, value);
   }
   return value;
 }
 template <typename Group, typename T>
-__device__ T inclusive_scan(const Group& g, T value) {
-  return inclusive_scan(g, value, plus<T>());
+__device__ T inclusive_scan(const Group& g, T value __KILN_THEN_LINE_PARAMETER) {
+  return inclusive_scan(g, value, plus<T>() __KILN_THEN_LINE);
 }
 template <typename Group, typename T, typename Operation>
-__device__ T exclusive_scan(const Group& g, T value, Operation operation) {
-  T below = g.shfl_up(inclusive_scan(g, value, operation), 1);
+__device__ T exclusive_scan(const Group& g, T value, Operation operation __KILN_THEN_LINE_PARAMETER) {
+  T below = g.shfl_up(inclusive_scan(g, value, operation __KILN_THEN_LINE), 1 __KILN_THEN_LINE);
   return g.thread_rank() == 0 ? T() : below;
 }
 template <typename Group, typename T>
-__device__ T exclusive_scan(const Group& g, T value) {
-  return exclusive_scan(g, value, plus<T>());
+__device__ T exclusive_scan(const Group& g, T value __KILN_THEN_LINE_PARAMETER) {
+  return exclusive_scan(g, value, plus<T>() __KILN_THEN_LINE);
 }
 
 // One of the group calls the function.
@@ -410,10 +428,10 @@ __device__ void invoke_one(const Group& g, F&& function) {
   if (g.thread_rank() == 0) function();
 }
 template <typename Group, typename F>
-__device__ auto invoke_one_broadcast(const Group& g, F&& function) {
+__device__ auto invoke_one_broadcast(const Group& g, F&& function __KILN_THEN_LINE_PARAMETER) {
   decltype(function()) result{};
   if (g.thread_rank() == 0) result = function();
-  return g.shfl(result, 0);
+  return g.shfl(result, 0 __KILN_THEN_LINE);
 }
 
 // Copies of a group together, done when the call returns; who waits for them waits for the group.
@@ -425,25 +443,13 @@ __device__ void memcpy_async(const Group& g, T* to, const T* from, size_t bytes)
   for (size_t i = whole + g.thread_rank(); i < bytes; i += g.size())
     reinterpret_cast<char*>(to)[i] = reinterpret_cast<const char*>(from)[i];
 }
-#ifdef __KILN_CPU_CUDA
 template <typename Group>
-__forceinline__ void wait(const Group& g) {
-  g.sync();
+__device__ __forceinline__ void wait(const Group& g __KILN_THEN_LINE_PARAMETER) {
+  g.sync(__KILN_LINE);
 }
 template <unsigned Stages, typename Group>
-__forceinline__ void wait_prior(const Group& g) {
-  g.sync();
+__device__ __forceinline__ void wait_prior(const Group& g __KILN_THEN_LINE_PARAMETER) {
+  g.sync(__KILN_LINE);
 }
-__forceinline__ void wait(const thread_block& g, __KILN_CALLERS_LINE) { g.sync(line); }
-#else
-template <typename Group>
-__device__ __forceinline__ void wait(const Group& g) {
-  g.sync();
-}
-template <unsigned Stages, typename Group>
-__device__ __forceinline__ void wait_prior(const Group& g) {
-  g.sync();
-}
-#endif
 
 }  // namespace cooperative_groups

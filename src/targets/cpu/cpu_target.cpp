@@ -135,8 +135,10 @@ std::optional<BarrierFault> run_groups(const LoadedImage& image, const CpuLaunch
 std::string describe(const BarrierFault& fault, const KernelUnit& unit) {
   SourcePosition position = unit.source_map.locate(static_cast<int>(fault.line));
   std::string_view path = unit.path_of(position);
-  return concat("kernel `", printable(unit.name), "`: only ", fault.waiting, " of ", fault.expected,
-                " threads reach the ", unit.dialect == Dialect::kMetal ? "threadgroup_barrier" : "__syncthreads",
+  const char* function = fault.is_masked                   ? " threads that its mask names reach the _sync function"
+                         : unit.dialect == Dialect::kMetal ? " threads reach the threadgroup_barrier"
+                                                           : " threads reach the __syncthreads";
+  return concat("kernel `", printable(unit.name), "`: only ", fault.waiting, " of ", fault.expected, function,
                 " in line ", position.line, " of ",
                 !path.empty()                          ? printable(path)
                 : position.text == SourceText::kHeader ? "the header"

@@ -3,12 +3,25 @@
 #include <algorithm>
 #include <bit>
 #include <new>
+#include <thread>
 
 #include "targets/cpu/exchange.h"
 #include "targets/cpu/group_position.h"
 #include "targets/cpu/wait_order.h"
 
 namespace kiln {
+
+namespace {
+
+// Turns of threads that wait for other threadgroups, after which other threads of the process get the core.
+constexpr uint32_t kTurnsOfCore = 64;
+
+uint32_t mask_of(const CpuThread& thread) {
+  constexpr size_t kOperand = offsetof(CpuPayload, operands) / sizeof(uint64_t);
+  return static_cast<uint32_t>(thread.payload[kOperand] >> 32);
+}
+
+}  // namespace
 
 struct GroupScheduler::Simdgroup {
   alignas(64) CpuPayload payload;
@@ -23,6 +36,7 @@ GroupScheduler::GroupScheduler(const LoadedImage& image, const CpuLaunch& launch
       launch_(launch),
       max_threads_(launch.threads_per_threadgroup[0] * launch.threads_per_threadgroup[1] *
                    launch.threads_per_threadgroup[2]) {
+  has_yields_ = std::ranges::any_of(image.sites(), [](const CpuSite& site) { return site.function == kCpuYield; });
   frame_stride_ = (image.header().frame_bytes + kCpuFrameAlignment - 1) / kCpuFrameAlignment * kCpuFrameAlignment;
   threads_ = std::make_unique<CpuThread[]>(max_threads_);
   counts_ = std::make_unique<uint32_t[]>(size_t{max_threads_} * std::max(1u, image.header().max_loop_depth));
@@ -67,6 +81,7 @@ std::optional<BarrierFault> GroupScheduler::run(uint64_t group, char* threadgrou
         if (is_before(image_, *waiting, *at_barrier)) at_barrier = waiting;
       }
     }
+    if (has_yields_ && run_yielding()) continue;
     if (!at_barrier) return std::nullopt;
     if (!all_at_one) return describe_fault(*at_barrier);
     for (uint32_t s = 0; s < simdgroup_count_; ++s) run_lanes(simdgroups_[s], simdgroups_[s].live);
@@ -112,33 +127,100 @@ void GroupScheduler::run_lanes(Simdgroup& simdgroup, uint32_t mask) {
   }
 }
 
-// Null: all of the simdgroup wait at one barrier, or have returned. Otherwise a thread that waits at a barrier which
-// some of the others have passed.
+// Of `lanes`, those that wait at the earliest instance, and the first thread of them.
+uint32_t GroupScheduler::at_instance(const Simdgroup& simdgroup, uint32_t lanes, const CpuThread*& earliest) const {
+  const CpuThread* threads = &threads_[simdgroup.first];
+  earliest = &threads[std::countr_zero(lanes)];
+  uint32_t mask = 0;
+  for (uint32_t left = lanes; left; left &= left - 1) {
+    uint32_t lane = std::countr_zero(left);
+    if (same_instance(sites_, threads[lane], *earliest)) {
+      mask |= uint32_t{1} << lane;
+    } else if (is_before(image_, threads[lane], *earliest)) {
+      earliest = &threads[lane];
+      mask = 1u << lane;
+    }
+  }
+  return mask;
+}
+
+// The lanes that wait with the same function and mask as `waiting`.
+uint32_t GroupScheduler::come_to(const Simdgroup& simdgroup, const CpuThread& waiting) const {
+  const uint32_t function = sites_[waiting.site - 1].function, mask = mask_of(waiting);
+  uint32_t lanes = 0;
+  for (uint32_t left = simdgroup.live; left; left &= left - 1) {
+    uint32_t lane = std::countr_zero(left);
+    const CpuThread& thread = threads_[simdgroup.first + lane];
+    if (sites_[thread.site - 1].function == function && mask_of(thread) == mask) lanes |= uint32_t{1} << lane;
+  }
+  return lanes;
+}
+
+uint32_t GroupScheduler::yielding(const Simdgroup& simdgroup) const {
+  if (!has_yields_) return 0;
+  uint32_t lanes = 0;
+  for (uint32_t left = simdgroup.live; left; left &= left - 1) {
+    uint32_t lane = std::countr_zero(left);
+    if (sites_[threads_[simdgroup.first + lane].site - 1].function == kCpuYield) lanes |= uint32_t{1} << lane;
+  }
+  return lanes;
+}
+
+// Whether there were any.
+bool GroupScheduler::run_yielding() {
+  bool has_run = false;
+  for (uint32_t s = 0; s < simdgroup_count_; ++s)
+    if (uint32_t lanes = yielding(simdgroups_[s])) {
+      run_lanes(simdgroups_[s], lanes);
+      has_run = true;
+    }
+  if (has_run && ++turns_ % kTurnsOfCore == 0) std::this_thread::yield();
+  return has_run;
+}
+
+// Null: all of the simdgroup wait at one barrier, yield, or have returned. Otherwise a thread that waits for others of
+// the simdgroup, which do not come: at a barrier that some of them have passed, or with a mask.
 const CpuThread* GroupScheduler::run_to_barrier(Simdgroup& simdgroup) {
   while (simdgroup.live) {
-    const CpuThread* threads = &threads_[simdgroup.first];
-    const CpuThread* earliest = &threads[std::countr_zero(simdgroup.live)];
-    uint32_t mask = 0;
-    for (uint32_t left = simdgroup.live; left; left &= left - 1) {
-      uint32_t lane = std::countr_zero(left);
-      if (same_instance(sites_, threads[lane], *earliest)) {
-        mask |= uint32_t{1} << lane;
-      } else if (is_before(image_, threads[lane], *earliest)) {
-        earliest = &threads[lane];
-        mask = 1u << lane;
+    const CpuThread* stuck = nullptr;  // the earliest that cannot go on
+    uint32_t released = 0;
+    for (uint32_t lanes = simdgroup.live & ~yielding(simdgroup); lanes;) {
+      const CpuThread* earliest;
+      uint32_t mask = at_instance(simdgroup, lanes, earliest);
+      const CpuSite& site = sites_[earliest->site - 1];
+      // Who waits at a barrier waits for those that come to one later.
+      if (stuck && sites_[stuck->site - 1].is_barrier && site.function == 0) break;
+      if (site.is_barrier) {
+        if (mask == simdgroup.live) return nullptr;
+      } else {
+        if (site.function != 0) mask = come_to(simdgroup, *earliest);
+        if (site.function == 0 || (mask_of(*earliest) & simdgroup.live & ~mask) == 0) {
+          exchange_values(site, image_.combine_function(site), simdgroup.payload, mask);
+          released = mask;
+          break;
+        }
       }
+      if (!stuck) stuck = earliest;
+      lanes &= ~mask;
     }
-    const CpuSite& site = sites_[earliest->site - 1];
-    if (site.is_barrier) return mask == simdgroup.live ? nullptr : earliest;
-    exchange_values(site, image_.combine_function(site), simdgroup.payload, mask);
-    run_lanes(simdgroup, mask);
+    if (!released) return stuck;
+    run_lanes(simdgroup, released);
   }
   return nullptr;
 }
 
 BarrierFault GroupScheduler::describe_fault(const CpuThread& waiting) const {
   BarrierFault fault;
-  fault.line = sites_[waiting.site - 1].line;
+  const CpuSite& site = sites_[waiting.site - 1];
+  fault.line = site.line;
+  if (site.function != 0) {
+    const Simdgroup& simdgroup = simdgroups_[(&waiting - threads_.get()) / kSimdgroupSize];
+    const uint32_t named = mask_of(waiting) & simdgroup.live;
+    fault.is_masked = true;
+    fault.expected = static_cast<uint32_t>(std::popcount(named));
+    fault.waiting = static_cast<uint32_t>(std::popcount(named & come_to(simdgroup, waiting)));
+    return fault;
+  }
   for (uint32_t t = 0; t < thread_count_; ++t) {
     if (threads_[t].site == CpuThread::kReturned) continue;
     ++fault.expected;

@@ -1,0 +1,191 @@
+"""`_sync` functions wait for the lanes that their masks name, and each thread of a warp makes progress (CUDA, sm_70)."""
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import kiln
+import numpy as np
+import pytest
+import warp_bodies
+from test_instruction_sets import CONFIGURATIONS, LEVELS, has
+from warp_bodies import BODIES, expected
+
+TESTS = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def all_results():
+    """By engine and instruction set, each in a process that is ended where a launch does not end."""
+    program = (
+        "import pickle, sys; sys.path.insert(0, sys.argv[1]); import warp_bodies as w;"
+        "sys.stdout.buffer.write(pickle.dumps({name: w.result(name) for name in w.BODIES}))"
+    )
+    found = {}
+    for engine, isa in CONFIGURATIONS:
+        if engine == "scalar" or has(LEVELS[isa]):
+            done = subprocess.run(
+                [sys.executable, "-c", program, str(TESTS)],
+                env={**os.environ, "KILN_CPU_ENGINE": engine, "KILN_CPU_ISA": isa},
+                capture_output=True,
+                check=False,
+                timeout=300,
+            )
+            assert done.returncode == 0, done.stderr.decode()
+            found[engine, isa] = pickle.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_warp_that_parts(name, all_results):
+    for configuration, results in all_results.items():
+        y, engine, reason = results[name]
+        np.testing.assert_array_equal(y, expected(name), err_msg=str(configuration))
+        takes = BODIES[name].simd and configuration[0] == "simd"
+        assert engine == ("simd" if takes else "scalar"), reason
+
+
+def test_why_the_scalar_engine_runs_such_bodies():
+    assert warp_bodies.result("halves_swap")[2] == (
+        "the SIMD engine does not take it: lanes that the mask of a _sync function names may wait at another call"
+    )
+    assert warp_bodies.result("a_lock_of_all_threads")[2] == (
+        "the SIMD engine does not take it: a loop waits for other threads of its threadgroup"
+    )
+
+
+def launch(source, threads=32, header=""):
+    kernel = kiln.cuda_kernel(name="k", input_names=["x"], output_names=["y"], source=source, header=header)
+    x = np.arange(threads, dtype=np.int32)
+    (y,) = kernel(
+        inputs=[x],
+        grid=(threads, 1, 1),
+        threadgroup=(threads, 1, 1),
+        output_shapes=[x.shape],
+        output_dtypes=[np.int32],
+    )
+    return y
+
+
+# Lanes that never come, and where the others wait.
+NEVER_COME = {
+    "wait_at_a_barrier": (
+        "int t = threadIdx.x;\nif (t < 8)\n  y[t] = __shfl_down_sync(~0u, t, 4);\n__syncthreads();\ny[t] += 1;",
+        "only 8 of 32 threads that its mask names reach the _sync function in line 3 of the source",
+    ),
+    "wait_with_another_function": (
+        "int t = threadIdx.x;\nif (t < 8)\n  y[t] = __shfl_sync(~0u, t, 4);\nelse\n  y[t] = __ballot_sync(~0u, t);",
+        "only 8 of 32 threads that its mask names reach the _sync function in line 3 of the source",
+    ),
+    "shuffle_in_another_direction": (
+        "int t = threadIdx.x;\nif (t & 1)\n  y[t] = __shfl_up_sync(~0u, t, 1);\nelse y[t] = __shfl_down_sync(~0u, t, 1);",
+        "only 16 of 32 threads that its mask names reach the _sync function in line 3 of the source",
+    ),
+    "wait_with_another_mask": (
+        "int t = threadIdx.x;\n\nif (t < 16)\n  __syncwarp(~0u);\nelse __syncwarp(0xffff8000);\ny[t] = 1;",
+        "only 16 of 32 threads that its mask names reach the _sync function in line 4 of the source",
+    ),
+    "shuffle_values_of_another_size": (
+        "int t = threadIdx.x;\ndouble d = t;\nif (t < 16) t = __shfl_xor_sync(~0u, t, 16);\nelse\n"
+        "  d = __shfl_xor_sync(~0u, d, 16);\ny[threadIdx.x] = t + (int)d;",
+        "only 16 of 32 threads that its mask names reach the _sync function in line 3 of the source",
+    ),
+    "wait_in_a_loop_that_others_have_left": (
+        "int t = threadIdx.x, r = 0;\nfor (int k = 0; k < t; ++k)\n  r += __shfl_sync(~0u, t, 31);\n"
+        "y[t] = r + __any_sync(~0u, t);",
+        "only 31 of 32 threads that its mask names reach the _sync function in line 3 of the source",
+    ),
+    "belong_to_a_tile": (
+        "int t = threadIdx.x;\nauto tile = cg::tiled_partition<16>(cg::this_thread_block());\nif (t % 16 < 3)\n"
+        "  y[t] = tile.shfl(t, 1);\ncg::this_thread_block().sync();\ny[t] = 1;",
+        "only 3 of 16 threads that its mask names reach the _sync function in line 4 of the source",
+    ),
+    "wait_in_a_function": (
+        "int t = threadIdx.x;\nif (t < 5) y[t] = twice(t);\n__syncthreads();\ny[t] = 1;",
+        "only 5 of 32 threads that its mask names reach the _sync function in line 2 of the header",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NEVER_COME)
+def test_lanes_that_never_come_are_an_error(name):
+    source, message = NEVER_COME[name]
+    header = "__device__ int twice(int v) {\n  return 2 * __reduce_add_sync(~0u, v);\n}" if "twice" in source else ""
+    with pytest.raises(kiln.DeviceError) as raised:
+        launch(source, header=header)
+    assert str(raised.value) == f"kernel `k`: {message}; the launch was ended"
+    # Later launches are sound.
+    np.testing.assert_array_equal(launch("y[threadIdx.x] = x[threadIdx.x] + 1;"), np.arange(1, 33))
+
+
+def test_blocks_that_are_no_whole_warps():
+    y = launch(
+        "int t = threadIdx.x, r;\nif (t & 1) r = __shfl_xor_sync(~0u, t, 1); else r = __shfl_xor_sync(~0u, t, 1);\ny[t] = r;",
+        threads=44,
+    )
+    np.testing.assert_array_equal(y, np.arange(44) ^ 1)
+
+
+def test_warps_of_rows_and_columns():
+    kernel = kiln.cuda_kernel(
+        name="k",
+        input_names=["x"],
+        output_names=["y"],
+        source="""
+        int i = threadIdx.y * blockDim.x + threadIdx.x, r;
+        if (threadIdx.y & 1) r = __shfl_xor_sync(~0u, x[i], 8); else r = __shfl_xor_sync(~0u, x[i], 8);
+        y[i] = r;
+        """,
+    )
+    x = np.arange(64, dtype=np.int32) * 3
+    (y,) = kernel(inputs=[x], grid=(8, 8, 1), threadgroup=(8, 8, 1), output_shapes=[(64,)], output_dtypes=[np.int32])
+    np.testing.assert_array_equal(y, x[np.arange(64) ^ 8])
+
+
+def test_metal_keeps_its_rule():
+    kernel = kiln.metal_kernel(
+        name="k",
+        input_names=["x"],
+        output_names=["y"],
+        source="""
+        uint t = thread_position_in_grid.x;
+        int r;
+        if (t % 32 < 16) r = simd_shuffle_xor(x[t], 16); else r = simd_shuffle_xor(x[t], 16);
+        y[t] = r;
+        """,
+    )
+    x = np.arange(1, 33, dtype=np.int32)
+    (y,) = kernel(inputs=[x], grid=(32, 1, 1), threadgroup=(32, 1, 1), output_shapes=[(32,)], output_dtypes=[np.int32])
+    np.testing.assert_array_equal(y, 0)
+    assert kernel.history[-1].engine == "simd" or not has("x86-64-v3")
+
+
+def test_threadgroups_that_wait_for_one_another():
+    """A barrier of the grid made of an atomic: the threads of all blocks wait until all have come."""
+    kernel = kiln.cuda_kernel(
+        name="k",
+        input_names=["x"],
+        output_names=["y", "count"],
+        source="""
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (threadIdx.x == 0) {
+          atomicAdd(&count[0], 1);
+          while (atomicAdd(&count[0], 0) < (int)gridDim.x);
+        }
+        __syncthreads();
+        y[i] = x[i] + count[0];
+        """,
+    )
+    x = np.arange(64, dtype=np.int32)
+    blocks = 2 if len(os.sched_getaffinity(0)) > 1 else 1
+    y, _ = kernel(
+        inputs=[x],
+        grid=(64, 1, 1),
+        threadgroup=(64 // blocks, 1, 1),
+        output_shapes=[(64,), (1,)],
+        output_dtypes=[np.int32, np.int32],
+        init_value=0,
+    )
+    np.testing.assert_array_equal(y, x + blocks)

@@ -1,21 +1,31 @@
 #include "compiler/passes/bounds_guards.h"
 
 #include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/DenseSet.h>
 #include <llvm/ADT/SetVector.h>
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/Utils/Local.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/GetElementPtrTypeIterator.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/ReplaceConstant.h>
+#include <llvm/Support/KnownBits.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 #include <algorithm>
 #include <optional>
 #include <set>
 #include <vector>
+
+#include "compiler/metal/token_rewriter.h"
+#include "compiler/passes/thread_limits.h"
+#include "compiler/passes/value_ranges.h"
 
 namespace kiln {
 namespace {
@@ -37,7 +47,11 @@ struct Bounds {
 class Guards {
  public:
   Guards(Function& body, const KernelUnit& unit)
-      : body_(body), module_(*body.getParent()), context_(body.getContext()), layout_(module_.getDataLayout()) {
+      : body_(body),
+        module_(*body.getParent()),
+        context_(body.getContext()),
+        layout_(module_.getDataLayout()),
+        limits_(unit) {
     IRBuilder<> builder(&*body.getEntryBlock().getFirstInsertionPt());
     int64_ = builder.getInt64Ty();
     Value* null = ConstantPointerNull::get(builder.getPtrTy());
@@ -66,28 +80,30 @@ class Guards {
     for (Instruction& instruction : instructions(body_)) {
       if (auto* load = dyn_cast<LoadInst>(&instruction)) {
         Origins origins = origins_of(load->getPointerOperand());
-        if (!load->isAtomic()) load->setAlignment(std::min(load->getAlign(), origins.alignment));
+        if (!load->isAtomic())
+          load->setAlignment(
+              alignment_in_variables(load->getPointerOperand(), std::min(load->getAlign(), origins.alignment)));
         if (origins.are_constant && load->isSimple())
           load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(context_, {}));
       } else if (auto* store = dyn_cast<StoreInst>(&instruction)) {
-        if (!store->isAtomic())
-          store->setAlignment(std::min(store->getAlign(), alignment_of(store->getPointerOperand())));
+        if (!store->isAtomic()) store->setAlignment(alignment_of(store->getPointerOperand(), store->getAlign()));
       } else if (auto* intrinsic = dyn_cast<MemIntrinsic>(&instruction)) {
-        intrinsic->setDestAlignment(
-            std::min(intrinsic->getDestAlign().valueOrOne(), alignment_of(intrinsic->getDest())));
+        intrinsic->setDestAlignment(alignment_of(intrinsic->getDest(), intrinsic->getDestAlign().valueOrOne()));
         if (auto* transfer = dyn_cast<MemTransferInst>(intrinsic))
-          transfer->setSourceAlignment(
-              std::min(transfer->getSourceAlign().valueOrOne(), alignment_of(transfer->getSource())));
+          transfer->setSourceAlignment(alignment_of(transfer->getSource(), transfer->getSourceAlign().valueOrOne()));
       }
     }
   }
 
   void run() {
+    write_out_addresses();
     find_sharable();
     SmallVector<Instruction*> accesses;
     for (Instruction& instruction : instructions(body_))
       if (isa<LoadInst, StoreInst, AtomicRMWInst, AtomicCmpXchgInst, MemIntrinsic>(instruction))
         accesses.push_back(&instruction);
+    // Before the first guard changes the control flow.
+    for (Instruction* access : accesses) prove(*access);
     for (Instruction* access : accesses) {
       if (auto* load = dyn_cast<LoadInst>(access))
         guard_load(*load);
@@ -105,10 +121,13 @@ class Guards {
  private:
   // ---- Where a pointer comes from
 
-  // Null: the pointer comes from memory of the kernel's own only.
-  std::optional<Bounds> bounds_of(Value* pointer) {
+  // Null: nothing is to be checked.
+  std::optional<Bounds> bounds_of(Instruction& access, Value* pointer) {
+    if (proved_.contains({&access, pointer})) return std::nullopt;
     SmallVector<Value*> origins = origins_from(pointer);
     if (all_of(origins, [&](Value* origin) { return is_own(origin); })) return std::nullopt;
+    // Its offset is followed instead.
+    if (stays_in_variables(pointer)) return nothing_;
     return trace(pointer);
   }
 
@@ -132,11 +151,22 @@ class Guards {
     return origins;
   }
 
-  // Private and threadgroup memory: what the compiler may lay out as it likes is not guarded (docs/design/meaning.md).
+  // What Kiln's own code accesses.
   bool is_own(Value* origin) const {
-    if (arguments_.contains(origin)) return false;
+    if (arguments_.contains(origin) || bytes_of_variable(origin)) return false;
     if (auto* variable = dyn_cast<GlobalVariable>(origin)) return !is_table(*variable);
     return isa<AllocaInst, Argument, Function>(origin);
+  }
+
+  // A private or threadgroup variable, whose size is known.
+  std::optional<uint64_t> bytes_of_variable(Value* origin) const {
+    if (auto* variable = dyn_cast<AllocaInst>(origin)) {
+      std::optional<TypeSize> bytes = variable->getAllocationSize(layout_);
+      return bytes ? std::optional<uint64_t>(bytes->getFixedValue()) : std::nullopt;
+    }
+    auto* variable = dyn_cast<GlobalVariable>(origin);
+    if (!variable || variable->getSection() != kThreadgroupSection) return std::nullopt;
+    return layout_.getTypeAllocSize(variable->getValueType());
   }
 
   // A constant of the kernel's; the device library stays inside its own.
@@ -149,7 +179,55 @@ class Guards {
     bool are_constant = false;  // all of them are arguments that nobody writes while a launch runs
   };
 
-  Align alignment_of(Value* pointer) { return origins_of(pointer).alignment; }
+  Align alignment_of(Value* pointer, Align claimed) {
+    return alignment_in_variables(pointer, std::min(claimed, origins_of(pointer).alignment));
+  }
+
+  // What is claimed, as far as it can be proved of addresses in variables: a body may have cast them.
+  Align alignment_in_variables(Value* pointer, Align claimed) {
+    SmallVector<Value*> work{pointer};
+    SmallPtrSet<Value*, 8> seen;
+    while (!work.empty() && claimed > 1) {
+      Value* address = work.pop_back_val();
+      if (!seen.insert(address).second) continue;
+      if (auto* variable = dyn_cast<AllocaInst>(address)) {
+        claimed = std::min(claimed, variable->getAlign());
+      } else if (auto* global = dyn_cast<GlobalVariable>(address)) {
+        if (global->getSection() == kThreadgroupSection)
+          claimed = std::min(claimed, std::max(Align(16), global->getAlign().valueOrOne()));
+      } else if (auto* gep = dyn_cast<GEPOperator>(address)) {
+        claimed = alignment_of_offset(*gep, claimed);
+        work.push_back(gep->getPointerOperand());
+      } else if (auto* phi = dyn_cast<PHINode>(address)) {
+        work.append(phi->op_begin(), phi->op_end());
+      } else if (auto* select = dyn_cast<SelectInst>(address)) {
+        work.push_back(select->getTrueValue());
+        work.push_back(select->getFalseValue());
+      } else if (Operator::getOpcode(address) == Instruction::IntToPtr) {
+        KnownBits bits = computeKnownBits(cast<Operator>(address)->getOperand(0), layout_);
+        claimed = std::min(claimed, Align(uint64_t{1} << std::min(bits.countMinTrailingZeros(), 12u)));
+      } else if (Value* source = source_of(address)) {
+        work.push_back(source);
+      }
+    }
+    return claimed;
+  }
+
+  Align alignment_of_offset(GEPOperator& gep, Align claimed) {
+    for (auto index = gep_type_begin(gep); index != gep_type_end(gep); ++index) {
+      if (StructType* structure = index.getStructTypeOrNull()) {
+        auto member = static_cast<unsigned>(cast<ConstantInt>(index.getOperand())->getZExtValue());
+        claimed = commonAlignment(claimed, layout_.getStructLayout(structure)->getElementOffset(member));
+        continue;
+      }
+      uint64_t stride = index.getSequentialElementStride(layout_);
+      if (isAligned(claimed, stride)) continue;
+      unsigned zeros = computeKnownBits(index.getOperand(), layout_).countMinTrailingZeros();
+      if (zeros >= 12) continue;
+      claimed = commonAlignment(claimed, stride << zeros);
+    }
+    return claimed;
+  }
 
   Origins origins_of(Value* pointer) {
     Origins result{Align(Align::Constant<(1u << 31)>()), true};
@@ -221,6 +299,7 @@ class Guards {
     }
     if (auto* phi = dyn_cast<PHINode>(pointer)) return trace(*phi);
     if (is_own(pointer)) return unlimited_;
+    if (auto* variable = dyn_cast<AllocaInst>(pointer)) return bounds_of(*variable);
     if (auto* variable = dyn_cast<GlobalVariable>(pointer)) return bounds_of(*variable);
     // UndefValue: also poison.
     return isa<ConstantPointerNull, UndefValue>(pointer) ? nothing_ : unknown_;
@@ -261,6 +340,136 @@ class Guards {
       if (unknown) unknown->addIncoming(incoming.unknown, block);
     }
     return merged;
+  }
+
+  // ---- Offsets in variables
+
+  // How far a pointer is from the beginning of the variable that it was computed from, and how many bytes that has. No
+  // address becomes a number, so that variables can still be promoted.
+  struct Within {
+    Value* offset = nullptr;
+    Value* bytes = nullptr;
+  };
+
+  // Whether the pointer comes from variables, or from null, by arithmetic of pointers alone.
+  bool stays_in_variables(Value* start) {
+    SmallVector<Value*> work{start};
+    SmallPtrSet<Value*, 8> seen;
+    while (!work.empty()) {
+      Value* pointer = work.pop_back_val();
+      if (!seen.insert(pointer).second) continue;
+      if (auto* phi = dyn_cast<PHINode>(pointer)) {
+        work.append(phi->op_begin(), phi->op_end());
+      } else if (auto* select = dyn_cast<SelectInst>(pointer)) {
+        work.push_back(select->getTrueValue());
+        work.push_back(select->getFalseValue());
+      } else if (auto* gep = dyn_cast<GEPOperator>(pointer)) {
+        work.push_back(gep->getPointerOperand());
+      } else if (auto* freeze = dyn_cast<FreezeInst>(pointer)) {
+        work.push_back(freeze->getOperand(0));
+      } else if (!bytes_of_variable(pointer) && !isa<ConstantPointerNull>(pointer)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // The number of bytes that all variables have which the pointer may come from.
+  std::optional<uint64_t> common_bytes(Value* pointer) {
+    std::optional<uint64_t> common;
+    for (Value* origin : origins_from(pointer)) {
+      uint64_t bytes = bytes_of_variable(origin).value_or(0);
+      if (common && *common != bytes) return std::nullopt;
+      common = bytes;
+    }
+    return common;
+  }
+
+  Within within(Value* pointer) {
+    if (auto bytes = bytes_of_variable(pointer)) return {nothing_.bytes, ConstantInt::get(int64_, *bytes)};
+    if (isa<ConstantPointerNull>(pointer)) return {nothing_.bytes, nothing_.bytes};
+    if (auto found = within_.find(pointer); found != within_.end()) return found->second;
+    if (auto* freeze = dyn_cast<FreezeInst>(pointer)) return within(freeze->getOperand(0));
+    if (auto* gep = dyn_cast<GEPOperator>(pointer)) {
+      Within base = within(gep->getPointerOperand());
+      auto* instruction = dyn_cast<GetElementPtrInst>(pointer);
+      IRBuilder<> builder(instruction ? instruction : &*body_.getEntryBlock().getFirstInsertionPt());
+      Value* distance = emitGEPOffset(&builder, layout_, gep, /*NoAssumptions=*/true);
+      base.offset = builder.CreateAdd(base.offset, distance);
+      return within_[pointer] = base;
+    }
+    std::optional<uint64_t> common = common_bytes(pointer);
+    Value* bytes = common ? ConstantInt::get(int64_, *common) : nullptr;
+    if (auto* select = dyn_cast<SelectInst>(pointer)) {
+      Within one = within(select->getTrueValue()), other = within(select->getFalseValue());
+      IRBuilder<> builder(select);
+      auto choose = [&](Value* x, Value* y) { return x == y ? x : builder.CreateSelect(select->getCondition(), x, y); };
+      return within_[pointer] = {choose(one.offset, other.offset), bytes ? bytes : choose(one.bytes, other.bytes)};
+    }
+    auto& phi = *cast<PHINode>(pointer);
+    IRBuilder<> builder(&phi);
+    unsigned count = phi.getNumIncomingValues();
+    PHINode *offset = builder.CreatePHI(int64_, count), *sizes = bytes ? nullptr : builder.CreatePHI(int64_, count);
+    // Known before cycles come back to it.
+    Within result = within_[pointer] = {offset, bytes ? bytes : sizes};
+    for (unsigned i = 0; i < count; ++i) {
+      Within incoming = within(phi.getIncomingValue(i));
+      offset->addIncoming(incoming.offset, phi.getIncomingBlock(i));
+      if (sizes) sizes->addIncoming(incoming.bytes, phi.getIncomingBlock(i));
+    }
+    return result;
+  }
+
+  // ---- Accesses that are proved to be inside
+
+  void prove(Instruction& access) {
+    auto size = [&](Type* type) { return layout_.getTypeStoreSize(type).getFixedValue(); };
+    if (auto* load = dyn_cast<LoadInst>(&access))
+      prove(access, load->getPointerOperand(), size(load->getType()));
+    else if (auto* store = dyn_cast<StoreInst>(&access))
+      prove(access, store->getPointerOperand(), size(store->getValueOperand()->getType()));
+    else if (auto* update = dyn_cast<AtomicRMWInst>(&access))
+      prove(access, update->getPointerOperand(), size(update->getValOperand()->getType()));
+    else if (auto* exchange = dyn_cast<AtomicCmpXchgInst>(&access))
+      prove(access, exchange->getPointerOperand(), size(exchange->getCompareOperand()->getType()));
+    else if (auto* intrinsic = dyn_cast<MemIntrinsic>(&access)) {
+      auto* length = dyn_cast<ConstantInt>(intrinsic->getLength());
+      if (!length) return;
+      prove(access, intrinsic->getDest(), length->getZExtValue());
+      if (auto* transfer = dyn_cast<MemTransferInst>(intrinsic))
+        prove(access, transfer->getSource(), length->getZExtValue());
+    }
+  }
+
+  void prove(Instruction& access, Value* pointer, uint64_t size) {
+    std::optional<uint64_t> bytes;
+    for (Value* origin : origins_from(pointer)) {
+      std::optional<uint64_t> here = bytes_of_variable(origin);
+      if (!here) return;
+      bytes = std::min(bytes.value_or(*here), *here);
+    }
+    if (!bytes || size > *bytes) return;
+    APInt offset(64, 0);
+    Value* base = pointer->stripAndAccumulateConstantOffsets(layout_, offset, /*AllowNonInbounds=*/true);
+    bool is_inside = bytes_of_variable(base) && offset.ule(*bytes - size);
+    if (!is_inside && !bytes_of_variable(base)) {
+      if (!ranges_) ranges_.emplace(body_, limits_);
+      ConstantRange range = ranges_->offset_at(pointer, access.getParent());
+      is_inside = range.isEmptySet() || range.getUnsignedMax().ule(*bytes - size);
+    }
+    if (is_inside) proved_.insert({&access, pointer});
+  }
+
+  // Constant expressions of addresses in threadgroup memory say that they stay inside.
+  void write_out_addresses() {
+    SmallVector<Constant*> variables;
+    for (GlobalVariable& variable : module_.globals())
+      if (variable.getSection() == kThreadgroupSection) variables.push_back(&variable);
+    if (variables.empty()) return;
+    convertUsersOfConstantsToInstructions(variables);
+    for (Constant* variable : variables)
+      for (User* user : variable->users())
+        if (auto* gep = dyn_cast<GetElementPtrInst>(user)) gep->setNoWrapFlags(GEPNoWrapFlags::none());
   }
 
   // ---- Pointers that went through memory
@@ -316,6 +525,10 @@ class Guards {
 
   // Whether `size` bytes at `pointer` are inside.
   Value* is_inside(IRBuilder<>& builder, Value* pointer, const Bounds& bounds, bool writes, Value* size) {
+    if (stays_in_variables(pointer)) {
+      Within place = within(pointer);
+      return builder.CreateICmpULT(place.offset, starts_within(builder, place.bytes, size));
+    }
     Value* inside = fits(builder, pointer, bounds, writes, size);
     if (bounds.unknown == nothing_.unknown) return inside;
     Value* somewhere = builder.getFalse();
@@ -337,7 +550,9 @@ class Guards {
   Value* starts_within(IRBuilder<>& builder, Value* bytes, Value* size) {
     auto compute = [&](IRBuilder<>& place) {
       Value* last = place.CreateSub(size, place.getInt64(1));
-      return place.CreateBinaryIntrinsic(Intrinsic::usub_sat, bytes, last);
+      auto *all = dyn_cast<ConstantInt>(bytes), *number = dyn_cast<ConstantInt>(last);
+      if (all && number) return static_cast<Value*>(place.getInt(all->getValue().usub_sat(number->getValue())));
+      return static_cast<Value*>(place.CreateBinaryIntrinsic(Intrinsic::usub_sat, bytes, last));
     };
     auto* constant = dyn_cast<ConstantInt>(size);
     if (!constant || !known_from_start_.contains(bytes)) return compute(builder);
@@ -376,29 +591,38 @@ class Guards {
 
   // ---- Accesses
 
+  static Value* choose(IRBuilder<>& builder, Value* inside, Value* pointer, Value* other) {
+    if (auto* known = dyn_cast<ConstantInt>(inside)) return known->isOne() ? pointer : other;
+    return builder.CreateSelect(inside, pointer, other);
+  }
+
   void guard_load(LoadInst& load) {
     Value* pointer = load.getPointerOperand();
     uint64_t size = layout_.getTypeStoreSize(load.getType());
     if (is_guaranteed(pointer, size)) return;
-    std::optional<Bounds> bounds = bounds_of(pointer);
+    std::optional<Bounds> bounds = bounds_of(load, pointer);
     if (!bounds) return;
     IRBuilder<> builder(&load);
     Value* inside = is_inside(builder, pointer, *bounds, /*writes=*/false, builder.getInt64(size));
-    load.setOperand(LoadInst::getPointerOperandIndex(), builder.CreateSelect(inside, pointer, zeros_of(module_, size)));
+    load.setOperand(LoadInst::getPointerOperandIndex(), choose(builder, inside, pointer, zeros_of(module_, size)));
   }
 
   void guard_store(StoreInst& store) {
     Value* pointer = store.getPointerOperand();
-    std::optional<Bounds> bounds = bounds_of(pointer);
+    std::optional<Bounds> bounds = bounds_of(store, pointer);
     if (!bounds) return;
     uint64_t size = layout_.getTypeStoreSize(store.getValueOperand()->getType());
     IRBuilder<> builder(&store);
     Value* inside = is_inside(builder, pointer, *bounds, /*writes=*/true, builder.getInt64(size));
-    store.setOperand(StoreInst::getPointerOperandIndex(), builder.CreateSelect(inside, pointer, trash(size)));
+    if (auto* known = dyn_cast<ConstantInt>(inside); known && known->isZero()) {
+      store.eraseFromParent();
+      return;
+    }
+    store.setOperand(StoreInst::getPointerOperandIndex(), choose(builder, inside, pointer, trash(size)));
   }
 
   void guard_atomic(Instruction& atomic, Value* pointer, Type* type) {
-    std::optional<Bounds> bounds = bounds_of(pointer);
+    std::optional<Bounds> bounds = bounds_of(atomic, pointer);
     if (!bounds) return;
     IRBuilder<> builder(&atomic);
     Value* inside =
@@ -423,12 +647,12 @@ class Guards {
 
   // Whole or not at all: a copy from outside gives zeros, one to outside does nothing.
   void guard_memory_intrinsic(MemIntrinsic& intrinsic) {
-    std::optional<Bounds> target = bounds_of(intrinsic.getDest());
+    std::optional<Bounds> target = bounds_of(intrinsic, intrinsic.getDest());
     auto* transfer = dyn_cast<MemTransferInst>(&intrinsic);
     std::optional<Bounds> source;
     auto* length = dyn_cast<ConstantInt>(intrinsic.getLength());
     if (transfer && !(length && is_guaranteed(transfer->getSource(), length->getZExtValue())))
-      source = bounds_of(transfer->getSource());
+      source = bounds_of(intrinsic, transfer->getSource());
     if (!target && !source) return;
     IRBuilder<> builder(&intrinsic);
     Value* size = builder.CreateZExtOrTrunc(intrinsic.getLength(), int64_);
@@ -451,6 +675,7 @@ class Guards {
   Module& module_;
   LLVMContext& context_;
   const DataLayout& layout_;
+  const ThreadLimits limits_;
   Type* int64_ = nullptr;
   Bounds unlimited_, nothing_, unknown_;
   std::vector<Bounds> sharable_;  // what a pointer of unknown origin may point to
@@ -459,6 +684,9 @@ class Guards {
   DenseMap<Value*, Align> alignments_;
   std::set<Value*> written_;  // arguments that are outputs
   DenseMap<Value*, Bounds> merged_;
+  DenseMap<Value*, Within> within_;
+  std::optional<ValueRanges> ranges_;
+  DenseSet<std::pair<Instruction*, Value*>> proved_;      // accesses, and by which pointer
   SmallPtrSet<Value*, 16> known_from_start_;              // bytes of the arguments
   DenseMap<std::pair<Value*, uint64_t>, Value*> starts_;  // starts_within of these and a size
   AllocaInst* trash_ = nullptr;

@@ -4,6 +4,7 @@
 #include <llvm/IR/Instructions.h>
 
 #include "compiler/passes/pass_runner.h"
+#include "compiler/passes/promote_variables.h"
 
 namespace kiln {
 namespace {
@@ -55,7 +56,9 @@ void inline_all(llvm::Module& module, llvm::StringRef root) {
       variable.setLinkage(llvm::GlobalValue::InternalLinkage);
     }
   // Arguments out of memory first: a callee that gets a constant is inlined without the branches that it does not take.
-  PassRunner(nullptr).run("function(sroa<preserve-cfg>),always-inline,globaldce,function(sroa<preserve-cfg>)", module);
+  promote_variables(module);
+  PassRunner(nullptr).run("always-inline,globaldce", module);
+  promote_variables(module);
 }
 
 }  // namespace kiln

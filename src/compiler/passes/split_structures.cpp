@@ -10,7 +10,7 @@
 
 #include <optional>
 
-#include "compiler/passes/pass_runner.h"
+#include "compiler/passes/promote_variables.h"
 
 namespace kiln {
 namespace {
@@ -190,7 +190,7 @@ void split_structures(Function& body) {
     if (auto* variable = dyn_cast<AllocaInst>(&instruction)) variables.push_back(variable);
   bool changed = false;
   for (AllocaInst* variable : variables) changed |= Splitter(*variable).run();
-  if (changed) PassRunner(nullptr).run("sroa<preserve-cfg>", body);
+  if (changed) promote_variables(*body.getParent());
 }
 
 }  // namespace kiln

@@ -1,0 +1,43 @@
+// What is known, when code is made, of the numbers that a thread reads of its launch.
+#pragma once
+
+#include <llvm/IR/ConstantRange.h>
+
+#include <cstdint>
+
+#include "core/cpu_image.h"
+#include "core/kernel_unit.h"
+
+namespace kiln {
+
+/// Spec 3.1: more is refused before the launch.
+inline constexpr uint64_t kMostThreads = 1024;
+
+struct ThreadLimits {
+  uint64_t extents[3] = {kMostThreads, kMostThreads,
+                         kMostThreads};  // a threadgroup has at most so many threads in x, y, z
+  uint64_t threads = kMostThreads;
+
+  ThreadLimits() = default;
+  explicit ThreadLimits(const KernelUnit& unit) {
+    if (unit.simdgroups == 0) return;
+    extents[0] = threads = uint64_t{32} * unit.simdgroups;
+    extents[1] = extents[2] = 1;
+  }
+
+  /// Of `__kiln_value(which)`.
+  llvm::ConstantRange range(uint64_t which) const {
+    auto between = [](uint64_t first, uint64_t last) {
+      return llvm::ConstantRange::getNonEmpty(llvm::APInt(32, first), llvm::APInt(32, last + 1));
+    };
+    if (which < kThreadgroupPosition) return between(0, extents[which] - 1);
+    if (which >= kThreadsPerThreadgroup && which < kFullThreadsPerThreadgroup)
+      return between(1, extents[which - kThreadsPerThreadgroup]);
+    if (which >= kFullThreadsPerThreadgroup && which < kThreadsPerGrid)
+      return between(1, extents[which - kFullThreadsPerThreadgroup]);
+    if (which == kIndexInThreadgroup) return between(0, threads - 1);
+    return llvm::ConstantRange::getFull(32);
+  }
+};
+
+}  // namespace kiln

@@ -1,0 +1,167 @@
+"""Runs random bodies that index memory with arbitrary numbers between guard pages, and compares them with Python.
+
+    tools/check_memory.py 0 50000                   by seed, on both engines
+    tools/check_memory.py 0 50000 --isa x86-64-v3   the SIMD engine with AVX2
+    tools/check_memory.py 0 300 --gpu               on an NVIDIA GPU, in this process (compute-sanitizer can look on)
+
+A process for each engine runs body after body, since settings are read when a process starts. One that ends names its
+body by that, and another goes on with the next. Work on `tests/python/random_memory_bodies.py`, which writes the bodies
+and says what they give; `tests/python/test_random_memory.py` runs some of them at each change.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+TESTS = Path(__file__).resolve().parent.parent / "tests" / "python"
+sys.path.insert(0, str(TESTS))
+
+
+def work(first: int, end: int) -> None:
+    """Writes what each body gives, or why it gives nothing."""
+    import random_memory_bodies as bodies
+    from guarded_pages import GuardedPages
+
+    results = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    for seed in range(first, end):
+        body = bodies.Body(seed)
+        x = body.x()
+        pages = GuardedPages(x.nbytes)
+        try:
+            outputs: Any = [output.tobytes() for output in body.kernel()(**body.keywords(pages.copy(x, seed % 2 == 0)))]
+        except Exception as error:
+            outputs = f"{type(error).__name__}: {error}"
+        pickle.dump((seed, outputs), results)
+        results.flush()
+
+
+class Runner:
+    """Processes of one engine, one after the other."""
+
+    def __init__(self, settings: dict[str, str], first: int, end: int) -> None:
+        self.settings, self.end = settings, end
+        self.start(first)
+
+    def start(self, first: int) -> None:
+        self.next = first
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (as long as the process)
+        # Code is kept until a process ends.
+        self.stop_at = min(self.end, first + 300)
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, "--worker", str(first), str(self.stop_at)],
+            env={**os.environ, "KILN_CACHE": "off", **self.settings},
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+        )
+
+    def result(self) -> Any:
+        """Of the next body: its outputs as bytes, or what went wrong."""
+        assert self.process.stdout
+        seed = self.next
+        try:
+            got, outputs = pickle.load(self.process.stdout)
+            assert got == seed
+        except EOFError:
+            code = self.process.wait()
+            self.errors.seek(0)
+            said = self.errors.read().decode(errors="replace")[-300:]
+            outputs = f"the process ended: {signal.Signals(-code).name if code < 0 else code} {said}"
+            if seed + 1 < self.end:
+                self.start(seed + 1)
+            return outputs
+        self.next += 1
+        if self.next == self.stop_at and self.next < self.end:
+            self.process.wait()
+            self.start(self.next)
+        return outputs
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+def difference(expected: list[Any], got: Any) -> str:
+    """What is wrong; nothing where nothing is."""
+    if isinstance(got, str):
+        return got
+    import numpy as np
+
+    problems = []
+    for name, one, other in zip(("y", "z", "total"), expected, got, strict=True):
+        values = np.frombuffer(other, np.int32)
+        places = np.flatnonzero(one != values)
+        if places.size:
+            first = ", ".join(f"[{k}] {one[k]} but got {values[k]}" for k in places[:3])
+            problems.append(f"{name} differs in {places.size} elements: expected {first}")
+    return "; ".join(problems)
+
+
+def compare(first: int, end: int, isa: str = "") -> Iterator[tuple[int, str, str]]:
+    """Seeds, engines and what is wrong."""
+    import random_memory_bodies as bodies
+
+    runners = {
+        "scalar": Runner({"KILN_CPU_ENGINE": "scalar"}, first, end),
+        "simd": Runner({"KILN_CPU_ENGINE": "simd", **({"KILN_CPU_ISA": isa} if isa else {})}, first, end),
+    }
+    try:
+        for seed in range(first, end):
+            expected = bodies.Body(seed).expected()
+            for engine, runner in runners.items():
+                yield seed, engine, difference(expected, runner.result())
+    finally:
+        for runner in runners.values():
+            runner.stop()
+
+
+def compare_on_gpu(first: int, end: int) -> Iterator[tuple[int, str, str]]:
+    import random_memory_bodies as bodies
+    import torch
+    from torch_arrays import to_numpy, to_torch
+
+    for seed in range(first, end):
+        body = bodies.Body(seed)
+        if body.dialect == "cuda":  # which have no guards there
+            continue
+        keywords = body.keywords(to_torch(body.x(), "cuda"))
+        keywords["output_dtypes"] = [torch.int32] * 3
+        got = [to_numpy(output).tobytes() for output in body.kernel()(**keywords)]
+        yield seed, "gpu", difference(body.expected(), got)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("first", type=int, nargs="?", default=0)
+    parser.add_argument("end", type=int, nargs="?", default=1000)
+    parser.add_argument("--isa", default="", help="of the SIMD engine; the processor's best")
+    parser.add_argument("--gpu", action="store_true", help="on an NVIDIA GPU")
+    parser.add_argument("--worker", nargs=2, type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        work(*arguments.worker)
+        return 0
+    started = time.monotonic()
+    compared = wrong = 0
+    results = compare_on_gpu if arguments.gpu else lambda first, end: compare(first, end, arguments.isa)
+    for seed, engine, problem in results(arguments.first, arguments.end):
+        compared += 1
+        if problem:
+            wrong += 1
+            print(f"seed {seed} {engine}: {problem}", flush=True)
+    print(f"{compared} results, {wrong} wrong, {time.monotonic() - started:.0f} s")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -38,9 +38,12 @@ TESTS = (
     "approximate_roots.py",
     "conftest.py",
     "gpu.py",
+    "guarded_pages.py",
     "launch_bodies.py",
     "matrix_bodies.py",
     "mlx_kernels.py",
+    "random_memory_bodies.py",
+    "random_memory_check.py",
     "torch_arrays.py",
 )
 # Kiln's part for MLX is built against MLX for the CPU, and serves both.

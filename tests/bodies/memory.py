@@ -191,6 +191,74 @@ def atomics_outside():
 
 @body(
     """
+    int i = int(thread_position_in_grid.x), n = x[i];
+    int left[4] = {1, 2, 3, 4}, own[4] = {5, 6, 7, 8}, right[4] = {9, 10, 11, 12};
+    int4 v(1, 2, 3, 4);
+    own[n] = 50;
+    own[n + 1000000] = 60;
+    v[n] = 70;
+    const thread int* p = i % 2 ? own : left;
+    int sum = own[n] + own[uint(n)] + v[n - 1] + p[n - 4] + own[long(n) << 40];
+    for (int k = -2; k < 6; ++k) sum += left[k] + own[k] + right[k];
+    out[i] = sum;
+    """,
+    inputs={"x": np.arange(-12, 20, dtype=np.int32)},
+    outputs={"out": ((32,), "int32")},
+    grid=(32, 1, 1),
+    threadgroup=(32, 1, 1),
+    constructs="memory.private_outside",
+)
+def private_arrays_outside(x):
+    def at(array, k):
+        return int(array[k]) if 0 <= k < 4 else 0
+
+    sums = []
+    for i, n in enumerate(x.tolist()):
+        own, left, v = [5, 6, 7, 8], [1, 2, 3, 4], [1, 2, 3, 4]
+        if 0 <= n < 4:
+            own[n], v[n] = 50, 70
+        first = own[0] if n == 0 else 0
+        sums.append(2 * at(own, n) + at(v, n - 1) + at(own if i % 2 else left, n - 4) + first + sum(own) + 10 + 42)
+    return np.array(sums, np.int32)
+
+
+@body(
+    """
+    threadgroup int left[32], cells[32], right[32];
+    threadgroup atomic_int count[2];
+    int i = int(thread_position_in_grid.x), t = int(thread_position_in_threadgroup.x), n = x[i];
+    left[t] = 1; cells[t] = t; right[t] = 3;
+    if (t < 2) atomic_store_explicit(&count[t], 0, memory_order_relaxed);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    cells[t + 32] = 99;
+    cells[-1 - t] = 99;
+    int zero = 0;
+    bool done = atomic_compare_exchange_weak_explicit(&count[2 + t], &zero, 8, memory_order_relaxed,
+                                                      memory_order_relaxed);
+    int before = atomic_fetch_add_explicit(&count[-1 - t], 5, memory_order_relaxed);
+    atomic_fetch_add_explicit(&count[n], 1, memory_order_relaxed);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    int sum = 0;
+    for (int k = n; k < n + 3; ++k) sum += cells[k];
+    out[i] = sum + 100 * (left[t] + right[t]) + 1000 * (done + before + zero) +
+             10000 * (atomic_load_explicit(&count[0], memory_order_relaxed) +
+                      atomic_load_explicit(&count[1], memory_order_relaxed));
+    """,
+    inputs={"x": np.arange(-20, 44, dtype=np.int32)},
+    outputs={"out": ((64,), "int32")},
+    grid=(64, 1, 1),
+    threadgroup=(32, 1, 1),
+    constructs="memory.threadgroup_outside",
+)
+def threadgroup_arrays_outside(x):
+    k = x[:, None] + np.arange(3)
+    sums = np.where((k >= 0) & (k < 32), k, 0).sum(axis=1)
+    counts = ((x >= 0) & (x < 2)).reshape(2, 32).sum(axis=1).repeat(32)
+    return (sums + 400 + 1000 + 10000 * counts).astype(np.int32)
+
+
+@body(
+    """
     // Pointers that come from one of two arguments, by a condition, in a loop, and through functions.
     int i = int(thread_position_in_grid.x);
     device const int* p = i % 2 ? a : b;

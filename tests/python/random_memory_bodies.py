@@ -120,7 +120,8 @@ class Body:
         return Variable(self.name("p" if space == "thread" else "s"), space, kind, element, shape)
 
     def type(self, element: str) -> str:
-        return TYPES[element][2 if self.dialect == "metal" else 3]
+        _, _, metal, cuda = TYPES[element]
+        return metal if self.dialect == "metal" else cuda
 
     def declaration(self, variable: Variable) -> str:
         lengths = "".join(f"[{n}]" for n in variable.shape)

@@ -108,8 +108,10 @@ def test_addresses_that_wrap(memory, shift):
 def test_loops_beyond_the_end(memory):
     gives(36, f"{memory} int r = 0; for (int k = -5; k < 20; ++k) r += s[k]; y[i] = r;")
     gives(36, f"{memory} int r = 0; for (int k = 0; k < 100 + v; ++k) r += s[k]; y[i] = r;")
-    gives(np.minimum(X, 8) * (np.minimum(X, 8) + 1) // 2,
-          f"{memory} int r = 0; for (int k = 0; k < v; ++k) r += s[k]; y[i] = r;")  # fmt: skip
+    gives(
+        np.minimum(X, 8) * (np.minimum(X, 8) + 1) // 2,
+        f"{memory} int r = 0; for (int k = 0; k < v; ++k) r += s[k]; y[i] = r;",
+    )
     gives(36, f"{memory} int r = 0; for (int k = 30; k >= -30; --k) r += s[k]; y[i] = r;")
 
 
@@ -195,19 +197,24 @@ def test_structures_as_a_whole():
     ("pointer", "expected"),
     [
         ("const thread int* p = a + 100000; y[i] = p[v - 99999];", np.where(X < 3, X + 2, 0)),
-        ("const thread int* p = v & 1 ? a : b; y[i] = p[v >> 1];",
-         np.where(X // 2 < 4, X // 2 + np.where(X & 1, 1, 11), 0)),  # fmt: skip
-        ("const thread int* p = v & 1 ? a + 4 : b - 1; y[i] = p[v & 1 ? -1 - (v >> 1) : (v >> 1)];",
-         np.where(X & 1, np.where(X // 2 < 4, 4 - X // 2, 0), np.where((X >= 2) & (X <= 8), X // 2 + 10, 0))),  # fmt: skip
+        (
+            "const thread int* p = v & 1 ? a : b; y[i] = p[v >> 1];",
+            np.where(X // 2 < 4, X // 2 + np.where(X & 1, 1, 11), 0),
+        ),
+        (
+            "const thread int* p = v & 1 ? a + 4 : b - 1; y[i] = p[v & 1 ? -1 - (v >> 1) : (v >> 1)];",
+            np.where(X & 1, np.where(X // 2 < 4, 4 - X // 2, 0), np.where((X >= 2) & (X <= 8), X // 2 + 10, 0)),
+        ),
         ("const thread int* p = a; int r = 0; for (int k = 0; k < 9; ++k, p += 1) r += *p; y[i] = r;", 10),
         ("const thread int* p = a - 3; int r = 0; while (p < a + 7) r += *p++; y[i] = r;", 10),
         ("const thread int* p = nullptr; if (v & 1) p = b; y[i] = p[v & 3];", np.where(X & 1, 11 + (X & 3), 0)),
-        ("const thread int* p = (const thread int*)((size_t)a + 4 * (size_t)v); y[i] = *p;",
-         np.where(X < 4, X + 1, 0)),  # fmt: skip
-        ("const device int* p = v & 1 ? x + v : (const device int*)b; y[i] = p[v & 1 ? 0 : 4 + v];",
-         np.where(X & 1, X, 0)),  # fmt: skip
+        ("const thread int* p = (const thread int*)((size_t)a + 4 * (size_t)v); y[i] = *p;", np.where(X < 4, X + 1, 0)),
+        (
+            "const device int* p = v & 1 ? x + v : (const device int*)b; y[i] = p[v & 1 ? 0 : 4 + v];",
+            np.where(X & 1, X, 0),
+        ),
     ],
-)  # fmt: skip
+)
 def test_pointers(pointer, expected):
     gives(expected, "int a[4] = {1, 2, 3, 4}, b[4] = {11, 12, 13, 14}; b[v & 3] += 0;" + pointer)
 
@@ -303,7 +310,7 @@ def test_dynamic_shared_memory(size):
     y = kernel(
         inputs=[X], output_shapes=[(COUNT,)], output_dtypes=["int32"], grid=(COUNT, 1, 1), threadgroup=(COUNT, 1, 1)
     )
-    np.testing.assert_array_equal(y[0], np.where(X < size, X + 1, 0))
+    np.testing.assert_array_equal(y[0], np.where(size > X, X + 1, 0))
 
 
 def test_threadgroups_of_several_sizes():
@@ -343,9 +350,12 @@ def test_what_is_proved_has_no_guard():
     """
     kernel = kiln.metal_kernel("proved", ["x"], ["y"], BEGINNING[kiln.metal_kernel] + source)
     call = {
-        "inputs": [X], "output_shapes": [(COUNT,)], "output_dtypes": ["int32"], "grid": (COUNT, 1, 1),
+        "inputs": [X],
+        "output_shapes": [(COUNT,)],
+        "output_dtypes": ["int32"],
+        "grid": (COUNT, 1, 1),
         "threadgroup": (COUNT, 1, 1),
-    }  # fmt: skip
+    }
     stage = dict(kernel.compile(**call).stages())["guarded"]
     # Of the input and the output alone.
     assert stage.count("icmp ult i64") == 2, stage
@@ -357,9 +367,12 @@ def test_without_bounds():
         "off", ["x"], ["y"], BEGINNING[kiln.metal_kernel] + source, compile_options={"bounds": "off"}
     )
     call = {
-        "inputs": [X & 7], "output_shapes": [(COUNT,)], "output_dtypes": ["int32"], "grid": (COUNT, 1, 1),
+        "inputs": [X & 7],
+        "output_shapes": [(COUNT,)],
+        "output_dtypes": ["int32"],
+        "grid": (COUNT, 1, 1),
         "threadgroup": (COUNT, 1, 1),
-    }  # fmt: skip
+    }
     np.testing.assert_array_equal(kernel(**call)[0], 5)
     assert "icmp ult i64" not in dict(kernel.compile(**call).stages())["guarded"]
 

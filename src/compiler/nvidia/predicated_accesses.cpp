@@ -6,6 +6,7 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/Operator.h>
 
 #include <optional>
 #include <string>
@@ -26,6 +27,12 @@ std::string space_of(const Value* pointer) {
     case kSharedSpace: return ".shared";
     default: return "";
   }
+}
+
+// An address in threadgroup memory was made a generic one to be chosen beside that of the zeros.
+Value* in_own_space(Value* pointer) {
+  auto* cast = dyn_cast<AddrSpaceCastOperator>(pointer);
+  return cast && cast->getSrcAddressSpace() == kSharedSpace ? cast->getPointerOperand() : pointer;
 }
 
 // How PTX moves a value: `count` registers of `part`.
@@ -128,7 +135,7 @@ class Predicator {
   void predicate(LoadInst& load) {
     auto* guard = dyn_cast<SelectInst>(load.getPointerOperand());
     if (!guard || !load.isSimple() || !is_zeros(guard->getFalseValue())) return;
-    Value *pointer = guard->getTrueValue(), *condition = guard->getCondition();
+    Value *pointer = in_own_space(guard->getTrueValue()), *condition = guard->getCondition();
     builder_.SetInsertPoint(&load);
     bool is_constant = load.hasMetadata(LLVMContext::MD_invariant_load);
     Value* value = load_value(load.getType(), pointer, load.getAlign(), condition, is_constant);
@@ -142,7 +149,8 @@ class Predicator {
     auto* guard = dyn_cast<SelectInst>(store.getPointerOperand());
     if (!guard || !store.isSimple() || !is_sink(guard->getFalseValue())) return;
     builder_.SetInsertPoint(&store);
-    if (!store_value(store.getValueOperand(), guard->getTrueValue(), store.getAlign(), guard->getCondition())) return;
+    Value* pointer = in_own_space(guard->getTrueValue());
+    if (!store_value(store.getValueOperand(), pointer, store.getAlign(), guard->getCondition())) return;
     store.eraseFromParent();
     guards_.insert(guard);
   }

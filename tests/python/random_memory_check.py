@@ -1,12 +1,12 @@
 """Runs random bodies that index memory with arbitrary numbers between guard pages, and compares them with Python.
 
-    tools/check_memory.py 0 50000                   by seed, on both engines
-    tools/check_memory.py 0 50000 --isa x86-64-v3   the SIMD engine with AVX2
-    tools/check_memory.py 0 300 --gpu               on an NVIDIA GPU, in this process (compute-sanitizer can look on)
+    tests/python/random_memory_check.py 0 50000                   by seed, on both engines
+    tests/python/random_memory_check.py 0 50000 --isa avx2   the SIMD engine with AVX2
+    tests/python/random_memory_check.py 0 300 --gpu               on an NVIDIA GPU, in this process (compute-sanitizer can look on)
 
 A process for each engine runs body after body, since settings are read when a process starts. One that ends names its
-body by that, and another goes on with the next. Work on `tests/python/random_memory_bodies.py`, which writes the bodies
-and says what they give; `tests/python/test_random_memory.py` runs some of them at each change.
+body by that, and another goes on with the next. `random_memory_bodies.py` writes the bodies and says what they give;
+`test_random_memory.py` runs some of them at each change.
 """
 
 from __future__ import annotations
@@ -20,18 +20,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-TESTS = Path(__file__).resolve().parent.parent / "tests" / "python"
-sys.path.insert(0, str(TESTS))
+import numpy as np
+import random_memory_bodies as bodies
+from guarded_pages import GuardedPages
 
 
 def work(first: int, end: int) -> None:
     """Writes what each body gives, or why it gives nothing."""
-    import random_memory_bodies as bodies
-    from guarded_pages import GuardedPages
-
     results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     for seed in range(first, end):
@@ -95,8 +92,6 @@ def difference(expected: list[Any], got: Any) -> str:
     """What is wrong; nothing where nothing is."""
     if isinstance(got, str):
         return got
-    import numpy as np
-
     problems = []
     for name, one, other in zip(("y", "z", "total"), expected, got, strict=True):
         values = np.frombuffer(other, np.int32)
@@ -109,8 +104,6 @@ def difference(expected: list[Any], got: Any) -> str:
 
 def compare(first: int, end: int, isa: str = "") -> Iterator[tuple[int, str, str]]:
     """Seeds, engines and what is wrong."""
-    import random_memory_bodies as bodies
-
     runners = {
         "scalar": Runner({"KILN_CPU_ENGINE": "scalar"}, first, end),
         "simd": Runner({"KILN_CPU_ENGINE": "simd", **({"KILN_CPU_ISA": isa} if isa else {})}, first, end),
@@ -126,7 +119,6 @@ def compare(first: int, end: int, isa: str = "") -> Iterator[tuple[int, str, str
 
 
 def compare_on_gpu(first: int, end: int) -> Iterator[tuple[int, str, str]]:
-    import random_memory_bodies as bodies
     import torch
     from torch_arrays import to_numpy, to_torch
 

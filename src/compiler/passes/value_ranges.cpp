@@ -1,10 +1,10 @@
 #include "compiler/passes/value_ranges.h"
 
 #include <llvm/ADT/DenseMap.h>
-#include <llvm/ADT/DenseSet.h>
 #include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Dominators.h>
@@ -32,8 +32,9 @@ constexpr unsigned kRounds = 16;      // until nothing is proved
 constexpr unsigned kExactRounds = 2;  // before phis are widened
 constexpr unsigned kNarrowings = 3;
 constexpr unsigned kFacts = 32;     // conditions kept of a value
+constexpr unsigned kLeaders = 8;    // of values that are computed alike where none dominates the others
 constexpr unsigned kFactDepth = 4;  // of casts and additions between a value and what is compared
-constexpr unsigned kDepth = 12;     // of expressions that are evaluated again where they are used
+constexpr unsigned kDepth = 32;     // of expressions that are evaluated again where they are used
 
 bool is_number(const Value& value) {
   return (value.getType()->isIntegerTy() && value.getType()->getIntegerBitWidth() <= 64) ||
@@ -61,7 +62,10 @@ class ValueRanges::Analysis {
     solve();
   }
 
-  ConstantRange offset_at(Value* pointer, BasicBlock* block) { return evaluate(leader(pointer), block, kDepth); }
+  ConstantRange offset_at(Value* pointer, BasicBlock* block) {
+    evaluated_.clear();
+    return evaluate(leader(pointer), block, kDepth);
+  }
 
  private:
   struct Fact {
@@ -88,6 +92,10 @@ class ValueRanges::Analysis {
     }
     if (match(&instruction, m_Trunc(m_ZExt(m_Value(source)))) && source->getType() == instruction.getType())
       return leader(source);
+    if (auto* extract = dyn_cast<ExtractValueInst>(&instruction)) {
+      source = FindInsertedValue(extract->getAggregateOperand(), extract->getIndices());
+      return source ? leader(source) : nullptr;
+    }
     if (auto* freeze = dyn_cast<FreezeInst>(&instruction)) return leader(freeze->getOperand(0));
     return nullptr;
   }
@@ -126,7 +134,7 @@ class ValueRanges::Analysis {
   }
 
   void number_values(ReversePostOrderTraversal<Function*>& order) {
-    std::map<std::vector<uintptr_t>, Value*> known;
+    std::map<std::vector<uintptr_t>, SmallVector<Instruction*, 1>> known;
     std::vector<uintptr_t> key;
     for (BasicBlock* block : order)
       for (Instruction& instruction : *block) {
@@ -140,10 +148,13 @@ class ValueRanges::Analysis {
         if (auto* gep = dyn_cast<GetElementPtrInst>(&instruction))
           key.push_back(reinterpret_cast<uintptr_t>(gep->getSourceElementType()));
         for (Value* operand : instruction.operands()) key.push_back(reinterpret_cast<uintptr_t>(leader(operand)));
-        auto [found, is_new] = known.try_emplace(key, &instruction);
-        if (is_new) continue;
-        leaders_[&instruction] = found->second;
-        if (!dominators_.dominates(cast<Instruction>(found->second)->getParent(), block)) spread_.insert(found->second);
+        // A leader's conditions hold where it dominates.
+        SmallVector<Instruction*, 1>& alike = known[key];
+        auto* found = find_if(alike, [&](Instruction* one) { return dominators_.dominates(one->getParent(), block); });
+        if (found != alike.end())
+          leaders_[&instruction] = *found;
+        else if (alike.size() < kLeaders)
+          alike.push_back(&instruction);
       }
   }
 
@@ -261,7 +272,21 @@ class ValueRanges::Analysis {
     if (found == facts_.end()) return range;
     for (const Fact& fact : found->second)
       if (dominators_.dominates(fact.block, block)) range = range.intersectWith(region(fact, value));
-    return range;
+    return on_steps(range, value);
+  }
+
+  // Of a counter that advances by more than one: from the first to the last number that it has.
+  ConstantRange on_steps(const ConstantRange& range, Value* value) const {
+    auto found = steps_.find(value);
+    if (found == steps_.end() || range.isEmptySet() || range.isSignWrappedSet()) return range;
+    auto [start, step] = found->second;
+    int64_t below = range.getSignedMin().getSExtValue() - start, above = range.getSignedMax().getSExtValue() - start;
+    auto floor = [&](int64_t number) { return number - ((number % step) + step) % step; };
+    int64_t low = floor(below + step - 1), high = floor(above);
+    if (low > high) return ConstantRange::getEmpty(range.getBitWidth());
+    unsigned width = range.getBitWidth();
+    return ConstantRange::getNonEmpty(APInt(width, static_cast<uint64_t>(start + low), true),
+                                      APInt(width, static_cast<uint64_t>(start + high), true) + 1);
   }
 
   // As the edge's condition has it.
@@ -299,17 +324,40 @@ class ValueRanges::Analysis {
     ConstantRange range = narrowed(known(value), value, block);
     auto* instruction = dyn_cast<Instruction>(value);
     if (!instruction || depth == 0 || isa<PHINode>(instruction) || range.isSingleElement()) return range;
+    if (auto found = evaluated_.find(value); found != evaluated_.end()) return found->second;
     auto operand = [&](Value* used) { return evaluate(leader(used), block, depth - 1); };
-    return range.intersectWith(compute(*instruction, operand));
+    range = range.intersectWith(compute(*instruction, block, operand));
+    evaluated_.insert_or_assign(value, range);
+    return range;
   }
 
-  ConstantRange compute(Instruction& instruction, Operands operand) {
+  // `a - b` where a condition says that `a` is not less.
+  ConstantRange difference(BinaryOperator& subtraction, BasicBlock* block, const ConstantRange& left,
+                           const ConstantRange& right) const {
+    ConstantRange result = left.sub(right);
+    Value *one = leader(subtraction.getOperand(0)), *other = leader(subtraction.getOperand(1));
+    auto found = facts_.find(one);
+    if (found == facts_.end()) return result;
+    bool are_positive = left.getSignedMin().isNonNegative() && right.getSignedMin().isNonNegative();
+    for (const Fact& fact : found->second) {
+      if (fact.left != one || fact.right != other || !dominators_.dominates(fact.block, block)) continue;
+      bool is_ordered = fact.predicate == CmpInst::ICMP_UGE || fact.predicate == CmpInst::ICMP_UGT ||
+                        (are_positive && (fact.predicate == CmpInst::ICMP_SGE || fact.predicate == CmpInst::ICMP_SGT));
+      if (!is_ordered || left.getUnsignedMax().ult(right.getUnsignedMin())) continue;
+      APInt most = left.getUnsignedMax() - right.getUnsignedMin();
+      result = result.intersectWith(ConstantRange::getNonEmpty(APInt(most.getBitWidth(), 0), most + 1));
+    }
+    return result;
+  }
+
+  ConstantRange compute(Instruction& instruction, BasicBlock* block, Operands operand) {
     unsigned width = width_of(instruction);
     const ConstantRange full = ConstantRange::getFull(width);
     auto of = [&](unsigned i) { return operand(instruction.getOperand(i)); };
     if (auto* binary = dyn_cast<BinaryOperator>(&instruction)) {
       ConstantRange left = of(0), right = of(1);
       if (left.isEmptySet() || right.isEmptySet()) return ConstantRange::getEmpty(width);
+      if (binary->getOpcode() == Instruction::Sub) return difference(*binary, block, left, right);
       return left.binaryOp(binary->getOpcode(), right);
     }
     if (auto* cast = dyn_cast<CastInst>(&instruction)) {
@@ -393,10 +441,9 @@ class ValueRanges::Analysis {
       }
       return range;
     }
-    const bool is_spread = spread_.contains(&instruction);
-    return compute(instruction, [&](Value* used) {
+    return compute(instruction, block, [&](Value* used) {
       Value* value = leader(used);
-      return is_spread ? known(value) : narrowed(known(value), value, block);
+      return narrowed(known(value), value, block);
     });
   }
 
@@ -539,6 +586,12 @@ class ValueRanges::Analysis {
         if (!low.isSignedIntN(width) || !high.isSignedIntN(width)) continue;
         ConstantRange bound = ConstantRange::getNonEmpty(low.trunc(width), high.trunc(width) + 1);
         ConstantRange after = before.intersectWith(bound);
+        if (recurrence.start.isSingleElement() && !recurrence.step.abs().isOne() && !recurrence.step.isZero() &&
+            low.isSignedIntN(32) && high.isSignedIntN(32))
+          has_changed |= steps_
+                             .try_emplace(recurrence.phi, recurrence.start.getSingleElement()->getSExtValue(),
+                                          recurrence.step.abs().getSExtValue())
+                             .second;
         if (after == before) continue;
         ranges_.insert_or_assign(recurrence.phi, after);
         has_changed = true;
@@ -552,11 +605,12 @@ class ValueRanges::Analysis {
   DominatorTree dominators_;
   DenseMap<BasicBlock*, unsigned> number_;  // of blocks that can be reached, in reverse post-order
   DenseMap<Value*, Value*> leaders_;
-  DenseSet<Value*> spread_;  // leaders of values that are computed where the leader's conditions do not hold
   DenseMap<Value*, SmallVector<Fact>> facts_;
   std::map<std::pair<Edge, Value*>, SmallVector<Fact>> edge_facts_;
   std::vector<Instruction*> values_;
   DenseMap<Value*, ConstantRange> ranges_;
+  DenseMap<Value*, std::pair<int64_t, int64_t>> steps_;  // of counters: what they begin with, and the distance
+  DenseMap<Value*, ConstantRange> evaluated_;            // by one call of offset_at
   bool is_solved_ = false;
 };
 

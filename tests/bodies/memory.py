@@ -202,7 +202,7 @@ def atomics_outside():
     for (int k = -2; k < 6; ++k) sum += left[k] + own[k] + right[k];
     out[i] = sum;
     """,
-    inputs={"x": np.arange(-12, 20, dtype=np.int32)},
+    inputs=lambda rng: {"x": np.arange(-12, 20, dtype=np.int32)},
     outputs={"out": ((32,), "int32")},
     grid=(32, 1, 1),
     threadgroup=(32, 1, 1),
@@ -244,7 +244,7 @@ def private_arrays_outside(x):
              10000 * (atomic_load_explicit(&count[0], memory_order_relaxed) +
                       atomic_load_explicit(&count[1], memory_order_relaxed));
     """,
-    inputs={"x": np.arange(-20, 44, dtype=np.int32)},
+    inputs=lambda rng: {"x": np.arange(-20, 44, dtype=np.int32)},
     outputs={"out": ((64,), "int32")},
     grid=(64, 1, 1),
     threadgroup=(32, 1, 1),

@@ -76,19 +76,21 @@ test-asan: $(STAMPS)/venv
 	build/asan/env/bin/python -m pytest $(ASAN_TESTS:%=tests/python/test_%.py)
 
 # make test-tsan     the C++ tests with ThreadSanitizer (tests/sanitizers/README.md)
-test-tsan: $(STAMPS)/venv
-	$(IN_VENV) cmake --preset tsan && cmake --build --preset tsan && ctest --preset tsan
+# The compiler's library is the one that `make build` has built: what it shares between threads is LLVM's.
+test-tsan: build
+	$(IN_VENV) cmake --preset tsan -DKILN_COMPILER_LIBRARY="$$(cat build/.stamps/build-dir)/lib/libkiln_compiler.so" \
+		&& cmake --build --preset tsan && ctest --preset tsan
 
 # make test-python   the Python tests
 test-python: build $(STAMPS)/mlx-lm
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8
 
 # make fuzz    ten minutes of made-up text through the front end and through the whole compiler, with sanitizers
-# Needs clang++-19 and its runtime: apt-get install clang-19 libclang-rt-19-dev
+# Needs clang++-19 and its runtime, which are installed where they are missing and this is root.
 FUZZ_CXX ?= clang++-19
 FUZZ_SECONDS ?= 300
 fuzz: build
-	@command -v $(FUZZ_CXX) >/dev/null || { echo "make fuzz needs $(FUZZ_CXX): apt-get install clang-19 libclang-rt-19-dev"; exit 1; }
+	@tools/system_packages --fuzz
 	$(IN_VENV) cmake -S tests/fuzz -B build/fuzz -G Ninja -DCMAKE_CXX_COMPILER=$(FUZZ_CXX) && cmake --build build/fuzz
 	mkdir -p build/fuzz/frontend build/fuzz/compiler
 	build/fuzz/frontend_fuzzer -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -max_len=1024 \

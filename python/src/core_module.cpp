@@ -473,6 +473,7 @@ NB_MODULE(_core, m) {
   // Who holds a kernel when the interpreter ends has done nothing wrong.
   nb::set_leak_warnings(false);
   register_exceptions();
+  let_signals_interrupt();
   m.attr("version") = KILN_VERSION;
 
   nb::class_<CompiledKernel>(

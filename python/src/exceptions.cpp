@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "core/diagnostic.h"
+#include "core/interruption.h"
 #include "kiln/error.h"
 
 namespace nb = nanobind;
@@ -61,10 +62,32 @@ void translate(const std::exception_ptr& pointer, void*) {
     raise(nb::handle(PyExc_ValueError), error);
   } catch (const TypeError& error) {
     raise(nb::handle(PyExc_TypeError), error);
+  } catch (const Interrupted&) {
+    // What the signal's handler has raised is set already (`check_signals`).
+    if (!PyErr_Occurred()) PyErr_SetNone(PyExc_KeyboardInterrupt);
   }
 }
 
+unsigned long g_main_thread = 0;
+
+bool is_main_thread() { return PyThread_get_thread_ident() == g_main_thread; }
+
+// Leaves the exception set in the thread's state, where it stays while the interpreter's lock is given away.
+bool check_signals() {
+  if (!Py_IsInitialized()) return false;
+  PyGILState_STATE state = PyGILState_Ensure();
+  bool raised = !PyErr_Occurred() && PyErr_CheckSignals() < 0;
+  PyGILState_Release(state);
+  return raised;
+}
+
 }  // namespace
+
+void let_signals_interrupt() {
+  nb::object main = nb::module_::import_("threading").attr("main_thread")();
+  g_main_thread = nb::cast<unsigned long>(main.attr("ident"));
+  set_interruption_hook({is_main_thread, check_signals});
+}
 
 void register_exceptions() {
   nb::module_ errors = nb::module_::import_("kiln.errors");

@@ -15,6 +15,10 @@ nanobind::list diagnostics_list(const std::vector<Diagnostic>& diagnostics);
 /// Makes nanobind translate Kiln's exceptions, in every module that shares this one's nanobind domain.
 void register_exceptions();
 
+/// Makes what Python's signal handlers raise, as Ctrl-C's does, end launches and compilations. Python runs them on its
+/// main thread.
+void let_signals_interrupt();
+
 /// In a handler of an exception, in a function that Python calls without nanobind in between: sets the Python error
 /// that nanobind would have set.
 void set_error_from_exception();

@@ -7,6 +7,7 @@
 #include <mlx/backend/cpu/encoder.h>
 
 #include <algorithm>
+#include <chrono>
 #include <future>
 #include <memory>
 #include <stdexcept>
@@ -16,6 +17,7 @@
 #include "core/array_layout.h"
 #include "core/dtype_table.h"
 #include "core/floating_point_state.h"
+#include "core/interruption.h"
 #include "core/number_conversion.h"
 #include "core/out_of_memory.h"
 #include "core/text.h"
@@ -27,6 +29,9 @@ namespace mx = mlx::core;
 
 namespace kiln {
 namespace {
+
+// A launch of as many threads takes ten milliseconds or more.
+constexpr double kLongLaunchThreads = 1 << 24;
 
 // What with_call builds its views on.
 struct CallStorage {
@@ -69,18 +74,23 @@ class KernelPrimitive : public mx::Primitive {
       encoder.set_output_array(output);
       weak_outputs.push_back(mx::array::unsafe_weak_copy(output));
     }
+    auto stop = std::make_shared<LaunchStop>();
     // From here on the arrays' data exists, but what earlier tasks write into it may not have been written.
     auto task = [call = call_, found, copies = std::move(copies), shapes = std::move(shapes),
-                 dtypes = std::move(dtypes), inputs = std::move(weak_inputs),
-                 outputs = std::move(weak_outputs)]() mutable {
+                 dtypes = std::move(dtypes), inputs = std::move(weak_inputs), outputs = std::move(weak_outputs),
+                 stop]() mutable {
       std::vector<void*> data;
       for (mx::array& output : outputs) data.push_back(output.data<void>());
       with_call(call, Known::kData, inputs, shapes, dtypes,
-                [&](const Call& view) { launch(*call.kernel, found, view, data, *copies); });
+                [&](const Call& view) { launch(*call.kernel, found, view, data, *copies, stop.get()); });
       // A stream keeps what it ran until it runs more.
       copies.reset();
     };
-    if (!found.variant->binary->code->may_fail()) {
+    // What takes long is waited for too where it may be interrupted.
+    double threads = 1;
+    for (int64_t size : call_.grid) threads *= static_cast<double>(size);
+    bool is_long = threads >= kLongLaunchThreads && can_be_interrupted();
+    if (!found.variant->binary->code->may_fail() && !is_long) {
       encoder.dispatch(std::move(task));
       return;
     }
@@ -96,6 +106,12 @@ class KernelPrimitive : public mx::Primitive {
         done->set_exception(std::current_exception());
       }
     });
+    while (can_be_interrupted() &&
+           result.wait_for(std::chrono::milliseconds(kInterruptionCheckMs)) != std::future_status::ready)
+      if (check_interruption()) {
+        stop->is_stopped = 1;
+        break;
+      }
     result.get();
   }
 

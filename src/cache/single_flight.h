@@ -18,12 +18,14 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
 #include "core/fork_guard.h"
+#include "core/interruption.h"
 
 namespace kiln {
 
@@ -45,46 +47,14 @@ class SingleFlight {
       : is_lasting_(is_lasting), most_idle_(most_idle), forget_at_(most_idle) {}
 
   /// The value for `key`, made by `make()`, which returns std::shared_ptr<const Value>, if there is none. Rethrows what
-  /// `make` threw, to all who waited for it, and later where that is lasting.
+  /// `make` threw, to all who waited for it, and later where that is lasting; Interrupted to its maker only, and
+  /// another one of them makes the value. Throws Interrupted itself while it waits.
   template <typename Make>
   Found get(std::string_view key, Make&& make) {
-    if (std::shared_ptr<const Value> value = find(key)) return {std::move(value), false};
-    std::shared_ptr<Entry> entry;
-    bool mine = false;
-    {
-      ForkGuard guard;
-      std::unique_lock lock(mutex_);
-      if (entries_.size() >= forget_at_) forget_idle();
-      auto [found, inserted] = entries_.try_emplace(std::string(key));
-      // After `fork` the child has only the thread that forked: what another one was making will never be done.
-      mine = inserted || (!found->second->done && found->second->maker != getpid());
-      if (mine) {
-        try {
-          found->second = std::make_shared<Entry>();
-        } catch (...) {
-          entries_.erase(found);
-          throw;
-        }
-      }
-      entry = found->second;
+    for (;;) {
+      if (std::shared_ptr<const Value> value = find(key)) return {std::move(value), false};
+      if (std::optional<Found> found = make_or_wait(key, make)) return *std::move(found);
     }
-    if (mine) {
-      try {
-        entry->value = make();
-      } catch (...) {
-        entry->error = std::current_exception();
-      }
-      if (entry->error && !is_lasting_(entry->error)) {
-        ForkGuard guard;
-        std::unique_lock lock(mutex_);
-        if (auto found = entries_.find(key); found != entries_.end() && found->second == entry) entries_.erase(found);
-      }
-      entry->done = 1;
-      entry->done.notify_all();
-    }
-    entry->done.wait(0);
-    if (entry->error) std::rethrow_exception(entry->error);
-    return {entry->value, mine};
   }
 
   /// The value for `key` if it has been made; null otherwise, also while it is being made and after a failure.
@@ -118,6 +88,63 @@ class SingleFlight {
     using is_transparent = void;
     size_t operator()(std::string_view key) const { return std::hash<std::string_view>()(key); }
   };
+
+  // Nothing where its maker was interrupted, which is no failure of others.
+  template <typename Make>
+  std::optional<Found> make_or_wait(std::string_view key, Make& make) {
+    std::shared_ptr<Entry> entry;
+    bool mine = false;
+    {
+      ForkGuard guard;
+      std::unique_lock lock(mutex_);
+      if (entries_.size() >= forget_at_) forget_idle();
+      auto [found, inserted] = entries_.try_emplace(std::string(key));
+      // After `fork` the child has only the thread that forked: what another one was making will never be done.
+      mine = inserted || (!found->second->done && found->second->maker != getpid());
+      if (mine) {
+        try {
+          found->second = std::make_shared<Entry>();
+        } catch (...) {
+          entries_.erase(found);
+          throw;
+        }
+      }
+      entry = found->second;
+    }
+    if (mine) {
+      try {
+        entry->value = make();
+      } catch (...) {
+        entry->error = std::current_exception();
+      }
+      if (entry->error && !is_lasting_(entry->error)) {
+        ForkGuard guard;
+        std::unique_lock lock(mutex_);
+        if (auto found = entries_.find(key); found != entries_.end() && found->second == entry) entries_.erase(found);
+      }
+      entry->done = 1;
+      entry->done.notify_all();
+    }
+    if (!mine) wait_for(*entry);
+    if (entry->error && !mine) {
+      try {
+        std::rethrow_exception(entry->error);
+      } catch (const Interrupted&) {
+        return std::nullopt;
+      }
+    }
+    if (entry->error) std::rethrow_exception(entry->error);
+    return Found{entry->value, mine};
+  }
+
+  // A thread that may be interrupted looks every millisecond: an atomic's wait has no time limit.
+  static void wait_for(const Entry& entry) {
+    if (!can_be_interrupted()) return entry.done.wait(0);
+    for (int turn = 1; !entry.done; ++turn) {
+      usleep(1000);
+      if (turn % kInterruptionCheckMs == 0 && check_interruption()) throw Interrupted();
+    }
+  }
 
   std::shared_ptr<Entry> entry_of(std::string_view key) const {
     ForkGuard guard;

@@ -4,7 +4,6 @@
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Expr.h>
 #include <clang/Basic/Builtins.h>
-#include <clang/Basic/Stack.h>
 #include <clang/Basic/TargetInfo.h>
 #include <clang/CodeGen/ModuleBuilder.h>
 #include <clang/Frontend/CompilerInstance.h>
@@ -43,6 +42,9 @@ constexpr const char* kMainFile = "kiln.cpp";
 // More tokens, and more macros and files on the way to them, than any kernel has. A few lines of macros that name one
 // another twice would keep Clang busy, and its memory growing, for ever.
 constexpr size_t kMostTokens = size_t{1} << 20;
+
+// A private variable that is larger is refused before anything is made of it.
+constexpr uint64_t kLargestVariableBytes = uint64_t{1} << 20;
 
 struct TooMuchText {
   clang::SourceLocation where;
@@ -330,15 +332,15 @@ void refuse_mutable_variables(const llvm::Module& module, Dialect dialect, clang
   }
 }
 
-const clang::VarDecl* first_variable_length_array(const clang::Stmt* statement) {
+template <typename Predicate>
+const clang::VarDecl* first_variable(const clang::Stmt* statement, Predicate predicate) {
   if (!statement) return nullptr;
   if (const auto* declarations = llvm::dyn_cast<clang::DeclStmt>(statement))
     for (const clang::Decl* declaration : declarations->decls())
-      if (const auto* variable = llvm::dyn_cast<clang::VarDecl>(declaration);
-          variable && variable->getType()->isVariablyModifiedType())
+      if (const auto* variable = llvm::dyn_cast<clang::VarDecl>(declaration); variable && predicate(*variable))
         return variable;
   for (const clang::Stmt* child : statement->children())
-    if (const clang::VarDecl* variable = first_variable_length_array(child)) return variable;
+    if (const clang::VarDecl* variable = first_variable(child, predicate)) return variable;
   return nullptr;
 }
 
@@ -387,7 +389,8 @@ void refuse_dynamic_memory(const llvm::Module& module, clang::CodeGenerator& gen
     if (llvm::none_of(llvm::instructions(function), is_dynamic)) continue;
     const auto* declaration = llvm::dyn_cast_or_null<clang::FunctionDecl>(declaration_of(function, generator));
     const clang::Stmt* statements = declaration ? declaration->getBody() : nullptr;
-    const clang::VarDecl* array = first_variable_length_array(statements);
+    const clang::VarDecl* array = first_variable(
+        statements, [](const clang::VarDecl& variable) { return variable.getType()->isVariablyModifiedType(); });
     const clang::CallExpr* call = first_call(statements, allocates);
     clang::SourceLocation location = array         ? array->getLocation()
                                      : call        ? call->getBeginLoc()
@@ -397,6 +400,41 @@ void refuse_dynamic_memory(const llvm::Module& module, clang::CodeGenerator& gen
         diagnostics.at(instance.getSourceManager(), location,
                        array ? concat("'", array->getNameAsString(), "': an array's length must be constant")
                              : "private memory must be variables of constant size"));
+  }
+}
+
+// Passes take time and memory that grow with a variable's size. A smaller one that is too large may still be promoted
+// to registers; `private_bytes` of what is left is checked in the end.
+void refuse_large_variables(const llvm::Module& module, clang::CodeGenerator& generator,
+                            clang::CompilerInstance& instance, const DiagnosticCollector& diagnostics,
+                            std::vector<Diagnostic>& unsupported) {
+  const llvm::DataLayout& layout = module.getDataLayout();
+  for (const llvm::Function& function : module) {
+    for (const llvm::Instruction& instruction : llvm::instructions(function)) {
+      const auto* memory = llvm::dyn_cast<llvm::AllocaInst>(&instruction);
+      if (!memory || !memory->isStaticAlloca()) continue;
+      uint64_t bytes = layout.getTypeAllocSize(memory->getAllocatedType()).getFixedValue();
+      if (bytes <= kLargestVariableBytes) continue;
+      const auto* declaration = llvm::dyn_cast_or_null<clang::FunctionDecl>(declaration_of(function, generator));
+      clang::ASTContext& context = instance.getASTContext();
+      const clang::VarDecl* variable =
+          declaration
+              ? first_variable(declaration->getBody(),
+                               [&](const clang::VarDecl& candidate) {
+                                 clang::QualType type = candidate.getType();
+                                 return candidate.hasLocalStorage() && type->isConstantSizeType() &&
+                                        static_cast<uint64_t>(context.getTypeSizeInChars(type).getQuantity()) == bytes;
+                               })
+              : nullptr;
+      clang::SourceLocation location = variable      ? variable->getLocation()
+                                       : declaration ? declaration->getLocation()
+                                                     : clang::SourceLocation();
+      unsupported.push_back(
+          diagnostics.at(instance.getSourceManager(), location,
+                         concat("'", variable ? variable->getNameAsString() : "a variable", "' takes ", bytes,
+                                " bytes, which is too much for a thread's private variables")));
+      return;
+    }
   }
 }
 
@@ -424,7 +462,8 @@ Diagnostic find_indirect_call(const llvm::Module& module, clang::CodeGenerator& 
 
 FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, const std::string& cpu,
                          llvm::LLVMContext& context) {
-  clang::noteBottomOfStack();  // templates that nest deep go on elsewhere
+  // Where templates nest deep Clang would go on in a thread of its own, through which no exception passes. It does so
+  // only once it has been told where the stack begins; this one is large (`core/job_threads.h`).
   FrontendResult result;
   DiagnosticCollector collector(unit);
   std::vector<Diagnostic> invalid, unsupported;
@@ -471,6 +510,7 @@ FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, cons
       find_undefined(module, *generator, instance, collector, invalid);
       if (unit.dynamic_memory_bytes == 0) find_missing_memory(module, *generator, instance, collector, invalid);
       refuse_dynamic_memory(module, *generator, instance, collector, invalid);
+      refuse_large_variables(module, *generator, instance, collector, unsupported);
       refuse_recursion(module, *generator, instance, collector, unsupported);
       refuse_mutable_variables(module, unit.dialect, *generator, instance, collector, unsupported);
       result.indirect_call = find_indirect_call(module, *generator, instance, collector);

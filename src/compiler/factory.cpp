@@ -3,7 +3,12 @@
 #include <llvm/Support/ErrorHandling.h>
 
 #include <mutex>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
 
+#include "compiler/compile_budget.h"
 #include "compiler/cpu/cpu_compiler.h"
 #include "compiler/device_library.h"
 #include "compiler/nvidia/nvidia_compiler.h"
@@ -17,20 +22,40 @@ namespace {
 // what LLVM had allocated for it is lost.
 void throw_fatal_error(void*, const char* reason, bool) { throw InternalError(concat("LLVM: ", reason)); }
 
+void throw_bad_alloc(void*, const char*, bool) { throw std::bad_alloc(); }
+
 class ClangCompiler : public Compiler {
  public:
   CompileResult compile(const CompileRequest& request) override {
     static std::once_flag once;
-    std::call_once(once, [] { llvm::install_fatal_error_handler(throw_fatal_error); });
+    std::call_once(once, [] {
+      llvm::install_fatal_error_handler(throw_fatal_error);
+      llvm::install_bad_alloc_error_handler(throw_bad_alloc);
+    });
+    std::optional<CompileBudget> budget;
+    std::string message;
+    bool lacks_memory = false;
     try {
+      budget.emplace(request.limits);
       return request.target.kind == TargetKind::kNvidia ? compile_for_nvidia(request) : compile_for_cpu(request);
+    } catch (const std::bad_alloc&) {
+      lacks_memory = true;
     } catch (const std::exception& error) {
-      CompileResult result;
-      result.status = CompileStatus::kInternal;
-      result.report.generated_source = request.unit.text;
-      result.report.log = error.what();
-      return result;
+      message = error.what();
     }
+    CompileExcess excess = budget ? budget->excess() : CompileExcess::kNone;
+    CompileResult result;
+    result.report.generated_source = request.unit.text;
+    if (excess != CompileExcess::kNone && excess != CompileExcess::kSystemMemory) {
+      result.status = CompileStatus::kTooLarge;
+      result.report.log = budget->describe();
+    } else if (lacks_memory || excess == CompileExcess::kSystemMemory) {
+      result.status = CompileStatus::kOutOfMemory;
+    } else {
+      result.status = CompileStatus::kInternal;
+      result.report.log = std::move(message);
+    }
+    return result;
   }
 
   std::string identity() const override { return concat("LLVM ", LLVM_VERSION_STRING, " ", device_library_digest()); }

@@ -26,6 +26,7 @@
 #include "compiler/passes/threadgroup_tables.h"
 #include "compiler/threadgroup_section.h"
 #include "core/diagnostic.h"
+#include "core/text.h"
 
 namespace kiln {
 namespace {
@@ -38,6 +39,18 @@ bool has_indirect_calls(const llvm::Function& function) {
   for (const llvm::Instruction& instruction : llvm::instructions(function))
     if (const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction); call && call->isIndirectCall()) return true;
   return false;
+}
+
+// A thread's variables before any of them is promoted: more of them is refused at once. Of each size one may be in use
+// at a time only, and most go; `private_bytes` of what is left is checked in the end.
+constexpr uint64_t kMostVariableBytes = uint64_t{64} << 20;
+
+uint64_t bytes_of_variables(const llvm::Function& function) {
+  uint64_t bytes = 0;
+  for (const llvm::Instruction& instruction : llvm::instructions(function))
+    if (const auto* variable = llvm::dyn_cast<llvm::AllocaInst>(&instruction))
+      bytes += variable->getAllocationSize(function.getDataLayout())->getFixedValue();
+  return bytes;
 }
 
 const llvm::GlobalVariable* find_mutable_variable(const llvm::Module& module) {
@@ -150,6 +163,10 @@ std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, co
       refuse(result, std::move(*unsupported));
       return nullptr;
     }
+  if (uint64_t bytes = bytes_of_variables(body); bytes > kMostVariableBytes) {
+    refuse(result, concat("all private variables together take ", bytes, " bytes, which is too much for a thread"));
+    return nullptr;
+  }
   unfold_threadgroup_tables(body);
   if (unit.bounds_guards) split_structures(body);
   replace_known_shapes(body, unit);

@@ -25,16 +25,25 @@ struct TargetSpec {
   bool operator==(const TargetSpec&) const = default;
 };
 
+// What a compilation may take. 0: any amount.
+struct CompileLimits {
+  uint64_t bytes = 0;
+  double seconds = 0;
+};
+
 struct CompileRequest {
   const KernelUnit& unit;
   TargetSpec target;
   bool keep_stages = false;  // fill CompileResult::stages
+  CompileLimits limits;
 };
 
 enum class CompileStatus : uint8_t {
   kOk,
   kInvalid,      // the text is not valid in its dialect
   kUnsupported,  // it is, but this target cannot run it
+  kTooLarge,     // it takes more memory or time than its limits, or recursion that is too deep; report.log says what
+  kOutOfMemory,  // the system has no more memory
   kInternal,     // Kiln's own defect
 };
 
@@ -52,7 +61,7 @@ class Compiler {
   virtual ~Compiler() = default;
 
   /// Never throws for what stands in the unit. Throws MissingCompilerError where it opens a library that is not there.
-  /// May be called from any thread, by several at once.
+  /// May be called from any thread with a large stack (`core/job_threads.h`), by several at once.
   virtual CompileResult compile(const CompileRequest& request) = 0;
 
   /// Everything besides unit and target that the result depends on: LLVM's version and a digest of the device library.
@@ -72,7 +81,7 @@ class MissingCompilerError : public UnsupportedError {
 
 // The one function that libkiln_compiler.so exports. Returns null where the caller was built for another interface.
 // The object is the caller's; `delete` it through the base class.
-inline constexpr uint32_t kCompilerInterfaceVersion = 4;
+inline constexpr uint32_t kCompilerInterfaceVersion = 5;
 inline constexpr const char* kCompilerFactoryName = "kiln_make_compiler";
 extern "C" {
 using CompilerFactory = Compiler* (*)(uint32_t interface_version);

@@ -56,6 +56,8 @@ struct CpuImageHeader {
   uint32_t joins_rows;  // kLoop: threads know nothing of their threadgroup; rows of neighbours in x may be run as one
   uint32_t takes_rows;  // kLoop: a call may run several rows of a threadgroup
   uint32_t wants_row_locks;  // CpuLaunch::row_locks are used where there are any
+  uint32_t polls;            // a loop is not known to end, and reads CpuLaunch::poll_word
+  uint64_t stack_bytes;      // that the code takes of the stack of the thread that runs it; at most kCpuStackLimit
 };
 
 // What the threads of a simdgroup that wait at a site do with their values, which travel as 64 bits. Lanes that take no
@@ -113,7 +115,14 @@ struct CpuLaunch {
   uint32_t is_alone;           // one thread of the process runs all of it, and nobody else uses its outputs meanwhile
   uint32_t asks_second_cache;  // of the processor: lines that are asked for early are better asked for there
   CpuRowLock* row_locks;       // kCpuRowLocks, all free; null where others than the launch may use its outputs
+  // Where this is not 0, CpuAttendFunction is called, and tells whether the launch is to end.
+  const uint32_t* poll_word;
+  void* attendant;  // CpuAttendFunction's
 };
+
+// Returns 1 where the caller is to return at once, 0 where it goes on.
+using CpuAttendFunction = uint32_t (*)(const CpuLaunch*);
+inline constexpr const char* kAttendFunction = "__kiln_attend";
 
 // The values that attributes are computed from. Each is a uint; vectors take three.
 enum CpuThreadValue : uint32_t {
@@ -182,5 +191,8 @@ inline constexpr size_t kCpuTableFlagBytes = kCpuFrameAlignment;
 // The most private memory of a thread. It lies on the stacks of the threads that run threadgroups, which may be a few
 // MiB; where threads of a threadgroup wait for one another, the frames of all 1024 are there at once, for each core.
 inline constexpr uint64_t kCpuPrivateMemoryLimit = 256 << 10;
+
+// The most that compiled code takes of a stack. The threads that run it have more (`core/job_threads.h`).
+inline constexpr uint64_t kCpuStackLimit = 3 << 20;
 
 }  // namespace kiln

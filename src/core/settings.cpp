@@ -60,6 +60,15 @@ Settings read_settings(const char* (*lookup)(const char*)) {
       settings.strict_device = read_switch(row, value, "1", "0");
     } else if (row.variable == "KILN_DUMP_DIR") {
       settings.dump_folder = value;
+    } else if (row.variable == "KILN_COMPILE_MEMORY_LIMIT") {
+      std::optional<uint64_t> bytes = read_byte_count(value);
+      if (!bytes || *bytes < uint64_t{64} << 20) refuse(row, value);
+      settings.compile_bytes = *bytes;
+    } else if (row.variable == "KILN_COMPILE_TIME_LIMIT") {
+      auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), settings.compile_seconds);
+      if (error != std::errc() || end != value.data() + value.size() ||
+          !(settings.compile_seconds >= 1 && settings.compile_seconds <= 86400))
+        refuse(row, value);
     } else if (row.variable == "KILN_COMPILER") {
       settings.compiler_path = value;
     } else if (row.variable == "KILN_NVRTC") {

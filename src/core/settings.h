@@ -20,8 +20,10 @@ struct Settings {
   bool bounds = true;       // the default of compile_options["bounds"]
   bool specialize = true;   // the default of compile_options["specialize"]
   bool strict_device = false;
-  std::string compiler_path;  // empty: beside libkiln.so
-  std::string nvrtc_path;     // empty: looked for (`targets/cuda/nvrtc_library.h`)
+  uint64_t compile_bytes = uint64_t{4} << 30;  // that a compilation may take
+  double compile_seconds = 120;                // likewise
+  std::string compiler_path;                   // empty: beside libkiln.so
+  std::string nvrtc_path;                      // empty: looked for (`targets/cuda/nvrtc_library.h`)
   CacheMode cache = CacheMode::kOn;
   std::string cache_directory;               // empty: the user's (`cache/disk_cache.h`)
   uint64_t cache_bytes = uint64_t{1} << 30;  // the size that the cache is kept to
@@ -35,7 +37,7 @@ struct SettingRow {
   std::string_view meaning;
 };
 
-inline constexpr std::array<SettingRow, 14> kSettingRows = {{
+inline constexpr std::array<SettingRow, 16> kSettingRows = {{
     {"KILN_CPU_THREADS", "a number from 1 to 1024",
      "how many threads a launch on the CPU uses, the caller's counted; by default as many as the process may use"},
     {"KILN_CPU_ISA", "sse2, sse4, avx2 or avx512",
@@ -54,6 +56,10 @@ inline constexpr std::array<SettingRow, 14> kSettingRows = {{
     {"KILN_DUMP_DIR", "a path",
      "a folder in which each kernel that is compiled leaves its generated text, its code after each stage and the "
      "compiler's messages; it is made where it does not exist"},
+    {"KILN_COMPILE_MEMORY_LIMIT", "a number of bytes such as 512M or 2G, from 64M",
+     "the memory that compiling one kernel may take; beyond it compiling raises an UnsupportedError; by default 4G"},
+    {"KILN_COMPILE_TIME_LIMIT", "a number of seconds from 1 to 86400",
+     "the time that compiling one kernel may take; beyond it compiling raises an UnsupportedError; by default 120"},
     {"KILN_COMPILER", "a path", "the compiler library to open; by default libkiln_compiler.so beside libkiln.so"},
     {"KILN_NVRTC", "a path",
      "the library of NVIDIA's run-time compiler to open, which compiles CUDA bodies; by default libnvrtc.so of a "

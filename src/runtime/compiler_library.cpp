@@ -1,13 +1,18 @@
 #include "runtime/compiler_library.h"
 
 #include <dlfcn.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <utility>
 
 #include "core/build_id.h"
 #include "core/fork_guard.h"
+#include "core/out_of_memory.h"
 #include "core/settings.h"
 #include "core/text.h"
 #include "kiln/error.h"
@@ -38,6 +43,18 @@ class OpenedCompiler : public Compiler {
 
   std::unique_ptr<Compiler> opened_;
 };
+
+// The constructors of LLVM's static objects run while the library is opened, and have to have their memory.
+void check_memory_for(const std::string& file) {
+  struct stat status;
+  if (stat(file.c_str(), &status) != 0) return;
+  constexpr size_t kForConstructors = size_t{32} << 20;
+  size_t bytes = static_cast<size_t>(status.st_size) + kForConstructors;
+  void* memory = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    throw OutOfMemory(concat("There is no memory for Kiln's compiler, which takes ", bytes, " bytes."));
+  munmap(memory, bytes);
+}
 
 }  // namespace
 
@@ -70,11 +87,17 @@ Compiler& CompilerLibrary::get() {
   std::lock_guard lock(mutex_);
   if (compiler_) return *compiler_;
   std::string file = path();
+  check_memory_for(file);
   // Never closed: LLVM keeps state for as long as the process lives.
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library)
-    throw MissingCompilerError(concat("Kiln's compiler is missing: ", dlerror(), ". Expected ", file,
+  if (!library) {
+    const char* text = dlerror();
+    std::string reason = text ? text : "unknown error";
+    if (reason.find(std::strerror(ENOMEM)) != std::string::npos)
+      throw OutOfMemory(concat("There is no memory for Kiln's compiler: ", reason, "."));
+    throw MissingCompilerError(concat("Kiln's compiler is missing: ", reason, ". Expected ", file,
                                       "; installing Kiln again brings it, and KILN_COMPILER names another file."));
+  }
   auto factory = reinterpret_cast<CompilerFactory>(dlsym(library, kCompilerFactoryName));
   std::unique_ptr<Compiler> opened(factory ? factory(kCompilerInterfaceVersion) : nullptr);
   if (!opened)

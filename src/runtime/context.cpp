@@ -10,6 +10,8 @@
 #include "core/diagnostic.h"
 #include "core/floating_point_state.h"
 #include "core/fork_guard.h"
+#include "core/job_threads.h"
+#include "core/out_of_memory.h"
 #include "core/settings.h"
 #include "core/text.h"
 #include "kiln/error.h"
@@ -20,6 +22,9 @@
 
 namespace kiln {
 namespace {
+
+// Of its caller's stack, where no thread can be started for a compilation.
+constexpr size_t kEnoughStackBytes = size_t{4} << 20;
 
 // The one of a bundle's compilers that is NVRTC, or is not.
 std::optional<std::string> compiler_of(const Bundle& bundle, bool nvrtc) {
@@ -37,6 +42,11 @@ std::optional<std::string> compiler_of(const Bundle& bundle, bool nvrtc) {
     }
     case CompileStatus::kUnsupported:
       throw UnsupportedError(unsupported_message(unit, result.report.diagnostics.at(0)));
+    case CompileStatus::kOutOfMemory:
+      throw OutOfMemory(concat("[", interface, "] There is no memory to compile `", printable(unit.name), "`."));
+    case CompileStatus::kTooLarge:
+      throw UnsupportedError(
+          concat("[", interface, "] `", printable(unit.name), "` is too large to compile: ", result.report.log, "."));
     default:
       throw InternalError(concat("[", interface, "] `", printable(unit.name),
                                  "`: Kiln's compiler failed: ", result.report.log,
@@ -79,7 +89,11 @@ Context::Context(std::unique_ptr<Compiler> compiler, DiskCacheOptions cache, con
   }
 }
 
-Context::~Context() = default;
+// Jobs that nobody waits for any more use it.
+Context::~Context() {
+  if (getpid() != process_) return;  // they are the parent's
+  for (int left; (left = jobs_.load()) != 0;) jobs_.wait(left);
+}
 
 Target& Context::make_gpu(int index) {
   ForkGuard guard;
@@ -130,7 +144,7 @@ CompilerIdentity Context::identity(const KernelUnit& unit, const TargetSpec& tar
     if (nvrtc) return {nvrtc_->identity(), true};
     if (std::optional<CompilerIdentity> known = compiler_.identity()) return *known;
     if (of_bundle) return {*of_bundle, true};
-    compiler_.get();
+    JobThreads::compiling().run([&] { compiler_.get(); }, kEnoughStackBytes);
     return compiler_.identity().value();
   } catch (const MissingCompilerError& error) {
     if (of_bundle) return {*of_bundle, true};
@@ -141,7 +155,7 @@ CompilerIdentity Context::identity(const KernelUnit& unit, const TargetSpec& tar
 CompileResult Context::run_compiler(const KernelUnit& unit, const TargetSpec& target, bool keep_stages) {
   try {
     Compiler& compiler = is_for_nvrtc(unit, target) ? *nvrtc_ : compiler_.get();
-    return compiler.compile({unit, target, keep_stages});
+    return compiler.compile({unit, target, keep_stages, {settings().compile_bytes, settings().compile_seconds}});
   } catch (const MissingCompilerError& error) {
     throw_missing(error, unit);
   }
@@ -239,6 +253,18 @@ SingleFlight<Binary>::Found Context::binary_for(const KernelUnit& unit, Target& 
   for (const std::string& path : {unit.source_path, unit.header_path}) key += concat('\n', path);
   for (const IncludedFile& file : unit.included_files) key += concat('\n', file.path);
   for (const std::string& folder : unit.include_dirs) key += concat('\n', folder);
+  if (std::shared_ptr<const Binary> made = binaries_.find(key)) return {std::move(made), false};
+  auto found = std::make_shared<SingleFlight<Binary>::Found>();
+  // Copies: the job may outlive the call. Targets live as long as the context, which waits for its jobs.
+  run_job(unit, [this, found, own = std::make_shared<const KernelUnit>(unit), &target, compiler, id, key] {
+    *found = find_or_make_binary(*own, target, compiler, id, key);
+  });
+  return std::move(*found);
+}
+
+SingleFlight<Binary>::Found Context::find_or_make_binary(const KernelUnit& unit, Target& target,
+                                                         const CompilerIdentity& compiler, const std::string& id,
+                                                         const std::string& key) {
   return binaries_.get(key, [&] {
     // LLVM has locks of its own.
     ForkGuard guard;
@@ -269,10 +295,35 @@ SingleFlight<Binary>::Found Context::binary_for(const KernelUnit& unit, Target& 
 }
 
 MadeCode Context::compile_ahead(const KernelUnit& unit, const TargetSpec& target) {
-  CompilerIdentity compiler = identity(unit, target);
-  ForkGuard guard;
-  DefaultFloatingPoint floating_point;
-  return find_or_compile(binary_id(unit, target, compiler.text), unit, target, compiler, nullptr);
+  auto made = std::make_shared<MadeCode>();
+  run_job(unit, [this, made, own = std::make_shared<const KernelUnit>(unit), target] {
+    CompilerIdentity compiler = identity(*own, target);
+    ForkGuard guard;
+    DefaultFloatingPoint floating_point;
+    *made = find_or_compile(binary_id(*own, target, compiler.text), *own, target, compiler, nullptr);
+  });
+  return std::move(*made);
+}
+
+void Context::run_job(const KernelUnit& unit, const std::function<void()>& job) {
+  // From its copy on, until the last copy is gone.
+  struct Count {
+    explicit Count(std::atomic<int>& count) : count_(count) { ++count_; }
+    ~Count() {
+      --count_;
+      count_.notify_all();
+    }
+    std::atomic<int>& count_;
+  };
+  auto counted = [job, count = std::make_shared<Count>(jobs_)] { job(); };
+  // Limits are the compiler's to keep (CompileLimits). What it cannot end goes on without its caller.
+  const double seconds = settings().compile_seconds;
+  auto deadline = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                         std::chrono::duration<double>(1.25 * seconds + 5));
+  if (JobThreads::compiling().run_abandonable(counted, kEnoughStackBytes, deadline)) return;
+  throw UnsupportedError(concat(message_prefix(unit.dialect), "`", printable(unit.name),
+                                "` is too large to compile: it takes more than the ", seconds,
+                                " seconds of KILN_COMPILE_TIME_LIMIT."));
 }
 
 // "sm_80", "sm_90a" and the like. Whether there is such a GPU the compilers know.
@@ -295,10 +346,14 @@ TargetSpec target_named(std::string_view architecture) {
 }
 
 std::vector<CompileStage> Context::stages_of(const KernelUnit& unit, Target& target) {
-  DefaultFloatingPoint floating_point;
-  CompileResult result = run_compiler(unit, target.spec(), /*keep_stages=*/true);
-  if (result.status != CompileStatus::kOk) throw_failure(unit, std::move(result));
-  return std::move(result.stages);
+  auto stages = std::make_shared<std::vector<CompileStage>>();
+  run_job(unit, [this, stages, own = std::make_shared<const KernelUnit>(unit), spec = target.spec()] {
+    DefaultFloatingPoint floating_point;
+    CompileResult result = run_compiler(*own, spec, /*keep_stages=*/true);
+    if (result.status != CompileStatus::kOk) throw_failure(*own, std::move(result));
+    *stages = std::move(result.stages);
+  });
+  return std::move(*stages);
 }
 
 }  // namespace kiln

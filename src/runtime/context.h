@@ -1,9 +1,13 @@
 // What all kernels of a process share: targets, compiler, machine code.
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <array>
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -110,6 +114,12 @@ class Context {
   static constexpr size_t kMostGpus = 64;
 
   Target& make_gpu(int index);
+  // Runs a job that owns all that it touches on a thread for compilations, whose stack is large. Throws Interrupted,
+  // UnsupportedError where it takes far longer than compilations may; it then ends in the background.
+  void run_job(const KernelUnit& unit, const std::function<void()>& job);
+  SingleFlight<Binary>::Found find_or_make_binary(const KernelUnit& unit, Target& target,
+                                                  const CompilerIdentity& compiler, const std::string& id,
+                                                  const std::string& key);
   // CUDA bodies on NVIDIA's GPUs are NVIDIA's compiler's; all others are that of libkiln_compiler.so.
   bool is_for_nvrtc(const KernelUnit& unit, const TargetSpec& target) const;
   // Of the compiler that is asked for the unit.
@@ -136,6 +146,8 @@ class Context {
   std::optional<Bundle> bundle_;
   std::string bundle_failure_;
   std::unique_ptr<Recording> recording_;
+  std::atomic<int> jobs_{0};  // that have not ended, whoever waits for them
+  const pid_t process_ = getpid();
   // A program that makes kernels of ever new texts, and lets them go, does not fill its memory. (A kernel that is kept
   // keeps what it was called with.)
   SingleFlight<Binary> binaries_{is_lasting, kMostIdleBinaries};

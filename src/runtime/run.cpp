@@ -244,7 +244,7 @@ class LaunchPlan {
       else if (parameter.role == ParameterRole::kOutput)
         scratch_.arguments[i].data = output_data[parameter.argument];
     }
-    LaunchOptions options{call.stream, static_cast<size_t>(kernel.spec().shared_memory), nullptr};
+    LaunchOptions options{call.stream, static_cast<size_t>(kernel.spec().shared_memory)};
     found_.variant->target->launch(*found_.variant->binary->code, unit, geometry_, scratch_.arguments, options);
     record_.run_ms = milliseconds_since(start);
     kernel.record(record_);
@@ -383,14 +383,14 @@ InputCopies allocate_copies(const KernelObject& kernel, const Call& call) {
 }
 
 void launch(KernelObject& kernel, const KernelObject::Found& found, const Call& call,
-            std::span<void* const> output_data, const InputCopies& copies) {
+            std::span<void* const> output_data, const InputCopies& copies, LaunchStop* stop) {
   auto start = std::chrono::steady_clock::now();
   Target& target = *found.variant->target;
   const KernelUnit& unit = found.variant->unit;
   LaunchGeometry geometry = divide_grid(interface_name(unit.dialect), unit.dialect, call.grid, call.threadgroup);
   const LoadedKernel& code = *found.variant->binary->code;
   LaunchOptions options{call.stream, static_cast<size_t>(kernel.spec().shared_memory), call.queue,
-                        call.init_value.has_value()};
+                        call.init_value.has_value(), stop};
   target.check_launch(code, unit, geometry, options);
   copy_inputs(kernel, target, call, copies);
 

@@ -13,8 +13,8 @@ namespace kiln {
 
 /// Runs a call that KernelObject::check_sizes has accepted. `output_data` has a pointer for each output, to as many
 /// bytes as its shape and dtype need, in the memory of the call's device; all of them are written only by this launch
-/// while it runs. Throws ValueError, CompileError, UnsupportedError, DeviceError, OutOfMemory; the contents of the
-/// outputs are unspecified then.
+/// while it runs. Throws ValueError, CompileError, UnsupportedError, DeviceError, OutOfMemory, Interrupted; the
+/// contents of the outputs are unspecified then.
 void run(KernelObject& kernel, const Call& call, std::span<void* const> output_data);
 
 // What a thread keeps of a launch on a GPU's stream, so that the same one with other arrays is one call of the driver:
@@ -36,8 +36,8 @@ InputCopies allocate_copies(const KernelObject& kernel, const Call& call);
 
 /// The same as run() with code that was found before (`KernelObject::find_or_compile`) and memory that was allocated
 /// before for a call with the same arrays, on whichever thread. Where the code says that it cannot fail, nothing is
-/// allocated any more that could be large.
+/// allocated any more that could be large. `stop`: by which another thread ends it; Interrupted is thrown then.
 void launch(KernelObject& kernel, const KernelObject::Found& found, const Call& call,
-            std::span<void* const> output_data, const InputCopies& copies);
+            std::span<void* const> output_data, const InputCopies& copies, LaunchStop* stop = nullptr);
 
 }  // namespace kiln

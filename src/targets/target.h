@@ -10,6 +10,7 @@
 
 #include "core/compiler.h"
 #include "core/gpu_queue.h"
+#include "core/interruption.h"
 #include "core/launch_geometry.h"
 #include "kiln/device.h"
 
@@ -24,8 +25,8 @@ class LoadedKernel {
   virtual size_t threadgroup_memory_bytes() const = 0;
   /// Bytes that each thread needs while it waits for others; 0 where none waits.
   virtual size_t thread_memory_bytes() const = 0;
-  /// Whether a launch may throw: a DeviceError, or std::bad_alloc for what it needs for each of its threads or
-  /// threadgroups.
+  /// Whether a launch may throw: a DeviceError, std::bad_alloc for what it needs for each of its threads or
+  /// threadgroups, or Interrupted because it has loops that are not known to end.
   virtual bool may_fail() const = 0;
   /// The machine code and its constants; lives as long as this object.
   virtual std::span<const std::byte> code() const = 0;
@@ -45,6 +46,7 @@ struct LaunchOptions {
   GpuQueue* queue = nullptr;  // takes the launch in place of the stream
   // Its outputs have just been filled for it, so that nobody else can be using them.
   bool fills_outputs = false;
+  LaunchStop* stop = nullptr;  // by which another thread ends the launch; the CPU's only
 };
 
 class Target;
@@ -90,7 +92,7 @@ class Target {
 
   /// Runs a kernel that check_launch() has accepted. On the CPU it has run on return; on a GPU it is the last in the
   /// stream, or in the queue. `arguments` follow the unit's parameters, and need not outlive the call. Throws
-  /// DeviceError; `unit` serves its message.
+  /// DeviceError, Interrupted; `unit` serves the message.
   virtual void launch(const LoadedKernel& kernel, const KernelUnit& unit, const LaunchGeometry& geometry,
                       std::span<const LaunchArgument> arguments, const LaunchOptions& options) = 0;
 

@@ -16,6 +16,8 @@ std::string problem_of(Compiler& compiler, const KernelUnit& unit) {
   switch (result.status) {
     case CompileStatus::kOk: return result.binary.empty() ? "no machine code" : "";
     case CompileStatus::kInternal: return concat("a defect: ", result.report.log);
+    case CompileStatus::kTooLarge:
+    case CompileStatus::kOutOfMemory: return {};
     case CompileStatus::kInvalid:
     case CompileStatus::kUnsupported: break;
   }

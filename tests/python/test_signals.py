@@ -1,4 +1,4 @@
-"""docs/language.md 6.3: signals take effect when a launch or a compilation has ended, and leave nothing half done."""
+"""docs/language.md 6.4: what a signal's handler raises ends launches and compilations, and leaves nothing half done."""
 
 from __future__ import annotations
 
@@ -123,6 +123,189 @@ def test_an_interrupt_during_a_compile(library, how):
         until(attempt)
         assert call(make(), X)[7] == 8
     """)
+
+
+# Bodies that never end.
+ENDLESS = {
+    "nothing": "while (true) {}",
+    "stores": "for (int k = 0;; ++k) out[i] = x[i] + k;",
+    "do": "float s = x[i]; do { s = s * 0.5f + 1; } while (s > 0 || s <= 0); out[i] = s;",
+    "one lane": "float s = 0; while (i == 3) s += x[i]; out[i] = s;",
+    "depends on data": "float s = x[i]; while (s >= 0) s += 1 - s / 2; out[i] = s;",
+    "never reaches its end": "for (int k = int(x[0]); k != 8; k += 2) out[i] = k & 1;",
+    "spin": """
+        device atomic_int* flag = (device atomic_int*)out;
+        while (atomic_load_explicit(flag, memory_order_relaxed) != 17) {}
+    """,
+    "exchange": """
+        device atomic_int* flag = (device atomic_int*)out;
+        int seen = 0;
+        do seen = atomic_fetch_add_explicit(flag, 0, memory_order_relaxed); while (seen != 17);
+    """,
+    "barrier": """
+        threadgroup float t[64];
+        uint l = thread_position_in_threadgroup.x;
+        while (true) {
+            t[l] = x[i];
+            threadgroup_barrier(mem_flags::mem_threadgroup);
+            out[i] = t[l ^ 1];
+            threadgroup_barrier(mem_flags::mem_threadgroup);
+        }
+    """,
+    "after a barrier": """
+        threadgroup float t[64];
+        t[thread_position_in_threadgroup.x] = x[i];
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        while (t[0] > -1) out[i] = t[thread_position_in_threadgroup.x ^ 1];
+    """,
+    "simdgroup": "float s = x[i]; while (s > -1) s = simd_max(s); out[i] = s;",
+    "simdgroup in a branch": """
+        float s = x[i];
+        while (s > -1) { if (i & 1) s = simd_max(s); else s += 1 - s / 2; }
+        out[i] = s;
+    """,
+    "loop in a loop": """
+        for (int k = 0;; ++k) { float s = 0; for (int j = 0; j < 100; ++j) s += x[j % 8]; out[i] = s; }
+    """,
+    "array": "int a[64]; for (uint k = i;; k = a[k & 63]) { a[k & 63] = k * 7 + 1; out[i] = a[3]; }",
+}
+
+INTERRUPT_ENDLESS = """
+os.environ["KILN_CPU_ENGINE"] = {engine!r}
+module = kiln if {library!r} == "numpy" else kiln.mlx
+array = np.array if {library!r} == "numpy" else mx.array
+size = {size}
+x = array(np.arange(1, size + 1, dtype=np.float32))
+kernel = make(INDEX + {body!r}, module)
+call(kernel, x, "compile")
+
+for attempt in range(2):
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        result = call(kernel, x)
+        if {library!r} == "mlx":
+            mx.eval(result)
+        print("it ended")
+    except KeyboardInterrupt:
+        pass
+    timer.join()
+assert kernel.history == []
+again = call(make(module=module), x)
+assert np.array_equal(np.array(again), np.arange(2, size + 2, dtype=np.float32))
+"""
+
+
+@pytest.mark.parametrize("size", [8, 20_000])
+@pytest.mark.parametrize("library", ["numpy", "mlx"])
+@pytest.mark.parametrize("engine", ["scalar", "simd"])
+@pytest.mark.parametrize("name", ENDLESS)
+def test_an_interrupt_ends_a_body_that_never_ends(name, engine, library, size):
+    signals(INTERRUPT_ENDLESS.format(engine=engine, library=library, size=size, body=ENDLESS[name]))
+
+
+@pytest.mark.parametrize("engine", ["scalar", "simd"])
+def test_an_interrupt_ends_a_body_of_cudas_that_never_ends(engine):
+    signals(f"""
+        os.environ["KILN_CPU_ENGINE"] = {engine!r}
+        kernel = kiln.cuda_kernel("k", ["x"], ["out"], "__shared__ int t; while (true) {{ __syncthreads(); t = x[0]; }}")
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            call(kernel)
+            print("it ended")
+        except KeyboardInterrupt:
+            pass
+        assert call(make())[7] == 8
+    """)
+
+
+def test_an_interrupt_ends_a_launch_at_the_next_threadgroup():
+    # Each threadgroup ends within milliseconds, all of them in days.
+    signals("""
+        kernel = make(SLOW)
+        call(kernel, X, "compile")
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            call(kernel, grid=(1 << 30, 1, 1))
+            print("it ended")
+        except KeyboardInterrupt:
+            pass
+        assert kernel.history == []
+        assert call(make())[7] == 8
+    """)
+
+
+@pytest.mark.parametrize("library", ["numpy", "mlx"])
+def test_a_handler_that_raises_another_exception_ends_a_launch(library):
+    script = f"""
+        class Timeout(Exception):
+            pass
+
+        def handler(*_):
+            raise Timeout("too long")
+
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        library = {library!r}
+        kernel = make("while (true) {{}}", kiln if library == "numpy" else kiln.mlx)
+        try:
+            result = call(kernel, X if library == "numpy" else mx.array(X))
+            mx.eval(result) if library == "mlx" else None
+        except Timeout as error:
+            print(error)
+        assert call(make())[7] == 8
+    """
+    signals(script, "too long\n")
+
+
+def test_a_handler_that_does_not_raise_ends_nothing():
+    # It runs while the launch does, may launch kernels, and lets the body go on.
+    signals("""
+        handled = []
+        flag = np.zeros(16, np.int32)
+        spin = '''
+            device atomic_int* flag = (device atomic_int*)x;
+            int k = 0;
+            while (atomic_load_explicit(flag, memory_order_relaxed) == 0) ++k;
+            out[0] = k > 0;
+        '''
+
+        def handler(*_):
+            handled.append(call(make())[7])
+            if len(handled) == 3:
+                flag[0] = 1
+
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
+        kernel = make(spin)
+        result = call(kernel, flag, output_shapes=[(1,)], output_dtypes=["int32"], grid=(1, 1, 1))
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        assert result[0] == 1 and set(handled) == {8} and len(handled) >= 3
+        assert len(kernel.history) == 1
+    """)
+
+
+LONG_COMPILATION = """
+statements = "".join(f"s = sin(s + {k}) * exp(s);" for k in range(1500))
+kernel = make(INDEX + f"float s = x[i]; {statements} out[i] = s * 0 + 1;", MODULE)
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    call(kernel, ARRAY, "compile")
+    print("it ended")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.parametrize("library", ["numpy", "mlx"])
+def test_an_interrupt_ends_a_long_compilation(library):
+    # The compilation goes on without its caller; other kernels are compiled meanwhile.
+    modules = {"numpy": "MODULE, ARRAY = kiln, X\n", "mlx": "MODULE, ARRAY = kiln.mlx, mx.array(X)\n"}
+    signals(modules[library] + LONG_COMPILATION + "assert call(make())[7] == 8\n", "interrupted\n")
+
+
+def test_a_process_ends_while_a_compilation_goes_on():
+    signals("MODULE, ARRAY = kiln, X\n" + LONG_COMPILATION, "interrupted\n")
 
 
 def test_an_interrupt_while_other_threads_work():

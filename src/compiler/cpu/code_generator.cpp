@@ -62,6 +62,7 @@ std::unique_ptr<llvm::TargetMachine> make_cpu_machine(const std::string& cpu) {
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // no contraction: docs/language.md 4.1
   options.ExceptionModel = llvm::ExceptionHandling::None;
+  options.EmitStackSizeSection = true;  // image_writer.cpp reads it
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(kFrontendTriple, cpu, kFeatures, options,
                                                                            llvm::Reloc::PIC_, llvm::CodeModel::Small,
                                                                            llvm::CodeGenOptLevel::Default));

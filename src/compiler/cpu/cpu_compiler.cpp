@@ -10,6 +10,7 @@
 #include "compiler/cpu/image_writer.h"
 #include "compiler/passes/extremes.h"
 #include "compiler/passes/finish_chains.h"
+#include "compiler/passes/interrupt_polls.h"
 #include "compiler/passes/lane_sums.h"
 #include "compiler/passes/packed_numbers.h"
 #include "compiler/passes/small_floats.h"
@@ -73,6 +74,7 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
     for (llvm::Function& function : *module)
       finish_chains(function, has_avx512 ? 32 : 16, has_avx512 ? 16 : 8, /*are_few=*/!has_avx512);
   }
+  output.polls = insert_interrupt_polls(*module, output.sites.empty() ? "" : output.run_function);
   keep("optimized");
   if (request.keep_stages) result.stages.push_back({"assembly", generate_assembly(*module, *machine)});
   llvm::SmallVector<char, 0> object = generate_object(*module, *machine);

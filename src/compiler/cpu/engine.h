@@ -35,6 +35,7 @@ struct EngineOutput {
   bool wants_row_locks = false;
   bool joins_rows = false;
   bool takes_rows = false;
+  bool polls = false;
 };
 
 // Told the name of what the module is now, for who wants to see it.

@@ -2,6 +2,7 @@
 
 #include <llvm/BinaryFormat/ELF.h>
 #include <llvm/Object/ELFObjectFile.h>
+#include <llvm/Support/DataExtractor.h>
 #include <llvm/Support/MathExtras.h>
 #include <llvm/Support/MemoryBufferRef.h>
 
@@ -41,6 +42,8 @@ class ImageWriter {
     header.wants_row_locks = engine_.wants_row_locks;
     header.joins_rows = engine_.joins_rows;
     header.takes_rows = engine_.takes_rows;
+    header.polls = engine_.polls;
+    header.stack_bytes = stack_bytes();
     image_.resize(sizeof header);
 
     std::vector<CpuSite> sites;
@@ -95,6 +98,26 @@ class ImageWriter {
     if (count) std::memcpy(image_.data() + offset, bytes, count);
     return offset;
   }
+
+  // What all of the object's functions together take of a stack: none calls itself. The section has an address and a
+  // size for each (LLVM's TargetOptions::EmitStackSizeSection).
+  uint64_t stack_bytes() {
+    uint64_t all = 0;
+    for (object::ELFSectionRef section : object_.sections()) {
+      if (check(section.getName()) != ".stack_sizes") continue;
+      StringRef contents = check(section.getContents());
+      DataExtractor data(contents, /*IsLittleEndian=*/true, /*AddressSize=*/8);
+      DataExtractor::Cursor cursor(0);
+      while (cursor && cursor.tell() < contents.size()) {
+        static_cast<void>(data.getU64(cursor));
+        all += data.getULEB128(cursor) + kBytesOfCall;
+      }
+      if (!cursor) throw InternalError("a kernel's stack sizes: " + toString(cursor.takeError()));
+    }
+    return all;
+  }
+  // The return address and the alignment of a frame.
+  static constexpr uint64_t kBytesOfCall = 128;
 
   // Every name that the object uses and does not define.
   void find_imports() {

@@ -21,8 +21,8 @@ namespace tok = clang::tok;
 
 // How deep brackets are nested at most; what reads them goes down with them. Clang's own limit.
 constexpr size_t kDeepest = 256;
-// Operators of one expression at most. Clang's time grows with their square.
-constexpr size_t kMostOperators = 4096;
+// Operators of one expression at most: Clang and LLVM recurse, and some of Clang's time grows with their square.
+constexpr size_t kMostOperators = size_t{1} << 14;
 
 bool is_texture_name(llvm::StringRef name) {
   return llvm::StringSwitch<bool>(name)

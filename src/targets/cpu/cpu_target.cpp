@@ -1,5 +1,7 @@
 #include "targets/cpu/cpu_target.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -10,15 +12,19 @@
 
 #include "core/diagnostic.h"
 #include "core/floating_point_state.h"
+#include "core/interruption.h"
+#include "core/job_threads.h"
 #include "core/launch_geometry.h"
 #include "core/settings.h"
 #include "core/text.h"
+#include "core/thread_stack.h"
 #include "kiln/error.h"
 #include "targets/cpu/group_position.h"
 #include "targets/cpu/group_scheduler.h"
 #include "targets/cpu/huge_pages.h"
 #include "targets/cpu/image_loader.h"
 #include "targets/cpu/kernel_output.h"
+#include "targets/cpu/launch_attendant.h"
 #include "targets/cpu/simdgroup_scheduler.h"
 #include "targets/cpu/strided_copy.h"
 #include "targets/cpu/thread_pool.h"
@@ -30,6 +36,8 @@ namespace {
 constexpr uint64_t kSmallLaunchThreads = 4096;
 // Claims a participant makes of a launch that is spread evenly; more balance better and cost more.
 constexpr uint64_t kClaimsPerThread = 16;
+// What a launch takes of the caller's stack besides its compiled code.
+constexpr size_t kLaunchStackBytes = 24 << 10;
 
 // The best level of x86-64 that this processor reaches and the settings allow. Levels rather than processors, so that
 // what is compiled on one machine serves others.
@@ -63,7 +71,8 @@ class CpuKernel : public LoadedKernel {
                : image.header().frame_bytes;
   }
   bool may_fail() const override {
-    return image.header().kind != CpuImageKind::kLoop || threadgroup_memory_bytes() > 0 || image.may_fail();
+    return image.header().kind != CpuImageKind::kLoop || threadgroup_memory_bytes() > 0 || image.header().polls ||
+           image.may_fail();
   }
   std::span<const std::byte> code() const override { return image.code(); }
 
@@ -95,6 +104,7 @@ void run_rows(const LoadedImage& image, const CpuLaunch& launch, uint64_t begin,
   set_launch_values(thread, launch);
   bool joins = image.header().joins_rows != 0;
   for (uint64_t group = begin, next; group < end; group = next) {
+    if (is_ended(launch)) return;
     GroupPosition position = locate_group(launch, group);
     set_group_values(thread, position);
     next = group + 1;
@@ -128,7 +138,7 @@ std::optional<BarrierFault> run_groups(const LoadedImage& image, const CpuLaunch
   BarrierFault fault;
   do {
     if (!scheduler.run(begin, end, memory.get(), fault)) return fault;
-  } while (claims.next(begin, end));
+  } while (!is_ended(launch) && claims.next(begin, end));
   return std::nullopt;
 }
 
@@ -191,69 +201,20 @@ class CpuTarget : public Target {
     static_assert(sizeof(LaunchArgument) == sizeof(CpuArgument) &&
                   offsetof(LaunchArgument, end_byte) == offsetof(CpuArgument, end_byte));
     if (geometry.threadgroups == 0) return;
-    DefaultFloatingPoint floating_point;
     const LoadedImage& image = static_cast<const CpuKernel&>(loaded).image;
-    CpuLaunch launch{};
-    launch.arguments = reinterpret_cast<const CpuArgument*>(arguments.data());
-    launch.asks_second_cache = asks_second_cache();
-    std::copy(geometry.threads_per_grid.begin(), geometry.threads_per_grid.end(), launch.threads_per_grid);
-    std::copy(geometry.threads_per_threadgroup.begin(), geometry.threads_per_threadgroup.end(),
-              launch.threads_per_threadgroup);
-    std::copy(geometry.threadgroups_per_grid.begin(), geometry.threadgroups_per_grid.end(),
-              launch.threadgroups_per_grid);
-
-    bool small = geometry.threadgroups * geometry.threads_in_full_threadgroup() < kSmallLaunchThreads;
-    KernelFailures failures;
-    if (image.header().kind == CpuImageKind::kLoop && !image.header().may_spin && small) {
-      launch.is_alone = options.fills_outputs;
-      KernelFailures::Scope scope(failures);
-      ThreadgroupMemory memory(image.header().threadgroup_memory_bytes);
-      run_rows(image, launch, 0, geometry.threadgroups, memory.get());
-      if (failures.first()) throw_failure(*failures.first(), unit);
-      return;
+    LaunchStop own_stop;
+    LaunchStop& stop = options.stop ? *options.stop : own_stop;
+    InterruptibleScope scope(stop);
+    const size_t stack_bytes = image.header().stack_bytes + kLaunchStackBytes;
+    if (stack_left() >= stack_bytes) {
+      launch_here(image, unit, geometry, arguments, options, stop, &scope);
+    } else {
+      std::function<void()> attend;
+      if (scope.is_watched()) attend = [&] { static_cast<void>(scope.attend()); };
+      JobThreads::launching().run([&] { launch_here(image, unit, geometry, arguments, options, stop, nullptr); },
+                                  stack_bytes, attend);
     }
-    for (size_t i = 0; i < arguments.size(); ++i)
-      if (unit.parameters[i].is_written())
-        use_huge_pages(arguments[i].data, static_cast<size_t>(arguments[i].end_byte));
-    ThreadPool& pool = ThreadPool::shared();
-    ThreadPool::Work work;
-    work.pieces = geometry.threadgroups;
-    work.pieces_may_wait = image.header().may_spin;
-    // Threadgroups that may wait for one another are claimed one by one, so that none waits behind its waiter.
-    if (!work.pieces_may_wait)
-      work.pieces_per_claim = small ? work.pieces : geometry.threadgroups / (pool.threads() * kClaimsPerThread);
-
-    // One that is claimed as a whole is run by who claims it.
-    launch.is_alone = options.fills_outputs && (pool.threads() == 1 || (small && !work.pieces_may_wait));
-    std::unique_ptr<CpuRowLock[]> row_locks;
-    if (image.header().wants_row_locks && options.fills_outputs && !launch.is_alone) {
-      row_locks = std::make_unique<CpuRowLock[]>(kCpuRowLocks);
-      launch.row_locks = row_locks.get();
-    }
-
-    std::mutex fault_mutex;
-    std::optional<BarrierFault> fault;
-    pool.run(work, [&](ThreadPool::Claims& claims) {
-      DefaultFloatingPoint own_floating_point;  // of a worker, which began with what its creator had
-      KernelFailures::Scope scope(failures);
-      ThreadgroupMemory memory(image.header().threadgroup_memory_bytes);
-      uint64_t begin, end;
-      if (image.header().kind == CpuImageKind::kLoop) {
-        while (claims.next(begin, end)) run_rows(image, launch, begin, end, memory.get());
-        return;
-      }
-      if (!claims.next(begin, end)) return;
-      std::optional<BarrierFault> found =
-          image.header().kind == CpuImageKind::kCoroutines
-              ? run_groups<GroupScheduler>(image, launch, claims, begin, end, memory)
-              : run_groups<SimdgroupScheduler>(image, launch, claims, begin, end, memory);
-      if (!found) return;
-      claims.stop();
-      std::lock_guard lock(fault_mutex);
-      if (!fault) fault = found;
-    });
-    if (failures.first()) throw_failure(*failures.first(), unit);
-    if (fault) throw DeviceError(describe(*fault, unit));
+    if (stop.is_stopped.load(std::memory_order_relaxed)) throw Interrupted();
   }
 
   void fill(void* data, size_t count, std::span<const std::byte> pattern, void*) override {
@@ -280,6 +241,81 @@ class CpuTarget : public Target {
   }
 
  private:
+  // `scope`: null on a thread that is not the caller's.
+  static void launch_here(const LoadedImage& image, const KernelUnit& unit, const LaunchGeometry& geometry,
+                          std::span<const LaunchArgument> arguments, const LaunchOptions& options,
+                          const LaunchStop& stop, InterruptibleScope* scope) {
+    DefaultFloatingPoint floating_point;
+    CpuLaunch launch{};
+    launch.arguments = reinterpret_cast<const CpuArgument*>(arguments.data());
+    set_attendant(launch, stop, scope);
+    launch.asks_second_cache = asks_second_cache();
+    std::copy(geometry.threads_per_grid.begin(), geometry.threads_per_grid.end(), launch.threads_per_grid);
+    std::copy(geometry.threads_per_threadgroup.begin(), geometry.threads_per_threadgroup.end(),
+              launch.threads_per_threadgroup);
+    std::copy(geometry.threadgroups_per_grid.begin(), geometry.threadgroups_per_grid.end(),
+              launch.threadgroups_per_grid);
+
+    bool small = geometry.threadgroups * geometry.threads_in_full_threadgroup() < kSmallLaunchThreads;
+    KernelFailures failures;
+    if (image.header().kind == CpuImageKind::kLoop && !image.header().may_spin && small) {
+      launch.is_alone = options.fills_outputs;
+      KernelFailures::Scope failure_scope(failures);
+      ThreadgroupMemory memory(image.header().threadgroup_memory_bytes);
+      run_rows(image, launch, 0, geometry.threadgroups, memory.get());
+      if (failures.first() && !stop.is_stopped.load(std::memory_order_relaxed)) throw_failure(*failures.first(), unit);
+      return;
+    }
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if (unit.parameters[i].is_written())
+        use_huge_pages(arguments[i].data, static_cast<size_t>(arguments[i].end_byte));
+    ThreadPool& pool = ThreadPool::shared();
+    ThreadPool::Work work;
+    work.pieces = geometry.threadgroups;
+    work.pieces_may_wait = image.header().may_spin;
+    if (scope && scope->is_watched()) work.while_waiting = [scope] { static_cast<void>(scope->attend()); };
+    // Threadgroups that may wait for one another are claimed one by one, so that none waits behind its waiter.
+    if (!work.pieces_may_wait)
+      work.pieces_per_claim = small ? work.pieces : geometry.threadgroups / (pool.threads() * kClaimsPerThread);
+
+    // One that is claimed as a whole is run by who claims it.
+    launch.is_alone = options.fills_outputs && (pool.threads() == 1 || (small && !work.pieces_may_wait));
+    std::unique_ptr<CpuRowLock[]> row_locks;
+    if (image.header().wants_row_locks && options.fills_outputs && !launch.is_alone) {
+      row_locks = std::make_unique<CpuRowLock[]>(kCpuRowLocks);
+      launch.row_locks = row_locks.get();
+    }
+
+    std::mutex fault_mutex;
+    std::optional<BarrierFault> fault;
+    const pthread_t caller = pthread_self();
+    pool.run(work, [&, scope](ThreadPool::Claims& claims) {
+      DefaultFloatingPoint own_floating_point;  // of a worker, which began with what its creator had
+      KernelFailures::Scope failure_scope(failures);
+      CpuLaunch own_launch = launch;
+      if (!pthread_equal(pthread_self(), caller)) set_attendant(own_launch, stop, nullptr);
+      ThreadgroupMemory memory(image.header().threadgroup_memory_bytes);
+      uint64_t begin, end;
+      if (image.header().kind == CpuImageKind::kLoop) {
+        while (claims.next(begin, end) && !is_ended(own_launch)) run_rows(image, own_launch, begin, end, memory.get());
+        return;
+      }
+      if (!claims.next(begin, end)) return;
+      std::optional<BarrierFault> found =
+          image.header().kind == CpuImageKind::kCoroutines
+              ? run_groups<GroupScheduler>(image, own_launch, claims, begin, end, memory)
+              : run_groups<SimdgroupScheduler>(image, own_launch, claims, begin, end, memory);
+      if (!found) return;
+      claims.stop();
+      std::lock_guard lock(fault_mutex);
+      if (!fault) fault = found;
+    });
+    // What an interruption has left is no failure.
+    if (stop.is_stopped.load(std::memory_order_relaxed)) return;
+    if (failures.first()) throw_failure(*failures.first(), unit);
+    if (fault) throw DeviceError(describe(*fault, unit));
+  }
+
   void release(void* memory, void*) noexcept override { std::free(memory); }
 
   // Memory that is touched for the first time is given out page by page, which takes longer than writing it; several

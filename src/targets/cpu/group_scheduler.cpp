@@ -7,6 +7,7 @@
 
 #include "targets/cpu/exchange.h"
 #include "targets/cpu/group_position.h"
+#include "targets/cpu/launch_attendant.h"
 #include "targets/cpu/wait_order.h"
 
 namespace kiln {
@@ -55,7 +56,7 @@ GroupScheduler::GroupScheduler(const LoadedImage& image, const CpuLaunch& launch
 GroupScheduler::~GroupScheduler() { ::operator delete(frames_, std::align_val_t(kCpuFrameAlignment)); }
 
 bool GroupScheduler::run(uint64_t begin, uint64_t end, char* threadgroup_memory, BarrierFault& fault) {
-  for (uint64_t group = begin; group < end; ++group)
+  for (uint64_t group = begin; group < end && !is_ended(launch_); ++group)
     if (std::optional<BarrierFault> found = run(group, threadgroup_memory)) {
       fault = *found;
       return false;
@@ -81,6 +82,7 @@ std::optional<BarrierFault> GroupScheduler::run(uint64_t group, char* threadgrou
         if (is_before(image_, *waiting, *at_barrier)) at_barrier = waiting;
       }
     }
+    if (is_ended(launch_)) return std::nullopt;
     if (has_yields_ && run_yielding()) continue;
     if (!at_barrier) return std::nullopt;
     if (!all_at_one) return describe_fault(*at_barrier);
@@ -182,6 +184,7 @@ bool GroupScheduler::run_yielding() {
 // the simdgroup, which do not come: at a barrier that some of them have passed, or with a mask.
 const CpuThread* GroupScheduler::run_to_barrier(Simdgroup& simdgroup) {
   while (simdgroup.live) {
+    if (is_ended(launch_)) return nullptr;
     const CpuThread* stuck = nullptr;  // the earliest that cannot go on
     uint32_t released = 0;
     for (uint32_t lanes = simdgroup.live & ~yielding(simdgroup); lanes;) {

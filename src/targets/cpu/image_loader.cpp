@@ -10,10 +10,12 @@
 #include <string_view>
 
 #include "core/launch_geometry.h"
+#include "core/out_of_memory.h"
 #include "core/text.h"
 #include "kiln/error.h"
 #include "targets/cpu/c_functions.h"
 #include "targets/cpu/kernel_output.h"
+#include "targets/cpu/launch_attendant.h"
 #include "targets/cpu/row_updates.h"
 
 // The compiler's own library has these; C++ has no names for them. They follow the convention for halves in registers.
@@ -60,6 +62,7 @@ const void* find_import(std::string_view name) {
     if (import.name == name) return import.address;
   if (const void* function = find_c_function(name)) return function;
   if (const void* function = find_row_update(name)) return function;
+  if (name == kAttendFunction) return address(attend_to_launch);
   return find_output_function(name);
 }
 
@@ -93,6 +96,7 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
   uint64_t threads = header_.kind == CpuImageKind::kSimdgroups ? kSimdgroupSize : 1;
   if (header_.frame_bytes > threads * kCpuPrivateMemoryLimit || header_.table_bytes > threads * kCpuPrivateMemoryLimit)
     damaged("its frames are too large");
+  if (header_.stack_bytes > kCpuStackLimit) damaged("it takes too much of a stack");
   if (header_.table_bytes > 0 && (header_.table_bytes < kCpuTableFlagBytes || header_.frame_bytes > 0 ||
                                   header_.site_count > 0 || header_.kind != CpuImageKind::kSimdgroups))
     damaged("it has a table where others have frames");
@@ -101,7 +105,8 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
   mapped_bytes_ = (total + page - 1) / page * page;
   void* memory = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
-    throw DeviceError(concat("cannot map ", mapped_bytes_, " bytes for machine code: ", std::strerror(errno)));
+    throw OutOfMemory(
+        concat("There is no memory for ", mapped_bytes_, " bytes of machine code: ", std::strerror(errno), "."));
   base_ = static_cast<std::byte*>(memory);
   auto* bytes = static_cast<std::byte*>(memory);
   std::memcpy(bytes, image.data(), total);
@@ -133,8 +138,10 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
       std::memcpy(bytes + place, &address, 8);
     }
     // From here on nobody writes.
-    if (mprotect(memory, mapped_bytes_, PROT_READ | PROT_EXEC) != 0)
+    if (mprotect(memory, mapped_bytes_, PROT_READ | PROT_EXEC) != 0) {
+      if (errno == ENOMEM) throw OutOfMemory("There is no memory for machine code.");
       throw DeviceError(concat("cannot make machine code executable: ", std::strerror(errno)));
+    }
   } catch (...) {
     munmap(memory, mapped_bytes_);
     throw;

@@ -7,6 +7,7 @@
 
 #include "core/launch_geometry.h"
 #include "targets/cpu/group_position.h"
+#include "targets/cpu/launch_attendant.h"
 #include "targets/cpu/wait_order.h"
 
 namespace kiln {
@@ -78,7 +79,7 @@ inline void SimdgroupScheduler::run(Simdgroup& simdgroup) {
 
 bool SimdgroupScheduler::run(uint64_t begin, uint64_t end, char* threadgroup_memory, BarrierFault& fault) {
   CpuThread& first = simdgroups_[0].record;
-  for (uint64_t group = begin; group < end;) {
+  for (uint64_t group = begin; group < end && !is_ended(launch_);) {
     if (std::optional<BarrierFault> found = run(group, threadgroup_memory)) {
       fault = *found;
       return false;
@@ -86,7 +87,7 @@ bool SimdgroupScheduler::run(uint64_t begin, uint64_t end, char* threadgroup_mem
     // What is stored in parts and read as a whole waits until stores before it have left the processor, those of the
     // threadgroup before among them: the neighbour differs in one number, and only that is written. A fault, which is
     // such a thing, is not asked for.
-    for (alike_end_ = std::min(end, alike_end_), ++group; group < alike_end_; ++group) {
+    for (alike_end_ = std::min(end, alike_end_), ++group; group < alike_end_ && !is_ended(launch_); ++group) {
       ++first.values[kThreadgroupPosition];
       run_threadgroup_(&launch_, &first, frames_, places_.get(), simdgroup_count_);
     }
@@ -118,7 +119,7 @@ std::optional<BarrierFault> SimdgroupScheduler::run(uint64_t group, char* thread
   for (;;) {
     bool is_done = true;
     for (uint32_t s = 0; s < simdgroup_count_; ++s) is_done = is_done && simdgroups_[s].has_returned();
-    if (is_done) return std::nullopt;
+    if (is_done || is_ended(launch_)) return std::nullopt;
     if (std::optional<BarrierFault> fault = find_fault()) return fault;
     for (uint32_t s = 0; s < simdgroup_count_; ++s)
       if (!simdgroups_[s].has_returned()) run(simdgroups_[s]);

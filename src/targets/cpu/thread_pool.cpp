@@ -2,17 +2,20 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
 #include <exception>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <thread>
 
 #include "core/fork_guard.h"
+#include "core/interruption.h"
+#include "core/job_threads.h"
 #include "core/settings.h"
 
 namespace kiln {
@@ -73,32 +76,15 @@ std::mutex g_pool_mutex;
 // The workers stay behind, and whatever they were doing.
 [[maybe_unused]] const int g_registered = pthread_atfork(nullptr, nullptr, [] { g_pool.store(nullptr); });
 
-// For the time of a scope, all signals but those by which a thread is told what it has done itself, or how long it has
-// run. Threads that are made in it begin like that: a signal to the process then goes to one of the program's own.
-class BlockedSignals {
- public:
-  BlockedSignals() {
-    sigset_t signals;
-    sigfillset(&signals);
-    for (int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF}) sigdelset(&signals, own);
-    pthread_sigmask(SIG_SETMASK, &signals, &before_);
-  }
-  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 // Whether there was room for one more thread.
 template <typename Function>
-bool start_thread(std::vector<std::thread>& threads, Function&& function) {
-  BlockedSignals blocked;
+bool start_thread(std::vector<Thread>& threads, Function&& function) {
   try {
-    threads.emplace_back(std::forward<Function>(function));
-    return true;
-  } catch (const std::exception&) {  // std::system_error, std::bad_alloc
+    threads.reserve(threads.size() + 1);
+    std::optional<Thread> thread = Thread::start(kKernelStackBytes, std::forward<Function>(function));
+    if (thread) threads.push_back(std::move(*thread));
+    return thread.has_value();
+  } catch (const std::bad_alloc&) {
     return false;
   }
 }
@@ -182,9 +168,9 @@ ThreadPool::~ThreadPool() {
   }
   work_arrived_.notify_all();
   watch_.notify_all();
-  for (std::thread& worker : workers_) worker.join();
-  for (std::thread& watcher : watcher_) watcher.join();
-  for (std::thread& helper : helpers_) helper.join();
+  for (Thread& worker : workers_) worker.join();
+  for (Thread& watcher : watcher_) watcher.join();
+  for (Thread& helper : helpers_) helper.join();
 }
 
 void ThreadPool::run(const Work& work, const Participant& participant) {
@@ -192,7 +178,8 @@ void ThreadPool::run(const Work& work, const Participant& participant) {
   const uint64_t claims = work.pieces / per_claim + (work.pieces % per_claim != 0);
   const auto wanted = static_cast<unsigned>(std::min<uint64_t>(threads_ - 1, claims > 0 ? claims - 1 : 0));
   // Pieces that may wait are begun in their order.
-  Job job({work.pieces, per_claim, work.pieces_may_wait}, participant, work.pieces_may_wait ? 1 : size_t{wanted} + 1);
+  Job job({work.pieces, per_claim, work.pieces_may_wait, nullptr}, participant,
+          work.pieces_may_wait ? 1 : size_t{wanted} + 1);
   job.wanted = wanted;
   bool watched = work.pieces_may_wait && claims > 1;
   if (wanted == 0 && !watched) {
@@ -218,7 +205,13 @@ void ThreadPool::run(const Work& work, const Participant& participant) {
   jobs_.erase(entry);  // nobody joins any more
   if (watched) --watched_jobs_;
   --job.participants;
-  work_left_.wait(lock, [&] { return job.participants == 0; });
+  auto is_done = [&] { return job.participants == 0; };
+  if (!work.while_waiting) work_left_.wait(lock, is_done);
+  while (!work_left_.wait_for(lock, std::chrono::milliseconds(kInterruptionCheckMs), is_done)) {
+    lock.unlock();
+    work.while_waiting();
+    lock.lock();
+  }
   if (job.error) std::rethrow_exception(job.error);
 }
 
@@ -261,7 +254,7 @@ void ThreadPool::watch_loop() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     if (watched_jobs_ == 0) {
-      for (std::thread& helper : helpers_) {
+      for (Thread& helper : helpers_) {
         lock.unlock();
         helper.join();
         lock.lock();

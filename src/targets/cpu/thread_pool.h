@@ -21,8 +21,9 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
+
+#include "core/thread_stack.h"
 
 namespace kiln {
 
@@ -49,6 +50,8 @@ class ThreadPool {
     uint64_t pieces = 0;
     uint64_t pieces_per_claim = 1;
     bool pieces_may_wait = false;  // for one another
+    // Called now and then by the caller while it waits for the others. Throws nothing.
+    std::function<void()> while_waiting;
   };
 
   /// The pool of this process, with as many threads (the caller counted) as `usable_threads()` says when it is first
@@ -75,9 +78,9 @@ class ThreadPool {
   std::mutex mutex_;
   std::condition_variable work_arrived_, work_left_, watch_;
   std::list<struct Job*> jobs_;  // that may have unclaimed pieces
-  std::vector<std::thread> workers_;
-  std::vector<std::thread> watcher_;  // one, once there is something to watch
-  std::vector<std::thread> helpers_;  // added while pieces waited for one another
+  std::vector<Thread> workers_;
+  std::vector<Thread> watcher_;  // one, once there is something to watch
+  std::vector<Thread> helpers_;  // added while pieces waited for one another
   unsigned watched_jobs_ = 0;
   bool stopping_ = false;
 };

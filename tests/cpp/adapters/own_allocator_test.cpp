@@ -2,6 +2,7 @@
 // library of its own and does not use the program's.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -13,37 +14,63 @@
 
 namespace {
 
-constexpr size_t kHeader = 64;  // of each allocation, as much as any alignment that is asked for
+constexpr size_t kHeader = 64;  // before what is allocated, at least
 constexpr uint64_t kOurs = 0x6f757273206f7572;
 
 std::atomic<int64_t> foreign = 0;
 
-void* allocate(size_t size) {
-  void* memory = std::malloc(size + kHeader);
-  if (!memory) throw std::bad_alloc();
-  *static_cast<uint64_t*>(memory) = kOurs;
-  return static_cast<char*>(memory) + kHeader;
+size_t header_for(std::align_val_t alignment) { return std::max(kHeader, static_cast<size_t>(alignment)); }
+
+void* allocate(size_t size, std::align_val_t alignment) noexcept {
+  const size_t header = header_for(alignment);
+  if (size > PTRDIFF_MAX - 2 * header) return nullptr;
+  auto* memory = static_cast<char*>(std::aligned_alloc(header, (size + 2 * header - 1) / header * header));
+  if (!memory) return nullptr;
+  *reinterpret_cast<uint64_t*>(memory + header - kHeader) = kOurs;
+  return memory + header;
 }
 
-void release(void* pointer) noexcept {
+void* allocate_or_throw(size_t size, std::align_val_t alignment) {
+  void* memory = allocate(size, alignment);
+  if (!memory) throw std::bad_alloc();
+  return memory;
+}
+
+void release(void* pointer, std::align_val_t alignment) noexcept {
   if (!pointer) return;
-  auto* memory = reinterpret_cast<uint64_t*>(static_cast<char*>(pointer) - kHeader);
-  if (*memory != kOurs) {
+  auto* mark = reinterpret_cast<uint64_t*>(static_cast<char*>(pointer) - kHeader);
+  if (*mark != kOurs) {
     ++foreign;  // it stays allocated: whose it is cannot be known
     return;
   }
-  *memory = 0;
-  std::free(memory);
+  *mark = 0;
+  std::free(static_cast<char*>(pointer) - header_for(alignment));
 }
+
+constexpr std::align_val_t kDefault{__STDCPP_DEFAULT_NEW_ALIGNMENT__};
 
 }  // namespace
 
-void* operator new(size_t size) { return allocate(size); }
-void* operator new[](size_t size) { return allocate(size); }
-void operator delete(void* pointer) noexcept { release(pointer); }
-void operator delete[](void* pointer) noexcept { release(pointer); }
-void operator delete(void* pointer, size_t) noexcept { release(pointer); }
-void operator delete[](void* pointer, size_t) noexcept { release(pointer); }
+// All forms. The C++ library's own call the first two; a sanitizer's do not, and would give memory of the sanitizer's
+// to these functions.
+void* operator new(size_t size) { return allocate_or_throw(size, kDefault); }
+void* operator new[](size_t size) { return allocate_or_throw(size, kDefault); }
+void* operator new(size_t size, const std::nothrow_t&) noexcept { return allocate(size, kDefault); }
+void* operator new[](size_t size, const std::nothrow_t&) noexcept { return allocate(size, kDefault); }
+void* operator new(size_t size, std::align_val_t alignment) { return allocate_or_throw(size, alignment); }
+void* operator new[](size_t size, std::align_val_t alignment) { return allocate_or_throw(size, alignment); }
+void* operator new(size_t size, std::align_val_t a, const std::nothrow_t&) noexcept { return allocate(size, a); }
+void* operator new[](size_t size, std::align_val_t a, const std::nothrow_t&) noexcept { return allocate(size, a); }
+void operator delete(void* pointer) noexcept { release(pointer, kDefault); }
+void operator delete[](void* pointer) noexcept { release(pointer, kDefault); }
+void operator delete(void* pointer, size_t) noexcept { release(pointer, kDefault); }
+void operator delete[](void* pointer, size_t) noexcept { release(pointer, kDefault); }
+void operator delete(void* pointer, const std::nothrow_t&) noexcept { release(pointer, kDefault); }
+void operator delete[](void* pointer, const std::nothrow_t&) noexcept { release(pointer, kDefault); }
+void operator delete(void* pointer, std::align_val_t alignment) noexcept { release(pointer, alignment); }
+void operator delete[](void* pointer, std::align_val_t alignment) noexcept { release(pointer, alignment); }
+void operator delete(void* pointer, size_t, std::align_val_t alignment) noexcept { release(pointer, alignment); }
+void operator delete[](void* pointer, size_t, std::align_val_t alignment) noexcept { release(pointer, alignment); }
 
 namespace {
 

@@ -42,6 +42,8 @@ TEST(Settings, HaveDefaults) {
   EXPECT_TRUE(settings.bounds);
   EXPECT_TRUE(settings.specialize);
   EXPECT_FALSE(settings.strict_device);
+  EXPECT_EQ(settings.compile_bytes, uint64_t{4} << 30);
+  EXPECT_EQ(settings.compile_seconds, 120);
   EXPECT_EQ(settings.compiler_path, "");
   EXPECT_EQ(settings.cache, CacheMode::kOn);
   EXPECT_EQ(settings.cache_directory, "");
@@ -110,6 +112,20 @@ TEST(Settings, RefuseNumbersOfThreadsThatAreNone) {
   for (const char* value : {"0", "-1", "1025", "two", "4x", " 4", "4 ", "+4", "1e2", "99999999999999999999"})
     EXPECT_EQ(refusal("KILN_CPU_THREADS", value), concat("environment variable KILN_CPU_THREADS has the value `", value,
                                                          "`, expected a number from 1 to 1024"));
+}
+
+TEST(Settings, OfCompilationsAreRead) {
+  Settings settings = read({{"KILN_COMPILE_MEMORY_LIMIT", "512M"}, {"KILN_COMPILE_TIME_LIMIT", "2.5"}});
+  EXPECT_EQ(settings.compile_bytes, uint64_t{512} << 20);
+  EXPECT_EQ(settings.compile_seconds, 2.5);
+  for (const char* value : {"0", "63M", "-1", "4GB"})
+    EXPECT_EQ(refusal("KILN_COMPILE_MEMORY_LIMIT", value),
+              concat("environment variable KILN_COMPILE_MEMORY_LIMIT has the value `", value,
+                     "`, expected a number of bytes such as 512M or 2G, from 64M"));
+  for (const char* value : {"0", "0.5", "-1", "nan", "1s", "86401"})
+    EXPECT_EQ(refusal("KILN_COMPILE_TIME_LIMIT", value),
+              concat("environment variable KILN_COMPILE_TIME_LIMIT has the value `", value,
+                     "`, expected a number of seconds from 1 to 86400"));
 }
 
 TEST(Settings, RefuseSwitchesThatAreNeither) {

@@ -1,0 +1,134 @@
+"""docs/limits.md: a compilation has limits of memory and time, and ends in an error that names what is too large."""
+
+from __future__ import annotations
+
+import textwrap
+
+import kiln
+import numpy as np
+import pytest
+from processes import run
+
+
+def message_of(body, header="", **options):
+    kernel = kiln.metal_kernel("large", ["x"], ["out"], body, header=header, **options)
+    with pytest.raises(kiln.UnsupportedError) as raised:
+        kernel.compile(
+            inputs=[np.zeros(8, np.float32)], output_shapes=[(8,)], output_dtypes=["float32"], grid=(8, 1, 1),
+            threadgroup=(8, 1, 1),
+        )  # fmt: skip
+    return str(raised.value).splitlines()
+
+
+USE = "for (int k = 0; k < 8; ++k) {a}[k * 5] = x[k]; out[0] = {a}[int(x[0])];"
+TOO_LARGE = {
+    "1 MiB and more": ("int a[300000];\n" + USE.format(a="a"), 1_200_000, "source:1:5", "a"),
+    "1 GiB": ("float a[1u << 28];\n" + USE.format(a="a"), 1 << 30, "source:1:7", "a"),
+    "2 GiB": ("float a[1u << 29];\n" + USE.format(a="a"), 1 << 31, "source:1:7", "a"),
+    "4 GiB": ("int a[1u << 30];\n" + USE.format(a="a"), 1 << 32, "source:1:5", "a"),
+    "arrays of arrays": ("char a[65536][65536][16];\nout[0] = a[int(x[0])][3][1];", 1 << 36, "source:1:6", "a"),
+    "in a structure": (
+        "struct Inner { float a[1 << 20]; };\nstruct Outer { Inner b[1 << 12]; int n; };\nOuter o;\n"
+        "o.b[int(x[0])].a[3] = 1; out[0] = o.b[int(x[1])].a[int(x[2])];",
+        (1 << 34) + 4, "source:3:7", "o",
+    ),
+    "never used": ("int a[1u << 30];\nout[0] = 1;", 1 << 32, "source:1:5", "a"),
+    "with an initial value": ("int a[1u << 30] = {1, 2, 3};\nout[0] = a[int(x[0])];", 1 << 32, "source:1:5", "a"),
+    "in a block": ("out[0] = 0;\nfor (int k = 0; k < 3; ++k) {\n  double4_t a[1 << 26];\n  out[k] = a[int(x[0])].v;\n}",
+                   1 << 29, "source:3:13", "a"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TOO_LARGE)
+def test_private_arrays_that_are_too_large_are_refused_at_once(name):
+    body, size, place, variable = TOO_LARGE[name]
+    header = "struct double4_t { float v; float w; };" if "double4_t" in body else ""
+    assert message_of(body, header)[1] == (
+        f"{place}: error: '{variable}' takes {size} bytes, which is too much for a thread's private variables"
+    )
+
+
+def test_private_arrays_of_functions_that_are_too_large():
+    header = "float f(device const float* x) {\n  float a[1u << 29];\n  a[int(x[0])] = 1;\n  return a[int(x[1])];\n}"
+    assert message_of("out[0] = f((device const float*)out);", header)[1] == (
+        "header:2:9: error: 'a' takes 2147483648 bytes, which is too much for a thread's private variables"
+    )
+
+
+def test_private_arrays_that_are_too_large_together():
+    arrays = "".join(
+        f"float a{k}[200000];\na{k}[int(x[{k % 8}])] = {k};\nout[{k % 8}] = a{k}[int(x[0])];\n" for k in range(100)
+    )
+    assert message_of(arrays)[1] == (
+        "error: all private variables together take 80000000 bytes, which is too much for a thread"
+    )
+
+
+@pytest.mark.parametrize("length", ["1 << 24", "1u << 29", "1u << 30", "1ul << 32"])
+def test_threadgroup_arrays_that_are_too_large(length):
+    lines = message_of(f"threadgroup float t[{length}];\nt[int(x[0])] = 1;\nout[0] = t[int(x[1])];")
+    assert "bytes of threadgroup memory" in lines[0]
+
+
+@pytest.mark.parametrize("engine", ["scalar", "simd"])
+@pytest.mark.parametrize("count", [100, 1000, 3000])
+def test_long_sums_of_products_compile(engine, count):
+    terms = " + ".join(f"x[i] * {k % 7 + 1}.0f" for k in range(count))
+    script = f"""
+        os.environ["KILN_CPU_ENGINE"] = {engine!r}
+        expected = X * sum(k % 7 + 1 for k in range({count}))
+        assert np.array_equal(call(make(INDEX + "out[i] = " + {terms!r} + ";")), expected)
+    """
+    run(script)
+
+
+def test_a_sum_of_products_of_different_elements_compiles():
+    terms = " + ".join(f"x[(i + {k}) % 8] * x[(i + {k * 3}) % 8]" for k in range(3000))
+    run(f"""
+        expected = sum(np.roll(X, -k) * np.roll(X, -3 * k) for k in range(3000))
+        assert np.allclose(call(make(INDEX + "out[i] = " + {terms!r} + ";")), expected, rtol=1e-5)
+    """)
+
+
+# What takes LLVM long: a loop that is unrolled, of many operations.
+HEAVY = """
+def heavy(n):
+    statements = "".join(f"s = sin(s + {k}) * exp(s) + pow(s, {k}.5f);" for k in range(n))
+    return INDEX + f"float s = x[i]; {statements} out[i] = s;"
+"""
+
+
+def test_the_limit_of_time():
+    script = """
+        os.environ["KILN_COMPILE_TIME_LIMIT"] = "1"
+        for _ in range(2):
+            try:
+                call(make(heavy(6000)))
+                print("compiled")
+            except kiln.UnsupportedError as error:
+                print(error)
+        assert call(make())[7] == 8
+    """
+    message = (
+        "[metal_kernel] `k` is too large to compile: compiling it takes more than the 1 seconds of "
+        "KILN_COMPILE_TIME_LIMIT.\n"
+    )
+    run(HEAVY + textwrap.dedent(script), 2 * message)
+
+
+def test_the_limit_of_memory():
+    script = """
+        os.environ["KILN_COMPILE_MEMORY_LIMIT"] = "64M"
+        try:
+            call(make(heavy(4000)))
+            print("compiled")
+        except kiln.UnsupportedError as error:
+            print(error)
+        assert call(make())[7] == 8
+        assert call(make(TURN)).tolist() == X[::-1].tolist()
+    """
+    message = (
+        "[metal_kernel] `k` is too large to compile: compiling it takes more than the 67108864 bytes of "
+        "KILN_COMPILE_MEMORY_LIMIT.\n"
+    )
+    run(HEAVY + textwrap.dedent(script), message)

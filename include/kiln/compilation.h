@@ -23,6 +23,11 @@ struct CompileOptions {
   /// Folders in which `#include "…"`, where the file is not beside the one that includes it, and `#include <…>` are
   /// looked for, in this order. Files are read when the kernel is made.
   std::vector<std::string> include_dirs = {};
+  /// Inputs that the body may write through a cast, such as a cache that a launch appends to; they are written in
+  /// place. A store or an atomic through any other input is an UnsupportedError that names the line. Each must be an
+  /// array in memory that may be written, row-contiguous unless `ensure_row_contiguous` is false, without a stride of
+  /// 0, and overlap no other array of the call (ValueError).
+  std::vector<std::string> writable_inputs = {};
 
   bool operator==(const CompileOptions&) const = default;
 };

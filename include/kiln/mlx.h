@@ -22,6 +22,10 @@ namespace kiln::mlx {
 /// argument is wrong (a std::invalid_argument, as MLX throws); evaluation throws CompileError, UnsupportedError and
 /// DeviceError. On a stream of MLX's CUDA back end the kernel runs on the GPU. A device or stream of a GPU that MLX
 /// does not have here means the CPU; with KILN_STRICT_DEVICE=1 it is an UnsupportedError.
+///
+/// A body that writes an input through a cast writes it in place, as on a Mac, and a warning to stderr, one a kernel,
+/// says so. The input must overlap no other array of the call (ValueError when it is evaluated); of one that is not
+/// row-contiguous a copy is written unless `ensure_row_contiguous` is false.
 ::mlx::core::fast::CustomKernelFunction metal_kernel(const std::string& name,
                                                      const std::vector<std::string>& input_names,
                                                      const std::vector<std::string>& output_names,

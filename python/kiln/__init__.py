@@ -11,7 +11,14 @@ PyTorch, JAX and CuPy, as far as these are installed; results belong to the libr
 from kiln import _core, errors
 from kiln._core import CompiledKernel, Kernel, Launch
 from kiln._kernels import MetalKernel, cuda_kernel, metal_kernel
-from kiln.errors import CompileError, DeviceError, Diagnostic, InternalError, UnsupportedError
+from kiln.errors import (
+    CompileError,
+    DeviceError,
+    Diagnostic,
+    InternalError,
+    UnsupportedError,
+    WrittenInputWarning,
+)
 
 __version__ = _core.version
 
@@ -25,6 +32,7 @@ __all__ = [
     "Launch",
     "MetalKernel",
     "UnsupportedError",
+    "WrittenInputWarning",
     "cuda_kernel",
     "errors",
     "metal_kernel",

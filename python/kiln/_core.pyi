@@ -85,6 +85,8 @@ class Kernel:
         source_path: str | None = None,
         header_path: str | None = None,
         include_dirs: Sequence[str] = ...,
+        writable_inputs: Sequence[str] = ...,
+        allows_input_stores: bool = False,
         files: dict[str, Any] | None = None,
     ) -> None: ...
     @overload

@@ -20,8 +20,8 @@ _FILE_NAME = re.compile(r"(?!\s*//)[^\n;{}()=<>\"'#*]+\.(?:metal|msl|cuh?|cl|h|h
 Source: TypeAlias = str | os.PathLike[str] | os.PathLike[bytes]
 
 _MATH_MODES = ("safe", "relaxed", "fast")
-_COMPILE_OPTIONS = ("math_mode", "bounds", "specialize", "include_dirs")
-_KNOWN_OPTIONS = "`math_mode`, `bounds`, `specialize` and `include_dirs`"
+_COMPILE_OPTIONS = ("math_mode", "bounds", "specialize", "include_dirs", "writable_inputs")
+_KNOWN_OPTIONS = "`math_mode`, `bounds`, `specialize`, `include_dirs` and `writable_inputs`"
 
 
 def _expected(interface: str, argument: str, what: str, value: object) -> TypeError:
@@ -126,7 +126,13 @@ def _option(key: str) -> str:
 
 def _compile_options(interface: str, options: Mapping[str, Any] | None) -> dict[str, Any]:
     """The options as the kernel type takes them."""
-    result: dict[str, Any] = {"math_mode": "safe", "bounds": None, "specialize": None, "include_dirs": []}
+    result: dict[str, Any] = {
+        "math_mode": "safe",
+        "bounds": None,
+        "specialize": None,
+        "include_dirs": [],
+        "writable_inputs": [],
+    }
     if options is None:
         return result
     if not isinstance(options, Mapping):
@@ -146,6 +152,8 @@ def _compile_options(interface: str, options: Mapping[str, Any] | None) -> dict[
             result["bounds"] = value == "on"
         elif key == "specialize":
             result["specialize"] = read_flag(interface, _option(key), value)
+        elif key == "writable_inputs":
+            result["writable_inputs"] = _names(interface, _option(key), value)
         else:
             if isinstance(value, str | bytes) or not isinstance(value, Sequence):
                 raise _expected(interface, _option(key), "a list of folders", value)
@@ -395,7 +403,11 @@ def metal_kernel(*arguments: Any, **keywords: Any) -> Kernel:
           compiled for each of the first four combinations of them, and once for all others. By default what
           ``KILN_SPECIALIZE`` says, else true;
         * ``include_dirs``: a list of folders, in which ``#include <…>`` is looked for, in their order, and ``#include
-          "…"`` where it is not beside the file in which it stands.
+          "…"`` where it is not beside the file in which it stands;
+        * ``writable_inputs``: a list of inputs that the body may write through a cast (``(device float*)cache``), such as
+          a cache that each launch appends to. They are written in place: each must be an array that may be written,
+          row-contiguous unless ``ensure_row_contiguous=False``, and overlap no other array of the call. A body that
+          writes any other input is a ``kiln.UnsupportedError``.
 
     Returns:
       A ``Kernel``. Calling it compiles it, runs it and gives a list of arrays; ``help(kiln.Kernel.__call__)`` has the

@@ -80,3 +80,12 @@ class DeviceError(RuntimeError):
 
 class InternalError(RuntimeError):
     """A defect of Kiln itself. Please report it, with the kernel's text and the message."""
+
+
+class WrittenInputWarning(UserWarning):
+    """A body writes an input through a cast, in a program that runs as on a Mac (``kiln.mlx.install``).
+
+    The array is written in place, as on a Mac. It comes once for each kernel, from the evaluation of its first launch.
+    ``compile_options={"writable_inputs": [...]}`` says that the write is meant, and there is no warning then;
+    ``warnings.filterwarnings("ignore", category=kiln.WrittenInputWarning)`` hides all of them.
+    """

@@ -59,7 +59,8 @@ class _ExportableKernel(Kernel):
     """A kernel that becomes MLX's own inside ``mx.export_function``."""
 
     def __init__(self, **made: Any) -> None:
-        super().__init__(**made)
+        # On a Mac a body may write its inputs.
+        super().__init__(**made, allows_input_stores=True)
         self._made = made
 
     def __call__(self, /, *arguments: Any, **keywords: Any) -> Any:
@@ -262,6 +263,10 @@ def install(metal: bool = False) -> contextlib.AbstractContextManager[Any]:
 
     Raises:
       TypeError: ``metal`` is no bool.
+
+    A body that writes an input through a cast writes MLX's array in place, as on a Mac, with one
+    ``kiln.WrittenInputWarning`` for each kernel; elsewhere it is a ``kiln.UnsupportedError`` unless
+    ``compile_options["writable_inputs"]`` names the input.
 
     Inside ``mx.export_function`` and ``mx.exporter`` the installed functions hand over to MLX's own.
 

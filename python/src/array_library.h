@@ -11,8 +11,11 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/text.h"
+#include "kiln/error.h"
 #include "runtime/context.h"
 #include "runtime/kernel_object.h"
 
@@ -77,6 +80,12 @@ class ArgumentName {
   Kind kind_;
   size_t index_;
 };
+
+/// Throws ValueError for an input that the kernel's options name to be written in place, and that cannot be. `why`:
+/// "but is read-only".
+[[noreturn]] inline void refuse_to_write(const ArgumentName& what, std::string_view why) {
+  throw ValueError(concat(what, " is to be written in place, ", why, "."));
+}
 
 // What a caller wants of a call.
 enum class Wanted {

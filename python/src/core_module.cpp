@@ -367,6 +367,8 @@ nb::dict as_dict(const KernelSpec& spec) {
   result["math_mode"] = name_of(spec.compile_options.math_mode);
   result["bounds"] = spec.compile_options.bounds;
   result["specialize"] = spec.compile_options.specialize;
+  result["writable_inputs"] = spec.compile_options.writable_inputs;
+  result["allows_input_stores"] = spec.allows_input_stores;
   result["always_shapes"] = spec.style == SignatureStyle::kAlways;
   if (spec.files != KernelFiles()) result["files"] = as_dict(spec.files);
   return result;
@@ -578,7 +580,8 @@ Of a CUDA body that NVRTC compiles there are ``text`` and ``assembly``.)")
              int64_t shared_memory, std::string_view math_mode, std::optional<bool> bounds,
              std::optional<bool> specialize, bool always_shapes, std::string library,
              std::optional<std::string> source_path, std::optional<std::string> header_path,
-             std::vector<std::string> include_dirs, const std::optional<nb::dict>& files) {
+             std::vector<std::string> include_dirs, std::vector<std::string> writable_inputs, bool allows_input_stores,
+             const std::optional<nb::dict>& files) {
             KernelSpec spec;
             spec.dialect = dialect_named(dialect);
             spec.name = std::move(name);
@@ -598,7 +601,8 @@ Of a CUDA body that NVRTC compiles there are ``text`` and ``assembly``.)")
             spec.ensure_row_contiguous = ensure_row_contiguous;
             spec.atomic_outputs = atomic_outputs;
             spec.shared_memory = shared_memory;
-            spec.compile_options = {math_mode_named(math_mode), bounds, specialize, {}};
+            spec.compile_options = {math_mode_named(math_mode), bounds, specialize, {}, std::move(writable_inputs)};
+            spec.allows_input_stores = allows_input_stores;
             spec.style = always_shapes ? SignatureStyle::kAlways : SignatureStyle::kWhereUsed;
             new (self) PyKernel(std::move(spec), std::move(library));
           },
@@ -606,6 +610,7 @@ Of a CUDA body that NVRTC compiles there are ``text`` and ``assembly``.)")
           "ensure_row_contiguous"_a, "atomic_outputs"_a, "shared_memory"_a, "math_mode"_a, "bounds"_a.none(),
           "specialize"_a.none(), "always_shapes"_a, "library"_a, "source_path"_a.none() = nb::none(),
           "header_path"_a.none() = nb::none(), "include_dirs"_a = std::vector<std::string>(),
+          "writable_inputs"_a = std::vector<std::string>(), "allows_input_stores"_a = false,
           "files"_a.none() = nb::none())
       .def(
           "__call__",
@@ -641,8 +646,8 @@ Args:
   inputs (list): arrays of one library, or numbers, which become arrays without dimensions: a bool bool, an int int32
     (int64 where it is too large), a float float32, a complex complex64. A NumPy scalar keeps its dtype; Metal has no
     float64, so there ``numpy.float64`` becomes float32. Arrays of a library that Kiln does not know are taken through
-    DLPack (``__dlpack__``), in the CPU's memory. Views need no copy before. They are not written. With a kernel that
-    was made without input names, a dict of them by name.
+    DLPack (``__dlpack__``), in the CPU's memory. Views need no copy before. They are not written, but for those that
+    ``writable_inputs`` names. With a kernel that was made without input names, a dict of them by name.
   output_shapes (list): a shape for each output, a list or tuple of ints from 0; or a dict of them by name, whose order
     is that of the outputs.
   output_dtypes (list): a dtype for each output, as a string (``"float32"``) or as a dtype of any array library; or a

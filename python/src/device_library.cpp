@@ -81,7 +81,7 @@ class DeviceLibrary::Arguments {
       }
       ArrayView& view = views_[i];
       // On the CPU Kiln copies faster than others.
-      if (runs && device().kind != DeviceKind::kCpu && kernel_.spec().ensure_row_contiguous &&
+      if (runs && device().kind != DeviceKind::kCpu && kernel_.spec().ensure_row_contiguous && !is_writable(i) &&
           !is_row_contiguous(view.shape, view.strides)) {
         inputs_[i] = library_.copy_row_contiguous(inputs_[i]);
         library_.read(inputs_[i], input(i), view);
@@ -118,6 +118,11 @@ class DeviceLibrary::Arguments {
   std::pmr::memory_resource* memory() { return &memory_; }
   bool is_array(size_t input) const { return !numbers_[input] && !exported_input(input); }
 
+  /// Whether the kernel's options name the input to be written in place.
+  bool is_writable(size_t input) const {
+    return kernel_.writes_inputs() && kernel_.is_writable(arguments_.input_name(kernel_, input));
+  }
+
   /// An input that is as a new array for the output would be; not valid where there is none.
   nb::handle model_of(const OutputArray& output) const {
     for (size_t i = 0; i < inputs_.size(); ++i)
@@ -152,7 +157,10 @@ class DeviceLibrary::Arguments {
         place({}, input(i));
         continue;
       }
+      if (is_writable(i)) library_.check_writable(inputs_[i], input(i));
       library_.read(inputs_[i], input(i), views_[i]);
+      if (is_writable(i) && inputs_[i].ptr() != arguments_.inputs[i].get())
+        refuse_to_write(input(i), "but is a view that cannot be written");
       place(views_[i].device, input(i));
     }
   }
@@ -286,6 +294,9 @@ PyObject* DeviceLibrary::call(const std::shared_ptr<KernelObject>& kernel, const
     for (const nb::object& output : given_outputs) mark_used(output, device);
   }
   if (given.outputs) mark_written(given_outputs);
+  if (kernel->writes_inputs())
+    for (size_t i = 0; i < arguments.inputs().size(); ++i)
+      if (arguments.is_writable(i)) mark_written(arguments.inputs().subspan(i, 1));
   {
     WithoutLock without_lock;
     if (plan)

@@ -78,7 +78,7 @@ class DeviceLibrary : public ArrayLibrary {
   /// Throws where a caller must not give outputs. `prefix`: "[metal_kernel] ".
   virtual void check_output(std::string_view prefix) const { static_cast<void>(prefix); }
 
-  /// Throws where an array that was read must not be written.
+  /// Throws where an array must not be written: an output that was read, or an input that is about to be.
   virtual void check_writable(nanobind::handle object, const ArgumentName& what) const = 0;
 
   /// Tells the library that a kernel writes these arrays, which the caller has given: a version counter must rise.

@@ -50,6 +50,8 @@ void raise_compile_error(const CompileError& error) {
 void translate(const std::exception_ptr& pointer, void*) {
   try {
     std::rethrow_exception(pointer);
+  } catch (const RaisedInPython& error) {
+    error.restore();
   } catch (const CompileError& error) {
     raise_compile_error(error);
   } catch (const UnsupportedError& error) {

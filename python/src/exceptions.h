@@ -3,6 +3,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <exception>
+#include <memory>
 #include <vector>
 
 #include "kiln/error.h"
@@ -11,6 +13,19 @@ namespace kiln::python {
 
 /// As `kiln.Diagnostic`s.
 nanobind::list diagnostics_list(const std::vector<Diagnostic>& diagnostics);
+
+/// An error that Python code has raised, on its way to Python through code that knows nothing of Python, such as MLX's.
+class RaisedInPython : public std::exception {
+ public:
+  /// Takes the error that is set. The interpreter's lock is held.
+  RaisedInPython() : error_(std::make_shared<nanobind::python_error>()) {}
+
+  const char* what() const noexcept override { return "an error that Python code has raised"; }
+  void restore() const { error_->restore(); }
+
+ private:
+  std::shared_ptr<nanobind::python_error> error_;
+};
 
 /// Makes nanobind translate Kiln's exceptions, in every module that shares this one's nanobind domain.
 void register_exceptions();

@@ -125,7 +125,10 @@ class JaxLibrary : public DeviceLibrary {
     throw ValueError(concat(prefix, "`outputs` has no meaning for JAX arrays, which cannot be written."));
   }
 
-  void check_writable(nb::handle, const ArgumentName&) const override {}
+  // Of inputs; outputs are refused before.
+  void check_writable(nb::handle, const ArgumentName& what) const override {
+    refuse_to_write(what, "and JAX's arrays cannot be written");
+  }
 
   // Never asked for: what DLPack shows of JAX's arrays is row-contiguous.
   nb::object copy_row_contiguous(nb::handle object) const override { return nb::borrow(object); }

@@ -44,6 +44,13 @@ void warn(const std::string& message) {
   if (PyErr_WarnEx(PyExc_RuntimeWarning, message.c_str(), 1) < 0) nb::raise_python_error();
 }
 
+// Called while MLX evaluates, by a thread that may not hold the interpreter's lock.
+void warn_of_input_writes(const std::string& message) {
+  nb::gil_scoped_acquire lock;
+  nb::object category = nb::module_::import_("kiln.errors").attr("WrittenInputWarning");
+  if (PyErr_WarnEx(category.ptr(), message.c_str(), 1) < 0) throw RaisedInPython();
+}
+
 class MlxLibrary : public ArrayLibrary {
  public:
   const char* name() const override { return "mlx"; }
@@ -61,6 +68,10 @@ class MlxLibrary : public ArrayLibrary {
     if (arguments.outputs)
       throw ValueError(concat("[", interface, "] `outputs` has no meaning for MLX arrays, which cannot be written."));
     std::vector<mx::array> inputs;
+    for (size_t i = 0; kernel->writes_inputs() && i < arguments.inputs.size(); ++i)
+      if (kernel->is_writable(arguments.input_name(*kernel, i)) && !owns(arguments.inputs[i].get()))
+        refuse_to_write({*kernel, arguments, ArgumentName::Kind::kInput, i},
+                        concat("but is ", kind_of(nb::handle(arguments.inputs[i].get())), " and no MLX array"));
     for (size_t i = 0; i < arguments.inputs.size(); ++i)
       inputs.push_back(
           to_array(interface, arguments.inputs[i].get(), {*kernel, arguments, ArgumentName::Kind::kInput, i}));
@@ -83,7 +94,8 @@ class MlxLibrary : public ArrayLibrary {
                  arguments.init_value,
                  arguments.input_names,
                  arguments.output_names,
-                 {}};
+                 {},
+                 warn_of_input_writes};
     mx::StreamOrDevice place = place_of(interface, arguments.stream);
     if (wanted == Wanted::kSource || arguments.verbose) {
       KernelUnit unit;

@@ -109,6 +109,7 @@ class Inputs {
     size_t dimensions = 0;
     for (size_t i = 0; i < objects_.size(); ++i) {
       if (scalars_[i] || exported_[i]) continue;
+      if (kernel_.writes_inputs() && kernel_.is_writable(arguments_.input_name(kernel_, i))) check_writable(i);
       objects_[i] = well_behaved(i);
       dimensions += 2 * static_cast<size_t>(PyArray_NDIM(reinterpret_cast<PyArrayObject*>(objects_[i])));
     }
@@ -165,12 +166,26 @@ class Inputs {
   }
 
   // Aligned, in the machine's byte order, with strides that are whole elements.
-  PyObject* well_behaved(size_t i) {
-    auto* array = reinterpret_cast<PyArrayObject*>(objects_[i]);
+  static bool is_well_behaved(PyArrayObject* array) {
     bool whole = true;
     for (int d = 0; d < PyArray_NDIM(array); ++d)
       whole = whole && PyArray_ITEMSIZE(array) > 0 && PyArray_STRIDE(array, d) % PyArray_ITEMSIZE(array) == 0;
-    if (PyArray_ISBEHAVED_RO(array) && whole) return objects_[i];
+    return PyArray_ISBEHAVED_RO(array) && whole;
+  }
+
+  // Of an input that is written in place.
+  void check_writable(size_t i) const {
+    ArgumentName what(kernel_, arguments_, ArgumentName::Kind::kInput, i);
+    auto* array = reinterpret_cast<PyArrayObject*>(objects_[i]);
+    if (PyArray_IsScalar(arguments_.inputs[i].get(), Generic)) refuse_to_write(what, "but is a number");
+    if (!PyArray_ISWRITEABLE(array)) refuse_to_write(what, "but is read-only");
+    if (dtype_of_descriptor(PyArray_DESCR(array)) && !is_well_behaved(array))
+      refuse_to_write(what, "but is not aligned, of the machine's byte order and with strides of whole elements");
+  }
+
+  PyObject* well_behaved(size_t i) {
+    auto* array = reinterpret_cast<PyArrayObject*>(objects_[i]);
+    if (is_well_behaved(array)) return objects_[i];
     if (!dtype_of_descriptor(PyArray_DESCR(array))) fail_as_no_dtype(i);
     nb::object copy = nb::steal(PyArray_FromArray(array, PyArray_DescrNewByteorder(PyArray_DESCR(array), NPY_NATIVE),
                                                   NPY_ARRAY_DEFAULT | NPY_ARRAY_ENSUREARRAY));

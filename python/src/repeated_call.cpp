@@ -26,8 +26,8 @@ constexpr size_t kMostArrays = 12;
 PyObject* DeviceLibrary::repeat(KernelObject& kernel, const CallArguments& given) const {
   size_t input_count = given.inputs.size();
   size_t output_count = given.outputs ? given.outputs->size() : given.output_shapes.size();
-  if (input_count + output_count > kMostArrays || given.verbose || given.stream || given.init_value || waits() ||
-      !given.input_names.empty() || !given.output_names.empty() || may_record())
+  if (input_count + output_count > kMostArrays || kernel.writes_inputs() || given.verbose || given.stream ||
+      given.init_value || waits() || !given.input_names.empty() || !given.output_names.empty() || may_record())
     return nullptr;
 
   std::array<PlainArray, kMostArrays> arrays;

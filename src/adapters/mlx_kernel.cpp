@@ -38,6 +38,8 @@ TemplateArgument to_kiln(const std::pair<std::string, mx::fast::TemplateArg>& ar
   return result;
 }
 
+void warn(const std::string& message) { std::fprintf(stderr, "warning: %s\n", message.c_str()); }
+
 mx::fast::CustomKernelFunction make(KernelSpec spec) {
   auto kernel = std::make_shared<KernelObject>(std::move(spec));
   return [kernel](const std::vector<mx::array>& inputs, const std::vector<mx::Shape>& output_shapes,
@@ -46,7 +48,7 @@ mx::fast::CustomKernelFunction make(KernelSpec spec) {
                   const std::vector<std::pair<std::string, mx::fast::TemplateArg>>& template_arguments,
                   std::optional<float> init_value, bool verbose, mx::StreamOrDevice place) {
     std::string_view interface = interface_name(kernel->spec().dialect);
-    MlxCall call{kernel, {}, to_extent(grid), to_extent(threadgroup), {}, {}, {}, {}};
+    MlxCall call{kernel, {}, to_extent(grid), to_extent(threadgroup), {}, {}, {}, {}, warn};
     for (const auto& argument : template_arguments) call.template_arguments.push_back(to_kiln(argument));
     if (init_value) call.init_value = static_cast<double>(*init_value);
     std::vector<Dtype> dtypes;
@@ -60,8 +62,7 @@ mx::fast::CustomKernelFunction make(KernelSpec spec) {
         kernel->check(view);
         std::cout << verbose_text(kernel->unit_for(view)) << std::endl;
       });
-    mx::Stream stream = stream_for(
-        interface, place, [](const std::string& message) { std::fprintf(stderr, "warning: %s\n", message.c_str()); });
+    mx::Stream stream = stream_for(interface, place, warn);
     return add_to_graph(std::move(call), inputs, output_shapes, dtypes, stream);
   };
 }
@@ -77,6 +78,8 @@ KernelSpec spec_of(Dialect dialect, const std::string& name, const std::vector<s
   spec.source = source;
   spec.header = header;
   spec.ensure_row_contiguous = ensure_row_contiguous;
+  // These functions have the parameters of MLX's own, and stand in their place in programs written for a Mac.
+  spec.allows_input_stores = true;
   return spec;
 }
 

@@ -57,9 +57,15 @@ class KernelPrimitive : public mx::Primitive {
     // All that may be large is allocated here too: this thread can still say what it has no room for.
     auto copies = std::make_shared<InputCopies>();
     with_call(call_, Known::kStrides, inputs, shapes, dtypes, [&](const Call& call) {
+      kernel.check_writable_inputs(call);
       found = kernel.find_or_compile(call);
+      warn_of_input_writes(call, found);
       *copies = allocate_copies(kernel, call);
     });
+    // Outputs are new memory.
+    if (writes_inputs(*found.variant))
+      with_call(call_, Known::kData, inputs, shapes, dtypes,
+                [&](const Call& call) { check_written_inputs(kernel, *found.variant, call, {}); });
     for (size_t i = 0; i < outputs.size(); ++i) allocate(outputs[i], i);
 
     auto& encoder = mx::cpu::get_command_encoder(stream());
@@ -142,7 +148,9 @@ class KernelPrimitive : public mx::Primitive {
     };
     std::vector<mx::array> read;  // where inputs are copied
     with_call(call_, Known::kData, inputs, shapes, dtypes, [&](const Call& call) {
+      kernel.check_writable_inputs(call);
       found = kernel.find_or_compile(call);
+      warn_of_input_writes(call, found);
       make_arrays([&] {
         auto is_copied = [&](const InputArray& input) { return kernel.copies(input); };
         if (std::ranges::any_of(call.inputs, is_copied))
@@ -184,6 +192,22 @@ class KernelPrimitive : public mx::Primitive {
       types.second.push_back(to_kiln(output.dtype()));
     }
     return types;
+  }
+
+  static bool writes_inputs(const Variant& variant) {
+    return std::ranges::any_of(variant.unit.parameters, &KernelParameter::is_writable_input);
+  }
+
+  void warn_of_input_writes(const Call& call, const KernelObject::Found& found) const {
+    if (!call_.warn) return;
+    std::string message = call_.kernel->input_write_warning(call, *found.variant);
+    if (message.empty()) return;
+    try {
+      call_.warn(message);
+    } catch (...) {
+      call_.kernel->retract_input_write_warning();
+      throw;
+    }
   }
 
   void allocate(mx::array& output, size_t index) const {

@@ -25,6 +25,9 @@ struct MlxCall {
   std::vector<std::string> input_names;
   std::vector<std::string> output_names;
   Device device{};  // add_to_graph sets it
+  // Told when the kernel first writes an input that its options do not name; may be null. Called by the thread that
+  // evaluates; what it throws ends the evaluation.
+  void (*warn)(const std::string& message) = nullptr;
 };
 
 Dtype to_kiln(::mlx::core::Dtype dtype);

@@ -6,7 +6,7 @@ namespace kiln {
 
 std::string binary_id(const KernelUnit& unit, const TargetSpec& target, std::string_view compiler_identity) {
   Sha256 hash;
-  hash.add("kiln binary 4");
+  hash.add("kiln binary 5");
   hash.add(compiler_identity);
   hash.add(static_cast<uint64_t>(target.kind));
   hash.add(target.cpu);
@@ -19,6 +19,7 @@ std::string binary_id(const KernelUnit& unit, const TargetSpec& target, std::str
   hash.add(static_cast<uint64_t>(unit.simdgroups));
   hash.add(static_cast<uint64_t>(unit.simdgroups_are_full));
   hash.add(static_cast<uint64_t>(unit.bounds_guards));
+  hash.add(static_cast<uint64_t>(unit.allows_input_stores));
   hash.add(unit.dynamic_memory_bytes);
   hash.add(unit.text);
   hash.add(unit.entry);
@@ -52,6 +53,7 @@ std::string binary_id(const KernelUnit& unit, const TargetSpec& target, std::str
     hash.add(static_cast<uint64_t>(parameter.alignment));
     hash.add(static_cast<uint64_t>(parameter.by_reference));
     hash.add(static_cast<uint64_t>(parameter.from_zero));
+    hash.add(static_cast<uint64_t>(parameter.is_writable_input));
     hash.add(parameter.values.size());
     for (int64_t value : parameter.values) hash.add(static_cast<uint64_t>(value));
   }

@@ -66,6 +66,8 @@ std::vector<std::byte> encode_entry(std::string_view id, const CodeEntry& entry)
   out.add_sized(entry.source);
   out.add_sized(entry.engine);
   out.add_sized(entry.engine_reason);
+  out.add_u64(entry.written_inputs.size());
+  for (uint32_t input : entry.written_inputs) out.add_u64(input);
   out.add_u64(std::bit_cast<uint64_t>(entry.compile_ms));
   out.add_sized(entry.binary);
   out.add_u64(entry.diagnostics.size());
@@ -94,6 +96,9 @@ EntryState decode_entry(std::span<const std::byte> bytes, std::string_view id, C
   entry.source = in.sized_text();
   entry.engine = in.sized_text();
   entry.engine_reason = in.sized_text();
+  entry.written_inputs.clear();
+  for (uint64_t count = in.u64(); count > 0 && in.ok(); --count)
+    entry.written_inputs.push_back(static_cast<uint32_t>(in.u64()));
   entry.compile_ms = std::bit_cast<double>(in.u64());
   std::span<const std::byte> binary = in.sized();
   entry.binary.assign(binary.begin(), binary.end());

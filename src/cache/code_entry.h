@@ -1,7 +1,8 @@
 // Machine code as it is kept in a file: with what it was made of and for, and a checksum over all of it.
 //
 //   "KILNCODE" | checksum | version | size of the whole | id | compiler | target kind | architecture | engine asked for
-//   | kernel's name | generated text | engine | its reason | milliseconds of compiling | machine code | warnings
+//   | kernel's name | generated text | engine | its reason | count of written inputs | their numbers | milliseconds of
+//   compiling | machine code | warnings
 //
 // Numbers are 8 bytes, texts have their size before them, the checksum is 64 hexadecimal digits. It stands where a
 // later version will have it too, so that a file of a later version can be told from a damaged one.
@@ -26,10 +27,11 @@ namespace kiln {
 struct CodeEntry {
   std::string compiler;  // what identified the compiler that made it
   TargetSpec target;
-  std::string kernel;         // its name
-  std::string source;         // the generated text
-  std::string engine;         // as in CompileResult
-  std::string engine_reason;  // as in CompileResult
+  std::string kernel;                    // its name
+  std::string source;                    // the generated text
+  std::string engine;                    // as in CompileResult
+  std::string engine_reason;             // as in CompileResult
+  std::vector<uint32_t> written_inputs;  // as in CompileResult
   double compile_ms = 0;
   std::vector<std::byte> binary;        // as in CompileResult: what the target loads
   std::vector<Diagnostic> diagnostics;  // as in CompileReport: warnings, and their notes

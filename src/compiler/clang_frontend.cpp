@@ -18,6 +18,7 @@
 #include <llvm/ADT/SCCIterator.h>
 #include <llvm/Analysis/CallGraph.h>
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/DebugInfoMetadata.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 
@@ -461,7 +462,7 @@ Diagnostic find_indirect_call(const llvm::Module& module, clang::CodeGenerator& 
 }  // namespace
 
 FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, const std::string& cpu,
-                         llvm::LLVMContext& context) {
+                         llvm::LLVMContext& context, LineTables line_tables) {
   // Where templates nest deep Clang would go on in a thread of its own, through which no exception passes. It does so
   // only once it has been told where the stack begins; this one is large (`core/job_threads.h`).
   FrontendResult result;
@@ -472,6 +473,8 @@ FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, cons
     instance.createDiagnostics(&collector, /*ShouldOwnClient=*/false);
     std::vector<std::string> arguments = clang_arguments(unit.dialect, unit.math_mode, triple, cpu);
     for (std::string& warning : warning_arguments()) arguments.push_back(std::move(warning));
+    if (line_tables == LineTables::kMade)
+      arguments.insert(arguments.end(), {"-debug-info-kind=line-tables-only", "-dwarf-version=5"});
     arguments.insert(arguments.end(), {"-x", "c++", "-include-pch", kPrecompiledFile, kMainFile});
     set_arguments(instance, arguments);
     instance.getCodeGenOpts().DiscardValueNames = context.shouldDiscardValueNames();
@@ -533,6 +536,23 @@ FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, cons
   result.diagnostics = std::move(invalid);
   for (Diagnostic& d : collector.take()) result.diagnostics.push_back(std::move(d));
   return result;
+}
+
+Diagnostic diagnostic_at(const llvm::Instruction& instruction, const KernelUnit& unit, std::string message) {
+  DiagnosticCollector collector(unit);
+  for (const llvm::DILocation* at = instruction.getDebugLoc(); at; at = at->getInlinedAt()) {
+    llvm::StringRef file = at->getFilename();
+    file.consume_front("./");
+    // An included file's lines have their numbers behind the kernel's (`run_clang`).
+    if (at->getLine() == 0 || (file != kernel_file(unit) && !included_index(file))) continue;
+    Diagnostic diagnostic = collector.at_line(static_cast<int>(at->getLine()), message);
+    if (diagnostic.text == SourceText::kGenerated) continue;
+    diagnostic.column = static_cast<int>(at->getColumn());
+    return diagnostic;
+  }
+  Diagnostic nowhere;
+  nowhere.message = std::move(message);
+  return nowhere;
 }
 
 }  // namespace kiln

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "compiler/clang_frontend.h"
 #include "compiler/passes/approximations.h"
@@ -18,6 +19,7 @@
 #include "compiler/passes/harmless_arithmetic.h"
 #include "compiler/passes/initial_values.h"
 #include "compiler/passes/inline_all.h"
+#include "compiler/passes/input_stores.h"
 #include "compiler/passes/known_shapes.h"
 #include "compiler/passes/matrix_products.h"
 #include "compiler/passes/scaling.h"
@@ -121,6 +123,102 @@ void choose_approximations(const CompileRequest& request, llvm::Module& module) 
     expand_approximations(module);
 }
 
+// Makes Clang's module one function, in which every access can be followed to what it reads or writes. False where
+// calls are left whose functions nobody knows.
+bool make_one_function(const CompileRequest& request, const llvm::DataLayout& layout, llvm::Module& module) {
+  module.setDataLayout(layout);
+  drop_processor(module);
+  define_dynamic_memory(module, request.unit.dynamic_memory_bytes);
+  if (scales_by_instruction(request.target))
+    describe_scaling(module);
+  else
+    expand_scaling(module);
+  choose_approximations(request, module);
+  make_arithmetic_harmless(module);
+  expand_bfloat(module);
+  mark_calls(module);
+  // From here on nothing is undefined, and code may be moved.
+  inline_all(module, kBodyFunction);
+  // The control flow is still as Clang made it: places in the program are read from it.
+  compute_initial_values(module);
+  give_out_matrices(module, matrix_map(request));
+  llvm::Function& body = *module.getFunction(kBodyFunction);
+  return !has_indirect_calls(body);
+}
+
+// Addresses out of memory, as far as they can be.
+void expose_addresses(llvm::Function& body, const KernelUnit& unit) {
+  unfold_threadgroup_tables(body);
+  if (unit.bounds_guards) split_structures(body);
+}
+
+// ---- Writes to inputs
+
+std::string input_store_message(const KernelUnit& unit, const std::vector<InputStore>& stores) {
+  const KernelParameter& first = unit.parameters[stores[0].parameter];
+  if (first.role != ParameterRole::kInput) return concat("`", first.name, "` is read-only, and the body writes to it");
+  std::vector<std::string> names;
+  for (const InputStore& store : stores) {
+    const KernelParameter& parameter = unit.parameters[store.parameter];
+    std::string name = concat('"', parameter.name, '"');
+    if (parameter.role == ParameterRole::kInput && std::ranges::find(names, name) == names.end())
+      names.push_back(std::move(name));
+  }
+  bool is_one = names.size() == 1;
+  return concat("`", first.name, "` is an input, and the body writes to it; name ", is_one ? "it" : "them",
+                " in compile_options={\"writable_inputs\": [", join(names, ", "), "]} to write ",
+                is_one ? "it" : "them", " in place");
+}
+
+// The text is parsed again, with line tables, which others need not pay for.
+Diagnostic place_input_store(const CompileRequest& request, const std::string& cpu, const llvm::DataLayout& layout,
+                             std::string message) {
+  const KernelUnit& unit = request.unit;
+  llvm::LLVMContext context;
+  context.setDiscardValueNames(true);
+  FrontendResult frontend = run_clang(unit, kFrontendTriple, cpu, context, LineTables::kMade);
+  Diagnostic nowhere;
+  nowhere.message = message;
+  if (!frontend.module || !make_one_function(request, layout, *frontend.module)) return nowhere;
+  llvm::Function& body = *frontend.module->getFunction(kBodyFunction);
+  expose_addresses(body, unit);
+  std::unique_ptr<llvm::Module> optimized;
+  // What optimization has merged has no line.
+  for (const auto& stores : {find_reachable_input_stores(body, unit, optimized), find_input_stores(body, unit)})
+    for (const InputStore& store : stores)
+      if (Diagnostic found = diagnostic_at(*store.access, unit, message); found.line > 0) return found;
+  return nowhere;
+}
+
+// The parameters with those inputs writable that the body writes. Nothing, and `result` says why, where it must not.
+std::optional<std::vector<KernelParameter>> find_written(const CompileRequest& request, const std::string& cpu,
+                                                         const llvm::DataLayout& layout, llvm::Function& body,
+                                                         CompileResult& result) {
+  const KernelUnit& unit = request.unit;
+  std::vector<KernelParameter> parameters = unit.parameters;
+  if (find_input_stores(body, unit).empty()) return parameters;
+  std::unique_ptr<llvm::Module> optimized;
+  std::vector<InputStore> stores = find_reachable_input_stores(body, unit, optimized);
+  auto is_input = [&](const InputStore& store) {
+    return unit.parameters[store.parameter].role == ParameterRole::kInput;
+  };
+  // Of shapes no program of a Mac's writes either.
+  bool is_allowed = unit.allows_input_stores && std::ranges::all_of(stores, is_input);
+  if (unit.allows_input_stores && !is_allowed) std::erase_if(stores, is_input);
+  if (!stores.empty() && !is_allowed) {
+    refuse(result, place_input_store(request, cpu, layout, input_store_message(unit, stores)));
+    return std::nullopt;
+  }
+  for (const InputStore& store : stores) {
+    parameters[store.parameter].is_writable_input = true;
+    result.written_inputs.push_back(parameters[store.parameter].argument);
+  }
+  std::ranges::sort(result.written_inputs);
+  auto repeated = std::ranges::unique(result.written_inputs);
+  result.written_inputs.erase(repeated.begin(), repeated.end());
+  return parameters;
+}
+
 }  // namespace
 
 std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, const std::string& cpu,
@@ -137,27 +235,11 @@ std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, co
 
   llvm::Module& module = *frontend.module;
   keep_stage(request, module, "clang", result);
-  module.setDataLayout(layout);
-  drop_processor(module);
-  define_dynamic_memory(module, unit.dynamic_memory_bytes);
-  if (scales_by_instruction(request.target))
-    describe_scaling(module);
-  else
-    expand_scaling(module);
-  choose_approximations(request, module);
-  make_arithmetic_harmless(module);
-  expand_bfloat(module);
-  mark_calls(module);
-  // From here on nothing is undefined, and code may be moved.
-  inline_all(module, kBodyFunction);
-  // The control flow is still as Clang made it: places in the program are read from it.
-  compute_initial_values(module);
-  give_out_matrices(module, matrix_map(request));
-  llvm::Function& body = *module.getFunction(kBodyFunction);
-  if (has_indirect_calls(body)) {
+  if (!make_one_function(request, layout, module)) {
     refuse(result, std::move(frontend.indirect_call));
     return nullptr;
   }
+  llvm::Function& body = *module.getFunction(kBodyFunction);
   if (request.target.kind == TargetKind::kNvidia)
     if (std::optional<Diagnostic> unsupported = find_unsupported(module, unit)) {
       refuse(result, std::move(*unsupported));
@@ -167,11 +249,13 @@ std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, co
     refuse(result, concat("all private variables together take ", bytes, " bytes, which is too much for a thread"));
     return nullptr;
   }
-  unfold_threadgroup_tables(body);
-  if (unit.bounds_guards) split_structures(body);
+  expose_addresses(body, unit);
+  // Before shapes are constants: whether a body is refused does not depend on them.
+  std::optional<std::vector<KernelParameter>> parameters = find_written(request, cpu, layout, body, result);
+  if (!parameters) return nullptr;
   replace_known_shapes(body, unit);
-  describe_accesses(body, unit);
-  if (unit.bounds_guards) insert_bounds_guards(body, unit);
+  describe_accesses(body, unit, *parameters);
+  if (unit.bounds_guards) insert_bounds_guards(body, unit, *parameters);
   keep_stage(request, module, "guarded", result);
   return std::move(frontend.module);
 }

@@ -53,6 +53,9 @@ struct CompileResult {
   std::vector<std::byte> binary;  // an image: kCpu `core/cpu_image.h`, kNvidia `core/gpu_image.h`
   std::string engine;             // "scalar", "simd"
   std::string engine_reason;      // why this one
+  // Inputs that the body writes although they were not writable, by number; ascending
+  // (KernelUnit::allows_input_stores).
+  std::vector<uint32_t> written_inputs;
   std::vector<CompileStage> stages;
 };
 

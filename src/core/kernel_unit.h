@@ -35,15 +35,19 @@ inline constexpr uint32_t kMaxCudaDimensions = 10;
 struct KernelParameter {
   ParameterRole role = ParameterRole::kInput;
   uint32_t argument = 0;  // index among the inputs, or among the outputs
+  std::string name;       // "x", "x_shape"
   std::string element;    // element type in the dialect's spelling: "float16_t", "atomic<float>", "int"
   uint32_t element_bytes = 0;
-  uint32_t alignment = 1;     // bytes; what an element's address is a multiple of
-  bool by_reference = false;  // `T& name` rather than `T* name`
-  bool from_zero = true;      // nothing of it lies before its pointer, as it may with negative strides
+  uint32_t alignment = 1;          // bytes; what an element's address is a multiple of
+  bool by_reference = false;       // `T& name` rather than `T* name`
+  bool from_zero = true;           // nothing of it lies before its pointer, as it may with negative strides
+  bool is_writable_input = false;  // kInput: the body may write it, in place
   // kShape, kStrides, kNdim: what it holds, where the code is made for that; zeros follow. Otherwise empty.
   std::vector<int64_t> values;
 
-  bool is_written() const { return role == ParameterRole::kOutput; }
+  /// Whether a launch may change it. Only outputs are exclusive to their launch: others may use a writable input at the
+  /// same time.
+  bool is_written() const { return role == ParameterRole::kOutput || is_writable_input; }
 
   /// Bytes from the pointer on that are there at every launch.
   uint32_t guaranteed_bytes() const {
@@ -70,6 +74,8 @@ struct KernelUnit {
   // may be made for that.
   bool simdgroups_are_full = false;
   bool bounds_guards = true;  // spec: accesses outside an argument do not touch memory
+  // A store through an input that is not writable makes it so, as on a Mac; else it is an error.
+  bool allows_input_stores = false;
   // kCuda on the CPU: what an `extern __shared__` array has. (On a GPU it is the launch's.)
   uint64_t dynamic_memory_bytes = 0;
 

@@ -17,32 +17,32 @@ std::string_view spell(Dtype dtype) { return row_of(dtype).cuda; }
 KernelUnit write_cuda(const SignatureRequest& request) {
   KernelUnit unit = begin_unit(Dialect::kCuda, request);
   std::vector<std::string> lines;
-  auto add = [&](ParameterRole role, size_t argument, std::string element, Dtype dtype,
-                 const std::string& declaration) {
-    lines.push_back(concat("    ", declaration));
-    unit.parameters.push_back(
-        make_parameter(role, static_cast<uint32_t>(argument), std::move(element), dtype, /*by_reference=*/false));
+  // `type`: as the declaration has it.
+  auto add = [&](ParameterRole role, size_t argument, std::string element, Dtype dtype, std::string_view type,
+                 std::string name) {
+    lines.push_back(concat("    ", type, " ", name));
+    unit.parameters.push_back(make_parameter(role, static_cast<uint32_t>(argument), std::move(name), std::move(element),
+                                             dtype, /*by_reference=*/false));
   };
   for (size_t i = 0; i < request.inputs.size(); ++i) {
     const std::string& name = request.input_names[i];
     std::string element(spell(request.inputs[i].dtype));
-    add(ParameterRole::kInput, i, element, request.inputs[i].dtype, concat("const ", element, "* ", name));
+    add(ParameterRole::kInput, i, element, request.inputs[i].dtype, concat("const ", element, "*"), name);
     if (request.inputs[i].is_scalar) continue;
     auto wanted = [&](std::string_view suffix) {
       std::string full = concat(name, suffix);
       return request.text.body_uses(full) && !is_argument(request, full);
     };
     if (wanted("_shape"))
-      add(ParameterRole::kShape, i, "Shape", Dtype::kInt32, concat("const __grid_constant__ Shape ", name, "_shape"));
+      add(ParameterRole::kShape, i, "Shape", Dtype::kInt32, "const __grid_constant__ Shape", name + "_shape");
     if (wanted("_strides"))
-      add(ParameterRole::kStrides, i, "Strides", Dtype::kInt64,
-          concat("const __grid_constant__ Strides ", name, "_strides"));
+      add(ParameterRole::kStrides, i, "Strides", Dtype::kInt64, "const __grid_constant__ Strides", name + "_strides");
     if (wanted("_ndim"))
-      add(ParameterRole::kNdim, i, "int", Dtype::kInt32, concat("const __grid_constant__ int ", name, "_ndim"));
+      add(ParameterRole::kNdim, i, "int", Dtype::kInt32, "const __grid_constant__ int", name + "_ndim");
   }
   for (size_t i = 0; i < request.outputs.size(); ++i) {
     std::string element(spell(request.outputs[i]));
-    add(ParameterRole::kOutput, i, element, request.outputs[i], concat(element, "* ", request.output_names[i]));
+    add(ParameterRole::kOutput, i, element, request.outputs[i], concat(element, "*"), request.output_names[i]);
   }
 
   unit.entry = function_name(request, &spell);

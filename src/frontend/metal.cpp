@@ -23,8 +23,8 @@ struct ParameterWriter {
            std::string_view qualifiers, std::string_view name) {
     lines.push_back(concat("  ", qualifiers, " ", element, by_reference ? "& " : "* ", name, " [[buffer(",
                            unit.parameters.size(), ")]]"));
-    unit.parameters.push_back(
-        make_parameter(role, static_cast<uint32_t>(argument), std::move(element), dtype, by_reference));
+    unit.parameters.push_back(make_parameter(role, static_cast<uint32_t>(argument), std::string(name),
+                                             std::move(element), dtype, by_reference));
   }
 };
 

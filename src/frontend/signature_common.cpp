@@ -63,11 +63,12 @@ KernelUnit begin_unit(Dialect dialect, const SignatureRequest& request) {
   return unit;
 }
 
-KernelParameter make_parameter(ParameterRole role, uint32_t argument, std::string element, Dtype dtype,
-                               bool by_reference) {
+KernelParameter make_parameter(ParameterRole role, uint32_t argument, std::string name, std::string element,
+                               Dtype dtype, bool by_reference) {
   KernelParameter parameter;
   parameter.role = role;
   parameter.argument = argument;
+  parameter.name = std::move(name);
   parameter.element = std::move(element);
   parameter.element_bytes = static_cast<uint32_t>(size_of(dtype));
   // A complex number is aligned like its parts.

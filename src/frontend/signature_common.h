@@ -14,8 +14,8 @@ std::string function_name(const SignatureRequest& request, std::string_view (*sp
 /// A unit with everything filled in that does not depend on the dialect; `text` holds the header.
 KernelUnit begin_unit(Dialect dialect, const SignatureRequest& request);
 
-KernelParameter make_parameter(ParameterRole role, uint32_t argument, std::string element, Dtype dtype,
-                               bool by_reference);
+KernelParameter make_parameter(ParameterRole role, uint32_t argument, std::string name, std::string element,
+                               Dtype dtype, bool by_reference);
 
 /// Appends the body and remembers where it stands. `unit.text` must end with a line end.
 void append_body(KernelUnit& unit, const KernelText& text);

@@ -220,6 +220,7 @@ MadeCode Context::compile(const std::string& id, const KernelUnit& unit, const T
                 unit.text,
                 std::move(result.engine),
                 std::move(result.engine_reason),
+                std::move(result.written_inputs),
                 ms,
                 std::move(result.binary),
                 std::move(result.report.diagnostics)};
@@ -281,6 +282,7 @@ SingleFlight<Binary>::Found Context::find_or_make_binary(const KernelUnit& unit,
     }
     binary->engine = std::move(made.entry.engine);
     binary->engine_reason = std::move(made.entry.engine_reason);
+    binary->written_inputs = std::move(made.entry.written_inputs);
     binary->compile_ms = made.entry.compile_ms;
     binary->diagnostics = std::move(made.entry.diagnostics);
     // The code may have been made of the same texts in other files.

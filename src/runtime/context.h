@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cache/bundle.h"
 #include "cache/disk_cache.h"
@@ -33,7 +34,8 @@ struct Binary {
   std::shared_ptr<const LoadedKernel> code;
   std::string engine;
   std::string engine_reason;
-  double compile_ms = 0;                // what it took when it was compiled
+  std::vector<uint32_t> written_inputs;  // as in CompileResult
+  double compile_ms = 0;                 // what it took when it was compiled
   std::vector<Diagnostic> diagnostics;  // warnings, and their notes
   CodeSource source = CodeSource::kCompiled;
   std::string not_stored;  // of what was compiled: why it is not on disk; empty where it is

@@ -132,6 +132,11 @@ KernelObject::KernelObject(KernelSpec spec, Context& context)
   if (spec_.output_names)
     for (const std::string& name : *spec_.output_names) check_name(name, "Output name");
   if (spec_.input_names && spec_.output_names) check_distinct(*spec_.input_names, *spec_.output_names, {});
+  std::vector<std::string> writable = spec_.compile_options.writable_inputs;
+  std::ranges::sort(writable);
+  if (auto twice = std::ranges::adjacent_find(writable); twice != writable.end())
+    throw ValueError(concat(message_prefix(spec_.dialect), "`writable_inputs` names `", printable(*twice), "` twice."));
+  if (spec_.input_names) check_writable_names(*spec_.input_names);
 
   if (spec_.input_names)
     for (const std::string& name : *spec_.input_names) uses_shape_.push_back(body_uses_shape_of(name));
@@ -174,6 +179,15 @@ void KernelObject::check_distinct(std::span<const std::string> inputs, std::span
     throw ValueError(concat(message_prefix(spec_.dialect), "Name `", *twice, "` is used twice."));
 }
 
+void KernelObject::check_writable_names(std::span<const std::string> inputs) const {
+  for (const std::string& name : spec_.compile_options.writable_inputs)
+    if (std::ranges::find(inputs, name) == inputs.end())
+      throw ValueError(
+          concat(message_prefix(spec_.dialect), "`writable_inputs` names `", printable(name), "`, which is no input",
+                 inputs.empty() ? std::string("; there are none.")
+                                : concat(". Those are `", join({inputs.begin(), inputs.end()}, "`, `"), "`.")));
+}
+
 std::span<const std::string> KernelObject::input_names(const Call& call) const {
   return spec_.input_names ? std::span<const std::string>(*spec_.input_names) : call.input_names;
 }
@@ -201,6 +215,37 @@ void KernelObject::check_sizes(const Call& call) const {
   for (size_t i = 0; i < call.outputs.size(); ++i) check_output(call.outputs[i], outputs[i]);
   static_cast<void>(divide_grid(interface, spec_.dialect, call.grid, call.threadgroup));
   for (size_t i = 0; i < call.inputs.size(); ++i) check_input(call.inputs[i], inputs[i]);
+  check_writable_inputs(call);
+}
+
+void KernelObject::check_writable_inputs(const Call& call) const {
+  if (!writes_inputs()) return;
+  auto inputs = input_names(call);
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    if (!is_writable(inputs[i])) continue;
+    const InputArray& input = call.inputs[i];
+    auto refuse = [&](auto... why) {
+      throw ValueError(
+          concat(message_prefix(spec_.dialect), "Input `", inputs[i], "` is to be written in place, ", why...));
+    };
+    if (input.is_number) refuse("but is a number.");
+    if (element_count(input.shape) == 0) continue;
+    for (size_t d = 0; d < input.shape.size(); ++d)
+      if (input.strides[d] == 0 && input.shape[d] > 1) refuse("but is broadcast: its elements share memory.");
+    if (copies(input)) refuse("but is not row-contiguous, and `ensure_row_contiguous` would have a copy written.");
+  }
+}
+
+std::string KernelObject::input_write_warning(const Call& call, const Variant& variant) {
+  if (variant.written_inputs().empty() || has_warned_of_input_writes_.exchange(true)) return {};
+  std::vector<std::string> names;
+  for (uint32_t i : variant.written_inputs())
+    if (i < call.inputs.size()) names.push_back(concat("`", input_name(call, i), "`"));
+  bool is_one = names.size() == 1;
+  return concat(message_prefix(spec_.dialect), "`", printable(spec_.name), "` writes its ",
+                is_one ? "input " : "inputs ", join(names, " and "), " through a cast, in place, as on a Mac. Name ",
+                is_one ? "it" : "them",
+                " in compile_options={\"writable_inputs\": […]} where that is meant, or write an output.");
 }
 
 void KernelObject::check_types(const Call& call) const {
@@ -211,6 +256,7 @@ void KernelObject::check_types(const Call& call) const {
   for (const std::string& name : call.output_names) check_name(name, "Output name");
   for (const TemplateArgument& argument : call.template_arguments) check_name(argument.name, "Template argument name");
   if (!call.template_arguments.empty() || !spec_.input_names) check_distinct(inputs, outputs, call.template_arguments);
+  check_writable_names(inputs);
 
   if (call.device.kind == DeviceKind::kNvidia && spec_.dialect == Dialect::kMetal)
     for (size_t i = 0; i < call.inputs.size(); ++i)
@@ -294,6 +340,9 @@ KernelUnit KernelObject::unit_for(const Call& call) const {
   if (!spec_.ensure_row_contiguous)
     for (KernelParameter& parameter : unit.parameters)
       if (parameter.role == ParameterRole::kInput) parameter.from_zero = false;
+  for (KernelParameter& parameter : unit.parameters)
+    if (parameter.role == ParameterRole::kInput) parameter.is_writable_input = is_writable(parameter.name);
+  unit.allows_input_stores = spec_.allows_input_stores;
   unit.math_mode = spec_.compile_options.math_mode;
   LaunchForm form = form_for_code(call);
   unit.rows_are_simdgroups = form.rows_are_simdgroups;
@@ -408,6 +457,10 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
       throw UnsupportedError(concat(message_prefix(spec_.dialect), "`", printable(spec_.name), "` needs ", bytes,
                                     " bytes of threadgroup memory, and the ", target.name(), " target has ", limit,
                                     "."));
+    for (KernelParameter& parameter : unit.parameters)
+      if (parameter.role == ParameterRole::kInput &&
+          std::ranges::find(binary.value->written_inputs, parameter.argument) != binary.value->written_inputs.end())
+        parameter.is_writable_input = true;
     return std::make_shared<const Variant>(Variant{std::move(unit), binary.value, &target});
   };
   if (!specialize) return {variants_.get(std::string(key), make).value, source};

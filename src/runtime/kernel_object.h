@@ -2,12 +2,14 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cache/single_flight.h"
@@ -27,6 +29,9 @@ struct Variant {
   KernelUnit unit;
   std::shared_ptr<const Binary> binary;
   Target* target = nullptr;  // where it runs; the context's
+
+  // Inputs that are written although the kernel's options do not name them, by number (CompileResult::written_inputs).
+  const std::vector<uint32_t>& written_inputs() const { return binary->written_inputs; }
 
   bool is_specialized() const {
     return std::any_of(unit.parameters.begin(), unit.parameters.end(),
@@ -82,6 +87,23 @@ class KernelObject {
     return spec_.ensure_row_contiguous && !is_row_contiguous(input.shape, input.strides);
   }
 
+  /// Whether the kernel's options name any inputs to be written, and whether they name this one.
+  bool writes_inputs() const { return !spec_.compile_options.writable_inputs.empty(); }
+  bool writes_input(const Call& call, size_t i) const { return writes_inputs() && is_writable(input_name(call, i)); }
+  bool is_writable(std::string_view input) const {
+    return std::ranges::find(spec_.compile_options.writable_inputs, input) !=
+           spec_.compile_options.writable_inputs.end();
+  }
+
+  /// Throws where an input that the kernel's options name cannot be written in place, as far as its shape and strides
+  /// tell: ValueError. Part of check_sizes().
+  void check_writable_inputs(const Call& call) const;
+
+  /// What a program that runs as on a Mac is to be told once of a kernel that writes inputs; empty for all others, and
+  /// where it was told. `retract_input_write_warning`: it was not told.
+  std::string input_write_warning(const Call& call, const Variant& variant);
+  void retract_input_write_warning() { has_warned_of_input_writes_ = false; }
+
   /// The names of a call's inputs and outputs, wherever they were given.
   const std::string& input_name(const Call& call, size_t i) const { return input_names(call)[i]; }
   const std::string& output_name(const Call& call, size_t i) const { return output_names(call)[i]; }
@@ -104,6 +126,7 @@ class KernelObject {
   void give_back_specialization(std::string_view general_key, std::string_view key);
   void set_known_shapes(KernelUnit& unit, const Call& call) const;
   void check_input(const InputArray& input, const std::string& name) const;
+  void check_writable_names(std::span<const std::string> inputs) const;
   void check_output(const OutputArray& output, const std::string& name) const;
   void check_types(const Call& call) const;
   // Whether kernels of this dialect and these options can be made for the target.
@@ -120,6 +143,7 @@ class KernelObject {
   bool may_work_together_ = false;              // those of a simdgroup
   std::vector<bool> uses_shape_;                // of each input, where the kernel has their names
   SingleFlight<Variant> variants_{is_lasting};  // by call_key
+  std::atomic<bool> has_warned_of_input_writes_{false};
   std::mutex specialized_mutex_;
   std::map<std::string, std::set<std::string>, std::less<>> specialized_;  // keys with shapes, by those without
   History history_;

@@ -26,6 +26,8 @@ struct KernelSpec {
   bool atomic_outputs = false;
   int64_t shared_memory = 0;  // bytes; CUDA
   CompileOptions compile_options;
+  // Inputs that the body writes become writable, as on a Mac; else such a body is refused.
+  bool allows_input_stores = false;
   SignatureStyle style = SignatureStyle::kWhereUsed;
 
   bool operator==(const KernelSpec&) const = default;

@@ -121,7 +121,7 @@ LaunchArgument argument_for(const KernelParameter& parameter, const Call& call, 
       const InputArray& input = call.inputs[i];
       std::span<const int64_t> strides(scratch.strides.data() + scratch.first_dimension[i], input.shape.size());
       ElementRange range = byte_range(input.shape, strides, input.dtype);
-      // The guard drops writes through an input, so that the cast harms nobody.
+      // Code that would write an input that is not writable is refused.
       return {const_cast<void*>(scratch.data[i]), range.first, range.end};
     }
     case ParameterRole::kShape:
@@ -195,7 +195,8 @@ class LaunchPlan {
   static bool serves(const KernelObject& kernel, const Call& call) {
     auto is_as_it_is = [&](const InputArray& input) { return !input.is_number && !kernel.copies(input); };
     return call.device.kind == DeviceKind::kNvidia && !call.queue && !call.init_value && call.input_names.empty() &&
-           call.output_names.empty() && std::ranges::all_of(call.inputs, is_as_it_is);
+           call.output_names.empty() && std::ranges::all_of(call.inputs, is_as_it_is) && !kernel.writes_inputs() &&
+           !kernel.spec().allows_input_stores;
   }
 
   LaunchPlan(const KernelObject& kernel, const Call& call, const KernelObject::Found& found)
@@ -366,6 +367,42 @@ void run(KernelObject& kernel, const Call& call, std::span<void* const> output_d
   }
 }
 
+void check_written_inputs(const KernelObject& kernel, const Variant& variant, const Call& call,
+                          std::span<void* const> output_data) {
+  struct Range {
+    uintptr_t begin = 0, end = 0;
+    bool overlaps(const Range& other) const {
+      return begin != end && other.begin != other.end && begin < other.end && other.begin < end;
+    }
+  };
+  auto range_of_input = [&](size_t i) -> Range {
+    const InputArray& input = call.inputs[i];
+    // A number has no memory of the caller's, and a copy is the launch's own.
+    if (input.is_number || kernel.copies(input)) return {};
+    ElementRange bytes = byte_range(input.shape, input.strides, input.dtype);
+    auto data = reinterpret_cast<uintptr_t>(input.data);
+    return {data + static_cast<uintptr_t>(bytes.first), data + static_cast<uintptr_t>(bytes.end)};
+  };
+  for (const KernelParameter& parameter : variant.unit.parameters) {
+    if (!parameter.is_writable_input) continue;
+    size_t written = parameter.argument;
+    Range range = range_of_input(written);
+    auto check = [&](const Range& other, std::string_view what, const std::string& name) {
+      if (range.overlaps(other))
+        throw ValueError(concat(message_prefix(kernel.spec().dialect), "The memory of ", what, " `", name,
+                                "` and of input `", kernel.input_name(call, written),
+                                "`, which is written in place, overlap."));
+    };
+    for (size_t i = 0; i < call.inputs.size(); ++i)
+      if (i != written) check(range_of_input(i), "input", kernel.input_name(call, i));
+    for (size_t i = 0; i < output_data.size(); ++i) {
+      auto data = reinterpret_cast<uintptr_t>(output_data[i]);
+      auto bytes = static_cast<uintptr_t>(byte_count(call.outputs[i].shape, call.outputs[i].dtype));
+      check({data, data + bytes}, "output", kernel.output_name(call, i));
+    }
+  }
+}
+
 InputCopies allocate_copies(const KernelObject& kernel, const Call& call) {
   InputCopies copies;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
@@ -392,6 +429,7 @@ void launch(KernelObject& kernel, const KernelObject::Found& found, const Call& 
   LaunchOptions options{call.stream, static_cast<size_t>(kernel.spec().shared_memory), call.queue,
                         call.init_value.has_value(), stop};
   target.check_launch(code, unit, geometry, options);
+  check_written_inputs(kernel, *found.variant, call, output_data);
   copy_inputs(kernel, target, call, copies);
 
   thread_local ThreadState<LaunchScratch> scratch_of_thread;

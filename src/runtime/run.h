@@ -34,6 +34,11 @@ using InputCopies = std::vector<TargetMemory>;
 /// For a call that KernelObject::check has accepted. Throws OutOfMemory.
 InputCopies allocate_copies(const KernelObject& kernel, const Call& call);
 
+/// Throws ValueError where an input that the code writes overlaps another array of the call. Part of run() and
+/// launch(); for those who must know before a launch is on its way. Inputs have their data.
+void check_written_inputs(const KernelObject& kernel, const Variant& variant, const Call& call,
+                          std::span<void* const> output_data);
+
 /// The same as run() with code that was found before (`KernelObject::find_or_compile`) and memory that was allocated
 /// before for a call with the same arrays, on whichever thread. Where the code says that it cannot fail, nothing is
 /// allocated any more that could be large. `stop`: by which another thread ends it; Interrupted is thrown then.

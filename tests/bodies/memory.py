@@ -149,16 +149,14 @@ def vectors_that_straddle_an_end(x):
     device int* p = out + 25;
     if (i != 0) p[i * 1000] = -2;
     if (i < 0 || i > 7) ((device int4*)out)[i] = int4(-3);
-    // Through an input, which nothing may write.
-    ((device int*)x)[i] = 99;
-    second[i + 50] = x[i & 15];
+    second[i + 50] = ((device int*)x)[i & 15];
     """,
     inputs=lambda rng: {"x": rng.integers(0, 9, 16, np.int32)},
     outputs={"out": ((30,), "int32"), "second": ((100,), "int32")},
     grid=(100, 1, 1),
     threadgroup=(100, 1, 1),
     init_value=5,
-    constructs="memory.store_outside memory.store_to_an_input memory.vectors_outside",
+    constructs="memory.store_outside memory.input_without_const memory.vectors_outside",
 )
 def stores_outside(x):
     return np.arange(30, dtype=np.int32), x[np.arange(-50, 50) & 15]

@@ -53,7 +53,7 @@ SURROGATE = "[metal_kernel] Expected `{}` to be text but got the lone surrogate 
 IDENTIFIERS = "[metal_kernel] Expected the names in `{}` to be identifiers but got {}."
 LISTS = "[metal_kernel] Expected `{}` to be a list of strings but got {}."
 BOUNDS = "[metal_kernel] Expected `compile_options[\"bounds\"]` to be 'on' or 'off' but got {}."
-KNOWN = " Those are `math_mode`, `bounds`, `specialize` and `include_dirs`."
+KNOWN = " Those are `math_mode`, `bounds`, `specialize`, `include_dirs` and `writable_inputs`."
 
 
 @pytest.mark.parametrize(

@@ -291,26 +291,7 @@ def test_outputs_are_arrays_like_any_other():
     assert result()[2, 3].item() == doubled[2, 3]
 
 
-# ---- The caller's arrays are never written
-
-
-@pytest.mark.parametrize("flag", [True, False], ids=["copied", "as it is"])
-@pytest.mark.parametrize("view", ["whole", "steps", "transposed", "backwards", "7 of a row"])
-def test_inputs_are_not_written(flag, view):
-    # No body may do this; one that does harms nobody.
-    body = """
-        uint i = thread_position_in_grid.x;
-        device float* stolen = (device float*)a;
-        out[i] = a[i];
-        stolen[i] = -1;
-    """
-    whole = numbers((9, 8))
-    array = mx.array(whole)
-    mx.eval(array)
-    memory = np.array(array, copy=False)
-    mx.eval(call(make(body, ensure_row_contiguous=flag), VIEWS[view](array)))
-    np.testing.assert_array_equal(memory, whole)
-    np.testing.assert_array_equal(np.array(array), whole)
+# ---- Memory is an array's own
 
 
 def test_no_array_shares_memory_with_another():

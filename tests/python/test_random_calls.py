@@ -223,7 +223,7 @@ MADE = {
     "shared_memory": st.one_of(NUMBERS, ANYTHING),
     "compile_options": st.one_of(
         st.dictionaries(
-            st.sampled_from(["math_mode", "bounds", "specialize", "include_dirs", "speed"]),
+            st.sampled_from(["math_mode", "bounds", "specialize", "include_dirs", "writable_inputs", "speed"]),
             st.one_of(st.sampled_from(["safe", "relaxed", "fast", "on", "off", "quick", True, False]), ANYTHING),
             max_size=2,
         ),

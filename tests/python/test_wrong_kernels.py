@@ -175,7 +175,9 @@ def test_what_is_no_size_of_shared_memory(interface):
 
 MATH_MODE = "Expected math_mode to be 'safe', 'relaxed', or 'fast'."
 BOUNDS = "Expected `compile_options[\"bounds\"]` to be 'on' or 'off' but got {}."
-UNKNOWN = "Unknown compile option `{}`. Those are `math_mode`, `bounds`, `specialize` and `include_dirs`."
+UNKNOWN = (
+    "Unknown compile option `{}`. Those are `math_mode`, `bounds`, `specialize`, `include_dirs` and `writable_inputs`."
+)
 SPECIALIZE = BOOL.format('compile_options["specialize"]', "{}")
 INCLUDE_DIRS = 'Expected `compile_options["include_dirs"]` to be a list of folders but got {}.'
 

@@ -17,6 +17,7 @@ assert_type(kiln.cuda_kernel("a", ["x"], ["y"], "", shared_memory=64), kiln.Kern
 assert_type(kiln.mlx.cuda_kernel("a", [], ["y"], "", compile_options=None), kiln.Kernel)
 assert_type(kiln.metal_kernel("a", "", True, False, header=""), kiln.Kernel)
 assert_type(kiln.metal_kernel("a", source="", compile_options={"bounds": "off", "specialize": False}), kiln.Kernel)
+assert_type(kiln.metal_kernel("a", source="", compile_options={"writable_inputs": ["x"]}), kiln.Kernel)
 
 # ---- Calls
 

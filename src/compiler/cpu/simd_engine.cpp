@@ -480,7 +480,7 @@ class SimdEngine : public CpuEngine {
     // A vector of bfloats, too, would become calls of a function for each.
     remove_bfloat(group);
     auto is_output = [&](uint64_t argument) {
-      return argument < unit.parameters.size() && unit.parameters[argument].is_written();
+      return argument < unit.parameters.size() && unit.parameters[argument].role == ParameterRole::kOutput;
     };
     return widen(group, {has_avx512, unit.simdgroups_are_full && threads_wait, sites, offsetof(CpuLaunch, is_alone),
                          is_output, in_runs ? &runs_share : nullptr, keep_stage});

@@ -46,7 +46,7 @@ struct Bounds {
 
 class Guards {
  public:
-  Guards(Function& body, const KernelUnit& unit)
+  Guards(Function& body, const KernelUnit& unit, std::span<const KernelParameter> parameters)
       : body_(body),
         module_(*body.getParent()),
         context_(body.getContext()),
@@ -60,18 +60,18 @@ class Guards {
     unlimited_ = {null, zero, builder.getInt64(-1), builder.getInt64(-1), known};
     nothing_ = {null, zero, zero, zero, known};
     unknown_ = {null, zero, zero, zero, builder.getTrue()};
-    for (size_t i = 0; i < unit.parameters.size(); ++i) {
+    for (size_t i = 0; i < parameters.size(); ++i) {
       auto* argument = body.getArg(static_cast<unsigned>(3 * i));
       Value *first = zero, *bytes = body.getArg(static_cast<unsigned>(3 * i + 2));
-      if (!unit.parameters[i].from_zero) {
+      if (!parameters[i].from_zero) {
         first = body.getArg(static_cast<unsigned>(3 * i + 1));
         bytes = builder.CreateSub(bytes, first);
       }
       known_from_start_.insert(bytes);
-      arguments_[argument] = {argument, first, bytes, unit.parameters[i].is_written() ? bytes : zero, known};
-      if (unit.parameters[i].is_written()) written_.insert(argument);
-      guaranteed_[argument] = unit.parameters[i].guaranteed_bytes();
-      alignments_[argument] = Align(std::max(1u, unit.parameters[i].alignment));
+      arguments_[argument] = {argument, first, bytes, parameters[i].is_written() ? bytes : zero, known};
+      if (parameters[i].is_written()) written_.insert(argument);
+      guaranteed_[argument] = parameters[i].guaranteed_bytes();
+      alignments_[argument] = Align(std::max(1u, parameters[i].alignment));
     }
   }
 
@@ -682,7 +682,7 @@ class Guards {
   DenseMap<Value*, Bounds> arguments_;
   DenseMap<Value*, uint64_t> guaranteed_;  // bytes of each argument that are always there
   DenseMap<Value*, Align> alignments_;
-  std::set<Value*> written_;  // arguments that are outputs
+  std::set<Value*> written_;  // arguments that may change
   DenseMap<Value*, Bounds> merged_;
   DenseMap<Value*, Within> within_;
   std::optional<ValueRanges> ranges_;
@@ -710,8 +710,12 @@ GlobalVariable* zeros_of(Module& module, uint64_t bytes) {
   return variable;
 }
 
-void insert_bounds_guards(Function& body, const KernelUnit& unit) { Guards(body, unit).run(); }
+void insert_bounds_guards(Function& body, const KernelUnit& unit, std::span<const KernelParameter> parameters) {
+  Guards(body, unit, parameters).run();
+}
 
-void describe_accesses(Function& body, const KernelUnit& unit) { Guards(body, unit).describe_accesses(); }
+void describe_accesses(Function& body, const KernelUnit& unit, std::span<const KernelParameter> parameters) {
+  Guards(body, unit, parameters).describe_accesses();
+}
 
 }  // namespace kiln

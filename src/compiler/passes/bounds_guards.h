@@ -1,7 +1,8 @@
 // Guards on accesses through a kernel's arguments (docs/language.md 5.1).
 //
 // An access outside the bytes that belong to the argument does not touch memory: a load gives zero, a store or an
-// atomic does nothing. An input is never written, whatever a body casts away.
+// atomic does nothing. A parameter that is not written (KernelParameter::is_written) takes no stores; those that can be
+// followed to it are errors before (input_stores.h).
 //
 // A pointer is followed from the access back to the argument that it came from: through arithmetic, casts, integers,
 // freeze, and through selections and loops, where the bounds are selected along with the pointer. Constant tables are
@@ -17,6 +18,7 @@
 #include <llvm/IR/Module.h>
 
 #include <cstdint>
+#include <span>
 
 #include "core/kernel_unit.h"
 
@@ -30,11 +32,11 @@ bool is_zeros(const llvm::Value* pointer);
 /// As many, or more.
 llvm::GlobalVariable* zeros_of(llvm::Module& module, uint64_t bytes);
 
-/// `body` has three arguments for each of the unit's parameters (kBodyFunction); its allocas are promoted.
-void insert_bounds_guards(llvm::Function& body, const KernelUnit& unit);
+/// `body` has three arguments for each of the parameters (kBodyFunction); its allocas are promoted.
+void insert_bounds_guards(llvm::Function& body, const KernelUnit& unit, std::span<const KernelParameter> parameters);
 
 /// Tells the optimiser of accesses through arguments what holds whatever a body casts pointers to: they are aligned
-/// like the arguments' elements, and inputs do not change while a launch runs.
-void describe_accesses(llvm::Function& body, const KernelUnit& unit);
+/// like the arguments' elements, and what is not written does not change while a launch runs.
+void describe_accesses(llvm::Function& body, const KernelUnit& unit, std::span<const KernelParameter> parameters);
 
 }  // namespace kiln

@@ -267,7 +267,7 @@ class CpuTarget : public Target {
       return;
     }
     for (size_t i = 0; i < arguments.size(); ++i)
-      if (unit.parameters[i].is_written())
+      if (unit.parameters[i].role == ParameterRole::kOutput)
         use_huge_pages(arguments[i].data, static_cast<size_t>(arguments[i].end_byte));
     ThreadPool& pool = ThreadPool::shared();
     ThreadPool::Work work;

@@ -43,6 +43,23 @@ TEST(MlxKernel, IsLazyAndGivesMlxsArrays) {
   EXPECT_TRUE(mx::allclose(y, 3.0f * mx::exp(x + 1.0f)).item<bool>());
 }
 
+// As on a Mac.
+TEST(MlxKernel, WritesInputsInPlaceAndWarnsOnce) {
+  auto kernel =
+      kiln::mlx::metal_kernel("add", {"x", "sums"}, {"y"},
+                              "uint i = thread_position_in_grid.x; ((device float*)sums)[i] += x[i]; y[i] = sums[i];");
+  mx::array x = mx::arange(8.0f), sums = mx::zeros({8});
+  mx::eval(x, sums);
+  testing::internal::CaptureStderr();
+  for (int round = 0; round < 2; ++round) call(kernel, {x, sums}, {{8}}, {mx::float32})[0].eval();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "warning: [metal_kernel] `add` writes its input `sums` through a cast, in place, as on a Mac. Name it in "
+            "compile_options={\"writable_inputs\": […]} where that is meant, or write an output.\n");
+  EXPECT_TRUE(mx::array_equal(sums, 2.0f * x).item<bool>());
+  EXPECT_EQ(message_of<std::exception>([&] { call(kernel, {sums, sums}, {{8}}, {mx::float32})[0].eval(); }),
+            "[metal_kernel] The memory of input `x` and of input `sums`, which is written in place, overlap.");
+}
+
 TEST(MlxKernel, FillsOutputsAndTakesMathModes) {
   mx::CompileOptions options;
   options.math_mode = mx::MathMode::Fast;

@@ -273,6 +273,61 @@ TEST(TensorKernel, FollowsItsOptions) {
   EXPECT_EQ(fast({.output_shapes = {{}}, .output_dtypes = {Dtype::kInt32}})[0].item<int32_t>(), 1);
 }
 
+constexpr const char* kAppend =
+    "uint i = thread_position_in_grid.x; ((device float*)cache)[n * 3 + i] = x[i]; y[i] = cache[i];";
+
+Kernel append(std::vector<std::string> writable, bool ensure_row_contiguous = true) {
+  return metal_kernel("append", {"x", "cache", "n"}, {"y"}, kAppend, "", ensure_row_contiguous, false,
+                      {.writable_inputs = std::move(writable)});
+}
+
+TEST(TensorKernel, WritesInputsThatItsOptionsName) {
+  Kernel kernel = append({"cache"});
+  std::vector<float> cache(9, 0.0f);
+  for (int n = 0; n < 2; ++n) {
+    std::vector<float> x = {1.0f + n, 2, 3};
+    KernelCall call = call_with(x);
+    call.inputs = {x, cache, n};
+    EXPECT_EQ(to_vector<float>(kernel(call)[0]), (std::vector<float>{1, 2, 3}));
+  }
+  EXPECT_EQ(cache, (std::vector<float>{1, 2, 3, 2, 2, 3, 0, 0, 0}));
+}
+
+TEST(TensorKernel, RefusesWritesToOtherInputs) {
+  std::vector<float> x = {1, 2, 3}, cache(9, 0.0f);
+  KernelCall call = call_with(x);
+  call.inputs = {x, cache, 0};
+  for (const std::vector<std::string>& writable : {std::vector<std::string>{}, {"x"}})
+    EXPECT_EQ(message_of<UnsupportedError>([&] { append(writable)(call); }),
+              "[metal_kernel] `append` uses what is not supported.\n"
+              "source:1:71: error: `cache` is an input, and the body writes to it; name it in "
+              "compile_options={\"writable_inputs\": [\"cache\"]} to write it in place\n  " +
+                  std::string(kAppend) + "\n  " + std::string(70, ' ') + "^");
+  EXPECT_EQ(cache, std::vector<float>(9, 0.0f));
+}
+
+TEST(TensorKernel, ChecksInputsThatItWrites) {
+  const std::string begin = "[metal_kernel] Input `cache` is to be written in place, ";
+  std::vector<float> x = {1, 2, 3}, cache(18, 0.0f);
+  auto with = [&](TensorView view, bool ensure_row_contiguous = true) {
+    KernelCall call = call_with(x);
+    call.inputs = {x, std::move(view), 0};
+    return message_of([&] { append({"cache"}, ensure_row_contiguous)(call); });
+  };
+  EXPECT_EQ(with(2.0f), begin + "but is a number.");
+  EXPECT_EQ(with({cache.data(), {9}, {2}}),
+            begin + "but is not row-contiguous, and `ensure_row_contiguous` would have a copy written.");
+  EXPECT_EQ(with({cache.data(), {9}, {0}}, false), begin + "but is broadcast: its elements share memory.");
+  EXPECT_EQ(with({x.data(), {3}}),
+            "[metal_kernel] The memory of input `x` and of input `cache`, which is written in place, overlap.");
+  EXPECT_EQ(message_of([] { append({"cash"}); }),
+            "[metal_kernel] `writable_inputs` names `cash`, which is no input. Those are `x`, `cache`, `n`.");
+  EXPECT_EQ(message_of([] { append({"x", "x"}); }), "[metal_kernel] `writable_inputs` names `x` twice.");
+  EXPECT_EQ(cache, std::vector<float>(18, 0.0f));
+  EXPECT_EQ(with({cache.data(), {9}, {2}}, false), "nothing was thrown");
+  EXPECT_EQ(cache[1], 2.0f);
+}
+
 TEST(TensorKernel, TakesWholeNumbersOfEveryType) {
   Kernel kernel = metal_kernel("number", {"n"}, {"y"}, "y[0] = n;");
   auto through = [&](TensorView n) {

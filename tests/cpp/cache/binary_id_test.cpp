@@ -23,8 +23,8 @@ Case example() {
   c.unit.text = "[[kernel]] void k() {}";
   c.unit.entry = "k";
   c.unit.source_map = {1, 3, 2};
-  c.unit.parameters = {{ParameterRole::kInput, 0, "float", 4, 4, false},
-                       {ParameterRole::kOutput, 0, "float", 4, 4, false}};
+  c.unit.parameters = {{ParameterRole::kInput, 0, "x", "float", 4, 4, false},
+                       {ParameterRole::kOutput, 0, "y", "float", 4, 4, false}};
   c.unit.attributes = {3, 4};
   c.unit.inclusions = {{1, 4, 0}};
   c.unit.included_files = {{"a.h", "int a;", {{1, 2, 0}}}};
@@ -73,6 +73,8 @@ TEST(BinaryId, DependsOnEverythingThatCodeDependsOn) {
       [](Case& c) { c.unit.parameters[0].element_bytes = 8; },
       [](Case& c) { c.unit.parameters[0].alignment = 8; },
       [](Case& c) { c.unit.parameters[0].by_reference = true; },
+      [](Case& c) { c.unit.parameters[0].is_writable_input = true; },
+      [](Case& c) { c.unit.allows_input_stores = true; },
       [](Case& c) { c.unit.attributes = {3}; },
       [](Case& c) { c.unit.attributes = {3, 5}; },
       [](Case& c) { c.unit.inclusions.clear(); },

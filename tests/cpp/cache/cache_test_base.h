@@ -40,6 +40,7 @@ inline CodeEntry test_entry(int n, size_t binary_bytes = 200) {
   entry.source = concat("// the text of ", n);
   entry.engine = "scalar";
   entry.engine_reason = "the only engine";
+  entry.written_inputs = {0, 3};
   entry.compile_ms = 12.5 + n;
   for (size_t i = 0; i < binary_bytes; ++i)
     entry.binary.push_back(static_cast<std::byte>(i * 7 + static_cast<size_t>(n)));
@@ -49,7 +50,7 @@ inline CodeEntry test_entry(int n, size_t binary_bytes = 200) {
 inline bool same(const CodeEntry& a, const CodeEntry& b) {
   return a.compiler == b.compiler && a.target == b.target && a.kernel == b.kernel && a.source == b.source &&
          a.engine == b.engine && a.engine_reason == b.engine_reason && a.compile_ms == b.compile_ms &&
-         a.binary == b.binary;
+         a.written_inputs == b.written_inputs && a.binary == b.binary;
 }
 
 inline std::vector<std::byte> read_file(const std::string& path) {

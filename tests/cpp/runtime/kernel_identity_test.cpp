@@ -154,6 +154,29 @@ TEST_F(KernelIdentity, HasTheMathMode) {
 TEST_F(KernelIdentity, HasWhetherAccessesAreGuarded) {
   expect_another([](Subject& s) { s.spec.compile_options.bounds = false; });
 }
+TEST_F(KernelIdentity, HasTheWritableInputs) {
+  expect_another([](Subject& s) { s.spec.compile_options.writable_inputs = {"x"}; });
+  Subject one, other, both;
+  one.spec.compile_options.writable_inputs = {"x"};
+  other.spec.compile_options.writable_inputs = {"s"};
+  both.spec.compile_options.writable_inputs = {"x", "s"};
+  EXPECT_NE(one.id(), other.id());
+  EXPECT_NE(one.id(), both.id());
+  EXPECT_NE(other.id(), both.id());
+  // In whatever order they are named.
+  Subject reverse;
+  reverse.spec.compile_options.writable_inputs = {"s", "x"};
+  EXPECT_EQ(both.id(), reverse.id());
+}
+TEST_F(KernelIdentity, HasTheWritableInputsOfCudaBodies) {
+  Subject one, two;
+  one.spec.dialect = two.spec.dialect = Dialect::kCuda;
+  two.spec.compile_options.writable_inputs = {"x"};
+  EXPECT_NE(one.id(), two.id());
+}
+TEST_F(KernelIdentity, HasWhetherStoresMakeInputsWritable) {
+  expect_another([](Subject& s) { s.spec.allows_input_stores = true; });
+}
 TEST_F(KernelIdentity, HasWhetherShapesBecomeConstants) {
   expect_another([](Subject& s) { s.spec.compile_options.specialize = false; });
 }

@@ -207,7 +207,8 @@ def result(name):
 def expected(name):
     x, place = inputs()
     size = 3 * ELEMENTS if "loop" in name else ELEMENTS
-    y, z = {}, {}
+    y: dict[int, int] = {}
+    z: dict[int, int] = {}
     for t in range(THREADS):
         BODIES[name][1](t, place, x, y, z)
     return [

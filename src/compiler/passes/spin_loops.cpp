@@ -320,25 +320,43 @@ class SpinFinder {
                   const ExitConditions& conditions) const {
     return any_of(conditions.watched, [&](const Instruction* other) {
       const auto* attempt = dyn_cast<AtomicCmpXchgInst>(other);
-      if (!attempt || !passes_each(*attempt, latches) || !decides_by_success(*attempt, conditions)) return false;
+      if (!attempt || !passes_each(*attempt, latches) || !decides_by_success(*attempt, loop)) return false;
       return expects_what_was_read(*attempt, loop) &&
              (attempt == &watched || stripped(attempt->getCompareOperand()) == &watched);
     });
   }
 
-  // Whether an exit depends on whether the compare-exchange has found what it expected, not on what it has found.
-  static bool decides_by_success(const AtomicCmpXchgInst& attempt, const ExitConditions& conditions) {
+  // Whether an exit is taken where the compare-exchange has found what it expected, whatever that is.
+  static bool decides_by_success(const AtomicCmpXchgInst& attempt, const Loop& loop) {
     const Value* expected = stripped(attempt.getCompareOperand());
-    return any_of(conditions.others, [&](const Instruction* one) {
-      if (const auto* extract = dyn_cast<ExtractValueInst>(one)) {
+    SmallPtrSet<const Value*, 16> seen;
+    SmallVector<const Value*> left;
+    SmallVector<BasicBlock*> exiting;
+    loop.getExitingBlocks(exiting);
+    for (const BasicBlock* block : exiting)
+      if (const auto* branch = dyn_cast<BranchInst>(block->getTerminator())) left.push_back(branch->getCondition());
+    while (!left.empty()) {
+      const Value* value = stripped(left.pop_back_val());
+      const auto* instruction = dyn_cast<Instruction>(value);
+      if (!instruction || !loop.contains(instruction) || !seen.insert(value).second) continue;
+      if (const auto* extract = dyn_cast<ExtractValueInst>(instruction)) {
         const auto* phi = dyn_cast<PHINode>(extract->getAggregateOperand());
-        return extract->getIndices()[0] == 1 &&
-               (extract->getAggregateOperand() == &attempt || (phi && is_contained(phi->incoming_values(), &attempt)));
+        if (extract->getIndices()[0] == 1 &&
+            (extract->getAggregateOperand() == &attempt || (phi && is_contained(phi->incoming_values(), &attempt))))
+          return true;
+      } else if (const auto* comparison = dyn_cast<CmpInst>(instruction)) {
+        if (comparison->isEquality() &&
+            any_of(comparison->operands(), [&](const Use& use) { return stripped(use.get()) == expected; }))
+          return true;
+        // A number that is no longer a condition.
+        const auto* zero = dyn_cast<Constant>(comparison->getOperand(1));
+        if (zero && zero->isNullValue() && isa<CastInst>(comparison->getOperand(0)))
+          left.push_back(comparison->getOperand(0));
+      } else if (isa<BinaryOperator, SelectInst, PHINode>(instruction)) {
+        left.append(instruction->value_op_begin(), instruction->value_op_end());
       }
-      const auto* comparison = dyn_cast<CmpInst>(one);
-      return comparison && comparison->isEquality() &&
-             any_of(comparison->operands(), [&](const Use& use) { return stripped(use.get()) == expected; });
-    });
+    }
+    return false;
   }
 
   // Whether each iteration comes to the compare-exchange, or to the guard that does not let it through.

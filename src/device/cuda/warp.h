@@ -1,9 +1,9 @@
 // Barriers, and the collectives of a warp.
 //
 // A warp is a simdgroup. A `_sync` function waits for the lanes that its mask names and that have not returned,
-// whichever call of the same function with the same mask they come to; those that have come then act together. That is PTX's rule
-// (shfl.sync, vote.sync, match.sync, redux.sync, bar.warp.sync). `__activemask` acts on the threads that execute the
-// same dynamic instance of it, as Metal's functions do (engine/thread.h).
+// whichever call of the same function with the same mask they come to; those that have come then act together. That is
+// PTX's rule (shfl.sync, vote.sync, match.sync, redux.sync, bar.warp.sync). `__activemask` acts on the threads that
+// execute the same dynamic instance of it, as Metal's functions do (engine/thread.h).
 __KILN_DEVICE void __syncthreads(__KILN_CALLERS_LINE) { __kiln::__kiln_threadgroup_barrier(line); }
 
 namespace __kiln {

@@ -89,6 +89,12 @@ METAL = {
         header="struct Pair { float a, b; };",
     ),
     "integer": Body("*(device float*)((ulong)cache + 4 * i) = x[i];", "source:2:40", _x),
+    "integer in halves": Body(
+        "ulong a = (ulong)(cache + i);\nuint low = uint(a), high = uint(a >> 32);\n"
+        "*(device float*)((ulong(high) << 32) | low) = x[i];",
+        "source:4:45",
+        _x,
+    ),
     "function of the header": Body(
         "put((device float*)cache, i, x[i]);",
         "header:2:9",

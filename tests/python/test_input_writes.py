@@ -120,6 +120,7 @@ HARMLESS = {
     "structure with both": "View v{(device float*)cache, y}; v.to[i] = v.from[i] + x[i];",
     "array of structures with both": "View v[2] = {{(device float*)cache, y}, {(device float*)x, y}}; "
     "v[i % 2].to[i] = v[0].from[i] + v[1].from[i];",
+    "alignment": "*(device float*)((ulong)(y + i) + ((ulong)cache & 3)) = cache[i] + x[i];",
     "address as a number": "uint low = uint((ulong)cache) & 1; y[i + low] = cache[i] + x[i];",
     "distance": "device float* p = (device float*)cache + i; y[p - (device float*)cache] = cache[i] + x[i];",
 }

@@ -103,10 +103,20 @@ class Follower {
       case Instruction::PtrToInt:
       case Instruction::IntToPtr:
       case Instruction::Add:
-      case Instruction::And:
       case Instruction::Or:
       case Instruction::Xor:
+      case Instruction::Trunc:
+      case Instruction::ZExt:
+      case Instruction::SExt:
       case Instruction::InsertValue: return true;
+      case Instruction::Shl:
+      case Instruction::LShr:
+      case Instruction::AShr: return operand == 0;
+      // A few low bits say how an address is aligned, not where it is.
+      case Instruction::And: {
+        const auto* mask = dyn_cast<ConstantInt>(user.getOperand(1 - operand));
+        return !mask || mask->getValue().ugt(0xffff);
+      }
       // Of two addresses it is a distance.
       case Instruction::Sub: return operand == 0 && !is_from_pointer(user.getOperand(1));
       default: return false;

@@ -260,14 +260,20 @@ class CallReader::State {
     if (is_mapping(inputs))
       throw TypeError(concat(prefix_, "Expected `inputs` to be a list but got a dict: this kernel was made ",
                              "with `input_names`, so its calls take lists."));
-    own_items("`inputs`", "a list", inputs, call_.inputs);
+    own_items("`inputs`", "a list", inputs, kernel_.spec().input_names->size(), call_.inputs);
   }
 
-  // Nothing of the caller's runs between two items of a list or a tuple. An array is a sequence, too, of rows that the
-  // caller does not mean.
-  void own_items(std::string_view whom, std::string_view what, nb::handle sequence,
+  static bool has_rows(nb::handle array, size_t count) {
+    Py_ssize_t size = PySequence_Size(array.ptr());
+    if (size < 0) PyErr_Clear();
+    return size >= 0 && static_cast<size_t>(size) == count;
+  }
+
+  // Nothing of the caller's runs between two items of a list or a tuple. An array is a sequence of its rows, too:
+  // unless there are as many as `wanted`, one array was meant.
+  void own_items(std::string_view whom, std::string_view what, nb::handle sequence, size_t wanted,
                  std::vector<ObjectOwner>& result) const {
-    if (is_foreign_array(sequence))
+    if (is_foreign_array(sequence) && !has_rows(sequence, wanted))
       throw TypeError(concat(prefix_, "Expected ", whom, " to be ", what, " but got ", kind_of(sequence),
                              ": write [x] for one array x."));
     nb::object items;
@@ -291,8 +297,9 @@ class CallReader::State {
       });
       return;
     }
-    own_items("`outputs`", "a list of arrays", outputs, *call_.outputs);
-    size_t wanted = kernel_.spec().output_names->size(), got = call_.outputs->size();
+    size_t wanted = kernel_.spec().output_names->size();
+    own_items("`outputs`", "a list of arrays", outputs, wanted, *call_.outputs);
+    size_t got = call_.outputs->size();
     if (got != wanted)
       throw ValueError(concat(prefix_, "Expected `outputs` to have size ", wanted, " but got size ", got, "."));
   }

@@ -822,7 +822,6 @@ SCALARS = [
     (np.uint32(2**32 - 1), "uint32_t", 2**32 - 1),
     (np.uint64(2**64 - 1), "uint64_t", 2**64 - 1),
     (np.float16(2.5), "float16_t", 2.5),
-    (ml_dtypes.bfloat16(2.5), "bfloat16_t", 2.5),
     (np.float32(0.1), "float", float(np.float32(0.1))),
     # As in MLX's own kernels; Metal has no double.
     (np.float64(2.5), "float", 2.5),

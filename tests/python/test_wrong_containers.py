@@ -58,10 +58,10 @@ LISTS = [
         for array, kind in (
             (EIGHT, "numpy.ndarray"),
             (np.array(1.0), "numpy.ndarray"),
-            (EIGHT.reshape(1, 8), "numpy.ndarray"),
+            (EIGHT.reshape(2, 4), "numpy.ndarray"),
             (np.zeros(0), "numpy.ndarray"),
             (mx.array(EIGHT), "mlx.core.array"),
-            (mx.array(EIGHT)[None], "mlx.core.array"),
+            (mx.array(EIGHT).reshape(4, 2), "mlx.core.array"),
         )
     ),
     ("output_shapes", [], ValueError, SIZE.format("output_shapes", 0)),

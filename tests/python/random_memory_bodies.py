@@ -448,9 +448,11 @@ class Body:
         one_index, other_index = self.small_index(one.shape[0]), self.small_index(other.shape[0])
         self.emit(
             f"{{ Record r = {one.name}[{one_index[0]}]; r.a += 3; {other.name}[{other_index[0]}] = r; }}",
-            f"copied = [load({one.name}, ({one_index[1]}) * {RECORD_BYTES} + k, 1, False) for k in range({RECORD_BYTES})]\n"
-            f"copied = bytearray(copied)\nstore(copied, 0, 4, load(copied, 0, 4, True) + 3)\n"
-            f"for k in range({RECORD_BYTES}): store({other.name}, ({other_index[1]}) * {RECORD_BYTES} + k, 1, copied[k])",
+            f"first = ({one_index[1]}) * {RECORD_BYTES}\n"
+            f"copied = bytearray(load({one.name}, first + k, 1, False) for k in range({RECORD_BYTES}))\n"
+            f"store(copied, 0, 4, load(copied, 0, 4, True) + 3)\n"
+            f"first = ({other_index[1]}) * {RECORD_BYTES}\n"
+            f"for k in range({RECORD_BYTES}): store({other.name}, first + k, 1, copied[k])",
         )
 
     def small_index(self, length: int) -> tuple[str, str]:

@@ -319,7 +319,7 @@ class Body:
         self.c_lines += [c]
         self.py_lines += [" " * self.indent + line for line in py.split("\n")]
 
-    def block(self, depth: int, most: int = 3) -> None:
+    def block(self, depth: int, most: int = 2) -> None:
         count = self.random.randint(1, most)
         self.indent += 1
         pointers, counters = len(self.pointers), len(self.counters)
@@ -548,18 +548,18 @@ class Body:
             self.indent -= 1
             self.emit("}", "pass")
         self.barrier()
-        phases = r.choices(["read", "own", "single", "atomic"], k=r.randint(1, 3)) if self.shared else ["read"]
+        phases = r.choices(["read", "own", "single", "atomic"], k=r.randint(1, 2)) if self.shared else ["read"]
         for self.mode in phases:
             if self.mode == "single":
                 which = r.randrange(self.group // 2)
                 self.emit(f"if (t == {which}) {{", f"if t == {which}:")
-                self.block(2, 5)
+                self.block(2, 4)
                 self.emit("}", "pass")
             else:
                 # Pointers of one phase are none of the next.
                 self.c_lines.append("{")
                 pointers = len(self.pointers)
-                for _ in range(r.randint(2, 6)):
+                for _ in range(r.randint(2, 4)):
                     self.statement(2)
                 del self.pointers[pointers:]
                 self.c_lines.append("}")

@@ -200,7 +200,7 @@ std::string entry_text(const KernelUnit& unit) {
 std::string main_text(const KernelUnit& unit) {
   std::string text = text_before_kernel(unit);
   if (unit.math_mode == MathMode::kFast) text += "#define __FAST_MATH__ 1\n";
-  text += concat(kBeginDeclarations, "#include \"", kernel_file(unit), "\"\n", kEndDeclarations);
+  text += concat(kBeginDeclarations, "#include \"", kernel_file(unit), "\"\n");
   text += entry_text(unit);
   return text;
 }

@@ -305,6 +305,8 @@ void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level
     return;
   }
   is_in_warning_ = false;
+  // Of Kiln's own pragma, where an error has kept Clang from what comes last (compiler/threadgroup_variables.h).
+  if (info.getID() == clang::diag::err_pragma_attribute_no_pop_eof) return;
   printer_->printer.HandleDiagnostic(level, info);
   // There may be a hundred, of operators on numbers.
   if (info.getID() == clang::diag::note_ovl_builtin_candidate) return;

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "compiler/clang_frontend.h"
 #include "compiler/threadgroup_section.h"
 #include "core/text.h"
 
@@ -169,7 +170,15 @@ void ThreadgroupVariables::make_threadgroup(clang::VarDecl& variable, clang::Sou
 // ---- When Clang has parsed
 
 bool ThreadgroupVariables::HandleTopLevelDecl(clang::DeclGroupRef group) {
-  for (clang::Decl* declaration : group) check_declaration(*declaration);
+  for (clang::Decl* declaration : group) {
+    check_declaration(*declaration);
+    const auto* linkage = llvm::dyn_cast<clang::LinkageSpecDecl>(declaration);  // extern "C"
+    const clang::Decl* inner = linkage && !linkage->decls_empty() ? *linkage->decls_begin() : nullptr;
+    const auto* function = llvm::dyn_cast_or_null<clang::FunctionDecl>(inner);
+    if (!function || !function->getIdentifier() || function->getName() != kBodyFunction || is_ended_) continue;
+    is_ended_ = true;
+    sema_->ActOnPragmaAttributePop(function->getLocation(), /*Namespace=*/nullptr);
+  }
   return generator_.HandleTopLevelDecl(group);
 }
 

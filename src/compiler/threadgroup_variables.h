@@ -50,10 +50,10 @@ namespace kiln {
 inline constexpr const char* kThreadgroupAttribute = "noderef";
 inline constexpr const char* kSharedAttribute = "__kiln_shared__";
 
-// What stands before the caller's text, and behind it.
+// What stands before the caller's text. Nothing stands behind it: a macro's call that is not closed would swallow that.
+// ThreadgroupVariables ends it once Clang has parsed the last function, kBodyFunction.
 inline constexpr const char* kBeginDeclarations =
     "#pragma clang attribute push (__attribute__((__kiln_declaration__)), apply_to = any(variable, field, function))\n";
-inline constexpr const char* kEndDeclarations = "#pragma clang attribute pop\n";
 
 /// Stands between Clang's parser and its code generator, to which it passes everything on.
 class ThreadgroupVariables final : public clang::ASTConsumer {
@@ -113,6 +113,7 @@ class ThreadgroupVariables final : public clang::ASTConsumer {
   std::vector<Diagnostic>& unsupported_;
   clang::Sema* sema_ = nullptr;
   const std::vector<clang::Token>* tokens_ = nullptr;
+  bool is_ended_ = false;  // kBeginDeclarations
   std::set<const clang::Decl*> checked_;
   std::set<const clang::VarDecl*> late_;  // made static when lambdas may have captured them
 };

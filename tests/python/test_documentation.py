@@ -135,16 +135,17 @@ FREQUENT = {
     "use of undeclared identifier 'y_shape'; only inputs with dimensions have a shape, strides and ndim": (
         "y[0] = y_shape[0];", "", False,
     ),
-    "function definition is not allowed here": (
+    "function definition is not allowed here": ("float f() { return 1; }\ny[0] = f();", "", False),
+    "the body is a whole kernel; give only what its braces hold": (
         "kernel void f(device float* a [[buffer(0)]]) { a[0] = 1; }", "", False,
     ),
+    "a variable in threadgroup memory cannot have an initial value": ("threadgroup float t[2] = {1, 2};", "", False),
     "no viable conversion from 'uint3' to 'uint'": (
         "uint i = thread_position_in_grid;", "", False,
     ),
     "no viable overloaded '+='": ("y[0] += x[0];", "", True),
     "use of undeclared identifier 'expf'": ("y[0] = expf(x[0]);", "", False),
     "use of undeclared identifier 'std'": ("y[0] = std::exp(x[0]);", "", False),
-    "use of undeclared identifier 'printf'": ('printf("%f", x[0]);', "", False),
     "subscripted value is not an array, pointer, or vector": ("y[0] = number[0];", "", False),
     "use of undeclared identifier 'T'": ("y[0] = T(1);", "", False),
     "read-only variable is not assignable": ("x[0] = 1;", "", False),

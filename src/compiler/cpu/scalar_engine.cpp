@@ -57,7 +57,10 @@ class ScalarEngine : public CpuEngine {
       // So that what is there at the beginning is known to be there until the end.
       row.setDoesNotFreeMemory();
       if (!has_atomics) row.setNoSync();
-      inline_into_callers(module, {&body});
+      if (body.getInstructionCount() > kLongBody)
+        keep_out_of_loop(body);
+      else
+        inline_into_callers(module, {&body});
       optimize(module, machine);
     } else {
       output.run_function = kThreadFunction;
@@ -74,6 +77,19 @@ class ScalarEngine : public CpuEngine {
   }
 
  private:
+  // Instructions before optimization.
+  static constexpr unsigned kLongBody = 4000;
+
+  // A long body stays a function. Inlined into the loop over threads, each of its constants is hoisted and live in all
+  // of its blocks: liveness, and so register allocation, takes the square of its length.
+  static void keep_out_of_loop(Function& body) {
+    body.setLinkage(GlobalValue::InternalLinkage);
+    body.addFnAttr(Attribute::NoInline);
+    const unsigned record = static_cast<unsigned>(body.arg_size()) - 1;
+    for (Attribute::AttrKind kind : {Attribute::NoAlias, Attribute::ReadOnly, Attribute::NoCapture})
+      body.addParamAttr(record, kind);
+  }
+
   // CpuRowFunction: a loop over threads. Arguments are read before it, so that what is computed from them can leave it
   // too. Everything outside of a row is the target's, compiled once and not with each kernel.
   static Function& add_row(Function& body, const KernelUnit& unit) {

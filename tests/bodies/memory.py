@@ -429,7 +429,7 @@ for _type, _dtype in (("float", "float32"), ("half", "float16"), ("int", "int32"
 
 # ---- Many elements that lie apart, each of which lanes may load one after the other
 
-_TIMES = 400
+_TIMES = 100
 
 
 @body(

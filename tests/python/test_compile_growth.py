@@ -37,7 +37,7 @@ LONG = {
     "leaves of a tree": 500,
     "early returns": 125,
     "loops in branches": 125,
-    "multiply-adds": 1024,
+    "multiply-adds": 4096,
     "private array": 64,
     "guarded accesses": 125,
     "sum of products": 125,
@@ -46,10 +46,10 @@ LONG = {
     "barriers": 500,
 }
 
-TOO_LONG = r"vector code of so long a body would take long to compile \(estimated cost \d+, limit (?:4000|12000)\)"
+TOO_LONG = r"vector code of so long a body would take long to compile \(estimated cost \d+, limit (?:6000|12000)\)"
 SERIALIZED = (
     r"its memory accesses are serialized, so that vectors save little, and it would take long to compile "
-    r"\(estimated cost \d+, limit 1500\)"
+    r"\(estimated cost \d+, limit 3000\)"
 )
 REASON = f"the SIMD engine does not take it: (?:{TOO_LONG}|{SERIALIZED})"
 

@@ -18,16 +18,16 @@ using namespace llvm;
 
 // Machine instructions of an access or an edge, relative to those of an arithmetic operation, as their times to compile
 // are (measured on AVX2).
-constexpr uint64_t kConsecutiveWeight = 25, kSerializedWeight = 18, kBranchWeight = 25;
+constexpr uint64_t kConsecutiveWeight = 40, kSerializedWeight = 18, kBranchWeight = 25;
 
-// Compiling takes about 0.2 s at the first limit, and 0.6 s at the second.
-constexpr uint64_t kMostOfSerialized = 1500, kMost = 4000, kMostOfWaiting = 12000;
+// Compiling takes about 0.5 s at the first limit, and 1 s at the second.
+constexpr uint64_t kMostOfSerialized = 3000, kMost = 6000, kMostOfWaiting = 12000;
 
 // Before optimization, which removes most of them.
 constexpr uint64_t kMostInstructions = 40000;
 
 // Vectors save nothing where one in so many operations is serialized.
-constexpr uint64_t kSerializedShare = 16;
+constexpr uint64_t kSerializedShare = 20;
 
 // Values that grow by the same number from lane to lane.
 class AffineLanes {

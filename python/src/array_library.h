@@ -81,6 +81,9 @@ class ArgumentName {
   size_t index_;
 };
 
+// A reason for refuse_to_write: whether such an array may be written, DLPack before version 1 does not say.
+inline constexpr std::string_view kOfUnknownLibrary = "but is an array of a library that Kiln does not know";
+
 /// Throws ValueError for an input that the kernel's options name to be written in place, and that cannot be. `why`:
 /// "but is read-only".
 [[noreturn]] inline void refuse_to_write(const ArgumentName& what, std::string_view why) {

@@ -154,6 +154,7 @@ class DeviceLibrary::Arguments {
     for (size_t i = 0; i < count; ++i) {
       if (numbers_[i]) continue;
       if (exported_input(i)) {
+        if (is_writable(i)) refuse_to_write(input(i), kOfUnknownLibrary);
         place({}, input(i));
         continue;
       }

@@ -108,8 +108,9 @@ class Inputs {
     // Dimensions and strides of all inputs, in one buffer, which must not move.
     size_t dimensions = 0;
     for (size_t i = 0; i < objects_.size(); ++i) {
-      if (scalars_[i] || exported_[i]) continue;
+      if (scalars_[i]) continue;
       if (kernel_.writes_inputs() && kernel_.is_writable(arguments_.input_name(kernel_, i))) check_writable(i);
+      if (exported_[i]) continue;
       objects_[i] = well_behaved(i);
       dimensions += 2 * static_cast<size_t>(PyArray_NDIM(reinterpret_cast<PyArrayObject*>(objects_[i])));
     }
@@ -176,6 +177,7 @@ class Inputs {
   // Of an input that is written in place.
   void check_writable(size_t i) const {
     ArgumentName what(kernel_, arguments_, ArgumentName::Kind::kInput, i);
+    if (exported_[i]) refuse_to_write(what, kOfUnknownLibrary);
     auto* array = reinterpret_cast<PyArrayObject*>(objects_[i]);
     if (PyArray_IsScalar(arguments_.inputs[i].get(), Generic)) refuse_to_write(what, "but is a number");
     if (!PyArray_ISWRITEABLE(array)) refuse_to_write(what, "but is read-only");

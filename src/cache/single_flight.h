@@ -9,6 +9,7 @@
 // look-up would have to change it.
 #pragma once
 
+#include <pthread.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -82,6 +83,7 @@ class SingleFlight {
     std::shared_ptr<const Value> value;
     std::exception_ptr error;
     const pid_t maker = getpid();
+    const pthread_t maker_thread = pthread_self();
     std::atomic<bool> asked_for{false};  // since the last time that something was forgotten
   };
   struct Hash {
@@ -125,6 +127,8 @@ class SingleFlight {
       entry->done = 1;
       entry->done.notify_all();
     }
+    if (!mine && !entry->done && pthread_equal(entry->maker_thread, pthread_self()))
+      return Found{make(), true};  // within make(), in the handler of a signal
     if (!mine) wait_for(*entry);
     if (entry->error && !mine) {
       try {

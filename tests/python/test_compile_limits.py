@@ -24,16 +24,11 @@ USE = "for (int k = 0; k < 8; ++k) {a}[k * 5] = x[k]; out[0] = {a}[int(x[0])];"
 TOO_LARGE = {
     "1 MiB and more": ("int a[300000];\n" + USE.format(a="a"), 1_200_000, "source:1:5", "a"),
     "1 GiB": ("float a[1u << 28];\n" + USE.format(a="a"), 1 << 30, "source:1:7", "a"),
-    "2 GiB": ("float a[1u << 29];\n" + USE.format(a="a"), 1 << 31, "source:1:7", "a"),
-    "4 GiB": ("int a[1u << 30];\n" + USE.format(a="a"), 1 << 32, "source:1:5", "a"),
-    "arrays of arrays": ("char a[65536][65536][16];\nout[0] = a[int(x[0])][3][1];", 1 << 36, "source:1:6", "a"),
     "in a structure": (
         "struct Inner { float a[1 << 20]; };\nstruct Outer { Inner b[1 << 12]; int n; };\nOuter o;\n"
         "o.b[int(x[0])].a[3] = 1; out[0] = o.b[int(x[1])].a[int(x[2])];",
         (1 << 34) + 4, "source:3:7", "o",
     ),
-    "never used": ("int a[1u << 30];\nout[0] = 1;", 1 << 32, "source:1:5", "a"),
-    "with an initial value": ("int a[1u << 30] = {1, 2, 3};\nout[0] = a[int(x[0])];", 1 << 32, "source:1:5", "a"),
     "in a block": ("out[0] = 0;\nfor (int k = 0; k < 3; ++k) {\n  double4_t a[1 << 26];\n  out[k] = a[int(x[0])].v;\n}",
                    1 << 29, "source:3:13", "a"),
 }  # fmt: skip
@@ -48,11 +43,9 @@ def test_private_arrays_that_are_too_large_are_refused_at_once(name):
     )
 
 
-def test_private_arrays_of_functions_that_are_too_large():
-    header = "float f(device const float* x) {\n  float a[1u << 29];\n  a[int(x[0])] = 1;\n  return a[int(x[1])];\n}"
-    assert message_of("out[0] = f((device const float*)out);", header)[1] == (
-        "header:2:9: error: 'a' takes 2147483648 bytes, which is too much for a thread's private variables"
-    )
+def test_a_private_array_that_takes_clang_all_memory():
+    # Clang writes out the initial value of what is 2 GiB or more.
+    assert "too large to compile" in message_of("float a[1u << 29];\n" + USE.format(a="a"))[0]
 
 
 def test_private_arrays_that_are_too_large_together():

@@ -275,10 +275,13 @@ def test_a_handler_that_does_not_raise_ends_nothing():
             if len(handled) == 3:
                 flag[0] = 1
 
+        kernel = make(spin)
+        keywords = dict(output_shapes=[(1,)], output_dtypes=["int32"], grid=(1, 1, 1))
+        call(kernel, flag, "compile", **keywords)
+        call(make())
         signal.signal(signal.SIGALRM, handler)
         signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
-        kernel = make(spin)
-        result = call(kernel, flag, output_shapes=[(1,)], output_dtypes=["int32"], grid=(1, 1, 1))
+        result = call(kernel, flag, **keywords)
         signal.setitimer(signal.ITIMER_REAL, 0)
         assert result[0] == 1 and set(handled) == {8} and len(handled) >= 3
         assert len(kernel.history) == 1

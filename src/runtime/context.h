@@ -36,7 +36,7 @@ struct Binary {
   std::string engine_reason;
   std::vector<uint32_t> written_inputs;  // as in CompileResult
   double compile_ms = 0;                 // what it took when it was compiled
-  std::vector<Diagnostic> diagnostics;  // warnings, and their notes
+  std::vector<Diagnostic> diagnostics;   // warnings, and their notes
   CodeSource source = CodeSource::kCompiled;
   std::string not_stored;  // of what was compiled: why it is not on disk; empty where it is
 };

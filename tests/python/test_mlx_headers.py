@@ -64,8 +64,8 @@ def product(a, b, m, n, k, transpose_a=False, transpose_b=False, bk=16, wn=2):
 def test_mlx_gemm(dtype, m, n, k, transpose_a, transpose_b, bk, wn):
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(m, k)).astype(dtype), rng.normal(size=(k, n)).astype(dtype)
-    in_memory = [np.ascontiguousarray(x.T if turned else x) for x, turned in ((a, transpose_a), (b, transpose_b))]
-    d = product(*in_memory, m, n, k, transpose_a, transpose_b, bk, wn)
+    left, right = (np.ascontiguousarray(x.T if turned else x) for x, turned in ((a, transpose_a), (b, transpose_b)))
+    d = product(left, right, m, n, k, transpose_a, transpose_b, bk, wn)
     exact = a.astype(np.float64) @ b.astype(np.float64)
     np.testing.assert_allclose(d, exact, rtol=2e-3 if dtype == np.float16 else 1e-5, atol=2e-2 if dtype == np.float16 else 1e-5)  # fmt: skip
 

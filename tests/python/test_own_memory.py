@@ -1,6 +1,8 @@
 """Indices outside private arrays and threadgroup memory (docs/language.md 5.1): a load gives zero, a store or an atomic
 does nothing, whatever the index is."""
 
+from typing import Any
+
 import kiln
 import numpy as np
 import pytest
@@ -349,7 +351,7 @@ def test_what_is_proved_has_no_guard():
     y[i] = r;
     """
     kernel = kiln.metal_kernel("proved", ["x"], ["y"], BEGINNING[kiln.metal_kernel] + source)
-    call = {
+    call: dict[str, Any] = {
         "inputs": [X],
         "output_shapes": [(COUNT,)],
         "output_dtypes": ["int32"],
@@ -366,7 +368,7 @@ def test_without_bounds():
     kernel = kiln.metal_kernel(
         "off", ["x"], ["y"], BEGINNING[kiln.metal_kernel] + source, compile_options={"bounds": "off"}
     )
-    call = {
+    call: dict[str, Any] = {
         "inputs": [X & 7],
         "output_shapes": [(COUNT,)],
         "output_dtypes": ["int32"],

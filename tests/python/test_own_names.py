@@ -93,11 +93,11 @@ OWN = {
 @pytest.mark.parametrize("name", OWN)
 def test_own_definition_wins(name, tmp_path):
     header, expression, value = OWN[name]
-    np.testing.assert_array_equal(run(header, expression), np.broadcast_to(np.float32(value), X.shape))
+    np.testing.assert_array_equal(run(header, expression), np.broadcast_to(np.asarray(value, np.float32), X.shape))
     # The same in a file that is included.
     (tmp_path / "own.h").write_text(f"#pragma once\n{header}")
     included = run('#include "own.h"\n', expression, include_dirs=[str(tmp_path)])
-    np.testing.assert_array_equal(included, np.broadcast_to(np.float32(value), X.shape))
+    np.testing.assert_array_equal(included, np.broadcast_to(np.asarray(value, np.float32), X.shape))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_another_scope_declares_nothing(expression, value):
     }
     struct Holder { float swap, move, uniform; float erf(float a) { return a; } };
     """
-    np.testing.assert_array_equal(run(header, expression), np.broadcast_to(np.float32(value), X.shape))
+    np.testing.assert_array_equal(run(header, expression), np.broadcast_to(np.asarray(value, np.float32), X.shape))
 
 
 def test_void_t_is_not_metals():

@@ -3,11 +3,13 @@
 What can be is in tests/bodies/threadgroup_declarations.py and cuda_declarations.py.
 """
 
+from typing import Any
+
 import kiln
 import numpy as np
 import pytest
 
-CALL = {
+CALL: dict[str, Any] = {
     "inputs": [],
     "output_shapes": [(8,)],
     "output_dtypes": ["float32"],

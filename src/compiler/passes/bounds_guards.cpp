@@ -23,9 +23,9 @@
 #include <set>
 #include <vector>
 
-#include "compiler/metal/token_rewriter.h"
 #include "compiler/passes/thread_limits.h"
 #include "compiler/passes/value_ranges.h"
+#include "compiler/threadgroup_section.h"
 
 namespace kiln {
 namespace {

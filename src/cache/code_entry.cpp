@@ -86,7 +86,7 @@ EntryState decode_entry(std::span<const std::byte> bytes, std::string_view id, C
   std::span<const std::byte> magic = in.raw(kMagic.size()), sum = in.raw(kChecksumBytes);
   if (!in.ok() || !equal(magic, kMagic) || !equal(sum, checksum(bytes.subspan(kPrefixBytes))))
     return EntryState::kDamaged;
-  if (in.u64() != kVersion) return in.ok() ? EntryState::kLater : EntryState::kDamaged;
+  if (in.u64() != kVersion) return in.ok() ? EntryState::kOtherVersion : EntryState::kDamaged;
   if (in.u64() != bytes.size() || in.sized_text() != id) return EntryState::kDamaged;
   entry.compiler = in.sized_text();
   entry.target.kind = static_cast<TargetKind>(in.u64());

@@ -39,8 +39,8 @@ struct CodeEntry {
 
 enum class EntryState : uint8_t {
   kValid,
-  kDamaged,  // what stands there is not what was written
-  kLater,    // undamaged, but of a version of the format that this Kiln does not know
+  kDamaged,       // what stands there is not what was written
+  kOtherVersion,  // undamaged, but of a version of the format that this Kiln does not know
 };
 
 /// Larger files are no entries.

@@ -140,8 +140,8 @@ DiskCache::Examined DiskCache::examine(int directory, std::string_view id, CodeE
   }
   result.presence = Presence::kRead;
   if (result.state == EntryState::kDamaged) result.problem = concat(printable(path(id)), " is damaged");
-  if (result.state == EntryState::kLater)
-    result.problem = concat(printable(path(id)), " is an entry of a later version of Kiln");
+  if (result.state == EntryState::kOtherVersion)
+    result.problem = concat(printable(path(id)), " is an entry of another version of Kiln");
   return result;
 }
 
@@ -251,7 +251,7 @@ std::string DiskCache::publish(int directory, const std::string& temporary, cons
     CodeEntry there;
     Examined examined = examine(directory, id, there);
     if (examined.presence == Presence::kRead && examined.state == EntryState::kValid) return {};
-    if (examined.presence == Presence::kRead && examined.state == EntryState::kLater) return examined.problem;
+    if (examined.presence == Presence::kRead && examined.state == EntryState::kOtherVersion) return examined.problem;
     replace = true;  // damaged, a link, another user's: nobody can use it
   }
   // Not every file system has hard links; renaming replaces an equal entry there at worst.

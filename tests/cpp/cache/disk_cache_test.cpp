@@ -143,23 +143,26 @@ TEST_F(DiskCacheTest, ReplacesWhatIsDamagedWhereNobodyHasRead) {
   EXPECT_TRUE(is_there(1));
 }
 
-TEST_F(DiskCacheTest, LeavesEntriesOfALaterVersion) {
+TEST_F(DiskCacheTest, LeavesEntriesOfAnotherVersion) {
   DiskCache cache(options());
   cache.store(test_id(1), test_entry(1));
-  std::vector<std::byte> bytes = read_file(path(1));
-  bytes[72] = std::byte{2};  // the version
-  Sha256 hash;
-  hash.add_bytes(bytes.data() + 72, bytes.size() - 72);
-  std::string sum = hash.hex();
-  std::memcpy(bytes.data() + 8, sum.data(), 64);
-  write_file(path(1), bytes);
-  EXPECT_FALSE(cache.load(test_id(1)));
-  EXPECT_EQ(cache.store(test_id(1), test_entry(1)), concat(path(1), " is an entry of a later version of Kiln"));
-  EXPECT_EQ(read_file(path(1)), bytes);
-  std::vector<DiskCache::Item> found = cache.remove_damaged();
-  ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].problem, concat(path(1), " is an entry of a later version of Kiln"));
-  EXPECT_EQ(read_file(path(1)), bytes);
+  const std::vector<std::byte> own = read_file(path(1));
+  for (int version : {1, 3}) {
+    std::vector<std::byte> bytes = own;
+    bytes[72] = static_cast<std::byte>(version);  // the version
+    Sha256 hash;
+    hash.add_bytes(bytes.data() + 72, bytes.size() - 72);
+    std::string sum = hash.hex();
+    std::memcpy(bytes.data() + 8, sum.data(), 64);
+    write_file(path(1), bytes);
+    EXPECT_FALSE(cache.load(test_id(1)));
+    EXPECT_EQ(cache.store(test_id(1), test_entry(1)), concat(path(1), " is an entry of another version of Kiln"));
+    EXPECT_EQ(read_file(path(1)), bytes);
+    std::vector<DiskCache::Item> found = cache.remove_damaged();
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].problem, concat(path(1), " is an entry of another version of Kiln"));
+    EXPECT_EQ(read_file(path(1)), bytes);
+  }
 }
 
 TEST_F(DiskCacheTest, LeavesFoldersOfALaterVersion) {

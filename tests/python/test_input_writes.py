@@ -457,7 +457,11 @@ OPTION = 'compile_options["writable_inputs"]'
 @pytest.mark.parametrize(
     ("value", "error", "message"),
     [
-        ("cache", TypeError, f"Expected `{OPTION}` to be a list of strings but got str."),
+        (
+            "cache",
+            TypeError,
+            f"Expected `{OPTION}` to be a list of strings but got the string 'cache': write ['cache'].",
+        ),
         ({"cache"}, TypeError, f"Expected `{OPTION}` to be a list of strings but got set."),
         (None, TypeError, f"Expected `{OPTION}` to be a list of strings but got NoneType."),
         (True, TypeError, f"Expected `{OPTION}` to be a list of strings but got bool."),

@@ -114,6 +114,8 @@ def has(level: str) -> bool:
 # fused multiplication and conversion of halves; avx2 no masks.
 CONFIGURATIONS = [("scalar", "avx512"), ("scalar", "sse2"), ("simd", "avx2"), ("simd", "avx512")]
 LEVELS = {"avx2": "x86-64-v3", "avx512": "x86-64-v4"}
+# Bytes in private arrays, one access of each lane after the other: vectors would not pay (`passes/widening_cost.h`).
+LEFT_TO_SCALAR = {"keys_from_pass_phrases"}
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +149,9 @@ def test_the_simd_engine_gives_the_same_bits(isa, all_results):
     # Other modes promise less.
     unsafe = {body.name for body in BODIES.values() if dict(body.compile_options).get("math_mode", "safe") != "safe"}
     assert set(different(all_results[CONFIGURATIONS[0]], theirs)) <= unsafe
-    assert {name: result.reason for name, result in theirs.items() if result.engine != "simd"} == {}
+    left = {name: result.reason for name, result in theirs.items() if result.engine != "simd"}
+    assert all("its memory accesses are serialized" in left[name] for name in left.keys() & LEFT_TO_SCALAR)
+    assert {name: reason for name, reason in left.items() if name not in LEFT_TO_SCALAR} == {}
 
 
 def said_by(program: str, **settings: str) -> str:

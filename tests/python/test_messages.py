@@ -254,7 +254,7 @@ def test_first_line(source, header, message):
 # What would go on for ever, or leave the compiler's stack, is an error.
 DEEP = "expressions or statements are nested too deep"
 BRACKETS = "brackets are nested more than 256 deep"
-OPERATORS = "an expression has more than 4096 operators"
+OPERATORS = "an expression has more than 16384 operators"
 TOKENS = "macros and included files make more than 1048576 tokens"
 
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "compiler/clang_frontend.h"
 #include "compiler/cpu/code_generator.h"
 #include "compiler/cpu/engine.h"
 #include "compiler/cpu/image_writer.h"
@@ -55,6 +56,7 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
       make_thread_code(request, request.target.cpu, machine->createDataLayout(), context, result);
   if (!module) return result;
   auto keep = [&](const char* stage) { keep_stage(request, *module, stage, result); };
+  const bool needs_polls = may_loop_for_ever(*module->getFunction(kBodyFunction));
   EngineOutput output = engine->lower(*module, request.unit, *machine, keep);
   if (!check_variables(*module, result)) return result;
   output.joins_rows = output.kind == CpuImageKind::kLoop && !output.may_spin && output.threadgroup_memory_bytes == 0 &&
@@ -74,7 +76,7 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
     for (llvm::Function& function : *module)
       finish_chains(function, has_avx512 ? 32 : 16, has_avx512 ? 16 : 8, /*are_few=*/!has_avx512);
   }
-  output.polls = insert_interrupt_polls(*module, output.sites.empty() ? "" : output.run_function);
+  output.polls = needs_polls && insert_interrupt_polls(*module, output.sites.empty() ? "" : output.run_function);
   keep("optimized");
   if (request.keep_stages) result.stages.push_back({"assembly", generate_assembly(*module, *machine)});
   llvm::SmallVector<char, 0> object = generate_object(*module, *machine);

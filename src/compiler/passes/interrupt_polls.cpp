@@ -22,51 +22,52 @@ using namespace llvm;
 
 constexpr unsigned kMostIterationBits = 33;
 
+bool ends(const Loop& loop, ScalarEvolution& evolution) {
+  if (isa<SCEVCouldNotCompute>(evolution.getSymbolicMaxBackedgeTakenCount(&loop))) return false;
+  const auto* most = dyn_cast<SCEVConstant>(evolution.getConstantMaxBackedgeTakenCount(&loop));
+  return most && most->getAPInt().getActiveBits() < kMostIterationBits;
+}
+
+// The heads of all cycles, irreducible ones too, that are not known to end, or that call a function which may return
+// early.
+SmallVector<BasicBlock*> unbounded_headers(Function& function, function_ref<bool(BasicBlock&)> calls_polled) {
+  SmallVector<BasicBlock*> headers;
+  DominatorTree dominators(function);
+  CycleInfo cycles;
+  cycles.compute(function);
+  if (cycles.toplevel_begin() == cycles.toplevel_end()) return headers;
+  LoopInfo loops(dominators);
+  AssumptionCache assumptions(function);
+  TargetLibraryInfoImpl implementation;
+  implementation.disableAllFunctions();
+  TargetLibraryInfo library(implementation);
+  ScalarEvolution evolution(function, library, assumptions, dominators, loops);
+  SmallVector<const CycleInfo::CycleT*> left(cycles.toplevel_begin(), cycles.toplevel_end());
+  while (!left.empty()) {
+    const CycleInfo::CycleT* cycle = left.pop_back_val();
+    left.append(cycle->child_begin(), cycle->child_end());
+    const Loop* loop = cycle->isReducible() ? loops.getLoopFor(cycle->getHeader()) : nullptr;
+    bool is_loop = loop && loop->getHeader() == cycle->getHeader();
+    if (is_loop && ends(*loop, evolution) &&
+        none_of(cycle->blocks(), [&](BasicBlock* block) { return calls_polled(*block); }))
+      continue;
+    headers.push_back(cycle->getHeader());
+  }
+  return headers;
+}
+
 class PollInserter {
  public:
   PollInserter(Function& function, bool is_coroutine, const SmallPtrSetImpl<Function*>& polled)
       : function_(function), is_coroutine_(is_coroutine), polled_(polled) {}
 
   bool run() {
-    for (BasicBlock* header : unbounded_headers()) insert_at(*header);
+    for (BasicBlock* header : unbounded_headers(function_, [&](BasicBlock& block) { return calls_polled(block); }))
+      insert_at(*header);
     return word_ != nullptr;
   }
 
  private:
-  // The heads of all cycles, irreducible ones too, that are not known to end, or that call a function which may return
-  // early.
-  SmallVector<BasicBlock*> unbounded_headers() {
-    SmallVector<BasicBlock*> headers;
-    DominatorTree dominators(function_);
-    CycleInfo cycles;
-    cycles.compute(function_);
-    if (cycles.toplevel_begin() == cycles.toplevel_end()) return headers;
-    LoopInfo loops(dominators);
-    AssumptionCache assumptions(function_);
-    TargetLibraryInfoImpl implementation;
-    implementation.disableAllFunctions();
-    TargetLibraryInfo library(implementation);
-    ScalarEvolution evolution(function_, library, assumptions, dominators, loops);
-    SmallVector<const CycleInfo::CycleT*> left(cycles.toplevel_begin(), cycles.toplevel_end());
-    while (!left.empty()) {
-      const CycleInfo::CycleT* cycle = left.pop_back_val();
-      left.append(cycle->child_begin(), cycle->child_end());
-      const Loop* loop = cycle->isReducible() ? loops.getLoopFor(cycle->getHeader()) : nullptr;
-      bool is_loop = loop && loop->getHeader() == cycle->getHeader();
-      if (is_loop && ends(*loop, evolution) &&
-          none_of(cycle->blocks(), [&](BasicBlock* block) { return calls_polled(*block); }))
-        continue;
-      headers.push_back(cycle->getHeader());
-    }
-    return headers;
-  }
-
-  static bool ends(const Loop& loop, ScalarEvolution& evolution) {
-    if (isa<SCEVCouldNotCompute>(evolution.getSymbolicMaxBackedgeTakenCount(&loop))) return false;
-    const auto* most = dyn_cast<SCEVConstant>(evolution.getConstantMaxBackedgeTakenCount(&loop));
-    return most && most->getAPInt().getActiveBits() < kMostIterationBits;
-  }
-
   bool calls_polled(BasicBlock& block) const {
     for (Instruction& instruction : block)
       if (auto* call = dyn_cast<CallInst>(&instruction); call && polled_.contains(call->getCalledFunction()))
@@ -131,6 +132,10 @@ bool runs_threads(const Function& function) {
 }
 
 }  // namespace
+
+bool may_loop_for_ever(Function& body) {
+  return !unbounded_headers(body, [](BasicBlock&) { return false; }).empty();
+}
 
 bool insert_interrupt_polls(Module& module, StringRef coroutine) {
   // Callers after what they call: a loop over calls of a function with polls ends when one of them has.

@@ -21,7 +21,11 @@
 
 namespace kiln {
 
-/// `coroutine`: the name of a function whose record notes that it has returned (CpuThread::site); empty for none.
+/// Whether a body, before an engine takes it, has a loop that is not known to end. The loops that engines make around
+/// bodies all end.
+bool may_loop_for_ever(llvm::Function& body);
+
+/// For modules whose body may loop for ever. `coroutine`: the name of a function whose record notes that it has returned (CpuThread::site); empty for none.
 /// Returns whether any function has a poll.
 bool insert_interrupt_polls(llvm::Module& module, llvm::StringRef coroutine);
 

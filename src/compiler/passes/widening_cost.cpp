@@ -21,7 +21,7 @@ using namespace llvm;
 constexpr uint64_t kConsecutiveWeight = 40, kSerializedWeight = 18, kBranchWeight = 25;
 
 // Compiling takes about 0.5 s at the first limit, and 1 s at the second.
-constexpr uint64_t kMostOfSerialized = 3000, kMost = 6000, kMostOfWaiting = 12000;
+constexpr uint64_t kMostOfSerialized = 3000, kMost = 6000, kMostOfWaiting = 16000;
 
 // Before optimization, which removes most of them.
 constexpr uint64_t kMostInstructions = 40000;

@@ -172,7 +172,7 @@ def test_the_last_thing_is_a_launch(what):
             {},
             "DeviceError",
         ),
-        ("", {"grid": 3}, "TypeError"),
+        ("", {"grid": "3"}, "TypeError"),
         ("", {"threadgroup": (0, 1, 1)}, "ValueError"),
     ],
 )

@@ -168,7 +168,7 @@ def test_accesses_are_as_wide_as_they_are_known_to_be_aligned():
         "float4 v = a[63 - i]; y[i] = v.x + v.w;",
         [X],
     )
-    assert "st.shared.v4.f32" in instructions(shared)
+    assert "st.shared.v4.b32" in instructions(shared)
 
 
 def test_pairs_have_no_component_that_is_anything():

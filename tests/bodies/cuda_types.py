@@ -376,10 +376,11 @@ def cuda_complex(x):
 
 
 # Small integers, whose products and sums are exact however they are contracted; quotients are of numerators that are
-# not 0.
+# not 0, being sums of an odd and an even product.
 def _complex_pairs(dtype):
     def make(rng):
-        x = rng.integers(1, 10, (64, 6))
+        x = 2 * rng.integers(0, 5, (64, 6)) + 1
+        x[:, 1] += 1
         x[:, 1:6:2] *= np.array([1, -1, 1])
         return {"x": x.astype(dtype)}
 

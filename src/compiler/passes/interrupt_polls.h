@@ -25,8 +25,8 @@ namespace kiln {
 /// bodies all end.
 bool may_loop_for_ever(llvm::Function& body);
 
-/// For modules whose body may loop for ever. `coroutine`: the name of a function whose record notes that it has returned (CpuThread::site); empty for none.
-/// Returns whether any function has a poll.
+/// For modules whose body may loop for ever. `coroutine`: the name of a function whose record notes that it has
+/// returned (CpuThread::site); empty for none. Returns whether any function has a poll.
 bool insert_interrupt_polls(llvm::Module& module, llvm::StringRef coroutine);
 
 }  // namespace kiln

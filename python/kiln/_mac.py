@@ -259,7 +259,7 @@ def _answer_mlx(callers: Callers, put: Callable[[Any, str, Callable[[Any], Any]]
 
     gpu, unnamed = Gpu("Device(gpu, 0)"), Gpu(str(mx.Device(mx.cpu)))
 
-    def asks_for_cpu(device: Any) -> bool | None:
+    def names_cpu(device: Any) -> bool | None:
         """None where it does not say."""
         if isinstance(device, Gpu):
             return False
@@ -276,7 +276,7 @@ def _answer_mlx(callers: Callers, put: Callable[[Any, str, Callable[[Any], Any]]
     def set_default_device(own: Any) -> Any:
         def function(device: Any) -> None:
             own(device)
-            state.cpu = asks_for_cpu(device)
+            state.cpu = names_cpu(device)
 
         return function
 
@@ -284,7 +284,7 @@ def _answer_mlx(callers: Callers, put: Callable[[Any, str, Callable[[Any], Any]]
         """What ``mx.stream`` gives: for a block, the device is that of the stream."""
 
         def __init__(self, own: Any, device: Any) -> None:
-            self._own, self._cpu = own, asks_for_cpu(device)
+            self._own, self._cpu = own, names_cpu(device)
 
         def __enter__(self) -> Any:
             result = self._own.__enter__()

@@ -98,7 +98,7 @@ const DlpackTensor& tensor_of(nb::handle capsule, nb::handle object, const Argum
   if (PyCapsule_IsValid(capsule.ptr(), kDlpackCapsule))
     return static_cast<DlpackManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kDlpackCapsule))->tensor;
   throw TypeError(concat(name, " is a ", kind_of(object), " whose `__dlpack__` gives ", shown(capsule),
-                         " rather than a capsule that nobody has used."));
+                         " rather than an unused capsule."));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Printing never ends a call: a call that computes must not fail because of what `sys.stdout` is. It may be closed, a
-// pipe that nobody reads any more, None, an object of a test's, or of an encoding that lacks a character of the text.
+// pipe without a reader, None, an object of a test's, or of an encoding that lacks a character of the text.
 #include <nanobind/nanobind.h>
 
 #include "array_library.h"

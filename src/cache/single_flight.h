@@ -77,7 +77,7 @@ class SingleFlight {
   }
 
  private:
-  // Nobody reads the value or the error before it is done, and nobody changes them afterwards.
+  // The value and the error are read only once it is done, and do not change afterwards.
   struct Entry {
     std::atomic<int> done{0};
     std::shared_ptr<const Value> value;

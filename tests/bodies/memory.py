@@ -1,5 +1,7 @@
 """Accesses outside an argument (docs/language.md 5.1): a load gives zero, a store or an atomic does nothing."""
 
+from typing import Any
+
 import numpy as np
 
 from bodies import DTYPES, Dtype, body
@@ -429,21 +431,36 @@ for _type, _dtype in (("float", "float32"), ("half", "float16"), ("int", "int32"
 
 # ---- Many elements that lie apart, each of which lanes may load one after the other
 
-_TIMES = 100
+
+def _loads_apart(times):
+    return (
+        "uint i = thread_position_in_grid.x;\nulong a = i;\n"
+        + "".join(f"a = a * 5 + x[(a >> 3 & 15) + {k % 17}];\n" for k in range(times))
+        + "out[i] = a;"
+    )
 
 
-@body(
-    "uint i = thread_position_in_grid.x;\nulong a = i;\n"
-    + "".join(f"a = a * 5 + x[(a >> 3 & 15) + {k % 17}];\n" for k in range(_TIMES))
-    + "out[i] = a;",
-    inputs=lambda rng: {"x": rng.integers(0, 1 << 63, 32).astype(np.uint64)},
-    outputs={"out": ((64,), "uint64")},
-    grid=(64, 1, 1),
-    threadgroup=(32, 1, 1),
-    constructs="types.ulong",
-)
-def many_loads_of_elements_apart(x):
+def _loaded_apart(x, times):
     a = np.arange(64, dtype=np.uint64)
-    for k in range(_TIMES):
+    for k in range(times):
         a = a * np.uint64(5) + x[(a >> np.uint64(3) & np.uint64(15)) + np.uint64(k % 17)]
     return a
+
+
+_APART: dict[str, Any] = {
+    "inputs": lambda rng: {"x": rng.integers(0, 1 << 63, 32).astype(np.uint64)},
+    "outputs": {"out": ((64,), "uint64")},
+    "grid": (64, 1, 1),
+    "threadgroup": (32, 1, 1),
+    "constructs": "types.ulong",
+}
+
+
+@body(_loads_apart(100), **_APART)
+def many_loads_of_elements_apart(x):
+    return _loaded_apart(x, 100)
+
+
+@body(_loads_apart(400), **_APART)
+def four_hundred_loads_of_elements_apart(x):
+    return _loaded_apart(x, 400)

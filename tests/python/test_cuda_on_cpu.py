@@ -4,7 +4,6 @@ import concurrent.futures
 import fractions
 import math
 import os
-import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +13,9 @@ import cuda_launch
 import kiln
 import numpy as np
 import pytest
+from configurations import CONFIGURATIONS, available, evaluate, has
 from cuda_launch import CUDA_BODIES
-from test_instruction_sets import CONFIGURATIONS, LEVELS, Result, has, same
+from test_instruction_sets import Result, same
 
 TESTS = Path(__file__).parent.parent
 REFUSED = {"cuda_inline_ptx": "source:5:5: error: 'asm': inline PTX is not supported on the CPU"}
@@ -31,30 +31,15 @@ def results() -> dict[str, Result]:
     return found
 
 
-def results_with(**settings: str) -> dict[str, Result]:
-    """Those of another process."""
-    program = (
-        "import pickle, sys; sys.path[:0] = sys.argv[1:]; import test_cuda_on_cpu as t;"
-        "sys.stdout.buffer.write(pickle.dumps(t.results()))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(TESTS), str(TESTS / "python")],
-        env={**os.environ, **settings},
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    theirs: dict[str, Result] = pickle.loads(done.stdout)
-    return theirs
-
-
 @pytest.fixture(scope="module")
 def all_results() -> Any:
     """By engine and instruction set."""
-    wanted = [(engine, isa) for engine, isa in CONFIGURATIONS if engine == "scalar" or has(LEVELS[isa])]
     with concurrent.futures.ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
         running = {
-            (engine, isa): pool.submit(results_with, KILN_CPU_ENGINE=engine, KILN_CPU_ISA=isa) for engine, isa in wanted
+            (engine, isa): pool.submit(
+                evaluate, "test_cuda_on_cpu", "m.results()", KILN_CPU_ENGINE=engine, KILN_CPU_ISA=isa
+            )
+            for engine, isa in available()
         }
         return {configuration: future.result() for configuration, future in running.items()}
 

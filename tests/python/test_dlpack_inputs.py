@@ -272,7 +272,7 @@ HERE = "test_dlpack_inputs."
         (lambda: Raises(TypeError("mine")), f"is a {HERE}Raises that cannot be exported by DLPack: mine"),
         (
             lambda: Gives(3),
-            f"is a {HERE}Gives whose `__dlpack__` gives 3 rather than a capsule that nobody has used.",
+            f"is a {HERE}Gives whose `__dlpack__` gives 3 rather than an unused capsule.",
         ),
         (lambda: Gives(None, device=(1,)), f"is a {HERE}Gives whose `__dlpack_device__` gives no two ints."),
         (lambda: Gives(None, device=("cpu", 0)), f"is a {HERE}Gives whose `__dlpack_device__` gives no two ints."),

@@ -1,41 +1,18 @@
 """`_sync` functions wait for the lanes that their masks name, and each thread of a warp makes progress (CUDA, sm_70)."""
 
 import os
-import pickle
-import subprocess
-import sys
-from pathlib import Path
 
 import kiln
 import numpy as np
 import pytest
 import warp_bodies
-from test_instruction_sets import CONFIGURATIONS, LEVELS, has
+from configurations import has, results_of_bodies
 from warp_bodies import BODIES, expected
-
-TESTS = Path(__file__).parent
 
 
 @pytest.fixture(scope="module")
 def all_results():
-    """By engine and instruction set, each in a process that is ended where a launch does not end."""
-    program = (
-        "import pickle, sys; sys.path.insert(0, sys.argv[1]); import warp_bodies as w;"
-        "sys.stdout.buffer.write(pickle.dumps({name: w.result(name) for name in w.BODIES}))"
-    )
-    found = {}
-    for engine, isa in CONFIGURATIONS:
-        if engine == "scalar" or has(LEVELS[isa]):
-            done = subprocess.run(
-                [sys.executable, "-c", program, str(TESTS)],
-                env={**os.environ, "KILN_CPU_ENGINE": engine, "KILN_CPU_ISA": isa},
-                capture_output=True,
-                check=False,
-                timeout=300,
-            )
-            assert done.returncode == 0, done.stderr.decode()
-            found[engine, isa] = pickle.loads(done.stdout)
-    return found
+    return results_of_bodies("warp_bodies")
 
 
 @pytest.mark.parametrize("name", BODIES)

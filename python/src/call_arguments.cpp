@@ -273,11 +273,11 @@ class CallReader::State {
   // unless there are as many as `wanted`, one array was meant.
   void own_items(std::string_view whom, std::string_view what, nb::handle sequence, size_t wanted,
                  std::vector<ObjectOwner>& result) const {
-    if (is_foreign_array(sequence) && !has_rows(sequence, wanted))
-      throw TypeError(concat(prefix_, "Expected ", whom, " to be ", what, " but got ", kind_of(sequence),
-                             ": write [x] for one array x."));
     nb::object items;
     if (!PyList_CheckExact(sequence.ptr()) && !PyTuple_CheckExact(sequence.ptr())) {
+      if (is_foreign_array(sequence) && !has_rows(sequence, wanted))
+        throw TypeError(concat(prefix_, "Expected ", whom, " to be ", what, " but got ", kind_of(sequence),
+                               ": write [x] for one array x."));
       items = items_of(whom, what, sequence);
       sequence = items;
     }

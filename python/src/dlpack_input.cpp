@@ -77,7 +77,7 @@ void check_device(nb::handle object, const ArgumentName& name) {
   int64_t device[2];
   for (int i = 0; i < 2; ++i) {
     nb::object item = nb::steal(PySequence_GetItem(pair.ptr(), i));
-    if (PyErr_ExceptionMatches(PyExc_IndexError)) PyErr_Clear();
+    if (!item.is_valid() && PyErr_ExceptionMatches(PyExc_IndexError)) PyErr_Clear();
     std::optional<Index> index = item.is_valid() ? index_of(item) : std::nullopt;
     if (!index || !index->value)
       throw_type_error(concat(name, " is a ", kind_of(object), " whose `__dlpack_device__` gives no two ints."));
@@ -121,7 +121,10 @@ DlpackInput::DlpackInput(nb::handle object, const ArgumentName& name) {
     strides_.assign(tensor.strides, tensor.strides + tensor.ndim);
   else
     write_row_contiguous_strides(shape_, strides_);
-  if (tensor.data) data_ = address_of(tensor);
+  if (tensor.data)
+    data_ = address_of(tensor);
+  else if (element_count(shape_) != 0)
+    throw ValueError(concat(name, " has no memory: the address of its elements is null."));
   size_t alignment = dtype_ == Dtype::kComplex64 ? 4 : size_of(dtype_);
   if (reinterpret_cast<uintptr_t>(data_) % alignment != 0) copy_aligned();
 }

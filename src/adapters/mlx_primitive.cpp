@@ -116,7 +116,8 @@ class KernelPrimitive : public mx::Primitive {
            result.wait_for(std::chrono::milliseconds(kInterruptionCheckMs)) != std::future_status::ready)
       if (check_interruption()) {
         stop->is_stopped = 1;
-        break;
+        result.wait();
+        throw Interrupted();  // also where the task has just ended
       }
     result.get();
   }
@@ -279,7 +280,8 @@ void with_call(const MlxCall& call, Known known, const std::vector<mx::array>& i
                const std::vector<mx::Shape>& output_shapes, const std::vector<Dtype>& output_dtypes,
                const std::function<void(const Call&)>& function) {
   thread_local ThreadState<CallStorage> storage_of_thread;
-  CallStorage& storage = *storage_of_thread;
+  Borrowed borrowed(*storage_of_thread);
+  CallStorage& storage = *borrowed;
   storage.dimensions.clear();
   storage.inputs.clear();
   storage.outputs.clear();

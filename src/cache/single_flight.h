@@ -129,7 +129,7 @@ class SingleFlight {
     }
     if (!mine && !entry->done && pthread_equal(entry->maker_thread, pthread_self()))
       return Found{make(), true};  // within make(), in the handler of a signal
-    if (!mine) wait_for(*entry);
+    if (!mine && !wait_for(*entry)) return std::nullopt;
     if (entry->error && !mine) {
       try {
         std::rethrow_exception(entry->error);
@@ -141,13 +141,20 @@ class SingleFlight {
     return Found{entry->value, mine};
   }
 
-  // A thread that may be interrupted looks every millisecond: an atomic's wait has no time limit.
-  static void wait_for(const Entry& entry) {
-    if (!can_be_interrupted()) return entry.done.wait(0);
+  // A thread that may be interrupted looks every millisecond: an atomic's wait has no time limit. False where the
+  // handler of a signal has forked, and the maker is a thread of the parent.
+  static bool wait_for(const Entry& entry) {
+    if (!can_be_interrupted()) {
+      entry.done.wait(0);
+      return true;
+    }
     for (int turn = 1; !entry.done; ++turn) {
       usleep(1000);
-      if (turn % kInterruptionCheckMs == 0 && check_interruption()) throw Interrupted();
+      if (turn % kInterruptionCheckMs != 0) continue;
+      if (check_interruption()) throw Interrupted();
+      if (entry.maker != getpid()) return false;
     }
+    return true;
   }
 
   std::shared_ptr<Entry> entry_of(std::string_view key) const {

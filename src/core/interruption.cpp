@@ -69,10 +69,12 @@ void wake_ticker() noexcept {
   Ticker& ticker = *g_ticker;
   std::lock_guard lock(ticker.mutex);
   g_watched.ticker_sleeps = false;
-  if (!ticker.has_started)
+  if (!ticker.has_started) {
     ticker.has_started = Thread::start(256 << 10, [&ticker] { tick(ticker); }).has_value();
-  else
+    if (!ticker.has_started) g_watched.ticker_sleeps = true;  // the next launch tries again
+  } else {
     ticker.awake.notify_one();
+  }
 }
 
 }  // namespace
@@ -102,7 +104,7 @@ InterruptibleScope::~InterruptibleScope() {
 }
 
 const uint32_t* InterruptibleScope::poll_word() const noexcept {
-  return is_watched_ ? reinterpret_cast<const uint32_t*>(&g_watched.attention) : stop_word();
+  return is_watched_ ? reinterpret_cast<const uint32_t*>(&g_watched.attention) : stop_.word();
 }
 
 bool InterruptibleScope::attend() noexcept {

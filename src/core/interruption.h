@@ -29,8 +29,9 @@ class Interrupted : public std::exception {
 struct InterruptionHook {
   /// Whether check() can be called on the calling thread; the same at each call from one thread.
   bool (*serves_this_thread)() = nullptr;
-  /// Runs pending signal handlers. True where what Kiln does for this thread is to end; whoever catches Interrupted
-  /// then finds the handler's exception where the hook has left it. Throws nothing.
+  /// Runs pending signal handlers, which may launch kernels. A child that a handler forks within a launch does not come
+  /// back from it: the launch's other threads are the parent's. True where what Kiln does for this thread is to end;
+  /// whoever catches Interrupted then finds the handler's exception where the hook has left it. Throws nothing.
   bool (*check)() = nullptr;
 };
 
@@ -50,6 +51,9 @@ inline constexpr int kInterruptionCheckMs = 100;
 // Whether a launch is to end: what all of its threads share.
 struct LaunchStop {
   std::atomic<uint32_t> is_stopped{0};
+
+  /// What compiled code polls on the launch's other threads.
+  const uint32_t* word() const noexcept { return reinterpret_cast<const uint32_t*>(&is_stopped); }
 };
 
 /// For the time of a launch on this thread.
@@ -63,8 +67,6 @@ class InterruptibleScope {
 
   /// The word that this thread polls: where it is not 0, attend() is to be called.
   const uint32_t* poll_word() const noexcept;
-  /// The word that other threads of the launch poll.
-  const uint32_t* stop_word() const noexcept { return reinterpret_cast<const uint32_t*>(&stop_.is_stopped); }
 
   /// Called by this thread when its word is not 0, or now and then. Whether the launch is to end.
   bool attend() noexcept;

@@ -317,7 +317,8 @@ void Context::run_job(const KernelUnit& unit, const std::function<void()>& job) 
     }
     std::atomic<int>& count_;
   };
-  auto counted = [job, count = std::make_shared<Count>(jobs_)] { job(); };
+  // Captures are destroyed last to first.
+  auto counted = [count = std::make_shared<Count>(jobs_), job] { job(); };
   // Limits are the compiler's to keep (CompileLimits). What it cannot end goes on without its caller.
   const double seconds = settings().compile_seconds;
   auto deadline = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(

@@ -237,9 +237,9 @@ void KernelObject::check_writable_inputs(const Call& call) const {
 }
 
 std::string KernelObject::input_write_warning(const Call& call, const Variant& variant) {
-  if (variant.written_inputs().empty() || has_warned_of_input_writes_.exchange(true)) return {};
+  if (variant.binary->written_inputs.empty() || has_warned_of_input_writes_.exchange(true)) return {};
   std::vector<std::string> names;
-  for (uint32_t i : variant.written_inputs())
+  for (uint32_t i : variant.binary->written_inputs)
     if (i < call.inputs.size()) names.push_back(concat("`", input_name(call, i), "`"));
   bool is_one = names.size() == 1;
   return concat(message_prefix(spec_.dialect), "`", printable(spec_.name), "` writes its ",
@@ -256,7 +256,7 @@ void KernelObject::check_types(const Call& call) const {
   for (const std::string& name : call.output_names) check_name(name, "Output name");
   for (const TemplateArgument& argument : call.template_arguments) check_name(argument.name, "Template argument name");
   if (!call.template_arguments.empty() || !spec_.input_names) check_distinct(inputs, outputs, call.template_arguments);
-  check_writable_names(inputs);
+  if (!spec_.input_names) check_writable_names(inputs);
 
   if (call.device.kind == DeviceKind::kNvidia && spec_.dialect == Dialect::kMetal)
     for (size_t i = 0; i < call.inputs.size(); ++i)

@@ -31,7 +31,6 @@ struct Variant {
   Target* target = nullptr;  // where it runs; the context's
 
   // Inputs that are written although the kernel's options do not name them, by number (CompileResult::written_inputs).
-  const std::vector<uint32_t>& written_inputs() const { return binary->written_inputs; }
 
   bool is_specialized() const {
     return std::any_of(unit.parameters.begin(), unit.parameters.end(),
@@ -89,7 +88,6 @@ class KernelObject {
 
   /// Whether the kernel's options name any inputs to be written, and whether they name this one.
   bool writes_inputs() const { return !spec_.compile_options.writable_inputs.empty(); }
-  bool writes_input(const Call& call, size_t i) const { return writes_inputs() && is_writable(input_name(call, i)); }
   bool is_writable(std::string_view input) const {
     return std::ranges::find(spec_.compile_options.writable_inputs, input) !=
            spec_.compile_options.writable_inputs.end();

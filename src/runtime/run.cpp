@@ -433,7 +433,8 @@ void launch(KernelObject& kernel, const KernelObject::Found& found, const Call& 
   copy_inputs(kernel, target, call, copies);
 
   thread_local ThreadState<LaunchScratch> scratch_of_thread;
-  LaunchScratch& scratch = *scratch_of_thread;
+  Borrowed borrowed(*scratch_of_thread);
+  LaunchScratch& scratch = *borrowed;
   NumbersOnDevice numbers(target, call);
   collect_inputs(kernel, call, copies, numbers, scratch);
   scratch.arguments.clear();

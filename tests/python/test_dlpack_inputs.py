@@ -290,6 +290,10 @@ def test_a_null_address_is_an_error():
         call(ByHand(None, (8,)))
     assert str(error.value) == "[metal_kernel] Input `x` has no memory: the address of its elements is null."
     assert call(ByHand(None, (0,)), count=0).tolist() == []
+    kernel = kiln.mlx.metal_kernel("k", ["x"], ["out"], DOUBLE)
+    with pytest.raises(ValueError) as error:
+        kernel(inputs=[ByHand(None, (8,))], output_shapes=[(8,)], output_dtypes=[mx.float32], grid=8, threadgroup=8)
+    assert str(error.value) == "[metal_kernel] Input `x` has no memory: the address of its elements is null."
 
 
 def test_errors_of_the_program_pass_through():

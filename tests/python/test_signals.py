@@ -288,6 +288,48 @@ def test_a_handler_that_does_not_raise_ends_nothing():
     """)
 
 
+# (MLX's own stream runs one task after the other, so that no array of MLX's is computed within the launch of another.)
+@pytest.mark.parametrize(("outer", "inner"), [("numpy", "numpy"), ("numpy", "mlx"), ("mlx", "numpy")])
+def test_a_handler_that_launches_leaves_the_launch_its_arguments(outer, inner):
+    # Threadgroups that begin after the handler read them again.
+    signals(f"""
+        handled = []
+        flag = np.zeros(16, np.int32)
+        given = np.arange(512, dtype=np.int32)
+        wait = '''
+            uint i = thread_position_in_grid.x;
+            int k = 0;
+            while (atomic_load_explicit((device atomic_int*)flag, memory_order_relaxed) == 0) ++k;
+            out[i] = x[i] + 1;
+        '''
+        keywords = dict(output_shapes=[(512,)], output_dtypes=["int32"], grid=(512, 1, 1), threadgroup=(8, 1, 1))
+        is_mlx = {outer!r} == "mlx"
+        kernel = (kiln.mlx if is_mlx else kiln).metal_kernel("wait", ["flag", "x"], ["out"], wait)
+        inputs = [mx.array(flag), mx.array(given)] if is_mlx else [flag, given]
+        mx.eval(inputs) if is_mlx else None
+        shared = np.array(inputs[0], copy=False)
+        other = make(module=kiln if {inner!r} == "numpy" else kiln.mlx)
+
+        def handler(*_):
+            array = np.arange(4096, dtype=np.float32) if {inner!r} == "numpy" else mx.arange(4096, dtype=mx.float32)
+            result = call(other, array, output_shapes=[(4096,)], grid=(4096, 1, 1))
+            handled.append(len(np.array(result)))
+            if len(handled) == 3:
+                shared[0] = 1
+
+        kernel.compile(inputs=inputs, **keywords)
+        handler()
+        handled.clear()
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
+        (result,) = kernel(inputs=inputs, **keywords)
+        mx.eval(result) if is_mlx else None
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        assert len(handled) >= 3
+        np.testing.assert_array_equal(np.array(result), given + 1)
+    """)
+
+
 LONG_COMPILATION = """
 statements = "".join(f"s = sin(s + {k}) * exp(s);" for k in range(1500))
 kernel = make(INDEX + f"float s = x[i]; {statements} out[i] = s * 0 + 1;", MODULE)

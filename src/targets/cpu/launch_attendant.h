@@ -18,7 +18,7 @@ inline bool is_ended(const CpuLaunch& launch) {
 
 /// `launch` as the thread in `scope` runs it, or with null as another one does.
 inline void set_attendant(CpuLaunch& launch, const LaunchStop& stop, InterruptibleScope* scope) {
-  launch.poll_word = scope ? scope->poll_word() : reinterpret_cast<const uint32_t*>(&stop.is_stopped);
+  launch.poll_word = scope ? scope->poll_word() : stop.word();
   launch.attendant = scope;
 }
 

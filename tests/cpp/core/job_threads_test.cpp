@@ -198,11 +198,11 @@ TEST(Interruption, AsksALaunchForItsAttentionAgainAndAgain) {
       EXPECT_FALSE(scope.attend());
     }
     EXPECT_EQ(g_checks, 3);
-    EXPECT_EQ(poll(scope.stop_word()), 0u);
+    EXPECT_EQ(poll(stop.word()), 0u);
     g_interrupt = true;
     while (poll(scope.poll_word()) == 0) std::this_thread::sleep_for(1ms);
     EXPECT_TRUE(scope.attend());
-    EXPECT_EQ(poll(scope.stop_word()), 1u);
+    EXPECT_EQ(poll(stop.word()), 1u);
     EXPECT_EQ(poll(scope.poll_word()), 1u);
     // The handler is not run again.
     EXPECT_TRUE(scope.attend());

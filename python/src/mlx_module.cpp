@@ -147,14 +147,14 @@ class MlxLibrary : public ArrayLibrary {
     // What MLX's own kernels take: arrays of NumPy and others in the CPU's memory, with MLX's rules for their dtypes.
     Memory memory = memory_of(object);
     if (memory == Memory::kWithoutStrides || (memory == Memory::kNone && !is_array)) throw_type_error(expected_array());
+    // MLX takes these without a look at their address, and neither those with negative strides nor those whose type
+    // does not say that they are arrays.
+    if (is_array && memory == Memory::kNone && kind_of(value) != "numpy.ndarray")
+      return to_array(DlpackInput(value, name));
     try {
       return nb::cast<mx::array>(nb::type<mx::array>()(value));
     } catch (nb::python_error& error) {
       if (!error.matches(PyExc_Exception) || error.matches(PyExc_MemoryError)) throw;
-      // MLX does not take negative strides and objects whose type does not say that they are arrays. Of NumPy's arrays
-      // it lacks the dtype, as DLPack does.
-      bool lacks_dtype = error.matches(PyExc_RuntimeError) && !dtype_shown(object).empty();
-      if (is_array && memory == Memory::kNone && !lacks_dtype) return to_array(DlpackInput(value, name));
       std::string message = concat("[", interface, "] MLX does not take input `", name.text(), "`, which is ",
                                    kind_of(value), dtype_shown(object));
       // Of a dtype that it lacks, MLX says nothing but that a cast is bad.

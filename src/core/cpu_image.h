@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace kiln {
 
@@ -44,6 +45,7 @@ struct CpuImageHeader {
   uint64_t code_bytes;
   uint64_t threadgroup_memory_bytes;
   uint32_t threadgroup_simdgroups;  // the row of simdgroups that CpuThreadgroupFunction is made for; 0: any threadgroup
+  uint32_t unused;                  // 0
   // Memory that CpuThreadFunction or CpuSimdgroupFunction needs for one call, CpuThreadgroupFunction for each
   // simdgroup.
   uint64_t frame_bytes;
@@ -86,11 +88,16 @@ struct CpuSite {
   // Otherwise a `_sync` function of CUDA's: waits for the lanes that its mask names, the upper half of each lane's
   // operand, until those that have not returned wait with the same function and mask, at whichever site.
   uint32_t function;
+  uint32_t unused;          // 0
   uint64_t identity;        // kReduce and scans: of the combining function
   uint64_t combine_offset;  // kReduce and scans: CpuCombineFunction; else 0
 };
 
 inline constexpr uint32_t kCpuYield = ~0u;
+
+// Equal code is equal bytes: no padding, whose bytes would be any.
+static_assert(std::has_unique_object_representations_v<CpuImageHeader> &&
+              std::has_unique_object_representations_v<CpuSite>);
 
 // One argument of a launch: where its elements are, and which bytes around `data` belong to it.
 struct CpuArgument {

@@ -58,6 +58,7 @@ class ImageWriter {
                        .loop_depth = depth,
                        .path_offset = static_cast<uint32_t>(paths.size()),
                        .function = site.function,
+                       .unused = 0,
                        .identity = site.identity,
                        .combine_offset = 0});
       paths.insert(paths.end(), site.places.begin(), site.places.end());

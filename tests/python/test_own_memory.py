@@ -260,6 +260,20 @@ def test_pointers_that_were_stored():
     gives(expected, source)
 
 
+@pytest.mark.parametrize(
+    "stores",
+    [
+        "*(thread char**)p = p;",
+        "*(thread char**)p = p; *(thread char**)(p + 8) = p;",
+        "*(thread long*)p = *(thread long*)(p + 1);",
+        "thread char** q = (thread char**)p; q[0] = p; q[1] = (thread char*)q; p[0] = p[1];",
+        "*(thread char**)(a + 4) = a; *(thread char**)p = a;",
+    ],
+)
+def test_places_outside_that_hold_their_own_address(stores):
+    gives(X, f"char a[8]; thread char* p = a + 64; {stores} y[i] = v;")
+
+
 def test_matrices_of_simdgroups():
     source = """
     threadgroup float s[64];

@@ -47,6 +47,8 @@ class Preparation {
 
   void visit(AllocaInst& variable) {
     SmallVector<std::pair<Instruction*, int64_t>> addresses{{&variable, 0}};
+    // Erased at the end: a store may hold its own address twice, as the next use of the list.
+    SmallSetVector<Instruction*, 8> dead;
     while (!addresses.empty()) {
       auto [address, offset] = addresses.pop_back_val();
       for (Use& use : make_early_inc_range(address->uses())) {
@@ -62,11 +64,11 @@ class Preparation {
         } else if (auto* load = dyn_cast<LoadInst>(user)) {
           if (is_inside(offset, size_of(load->getType()))) continue;
           load->replaceAllUsesWith(Constant::getNullValue(load->getType()));
-          load->eraseFromParent();
+          dead.insert(load);
         } else if (auto* store = dyn_cast<StoreInst>(user)) {
           if (use.getOperandNo() == StoreInst::getPointerOperandIndex() &&
               !is_inside(offset, size_of(store->getValueOperand()->getType())))
-            store->eraseFromParent();
+            dead.insert(store);
         } else if (auto* intrinsic = dyn_cast<MemIntrinsic>(user)) {
           visit(*intrinsic, use.getOperandNo(), offset);
         } else if (isa<PHINode, SelectInst>(user)) {
@@ -74,6 +76,7 @@ class Preparation {
         }
       }
     }
+    for (Instruction* access : dead) access->eraseFromParent();
   }
 
   // Whole or not at all, as guards have it.

@@ -613,6 +613,50 @@ body(
     simd=True,
 )(lambda x: x)
 
+# ---- Tiles of a number that has the lane's below, and above it what is not of the lane alone
+
+TILES = """
+unsigned mask = 0xffu << (lane & 24), n = {number};
+if ({goes}) r = __shfl_sync(mask, lane * 3 + v, 1, 8); else r = __shfl_sync(mask, lane * 5 + 2000, 0, 8);
+y[i] = r;
+"""
+
+
+def in_tiles(goes):
+    def of_warp(w):
+        goes_first = goes(w)
+        passed = np.where(goes_first, LANE * 3 + w, LANE * 5 + 2000)
+        return np.where(goes_first, passed[LANE // 8 * 8 + 1], passed[LANE // 8 * 8])
+
+    return per_warp(of_warp)
+
+
+body(
+    "tiles_by_data_above_the_lane",
+    TILES.format(number="((unsigned)v << 5) | lane", goes="n / 24 % 5 == 1"),
+    simd=False,
+)(in_tiles(lambda w: ((w << 5) | LANE) // 24 % 5 == 1))
+body("tiles_by_a_sum_with_data", TILES.format(number="v * 32 + lane", goes="n >> 3 & 4"), simd=False)(
+    in_tiles(lambda w: (w * 32 + LANE) >> 3 & 4 != 0)
+)
+body("tiles_by_loaded_data", TILES.format(number="(unsigned)x[i ^ 5] * 64 + lane", goes="n >> 6 & 1"), simd=False)(
+    in_tiles(lambda w: w[LANE ^ 5] & 1 != 0)
+)
+body(
+    "tiles_behind_a_loop_that_lanes_leave_one_by_one",
+    """
+    unsigned mask = 0xffu << (lane & 24), n = 0;
+    int k = 0;
+    do { n = (unsigned)x[k] * 32 + lane; ++k; y[i] = n; } while (k < v);
+    if (n / 24 % 2 == 1) r = __shfl_sync(mask, lane * 3 + v, 1, 8); else r = __shfl_sync(mask, lane * 5 + 2000, 0, 8);
+    y[i] = r;
+    """,
+    simd=False,
+)(in_tiles(lambda w: (values()[np.maximum(w, 1) - 1].astype(np.int64) * 32 + LANE) // 24 % 2 == 1))
+body("tiles_by_one_number_of_all", TILES.format(number="(unsigned)x[0] * 32 + lane", goes="n >> 3 & 1"), simd=True)(
+    in_tiles(lambda w: LANE >> 3 & 1 != 0)
+)
+
 
 def values(seed=4, blocks=2, threads=64):
     return np.random.default_rng(seed).integers(0, 100, blocks * threads).astype(np.int32)

@@ -20,6 +20,7 @@
 #include "compiler/passes/exchange_sites.h"
 #include "compiler/passes/lane_exchanges.h"
 #include "compiler/passes/stand_ins.h"
+#include "compiler/passes/thread_limits.h"
 #include "compiler/passes/uniformity.h"
 #include "compiler/passes/untaken_ways.h"
 #include "compiler/passes/widen.h"
@@ -64,8 +65,8 @@ class LaneEvaluation {
     if (!instruction) return std::nullopt;
     if (auto* sum = dyn_cast<PossiblyDisjointInst>(instruction); sum && sum->isDisjoint())
       for (unsigned i : {0u, 1u})
-        if (is_lane(sum->getOperand(i)) && is_first(*sum->getOperand(1 - i)))
-          return APInt(value->getType()->getIntegerBitWidth(), lane_ + first_);
+        if (std::optional<uint32_t> kept = kept_of_first(*sum->getOperand(1 - i)); kept && is_lane(sum->getOperand(i)))
+          return APInt(value->getType()->getIntegerBitWidth(), lane_ + (first_ & *kept));
     auto operand = [&](unsigned i) { return value_of(instruction->getOperand(i), depth + 1); };
     if (auto* cast = dyn_cast<CastInst>(instruction)) {
       std::optional<APInt> from = operand(0);
@@ -113,22 +114,39 @@ class LaneEvaluation {
   }
 
  private:
-  // Whether this is the number in the threadgroup of a simdgroup's first thread: a multiple of 32 below 1024.
-  static bool is_first(Value& value) {
+  // Where this is the number in the threadgroup or in its row of a simdgroup's first thread, a multiple of 32 below
+  // 1024, or some bits of it: which ones. Where a condition has both numbers, they are not the same.
+  std::optional<uint32_t> kept_of_first(Value& value) const {
     Value* number;
-    const APInt* multiple;
-    if (!match(&value, m_And(m_Value(number), m_APInt(multiple)))) return false;
-    if (isa<Argument>(number)) return true;
-    // All that the engine reads of a thread's record and makes a multiple of 32 are such numbers.
-    auto* load = dyn_cast<LoadInst>(number);
-    auto* record = load ? dyn_cast<Argument>(load->getPointerOperand()->stripInBoundsOffsets()) : nullptr;
-    return record && record->getArgNo() == kCpuRecord;
+    const APInt* kept;
+    if (!match(&value, m_And(m_Value(number), m_APInt(kept)))) return std::nullopt;
+    const std::optional<Number> which = number_of_first(*number);
+    if (!which || number_.value_or(*which) != *which) return std::nullopt;
+    number_ = which;
+    return static_cast<uint32_t>(kept->getRawData()[0]);
+  }
+
+  enum class Number : uint8_t { kInThreadgroup, kInRow };
+
+  // As CpuSimdgroupFunction has them.
+  static std::optional<Number> number_of_first(Value& value) {
+    if (auto* argument = dyn_cast<Argument>(&value))
+      return argument->getArgNo() == kCpuX ? std::optional(Number::kInRow) : std::nullopt;
+    auto* load = dyn_cast<LoadInst>(&value);
+    if (!load) return std::nullopt;
+    APInt offset(64, 0);
+    const Value* record = load->getPointerOperand()->stripAndAccumulateConstantOffsets(load->getDataLayout(), offset,
+                                                                                       /*AllowNonInbounds=*/false);
+    const auto* argument = dyn_cast<Argument>(record);
+    return argument && argument->getArgNo() == kCpuRecord && offset == kIndexInThreadgroup * sizeof(uint32_t)
+               ? std::optional(Number::kInThreadgroup)
+               : std::nullopt;
   }
 
   uint32_t lane_, first_;
+  mutable std::optional<Number> number_;  // that first_ stands for
 };
 
-constexpr uint32_t kMostThreads = 1024;
 constexpr unsigned kLaneBits = 5;
 static_assert(kLanes == 1u << kLaneBits);
 
@@ -319,7 +337,7 @@ class MaskCheck {
     std::unique_ptr<Divergence>& divergence = by_mask_[mask];
     if (!divergence) {
       std::optional<unsigned> tile = tile_of(mask);
-      auto difference = [mask, tile](const Value& value) {
+      auto difference = [this, mask, tile](const Value& value) {
         if (&value == mask || (tile && is_uniform_in_tile(value, *tile))) return Difference::kNone;
         return difference_between_threads(value, Lanes::kTogether);
       };
@@ -329,7 +347,7 @@ class MaskCheck {
   }
 
   // A lane's number without its place in the tile.
-  static bool is_uniform_in_tile(const Value& of, unsigned size) {
+  bool is_uniform_in_tile(const Value& of, unsigned size) const {
     Value& value = const_cast<Value&>(of);  // PatternMatch binds what is not const
     const auto bits = static_cast<unsigned>(std::countr_zero(size));
     Value* whole;
@@ -342,7 +360,7 @@ class MaskCheck {
   }
 
   // Whether the value's lowest bits are those of the lane's number and the others are uniform.
-  static bool has_lane_below(const Value* value, unsigned bits, unsigned depth = 0) {
+  bool has_lane_below(const Value* value, unsigned bits, unsigned depth = 0) const {
     if (is_lane(value)) return true;
     const auto* sum = dyn_cast<BinaryOperator>(value);
     if (!sum || depth > kMostSteps || (sum->getOpcode() != Instruction::Add && sum->getOpcode() != Instruction::Or))
@@ -350,20 +368,11 @@ class MaskCheck {
     const DataLayout& layout = sum->getFunction()->getDataLayout();
     for (unsigned i : {0u, 1u}) {
       const Value* other = sum->getOperand(1 - i);
-      if (has_lane_below(sum->getOperand(i), bits, depth + 1) && computes_no_lane(other) &&
+      if (has_lane_below(sum->getOperand(i), bits, depth + 1) && !divergence_.differs_behind_loops(other) &&
           computeKnownBits(other, layout).countMinTrailingZeros() >= kLaneBits)
         return true;
     }
     return false;
-  }
-
-  static bool computes_no_lane(const Value* value, unsigned depth = 0) {
-    if (isa<Constant, Argument>(value)) return true;
-    const auto* instruction = dyn_cast<Instruction>(value);
-    if (!instruction || depth > kMostSteps || isa<PHINode>(instruction)) return false;
-    if (isa<LoadInst>(instruction)) return instruction->hasMetadata(LLVMContext::MD_invariant_load);
-    return (isa<BinaryOperator>(instruction) || isa<CastInst>(instruction) || isa<GetElementPtrInst>(instruction)) &&
-           all_of(instruction->operands(), [&](const Use& use) { return computes_no_lane(use.get(), depth + 1); });
   }
 
   Function& function_;

@@ -32,6 +32,7 @@
 #include "compiler/threadgroup_section.h"
 #include "compiler/threadgroup_variables.h"
 #include "core/attribute_table.h"
+#include "core/diagnostic.h"
 #include "core/included_file.h"
 #include "core/text.h"
 
@@ -44,7 +45,7 @@ constexpr const char* kMainFile = "kiln.cpp";
 // another twice would keep Clang busy, and its memory growing, for ever.
 constexpr size_t kMostTokens = size_t{1} << 20;
 
-// A private variable that is larger is refused before anything is made of it.
+// A private variable that is larger is refused before anything is made of its code.
 constexpr uint64_t kLargestVariableBytes = uint64_t{1} << 20;
 
 struct TooMuchText {
@@ -268,6 +269,8 @@ bool parse(clang::CompilerInstance& instance, clang::CodeGenerator& generator, c
     if (group && !consumer.HandleTopLevelDecl(group.get())) return false;
   for (clang::Decl* weak : sema.WeakTopLevelDecls()) consumer.HandleTopLevelDecl(clang::DeclGroupRef(weak));
   consumer.HandleTranslationUnit(instance.getASTContext());
+  if (!instance.getDiagnostics().hasErrorOccurred() && invalid.empty() && unsupported.empty())
+    unsupported = consumer.take_huge_variables();
   return !instance.getDiagnostics().hasErrorOccurred() && invalid.empty() && unsupported.empty() &&
          !diagnostics.has_unsupported();
 }
@@ -432,8 +435,7 @@ void refuse_large_variables(const llvm::Module& module, clang::CodeGenerator& ge
                                                      : clang::SourceLocation();
       unsupported.push_back(
           diagnostics.at(instance.getSourceManager(), location,
-                         concat("'", variable ? variable->getNameAsString() : "a variable", "' takes ", bytes,
-                                " bytes, which is too much for a thread's private variables")));
+                         too_large(variable ? concat("'", variable->getNameAsString(), "'") : "a value", bytes)));
       return;
     }
   }
@@ -539,13 +541,12 @@ FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, cons
 }
 
 Diagnostic diagnostic_at(const llvm::Instruction& instruction, const KernelUnit& unit, std::string message) {
-  DiagnosticCollector collector(unit);
   for (const llvm::DILocation* at = instruction.getDebugLoc(); at; at = at->getInlinedAt()) {
     llvm::StringRef file = at->getFilename();
     file.consume_front("./");
     // An included file's lines have their numbers behind the kernel's (`run_clang`).
     if (at->getLine() == 0 || (file != kernel_file(unit) && !included_index(file))) continue;
-    Diagnostic diagnostic = collector.at_line(static_cast<int>(at->getLine()), message);
+    Diagnostic diagnostic = diagnostic_at(unit, static_cast<int>(at->getLine()), message);
     if (diagnostic.text == SourceText::kGenerated) continue;
     diagnostic.column = static_cast<int>(at->getColumn());
     return diagnostic;

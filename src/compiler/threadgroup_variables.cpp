@@ -17,6 +17,10 @@
 namespace kiln {
 namespace {
 
+// Of a private variable of which Clang is to make no code. Smaller ones are refused where code was made of them, so
+// that what is never called may have them.
+constexpr uint64_t kHugeBytes = uint64_t{1} << 30;
+
 // ---- Kiln's attributes. Clang asks a registry of plugins for those that it does not know.
 
 ThreadgroupVariables& variables_of(clang::Sema& sema) {
@@ -120,6 +124,10 @@ void ThreadgroupVariables::set_parser(clang::Sema& sema, const std::vector<clang
   tokens_ = &tokens;
 }
 
+std::string too_large(const std::string& what, uint64_t bytes) {
+  return concat(what, " takes ", bytes, " bytes, which is too much for a thread's private variables");
+}
+
 // ---- While Clang parses
 
 void ThreadgroupVariables::handle_declaration(clang::Decl& declaration) {
@@ -179,12 +187,12 @@ bool ThreadgroupVariables::HandleTopLevelDecl(clang::DeclGroupRef group) {
     is_ended_ = true;
     sema_->ActOnPragmaAttributePop(function->getLocation(), /*Namespace=*/nullptr);
   }
-  return generator_.HandleTopLevelDecl(group);
+  return has_errors() || generator_.HandleTopLevelDecl(group);
 }
 
 void ThreadgroupVariables::HandleInlineFunctionDefinition(clang::FunctionDecl* function) {
   check_declaration(*function);
-  generator_.HandleInlineFunctionDefinition(function);
+  if (!has_errors()) generator_.HandleInlineFunctionDefinition(function);
 }
 
 void ThreadgroupVariables::check_declaration(clang::Decl& declaration) {
@@ -203,7 +211,18 @@ void ThreadgroupVariables::check_declarations(clang::DeclContext& context) {
   for (clang::Decl* declaration : context.decls()) check_declaration(*declaration);
 }
 
+void ThreadgroupVariables::check_size(const clang::VarDecl& variable) {
+  clang::QualType type = variable.getType();
+  if (!variable.hasLocalStorage() || type->isDependentType() || type->isIncompleteType() || !type->isConstantSizeType())
+    return;
+  const auto bytes = static_cast<uint64_t>(variable.getASTContext().getTypeSizeInChars(type).getQuantity());
+  if (bytes < kHugeBytes) return;
+  huge_.push_back(diagnostics_.at(sema_->getSourceManager(), variable.getLocation(),
+                                  too_large(concat("'", variable.getNameAsString(), "'"), bytes)));
+}
+
 void ThreadgroupVariables::check_variable(clang::VarDecl& variable) {
+  if (!variable.isInvalidDecl() && !is_qualified(variable.getType(), variable.getASTContext())) check_size(variable);
   if (llvm::isa<clang::ParmVarDecl>(variable) || variable.isInvalidDecl()) return;
   const auto* section = variable.getAttr<clang::SectionAttr>();
   if (!section) {

@@ -23,6 +23,9 @@
 // device library that takes a pointer, would have to exist once for each); patterns of tokens, which came before;
 // changing variables after a function has been parsed, when lambdas have captured them.
 //
+// The same walk finds private variables of which Clang is to make no code, since it would write out an initial value of
+// 2 GiB or more.
+//
 // Complexity: constant work for each declaration, and one walk over the declarations (not the statements) of each
 // function.
 #pragma once
@@ -32,8 +35,10 @@
 #include <clang/CodeGen/ModuleBuilder.h>
 #include <clang/Lex/Token.h>
 
+#include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/diagnostics.h"
@@ -55,6 +60,9 @@ inline constexpr const char* kSharedAttribute = "__kiln_shared__";
 inline constexpr const char* kBeginDeclarations =
     "#pragma clang attribute push (__attribute__((__kiln_declaration__)), apply_to = any(variable, field, function))\n";
 
+/// What is said of a private variable of so many bytes.
+std::string too_large(const std::string& what, uint64_t bytes);
+
 /// Stands between Clang's parser and its code generator, to which it passes everything on.
 class ThreadgroupVariables final : public clang::ASTConsumer {
  public:
@@ -69,10 +77,16 @@ class ThreadgroupVariables final : public clang::ASTConsumer {
   void handle_declaration(clang::Decl& declaration);
   void handle_shared(clang::Decl& declaration, clang::SourceLocation attribute);
 
+  /// Refusals of private variables, wherever they are, that are so large that no code was made of anything behind them.
+  /// An error of another kind comes first.
+  std::vector<Diagnostic> take_huge_variables() { return std::move(huge_); }
+
   bool HandleTopLevelDecl(clang::DeclGroupRef group) override;
   void HandleInlineFunctionDefinition(clang::FunctionDecl* function) override;
   void HandleInterestingDecl(clang::DeclGroupRef group) override { generator_.HandleInterestingDecl(group); }
-  void HandleTranslationUnit(clang::ASTContext& context) override { generator_.HandleTranslationUnit(context); }
+  void HandleTranslationUnit(clang::ASTContext& context) override {
+    if (!has_errors()) generator_.HandleTranslationUnit(context);
+  }
   void HandleTagDeclDefinition(clang::TagDecl* tag) override { generator_.HandleTagDeclDefinition(tag); }
   void HandleTagDeclRequiredDefinition(const clang::TagDecl* tag) override {
     generator_.HandleTagDeclRequiredDefinition(tag);
@@ -98,6 +112,8 @@ class ThreadgroupVariables final : public clang::ASTConsumer {
   void check_declaration(clang::Decl& declaration);
   void check_declarations(clang::DeclContext& context);
   void check_variable(clang::VarDecl& variable);
+  void check_size(const clang::VarDecl& variable);
+  bool has_errors() const { return !invalid_.empty() || !unsupported_.empty() || !huge_.empty(); }
   void check_captures(const clang::CXXRecordDecl& lambda);
   std::string what_constructor_does(clang::CXXConstructorDecl& constructor, clang::SourceLocation where) const;
   bool does_nothing(const clang::CXXDestructorDecl& destructor) const;
@@ -111,6 +127,7 @@ class ThreadgroupVariables final : public clang::ASTConsumer {
   const DiagnosticCollector& diagnostics_;
   std::vector<Diagnostic>& invalid_;
   std::vector<Diagnostic>& unsupported_;
+  std::vector<Diagnostic> huge_;
   clang::Sema* sema_ = nullptr;
   const std::vector<clang::Token>* tokens_ = nullptr;
   bool is_ended_ = false;  // kBeginDeclarations

@@ -29,23 +29,77 @@ TOO_LARGE = {
         "o.b[int(x[0])].a[3] = 1; out[0] = o.b[int(x[1])].a[int(x[2])];",
         (1 << 34) + 4, "source:3:7", "o",
     ),
+    "2 GiB": ("float a[1u << 29];\n" + USE.format(a="a"), 1 << 31, "source:1:7", "a"),
+    "64 GiB": ("float a[1ul << 34];\n" + USE.format(a="a"), 1 << 36, "source:1:7", "a"),
+    "2 GiB with an initial value": ("float a[1u << 29] = {1};\n" + USE.format(a="a"), 1 << 31, "source:1:7", "a"),
+    "2 GiB in a lambda": (
+        "auto f = [&](int n) {\n  float a[1u << 29] = {};\n  a[n] = 1;\n  return a[n + 1];\n};\nout[0] = f(int(x[0]));",
+        1 << 31, "source:2:9", "a",
+    ),
+    "2 GiB in a template's instance": (
+        "out[0] = of_length<(1l << 29)>(int(x[0]));", 1 << 31, "header:1:50", "a",
+    ),
     "in a block": ("out[0] = 0;\nfor (int k = 0; k < 3; ++k) {\n  double4_t a[1 << 26];\n  out[k] = a[int(x[0])].v;\n}",
                    1 << 29, "source:3:13", "a"),
 }  # fmt: skip
 
 
+HEADERS = {
+    "double4_t": "struct double4_t { float v; float w; };",
+    "of_length": "template <long N> float of_length(int n) { float a[N] = {}; a[n] = 1; return a[n + 1]; }",
+}
+
+
 @pytest.mark.parametrize("name", TOO_LARGE)
 def test_private_arrays_that_are_too_large_are_refused_at_once(name):
     body, size, place, variable = TOO_LARGE[name]
-    header = "struct double4_t { float v; float w; };" if "double4_t" in body else ""
+    header = next((header for word, header in HEADERS.items() if word in body), "")
     assert message_of(body, header)[1] == (
         f"{place}: error: '{variable}' takes {size} bytes, which is too much for a thread's private variables"
     )
 
 
-def test_a_private_array_that_takes_clang_all_memory():
-    # Clang writes out the initial value of what is 2 GiB or more.
-    assert "too large to compile" in message_of("float a[1u << 29];\n" + USE.format(a="a"))[0]
+@pytest.mark.parametrize("length", ["1 << 20", "1u << 30"])
+def test_other_errors_come_before_the_size_of_variables(length):
+    body = f"float a[{length}];\na[int(x[0])] = 1; out[0] = a[3] + undeclared;"
+    kernel = kiln.metal_kernel("large", ["x"], ["out"], body)
+    with pytest.raises(kiln.CompileError, match="source:2:35: error: use of undeclared identifier 'undeclared'"):
+        kernel.compile(
+            inputs=[np.zeros(8, np.float32)], output_shapes=[(8,)], output_dtypes=["float32"], grid=(8, 1, 1),
+            threadgroup=(8, 1, 1),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("header", "body"),
+    [
+        ("inline float large(int n) { float a[1 << 20]; a[n] = 1; return a[n + 1]; }", ""),
+        ("struct S { float large(int n) { float a[1 << 20]; a[n] = 1; return a[n + 1]; } };", ""),
+        ("", "if (false) { float a[1 << 20]; a[int(x[0])] = 1; out[0] = a[3]; }"),
+        ("", "auto large = [](int n) { float a[1 << 20]; a[n] = 1; return a[n + 1]; };"),
+        (
+            "struct T { char a[600000], b[600000]; }; constexpr T make() { T t{}; t.a[3] = 1; return t; }\n"
+            "constant constexpr T t = make();",
+            "out[0] = t.a[3];",
+        ),
+    ],
+)
+def test_large_variables_of_what_is_never_run_are_no_error(header, body):
+    kernel = kiln.metal_kernel("large", ["x"], ["out"], "out[0] = 1; " + body, header=header)
+    (out,) = kernel(
+        inputs=[np.zeros(8, np.float32)], output_shapes=[(1,)], output_dtypes=["float32"], grid=(1, 1, 1),
+        threadgroup=(1, 1, 1),
+    )  # fmt: skip
+    assert out[0] == 1
+
+
+def test_values_and_parameters_that_are_too_large_are_refused_at_once():
+    header = "struct Large { float a[1u << 29]; };\nLarge make(float v) {\n  return {v};\n}\nfloat use(Large l) { return l.a[3]; }"
+    lines = message_of("out[0] = use(make(x[0]));", header)
+    assert lines[1:3] == [
+        "header:5:17: error: 'l' takes 2147483648 bytes, which is too much for a thread's private variables",
+        "  float use(Large l) { return l.a[3]; }",
+    ]
 
 
 def test_private_arrays_that_are_too_large_together():

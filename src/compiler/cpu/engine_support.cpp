@@ -110,7 +110,7 @@ void describe_record_load(LoadInst& load, CpuImageKind kind) {
 // The values that attributes come from are read from the thread's record.
 void lower_values(Function& body, Value* record, CpuImageKind kind) {
   for (Instruction& instruction : make_early_inc_range(instructions(body))) {
-    if (!calls(instruction, "__kiln_value")) continue;
+    if (!calls(instruction, kValueFunction)) continue;
     auto* call = cast<CallInst>(&instruction);
     IRBuilder<> builder(call);
     Value* address = builder.CreateInBoundsGEP(builder.getInt32Ty(), record, call->getArgOperand(0));

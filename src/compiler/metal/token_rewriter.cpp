@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "compiler/cuda/cuda_tokens.h"
@@ -201,7 +202,12 @@ class Rewriter {
   }
 
   // Whether the caller's text has a function of this name: `void printf(…)`.
-  bool defines_printf() const {
+  bool defines_printf() {
+    if (!defines_printf_) defines_printf_ = finds_printf();
+    return *defines_printf_;
+  }
+
+  bool finds_printf() const {
     for (size_t i = 1; i < tokens_.size(); ++i)
       if (is_word(i, "printf") && is(i + 1, tok::l_paren) &&
           tokens_[i - 1].isOneOf(tok::identifier, tok::kw_void, tok::kw_int, tok::kw_auto, tok::star, tok::amp))
@@ -798,7 +804,8 @@ class Rewriter {
   const DiagnosticCollector& diagnostics_;
   std::vector<Token> tokens_;
   std::vector<size_t> match_;
-  std::set<size_t> erased_before_;  // tokens before which an address space stood
+  std::optional<bool> defines_printf_;  // once asked for
+  std::set<size_t> erased_before_;      // tokens before which an address space stood
   RewriteResult result_;
 };
 

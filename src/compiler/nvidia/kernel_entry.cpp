@@ -276,7 +276,7 @@ class EntryMaker {
     for (Instruction& instruction : make_early_inc_range(instructions(*kernel_))) {
       Value* value = nullptr;
       builder_.SetInsertPoint(&instruction);
-      if (CallInst* call = find_call(instruction, "__kiln_value"))
+      if (CallInst* call = find_call(instruction, kValueFunction))
         value = thread_value(cast<ConstantInt>(call->getArgOperand(0))->getZExtValue());
       else if (find_call(instruction, kSimdgroupFunction))
         value = builder_.CreateAnd(place_.index, builder_.getInt32(~31u));
@@ -328,7 +328,7 @@ void separate_index(Function& body) {
   Module& module = *body.getParent();
   IRBuilder<> builder(body.getContext());
   for (Instruction& instruction : make_early_inc_range(instructions(body))) {
-    CallInst* call = find_call(instruction, "__kiln_value");
+    CallInst* call = find_call(instruction, kValueFunction);
     if (!call || cast<ConstantInt>(call->getArgOperand(0))->getZExtValue() != kIndexInThreadgroup) continue;
     builder.SetInsertPoint(call);
     Function& simdgroup = stand_in(module, kSimdgroupFunction, FunctionType::get(builder.getInt32Ty(), false));

@@ -93,7 +93,7 @@ void remove_known_branches(Function& body) {
 // Replaces what stands for exchanges and barriers. Returns why it cannot be done, or nothing.
 std::string let_threads_wait(Function& body, const TensorProducts& products) {
   bool exchanges = any_of(instructions(body), [](const Instruction& instruction) {
-    return is_matrix_product(instruction) || calls(instruction, "__kiln_exchange");
+    return is_matrix_product(instruction) || calls(instruction, kExchangeFunction);
   });
   std::vector<ExchangeSite> sites = number_exchange_sites(body, exchanges ? LoopEnds::kKept : LoopEnds::kCounted);
   if (sites.empty()) return "";

@@ -4,6 +4,7 @@
 #include <llvm/ADT/SetVector.h>
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/IR/BasicBlock.h>
+#include <llvm/IR/CFG.h>
 
 namespace kiln {
 
@@ -11,5 +12,15 @@ using Blocks = llvm::SmallPtrSet<const llvm::BasicBlock*, 32>;
 
 /// In the order in which they were found.
 using BlockList = llvm::SmallSetVector<llvm::BasicBlock*, 8>;
+
+/// The blocks that control may reach from the end of this one, up to where all ways meet again, if that is given.
+inline Blocks blocks_behind(const llvm::BasicBlock& block, const llvm::BasicBlock* meeting = nullptr) {
+  Blocks seen;
+  llvm::SmallVector<const llvm::BasicBlock*> work{&block};
+  while (!work.empty())
+    for (const llvm::BasicBlock* next : llvm::successors(work.pop_back_val()))
+      if (next != meeting && seen.insert(next).second) work.push_back(next);
+  return seen;
+}
 
 }  // namespace kiln

@@ -60,7 +60,7 @@ inline constexpr const char* kMaskFunction = "__kiln_mask";
 bool is_exchange(const llvm::Instruction& instruction);
 
 // `void __kiln_yield(i32 line)` lets the other threads of the threadgroup run, of which one may end what this one waits
-// for (passes/spins.h).
+// for (passes/spin_loops.h).
 inline constexpr const char* kYieldFunction = "__kiln_yield";
 
 /// Marks the calls of functions with loops. Before inlining.

@@ -3,6 +3,7 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Module.h>
 
+#include "compiler/passes/exchange_sites.h"
 #include "compiler/passes/stand_ins.h"
 #include "core/cpu_image.h"
 #include "kiln/error.h"
@@ -19,7 +20,7 @@ constexpr unsigned kFirstElement = 3;  // of the call's arguments, behind the li
 Value* lane_of_thread(IRBuilder<>& builder) {
   Type* word = builder.getInt32Ty();
   Module& module = *builder.GetInsertBlock()->getModule();
-  Function& value = stand_in(module, "__kiln_value", FunctionType::get(word, {word}, false));
+  Function& value = stand_in(module, kValueFunction, FunctionType::get(word, {word}, false));
   only_compute(value);
   return builder.CreateAnd(builder.CreateCall(&value, {builder.getInt32(kIndexInThreadgroup)}), 31);
 }
@@ -29,7 +30,7 @@ void expand(CallInst& product) {
   Module& module = *product.getModule();
   Type *word = builder.getInt32Ty(), *whole = builder.getInt64Ty(), *address = builder.getPtrTy();
   FunctionCallee exchange = module.getOrInsertFunction(
-      "__kiln_exchange", FunctionType::get(whole, {word, word, word, address, whole, whole, whole}, false));
+      kExchangeFunction, FunctionType::get(whole, {word, word, word, address, whole, whole, whole}, false));
   auto shuffle = [&](Value* of, Value* from) -> Value* {
     Value* bits = builder.CreateZExt(builder.CreateBitCast(of, word), whole);
     CallInst* call = builder.CreateCall(

@@ -42,9 +42,8 @@ Difference between_threads_of_threadgroup(const Value& value) {
   bool differs = isa<AllocaInst>(instruction);
   if (const auto* load = dyn_cast<LoadInst>(instruction)) {
     differs = !load->isSimple() || !load->hasMetadata(LLVMContext::MD_invariant_load);
-  } else if (calls(*instruction, "__kiln_value")) {
-    uint64_t which = cast<ConstantInt>(instruction->getOperand(0))->getZExtValue();
-    differs = which < kThreadgroupPosition || which == kIndexInThreadgroup;
+  } else if (std::optional<uint64_t> which = thread_value(instruction)) {
+    differs = *which < kThreadgroupPosition || *which == kIndexInThreadgroup;
   } else if (const auto* intrinsic = dyn_cast<IntrinsicInst>(instruction)) {
     differs = !intrinsic->doesNotAccessMemory();
   } else {
@@ -139,8 +138,8 @@ class ReuseBarriers {
       if (divergence.is_divergent_branch(block) && parts(block)) dividing.push_back(&block);
     for (const BasicBlock* branch : dividing) {
       const DomTreeNode* meeting = after.getNode(branch)->getIDom();
-      if (any_of(behind(*branch, meeting->getBlock()), has_barrier)) {
-        const Blocks reached = behind(*branch);
+      if (any_of(blocks_behind(*branch, meeting->getBlock()), has_barrier)) {
+        const Blocks reached = blocks_behind(*branch);
         partial_.insert(reached.begin(), reached.end());
       }
     }
@@ -156,16 +155,6 @@ class ReuseBarriers {
   }
 
   static bool has_barrier(const BasicBlock* block) { return any_of(*block, is_threadgroup_barrier); }
-
-  // Blocks behind the one, up to where all meet again, if that is asked for.
-  static Blocks behind(const BasicBlock& block, const BasicBlock* meeting = nullptr) {
-    Blocks seen;
-    SmallVector<const BasicBlock*> work{&block};
-    while (!work.empty())
-      for (const BasicBlock* next : successors(work.pop_back_val()))
-        if (next != meeting && seen.insert(next).second) work.push_back(next);
-    return seen;
-  }
 
   // Whether threads go different ways from here, not counting those that have returned by the next barrier. A switch
   // may have several ways besides one that returns.
@@ -183,7 +172,7 @@ class ReuseBarriers {
         return is_threadgroup_barrier(instruction) || is_matrix_product(instruction) || is_exchange(instruction);
       });
     };
-    return !has_wait(start) && none_of(behind(*start), has_wait);
+    return !has_wait(start) && none_of(blocks_behind(*start), has_wait);
   }
 
   Function& body_;

@@ -12,17 +12,17 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/PatternMatch.h>
 
+#include "compiler/passes/block_sets.h"
 #include "compiler/passes/exchange_sites.h"
 #include "compiler/passes/guard_sinks.h"
 #include "compiler/passes/stand_ins.h"
 #include "core/cpu_image.h"
+#include "core/launch_geometry.h"
 
 namespace kiln {
 namespace {
 
 using namespace llvm;
-
-constexpr unsigned kSimdgroupSize = 32;
 
 // What a loop may be waiting for to change.
 bool is_watched(const Instruction& instruction) {
@@ -117,14 +117,7 @@ class SpinFinder {
       for (const Instruction& instruction : instructions(body_))
         if (const Value* address = written_by(instruction)) writes_.push_back({&instruction, Objects(address)});
     const Instruction* barrier = barrier_before(loop);
-    SmallPtrSet<const BasicBlock*, 32> behind;
-    if (barrier) {
-      SmallVector<const BasicBlock*> left(succ_begin(barrier->getParent()), succ_end(barrier->getParent()));
-      while (!left.empty()) {
-        const BasicBlock* block = left.pop_back_val();
-        if (behind.insert(block).second) left.append(succ_begin(block), succ_end(block));
-      }
-    }
+    const Blocks behind = barrier ? blocks_behind(*barrier->getParent()) : Blocks();
     auto is_done = [&](const Instruction& write) {
       return barrier && !behind.contains(write.getParent()) &&
              !(write.getParent() == barrier->getParent() && barrier->comesBefore(&write));
@@ -209,10 +202,7 @@ class SpinFinder {
     }
   }
 
-  static bool is_value(const Value* value, unsigned which) {
-    const auto* call = dyn_cast<CallInst>(value);
-    return call && calls(*call, "__kiln_value") && cast<ConstantInt>(call->getArgOperand(0))->getZExtValue() == which;
-  }
+  static bool is_value(const Value* value, unsigned which) { return thread_value(value) == which; }
 
   // Whether this is the thread's number in its threadgroup, as `(z * size_y + y) * size_x + x` too.
   bool is_index(Value* value) const {

@@ -4,8 +4,12 @@
 
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/StringRef.h>
+#include <llvm/IR/Constants.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
+
+#include <cstdint>
+#include <optional>
 
 namespace kiln {
 
@@ -17,6 +21,16 @@ inline llvm::Function& stand_in(llvm::Module& module, llvm::StringRef name, llvm
 inline bool calls(const llvm::Instruction& instruction, llvm::StringRef name) {
   const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
   return call && call->getCalledFunction() && call->getCalledFunction()->getName() == name;
+}
+
+/// `__kiln_value(which)` is a number of the thread, a CpuThreadValue: which one, where the value is such a call of a
+/// constant.
+inline constexpr const char* kValueFunction = "__kiln_value";
+inline std::optional<uint64_t> thread_value(const llvm::Value* value) {
+  const auto* call = llvm::dyn_cast<llvm::CallInst>(value);
+  if (!call || !calls(*call, kValueFunction)) return std::nullopt;
+  const auto* which = llvm::dyn_cast<llvm::ConstantInt>(call->getArgOperand(0));
+  return which ? std::optional(which->getZExtValue()) : std::nullopt;
 }
 
 /// Says of calls that they end and do nothing but compute: what nobody wants goes, what is wanted twice is computed

@@ -7,11 +7,12 @@
 
 #include "core/cpu_image.h"
 #include "core/kernel_unit.h"
+#include "core/launch_geometry.h"
 
 namespace kiln {
 
 /// Spec 3.1: more is refused before the launch.
-inline constexpr uint64_t kMostThreads = 1024;
+inline constexpr uint64_t kMostThreads{kMaxThreadsPerThreadgroup};
 
 struct ThreadLimits {
   uint64_t extents[3] = {kMostThreads, kMostThreads,
@@ -21,7 +22,7 @@ struct ThreadLimits {
   ThreadLimits() = default;
   explicit ThreadLimits(const KernelUnit& unit) {
     if (unit.simdgroups == 0) return;
-    extents[0] = threads = uint64_t{32} * unit.simdgroups;
+    extents[0] = threads = uint64_t{kSimdgroupSize} * unit.simdgroups;
     extents[1] = extents[2] = 1;
   }
 

@@ -30,8 +30,8 @@ bool is_others_result(const llvm::Instruction& instruction) {
 
 // A thread's position in its threadgroup, where it is not made of simdgroups and lanes.
 bool is_position(const llvm::Instruction& instruction) {
-  return calls(instruction, "__kiln_value") &&
-         llvm::cast<llvm::ConstantInt>(instruction.getOperand(0))->getZExtValue() < kThreadgroupPosition;
+  const std::optional<uint64_t> which = thread_value(&instruction);
+  return which && *which < kThreadgroupPosition;
 }
 
 class ThreadsTarget : public llvm::TargetTransformInfoImplCRTPBase<ThreadsTarget> {

@@ -216,7 +216,8 @@ class ValueRanges::Analysis {
       last = value;
       before = phi->getIncomingBlock(i);
     }
-    if (!last || !dominators_.dominates(phi->getParent(), edge.first)) return;
+    // That of a loop's head may be of an iteration before.
+    if (!last || is_header_phi(*phi) || !dominators_.dominates(phi->getParent(), edge.first)) return;
     add_condition(last, is_true, edge, depth + 1);
     // What led to that block.
     for (unsigned steps = 0; steps < kFactDepth; ++steps) {
@@ -369,10 +370,7 @@ class ValueRanges::Analysis {
     if (auto* gep = dyn_cast<GetElementPtrInst>(&instruction)) return offset_of(*gep, operand);
     if (auto* select = dyn_cast<SelectInst>(&instruction)) return chosen(*select, operand);
     if (auto* call = dyn_cast<CallInst>(&instruction)) {
-      if (calls(*call, "__kiln_value")) {
-        auto* which = dyn_cast<ConstantInt>(call->getArgOperand(0));
-        return which ? limits_.range(which->getZExtValue()) : full;
-      }
+      if (std::optional<uint64_t> which = thread_value(call)) return limits_.range(*which);
       if (calls(*call, "__kiln_matrix_lane")) return ConstantRange(APInt(32, 0), APInt(32, 32));
       auto* intrinsic = dyn_cast<IntrinsicInst>(call);
       if (!intrinsic || !ConstantRange::isIntrinsicSupported(intrinsic->getIntrinsicID())) return full;
@@ -389,7 +387,6 @@ class ValueRanges::Analysis {
 
   ConstantRange offset_of(GetElementPtrInst& gep, Operands operand) {
     ConstantRange offset = operand(gep.getPointerOperand());
-    if (gep.getType()->isVectorTy()) return ConstantRange::getFull(64);
     for (auto index = gep_type_begin(gep); index != gep_type_end(gep); ++index) {
       if (offset.isEmptySet() || offset.isFullSet()) return offset;
       if (StructType* structure = index.getStructTypeOrNull()) {

@@ -137,7 +137,7 @@ def work(kind: str) -> None:
 class Comparison:
     def __init__(self, kind: str, isa: str) -> None:
         self.scalar = Runner(kind, {"KILN_CPU_ENGINE": "scalar"})
-        self.simd = Runner(kind, {"KILN_CPU_ENGINE": "simd", **({"KILN_CPU_ISA": isa} if isa else {})})
+        self.simd = Runner(kind, {"KILN_CPU_ENGINE": "simd-always", **({"KILN_CPU_ISA": isa} if isa else {})})
 
     def problem(self, seed: int, source: str | None = None) -> tuple[str, str]:
         """What is wrong, in a word and in full; two empty strings where nothing is."""

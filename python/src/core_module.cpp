@@ -747,7 +747,7 @@ at once, but compiling and running, and what they raise, come when the result is
   m.def("cpu_engine", [] {
     // The SIMD engine serves AVX2 and up (compiler/cpu/simd_engine.cpp).
     const TargetSpec& spec = Context::shared().cpu().spec();
-    return spec.cpu == "x86-64-v3" || spec.cpu == "x86-64-v4" ? spec.engine : "scalar";
+    return (spec.cpu == "x86-64-v3" || spec.cpu == "x86-64-v4") && prefers_simd(spec) ? "simd" : "scalar";
   });
   m.def("nvidia_status", [] {
     CudaInfo info;

@@ -82,7 +82,7 @@ void define_dynamic_memory(llvm::Module& module, uint64_t bytes) {
 
 // Where vectors of AVX-512 are to be.
 bool scales_by_instruction(const TargetSpec& target) {
-  return target.kind == TargetKind::kCpu && target.engine == "simd" && target.cpu == "x86-64-v4";
+  return target.kind == TargetKind::kCpu && prefers_simd(target) && target.cpu == "x86-64-v4";
 }
 
 // What Clang says of the processor it parsed for, and of the vectors that a function takes, is the target machine's to
@@ -117,7 +117,7 @@ void choose_approximations(const CompileRequest& request, llvm::Module& module) 
   const bool are_allowed = request.unit.math_mode != MathMode::kSafe;
   if (are_allowed && target.kind == TargetKind::kNvidia)
     approximate_for_gpu(module);
-  else if (are_allowed && target.engine == "simd")
+  else if (are_allowed && prefers_simd(target))
     describe_approximations(module);
   else
     expand_approximations(module);

@@ -20,10 +20,13 @@ enum class TargetKind : uint8_t { kCpu, kNvidia };
 struct TargetSpec {
   TargetKind kind = TargetKind::kCpu;
   std::string cpu;     // LLVM's name of the processor or level: "x86-64-v3", "sm_90"
-  std::string engine;  // kCpu: the engine that is tried first: "scalar", "simd"
+  std::string engine;  // kCpu: what KILN_CPU_ENGINE says (core/settings.h)
 
   bool operator==(const TargetSpec&) const = default;
 };
+
+// Whether the SIMD engine is tried first.
+inline bool prefers_simd(const TargetSpec& target) { return target.engine.starts_with("simd"); }
 
 // What a compilation may take. 0: any amount.
 struct CompileLimits {

@@ -50,7 +50,7 @@ Settings read_settings(const char* (*lookup)(const char*)) {
       if (name == std::end(kNames)) refuse(row, value);
       settings.cpu_level = 1 + static_cast<int>(name - kNames);
     } else if (row.variable == "KILN_CPU_ENGINE") {
-      if (value != "scalar" && value != "simd") refuse(row, value);
+      if (value != "scalar" && value != "simd" && value != "simd-always") refuse(row, value);
       settings.cpu_engine = value;
     } else if (row.variable == "KILN_BOUNDS") {
       settings.bounds = read_switch(row, value, "on", "off");

@@ -42,10 +42,11 @@ inline constexpr std::array<SettingRow, 16> kSettingRows = {{
      "how many threads a launch on the CPU uses, the caller's counted; by default as many as the process may use"},
     {"KILN_CPU_ISA", "sse2, sse4, avx2 or avx512",
      "the instruction set that compiled code uses at most, the processor permitting; by default avx512"},
-    {"KILN_CPU_ENGINE", "scalar or simd",
+    {"KILN_CPU_ENGINE", "scalar, simd or simd-always",
      "how the threads of a kernel are run on the CPU: one after the other, or a simdgroup at a time where the kernel "
-     "and "
-     "the processor (AVX2) permit it; by default simd"},
+     "and the processor (AVX2) permit it; simd leaves to the scalar engine what would take long to compile, "
+     "simd-always "
+     "does not; by default simd"},
     {"KILN_BOUNDS", "on or off",
      "whether accesses outside an argument are guarded where a kernel's compile_options do not say; by default on"},
     {"KILN_SPECIALIZE", "on or off",

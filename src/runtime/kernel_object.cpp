@@ -56,7 +56,7 @@ LaunchForm KernelObject::form_for_code(const Call& call) const {
     // NVRTC makes nothing of it.
     return {.is_whole_row = spec_.dialect == Dialect::kMetal && form.is_whole_row};
   }
-  if (context_.cpu().spec().engine != "simd") return {};
+  if (!prefers_simd(context_.cpu().spec())) return {};
   return {.rows_are_simdgroups = form.rows_are_simdgroups,
           .rows_are_runs = !may_wait_ && form.rows_are_runs,
           .simdgroups = may_wait_ ? form.simdgroups : 0,

@@ -106,7 +106,7 @@ def compare(first: int, end: int, isa: str = "") -> Iterator[tuple[int, str, str
     """Seeds, engines and what is wrong."""
     runners = {
         "scalar": Runner({"KILN_CPU_ENGINE": "scalar"}, first, end),
-        "simd": Runner({"KILN_CPU_ENGINE": "simd", **({"KILN_CPU_ISA": isa} if isa else {})}, first, end),
+        "simd": Runner({"KILN_CPU_ENGINE": "simd-always", **({"KILN_CPU_ISA": isa} if isa else {})}, first, end),
     }
     try:
         for seed in range(first, end):

@@ -92,6 +92,12 @@ def test_long_bodies_go_to_the_scalar_engine_which_the_reason_says():
 
 
 @pytest.mark.skipif(not has_avx2, reason="the processor has no AVX2")
+def test_the_simd_engine_takes_long_bodies_where_it_is_told_to():
+    made = compiled_by("simd-always", {kind: LONG[kind] for kind in ("conditional lines", "private array", "barriers")})
+    assert {kind: reason for kind, (engine, reason, _) in made.items() if engine != "simd"} == {}
+
+
+@pytest.mark.skipif(not has_avx2, reason="the processor has no AVX2")
 def test_a_long_body_has_the_code_that_the_scalar_engine_makes_of_it():
     kinds = ("conditional lines", "multiply-adds", "private array", "leaves of a tree", "guarded accesses")
     sizes = {kind: LONG[kind] for kind in kinds}

@@ -168,6 +168,12 @@ ENDLESS = {
         for (int k = 0;; ++k) { float s = 0; for (int j = 0; j < 100; ++j) s += x[j % 8]; out[i] = s; }
     """,
     "array": "int a[64]; for (uint k = i;; k = a[k & 63]) { a[k & 63] = k * 7 + 1; out[i] = a[3]; }",
+    # The scalar engine does not inline it.
+    "long": f"""
+        float s = 0;
+        {" ".join(f"s += x[(i + {k}) % 8] * {k};" for k in range(500))}
+        for (int k = 0;; ++k) out[i] = s + k;
+    """,
 }
 
 INTERRUPT_ENDLESS = """

@@ -48,7 +48,8 @@ bool knows_grid_only(const KernelUnit& unit) {
 CompileResult compile_for_cpu(const CompileRequest& request) {
   CompileResult result;
   result.report.generated_source = request.unit.text;
-  std::unique_ptr<CpuEngine> engine = request.target.engine == "simd" ? make_simd_engine() : make_scalar_engine();
+  std::unique_ptr<CpuEngine> engine =
+      prefers_simd(request.target) ? make_simd_engine(request.target.engine == "simd-always") : make_scalar_engine();
   llvm::TargetMachine* machine = &cpu_machine(request.target.cpu);
 
   llvm::LLVMContext context;

@@ -54,6 +54,7 @@ class CpuEngine {
 std::unique_ptr<CpuEngine> make_scalar_engine();
 
 /// Falls back to the scalar engine for what it cannot take, and says so in EngineOutput::reason.
-std::unique_ptr<CpuEngine> make_simd_engine();
+/// `takes_long_bodies`: also those of which it would take long to compile vector code (passes/widening_cost.h).
+std::unique_ptr<CpuEngine> make_simd_engine(bool takes_long_bodies);
 
 }  // namespace kiln

@@ -28,6 +28,7 @@ using namespace llvm;
 
 constexpr const char* kThreadFunction = "__kiln_thread";
 constexpr const char* kRowFunction = "__kiln_row";
+constexpr const char* kLongBodyFunction = "__kiln_long_body";
 
 class ScalarEngine : public CpuEngine {
  public:
@@ -53,14 +54,12 @@ class ScalarEngine : public CpuEngine {
     output.threadgroup_memory_bytes = lower_threadgroup_memory(module, body, record, output.kind);
     if (output.kind == CpuImageKind::kLoop) {
       output.run_function = kRowFunction;
-      Function& row = add_row(body, unit);
+      const bool is_long = body.getInstructionCount() > kLongBody;
+      Function& row = add_row(is_long ? keep_out_of_loop(body) : body, unit, is_long);
       // So that what is there at the beginning is known to be there until the end.
       row.setDoesNotFreeMemory();
       if (!has_atomics) row.setNoSync();
-      if (body.getInstructionCount() > kLongBody)
-        keep_out_of_loop(body);
-      else
-        inline_into_callers(module, {&body});
+      if (!is_long) inline_into_callers(module, {&body});
       optimize(module, machine);
     } else {
       output.run_function = kThreadFunction;
@@ -82,17 +81,31 @@ class ScalarEngine : public CpuEngine {
 
   // A long body stays a function. Inlined into the loop over threads, each of its constants is hoisted and live in all
   // of its blocks: liveness, and so register allocation, takes the square of its length.
-  static void keep_out_of_loop(Function& body) {
-    body.setLinkage(GlobalValue::InternalLinkage);
-    body.addFnAttr(Attribute::NoInline);
-    const unsigned record = static_cast<unsigned>(body.arg_size()) - 1;
+  // It takes the launch before its arguments, as all that runs threads does (passes/interrupt_polls.h).
+  static Function& keep_out_of_loop(Function& body) {
+    SmallVector<Type*> parameters(body.getFunctionType()->params());
+    parameters.insert(parameters.begin(), PointerType::getUnqual(body.getContext()));
+    auto* function = Function::Create(FunctionType::get(body.getReturnType(), parameters, false),
+                                      GlobalValue::InternalLinkage, kLongBodyFunction, body.getParent());
+    function->copyAttributesFrom(&body);
+    AttributeList attributes = body.getAttributes();
+    SmallVector<AttributeSet> of_parameters{AttributeSet()};
+    for (const Argument& argument : body.args()) of_parameters.push_back(attributes.getParamAttrs(argument.getArgNo()));
+    function->setAttributes(
+        AttributeList::get(body.getContext(), attributes.getFnAttrs(), attributes.getRetAttrs(), of_parameters));
+    function->splice(function->begin(), &body);
+    for (Argument& argument : body.args()) argument.replaceAllUsesWith(function->getArg(argument.getArgNo() + 1));
+    body.eraseFromParent();
+    function->addFnAttr(Attribute::NoInline);
+    const unsigned record = static_cast<unsigned>(function->arg_size()) - 1;
     for (Attribute::AttrKind kind : {Attribute::NoAlias, Attribute::ReadOnly, Attribute::NoCapture})
-      body.addParamAttr(record, kind);
+      function->addParamAttr(record, kind);
+    return *function;
   }
 
   // CpuRowFunction: a loop over threads. Arguments are read before it, so that what is computed from them can leave it
   // too. Everything outside of a row is the target's, compiled once and not with each kernel.
-  static Function& add_row(Function& body, const KernelUnit& unit) {
+  static Function& add_row(Function& body, const KernelUnit& unit, bool takes_launch) {
     LLVMContext& context = body.getContext();
     Type *pointer = PointerType::getUnqual(context), *number = Type::getInt32Ty(context);
     Function& row = add_function(body, kRowFunction, {pointer, pointer, number});
@@ -103,6 +116,7 @@ class ScalarEngine : public CpuEngine {
     builder.CreateMemCpy(thread, thread->getAlign(), first, thread->getAlign(), sizeof(CpuThread));
     SmallVector<Value*> arguments = load_arguments(builder, launch, unit);
     arguments.push_back(thread);
+    if (takes_launch) arguments.insert(arguments.begin(), launch);
     auto block = [&](const char* name) { return BasicBlock::Create(context, name, &row); };
     BasicBlock *entry = &row.getEntryBlock(), *next = block("next"), *run = block("run"), *end = block("end");
     builder.CreateBr(next);

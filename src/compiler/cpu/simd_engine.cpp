@@ -56,6 +56,8 @@ constexpr const char* kRowFunction = "__kiln_simd_row";
 
 class SimdEngine : public CpuEngine {
  public:
+  explicit SimdEngine(bool takes_long_bodies) : takes_long_bodies_(takes_long_bodies) {}
+
   EngineOutput lower(Module& module, const KernelUnit& unit, TargetMachine& machine, StageKeeper keep_stage) override {
     std::string reason = refusal(machine);
     std::vector<ExchangeSite> sites;
@@ -78,7 +80,7 @@ class SimdEngine : public CpuEngine {
     module.getFunction(kBodyFunction)->eraseFromParent();
     EngineOutput output;
     output.engine = "simd";
-    output.reason = "the default";
+    output.reason = takes_long_bodies_ ? "KILN_CPU_ENGINE asks for it" : "the default";
     Function& group = *module.getFunction(kGroupFunction);
     // Nothing else is in the frame's place yet.
     bool knows_row = !group.getArg(2)->use_empty();
@@ -460,8 +462,8 @@ class SimdEngine : public CpuEngine {
     return "";
   }
 
-  static std::string widen_group(Module& module, const KernelUnit& unit, bool has_avx512,
-                                 std::vector<ExchangeSite>& sites, bool& runs_share, StageKeeper keep_stage) {
+  std::string widen_group(Module& module, const KernelUnit& unit, bool has_avx512, std::vector<ExchangeSite>& sites,
+                          bool& runs_share, StageKeeper keep_stage) const {
     Function& body = *module.getFunction(kBodyFunction);
     ValueToValueMapTy map;
     Function* copy = CloneFunction(&body, map);
@@ -482,8 +484,8 @@ class SimdEngine : public CpuEngine {
     auto is_output = [&](uint64_t argument) {
       return argument < unit.parameters.size() && unit.parameters[argument].role == ParameterRole::kOutput;
     };
-    return widen(group, {has_avx512, unit.simdgroups_are_full && threads_wait, sites, offsetof(CpuLaunch, is_alone),
-                         is_output, in_runs ? &runs_share : nullptr, keep_stage});
+    return widen(group, {has_avx512, unit.simdgroups_are_full && threads_wait, takes_long_bodies_, sites,
+                         offsetof(CpuLaunch, is_alone), is_output, in_runs ? &runs_share : nullptr, keep_stage});
   }
 
   // A thread's place in its row is the first one's and its lane. Where threads wait, `group` is one simdgroup, which
@@ -497,10 +499,11 @@ class SimdEngine : public CpuEngine {
     move_like_arithmetic(lane);
     lane.addRangeRetAttr(ConstantRange(APInt(32, 0), APInt(32, kLanes)));
     for (Instruction& instruction : make_early_inc_range(instructions(group))) {
-      if (!calls(instruction, "__kiln_value")) continue;
+      const std::optional<uint64_t> value_number = thread_value(&instruction);
+      if (!value_number) continue;
       auto* call = cast<CallInst>(&instruction);
       IRBuilder<> builder(call);
-      uint64_t which = cast<ConstantInt>(call->getArgOperand(0))->getZExtValue();
+      const uint64_t which = *value_number;
       auto recorded = [&](uint64_t value) {
         LoadInst* load = builder.CreateLoad(
             builder.getInt32Ty(),
@@ -569,11 +572,14 @@ class SimdEngine : public CpuEngine {
     }
   }
 
+  const bool takes_long_bodies_;
   std::unique_ptr<CpuEngine> scalar_ = make_scalar_engine();
 };
 
 }  // namespace
 
-std::unique_ptr<CpuEngine> make_simd_engine() { return std::make_unique<SimdEngine>(); }
+std::unique_ptr<CpuEngine> make_simd_engine(bool takes_long_bodies) {
+  return std::make_unique<SimdEngine>(takes_long_bodies);
+}
 
 }  // namespace kiln

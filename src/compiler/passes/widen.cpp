@@ -57,9 +57,11 @@ void find_invariant_loads(Function& function) {
 }  // namespace
 
 std::string widen(Function& function, const WidenOptions& options) {
-  if (std::string reason = refuse_by_length(function); !reason.empty()) {
-    function.deleteBody();
-    return reason;
+  if (!options.takes_long_bodies) {
+    if (std::string reason = refuse_by_length(function); !reason.empty()) {
+      function.deleteBody();
+      return reason;
+    }
   }
   ThreadAnalyses analyses;
   hide_sinks(function);
@@ -109,6 +111,7 @@ std::string widen(Function& function, const WidenOptions& options) {
   options.keep_stage("components");
   const bool threads_wait = !options.sites.empty();
   auto refuse_long = [&] {
+    if (options.takes_long_bodies) return std::string();
     const auto& divergence = analyses.functions().getResult<DivergenceAnalysis>(function);
     return refuse_by_cost(widening_cost(function, divergence, options.has_avx512), threads_wait);
   };

@@ -36,6 +36,8 @@ struct WidenOptions {
   bool has_avx512 = false;
   // Whether there are always 32 lanes, so that masks are those of the body's conditions.
   bool is_full = false;
+  // Whether bodies whose vector code would take long to compile are taken all the same (passes/widening_cost.h).
+  bool takes_long_bodies = false;
   // What `__kiln_wait` stands for. Exchanges become operations on lanes. Barriers stay: their first operand is the mask
   // of the lanes that wait, and the second is 0.
   llvm::ArrayRef<ExchangeSite> sites;

@@ -75,6 +75,7 @@ TEST(Settings, AreRead) {
   EXPECT_EQ(read({{"KILN_CPU_ISA", "avx2"}}).cpu_level, 3);
   EXPECT_EQ(read({{"KILN_CPU_ISA", "avx512"}}).cpu_level, 4);
   EXPECT_EQ(read({{"KILN_CPU_ENGINE", "simd"}}).cpu_engine, "simd");
+  EXPECT_EQ(read({{"KILN_CPU_ENGINE", "simd-always"}}).cpu_engine, "simd-always");
   EXPECT_EQ(read({{"KILN_CPU_ENGINE", "scalar"}}).cpu_engine, "scalar");
   EXPECT_FALSE(read({{"KILN_STRICT_DEVICE", "0"}}).strict_device);
   EXPECT_EQ(read({{"KILN_CPU_THREADS", "1"}}).cpu_threads, 1);
@@ -135,9 +136,9 @@ TEST(Settings, RefuseSwitchesThatAreNeither) {
   for (const char* value : {"AVX2", "avx", "3"})
     EXPECT_EQ(refusal("KILN_CPU_ISA", value), concat("environment variable KILN_CPU_ISA has the value `", value,
                                                      "`, expected sse2, sse4, avx2 or avx512"));
-  for (const char* value : {"SIMD", "on", "vector"})
-    EXPECT_EQ(refusal("KILN_CPU_ENGINE", value),
-              concat("environment variable KILN_CPU_ENGINE has the value `", value, "`, expected scalar or simd"));
+  for (const char* value : {"SIMD", "on", "always", "simd-"})
+    EXPECT_EQ(refusal("KILN_CPU_ENGINE", value), concat("environment variable KILN_CPU_ENGINE has the value `", value,
+                                                        "`, expected scalar, simd or simd-always"));
   for (const char* value : {"2", "on", "yes"})
     EXPECT_EQ(refusal("KILN_STRICT_DEVICE", value),
               concat("environment variable KILN_STRICT_DEVICE has the value `", value, "`, expected 0 or 1"));

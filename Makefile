@@ -68,8 +68,10 @@ test-cpp: build
 	$(BIN)/ctest --test-dir "$$(cat build/.stamps/build-dir)" --output-on-failure --no-tests=error
 
 # make test-asan     the C++ tests, and Python tests of calls, with AddressSanitizer (tests/sanitizers/README.md)
+# ASAN_CONFIGURE=-DKILN_COMPILER_LIBRARY=FILE takes a compiler's library that is built, rather than build another.
+ASAN_CONFIGURE ?= -DKILN_COMPILER_LIBRARY=
 test-asan: $(STAMPS)/venv
-	$(IN_VENV) cmake --preset asan && cmake --build --preset asan && ctest --preset asan
+	$(IN_VENV) cmake --preset asan $(ASAN_CONFIGURE) && cmake --build --preset asan && ctest --preset asan --parallel 2
 	$(IN_VENV) python tools/install_preset.py asan
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=allow_user_poisoning=0:allocator_may_return_null=1:detect_leaks=0:quarantine_size_mb=16 PYTHONMALLOC=malloc \
@@ -79,25 +81,30 @@ test-asan: $(STAMPS)/venv
 # The compiler's library is the one that `make build` has built: what it shares between threads is LLVM's.
 test-tsan: build
 	$(IN_VENV) cmake --preset tsan -DKILN_COMPILER_LIBRARY="$$(cat build/.stamps/build-dir)/lib/libkiln_compiler.so" \
-		&& cmake --build --preset tsan && ctest --preset tsan
+		&& cmake --build --preset tsan && ctest --preset tsan --parallel 2
 
 # make test-python   the Python tests
 test-python: build $(STAMPS)/mlx-lm
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8
 
-# make fuzz    ten minutes of made-up text through the front end and through the whole compiler, with sanitizers
-# Needs clang++-19 and its runtime, which are installed where they are missing and this is root.
+# make fuzz    ten minutes of made-up text through the front end and the whole compiler, with sanitizers
+# Five minutes for each, at the same time. Needs clang++-19 and its runtime, which are installed where they are missing
+# and this is root.
 FUZZ_CXX ?= clang++-19
 FUZZ_SECONDS ?= 300
+# 0: another one each time.
+FUZZ_SEED ?= 0
+FUZZ = -seed=$(FUZZ_SEED) -max_total_time=$(FUZZ_SECONDS) -max_len=1024 -artifact_prefix=build/fuzz/
 fuzz: build
 	@tools/system_packages --fuzz
 	$(IN_VENV) cmake -S tests/fuzz -B build/fuzz -G Ninja -DCMAKE_CXX_COMPILER=$(FUZZ_CXX) && cmake --build build/fuzz
 	mkdir -p build/fuzz/frontend build/fuzz/compiler
-	build/fuzz/frontend_fuzzer -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -max_len=1024 \
-		-artifact_prefix=build/fuzz/ build/fuzz/frontend
+	build/fuzz/frontend_fuzzer $(FUZZ) -timeout=10 -rss_limit_mb=2048 build/fuzz/frontend >build/fuzz/frontend.log 2>&1 & \
+	frontend=$$!; failed=0; \
 	KILN_COMPILER="$$(cat build/.stamps/build-dir)/lib/libkiln_compiler.so" ASAN_OPTIONS=detect_leaks=0 \
-	build/fuzz/compiler_fuzzer -max_total_time=$(FUZZ_SECONDS) -timeout=30 -rss_limit_mb=4096 -max_len=1024 \
-		-artifact_prefix=build/fuzz/ build/fuzz/compiler
+	build/fuzz/compiler_fuzzer $(FUZZ) -timeout=30 -rss_limit_mb=4096 build/fuzz/compiler || failed=1; \
+	wait $$frontend || failed=1; tail -n 40 build/fuzz/frontend.log; exit $$failed
+
 # make test-gpu      the tests that need an NVIDIA GPU; results in out/gpu
 test-gpu: build
 	$(BIN)/python tools/gpu_tests.py

@@ -71,7 +71,7 @@ test-cpp: build
 # ASAN_CONFIGURE=-DKILN_COMPILER_LIBRARY=FILE takes a compiler's library that is built, rather than build another.
 ASAN_CONFIGURE ?= -DKILN_COMPILER_LIBRARY=
 test-asan: $(STAMPS)/venv
-	$(IN_VENV) cmake --preset asan $(ASAN_CONFIGURE) && cmake --build --preset asan && ctest --preset asan --parallel 2
+	$(IN_VENV) cmake --preset asan $(ASAN_CONFIGURE) && cmake --build --preset asan && ctest --preset asan --parallel 2 --timeout 240
 	$(IN_VENV) python tools/install_preset.py asan
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=allow_user_poisoning=0:allocator_may_return_null=1:detect_leaks=0:quarantine_size_mb=16 PYTHONMALLOC=malloc \
@@ -81,7 +81,7 @@ test-asan: $(STAMPS)/venv
 # The compiler's library is the one that `make build` has built: what it shares between threads is LLVM's.
 test-tsan: build
 	$(IN_VENV) cmake --preset tsan -DKILN_COMPILER_LIBRARY="$$(cat build/.stamps/build-dir)/lib/libkiln_compiler.so" \
-		&& cmake --build --preset tsan && ctest --preset tsan --parallel 2
+		&& cmake --build --preset tsan && ctest --preset tsan --parallel 2 --timeout 240
 
 # make test-python   the Python tests
 test-python: build $(STAMPS)/mlx-lm

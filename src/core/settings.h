@@ -45,8 +45,7 @@ inline constexpr std::array<SettingRow, 16> kSettingRows = {{
     {"KILN_CPU_ENGINE", "scalar, simd or simd-always",
      "how the threads of a kernel are run on the CPU: one after the other, or a simdgroup at a time where the kernel "
      "and the processor (AVX2) permit it; simd leaves to the scalar engine what would take long to compile, "
-     "simd-always "
-     "does not; by default simd"},
+     "simd-always does not; by default simd"},
     {"KILN_BOUNDS", "on or off",
      "whether accesses outside an argument are guarded where a kernel's compile_options do not say; by default on"},
     {"KILN_SPECIALIZE", "on or off",

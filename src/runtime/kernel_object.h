@@ -30,8 +30,6 @@ struct Variant {
   std::shared_ptr<const Binary> binary;
   Target* target = nullptr;  // where it runs; the context's
 
-  // Inputs that are written although the kernel's options do not name them, by number (CompileResult::written_inputs).
-
   bool is_specialized() const {
     return std::any_of(unit.parameters.begin(), unit.parameters.end(),
                        [](const KernelParameter& parameter) { return !parameter.values.empty(); });

@@ -34,15 +34,13 @@ def test_why_the_scalar_engine_runs_such_bodies():
 
 
 def launch(source, threads=32, header=""):
+    return launch_on(np.arange(threads, dtype=np.int32), source, (threads, 1, 1), (threads, 1, 1), header)
+
+
+def launch_on(x, source, grid, threadgroup, header=""):
+    """An output of x's shape."""
     kernel = kiln.cuda_kernel(name="k", input_names=["x"], output_names=["y"], source=source, header=header)
-    x = np.arange(threads, dtype=np.int32)
-    (y,) = kernel(
-        inputs=[x],
-        grid=(threads, 1, 1),
-        threadgroup=(threads, 1, 1),
-        output_shapes=[x.shape],
-        output_dtypes=[np.int32],
-    )
+    (y,) = kernel(inputs=[x], grid=grid, threadgroup=threadgroup, output_shapes=[x.shape], output_dtypes=[np.int32])
     return y
 
 
@@ -109,69 +107,46 @@ def test_blocks_that_are_no_whole_warps():
 def test_numbers_that_are_no_threads(number):
     """Multiples of 32 that a launch has, but not below 1024, as the number of a warp's first thread is."""
     blocks = 2100
-    kernel = kiln.cuda_kernel(
-        name="k",
-        input_names=["x"],
-        output_names=["y"],
-        source=f"""
-        int i = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x & 31, r;
-        unsigned n = ({number} & ~31u) | lane;
-        if (n < 2080 + 8) r = __shfl_sync(~0u, x[i] * 3, 20); else r = __shfl_sync(~0u, x[i] * 5 + 2000, 1);
-        y[i] = r;
-        """,
-    )
     x = np.random.default_rng(5).integers(0, 100, (blocks, 32)).astype(np.int32)
-    (y,) = kernel(
-        inputs=[x],
-        grid=(x.size, 1, 1),
-        threadgroup=(32, 1, 1),
-        output_shapes=[x.shape],
-        output_dtypes=[np.int32],
-    )
-    lane = np.arange(32)
+    source = f"""
+    int i = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x & 31, r;
+    unsigned n = ({number} & ~31u) | lane;
+    if (n < 2080 + 8) r = __shfl_sync(~0u, x[i] * 3, 20); else r = __shfl_sync(~0u, x[i] * 5 + 2000, 1);
+    y[i] = r;
+    """
     of_block = {"gridDim.x": np.full(blocks, blocks), "blockIdx.x": np.arange(blocks)}
-    n = (of_block.get(number, np.full(blocks, 2080)) & ~31)[:, None] | lane
-    passed = np.where(n < 2088, x * 3, x * 5 + 2000)
-    np.testing.assert_array_equal(y, np.where(n < 2088, passed[:, 20:21], passed[:, 1:2]))
+    n = (of_block.get(number, np.full(blocks, 2080)) & ~31)[:, None] | np.arange(32)
+    np.testing.assert_array_equal(launch_on(x, source, (x.size, 1, 1), (32, 1, 1)), from_one_or_twenty(x, n < 2088))
 
 
 def test_the_number_in_the_row_is_not_that_in_the_threadgroup():
-    kernel = kiln.cuda_kernel(
-        name="k",
-        input_names=["x"],
-        output_names=["y"],
-        source="""
-        int i = threadIdx.y * 64 + threadIdx.x, lane = i & 31, r;
-        if ((threadIdx.x & ~31u | lane) + 8 < (i & ~31u) + 16)
-          r = __shfl_sync(~0u, x[i] * 3, 20);
-        else
-          r = __shfl_sync(~0u, x[i] * 5 + 2000, 1);
-        y[i] = r;
-        """,
-    )
     x = np.random.default_rng(6).integers(0, 100, (4, 32)).astype(np.int32)
-    (y,) = kernel(
-        inputs=[x], grid=(64, 2, 1), threadgroup=(64, 2, 1), output_shapes=[x.shape], output_dtypes=[np.int32]
-    )
+    source = """
+    int i = threadIdx.y * 64 + threadIdx.x, lane = i & 31, r;
+    if ((threadIdx.x & ~31u | lane) + 8 < (i & ~31u) + 16)
+      r = __shfl_sync(~0u, x[i] * 3, 20);
+    else
+      r = __shfl_sync(~0u, x[i] * 5 + 2000, 1);
+    y[i] = r;
+    """
     goes_first = (np.arange(4)[:, None] >= 2) | (np.arange(32) < 8)
+    np.testing.assert_array_equal(launch_on(x, source, (64, 2, 1), (64, 2, 1)), from_one_or_twenty(x, goes_first))
+
+
+def from_one_or_twenty(x, goes_first):
+    """By warps: what lane 20 passes to those that go first, and lane 1 to the others."""
     passed = np.where(goes_first, x * 3, x * 5 + 2000)
-    np.testing.assert_array_equal(y, np.where(goes_first, passed[:, 20:21], passed[:, 1:2]))
+    return np.where(goes_first, passed[:, 20:21], passed[:, 1:2])
 
 
 def test_warps_of_rows_and_columns():
-    kernel = kiln.cuda_kernel(
-        name="k",
-        input_names=["x"],
-        output_names=["y"],
-        source="""
-        int i = threadIdx.y * blockDim.x + threadIdx.x, r;
-        if (threadIdx.y & 1) r = __shfl_xor_sync(~0u, x[i], 8); else r = __shfl_xor_sync(~0u, x[i], 8);
-        y[i] = r;
-        """,
-    )
+    source = """
+    int i = threadIdx.y * blockDim.x + threadIdx.x, r;
+    if (threadIdx.y & 1) r = __shfl_xor_sync(~0u, x[i], 8); else r = __shfl_xor_sync(~0u, x[i], 8);
+    y[i] = r;
+    """
     x = np.arange(64, dtype=np.int32) * 3
-    (y,) = kernel(inputs=[x], grid=(8, 8, 1), threadgroup=(8, 8, 1), output_shapes=[(64,)], output_dtypes=[np.int32])
-    np.testing.assert_array_equal(y, x[np.arange(64) ^ 8])
+    np.testing.assert_array_equal(launch_on(x, source, (8, 8, 1), (8, 8, 1)), x[np.arange(64) ^ 8])
 
 
 def test_metal_keeps_its_rule():

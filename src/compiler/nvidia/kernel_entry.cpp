@@ -328,8 +328,8 @@ void separate_index(Function& body) {
   Module& module = *body.getParent();
   IRBuilder<> builder(body.getContext());
   for (Instruction& instruction : make_early_inc_range(instructions(body))) {
-    CallInst* call = find_call(instruction, kValueFunction);
-    if (!call || cast<ConstantInt>(call->getArgOperand(0))->getZExtValue() != kIndexInThreadgroup) continue;
+    if (thread_value(&instruction) != kIndexInThreadgroup) continue;
+    auto* call = cast<CallInst>(&instruction);
     builder.SetInsertPoint(call);
     Function& simdgroup = stand_in(module, kSimdgroupFunction, FunctionType::get(builder.getInt32Ty(), false));
     only_compute(simdgroup);

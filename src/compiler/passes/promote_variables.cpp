@@ -47,7 +47,7 @@ class Preparation {
 
   void visit(AllocaInst& variable) {
     SmallVector<std::pair<Instruction*, int64_t>> addresses{{&variable, 0}};
-    // Erased at the end: a store may hold its own address twice, as the next use of the list.
+    // Erased at the end: where a store uses an address twice, its other use may be the list's next.
     SmallSetVector<Instruction*, 8> dead;
     while (!addresses.empty()) {
       auto [address, offset] = addresses.pop_back_val();

@@ -46,7 +46,7 @@ LONG = {
     "barriers": 500,
 }
 
-TOO_LONG = r"vector code of so long a body would take long to compile \(estimated cost \d+, limit (?:6000|16000)\)"
+TOO_LONG = r"vector code of so long a body would take long to compile \(estimated cost \d+, limit (?:4000|16000)\)"
 SERIALIZED = (
     r"its memory accesses are serialized, so that vectors save little, and it would take long to compile "
     r"\(estimated cost \d+, limit 3000\)"

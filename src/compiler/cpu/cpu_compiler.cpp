@@ -9,6 +9,7 @@
 #include "compiler/cpu/code_generator.h"
 #include "compiler/cpu/engine.h"
 #include "compiler/cpu/image_writer.h"
+#include "compiler/passes/extension_uses.h"
 #include "compiler/passes/extremes.h"
 #include "compiler/passes/finish_chains.h"
 #include "compiler/passes/interrupt_polls.h"
@@ -77,6 +78,7 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
     for (llvm::Function& function : *module)
       finish_chains(function, has_avx512 ? 32 : 16, has_avx512 ? 16 : 8, /*are_few=*/!has_avx512);
   }
+  for (llvm::Function& function : *module) truncate_extended_values(function);
   output.polls = needs_polls && insert_interrupt_polls(*module, output.sites.empty() ? "" : output.run_function);
   keep("optimized");
   if (request.keep_stages) result.stages.push_back({"assembly", generate_assembly(*module, *machine)});

@@ -21,6 +21,7 @@
 #include "compiler/nvidia/tensor_products.h"
 #include "compiler/nvidia/threadgroup_memory.h"
 #include "compiler/passes/exchange_sites.h"
+#include "compiler/passes/extension_uses.h"
 #include "compiler/passes/guard_sinks.h"
 #include "compiler/passes/masked_loads.h"
 #include "compiler/passes/pass_runner.h"
@@ -196,6 +197,7 @@ CompileResult compile_for_nvidia(const CompileRequest& request) {
   if (!check_variables(*module, result)) return result;
   share_sinks(*module);
   remove_bfloat(*module);
+  for (Function& function : *module) truncate_extended_values(function);
   keep_stage(request, *module, "optimized", result);
   std::string ptx = generate_ptx(*module, *machine);
   if (request.keep_stages) result.stages.push_back({"ptx", ptx});

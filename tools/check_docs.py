@@ -60,14 +60,14 @@ CALLED = {
 }
 # The functions that say why a name is refused, and the pages that must have each reason.
 REFUSALS = {
-    ("src/compiler/metal/token_rewriter.cpp", "unsupported_keyword"): ["docs/dialects/metal.md"],
-    ("src/compiler/metal/token_rewriter.cpp", "unsupported_reason"): [
+    ("src/compiler/clang/token_rewriter.cpp", "unsupported_keyword"): ["docs/dialects/metal.md"],
+    ("src/compiler/clang/token_rewriter.cpp", "unsupported_reason"): [
         "docs/dialects/metal.md",
         "docs/limits.md",
         "README.md",
     ],
-    ("src/compiler/cuda/cuda_tokens.cpp", "unsupported_keyword"): ["docs/dialects/cuda.md"],
-    ("src/compiler/cuda/cuda_tokens.cpp", "unsupported_in_cuda"): ["docs/dialects/cuda.md"],
+    ("src/compiler/clang/dialects/cuda_tokens.cpp", "unsupported_keyword"): ["docs/dialects/cuda.md"],
+    ("src/compiler/clang/dialects/cuda_tokens.cpp", "unsupported_in_cuda"): ["docs/dialects/cuda.md"],
 }
 
 

@@ -745,7 +745,7 @@ at once, but compiling and running, and what they raise, come when the result is
   m.def("cpu_threads", [] { return Context::shared().cpu().concurrency(); });
   m.def("cpu_architecture", [] { return Context::shared().cpu().spec().cpu; });
   m.def("cpu_engine", [] {
-    // The SIMD engine serves AVX2 and up (compiler/cpu/simd_engine.cpp).
+    // The SIMD engine serves AVX2 and up (compiler/engines/simd_engine.cpp).
     const TargetSpec& spec = Context::shared().cpu().spec();
     return (spec.cpu == "x86-64-v3" || spec.cpu == "x86-64-v4") && prefers_simd(spec) ? "simd" : "scalar";
   });

@@ -1,7 +1,7 @@
 """Loops that load a tile into threadgroup memory, wait, sum over it, and wait.
 
 The SIMD engine loads several tiles at a time and goes through them with a simdgroup's sums in registers, in groups of
-sums where there are many (`compiler/passes/tile_batches.h`). Some of these are such loops; others look like it, but a
+sums where there are many (`compiler/workgroup/tile_multibuffering.h`). Some of these are such loops; others look like it, but a
 tile has what an earlier one left there, or somebody else knows it. `BATCHED` says which.
 """
 

@@ -3,7 +3,7 @@
 A threadgroup fills a tile, waits, reads it into sums, and waits, or waits first. Tiles have odd sizes and places between
 their rows that are never written; they are filled whole, in part, at places that change, with what depends on sums,
 before the loop too; what was written is read behind it, or something else is written there. Threadgroups are cut, and
-have rows of whole simdgroups and of others. So some of the loops are what `compiler/passes/tile_batches.h` is about, and
+have rows of whole simdgroups and of others. So some of the loops are what `compiler/workgroup/tile_multibuffering.h` is about, and
 others are nearly.
 
 What has not been written is not read, and no place is written by two threads.

@@ -329,8 +329,8 @@ SAID = {
     "include/kiln/error.h": "class DeviceError : public std::runtime_error {};\n",
     "src/core/compiler.h": "class MissingCompilerError : public UnsupportedError {};\n",
     "src/core/settings.h": '    {"KILN_BOUNDS", "on or off",\n',
-    "src/compiler/metal/token_rewriter.cpp": REFUSING,
-    "src/compiler/cuda/cuda_tokens.cpp": CUDA_REFUSING,
+    "src/compiler/clang/token_rewriter.cpp": REFUSING,
+    "src/compiler/clang/dialects/cuda_tokens.cpp": CUDA_REFUSING,
 }
 
 

@@ -1,4 +1,4 @@
-// CUDA's words around declarations. `__shared__` is the rewriter's (compiler/metal/token_rewriter.cpp).
+// CUDA's words around declarations. `__shared__` is the rewriter's (compiler/clang/token_rewriter.cpp).
 #define __device__
 #define __host__
 #define __global__

@@ -49,7 +49,7 @@ extern "C" __attribute__((const)) uint __kiln_matrix_lane();
 
 // This thread's two elements of a b + c, matrices of 8 by 8 (metal_stdlib/simdgroup_matrix.h), whose elements the threads
 // of the simdgroup have: the first in the lower half of the result. The types, 0 for float, 1 for half, 2 for bfloat, say
-// what a and b were before. An engine does it as a whole, or by exchanges (compiler/passes/matrix_products.h).
+// what a and b were before. An engine does it as a whole, or by exchanges (compiler/lowering/matrix_products.h).
 extern "C" __attribute__((convergent)) ulong __kiln_matrix_product(Line line, uint a_type, uint b_type, float a_first,
                                                                    float a_second, float b_first, float b_second,
                                                                    float c_first, float c_second);
@@ -58,7 +58,7 @@ extern "C" __attribute__((convergent)) ulong __kiln_matrix_product(Line line, ui
 extern "C" __attribute__((const)) float __kiln_scaled(float x, float n, int same_n);
 
 // 1 / sqrt(x): `rounded`, which is correctly rounded. In math modes other than safe an engine may compute it within two
-// units in the last place instead (compiler/passes/approximations.h).
+// units in the last place instead (compiler/lowering/approximations.h).
 extern "C" __attribute__((const)) float __kiln_rsqrt(float x, float rounded);
 
 // Waits for all threads of the threadgroup that have not returned.

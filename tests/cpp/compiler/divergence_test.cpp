@@ -1,4 +1,4 @@
-#include "compiler/passes/divergence.h"
+#include "compiler/analysis/divergence.h"
 
 #include <gtest/gtest.h>
 #include <llvm/ADT/DenseMap.h>

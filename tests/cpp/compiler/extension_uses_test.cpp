@@ -1,4 +1,4 @@
-#include "compiler/passes/extension_uses.h"
+#include "compiler/codegen/extension_uses.h"
 
 #include <gtest/gtest.h>
 #include <llvm/AsmParser/Parser.h>

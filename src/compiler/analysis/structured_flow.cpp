@@ -1,0 +1,75 @@
+#include "compiler/analysis/structured_flow.h"
+
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/IR/InstIterator.h>
+
+#include "compiler/lowering/lane_collectives.h"
+
+namespace kiln {
+
+using namespace llvm;
+
+StructuredFlow::StructuredFlow(Function& function, FunctionAnalysisManager& analyses)
+    : loops_(analyses.getResult<LoopAnalysis>(function)),
+      post_dominators_(analyses.getResult<PostDominatorTreeAnalysis>(function)) {
+  find_differing(function, analyses.getResult<DivergenceAnalysis>(function));
+}
+
+void StructuredFlow::find_differing(Function& function, const Divergence& divergence) {
+  for (Instruction& instruction : instructions(function))
+    if (divergence.differs(&instruction)) differing_.insert(&instruction);
+  // What leaves a loop that lanes leave in different iterations differs.
+  for (Loop* loop : loops_.getLoopsInPreorder()) {
+    if (!is_divergent_loop(*loop)) continue;
+    SmallVector<BasicBlock*> exits;
+    loop->getUniqueExitBlocks(exits);
+    for (BasicBlock* exit : exits)
+      for (PHINode& phi : exit->phis()) differing_.insert(&phi);
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (Instruction& instruction : instructions(function)) {
+      if (differs(&instruction) || is_same_in_all_lanes(&instruction)) continue;
+      if (any_of(instruction.operands(), [&](const Use& use) { return differs(use.get()); })) {
+        differing_.insert(&instruction);
+        changed = true;
+      }
+    }
+  }
+}
+
+bool StructuredFlow::is_divergent_branch(const BasicBlock& block) const {
+  const auto* branch = dyn_cast<BranchInst>(block.getTerminator());
+  return branch && branch->isConditional() && differs(branch->getCondition());
+}
+
+bool StructuredFlow::is_divergent_loop(const Loop& loop) const {
+  SmallVector<BasicBlock*> exiting;
+  loop.getExitingBlocks(exiting);
+  return any_of(exiting, [&](BasicBlock* block) { return is_divergent_branch(*block); });
+}
+
+std::string StructuredFlow::check_structure(Function& function) const {
+  for (BasicBlock& block : function) {
+    if (!isa<BranchInst, ReturnInst, UnreachableInst>(block.getTerminator())) return "a branch of an unknown kind";
+    if (!is_divergent_branch(block)) continue;
+    auto* branch = cast<BranchInst>(block.getTerminator());
+    Loop* loop = loops_.getLoopFor(&block);
+    bool leaves = loop && (!loop->contains(branch->getSuccessor(0)) || !loop->contains(branch->getSuccessor(1)));
+    if (leaves && loop->getLoopLatch() != &block) return "a loop that threads leave in its middle";
+    if (!leaves && !join_of(*branch)) return "a branch without a join";
+  }
+  for (Loop* loop : loops_.getLoopsInPreorder()) {
+    if (!loop->getLoopPreheader() || !loop->getLoopLatch()) return "a loop with several entries or latches";
+    if (is_divergent_loop(*loop) && !loop->getExitingBlock()) return "a loop with several exits";
+  }
+  return "";
+}
+
+BasicBlock* StructuredFlow::join_of(BranchInst& branch) const {
+  for (BasicBlock* successor : branch.successors())
+    if (post_dominators_.dominates(successor, branch.getParent())) return successor;
+  return nullptr;
+}
+
+}  // namespace kiln

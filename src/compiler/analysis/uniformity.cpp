@@ -1,0 +1,144 @@
+#include "compiler/analysis/uniformity.h"
+
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/Analysis/TargetTransformInfoImpl.h>
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
+
+#include <algorithm>
+
+#include "compiler/analysis/divergence.h"
+#include "compiler/ir/pseudo_intrinsics.h"
+#include "compiler/lowering/lane_collectives.h"
+#include "core/cpu_image.h"
+#include "kiln/error.h"
+
+namespace kiln {
+namespace {
+
+constexpr const char* kSameInAllLanes = "kiln.same";
+
+// Of a call that each thread makes for itself: the clock, printf.
+bool is_others_result(const llvm::Instruction& instruction) {
+  const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+  return (call && call->getIntrinsicID() == llvm::Intrinsic::readcyclecounter) || calls(instruction, "__kiln_print");
+}
+
+// A thread's position in its threadgroup, where it is not made of simdgroups and lanes.
+bool is_position(const llvm::Instruction& instruction) {
+  const std::optional<uint64_t> which = thread_value(&instruction);
+  return which && *which < kThreadgroupPosition;
+}
+
+class ThreadsTarget : public llvm::TargetTransformInfoImplCRTPBase<ThreadsTarget> {
+ public:
+  explicit ThreadsTarget(const llvm::DataLayout& layout) : TargetTransformInfoImplCRTPBase(layout) {}
+
+  bool hasBranchDivergence(const llvm::Function* = nullptr) const { return true; }
+
+  // A private array whose index is a loop's counter becomes registers where the loop is unrolled; otherwise each access
+  // to it is one to memory, of each lane.
+  void getUnrollingPreferences(llvm::Loop* loop, llvm::ScalarEvolution& evolution,
+                               llvm::TargetTransformInfo::UnrollingPreferences& preferences,
+                               llvm::OptimizationRemarkEmitter* remarks) const {
+    TargetTransformInfoImplCRTPBase::getUnrollingPreferences(loop, evolution, preferences, remarks);
+    for (const llvm::BasicBlock* block : loop->blocks())
+      for (const llvm::Instruction& instruction : *block)
+        if (const auto* address = llvm::dyn_cast<llvm::GetElementPtrInst>(&instruction);
+            address && llvm::isa<llvm::AllocaInst>(llvm::getUnderlyingObject(address)) &&
+            !loop->isLoopInvariant(address) && !address->hasAllConstantIndices())
+          preferences.Threshold = std::max(preferences.Threshold, kPrivateArrayThreshold);
+    // So does what threads hand one another in steps, as in a scan (memory/store_forwarding.h).
+    if (loop->isInnermost() && evolution.getSmallConstantTripCount(loop) <= kMostSteps && waits_in(*loop))
+      preferences.Threshold = std::max(preferences.Threshold, kStepsThreshold);
+  }
+
+ private:
+  // Of instructions, once unrolled.
+  static constexpr unsigned kPrivateArrayThreshold = 1500, kStepsThreshold = 800;
+  static constexpr unsigned kMostSteps = 10;  // what 1024 threads need
+
+  static bool waits_in(const llvm::Loop& loop) {
+    return llvm::any_of(loop.blocks(), [](const llvm::BasicBlock* block) {
+      return llvm::any_of(*block,
+                          [](const llvm::Instruction& instruction) { return waits_at(instruction).has_value(); });
+    });
+  }
+};
+
+}  // namespace
+
+llvm::Function& lane_function(llvm::Module& module) {
+  auto* type = llvm::FunctionType::get(llvm::Type::getInt32Ty(module.getContext()), false);
+  llvm::Function& function = stand_in(module, kLaneFunction, type);
+  only_compute(function);
+  return function;
+}
+
+bool is_lane(const llvm::Value* value) {
+  const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
+  return instruction && (calls(*instruction, kLaneFunction) || calls(*instruction, kPlaceFunction));
+}
+
+void mark_same_in_all_lanes(llvm::Instruction& exchange) {
+  exchange.setMetadata(kSameInAllLanes, llvm::MDNode::get(exchange.getContext(), {}));
+}
+
+Difference difference_between_threads(const llvm::Value& value, Lanes lanes) {
+  const auto* instruction = llvm::dyn_cast<llvm::Instruction>(&value);
+  if (!instruction) return Difference::kInherits;
+  if (is_same_in_all_lanes(instruction) || instruction->hasMetadata(kSameInAllLanes)) return Difference::kNone;
+  // Each thread has its own variables, and gets its own result of an atomic.
+  const bool is_own = llvm::isa<llvm::AllocaInst, llvm::AtomicRMWInst, llvm::AtomicCmpXchgInst>(instruction);
+  // What lanes exchange depends on which of them are there.
+  const bool is_exchanged = lane_operation(instruction) != LaneOperation::kNone || waits_at(*instruction);
+  // What others write in between.
+  const auto* load = llvm::dyn_cast<llvm::LoadInst>(instruction);
+  const bool may_change = lanes == Lanes::kApart && load && !load->isSimple();
+  if (is_own || is_exchanged || may_change || is_lane(instruction) || is_position(*instruction) ||
+      is_others_result(*instruction))
+    return Difference::kSource;
+  return Difference::kInherits;
+}
+
+ThreadAnalyses::ThreadAnalyses(Lanes lanes) {
+  llvm::TargetLibraryInfoImpl library;
+  library.disableAllFunctions();
+  functions_.registerPass([library] { return llvm::TargetLibraryAnalysis(library); });
+  functions_.registerPass([] {
+    return llvm::TargetIRAnalysis([](const llvm::Function& function) {
+      return llvm::TargetTransformInfo(ThreadsTarget(function.getDataLayout()));
+    });
+  });
+  functions_.registerPass([lanes] {
+    return DivergenceAnalysis([lanes](const llvm::Value& value) { return difference_between_threads(value, lanes); });
+  });
+  builder_.registerModuleAnalyses(modules_);
+  builder_.registerCGSCCAnalyses(components_);
+  builder_.registerFunctionAnalyses(functions_);
+  builder_.registerLoopAnalyses(loops_);
+  builder_.crossRegisterProxies(loops_, functions_, components_, modules_);
+}
+
+void ThreadAnalyses::run(llvm::StringRef pipeline, llvm::Function& function) {
+  llvm::FunctionPassManager passes;
+  if (llvm::Error error = builder_.parsePassPipeline(passes, pipeline))
+    throw InternalError("LLVM does not take a pipeline: " + llvm::toString(std::move(error)));
+  run(passes, function);
+}
+
+void ThreadAnalyses::run(llvm::FunctionPassManager& passes, llvm::Function& function) {
+  const llvm::PreservedAnalyses preserved = passes.run(function, functions_);
+  // A condition that becomes known last leaves blocks to which nobody comes; structuring would have some come from
+  // them.
+  if (llvm::EliminateUnreachableBlocks(function))
+    forget(function);
+  else
+    functions_.invalidate(function, preserved);
+}
+
+}  // namespace kiln

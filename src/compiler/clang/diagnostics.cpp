@@ -1,0 +1,559 @@
+#include "compiler/clang/diagnostics.h"
+
+#include <clang/Basic/DiagnosticSema.h>
+#include <clang/Basic/SourceManager.h>
+#include <clang/Frontend/TextDiagnosticPrinter.h>
+#include <clang/Lex/LexDiagnostic.h>
+#include <clang/Lex/Lexer.h>
+#include <clang/Lex/Preprocessor.h>
+#include <clang/Parse/ParseDiagnostic.h>
+#include <llvm/ADT/SmallString.h>
+#include <llvm/ADT/StringSwitch.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <algorithm>
+
+#include "compiler/clang/dialects/cuda_tokens.h"
+#include "compiler/clang/threadgroup_variables.h"
+#include "core/attribute_table.h"
+#include "core/diagnostic.h"
+#include "core/text.h"
+
+namespace kiln {
+namespace {
+
+// Of "static assertion failed due to requirement '…': <sentence>", the sentence.
+void keep_assertion(std::string& message) {
+  if (!message.starts_with("static assertion failed")) return;
+  bool has_requirement = message.find("requirement '") != std::string::npos;
+  std::string_view before = has_requirement ? "': " : ": ";
+  if (size_t at = message.find(before); at != std::string::npos) message.erase(0, at + before.size());
+}
+
+// Between the first pair of quotes at or behind `from`.
+std::string_view quoted_in(std::string_view message, size_t from = 0) {
+  size_t open = message.find('\'', from);
+  if (open == std::string_view::npos) return {};
+  size_t close = message.find('\'', open + 1);
+  return close == std::string_view::npos ? std::string_view() : message.substr(open + 1, close - open - 1);
+}
+
+}  // namespace
+
+// What CUDA calls what Metal calls otherwise; null for other names.
+const char* metals_name(llvm::StringRef name) {
+  return llvm::StringSwitch<const char*>(name)
+      .Case("threadIdx", "thread_position_in_threadgroup")
+      .Case("blockIdx", "threadgroup_position_in_grid")
+      .Case("blockDim", "threads_per_threadgroup")
+      .Case("gridDim", "threadgroups_per_grid")
+      .Case("warpSize", "threads_per_simdgroup")
+      .Case("__syncthreads", "threadgroup_barrier(mem_flags::mem_threadgroup)")
+      .Case("__syncwarp", "simdgroup_barrier(mem_flags::mem_none)")
+      .Case("__shared__", "threadgroup")
+      .Case("std", "metal")
+      .Default(nullptr);
+}
+
+// The other way round.
+const char* cudas_name(llvm::StringRef name) {
+  return llvm::StringSwitch<const char*>(name)
+      .Case("thread_position_in_grid", "blockIdx * blockDim + threadIdx")
+      .Case("thread_position_in_threadgroup", "threadIdx")
+      .Case("threadgroup_position_in_grid", "blockIdx")
+      .Case("threads_per_threadgroup", "blockDim")
+      .Case("threadgroups_per_grid", "gridDim")
+      .Case("threads_per_simdgroup", "warpSize")
+      .Case("threadgroup_barrier", "__syncthreads()")
+      .Case("simdgroup_barrier", "__syncwarp()")
+      .Case("threadgroup", "__shared__")
+      .Case("simd_sum", "__reduce_add_sync")
+      .Case("simd_shuffle", "__shfl_sync")
+      .Case("simd_shuffle_xor", "__shfl_xor_sync")
+      .Case("simd_shuffle_down", "__shfl_down_sync")
+      .Case("simd_shuffle_up", "__shfl_up_sync")
+      .Default(nullptr);
+}
+
+// How many arguments a note of a candidate says that it takes; nothing where the note says something else.
+std::optional<int> arguments_taken(llvm::StringRef note) {
+  size_t at = note.find("requires ");
+  if (at == llvm::StringRef::npos || note.find(" provided", at) == llvm::StringRef::npos) return std::nullopt;
+  note = note.drop_front(at + std::string_view("requires ").size());
+  // What a function of the device library has by default is a line for a message, and no caller's.
+  note.consume_front("at least ");
+  if (note.starts_with("single argument") || note.starts_with("argument")) return 1;
+  int count;
+  return note.consumeInteger(10, count) ? std::nullopt : std::optional(count);
+}
+
+// Clang's own rendering, for `.log`.
+struct DiagnosticCollector::LogPrinter {
+  explicit LogPrinter(std::string& log)
+      : stream(log), options(new clang::DiagnosticOptions), printer(stream, options.get()) {}
+  llvm::raw_string_ostream stream;
+  llvm::IntrusiveRefCntPtr<clang::DiagnosticOptions> options;
+  clang::TextDiagnosticPrinter printer;
+};
+
+DiagnosticCollector::DiagnosticCollector(const KernelUnit& unit)
+    : unit_(unit), lines_(split_lines(unit.text)), printer_(std::make_unique<LogPrinter>(log_)) {}
+
+DiagnosticCollector::~DiagnosticCollector() = default;
+
+void DiagnosticCollector::BeginSourceFile(const clang::LangOptions& options, const clang::Preprocessor* preprocessor) {
+  preprocessor_ = preprocessor;
+  printer_->printer.BeginSourceFile(options, preprocessor);
+}
+
+void DiagnosticCollector::EndSourceFile() { printer_->printer.EndSourceFile(); }
+
+// What misses something at the end of the body or the header shows at what Kiln wrote behind it.
+void DiagnosticCollector::move_to_end_of_text(int& line, int& column) const {
+  const SourceMap& map = unit_.source_map;
+  int first = 0;
+  if (line == map.body_first_line + map.body_lines && column == 1)
+    first = map.body_first_line;
+  else if (line == map.header_lines + 1)
+    first = 1;
+  else
+    return;
+  for (int last = line - 1; last >= first; --last) {
+    size_t end = lines_[last - 1].find_last_not_of(" \t\v\f\r");
+    if (end == std::string_view::npos) continue;
+    line = last;
+    column = static_cast<int>(end) + 2;
+    return;
+  }
+}
+
+std::optional<int> DiagnosticCollector::line_of(const clang::SourceManager& sources,
+                                                clang::SourceLocation location) const {
+  clang::OptionalFileEntryRef file = sources.getFileEntryRefForID(sources.getFileID(location));
+  if (!file) return std::nullopt;
+  llvm::StringRef name = file->getName();
+  name.consume_front("./");
+  int line = static_cast<int>(sources.getSpellingLineNumber(location));
+  if (name == kernel_file(unit_)) return line;
+  std::optional<size_t> index = included_index(name);
+  if (!index || *index >= unit_.included_files.size()) return std::nullopt;
+  // Its first line is Kiln's.
+  return unit_.source_map.included_first_lines[*index] + line - 2;
+}
+
+bool DiagnosticCollector::place(const clang::SourceManager& sources, clang::SourceLocation location,
+                                Diagnostic& diagnostic) const {
+  if (location.isInvalid()) return false;
+  // Inside a macro: where the kernel uses it, or where it wrote the argument.
+  location = sources.getFileLoc(location);
+  std::optional<int> found = line_of(sources, location);
+  if (!found) return false;
+  int line = *found;
+  int column = static_cast<int>(sources.getSpellingColumnNumber(location));
+  move_to_end_of_text(line, column);
+  Diagnostic placed = at_line(line, "");
+  diagnostic.text = placed.text;
+  diagnostic.line = placed.line;
+  diagnostic.source_line = std::move(placed.source_line);
+  diagnostic.file = std::move(placed.file);
+  diagnostic.column = column;
+  return true;
+}
+
+Diagnostic DiagnosticCollector::at_line(int generated_line, std::string message) const {
+  return diagnostic_at(unit_, generated_line, std::move(message));
+}
+
+Diagnostic DiagnosticCollector::at(const clang::SourceManager& sources, clang::SourceLocation location,
+                                   std::string message) const {
+  Diagnostic diagnostic;
+  place(sources, location, diagnostic);
+  diagnostic.message = std::move(message);
+  return diagnostic;
+}
+
+std::string DiagnosticCollector::in_users_words(std::string message, unsigned id, const clang::SourceManager* sources,
+                                                clang::SourceLocation location, const Diagnostic& placed) const {
+  // An address space in a type (compiler/clang/threadgroup_variables.h) is no part of its identity.
+  const std::string space = concat(" __attribute__((", kThreadgroupAttribute, "))");
+  for (size_t at; (at = message.find(space)) != std::string::npos;) message.erase(at, space.size());
+  message = unit_.dialect == Dialect::kMetal ? in_metal_words(std::move(message)) : in_cuda_words(std::move(message));
+  // A lambda's type has a place for a name.
+  constexpr std::string_view kLambda = "(lambda at ";
+  for (size_t at = 0; (at = message.find(kLambda, at)) != std::string::npos; at += kLambda.size()) {
+    size_t end = message.find(')', at);
+    if (end == std::string::npos) break;
+    message.replace(at, end + 1 - at, "lambda");
+  }
+  llvm::StringRef function = unit_.entry;
+  function = function.take_until([](char c) { return c == '<'; });
+  for (std::string_view whole : {unit_.entry, function.str()})
+    for (size_t at; (at = message.find(concat("'", whole, "'"))) != std::string::npos;)
+      message.replace(at, whole.size() + 2, "the kernel");
+
+  constexpr std::string_view kVoid = "void function the kernel";
+  if (message.starts_with(kVoid)) message.replace(0, kVoid.size(), "the kernel");
+
+  llvm::StringRef rest = placed.source_line;
+  rest = rest.drop_front(std::min<size_t>(rest.size(), static_cast<size_t>(std::max(placed.column, 1) - 1)));
+  bool in_body = placed.text == SourceText::kBody;
+  bool is_included_by_body = false;
+  if (placed.text == SourceText::kIncluded && sources) {
+    clang::SourceLocation place = sources->getFileLoc(location), from;
+    for (; (from = sources->getIncludeLoc(sources->getFileID(place))).isValid(); place = from)
+      if (std::optional<int> line = line_of(*sources, from))
+        is_included_by_body = unit_.source_map.locate(*line).text == SourceText::kBody;
+  }
+  const char* where = in_body ? "; the body is inside of the kernel's function: write this into `header`"
+                      : is_included_by_body
+                          ? "; what the body includes is inside of the kernel's function: include this "
+                            "in `header`"
+                          : nullptr;
+  switch (id) {
+    case clang::diag::err_function_definition_not_allowed:
+    case clang::diag::err_template_outside_namespace_or_class_scope:
+      if (where) message += where;
+      break;
+    case clang::diag::err_expected_expression:
+      if (where && rest.starts_with("template")) message = concat("a template is not allowed here", where);
+      break;
+    case clang::diag::err_typecheck_assign_const:
+      if (message == "read-only variable is not assignable") message += "; inputs and constants cannot be written";
+      break;
+    case clang::diag::err_unknown_typename:
+      if (const char* metals = metals_name(quoted_in(message)); metals && unit_.dialect == Dialect::kMetal)
+        message += concat("; in Metal it is '", metals, "'");
+      break;
+    case clang::diag::err_ovl_ambiguous_call: message += "; convert the arguments to one type"; break;
+    default: break;
+  }
+  return message;
+}
+
+// The attributes by which address spaces reach Clang's declarations (compiler/clang/threadgroup_variables.h). Where
+// Clang names one of them, it has not applied it, and the variable would lie elsewhere than its text says.
+bool DiagnosticCollector::is_lost_address_space(const clang::Diagnostic& info, llvm::StringRef message) {
+  bool is_shared = message.contains("'__kiln_shared__'");
+  if (!is_shared && !message.contains(concat("'", kThreadgroupAttribute, "'"))) return false;
+  Entry entry;
+  if (info.hasSourceManager()) entry.placed = place(info.getSourceManager(), info.getLocation(), entry.diagnostic);
+  entry.diagnostic.message = concat(is_shared ? "'__shared__'" : "'threadgroup'", " is not supported here");
+  entry.is_unsupported = true;
+  entries_.push_back(std::move(entry));
+  return true;
+}
+
+void DiagnosticCollector::handle_warning(const clang::Diagnostic& info) {
+  is_in_warning_ = true;
+  is_warning_kept_ = false;
+  llvm::SmallString<128> message;
+  info.FormatDiagnostic(message);
+  // To Clang the attribute is for pointers; that it belongs to the type all the same is what counts.
+  if (info.getID() == clang::diag::warn_noderef_on_non_pointer_or_array) return;
+  if (is_lost_address_space(info, message)) return;
+  if (info.getID() == clang::diag::warn_unused_comma_left_operand) drop_comma_warning(info);
+  // What it says of the device library and of the text around the body concerns no caller.
+  add_warning(info, Severity::kWarning, message);
+}
+
+// Of a left operand without effect, as in `x[i, 0]`, Clang has just said "possible misuse of comma operator here", with
+// a note at that operand. One warning is enough.
+void DiagnosticCollector::drop_comma_warning(const clang::Diagnostic& info) {
+  Diagnostic operand;
+  if (warnings_.size() < 2 || !info.hasSourceManager() || !place(info.getSourceManager(), info.getLocation(), operand))
+    return;
+  const Diagnostic &warning = warnings_[warnings_.size() - 2], &note = warnings_.back();
+  if (warning.message.starts_with("possible misuse of comma") && note.severity == Severity::kNote &&
+      note.text == operand.text && note.line == operand.line && note.column == operand.column)
+    warnings_.resize(warnings_.size() - 2);
+}
+
+void DiagnosticCollector::add_warning(const clang::Diagnostic& info, Severity severity, llvm::StringRef message) {
+  Diagnostic diagnostic;
+  if (!info.hasSourceManager() || !place(info.getSourceManager(), info.getLocation(), diagnostic)) return;
+  if (diagnostic.text == SourceText::kGenerated) return;
+  diagnostic.severity = severity;
+  diagnostic.message =
+      in_users_words(message.str(), info.getID(), &info.getSourceManager(), info.getLocation(), diagnostic);
+  // Each instance of a template has it again.
+  auto is_same = [&](const Diagnostic& other) {
+    return other.text == diagnostic.text && other.line == diagnostic.line && other.column == diagnostic.column &&
+           other.file == diagnostic.file && other.message == diagnostic.message;
+  };
+  if (severity == Severity::kWarning) {
+    if (std::any_of(warnings_.begin(), warnings_.end(), is_same)) return;
+    is_warning_kept_ = true;
+  }
+  warnings_.push_back(std::move(diagnostic));
+}
+
+std::vector<Diagnostic> DiagnosticCollector::take_warnings() { return std::move(warnings_); }
+
+bool DiagnosticCollector::has_unsupported() const {
+  return std::any_of(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.is_unsupported; });
+}
+
+void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level, const clang::Diagnostic& info) {
+  clang::DiagnosticConsumer::HandleDiagnostic(level, info);
+  if (level == clang::DiagnosticsEngine::Ignored) return;
+  if (level == clang::DiagnosticsEngine::Warning || level == clang::DiagnosticsEngine::Remark)
+    return handle_warning(info);
+  if (level == clang::DiagnosticsEngine::Note && is_in_warning_) {
+    llvm::SmallString<128> note;
+    info.FormatDiagnostic(note);
+    if (is_warning_kept_) add_warning(info, Severity::kNote, note);
+    return;
+  }
+  is_in_warning_ = false;
+  // Of Kiln's own pragma, where an error has kept Clang from what comes last (compiler/clang/threadgroup_variables.h).
+  if (info.getID() == clang::diag::err_pragma_attribute_no_pop_eof) return;
+  printer_->printer.HandleDiagnostic(level, info);
+  // There may be a hundred, of operators on numbers.
+  if (info.getID() == clang::diag::note_ovl_builtin_candidate) return;
+  if (dropped_keyword_.isValid() && info.getLocation() == dropped_keyword_) return;
+
+  llvm::SmallString<128> message;
+  info.FormatDiagnostic(message);
+  if (is_lost_address_space(info, message)) return;
+  Entry entry;
+  if (info.hasSourceManager()) entry.placed = place(info.getSourceManager(), info.getLocation(), entry.diagnostic);
+  const clang::SourceManager* sources = info.hasSourceManager() ? &info.getSourceManager() : nullptr;
+  entry.diagnostic.message =
+      in_users_words(message.str().str(), info.getID(), sources, info.getLocation(), entry.diagnostic);
+  if (info.getID() == clang::diag::err_unavailable_message) note_unsupported(entry);
+  if (info.getID() == clang::diag::err_ovl_no_viable_function_in_call) entry.is_call_without_match = true;
+  if (info.getID() == clang::diag::err_undeclared_var_use ||
+      info.getID() == clang::diag::err_undeclared_var_use_suggest) {
+    bool is_dropped = false;
+    entry.diagnostic.message = with_better_suggestion(std::move(entry.diagnostic.message), is_dropped);
+    if (is_dropped) dropped_keyword_ = info.getLocation();
+  }
+  // Clang offers whatever is in scope, and the device library's own names are no one's to use.
+  if (size_t question = entry.diagnostic.message.find("; did you mean ");
+      question != std::string::npos &&
+      quoted_in(entry.diagnostic.message, question).find("__kiln") != std::string_view::npos)
+    entry.diagnostic.message.resize(question);
+  if (info.getID() == clang::diag::err_pp_file_not_found && entry.placed)
+    entry.diagnostic.message += where_looked_for(entry.diagnostic);
+  entry.diagnostic.severity = level == clang::DiagnosticsEngine::Note ? Severity::kNote : Severity::kError;
+  // The device library asserts in sentences, on behalf of whoever uses it.
+  if (!entry.placed) keep_assertion(entry.diagnostic.message);
+
+  // Of functions of the device library, which the caller does not see, how many arguments they take says enough.
+  if (entry.diagnostic.severity == Severity::kNote && !entry.placed)
+    for (auto earlier = entries_.rbegin(); earlier != entries_.rend(); ++earlier) {
+      if (earlier->diagnostic.severity == Severity::kNote) continue;
+      std::optional<int> taken = arguments_taken(entry.diagnostic.message);
+      if (taken)
+        earlier->arguments_taken.insert(*taken);
+      else
+        earlier->is_call_without_match = false;
+      break;
+    }
+
+  // A note in the caller's text gives its place to a message before it that has none.
+  if (entry.diagnostic.severity == Severity::kNote && entry.placed)
+    for (auto earlier = entries_.rbegin(); earlier != entries_.rend(); ++earlier) {
+      if (earlier->diagnostic.severity == Severity::kNote) continue;
+      if (!earlier->placed) {
+        std::string text = std::move(earlier->diagnostic.message);
+        Severity severity = earlier->diagnostic.severity;
+        bool is_unsupported = earlier->is_unsupported;
+        *earlier = entry;
+        earlier->is_unsupported = is_unsupported;
+        earlier->diagnostic.message = std::move(text);
+        earlier->diagnostic.severity = severity;
+        return;
+      }
+      break;
+    }
+  entries_.push_back(std::move(entry));
+  const Entry& added = entries_.back();
+  if (added.placed && added.diagnostic.severity == Severity::kError && info.getLocation().isMacroID())
+    add_macro_note(info.getSourceManager(), info.getLocation(), Diagnostic(added.diagnostic));
+}
+
+std::string DiagnosticCollector::where_looked_for(const Diagnostic& missing) const {
+  // The front end has looked for names that stand in a directive, and reads no macros.
+  char opener = missing.column > 0 && static_cast<size_t>(missing.column) <= missing.source_line.size()
+                    ? missing.source_line[missing.column - 1]
+                    : '\0';
+  if (opener != '"' && opener != '<') return "; the name of a file must stand in its directive, in one piece";
+  std::vector<std::string> folders = unit_.include_dirs;
+  if (opener == '"' && !missing.file.empty()) {
+    size_t slash = missing.file.rfind('/');
+    folders.insert(folders.begin(), slash == std::string::npos ? "." : missing.file.substr(0, slash));
+  }
+  if (!folders.empty()) return " in " + join(folders, ", ");
+  return opener == '"' ? "; text is in no folder, and `include_dirs` names none"
+                       : "; <…> is looked for in `include_dirs`, which names no folder";
+}
+
+void DiagnosticCollector::add_macro_note(const clang::SourceManager& sources, clang::SourceLocation location,
+                                         const Diagnostic& error) {
+  Entry note;
+  note.placed = place(sources, sources.getSpellingLoc(location), note.diagnostic);
+  bool is_elsewhere = note.diagnostic.text != error.text || note.diagnostic.line != error.line ||
+                      note.diagnostic.column != error.column;
+  if (!note.placed || !is_elsewhere) return;
+  note.diagnostic.severity = Severity::kNote;
+  note.diagnostic.message =
+      concat("expanded from macro '",
+             clang::Lexer::getImmediateMacroName(location, sources, preprocessor_->getLangOpts()).str(), "'");
+  entries_.push_back(std::move(note));
+}
+
+std::string DiagnosticCollector::with_better_suggestion(std::string message, bool& is_dropped) const {
+  llvm::StringRef name = quoted_in(message);
+  size_t question = message.find("; did you mean ");
+  std::string_view suggested = question == std::string::npos ? std::string_view() : quoted_in(message, question);
+  bool is_keyword =
+      !suggested.empty() && preprocessor_->getIdentifierInfo(suggested)->isKeyword(preprocessor_->getLangOpts());
+  is_dropped = is_keyword;
+
+  bool is_metal = unit_.dialect == Dialect::kMetal;
+  if (const char* same = is_metal ? metals_name(name) : cudas_name(name))
+    return concat("use of undeclared identifier '", name.str(), "'; in ", is_metal ? "Metal" : "CUDA", " it is '", same,
+                  "'");
+  // Clang offers the name itself, which the kernel's function has, or the shape of another argument.
+  auto is_in = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), name.str()) != names.end();
+  };
+  auto is_name = [&](const AttributeRow& attribute) { return is_metal && attribute.name == std::string_view(name); };
+  if (is_in(unit_.offered_names) || std::any_of(kAttributes.begin(), kAttributes.end(), is_name))
+    return concat("use of undeclared identifier '", name.str(),
+                  "'; only the body has it, where the body itself names it");
+  if (is_in(unit_.missing_names))
+    return concat("use of undeclared identifier '", name.str(), "'; only inputs with dimensions have a shape, strides ",
+                  "and ndim");
+
+  // As far from the name as Clang goes, and no farther than what it has found.
+  unsigned most = (static_cast<unsigned>(name.size()) + 2) / 3;
+  if (!suggested.empty() && !is_keyword) most = std::min(most, name.edit_distance(suggested));
+  std::string_view best;
+  auto consider = [&](std::string_view candidate) {
+    unsigned distance = name.edit_distance(candidate, /*AllowReplacements=*/true, most + 1);
+    if (distance > most || (distance == most && !best.empty())) return;
+    most = distance;
+    best = candidate;
+  };
+  if (is_metal)
+    for (const AttributeRow& attribute : kAttributes) consider(attribute.name);
+  for (const std::string& offered : unit_.offered_names) consider(offered);
+  if (best.empty() && !is_keyword) return message;
+  std::string result = concat("use of undeclared identifier '", name.str(), "'");
+  return best.empty() ? result : concat(result, "; did you mean '", best, "'?");
+}
+
+std::vector<Diagnostic> DiagnosticCollector::take() {
+  // Beside an error in the caller's text, what has no place in it only repeats that the kernel cannot be made.
+  auto is_callers = [](const Entry& entry) { return entry.placed && entry.diagnostic.text != SourceText::kGenerated; };
+  bool has_callers_error = std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return is_callers(entry) && entry.diagnostic.severity == Severity::kError;
+  });
+  for (Entry& entry : entries_) {
+    if (!entry.is_call_without_match || entry.arguments_taken.empty()) continue;
+    std::vector<std::string> counts;
+    for (int count : entry.arguments_taken) counts.push_back(std::to_string(count));
+    entry.diagnostic.message += concat("; it takes ", join(counts, " or "),
+                                       counts == std::vector<std::string>{"1"} ? " argument" : " arguments");
+  }
+  std::vector<Diagnostic> result;
+  for (Entry& entry : entries_)
+    if (has_callers_error ? is_callers(entry) : entry.placed || entry.diagnostic.severity != Severity::kNote)
+      result.push_back(std::move(entry.diagnostic));
+  entries_.clear();
+  return result;
+}
+
+// "'sync' is unavailable: why": what the device library declares so is refused by name.
+void DiagnosticCollector::note_unsupported(Entry& entry) {
+  constexpr std::string_view kBefore = "' is unavailable: ", kNow = "': ";
+  std::string& message = entry.diagnostic.message;
+  size_t at = message.find(kBefore);
+  if (at == std::string::npos || !message.ends_with(" on the CPU")) return;
+  message.replace(at, kBefore.size(), kNow);
+  // A template is named without its arguments.
+  if (size_t angle = message.find('<'); angle < at) message.erase(angle, at - angle);
+  entry.is_unsupported = true;
+}
+
+std::vector<Diagnostic> DiagnosticCollector::take_unsupported() {
+  std::vector<Diagnostic> result;
+  for (Entry& entry : entries_)
+    if (entry.is_unsupported) result.push_back(std::move(entry.diagnostic));
+  std::erase_if(entries_, [](const Entry& entry) { return entry.is_unsupported; });
+  return result;
+}
+
+std::string DiagnosticCollector::take_log() {
+  printer_->stream.flush();
+  return std::move(log_);
+}
+
+namespace {
+
+bool is_word_part(char c) { return isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+// Replaces `from` where it is no part of a longer word.
+void replace_words(std::string& message, std::string_view from, std::string_view to) {
+  for (size_t at = 0; (at = message.find(from, at)) != std::string::npos;) {
+    size_t end = at + from.size();
+    bool begins = at == 0 || !is_word_part(from.front()) || !is_word_part(message[at - 1]);
+    bool ends = end == message.size() || !is_word_part(from.back()) || !is_word_part(message[end]);
+    if (begins && ends) message.replace(at, from.size(), to);
+    at += begins && ends ? to.size() : 1;
+  }
+}
+
+constexpr std::string_view kScalars[] = {"bool", "char", "uchar", "short", "ushort", "int",
+                                         "uint", "long", "ulong", "half",  "bfloat", "float"};
+
+// What Metal itself calls a type.
+bool is_metal_type(llvm::StringRef name) {
+  if (name.ends_with("_t") && llvm::StringSwitch<bool>(name)
+                                  .Cases("int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", true)
+                                  .Cases("int64_t", "uint64_t", "float16_t", "bfloat16_t", "complex64_t", true)
+                                  .Cases("size_t", "ptrdiff_t", true)
+                                  .Default(false))
+    return true;
+  if (!name.empty() && name.back() >= '2' && name.back() <= '4') name = name.drop_back();
+  return std::find(std::begin(kScalars), std::end(kScalars), std::string_view(name)) != std::end(kScalars);
+}
+
+// Of "'A' (aka 'B')" the one that a user would write.
+void choose_names(std::string& message) {
+  constexpr std::string_view kAka = "' (aka '";
+  for (size_t at = 0; (at = message.find(kAka, at)) != std::string::npos;) {
+    size_t open = message.rfind('\'', at - 1), second = at + kAka.size(), close = message.find("')", second);
+    if (open == std::string::npos || close == std::string::npos) return;
+    std::string first = message.substr(open + 1, at - open - 1), meaning = message.substr(second, close - second);
+    bool keeps_first = first == meaning || is_metal_type(first);
+    bool keeps_second = first.find("decltype(") != std::string::npos || first.find("__kiln") != std::string::npos;
+    if (keeps_first || keeps_second) message.replace(open + 1, close + 1 - open, (keeps_first ? first : meaning) + "'");
+    at = open + 1 + (keeps_first || keeps_second ? 0 : at - open + 1);
+  }
+}
+
+}  // namespace
+
+std::string in_metal_words(std::string message) {
+  for (auto [clang_word, metal_word] : {std::pair<std::string_view, std::string_view>("_Float16", "half"),
+                                        {"__bf16", "bfloat"},
+                                        {"unsigned char", "uchar"},
+                                        {"unsigned short", "ushort"},
+                                        {"unsigned int", "uint"},
+                                        {"unsigned long", "ulong"},
+                                        {"complex_t<float>", "complex64_t"}})
+    replace_words(message, clang_word, metal_word);
+  for (std::string_view scalar : kScalars)
+    for (int n = 2; n <= 4; ++n) {
+      std::string vector = concat(scalar, n);
+      replace_words(message, concat("metal::vec<", scalar, ", ", n, ">"), vector);
+      replace_words(message, concat("vec<", scalar, ", ", n, ">"), vector);
+    }
+  choose_names(message);
+  return message;
+}
+
+}  // namespace kiln

@@ -1,0 +1,294 @@
+#include "compiler/codegen/lane_loop_splitting.h"
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/SetVector.h>
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/VectorUtils.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/PatternMatch.h>
+
+#include "compiler/memory/address_order.h"
+#include "compiler/memory/invariant_cache.h"
+#include "compiler/vectorize/widen.h"
+
+namespace kiln {
+namespace {
+
+using namespace llvm;
+
+// Bytes of most numbers.
+constexpr unsigned kNumberBytes = 4;
+
+// With registers of 32 bytes.
+constexpr unsigned kMostParts = kLanes / (32 / kNumberBytes);
+
+bool is_wide(const Type* type) {
+  const auto* vector = dyn_cast<FixedVectorType>(type);
+  return vector && vector->getNumElements() == kLanes;
+}
+
+// Loads of rows, and of numbers that some lanes each have, from memory that does not change meanwhile.
+bool is_load(const Instruction& instruction) {
+  const auto* load = dyn_cast<LoadInst>(&instruction);
+  // Elements of whole bytes: others lie closer in a vector.
+  return load && load->isSimple() && load->getDataLayout().typeSizeEqualsStoreSize(load->getType()->getScalarType()) &&
+         (load->hasMetadata(LLVMContext::MD_invariant_load) || load->hasMetadata(kFromTable));
+}
+
+// What lanes take of a few numbers.
+bool is_choice_of_few(const Instruction& instruction) {
+  const auto* choice = dyn_cast<ShuffleVectorInst>(&instruction);
+  return choice && is_wide(choice->getType()) && !is_wide(choice->getOperand(0)->getType());
+}
+
+// The first step of a vector that is the same in all lanes.
+bool is_step_of_splats(const Instruction& instruction) {
+  const auto* insertion = dyn_cast<InsertElementInst>(&instruction);
+  return insertion && all_of(insertion->users(), [](const User* user) { return getSplatValue(cast<Value>(user)); });
+}
+
+// Whether any lane has its bit, or a number other than 0.
+bool is_question(const Instruction& instruction) {
+  const Value* asked = nullptr;
+  if (const auto* bits = dyn_cast<BitCastInst>(&instruction)) asked = bits->getOperand(0);
+  if (const auto* call = dyn_cast<IntrinsicInst>(&instruction))
+    if (call->getIntrinsicID() == Intrinsic::vector_reduce_or) asked = call->getArgOperand(0);
+  if (!asked || !is_wide(asked->getType()) || instruction.getType()->isVectorTy()) return false;
+  if (isa<BitCastInst>(instruction) && !asked->getType()->getScalarType()->isIntegerTy(1)) return false;
+  return all_of(instruction.users(), [](const User* user) {
+    return match(user, PatternMatch::m_c_ICmp(PatternMatch::m_Value(), PatternMatch::m_Zero())) &&
+           cast<ICmpInst>(user)->isEquality();
+  });
+}
+
+// Whether each lane's result is made of what it has itself.
+bool is_of_each_lane(const Instruction& instruction) {
+  auto is_wide_or_alone = [](const Use& use) { return is_wide(use->getType()) || !use->getType()->isVectorTy(); };
+  if (!is_wide(instruction.getType()) || !all_of(instruction.operands(), is_wide_or_alone)) return false;
+  if (isa<BinaryOperator, UnaryOperator, CmpInst, SelectInst, FreezeInst>(instruction)) return true;
+  if (isa<CastInst>(instruction)) return is_wide(instruction.getOperand(0)->getType());
+  const auto* call = dyn_cast<IntrinsicInst>(&instruction);
+  return call && isTriviallyVectorizable(call->getIntrinsicID()) &&
+         all_of(call->args(), [](const Use& argument) { return is_wide(argument->getType()); });
+}
+
+class LoopSplitter {
+ public:
+  LoopSplitter(Loop& loop, unsigned registers, unsigned register_bytes, bool may_exchange)
+      : loop_(loop),
+        block_(loop.getHeader()),
+        registers_(registers),
+        register_bytes_(register_bytes),
+        may_exchange_(may_exchange),
+        reads_table_(any_of(*block_, [](const Instruction& one) { return one.hasMetadata(kFromTable); })),
+        lanes_(reads_table_ ? register_bytes / kNumberBytes : kLanes / 2) {}
+
+  bool run() {
+    before_ = loop_.getLoopPreheader();
+    auto* branch = dyn_cast<BranchInst>(block_->getTerminator());
+    if (loop_.getNumBlocks() != 1 || !before_ || !branch || !branch->isConditional() || !can_be_split()) return false;
+    BasicBlock* exit = branch->getSuccessor(branch->getSuccessor(0) == block_ ? 1 : 0);
+    Function* function = block_->getParent();
+    LLVMContext& context = function->getContext();
+    BasicBlock* end = before_;
+    const unsigned parts = kLanes / lanes_, of_loop = reads_table_ ? parts : 1;
+    for (unsigned part = 0; part < parts; part += of_loop) {
+      BasicBlock* behind = BasicBlock::Create(context, "part", function, exit);
+      BasicBlock* loop = make_loop(part, of_loop, *end, *behind);
+      if (part == 0)
+        before_->getTerminator()->replaceSuccessorWith(block_, loop);
+      else
+        BranchInst::Create(loop, end);
+      end = behind;
+    }
+    IRBuilder<> builder(BranchInst::Create(exit, end));
+    for (Instruction& instruction : *block_) {
+      Value* whole = nullptr;
+      for (Use& use : make_early_inc_range(instruction.uses())) {
+        auto* user = cast<Instruction>(use.getUser());
+        if (user->getParent() == block_) continue;
+        if (!whole) {
+          SmallVector<Value*> parts;
+          for (auto& made : ArrayRef(made_).take_front(kLanes / lanes_)) parts.push_back(made.lookup(&instruction));
+          whole = concatenateVectors(builder, parts);
+        }
+        use.set(whole);
+      }
+    }
+    exit->replacePhiUsesWith(block_, end);
+    for (Instruction& instruction : *block_) instruction.dropAllReferences();
+    block_->eraseFromParent();
+    return true;
+  }
+
+ private:
+  bool can_be_split() const {
+    SmallSetVector<const Value*, 16> kept;
+    unsigned of_lanes = 0, alike = 0;
+    for (Instruction& instruction : *block_) {
+      bool is_wanted_outside =
+          any_of(instruction.users(), [&](const User* user) { return cast<Instruction>(user)->getParent() != block_; });
+      if (is_wanted_outside && (!is_wide(instruction.getType()) || is_step_of_splats(instruction))) return false;
+      if (isa<PHINode>(instruction)) {
+        if (!is_wide(instruction.getType()) && instruction.getType()->isVectorTy()) return false;
+        if (is_wide(instruction.getType())) kept.insert(&instruction);
+        continue;
+      }
+      if (instruction.isTerminator()) continue;
+      // What is read twice must be the same.
+      auto* load = dyn_cast<LoadInst>(&instruction);
+      if (instruction.mayHaveSideEffects() || (instruction.mayReadFromMemory() && !(load && load->isSimple())))
+        return false;
+      if (reads_table_ && (is_load(instruction) || is_choice_of_few(instruction)) &&
+          none_of(instruction.operands(), [](const Use& use) { return is_wide(use->getType()); })) {
+        ++of_lanes;
+        continue;
+      }
+      bool is_alike = none_of(instruction.operands(), [](const Use& use) { return use->getType()->isVectorTy(); }) &&
+                      !instruction.getType()->isVectorTy();
+      if (is_alike) {
+        if (isa<CallInst>(instruction) && !isa<IntrinsicInst>(instruction)) return false;
+        ++alike;
+        continue;
+      }
+      if (getSplatValue(&instruction) || is_step_of_splats(instruction)) continue;
+      if (is_question(instruction)) {
+        if (may_exchange_ || reads_table_) return false;
+        continue;
+      }
+      if (!is_of_each_lane(instruction)) return false;
+      ++of_lanes;
+      for (const Use& use : instruction.operands())
+        if (is_from_outside(use) && !isa<Constant>(use.get()) && is_wide(use->getType()) && !getSplatValue(use.get()))
+          kept.insert(use.get());
+    }
+    uint64_t registers = 0;
+    for (const Value* value : kept)
+      registers += std::max<uint64_t>(1, value->getType()->getPrimitiveSizeInBits() / 8 / register_bytes_);
+    return (registers > registers_ || reads_table_) && of_lanes >= alike;
+  }
+
+  bool is_from_outside(const Value* value) const {
+    const auto* instruction = dyn_cast<Instruction>(value);
+    return !instruction || instruction->getParent() != block_;
+  }
+
+  Type* part_of(Type* type) const { return is_wide(type) ? FixedVectorType::get(type->getScalarType(), lanes_) : type; }
+
+  // Of `count` parts, one after another in each iteration.
+  BasicBlock* make_loop(unsigned first, unsigned count, BasicBlock& before, BasicBlock& behind) {
+    BasicBlock* copy = BasicBlock::Create(block_->getContext(), block_->getName(), block_->getParent(), &behind);
+    IRBuilder<> builder(copy), outside(block_->getContext());
+    if (Instruction* terminator = before.getTerminator())
+      outside.SetInsertPoint(terminator);
+    else
+      outside.SetInsertPoint(&before);
+    for (unsigned part = first; part < first + count; ++part) {
+      if (part != first) keep_order(builder);
+      make_part(part, first, builder, outside);
+    }
+    auto* branch = cast<BranchInst>(block_->getTerminator()->clone());
+    branch->setCondition(part_of(branch->getCondition(), first, outside));
+    for (unsigned i = 0; i < 2; ++i) branch->setSuccessor(i, branch->getSuccessor(i) == block_ ? copy : &behind);
+    builder.Insert(branch);
+    for (unsigned part = first; part < first + count; ++part) {
+      for (PHINode& phi : block_->phis()) {
+        auto* one = cast<PHINode>(made_[part][&phi]);
+        if (one->getNumIncomingValues() > 0) continue;
+        one->addIncoming(part_of(phi.getIncomingValueForBlock(before_), part, outside), &before);
+        one->addIncoming(part_of(phi.getIncomingValueForBlock(block_), part, outside), copy);
+      }
+    }
+    return copy;
+  }
+
+  // Made outside of the loop where it is not of the loop.
+  Value* part_of(Value* value, unsigned which, IRBuilder<>& outside) {
+    auto& made = made_[which];
+    if (auto found = made.find(value); found != made.end()) return found->second;
+    if (!is_wide(value->getType())) return value;
+    if (Value* same = getSplatValue(value)) return made[value] = outside.CreateVectorSplat(lanes_, same);
+    return made[value] = outside.CreateShuffleVector(value, createSequentialMask(which * lanes_, lanes_, 0));
+  }
+
+  // `first`: of the loop, whose numbers that are no vectors all parts have in common.
+  void make_part(unsigned which, unsigned first, IRBuilder<>& builder, IRBuilder<>& outside) {
+    BasicBlock* copy = builder.GetInsertBlock();
+    const DataLayout& layout = block_->getDataLayout();
+    auto& made = made_[which];
+    auto part = [&](Value* value) { return part_of(value, which, outside); };
+    for (Instruction& instruction : *block_) {
+      if (instruction.isTerminator() || is_step_of_splats(instruction)) continue;
+      if (which != first && !instruction.getType()->isVectorTy()) {
+        made[&instruction] = made_[first].lookup(&instruction);
+      } else if (isa<PHINode>(instruction)) {
+        auto* phi = PHINode::Create(part_of(instruction.getType()), 2, instruction.getName());
+        made[&instruction] = phi;
+        phi->insertBefore(*copy, copy->getFirstNonPHIIt());
+      } else if (Value* same = is_wide(instruction.getType()) ? getSplatValue(&instruction) : nullptr) {
+        made[&instruction] = builder.CreateVectorSplat(lanes_, part(same));
+      } else if (is_question(instruction)) {
+        auto* call = dyn_cast<CallInst>(&instruction);
+        Value* asked = part(call ? call->getArgOperand(0) : instruction.getOperand(0));
+        Value* answer = call ? static_cast<Value*>(builder.CreateOrReduce(asked))
+                             : builder.CreateBitCast(asked, builder.getIntNTy(lanes_));
+        made[&instruction] = builder.CreateZExtOrTrunc(answer, instruction.getType());
+      } else if (is_load(instruction) && is_wide(instruction.getType())) {
+        auto* load = cast<LoadInst>(instruction.clone());
+        const uint64_t bytes = layout.getTypeAllocSize(load->getType()->getScalarType());
+        const uint64_t offset = which * lanes_ * bytes;
+        load->setOperand(0, builder.CreatePtrAdd(part(load->getPointerOperand()), builder.getInt64(offset)));
+        load->mutateType(part_of(instruction.getType()));
+        load->setAlignment(commonAlignment(load->getAlign(), offset));
+        made[&instruction] = builder.Insert(load);
+      } else if (is_choice_of_few(instruction)) {
+        auto& choice = cast<ShuffleVectorInst>(instruction);
+        made[&instruction] = builder.CreateShuffleVector(part(choice.getOperand(0)), part(choice.getOperand(1)),
+                                                         choice.getShuffleMask().slice(which * lanes_, lanes_));
+      } else if (auto* call = dyn_cast<IntrinsicInst>(&instruction); call && is_wide(call->getType())) {
+        SmallVector<Value*> arguments;
+        SmallVector<Type*> types;
+        Intrinsic::ID id = call->getIntrinsicID();
+        if (isVectorIntrinsicWithOverloadTypeAtArg(id, -1)) types.push_back(part_of(call->getType()));
+        for (unsigned i = 0; i < call->arg_size(); ++i) {
+          arguments.push_back(part(call->getArgOperand(i)));
+          if (isVectorIntrinsicWithOverloadTypeAtArg(id, i)) types.push_back(arguments.back()->getType());
+        }
+        CallInst* one = builder.CreateIntrinsic(id, types, arguments);
+        one->copyIRFlags(call);
+        made[&instruction] = one;
+      } else {
+        Instruction* one = instruction.clone();
+        for (Use& use : one->operands()) use.set(part(use.get()));
+        one->mutateType(part_of(instruction.getType()));
+        made[&instruction] = builder.Insert(one);
+      }
+    }
+  }
+
+  Loop& loop_;
+  BasicBlock* block_;
+  BasicBlock* before_ = nullptr;
+  unsigned registers_, register_bytes_;
+  bool may_exchange_;
+  const bool reads_table_;  // and rows, which are in memory until they are wanted (memory/invariant_cache.h)
+  const unsigned lanes_;    // of a part
+  DenseMap<Value*, Value*> made_[kMostParts];
+};
+
+}  // namespace
+
+PreservedAnalyses SplitLoopsPass::run(Function& function, FunctionAnalysisManager& analyses) {
+  SmallVector<Loop*> loops;
+  for (Loop* loop : analyses.getResult<LoopAnalysis>(function).getLoopsInPreorder())
+    if (loop->isInnermost()) loops.push_back(loop);
+  bool changed = false;
+  for (Loop* loop : loops) changed |= LoopSplitter(*loop, registers_, register_bytes_, may_exchange_).run();
+  return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
+}
+
+}  // namespace kiln

@@ -1,0 +1,267 @@
+#include "compiler/codegen/lane_reductions.h"
+
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/Sequence.h>
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/Support/MathExtras.h>
+#include <llvm/Transforms/Utils/Local.h>
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "compiler/vectorize/widen.h"
+
+namespace kiln {
+
+using namespace llvm;
+
+namespace {
+
+std::optional<LaneOperation> operation_of(const Value* value) {
+  LaneOperation operation;
+  if (auto* binary = dyn_cast<BinaryOperator>(value); binary && binary->isCommutative())
+    operation.opcode = binary->getOpcode();
+  else if (auto* extreme = dyn_cast<MinMaxIntrinsic>(value))
+    operation.intrinsic = extreme->getIntrinsicID();
+  else
+    return std::nullopt;
+  if (isa<FPMathOperator>(value)) operation.flags = cast<Instruction>(value)->getFastMathFlags();
+  return operation;
+}
+
+// Of `sum = value + value ^ distance` the value, where that holds for the lanes that are wanted, and the permutation;
+// else null.
+std::pair<Value*, User*> added_to_itself(const User& sum, int distance, ArrayRef<int> lanes) {
+  for (unsigned side : {0u, 1u}) {
+    Value* value = sum.getOperand(side);
+    auto* moved = dyn_cast<ShuffleVectorInst>(sum.getOperand(1 - side));
+    if (!moved || moved == value || moved->getType() != value->getType() || !moved->hasOneUse()) continue;
+    auto is_moved = [&](int lane) {
+      std::optional<VectorElement> source = source_of(moved, static_cast<unsigned>(lane));
+      return source && source == source_of(value, static_cast<unsigned>(lane ^ distance));
+    };
+    if (all_of(lanes, is_moved)) return {value, moved};
+  }
+  return {};
+}
+
+Value* combine(Value* a, Value* b, const LaneOperation& operation, IRBuilderBase& builder) {
+  IRBuilderBase::FastMathFlagGuard guard(builder);
+  builder.setFastMathFlags(operation.flags);
+  if (operation.intrinsic != Intrinsic::not_intrinsic) return builder.CreateBinaryIntrinsic(operation.intrinsic, a, b);
+  return builder.CreateBinOp(static_cast<Instruction::BinaryOps>(operation.opcode), a, b);
+}
+
+// Numbers that lie in registers, and are added up by the bits of their lanes' numbers, the lowest first. Bits of places
+// are given as LaneLayout's, and from kLaneBits on as those of the sums' numbers.
+class AddingUp {
+ public:
+  AddingUp(SmallVector<Value*, 32> registers, LaneLayout layout, const LaneOperation& operation, IRBuilderBase& builder)
+      : registers_(std::move(registers)), layout_(std::move(layout)), operation_(operation), builder_(builder) {}
+
+  // Of a sum.
+  void add_until_one_is_left() {
+    for (unsigned bit = 0; registers_.size() > 1; ++bit) add(bit);
+  }
+
+  // The bits of lanes that are left.
+  void add_all() {
+    for (unsigned bit = 0; bit < kLaneBits; ++bit)
+      if (is_contained(layout_.elements, bit)) add(bit);
+  }
+
+  const SmallVector<Value*, 32>& registers() const { return registers_; }
+  const LaneLayout& layout() const { return layout_; }
+
+  Value* sum(unsigned number) {
+    auto place_in = [&](ArrayRef<unsigned> bits) {
+      unsigned place = 0;
+      for (auto [i, bit] : enumerate(bits)) place |= (number >> (bit - kLaneBits) & 1) << i;
+      return place;
+    };
+    Value* value = registers_[place_in(layout_.registers)];
+    if (!value->getType()->isVectorTy()) return value;
+    return builder_.CreateExtractElement(value, uint64_t{place_in(layout_.elements)});
+  }
+
+ private:
+  void add(unsigned bit) {
+    const auto* place = llvm::find(layout_.elements, bit);
+    assert(place != layout_.elements.end() && "numbers lie in squares or in order");
+    add_elements(static_cast<unsigned>(place - layout_.elements.begin()));
+  }
+
+  // What lies at a distance within registers: of two registers in one, if there are two. What has moved within 128 bits
+  // stays there, and so do parts of 128 bits.
+  void add_elements(unsigned place) {
+    const unsigned part_bits = 2;
+    const bool is_within_part = place < part_bits;
+    unsigned freed = is_within_part ? std::min<unsigned>(part_bits, layout_.elements.size()) - 1
+                                    : static_cast<unsigned>(layout_.elements.size()) - 1;
+    const auto width = 1u << layout_.elements.size();
+    layout_.elements.erase(layout_.elements.begin() + place);
+    const bool has_two = registers_.size() > 1;
+    if (has_two) {
+      layout_.elements.insert(layout_.elements.begin() + freed, layout_.registers[0]);
+      layout_.registers.erase(layout_.registers.begin());
+    }
+    auto mask = [&](unsigned side) {
+      SmallVector<int, 16> elements;
+      for (unsigned i = 0; i < (has_two ? width : width / 2); ++i) {
+        unsigned from = i, second = 0;
+        auto without = [](unsigned number, unsigned bit) {
+          return (number >> (bit + 1) << bit) | (number & ((1u << bit) - 1));
+        };
+        if (has_two) second = i >> freed & 1, from = without(i, freed);
+        from = (from >> place << (place + 1)) | side << place | (from & ((1u << place) - 1));
+        elements.push_back(static_cast<int>(from + second * width));
+      }
+      return elements;
+    };
+    const SmallVector<int, 16> low = mask(0), high = mask(1);
+    SmallVector<Value*, 32> sums;
+    for (size_t i = 0; i < registers_.size(); i += has_two ? 2 : 1) {
+      Value* a = registers_[i];
+      if (!a) {
+        sums.push_back(nullptr);
+      } else if (width == 2 && !has_two) {
+        sums.push_back(
+            add(builder_.CreateExtractElement(a, uint64_t{0}), builder_.CreateExtractElement(a, uint64_t{1})));
+      } else {
+        Value* b = has_two && registers_[i + 1] ? registers_[i + 1] : PoisonValue::get(a->getType());
+        sums.push_back(add(builder_.CreateShuffleVector(a, b, low), builder_.CreateShuffleVector(a, b, high)));
+      }
+    }
+    registers_ = std::move(sums);
+  }
+
+  Value* add(Value* a, Value* b) { return a && b ? combine(a, b, operation_, builder_) : nullptr; }
+
+  SmallVector<Value*, 32> registers_;  // null: of no sum
+  LaneLayout layout_;
+  const LaneOperation& operation_;
+  IRBuilderBase& builder_;
+};
+
+// Sums of one block, those together of which none is wanted before the last one is there.
+class BlockSums {
+ public:
+  BlockSums(BasicBlock& block, unsigned width) : block_(block), width_(width) {}
+
+  void run() {
+    for (Instruction& instruction : block_)
+      if (auto* element = dyn_cast<ExtractElementInst>(&instruction))
+        if (std::optional<LaneSum> sum = lane_sum(*element, width_)) add(*element, std::move(*sum));
+    for (auto& group : groups_) add_up_all(group);
+  }
+
+ private:
+  using Group = SmallVector<std::pair<ExtractElementInst*, LaneSum>>;
+
+  void add(ExtractElementInst& element, LaneSum sum) {
+    auto fits = [&](const Group& group) {
+      return group.size() < kMostSumsTogether && group[0].second.operation.is_like(sum.operation) &&
+             group[0].second.is_made_of_squares == sum.is_made_of_squares &&
+             group[0].first->getType() == element.getType() &&
+             all_of(
+                 group,
+                 [&](const auto& other) {
+                   return all_of(other.first->users(), [&](const User* user) {
+                     auto* instruction = cast<Instruction>(user);
+                     return instruction->getParent() != &block_ || isa<PHINode>(instruction) ||
+                            element.comesBefore(instruction);
+                   });
+                 });
+    };
+    if (groups_.empty() || !fits(groups_.back())) groups_.emplace_back();
+    groups_.back().push_back({&element, std::move(sum)});
+  }
+
+  void add_up_all(Group& group) {
+    // One sum of two registers is as long the other way.
+    if (group.size() == 1 && width_ == kLanes / 2) return;
+    IRBuilder<> builder(group[0].first);
+    SmallVector<PartialSum> partial_sums;
+    for (auto& [element, sum] : group) {
+      builder.SetInsertPoint(element);
+      partial_sums.push_back(add_registers(sum, width_, builder));
+    }
+    LaneOperation operation = group[0].second.operation;
+    for (const auto& [element, sum] : group) operation.flags &= sum.operation.flags;
+    SmallVector<Value*> sums = add_up(partial_sums, operation, builder);
+    for (auto [sum, pair] : zip(sums, group)) {
+      ExtractElementInst* element = pair.first;
+      element->replaceAllUsesWith(builder.CreateBitCast(sum, element->getType()));
+    }
+    for (auto& [element, sum] : group) RecursivelyDeleteTriviallyDeadInstructions(element);
+  }
+
+  BasicBlock& block_;
+  const unsigned width_;
+  SmallVector<Group> groups_;
+};
+
+}  // namespace
+
+std::optional<LaneSum> lane_sum(ExtractElementInst& element, unsigned width) {
+  auto* index = dyn_cast<ConstantInt>(element.getIndexOperand());
+  if (!index || !index->isZero()) return std::nullopt;
+  Value* sum = element.getVectorOperand();
+  // As the bits that are stored.
+  if (auto* bits = dyn_cast<BitCastInst>(sum); bits && bits->hasOneUse()) sum = bits->getOperand(0);
+  auto* type = dyn_cast<FixedVectorType>(sum->getType());
+  if (!type || type->getNumElements() != kLanes || type->getScalarSizeInBits() != 32) return std::nullopt;
+  // A part of it is an element of bits, too.
+  if (element.getType()->getScalarSizeInBits() != 32) return std::nullopt;
+  std::optional<LaneOperation> operation = operation_of(sum);
+  if (!operation) return std::nullopt;
+  LaneSum found{sum, *operation, false};
+  SmallVector<int, kLanes> lanes{0};
+  // What others want too is computed anyway.
+  SmallVector<const User*, 2> users{sum == element.getVectorOperand() ? cast<User>(&element)
+                                                                      : cast<User>(element.getVectorOperand())};
+  auto is_wanted_here = [&](const User* user) { return is_contained(users, user); };
+  for (int distance = kLanes / 2; distance > 0; distance /= 2) {
+    if (!all_of(found.lanes->users(), is_wanted_here)) return std::nullopt;
+    std::optional<LaneOperation> own = operation_of(found.lanes);
+    if (!own || !own->is_like(*operation)) return std::nullopt;
+    found.operation.flags &= own->flags;
+    auto* addition = cast<User>(found.lanes);
+    auto [value, moved] = added_to_itself(*addition, distance, lanes);
+    if (!value) return std::nullopt;
+    found.lanes = value;
+    users.assign({addition, moved});
+    for (int lane : SmallVector<int, kLanes>(lanes)) lanes.push_back(lane ^ distance);
+  }
+  found.is_made_of_squares = is_made_of_squares(found.lanes, width, users);
+  return found;
+}
+
+PartialSum add_registers(const LaneSum& sum, unsigned width, IRBuilderBase& builder) {
+  LanesInRegisters lanes = lay_out(sum.lanes, width, sum.is_made_of_squares, builder);
+  AddingUp adding({lanes.registers.begin(), lanes.registers.end()}, lanes.layout, sum.operation, builder);
+  adding.add_until_one_is_left();
+  return {adding.registers()[0], adding.layout().elements};
+}
+
+SmallVector<Value*> add_up(ArrayRef<PartialSum> partial_sums, const LaneOperation& operation, IRBuilderBase& builder) {
+  SmallVector<Value*, 32> registers;
+  for (const PartialSum& sum : partial_sums) registers.push_back(sum.numbers);
+  LaneLayout layout{partial_sums[0].elements, {}};
+  registers.resize(PowerOf2Ceil(registers.size()));
+  append_range(layout.registers, seq(kLaneBits, kLaneBits + Log2_64(registers.size())));
+  AddingUp adding(std::move(registers), std::move(layout), operation, builder);
+  adding.add_all();
+  SmallVector<Value*> sums;
+  for (unsigned i = 0; i < partial_sums.size(); ++i) sums.push_back(adding.sum(i));
+  return sums;
+}
+
+void add_lanes_by_pairs(Module& module, unsigned width) {
+  for (Function& function : module)
+    for (BasicBlock& block : function) BlockSums(block, width).run();
+}
+
+}  // namespace kiln

@@ -1,0 +1,168 @@
+#include "compiler/codegen/min_max_idiom.h"
+
+#include <llvm/ADT/SetVector.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/PatternMatch.h>
+
+#include <optional>
+
+namespace kiln {
+namespace {
+
+using namespace llvm;
+using namespace llvm::PatternMatch;
+
+// What exchanges move are numbers of 32 bits.
+Value* without_casts(Value* value) {
+  while (auto* cast = dyn_cast<BitCastInst>(value)) value = cast->getOperand(0);
+  return value;
+}
+
+bool same_bits(Value* one, Value* other) { return without_casts(one) == without_casts(other); }
+
+Type* as_floats(Type* type) {
+  if (type->isFPOrFPVectorTy()) return type;
+  Type* scalar = type->getScalarType()->isIntegerTy(32)   ? Type::getFloatTy(type->getContext())
+                 : type->getScalarType()->isIntegerTy(64) ? Type::getDoubleTy(type->getContext())
+                                                          : nullptr;
+  auto* vector = dyn_cast<FixedVectorType>(type);
+  return scalar && vector ? FixedVectorType::get(scalar, vector->getNumElements()) : scalar;
+}
+
+bool is_unordered_with_itself(Value* condition, Value*& value) {
+  CmpInst::Predicate predicate;
+  Value* other;
+  if (!match(condition, m_FCmp(predicate, m_Value(value), m_Value(other))) || predicate != CmpInst::FCMP_UNO)
+    return false;
+  return value == other || match(other, m_AnyZeroFP());
+}
+
+// `select (or (a < b), (a is a NaN)), b, a`.
+struct Extreme {
+  FCmpInst* comparison;
+  unsigned first;  // which of the comparison's operands is a
+
+  // As they are now: they may be such choices themselves.
+  Value* a() const { return comparison->getOperand(first); }
+  Value* b() const { return comparison->getOperand(1 - first); }
+};
+
+std::optional<Extreme> extreme_of(Value* value) {
+  auto* choice = dyn_cast<SelectInst>(value);
+  if (!choice) return std::nullopt;
+  Value *one, *other, *tested;
+  if (!match(choice->getCondition(), m_c_Or(m_Value(one), m_Value(other))) &&
+      !match(choice->getCondition(), m_LogicalOr(m_Value(one), m_Value(other))))
+    return std::nullopt;
+  if (is_unordered_with_itself(one, tested)) std::swap(one, other);
+  if (!is_unordered_with_itself(other, tested)) return std::nullopt;
+  auto* comparison = dyn_cast<FCmpInst>(one);
+  if (!comparison ||
+      (comparison->getPredicate() != CmpInst::FCMP_OLT && comparison->getPredicate() != CmpInst::FCMP_OGT))
+    return std::nullopt;
+  Extreme extreme{comparison, same_bits(tested, comparison->getOperand(0)) ? 0u : 1u};
+  if (!same_bits(tested, extreme.a()) || !same_bits(choice->getTrueValue(), extreme.b()) ||
+      !same_bits(choice->getFalseValue(), extreme.a()) || as_floats(choice->getType()) != extreme.a()->getType())
+    return std::nullopt;
+  return extreme;
+}
+
+// Whether values are never NaNs. What a loop computes of itself is taken to be none until something shows otherwise:
+// a NaN must come from somewhere.
+class Numbers {
+ public:
+  bool is_number(Value* value) {
+    assumed_.clear();
+    return proves(value);
+  }
+
+ private:
+  static constexpr size_t kMost = 100;
+  SetVector<Value*> assumed_;
+
+  // What a proof that fails has assumed holds no more.
+  bool proves(Value* value) {
+    if (assumed_.contains(value)) return true;
+    if (assumed_.size() >= kMost) return false;
+    size_t before = assumed_.size();
+    assumed_.insert(value);
+    if (proves_by_operands(value)) return true;
+    while (assumed_.size() > before) assumed_.pop_back();
+    return false;
+  }
+
+  bool proves_by_operands(Value* value) {
+    if (auto* constant = dyn_cast<Constant>(value)) return is_number_constant(*constant);
+    auto* instruction = dyn_cast<Instruction>(value);
+    if (!instruction) return false;
+    auto operand = [&](unsigned i) { return proves(instruction->getOperand(i)); };
+    if (std::optional<Extreme> extreme = extreme_of(value)) return proves(extreme->a()) || proves(extreme->b());
+    switch (instruction->getOpcode()) {
+      case Instruction::PHI: return all_of(instruction->operands(), [&](Use& use) { return proves(use.get()); });
+      case Instruction::Select: {
+        // What compares as less than something is a number.
+        auto* comparison = dyn_cast<FCmpInst>(instruction->getOperand(0));
+        bool is_compared = comparison && CmpInst::isOrdered(comparison->getPredicate()) &&
+                           (same_bits(comparison->getOperand(0), instruction->getOperand(1)) ||
+                            same_bits(comparison->getOperand(1), instruction->getOperand(1)));
+        return (is_compared || operand(1)) && operand(2);
+      }
+      case Instruction::BitCast:
+        return as_floats(instruction->getType()) == as_floats(instruction->getOperand(0)->getType()) && operand(0);
+      case Instruction::ShuffleVector: return operand(0) && (isa<UndefValue>(instruction->getOperand(1)) || operand(1));
+      case Instruction::ExtractElement: return operand(0);
+      case Instruction::InsertElement: return (isa<UndefValue>(instruction->getOperand(0)) || operand(0)) && operand(1);
+      case Instruction::FNeg: return operand(0);
+      case Instruction::SIToFP:
+      case Instruction::UIToFP: return !instruction->getType()->getScalarType()->isHalfTy();
+      default: return false;
+    }
+  }
+
+  static bool is_number_constant(Constant& constant) {
+    auto* vector = dyn_cast<FixedVectorType>(constant.getType());
+    Type* type = as_floats(constant.getType());
+    if (!type) return false;
+    auto is_one = [&](Constant* element) {
+      if (auto* number = dyn_cast_or_null<ConstantFP>(element)) return !number->isNaN();
+      if (auto* bits = dyn_cast_or_null<ConstantInt>(element))
+        return !APFloat(type->getScalarType()->getFltSemantics(), bits->getValue()).isNaN();
+      return false;
+    };
+    if (!vector) return is_one(&constant);
+    for (unsigned i = 0; i < vector->getNumElements(); ++i)
+      if (!is_one(constant.getAggregateElement(i))) return false;
+    return true;
+  }
+};
+
+}  // namespace
+
+void simplify_extremes(Module& module) {
+  struct Found {
+    SelectInst* choice;
+    Extreme extreme;
+    bool is_number;
+  };
+  SmallVector<Found> all;
+  Numbers numbers;
+  // All of them are asked before the first one is changed.
+  for (Function& function : module)
+    for (Instruction& instruction : instructions(function))
+      if (std::optional<Extreme> extreme = extreme_of(&instruction))
+        all.push_back({cast<SelectInst>(&instruction), *extreme, numbers.is_number(extreme->a())});
+  for (auto& [choice, extreme, is_number] : all) {
+    IRBuilder<> builder(choice);
+    Value *a = extreme.a(), *b = extreme.b();
+    Value* result = builder.CreateSelect(extreme.comparison, b, a);
+    if (!is_number) result = builder.CreateSelect(builder.CreateFCmpUNO(a, a), b, result);
+    result = builder.CreateBitCast(result, choice->getType());
+    choice->replaceAllUsesWith(result);
+    choice->eraseFromParent();
+  }
+}
+
+}  // namespace kiln

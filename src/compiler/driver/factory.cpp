@@ -1,0 +1,73 @@
+// What libkiln_compiler.so exports.
+#include <llvm/Config/llvm-config.h>
+#include <llvm/Support/ErrorHandling.h>
+
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "compiler/clang/device_library.h"
+#include "compiler/driver/compile_budget.h"
+#include "compiler/driver/compile_for_cpu.h"
+#include "compiler/driver/compile_for_nvidia.h"
+#include "core/compiler.h"
+#include "core/text.h"
+
+namespace kiln {
+namespace {
+
+// LLVM ends the process where it meets something that it cannot compile. An exception ends the compilation instead;
+// what LLVM had allocated for it is lost.
+void throw_fatal_error(void*, const char* reason, bool) { throw InternalError(concat("LLVM: ", reason)); }
+
+void throw_bad_alloc(void*, const char*, bool) { throw std::bad_alloc(); }
+
+class ClangCompiler : public Compiler {
+ public:
+  CompileResult compile(const CompileRequest& request) override {
+    static std::once_flag once;
+    std::call_once(once, [] {
+      llvm::install_fatal_error_handler(throw_fatal_error);
+      llvm::install_bad_alloc_error_handler(throw_bad_alloc);
+    });
+    std::optional<CompileBudget> budget;
+    std::string message;
+    bool lacks_memory = false;
+    try {
+      budget.emplace(request.limits);
+      return request.target.kind == TargetKind::kNvidia ? compile_for_nvidia(request) : compile_for_cpu(request);
+    } catch (const std::bad_alloc&) {
+      lacks_memory = true;
+    } catch (const std::exception& error) {
+      message = error.what();
+    }
+    CompileExcess excess = budget ? budget->excess() : CompileExcess::kNone;
+    CompileResult result;
+    result.report.generated_source = request.unit.text;
+    if (excess != CompileExcess::kNone && excess != CompileExcess::kSystemMemory) {
+      result.status = CompileStatus::kTooLarge;
+      result.report.log = budget->describe();
+    } else if (lacks_memory || excess == CompileExcess::kSystemMemory) {
+      result.status = CompileStatus::kOutOfMemory;
+    } else {
+      result.status = CompileStatus::kInternal;
+      result.report.log = std::move(message);
+    }
+    return result;
+  }
+
+  std::string identity() const override { return concat("LLVM ", LLVM_VERSION_STRING, " ", device_library_digest()); }
+};
+
+}  // namespace
+}  // namespace kiln
+
+// Threads may still compile when the process ends and the destructors of static objects run. LLVM's live for ever: this
+// is what the linker gives to all that would have one of them destroyed (-Wl,--wrap).
+extern "C" int __wrap___cxa_atexit(void (*)(void*), void*, void*) { return 0; }
+
+extern "C" __attribute__((visibility("default"))) kiln::Compiler* kiln_make_compiler(uint32_t interface_version) {
+  return interface_version == kiln::kCompilerInterfaceVersion ? new kiln::ClangCompiler : nullptr;
+}

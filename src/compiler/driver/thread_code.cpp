@@ -1,0 +1,301 @@
+#include "compiler/driver/thread_code.h"
+
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "compiler/clang/clang_frontend.h"
+#include "compiler/ir/sections.h"
+#include "compiler/lowering/approximations.h"
+#include "compiler/lowering/bounds_guards.h"
+#include "compiler/lowering/constant_initializers.h"
+#include "compiler/lowering/convergence_points.h"
+#include "compiler/lowering/defined_arithmetic.h"
+#include "compiler/lowering/inline_all.h"
+#include "compiler/lowering/input_stores.h"
+#include "compiler/lowering/ldexp.h"
+#include "compiler/lowering/matrix_products.h"
+#include "compiler/lowering/shape_constants.h"
+#include "compiler/lowering/small_floats.h"
+#include "compiler/lowering/split_structures.h"
+#include "compiler/lowering/threadgroup_pointer_tables.h"
+#include "core/diagnostic.h"
+#include "core/text.h"
+
+namespace kiln {
+namespace {
+
+// device/metal_stdlib/logging.h
+constexpr const char* kUnsupportedFunction = "__kiln_unsupported";
+
+// Calls through pointers that inlining has not resolved.
+bool has_indirect_calls(const llvm::Function& function) {
+  for (const llvm::Instruction& instruction : llvm::instructions(function))
+    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction); call && call->isIndirectCall()) return true;
+  return false;
+}
+
+// A thread's variables before any of them is promoted: more of them is refused at once. Of each size one may be in use
+// at a time only, and most go; `private_bytes` of what is left is checked in the end.
+constexpr uint64_t kMostVariableBytes = uint64_t{64} << 20;
+
+uint64_t bytes_of_variables(const llvm::Function& function) {
+  uint64_t bytes = 0;
+  for (const llvm::Instruction& instruction : llvm::instructions(function))
+    if (const auto* variable = llvm::dyn_cast<llvm::AllocaInst>(&instruction))
+      bytes += variable->getAllocationSize(function.getDataLayout())->getFixedValue();
+  return bytes;
+}
+
+const llvm::GlobalVariable* find_mutable_variable(const llvm::Module& module) {
+  for (const llvm::GlobalVariable& variable : module.globals())
+    if (!variable.isConstant() && !variable.hasSection() && !variable.isDeclaration() &&
+        !variable.getName().starts_with("llvm."))
+      return &variable;
+  return nullptr;
+}
+
+// All `extern __shared__` arrays lie at one place.
+void define_dynamic_memory(llvm::Module& module, uint64_t bytes) {
+  llvm::SmallVector<llvm::GlobalVariable*> arrays;
+  for (llvm::GlobalVariable& variable : module.globals())
+    if (variable.isDeclaration() && variable.getSection() == kThreadgroupSection) arrays.push_back(&variable);
+  if (arrays.empty()) return;
+  auto* type = llvm::ArrayType::get(llvm::Type::getInt8Ty(module.getContext()), bytes);
+  auto* memory = new llvm::GlobalVariable(module, type, /*isConstant=*/false, llvm::GlobalValue::InternalLinkage,
+                                          llvm::UndefValue::get(type), "__kiln_dynamic_memory");
+  memory->setSection(kThreadgroupSection);
+  memory->setAlignment(llvm::Align(128));
+  for (llvm::GlobalVariable* array : arrays) {
+    array->replaceAllUsesWith(memory);
+    array->eraseFromParent();
+  }
+}
+
+// Where vectors of AVX-512 are to be.
+bool scales_by_instruction(const TargetSpec& target) {
+  return target.kind == TargetKind::kCpu && prefers_simd(target) && target.cpu == "x86-64-v4";
+}
+
+// What Clang says of the processor it parsed for, and of the vectors that a function takes, is the target machine's to
+// say: LLVM would parse the list of features, and make its tables of the processor, again for each kind of function.
+void drop_processor(llvm::Module& module) {
+  for (llvm::Function& function : module)
+    for (const char* attribute : {"target-cpu", "target-features", "tune-cpu", "min-legal-vector-width"})
+      function.removeFnAttr(attribute);
+}
+
+// Where a thread would come to what is not supported. On the CPU only a launch in which one does is an error; a GPU has
+// no means to say so.
+std::optional<Diagnostic> find_unsupported(const llvm::Module& module, const KernelUnit& unit) {
+  const llvm::Function* function = module.getFunction(kUnsupportedFunction);
+  if (!function) return std::nullopt;
+  for (const llvm::User* user : function->users()) {
+    const auto* call = llvm::dyn_cast<llvm::CallBase>(user);
+    const auto* line = call ? llvm::dyn_cast<llvm::ConstantInt>(call->getArgOperand(0)) : nullptr;
+    const auto* column = call ? llvm::dyn_cast<llvm::ConstantInt>(call->getArgOperand(1)) : nullptr;
+    if (!line || !column) continue;
+    llvm::StringRef what;
+    llvm::getConstantStringInfo(call->getArgOperand(2), what);
+    Diagnostic diagnostic = diagnostic_at(unit, static_cast<int>(line->getZExtValue()), what.str());
+    diagnostic.column = static_cast<int>(column->getZExtValue());
+    return diagnostic;
+  }
+  return std::nullopt;
+}
+
+void choose_approximations(const CompileRequest& request, llvm::Module& module) {
+  const TargetSpec& target = request.target;
+  const bool are_allowed = request.unit.math_mode != MathMode::kSafe;
+  if (are_allowed && target.kind == TargetKind::kNvidia)
+    approximate_for_gpu(module);
+  else if (are_allowed && prefers_simd(target))
+    describe_approximations(module);
+  else
+    expand_approximations(module);
+}
+
+// Makes Clang's module one function, in which every access can be followed to what it reads or writes. False where
+// calls are left whose functions nobody knows.
+bool make_one_function(const CompileRequest& request, const llvm::DataLayout& layout, llvm::Module& module) {
+  module.setDataLayout(layout);
+  drop_processor(module);
+  define_dynamic_memory(module, request.unit.dynamic_memory_bytes);
+  if (scales_by_instruction(request.target))
+    describe_scaling(module);
+  else
+    expand_scaling(module);
+  choose_approximations(request, module);
+  make_arithmetic_harmless(module);
+  expand_bfloat(module);
+  mark_calls(module);
+  // From here on nothing is undefined, and code may be moved.
+  inline_all(module, kBodyFunction);
+  // The control flow is still as Clang made it: places in the program are read from it.
+  compute_initial_values(module);
+  give_out_matrices(module, matrix_map(request));
+  llvm::Function& body = *module.getFunction(kBodyFunction);
+  return !has_indirect_calls(body);
+}
+
+// Addresses out of memory, as far as they can be.
+void expose_addresses(llvm::Function& body, const KernelUnit& unit) {
+  unfold_threadgroup_tables(body);
+  if (unit.bounds_guards) split_structures(body);
+}
+
+// ---- Writes to inputs
+
+std::string input_store_message(const KernelUnit& unit, const std::vector<InputStore>& stores) {
+  const KernelParameter& first = unit.parameters[stores[0].parameter];
+  if (first.role != ParameterRole::kInput) return concat("`", first.name, "` is read-only, and the body writes to it");
+  std::vector<std::string> names;
+  for (const InputStore& store : stores) {
+    const KernelParameter& parameter = unit.parameters[store.parameter];
+    std::string name = concat('"', parameter.name, '"');
+    if (parameter.role == ParameterRole::kInput && std::ranges::find(names, name) == names.end())
+      names.push_back(std::move(name));
+  }
+  bool is_one = names.size() == 1;
+  return concat("`", first.name, "` is an input, and the body writes to it; name ", is_one ? "it" : "them",
+                " in compile_options={\"writable_inputs\": [", join(names, ", "), "]} to write ",
+                is_one ? "it" : "them", " in place");
+}
+
+// The text is parsed again, with line tables, which others need not pay for.
+Diagnostic place_input_store(const CompileRequest& request, const std::string& cpu, const llvm::DataLayout& layout,
+                             std::string message) {
+  const KernelUnit& unit = request.unit;
+  llvm::LLVMContext context;
+  context.setDiscardValueNames(true);
+  FrontendResult frontend = run_clang(unit, kFrontendTriple, cpu, context, LineTables::kMade);
+  Diagnostic nowhere;
+  nowhere.message = message;
+  if (!frontend.module || !make_one_function(request, layout, *frontend.module)) return nowhere;
+  llvm::Function& body = *frontend.module->getFunction(kBodyFunction);
+  expose_addresses(body, unit);
+  std::unique_ptr<llvm::Module> optimized;
+  // What optimization has merged has no line.
+  for (const auto& stores : {find_reachable_input_stores(body, unit, optimized), find_input_stores(body, unit)})
+    for (const InputStore& store : stores)
+      if (Diagnostic found = diagnostic_at(*store.access, unit, message); found.line > 0) return found;
+  return nowhere;
+}
+
+// The parameters with those inputs writable that the body writes. Nothing, and `result` says why, where it must not.
+std::optional<std::vector<KernelParameter>> find_written(const CompileRequest& request, const std::string& cpu,
+                                                         const llvm::DataLayout& layout, llvm::Function& body,
+                                                         CompileResult& result) {
+  const KernelUnit& unit = request.unit;
+  std::vector<KernelParameter> parameters = unit.parameters;
+  if (find_input_stores(body, unit).empty()) return parameters;
+  std::unique_ptr<llvm::Module> optimized;
+  std::vector<InputStore> stores = find_reachable_input_stores(body, unit, optimized);
+  auto is_input = [&](const InputStore& store) {
+    return unit.parameters[store.parameter].role == ParameterRole::kInput;
+  };
+  // Of shapes no program of a Mac's writes either.
+  bool is_allowed = unit.allows_input_stores && std::ranges::all_of(stores, is_input);
+  if (unit.allows_input_stores && !is_allowed) std::erase_if(stores, is_input);
+  if (!stores.empty() && !is_allowed) {
+    refuse(result, place_input_store(request, cpu, layout, input_store_message(unit, stores)));
+    return std::nullopt;
+  }
+  for (const InputStore& store : stores) {
+    parameters[store.parameter].is_writable_input = true;
+    result.written_inputs.push_back(parameters[store.parameter].argument);
+  }
+  std::ranges::sort(result.written_inputs);
+  auto repeated = std::ranges::unique(result.written_inputs);
+  result.written_inputs.erase(repeated.begin(), repeated.end());
+  return parameters;
+}
+
+}  // namespace
+
+std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, const std::string& cpu,
+                                               const llvm::DataLayout& layout, llvm::LLVMContext& context,
+                                               CompileResult& result) {
+  const KernelUnit& unit = request.unit;
+  // Values' names are for who reads the stages; making them takes a fiftieth of the time.
+  context.setDiscardValueNames(!request.keep_stages);
+  FrontendResult frontend = run_clang(unit, kFrontendTriple, cpu, context);
+  result.status = frontend.status;
+  result.report.diagnostics = std::move(frontend.diagnostics);
+  result.report.log = std::move(frontend.log);
+  if (!frontend.module) return nullptr;
+
+  llvm::Module& module = *frontend.module;
+  keep_stage(request, module, "clang", result);
+  if (!make_one_function(request, layout, module)) {
+    refuse(result, std::move(frontend.indirect_call));
+    return nullptr;
+  }
+  llvm::Function& body = *module.getFunction(kBodyFunction);
+  if (request.target.kind == TargetKind::kNvidia)
+    if (std::optional<Diagnostic> unsupported = find_unsupported(module, unit)) {
+      refuse(result, std::move(*unsupported));
+      return nullptr;
+    }
+  if (uint64_t bytes = bytes_of_variables(body); bytes > kMostVariableBytes) {
+    refuse(result, concat("all private variables together take ", bytes, " bytes, which is too much for a thread"));
+    return nullptr;
+  }
+  expose_addresses(body, unit);
+  // Before shapes are constants: whether a body is refused does not depend on them.
+  std::optional<std::vector<KernelParameter>> parameters = find_written(request, cpu, layout, body, result);
+  if (!parameters) return nullptr;
+  replace_known_shapes(body, unit);
+  describe_accesses(body, unit, *parameters);
+  if (unit.bounds_guards) insert_bounds_guards(body, unit, *parameters);
+  keep_stage(request, module, "guarded", result);
+  return std::move(frontend.module);
+}
+
+MatrixMap matrix_map(const CompileRequest& request) {
+  const KernelUnit& unit = request.unit;
+  if (request.target.kind != TargetKind::kNvidia || unit.math_mode == MathMode::kSafe) return MatrixMap::kApple;
+  bool are_seen = unit.pastes_tokens || std::ranges::binary_search(unit.identifiers, "thread_elements");
+  return are_seen ? MatrixMap::kApple : MatrixMap::kTensor;
+}
+
+void keep_stage(const CompileRequest& request, const llvm::Module& module, const char* name, CompileResult& result) {
+  if (!request.keep_stages) return;
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream, /*AAW=*/nullptr);
+  // Who looks at code does not mind the time, and learns of what a pass has done wrong.
+  std::string complaints;
+  llvm::raw_string_ostream said(complaints);
+  if (llvm::verifyModule(module, &said)) stream << "; This is no valid IR: " << complaints;
+  result.stages.push_back({name, std::move(text)});
+}
+
+void refuse(CompileResult& result, Diagnostic diagnostic) {
+  if (result.status == CompileStatus::kOk) result.report.diagnostics.clear();  // warnings
+  result.status = CompileStatus::kUnsupported;
+  result.report.diagnostics.push_back(std::move(diagnostic));
+}
+
+void refuse(CompileResult& result, std::string message) {
+  Diagnostic diagnostic;
+  diagnostic.message = std::move(message);
+  refuse(result, std::move(diagnostic));
+}
+
+bool check_variables(const llvm::Module& module, CompileResult& result) {
+  const llvm::GlobalVariable* variable = find_mutable_variable(module);
+  if (!variable) return true;
+  refuse(result, "variable '" + variable->getName().str() + "' is neither constant nor in threadgroup memory");
+  return false;
+}
+
+}  // namespace kiln

@@ -1,0 +1,38 @@
+// What all targets begin with: a unit's text to the IR of one thread.
+#pragma once
+
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+
+#include <memory>
+#include <string>
+
+#include "compiler/lowering/matrix_products.h"
+#include "core/compiler.h"
+
+namespace kiln {
+
+// What Clang parses for, whatever the target: the device library is precompiled for it, and its IR is everyone's.
+inline constexpr const char* kFrontendTriple = "x86_64-unknown-linux-gnu";
+
+/// kBodyFunction, with everything inlined, arithmetic made harmless and accesses guarded, unoptimised. `cpu` is what
+/// Clang parses for, `layout` the target's. Null, and `result` says why, where that cannot be.
+std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, const std::string& cpu,
+                                               const llvm::DataLayout& layout, llvm::LLVMContext& context,
+                                               CompileResult& result);
+
+/// How the code gives out matrices' elements. Instructions of a GPU have a map of their own, which serves where those
+/// instructions may be used and the body does not look at single elements.
+MatrixMap matrix_map(const CompileRequest& request);
+
+/// Adds the module's text to the result's stages, where the request wants them.
+void keep_stage(const CompileRequest& request, const llvm::Module& module, const char* name, CompileResult& result);
+
+void refuse(CompileResult& result, Diagnostic diagnostic);
+void refuse(CompileResult& result, std::string message);
+
+/// Refuses variables that live longer than a thread and can change: Metal has none but threadgroup memory, which the
+/// module no longer holds. False where there is one.
+bool check_variables(const llvm::Module& module, CompileResult& result);
+
+}  // namespace kiln

@@ -1,0 +1,99 @@
+// The places where threads wait for one another, and their order in time.
+//
+// Threads of a simdgroup that wait are released when they wait at the same dynamic instance of a call, the earliest
+// first (docs/language.md 2.3). An instance is the call's place in the program and, for each loop around it, the number
+// of the iteration. Both are made explicit here, before any optimisation: each call gets a number and the iteration
+// counters as operands. Afterwards the optimiser may copy calls, unroll loops and move code as it likes: a copy still
+// says which instance it is.
+//
+// "Around it" is meant as in the source: a call before a `break` belongs to the iteration that it ends, although the
+// control flow graph has left the loop there. The front end has put marks before and behind each loop (`loop_enter`,
+// `loop_merge`), and a call is inside a loop if the loop's header dominates it and its merge mark does not.
+//
+// A function that returns out of its loop skips the loop's mark. So marks stand around each call of a function with
+// loops too (`mark_calls`): behind a call nothing is inside a loop of the function's.
+//
+// Places are counted in the order of control flow, and otherwise in that in which Clang lays blocks out, which is the
+// source's but where inlining has put a block into the one before it. Exchanges come before a barrier that is on
+// another way: those at the barrier wait for the others to return.
+#pragma once
+
+#include <llvm/IR/Function.h>
+#include <llvm/IR/Module.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "core/cpu_image.h"
+
+namespace kiln {
+
+struct ExchangeSite {
+  bool is_barrier = false;
+  bool is_product = false;  // of matrices
+  CpuExchange exchange = CpuExchange::kNone;
+  uint32_t width = 0;
+  uint32_t line = 0;      // of the generated text
+  uint32_t function = 0;  // CpuSite::function
+  uint64_t identity = 0;
+  llvm::Function* combine = nullptr;
+  std::vector<uint32_t> places;  // of the loops around the call, outermost first, then of the call
+};
+
+// A call of this function, `i64 __kiln_wait(i32 site, i64 value, i64 operand, i32 counter…)`, replaces each exchange
+// and barrier; its name is followed by the number of counters.
+inline constexpr const char* kWaitFunction = "__kiln_wait";
+// A product of matrices stands where it is (LoopEnds::kKept), and has its own operands: those of
+// `__kiln_matrix_product`, the first one the site's number instead of the line.
+inline constexpr const char* kProductWaitFunction = "__kiln_wait_product";
+
+/// A call of the front end's function, before sites are numbered.
+inline constexpr const char* kThreadgroupBarrierFunction = "__kiln_threadgroup_barrier";
+bool is_threadgroup_barrier(const llvm::Instruction& instruction);
+
+/// The same of an exchange: Metal's, or a `_sync` function of CUDA's, which names the lanes that it waits for
+/// (device/cuda/warp.h). Its mask becomes the upper half of the wait's operand, or with LoopEnds::kKept the operand of
+/// `void __kiln_mask(i32 mask)` before the wait (lowering/warp_masks.h).
+inline constexpr const char* kExchangeFunction = "__kiln_exchange";
+inline constexpr const char* kWarpExchangeFunction = "__kiln_warp_exchange";
+inline constexpr const char* kMaskFunction = "__kiln_mask";
+bool is_exchange(const llvm::Instruction& instruction);
+
+// `void __kiln_yield(i32 line)` lets the other threads of the threadgroup run, of which one may end what this one waits
+// for (lowering/spin_loops.h).
+inline constexpr const char* kYieldFunction = "__kiln_yield";
+
+/// Marks the calls of functions with loops. Before inlining.
+void mark_calls(llvm::Module& module);
+
+// How a call before a `break` stays in the iteration that it ends.
+enum class LoopEnds {
+  kCounted,  // by its counters
+  kKept,     // by control flow too: a branch back that is never taken (ordering_edges.h) makes it a part of the loop
+};
+
+/// Replaces exchanges and barriers in `function` (inlined, allocas promoted, otherwise as Clang made it) and removes
+/// the marks. The result is indexed by site number.
+std::vector<ExchangeSite> number_exchange_sites(llvm::Function& function, LoopEnds ends = LoopEnds::kCounted);
+
+// `void __kiln_iteration(i32 counter…)` behind what an exchange has become keeps the counters of its loops, while more
+// conditions may become known. Its name is followed by their number.
+inline constexpr const char* kIterationFunction = "__kiln_iteration";
+
+/// Marks the iteration of `wait` before it, where it is in a loop.
+void mark_iteration(llvm::CallInst& wait);
+void remove_iterations(llvm::Function& function);
+
+enum class InLoops {
+  kAll,   // as they were
+  kKept,  // now, but were not all: the function has changed
+  kLost,  // one is, behind a loop, the same instruction for several of its iterations
+};
+
+inline constexpr const char* kLostExchange = "an exchange behind a loop that is of several iterations";
+
+/// The same as LoopEnds::kKept for exchanges, and marks of iterations, that are out of a loop whose counter they have:
+/// a condition behind them has become known that had seemed to go round.
+InLoops keep_exchanges_in_loops(llvm::Function& function);
+
+}  // namespace kiln

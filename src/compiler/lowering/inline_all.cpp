@@ -1,0 +1,64 @@
+#include "compiler/lowering/inline_all.h"
+
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+
+#include "compiler/ir/pass_runner.h"
+#include "compiler/lowering/promote_variables.h"
+
+namespace kiln {
+namespace {
+
+// What C++ lets a compiler assume of references and of arguments, a kernel's accesses may break: they are guarded
+// later, so nothing may be concluded from them before. That no argument is a NaN or an infinity, which fast mode says,
+// would hide them from functions that ask.
+constexpr llvm::Attribute::AttrKind kAssumptions[] = {
+    llvm::Attribute::NoUndef,         llvm::Attribute::NonNull,
+    llvm::Attribute::Dereferenceable, llvm::Attribute::DereferenceableOrNull,
+    llvm::Attribute::Range,           llvm::Attribute::NoFPClass};
+
+template <typename Attributed>
+void drop_assumptions(Attributed& item, unsigned parameters) {
+  for (llvm::Attribute::AttrKind kind : kAssumptions) {
+    for (unsigned i = 0; i < parameters; ++i) item.removeParamAttr(i, kind);
+    item.removeRetAttr(kind);
+  }
+}
+
+}  // namespace
+
+void inline_all(llvm::Module& module, llvm::StringRef root) {
+  for (llvm::Function& function : module) {
+    drop_assumptions(function, static_cast<unsigned>(function.arg_size()));
+    if (function.isDeclaration()) continue;
+    for (llvm::Instruction& instruction : llvm::instructions(function))
+      if (auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction)) {
+        drop_assumptions(*call, call->arg_size());
+        call->removeFnAttr(llvm::Attribute::NoInline);
+      }
+    function.removeFnAttr(llvm::Attribute::NoInline);
+    function.removeFnAttr(llvm::Attribute::OptimizeNone);
+    bool is_callback = function.getName().starts_with("_ZN6__kiln") && function.hasAddressTaken();
+    function.setComdat(nullptr);
+    if (function.getName() == root) {
+      function.setLinkage(llvm::GlobalValue::ExternalLinkage);
+      function.removeFnAttr(llvm::Attribute::AlwaysInline);
+      continue;
+    }
+    function.setLinkage(llvm::GlobalValue::InternalLinkage);
+    if (!is_callback) function.addFnAttr(llvm::Attribute::AlwaysInline);
+  }
+  // Code and constants are one image: a variable that another module might define too is reached through a table there
+  // is none of.
+  for (llvm::GlobalVariable& variable : module.globals())
+    if (!variable.isDeclaration() && !variable.getName().starts_with("llvm.")) {
+      variable.setComdat(nullptr);
+      variable.setLinkage(llvm::GlobalValue::InternalLinkage);
+    }
+  // Arguments out of memory first: a callee that gets a constant is inlined without the branches that it does not take.
+  promote_variables(module);
+  PassRunner(nullptr).run("always-inline,globaldce", module);
+  promote_variables(module);
+}
+
+}  // namespace kiln

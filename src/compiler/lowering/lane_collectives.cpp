@@ -1,0 +1,228 @@
+#include "compiler/lowering/lane_collectives.h"
+
+#include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+
+#include <array>
+
+#include "compiler/analysis/uniformity.h"
+#include "compiler/ir/pseudo_intrinsics.h"
+#include "compiler/lowering/combine_functions.h"
+#include "compiler/lowering/matrix_products.h"
+#include "compiler/vectorize/widen.h"
+#include "core/text.h"
+#include "kiln/error.h"
+
+namespace kiln {
+namespace {
+
+using namespace llvm;
+
+constexpr StringRef kPrefix = "__kiln_lanes_";
+constexpr std::array<std::pair<LaneOperation, StringRef>, 7> kNames = {{{LaneOperation::kShuffle, "shuffle"},
+                                                                        {LaneOperation::kVote, "vote"},
+                                                                        {LaneOperation::kTake, "take"},
+                                                                        {LaneOperation::kExchange, "exchange"},
+                                                                        {LaneOperation::kUp, "up"},
+                                                                        {LaneOperation::kFirst, "first"},
+                                                                        {LaneOperation::kMultiply, "multiply"}}};
+
+class ExchangeLowering {
+ public:
+  ExchangeLowering(Function& function, ArrayRef<ExchangeSite> sites)
+      : module_(*function.getParent()),
+        entry_(function.getEntryBlock()),
+        sites_(sites),
+        builder_(function.getContext()) {}
+
+  std::string run(Function& function) {
+    SmallVector<CallInst*> waits;
+    for (Instruction& instruction : instructions(function))
+      if (std::optional<unsigned> site = waits_at(instruction))
+        if (sites_[*site].is_product || sites_[*site].exchange != CpuExchange::kNone)
+          waits.push_back(cast<CallInst>(&instruction));
+    for (CallInst* wait : waits) {
+      const ExchangeSite& site = sites_[*waits_at(*wait)];
+      if (site.combine && !simplify(*site.combine)) return "a reduction whose function branches";
+    }
+    for (CallInst* wait : waits) lower(*wait, sites_[*waits_at(*wait)]);
+    for (CallInst* call : combining_) {
+      InlineFunctionInfo info;
+      if (!InlineFunction(*call, info).isSuccess()) throw InternalError("a combining function is not inlined");
+    }
+    return "";
+  }
+
+ private:
+  bool simplify(Function& combine) {
+    if (simplified_.insert(&combine).second) simplify_combining(combine);
+    return combine.size() == 1;
+  }
+
+  Value* call(LaneOperation operation, Value* value, std::initializer_list<Value*> rest, Type* result) {
+    for (auto [known, name] : kNames) {
+      if (known != operation) continue;
+      SmallVector<Value*> arguments{value};
+      arguments.append(rest);
+      SmallVector<Type*> types;
+      for (Value* argument : arguments) types.push_back(argument->getType());
+      Function& function = stand_in(module_, concat(kPrefix.str(), name.str(), value->getType()->getScalarSizeInBits()),
+                                    FunctionType::get(result, types, false));
+      keep_together(function);
+      // Not a function of its operands alone: it depends on which threads are there.
+      keep_in_order(function);
+      function.setWillReturn();
+      return builder_.CreateCall(&function, arguments);
+    }
+    throw InternalError("an unknown operation on lanes");
+  }
+  Value* call(LaneOperation operation, Value* value, std::initializer_list<Value*> rest = {}) {
+    return call(operation, value, rest, value->getType());
+  }
+
+  // A question about the lane's place, `ask(place, builder)`. Not the body's lane: what branches say of that holds in
+  // the lanes that are here, and the others compute here too. At the beginning, since an answer that stood on a way
+  // which only some lanes take would be undefined in the others when another exchange used it again.
+  template <typename Ask>
+  Value* of_place(Ask ask) {
+    if (!place_) {
+      Function& place = stand_in(module_, kPlaceFunction, FunctionType::get(builder_.getInt32Ty(), false));
+      only_compute(place);
+      place_ = IRBuilder<>(&entry_, entry_.getFirstInsertionPt()).CreateCall(&place);
+    }
+    IRBuilder<> builder(place_->getNextNode());
+    return ask(place_, builder);
+  }
+
+  Value* combine(const ExchangeSite& site, Value* a, Value* b) {
+    Type* whole = builder_.getInt64Ty();
+    CallInst* result =
+        builder_.CreateCall(site.combine, {builder_.CreateZExt(a, whole), builder_.CreateZExt(b, whole)});
+    combining_.push_back(result);
+    return builder_.CreateTrunc(result, a->getType());
+  }
+
+  void lower(CallInst& wait, const ExchangeSite& site) {
+    builder_.SetInsertPoint(&wait);
+    if (site.is_product) return multiply(wait);
+    Value *value = wait.getArgOperand(1), *operand = wait.getArgOperand(2);
+    Value* result = nullptr;
+    switch (site.exchange) {
+      case CpuExchange::kNone: throw InternalError("there is nothing to exchange");
+      case CpuExchange::kShuffle:
+        result = call(LaneOperation::kShuffle, narrow(value), {builder_.CreateTrunc(operand, builder_.getInt32Ty())});
+        break;
+      case CpuExchange::kBallot:
+        result =
+            call(LaneOperation::kVote, builder_.CreateICmpNE(value, builder_.getInt64(0)), {}, builder_.getInt32Ty());
+        break;
+      case CpuExchange::kReduce:
+      case CpuExchange::kInclusiveScan:
+      case CpuExchange::kExclusiveScan: {
+        value = builder_.CreateTrunc(value, combined_type(*site.combine));
+        Value* taken = call(LaneOperation::kTake, value, {ConstantInt::get(value->getType(), site.identity)});
+        result = site.exchange == CpuExchange::kReduce ? reduce(site, taken) : scan(site, taken);
+        break;
+      }
+    }
+    wait.replaceAllUsesWith(builder_.CreateZExt(result, builder_.getInt64Ty()));
+    mark_iteration(wait);
+    wait.eraseFromParent();
+  }
+
+  void multiply(CallInst& wait) {
+    MatrixElements elements = elements_of(wait);
+    auto element = [&](unsigned i) {
+      return call(LaneOperation::kMultiply, elements.a[0], {elements.a[1], elements.b[i], elements.c[i]});
+    };
+    Value* first = element(0);
+    wait.replaceAllUsesWith(packed(first, element(1), builder_));
+    wait.eraseFromParent();
+  }
+
+  // Both lanes of a pair compute the same: the lower one's value comes first, where that makes a difference.
+  Value* reduce(const ExchangeSite& site, Value* value) {
+    bool in_any_order = is_commutative(*site.combine);
+    for (uint32_t distance = 1; distance < site.width; distance *= 2) {
+      Value* other = call(LaneOperation::kExchange, value, {builder_.getInt32(distance)});
+      if (in_any_order) {
+        value = combine(site, value, other);
+        continue;
+      }
+      Value* is_lower = of_place([&](Value* place, IRBuilder<>& builder) {
+        return builder.CreateICmpEQ(builder.CreateAnd(place, distance), builder.getInt32(0));
+      });
+      Value* first = builder_.CreateSelect(is_lower, value, other);
+      Value* second = builder_.CreateSelect(is_lower, other, value);
+      value = combine(site, first, second);
+    }
+    return site.width == kLanes ? call(LaneOperation::kFirst, value) : value;
+  }
+
+  Value* scan(const ExchangeSite& site, Value* value) {
+    auto is_at_least = [&](uint32_t distance) {
+      return of_place([&](Value* place, IRBuilder<>& builder) {
+        return builder.CreateICmpUGE(builder.CreateAnd(place, site.width - 1), builder.getInt32(distance));
+      });
+    };
+    for (uint32_t distance = 1; distance < site.width; distance *= 2) {
+      Value* before = call(LaneOperation::kUp, value, {builder_.getInt32(distance)});
+      value = builder_.CreateSelect(is_at_least(distance), combine(site, before, value), value);
+    }
+    if (site.exchange == CpuExchange::kInclusiveScan) return value;
+    Value* before = call(LaneOperation::kUp, value, {builder_.getInt32(1)});
+    return builder_.CreateSelect(is_at_least(1), before, ConstantInt::get(value->getType(), site.identity));
+  }
+
+  Module& module_;
+  BasicBlock& entry_;
+  CallInst* place_ = nullptr;  // the lane's
+  ArrayRef<ExchangeSite> sites_;
+  IRBuilder<> builder_;
+  SmallPtrSet<Function*, 4> simplified_;
+  SmallVector<CallInst*> combining_;
+};
+
+}  // namespace
+
+LaneOperation lane_operation(const Value* value) {
+  const auto* call = dyn_cast<CallInst>(value);
+  if (!call || !call->getCalledFunction()) return LaneOperation::kNone;
+  StringRef name = call->getCalledFunction()->getName();
+  if (!name.consume_front(kPrefix)) return LaneOperation::kNone;
+  name = name.rtrim("0123456789");
+  for (auto [operation, known] : kNames)
+    if (name == known) return operation;
+  return LaneOperation::kNone;
+}
+
+bool is_same_in_all_lanes(const Value* value) {
+  switch (lane_operation(value)) {
+    case LaneOperation::kVote:
+    case LaneOperation::kFirst: return true;
+    case LaneOperation::kShuffle: return isa<Constant>(cast<CallInst>(value)->getArgOperand(1));
+    default: return false;
+  }
+}
+
+bool is_done_together(const Instruction& instruction) {
+  const auto* call = dyn_cast<CallInst>(&instruction);
+  return call && call->isConvergent();
+}
+
+std::optional<unsigned> waits_at(const Instruction& instruction) {
+  const auto* call = dyn_cast<CallInst>(&instruction);
+  if (!call || !call->getCalledFunction() || !call->getCalledFunction()->getName().starts_with(kWaitFunction))
+    return std::nullopt;
+  return static_cast<unsigned>(cast<ConstantInt>(call->getArgOperand(0))->getZExtValue());
+}
+
+std::string lower_exchanges(Function& function, ArrayRef<ExchangeSite> sites) {
+  return ExchangeLowering(function, sites).run(function);
+}
+
+}  // namespace kiln

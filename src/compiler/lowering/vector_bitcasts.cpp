@@ -1,0 +1,50 @@
+#include "compiler/lowering/vector_bitcasts.h"
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+
+namespace kiln {
+
+using namespace llvm;
+
+void spell_out_bitcasts(Function& function) {
+  for (Instruction& instruction : make_early_inc_range(instructions(function))) {
+    auto* conversion = dyn_cast<BitCastInst>(&instruction);
+    if (!conversion) continue;
+    auto* from = dyn_cast<FixedVectorType>(conversion->getSrcTy());
+    auto* to = dyn_cast<FixedVectorType>(conversion->getDestTy());
+    if ((!from && !to) || (from && to && from->getNumElements() == to->getNumElements())) continue;
+    IRBuilder<> builder(conversion);
+    Value* bits = conversion->getOperand(0);
+    Type* whole = builder.getIntNTy(static_cast<unsigned>(conversion->getSrcTy()->getPrimitiveSizeInBits()));
+    if (from) {
+      unsigned width = from->getScalarSizeInBits();
+      Value* all = ConstantInt::get(whole, 0);
+      for (unsigned i = 0; i < from->getNumElements(); ++i) {
+        // A component may be poison, as the fourth of three is; it must not become all of them.
+        Value* component = builder.CreateFreeze(builder.CreateExtractElement(bits, i));
+        Value* piece = builder.CreateBitCast(component, builder.getIntNTy(width));
+        all = builder.CreateOr(all, builder.CreateShl(builder.CreateZExt(piece, whole), i * width));
+      }
+      bits = all;
+    } else {
+      bits = builder.CreateBitCast(bits, whole);
+    }
+    Value* result = bits;
+    if (to) {
+      unsigned width = to->getScalarSizeInBits();
+      result = PoisonValue::get(to);
+      for (unsigned i = 0; i < to->getNumElements(); ++i) {
+        Value* piece = builder.CreateTrunc(builder.CreateLShr(bits, i * width), builder.getIntNTy(width));
+        result = builder.CreateInsertElement(result, builder.CreateBitCast(piece, to->getElementType()), i);
+      }
+    } else {
+      result = builder.CreateBitCast(bits, conversion->getDestTy());
+    }
+    conversion->replaceAllUsesWith(result);
+    conversion->eraseFromParent();
+  }
+}
+
+}  // namespace kiln

@@ -1,0 +1,117 @@
+#include "compiler/memory/reload_inputs.h"
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/IR/CFG.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+
+#include "compiler/analysis/divergence.h"
+#include "compiler/analysis/uniformity.h"
+#include "compiler/ir/rematerialize.h"
+
+namespace kiln {
+namespace {
+
+using namespace llvm;
+
+class LoadAgain {
+ public:
+  LoadAgain(Function& function, FunctionAnalysisManager& analyses, function_ref<bool(const Instruction&)> is_barrier)
+      : divergence_(analyses.getResult<DivergenceAnalysis>(function)),
+        loops_(analyses.getResult<LoopAnalysis>(function)) {
+    for (Instruction& instruction : instructions(function)) {
+      if (is_barrier(instruction)) barriers_[instruction.getParent()].push_back(&instruction);
+      auto* load = dyn_cast<LoadInst>(&instruction);
+      if (load && load->hasMetadata(LLVMContext::MD_invariant_load) && divergence_.differs(load))
+        loads_.push_back(load);
+    }
+  }
+
+  bool run() {
+    if (barriers_.empty()) return false;
+    bool changed = false;
+    for (LoadInst* load : loads_) changed |= repeat(*load);
+    return changed;
+  }
+
+ private:
+  bool is_there(const Use& operand) const { return is_lane(operand.get()) || !divergence_.differs_at(operand); }
+
+  // Whether its place depends on what is read elsewhere.
+  bool is_gathered(const Value* address) const {
+    const auto* instruction = dyn_cast<Instruction>(address);
+    if (!instruction || !divergence_.differs(instruction) || is_lane(instruction)) return false;
+    return isa<LoadInst>(instruction) || isa<PHINode>(instruction) ||
+           any_of(instruction->operands(), [&](const Use& operand) { return is_gathered(operand.get()); });
+  }
+
+  // The last barrier in the block before `end`, or null.
+  Instruction* last_barrier(BasicBlock& block, const Instruction* end) const {
+    auto found = barriers_.find(&block);
+    if (found == barriers_.end()) return nullptr;
+    for (Instruction* barrier : reverse(found->second))
+      if (!end || barrier->comesBefore(end)) return barrier;
+    return nullptr;
+  }
+
+  // Whether there is a way from the load to its user that waits.
+  bool waits_between(LoadInst& load, Instruction& user) const {
+    BasicBlock* home = load.getParent();
+    Instruction* last = last_barrier(*user.getParent(), &user);
+    if (user.getParent() == home) return last && load.comesBefore(last);
+    if (last) return true;
+    SmallPtrSet<BasicBlock*, 16> seen;
+    SmallVector<BasicBlock*> waiting(predecessors(user.getParent()));
+    while (!waiting.empty()) {
+      BasicBlock* block = waiting.pop_back_val();
+      if (!seen.insert(block).second) continue;
+      Instruction* barrier = last_barrier(*block, nullptr);
+      if (barrier && (block != home || load.comesBefore(barrier))) return true;
+      if (block != home) append_range(waiting, predecessors(block));
+    }
+    return false;
+  }
+
+  bool repeat(LoadInst& load) {
+    DenseMap<Instruction*, Value*> copies;  // by the barrier, or the first instruction of the block
+    SmallVector<std::pair<Use*, Value*>> replacements;
+    auto at_hand = [&](const Use& operand) { return is_there(operand); };
+    for (Use& use : load.uses()) {
+      auto* user = cast<Instruction>(use.getUser());
+      BasicBlock* block = user->getParent();
+      if (isa<PHINode>(user) || loops_.getLoopFor(block) != loops_.getLoopFor(load.getParent()) ||
+          !waits_between(load, *user))
+        continue;
+      if (copies.empty() && (is_gathered(load.getPointerOperand()) || !can_be_computed_again(load, at_hand)))
+        return false;
+      Instruction* barrier = last_barrier(*block, user);
+      Instruction* place = barrier ? barrier->getNextNode() : &*block->getFirstInsertionPt();
+      Value*& copy = copies[place];
+      if (!copy) {
+        IRBuilder<> builder(place);
+        copy = compute_again(load, at_hand, builder);
+      }
+      replacements.push_back({&use, copy});
+    }
+    for (auto [use, copy] : replacements) use->set(copy);
+    return !replacements.empty();
+  }
+
+  const Divergence& divergence_;
+  LoopInfo& loops_;
+  DenseMap<const BasicBlock*, SmallVector<Instruction*>> barriers_;
+  SmallVector<LoadInst*> loads_;
+};
+
+}  // namespace
+
+bool load_again(Function& function, FunctionAnalysisManager& analyses,
+                function_ref<bool(const Instruction&)> is_barrier) {
+  return LoadAgain(function, analyses, is_barrier).run();
+}
+
+}  // namespace kiln

@@ -1,0 +1,141 @@
+#include "compiler/nvptx/flat_branches.h"
+
+#include <llvm/ADT/PostOrderIterator.h>
+#include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
+
+#include <optional>
+
+#include "compiler/nvptx/predicated_accesses.h"
+#include "compiler/nvptx/ptx_generator.h"
+
+namespace kiln {
+namespace {
+
+using namespace llvm;
+
+// Of what all threads compute for those that would have gone there. A load that is waited for costs some hundred.
+constexpr unsigned kMost = 48;
+
+class Flattener {
+ public:
+  // Inner branches first: what becomes of them is part of the outer ones.
+  void run(Function& function) {
+    SmallVector<BasicBlock*> blocks(post_order(&function.getEntryBlock()));
+    for (BasicBlock* block : blocks)
+      while (!gone_.contains(block) && flatten(*block)) {
+      }
+  }
+
+ private:
+  struct Side {
+    BasicBlock *block, *join;
+    bool is_taken;  // where the condition holds
+  };
+
+  // The one side that a branch has, as in `if (condition) { … }`.
+  static std::optional<Side> side_of(BranchInst& branch) {
+    for (unsigned i = 0; i < 2; ++i) {
+      BasicBlock *side = branch.getSuccessor(i), *join = branch.getSuccessor(1 - i);
+      if (side->getSinglePredecessor() == branch.getParent() && side->getSingleSuccessor() == join && side != join &&
+          !isa<PHINode>(side->front()))
+        return Side{side, join, i == 0};
+    }
+    return std::nullopt;
+  }
+
+  bool flatten(BasicBlock& block) {
+    auto* branch = dyn_cast<BranchInst>(block.getTerminator());
+    if (!branch || !branch->isConditional()) return false;
+    std::optional<Side> side = side_of(*branch);
+    if (!side || !is_short(*side->block)) return false;
+
+    IRBuilder<> builder(branch);
+    Value* condition = branch->getCondition();
+    if (!side->is_taken) condition = builder.CreateNot(condition);
+    for (Instruction& instruction : make_early_inc_range(*side->block)) {
+      if (instruction.isTerminator()) break;
+      instruction.moveBefore(branch);
+      instruction.dropPoisonGeneratingAnnotations();
+      predicate(instruction, condition);
+    }
+    builder.SetInsertPoint(branch);
+    for (PHINode& phi : side->join->phis()) {
+      Value* inside = phi.getIncomingValueForBlock(side->block);
+      Value* outside = phi.getIncomingValueForBlock(&block);
+      phi.setIncomingValueForBlock(&block, builder.CreateSelect(condition, inside, outside));
+      phi.removeIncomingValue(side->block, /*DeletePHIIfEmpty=*/false);
+    }
+    builder.CreateBr(side->join);
+    branch->eraseFromParent();
+    gone_.insert(side->block);
+    side->block->eraseFromParent();
+    BasicBlock* join = side->join;
+    if (join->getSinglePredecessor() == &block && MergeBlockIntoPredecessor(join)) gone_.insert(join);
+    return true;
+  }
+
+  // Short, nothing but what can be predicated or computed by all, and with something to wait for.
+  bool is_short(BasicBlock& block) {
+    unsigned count = 0;
+    bool accesses = false;
+    for (Instruction& instruction : block) {
+      if (instruction.isTerminator()) break;
+      if (++count > kMost) return false;
+      if (auto* load = dyn_cast<LoadInst>(&instruction)) {
+        if (load->getPointerAddressSpace() == kParameterSpace) continue;
+        if (!load->isSimple() || !guard_of(load->getPointerOperand())) return false;
+        accesses = true;
+      } else if (auto* store = dyn_cast<StoreInst>(&instruction)) {
+        if (!store->isSimple() || !guard_of(store->getPointerOperand())) return false;
+        accesses = true;
+      } else if (auto* update = dyn_cast<AtomicRMWInst>(&instruction)) {
+        if (!can_be_predicated(*update)) return false;
+        accesses = true;
+      } else if (updates_.contains(&instruction)) {
+        accesses = true;
+      } else if (instruction.mayReadOrWriteMemory() || !isSafeToSpeculativelyExecute(&instruction)) {
+        return false;
+      }
+    }
+    return accesses;
+  }
+
+  // The choice between an address and memory of Kiln's own, where nothing else uses it.
+  static SelectInst* guard_of(Value* pointer) {
+    auto* guard = dyn_cast<SelectInst>(pointer);
+    return guard && guard->hasOneUse() && is_own_memory(guard->getFalseValue()) ? guard : nullptr;
+  }
+
+  // What the side computes for its own condition may be anything where the branch's does not hold.
+  static Value* both(Instruction& place, Value* condition, Value* own) {
+    IRBuilder<> builder(&place);
+    return builder.CreateLogicalAnd(condition, own);
+  }
+
+  void predicate(Instruction& instruction, Value* condition) {
+    if (auto* update = dyn_cast<AtomicRMWInst>(&instruction)) {
+      updates_.insert(predicate_update(*update, condition));
+    } else if (updates_.contains(&instruction)) {
+      instruction.setOperand(0, both(instruction, condition, instruction.getOperand(0)));
+    } else if (Value* pointer = getLoadStorePointerOperand(&instruction)) {
+      if (pointer->getType()->getPointerAddressSpace() == kParameterSpace) return;
+      SelectInst* guard = guard_of(pointer);
+      guard->moveBefore(&instruction);  // it may stand before the branch
+      guard->setCondition(both(*guard, condition, guard->getCondition()));
+    }
+  }
+
+  SmallPtrSet<Instruction*, 8> updates_;  // with predicates; the predicate is the first operand
+  SmallPtrSet<BasicBlock*, 8> gone_;
+};
+
+}  // namespace
+
+void flatten_short_branches(Function& function) { Flattener().run(function); }
+
+}  // namespace kiln

@@ -1,0 +1,270 @@
+#include "compiler/nvptx/predicated_accesses.h"
+
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Operator.h>
+
+#include <optional>
+#include <string>
+
+#include "compiler/ir/guard_sinks.h"
+#include "compiler/lowering/bounds_guards.h"
+#include "compiler/nvptx/ptx_generator.h"
+#include "core/text.h"
+
+namespace kiln {
+namespace {
+
+using namespace llvm;
+
+std::string space_of(const Value* pointer) {
+  switch (pointer->getType()->getPointerAddressSpace()) {
+    case kGlobalSpace: return ".global";
+    case kSharedSpace: return ".shared";
+    default: return "";
+  }
+}
+
+// An address in threadgroup memory was made a generic one to be chosen beside that of the zeros.
+Value* in_own_space(Value* pointer) {
+  auto* cast = dyn_cast<AddrSpaceCastOperator>(pointer);
+  return cast && cast->getSrcAddressSpace() == kSharedSpace ? cast->getPointerOperand() : pointer;
+}
+
+// How PTX moves a value: `count` registers of `part`.
+struct Pieces {
+  Type* part;
+  unsigned count;
+
+  unsigned bits() const { return part->getScalarSizeInBits(); }
+  std::string vector() const { return count == 1 ? "" : concat(".v", count); }
+  // A byte goes through a wider register.
+  std::string type() const { return bits() == 8 ? ".u8" : concat(".b", bits()); }
+  std::string constraint() const {
+    if (part->isFloatTy()) return "f";
+    if (part->isDoubleTy()) return "d";
+    return bits() == 16 ? "h" : bits() == 64 ? "l" : "r";
+  }
+  Type* register_type() const { return bits() == 8 ? Type::getInt32Ty(part->getContext()) : part; }
+};
+
+// Nothing where PTX cannot move it at once.
+std::optional<Pieces> pieces_of(Type* type, Align alignment, const DataLayout& layout) {
+  uint64_t bytes = layout.getTypeStoreSize(type);
+  LLVMContext& context = type->getContext();
+  if (alignment.value() < bytes) return std::nullopt;
+  if (type->isFloatTy() || type->isDoubleTy()) return Pieces{type, 1};
+  if (type->isPointerTy()) return Pieces{Type::getInt64Ty(context), 1};
+  if (layout.getTypeSizeInBits(type) != 8 * bytes) return std::nullopt;
+  auto* vector = dyn_cast<FixedVectorType>(type);
+  if (!vector && !type->isIntegerTy() && !type->isHalfTy() && !type->isBFloatTy()) return std::nullopt;
+  if (vector && (vector->getElementType()->isFloatTy() || vector->getElementType()->isDoubleTy()) && bytes <= 16 &&
+      (bytes == 8 || bytes == 16))
+    return Pieces{vector->getElementType(), vector->getNumElements()};
+  if (vector && vector->getElementType()->isPointerTy()) return std::nullopt;
+  switch (bytes) {
+    case 1:
+    case 2:
+    case 4: return Pieces{Type::getIntNTy(context, static_cast<unsigned>(8 * bytes)), 1};
+    case 8:
+      if (!vector || vector->getScalarSizeInBits() == 64) return Pieces{Type::getInt64Ty(context), 1};
+      return Pieces{Type::getInt32Ty(context), 2};
+    case 16:
+      if (vector && vector->getScalarSizeInBits() == 64) return Pieces{Type::getInt64Ty(context), 2};
+      return Pieces{Type::getInt32Ty(context), 4};
+    default: return std::nullopt;
+  }
+}
+
+std::string registers(const Pieces& pieces, unsigned first) {
+  std::string list;
+  for (unsigned i = 0; i < pieces.count; ++i) list += concat(i == 0 ? "" : ", ", "$", first + i);
+  return pieces.count == 1 ? list : concat("{", list, "}");
+}
+
+CallInst* assemble(IRBuilderBase& builder, const std::string& text, const std::string& constraints, Type* result,
+                   ArrayRef<Value*> arguments, bool has_effect) {
+  SmallVector<Type*> types;
+  for (Value* argument : arguments) types.push_back(argument->getType());
+  auto* type = FunctionType::get(result, types, false);
+  CallInst* call = builder.CreateCall(InlineAsm::get(type, text, constraints, has_effect), arguments);
+  call->setDoesNotThrow();
+  if (!has_effect) call->setDoesNotAccessMemory();
+  return call;
+}
+
+// "add.f32"; nothing where there is no such instruction.
+std::string operation_of(const AtomicRMWInst& update) {
+  Type* type = update.getType();
+  auto bits = static_cast<unsigned>(type->getPrimitiveSizeInBits());
+  if (bits != 32 && bits != 64) return "";
+  switch (update.getOperation()) {
+    case AtomicRMWInst::FAdd: return concat("add.f", bits);
+    case AtomicRMWInst::Add: return concat("add.u", bits);
+    case AtomicRMWInst::And: return concat("and.b", bits);
+    case AtomicRMWInst::Or: return concat("or.b", bits);
+    case AtomicRMWInst::Xor: return concat("xor.b", bits);
+    case AtomicRMWInst::Max: return concat("max.s", bits);
+    case AtomicRMWInst::Min: return concat("min.s", bits);
+    case AtomicRMWInst::UMax: return concat("max.u", bits);
+    case AtomicRMWInst::UMin: return concat("min.u", bits);
+    default: return "";
+  }
+}
+
+class Predicator {
+ public:
+  explicit Predicator(Function& function) : layout_(function.getDataLayout()), builder_(function.getContext()) {}
+
+  void run(Function& function) {
+    for (Instruction& instruction : make_early_inc_range(instructions(function))) {
+      if (auto* load = dyn_cast<LoadInst>(&instruction))
+        predicate(*load);
+      else if (auto* store = dyn_cast<StoreInst>(&instruction))
+        predicate(*store);
+    }
+    for (Instruction* guard : guards_)
+      if (guard->use_empty()) guard->eraseFromParent();
+  }
+
+ private:
+  void predicate(LoadInst& load) {
+    auto* guard = dyn_cast<SelectInst>(load.getPointerOperand());
+    if (!guard || !load.isSimple() || !is_zeros(guard->getFalseValue())) return;
+    Value *pointer = in_own_space(guard->getTrueValue()), *condition = guard->getCondition();
+    builder_.SetInsertPoint(&load);
+    bool is_constant = load.hasMetadata(LLVMContext::MD_invariant_load);
+    Value* value = load_value(load.getType(), pointer, load.getAlign(), condition, is_constant);
+    if (!value) return;
+    load.replaceAllUsesWith(value);
+    load.eraseFromParent();
+    guards_.insert(guard);
+  }
+
+  void predicate(StoreInst& store) {
+    auto* guard = dyn_cast<SelectInst>(store.getPointerOperand());
+    if (!guard || !store.isSimple() || !is_sink(guard->getFalseValue())) return;
+    builder_.SetInsertPoint(&store);
+    Value* pointer = in_own_space(guard->getTrueValue());
+    if (!store_value(store.getValueOperand(), pointer, store.getAlign(), guard->getCondition())) return;
+    store.eraseFromParent();
+    guards_.insert(guard);
+  }
+
+  // Components one by one, where they are aligned and the whole is not.
+  FixedVectorType* components(Type* type, Align alignment) const {
+    auto* vector = dyn_cast<FixedVectorType>(type);
+    bool fits = vector && vector->getNumElements() <= 8 && vector->getScalarSizeInBits() % 8 == 0 &&
+                pieces_of(vector->getElementType(), alignment, layout_);
+    return fits ? vector : nullptr;
+  }
+  Value* component_place(FixedVectorType* vector, Value* pointer, unsigned i) {
+    uint64_t bytes = vector->getScalarSizeInBits() / 8;
+    return builder_.CreateConstGEP1_64(builder_.getInt8Ty(), pointer, i * bytes);
+  }
+  static Align component_alignment(FixedVectorType* vector, Align alignment, unsigned i) {
+    return commonAlignment(alignment, i * uint64_t{vector->getScalarSizeInBits()} / 8);
+  }
+
+  Value* load_value(Type* type, Value* pointer, Align alignment, Value* condition, bool is_constant) {
+    std::optional<Pieces> pieces = pieces_of(type, alignment, layout_);
+    if (!pieces) {
+      FixedVectorType* vector = components(type, alignment);
+      if (!vector) return nullptr;
+      Value* result = PoisonValue::get(vector);
+      for (unsigned i = 0; i < vector->getNumElements(); ++i)
+        result =
+            builder_.CreateInsertElement(result,
+                                         load_value(vector->getElementType(), component_place(vector, pointer, i),
+                                                    component_alignment(vector, alignment, i), condition, is_constant),
+                                         i);
+      return result;
+    }
+    is_constant = is_constant && pointer->getType()->getPointerAddressSpace() == kGlobalSpace;
+    std::string text = "{ ", constraints;
+    for (unsigned i = 0; i < pieces->count; ++i) {
+      text += concat("mov.b", std::max(pieces->bits(), pieces->bits() == 8 ? 32u : 16u), " $", i, ", 0; ");
+      constraints += concat("=&", pieces->constraint(), ",");
+    }
+    text += concat("@$", pieces->count, " ld", space_of(pointer), is_constant ? ".nc" : "", pieces->vector(),
+                   pieces->type(), " ", registers(*pieces, 0), ", [$", pieces->count + 1, "]; }");
+    constraints += concat("b,l", is_constant ? "" : ",~{memory}");
+    SmallVector<Type*> results(pieces->count, pieces->register_type());
+    Type* result = pieces->count == 1 ? results[0] : StructType::get(builder_.getContext(), results);
+    CallInst* call = assemble(builder_, text, constraints, result, {condition, pointer}, /*has_effect=*/!is_constant);
+    return joined(*pieces, call, type);
+  }
+
+  Value* joined(const Pieces& pieces, Value* loaded, Type* type) {
+    if (pieces.count == 1) {
+      if (pieces.bits() == 8) loaded = builder_.CreateTrunc(loaded, pieces.part);
+      return type->isPointerTy() ? builder_.CreateIntToPtr(loaded, type) : builder_.CreateBitCast(loaded, type);
+    }
+    Value* all = PoisonValue::get(FixedVectorType::get(pieces.part, pieces.count));
+    for (unsigned i = 0; i < pieces.count; ++i)
+      all = builder_.CreateInsertElement(all, builder_.CreateExtractValue(loaded, i), i);
+    return builder_.CreateBitCast(all, type);
+  }
+
+  bool store_value(Value* value, Value* pointer, Align alignment, Value* condition) {
+    std::optional<Pieces> pieces = pieces_of(value->getType(), alignment, layout_);
+    if (!pieces) {
+      FixedVectorType* vector = components(value->getType(), alignment);
+      if (!vector) return false;
+      for (unsigned i = 0; i < vector->getNumElements(); ++i)
+        store_value(builder_.CreateExtractElement(value, i), component_place(vector, pointer, i),
+                    component_alignment(vector, alignment, i), condition);
+      return true;
+    }
+    SmallVector<Value*> arguments{condition, pointer};
+    std::string constraints = "b,l";
+    if (value->getType()->isPointerTy()) value = builder_.CreatePtrToInt(value, builder_.getInt64Ty());
+    Type* whole = pieces->count == 1 ? pieces->part : FixedVectorType::get(pieces->part, pieces->count);
+    value = builder_.CreateBitCast(value, whole);
+    for (unsigned i = 0; i < pieces->count; ++i) {
+      Value* part = pieces->count == 1 ? value : builder_.CreateExtractElement(value, i);
+      if (pieces->bits() == 8) part = builder_.CreateZExt(part, pieces->register_type());
+      arguments.push_back(part);
+      constraints += concat(",", pieces->constraint());
+    }
+    std::string text =
+        concat("@$0 st", space_of(pointer), pieces->vector(), pieces->type(), " [$1], ", registers(*pieces, 2), ";");
+    assemble(builder_, text, concat(constraints, ",~{memory}"), builder_.getVoidTy(), arguments, /*has_effect=*/true);
+    return true;
+  }
+
+  const DataLayout& layout_;
+  IRBuilder<> builder_;
+  SmallPtrSet<Instruction*, 16> guards_;
+};
+
+}  // namespace
+
+void predicate_accesses(Function& function) { Predicator(function).run(function); }
+
+bool is_own_memory(const Value* pointer) { return is_zeros(pointer) || is_sink(pointer); }
+
+bool can_be_predicated(const AtomicRMWInst& update) {
+  return update.use_empty() && !update.isVolatile() && update.getOrdering() == AtomicOrdering::Monotonic &&
+         !operation_of(update).empty();
+}
+
+CallInst* predicate_update(AtomicRMWInst& update, Value* condition) {
+  IRBuilder<> builder(&update);
+  Value* value = update.getValOperand();
+  const char* constraint = value->getType()->isFloatTy()                      ? "f"
+                           : value->getType()->isDoubleTy()                   ? "d"
+                           : value->getType()->getPrimitiveSizeInBits() == 64 ? "l"
+                                                                              : "r";
+  std::string text = concat("@$0 red", space_of(update.getPointerOperand()), ".", operation_of(update), " [$1], $2;");
+  CallInst* call = assemble(builder, text, concat("b,l,", constraint, ",~{memory}"), builder.getVoidTy(),
+                            {condition, update.getPointerOperand(), value}, /*has_effect=*/true);
+  update.eraseFromParent();
+  return call;
+}
+
+}  // namespace kiln

@@ -1,0 +1,177 @@
+#include "compiler/nvptx/tensor_products.h"
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+#include <llvm/IR/Module.h>
+
+#include <optional>
+#include <string>
+
+#include "compiler/analysis/uniformity.h"
+#include "compiler/lowering/lane_collectives.h"
+#include "compiler/vectorize/widener.h"
+
+namespace kiln {
+namespace {
+
+using namespace llvm;
+
+class TensorProducts {
+ public:
+  TensorProducts(Function& body, ArrayRef<ExchangeSite> sites, const Masks& masks, MatrixMap map)
+      : sites_(sites), masks_(masks), builder_(body.getContext()) {
+    if (map == MatrixMap::kTensor) return;
+    builder_.SetInsertPoint(&*body.getEntryBlock().getFirstInsertionPt());
+    Value* lane = builder_.CreateCall(&lane_function(*body.getParent()));
+    // Apple's lane of an instruction's (l4 l1 l3 l2 l0), and the other way about (l4 l2 l1 l3 l0).
+    auto bits = [&](uint32_t mask, int left) {
+      Value* some = builder_.CreateAnd(lane, mask);
+      return left > 0 ? builder_.CreateShl(some, static_cast<uint64_t>(left))
+                      : builder_.CreateLShr(some, static_cast<uint64_t>(-left));
+    };
+    Value* stays = builder_.CreateAnd(lane, 0x11);
+    to_tensor_ = builder_.CreateOr(builder_.CreateOr(stays, bits(2, 2)), bits(0xc, -1));
+    to_apple_ = builder_.CreateOr(builder_.CreateOr(stays, bits(6, 1)), bits(8, -2));
+  }
+
+  void run(BasicBlock& block) {
+    SmallVector<CallInst*> products;
+    for (Instruction& instruction : block)
+      if (can_multiply(instruction)) products.push_back(cast<CallInst>(&instruction));
+    left_.clear();
+    right_.clear();
+    for (size_t i = 0; i < products.size(); ++i) {
+      if (!products[i]) continue;
+      CallInst* second = nullptr;
+      for (size_t j = i + 1; j < products.size() && !second; ++j)
+        if (products[j] && can_join(*products[i], *products[j])) std::swap(second, products[j]);
+      multiply(*products[i], second);
+    }
+  }
+
+ private:
+  bool can_multiply(const Instruction& instruction) const {
+    std::optional<unsigned> site = waits_at(instruction);
+    if (!site || !sites_[*site].is_product) return false;
+    const auto& product = cast<CallInst>(instruction);
+    auto [a, b] = types_of(product);
+    const auto* named = dyn_cast<ConstantInt>(masks_.at.at(const_cast<CallInst*>(&product)).named);
+    return a == b && a != MatrixType::kFloat && named && named->isMinusOne();
+  }
+
+  // Whether the second product can be done where the first one is.
+  static bool can_join(CallInst& first, CallInst& second) {
+    MatrixElements one = elements_of(first), other = elements_of(second);
+    if (types_of(first) != types_of(second) || one.b[0] != other.b[0] || one.b[1] != other.b[1]) return false;
+    return all_of(ArrayRef<Value*>{other.a[0], other.a[1], other.c[0], other.c[1]},
+                  [&](Value* value) { return value != &first && widening::move_before(value, first); });
+  }
+
+  void multiply(CallInst& first, CallInst* second) {
+    builder_.SetInsertPoint(&first);
+    MatrixType type = types_of(first).first;
+    MatrixElements elements = elements_of(first), others = second ? elements_of(*second) : MatrixElements{};
+    Type* real = builder_.getFloatTy();
+    Value* zero = ConstantFP::get(real, 0);
+    SmallVector<Value*> arguments{left(elements.a, type), second ? left(others.a, type) : builder_.getInt32(0),
+                                  right(elements.b, type)};
+    for (Value* sum : elements.c) arguments.push_back(moved(sum, to_tensor_));
+    for (Value* sum : others.c) arguments.push_back(second ? moved(sum, to_tensor_) : zero);
+    SmallVector<Type*> types;
+    for (Value* argument : arguments) types.push_back(argument->getType());
+    const char* name = type == MatrixType::kHalf ? "f16" : "bf16";
+    std::string text = (Twine("mma.sync.aligned.m16n8k8.row.col.f32.") + name + "." + name +
+                        ".f32 {$0, $1, $2, $3}, {$4, $5}, {$6}, {$7, $8, $9, $10};")
+                           .str();
+    Value* sums =
+        together(StructType::get(real, real, real, real), types, text, "=f,=f,=f,=f,r,r,r,f,f,f,f", arguments);
+    SmallVector<std::pair<CallInst*, unsigned>, 2> products{{&first, 0}};
+    if (second) products.push_back({second, 2});
+    for (auto [product, place] : products) {
+      Value* one = moved(builder_.CreateExtractValue(sums, place), to_apple_);
+      Value* two = moved(builder_.CreateExtractValue(sums, place + 1), to_apple_);
+      product->replaceAllUsesWith(packed(one, two, builder_));
+    }
+    for (auto [product, place] : products) product->eraseFromParent();
+  }
+
+  // An instruction of the whole simdgroup.
+  Value* together(Type* result, ArrayRef<Type*> types, StringRef text, StringRef constraints,
+                  ArrayRef<Value*> arguments) {
+    FunctionType* type = FunctionType::get(result, types, false);
+    CallInst* call =
+        builder_.CreateCall(type, InlineAsm::get(type, text, constraints, /*hasSideEffects=*/false), arguments);
+    call->setConvergent();
+    call->setDoesNotAccessMemory();
+    call->setDoesNotThrow();
+    return call;
+  }
+
+  Value* left(Value* const (&elements)[2], MatrixType type) {
+    Value*& made = left_[{elements[0], elements[1]}];
+    if (!made) made = moved(pair_of(elements, type), to_tensor_);
+    return made;
+  }
+
+  Value* right(Value* const (&elements)[2], MatrixType type) {
+    Value*& made = right_[{elements[0], elements[1]}];
+    if (!made) {
+      Type* word = builder_.getInt32Ty();
+      made = together(word, {word}, "movmatrix.sync.aligned.m8n8.trans.b16 $0, $1;", "=r,r",
+                      {moved(pair_of(elements, type), to_tensor_)});
+    }
+    return made;
+  }
+
+  // Both as one word, of the type that they were of before they became floats.
+  Value* pair_of(Value* const (&elements)[2], MatrixType type) {
+    Type* word = builder_.getInt32Ty();
+    if (type == MatrixType::kHalf) {
+      Value* pair = PoisonValue::get(FixedVectorType::get(builder_.getHalfTy(), 2));
+      for (unsigned i = 0; i < 2; ++i) pair = builder_.CreateInsertElement(pair, half_of(elements[i]), i);
+      return builder_.CreateBitCast(pair, word);
+    }
+    Value* low = builder_.CreateLShr(builder_.CreateBitCast(elements[0], word), 16);
+    return builder_.CreateOr(low, builder_.CreateAnd(builder_.CreateBitCast(elements[1], word), 0xffff0000u));
+  }
+
+  Value* half_of(Value* value) {
+    Type* half = builder_.getHalfTy();
+    if (auto* extended = dyn_cast<FPExtInst>(value); extended && extended->getSrcTy() == half)
+      return extended->getOperand(0);
+    if (auto* element = dyn_cast<ExtractElementInst>(value))
+      if (auto* extended = dyn_cast<FPExtInst>(element->getVectorOperand()))
+        return builder_.CreateExtractElement(extended->getOperand(0), element->getIndexOperand());
+    return builder_.CreateFPTrunc(value, half);
+  }
+
+  Value* moved(Value* value, Value* source) {
+    if (!source) return value;
+    Type* word = builder_.getInt32Ty();
+    Value* bits = builder_.CreateBitCast(value, word);
+    Value* result = builder_.CreateIntrinsic(Intrinsic::nvvm_shfl_sync_idx_i32, {},
+                                             {builder_.getInt32(~0u), bits, source, builder_.getInt32(31)});
+    return builder_.CreateBitCast(result, value->getType());
+  }
+
+  using Fragments = DenseMap<std::pair<Value*, Value*>, Value*>;
+
+  const ArrayRef<ExchangeSite> sites_;
+  const Masks& masks_;
+  IRBuilder<> builder_;
+  Value *to_tensor_ = nullptr, *to_apple_ = nullptr;  // whose elements a lane takes; null: its own
+  Fragments left_, right_;                            // of one block
+};
+
+}  // namespace
+
+void multiply_by_tensor_cores(Function& body, ArrayRef<ExchangeSite> sites, const Masks& masks, MatrixMap map) {
+  if (none_of(sites, [](const ExchangeSite& site) { return site.is_product; })) return;
+  TensorProducts products(body, sites, masks, map);
+  for (BasicBlock& block : body) products.run(block);
+}
+
+}  // namespace kiln

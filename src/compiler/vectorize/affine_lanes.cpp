@@ -1,0 +1,137 @@
+#include "compiler/vectorize/affine_lanes.h"
+
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/Support/KnownBits.h>
+
+#include <bit>
+#include <utility>
+
+#include "compiler/analysis/uniformity.h"
+#include "compiler/vectorize/widen.h"
+
+namespace kiln {
+
+using namespace llvm;
+
+void separate_lanes(Function& function) {
+  const DataLayout& layout = function.getDataLayout();
+  constexpr unsigned kBits = std::countr_zero(kLanes);
+  auto is_multiple = [&](Value* value) { return computeKnownBits(value, layout).countMinTrailingZeros() >= kBits; };
+  // The multiple, where the value is one and the lane.
+  auto multiple_of = [&](Value* value) -> Value* {
+    auto* sum = dyn_cast<BinaryOperator>(value);
+    if (!sum || (sum->getOpcode() != Instruction::Or && sum->getOpcode() != Instruction::Add)) return nullptr;
+    for (unsigned i : {0u, 1u})
+      if (is_lane(sum->getOperand(i)) && is_multiple(sum->getOperand(1 - i))) return sum->getOperand(1 - i);
+    return nullptr;
+  };
+  auto lane_of = [](Value* value) {
+    auto* sum = cast<BinaryOperator>(value);
+    return sum->getOperand(is_lane(sum->getOperand(0)) ? 0 : 1);
+  };
+  // What begins with a lane and grows by a multiple of 32 is a multiple that grows, and the lane.
+  for (BasicBlock& block : function)
+    for (PHINode& phi : make_early_inc_range(block.phis())) {
+      if (!phi.getType()->isIntegerTy(32) || phi.getNumIncomingValues() != 2) continue;
+      for (unsigned i : {0u, 1u}) {
+        Value* start = phi.getIncomingValue(i);
+        auto* next = dyn_cast<BinaryOperator>(phi.getIncomingValue(1 - i));
+        Value* multiple = is_lane(start) ? ConstantInt::get(phi.getType(), 0) : multiple_of(start);
+        if (!multiple || !next || next->getOpcode() != Instruction::Add) continue;
+        Value* step = next->getOperand(next->getOperand(0) == &phi ? 1 : 0);
+        if ((next->getOperand(0) != &phi && next->getOperand(1) != &phi) || step == &phi || !is_multiple(step))
+          continue;
+        Value* lane = is_lane(start) ? start : lane_of(start);
+        PHINode* rest = PHINode::Create(phi.getType(), 2, phi.getName(), phi.getIterator());
+        IRBuilder<> builder(&*block.getFirstInsertionPt());
+        Value* whole = builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, rest, lane));
+        builder.SetInsertPoint(next);
+        rest->addIncoming(multiple, phi.getIncomingBlock(i));
+        rest->addIncoming(builder.CreateAdd(rest, step), phi.getIncomingBlock(1 - i));
+        phi.replaceAllUsesWith(whole);
+        phi.eraseFromParent();
+        break;
+      }
+    }
+  // Whether a multiple of 32 is less than another does not depend on the lane that is added.
+  auto separate_comparison = [&](ICmpInst& comparison) {
+    Value *first = comparison.getOperand(0), *second = comparison.getOperand(1);
+    ICmpInst::Predicate predicate = comparison.getPredicate();
+    if (!multiple_of(first)) {
+      std::swap(first, second);
+      predicate = ICmpInst::getSwappedPredicate(predicate);
+    }
+    Value* multiple = multiple_of(first);
+    if (!multiple) return;
+    // Only a disjoint `or` cannot wrap, which a signed or unsigned order would see.
+    if (cast<Instruction>(first)->getOpcode() != Instruction::Or) return;
+    bool at_beginning = predicate == ICmpInst::ICMP_ULT || predicate == ICmpInst::ICMP_UGE ||
+                        predicate == ICmpInst::ICMP_SLT || predicate == ICmpInst::ICMP_SGE;
+    // More than 32 n + 31, as `i > 1023`, is at least 32 (n + 1).
+    bool at_end = predicate == ICmpInst::ICMP_UGT || predicate == ICmpInst::ICMP_ULE ||
+                  predicate == ICmpInst::ICMP_SGT || predicate == ICmpInst::ICMP_SLE;
+    KnownBits bits = computeKnownBits(second, layout);
+    if ((at_beginning && bits.countMinTrailingZeros() >= kBits) || (at_end && bits.countMinTrailingOnes() >= kBits)) {
+      IRBuilder<> builder(&comparison);
+      Value* result = builder.CreateICmp(predicate, multiple, second);
+      comparison.replaceAllUsesWith(result);
+      comparison.eraseFromParent();
+    }
+  };
+  // In the order of the code, so that one that is separated serves the next.
+  for (Instruction& instruction : make_early_inc_range(instructions(function))) {
+    if (auto* comparison = dyn_cast<ICmpInst>(&instruction);
+        comparison && comparison->getOperand(0)->getType()->isIntegerTy()) {
+      separate_comparison(*comparison);
+      continue;
+    }
+    auto* operation = dyn_cast<BinaryOperator>(&instruction);
+    if (!operation || !operation->getType()->isIntegerTy()) continue;
+    Value *first = operation->getOperand(0), *second = operation->getOperand(1);
+    if (operation->isCommutative() && !multiple_of(first)) std::swap(first, second);
+    Value* multiple = multiple_of(first);
+    if (!multiple) continue;
+    IRBuilder<> builder(operation);
+    auto with_lane = [&](Value* rest) -> Value* {
+      return builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, rest, lane_of(first)));
+    };
+    auto* constant = dyn_cast<ConstantInt>(second);
+    Value* result = nullptr;
+    switch (operation->getOpcode()) {
+      case Instruction::Add:
+        if (is_multiple(second)) result = with_lane(builder.CreateAdd(multiple, second));
+        break;
+      case Instruction::UDiv:
+        if (is_multiple(second)) result = builder.CreateUDiv(multiple, second);
+        break;
+      case Instruction::LShr:
+      case Instruction::AShr: {
+        if (!constant || constant->getValue().uge(operation->getType()->getIntegerBitWidth())) break;
+        result = builder.CreateBinOp(operation->getOpcode(), multiple, second);
+        // Several lanes have the same then, as the threads that share a word.
+        if (constant->getValue().ult(kBits))
+          result = builder.Insert(
+              BinaryOperator::CreateDisjoint(Instruction::Or, result, builder.CreateLShr(lane_of(first), second)));
+        break;
+      }
+      case Instruction::URem:
+        if (is_multiple(second)) result = with_lane(builder.CreateURem(multiple, second));
+        break;
+      case Instruction::And:
+        if (constant && constant->getValue().countTrailingOnes() >= kBits)
+          result = with_lane(builder.CreateAnd(multiple, second));
+        else if (constant && constant->getValue().ult(kLanes))
+          result = builder.CreateAnd(lane_of(first), second);
+        break;
+      default: break;
+    }
+    if (!result) continue;
+    operation->replaceAllUsesWith(result);
+    operation->eraseFromParent();
+  }
+}
+
+}  // namespace kiln

@@ -1,0 +1,287 @@
+#include "compiler/vectorize/widener.h"
+
+#include <llvm/ADT/PostOrderIterator.h>
+#include <llvm/Analysis/VectorUtils.h>
+#include <llvm/IR/CFG.h>
+
+#include "compiler/analysis/uniformity.h"
+#include "compiler/ir/guard_sinks.h"
+#include "compiler/ir/ordering_edges.h"
+#include "compiler/ir/pseudo_intrinsics.h"
+#include "compiler/lowering/approximations.h"
+#include "compiler/lowering/bounds_guards.h"
+#include "compiler/lowering/ldexp.h"
+
+namespace kiln::widening {
+
+namespace {
+
+// Says something to the optimiser of one thread's code; does nothing.
+bool is_note(const IntrinsicInst& intrinsic) {
+  switch (intrinsic.getIntrinsicID()) {
+    case Intrinsic::assume:
+    case Intrinsic::lifetime_start:
+    case Intrinsic::lifetime_end:
+    case Intrinsic::experimental_noalias_scope_decl:
+    case Intrinsic::dbg_declare:
+    case Intrinsic::dbg_value: return true;
+    default: return false;
+  }
+}
+
+bool is_harmless_divisor(const Value* divisor) {
+  const auto* constant = dyn_cast<ConstantInt>(divisor);
+  return constant && !constant->isZero() && !constant->isMinusOne();
+}
+
+bool is_never(const Instruction& instruction) { return calls(instruction, kNeverFunction); }
+
+}  // namespace
+
+void refuse(std::string reason) { throw Refusal{std::move(reason)}; }
+
+Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses, const WidenOptions& options)
+    : has_avx512_(options.has_avx512),
+      is_full_(options.is_full),
+      sites_(options.sites),
+      has_barriers_(any_of(options.sites, [](const ExchangeSite& site) { return site.is_barrier; })),
+      from_(from),
+      to_(to),
+      flow_(from, analyses),
+      loops_(analyses.getResult<LoopAnalysis>(from)),
+      dominators_(analyses.getResult<DominatorTreeAnalysis>(from)),
+      layout_(from.getDataLayout()),
+      context_(from.getContext()),
+      mask_type_(FixedVectorType::get(Type::getInt1Ty(context_), kLanes)) {
+  ask_whether_alone(options.alone_offset, options.is_output);
+  find_tiles(analyses.getResult<ScalarEvolutionAnalysis>(from));
+  find_groups(analyses.getResult<ScalarEvolutionAnalysis>(from));
+  find_zeroed_loads();
+}
+
+void Widener::run() {
+  for (auto [old_argument, new_argument] : zip(from_.args(), to_.args())) scalars_[&old_argument] = &new_argument;
+  if (std::string reason = flow_.check_structure(from_); !reason.empty()) refuse(reason);
+  BasicBlock* entry = BasicBlock::Create(context_, "entry", &to_);
+  allocas_ = entry;
+  ReversePostOrderTraversal<Function*> order(&from_);
+  for (BasicBlock* block : order) begin_[block] = BasicBlock::Create(context_, block->getName(), &to_);
+  for (BasicBlock* block : order) widen_block(*block);
+  for (BasicBlock* block : order) complete_phis(*block);
+  complete_lane_phis();
+  IRBuilder<>(entry).CreateBr(begin_[&from_.getEntryBlock()]);
+}
+
+Type* Widener::vector_of(Type* type) const {
+  if (!VectorType::isValidElementType(type)) refuse("a value of a type that has no vectors");
+  return FixedVectorType::get(type, kLanes);
+}
+
+Value* Widener::scalar(Value* value) {
+  if (auto found = scalars_.find(value); found != scalars_.end()) return found->second;
+  if (isa<Constant, MetadataAsValue, BasicBlock>(value)) return value;
+  refuse("a value that was taken to be the same in all threads");
+}
+
+Value* Widener::vector(Value* value, IRBuilder<>& builder) {
+  if (auto found = vectors_.find(value); found != vectors_.end()) return found->second;
+  if (postponed_.contains(value)) return vector_here(cast<Instruction>(*value), builder);
+  if (differs(value)) refuse("a value before its definition");
+  Type* type = vector_of(value->getType());
+  if (auto* constant = dyn_cast<Constant>(value)) {
+    if (isa<UndefValue>(constant)) return Constant::getNullValue(type);
+    return ConstantVector::getSplat(ElementCount::getFixed(kLanes), constant);
+  }
+  return builder.CreateVectorSplat(kLanes, scalar(value));
+}
+
+// A place in memory is mostly wanted of the first lane and the last one only, and whether a guard allows it of none. As
+// vectors they are made where they are wanted: where lanes go their own ways.
+bool Widener::can_be_postponed(Instruction& instruction) {
+  auto is_choice = [](const Value* value) {
+    const auto* choice = dyn_cast<SelectInst>(value);
+    return choice && (is_zeros(choice->getFalseValue()) || is_sink(choice->getFalseValue()));
+  };
+  if (is_choice(&instruction)) return true;
+  if (isa<ICmpInst>(instruction) && all_of(instruction.users(), is_choice)) return true;
+  switch (instruction.getOpcode()) {
+    case Instruction::ZExt:
+    case Instruction::SExt:
+    case Instruction::Trunc:
+    case Instruction::PtrToInt:
+    case Instruction::IntToPtr:
+    case Instruction::Or:
+    case Instruction::Add:
+    case Instruction::Sub:
+    case Instruction::Mul:
+    case Instruction::Shl:
+    case Instruction::GetElementPtr: return stride_of(&instruction).has_value();
+    default: return false;
+  }
+}
+
+Value* Widener::vector_here(Instruction& instruction, IRBuilder<>& builder) {
+  auto made = made_in_.find({&instruction, builder.GetInsertBlock()});
+  if (made != made_in_.end()) return made->second;
+  Value* widened = widen_arithmetic(instruction, builder);
+  if (auto* result = dyn_cast<Instruction>(widened)) result->copyIRFlags(&instruction);
+  return made_in_[{&instruction, builder.GetInsertBlock()}] = widened;
+}
+
+Value* Widener::any(Value* mask, IRBuilder<>& builder) {
+  if (Value* words = as_words_.lookup(mask))
+    return builder.CreateICmpNE(builder.CreateOrReduce(words), builder.getInt32(0));
+  return builder.CreateICmpNE(builder.CreateBitCast(mask, builder.getInt32Ty()), builder.getInt32(0));
+}
+
+Constant* Widener::lane_numbers(Type* type) const {
+  SmallVector<Constant*> numbers;
+  for (unsigned lane = 0; lane < kLanes; ++lane) numbers.push_back(ConstantInt::get(type, lane));
+  return ConstantVector::get(numbers);
+}
+
+void Widener::widen_instruction(Instruction& instruction, IRBuilder<>& builder) {
+  if (vectors_.contains(&instruction) || late_.contains(&instruction) || stored_in_tiles_.contains(&instruction))
+    return;  // a part of a pair
+  load_late(instruction, builder);
+  if (is_lane(&instruction)) {
+    vectors_[&instruction] = lane_numbers(instruction.getType());
+    return;
+  }
+  if (auto* intrinsic = dyn_cast<IntrinsicInst>(&instruction); intrinsic && is_note(*intrinsic)) return;
+  if (auto* variable = dyn_cast<AllocaInst>(&instruction)) return widen_variable(*variable);
+  if (std::optional<unsigned> site = waits_at(instruction)) return wait(cast<CallInst>(instruction), *site, builder);
+  if (LaneOperation operation = lane_operation(&instruction); operation != LaneOperation::kNone)
+    return exchange(cast<CallInst>(instruction), operation, builder);
+  if (is_never(instruction)) {
+    scalars_[&instruction] = builder.getFalse();
+    return;
+  }
+  // An atomic load at one address is one load: the lanes are here at the same time.
+  bool has_effect = instruction.mayWriteToMemory() || (instruction.isAtomic() && differs(&instruction));
+  if (!differs(&instruction) && (!has_effect || isa<LoadInst>(instruction))) return copy(instruction, builder);
+  if (auto* load = dyn_cast<LoadInst>(&instruction); load && !has_effect) return widen_load(*load, builder);
+  if (auto* store = dyn_cast<StoreInst>(&instruction); store && store->isSimple()) return widen_store(*store, builder);
+  if (auto* atomic = dyn_cast<AtomicRMWInst>(&instruction)) return widen_atomic(*atomic, builder);
+  if (has_effect) return each_lane(instruction, builder);
+  if (can_be_postponed(instruction)) {
+    postponed_.insert(&instruction);
+    return;
+  }
+  if (auto* checked = dyn_cast<WithOverflowInst>(&instruction)) return widen_checked(*checked, builder);
+  if (Value* widened = widen_arithmetic(instruction, builder)) {
+    if (auto* result = dyn_cast<Instruction>(widened)) result->copyIRFlags(&instruction);
+    vectors_[&instruction] = widened;
+    return;
+  }
+  each_lane(instruction, builder);
+}
+
+void Widener::copy(Instruction& instruction, IRBuilder<>& builder) {
+  SmallVector<Value*> operands;
+  for (Value* operand : instruction.operands()) operands.push_back(scalar(operand));
+  Value* same = builder.Insert(with_operands(instruction, operands), instruction.getName());
+  scalars_[&instruction] = same;
+}
+
+Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder) {
+  auto operand = [&](unsigned i) { return vector(instruction.getOperand(i), builder); };
+  if (auto* cast_instruction = dyn_cast<CastInst>(&instruction))
+    return builder.CreateCast(cast_instruction->getOpcode(), operand(0), vector_of(instruction.getType()));
+  if (auto* comparison = dyn_cast<CmpInst>(&instruction)) {
+    if (Value* lanes = lanes_below(*comparison, builder)) return lanes;
+    return builder.CreateCmp(comparison->getPredicate(), operand(0), operand(1));
+  }
+  if (isa<SelectInst>(instruction)) {
+    Value* condition = instruction.getOperand(0);
+    if (!differs(condition))
+      if (Value* masked = zero_unless(instruction, builder)) return masked;
+    return builder.CreateSelect(differs(condition) ? operand(0) : scalar(condition), operand(1), operand(2));
+  }
+  if (auto* binary = dyn_cast<BinaryOperator>(&instruction)) {
+    Value* second = operand(1);
+    // The optimiser may have removed what keeps a division from trapping where a branch keeps threads from it. Lanes
+    // that are not here divide by 1.
+    if (binary->isIntDivRem()) {
+      second = without_zeros(binary->getOperand(1), builder);
+      if (!is_all(mask_) && !is_harmless_divisor(binary->getOperand(1)))
+        second = builder.CreateSelect(mask_, second, ConstantInt::get(second->getType(), 1));
+    }
+    return builder.CreateBinOp(binary->getOpcode(), operand(0), second);
+  }
+  if (isa<UnaryOperator>(instruction)) return builder.CreateFNeg(operand(0));
+  if (isa<FreezeInst>(instruction)) return builder.CreateFreeze(operand(0));
+  if (auto* address = dyn_cast<GetElementPtrInst>(&instruction)) {
+    Value* pointer = address->getPointerOperand();
+    SmallVector<Value*> indices;
+    for (Value* index : address->indices()) indices.push_back(differs(index) ? vector(index, builder) : scalar(index));
+    Value* base = differs(pointer) ? vector(pointer, builder) : scalar(pointer);
+    Value* result = builder.CreateGEP(address->getSourceElementType(), base, indices);
+    return result->getType()->isVectorTy() ? result : builder.CreateVectorSplat(kLanes, result);
+  }
+  if (auto* call = dyn_cast<IntrinsicInst>(&instruction)) return widen_intrinsic(*call, builder);
+  if (is_rsqrt(instruction)) return approximate_rsqrt(operand(0), has_avx512_, builder);
+  if (is_scaling(instruction)) return scale_by_instruction(operand(0), operand(1), builder);
+  return nullptr;
+}
+
+// A divisor, which is 0 in no lane. The optimiser divides by either side of a choice of which one is constant, as of
+// the one that keeps from dividing by 0, and takes the division by a vector with a single 0 for impossible: so neither
+// side has one.
+Value* Widener::without_zeros(Value* divisor, IRBuilder<>& builder, unsigned depth) {
+  auto* choice = dyn_cast<SelectInst>(divisor);
+  if (choice && differs(choice) && depth < 8) {
+    Value* condition = choice->getCondition();
+    return builder.CreateSelect(differs(condition) ? vector(condition, builder) : scalar(condition),
+                                without_zeros(choice->getTrueValue(), builder, depth + 1),
+                                without_zeros(choice->getFalseValue(), builder, depth + 1));
+  }
+  Value* lanes = vector(divisor, builder);
+  if (is_harmless_divisor(divisor)) return lanes;
+  return builder.CreateBinaryIntrinsic(Intrinsic::umax, lanes, ConstantInt::get(lanes->getType(), 1));
+}
+
+// Of a choice between a value and 0 by a condition that is the same in all threads: x86 has no such choice between
+// vectors, so that it would be a branch, which processors predict badly where conditions come from data.
+Value* Widener::zero_unless(Instruction& choice, IRBuilder<>& builder) {
+  auto* if_true = dyn_cast<Constant>(choice.getOperand(1));
+  auto* if_false = dyn_cast<Constant>(choice.getOperand(2));
+  bool keeps_first = if_false && if_false->isNullValue();
+  if (keeps_first == (if_true && if_true->isNullValue())) return nullptr;
+  Value* kept = choice.getOperand(keeps_first ? 1 : 2);
+  Type* type = choice.getType();
+  if (!differs(kept) || type->isPointerTy() || type->isIntegerTy(1)) return nullptr;
+  Value* condition = scalar(choice.getOperand(0));
+  if (!keeps_first) condition = builder.CreateNot(condition);
+  Type* number = builder.getIntNTy(static_cast<unsigned>(type->getPrimitiveSizeInBits()));
+  Value* mask = builder.CreateVectorSplat(kLanes, builder.CreateSExt(condition, number));
+  Value* bits = builder.CreateBitCast(vector(kept, builder), vector_of(number));
+  return builder.CreateBitCast(builder.CreateAnd(bits, mask), vector_of(type));
+}
+
+// The result and whether it is too large for its type.
+void Widener::widen_checked(WithOverflowInst& call, IRBuilder<>& builder) {
+  check_pair(call);
+  Value *left = vector(call.getLHS(), builder), *right = vector(call.getRHS(), builder);
+  Value* both = builder.CreateIntrinsic(call.getIntrinsicID(), {left->getType()}, {left, right});
+  for (User* user : call.users())
+    vectors_[user] = builder.CreateExtractValue(both, cast<ExtractValueInst>(user)->getIndices());
+}
+
+Value* Widener::widen_intrinsic(IntrinsicInst& call, IRBuilder<>& builder) {
+  Intrinsic::ID id = call.getIntrinsicID();
+  if (!isTriviallyVectorizable(id)) return nullptr;
+  SmallVector<Value*> arguments;
+  SmallVector<Type*> types;
+  if (isVectorIntrinsicWithOverloadTypeAtArg(id, -1)) types.push_back(vector_of(call.getType()));
+  for (unsigned i = 0; i < call.arg_size(); ++i) {
+    Value* argument = call.getArgOperand(i);
+    bool stays = isVectorIntrinsicWithScalarOpAtArg(id, i);
+    if (stays && differs(argument)) return nullptr;
+    arguments.push_back(stays ? scalar(argument) : vector(argument, builder));
+    if (isVectorIntrinsicWithOverloadTypeAtArg(id, i)) types.push_back(arguments.back()->getType());
+  }
+  return builder.CreateIntrinsic(id, types, arguments);
+}
+
+}  // namespace kiln::widening

@@ -1,0 +1,289 @@
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/Analysis/VectorUtils.h>
+#include <llvm/IR/GetElementPtrTypeIterator.h>
+
+#include <algorithm>
+
+#include "compiler/analysis/uniformity.h"
+#include "compiler/vectorize/widener.h"
+
+namespace kiln::widening {
+
+namespace {
+
+constexpr uint64_t kFarthest = 1 << 16;
+
+}  // namespace
+
+// What each lane has, where that depends on the lane alone.
+std::optional<std::array<APInt, kLanes>> Widener::values_of(Value* value, unsigned depth) {
+  if (!value->getType()->isIntegerTy() || depth > 6) return std::nullopt;
+  unsigned bits = value->getType()->getIntegerBitWidth();
+  std::array<APInt, kLanes> values;
+  if (is_lane(value)) {
+    for (unsigned lane = 0; lane < kLanes; ++lane) values[lane] = APInt(bits, lane);
+    return values;
+  }
+  if (auto* constant = dyn_cast<ConstantInt>(value)) {
+    values.fill(constant->getValue());
+    return values;
+  }
+  auto* instruction = dyn_cast<Instruction>(value);
+  if (!instruction || !isa<BinaryOperator, CastInst>(instruction)) return std::nullopt;
+  auto first = values_of(instruction->getOperand(0), depth + 1);
+  if (!first) return std::nullopt;
+  if (isa<CastInst>(instruction)) {
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+      const APInt& from = (*first)[lane];
+      switch (instruction->getOpcode()) {
+        case Instruction::ZExt: values[lane] = from.zext(bits); break;
+        case Instruction::SExt: values[lane] = from.sext(bits); break;
+        case Instruction::Trunc: values[lane] = from.trunc(bits); break;
+        default: return std::nullopt;
+      }
+    }
+    return values;
+  }
+  auto second = values_of(instruction->getOperand(1), depth + 1);
+  if (!second) return std::nullopt;
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    const APInt &left = (*first)[lane], &right = (*second)[lane];
+    bool is_shift = right.ult(bits);
+    switch (instruction->getOpcode()) {
+      case Instruction::Add: values[lane] = left + right; break;
+      case Instruction::Sub: values[lane] = left - right; break;
+      case Instruction::Mul: values[lane] = left * right; break;
+      case Instruction::And: values[lane] = left & right; break;
+      case Instruction::Or:
+        // As at_lane has it: of lanes that take part, a sum.
+        values[lane] = cast<PossiblyDisjointInst>(instruction)->isDisjoint() ? left + right : left | right;
+        break;
+      case Instruction::Xor: values[lane] = left ^ right; break;
+      case Instruction::Shl:
+        if (!is_shift) return std::nullopt;
+        values[lane] = left.shl(right);
+        break;
+      case Instruction::LShr:
+        if (!is_shift) return std::nullopt;
+        values[lane] = left.lshr(right);
+        break;
+      case Instruction::AShr:
+        if (!is_shift) return std::nullopt;
+        values[lane] = left.ashr(right);
+        break;
+      default: return std::nullopt;
+    }
+  }
+  return values;
+}
+
+// The bits of a lane's value that come from the lane, where others come from what is the same in all lanes:
+// `(first | lane) << 6 & 0x7e00`.
+std::optional<std::array<APInt, kLanes>> Widener::lane_bits(Value* value, unsigned depth) {
+  if (auto values = values_of(value, depth)) return values;
+  if (!value->getType()->isIntegerTy() || depth > 6) return std::nullopt;
+  if (!differs(value)) {
+    std::array<APInt, kLanes> none;
+    none.fill(APInt(value->getType()->getIntegerBitWidth(), 0));
+    return none;
+  }
+  auto* operation = dyn_cast<BinaryOperator>(value);
+  if (!operation) return std::nullopt;
+  auto bits = lane_bits(operation->getOperand(0), depth + 1);
+  if (!bits) return std::nullopt;
+  if (operation->getOpcode() == Instruction::Or) {
+    auto others = lane_bits(operation->getOperand(1), depth + 1);
+    if (!others || !cast<PossiblyDisjointInst>(operation)->isDisjoint()) return std::nullopt;
+    // A branch may have said so, of lanes that take it: in another the sum, which at_lane() has for it, would carry.
+    auto may_collide = [&](const std::array<APInt, kLanes>& from_lane, Value* other) {
+      KnownBits known = computeKnownBits(other, layout_, /*Depth=*/0, /*AC=*/nullptr, /*CxtI=*/nullptr, /*DT=*/nullptr,
+                                         /*UseInstrInfo=*/false);
+      return any_of(from_lane, [&](const APInt& lane) { return !lane.isSubsetOf(known.Zero); });
+    };
+    if (may_collide(*bits, operation->getOperand(1)) || may_collide(*others, operation->getOperand(0)))
+      return std::nullopt;
+    for (unsigned lane = 0; lane < kLanes; ++lane) (*bits)[lane] |= (*others)[lane];
+    return bits;
+  }
+  auto* constant = dyn_cast<ConstantInt>(operation->getOperand(1));
+  if (!constant) return std::nullopt;
+  const APInt& by = constant->getValue();
+  bool is_shift = by.ult(by.getBitWidth());
+  for (APInt& lane : *bits) {
+    switch (operation->getOpcode()) {
+      case Instruction::And: lane &= by; break;
+      case Instruction::Shl:
+        if (!is_shift) return std::nullopt;
+        lane <<= by;
+        break;
+      case Instruction::LShr:
+        if (!is_shift) return std::nullopt;
+        lane.lshrInPlace(by);
+        break;
+      default: return std::nullopt;
+    }
+  }
+  return bits;
+}
+
+// Whether what it is computed from could wrap as it does itself and in no other way.
+bool Widener::is_modular(Value* value) {
+  if (!differs(value) || is_lane(value) || values_of(value) || lane_bits(value)) return true;
+  auto* operation = dyn_cast<BinaryOperator>(value);
+  if (!operation) return false;
+  switch (operation->getOpcode()) {
+    case Instruction::Or:
+      if (!cast<PossiblyDisjointInst>(operation)->isDisjoint()) return false;
+      break;
+    case Instruction::Add:
+    case Instruction::Sub:
+    case Instruction::Mul:
+    case Instruction::Shl: break;
+    default: return false;
+  }
+  return all_of(operation->operands(), [&](Use& operand) { return is_modular(operand.get()); });
+}
+
+std::optional<Widener::Pattern> Widener::pattern_of(Value* value) {
+  auto of_values = [](const std::array<APInt, kLanes>& values) -> std::optional<Pattern> {
+    auto less = [](const APInt& a, const APInt& b) { return a.ult(b); };
+    auto lowest = std::min_element(values.begin(), values.end(), less);
+    auto highest = std::max_element(values.begin(), values.end(), less);
+    if ((*highest - *lowest).ugt(kFarthest)) return std::nullopt;
+    Pattern pattern{
+        {}, static_cast<unsigned>(lowest - values.begin()), static_cast<unsigned>(highest - values.begin())};
+    for (unsigned lane = 0; lane < kLanes; ++lane) pattern.offsets[lane] = (values[lane] - *lowest).getZExtValue();
+    return pattern;
+  };
+  if (auto values = values_of(value)) return of_values(*values);
+  auto* instruction = dyn_cast<Instruction>(value);
+  if (!instruction) return std::nullopt;
+  auto of = [&](unsigned i) { return pattern_of(instruction->getOperand(i)); };
+  auto same_in_all = [&](unsigned i) { return !differs(instruction->getOperand(i)); };
+  auto times = [](std::optional<Pattern> pattern, uint64_t factor) -> std::optional<Pattern> {
+    if (!pattern || factor > kFarthest || pattern->offsets[pattern->highest] * factor > kFarthest) return std::nullopt;
+    for (uint64_t& offset : pattern->offsets) offset *= factor;
+    return pattern;
+  };
+  switch (instruction->getOpcode()) {
+    case Instruction::ZExt:
+    case Instruction::SExt:
+    case Instruction::Trunc:
+    case Instruction::PtrToInt:
+    case Instruction::IntToPtr: return of(0);
+    case Instruction::Or:
+      if (!cast<PossiblyDisjointInst>(instruction)->isDisjoint()) return std::nullopt;
+      [[fallthrough]];
+    case Instruction::Add:
+      if (same_in_all(1)) return of(0);
+      if (same_in_all(0)) return of(1);
+      return sum_of_patterns(instruction->getOperand(0), instruction->getOperand(1));
+    case Instruction::And:
+      if (auto bits = lane_bits(instruction)) return of_values(*bits);
+      return std::nullopt;
+    case Instruction::Sub: {
+      if (same_in_all(1)) return of(0);
+      if (!same_in_all(0)) return std::nullopt;
+      std::optional<Pattern> pattern = of(1);
+      if (!pattern) return std::nullopt;
+      uint64_t farthest = pattern->offsets[pattern->highest];
+      for (uint64_t& offset : pattern->offsets) offset = farthest - offset;
+      std::swap(pattern->lowest, pattern->highest);
+      return pattern;
+    }
+    case Instruction::Mul:
+    case Instruction::Shl: {
+      auto* factor = dyn_cast<ConstantInt>(instruction->getOperand(1));
+      if (!factor || factor->getValue().getActiveBits() > 16) return std::nullopt;
+      uint64_t by = factor->getZExtValue();
+      if (instruction->getOpcode() == Instruction::Shl) {
+        if (by > 16) return std::nullopt;
+        by = uint64_t{1} << by;
+      }
+      return times(of(0), by);
+    }
+    case Instruction::GetElementPtr: {
+      std::optional<unsigned> growing;
+      for (unsigned i = 0; i < instruction->getNumOperands(); ++i)
+        if (!same_in_all(i)) {
+          if (growing) return std::nullopt;
+          growing = i;
+        }
+      if (!growing || *growing == 0) return of(0);
+      auto level = gep_type_begin(instruction);
+      std::advance(level, *growing - 1);
+      return times(of(*growing), level.getSequentialElementStride(layout_));
+    }
+    default: return std::nullopt;
+  }
+}
+
+std::optional<Widener::Pattern> Widener::sum_of_patterns(Value* one, Value* other) {
+  // One of them could wrap where the other makes up for it.
+  if (!is_modular(one) || !is_modular(other)) return std::nullopt;
+  std::optional<Pattern> first = pattern_of(one), second = pattern_of(other);
+  if (!first || !second) return std::nullopt;
+  Pattern sum = *first;
+  for (unsigned lane = 0; lane < kLanes; ++lane) sum.offsets[lane] += second->offsets[lane];
+  auto lowest = std::min_element(sum.offsets.begin(), sum.offsets.end());
+  auto highest = std::max_element(sum.offsets.begin(), sum.offsets.end());
+  sum.lowest = static_cast<unsigned>(lowest - sum.offsets.begin());
+  sum.highest = static_cast<unsigned>(highest - sum.offsets.begin());
+  uint64_t least = *lowest;
+  for (uint64_t& offset : sum.offsets) offset -= least;
+  return sum;
+}
+
+// Whether the lanes' values are as far apart in one as in the other, but for wrapping.
+bool Widener::grow_alike(Value* one, Value* other) {
+  if (std::optional<int64_t> stride = stride_of(one)) return stride == stride_of(other);
+  std::optional<Pattern> pattern = pattern_of(one);
+  return pattern && pattern == pattern_of(other);
+}
+
+// A few elements, of which each lane takes one.
+bool Widener::load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder) {
+  std::optional<Pattern> pattern = pattern_of(pointer);
+  if (!pattern) return false;
+  uint64_t bytes = layout_.getTypeStoreSize(load.getType());
+  if (bytes != layout_.getTypeAllocSize(load.getType())) return false;
+  if (any_of(pattern->offsets, [&](uint64_t offset) { return offset % bytes != 0; })) return false;
+  auto apart = [&]() -> Values {
+    widen_load_apart(load, builder);
+    return {vectors_[&load]};
+  };
+  uint64_t own = pattern->offsets[pattern->highest] / bytes + 1, taken = PowerOf2Ceil(own);
+  if (taken * bytes > (has_avx512_ ? 128 : 64)) {
+    // A few rows, each of several lanes, as those of a tile.
+    unsigned length = kLanes / 2;
+    auto are_rows = [&] {
+      for (unsigned lane = 0; lane < kLanes; ++lane)
+        if (lane % length != 0 && pattern->offsets[lane] != pattern->offsets[lane - 1] + bytes) return false;
+      return true;
+    };
+    while (length > 2 && !are_rows()) length /= 2;
+    if (length == 2) return false;
+    auto rows = [&](Value* address) -> Values {
+      Values parts;
+      for (unsigned lane = 0; lane < kLanes; lane += length) {
+        Value* row = builder.CreateConstGEP1_64(builder.getInt8Ty(), address, pattern->offsets[lane]);
+        parts.push_back(load_part(load, length, row, builder));
+      }
+      return {concatenateVectors(builder, parts)};
+    };
+    Row shape{bytes, pattern->offsets[pattern->highest], true, true, pattern->lowest};
+    vectors_[&load] = by_shape(pointer, allowed, shape, builder, rows, apart)[0];
+    return true;
+  }
+  Row shape{bytes, (taken - 1) * bytes, taken == own, true, pattern->lowest};
+  auto together = [&](Value* address) -> Values {
+    Value* elements = load_part(load, static_cast<unsigned>(taken), address, builder);
+    SmallVector<int> sources;
+    for (uint64_t offset : pattern->offsets) sources.push_back(static_cast<int>(offset / bytes));
+    return {builder.CreateShuffleVector(elements, sources)};
+  };
+  vectors_[&load] = by_shape(pointer, allowed, shape, builder, together, apart)[0];
+  return true;
+}
+
+}  // namespace kiln::widening

@@ -1,0 +1,104 @@
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include "compiler/vectorize/widener.h"
+
+namespace kiln::widening {
+
+// The lanes of a simdgroup are at one place anyway.
+void Widener::wait(CallInst& call, unsigned site, IRBuilder<>& builder) {
+  if (!sites_[site].is_barrier) return;
+  Value* bits = builder.CreateBitCast(mask_, builder.getInt32Ty());
+  SmallVector<Value*> operands(call.operands());
+  operands[1] = builder.CreateZExt(bits, builder.getInt64Ty());
+  operands[2] = builder.getInt64(0);
+  // Lanes that are here are in the same iteration (barriers_agree); others may have left earlier.
+  for (Value*& counter : MutableArrayRef(operands).slice(3, call.arg_size() - 3)) {
+    if (!differs(counter)) {
+      counter = scalar(counter);
+      continue;
+    }
+    Value* first = builder.CreateIntrinsic(Intrinsic::cttz, builder.getInt32Ty(), {bits, builder.getFalse()});
+    counter = builder.CreateExtractElement(vector(counter, builder), builder.CreateAnd(first, kLanes - 1));
+  }
+  builder.Insert(with_operands(call, operands));
+}
+
+void Widener::exchange(CallInst& call, LaneOperation operation, IRBuilder<>& builder) {
+  if (operation == LaneOperation::kMultiply) {
+    vectors_[&call] = multiply(call, builder);
+    return;
+  }
+  Value* lanes = vector(call.getArgOperand(0), builder);
+  auto constant = [&] { return cast<ConstantInt>(call.getArgOperand(1))->getZExtValue(); };
+  auto moved = [&](auto source_of) {
+    SmallVector<int> sources;
+    for (unsigned lane = 0; lane < kLanes; ++lane) sources.push_back(static_cast<int>(source_of(lane)));
+    return builder.CreateShuffleVector(lanes, sources);
+  };
+  switch (operation) {
+    case LaneOperation::kNone:
+    case LaneOperation::kMultiply: return;
+    case LaneOperation::kVote: {
+      Value* votes = builder.CreateBitCast(narrowed(mask_, lanes, builder), builder.getInt32Ty());
+      scalars_[&call] = votes;
+      return;
+    }
+    case LaneOperation::kTake:
+      vectors_[&call] = builder.CreateSelect(mask_, lanes, vector(call.getArgOperand(1), builder));
+      return;
+    case LaneOperation::kExchange: vectors_[&call] = moved([&](uint64_t lane) { return lane ^ constant(); }); return;
+    case LaneOperation::kUp:
+      vectors_[&call] = moved([&](uint64_t lane) { return lane < constant() ? lane : lane - constant(); });
+      return;
+    case LaneOperation::kFirst: scalars_[&call] = builder.CreateExtractElement(lanes, uint64_t{0}); return;
+    case LaneOperation::kShuffle: {
+      lanes = builder.CreateSelect(mask_, lanes, Constant::getNullValue(lanes->getType()));
+      if (!differs(&call)) {
+        scalars_[&call] = builder.CreateExtractElement(lanes, constant() % kLanes);
+        return;
+      }
+      Value* last = ConstantInt::get(vector_of(builder.getInt32Ty()), kLanes - 1);
+      Value* sources = builder.CreateAnd(vector(call.getArgOperand(1), builder), last);
+      vectors_[&call] = permuted(lanes, sources, builder);
+      return;
+    }
+  }
+}
+
+Value* Widener::permuted(Value* lanes, Value* sources, IRBuilder<>& builder) {
+  if (auto* constant = dyn_cast<Constant>(sources)) {
+    SmallVector<int> mask;
+    for (unsigned lane = 0; lane < kLanes; ++lane)
+      mask.push_back(static_cast<int>(cast<ConstantInt>(constant->getAggregateElement(lane))->getZExtValue()));
+    return builder.CreateShuffleVector(lanes, mask);
+  }
+  auto* type = cast<FixedVectorType>(lanes->getType());
+  Type* words = vector_of(builder.getInt32Ty());
+  unsigned bits = type->getScalarSizeInBits();
+  if (bits < 32) return builder.CreateTrunc(permuted(builder.CreateZExt(lanes, words), sources, builder), type);
+  if (bits == 64) {
+    Value* low = permuted(builder.CreateTrunc(lanes, words), sources, builder);
+    Value* high = permuted(builder.CreateTrunc(builder.CreateLShr(lanes, 32), words), sources, builder);
+    return builder.CreateOr(builder.CreateZExt(low, type), builder.CreateShl(builder.CreateZExt(high, type), 32));
+  }
+  if (!has_avx512_) {
+    Value* place = IRBuilder<>(allocas_).CreateAlloca(words);
+    builder.CreateStore(lanes, place);
+    Value* addresses = builder.CreateInBoundsGEP(builder.getInt32Ty(), place, sources);
+    return builder.CreateMaskedGather(words, addresses, Align(4), Constant::getAllOnesValue(mask_type_));
+  }
+  auto half = [&](Value* all, unsigned first) {
+    SmallVector<int> mask;
+    for (unsigned i = 0; i < kLanes / 2; ++i) mask.push_back(static_cast<int>(first + i));
+    return builder.CreateShuffleVector(all, mask);
+  };
+  Value *low = half(lanes, 0), *high = half(lanes, kLanes / 2);
+  auto pick = [&](unsigned first) {
+    return builder.CreateIntrinsic(Intrinsic::x86_avx512_vpermi2var_d_512, {}, {low, half(sources, first), high});
+  };
+  SmallVector<int> both;
+  for (unsigned i = 0; i < kLanes; ++i) both.push_back(static_cast<int>(i));
+  return builder.CreateShuffleVector(pick(0), pick(kLanes / 2), both);
+}
+
+}  // namespace kiln::widening

@@ -1,0 +1,342 @@
+// Members of structures in memory, as `x[4 * i + 1]` and the components of a `float4`: each member of all lanes is
+// every fourth element of the same registers, which are loaded or stored once for all members.
+#include <llvm/Analysis/ScalarEvolutionExpressions.h>
+#include <llvm/Analysis/ValueTracking.h>
+
+#include <algorithm>
+
+#include "compiler/vectorize/widener.h"
+
+namespace kiln::widening {
+
+bool move_before(Value* value, Instruction& place, unsigned depth) {
+  auto* instruction = dyn_cast<Instruction>(value);
+  if (!instruction || instruction->getParent() != place.getParent() || instruction->comesBefore(&place)) return true;
+  if (depth > 12 || instruction == &place || isa<PHINode>(instruction) || instruction->mayReadOrWriteMemory() ||
+      !isSafeToSpeculativelyExecute(instruction))
+    return false;
+  for (Value* operand : instruction->operands())
+    if (!move_before(operand, place, depth + 1)) return false;
+  instruction->moveBefore(&place);
+  return true;
+}
+
+std::optional<int64_t> distance(Value* from, Value* to, uint64_t bytes, ScalarEvolution& evolution) {
+  const auto* constant = dyn_cast<SCEVConstant>(evolution.getMinusSCEV(evolution.getSCEV(to), evolution.getSCEV(from)));
+  if (!constant || constant->getAPInt().getSignificantBits() > 32) return std::nullopt;
+  int64_t distance = constant->getAPInt().getSExtValue();
+  if (distance % static_cast<int64_t>(bytes) != 0) return std::nullopt;
+  return distance / static_cast<int64_t>(bytes);
+}
+
+// A guard lets a row through exactly where the first one's does: it is the same, or compares with the same limit what
+// is as far from the first one's offset as the address is.
+bool Widener::joins(const Group& group, Instruction& access, ScalarEvolution& evolution, Member& member) {
+  Instruction& first = *group[0].access;
+  Type* type = getLoadStoreType(&access);
+  if (type != getLoadStoreType(&first)) return false;
+  uint64_t bytes = layout_.getTypeStoreSize(type);
+  auto [allowed, address] = place_of(access);
+  auto [first_allowed, first_address] = place_of(first);
+  if ((allowed == nullptr) != (first_allowed == nullptr)) return false;
+  uint64_t step = step_of(first_address, bytes);
+  if (step < 2 || step_of(address, bytes) != step) return false;
+  std::optional<int64_t> place = distance(first_address, address, bytes, evolution);
+  if (!place) return false;
+  if (allowed != first_allowed) {
+    auto *one = dyn_cast<ICmpInst>(allowed), *other = dyn_cast<ICmpInst>(first_allowed);
+    if (!one || !other || one->getPredicate() != ICmpInst::ICMP_ULT || other->getPredicate() != ICmpInst::ICMP_ULT ||
+        one->getOperand(1) != other->getOperand(1) ||
+        distance(other->getOperand(0), one->getOperand(0), bytes, evolution) != place)
+      return false;
+  }
+  int64_t lowest = *place, highest = *place;
+  for (const Member& other : group) {
+    lowest = std::min(lowest, other.place);
+    highest = std::max(highest, other.place);
+  }
+  if (highest - lowest >= static_cast<int64_t>(step)) return false;
+  member = {&access, *place};
+  return true;
+}
+
+void Widener::find_groups(ScalarEvolution& evolution) {
+  for (BasicBlock& block : from_) {
+    find_load_groups(block, evolution);
+    find_store_groups(block, evolution);
+    find_rows(block, evolution);
+  }
+}
+
+// Loads that are wanted, with those that join them; `keep` gets groups of more than one when no more can join.
+void Widener::group_loads(BasicBlock& block, function_ref<bool(LoadInst&)> is_wanted,
+                          function_ref<bool(const Group&, LoadInst&, Member&)> joins,
+                          function_ref<void(const Group&)> keep) {
+  SmallVector<Group> groups;
+  auto close = [&](const Group& group) {
+    if (group.size() > 1) keep(group);
+  };
+  for (Instruction& instruction : make_early_inc_range(block)) {
+    // What is written in between may be what is read.
+    if (instruction.mayWriteToMemory())
+      erase_if(groups, [&](const Group& group) {
+        if (group[0].access->hasMetadata(LLVMContext::MD_invariant_load)) return false;
+        close(group);
+        return true;
+      });
+    auto* load = dyn_cast<LoadInst>(&instruction);
+    if (!load || !load->isSimple() || !differs(load->getPointerOperand()) || !is_wanted(*load)) continue;
+    Member member;
+    auto group = find_if(groups, [&](const Group& group) {
+      return joins(group, *load, member) && move_before(load->getPointerOperand(), *group[0].access);
+    });
+    if (group != groups.end())
+      group->push_back(member);
+    else
+      groups.push_back({{load, 0}});
+  }
+  for_each(groups, close);
+}
+
+void Widener::find_load_groups(BasicBlock& block, ScalarEvolution& evolution) {
+  auto is_wanted = [](LoadInst&) { return true; };
+  auto joins_group = [&](const Group& group, LoadInst& load, Member& member) {
+    return joins(group, load, evolution, member);
+  };
+  group_loads(block, is_wanted, joins_group, [&](const Group& group) {
+    groups_[group[0].access] = group;
+    for (const Member& member : group) group_of_[member.access] = group[0].access;
+  });
+}
+
+// Stores wait for the last one of their group: nothing reads or writes in between (vectorize/cluster_stores.h).
+void Widener::find_store_groups(BasicBlock& block, ScalarEvolution& evolution) {
+  Group group;
+  auto close = [&] {
+    if (group.size() > 1) {
+      for (const Member& member : ArrayRef(group).drop_back()) waiting_stores_.insert(member.access);
+      groups_[group.back().access] = group;
+    }
+    group.clear();
+  };
+  for (Instruction& instruction : block) {
+    auto* store = dyn_cast<StoreInst>(&instruction);
+    bool is_candidate = store && store->isSimple() && differs(store->getPointerOperand()) &&
+                        !store->getValueOperand()->getType()->isIntegerTy(1) && !tiles_.contains(store) &&
+                        !stored_in_tiles_.contains(store);
+    if (!is_candidate) {
+      if (instruction.mayReadOrWriteMemory() && !instruction.hasMetadata(LLVMContext::MD_invariant_load)) close();
+      continue;
+    }
+    Member member{store, 0};
+    if (!group.empty() && (!joins(group, *store, evolution, member) ||
+                           any_of(group, [&](const Member& other) { return other.place == member.place; }))) {
+      close();
+      member.place = 0;
+    }
+    group.push_back(member);
+  }
+  close();
+}
+
+int64_t Widener::lowest_place(const Group& group) {
+  int64_t lowest = group[0].place;
+  for (const Member& member : group) lowest = std::min(lowest, member.place);
+  return lowest;
+}
+
+void Widener::load_group(const Group& group, IRBuilder<>& builder) {
+  int64_t lowest = lowest_place(group);
+  auto& load = cast<LoadInst>(*find_if(group, [&](const Member& member) { return member.place == lowest; })->access);
+  auto [allowed, pointer] = place_of(load);
+  uint64_t bytes = layout_.getTypeStoreSize(load.getType()), step = step_of(pointer, bytes);
+  SmallVector<uint64_t> places;
+  Values at_place(step);
+  for (const Member& member : group) {
+    places.push_back(static_cast<uint64_t>(member.place - lowest));
+    at_place[places.back()] = member.access;
+  }
+  bool is_complete = !is_contained(at_place, nullptr);
+  // Beside the members, the registers as they lie in memory: what goes back to memory in this order need not be taken
+  // apart.
+  auto together = [&](Value* address) {
+    Values registers;
+    Values results = load_steps(load, address, step, places, builder, &registers);
+    if (is_complete) append_range(results, registers);
+    return results;
+  };
+  auto apart = [&]() -> Values {
+    Values results;
+    for (const Member& member : group) {
+      auto* one = cast<LoadInst>(member.access);
+      widen_load_apart(*one, builder);
+      results.push_back(vectors_[one]);
+    }
+    if (!is_complete) return results;
+    Values members;
+    for (Value* member : at_place) members.push_back(vectors_[member]);
+    append_range(results, interleaved(members, builder));
+    return results;
+  };
+  Row shape{bytes, (step * kLanes - 1) * bytes, is_complete, true};
+  Values results = by_shape(pointer, allowed, shape, builder, together, apart);
+  for (auto [member, result] : zip(group, results)) vectors_[member.access] = result;
+  if (is_complete) registers_[group[0].access] = Values(drop_begin(results, group.size()));
+}
+
+void Widener::store_group(const Group& group, IRBuilder<>& builder) {
+  int64_t lowest = lowest_place(group);
+  auto& store = cast<StoreInst>(*find_if(group, [&](const Member& member) { return member.place == lowest; })->access);
+  auto [allowed, pointer] = place_of(store);
+  Type* element = store.getValueOperand()->getType();
+  uint64_t bytes = layout_.getTypeStoreSize(element), step = step_of(pointer, bytes);
+  Values values(step);
+  for (const Member& member : group)
+    values[static_cast<uint64_t>(member.place - lowest)] = cast<StoreInst>(member.access)->getValueOperand();
+  uint64_t last = step - 1;
+  while (!values[last]) --last;
+  bool is_complete = !is_contained(values, nullptr);
+  auto together = [&](Value* address) -> Values {
+    unsigned nodes = 0;
+    Values registers;
+    if (is_complete && lies_in_order(values, nodes)) {
+      registers = in_order(values, builder);
+    } else {
+      Values members;
+      for (Value* value : values)
+        members.push_back(value ? vector(value, builder) : PoisonValue::get(vector_of(element)));
+      registers = interleaved(members, builder);
+    }
+    unsigned width = register_lanes(element);
+    for (unsigned first = 0; first < kLanes * step; first += width) {
+      Value* to = builder.CreateConstGEP1_32(element, address, first);
+      Value* part = registers[first / width];
+      if (is_complete && is_all(mask_)) {
+        builder.CreateAlignedStore(part, to, store.getAlign());
+        continue;
+      }
+      SmallVector<int> sources;
+      SmallVector<Constant*> is_member;
+      for (unsigned i = first; i < first + width; ++i) {
+        sources.push_back(static_cast<int>(i / step));
+        is_member.push_back(builder.getInt1(values[i % step] != nullptr));
+      }
+      Value* mask = builder.CreateShuffleVector(mask_, sources);
+      builder.CreateMaskedStore(part, to, store.getAlign(), builder.CreateAnd(mask, ConstantVector::get(is_member)));
+    }
+    return {};
+  };
+  auto apart = [&]() -> Values {
+    for (const Member& member : group) widen_store_apart(cast<StoreInst>(*member.access), builder);
+    return {};
+  };
+  Row shape{bytes, (step * (kLanes - 1) + last) * bytes, true};
+  by_shape(pointer, allowed, shape, builder, together, apart);
+}
+
+// The reverse of load_steps: registers in which the members of all lanes lie one behind the other.
+Widener::Values Widener::interleaved(ArrayRef<Value*> members, IRBuilder<>& builder) {
+  unsigned width = register_lanes(members[0]->getType()->getScalarType());
+  SmallVector<int> low, high;
+  for (unsigned i = 0; i < width; ++i) {
+    low.push_back(static_cast<int>(i / 2 + i % 2 * width));
+    high.push_back(static_cast<int>(width / 2 + i / 2 + i % 2 * width));
+  }
+  SmallVector<Values> parts;
+  for (Value* member : members) {
+    Values registers;
+    for (unsigned first = 0; first < kLanes; first += width) {
+      SmallVector<int> sources;
+      for (unsigned i = 0; i < width; ++i) sources.push_back(static_cast<int>(first + i));
+      registers.push_back(builder.CreateShuffleVector(member, sources));
+    }
+    parts.push_back(std::move(registers));
+  }
+  while (parts.size() > 1) {
+    SmallVector<Values> larger;
+    for (unsigned i = 0; i < parts.size() / 2; ++i) {
+      Values both;
+      for (auto [even, odd] : zip_equal(parts[i], parts[i + parts.size() / 2])) {
+        both.push_back(builder.CreateShuffleVector(even, odd, low));
+        both.push_back(builder.CreateShuffleVector(even, odd, high));
+      }
+      larger.push_back(std::move(both));
+    }
+    parts = std::move(larger);
+  }
+  return parts[0];
+}
+
+// Whether the members' values are the same arithmetic of what is the same for all and of what was loaded in this order:
+// then it can be done on registers as they lie in memory.
+bool Widener::lies_in_order(ArrayRef<Value*> members, unsigned& nodes) {
+  if (++nodes > 32) return false;
+  Value* first = members[0];
+  if (!differs(first)) return all_equal(members);
+  if (auto* load = dyn_cast<LoadInst>(first)) {
+    Instruction* leader = group_of_.lookup(load);
+    if (!leader || !registers_.contains(leader)) return false;
+    const Group& group = groups_[leader];
+    int64_t lowest = lowest_place(group);
+    return registers_[leader].size() == members.size() * kLanes / register_lanes(load->getType()) &&
+           all_of(enumerate(members), [&](auto member) {
+             return any_of(group, [&](const Member& one) {
+               return one.access == member.value() && one.place - lowest == static_cast<int64_t>(member.index());
+             });
+           });
+  }
+  auto* one = dyn_cast<Instruction>(first);
+  if (!one || postponed_.contains(one)) return false;
+  auto* call = dyn_cast<IntrinsicInst>(one);
+  bool is_simple = isa<UnaryOperator>(one) || (isa<BinaryOperator>(one) && !one->isIntDivRem()) ||
+                   (call && (call->getIntrinsicID() == Intrinsic::fma || call->getIntrinsicID() == Intrinsic::fabs ||
+                             call->getIntrinsicID() == Intrinsic::sqrt));
+  if (!is_simple || !all_of(members, [&](Value* member) {
+        auto* other = dyn_cast<Instruction>(member);
+        return other && other->getOpcode() == one->getOpcode() && other->getType() == one->getType() &&
+               (!call ||
+                (isa<IntrinsicInst>(other) && cast<IntrinsicInst>(other)->getIntrinsicID() == call->getIntrinsicID()));
+      }))
+    return false;
+  for (unsigned i = 0; i < (call ? call->arg_size() : one->getNumOperands()); ++i)
+    if (!lies_in_order(operands_of(members, i), nodes)) return false;
+  return true;
+}
+
+Widener::Values Widener::operands_of(ArrayRef<Value*> members, unsigned i) {
+  Values operands;
+  for (Value* member : members) operands.push_back(cast<Instruction>(member)->getOperand(i));
+  return operands;
+}
+
+Widener::Values Widener::in_order(ArrayRef<Value*> members, IRBuilder<>& builder) {
+  unsigned width = register_lanes(members[0]->getType());
+  uint64_t count = members.size() * kLanes / width;
+  if (!differs(members[0])) return Values(count, builder.CreateVectorSplat(width, scalar(members[0])));
+  auto* one = cast<Instruction>(members[0]);
+  if (isa<LoadInst>(one)) return registers_[group_of_[one]];
+  auto* call = dyn_cast<IntrinsicInst>(one);
+  SmallVector<Values> operands;
+  for (unsigned i = 0; i < (call ? call->arg_size() : one->getNumOperands()); ++i)
+    operands.push_back(in_order(operands_of(members, i), builder));
+  Values results;
+  for (unsigned i = 0; i < count; ++i) {
+    Values arguments;
+    for (const Values& operand : operands) arguments.push_back(operand[i]);
+    Value* result;
+    if (call)
+      result = builder.CreateIntrinsic(call->getIntrinsicID(), {arguments[0]->getType()}, arguments);
+    else if (auto* binary = dyn_cast<BinaryOperator>(one))
+      result = builder.CreateBinOp(binary->getOpcode(), arguments[0], arguments[1]);
+    else
+      result = builder.CreateFNeg(arguments[0]);
+    if (auto* made = dyn_cast<Instruction>(result)) {
+      made->copyIRFlags(one);
+      for (Value* member : members) made->andIRFlags(member);
+    }
+    results.push_back(result);
+  }
+  return results;
+}
+
+}  // namespace kiln::widening

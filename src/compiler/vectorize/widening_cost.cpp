@@ -1,0 +1,129 @@
+#include "compiler/vectorize/widening_cost.h"
+
+#include <llvm/ADT/DenseSet.h>
+#include <llvm/ADT/PostOrderIterator.h>
+#include <llvm/IR/CFG.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+
+#include "compiler/analysis/uniformity.h"
+#include "compiler/ir/guard_sinks.h"
+#include "compiler/lowering/bounds_guards.h"
+#include "core/text.h"
+
+namespace kiln {
+namespace {
+
+using namespace llvm;
+
+// Machine instructions of an access or an edge, relative to those of an arithmetic operation, as their times to compile
+// are (measured on AVX2).
+constexpr uint64_t kConsecutiveWeight = 40, kSerializedWeight = 18, kBranchWeight = 25;
+
+// Compiling takes about 0.5 s at the first limit, and 0.7 s at the second. Kernels of ordinary length have less than
+// 2000.
+constexpr uint64_t kMostOfSerialized = 3000, kMost = 4000, kMostOfWaiting = 16000;
+
+// Before optimization, which removes most of them.
+constexpr uint64_t kMostInstructions = 40000;
+
+// Vectors save nothing where one in so many operations is serialized.
+constexpr uint64_t kSerializedShare = 20;
+
+// Values that grow by the same number from lane to lane.
+class AffineLanes {
+ public:
+  AffineLanes(Function& function, const Divergence& divergence) : divergence_(divergence) {
+    // Operands are visited before their users, except those of phis; a divergent phi is not taken to be affine.
+    for (BasicBlock* block : ReversePostOrderTraversal<Function*>(&function))
+      for (Instruction& instruction : *block)
+        if (divergence_.differs(&instruction) && find(instruction)) affine_.insert(&instruction);
+  }
+
+  bool contains(const Value* value) const { return !divergence_.differs(value) || affine_.contains(value); }
+
+ private:
+  bool find(const Instruction& instruction) const {
+    if (is_lane(&instruction)) return true;
+    auto is_affine = [&](const Use& operand) { return contains(operand.get()); };
+    switch (instruction.getOpcode()) {
+      case Instruction::Add:
+      case Instruction::Sub:
+      case Instruction::Or:
+      case Instruction::ZExt:
+      case Instruction::SExt:
+      case Instruction::Trunc:
+      case Instruction::GetElementPtr: return all_of(instruction.operands(), is_affine);
+      case Instruction::Mul:
+      case Instruction::Shl:
+        return all_of(instruction.operands(), is_affine) &&
+               any_of(instruction.operands(), [&](const Use& operand) { return !divergence_.differs(operand.get()); });
+      default: return false;
+    }
+  }
+
+  const Divergence& divergence_;
+  DenseSet<const Value*> affine_;
+};
+
+Type* accessed_type(const Instruction& access) {
+  const auto* store = dyn_cast<StoreInst>(&access);
+  return store ? store->getValueOperand()->getType() : access.getType();
+}
+
+const Value* unguarded(const Value* pointer) {
+  const auto* choice = dyn_cast<SelectInst>(pointer);
+  if (choice && (is_zeros(choice->getFalseValue()) || is_sink(choice->getFalseValue()))) return choice->getTrueValue();
+  return pointer;
+}
+
+}  // namespace
+
+uint64_t WideningCost::total() const {
+  return vector + kConsecutiveWeight * consecutive + kSerializedWeight * serialized + kBranchWeight * branches;
+}
+
+WideningCost widening_cost(Function& function, const Divergence& divergence, bool has_avx512) {
+  const AffineLanes affine(function, divergence);
+  const DataLayout& layout = function.getDataLayout();
+  WideningCost cost;
+  for (const Instruction& instruction : instructions(function)) {
+    if (instruction.isDebugOrPseudoInst()) continue;
+    if (instruction.isTerminator()) {
+      if (divergence.is_divergent_branch(*instruction.getParent())) cost.branches += instruction.getNumSuccessors() - 1;
+      continue;
+    }
+    const bool is_access = isa<LoadInst, StoreInst>(instruction);
+    if (is_access && divergence.differs(getLoadStorePointerOperand(&instruction))) {
+      const Value* pointer = unguarded(getLoadStorePointerOperand(&instruction));
+      const uint64_t bytes = layout.getTypeStoreSize(accessed_type(instruction));
+      const bool is_gathered = has_avx512 && (bytes == 4 || bytes == 8);
+      ++(affine.contains(pointer) || is_gathered ? cost.consecutive : cost.serialized);
+    } else if (instruction.isAtomic()) {
+      ++cost.serialized;
+    } else if (divergence.differs(&instruction)) {
+      ++cost.vector;
+    }
+  }
+  return cost;
+}
+
+std::string refuse_by_length(const Function& function) {
+  const uint64_t length = function.getInstructionCount();
+  if (length <= kMostInstructions) return "";
+  return concat("vector code of so long a body would take long to compile (", length, " instructions, limit ",
+                kMostInstructions, ")");
+}
+
+std::string refuse_by_cost(const WideningCost& cost, bool waits) {
+  const uint64_t total = cost.total();
+  auto limit = [&](uint64_t most) { return concat(" (estimated cost ", total, ", limit ", most, ")"); };
+  const uint64_t most = waits ? kMostOfWaiting : kMost;
+  if (total > most) return concat("vector code of so long a body would take long to compile", limit(most));
+  if (!waits && total > kMostOfSerialized && cost.serialized * kSerializedShare >= cost.vector)
+    return concat("its memory accesses are serialized, so that vectors save little, and it would take long to compile",
+                  limit(kMostOfSerialized));
+  return "";
+}
+
+}  // namespace kiln

@@ -12,7 +12,6 @@
 #include "compiler/analysis/uniformity.h"
 #include "compiler/ir/ordering_edges.h"
 #include "compiler/ir/pseudo_intrinsics.h"
-#include "compiler/lowering/convergence_points.h"
 
 namespace kiln {
 

@@ -5,10 +5,10 @@
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/IntrinsicInst.h>
 
+#include "compiler/ir/convergence_point.h"
 #include "compiler/ir/guard_sinks.h"
+#include "compiler/ir/guard_zeros.h"
 #include "compiler/ir/ordering_edges.h"
-#include "compiler/lowering/bounds_guards.h"
-#include "compiler/lowering/lane_collectives.h"
 
 namespace kiln {
 

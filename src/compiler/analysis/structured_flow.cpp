@@ -3,7 +3,7 @@
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/IR/InstIterator.h>
 
-#include "compiler/lowering/lane_collectives.h"
+#include "compiler/ir/lane_operations.h"
 
 namespace kiln {
 

@@ -12,15 +12,16 @@
 #include <algorithm>
 
 #include "compiler/analysis/divergence.h"
+#include "compiler/ir/convergence_point.h"
+#include "compiler/ir/lane_operations.h"
+#include "compiler/ir/metadata.h"
 #include "compiler/ir/pseudo_intrinsics.h"
-#include "compiler/lowering/lane_collectives.h"
+#include "compiler/ir/simdgroup.h"
 #include "core/cpu_image.h"
 #include "kiln/error.h"
 
 namespace kiln {
 namespace {
-
-constexpr const char* kSameInAllLanes = "kiln.same";
 
 // Of a call that each thread makes for itself: the clock, printf.
 bool is_others_result(const llvm::Instruction& instruction) {
@@ -71,22 +72,6 @@ class ThreadsTarget : public llvm::TargetTransformInfoImplCRTPBase<ThreadsTarget
 };
 
 }  // namespace
-
-llvm::Function& lane_function(llvm::Module& module) {
-  auto* type = llvm::FunctionType::get(llvm::Type::getInt32Ty(module.getContext()), false);
-  llvm::Function& function = stand_in(module, kLaneFunction, type);
-  only_compute(function);
-  return function;
-}
-
-bool is_lane(const llvm::Value* value) {
-  const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
-  return instruction && (calls(*instruction, kLaneFunction) || calls(*instruction, kPlaceFunction));
-}
-
-void mark_same_in_all_lanes(llvm::Instruction& exchange) {
-  exchange.setMetadata(kSameInAllLanes, llvm::MDNode::get(exchange.getContext(), {}));
-}
 
 Difference difference_between_threads(const llvm::Value& value, Lanes lanes) {
   const auto* instruction = llvm::dyn_cast<llvm::Instruction>(&value);

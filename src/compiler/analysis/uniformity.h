@@ -10,26 +10,11 @@
 
 namespace kiln {
 
-// `i32 __kiln_lane()`: the thread's place in its simdgroup. All difference between threads comes from it and from their
-// own memory.
-inline constexpr const char* kLaneFunction = "__kiln_lane";
-
-// The same for what lanes exchange, which those that take no part compute too.
-inline constexpr const char* kPlaceFunction = "__kiln_place";
-
-/// The first of these, declared in the module.
-llvm::Function& lane_function(llvm::Module& module);
-
-bool is_lane(const llvm::Value* value);
-
 // Whether the threads of a simdgroup are at one place of the code at the same time, as lanes of a vector are.
 enum class Lanes { kTogether, kApart };
 
 /// Whether a value differs between the threads of a simdgroup of itself.
 Difference difference_between_threads(const llvm::Value& value, Lanes lanes);
-
-/// Says of what threads exchange that all of them get the same.
-void mark_same_in_all_lanes(llvm::Instruction& exchange);
 
 // LLVM's analyses of one function that many threads run, and DivergenceAnalysis (analysis/divergence.h).
 class ThreadAnalyses {

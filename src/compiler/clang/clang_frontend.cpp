@@ -30,6 +30,7 @@
 #include "compiler/clang/dialects/cuda_tokens.h"
 #include "compiler/clang/threadgroup_variables.h"
 #include "compiler/clang/token_rewriter.h"
+#include "compiler/ir/entry.h"
 #include "compiler/ir/sections.h"
 #include "core/attribute_table.h"
 #include "core/diagnostic.h"

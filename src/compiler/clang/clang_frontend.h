@@ -14,13 +14,6 @@
 
 namespace kiln {
 
-// The function that the generated entry defines (extern "C").
-//
-// `void __kiln_body(void* data, int64 first_byte, int64 end_byte, …, void* thread)`, three arguments for each parameter
-// of the unit and one for what the engine knows of the thread. It calls the kernel's function with the attributes'
-// values.
-inline constexpr const char* kBodyFunction = "__kiln_body";
-
 struct FrontendResult {
   CompileStatus status = CompileStatus::kOk;
   std::unique_ptr<llvm::Module> module;  // unoptimised; null unless kOk

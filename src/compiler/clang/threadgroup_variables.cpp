@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-#include "compiler/clang/clang_frontend.h"
+#include "compiler/ir/entry.h"
 #include "compiler/ir/sections.h"
 #include "core/text.h"
 

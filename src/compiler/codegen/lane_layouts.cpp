@@ -14,7 +14,7 @@
 #include <optional>
 #include <utility>
 
-#include "compiler/vectorize/widen.h"
+#include "compiler/ir/simdgroup.h"
 
 namespace kiln {
 

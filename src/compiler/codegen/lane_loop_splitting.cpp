@@ -11,9 +11,9 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/PatternMatch.h>
 
-#include "compiler/memory/address_order.h"
-#include "compiler/memory/invariant_cache.h"
-#include "compiler/vectorize/widen.h"
+#include "compiler/ir/load_order.h"
+#include "compiler/ir/metadata.h"
+#include "compiler/ir/simdgroup.h"
 
 namespace kiln {
 namespace {

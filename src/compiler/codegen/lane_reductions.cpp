@@ -11,7 +11,7 @@
 #include <cassert>
 #include <utility>
 
-#include "compiler/vectorize/widen.h"
+#include "compiler/ir/simdgroup.h"
 
 namespace kiln {
 

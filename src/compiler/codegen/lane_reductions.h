@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "compiler/codegen/lane_layouts.h"
+#include "compiler/ir/lane_operations.h"
 
 namespace kiln {
 

@@ -11,8 +11,8 @@
 #include <limits>
 
 #include "compiler/codegen/split_vectors.h"
-#include "compiler/memory/address_order.h"
-#include "compiler/memory/prefetch.h"
+#include "compiler/ir/cache_lines.h"
+#include "compiler/ir/metadata.h"
 
 namespace kiln {
 namespace {

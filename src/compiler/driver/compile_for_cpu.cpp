@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <string_view>
 
-#include "compiler/clang/clang_frontend.h"
 #include "compiler/codegen/extension_uses.h"
 #include "compiler/codegen/lane_reductions.h"
 #include "compiler/codegen/min_max_idiom.h"
 #include "compiler/codegen/pressure_scheduler.h"
 #include "compiler/driver/thread_code.h"
 #include "compiler/engines/engine.h"
+#include "compiler/ir/entry.h"
 #include "compiler/lowering/interrupt_polls.h"
 #include "compiler/lowering/small_floats.h"
 #include "compiler/x86/code_generator.h"

@@ -10,9 +10,10 @@
 #include <cstring>
 
 #include "compiler/analysis/uniformity.h"
-#include "compiler/clang/clang_frontend.h"
 #include "compiler/codegen/extension_uses.h"
 #include "compiler/driver/thread_code.h"
+#include "compiler/ir/convergence_point.h"
+#include "compiler/ir/entry.h"
 #include "compiler/ir/guard_sinks.h"
 #include "compiler/ir/pass_runner.h"
 #include "compiler/ir/pseudo_intrinsics.h"

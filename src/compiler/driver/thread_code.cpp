@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "compiler/clang/clang_frontend.h"
+#include "compiler/ir/entry.h"
 #include "compiler/ir/sections.h"
 #include "compiler/lowering/approximations.h"
 #include "compiler/lowering/bounds_guards.h"

@@ -12,9 +12,6 @@
 
 namespace kiln {
 
-// What Clang parses for, whatever the target: the device library is precompiled for it, and its IR is everyone's.
-inline constexpr const char* kFrontendTriple = "x86_64-unknown-linux-gnu";
-
 /// kBodyFunction, with everything inlined, arithmetic made harmless and accesses guarded, unoptimised. `cpu` is what
 /// Clang parses for, `layout` the target's. Null, and `result` says why, where that cannot be.
 std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, const std::string& cpu,

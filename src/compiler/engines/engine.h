@@ -11,32 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "compiler/lowering/convergence_points.h"
+#include "compiler/ir/engine_output.h"
 #include "core/cpu_image.h"
 #include "core/kernel_unit.h"
 
 namespace kiln {
-
-// What an engine leaves behind for the image's header. Functions are named; their addresses are known after linking.
-struct EngineOutput {
-  std::string engine;  // its name
-  std::string reason;  // why that one
-  CpuImageKind kind = CpuImageKind::kLoop;
-  std::string run_function;
-  std::string threadgroup_function;     // empty: there is none
-  uint32_t threadgroup_simdgroups = 0;  // for which it is made; 0: any
-  std::vector<ExchangeSite> sites;
-  std::vector<std::string> combine_functions;  // of each site; empty: none
-  uint64_t threadgroup_memory_bytes = 0;
-  uint64_t frame_bytes = 0;
-  uint64_t table_bytes = 0;
-  uint64_t private_bytes = 0;  // of one thread, in arrays and structures that are not in registers
-  bool may_spin = false;
-  bool wants_row_locks = false;
-  bool joins_rows = false;
-  bool takes_rows = false;
-  bool polls = false;
-};
 
 // Told the name of what the module is now, for who wants to see it.
 using StageKeeper = llvm::function_ref<void(const char* stage)>;

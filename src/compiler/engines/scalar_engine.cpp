@@ -12,9 +12,9 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 
-#include "compiler/clang/clang_frontend.h"
 #include "compiler/engines/engine.h"
 #include "compiler/engines/engine_support.h"
+#include "compiler/ir/entry.h"
 #include "compiler/ir/pass_runner.h"
 #include "compiler/lowering/masked_loads.h"
 #include "compiler/lowering/matrix_products.h"

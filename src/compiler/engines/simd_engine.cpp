@@ -10,19 +10,20 @@
 #include <llvm/IR/ReplaceConstant.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
-#include "compiler/analysis/uniformity.h"
-#include "compiler/clang/clang_frontend.h"
 #include "compiler/codegen/lane_loop_splitting.h"
 #include "compiler/codegen/split_vectors.h"
 #include "compiler/engines/engine.h"
 #include "compiler/engines/engine_support.h"
+#include "compiler/ir/convergence_point.h"
+#include "compiler/ir/entry.h"
 #include "compiler/ir/likely.h"
 #include "compiler/ir/loop_metadata.h"
 #include "compiler/ir/pass_runner.h"
 #include "compiler/ir/pseudo_intrinsics.h"
+#include "compiler/ir/simdgroup.h"
 #include "compiler/ir/striped_atomics.h"
+#include "compiler/ir/vector_isa.h"
 #include "compiler/lowering/approximations.h"
-#include "compiler/lowering/lane_collectives.h"
 #include "compiler/lowering/ldexp.h"
 #include "compiler/lowering/small_floats.h"
 #include "compiler/lowering/spin_loops.h"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Instructions.h>
 
 #include <cstdint>
 
@@ -18,6 +19,12 @@ inline void ask_for_line(llvm::IRBuilderBase& builder, llvm::Value* address, Cac
   builder.CreateIntrinsic(
       llvm::Intrinsic::prefetch, {address->getType()},
       {address, builder.getInt32(0), builder.getInt32(static_cast<uint32_t>(cache)), builder.getInt32(1)});
+}
+
+/// Whether it is a load that only brings its line into the cache, before the loads that use the line.
+inline bool is_touch(const llvm::Instruction& instruction) {
+  const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+  return load && load->isVolatile() && load->use_empty();
 }
 
 }  // namespace kiln

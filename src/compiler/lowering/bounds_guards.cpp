@@ -25,6 +25,7 @@
 
 #include "compiler/analysis/thread_ranges.h"
 #include "compiler/analysis/value_ranges.h"
+#include "compiler/ir/guard_zeros.h"
 #include "compiler/ir/sections.h"
 
 namespace kiln {
@@ -694,21 +695,6 @@ class Guards {
 };
 
 }  // namespace
-
-bool is_zeros(const Value* pointer) {
-  const auto* variable = dyn_cast<GlobalVariable>(pointer->stripPointerCasts());
-  return variable && variable->getName().starts_with(kZeros);
-}
-
-GlobalVariable* zeros_of(Module& module, uint64_t bytes) {
-  auto* type = ArrayType::get(Type::getInt8Ty(module.getContext()), PowerOf2Ceil(std::max<uint64_t>(64, bytes)));
-  std::string name = (kZeros + Twine(type->getNumElements())).str();
-  if (auto* existing = module.getGlobalVariable(name, true)) return existing;
-  auto* variable = new GlobalVariable(module, type, /*isConstant=*/true, GlobalValue::InternalLinkage,
-                                      ConstantAggregateZero::get(type), name);
-  variable->setAlignment(Align(64));
-  return variable;
-}
 
 void insert_bounds_guards(Function& body, const KernelUnit& unit, std::span<const KernelParameter> parameters) {
   Guards(body, unit, parameters).run();

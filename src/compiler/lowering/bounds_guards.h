@@ -14,8 +14,6 @@
 #pragma once
 
 #include <llvm/IR/Function.h>
-#include <llvm/IR/GlobalVariable.h>
-#include <llvm/IR/Module.h>
 
 #include <cstdint>
 #include <span>
@@ -23,14 +21,6 @@
 #include "core/kernel_unit.h"
 
 namespace kiln {
-
-// Begins the names of constant zeros, which a load reads that is not allowed.
-inline constexpr const char* kZeros = "__kiln_zeros.";
-
-bool is_zeros(const llvm::Value* pointer);
-
-/// As many, or more.
-llvm::GlobalVariable* zeros_of(llvm::Module& module, uint64_t bytes);
 
 /// `body` has three arguments for each of the parameters (kBodyFunction); its allocas are promoted.
 void insert_bounds_guards(llvm::Function& body, const KernelUnit& unit, std::span<const KernelParameter> parameters);

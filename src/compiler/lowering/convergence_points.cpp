@@ -326,12 +326,6 @@ class SiteNumbering {
 
 }  // namespace
 
-bool is_threadgroup_barrier(const Instruction& instruction) { return calls(instruction, kThreadgroupBarrierFunction); }
-
-bool is_exchange(const Instruction& instruction) {
-  return calls(instruction, kExchangeFunction) || calls(instruction, kWarpExchangeFunction);
-}
-
 void mark_iteration(CallInst& wait) {
   SmallVector<Value*> counters(drop_begin(wait.args(), kFirstCounter));
   if (counters.empty()) return;

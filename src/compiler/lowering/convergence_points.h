@@ -24,44 +24,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/cpu_image.h"
+#include "compiler/ir/convergence_point.h"
 
 namespace kiln {
-
-struct ExchangeSite {
-  bool is_barrier = false;
-  bool is_product = false;  // of matrices
-  CpuExchange exchange = CpuExchange::kNone;
-  uint32_t width = 0;
-  uint32_t line = 0;      // of the generated text
-  uint32_t function = 0;  // CpuSite::function
-  uint64_t identity = 0;
-  llvm::Function* combine = nullptr;
-  std::vector<uint32_t> places;  // of the loops around the call, outermost first, then of the call
-};
-
-// A call of this function, `i64 __kiln_wait(i32 site, i64 value, i64 operand, i32 counter…)`, replaces each exchange
-// and barrier; its name is followed by the number of counters.
-inline constexpr const char* kWaitFunction = "__kiln_wait";
-// A product of matrices stands where it is (LoopEnds::kKept), and has its own operands: those of
-// `__kiln_matrix_product`, the first one the site's number instead of the line.
-inline constexpr const char* kProductWaitFunction = "__kiln_wait_product";
-
-/// A call of the front end's function, before sites are numbered.
-inline constexpr const char* kThreadgroupBarrierFunction = "__kiln_threadgroup_barrier";
-bool is_threadgroup_barrier(const llvm::Instruction& instruction);
-
-/// The same of an exchange: Metal's, or a `_sync` function of CUDA's, which names the lanes that it waits for
-/// (device/cuda/warp.h). Its mask becomes the upper half of the wait's operand, or with LoopEnds::kKept the operand of
-/// `void __kiln_mask(i32 mask)` before the wait (lowering/warp_masks.h).
-inline constexpr const char* kExchangeFunction = "__kiln_exchange";
-inline constexpr const char* kWarpExchangeFunction = "__kiln_warp_exchange";
-inline constexpr const char* kMaskFunction = "__kiln_mask";
-bool is_exchange(const llvm::Instruction& instruction);
-
-// `void __kiln_yield(i32 line)` lets the other threads of the threadgroup run, of which one may end what this one waits
-// for (lowering/spin_loops.h).
-inline constexpr const char* kYieldFunction = "__kiln_yield";
 
 /// Marks the calls of functions with loops. Before inlining.
 void mark_calls(llvm::Module& module);

@@ -7,13 +7,12 @@
 #include <llvm/IR/Module.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
-#include <array>
-
-#include "compiler/analysis/uniformity.h"
+#include "compiler/ir/lane_operations.h"
 #include "compiler/ir/pseudo_intrinsics.h"
+#include "compiler/ir/simdgroup.h"
 #include "compiler/lowering/combine_functions.h"
+#include "compiler/lowering/convergence_points.h"
 #include "compiler/lowering/matrix_products.h"
-#include "compiler/vectorize/widen.h"
 #include "core/text.h"
 #include "kiln/error.h"
 
@@ -21,15 +20,6 @@ namespace kiln {
 namespace {
 
 using namespace llvm;
-
-constexpr StringRef kPrefix = "__kiln_lanes_";
-constexpr std::array<std::pair<LaneOperation, StringRef>, 7> kNames = {{{LaneOperation::kShuffle, "shuffle"},
-                                                                        {LaneOperation::kVote, "vote"},
-                                                                        {LaneOperation::kTake, "take"},
-                                                                        {LaneOperation::kExchange, "exchange"},
-                                                                        {LaneOperation::kUp, "up"},
-                                                                        {LaneOperation::kFirst, "first"},
-                                                                        {LaneOperation::kMultiply, "multiply"}}};
 
 class ExchangeLowering {
  public:
@@ -64,21 +54,9 @@ class ExchangeLowering {
   }
 
   Value* call(LaneOperation operation, Value* value, std::initializer_list<Value*> rest, Type* result) {
-    for (auto [known, name] : kNames) {
-      if (known != operation) continue;
-      SmallVector<Value*> arguments{value};
-      arguments.append(rest);
-      SmallVector<Type*> types;
-      for (Value* argument : arguments) types.push_back(argument->getType());
-      Function& function = stand_in(module_, concat(kPrefix.str(), name.str(), value->getType()->getScalarSizeInBits()),
-                                    FunctionType::get(result, types, false));
-      keep_together(function);
-      // Not a function of its operands alone: it depends on which threads are there.
-      keep_in_order(function);
-      function.setWillReturn();
-      return builder_.CreateCall(&function, arguments);
-    }
-    throw InternalError("an unknown operation on lanes");
+    SmallVector<Value*> arguments{value};
+    arguments.append(rest);
+    return call_lane_operation(builder_, operation, arguments, result);
   }
   Value* call(LaneOperation operation, Value* value, std::initializer_list<Value*> rest = {}) {
     return call(operation, value, rest, value->getType());
@@ -188,38 +166,6 @@ class ExchangeLowering {
 };
 
 }  // namespace
-
-LaneOperation lane_operation(const Value* value) {
-  const auto* call = dyn_cast<CallInst>(value);
-  if (!call || !call->getCalledFunction()) return LaneOperation::kNone;
-  StringRef name = call->getCalledFunction()->getName();
-  if (!name.consume_front(kPrefix)) return LaneOperation::kNone;
-  name = name.rtrim("0123456789");
-  for (auto [operation, known] : kNames)
-    if (name == known) return operation;
-  return LaneOperation::kNone;
-}
-
-bool is_same_in_all_lanes(const Value* value) {
-  switch (lane_operation(value)) {
-    case LaneOperation::kVote:
-    case LaneOperation::kFirst: return true;
-    case LaneOperation::kShuffle: return isa<Constant>(cast<CallInst>(value)->getArgOperand(1));
-    default: return false;
-  }
-}
-
-bool is_done_together(const Instruction& instruction) {
-  const auto* call = dyn_cast<CallInst>(&instruction);
-  return call && call->isConvergent();
-}
-
-std::optional<unsigned> waits_at(const Instruction& instruction) {
-  const auto* call = dyn_cast<CallInst>(&instruction);
-  if (!call || !call->getCalledFunction() || !call->getCalledFunction()->getName().starts_with(kWaitFunction))
-    return std::nullopt;
-  return static_cast<unsigned>(cast<ConstantInt>(call->getArgOperand(0))->getZExtValue());
-}
 
 std::string lower_exchanges(Function& function, ArrayRef<ExchangeSite> sites) {
   return ExchangeLowering(function, sites).run(function);

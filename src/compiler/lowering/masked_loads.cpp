@@ -9,7 +9,7 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/PatternMatch.h>
 
-#include "compiler/lowering/bounds_guards.h"
+#include "compiler/ir/guard_zeros.h"
 
 namespace kiln {
 namespace {

@@ -3,8 +3,8 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Module.h>
 
+#include "compiler/ir/convergence_point.h"
 #include "compiler/ir/pseudo_intrinsics.h"
-#include "compiler/lowering/convergence_points.h"
 #include "core/cpu_image.h"
 #include "kiln/error.h"
 

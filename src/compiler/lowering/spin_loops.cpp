@@ -13,9 +13,9 @@
 #include <llvm/IR/PatternMatch.h>
 
 #include "compiler/ir/block_sets.h"
+#include "compiler/ir/convergence_point.h"
 #include "compiler/ir/guard_sinks.h"
 #include "compiler/ir/pseudo_intrinsics.h"
-#include "compiler/lowering/convergence_points.h"
 #include "core/cpu_image.h"
 #include "core/launch_geometry.h"
 

@@ -19,11 +19,11 @@
 #include "compiler/analysis/divergence.h"
 #include "compiler/analysis/thread_ranges.h"
 #include "compiler/analysis/uniformity.h"
+#include "compiler/ir/convergence_point.h"
+#include "compiler/ir/lane_operations.h"
 #include "compiler/ir/ordering_edges.h"
 #include "compiler/ir/pseudo_intrinsics.h"
-#include "compiler/lowering/convergence_points.h"
-#include "compiler/lowering/lane_collectives.h"
-#include "compiler/vectorize/widen.h"
+#include "compiler/ir/simdgroup.h"
 #include "core/cpu_image.h"
 
 namespace kiln {

@@ -13,6 +13,8 @@
 #include <algorithm>
 
 #include "compiler/ir/cache_lines.h"
+#include "compiler/ir/load_order.h"
+#include "compiler/ir/metadata.h"
 
 namespace kiln {
 namespace {
@@ -151,11 +153,6 @@ class MemoryOrder {
 };
 
 }  // namespace
-
-void keep_order(IRBuilderBase& builder) {
-  auto* type = FunctionType::get(builder.getVoidTy(), false);
-  builder.CreateCall(type, InlineAsm::get(type, "", "~{memory}", /*hasSideEffects=*/true))->setDoesNotThrow();
-}
 
 PreservedAnalyses MemoryOrderPass::run(Function& function, FunctionAnalysisManager&) {
   bool has_changed = false;

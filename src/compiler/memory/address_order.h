@@ -22,12 +22,6 @@
 
 namespace kiln {
 
-/// On loads of rows that have been put in memory's order.
-inline constexpr const char* kReadInOrder = "kiln.read_in_order";
-
-/// No load, before or after the builder's place, gets across it; it becomes no instruction.
-void keep_order(llvm::IRBuilderBase& builder);
-
 /// Of unrolled code, where not many more registers are wanted at a time than the processor's `registers` of
 /// `register_bytes`.
 class MemoryOrderPass : public llvm::PassInfoMixin<MemoryOrderPass> {

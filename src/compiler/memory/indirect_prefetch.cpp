@@ -25,11 +25,11 @@
 #include <vector>
 
 #include "compiler/ir/cache_lines.h"
+#include "compiler/ir/guard_zeros.h"
 #include "compiler/ir/invariant_loads.h"
 #include "compiler/ir/likely.h"
+#include "compiler/ir/simdgroup.h"
 #include "compiler/ir/striped_atomics.h"
-#include "compiler/lowering/bounds_guards.h"
-#include "compiler/vectorize/widen.h"
 #include "compiler/workgroup/thread_coarsening.h"
 #include "core/cpu_image.h"
 

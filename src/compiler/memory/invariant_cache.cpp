@@ -16,6 +16,7 @@
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/Local.h>
 
+#include "compiler/ir/metadata.h"
 #include "core/cpu_image.h"
 
 namespace kiln {

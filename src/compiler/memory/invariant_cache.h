@@ -16,9 +16,6 @@
 
 namespace kiln {
 
-/// On loads from a table, which nobody writes meanwhile.
-inline constexpr const char* kFromTable = "kiln.table";
-
 // Of an optimised CpuSimdgroupFunction (core/cpu_image.h) that never waits. Sets `bytes` to what is wanted where a
 // frame would be (CpuImageHeader::table_bytes); 0 where nothing is worth a table.
 class LaunchTablesPass : public llvm::PassInfoMixin<LaunchTablesPass> {

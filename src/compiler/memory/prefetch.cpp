@@ -21,7 +21,7 @@
 
 #include "compiler/ir/cache_lines.h"
 #include "compiler/ir/invariant_loads.h"
-#include "compiler/memory/address_order.h"
+#include "compiler/ir/metadata.h"
 #include "core/cpu_image.h"
 
 namespace kiln {
@@ -302,11 +302,6 @@ class Prefetcher {
 };
 
 }  // namespace
-
-bool is_touch(const Instruction& instruction) {
-  auto* load = dyn_cast<LoadInst>(&instruction);
-  return load && load->isVolatile() && load->use_empty();
-}
 
 PreservedAnalyses PrefetchPass::run(Function& function, FunctionAnalysisManager& analyses) {
   return Prefetcher(function, analyses, ahead_, register_bytes_).run() ? PreservedAnalyses::none()

@@ -34,9 +34,6 @@
 
 namespace kiln {
 
-/// Whether it loads what nobody wants, of what is loaded behind it.
-bool is_touch(const llvm::Instruction& instruction);
-
 /// Of a function whose second parameter is its threadgroup's record, of rows outside of loops, or in loops with a known
 /// number of iterations: those of the threadgroup that comes `ahead` later, with registers of `register_bytes`.
 class PrefetchPass : public llvm::PassInfoMixin<PrefetchPass> {

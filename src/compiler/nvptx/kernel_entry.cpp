@@ -14,10 +14,10 @@
 #include <cctype>
 #include <vector>
 
-#include "compiler/analysis/uniformity.h"
-#include "compiler/clang/clang_frontend.h"
+#include "compiler/ir/entry.h"
 #include "compiler/ir/pass_runner.h"
 #include "compiler/ir/pseudo_intrinsics.h"
+#include "compiler/ir/simdgroup.h"
 #include "compiler/nvptx/ptx_generator.h"
 #include "core/cpu_image.h"
 #include "core/gpu_image.h"

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "compiler/ir/guard_sinks.h"
-#include "compiler/lowering/bounds_guards.h"
+#include "compiler/ir/guard_zeros.h"
 #include "compiler/nvptx/ptx_generator.h"
 #include "core/text.h"
 

@@ -12,12 +12,11 @@
 
 #include <optional>
 
-#include "compiler/analysis/uniformity.h"
 #include "compiler/ir/loop_metadata.h"
 #include "compiler/ir/ordering_edges.h"
 #include "compiler/ir/pseudo_intrinsics.h"
+#include "compiler/ir/simdgroup.h"
 #include "compiler/lowering/combine_functions.h"
-#include "compiler/lowering/lane_collectives.h"
 #include "kiln/error.h"
 
 namespace kiln {

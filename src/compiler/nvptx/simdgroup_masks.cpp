@@ -21,12 +21,12 @@
 #include "compiler/analysis/structured_flow.h"
 #include "compiler/analysis/uniformity.h"
 #include "compiler/ir/block_copies.h"
+#include "compiler/ir/metadata.h"
 #include "compiler/ir/ordering_edges.h"
 #include "compiler/ir/pseudo_intrinsics.h"
-#include "compiler/lowering/lane_collectives.h"
+#include "compiler/lowering/affine_lanes.h"
+#include "compiler/lowering/shared_tails.h"
 #include "compiler/nvptx/kernel_entry.h"
-#include "compiler/vectorize/affine_lanes.h"
-#include "compiler/vectorize/shared_tails.h"
 
 namespace kiln {
 namespace {

@@ -22,7 +22,7 @@
 
 #include <string>
 
-#include "compiler/lowering/convergence_points.h"
+#include "compiler/ir/convergence_point.h"
 
 namespace kiln {
 

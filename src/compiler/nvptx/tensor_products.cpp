@@ -10,9 +10,8 @@
 #include <optional>
 #include <string>
 
-#include "compiler/analysis/uniformity.h"
-#include "compiler/lowering/lane_collectives.h"
-#include "compiler/vectorize/widener.h"
+#include "compiler/ir/code_motion.h"
+#include "compiler/ir/simdgroup.h"
 
 namespace kiln {
 namespace {
@@ -67,7 +66,7 @@ class TensorProducts {
     MatrixElements one = elements_of(first), other = elements_of(second);
     if (types_of(first) != types_of(second) || one.b[0] != other.b[0] || one.b[1] != other.b[1]) return false;
     return all_of(ArrayRef<Value*>{other.a[0], other.a[1], other.c[0], other.c[1]},
-                  [&](Value* value) { return value != &first && widening::move_before(value, first); });
+                  [&](Value* value) { return value != &first && kiln::move_before(value, first); });
   }
 
   void multiply(CallInst& first, CallInst* second) {

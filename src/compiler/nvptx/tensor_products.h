@@ -15,7 +15,7 @@
 
 #include <llvm/ADT/ArrayRef.h>
 
-#include "compiler/lowering/convergence_points.h"
+#include "compiler/ir/convergence_point.h"
 #include "compiler/lowering/matrix_products.h"
 #include "compiler/nvptx/simdgroup_masks.h"
 

@@ -14,9 +14,9 @@
 #include "compiler/analysis/divergence.h"
 #include "compiler/analysis/memory_after_barrier.h"
 #include "compiler/ir/block_copies.h"
+#include "compiler/ir/convergence_point.h"
 #include "compiler/ir/ordering_edges.h"
-#include "compiler/lowering/lane_collectives.h"
-#include "compiler/vectorize/shared_tails.h"
+#include "compiler/lowering/shared_tails.h"
 
 namespace kiln {
 

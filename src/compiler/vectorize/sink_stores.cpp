@@ -13,8 +13,8 @@
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 #include "compiler/analysis/divergence.h"
-#include "compiler/analysis/uniformity.h"
 #include "compiler/ir/guard_sinks.h"
+#include "compiler/ir/simdgroup.h"
 
 namespace kiln {
 namespace {

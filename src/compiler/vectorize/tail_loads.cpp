@@ -3,7 +3,7 @@
 #include <llvm/IR/Module.h>
 
 #include "compiler/ir/loop_metadata.h"
-#include "compiler/vectorize/widen.h"
+#include "compiler/ir/simdgroup.h"
 #include "core/text.h"
 
 namespace kiln {

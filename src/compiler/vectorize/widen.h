@@ -22,14 +22,10 @@
 
 #include <string>
 
-#include "compiler/lowering/convergence_points.h"
+#include "compiler/ir/convergence_point.h"
+#include "compiler/ir/simdgroup.h"
 
 namespace kiln {
-
-inline constexpr unsigned kLanes = 32;
-
-/// On variables of the widened code that are written where they are read: nothing stays in them.
-inline constexpr const char* kScratch = "kiln.scratch";
 
 struct WidenOptions {
   // Masks in registers of their own: masked loads and stores of elements of every size, gathers, permutations.

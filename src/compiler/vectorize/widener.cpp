@@ -4,12 +4,11 @@
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/CFG.h>
 
-#include "compiler/analysis/uniformity.h"
 #include "compiler/ir/guard_sinks.h"
+#include "compiler/ir/guard_zeros.h"
 #include "compiler/ir/ordering_edges.h"
 #include "compiler/ir/pseudo_intrinsics.h"
 #include "compiler/lowering/approximations.h"
-#include "compiler/lowering/bounds_guards.h"
 #include "compiler/lowering/ldexp.h"
 
 namespace kiln::widening {

@@ -33,8 +33,10 @@
 #include <vector>
 
 #include "compiler/analysis/structured_flow.h"
+#include "compiler/ir/convergence_point.h"
+#include "compiler/ir/lane_operations.h"
+#include "compiler/ir/simdgroup.h"
 #include "compiler/ir/striped_atomics.h"
-#include "compiler/lowering/lane_collectives.h"
 #include "compiler/vectorize/widen.h"
 
 namespace kiln {
@@ -57,9 +59,6 @@ inline Instruction* with_operands(const Instruction& instruction, ArrayRef<Value
   for (auto [use, operand] : zip_equal(copy->operands(), operands)) use.set(operand);
   return copy;
 }
-
-/// Makes what the value is computed from in its block be computed before `place`; false where that cannot be.
-bool move_before(Value* value, Instruction& place, unsigned depth = 0);
 
 /// From one address to another in elements; nothing where it is not known, or no whole number of them.
 std::optional<int64_t> distance(Value* from, Value* to, uint64_t bytes, ScalarEvolution& evolution);

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "compiler/analysis/uniformity.h"
+#include "compiler/ir/simdgroup.h"
 #include "compiler/vectorize/widener.h"
 
 namespace kiln::widening {

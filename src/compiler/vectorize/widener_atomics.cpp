@@ -14,6 +14,7 @@
 #include "compiler/ir/guard_sinks.h"
 #include "compiler/ir/invariant_loads.h"
 #include "compiler/ir/sections.h"
+#include "compiler/ir/simdgroup.h"
 #include "compiler/ir/striped_atomics.h"
 #include "compiler/vectorize/widener.h"
 #include "core/cpu_image.h"

@@ -1,5 +1,7 @@
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include "compiler/ir/lane_operations.h"
+#include "compiler/ir/simdgroup.h"
 #include "compiler/vectorize/widener.h"
 
 namespace kiln::widening {

@@ -2,7 +2,7 @@
 #include <llvm/IR/GetElementPtrTypeIterator.h>
 #include <llvm/Support/KnownBits.h>
 
-#include "compiler/analysis/uniformity.h"
+#include "compiler/ir/simdgroup.h"
 #include "compiler/vectorize/widener.h"
 
 namespace kiln::widening {

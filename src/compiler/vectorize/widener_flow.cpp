@@ -2,6 +2,7 @@
 #include <llvm/IR/CFG.h>
 
 #include "compiler/ir/likely.h"
+#include "compiler/ir/simdgroup.h"
 #include "compiler/vectorize/widener.h"
 
 namespace kiln::widening {

@@ -5,21 +5,11 @@
 
 #include <algorithm>
 
+#include "compiler/ir/code_motion.h"
+#include "compiler/ir/simdgroup.h"
 #include "compiler/vectorize/widener.h"
 
 namespace kiln::widening {
-
-bool move_before(Value* value, Instruction& place, unsigned depth) {
-  auto* instruction = dyn_cast<Instruction>(value);
-  if (!instruction || instruction->getParent() != place.getParent() || instruction->comesBefore(&place)) return true;
-  if (depth > 12 || instruction == &place || isa<PHINode>(instruction) || instruction->mayReadOrWriteMemory() ||
-      !isSafeToSpeculativelyExecute(instruction))
-    return false;
-  for (Value* operand : instruction->operands())
-    if (!move_before(operand, place, depth + 1)) return false;
-  instruction->moveBefore(&place);
-  return true;
-}
 
 std::optional<int64_t> distance(Value* from, Value* to, uint64_t bytes, ScalarEvolution& evolution) {
   const auto* constant = dyn_cast<SCEVConstant>(evolution.getMinusSCEV(evolution.getSCEV(to), evolution.getSCEV(from)));

@@ -5,7 +5,8 @@
 #include <map>
 
 #include "compiler/ir/guard_sinks.h"
-#include "compiler/lowering/bounds_guards.h"
+#include "compiler/ir/guard_zeros.h"
+#include "compiler/ir/simdgroup.h"
 #include "compiler/vectorize/tail_loads.h"
 #include "compiler/vectorize/widener.h"
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "compiler/ir/loop_metadata.h"
+#include "compiler/ir/simdgroup.h"
 #include "compiler/vectorize/widener.h"
 
 namespace kiln::widening {

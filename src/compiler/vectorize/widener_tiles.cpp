@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <tuple>
 
+#include "compiler/ir/code_motion.h"
 #include "compiler/ir/guard_sinks.h"
+#include "compiler/ir/simdgroup.h"
 #include "compiler/vectorize/widener.h"
 
 namespace kiln::widening {

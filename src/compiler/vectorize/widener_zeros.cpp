@@ -1,6 +1,8 @@
 #include <llvm/Analysis/ValueTracking.h>
 
-#include "compiler/lowering/bounds_guards.h"
+#include "compiler/ir/code_motion.h"
+#include "compiler/ir/guard_zeros.h"
+#include "compiler/ir/simdgroup.h"
 #include "compiler/vectorize/widener.h"
 
 namespace kiln::widening {

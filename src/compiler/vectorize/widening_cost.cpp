@@ -6,9 +6,9 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 
-#include "compiler/analysis/uniformity.h"
 #include "compiler/ir/guard_sinks.h"
-#include "compiler/lowering/bounds_guards.h"
+#include "compiler/ir/guard_zeros.h"
+#include "compiler/ir/simdgroup.h"
 #include "core/text.h"
 
 namespace kiln {

@@ -13,7 +13,7 @@
 #include <llvm/Transforms/Utils/Cloning.h>
 
 #include "compiler/ir/likely.h"
-#include "compiler/vectorize/widen.h"
+#include "compiler/ir/simdgroup.h"
 
 namespace kiln {
 namespace {

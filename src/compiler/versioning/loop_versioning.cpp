@@ -23,7 +23,7 @@
 
 #include "compiler/ir/likely.h"
 #include "compiler/ir/loop_metadata.h"
-#include "compiler/vectorize/widen.h"
+#include "compiler/ir/simdgroup.h"
 #include "compiler/workgroup/thread_coarsening.h"
 
 namespace kiln {

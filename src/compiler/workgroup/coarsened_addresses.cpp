@@ -14,8 +14,8 @@
 
 #include <cstdint>
 
-#include "compiler/lowering/bounds_guards.h"
-#include "compiler/vectorize/widen.h"
+#include "compiler/ir/guard_zeros.h"
+#include "compiler/ir/simdgroup.h"
 #include "compiler/workgroup/thread_coarsening.h"
 
 namespace kiln {

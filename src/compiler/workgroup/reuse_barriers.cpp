@@ -17,9 +17,9 @@
 
 #include "compiler/analysis/divergence.h"
 #include "compiler/ir/block_sets.h"
+#include "compiler/ir/convergence_point.h"
 #include "compiler/ir/pseudo_intrinsics.h"
 #include "compiler/ir/sections.h"
-#include "compiler/lowering/convergence_points.h"
 #include "compiler/lowering/matrix_products.h"
 #include "core/cpu_image.h"
 

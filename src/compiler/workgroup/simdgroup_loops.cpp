@@ -20,10 +20,10 @@
 
 #include "compiler/analysis/divergence.h"
 #include "compiler/ir/loop_metadata.h"
+#include "compiler/ir/metadata.h"
 #include "compiler/ir/rematerialize.h"
+#include "compiler/ir/simdgroup.h"
 #include "compiler/ir/striped_atomics.h"
-#include "compiler/vectorize/widen.h"
-#include "compiler/workgroup/tile_multibuffering.h"
 #include "core/cpu_image.h"
 #include "kiln/error.h"
 

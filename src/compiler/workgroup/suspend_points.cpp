@@ -13,8 +13,8 @@
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/SSAUpdater.h>
 
+#include "compiler/ir/convergence_point.h"
 #include "compiler/ir/rematerialize.h"
-#include "compiler/lowering/convergence_points.h"
 #include "core/cpu_image.h"
 #include "kiln/error.h"
 

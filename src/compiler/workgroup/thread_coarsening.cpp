@@ -12,7 +12,7 @@
 #include <llvm/Transforms/Utils/Local.h>
 
 #include "compiler/ir/pseudo_intrinsics.h"
-#include "compiler/vectorize/widen.h"
+#include "compiler/ir/simdgroup.h"
 
 namespace kiln {
 

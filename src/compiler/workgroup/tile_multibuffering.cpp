@@ -25,8 +25,8 @@
 #include <array>
 
 #include "compiler/ir/loop_metadata.h"
+#include "compiler/ir/metadata.h"
 #include "compiler/ir/striped_atomics.h"
-#include "compiler/vectorize/widen.h"
 #include "core/cpu_image.h"
 
 namespace kiln {

@@ -29,11 +29,9 @@
 
 #include <cstdint>
 
-namespace kiln {
+#include "compiler/ir/vector_isa.h"
 
-struct VectorRegisters {
-  unsigned count, bytes;
-};
+namespace kiln {
 
 struct TileBatches {
   bool changed = false;
@@ -41,9 +39,6 @@ struct TileBatches {
   // threadgroup that runs.
   llvm::GlobalVariable* tiles = nullptr;
 };
-
-/// On branches that go round a loop over tiles.
-inline constexpr const char* kTileLoop = "kiln.tiles";
 
 /// `simdgroup` is optimised, for full simdgroups, and has the parameters of CpuSimdgroupFunction (core/cpu_image.h);
 /// its threadgroup memory has `bytes`.

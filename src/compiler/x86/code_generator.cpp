@@ -9,7 +9,7 @@
 
 #include <mutex>
 
-#include "compiler/driver/thread_code.h"
+#include "compiler/ir/entry.h"
 #include "core/text.h"
 #include "kiln/error.h"
 

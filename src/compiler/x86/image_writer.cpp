@@ -9,6 +9,7 @@
 #include <cstring>
 #include <map>
 
+#include "compiler/ir/convergence_point.h"
 #include "core/text.h"
 #include "kiln/error.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/engines/engine.h"
+#include "compiler/ir/engine_output.h"
 
 namespace kiln {
 

@@ -1,4 +1,4 @@
-#include "compiler/vectorize/shared_tails.h"
+#include "compiler/lowering/shared_tails.h"
 
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/SetVector.h>
@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "compiler/ir/block_copies.h"
+#include "compiler/ir/convergence_point.h"
 #include "compiler/ir/ordering_edges.h"
-#include "compiler/lowering/lane_collectives.h"
 
 namespace kiln {
 

@@ -1,4 +1,4 @@
-#include "compiler/memory/reload_inputs.h"
+#include "compiler/vectorize/reload_inputs.h"
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/STLExtras.h>
@@ -10,8 +10,8 @@
 #include <llvm/IR/Instructions.h>
 
 #include "compiler/analysis/divergence.h"
-#include "compiler/analysis/uniformity.h"
 #include "compiler/ir/rematerialize.h"
+#include "compiler/ir/simdgroup.h"
 
 namespace kiln {
 namespace {

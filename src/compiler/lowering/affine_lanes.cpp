@@ -1,4 +1,4 @@
-#include "compiler/vectorize/affine_lanes.h"
+#include "compiler/lowering/affine_lanes.h"
 
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/IRBuilder.h>
@@ -9,8 +9,7 @@
 #include <bit>
 #include <utility>
 
-#include "compiler/analysis/uniformity.h"
-#include "compiler/vectorize/widen.h"
+#include "compiler/ir/simdgroup.h"
 
 namespace kiln {
 

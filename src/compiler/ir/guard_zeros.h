@@ -1,0 +1,19 @@
+// Constant zeros, which a load reads whose bounds guard fails (lowering/bounds_guards.h).
+#pragma once
+
+#include <llvm/IR/GlobalVariable.h>
+#include <llvm/IR/Module.h>
+
+#include <cstdint>
+
+namespace kiln {
+
+// The prefix of their names; the number of bytes follows.
+inline constexpr const char* kZeros = "__kiln_zeros.";
+
+bool is_zeros(const llvm::Value* pointer);
+
+/// A variable of at least so many bytes.
+llvm::GlobalVariable* zeros_of(llvm::Module& module, uint64_t bytes);
+
+}  // namespace kiln

@@ -1,0 +1,68 @@
+#include "compiler/ir/lane_operations.h"
+
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/Module.h>
+
+#include <array>
+#include <utility>
+
+#include "compiler/ir/pseudo_intrinsics.h"
+#include "core/text.h"
+#include "kiln/error.h"
+
+namespace kiln {
+namespace {
+
+using namespace llvm;
+
+constexpr StringRef kPrefix = "__kiln_lanes_";
+constexpr std::array<std::pair<LaneOperation, StringRef>, 7> kNames = {{{LaneOperation::kShuffle, "shuffle"},
+                                                                        {LaneOperation::kVote, "vote"},
+                                                                        {LaneOperation::kTake, "take"},
+                                                                        {LaneOperation::kExchange, "exchange"},
+                                                                        {LaneOperation::kUp, "up"},
+                                                                        {LaneOperation::kFirst, "first"},
+                                                                        {LaneOperation::kMultiply, "multiply"}}};
+
+}  // namespace
+
+LaneOperation lane_operation(const Value* value) {
+  const auto* call = dyn_cast<CallInst>(value);
+  if (!call || !call->getCalledFunction()) return LaneOperation::kNone;
+  StringRef name = call->getCalledFunction()->getName();
+  if (!name.consume_front(kPrefix)) return LaneOperation::kNone;
+  name = name.rtrim("0123456789");
+  for (auto [operation, known] : kNames)
+    if (name == known) return operation;
+  return LaneOperation::kNone;
+}
+
+bool is_same_in_all_lanes(const Value* value) {
+  switch (lane_operation(value)) {
+    case LaneOperation::kVote:
+    case LaneOperation::kFirst: return true;
+    case LaneOperation::kShuffle: return isa<Constant>(cast<CallInst>(value)->getArgOperand(1));
+    default: return false;
+  }
+}
+
+CallInst* call_lane_operation(IRBuilderBase& builder, LaneOperation operation, ArrayRef<Value*> arguments,
+                              Type* result) {
+  for (auto [known, name] : kNames) {
+    if (known != operation) continue;
+    SmallVector<Type*> types;
+    for (Value* argument : arguments) types.push_back(argument->getType());
+    Module& module = *builder.GetInsertBlock()->getModule();
+    const unsigned bits = arguments[0]->getType()->getScalarSizeInBits();
+    Function& function =
+        stand_in(module, concat(kPrefix.str(), name.str(), bits), FunctionType::get(result, types, false));
+    keep_together(function);
+    // Not a function of its operands alone: it depends on which threads are there.
+    keep_in_order(function);
+    function.setWillReturn();
+    return builder.CreateCall(&function, arguments);
+  }
+  throw InternalError("an unknown operation on lanes");
+}
+
+}  // namespace kiln

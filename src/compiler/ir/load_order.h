@@ -1,0 +1,15 @@
+// A barrier for the compiler alone, which keeps loads in their order.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InlineAsm.h>
+
+namespace kiln {
+
+/// No load is moved across the insertion point. It becomes no instruction.
+inline void keep_order(llvm::IRBuilderBase& builder) {
+  auto* type = llvm::FunctionType::get(builder.getVoidTy(), false);
+  builder.CreateCall(type, llvm::InlineAsm::get(type, "", "~{memory}", /*hasSideEffects=*/true))->setDoesNotThrow();
+}
+
+}  // namespace kiln

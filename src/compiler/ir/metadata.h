@@ -1,0 +1,28 @@
+// Names of the metadata that passes set for later passes. The metadata has no operands.
+#pragma once
+
+#include <llvm/IR/Instruction.h>
+#include <llvm/IR/Metadata.h>
+
+namespace kiln {
+
+/// On an alloca of widened code that is written before each read: it holds no value across iterations.
+inline constexpr const char* kScratch = "kiln.scratch";
+
+/// On a load that memory/address_order.h has put into address order.
+inline constexpr const char* kReadInOrder = "kiln.read_in_order";
+
+/// On a load from the invariant cache (memory/invariant_cache.h), which is constant meanwhile.
+inline constexpr const char* kFromTable = "kiln.table";
+
+/// On the latch's branch of a loop over multibuffered tiles (workgroup/tile_multibuffering.h).
+inline constexpr const char* kTileLoop = "kiln.tiles";
+
+/// On a collective whose result is uniform.
+inline constexpr const char* kSameInAllLanes = "kiln.same";
+
+inline void mark_same_in_all_lanes(llvm::Instruction& exchange) {
+  exchange.setMetadata(kSameInAllLanes, llvm::MDNode::get(exchange.getContext(), {}));
+}
+
+}  // namespace kiln

@@ -15,16 +15,16 @@ needs_simd = pytest.mark.skipif(_core.cpu_architecture() < "x86-64-v3", reason="
 @pytest.mark.parametrize("name", TABLES)
 def test_there_is_a_table_where_it_is_worth_it(name):
     optimized = compiled(name).stages()["optimized"]
-    assert ("!kiln.table" in optimized) == TABLES[name]
+    assert ("!kiln.invariant_cache" in optimized) == TABLES[name]
     lanes = 16 if _core.cpu_architecture() >= "x86-64-v4" else 8
-    rows = re.findall(r"load <(\d+) x float>, [^\n]*!kiln.table", optimized)
+    rows = re.findall(r"load <(\d+) x float>, [^\n]*!kiln.invariant_cache", optimized)
     assert set(rows) == ({str(lanes)} if TABLES[name] else set())
 
 
 @needs_simd
 def test_an_iteration_reads_whole_lines():
     function = optimized_function("table_of_a_turned_vector", "__kiln_simdgroup")
-    (loop,) = [block for block in re.split(r"\n(?=\S+:)", function) if "!kiln.table" in block]
+    (loop,) = [block for block in re.split(r"\n(?=\S+:)", function) if "!kiln.invariant_cache" in block]
     lanes = 16 if _core.cpu_architecture() >= "x86-64-v4" else 8
     behind = dict(re.findall(r"(\S+) = getelementptr i8, ptr \S+, i64 (\d+)\n", loop))
     rows = re.findall(r"= load <(\d+) x i32>, ptr (\S+),", loop)

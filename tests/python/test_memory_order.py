@@ -16,7 +16,7 @@ def _rows(name):
     places = re.findall(r"(\S+) = getelementptr i8, ptr (\S+), i64 (\d+)\n", function)
     behind = {place: (base, int(bytes)) for place, base, bytes in places}
     arrays: dict[str, list[int]] = {}
-    for place in re.findall(r"= load <32 x \w+>, ptr (\S+), [^\n]*!kiln.read_in_order", function):
+    for place in re.findall(r"= load <32 x \w+>, ptr (\S+), [^\n]*!kiln.address_order", function):
         base, bytes = behind[place]
         arrays.setdefault(base, []).append(bytes)
     return arrays
@@ -38,6 +38,6 @@ def test_what_reads_in_order_is_not_asked_for():
 @pytest.mark.parametrize("name", ["reads_in_order", "reads_in_order_four_simdgroups"])
 def test_each_row_goes_into_its_sum_at_once(name):
     function = optimized_function(name, "__kiln_threadgroup")
-    loaded = re.findall(r"(\S+) = load <32 x float>, [^\n]*!kiln.read_in_order[^\n]*\n  (\S+ = fadd [^\n]*)", function)
+    loaded = re.findall(r"(\S+) = load <32 x float>, [^\n]*!kiln.address_order[^\n]*\n  (\S+ = fadd [^\n]*)", function)
     assert len(loaded) == ROWS_IN_ORDER[name]
     assert all(row in sum for row, sum in loaded)

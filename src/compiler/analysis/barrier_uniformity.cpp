@@ -30,14 +30,14 @@ void go_on_to(BasicBlock& next, BasicBlock& block) {
 
 // Takes away the ways back that nobody takes where they are all that leads to a barrier.
 void leave_for_good(const Blocks& barriers, Function& function) {
-  const Blocks leading = leading_for_good(barriers);
+  const Blocks leading = blocks_always_reaching(barriers);
   for (BasicBlock& block : function)
-    if (has_untaken_way(block) && !leading.contains(&block)) go_on_to(*block.getTerminator()->getSuccessor(1), block);
+    if (has_ordering_edge(block) && !leading.contains(&block)) go_on_to(*block.getTerminator()->getSuccessor(1), block);
 }
 
 // Takes away the ways that lead to no barrier.
-void keep_ways_to(const Blocks& barriers, Function& function) {
-  const Blocks leading = leading_to(barriers);
+void keep_edges_to(const Blocks& barriers, Function& function) {
+  const Blocks leading = blocks_reaching(barriers);
   for (BasicBlock& block : function) {
     if (!leading.contains(&block)) continue;
     SmallSetVector<BasicBlock*, 4> kept;
@@ -54,7 +54,7 @@ void keep_ways_to(const Blocks& barriers, Function& function) {
 class Agreement {
  public:
   Agreement(const LoopInfo& loops, Blocks barriers)
-      : loops_(loops), barriers_(std::move(barriers)), will_wait_(leading_to(barriers_)) {}
+      : loops_(loops), barriers_(std::move(barriers)), will_wait_(blocks_reaching(barriers_)) {}
 
   // Whether threads that take different ways behind `fork` meet before their next barrier.
   bool meets(const BasicBlock& fork) const {
@@ -101,7 +101,7 @@ bool agree(Function& function, FunctionAnalysisManager& analyses, const Blocks& 
 class Parting {
  public:
   Parting(const LoopInfo& loops, const Blocks& waits)
-      : loops_(loops), waits_(waits), will_wait_(leading_for_good(waits)) {}
+      : loops_(loops), waits_(waits), will_wait_(blocks_always_reaching(waits)) {}
 
   Blocks forks(const Divergence& divergence) const {
     Blocks forks;
@@ -115,8 +115,8 @@ class Parting {
     // A place that all come to is nearer than another if each way to that leads over it; breadth first it is found
     // before.
     SmallSetVector<const BasicBlock*, 16> behind;
-    const auto first_ways = ways(fork);
-    behind.insert(first_ways.begin(), first_ways.end());
+    const auto first_edges = ways(fork);
+    behind.insert(first_edges.begin(), first_edges.end());
     for (unsigned i = 0; i < behind.size(); ++i) {
       Blocks passed;
       if (behind[i] != &fork && all_pass(fork, *behind[i], passed)) return passed;
@@ -130,7 +130,7 @@ class Parting {
   SmallVector<const BasicBlock*, 2> ways(const BasicBlock& block) const {
     SmallVector<const BasicBlock*, 2> ways;
     for (const BasicBlock* next : successors(&block))
-      if (will_wait_.contains(next) && is_taken(block, *next)) ways.push_back(next);
+      if (will_wait_.contains(next) && is_real_edge(block, *next)) ways.push_back(next);
     return ways;
   }
 
@@ -166,25 +166,26 @@ Blocks blocks_with(Function& function, function_ref<bool(const Instruction&)> pr
   return found;
 }
 
-Blocks leading_by_ways(const Blocks& blocks, function_ref<bool(const BasicBlock& from, const BasicBlock& to)> is_way) {
+Blocks blocks_reaching_by_edges(const Blocks& blocks,
+                                function_ref<bool(const BasicBlock& from, const BasicBlock& to)> is_edge) {
   Blocks leading;
   SmallVector<const BasicBlock*> waiting(blocks.begin(), blocks.end());
   while (!waiting.empty()) {
     const BasicBlock* block = waiting.pop_back_val();
     if (!leading.insert(block).second) continue;
     for (const BasicBlock* before : predecessors(block))
-      if (is_way(*before, *block)) waiting.push_back(before);
+      if (is_edge(*before, *block)) waiting.push_back(before);
   }
   return leading;
 }
 
-Blocks leading_to(const Blocks& blocks) {
-  return leading_by_ways(blocks, [](const BasicBlock&, const BasicBlock&) { return true; });
+Blocks blocks_reaching(const Blocks& blocks) {
+  return blocks_reaching_by_edges(blocks, [](const BasicBlock&, const BasicBlock&) { return true; });
 }
 
-Blocks leading_for_good(const Blocks& blocks) { return leading_by_ways(blocks, is_taken); }
+Blocks blocks_always_reaching(const Blocks& blocks) { return blocks_reaching_by_edges(blocks, is_real_edge); }
 
-Blocks blocks_apart(const LoopInfo& loops, const Divergence& divergence, const Blocks& waits) {
+Blocks divergent_blocks(const LoopInfo& loops, const Divergence& divergence, const Blocks& waits) {
   const Parting parting(loops, waits);
   Blocks found;
   for (const BasicBlock* fork : parting.forks(divergence)) {
@@ -194,16 +195,16 @@ Blocks blocks_apart(const LoopInfo& loops, const Divergence& divergence, const B
   return found;
 }
 
-bool barriers_agree(Function& function, FunctionAnalysisManager& analyses, const Blocks& barriers) {
+bool barriers_are_uniform(Function& function, FunctionAnalysisManager& analyses, const Blocks& barriers) {
   if (barriers.empty() || agree(function, analyses, barriers)) return true;
   ValueToValueMapTy copies;
   Function* waiting = CloneFunction(&function, copies);
   Blocks copied;
   for (const BasicBlock* barrier : barriers) copied.insert(cast<BasicBlock>(copies[barrier]));
   leave_for_good(copied, *waiting);
-  keep_ways_to(copied, *waiting);
+  keep_edges_to(copied, *waiting);
   // An address may be known there to be the same that is not in the function; then lanes load apart what others change.
-  ThreadAnalyses apart(Lanes::kApart);
+  ThreadAnalyses apart(Lanes::kIndependent);
   const bool has_agreed = agree(*waiting, apart.functions(), copied);
   apart.forget(*waiting);
   waiting->eraseFromParent();

@@ -26,20 +26,20 @@ class Divergence;
 Blocks blocks_with(llvm::Function& function, llvm::function_ref<bool(const llvm::Instruction&)> predicate);
 
 /// Those from which a way leads to one of `blocks`, they included.
-Blocks leading_to(const Blocks& blocks);
+Blocks blocks_reaching(const Blocks& blocks);
 
-/// The same by ways of which `is_way` holds.
-Blocks leading_by_ways(const Blocks& blocks,
-                       llvm::function_ref<bool(const llvm::BasicBlock& from, const llvm::BasicBlock& to)> is_way);
+/// The same by ways of which `is_edge` holds.
+Blocks blocks_reaching_by_edges(
+    const Blocks& blocks, llvm::function_ref<bool(const llvm::BasicBlock& from, const llvm::BasicBlock& to)> is_edge);
 
-/// The same as leading_to() but for ways that nobody takes.
-Blocks leading_for_good(const Blocks& blocks);
+/// The same as blocks_reaching() but for ways that nobody takes.
+Blocks blocks_always_reaching(const Blocks& blocks);
 
 /// Those to which some may come that will wait while others of the simdgroup that will are elsewhere: between a branch
 /// where they part and the next place that all of them come to, in the same iteration of the loops around both.
-Blocks blocks_apart(const llvm::LoopInfo& loops, const Divergence& divergence, const Blocks& waits);
+Blocks divergent_blocks(const llvm::LoopInfo& loops, const Divergence& divergence, const Blocks& waits);
 
 /// The control flow is any. `barriers` are the blocks in which threads wait, or where else they have to be together.
-bool barriers_agree(llvm::Function& function, llvm::FunctionAnalysisManager& analyses, const Blocks& barriers);
+bool barriers_are_uniform(llvm::Function& function, llvm::FunctionAnalysisManager& analyses, const Blocks& barriers);
 
 }  // namespace kiln

@@ -25,9 +25,9 @@ struct Meetings {
   SmallVector<const BasicBlock*> exits;  // of loops around the branch, that are left in different iterations
 };
 
-class MeetingFinder {
+class JoinFinder {
  public:
-  MeetingFinder(Function& function, const CycleInfo& cycles, const PostDominatorTree& post_dominators)
+  JoinFinder(Function& function, const CycleInfo& cycles, const PostDominatorTree& post_dominators)
       : cycles_(cycles), post_dominators_(post_dominators) {
     ReversePostOrderTraversal<Function*> order(&function);
     for (const BasicBlock* block : order) order_[block] = static_cast<unsigned>(order_.size());
@@ -42,7 +42,7 @@ class MeetingFinder {
       cycle->getExitBlocks(exits);
       for (const BasicBlock* exit : exits) loop_ends_[exit].push_back(cycle);
     }
-    const SmallVector<const BasicBlock*> blocks = blocks_behind(branch);
+    const SmallVector<const BasicBlock*> blocks = blocks_after(branch);
     for (bool has_changed = true; has_changed;) {
       has_changed = false;
       for (const BasicBlock* block : blocks) has_changed |= update(*block, branch);
@@ -56,7 +56,7 @@ class MeetingFinder {
       }
       auto ends = loop_ends_.find(block);
       if (ends != loop_ends_.end() &&
-          any_of(ends->second, [&](const Cycle* cycle) { return leaves_apart(*block, *cycle); }))
+          any_of(ends->second, [&](const Cycle* cycle) { return leaves_divergently(*block, *cycle); }))
         meetings.exits.push_back(block);
     }
     return meetings;
@@ -64,7 +64,7 @@ class MeetingFinder {
 
  private:
   // Up to where all have met, or all where some come there in a later iteration than others.
-  SmallVector<const BasicBlock*> blocks_behind(const BasicBlock& branch) const {
+  SmallVector<const BasicBlock*> blocks_after(const BasicBlock& branch) const {
     const auto* node = post_dominators_.getNode(&branch);
     const BasicBlock* end = node && node->getIDom() ? node->getIDom()->getBlock() : nullptr;
     SmallVector<const BasicBlock*> blocks = blocks_up_to(end, branch);
@@ -166,7 +166,7 @@ class MeetingFinder {
            });
   }
 
-  bool leaves_apart(const BasicBlock& exit, const Cycle& cycle) const {
+  bool leaves_divergently(const BasicBlock& exit, const Cycle& cycle) const {
     if (!labels_.lookup(&exit)) return false;
     return !cycle.isReducible() || (joins_.contains(&exit) && labels_.lookup(cycle.getHeader()));
   }
@@ -212,7 +212,7 @@ class DivergenceFinder {
 
  private:
   void mark(const Value& value) {
-    if (same_.contains(&value) || !found_.differing_.insert(&value).second) return;
+    if (same_.contains(&value) || !found_.divergent_.insert(&value).second) return;
     waiting_.push_back(&value);
   }
 
@@ -242,12 +242,12 @@ class DivergenceFinder {
     for (const BasicBlock* exit : meetings.exits) {
       const Cycle* left = cycles_.getCycle(&branch);
       while (left->getParentCycle() && !left->getParentCycle()->contains(exit)) left = left->getParentCycle();
-      leave_apart(*left);
+      leave_divergently(*left);
     }
   }
 
-  void leave_apart(const Cycle& cycle) {
-    if (!found_.left_apart_.insert(&cycle).second) return;
+  void leave_divergently(const Cycle& cycle) {
+    if (!found_.left_divergently_.insert(&cycle).second) return;
     for (const BasicBlock* block : cycle.blocks())
       for (const Instruction& instruction : *block)
         for (const User* user : instruction.users())
@@ -256,7 +256,7 @@ class DivergenceFinder {
 
   Function& function_;
   const CycleInfo& cycles_;
-  MeetingFinder meetings_;
+  JoinFinder meetings_;
   Divergence& found_;
   SmallVector<const Value*> waiting_;
   DenseSet<const Value*> same_;
@@ -268,19 +268,19 @@ Divergence::Divergence(Function& function, const CycleInfo& cycles, const PostDo
   DivergenceFinder(function, cycles, post_dominators, *this).run(difference_of);
 }
 
-bool Divergence::differs_at(const Use& use) const {
-  return differs_behind_loops(use.get(), cast<Instruction>(use.getUser())->getParent());
+bool Divergence::is_divergent_at(const Use& use) const {
+  return is_divergent_after_loops(use.get(), cast<Instruction>(use.getUser())->getParent());
 }
 
-bool Divergence::differs_behind_loops(const Value* value) const { return differs_behind_loops(value, nullptr); }
+bool Divergence::is_divergent_after_loops(const Value* value) const { return is_divergent_after_loops(value, nullptr); }
 
-bool Divergence::differs_behind_loops(const Value* value, const BasicBlock* where) const {
-  if (differs(value)) return true;
+bool Divergence::is_divergent_after_loops(const Value* value, const BasicBlock* where) const {
+  if (is_divergent(value)) return true;
   const auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction) return false;
   for (const Cycle* cycle = cycles_->getCycle(instruction->getParent()); cycle && !(where && cycle->contains(where));
        cycle = cycle->getParentCycle())
-    if (left_apart_.contains(cycle)) return true;
+    if (left_divergently_.contains(cycle)) return true;
   return false;
 }
 

@@ -37,13 +37,13 @@ class Divergence {
   Divergence(llvm::Function& function, const llvm::CycleInfo& cycles, const llvm::PostDominatorTree& post_dominators,
              const DifferenceOf& difference_of);
 
-  bool differs(const llvm::Value* value) const { return differing_.contains(value); }
+  bool is_divergent(const llvm::Value* value) const { return divergent_.contains(value); }
 
   /// Whether it differs where it is used, which may be behind a loop in which it does not.
-  bool differs_at(const llvm::Use& use) const;
+  bool is_divergent_at(const llvm::Use& use) const;
 
   /// Whether it differs, or does behind a loop around it.
-  bool differs_behind_loops(const llvm::Value* value) const;
+  bool is_divergent_after_loops(const llvm::Value* value) const;
 
   bool is_divergent_branch(const llvm::BasicBlock& block) const { return branches_.contains(&block); }
 
@@ -51,12 +51,12 @@ class Divergence {
   friend class DivergenceFinder;
 
   /// Of the loops around the value that are not around `where`.
-  bool differs_behind_loops(const llvm::Value* value, const llvm::BasicBlock* where) const;
+  bool is_divergent_after_loops(const llvm::Value* value, const llvm::BasicBlock* where) const;
 
   const llvm::CycleInfo* cycles_;
-  llvm::DenseSet<const llvm::Value*> differing_;
+  llvm::DenseSet<const llvm::Value*> divergent_;
   llvm::SmallPtrSet<const llvm::BasicBlock*, 16> branches_;
-  llvm::SmallPtrSet<const llvm::Cycle*, 4> left_apart_;  // in different iterations
+  llvm::SmallPtrSet<const llvm::Cycle*, 4> left_divergently_;  // in different iterations
 };
 
 class DivergenceAnalysis : public llvm::AnalysisInfoMixin<DivergenceAnalysis> {

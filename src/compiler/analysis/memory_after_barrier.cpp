@@ -26,7 +26,8 @@ struct Access {
 // Of what others do not see.
 bool is_quiet(const CallBase& call) {
   const auto* intrinsic = dyn_cast<IntrinsicInst>(&call);
-  return call.onlyAccessesInaccessibleMemory() || waits_at(call) || (intrinsic && intrinsic->isAssumeLikeIntrinsic());
+  return call.onlyAccessesInaccessibleMemory() || convergence_point_at(call) ||
+         (intrinsic && intrinsic->isAssumeLikeIntrinsic());
 }
 
 SmallVector<Access, 2> accesses_of(const Instruction& instruction) {
@@ -66,12 +67,12 @@ bool writes_shared(const Instruction& instruction) {
   });
 }
 
-MemoryBehind::MemoryBehind(BasicBlock& wait) {
-  for (const BasicBlock* block : taken_from(wait))
+MemoryAfterBarrier::MemoryAfterBarrier(BasicBlock& wait) {
+  for (const BasicBlock* block : reachable_from(wait))
     for (const Instruction& instruction : *block) find(instruction);
 }
 
-bool MemoryBehind::is_met_by(const Instruction& instruction) const {
+bool MemoryAfterBarrier::is_met_by(const Instruction& instruction) const {
   for (const Access& access : accesses_of(instruction)) {
     // What it must not be exchanged with.
     unsigned others = 0;
@@ -87,7 +88,7 @@ bool MemoryBehind::is_met_by(const Instruction& instruction) const {
   return false;
 }
 
-std::optional<MemoryBehind::Place> MemoryBehind::place_of(const Value* object) {
+std::optional<MemoryAfterBarrier::Place> MemoryAfterBarrier::place_of(const Value* object) {
   if (isa<GlobalVariable>(object)) return Place{object, 0};
   const auto* address = dyn_cast<LoadInst>(object);
   if (!address || !address->hasMetadata(LLVMContext::MD_invariant_load)) return std::nullopt;
@@ -99,7 +100,7 @@ std::optional<MemoryBehind::Place> MemoryBehind::place_of(const Value* object) {
   return Place{base, offset.getSExtValue()};
 }
 
-void MemoryBehind::find(const Instruction& instruction) {
+void MemoryAfterBarrier::find(const Instruction& instruction) {
   for (const Access& access : accesses_of(instruction)) {
     if (!access.address)
       unknown_ |= access.uses;

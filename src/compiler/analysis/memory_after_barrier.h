@@ -17,9 +17,9 @@ namespace kiln {
 /// Whether the instruction writes to memory that is not one thread's.
 bool writes_shared(const llvm::Instruction& instruction);
 
-class MemoryBehind {
+class MemoryAfterBarrier {
  public:
-  explicit MemoryBehind(llvm::BasicBlock& wait);
+  explicit MemoryAfterBarrier(llvm::BasicBlock& wait);
 
   /// Whether it matters that the instruction comes before what is behind the wait.
   bool is_met_by(const llvm::Instruction& instruction) const;

@@ -12,26 +12,26 @@ using namespace llvm;
 StructuredFlow::StructuredFlow(Function& function, FunctionAnalysisManager& analyses)
     : loops_(analyses.getResult<LoopAnalysis>(function)),
       post_dominators_(analyses.getResult<PostDominatorTreeAnalysis>(function)) {
-  find_differing(function, analyses.getResult<DivergenceAnalysis>(function));
+  find_divergent(function, analyses.getResult<DivergenceAnalysis>(function));
 }
 
-void StructuredFlow::find_differing(Function& function, const Divergence& divergence) {
+void StructuredFlow::find_divergent(Function& function, const Divergence& divergence) {
   for (Instruction& instruction : instructions(function))
-    if (divergence.differs(&instruction)) differing_.insert(&instruction);
+    if (divergence.is_divergent(&instruction)) divergent_.insert(&instruction);
   // What leaves a loop that lanes leave in different iterations differs.
   for (Loop* loop : loops_.getLoopsInPreorder()) {
     if (!is_divergent_loop(*loop)) continue;
     SmallVector<BasicBlock*> exits;
     loop->getUniqueExitBlocks(exits);
     for (BasicBlock* exit : exits)
-      for (PHINode& phi : exit->phis()) differing_.insert(&phi);
+      for (PHINode& phi : exit->phis()) divergent_.insert(&phi);
   }
   for (bool changed = true; changed;) {
     changed = false;
     for (Instruction& instruction : instructions(function)) {
-      if (differs(&instruction) || is_same_in_all_lanes(&instruction)) continue;
-      if (any_of(instruction.operands(), [&](const Use& use) { return differs(use.get()); })) {
-        differing_.insert(&instruction);
+      if (is_divergent(&instruction) || is_uniform_collective(&instruction)) continue;
+      if (any_of(instruction.operands(), [&](const Use& use) { return is_divergent(use.get()); })) {
+        divergent_.insert(&instruction);
         changed = true;
       }
     }
@@ -40,7 +40,7 @@ void StructuredFlow::find_differing(Function& function, const Divergence& diverg
 
 bool StructuredFlow::is_divergent_branch(const BasicBlock& block) const {
   const auto* branch = dyn_cast<BranchInst>(block.getTerminator());
-  return branch && branch->isConditional() && differs(branch->getCondition());
+  return branch && branch->isConditional() && is_divergent(branch->getCondition());
 }
 
 bool StructuredFlow::is_divergent_loop(const Loop& loop) const {

@@ -24,7 +24,7 @@ class StructuredFlow {
  public:
   StructuredFlow(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 
-  bool differs(const llvm::Value* value) const { return differing_.contains(value); }
+  bool is_divergent(const llvm::Value* value) const { return divergent_.contains(value); }
   bool is_divergent_branch(const llvm::BasicBlock& block) const;
   bool is_divergent_loop(const llvm::Loop& loop) const;
 
@@ -35,11 +35,11 @@ class StructuredFlow {
   llvm::BasicBlock* join_of(llvm::BranchInst& branch) const;
 
  private:
-  void find_differing(llvm::Function& function, const Divergence& divergence);
+  void find_divergent(llvm::Function& function, const Divergence& divergence);
 
   llvm::LoopInfo& loops_;
   llvm::PostDominatorTree& post_dominators_;
-  llvm::DenseSet<const llvm::Value*> differing_;
+  llvm::DenseSet<const llvm::Value*> divergent_;
 };
 
 }  // namespace kiln

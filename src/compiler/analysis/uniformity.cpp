@@ -65,25 +65,25 @@ class ThreadsTarget : public llvm::TargetTransformInfoImplCRTPBase<ThreadsTarget
 
   static bool waits_in(const llvm::Loop& loop) {
     return llvm::any_of(loop.blocks(), [](const llvm::BasicBlock* block) {
-      return llvm::any_of(*block,
-                          [](const llvm::Instruction& instruction) { return waits_at(instruction).has_value(); });
+      return llvm::any_of(
+          *block, [](const llvm::Instruction& instruction) { return convergence_point_at(instruction).has_value(); });
     });
   }
 };
 
 }  // namespace
 
-Difference difference_between_threads(const llvm::Value& value, Lanes lanes) {
+Difference divergence_between_threads(const llvm::Value& value, Lanes lanes) {
   const auto* instruction = llvm::dyn_cast<llvm::Instruction>(&value);
   if (!instruction) return Difference::kInherits;
-  if (is_same_in_all_lanes(instruction) || instruction->hasMetadata(kSameInAllLanes)) return Difference::kNone;
+  if (is_uniform_collective(instruction) || instruction->hasMetadata(kUniform)) return Difference::kNone;
   // Each thread has its own variables, and gets its own result of an atomic.
   const bool is_own = llvm::isa<llvm::AllocaInst, llvm::AtomicRMWInst, llvm::AtomicCmpXchgInst>(instruction);
   // What lanes exchange depends on which of them are there.
-  const bool is_exchanged = lane_operation(instruction) != LaneOperation::kNone || waits_at(*instruction);
+  const bool is_exchanged = lane_operation(instruction) != LaneOperation::kNone || convergence_point_at(*instruction);
   // What others write in between.
   const auto* load = llvm::dyn_cast<llvm::LoadInst>(instruction);
-  const bool may_change = lanes == Lanes::kApart && load && !load->isSimple();
+  const bool may_change = lanes == Lanes::kIndependent && load && !load->isSimple();
   if (is_own || is_exchanged || may_change || is_lane(instruction) || is_position(*instruction) ||
       is_others_result(*instruction))
     return Difference::kSource;
@@ -100,7 +100,7 @@ ThreadAnalyses::ThreadAnalyses(Lanes lanes) {
     });
   });
   functions_.registerPass([lanes] {
-    return DivergenceAnalysis([lanes](const llvm::Value& value) { return difference_between_threads(value, lanes); });
+    return DivergenceAnalysis([lanes](const llvm::Value& value) { return divergence_between_threads(value, lanes); });
   });
   builder_.registerModuleAnalyses(modules_);
   builder_.registerCGSCCAnalyses(components_);

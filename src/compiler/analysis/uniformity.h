@@ -11,15 +11,15 @@
 namespace kiln {
 
 // Whether the threads of a simdgroup are at one place of the code at the same time, as lanes of a vector are.
-enum class Lanes { kTogether, kApart };
+enum class Lanes { kLockstep, kIndependent };
 
 /// Whether a value differs between the threads of a simdgroup of itself.
-Difference difference_between_threads(const llvm::Value& value, Lanes lanes);
+Difference divergence_between_threads(const llvm::Value& value, Lanes lanes);
 
 // LLVM's analyses of one function that many threads run, and DivergenceAnalysis (analysis/divergence.h).
 class ThreadAnalyses {
  public:
-  explicit ThreadAnalyses(Lanes lanes = Lanes::kTogether);
+  explicit ThreadAnalyses(Lanes lanes = Lanes::kLockstep);
   void run(llvm::StringRef pipeline, llvm::Function& function);
   void run(llvm::FunctionPassManager& passes, llvm::Function& function);
   /// What is known of a function that something else has changed is forgotten.

@@ -313,15 +313,15 @@ bool ThreadgroupVariables::does_nothing(const clang::CXXDestructorDecl& destruct
   if (destructor.isTrivial()) return true;
   const clang::FunctionDecl* definition = nullptr;
   if (!destructor.isDefined(definition) || !has_empty_body(*definition)) return false;
-  auto is_harmless = [&](clang::QualType type) {
+  auto is_defined = [&](clang::QualType type) {
     const clang::CXXRecordDecl* record = type->getBaseElementTypeUnsafe()->getAsCXXRecordDecl();
     const clang::CXXDestructorDecl* inner = record ? record->getDestructor() : nullptr;
     return !inner || does_nothing(*inner);
   };
   const clang::CXXRecordDecl* record = destructor.getParent();
   return llvm::all_of(record->bases(),
-                      [&](const clang::CXXBaseSpecifier& base) { return is_harmless(base.getType()); }) &&
-         llvm::all_of(record->fields(), [&](const clang::FieldDecl* field) { return is_harmless(field->getType()); });
+                      [&](const clang::CXXBaseSpecifier& base) { return is_defined(base.getType()); }) &&
+         llvm::all_of(record->fields(), [&](const clang::FieldDecl* field) { return is_defined(field->getType()); });
 }
 
 bool ThreadgroupVariables::is_callers(clang::SourceLocation location) const {

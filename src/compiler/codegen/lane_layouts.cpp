@@ -33,25 +33,25 @@ constexpr size_t kMostInstructions = 64;
 unsigned count_of(const Value* vector) { return cast<FixedVectorType>(vector->getType())->getNumElements(); }
 
 // Registers as they were loaded, of which each lane has four elements, one behind the other.
-struct Squares {
+struct Transposes {
   SmallVector<VectorElement, kSide * kLanes / 8> registers;  // whose first element it is
   unsigned member;                                           // which of a lane's elements
 };
 
-std::optional<Squares> squares_of(Value* lanes, unsigned width) {
+std::optional<Transposes> transposes_of(Value* lanes, unsigned width) {
   if (!isa<ShuffleVectorInst>(lanes)) return std::nullopt;
   std::optional<VectorElement> first = source_of(lanes, 0);
   if (!first || first->index % width >= kSide) return std::nullopt;
-  Squares squares{{}, first->index % width};
+  Transposes transposes{{}, first->index % width};
   for (unsigned lane = 0; lane < count_of(lanes); ++lane) {
     std::optional<VectorElement> source = source_of(lanes, lane);
-    const unsigned place = lane * kSide + squares.member;
+    const unsigned place = lane * kSide + transposes.member;
     if (!source || source->index % width != place % width) return std::nullopt;
     source->index -= place % width;
-    if (place / width == squares.registers.size()) squares.registers.push_back(*source);
-    if (*source != squares.registers[place / width]) return std::nullopt;
+    if (place / width == transposes.registers.size()) transposes.registers.push_back(*source);
+    if (*source != transposes.registers[place / width]) return std::nullopt;
   }
-  return squares;
+  return transposes;
 }
 
 // Whether it is one vector behind another.
@@ -70,12 +70,12 @@ bool is_lane_by_lane(const Instruction& instruction) {
          all_of(call->args(), [&](const Use& argument) { return argument->getType() == call->getType(); });
 }
 
-class SquareOrder {
+class TransposeOrder {
  public:
-  explicit SquareOrder(unsigned width) : width_(width) {}
+  explicit TransposeOrder(unsigned width) : width_(width) {}
 
   bool can_have(Value* lanes, ArrayRef<const User*> users) {
-    if (!find(lanes) || squares_.empty()) return false;
+    if (!find(lanes) || transposes_.empty()) return false;
     // Otherwise both orders would be computed.
     return all_of(found_, [&](const Instruction* instruction) {
       return all_of(instruction->users(), [&](const User* user) {
@@ -93,8 +93,8 @@ class SquareOrder {
     if (!instruction || found_.size() == kMostInstructions) return false;
     found_.insert(instruction);
     if (lanes->getType()->getScalarSizeInBits() == 32)
-      if (std::optional<Squares> squares = squares_of(lanes, width_)) {
-        squares_.insert({lanes, std::move(*squares)});
+      if (std::optional<Transposes> transposes = transposes_of(lanes, width_)) {
+        transposes_.insert({lanes, std::move(*transposes)});
         return true;
       }
     if (!is_lane_by_lane(*instruction) && !is_concatenation(instruction)) return false;
@@ -105,8 +105,8 @@ class SquareOrder {
     SmallVector<Value*, 8>& made = made_[lanes];
     if (!made.empty()) return made;
     SmallVector<Value*, 8> registers;
-    if (auto squares = squares_.find(lanes); squares != squares_.end()) {
-      registers = turn(squares->second, builder);
+    if (auto transposes = transposes_.find(lanes); transposes != transposes_.end()) {
+      registers = turn(transposes->second, builder);
     } else if (Value* splat = getSplatValue(lanes)) {
       registers.assign(count_of(lanes) / width_, builder.CreateVectorSplat(width_, splat));
     } else if (is_concatenation(lanes)) {
@@ -129,9 +129,9 @@ class SquareOrder {
   }
 
   // The first of four registers has the lanes' first part, for all of its parts of 128 bits the next lane each.
-  SmallVector<Value*, 8> turn(const Squares& squares, IRBuilderBase& builder) {
+  SmallVector<Value*, 8> turn(const Transposes& transposes, IRBuilderBase& builder) {
     auto register_at = [&](unsigned i) -> Value* {
-      const VectorElement& first = squares.registers[i];
+      const VectorElement& first = transposes.registers[i];
       if (count_of(first.vector) == width_) return first.vector;
       return builder.CreateShuffleVector(first.vector, createSequentialMask(first.index, width_, 0));
     };
@@ -145,17 +145,17 @@ class SquareOrder {
               mask.push_back(static_cast<int>(part + from + i / 2 + j + (operand == b ? width_ : 0)));
       return builder.CreateShuffleVector(a, b, mask);
     };
-    const unsigned half = squares.member / 2 * 2;
+    const unsigned half = transposes.member / 2 * 2;
     SmallVector<Value*, 8> registers;
-    for (unsigned i = 0; i < squares.registers.size(); i += kSide) {
+    for (unsigned i = 0; i < transposes.registers.size(); i += kSide) {
       auto pair = [&](unsigned first) {
-        const VectorElement &a = squares.registers[i + first], &b = squares.registers[i + first + 1];
+        const VectorElement &a = transposes.registers[i + first], &b = transposes.registers[i + first + 1];
         Value*& made = pairs_[{{a.vector, a.index}, {b.vector, b.index}}].at(half / 2);
         if (!made) made = interleave(register_at(i + first), register_at(i + first + 1), half, 1);
         return made;
       };
       Value *low = pair(0), *high = pair(2);
-      registers.push_back(interleave(low, high, squares.member % 2 * 2, 2));
+      registers.push_back(interleave(low, high, transposes.member % 2 * 2, 2));
     }
     return registers;
   }
@@ -175,7 +175,7 @@ class SquareOrder {
 
   const unsigned width_;
   SmallPtrSet<const Instruction*, 16> found_;
-  DenseMap<Value*, Squares> squares_;
+  DenseMap<Value*, Transposes> transposes_;
   DenseMap<Value*, SmallVector<Value*, 8>> made_;
   using Register = std::pair<Value*, unsigned>;  // as VectorElement
   DenseMap<std::pair<Register, Register>, std::array<Value*, 2>> pairs_;
@@ -194,16 +194,16 @@ std::optional<VectorElement> source_of(Value* vector, unsigned index) {
   return VectorElement{vector, index};
 }
 
-bool is_made_of_squares(Value* lanes, unsigned width, ArrayRef<const User*> users) {
-  return width == kLanes / 2 && SquareOrder(width).can_have(lanes, users);
+bool is_made_of_transposes(Value* lanes, unsigned width, ArrayRef<const User*> users) {
+  return width == kLanes / 2 && TransposeOrder(width).can_have(lanes, users);
 }
 
-LanesInRegisters lay_out(Value* lanes, unsigned width, bool in_squares, IRBuilderBase& builder) {
+LanesInRegisters lay_out(Value* lanes, unsigned width, bool in_transposes, IRBuilderBase& builder) {
   LanesInRegisters result;
   const unsigned bits = Log2_32(width), side_bits = Log2_32(kSide);
   SmallVector<unsigned, 4>& elements = result.layout.elements;
-  if (in_squares) {
-    SquareOrder order(width);
+  if (in_transposes) {
+    TransposeOrder order(width);
     order.find(lanes);
     result.registers = order.registers_of(lanes, builder);
     const unsigned part_bits = bits - side_bits;

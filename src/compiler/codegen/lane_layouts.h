@@ -45,10 +45,10 @@ std::optional<VectorElement> source_of(llvm::Value* vector, unsigned index);
 /// Whether a vector of 32 numbers of 32 bits is computed from squares that take fewer instructions in their own order,
 /// as nobody but `users`, which will be gone, uses what it is computed from. With registers of 8 it never is: there
 /// loads put parts of 128 bits where they belong (widener_memory.cpp).
-bool is_made_of_squares(llvm::Value* lanes, unsigned width, llvm::ArrayRef<const llvm::User*> users);
+bool is_made_of_transposes(llvm::Value* lanes, unsigned width, llvm::ArrayRef<const llvm::User*> users);
 
 /// As registers of `width` numbers, 8 or 16: lanes that follow one another, or, if it is made of squares, in their
 /// order.
-LanesInRegisters lay_out(llvm::Value* lanes, unsigned width, bool in_squares, llvm::IRBuilderBase& builder);
+LanesInRegisters lay_out(llvm::Value* lanes, unsigned width, bool in_transposes, llvm::IRBuilderBase& builder);
 
 }  // namespace kiln

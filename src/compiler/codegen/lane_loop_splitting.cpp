@@ -36,7 +36,7 @@ bool is_load(const Instruction& instruction) {
   const auto* load = dyn_cast<LoadInst>(&instruction);
   // Elements of whole bytes: others lie closer in a vector.
   return load && load->isSimple() && load->getDataLayout().typeSizeEqualsStoreSize(load->getType()->getScalarType()) &&
-         (load->hasMetadata(LLVMContext::MD_invariant_load) || load->hasMetadata(kFromTable));
+         (load->hasMetadata(LLVMContext::MD_invariant_load) || load->hasMetadata(kFromInvariantCache));
 }
 
 // What lanes take of a few numbers.
@@ -52,7 +52,7 @@ bool is_step_of_splats(const Instruction& instruction) {
 }
 
 // Whether any lane has its bit, or a number other than 0.
-bool is_question(const Instruction& instruction) {
+bool is_predicate(const Instruction& instruction) {
   const Value* asked = nullptr;
   if (const auto* bits = dyn_cast<BitCastInst>(&instruction)) asked = bits->getOperand(0);
   if (const auto* call = dyn_cast<IntrinsicInst>(&instruction))
@@ -78,13 +78,13 @@ bool is_of_each_lane(const Instruction& instruction) {
 
 class LoopSplitter {
  public:
-  LoopSplitter(Loop& loop, unsigned registers, unsigned register_bytes, bool may_exchange)
+  LoopSplitter(Loop& loop, unsigned registers, unsigned register_bytes, bool may_have_collectives)
       : loop_(loop),
         block_(loop.getHeader()),
         registers_(registers),
         register_bytes_(register_bytes),
-        may_exchange_(may_exchange),
-        reads_table_(any_of(*block_, [](const Instruction& one) { return one.hasMetadata(kFromTable); })),
+        may_have_collectives_(may_have_collectives),
+        reads_table_(any_of(*block_, [](const Instruction& one) { return one.hasMetadata(kFromInvariantCache); })),
         lanes_(reads_table_ ? register_bytes / kNumberBytes : kLanes / 2) {}
 
   bool run() {
@@ -130,9 +130,9 @@ class LoopSplitter {
     SmallSetVector<const Value*, 16> kept;
     unsigned of_lanes = 0, alike = 0;
     for (Instruction& instruction : *block_) {
-      bool is_wanted_outside =
+      bool is_used_outside =
           any_of(instruction.users(), [&](const User* user) { return cast<Instruction>(user)->getParent() != block_; });
-      if (is_wanted_outside && (!is_wide(instruction.getType()) || is_step_of_splats(instruction))) return false;
+      if (is_used_outside && (!is_wide(instruction.getType()) || is_step_of_splats(instruction))) return false;
       if (isa<PHINode>(instruction)) {
         if (!is_wide(instruction.getType()) && instruction.getType()->isVectorTy()) return false;
         if (is_wide(instruction.getType())) kept.insert(&instruction);
@@ -148,16 +148,17 @@ class LoopSplitter {
         ++of_lanes;
         continue;
       }
-      bool is_alike = none_of(instruction.operands(), [](const Use& use) { return use->getType()->isVectorTy(); }) &&
-                      !instruction.getType()->isVectorTy();
-      if (is_alike) {
+      bool is_invariant =
+          none_of(instruction.operands(), [](const Use& use) { return use->getType()->isVectorTy(); }) &&
+          !instruction.getType()->isVectorTy();
+      if (is_invariant) {
         if (isa<CallInst>(instruction) && !isa<IntrinsicInst>(instruction)) return false;
         ++alike;
         continue;
       }
       if (getSplatValue(&instruction) || is_step_of_splats(instruction)) continue;
-      if (is_question(instruction)) {
-        if (may_exchange_ || reads_table_) return false;
+      if (is_predicate(instruction)) {
+        if (may_have_collectives_ || reads_table_) return false;
         continue;
       }
       if (!is_of_each_lane(instruction)) return false;
@@ -188,7 +189,7 @@ class LoopSplitter {
     else
       outside.SetInsertPoint(&before);
     for (unsigned part = first; part < first + count; ++part) {
-      if (part != first) keep_order(builder);
+      if (part != first) fence_loads(builder);
       make_part(part, first, builder, outside);
     }
     auto* branch = cast<BranchInst>(block_->getTerminator()->clone());
@@ -231,7 +232,7 @@ class LoopSplitter {
         phi->insertBefore(*copy, copy->getFirstNonPHIIt());
       } else if (Value* same = is_wide(instruction.getType()) ? getSplatValue(&instruction) : nullptr) {
         made[&instruction] = builder.CreateVectorSplat(lanes_, part(same));
-      } else if (is_question(instruction)) {
+      } else if (is_predicate(instruction)) {
         auto* call = dyn_cast<CallInst>(&instruction);
         Value* asked = part(call ? call->getArgOperand(0) : instruction.getOperand(0));
         Value* answer = call ? static_cast<Value*>(builder.CreateOrReduce(asked))
@@ -274,7 +275,7 @@ class LoopSplitter {
   BasicBlock* block_;
   BasicBlock* before_ = nullptr;
   unsigned registers_, register_bytes_;
-  bool may_exchange_;
+  bool may_have_collectives_;
   const bool reads_table_;  // and rows, which are in memory until they are wanted (memory/invariant_cache.h)
   const unsigned lanes_;    // of a part
   DenseMap<Value*, Value*> made_[kMostParts];
@@ -282,12 +283,12 @@ class LoopSplitter {
 
 }  // namespace
 
-PreservedAnalyses SplitLoopsPass::run(Function& function, FunctionAnalysisManager& analyses) {
+PreservedAnalyses LaneLoopSplittingPass::run(Function& function, FunctionAnalysisManager& analyses) {
   SmallVector<Loop*> loops;
   for (Loop* loop : analyses.getResult<LoopAnalysis>(function).getLoopsInPreorder())
     if (loop->isInnermost()) loops.push_back(loop);
   bool changed = false;
-  for (Loop* loop : loops) changed |= LoopSplitter(*loop, registers_, register_bytes_, may_exchange_).run();
+  for (Loop* loop : loops) changed |= LoopSplitter(*loop, registers_, register_bytes_, may_have_collectives_).run();
   return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 

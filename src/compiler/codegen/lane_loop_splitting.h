@@ -17,15 +17,15 @@
 
 namespace kiln {
 
-class SplitLoopsPass : public llvm::PassInfoMixin<SplitLoopsPass> {
+class LaneLoopSplittingPass : public llvm::PassInfoMixin<LaneLoopSplittingPass> {
  public:
-  SplitLoopsPass(unsigned registers, unsigned register_bytes, bool may_exchange)
-      : registers_(registers), register_bytes_(register_bytes), may_exchange_(may_exchange) {}
+  LaneLoopSplittingPass(unsigned registers, unsigned register_bytes, bool may_have_collectives)
+      : registers_(registers), register_bytes_(register_bytes), may_have_collectives_(may_have_collectives) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 
  private:
   unsigned registers_, register_bytes_;
-  bool may_exchange_;
+  bool may_have_collectives_;
 };
 
 }  // namespace kiln

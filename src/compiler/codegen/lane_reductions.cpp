@@ -19,8 +19,8 @@ using namespace llvm;
 
 namespace {
 
-std::optional<LaneOperation> operation_of(const Value* value) {
-  LaneOperation operation;
+std::optional<ReductionOperator> operation_of(const Value* value) {
+  ReductionOperator operation;
   if (auto* binary = dyn_cast<BinaryOperator>(value); binary && binary->isCommutative())
     operation.opcode = binary->getOpcode();
   else if (auto* extreme = dyn_cast<MinMaxIntrinsic>(value))
@@ -47,7 +47,7 @@ std::pair<Value*, User*> added_to_itself(const User& sum, int distance, ArrayRef
   return {};
 }
 
-Value* combine(Value* a, Value* b, const LaneOperation& operation, IRBuilderBase& builder) {
+Value* combine(Value* a, Value* b, const ReductionOperator& operation, IRBuilderBase& builder) {
   IRBuilderBase::FastMathFlagGuard guard(builder);
   builder.setFastMathFlags(operation.flags);
   if (operation.intrinsic != Intrinsic::not_intrinsic) return builder.CreateBinaryIntrinsic(operation.intrinsic, a, b);
@@ -58,7 +58,8 @@ Value* combine(Value* a, Value* b, const LaneOperation& operation, IRBuilderBase
 // are given as LaneLayout's, and from kLaneBits on as those of the sums' numbers.
 class AddingUp {
  public:
-  AddingUp(SmallVector<Value*, 32> registers, LaneLayout layout, const LaneOperation& operation, IRBuilderBase& builder)
+  AddingUp(SmallVector<Value*, 32> registers, LaneLayout layout, const ReductionOperator& operation,
+           IRBuilderBase& builder)
       : registers_(std::move(registers)), layout_(std::move(layout)), operation_(operation), builder_(builder) {}
 
   // Of a sum.
@@ -141,7 +142,7 @@ class AddingUp {
 
   SmallVector<Value*, 32> registers_;  // null: of no sum
   LaneLayout layout_;
-  const LaneOperation& operation_;
+  const ReductionOperator& operation_;
   IRBuilderBase& builder_;
 };
 
@@ -163,7 +164,7 @@ class BlockSums {
   void add(ExtractElementInst& element, LaneSum sum) {
     auto fits = [&](const Group& group) {
       return group.size() < kMostSumsTogether && group[0].second.operation.is_like(sum.operation) &&
-             group[0].second.is_made_of_squares == sum.is_made_of_squares &&
+             group[0].second.is_made_of_transposes == sum.is_made_of_transposes &&
              group[0].first->getType() == element.getType() &&
              all_of(
                  group,
@@ -188,7 +189,7 @@ class BlockSums {
       builder.SetInsertPoint(element);
       partial_sums.push_back(add_registers(sum, width_, builder));
     }
-    LaneOperation operation = group[0].second.operation;
+    ReductionOperator operation = group[0].second.operation;
     for (const auto& [element, sum] : group) operation.flags &= sum.operation.flags;
     SmallVector<Value*> sums = add_up(partial_sums, operation, builder);
     for (auto [sum, pair] : zip(sums, group)) {
@@ -215,17 +216,17 @@ std::optional<LaneSum> lane_sum(ExtractElementInst& element, unsigned width) {
   if (!type || type->getNumElements() != kLanes || type->getScalarSizeInBits() != 32) return std::nullopt;
   // A part of it is an element of bits, too.
   if (element.getType()->getScalarSizeInBits() != 32) return std::nullopt;
-  std::optional<LaneOperation> operation = operation_of(sum);
+  std::optional<ReductionOperator> operation = operation_of(sum);
   if (!operation) return std::nullopt;
   LaneSum found{sum, *operation, false};
   SmallVector<int, kLanes> lanes{0};
   // What others want too is computed anyway.
   SmallVector<const User*, 2> users{sum == element.getVectorOperand() ? cast<User>(&element)
                                                                       : cast<User>(element.getVectorOperand())};
-  auto is_wanted_here = [&](const User* user) { return is_contained(users, user); };
+  auto is_live_here = [&](const User* user) { return is_contained(users, user); };
   for (int distance = kLanes / 2; distance > 0; distance /= 2) {
-    if (!all_of(found.lanes->users(), is_wanted_here)) return std::nullopt;
-    std::optional<LaneOperation> own = operation_of(found.lanes);
+    if (!all_of(found.lanes->users(), is_live_here)) return std::nullopt;
+    std::optional<ReductionOperator> own = operation_of(found.lanes);
     if (!own || !own->is_like(*operation)) return std::nullopt;
     found.operation.flags &= own->flags;
     auto* addition = cast<User>(found.lanes);
@@ -235,18 +236,19 @@ std::optional<LaneSum> lane_sum(ExtractElementInst& element, unsigned width) {
     users.assign({addition, moved});
     for (int lane : SmallVector<int, kLanes>(lanes)) lanes.push_back(lane ^ distance);
   }
-  found.is_made_of_squares = is_made_of_squares(found.lanes, width, users);
+  found.is_made_of_transposes = is_made_of_transposes(found.lanes, width, users);
   return found;
 }
 
 PartialSum add_registers(const LaneSum& sum, unsigned width, IRBuilderBase& builder) {
-  LanesInRegisters lanes = lay_out(sum.lanes, width, sum.is_made_of_squares, builder);
+  LanesInRegisters lanes = lay_out(sum.lanes, width, sum.is_made_of_transposes, builder);
   AddingUp adding({lanes.registers.begin(), lanes.registers.end()}, lanes.layout, sum.operation, builder);
   adding.add_until_one_is_left();
   return {adding.registers()[0], adding.layout().elements};
 }
 
-SmallVector<Value*> add_up(ArrayRef<PartialSum> partial_sums, const LaneOperation& operation, IRBuilderBase& builder) {
+SmallVector<Value*> add_up(ArrayRef<PartialSum> partial_sums, const ReductionOperator& operation,
+                           IRBuilderBase& builder) {
   SmallVector<Value*, 32> registers;
   for (const PartialSum& sum : partial_sums) registers.push_back(sum.numbers);
   LaneLayout layout{partial_sums[0].elements, {}};

@@ -16,7 +16,6 @@
 #include <optional>
 
 #include "compiler/codegen/lane_layouts.h"
-#include "compiler/ir/lane_operations.h"
 
 namespace kiln {
 
@@ -24,19 +23,19 @@ namespace kiln {
 inline constexpr unsigned kMostSumsTogether = 8;
 
 /// How two lanes' numbers of 32 bits become one, in any order of the two.
-struct LaneOperation {
+struct ReductionOperator {
   unsigned opcode = 0;
   llvm::Intrinsic::ID intrinsic = llvm::Intrinsic::not_intrinsic;
   llvm::FastMathFlags flags;
 
-  bool is_like(const LaneOperation& other) const { return opcode == other.opcode && intrinsic == other.intrinsic; }
+  bool is_like(const ReductionOperator& other) const { return opcode == other.opcode && intrinsic == other.intrinsic; }
 };
 
 /// What is one number of all 32 lanes.
 struct LaneSum {
   llvm::Value* lanes;
-  LaneOperation operation;
-  bool is_made_of_squares;
+  ReductionOperator operation;
+  bool is_made_of_transposes;
 };
 
 /// What the first element of a vector is the sum of, if nobody wants what has been added up before. Registers have
@@ -53,7 +52,7 @@ struct PartialSum {
 PartialSum add_registers(const LaneSum& sum, unsigned width, llvm::IRBuilderBase& builder);
 
 /// The sums, whose numbers lie alike.
-llvm::SmallVector<llvm::Value*> add_up(llvm::ArrayRef<PartialSum> sums, const LaneOperation& operation,
+llvm::SmallVector<llvm::Value*> add_up(llvm::ArrayRef<PartialSum> sums, const ReductionOperator& operation,
                                        llvm::IRBuilderBase& builder);
 
 /// Sums that are left at the end: those of a block together; with registers of eight numbers single ones, too.

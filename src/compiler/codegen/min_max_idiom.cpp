@@ -141,7 +141,7 @@ class Numbers {
 
 }  // namespace
 
-void simplify_extremes(Module& module) {
+void match_min_max(Module& module) {
   struct Found {
     SelectInst* choice;
     Extreme extreme;

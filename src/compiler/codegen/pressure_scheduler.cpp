@@ -67,7 +67,7 @@ class ChainFinisher {
       }
       if (auto* call = dyn_cast<IntrinsicInst>(&instruction); call && call->getIntrinsicID() == Intrinsic::prefetch)
         continue;
-      if (is_touch(instruction)) continue;
+      if (is_line_load(instruction)) continue;
       if (auto* load = dyn_cast<LoadInst>(&instruction); load && load->hasMetadata(LLVMContext::MD_invariant_load)) {
         loaded += registers_of(*load);
       } else if (auto* store = dyn_cast<StoreInst>(&instruction); store && store->isSimple()) {
@@ -125,7 +125,7 @@ class ChainFinisher {
     auto next_use = [&](Value* value) {
       auto found = uses.find(value);
       if (found != uses.end() && !found->second.empty()) return found->second.back();
-      return is_wanted_behind(*value) ? static_cast<unsigned>(order.size()) : 0u;
+      return is_live_after(*value) ? static_cast<unsigned>(order.size()) : 0u;
     };
     auto drop = [&](Value* value) {
       auto place = find(kept, value);
@@ -168,7 +168,7 @@ class ChainFinisher {
     SmallVector<Instruction*> roots;
     for (Instruction& instruction : block_) {
       if (isa<PHINode>(instruction) || instruction.isTerminator() || is_join(instruction)) continue;
-      if (is_ordered(instruction) || is_wanted_behind(instruction)) roots.push_back(&instruction);
+      if (is_ordered(instruction) || is_live_after(instruction)) roots.push_back(&instruction);
     }
     while (!roots.empty()) {
       size_t best = 0, fewest = std::numeric_limits<size_t>::max();
@@ -210,11 +210,11 @@ class ChainFinisher {
            cast<FixedVectorType>(value.getType())->getNumElements() > lanes_;
   }
 
-  bool is_wanted_behind(const Value& value) const {
+  bool is_live_after(const Value& value) const {
     return any_of(value.users(), [&](const User* user) {
       auto* instruction = cast<Instruction>(user);
       return instruction->getParent() != &block_ || isa<PHINode>(instruction) || instruction->isTerminator() ||
-             (is_join(*instruction) && is_wanted_behind(*instruction));
+             (is_join(*instruction) && is_live_after(*instruction));
     });
   }
 
@@ -434,13 +434,13 @@ class ChainFinisher {
 
 }  // namespace
 
-void finish_chains(Function& function, unsigned registers, unsigned lanes, bool are_few) {
+void schedule_for_pressure(Function& function, unsigned registers, unsigned lanes, bool are_few) {
   for (BasicBlock& block : function) {
     if (block.size() < kFewest || block.size() > kMost) continue;
-    if (any_of(block, [](const Instruction& one) { return one.hasMetadata(kReadInOrder); })) continue;
+    if (any_of(block, [](const Instruction& one) { return one.hasMetadata(kAddressOrdered); })) continue;
     ChainFinisher whole(block, registers, lanes, false);
     auto cut = [&] {
-      cut_vectors(block, lanes);
+      split_wide_vectors(block, lanes);
       return ChainFinisher(block, registers, lanes, true);
     };
     if (whole.is_stream()) {

@@ -19,6 +19,6 @@ namespace kiln {
 /// Of such blocks; their vectors are cut to registers of `lanes` elements of 32 bits (split_vectors.h). `are_few`: also
 /// of blocks whose vectors do not fit into `registers`; otherwise also of loops of a few sums, which are computed in
 /// turns. LLVM's scheduler comes behind it and begins with this order.
-void finish_chains(llvm::Function& function, unsigned registers, unsigned lanes, bool are_few);
+void schedule_for_pressure(llvm::Function& function, unsigned registers, unsigned lanes, bool are_few);
 
 }  // namespace kiln

@@ -334,9 +334,9 @@ class VectorCutter {
 
 }  // namespace
 
-void cut_vectors(BasicBlock& block, unsigned lanes) { VectorCutter(block, lanes).run(); }
+void split_wide_vectors(BasicBlock& block, unsigned lanes) { VectorCutter(block, lanes).run(); }
 
-void store_in_order(Function& function, unsigned register_bytes) {
+void order_stores(Function& function, unsigned register_bytes) {
   for (Instruction& instruction : make_early_inc_range(instructions(function))) {
     auto* store = dyn_cast<StoreInst>(&instruction);
     auto* type = store ? dyn_cast<FixedVectorType>(store->getValueOperand()->getType()) : nullptr;

@@ -10,10 +10,10 @@ namespace kiln {
 
 /// `lanes` of 32 bits are a register. What is cut is what has elements of 32 bits or truths, and permutations of it;
 /// the rest is put together from registers, and taken apart, where that meets this.
-void cut_vectors(llvm::BasicBlock& block, unsigned lanes);
+void split_wide_vectors(llvm::BasicBlock& block, unsigned lanes);
 
 /// Stores of several registers become stores of one each, from the first to the last. LLVM makes them the other way
 /// round: where they do not begin at cache lines, those that two of them share are written less well.
-void store_in_order(llvm::Function& function, unsigned register_bytes);
+void order_stores(llvm::Function& function, unsigned register_bytes);
 
 }  // namespace kiln

@@ -70,13 +70,13 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
   }
   remove_bfloat(*module);
   choose_halves_by_bits(*module);
-  simplify_extremes(*module);
-  if (request.target.cpu == "x86-64-v4") look_up_packed_numbers(*module);
+  match_min_max(*module);
+  if (request.target.cpu == "x86-64-v4") convert_int4_by_table(*module);
   if (output.engine == "simd") {
     bool has_avx512 = request.target.cpu == "x86-64-v4";
     add_lanes_by_pairs(*module, has_avx512 ? 16 : 8);
     for (llvm::Function& function : *module)
-      finish_chains(function, has_avx512 ? 32 : 16, has_avx512 ? 16 : 8, /*are_few=*/!has_avx512);
+      schedule_for_pressure(function, has_avx512 ? 32 : 16, has_avx512 ? 16 : 8, /*are_few=*/!has_avx512);
   }
   for (llvm::Function& function : *module) truncate_extended_values(function);
   output.polls = needs_polls && insert_interrupt_polls(*module, output.sites.empty() ? "" : output.run_function);

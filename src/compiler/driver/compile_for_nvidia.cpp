@@ -71,7 +71,7 @@ std::vector<std::byte> write_gpu_image(const std::string& ptx, const std::string
 
 // Matrices in arrays become values while a product is one instruction still, and those of a block are seen together.
 void unroll_products(Function& body) {
-  ThreadAnalyses(Lanes::kApart)
+  ThreadAnalyses(Lanes::kIndependent)
       .run(
           "sroa,early-cse,simplifycfg,loop-mssa(loop-instsimplify,loop-rotate,licm),"
           "loop(loop-deletion,loop-unroll-full),sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>",
@@ -86,27 +86,28 @@ struct TensorProducts {
 
 // Ways that are never taken, as far as constants tell, go: a block behind which only a return is left is in no loop.
 void remove_known_branches(Function& body) {
-  ThreadAnalyses(Lanes::kApart).run("instsimplify", body);
+  ThreadAnalyses(Lanes::kIndependent).run("instsimplify", body);
   bool has_changed = false;
   for (BasicBlock& block : body) has_changed |= ConstantFoldTerminator(&block, /*DeleteDeadConditions=*/true);
   if (has_changed) removeUnreachableBlocks(body);
 }
 
 // Replaces what stands for exchanges and barriers. Returns why it cannot be done, or nothing.
-std::string let_threads_wait(Function& body, const TensorProducts& products) {
+std::string lower_simdgroup_collectives(Function& body, const TensorProducts& products) {
   bool exchanges = any_of(instructions(body), [](const Instruction& instruction) {
-    return is_matrix_product(instruction) || calls(instruction, kExchangeFunction);
+    return is_matrix_product(instruction) || calls(instruction, kCollectiveFunction);
   });
-  std::vector<ExchangeSite> sites = number_exchange_sites(body, exchanges ? LoopEnds::kKept : LoopEnds::kCounted);
+  std::vector<ConvergencePoint> sites =
+      number_convergence_points(body, exchanges ? LoopEnds::kKept : LoopEnds::kCounted);
   if (sites.empty()) return "";
   if (exchanges) {
     remove_known_branches(body);
-    if (keep_exchanges_in_loops(body) == InLoops::kLost) return kLostExchange;
+    if (keep_collectives_in_loops(body) == InLoops::kLost) return kLostCollective;
   }
   separate_index(body);
-  if (any_of(sites, [](const ExchangeSite& site) { return site.is_product; })) {
+  if (any_of(sites, [](const ConvergencePoint& site) { return site.is_product; })) {
     unroll_products(body);
-    if (keep_exchanges_in_loops(body) == InLoops::kLost) return kLostExchange;
+    if (keep_collectives_in_loops(body) == InLoops::kLost) return kLostCollective;
   }
   Masks masks = find_masks(body, sites);
   if (!masks.refusal.empty()) return masks.refusal;
@@ -174,7 +175,7 @@ CompileResult compile_for_nvidia(const CompileRequest& request) {
   drop_volatile_atomics(body);
   hide_sinks(body);
   TensorProducts products{unit.math_mode != MathMode::kSafe && number_of(architecture) >= 80, matrix_map(request)};
-  if (std::string refusal = let_threads_wait(body, products); !refusal.empty()) {
+  if (std::string refusal = lower_simdgroup_collectives(body, products); !refusal.empty()) {
     refuse(result,
            concat("the kernel's threads exchange values where Kiln cannot tell which of them are there: ", refusal));
     return result;

@@ -135,21 +135,21 @@ bool make_one_function(const CompileRequest& request, const llvm::DataLayout& la
   else
     expand_scaling(module);
   choose_approximations(request, module);
-  make_arithmetic_harmless(module);
+  define_arithmetic(module);
   expand_bfloat(module);
   mark_calls(module);
   // From here on nothing is undefined, and code may be moved.
   inline_all(module, kBodyFunction);
   // The control flow is still as Clang made it: places in the program are read from it.
-  compute_initial_values(module);
-  give_out_matrices(module, matrix_map(request));
+  evaluate_constant_initializers(module);
+  assign_matrix_elements(module, matrix_map(request));
   llvm::Function& body = *module.getFunction(kBodyFunction);
   return !has_indirect_calls(body);
 }
 
 // Addresses out of memory, as far as they can be.
 void expose_addresses(llvm::Function& body, const KernelUnit& unit) {
-  unfold_threadgroup_tables(body);
+  unfold_threadgroup_pointer_tables(body);
   if (unit.bounds_guards) split_structures(body);
 }
 

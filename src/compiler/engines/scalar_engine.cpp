@@ -16,6 +16,7 @@
 #include "compiler/engines/engine_support.h"
 #include "compiler/ir/entry.h"
 #include "compiler/ir/pass_runner.h"
+#include "compiler/lowering/convergence_points.h"
 #include "compiler/lowering/masked_loads.h"
 #include "compiler/lowering/matrix_products.h"
 #include "compiler/lowering/spin_loops.h"
@@ -40,7 +41,7 @@ class ScalarEngine : public CpuEngine {
     Function& body = *module.getFunction(kBodyFunction);
     expand_matrix_products(body);
     const bool yields = unit.dialect == Dialect::kCuda && add_yields(body);
-    output.sites = number_exchange_sites(body);
+    output.sites = number_convergence_points(body);
     output.kind = output.sites.empty() ? CpuImageKind::kLoop : CpuImageKind::kCoroutines;
     for (size_t i = 0; i < output.sites.size(); ++i) {
       Function* combine = output.sites[i].combine;
@@ -67,7 +68,7 @@ class ScalarEngine : public CpuEngine {
       Function& thread = add_caller(body, kThreadFunction, {PointerType::getUnqual(module.getContext())}, unit);
       inline_into_callers(module, {&body});
       optimize(module, machine);
-      output.frame_bytes = split_at_waits(thread);
+      output.frame_bytes = split_at_suspend_points(thread);
       PassRunner(&machine).run("early-cse,simplifycfg", thread);
     }
     for (Function& function : module) mask_at_loads(function);

@@ -24,6 +24,7 @@
 #include "compiler/ir/striped_atomics.h"
 #include "compiler/ir/vector_isa.h"
 #include "compiler/lowering/approximations.h"
+#include "compiler/lowering/convergence_points.h"
 #include "compiler/lowering/ldexp.h"
 #include "compiler/lowering/small_floats.h"
 #include "compiler/lowering/spin_loops.h"
@@ -61,12 +62,12 @@ class SimdEngine : public CpuEngine {
 
   EngineOutput lower(Module& module, const KernelUnit& unit, TargetMachine& machine, StageKeeper keep_stage) override {
     std::string reason = refusal(machine);
-    std::vector<ExchangeSite> sites;
-    bool runs_share = false, has_avx512 = machine.getTargetCPU() == "x86-64-v4";
+    std::vector<ConvergencePoint> sites;
+    bool halves_share = false, has_avx512 = machine.getTargetCPU() == "x86-64-v4";
     // Metal has no such promise (docs/language.md 2.5).
     if (reason.empty() && unit.dialect == Dialect::kCuda && has_spin_loops(*module.getFunction(kBodyFunction)))
-      reason = kWaitsInLoop;
-    if (reason.empty()) reason = widen_group(module, unit, has_avx512, sites, runs_share, keep_stage);
+      reason = kSpinLoop;
+    if (reason.empty()) reason = widen_group(module, unit, has_avx512, sites, halves_share, keep_stage);
     expand_scaling(module);
     expand_approximations(module);
     if (reason.empty() && stack_of(*module.getFunction(kGroupFunction)) > kCpuPrivateMemoryLimit)
@@ -88,14 +89,15 @@ class SimdEngine : public CpuEngine {
     if (unit.rows_are_runs && sites.empty()) {
       IRBuilder<> builder(&*group.getEntryBlock().getFirstInsertionPt());
       // As numbers of the same widths as in calls of the function, so that casts cancel out.
-      lower_pieces(group, builder.CreateTrunc(builder.CreatePtrToInt(group.getArg(2), builder.getInt64Ty()),
-                                              builder.getInt32Ty()));
+      lower_half_offset(group, builder.CreateTrunc(builder.CreatePtrToInt(group.getArg(2), builder.getInt64Ty()),
+                                                   builder.getInt32Ty()));
     }
     output.threadgroup_memory_bytes =
         lower_threadgroup_memory(module, group, group.getArg(1), CpuImageKind::kSimdgroups);
     output.may_spin = may_spin(group);
     output.wants_row_locks = any_of(instructions(group), wants_row_locks);
-    bool has_atomics = any_of(instructions(group), [](const Instruction& i) { return i.isAtomic() || locked_row(i); });
+    bool has_atomics =
+        any_of(instructions(group), [](const Instruction& i) { return i.isAtomic() || striped_range(i); });
     // Otherwise registers for which there is no room go to places that cross cache lines.
     group.addFnAttr("stackrealign");
     group.setDoesNotFreeMemory();
@@ -103,78 +105,79 @@ class SimdEngine : public CpuEngine {
       output.run_function = kRowFunction;
       Function& row = add_row(group);
       if (!has_atomics) row.setNoSync();
-      Function* whole = runs_share ? nullptr : whole_rows(group, machine);
+      Function* whole = halves_share ? nullptr : version_function(group, machine);
       if (whole) {
         output.takes_rows = knows_row;
         run_rows(row, *whole, group, unit.rows_are_runs, knows_row);
         inline_into_callers(module, {whole});
         if (knows_row) read_launch_first(row);
-      } else if (runs_share) {
+      } else if (halves_share) {
         ValueToValueMapTy map;
         Function* full = CloneFunction(&group, map);
-        run_in_pieces(row, *full, group);
+        run_coarsened(row, *full, group);
         inline_into_callers(module, {full});
       } else {
         run_in_groups(row, group, unit.rows_are_runs);
         inline_into_callers(module, {&group});
       }
       // What is left is a function of its own.
-      if (whole || runs_share) {
+      if (whole || halves_share) {
         group.setLinkage(GlobalValue::InternalLinkage);
         group.addFnAttr(Attribute::NoInline);
         if (!has_atomics) group.setNoSync();
       }
       optimize(module, machine);
       PassRunner runner(&machine);
-      if (runs_share) {
-        runner.run_pass(GatheredRowsPass(), row);
-        runner.run_pass(PieceDistancesPass(), row);
-        ask_before(RowRunsPass(group), row, runner);
+      if (halves_share) {
+        runner.run_pass(IndirectPrefetchPass(), row);
+        runner.run_pass(CoarsenedAddressesPass(), row);
+        hoist_checks(CoarsenedLoopVersioningPass(group), row, runner);
         runner.run("loop-mssa(licm)", row);
       }
-      split_loops(row, has_avx512, /*may_exchange=*/false, runner);
-      if (whole) split_loops(group, has_avx512, /*may_exchange=*/false, runner);
-      store_in_order(row, has_avx512 ? 64 : 32);
+      split_lane_loops(row, has_avx512, /*may_have_collectives=*/false, runner);
+      if (whole) split_lane_loops(group, has_avx512, /*may_have_collectives=*/false, runner);
+      order_stores(row, has_avx512 ? 64 : 32);
     } else {
       output.kind = CpuImageKind::kSimdgroups;
       output.run_function = kGroupFunction;
-      bool has_barriers = any_of(sites, [](const ExchangeSite& site) { return site.is_barrier; });
+      bool has_barriers = any_of(sites, [](const ConvergencePoint& site) { return site.is_barrier; });
       Function* full = has_barriers ? full_simdgroup(group, unit.simdgroups) : nullptr;
       optimize(module, machine);
       const VectorRegisters registers = has_avx512 ? VectorRegisters{32, 64} : VectorRegisters{16, 32};
       if (!has_barriers) {
         PassRunner runner(&machine);
-        ask_before(RowLoopsPass(kFewestRows), group, runner);
-        runner.run_pass(LaunchTablesPass(output.table_bytes), group);
+        hoist_checks(LoopVersioningPass(kFewestRows), group, runner);
+        runner.run_pass(InvariantCachePass(output.table_bytes), group);
         // Otherwise `x` is known to be within a threadgroup.
-        if (unit.simdgroups == 0) runner.run_pass(AddedRowsPass(), group);
+        if (unit.simdgroups == 0) runner.run_pass(AtomicPrefetchPass(), group);
         if (output.table_bytes > 0) {
-          split_loops(group, has_avx512, /*may_exchange=*/true, runner);
+          split_lane_loops(group, has_avx512, /*may_have_collectives=*/true, runner);
           runner.run_pass(PrefetchPass(/*ahead=*/1, registers.bytes), group);
         }
       } else {
         // What waits keeps its number; what is exchanged has become instructions.
-        for (ExchangeSite& site : sites) site.combine = nullptr, site.exchange = CpuExchange::kNone;
+        for (ConvergencePoint& site : sites) site.combine = nullptr, site.exchange = CpuExchange::kNone;
         output.combine_functions.resize(sites.size());
         output.sites = std::move(sites);
         // Taken before what waits is cut.
-        auto is_barrier = [](const Instruction& i) { return waits_at(i).has_value(); };
+        auto is_barrier = [](const Instruction& i) { return convergence_point_at(i).has_value(); };
         PassRunner runner(&machine);
-        TileBatches batches;
+        TileMultibuffering batches;
         // One simdgroup keeps its sums in registers as it is.
-        if (unit.simdgroups != 1) batches = batch_tiles(*full, output.threadgroup_memory_bytes, registers, is_barrier);
+        if (unit.simdgroups != 1)
+          batches = multibuffer_tiles(*full, output.threadgroup_memory_bytes, registers, is_barrier);
         if (batches.changed) runner.run("instsimplify,adce,simplifycfg", *full);
         std::optional<uint64_t> frame = loop_over_simdgroups(*full, kThreadgroupFunction, unit.simdgroups, is_barrier);
         if (batches.tiles) put_on_stack(*batches.tiles, frame ? module.getFunction(kThreadgroupFunction) : nullptr);
-        output.frame_bytes = std::max(split_at_waits(group), frame.value_or(0));
+        output.frame_bytes = std::max(split_at_suspend_points(group), frame.value_or(0));
         runner.run("early-cse,simplifycfg", group);
         if (frame) {
           output.threadgroup_function = kThreadgroupFunction;
           output.threadgroup_simdgroups = unit.simdgroups;
           Function& threadgroup = *module.getFunction(kThreadgroupFunction);
           runner.run(kInvariantsPipeline, threadgroup);
-          ask_before(RowFunctionPass(), threadgroup, runner);
-          Function* apart = module.getFunction((Twine(kThreadgroupFunction) + kApartSuffix).str());
+          hoist_checks(ThreadgroupVersioningPass(), threadgroup, runner);
+          Function* apart = module.getFunction((Twine(kThreadgroupFunction) + kSlowSuffix).str());
           for (Function* function : {&threadgroup, apart}) {
             if (!function) continue;
             runner.run(kSimpleLoops, *function);
@@ -183,14 +186,14 @@ class SimdEngine : public CpuEngine {
             runner.run(kLoopsPipeline, *function);
             runner.run(kSimpleLoops, *function);
             bool has_sums = false;
-            runner.run_pass(LoopSumsPass(registers.bytes / sizeof(float), has_sums), *function);
+            runner.run_pass(DeferredReductionsPass(registers.bytes / sizeof(float), has_sums), *function);
             if (has_sums) runner.run(kSumsPipeline, *function);
-            if (unit.simdgroups != 0) runner.run_pass(ForwardStoresPass(has_avx512 ? 64 : 32), *function);
+            if (unit.simdgroups != 0) runner.run_pass(StoreForwardingPass(has_avx512 ? 64 : 32), *function);
             runner.run_pass(ConstantOffsetsPass(), *function);
             runner.run(kLastPipeline, *function);
-            split_loops(*function, has_avx512, /*may_exchange=*/true, runner);
+            split_lane_loops(*function, has_avx512, /*may_have_collectives=*/true, runner);
           }
-          runner.run_pass(MemoryOrderPass(registers.count, registers.bytes), threadgroup);
+          runner.run_pass(AddressOrderPass(registers.count, registers.bytes), threadgroup);
           runner.run_pass(PrefetchPass(kThreadgroupsAhead, registers.bytes), threadgroup);
         }
       }
@@ -219,25 +222,25 @@ class SimdEngine : public CpuEngine {
 
   // In the frame's place, above the piece of a run: how far a row is from the first one of a call, in y.
   static constexpr unsigned kRowShift = 6;
-  static_assert(kRun <= 1u << kRowShift);
+  static_assert(kCoarsenedThreads <= 1u << kRowShift);
 
   // Of what is asked for. What the next threadgroup reads first would come too late where it is asked for last.
   static constexpr uint32_t kThreadgroupsAhead = 2;
 
   template <class Pass>
-  static void ask_before(Pass pass, Function& function, PassRunner& runner) {
+  static void hoist_checks(Pass pass, Function& function, PassRunner& runner) {
     runner.run_pass(std::move(pass), function);
     // What is no longer asked.
     runner.run("simplifycfg,early-cse,adce,simplifycfg", function);
   }
 
-  static void split_loops(Function& function, bool has_avx512, bool may_exchange, PassRunner& runner) {
-    runner.run_pass(SplitLoopsPass(has_avx512 ? 32 : 16, has_avx512 ? 64 : 32, may_exchange), function);
+  static void split_lane_loops(Function& function, bool has_avx512, bool may_have_collectives, PassRunner& runner) {
+    runner.run_pass(LaneLoopSplittingPass(has_avx512 ? 32 : 16, has_avx512 ? 64 : 32, may_have_collectives), function);
   }
 
-  static Function* whole_rows(Function& group, TargetMachine& machine) {
+  static Function* version_function(Function& group, TargetMachine& machine) {
     Function* whole = nullptr;
-    PassRunner(&machine).run_pass(WholeRowsPass(kFewestRows, whole), group);
+    PassRunner(&machine).run_pass(FunctionVersioningPass(kFewestRows, whole), group);
     return whole;
   }
 
@@ -248,7 +251,7 @@ class SimdEngine : public CpuEngine {
   }
 
   // Which half of its run the simdgroup at `x` is (workgroup/thread_coarsening.h): it goes where a frame would.
-  static Value* piece_at(Value* x, IRBuilder<>& builder) {
+  static Value* half_at(Value* x, IRBuilder<>& builder) {
     return builder.CreateZExt(builder.CreateAnd(x, builder.getInt32(kLanes)), builder.getInt64Ty());
   }
 
@@ -266,7 +269,7 @@ class SimdEngine : public CpuEngine {
     builder.CreateCondBr(builder.CreateICmpULE(builder.CreateAdd(x, lanes), count), whole, rest);
     auto call = [&](Value* threads) {
       Value* frame = ConstantPointerNull::get(builder.getPtrTy());
-      if (in_runs) frame = builder.CreateIntToPtr(piece_at(x, builder), builder.getPtrTy());
+      if (in_runs) frame = builder.CreateIntToPtr(half_at(x, builder), builder.getPtrTy());
       builder.CreateCall(&group, {row.getArg(0), row.getArg(1), frame, x, threads});
     };
     builder.SetInsertPoint(whole);
@@ -302,7 +305,7 @@ class SimdEngine : public CpuEngine {
     PHINode* y = begin(rows, 2);
     builder.CreateBr(first);
     auto call = [&](Function& function, Value* x, Value* threads) {
-      Value* frame = in_runs ? piece_at(x, builder) : builder.getInt64(0);
+      Value* frame = in_runs ? half_at(x, builder) : builder.getInt64(0);
       if (takes_rows)
         frame = builder.CreateOr(frame, builder.CreateShl(builder.CreateZExt(y, builder.getInt64Ty()), kRowShift));
       frame = builder.CreateIntToPtr(frame, builder.getPtrTy());
@@ -314,7 +317,7 @@ class SimdEngine : public CpuEngine {
     PHINode* first_x = begin(first, 2);
     go_on(first_x);
     PHINode* x = begin(full, 2);
-    builder.CreateCondBr(call(whole, x, lanes), next, behind, first_is_usual(context));
+    builder.CreateCondBr(call(whole, x, lanes), next, behind, likely_first(context));
     builder.SetInsertPoint(next);
     Value* next_x = builder.CreateAdd(x, lanes);
     go_on(next_x);
@@ -387,7 +390,7 @@ class SimdEngine : public CpuEngine {
 
   // The row in runs of 64 threads: for each, a loop over its pieces, two but in the last one. What is left runs under
   // masks.
-  static void run_in_pieces(Function& row, Function& full, Function& group) {
+  static void run_coarsened(Function& row, Function& full, Function& group) {
     LLVMContext& context = row.getContext();
     auto block = [&](const char* name) { return BasicBlock::Create(context, name, &row); };
     BasicBlock *entry = &row.getEntryBlock(), *runs = block("runs"), *pieces = block("pieces"), *next = block("next"),
@@ -406,7 +409,8 @@ class SimdEngine : public CpuEngine {
     PHINode* x = builder.CreatePHI(builder.getInt32Ty(), 2);
     Value* left = builder.CreateSub(whole, x);
     // Of this one bit LLVM knows that there are one piece or two.
-    Value* last_piece = builder.CreateSelect(builder.CreateICmpULT(left, number(kRun)), number(0), number(kLanes));
+    Value* last_piece =
+        builder.CreateSelect(builder.CreateICmpULT(left, number(kCoarsenedThreads)), number(0), number(kLanes));
     builder.CreateBr(pieces);
     builder.SetInsertPoint(pieces);
     PHINode* piece = builder.CreatePHI(builder.getInt32Ty(), 2);
@@ -418,7 +422,7 @@ class SimdEngine : public CpuEngine {
     // Twice the code would be twice as long to compile.
     never_unroll(*again);
     builder.SetInsertPoint(next);
-    Value* next_x = builder.CreateAdd(x, number(kRun));
+    Value* next_x = builder.CreateAdd(x, number(kCoarsenedThreads));
     builder.CreateCondBr(builder.CreateICmpULT(next_x, whole), runs, rest);
     x->addIncoming(number(0), entry);
     x->addIncoming(next_x, next);
@@ -463,41 +467,41 @@ class SimdEngine : public CpuEngine {
     return "";
   }
 
-  std::string widen_group(Module& module, const KernelUnit& unit, bool has_avx512, std::vector<ExchangeSite>& sites,
-                          bool& runs_share, StageKeeper keep_stage) const {
+  std::string widen_group(Module& module, const KernelUnit& unit, bool has_avx512, std::vector<ConvergencePoint>& sites,
+                          bool& halves_share, StageKeeper keep_stage) const {
     Function& body = *module.getFunction(kBodyFunction);
     ValueToValueMapTy map;
     Function* copy = CloneFunction(&body, map);
     add_reuse_barriers(*copy);
-    sites = number_exchange_sites(*copy, LoopEnds::kKept);
+    sites = number_convergence_points(*copy, LoopEnds::kKept);
     // CpuSimdgroupFunction.
     Type *pointer = PointerType::getUnqual(module.getContext()), *number = Type::getInt32Ty(module.getContext());
     Function& group = add_caller(*copy, kGroupFunction, {pointer, number, number}, unit);
     inline_into_callers(module, {copy});
     // The inliner has removed the copy.
     // Where nobody waits a row is not one threadgroup's: neighbours' rows may be run as one.
-    bool threads_wait = !sites.empty();
-    bool in_runs = unit.rows_are_runs && !threads_wait;
-    lower_positions(group, threads_wait, unit.rows_are_simdgroups, in_runs, threads_wait ? unit.simdgroups : 0,
-                    unit.dialect == Dialect::kCuda);
+    bool has_convergence_points = !sites.empty();
+    bool in_runs = unit.rows_are_runs && !has_convergence_points;
+    lower_positions(group, has_convergence_points, unit.rows_are_simdgroups, in_runs,
+                    has_convergence_points ? unit.simdgroups : 0, unit.dialect == Dialect::kCuda);
     // A vector of bfloats, too, would become calls of a function for each.
     remove_bfloat(group);
     auto is_output = [&](uint64_t argument) {
       return argument < unit.parameters.size() && unit.parameters[argument].role == ParameterRole::kOutput;
     };
-    return widen(group, {has_avx512, unit.simdgroups_are_full && threads_wait, takes_long_bodies_, sites,
-                         offsetof(CpuLaunch, is_alone), is_output, in_runs ? &runs_share : nullptr, keep_stage});
+    return widen(group, {has_avx512, unit.simdgroups_are_full && has_convergence_points, takes_long_bodies_, sites,
+                         offsetof(CpuLaunch, is_alone), is_output, in_runs ? &halves_share : nullptr, keep_stage});
   }
 
   // A thread's place in its row is the first one's and its lane. Where threads wait, `group` is one simdgroup, which
   // may go over several rows.
   // `simdgroups` are those of a threadgroup that is one row of them, where it is not 0: a power of two.
   // `is_signed`: bodies divide positions as signed numbers, so that it must be known that they are none.
-  static void lower_positions(Function& group, bool threads_wait, bool rows_are_simdgroups, bool in_runs,
+  static void lower_positions(Function& group, bool has_convergence_points, bool rows_are_simdgroups, bool in_runs,
                               unsigned simdgroups, bool is_signed) {
     Value *record = group.getArg(1), *x = group.getArg(3);
     Function& lane = lane_function(*group.getParent());
-    move_like_arithmetic(lane);
+    set_speculatable(lane);
     lane.addRangeRetAttr(ConstantRange(APInt(32, 0), APInt(32, kLanes)));
     for (Instruction& instruction : make_early_inc_range(instructions(group))) {
       const std::optional<uint64_t> value_number = thread_value(&instruction);
@@ -520,7 +524,7 @@ class SimdEngine : public CpuEngine {
         return builder.CreateAnd(number, builder.getInt32(~(of - 1)));
       };
       auto place = [&](Value* number) {
-        const unsigned most = simdgroups ? simdgroups : threads_wait && is_signed ? kMostSimdgroups : 0;
+        const unsigned most = simdgroups ? simdgroups : has_convergence_points && is_signed ? kMostSimdgroups : 0;
         return most ? builder.CreateAnd(number, builder.getInt32((most - 1) * kLanes)) : multiple(number);
       };
       auto index_in_simdgroups = [&] {
@@ -544,28 +548,29 @@ class SimdEngine : public CpuEngine {
         return builder.CreateTrunc(builder.CreateLShr(frame, kRowShift), builder.getInt32Ty());
       };
       Value* value;
-      if (threads_wait && which == kIndexInThreadgroup)
+      if (has_convergence_points && which == kIndexInThreadgroup)
         value = index_in_simdgroups();
       else if (simdgroups && (which == kPositionInThreadgroup + 1 || which == kPositionInThreadgroup + 2))
         value = builder.getInt32(0);
-      else if (threads_wait && !rows_are_simdgroups && which == kPositionInThreadgroup)
+      else if (has_convergence_points && !rows_are_simdgroups && which == kPositionInThreadgroup)
         value = remainder(index_in_simdgroups(), recorded(kThreadsPerThreadgroup));
-      else if (threads_wait && !rows_are_simdgroups && which == kPositionInThreadgroup + 1)
+      else if (has_convergence_points && !rows_are_simdgroups && which == kPositionInThreadgroup + 1)
         value = remainder(quotient(index_in_simdgroups(), recorded(kThreadsPerThreadgroup)),
                           recorded(kThreadsPerThreadgroup + 1));
-      else if (threads_wait && !rows_are_simdgroups && which == kPositionInThreadgroup + 2)
+      else if (has_convergence_points && !rows_are_simdgroups && which == kPositionInThreadgroup + 2)
         value = quotient(quotient(index_in_simdgroups(), recorded(kThreadsPerThreadgroup)),
                          recorded(kThreadsPerThreadgroup + 1));
       else if (which == kPositionInThreadgroup)
         value = builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, place(x), builder.CreateCall(&lane)));
-      else if (which == kPositionInThreadgroup + 1 && !threads_wait)
+      else if (which == kPositionInThreadgroup + 1 && !has_convergence_points)
         value = builder.CreateAdd(in_record(), row());
       else if (which == kIndexInThreadgroup) {
         Value* index = builder.CreateAdd(in_record(), x);
-        if (!threads_wait) index = builder.CreateAdd(index, builder.CreateMul(row(), recorded(kThreadsPerThreadgroup)));
+        if (!has_convergence_points)
+          index = builder.CreateAdd(index, builder.CreateMul(row(), recorded(kThreadsPerThreadgroup)));
         value = builder.CreateAdd(index, builder.CreateCall(&lane));
       } else if (which == kFullThreadsPerThreadgroup && rows_are_simdgroups)
-        value = multiple(in_record(), in_runs ? kRun : kLanes);
+        value = multiple(in_record(), in_runs ? kCoarsenedThreads : kLanes);
       else
         value = in_record();
       call->replaceAllUsesWith(value);

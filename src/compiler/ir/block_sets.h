@@ -14,7 +14,7 @@ using Blocks = llvm::SmallPtrSet<const llvm::BasicBlock*, 32>;
 using BlockList = llvm::SmallSetVector<llvm::BasicBlock*, 8>;
 
 /// The blocks that control may reach from the end of this one, up to where all ways meet again, if that is given.
-inline Blocks blocks_behind(const llvm::BasicBlock& block, const llvm::BasicBlock* meeting = nullptr) {
+inline Blocks blocks_after(const llvm::BasicBlock& block, const llvm::BasicBlock* meeting = nullptr) {
   Blocks seen;
   llvm::SmallVector<const llvm::BasicBlock*> work{&block};
   while (!work.empty())

@@ -14,7 +14,7 @@ inline constexpr int64_t kCacheLine = 64;  // bytes
 enum class Cache : uint32_t { kSecond = 2, kFirst = 3 };
 
 /// Where the builder is. There may be nothing at the address: nobody is told.
-inline void ask_for_line(llvm::IRBuilderBase& builder, llvm::Value* address, Cache cache) {
+inline void prefetch_line(llvm::IRBuilderBase& builder, llvm::Value* address, Cache cache) {
   // As data. To be written, too: x86-64-v3 and v4 have no instruction of their own for it.
   builder.CreateIntrinsic(
       llvm::Intrinsic::prefetch, {address->getType()},
@@ -22,7 +22,7 @@ inline void ask_for_line(llvm::IRBuilderBase& builder, llvm::Value* address, Cac
 }
 
 /// Whether it is a load that only brings its line into the cache, before the loads that use the line.
-inline bool is_touch(const llvm::Instruction& instruction) {
+inline bool is_line_load(const llvm::Instruction& instruction) {
   const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
   return load && load->isVolatile() && load->use_empty();
 }

@@ -1,7 +1,7 @@
 // Convergence points: the calls at which threads of a simdgroup or threadgroup wait for one another.
 //
-// The front end calls kThreadgroupBarrierFunction, kExchangeFunction and kWarpExchangeFunction. They get numbers, and
-// become calls of kWaitFunction, in lowering/convergence_points.h.
+// The front end calls kThreadgroupBarrierFunction, kCollectiveFunction and kWarpCollectiveFunction. They get numbers,
+// and become calls of kConvergenceFunction, in lowering/convergence_points.h.
 #pragma once
 
 #include <llvm/IR/Function.h>
@@ -16,7 +16,7 @@
 
 namespace kiln {
 
-struct ExchangeSite {
+struct ConvergencePoint {
   bool is_barrier = false;
   bool is_product = false;  // of matrices
   CpuExchange exchange = CpuExchange::kNone;
@@ -30,10 +30,10 @@ struct ExchangeSite {
 
 // A call of this function, `i64 __kiln_wait(i32 site, i64 value, i64 operand, i32 counter…)`, replaces each exchange
 // and barrier; its name is followed by the number of counters.
-inline constexpr const char* kWaitFunction = "__kiln_wait";
+inline constexpr const char* kConvergenceFunction = "__kiln_wait";
 // A product of matrices stands where it is (LoopEnds::kKept), and has its own operands: those of
 // `__kiln_matrix_product`, the first one the site's number instead of the line.
-inline constexpr const char* kProductWaitFunction = "__kiln_wait_product";
+inline constexpr const char* kProductConvergenceFunction = "__kiln_wait_product";
 
 /// A call of the front end's function, before sites are numbered.
 inline constexpr const char* kThreadgroupBarrierFunction = "__kiln_threadgroup_barrier";
@@ -44,27 +44,27 @@ inline bool is_threadgroup_barrier(const llvm::Instruction& instruction) {
 /// The same of an exchange: Metal's, or a `_sync` function of CUDA's, which names the lanes that it waits for
 /// (device/cuda/warp.h). Its mask becomes the upper half of the wait's operand, or with LoopEnds::kKept the operand of
 /// `void __kiln_mask(i32 mask)` before the wait (lowering/warp_masks.h).
-inline constexpr const char* kExchangeFunction = "__kiln_exchange";
-inline constexpr const char* kWarpExchangeFunction = "__kiln_warp_exchange";
+inline constexpr const char* kCollectiveFunction = "__kiln_exchange";
+inline constexpr const char* kWarpCollectiveFunction = "__kiln_warp_exchange";
 inline constexpr const char* kMaskFunction = "__kiln_mask";
-inline bool is_exchange(const llvm::Instruction& instruction) {
-  return calls(instruction, kExchangeFunction) || calls(instruction, kWarpExchangeFunction);
+inline bool is_collective(const llvm::Instruction& instruction) {
+  return calls(instruction, kCollectiveFunction) || calls(instruction, kWarpCollectiveFunction);
 }
 
 // `void __kiln_yield(i32 line)` lets the other threads of the threadgroup run, of which one may end what this one waits
 // for (lowering/spin_loops.h).
 inline constexpr const char* kYieldFunction = "__kiln_yield";
 
-/// The number of the convergence point, where the instruction is a call of kWaitFunction.
-inline std::optional<unsigned> waits_at(const llvm::Instruction& instruction) {
+/// The number of the convergence point, where the instruction is a call of kConvergenceFunction.
+inline std::optional<unsigned> convergence_point_at(const llvm::Instruction& instruction) {
   const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
-  if (!call || !call->getCalledFunction() || !call->getCalledFunction()->getName().starts_with(kWaitFunction))
+  if (!call || !call->getCalledFunction() || !call->getCalledFunction()->getName().starts_with(kConvergenceFunction))
     return std::nullopt;
   return static_cast<unsigned>(llvm::cast<llvm::ConstantInt>(call->getArgOperand(0))->getZExtValue());
 }
 
 /// Whether the threads of a simdgroup execute it together.
-inline bool is_done_together(const llvm::Instruction& instruction) {
+inline bool is_convergent(const llvm::Instruction& instruction) {
   const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
   return call && call->isConvergent();
 }

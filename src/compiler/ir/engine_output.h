@@ -18,7 +18,7 @@ struct EngineOutput {
   std::string run_function;
   std::string threadgroup_function;     // empty: there is none
   uint32_t threadgroup_simdgroups = 0;  // for which it is made; 0: any
-  std::vector<ExchangeSite> sites;
+  std::vector<ConvergencePoint> sites;
   std::vector<std::string> combine_functions;  // of each site; empty: none
   uint64_t threadgroup_memory_bytes = 0;
   uint64_t frame_bytes = 0;

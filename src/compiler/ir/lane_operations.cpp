@@ -37,7 +37,7 @@ LaneOperation lane_operation(const Value* value) {
   return LaneOperation::kNone;
 }
 
-bool is_same_in_all_lanes(const Value* value) {
+bool is_uniform_collective(const Value* value) {
   switch (lane_operation(value)) {
     case LaneOperation::kVote:
     case LaneOperation::kFirst: return true;
@@ -55,10 +55,10 @@ CallInst* call_lane_operation(IRBuilderBase& builder, LaneOperation operation, A
     Module& module = *builder.GetInsertBlock()->getModule();
     const unsigned bits = arguments[0]->getType()->getScalarSizeInBits();
     Function& function =
-        stand_in(module, concat(kPrefix.str(), name.str(), bits), FunctionType::get(result, types, false));
-    keep_together(function);
+        pseudo_intrinsic(module, concat(kPrefix.str(), name.str(), bits), FunctionType::get(result, types, false));
+    set_convergent(function);
     // Not a function of its operands alone: it depends on which threads are there.
-    keep_in_order(function);
+    set_ordered(function);
     function.setWillReturn();
     return builder.CreateCall(&function, arguments);
   }

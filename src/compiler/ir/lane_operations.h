@@ -21,7 +21,7 @@ enum class LaneOperation {
 LaneOperation lane_operation(const llvm::Value* value);
 
 /// Whether the result is the same in all threads whatever the operands are.
-bool is_same_in_all_lanes(const llvm::Value* value);
+bool is_uniform_collective(const llvm::Value* value);
 
 /// A call at the insertion point, with the attributes that keep threads together.
 llvm::CallInst* call_lane_operation(llvm::IRBuilderBase& builder, LaneOperation operation,

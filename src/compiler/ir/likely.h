@@ -10,19 +10,19 @@
 
 namespace kiln {
 
-inline constexpr uint32_t kTimesAsUsual = 1000;
+inline constexpr uint32_t kLikelyWeight = 1000;
 
 /// That a fork goes to its first successor.
-inline llvm::MDNode* first_is_usual(llvm::LLVMContext& context) {
-  return llvm::MDBuilder(context).createBranchWeights(kTimesAsUsual, 1);
+inline llvm::MDNode* likely_first(llvm::LLVMContext& context) {
+  return llvm::MDBuilder(context).createBranchWeights(kLikelyWeight, 1);
 }
 
 /// The successor, where the fork is marked. (LLVM may have exchanged them.)
-inline std::optional<unsigned> usual_successor(const llvm::BranchInst& fork) {
+inline std::optional<unsigned> likely_successor(const llvm::BranchInst& fork) {
   uint64_t first, second;
   if (!fork.isConditional() || !extractBranchWeights(fork, first, second)) return std::nullopt;
-  if (first == kTimesAsUsual && second == 1) return 0;
-  if (first == 1 && second == kTimesAsUsual) return 1;
+  if (first == kLikelyWeight && second == 1) return 0;
+  if (first == 1 && second == kLikelyWeight) return 1;
   return std::nullopt;
 }
 

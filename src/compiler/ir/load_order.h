@@ -7,7 +7,7 @@
 namespace kiln {
 
 /// No load is moved across the insertion point. It becomes no instruction.
-inline void keep_order(llvm::IRBuilderBase& builder) {
+inline void fence_loads(llvm::IRBuilderBase& builder) {
   auto* type = llvm::FunctionType::get(builder.getVoidTy(), false);
   builder.CreateCall(type, llvm::InlineAsm::get(type, "", "~{memory}", /*hasSideEffects=*/true))->setDoesNotThrow();
 }

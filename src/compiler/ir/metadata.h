@@ -10,19 +10,19 @@ namespace kiln {
 inline constexpr const char* kScratch = "kiln.scratch";
 
 /// On a load that memory/address_order.h has put into address order.
-inline constexpr const char* kReadInOrder = "kiln.read_in_order";
+inline constexpr const char* kAddressOrdered = "kiln.address_order";
 
 /// On a load from the invariant cache (memory/invariant_cache.h), which is constant meanwhile.
-inline constexpr const char* kFromTable = "kiln.table";
+inline constexpr const char* kFromInvariantCache = "kiln.invariant_cache";
 
 /// On the latch's branch of a loop over multibuffered tiles (workgroup/tile_multibuffering.h).
 inline constexpr const char* kTileLoop = "kiln.tiles";
 
 /// On a collective whose result is uniform.
-inline constexpr const char* kSameInAllLanes = "kiln.same";
+inline constexpr const char* kUniform = "kiln.uniform";
 
-inline void mark_same_in_all_lanes(llvm::Instruction& exchange) {
-  exchange.setMetadata(kSameInAllLanes, llvm::MDNode::get(exchange.getContext(), {}));
+inline void mark_uniform(llvm::Instruction& exchange) {
+  exchange.setMetadata(kUniform, llvm::MDNode::get(exchange.getContext(), {}));
 }
 
 }  // namespace kiln

@@ -14,7 +14,7 @@
 namespace kiln {
 
 /// The function of this name, which the first to ask declares.
-inline llvm::Function& stand_in(llvm::Module& module, llvm::StringRef name, llvm::FunctionType* type) {
+inline llvm::Function& pseudo_intrinsic(llvm::Module& module, llvm::StringRef name, llvm::FunctionType* type) {
   return *llvm::cast<llvm::Function>(module.getOrInsertFunction(name, type).getCallee());
 }
 
@@ -35,26 +35,26 @@ inline std::optional<uint64_t> thread_value(const llvm::Value* value) {
 
 /// Says of calls that they end and do nothing but compute: what nobody wants goes, what is wanted twice is computed
 /// once.
-inline void only_compute(llvm::Function& function) {
+inline void set_no_side_effects(llvm::Function& function) {
   function.setDoesNotAccessMemory();
   function.setDoesNotThrow();
   function.setWillReturn();
 }
 
 /// Lets calls be moved as arithmetic is.
-inline void move_like_arithmetic(llvm::Function& function) {
-  only_compute(function);
+inline void set_speculatable(llvm::Function& function) {
+  set_no_side_effects(function);
   function.setSpeculatable();
 }
 
 /// Keeps calls where the same threads are together.
-inline void keep_together(llvm::Function& function) {
+inline void set_convergent(llvm::Function& function) {
   function.setConvergent();
   function.setDoesNotThrow();
 }
 
 /// Keeps calls in their order, whatever memory is accessed between them.
-inline void keep_in_order(llvm::Function& function) {
+inline void set_ordered(llvm::Function& function) {
   function.setMemoryEffects(llvm::MemoryEffects::inaccessibleMemOnly());
   function.setDoesNotThrow();
 }

@@ -48,12 +48,12 @@ Value* copied(Instruction& instruction, IsThere is_there, IRBuilder<>& builder, 
 
 }  // namespace
 
-bool can_be_computed_again(const Instruction& value, IsThere is_there) {
+bool can_be_rematerialized(const Instruction& value, IsThere is_there) {
   unsigned cost = 0;
   return is_cheap(value, is_there, cost);
 }
 
-Value* compute_again(Instruction& value, IsThere is_there, IRBuilder<>& builder) {
+Value* rematerialize(Instruction& value, IsThere is_there, IRBuilder<>& builder) {
   DenseMap<Value*, Value*> copies;
   return copied(value, is_there, builder, copies);
 }

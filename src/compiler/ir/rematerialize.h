@@ -11,9 +11,9 @@ namespace kiln {
 /// Whether an operand needs no computing, because its value is there wherever its user is wanted.
 using IsThere = llvm::function_ref<bool(const llvm::Use& operand)>;
 
-bool can_be_computed_again(const llvm::Instruction& value, IsThere is_there);
+bool can_be_rematerialized(const llvm::Instruction& value, IsThere is_there);
 
 /// Where the builder stands.
-llvm::Value* compute_again(llvm::Instruction& value, IsThere is_there, llvm::IRBuilder<>& builder);
+llvm::Value* rematerialize(llvm::Instruction& value, IsThere is_there, llvm::IRBuilder<>& builder);
 
 }  // namespace kiln

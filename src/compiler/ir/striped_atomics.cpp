@@ -41,13 +41,13 @@ Function& function_for(const AtomicRMWInst& atomic, Module& module) {
 
 }  // namespace
 
-bool is_row_update(const AtomicRMWInst& atomic) {
+bool is_striped_update(const AtomicRMWInst& atomic) {
   return atomic.getType()->isFloatTy() && atomic.use_empty() && name_of(atomic);
 }
 
-CallInst* update_locked_row(const AtomicRMWInst& atomic, Value* row, Value* operands, Value* lanes,
-                            const std::optional<RowGuard>& guard, const std::optional<UpdatedArray>& array,
-                            IRBuilder<>& builder) {
+CallInst* update_striped_range(const AtomicRMWInst& atomic, Value* row, Value* operands, Value* lanes,
+                               const std::optional<RangeGuard>& guard, const std::optional<UpdatedArray>& array,
+                               IRBuilder<>& builder) {
   Function& function = function_for(atomic, *builder.GetInsertBlock()->getModule());
   Value* none = ConstantPointerNull::get(builder.getPtrTy());
   Value* number = builder.getInt64(0);
@@ -62,7 +62,7 @@ CallInst* update_locked_row(const AtomicRMWInst& atomic, Value* row, Value* oper
   return call;
 }
 
-Value* locked_row(const Instruction& instruction) {
+Value* striped_range(const Instruction& instruction) {
   const auto* call = dyn_cast<CallInst>(&instruction);
   const Function* called = call ? call->getCalledFunction() : nullptr;
   bool is_update = called && (called->getName() == kAddToRow || called->getName() == kSubtractFromRow);
@@ -70,7 +70,7 @@ Value* locked_row(const Instruction& instruction) {
 }
 
 bool wants_row_locks(const Instruction& instruction) {
-  return locked_row(instruction) && !isa<ConstantPointerNull>(cast<CallInst>(instruction).getArgOperand(kLaunch));
+  return striped_range(instruction) && !isa<ConstantPointerNull>(cast<CallInst>(instruction).getArgOperand(kLaunch));
 }
 
 }  // namespace kiln

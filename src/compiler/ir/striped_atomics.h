@@ -11,7 +11,7 @@ namespace kiln {
 
 /// Where a guard lets through what begins before `limit`, and the row begins at `offset`. (A guard that compares
 /// numbers without a sign keeps out what is below zero, too.)
-struct RowGuard {
+struct RangeGuard {
   llvm::Value* offset;  // i64, in bytes, in which the row's elements do not wrap
   llvm::Value* limit;   // i64, below 2^62
 };
@@ -22,16 +22,16 @@ struct UpdatedArray {
 };
 
 /// Whether there is a function that does what `atomic` does, of which nobody gets what was there before.
-bool is_row_update(const llvm::AtomicRMWInst& atomic);
+bool is_striped_update(const llvm::AtomicRMWInst& atomic);
 
 /// What `atomic` does to a float, for each lane of the bits `lanes` that the guard lets through to its element behind
 /// `row`, lane 0's, with its operand behind `operands`.
-llvm::CallInst* update_locked_row(const llvm::AtomicRMWInst& atomic, llvm::Value* row, llvm::Value* operands,
-                                  llvm::Value* lanes, const std::optional<RowGuard>& guard,
-                                  const std::optional<UpdatedArray>& array, llvm::IRBuilder<>& builder);
+llvm::CallInst* update_striped_range(const llvm::AtomicRMWInst& atomic, llvm::Value* row, llvm::Value* operands,
+                                     llvm::Value* lanes, const std::optional<RangeGuard>& guard,
+                                     const std::optional<UpdatedArray>& array, llvm::IRBuilder<>& builder);
 
 /// The row's address, if that is what the instruction does; else null.
-llvm::Value* locked_row(const llvm::Instruction& instruction);
+llvm::Value* striped_range(const llvm::Instruction& instruction);
 
 /// Whether it does so to an array that nobody uses otherwise.
 bool wants_row_locks(const llvm::Instruction& instruction);

@@ -15,7 +15,7 @@ namespace kiln {
 
 using namespace llvm;
 
-void separate_lanes(Function& function) {
+void split_affine_lanes(Function& function) {
   const DataLayout& layout = function.getDataLayout();
   constexpr unsigned kBits = std::countr_zero(kLanes);
   auto is_multiple = [&](Value* value) { return computeKnownBits(value, layout).countMinTrailingZeros() >= kBits; };

@@ -16,6 +16,6 @@
 namespace kiln {
 
 /// All arithmetic is unsigned. A lane is told by kLaneFunction (analysis/uniformity.h).
-void separate_lanes(llvm::Function& function);
+void split_affine_lanes(llvm::Function& function);
 
 }  // namespace kiln

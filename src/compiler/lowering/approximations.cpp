@@ -19,7 +19,7 @@ constexpr const char* kRsqrt = "__kiln_rsqrt";
 bool is_rsqrt(const Instruction& instruction) { return calls(instruction, kRsqrt); }
 
 void describe_approximations(Module& module) {
-  if (Function* function = module.getFunction(kRsqrt)) move_like_arithmetic(*function);
+  if (Function* function = module.getFunction(kRsqrt)) set_speculatable(*function);
 }
 
 void expand_approximations(Module& module) {

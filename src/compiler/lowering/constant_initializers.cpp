@@ -41,7 +41,7 @@ bool is_only_read(const Value& address) {
 
 }  // namespace
 
-void compute_initial_values(Module& module) {
+void evaluate_constant_initializers(Module& module) {
   GlobalVariable* list = module.getGlobalVariable(kConstructors);
   if (!list) return;
   std::vector<Function*> functions = constructors_of(*list);

@@ -11,6 +11,6 @@ namespace kiln {
 
 /// Gives program-scope constants their values and removes the functions that would have computed them, as far as they
 /// can be evaluated. After inlining.
-void compute_initial_values(llvm::Module& module);
+void evaluate_constant_initializers(llvm::Module& module);
 
 }  // namespace kiln

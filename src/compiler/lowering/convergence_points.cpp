@@ -68,7 +68,7 @@ std::optional<BasicBlock*> counted_by(Value* counter, const LoopInfo& loops) {
 
 // A way back to the header that nobody takes.
 void keep_in_loop(CallInst& wait, BasicBlock& header) {
-  BasicBlock& from = add_untaken_way(*wait.getNextNode(), header);
+  BasicBlock& from = add_ordering_edge(*wait.getNextNode(), header);
   for (PHINode& phi : header.phis()) phi.addIncoming(Constant::getNullValue(phi.getType()), &from);
 }
 
@@ -79,7 +79,7 @@ InLoops keep_in_innermost_loops(Function& function) {
   for (Instruction& instruction : instructions(function)) {
     StringRef name = name_of_callee(instruction);
     const bool is_mark = name.starts_with(kIterationFunction);
-    if (!is_mark && (!name.starts_with(kWaitFunction) || name == kProductWaitFunction)) continue;
+    if (!is_mark && (!name.starts_with(kConvergenceFunction) || name == kProductConvergenceFunction)) continue;
     auto& call = cast<CallInst>(instruction);
     for (unsigned i = call.arg_size(); i-- > (is_mark ? 0 : kFirstCounter);) {
       if (!loops) loops.emplace(DominatorTree(function));
@@ -104,7 +104,7 @@ std::vector<const BasicBlock*> in_order(Function& function) {
   auto is_back = [&](const BasicBlock* from, const BasicBlock* to) { return numbers[to] <= numbers[from]; };
   for (auto [block, number] : numbers)
     for (const BasicBlock* next : successors(block)) missing[next] += !is_back(block, next);
-  const Blocks leading = leading_to(blocks_with(function, is_threadgroup_barrier));
+  const Blocks leading = blocks_reaching(blocks_with(function, is_threadgroup_barrier));
   auto comes_first = [&](const BasicBlock* a, const BasicBlock* b) {
     return leading.contains(a) != leading.contains(b) ? leading.contains(b) : layout[a] < layout[b];
   };
@@ -119,9 +119,9 @@ std::vector<const BasicBlock*> in_order(Function& function) {
   return ordered;
 }
 
-class SiteNumbering {
+class PointNumbering {
  public:
-  SiteNumbering(Function& function, LoopEnds ends)
+  PointNumbering(Function& function, LoopEnds ends)
       : function_(function), module_(*function.getParent()), ends_(ends), dominators_(function), loops_(dominators_) {
     uint32_t place = 0;
     for (const BasicBlock* block : in_order(function)) {
@@ -135,13 +135,13 @@ class SiteNumbering {
         merges_.push_back(cast<CallInst>(&instruction));
         merges_of_[merges_.back()->getArgOperand(0)].push_back(merges_.back());
       }
-      if (is_exchange(instruction) || is_threadgroup_barrier(instruction) || is_matrix_product(instruction) ||
+      if (is_collective(instruction) || is_threadgroup_barrier(instruction) || is_matrix_product(instruction) ||
           calls(instruction, kYieldFunction))
         calls_.push_back(cast<CallInst>(&instruction));
     }
   }
 
-  std::vector<ExchangeSite> run() {
+  std::vector<ConvergencePoint> run() {
     if (!calls_.empty()) {
       for (const CallInst* enter : enters_)
         for (const CallInst* call : call_enters_)
@@ -229,12 +229,12 @@ class SiteNumbering {
 
   CallInst* number(CallInst& product) {
     if (ends_ != LoopEnds::kKept) throw InternalError("a product of matrices has no counters");
-    ExchangeSite site;
+    ConvergencePoint site;
     site.is_product = true;
     site.line = static_cast<uint32_t>(constant(product.getArgOperand(0), "line"));
-    Function& function = stand_in(module_, kProductWaitFunction, product.getFunctionType());
-    keep_together(function);
-    keep_in_order(function);
+    Function& function = pseudo_intrinsic(module_, kProductConvergenceFunction, product.getFunctionType());
+    set_convergent(function);
+    set_ordered(function);
     product.setArgOperand(0, ConstantInt::get(product.getArgOperand(0)->getType(), sites_.size()));
     product.setCalledFunction(&function);
     site.places.push_back(places_.lookup(&product));
@@ -243,14 +243,14 @@ class SiteNumbering {
   }
 
   CallInst* replace(CallInst& call, const std::vector<Loop*>& around) {
-    ExchangeSite site;
+    ConvergencePoint site;
     site.line = static_cast<uint32_t>(constant(call.getArgOperand(0), "line"));
     IRBuilder<> builder(&call);
     Value* value = builder.getInt64(0);
     Value* operand = builder.getInt64(0);
     if (calls(call, kYieldFunction)) {
       site.function = kCpuYield;
-    } else if (is_exchange(call)) {
+    } else if (is_collective(call)) {
       site.exchange = static_cast<CpuExchange>(constant(call.getArgOperand(1), "kind"));
       site.width = static_cast<uint32_t>(constant(call.getArgOperand(2), "width"));
       if (Value* combine = call.getArgOperand(3); !isa<ConstantPointerNull>(combine)) {
@@ -260,7 +260,7 @@ class SiteNumbering {
       site.identity = constant(call.getArgOperand(4), "identity");
       value = call.getArgOperand(5);
       operand = call.getArgOperand(6);
-      if (calls(call, kWarpExchangeFunction)) {
+      if (calls(call, kWarpCollectiveFunction)) {
         site.function = static_cast<uint32_t>(constant(call.getArgOperand(7), "function"));
         Value* mask = call.getArgOperand(8);
         if (ends_ == LoopEnds::kCounted)
@@ -289,9 +289,9 @@ class SiteNumbering {
 
   void mark_mask(Value* mask, IRBuilder<>& builder) {
     Function& mark =
-        stand_in(module_, kMaskFunction, FunctionType::get(builder.getVoidTy(), {builder.getInt32Ty()}, false));
-    keep_together(mark);
-    keep_in_order(mark);
+        pseudo_intrinsic(module_, kMaskFunction, FunctionType::get(builder.getVoidTy(), {builder.getInt32Ty()}, false));
+    set_convergent(mark);
+    set_ordered(mark);
     mark.setWillReturn();
     builder.CreateCall(&mark, {mask});
   }
@@ -300,9 +300,9 @@ class SiteNumbering {
     IRBuilder<> builder(function_.getContext());
     std::vector<Type*> types = {builder.getInt32Ty(), builder.getInt64Ty(), builder.getInt64Ty()};
     types.insert(types.end(), counters, builder.getInt32Ty());
-    Function& function = stand_in(module_, concat(kWaitFunction, counters),
-                                  FunctionType::get(builder.getInt64Ty(), types, /*isVarArg=*/false));
-    keep_together(function);
+    Function& function = pseudo_intrinsic(module_, concat(kConvergenceFunction, counters),
+                                          FunctionType::get(builder.getInt64Ty(), types, /*isVarArg=*/false));
+    set_convergent(function);
     // Who would wait for ever is told, and the launch ends. So what is the same in all of a loop's iterations leaves
     // it.
     function.setWillReturn();
@@ -321,7 +321,7 @@ class SiteNumbering {
   DenseMap<const CallInst*, SmallVector<const CallInst*, 2>> calls_around_;  // of a loop's mark, not ended before it
   DenseMap<const Loop*, const CallInst*> enter_of_;
   DenseMap<const Loop*, Value*> counters_;
-  std::vector<ExchangeSite> sites_;
+  std::vector<ConvergencePoint> sites_;
 };
 
 }  // namespace
@@ -330,11 +330,11 @@ void mark_iteration(CallInst& wait) {
   SmallVector<Value*> counters(drop_begin(wait.args(), kFirstCounter));
   if (counters.empty()) return;
   IRBuilder<> builder(&wait);
-  Function& mark = stand_in(
+  Function& mark = pseudo_intrinsic(
       *wait.getModule(), concat(kIterationFunction, counters.size()),
       FunctionType::get(builder.getVoidTy(), SmallVector<Type*>(counters.size(), builder.getInt32Ty()), false));
-  keep_together(mark);
-  keep_in_order(mark);
+  set_convergent(mark);
+  set_ordered(mark);
   mark.setWillReturn();
   builder.CreateCall(&mark, counters);
 }
@@ -344,7 +344,7 @@ void remove_iterations(Function& function) {
     if (name_of_callee(instruction).starts_with(kIterationFunction)) instruction.eraseFromParent();
 }
 
-InLoops keep_exchanges_in_loops(Function& function) {
+InLoops keep_collectives_in_loops(Function& function) {
   // A loop that an exchange is in again may itself be out of one.
   InLoops first = keep_in_innermost_loops(function), last = first;
   while (last == InLoops::kKept) last = keep_in_innermost_loops(function);
@@ -362,9 +362,10 @@ void mark_calls(Module& module) {
     for (CallInst* call : calls_of(*function)) marked.push_back(call);
   if (marked.empty()) return;
   IRBuilder<> builder(module.getContext());
-  Function& enter = stand_in(module, kCallEnter, FunctionType::get(builder.getInt32Ty(), false));
-  Function& merge = stand_in(module, kCallMerge, FunctionType::get(builder.getVoidTy(), {builder.getInt32Ty()}, false));
-  for (Function* mark : {&enter, &merge}) keep_together(*mark);
+  Function& enter = pseudo_intrinsic(module, kCallEnter, FunctionType::get(builder.getInt32Ty(), false));
+  Function& merge =
+      pseudo_intrinsic(module, kCallMerge, FunctionType::get(builder.getVoidTy(), {builder.getInt32Ty()}, false));
+  for (Function* mark : {&enter, &merge}) set_convergent(*mark);
   for (CallInst* call : marked) {
     builder.SetInsertPoint(call);
     Value* number = builder.CreateCall(&enter);
@@ -373,8 +374,8 @@ void mark_calls(Module& module) {
   }
 }
 
-std::vector<ExchangeSite> number_exchange_sites(Function& function, LoopEnds ends) {
-  return SiteNumbering(function, ends).run();
+std::vector<ConvergencePoint> number_convergence_points(Function& function, LoopEnds ends) {
+  return PointNumbering(function, ends).run();
 }
 
 }  // namespace kiln

@@ -39,7 +39,7 @@ enum class LoopEnds {
 
 /// Replaces exchanges and barriers in `function` (inlined, allocas promoted, otherwise as Clang made it) and removes
 /// the marks. The result is indexed by site number.
-std::vector<ExchangeSite> number_exchange_sites(llvm::Function& function, LoopEnds ends = LoopEnds::kCounted);
+std::vector<ConvergencePoint> number_convergence_points(llvm::Function& function, LoopEnds ends = LoopEnds::kCounted);
 
 // `void __kiln_iteration(i32 counter…)` behind what an exchange has become keeps the counters of its loops, while more
 // conditions may become known. Its name is followed by their number.
@@ -55,10 +55,10 @@ enum class InLoops {
   kLost,  // one is, behind a loop, the same instruction for several of its iterations
 };
 
-inline constexpr const char* kLostExchange = "an exchange behind a loop that is of several iterations";
+inline constexpr const char* kLostCollective = "an exchange behind a loop that is of several iterations";
 
 /// The same as LoopEnds::kKept for exchanges, and marks of iterations, that are out of a loop whose counter they have:
 /// a condition behind them has become known that had seemed to go round.
-InLoops keep_exchanges_in_loops(llvm::Function& function);
+InLoops keep_collectives_in_loops(llvm::Function& function);
 
 }  // namespace kiln

@@ -48,13 +48,13 @@ void saturate_conversion(CastInst& conversion) {
 }
 
 // Where building a vector or an aggregate begins, or the operand of a shuffle: no value is read, or see `close_lanes`.
-bool is_harmless_place(const Instruction& instruction, unsigned operand) {
+bool is_safe_address(const Instruction& instruction, unsigned operand) {
   return (isa<InsertElementInst, InsertValueInst>(instruction) && operand == 0) || isa<ShuffleVectorInst>(instruction);
 }
 
 void drop_unknown_operands(Instruction& instruction) {
   for (Use& use : instruction.operands())
-    if (isa<UndefValue>(use.get()) && !is_harmless_place(instruction, use.getOperandNo()) &&
+    if (isa<UndefValue>(use.get()) && !is_safe_address(instruction, use.getOperandNo()) &&
         !use->getType()->isMetadataTy() && !use->getType()->isTokenTy())
       use.set(Constant::getNullValue(use->getType()));
 }
@@ -124,7 +124,7 @@ void visit(Instruction& instruction) {
 
 }  // namespace
 
-void make_arithmetic_harmless(Module& module) {
+void define_arithmetic(Module& module) {
   for (Function& function : module)
     for (Instruction& instruction : make_early_inc_range(instructions(function))) visit(instruction);
 }

@@ -14,6 +14,6 @@
 
 namespace kiln {
 
-void make_arithmetic_harmless(llvm::Module& module);
+void define_arithmetic(llvm::Module& module);
 
 }  // namespace kiln

@@ -21,9 +21,9 @@ namespace {
 
 using namespace llvm;
 
-class ExchangeLowering {
+class CollectiveLowering {
  public:
-  ExchangeLowering(Function& function, ArrayRef<ExchangeSite> sites)
+  CollectiveLowering(Function& function, ArrayRef<ConvergencePoint> sites)
       : module_(*function.getParent()),
         entry_(function.getEntryBlock()),
         sites_(sites),
@@ -32,14 +32,14 @@ class ExchangeLowering {
   std::string run(Function& function) {
     SmallVector<CallInst*> waits;
     for (Instruction& instruction : instructions(function))
-      if (std::optional<unsigned> site = waits_at(instruction))
+      if (std::optional<unsigned> site = convergence_point_at(instruction))
         if (sites_[*site].is_product || sites_[*site].exchange != CpuExchange::kNone)
           waits.push_back(cast<CallInst>(&instruction));
     for (CallInst* wait : waits) {
-      const ExchangeSite& site = sites_[*waits_at(*wait)];
+      const ConvergencePoint& site = sites_[*convergence_point_at(*wait)];
       if (site.combine && !simplify(*site.combine)) return "a reduction whose function branches";
     }
-    for (CallInst* wait : waits) lower(*wait, sites_[*waits_at(*wait)]);
+    for (CallInst* wait : waits) lower(*wait, sites_[*convergence_point_at(*wait)]);
     for (CallInst* call : combining_) {
       InlineFunctionInfo info;
       if (!InlineFunction(*call, info).isSuccess()) throw InternalError("a combining function is not inlined");
@@ -68,15 +68,16 @@ class ExchangeLowering {
   template <typename Ask>
   Value* of_place(Ask ask) {
     if (!place_) {
-      Function& place = stand_in(module_, kPlaceFunction, FunctionType::get(builder_.getInt32Ty(), false));
-      only_compute(place);
+      Function& place =
+          pseudo_intrinsic(module_, kCollectiveLaneFunction, FunctionType::get(builder_.getInt32Ty(), false));
+      set_no_side_effects(place);
       place_ = IRBuilder<>(&entry_, entry_.getFirstInsertionPt()).CreateCall(&place);
     }
     IRBuilder<> builder(place_->getNextNode());
     return ask(place_, builder);
   }
 
-  Value* combine(const ExchangeSite& site, Value* a, Value* b) {
+  Value* combine(const ConvergencePoint& site, Value* a, Value* b) {
     Type* whole = builder_.getInt64Ty();
     CallInst* result =
         builder_.CreateCall(site.combine, {builder_.CreateZExt(a, whole), builder_.CreateZExt(b, whole)});
@@ -84,7 +85,7 @@ class ExchangeLowering {
     return builder_.CreateTrunc(result, a->getType());
   }
 
-  void lower(CallInst& wait, const ExchangeSite& site) {
+  void lower(CallInst& wait, const ConvergencePoint& site) {
     builder_.SetInsertPoint(&wait);
     if (site.is_product) return multiply(wait);
     Value *value = wait.getArgOperand(1), *operand = wait.getArgOperand(2);
@@ -123,7 +124,7 @@ class ExchangeLowering {
   }
 
   // Both lanes of a pair compute the same: the lower one's value comes first, where that makes a difference.
-  Value* reduce(const ExchangeSite& site, Value* value) {
+  Value* reduce(const ConvergencePoint& site, Value* value) {
     bool in_any_order = is_commutative(*site.combine);
     for (uint32_t distance = 1; distance < site.width; distance *= 2) {
       Value* other = call(LaneOperation::kExchange, value, {builder_.getInt32(distance)});
@@ -141,7 +142,7 @@ class ExchangeLowering {
     return site.width == kLanes ? call(LaneOperation::kFirst, value) : value;
   }
 
-  Value* scan(const ExchangeSite& site, Value* value) {
+  Value* scan(const ConvergencePoint& site, Value* value) {
     auto is_at_least = [&](uint32_t distance) {
       return of_place([&](Value* place, IRBuilder<>& builder) {
         return builder.CreateICmpUGE(builder.CreateAnd(place, site.width - 1), builder.getInt32(distance));
@@ -159,7 +160,7 @@ class ExchangeLowering {
   Module& module_;
   BasicBlock& entry_;
   CallInst* place_ = nullptr;  // the lane's
-  ArrayRef<ExchangeSite> sites_;
+  ArrayRef<ConvergencePoint> sites_;
   IRBuilder<> builder_;
   SmallPtrSet<Function*, 4> simplified_;
   SmallVector<CallInst*> combining_;
@@ -167,8 +168,8 @@ class ExchangeLowering {
 
 }  // namespace
 
-std::string lower_exchanges(Function& function, ArrayRef<ExchangeSite> sites) {
-  return ExchangeLowering(function, sites).run(function);
+std::string lower_collectives(Function& function, ArrayRef<ConvergencePoint> sites) {
+  return CollectiveLowering(function, sites).run(function);
 }
 
 }  // namespace kiln

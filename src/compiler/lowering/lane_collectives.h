@@ -21,6 +21,6 @@
 namespace kiln {
 
 /// Returns why it cannot be done, or nothing.
-std::string lower_exchanges(llvm::Function& function, llvm::ArrayRef<ExchangeSite> sites);
+std::string lower_collectives(llvm::Function& function, llvm::ArrayRef<ConvergencePoint> sites);
 
 }  // namespace kiln

@@ -18,7 +18,7 @@ constexpr const char* kScaled = "__kiln_scaled";
 bool is_scaling(const Instruction& instruction) { return calls(instruction, kScaled); }
 
 void describe_scaling(Module& module) {
-  if (Function* function = module.getFunction(kScaled)) move_like_arithmetic(*function);
+  if (Function* function = module.getFunction(kScaled)) set_speculatable(*function);
 }
 
 // Half of the power and the other half, since the power itself may be no float. The first product is exact.

@@ -20,8 +20,8 @@ constexpr unsigned kFirstElement = 3;  // of the call's arguments, behind the li
 Value* lane_of_thread(IRBuilder<>& builder) {
   Type* word = builder.getInt32Ty();
   Module& module = *builder.GetInsertBlock()->getModule();
-  Function& value = stand_in(module, kValueFunction, FunctionType::get(word, {word}, false));
-  only_compute(value);
+  Function& value = pseudo_intrinsic(module, kValueFunction, FunctionType::get(word, {word}, false));
+  set_no_side_effects(value);
   return builder.CreateAnd(builder.CreateCall(&value, {builder.getInt32(kIndexInThreadgroup)}), 31);
 }
 
@@ -30,7 +30,7 @@ void expand(CallInst& product) {
   Module& module = *product.getModule();
   Type *word = builder.getInt32Ty(), *whole = builder.getInt64Ty(), *address = builder.getPtrTy();
   FunctionCallee exchange = module.getOrInsertFunction(
-      kExchangeFunction, FunctionType::get(whole, {word, word, word, address, whole, whole, whole}, false));
+      kCollectiveFunction, FunctionType::get(whole, {word, word, word, address, whole, whole, whole}, false));
   auto shuffle = [&](Value* of, Value* from) -> Value* {
     Value* bits = builder.CreateZExt(builder.CreateBitCast(of, word), whole);
     CallInst* call = builder.CreateCall(
@@ -64,7 +64,7 @@ std::pair<MatrixType, MatrixType> types_of(const CallInst& product) {
   return {type(1), type(2)};
 }
 
-void give_out_matrices(Module& module, MatrixMap map) {
+void assign_matrix_elements(Module& module, MatrixMap map) {
   Function* matrix_lane = module.getFunction("__kiln_matrix_lane");
   if (!matrix_lane) return;
   for (User* user : make_early_inc_range(matrix_lane->users())) {

@@ -40,7 +40,7 @@ enum class MatrixMap {
 };
 
 /// Replaces `__kiln_matrix_lane`, by which threads know what elements they have.
-void give_out_matrices(llvm::Module& module, MatrixMap map);
+void assign_matrix_elements(llvm::Module& module, MatrixMap map);
 
 /// The lane that has the element (row, k) of a, for a lane of that row; the element is its `k % 2`th.
 constexpr unsigned lane_in_row(unsigned lane, unsigned k) { return (lane & 0x16) | (k & 4) << 1 | (k >> 1 & 1); }
@@ -62,7 +62,7 @@ std::pair<llvm::Value*, llvm::Value*> multiply_by_lanes(
 /// As the result of a call.
 llvm::Value* packed(llvm::Value* first, llvm::Value* second, llvm::IRBuilder<>& builder);
 
-/// Exchanges for all products, for number_exchange_sites().
+/// Exchanges for all products, for number_convergence_points().
 void expand_matrix_products(llvm::Function& function);
 
 }  // namespace kiln

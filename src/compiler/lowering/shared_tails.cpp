@@ -28,8 +28,9 @@ BlockList leading_within(const BlockList& blocks, function_ref<bool(BasicBlock&)
   Blocks to;
   for (BasicBlock* block : blocks)
     if (holds(*block)) to.insert(block);
-  const Blocks leading = leading_by_ways(
-      to, [&](const BasicBlock& from, const BasicBlock& next) { return all.contains(&from) && is_taken(from, next); });
+  const Blocks leading = blocks_reaching_by_edges(to, [&](const BasicBlock& from, const BasicBlock& next) {
+    return all.contains(&from) && is_real_edge(from, next);
+  });
   BlockList found;
   for (BasicBlock* block : blocks)
     if (leading.contains(block)) found.insert(block);
@@ -48,23 +49,21 @@ BasicBlock& first_behind(const Blocks& leading, BasicBlock& goal) {
 // it. Returns whether it can.
 bool lead_on(const BlockList& blocks, BasicBlock& goal, const Loop* loop) {
   // In the same iteration.
-  auto leading_in_turn = [&](const Blocks& to) {
-    return leading_by_ways(
+  auto blocks_reaching_in_turn = [&](const Blocks& to) {
+    return blocks_reaching_by_edges(
         to, [&](const BasicBlock&, const BasicBlock& next) { return !loop || &next != loop->getHeader(); });
   };
   // What is before already need not be put there.
-  const Blocks leads_to_goal = leading_in_turn({&goal});
+  const Blocks leads_to_goal = blocks_reaching_in_turn({&goal});
   BlockList first;
   for (BasicBlock* block : blocks)
     if (!leads_to_goal.contains(block)) first.insert(block);
   if (first.empty()) return true;
-  const Blocks leads_to_first = leading_in_turn(Blocks(first.begin(), first.end()));
+  const Blocks leads_to_first = blocks_reaching_in_turn(Blocks(first.begin(), first.end()));
   if (leads_to_first.contains(&goal)) return false;
-  auto is_kept_out = [&](const BasicBlock* block) {
-    return !loop->contains(block) && any_of(*block, is_done_together);
-  };
+  auto is_kept_out = [&](const BasicBlock* block) { return !loop->contains(block) && any_of(*block, is_convergent); };
   if (loop && any_of(leads_to_first, is_kept_out)) return false;
-  add_untaken_ways(first, first_behind(leads_to_first, goal));
+  add_ordering_edges(first, first_behind(leads_to_first, goal));
   return true;
 }
 
@@ -79,7 +78,7 @@ const Loop* loop_around(const BasicBlock& a, const BasicBlock& b, const LoopInfo
 BasicBlock* latch_of(const Loop& loop) {
   BasicBlock* latch = nullptr;
   for (BasicBlock* block : predecessors(loop.getHeader())) {
-    if (!loop.contains(block) || !is_taken(*block, *loop.getHeader()) || block == latch) continue;
+    if (!loop.contains(block) || !is_real_edge(*block, *loop.getHeader()) || block == latch) continue;
     if (latch) return nullptr;
     latch = block;
   }
@@ -98,16 +97,16 @@ class TailFirst {
 
   // Gives those that come from the branch a copy of what others come to behind the wait too, where nobody is met.
   // Before anything is put before a wait: others may come to it behind another one. Returns whether it can.
-  bool leave_apart(BasicBlock& wait) {
+  bool leave_divergently(BasicBlock& wait) {
     if (!find(wait) || has_waited_ || none_of(first_, [&](BasicBlock* block) { return in_turn_.contains(block); }))
       return true;
     SmallVector<Way> ways;
     BlockList copied;
-    for (BasicBlock* block : taken_from(start_, [&](BasicBlock& block) { return !in_turn_.contains(&block); }))
+    for (BasicBlock* block : reachable_from(start_, [&](BasicBlock& block) { return !in_turn_.contains(&block); }))
       for (BasicBlock* next : successors(block)) {
-        if (!is_taken(*block, *next) || !in_turn_.contains(next) || met_.contains(next)) continue;
+        if (!is_real_edge(*block, *next) || !in_turn_.contains(next) || met_.contains(next)) continue;
         if (!is_contained(ways, Way(block, next))) ways.push_back({block, next});
-        for (BasicBlock* one : taken_from(*next)) copied.insert(one);
+        for (BasicBlock* one : reachable_from(*next)) copied.insert(one);
       }
     size_t size = 0;
     for (const BasicBlock* block : copied) size += block->size();
@@ -135,22 +134,23 @@ class TailFirst {
   // What there is for the wait. Returns whether anything has to come before it.
   bool find(BasicBlock& wait) {
     Blocks mattering;
-    for (const BasicBlock* block : taken_from(start_))
+    for (const BasicBlock* block : reachable_from(start_))
       if (any_of(*block, [&](const Instruction& instruction) { return matters_(wait, instruction); }))
         mattering.insert(block);
     if (mattering.empty()) return false;
     if (!loops_) loops_.emplace(DominatorTree(*fork_.getParent()));
     loop_ = loop_around(fork_, wait, *loops_);
-    const BlockList behind = taken_from(wait);
+    const BlockList behind = reachable_from(wait);
     in_turn_ = behind;
     if (loop_)
-      in_turn_ = taken_from(wait, [&](BasicBlock& block) { return &block != loop_->getHeader() || &block == &wait; });
+      in_turn_ =
+          reachable_from(wait, [&](BasicBlock& block) { return &block != loop_->getHeader() || &block == &wait; });
     has_waited_ = in_turn_.contains(&fork_);
     met_ = leading_within(behind, [&](BasicBlock& block) {
       const bool is_of_turn = loop_ && loop_->contains(&block) && (has_waited_ || !in_turn_.contains(&block));
-      return !is_of_turn && any_of(block, is_done_together);
+      return !is_of_turn && any_of(block, is_convergent);
     });
-    const BlockList passed = taken_from(start_, [&](BasicBlock& block) { return !met_.contains(&block); });
+    const BlockList passed = reachable_from(start_, [&](BasicBlock& block) { return !met_.contains(&block); });
     const BlockList leaving = leading_within(passed, [](BasicBlock& block) { return succ_empty(&block); });
     first_ = leading_within(leaving, [&](BasicBlock& block) { return mattering.contains(&block); });
     return !first_.empty();
@@ -175,9 +175,9 @@ bool put_tail_first(BranchInst& branch, unsigned way, const Blocks& waits, size_
                     function_ref<bool(BasicBlock& wait, const Instruction&)> matters) {
   TailFirst tail(branch, way, may_be_copied, matters);
   BlockList ahead;
-  for (BasicBlock* block : taken_from(*branch.getSuccessor(1 - way)))
+  for (BasicBlock* block : reachable_from(*branch.getSuccessor(1 - way)))
     if (waits.contains(block)) ahead.insert(block);
-  return all_of(ahead, [&](BasicBlock* wait) { return tail.leave_apart(*wait); }) &&
+  return all_of(ahead, [&](BasicBlock* wait) { return tail.leave_divergently(*wait); }) &&
          all_of(ahead, [&](BasicBlock* wait) { return tail.put_before(*wait); });
 }
 

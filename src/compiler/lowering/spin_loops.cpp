@@ -54,7 +54,7 @@ struct Objects {
 
   bool is_none() const { return known.empty() && !has_unknown; }
 
-  bool may_meet(const Objects& other) const {
+  bool may_converge(const Objects& other) const {
     if (is_none() || other.is_none()) return false;
     if (has_unknown || other.has_unknown) return true;
     return any_of(known, [&](const Value* object) { return other.known.contains(object); });
@@ -117,7 +117,7 @@ class SpinFinder {
       for (const Instruction& instruction : instructions(body_))
         if (const Value* address = written_by(instruction)) writes_.push_back({&instruction, Objects(address)});
     const Instruction* barrier = barrier_before(loop);
-    const Blocks behind = barrier ? blocks_behind(*barrier->getParent()) : Blocks();
+    const Blocks behind = barrier ? blocks_after(*barrier->getParent()) : Blocks();
     auto is_done = [&](const Instruction& write) {
       return barrier && !behind.contains(write.getParent()) &&
              !(write.getParent() == barrier->getParent() && barrier->comesBefore(&write));
@@ -125,7 +125,7 @@ class SpinFinder {
     const BasicBlock* alone = alone_from(loop);
     return any_of(writes_, [&](const auto& write) {
       const BasicBlock* block = write.first->getParent();
-      return write.first != &watched && write.second.may_meet(objects) && !is_done(*write.first) &&
+      return write.first != &watched && write.second.may_converge(objects) && !is_done(*write.first) &&
              !(alone && dominators_.dominates(alone, block));
     });
   }
@@ -394,7 +394,7 @@ class SpinFinder {
         left.push_back(choice->getTrueValue());
         left.push_back(choice->getFalseValue());
       } else if (isa<AtomicCmpXchgInst, LoadInst>(instruction)) {
-        if (!Objects(watched_address(*instruction)).may_meet(objects)) return false;
+        if (!Objects(watched_address(*instruction)).may_converge(objects)) return false;
         has_read = true;
       } else {
         return false;
@@ -418,9 +418,9 @@ bool add_yields(Function& body) {
   SmallVector<BasicBlock*> latches = SpinFinder(body).run();
   if (latches.empty()) return false;
   IRBuilder<> builder(body.getContext());
-  Function& yield = stand_in(*body.getParent(), kYieldFunction,
-                             FunctionType::get(builder.getVoidTy(), {builder.getInt32Ty()}, false));
-  keep_together(yield);
+  Function& yield = pseudo_intrinsic(*body.getParent(), kYieldFunction,
+                                     FunctionType::get(builder.getVoidTy(), {builder.getInt32Ty()}, false));
+  set_convergent(yield);
   SmallPtrSet<BasicBlock*, 8> seen;
   for (BasicBlock* latch : latches) {
     if (!seen.insert(latch).second) continue;

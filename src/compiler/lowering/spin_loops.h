@@ -31,7 +31,7 @@
 
 namespace kiln {
 
-inline constexpr const char* kWaitsInLoop = "a loop waits for other threads of its threadgroup";
+inline constexpr const char* kSpinLoop = "a loop waits for other threads of its threadgroup";
 
 /// `body` is that of one thread, inlined, before exchanges and barriers are numbered.
 bool has_spin_loops(llvm::Function& body);

@@ -38,7 +38,7 @@ void store(Constant& value, Value* address, IRBuilder<>& builder) {
 
 }  // namespace
 
-void unfold_threadgroup_tables(Function& body) {
+void unfold_threadgroup_pointer_tables(Function& body) {
   for (GlobalVariable& table : make_early_inc_range(body.getParent()->globals())) {
     if (!table.isConstant() || !table.hasInitializer() || !mentions_threadgroup_memory(*table.getInitializer()))
       continue;

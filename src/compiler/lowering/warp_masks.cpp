@@ -169,14 +169,14 @@ class MaskCheck {
         cycles_(analyses.getResult<CycleAnalysis>(function)),
         post_dominators_(analyses.getResult<PostDominatorTreeAnalysis>(function)),
         divergence_(analyses.getResult<DivergenceAnalysis>(function)),
-        will_wait_(leading_for_good(waits)) {
+        will_wait_(blocks_always_reaching(waits)) {
     for (Instruction& instruction : instructions(function))
       if (is_mask(instruction)) masks_[instruction.getParent()].insert(cast<CallInst>(instruction).getArgOperand(0));
   }
 
   bool are_together() {
     return all_of(function_, [&](BasicBlock& block) {
-      return !divergence_.is_divergent_branch(block) || !will_wait_.contains(&block) || meet_behind(block);
+      return !divergence_.is_divergent_branch(block) || !will_wait_.contains(&block) || join_after(block);
     });
   }
 
@@ -184,13 +184,13 @@ class MaskCheck {
   using Mask = std::pair<const BasicBlock*, Value*>;
 
   // Whether no lanes wait, on one side of the fork, for others that take another side and wait elsewhere.
-  bool meet_behind(BasicBlock& fork) {
+  bool join_after(BasicBlock& fork) {
     const auto* node = post_dominators_.getNode(&fork);
     const BasicBlock* join = node && node->getIDom() ? node->getIDom()->getBlock() : nullptr;
     SmallVector<Mask> between;
     SmallPtrSet<const BasicBlock*, 16> seen;
     for (BasicBlock* side : successors(&fork)) {
-      if (!is_taken(fork, *side) || side == join) continue;
+      if (!is_real_edge(fork, *side) || side == join) continue;
       for (const BasicBlock* block : reached_from(*side, join, &fork)) {
         auto found = masks_.find(block);
         if (found == masks_.end() || !seen.insert(block).second) continue;
@@ -199,10 +199,10 @@ class MaskCheck {
     }
     if (between.empty()) return true;
     for (BasicBlock* side : successors(&fork)) {
-      if (!is_taken(fork, *side) || side == join) continue;
+      if (!is_real_edge(fork, *side) || side == join) continue;
       const SetVector<const BasicBlock*> reached = reached_from(*side, join, &fork);
       for (BasicBlock* next : successors(&fork)) {
-        if (next == side || !is_taken(fork, *next) || !will_wait_.contains(next)) continue;
+        if (next == side || !is_real_edge(fork, *next) || !will_wait_.contains(next)) continue;
         DenseMap<const BasicBlock*, bool> arrives;
         for (auto [block, mask] : between) {
           if (!reached.contains(block)) continue;
@@ -222,7 +222,7 @@ class MaskCheck {
     if (&start != fork) reached.insert(&start);
     for (unsigned i = 0; i < reached.size(); ++i)
       for (const BasicBlock* next : successors(reached[i]))
-        if (next != join && next != fork && is_taken(*reached[i], *next)) reached.insert(next);
+        if (next != join && next != fork && is_real_edge(*reached[i], *next)) reached.insert(next);
     return reached;
   }
 
@@ -235,7 +235,7 @@ class MaskCheck {
     for (unsigned i = 0; i < reached.size(); ++i) {
       if (succ_empty(reached[i])) return false;
       for (const BasicBlock* one : successors(reached[i])) {
-        if (one == &block || !is_taken(*reached[i], *one)) continue;
+        if (one == &block || !is_real_edge(*reached[i], *one)) continue;
         if (one == &fork) return false;
         reached.insert(one);
       }
@@ -281,7 +281,7 @@ class MaskCheck {
     SetVector<const BasicBlock*> reached;
     auto go_on = [&](const BasicBlock* from) {
       for (const BasicBlock* next : successors(from))
-        if (next != start && next != &call && is_taken(*from, *next)) reached.insert(next);
+        if (next != start && next != &call && is_real_edge(*from, *next)) reached.insert(next);
     };
     go_on(start);
     for (unsigned i = 0; i < reached.size(); ++i) go_on(reached[i]);
@@ -339,7 +339,7 @@ class MaskCheck {
       std::optional<unsigned> tile = tile_of(mask);
       auto difference = [this, mask, tile](const Value& value) {
         if (&value == mask || (tile && is_uniform_in_tile(value, *tile))) return Difference::kNone;
-        return difference_between_threads(value, Lanes::kTogether);
+        return divergence_between_threads(value, Lanes::kLockstep);
       };
       divergence = std::make_unique<Divergence>(function_, cycles_, post_dominators_, difference);
     }
@@ -368,7 +368,7 @@ class MaskCheck {
     const DataLayout& layout = sum->getFunction()->getDataLayout();
     for (unsigned i : {0u, 1u}) {
       const Value* other = sum->getOperand(1 - i);
-      if (has_lane_below(sum->getOperand(i), bits, depth + 1) && !divergence_.differs_behind_loops(other) &&
+      if (has_lane_below(sum->getOperand(i), bits, depth + 1) && !divergence_.is_divergent_after_loops(other) &&
           computeKnownBits(other, layout).countMinTrailingZeros() >= kLaneBits)
         return true;
     }

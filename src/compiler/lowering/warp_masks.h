@@ -27,11 +27,11 @@
 
 namespace kiln {
 
-inline constexpr const char* kMayMeetElsewhere =
+inline constexpr const char* kMayConvergeElsewhere =
     "lanes that the mask of a _sync function names may wait at another call";
 
 /// Whether each call of kMaskFunction has the lanes that its mask names, but for those that return without waiting
-/// again. Exchanges are operations on lanes already (lower_exchanges()).
+/// again. Exchanges are operations on lanes already (lower_collectives()).
 bool masks_are_together(llvm::Function& function, llvm::FunctionAnalysisManager& analyses,
                         llvm::function_ref<bool(const llvm::Instruction&)> is_barrier);
 

@@ -25,7 +25,7 @@ using namespace llvm;
 constexpr size_t kFewestRows = 16;
 
 // Registers wanted at a time, for each that there is.
-constexpr unsigned kMostWanted = 3;
+constexpr unsigned kMostLive = 3;
 
 struct Row {
   LoadInst* load;
@@ -40,9 +40,9 @@ size_t count_jumps(const Rows& rows) {
   return jumps;
 }
 
-class MemoryOrder {
+class AddressOrder {
  public:
-  MemoryOrder(BasicBlock& block, unsigned most_registers, unsigned register_bytes)
+  AddressOrder(BasicBlock& block, unsigned most_registers, unsigned register_bytes)
       : block_(block), most_registers_(most_registers), register_bytes_(register_bytes) {}
 
   bool run() {
@@ -134,10 +134,10 @@ class MemoryOrder {
     for (const Row& row : rows) begins[row.load] = row.begin;
     for (Instruction* instruction : order_) {
       if (auto begin = begins.find(instruction); begin != begins.end()) {
-        keep_order(builder);
+        fence_loads(builder);
         Value* place = builder.CreatePtrAdd(&base, builder.getInt64(static_cast<uint64_t>(begin->second)));
         instruction->setOperand(0, place);
-        instruction->setMetadata(kReadInOrder, nothing);
+        instruction->setMetadata(kAddressOrdered, nothing);
       }
       if (instruction == &*builder.GetInsertPoint())
         builder.SetInsertPoint(instruction->getNextNode());
@@ -154,9 +154,9 @@ class MemoryOrder {
 
 }  // namespace
 
-PreservedAnalyses MemoryOrderPass::run(Function& function, FunctionAnalysisManager&) {
+PreservedAnalyses AddressOrderPass::run(Function& function, FunctionAnalysisManager&) {
   bool has_changed = false;
-  for (BasicBlock& block : function) has_changed |= MemoryOrder(block, kMostWanted * registers_, register_bytes_).run();
+  for (BasicBlock& block : function) has_changed |= AddressOrder(block, kMostLive * registers_, register_bytes_).run();
   if (!has_changed) return PreservedAnalyses::all();
   PreservedAnalyses preserved;
   preserved.preserveSet<CFGAnalyses>();

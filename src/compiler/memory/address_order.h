@@ -7,10 +7,10 @@
 // goes into its own at once: a tree reduction then takes as long as a loop that reads from the beginning to the end,
 // 0.8 times as long as with lines that are asked for, on an Emerald Rapids 0.97 times.
 //
-// finish_chains, and LLVM's scheduler, would go back to an order in which few registers are wanted. An empty line of
-// assembly before each row keeps it; with a fence for the compiler alone a tree reduction took 1.3 times as long with
-// AVX2. There half the sums of eight simdgroups lie in memory, which is no slower even where the rows are in the second
-// cache.
+// schedule_for_pressure, and LLVM's scheduler, would go back to an order in which few registers are wanted. An empty
+// line of assembly before each row keeps it; with a fence for the compiler alone a tree reduction took 1.3 times as
+// long with AVX2. There half the sums of eight simdgroups lie in memory, which is no slower even where the rows are in
+// the second cache.
 //
 // Rejected: asking for lines as well, which takes as many instructions again: 1.2 times as long with AVX-512. Two or
 // four simdgroups at a time, which fit into registers: still jumps, and no faster than one at a time.
@@ -24,9 +24,9 @@ namespace kiln {
 
 /// Of unrolled code, where not many more registers are wanted at a time than the processor's `registers` of
 /// `register_bytes`.
-class MemoryOrderPass : public llvm::PassInfoMixin<MemoryOrderPass> {
+class AddressOrderPass : public llvm::PassInfoMixin<AddressOrderPass> {
  public:
-  MemoryOrderPass(unsigned registers, unsigned register_bytes)
+  AddressOrderPass(unsigned registers, unsigned register_bytes)
       : registers_(registers), register_bytes_(register_bytes) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }

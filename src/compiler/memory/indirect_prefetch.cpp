@@ -45,7 +45,7 @@ constexpr unsigned kMostInstructions = 120;
 // the function for a later call. With pieces, as it is for the first of them, before their loop.
 class Ahead {
  public:
-  Ahead(const Loop* loop, Value& counter, uint64_t step, const PostDominatorTree& always, Pieces pieces = {})
+  Ahead(const Loop* loop, Value& counter, uint64_t step, const PostDominatorTree& always, CoarsenedLoop pieces = {})
       : loop_(loop), counter_(counter), step_(step), always_(always), pieces_(pieces) {}
 
   // Whether it is another one in another iteration, and can be computed ahead; and whether what is read leads to it.
@@ -58,13 +58,13 @@ class Ahead {
 
   bool is_same(const Value* value) { return kind_of(value) == Kind::kSame; }
 
-  bool differs_by_piece(const Value* value) {
+  bool depends_on_half(const Value* value) {
     const auto* instruction = dyn_cast<Instruction>(value);
     if (!instruction || !pieces_.contain(*instruction)) return false;
     if (isa<PHINode>(instruction)) return instruction == pieces_.piece;
     if (auto known = by_piece_.find(value); known != by_piece_.end()) return known->second;
-    bool differs = any_of(instruction->operands(), [&](const Use& operand) { return differs_by_piece(operand); });
-    return by_piece_[value] = differs;
+    bool is_divergent = any_of(instruction->operands(), [&](const Use& operand) { return depends_on_half(operand); });
+    return by_piece_[value] = is_divergent;
   }
 
   Value* of(Value* value) {
@@ -78,11 +78,11 @@ class Ahead {
     auto* instruction = cast<Instruction>(value);
     SmallVector<Value*> operands;
     for (Value* operand : instruction->operands()) operands.push_back(of(operand));
-    const bool is_in_pieces = pieces_.contain(*instruction);
+    const bool is_in_coarsened_loop = pieces_.contain(*instruction);
     IRBuilder<> builder(instruction->getParent(), std::next(instruction->getIterator()));
-    if (is_in_pieces) builder.SetInsertPoint(pieces_.place_before());
+    if (is_in_coarsened_loop) builder.SetInsertPoint(pieces_.insertion_point());
     if (Value* number = any_number(*instruction, operands[0], builder)) return made_[value] = number;
-    if (is_in_pieces) return made_[value] = copy_before(pieces_, *instruction, operands);
+    if (is_in_coarsened_loop) return made_[value] = copy_before(pieces_, *instruction, operands);
     Instruction* later = instruction->clone();
     for (auto [use, operand] : zip(later->operands(), operands)) use.set(operand);
     later->dropPoisonGeneratingAnnotations();
@@ -91,11 +91,11 @@ class Ahead {
 
   bool is_of_a_piece() const { return loop_ && !pieces_.loop; }
 
-  bool is_before_pieces(const Instruction& place) const { return pieces_.loop && &place == pieces_.place_before(); }
+  bool is_before_pieces(const Instruction& place) const { return pieces_.loop && &place == pieces_.insertion_point(); }
 
   // Where what belongs to `instruction` is had for both iterations.
   Instruction* behind(Instruction& instruction) const {
-    if (pieces_.contain(instruction)) return pieces_.place_before();
+    if (pieces_.contain(instruction)) return pieces_.insertion_point();
     auto* later = cast_or_null<Instruction>(made_.lookup(&instruction));
     return (later ? later : &instruction)->getNextNode();
   }
@@ -153,7 +153,7 @@ class Ahead {
       const auto* chosen = dyn_cast<SelectInst>(load->getPointerOperand());
       return load->hasMetadata(LLVMContext::MD_invariant_load) && chosen &&
              (is_zeros(chosen->getTrueValue()) || is_zeros(chosen->getFalseValue())) &&
-             always_.dominates(load->getParent(), first_block()) && !differs_by_piece(load);
+             always_.dominates(load->getParent(), first_block()) && !depends_on_half(load);
     }
     return isSafeToSpeculativelyExecute(&instruction);
   }
@@ -166,7 +166,7 @@ class Ahead {
   Value& counter_;
   const uint64_t step_;
   const PostDominatorTree& always_;
-  const Pieces pieces_;
+  const CoarsenedLoop pieces_;
   DenseMap<const Value*, Kind> kinds_;
   DenseMap<const Value*, bool> by_piece_;
   DenseMap<const Value*, Value*> made_;
@@ -201,7 +201,7 @@ struct Row {
 };
 
 Row row_of(Instruction& instruction) {
-  Value* place = locked_row(instruction);
+  Value* place = striped_range(instruction);
   int64_t bytes = kLanes * sizeof(float);
   const auto* load = dyn_cast<LoadInst>(&instruction);
   const auto* store = dyn_cast<StoreInst>(&instruction);
@@ -257,14 +257,14 @@ class Asks {
     Value* asks_second = nullptr;
     for (auto& [place, lines] : lines_) {
       if (!lines.are_before_pieces) {
-        ask_at(*place, lines, elsewhere);
+        check_at(*place, lines, elsewhere);
         continue;
       }
       if (!asks_second) asks_second = says_second(function);
       Instruction *second, *first;
       SplitBlockAndInsertIfThenElse(asks_second, place->getIterator(), &second, &first);
-      ask_at(*second, lines, Cache::kSecond);
-      ask_at(*first, lines, Cache::kFirst);
+      check_at(*second, lines, Cache::kSecond);
+      check_at(*first, lines, Cache::kFirst);
     }
     return !lines_.empty();
   }
@@ -282,11 +282,11 @@ class Asks {
                                                   offsetof(CpuLaunch, asks_second_cache)));
   }
 
-  static void ask_at(Instruction& place, const Lines& lines, Cache cache) {
+  static void check_at(Instruction& place, const Lines& lines, Cache cache) {
     IRBuilder<> builder(&place);
     for (auto [address, offset] : lines.parts)
-      ask_for_line(builder, builder.CreateConstGEP1_64(builder.getInt8Ty(), address, static_cast<uint64_t>(offset)),
-                   cache);
+      prefetch_line(builder, builder.CreateConstGEP1_64(builder.getInt8Ty(), address, static_cast<uint64_t>(offset)),
+                    cache);
   }
 
   MapVector<Instruction*, Lines> lines_;
@@ -342,11 +342,11 @@ class Neighbours {
  private:
   void add(const Row& row, int64_t begin) {
     are_choices_ = are_choices_ && row.choice && ahead_.is_known(row.choice->getCondition()) &&
-                   !ahead_.differs_by_piece(row.choice->getCondition());
+                   !ahead_.depends_on_half(row.choice->getCondition());
     if (are_choices_ &&
         none_of(choices_, [&](const SelectInst* choice) { return is_same_choice(*choice, *row.choice); }))
       choices_.push_back(row.choice);
-    const int64_t pieces = ahead_.differs_by_piece(row.place) ? kRun / kLanes : 1;  // one behind the other
+    const int64_t pieces = ahead_.depends_on_half(row.place) ? kCoarsenedThreads / kLanes : 1;  // one behind the other
     parts_.emplace_back(begin, begin + pieces * row.bytes);
   }
 
@@ -361,9 +361,9 @@ class Neighbours {
   SmallVector<std::pair<int64_t, int64_t>> parts_;  // in bytes behind the first row's address
 };
 
-// `way_to`: what computes a row's address ahead, if anything does.
+// `edge_to`: what computes a row's address ahead, if anything does.
 template <class Way>
-void find_ahead(Function& function, const Loop* loop, Way way_to, Asks& asks, FunctionAnalysisManager& analyses) {
+void find_ahead(Function& function, const Loop* loop, Way edge_to, Asks& asks, FunctionAnalysisManager& analyses) {
   const auto& before = analyses.getResult<DominatorTreeAnalysis>(function);
   auto& evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
   DenseMap<const Instruction*, Row> found;  // by their places
@@ -381,7 +381,7 @@ void find_ahead(Function& function, const Loop* loop, Way way_to, Asks& asks, Fu
       for (Instruction& instruction : *block) {
         auto row = found.find(&instruction);
         if (row == found.end() || row->second.is_written != are_written) continue;
-        Ahead* way = way_to(row->second);
+        Ahead* way = edge_to(row->second);
         if (way && none_of(rows, [&](Neighbours& some) { return some.take(row->second, *way, evolution, before); }))
           rows.emplace_back(row->second, *way);
       }
@@ -394,7 +394,7 @@ bool comes_usually(const BasicBlock* block, const BasicBlock* behind, const Post
   while (!always.dominates(block, behind)) {
     const BasicBlock* before = block->getSinglePredecessor();
     const auto* fork = before ? dyn_cast<BranchInst>(before->getTerminator()) : nullptr;
-    std::optional<unsigned> usual = fork ? usual_successor(*fork) : std::nullopt;
+    std::optional<unsigned> usual = fork ? likely_successor(*fork) : std::nullopt;
     if (!usual || fork->getSuccessor(*usual) != block) return false;
     block = before;
   }
@@ -403,34 +403,34 @@ bool comes_usually(const BasicBlock* block, const BasicBlock* behind, const Post
 
 }  // namespace
 
-PreservedAnalyses GatheredRowsPass::run(Function& function, FunctionAnalysisManager& analyses) {
+PreservedAnalyses IndirectPrefetchPass::run(Function& function, FunctionAnalysisManager& analyses) {
   const auto& always = analyses.getResult<PostDominatorTreeAnalysis>(function);
   Asks asks;
   for (Loop* loop : analyses.getResult<LoopAnalysis>(function)) {
     auto [counter, step] = counter_of(*loop);
     if (!counter) continue;
-    const Pieces pieces = pieces_of(*loop);
+    const CoarsenedLoop pieces = coarsened_loop_of(*loop);
     Ahead of_run(loop, *counter, step->getZExtValue(), always, pieces),
-        of_piece(loop, *counter, step->getZExtValue(), always);
-    auto way_to = [&](const Row& row) -> Ahead* {
+        of_half(loop, *counter, step->getZExtValue(), always);
+    auto edge_to = [&](const Row& row) -> Ahead* {
       auto leads_to = [&](Ahead& ahead) {
         return row.is_written ? ahead.is_computed(row.place) : ahead.is_found(row.place);
       };
       if (pieces.loop && comes_usually(row.place->getParent(), pieces.loop->getHeader(), always) && leads_to(of_run))
         return &of_run;
-      return leads_to(of_piece) ? &of_piece : nullptr;
+      return leads_to(of_half) ? &of_half : nullptr;
     };
-    find_ahead(function, loop, way_to, asks, analyses);
+    find_ahead(function, loop, edge_to, asks, analyses);
   }
   return asks.ask(function, Cache::kFirst) ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 
-PreservedAnalyses AddedRowsPass::run(Function& function, FunctionAnalysisManager& analyses) {
-  if (none_of(instructions(function), locked_row)) return PreservedAnalyses::all();
+PreservedAnalyses AtomicPrefetchPass::run(Function& function, FunctionAnalysisManager& analyses) {
+  if (none_of(instructions(function), striped_range)) return PreservedAnalyses::all();
   Ahead ahead(nullptr, *function.getArg(kCpuX), kLanes, analyses.getResult<PostDominatorTreeAnalysis>(function));
-  auto way_to = [&](const Row& row) { return !row.is_written && ahead.is_found(row.place) ? &ahead : nullptr; };
+  auto edge_to = [&](const Row& row) { return !row.is_written && ahead.is_found(row.place) ? &ahead : nullptr; };
   Asks asks;
-  find_ahead(function, nullptr, way_to, asks, analyses);
+  find_ahead(function, nullptr, edge_to, asks, analyses);
   return asks.ask(function, Cache::kSecond) ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 

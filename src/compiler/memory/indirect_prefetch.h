@@ -18,13 +18,13 @@
 namespace kiln {
 
 /// Of a function for rows of threads, in a loop whose counter is an i32.
-struct GatheredRowsPass : llvm::PassInfoMixin<GatheredRowsPass> {
+struct IndirectPrefetchPass : llvm::PassInfoMixin<IndirectPrefetchPass> {
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }
 };
 
 /// Of a simdgroup's function, where it has atomics of rows, for a call with a later place in x.
-struct AddedRowsPass : llvm::PassInfoMixin<AddedRowsPass> {
+struct AtomicPrefetchPass : llvm::PassInfoMixin<AtomicPrefetchPass> {
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }
 };

@@ -47,7 +47,7 @@ class LaunchTables {
   uint64_t run() {
     for (BasicBlock* block : ReversePostOrderTraversal<Function*>(&function_))
       for (Instruction& instruction : *block)
-        if (is_alike(instruction, alike_)) alike_.insert(&instruction);
+        if (is_invariant(instruction, common_)) common_.insert(&instruction);
     // Loops are all looked at before one is changed.
     SmallVector<Table> tables;
     uint64_t bytes = 0;
@@ -76,7 +76,7 @@ class LaunchTables {
   using Alike = DenseSet<const Value*>;
 
   // Whether all simdgroups of the launch compute the same.
-  static bool is_alike(const Instruction& instruction, const Alike& alike) {
+  static bool is_invariant(const Instruction& instruction, const Alike& alike) {
     return only_computes(instruction) && all_of(instruction.operands(), [&](const Use& use) {
              const auto* argument = dyn_cast<Argument>(use);
              return isa<Constant>(use) || (argument && argument->getArgNo() == kCpuLaunch) || alike.contains(use);
@@ -106,12 +106,12 @@ class LaunchTables {
     if (loop.getNumBlocks() != 1 || pred_size(block) != 2) return std::nullopt;
     Table table{loop.getLoopPredecessor(), block, evolution_.getSmallConstantTripCount(&loop), {}, {}};
     if (table.iterations < 2 || !table.before) return std::nullopt;
-    Alike alike = alike_;
+    Alike alike = common_;
     auto computes = [](const Instruction& one) {
       return isa<FixedVectorType>(one.getType()) && !isa<LoadInst, PHINode>(one);
     };
     for (Instruction& instruction : *block) {
-      if (!is_counter(instruction, *block) && !is_alike(instruction, alike)) continue;
+      if (!is_counter(instruction, *block) && !is_invariant(instruction, alike)) continue;
       alike.insert(&instruction);
       table.alike.push_back(&instruction);
     }
@@ -178,7 +178,7 @@ class LaunchTables {
       builder.SetInsertPoint(kept);
       LoadInst* load = builder.CreateAlignedLoad(
           kept->getType(), builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), row, at), alignment_of(*kept));
-      load->setMetadata(kFromTable, MDNode::get(context, {}));
+      load->setMetadata(kFromInvariantCache, MDNode::get(context, {}));
       kept->replaceAllUsesWith(load);
     }
     builder.SetInsertPoint(loop->getTerminator());
@@ -227,14 +227,14 @@ class LaunchTables {
   const DataLayout& layout_;
   LoopInfo& loops_;
   ScalarEvolution& evolution_;
-  Alike alike_;  // whatever the iteration
+  Alike common_;  // whatever the iteration
   size_t count_ = 0;
   uint64_t bytes_ = kCpuTableFlagBytes;
 };
 
 }  // namespace
 
-PreservedAnalyses LaunchTablesPass::run(Function& function, FunctionAnalysisManager& analyses) {
+PreservedAnalyses InvariantCachePass::run(Function& function, FunctionAnalysisManager& analyses) {
   bytes_ = LaunchTables(function, analyses).run();
   return bytes_ == 0 ? PreservedAnalyses::all() : PreservedAnalyses::none();
 }

@@ -18,9 +18,9 @@ namespace kiln {
 
 // Of an optimised CpuSimdgroupFunction (core/cpu_image.h) that never waits. Sets `bytes` to what is wanted where a
 // frame would be (CpuImageHeader::table_bytes); 0 where nothing is worth a table.
-class LaunchTablesPass : public llvm::PassInfoMixin<LaunchTablesPass> {
+class InvariantCachePass : public llvm::PassInfoMixin<InvariantCachePass> {
  public:
-  explicit LaunchTablesPass(uint64_t& bytes) : bytes_(bytes) {}
+  explicit InvariantCachePass(uint64_t& bytes) : bytes_(bytes) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 
  private:

@@ -89,13 +89,13 @@ class Prefetcher {
     MapVector<Value*, Rows> rows;
     for (Instruction& access : block) {
       Value* place = getLoadStorePointerOperand(&access);
-      if (!place || access.isVolatile() || access.isAtomic() || access.hasMetadata(kReadInOrder)) continue;
+      if (!place || access.isVolatile() || access.isAtomic() || access.hasMetadata(kAddressOrdered)) continue;
       Type* type = getLoadStoreType(&access);
       if (!type->isVectorTy()) continue;
       APInt offset(64, 0);
       Value* base = place->stripAndAccumulateConstantOffsets(layout_, offset, true);
       auto bytes = static_cast<int64_t>(layout_.getTypeStoreSize(type).getFixedValue());
-      if (differs(base)) rows[base].push_back({&access, offset.getSExtValue(), offset.getSExtValue() + bytes});
+      if (is_divergent(base)) rows[base].push_back({&access, offset.getSExtValue(), offset.getSExtValue() + bytes});
     }
     return rows;
   }
@@ -131,11 +131,11 @@ class Prefetcher {
     bool is_much_written = bytes_of(ArrayRef(written, parts.end())) >= kFewestWritten;
     for (Part& part : parts) {
       if (!(part.is_written ? is_much_written : is_much_read) && !has_jumps(part)) continue;
-      auto is_asked_for = [&](const Part& other) {
+      auto is_prefetched = [&](const Part& other) {
         return other.place == part.place && std::includes(other.all_lines.begin(), other.all_lines.end(),
                                                           part.all_lines.begin(), part.all_lines.end());
       };
-      if (none_of(to, is_asked_for)) to.push_back(std::move(part));
+      if (none_of(to, is_prefetched)) to.push_back(std::move(part));
     }
   }
 
@@ -225,19 +225,19 @@ class Prefetcher {
   }
 
   // Whether arithmetic makes it from that place, which may be done with any numbers: a division may not.
-  bool differs(const Value* value) {
+  bool is_divergent(const Value* value) {
     if (axis_of(value)) return true;
     if (auto* operation = dyn_cast<BinaryOperator>(value); operation && operation->isIntDivRem()) return false;
     if (!isa<BinaryOperator, CastInst, FreezeInst, GetElementPtrInst>(value)) return false;
-    if (auto known = differs_.find(value); known != differs_.end()) return known->second;
-    bool does = any_of(cast<Instruction>(value)->operands(), [&](const Use& operand) { return differs(operand); });
-    return differs_[value] = does;
+    if (auto known = is_divergent_.find(value); known != is_divergent_.end()) return known->second;
+    bool does = any_of(cast<Instruction>(value)->operands(), [&](const Use& operand) { return is_divergent(operand); });
+    return is_divergent_[value] = does;
   }
 
   // What it is in the threadgroup that is asked for: at the builder's place, or where the value itself is made, if that
   // is before the loop around the builder; `made`: what has been made.
   Value* later(Value* value, DenseMap<Value*, Value*>& made, IRBuilder<>& builder) {
-    if (!differs(value)) return value;
+    if (!is_divergent(value)) return value;
     if (auto known = made.find(value); known != made.end()) return known->second;
     auto* instruction = cast<Instruction>(value);
     const Loop* loop = loops_.getLoopFor(builder.GetInsertBlock());
@@ -254,8 +254,8 @@ class Prefetcher {
   }
 
   // Each line once, in the order of memory whatever the order of the rows is: what is read as many with one row as with
-  // another, unless finish_chains puts them first; what is written at once, since LLVM moves nothing across these
-  // calls, and loads are to come before stores.
+  // another, unless schedule_for_pressure puts them first; what is written at once, since LLVM moves nothing across
+  // these calls, and loads are to come before stores.
   void ask(const Part& part) {
     const Rows& rows = part.rows;
     IRBuilder<> builder(rows[0].access);
@@ -274,7 +274,7 @@ class Prefetcher {
         touch(rows[i], builder);
       }
       for (; asked * rows.size() < (i + 1) * part.lines.size(); ++asked, ++line)
-        ask_for_line(
+        prefetch_line(
             builder,
             builder.CreateConstGEP1_64(builder.getInt8Ty(), address, static_cast<uint64_t>(*line * kCacheLine)),
             Cache::kSecond);
@@ -298,7 +298,7 @@ class Prefetcher {
   Argument* record_;
   const DataLayout& layout_;
   LoopInfo& loops_;
-  DenseMap<const Value*, bool> differs_;
+  DenseMap<const Value*, bool> is_divergent_;
 };
 
 }  // namespace

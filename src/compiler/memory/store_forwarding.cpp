@@ -53,9 +53,9 @@ struct Source {
   unsigned element = 0;
 };
 
-class ForwardStores {
+class StoreForwarding {
  public:
-  ForwardStores(Function& function, FunctionAnalysisManager& analyses, unsigned register_bytes)
+  StoreForwarding(Function& function, FunctionAnalysisManager& analyses, unsigned register_bytes)
       : function_(function), layout_(function.getDataLayout()), analyses_(analyses), register_bytes_(register_bytes) {}
 
   bool run() {
@@ -135,7 +135,7 @@ class ForwardStores {
         auto* number = dyn_cast_or_null<ConstantInt>(index);
         if (number && number->getValue().getSignificantBits() <= 32)
           access.places[i] += number->getSExtValue() * size;
-        else if (ForwardStores::is_accessed(access, i))
+        else if (StoreForwarding::is_accessed(access, i))
           return std::nullopt;
       }
     }
@@ -230,13 +230,13 @@ class ForwardStores {
       if (!stored) return false;
       if (stored->base != wanted.base) return false;
       int64_t stored_bytes = static_cast<int64_t>(layout_.getTypeStoreSize(stored->type).getFixedValue());
-      bool is_alike =
+      bool is_invariant =
           layout_.getTypeStoreSize(stored->type->getScalarType()).getFixedValue() == static_cast<uint64_t>(size);
       for (unsigned i = 0; i < count; ++i) {
         if (sources[i].value) continue;
         int64_t distance = wanted.offset + (wanted.places.empty() ? size * i : wanted.places[i]) - stored->offset;
         if (distance >= stored_bytes || distance + size <= 0) continue;
-        if (!is_alike || distance % size != 0) return false;
+        if (!is_invariant || distance % size != 0) return false;
         auto element = static_cast<unsigned>(distance / size);
         if (!is_accessed(*stored, element)) continue;
         sources[i] = {stored->value, element};
@@ -300,12 +300,12 @@ class ForwardStores {
     Value* result = nullptr;
     for (Value* vector : vectors) {
       auto* type = cast<FixedVectorType>(vector->getType());
-      auto* as_wanted = FixedVectorType::get(element, type->getNumElements());
-      Value* own = builder.CreateBitCast(vector, as_wanted);
+      auto* as_required = FixedVectorType::get(element, type->getNumElements());
+      Value* own = builder.CreateBitCast(vector, as_required);
       SmallVector<int> mask;
-      bool is_first = !result, is_alike = type->getNumElements() == static_cast<unsigned>(count);
+      bool is_first = !result, is_invariant = type->getNumElements() == static_cast<unsigned>(count);
       // Where lengths differ, what is taken first comes to its place.
-      if (!is_alike) {
+      if (!is_invariant) {
         for (const Source& source : sources)
           mask.push_back(source.value == vector ? static_cast<int>(source.element) : PoisonMaskElem);
         own = builder.CreateShuffleVector(own, mask);
@@ -313,14 +313,14 @@ class ForwardStores {
       }
       for (int i = 0; i < count; ++i) {
         const Source& source = sources[static_cast<unsigned>(i)];
-        int taken = is_alike ? static_cast<int>(source.element) : i;
+        int taken = is_invariant ? static_cast<int>(source.element) : i;
         if (source.value == vector)
           mask.push_back(is_first ? taken : count + taken);
         else
           mask.push_back(is_first ? PoisonMaskElem : i);
       }
       // Two registers are put together at once.
-      if (is_first && is_alike && vectors.size() > 1) {
+      if (is_first && is_invariant && vectors.size() > 1) {
         auto* second = vectors[1];
         if (second->getType()->isVectorTy() && count_of(second->getType()) == static_cast<unsigned>(count)) {
           for (int i = 0; i < count; ++i) {
@@ -332,7 +332,7 @@ class ForwardStores {
           continue;
         }
       }
-      if (!is_first && is_alike && vector == vectors[1] &&
+      if (!is_first && is_invariant && vector == vectors[1] &&
           count_of(vectors[0]->getType()) == static_cast<unsigned>(count))
         continue;  // there already
       result = is_first ? builder.CreateShuffleVector(own, mask) : builder.CreateShuffleVector(result, own, mask);
@@ -385,8 +385,8 @@ class ForwardStores {
 
 }  // namespace
 
-PreservedAnalyses ForwardStoresPass::run(Function& function, FunctionAnalysisManager& analyses) {
-  if (!ForwardStores(function, analyses, register_bytes).run()) return PreservedAnalyses::all();
+PreservedAnalyses StoreForwardingPass::run(Function& function, FunctionAnalysisManager& analyses) {
+  if (!StoreForwarding(function, analyses, register_bytes).run()) return PreservedAnalyses::all();
   PreservedAnalyses preserved;
   preserved.preserveSet<CFGAnalyses>();
   return preserved;

@@ -13,9 +13,9 @@
 namespace kiln {
 
 // Of a function for a whole threadgroup (workgroup/simdgroup_loops.h).
-struct ForwardStoresPass : llvm::PassInfoMixin<ForwardStoresPass> {
+struct StoreForwardingPass : llvm::PassInfoMixin<StoreForwardingPass> {
   /// Of loads of several registers each is looked at by itself, too.
-  explicit ForwardStoresPass(unsigned register_bytes) : register_bytes(register_bytes) {}
+  explicit StoreForwardingPass(unsigned register_bytes) : register_bytes(register_bytes) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }
 

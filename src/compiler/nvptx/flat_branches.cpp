@@ -34,7 +34,7 @@ class Flattener {
  private:
   struct Side {
     BasicBlock *block, *join;
-    bool is_taken;  // where the condition holds
+    bool is_real_edge;  // where the condition holds
   };
 
   // The one side that a branch has, as in `if (condition) { … }`.
@@ -56,7 +56,7 @@ class Flattener {
 
     IRBuilder<> builder(branch);
     Value* condition = branch->getCondition();
-    if (!side->is_taken) condition = builder.CreateNot(condition);
+    if (!side->is_real_edge) condition = builder.CreateNot(condition);
     for (Instruction& instruction : make_early_inc_range(*side->block)) {
       if (instruction.isTerminator()) break;
       instruction.moveBefore(branch);

@@ -331,8 +331,8 @@ void separate_index(Function& body) {
     if (thread_value(&instruction) != kIndexInThreadgroup) continue;
     auto* call = cast<CallInst>(&instruction);
     builder.SetInsertPoint(call);
-    Function& simdgroup = stand_in(module, kSimdgroupFunction, FunctionType::get(builder.getInt32Ty(), false));
-    only_compute(simdgroup);
+    Function& simdgroup = pseudo_intrinsic(module, kSimdgroupFunction, FunctionType::get(builder.getInt32Ty(), false));
+    set_no_side_effects(simdgroup);
     Value* first = builder.CreateAnd(builder.CreateCall(&simdgroup), builder.getInt32(~31u));
     CallInst* lane = builder.CreateCall(&lane_function(module));
     lane->addRangeRetAttr(ConstantRange(APInt(32, 0), APInt(32, 32)));

@@ -36,7 +36,7 @@ Value* in_own_space(Value* pointer) {
 }
 
 // How PTX moves a value: `count` registers of `part`.
-struct Pieces {
+struct CoarsenedLoop {
   Type* part;
   unsigned count;
 
@@ -53,34 +53,34 @@ struct Pieces {
 };
 
 // Nothing where PTX cannot move it at once.
-std::optional<Pieces> pieces_of(Type* type, Align alignment, const DataLayout& layout) {
+std::optional<CoarsenedLoop> coarsened_loop_of(Type* type, Align alignment, const DataLayout& layout) {
   uint64_t bytes = layout.getTypeStoreSize(type);
   LLVMContext& context = type->getContext();
   if (alignment.value() < bytes) return std::nullopt;
-  if (type->isFloatTy() || type->isDoubleTy()) return Pieces{type, 1};
-  if (type->isPointerTy()) return Pieces{Type::getInt64Ty(context), 1};
+  if (type->isFloatTy() || type->isDoubleTy()) return CoarsenedLoop{type, 1};
+  if (type->isPointerTy()) return CoarsenedLoop{Type::getInt64Ty(context), 1};
   if (layout.getTypeSizeInBits(type) != 8 * bytes) return std::nullopt;
   auto* vector = dyn_cast<FixedVectorType>(type);
   if (!vector && !type->isIntegerTy() && !type->isHalfTy() && !type->isBFloatTy()) return std::nullopt;
   if (vector && (vector->getElementType()->isFloatTy() || vector->getElementType()->isDoubleTy()) && bytes <= 16 &&
       (bytes == 8 || bytes == 16))
-    return Pieces{vector->getElementType(), vector->getNumElements()};
+    return CoarsenedLoop{vector->getElementType(), vector->getNumElements()};
   if (vector && vector->getElementType()->isPointerTy()) return std::nullopt;
   switch (bytes) {
     case 1:
     case 2:
-    case 4: return Pieces{Type::getIntNTy(context, static_cast<unsigned>(8 * bytes)), 1};
+    case 4: return CoarsenedLoop{Type::getIntNTy(context, static_cast<unsigned>(8 * bytes)), 1};
     case 8:
-      if (!vector || vector->getScalarSizeInBits() == 64) return Pieces{Type::getInt64Ty(context), 1};
-      return Pieces{Type::getInt32Ty(context), 2};
+      if (!vector || vector->getScalarSizeInBits() == 64) return CoarsenedLoop{Type::getInt64Ty(context), 1};
+      return CoarsenedLoop{Type::getInt32Ty(context), 2};
     case 16:
-      if (vector && vector->getScalarSizeInBits() == 64) return Pieces{Type::getInt64Ty(context), 2};
-      return Pieces{Type::getInt32Ty(context), 4};
+      if (vector && vector->getScalarSizeInBits() == 64) return CoarsenedLoop{Type::getInt64Ty(context), 2};
+      return CoarsenedLoop{Type::getInt32Ty(context), 4};
     default: return std::nullopt;
   }
 }
 
-std::string registers(const Pieces& pieces, unsigned first) {
+std::string registers(const CoarsenedLoop& pieces, unsigned first) {
   std::string list;
   for (unsigned i = 0; i < pieces.count; ++i) list += concat(i == 0 ? "" : ", ", "$", first + i);
   return pieces.count == 1 ? list : concat("{", list, "}");
@@ -159,10 +159,10 @@ class Predicator {
   FixedVectorType* components(Type* type, Align alignment) const {
     auto* vector = dyn_cast<FixedVectorType>(type);
     bool fits = vector && vector->getNumElements() <= 8 && vector->getScalarSizeInBits() % 8 == 0 &&
-                pieces_of(vector->getElementType(), alignment, layout_);
+                coarsened_loop_of(vector->getElementType(), alignment, layout_);
     return fits ? vector : nullptr;
   }
-  Value* component_place(FixedVectorType* vector, Value* pointer, unsigned i) {
+  Value* component_address(FixedVectorType* vector, Value* pointer, unsigned i) {
     uint64_t bytes = vector->getScalarSizeInBits() / 8;
     return builder_.CreateConstGEP1_64(builder_.getInt8Ty(), pointer, i * bytes);
   }
@@ -171,7 +171,7 @@ class Predicator {
   }
 
   Value* load_value(Type* type, Value* pointer, Align alignment, Value* condition, bool is_constant) {
-    std::optional<Pieces> pieces = pieces_of(type, alignment, layout_);
+    std::optional<CoarsenedLoop> pieces = coarsened_loop_of(type, alignment, layout_);
     if (!pieces) {
       FixedVectorType* vector = components(type, alignment);
       if (!vector) return nullptr;
@@ -179,7 +179,7 @@ class Predicator {
       for (unsigned i = 0; i < vector->getNumElements(); ++i)
         result =
             builder_.CreateInsertElement(result,
-                                         load_value(vector->getElementType(), component_place(vector, pointer, i),
+                                         load_value(vector->getElementType(), component_address(vector, pointer, i),
                                                     component_alignment(vector, alignment, i), condition, is_constant),
                                          i);
       return result;
@@ -199,7 +199,7 @@ class Predicator {
     return joined(*pieces, call, type);
   }
 
-  Value* joined(const Pieces& pieces, Value* loaded, Type* type) {
+  Value* joined(const CoarsenedLoop& pieces, Value* loaded, Type* type) {
     if (pieces.count == 1) {
       if (pieces.bits() == 8) loaded = builder_.CreateTrunc(loaded, pieces.part);
       return type->isPointerTy() ? builder_.CreateIntToPtr(loaded, type) : builder_.CreateBitCast(loaded, type);
@@ -211,12 +211,12 @@ class Predicator {
   }
 
   bool store_value(Value* value, Value* pointer, Align alignment, Value* condition) {
-    std::optional<Pieces> pieces = pieces_of(value->getType(), alignment, layout_);
+    std::optional<CoarsenedLoop> pieces = coarsened_loop_of(value->getType(), alignment, layout_);
     if (!pieces) {
       FixedVectorType* vector = components(value->getType(), alignment);
       if (!vector) return false;
       for (unsigned i = 0; i < vector->getNumElements(); ++i)
-        store_value(builder_.CreateExtractElement(value, i), component_place(vector, pointer, i),
+        store_value(builder_.CreateExtractElement(value, i), component_address(vector, pointer, i),
                     component_alignment(vector, alignment, i), condition);
       return true;
     }

@@ -74,7 +74,7 @@ Intrinsic::ID whole_reduction(const Operation& operation) {
 
 class WaitLowering {
  public:
-  WaitLowering(Function& body, ArrayRef<ExchangeSite> sites, const Masks& masks, MatrixMap map)
+  WaitLowering(Function& body, ArrayRef<ConvergencePoint> sites, const Masks& masks, MatrixMap map)
       : module_(*body.getParent()), sites_(sites), masks_(masks), builder_(body.getContext()) {
     IRBuilder<> builder(&*body.getEntryBlock().getFirstInsertionPt());
     lane_ = builder.CreateCall(&lane_function(module_));
@@ -84,7 +84,7 @@ class WaitLowering {
   void run(Function& body) {
     SmallVector<CallInst*> waits, nevers;
     for (Instruction& instruction : instructions(body)) {
-      if (waits_at(instruction)) waits.push_back(cast<CallInst>(&instruction));
+      if (convergence_point_at(instruction)) waits.push_back(cast<CallInst>(&instruction));
       if (calls(instruction, kNeverFunction)) nevers.push_back(cast<CallInst>(&instruction));
     }
     for (CallInst* never : nevers) {
@@ -92,10 +92,10 @@ class WaitLowering {
       never->eraseFromParent();
     }
     for (CallInst* wait : waits) {
-      const ExchangeSite& site = sites_[*waits_at(*wait)];
+      const ConvergencePoint& site = sites_[*convergence_point_at(*wait)];
       if (site.combine && simplified_.insert(site.combine).second) simplify_combining(*site.combine);
     }
-    for (CallInst* wait : waits) lower(*wait, sites_[*waits_at(*wait)]);
+    for (CallInst* wait : waits) lower(*wait, sites_[*convergence_point_at(*wait)]);
     for (CallInst* call : combining_) {
       InlineFunctionInfo info;
       if (!InlineFunction(*call, info).isSuccess()) throw InternalError("a combining function is not inlined");
@@ -103,12 +103,12 @@ class WaitLowering {
   }
 
  private:
-  void lower(CallInst& wait, const ExchangeSite& site) {
+  void lower(CallInst& wait, const ConvergencePoint& site) {
     builder_.SetInsertPoint(&wait);
     Value* result = Constant::getNullValue(wait.getType());
     if (site.is_barrier) {
       // The first form is for whole simdgroups.
-      if (masks_.barriers_agree)
+      if (masks_.barriers_are_uniform)
         builder_.CreateIntrinsic(Intrinsic::nvvm_barrier0, {}, {});
       else
         builder_.CreateIntrinsic(Intrinsic::nvvm_barrier_sync, {}, {builder_.getInt32(0)});
@@ -120,7 +120,7 @@ class WaitLowering {
     wait.eraseFromParent();
   }
 
-  Value* exchange(CallInst& wait, const ExchangeSite& site) {
+  Value* exchange(CallInst& wait, const ConvergencePoint& site) {
     if (site.is_product) return multiply(wait);
     Value *value = wait.getArgOperand(1), *operand = wait.getArgOperand(2);
     switch (site.exchange) {
@@ -219,7 +219,7 @@ class WaitLowering {
     return moved(Intrinsic::nvvm_shfl_sync_up_i32, value, builder_.getInt32(distance), 0);
   }
 
-  Value* combine(const ExchangeSite& site, Value* a, Value* b) {
+  Value* combine(const ConvergencePoint& site, Value* a, Value* b) {
     Type* whole = builder_.getInt64Ty();
     CallInst* result =
         builder_.CreateCall(site.combine, {builder_.CreateZExt(a, whole), builder_.CreateZExt(b, whole)});
@@ -227,21 +227,21 @@ class WaitLowering {
     return builder_.CreateTrunc(result, a->getType());
   }
 
-  Value* identity(const ExchangeSite& site, Type* type) {
+  Value* identity(const ConvergencePoint& site, Type* type) {
     return ConstantInt::get(type, APInt(64, site.identity).trunc(type->getIntegerBitWidth()));
   }
 
   // ---- Reductions
 
   // Both lanes of a pair compute the same: the lower one's value comes first, where that makes a difference.
-  Value* combine_pair(const ExchangeSite& site, Value* own, Value* other, Value* distance) {
+  Value* combine_pair(const ConvergencePoint& site, Value* own, Value* other, Value* distance) {
     if (in_any_order_) return combine(site, own, other);
     Value* is_lower = builder_.CreateICmpEQ(builder_.CreateAnd(lane_, distance), builder_.getInt32(0));
     return combine(site, builder_.CreateSelect(is_lower, own, other), builder_.CreateSelect(is_lower, other, own));
   }
 
   // Integers have instructions for it, in which missing lanes do not count.
-  Value* reduce_at_once(const ExchangeSite& site, Value* value) {
+  Value* reduce_at_once(const ConvergencePoint& site, Value* value) {
     if (!operation_ || site.width != kWidth || value->getType()->getIntegerBitWidth() > 32) return nullptr;
     Intrinsic::ID id = whole_reduction(*operation_);
     bool is_ordered = operation_->intrinsic != Intrinsic::not_intrinsic;
@@ -250,7 +250,7 @@ class WaitLowering {
     return builder_.CreateTrunc(builder_.CreateIntrinsic(id, {}, {wide, mask_.named}), value->getType());
   }
 
-  Value* reduce(const ExchangeSite& site, Value* value) {
+  Value* reduce(const ConvergencePoint& site, Value* value) {
     for (uint32_t distance = 1; distance < site.width; distance *= 2)
       value = combine_pair(site, value, from_pair(value, distance), builder_.getInt32(distance));
     return value;
@@ -258,7 +258,7 @@ class WaitLowering {
 
   // All lanes of a group that has been combined have the same. Any that is there stands for the group. As a loop: five
   // steps of it in a row would be most of a kernel's code, for simdgroups that are few.
-  Value* reduce_some(const ExchangeSite& site, Value* value) {
+  Value* reduce_some(const ConvergencePoint& site, Value* value) {
     BasicBlock* before = builder_.GetInsertBlock();
     BasicBlock* after = before->splitBasicBlock(builder_.GetInsertPoint());
     BasicBlock* step = BasicBlock::Create(builder_.getContext(), "step", before->getParent(), after);
@@ -291,10 +291,10 @@ class WaitLowering {
 
   // ---- Scans
 
-  Value* place_in_group(const ExchangeSite& site) { return builder_.CreateAnd(lane_, site.width - 1); }
+  Value* offset_in_group(const ConvergencePoint& site) { return builder_.CreateAnd(lane_, site.width - 1); }
 
-  Value* scan(const ExchangeSite& site, Value* value) {
-    Value* place = place_in_group(site);
+  Value* scan(const ConvergencePoint& site, Value* value) {
+    Value* place = offset_in_group(site);
     for (uint32_t distance = 1; distance < site.width; distance *= 2) {
       Value* has_before = builder_.CreateICmpUGE(place, builder_.getInt32(distance));
       Value* sum = combine(site, from_before(value, distance), value);
@@ -306,9 +306,9 @@ class WaitLowering {
   }
 
   // Each lane computes by itself what the lanes before it would have given, in the same pairs.
-  Value* scan_some(const ExchangeSite& site, Value* value) {
+  Value* scan_some(const ConvergencePoint& site, Value* value) {
     uint32_t skipped = site.exchange == CpuExchange::kExclusiveScan ? 1 : 0;
-    Value* place = place_in_group(site);
+    Value* place = offset_in_group(site);
     SmallVector<Value*> values, exist;
     for (uint32_t i = 0; i < site.width; ++i) {
       Value* source = builder_.CreateSub(lane_, builder_.getInt32(i + skipped));
@@ -330,7 +330,7 @@ class WaitLowering {
   }
 
   Module& module_;
-  ArrayRef<ExchangeSite> sites_;
+  ArrayRef<ConvergencePoint> sites_;
   const Masks& masks_;
   IRBuilder<> builder_;
   Value* lane_ = nullptr;
@@ -345,7 +345,7 @@ class WaitLowering {
 
 }  // namespace
 
-void lower_waits(Function& body, ArrayRef<ExchangeSite> sites, const Masks& masks, MatrixMap map) {
+void lower_waits(Function& body, ArrayRef<ConvergencePoint> sites, const Masks& masks, MatrixMap map) {
   WaitLowering(body, sites, masks, map).run(body);
 }
 

@@ -15,6 +15,6 @@
 namespace kiln {
 
 /// Replaces exchanges, barriers, and products of matrices whose elements are given out so, of `body`.
-void lower_waits(llvm::Function& body, llvm::ArrayRef<ExchangeSite> sites, const Masks& masks, MatrixMap map);
+void lower_waits(llvm::Function& body, llvm::ArrayRef<ConvergencePoint> sites, const Masks& masks, MatrixMap map);
 
 }  // namespace kiln

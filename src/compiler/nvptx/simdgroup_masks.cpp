@@ -34,7 +34,7 @@ namespace {
 using namespace llvm;
 
 // A branch of two ways of which one leads to no site any more: whether it is the first.
-std::optional<unsigned> way_on(const BasicBlock& block, const Blocks& leading) {
+std::optional<unsigned> next_edge(const BasicBlock& block, const Blocks& leading) {
   const auto* branch = dyn_cast<BranchInst>(block.getTerminator());
   if (!branch || !branch->isConditional()) return std::nullopt;
   bool first = leading.contains(branch->getSuccessor(0)), second = leading.contains(branch->getSuccessor(1));
@@ -53,26 +53,27 @@ Value* taken(IRBuilder<>& builder, const BranchInst& branch, unsigned way) {
 
 CallInst* launched(Function& body) {
   IRBuilder<> builder(&*body.getEntryBlock().getFirstInsertionPt());
-  Function& function = stand_in(*body.getParent(), kLaunchedFunction, FunctionType::get(builder.getInt32Ty(), false));
-  only_compute(function);
+  Function& function =
+      pseudo_intrinsic(*body.getParent(), kLaunchedFunction, FunctionType::get(builder.getInt32Ty(), false));
+  set_no_side_effects(function);
   return builder.CreateCall(&function);
 }
 
 class MaskFinder {
  public:
-  MaskFinder(Function& body, ArrayRef<ExchangeSite> sites) : body_(body), sites_(sites) {}
+  MaskFinder(Function& body, ArrayRef<ConvergencePoint> sites) : body_(body), sites_(sites) {}
 
   Masks run() {
     mark_uniform_results();
     analyses_.run("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,lower-switch", body_);
-    separate_lanes(body_);
+    split_affine_lanes(body_);
     analyses_.forget(body_);
     leave_before_barriers();
-    exchanges_ = blocks_with(body_, [&](const Instruction& instruction) { return is_exchange(instruction); });
-    leading_ = leading_to(exchanges_);
+    exchanges_ = blocks_with(body_, [&](const Instruction& instruction) { return is_collective(instruction); });
+    leading_ = blocks_reaching(exchanges_);
     Masks masks;
-    const bool agree = barriers_agree(body_, analyses_.functions(), barriers());
-    masks.barriers_agree = agree && !lingers_;
+    const bool agree = barriers_are_uniform(body_, analyses_.functions(), barriers());
+    masks.barriers_are_uniform = agree && !lingers_;
     if (leading_.empty()) return masks;
     if (come_together()) {
       launched_ = launched(body_);
@@ -82,31 +83,31 @@ class MaskFinder {
     }
     if (!masks.refusal.empty()) return masks;
     for (Instruction& instruction : instructions(body_))
-      if (is_exchange(instruction)) masks.at[cast<CallInst>(&instruction)] = mask_at(instruction);
+      if (is_collective(instruction)) masks.at[cast<CallInst>(&instruction)] = mask_at(instruction);
     return masks;
   }
 
  private:
-  bool is_exchange(const Instruction& instruction) const {
-    std::optional<unsigned> site = waits_at(instruction);
+  bool is_collective(const Instruction& instruction) const {
+    std::optional<unsigned> site = convergence_point_at(instruction);
     return site && !sites_[*site].is_barrier;
   }
 
   // Of what is exchanged, reductions over the simdgroup and ballots give the same to all.
   void mark_uniform_results() {
     for (Instruction& instruction : instructions(body_)) {
-      std::optional<unsigned> number = waits_at(instruction);
+      std::optional<unsigned> number = convergence_point_at(instruction);
       if (!number) continue;
-      const ExchangeSite& site = sites_[*number];
+      const ConvergencePoint& site = sites_[*number];
       if (site.exchange == CpuExchange::kBallot || (site.exchange == CpuExchange::kReduce && site.width == 32))
-        mark_same_in_all_lanes(instruction);
+        mark_uniform(instruction);
     }
   }
 
   // ---- Barriers
 
   bool is_barrier(const Instruction& instruction) const {
-    std::optional<unsigned> site = waits_at(instruction);
+    std::optional<unsigned> site = convergence_point_at(instruction);
     return site && sites_[*site].is_barrier;
   }
 
@@ -115,13 +116,13 @@ class MaskFinder {
   }
 
   bool exchanges(const BasicBlock& block) const {
-    return any_of(block, [&](const Instruction& instruction) { return is_exchange(instruction); });
+    return any_of(block, [&](const Instruction& instruction) { return is_collective(instruction); });
   }
 
   // A branch of which one way leads to no barrier.
   struct Fork {
     BasicBlock* block;
-    unsigned way_on;
+    unsigned next_edge;
     bool is_end;     // of a loop, where its other way leads back
     BlockList left;  // what is behind the way that does not
 
@@ -129,7 +130,7 @@ class MaskFinder {
   };
 
   void leave_before_barriers() {
-    const Blocks leading = leading_for_good(barriers());
+    const Blocks leading = blocks_always_reaching(barriers());
     if (leading.empty()) return;
     auto& divergence = analyses_.functions().getResult<DivergenceAnalysis>(body_);
     auto& dominators = analyses_.functions().getResult<DominatorTreeAnalysis>(body_);
@@ -138,11 +139,11 @@ class MaskFinder {
     Blocks in_loops;
     for (BasicBlock& block : body_) {
       if (loops.getLoopFor(&block)) in_loops.insert(&block);
-      std::optional<unsigned> way = way_on(block, leading);
+      std::optional<unsigned> way = next_edge(block, leading);
       if (!way || !divergence.is_divergent_branch(block)) continue;
       const auto* branch = cast<BranchInst>(block.getTerminator());
       forks.push_back({&block, *way, dominators.dominates(branch->getSuccessor(*way), &block),
-                       taken_from(*branch->getSuccessor(1 - *way))});
+                       reachable_from(*branch->getSuccessor(1 - *way))});
     }
     if (forks.empty()) return;
     EquivalenceClasses<const Fork*> groups;
@@ -169,7 +170,7 @@ class MaskFinder {
       auto passes = [&](BasicBlock& block) {
         return may_wait || none_of(block, [&](const Instruction& i) { return is_barrier(i); });
       };
-      return taken_from(*from.next(from.way_on), passes).contains(to.block);
+      return reachable_from(*from.next(from.next_edge), passes).contains(to.block);
     };
     if (leads(one, other, false) || leads(other, one, false)) return true;
     return !leads(one, other, true) && !leads(other, one, true);
@@ -181,7 +182,7 @@ class MaskFinder {
     BlockList left;
     bool is_end = false, is_in_loop = false;
     for (const Fork* fork : forks) {
-      ways.push_back({fork->block, fork->next(1 - fork->way_on)});
+      ways.push_back({fork->block, fork->next(1 - fork->next_edge)});
       left.insert(fork->left.begin(), fork->left.end());
       is_end = is_end || fork->is_end;
       is_in_loop = is_in_loop || in_loops.contains(fork->block);
@@ -189,7 +190,7 @@ class MaskFinder {
     const bool exchange = any_of(left, [&](BasicBlock* block) { return exchanges(*block); });
     lingers_ = lingers_ || is_end || any_of(left, [&](BasicBlock* block) { return in_loops.contains(block); });
     const bool is_alone = forks.size() == 1 && !(exchange && is_in_loop);
-    BasicBlock* goes_on = forks[0]->next(forks[0]->way_on);
+    BasicBlock* goes_on = forks[0]->next(forks[0]->next_edge);
     for (BasicBlock* copy : copy_for(ways, left)) {
       if (!isa<ReturnInst>(copy->getTerminator())) continue;
       IRBuilder<> builder(copy->getTerminator());
@@ -197,7 +198,8 @@ class MaskFinder {
       if (is_alone && !is_end) exits_.push_back({copy, goes_on});
     }
     if (is_alone) return;
-    for (const Fork* fork : forks) tails_.push_back({cast<BranchInst>(fork->block->getTerminator()), 1 - fork->way_on});
+    for (const Fork* fork : forks)
+      tails_.push_back({cast<BranchInst>(fork->block->getTerminator()), 1 - fork->next_edge});
   }
 
   // In structured control flow there is one return. Nobody comes from an exit to where the others go on, but for the
@@ -212,7 +214,7 @@ class MaskFinder {
   }
 
   // The same for what forks share, and for what is exchanged on the way out of a loop. Returns whether it can be done.
-  bool put_tails_first() {
+  bool linearize_shared_tails() {
     if (tails_.empty()) return true;
     const Blocks waits = barriers();
     size_t none = 0;
@@ -231,10 +233,10 @@ class MaskFinder {
     // Threads that leave are voted out, so those that do not must be there together too.
     Blocks together = exchanges_;
     for (const BasicBlock& block : body_)
-      if (way_on(block, leading_)) together.insert(&block);
-    if (!barriers_agree(body_, analyses_.functions(), together)) return false;
+      if (next_edge(block, leading_)) together.insert(&block);
+    if (!barriers_are_uniform(body_, analyses_.functions(), together)) return false;
     for (BasicBlock& block : body_)
-      if (way_on(block, leading_) && divergence.is_divergent_branch(block)) leavings_.push_back(&block);
+      if (next_edge(block, leading_) && divergence.is_divergent_branch(block)) leavings_.push_back(&block);
     return true;
   }
 
@@ -246,7 +248,7 @@ class MaskFinder {
     for (BasicBlock* block : leavings_) {
       auto* branch = cast<BranchInst>(block->getTerminator());
       builder.SetInsertPoint(branch);
-      Value* condition = taken(builder, *branch, *way_on(*block, leading_));
+      Value* condition = taken(builder, *branch, *next_edge(*block, leading_));
       builder.CreateStore(vote(builder, builder.CreateLoad(builder.getInt32Ty(), variable_), condition), variable_);
     }
   }
@@ -255,7 +257,8 @@ class MaskFinder {
 
   std::string structure(bool agree) {
     join_exits();
-    if (!put_tails_first()) return "threads that return exchange values where others would wait for them at a barrier";
+    if (!linearize_shared_tails())
+      return "threads that return exchange values where others would wait for them at a barrier";
     analyses_.run(kStructuring, body_);
     flow_.emplace(body_, analyses_.functions());
     if (std::string reason = flow_->check_structure(body_); !reason.empty()) return reason;
@@ -266,7 +269,7 @@ class MaskFinder {
     ReversePostOrderTraversal<Function*> order(&body_);
     SmallVector<BasicBlock*> blocks(order.begin(), order.end());
     for (BasicBlock* block : blocks)
-      if (any_of(*block, [&](const Instruction& i) { return is_exchange(i); })) mask_of(*block);
+      if (any_of(*block, [&](const Instruction& i) { return is_collective(i); })) mask_of(*block);
     const Blocks waits = barriers();
     while (!open_.empty()) {
       Loop* loop = open_.pop_back_val();
@@ -332,8 +335,8 @@ class MaskFinder {
   }
 
   Function& body_;
-  ArrayRef<ExchangeSite> sites_;
-  ThreadAnalyses analyses_{Lanes::kApart};
+  ArrayRef<ConvergencePoint> sites_;
+  ThreadAnalyses analyses_{Lanes::kIndependent};
   bool lingers_ = false;  // threads that leave may still be there when the others come to a barrier
   SmallVector<std::pair<BasicBlock*, BasicBlock*>> exits_;  // and where the branch's other way leads
   SmallVector<std::pair<BranchInst*, unsigned>> tails_;     // and the way that leads to them
@@ -351,6 +354,6 @@ class MaskFinder {
 
 }  // namespace
 
-Masks find_masks(Function& body, ArrayRef<ExchangeSite> sites) { return MaskFinder(body, sites).run(); }
+Masks find_masks(Function& body, ArrayRef<ConvergencePoint> sites) { return MaskFinder(body, sites).run(); }
 
 }  // namespace kiln

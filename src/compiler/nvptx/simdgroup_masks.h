@@ -36,11 +36,11 @@ struct SimdgroupMask {
 struct Masks {
   llvm::DenseMap<llvm::CallInst*, SimdgroupMask> at;  // each exchange
   // Whether the threads of a simdgroup come to barriers together, but for those that are about to return.
-  bool barriers_agree = true;
+  bool barriers_are_uniform = true;
   std::string refusal;  // why it cannot be done, or nothing
 };
 
 /// `body`'s index is separated (kernel_entry.h). Inserts the votes, and exits before barriers.
-Masks find_masks(llvm::Function& body, llvm::ArrayRef<ExchangeSite> sites);
+Masks find_masks(llvm::Function& body, llvm::ArrayRef<ConvergencePoint> sites);
 
 }  // namespace kiln

@@ -20,7 +20,7 @@ using namespace llvm;
 
 class TensorProducts {
  public:
-  TensorProducts(Function& body, ArrayRef<ExchangeSite> sites, const Masks& masks, MatrixMap map)
+  TensorProducts(Function& body, ArrayRef<ConvergencePoint> sites, const Masks& masks, MatrixMap map)
       : sites_(sites), masks_(masks), builder_(body.getContext()) {
     if (map == MatrixMap::kTensor) return;
     builder_.SetInsertPoint(&*body.getEntryBlock().getFirstInsertionPt());
@@ -53,7 +53,7 @@ class TensorProducts {
 
  private:
   bool can_multiply(const Instruction& instruction) const {
-    std::optional<unsigned> site = waits_at(instruction);
+    std::optional<unsigned> site = convergence_point_at(instruction);
     if (!site || !sites_[*site].is_product) return false;
     const auto& product = cast<CallInst>(instruction);
     auto [a, b] = types_of(product);
@@ -158,7 +158,7 @@ class TensorProducts {
 
   using Fragments = DenseMap<std::pair<Value*, Value*>, Value*>;
 
-  const ArrayRef<ExchangeSite> sites_;
+  const ArrayRef<ConvergencePoint> sites_;
   const Masks& masks_;
   IRBuilder<> builder_;
   Value *to_tensor_ = nullptr, *to_apple_ = nullptr;  // whose elements a lane takes; null: its own
@@ -167,8 +167,8 @@ class TensorProducts {
 
 }  // namespace
 
-void multiply_by_tensor_cores(Function& body, ArrayRef<ExchangeSite> sites, const Masks& masks, MatrixMap map) {
-  if (none_of(sites, [](const ExchangeSite& site) { return site.is_product; })) return;
+void multiply_by_tensor_cores(Function& body, ArrayRef<ConvergencePoint> sites, const Masks& masks, MatrixMap map) {
+  if (none_of(sites, [](const ConvergencePoint& site) { return site.is_product; })) return;
   TensorProducts products(body, sites, masks, map);
   for (BasicBlock& block : body) products.run(block);
 }

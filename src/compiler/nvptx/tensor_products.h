@@ -22,7 +22,7 @@
 namespace kiln {
 
 /// Replaces those products of `body` to which all 32 threads come, and whose types the hardware has.
-void multiply_by_tensor_cores(llvm::Function& body, llvm::ArrayRef<ExchangeSite> sites, const Masks& masks,
+void multiply_by_tensor_cores(llvm::Function& body, llvm::ArrayRef<ConvergencePoint> sites, const Masks& masks,
                               MatrixMap map);
 
 }  // namespace kiln

@@ -48,7 +48,7 @@ bool is_passed(StoreInst& store, Instruction& instruction) {
 
 }  // namespace
 
-void gather_stores(Function& function, FunctionAnalysisManager& analyses) {
+void cluster_stores(Function& function, FunctionAnalysisManager& analyses) {
   ScalarEvolution* evolution = nullptr;
   for (BasicBlock& block : function) {
     SmallVector<StoreInst*> stores;  // neighbours, one behind the other

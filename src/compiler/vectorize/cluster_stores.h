@@ -10,6 +10,6 @@
 namespace kiln {
 
 /// The analyses' ScalarEvolution must know the function as it is; afterwards it still does.
-void gather_stores(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
+void cluster_stores(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 
 }  // namespace kiln

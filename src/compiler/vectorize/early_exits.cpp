@@ -29,31 +29,31 @@ constexpr size_t kMostCopied = 4000;
 
 // Whether threads do something together there.
 bool exchange(const BlockList& blocks) {
-  return any_of(blocks, [](const BasicBlock* block) { return any_of(*block, is_done_together); });
+  return any_of(blocks, [](const BasicBlock* block) { return any_of(*block, is_convergent); });
 }
 
-class LeaveFirst {
+class EarlyExitLinearization {
  public:
-  LeaveFirst(Function& function, FunctionAnalysisManager& analyses, const Blocks& waits)
+  EarlyExitLinearization(Function& function, FunctionAnalysisManager& analyses, const Blocks& waits)
       : function_(function),
         waits_(waits),
-        leading_(leading_for_good(waits)),
+        leading_(blocks_always_reaching(waits)),
         divergence_(analyses.getResult<DivergenceAnalysis>(function)),
         dominators_(analyses.getResult<DominatorTreeAnalysis>(function)),
         loops_(analyses.getResult<LoopAnalysis>(function)) {}
 
-  Leavings run() {
-    if (waits_.empty()) return Leavings::kNone;
+  EarlyExits run() {
+    if (waits_.empty()) return EarlyExits::kNone;
     for (BasicBlock& block : function_) find(block);
-    if (found_.empty() && tails_.empty()) return Leavings::kNone;
+    if (found_.empty() && tails_.empty()) return EarlyExits::kNone;
     for (const Leaving& leaving : found_) order(leaving);
     EliminateUnreachableBlocks(function_);
-    if (tails_.empty()) return Leavings::kFirst;
+    if (tails_.empty()) return EarlyExits::kFirst;
     for (const Leaving& tail : tails_)
-      if (!put_first(tail)) return Leavings::kTooLate;
+      if (!put_first(tail)) return EarlyExits::kTooLate;
     EliminateUnreachableBlocks(function_);
     define_uses(function_);
-    return Leavings::kFirst;
+    return EarlyExits::kFirst;
   }
 
  private:
@@ -77,23 +77,23 @@ class LeaveFirst {
   // Whether some may take one of the block's ways while others go on.
   bool parts(const BasicBlock& block) {
     if (divergence_.is_divergent_branch(block)) return true;
-    if (!apart_) apart_ = blocks_apart(loops_, divergence_, waits_);
+    if (!apart_) apart_ = divergent_blocks(loops_, divergence_, waits_);
     return apart_->contains(&block);
   }
 
   void find(BasicBlock& block) {
     auto* branch = dyn_cast<BranchInst>(block.getTerminator());
-    if (!branch || !branch->isConditional() || has_untaken_way(block)) return;
+    if (!branch || !branch->isConditional() || has_ordering_edge(block)) return;
     const bool is_second = leading_.contains(branch->getSuccessor(0));
     if (is_second == leading_.contains(branch->getSuccessor(1))) return;
     const unsigned way = is_second ? 1 : 0;
     BasicBlock* leaves = branch->getSuccessor(way);
-    const BlockList all = taken_from(*leaves);
+    const BlockList all = reachable_from(*leaves);
     if (!write(all) || !parts(block)) return;
     const BasicBlockEdge edge(&block, leaves);
     BlockList own, shared;
     for (BasicBlock* one : all) (dominators_.dominates(edge, one) ? own : shared).insert(one);
-    const bool meet = meet_behind_loop(block, own);
+    const bool meet = join_after_loop(block, own);
     const bool shares = !meet && write(shared) && !exchange(shared) && size_of(all) <= may_be_copied_;
     const bool is_ordered = shares || (!meet && write(own));
     if (shares) may_be_copied_ -= size_of(all);
@@ -102,10 +102,10 @@ class LeaveFirst {
   }
 
   // Whether those that leave in different iterations exchange values.
-  bool meet_behind_loop(const BasicBlock& fork, const BlockList& own) const {
+  bool join_after_loop(const BasicBlock& fork, const BlockList& own) const {
     const Loop* loop = loops_.getLoopFor(&fork);
     return loop &&
-           any_of(own, [&](BasicBlock* block) { return !loop->contains(block) && any_of(*block, is_done_together); });
+           any_of(own, [&](BasicBlock* block) { return !loop->contains(block) && any_of(*block, is_convergent); });
   }
 
   void order(const Leaving& leaving) {
@@ -115,7 +115,7 @@ class LeaveFirst {
     goes_on = SplitEdge(fork, goes_on);
     BlockList own = leaving.blocks;
     if (leaving.is_copied) own = copy_for({{fork, leaving.branch->getSuccessor(leaving.way)}}, own);
-    add_untaken_ways(own, *goes_on);
+    add_ordering_edges(own, *goes_on);
   }
 
   // The blocks of `tail` are already.
@@ -134,7 +134,7 @@ class LeaveFirst {
   const DominatorTree& dominators_;
   const LoopInfo& loops_;
   // Where they are asked for:
-  DenseMap<const BasicBlock*, MemoryBehind> memory_;
+  DenseMap<const BasicBlock*, MemoryAfterBarrier> memory_;
   std::optional<Blocks> apart_;
   SmallVector<Leaving> found_, tails_;
   size_t may_be_copied_ = kMostCopied;
@@ -142,8 +142,8 @@ class LeaveFirst {
 
 }  // namespace
 
-Leavings leave_first(Function& function, FunctionAnalysisManager& analyses, const Blocks& waits) {
-  return LeaveFirst(function, analyses, waits).run();
+EarlyExits linearize_early_exits(Function& function, FunctionAnalysisManager& analyses, const Blocks& waits) {
+  return EarlyExitLinearization(function, analyses, waits).run();
 }
 
 }  // namespace kiln

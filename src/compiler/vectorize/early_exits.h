@@ -18,7 +18,7 @@
 
 namespace kiln {
 
-enum class Leavings {
+enum class EarlyExits {
   kNone,     // or they write nothing: the function is as it was
   kFirst,    // now: the function has changed
   kTooLate,  // some would be
@@ -29,6 +29,7 @@ inline constexpr const char* kLeavesTooLate =
 
 /// Before structuring, of branches with two ways. `waits` are the blocks in which threads wait, for the threadgroup or
 /// for the simdgroup.
-Leavings leave_first(llvm::Function& function, llvm::FunctionAnalysisManager& analyses, const Blocks& waits);
+EarlyExits linearize_early_exits(llvm::Function& function, llvm::FunctionAnalysisManager& analyses,
+                                 const Blocks& waits);
 
 }  // namespace kiln

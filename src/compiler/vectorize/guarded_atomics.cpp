@@ -52,14 +52,14 @@ BranchInst* guard_of(BasicBlock& block) {
 
 }  // namespace
 
-bool choose_updated_places(Function& function, const Divergence& divergence) {
+bool select_guarded_addresses(Function& function, const Divergence& divergence) {
   struct Found {
     BranchInst* guard;
     AtomicRMWInst* update;
   };
   SmallVector<Found> all;
   for (BasicBlock& block : function)
-    if (BranchInst* guard = guard_of(block); guard && divergence.differs(guard->getCondition()))
+    if (BranchInst* guard = guard_of(block); guard && divergence.is_divergent(guard->getCondition()))
       if (AtomicRMWInst* update = update_in(block)) all.push_back({guard, update});
   if (all.empty()) return false;
   GlobalVariable& sink = make_sink(*function.getParent(), 64);

@@ -16,6 +16,6 @@ namespace kiln {
 class Divergence;
 
 /// Whether there were any. The guards' conditions that are the same in all threads stay branches.
-bool choose_updated_places(llvm::Function& function, const Divergence& divergence);
+bool select_guarded_addresses(llvm::Function& function, const Divergence& divergence);
 
 }  // namespace kiln

@@ -18,15 +18,16 @@ namespace {
 
 using namespace llvm;
 
-class LoadAgain {
+class InputReloading {
  public:
-  LoadAgain(Function& function, FunctionAnalysisManager& analyses, function_ref<bool(const Instruction&)> is_barrier)
+  InputReloading(Function& function, FunctionAnalysisManager& analyses,
+                 function_ref<bool(const Instruction&)> is_barrier)
       : divergence_(analyses.getResult<DivergenceAnalysis>(function)),
         loops_(analyses.getResult<LoopAnalysis>(function)) {
     for (Instruction& instruction : instructions(function)) {
       if (is_barrier(instruction)) barriers_[instruction.getParent()].push_back(&instruction);
       auto* load = dyn_cast<LoadInst>(&instruction);
-      if (load && load->hasMetadata(LLVMContext::MD_invariant_load) && divergence_.differs(load))
+      if (load && load->hasMetadata(LLVMContext::MD_invariant_load) && divergence_.is_divergent(load))
         loads_.push_back(load);
     }
   }
@@ -39,14 +40,14 @@ class LoadAgain {
   }
 
  private:
-  bool is_there(const Use& operand) const { return is_lane(operand.get()) || !divergence_.differs_at(operand); }
+  bool is_there(const Use& operand) const { return is_lane(operand.get()) || !divergence_.is_divergent_at(operand); }
 
   // Whether its place depends on what is read elsewhere.
-  bool is_gathered(const Value* address) const {
+  bool is_gather(const Value* address) const {
     const auto* instruction = dyn_cast<Instruction>(address);
-    if (!instruction || !divergence_.differs(instruction) || is_lane(instruction)) return false;
+    if (!instruction || !divergence_.is_divergent(instruction) || is_lane(instruction)) return false;
     return isa<LoadInst>(instruction) || isa<PHINode>(instruction) ||
-           any_of(instruction->operands(), [&](const Use& operand) { return is_gathered(operand.get()); });
+           any_of(instruction->operands(), [&](const Use& operand) { return is_gather(operand.get()); });
   }
 
   // The last barrier in the block before `end`, or null.
@@ -86,14 +87,14 @@ class LoadAgain {
       if (isa<PHINode>(user) || loops_.getLoopFor(block) != loops_.getLoopFor(load.getParent()) ||
           !waits_between(load, *user))
         continue;
-      if (copies.empty() && (is_gathered(load.getPointerOperand()) || !can_be_computed_again(load, at_hand)))
+      if (copies.empty() && (is_gather(load.getPointerOperand()) || !can_be_rematerialized(load, at_hand)))
         return false;
       Instruction* barrier = last_barrier(*block, user);
       Instruction* place = barrier ? barrier->getNextNode() : &*block->getFirstInsertionPt();
       Value*& copy = copies[place];
       if (!copy) {
         IRBuilder<> builder(place);
-        copy = compute_again(load, at_hand, builder);
+        copy = rematerialize(load, at_hand, builder);
       }
       replacements.push_back({&use, copy});
     }
@@ -109,9 +110,9 @@ class LoadAgain {
 
 }  // namespace
 
-bool load_again(Function& function, FunctionAnalysisManager& analyses,
-                function_ref<bool(const Instruction&)> is_barrier) {
-  return LoadAgain(function, analyses, is_barrier).run();
+bool reload_inputs(Function& function, FunctionAnalysisManager& analyses,
+                   function_ref<bool(const Instruction&)> is_barrier) {
+  return InputReloading(function, analyses, is_barrier).run();
 }
 
 }  // namespace kiln

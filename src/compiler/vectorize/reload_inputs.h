@@ -11,7 +11,7 @@
 namespace kiln {
 
 /// The function is one thread's. Adds instructions only; returns whether it did.
-bool load_again(llvm::Function& function, llvm::FunctionAnalysisManager& analyses,
-                llvm::function_ref<bool(const llvm::Instruction&)> is_barrier);
+bool reload_inputs(llvm::Function& function, llvm::FunctionAnalysisManager& analyses,
+                   llvm::function_ref<bool(const llvm::Instruction&)> is_barrier);
 
 }  // namespace kiln

@@ -51,7 +51,7 @@ bool is_known(const Value* object) {
   return isa<GlobalVariable, AllocaInst>(object) || (load && load->hasMetadata(LLVMContext::MD_invariant_load));
 }
 
-bool may_meet(const Value* first, const Value* second) {
+bool may_converge(const Value* first, const Value* second) {
   const auto of_first = objects_of(first), of_second = objects_of(second);
   return any_of(of_first, [&](const Value* one) {
     return any_of(of_second, [&](const Value* other) { return one == other || !is_known(one) || !is_known(other); });
@@ -106,7 +106,7 @@ class StoreSinking {
       for (StoreInst* store : of_side) {
         if (++attempts > kMostAttempts) return {};
         Stores stores = partners(*store, movable);
-        if (stores.size() >= 2 && (!are_all || stores.size() == sides.size()) && are_apart(stores)) return stores;
+        if (stores.size() >= 2 && (!are_all || stores.size() == sides.size()) && are_divergent(stores)) return stores;
       }
     return {};
   }
@@ -120,7 +120,7 @@ class StoreSinking {
       if (++count > kMostInstructions) break;
       if (auto* store = dyn_cast<StoreInst>(&instruction); store && store->isSimple()) {
         const Value* pointer = store->getPointerOperand();
-        if (none_of(passed, [&](const Value* other) { return may_meet(pointer, other); })) found.push_back(store);
+        if (none_of(passed, [&](const Value* other) { return may_converge(pointer, other); })) found.push_back(store);
         passed.push_back(pointer);
       } else if (auto* load = dyn_cast<LoadInst>(&instruction); load && load->isSimple()) {
         if (!load->hasMetadata(LLVMContext::MD_invariant_load)) passed.push_back(load->getPointerOperand());
@@ -155,11 +155,11 @@ class StoreSinking {
     if (one.getValueOperand()->getType() != other.getValueOperand()->getType()) return false;
     if (any_of(objects_of(to_one), [](const Value* object) { return isa<AllocaInst>(object); })) return false;
     if (same_expression(to_one, to_other)) return !is_own(to_one);
-    return (is_read(to_one) || is_read(to_other)) && may_meet(to_one, to_other);
+    return (is_read(to_one) || is_read(to_other)) && may_converge(to_one, to_other);
   }
 
   // Whether some lanes may come from one of the stores and others from another, and nothing is exchanged on the way.
-  bool are_apart(ArrayRef<StoreInst*> stores) const {
+  bool are_divergent(ArrayRef<StoreInst*> stores) const {
     BasicBlock* fork = stores[0]->getParent();
     for (StoreInst* store : stores) fork = dominators_.findNearestCommonDominator(fork, store->getParent());
     if (any_of(stores, [&](const StoreInst* store) { return store->getParent() == fork; })) return false;
@@ -184,7 +184,7 @@ class StoreSinking {
   bool is_own(const Value* value, unsigned depth = 0) const {
     if (is_lane(value)) return true;
     const auto* instruction = dyn_cast<Instruction>(value);
-    if (!instruction || depth > kMostSteps || !divergence_.differs(value)) return false;
+    if (!instruction || depth > kMostSteps || !divergence_.is_divergent(value)) return false;
     if (const auto* choice = dyn_cast<SelectInst>(instruction))
       return is_sink(choice->getFalseValue()) && is_own(choice->getTrueValue(), depth + 1);
     switch (instruction->getOpcode()) {
@@ -204,7 +204,7 @@ class StoreSinking {
       return false;
     const Value* only = nullptr;
     for (const Value* operand : instruction->operand_values()) {
-      if (!divergence_.differs(operand) && !is_lane(operand)) continue;
+      if (!divergence_.is_divergent(operand) && !is_lane(operand)) continue;
       if (only) return false;
       only = operand;
     }
@@ -215,7 +215,7 @@ class StoreSinking {
   bool is_read(const Value* value, unsigned depth = 0) const {
     const auto* instruction = dyn_cast<Instruction>(value);
     if (!instruction || depth > kMostSteps) return false;
-    if (isa<LoadInst>(instruction)) return divergence_.differs(instruction);
+    if (isa<LoadInst>(instruction)) return divergence_.is_divergent(instruction);
     if (const auto* choice = dyn_cast<SelectInst>(instruction); choice && is_sink(choice->getFalseValue()))
       return is_read(choice->getTrueValue(), depth + 1);
     if (isa<CallInst>(instruction)) return false;

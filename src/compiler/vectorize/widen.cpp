@@ -10,6 +10,7 @@
 #include "compiler/analysis/uniformity.h"
 #include "compiler/ir/guard_sinks.h"
 #include "compiler/lowering/affine_lanes.h"
+#include "compiler/lowering/convergence_points.h"
 #include "compiler/lowering/lane_collectives.h"
 #include "compiler/lowering/structure_phis.h"
 #include "compiler/lowering/vector_bitcasts.h"
@@ -73,73 +74,74 @@ std::string widen(Function& function, const WidenOptions& options) {
     return reason;
   };
   auto keep_in_loops = [&] {
-    InLoops are = keep_exchanges_in_loops(function);
+    InLoops are = keep_collectives_in_loops(function);
     if (are == InLoops::kKept) analyses.forget(function);
     return are != InLoops::kLost;
   };
-  if (!keep_in_loops()) return give_up(kLostExchange);
-  if (std::string reason = lower_exchanges(function, options.sites); !reason.empty()) return give_up(reason);
-  separate_lanes(function);
+  if (!keep_in_loops()) return give_up(kLostCollective);
+  if (std::string reason = lower_collectives(function, options.sites); !reason.empty()) return give_up(reason);
+  split_affine_lanes(function);
   options.keep_stage("lanes");
   auto is_barrier = [&](const Instruction& instruction) {
-    std::optional<unsigned> site = waits_at(instruction);
+    std::optional<unsigned> site = convergence_point_at(instruction);
     return site && options.sites[*site].is_barrier;
   };
   analyses.forget(function);
-  if (!masks_are_together(function, analyses.functions(), is_barrier)) return give_up(kMayMeetElsewhere);
+  if (!masks_are_together(function, analyses.functions(), is_barrier)) return give_up(kMayConvergeElsewhere);
   remove_masks(function);
   split_structure_phis(function);
   split_vectors(function, analyses);
   analyses.run("sroa,early-cse,simplifycfg", function);
   // What is out of a loop that is unrolled would be the same for all of its iterations.
-  if (!keep_in_loops()) return give_up(kLostExchange);
+  if (!keep_in_loops()) return give_up(kLostCollective);
   // Loops that are unrolled make indices of private arrays constant. Others are left at their end, so that they need no
   // structuring.
   analyses.run("loop-mssa(loop-instsimplify,loop-rotate,licm),loop(loop-deletion,loop-unroll-full)", function);
   find_invariant_loads(function);
   analyses.run("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,sroa", function);
-  if (!keep_in_loops()) return give_up(kLostExchange);
+  if (!keep_in_loops()) return give_up(kLostCollective);
   remove_iterations(function);
   analyses.run("adce", function);
   // Variables that unrolling has made values are vectors again.
   if (any_of(instructions(function), [](const Instruction& i) { return i.getType()->isVectorTy(); }))
     split_vectors(function, analyses);
-  separate_lanes(function);
-  if (options.runs_share) separate_pieces(function, *function.getArg(3));
+  split_affine_lanes(function);
+  if (options.halves_share) split_coarsened_positions(function, *function.getArg(3));
   analyses.forget(function);
-  gather_stores(function, analyses.functions());
+  cluster_stores(function, analyses.functions());
   options.keep_stage("components");
-  const bool threads_wait = !options.sites.empty();
+  const bool has_convergence_points = !options.sites.empty();
   auto refuse_long = [&] {
     if (options.takes_long_bodies) return std::string();
     const auto& divergence = analyses.functions().getResult<DivergenceAnalysis>(function);
-    return refuse_by_cost(widening_cost(function, divergence, options.has_avx512), threads_wait);
+    return refuse_by_cost(widening_cost(function, divergence, options.has_avx512), has_convergence_points);
   };
-  if (!threads_wait)
+  if (!has_convergence_points)
     if (std::string reason = refuse_long(); !reason.empty()) return give_up(std::move(reason));
-  if (!barriers_agree(function, analyses.functions(), blocks_with(function, is_barrier)))
+  if (!barriers_are_uniform(function, analyses.functions(), blocks_with(function, is_barrier)))
     return give_up("threads may come to a threadgroup_barrier in different numbers");
   analyses.run("lower-switch", function);
   if (sink_stores(function, analyses.functions())) analyses.forget(function);
-  auto waits = [](const Instruction& instruction) { return waits_at(instruction).has_value(); };
+  auto waits = [](const Instruction& instruction) { return convergence_point_at(instruction).has_value(); };
   auto put_first = [&](function_ref<bool(const Instruction&)> are_waited_for) {
-    const Leavings leavings = leave_first(function, analyses.functions(), blocks_with(function, are_waited_for));
-    if (leavings == Leavings::kFirst) analyses.forget(function);
-    return leavings != Leavings::kTooLate;
+    const EarlyExits leavings =
+        linearize_early_exits(function, analyses.functions(), blocks_with(function, are_waited_for));
+    if (leavings == EarlyExits::kFirst) analyses.forget(function);
+    return leavings != EarlyExits::kTooLate;
   };
   // Who waits for the simdgroup alone may be on the way out for the threadgroup's barriers.
   const bool are_all_barriers = blocks_with(function, waits).size() == blocks_with(function, is_barrier).size();
   if (!put_first(is_barrier) || !(are_all_barriers || put_first(waits))) return give_up(kLeavesTooLate);
   // Barriers that are not uniform are reported first, however long the body is.
-  if (threads_wait)
+  if (has_convergence_points)
     if (std::string reason = refuse_long(); !reason.empty()) return give_up(std::move(reason));
-  if (choose_updated_places(function, analyses.functions().getResult<DivergenceAnalysis>(function)))
+  if (select_guarded_addresses(function, analyses.functions().getResult<DivergenceAnalysis>(function)))
     analyses.forget(function);
   analyses.run(kStructuring, function);
-  if (load_again(function, analyses.functions(), is_barrier)) analyses.forget(function);
+  if (reload_inputs(function, analyses.functions(), is_barrier)) analyses.forget(function);
   options.keep_stage("structured");
-  if (options.runs_share)
-    *options.runs_share = runs_share_work(function, analyses.functions().getResult<DivergenceAnalysis>(function));
+  if (options.halves_share)
+    *options.halves_share = halves_share_work(function, analyses.functions().getResult<DivergenceAnalysis>(function));
   Function* wide = Function::Create(function.getFunctionType(), function.getLinkage(), "", function.getParent());
   wide->copyAttributesFrom(&function);
   std::string reason;

@@ -36,14 +36,14 @@ struct WidenOptions {
   bool takes_long_bodies = false;
   // What `__kiln_wait` stands for. Exchanges become operations on lanes. Barriers stay: their first operand is the mask
   // of the lanes that wait, and the second is 0.
-  llvm::ArrayRef<ExchangeSite> sites;
+  llvm::ArrayRef<ConvergencePoint> sites;
   // Where a launch, the function's first parameter, says that it is alone (CpuLaunch::is_alone), in bytes: its atomics
   // need not be such then.
   uint64_t alone_offset = 0;
   // Whether an argument of such a launch is one of its outputs.
   llvm::function_ref<bool(uint64_t argument)> is_output;
   // Where a simdgroup is a piece of a run (workgroup/thread_coarsening.h): told whether runs share work.
-  bool* runs_share = nullptr;
+  bool* halves_share = nullptr;
   // Told what has been done, for who wants to see the module then.
   llvm::function_ref<void(const char* stage)> keep_stage;
 };

@@ -28,7 +28,7 @@ bool is_note(const IntrinsicInst& intrinsic) {
   }
 }
 
-bool is_harmless_divisor(const Value* divisor) {
+bool is_defined_divisor(const Value* divisor) {
   const auto* constant = dyn_cast<ConstantInt>(divisor);
   return constant && !constant->isZero() && !constant->isMinusOne();
 }
@@ -43,7 +43,7 @@ Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses
     : has_avx512_(options.has_avx512),
       is_full_(options.is_full),
       sites_(options.sites),
-      has_barriers_(any_of(options.sites, [](const ExchangeSite& site) { return site.is_barrier; })),
+      has_barriers_(any_of(options.sites, [](const ConvergencePoint& site) { return site.is_barrier; })),
       from_(from),
       to_(to),
       flow_(from, analyses),
@@ -52,7 +52,7 @@ Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses
       layout_(from.getDataLayout()),
       context_(from.getContext()),
       mask_type_(FixedVectorType::get(Type::getInt1Ty(context_), kLanes)) {
-  ask_whether_alone(options.alone_offset, options.is_output);
+  check_exclusive(options.alone_offset, options.is_output);
   find_tiles(analyses.getResult<ScalarEvolutionAnalysis>(from));
   find_groups(analyses.getResult<ScalarEvolutionAnalysis>(from));
   find_zeroed_loads();
@@ -85,7 +85,7 @@ Value* Widener::scalar(Value* value) {
 Value* Widener::vector(Value* value, IRBuilder<>& builder) {
   if (auto found = vectors_.find(value); found != vectors_.end()) return found->second;
   if (postponed_.contains(value)) return vector_here(cast<Instruction>(*value), builder);
-  if (differs(value)) refuse("a value before its definition");
+  if (is_divergent(value)) refuse("a value before its definition");
   Type* type = vector_of(value->getType());
   if (auto* constant = dyn_cast<Constant>(value)) {
     if (isa<UndefValue>(constant)) return Constant::getNullValue(type);
@@ -149,7 +149,8 @@ void Widener::widen_instruction(Instruction& instruction, IRBuilder<>& builder) 
   }
   if (auto* intrinsic = dyn_cast<IntrinsicInst>(&instruction); intrinsic && is_note(*intrinsic)) return;
   if (auto* variable = dyn_cast<AllocaInst>(&instruction)) return widen_variable(*variable);
-  if (std::optional<unsigned> site = waits_at(instruction)) return wait(cast<CallInst>(instruction), *site, builder);
+  if (std::optional<unsigned> site = convergence_point_at(instruction))
+    return wait(cast<CallInst>(instruction), *site, builder);
   if (LaneOperation operation = lane_operation(&instruction); operation != LaneOperation::kNone)
     return exchange(cast<CallInst>(instruction), operation, builder);
   if (is_never(instruction)) {
@@ -157,8 +158,8 @@ void Widener::widen_instruction(Instruction& instruction, IRBuilder<>& builder) 
     return;
   }
   // An atomic load at one address is one load: the lanes are here at the same time.
-  bool has_effect = instruction.mayWriteToMemory() || (instruction.isAtomic() && differs(&instruction));
-  if (!differs(&instruction) && (!has_effect || isa<LoadInst>(instruction))) return copy(instruction, builder);
+  bool has_effect = instruction.mayWriteToMemory() || (instruction.isAtomic() && is_divergent(&instruction));
+  if (!is_divergent(&instruction) && (!has_effect || isa<LoadInst>(instruction))) return copy(instruction, builder);
   if (auto* load = dyn_cast<LoadInst>(&instruction); load && !has_effect) return widen_load(*load, builder);
   if (auto* store = dyn_cast<StoreInst>(&instruction); store && store->isSimple()) return widen_store(*store, builder);
   if (auto* atomic = dyn_cast<AtomicRMWInst>(&instruction)) return widen_atomic(*atomic, builder);
@@ -193,9 +194,9 @@ Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder)
   }
   if (isa<SelectInst>(instruction)) {
     Value* condition = instruction.getOperand(0);
-    if (!differs(condition))
+    if (!is_divergent(condition))
       if (Value* masked = zero_unless(instruction, builder)) return masked;
-    return builder.CreateSelect(differs(condition) ? operand(0) : scalar(condition), operand(1), operand(2));
+    return builder.CreateSelect(is_divergent(condition) ? operand(0) : scalar(condition), operand(1), operand(2));
   }
   if (auto* binary = dyn_cast<BinaryOperator>(&instruction)) {
     Value* second = operand(1);
@@ -203,7 +204,7 @@ Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder)
     // that are not here divide by 1.
     if (binary->isIntDivRem()) {
       second = without_zeros(binary->getOperand(1), builder);
-      if (!is_all(mask_) && !is_harmless_divisor(binary->getOperand(1)))
+      if (!is_all(mask_) && !is_defined_divisor(binary->getOperand(1)))
         second = builder.CreateSelect(mask_, second, ConstantInt::get(second->getType(), 1));
     }
     return builder.CreateBinOp(binary->getOpcode(), operand(0), second);
@@ -213,8 +214,9 @@ Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder)
   if (auto* address = dyn_cast<GetElementPtrInst>(&instruction)) {
     Value* pointer = address->getPointerOperand();
     SmallVector<Value*> indices;
-    for (Value* index : address->indices()) indices.push_back(differs(index) ? vector(index, builder) : scalar(index));
-    Value* base = differs(pointer) ? vector(pointer, builder) : scalar(pointer);
+    for (Value* index : address->indices())
+      indices.push_back(is_divergent(index) ? vector(index, builder) : scalar(index));
+    Value* base = is_divergent(pointer) ? vector(pointer, builder) : scalar(pointer);
     Value* result = builder.CreateGEP(address->getSourceElementType(), base, indices);
     return result->getType()->isVectorTy() ? result : builder.CreateVectorSplat(kLanes, result);
   }
@@ -229,14 +231,14 @@ Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder)
 // side has one.
 Value* Widener::without_zeros(Value* divisor, IRBuilder<>& builder, unsigned depth) {
   auto* choice = dyn_cast<SelectInst>(divisor);
-  if (choice && differs(choice) && depth < 8) {
+  if (choice && is_divergent(choice) && depth < 8) {
     Value* condition = choice->getCondition();
-    return builder.CreateSelect(differs(condition) ? vector(condition, builder) : scalar(condition),
+    return builder.CreateSelect(is_divergent(condition) ? vector(condition, builder) : scalar(condition),
                                 without_zeros(choice->getTrueValue(), builder, depth + 1),
                                 without_zeros(choice->getFalseValue(), builder, depth + 1));
   }
   Value* lanes = vector(divisor, builder);
-  if (is_harmless_divisor(divisor)) return lanes;
+  if (is_defined_divisor(divisor)) return lanes;
   return builder.CreateBinaryIntrinsic(Intrinsic::umax, lanes, ConstantInt::get(lanes->getType(), 1));
 }
 
@@ -249,7 +251,7 @@ Value* Widener::zero_unless(Instruction& choice, IRBuilder<>& builder) {
   if (keeps_first == (if_true && if_true->isNullValue())) return nullptr;
   Value* kept = choice.getOperand(keeps_first ? 1 : 2);
   Type* type = choice.getType();
-  if (!differs(kept) || type->isPointerTy() || type->isIntegerTy(1)) return nullptr;
+  if (!is_divergent(kept) || type->isPointerTy() || type->isIntegerTy(1)) return nullptr;
   Value* condition = scalar(choice.getOperand(0));
   if (!keeps_first) condition = builder.CreateNot(condition);
   Type* number = builder.getIntNTy(static_cast<unsigned>(type->getPrimitiveSizeInBits()));
@@ -276,7 +278,7 @@ Value* Widener::widen_intrinsic(IntrinsicInst& call, IRBuilder<>& builder) {
   for (unsigned i = 0; i < call.arg_size(); ++i) {
     Value* argument = call.getArgOperand(i);
     bool stays = isVectorIntrinsicWithScalarOpAtArg(id, i);
-    if (stays && differs(argument)) return nullptr;
+    if (stays && is_divergent(argument)) return nullptr;
     arguments.push_back(stays ? scalar(argument) : vector(argument, builder));
     if (isVectorIntrinsicWithOverloadTypeAtArg(id, i)) types.push_back(arguments.back()->getType());
   }

@@ -90,12 +90,12 @@ class Widener {
 
   // How lanes access memory together.
   struct Row {
-    uint64_t bytes;           // of an element
-    uint64_t reach;           // from the lowest lane's address to the last element that is touched
-    bool is_own;              // nothing is touched that is not some lane's
-    bool is_for_all = false;  // if nothing tells that it is there, then of all lanes
-    unsigned lowest = 0;      // the lane
-    bool asks_apart = false;  // code for what is no row finds itself that all of it is outside
+    uint64_t bytes;                 // of an element
+    uint64_t reach;                 // from the lowest lane's address to the last element that is touched
+    bool is_own;                    // nothing is touched that is not some lane's
+    bool is_for_all = false;        // if nothing tells that it is there, then of all lanes
+    unsigned lowest = 0;            // the lane
+    bool check_scalarized = false;  // code for what is no row finds itself that all of it is outside
   };
 
   // What the lanes have where that is a number in all of them plus one that is known when compiling: as those that
@@ -198,7 +198,7 @@ class Widener {
 
   // ---- What differs
 
-  bool differs(const Value* value) const { return flow_.differs(value); }
+  bool is_divergent(const Value* value) const { return flow_.is_divergent(value); }
   bool is_divergent_branch(const BasicBlock& block) const { return flow_.is_divergent_branch(block); }
   bool is_divergent_loop(const Loop& loop) const { return flow_.is_divergent_loop(loop); }
   BasicBlock* join_of(BranchInst& branch) const { return flow_.join_of(branch); }
@@ -253,7 +253,7 @@ class Widener {
   bool is_modular(Value* value);
   std::optional<Pattern> pattern_of(Value* value);
   std::optional<Pattern> sum_of_patterns(Value* one, Value* other);
-  bool grow_alike(Value* one, Value* other);
+  bool grow_in_step(Value* one, Value* other);
   Value* is_row(Value* value, IRBuilder<>& builder);
   static bool grows_with_operand(const Instruction& instruction);
   bool has_one_sign(Value* value);
@@ -281,14 +281,14 @@ class Widener {
                     IRBuilder<>& builder);
   void store_steps(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder);
   bool load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder);
-  std::optional<Asked> ask_for_row(Value* pointer, Value* allowed, const Row& shape, IRBuilder<>& builder);
+  std::optional<Asked> prefetch_range(Value* pointer, Value* allowed, const Row& shape, IRBuilder<>& builder);
   Value* is_outside(const Asked& asked, const Row& shape, IRBuilder<>& builder);
   Value* load_row(LoadInst& load, Value* address, IRBuilder<>& builder);
   void widen_load(LoadInst& load, IRBuilder<>& builder);
   void widen_load_alone(LoadInst& load, IRBuilder<>& builder);
-  void widen_load_apart(LoadInst& load, IRBuilder<>& builder);
+  void widen_load_scalarized(LoadInst& load, IRBuilder<>& builder);
   void widen_store(StoreInst& store, IRBuilder<>& builder);
-  void widen_store_apart(StoreInst& store, IRBuilder<>& builder);
+  void widen_store_scalarized(StoreInst& store, IRBuilder<>& builder);
   void widen_store_alone(StoreInst& store, IRBuilder<>& builder);
 
   // ---- Rows or zero
@@ -302,10 +302,10 @@ class Widener {
   void find_groups(ScalarEvolution& evolution);
   void find_load_groups(BasicBlock& block, ScalarEvolution& evolution);
   void find_store_groups(BasicBlock& block, ScalarEvolution& evolution);
-  void group_loads(BasicBlock& block, function_ref<bool(LoadInst&)> is_wanted,
+  void group_loads(BasicBlock& block, function_ref<bool(LoadInst&)> is_used,
                    function_ref<bool(const Group&, LoadInst&, Member&)> joins, function_ref<void(const Group&)> keep);
   bool joins(const Group& group, Instruction& access, ScalarEvolution& evolution, Member& member);
-  static int64_t lowest_place(const Group& group);
+  static int64_t lowest_offset(const Group& group);
   void load_group(const Group& group, IRBuilder<>& builder);
   void store_group(const Group& group, IRBuilder<>& builder);
   Values interleaved(ArrayRef<Value*> members, IRBuilder<>& builder);
@@ -344,16 +344,16 @@ class Widener {
 
   // ---- One lane after the other
 
-  using LanePlaces = MapVector<Value*, AllocaInst*>;
+  using LanePositions = MapVector<Value*, AllocaInst*>;
 
   static std::optional<unsigned> only_lane(const Value* mask);
   AllocaInst* scratch(Type* type);
-  void store_leaves(Value* value, LanePlaces& places, IRBuilder<>& builder);
-  Value* at_lane_of_loop(Value* value, Value* lane, const LanePlaces& places, IRBuilder<>& builder);
+  void store_leaves(Value* value, LanePositions& places, IRBuilder<>& builder);
+  Value* at_lane_of_loop(Value* value, Value* lane, const LanePositions& places, IRBuilder<>& builder);
   void each_lane(Instruction& instruction, IRBuilder<>& builder, bool may_be_alone = true);
   void in_lane(unsigned lane, Instruction& instruction, IRBuilder<>& builder, bool may_be_alone);
   Value* make_one(Instruction& instruction, Instruction& one, bool may_be_alone, IRBuilder<>& builder);
-  void ask_whether_alone(uint64_t offset, function_ref<bool(uint64_t)> is_output);
+  void check_exclusive(uint64_t offset, function_ref<bool(uint64_t)> is_output);
   void find_updated_arrays(function_ref<bool(uint64_t)> is_output);
   std::optional<UpdatedArray> updated_array(const Instruction& update);
   Value* is_alone(Instruction& instruction);
@@ -361,17 +361,17 @@ class Widener {
   void widen_allowed_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder);
   bool combine_lanes(AtomicRMWInst& atomic, IRBuilder<>& builder);
   Values made_together(AtomicRMWInst& atomic, IRBuilder<>& builder);
-  bool is_updated_row(AtomicRMWInst& atomic, Value* pointer);
+  bool is_updated_range(AtomicRMWInst& atomic, Value* pointer);
   Value* update_alone(AtomicRMWInst& atomic, Value* address, IRBuilder<>& builder);
   void update_limited_row(AtomicRMWInst& atomic, const Guarded& place, IRBuilder<>& builder);
-  void update_shared_row(AtomicRMWInst& atomic, Value* address, const std::optional<RowGuard>& guard,
+  void update_shared_row(AtomicRMWInst& atomic, Value* address, const std::optional<RangeGuard>& guard,
                          IRBuilder<>& builder);
   void update_shared(AtomicRMWInst& atomic, IRBuilder<>& builder);
   static void check_pair(Instruction& instruction);
 
   const bool has_avx512_;
   const bool is_full_;
-  const ArrayRef<ExchangeSite> sites_;
+  const ArrayRef<ConvergencePoint> sites_;
   const bool has_barriers_;
   Function& from_;
   Function& to_;

@@ -82,7 +82,7 @@ std::optional<std::array<APInt, kLanes>> Widener::values_of(Value* value, unsign
 std::optional<std::array<APInt, kLanes>> Widener::lane_bits(Value* value, unsigned depth) {
   if (auto values = values_of(value, depth)) return values;
   if (!value->getType()->isIntegerTy() || depth > 6) return std::nullopt;
-  if (!differs(value)) {
+  if (!is_divergent(value)) {
     std::array<APInt, kLanes> none;
     none.fill(APInt(value->getType()->getIntegerBitWidth(), 0));
     return none;
@@ -128,7 +128,7 @@ std::optional<std::array<APInt, kLanes>> Widener::lane_bits(Value* value, unsign
 
 // Whether what it is computed from could wrap as it does itself and in no other way.
 bool Widener::is_modular(Value* value) {
-  if (!differs(value) || is_lane(value) || values_of(value) || lane_bits(value)) return true;
+  if (!is_divergent(value) || is_lane(value) || values_of(value) || lane_bits(value)) return true;
   auto* operation = dyn_cast<BinaryOperator>(value);
   if (!operation) return false;
   switch (operation->getOpcode()) {
@@ -159,7 +159,7 @@ std::optional<Widener::Pattern> Widener::pattern_of(Value* value) {
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction) return std::nullopt;
   auto of = [&](unsigned i) { return pattern_of(instruction->getOperand(i)); };
-  auto same_in_all = [&](unsigned i) { return !differs(instruction->getOperand(i)); };
+  auto same_in_all = [&](unsigned i) { return !is_divergent(instruction->getOperand(i)); };
   auto times = [](std::optional<Pattern> pattern, uint64_t factor) -> std::optional<Pattern> {
     if (!pattern || factor > kFarthest || pattern->offsets[pattern->highest] * factor > kFarthest) return std::nullopt;
     for (uint64_t& offset : pattern->offsets) offset *= factor;
@@ -235,7 +235,7 @@ std::optional<Widener::Pattern> Widener::sum_of_patterns(Value* one, Value* othe
 }
 
 // Whether the lanes' values are as far apart in one as in the other, but for wrapping.
-bool Widener::grow_alike(Value* one, Value* other) {
+bool Widener::grow_in_step(Value* one, Value* other) {
   if (std::optional<int64_t> stride = stride_of(one)) return stride == stride_of(other);
   std::optional<Pattern> pattern = pattern_of(one);
   return pattern && pattern == pattern_of(other);
@@ -249,7 +249,7 @@ bool Widener::load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBui
   if (bytes != layout_.getTypeAllocSize(load.getType())) return false;
   if (any_of(pattern->offsets, [&](uint64_t offset) { return offset % bytes != 0; })) return false;
   auto apart = [&]() -> Values {
-    widen_load_apart(load, builder);
+    widen_load_scalarized(load, builder);
     return {vectors_[&load]};
   };
   uint64_t own = pattern->offsets[pattern->highest] / bytes + 1, taken = PowerOf2Ceil(own);

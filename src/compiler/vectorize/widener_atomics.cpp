@@ -30,8 +30,8 @@ Value* Widener::make_one(Instruction& instruction, Instruction& one, bool may_be
     if (!begin) return {builder.Insert(&one)};
     AllocaInst* operand = scratch(atomic->getType());
     builder.CreateStore(atomic->getValOperand(), operand);
-    update_locked_row(*atomic, atomic->getPointerOperand(), operand, builder.getInt32(1), std::nullopt,
-                      updated_array(instruction), builder);
+    update_striped_range(*atomic, atomic->getPointerOperand(), operand, builder.getInt32(1), std::nullopt,
+                         updated_array(instruction), builder);
     unused_scratch_[operand->getAllocatedType()].push_back(operand);
     Value* nothing = Constant::getNullValue(atomic->getType());
     one.deleteValue();
@@ -53,7 +53,7 @@ Value* Widener::make_one(Instruction& instruction, Instruction& one, bool may_be
 }
 
 // In the code of one thread, before all of it.
-void Widener::ask_whether_alone(uint64_t offset, function_ref<bool(uint64_t)> is_output) {
+void Widener::check_exclusive(uint64_t offset, function_ref<bool(uint64_t)> is_output) {
   if (offset == 0 || none_of(instructions(from_), [](const Instruction& i) { return isa<AtomicRMWInst>(i); })) return;
   IRBuilder<> builder(&*from_.getEntryBlock().getFirstInsertionPt());
   alone_ = builder.CreateIsNotNull(load_invariant(builder, builder.getInt32Ty(), from_.getArg(0), offset));
@@ -78,7 +78,7 @@ bool collect_updates(const Value& pointer, SmallVectorImpl<AtomicRMWInst*>& upda
     if (auto* choice = dyn_cast<SelectInst>(user))
       return is_sink(choice->getFalseValue()) && collect_updates(*choice, updates);
     auto* atomic = dyn_cast<AtomicRMWInst>(user);
-    if (!atomic || use.getOperandNo() != AtomicRMWInst::getPointerOperandIndex() || !is_row_update(*atomic) ||
+    if (!atomic || use.getOperandNo() != AtomicRMWInst::getPointerOperandIndex() || !is_striped_update(*atomic) ||
         atomic->getOrdering() != AtomicOrdering::Monotonic)
       return false;
     updates.push_back(atomic);
@@ -123,7 +123,7 @@ void Widener::find_updated_arrays(function_ref<bool(uint64_t)> is_output) {
     // A single lane's atomic is quicker than a lock for it.
     is_known = is_known && all_of(all, [&](auto& one) {
                  Value* pointer = place_of(*one.first).address;
-                 return differs(pointer) && step_of(pointer, sizeof(float)) == 1;
+                 return is_divergent(pointer) && step_of(pointer, sizeof(float)) == 1;
                });
     if (is_known) updated_arrays_.insert(all.begin(), all.end());
   }
@@ -146,7 +146,7 @@ Value* Widener::is_alone(Instruction& instruction) {
 void Widener::widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   Guarded place = place_of(atomic);
   if (!place.allowed) return widen_allowed_atomic(atomic, builder);
-  if (is_updated_row(atomic, place.address) && is_limited_row(place, sizeof(float)))
+  if (is_updated_range(atomic, place.address) && is_limited_row(place, sizeof(float)))
     return update_limited_row(atomic, place, builder);
   atomic.setOperand(AtomicRMWInst::getPointerOperandIndex(), place.address);
   Value* all = std::exchange(mask_, narrowed(mask_, vector(place.allowed, builder), builder));
@@ -159,9 +159,9 @@ void Widener::widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
 }
 
 // Whether floats of a row are changed, of which nobody gets what was there, and which others may change, too.
-bool Widener::is_updated_row(AtomicRMWInst& atomic, Value* pointer) {
+bool Widener::is_updated_range(AtomicRMWInst& atomic, Value* pointer) {
   Value* alone = is_alone(atomic);
-  return alone && !isa<Constant>(alone) && is_row_update(atomic) && differs(pointer) &&
+  return alone && !isa<Constant>(alone) && is_striped_update(atomic) && is_divergent(pointer) &&
          step_of(pointer, sizeof(float)) == 1 && !only_lane(mask_);
 }
 
@@ -185,7 +185,7 @@ Value* Widener::update_alone(AtomicRMWInst& atomic, Value* address, IRBuilder<>&
 void Widener::update_limited_row(AtomicRMWInst& atomic, const Guarded& place, IRBuilder<>& builder) {
   auto* comparison = cast<ICmpInst>(place.allowed);
   Value* address = at_lane(place.address, 0, builder);
-  RowGuard guard{at_lane(comparison->getOperand(0), 0, builder), scalar(comparison->getOperand(1))};
+  RangeGuard guard{at_lane(comparison->getOperand(0), 0, builder), scalar(comparison->getOperand(1))};
   Value* is_inside = builder.CreateICmpULT(guard.offset, less(guard.limit, (kLanes - 1) * sizeof(float)));
   auto row = [&]() -> Values {
     update_alone(atomic, address, builder);
@@ -251,10 +251,10 @@ Value* combined(AtomicRMWInst::BinOp operation, Value* operand, Value* mask, IRB
 // Lanes of one place, as those of a counter, are one operation, where any order of them gives the same. Of what was
 // there before, each gets what it would have found if lanes came one after the other.
 bool Widener::combine_lanes(AtomicRMWInst& atomic, IRBuilder<>& builder) {
-  if (differs(atomic.getPointerOperand()) || only_lane(mask_)) return false;
+  if (is_divergent(atomic.getPointerOperand()) || only_lane(mask_)) return false;
   if (!atomic.getType()->isIntegerTy(32) && !atomic.getType()->isIntegerTy(64)) return false;
   if (!neutral(atomic.getOperation(), atomic.getType()->getIntegerBitWidth())) return false;
-  if (!atomic.use_empty() && (!is_sum(atomic.getOperation()) || differs(atomic.getValOperand()))) return false;
+  if (!atomic.use_empty() && (!is_sum(atomic.getOperation()) || is_divergent(atomic.getValOperand()))) return false;
   auto some = [&] { return made_together(atomic, builder); };
   Constant* nothing = Constant::getNullValue(vector_of(atomic.getType()));
   vectors_[&atomic] = is_all(mask_) ? some()[0]
@@ -265,7 +265,7 @@ bool Widener::combine_lanes(AtomicRMWInst& atomic, IRBuilder<>& builder) {
 
 Widener::Values Widener::made_together(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   Value* own = atomic.getValOperand();
-  const bool is_same = !differs(own);
+  const bool is_same = !is_divergent(own);
   Value* operand = is_same ? scalar(own) : vector(own, builder);
   Value* all = combined(atomic.getOperation(), operand, mask_, builder);
   Value* before = make_one(atomic, *with_operands(atomic, {scalar(atomic.getPointerOperand()), all}),
@@ -287,10 +287,10 @@ void Widener::widen_allowed_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) 
   if (combine_lanes(atomic, builder)) return;
   Value *alone = is_alone(atomic), *pointer = atomic.getPointerOperand();
   uint64_t bytes = layout_.getTypeStoreSize(atomic.getType());
-  if (!alone || !is_word(bytes) || !differs(pointer) || step_of(pointer, bytes) != 1 || only_lane(mask_))
+  if (!alone || !is_word(bytes) || !is_divergent(pointer) || step_of(pointer, bytes) != 1 || only_lane(mask_))
     return each_lane(atomic, builder);
   // A row's places are different ones.
-  bool is_updated = is_updated_row(atomic, pointer);
+  bool is_updated = is_updated_range(atomic, pointer);
   Type* type = vector(atomic.getValOperand(), builder)->getType();
   auto together = [&](Value* address) -> Values { return {update_alone(atomic, address, builder)}; };
   auto apart = [&]() -> Values {
@@ -305,20 +305,20 @@ void Widener::widen_allowed_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) 
                                builder, together, apart)[0];
 }
 
-void Widener::update_shared_row(AtomicRMWInst& atomic, Value* address, const std::optional<RowGuard>& guard,
+void Widener::update_shared_row(AtomicRMWInst& atomic, Value* address, const std::optional<RangeGuard>& guard,
                                 IRBuilder<>& builder) {
   Value* operand = vector(atomic.getValOperand(), builder);
   AllocaInst* operands = scratch(operand->getType());
   builder.CreateStore(operand, operands);
   Value* lanes = builder.CreateBitCast(mask_, builder.getInt32Ty());
-  update_locked_row(atomic, address, operands, lanes, guard, updated_array(atomic), builder);
+  update_striped_range(atomic, address, operands, lanes, guard, updated_array(atomic), builder);
   unused_scratch_[operand->getType()].push_back(operands);
 }
 
 // Where it is a row, which is asked when the code runs.
 void Widener::update_shared(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   std::optional<Asked> asked =
-      ask_for_row(atomic.getPointerOperand(), nullptr, {sizeof(float), sizeof(float) * (kLanes - 1), true}, builder);
+      prefetch_range(atomic.getPointerOperand(), nullptr, {sizeof(float), sizeof(float) * (kLanes - 1), true}, builder);
   auto together = [&]() -> Values {
     update_shared_row(atomic, asked->first, std::nullopt, builder);
     return {};

@@ -13,9 +13,9 @@ void Widener::wait(CallInst& call, unsigned site, IRBuilder<>& builder) {
   SmallVector<Value*> operands(call.operands());
   operands[1] = builder.CreateZExt(bits, builder.getInt64Ty());
   operands[2] = builder.getInt64(0);
-  // Lanes that are here are in the same iteration (barriers_agree); others may have left earlier.
+  // Lanes that are here are in the same iteration (barriers_are_uniform); others may have left earlier.
   for (Value*& counter : MutableArrayRef(operands).slice(3, call.arg_size() - 3)) {
-    if (!differs(counter)) {
+    if (!is_divergent(counter)) {
       counter = scalar(counter);
       continue;
     }
@@ -55,7 +55,7 @@ void Widener::exchange(CallInst& call, LaneOperation operation, IRBuilder<>& bui
     case LaneOperation::kFirst: scalars_[&call] = builder.CreateExtractElement(lanes, uint64_t{0}); return;
     case LaneOperation::kShuffle: {
       lanes = builder.CreateSelect(mask_, lanes, Constant::getNullValue(lanes->getType()));
-      if (!differs(&call)) {
+      if (!is_divergent(&call)) {
         scalars_[&call] = builder.CreateExtractElement(lanes, constant() % kLanes);
         return;
       }

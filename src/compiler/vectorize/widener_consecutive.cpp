@@ -9,7 +9,7 @@ namespace kiln::widening {
 
 // By how much the value grows from lane to lane.
 std::optional<int64_t> Widener::stride_of(Value* value) {
-  if (!differs(value)) return 0;
+  if (!is_divergent(value)) return 0;
   if (auto found = strides_.find(value); found != strides_.end()) return found->second;
   // A loop's value has its first one's stride unless the steps show otherwise.
   if (auto* phi = dyn_cast<PHINode>(value)) {
@@ -32,7 +32,7 @@ std::optional<int64_t> Widener::stride_of_result(Value* value) {
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction) return std::nullopt;
   auto of = [&](unsigned i) { return stride_of(instruction->getOperand(i)); };
-  auto same_in_all = [&](unsigned i) { return !differs(instruction->getOperand(i)); };
+  auto same_in_all = [&](unsigned i) { return !is_divergent(instruction->getOperand(i)); };
   switch (instruction->getOpcode()) {
     case Instruction::ZExt:
     case Instruction::SExt:
@@ -85,7 +85,7 @@ std::optional<int64_t> Widener::stride_of_result(Value* value) {
 
 // What `lane` has, if it takes part: a value with a stride, as a number.
 Value* Widener::at_lane(Value* value, unsigned lane, IRBuilder<>& builder) {
-  if (!differs(value)) return scalar(value);
+  if (!is_divergent(value)) return scalar(value);
   if (is_lane(value)) return ConstantInt::get(value->getType(), lane);
   if (auto* phi = dyn_cast<PHINode>(value)) {
     PHINode*& at = lane_phis_[{phi, lane}];
@@ -119,7 +119,7 @@ Widener::Present Widener::present_lanes(IRBuilder<>& builder) {
 // Whether something narrower than an address is taken off what grows, as in `x[i - 1]`.
 bool Widener::reaches_back(Value* value) {
   auto* instruction = dyn_cast<Instruction>(value);
-  if (!instruction || !differs(value) || is_lane(value) || isa<PHINode>(instruction)) return false;
+  if (!instruction || !is_divergent(value) || is_lane(value) || isa<PHINode>(instruction)) return false;
   bool is_narrow = instruction->getType()->isIntegerTy() && instruction->getType()->getIntegerBitWidth() < 64;
   if (is_narrow && instruction->getOpcode() == Instruction::Sub) return true;
   if (is_narrow && instruction->getOpcode() == Instruction::Add) {
@@ -130,7 +130,7 @@ bool Widener::reaches_back(Value* value) {
 }
 
 bool Widener::can_be_at_a_lane(Value* value) {
-  if (!differs(value) || is_lane(value)) return true;
+  if (!is_divergent(value) || is_lane(value)) return true;
   auto* instruction = dyn_cast<Instruction>(value);
   return instruction && !isa<PHINode>(instruction) &&
          all_of(instruction->operands(), [&](Use& operand) { return can_be_at_a_lane(operand.get()); });
@@ -138,7 +138,7 @@ bool Widener::can_be_at_a_lane(Value* value) {
 
 // What a lane has that is known when the code runs, and takes part.
 Value* Widener::at_present_lane(Value* value, Value* lane, IRBuilder<>& builder) {
-  if (!differs(value)) return scalar(value);
+  if (!is_divergent(value)) return scalar(value);
   if (is_lane(value)) return builder.CreateZExtOrTrunc(lane, value->getType());
   auto* instruction = cast<Instruction>(value);
   SmallVector<Value*> operands;
@@ -169,7 +169,7 @@ Value* Widener::is_row(Value* value, IRBuilder<>& builder) {
   if (grows_with_operand(*instruction))
     for (Value* operand : instruction->operands())
       // A narrower index of an array would be extended.
-      if (differs(operand) && layout_.getTypeSizeInBits(operand->getType()) == 64) return is_row(operand, builder);
+      if (is_divergent(operand) && layout_.getTypeSizeInBits(operand->getType()) == 64) return is_row(operand, builder);
   Type* number = builder.getInt64Ty();
   auto at = [&](unsigned lane) {
     Value* one = at_lane(value, lane, builder);
@@ -201,7 +201,7 @@ bool Widener::grows_with_operand(const Instruction& instruction) {
 
 // Whether its highest bit is the same in all lanes.
 bool Widener::has_one_sign(Value* value) {
-  if (!differs(value)) return true;
+  if (!is_divergent(value)) return true;
   if (auto values = values_of(value))
     return all_of(*values, [&](const APInt& one) { return one.isNegative() == values->front().isNegative(); });
   auto* instruction = dyn_cast<Instruction>(value);
@@ -212,7 +212,7 @@ bool Widener::has_one_sign(Value* value) {
 
 // Whether the value grows from lane to lane as its stride says, whatever other values are: nothing in it can wrap.
 bool Widener::is_certain(Value* value) {
-  if (!differs(value)) return true;
+  if (!is_divergent(value)) return true;
   if (auto values = values_of(value)) {
     // What is narrow may have wrapped, which its stride does not know. A pattern is made of the values themselves.
     std::optional<int64_t> stride = stride_of(value);
@@ -247,7 +247,7 @@ bool Widener::is_masked_row(Value* pointer, uint64_t bytes) {
 // Vectors of 64 bits would have to be made and compared.
 Value* Widener::lanes_below(CmpInst& comparison, IRBuilder<>& builder) {
   Value *number = comparison.getOperand(0), *limit = comparison.getOperand(1);
-  if (comparison.getPredicate() != CmpInst::ICMP_ULT || !number->getType()->isIntegerTy(64) || differs(limit))
+  if (comparison.getPredicate() != CmpInst::ICMP_ULT || !number->getType()->isIntegerTy(64) || is_divergent(limit))
     return nullptr;
   std::optional<int64_t> stride = stride_of(number);
   if (!stride || *stride <= 0 || !isPowerOf2_64(static_cast<uint64_t>(*stride)) || !is_certain(number)) return nullptr;

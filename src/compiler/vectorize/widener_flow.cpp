@@ -86,8 +86,9 @@ void Widener::widen_block(BasicBlock& block) {
   bool is_header = loop && loop->getHeader() == &block;
   // Phis come first: those of the block, then those of masks.
   for (PHINode& phi : block.phis()) {
-    Type* type = differs(&phi) ? vector_of(phi.getType()) : phi.getType();
-    (differs(&phi) ? vectors_ : scalars_)[&phi] = builder.CreatePHI(type, phi.getNumIncomingValues(), phi.getName());
+    Type* type = is_divergent(&phi) ? vector_of(phi.getType()) : phi.getType();
+    (is_divergent(&phi) ? vectors_ : scalars_)[&phi] =
+        builder.CreatePHI(type, phi.getNumIncomingValues(), phi.getName());
   }
   mask_ = mask_at(block, builder);
   if (is_header && is_divergent_loop(*loop)) keep_results(*loop, builder);
@@ -145,9 +146,9 @@ std::optional<Widener::Result> Widener::result_of(Loop& loop, Instruction& value
 void Widener::keep_results(Loop& loop, IRBuilder<>& builder) {
   for (BasicBlock* block : loop.blocks())
     for (Instruction& instruction : *block) {
-      bool is_wanted = any_of(instruction.users(),
-                              [&](const User* user) { return !loop.contains(cast<Instruction>(user)->getParent()); });
-      if (!is_wanted) continue;
+      bool is_used = any_of(instruction.users(),
+                            [&](const User* user) { return !loop.contains(cast<Instruction>(user)->getParent()); });
+      if (!is_used) continue;
       if (PHINode* carrier = carrier_of(loop, instruction)) {
         keeping_.insert(carrier);
         kept_.push_back({&loop, &instruction, cast<PHINode>(vectors_[carrier]), nullptr});
@@ -156,7 +157,7 @@ void Widener::keep_results(Loop& loop, IRBuilder<>& builder) {
       Type* type = vector_of(instruction.getType());
       if (std::optional<Result> result = result_of(loop, instruction)) {
         PHINode* phi;
-        if (differs(result->carried)) {
+        if (is_divergent(result->carried)) {
           phi = cast<PHINode>(vectors_[result->carried]);
         } else {
           BasicBlock* before = end_.at(loop.getLoopPreheader());
@@ -177,7 +178,7 @@ void Widener::keep_results(Loop& loop, IRBuilder<>& builder) {
 // The value that goes round with the result: what a lane had when it left is there already.
 PHINode* Widener::carrier_of(Loop& loop, Instruction& value) {
   for (PHINode& phi : loop.getHeader()->phis())
-    if (differs(&phi) && phi.getIncomingValueForBlock(loop.getLoopLatch()) == &value) return &phi;
+    if (is_divergent(&phi) && phi.getIncomingValueForBlock(loop.getLoopLatch()) == &value) return &phi;
   return nullptr;
 }
 
@@ -232,7 +233,7 @@ void Widener::close_loop(Loop& loop, BasicBlock& latch, BranchInst& branch, IRBu
     if (of_others && of_others->isOne() == leaves) {
       Value* condition = choice->getIncomingValueForBlock(side);
       stays = masks_.at(side);
-      if (differs(condition)) {
+      if (is_divergent(condition)) {
         Value* lanes = vector(condition, builder);
         stays = narrowed(stays, leaves ? builder.CreateNot(lanes) : lanes, builder);
       } else {
@@ -247,13 +248,13 @@ void Widener::close_loop(Loop& loop, BasicBlock& latch, BranchInst& branch, IRBu
     if (kept.loop == &loop && kept.side) {
       kept.last = builder.CreateSelect(masks_.at(kept.side), vector(kept.next, builder), kept.phi);
       Result result = *result_of(loop, *kept.value);
-      if (differs(result.carried))
+      if (is_divergent(result.carried))
         carried_[result.carried] = kept.last;
       else
         kept.phi->addIncoming(kept.last, builder.GetInsertBlock());
     }
   for (PHINode& phi : header->phis())
-    if (differs(&phi) && !carried_.contains(&phi)) {
+    if (is_divergent(&phi) && !carried_.contains(&phi)) {
       Value* next = vector(phi.getIncomingValueForBlock(&latch), builder);
       // A lane that has left goes on with values that nobody asks for.
       carried_[&phi] = keeping_.contains(&phi) ? builder.CreateSelect(mask_, next, vectors_[&phi]) : next;
@@ -279,7 +280,7 @@ void Widener::complete_phis(BasicBlock& block) {
   BasicBlock* side = &block == &from_.getEntryBlock() ? nullptr : side_before(block);
   BasicBlock* never = side ? side->getSinglePredecessor() : nullptr;  // no way leads from there any more
   for (PHINode& phi : block.phis()) {
-    if (!differs(&phi)) {
+    if (!is_divergent(&phi)) {
       auto* widened = cast<PHINode>(scalars_[&phi]);
       for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i)
         if (phi.getIncomingBlock(i) != never)
@@ -327,7 +328,7 @@ Widener::Values Widener::either(const Fork& fork, IRBuilder<>& builder, Maker on
   sides[0]->moveAfter(builder.GetInsertBlock());
   sides[1]->moveAfter(sides[0]);
   after->moveAfter(sides[1]);
-  builder.CreateCondBr(fork.condition, sides[0], sides[1], fork.is_likely ? first_is_usual(context_) : nullptr);
+  builder.CreateCondBr(fork.condition, sides[0], sides[1], fork.is_likely ? likely_first(context_) : nullptr);
   Values made[2];
   for (unsigned i : {0, 1}) {
     builder.SetInsertPoint(sides[i]);

@@ -59,7 +59,7 @@ void Widener::find_groups(ScalarEvolution& evolution) {
 }
 
 // Loads that are wanted, with those that join them; `keep` gets groups of more than one when no more can join.
-void Widener::group_loads(BasicBlock& block, function_ref<bool(LoadInst&)> is_wanted,
+void Widener::group_loads(BasicBlock& block, function_ref<bool(LoadInst&)> is_used,
                           function_ref<bool(const Group&, LoadInst&, Member&)> joins,
                           function_ref<void(const Group&)> keep) {
   SmallVector<Group> groups;
@@ -75,7 +75,7 @@ void Widener::group_loads(BasicBlock& block, function_ref<bool(LoadInst&)> is_wa
         return true;
       });
     auto* load = dyn_cast<LoadInst>(&instruction);
-    if (!load || !load->isSimple() || !differs(load->getPointerOperand()) || !is_wanted(*load)) continue;
+    if (!load || !load->isSimple() || !is_divergent(load->getPointerOperand()) || !is_used(*load)) continue;
     Member member;
     auto group = find_if(groups, [&](const Group& group) {
       return joins(group, *load, member) && move_before(load->getPointerOperand(), *group[0].access);
@@ -89,11 +89,11 @@ void Widener::group_loads(BasicBlock& block, function_ref<bool(LoadInst&)> is_wa
 }
 
 void Widener::find_load_groups(BasicBlock& block, ScalarEvolution& evolution) {
-  auto is_wanted = [](LoadInst&) { return true; };
+  auto is_used = [](LoadInst&) { return true; };
   auto joins_group = [&](const Group& group, LoadInst& load, Member& member) {
     return joins(group, load, evolution, member);
   };
-  group_loads(block, is_wanted, joins_group, [&](const Group& group) {
+  group_loads(block, is_used, joins_group, [&](const Group& group) {
     groups_[group[0].access] = group;
     for (const Member& member : group) group_of_[member.access] = group[0].access;
   });
@@ -111,7 +111,7 @@ void Widener::find_store_groups(BasicBlock& block, ScalarEvolution& evolution) {
   };
   for (Instruction& instruction : block) {
     auto* store = dyn_cast<StoreInst>(&instruction);
-    bool is_candidate = store && store->isSimple() && differs(store->getPointerOperand()) &&
+    bool is_candidate = store && store->isSimple() && is_divergent(store->getPointerOperand()) &&
                         !store->getValueOperand()->getType()->isIntegerTy(1) && !tiles_.contains(store) &&
                         !stored_in_tiles_.contains(store);
     if (!is_candidate) {
@@ -129,14 +129,14 @@ void Widener::find_store_groups(BasicBlock& block, ScalarEvolution& evolution) {
   close();
 }
 
-int64_t Widener::lowest_place(const Group& group) {
+int64_t Widener::lowest_offset(const Group& group) {
   int64_t lowest = group[0].place;
   for (const Member& member : group) lowest = std::min(lowest, member.place);
   return lowest;
 }
 
 void Widener::load_group(const Group& group, IRBuilder<>& builder) {
-  int64_t lowest = lowest_place(group);
+  int64_t lowest = lowest_offset(group);
   auto& load = cast<LoadInst>(*find_if(group, [&](const Member& member) { return member.place == lowest; })->access);
   auto [allowed, pointer] = place_of(load);
   uint64_t bytes = layout_.getTypeStoreSize(load.getType()), step = step_of(pointer, bytes);
@@ -159,7 +159,7 @@ void Widener::load_group(const Group& group, IRBuilder<>& builder) {
     Values results;
     for (const Member& member : group) {
       auto* one = cast<LoadInst>(member.access);
-      widen_load_apart(*one, builder);
+      widen_load_scalarized(*one, builder);
       results.push_back(vectors_[one]);
     }
     if (!is_complete) return results;
@@ -175,7 +175,7 @@ void Widener::load_group(const Group& group, IRBuilder<>& builder) {
 }
 
 void Widener::store_group(const Group& group, IRBuilder<>& builder) {
-  int64_t lowest = lowest_place(group);
+  int64_t lowest = lowest_offset(group);
   auto& store = cast<StoreInst>(*find_if(group, [&](const Member& member) { return member.place == lowest; })->access);
   auto [allowed, pointer] = place_of(store);
   Type* element = store.getValueOperand()->getType();
@@ -217,7 +217,7 @@ void Widener::store_group(const Group& group, IRBuilder<>& builder) {
     return {};
   };
   auto apart = [&]() -> Values {
-    for (const Member& member : group) widen_store_apart(cast<StoreInst>(*member.access), builder);
+    for (const Member& member : group) widen_store_scalarized(cast<StoreInst>(*member.access), builder);
     return {};
   };
   Row shape{bytes, (step * (kLanes - 1) + last) * bytes, true};
@@ -262,12 +262,12 @@ Widener::Values Widener::interleaved(ArrayRef<Value*> members, IRBuilder<>& buil
 bool Widener::lies_in_order(ArrayRef<Value*> members, unsigned& nodes) {
   if (++nodes > 32) return false;
   Value* first = members[0];
-  if (!differs(first)) return all_equal(members);
+  if (!is_divergent(first)) return all_equal(members);
   if (auto* load = dyn_cast<LoadInst>(first)) {
     Instruction* leader = group_of_.lookup(load);
     if (!leader || !registers_.contains(leader)) return false;
     const Group& group = groups_[leader];
-    int64_t lowest = lowest_place(group);
+    int64_t lowest = lowest_offset(group);
     return registers_[leader].size() == members.size() * kLanes / register_lanes(load->getType()) &&
            all_of(enumerate(members), [&](auto member) {
              return any_of(group, [&](const Member& one) {
@@ -302,7 +302,7 @@ Widener::Values Widener::operands_of(ArrayRef<Value*> members, unsigned i) {
 Widener::Values Widener::in_order(ArrayRef<Value*> members, IRBuilder<>& builder) {
   unsigned width = register_lanes(members[0]->getType());
   uint64_t count = members.size() * kLanes / width;
-  if (!differs(members[0])) return Values(count, builder.CreateVectorSplat(width, scalar(members[0])));
+  if (!is_divergent(members[0])) return Values(count, builder.CreateVectorSplat(width, scalar(members[0])));
   auto* one = cast<Instruction>(members[0]);
   if (isa<LoadInst>(one)) return registers_[group_of_[one]];
   auto* call = dyn_cast<IntrinsicInst>(one);

@@ -60,7 +60,7 @@ bool Widener::is_limited_row(const Guarded& place, uint64_t bytes) {
   auto* comparison = place.allowed ? dyn_cast<ICmpInst>(place.allowed) : nullptr;
   if (!comparison || comparison->getPredicate() != ICmpInst::ICMP_ULT) return false;
   Value *offset = comparison->getOperand(0), *limit = comparison->getOperand(1);
-  return offset->getType()->isIntegerTy(64) && !differs(limit) && step_of(place.address, bytes) == 1 &&
+  return offset->getType()->isIntegerTy(64) && !is_divergent(limit) && step_of(place.address, bytes) == 1 &&
          is_certain(place.address) && stride_of(offset) == static_cast<int64_t>(bytes) && is_certain(offset) &&
          computeKnownBits(limit, layout_).countMinLeadingZeros() >= 2;
 }
@@ -74,17 +74,17 @@ bool Widener::is_edge_loaded(const LoadInst& load, const Guarded& place) {
 }
 
 // Nothing where lanes have no row in common, whatever they have when the code runs.
-std::optional<Widener::Asked> Widener::ask_for_row(Value* pointer, Value* allowed, const Row& shape,
-                                                   IRBuilder<>& builder) {
+std::optional<Widener::Asked> Widener::prefetch_range(Value* pointer, Value* allowed, const Row& shape,
+                                                      IRBuilder<>& builder) {
   Value *offset = nullptr, *limit = nullptr;
-  if (allowed && differs(allowed)) {
+  if (allowed && is_divergent(allowed)) {
     auto* comparison = dyn_cast<ICmpInst>(allowed);
     if (!comparison) return std::nullopt;
     bool is_swapped = comparison->getPredicate() == ICmpInst::ICMP_UGT;
     if (!is_swapped && comparison->getPredicate() != ICmpInst::ICMP_ULT) return std::nullopt;
     offset = comparison->getOperand(is_swapped ? 1 : 0);
     limit = comparison->getOperand(is_swapped ? 0 : 1);
-    if (differs(limit) || !grow_alike(offset, pointer)) return std::nullopt;
+    if (is_divergent(limit) || !grow_in_step(offset, pointer)) return std::nullopt;
   }
   // More than the lanes' own elements may be read only where it is known to be there.
   if (!offset && !shape.is_own) return std::nullopt;
@@ -145,7 +145,7 @@ Value* Widener::is_outside(const Asked& asked, const Row& shape, IRBuilder<>& bu
 // `together(address)` and `apart()` make the code, and what they return is chosen.
 Widener::Values Widener::by_shape(Value* pointer, Value* allowed, const Row& shape, IRBuilder<>& builder,
                                   MakerAt together, Maker apart) {
-  std::optional<Asked> asked = ask_for_row(pointer, allowed, shape, builder);
+  std::optional<Asked> asked = prefetch_range(pointer, allowed, shape, builder);
   if (!asked) return apart();
   if (auto* known = dyn_cast<ConstantInt>(asked->is_row); known && known->isOne()) return together(asked->first);
   Values results;
@@ -156,8 +156,8 @@ Widener::Values Widener::by_shape(Value* pointer, Value* allowed, const Row& sha
     return zeros;
   };
   auto lanes = [&] {
-    bool asks_apart = shape.asks_apart || is_masked_row(pointer, shape.bytes);
-    Value* none = asks_apart ? nullptr : is_outside(*asked, shape, builder);
+    bool check_scalarized = shape.check_scalarized || is_masked_row(pointer, shape.bytes);
+    Value* none = check_scalarized ? nullptr : is_outside(*asked, shape, builder);
     return none ? either({none, "none", "some", false}, builder, zeros, apart) : apart();
   };
   return either({asked->is_row, "row", "lanes"}, builder, row, lanes);
@@ -290,13 +290,13 @@ void Widener::store_steps(Value* lanes, Value* address, uint64_t step, Align ali
   unsigned width = register_lanes(element), taken = width / static_cast<unsigned>(step);
   for (unsigned first = 0; first < kLanes; first += taken) {
     SmallVector<int> sources;
-    SmallVector<Constant*> is_taken;
+    SmallVector<Constant*> is_real_edge;
     for (unsigned i = 0; i < width; ++i) {
       sources.push_back(static_cast<int>(first + i / step));
-      is_taken.push_back(builder.getInt1(i % step == 0));
+      is_real_edge.push_back(builder.getInt1(i % step == 0));
     }
     Value* mask = builder.CreateShuffleVector(mask_, sources);
-    mask = builder.CreateAnd(mask, ConstantVector::get(is_taken));
+    mask = builder.CreateAnd(mask, ConstantVector::get(is_real_edge));
     builder.CreateMaskedStore(builder.CreateShuffleVector(lanes, sources),
                               builder.CreateConstGEP1_32(element, address, static_cast<unsigned>(first * step)),
                               alignment, mask);
@@ -318,7 +318,7 @@ void Widener::widen_load(LoadInst& load, IRBuilder<>& builder) {
 }
 
 void Widener::widen_load_alone(LoadInst& load, IRBuilder<>& builder) {
-  if (!load.getType()->isIntegerTy(1) && differs(load.getPointerOperand())) {
+  if (!load.getType()->isIntegerTy(1) && is_divergent(load.getPointerOperand())) {
     Value *pointer = load.getPointerOperand(), *allowed = nullptr;
     if (auto guard = guarded(pointer)) {
       pointer = guard->address;
@@ -335,24 +335,24 @@ void Widener::widen_load_alone(LoadInst& load, IRBuilder<>& builder) {
       return {row};
     };
     auto apart = [&]() -> Values {
-      widen_load_apart(load, builder);
+      widen_load_scalarized(load, builder);
       return {vectors_[&load]};
     };
     if (auto group = groups_.find(&load); group != groups_.end()) return load_group(group->second, builder);
     if (step != 0) {
       Row shape{bytes, (step * kLanes - 1) * bytes, step == 1};
-      shape.asks_apart = is_edge_loaded(load, {allowed, pointer});
+      shape.check_scalarized = is_edge_loaded(load, {allowed, pointer});
       vectors_[&load] = by_shape(pointer, allowed, shape, builder, together, apart)[0];
       return;
     }
     if (load_pattern(load, pointer, allowed, builder)) return;
   }
-  widen_load_apart(load, builder);
+  widen_load_scalarized(load, builder);
 }
 
-void Widener::widen_load_apart(LoadInst& load, IRBuilder<>& builder) {
+void Widener::widen_load_scalarized(LoadInst& load, IRBuilder<>& builder) {
   Value* pointer = load.getPointerOperand();
-  if (!differs(pointer)) {
+  if (!is_divergent(pointer)) {
     // The same address, but a loop makes the value differ.
     Value* same = builder.Insert(with_operands(load, scalar(pointer)));
     vectors_[&load] = builder.CreateVectorSplat(kLanes, same);
@@ -383,12 +383,12 @@ void Widener::widen_store(StoreInst& store, IRBuilder<>& builder) {
 void Widener::widen_store_alone(StoreInst& store, IRBuilder<>& builder) {
   Value* pointer = store.getPointerOperand();
   Value* value = store.getValueOperand();
-  if (!differs(pointer) && !differs(value)) {
+  if (!is_divergent(pointer) && !is_divergent(value)) {
     // A block runs only where some lane is in it.
     builder.Insert(with_operands(store, {scalar(value), scalar(pointer)}));
     return;
   }
-  if (!differs(pointer)) {
+  if (!is_divergent(pointer)) {
     // As if lanes stored one after the other.
     Value* bits = builder.CreateBitCast(mask_, builder.getInt32Ty());
     Value* last = builder.CreateSub(builder.getInt32(31),
@@ -401,7 +401,7 @@ void Widener::widen_store_alone(StoreInst& store, IRBuilder<>& builder) {
   if (auto group = groups_.find(&store); group != groups_.end()) return store_group(group->second, builder);
   auto [allowed, address] = place_of(store);
   auto apart = [&]() -> Values {
-    widen_store_apart(store, builder);
+    widen_store_scalarized(store, builder);
     return {};
   };
   if (value->getType()->isIntegerTy(1)) {
@@ -428,7 +428,7 @@ void Widener::widen_store_alone(StoreInst& store, IRBuilder<>& builder) {
   by_shape(address, allowed, {bytes, step * bytes * (kLanes - 1), true}, builder, together, apart);
 }
 
-void Widener::widen_store_apart(StoreInst& store, IRBuilder<>& builder) {
+void Widener::widen_store_scalarized(StoreInst& store, IRBuilder<>& builder) {
   Value* value = store.getValueOperand();
   auto [allowed, address] = place_of(store);
   bool is_row = !value->getType()->isIntegerTy(1) && is_masked_row(address, layout_.getTypeStoreSize(value->getType()));

@@ -1,5 +1,6 @@
 #include "compiler/analysis/uniformity.h"
 #include "compiler/ir/loop_metadata.h"
+#include "compiler/ir/metadata.h"
 #include "compiler/vectorize/widener.h"
 
 namespace kiln::widening {
@@ -19,8 +20,8 @@ AllocaInst* Widener::scratch(Type* type) {
 
 // Of what a loop over lanes needs, what is there as vectors. What is postponed is computed in the loop, from the lane's
 // number where it can be: that is shorter than vectors of addresses.
-void Widener::store_leaves(Value* value, LanePlaces& places, IRBuilder<>& builder) {
-  if (!differs(value) || is_lane(value) || places.contains(value)) return;
+void Widener::store_leaves(Value* value, LanePositions& places, IRBuilder<>& builder) {
+  if (!is_divergent(value) || is_lane(value) || places.contains(value)) return;
   if (postponed_.contains(value)) {
     for (Value* operand : cast<Instruction>(value)->operands()) store_leaves(operand, places, builder);
     return;
@@ -32,8 +33,8 @@ void Widener::store_leaves(Value* value, LanePlaces& places, IRBuilder<>& builde
   builder.CreateStore(lanes, place);
 }
 
-Value* Widener::at_lane_of_loop(Value* value, Value* lane, const LanePlaces& places, IRBuilder<>& builder) {
-  if (!differs(value)) return scalar(value);
+Value* Widener::at_lane_of_loop(Value* value, Value* lane, const LanePositions& places, IRBuilder<>& builder) {
+  if (!is_divergent(value)) return scalar(value);
   if (is_lane(value)) return builder.CreateZExtOrTrunc(lane, value->getType());
   if (Value* place = places.lookup(value)) {
     bool is_flag = value->getType()->isIntegerTy(1);
@@ -83,7 +84,7 @@ void Widener::each_lane(Instruction& instruction, IRBuilder<>& builder, bool may
   auto* pair = dyn_cast<StructType>(type);  // cmpxchg
   if (pair) check_pair(instruction);
   if (auto lane = only_lane(mask_)) return in_lane(*lane, instruction, builder, may_be_alone);
-  LanePlaces places;
+  LanePositions places;
   for (Value* operand : instruction.operands()) store_leaves(operand, places, builder);
   Type* element = pair ? pair->getElementType(0) : type;
   bool is_flag = element->isIntegerTy(1);

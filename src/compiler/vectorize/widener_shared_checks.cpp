@@ -52,18 +52,18 @@ bool Widener::joins_rows(const Group& group, LoadInst& load, ScalarEvolution& ev
 }
 
 void Widener::find_rows(BasicBlock& block, ScalarEvolution& evolution) {
-  auto is_wanted = [&](LoadInst& load) {
+  auto is_used = [&](LoadInst& load) {
     if (load.getType()->isIntegerTy(1) || tiles_.contains(&load) || group_of_.contains(&load)) return false;
     auto [allowed, address] = place_of(load);
     std::optional<Guard> guard = guard_of(allowed);
-    return guard && differs(allowed) && !differs(guard->limit) && grow_alike(guard->offset, address) &&
+    return guard && is_divergent(allowed) && !is_divergent(guard->limit) && grow_in_step(guard->offset, address) &&
            step_of(address, layout_.getTypeStoreSize(load.getType())) == 1 && !reaches_back(address);
   };
   auto joins = [&](const Group& group, LoadInst& load, Member& member) {
     return joins_rows(group, load, evolution, member);
   };
   uint64_t most_bytes = 0;
-  group_loads(block, is_wanted, joins, [&](const Group& group) {
+  group_loads(block, is_used, joins, [&](const Group& group) {
     if ((most_bytes += kMostBytes) > kMostInABlock) return;
     for (const Member& member : group) rows_of_[member.access] = static_cast<unsigned>(rows_.size());
     rows_.push_back({group});
@@ -84,7 +84,7 @@ AllocaInst* Widener::take_room(uint64_t bytes) {
 
 // At the first member.
 void Widener::begin_rows(Rows& rows, IRBuilder<>& builder) {
-  int64_t lowest = lowest_place(rows.members), highest = lowest;
+  int64_t lowest = lowest_offset(rows.members), highest = lowest;
   for (const Member& member : rows.members) highest = std::max(highest, member.place);
   auto& load =
       cast<LoadInst>(*find_if(rows.members, [&](const Member& member) { return member.place == lowest; })->access);
@@ -119,11 +119,11 @@ void Widener::copy_rows(const Rows& rows, LoadInst& lowest, Value* first, IRBuil
   uint64_t bytes = layout_.getTypeStoreSize(element);
   SmallVector<uint64_t> distances;
   for (const Member& member : rows.members)
-    distances.push_back(static_cast<uint64_t>(member.place - lowest_place(rows.members)) * bytes);
+    distances.push_back(static_cast<uint64_t>(member.place - lowest_offset(rows.members)) * bytes);
   Constant* list = ConstantDataArray::get(context_, distances);
   auto* table = new GlobalVariable(*to_.getParent(), list->getType(), true, GlobalValue::InternalLinkage, list,
                                    "__kiln_distances");
-  LanePlaces places;
+  LanePositions places;
   for (Value* value : {pointer, guard.offset}) store_leaves(value, places, builder);
   Value* first_offset = at_lane(guard.offset, 0, builder);
   Value* is_in_order = is_row(guard.offset, builder);
@@ -183,7 +183,7 @@ void Widener::load_one_of_rows(LoadInst& load, Rows& rows, IRBuilder<>& builder)
   const Member& member =
       *find_if(rows.members, [&](const Member& one) { return one.access == static_cast<Instruction*>(&load); });
   Value* address = builder.CreateConstGEP1_64(load.getType(), rows.first,
-                                              static_cast<uint64_t>(member.place - lowest_place(rows.members)));
+                                              static_cast<uint64_t>(member.place - lowest_offset(rows.members)));
   vectors_[&load] = load_row(load, address, builder);
   if (++rows.made == rows.members.size()) free_rooms_.push_back({rows.room, rows.room_bytes});
 }

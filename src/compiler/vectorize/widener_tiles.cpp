@@ -47,7 +47,7 @@ std::optional<Widener::Places> Widener::product_of(const std::optional<Places>& 
 
 // Of an address or a number of 64 bits.
 std::optional<Widener::Places> Widener::places_of(Value* value, unsigned depth) {
-  if (!differs(value)) return Places{};
+  if (!is_divergent(value)) return Places{};
   if (depth > 12) return std::nullopt;
   if (auto values = values_of(value)) {
     Places places;
@@ -60,7 +60,7 @@ std::optional<Widener::Places> Widener::places_of(Value* value, unsigned depth) 
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction) return std::nullopt;
   auto of = [&](unsigned i) { return places_of(instruction->getOperand(i), depth + 1); };
-  auto same_in_all = [&](unsigned i) { return !differs(instruction->getOperand(i)); };
+  auto same_in_all = [&](unsigned i) { return !is_divergent(instruction->getOperand(i)); };
   if (isa<ZExtInst, SExtInst>(instruction)) {
     Value* narrow = instruction->getOperand(0);
     if (!is_certain(value)) return std::nullopt;
@@ -121,11 +121,11 @@ std::optional<Widener::Places> Widener::places_of_access(Instruction& access) {
     address = choice->getTrueValue();
     if (!isa<LoadInst>(access) ? !is_sink(choice->getFalseValue()) : !guarded(pointer)) return std::nullopt;
   }
-  if (!differs(address) || stride_of(address)) return std::nullopt;
+  if (!is_divergent(address) || stride_of(address)) return std::nullopt;
   std::optional<Places> places = places_of(address);
-  if (!places || !allowed || !differs(allowed)) return places;
+  if (!places || !allowed || !is_divergent(allowed)) return places;
   auto* comparison = dyn_cast<ICmpInst>(allowed);
-  if (!comparison || comparison->getPredicate() != ICmpInst::ICMP_ULT || differs(comparison->getOperand(1)) ||
+  if (!comparison || comparison->getPredicate() != ICmpInst::ICMP_ULT || is_divergent(comparison->getOperand(1)) ||
       places_of(comparison->getOperand(0)) != places)
     return std::nullopt;
   return places;
@@ -236,7 +236,7 @@ Value* Widener::tile_is_there(const Tile& tile, IRBuilder<>& builder) {
     auto* choice = dyn_cast<SelectInst>(getLoadStorePointerOperand(tile.accesses[strip.access]));
     if (!choice) return;
     Value* allowed = choice->getCondition();
-    if (!differs(allowed)) {
+    if (!is_divergent(allowed)) {
       there = builder.CreateAnd(there, scalar(allowed));
       return;
     }
@@ -289,7 +289,7 @@ void Widener::load_tile(const Tile& tile, IRBuilder<>& builder) {
   auto apart = [&]() -> Values {
     Values results;
     for (Instruction* access : tile.accesses) {
-      widen_load_apart(cast<LoadInst>(*access), builder);
+      widen_load_scalarized(cast<LoadInst>(*access), builder);
       results.push_back(vectors_[access]);
     }
     return results;

@@ -17,7 +17,7 @@ void Widener::find_zeroed_loads() {
     for (Instruction& instruction : block)
       if (auto* choice = dyn_cast<SelectInst>(&instruction)) choices.push_back(choice);
     for (SelectInst* choice : choices) {
-      if (!differs(choice) || differs(choice->getCondition()) || choice->getType()->isPointerTy()) continue;
+      if (!is_divergent(choice) || is_divergent(choice->getCondition()) || choice->getType()->isPointerTy()) continue;
       auto is_zero = [](const Value* value) {
         const auto* constant = dyn_cast<Constant>(value);
         return constant && constant->isNullValue();
@@ -26,7 +26,7 @@ void Widener::find_zeroed_loads() {
       if (keeps_first == is_zero(choice->getTrueValue())) continue;
       auto* load = dyn_cast<LoadInst>(choice->getOperand(keeps_first ? 1 : 2));
       if (!load || load->getParent() != &block || !load->hasOneUse() || !load->isSimple() ||
-          load->getType()->isIntegerTy(1) || !differs(load->getPointerOperand()))
+          load->getType()->isIntegerTy(1) || !is_divergent(load->getPointerOperand()))
         continue;
       if (groups_.contains(load) || group_of_.contains(load) || tiles_.contains(load)) continue;
       if (step_of(place_of(*load).address, layout_.getTypeStoreSize(load->getType())) != 1) continue;
@@ -56,7 +56,7 @@ bool Widener::choose_address(LoadInst& load, Value* pointer, Value* allowed, IRB
   SelectInst& choice = *found->second.choice;
   uint64_t bytes = layout_.getTypeStoreSize(load.getType());
   Row shape{bytes, bytes * (kLanes - 1), true};
-  std::optional<Asked> asked = ask_for_row(pointer, allowed, shape, builder);
+  std::optional<Asked> asked = prefetch_range(pointer, allowed, shape, builder);
   if (!asked) return false;
 
   GlobalVariable* zeros = zeros_of(*to_.getParent(), bytes * kLanes);
@@ -72,7 +72,7 @@ bool Widener::choose_address(LoadInst& load, Value* pointer, Value* allowed, IRB
     auto row = [&]() -> Values { return {address}; };
     auto nothing = [&]() -> Values { return {zeros}; };
     auto laid_out = [&]() -> Values {
-      widen_load_apart(load, builder);
+      widen_load_scalarized(load, builder);
       builder.CreateStore(vectors_[&load], buffer);
       return {buffer};
     };

@@ -37,10 +37,10 @@ class AffineLanes {
     // Operands are visited before their users, except those of phis; a divergent phi is not taken to be affine.
     for (BasicBlock* block : ReversePostOrderTraversal<Function*>(&function))
       for (Instruction& instruction : *block)
-        if (divergence_.differs(&instruction) && find(instruction)) affine_.insert(&instruction);
+        if (divergence_.is_divergent(&instruction) && find(instruction)) affine_.insert(&instruction);
   }
 
-  bool contains(const Value* value) const { return !divergence_.differs(value) || affine_.contains(value); }
+  bool contains(const Value* value) const { return !divergence_.is_divergent(value) || affine_.contains(value); }
 
  private:
   bool find(const Instruction& instruction) const {
@@ -56,8 +56,9 @@ class AffineLanes {
       case Instruction::GetElementPtr: return all_of(instruction.operands(), is_affine);
       case Instruction::Mul:
       case Instruction::Shl:
-        return all_of(instruction.operands(), is_affine) &&
-               any_of(instruction.operands(), [&](const Use& operand) { return !divergence_.differs(operand.get()); });
+        return all_of(instruction.operands(), is_affine) && any_of(instruction.operands(), [&](const Use& operand) {
+                 return !divergence_.is_divergent(operand.get());
+               });
       default: return false;
     }
   }
@@ -94,14 +95,14 @@ WideningCost widening_cost(Function& function, const Divergence& divergence, boo
       continue;
     }
     const bool is_access = isa<LoadInst, StoreInst>(instruction);
-    if (is_access && divergence.differs(getLoadStorePointerOperand(&instruction))) {
+    if (is_access && divergence.is_divergent(getLoadStorePointerOperand(&instruction))) {
       const Value* pointer = unguarded(getLoadStorePointerOperand(&instruction));
       const uint64_t bytes = layout.getTypeStoreSize(accessed_type(instruction));
-      const bool is_gathered = has_avx512 && (bytes == 4 || bytes == 8);
-      ++(affine.contains(pointer) || is_gathered ? cost.consecutive : cost.serialized);
+      const bool is_gather = has_avx512 && (bytes == 4 || bytes == 8);
+      ++(affine.contains(pointer) || is_gather ? cost.consecutive : cost.serialized);
     } else if (instruction.isAtomic()) {
       ++cost.serialized;
-    } else if (divergence.differs(&instruction)) {
+    } else if (divergence.is_divergent(&instruction)) {
       ++cost.vector;
     }
   }

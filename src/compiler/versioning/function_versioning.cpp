@@ -24,9 +24,9 @@ using namespace llvm::PatternMatch;
 // From the lowest access of an array to the end of the highest one, in bytes.
 constexpr uint64_t kLongestReach = uint64_t{1} << 40;
 
-class WholeRows {
+class FunctionVersioning {
  public:
-  WholeRows(Function& group, FunctionAnalysisManager& analyses)
+  FunctionVersioning(Function& group, FunctionAnalysisManager& analyses)
       : group_(group),
         place_(*last_of_start(group)),
         dominators_(analyses.getResult<DominatorTreeAnalysis>(group)),
@@ -38,8 +38,8 @@ class WholeRows {
     // keeps inside.
     for (BasicBlock& block : group_)
       if (auto* branch = dyn_cast<BranchInst>(block.getTerminator());
-          branch && usual_successor(*branch) && behind_.dominates(&block, place_.getParent()) &&
-          require(branch->getCondition(), *usual_successor(*branch) == 0))
+          branch && likely_successor(*branch) && behind_.dominates(&block, place_.getParent()) &&
+          require(branch->getCondition(), *likely_successor(*branch) == 0))
         answered_.push_back(branch);
     return answered_.size() >= fewest ? clone() : nullptr;
   }
@@ -76,18 +76,18 @@ class WholeRows {
 
   bool require(Value* condition, bool value) {
     SmallVector<Known> known;
-    if (!take_apart(condition, value, known)) return false;
+    if (!scalarize(condition, value, known)) return false;
     for (const Known& part : known)
       if (!add_range(part)) known_.push_back(part);
     return true;
   }
 
-  bool take_apart(Value* condition, bool value, SmallVectorImpl<Known>& known) {
+  bool scalarize(Value* condition, bool value, SmallVectorImpl<Known>& known) {
     Value *one, *other;
-    if (match(condition, m_Not(m_Value(one)))) return take_apart(one, !value, known);
+    if (match(condition, m_Not(m_Value(one)))) return scalarize(one, !value, known);
     if (value ? match(condition, m_LogicalAnd(m_Value(one), m_Value(other)))
               : match(condition, m_LogicalOr(m_Value(one), m_Value(other))))
-      return take_apart(one, value, known) && take_apart(other, value, known);
+      return scalarize(one, value, known) && scalarize(other, value, known);
     known.push_back({condition, value});
     return can_be_known(condition);
   }
@@ -149,8 +149,8 @@ class WholeRows {
     CloneFunctionInto(whole, &group_, copies_, CloneFunctionChangeType::LocalChangesOnly, returns);
     for (ReturnInst* from : returns)
       ReplaceInstWithInst(from, ReturnInst::Create(context, ConstantInt::getTrue(context)));
-    copy_place_ = cast<Instruction>(copies_[&place_]);
-    IRBuilder<> builder(copy_place_);
+    copy_address_ = cast<Instruction>(copies_[&place_]);
+    IRBuilder<> builder(copy_address_);
     Value* all = builder.getTrue();
     auto add = [&](Value* part) { all = builder.CreateAnd(all, part); };
     for (auto [condition, value] : known_) {
@@ -164,14 +164,14 @@ class WholeRows {
     }
     for (BranchInst* branch : answered_) {
       auto* copy = cast<BranchInst>(copies_[branch]);
-      copy->setCondition(ConstantInt::getBool(context, *usual_successor(*branch) == 0));
+      copy->setCondition(ConstantInt::getBool(context, *likely_successor(*branch) == 0));
     }
-    BasicBlock* start = copy_place_->getParent();
-    BasicBlock* rest = SplitBlock(start, copy_place_);
+    BasicBlock* start = copy_address_->getParent();
+    BasicBlock* rest = SplitBlock(start, copy_address_);
     BasicBlock* other = BasicBlock::Create(context, "other", whole);
     ReturnInst::Create(context, ConstantInt::getFalse(context), other);
     ReplaceInstWithInst(start->getTerminator(), BranchInst::Create(rest, other, all));
-    start->getTerminator()->setMetadata(LLVMContext::MD_prof, first_is_usual(context));
+    start->getTerminator()->setMetadata(LLVMContext::MD_prof, likely_first(context));
     Argument* lanes = whole->getArg(static_cast<unsigned>(whole->arg_size()) - 1);
     lanes->replaceAllUsesWith(ConstantInt::get(lanes->getType(), kLanes));
     return whole;
@@ -184,7 +184,7 @@ class WholeRows {
     auto* copy = cast<Instruction>(copies_[value]);
     if (dominators_.dominates(instruction, &place_) || !moved_.insert(instruction).second) return copy;
     for (Use& use : instruction->operands()) at_start(use.get());
-    copy->moveBefore(copy_place_);
+    copy->moveBefore(copy_address_);
     // They hold where it was.
     copy->dropPoisonGeneratingFlags();
     return copy;
@@ -200,18 +200,18 @@ class WholeRows {
   SmallVector<Known> known_;
   SmallVector<Range> ranges_;
   ValueToValueMapTy copies_;
-  Instruction* copy_place_ = nullptr;
+  Instruction* copy_address_ = nullptr;
   DenseSet<Instruction*> moved_;
 };
 
 }  // namespace
 
-PreservedAnalyses WholeRowsPass::run(Function& group, FunctionAnalysisManager& analyses) {
+PreservedAnalyses FunctionVersioningPass::run(Function& group, FunctionAnalysisManager& analyses) {
   auto asks = [](BasicBlock& block) {
     auto* branch = dyn_cast<BranchInst>(block.getTerminator());
-    return branch && usual_successor(*branch);
+    return branch && likely_successor(*branch);
   };
-  if (static_cast<size_t>(count_if(group, asks)) >= fewest) whole = WholeRows(group, analyses).make(fewest);
+  if (static_cast<size_t>(count_if(group, asks)) >= fewest) whole = FunctionVersioning(group, analyses).make(fewest);
   return PreservedAnalyses::all();
 }
 

@@ -13,9 +13,9 @@ namespace kiln {
 /// Of a function that runs a simdgroup, `void (launch, first, frame, x, lanes)`, makes one that runs a full one, if
 /// nothing that it asks at its start is answered otherwise than usual, and says so: `bool` of the same arguments. If
 /// not it has done nothing.
-struct WholeRowsPass : llvm::PassInfoMixin<WholeRowsPass> {
+struct FunctionVersioningPass : llvm::PassInfoMixin<FunctionVersioningPass> {
   // `whole` stays null where fewer accesses than `fewest` can be asked about at the start.
-  WholeRowsPass(unsigned fewest, llvm::Function*& whole) : fewest(fewest), whole(whole) {}
+  FunctionVersioningPass(unsigned fewest, llvm::Function*& whole) : fewest(fewest), whole(whole) {}
   llvm::PreservedAnalyses run(llvm::Function& group, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }
 

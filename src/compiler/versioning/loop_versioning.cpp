@@ -135,11 +135,11 @@ class Conditions {
   const SCEVAddRecExpr* without_wrap(Value* value) {
     PredicatedScalarEvolution* predicated = predicated_for(value);
     if (!predicated) return nullptr;
-    bool is_asked_here = !SCEVExprContains(evolution_.getSCEV(value), [&](const SCEV* part) {
+    bool is_checked_here = !SCEVExprContains(evolution_.getSCEV(value), [&](const SCEV* part) {
       auto* growing = dyn_cast<SCEVAddRecExpr>(part);
       return growing && (!is_known(growing->getStart()) || !is_known(growing->getStepRecurrence(evolution_)));
     });
-    return is_asked_here ? predicated->getAsAddRec(value) : nullptr;
+    return is_checked_here ? predicated->getAsAddRec(value) : nullptr;
   }
 
   bool is_known(const SCEV* value) const { return expander_.isSafeToExpandAt(value, &place_); }
@@ -215,7 +215,7 @@ class Conditions {
 };
 
 void answer(BranchInst& branch) {
-  branch.setCondition(ConstantInt::getBool(branch.getContext(), *usual_successor(branch) == 0));
+  branch.setCondition(ConstantInt::getBool(branch.getContext(), *likely_successor(branch) == 0));
 }
 
 // The questions of the loop's own blocks; those in loops over lanes are not among them.
@@ -223,14 +223,14 @@ SmallVector<BranchInst*> questions_of(const Loop& loop, const LoopInfo& loops) {
   SmallVector<BranchInst*> questions;
   for (BasicBlock* block : loop.blocks())
     if (auto* branch = dyn_cast<BranchInst>(block->getTerminator());
-        branch && loops.getLoopFor(block) == &loop && usual_successor(*branch))
+        branch && loops.getLoopFor(block) == &loop && likely_successor(*branch))
       questions.push_back(branch);
   return questions;
 }
 
-class RowLoops {
+class LoopVersioning {
  public:
-  RowLoops(Function& function, FunctionAnalysisManager& analyses, unsigned fewest)
+  LoopVersioning(Function& function, FunctionAnalysisManager& analyses, unsigned fewest)
       : function_(function),
         fewest_(fewest),
         loops_(analyses.getResult<LoopAnalysis>(function)),
@@ -263,7 +263,7 @@ class RowLoops {
     auto is_this = [&](const Loop& other) { return &other == &loop; };
     Conditions conditions(*loop.getLoopPreheader()->getTerminator(), evolution_, dominators_, loops_, is_this);
     for (BranchInst* branch : questions)
-      if (!conditions.require(branch->getCondition(), *usual_successor(*branch) == 0)) return false;
+      if (!conditions.require(branch->getCondition(), *likely_successor(*branch) == 0)) return false;
     double_loop(loop, conditions.ask());
     for (BranchInst* branch : questions) answer(*branch);
     evolution_.forgetTopmostLoop(&loop);
@@ -278,10 +278,10 @@ class RowLoops {
     loop.getUniqueExitBlocks(exits);
     ValueToValueMapTy map;
     SmallVector<BasicBlock*> blocks;
-    Loop* other = cloneLoopWithPreheader(preheader, before, &loop, map, ".apart", &loops_, &dominators_, blocks);
+    Loop* other = cloneLoopWithPreheader(preheader, before, &loop, map, ".slow", &loops_, &dominators_, blocks);
     remapInstructionsInBlocks(blocks, map);
     ReplaceInstWithInst(before->getTerminator(), BranchInst::Create(preheader, other->getLoopPreheader(), condition));
-    before->getTerminator()->setMetadata(LLVMContext::MD_prof, first_is_usual(function_.getContext()));
+    before->getTerminator()->setMetadata(LLVMContext::MD_prof, likely_first(function_.getContext()));
     for (BasicBlock* exit : exits) {
       for (PHINode& phi : exit->phis())
         for (unsigned i = 0, count = phi.getNumIncomingValues(); i < count; ++i) {
@@ -304,8 +304,8 @@ class RowLoops {
 
 }  // namespace
 
-PreservedAnalyses RowLoopsPass::run(Function& function, FunctionAnalysisManager& analyses) {
-  return RowLoops(function, analyses, fewest).run() ? PreservedAnalyses::none() : PreservedAnalyses::all();
+PreservedAnalyses LoopVersioningPass::run(Function& function, FunctionAnalysisManager& analyses) {
+  return LoopVersioning(function, analyses, fewest).run() ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 
 namespace {
@@ -321,32 +321,32 @@ bool keeps_its_values(const Loop& loop) {
 
 }  // namespace
 
-PreservedAnalyses RowRunsPass::run(Function& function, FunctionAnalysisManager& analyses) {
+PreservedAnalyses CoarsenedLoopVersioningPass::run(Function& function, FunctionAnalysisManager& analyses) {
   auto& loops = analyses.getResult<LoopAnalysis>(function);
   for (Loop* runs : loops) {
-    const Pieces pieces = pieces_of(*runs);
+    const CoarsenedLoop pieces = coarsened_loop_of(*runs);
     BasicBlock* next = pieces.loop ? pieces.loop->getUniqueExitBlock() : nullptr;
     if (!next || !next->phis().empty() || !keeps_its_values(*pieces.loop)) continue;
     SmallVector<BranchInst*> questions = questions_of(*pieces.loop, loops);
     auto& evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
     const auto& always = analyses.getResult<PostDominatorTreeAnalysis>(function);
     auto never = [](const Loop&) { return false; };
-    Conditions conditions(*pieces.place_before(), evolution, analyses.getResult<DominatorTreeAnalysis>(function), loops,
-                          never);
+    Conditions conditions(*pieces.insertion_point(), evolution, analyses.getResult<DominatorTreeAnalysis>(function),
+                          loops, never);
     // Others stay: those of which it is not known before, and those that are not always asked.
     erase_if(questions, [&](BranchInst* branch) {
       return !always.dominates(branch->getParent(), pieces.loop->getHeader()) ||
-             !conditions.require(branch->getCondition(), *usual_successor(*branch) == 0);
+             !conditions.require(branch->getCondition(), *likely_successor(*branch) == 0);
     });
     if (questions.empty()) continue;
     Value* condition = conditions.ask();
-    auto* from = cast<BranchInst>(pieces.place_before());
+    auto* from = cast<BranchInst>(pieces.insertion_point());
     BasicBlock* before = from->getParent();
     BasicBlock* rows = SplitBlock(before, from);
     auto block = [&](const char* name) { return BasicBlock::Create(function.getContext(), name, &function); };
     BasicBlock *first = block("apart"), *second = block("apart.second");
     ReplaceInstWithInst(before->getTerminator(), BranchInst::Create(rows, first, condition));
-    before->getTerminator()->setMetadata(LLVMContext::MD_prof, first_is_usual(function.getContext()));
+    before->getTerminator()->setMetadata(LLVMContext::MD_prof, likely_first(function.getContext()));
     IRBuilder<> builder(first);
     auto call = [&](unsigned piece) {
       Value* frame = builder.CreateIntToPtr(builder.getInt64(piece), builder.getPtrTy());
@@ -355,7 +355,7 @@ PreservedAnalyses RowRunsPass::run(Function& function, FunctionAnalysisManager& 
     };
     call(0);
     Value* left = builder.CreateSub(function.getArg(2), pieces.x);
-    builder.CreateCondBr(builder.CreateICmpULT(left, builder.getInt32(kRun)), next, second);
+    builder.CreateCondBr(builder.CreateICmpULT(left, builder.getInt32(kCoarsenedThreads)), next, second);
     builder.SetInsertPoint(second);
     call(kLanes);
     builder.CreateBr(next);
@@ -408,7 +408,7 @@ bool is_unrolled(const Loop& loop) {
 
 }  // namespace
 
-PreservedAnalyses RowFunctionPass::run(Function& function, FunctionAnalysisManager& analyses) {
+PreservedAnalyses ThreadgroupVersioningPass::run(Function& function, FunctionAnalysisManager& analyses) {
   read_arguments_first(function);
   // Before the function writes anything.
   BasicBlock& entry = function.getEntryBlock();
@@ -420,8 +420,8 @@ PreservedAnalyses RowFunctionPass::run(Function& function, FunctionAnalysisManag
   auto answer_by = [&](Conditions& conditions) {
     SmallVector<BranchInst*> answered;
     for (BasicBlock& block : function)
-      if (auto* branch = dyn_cast<BranchInst>(block.getTerminator()); branch && usual_successor(*branch))
-        if (conditions.require(branch->getCondition(), *usual_successor(*branch) == 0)) answered.push_back(branch);
+      if (auto* branch = dyn_cast<BranchInst>(block.getTerminator()); branch && likely_successor(*branch))
+        if (conditions.require(branch->getCondition(), *likely_successor(*branch) == 0)) answered.push_back(branch);
     return answered;
   };
   auto never = [](const Loop&) { return false; };
@@ -433,7 +433,7 @@ PreservedAnalyses RowFunctionPass::run(Function& function, FunctionAnalysisManag
 
   ValueToValueMapTy map;
   Function* apart = CloneFunction(&function, map);
-  apart->setName(function.getName() + kApartSuffix);
+  apart->setName(function.getName() + kSlowSuffix);
   apart->setLinkage(GlobalValue::InternalLinkage);
   // What wraps or goes over an array's end does so in few threadgroups, where its place depends on the threadgroup's.
   if (!is_row_anyway) forget_unrolling(*apart);

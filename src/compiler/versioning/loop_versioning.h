@@ -10,8 +10,8 @@
 namespace kiln {
 
 /// Loops with enough accesses that ask are there twice: without questions, and as they were.
-struct RowLoopsPass : llvm::PassInfoMixin<RowLoopsPass> {
-  explicit RowLoopsPass(unsigned fewest) : fewest(fewest) {}
+struct LoopVersioningPass : llvm::PassInfoMixin<LoopVersioningPass> {
+  explicit LoopVersioningPass(unsigned fewest) : fewest(fewest) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }
 
@@ -21,8 +21,8 @@ struct RowLoopsPass : llvm::PassInfoMixin<RowLoopsPass> {
 /// The same of loops over the pieces of runs (workgroup/thread_coarsening.h), in a function for rows: where an answer
 /// is that some threads of a run go their own ways, `simdgroup` runs them. (The loop with its questions would run them
 /// up to a third faster, and be a quarter more to compile.)
-struct RowRunsPass : llvm::PassInfoMixin<RowRunsPass> {
-  explicit RowRunsPass(llvm::Function& simdgroup) : simdgroup(simdgroup) {}
+struct CoarsenedLoopVersioningPass : llvm::PassInfoMixin<CoarsenedLoopVersioningPass> {
+  explicit CoarsenedLoopVersioningPass(llvm::Function& simdgroup) : simdgroup(simdgroup) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }
 
@@ -30,13 +30,13 @@ struct RowRunsPass : llvm::PassInfoMixin<RowRunsPass> {
 };
 
 // Of the name of the function that is called then.
-inline constexpr const char* kApartSuffix = ".apart";
+inline constexpr const char* kSlowSuffix = ".slow";
 
 /// The same of a whole function: where an answer is that some lanes go their own ways, it calls another one, which is
 /// as the function was. For code in which loops hand one another what they store: of each there is one then.
 /// It also does where an index may wrap in a loop of which unrolling leaves nothing. The code is without branches then:
 /// it is shorter, so that a processor looks further ahead, and can be put in order (pressure_scheduler.h).
-struct RowFunctionPass : llvm::PassInfoMixin<RowFunctionPass> {
+struct ThreadgroupVersioningPass : llvm::PassInfoMixin<ThreadgroupVersioningPass> {
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }
 };

@@ -26,7 +26,7 @@ using namespace llvm::PatternMatch;
 
 class Distances {
  public:
-  Distances(Function& function, Pieces pieces, ScalarEvolution& evolution)
+  Distances(Function& function, CoarsenedLoop pieces, ScalarEvolution& evolution)
       : function_(function), pieces_(pieces), evolution_(evolution) {}
 
   bool run() {
@@ -51,13 +51,14 @@ class Distances {
   bool is_piece_more(Value* number) const {
     if (number->getType() != pieces_.piece->getType()) return false;
     const SCEV* first = evolution_.getMinusSCEV(evolution_.getSCEV(number), evolution_.getSCEV(pieces_.piece));
-    return evolution_.isLoopInvariant(first, pieces_.loop) && evolution_.getMinTrailingZeros(first) >= Log2_32(kRun);
+    return evolution_.isLoopInvariant(first, pieces_.loop) &&
+           evolution_.getMinTrailingZeros(first) >= Log2_32(kCoarsenedThreads);
   }
 
   void separate(CastInst& number) {
     Value* first = of_first(number.getOperand(0));
     if (!first) return;
-    IRBuilder<> before(pieces_.place_before()), builder(&number);
+    IRBuilder<> before(pieces_.insertion_point()), builder(&number);
     Value* wide = before.CreateCast(number.getOpcode(), first, number.getType());
     Value* distance = builder.CreateZExt(pieces_.piece, number.getType());
     for (User* user : make_early_inc_range(number.users()))
@@ -90,7 +91,7 @@ class Distances {
     const uint64_t bytes = layout.getTypeAllocSize(cast<GlobalVariable>(other)->getValueType()).getFixedValue(),
                    most = layout.getTypeAllocSize(place.getSourceElementType()).getFixedValue() * kLanes;
     Value* zeros = zeros_of(*function_.getParent(), bytes + most);
-    IRBuilder<> before(pieces_.place_before()), builder(&choice);
+    IRBuilder<> before(pieces_.insertion_point()), builder(&choice);
     Value* chosen = before.CreateSelect(choice.getCondition(), is_first ? first : zeros, is_first ? zeros : first);
     choice.replaceAllUsesWith(builder.CreateGEP(place.getSourceElementType(), chosen, distance));
   }
@@ -111,7 +112,7 @@ class Distances {
   }
 
   Function& function_;
-  const Pieces pieces_;
+  const CoarsenedLoop pieces_;
   ScalarEvolution& evolution_;
   DenseMap<Value*, Value*> first_;
   bool has_changed_ = false;
@@ -119,11 +120,12 @@ class Distances {
 
 }  // namespace
 
-PreservedAnalyses PieceDistancesPass::run(Function& function, FunctionAnalysisManager& analyses) {
+PreservedAnalyses CoarsenedAddressesPass::run(Function& function, FunctionAnalysisManager& analyses) {
   auto& evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
   bool has_changed = false;
   for (Loop* runs : analyses.getResult<LoopAnalysis>(function))
-    if (Pieces pieces = pieces_of(*runs); pieces.loop) has_changed |= Distances(function, pieces, evolution).run();
+    if (CoarsenedLoop pieces = coarsened_loop_of(*runs); pieces.loop)
+      has_changed |= Distances(function, pieces, evolution).run();
   return has_changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 

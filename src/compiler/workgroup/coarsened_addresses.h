@@ -10,7 +10,7 @@
 namespace kiln {
 
 /// Of a function for rows of threads, in its loop over runs.
-struct PieceDistancesPass : llvm::PassInfoMixin<PieceDistancesPass> {
+struct CoarsenedAddressesPass : llvm::PassInfoMixin<CoarsenedAddressesPass> {
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }
 };

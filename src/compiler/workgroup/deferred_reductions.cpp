@@ -113,7 +113,7 @@ class LoopSums {
 
 }  // namespace
 
-PreservedAnalyses LoopSumsPass::run(Function& function, FunctionAnalysisManager& analyses) {
+PreservedAnalyses DeferredReductionsPass::run(Function& function, FunctionAnalysisManager& analyses) {
   has_changed_ = LoopSums(function, analyses, width_).run();
   return has_changed_ ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }

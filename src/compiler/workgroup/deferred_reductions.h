@@ -15,9 +15,9 @@
 namespace kiln {
 
 /// Of a function for a threadgroup; registers have `width` numbers of 32 bits, 8 or 16. Says whether there was a sum.
-class LoopSumsPass : public llvm::PassInfoMixin<LoopSumsPass> {
+class DeferredReductionsPass : public llvm::PassInfoMixin<DeferredReductionsPass> {
  public:
-  LoopSumsPass(unsigned width, bool& has_changed) : width_(width), has_changed_(has_changed) {}
+  DeferredReductionsPass(unsigned width, bool& has_changed) : width_(width), has_changed_(has_changed) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }
 

@@ -46,11 +46,11 @@ class FirstStores {
     if (!from || &block == loop.getHeader() || !tree_.dominates(from, &latch)) return false;
     auto* branch = dyn_cast<BranchInst>(from->getTerminator());
     if (!branch || !branch->isConditional() || branch->getSuccessor(0) == branch->getSuccessor(1)) return false;
-    auto is_taken = [&](unsigned i) {
+    auto is_real_edge = [&](unsigned i) {
       auto* condition = dyn_cast_or_null<ConstantInt>(LoopIteration(loop, number, i).constant(branch->getCondition()));
       return condition ? std::optional(branch->getSuccessor(condition->isZero()) == &block) : std::nullopt;
     };
-    return is_taken(0) == true && all_of(seq(1u, count), [&](unsigned i) { return is_taken(i) == false; });
+    return is_real_edge(0) == true && all_of(seq(1u, count), [&](unsigned i) { return is_real_edge(i) == false; });
   }
 
   bool leave(BasicBlock& block, const Loop& loop, BasicBlock& before) {

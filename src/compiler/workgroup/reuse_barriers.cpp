@@ -31,7 +31,7 @@ using namespace llvm;
 // A simdgroup function that gives a value; at others threads wait, and what they have to themselves is used again.
 bool exchanges_values(const Instruction& instruction) {
   if (is_matrix_product(instruction)) return true;
-  if (!is_exchange(instruction)) return false;
+  if (!is_collective(instruction)) return false;
   const auto* kind = dyn_cast<ConstantInt>(cast<CallInst>(instruction).getArgOperand(1));
   return !kind || kind->getZExtValue() != static_cast<uint64_t>(CpuExchange::kNone);
 }
@@ -39,17 +39,17 @@ bool exchanges_values(const Instruction& instruction) {
 Difference between_threads_of_threadgroup(const Value& value) {
   const auto* instruction = dyn_cast<Instruction>(&value);
   if (!instruction) return Difference::kInherits;
-  bool differs = isa<AllocaInst>(instruction);
+  bool is_divergent = isa<AllocaInst>(instruction);
   if (const auto* load = dyn_cast<LoadInst>(instruction)) {
-    differs = !load->isSimple() || !load->hasMetadata(LLVMContext::MD_invariant_load);
+    is_divergent = !load->isSimple() || !load->hasMetadata(LLVMContext::MD_invariant_load);
   } else if (std::optional<uint64_t> which = thread_value(instruction)) {
-    differs = *which < kThreadgroupPosition || *which == kIndexInThreadgroup;
+    is_divergent = *which < kThreadgroupPosition || *which == kIndexInThreadgroup;
   } else if (const auto* intrinsic = dyn_cast<IntrinsicInst>(instruction)) {
-    differs = !intrinsic->doesNotAccessMemory();
+    is_divergent = !intrinsic->doesNotAccessMemory();
   } else {
-    differs = differs || isa<CallInst>(instruction) || instruction->mayReadOrWriteMemory();
+    is_divergent = is_divergent || isa<CallInst>(instruction) || instruction->mayReadOrWriteMemory();
   }
-  return differs ? Difference::kSource : Difference::kInherits;
+  return is_divergent ? Difference::kSource : Difference::kInherits;
 }
 
 class ReuseBarriers {
@@ -138,8 +138,8 @@ class ReuseBarriers {
       if (divergence.is_divergent_branch(block) && parts(block)) dividing.push_back(&block);
     for (const BasicBlock* branch : dividing) {
       const DomTreeNode* meeting = after.getNode(branch)->getIDom();
-      if (any_of(blocks_behind(*branch, meeting->getBlock()), has_barrier)) {
-        const Blocks reached = blocks_behind(*branch);
+      if (any_of(blocks_after(*branch, meeting->getBlock()), has_barrier)) {
+        const Blocks reached = blocks_after(*branch);
         partial_.insert(reached.begin(), reached.end());
       }
     }
@@ -169,10 +169,10 @@ class ReuseBarriers {
   static bool only_returns(const BasicBlock* start) {
     auto has_wait = [](const BasicBlock* block) {
       return any_of(*block, [](const Instruction& instruction) {
-        return is_threadgroup_barrier(instruction) || is_matrix_product(instruction) || is_exchange(instruction);
+        return is_threadgroup_barrier(instruction) || is_matrix_product(instruction) || is_collective(instruction);
       });
     };
-    return !has_wait(start) && none_of(blocks_behind(*start), has_wait);
+    return !has_wait(start) && none_of(blocks_after(*start), has_wait);
   }
 
   Function& body_;

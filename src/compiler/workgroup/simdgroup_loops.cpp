@@ -64,18 +64,18 @@ std::optional<uint32_t> own_field(const LoadInst& load) {
 }
 
 Difference between_simdgroups(const Value& value) {
-  bool differs = false;
+  bool is_divergent = false;
   if (const auto* argument = dyn_cast<Argument>(&value)) {
-    differs = argument->getArgNo() == kCpuX || argument->getArgNo() == kCpuFrame;
+    is_divergent = argument->getArgNo() == kCpuX || argument->getArgNo() == kCpuFrame;
   } else if (const auto* load = dyn_cast<LoadInst>(&value)) {
     // Memory that does not change gives the same to all who read at one place.
-    differs = !load->isSimple() || !load->hasMetadata(LLVMContext::MD_invariant_load) || own_field(*load);
+    is_divergent = !load->isSimple() || !load->hasMetadata(LLVMContext::MD_invariant_load) || own_field(*load);
   } else if (const auto* call = dyn_cast<CallInst>(&value)) {
-    differs = !isa<IntrinsicInst>(call) || !call->doesNotAccessMemory();
+    is_divergent = !isa<IntrinsicInst>(call) || !call->doesNotAccessMemory();
   } else {
-    differs = isa<AllocaInst>(value) || cast<Instruction>(value).mayReadOrWriteMemory();
+    is_divergent = isa<AllocaInst>(value) || cast<Instruction>(value).mayReadOrWriteMemory();
   }
-  return differs ? Difference::kSource : Difference::kInherits;
+  return is_divergent ? Difference::kSource : Difference::kInherits;
 }
 
 class SimdgroupLoops {
@@ -187,7 +187,7 @@ class SimdgroupLoops {
       if (!split_branches()) return false;
       separate_steps();
       if (!find_regions()) return false;
-      if (!split_meetings()) return true;
+      if (!split_joins()) return true;
     }
     return false;
   }
@@ -272,7 +272,7 @@ class SimdgroupLoops {
   }
 
   // Where two regions come to the same block is a step.
-  bool split_meetings() {
+  bool split_joins() {
     for (BasicBlock* block : meetings_) {
       SplitBlock(block, &*block->getFirstNonPHIIt());
       add_step(block);
@@ -295,7 +295,8 @@ class SimdgroupLoops {
     return all_of(function_, [&](BasicBlock& block) {
       if (!is_step(&block) || block.getTerminator()->getNumSuccessors() < 2) return true;
       if (divergence_->is_divergent_branch(block)) return false;
-      return none_of(block.getTerminator()->operands(), [&](const Use& use) { return divergence_->differs_at(use); });
+      return none_of(block.getTerminator()->operands(),
+                     [&](const Use& use) { return divergence_->is_divergent_at(use); });
     });
   }
 
@@ -315,7 +316,7 @@ class SimdgroupLoops {
     for (BasicBlock& block : function_) {
       if (!is_step(&block)) continue;
       for (PHINode& phi : make_early_inc_range(block.phis())) {
-        if (!divergence_->differs(&phi)) continue;
+        if (!divergence_->is_divergent(&phi)) continue;
         Value* nowhere = PoisonValue::get(builder_.getPtrTy());
         for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i) {
           builder_.SetInsertPoint(phi.getIncomingBlock(i)->getTerminator());
@@ -332,7 +333,7 @@ class SimdgroupLoops {
     // What is the same for the threadgroup is there behind the region too, but for what a loop changes that simdgroups
     // leave in different iterations; variables have their places in frames.
     auto is_there = [&](const Use& operand) {
-      return isa<AllocaInst>(operand.get()) || !divergence_->differs_behind_loops(operand.get());
+      return isa<AllocaInst>(operand.get()) || !divergence_->is_divergent_after_loops(operand.get());
     };
     std::vector<Kept> computed;
     for (BasicBlock& block : function_)
@@ -344,17 +345,17 @@ class SimdgroupLoops {
           if (user && user != region_of(&block)) kept.uses.push_back(&use);
         }
         if (kept.uses.empty()) continue;
-        if (!divergence_->differs(&instruction) &&
-            none_of(kept.uses, [&](Use* use) { return divergence_->differs_at(*use); }))
+        if (!divergence_->is_divergent(&instruction) &&
+            none_of(kept.uses, [&](Use* use) { return divergence_->is_divergent_at(*use); }))
           continue;
-        if (can_be_computed_again(instruction, is_there))
+        if (can_be_rematerialized(instruction, is_there))
           computed.push_back(std::move(kept));
         else
           kept_.push_back(std::move(kept));
       }
     share_places();
     for (Kept& kept : computed)
-      replace_uses(kept, [&](Region&) { return compute_again(*kept.value, is_there, builder_); });
+      replace_uses(kept, [&](Region&) { return rematerialize(*kept.value, is_there, builder_); });
     for (Kept& kept : kept_) {
       Type* type = kept.value->getType();
       Align alignment = alignment_of(type);
@@ -518,7 +519,7 @@ class SimdgroupLoops {
       if (!seen.insert(place).second) continue;
       for (const Use& use : place->uses()) {
         const auto& user = cast<Instruction>(*use.getUser());
-        if (isa<LoadInst>(user) || (isa<StoreInst>(user) && use.getOperandNo() == 1) || locked_row(user)) {
+        if (isa<LoadInst>(user) || (isa<StoreInst>(user) && use.getOperandNo() == 1) || striped_range(user)) {
           const Region* own = region_of(user.getParent());
           if (!own || (region && region != own)) return false;
           region = own;

@@ -23,9 +23,9 @@ namespace {
 
 using namespace llvm;
 
-class WaitSplitter {
+class SuspendPointSplitter {
  public:
-  explicit WaitSplitter(Function& function)
+  explicit SuspendPointSplitter(Function& function)
       : function_(function),
         layout_(function.getParent()->getDataLayout()),
         builder_(function.getContext()),
@@ -44,7 +44,7 @@ class WaitSplitter {
     SmallVector<ReturnInst*> returns;
     for (Instruction& instruction : instructions(function_)) {
       if (auto* call = dyn_cast<CallInst>(&instruction);
-          call && call->getCalledFunction() && call->getCalledFunction()->getName().starts_with(kWaitFunction))
+          call && call->getCalledFunction() && call->getCalledFunction()->getName().starts_with(kConvergenceFunction))
         waits.push_back(call);
       if (auto* ret = dyn_cast<ReturnInst>(&instruction)) returns.push_back(ret);
     }
@@ -147,7 +147,7 @@ class WaitSplitter {
     }
     LoopInfo loops(dominators);  // those that do not wait: from `dispatch` one comes into the others' middle
     for (auto& [value, uses] : kept) {
-      if (can_be_computed_again(*value, is_never_there))
+      if (can_be_rematerialized(*value, is_never_there))
         compute_where_used(*value, uses, loops);
       else
         keep(*value, uses);
@@ -165,7 +165,7 @@ class WaitSplitter {
       Value*& copy = copies[block];
       if (!copy) {
         builder_.SetInsertPoint(block, block->getFirstInsertionPt());
-        copy = compute_again(value, is_never_there, builder_);
+        copy = rematerialize(value, is_never_there, builder_);
       }
       use->set(copy);
     }
@@ -178,7 +178,7 @@ class WaitSplitter {
     updater.Initialize(type, value.getName());
     updater.AddAvailableValue(value.getParent(), &value);
     SmallVector<BasicBlock*> waiting;
-    for (BasicBlock* behind : live_behind_waits(value)) {
+    for (BasicBlock* behind : live_after_suspend_points(value)) {
       builder_.SetInsertPoint(behind, behind->getFirstInsertionPt());
       updater.AddAvailableValue(behind, builder_.CreateAlignedLoad(type, in_frame(offset), alignment_of(type)));
       waiting.push_back(waits_before_[behind]);
@@ -192,7 +192,7 @@ class WaitSplitter {
   }
 
   // The blocks behind waits at whose beginning a later use will need the value.
-  SmallVector<BasicBlock*> live_behind_waits(Instruction& value) {
+  SmallVector<BasicBlock*> live_after_suspend_points(Instruction& value) {
     SmallVector<BasicBlock*> found, blocks;
     SmallPtrSet<BasicBlock*, 16> seen;
     for (Use& use : value.uses()) {
@@ -233,6 +233,6 @@ class WaitSplitter {
 
 }  // namespace
 
-uint64_t split_at_waits(Function& function) { return WaitSplitter(function).run(); }
+uint64_t split_at_suspend_points(Function& function) { return SuspendPointSplitter(function).run(); }
 
 }  // namespace kiln

@@ -15,8 +15,8 @@
 
 namespace kiln {
 
-/// `function` is optimised and has the parameters of CpuThreadFunction (core/cpu_image.h); each call of kWaitFunction
-/// (lowering/convergence_points.h) becomes a place where it returns. Gives the bytes of its frame.
-uint64_t split_at_waits(llvm::Function& function);
+/// `function` is optimised and has the parameters of CpuThreadFunction (core/cpu_image.h); each call of
+/// kConvergenceFunction (lowering/convergence_points.h) becomes a place where it returns. Gives the bytes of its frame.
+uint64_t split_at_suspend_points(llvm::Function& function);
 
 }  // namespace kiln

@@ -21,13 +21,13 @@ using namespace llvm::PatternMatch;
 
 namespace {
 
-constexpr const char* kPieceFunction = "__kiln_piece";
+constexpr const char* kHalfOffsetFunction = "__kiln_piece";
 // Instructions: fewer are computed in the time that the loop takes.
 constexpr unsigned kLeastShared = 16;
 
-const CallInst* call_of_piece(const Value* value) {
+const CallInst* call_of_half(const Value* value) {
   const auto* call = dyn_cast<CallInst>(value);
-  return call && calls(*call, kPieceFunction) ? call : nullptr;
+  return call && calls(*call, kHalfOffsetFunction) ? call : nullptr;
 }
 
 // Values that depend on the piece by arithmetic on whole numbers.
@@ -46,18 +46,18 @@ class Separation {
   }
 
   /// What has the bits of `wanted` as the value has them, and does not depend on the piece; or null.
-  Value* without_piece(Value* value, const APInt& wanted, unsigned depth = 0) {
+  Value* without_half(Value* value, const APInt& wanted, unsigned depth = 0) {
     if (value == piece_) return wanted[Log2_32(kLanes)] ? nullptr : ConstantInt::get(value->getType(), 0);
     if (!depends(value)) return value;
     if (depth > 8) return nullptr;
     auto* instruction = cast<Instruction>(value);
     IRBuilder<> builder(instruction);
     auto operand = [&](unsigned i, const APInt& bits) {
-      return without_piece(instruction->getOperand(i), bits, depth + 1);
+      return without_half(instruction->getOperand(i), bits, depth + 1);
     };
     auto* constant = instruction->getNumOperands() == 2 ? dyn_cast<ConstantInt>(instruction->getOperand(1)) : nullptr;
     unsigned width = instruction->getType()->getIntegerBitWidth();
-    const unsigned low = Log2_32(kRun);
+    const unsigned low = Log2_32(kCoarsenedThreads);
     switch (instruction->getOpcode()) {
       case Instruction::And: {
         Value* first = operand(0, constant ? wanted & constant->getValue() : wanted);
@@ -110,12 +110,12 @@ class Separation {
 
 }  // namespace
 
-void separate_pieces(Function& function, Argument& x) {
+void split_coarsened_positions(Function& function, Argument& x) {
   IRBuilder<> builder(&*function.getEntryBlock().getFirstInsertionPt());
   Type* type = x.getType();
-  auto* callee = cast<Function>(function.getParent()->getOrInsertFunction(kPieceFunction, type).getCallee());
-  move_like_arithmetic(*callee);
-  auto* run = cast<Instruction>(builder.CreateAnd(&x, builder.getInt32(~(kRun - 1))));
+  auto* callee = cast<Function>(function.getParent()->getOrInsertFunction(kHalfOffsetFunction, type).getCallee());
+  set_speculatable(*callee);
+  auto* run = cast<Instruction>(builder.CreateAnd(&x, builder.getInt32(~(kCoarsenedThreads - 1))));
   // So that its other bits are known.
   Value* piece = builder.CreateAnd(builder.CreateCall(callee), builder.getInt32(kLanes));
   Value* both = builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, run, piece));
@@ -127,7 +127,7 @@ void separate_pieces(Function& function, Argument& x) {
     for (Instruction& instruction : make_early_inc_range(*block)) {
       if (!instruction.getType()->isIntegerTy() || !separation.depends(&instruction)) continue;
       if (Value* same =
-              separation.without_piece(&instruction, APInt::getAllOnes(instruction.getType()->getIntegerBitWidth())))
+              separation.without_half(&instruction, APInt::getAllOnes(instruction.getType()->getIntegerBitWidth())))
         instruction.replaceAllUsesWith(same);
     }
   // And what was made on the way.
@@ -136,8 +136,8 @@ void separate_pieces(Function& function, Argument& x) {
       if (isInstructionTriviallyDead(&instruction)) instruction.eraseFromParent();
 }
 
-bool runs_share_work(Function& function, const Divergence& divergence) {
-  DenseSet<const Value*> of_piece, of_run;
+bool halves_share_work(Function& function, const Divergence& divergence) {
+  DenseSet<const Value*> of_half, of_run;
   of_run.insert(function.getArg(3));
   unsigned shared = 0;
   // What goes round in a loop counts where it is computed from what came before.
@@ -147,9 +147,9 @@ bool runs_share_work(Function& function, const Divergence& divergence) {
       auto any_in = [&](const DenseSet<const Value*>& values) {
         return any_of(instruction.operands(), [&](const Use& use) { return values.contains(use.get()); });
       };
-      if (call_of_piece(&instruction) || any_in(of_piece)) {
-        of_piece.insert(&instruction);
-      } else if (any_in(of_run) && !divergence.differs(&instruction)) {
+      if (call_of_half(&instruction) || any_in(of_half)) {
+        of_half.insert(&instruction);
+      } else if (any_in(of_run) && !divergence.is_divergent(&instruction)) {
         of_run.insert(&instruction);
         ++shared;
       }
@@ -157,7 +157,7 @@ bool runs_share_work(Function& function, const Divergence& divergence) {
   return shared >= kLeastShared;
 }
 
-Pieces pieces_of(const Loop& runs) {
+CoarsenedLoop coarsened_loop_of(const Loop& runs) {
   auto counter = [](const Loop& loop, unsigned by) -> PHINode* {
     for (PHINode& phi : loop.getHeader()->phis()) {
       BinaryOperator* next;
@@ -170,29 +170,29 @@ Pieces pieces_of(const Loop& runs) {
   };
   if (runs.getSubLoops().size() != 1) return {};
   Loop* loop = runs.getSubLoops()[0];
-  PHINode *x = counter(runs, kRun), *piece = counter(*loop, kLanes);
+  PHINode *x = counter(runs, kCoarsenedThreads), *piece = counter(*loop, kLanes);
   if (!x || !piece || !loop->getLoopPreheader()) return {};
   return {x, loop, piece};
 }
 
-Value* copy_before(const Pieces& pieces, const Instruction& instruction, ArrayRef<Value*> operands) {
+Value* copy_before(const CoarsenedLoop& pieces, const Instruction& instruction, ArrayRef<Value*> operands) {
   Instruction* copy = instruction.clone();
   for (auto [use, operand] : zip(copy->operands(), operands)) use.set(operand);
   copy->dropPoisonGeneratingAnnotations();
-  copy->insertBefore(pieces.place_before());
+  copy->insertBefore(pieces.insertion_point());
   Value* simpler = simplifyInstruction(copy, copy->getDataLayout());
   if (!simpler) return copy;
   copy->eraseFromParent();
   return simpler;
 }
 
-void lower_pieces(Function& function, Value* piece) {
+void lower_half_offset(Function& function, Value* piece) {
   for (Instruction& instruction : make_early_inc_range(instructions(function)))
-    if (call_of_piece(&instruction)) {
+    if (call_of_half(&instruction)) {
       instruction.replaceAllUsesWith(piece);
       instruction.eraseFromParent();
     }
-  if (Function* callee = function.getParent()->getFunction(kPieceFunction); callee && callee->use_empty())
+  if (Function* callee = function.getParent()->getFunction(kHalfOffsetFunction); callee && callee->use_empty())
     callee->eraseFromParent();
 }
 

@@ -18,35 +18,35 @@
 
 namespace kiln {
 
-inline constexpr unsigned kRun = 64;
+inline constexpr unsigned kCoarsenedThreads = 64;
 
 /// Takes `x`, a multiple of 32, apart: what is computed from it does without the piece where that leaves the result as
 /// it is.
-void separate_pieces(llvm::Function& function, llvm::Argument& x);
+void split_coarsened_positions(llvm::Function& function, llvm::Argument& x);
 
 /// Whether enough of the code of one thread is the same in all of a run to compute it once.
-bool runs_share_work(llvm::Function& function, const Divergence& divergence);
+bool halves_share_work(llvm::Function& function, const Divergence& divergence);
 
 /// The loop over a run's pieces, if there is one.
-struct Pieces {
+struct CoarsenedLoop {
   llvm::PHINode* x = nullptr;  // of the run
   llvm::Loop* loop = nullptr;
   llvm::PHINode* piece = nullptr;  // 0 or 32
 
   bool contain(const llvm::Instruction& instruction) const { return loop && loop->contains(&instruction); }
   /// Before the loop.
-  llvm::Instruction* place_before() const { return loop->getLoopPreheader()->getTerminator(); }
+  llvm::Instruction* insertion_point() const { return loop->getLoopPreheader()->getTerminator(); }
 };
 
 /// Of a loop over runs.
-Pieces pieces_of(const llvm::Loop& runs);
+CoarsenedLoop coarsened_loop_of(const llvm::Loop& runs);
 
 /// What an instruction in the loop makes of operands that are there before it: a copy before the loop, or something
 /// simpler. Nothing is said to be no poison of it.
-llvm::Value* copy_before(const Pieces& pieces, const llvm::Instruction& instruction,
+llvm::Value* copy_before(const CoarsenedLoop& pieces, const llvm::Instruction& instruction,
                          llvm::ArrayRef<llvm::Value*> operands);
 
 /// Once all is separated: `piece`, whose other bits are 0, stands for that of `x`.
-void lower_pieces(llvm::Function& function, llvm::Value* piece);
+void lower_half_offset(llvm::Function& function, llvm::Value* piece);
 
 }  // namespace kiln

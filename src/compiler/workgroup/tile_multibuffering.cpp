@@ -327,7 +327,7 @@ class TileLoop {
       for (Instruction& instruction : block) {
         if (!instruction.mayReadOrWriteMemory() || is_barrier_(instruction)) continue;
         std::optional<Access> access = access_of(instruction);
-        const Value* address = access ? access->address : locked_row(instruction);
+        const Value* address = access ? access->address : striped_range(instruction);
         if (auto* operation = dyn_cast<AtomicRMWInst>(&instruction)) address = operation->getPointerOperand();
         if (auto* exchange = dyn_cast<AtomicCmpXchgInst>(&instruction)) address = exchange->getPointerOperand();
         if (address && memory_of(address) == Memory::kOther) continue;
@@ -689,7 +689,7 @@ class TileLoop {
     // In the order of their operands.
     auto* from = cast<BasicBlock>(copy.map[leads_to_[without]]);
     builder_.SetInsertPoint(from->getTerminator());
-    for (Instruction* instruction : needs.again) compute_again(*instruction, needs, copy.map);
+    for (Instruction* instruction : needs.again) rematerialize(*instruction, needs, copy.map);
     for (auto [block, part] : part_of_)
       if (part == without)
         for (Instruction& instruction : *block)
@@ -716,12 +716,12 @@ class TileLoop {
     copy.end->getTerminator()->eraseFromParent();
   }
 
-  Value* compute_again(Instruction& instruction, const Needs& needs, ValueToValueMapTy& map) {
+  Value* rematerialize(Instruction& instruction, const Needs& needs, ValueToValueMapTy& map) {
     if (auto found = map.find(&instruction); found != map.end()) return found->second;
     Instruction* one = instruction.clone();
     for (Use& operand : one->operands()) {
       auto* value = dyn_cast<Instruction>(operand.get());
-      if (value && needs.again.contains(value)) compute_again(*value, needs, map);
+      if (value && needs.again.contains(value)) rematerialize(*value, needs, map);
       operand.set(mapped(map, operand.get()));
     }
     builder_.Insert(one);
@@ -767,9 +767,9 @@ class TileLoop {
 
 }  // namespace
 
-TileBatches batch_tiles(Function& simdgroup, uint64_t bytes, VectorRegisters registers,
-                        function_ref<bool(const Instruction&)> is_barrier) {
-  TileBatches batches;
+TileMultibuffering multibuffer_tiles(Function& simdgroup, uint64_t bytes, VectorRegisters registers,
+                                     function_ref<bool(const Instruction&)> is_barrier) {
+  TileMultibuffering batches;
   if (bytes == 0) return batches;
   DominatorTree dominators(simdgroup);
   LoopInfo loops(dominators);

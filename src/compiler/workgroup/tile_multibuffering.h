@@ -20,7 +20,7 @@
 // Of memory that others wrote before the loop, or write behind it, the first part of a later iteration knew by the
 // barriers of those before. A loop over simdgroups stops where the loop over batches begins and goes round, as at a
 // barrier
-// (`split_meetings`, workgroup/simdgroup_loops.cpp), so that nothing may fold that loop before.
+// (`split_joins`, workgroup/simdgroup_loops.cpp), so that nothing may fold that loop before.
 #pragma once
 
 #include <llvm/ADT/STLFunctionalExtras.h>
@@ -33,7 +33,7 @@
 
 namespace kiln {
 
-struct TileBatches {
+struct TileMultibuffering {
   bool changed = false;
   // For the tiles of one threadgroup; null where there are no batches. In its stead there is to be one for each
   // threadgroup that runs.
@@ -42,7 +42,7 @@ struct TileBatches {
 
 /// `simdgroup` is optimised, for full simdgroups, and has the parameters of CpuSimdgroupFunction (core/cpu_image.h);
 /// its threadgroup memory has `bytes`.
-TileBatches batch_tiles(llvm::Function& simdgroup, uint64_t bytes, VectorRegisters registers,
-                        llvm::function_ref<bool(const llvm::Instruction&)> is_barrier);
+TileMultibuffering multibuffer_tiles(llvm::Function& simdgroup, uint64_t bytes, VectorRegisters registers,
+                                     llvm::function_ref<bool(const llvm::Instruction&)> is_barrier);
 
 }  // namespace kiln

@@ -49,7 +49,7 @@ class ImageWriter {
 
     std::vector<CpuSite> sites;
     std::vector<uint32_t> paths;
-    for (const ExchangeSite& site : engine_.sites) {
+    for (const ConvergencePoint& site : engine_.sites) {
       auto depth = static_cast<uint32_t>(site.places.size() - 1);
       header.max_loop_depth = std::max(header.max_loop_depth, depth);
       sites.push_back({.is_barrier = site.is_barrier,

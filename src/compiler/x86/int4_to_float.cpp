@@ -12,7 +12,7 @@ namespace kiln {
 using namespace llvm;
 using namespace llvm::PatternMatch;
 
-void look_up_packed_numbers(Module& module) {
+void convert_int4_by_table(Module& module) {
   constexpr unsigned kWidth = 16;
   SmallVector<CastInst*> conversions;
   for (Function& function : module)

@@ -7,6 +7,6 @@ namespace kiln {
 
 /// float((word >> s) & 15) is a shift, an `and` and a conversion. A permutation of AVX-512 takes one of 16 floats by
 /// the lowest four bits of a word: it does what the latter two do. Likewise for fewer bits.
-void look_up_packed_numbers(llvm::Module& module);
+void convert_int4_by_table(llvm::Module& module);
 
 }  // namespace kiln

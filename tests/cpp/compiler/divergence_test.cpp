@@ -225,10 +225,10 @@ std::string text_of(const Value& value) {
 std::vector<std::string> missed(const Function& function, const Observation& observed, const Divergence& divergence) {
   std::vector<std::string> missed;
   for (const Instruction& instruction : instructions(function)) {
-    if (observed.values.contains(&instruction) && !divergence.differs(&instruction))
+    if (observed.values.contains(&instruction) && !divergence.is_divergent(&instruction))
       missed.push_back("value" + text_of(instruction));
     for (const Use& use : instruction.operands())
-      if (observed.uses.contains(&use) && !divergence.differs_at(use))
+      if (observed.uses.contains(&use) && !divergence.is_divergent_at(use))
         missed.push_back("use of" + text_of(*use) + " in" + text_of(instruction));
     const BasicBlock* block = instruction.getParent();
     if (instruction.isTerminator() && observed.branches.contains(block) && !divergence.is_divergent_branch(*block))
@@ -564,7 +564,7 @@ Counts check_functions(unsigned count, bool is_reducible_only, MakeGraph make_gr
     for (const Instruction& instruction : instructions(function)) {
       if (instruction.isTerminator() || !observed.shared.contains(instruction.getParent())) continue;
       ++counts.all;
-      counts.said += divergence.differs(&instruction);
+      counts.said += divergence.is_divergent(&instruction);
       counts.seen += observed.values.contains(&instruction);
     }
   }
@@ -612,9 +612,9 @@ std::string differing_in(const std::string& blocks) {
   std::vector<std::string> names;
   for (const Instruction& instruction : instructions(function)) {
     if (instruction.getType() != Type::getInt32Ty(context)) continue;
-    if (divergence.differs(&instruction))
+    if (divergence.is_divergent(&instruction))
       names.push_back(instruction.getName().str());
-    else if (any_of(instruction.uses(), [&](const Use& use) { return divergence.differs_at(use); }))
+    else if (any_of(instruction.uses(), [&](const Use& use) { return divergence.is_divergent_at(use); }))
       names.push_back(instruction.getName().str() + "(used)");
   }
   return join(names, " ");

@@ -38,4 +38,16 @@ struct CompileStage {
   std::string text;
 };
 
+/// One run of a pass of the compiler.
+struct CompilePass {
+  std::string name;      ///< "prefetch"; LLVM's passes are named as in its `opt -passes=…`: "early-cse,simplifycfg"
+  std::string function;  ///< the LLVM function that it ran on; empty: the module
+  bool fired = false;    ///< whether it changed the code
+  /// Its number for KILN_PASS_LIMIT, from 1; 0: correctness needs it, so that it cannot be switched off.
+  uint32_t number = 0;
+  bool switched_off = false;  ///< by KILN_PASSES or KILN_PASS_LIMIT: it did not run
+  double ms = 0;
+  uint64_t instructions_before = 0, instructions_after = 0;  ///< LLVM's, of the function or the module
+};
+
 }  // namespace kiln

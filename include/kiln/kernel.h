@@ -78,8 +78,14 @@ class CompiledKernel {
   /// What came before the machine code, in this order: LLVM IR as Clang made it ("clang"); with harmless arithmetic,
   /// everything inlined, and accesses guarded ("guarded"); as code for a launch, optimised ("optimized"); "assembly",
   /// of a GPU "ptx". Before "optimized" the SIMD engine has "lanes", "components", "structured" and "widened"
-  /// (docs/design/simd-engine.md). NVRTC has "text" and "assembly". Compiles once more, since none of it is kept.
-  std::vector<CompileStage> stages() const;
+  /// (docs/design/simd-engine.md). NVRTC has "text" and "assembly". `after` names passes (see passes()): the IR after
+  /// each run of such a pass is a stage "after:<name>", where it stands in this order; those that do not run are left
+  /// out. Compiles once more, since none of it is kept.
+  std::vector<CompileStage> stages(const std::vector<std::string>& after = {}) const;
+
+  /// The runs of the compiler's passes, in their order; those that were switched off too. NVRTC has none. Compiles once
+  /// more.
+  std::vector<CompilePass> passes() const;
 
  private:
   std::shared_ptr<KernelObject> kernel_;

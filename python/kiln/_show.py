@@ -15,8 +15,11 @@ from kiln import _core, _kernels
 # What can be asked for, in the order in which it is printed.
 PARTS = (
     *("text", "clang", "guarded", "lanes", "components", "structured", "widened", "optimized"),
-    *("assembly", "sizes"),
+    *("assembly", "passes", "sizes"),
 )
+
+# Before the name of a pass: LLVM IR after its last run.
+AFTER = "after:"
 
 
 class Argument(NamedTuple):
@@ -122,12 +125,22 @@ def describe(options: Any) -> dict[str, Any]:
         "engine_reason": compiled.engine_reason,
         "diagnostics": [found._asdict() for found in compiled.diagnostics],
     }
-    if asked := [part for part in PARTS[1:-1] if part in options.parts]:
-        stages = compiled.stages()
-        for part in asked:
+    after = [part for part in options.parts if part.startswith(AFTER)]
+    if chosen := [part for part in PARTS[1:-2] if part in options.parts] + after:
+        stages = compiled.stages(after=[part.removeprefix(AFTER) for part in after])
+        for part in chosen:
             if part not in stages:
-                raise ValueError(f"the {compiled.engine} engine has no stage {part!r}")
+                raise ValueError(
+                    f"no pass {part.removeprefix(AFTER)!r} ran"
+                    if part in after
+                    else f"the {compiled.engine} engine has no stage {part!r}"
+                )
             result[part] = stages[part]
+    if "passes" in options.parts:
+        fields = ("name", "function", "fired", "number", "switched_off", "ms", "instructions_before")
+        result["passes"] = [
+            {field: getattr(one, field) for field in (*fields, "instructions_after")} for one in compiled.passes()
+        ]
     if "sizes" in options.parts:
         result["sizes"] = {
             "code_bytes": compiled.code_bytes,
@@ -154,6 +167,16 @@ def _print_sizes(result: dict[str, Any]) -> None:
         print(f"  {'warnings':26} {len(warnings):8}")
 
 
+def _print_passes(result: dict[str, Any]) -> None:
+    """A line for each run of a pass: its number for KILN_PASS_LIMIT, whether it fired, instructions, time."""
+    print("    no.  fired          instructions       ms  pass, function")
+    for one in result["passes"]:
+        number = one["number"] or ""
+        fired = "off" if one["switched_off"] else "yes" if one["fired"] else "no"
+        change = "" if one["switched_off"] else f"{one['instructions_before']} -> {one['instructions_after']}"
+        print(f"  {number:>5}  {fired:5} {change:>21} {one['ms']:8.2f}  {one['name']} {one['function']}".rstrip())
+
+
 def _fail(options: Any, reason: str, diagnostics: Sequence[kiln.Diagnostic] = ()) -> int:
     if options.json:
         print(json.dumps({"error": reason, "diagnostics": [found._asdict() for found in diagnostics]}, indent=2))
@@ -175,12 +198,16 @@ def main(options: Any) -> int:
     if options.json:
         print(json.dumps(result, indent=2))
         return 0
-    shown = [part for part in PARTS if part in options.parts]
+    shown = [part for part in PARTS[:-2] if part in options.parts]
+    shown += [part for part in options.parts if part.startswith(AFTER)]
+    shown += [part for part in PARTS[-2:] if part in options.parts]
     for part in shown:
         if len(shown) > 1 and part != "sizes":
             print(f"==== {part}")
         if part == "sizes":
             _print_sizes(result)
+        elif part == "passes":
+            _print_passes(result)
         else:
             print(result[part].rstrip("\n"))
     # stdout has what was asked for, and no more.

@@ -478,6 +478,28 @@ NB_MODULE(_core, m) {
   let_signals_interrupt();
   m.attr("version") = KILN_VERSION;
 
+  nb::class_<CompilePass>(m, "CompilePass", "One run of a pass of the compiler, as ``CompiledKernel.passes`` lists it.")
+      .def_ro("name", &CompilePass::name,
+              "Such as ``\"prefetch\"``; LLVM's passes are named as in its ``opt -passes=…``.")
+      .def_ro("function", &CompilePass::function, "The LLVM function that it ran on; empty: the whole module.")
+      .def_ro("fired", &CompilePass::fired, "Whether it changed the code.")
+      .def_prop_ro(
+          "number", [](const CompilePass& self) { return self.number ? nb::cast(self.number) : nb::none(); },
+          nb::sig("def number(self) -> int | None"),
+          "Its number for ``KILN_PASS_LIMIT``, from 1; None where correctness needs it, so that it always runs.")
+      .def_ro("switched_off", &CompilePass::switched_off,
+              "Whether ``KILN_PASSES`` or ``KILN_PASS_LIMIT`` kept it from running.")
+      .def_ro("ms", &CompilePass::ms, "How long it took, in milliseconds.")
+      .def_ro("instructions_before", &CompilePass::instructions_before,
+              "LLVM's instructions in the function, or the module, before it ran.")
+      .def_ro("instructions_after", &CompilePass::instructions_after, "The same afterwards.")
+      .def("__repr__", [](const CompilePass& self) {
+        return concat("<kiln.CompilePass ", self.name,
+                      self.switched_off ? ", switched off>"
+                      : self.fired      ? ", fired>"
+                                        : ">");
+      });
+
   nb::class_<CompiledKernel>(
       m, "CompiledKernel",
       "Machine code for one combination of argument types, and of shapes where it was made for them, as\n"
@@ -509,18 +531,19 @@ NB_MODULE(_core, m) {
                    "Memory that each thread needs while it waits for others, in bytes; 0 where none waits.")
       .def(
           "stages",
-          [](const CompiledKernel& self) {
+          [](const CompiledKernel& self, const std::vector<std::string>& after) {
             std::vector<CompileStage> stages;
             {
               WithoutLock without_lock;
-              stages = self.stages();
+              stages = self.stages(after);
             }
             nb::dict by_name;
             for (const CompileStage& stage : stages)
               by_name[stage.name.c_str()] = nb::str(stage.text.data(), stage.text.size());
             return by_name;
           },
-          nb::sig("def stages(self) -> dict[str, str]"),
+          nb::arg("after") = std::vector<std::string>(),
+          nb::sig("def stages(self, after: collections.abc.Sequence[str] = ()) -> dict[str, str]"),
           R"(What came before the machine code, by name and in this order. Compiles once more, since none of it is kept.
 
 * ``clang``: LLVM IR as Clang made it;
@@ -529,7 +552,19 @@ NB_MODULE(_core, m) {
 * ``optimized``: as code for a launch;
 * ``assembly``, of a GPU ``ptx``: that in the target's assembly language.
 
-Of a CUDA body that NVRTC compiles there are ``text`` and ``assembly``.)")
+Of a CUDA body that NVRTC compiles there are ``text`` and ``assembly``.
+
+``after`` names passes of the compiler (``passes`` lists them): the IR after each is there as ``after:<name>``, of a
+pass that runs several times the last one. A pass that does not run leaves none.)")
+      .def(
+          "passes",
+          [](const CompiledKernel& self) {
+            WithoutLock without_lock;
+            return self.passes();
+          },
+          nb::sig("def passes(self) -> list[CompilePass]"),
+          "The runs of the compiler's passes, in their order; those that were switched off too. Compiles once more.\n"
+          "Empty for a CUDA body that NVRTC compiles.")
       .def_prop_ro(
           "compile_ms", &CompiledKernel::compile_ms,
           "How long compiling took, in milliseconds. Code that was there already keeps the time that it took then.")

@@ -246,8 +246,11 @@ std::string CompiledKernel::source() const { return variant_->unit.text; }
 std::span<const std::byte> CompiledKernel::machine_code() const { return variant_->binary->code->code(); }
 size_t CompiledKernel::threadgroup_memory_bytes() const { return variant_->binary->code->threadgroup_memory_bytes(); }
 size_t CompiledKernel::thread_memory_bytes() const { return variant_->binary->code->thread_memory_bytes(); }
-std::vector<CompileStage> CompiledKernel::stages() const {
-  return kernel_->context().stages_of(variant_->unit, *variant_->target);
+std::vector<CompileStage> CompiledKernel::stages(const std::vector<std::string>& after) const {
+  return kernel_->context().recompile(variant_->unit, *variant_->target, after).stages;
+}
+std::vector<CompilePass> CompiledKernel::passes() const {
+  return kernel_->context().recompile(variant_->unit, *variant_->target, {}).passes;
 }
 std::vector<Diagnostic> CompiledKernel::diagnostics() const { return variant_->binary->diagnostics; }
 double CompiledKernel::compile_ms() const { return variant_->binary->compile_ms; }

@@ -11,6 +11,10 @@ std::string binary_id(const KernelUnit& unit, const TargetSpec& target, std::str
   hash.add(static_cast<uint64_t>(target.kind));
   hash.add(target.cpu);
   hash.add(target.engine);
+  if (!target.passes.empty() || target.pass_limit) {
+    hash.add(target.passes);
+    hash.add(target.pass_limit ? *target.pass_limit + 1 : 0);
+  }
   hash.add(static_cast<uint64_t>(unit.dialect));
   hash.add(static_cast<uint64_t>(unit.math_mode));
   hash.add(static_cast<uint64_t>(unit.rows_are_simdgroups));

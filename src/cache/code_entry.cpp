@@ -11,7 +11,7 @@ namespace kiln {
 namespace {
 
 constexpr std::string_view kMagic = "KILNCODE";
-constexpr uint64_t kVersion = 2;
+constexpr uint64_t kVersion = 3;
 constexpr size_t kChecksumBytes = 64;
 constexpr size_t kPrefixBytes = 8 + kChecksumBytes;
 
@@ -62,6 +62,8 @@ std::vector<std::byte> encode_entry(std::string_view id, const CodeEntry& entry)
   out.add_u64(static_cast<uint64_t>(entry.target.kind));
   out.add_sized(entry.target.cpu);
   out.add_sized(entry.target.engine);
+  out.add_sized(entry.target.passes);
+  out.add_u64(entry.target.pass_limit ? *entry.target.pass_limit + 1 : 0);
   out.add_sized(entry.kernel);
   out.add_sized(entry.source);
   out.add_sized(entry.engine);
@@ -92,6 +94,9 @@ EntryState decode_entry(std::span<const std::byte> bytes, std::string_view id, C
   entry.target.kind = static_cast<TargetKind>(in.u64());
   entry.target.cpu = in.sized_text();
   entry.target.engine = in.sized_text();
+  entry.target.passes = in.sized_text();
+  const uint64_t pass_limit = in.u64();
+  entry.target.pass_limit = pass_limit > 0 ? std::optional(pass_limit - 1) : std::nullopt;
   entry.kernel = in.sized_text();
   entry.source = in.sized_text();
   entry.engine = in.sized_text();

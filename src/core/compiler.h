@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,8 +20,10 @@ enum class TargetKind : uint8_t { kCpu, kNvidia };
 // What machine code is made for.
 struct TargetSpec {
   TargetKind kind = TargetKind::kCpu;
-  std::string cpu;     // LLVM's name of the processor or level: "x86-64-v3", "sm_90"
-  std::string engine;  // kCpu: what KILN_CPU_ENGINE says (core/settings.h)
+  std::string cpu;                     // LLVM's name of the processor or level: "x86-64-v3", "sm_90"
+  std::string engine;                  // kCpu: what KILN_CPU_ENGINE says (core/settings.h)
+  std::string passes;                  // names of passes that do not run, as KILN_PASSES has them
+  std::optional<uint64_t> pass_limit;  // as KILN_PASS_LIMIT has it
 
   bool operator==(const TargetSpec&) const = default;
 };
@@ -37,8 +40,10 @@ struct CompileLimits {
 struct CompileRequest {
   const KernelUnit& unit;
   TargetSpec target;
-  bool keep_stages = false;  // fill CompileResult::stages
+  bool keep_stages = false;  // fill CompileResult::stages and CompileResult::passes
   CompileLimits limits;
+  bool verify_passes = false;           // after each: where the IR is not valid, the status is kInternal
+  std::vector<std::string> keep_after;  // passes after which the IR is kept too, as the stage "after:<name>"
 };
 
 enum class CompileStatus : uint8_t {
@@ -60,6 +65,7 @@ struct CompileResult {
   // (KernelUnit::allows_input_stores).
   std::vector<uint32_t> written_inputs;
   std::vector<CompileStage> stages;
+  std::vector<CompilePass> passes;
 };
 
 class Compiler {
@@ -87,7 +93,7 @@ class MissingCompilerError : public UnsupportedError {
 
 // The one function that libkiln_compiler.so exports. Returns null where the caller was built for another interface.
 // The object is the caller's; `delete` it through the base class.
-inline constexpr uint32_t kCompilerInterfaceVersion = 5;
+inline constexpr uint32_t kCompilerInterfaceVersion = 6;
 inline constexpr const char* kCompilerFactoryName = "kiln_make_compiler";
 extern "C" {
 using CompilerFactory = Compiler* (*)(uint32_t interface_version);

@@ -52,6 +52,21 @@ Settings read_settings(const char* (*lookup)(const char*)) {
     } else if (row.variable == "KILN_CPU_ENGINE") {
       if (value != "scalar" && value != "simd" && value != "simd-always") refuse(row, value);
       settings.cpu_engine = value;
+    } else if (row.variable == "KILN_PASSES") {
+      // `-name,-name`; the compiler knows the names.
+      for (std::string_view rest = value; !rest.empty();) {
+        std::string_view name = rest.substr(0, rest.find(','));
+        if (name.size() < 2 || name[0] != '-' || name.size() + 1 == rest.size()) refuse(row, value);
+        rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+      }
+      settings.passes = value;
+    } else if (row.variable == "KILN_PASS_LIMIT") {
+      uint64_t limit = 0;
+      auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), limit);
+      if (error != std::errc() || end != value.data() + value.size()) refuse(row, value);
+      settings.pass_limit = limit;
+    } else if (row.variable == "KILN_VERIFY_PASSES") {
+      settings.verify_passes = read_switch(row, value, "on", "off");
     } else if (row.variable == "KILN_BOUNDS") {
       settings.bounds = read_switch(row, value, "on", "off");
     } else if (row.variable == "KILN_SPECIALIZE") {

@@ -16,6 +16,9 @@ struct Settings {
   int cpu_threads = 0;  // 0: what the machine offers
   int cpu_level = 4;    // the highest level of x86-64 that is used
   std::string cpu_engine = "simd";
+  std::string passes;                  // "-prefetch,-cluster-stores": those that are switched off
+  std::optional<uint64_t> pass_limit;  // empty: every pass
+  bool verify_passes = false;
   std::string dump_folder;  // empty: none
   bool bounds = true;       // the default of compile_options["bounds"]
   bool specialize = true;   // the default of compile_options["specialize"]
@@ -37,7 +40,7 @@ struct SettingRow {
   std::string_view meaning;
 };
 
-inline constexpr std::array<SettingRow, 16> kSettingRows = {{
+inline constexpr std::array<SettingRow, 19> kSettingRows = {{
     {"KILN_CPU_THREADS", "a number from 1 to 1024",
      "how many threads a launch on the CPU uses, the caller's counted; by default as many as the process may use"},
     {"KILN_CPU_ISA", "sse2, sse4, avx2 or avx512",
@@ -56,6 +59,14 @@ inline constexpr std::array<SettingRow, 16> kSettingRows = {{
     {"KILN_DUMP_DIR", "a path",
      "a folder in which each kernel that is compiled leaves its generated text, its code after each stage and the "
      "compiler's messages; it is made where it does not exist"},
+    {"KILN_PASSES", "names of passes, each after a minus sign, such as -prefetch,-cluster-stores",
+     "passes of the compiler that are switched off; python -m kiln show --parts passes lists their names; results do "
+     "not depend on them; by default none"},
+    {"KILN_PASS_LIMIT", "a number from 0",
+     "how many passes that can be switched off run in a compilation, in their order; the one at which a result becomes "
+     "wrong is found by bisecting; by default all"},
+    {"KILN_VERIFY_PASSES", "on or off",
+     "whether LLVM IR is verified after each pass of the compiler, which takes time; by default off"},
     {"KILN_COMPILE_MEMORY_LIMIT", "a number of bytes such as 512M or 2G, from 64M",
      "the memory that compiling one kernel may take; beyond it compiling raises an UnsupportedError; by default 4G"},
     {"KILN_COMPILE_TIME_LIMIT", "a number of seconds from 1 to 86400",

@@ -152,10 +152,16 @@ CompilerIdentity Context::identity(const KernelUnit& unit, const TargetSpec& tar
   }
 }
 
-CompileResult Context::run_compiler(const KernelUnit& unit, const TargetSpec& target, bool keep_stages) {
+CompileResult Context::run_compiler(const KernelUnit& unit, const TargetSpec& target, bool keep_stages,
+                                    std::vector<std::string> keep_after) {
   try {
     Compiler& compiler = is_for_nvrtc(unit, target) ? *nvrtc_ : compiler_.get();
-    return compiler.compile({unit, target, keep_stages, {settings().compile_bytes, settings().compile_seconds}});
+    return compiler.compile({unit,
+                             target,
+                             keep_stages,
+                             {settings().compile_bytes, settings().compile_seconds},
+                             settings().verify_passes,
+                             std::move(keep_after)});
   } catch (const MissingCompilerError& error) {
     throw_missing(error, unit);
   }
@@ -340,23 +346,26 @@ static bool is_gpu_architecture(std::string_view name) {
 }
 
 TargetSpec target_named(std::string_view architecture) {
-  if (is_processor_level(architecture)) return {TargetKind::kCpu, std::string(architecture), settings().cpu_engine};
-  if (is_gpu_architecture(architecture)) return {TargetKind::kNvidia, std::string(architecture), ""};
+  const Settings& chosen = settings();
+  if (is_processor_level(architecture))
+    return {TargetKind::kCpu, std::string(architecture), chosen.cpu_engine, chosen.passes, chosen.pass_limit};
+  if (is_gpu_architecture(architecture))
+    return {TargetKind::kNvidia, std::string(architecture), "", chosen.passes, chosen.pass_limit};
   throw ValueError(
       concat("Expected an architecture to be x86-64, x86-64-v2, x86-64-v3, x86-64-v4, or that of an NVIDIA "
              "GPU from sm_80 on, but got `",
              architecture, "`."));
 }
 
-std::vector<CompileStage> Context::stages_of(const KernelUnit& unit, Target& target) {
-  auto stages = std::make_shared<std::vector<CompileStage>>();
-  run_job(unit, [this, stages, own = std::make_shared<const KernelUnit>(unit), spec = target.spec()] {
+CompileResult Context::recompile(const KernelUnit& unit, Target& target, std::vector<std::string> keep_after) {
+  auto made = std::make_shared<CompileResult>();
+  run_job(unit, [this, made, own = std::make_shared<const KernelUnit>(unit), spec = target.spec(), keep_after] {
     DefaultFloatingPoint floating_point;
-    CompileResult result = run_compiler(*own, spec, /*keep_stages=*/true);
+    CompileResult result = run_compiler(*own, spec, /*keep_stages=*/true, keep_after);
     if (result.status != CompileStatus::kOk) throw_failure(*own, std::move(result));
-    *stages = std::move(result.stages);
+    *made = std::move(result);
   });
-  return std::move(*stages);
+  return std::move(*made);
 }
 
 }  // namespace kiln

@@ -109,8 +109,9 @@ class Context {
   /// Null where nothing is recorded.
   Recording* recording() const { return recording_.get(); }
 
-  /// What compiling the unit makes on the way, compiled anew. Throws as binary_for() does.
-  std::vector<CompileStage> stages_of(const KernelUnit& unit, Target& target);
+  /// Compiles the unit once more, with all of its stages and passes, and the IR after each pass of `keep_after`. Throws
+  /// as binary_for() does.
+  CompileResult recompile(const KernelUnit& unit, Target& target, std::vector<std::string> keep_after);
 
  private:
   static constexpr size_t kMostGpus = 64;
@@ -126,7 +127,8 @@ class Context {
   bool is_for_nvrtc(const KernelUnit& unit, const TargetSpec& target) const;
   // Of the compiler that is asked for the unit.
   CompilerIdentity identity(const KernelUnit& unit, const TargetSpec& target);
-  CompileResult run_compiler(const KernelUnit& unit, const TargetSpec& target, bool keep_stages);
+  CompileResult run_compiler(const KernelUnit& unit, const TargetSpec& target, bool keep_stages,
+                             std::vector<std::string> keep_after = {});
   [[noreturn]] void throw_missing(const MissingCompilerError& error, const KernelUnit& unit) const;
   std::optional<CodeEntry> find_stored(const std::string& id, const KernelUnit& unit, const TargetSpec& target,
                                        const CompilerIdentity& compiler, CodeSource& source);

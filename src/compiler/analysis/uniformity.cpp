@@ -90,40 +90,31 @@ Difference divergence_between_threads(const llvm::Value& value, Lanes lanes) {
   return Difference::kInherits;
 }
 
-ThreadAnalyses::ThreadAnalyses(Lanes lanes) {
-  llvm::TargetLibraryInfoImpl library;
-  library.disableAllFunctions();
-  functions_.registerPass([library] { return llvm::TargetLibraryAnalysis(library); });
-  functions_.registerPass([] {
-    return llvm::TargetIRAnalysis([](const llvm::Function& function) {
-      return llvm::TargetTransformInfo(ThreadsTarget(function.getDataLayout()));
-    });
-  });
-  functions_.registerPass([lanes] {
-    return DivergenceAnalysis([lanes](const llvm::Value& value) { return divergence_between_threads(value, lanes); });
-  });
-  builder_.registerModuleAnalyses(modules_);
-  builder_.registerCGSCCAnalyses(components_);
-  builder_.registerFunctionAnalyses(functions_);
-  builder_.registerLoopAnalyses(loops_);
-  builder_.crossRegisterProxies(loops_, functions_, components_, modules_);
-}
+ThreadAnalyses::ThreadAnalyses(Lanes lanes)
+    : PassRunner([lanes](llvm::FunctionAnalysisManager& functions) {
+        llvm::TargetLibraryInfoImpl library;
+        library.disableAllFunctions();
+        functions.registerPass([library] { return llvm::TargetLibraryAnalysis(library); });
+        functions.registerPass([] {
+          return llvm::TargetIRAnalysis([](const llvm::Function& function) {
+            return llvm::TargetTransformInfo(ThreadsTarget(function.getDataLayout()));
+          });
+        });
+        functions.registerPass([lanes] {
+          return DivergenceAnalysis(
+              [lanes](const llvm::Value& value) { return divergence_between_threads(value, lanes); });
+        });
+      }) {}
 
-void ThreadAnalyses::run(llvm::StringRef pipeline, llvm::Function& function) {
-  llvm::FunctionPassManager passes;
-  if (llvm::Error error = builder_.parsePassPipeline(passes, pipeline))
-    throw InternalError("LLVM does not take a pipeline: " + llvm::toString(std::move(error)));
-  run(passes, function);
-}
-
-void ThreadAnalyses::run(llvm::FunctionPassManager& passes, llvm::Function& function) {
+bool ThreadAnalyses::run(llvm::FunctionPassManager& passes, llvm::Function& function) {
   const llvm::PreservedAnalyses preserved = passes.run(function, functions_);
-  // A condition that becomes known last leaves blocks to which nobody comes; structuring would have some come from
-  // them.
-  if (llvm::EliminateUnreachableBlocks(function))
+  // Folding the last branch of a pipeline may leave unreachable blocks, which structurization would make predecessors.
+  if (llvm::EliminateUnreachableBlocks(function)) {
     forget(function);
-  else
-    functions_.invalidate(function, preserved);
+    return true;
+  }
+  functions_.invalidate(function, preserved);
+  return !preserved.areAllPreserved();
 }
 
 }  // namespace kiln

@@ -4,9 +4,8 @@
 // of ours.
 #pragma once
 
-#include <llvm/Passes/PassBuilder.h>
-
 #include "compiler/analysis/divergence.h"
+#include "compiler/ir/pass_runner.h"
 
 namespace kiln {
 
@@ -17,21 +16,12 @@ enum class Lanes { kLockstep, kIndependent };
 Difference divergence_between_threads(const llvm::Value& value, Lanes lanes);
 
 // LLVM's analyses of one function that many threads run, and DivergenceAnalysis (analysis/divergence.h).
-class ThreadAnalyses {
+class ThreadAnalyses : public PassRunner {
  public:
   explicit ThreadAnalyses(Lanes lanes = Lanes::kLockstep);
-  void run(llvm::StringRef pipeline, llvm::Function& function);
-  void run(llvm::FunctionPassManager& passes, llvm::Function& function);
-  /// What is known of a function that something else has changed is forgotten.
-  void forget(llvm::Function& function) { functions_.clear(function, function.getName()); }
-  llvm::FunctionAnalysisManager& functions() { return functions_; }
-
- private:
-  llvm::LoopAnalysisManager loops_;
-  llvm::FunctionAnalysisManager functions_;
-  llvm::CGSCCAnalysisManager components_;
-  llvm::ModuleAnalysisManager modules_;
-  llvm::PassBuilder builder_;
+  using PassRunner::run;
+  /// Removes blocks that became unreachable, too.
+  bool run(llvm::FunctionPassManager& passes, llvm::Function& function) override;
 };
 
 }  // namespace kiln

@@ -1,4 +1,6 @@
 // What libkiln_compiler.so exports.
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/StringExtras.h>
 #include <llvm/Config/llvm-config.h>
 #include <llvm/Support/ErrorHandling.h>
 
@@ -12,6 +14,8 @@
 #include "compiler/driver/compile_budget.h"
 #include "compiler/driver/compile_for_cpu.h"
 #include "compiler/driver/compile_for_nvidia.h"
+#include "compiler/driver/thread_code.h"
+#include "compiler/pipeline.h"
 #include "core/compiler.h"
 #include "core/text.h"
 
@@ -24,6 +28,16 @@ void throw_fatal_error(void*, const char* reason, bool) { throw InternalError(co
 
 void throw_bad_alloc(void*, const char*, bool) { throw std::bad_alloc(); }
 
+// The first name of KILN_PASSES that no optional pass has; empty where there is none.
+std::string unknown_pass(const TargetSpec& target) {
+  if (target.passes.empty()) return "";
+  for (llvm::StringRef name : llvm::split(target.passes, ',')) {
+    name.consume_front("-");
+    if (!llvm::is_contained(optional_passes(), name)) return name.str();
+  }
+  return "";
+}
+
 class ClangCompiler : public Compiler {
  public:
   CompileResult compile(const CompileRequest& request) override {
@@ -35,6 +49,14 @@ class ClangCompiler : public Compiler {
     std::optional<CompileBudget> budget;
     std::string message;
     bool lacks_memory = false;
+    if (std::string name = unknown_pass(request.target); !name.empty()) {
+      CompileResult result;
+      result.report.generated_source = request.unit.text;
+      const llvm::ArrayRef known(optional_passes().data(), optional_passes().size());
+      refuse(result, concat("KILN_PASSES names the pass `", name, "`; those that can be switched off are ",
+                            llvm::join(known.begin(), known.end(), ", ")));
+      return result;
+    }
     try {
       budget.emplace(request.limits);
       return request.target.kind == TargetKind::kNvidia ? compile_for_nvidia(request) : compile_for_cpu(request);

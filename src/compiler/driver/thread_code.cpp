@@ -4,8 +4,6 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
-#include <llvm/IR/Verifier.h>
-#include <llvm/Support/raw_ostream.h>
 
 #include <algorithm>
 #include <optional>
@@ -14,20 +12,8 @@
 
 #include "compiler/clang/clang_frontend.h"
 #include "compiler/ir/entry.h"
-#include "compiler/ir/sections.h"
-#include "compiler/lowering/approximations.h"
-#include "compiler/lowering/bounds_guards.h"
-#include "compiler/lowering/constant_initializers.h"
-#include "compiler/lowering/convergence_points.h"
-#include "compiler/lowering/defined_arithmetic.h"
-#include "compiler/lowering/inline_all.h"
 #include "compiler/lowering/input_stores.h"
-#include "compiler/lowering/ldexp.h"
-#include "compiler/lowering/matrix_products.h"
-#include "compiler/lowering/shape_constants.h"
-#include "compiler/lowering/small_floats.h"
-#include "compiler/lowering/split_structures.h"
-#include "compiler/lowering/threadgroup_pointer_tables.h"
+#include "compiler/pipeline.h"
 #include "core/diagnostic.h"
 #include "core/text.h"
 
@@ -36,13 +22,6 @@ namespace {
 
 // device/metal_stdlib/logging.h
 constexpr const char* kUnsupportedFunction = "__kiln_unsupported";
-
-// Calls through pointers that inlining has not resolved.
-bool has_indirect_calls(const llvm::Function& function) {
-  for (const llvm::Instruction& instruction : llvm::instructions(function))
-    if (const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction); call && call->isIndirectCall()) return true;
-  return false;
-}
 
 // A thread's variables before any of them is promoted: more of them is refused at once. Of each size one may be in use
 // at a time only, and most go; `private_bytes` of what is left is checked in the end.
@@ -64,36 +43,6 @@ const llvm::GlobalVariable* find_mutable_variable(const llvm::Module& module) {
   return nullptr;
 }
 
-// All `extern __shared__` arrays lie at one place.
-void define_dynamic_memory(llvm::Module& module, uint64_t bytes) {
-  llvm::SmallVector<llvm::GlobalVariable*> arrays;
-  for (llvm::GlobalVariable& variable : module.globals())
-    if (variable.isDeclaration() && variable.getSection() == kThreadgroupSection) arrays.push_back(&variable);
-  if (arrays.empty()) return;
-  auto* type = llvm::ArrayType::get(llvm::Type::getInt8Ty(module.getContext()), bytes);
-  auto* memory = new llvm::GlobalVariable(module, type, /*isConstant=*/false, llvm::GlobalValue::InternalLinkage,
-                                          llvm::UndefValue::get(type), "__kiln_dynamic_memory");
-  memory->setSection(kThreadgroupSection);
-  memory->setAlignment(llvm::Align(128));
-  for (llvm::GlobalVariable* array : arrays) {
-    array->replaceAllUsesWith(memory);
-    array->eraseFromParent();
-  }
-}
-
-// Where vectors of AVX-512 are to be.
-bool scales_by_instruction(const TargetSpec& target) {
-  return target.kind == TargetKind::kCpu && prefers_simd(target) && target.cpu == "x86-64-v4";
-}
-
-// What Clang says of the processor it parsed for, and of the vectors that a function takes, is the target machine's to
-// say: LLVM would parse the list of features, and make its tables of the processor, again for each kind of function.
-void drop_processor(llvm::Module& module) {
-  for (llvm::Function& function : module)
-    for (const char* attribute : {"target-cpu", "target-features", "tune-cpu", "min-legal-vector-width"})
-      function.removeFnAttr(attribute);
-}
-
 // Where a thread would come to what is not supported. On the CPU only a launch in which one does is an error; a GPU has
 // no means to say so.
 std::optional<Diagnostic> find_unsupported(const llvm::Module& module, const KernelUnit& unit) {
@@ -111,46 +60,6 @@ std::optional<Diagnostic> find_unsupported(const llvm::Module& module, const Ker
     return diagnostic;
   }
   return std::nullopt;
-}
-
-void choose_approximations(const CompileRequest& request, llvm::Module& module) {
-  const TargetSpec& target = request.target;
-  const bool are_allowed = request.unit.math_mode != MathMode::kSafe;
-  if (are_allowed && target.kind == TargetKind::kNvidia)
-    approximate_for_gpu(module);
-  else if (are_allowed && prefers_simd(target))
-    describe_approximations(module);
-  else
-    expand_approximations(module);
-}
-
-// Makes Clang's module one function, in which every access can be followed to what it reads or writes. False where
-// calls are left whose functions nobody knows.
-bool make_one_function(const CompileRequest& request, const llvm::DataLayout& layout, llvm::Module& module) {
-  module.setDataLayout(layout);
-  drop_processor(module);
-  define_dynamic_memory(module, request.unit.dynamic_memory_bytes);
-  if (scales_by_instruction(request.target))
-    describe_scaling(module);
-  else
-    expand_scaling(module);
-  choose_approximations(request, module);
-  define_arithmetic(module);
-  expand_bfloat(module);
-  mark_calls(module);
-  // From here on nothing is undefined, and code may be moved.
-  inline_all(module, kBodyFunction);
-  // The control flow is still as Clang made it: places in the program are read from it.
-  evaluate_constant_initializers(module);
-  assign_matrix_elements(module, matrix_map(request));
-  llvm::Function& body = *module.getFunction(kBodyFunction);
-  return !has_indirect_calls(body);
-}
-
-// Addresses out of memory, as far as they can be.
-void expose_addresses(llvm::Function& body, const KernelUnit& unit) {
-  unfold_threadgroup_pointer_tables(body);
-  if (unit.bounds_guards) split_structures(body);
 }
 
 // ---- Writes to inputs
@@ -180,9 +89,13 @@ Diagnostic place_input_store(const CompileRequest& request, const std::string& c
   FrontendResult frontend = run_clang(unit, kFrontendTriple, cpu, context, LineTables::kMade);
   Diagnostic nowhere;
   nowhere.message = message;
-  if (!frontend.module || !make_one_function(request, layout, *frontend.module)) return nowhere;
+  if (!frontend.module) return nowhere;
+  CompileRequest silent{unit, request.target};
+  CompileResult unused;
+  Pipeline pipeline(silent, unused);
+  if (!make_one_function(pipeline, *frontend.module, layout, matrix_map(request))) return nowhere;
   llvm::Function& body = *frontend.module->getFunction(kBodyFunction);
-  expose_addresses(body, unit);
+  expose_addresses(pipeline, body);
   std::unique_ptr<llvm::Module> optimized;
   // What optimization has merged has no line.
   for (const auto& stores : {find_reachable_input_stores(body, unit, optimized), find_input_stores(body, unit)})
@@ -222,9 +135,10 @@ std::optional<std::vector<KernelParameter>> find_written(const CompileRequest& r
 
 }  // namespace
 
-std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, const std::string& cpu,
-                                               const llvm::DataLayout& layout, llvm::LLVMContext& context,
-                                               CompileResult& result) {
+std::unique_ptr<llvm::Module> make_thread_code(Pipeline& pipeline, const std::string& cpu,
+                                               const llvm::DataLayout& layout, llvm::LLVMContext& context) {
+  const CompileRequest& request = pipeline.request();
+  CompileResult& result = pipeline.result();
   const KernelUnit& unit = request.unit;
   // Values' names are for who reads the stages; making them takes a fiftieth of the time.
   context.setDiscardValueNames(!request.keep_stages);
@@ -235,8 +149,8 @@ std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, co
   if (!frontend.module) return nullptr;
 
   llvm::Module& module = *frontend.module;
-  keep_stage(request, module, "clang", result);
-  if (!make_one_function(request, layout, module)) {
+  pipeline.keep_stage("clang", module);
+  if (!make_one_function(pipeline, module, layout, matrix_map(request))) {
     refuse(result, std::move(frontend.indirect_call));
     return nullptr;
   }
@@ -250,14 +164,12 @@ std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, co
     refuse(result, concat("all private variables together take ", bytes, " bytes, which is too much for a thread"));
     return nullptr;
   }
-  expose_addresses(body, unit);
+  expose_addresses(pipeline, body);
   // Before shapes are constants: whether a body is refused does not depend on them.
   std::optional<std::vector<KernelParameter>> parameters = find_written(request, cpu, layout, body, result);
   if (!parameters) return nullptr;
-  replace_known_shapes(body, unit);
-  describe_accesses(body, unit, *parameters);
-  if (unit.bounds_guards) insert_bounds_guards(body, unit, *parameters);
-  keep_stage(request, module, "guarded", result);
+  guard_accesses(pipeline, body, *parameters);
+  pipeline.keep_stage("guarded", module);
   return std::move(frontend.module);
 }
 
@@ -266,18 +178,6 @@ MatrixMap matrix_map(const CompileRequest& request) {
   if (request.target.kind != TargetKind::kNvidia || unit.math_mode == MathMode::kSafe) return MatrixMap::kApple;
   bool are_seen = unit.pastes_tokens || std::ranges::binary_search(unit.identifiers, "thread_elements");
   return are_seen ? MatrixMap::kApple : MatrixMap::kTensor;
-}
-
-void keep_stage(const CompileRequest& request, const llvm::Module& module, const char* name, CompileResult& result) {
-  if (!request.keep_stages) return;
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  module.print(stream, /*AAW=*/nullptr);
-  // Who looks at code does not mind the time, and learns of what a pass has done wrong.
-  std::string complaints;
-  llvm::raw_string_ostream said(complaints);
-  if (llvm::verifyModule(module, &said)) stream << "; This is no valid IR: " << complaints;
-  result.stages.push_back({name, std::move(text)});
 }
 
 void refuse(CompileResult& result, Diagnostic diagnostic) {

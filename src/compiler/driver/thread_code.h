@@ -7,23 +7,20 @@
 #include <memory>
 #include <string>
 
+#include "compiler/ir/pipeline.h"
 #include "compiler/lowering/matrix_products.h"
 #include "core/compiler.h"
 
 namespace kiln {
 
 /// kBodyFunction, with everything inlined, arithmetic made harmless and accesses guarded, unoptimised. `cpu` is what
-/// Clang parses for, `layout` the target's. Null, and `result` says why, where that cannot be.
-std::unique_ptr<llvm::Module> make_thread_code(const CompileRequest& request, const std::string& cpu,
-                                               const llvm::DataLayout& layout, llvm::LLVMContext& context,
-                                               CompileResult& result);
+/// Clang parses for, `layout` the target's. Null, and the pipeline's result says why, where that cannot be.
+std::unique_ptr<llvm::Module> make_thread_code(Pipeline& pipeline, const std::string& cpu,
+                                               const llvm::DataLayout& layout, llvm::LLVMContext& context);
 
 /// How the code gives out matrices' elements. Instructions of a GPU have a map of their own, which serves where those
 /// instructions may be used and the body does not look at single elements.
 MatrixMap matrix_map(const CompileRequest& request);
-
-/// Adds the module's text to the result's stages, where the request wants them.
-void keep_stage(const CompileRequest& request, const llvm::Module& module, const char* name, CompileResult& result);
 
 void refuse(CompileResult& result, Diagnostic diagnostic);
 void refuse(CompileResult& result, std::string message);

@@ -151,22 +151,4 @@ uint64_t lower_threadgroup_memory(Module& module, Function& body, Value* record,
   return bytes;
 }
 
-// A third of what -O2 costs, for code that is as good: one function, everything inlined, no vectorising. InstCombine,
-// the most expensive pass, runs once, when everything is in registers. (In a pipeline in text it ends the process,
-// unless told otherwise, where one round leaves something for a second.) What only a rare way needs is not computed on
-// all, which GVN's PRE would do.
-void optimize(Module& module, TargetMachine& machine) {
-  PassRunner runner(&machine);
-  runner.run(
-      "function("
-      "early-cse<memssa>,simplifycfg,"
-      // What does not depend on the thread leaves the loop over threads.
-      "loop-mssa(loop-instsimplify,loop-rotate,licm),"
-      // Unrolling makes indices of private arrays constant, so that these can be promoted.
-      "loop(loop-deletion,loop-unroll-full),sroa,gvn<no-pre>,instcombine<no-verify-fixpoint>,dse,adce,simplifycfg,"
-      // `#pragma unroll N`.
-      "loop-unroll<O2;no-runtime>,instsimplify),globaldce",
-      module);
-}
-
 }  // namespace kiln

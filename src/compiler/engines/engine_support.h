@@ -47,7 +47,4 @@ void lower_values(llvm::Function& body, llvm::Value* record, CpuImageKind kind);
 /// Threadgroup variables are places in memory that belongs to the threadgroup. Returns how many bytes they need.
 uint64_t lower_threadgroup_memory(llvm::Module& module, llvm::Function& body, llvm::Value* record, CpuImageKind kind);
 
-/// A third of what -O2 costs, for code that is as good: one function, everything inlined, no vectorising.
-void optimize(llvm::Module& module, llvm::TargetMachine& machine);
-
 }  // namespace kiln

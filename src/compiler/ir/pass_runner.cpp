@@ -8,14 +8,22 @@
 namespace kiln {
 
 PassRunner::PassRunner(llvm::TargetMachine* machine) : builder_(machine) {
-  // There is no C library behind a kernel: what is called expf may be the kernel's own, and nothing may become a call
-  // of it. Only the functions that the loader provides are known (`targets/cpu/image_loader.cpp`).
+  // There is no C library behind a kernel: a function named expf may be the kernel's own, and no call may be replaced
+  // by a call of it. Only the functions that the loader provides are known (`targets/cpu/image_loader.cpp`).
   llvm::TargetLibraryInfoImpl library(machine ? machine->getTargetTriple() : llvm::Triple());
   library.disableAllFunctions();
   for (llvm::LibFunc function : {llvm::LibFunc_memcpy, llvm::LibFunc_memmove, llvm::LibFunc_memset})
     library.setAvailable(function);
   functions_.registerPass([library] { return llvm::TargetLibraryAnalysis(library); });
+  register_analyses();
+}
 
+PassRunner::PassRunner(llvm::function_ref<void(llvm::FunctionAnalysisManager&)> register_first) {
+  register_first(functions_);
+  register_analyses();
+}
+
+void PassRunner::register_analyses() {
   builder_.registerModuleAnalyses(modules_);
   builder_.registerCGSCCAnalyses(components_);
   builder_.registerFunctionAnalyses(functions_);
@@ -23,24 +31,33 @@ PassRunner::PassRunner(llvm::TargetMachine* machine) : builder_(machine) {
   builder_.crossRegisterProxies(loops_, functions_, components_, modules_);
 }
 
-void PassRunner::run(llvm::StringRef pipeline, llvm::Module& module) {
+bool PassRunner::run(llvm::StringRef pipeline, llvm::Module& module) {
   llvm::ModulePassManager passes;
   if (llvm::Error error = builder_.parsePassPipeline(passes, pipeline))
     throw InternalError("LLVM does not take a pipeline: " + llvm::toString(std::move(error)));
-  passes.run(module, modules_);
-  modules_.clear();
+  const llvm::PreservedAnalyses preserved = passes.run(module, modules_);
+  forget_all();
+  return !preserved.areAllPreserved();
 }
 
-void PassRunner::run(llvm::StringRef pipeline, llvm::Function& function) {
+bool PassRunner::run(llvm::StringRef pipeline, llvm::Function& function) {
   llvm::FunctionPassManager passes;
   if (llvm::Error error = builder_.parsePassPipeline(passes, pipeline))
     throw InternalError("LLVM does not take a pipeline: " + llvm::toString(std::move(error)));
-  run(passes, function);
+  return run(passes, function);
 }
 
-void PassRunner::run(llvm::FunctionPassManager& passes, llvm::Function& function) {
-  passes.run(function, functions_);
-  functions_.clear(function, function.getName());
+bool PassRunner::run(llvm::FunctionPassManager& passes, llvm::Function& function) {
+  const llvm::PreservedAnalyses preserved = passes.run(function, functions_);
+  functions_.invalidate(function, preserved);
+  return !preserved.areAllPreserved();
+}
+
+void PassRunner::forget_all() {
+  modules_.clear();
+  components_.clear();
+  functions_.clear();
+  loops_.clear();
 }
 
 }  // namespace kiln

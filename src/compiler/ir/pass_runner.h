@@ -1,4 +1,4 @@
-// LLVM's pass managers with everything registered that its analyses need.
+// LLVM's pass managers with the analyses that Kiln's passes need.
 #pragma once
 
 #include <llvm/Passes/PassBuilder.h>
@@ -6,30 +6,44 @@
 
 namespace kiln {
 
-// Nothing that an analysis has found is kept from one run to the next. Between them functions are changed and deleted,
-// and a new one may lie where another was, which is all that LLVM knows an analysed function by.
+// Runs passes on functions, and keeps the analyses that they preserve. LLVM identifies an analysed function by its
+// address: forget() must be called before a function is erased, and after it was changed by anything but a pass.
 class PassRunner {
  public:
   /// `machine` gives costs; may be null.
   explicit PassRunner(llvm::TargetMachine* machine);
+  virtual ~PassRunner() = default;
+  PassRunner(const PassRunner&) = delete;
+  PassRunner& operator=(const PassRunner&) = delete;
 
-  /// Runs a pipeline that is written as for LLVM's `opt -passes=…`.
-  void run(llvm::StringRef pipeline, llvm::Module& module);
-  void run(llvm::StringRef pipeline, llvm::Function& function);
-  void run(llvm::FunctionPassManager& passes, llvm::Function& function);
+  /// Runs a pipeline that is written as for LLVM's `opt -passes=…`. Returns whether it changed the code. A module's
+  /// pipeline keeps no analyses.
+  bool run(llvm::StringRef pipeline, llvm::Module& module);
+  bool run(llvm::StringRef pipeline, llvm::Function& function);
+  virtual bool run(llvm::FunctionPassManager& passes, llvm::Function& function);
   template <class Pass>
-  void run_pass(Pass pass, llvm::Function& function) {
+  bool run_pass(Pass pass, llvm::Function& function) {
     llvm::FunctionPassManager passes;
     passes.addPass(std::move(pass));
-    run(passes, function);
+    return run(passes, function);
   }
 
- private:
+  llvm::FunctionAnalysisManager& functions() { return functions_; }
+  void forget(llvm::Function& function) { functions_.clear(function, function.getName()); }
+  void forget_all();
+
+ protected:
+  /// Registers LLVM's analyses, but for those of functions that were registered before.
+  explicit PassRunner(llvm::function_ref<void(llvm::FunctionAnalysisManager&)> register_first);
+
   llvm::LoopAnalysisManager loops_;
   llvm::FunctionAnalysisManager functions_;
   llvm::CGSCCAnalysisManager components_;
   llvm::ModuleAnalysisManager modules_;
   llvm::PassBuilder builder_;
+
+ private:
+  void register_analyses();
 };
 
 }  // namespace kiln

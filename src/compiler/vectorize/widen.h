@@ -19,6 +19,7 @@
 #include <llvm/ADT/ArrayRef.h>
 #include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/IR/Function.h>
+#include <llvm/IR/PassManager.h>
 
 #include <string>
 
@@ -32,8 +33,6 @@ struct WidenOptions {
   bool has_avx512 = false;
   // Whether there are always 32 lanes, so that masks are those of the body's conditions.
   bool is_full = false;
-  // Whether bodies whose vector code would take long to compile are taken all the same (vectorize/widening_cost.h).
-  bool takes_long_bodies = false;
   // What `__kiln_wait` stands for. Exchanges become operations on lanes. Barriers stay: their first operand is the mask
   // of the lanes that wait, and the second is 0.
   llvm::ArrayRef<ConvergencePoint> sites;
@@ -42,14 +41,11 @@ struct WidenOptions {
   uint64_t alone_offset = 0;
   // Whether an argument of such a launch is one of its outputs.
   llvm::function_ref<bool(uint64_t argument)> is_output;
-  // Where a simdgroup is a piece of a run (workgroup/thread_coarsening.h): told whether runs share work.
-  bool* halves_share = nullptr;
-  // Told what has been done, for who wants to see the module then.
-  llvm::function_ref<void(const char* stage)> keep_stage;
 };
 
-/// Replaces the body of `function(…, i32 lanes)` by code of as many threads, at most 32, as its last argument says; a
-/// thread is told by kLaneFunction. Returns why it cannot be done, and the function is a declaration then; or nothing.
-std::string widen(llvm::Function& function, const WidenOptions& options);
+/// Replaces the body of `function(…, i32 lanes)`, whose control flow is structured, by code of as many threads, at most
+/// 32, as its last argument says. kLaneFunction gives a thread's lane. Returns why it cannot be done, and the function
+/// is a declaration then; or nothing.
+std::string widen(llvm::Function& function, llvm::FunctionAnalysisManager& analyses, const WidenOptions& options);
 
 }  // namespace kiln

@@ -177,7 +177,9 @@ std::string describe(const KernelFailure& failure, const KernelUnit& unit) {
 
 class CpuTarget : public Target {
  public:
-  CpuTarget() { spec_ = {TargetKind::kCpu, processor_level(), settings().cpu_engine}; }
+  CpuTarget() {
+    spec_ = {TargetKind::kCpu, processor_level(), settings().cpu_engine, settings().passes, settings().pass_limit};
+  }
 
   std::string_view name() const override { return "cpu"; }
   Device device() const override { return {}; }

@@ -147,7 +147,7 @@ class CudaTarget : public Target {
     CudaDevice device;
     check(driver_.device_get(&device, index), "cuDeviceGet");
     int major = attribute(driver_, kCudaMajor, device);
-    spec_ = {TargetKind::kNvidia, architecture_of(driver_, device), ""};
+    spec_ = {TargetKind::kNvidia, architecture_of(driver_, device), "", settings().passes, settings().pass_limit};
     if (major * 10 + attribute(driver_, kCudaMinor, device) < kOldestArchitecture)
       throw UnsupportedError(concat("the GPU ", name_, " is of architecture ", spec_.cpu, ", and Kiln needs sm_",
                                     kOldestArchitecture, " or later"));

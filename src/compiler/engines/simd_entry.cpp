@@ -1,0 +1,323 @@
+#include "compiler/engines/simd_entry.h"
+
+#include <llvm/ADT/PostOrderIterator.h>
+#include <llvm/IR/ConstantRange.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/ReplaceConstant.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+
+#include "compiler/engines/engine_support.h"
+#include "compiler/ir/likely.h"
+#include "compiler/ir/loop_metadata.h"
+#include "compiler/ir/pseudo_intrinsics.h"
+#include "compiler/ir/simdgroup.h"
+#include "compiler/workgroup/thread_coarsening.h"
+#include "core/cpu_image.h"
+
+namespace kiln {
+
+using namespace llvm;
+
+namespace {
+
+// Of a threadgroup.
+constexpr unsigned kMostSimdgroups = 32;
+
+// Where a frame would be, a function for rows takes its half of a coarsened pair and, above these bits, how many rows
+// it is after the first one of a call.
+constexpr unsigned kRowShift = 6;
+static_assert(kCoarsenedThreads <= 1u << kRowShift);
+
+// Which half of its run the simdgroup at `x` is (workgroup/thread_coarsening.h): it goes where a frame would.
+Value* half_at(Value* x, IRBuilder<>& builder) {
+  return builder.CreateZExt(builder.CreateAnd(x, builder.getInt32(kLanes)), builder.getInt64Ty());
+}
+
+}  // namespace
+
+Function& add_simd_row(Function& group) {
+  Type *pointer = PointerType::getUnqual(group.getContext()), *number = Type::getInt32Ty(group.getContext());
+  return add_function(group, kRowFunction, {pointer, pointer, number, number});
+}
+
+void run_in_groups(Function& row, Function& group, bool in_runs) {
+  LLVMContext& context = row.getContext();
+  auto block = [&](const char* name) { return BasicBlock::Create(context, name, &row); };
+  BasicBlock *entry = &row.getEntryBlock(), *next = block("next"), *whole = block("whole"), *rest = block("rest"),
+             *part = block("part"), *end = block("end");
+  IRBuilder<> builder(entry);
+  Value *count = row.getArg(2), *lanes = builder.getInt32(kLanes);
+  builder.CreateBr(next);
+  builder.SetInsertPoint(next);
+  PHINode* x = builder.CreatePHI(builder.getInt32Ty(), 2);
+  builder.CreateCondBr(builder.CreateICmpULE(builder.CreateAdd(x, lanes), count), whole, rest);
+  auto call = [&](Value* threads) {
+    Value* frame = ConstantPointerNull::get(builder.getPtrTy());
+    if (in_runs) frame = builder.CreateIntToPtr(half_at(x, builder), builder.getPtrTy());
+    builder.CreateCall(&group, {row.getArg(0), row.getArg(1), frame, x, threads});
+  };
+  builder.SetInsertPoint(whole);
+  call(lanes);
+  x->addIncoming(builder.getInt32(0), entry);
+  x->addIncoming(builder.CreateAdd(x, lanes), whole);
+  builder.CreateBr(next);
+  builder.SetInsertPoint(rest);
+  builder.CreateCondBr(builder.CreateICmpULT(x, count), part, end);
+  builder.SetInsertPoint(part);
+  call(builder.CreateSub(count, x));
+  builder.CreateBr(end);
+  builder.SetInsertPoint(end);
+  builder.CreateRetVoid();
+}
+
+void run_rows(Function& row, Function& whole, Function& group, bool in_runs, bool takes_rows) {
+  LLVMContext& context = row.getContext();
+  auto block = [&](const char* name) { return BasicBlock::Create(context, name, &row); };
+  BasicBlock *entry = &row.getEntryBlock(), *rows = block("rows"), *first = block("first"), *full = block("full"),
+             *next = block("next"), *behind = block("behind"), *other = block("other"), *next_row = block("next_row"),
+             *end = block("end");
+  IRBuilder<> builder(entry);
+  Value *count = row.getArg(2), *zero = builder.getInt32(0), *lanes = builder.getInt32(kLanes);
+  auto begin = [&](BasicBlock* block, unsigned values) {
+    builder.SetInsertPoint(block);
+    return builder.CreatePHI(builder.getInt32Ty(), values);
+  };
+  builder.CreateBr(rows);
+  PHINode* y = begin(rows, 2);
+  builder.CreateBr(first);
+  auto call = [&](Function& function, Value* x, Value* threads) {
+    Value* frame = in_runs ? half_at(x, builder) : builder.getInt64(0);
+    if (takes_rows)
+      frame = builder.CreateOr(frame, builder.CreateShl(builder.CreateZExt(y, builder.getInt64Ty()), kRowShift));
+    frame = builder.CreateIntToPtr(frame, builder.getPtrTy());
+    return builder.CreateCall(&function, {row.getArg(0), row.getArg(1), frame, x, threads});
+  };
+  auto go_on = [&](Value* x) {
+    builder.CreateCondBr(builder.CreateICmpUGE(builder.CreateSub(count, x), lanes), full, behind);
+  };
+  PHINode* first_x = begin(first, 2);
+  go_on(first_x);
+  PHINode* x = begin(full, 2);
+  builder.CreateCondBr(call(whole, x, lanes), next, behind, likely_first(context));
+  builder.SetInsertPoint(next);
+  Value* next_x = builder.CreateAdd(x, lanes);
+  go_on(next_x);
+
+  PHINode* rest = begin(behind, 3);
+  Value* left = builder.CreateSub(count, rest);
+  builder.CreateCondBr(builder.CreateIsNotNull(left), other, next_row);
+  builder.SetInsertPoint(other);
+  Value* threads = builder.CreateBinaryIntrinsic(Intrinsic::umin, left, lanes);
+  call(group, rest, threads);
+  first_x->addIncoming(zero, rows);
+  first_x->addIncoming(builder.CreateAdd(rest, threads), other);
+  builder.CreateBr(first);
+  x->addIncoming(first_x, first);
+  x->addIncoming(next_x, next);
+  rest->addIncoming(first_x, first);
+  rest->addIncoming(x, full);
+  rest->addIncoming(next_x, next);
+  builder.SetInsertPoint(next_row);
+  Value* next_y = builder.CreateAdd(y, builder.getInt32(1));
+  y->addIncoming(zero, entry);
+  if (takes_rows) {
+    y->addIncoming(next_y, next_row);
+    builder.CreateCondBr(builder.CreateICmpULT(next_y, row.getArg(3)), rows, end);
+  } else {
+    builder.CreateBr(end);
+  }
+  builder.SetInsertPoint(end);
+  builder.CreateRetVoid();
+}
+
+void read_launch_first(Function& row) {
+  BasicBlock& entry = row.getEntryBlock();
+  auto base_of = [](LoadInst& load, APInt& offset) -> Value* {
+    return load.getPointerOperand()->stripAndAccumulateConstantOffsets(load.getDataLayout(), offset, true);
+  };
+  auto is_there = [&](Value* base) {
+    if (base == row.getArg(0) || base == row.getArg(1)) return true;
+    auto* arguments = dyn_cast<LoadInst>(base);
+    APInt offset(64, 0);
+    return arguments && arguments->getParent() == &entry && base_of(*arguments, offset) == row.getArg(0) &&
+           offset == offsetof(CpuLaunch, arguments);
+  };
+  for (BasicBlock* block : ReversePostOrderTraversal<Function*>(&row))
+    for (Instruction& instruction : make_early_inc_range(*block)) {
+      auto* load = dyn_cast<LoadInst>(&instruction);
+      if (!load || block == &entry || !load->hasMetadata(LLVMContext::MD_invariant_load)) continue;
+      APInt offset(64, 0);
+      Value* base = base_of(*load, offset);
+      if (!is_there(base)) continue;
+      IRBuilder<> builder(entry.getTerminator());
+      load->setOperand(0, builder.CreatePtrAdd(base, builder.getInt(offset)));
+      load->moveBefore(entry.getTerminator());
+    }
+}
+
+void put_on_stack(GlobalVariable& variable, Function* threadgroup) {
+  if (threadgroup) {
+    convertUsersOfConstantsToInstructions({&variable});
+    IRBuilder<> builder(&*threadgroup->getEntryBlock().begin());
+    AllocaInst* place = builder.CreateAlloca(variable.getValueType());
+    place->setAlignment(variable.getAlign().valueOrOne());
+    variable.replaceAllUsesWith(place);
+  }
+  variable.removeDeadConstantUsers();
+  variable.eraseFromParent();
+}
+
+void run_coarsened(Function& row, Function& full, Function& group) {
+  LLVMContext& context = row.getContext();
+  auto block = [&](const char* name) { return BasicBlock::Create(context, name, &row); };
+  BasicBlock *entry = &row.getEntryBlock(), *runs = block("runs"), *pieces = block("pieces"), *next = block("next"),
+             *rest = block("rest"), *masked = block("masked"), *end = block("end");
+  IRBuilder<> builder(entry);
+  Value* count = row.getArg(2);
+  auto number = [&](unsigned value) { return builder.getInt32(value); };
+  auto call = [&](Function& function, Value* piece, Value* x, Value* lanes) {
+    Value* frame = builder.CreateIntToPtr(builder.CreateZExt(piece, builder.getInt64Ty()), builder.getPtrTy());
+    builder.CreateCall(&function, {row.getArg(0), row.getArg(1), frame, x, lanes});
+  };
+  Value* whole = builder.CreateAnd(count, number(~(kLanes - 1)));
+  builder.CreateCondBr(builder.CreateICmpNE(whole, number(0)), runs, rest);
+
+  builder.SetInsertPoint(runs);
+  PHINode* x = builder.CreatePHI(builder.getInt32Ty(), 2);
+  Value* left = builder.CreateSub(whole, x);
+  // Of this one bit LLVM knows that there are one piece or two.
+  Value* last_piece =
+      builder.CreateSelect(builder.CreateICmpULT(left, number(kCoarsenedThreads)), number(0), number(kLanes));
+  builder.CreateBr(pieces);
+  builder.SetInsertPoint(pieces);
+  PHINode* piece = builder.CreatePHI(builder.getInt32Ty(), 2);
+  call(full, piece, x, number(kLanes));
+  Value* next_piece = builder.CreateAdd(piece, number(kLanes));
+  BranchInst* again = builder.CreateCondBr(builder.CreateICmpNE(piece, last_piece), pieces, next);
+  piece->addIncoming(number(0), runs);
+  piece->addIncoming(next_piece, pieces);
+  // Twice the code would be twice as long to compile.
+  never_unroll(*again);
+  builder.SetInsertPoint(next);
+  Value* next_x = builder.CreateAdd(x, number(kCoarsenedThreads));
+  builder.CreateCondBr(builder.CreateICmpULT(next_x, whole), runs, rest);
+  x->addIncoming(number(0), entry);
+  x->addIncoming(next_x, next);
+
+  builder.SetInsertPoint(rest);
+  builder.CreateCondBr(builder.CreateICmpNE(whole, count), masked, end);
+  builder.SetInsertPoint(masked);
+  call(group, builder.CreateAnd(whole, number(kLanes)), whole, builder.CreateSub(count, whole));
+  builder.CreateBr(end);
+  builder.SetInsertPoint(end);
+  builder.CreateRetVoid();
+}
+
+Function* full_simdgroup(Function& group, unsigned count) {
+  ValueToValueMapTy map;
+  Function* full = CloneFunction(&group, map);
+  Argument* lanes = full->getArg(full->arg_size() - 1);
+  lanes->replaceAllUsesWith(ConstantInt::get(lanes->getType(), kLanes));
+  if (count == 0) return full;
+  for (Instruction& instruction : make_early_inc_range(instructions(*full))) {
+    auto* load = dyn_cast<LoadInst>(&instruction);
+    if (!load || !load->getType()->isIntegerTy(32)) continue;
+    APInt offset(64, 0);
+    Value* base = load->getPointerOperand()->stripAndAccumulateConstantOffsets(load->getDataLayout(), offset, true);
+    if (base != full->getArg(1)) continue;
+    uint64_t field = offset.getZExtValue() / sizeof(uint32_t);
+    std::optional<uint32_t> value;
+    if (field == kPositionInThreadgroup + 1 || field == kPositionInThreadgroup + 2) value = 0;
+    if (field == kThreadsPerThreadgroup) value = count * kLanes;
+    if (field == kThreadsPerThreadgroup + 1 || field == kThreadsPerThreadgroup + 2) value = 1;
+    if (!value) continue;
+    load->replaceAllUsesWith(ConstantInt::get(load->getType(), *value));
+    load->eraseFromParent();
+  }
+  return full;
+}
+
+void lower_positions(Function& group, bool has_convergence_points, bool rows_are_simdgroups, bool in_runs,
+                     unsigned simdgroups, bool is_signed) {
+  Value *record = group.getArg(1), *x = group.getArg(3);
+  Function& lane = lane_function(*group.getParent());
+  set_speculatable(lane);
+  lane.addRangeRetAttr(ConstantRange(APInt(32, 0), APInt(32, kLanes)));
+  for (Instruction& instruction : make_early_inc_range(instructions(group))) {
+    const std::optional<uint64_t> value_number = thread_value(&instruction);
+    if (!value_number) continue;
+    auto* call = cast<CallInst>(&instruction);
+    IRBuilder<> builder(call);
+    const uint64_t which = *value_number;
+    auto recorded = [&](uint64_t value) {
+      LoadInst* load = builder.CreateLoad(
+          builder.getInt32Ty(),
+          builder.CreateInBoundsGEP(builder.getInt32Ty(), record, builder.getInt32(static_cast<uint32_t>(value))));
+      load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(load->getContext(), {}));
+      return load;
+    };
+    auto in_record = [&] { return recorded(which); };
+    // What is known to be a multiple of 32 lets the optimiser divide the simdgroup's place from the lane's: x / 64 is
+    // the same in all lanes then. Where it must be less than a known number of threads, comparisons with lengths fall
+    // away.
+    auto multiple = [&](Value* number, unsigned of = kLanes) {
+      return builder.CreateAnd(number, builder.getInt32(~(of - 1)));
+    };
+    auto place = [&](Value* number) {
+      const unsigned most = simdgroups ? simdgroups : has_convergence_points && is_signed ? kMostSimdgroups : 0;
+      return most ? builder.CreateAnd(number, builder.getInt32((most - 1) * kLanes)) : multiple(number);
+    };
+    auto index_in_simdgroups = [&] {
+      return builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, place(recorded(kIndexInThreadgroup)),
+                                                           builder.CreateCall(&lane)));
+    };
+    // Exact for a threadgroup's at most 1024 threads: what is rounded is at least 1/2048 away from a whole number.
+    // Vectors have no division of integers.
+    auto quotient = [&](Value* number, Value* divisor) {
+      Type* real = builder.getFloatTy();
+      Value* middle = builder.CreateFAdd(builder.CreateUIToFP(number, real), ConstantFP::get(real, 0.5));
+      Value* inverse = builder.CreateFDiv(ConstantFP::get(real, 1), builder.CreateUIToFP(divisor, real));
+      return builder.CreateFPToUI(builder.CreateFMul(middle, inverse), builder.getInt32Ty());
+    };
+    auto remainder = [&](Value* number, Value* divisor) {
+      return builder.CreateSub(number, builder.CreateMul(quotient(number, divisor), divisor));
+    };
+    // Of the row, in those of one call.
+    auto row = [&] {
+      Value* frame = builder.CreatePtrToInt(group.getArg(2), builder.getInt64Ty());
+      return builder.CreateTrunc(builder.CreateLShr(frame, kRowShift), builder.getInt32Ty());
+    };
+    Value* value;
+    if (has_convergence_points && which == kIndexInThreadgroup)
+      value = index_in_simdgroups();
+    else if (simdgroups && (which == kPositionInThreadgroup + 1 || which == kPositionInThreadgroup + 2))
+      value = builder.getInt32(0);
+    else if (has_convergence_points && !rows_are_simdgroups && which == kPositionInThreadgroup)
+      value = remainder(index_in_simdgroups(), recorded(kThreadsPerThreadgroup));
+    else if (has_convergence_points && !rows_are_simdgroups && which == kPositionInThreadgroup + 1)
+      value = remainder(quotient(index_in_simdgroups(), recorded(kThreadsPerThreadgroup)),
+                        recorded(kThreadsPerThreadgroup + 1));
+    else if (has_convergence_points && !rows_are_simdgroups && which == kPositionInThreadgroup + 2)
+      value = quotient(quotient(index_in_simdgroups(), recorded(kThreadsPerThreadgroup)),
+                       recorded(kThreadsPerThreadgroup + 1));
+    else if (which == kPositionInThreadgroup)
+      value = builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, place(x), builder.CreateCall(&lane)));
+    else if (which == kPositionInThreadgroup + 1 && !has_convergence_points)
+      value = builder.CreateAdd(in_record(), row());
+    else if (which == kIndexInThreadgroup) {
+      Value* index = builder.CreateAdd(in_record(), x);
+      if (!has_convergence_points)
+        index = builder.CreateAdd(index, builder.CreateMul(row(), recorded(kThreadsPerThreadgroup)));
+      value = builder.CreateAdd(index, builder.CreateCall(&lane));
+    } else if (which == kFullThreadsPerThreadgroup && rows_are_simdgroups)
+      value = multiple(in_record(), in_runs ? kCoarsenedThreads : kLanes);
+    else
+      value = in_record();
+    call->replaceAllUsesWith(value);
+    call->eraseFromParent();
+  }
+}
+
+}  // namespace kiln

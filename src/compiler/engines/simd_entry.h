@@ -1,0 +1,49 @@
+// The functions that the SIMD engine puts around the code of a simdgroup: rows of threads, full simdgroups, and where a
+// thread stands in them.
+#pragma once
+
+#include <llvm/IR/Function.h>
+#include <llvm/IR/GlobalVariable.h>
+
+namespace kiln {
+
+inline constexpr const char* kGroupFunction = "__kiln_simdgroup";
+inline constexpr const char* kThreadgroupFunction = "__kiln_threadgroup";
+inline constexpr const char* kRowFunction = "__kiln_simd_row";
+
+/// A CpuRowFunction without a body.
+llvm::Function& add_simd_row(llvm::Function& group);
+
+/// Fills `row` with a loop over full simdgroups, which need no mask, and a call for the remaining threads. `in_runs`:
+/// the function takes its half of a coarsened pair (workgroup/thread_coarsening.h) in place of a frame.
+void run_in_groups(llvm::Function& row, llvm::Function& group, bool in_runs);
+
+/// Fills `row` with loops over rows, as many as its last argument says or one, and over simdgroups. `whole` runs a full
+/// simdgroup whose accesses are all consecutive, and returns false where they are not; then `group` runs it. `group` is
+/// called outside of the loop that mostly runs, so that no register is kept for it there.
+void run_rows(llvm::Function& row, llvm::Function& whole, llvm::Function& group, bool in_runs, bool takes_rows);
+
+/// Moves loads of the launch and of the first thread's record to the entry. They are always valid, so they can leave
+/// loops that may not run.
+void read_launch_first(llvm::Function& row);
+
+/// Replaces a threadgroup's variable by one on the stack of the function for one threadgroup; removes it where that
+/// function is null.
+void put_on_stack(llvm::GlobalVariable& variable, llvm::Function* threadgroup);
+
+/// Fills `row` with a loop over pairs of simdgroups, 64 threads each, and in it a loop over both halves by `full`. The
+/// remaining threads run in `group`, under a mask.
+void run_coarsened(llvm::Function& row, llvm::Function& full, llvm::Function& group);
+
+/// A copy of `group` for simdgroups of which every lane has a thread. `count`: the simdgroups of a threadgroup that is
+/// one row of them; 0: any.
+llvm::Function* full_simdgroup(llvm::Function& group, unsigned count);
+
+/// Replaces kValueFunction by loads of the simdgroup's record, and a thread's position by that of its first thread and
+/// its lane. With convergence points `group` is one simdgroup, which may cover several rows. `simdgroups`: of a
+/// threadgroup that is one row of them, a power of two; 0: any. `is_signed`: bodies divide positions as signed numbers,
+/// so that the code must show that they are not negative.
+void lower_positions(llvm::Function& group, bool has_convergence_points, bool rows_are_simdgroups, bool in_runs,
+                     unsigned simdgroups, bool is_signed);
+
+}  // namespace kiln

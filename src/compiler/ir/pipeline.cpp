@@ -1,0 +1,96 @@
+#include "compiler/ir/pipeline.h"
+
+#include <llvm/ADT/StringExtras.h>
+#include <llvm/IR/StructuralHash.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include "core/text.h"
+#include "kiln/error.h"
+
+namespace kiln {
+namespace {
+
+// Of one function, or of the module where the name is empty or the function is gone.
+uint64_t count_instructions(const llvm::Module& module, llvm::StringRef function) {
+  const llvm::Function* one = function.empty() ? nullptr : module.getFunction(function);
+  return one ? one->getInstructionCount() : module.getInstructionCount();
+}
+
+std::string complaints_of(const llvm::Module& module) {
+  std::string complaints;
+  llvm::raw_string_ostream stream(complaints);
+  return llvm::verifyModule(module, &stream) ? complaints : std::string();
+}
+
+}  // namespace
+
+void Pipeline::erase(llvm::Function& function) {
+  if (runner_) runner_->forget(function);
+  function.eraseFromParent();
+}
+
+bool Pipeline::is_switched_off(const char* name, uint32_t number) const {
+  const TargetSpec& target = request_.target;
+  if (target.pass_limit && number > *target.pass_limit) return true;
+  if (target.passes.empty()) return false;
+  for (llvm::StringRef off : llvm::split(target.passes, ','))
+    if (off.drop_front() == name) return true;
+  return false;
+}
+
+void Pipeline::note_switched_off(const char* name, uint32_t number, std::string function) {
+  if (!request_.keep_stages) return;
+  CompilePass pass;
+  pass.name = name;
+  pass.function = std::move(function);
+  pass.number = number;
+  pass.switched_off = true;
+  result_.passes.push_back(std::move(pass));
+}
+
+Pipeline::Run Pipeline::begin(std::string function, const llvm::Module& module) const {
+  Run run;
+  if (!is_observed()) return run;
+  run.hash = llvm::StructuralHash(module, /*DetailedHash=*/true);
+  run.instructions = count_instructions(module, function);
+  run.function = std::move(function);
+  run.start = Clock::now();
+  return run;
+}
+
+void Pipeline::end(const char* name, uint32_t number, const Run& run, const llvm::Module& module,
+                   std::optional<bool> fired) {
+  if (!is_observed()) return;
+  const bool has_changed = run.hash != llvm::StructuralHash(module, /*DetailedHash=*/true);
+  if (request_.keep_stages) {
+    CompilePass pass;
+    pass.ms = std::chrono::duration<double, std::milli>(Clock::now() - run.start).count();
+    pass.name = name;
+    pass.function = run.function;
+    pass.number = number;
+    pass.instructions_before = run.instructions;
+    pass.instructions_after = count_instructions(module, run.function);
+    pass.fired = fired.value_or(has_changed);
+    result_.passes.push_back(std::move(pass));
+    if (llvm::is_contained(request_.keep_after, name)) keep_stage(concat("after:", name), module);
+  }
+  if (!request_.verify_passes) return;
+  if (std::string complaints = complaints_of(module); !complaints.empty())
+    throw InternalError(concat("after the pass ", name, " the LLVM IR is not valid: ", complaints));
+  // What the runner knows of the function may be wrong then.
+  if (fired == false && has_changed)
+    throw InternalError(concat("the pass ", name, " has changed the code and says that it has not"));
+}
+
+void Pipeline::keep_stage(const std::string& name, const llvm::Module& module) {
+  if (!request_.keep_stages) return;
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream, /*AAW=*/nullptr);
+  if (std::string complaints = complaints_of(module); !complaints.empty())
+    stream << "; This is no valid IR: " << complaints;
+  result_.stages.push_back({name, std::move(text)});
+}
+
+}  // namespace kiln

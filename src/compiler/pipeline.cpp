@@ -1,0 +1,802 @@
+// Every pass that runs on a kernel, in order, each with the reason for its place.
+//
+//   one thread     make_one_function, expose_addresses, guard_accesses: the same for every target
+//   CPU            lower_for_cpu: the SIMD engine (vectorize, then rows, simdgroups or threadgroups), or the scalar one
+//                  prepare_for_x86: what the back end would do worse
+//   NVIDIA         lower_for_nvidia, prepare_for_ptx
+//
+// `pipeline.run("name", …)` is a pass that correctness needs. `pipeline.run(kSomePass, …)` is an optional one: its name
+// is in the table below, KILN_PASSES=-name switches it off, and results do not depend on it. A pass that is added gets
+// a line here, a name, its reason, and tests below tests/compiler.
+#include "compiler/pipeline.h"
+
+#include <llvm/Analysis/PostDominators.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/Transforms/Scalar/Scalarizer.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+#include <llvm/Transforms/Utils/Local.h>
+
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include "compiler/analysis/barrier_uniformity.h"
+#include "compiler/analysis/structured_flow.h"
+#include "compiler/analysis/uniformity.h"
+#include "compiler/codegen/extension_uses.h"
+#include "compiler/codegen/lane_loop_splitting.h"
+#include "compiler/codegen/lane_reductions.h"
+#include "compiler/codegen/min_max_idiom.h"
+#include "compiler/codegen/pressure_scheduler.h"
+#include "compiler/codegen/split_vectors.h"
+#include "compiler/engines/engine_support.h"
+#include "compiler/engines/scalar_entry.h"
+#include "compiler/engines/simd_entry.h"
+#include "compiler/ir/entry.h"
+#include "compiler/ir/guard_sinks.h"
+#include "compiler/ir/pseudo_intrinsics.h"
+#include "compiler/ir/simdgroup.h"
+#include "compiler/ir/striped_atomics.h"
+#include "compiler/ir/vector_isa.h"
+#include "compiler/lowering/affine_lanes.h"
+#include "compiler/lowering/approximations.h"
+#include "compiler/lowering/bounds_guards.h"
+#include "compiler/lowering/constant_initializers.h"
+#include "compiler/lowering/convergence_points.h"
+#include "compiler/lowering/defined_arithmetic.h"
+#include "compiler/lowering/inline_all.h"
+#include "compiler/lowering/interrupt_polls.h"
+#include "compiler/lowering/lane_collectives.h"
+#include "compiler/lowering/ldexp.h"
+#include "compiler/lowering/masked_loads.h"
+#include "compiler/lowering/matrix_products.h"
+#include "compiler/lowering/module_preparation.h"
+#include "compiler/lowering/reference_loads.h"
+#include "compiler/lowering/scalar_components.h"
+#include "compiler/lowering/shape_constants.h"
+#include "compiler/lowering/small_floats.h"
+#include "compiler/lowering/spin_loops.h"
+#include "compiler/lowering/split_structures.h"
+#include "compiler/lowering/structure_phis.h"
+#include "compiler/lowering/threadgroup_pointer_tables.h"
+#include "compiler/lowering/warp_masks.h"
+#include "compiler/memory/address_order.h"
+#include "compiler/memory/constant_offsets.h"
+#include "compiler/memory/indirect_prefetch.h"
+#include "compiler/memory/invariant_cache.h"
+#include "compiler/memory/prefetch.h"
+#include "compiler/memory/store_forwarding.h"
+#include "compiler/nvptx/alignments.h"
+#include "compiler/nvptx/exact_operations.h"
+#include "compiler/nvptx/flat_branches.h"
+#include "compiler/nvptx/kernel_entry.h"
+#include "compiler/nvptx/predicated_accesses.h"
+#include "compiler/nvptx/simdgroup_collectives.h"
+#include "compiler/nvptx/simdgroup_masks.h"
+#include "compiler/nvptx/tensor_products.h"
+#include "compiler/nvptx/threadgroup_memory.h"
+#include "compiler/vectorize/cluster_stores.h"
+#include "compiler/vectorize/early_exits.h"
+#include "compiler/vectorize/guarded_atomics.h"
+#include "compiler/vectorize/reload_inputs.h"
+#include "compiler/vectorize/sink_stores.h"
+#include "compiler/vectorize/widen.h"
+#include "compiler/vectorize/widening_cost.h"
+#include "compiler/versioning/function_versioning.h"
+#include "compiler/versioning/loop_versioning.h"
+#include "compiler/workgroup/coarsened_addresses.h"
+#include "compiler/workgroup/deferred_reductions.h"
+#include "compiler/workgroup/first_stores.h"
+#include "compiler/workgroup/reuse_barriers.h"
+#include "compiler/workgroup/simdgroup_loops.h"
+#include "compiler/workgroup/suspend_points.h"
+#include "compiler/workgroup/thread_coarsening.h"
+#include "compiler/workgroup/tile_multibuffering.h"
+#include "compiler/x86/int4_to_float.h"
+#include "core/text.h"
+
+namespace kiln {
+namespace {
+
+using namespace llvm;
+
+// ---- The optional passes
+
+constexpr OptionalPass kAddressOrder{"address-order"}, kAffineLanes{"affine-lanes"}, kAtomicPrefetch{"atomic-prefetch"},
+    kClusterStores{"cluster-stores"}, kCoarsenedAddresses{"coarsened-addresses"},
+    kCoarsenedLoopVersioning{"coarsened-loop-versioning"}, kConstantOffsets{"constant-offsets"},
+    kDeferredReductions{"deferred-reductions"}, kExtensionUses{"extension-uses"}, kFirstStores{"first-stores"},
+    kFlatBranches{"flat-branches"}, kFunctionVersioning{"function-versioning"}, kGuardedAtomics{"guarded-atomics"},
+    kIndirectPrefetch{"indirect-prefetch"}, kInt4ToFloat{"int4-to-float"}, kInvariantCache{"invariant-cache"},
+    kLaneLoopSplitting{"lane-loop-splitting"}, kLaneReductions{"lane-reductions"}, kLoopVersioning{"loop-versioning"},
+    kMaskedLoads{"masked-loads"}, kMinMaxIdiom{"min-max-idiom"}, kOrderStores{"order-stores"}, kPrefetch{"prefetch"},
+    kPressureScheduler{"pressure-scheduler"}, kReloadInputs{"reload-inputs"}, kSimdgroupLoops{"simdgroup-loops"},
+    kStoreForwarding{"store-forwarding"}, kTensorProducts{"tensor-products"}, kThreadCoarsening{"thread-coarsening"},
+    kThreadgroupVersioning{"threadgroup-versioning"}, kTileMultibuffering{"tile-multibuffering"};
+
+constexpr const char* kOptionalPasses[] = {
+    kAddressOrder.name,       kAffineLanes.name,        kAtomicPrefetch.name,
+    kClusterStores.name,      kCoarsenedAddresses.name, kCoarsenedLoopVersioning.name,
+    kConstantOffsets.name,    kDeferredReductions.name, kExtensionUses.name,
+    kFirstStores.name,        kFlatBranches.name,       kFunctionVersioning.name,
+    kGuardedAtomics.name,     kIndirectPrefetch.name,   kInt4ToFloat.name,
+    kInvariantCache.name,     kLaneLoopSplitting.name,  kLaneReductions.name,
+    kLoopVersioning.name,     kMaskedLoads.name,        kMinMaxIdiom.name,
+    kOrderStores.name,        kPrefetch.name,           kPressureScheduler.name,
+    kReloadInputs.name,       kSimdgroupLoops.name,     kStoreForwarding.name,
+    kTensorProducts.name,     kThreadCoarsening.name,   kThreadgroupVersioning.name,
+    kTileMultibuffering.name,
+};
+
+// ---- Shared sequences of LLVM's passes
+
+// A third of what -O2 costs, for code that is as good: one function, everything inlined, no vectorization. Code that is
+// the same for all threads leaves the loop over threads. Unrolling makes indices of private arrays constant, so that
+// SROA can promote them. InstCombine, the most expensive pass, runs once, when everything is in registers; in a
+// pipeline in text it would end the process, unless told otherwise, where one round leaves work for a second. PRE would
+// compute on every path what only a rare path needs. `loop-unroll` is for `#pragma unroll N`.
+constexpr const char* kOptimize =
+    "function(early-cse<memssa>,simplifycfg,"
+    "loop-mssa(loop-instsimplify,loop-rotate,licm),loop(loop-deletion,loop-unroll-full),sroa,"
+    "gvn<no-pre>,instcombine<no-verify-fixpoint>,dse,adce,simplifycfg,"
+    "loop-unroll<O2;no-runtime>,instsimplify),globaldce";
+
+// Removes the checks that versioning has hoisted.
+constexpr const char* kRemoveChecks = "simplifycfg,early-cse,adce,simplifycfg";
+
+// Accesses in a loop from which it is worth to have the loop twice.
+constexpr unsigned kFewestRows = 3;
+
+// How far ahead a threadgroup prefetches. The lines that the next threadgroup reads first would arrive too late.
+constexpr uint32_t kThreadgroupsAhead = 2;
+
+bool has_avx512(const TargetMachine& machine) { return machine.getTargetCPU() == "x86-64-v4"; }
+
+VectorRegisters registers_of(const TargetMachine& machine) {
+  return has_avx512(machine) ? VectorRegisters{32, 64} : VectorRegisters{16, 32};
+}
+
+template <class Pass>
+void hoist_checks(Pipeline& pipeline, OptionalPass name, Pass pass, Function& function) {
+  pipeline.run_pass(name, std::move(pass), function);
+  pipeline.run_llvm(kRemoveChecks, function);
+}
+
+void split_lane_loops(Pipeline& pipeline, Function& function, VectorRegisters registers, bool may_have_collectives) {
+  pipeline.run_pass(kLaneLoopSplitting, LaneLoopSplittingPass(registers.count, registers.bytes, may_have_collectives),
+                    function);
+}
+
+bool has_indirect_calls(const Function& function) {
+  return any_of(instructions(function), [](const Instruction& instruction) {
+    const auto* call = dyn_cast<CallBase>(&instruction);
+    return call && call->isIndirectCall();
+  });
+}
+
+}  // namespace
+
+std::span<const char* const> optional_passes() { return kOptionalPasses; }
+
+// ---- The code of one thread
+
+bool make_one_function(Pipeline& pipeline, Module& module, const DataLayout& layout, MatrixMap map) {
+  const KernelUnit& unit = pipeline.request().unit;
+  const TargetSpec& target = pipeline.request().target;
+  // First: sizes of types depend on the layout, and each function's subtarget on its attributes.
+  pipeline.run("target-layout", module, [&] { set_layout(module, layout); });
+  pipeline.run("dynamic-threadgroup-memory", module, [&] { define_dynamic_memory(module, unit.dynamic_memory_bytes); });
+  // Pseudo-intrinsics get a meaning, or attributes, before code is moved.
+  const bool has_vectors = target.kind == TargetKind::kCpu && prefers_simd(target);
+  pipeline.run("ldexp", module, [&] {
+    if (has_vectors && target.cpu == "x86-64-v4")
+      describe_scaling(module);
+    else
+      expand_scaling(module);
+  });
+  pipeline.run("approximations", module, [&] {
+    const bool are_allowed = unit.math_mode != MathMode::kSafe;
+    if (are_allowed && target.kind == TargetKind::kNvidia)
+      approximate_for_gpu(module);
+    else if (are_allowed && has_vectors)
+      describe_approximations(module);
+    else
+      expand_approximations(module);
+  });
+  // Before anything may take C++'s undefined behaviour for granted.
+  pipeline.run("defined-arithmetic", module, [&] { define_arithmetic(module); });
+  pipeline.run("bfloat", module, [&] { expand_bfloat(module); });
+  // Needs the functions that inlining removes.
+  pipeline.run("mark-calls", module, [&] { mark_calls(module); });
+  // From here on nothing is undefined, and code may be moved.
+  pipeline.run("inline", module, [&] { inline_all(module, kBodyFunction); });
+  // While control flow is as Clang made it: positions in the program are read from it.
+  pipeline.run("constant-initializers", module, [&] { evaluate_constant_initializers(module); });
+  pipeline.run("matrix-elements", module, [&] { assign_matrix_elements(module, map); });
+  return !has_indirect_calls(*module.getFunction(kBodyFunction));
+}
+
+void expose_addresses(Pipeline& pipeline, Function& body) {
+  pipeline.run("threadgroup-pointer-tables", body, [&] { unfold_threadgroup_pointer_tables(body); });
+  // A pointer in a structure has no argument that it could be followed to.
+  if (pipeline.request().unit.bounds_guards) pipeline.run("split-structures", body, [&] { split_structures(body); });
+}
+
+void guard_accesses(Pipeline& pipeline, Function& body, std::span<const KernelParameter> parameters) {
+  const KernelUnit& unit = pipeline.request().unit;
+  // Before guards: constant shapes prove accesses to be inside.
+  pipeline.run("shape-constants", body, [&] { replace_known_shapes(body, unit); });
+  pipeline.run("describe-accesses", body, [&] { describe_accesses(body, unit, parameters); });
+  // Before optimization, which would follow pointers less far than guards do.
+  if (unit.bounds_guards) pipeline.run("bounds-guards", body, [&] { insert_bounds_guards(body, unit, parameters); });
+}
+
+// ---- The SIMD engine: one thread's code as a simdgroup's
+
+namespace {
+
+struct Vectorized {
+  std::string refusal;  // empty: it is done
+  std::vector<ConvergencePoint> points;
+  bool halves_share = false;  // pairs of simdgroups are computed together (workgroup/thread_coarsening.h)
+};
+
+// Makes kGroupFunction of a copy of the body, which calls it for one lane.
+Function& add_group(Pipeline& pipeline, Module& module, Vectorized& result) {
+  const KernelUnit& unit = pipeline.request().unit;
+  ValueToValueMapTy map;
+  Function* copy = CloneFunction(module.getFunction(kBodyFunction), map);
+  pipeline.run("reuse-barriers", *copy, [&] { add_reuse_barriers(*copy); });
+  // Before any optimization: a copy of a call must still say which instance it is.
+  result.points =
+      pipeline.run("convergence-points", *copy, [&] { return number_convergence_points(*copy, LoopEnds::kKept); });
+  // CpuSimdgroupFunction.
+  Type *pointer = PointerType::getUnqual(module.getContext()), *number = Type::getInt32Ty(module.getContext());
+  Function& group = add_caller(*copy, kGroupFunction, {pointer, number, number}, unit);
+  pipeline.run("inline-body", module, [&] { inline_into_callers(module, {copy}); });
+  // Without convergence points a row does not belong to one threadgroup: neighbours' rows may be run as one.
+  const bool has_points = !result.points.empty();
+  pipeline.run("positions", group, [&] {
+    lower_positions(group, has_points, unit.rows_are_simdgroups, unit.rows_are_runs && !has_points,
+                    has_points ? unit.simdgroups : 0, unit.dialect == Dialect::kCuda);
+  });
+  // LLVM would make a call for each element of a vector of bfloats.
+  pipeline.run("bfloat-conversions", group, [&] { remove_bfloat(group); });
+  return group;
+}
+
+std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& result, TargetMachine& machine,
+                            bool takes_long_bodies) {
+  const KernelUnit& unit = pipeline.request().unit;
+  const bool has_points = !result.points.empty();
+  ThreadAnalyses analyses;
+  pipeline.use(analyses);
+  FunctionAnalysisManager& functions = analyses.functions();
+  auto is_barrier = [&](const Instruction& instruction) {
+    std::optional<unsigned> point = convergence_point_at(instruction);
+    return point && result.points[*point].is_barrier;
+  };
+  auto is_point = [](const Instruction& instruction) { return convergence_point_at(instruction).has_value(); };
+  // A condition that becomes known may move a collective out of its loop, where it would be the same instruction for
+  // several iterations.
+  auto keep_in_loops = [&] {
+    return pipeline.run("collectives-in-loops", group, [&] { return keep_collectives_in_loops(group); }) !=
+           InLoops::kLost;
+  };
+
+  // A sink is a variable of the thread, and would become one of 32 lanes.
+  pipeline.run("hide-sinks", group, [&] { hide_sinks(group); });
+  pipeline.run_llvm("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>", group);
+  pipeline.run("reference-loads", group, [&] { return mark_reference_loads(group); });
+  if (!keep_in_loops()) return kLostCollective;
+  // In registers the operands of collectives are known; later passes move lane operations but not calls that wait.
+  if (std::string reason =
+          pipeline.run("lane-collectives", group, [&] { return lower_collectives(group, result.points); });
+      !reason.empty())
+    return reason;
+  // Before masks are checked: which lanes take part is a question of the simdgroup then.
+  pipeline.run(kAffineLanes, group, [&] { split_affine_lanes(group); });
+  pipeline.keep_stage("lanes", *group.getParent());
+  if (!pipeline.query("warp-masks", group, [&] { return masks_are_together(group, functions, is_barrier); }))
+    return kMayConvergeElsewhere;
+  pipeline.run("remove-warp-masks", group, [&] { remove_masks(group); });
+  // The widener knows scalars: structures and vectors of the kernel's own become their components.
+  pipeline.run("structure-phis", group, [&] { split_structure_phis(group); });
+  pipeline.run("components", group, [&] { split_into_components(group, analyses); });
+  pipeline.run_llvm("sroa,early-cse,simplifycfg", group);
+  // Before unrolling: outside of a loop a collective would be the same for all of its iterations.
+  if (!keep_in_loops()) return kLostCollective;
+  // Unrolled loops make indices of private arrays constant. Other loops get their exit at the latch, so that they need
+  // no structurization.
+  pipeline.run_llvm("loop-mssa(loop-instsimplify,loop-rotate,licm),loop(loop-deletion,loop-unroll-full)", group);
+  pipeline.run("reference-loads", group, [&] { return mark_reference_loads(group); });
+  pipeline.run_llvm("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,sroa", group);
+  if (!keep_in_loops()) return kLostCollective;
+  // The last pass that needs iterations has run.
+  pipeline.run("remove-iterations", group, [&] { remove_iterations(group); });
+  pipeline.run_llvm("adce", group);
+  // Variables that unrolling has made values are vectors again.
+  if (any_of(instructions(group), [](const Instruction& i) { return i.getType()->isVectorTy(); }))
+    pipeline.run("components", group, [&] { split_into_components(group, analyses); });
+  // Again: unrolling has made constants of a loop's counter.
+  pipeline.run(kAffineLanes, group, [&] { split_affine_lanes(group); });
+  const bool may_coarsen = unit.rows_are_runs && !has_points;
+  if (may_coarsen)
+    pipeline.run("coarsened-positions", group, [&] { split_coarsened_positions(group, *group.getArg(3)); });
+  // Before control flow is structured: stores of one block are adjacent members of a structure.
+  pipeline.run(kClusterStores, group, [&] { cluster_stores(group, functions); });
+  pipeline.keep_stage("components", *group.getParent());
+
+  // The cost is known best here, and most of the time of a compilation is still to come.
+  auto refuse_long = [&] {
+    if (takes_long_bodies) return std::string();
+    const auto& divergence = functions.getResult<DivergenceAnalysis>(group);
+    return refuse_by_cost(widening_cost(group, divergence, has_avx512(machine)), has_points);
+  };
+  if (!has_points)
+    if (std::string reason = refuse_long(); !reason.empty()) return reason;
+  // Before structurization, which would make divergent paths to a barrier one path.
+  if (!pipeline.query("barrier-uniformity", group,
+                      [&] { return barriers_are_uniform(group, functions, blocks_with(group, is_barrier)); }))
+    return "threads may come to a threadgroup_barrier in different numbers";
+  // The passes below know branches with two successors.
+  pipeline.run_llvm("lower-switch", group);
+  // Two sides of a branch that store to one address do so in the order of lanes (docs/language.md).
+  pipeline.run("sink-stores", group, [&] { return sink_stores(group, functions); });
+  // What threads write before they return must come before the barriers of the others, and structurization orders
+  // blocks as it likes. Threads that wait for the simdgroup alone may be on the way out for the threadgroup's barriers.
+  auto linearize = [&](function_ref<bool(const Instruction&)> is_waited_for) {
+    return pipeline.run("early-exits", group, [&] {
+      return linearize_early_exits(group, functions, blocks_with(group, is_waited_for));
+    }) != EarlyExits::kTooLate;
+  };
+  const bool are_all_barriers = blocks_with(group, is_point).size() == blocks_with(group, is_barrier).size();
+  if (!linearize(is_barrier) || !(are_all_barriers || linearize(is_point))) return kLeavesTooLate;
+  // Barriers that are not uniform are reported first, however long the body is.
+  if (has_points)
+    if (std::string reason = refuse_long(); !reason.empty()) return reason;
+  // Removes branches around atomics, which structurization would keep.
+  pipeline.run(kGuardedAtomics, group,
+               [&] { return select_guarded_addresses(group, functions.getResult<DivergenceAnalysis>(group)); });
+  // The widener needs two rules then (vectorize/widen.h).
+  pipeline.run_llvm(kStructuring, group);
+  // After structurization, which moves code across barriers no more.
+  pipeline.run(kReloadInputs, group, [&] { return reload_inputs(group, functions, is_barrier); });
+  pipeline.keep_stage("structured", *group.getParent());
+  if (may_coarsen)
+    result.halves_share = pipeline.run(kThreadCoarsening, group, [&] {
+      return halves_share_work(group, functions.getResult<DivergenceAnalysis>(group));
+    });
+  auto is_output = [&](uint64_t argument) {
+    return argument < unit.parameters.size() && unit.parameters[argument].role == ParameterRole::kOutput;
+  };
+  const WidenOptions options{has_avx512(machine), unit.simdgroups_are_full && has_points, result.points,
+                             offsetof(CpuLaunch, is_alone), is_output};
+  return pipeline.run("widen", group, [&] { return widen(group, functions, options); });
+}
+
+// Fills `result.refusal` where the engine cannot take the body; kGroupFunction is gone then.
+Vectorized vectorize(Pipeline& pipeline, Module& module, TargetMachine& machine) {
+  const KernelUnit& unit = pipeline.request().unit;
+  const bool takes_long_bodies = pipeline.request().target.engine == "simd-always";
+  Vectorized result;
+  PassRunner runner(&machine);
+  pipeline.use(runner);
+  if (machine.getTargetCPU() != "x86-64-v3" && !has_avx512(machine)) result.refusal = "it needs AVX2";
+  // Metal does not promise that threads make progress by themselves (docs/language.md 2.5).
+  else if (unit.dialect == Dialect::kCuda && has_spin_loops(*module.getFunction(kBodyFunction)))
+    result.refusal = kSpinLoop;
+  Function* group = nullptr;
+  if (result.refusal.empty()) {
+    group = &add_group(pipeline, module, result);
+    if (!takes_long_bodies) result.refusal = refuse_by_length(*group);
+    if (result.refusal.empty()) {
+      result.refusal = vectorize_group(pipeline, *group, result, machine, takes_long_bodies);
+      pipeline.use(runner);
+      if (!result.refusal.empty()) group->deleteBody();
+      pipeline.run("restore-sinks", module, [&] { restore_sinks(*group); });
+      if (result.refusal.empty()) pipeline.keep_stage("widened", module);
+    }
+  }
+  // What is left of the pseudo-intrinsics: in the scalar engine's body, or for operands that are not vectors.
+  pipeline.run("ldexp", module, [&] { expand_scaling(module); });
+  pipeline.run("approximations", module, [&] { expand_approximations(module); });
+  if (result.refusal.empty() && stack_of(*group) > kCpuPrivateMemoryLimit)
+    result.refusal = "the private variables of 32 threads take too much memory";
+  if (!result.refusal.empty())
+    for (const char* name : {kGroupFunction, kLaneFunction})
+      if (Function* function = module.getFunction(name)) pipeline.erase(*function);
+  return result;
+}
+
+// ---- The SIMD engine: a simdgroup's code as a launch's
+
+// No thread waits: a function for rows of threads.
+void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has_atomics, bool knows_row,
+                EngineOutput& output, TargetMachine& machine) {
+  const KernelUnit& unit = pipeline.request().unit;
+  Module& module = *group.getParent();
+  const VectorRegisters registers = registers_of(machine);
+  output.run_function = kRowFunction;
+  Function& row = add_simd_row(group);
+  if (!has_atomics) row.setNoSync();
+  // Before inlining: the function is made twice, and its entry decides for all of its accesses.
+  Function* whole = nullptr;
+  if (!halves_share)
+    whole = pipeline.run(kFunctionVersioning, group, [&] {
+      Function* made = nullptr;
+      pipeline.runner().run_pass(FunctionVersioningPass(kFewestRows, made), group);
+      return made;
+    });
+  if (whole) {
+    output.takes_rows = knows_row;
+    pipeline.run("row-loops", row, [&] { run_rows(row, *whole, group, unit.rows_are_runs, knows_row); });
+    pipeline.run("inline-body", module, [&] { inline_into_callers(module, {whole}); });
+    if (knows_row) pipeline.run("launch-loads", row, [&] { read_launch_first(row); });
+  } else if (halves_share) {
+    ValueToValueMapTy map;
+    Function* full = CloneFunction(&group, map);
+    pipeline.run("row-loops", row, [&] { run_coarsened(row, *full, group); });
+    pipeline.run("inline-body", module, [&] { inline_into_callers(module, {full}); });
+  } else {
+    pipeline.run("row-loops", row, [&] { run_in_groups(row, group, unit.rows_are_runs); });
+    pipeline.run("inline-body", module, [&] { inline_into_callers(module, {&group}); });
+  }
+  // The slow path stays a function of its own.
+  if (whole || halves_share) {
+    group.setLinkage(GlobalValue::InternalLinkage);
+    group.addFnAttr(Attribute::NoInline);
+    if (!has_atomics) group.setNoSync();
+  }
+  pipeline.run_llvm(kOptimize, module);
+  if (halves_share) {
+    // Before checks are hoisted out of the loop over halves: a prefetch needs the accesses' guards.
+    pipeline.run_pass(kIndirectPrefetch, IndirectPrefetchPass(), row);
+    pipeline.run_pass(kCoarsenedAddresses, CoarsenedAddressesPass(), row);
+    hoist_checks(pipeline, kCoarsenedLoopVersioning, CoarsenedLoopVersioningPass(group), row);
+    pipeline.run_llvm("loop-mssa(licm)", row);
+  }
+  // After everything that changes how many values a loop carries.
+  split_lane_loops(pipeline, row, registers, /*may_have_collectives=*/false);
+  if (whole) split_lane_loops(pipeline, group, registers, /*may_have_collectives=*/false);
+  pipeline.run(kOrderStores, row, [&] { order_stores(row, registers.bytes); });
+}
+
+// Lanes exchange values, and no thread waits for another simdgroup: a function for one simdgroup.
+void lower_simdgroup(Pipeline& pipeline, Function& group, EngineOutput& output, TargetMachine& machine) {
+  const VectorRegisters registers = registers_of(machine);
+  pipeline.run_llvm(kOptimize, *group.getParent());
+  hoist_checks(pipeline, kLoopVersioning, LoopVersioningPass(kFewestRows), group);
+  // After checks are hoisted: a cached value must not depend on one.
+  output.table_bytes = pipeline.run(kInvariantCache, group, [&] {
+    uint64_t bytes = 0;
+    pipeline.runner().run_pass(InvariantCachePass(bytes), group);
+    return bytes;
+  });
+  // Otherwise `x` is known to be within a threadgroup.
+  if (pipeline.request().unit.simdgroups == 0) pipeline.run_pass(kAtomicPrefetch, AtomicPrefetchPass(), group);
+  if (output.table_bytes > 0) {
+    split_lane_loops(pipeline, group, registers, /*may_have_collectives=*/true);
+    pipeline.run_pass(kPrefetch, PrefetchPass(/*ahead=*/1, registers.bytes), group);
+  }
+}
+
+// The function for a whole threadgroup, and its slow clone.
+void optimize_threadgroup(Pipeline& pipeline, Module& module, VectorRegisters registers) {
+  const KernelUnit& unit = pipeline.request().unit;
+  Function& threadgroup = *module.getFunction(kThreadgroupFunction);
+  // Values that the loops over simdgroups have in common leave them; loops without anything to do go.
+  pipeline.run_llvm("early-cse<memssa>,simplifycfg,loop-mssa(licm),instsimplify", threadgroup);
+  // Before loops over simdgroups are unrolled: each check is there once.
+  hoist_checks(pipeline, kThreadgroupVersioning, ThreadgroupVersioningPass(), threadgroup);
+  Function* slow = module.getFunction((Twine(kThreadgroupFunction) + kSlowSuffix).str());
+  for (Function* function : {&threadgroup, slow}) {
+    if (!function) continue;
+    // Loops get a preheader and dedicated exits.
+    pipeline.run_llvm("loop-simplify", *function);
+    // Before unrolling: a store in the first iteration alone keeps the loop's iterations from being alike.
+    pipeline.run_pass(kFirstStores, FirstStoresPass(), *function);
+    pipeline.run_llvm("simplifycfg", *function);
+    pipeline.run_llvm(
+        "loop(loop-deletion,loop-unroll-full),sroa,simplifycfg,gvn<no-pre>,instcombine<no-verify-fixpoint>", *function);
+    pipeline.run_llvm("loop-simplify", *function);
+    // After unrolling: loops that are left run over simdgroups.
+    const bool has_sums = pipeline.run(kDeferredReductions, *function, [&] {
+      bool has_changed = false;
+      pipeline.runner().run_pass(DeferredReductionsPass(registers.bytes / sizeof(float), has_changed), *function);
+      return has_changed;
+    });
+    // Memory that sums have been stored to becomes registers.
+    if (has_sums) pipeline.run_llvm("sroa,simplifycfg,adce,gvn<no-pre>,instcombine<no-verify-fixpoint>", *function);
+    // Needs the addresses of all simdgroups' stores in one block.
+    if (unit.simdgroups != 0) pipeline.run_pass(kStoreForwarding, StoreForwardingPass(registers.bytes), *function);
+    pipeline.run_pass(kConstantOffsets, ConstantOffsetsPass(), *function);
+    pipeline.run_llvm("early-cse,dse,adce,simplifycfg", *function);
+    split_lane_loops(pipeline, *function, registers, /*may_have_collectives=*/true);
+  }
+  // Last, since both depend on the final order of loads.
+  pipeline.run_pass(kAddressOrder, AddressOrderPass(registers.count, registers.bytes), threadgroup);
+  pipeline.run_pass(kPrefetch, PrefetchPass(kThreadgroupsAhead, registers.bytes), threadgroup);
+}
+
+// Threads wait at barriers: a function for a threadgroup where its control flow allows it, and one that suspends.
+void lower_threadgroup(Pipeline& pipeline, Function& group, Function& full, std::vector<ConvergencePoint> points,
+                       EngineOutput& output, TargetMachine& machine) {
+  const KernelUnit& unit = pipeline.request().unit;
+  Module& module = *group.getParent();
+  const VectorRegisters registers = registers_of(machine);
+  pipeline.run_llvm(kOptimize, module);
+  // A barrier keeps its number; collectives have become instructions.
+  for (ConvergencePoint& point : points) point.combine = nullptr, point.exchange = CpuExchange::kNone;
+  output.combine_functions.resize(points.size());
+  output.sites = std::move(points);
+  auto is_barrier = [](const Instruction& i) { return convergence_point_at(i).has_value(); };
+  TileMultibuffering tiles;
+  // Before loops over simdgroups are made: it changes which barriers there are. One simdgroup keeps its sums in
+  // registers as it is.
+  if (unit.simdgroups != 1)
+    tiles = pipeline.run(kTileMultibuffering, full, [&] {
+      return multibuffer_tiles(full, output.threadgroup_memory_bytes, registers, is_barrier);
+    });
+  if (tiles.changed) pipeline.run_llvm("instsimplify,adce,simplifycfg", full);
+  // Before the code is split at suspend points: barriers are calls still.
+  bool is_made = false;
+  pipeline.runner().forget(full);
+  std::optional<uint64_t> frame = pipeline.run(kSimdgroupLoops, module, [&] {
+    is_made = true;
+    return loop_over_simdgroups(full, kThreadgroupFunction, unit.simdgroups, is_barrier);
+  });
+  if (!is_made) pipeline.erase(full);
+  if (tiles.tiles) put_on_stack(*tiles.tiles, frame ? module.getFunction(kThreadgroupFunction) : nullptr);
+  const uint64_t own_frame = pipeline.run("suspend-points", group, [&] { return split_at_suspend_points(group); });
+  output.frame_bytes = std::max(own_frame, frame.value_or(0));
+  pipeline.run_llvm("early-cse,simplifycfg", group);
+  if (!frame) return;
+  output.threadgroup_function = kThreadgroupFunction;
+  output.threadgroup_simdgroups = unit.simdgroups;
+  optimize_threadgroup(pipeline, module, registers);
+}
+
+EngineOutput lower_vectorized(Pipeline& pipeline, Module& module, TargetMachine& machine, Vectorized vectorized) {
+  const KernelUnit& unit = pipeline.request().unit;
+  pipeline.erase(*module.getFunction(kBodyFunction));
+  EngineOutput output;
+  output.engine = "simd";
+  output.reason = pipeline.request().target.engine == "simd-always" ? "KILN_CPU_ENGINE asks for it" : "the default";
+  Function& group = *module.getFunction(kGroupFunction);
+  const bool has_points = !vectorized.points.empty();
+  // Nothing else is in the frame's argument yet.
+  const bool knows_row = !group.getArg(2)->use_empty();
+  if (unit.rows_are_runs && !has_points)
+    pipeline.run("half-offset", group, [&] {
+      IRBuilder<> builder(&*group.getEntryBlock().getFirstInsertionPt());
+      // As numbers of the same widths as in calls of the function, so that casts cancel out.
+      lower_half_offset(group, builder.CreateTrunc(builder.CreatePtrToInt(group.getArg(2), builder.getInt64Ty()),
+                                                   builder.getInt32Ty()));
+    });
+  output.threadgroup_memory_bytes = pipeline.run("threadgroup-memory", module, [&] {
+    return lower_threadgroup_memory(module, group, group.getArg(1), CpuImageKind::kSimdgroups);
+  });
+  output.may_spin = may_spin(group);
+  output.wants_row_locks = any_of(instructions(group), wants_row_locks);
+  const bool has_atomics =
+      any_of(instructions(group), [](const Instruction& i) { return i.isAtomic() || striped_range(i); });
+  // Otherwise spilled registers would lie across cache lines.
+  group.addFnAttr("stackrealign");
+  group.setDoesNotFreeMemory();
+  if (!has_points) {
+    lower_rows(pipeline, group, vectorized.halves_share, has_atomics, knows_row, output, machine);
+  } else {
+    output.kind = CpuImageKind::kSimdgroups;
+    output.run_function = kGroupFunction;
+    if (any_of(vectorized.points, [](const ConvergencePoint& point) { return point.is_barrier; })) {
+      Function& full = *full_simdgroup(group, unit.simdgroups);
+      lower_threadgroup(pipeline, group, full, std::move(vectorized.points), output, machine);
+    } else {
+      lower_simdgroup(pipeline, group, output, machine);
+    }
+  }
+  output.private_bytes = (output.frame_bytes + largest_stack(module)) / kLanes;
+  return output;
+}
+
+// ---- The scalar engine
+
+EngineOutput lower_scalar(Pipeline& pipeline, Module& module, TargetMachine& machine) {
+  const KernelUnit& unit = pipeline.request().unit;
+  PassRunner runner(&machine);
+  pipeline.use(runner);
+  EngineOutput output;
+  output.engine = "scalar";
+  output.reason = "KILN_CPU_ENGINE asks for it";
+  Function& body = *module.getFunction(kBodyFunction);
+  pipeline.run("matrix-products", body, [&] { expand_matrix_products(body); });
+  const bool yields = unit.dialect == Dialect::kCuda && pipeline.run("yields", body, [&] { return add_yields(body); });
+  // Before any optimization: a copy of a call must still say which instance it is.
+  output.sites = pipeline.run("convergence-points", body, [&] { return number_convergence_points(body); });
+  output.kind = output.sites.empty() ? CpuImageKind::kLoop : CpuImageKind::kCoroutines;
+  for (const ConvergencePoint& point : output.sites) {
+    if (point.combine) point.combine->setLinkage(GlobalValue::ExternalLinkage);
+    output.combine_functions.push_back(point.combine ? point.combine->getName().str() : "");
+  }
+  const bool has_atomics = any_of(instructions(body), [](const Instruction& i) { return i.isAtomic(); });
+  output.may_spin = yields || may_spin(body);
+  Value* record = body.getArg(body.arg_size() - 1);
+  pipeline.run("thread-values", body, [&] { lower_values(body, record, output.kind); });
+  output.threadgroup_memory_bytes = pipeline.run(
+      "threadgroup-memory", module, [&] { return lower_threadgroup_memory(module, body, record, output.kind); });
+  if (output.kind == CpuImageKind::kLoop) {
+    output.run_function = kScalarRowFunction;
+    const bool is_long = body.getInstructionCount() > kLongBody;
+    Function& row = add_scalar_row(is_long ? keep_out_of_loop(body) : body, unit, is_long);
+    // So that memory which is valid at the beginning is known to be valid until the end.
+    row.setDoesNotFreeMemory();
+    if (!has_atomics) row.setNoSync();
+    if (!is_long) pipeline.run("inline-body", module, [&] { inline_into_callers(module, {&body}); });
+    pipeline.run_llvm(kOptimize, module);
+  } else {
+    output.run_function = kThreadFunction;
+    // CpuThreadFunction.
+    Function& thread = add_caller(body, kThreadFunction, {PointerType::getUnqual(module.getContext())}, unit);
+    pipeline.run("inline-body", module, [&] { inline_into_callers(module, {&body}); });
+    pipeline.run_llvm(kOptimize, module);
+    // After optimization: live values are in registers, and each becomes a field of the frame.
+    output.frame_bytes = pipeline.run("suspend-points", thread, [&] { return split_at_suspend_points(thread); });
+    pipeline.run_llvm("early-cse,simplifycfg", thread);
+  }
+  // After optimization, which makes a mask's condition and a guard's visible at one load.
+  for (Function& function : module)
+    if (!function.isDeclaration()) pipeline.run(kMaskedLoads, function, [&] { mask_at_loads(function); });
+  output.private_bytes = output.frame_bytes + largest_stack(module);
+  return output;
+}
+
+}  // namespace
+
+EngineOutput lower_for_cpu(Pipeline& pipeline, Module& module, TargetMachine& machine) {
+  if (!prefers_simd(pipeline.request().target)) return lower_scalar(pipeline, module, machine);
+  Vectorized vectorized = vectorize(pipeline, module, machine);
+  if (vectorized.refusal.empty()) {
+    PassRunner runner(&machine);
+    pipeline.use(runner);
+    return lower_vectorized(pipeline, module, machine, std::move(vectorized));
+  }
+  EngineOutput output = lower_scalar(pipeline, module, machine);
+  output.reason = concat("the SIMD engine does not take it: ", vectorized.refusal);
+  return output;
+}
+
+void prepare_for_x86(Pipeline& pipeline, Module& module, EngineOutput& output, bool needs_polls) {
+  const TargetSpec& target = pipeline.request().target;
+  const bool has_wide_masks = target.cpu == "x86-64-v4";
+  // LLVM's lowering of bfloat rounds otherwise, and a select of halves goes through floats.
+  pipeline.run("bfloat-conversions", module, [&] { remove_bfloat(module); });
+  pipeline.run("half-selects", module, [&] { choose_halves_by_bits(module); });
+  pipeline.run(kMinMaxIdiom, module, [&] { match_min_max(module); });
+  if (has_wide_masks) pipeline.run(kInt4ToFloat, module, [&] { convert_int4_by_table(module); });
+  if (output.engine == "simd") {
+    const unsigned lanes = has_wide_masks ? 16 : 8;
+    pipeline.run(kLaneReductions, module, [&] { add_lanes_by_pairs(module, lanes); });
+    // After everything that makes vectors: it splits them to registers, and orders a block for register pressure.
+    for (Function& function : module) {
+      if (function.isDeclaration()) continue;
+      pipeline.run(kPressureScheduler, function, [&] {
+        schedule_for_pressure(function, has_wide_masks ? 32 : 16, lanes, /*are_few=*/!has_wide_masks);
+      });
+    }
+  }
+  for (Function& function : module)
+    if (!function.isDeclaration()) pipeline.run(kExtensionUses, function, [&] { truncate_extended_values(function); });
+  // Last: no pass may take a loop with a poll for one that has none.
+  if (needs_polls)
+    output.polls = pipeline.run("interrupt-polls", module, [&] {
+      return insert_interrupt_polls(module, output.sites.empty() ? "" : output.run_function);
+    });
+}
+
+// ---- NVIDIA
+
+namespace {
+
+// Replaces convergence points by the hardware's instructions. Returns why it cannot be done, or nothing.
+std::string lower_gpu_collectives(Pipeline& pipeline, Function& body, bool has_tensor_products, MatrixMap map) {
+  // Threads of a simdgroup run independently, so that LLVM's passes may not take a value for uniform.
+  ThreadAnalyses analyses(Lanes::kIndependent);
+  pipeline.use(analyses);
+  const bool has_collectives = any_of(instructions(body), [](const Instruction& instruction) {
+    return is_matrix_product(instruction) || calls(instruction, kCollectiveFunction);
+  });
+  std::vector<ConvergencePoint> points = pipeline.run("convergence-points", body, [&] {
+    return number_convergence_points(body, has_collectives ? LoopEnds::kKept : LoopEnds::kCounted);
+  });
+  if (points.empty()) return "";
+  auto keep_in_loops = [&] {
+    return pipeline.run("collectives-in-loops", body, [&] { return keep_collectives_in_loops(body); }) !=
+           InLoops::kLost;
+  };
+  if (has_collectives) {
+    // Paths that are never taken, as far as constants tell, go: a block that only returns is in no loop then.
+    pipeline.run_llvm("instsimplify", body);
+    pipeline.run("known-branches", body, [&] {
+      bool has_changed = false;
+      for (BasicBlock& block : body) has_changed |= ConstantFoldTerminator(&block, /*DeleteDeadConditions=*/true);
+      if (has_changed) removeUnreachableBlocks(body);
+      return has_changed;
+    });
+    if (!keep_in_loops()) return kLostCollective;
+  }
+  pipeline.run("thread-index", body, [&] { separate_index(body); });
+  if (any_of(points, [](const ConvergencePoint& point) { return point.is_product; })) {
+    // Matrices in arrays become values while a product is one instruction still, and products of one block are seen
+    // together.
+    pipeline.run_llvm(
+        "sroa,early-cse,simplifycfg,loop-mssa(loop-instsimplify,loop-rotate,licm),"
+        "loop(loop-deletion,loop-unroll-full),sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>",
+        body);
+    if (!keep_in_loops()) return kLostCollective;
+  }
+  Masks masks = pipeline.run("simdgroup-masks", body, [&] { return find_masks(body, points); });
+  if (!masks.refusal.empty()) return masks.refusal;
+  // Before products are taken apart by lanes.
+  if (has_tensor_products)
+    pipeline.run(kTensorProducts, body, [&] { multiply_by_tensor_cores(body, points, masks, map); });
+  pipeline.run("simdgroup-collectives", body, [&] { lower_waits(body, points, masks, map); });
+  return "";
+}
+
+// LLVM has instructions for pairs of 16 bits alone. It would make pairs of three components too, the last one of which
+// is undefined. Loads and stores stay whole.
+void split_to_pairs(PassRunner& runner, Function& kernel) {
+  ScalarizerPassOptions options;
+  options.ScalarizeLoadStore = false;
+  options.ScalarizeMinBits = 32;
+  runner.run_pass(ScalarizerPass(options), kernel);
+}
+
+}  // namespace
+
+GpuLowering lower_for_nvidia(Pipeline& pipeline, Module& module, TargetMachine& machine,
+                             const std::string& architecture, MatrixMap map) {
+  const KernelUnit& unit = pipeline.request().unit;
+  const int number = std::atoi(architecture.c_str() + std::string_view("sm_").size());
+  GpuLowering result;
+  Function& body = *module.getFunction(kBodyFunction);
+  pipeline.run("volatile-atomics", body, [&] { drop_volatile_atomics(body); });
+  pipeline.run("hide-sinks", body, [&] { hide_sinks(body); });
+  result.refusal = lower_gpu_collectives(pipeline, body, unit.math_mode != MathMode::kSafe && number >= 80, map);
+  PassRunner runner(&machine);
+  pipeline.use(runner);
+  if (!result.refusal.empty()) return result;
+  pipeline.run("threadgroup-variables", module, [&] { move_threadgroup_variables(module); });
+  Function& kernel = pipeline.run(
+      "kernel-entry", module, [&]() -> std::reference_wrapper<Function> { return make_kernel_entry(module, unit); });
+  result.entry = kernel.getName().str();
+  // Before and after optimization, which moves and copies loads of parameters.
+  pipeline.run("parameter-loads", kernel, [&] { read_parameters(kernel); });
+  pipeline.run_llvm(kOptimize, module);
+  pipeline.run("parameter-loads", kernel, [&] { read_parameters(kernel); });
+  pipeline.run(kMaskedLoads, kernel, [&] { mask_at_loads(kernel); });
+  pipeline.run("pairs", kernel, [&] { split_to_pairs(runner, kernel); });
+  // Address spaces are inferred once guards' offsets have become arithmetic of integers.
+  pipeline.run_llvm("generic-to-nvvm,function(infer-address-spaces,sroa,early-cse,adce)", module);
+  pipeline.run("guard-comparisons", kernel, [&] { compare_with_ends(kernel, unit); });
+  pipeline.run("alignments", kernel, [&] { claim_known_alignments(kernel); });
+  // Before accesses become predicated instructions, which end a block.
+  pipeline.run(kFlatBranches, kernel, [&] { flatten_short_branches(kernel); });
+  pipeline.run("predicated-accesses", kernel, [&] { predicate_accesses(kernel); });
+  pipeline.run("hardware-operations", kernel, [&] { use_hardware_operations(kernel, unit.math_mode); });
+  result.threadgroup_memory_bytes =
+      pipeline.run("threadgroup-memory", module, [&] { return lay_out_threadgroup_memory(module); });
+  return result;
+}
+
+void prepare_for_ptx(Pipeline& pipeline, Module& module) {
+  pipeline.run("share-sinks", module, [&] { share_sinks(module); });
+  pipeline.run("bfloat-conversions", module, [&] { remove_bfloat(module); });
+  for (Function& function : module)
+    if (!function.isDeclaration()) pipeline.run(kExtensionUses, function, [&] { truncate_extended_values(function); });
+}
+
+}  // namespace kiln

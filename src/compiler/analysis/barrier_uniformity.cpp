@@ -19,142 +19,144 @@ using namespace llvm;
 
 namespace {
 
-void go_on_to(BasicBlock& next, BasicBlock& block) {
-  SmallVector<BasicBlock*> ways(successors(&block));
-  ways.erase(find(ways, &next));  // of several that lead there one stays
-  for (BasicBlock* way : ways) way->removePredecessor(&block);
-  Instruction* before = block.getTerminator();
-  IRBuilder<>(before).CreateBr(&next);
-  before->eraseFromParent();
+void branch_to(BasicBlock& next, BasicBlock& block) {
+  SmallVector<BasicBlock*> removed(successors(&block));
+  removed.erase(find(removed, &next));  // keeps one of several edges to it
+  for (BasicBlock* successor : removed) successor->removePredecessor(&block);
+  Instruction* terminator = block.getTerminator();
+  IRBuilder<>(terminator).CreateBr(&next);
+  terminator->eraseFromParent();
 }
 
-// Takes away the ways back that nobody takes where they are all that leads to a barrier.
-void leave_for_good(const Blocks& barriers, Function& function) {
-  const Blocks leading = blocks_always_reaching(barriers);
+// Removes ordering back edges where only they lead to a barrier.
+void remove_ordering_edges(const Blocks& barriers, Function& function) {
+  const Blocks reaching = blocks_always_reaching(barriers);
   for (BasicBlock& block : function)
-    if (has_ordering_edge(block) && !leading.contains(&block)) go_on_to(*block.getTerminator()->getSuccessor(1), block);
+    if (has_ordering_edge(block) && !reaching.contains(&block))
+      branch_to(*block.getTerminator()->getSuccessor(1), block);
 }
 
-// Takes away the ways that lead to no barrier.
+// Removes the edges that lead to no barrier.
 void keep_edges_to(const Blocks& barriers, Function& function) {
-  const Blocks leading = blocks_reaching(barriers);
+  const Blocks reaching = blocks_reaching(barriers);
   for (BasicBlock& block : function) {
-    if (!leading.contains(&block)) continue;
+    if (!reaching.contains(&block)) continue;
     SmallSetVector<BasicBlock*, 4> kept;
     for (BasicBlock* next : successors(&block))
-      if (leading.contains(next)) kept.insert(next);
+      if (reaching.contains(next)) kept.insert(next);
     if (kept.empty())
       changeToUnreachable(block.getTerminator());
     else if (kept.size() == 1)
-      go_on_to(*kept.front(), block);
+      branch_to(*kept.front(), block);
   }
   removeUnreachableBlocks(function);
 }
 
-class Agreement {
+class UniformityCheck {
  public:
-  Agreement(const LoopInfo& loops, Blocks barriers)
-      : loops_(loops), barriers_(std::move(barriers)), will_wait_(blocks_reaching(barriers_)) {}
+  UniformityCheck(const LoopInfo& loops, Blocks barriers)
+      : loops_(loops), barriers_(std::move(barriers)), reaching_(blocks_reaching(barriers_)) {}
 
-  // Whether threads that take different ways behind `fork` meet before their next barrier.
-  bool meets(const BasicBlock& fork) const {
-    if (count_if(successors(&fork), [&](const BasicBlock* next) { return will_wait_.contains(next); }) < 2) return true;
-    return any_of(will_wait_, [&](const BasicBlock* join) { return join != &fork && all_pass(fork, *join); });
+  // Whether threads that diverge at the branch reconverge before their next barrier.
+  bool joins_before_barrier(const BasicBlock& branch) const {
+    if (count_if(successors(&branch), [&](const BasicBlock* next) { return reaching_.contains(next); }) < 2)
+      return true;
+    return any_of(reaching_, [&](const BasicBlock* join) { return join != &branch && all_reach(branch, *join); });
   }
 
  private:
-  // Whether whoever comes from `fork` to a barrier comes to `join` first, in the same iteration.
-  bool all_pass(const BasicBlock& fork, const BasicBlock& join) const {
+  // Whether all threads from `branch` to a barrier reach `join` first, in the same iteration.
+  bool all_reach(const BasicBlock& branch, const BasicBlock& join) const {
     Blocks seen;
-    SmallVector<const BasicBlock*> waiting;
-    auto go_on = [&](const BasicBlock* from) {
+    SmallVector<const BasicBlock*> worklist;
+    auto visit_successors = [&](const BasicBlock* from) {
       for (const BasicBlock* next : successors(from)) {
-        if (!will_wait_.contains(next)) continue;
+        if (!reaching_.contains(next)) continue;
         const Loop* loop = loops_.getLoopFor(next);
         bool is_next_iteration = loop && loop->getHeader() == next && loop->contains(from);
-        if (is_next_iteration && loop->contains(&fork) && loop->contains(&join)) return false;
-        if (next != &join && seen.insert(next).second) waiting.push_back(next);
+        if (is_next_iteration && loop->contains(&branch) && loop->contains(&join)) return false;
+        if (next != &join && seen.insert(next).second) worklist.push_back(next);
       }
       return true;
     };
-    if (!go_on(&fork)) return false;
-    while (!waiting.empty()) {
-      const BasicBlock* block = waiting.pop_back_val();
-      if (barriers_.contains(block) || !go_on(block)) return false;
+    if (!visit_successors(&branch)) return false;
+    while (!worklist.empty()) {
+      const BasicBlock* block = worklist.pop_back_val();
+      if (barriers_.contains(block) || !visit_successors(block)) return false;
     }
     return true;
   }
 
   const LoopInfo& loops_;
-  const Blocks barriers_, will_wait_;
+  const Blocks barriers_, reaching_;
 };
 
-bool agree(Function& function, FunctionAnalysisManager& analyses, const Blocks& barriers) {
+bool branches_join_before(Function& function, FunctionAnalysisManager& analyses, const Blocks& barriers) {
   auto& divergence = analyses.getResult<DivergenceAnalysis>(function);
-  Agreement agreement(analyses.getResult<LoopAnalysis>(function), barriers);
+  UniformityCheck check(analyses.getResult<LoopAnalysis>(function), barriers);
   return all_of(function, [&](const BasicBlock& block) {
-    return !divergence.is_divergent_branch(block) || agreement.meets(block);
+    return !divergence.is_divergent_branch(block) || check.joins_before_barrier(block);
   });
 }
 
-// Of the threads that will wait, those that take different ways at a branch.
-class Parting {
+// Regions in which threads that will reach a barrier are divergent.
+class DivergentRegions {
  public:
-  Parting(const LoopInfo& loops, const Blocks& waits)
-      : loops_(loops), waits_(waits), will_wait_(blocks_always_reaching(waits)) {}
+  DivergentRegions(const LoopInfo& loops, const Blocks& barriers)
+      : loops_(loops), barriers_(barriers), reaching_(blocks_always_reaching(barriers)) {}
 
-  Blocks forks(const Divergence& divergence) const {
-    Blocks forks;
-    for (const BasicBlock* block : will_wait_)
-      if (divergence.is_divergent_branch(*block) && ways(*block).size() > 1) forks.insert(block);
-    return forks;
+  Blocks divergent_branches(const Divergence& divergence) const {
+    Blocks branches;
+    for (const BasicBlock* block : reaching_)
+      if (divergence.is_divergent_branch(*block) && edges_to_barriers(*block).size() > 1) branches.insert(block);
+    return branches;
   }
 
-  // The blocks from the fork to where all meet again.
-  Blocks apart(const BasicBlock& fork) const {
-    // A place that all come to is nearer than another if each way to that leads over it; breadth first it is found
-    // before.
-    SmallSetVector<const BasicBlock*, 16> behind;
-    const auto first_edges = ways(fork);
-    behind.insert(first_edges.begin(), first_edges.end());
-    for (unsigned i = 0; i < behind.size(); ++i) {
-      Blocks passed;
-      if (behind[i] != &fork && all_pass(fork, *behind[i], passed)) return passed;
-      const auto next_ones = ways(*behind[i]);
-      behind.insert(next_ones.begin(), next_ones.end());
+  // The blocks from the branch to the first block that all threads reach.
+  Blocks region_of(const BasicBlock& branch) const {
+    // A block that all threads reach is nearer than another if every path to the other passes through it. Breadth-first
+    // search finds it first.
+    SmallSetVector<const BasicBlock*, 16> reached;
+    const auto first = edges_to_barriers(branch);
+    reached.insert(first.begin(), first.end());
+    for (unsigned i = 0; i < reached.size(); ++i) {
+      Blocks visited;
+      if (reached[i] != &branch && all_reach(branch, *reached[i], visited)) return visited;
+      const auto next = edges_to_barriers(*reached[i]);
+      reached.insert(next.begin(), next.end());
     }
-    return Blocks(behind.begin(), behind.end());
+    return Blocks(reached.begin(), reached.end());
   }
 
  private:
-  SmallVector<const BasicBlock*, 2> ways(const BasicBlock& block) const {
-    SmallVector<const BasicBlock*, 2> ways;
+  SmallVector<const BasicBlock*, 2> edges_to_barriers(const BasicBlock& block) const {
+    SmallVector<const BasicBlock*, 2> found;
     for (const BasicBlock* next : successors(&block))
-      if (will_wait_.contains(next) && is_real_edge(block, *next)) ways.push_back(next);
-    return ways;
+      if (reaching_.contains(next) && is_real_edge(block, *next)) found.push_back(next);
+    return found;
   }
 
-  // Whether whoever goes on from `fork` comes to `join` before the next wait, in the same iteration; and what they come
-  // through.
-  bool all_pass(const BasicBlock& fork, const BasicBlock& join, Blocks& passed) const {
-    SmallVector<const BasicBlock*> waiting{&fork};
-    while (!waiting.empty()) {
-      const BasicBlock* from = waiting.pop_back_val();
-      for (const BasicBlock* next : ways(*from)) {
+  // Whether all threads from `branch` reach `join` before the next barrier, in the same iteration. Collects the blocks
+  // that they pass.
+  bool all_reach(const BasicBlock& branch, const BasicBlock& join, Blocks& visited) const {
+    SmallVector<const BasicBlock*> worklist{&branch};
+    while (!worklist.empty()) {
+      const BasicBlock* from = worklist.pop_back_val();
+      for (const BasicBlock* next : edges_to_barriers(*from)) {
         const Loop* loop = loops_.getLoopFor(next);
         const bool is_next_iteration = loop && loop->getHeader() == next && loop->contains(from);
-        if (is_next_iteration && loop->contains(&fork) && loop->contains(&join)) return false;
+        if (is_next_iteration && loop->contains(&branch) && loop->contains(&join)) return false;
         if (next == &join) continue;
-        if (waits_.contains(next)) return false;
-        if (passed.insert(next).second) waiting.push_back(next);
+        if (barriers_.contains(next)) return false;
+        if (visited.insert(next).second) worklist.push_back(next);
       }
     }
     return true;
   }
 
   const LoopInfo& loops_;
-  const Blocks& waits_;
-  const Blocks will_wait_;
+  const Blocks& barriers_;
+  const Blocks reaching_;
 };
 
 }  // namespace
@@ -168,15 +170,15 @@ Blocks blocks_with(Function& function, function_ref<bool(const Instruction&)> pr
 
 Blocks blocks_reaching_by_edges(const Blocks& blocks,
                                 function_ref<bool(const BasicBlock& from, const BasicBlock& to)> is_edge) {
-  Blocks leading;
-  SmallVector<const BasicBlock*> waiting(blocks.begin(), blocks.end());
-  while (!waiting.empty()) {
-    const BasicBlock* block = waiting.pop_back_val();
-    if (!leading.insert(block).second) continue;
-    for (const BasicBlock* before : predecessors(block))
-      if (is_edge(*before, *block)) waiting.push_back(before);
+  Blocks reaching;
+  SmallVector<const BasicBlock*> worklist(blocks.begin(), blocks.end());
+  while (!worklist.empty()) {
+    const BasicBlock* block = worklist.pop_back_val();
+    if (!reaching.insert(block).second) continue;
+    for (const BasicBlock* predecessor : predecessors(block))
+      if (is_edge(*predecessor, *block)) worklist.push_back(predecessor);
   }
-  return leading;
+  return reaching;
 }
 
 Blocks blocks_reaching(const Blocks& blocks) {
@@ -185,30 +187,31 @@ Blocks blocks_reaching(const Blocks& blocks) {
 
 Blocks blocks_always_reaching(const Blocks& blocks) { return blocks_reaching_by_edges(blocks, is_real_edge); }
 
-Blocks divergent_blocks(const LoopInfo& loops, const Divergence& divergence, const Blocks& waits) {
-  const Parting parting(loops, waits);
+Blocks divergent_blocks(const LoopInfo& loops, const Divergence& divergence, const Blocks& barriers) {
+  const DivergentRegions regions(loops, barriers);
   Blocks found;
-  for (const BasicBlock* fork : parting.forks(divergence)) {
-    const Blocks apart = parting.apart(*fork);
-    found.insert(apart.begin(), apart.end());
+  for (const BasicBlock* branch : regions.divergent_branches(divergence)) {
+    const Blocks region = regions.region_of(*branch);
+    found.insert(region.begin(), region.end());
   }
   return found;
 }
 
 bool barriers_are_uniform(Function& function, FunctionAnalysisManager& analyses, const Blocks& barriers) {
-  if (barriers.empty() || agree(function, analyses, barriers)) return true;
+  if (barriers.empty() || branches_join_before(function, analyses, barriers)) return true;
   ValueToValueMapTy copies;
-  Function* waiting = CloneFunction(&function, copies);
+  Function* copy = CloneFunction(&function, copies);
   Blocks copied;
   for (const BasicBlock* barrier : barriers) copied.insert(cast<BasicBlock>(copies[barrier]));
-  leave_for_good(copied, *waiting);
-  keep_edges_to(copied, *waiting);
-  // An address may be known there to be the same that is not in the function; then lanes load apart what others change.
-  ThreadAnalyses apart(Lanes::kIndependent);
-  const bool has_agreed = agree(*waiting, apart.functions(), copied);
-  apart.forget(*waiting);
-  waiting->eraseFromParent();
-  return has_agreed;
+  remove_ordering_edges(copied, *copy);
+  keep_edges_to(copied, *copy);
+  // An address may be uniform in the copy but not in the function. Lanes then load separately what other threads
+  // change.
+  ThreadAnalyses copy_analyses(Lanes::kIndependent);
+  const bool is_uniform = branches_join_before(*copy, copy_analyses.functions(), copied);
+  copy_analyses.forget(*copy);
+  copy->eraseFromParent();
+  return is_uniform;
 }
 
 }  // namespace kiln

@@ -18,11 +18,11 @@ using namespace llvm;
 
 namespace {
 
-// Where ways meet that a branch parts.
-struct Meetings {
+// What a divergent branch makes divergent.
+struct DivergentJoins {
   SmallVector<const BasicBlock*> joins;
-  SmallVector<const PHINode*> choices;   // of what came by those ways
-  SmallVector<const BasicBlock*> exits;  // of loops around the branch, that are left in different iterations
+  SmallVector<const PHINode*> phis;      // at these joins
+  SmallVector<const BasicBlock*> exits;  // of loops around the branch that threads leave in different iterations
 };
 
 class JoinFinder {
@@ -33,37 +33,37 @@ class JoinFinder {
     for (const BasicBlock* block : order) order_[block] = static_cast<unsigned>(order_.size());
   }
 
-  Meetings behind(const BasicBlock& branch) {
+  DivergentJoins joins_after(const BasicBlock& branch) {
     labels_.clear();
     joins_.clear();
-    loop_ends_.clear();
+    loop_exits_.clear();
     for (const Cycle* cycle = cycles_.getCycle(&branch); cycle; cycle = cycle->getParentCycle()) {
       SmallVector<BasicBlock*> exits;
       cycle->getExitBlocks(exits);
-      for (const BasicBlock* exit : exits) loop_ends_[exit].push_back(cycle);
+      for (const BasicBlock* exit : exits) loop_exits_[exit].push_back(cycle);
     }
     const SmallVector<const BasicBlock*> blocks = blocks_after(branch);
     for (bool has_changed = true; has_changed;) {
       has_changed = false;
       for (const BasicBlock* block : blocks) has_changed |= update(*block, branch);
     }
-    Meetings meetings;
+    DivergentJoins found;
     for (const BasicBlock* block : blocks) {
       if (joins_.contains(block)) {
-        meetings.joins.push_back(block);
+        found.joins.push_back(block);
         for (const PHINode& phi : block->phis())
-          if (chooses(phi, branch)) meetings.choices.push_back(&phi);
+          if (is_divergent_phi(phi, branch)) found.phis.push_back(&phi);
       }
-      auto ends = loop_ends_.find(block);
-      if (ends != loop_ends_.end() &&
-          any_of(ends->second, [&](const Cycle* cycle) { return leaves_divergently(*block, *cycle); }))
-        meetings.exits.push_back(block);
+      auto exited = loop_exits_.find(block);
+      if (exited != loop_exits_.end() &&
+          any_of(exited->second, [&](const Cycle* cycle) { return leaves_divergently(*block, *cycle); }))
+        found.exits.push_back(block);
     }
-    return meetings;
+    return found;
   }
 
  private:
-  // Up to where all have met, or all where some come there in a later iteration than others.
+  // Up to the block where all threads have joined, or all blocks if some threads reach that block in a later iteration.
   SmallVector<const BasicBlock*> blocks_after(const BasicBlock& branch) const {
     const auto* node = post_dominators_.getNode(&branch);
     const BasicBlock* end = node && node->getIDom() ? node->getIDom()->getBlock() : nullptr;
@@ -81,56 +81,56 @@ class JoinFinder {
     return cycle;
   }
 
-  // In an order in which a block comes after those from which it gets labels, but for ways back: of loops around the
-  // branch the inner ones come first, and their headers, which are of the next iteration, last.
+  // Each block after those from which it gets labels, but for back edges. Among the loops around the branch, the inner
+  // ones come first. Their headers, which belong to the next iteration, come last.
   SmallVector<const BasicBlock*> blocks_up_to(const BasicBlock* end, const BasicBlock& branch) const {
     SmallPtrSet<const BasicBlock*, 32> seen;
-    SmallVector<const BasicBlock*> waiting(successors(&branch));
-    SmallVector<std::tuple<unsigned, bool, unsigned, const BasicBlock*>> places;
-    while (!waiting.empty()) {
-      const BasicBlock* block = waiting.pop_back_val();
+    SmallVector<const BasicBlock*> worklist(successors(&branch));
+    SmallVector<std::tuple<unsigned, bool, unsigned, const BasicBlock*>> ordered;
+    while (!worklist.empty()) {
+      const BasicBlock* block = worklist.pop_back_val();
       if (!seen.insert(block).second) continue;
       const Cycle* cycle = cycle_of_both(block, branch);
-      places.push_back(
+      ordered.push_back(
           {~(cycle ? cycle->getDepth() : 0), begins_iteration(*block, branch), order_.lookup(block), block});
-      if (block != end) append_range(waiting, successors(block));
+      if (block != end) append_range(worklist, successors(block));
     }
-    sort(places);
+    sort(ordered);
     SmallVector<const BasicBlock*> blocks;
-    for (const auto& place : places) blocks.push_back(std::get<const BasicBlock*>(place));
+    for (const auto& entry : ordered) blocks.push_back(std::get<const BasicBlock*>(entry));
     return blocks;
   }
 
-  // The loop whose only entry the block is, or null.
-  const Cycle* begun_at(const BasicBlock& block) const {
+  // The loop of which the block is the only entry, or null.
+  const Cycle* cycle_with_header(const BasicBlock& block) const {
     const Cycle* cycle = cycles_.getCycle(&block);
     return cycle && cycle->isReducible() && cycle->getHeader() == &block ? cycle : nullptr;
   }
 
-  // Who comes round to the beginning of a loop around the branch is in the next iteration: those that are in different
-  // ones meet behind the loop.
+  // A thread that returns to the header of a loop around the branch is in the next iteration. Threads in different
+  // iterations join after the loop.
   bool begins_iteration(const BasicBlock& block, const BasicBlock& branch) const {
-    const Cycle* cycle = begun_at(block);
+    const Cycle* cycle = cycle_with_header(block);
     return cycle && cycle->contains(&branch);
   }
 
   bool update(const BasicBlock& block, const BasicBlock& branch) {
     const BasicBlock* label = nullptr;
-    bool is_join = joins_.contains(&block);  // for good, so that an end is found
-    auto meet = [&](const BasicBlock* other) {
+    bool is_join = joins_.contains(&block);  // never reset, so that the fixed point terminates
+    auto merge_label = [&](const BasicBlock* other) {
       if (!other) return;
       is_join = is_join || (label && label != other);
       label = other;
     };
-    for (const BasicBlock* before : predecessors(&block)) {
-      if (before == &branch)
-        meet(&block);
-      else if (!begins_iteration(*before, branch))
-        meet(labels_.lookup(before));
+    for (const BasicBlock* predecessor : predecessors(&block)) {
+      if (predecessor == &branch)
+        merge_label(&block);
+      else if (!begins_iteration(*predecessor, branch))
+        merge_label(labels_.lookup(predecessor));
     }
-    if (auto ends = loop_ends_.find(&block); ends != loop_ends_.end())
-      for (const Cycle* cycle : ends->second)
-        if (cycle->isReducible()) meet(labels_.lookup(cycle->getHeader()));
+    if (auto exited = loop_exits_.find(&block); exited != loop_exits_.end())
+      for (const Cycle* cycle : exited->second)
+        if (cycle->isReducible()) merge_label(labels_.lookup(cycle->getHeader()));
     if (is_join) {
       joins_.insert(&block);
       label = &block;
@@ -139,30 +139,31 @@ class JoinFinder {
     return std::exchange(known, label) != label;
   }
 
-  // Whether it may have one value for some that come from the branch and another for others.
-  bool chooses(const PHINode& phi, const BasicBlock& branch) const {
-    // Those that begin a loop together come round to its next iterations together.
-    const Cycle* begun = begun_at(*phi.getParent());
-    if (begun && begun->contains(&branch)) begun = nullptr;
-    const Value* chosen = nullptr;
+  // Whether the phi may have different values for threads that come from the branch.
+  bool is_divergent_phi(const PHINode& phi, const BasicBlock& branch) const {
+    // Threads that enter a loop together begin its next iterations together.
+    const Cycle* cycle_of_header = cycle_with_header(*phi.getParent());
+    if (cycle_of_header && cycle_of_header->contains(&branch)) cycle_of_header = nullptr;
+    const Value* common = nullptr;
     for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i) {
       const Value* value = phi.getIncomingValue(i);
-      const BasicBlock* before = phi.getIncomingBlock(i);
-      if (isa<UndefValue>(value) || (begun && begun->contains(before)) ||
-          !comes_from(branch, *before, *phi.getParent()))
+      const BasicBlock* predecessor = phi.getIncomingBlock(i);
+      if (isa<UndefValue>(value) || (cycle_of_header && cycle_of_header->contains(predecessor)) ||
+          !reaches_through(branch, *predecessor, *phi.getParent()))
         continue;
-      if (chosen && chosen != value) return true;
-      chosen = value;
+      if (common && common != value) return true;
+      common = value;
     }
     return false;
   }
 
-  // Whether some come from the branch by way of `before` to `block`, be it in a later iteration.
-  bool comes_from(const BasicBlock& branch, const BasicBlock& before, const BasicBlock& block) const {
-    if (&before == &branch || (labels_.lookup(&before) && !begins_iteration(before, branch))) return true;
-    auto ends = loop_ends_.find(&block);
-    return ends != loop_ends_.end() && any_of(ends->second, [&](const Cycle* cycle) {
-             return cycle->contains(&before) && labels_.lookup(cycle->getHeader());
+  // Whether threads from the branch reach `block` through `predecessor`, even in a later iteration.
+  bool reaches_through(const BasicBlock& branch, const BasicBlock& predecessor, const BasicBlock& block) const {
+    if (&predecessor == &branch || (labels_.lookup(&predecessor) && !begins_iteration(predecessor, branch)))
+      return true;
+    auto exited = loop_exits_.find(&block);
+    return exited != loop_exits_.end() && any_of(exited->second, [&](const Cycle* cycle) {
+             return cycle->contains(&predecessor) && labels_.lookup(cycle->getHeader());
            });
   }
 
@@ -174,10 +175,10 @@ class JoinFinder {
   const CycleInfo& cycles_;
   const PostDominatorTree& post_dominators_;
   DenseMap<const BasicBlock*, unsigned> order_;
-  // Of one branch:
+  // State for one branch:
   DenseMap<const BasicBlock*, const BasicBlock*> labels_;
   SmallPtrSet<const BasicBlock*, 16> joins_;
-  DenseMap<const BasicBlock*, SmallVector<const Cycle*, 2>> loop_ends_;  // which loops a block is behind
+  DenseMap<const BasicBlock*, SmallVector<const Cycle*, 2>> loop_exits_;  // the loops that a block is an exit of
 };
 
 }  // namespace
@@ -186,25 +187,25 @@ class DivergenceFinder {
  public:
   DivergenceFinder(Function& function, const CycleInfo& cycles, const PostDominatorTree& post_dominators,
                    Divergence& found)
-      : function_(function), cycles_(cycles), meetings_(function, cycles, post_dominators), found_(found) {}
+      : function_(function), cycles_(cycles), join_finder_(function, cycles, post_dominators), found_(found) {}
 
   void run(const DifferenceOf& difference_of) {
     SmallVector<const Value*> sources;
-    auto ask = [&](const Value& value) {
+    auto classify = [&](const Value& value) {
       switch (difference_of(value)) {
         case Difference::kSource: sources.push_back(&value); break;
         case Difference::kInherits: break;
-        case Difference::kNone: same_.insert(&value); break;
+        case Difference::kNone: uniform_.insert(&value); break;
       }
     };
-    for (const Argument& argument : function_.args()) ask(argument);
-    for (const Instruction& instruction : instructions(function_)) ask(instruction);
+    for (const Argument& argument : function_.args()) classify(argument);
+    for (const Instruction& instruction : instructions(function_)) classify(instruction);
     for (const Value* source : sources) mark(*source);
-    while (!waiting_.empty()) {
-      const Value* value = waiting_.pop_back_val();
+    while (!worklist_.empty()) {
+      const Value* value = worklist_.pop_back_val();
       const auto* instruction = dyn_cast<Instruction>(value);
       if (instruction && instruction->isTerminator())
-        part(*instruction->getParent());
+        mark_branch(*instruction->getParent());
       else
         mark_users(*value);
     }
@@ -212,8 +213,8 @@ class DivergenceFinder {
 
  private:
   void mark(const Value& value) {
-    if (same_.contains(&value) || !found_.divergent_.insert(&value).second) return;
-    waiting_.push_back(&value);
+    if (uniform_.contains(&value) || !found_.divergent_.insert(&value).second) return;
+    worklist_.push_back(&value);
   }
 
   void mark_users(const Value& value) {
@@ -221,25 +222,26 @@ class DivergenceFinder {
       if (isa<Instruction>(user)) mark(*user);
   }
 
-  // Not all that come to the end of the block go the same way.
-  void part(const BasicBlock& branch) {
+  // Not all threads at the end of the block take the same edge.
+  void mark_branch(const BasicBlock& branch) {
     if (succ_size(&branch) < 2) return;
     found_.branches_.insert(&branch);
-    const Meetings meetings = meetings_.behind(branch);
-    for (const PHINode* phi : meetings.choices) mark(*phi);
-    for (const BasicBlock* join : meetings.joins) {
-      // A loop into which they come by different ways has no beginning at which they would meet; they agree on nothing.
+    const DivergentJoins divergent = join_finder_.joins_after(branch);
+    for (const PHINode* phi : divergent.phis) mark(*phi);
+    for (const BasicBlock* join : divergent.joins) {
+      // An irreducible loop that threads enter by different edges has no header at which they would join: nothing in it
+      // is uniform.
       const Cycle* entered = nullptr;
       for (const Cycle* cycle = cycles_.getCycle(join); cycle; cycle = cycle->getParentCycle())
         if (!cycle->isReducible()) entered = cycle;
       if (!entered) continue;
       for (const BasicBlock* block : entered->blocks())
         for (const Instruction& instruction : *block) {
-          same_.erase(&instruction);
+          uniform_.erase(&instruction);
           mark(instruction);
         }
     }
-    for (const BasicBlock* exit : meetings.exits) {
+    for (const BasicBlock* exit : divergent.exits) {
       const Cycle* left = cycles_.getCycle(&branch);
       while (left->getParentCycle() && !left->getParentCycle()->contains(exit)) left = left->getParentCycle();
       leave_divergently(*left);
@@ -256,10 +258,10 @@ class DivergenceFinder {
 
   Function& function_;
   const CycleInfo& cycles_;
-  JoinFinder meetings_;
+  JoinFinder join_finder_;
   Divergence& found_;
-  SmallVector<const Value*> waiting_;
-  DenseSet<const Value*> same_;
+  SmallVector<const Value*> worklist_;
+  DenseSet<const Value*> uniform_;
 };
 
 Divergence::Divergence(Function& function, const CycleInfo& cycles, const PostDominatorTree& post_dominators,
@@ -274,11 +276,11 @@ bool Divergence::is_divergent_at(const Use& use) const {
 
 bool Divergence::is_divergent_after_loops(const Value* value) const { return is_divergent_after_loops(value, nullptr); }
 
-bool Divergence::is_divergent_after_loops(const Value* value, const BasicBlock* where) const {
+bool Divergence::is_divergent_after_loops(const Value* value, const BasicBlock* block) const {
   if (is_divergent(value)) return true;
   const auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction) return false;
-  for (const Cycle* cycle = cycles_->getCycle(instruction->getParent()); cycle && !(where && cycle->contains(where));
+  for (const Cycle* cycle = cycles_->getCycle(instruction->getParent()); cycle && !(block && cycle->contains(block));
        cycle = cycle->getParentCycle())
     if (left_divergently_.contains(cycle)) return true;
   return false;

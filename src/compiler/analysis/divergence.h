@@ -1,14 +1,14 @@
-// What differs between those that run a function side by side: threads of a simdgroup, threads of a threadgroup, or
-// simdgroups.
+// Divergence between the threads that run a function side by side: the threads of a simdgroup, the threads of a
+// threadgroup, or simdgroups.
 //
-// A value differs where it is a source of difference, where an operand differs, where ways meet that some take and
-// others do not, and behind a loop that they leave in different iterations. Which blocks are such meetings is found by
-// labels (Rosemann, Moll and Hack, "An abstract interpretation for SPMD divergence on reducible control flow graphs",
-// 2021): each way out of a branch that differs has one, and a block to which two come is a meeting, with a label of its
-// own. What is said to be the same, all have that come to a place in the same iterations of the loops around it.
+// A value is divergent if it is a source of divergence, has a divergent operand, is a phi at the join of a divergent
+// branch, or is used after a loop that threads leave in different iterations. Labels find the joins (Rosemann, Moll and
+// Hack, "An abstract interpretation for SPMD divergence on reducible control flow graphs", 2021): each edge out of a
+// divergent branch has a label, and a block that two labels reach is a join, with a label of its own. A uniform value
+// is the same for all threads that reach a program point in the same iterations of the loops around it.
 //
-// Rejected: LLVM 19's UniformityInfo, which follows the same rules, but stops too early where a side of a branch has
-// three blocks or more, and says then that what is chosen behind it is the same for all (llvm-project's issue 137277).
+// Rejected: LLVM 19's UniformityInfo. It follows the same rules, but stops too early if a side of a branch has three
+// blocks or more, and then reports a phi after the branch as uniform (llvm-project's issue 137277).
 #pragma once
 
 #include <llvm/ADT/DenseSet.h>
@@ -23,11 +23,11 @@
 
 namespace kiln {
 
-// What is asked of each argument and instruction.
+// How an argument or an instruction contributes to divergence.
 enum class Difference {
-  kSource,    // it differs
-  kInherits,  // it differs where an operand does, or where it is chosen by a branch that does
-  kNone,      // it never differs
+  kSource,    // it is divergent
+  kInherits,  // it is divergent if an operand is, or if a divergent branch selects it
+  kNone,      // it is uniform
 };
 
 using DifferenceOf = std::function<Difference(const llvm::Value&)>;
@@ -39,10 +39,10 @@ class Divergence {
 
   bool is_divergent(const llvm::Value* value) const { return divergent_.contains(value); }
 
-  /// Whether it differs where it is used, which may be behind a loop in which it does not.
+  /// Whether the value is divergent at this use, which may be after a loop in which the value is uniform.
   bool is_divergent_at(const llvm::Use& use) const;
 
-  /// Whether it differs, or does behind a loop around it.
+  /// Whether the value is divergent, or is so after a loop around it.
   bool is_divergent_after_loops(const llvm::Value* value) const;
 
   bool is_divergent_branch(const llvm::BasicBlock& block) const { return branches_.contains(&block); }
@@ -50,8 +50,8 @@ class Divergence {
  private:
   friend class DivergenceFinder;
 
-  /// Of the loops around the value that are not around `where`.
-  bool is_divergent_after_loops(const llvm::Value* value, const llvm::BasicBlock* where) const;
+  /// Considers the loops around the value that are not around `block`.
+  bool is_divergent_after_loops(const llvm::Value* value, const llvm::BasicBlock* block) const;
 
   const llvm::CycleInfo* cycles_;
   llvm::DenseSet<const llvm::Value*> divergent_;

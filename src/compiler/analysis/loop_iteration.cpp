@@ -9,26 +9,26 @@ namespace kiln {
 
 using namespace llvm;
 
-// That are looked at for one value.
+// Instructions visited for one value.
 static constexpr unsigned kMostInstructions = 64;
 
 PHINode* number_of(const Loop& loop, ScalarEvolution& evolution) {
   for (PHINode& phi : loop.getHeader()->phis()) {
     if (!phi.getType()->isIntegerTy()) continue;
-    auto* growing = dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(&phi));
-    if (growing && growing->getLoop() == &loop && growing->isAffine() && growing->getStart()->isZero() &&
-        growing->getStepRecurrence(evolution)->isOne())
+    auto* recurrence = dyn_cast<SCEVAddRecExpr>(evolution.getSCEV(&phi));
+    if (recurrence && recurrence->getLoop() == &loop && recurrence->isAffine() && recurrence->getStart()->isZero() &&
+        recurrence->getStepRecurrence(evolution)->isOne())
       return &phi;
   }
   return nullptr;
 }
 
 bool is_accessed_otherwise(const Loop& loop, const StoreInst& store, AAResults& aliases) {
-  const MemoryLocation place = MemoryLocation::getBeforeOrAfter(store.getPointerOperand(), store.getAAMetadata());
+  const MemoryLocation location = MemoryLocation::getBeforeOrAfter(store.getPointerOperand(), store.getAAMetadata());
   return any_of(loop.blocks(), [&](BasicBlock* block) {
     return any_of(*block, [&](const Instruction& other) {
       return &other != &store && other.mayReadOrWriteMemory() && !other.hasMetadata(LLVMContext::MD_invariant_load) &&
-             isModOrRefSet(aliases.getModRefInfo(&other, place));
+             isModOrRefSet(aliases.getModRefInfo(&other, location));
     });
   });
 }
@@ -68,9 +68,9 @@ Value* LoopIteration::computed(Value* value, IRBuilderBase& builder) {
   if (loop_.isLoopInvariant(value)) return value;
   if (auto known = values_.find(value); known != values_.end()) return known->second;
   if (Constant* constant = this->constant(value)) return values_[value] = constant;
-  Instruction* one = cast<Instruction>(value)->clone();
-  for (Use& operand : one->operands()) operand.set(computed(operand, builder));
-  return values_[value] = builder.Insert(one);
+  Instruction* copy = cast<Instruction>(value)->clone();
+  for (Use& operand : copy->operands()) operand.set(computed(operand, builder));
+  return values_[value] = builder.Insert(copy);
 }
 
 }  // namespace kiln

@@ -1,4 +1,4 @@
-// What is known of one iteration of a loop that counts.
+// Values in one iteration of a counted loop.
 #pragma once
 
 #include <llvm/ADT/DenseMap.h>
@@ -10,28 +10,28 @@
 
 namespace kiln {
 
-/// Iterations of a loop over a threadgroup's simdgroups.
+/// The most iterations of a loop over the simdgroups of a threadgroup.
 inline constexpr unsigned kMostSimdgroups = 32;
 
-/// What counts a loop's iterations from 0; null where nothing does.
+/// The induction variable that counts iterations from 0; null if there is none.
 llvm::PHINode* number_of(const llvm::Loop& loop, llvm::ScalarEvolution& evolution);
 
-/// Whether a loop accesses the place of one of its stores otherwise.
+/// Whether a loop has another access to the memory that one of its stores writes.
 bool is_accessed_otherwise(const llvm::Loop& loop, const llvm::StoreInst& store, llvm::AAResults& aliases);
 
-/// What a loop computes in one iteration, whose number it is given.
+/// The values that a loop computes in the iteration with a given number.
 class LoopIteration {
  public:
   LoopIteration(const llvm::Loop& loop, llvm::PHINode& number, unsigned iteration);
 
-  /// If arithmetic makes a constant of it; else null.
+  /// The constant that arithmetic makes of the value; else null.
   llvm::Constant* constant(llvm::Value* value);
 
-  /// Whether few instructions of arithmetic that may be done at any time make it from the number and from what the loop
-  /// does not change.
+  /// Whether a few speculatable arithmetic instructions compute the value from the iteration number and loop
+  /// invariants.
   bool can_be_computed(const llvm::Value* value);
 
-  /// Such a value, outside of the loop.
+  /// Computes such a value outside of the loop.
   llvm::Value* computed(llvm::Value* value, llvm::IRBuilderBase& builder);
 
  private:

@@ -19,11 +19,11 @@ namespace {
 enum Use : unsigned { kRead = 1, kWritten = 2, kUpdated = 4 };
 
 struct Access {
-  const Value* address;  // null: nobody knows
+  const Value* address;  // null: unknown
   unsigned uses;
 };
 
-// Of what others do not see.
+// A call whose effects other threads do not observe.
 bool is_quiet(const CallBase& call) {
   const auto* intrinsic = dyn_cast<IntrinsicInst>(&call);
   return call.onlyAccessesInaccessibleMemory() || convergence_point_at(call) ||
@@ -49,7 +49,7 @@ SmallVector<Access, 2> accesses_of(const Instruction& instruction) {
   return {{nullptr, uses}};
 }
 
-// In which memory the address may lie, but for what one thread has for itself.
+// The objects that the address may point into, without memory that is private to a thread.
 SmallVector<const Value*> shared_objects(const Value* address) {
   SmallVector<const Value*> objects;
   getUnderlyingObjects(address, objects, /*LI=*/nullptr, /*MaxLookup=*/0);
@@ -67,37 +67,37 @@ bool writes_shared(const Instruction& instruction) {
   });
 }
 
-MemoryAfterBarrier::MemoryAfterBarrier(BasicBlock& wait) {
-  for (const BasicBlock* block : reachable_from(wait))
+MemoryAfterBarrier::MemoryAfterBarrier(BasicBlock& barrier) {
+  for (const BasicBlock* block : reachable_from(barrier))
     for (const Instruction& instruction : *block) find(instruction);
 }
 
 bool MemoryAfterBarrier::is_met_by(const Instruction& instruction) const {
   for (const Access& access : accesses_of(instruction)) {
-    // What it must not be exchanged with.
+    // The accesses that it must not be reordered with.
     unsigned others = 0;
     if (access.uses & kRead) others |= kWritten | kUpdated;
     if (access.uses & kWritten) others |= kRead | kWritten | kUpdated;
     if (access.uses & kUpdated) others |= kRead | kWritten;
     if (!access.address) return true;
     for (const Value* object : shared_objects(access.address)) {
-      std::optional<Place> place = place_of(object);
-      if (!place || ((uses_.lookup(*place) | unknown_) & others) != 0) return true;
+      std::optional<Memory> memory = memory_of(object);
+      if (!memory || ((uses_.lookup(*memory) | unknown_) & others) != 0) return true;
     }
   }
   return false;
 }
 
-std::optional<MemoryAfterBarrier::Place> MemoryAfterBarrier::place_of(const Value* object) {
-  if (isa<GlobalVariable>(object)) return Place{object, 0};
+std::optional<MemoryAfterBarrier::Memory> MemoryAfterBarrier::memory_of(const Value* object) {
+  if (isa<GlobalVariable>(object)) return Memory{object, 0};
   const auto* address = dyn_cast<LoadInst>(object);
   if (!address || !address->hasMetadata(LLVMContext::MD_invariant_load)) return std::nullopt;
   APInt offset(64, 0);
   const Value* base = address->getPointerOperand()->stripAndAccumulateConstantOffsets(address->getDataLayout(), offset,
                                                                                       /*AllowNonInbounds=*/true);
-  // The arguments' addresses lie where another address says.
+  // The table of the arguments' addresses is itself found through an address.
   if (const auto* arguments = dyn_cast<LoadInst>(base)) base = arguments->getPointerOperand();
-  return Place{base, offset.getSExtValue()};
+  return Memory{base, offset.getSExtValue()};
 }
 
 void MemoryAfterBarrier::find(const Instruction& instruction) {
@@ -106,8 +106,8 @@ void MemoryAfterBarrier::find(const Instruction& instruction) {
       unknown_ |= access.uses;
     else
       for (const Value* object : shared_objects(access.address)) {
-        if (std::optional<Place> place = place_of(object))
-          uses_[*place] |= access.uses;
+        if (std::optional<Memory> memory = memory_of(object))
+          uses_[*memory] |= access.uses;
         else
           unknown_ |= access.uses;
       }

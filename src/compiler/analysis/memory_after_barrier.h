@@ -1,7 +1,7 @@
-// Which memory threads use behind a wait, and which of what others do has to come before that.
+// Which memory threads access after a barrier, and which accesses of other threads must therefore come before it.
 //
-// Memory is told apart by what it belongs to, a kernel's argument or a variable of the threadgroup's; places in it are
-// not. Atomic updates whose result nobody wants may come in any order among themselves.
+// Memory is distinguished by its object, an argument of the kernel or a threadgroup variable, but not by offset. Atomic
+// updates whose result is unused may be reordered among themselves.
 #pragma once
 
 #include <llvm/ADT/DenseMap.h>
@@ -14,25 +14,25 @@
 
 namespace kiln {
 
-/// Whether the instruction writes to memory that is not one thread's.
+/// Whether the instruction writes to memory that other threads can access.
 bool writes_shared(const llvm::Instruction& instruction);
 
 class MemoryAfterBarrier {
  public:
-  explicit MemoryAfterBarrier(llvm::BasicBlock& wait);
+  explicit MemoryAfterBarrier(llvm::BasicBlock& barrier);
 
-  /// Whether it matters that the instruction comes before what is behind the wait.
+  /// Whether the instruction must come before what follows the barrier.
   bool is_met_by(const llvm::Instruction& instruction) const;
 
  private:
-  // A variable of the threadgroup's, or memory that is a kernel's argument, by where its address is loaded from.
-  using Place = std::pair<const llvm::Value*, int64_t>;
+  // A threadgroup variable, or the memory of a kernel argument, identified by where its address is loaded from.
+  using Memory = std::pair<const llvm::Value*, int64_t>;
 
-  static std::optional<Place> place_of(const llvm::Value* object);
+  static std::optional<Memory> memory_of(const llvm::Value* object);
   void find(const llvm::Instruction& instruction);
 
-  // How each is used, and what is not known.
-  llvm::DenseMap<Place, unsigned> uses_;
+  // How each is accessed, and the accesses whose address is unknown.
+  llvm::DenseMap<Memory, unsigned> uses_;
   unsigned unknown_ = 0;
 };
 

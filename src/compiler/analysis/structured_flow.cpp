@@ -18,7 +18,7 @@ StructuredFlow::StructuredFlow(Function& function, FunctionAnalysisManager& anal
 void StructuredFlow::find_divergent(Function& function, const Divergence& divergence) {
   for (Instruction& instruction : instructions(function))
     if (divergence.is_divergent(&instruction)) divergent_.insert(&instruction);
-  // What leaves a loop that lanes leave in different iterations differs.
+  // A value that leaves a loop which lanes leave in different iterations is divergent.
   for (Loop* loop : loops_.getLoopsInPreorder()) {
     if (!is_divergent_loop(*loop)) continue;
     SmallVector<BasicBlock*> exits;

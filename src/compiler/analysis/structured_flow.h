@@ -1,6 +1,5 @@
-// Where threads of a simdgroup go different ways, in control flow that is structured so that two rules suffice: a
-// branch that threads take differently has one side, which joins at its other successor; a loop that threads leave
-// differently has one exit, at its latch.
+// Divergent control flow of a simdgroup, structured so that two rules suffice: a divergent branch has one side, which
+// joins at its other successor; a divergent loop has one exit, at its latch.
 #pragma once
 
 #include <llvm/ADT/DenseSet.h>
@@ -15,7 +14,7 @@
 
 namespace kiln {
 
-// The passes that structure control flow, for ThreadAnalyses::run.
+// The passes that structurize control flow, for ThreadAnalyses::run.
 inline constexpr const char* kStructuring =
     "early-cse,lower-switch,loop(loop-rotate),mergereturn,fix-irreducible,loop-simplify,unify-loop-exits,"
     "structurizecfg,sroa<preserve-cfg>,early-cse,loop-simplify,lcssa";
@@ -28,10 +27,10 @@ class StructuredFlow {
   bool is_divergent_branch(const llvm::BasicBlock& block) const;
   bool is_divergent_loop(const llvm::Loop& loop) const;
 
-  /// What keeps the two rules from holding, or nothing.
+  /// What violates the two rules, or nothing.
   std::string check_structure(llvm::Function& function) const;
 
-  /// The successor at which both sides of a divergent branch meet; null where there is none.
+  /// The successor at which both sides of a divergent branch join; null if there is none.
   llvm::BasicBlock* join_of(llvm::BranchInst& branch) const;
 
  private:

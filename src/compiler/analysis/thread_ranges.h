@@ -1,4 +1,4 @@
-// What is known, when code is made, of the numbers that a thread reads of its launch.
+// Compile-time ranges of the values that a thread reads of its launch.
 #pragma once
 
 #include <llvm/IR/ConstantRange.h>
@@ -11,12 +11,11 @@
 
 namespace kiln {
 
-/// Spec 3.1: more is refused before the launch.
+/// Spec 3.1: the launch refuses more.
 inline constexpr uint64_t kMostThreads{kMaxThreadsPerThreadgroup};
 
 struct ThreadLimits {
-  uint64_t extents[3] = {kMostThreads, kMostThreads,
-                         kMostThreads};  // a threadgroup has at most so many threads in x, y, z
+  uint64_t extents[3] = {kMostThreads, kMostThreads, kMostThreads};  // the most threads of a threadgroup in x, y, z
   uint64_t threads = kMostThreads;
 
   ThreadLimits() = default;
@@ -26,7 +25,7 @@ struct ThreadLimits {
     extents[1] = extents[2] = 1;
   }
 
-  /// Of `__kiln_value(which)`.
+  /// The range of `__kiln_value(which)`.
   llvm::ConstantRange range(uint64_t which) const {
     auto between = [](uint64_t first, uint64_t last) {
       return llvm::ConstantRange::getNonEmpty(llvm::APInt(32, first), llvm::APInt(32, last + 1));

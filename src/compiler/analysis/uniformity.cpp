@@ -23,13 +23,13 @@
 namespace kiln {
 namespace {
 
-// Of a call that each thread makes for itself: the clock, printf.
-bool is_others_result(const llvm::Instruction& instruction) {
+// A call that each thread makes for itself: the clock, printf.
+bool is_per_thread_call(const llvm::Instruction& instruction) {
   const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
   return (call && call->getIntrinsicID() == llvm::Intrinsic::readcyclecounter) || calls(instruction, "__kiln_print");
 }
 
-// A thread's position in its threadgroup, where it is not made of simdgroups and lanes.
+// A thread's position in its threadgroup, where it is not composed of simdgroup and lane.
 bool is_position(const llvm::Instruction& instruction) {
   const std::optional<uint64_t> which = thread_value(&instruction);
   return which && *which < kThreadgroupPosition;
@@ -41,8 +41,8 @@ class ThreadsTarget : public llvm::TargetTransformInfoImplCRTPBase<ThreadsTarget
 
   bool hasBranchDivergence(const llvm::Function* = nullptr) const { return true; }
 
-  // A private array whose index is a loop's counter becomes registers where the loop is unrolled; otherwise each access
-  // to it is one to memory, of each lane.
+  // A private array indexed by a loop counter becomes registers if the loop is unrolled. Otherwise each lane accesses
+  // memory each time.
   void getUnrollingPreferences(llvm::Loop* loop, llvm::ScalarEvolution& evolution,
                                llvm::TargetTransformInfo::UnrollingPreferences& preferences,
                                llvm::OptimizationRemarkEmitter* remarks) const {
@@ -53,17 +53,17 @@ class ThreadsTarget : public llvm::TargetTransformInfoImplCRTPBase<ThreadsTarget
             address && llvm::isa<llvm::AllocaInst>(llvm::getUnderlyingObject(address)) &&
             !loop->isLoopInvariant(address) && !address->hasAllConstantIndices())
           preferences.Threshold = std::max(preferences.Threshold, kPrivateArrayThreshold);
-    // So does what threads hand one another in steps, as in a scan (memory/store_forwarding.h).
-    if (loop->isInnermost() && evolution.getSmallConstantTripCount(loop) <= kMostSteps && waits_in(*loop))
+    // So do values that threads pass to one another in steps, as in a scan (memory/store_forwarding.h).
+    if (loop->isInnermost() && evolution.getSmallConstantTripCount(loop) <= kMostSteps && has_convergence_point(*loop))
       preferences.Threshold = std::max(preferences.Threshold, kStepsThreshold);
   }
 
  private:
-  // Of instructions, once unrolled.
+  // In instructions, once unrolled.
   static constexpr unsigned kPrivateArrayThreshold = 1500, kStepsThreshold = 800;
   static constexpr unsigned kMostSteps = 10;  // what 1024 threads need
 
-  static bool waits_in(const llvm::Loop& loop) {
+  static bool has_convergence_point(const llvm::Loop& loop) {
     return llvm::any_of(loop.blocks(), [](const llvm::BasicBlock* block) {
       return llvm::any_of(
           *block, [](const llvm::Instruction& instruction) { return convergence_point_at(instruction).has_value(); });
@@ -77,15 +77,16 @@ Difference divergence_between_threads(const llvm::Value& value, Lanes lanes) {
   const auto* instruction = llvm::dyn_cast<llvm::Instruction>(&value);
   if (!instruction) return Difference::kInherits;
   if (is_uniform_collective(instruction) || instruction->hasMetadata(kUniform)) return Difference::kNone;
-  // Each thread has its own variables, and gets its own result of an atomic.
+  // Each thread has its own variables and gets its own result of an atomic.
   const bool is_own = llvm::isa<llvm::AllocaInst, llvm::AtomicRMWInst, llvm::AtomicCmpXchgInst>(instruction);
-  // What lanes exchange depends on which of them are there.
-  const bool is_exchanged = lane_operation(instruction) != LaneOperation::kNone || convergence_point_at(*instruction);
-  // What others write in between.
+  // The result of a collective depends on which lanes are active.
+  const bool is_lane_collective =
+      lane_operation(instruction) != LaneOperation::kNone || convergence_point_at(*instruction);
+  // Other threads may write between the loads of two lanes.
   const auto* load = llvm::dyn_cast<llvm::LoadInst>(instruction);
   const bool may_change = lanes == Lanes::kIndependent && load && !load->isSimple();
-  if (is_own || is_exchanged || may_change || is_lane(instruction) || is_position(*instruction) ||
-      is_others_result(*instruction))
+  if (is_own || is_lane_collective || may_change || is_lane(instruction) || is_position(*instruction) ||
+      is_per_thread_call(*instruction))
     return Difference::kSource;
   return Difference::kInherits;
 }

@@ -1,7 +1,7 @@
-// Which values are the same in all threads of a simdgroup.
+// Which values are uniform over a simdgroup.
 //
-// Passes of LLVM's ask a target whether threads take branches differently; on x86 none do, so they are given a target
-// of ours.
+// Passes of LLVM query the target for branch divergence. x86 reports none, so Kiln gives these passes a target of its
+// own.
 #pragma once
 
 #include "compiler/analysis/divergence.h"
@@ -9,10 +9,10 @@
 
 namespace kiln {
 
-// Whether the threads of a simdgroup are at one place of the code at the same time, as lanes of a vector are.
+// Whether the threads of a simdgroup are at the same program point at all times, as lanes of a vector are.
 enum class Lanes { kLockstep, kIndependent };
 
-/// Whether a value differs between the threads of a simdgroup of itself.
+/// Whether a value is a source of divergence between the threads of a simdgroup.
 Difference divergence_between_threads(const llvm::Value& value, Lanes lanes);
 
 // LLVM's analyses of one function that many threads run, and DivergenceAnalysis (analysis/divergence.h).

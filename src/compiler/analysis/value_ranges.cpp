@@ -28,13 +28,13 @@ using namespace llvm::PatternMatch;
 
 namespace {
 
-constexpr unsigned kRounds = 16;      // until nothing is proved
+constexpr unsigned kRounds = 16;      // then nothing is proved
 constexpr unsigned kExactRounds = 2;  // before phis are widened
 constexpr unsigned kNarrowings = 3;
-constexpr unsigned kFacts = 32;     // conditions kept of a value
-constexpr unsigned kLeaders = 8;    // of values that are computed alike where none dominates the others
-constexpr unsigned kFactDepth = 4;  // of casts and additions between a value and what is compared
-constexpr unsigned kDepth = 32;     // of expressions that are evaluated again where they are used
+constexpr unsigned kFacts = 32;     // conditions kept for a value
+constexpr unsigned kLeaders = 8;    // of equivalent values where none dominates the others
+constexpr unsigned kFactDepth = 4;  // casts and additions between a value and the compared value
+constexpr unsigned kDepth = 32;     // of expressions re-evaluated at their use
 
 bool is_number(const Value& value) {
   return (value.getType()->isIntegerTy() && value.getType()->getIntegerBitWidth() <= 64) ||
@@ -71,18 +71,18 @@ class ValueRanges::Analysis {
   struct Fact {
     CmpInst::Predicate predicate;
     Value *left, *right;
-    BasicBlock* block;  // it holds where this one dominates
+    BasicBlock* block;  // it holds where this block dominates
   };
   using Edge = std::pair<BasicBlock*, BasicBlock*>;
 
-  // ---- Values that are computed alike
+  // ---- Value numbering
 
   Value* leader(Value* value) const {
     auto found = leaders_.find(value);
     return found == leaders_.end() ? value : found->second;
   }
 
-  // A component that was put into a vector, or a truth value that was a byte in between.
+  // The operand behind a vector component, or behind a truth value that was widened to a byte.
   Value* simplified(Instruction& instruction) const {
     Value* source;
     if (auto* extract = dyn_cast<ExtractElementInst>(&instruction)) {
@@ -105,9 +105,9 @@ class ValueRanges::Analysis {
       if (auto* constant = dyn_cast<Constant>(vector))
         return constant->getAggregateElement(static_cast<unsigned>(index));
       if (auto* insert = dyn_cast<InsertElementInst>(vector)) {
-        auto* place = dyn_cast<ConstantInt>(insert->getOperand(2));
-        if (!place) return nullptr;
-        if (place->getZExtValue() == index) return leader(insert->getOperand(1));
+        auto* position = dyn_cast<ConstantInt>(insert->getOperand(2));
+        if (!position) return nullptr;
+        if (position->getZExtValue() == index) return leader(insert->getOperand(1));
         vector = insert->getOperand(0);
       } else if (auto* shuffle = dyn_cast<ShuffleVectorInst>(vector)) {
         auto* type = dyn_cast<FixedVectorType>(shuffle->getOperand(0)->getType());
@@ -148,13 +148,14 @@ class ValueRanges::Analysis {
         if (auto* gep = dyn_cast<GetElementPtrInst>(&instruction))
           key.push_back(reinterpret_cast<uintptr_t>(gep->getSourceElementType()));
         for (Value* operand : instruction.operands()) key.push_back(reinterpret_cast<uintptr_t>(leader(operand)));
-        // A leader's conditions hold where it dominates.
-        SmallVector<Instruction*, 1>& alike = known[key];
-        auto* found = find_if(alike, [&](Instruction* one) { return dominators_.dominates(one->getParent(), block); });
-        if (found != alike.end())
+        // The conditions of a leader hold in blocks that it dominates.
+        SmallVector<Instruction*, 1>& leaders = known[key];
+        auto* found =
+            find_if(leaders, [&](Instruction* one) { return dominators_.dominates(one->getParent(), block); });
+        if (found != leaders.end())
           leaders_[&instruction] = *found;
-        else if (alike.size() < kLeaders)
-          alike.push_back(&instruction);
+        else if (leaders.size() < kLeaders)
+          leaders.push_back(&instruction);
       }
   }
 
@@ -178,7 +179,7 @@ class ValueRanges::Analysis {
     }
   }
 
-  // `condition` has this value where the edge is taken.
+  // `condition` has this value on the edge.
   void add_condition(Value* condition, bool is_true, Edge edge, unsigned depth) {
     if (depth > kDepth) return;
     condition = leader(condition);
@@ -203,7 +204,7 @@ class ValueRanges::Analysis {
       add_fact({CmpInst::getSwappedPredicate(predicate), right, left, edge.second}, edge);
       return;
     }
-    // `a && b` as a value: where it is true, its last operand is, and the block before was run.
+    // `a && b` as a value: if it is true, so is its last operand, and the block of that operand was executed.
     auto* phi = dyn_cast<PHINode>(condition);
     if (!phi || !phi->getType()->isIntegerTy(1)) return;
     Value* last = nullptr;
@@ -216,10 +217,10 @@ class ValueRanges::Analysis {
       last = value;
       before = phi->getIncomingBlock(i);
     }
-    // That of a loop's head may be of an iteration before.
+    // The phi of a loop header may hold a value of the previous iteration.
     if (!last || is_header_phi(*phi) || !dominators_.dominates(phi->getParent(), edge.first)) return;
     add_condition(last, is_true, edge, depth + 1);
-    // What led to that block.
+    // The conditions that led to that block.
     for (unsigned steps = 0; steps < kFactDepth; ++steps) {
       BasicBlock* from = before->getSinglePredecessor();
       if (!from) return;
@@ -231,7 +232,7 @@ class ValueRanges::Analysis {
   }
 
   void add_fact(const Fact& fact, Edge edge) {
-    // Of what the compared value is computed from, too.
+    // Also for the operands that the compared value is computed from.
     Value* value = fact.left;
     for (unsigned depth = 0; depth < kFactDepth && value && !isa<Constant>(value); ++depth) {
       SmallVector<Fact>& facts = edge.second->getSinglePredecessor() ? facts_[value] : edge_facts_[{edge, value}];
@@ -240,7 +241,7 @@ class ValueRanges::Analysis {
     }
   }
 
-  // What a value is computed from, one to one.
+  // The operand of an injective operation.
   Value* peeled(Value* value) const {
     Value* source;
     if (match(value, m_ZExt(m_Value(source))) || match(value, m_SExt(m_Value(source))) ||
@@ -276,7 +277,7 @@ class ValueRanges::Analysis {
     return on_steps(range, value);
   }
 
-  // Of a counter that advances by more than one: from the first to the last number that it has.
+  // For a counter with a step above one: clamps the range to the first and last value that the counter takes.
   ConstantRange on_steps(const ConstantRange& range, Value* value) const {
     auto found = steps_.find(value);
     if (found == steps_.end() || range.isEmptySet() || range.isSignWrappedSet()) return range;
@@ -290,7 +291,7 @@ class ValueRanges::Analysis {
                                       APInt(width, static_cast<uint64_t>(start + high), true) + 1);
   }
 
-  // As the edge's condition has it.
+  // Narrowed by the condition of the edge.
   ConstantRange narrowed(ConstantRange range, Value* value, Edge edge) const {
     range = narrowed(range, value, edge.first);
     if (auto found = edge_facts_.find({edge, value}); found != edge_facts_.end())
@@ -304,7 +305,7 @@ class ValueRanges::Analysis {
     if (auto* constant = dyn_cast<ConstantInt>(value)) return ConstantRange(constant->getValue());
     unsigned width = width_of(*value);
     if (value->getType()->isPointerTy()) {
-      // Where it begins.
+      // The start of the variable.
       if (isa<AllocaInst>(value) || isa<GlobalVariable>(value)) return ConstantRange(APInt(64, 0));
       if (auto* gep = dyn_cast<GEPOperator>(value); gep && isa<Constant>(value)) {
         APInt offset(64, 0);
@@ -332,7 +333,7 @@ class ValueRanges::Analysis {
     return range;
   }
 
-  // `a - b` where a condition says that `a` is not less.
+  // `a - b` where a condition implies that `a` is not less.
   ConstantRange difference(BinaryOperator& subtraction, BasicBlock* block, const ConstantRange& left,
                            const ConstantRange& right) const {
     ConstantRange result = left.sub(right);
@@ -404,7 +405,7 @@ class ValueRanges::Analysis {
     return offset;
   }
 
-  // Each side as the condition has it.
+  // Each side narrowed by the condition.
   ConstantRange chosen(SelectInst& select, Operands operand) {
     Value* condition = leader(select.getCondition());
     auto side = [&](Value* value, bool is_true) {
@@ -495,7 +496,7 @@ class ValueRanges::Analysis {
       }
   }
 
-  // What a phi of a loop begins with, and what is added in each iteration.
+  // The start of a loop phi and its step in each iteration.
   struct Recurrence {
     PHINode* phi;
     ConstantRange start;
@@ -541,7 +542,7 @@ class ValueRanges::Analysis {
     return std::nullopt;
   }
 
-  // The header runs at most so many times again: while the phi is in its range, it advances without wrapping.
+  // The most times that the header runs again: while the phi is in its range, it advances without wrapping.
   static std::optional<uint64_t> most_iterations(const Recurrence& counter, const ConstantRange& range) {
     if (range.isFullSet() || range.isSignWrappedSet() || range.isEmptySet() || counter.step.isZero() ||
         counter.start.isSignWrappedSet())
@@ -551,10 +552,10 @@ class ValueRanges::Analysis {
     APInt reach = high - low, step = counter.step.abs();
     APInt numbers = range.getBitWidth() == 64 ? APInt::getSignedMaxValue(64) : APInt(64, 1) << range.getBitWidth();
     if (step.ugt(numbers - reach - 1)) return std::nullopt;
-    APInt way = counter.step.isNegative() ? counter.start.getSignedMax().sext(64) - low
-                                          : high - counter.start.getSignedMin().sext(64);
-    if (way.isNegative()) return std::nullopt;
-    return way.udiv(step).getZExtValue();
+    APInt distance = counter.step.isNegative() ? counter.start.getSignedMax().sext(64) - low
+                                               : high - counter.start.getSignedMin().sext(64);
+    if (distance.isNegative()) return std::nullopt;
+    return distance.udiv(step).getZExtValue();
   }
 
   bool bound_by_trip_counts() {
@@ -600,13 +601,13 @@ class ValueRanges::Analysis {
   const DataLayout& layout_;
   const ThreadLimits limits_;
   DominatorTree dominators_;
-  DenseMap<BasicBlock*, unsigned> number_;  // of blocks that can be reached, in reverse post-order
+  DenseMap<BasicBlock*, unsigned> number_;  // reachable blocks, in reverse post-order
   DenseMap<Value*, Value*> leaders_;
   DenseMap<Value*, SmallVector<Fact>> facts_;
   std::map<std::pair<Edge, Value*>, SmallVector<Fact>> edge_facts_;
   std::vector<Instruction*> values_;
   DenseMap<Value*, ConstantRange> ranges_;
-  DenseMap<Value*, std::pair<int64_t, int64_t>> steps_;  // of counters: what they begin with, and the distance
+  DenseMap<Value*, std::pair<int64_t, int64_t>> steps_;  // of counters: start and step
   DenseMap<Value*, ConstantRange> evaluated_;            // by one call of offset_at
   bool is_solved_ = false;
 };

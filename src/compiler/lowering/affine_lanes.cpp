@@ -19,7 +19,7 @@ void split_affine_lanes(Function& function) {
   const DataLayout& layout = function.getDataLayout();
   constexpr unsigned kBits = std::countr_zero(kLanes);
   auto is_multiple = [&](Value* value) { return computeKnownBits(value, layout).countMinTrailingZeros() >= kBits; };
-  // The multiple, where the value is one and the lane.
+  // The multiple, if the value is a multiple plus the lane.
   auto multiple_of = [&](Value* value) -> Value* {
     auto* sum = dyn_cast<BinaryOperator>(value);
     if (!sum || (sum->getOpcode() != Instruction::Or && sum->getOpcode() != Instruction::Add)) return nullptr;
@@ -31,7 +31,7 @@ void split_affine_lanes(Function& function) {
     auto* sum = cast<BinaryOperator>(value);
     return sum->getOperand(is_lane(sum->getOperand(0)) ? 0 : 1);
   };
-  // What begins with a lane and grows by a multiple of 32 is a multiple that grows, and the lane.
+  // A phi that starts with a lane and grows by a multiple of 32 is a multiple that grows, plus the lane.
   for (BasicBlock& block : function)
     for (PHINode& phi : make_early_inc_range(block.phis())) {
       if (!phi.getType()->isIntegerTy(32) || phi.getNumIncomingValues() != 2) continue;
@@ -55,8 +55,8 @@ void split_affine_lanes(Function& function) {
         break;
       }
     }
-  // Whether a multiple of 32 is less than another does not depend on the lane that is added.
-  auto separate_comparison = [&](ICmpInst& comparison) {
+  // The order of two multiples of 32 does not depend on a lane that is added to the first.
+  auto split_comparison = [&](ICmpInst& comparison) {
     Value *first = comparison.getOperand(0), *second = comparison.getOperand(1);
     ICmpInst::Predicate predicate = comparison.getPredicate();
     if (!multiple_of(first)) {
@@ -69,7 +69,7 @@ void split_affine_lanes(Function& function) {
     if (cast<Instruction>(first)->getOpcode() != Instruction::Or) return;
     bool at_beginning = predicate == ICmpInst::ICMP_ULT || predicate == ICmpInst::ICMP_UGE ||
                         predicate == ICmpInst::ICMP_SLT || predicate == ICmpInst::ICMP_SGE;
-    // More than 32 n + 31, as `i > 1023`, is at least 32 (n + 1).
+    // `i > 32 n + 31`, as `i > 1023`, means that i is at least 32 (n + 1).
     bool at_end = predicate == ICmpInst::ICMP_UGT || predicate == ICmpInst::ICMP_ULE ||
                   predicate == ICmpInst::ICMP_SGT || predicate == ICmpInst::ICMP_SLE;
     KnownBits bits = computeKnownBits(second, layout);
@@ -80,11 +80,11 @@ void split_affine_lanes(Function& function) {
       comparison.eraseFromParent();
     }
   };
-  // In the order of the code, so that one that is separated serves the next.
+  // In program order, so that a split value is an operand of the next.
   for (Instruction& instruction : make_early_inc_range(instructions(function))) {
     if (auto* comparison = dyn_cast<ICmpInst>(&instruction);
         comparison && comparison->getOperand(0)->getType()->isIntegerTy()) {
-      separate_comparison(*comparison);
+      split_comparison(*comparison);
       continue;
     }
     auto* operation = dyn_cast<BinaryOperator>(&instruction);
@@ -110,7 +110,7 @@ void split_affine_lanes(Function& function) {
       case Instruction::AShr: {
         if (!constant || constant->getValue().uge(operation->getType()->getIntegerBitWidth())) break;
         result = builder.CreateBinOp(operation->getOpcode(), multiple, second);
-        // Several lanes have the same then, as the threads that share a word.
+        // Several lanes then have the same value, as threads that share a word do.
         if (constant->getValue().ult(kBits))
           result = builder.Insert(
               BinaryOperator::CreateDisjoint(Instruction::Or, result, builder.CreateLShr(lane_of(first), second)));

@@ -1,21 +1,21 @@
-// Multiples of 32 apart from the lane.
+// Splits affine values into a base, a multiple of 32, and the lane.
 //
-// The place of a thread in its row is a multiple of 32 and its lane, `m | lane`. What is computed from it stays of this
-// form, or loses the lane:
+// The position of a thread along x is a multiple of 32 plus its lane, `m | lane`. Values computed from it keep this
+// form, or lose the lane:
 //
-//   n + (m | lane)     (n + m) | lane          where n is a multiple too
+//   n + (m | lane)     (n + m) | lane          if n is a multiple of 32 too
 //   (m | lane) / n     m / n
 //   (m | lane) % n     (m % n) | lane
-//   (m | lane) & c     (m & c) | lane          where c has the five bits of a lane
+//   (m | lane) & c     (m & c) | lane          if c has the five bits of a lane
 //
-// so that `place / 64` is seen to be the same in all lanes, and `place % 64` to grow by one from lane to lane.
+// So later passes see that `x / 64` is uniform, and that `x % 64` is consecutive over the lanes.
 #pragma once
 
 #include <llvm/IR/Function.h>
 
 namespace kiln {
 
-/// All arithmetic is unsigned. A lane is told by kLaneFunction (analysis/uniformity.h).
+/// All arithmetic is unsigned. kLaneFunction (ir/simdgroup.h) gives the lane.
 void split_affine_lanes(llvm::Function& function);
 
 }  // namespace kiln

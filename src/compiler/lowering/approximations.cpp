@@ -51,7 +51,7 @@ Value* approximate_rsqrt(Value* values, bool has_avx512, IRBuilder<>& builder) {
   Value* better =
       has_avx512 ? fma(builder.CreateFMul(estimate, number(0.5)), residual, estimate)
                  : fma(builder.CreateFMul(estimate, residual), fma(residual, number(0.375), number(0.5)), estimate);
-  // Of 0 and infinity, whose residual is a NaN, the estimate is the value.
+  // For 0 and infinity the residual is a NaN, and the estimate is the value.
   return builder.CreateSelect(builder.CreateFCmpORD(residual, number(0)), better, estimate);
 }
 

@@ -33,14 +33,14 @@ namespace {
 
 using namespace llvm;
 
-// What an access through some pointer may reach: `bytes` bytes from `start` on; `writable` of them by stores (all or
-// none).
+// The memory that an access through a pointer may reach: `bytes` bytes from `first` on. Stores may reach `writable` of
+// them (all or none).
 struct Bounds {
   Value* base = nullptr;   // a pointer; offsets count from here
   Value* first = nullptr;  // i64, offset of the first byte
   Value* bytes = nullptr;  // i64
   Value* writable = nullptr;
-  Value* unknown = nullptr;  // i1: nobody knows where the pointer comes from, and whatever it may come from is allowed
+  Value* unknown = nullptr;  // i1: the origin is unknown, and any origin that is possible is allowed
 
   bool operator==(const Bounds&) const = default;
 };
@@ -97,13 +97,13 @@ class Guards {
   }
 
   void run() {
-    write_out_addresses();
+    materialize_addresses();
     find_sharable();
     SmallVector<Instruction*> accesses;
     for (Instruction& instruction : instructions(body_))
       if (isa<LoadInst, StoreInst, AtomicRMWInst, AtomicCmpXchgInst, MemIntrinsic>(instruction))
         accesses.push_back(&instruction);
-    // Before the first guard changes the control flow.
+    // Runs before the first guard changes the control flow.
     for (Instruction* access : accesses) prove(*access);
     for (Instruction* access : accesses) {
       if (auto* load = dyn_cast<LoadInst>(access))
@@ -120,19 +120,19 @@ class Guards {
   }
 
  private:
-  // ---- Where a pointer comes from
+  // ---- Origins of a pointer
 
-  // Null: nothing is to be checked.
+  // Null: no check is needed.
   std::optional<Bounds> bounds_of(Instruction& access, Value* pointer) {
     if (proved_.contains({&access, pointer})) return std::nullopt;
     SmallVector<Value*> origins = origins_from(pointer);
     if (all_of(origins, [&](Value* origin) { return is_own(origin); })) return std::nullopt;
-    // Its offset is followed instead.
+    // Such a pointer is checked by its offset.
     if (stays_in_variables(pointer)) return nothing_;
     return trace(pointer);
   }
 
-  // The values that the pointer may come from, of which none is computed from another pointer.
+  // The origins of the pointer, none of which is computed from another pointer.
   static SmallVector<Value*> origins_from(Value* start) {
     SmallVector<Value*> origins, work{start};
     SmallPtrSet<Value*, 8> seen;
@@ -152,14 +152,14 @@ class Guards {
     return origins;
   }
 
-  // What Kiln's own code accesses.
+  // Memory that Kiln's own code accesses.
   bool is_own(Value* origin) const {
     if (arguments_.contains(origin) || bytes_of_variable(origin)) return false;
     if (auto* variable = dyn_cast<GlobalVariable>(origin)) return !is_table(*variable);
     return isa<AllocaInst, Argument, Function>(origin);
   }
 
-  // A private or threadgroup variable, whose size is known.
+  // The size of a private or threadgroup variable, if it is known.
   std::optional<uint64_t> bytes_of_variable(Value* origin) const {
     if (auto* variable = dyn_cast<AllocaInst>(origin)) {
       std::optional<TypeSize> bytes = variable->getAllocationSize(layout_);
@@ -170,21 +170,21 @@ class Guards {
     return layout_.getTypeAllocSize(variable->getValueType());
   }
 
-  // A constant of the kernel's; the device library stays inside its own.
+  // A constant of the kernel. Accesses of the device library to its own constants are in bounds.
   static bool is_table(const GlobalVariable& variable) {
     return variable.isConstant() && variable.hasInitializer() && !variable.getName().contains("6__kiln");
   }
 
   struct Origins {
-    Align alignment;            // the smallest of the arguments that the pointer may come from; large if from none
-    bool are_constant = false;  // all of them are arguments that nobody writes while a launch runs
+    Align alignment;            // the smallest of the arguments among the origins; large if there is none
+    bool are_constant = false;  // all origins are arguments that are not written during a launch
   };
 
   Align alignment_of(Value* pointer, Align claimed) {
     return alignment_in_variables(pointer, std::min(claimed, origins_of(pointer).alignment));
   }
 
-  // What is claimed, as far as it can be proved of addresses in variables: a body may have cast them.
+  // The part of the claimed alignment that can be proved of addresses in variables: a body may have cast them.
   Align alignment_in_variables(Value* pointer, Align claimed) {
     SmallVector<Value*> work{pointer};
     SmallPtrSet<Value*, 8> seen;
@@ -243,7 +243,7 @@ class Guards {
     return result;
   }
 
-  // What the pointer is computed from, where that is a single pointer.
+  // The single pointer that this one is computed from, or null.
   static Value* source_of(Value* pointer) {
     if (auto* gep = dyn_cast<GEPOperator>(pointer)) return gep->getPointerOperand();
     if (auto* freeze = dyn_cast<FreezeInst>(pointer)) return freeze->getOperand(0);
@@ -255,7 +255,7 @@ class Guards {
     return nullptr;
   }
 
-  // The one pointer that an address was computed from; null where there are several, or it cannot be told.
+  // The only pointer that an address was computed from; null if there are several, or the search gives up.
   static Value* pointer_in(Value* address) {
     Value* pointer = nullptr;
     SmallVector<Value*> work{address};
@@ -302,11 +302,11 @@ class Guards {
     if (is_own(pointer)) return unlimited_;
     if (auto* variable = dyn_cast<AllocaInst>(pointer)) return bounds_of(*variable);
     if (auto* variable = dyn_cast<GlobalVariable>(pointer)) return bounds_of(*variable);
-    // UndefValue: also poison.
+    // UndefValue includes poison.
     return isa<ConstantPointerNull, UndefValue>(pointer) ? nothing_ : unknown_;
   }
 
-  // All of a variable of the kernel's.
+  // All bytes of a variable of the kernel.
   Bounds bounds_of(GlobalVariable& variable) {
     Value* bytes = ConstantInt::get(int64_, layout_.getTypeAllocSize(variable.getValueType()));
     return {&variable, nothing_.bytes, bytes, variable.isConstant() ? nothing_.bytes : bytes, nothing_.unknown};
@@ -317,7 +317,7 @@ class Guards {
   }
 
   Bounds trace(PHINode& phi) {
-    // All from one place, as in a loop that advances a pointer: its bounds as they are.
+    // A single origin, as in a loop that advances a pointer: its bounds hold unchanged.
     SmallVector<Value*> origins = origins_from(&phi);
     if (origins.size() == 1) return merged_[&phi] = trace(origins[0]);
     IRBuilder<> builder(&phi);
@@ -345,14 +345,14 @@ class Guards {
 
   // ---- Offsets in variables
 
-  // How far a pointer is from the beginning of the variable that it was computed from, and how many bytes that has. No
-  // address becomes a number, so that variables can still be promoted.
+  // A pointer's offset from the start of its variable, and the size of the variable. No address becomes an integer, so
+  // variables can still be promoted.
   struct Within {
     Value* offset = nullptr;
     Value* bytes = nullptr;
   };
 
-  // Whether the pointer comes from variables, or from null, by arithmetic of pointers alone.
+  // Whether all origins are variables or null, followed through pointer arithmetic alone.
   bool stays_in_variables(Value* start) {
     SmallVector<Value*> work{start};
     SmallPtrSet<Value*, 8> seen;
@@ -375,7 +375,7 @@ class Guards {
     return true;
   }
 
-  // The number of bytes that all variables have which the pointer may come from.
+  // The size that all variables among the origins have in common.
   std::optional<uint64_t> common_bytes(Value* pointer) {
     std::optional<uint64_t> common;
     for (Value* origin : origins_from(pointer)) {
@@ -421,7 +421,7 @@ class Guards {
     return result;
   }
 
-  // ---- Accesses that are proved to be inside
+  // ---- Accesses that are proved in bounds
 
   void prove(Instruction& access) {
     auto size = [&](Type* type) { return layout_.getTypeStoreSize(type).getFixedValue(); };
@@ -445,9 +445,9 @@ class Guards {
   void prove(Instruction& access, Value* pointer, uint64_t size) {
     std::optional<uint64_t> bytes;
     for (Value* origin : origins_from(pointer)) {
-      std::optional<uint64_t> here = bytes_of_variable(origin);
-      if (!here) return;
-      bytes = std::min(bytes.value_or(*here), *here);
+      std::optional<uint64_t> origin_bytes = bytes_of_variable(origin);
+      if (!origin_bytes) return;
+      bytes = std::min(bytes.value_or(*origin_bytes), *origin_bytes);
     }
     if (!bytes || size > *bytes) return;
     APInt offset(64, 0);
@@ -461,8 +461,9 @@ class Guards {
     if (is_inside) proved_.insert({&access, pointer});
   }
 
-  // Constant expressions of addresses in threadgroup memory say that they stay inside.
-  void write_out_addresses() {
+  // Constant expressions of addresses in threadgroup memory claim to be in bounds. They become instructions without
+  // that claim.
+  void materialize_addresses() {
     SmallVector<Constant*> variables;
     for (GlobalVariable& variable : module_.globals())
       if (variable.getSection() == kThreadgroupSection) variables.push_back(&variable);
@@ -475,8 +476,8 @@ class Guards {
 
   // ---- Pointers that went through memory
 
-  // What a pointer may point to of which it cannot be told where it comes from: whatever's address was stored, became
-  // an integer, or stands in a table. Nothing else has an address that could get there.
+  // Finds the memory that a pointer of unknown origin may point into: objects whose address was stored, converted to an
+  // integer, or put into a table. The address of no other object could get there.
   void find_sharable() {
     SetVector<Value*> shared;
     auto share = [&](Value* pointer) {
@@ -489,7 +490,7 @@ class Guards {
       for (Use& use : instruction.operands()) {
         bool is_address = use.getOperandNo() == address_operand(instruction);
         if (use->getType()->isPtrOrPtrVectorTy() && !is_address) share(use);
-        // The address of a variable of the program's, as an integer.
+        // The address of a program-scope variable, as an integer.
         if (isa<ConstantExpr>(use) && use->getType()->isIntegerTy()) share_constants(*cast<Constant>(use), shared);
       }
     }
@@ -524,21 +525,21 @@ class Guards {
 
   // ---- The comparison
 
-  // Whether `size` bytes at `pointer` are inside.
+  // Whether `size` bytes at `pointer` are in bounds.
   Value* is_inside(IRBuilder<>& builder, Value* pointer, const Bounds& bounds, bool writes, Value* size) {
     if (stays_in_variables(pointer)) {
-      Within place = within(pointer);
-      return builder.CreateICmpULT(place.offset, starts_within(builder, place.bytes, size));
+      Within position = within(pointer);
+      return builder.CreateICmpULT(position.offset, starts_within(builder, position.bytes, size));
     }
     Value* inside = fits(builder, pointer, bounds, writes, size);
     if (bounds.unknown == nothing_.unknown) return inside;
-    Value* somewhere = builder.getFalse();
-    for (const Bounds& place : sharable_)
-      somewhere = builder.CreateOr(somewhere, fits(builder, pointer, place, writes, size));
-    return builder.CreateSelect(bounds.unknown, somewhere, inside);
+    Value* inside_any = builder.getFalse();
+    for (const Bounds& candidate : sharable_)
+      inside_any = builder.CreateOr(inside_any, fits(builder, pointer, candidate, writes, size));
+    return builder.CreateSelect(bounds.unknown, inside_any, inside);
   }
 
-  // offset - first < bytes - (size - 1), unsigned, where the right side is 0 when there are fewer bytes than that.
+  // offset - first < bytes - (size - 1), unsigned, where the right side is 0 if there are fewer bytes.
   Value* fits(IRBuilder<>& builder, Value* pointer, const Bounds& bounds, bool writes, Value* size) {
     Value* offset =
         builder.CreateSub(builder.CreatePtrToInt(pointer, int64_), builder.CreatePtrToInt(bounds.base, int64_));
@@ -546,14 +547,14 @@ class Guards {
     return builder.CreateICmpULT(builder.CreateSub(offset, bounds.first), starts);
   }
 
-  // At how many places of `bytes` something of `size` bytes can start. Of an argument it is computed once, where the
-  // body begins, for all branches.
+  // The number of offsets in `bytes` at which an object of `size` bytes can start. For an argument it is computed once,
+  // at the start of the body, for all branches.
   Value* starts_within(IRBuilder<>& builder, Value* bytes, Value* size) {
-    auto compute = [&](IRBuilder<>& place) {
-      Value* last = place.CreateSub(size, place.getInt64(1));
+    auto compute = [&](IRBuilder<>& insertion) {
+      Value* last = insertion.CreateSub(size, insertion.getInt64(1));
       auto *all = dyn_cast<ConstantInt>(bytes), *number = dyn_cast<ConstantInt>(last);
-      if (all && number) return static_cast<Value*>(place.getInt(all->getValue().usub_sat(number->getValue())));
-      return static_cast<Value*>(place.CreateBinaryIntrinsic(Intrinsic::usub_sat, bytes, last));
+      if (all && number) return static_cast<Value*>(insertion.getInt(all->getValue().usub_sat(number->getValue())));
+      return static_cast<Value*>(insertion.CreateBinaryIntrinsic(Intrinsic::usub_sat, bytes, last));
     };
     auto* constant = dyn_cast<ConstantInt>(size);
     if (!constant || !known_from_start_.contains(bytes)) return compute(builder);
@@ -566,28 +567,28 @@ class Guards {
     return starts;
   }
 
-  // Whether the access is at a constant offset where there is always something.
+  // Whether the access is at a constant offset in memory that always exists.
   bool is_guaranteed(Value* pointer, uint64_t size) {
     APInt offset(64, 0);
     Value* base = pointer->stripAndAccumulateConstantOffsets(layout_, offset, /*AllowNonInbounds=*/true);
-    uint64_t there = 0;
+    uint64_t available = 0;
     if (auto* variable = dyn_cast<GlobalVariable>(base))
-      there = layout_.getTypeAllocSize(variable->getValueType());
+      available = layout_.getTypeAllocSize(variable->getValueType());
     else if (auto found = guaranteed_.find(base); found != guaranteed_.end())
-      there = found->second;
-    return size <= there && offset.ule(there - size);
+      available = found->second;
+    return size <= available && offset.ule(available - size);
   }
 
-  // Memory to store to instead; each thread's own.
-  AllocaInst* trash(uint64_t size) {
+  // The target of rejected stores, private to each thread.
+  AllocaInst* sink(uint64_t size) {
     uint64_t bytes = PowerOf2Ceil(std::max<uint64_t>(64, size));
-    if (!trash_ || trash_bytes_ < bytes) {
+    if (!sink_ || sink_bytes_ < bytes) {
       IRBuilder<> builder(&*body_.getEntryBlock().begin());
-      trash_ = builder.CreateAlloca(ArrayType::get(builder.getInt8Ty(), bytes));
-      trash_->setAlignment(Align(16));
-      trash_bytes_ = bytes;
+      sink_ = builder.CreateAlloca(ArrayType::get(builder.getInt8Ty(), bytes));
+      sink_->setAlignment(Align(16));
+      sink_bytes_ = bytes;
     }
-    return trash_;
+    return sink_;
   }
 
   // ---- Accesses
@@ -619,7 +620,7 @@ class Guards {
       store.eraseFromParent();
       return;
     }
-    store.setOperand(StoreInst::getPointerOperandIndex(), choose(builder, inside, pointer, trash(size)));
+    store.setOperand(StoreInst::getPointerOperandIndex(), choose(builder, inside, pointer, sink(size)));
   }
 
   void guard_atomic(Instruction& atomic, Value* pointer, Type* type) {
@@ -637,7 +638,7 @@ class Guards {
     PHINode* result = builder.CreatePHI(atomic.getType(), 2);
     atomic.replaceAllUsesWith(result);
     result->addIncoming(&atomic, then->getParent());
-    // As if the memory held zero. A loop around a compare-exchange would not end if it never succeeded.
+    // As if the memory held zero. A loop around a compare-exchange that never succeeded would not end.
     Value* outside = Constant::getNullValue(atomic.getType());
     if (auto* exchange = dyn_cast<AtomicCmpXchgInst>(&atomic)) {
       builder.SetInsertPoint(before->getTerminator());
@@ -646,7 +647,7 @@ class Guards {
     result->addIncoming(outside, before);
   }
 
-  // Whole or not at all: a copy from outside gives zeros, one to outside does nothing.
+  // All or nothing: a copy from outside gives zeros, a copy to outside does nothing.
   void guard_memory_intrinsic(MemIntrinsic& intrinsic) {
     std::optional<Bounds> target = bounds_of(intrinsic, intrinsic.getDest());
     auto* transfer = dyn_cast<MemTransferInst>(&intrinsic);
@@ -679,19 +680,19 @@ class Guards {
   const ThreadLimits limits_;
   Type* int64_ = nullptr;
   Bounds unlimited_, nothing_, unknown_;
-  std::vector<Bounds> sharable_;  // what a pointer of unknown origin may point to
+  std::vector<Bounds> sharable_;  // the memory that a pointer of unknown origin may point into
   DenseMap<Value*, Bounds> arguments_;
-  DenseMap<Value*, uint64_t> guaranteed_;  // bytes of each argument that are always there
+  DenseMap<Value*, uint64_t> guaranteed_;  // bytes of each argument that always exist
   DenseMap<Value*, Align> alignments_;
   std::set<Value*> written_;  // arguments that may change
   DenseMap<Value*, Bounds> merged_;
   DenseMap<Value*, Within> within_;
   std::optional<ValueRanges> ranges_;
-  DenseSet<std::pair<Instruction*, Value*>> proved_;      // accesses, and by which pointer
+  DenseSet<std::pair<Instruction*, Value*>> proved_;      // accesses, each with the pointer that is proved
   SmallPtrSet<Value*, 16> known_from_start_;              // bytes of the arguments
   DenseMap<std::pair<Value*, uint64_t>, Value*> starts_;  // starts_within of these and a size
-  AllocaInst* trash_ = nullptr;
-  uint64_t trash_bytes_ = 0;
+  AllocaInst* sink_ = nullptr;
+  uint64_t sink_bytes_ = 0;
 };
 
 }  // namespace

@@ -22,19 +22,19 @@ void simplify_combining(Function& combine) {
 
 namespace {
 
-// Whether `other` is `one` with the arguments exchanged.
-bool is_exchanged(const Value* one, const Value* other, unsigned depth = 0) {
+// Whether `other` is `one` with the arguments swapped.
+bool is_swapped(const Value* one, const Value* other, unsigned depth = 0) {
   if (isa<Argument>(one) && isa<Argument>(other)) return one != other;
   if (isa<Constant>(one)) return one == other;
   const auto *first = dyn_cast<Instruction>(one), *second = dyn_cast<Instruction>(other);
   if (!first || !second || depth > 8 || first->mayReadOrWriteMemory() || !first->isSameOperationAs(second))
     return false;
   auto pair = [&](unsigned i, unsigned j) {
-    return is_exchanged(first->getOperand(i), second->getOperand(j), depth + 1);
+    return is_swapped(first->getOperand(i), second->getOperand(j), depth + 1);
   };
-  // A commutative one may have more operands, as `fma`.
-  bool is_pair_exchanged = first->isCommutative() && pair(0, 1) && pair(1, 0);
-  for (unsigned i = is_pair_exchanged ? 2 : 0; i < first->getNumOperands(); ++i)
+  // A commutative operation may have more operands, as `fma`.
+  bool is_pair_swapped = first->isCommutative() && pair(0, 1) && pair(1, 0);
+  for (unsigned i = is_pair_swapped ? 2 : 0; i < first->getNumOperands(); ++i)
     if (!pair(i, i)) return false;
   return true;
 }
@@ -43,7 +43,7 @@ bool is_exchanged(const Value* one, const Value* other, unsigned depth = 0) {
 
 bool is_commutative(const Function& combine) {
   const auto* end = combine.size() == 1 ? dyn_cast<ReturnInst>(combine.front().getTerminator()) : nullptr;
-  return end && is_exchanged(end->getReturnValue(), end->getReturnValue());
+  return end && is_swapped(end->getReturnValue(), end->getReturnValue());
 }
 
 Type* combined_type(Function& combine) {

@@ -16,7 +16,7 @@ namespace {
 
 using namespace llvm;
 
-// What calls the functions.
+// The list of functions that run before the program.
 constexpr const char* kConstructors = "llvm.global_ctors";
 
 std::vector<Function*> constructors_of(const GlobalVariable& list) {
@@ -29,8 +29,8 @@ std::vector<Function*> constructors_of(const GlobalVariable& list) {
   return functions;
 }
 
-// Whether nothing stores to the variable or to a part of it. What is done with its address otherwise is not followed:
-// only `const` lets it get there.
+// Whether no instruction stores to the variable or to a part of it. Other uses of its address are not followed: only
+// `const` allows them.
 bool is_only_read(const Value& address) {
   for (const User* user : address.users()) {
     if (const auto* store = dyn_cast<StoreInst>(user); store && store->getPointerOperand() == &address) return false;

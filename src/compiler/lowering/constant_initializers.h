@@ -1,8 +1,8 @@
-// Values of program-scope constants.
+// Evaluates initializers of program-scope constants.
 //
-// Clang computes most of them itself. Where it cannot, because its constant evaluator does not know components of
-// vectors, it writes a function that computes them before the program starts. A kernel has no such moment; Metal has
-// constant initialisers only. So these functions are evaluated here, in the IR.
+// Clang evaluates most of them itself. Its constant evaluator does not support components of vectors; there it emits a
+// function that computes them before the program starts. A kernel has no such moment, and Metal has constant
+// initialisers only. So these functions are evaluated here, in the IR.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -10,7 +10,7 @@
 namespace kiln {
 
 /// Gives program-scope constants their values and removes the functions that would have computed them, as far as they
-/// can be evaluated. After inlining.
+/// can be evaluated. Runs after inlining.
 void evaluate_constant_initializers(llvm::Module& module);
 
 }  // namespace kiln

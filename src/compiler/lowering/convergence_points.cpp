@@ -45,7 +45,7 @@ uint64_t constant(Value* value, const char* what) {
   return number->getZExtValue();
 }
 
-// Where a call of `__kiln_wait` has its counters.
+// The first operand of `__kiln_wait` that is a counter.
 constexpr unsigned kFirstCounter = 3;
 
 StringRef name_of_callee(const Instruction& instruction) {
@@ -53,8 +53,8 @@ StringRef name_of_callee(const Instruction& instruction) {
   return call && call->getCalledFunction() ? call->getCalledFunction()->getName() : "";
 }
 
-// The header of the loop that still counts, null where none does: it has been unrolled. Nothing where it is not one
-// number, but that of several iterations which meet here.
+// The header of the loop that still increments the counter; null if none does, since the loop has been unrolled.
+// Nothing if the value is not one counter, but a phi of several iterations.
 std::optional<BasicBlock*> counted_by(Value* counter, const LoopInfo& loops) {
   if (isa<Constant>(counter)) return nullptr;
   if (auto* next = dyn_cast<BinaryOperator>(counter); next && isa<Constant>(next->getOperand(1)))
@@ -62,19 +62,19 @@ std::optional<BasicBlock*> counted_by(Value* counter, const LoopInfo& loops) {
   auto* phi = dyn_cast<PHINode>(counter);
   if (!phi) return std::nullopt;
   if (loops.isLoopHeader(phi->getParent())) return phi->getParent();
-  Value* same = phi->hasConstantValue();
-  return same ? counted_by(same, loops) : std::nullopt;
+  Value* common = phi->hasConstantValue();
+  return common ? counted_by(common, loops) : std::nullopt;
 }
 
-// A way back to the header that nobody takes.
-void keep_in_loop(CallInst& wait, BasicBlock& header) {
-  BasicBlock& from = add_ordering_edge(*wait.getNextNode(), header);
+// Adds an ordering back edge to the header.
+void keep_in_loop(CallInst& call, BasicBlock& header) {
+  BasicBlock& from = add_ordering_edge(*call.getNextNode(), header);
   for (PHINode& phi : header.phis()) phi.addIncoming(Constant::getNullValue(phi.getType()), &from);
 }
 
-// Of each exchange the innermost loop that it is out of.
+// Does so for the innermost loop that each collective has left.
 InLoops keep_in_innermost_loops(Function& function) {
-  std::optional<LoopInfo> loops;  // where it is asked for
+  std::optional<LoopInfo> loops;  // computed on demand
   SmallVector<std::pair<CallInst*, BasicBlock*>> left;
   for (Instruction& instruction : instructions(function)) {
     StringRef name = name_of_callee(instruction);
@@ -94,19 +94,20 @@ InLoops keep_in_innermost_loops(Function& function) {
   return left.empty() ? InLoops::kAll : InLoops::kKept;
 }
 
-// Each block before those to which it leads, but for loops; otherwise what leads to no barrier first, since who waits
-// at one waits for all that have not returned, and then as Clang made them.
+// Each block before its successors, except for back edges. Otherwise blocks that lead to no barrier come first, since
+// threads at a barrier wait for all that have not returned. The rest is in the order in which Clang made it.
 std::vector<const BasicBlock*> in_order(Function& function) {
-  DenseMap<const BasicBlock*, unsigned> layout, numbers, missing;
+  DenseMap<const BasicBlock*, unsigned> layout, numbers, pending;
   for (const BasicBlock& block : function) layout.try_emplace(&block, layout.size());
   for (const BasicBlock* block : ReversePostOrderTraversal<const Function*>(&function))
     numbers.try_emplace(block, numbers.size());
   auto is_back = [&](const BasicBlock* from, const BasicBlock* to) { return numbers[to] <= numbers[from]; };
   for (auto [block, number] : numbers)
-    for (const BasicBlock* next : successors(block)) missing[next] += !is_back(block, next);
-  const Blocks leading = blocks_reaching(blocks_with(function, is_threadgroup_barrier));
+    for (const BasicBlock* next : successors(block)) pending[next] += !is_back(block, next);
+  const Blocks reaching_barrier = blocks_reaching(blocks_with(function, is_threadgroup_barrier));
   auto comes_first = [&](const BasicBlock* a, const BasicBlock* b) {
-    return leading.contains(a) != leading.contains(b) ? leading.contains(b) : layout[a] < layout[b];
+    return reaching_barrier.contains(a) != reaching_barrier.contains(b) ? reaching_barrier.contains(b)
+                                                                        : layout[a] < layout[b];
   };
   std::set<const BasicBlock*, decltype(comes_first)> ready({&function.getEntryBlock()}, comes_first);
   std::vector<const BasicBlock*> ordered;
@@ -114,7 +115,7 @@ std::vector<const BasicBlock*> in_order(Function& function) {
     const BasicBlock* block = ready.extract(ready.begin()).value();
     ordered.push_back(block);
     for (const BasicBlock* next : successors(block))
-      if (!is_back(block, next) && --missing[next] == 0) ready.insert(next);
+      if (!is_back(block, next) && --pending[next] == 0) ready.insert(next);
   }
   return ordered;
 }
@@ -123,10 +124,10 @@ class PointNumbering {
  public:
   PointNumbering(Function& function, LoopEnds ends)
       : function_(function), module_(*function.getParent()), ends_(ends), dominators_(function), loops_(dominators_) {
-    uint32_t place = 0;
+    uint32_t position = 0;
     for (const BasicBlock* block : in_order(function)) {
-      header_places_[block] = place;
-      for (const Instruction& instruction : *block) places_[&instruction] = place++;
+      header_positions_[block] = position;
+      for (const Instruction& instruction : *block) positions_[&instruction] = position++;
     }
     for (Instruction& instruction : instructions(function)) {
       if (calls(instruction, kLoopEnter)) enters_.push_back(cast<CallInst>(&instruction));
@@ -150,14 +151,14 @@ class PointNumbering {
       // All analyses end before the first change.
       std::vector<std::vector<Loop*>> around;
       for (CallInst* call : calls_) around.push_back(loops_around(*call));
-      std::vector<BasicBlock*> left;  // the header of the loop that the call ends, or null
+      std::vector<BasicBlock*> left;  // the header of the loop that the call leaves, or null
       for (size_t i = 0; i < calls_.size(); ++i) {
         auto ended = find_if(reverse(around[i]), [&](Loop* loop) { return !loop->contains(calls_[i]->getParent()); });
         left.push_back(ended == around[i].rend() ? nullptr : (*ended)->getHeader());
       }
       for (size_t i = 0; i < calls_.size(); ++i) {
-        CallInst* wait = is_matrix_product(*calls_[i]) ? number(*calls_[i]) : replace(*calls_[i], around[i]);
-        if (ends_ == LoopEnds::kKept && left[i]) keep_in_loop(*wait, *left[i]);
+        CallInst* point_call = is_matrix_product(*calls_[i]) ? number(*calls_[i]) : replace(*calls_[i], around[i]);
+        if (ends_ == LoopEnds::kKept && left[i]) keep_in_loop(*point_call, *left[i]);
       }
     }
     for (const std::vector<CallInst*>* marks : {&merges_, &enters_, &call_enters_})
@@ -165,7 +166,7 @@ class PointNumbering {
         if (!mark->getType()->isVoidTy()) mark->replaceAllUsesWith(Constant::getNullValue(mark->getType()));
         mark->eraseFromParent();
       }
-    return std::move(sites_);
+    return std::move(points_);
   }
 
  private:
@@ -175,8 +176,8 @@ class PointNumbering {
            any_of(merges->second, [&](const CallInst* merge) { return dominators_.dominates(merge, before); });
   }
 
-  // Whether the loop that begins at `enter` has ended before the instruction, by its own mark or by that of a call of
-  // the function that it stands in.
+  // Whether the loop that begins at `enter` has ended before the instruction, by its own mark or by the mark of a call
+  // of the function that contains the loop.
   bool merges_before(const CallInst* enter, const Instruction* instruction) const {
     if (has_merged(enter, instruction)) return true;
     auto around = calls_around_.find(enter);
@@ -184,14 +185,14 @@ class PointNumbering {
            any_of(around->second, [&](const CallInst* call) { return has_merged(call, instruction); });
   }
 
-  // The merge marks of the source's loop that `loop` is: those of the innermost mark before its header.
+  // Finds the marks of the source's loop that `loop` is: those of the innermost enter mark before its header.
   void find_merges(Loop& loop) {
     const Instruction* header = &loop.getHeader()->front();
     const CallInst* innermost = nullptr;
     for (const CallInst* enter : enters_) {
       if (loop.contains(enter->getParent()) || !dominators_.dominates(enter, header) || merges_before(enter, header))
         continue;
-      // The mark must not belong to a loop further out, whose body holds a loop that no mark belongs to.
+      // The mark must not belong to an outer loop whose body contains a loop without a mark.
       if (const Loop* parent = loop.getParentLoop(); parent && !parent->contains(enter->getParent())) continue;
       if (!innermost || dominators_.dominates(innermost, enter)) innermost = enter;
     }
@@ -207,8 +208,8 @@ class PointNumbering {
         inside = dominators_.dominates(loop->getHeader(), call.getParent()) && !merges_before(enter_of_[loop], &call);
       if (inside) around.push_back(loop);
     }
-    // By their headers, each of which dominates the next. Not by depth: in the control flow graph a loop that always
-    // leaves those around it, as before a `return`, is not in them.
+    // By their headers, each of which dominates the next. Not by depth: in the control flow graph, a loop that always
+    // leaves the loops around it, as before a `return`, is not in them.
     sort(around, [&](Loop* a, Loop* b) { return dominators_.properlyDominates(a->getHeader(), b->getHeader()); });
     return around;
   }
@@ -229,39 +230,39 @@ class PointNumbering {
 
   CallInst* number(CallInst& product) {
     if (ends_ != LoopEnds::kKept) throw InternalError("a product of matrices has no counters");
-    ConvergencePoint site;
-    site.is_product = true;
-    site.line = static_cast<uint32_t>(constant(product.getArgOperand(0), "line"));
+    ConvergencePoint point;
+    point.is_product = true;
+    point.line = static_cast<uint32_t>(constant(product.getArgOperand(0), "line"));
     Function& function = pseudo_intrinsic(module_, kProductConvergenceFunction, product.getFunctionType());
     set_convergent(function);
     set_ordered(function);
-    product.setArgOperand(0, ConstantInt::get(product.getArgOperand(0)->getType(), sites_.size()));
+    product.setArgOperand(0, ConstantInt::get(product.getArgOperand(0)->getType(), points_.size()));
     product.setCalledFunction(&function);
-    site.places.push_back(places_.lookup(&product));
-    sites_.push_back(std::move(site));
+    point.places.push_back(positions_.lookup(&product));
+    points_.push_back(std::move(point));
     return &product;
   }
 
   CallInst* replace(CallInst& call, const std::vector<Loop*>& around) {
-    ConvergencePoint site;
-    site.line = static_cast<uint32_t>(constant(call.getArgOperand(0), "line"));
+    ConvergencePoint point;
+    point.line = static_cast<uint32_t>(constant(call.getArgOperand(0), "line"));
     IRBuilder<> builder(&call);
     Value* value = builder.getInt64(0);
     Value* operand = builder.getInt64(0);
     if (calls(call, kYieldFunction)) {
-      site.function = kCpuYield;
+      point.function = kCpuYield;
     } else if (is_collective(call)) {
-      site.exchange = static_cast<CpuExchange>(constant(call.getArgOperand(1), "kind"));
-      site.width = static_cast<uint32_t>(constant(call.getArgOperand(2), "width"));
+      point.exchange = static_cast<CpuExchange>(constant(call.getArgOperand(1), "kind"));
+      point.width = static_cast<uint32_t>(constant(call.getArgOperand(2), "width"));
       if (Value* combine = call.getArgOperand(3); !isa<ConstantPointerNull>(combine)) {
-        site.combine = dyn_cast<Function>(combine);
-        if (!site.combine) throw InternalError("an exchange's function is not known");
+        point.combine = dyn_cast<Function>(combine);
+        if (!point.combine) throw InternalError("an exchange's function is not known");
       }
-      site.identity = constant(call.getArgOperand(4), "identity");
+      point.identity = constant(call.getArgOperand(4), "identity");
       value = call.getArgOperand(5);
       operand = call.getArgOperand(6);
       if (calls(call, kWarpCollectiveFunction)) {
-        site.function = static_cast<uint32_t>(constant(call.getArgOperand(7), "function"));
+        point.function = static_cast<uint32_t>(constant(call.getArgOperand(7), "function"));
         Value* mask = call.getArgOperand(8);
         if (ends_ == LoopEnds::kCounted)
           operand = builder.CreateOr(operand, builder.CreateShl(builder.CreateZExt(mask, builder.getInt64Ty()), 32));
@@ -269,22 +270,22 @@ class PointNumbering {
           mark_mask(mask, builder);
       }
     } else {
-      site.is_barrier = true;
+      point.is_barrier = true;
     }
-    std::vector<Value*> arguments = {builder.getInt32(static_cast<uint32_t>(sites_.size())), value, operand};
+    std::vector<Value*> arguments = {builder.getInt32(static_cast<uint32_t>(points_.size())), value, operand};
     for (Loop* loop : around) {
-      site.places.push_back(header_places_.lookup(loop->getHeader()));
+      point.places.push_back(header_positions_.lookup(loop->getHeader()));
       arguments.push_back(counter_of(*loop));
     }
-    site.places.push_back(places_.lookup(&call));
+    point.places.push_back(positions_.lookup(&call));
 
-    CallInst* wait = builder.CreateCall(&wait_function(around.size()), arguments);
-    // Barriers order memory; an exchange of values need not, but must stay where it is among its like.
-    if (site.exchange != CpuExchange::kNone) wait->setMemoryEffects(MemoryEffects::inaccessibleMemOnly());
-    if (!call.getType()->isVoidTy()) call.replaceAllUsesWith(wait);
+    CallInst* replacement = builder.CreateCall(&point_function(around.size()), arguments);
+    // Barriers order memory. A collective need not, but must stay in order with other collectives.
+    if (point.exchange != CpuExchange::kNone) replacement->setMemoryEffects(MemoryEffects::inaccessibleMemOnly());
+    if (!call.getType()->isVoidTy()) call.replaceAllUsesWith(replacement);
     call.eraseFromParent();
-    sites_.push_back(std::move(site));
-    return wait;
+    points_.push_back(std::move(point));
+    return replacement;
   }
 
   void mark_mask(Value* mask, IRBuilder<>& builder) {
@@ -296,14 +297,14 @@ class PointNumbering {
     builder.CreateCall(&mark, {mask});
   }
 
-  Function& wait_function(size_t counters) {
+  Function& point_function(size_t counters) {
     IRBuilder<> builder(function_.getContext());
     std::vector<Type*> types = {builder.getInt32Ty(), builder.getInt64Ty(), builder.getInt64Ty()};
     types.insert(types.end(), counters, builder.getInt32Ty());
     Function& function = pseudo_intrinsic(module_, concat(kConvergenceFunction, counters),
                                           FunctionType::get(builder.getInt64Ty(), types, /*isVarArg=*/false));
     set_convergent(function);
-    // Who would wait for ever is told, and the launch ends. So what is the same in all of a loop's iterations leaves
+    // A thread that would wait for ever is reported, and the launch ends. So loop-invariant code may be hoisted past
     // it.
     function.setWillReturn();
     return function;
@@ -314,24 +315,25 @@ class PointNumbering {
   LoopEnds ends_;
   DominatorTree dominators_;
   LoopInfo loops_;
-  DenseMap<const Instruction*, uint32_t> places_;
-  DenseMap<const BasicBlock*, uint32_t> header_places_;  // of a block's first instruction
+  DenseMap<const Instruction*, uint32_t> positions_;
+  DenseMap<const BasicBlock*, uint32_t> header_positions_;  // of the first instruction of a block
   std::vector<CallInst*> enters_, call_enters_, merges_, calls_;
-  DenseMap<const Value*, SmallVector<const CallInst*, 1>> merges_of_;        // by what they end
-  DenseMap<const CallInst*, SmallVector<const CallInst*, 2>> calls_around_;  // of a loop's mark, not ended before it
+  DenseMap<const Value*, SmallVector<const CallInst*, 1>> merges_of_;  // by the enter mark that they end
+  DenseMap<const CallInst*, SmallVector<const CallInst*, 2>>
+      calls_around_;  // the calls whose marks enclose the mark of a loop
   DenseMap<const Loop*, const CallInst*> enter_of_;
   DenseMap<const Loop*, Value*> counters_;
-  std::vector<ConvergencePoint> sites_;
+  std::vector<ConvergencePoint> points_;
 };
 
 }  // namespace
 
-void mark_iteration(CallInst& wait) {
-  SmallVector<Value*> counters(drop_begin(wait.args(), kFirstCounter));
+void mark_iteration(CallInst& collective) {
+  SmallVector<Value*> counters(drop_begin(collective.args(), kFirstCounter));
   if (counters.empty()) return;
-  IRBuilder<> builder(&wait);
+  IRBuilder<> builder(&collective);
   Function& mark = pseudo_intrinsic(
-      *wait.getModule(), concat(kIterationFunction, counters.size()),
+      *collective.getModule(), concat(kIterationFunction, counters.size()),
       FunctionType::get(builder.getVoidTy(), SmallVector<Type*>(counters.size(), builder.getInt32Ty()), false));
   set_convergent(mark);
   set_ordered(mark);
@@ -345,14 +347,14 @@ void remove_iterations(Function& function) {
 }
 
 InLoops keep_collectives_in_loops(Function& function) {
-  // A loop that an exchange is in again may itself be out of one.
+  // A loop that a collective is in again may itself have left an outer loop.
   InLoops first = keep_in_innermost_loops(function), last = first;
   while (last == InLoops::kKept) last = keep_in_innermost_loops(function);
   return last == InLoops::kLost ? last : first;
 }
 
 void mark_calls(Module& module) {
-  // The mark itself is called by a function of the device library, which loops call.
+  // The mark itself is called by a function of the device library, which the loops call.
   SetVector<Function*> with_loops;
   if (Function* mark = module.getFunction(kLoopEnter))
     for (CallInst* call : calls_of(*mark))

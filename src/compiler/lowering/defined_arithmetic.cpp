@@ -47,25 +47,26 @@ void saturate_conversion(CastInst& conversion) {
   conversion.eraseFromParent();
 }
 
-// Where building a vector or an aggregate begins, or the operand of a shuffle: no value is read, or see `close_lanes`.
-bool is_safe_address(const Instruction& instruction, unsigned operand) {
+// The operand that building a vector or an aggregate starts from, which is not read, or the operand of a shuffle, for
+// which see `close_lanes`.
+bool is_safe_operand(const Instruction& instruction, unsigned operand) {
   return (isa<InsertElementInst, InsertValueInst>(instruction) && operand == 0) || isa<ShuffleVectorInst>(instruction);
 }
 
 void drop_unknown_operands(Instruction& instruction) {
   for (Use& use : instruction.operands())
-    if (isa<UndefValue>(use.get()) && !is_safe_address(instruction, use.getOperandNo()) &&
+    if (isa<UndefValue>(use.get()) && !is_safe_operand(instruction, use.getOperandNo()) &&
         !use->getType()->isMetadataTy() && !use->getType()->isTokenTy())
       use.set(Constant::getNullValue(use->getType()));
 }
 
-// A lane that a shuffle leaves open becomes zero. Three components are stored as four, and the vector may be copied as
-// one integer: an open lane would spoil the others.
+// A poison lane of a shuffle becomes zero. Three components are stored as four, and the vector may be copied as one
+// integer: a poison lane would spoil the others.
 void close_lanes(ShuffleVectorInst& shuffle) {
   auto* type = dyn_cast<FixedVectorType>(shuffle.getOperand(0)->getType());
   if (!type || !is_contained(shuffle.getShuffleMask(), PoisonMaskElem)) return;
   SmallVector<int> mask(shuffle.getShuffleMask());
-  int zero_lane = 0;  // some lane, where there is no zero at hand
+  int zero_lane = 0;  // any lane, if no zero is at hand
   if (isa<UndefValue>(shuffle.getOperand(1))) {
     shuffle.setOperand(1, Constant::getNullValue(type));
     zero_lane = static_cast<int>(type->getNumElements());

@@ -1,4 +1,4 @@
-// Arithmetic that is undefined in C++ gives some value instead (docs/language.md 4.3), the same on every target:
+// Gives arithmetic that is undefined in C++ a defined result (docs/language.md 4.3), the same on every target:
 //
 //   x / 0 = x, x % 0 = 0                       the divisor counts as 1
 //   MIN / -1 = MIN, MIN % -1 = 0               likewise
@@ -7,7 +7,7 @@
 //   signed overflow                            wraps
 //   values never written, missing returns      zero; the function returns
 //
-// It must run before anything that draws conclusions from undefined behaviour, that is before every optimisation.
+// The pass must run before anything that exploits undefined behaviour, that is, before every optimisation.
 #pragma once
 
 #include <llvm/IR/Module.h>

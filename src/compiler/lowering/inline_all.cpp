@@ -9,9 +9,9 @@
 namespace kiln {
 namespace {
 
-// What C++ lets a compiler assume of references and of arguments, a kernel's accesses may break: they are guarded
-// later, so nothing may be concluded from them before. That no argument is a NaN or an infinity, which fast mode says,
-// would hide them from functions that ask.
+// A kernel's accesses may violate what C++ guarantees of references and arguments: they are guarded later, so LLVM must
+// not exploit these attributes before. Fast mode's attribute that no argument is a NaN or an infinity would defeat
+// functions that test for them.
 constexpr llvm::Attribute::AttrKind kAssumptions[] = {
     llvm::Attribute::NoUndef,         llvm::Attribute::NonNull,
     llvm::Attribute::Dereferenceable, llvm::Attribute::DereferenceableOrNull,
@@ -48,14 +48,14 @@ void inline_all(llvm::Module& module, llvm::StringRef root) {
     function.setLinkage(llvm::GlobalValue::InternalLinkage);
     if (!is_callback) function.addFnAttr(llvm::Attribute::AlwaysInline);
   }
-  // Code and constants are one image: a variable that another module might define too is reached through a table there
-  // is none of.
+  // Code and constants are one image: a variable that another module might also define is accessed through a table
+  // (GOT), which does not exist.
   for (llvm::GlobalVariable& variable : module.globals())
     if (!variable.isDeclaration() && !variable.getName().starts_with("llvm.")) {
       variable.setComdat(nullptr);
       variable.setLinkage(llvm::GlobalValue::InternalLinkage);
     }
-  // Arguments out of memory first: a callee that gets a constant is inlined without the branches that it does not take.
+  // Promotes arguments first: a callee with a constant argument is then inlined without its dead branches.
   promote_variables(module);
   PassRunner(nullptr).run("always-inline,globaldce", module);
   promote_variables(module);

@@ -1,4 +1,4 @@
-// One function of everything that it calls.
+// Inlines everything that a function calls.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -6,8 +6,8 @@
 namespace kiln {
 
 /// Inlines every call into the function named `root` and into functions whose address Kiln's device library takes (they
-/// combine the values of two lanes and stay functions). Everything else is gone afterwards. Recursion must have been
-/// refused before.
+/// combine the values of two lanes and stay functions). All other functions are then removed. Recursion must have been
+/// rejected before.
 void inline_all(llvm::Module& module, llvm::StringRef root);
 
 }  // namespace kiln

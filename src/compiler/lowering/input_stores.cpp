@@ -23,19 +23,19 @@ namespace {
 
 using namespace llvm;
 
-// Where in a variable an access may begin: at `offset` plus any multiple of `stride` bytes; 0: at `offset` only.
+// The offset in a variable at which an access begins: `offset` plus any multiple of `stride` bytes; 0: `offset` only.
 struct Position {
   int64_t offset = 0;
   int64_t stride = 0;
 };
 
-bool may_be_one(const Position& a, const Position& b) {
+bool may_be_equal(const Position& a, const Position& b) {
   int64_t stride = std::gcd(a.stride, b.stride), distance = a.offset - b.offset;
   return stride ? distance % stride == 0 : distance == 0;
 }
 
-// Where an address points within a variable of the kernel's own; null where it points elsewhere.
-struct Place {
+// A position in a variable of the kernel; null if the address points elsewhere.
+struct VariableAddress {
   Value* variable = nullptr;
   Position position;
 };
@@ -83,7 +83,7 @@ class Follower {
     }
   }
 
-  // Whether `user` may have the address that its operand has.
+  // Whether `user` may carry the address that its operand carries.
   static bool carries(const User& user, unsigned operand) {
     if (auto* call = dyn_cast<IntrinsicInst>(&user))
       return operand == 0 && (call->getIntrinsicID() == Intrinsic::ptrmask ||
@@ -112,12 +112,12 @@ class Follower {
       case Instruction::Shl:
       case Instruction::LShr:
       case Instruction::AShr: return operand == 0;
-      // A few low bits say how an address is aligned, not where it is.
+      // A few low bits give the alignment of an address, not the address.
       case Instruction::And: {
         const auto* mask = dyn_cast<ConstantInt>(user.getOperand(1 - operand));
         return !mask || mask->getValue().ugt(0xffff);
       }
-      // Of two addresses it is a distance.
+      // The difference of two addresses is a distance.
       case Instruction::Sub: return operand == 0 && !is_from_pointer(user.getOperand(1));
       default: return false;
     }
@@ -140,21 +140,21 @@ class Follower {
 
   // ---- Pointers that are stored
 
-  // The loads that may give the address that `store` has stored.
+  // Follows the loads that may give the address that `store` has stored.
   void follow_into_memory(StoreInst& store) {
-    Place to = place_of(store.getPointerOperand());
+    VariableAddress to = variable_address(store.getPointerOperand());
     if (to.variable) follow_out_of(to.variable, to.position);
   }
 
   void follow_out_of(Value* variable, const Position& stored) {
     for (const PointerLoad& load : loads_of(variable))
-      if (may_be_one(load.position, stored)) add(load.load);
-    // What is copied may be anywhere in the copy.
+      if (may_be_equal(load.position, stored)) add(load.load);
+    // A copied pointer may be at any offset of the copy.
     for (Value* copy : SmallVector<Value*>(copies_[variable]))
       if (copied_.insert(copy).second) follow_out_of(copy, {0, 1});
   }
 
-  Place place_of(Value* address) const {
+  VariableAddress variable_address(Value* address) const {
     Position position;
     while (auto* gep = dyn_cast<GEPOperator>(address)) {
       MapVector<Value*, APInt> variables;
@@ -166,10 +166,10 @@ class Follower {
     }
     if (isa<AllocaInst>(address)) return {address, position};
     auto* global = dyn_cast<GlobalVariable>(address);
-    return global && !global->isConstant() ? Place{address, position} : Place{};
+    return global && !global->isConstant() ? VariableAddress{address, position} : VariableAddress{};
   }
 
-  // The loads of addresses from a variable, found once for each; also notes where the variable is copied to.
+  // The loads of addresses from a variable, computed once. Also records where the variable is copied to.
   const std::vector<PointerLoad>& loads_of(Value* variable) {
     auto [entry, is_new] = loads_.try_emplace(variable);
     if (!is_new) return *entry->second;
@@ -183,12 +183,12 @@ class Follower {
       for (User* user : address->users()) {
         if (auto* load = dyn_cast<LoadInst>(user)) {
           if (!load->getType()->isPointerTy() && !load->getType()->isIntegerTy(64)) continue;
-          // By a phi or a select of addresses it may be anywhere.
-          Place place = place_of(load->getPointerOperand());
-          loads.push_back({load, place.variable == variable ? place.position : Position{0, 1}});
+          // Through a phi or a select of addresses the offset may be any.
+          VariableAddress accessed = variable_address(load->getPointerOperand());
+          loads.push_back({load, accessed.variable == variable ? accessed.position : Position{0, 1}});
         } else if (auto* transfer = dyn_cast<MemTransferInst>(user)) {
           if (transfer->getSource() != address) continue;
-          if (Place to = place_of(transfer->getDest()); to.variable) copies.push_back(to.variable);
+          if (VariableAddress to = variable_address(transfer->getDest()); to.variable) copies.push_back(to.variable);
         } else if (isa<GEPOperator, PHINode, SelectInst, FreezeInst>(user)) {
           work.push_back(user);
         }

@@ -28,7 +28,7 @@ bool ends(const Loop& loop, ScalarEvolution& evolution) {
   return most && most->getAPInt().getActiveBits() < kMostIterationBits;
 }
 
-// The heads of all cycles, irreducible ones too, that are not known to end, or that call a function which may return
+// The headers of all cycles, irreducible ones too, that are not known to end, or that call a function which may return
 // early.
 SmallVector<BasicBlock*> unbounded_headers(Function& function, function_ref<bool(BasicBlock&)> calls_polled) {
   SmallVector<BasicBlock*> headers;
@@ -42,10 +42,10 @@ SmallVector<BasicBlock*> unbounded_headers(Function& function, function_ref<bool
   implementation.disableAllFunctions();
   TargetLibraryInfo library(implementation);
   ScalarEvolution evolution(function, library, assumptions, dominators, loops);
-  SmallVector<const CycleInfo::CycleT*> left(cycles.toplevel_begin(), cycles.toplevel_end());
-  while (!left.empty()) {
-    const CycleInfo::CycleT* cycle = left.pop_back_val();
-    left.append(cycle->child_begin(), cycle->child_end());
+  SmallVector<const CycleInfo::CycleT*> worklist(cycles.toplevel_begin(), cycles.toplevel_end());
+  while (!worklist.empty()) {
+    const CycleInfo::CycleT* cycle = worklist.pop_back_val();
+    worklist.append(cycle->child_begin(), cycle->child_end());
     const Loop* loop = cycle->isReducible() ? loops.getLoopFor(cycle->getHeader()) : nullptr;
     bool is_loop = loop && loop->getHeader() == cycle->getHeader();
     if (is_loop && ends(*loop, evolution) &&
@@ -87,22 +87,22 @@ class PollInserter {
     BasicBlock* rest = header.splitBasicBlock(header.getFirstInsertionPt());
     BasicBlock* attend = BasicBlock::Create(context, "attend", &function_);
     BasicBlock* leave = BasicBlock::Create(context, "leave", &function_);
-    MDNode* rare = MDBuilder(context).createBranchWeights(1, (1u << 31) - 1);
+    MDNode* unlikely = MDBuilder(context).createBranchWeights(1, (1u << 31) - 1);
     header.getTerminator()->eraseFromParent();
     builder.SetInsertPoint(&header);
     LoadInst* word = builder.CreateLoad(builder.getInt32Ty(), word_, /*isVolatile=*/true);
-    builder.CreateCondBr(builder.CreateICmpNE(word, builder.getInt32(0)), attend, rest, rare);
+    builder.CreateCondBr(builder.CreateICmpNE(word, builder.getInt32(0)), attend, rest, unlikely);
     builder.SetInsertPoint(attend);
     CallInst* ended = builder.CreateCall(attend_function(), {launch});
     ended->addFnAttr(Attribute::Cold);
-    builder.CreateCondBr(builder.CreateICmpNE(ended, builder.getInt32(0)), leave, rest, rare);
+    builder.CreateCondBr(builder.CreateICmpNE(ended, builder.getInt32(0)), leave, rest, unlikely);
     builder.SetInsertPoint(leave);
     if (is_coroutine_)
       builder.CreateStore(
           builder.getInt32(CpuThread::kReturned),
           builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), function_.getArg(1), offsetof(CpuThread, site)));
     builder.CreateRetVoid();
-    // A body that loops for ever was said not to return, or to call nothing.
+    // Clang marked a body that loops for ever as one that does not return, or that calls nothing.
     for (Attribute::AttrKind kind : {Attribute::NoReturn, Attribute::WillReturn, Attribute::NoSync, Attribute::NoFree})
       function_.removeFnAttr(kind);
     function_.removeFnAttr(Attribute::Memory);
@@ -124,7 +124,7 @@ class PollInserter {
   Value* word_ = nullptr;
 };
 
-// All that run threads begin with the launch and return nothing (core/cpu_image.h).
+// All functions that run threads take the launch as the first argument and return nothing (core/cpu_image.h).
 bool runs_threads(const Function& function) {
   return !function.isDeclaration() && function.getName().starts_with("__kiln_") &&
          function.getReturnType()->isVoidTy() && function.arg_size() >= 3 &&
@@ -138,7 +138,7 @@ bool may_loop_for_ever(Function& body) {
 }
 
 bool insert_interrupt_polls(Module& module, StringRef coroutine) {
-  // Callers after what they call: a loop over calls of a function with polls ends when one of them has.
+  // Callees before callers: a loop over calls of a function with polls ends when such a call has returned early.
   SmallPtrSet<Function*, 4> polled;
   bool changed = true;
   SmallPtrSet<Function*, 8> done;
@@ -146,12 +146,12 @@ bool insert_interrupt_polls(Module& module, StringRef coroutine) {
     changed = false;
     for (Function& function : module) {
       if (!runs_threads(function) || done.contains(&function)) continue;
-      bool waits = any_of(instructions(function), [&](Instruction& instruction) {
+      bool has_pending_callee = any_of(instructions(function), [&](Instruction& instruction) {
         auto* call = dyn_cast<CallInst>(&instruction);
         Function* callee = call ? call->getCalledFunction() : nullptr;
         return callee && runs_threads(*callee) && !done.contains(callee);
       });
-      if (waits) continue;
+      if (has_pending_callee) continue;
       done.insert(&function);
       changed = true;
       if (PollInserter(function, function.getName() == coroutine, polled).run()) polled.insert(&function);

@@ -23,23 +23,23 @@ using namespace llvm;
 
 class CollectiveLowering {
  public:
-  CollectiveLowering(Function& function, ArrayRef<ConvergencePoint> sites)
+  CollectiveLowering(Function& function, ArrayRef<ConvergencePoint> points)
       : module_(*function.getParent()),
         entry_(function.getEntryBlock()),
-        sites_(sites),
+        points_(points),
         builder_(function.getContext()) {}
 
   std::string run(Function& function) {
-    SmallVector<CallInst*> waits;
+    SmallVector<CallInst*> collectives;
     for (Instruction& instruction : instructions(function))
-      if (std::optional<unsigned> site = convergence_point_at(instruction))
-        if (sites_[*site].is_product || sites_[*site].exchange != CpuExchange::kNone)
-          waits.push_back(cast<CallInst>(&instruction));
-    for (CallInst* wait : waits) {
-      const ConvergencePoint& site = sites_[*convergence_point_at(*wait)];
-      if (site.combine && !simplify(*site.combine)) return "a reduction whose function branches";
+      if (std::optional<unsigned> point = convergence_point_at(instruction))
+        if (points_[*point].is_product || points_[*point].exchange != CpuExchange::kNone)
+          collectives.push_back(cast<CallInst>(&instruction));
+    for (CallInst* collective : collectives) {
+      const ConvergencePoint& point = points_[*convergence_point_at(*collective)];
+      if (point.combine && !simplify(*point.combine)) return "a reduction whose function branches";
     }
-    for (CallInst* wait : waits) lower(*wait, sites_[*convergence_point_at(*wait)]);
+    for (CallInst* collective : collectives) lower(*collective, points_[*convergence_point_at(*collective)]);
     for (CallInst* call : combining_) {
       InlineFunctionInfo info;
       if (!InlineFunction(*call, info).isSuccess()) throw InternalError("a combining function is not inlined");
@@ -62,35 +62,35 @@ class CollectiveLowering {
     return call(operation, value, rest, value->getType());
   }
 
-  // A question about the lane's place, `ask(place, builder)`. Not the body's lane: what branches say of that holds in
-  // the lanes that are here, and the others compute here too. At the beginning, since an answer that stood on a way
-  // which only some lanes take would be undefined in the others when another exchange used it again.
-  template <typename Ask>
-  Value* of_place(Ask ask) {
-    if (!place_) {
-      Function& place =
+  // A value `compute(lane, builder)` of the lane's number. Not of the body's lane: what branches imply about that one
+  // holds in active lanes only, and inactive lanes execute this code too. Computed at the entry: a value under a
+  // divergent branch would be undefined in the other lanes if another collective reused it.
+  template <typename Compute>
+  Value* of_lane(Compute compute) {
+    if (!lane_) {
+      Function& function =
           pseudo_intrinsic(module_, kCollectiveLaneFunction, FunctionType::get(builder_.getInt32Ty(), false));
-      set_no_side_effects(place);
-      place_ = IRBuilder<>(&entry_, entry_.getFirstInsertionPt()).CreateCall(&place);
+      set_no_side_effects(function);
+      lane_ = IRBuilder<>(&entry_, entry_.getFirstInsertionPt()).CreateCall(&function);
     }
-    IRBuilder<> builder(place_->getNextNode());
-    return ask(place_, builder);
+    IRBuilder<> builder(lane_->getNextNode());
+    return compute(lane_, builder);
   }
 
-  Value* combine(const ConvergencePoint& site, Value* a, Value* b) {
+  Value* combine(const ConvergencePoint& point, Value* a, Value* b) {
     Type* whole = builder_.getInt64Ty();
     CallInst* result =
-        builder_.CreateCall(site.combine, {builder_.CreateZExt(a, whole), builder_.CreateZExt(b, whole)});
+        builder_.CreateCall(point.combine, {builder_.CreateZExt(a, whole), builder_.CreateZExt(b, whole)});
     combining_.push_back(result);
     return builder_.CreateTrunc(result, a->getType());
   }
 
-  void lower(CallInst& wait, const ConvergencePoint& site) {
-    builder_.SetInsertPoint(&wait);
-    if (site.is_product) return multiply(wait);
-    Value *value = wait.getArgOperand(1), *operand = wait.getArgOperand(2);
+  void lower(CallInst& collective, const ConvergencePoint& point) {
+    builder_.SetInsertPoint(&collective);
+    if (point.is_product) return multiply(collective);
+    Value *value = collective.getArgOperand(1), *operand = collective.getArgOperand(2);
     Value* result = nullptr;
-    switch (site.exchange) {
+    switch (point.exchange) {
       case CpuExchange::kNone: throw InternalError("there is nothing to exchange");
       case CpuExchange::kShuffle:
         result = call(LaneOperation::kShuffle, narrow(value), {builder_.CreateTrunc(operand, builder_.getInt32Ty())});
@@ -102,65 +102,65 @@ class CollectiveLowering {
       case CpuExchange::kReduce:
       case CpuExchange::kInclusiveScan:
       case CpuExchange::kExclusiveScan: {
-        value = builder_.CreateTrunc(value, combined_type(*site.combine));
-        Value* taken = call(LaneOperation::kTake, value, {ConstantInt::get(value->getType(), site.identity)});
-        result = site.exchange == CpuExchange::kReduce ? reduce(site, taken) : scan(site, taken);
+        value = builder_.CreateTrunc(value, combined_type(*point.combine));
+        Value* taken = call(LaneOperation::kTake, value, {ConstantInt::get(value->getType(), point.identity)});
+        result = point.exchange == CpuExchange::kReduce ? reduce(point, taken) : scan(point, taken);
         break;
       }
     }
-    wait.replaceAllUsesWith(builder_.CreateZExt(result, builder_.getInt64Ty()));
-    mark_iteration(wait);
-    wait.eraseFromParent();
+    collective.replaceAllUsesWith(builder_.CreateZExt(result, builder_.getInt64Ty()));
+    mark_iteration(collective);
+    collective.eraseFromParent();
   }
 
-  void multiply(CallInst& wait) {
-    MatrixElements elements = elements_of(wait);
+  void multiply(CallInst& collective) {
+    MatrixElements elements = elements_of(collective);
     auto element = [&](unsigned i) {
       return call(LaneOperation::kMultiply, elements.a[0], {elements.a[1], elements.b[i], elements.c[i]});
     };
     Value* first = element(0);
-    wait.replaceAllUsesWith(packed(first, element(1), builder_));
-    wait.eraseFromParent();
+    collective.replaceAllUsesWith(packed(first, element(1), builder_));
+    collective.eraseFromParent();
   }
 
-  // Both lanes of a pair compute the same: the lower one's value comes first, where that makes a difference.
-  Value* reduce(const ConvergencePoint& site, Value* value) {
-    bool in_any_order = is_commutative(*site.combine);
-    for (uint32_t distance = 1; distance < site.width; distance *= 2) {
+  // Both lanes of a pair compute the same result: the lower lane's value comes first if the order matters.
+  Value* reduce(const ConvergencePoint& point, Value* value) {
+    bool in_any_order = is_commutative(*point.combine);
+    for (uint32_t distance = 1; distance < point.width; distance *= 2) {
       Value* other = call(LaneOperation::kExchange, value, {builder_.getInt32(distance)});
       if (in_any_order) {
-        value = combine(site, value, other);
+        value = combine(point, value, other);
         continue;
       }
-      Value* is_lower = of_place([&](Value* place, IRBuilder<>& builder) {
-        return builder.CreateICmpEQ(builder.CreateAnd(place, distance), builder.getInt32(0));
+      Value* is_lower = of_lane([&](Value* lane, IRBuilder<>& builder) {
+        return builder.CreateICmpEQ(builder.CreateAnd(lane, distance), builder.getInt32(0));
       });
       Value* first = builder_.CreateSelect(is_lower, value, other);
       Value* second = builder_.CreateSelect(is_lower, other, value);
-      value = combine(site, first, second);
+      value = combine(point, first, second);
     }
-    return site.width == kLanes ? call(LaneOperation::kFirst, value) : value;
+    return point.width == kLanes ? call(LaneOperation::kFirst, value) : value;
   }
 
-  Value* scan(const ConvergencePoint& site, Value* value) {
+  Value* scan(const ConvergencePoint& point, Value* value) {
     auto is_at_least = [&](uint32_t distance) {
-      return of_place([&](Value* place, IRBuilder<>& builder) {
-        return builder.CreateICmpUGE(builder.CreateAnd(place, site.width - 1), builder.getInt32(distance));
+      return of_lane([&](Value* lane, IRBuilder<>& builder) {
+        return builder.CreateICmpUGE(builder.CreateAnd(lane, point.width - 1), builder.getInt32(distance));
       });
     };
-    for (uint32_t distance = 1; distance < site.width; distance *= 2) {
+    for (uint32_t distance = 1; distance < point.width; distance *= 2) {
       Value* before = call(LaneOperation::kUp, value, {builder_.getInt32(distance)});
-      value = builder_.CreateSelect(is_at_least(distance), combine(site, before, value), value);
+      value = builder_.CreateSelect(is_at_least(distance), combine(point, before, value), value);
     }
-    if (site.exchange == CpuExchange::kInclusiveScan) return value;
+    if (point.exchange == CpuExchange::kInclusiveScan) return value;
     Value* before = call(LaneOperation::kUp, value, {builder_.getInt32(1)});
-    return builder_.CreateSelect(is_at_least(1), before, ConstantInt::get(value->getType(), site.identity));
+    return builder_.CreateSelect(is_at_least(1), before, ConstantInt::get(value->getType(), point.identity));
   }
 
   Module& module_;
   BasicBlock& entry_;
-  CallInst* place_ = nullptr;  // the lane's
-  ArrayRef<ConvergencePoint> sites_;
+  CallInst* lane_ = nullptr;  // the lane's number
+  ArrayRef<ConvergencePoint> points_;
   IRBuilder<> builder_;
   SmallPtrSet<Function*, 4> simplified_;
   SmallVector<CallInst*> combining_;
@@ -168,8 +168,8 @@ class CollectiveLowering {
 
 }  // namespace
 
-std::string lower_collectives(Function& function, ArrayRef<ConvergencePoint> sites) {
-  return CollectiveLowering(function, sites).run(function);
+std::string lower_collectives(Function& function, ArrayRef<ConvergencePoint> points) {
+  return CollectiveLowering(function, points).run(function);
 }
 
 }  // namespace kiln

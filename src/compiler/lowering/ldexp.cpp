@@ -21,7 +21,8 @@ void describe_scaling(Module& module) {
   if (Function* function = module.getFunction(kScaled)) set_speculatable(*function);
 }
 
-// Half of the power and the other half, since the power itself may be no float. The first product is exact.
+// Multiplies by half of the exponent's power and then by the other half, since 2^n itself may not be a float. The first
+// product is exact.
 void expand_scaling(Module& module) {
   replace_calls(module, kScaled, [](CallInst& call) {
     IRBuilder<> builder(&call);

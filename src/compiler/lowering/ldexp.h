@@ -1,5 +1,5 @@
-// Products with powers of two (`__kiln_scaled`, device/engine/thread.h): AVX-512 has an instruction for them, others
-// take two multiplications.
+// Products with powers of two (`__kiln_scaled`, device/engine/thread.h). AVX-512 has an instruction for them; other
+// instruction sets need two multiplications.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -10,13 +10,13 @@ namespace kiln {
 
 bool is_scaling(const llvm::Instruction& instruction);
 
-/// Lets them be moved as arithmetic is.
+/// Allows LLVM to move and speculate them like arithmetic.
 void describe_scaling(llvm::Module& module);
 
-/// By multiplications, where they are left.
+/// Replaces the remaining ones by multiplications.
 void expand_scaling(llvm::Module& module);
 
-/// By AVX-512's instruction: of a vector of 16 floats or a multiple of that.
+/// Uses AVX-512's instruction on a vector of 16 floats or a multiple of that.
 llvm::Value* scale_by_instruction(llvm::Value* values, llvm::Value* exponents, llvm::IRBuilder<>& builder);
 
 }  // namespace kiln

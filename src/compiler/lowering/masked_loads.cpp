@@ -17,7 +17,7 @@ namespace {
 using namespace llvm;
 using namespace llvm::PatternMatch;
 
-// The load that `masked` takes its value from if its pointer is one that a guard chose.
+// The load that `masked` takes its value from, if a guard selects the load's pointer.
 LoadInst* guarded_load(SelectInst& masked) {
   if (!masked.getCondition()->getType()->isIntegerTy(1)) return nullptr;
   if (!match(masked.getFalseValue(), m_Zero()) && !match(masked.getFalseValue(), m_PosZeroFP())) return nullptr;
@@ -28,8 +28,8 @@ LoadInst* guarded_load(SelectInst& masked) {
   return load;
 }
 
-// Where a body asks only after it has read, the question is put before the load, if it is short arithmetic that does
-// not depend on what is loaded.
+// Moves a condition that a body computes after the load before it, if it is short arithmetic that does not depend on
+// the load.
 bool move_before(Value* condition, Instruction* load, const DominatorTree& dominators) {
   constexpr size_t kMost = 16;
   SetVector<Instruction*> moved;  // users first
@@ -42,7 +42,7 @@ bool move_before(Value* condition, Instruction* load, const DominatorTree& domin
     if (!instruction || isa<PHINode>(instruction) || instruction->mayReadOrWriteMemory() ||
         !isSafeToSpeculativelyExecute(instruction))
       return false;
-    moved.remove(instruction);  // behind all that use it
+    moved.remove(instruction);  // after all its users
     moved.insert(instruction);
     if (moved.size() > kMost) return false;
     work.append(instruction->op_begin(), instruction->op_end());

@@ -1,7 +1,8 @@
-// Loads whose result is masked afterwards.
+// Merges masks on the results of guarded loads into the guards.
 //
-// Bodies often read first, wherever that is, and mask what they must not use: `v = x[i]; v = in_image ? v : 0`. A
-// guarded load reads zeros instead of what lies outside; what the body would mask reads them too, and the mask is gone.
+// Bodies often load first, from any address, and mask values that they must not use: `v = x[i]; v = in_image ? v : 0`.
+// A guarded load reads zeros instead of memory that is out of bounds. With the mask in its guard it reads zeros for
+// masked values too, and the mask is removed.
 #pragma once
 
 #include <llvm/IR/Function.h>

@@ -15,7 +15,7 @@ using namespace llvm;
 namespace {
 
 constexpr const char* kProduct = "__kiln_matrix_product";
-constexpr unsigned kFirstElement = 3;  // of the call's arguments, behind the line and the types
+constexpr unsigned kFirstElement = 3;  // index of the call's argument, after the line and the types
 
 Value* lane_of_thread(IRBuilder<>& builder) {
   Type* word = builder.getInt32Ty();
@@ -29,12 +29,12 @@ void expand(CallInst& product) {
   IRBuilder<> builder(&product);
   Module& module = *product.getModule();
   Type *word = builder.getInt32Ty(), *whole = builder.getInt64Ty(), *address = builder.getPtrTy();
-  FunctionCallee exchange = module.getOrInsertFunction(
+  FunctionCallee collective = module.getOrInsertFunction(
       kCollectiveFunction, FunctionType::get(whole, {word, word, word, address, whole, whole, whole}, false));
   auto shuffle = [&](Value* of, Value* from) -> Value* {
     Value* bits = builder.CreateZExt(builder.CreateBitCast(of, word), whole);
     CallInst* call = builder.CreateCall(
-        exchange,
+        collective,
         {product.getArgOperand(0), builder.getInt32(static_cast<uint32_t>(CpuExchange::kShuffle)), builder.getInt32(32),
          ConstantPointerNull::get(builder.getPtrTy()), builder.getInt64(0), bits, builder.CreateZExt(from, whole)});
     call->setConvergent();
@@ -71,7 +71,7 @@ void assign_matrix_elements(Module& module, MatrixMap map) {
     auto* call = cast<CallInst>(user);
     IRBuilder<> builder(call);
     Value* lane = lane_of_thread(builder);
-    // The lane of Apple's map that has the same elements.
+    // The lane that has the same elements in Apple's map.
     if (map == MatrixMap::kTensor) {
       Value* stays = builder.CreateAnd(lane, 0x11);
       Value* up = builder.CreateShl(builder.CreateAnd(lane, 2), 2);
@@ -85,7 +85,7 @@ void assign_matrix_elements(Module& module, MatrixMap map) {
 
 MatrixSources matrix_sources(Value* lane, MatrixMap map, IRBuilder<>& builder) {
   bool is_apple = map == MatrixMap::kApple;
-  // What stays of a lane, and what comes with k.
+  // The bits that stay of a lane; k gives the others.
   Value* row = builder.CreateAnd(lane, is_apple ? lane_in_row(31, 0) : 0x1c);
   Value* columns = builder.CreateAnd(lane, is_apple ? lane_in_column(31, 0) : 3);
   MatrixSources sources;

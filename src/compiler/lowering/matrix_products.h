@@ -1,10 +1,10 @@
 // Products of matrices that a simdgroup holds together (device/metal_stdlib/simdgroup_matrix.h).
 //
-// A thread wants two elements of a row of the product, and for them the row of `a` and two columns of `b`. Which lanes
-// have those is the same for all products: a step for each k, in which a lane takes one element from `a` and two from
-// `b` from other lanes. An engine that has all lanes in vectors permutes them (widener_matrices.cpp); a GPU has
-// instructions for whole matrices (nvptx/tensor_products.h). For threads that run by themselves the steps are
-// exchanges as any others.
+// A thread computes two elements of a row of the product, from the row of `a` and two columns of `b`. The lanes that
+// hold those are the same for all products. There is a step for each k, in which a lane takes one element of `a` and
+// two of `b` from other lanes. An engine that has all lanes in vectors permutes them (widener_matrices.cpp); a GPU has
+// instructions for whole matrices (nvptx/tensor_products.h). For threads that run independently the steps are ordinary
+// collectives.
 #pragma once
 
 #include <llvm/IR/Function.h>
@@ -17,29 +17,29 @@ namespace kiln {
 
 inline constexpr unsigned kMatrixSize = 8;
 
-// The elements of one thread: of a, b and c two each.
+// The elements of one thread: two of each of a, b and c.
 struct MatrixElements {
   llvm::Value* a[2];
   llvm::Value* b[2];
   llvm::Value* c[2];
 };
 
-// Of what elements were before they became floats; as in device/engine/thread.h.
+// The type of elements before they became floats; as in device/engine/thread.h.
 enum class MatrixType : uint32_t { kFloat = 0, kHalf = 1, kBfloat = 2 };
 
 bool is_matrix_product(const llvm::Instruction& instruction);
 
-/// Of a call of `__kiln_matrix_product`.
+/// Operands of a call of `__kiln_matrix_product`.
 MatrixElements elements_of(const llvm::CallInst& product);
 std::pair<MatrixType, MatrixType> types_of(const llvm::CallInst& product);
 
-// Which lane has which elements: two columns, one beside the other, of a row.
+// Maps lanes to elements: two adjacent columns of a row.
 enum class MatrixMap {
   kApple,   // the bits of lane l: row (l4 l2 l1), columns (l3 l0 ·)
-  kTensor,  // row (l4 l3 l2), columns (l1 l0 ·), as NVIDIA's instructions for matrices have it
+  kTensor,  // row (l4 l3 l2), columns (l1 l0 ·), the layout of NVIDIA's instructions for matrices
 };
 
-/// Replaces `__kiln_matrix_lane`, by which threads know what elements they have.
+/// Replaces `__kiln_matrix_lane`, from which threads compute their elements.
 void assign_matrix_elements(llvm::Module& module, MatrixMap map);
 
 /// The lane that has the element (row, k) of a, for a lane of that row; the element is its `k % 2`th.
@@ -47,22 +47,23 @@ constexpr unsigned lane_in_row(unsigned lane, unsigned k) { return (lane & 0x16)
 /// The lane that has the elements (k, column) of b, for a lane of those columns.
 constexpr unsigned lane_in_column(unsigned lane, unsigned k) { return (lane & 9) | (k & 4) << 2 | (k & 3) << 1; }
 
-// For each k the lane that has a's element of a lane's row, and the one that has b's of its columns.
+// For each k, the lane that has a's element of a lane's row, and the lane that has b's elements of its columns.
 struct MatrixSources {
   llvm::Value* row[kMatrixSize];
   llvm::Value* columns[kMatrixSize];
 };
 MatrixSources matrix_sources(llvm::Value* lane, MatrixMap map, llvm::IRBuilder<>& builder);
 
-/// a b + c, in float, of ascending k with one fma each; `shuffle` gives the value of another lane. Both elements.
+/// a b + c, in float, of ascending k with one fma each; `shuffle` gives the value of another lane. Returns both
+/// elements.
 std::pair<llvm::Value*, llvm::Value*> multiply_by_lanes(
     const MatrixElements& elements, const MatrixSources& sources, llvm::IRBuilder<>& builder,
     llvm::function_ref<llvm::Value*(llvm::Value* value, llvm::Value* source)> shuffle);
 
-/// As the result of a call.
+/// Packs both elements as the result of a call.
 llvm::Value* packed(llvm::Value* first, llvm::Value* second, llvm::IRBuilder<>& builder);
 
-/// Exchanges for all products, for number_convergence_points().
+/// Replaces all products by collectives, for number_convergence_points().
 void expand_matrix_products(llvm::Function& function);
 
 }  // namespace kiln

@@ -47,7 +47,7 @@ class Preparation {
 
   void visit(AllocaInst& variable) {
     SmallVector<std::pair<Instruction*, int64_t>> addresses{{&variable, 0}};
-    // Erased at the end: where a store uses an address twice, its other use may be the list's next.
+    // Erased at the end: if a store uses an address twice, its other use may be the next in the list.
     SmallSetVector<Instruction*, 8> dead;
     while (!addresses.empty()) {
       auto [address, offset] = addresses.pop_back_val();
@@ -79,7 +79,7 @@ class Preparation {
     for (Instruction* access : dead) access->eraseFromParent();
   }
 
-  // Whole or not at all, as guards have it.
+  // All or nothing, as guards do.
   void visit(MemIntrinsic& intrinsic, unsigned operand, int64_t offset) {
     auto* length = dyn_cast<ConstantInt>(intrinsic.getLength());
     if (!length || is_inside(offset, length->getZExtValue())) return;
@@ -87,11 +87,11 @@ class Preparation {
       IRBuilder<> builder(&intrinsic);
       builder.CreateMemSet(intrinsic.getDest(), builder.getInt8(0), length, intrinsic.getDestAlign());
     }
-    // Not erased: it may be another use of this address.
+    // Not erased, since another use of this address may be in the same call.
     intrinsic.setLength(ConstantInt::get(length->getType(), 0));
   }
 
-  // Of those that use the choice as their address.
+  // The largest access that uses the phi or select as its address.
   uint64_t largest_access(Instruction& choice) const {
     uint64_t largest = 1;
     for (User* user : choice.users()) {
@@ -121,7 +121,7 @@ class Preparation {
 
   const DataLayout& layout_;
   int64_t bytes_ = 0;
-  SmallVector<WeakVH> hidden_;  // SROA may find that one is dead
+  SmallVector<WeakVH> hidden_;  // SROA may erase dead ones
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 using namespace llvm;
 
-// The value at `offset` bytes; null where the access is not one whole element.
+// The value at `offset` bytes; null if the access is not one whole element.
 Constant* value_at(const KernelParameter& parameter, int64_t offset, Type* type) {
   if (!type->isIntegerTy(8 * parameter.element_bytes) || offset < 0 || offset % parameter.element_bytes != 0 ||
       offset >= parameter.guaranteed_bytes())

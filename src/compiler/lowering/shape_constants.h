@@ -1,8 +1,8 @@
-// Shapes, strides and ranks that code is made for, as constants.
+// Specializes code for shapes, strides and ranks that are known at compile time.
 //
-// A body divides by shapes to find its place, which costs more than what it computes there; divided by a constant it is
-// a shift or a product. So where a unit says what these arguments hold, reads of them at constant indices are replaced.
-// Others are left: the arguments themselves are the same as without.
+// A body divides by shapes to compute its index, which costs more than the actual work; a division by a constant is a
+// shift or a product. So loads of these arguments at constant indices are replaced by the values in the unit. Other
+// loads remain: the arguments themselves are unchanged.
 #pragma once
 
 #include <llvm/IR/Function.h>

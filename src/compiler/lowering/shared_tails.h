@@ -1,20 +1,23 @@
-// Puts what several branches lead to before the waits of those that go on.
+// Orders a tail that several branches share before the barriers of the threads that continue.
 //
-// Threads come together there to exchange values, so it stays one. A way that nobody takes leads from its ends on to
-// where the others go: as far up from the wait as nothing leads to it, since that would be a cycle. What is computed
-// between the branches and that place is undefined on such a way.
+// Threads execute convergent operations together in such a tail, so it is not duplicated. An ordering edge leads from
+// each end of the tail to the code of the threads that continue. Its target is as far above the barrier as possible
+// without a path from there back to the tail, which would close a cycle. Values computed between the branches and the
+// target are undefined on this edge.
 //
-// Where a branch and the wait are in one loop, an iteration is put in order: before the wait, or, where those at the
-// branch have waited in this iteration, before the next one. What is behind the loop is not made a part of it where
-// threads exchange values in it, as those that leave in different iterations do so together.
+// If a branch and the barrier are in one loop, the order is that of one iteration: the tail comes before the barrier,
+// or before the next iteration if the threads at the branch have passed the barrier in this one. Code after the loop
+// does not become a part of it if it has convergent operations, since threads that leave in different iterations
+// execute these together.
 //
-// Not all has to come before each wait:
+// Not every block has to come before each barrier:
 //
-// * Who waits at an exchange that others come to behind the wait keeps them from passing it: they would wait at an
-//   instance that is earlier, and not all of the simdgroup would. That is a fault, which is told elsewhere or not.
-// * What leads to such an exchange others join, as threads that part meet again. So there is no order.
-// * What others come to behind the wait, and leads to no exchange, they need not have in common with those that leave:
-//   it is code that was made one because it is the same. Those that leave get a copy.
+// * A thread that waits at a collective which others reach after the barrier keeps them from passing the barrier: its
+//   instance would be earlier, and not the whole simdgroup would wait there. That is a fault, which is reported
+//   elsewhere or not at all.
+// * Other threads join in blocks that lead to such a collective, as divergent threads reconverge. So there is no order.
+// * Blocks that others reach after the barrier and that lead to no collective need not be shared with the threads that
+//   leave: they are equal code that was merged. The threads that leave get a copy.
 #pragma once
 
 #include <llvm/ADT/STLFunctionalExtras.h>
@@ -24,13 +27,13 @@
 
 namespace kiln {
 
-/// Of what is behind the branch's n-th way, by which nobody comes to a wait, all that leads to instructions of which
-/// `matters` holds, for each of the `waits` that it holds for. Copies at most as many instructions as the number says,
-/// and takes them off. Returns whether it could; then define_uses() is missing.
-bool put_tail_first(llvm::BranchInst& branch, unsigned way, const Blocks& waits, size_t& may_be_copied,
-                    llvm::function_ref<bool(llvm::BasicBlock& wait, const llvm::Instruction&)> matters);
+/// Orders code after the branch's successor `successor`, from which no barrier is reached. For each of `barriers`, all
+/// code that leads to instructions for which `matters` holds comes before that barrier. Copies at most `copy_budget`
+/// instructions and deducts them from it. Returns whether it could; then define_uses() must follow.
+bool put_tail_first(llvm::BranchInst& branch, unsigned successor, const Blocks& barriers, size_t& copy_budget,
+                    llvm::function_ref<bool(llvm::BasicBlock& barrier, const llvm::Instruction&)> matters);
 
-/// Values that are not defined on all ways to their uses any more get phis, which are poison on the others.
+/// Inserts phis for values that no longer dominate all their uses; the phis are poison on the other paths.
 void define_uses(llvm::Function& function);
 
 }  // namespace kiln

@@ -26,7 +26,7 @@ class Expander {
     if (isa<FPMathOperator>(instruction)) builder_.setFastMathFlags(instruction.getFastMathFlags());
   }
 
-  // What the instruction computes without bfloat arithmetic; null where nothing is to be done.
+  // The instruction's result without bfloat arithmetic; null if there is nothing to expand.
   Value* expand() {
     Type* type = instruction_.getType();
     switch (instruction_.getOpcode()) {
@@ -93,8 +93,8 @@ class Expander {
     return from_bits(builder_.CreateTrunc(high, with_scalar(type, builder_.getInt16Ty())));
   }
 
-  // `value` as a float; where it does not fit, the odd one of its two neighbours, so that rounding that once more to
-  // fewer bits gives what one rounding would have given.
+  // `value` as a float; if it does not fit, the odd one of its two neighbours (round to odd), so that rounding again to
+  // fewer bits gives the result of a single rounding.
   Value* odd_float(Value* value) {
     Type* type = value->getType();
     Type* float_type = with_scalar(type, builder_.getFloatTy());
@@ -121,7 +121,7 @@ class Expander {
     return builder_.CreateCast(operation, widen(instruction_.getOperand(0)), instruction_.getType());
   }
 
-  // An integer: first to the odd float next to it.
+  // Converts an integer through the odd float next to it.
   Value* convert_to(bool is_signed) {
     Type* type = instruction_.getType();
     if (!is_bfloat(type)) return nullptr;
@@ -161,14 +161,14 @@ class Expander {
       for (unsigned i = 0; i < 3; ++i) wide[i] = widen(intrinsic->getArgOperand(i));
       return narrow(builder_.CreateIntrinsic(Intrinsic::fma, {wide[0]->getType()}, {wide[0], wide[1], wide[2]}));
     }
-    if (!rounds_alike(id)) return nullptr;
+    if (!rounds_through_float(id)) return nullptr;
     SmallVector<Value*> wide;
     for (Value* argument : intrinsic->args()) wide.push_back(widen(argument));
     return narrow(builder_.CreateIntrinsic(id, {wide[0]->getType()}, wide));
   }
 
   // Functions whose result in float, rounded to bfloat, is the result in bfloat.
-  static bool rounds_alike(Intrinsic::ID id) {
+  static bool rounds_through_float(Intrinsic::ID id) {
     switch (id) {
       case Intrinsic::sqrt:
       case Intrinsic::minnum:
@@ -191,12 +191,12 @@ class Expander {
   Instruction& instruction_;
 };
 
-// What only moves the bits of bfloats, done with integers.
+// Replaces operations that only move the bits of bfloats by integer operations.
 class Mover {
  public:
   explicit Mover(Instruction& instruction) : builder_(&instruction), instruction_(instruction) {}
 
-  // What stands for the instruction, of its type; null where nothing is to be done.
+  // The replacement of the instruction, of its type; null if there is none.
   Value* move() {
     Type* type = instruction_.getType();
     if (auto* store = dyn_cast<StoreInst>(&instruction_)) {
@@ -211,7 +211,7 @@ class Mover {
     if (!is_bfloat(type)) return nullptr;
     Value* moved = move_bits(integer_of(type));
     if (!moved) return nullptr;
-    // Phis stand before everything else in their block.
+    // Phis precede all other instructions of their block.
     if (isa<PHINode>(moved)) builder_.SetInsertPoint(&*instruction_.getParent()->getFirstInsertionPt());
     return builder_.CreateBitCast(moved, type);
   }
@@ -253,7 +253,7 @@ class Mover {
   Instruction& instruction_;
 };
 
-// What becomes bfloats and then something else becomes that at once.
+// Folds a cast to bfloat and from there to another type into one cast.
 void fold_casts(Function& function) {
   SmallVector<Instruction*> casts;
   for (Instruction& instruction : instructions(function))

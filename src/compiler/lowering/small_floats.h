@@ -1,29 +1,29 @@
-// bfloat arithmetic as float arithmetic, rounded to bfloat after each operation.
+// Expands bfloat arithmetic to float arithmetic, rounded to bfloat after each operation.
 //
-// Processors either have no such instructions or round in their own way (AVX-512's conversion flushes subnormals), and
-// LLVM would call a function for each conversion. Written out in the IR, before any optimisation, it is the same on
+// Processors either lack such instructions or round differently (AVX-512's conversion flushes subnormals), and LLVM
+// would call a function for each conversion. Expanded in the IR, before any optimisation, the result is the same on
 // every target.
 //
-// LLVM's code generator would call that function even where a bfloat is only chosen between or its sign is flipped, and
-// it sees a flipped sign in the integer operations that say it. So at the end, before code is generated, no value is a
-// bfloat any more: what is left of them, which only moves bits, moves integers.
+// LLVM's code generator would call that function even where a bfloat is only selected or its sign is flipped, and it
+// recognizes a flipped sign in the integer operations that implement it. So at the end, before code generation, no
+// value is a bfloat: the remaining operations, which only move bits, move integers.
 #pragma once
 
 #include <llvm/IR/Module.h>
 
 namespace kiln {
 
-/// Writes out arithmetic. Before any optimisation.
+/// Expands arithmetic. Runs before any optimisation.
 void expand_bfloat(llvm::Module& module);
 
-/// Replaces bfloats by integers of the same bits. After all optimisation.
+/// Replaces bfloats by integers of the same bits. Runs after all optimisation.
 void remove_bfloat(llvm::Module& module);
 
-/// The same in one function, whose arithmetic is written out.
+/// The same in one function, whose arithmetic is expanded already.
 void remove_bfloat(llvm::Function& function);
 
-/// Lets what chooses the larger or smaller of two halves choose between their bits. After all optimisation, for x86:
-/// LLVM's code generator makes a maximum of it, and a call of `fmaxf` of that.
+/// Turns a select of the larger or smaller of two halves into a select of their bits. Runs after all optimisation, for
+/// x86: LLVM's code generator makes a maximum of the former, and a call of `fmaxf` of that.
 void choose_halves_by_bits(llvm::Module& module);
 
 }  // namespace kiln

@@ -24,7 +24,7 @@ namespace {
 
 using namespace llvm;
 
-// What a loop may be waiting for to change.
+// An access whose result a loop may wait on.
 bool is_watched(const Instruction& instruction) {
   if (instruction.use_empty()) return false;
   if (isa<AtomicRMWInst, AtomicCmpXchgInst>(instruction)) return true;
@@ -32,7 +32,7 @@ bool is_watched(const Instruction& instruction) {
   return load && !load->isSimple();
 }
 
-// Variables and arguments that an access may reach; private ones are left out.
+// The variables and arguments that an access may reach, without private variables.
 struct Objects {
   SmallPtrSet<const Value*, 4> known;
   bool has_unknown = false;
@@ -54,7 +54,7 @@ struct Objects {
 
   bool is_none() const { return known.empty() && !has_unknown; }
 
-  bool may_converge(const Objects& other) const {
+  bool may_overlap(const Objects& other) const {
     if (is_none() || other.is_none()) return false;
     if (has_unknown || other.has_unknown) return true;
     return any_of(known, [&](const Value* object) { return other.known.contains(object); });
@@ -77,23 +77,23 @@ const Value* watched_address(const Instruction& instruction) {
 class SpinFinder {
  public:
   explicit SpinFinder(Function& body)
-      : body_(body), is_row_(none_of(instructions(body), [](const Instruction& one) {
+      : body_(body), is_one_dimensional_(none_of(instructions(body), [](const Instruction& one) {
           return is_value(&one, kPositionInThreadgroup + 1) || is_value(&one, kPositionInThreadgroup + 2);
         })) {}
 
-  // The ends of iterations of such loops.
+  // The latches of spin loops.
   SmallVector<BasicBlock*> run() {
     SmallVector<BasicBlock*> latches;
     if (none_of(instructions(body_), is_watched)) return latches;
     dominators_.recalculate(body_);
     loops_.analyze(dominators_);
     for (Loop* loop : loops_.getLoopsInPreorder())
-      if (waits(*loop)) loop->getLoopLatches(latches);
+      if (spins(*loop)) loop->getLoopLatches(latches);
     return latches;
   }
 
  private:
-  bool waits(const Loop& loop) {
+  bool spins(const Loop& loop) {
     SmallVector<BasicBlock*> latches;
     loop.getLoopLatches(latches);
     const bool has_barrier = any_of(loop.blocks(), [&](const BasicBlock* block) {
@@ -110,49 +110,50 @@ class SpinFinder {
     return false;
   }
 
-  // Not by what is watched, nor by what all threads have done when they come to the last barrier before the loop.
-  // Nor by the thread itself, where no other of the threadgroup comes there.
+  // Whether another thread may write the memory while the loop runs. Excludes the watched access, writes that all
+  // threads have done before the last barrier ahead of the loop, and writes that only this thread reaches.
   bool is_written_by_others(const Instruction& watched, const Objects& objects, const Loop& loop) {
     if (writes_.empty())
       for (const Instruction& instruction : instructions(body_))
         if (const Value* address = written_by(instruction)) writes_.push_back({&instruction, Objects(address)});
     const Instruction* barrier = barrier_before(loop);
-    const Blocks behind = barrier ? blocks_after(*barrier->getParent()) : Blocks();
+    const Blocks after_barrier = barrier ? blocks_after(*barrier->getParent()) : Blocks();
     auto is_done = [&](const Instruction& write) {
-      return barrier && !behind.contains(write.getParent()) &&
+      return barrier && !after_barrier.contains(write.getParent()) &&
              !(write.getParent() == barrier->getParent() && barrier->comesBefore(&write));
     };
-    const BasicBlock* alone = alone_from(loop);
+    const BasicBlock* exclusive = exclusive_from(loop);
     return any_of(writes_, [&](const auto& write) {
       const BasicBlock* block = write.first->getParent();
-      return write.first != &watched && write.second.may_converge(objects) && !is_done(*write.first) &&
-             !(alone && dominators_.dominates(alone, block));
+      return write.first != &watched && write.second.may_overlap(objects) && !is_done(*write.first) &&
+             !(exclusive && dominators_.dominates(exclusive, block));
     });
   }
 
-  // The first block before the loop to which one thread of the threadgroup comes, by `threadIdx.x == 0` and its like.
-  const BasicBlock* alone_from(const Loop& loop) const {
+  // The first block ahead of the loop that a single thread of the threadgroup reaches, by `threadIdx.x == 0` or
+  // similar.
+  const BasicBlock* exclusive_from(const Loop& loop) const {
     SmallVector<const BasicBlock*> chain;
     for (const DomTreeNode* node = dominators_.getNode(loop.getHeader()); node; node = node->getIDom())
       chain.push_back(node->getBlock());
     Position known;
     for (const BasicBlock* block : reverse(chain)) {
-      const BasicBlock* before = block->getSinglePredecessor();
-      const auto* branch = before ? dyn_cast<BranchInst>(before->getTerminator()) : nullptr;
+      const BasicBlock* predecessor = block->getSinglePredecessor();
+      const auto* branch = predecessor ? dyn_cast<BranchInst>(predecessor->getTerminator()) : nullptr;
       if (!branch || !branch->isConditional() || branch->getSuccessor(0) == branch->getSuccessor(1)) continue;
       note_known(branch->getCondition(), branch->getSuccessor(0) == block, known);
-      if (known.index || (known.simdgroup && known.lane) || (known.x && (is_row_ || (known.y && known.z))))
+      if (known.index || (known.simdgroup && known.lane) || (known.x && (is_one_dimensional_ || (known.y && known.z))))
         return block;
     }
     return nullptr;
   }
 
-  // What is one number for all threads that come to a block.
+  // Which components of the position have one value in all threads that reach a block.
   struct Position {
     bool index = false, simdgroup = false, lane = false, x = false, y = false, z = false;
   };
 
-  // Where the condition is `holds`.
+  // Adds what the condition implies if it is `holds`.
   void note_known(Value* condition, bool holds, Position& known, unsigned depth = 0) const {
     using namespace PatternMatch;
     Value *a, *b;
@@ -185,7 +186,7 @@ class SpinFinder {
       known.simdgroup = true;
   }
 
-  // A number of 32 bits without conversions, also out of a structure that is passed as one of 64.
+  // A 32-bit number without conversions, also as part of a structure that is passed in 64 bits.
   static Value* number(Value* value) {
     using namespace PatternMatch;
     for (;;) {
@@ -204,10 +205,11 @@ class SpinFinder {
 
   static bool is_value(const Value* value, unsigned which) { return thread_value(value) == which; }
 
-  // Whether this is the thread's number in its threadgroup, as `(z * size_y + y) * size_x + x` too.
+  // Whether this is the thread's index in its threadgroup, possibly as `(z * size_y + y) * size_x + x`.
   bool is_index(Value* value) const {
     using namespace PatternMatch;
-    if (is_value(value, kIndexInThreadgroup) || (is_row_ && is_value(value, kPositionInThreadgroup))) return true;
+    if (is_value(value, kIndexInThreadgroup) || (is_one_dimensional_ && is_value(value, kPositionInThreadgroup)))
+      return true;
     Value *x, *y, *z;
     return match(value, m_c_Add(m_c_Mul(m_c_Add(m_c_Mul(m_Value(z), m_Value()), m_Value(y)), m_Value()), m_Value(x))) &&
            is_value(x, kPositionInThreadgroup) && is_value(y, kPositionInThreadgroup + 1) &&
@@ -221,7 +223,7 @@ class SpinFinder {
     return nullptr;
   }
 
-  // What it depends on in the loop whether an exit is taken.
+  // The instructions of the loop on which its exits depend.
   struct ExitConditions {
     SmallPtrSet<const Instruction*, 4> watched;  // atomics and volatile loads
     SmallPtrSet<const Instruction*, 32> others;
@@ -229,16 +231,16 @@ class SpinFinder {
 
   ExitConditions exit_conditions(const Loop& loop) const {
     ExitConditions conditions;
-    SmallVector<const Value*> left;
-    auto decide = [&](const BasicBlock* block) {
+    SmallVector<const Value*> worklist;
+    auto add_condition = [&](const BasicBlock* block) {
       const Instruction* end = block->getTerminator();
-      if (end->getNumSuccessors() > 1) left.push_back(end->getOperand(0));
+      if (end->getNumSuccessors() > 1) worklist.push_back(end->getOperand(0));
     };
     SmallVector<BasicBlock*> exiting;
     loop.getExitingBlocks(exiting);
-    for_each(exiting, decide);
-    while (!left.empty()) {
-      const auto* instruction = dyn_cast<Instruction>(left.pop_back_val());
+    for_each(exiting, add_condition);
+    while (!worklist.empty()) {
+      const auto* instruction = dyn_cast<Instruction>(worklist.pop_back_val());
       if (!instruction || !loop.contains(instruction)) continue;
       if (is_watched(*instruction)) {
         conditions.watched.insert(instruction);
@@ -246,17 +248,17 @@ class SpinFinder {
       }
       if (!conditions.others.insert(instruction).second) continue;
       if (const auto* phi = dyn_cast<PHINode>(instruction)) {
-        for (const Value* value : phi->incoming_values()) left.push_back(value);
-        for_each(deciding(*phi, loop), decide);
+        for (const Value* value : phi->incoming_values()) worklist.push_back(value);
+        for_each(controlling_blocks(*phi, loop), add_condition);
       } else if (!isa<LoadInst>(instruction)) {
-        for (const Value* value : instruction->operands()) left.push_back(value);
+        for (const Value* value : instruction->operands()) worklist.push_back(value);
       }
     }
     return conditions;
   }
 
-  // The blocks of the loop in which it is decided from where one comes to the phi.
-  SmallVector<const BasicBlock*> deciding(const PHINode& phi, const Loop& loop) const {
+  // The blocks of the loop whose branches control from which edge the phi is reached.
+  SmallVector<const BasicBlock*> controlling_blocks(const PHINode& phi, const Loop& loop) const {
     const BasicBlock* block = phi.getParent();
     SmallVector<const BasicBlock*> found;
     if (block == loop.getHeader()) {
@@ -266,22 +268,22 @@ class SpinFinder {
     const BasicBlock* first = dominators_.getNode(block)->getIDom()->getBlock();
     SmallPtrSet<const BasicBlock*, 16> seen{block, first};
     found.push_back(first);
-    SmallVector<const BasicBlock*> left(pred_begin(block), pred_end(block));
-    while (!left.empty()) {
-      const BasicBlock* one = left.pop_back_val();
+    SmallVector<const BasicBlock*> worklist(pred_begin(block), pred_end(block));
+    while (!worklist.empty()) {
+      const BasicBlock* one = worklist.pop_back_val();
       if (!loop.contains(one) || !seen.insert(one).second) continue;
       found.push_back(one);
-      left.append(pred_begin(one), pred_end(one));
+      worklist.append(pred_begin(one), pred_end(one));
     }
     return found;
   }
 
-  // Whether the address is computed from a counter: what is one more, or twice as much, in each iteration.
+  // Whether the address depends on a counter: a value that is incremented, or doubled, in each iteration.
   bool changes_each_time(const Value* address, const Loop& loop) const {
     SmallPtrSet<const Value*, 16> seen;
-    SmallVector<const Value*> left{address};
-    while (!left.empty()) {
-      const auto* instruction = dyn_cast<Instruction>(left.pop_back_val());
+    SmallVector<const Value*> worklist{address};
+    while (!worklist.empty()) {
+      const auto* instruction = dyn_cast<Instruction>(worklist.pop_back_val());
       if (!instruction || !loop.contains(instruction) || !seen.insert(instruction).second) continue;
       const auto* phi = dyn_cast<PHINode>(instruction);
       if (phi && phi->getParent() == loop.getHeader()) {
@@ -293,19 +295,19 @@ class SpinFinder {
         continue;
       }
       if (phi || instruction->mayReadOrWriteMemory()) continue;
-      left.append(instruction->value_op_begin(), instruction->value_op_end());
+      worklist.append(instruction->value_op_begin(), instruction->value_op_end());
     }
     return false;
   }
 
   // A value without conversions.
   static const Value* stripped(const Value* value) {
-    while (const auto* same = dyn_cast<CastInst>(value)) value = same->getOperand(0);
+    while (const auto* conversion = dyn_cast<CastInst>(value)) value = conversion->getOperand(0);
     return value;
   }
 
-  // Whether this is a compare-exchange that expects what was read before and in whose failure the loop goes round, or
-  // a volatile load of what such a one expects.
+  // Whether this is a compare-exchange that expects the value read before and on whose failure the loop iterates, or a
+  // volatile load of the value that such a one expects.
   bool is_retried(const Instruction& watched, const Loop& loop, ArrayRef<BasicBlock*> latches,
                   const ExitConditions& conditions) const {
     return any_of(conditions.watched, [&](const Instruction* other) {
@@ -316,17 +318,17 @@ class SpinFinder {
     });
   }
 
-  // Whether an exit is taken where the compare-exchange has found what it expected, whatever that is.
+  // Whether an exit depends on the compare-exchange having found the expected value, whatever that is.
   static bool decides_by_success(const AtomicCmpXchgInst& attempt, const Loop& loop) {
     const Value* expected = stripped(attempt.getCompareOperand());
     SmallPtrSet<const Value*, 16> seen;
-    SmallVector<const Value*> left;
+    SmallVector<const Value*> worklist;
     SmallVector<BasicBlock*> exiting;
     loop.getExitingBlocks(exiting);
     for (const BasicBlock* block : exiting)
-      if (const auto* branch = dyn_cast<BranchInst>(block->getTerminator())) left.push_back(branch->getCondition());
-    while (!left.empty()) {
-      const Value* value = stripped(left.pop_back_val());
+      if (const auto* branch = dyn_cast<BranchInst>(block->getTerminator())) worklist.push_back(branch->getCondition());
+    while (!worklist.empty()) {
+      const Value* value = stripped(worklist.pop_back_val());
       const auto* instruction = dyn_cast<Instruction>(value);
       if (!instruction || !loop.contains(instruction) || !seen.insert(value).second) continue;
       if (const auto* extract = dyn_cast<ExtractValueInst>(instruction)) {
@@ -338,25 +340,25 @@ class SpinFinder {
         if (comparison->isEquality() &&
             any_of(comparison->operands(), [&](const Use& use) { return stripped(use.get()) == expected; }))
           return true;
-        // A number that is no longer a condition.
+        // A condition that was converted to a number.
         const auto* zero = dyn_cast<Constant>(comparison->getOperand(1));
         if (zero && zero->isNullValue() && isa<CastInst>(comparison->getOperand(0)))
-          left.push_back(comparison->getOperand(0));
+          worklist.push_back(comparison->getOperand(0));
       } else if (isa<BinaryOperator, SelectInst, PHINode>(instruction)) {
-        left.append(instruction->value_op_begin(), instruction->value_op_end());
+        worklist.append(instruction->value_op_begin(), instruction->value_op_end());
       }
     }
     return false;
   }
 
-  // Whether each iteration comes to the compare-exchange, or to the guard that does not let it through.
+  // Whether each iteration reaches the compare-exchange, or the guard that skips it.
   bool passes_each(const AtomicCmpXchgInst& attempt, ArrayRef<BasicBlock*> latches) const {
     const BasicBlock* block = attempt.getParent();
     auto all = [&](const BasicBlock* one) {
       return all_of(latches, [&](const BasicBlock* latch) { return dominators_.dominates(one, latch); });
     };
     if (all(block)) return true;
-    // Behind a guard is a choice between the pair that the compare-exchange gives and zeros, which succeed next time.
+    // The join after a guard has a phi of the compare-exchange's pair and zeros, which succeed next time.
     const BasicBlock* guard = block->getSinglePredecessor();
     const BasicBlock* join = block->getSingleSuccessor();
     return guard && join && all(guard) && any_of(join->phis(), [&](const PHINode& phi) {
@@ -364,37 +366,37 @@ class SpinFinder {
            });
   }
 
-  // Whether the value expected is what the loop last read from there, as it is.
+  // Whether the expected value is the one that the loop last read from that memory, unmodified.
   bool expects_what_was_read(const AtomicCmpXchgInst& attempt, const Loop& loop) const {
     const Objects objects(attempt.getPointerOperand());
     SmallPtrSet<const Value*, 16> seen;
-    SmallVector<const Value*> left{stripped(attempt.getCompareOperand())};
+    SmallVector<const Value*> worklist{stripped(attempt.getCompareOperand())};
     bool has_read = false;
-    while (!left.empty()) {
-      const Value* value = stripped(left.pop_back_val());
+    while (!worklist.empty()) {
+      const Value* value = stripped(worklist.pop_back_val());
       if (!seen.insert(value).second) continue;
       const auto* instruction = dyn_cast<Instruction>(value);
-      // From before the loop, for the first attempt.
+      // A value from before the loop, for the first attempt.
       if (!instruction || !loop.contains(instruction)) continue;
       if (const auto* phi = dyn_cast<PHINode>(instruction)) {
         for (unsigned i = 0; i < phi->getNumIncomingValues(); ++i) {
           const Value* next = phi->getIncomingValue(i);
-          // In each iteration it must be read anew; a guard's other side gives 0.
-          const bool is_round = phi->getParent() == loop.getHeader() && loop.contains(phi->getIncomingBlock(i));
-          if (is_round &&
+          // Each iteration must read it anew; the other side of a guard gives 0.
+          const bool is_back_edge = phi->getParent() == loop.getHeader() && loop.contains(phi->getIncomingBlock(i));
+          if (is_back_edge &&
               (next == phi || !isa<Instruction>(stripped(next)) || !loop.contains(cast<Instruction>(stripped(next)))))
             return false;
-          left.push_back(next);
+          worklist.push_back(next);
         }
       } else if (const auto* extract = dyn_cast<ExtractValueInst>(instruction)) {
-        left.push_back(extract->getAggregateOperand());
+        worklist.push_back(extract->getAggregateOperand());
       } else if (isa<InsertValueInst>(instruction)) {
         continue;  // a guard's zeros
       } else if (const auto* choice = dyn_cast<SelectInst>(instruction)) {
-        left.push_back(choice->getTrueValue());
-        left.push_back(choice->getFalseValue());
+        worklist.push_back(choice->getTrueValue());
+        worklist.push_back(choice->getFalseValue());
       } else if (isa<AtomicCmpXchgInst, LoadInst>(instruction)) {
-        if (!Objects(watched_address(*instruction)).may_converge(objects)) return false;
+        if (!Objects(watched_address(*instruction)).may_overlap(objects)) return false;
         has_read = true;
       } else {
         return false;
@@ -404,7 +406,7 @@ class SpinFinder {
   }
 
   Function& body_;
-  const bool is_row_;  // the body knows of no rows: it is written for threadgroups of one
+  const bool is_one_dimensional_;  // the body reads no y or z: it is written for one-dimensional threadgroups
   DominatorTree dominators_;
   LoopInfo loops_;
   SmallVector<std::pair<const Instruction*, Objects>> writes_;

@@ -29,7 +29,7 @@ class Splitter {
   explicit Splitter(AllocaInst& variable)
       : variable_(variable), layout_(variable.getModule()->getDataLayout()), bytes_(0) {}
 
-  // False, and nothing is changed: the structure is used in a way that could reach from one member into another.
+  // False, and nothing is changed, if a use of the structure could reach from one member into another.
   bool run() {
     auto* type = dyn_cast<StructType>(variable_.getAllocatedType());
     if (!type || !variable_.isStaticAlloca() || variable_.isArrayAllocation() || !holds_pointer(type)) return false;
@@ -55,9 +55,9 @@ class Splitter {
     AllocaInst* variable = nullptr;
   };
   struct Access {
-    Use* use;  // of an address within the structure
+    Use* use;  // of an address in the structure
     uint64_t offset;
-    Member* member;  // null: a copy or a fill of several
+    Member* member;  // null: a copy or fill of several members
   };
 
   void add_members(Type* type, uint64_t begin) {
@@ -104,7 +104,7 @@ class Splitter {
     return true;
   }
 
-  // The offset that the indices before the first one that is not constant lead to.
+  // The offset given by the indices before the first one that is not constant.
   std::optional<uint64_t> constant_part(GetElementPtrInst& gep, uint64_t offset) const {
     for (auto index = gep_type_begin(gep); index != gep_type_end(gep); ++index) {
       auto* value = dyn_cast<ConstantInt>(index.getOperand());
@@ -124,7 +124,7 @@ class Splitter {
     return is_address && store->isSimple() ? store->getValueOperand()->getType() : nullptr;
   }
 
-  // Copies between variables only: parts of a copy to or from an argument would each have a guard of their own.
+  // Copies between variables only: each part of a copy to or from an argument would need a guard of its own.
   bool is_splittable(const MemIntrinsic& intrinsic, uint64_t offset) const {
     auto* length = dyn_cast<ConstantInt>(intrinsic.getLength());
     if (!length || intrinsic.isVolatile() || length->getZExtValue() > bytes_ - offset) return false;
@@ -147,7 +147,7 @@ class Splitter {
     auto* user = cast<Instruction>(access.use->getUser());
     IRBuilder<> builder(user);
     if (access.member) {
-      // The address may lie before the member, where the rest of the indices leads into it.
+      // The address may be before the member, if the remaining indices lead into it.
       if (auto* gep = dyn_cast<GetElementPtrInst>(user)) gep->setIsInBounds(false);
       access.use->set(at(builder, access.member->variable, access.offset - access.member->begin));
       return;
@@ -179,7 +179,7 @@ class Splitter {
   SmallVector<Member> members_;
   SmallVector<Access> accesses_;
   SmallVector<Instruction*> marks_;
-  SmallVector<Instruction*> addresses_;  // each behind those that it is computed from
+  SmallVector<Instruction*> addresses_;  // each after the addresses that it is computed from
 };
 
 }  // namespace

@@ -1,11 +1,11 @@
-// Structures that are chosen between, as what a guarded compare-and-exchange gives or nothing, become their components.
+// Splits phis of structures, such as the result of a guarded compare-exchange, into phis of their components.
 #pragma once
 
 #include <llvm/IR/Function.h>
 
 namespace kiln {
 
-/// Replaces phis of structures whose components alone are used.
+/// Replaces phis of structures of which only components are used.
 void split_structure_phis(llvm::Function& function);
 
 }  // namespace kiln

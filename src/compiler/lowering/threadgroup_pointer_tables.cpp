@@ -22,7 +22,7 @@ bool mentions_threadgroup_memory(const Constant& constant) {
   });
 }
 
-// Member by member, as if the body had assigned them.
+// Stores member by member, as if the body had assigned them.
 void store(Constant& value, Value* address, IRBuilder<>& builder) {
   Type* type = value.getType();
   if (isa<UndefValue>(value)) return;
@@ -44,11 +44,11 @@ void unfold_threadgroup_pointer_tables(Function& body) {
       continue;
     SmallVector<Constant*> users{&table};
     convertUsersOfConstantsToInstructions(users);
-    bool is_bodys = all_of(table.users(), [&](User* user) {
+    bool is_used_by_body_only = all_of(table.users(), [&](User* user) {
       auto* instruction = dyn_cast<Instruction>(user);
       return instruction && instruction->getFunction() == &body;
     });
-    if (!is_bodys) continue;
+    if (!is_used_by_body_only) continue;
     IRBuilder<> builder(&*body.getEntryBlock().getFirstInsertionPt());
     AllocaInst* variable = builder.CreateAlloca(table.getValueType());
     variable->setAlignment(table.getAlign().valueOrOne());

@@ -5,8 +5,8 @@
 
 namespace kiln {
 
-// Clang makes a constant of what `threadgroup float* halves[2] = {s, s + 8}` begins with: to it, `s` is a variable that
-// lies at one place for ever. It lies elsewhere for each threadgroup, so the thread writes down where.
+// Clang makes a constant of the initializer of `threadgroup float* halves[2] = {s, s + 8}`: to Clang, the address of
+// `s` is fixed. It differs for each threadgroup, so the thread stores the addresses itself.
 void unfold_threadgroup_pointer_tables(llvm::Function& body);
 
 }  // namespace kiln

@@ -22,10 +22,10 @@ void spell_out_bitcasts(Function& function) {
       unsigned width = from->getScalarSizeInBits();
       Value* all = ConstantInt::get(whole, 0);
       for (unsigned i = 0; i < from->getNumElements(); ++i) {
-        // A component may be poison, as the fourth of three is; it must not become all of them.
+        // A component may be poison, as the fourth of three is. Poison must not spread to all of them.
         Value* component = builder.CreateFreeze(builder.CreateExtractElement(bits, i));
-        Value* piece = builder.CreateBitCast(component, builder.getIntNTy(width));
-        all = builder.CreateOr(all, builder.CreateShl(builder.CreateZExt(piece, whole), i * width));
+        Value* component_bits = builder.CreateBitCast(component, builder.getIntNTy(width));
+        all = builder.CreateOr(all, builder.CreateShl(builder.CreateZExt(component_bits, whole), i * width));
       }
       bits = all;
     } else {
@@ -36,8 +36,8 @@ void spell_out_bitcasts(Function& function) {
       unsigned width = to->getScalarSizeInBits();
       result = PoisonValue::get(to);
       for (unsigned i = 0; i < to->getNumElements(); ++i) {
-        Value* piece = builder.CreateTrunc(builder.CreateLShr(bits, i * width), builder.getIntNTy(width));
-        result = builder.CreateInsertElement(result, builder.CreateBitCast(piece, to->getElementType()), i);
+        Value* component_bits = builder.CreateTrunc(builder.CreateLShr(bits, i * width), builder.getIntNTy(width));
+        result = builder.CreateInsertElement(result, builder.CreateBitCast(component_bits, to->getElementType()), i);
       }
     } else {
       result = builder.CreateBitCast(bits, conversion->getDestTy());

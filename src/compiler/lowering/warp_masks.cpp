@@ -32,11 +32,11 @@ namespace {
 using namespace llvm;
 using namespace llvm::PatternMatch;
 
-constexpr unsigned kMostSteps = 12;  // from a mask or a condition to what it is computed from
+constexpr unsigned kMostSteps = 12;  // of operands that are followed from a mask or a condition
 
 bool is_mask(const Instruction& instruction) { return calls(instruction, kMaskFunction); }
 
-// A value without conversions that keep it: exchanges travel as 64 bits.
+// A value without value-preserving conversions: collectives carry 64 bits.
 Value* plain(Value* value) {
   Value* inner;
   for (;;) {
@@ -52,7 +52,7 @@ Value* plain(Value* value) {
   }
 }
 
-// A condition's value in one lane of one simdgroup, computed from its number and the number of the first thread.
+// The value of a condition in one lane of one simdgroup, computed from the lane's number and that of the first thread.
 class LaneEvaluation {
  public:
   LaneEvaluation(uint32_t lane, uint32_t first) : lane_(lane), first_(first) {}
@@ -90,7 +90,7 @@ class LaneEvaluation {
     }
     if (!isa<BinaryOperator>(instruction)) return std::nullopt;
     std::optional<APInt> left = operand(0), right = operand(1);
-    // One side may be enough.
+    // One operand may be enough.
     if (instruction->getOpcode() == Instruction::And && ((left && left->isZero()) || (right && right->isZero())))
       return APInt(value->getType()->getIntegerBitWidth(), 0);
     if (!left || !right) return std::nullopt;
@@ -114,8 +114,8 @@ class LaneEvaluation {
   }
 
  private:
-  // Where this is the number in the threadgroup or in its row of a simdgroup's first thread, a multiple of 32 below
-  // 1024, or some bits of it: which ones. Where a condition has both numbers, they are not the same.
+  // Which bits the value keeps of the index of a simdgroup's first thread, in the threadgroup or along x; a multiple of
+  // 32 below 1024. The two indices may differ, so a condition may use only one of them.
   std::optional<uint32_t> kept_of_first(Value& value) const {
     Value* number;
     const APInt* kept;
@@ -126,12 +126,12 @@ class LaneEvaluation {
     return static_cast<uint32_t>(kept->getRawData()[0]);
   }
 
-  enum class Number : uint8_t { kInThreadgroup, kInRow };
+  enum class Number : uint8_t { kInThreadgroup, kInLine };
 
-  // As CpuSimdgroupFunction has them.
+  // In the arguments of CpuSimdgroupFunction.
   static std::optional<Number> number_of_first(Value& value) {
     if (auto* argument = dyn_cast<Argument>(&value))
-      return argument->getArgNo() == kCpuX ? std::optional(Number::kInRow) : std::nullopt;
+      return argument->getArgNo() == kCpuX ? std::optional(Number::kInLine) : std::nullopt;
     auto* load = dyn_cast<LoadInst>(&value);
     if (!load) return std::nullopt;
     APInt offset(64, 0);
@@ -144,19 +144,20 @@ class LaneEvaluation {
   }
 
   uint32_t lane_, first_;
-  mutable std::optional<Number> number_;  // that first_ stands for
+  mutable std::optional<Number> number_;  // the one that first_ is
 };
 
 constexpr unsigned kLaneBits = 5;
 static_assert(kLanes == 1u << kLaneBits);
 
-// A tile's size where the mask is that of the lane's tile (`tiled_partition`): 2^n ones, shifted by a multiple.
+// The size of a tile if the mask is that of the lane's tile (`tiled_partition`): 2^n ones, shifted by a multiple of
+// their number.
 std::optional<unsigned> tile_of(Value* mask) {
   const APInt *ones, *kept;
   Value* lane;
   if (!match(mask, m_Shl(m_APInt(ones), m_And(m_Value(lane), m_APInt(kept)))) || !is_lane(lane)) return std::nullopt;
   unsigned size = ones->countTrailingOnes();
-  // Where a branch tells some of the lane's bits, InstCombine leaves them out.
+  // If a branch implies some bits of the lane, InstCombine omits them.
   if (!std::has_single_bit(size) || !ones->isMask(size) || (kept->getZExtValue() & ~uint64_t{kLanes - size}) != 0)
     return std::nullopt;
   return size;
@@ -164,104 +165,105 @@ std::optional<unsigned> tile_of(Value* mask) {
 
 class MaskCheck {
  public:
-  MaskCheck(Function& function, FunctionAnalysisManager& analyses, const Blocks& waits)
+  MaskCheck(Function& function, FunctionAnalysisManager& analyses, const Blocks& waiting)
       : function_(function),
         cycles_(analyses.getResult<CycleAnalysis>(function)),
         post_dominators_(analyses.getResult<PostDominatorTreeAnalysis>(function)),
         divergence_(analyses.getResult<DivergenceAnalysis>(function)),
-        will_wait_(blocks_always_reaching(waits)) {
+        reaching_(blocks_always_reaching(waiting)) {
     for (Instruction& instruction : instructions(function))
       if (is_mask(instruction)) masks_[instruction.getParent()].insert(cast<CallInst>(instruction).getArgOperand(0));
   }
 
   bool are_together() {
     return all_of(function_, [&](BasicBlock& block) {
-      return !divergence_.is_divergent_branch(block) || !will_wait_.contains(&block) || join_after(block);
+      return !divergence_.is_divergent_branch(block) || !reaching_.contains(&block) || has_safe_join(block);
     });
   }
 
  private:
   using Mask = std::pair<const BasicBlock*, Value*>;
 
-  // Whether no lanes wait, on one side of the fork, for others that take another side and wait elsewhere.
-  bool join_after(BasicBlock& fork) {
-    const auto* node = post_dominators_.getNode(&fork);
+  // Whether no lanes wait on one side of the branch for others that take another side and wait elsewhere.
+  bool has_safe_join(BasicBlock& branch_block) {
+    const auto* node = post_dominators_.getNode(&branch_block);
     const BasicBlock* join = node && node->getIDom() ? node->getIDom()->getBlock() : nullptr;
     SmallVector<Mask> between;
     SmallPtrSet<const BasicBlock*, 16> seen;
-    for (BasicBlock* side : successors(&fork)) {
-      if (!is_real_edge(fork, *side) || side == join) continue;
-      for (const BasicBlock* block : reached_from(*side, join, &fork)) {
+    for (BasicBlock* side : successors(&branch_block)) {
+      if (!is_real_edge(branch_block, *side) || side == join) continue;
+      for (const BasicBlock* block : reached_from(*side, join, &branch_block)) {
         auto found = masks_.find(block);
         if (found == masks_.end() || !seen.insert(block).second) continue;
         for (Value* mask : found->second) between.push_back({block, mask});
       }
     }
     if (between.empty()) return true;
-    for (BasicBlock* side : successors(&fork)) {
-      if (!is_real_edge(fork, *side) || side == join) continue;
-      const SetVector<const BasicBlock*> reached = reached_from(*side, join, &fork);
-      for (BasicBlock* next : successors(&fork)) {
-        if (next == side || !is_real_edge(fork, *next) || !will_wait_.contains(next)) continue;
+    for (BasicBlock* side : successors(&branch_block)) {
+      if (!is_real_edge(branch_block, *side) || side == join) continue;
+      const SetVector<const BasicBlock*> reached = reached_from(*side, join, &branch_block);
+      for (BasicBlock* next : successors(&branch_block)) {
+        if (next == side || !is_real_edge(branch_block, *next) || !reaching_.contains(next)) continue;
         DenseMap<const BasicBlock*, bool> arrives;
         for (auto [block, mask] : between) {
           if (!reached.contains(block)) continue;
           auto [known, is_new] = arrives.try_emplace(block);
-          if (is_new) known->second = all_arrive(*next, *block, fork);
-          if (!known->second && !excludes(mask, fork, *next, *block) && !is_uniform_for(mask, fork)) return false;
+          if (is_new) known->second = all_arrive(*next, *block, branch_block);
+          if (!known->second && !excludes(mask, branch_block, *next, *block) && !is_uniform_for(mask, branch_block))
+            return false;
         }
       }
     }
     return true;
   }
 
-  // The blocks from `start` on, before `join` and before the fork is reached again.
+  // The blocks reached from `start` before `join` and before the branch is reached again.
   static SetVector<const BasicBlock*> reached_from(const BasicBlock& start, const BasicBlock* join,
-                                                   const BasicBlock* fork) {
+                                                   const BasicBlock* branch_block) {
     SetVector<const BasicBlock*> reached;
-    if (&start != fork) reached.insert(&start);
+    if (&start != branch_block) reached.insert(&start);
     for (unsigned i = 0; i < reached.size(); ++i)
       for (const BasicBlock* next : successors(reached[i]))
-        if (next != join && next != fork && is_real_edge(*reached[i], *next)) reached.insert(next);
+        if (next != join && next != branch_block && is_real_edge(*reached[i], *next)) reached.insert(next);
     return reached;
   }
 
-  // Whether all paths from `next` lead to `block` before they lead to the fork again.
-  static bool all_arrive(const BasicBlock& next, const BasicBlock& block, const BasicBlock& fork) {
+  // Whether all paths from `next` reach `block` before they reach the branch again.
+  static bool all_arrive(const BasicBlock& next, const BasicBlock& block, const BasicBlock& branch_block) {
     if (&next == &block) return true;
-    if (&next == &fork) return false;
+    if (&next == &branch_block) return false;
     SetVector<const BasicBlock*> reached;
     reached.insert(&next);
     for (unsigned i = 0; i < reached.size(); ++i) {
       if (succ_empty(reached[i])) return false;
       for (const BasicBlock* one : successors(reached[i])) {
         if (one == &block || !is_real_edge(*reached[i], *one)) continue;
-        if (one == &fork) return false;
+        if (one == &branch_block) return false;
         reached.insert(one);
       }
     }
     return true;
   }
 
-  // Whether no lane that goes from `fork` to `next` is one of the mask's, as it is in `call`.
-  bool excludes(Value* mask, const BasicBlock& fork, const BasicBlock& next, const BasicBlock& call) {
-    if (auto* constant = dyn_cast<ConstantInt>(mask)) return sends_none(constant->getZExtValue(), fork, next);
+  // Whether no lane that goes from `branch_block` to `next` is in the mask that `call` has.
+  bool excludes(Value* mask, const BasicBlock& branch_block, const BasicBlock& next, const BasicBlock& call) {
+    if (auto* constant = dyn_cast<ConstantInt>(mask)) return sends_none(constant->getZExtValue(), branch_block, next);
     SmallPtrSet<const Value*, 8> seen;
-    return excludes(mask, fork, next, call, seen);
+    return excludes(mask, branch_block, next, call, seen);
   }
 
-  bool excludes(Value* mask, const BasicBlock& fork, const BasicBlock& next, const BasicBlock& call,
+  bool excludes(Value* mask, const BasicBlock& branch_block, const BasicBlock& next, const BasicBlock& call,
                 SmallPtrSetImpl<const Value*>& seen) {
     mask = plain(mask);
     if (auto* constant = dyn_cast<ConstantInt>(mask)) return constant->isZero();
     if (!seen.insert(mask).second) return true;
     if (seen.size() > kMostSteps) return false;
-    auto part = [&](Value* value) { return excludes(value, fork, next, call, seen); };
+    auto part = [&](Value* value) { return excludes(value, branch_block, next, call, seen); };
     Value *a, *b;
     if (match(mask, m_Not(m_Value(a)))) {
       a = plain(a);
-      return lane_operation(a) == LaneOperation::kVote && is_between(cast<Instruction>(*a), fork, call) &&
-             goes_by(fork, next, cast<CallInst>(a)->getArgOperand(0), true);
+      return lane_operation(a) == LaneOperation::kVote && is_between(cast<Instruction>(*a), branch_block, call) &&
+             edge_implies(branch_block, next, cast<CallInst>(a)->getArgOperand(0), true);
     }
     if (match(mask, m_And(m_Value(a), m_Value(b)))) return part(a) || part(b);
     if (match(mask, m_Or(m_Value(a), m_Value(b)))) return part(a) && part(b);
@@ -270,27 +272,27 @@ class MaskCheck {
       return all_of(phi->incoming_values(), [&](const Use& use) { return part(use.get()); });
     if (lane_operation(mask) != LaneOperation::kVote) return false;
     auto* vote = cast<CallInst>(mask);
-    return !is_between(*vote, fork, call) || goes_by(fork, next, vote->getArgOperand(0), false);
+    return !is_between(*vote, branch_block, call) || edge_implies(branch_block, next, vote->getArgOperand(0), false);
   }
 
-  // Whether lanes may part at `fork` that have voted together and come to `call` next.
-  static bool is_between(const Instruction& vote, const BasicBlock& fork, const BasicBlock& call) {
+  // Whether lanes that have voted together may diverge at `branch_block` before they reach `call`.
+  static bool is_between(const Instruction& vote, const BasicBlock& branch_block, const BasicBlock& call) {
     const BasicBlock* start = vote.getParent();
     if (start == &call) return false;
-    if (start == &fork) return true;
+    if (start == &branch_block) return true;
     SetVector<const BasicBlock*> reached;
-    auto go_on = [&](const BasicBlock* from) {
+    auto visit_successors = [&](const BasicBlock* from) {
       for (const BasicBlock* next : successors(from))
         if (next != start && next != &call && is_real_edge(*from, *next)) reached.insert(next);
     };
-    go_on(start);
-    for (unsigned i = 0; i < reached.size(); ++i) go_on(reached[i]);
-    return reached.contains(&fork);
+    visit_successors(start);
+    for (unsigned i = 0; i < reached.size(); ++i) visit_successors(reached[i]);
+    return reached.contains(&branch_block);
   }
 
-  // Whether only lanes in which the predicate has this value go from `fork` to `next`.
-  static bool goes_by(const BasicBlock& fork, const BasicBlock& next, Value* predicate, bool value) {
-    auto* branch = dyn_cast<BranchInst>(fork.getTerminator());
+  // Whether only lanes in which the predicate is `value` go from `branch_block` to `next`.
+  static bool edge_implies(const BasicBlock& branch_block, const BasicBlock& next, Value* predicate, bool value) {
+    auto* branch = dyn_cast<BranchInst>(branch_block.getTerminator());
     if (!branch || !branch->isConditional() || branch->getSuccessor(0) == branch->getSuccessor(1)) return false;
     bool is_first = branch->getSuccessor(0) == &next;
     auto stripped = [](Value* condition, bool& is_inverted) {
@@ -313,8 +315,8 @@ class MaskCheck {
     return (is_first != (inverts_first != inverts_second)) == value;
   }
 
-  static bool sends_none(uint64_t mask, const BasicBlock& fork, const BasicBlock& next) {
-    auto* branch = dyn_cast<BranchInst>(fork.getTerminator());
+  static bool sends_none(uint64_t mask, const BasicBlock& branch_block, const BasicBlock& next) {
+    auto* branch = dyn_cast<BranchInst>(branch_block.getTerminator());
     if (!branch || !branch->isConditional()) return false;
     const bool is_first = branch->getSuccessor(0) == &next;
     for (uint32_t first = 0; first < kMostThreads; first += kLanes) {
@@ -331,8 +333,8 @@ class MaskCheck {
     return true;
   }
 
-  // Whether lanes with the same mask take the same path at `fork`.
-  bool is_uniform_for(Value* mask, const BasicBlock& fork) {
+  // Whether the branch is uniform among lanes with the same mask.
+  bool is_uniform_for(Value* mask, const BasicBlock& branch_block) {
     if (isa<Constant>(mask)) return false;
     std::unique_ptr<Divergence>& divergence = by_mask_[mask];
     if (!divergence) {
@@ -343,10 +345,10 @@ class MaskCheck {
       };
       divergence = std::make_unique<Divergence>(function_, cycles_, post_dominators_, difference);
     }
-    return !divergence->is_divergent_branch(fork);
+    return !divergence->is_divergent_branch(branch_block);
   }
 
-  // A lane's number without its place in the tile.
+  // A lane's number without its position in the tile.
   bool is_uniform_in_tile(const Value& of, unsigned size) const {
     Value& value = const_cast<Value&>(of);  // PatternMatch binds what is not const
     const auto bits = static_cast<unsigned>(std::countr_zero(size));
@@ -379,7 +381,7 @@ class MaskCheck {
   const CycleInfo& cycles_;
   const PostDominatorTree& post_dominators_;
   const Divergence& divergence_;
-  const Blocks will_wait_;
+  const Blocks reaching_;
   DenseMap<const BasicBlock*, SmallSetVector<Value*, 2>> masks_;
   DenseMap<Value*, std::unique_ptr<Divergence>> by_mask_;
 };
@@ -389,8 +391,8 @@ class MaskCheck {
 bool masks_are_together(Function& function, FunctionAnalysisManager& analyses,
                         function_ref<bool(const Instruction&)> is_barrier) {
   if (none_of(instructions(function), is_mask)) return true;
-  const Blocks waits = blocks_with(function, [&](const Instruction& one) { return is_mask(one) || is_barrier(one); });
-  return MaskCheck(function, analyses, waits).are_together();
+  const Blocks waiting = blocks_with(function, [&](const Instruction& one) { return is_mask(one) || is_barrier(one); });
+  return MaskCheck(function, analyses, waiting).are_together();
 }
 
 void remove_masks(Function& function) {

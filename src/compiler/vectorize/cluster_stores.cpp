@@ -17,12 +17,12 @@ namespace {
 
 using namespace llvm;
 
-constexpr int64_t kFarthest = 64;  // bytes between neighbours
+constexpr int64_t kMaxDistance = 64;  // bytes between neighbors
 
 Value* address_of(StoreInst& store) {
   Value* pointer = store.getPointerOperand();
-  auto* choice = dyn_cast<SelectInst>(pointer);
-  return choice && is_sink(choice->getFalseValue()) ? choice->getTrueValue() : pointer;
+  auto* select = dyn_cast<SelectInst>(pointer);
+  return select && is_sink(select->getFalseValue()) ? select->getTrueValue() : pointer;
 }
 
 bool is_threadgroup_memory(const Value* object) {
@@ -30,14 +30,14 @@ bool is_threadgroup_memory(const Value* object) {
   return variable && variable->getSection() == kThreadgroupSection;
 }
 
-// What a launch gives, which lies in device memory.
+// A kernel argument, which is in device memory.
 bool is_argument(const Value* object) {
   const auto* load = dyn_cast<LoadInst>(object);
   return load && load->hasMetadata(LLVMContext::MD_invariant_load);
 }
 
-// Whether a store in front of it can as well come behind it.
-bool is_passed(StoreInst& store, Instruction& instruction) {
+// Whether a store before the instruction may be moved after it.
+bool can_move_after(StoreInst& store, Instruction& instruction) {
   if (!instruction.mayReadOrWriteMemory() || isa<DbgInfoIntrinsic>(instruction)) return true;
   auto* load = dyn_cast<LoadInst>(&instruction);
   if (!load || !load->isSimple()) return false;
@@ -51,26 +51,26 @@ bool is_passed(StoreInst& store, Instruction& instruction) {
 void cluster_stores(Function& function, FunctionAnalysisManager& analyses) {
   ScalarEvolution* evolution = nullptr;
   for (BasicBlock& block : function) {
-    SmallVector<StoreInst*> stores;  // neighbours, one behind the other
-    auto neighbours = [&](StoreInst& store) {
+    SmallVector<StoreInst*> stores;  // neighbors, next to one another
+    auto are_neighbors = [&](StoreInst& store) {
       if (!evolution) evolution = &analyses.getResult<ScalarEvolutionAnalysis>(function);
       int64_t bytes = static_cast<int64_t>(store.getDataLayout().getTypeStoreSize(store.getValueOperand()->getType()));
       return all_of(stores, [&](StoreInst* other) {
         if (other->getValueOperand()->getType() != store.getValueOperand()->getType()) return false;
-        const auto* far = dyn_cast<SCEVConstant>(
+        const auto* distance = dyn_cast<SCEVConstant>(
             evolution->getMinusSCEV(evolution->getSCEV(address_of(store)), evolution->getSCEV(address_of(*other))));
-        return far && far->getAPInt().abs().sle(kFarthest) && far->getAPInt().abs().sge(bytes);
+        return distance && distance->getAPInt().abs().sle(kMaxDistance) && distance->getAPInt().abs().sge(bytes);
       });
     };
     for (Instruction& instruction : make_early_inc_range(block)) {
       auto* store = dyn_cast<StoreInst>(&instruction);
       if (!store) {
-        if (any_of(stores, [&](StoreInst* before) { return !is_passed(*before, instruction); })) stores.clear();
+        if (any_of(stores, [&](StoreInst* earlier) { return !can_move_after(*earlier, instruction); })) stores.clear();
         continue;
       }
-      if (!store->isSimple() || (!stores.empty() && !neighbours(*store))) stores.clear();
+      if (!store->isSimple() || (!stores.empty() && !are_neighbors(*store))) stores.clear();
       if (!store->isSimple()) continue;
-      for (StoreInst* before : stores) before->moveBefore(store);
+      for (StoreInst* earlier : stores) earlier->moveBefore(store);
       stores.push_back(store);
     }
   }

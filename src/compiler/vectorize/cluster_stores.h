@@ -1,7 +1,8 @@
-// Stores to neighbouring places, as to the components of a `float4` or to `to[4 * i + 1]`, one behind the other.
+// Moves stores to neighboring addresses, as to the components of a `float4` or to `to[4 * i + 1]`, next to one another.
 //
-// Between them lie the loads and the arithmetic of the later ones. What the stores cannot change is computed before all
-// of them then: it is found to be the same where it is, and the stores can be made together (widener_interleaved.cpp).
+// Before the pass the loads and the arithmetic of the later stores are between them. Afterwards all that the stores
+// cannot change is computed before them: common subexpressions are found there, and the stores can be emitted together
+// (widener_interleaved.cpp).
 #pragma once
 
 #include <llvm/IR/Function.h>
@@ -9,7 +10,7 @@
 
 namespace kiln {
 
-/// The analyses' ScalarEvolution must know the function as it is; afterwards it still does.
+/// The analyses' ScalarEvolution must be valid for the function; it stays valid.
 void cluster_stores(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 
 }  // namespace kiln

@@ -25,46 +25,46 @@ using namespace llvm;
 namespace {
 
 // Instructions of all copies.
-constexpr size_t kMostCopied = 4000;
+constexpr size_t kMaxCopied = 4000;
 
-// Whether threads do something together there.
-bool exchange(const BlockList& blocks) {
+// Whether threads execute a convergent operation there.
+bool has_convergent(const BlockList& blocks) {
   return any_of(blocks, [](const BasicBlock* block) { return any_of(*block, is_convergent); });
 }
 
 class EarlyExitLinearization {
  public:
-  EarlyExitLinearization(Function& function, FunctionAnalysisManager& analyses, const Blocks& waits)
+  EarlyExitLinearization(Function& function, FunctionAnalysisManager& analyses, const Blocks& convergence_blocks)
       : function_(function),
-        waits_(waits),
-        leading_(blocks_always_reaching(waits)),
+        convergence_blocks_(convergence_blocks),
+        reaching_(blocks_always_reaching(convergence_blocks)),
         divergence_(analyses.getResult<DivergenceAnalysis>(function)),
         dominators_(analyses.getResult<DominatorTreeAnalysis>(function)),
         loops_(analyses.getResult<LoopAnalysis>(function)) {}
 
   EarlyExits run() {
-    if (waits_.empty()) return EarlyExits::kNone;
-    for (BasicBlock& block : function_) find(block);
-    if (found_.empty() && tails_.empty()) return EarlyExits::kNone;
-    for (const Leaving& leaving : found_) order(leaving);
+    if (convergence_blocks_.empty()) return EarlyExits::kNone;
+    for (BasicBlock& block : function_) find_exit(block);
+    if (exits_.empty() && tails_.empty()) return EarlyExits::kNone;
+    for (const EarlyExit& exit : exits_) add_order(exit);
     EliminateUnreachableBlocks(function_);
     if (tails_.empty()) return EarlyExits::kFirst;
-    for (const Leaving& tail : tails_)
-      if (!put_first(tail)) return EarlyExits::kTooLate;
+    for (const EarlyExit& tail : tails_)
+      if (!order_tail(tail)) return EarlyExits::kTooLate;
     EliminateUnreachableBlocks(function_);
     define_uses(function_);
     return EarlyExits::kFirst;
   }
 
  private:
-  struct Leaving {
+  struct EarlyExit {
     BranchInst* branch;
-    unsigned way;
+    unsigned successor;
     BlockList blocks;
     bool is_copied = false;
   };
 
-  static bool write(const BlockList& blocks) {
+  static bool writes(const BlockList& blocks) {
     return any_of(blocks, [](const BasicBlock* block) { return any_of(*block, writes_shared); });
   }
 
@@ -74,76 +74,78 @@ class EarlyExitLinearization {
     return size;
   }
 
-  // Whether some may take one of the block's ways while others go on.
-  bool parts(const BasicBlock& block) {
+  // Whether some threads may take one of the block's edges while others take the other.
+  bool may_diverge(const BasicBlock& block) {
     if (divergence_.is_divergent_branch(block)) return true;
-    if (!apart_) apart_ = divergent_blocks(loops_, divergence_, waits_);
-    return apart_->contains(&block);
+    if (!divergent_blocks_) divergent_blocks_ = divergent_blocks(loops_, divergence_, convergence_blocks_);
+    return divergent_blocks_->contains(&block);
   }
 
-  void find(BasicBlock& block) {
+  void find_exit(BasicBlock& block) {
     auto* branch = dyn_cast<BranchInst>(block.getTerminator());
     if (!branch || !branch->isConditional() || has_ordering_edge(block)) return;
-    const bool is_second = leading_.contains(branch->getSuccessor(0));
-    if (is_second == leading_.contains(branch->getSuccessor(1))) return;
-    const unsigned way = is_second ? 1 : 0;
-    BasicBlock* leaves = branch->getSuccessor(way);
-    const BlockList all = reachable_from(*leaves);
-    if (!write(all) || !parts(block)) return;
-    const BasicBlockEdge edge(&block, leaves);
+    const bool is_second = reaching_.contains(branch->getSuccessor(0));
+    if (is_second == reaching_.contains(branch->getSuccessor(1))) return;
+    const unsigned successor = is_second ? 1 : 0;
+    BasicBlock* exit_block = branch->getSuccessor(successor);
+    const BlockList all = reachable_from(*exit_block);
+    if (!writes(all) || !may_diverge(block)) return;
+    const BasicBlockEdge edge(&block, exit_block);
     BlockList own, shared;
     for (BasicBlock* one : all) (dominators_.dominates(edge, one) ? own : shared).insert(one);
-    const bool meet = join_after_loop(block, own);
-    const bool shares = !meet && write(shared) && !exchange(shared) && size_of(all) <= may_be_copied_;
-    const bool is_ordered = shares || (!meet && write(own));
-    if (shares) may_be_copied_ -= size_of(all);
-    if (is_ordered) found_.push_back({branch, way, shares ? all : own, shares});
-    if (meet || (!shares && write(shared))) tails_.push_back({branch, way, is_ordered ? own : BlockList()});
+    const bool joins_after_loop = join_after_loop(block, own);
+    const bool copies = !joins_after_loop && writes(shared) && !has_convergent(shared) && size_of(all) <= copy_budget_;
+    const bool is_ordered = copies || (!joins_after_loop && writes(own));
+    if (copies) copy_budget_ -= size_of(all);
+    if (is_ordered) exits_.push_back({branch, successor, copies ? all : own, copies});
+    if (joins_after_loop || (!copies && writes(shared)))
+      tails_.push_back({branch, successor, is_ordered ? own : BlockList()});
   }
 
-  // Whether those that leave in different iterations exchange values.
-  bool join_after_loop(const BasicBlock& fork, const BlockList& own) const {
-    const Loop* loop = loops_.getLoopFor(&fork);
+  // Whether threads that leave in different iterations execute a convergent operation together.
+  bool join_after_loop(const BasicBlock& branch_block, const BlockList& own) const {
+    const Loop* loop = loops_.getLoopFor(&branch_block);
     return loop &&
            any_of(own, [&](BasicBlock* block) { return !loop->contains(block) && any_of(*block, is_convergent); });
   }
 
-  void order(const Leaving& leaving) {
-    BasicBlock* goes_on = leaving.branch->getSuccessor(1 - leaving.way);
-    if (goes_on->getSinglePredecessor()) FoldSingleEntryPHINodes(goes_on);
-    BasicBlock* fork = leaving.branch->getParent();
-    goes_on = SplitEdge(fork, goes_on);
-    BlockList own = leaving.blocks;
-    if (leaving.is_copied) own = copy_for({{fork, leaving.branch->getSuccessor(leaving.way)}}, own);
-    add_ordering_edges(own, *goes_on);
+  void add_order(const EarlyExit& exit) {
+    BasicBlock* continuing = exit.branch->getSuccessor(1 - exit.successor);
+    if (continuing->getSinglePredecessor()) FoldSingleEntryPHINodes(continuing);
+    BasicBlock* branch_block = exit.branch->getParent();
+    continuing = SplitEdge(branch_block, continuing);
+    BlockList own = exit.blocks;
+    if (exit.is_copied) own = copy_for({{branch_block, exit.branch->getSuccessor(exit.successor)}}, own);
+    add_ordering_edges(own, *continuing);
   }
 
-  // The blocks of `tail` are already.
-  bool put_first(const Leaving& tail) {
-    auto matters = [&](BasicBlock& wait, const Instruction& instruction) {
+  // The blocks of `tail` are ordered already.
+  bool order_tail(const EarlyExit& tail) {
+    auto matters = [&](BasicBlock& barrier_block, const Instruction& instruction) {
       return !is_contained(tail.blocks, instruction.getParent()) &&
-             memory_.try_emplace(&wait, wait).first->second.is_met_by(instruction);
+             memory_.try_emplace(&barrier_block, barrier_block).first->second.is_met_by(instruction);
     };
-    return put_tail_first(*tail.branch, tail.way, waits_, may_be_copied_, matters);
+    return put_tail_first(*tail.branch, tail.successor, convergence_blocks_, copy_budget_, matters);
   }
 
   Function& function_;
-  const Blocks& waits_;
-  const Blocks leading_;
+  const Blocks& convergence_blocks_;
+  const Blocks reaching_;
   const Divergence& divergence_;
   const DominatorTree& dominators_;
   const LoopInfo& loops_;
-  // Where they are asked for:
+  // Computed on demand:
   DenseMap<const BasicBlock*, MemoryAfterBarrier> memory_;
-  std::optional<Blocks> apart_;
-  SmallVector<Leaving> found_, tails_;
-  size_t may_be_copied_ = kMostCopied;
+  std::optional<Blocks> divergent_blocks_;
+  SmallVector<EarlyExit> exits_, tails_;
+  size_t copy_budget_ = kMaxCopied;
 };
 
 }  // namespace
 
-EarlyExits linearize_early_exits(Function& function, FunctionAnalysisManager& analyses, const Blocks& waits) {
-  return EarlyExitLinearization(function, analyses, waits).run();
+EarlyExits linearize_early_exits(Function& function, FunctionAnalysisManager& analyses,
+                                 const Blocks& convergence_blocks) {
+  return EarlyExitLinearization(function, analyses, convergence_blocks).run();
 }
 
 }  // namespace kiln

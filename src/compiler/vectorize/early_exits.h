@@ -1,14 +1,15 @@
-// What threads write before they leave, others may read behind their next barrier.
+// Early-exit linearization. Threads may read, after their next barrier, what others wrote before they returned.
 //
-// A simdgroup runs as one vector, whose control flow is laid out in an order: of two sides of a branch one is run
-// first. Where threads of one side return and the others wait at a barrier, those that return have to be first, since
-// nobody waits for them and their neighbours read what they have written. Structuring keeps the order of what follows
-// from one another. So a side that only returns is made to lead to the other one, by a branch that is never taken.
+// A simdgroup runs as one vector, whose control flow is linearized: one of two sides of a branch runs first. If the
+// threads of one side return and the others wait at a barrier, the returning side must run first: no thread waits for
+// it, and its neighbors read what it has written. StructurizeCFG orders an edge's target after its source. So a side
+// that only returns gets an ordering edge to the other side, a branch that is never taken.
 //
-// What such a side shares with others and writes in, it gets a copy of. Where values are exchanged there, threads come
-// together for them, and a copy would keep them apart: `put_tail_first()` leads on from all of it.
+// If such a side shares blocks that write with other paths, it gets a copy of them. If those blocks contain
+// collectives, threads converge there, and a copy would separate them: `put_tail_first()` adds ordering edges from all
+// of the tail instead.
 //
-// Ways that all take together need no order: nobody waits then.
+// Edges that all threads take together need no order: no thread waits then.
 #pragma once
 
 #include <llvm/IR/Function.h>
@@ -19,17 +20,17 @@
 namespace kiln {
 
 enum class EarlyExits {
-  kNone,     // or they write nothing: the function is as it was
-  kFirst,    // now: the function has changed
-  kTooLate,  // some would be
+  kNone,     // or the exits write nothing; the function is unchanged
+  kFirst,    // now; the function has changed
+  kTooLate,  // some exits would be
 };
 
 inline constexpr const char* kLeavesTooLate =
     "what threads write before they return may come too late for others behind a barrier";
 
-/// Before structuring, of branches with two ways. `waits` are the blocks in which threads wait, for the threadgroup or
-/// for the simdgroup.
+/// Runs before structuring, on branches with two successors. `convergence_blocks` are the blocks in which threads wait,
+/// for the threadgroup or for the simdgroup.
 EarlyExits linearize_early_exits(llvm::Function& function, llvm::FunctionAnalysisManager& analyses,
-                                 const Blocks& waits);
+                                 const Blocks& convergence_blocks);
 
 }  // namespace kiln

@@ -14,11 +14,11 @@ namespace {
 
 using namespace llvm;
 
-// What is computed where the guard lets nobody through, too. No loads: a load's own guard may have been simplified by
-// what is known behind this one.
-constexpr unsigned kMostComputed = 16;
+// Instructions that run even if the guard allows no lane. No loads: a load's own guard may have been simplified by what
+// is known under this one.
+constexpr unsigned kMaxSpeculated = 16;
 
-// The one update of a block in which there is nothing else that must not run.
+// The only update of a block, if all other instructions there may be speculated.
 AtomicRMWInst* update_in(BasicBlock& block) {
   AtomicRMWInst* update = nullptr;
   unsigned computed = 0;
@@ -26,15 +26,15 @@ AtomicRMWInst* update_in(BasicBlock& block) {
     if (instruction.isTerminator()) break;
     auto* atomic = dyn_cast<AtomicRMWInst>(&instruction);
     if (atomic ? update || !atomic->getType()->isFloatTy() || !atomic->use_empty()
-               : !isSafeToSpeculativelyExecute(&instruction) || ++computed > kMostComputed)
+               : !isSafeToSpeculativelyExecute(&instruction) || ++computed > kMaxSpeculated)
       return nullptr;
     if (atomic) update = atomic;
   }
   return update;
 }
 
-// The branch that lets threads into the block by a guard's comparison, a guard's or the body's own; the block leads
-// where those go that it does not let in.
+// The branch into the block on a bounds comparison, a guard's or the body's own. Its other successor is the block's
+// successor.
 BranchInst* guard_of(BasicBlock& block) {
   BasicBlock *before = block.getSinglePredecessor(), *after = block.getSingleSuccessor();
   auto* branch = before ? dyn_cast<BranchInst>(before->getTerminator()) : nullptr;
@@ -65,14 +65,14 @@ bool select_guarded_addresses(Function& function, const Divergence& divergence) 
   GlobalVariable& sink = make_sink(*function.getParent(), 64);
   for (auto [guard, update] : all) {
     BasicBlock *before = guard->getParent(), *block = update->getParent(), *after = block->getSingleSuccessor();
-    // What was known of numbers behind the guard is not known before it.
+    // What is known of values under the guard is not known before it.
     for (Instruction& instruction : *block) {
       instruction.dropPoisonGeneratingAnnotations();
       instruction.dropUBImplyingAttrsAndMetadata();
     }
     IRBuilder<> builder(update);
-    Value* place = builder.CreateSelect(guard->getCondition(), update->getPointerOperand(), &sink);
-    update->setOperand(AtomicRMWInst::getPointerOperandIndex(), place);
+    Value* address = builder.CreateSelect(guard->getCondition(), update->getPointerOperand(), &sink);
+    update->setOperand(AtomicRMWInst::getPointerOperandIndex(), address);
     before->splice(guard->getIterator(), block, block->begin(), block->getTerminator()->getIterator());
     builder.SetInsertPoint(guard);
     builder.CreateBr(after);

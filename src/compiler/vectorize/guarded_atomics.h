@@ -1,12 +1,12 @@
-// Floats that are added to atomically behind a guard, as stores are: the guard chooses the address, not the way.
+// Guarded atomic additions to floats: the guard selects the address, as for stores, instead of the path.
 //
-// A guard on an atomic is a branch (bounds_guards.h). Of 32 lanes that add to a row, it would be the mask of those that
-// it lets through, which is made and asked before the row is touched. Where the guard chooses between the address and a
-// sink, as a store's does, the row is asked as a whole, and who shares it counts its lanes (striped_atomics.h), so that
-// there is less to compile.
+// A guard on an atomic is a branch (bounds_guards.h). For 32 lanes that add to consecutive elements, it would be a mask
+// of the lanes that it allows, which is computed and tested before the access. If the guard selects between the address
+// and a sink, as a store's does, one check covers the whole range, and the function that does striped updates counts
+// its lanes (striped_atomics.h), so that there is less to compile.
 //
-// Only of what nobody gets the former value of, and not before code of one thread is done with: for other engines and
-// targets a branch is better.
+// Only for updates whose old value is unused, and only after the passes on one thread's code: a branch is better for
+// other engines and targets.
 #pragma once
 
 #include <llvm/IR/Function.h>
@@ -15,7 +15,7 @@ namespace kiln {
 
 class Divergence;
 
-/// Whether there were any. The guards' conditions that are the same in all threads stay branches.
+/// Whether there were any. Guards with uniform conditions stay branches.
 bool select_guarded_addresses(llvm::Function& function, const Divergence& divergence);
 
 }  // namespace kiln

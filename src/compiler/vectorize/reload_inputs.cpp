@@ -18,10 +18,10 @@ namespace {
 
 using namespace llvm;
 
-class InputReloading {
+class InputRematerialization {
  public:
-  InputReloading(Function& function, FunctionAnalysisManager& analyses,
-                 function_ref<bool(const Instruction&)> is_barrier)
+  InputRematerialization(Function& function, FunctionAnalysisManager& analyses,
+                         function_ref<bool(const Instruction&)> is_barrier)
       : divergence_(analyses.getResult<DivergenceAnalysis>(function)),
         loops_(analyses.getResult<LoopAnalysis>(function)) {
     for (Instruction& instruction : instructions(function)) {
@@ -35,14 +35,16 @@ class InputReloading {
   bool run() {
     if (barriers_.empty()) return false;
     bool changed = false;
-    for (LoadInst* load : loads_) changed |= repeat(*load);
+    for (LoadInst* load : loads_) changed |= rematerialize_after_barriers(*load);
     return changed;
   }
 
  private:
-  bool is_there(const Use& operand) const { return is_lane(operand.get()) || !divergence_.is_divergent_at(operand); }
+  bool is_available(const Use& operand) const {
+    return is_lane(operand.get()) || !divergence_.is_divergent_at(operand);
+  }
 
-  // Whether its place depends on what is read elsewhere.
+  // Whether the address depends on other loaded values.
   bool is_gather(const Value* address) const {
     const auto* instruction = dyn_cast<Instruction>(address);
     if (!instruction || !divergence_.is_divergent(instruction) || is_lane(instruction)) return false;
@@ -59,42 +61,42 @@ class InputReloading {
     return nullptr;
   }
 
-  // Whether there is a way from the load to its user that waits.
-  bool waits_between(LoadInst& load, Instruction& user) const {
-    BasicBlock* home = load.getParent();
+  // Whether a path from the load to its user passes a barrier.
+  bool has_barrier_between(LoadInst& load, Instruction& user) const {
+    BasicBlock* load_block = load.getParent();
     Instruction* last = last_barrier(*user.getParent(), &user);
-    if (user.getParent() == home) return last && load.comesBefore(last);
+    if (user.getParent() == load_block) return last && load.comesBefore(last);
     if (last) return true;
-    SmallPtrSet<BasicBlock*, 16> seen;
-    SmallVector<BasicBlock*> waiting(predecessors(user.getParent()));
-    while (!waiting.empty()) {
-      BasicBlock* block = waiting.pop_back_val();
-      if (!seen.insert(block).second) continue;
+    SmallPtrSet<BasicBlock*, 16> visited;
+    SmallVector<BasicBlock*> worklist(predecessors(user.getParent()));
+    while (!worklist.empty()) {
+      BasicBlock* block = worklist.pop_back_val();
+      if (!visited.insert(block).second) continue;
       Instruction* barrier = last_barrier(*block, nullptr);
-      if (barrier && (block != home || load.comesBefore(barrier))) return true;
-      if (block != home) append_range(waiting, predecessors(block));
+      if (barrier && (block != load_block || load.comesBefore(barrier))) return true;
+      if (block != load_block) append_range(worklist, predecessors(block));
     }
     return false;
   }
 
-  bool repeat(LoadInst& load) {
-    DenseMap<Instruction*, Value*> copies;  // by the barrier, or the first instruction of the block
+  bool rematerialize_after_barriers(LoadInst& load) {
+    DenseMap<Instruction*, Value*> copies;  // by insertion point: after the barrier, or at the start of the block
     SmallVector<std::pair<Use*, Value*>> replacements;
-    auto at_hand = [&](const Use& operand) { return is_there(operand); };
+    auto available = [&](const Use& operand) { return is_available(operand); };
     for (Use& use : load.uses()) {
       auto* user = cast<Instruction>(use.getUser());
       BasicBlock* block = user->getParent();
       if (isa<PHINode>(user) || loops_.getLoopFor(block) != loops_.getLoopFor(load.getParent()) ||
-          !waits_between(load, *user))
+          !has_barrier_between(load, *user))
         continue;
-      if (copies.empty() && (is_gather(load.getPointerOperand()) || !can_be_rematerialized(load, at_hand)))
+      if (copies.empty() && (is_gather(load.getPointerOperand()) || !can_be_rematerialized(load, available)))
         return false;
       Instruction* barrier = last_barrier(*block, user);
-      Instruction* place = barrier ? barrier->getNextNode() : &*block->getFirstInsertionPt();
-      Value*& copy = copies[place];
+      Instruction* insertion_point = barrier ? barrier->getNextNode() : &*block->getFirstInsertionPt();
+      Value*& copy = copies[insertion_point];
       if (!copy) {
-        IRBuilder<> builder(place);
-        copy = rematerialize(load, at_hand, builder);
+        IRBuilder<> builder(insertion_point);
+        copy = rematerialize(load, available, builder);
       }
       replacements.push_back({&use, copy});
     }
@@ -112,7 +114,7 @@ class InputReloading {
 
 bool reload_inputs(Function& function, FunctionAnalysisManager& analyses,
                    function_ref<bool(const Instruction&)> is_barrier) {
-  return InputReloading(function, analyses, is_barrier).run();
+  return InputRematerialization(function, analyses, is_barrier).run();
 }
 
 }  // namespace kiln

@@ -1,7 +1,8 @@
-// Inputs that are read behind a barrier as well as before it are loaded again.
+// Rematerializes loads of inputs that are used after a barrier as well as before it.
 //
-// A simdgroup that waits keeps its values in memory. What lies in an input, at a place that takes few instructions to
-// compute, need not be stored there: it is in memory already, and in the nearest cache since the first time.
+// A simdgroup that waits at a barrier keeps its live values in memory. A value of an input, at an address that takes
+// few instructions to compute, need not be stored there: it is in memory already, and in the nearest cache since the
+// first load.
 #pragma once
 
 #include <llvm/ADT/STLFunctionalExtras.h>

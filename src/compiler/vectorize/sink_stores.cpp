@@ -21,11 +21,11 @@ namespace {
 
 using namespace llvm;
 
-constexpr unsigned kMostSteps = 10;         // from an address to what it is computed from
-constexpr unsigned kMostInstructions = 64;  // of a side, from its end to the store
-constexpr unsigned kMostAttempts = 8;       // at one join, to find partners of a store
+constexpr unsigned kMaxDepth = 10;         // of an address expression
+constexpr unsigned kMaxInstructions = 64;  // of a side, from its end to the store
+constexpr unsigned kMaxAttempts = 8;       // at one join, to find partners for a store
 
-// The blocks that lead to the join alone.
+// The predecessors whose only successor is the join.
 SmallVector<BasicBlock*, 4> sides_of(BasicBlock& join) {
   SmallVector<BasicBlock*, 4> sides;
   for (BasicBlock* before : predecessors(&join))
@@ -46,15 +46,16 @@ SmallVector<const Value*, 2> objects_of(const Value* pointer) {
   return objects;
 }
 
-bool is_known(const Value* object) {
+bool is_identified(const Value* object) {
   const auto* load = dyn_cast<LoadInst>(object);
   return isa<GlobalVariable, AllocaInst>(object) || (load && load->hasMetadata(LLVMContext::MD_invariant_load));
 }
 
-bool may_converge(const Value* first, const Value* second) {
+bool may_alias(const Value* first, const Value* second) {
   const auto of_first = objects_of(first), of_second = objects_of(second);
   return any_of(of_first, [&](const Value* one) {
-    return any_of(of_second, [&](const Value* other) { return one == other || !is_known(one) || !is_known(other); });
+    return any_of(of_second,
+                  [&](const Value* other) { return one == other || !is_identified(one) || !is_identified(other); });
   });
 }
 
@@ -75,7 +76,7 @@ class StoreSinking {
   }
 
  private:
-  // The stores of each side that become one.
+  // The stores, one of each side, that become one.
   using Stores = SmallVector<StoreInst*, 4>;
 
   void sink_into(BasicBlock& join) {
@@ -84,7 +85,7 @@ class StoreSinking {
       if (!dominators_.dominates(&join, before)) sides.push_back(before);
     BasicBlock* to = &join;
     for (;;) {
-      Stores stores = next_stores(sides, /*are_all=*/to != &join);
+      Stores stores = next_stores(sides, /*needs_all=*/to != &join);
       if (stores.empty()) return;
       if (to == &join && stores.size() < pred_size(&join)) {
         SmallVector<BasicBlock*, 4> storing;
@@ -96,17 +97,17 @@ class StoreSinking {
     }
   }
 
-  // Stores that can be one, of all sides or of some; the last that can be.
-  Stores next_stores(ArrayRef<BasicBlock*> sides, bool are_all) const {
+  // Stores of all sides or of some that can become one; the last such.
+  Stores next_stores(ArrayRef<BasicBlock*> sides, bool needs_all) const {
     if (sides.size() < 2) return {};
     SmallVector<SmallVector<StoreInst*, 2>, 4> movable;
     for (BasicBlock* side : sides) movable.push_back(movable_stores(*side));
     unsigned attempts = 0;
     for (const auto& of_side : movable)
       for (StoreInst* store : of_side) {
-        if (++attempts > kMostAttempts) return {};
+        if (++attempts > kMaxAttempts) return {};
         Stores stores = partners(*store, movable);
-        if (stores.size() >= 2 && (!are_all || stores.size() == sides.size()) && are_divergent(stores)) return stores;
+        if (stores.size() >= 2 && (!needs_all || stores.size() == sides.size()) && are_divergent(stores)) return stores;
       }
     return {};
   }
@@ -114,16 +115,16 @@ class StoreSinking {
   // Stores that may be moved to the end of their block, the last first.
   static SmallVector<StoreInst*, 2> movable_stores(BasicBlock& block) {
     SmallVector<StoreInst*, 2> found;
-    SmallVector<const Value*, 4> passed;
+    SmallVector<const Value*, 4> crossed;
     unsigned count = 0;
     for (Instruction& instruction : reverse(block)) {
-      if (++count > kMostInstructions) break;
+      if (++count > kMaxInstructions) break;
       if (auto* store = dyn_cast<StoreInst>(&instruction); store && store->isSimple()) {
         const Value* pointer = store->getPointerOperand();
-        if (none_of(passed, [&](const Value* other) { return may_converge(pointer, other); })) found.push_back(store);
-        passed.push_back(pointer);
+        if (none_of(crossed, [&](const Value* other) { return may_alias(pointer, other); })) found.push_back(store);
+        crossed.push_back(pointer);
       } else if (auto* load = dyn_cast<LoadInst>(&instruction); load && load->isSimple()) {
-        if (!load->hasMetadata(LLVMContext::MD_invariant_load)) passed.push_back(load->getPointerOperand());
+        if (!load->hasMetadata(LLVMContext::MD_invariant_load)) crossed.push_back(load->getPointerOperand());
       } else if (instruction.mayReadOrWriteMemory()) {
         break;
       }
@@ -140,7 +141,7 @@ class StoreSinking {
           partner = &store;
           break;
         }
-        if (!can_be_one(store, *other)) continue;
+        if (!can_merge(store, *other)) continue;
         const bool is_same = same_expression(store.getPointerOperand(), other->getPointerOperand());
         if (!partner || is_same) partner = other;
         if (is_same) break;
@@ -150,43 +151,43 @@ class StoreSinking {
     return stores;
   }
 
-  bool can_be_one(const StoreInst& one, const StoreInst& other) const {
+  bool can_merge(const StoreInst& one, const StoreInst& other) const {
     const Value *to_one = one.getPointerOperand(), *to_other = other.getPointerOperand();
     if (one.getValueOperand()->getType() != other.getValueOperand()->getType()) return false;
     if (any_of(objects_of(to_one), [](const Value* object) { return isa<AllocaInst>(object); })) return false;
-    if (same_expression(to_one, to_other)) return !is_own(to_one);
-    return (is_read(to_one) || is_read(to_other)) && may_converge(to_one, to_other);
+    if (same_expression(to_one, to_other)) return !is_distinct_per_lane(to_one);
+    return (is_loaded_address(to_one) || is_loaded_address(to_other)) && may_alias(to_one, to_other);
   }
 
-  // Whether some lanes may come from one of the stores and others from another, and nothing is exchanged on the way.
+  // Whether some lanes may reach one of the stores and others another, with no convergent operation on the paths.
   bool are_divergent(ArrayRef<StoreInst*> stores) const {
-    BasicBlock* fork = stores[0]->getParent();
-    for (StoreInst* store : stores) fork = dominators_.findNearestCommonDominator(fork, store->getParent());
-    if (any_of(stores, [&](const StoreInst* store) { return store->getParent() == fork; })) return false;
-    bool is_divergent = divergence_.is_divergent_branch(*fork);
-    SmallPtrSet<const BasicBlock*, 16> seen{fork};
-    SmallVector<const BasicBlock*> left;
-    for (StoreInst* store : stores) left.push_back(store->getParent());
-    while (!left.empty()) {
-      const BasicBlock* block = left.pop_back_val();
-      if (!seen.insert(block).second) continue;
+    BasicBlock* dominator = stores[0]->getParent();
+    for (StoreInst* store : stores) dominator = dominators_.findNearestCommonDominator(dominator, store->getParent());
+    if (any_of(stores, [&](const StoreInst* store) { return store->getParent() == dominator; })) return false;
+    bool is_divergent = divergence_.is_divergent_branch(*dominator);
+    SmallPtrSet<const BasicBlock*, 16> visited{dominator};
+    SmallVector<const BasicBlock*> worklist;
+    for (StoreInst* store : stores) worklist.push_back(store->getParent());
+    while (!worklist.empty()) {
+      const BasicBlock* block = worklist.pop_back_val();
+      if (!visited.insert(block).second) continue;
       for (const Instruction& instruction : *block) {
         const auto* call = dyn_cast<CallBase>(&instruction);
         if ((call && call->isConvergent()) || instruction.isVolatile() || isa<FenceInst>(instruction)) return false;
       }
       is_divergent = is_divergent || divergence_.is_divergent_branch(*block);
-      left.append(pred_begin(block), pred_end(block));
+      worklist.append(pred_begin(block), pred_end(block));
     }
     return is_divergent;
   }
 
-  // Whether each lane has an address of its own: a uniform one, and the lane's number times something.
-  bool is_own(const Value* value, unsigned depth = 0) const {
+  // Whether each lane has an address of its own: a uniform one, plus a multiple of the lane index.
+  bool is_distinct_per_lane(const Value* value, unsigned depth = 0) const {
     if (is_lane(value)) return true;
     const auto* instruction = dyn_cast<Instruction>(value);
-    if (!instruction || depth > kMostSteps || !divergence_.is_divergent(value)) return false;
-    if (const auto* choice = dyn_cast<SelectInst>(instruction))
-      return is_sink(choice->getFalseValue()) && is_own(choice->getTrueValue(), depth + 1);
+    if (!instruction || depth > kMaxDepth || !divergence_.is_divergent(value)) return false;
+    if (const auto* select = dyn_cast<SelectInst>(instruction))
+      return is_sink(select->getFalseValue()) && is_distinct_per_lane(select->getTrueValue(), depth + 1);
     switch (instruction->getOpcode()) {
       case Instruction::Add:
       case Instruction::Sub:
@@ -197,7 +198,7 @@ class StoreSinking {
       case Instruction::ZExt:
       case Instruction::SExt:
       case Instruction::Trunc: break;
-      case Instruction::Shl: return is_own(instruction->getOperand(0), depth + 1);
+      case Instruction::Shl: return is_distinct_per_lane(instruction->getOperand(0), depth + 1);
       default: return false;
     }
     if (instruction->getOpcode() == Instruction::Or && !cast<PossiblyDisjointInst>(instruction)->isDisjoint())
@@ -208,24 +209,25 @@ class StoreSinking {
       if (only) return false;
       only = operand;
     }
-    return only && is_own(only, depth + 1);
+    return only && is_distinct_per_lane(only, depth + 1);
   }
 
-  // Whether the address depends on what lanes read from memory, each its own.
-  bool is_read(const Value* value, unsigned depth = 0) const {
+  // Whether the address depends on a divergent value that lanes load from memory.
+  bool is_loaded_address(const Value* value, unsigned depth = 0) const {
     const auto* instruction = dyn_cast<Instruction>(value);
-    if (!instruction || depth > kMostSteps) return false;
+    if (!instruction || depth > kMaxDepth) return false;
     if (isa<LoadInst>(instruction)) return divergence_.is_divergent(instruction);
-    if (const auto* choice = dyn_cast<SelectInst>(instruction); choice && is_sink(choice->getFalseValue()))
-      return is_read(choice->getTrueValue(), depth + 1);
+    if (const auto* select = dyn_cast<SelectInst>(instruction); select && is_sink(select->getFalseValue()))
+      return is_loaded_address(select->getTrueValue(), depth + 1);
     if (isa<CallInst>(instruction)) return false;
-    return any_of(instruction->operand_values(), [&](const Value* operand) { return is_read(operand, depth + 1); });
+    return any_of(instruction->operand_values(),
+                  [&](const Value* operand) { return is_loaded_address(operand, depth + 1); });
   }
 
   static bool same_expression(const Value* one, const Value* other, unsigned depth = 0) {
     if (one == other) return true;
     const auto *first = dyn_cast<Instruction>(one), *second = dyn_cast<Instruction>(other);
-    if (!first || !second || depth > kMostSteps || !is_computed(*first) || !first->isSameOperationAs(second) ||
+    if (!first || !second || depth > kMaxDepth || !is_computed(*first) || !first->isSameOperationAs(second) ||
         !first->hasSameSubclassOptionalData(second))
       return false;
     return all_of(zip(first->operand_values(), second->operand_values()),
@@ -238,7 +240,7 @@ class StoreSinking {
            (!instruction.isIntDivRem() || (divisor && !divisor->isZero() && !divisor->isMinusOne()));
   }
 
-  // The address at `join`, where it is the same expression in all sides.
+  // The address at `join`, if it is the same expression on all sides.
   Value* address_at(BasicBlock& join, Value* value, IRBuilder<>& builder) {
     auto* instruction = dyn_cast<Instruction>(value);
     if (!instruction || dominators_.dominates(instruction->getParent(), &join)) return value;
@@ -254,7 +256,7 @@ class StoreSinking {
   }
 
   void sink(ArrayRef<StoreInst*> stores, BasicBlock& join) {
-    auto chosen = [&](auto of) -> Value* {
+    auto merged = [&](auto of) -> Value* {
       Value* first = of(*stores[0]);
       if (all_of(stores, [&](StoreInst* store) { return of(*store) == first; })) {
         auto* instruction = dyn_cast<Instruction>(first);
@@ -264,13 +266,13 @@ class StoreSinking {
       for (StoreInst* store : stores) phi->addIncoming(of(*store), store->getParent());
       return phi;
     };
-    Value* value = chosen([](StoreInst& store) { return store.getValueOperand(); });
+    Value* value = merged([](StoreInst& store) { return store.getValueOperand(); });
     IRBuilder<> builder(&join, join.getFirstInsertionPt());
     Value* first = stores[0]->getPointerOperand();
     const bool is_same =
         all_of(stores, [&](StoreInst* store) { return same_expression(first, store->getPointerOperand()); });
     Value* pointer = is_same ? address_at(join, first, builder) : nullptr;
-    if (!pointer) pointer = chosen([](StoreInst& store) { return store.getPointerOperand(); });
+    if (!pointer) pointer = merged([](StoreInst& store) { return store.getPointerOperand(); });
     Align alignment = stores[0]->getAlign();
     for (const StoreInst* store : stores) alignment = std::min(alignment, store->getAlign());
     builder.CreateAlignedStore(value, pointer, alignment);

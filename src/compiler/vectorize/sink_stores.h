@@ -1,20 +1,19 @@
-// Stores at the ends of the sides of a divergent branch become one store at its join.
+// Stores at the ends of a divergent branch's sides become one store at its join.
 //
 //     if (c) y[k] = a; else y[k] = b;
 //
-// Where several lanes have the same `k`, their order decides. One store instruction writes in the order of lanes: the
-// highest wins, as it does where one thread runs after the other. Two of them write side after side, in the order in
-// which structuring happens to lay out the sides. So the stores are made one, of a phi, which also saves a masked
-// store.
+// If several lanes have the same `k`, their order decides. One store instruction writes in lane order: the highest lane
+// wins, as if the threads ran one after the other. Two of them write side after side, in the order in which structuring
+// happens to lay out the sides. So the stores become one store of a phi, which also saves a masked store.
 //
-// Sunk are stores of one type to the same object, whose addresses are the same expression, or of which one is computed
-// from memory, as the place of a neighbour is: such a store is a scatter in any case, and its address becomes a phi as
-// well. What only a counter or the thread's position leads to is left alone, since lanes do not meet there. Past a
-// store its side must not access the object again, and where threads exchange values or wait between the branch and the
-// join, nothing is sunk: others may read by then what has been stored.
+// The pass sinks stores of one type to the same object if their addresses are the same expression, or if one is
+// computed from memory, such as a neighbor's index: such a store is a scatter in any case, and its address becomes a
+// phi as well. An address that depends only on a counter or the thread's position is left alone, since lanes do not
+// collide there. After the store its side must not access the object again. The pass sinks nothing if threads execute a
+// collective or wait between the branch and the join: others may read by then what has been stored.
 //
-// This is not the order of threads for everything. Two stores of one side, or of two branches, are made one after the
-// other for all lanes, and so are iterations of a loop (docs/design/meaning.md).
+// This does not preserve the order of threads in general. Two stores of one side, or of two branches, each run for all
+// lanes before the next one, and so do iterations of a loop (docs/design/meaning.md).
 //
 // Rejected: SimplifyCFG's sinking of common instructions. It takes loads, arithmetic and addresses too, whose phis hide
 // from the widener that lanes access consecutive elements.
@@ -25,7 +24,7 @@
 
 namespace kiln {
 
-/// Returns whether the function has changed; its analyses are to be forgotten then. Branches have two successors.
+/// Returns whether the function has changed; its analyses must be invalidated then. Branches have two successors.
 bool sink_stores(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 
 }  // namespace kiln

@@ -11,10 +11,10 @@ namespace {
 
 using namespace llvm;
 
-enum Parameter : unsigned { kRow, kOffset, kLimit };
+enum Parameter : unsigned { kAddress, kOffset, kLimit };
 
 // A loop over lanes.
-void write(Function& function, Type& element) {
+void write_body(Function& function, Type& element) {
   LLVMContext& context = function.getContext();
   const DataLayout& layout = function.getDataLayout();
   auto block = [&](const char* name) { return BasicBlock::Create(context, name, &function); };
@@ -32,7 +32,7 @@ void write(Function& function, Type& element) {
 
   builder.SetInsertPoint(inside);
   Value* loaded =
-      builder.CreateAlignedLoad(&element, builder.CreateGEP(&element, function.getArg(kRow), index), Align(1));
+      builder.CreateAlignedLoad(&element, builder.CreateGEP(&element, function.getArg(kAddress), index), Align(1));
   builder.CreateBr(next);
 
   builder.SetInsertPoint(next);
@@ -43,18 +43,18 @@ void write(Function& function, Type& element) {
   Value* after = builder.CreateAdd(index, builder.getInt64(1));
   index->addIncoming(builder.getInt64(0), entry);
   index->addIncoming(after, next);
-  // All lanes written out would be long to compile.
+  // Unrolled for all lanes, the loop would take long to compile.
   never_unroll(*builder.CreateCondBr(builder.CreateICmpNE(after, builder.getInt64(kLanes)), lane, end));
 
   builder.SetInsertPoint(end);
   builder.CreateRet(builder.CreateLoad(function.getReturnType(), lanes));
 }
 
-// One for each type.
+// One function for each type.
 Function& function_for(Type& element, Module& module) {
   std::string name = "__kiln_edge_row.";
   raw_string_ostream(name) << element;
-  if (Function* made = module.getFunction(name)) return *made;
+  if (Function* existing = module.getFunction(name)) return *existing;
   LLVMContext& context = module.getContext();
   Type* number = Type::getInt64Ty(context);
   auto* type = FunctionType::get(FixedVectorType::get(&element, kLanes),
@@ -69,16 +69,16 @@ Function& function_for(Type& element, Module& module) {
   function->setNoSync();
   function->setOnlyReadsMemory();
   function->setOnlyAccessesArgMemory();
-  function->addParamAttr(kRow, Attribute::NoCapture);
-  write(*function, element);
+  function->addParamAttr(kAddress, Attribute::NoCapture);
+  write_body(*function, element);
   return *function;
 }
 
 }  // namespace
 
-CallInst* load_edge_row(Type& element, Value* row, Value* offset, Value* limit, IRBuilder<>& builder) {
+CallInst* load_tail(Type& element, Value* address, Value* offset, Value* limit, IRBuilder<>& builder) {
   Function& function = function_for(element, *builder.GetInsertBlock()->getModule());
-  CallInst* call = builder.CreateCall(&function, {row, offset, limit});
+  CallInst* call = builder.CreateCall(&function, {address, offset, limit});
   call->setCallingConv(function.getCallingConv());
   return call;
 }

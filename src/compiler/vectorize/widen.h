@@ -1,19 +1,19 @@
-// The code of one thread as code of a simdgroup: every value that differs between threads becomes a vector of 32, every
-// other one stays as it is, and branches that threads take differently become masks.
+// Widens the code of one thread to a simdgroup: a divergent value becomes a vector of 32 elements, a uniform value
+// stays scalar, and divergent branches become masks.
 //
-// The control flow is structured before (`structure_control_flow`), so that two rules suffice:
+// The control flow is structured first (`kStructuring`, analysis/structured_flow.h), so that two rules suffice:
 //
-//   a branch that threads take differently has one side, which joins at its other successor: the side runs under a
-//   narrower mask, where any lane wants it, and values are chosen at the join;
+//   a divergent branch has one side, which joins at its other successor: the side runs under a narrower mask, if any
+//   lane takes it, and phis at the join become selects;
 //
-//   a loop that threads leave differently has one exit, at its latch: a mask of the lanes that are still in it; what a
-//   lane has, loop-carried or wanted outside, stays as it was when the lane left.
+//   a loop with a divergent exit has one exit, at its latch: a mask has the lanes that are still in the loop, and a
+//   lane's loop-carried and live-out values stay as they were when the lane left.
 //
-// A lane that is masked off computes with whatever it has, never with poison: arithmetic is harmless, loads give it
-// zero, stores and atomics pass it over.
+// A masked-off lane computes with whatever values it has, never with poison: arithmetic is harmless, loads return zero,
+// stores and atomics skip the lane.
 //
-// Rejected: LLVM's loop vectoriser (innermost loops only, no divergent control flow worth having), and masks on every
-// block without structuring (as many masks as blocks, and joins that need sets of them).
+// Rejected: LLVM's loop vectorizer (innermost loops only, no useful support for divergent control flow), and masks on
+// every block without structuring (as many masks as blocks, and joins that need sets of them).
 #pragma once
 
 #include <llvm/ADT/ArrayRef.h>
@@ -29,23 +29,23 @@
 namespace kiln {
 
 struct WidenOptions {
-  // Masks in registers of their own: masked loads and stores of elements of every size, gathers, permutations.
+  // Mask registers: masked loads and stores of elements of every size, gathers, permutations.
   bool has_avx512 = false;
-  // Whether there are always 32 lanes, so that masks are those of the body's conditions.
+  // Whether all 32 lanes are active at entry, so that masks come from the body's conditions only.
   bool is_full = false;
-  // What `__kiln_wait` stands for. Exchanges become operations on lanes. Barriers stay: their first operand is the mask
-  // of the lanes that wait, and the second is 0.
+  // The convergence points that `__kiln_wait` calls refer to. Collectives become operations on lanes. Barriers stay:
+  // operand 1 becomes the mask of the active lanes, and operand 2 becomes 0.
   llvm::ArrayRef<ConvergencePoint> sites;
-  // Where a launch, the function's first parameter, says that it is alone (CpuLaunch::is_alone), in bytes: its atomics
-  // need not be such then.
+  // Byte offset in the launch, the function's first parameter, of the flag that the launch is exclusive
+  // (CpuLaunch::is_alone): its atomics need not be atomic then.
   uint64_t alone_offset = 0;
   // Whether an argument of such a launch is one of its outputs.
   llvm::function_ref<bool(uint64_t argument)> is_output;
 };
 
-/// Replaces the body of `function(…, i32 lanes)`, whose control flow is structured, by code of as many threads, at most
-/// 32, as its last argument says. kLaneFunction gives a thread's lane. Returns why it cannot be done, and the function
-/// is a declaration then; or nothing.
+/// Replaces the body of `function(…, i32 lanes)`, whose control flow is structured, by code for a simdgroup of `lanes`
+/// threads, at most 32; kLaneFunction gives a thread's lane. On failure returns the reason and leaves a declaration;
+/// otherwise returns an empty string.
 std::string widen(llvm::Function& function, llvm::FunctionAnalysisManager& analyses, const WidenOptions& options);
 
 }  // namespace kiln

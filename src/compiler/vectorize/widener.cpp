@@ -15,7 +15,7 @@ namespace kiln::widening {
 
 namespace {
 
-// Says something to the optimiser of one thread's code; does nothing.
+// Annotates one thread's code for the optimizer; has no effect.
 bool is_note(const IntrinsicInst& intrinsic) {
   switch (intrinsic.getIntrinsicID()) {
     case Intrinsic::assume:
@@ -33,7 +33,7 @@ bool is_defined_divisor(const Value* divisor) {
   return constant && !constant->isZero() && !constant->isMinusOne();
 }
 
-bool is_never(const Instruction& instruction) { return calls(instruction, kNeverFunction); }
+bool is_ordering_edge_condition(const Instruction& instruction) { return calls(instruction, kNeverFunction); }
 
 }  // namespace
 
@@ -42,8 +42,8 @@ void refuse(std::string reason) { throw Refusal{std::move(reason)}; }
 Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses, const WidenOptions& options)
     : has_avx512_(options.has_avx512),
       is_full_(options.is_full),
-      sites_(options.sites),
-      has_barriers_(any_of(options.sites, [](const ConvergencePoint& site) { return site.is_barrier; })),
+      convergence_points_(options.sites),
+      has_barriers_(any_of(options.sites, [](const ConvergencePoint& point) { return point.is_barrier; })),
       from_(from),
       to_(to),
       flow_(from, analyses),
@@ -52,7 +52,7 @@ Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses
       layout_(from.getDataLayout()),
       context_(from.getContext()),
       mask_type_(FixedVectorType::get(Type::getInt1Ty(context_), kLanes)) {
-  check_exclusive(options.alone_offset, options.is_output);
+  load_exclusive_flag(options.alone_offset, options.is_output);
   find_tiles(analyses.getResult<ScalarEvolutionAnalysis>(from));
   find_groups(analyses.getResult<ScalarEvolutionAnalysis>(from));
   find_zeroed_loads();
@@ -84,7 +84,7 @@ Value* Widener::scalar(Value* value) {
 
 Value* Widener::vector(Value* value, IRBuilder<>& builder) {
   if (auto found = vectors_.find(value); found != vectors_.end()) return found->second;
-  if (postponed_.contains(value)) return vector_here(cast<Instruction>(*value), builder);
+  if (postponed_.contains(value)) return postponed_vector(cast<Instruction>(*value), builder);
   if (is_divergent(value)) refuse("a value before its definition");
   Type* type = vector_of(value->getType());
   if (auto* constant = dyn_cast<Constant>(value)) {
@@ -94,15 +94,15 @@ Value* Widener::vector(Value* value, IRBuilder<>& builder) {
   return builder.CreateVectorSplat(kLanes, scalar(value));
 }
 
-// A place in memory is mostly wanted of the first lane and the last one only, and whether a guard allows it of none. As
-// vectors they are made where they are wanted: where lanes go their own ways.
+// An address is mostly needed for the first and the last lane only, and a guard's condition for none. Their vectors are
+// created on demand, where lanes access memory separately.
 bool Widener::can_be_postponed(Instruction& instruction) {
-  auto is_choice = [](const Value* value) {
-    const auto* choice = dyn_cast<SelectInst>(value);
-    return choice && (is_zeros(choice->getFalseValue()) || is_sink(choice->getFalseValue()));
+  auto is_guard_select = [](const Value* value) {
+    const auto* select = dyn_cast<SelectInst>(value);
+    return select && (is_zeros(select->getFalseValue()) || is_sink(select->getFalseValue()));
   };
-  if (is_choice(&instruction)) return true;
-  if (isa<ICmpInst>(instruction) && all_of(instruction.users(), is_choice)) return true;
+  if (is_guard_select(&instruction)) return true;
+  if (isa<ICmpInst>(instruction) && all_of(instruction.users(), is_guard_select)) return true;
   switch (instruction.getOpcode()) {
     case Instruction::ZExt:
     case Instruction::SExt:
@@ -119,16 +119,16 @@ bool Widener::can_be_postponed(Instruction& instruction) {
   }
 }
 
-Value* Widener::vector_here(Instruction& instruction, IRBuilder<>& builder) {
-  auto made = made_in_.find({&instruction, builder.GetInsertBlock()});
-  if (made != made_in_.end()) return made->second;
+Value* Widener::postponed_vector(Instruction& instruction, IRBuilder<>& builder) {
+  auto made = made_in_block_.find({&instruction, builder.GetInsertBlock()});
+  if (made != made_in_block_.end()) return made->second;
   Value* widened = widen_arithmetic(instruction, builder);
   if (auto* result = dyn_cast<Instruction>(widened)) result->copyIRFlags(&instruction);
-  return made_in_[{&instruction, builder.GetInsertBlock()}] = widened;
+  return made_in_block_[{&instruction, builder.GetInsertBlock()}] = widened;
 }
 
 Value* Widener::any(Value* mask, IRBuilder<>& builder) {
-  if (Value* words = as_words_.lookup(mask))
+  if (Value* words = word_masks_.lookup(mask))
     return builder.CreateICmpNE(builder.CreateOrReduce(words), builder.getInt32(0));
   return builder.CreateICmpNE(builder.CreateBitCast(mask, builder.getInt32Ty()), builder.getInt32(0));
 }
@@ -140,30 +140,30 @@ Constant* Widener::lane_numbers(Type* type) const {
 }
 
 void Widener::widen_instruction(Instruction& instruction, IRBuilder<>& builder) {
-  if (vectors_.contains(&instruction) || late_.contains(&instruction) || stored_in_tiles_.contains(&instruction))
-    return;  // a part of a pair
-  load_late(instruction, builder);
+  if (vectors_.contains(&instruction) || sunk_loads_.contains(&instruction) || stored_in_tiles_.contains(&instruction))
+    return;  // emitted with another instruction
+  emit_sunk_loads(instruction, builder);
   if (is_lane(&instruction)) {
     vectors_[&instruction] = lane_numbers(instruction.getType());
     return;
   }
   if (auto* intrinsic = dyn_cast<IntrinsicInst>(&instruction); intrinsic && is_note(*intrinsic)) return;
   if (auto* variable = dyn_cast<AllocaInst>(&instruction)) return widen_variable(*variable);
-  if (std::optional<unsigned> site = convergence_point_at(instruction))
-    return wait(cast<CallInst>(instruction), *site, builder);
+  if (std::optional<unsigned> point = convergence_point_at(instruction))
+    return widen_convergence_point(cast<CallInst>(instruction), *point, builder);
   if (LaneOperation operation = lane_operation(&instruction); operation != LaneOperation::kNone)
-    return exchange(cast<CallInst>(instruction), operation, builder);
-  if (is_never(instruction)) {
+    return widen_collective(cast<CallInst>(instruction), operation, builder);
+  if (is_ordering_edge_condition(instruction)) {
     scalars_[&instruction] = builder.getFalse();
     return;
   }
-  // An atomic load at one address is one load: the lanes are here at the same time.
+  // An atomic load of a uniform address is one load: the lanes execute it at the same time.
   bool has_effect = instruction.mayWriteToMemory() || (instruction.isAtomic() && is_divergent(&instruction));
   if (!is_divergent(&instruction) && (!has_effect || isa<LoadInst>(instruction))) return copy(instruction, builder);
   if (auto* load = dyn_cast<LoadInst>(&instruction); load && !has_effect) return widen_load(*load, builder);
   if (auto* store = dyn_cast<StoreInst>(&instruction); store && store->isSimple()) return widen_store(*store, builder);
   if (auto* atomic = dyn_cast<AtomicRMWInst>(&instruction)) return widen_atomic(*atomic, builder);
-  if (has_effect) return each_lane(instruction, builder);
+  if (has_effect) return for_each_lane(instruction, builder);
   if (can_be_postponed(instruction)) {
     postponed_.insert(&instruction);
     return;
@@ -174,14 +174,14 @@ void Widener::widen_instruction(Instruction& instruction, IRBuilder<>& builder) 
     vectors_[&instruction] = widened;
     return;
   }
-  each_lane(instruction, builder);
+  for_each_lane(instruction, builder);
 }
 
 void Widener::copy(Instruction& instruction, IRBuilder<>& builder) {
   SmallVector<Value*> operands;
   for (Value* operand : instruction.operands()) operands.push_back(scalar(operand));
-  Value* same = builder.Insert(with_operands(instruction, operands), instruction.getName());
-  scalars_[&instruction] = same;
+  Value* uniform_copy = builder.Insert(with_operands(instruction, operands), instruction.getName());
+  scalars_[&instruction] = uniform_copy;
 }
 
 Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder) {
@@ -200,8 +200,8 @@ Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder)
   }
   if (auto* binary = dyn_cast<BinaryOperator>(&instruction)) {
     Value* second = operand(1);
-    // The optimiser may have removed what keeps a division from trapping where a branch keeps threads from it. Lanes
-    // that are not here divide by 1.
+    // The optimizer may have removed a check that kept a division from trapping, because a branch keeps threads from
+    // it. Inactive lanes divide by 1.
     if (binary->isIntDivRem()) {
       second = without_zeros(binary->getOperand(1), builder);
       if (!is_all(mask_) && !is_defined_divisor(binary->getOperand(1)))
@@ -226,33 +226,33 @@ Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder)
   return nullptr;
 }
 
-// A divisor, which is 0 in no lane. The optimiser divides by either side of a choice of which one is constant, as of
-// the one that keeps from dividing by 0, and takes the division by a vector with a single 0 for impossible: so neither
-// side has one.
+// A divisor that is 0 in no lane. If one side of a select is constant, as in a check against dividing by 0, the
+// optimizer divides by each side. It treats division by a vector with a single 0 as undefined, so neither side may
+// contain a 0.
 Value* Widener::without_zeros(Value* divisor, IRBuilder<>& builder, unsigned depth) {
-  auto* choice = dyn_cast<SelectInst>(divisor);
-  if (choice && is_divergent(choice) && depth < 8) {
-    Value* condition = choice->getCondition();
+  auto* select = dyn_cast<SelectInst>(divisor);
+  if (select && is_divergent(select) && depth < 8) {
+    Value* condition = select->getCondition();
     return builder.CreateSelect(is_divergent(condition) ? vector(condition, builder) : scalar(condition),
-                                without_zeros(choice->getTrueValue(), builder, depth + 1),
-                                without_zeros(choice->getFalseValue(), builder, depth + 1));
+                                without_zeros(select->getTrueValue(), builder, depth + 1),
+                                without_zeros(select->getFalseValue(), builder, depth + 1));
   }
   Value* lanes = vector(divisor, builder);
   if (is_defined_divisor(divisor)) return lanes;
   return builder.CreateBinaryIntrinsic(Intrinsic::umax, lanes, ConstantInt::get(lanes->getType(), 1));
 }
 
-// Of a choice between a value and 0 by a condition that is the same in all threads: x86 has no such choice between
-// vectors, so that it would be a branch, which processors predict badly where conditions come from data.
-Value* Widener::zero_unless(Instruction& choice, IRBuilder<>& builder) {
-  auto* if_true = dyn_cast<Constant>(choice.getOperand(1));
-  auto* if_false = dyn_cast<Constant>(choice.getOperand(2));
+// A select with a uniform condition between a value and 0, as a bitwise AND. x86 cannot select vectors by a scalar, so
+// the select would be a branch, which is predicted badly if the condition comes from data.
+Value* Widener::zero_unless(Instruction& select, IRBuilder<>& builder) {
+  auto* if_true = dyn_cast<Constant>(select.getOperand(1));
+  auto* if_false = dyn_cast<Constant>(select.getOperand(2));
   bool keeps_first = if_false && if_false->isNullValue();
   if (keeps_first == (if_true && if_true->isNullValue())) return nullptr;
-  Value* kept = choice.getOperand(keeps_first ? 1 : 2);
-  Type* type = choice.getType();
+  Value* kept = select.getOperand(keeps_first ? 1 : 2);
+  Type* type = select.getType();
   if (!is_divergent(kept) || type->isPointerTy() || type->isIntegerTy(1)) return nullptr;
-  Value* condition = scalar(choice.getOperand(0));
+  Value* condition = scalar(select.getOperand(0));
   if (!keeps_first) condition = builder.CreateNot(condition);
   Type* number = builder.getIntNTy(static_cast<unsigned>(type->getPrimitiveSizeInBits()));
   Value* mask = builder.CreateVectorSplat(kLanes, builder.CreateSExt(condition, number));
@@ -260,7 +260,7 @@ Value* Widener::zero_unless(Instruction& choice, IRBuilder<>& builder) {
   return builder.CreateBitCast(builder.CreateAnd(bits, mask), vector_of(type));
 }
 
-// The result and whether it is too large for its type.
+// The results, and whether each overflows its type.
 void Widener::widen_checked(WithOverflowInst& call, IRBuilder<>& builder) {
   check_pair(call);
   Value *left = vector(call.getLHS(), builder), *right = vector(call.getRHS(), builder);
@@ -277,9 +277,9 @@ Value* Widener::widen_intrinsic(IntrinsicInst& call, IRBuilder<>& builder) {
   if (isVectorIntrinsicWithOverloadTypeAtArg(id, -1)) types.push_back(vector_of(call.getType()));
   for (unsigned i = 0; i < call.arg_size(); ++i) {
     Value* argument = call.getArgOperand(i);
-    bool stays = isVectorIntrinsicWithScalarOpAtArg(id, i);
-    if (stays && is_divergent(argument)) return nullptr;
-    arguments.push_back(stays ? scalar(argument) : vector(argument, builder));
+    bool is_scalar_operand = isVectorIntrinsicWithScalarOpAtArg(id, i);
+    if (is_scalar_operand && is_divergent(argument)) return nullptr;
+    arguments.push_back(is_scalar_operand ? scalar(argument) : vector(argument, builder));
     if (isVectorIntrinsicWithOverloadTypeAtArg(id, i)) types.push_back(arguments.back()->getType());
   }
   return builder.CreateIntrinsic(id, types, arguments);

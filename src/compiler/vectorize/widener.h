@@ -1,19 +1,20 @@
-// What widens a function (vectorize/widen.h): one thread's instructions become those of a simdgroup's vectors.
+// Implements widen() (vectorize/widen.h): one thread's instructions become vector instructions of a simdgroup.
 //
-// The class is one, since each part asks the others for masks and vectors; its parts are in files of one subject each:
+// Widener is one class, since each part needs the masks and vectors of the others. Each file covers one subject:
 //
-//   widener.cpp             operands, and instructions that compute
-//   widener_flow.cpp        blocks, masks, phis
-//   widener_consecutive.cpp        values that grow from lane to lane
-//   widener_address_patterns.cpp    values that differ from lane to lane by what is known when compiling
-//   widener_memory.cpp      variables, loads, stores
-//   widener_zeros.cpp       choices between what is loaded and zero
-//   widener_interleaved.cpp      accesses to several members of structures
-//   widener_shared_checks.cpp     loads of rows at known distances
-//   widener_tiles.cpp       loads and stores of matrices: rows of a few lanes each
-//   widener_collectives.cpp   what lanes exchange, and barriers
-//   widener_matrices.cpp    products of matrices
-//   widener_scalarized.cpp       what is done one lane after the other
+//   widener.cpp                   operands and arithmetic
+//   widener_flow.cpp              blocks, masks, phis
+//   widener_consecutive.cpp       values with a constant stride from lane to lane
+//   widener_address_patterns.cpp  values with constant differences between lanes
+//   widener_memory.cpp            variables, loads, stores
+//   widener_atomics.cpp           atomic operations
+//   widener_zeros.cpp             selects between a loaded value and zero
+//   widener_interleaved.cpp       interleaved accesses to members of structures
+//   widener_shared_checks.cpp     loads at constant distances with one bounds check
+//   widener_tiles.cpp             loads and stores of matrices: rows of a few lanes each
+//   widener_collectives.cpp       collectives and barriers
+//   widener_matrices.cpp          matrix products
+//   widener_scalarized.cpp        instructions that run one lane after the other
 #pragma once
 
 #include <llvm/ADT/DenseMap.h>
@@ -41,7 +42,7 @@
 
 namespace kiln {
 
-// Of these files alone, which speak of little but LLVM's.
+// Private to the widener*.cpp files, which use little but LLVM's types.
 namespace widening {
 
 using namespace llvm;
@@ -53,14 +54,14 @@ struct Refusal {
 
 [[noreturn]] void refuse(std::string reason);
 
-/// A copy, not inserted yet. Its operands are made before it: where one is refused, no copy is left behind.
+/// A copy, not inserted yet. Its operands are created before it, so that a refusal among them leaks no copy.
 inline Instruction* with_operands(const Instruction& instruction, ArrayRef<Value*> operands) {
   Instruction* copy = instruction.clone();
   for (auto [use, operand] : zip_equal(copy->operands(), operands)) use.set(operand);
   return copy;
 }
 
-/// From one address to another in elements; nothing where it is not known, or no whole number of them.
+/// The distance between two addresses in elements; nothing if it is unknown or not a whole number of elements.
 std::optional<int64_t> distance(Value* from, Value* to, uint64_t bytes, ScalarEvolution& evolution);
 
 inline bool is_word(uint64_t bytes) { return bytes == 4 || bytes == 8; }
@@ -79,137 +80,136 @@ class Widener {
 
  private:
   using Values = SmallVector<Value*>;
-  using Maker = function_ref<Values()>;
-  using MakerAt = function_ref<Values(Value* address)>;
+  using Emitter = function_ref<Values()>;
+  using EmitterAt = function_ref<Values(Value* address)>;
 
-  // A guarded address: where the guard allows it, else memory of zeros or a sink. Null where there is no guard.
-  struct Guarded {
+  // A guarded address: `address` if `allowed` holds, else memory of zeros or a sink. Null if there is no guard.
+  struct GuardedAddress {
     Value* allowed;
     Value* address;
   };
 
-  // How lanes access memory together.
-  struct Row {
+  // The memory that the lanes access together.
+  struct AccessShape {
     uint64_t bytes;                 // of an element
-    uint64_t reach;                 // from the lowest lane's address to the last element that is touched
-    bool is_own;                    // nothing is touched that is not some lane's
-    bool is_for_all = false;        // if nothing tells that it is there, then of all lanes
-    unsigned lowest = 0;            // the lane
-    bool check_scalarized = false;  // code for what is no row finds itself that all of it is outside
+    uint64_t reach;                 // from the lowest lane's address to the last accessed element
+    bool is_exact;                  // only elements of some lane are accessed
+    bool needs_full_mask = false;   // without a bounds check all lanes must be active
+    unsigned lowest = 0;            // the lane with the lowest address
+    bool slow_path_checks = false;  // the slow path itself handles a range that is out of bounds as a whole
   };
 
-  // What the lanes have where that is a number in all of them plus one that is known when compiling: as those that
-  // share a word, or go backwards. The arithmetic may wrap.
+  // Lanes' values that are a uniform number plus a constant for each lane, as in lanes that share a word or go
+  // backwards. The arithmetic may wrap.
   struct Pattern {
-    std::array<uint64_t, kLanes> offsets;  // from the lowest
+    std::array<uint64_t, kLanes> offsets;  // from the lowest lane's value
     unsigned lowest, highest;              // lanes
 
     bool operator==(const Pattern&) const = default;
   };
 
-  // The first and the last lane that take part.
-  struct Present {
+  // The first and the last active lane.
+  struct ActiveLanes {
     Value *first, *last;
   };
 
-  // Accesses to neighbouring members of structures, which are made together: loads by the first of them, stores by the
-  // last.
+  // Accesses to adjacent members of structures, emitted together: loads at the first of them, stores at the last.
   struct Member {
     Instruction* access;
-    int64_t place;  // in elements, from the first access's address
+    int64_t offset;  // in elements, from the first access's address
   };
-  using Group = SmallVector<Member>;
+  using AccessGroup = SmallVector<Member>;
 
-  // Loads of rows that are a known number of elements apart, and which one question lets through.
-  struct Rows {
-    Group members;
-    Value* first = nullptr;      // of the lowest member, once it has been asked: in memory, or copied to `room`
-    AllocaInst* room = nullptr;  // where the rows are put together if the answer is no
-    uint64_t room_bytes = 0;
-    unsigned made = 0;  // members that have been loaded
+  // Consecutive loads at constant distances, with one bounds check for all of them.
+  struct SharedCheck {
+    AccessGroup members;
+    Value* base = nullptr;         // address of the lowest member, once checked: in memory, or `buffer`
+    AllocaInst* buffer = nullptr;  // where the loads' elements are copied if the check fails
+    uint64_t buffer_bytes = 0;
+    unsigned num_loaded = 0;  // members that have been loaded
   };
 
-  // Lanes' addresses: a number that is the same in all of them, and for each `offsets` and `rows` times `pitch`, which
-  // is the same in all lanes too, or null. Nothing in it wraps but at 64 bits.
-  struct Places {
+  // Lanes' addresses: a uniform base plus `offsets[lane] + rows[lane] * pitch`. `pitch` is uniform, or null. Wraps at
+  // 64 bits only.
+  struct LaneOffsets {
     std::array<uint64_t, kLanes> offsets{}, rows{};
     Value* pitch = nullptr;
 
-    bool operator==(const Places&) const = default;
+    bool operator==(const LaneOffsets&) const = default;
   };
 
-  // Elements that follow one another in memory, and belong to some lane each.
+  // Consecutive elements in memory, each of which belongs to some lane.
   struct Strip {
-    unsigned access, lane;           // whose is the first
-    SmallVector<unsigned> elements;  // each one's place among all: the access times kLanes, and the lane
+    unsigned access, lane;           // of the first element
+    SmallVector<unsigned> elements;  // index of each among all: access * kLanes + lane
   };
 
-  // One or two accesses of a thread, as a matrix' two elements, that are strips together.
+  // One or two accesses of a thread, as to a matrix's two elements, that together form strips.
   struct Tile {
     SmallVector<Instruction*, 2> accesses;
     SmallVector<Strip> strips;
-    uint64_t bytes;   // of an element
-    bool is_certain;  // whether the strips' places differ by what is known when compiling
+    uint64_t bytes;               // of an element
+    bool has_constant_distances;  // whether the distances between strips are known at compile time
   };
 
-  // Code that runs if `condition` holds, which is the same in all lanes, and code that runs if not.
-  struct Fork {
+  // A branch on a uniform condition, with code on both sides.
+  struct IfElse {
     Value* condition;
-    const char *one, *other;  // the blocks' names
-    bool is_likely = true;    // to hold; else nothing is known of that
+    const char *then_name, *else_name;  // the blocks' names
+    bool is_likely = true;              // otherwise it gets no branch weights
   };
 
-  // Whether lanes access memory as a row, which is asked when the code runs.
-  struct Asked {
-    Value *is_row, *first;  // an i1, and the address of the row's lowest lane
-    Value *offset, *limit;  // of a guard that differs from lane to lane; else null
-    bool is_among_present;  // asked of the lanes that take part alone
+  // The run-time check that the lanes access memory as one range.
+  struct RangeCheck {
+    Value *condition, *base;  // an i1; the address of the lowest lane
+    Value *offset, *limit;    // of a divergent guard; else null
+    bool is_active_only;      // the check covers active lanes only
   };
 
-  // A choice between a row that is loaded and zero, by what is the same in all lanes: the address is chosen.
+  // A select with a uniform condition between a consecutive load and zero: the address is selected instead.
   struct ZeroedLoad {
-    SelectInst* choice;
-    bool is_late;  // loaded where it is wanted first
+    SelectInst* select;
+    bool is_sunk;  // loaded at its first use
   };
 
-  // What is loaded where it is wanted first.
-  struct LateLoad {
+  // A load that is emitted at its first use.
+  struct SunkLoad {
     LoadInst* load;
     Value* address;
   };
 
-  // A divergent loop's value that is wanted outside.
-  struct Kept {
+  // A live-out value of a divergent loop.
+  struct LiveOut {
     Loop* loop;
     Instruction* value;
     PHINode* phi;
     Value* last;
-    BasicBlock* side = nullptr;  // of a result that goes round: where lanes get `next`; others keep what they have
+    BasicBlock* side = nullptr;  // of a carried result: lanes in the side get `next`, others keep what they have
     Value* next = nullptr;
   };
 
-  // A value that a loop's threads carry, which is wanted outside too: those that leave at a fork have what they came
-  // with, others what its side computes.
-  struct Result {
+  // A loop-carried value that is also live out: lanes that leave at the branch keep the carried value, others have what
+  // its side computes.
+  struct CarriedResult {
     PHINode* carried;
     BasicBlock* side;
     Value* next;
   };
 
-  // ---- What differs
+  // ---- Divergence
 
   bool is_divergent(const Value* value) const { return flow_.is_divergent(value); }
   bool is_divergent_branch(const BasicBlock& block) const { return flow_.is_divergent_branch(block); }
   bool is_divergent_loop(const Loop& loop) const { return flow_.is_divergent_loop(loop); }
   BasicBlock* join_of(BranchInst& branch) const { return flow_.join_of(branch); }
 
-  // ---- Operands and instructions that compute
+  // ---- Operands and arithmetic
 
   Type* vector_of(Type* type) const;
   Value* scalar(Value* value);
   Value* vector(Value* value, IRBuilder<>& builder);
   bool can_be_postponed(Instruction& instruction);
-  Value* vector_here(Instruction& instruction, IRBuilder<>& builder);
+  Value* postponed_vector(Instruction& instruction, IRBuilder<>& builder);
   Value* any(Value* mask, IRBuilder<>& builder);
   Value* mask_of_words(Value* words, IRBuilder<>& builder);
   Constant* lane_numbers(Type* type) const;
@@ -217,7 +217,7 @@ class Widener {
   void copy(Instruction& instruction, IRBuilder<>& builder);
   Value* widen_arithmetic(Instruction& instruction, IRBuilder<>& builder);
   Value* without_zeros(Value* divisor, IRBuilder<>& builder, unsigned depth = 0);
-  Value* zero_unless(Instruction& choice, IRBuilder<>& builder);
+  Value* zero_unless(Instruction& select, IRBuilder<>& builder);
   void widen_checked(WithOverflowInst& call, IRBuilder<>& builder);
   Value* widen_intrinsic(IntrinsicInst& call, IRBuilder<>& builder);
 
@@ -227,151 +227,153 @@ class Widener {
   Value* narrowed(Value* mask, Value* condition, IRBuilder<>& builder);
   Value* mask_at(BasicBlock& block, IRBuilder<>& builder);
   void widen_block(BasicBlock& block);
-  bool runs_always(BasicBlock& fork) const;
-  BasicBlock* side_before(BasicBlock& block) const;
-  std::optional<Result> result_of(Loop& loop, Instruction& value) const;
-  void keep_results(Loop& loop, IRBuilder<>& builder);
+  bool is_if_converted(BasicBlock& branch_block) const;
+  BasicBlock* if_converted_side(BasicBlock& block) const;
+  std::optional<CarriedResult> carried_result_of(Loop& loop, Instruction& value) const;
+  void create_live_out_phis(Loop& loop, IRBuilder<>& builder);
   PHINode* carrier_of(Loop& loop, Instruction& value);
   void widen_terminator(BasicBlock& block, IRBuilder<>& builder);
   void close_loop(Loop& loop, BasicBlock& latch, BranchInst& branch, IRBuilder<>& builder);
   void complete_phis(BasicBlock& block);
   Value* incoming(PHINode& phi, BasicBlock& before, IRBuilder<>& builder);
-  Values either(const Fork& fork, IRBuilder<>& builder, Maker one, Maker other);
+  Values create_if_else(const IfElse& branch, IRBuilder<>& builder, Emitter emit_then, Emitter emit_else);
 
-  // ---- Values that grow from lane to lane
+  // ---- Strides and patterns from lane to lane
 
   std::optional<int64_t> stride_of(Value* value);
   std::optional<int64_t> stride_of_result(Value* value);
   Value* at_lane(Value* value, unsigned lane, IRBuilder<>& builder);
-  Present present_lanes(IRBuilder<>& builder);
-  bool reaches_back(Value* value);
-  bool can_be_at_a_lane(Value* value);
-  Value* at_present_lane(Value* value, Value* lane, IRBuilder<>& builder);
+  ActiveLanes active_lanes(IRBuilder<>& builder);
+  bool has_negative_offset(Value* value);
+  bool can_be_computed_at_lane(Value* value);
+  Value* at_active_lane(Value* value, Value* lane, IRBuilder<>& builder);
   void complete_lane_phis();
   static std::optional<std::array<APInt, kLanes>> values_of(Value* value, unsigned depth = 0);
   std::optional<std::array<APInt, kLanes>> lane_bits(Value* value, unsigned depth = 0);
   bool is_modular(Value* value);
   std::optional<Pattern> pattern_of(Value* value);
   std::optional<Pattern> sum_of_patterns(Value* one, Value* other);
-  bool grow_in_step(Value* one, Value* other);
-  Value* is_row(Value* value, IRBuilder<>& builder);
-  static bool grows_with_operand(const Instruction& instruction);
-  bool has_one_sign(Value* value);
-  bool is_certain(Value* value);
-  bool is_masked_row(Value* pointer, uint64_t bytes);
+  bool have_equal_strides(Value* one, Value* other);
+  Value* check_stride(Value* value, IRBuilder<>& builder);
+  static bool wraps_only_with_operands(const Instruction& instruction);
+  bool has_uniform_sign(Value* value);
+  bool never_wraps(Value* value);
+  bool is_masked_access(Value* pointer, uint64_t bytes);
   Value* lanes_below(CmpInst& comparison, IRBuilder<>& builder);
 
   // ---- Memory
 
   bool has_gathers(Type* type) const;
   void widen_variable(AllocaInst& variable);
-  static std::optional<Guarded> guarded(Value* pointer);
-  static Guarded place_of(Instruction& access);
-  Value* less(Value* limit, uint64_t reach);
-  bool is_limited_row(const Guarded& place, uint64_t bytes);
-  bool is_edge_loaded(const LoadInst& load, const Guarded& place);
-  Values by_shape(Value* pointer, Value* allowed, const Row& shape, IRBuilder<>& builder, MakerAt together,
-                  Maker apart);
-  uint64_t step_of(Value* pointer, uint64_t bytes);
+  static std::optional<GuardedAddress> guarded(Value* pointer);
+  static GuardedAddress guarded_address_of(Instruction& access);
+  Value* reduced_limit(Value* limit, uint64_t reach);
+  bool has_range_guard(const GuardedAddress& target, uint64_t bytes);
+  bool uses_tail_load(const LoadInst& load, const GuardedAddress& target);
+  Values emit_by_shape(Value* pointer, Value* allowed, const AccessShape& shape, IRBuilder<>& builder,
+                       EmitterAt vectorized, Emitter scalarized);
+  uint64_t element_stride(Value* pointer, uint64_t bytes);
   unsigned register_lanes(Type* element) const;
   LoadInst* load_part(const LoadInst& load, unsigned count, Value* address, IRBuilder<>& builder);
-  Values load_steps(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> places,
-                    IRBuilder<>& builder, Values* in_memory = nullptr);
-  Values load_words(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> places,
-                    IRBuilder<>& builder);
-  void store_steps(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder);
+  Values load_strided(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+                      IRBuilder<>& builder, Values* in_memory = nullptr);
+  Values load_strided_words(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+                            IRBuilder<>& builder);
+  void store_strided(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder);
   bool load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder);
-  std::optional<Asked> prefetch_range(Value* pointer, Value* allowed, const Row& shape, IRBuilder<>& builder);
-  Value* is_outside(const Asked& asked, const Row& shape, IRBuilder<>& builder);
-  Value* load_row(LoadInst& load, Value* address, IRBuilder<>& builder);
+  std::optional<RangeCheck> check_range(Value* pointer, Value* allowed, const AccessShape& shape, IRBuilder<>& builder);
+  Value* is_outside(const RangeCheck& check, const AccessShape& shape, IRBuilder<>& builder);
+  Value* load_consecutive(LoadInst& load, Value* address, IRBuilder<>& builder);
   void widen_load(LoadInst& load, IRBuilder<>& builder);
-  void widen_load_alone(LoadInst& load, IRBuilder<>& builder);
+  void widen_single_load(LoadInst& load, IRBuilder<>& builder);
   void widen_load_scalarized(LoadInst& load, IRBuilder<>& builder);
   void widen_store(StoreInst& store, IRBuilder<>& builder);
   void widen_store_scalarized(StoreInst& store, IRBuilder<>& builder);
-  void widen_store_alone(StoreInst& store, IRBuilder<>& builder);
+  void widen_single_store(StoreInst& store, IRBuilder<>& builder);
 
-  // ---- Rows or zero
+  // ---- Consecutive loads or zero
 
   void find_zeroed_loads();
-  bool choose_address(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder);
-  void load_late(Instruction& user, IRBuilder<>& builder);
+  bool select_address(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder);
+  void emit_sunk_loads(Instruction& user, IRBuilder<>& builder);
 
-  // ---- Members of structures
+  // ---- Interleaved accesses
 
   void find_groups(ScalarEvolution& evolution);
   void find_load_groups(BasicBlock& block, ScalarEvolution& evolution);
   void find_store_groups(BasicBlock& block, ScalarEvolution& evolution);
-  void group_loads(BasicBlock& block, function_ref<bool(LoadInst&)> is_used,
-                   function_ref<bool(const Group&, LoadInst&, Member&)> joins, function_ref<void(const Group&)> keep);
-  bool joins(const Group& group, Instruction& access, ScalarEvolution& evolution, Member& member);
-  static int64_t lowest_offset(const Group& group);
-  void load_group(const Group& group, IRBuilder<>& builder);
-  void store_group(const Group& group, IRBuilder<>& builder);
+  void group_loads(BasicBlock& block, function_ref<bool(LoadInst&)> is_candidate,
+                   function_ref<bool(const AccessGroup&, LoadInst&, Member&)> can_join,
+                   function_ref<void(const AccessGroup&)> keep);
+  bool is_interleaved_with(const AccessGroup& group, Instruction& access, ScalarEvolution& evolution, Member& member);
+  static int64_t lowest_offset(const AccessGroup& group);
+  void load_group(const AccessGroup& group, IRBuilder<>& builder);
+  void store_group(const AccessGroup& group, IRBuilder<>& builder);
   Values interleaved(ArrayRef<Value*> members, IRBuilder<>& builder);
-  bool lies_in_order(ArrayRef<Value*> members, unsigned& nodes);
+  bool can_stay_interleaved(ArrayRef<Value*> members, unsigned& nodes);
   static Values operands_of(ArrayRef<Value*> members, unsigned i);
-  Values in_order(ArrayRef<Value*> members, IRBuilder<>& builder);
+  Values compute_interleaved(ArrayRef<Value*> members, IRBuilder<>& builder);
 
-  // ---- Rows at known distances
+  // ---- Shared bounds checks
 
-  bool joins_rows(const Group& group, LoadInst& load, ScalarEvolution& evolution, Member& member);
-  void find_rows(BasicBlock& block, ScalarEvolution& evolution);
-  void begin_rows(Rows& rows, IRBuilder<>& builder);
-  void copy_rows(const Rows& rows, LoadInst& lowest, Value* first, IRBuilder<>& builder);
-  void load_one_of_rows(LoadInst& load, Rows& rows, IRBuilder<>& builder);
-  AllocaInst* take_room(uint64_t bytes);
+  bool can_share_check(const AccessGroup& group, LoadInst& load, ScalarEvolution& evolution, Member& member);
+  void find_shared_checks(BasicBlock& block, ScalarEvolution& evolution);
+  void emit_shared_check(SharedCheck& shared, IRBuilder<>& builder);
+  void copy_to_buffer(const SharedCheck& shared, LoadInst& lowest, Value* first, IRBuilder<>& builder);
+  void load_with_shared_check(LoadInst& load, SharedCheck& shared, IRBuilder<>& builder);
+  AllocaInst* acquire_buffer(uint64_t bytes);
 
   // ---- Tiles
 
-  std::optional<Places> places_of(Value* value, unsigned depth = 0);
-  static std::optional<Places> sum_of(const std::optional<Places>& one, const std::optional<Places>& other);
-  static std::optional<Places> product_of(const std::optional<Places>& places, uint64_t factor);
+  std::optional<LaneOffsets> lane_offsets_of(Value* value, unsigned depth = 0);
+  static std::optional<LaneOffsets> sum_of(const std::optional<LaneOffsets>& one,
+                                           const std::optional<LaneOffsets>& other);
+  static std::optional<LaneOffsets> product_of(const std::optional<LaneOffsets>& lane_offsets, uint64_t factor);
   void find_tiles(ScalarEvolution& evolution);
-  bool make_tile(ArrayRef<Instruction*> accesses, ArrayRef<Places> places, Tile& tile);
-  std::optional<Places> places_of_access(Instruction& access);
-  Value* tile_is_there(const Tile& tile, IRBuilder<>& builder);
-  Values by_tile(const Tile& tile, IRBuilder<>& builder, Maker together, Maker apart);
+  bool make_tile(ArrayRef<Instruction*> accesses, ArrayRef<LaneOffsets> lane_offsets, Tile& tile);
+  std::optional<LaneOffsets> lane_offsets_of_access(Instruction& access);
+  Value* check_tile_bounds(const Tile& tile, IRBuilder<>& builder);
+  Values emit_by_tile(const Tile& tile, IRBuilder<>& builder, Emitter vectorized, Emitter scalarized);
   void load_tile(const Tile& tile, IRBuilder<>& builder);
   void store_tile(const Tile& tile, IRBuilder<>& builder);
 
-  // ---- What lanes exchange
+  // ---- Collectives
 
   Value* multiply(CallInst& call, IRBuilder<>& builder);
-  void wait(CallInst& call, unsigned site, IRBuilder<>& builder);
-  void exchange(CallInst& call, LaneOperation operation, IRBuilder<>& builder);
+  void widen_convergence_point(CallInst& call, unsigned point, IRBuilder<>& builder);
+  void widen_collective(CallInst& call, LaneOperation operation, IRBuilder<>& builder);
   Value* permuted(Value* lanes, Value* sources, IRBuilder<>& builder);
 
-  // ---- One lane after the other
+  // ---- One lane after the other, and atomics
 
-  using LanePositions = MapVector<Value*, AllocaInst*>;
+  using LaneSlots = MapVector<Value*, AllocaInst*>;
 
   static std::optional<unsigned> only_lane(const Value* mask);
   AllocaInst* scratch(Type* type);
-  void store_leaves(Value* value, LanePositions& places, IRBuilder<>& builder);
-  Value* at_lane_of_loop(Value* value, Value* lane, const LanePositions& places, IRBuilder<>& builder);
-  void each_lane(Instruction& instruction, IRBuilder<>& builder, bool may_be_alone = true);
-  void in_lane(unsigned lane, Instruction& instruction, IRBuilder<>& builder, bool may_be_alone);
-  Value* make_one(Instruction& instruction, Instruction& one, bool may_be_alone, IRBuilder<>& builder);
-  void check_exclusive(uint64_t offset, function_ref<bool(uint64_t)> is_output);
+  void store_leaves(Value* value, LaneSlots& slots, IRBuilder<>& builder);
+  Value* at_lane_of_loop(Value* value, Value* lane, const LaneSlots& slots, IRBuilder<>& builder);
+  void for_each_lane(Instruction& instruction, IRBuilder<>& builder, bool may_be_exclusive = true);
+  void for_one_lane(unsigned lane, Instruction& instruction, IRBuilder<>& builder, bool may_be_exclusive);
+  Value* insert_scalar(Instruction& instruction, Instruction& scalar_copy, bool may_be_exclusive, IRBuilder<>& builder);
+  void load_exclusive_flag(uint64_t offset, function_ref<bool(uint64_t)> is_output);
   void find_updated_arrays(function_ref<bool(uint64_t)> is_output);
   std::optional<UpdatedArray> updated_array(const Instruction& update);
-  Value* is_alone(Instruction& instruction);
+  Value* is_exclusive(Instruction& instruction);
   void widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder);
-  void widen_allowed_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder);
+  void widen_unguarded_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder);
   bool combine_lanes(AtomicRMWInst& atomic, IRBuilder<>& builder);
-  Values made_together(AtomicRMWInst& atomic, IRBuilder<>& builder);
-  bool is_updated_range(AtomicRMWInst& atomic, Value* pointer);
-  Value* update_alone(AtomicRMWInst& atomic, Value* address, IRBuilder<>& builder);
-  void update_limited_row(AtomicRMWInst& atomic, const Guarded& place, IRBuilder<>& builder);
-  void update_shared_row(AtomicRMWInst& atomic, Value* address, const std::optional<RangeGuard>& guard,
-                         IRBuilder<>& builder);
-  void update_shared(AtomicRMWInst& atomic, IRBuilder<>& builder);
+  Values emit_combined(AtomicRMWInst& atomic, IRBuilder<>& builder);
+  bool is_striped_range(AtomicRMWInst& atomic, Value* pointer);
+  Value* update_exclusive(AtomicRMWInst& atomic, Value* address, IRBuilder<>& builder);
+  void update_guarded_range(AtomicRMWInst& atomic, const GuardedAddress& target, IRBuilder<>& builder);
+  void update_shared_range(AtomicRMWInst& atomic, Value* address, const std::optional<RangeGuard>& guard,
+                           IRBuilder<>& builder);
+  void update_shared_checked(AtomicRMWInst& atomic, IRBuilder<>& builder);
   static void check_pair(Instruction& instruction);
 
   const bool has_avx512_;
   const bool is_full_;
-  const ArrayRef<ConvergencePoint> sites_;
+  const ArrayRef<ConvergencePoint> convergence_points_;
   const bool has_barriers_;
   Function& from_;
   Function& to_;
@@ -384,36 +386,36 @@ class Widener {
   BasicBlock* allocas_ = nullptr;
   DenseMap<Type*, SmallVector<AllocaInst*>> unused_scratch_;
   uint64_t scratch_bytes_ = 0;
-  DenseMap<const Instruction*, LoadInst*> updated_arrays_;  // of atomics: where their array begins
-  Value* alone_ = nullptr;  // of the function that is widened: whether the launch is; null where nobody asks
-  Value* mask_ = nullptr;   // of the block that is being widened
+  DenseMap<const Instruction*, LoadInst*> updated_arrays_;  // of atomics: the load of their array's address
+  Value* exclusive_ = nullptr;  // in from_: whether the launch is exclusive; null if no atomic needs it
+  Value* mask_ = nullptr;       // of the block being widened
   DenseMap<Value*, Value*> scalars_, vectors_;
-  DenseMap<std::pair<Value*, uint64_t>, Value*> lessened_;
+  DenseMap<std::pair<Value*, uint64_t>, Value*> reduced_limits_;
   DenseSet<Value*> postponed_;
-  DenseMap<std::pair<Instruction*, BasicBlock*>, Value*> made_in_;  // of those, in which block
-  DenseMap<BasicBlock*, BasicBlock*> begin_, end_;                  // a block's first and last
+  DenseMap<std::pair<Instruction*, BasicBlock*>, Value*> made_in_block_;  // vectors of these, by block
+  DenseMap<BasicBlock*, BasicBlock*> begin_, end_;                        // a block's first and last block in to_
   DenseMap<BasicBlock*, Value*> masks_;
-  // Without AVX-512, of masks of loops: the same as words, which are registers that choose. Bits would be packed to
-  // bytes wherever they go from block to block.
-  DenseMap<Value*, Value*> as_words_;
-  DenseMap<Loop*, PHINode*> live_;
+  // Without AVX-512: loop masks as words, since vector registers hold the masks of blends. LLVM would pack bits to
+  // bytes at every block boundary.
+  DenseMap<Value*, Value*> word_masks_;
+  DenseMap<Loop*, PHINode*> loop_masks_;
   DenseMap<PHINode*, Value*> carried_;
-  DenseSet<PHINode*> keeping_;  // loop-carried values that are wanted outside
+  DenseSet<PHINode*> live_out_phis_;  // loop-carried values that are also live out
   DenseMap<Value*, std::optional<int64_t>> strides_;
   DenseMap<std::pair<PHINode*, unsigned>, PHINode*> lane_phis_;
   SmallVector<std::pair<PHINode*, unsigned>> new_lane_phis_;
-  std::vector<Kept> kept_;
-  DenseMap<Instruction*, Group> groups_;           // by the access that makes all of them
+  std::vector<LiveOut> live_outs_;
+  DenseMap<Instruction*, AccessGroup> groups_;     // by the access that emits all of them
   DenseMap<Instruction*, Instruction*> group_of_;  // of loads
-  DenseMap<Instruction*, Values> registers_;       // of groups of loads without gaps, as they lie in memory
-  DenseSet<Instruction*> waiting_stores_;
-  DenseMap<LoadInst*, ZeroedLoad> zeroed_;
-  DenseMap<Value*, LateLoad> late_;  // by the choice
-  std::vector<Rows> rows_;
-  DenseMap<Instruction*, unsigned> rows_of_;                  // loads
-  SmallVector<std::pair<AllocaInst*, uint64_t>> free_rooms_;  // and their bytes
-  DenseMap<Instruction*, Tile> tiles_;                        // by the first load, or the last store
-  DenseSet<Instruction*> stored_in_tiles_;                    // the others
+  DenseMap<Instruction*, Values> registers_;       // of load groups without gaps, in their order in memory
+  DenseSet<Instruction*> deferred_stores_;
+  DenseMap<LoadInst*, ZeroedLoad> zeroed_loads_;
+  DenseMap<Value*, SunkLoad> sunk_loads_;  // by the select
+  std::vector<SharedCheck> shared_checks_;
+  DenseMap<Instruction*, unsigned> shared_check_of_;            // loads
+  SmallVector<std::pair<AllocaInst*, uint64_t>> free_buffers_;  // and their bytes
+  DenseMap<Instruction*, Tile> tiles_;                          // by the first load or the last store
+  DenseSet<Instruction*> stored_in_tiles_;                      // the others
 };
 
 }  // namespace widening

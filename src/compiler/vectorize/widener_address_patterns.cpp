@@ -11,11 +11,11 @@ namespace kiln::widening {
 
 namespace {
 
-constexpr uint64_t kFarthest = 1 << 16;
+constexpr uint64_t kMaxOffset = 1 << 16;
 
 }  // namespace
 
-// What each lane has, where that depends on the lane alone.
+// Each lane's value, if it depends on the lane only.
 std::optional<std::array<APInt, kLanes>> Widener::values_of(Value* value, unsigned depth) {
   if (!value->getType()->isIntegerTy() || depth > 6) return std::nullopt;
   unsigned bits = value->getType()->getIntegerBitWidth();
@@ -55,7 +55,7 @@ std::optional<std::array<APInt, kLanes>> Widener::values_of(Value* value, unsign
       case Instruction::Mul: values[lane] = left * right; break;
       case Instruction::And: values[lane] = left & right; break;
       case Instruction::Or:
-        // As at_lane has it: of lanes that take part, a sum.
+        // As in at_lane(): a sum, for active lanes.
         values[lane] = cast<PossiblyDisjointInst>(instruction)->isDisjoint() ? left + right : left | right;
         break;
       case Instruction::Xor: values[lane] = left ^ right; break;
@@ -77,7 +77,7 @@ std::optional<std::array<APInt, kLanes>> Widener::values_of(Value* value, unsign
   return values;
 }
 
-// The bits of a lane's value that come from the lane, where others come from what is the same in all lanes:
+// The bits of a lane's value that come from the lane index, if the others come from uniform values:
 // `(first | lane) << 6 & 0x7e00`.
 std::optional<std::array<APInt, kLanes>> Widener::lane_bits(Value* value, unsigned depth) {
   if (auto values = values_of(value, depth)) return values;
@@ -94,7 +94,8 @@ std::optional<std::array<APInt, kLanes>> Widener::lane_bits(Value* value, unsign
   if (operation->getOpcode() == Instruction::Or) {
     auto others = lane_bits(operation->getOperand(1), depth + 1);
     if (!others || !cast<PossiblyDisjointInst>(operation)->isDisjoint()) return std::nullopt;
-    // A branch may have said so, of lanes that take it: in another the sum, which at_lane() has for it, would carry.
+    // `disjoint` may hold only for lanes that take a branch: in other lanes the sum that at_lane() computes would
+    // carry.
     auto may_collide = [&](const std::array<APInt, kLanes>& from_lane, Value* other) {
       KnownBits known = computeKnownBits(other, layout_, /*Depth=*/0, /*AC=*/nullptr, /*CxtI=*/nullptr, /*DT=*/nullptr,
                                          /*UseInstrInfo=*/false);
@@ -126,7 +127,7 @@ std::optional<std::array<APInt, kLanes>> Widener::lane_bits(Value* value, unsign
   return bits;
 }
 
-// Whether what it is computed from could wrap as it does itself and in no other way.
+// Whether the arithmetic that computes the value wraps exactly as the value itself does.
 bool Widener::is_modular(Value* value) {
   if (!is_divergent(value) || is_lane(value) || values_of(value) || lane_bits(value)) return true;
   auto* operation = dyn_cast<BinaryOperator>(value);
@@ -149,7 +150,7 @@ std::optional<Widener::Pattern> Widener::pattern_of(Value* value) {
     auto less = [](const APInt& a, const APInt& b) { return a.ult(b); };
     auto lowest = std::min_element(values.begin(), values.end(), less);
     auto highest = std::max_element(values.begin(), values.end(), less);
-    if ((*highest - *lowest).ugt(kFarthest)) return std::nullopt;
+    if ((*highest - *lowest).ugt(kMaxOffset)) return std::nullopt;
     Pattern pattern{
         {}, static_cast<unsigned>(lowest - values.begin()), static_cast<unsigned>(highest - values.begin())};
     for (unsigned lane = 0; lane < kLanes; ++lane) pattern.offsets[lane] = (values[lane] - *lowest).getZExtValue();
@@ -159,9 +160,10 @@ std::optional<Widener::Pattern> Widener::pattern_of(Value* value) {
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction) return std::nullopt;
   auto of = [&](unsigned i) { return pattern_of(instruction->getOperand(i)); };
-  auto same_in_all = [&](unsigned i) { return !is_divergent(instruction->getOperand(i)); };
+  auto is_uniform = [&](unsigned i) { return !is_divergent(instruction->getOperand(i)); };
   auto times = [](std::optional<Pattern> pattern, uint64_t factor) -> std::optional<Pattern> {
-    if (!pattern || factor > kFarthest || pattern->offsets[pattern->highest] * factor > kFarthest) return std::nullopt;
+    if (!pattern || factor > kMaxOffset || pattern->offsets[pattern->highest] * factor > kMaxOffset)
+      return std::nullopt;
     for (uint64_t& offset : pattern->offsets) offset *= factor;
     return pattern;
   };
@@ -175,15 +177,15 @@ std::optional<Widener::Pattern> Widener::pattern_of(Value* value) {
       if (!cast<PossiblyDisjointInst>(instruction)->isDisjoint()) return std::nullopt;
       [[fallthrough]];
     case Instruction::Add:
-      if (same_in_all(1)) return of(0);
-      if (same_in_all(0)) return of(1);
+      if (is_uniform(1)) return of(0);
+      if (is_uniform(0)) return of(1);
       return sum_of_patterns(instruction->getOperand(0), instruction->getOperand(1));
     case Instruction::And:
       if (auto bits = lane_bits(instruction)) return of_values(*bits);
       return std::nullopt;
     case Instruction::Sub: {
-      if (same_in_all(1)) return of(0);
-      if (!same_in_all(0)) return std::nullopt;
+      if (is_uniform(1)) return of(0);
+      if (!is_uniform(0)) return std::nullopt;
       std::optional<Pattern> pattern = of(1);
       if (!pattern) return std::nullopt;
       uint64_t farthest = pattern->offsets[pattern->highest];
@@ -203,23 +205,23 @@ std::optional<Widener::Pattern> Widener::pattern_of(Value* value) {
       return times(of(0), by);
     }
     case Instruction::GetElementPtr: {
-      std::optional<unsigned> growing;
+      std::optional<unsigned> divergent_index;
       for (unsigned i = 0; i < instruction->getNumOperands(); ++i)
-        if (!same_in_all(i)) {
-          if (growing) return std::nullopt;
-          growing = i;
+        if (!is_uniform(i)) {
+          if (divergent_index) return std::nullopt;
+          divergent_index = i;
         }
-      if (!growing || *growing == 0) return of(0);
+      if (!divergent_index || *divergent_index == 0) return of(0);
       auto level = gep_type_begin(instruction);
-      std::advance(level, *growing - 1);
-      return times(of(*growing), level.getSequentialElementStride(layout_));
+      std::advance(level, *divergent_index - 1);
+      return times(of(*divergent_index), level.getSequentialElementStride(layout_));
     }
     default: return std::nullopt;
   }
 }
 
 std::optional<Widener::Pattern> Widener::sum_of_patterns(Value* one, Value* other) {
-  // One of them could wrap where the other makes up for it.
+  // Otherwise one of them could wrap and the other make up for it.
   if (!is_modular(one) || !is_modular(other)) return std::nullopt;
   std::optional<Pattern> first = pattern_of(one), second = pattern_of(other);
   if (!first || !second) return std::nullopt;
@@ -234,55 +236,55 @@ std::optional<Widener::Pattern> Widener::sum_of_patterns(Value* one, Value* othe
   return sum;
 }
 
-// Whether the lanes' values are as far apart in one as in the other, but for wrapping.
-bool Widener::grow_in_step(Value* one, Value* other) {
+// Whether both values have the same differences between lanes, but for wrapping.
+bool Widener::have_equal_strides(Value* one, Value* other) {
   if (std::optional<int64_t> stride = stride_of(one)) return stride == stride_of(other);
   std::optional<Pattern> pattern = pattern_of(one);
   return pattern && pattern == pattern_of(other);
 }
 
-// A few elements, of which each lane takes one.
+// Loads a few elements, of which each lane takes one.
 bool Widener::load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder) {
   std::optional<Pattern> pattern = pattern_of(pointer);
   if (!pattern) return false;
   uint64_t bytes = layout_.getTypeStoreSize(load.getType());
   if (bytes != layout_.getTypeAllocSize(load.getType())) return false;
   if (any_of(pattern->offsets, [&](uint64_t offset) { return offset % bytes != 0; })) return false;
-  auto apart = [&]() -> Values {
+  auto scalarized = [&]() -> Values {
     widen_load_scalarized(load, builder);
     return {vectors_[&load]};
   };
-  uint64_t own = pattern->offsets[pattern->highest] / bytes + 1, taken = PowerOf2Ceil(own);
-  if (taken * bytes > (has_avx512_ ? 128 : 64)) {
-    // A few rows, each of several lanes, as those of a tile.
+  uint64_t num_own = pattern->offsets[pattern->highest] / bytes + 1, num_loaded = PowerOf2Ceil(num_own);
+  if (num_loaded * bytes > (has_avx512_ ? 128 : 64)) {
+    // A few strips of several lanes each, as in a tile.
     unsigned length = kLanes / 2;
-    auto are_rows = [&] {
+    auto are_strips = [&] {
       for (unsigned lane = 0; lane < kLanes; ++lane)
         if (lane % length != 0 && pattern->offsets[lane] != pattern->offsets[lane - 1] + bytes) return false;
       return true;
     };
-    while (length > 2 && !are_rows()) length /= 2;
+    while (length > 2 && !are_strips()) length /= 2;
     if (length == 2) return false;
-    auto rows = [&](Value* address) -> Values {
+    auto load_strips = [&](Value* address) -> Values {
       Values parts;
       for (unsigned lane = 0; lane < kLanes; lane += length) {
-        Value* row = builder.CreateConstGEP1_64(builder.getInt8Ty(), address, pattern->offsets[lane]);
-        parts.push_back(load_part(load, length, row, builder));
+        Value* strip = builder.CreateConstGEP1_64(builder.getInt8Ty(), address, pattern->offsets[lane]);
+        parts.push_back(load_part(load, length, strip, builder));
       }
       return {concatenateVectors(builder, parts)};
     };
-    Row shape{bytes, pattern->offsets[pattern->highest], true, true, pattern->lowest};
-    vectors_[&load] = by_shape(pointer, allowed, shape, builder, rows, apart)[0];
+    AccessShape shape{bytes, pattern->offsets[pattern->highest], true, true, pattern->lowest};
+    vectors_[&load] = emit_by_shape(pointer, allowed, shape, builder, load_strips, scalarized)[0];
     return true;
   }
-  Row shape{bytes, (taken - 1) * bytes, taken == own, true, pattern->lowest};
-  auto together = [&](Value* address) -> Values {
-    Value* elements = load_part(load, static_cast<unsigned>(taken), address, builder);
+  AccessShape shape{bytes, (num_loaded - 1) * bytes, num_loaded == num_own, true, pattern->lowest};
+  auto vectorized = [&](Value* address) -> Values {
+    Value* elements = load_part(load, static_cast<unsigned>(num_loaded), address, builder);
     SmallVector<int> sources;
     for (uint64_t offset : pattern->offsets) sources.push_back(static_cast<int>(offset / bytes));
     return {builder.CreateShuffleVector(elements, sources)};
   };
-  vectors_[&load] = by_shape(pointer, allowed, shape, builder, together, apart)[0];
+  vectors_[&load] = emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized)[0];
   return true;
 }
 

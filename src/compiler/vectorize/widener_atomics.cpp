@@ -1,9 +1,9 @@
 // Atomic operations.
 //
-// A launch that one thread of the process runs, and the memory of a threadgroup, need none: a row of them is one of
-// vectors. Otherwise a row of floats is changed by a function that knows what is quickest (targets/cpu/row_updates.h),
-// which is a lock for the whole row where a launch's code does nothing else with an output. Where lanes of such a row
-// turn out to be by themselves, each takes the lock, too.
+// A launch that one thread of the process runs, and threadgroup memory, need no atomics: consecutive updates become
+// vector loads and stores. Otherwise a function that chooses the fastest method updates consecutive floats
+// (targets/cpu/row_updates.h). If a launch's code does nothing else with an output, this is a lock for the whole range.
+// If lanes of such an update turn out not to be consecutive, each of them takes the lock, too.
 #include <llvm/ADT/MapVector.h>
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/InstIterator.h>
@@ -21,62 +21,63 @@
 
 namespace kiln::widening {
 
-// An atomic may be a load and a store where the launch is alone.
-Value* Widener::make_one(Instruction& instruction, Instruction& one, bool may_be_alone, IRBuilder<>& builder) {
-  auto* atomic = dyn_cast<AtomicRMWInst>(&one);
-  Value* alone = atomic && may_be_alone ? is_alone(instruction) : nullptr;
-  auto make_locked = [&]() -> Values {
+// An atomic may become a load and a store in an exclusive launch.
+Value* Widener::insert_scalar(Instruction& instruction, Instruction& scalar_copy, bool may_be_exclusive,
+                              IRBuilder<>& builder) {
+  auto* atomic = dyn_cast<AtomicRMWInst>(&scalar_copy);
+  Value* exclusive = atomic && may_be_exclusive ? is_exclusive(instruction) : nullptr;
+  auto emit_locked = [&]() -> Values {
     Value* begin = atomic ? updated_arrays_.lookup(&instruction) : nullptr;
-    if (!begin) return {builder.Insert(&one)};
+    if (!begin) return {builder.Insert(&scalar_copy)};
     AllocaInst* operand = scratch(atomic->getType());
     builder.CreateStore(atomic->getValOperand(), operand);
     update_striped_range(*atomic, atomic->getPointerOperand(), operand, builder.getInt32(1), std::nullopt,
                          updated_array(instruction), builder);
     unused_scratch_[operand->getAllocatedType()].push_back(operand);
-    Value* nothing = Constant::getNullValue(atomic->getType());
-    one.deleteValue();
-    return {nothing};
+    Value* unused_result = Constant::getNullValue(atomic->getType());
+    scalar_copy.deleteValue();
+    return {unused_result};
   };
-  if (!alone) return make_locked()[0];
-  auto make_plain = [&]() -> Values {
-    Value* before = builder.CreateAlignedLoad(atomic->getType(), atomic->getPointerOperand(), atomic->getAlign());
-    Value* after = buildAtomicRMWValue(atomic->getOperation(), builder, before, atomic->getValOperand());
-    builder.CreateAlignedStore(after, atomic->getPointerOperand(), atomic->getAlign());
-    return {before};
+  if (!exclusive) return emit_locked()[0];
+  auto emit_plain = [&]() -> Values {
+    Value* old_value = builder.CreateAlignedLoad(atomic->getType(), atomic->getPointerOperand(), atomic->getAlign());
+    Value* new_value = buildAtomicRMWValue(atomic->getOperation(), builder, old_value, atomic->getValOperand());
+    builder.CreateAlignedStore(new_value, atomic->getPointerOperand(), atomic->getAlign());
+    return {old_value};
   };
-  if (isa<Constant>(alone)) {
-    Value* before = make_plain()[0];
-    one.deleteValue();
-    return before;
+  if (isa<Constant>(exclusive)) {
+    Value* old_value = emit_plain()[0];
+    scalar_copy.deleteValue();
+    return old_value;
   }
-  return either({scalar(alone), "plain", "atomic", false}, builder, make_plain, make_locked)[0];
+  return create_if_else({scalar(exclusive), "plain", "atomic", false}, builder, emit_plain, emit_locked)[0];
 }
 
-// In the code of one thread, before all of it.
-void Widener::check_exclusive(uint64_t offset, function_ref<bool(uint64_t)> is_output) {
+// Emitted in the code of one thread, at its start.
+void Widener::load_exclusive_flag(uint64_t offset, function_ref<bool(uint64_t)> is_output) {
   if (offset == 0 || none_of(instructions(from_), [](const Instruction& i) { return isa<AtomicRMWInst>(i); })) return;
   IRBuilder<> builder(&*from_.getEntryBlock().getFirstInsertionPt());
-  alone_ = builder.CreateIsNotNull(load_invariant(builder, builder.getInt32Ty(), from_.getArg(0), offset));
+  exclusive_ = builder.CreateIsNotNull(load_invariant(builder, builder.getInt32Ty(), from_.getArg(0), offset));
   find_updated_arrays(is_output);
 }
 
 namespace {
 
-// Whether nothing comes of an address's bits but comparisons, as of a guard's.
+// Whether an address's bits are used in comparisons only, as in a guard.
 bool is_only_compared(const Value& bits) {
   return all_of(bits.users(), [](const User* user) {
     return isa<ICmpInst>(user) || (isa<BinaryOperator, ZExtInst, TruncInst>(user) && is_only_compared(*user));
   });
 }
 
-// All that is done with an array: updates by functions for rows, and comparisons of addresses. False for anything else.
+// Collects an array's uses: striped updates, and comparisons of addresses. Returns false for any other use.
 bool collect_updates(const Value& pointer, SmallVectorImpl<AtomicRMWInst*>& updates) {
   return all_of(pointer.uses(), [&](const Use& use) {
     auto* user = cast<Instruction>(use.getUser());
     if (isa<ICmpInst>(user) || (isa<PtrToIntInst>(user) && is_only_compared(*user))) return true;
     if (isa<GetElementPtrInst>(user)) return collect_updates(*user, updates);
-    if (auto* choice = dyn_cast<SelectInst>(user))
-      return is_sink(choice->getFalseValue()) && collect_updates(*choice, updates);
+    if (auto* select = dyn_cast<SelectInst>(user))
+      return is_sink(select->getFalseValue()) && collect_updates(*select, updates);
     auto* atomic = dyn_cast<AtomicRMWInst>(user);
     if (!atomic || use.getOperandNo() != AtomicRMWInst::getPointerOperandIndex() || !is_striped_update(*atomic) ||
         atomic->getOrdering() != AtomicOrdering::Monotonic)
@@ -88,7 +89,7 @@ bool collect_updates(const Value& pointer, SmallVectorImpl<AtomicRMWInst*>& upda
 
 }  // namespace
 
-// Of outputs alone: what is known of a launch is that nobody else uses those.
+// Outputs only: a launch has exclusive access to its outputs, not to its inputs.
 void Widener::find_updated_arrays(function_ref<bool(uint64_t)> is_output) {
   if (any_of(instructions(from_), [](const Instruction& i) { return isa<IntToPtrInst>(i); })) return;
   auto is_arguments = [&](const Value* value) {
@@ -116,14 +117,14 @@ void Widener::find_updated_arrays(function_ref<bool(uint64_t)> is_output) {
     SmallVector<std::pair<AtomicRMWInst*, LoadInst*>> all;
     bool is_known = all_of(begins, [&](LoadInst* begin) {
       SmallVector<AtomicRMWInst*> updates;
-      bool has_others = !collect_updates(*begin, updates);
+      bool has_other_uses = !collect_updates(*begin, updates);
       for (AtomicRMWInst* update : updates) all.push_back({update, begin});
-      return !has_others;
+      return !has_other_uses;
     });
-    // A single lane's atomic is quicker than a lock for it.
+    // For a single lane an atomic is faster than a lock.
     is_known = is_known && all_of(all, [&](auto& one) {
-                 Value* pointer = place_of(*one.first).address;
-                 return is_divergent(pointer) && step_of(pointer, sizeof(float)) == 1;
+                 Value* pointer = guarded_address_of(*one.first).address;
+                 return is_divergent(pointer) && element_stride(pointer, sizeof(float)) == 1;
                });
     if (is_known) updated_arrays_.insert(all.begin(), all.end());
   }
@@ -135,73 +136,74 @@ std::optional<UpdatedArray> Widener::updated_array(const Instruction& update) {
   return UpdatedArray{scalar(from_.getArg(0)), scalar(begin)};
 }
 
-// Null where it must be an atomic in any case. The threads of a threadgroup are all run by one of the process.
-Value* Widener::is_alone(Instruction& instruction) {
+// Null if the operation must be atomic in any case. One thread of the process runs all threads of a threadgroup.
+Value* Widener::is_exclusive(Instruction& instruction) {
   auto& atomic = cast<AtomicRMWInst>(instruction);
-  const auto* variable = dyn_cast<GlobalVariable>(getUnderlyingObject(place_of(atomic).address));
+  const auto* variable = dyn_cast<GlobalVariable>(getUnderlyingObject(guarded_address_of(atomic).address));
   if (variable && variable->getSection() == kThreadgroupSection) return ConstantInt::getTrue(context_);
-  return alone_;
+  return exclusive_;
 }
 
 void Widener::widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
-  Guarded place = place_of(atomic);
-  if (!place.allowed) return widen_allowed_atomic(atomic, builder);
-  if (is_updated_range(atomic, place.address) && is_limited_row(place, sizeof(float)))
-    return update_limited_row(atomic, place, builder);
-  atomic.setOperand(AtomicRMWInst::getPointerOperandIndex(), place.address);
-  Value* all = std::exchange(mask_, narrowed(mask_, vector(place.allowed, builder), builder));
+  GuardedAddress target = guarded_address_of(atomic);
+  if (!target.allowed) return widen_unguarded_atomic(atomic, builder);
+  if (is_striped_range(atomic, target.address) && has_range_guard(target, sizeof(float)))
+    return update_guarded_range(atomic, target, builder);
+  atomic.setOperand(AtomicRMWInst::getPointerOperandIndex(), target.address);
+  Value* all = std::exchange(mask_, narrowed(mask_, vector(target.allowed, builder), builder));
   auto some = [&]() -> Values {
-    widen_allowed_atomic(atomic, builder);
+    widen_unguarded_atomic(atomic, builder);
     return {};
   };
-  either({any(mask_, builder), "some", "none", false}, builder, some, [] { return Values(); });
+  create_if_else({any(mask_, builder), "some", "none", false}, builder, some, [] { return Values(); });
   mask_ = all;
 }
 
-// Whether floats of a row are changed, of which nobody gets what was there, and which others may change, too.
-bool Widener::is_updated_range(AtomicRMWInst& atomic, Value* pointer) {
-  Value* alone = is_alone(atomic);
-  return alone && !isa<Constant>(alone) && is_striped_update(atomic) && is_divergent(pointer) &&
-         step_of(pointer, sizeof(float)) == 1 && !only_lane(mask_);
+// Whether consecutive floats are updated that other threads may update, too, and the old values are unused.
+bool Widener::is_striped_range(AtomicRMWInst& atomic, Value* pointer) {
+  Value* exclusive = is_exclusive(atomic);
+  return exclusive && !isa<Constant>(exclusive) && is_striped_update(atomic) && is_divergent(pointer) &&
+         element_stride(pointer, sizeof(float)) == 1 && !only_lane(mask_);
 }
 
-// Nobody else changes what is there.
-Value* Widener::update_alone(AtomicRMWInst& atomic, Value* address, IRBuilder<>& builder) {
+// For memory that no other thread modifies.
+Value* Widener::update_exclusive(AtomicRMWInst& atomic, Value* address, IRBuilder<>& builder) {
   Value* operand = vector(atomic.getValOperand(), builder);
   Type* type = operand->getType();
   bool are_all = is_all(mask_);
-  Value* before = are_all
-                      ? static_cast<Value*>(builder.CreateAlignedLoad(type, address, atomic.getAlign()))
-                      : builder.CreateMaskedLoad(type, address, atomic.getAlign(), mask_, Constant::getNullValue(type));
-  Value* after = buildAtomicRMWValue(atomic.getOperation(), builder, before, operand);
+  Value* old_value =
+      are_all ? static_cast<Value*>(builder.CreateAlignedLoad(type, address, atomic.getAlign()))
+              : builder.CreateMaskedLoad(type, address, atomic.getAlign(), mask_, Constant::getNullValue(type));
+  Value* new_value = buildAtomicRMWValue(atomic.getOperation(), builder, old_value, operand);
   if (are_all)
-    builder.CreateAlignedStore(after, address, atomic.getAlign());
+    builder.CreateAlignedStore(new_value, address, atomic.getAlign());
   else
-    builder.CreateMaskedStore(after, address, atomic.getAlign(), mask_);
-  return before;
+    builder.CreateMaskedStore(new_value, address, atomic.getAlign(), mask_);
+  return old_value;
 }
 
-// Alone if the guard lets all of the row through.
-void Widener::update_limited_row(AtomicRMWInst& atomic, const Guarded& place, IRBuilder<>& builder) {
-  auto* comparison = cast<ICmpInst>(place.allowed);
-  Value* address = at_lane(place.address, 0, builder);
+// Exclusive if the guard allows the whole range.
+void Widener::update_guarded_range(AtomicRMWInst& atomic, const GuardedAddress& target, IRBuilder<>& builder) {
+  auto* comparison = cast<ICmpInst>(target.allowed);
+  Value* address = at_lane(target.address, 0, builder);
   RangeGuard guard{at_lane(comparison->getOperand(0), 0, builder), scalar(comparison->getOperand(1))};
-  Value* is_inside = builder.CreateICmpULT(guard.offset, less(guard.limit, (kLanes - 1) * sizeof(float)));
-  auto row = [&]() -> Values {
-    update_alone(atomic, address, builder);
+  Value* is_inside = builder.CreateICmpULT(guard.offset, reduced_limit(guard.limit, (kLanes - 1) * sizeof(float)));
+  auto update_all = [&]() -> Values {
+    update_exclusive(atomic, address, builder);
     return {};
   };
-  auto lanes = [&]() -> Values {
-    update_shared_row(atomic, address, guard, builder);
+  auto update_lanes = [&]() -> Values {
+    update_shared_range(atomic, address, guard, builder);
     return {};
   };
-  // Which of both is usual is the launch's to say.
-  either({builder.CreateAnd(is_inside, scalar(is_alone(atomic))), "row", "lanes", false}, builder, row, lanes);
+  // Which side is likely depends on the launch.
+  create_if_else({builder.CreateAnd(is_inside, scalar(is_exclusive(atomic))), "row", "lanes", false}, builder,
+                 update_all, update_lanes);
 }
 
 namespace {
 
-// What changes nothing, of operations on whole numbers of which any order gives the same.
+// The neutral element of an integer operation whose result does not depend on the order.
 std::optional<APInt> neutral(AtomicRMWInst::BinOp operation, unsigned width) {
   switch (operation) {
     case AtomicRMWInst::Add:
@@ -221,8 +223,8 @@ bool is_sum(AtomicRMWInst::BinOp operation) {
   return operation == AtomicRMWInst::Add || operation == AtomicRMWInst::Sub;
 }
 
-// What the lanes that take part have together, so that one operation that has a neutral element does what theirs would.
-// `operand`: a number that all have, or a vector.
+// Combines the active lanes' operands: one operation, which has a neutral element, then has the effect of all of them.
+// `operand` is a uniform number or a vector.
 Value* combined(AtomicRMWInst::BinOp operation, Value* operand, Value* mask, IRBuilder<>& builder) {
   Type* type = operand->getType()->getScalarType();
   if (!operand->getType()->isVectorTy()) {
@@ -232,8 +234,8 @@ Value* combined(AtomicRMWInst::BinOp operation, Value* operand, Value* mask, IRB
     if (!is_sum(operation)) count = builder.CreateAnd(count, ConstantInt::get(type, 1));
     return builder.CreateMul(operand, count);
   }
-  Constant* nothing = ConstantInt::get(operand->getType(), *neutral(operation, type->getIntegerBitWidth()));
-  Value* numbers = builder.CreateSelect(mask, operand, nothing);
+  Constant* neutral_operand = ConstantInt::get(operand->getType(), *neutral(operation, type->getIntegerBitWidth()));
+  Value* numbers = builder.CreateSelect(mask, operand, neutral_operand);
   switch (operation) {
     case AtomicRMWInst::And: return builder.CreateAndReduce(numbers);
     case AtomicRMWInst::Or: return builder.CreateOrReduce(numbers);
@@ -248,65 +250,66 @@ Value* combined(AtomicRMWInst::BinOp operation, Value* operand, Value* mask, IRB
 
 }  // namespace
 
-// Lanes of one place, as those of a counter, are one operation, where any order of them gives the same. Of what was
-// there before, each gets what it would have found if lanes came one after the other.
+// Lanes that update one address, such as a counter, become one operation if their order does not matter. The old value
+// of each is what it would have found had the lanes run one after the other.
 bool Widener::combine_lanes(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   if (is_divergent(atomic.getPointerOperand()) || only_lane(mask_)) return false;
   if (!atomic.getType()->isIntegerTy(32) && !atomic.getType()->isIntegerTy(64)) return false;
   if (!neutral(atomic.getOperation(), atomic.getType()->getIntegerBitWidth())) return false;
   if (!atomic.use_empty() && (!is_sum(atomic.getOperation()) || is_divergent(atomic.getValOperand()))) return false;
-  auto some = [&] { return made_together(atomic, builder); };
-  Constant* nothing = Constant::getNullValue(vector_of(atomic.getType()));
+  auto some = [&] { return emit_combined(atomic, builder); };
+  Constant* zeros = Constant::getNullValue(vector_of(atomic.getType()));
   vectors_[&atomic] = is_all(mask_) ? some()[0]
-                                    : either({any(mask_, builder), "some", "none", false}, builder, some,
-                                             [&] { return Values{nothing}; })[0];
+                                    : create_if_else({any(mask_, builder), "some", "none", false}, builder, some,
+                                                     [&] { return Values{zeros}; })[0];
   return true;
 }
 
-Widener::Values Widener::made_together(AtomicRMWInst& atomic, IRBuilder<>& builder) {
+Widener::Values Widener::emit_combined(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   Value* own = atomic.getValOperand();
-  const bool is_same = !is_divergent(own);
-  Value* operand = is_same ? scalar(own) : vector(own, builder);
+  const bool is_uniform = !is_divergent(own);
+  Value* operand = is_uniform ? scalar(own) : vector(own, builder);
   Value* all = combined(atomic.getOperation(), operand, mask_, builder);
-  Value* before = make_one(atomic, *with_operands(atomic, {scalar(atomic.getPointerOperand()), all}),
-                           /*may_be_alone=*/true, builder);
-  Value* befores = builder.CreateVectorSplat(kLanes, before);
-  if (atomic.use_empty()) return {befores};
+  Value* old_value = insert_scalar(atomic, *with_operands(atomic, {scalar(atomic.getPointerOperand()), all}),
+                                   /*may_be_exclusive=*/true, builder);
+  Value* old_values = builder.CreateVectorSplat(kLanes, old_value);
+  if (atomic.use_empty()) return {old_values};
   SmallVector<uint32_t, kLanes> below;
   for (unsigned lane = 0; lane < kLanes; ++lane) below.push_back((uint32_t{1} << lane) - 1);
   Value* lanes = builder.CreateVectorSplat(kLanes, builder.CreateBitCast(mask_, builder.getInt32Ty()));
   Value* count = builder.CreateUnaryIntrinsic(Intrinsic::ctpop,
                                               builder.CreateAnd(lanes, ConstantDataVector::get(context_, below)));
   Value* earlier =
-      builder.CreateMul(builder.CreateZExt(count, befores->getType()), builder.CreateVectorSplat(kLanes, operand));
-  return {atomic.getOperation() == AtomicRMWInst::Add ? builder.CreateAdd(befores, earlier)
-                                                      : builder.CreateSub(befores, earlier)};
+      builder.CreateMul(builder.CreateZExt(count, old_values->getType()), builder.CreateVectorSplat(kLanes, operand));
+  return {atomic.getOperation() == AtomicRMWInst::Add ? builder.CreateAdd(old_values, earlier)
+                                                      : builder.CreateSub(old_values, earlier)};
 }
 
-void Widener::widen_allowed_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
+void Widener::widen_unguarded_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   if (combine_lanes(atomic, builder)) return;
-  Value *alone = is_alone(atomic), *pointer = atomic.getPointerOperand();
+  Value *exclusive = is_exclusive(atomic), *pointer = atomic.getPointerOperand();
   uint64_t bytes = layout_.getTypeStoreSize(atomic.getType());
-  if (!alone || !is_word(bytes) || !is_divergent(pointer) || step_of(pointer, bytes) != 1 || only_lane(mask_))
-    return each_lane(atomic, builder);
-  // A row's places are different ones.
-  bool is_updated = is_updated_range(atomic, pointer);
+  if (!exclusive || !is_word(bytes) || !is_divergent(pointer) || element_stride(pointer, bytes) != 1 ||
+      only_lane(mask_))
+    return for_each_lane(atomic, builder);
+  // Consecutive lanes have distinct addresses.
+  bool is_striped = is_striped_range(atomic, pointer);
   Type* type = vector(atomic.getValOperand(), builder)->getType();
-  auto together = [&](Value* address) -> Values { return {update_alone(atomic, address, builder)}; };
-  auto apart = [&]() -> Values {
-    if (is_updated) {
-      update_shared(atomic, builder);
+  auto vectorized = [&](Value* address) -> Values { return {update_exclusive(atomic, address, builder)}; };
+  auto scalarized = [&]() -> Values {
+    if (is_striped) {
+      update_shared_checked(atomic, builder);
       return {Constant::getNullValue(type)};
     }
-    each_lane(atomic, builder);
+    for_each_lane(atomic, builder);
     return {vectors_[&atomic]};
   };
-  vectors_[&atomic] = by_shape(pointer, isa<Constant>(alone) ? nullptr : alone, {bytes, bytes * (kLanes - 1), true},
-                               builder, together, apart)[0];
+  vectors_[&atomic] = emit_by_shape(pointer, isa<Constant>(exclusive) ? nullptr : exclusive,
+                                    {bytes, bytes * (kLanes - 1), true}, builder, vectorized, scalarized)[0];
 }
 
-void Widener::update_shared_row(AtomicRMWInst& atomic, Value* address, const std::optional<RangeGuard>& guard,
-                                IRBuilder<>& builder) {
+void Widener::update_shared_range(AtomicRMWInst& atomic, Value* address, const std::optional<RangeGuard>& guard,
+                                  IRBuilder<>& builder) {
   Value* operand = vector(atomic.getValOperand(), builder);
   AllocaInst* operands = scratch(operand->getType());
   builder.CreateStore(operand, operands);
@@ -315,24 +318,24 @@ void Widener::update_shared_row(AtomicRMWInst& atomic, Value* address, const std
   unused_scratch_[operand->getType()].push_back(operands);
 }
 
-// Where it is a row, which is asked when the code runs.
-void Widener::update_shared(AtomicRMWInst& atomic, IRBuilder<>& builder) {
-  std::optional<Asked> asked =
-      prefetch_range(atomic.getPointerOperand(), nullptr, {sizeof(float), sizeof(float) * (kLanes - 1), true}, builder);
-  auto together = [&]() -> Values {
-    update_shared_row(atomic, asked->first, std::nullopt, builder);
+// Checks at run time whether the lanes are consecutive.
+void Widener::update_shared_checked(AtomicRMWInst& atomic, IRBuilder<>& builder) {
+  std::optional<RangeCheck> check =
+      check_range(atomic.getPointerOperand(), nullptr, {sizeof(float), sizeof(float) * (kLanes - 1), true}, builder);
+  auto vectorized = [&]() -> Values {
+    update_shared_range(atomic, check->base, std::nullopt, builder);
     return {};
   };
-  if (const auto* known = dyn_cast<ConstantInt>(asked->is_row); known && known->isOne()) {
-    together();
+  if (const auto* known = dyn_cast<ConstantInt>(check->condition); known && known->isOne()) {
+    vectorized();
     return;
   }
-  // A launch that is alone comes here with what is no row, which is rare.
-  auto apart = [&]() -> Values {
-    each_lane(atomic, builder, /*may_be_alone=*/false);
+  // An exclusive launch comes here only if its lanes are not consecutive, which is rare.
+  auto scalarized = [&]() -> Values {
+    for_each_lane(atomic, builder, /*may_be_exclusive=*/false);
     return {};
   };
-  either({asked->is_row, "row", "lanes", false}, builder, together, apart);
+  create_if_else({check->condition, "row", "lanes", false}, builder, vectorized, scalarized);
 }
 
 }  // namespace kiln::widening

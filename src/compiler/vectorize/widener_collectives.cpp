@@ -6,14 +6,14 @@
 
 namespace kiln::widening {
 
-// The lanes of a simdgroup are at one place anyway.
-void Widener::wait(CallInst& call, unsigned site, IRBuilder<>& builder) {
-  if (!sites_[site].is_barrier) return;
+// The lanes of a simdgroup run in lockstep, so only barriers remain.
+void Widener::widen_convergence_point(CallInst& call, unsigned point, IRBuilder<>& builder) {
+  if (!convergence_points_[point].is_barrier) return;
   Value* bits = builder.CreateBitCast(mask_, builder.getInt32Ty());
   SmallVector<Value*> operands(call.operands());
   operands[1] = builder.CreateZExt(bits, builder.getInt64Ty());
   operands[2] = builder.getInt64(0);
-  // Lanes that are here are in the same iteration (barriers_are_uniform); others may have left earlier.
+  // Active lanes are in the same iteration (barriers_are_uniform); others may have left earlier.
   for (Value*& counter : MutableArrayRef(operands).slice(3, call.arg_size() - 3)) {
     if (!is_divergent(counter)) {
       counter = scalar(counter);
@@ -25,7 +25,7 @@ void Widener::wait(CallInst& call, unsigned site, IRBuilder<>& builder) {
   builder.Insert(with_operands(call, operands));
 }
 
-void Widener::exchange(CallInst& call, LaneOperation operation, IRBuilder<>& builder) {
+void Widener::widen_collective(CallInst& call, LaneOperation operation, IRBuilder<>& builder) {
   if (operation == LaneOperation::kMultiply) {
     vectors_[&call] = multiply(call, builder);
     return;
@@ -84,9 +84,9 @@ Value* Widener::permuted(Value* lanes, Value* sources, IRBuilder<>& builder) {
     return builder.CreateOr(builder.CreateZExt(low, type), builder.CreateShl(builder.CreateZExt(high, type), 32));
   }
   if (!has_avx512_) {
-    Value* place = IRBuilder<>(allocas_).CreateAlloca(words);
-    builder.CreateStore(lanes, place);
-    Value* addresses = builder.CreateInBoundsGEP(builder.getInt32Ty(), place, sources);
+    Value* slot = IRBuilder<>(allocas_).CreateAlloca(words);
+    builder.CreateStore(lanes, slot);
+    Value* addresses = builder.CreateInBoundsGEP(builder.getInt32Ty(), slot, sources);
     return builder.CreateMaskedGather(words, addresses, Align(4), Constant::getAllOnesValue(mask_type_));
   }
   auto half = [&](Value* all, unsigned first) {

@@ -7,18 +7,18 @@
 
 namespace kiln::widening {
 
-// By how much the value grows from lane to lane.
+// The difference between the values of adjacent lanes.
 std::optional<int64_t> Widener::stride_of(Value* value) {
   if (!is_divergent(value)) return 0;
   if (auto found = strides_.find(value); found != strides_.end()) return found->second;
-  // A loop's value has its first one's stride unless the steps show otherwise.
+  // Assume that a loop's phi has the stride of its start value, unless the latch's value has another.
   if (auto* phi = dyn_cast<PHINode>(value)) {
     Loop* loop = loops_.getLoopFor(phi->getParent());
     if (!loop || loop->getHeader() != phi->getParent()) return std::nullopt;
     std::optional<int64_t> stride = stride_of(phi->getIncomingValueForBlock(loop->getLoopPreheader()));
     strides_[value] = stride;
     if (stride && stride_of(phi->getIncomingValueForBlock(loop->getLoopLatch())) != stride) {
-      strides_.clear();  // some of them were concluded from this one
+      strides_.clear();  // some were derived from the assumption
       strides_[value] = std::nullopt;
       return std::nullopt;
     }
@@ -32,7 +32,7 @@ std::optional<int64_t> Widener::stride_of_result(Value* value) {
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction) return std::nullopt;
   auto of = [&](unsigned i) { return stride_of(instruction->getOperand(i)); };
-  auto same_in_all = [&](unsigned i) { return !is_divergent(instruction->getOperand(i)); };
+  auto is_uniform = [&](unsigned i) { return !is_divergent(instruction->getOperand(i)); };
   switch (instruction->getOpcode()) {
     case Instruction::ZExt:
     case Instruction::SExt:
@@ -43,12 +43,12 @@ std::optional<int64_t> Widener::stride_of_result(Value* value) {
       if (!cast<PossiblyDisjointInst>(instruction)->isDisjoint()) return std::nullopt;
       [[fallthrough]];
     case Instruction::Add:
-      // Of two that grow, one could wrap where the other makes up for it.
-      if (same_in_all(1)) return of(0);
-      if (same_in_all(0)) return of(1);
+      // If both operands are divergent, one could wrap and the other make up for it.
+      if (is_uniform(1)) return of(0);
+      if (is_uniform(0)) return of(1);
       return std::nullopt;
     case Instruction::Sub:
-      if (same_in_all(1)) return of(0);
+      if (is_uniform(1)) return of(0);
       return std::nullopt;
     case Instruction::Mul:
     case Instruction::Shl: {
@@ -64,17 +64,17 @@ std::optional<int64_t> Widener::stride_of_result(Value* value) {
       return static_cast<int64_t>(*stride * by);
     }
     case Instruction::GetElementPtr: {
-      // One of the operands grows: the base, or an index of an array.
-      std::optional<unsigned> growing;
+      // One operand is divergent: the base, or an array index.
+      std::optional<unsigned> divergent_index;
       for (unsigned i = 0; i < instruction->getNumOperands(); ++i)
-        if (!same_in_all(i)) {
-          if (growing) return std::nullopt;
-          growing = i;
+        if (!is_uniform(i)) {
+          if (divergent_index) return std::nullopt;
+          divergent_index = i;
         }
-      std::optional<int64_t> stride = of(*growing);
-      if (*growing == 0 || !stride) return stride;
+      std::optional<int64_t> stride = of(*divergent_index);
+      if (*divergent_index == 0 || !stride) return stride;
       auto level = gep_type_begin(instruction);
-      std::advance(level, *growing - 1);
+      std::advance(level, *divergent_index - 1);
       uint64_t size = level.getSequentialElementStride(layout_);
       if (size > 1 << 16) return std::nullopt;
       return *stride * static_cast<int64_t>(size);
@@ -83,7 +83,7 @@ std::optional<int64_t> Widener::stride_of_result(Value* value) {
   }
 }
 
-// What `lane` has, if it takes part: a value with a stride, as a number.
+// The scalar that `lane` has, if it is active, of a value with a stride.
 Value* Widener::at_lane(Value* value, unsigned lane, IRBuilder<>& builder) {
   if (!is_divergent(value)) return scalar(value);
   if (is_lane(value)) return ConstantInt::get(value->getType(), lane);
@@ -98,26 +98,26 @@ Value* Widener::at_lane(Value* value, unsigned lane, IRBuilder<>& builder) {
   auto* instruction = cast<Instruction>(value);
   SmallVector<Value*> operands;
   for (Value* operand : instruction->operands()) operands.push_back(at_lane(operand, lane, builder));
-  // A disjoint `or` is a sum in lanes that take part, so that a row may be one where others are not in it:
-  // `x[lane | 16]` where `lane < 16`.
+  // A disjoint `or` is a sum in active lanes. As a sum the access can be consecutive even if inactive lanes are not
+  // disjoint: `x[lane | 16]` under `lane < 16`.
   Instruction* one =
       instruction->getOpcode() == Instruction::Or && cast<PossiblyDisjointInst>(instruction)->isDisjoint()
           ? BinaryOperator::CreateAdd(operands[0], operands[1])
           : with_operands(*instruction, operands);
-  one->dropPoisonGeneratingFlags();  // the lane may not take part
+  one->dropPoisonGeneratingFlags();  // the lane may be inactive
   builder.Insert(one);
   return one;
 }
 
-Widener::Present Widener::present_lanes(IRBuilder<>& builder) {
+Widener::ActiveLanes Widener::active_lanes(IRBuilder<>& builder) {
   Value* bits = builder.CreateBitCast(mask_, builder.getInt32Ty());
   Value* first = builder.CreateBinaryIntrinsic(Intrinsic::cttz, bits, builder.getFalse());
-  Value* behind = builder.CreateBinaryIntrinsic(Intrinsic::ctlz, bits, builder.getFalse());
-  return {first, builder.CreateSub(builder.getInt32(kLanes - 1), behind)};
+  Value* leading_zeros = builder.CreateBinaryIntrinsic(Intrinsic::ctlz, bits, builder.getFalse());
+  return {first, builder.CreateSub(builder.getInt32(kLanes - 1), leading_zeros)};
 }
 
-// Whether something narrower than an address is taken off what grows, as in `x[i - 1]`.
-bool Widener::reaches_back(Value* value) {
+// Whether a number narrower than an address is subtracted from a divergent value, as in `x[i - 1]`.
+bool Widener::has_negative_offset(Value* value) {
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction || !is_divergent(value) || is_lane(value) || isa<PHINode>(instruction)) return false;
   bool is_narrow = instruction->getType()->isIntegerTy() && instruction->getType()->getIntegerBitWidth() < 64;
@@ -126,25 +126,25 @@ bool Widener::reaches_back(Value* value) {
     auto* constant = dyn_cast<ConstantInt>(instruction->getOperand(1));
     if (constant && constant->isNegative()) return true;
   }
-  return any_of(instruction->operands(), [&](Use& operand) { return reaches_back(operand.get()); });
+  return any_of(instruction->operands(), [&](Use& operand) { return has_negative_offset(operand.get()); });
 }
 
-bool Widener::can_be_at_a_lane(Value* value) {
+bool Widener::can_be_computed_at_lane(Value* value) {
   if (!is_divergent(value) || is_lane(value)) return true;
   auto* instruction = dyn_cast<Instruction>(value);
   return instruction && !isa<PHINode>(instruction) &&
-         all_of(instruction->operands(), [&](Use& operand) { return can_be_at_a_lane(operand.get()); });
+         all_of(instruction->operands(), [&](Use& operand) { return can_be_computed_at_lane(operand.get()); });
 }
 
-// What a lane has that is known when the code runs, and takes part.
-Value* Widener::at_present_lane(Value* value, Value* lane, IRBuilder<>& builder) {
+// The value of an active lane whose index is known at run time only.
+Value* Widener::at_active_lane(Value* value, Value* lane, IRBuilder<>& builder) {
   if (!is_divergent(value)) return scalar(value);
   if (is_lane(value)) return builder.CreateZExtOrTrunc(lane, value->getType());
   auto* instruction = cast<Instruction>(value);
   SmallVector<Value*> operands;
-  for (Value* operand : instruction->operands()) operands.push_back(at_present_lane(operand, lane, builder));
+  for (Value* operand : instruction->operands()) operands.push_back(at_active_lane(operand, lane, builder));
   Instruction* one = with_operands(*instruction, operands);
-  one->dropPoisonGeneratingFlags();  // where no lane takes part
+  one->dropPoisonGeneratingFlags();  // no lane may be active
   return builder.Insert(one);
 }
 
@@ -153,23 +153,24 @@ void Widener::complete_lane_phis() {
     auto [phi, lane] = new_lane_phis_.pop_back_val();
     PHINode* at = lane_phis_[{phi, lane}];
     for (unsigned i = 0; i < phi->getNumIncomingValues(); ++i) {
-      BasicBlock* before = end_[phi->getIncomingBlock(i)];
-      IRBuilder<> builder(before->getTerminator());
-      at->addIncoming(at_lane(phi->getIncomingValue(i), lane, builder), before);
+      BasicBlock* pred = end_[phi->getIncomingBlock(i)];
+      IRBuilder<> builder(pred->getTerminator());
+      at->addIncoming(at_lane(phi->getIncomingValue(i), lane, builder), pred);
     }
   }
 }
 
-// Whether the lanes' values grow as their stride says, from the first to the last. What may wrap is narrower than an
-// address: it is asked of what the address is computed from, so that one answer serves accesses that are a constant
-// apart.
-Value* Widener::is_row(Value* value, IRBuilder<>& builder) {
-  if (is_certain(value)) return builder.getTrue();
+// Emits a check that the lanes' values follow their stride, from the first lane to the last. Only what is narrower than
+// an address may wrap. The check is on the value from which the address is computed, so that one check serves accesses
+// at constant distances.
+Value* Widener::check_stride(Value* value, IRBuilder<>& builder) {
+  if (never_wraps(value)) return builder.getTrue();
   auto* instruction = cast<Instruction>(value);
-  if (grows_with_operand(*instruction))
+  if (wraps_only_with_operands(*instruction))
     for (Value* operand : instruction->operands())
-      // A narrower index of an array would be extended.
-      if (is_divergent(operand) && layout_.getTypeSizeInBits(operand->getType()) == 64) return is_row(operand, builder);
+      // A narrower array index would be extended.
+      if (is_divergent(operand) && layout_.getTypeSizeInBits(operand->getType()) == 64)
+        return check_stride(operand, builder);
   Type* number = builder.getInt64Ty();
   auto at = [&](unsigned lane) {
     Value* one = at_lane(value, lane, builder);
@@ -183,8 +184,8 @@ Value* Widener::is_row(Value* value, IRBuilder<>& builder) {
                               builder.getInt64(pattern->offsets[pattern->highest]));
 }
 
-// Whether it cannot wrap, but for what its operands do. Addresses wrap as their distances do.
-bool Widener::grows_with_operand(const Instruction& instruction) {
+// Whether it cannot wrap unless its operands do. Addresses wrap as their distances do.
+bool Widener::wraps_only_with_operands(const Instruction& instruction) {
   bool is_wide = instruction.getType()->isPointerTy() || instruction.getType()->isIntegerTy(64);
   switch (instruction.getOpcode()) {
     case Instruction::PtrToInt:
@@ -199,22 +200,22 @@ bool Widener::grows_with_operand(const Instruction& instruction) {
   }
 }
 
-// Whether its highest bit is the same in all lanes.
-bool Widener::has_one_sign(Value* value) {
+// Whether the sign bit is uniform.
+bool Widener::has_uniform_sign(Value* value) {
   if (!is_divergent(value)) return true;
   if (auto values = values_of(value))
     return all_of(*values, [&](const APInt& one) { return one.isNegative() == values->front().isNegative(); });
   auto* instruction = dyn_cast<Instruction>(value);
   if (instruction && instruction->isBitwiseLogicOp())
-    return has_one_sign(instruction->getOperand(0)) && has_one_sign(instruction->getOperand(1));
+    return has_uniform_sign(instruction->getOperand(0)) && has_uniform_sign(instruction->getOperand(1));
   return computeKnownBits(value, layout_).isNonNegative();
 }
 
-// Whether the value grows from lane to lane as its stride says, whatever other values are: nothing in it can wrap.
-bool Widener::is_certain(Value* value) {
+// Whether the value follows its stride, whatever other values are: nothing in it can wrap.
+bool Widener::never_wraps(Value* value) {
   if (!is_divergent(value)) return true;
   if (auto values = values_of(value)) {
-    // What is narrow may have wrapped, which its stride does not know. A pattern is made of the values themselves.
+    // A narrow value may have wrapped, which its stride does not show. A pattern is made of the values themselves.
     std::optional<int64_t> stride = stride_of(value);
     for (unsigned lane = 0; stride && lane < kLanes; ++lane)
       if ((*values)[lane].getZExtValue() - (*values)[0].getZExtValue() != static_cast<uint64_t>(*stride) * lane)
@@ -225,56 +226,57 @@ bool Widener::is_certain(Value* value) {
   if (!instruction || isa<PHINode>(instruction)) return false;
   switch (instruction->getOpcode()) {
     case Instruction::SExt:
-      if (!has_one_sign(instruction->getOperand(0))) return false;
+      if (!has_uniform_sign(instruction->getOperand(0))) return false;
       break;
     case Instruction::Or:
     case Instruction::ZExt:
     case Instruction::PtrToInt:
     case Instruction::IntToPtr: break;
     default:
-      if (!grows_with_operand(*instruction)) return false;
+      if (!wraps_only_with_operands(*instruction)) return false;
   }
-  return all_of(instruction->operands(), [&](Use& operand) { return is_certain(operand.get()); });
+  return all_of(instruction->operands(), [&](Use& operand) { return never_wraps(operand.get()); });
 }
 
-// Whether an access is of registers with a mask, whichever lanes take part.
-bool Widener::is_masked_row(Value* pointer, uint64_t bytes) {
-  return has_avx512_ && step_of(pointer, bytes) == 1 && is_certain(pointer);
+// Whether the access is a masked vector access, whichever lanes are active.
+bool Widener::is_masked_access(Value* pointer, uint64_t bytes) {
+  return has_avx512_ && element_stride(pointer, bytes) == 1 && never_wraps(pointer);
 }
 
-// The lanes for which a number that grows from lane to lane, as an access's offset, is below a limit, as an array's
-// size: those that follow one another, from the first one that is not before the array. Null where that is not known.
-// Vectors of 64 bits would have to be made and compared.
+// The lanes in which a number with a stride, such as an access's offset, is below a limit, such as an array's size:
+// consecutive lanes, from the first that is not before the array. Null if that is unknown. Otherwise vectors of 64-bit
+// numbers would have to be created and compared.
 Value* Widener::lanes_below(CmpInst& comparison, IRBuilder<>& builder) {
   Value *number = comparison.getOperand(0), *limit = comparison.getOperand(1);
   if (comparison.getPredicate() != CmpInst::ICMP_ULT || !number->getType()->isIntegerTy(64) || is_divergent(limit))
     return nullptr;
   std::optional<int64_t> stride = stride_of(number);
-  if (!stride || *stride <= 0 || !isPowerOf2_64(static_cast<uint64_t>(*stride)) || !is_certain(number)) return nullptr;
-  // So that the limit less a number below zero, as far as lanes reach, is no number below zero.
+  if (!stride || *stride <= 0 || !isPowerOf2_64(static_cast<uint64_t>(*stride)) || !never_wraps(number)) return nullptr;
+  // So that the limit minus a negative number, within the lanes' reach, does not overflow.
   if (computeKnownBits(limit, layout_).countMinLeadingZeros() < 2) return nullptr;
   auto step = static_cast<uint64_t>(*stride);
   auto signed_number = [&](Intrinsic::ID which, Value* one, uint64_t other) {
     return builder.CreateBinaryIntrinsic(which, one, builder.getInt64(other));
   };
-  // How many lanes begin within so many bytes.
-  auto lanes_in = [&](Value* bytes) {
+  // The number of lanes that begin within so many bytes.
+  auto num_lanes_in = [&](Value* bytes) {
     bytes = signed_number(Intrinsic::smax, signed_number(Intrinsic::smin, bytes, kLanes * step), 0);
     return builder.CreateLShr(builder.CreateAdd(bytes, builder.getInt64(step - 1)), Log2_64(step));
   };
   Value* first = at_lane(number, 0, builder);
-  Value* behind = lanes_in(builder.CreateSub(scalar(limit), first));
-  Value* before = computeKnownBits(first, layout_).isNonNegative() ? nullptr : lanes_in(builder.CreateNeg(first));
+  Value* num_below = num_lanes_in(builder.CreateSub(scalar(limit), first));
+  Value* num_before =
+      computeKnownBits(first, layout_).isNonNegative() ? nullptr : num_lanes_in(builder.CreateNeg(first));
   if (!has_avx512_) {
     auto compare = [&](CmpInst::Predicate predicate, Value* lane) {
       Value* lanes = builder.CreateVectorSplat(kLanes, builder.CreateTrunc(lane, builder.getInt8Ty()));
       return builder.CreateICmp(predicate, lane_numbers(builder.getInt8Ty()), lanes);
     };
-    Value* lanes = compare(CmpInst::ICMP_SLT, behind);
-    return before ? builder.CreateAnd(lanes, compare(CmpInst::ICMP_SGE, before)) : lanes;
+    Value* lanes = compare(CmpInst::ICMP_SLT, num_below);
+    return num_before ? builder.CreateAnd(lanes, compare(CmpInst::ICMP_SGE, num_before)) : lanes;
   }
-  Value* bits = builder.CreateSub(builder.CreateShl(builder.getInt64(1), behind), builder.getInt64(1));
-  if (before) bits = builder.CreateAnd(bits, builder.CreateShl(builder.getInt64(-1), before));
+  Value* bits = builder.CreateSub(builder.CreateShl(builder.getInt64(1), num_below), builder.getInt64(1));
+  if (num_before) bits = builder.CreateAnd(bits, builder.CreateShl(builder.getInt64(-1), num_before));
   return builder.CreateBitCast(builder.CreateTrunc(bits, builder.getInt32Ty()), mask_type_);
 }
 

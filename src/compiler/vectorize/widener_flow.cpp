@@ -9,8 +9,8 @@ namespace kiln::widening {
 
 namespace {
 
-// Instructions of a side that is run without asking whether a lane wants it.
-constexpr unsigned kMostOfAShortSide = 8;
+// Instructions of a side that runs without a test whether any lane takes it.
+constexpr unsigned kMaxIfConverted = 8;
 
 bool is_cheap(const Instruction& instruction) {
   if (instruction.mayReadOrWriteMemory() || !isSafeToSpeculativelyExecute(&instruction)) return false;
@@ -31,9 +31,9 @@ Value* Widener::condition_for(const BasicBlock& from, const BasicBlock& to, IRBu
   return branch->getSuccessor(0) == &to ? condition : builder.CreateNot(condition);
 }
 
-// The lanes of the mask for which the condition holds. In others it may be poison, which an `and` would let through.
+// The lanes of the mask for which the condition holds. In others it may be poison, which an `and` would propagate.
 Value* Widener::narrowed(Value* mask, Value* condition, IRBuilder<>& builder) {
-  if (Value* words = as_words_.lookup(mask))
+  if (Value* words = word_masks_.lookup(mask))
     return mask_of_words(
         builder.CreateSelect(builder.CreateFreeze(condition), words, Constant::getNullValue(words->getType())),
         builder);
@@ -42,7 +42,7 @@ Value* Widener::narrowed(Value* mask, Value* condition, IRBuilder<>& builder) {
 
 Value* Widener::mask_of_words(Value* words, IRBuilder<>& builder) {
   Value* mask = builder.CreateICmpSLT(words, Constant::getNullValue(words->getType()));
-  as_words_[mask] = words;
+  word_masks_[mask] = words;
   return mask;
 }
 
@@ -59,12 +59,12 @@ Value* Widener::mask_at(BasicBlock& block, IRBuilder<>& builder) {
     Value* before = masks_.at(preheader);
     Type* words = vector_of(builder.getInt32Ty());
     if (!has_avx512_) {
-      Value* known = as_words_.lookup(before);
+      Value* known = word_masks_.lookup(before);
       before = known ? known : IRBuilder<>(end_.at(preheader)->getTerminator()).CreateSExt(before, words);
     }
     PHINode* phi = builder.CreatePHI(has_avx512_ ? mask_type_ : words, 2, "live");
     phi->addIncoming(before, end_.at(preheader));
-    live_[loop] = phi;
+    loop_masks_[loop] = phi;
     return has_avx512_ ? phi : nullptr;
   }
   BasicBlock* dominator = dominators_.getNode(&block)->getIDom()->getBlock();
@@ -84,15 +84,15 @@ void Widener::widen_block(BasicBlock& block) {
   IRBuilder<> builder(begin_[&block]);
   Loop* loop = loops_.getLoopFor(&block);
   bool is_header = loop && loop->getHeader() == &block;
-  // Phis come first: those of the block, then those of masks.
+  // Phis come first: the block's, then those of masks.
   for (PHINode& phi : block.phis()) {
     Type* type = is_divergent(&phi) ? vector_of(phi.getType()) : phi.getType();
     (is_divergent(&phi) ? vectors_ : scalars_)[&phi] =
         builder.CreatePHI(type, phi.getNumIncomingValues(), phi.getName());
   }
   mask_ = mask_at(block, builder);
-  if (is_header && is_divergent_loop(*loop)) keep_results(*loop, builder);
-  if (!mask_) mask_ = mask_of_words(live_.at(loop), builder);
+  if (is_header && is_divergent_loop(*loop)) create_live_out_phis(*loop, builder);
+  if (!mask_) mask_ = mask_of_words(loop_masks_.at(loop), builder);
   masks_[&block] = mask_;
   for (Instruction& instruction : block)
     if (!isa<PHINode>(instruction) && !instruction.isTerminator()) widen_instruction(instruction, builder);
@@ -100,62 +100,62 @@ void Widener::widen_block(BasicBlock& block) {
   widen_terminator(block, builder);
 }
 
-// Whether the branch has a side that is shorter than asking for it. No memory is accessed there, and what lanes compute
-// that do not want it is chosen away at the join.
-bool Widener::runs_always(BasicBlock& fork) const {
-  if (!is_divergent_branch(fork)) return false;
-  Loop* loop = loops_.getLoopFor(&fork);
-  if (loop && loop->getLoopLatch() == &fork) return false;
-  auto* branch = cast<BranchInst>(fork.getTerminator());
+// Whether the branch has a side that is cheaper than a test for it. The side accesses no memory, and selects at the
+// join discard what lanes compute that do not take it.
+bool Widener::is_if_converted(BasicBlock& branch_block) const {
+  if (!is_divergent_branch(branch_block)) return false;
+  Loop* loop = loops_.getLoopFor(&branch_block);
+  if (loop && loop->getLoopLatch() == &branch_block) return false;
+  auto* branch = cast<BranchInst>(branch_block.getTerminator());
   BasicBlock* join = join_of(*branch);
   BasicBlock* side = branch->getSuccessor(branch->getSuccessor(0) == join ? 1 : 0);
-  return side->getSinglePredecessor() == &fork && side->getSingleSuccessor() == join && pred_size(join) == 2 &&
+  return side->getSinglePredecessor() == &branch_block && side->getSingleSuccessor() == join && pred_size(join) == 2 &&
          loops_.getLoopFor(side) == loop && loops_.getLoopFor(join) == loop && side->phis().empty() &&
-         side->size() <= kMostOfAShortSide + 1 &&
+         side->size() <= kMaxIfConverted + 1 &&
          all_of(*side, [](const Instruction& one) { return one.isTerminator() || is_cheap(one); });
 }
 
-// Of a block at which such a branch's side joins: the side.
-BasicBlock* Widener::side_before(BasicBlock& block) const {
-  BasicBlock* fork = dominators_.getNode(&block)->getIDom()->getBlock();
-  if (!runs_always(*fork)) return nullptr;
-  auto* branch = cast<BranchInst>(fork->getTerminator());
+// The if-converted side that joins at the block, or null.
+BasicBlock* Widener::if_converted_side(BasicBlock& block) const {
+  BasicBlock* branch_block = dominators_.getNode(&block)->getIDom()->getBlock();
+  if (!is_if_converted(*branch_block)) return nullptr;
+  auto* branch = cast<BranchInst>(branch_block->getTerminator());
   if (join_of(*branch) != &block) return nullptr;
   return branch->getSuccessor(branch->getSuccessor(0) == &block ? 1 : 0);
 }
 
-std::optional<Widener::Result> Widener::result_of(Loop& loop, Instruction& value) const {
+std::optional<Widener::CarriedResult> Widener::carried_result_of(Loop& loop, Instruction& value) const {
   BasicBlock* latch = loop.getLoopLatch();
-  auto* choice = dyn_cast<PHINode>(&value);
-  if (!choice || choice->getParent() != latch || latch == loop.getHeader()) return std::nullopt;
-  BasicBlock* side = side_before(*latch);
+  auto* merged = dyn_cast<PHINode>(&value);
+  if (!merged || merged->getParent() != latch || latch == loop.getHeader()) return std::nullopt;
+  BasicBlock* side = if_converted_side(*latch);
   if (!side) return std::nullopt;
-  BasicBlock* fork = side->getSinglePredecessor();
-  auto* carried = dyn_cast<PHINode>(choice->getIncomingValueForBlock(fork));
+  BasicBlock* branch_block = side->getSinglePredecessor();
+  auto* carried = dyn_cast<PHINode>(merged->getIncomingValueForBlock(branch_block));
   if (!carried || carried->getParent() != loop.getHeader()) return std::nullopt;
-  Value* next = choice->getIncomingValueForBlock(side);
-  // Lanes that go round have been in the side.
-  auto* round = dyn_cast<PHINode>(carried->getIncomingValueForBlock(latch));
-  if (!round || round->getParent() != latch || round->getIncomingValueForBlock(side) != next ||
-      !isa<UndefValue>(round->getIncomingValueForBlock(fork)))
+  Value* next = merged->getIncomingValueForBlock(side);
+  // Lanes that stay in the loop have taken the side.
+  auto* back_edge_phi = dyn_cast<PHINode>(carried->getIncomingValueForBlock(latch));
+  if (!back_edge_phi || back_edge_phi->getParent() != latch || back_edge_phi->getIncomingValueForBlock(side) != next ||
+      !isa<UndefValue>(back_edge_phi->getIncomingValueForBlock(branch_block)))
     return std::nullopt;
-  return Result{carried, side, next};
+  return CarriedResult{carried, side, next};
 }
 
-// Values of a divergent loop that are wanted outside: each lane's is that of its last iteration.
-void Widener::keep_results(Loop& loop, IRBuilder<>& builder) {
+// Live-out values of a divergent loop: each lane's value comes from its last iteration.
+void Widener::create_live_out_phis(Loop& loop, IRBuilder<>& builder) {
   for (BasicBlock* block : loop.blocks())
     for (Instruction& instruction : *block) {
       bool is_used = any_of(instruction.users(),
                             [&](const User* user) { return !loop.contains(cast<Instruction>(user)->getParent()); });
       if (!is_used) continue;
       if (PHINode* carrier = carrier_of(loop, instruction)) {
-        keeping_.insert(carrier);
-        kept_.push_back({&loop, &instruction, cast<PHINode>(vectors_[carrier]), nullptr});
+        live_out_phis_.insert(carrier);
+        live_outs_.push_back({&loop, &instruction, cast<PHINode>(vectors_[carrier]), nullptr});
         continue;
       }
       Type* type = vector_of(instruction.getType());
-      if (std::optional<Result> result = result_of(loop, instruction)) {
+      if (std::optional<CarriedResult> result = carried_result_of(loop, instruction)) {
         PHINode* phi;
         if (is_divergent(result->carried)) {
           phi = cast<PHINode>(vectors_[result->carried]);
@@ -166,16 +166,16 @@ void Widener::keep_results(Loop& loop, IRBuilder<>& builder) {
           phi->addIncoming(vector(result->carried->getIncomingValueForBlock(loop.getLoopPreheader()), before_builder),
                            before);
         }
-        kept_.push_back({&loop, &instruction, phi, nullptr, result->side, result->next});
+        live_outs_.push_back({&loop, &instruction, phi, nullptr, result->side, result->next});
         continue;
       }
-      PHINode* kept = builder.CreatePHI(type, 2, "kept");
-      kept->addIncoming(Constant::getNullValue(type), end_.at(loop.getLoopPreheader()));
-      kept_.push_back({&loop, &instruction, kept, nullptr});
+      PHINode* live_out = builder.CreatePHI(type, 2, "kept");
+      live_out->addIncoming(Constant::getNullValue(type), end_.at(loop.getLoopPreheader()));
+      live_outs_.push_back({&loop, &instruction, live_out, nullptr});
     }
 }
 
-// The value that goes round with the result: what a lane had when it left is there already.
+// The header phi that carries the value: it already keeps what a lane had when it left.
 PHINode* Widener::carrier_of(Loop& loop, Instruction& value) {
   for (PHINode& phi : loop.getHeader()->phis())
     if (is_divergent(&phi) && phi.getIncomingValueForBlock(loop.getLoopLatch()) == &value) return &phi;
@@ -209,88 +209,91 @@ void Widener::widen_terminator(BasicBlock& block, IRBuilder<>& builder) {
   }
   BasicBlock* join = join_of(*branch);
   BasicBlock* side = branch->getSuccessor(branch->getSuccessor(0) == join ? 1 : 0);
-  if (runs_always(block)) {
+  if (is_if_converted(block)) {
     builder.CreateBr(begin_[side]);
     return;
   }
-  Value* wanted = narrowed(mask_, condition_for(block, *side, builder), builder);
-  builder.CreateCondBr(any(wanted, builder), begin_[side], begin_[join]);
+  Value* side_mask = narrowed(mask_, condition_for(block, *side, builder), builder);
+  builder.CreateCondBr(any(side_mask, builder), begin_[side], begin_[join]);
 }
 
 void Widener::close_loop(Loop& loop, BasicBlock& latch, BranchInst& branch, IRBuilder<>& builder) {
-  // Each lane that is in the loop decides here.
-  PHINode* live = live_.at(&loop);
-  if (mask_ != live && as_words_.lookup(mask_) != live) refuse("a loop whose end some of its threads do not reach");
+  // Each lane that is in the loop must reach the latch.
+  PHINode* loop_mask = loop_masks_.at(&loop);
+  if (mask_ != loop_mask && word_masks_.lookup(mask_) != loop_mask)
+    refuse("a loop whose end some of its threads do not reach");
   BasicBlock* header = loop.getHeader();
   BasicBlock* exit = branch.getSuccessor(branch.getSuccessor(0) == header ? 1 : 0);
-  Value *stays = nullptr, *also = nullptr;
-  // Where all that do not come from the side leave, the others' condition is left, which may be the same for them.
-  auto* choice = dyn_cast<PHINode>(branch.getCondition());
-  BasicBlock* side = choice && choice->getParent() == &latch && &latch != header ? side_before(latch) : nullptr;
+  Value *staying = nullptr, *uniform_condition = nullptr;
+  // If all lanes that skip the side leave, only the side's own condition matters, which may be uniform.
+  auto* condition_phi = dyn_cast<PHINode>(branch.getCondition());
+  BasicBlock* side =
+      condition_phi && condition_phi->getParent() == &latch && &latch != header ? if_converted_side(latch) : nullptr;
   if (side) {
-    bool leaves = branch.getSuccessor(0) == exit;
-    auto* of_others = dyn_cast<ConstantInt>(choice->getIncomingValueForBlock(side->getSinglePredecessor()));
-    if (of_others && of_others->isOne() == leaves) {
-      Value* condition = choice->getIncomingValueForBlock(side);
-      stays = masks_.at(side);
+    bool exits_if_true = branch.getSuccessor(0) == exit;
+    auto* skipping_condition =
+        dyn_cast<ConstantInt>(condition_phi->getIncomingValueForBlock(side->getSinglePredecessor()));
+    if (skipping_condition && skipping_condition->isOne() == exits_if_true) {
+      Value* condition = condition_phi->getIncomingValueForBlock(side);
+      staying = masks_.at(side);
       if (is_divergent(condition)) {
         Value* lanes = vector(condition, builder);
-        stays = narrowed(stays, leaves ? builder.CreateNot(lanes) : lanes, builder);
+        staying = narrowed(staying, exits_if_true ? builder.CreateNot(lanes) : lanes, builder);
       } else {
-        also = leaves ? builder.CreateNot(scalar(condition)) : scalar(condition);
+        uniform_condition = exits_if_true ? builder.CreateNot(scalar(condition)) : scalar(condition);
       }
     }
   }
-  if (!stays) stays = narrowed(mask_, condition_for(latch, *header, builder), builder);
-  Value* words = as_words_.lookup(stays);
-  live->addIncoming(words ? words : stays, builder.GetInsertBlock());
-  for (Kept& kept : kept_)
-    if (kept.loop == &loop && kept.side) {
-      kept.last = builder.CreateSelect(masks_.at(kept.side), vector(kept.next, builder), kept.phi);
-      Result result = *result_of(loop, *kept.value);
+  if (!staying) staying = narrowed(mask_, condition_for(latch, *header, builder), builder);
+  Value* words = word_masks_.lookup(staying);
+  loop_mask->addIncoming(words ? words : staying, builder.GetInsertBlock());
+  for (LiveOut& live_out : live_outs_)
+    if (live_out.loop == &loop && live_out.side) {
+      live_out.last = builder.CreateSelect(masks_.at(live_out.side), vector(live_out.next, builder), live_out.phi);
+      CarriedResult result = *carried_result_of(loop, *live_out.value);
       if (is_divergent(result.carried))
-        carried_[result.carried] = kept.last;
+        carried_[result.carried] = live_out.last;
       else
-        kept.phi->addIncoming(kept.last, builder.GetInsertBlock());
+        live_out.phi->addIncoming(live_out.last, builder.GetInsertBlock());
     }
   for (PHINode& phi : header->phis())
     if (is_divergent(&phi) && !carried_.contains(&phi)) {
       Value* next = vector(phi.getIncomingValueForBlock(&latch), builder);
-      // A lane that has left goes on with values that nobody asks for.
-      carried_[&phi] = keeping_.contains(&phi) ? builder.CreateSelect(mask_, next, vectors_[&phi]) : next;
+      // A lane that has left continues with dead values.
+      carried_[&phi] = live_out_phis_.contains(&phi) ? builder.CreateSelect(mask_, next, vectors_[&phi]) : next;
     }
-  for (Kept& kept : kept_)
-    if (kept.loop == &loop && !kept.side) {
-      if (PHINode* carrier = carrier_of(loop, *kept.value)) {
-        kept.last = carried_[carrier];
+  for (LiveOut& live_out : live_outs_)
+    if (live_out.loop == &loop && !live_out.side) {
+      if (PHINode* carrier = carrier_of(loop, *live_out.value)) {
+        live_out.last = carried_[carrier];
         continue;
       }
-      kept.last = builder.CreateSelect(mask_, vector(kept.value, builder), kept.phi);
-      kept.phi->addIncoming(kept.last, builder.GetInsertBlock());
+      live_out.last = builder.CreateSelect(mask_, vector(live_out.value, builder), live_out.phi);
+      live_out.phi->addIncoming(live_out.last, builder.GetInsertBlock());
     }
   end_[&latch] = builder.GetInsertBlock();
-  Value* goes_on = any(stays, builder);
-  // Where no lane is in the side, what it computes may be poison.
-  if (also) goes_on = builder.CreateLogicalAnd(goes_on, also);
-  builder.CreateCondBr(goes_on, begin_[header], begin_[exit]);
+  Value* continues = any(staying, builder);
+  // If no lane is in the side, its values may be poison.
+  if (uniform_condition) continues = builder.CreateLogicalAnd(continues, uniform_condition);
+  builder.CreateCondBr(continues, begin_[header], begin_[exit]);
 }
 
 void Widener::complete_phis(BasicBlock& block) {
   if (block.phis().empty()) return;
-  BasicBlock* side = &block == &from_.getEntryBlock() ? nullptr : side_before(block);
-  BasicBlock* never = side ? side->getSinglePredecessor() : nullptr;  // no way leads from there any more
+  BasicBlock* side = &block == &from_.getEntryBlock() ? nullptr : if_converted_side(block);
+  BasicBlock* removed_pred = side ? side->getSinglePredecessor() : nullptr;  // its edge to the join no longer exists
   for (PHINode& phi : block.phis()) {
     if (!is_divergent(&phi)) {
       auto* widened = cast<PHINode>(scalars_[&phi]);
       for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i)
-        if (phi.getIncomingBlock(i) != never)
+        if (phi.getIncomingBlock(i) != removed_pred)
           widened->addIncoming(scalar(phi.getIncomingValue(i)), end_[phi.getIncomingBlock(i)]);
       continue;
     }
     auto* widened = cast<PHINode>(vectors_[&phi]);
     for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i) {
       BasicBlock* before = phi.getIncomingBlock(i);
-      if (before == never) continue;
+      if (before == removed_pred) continue;
       IRBuilder<> builder(end_[before]->getTerminator());
       widened->addIncoming(incoming(phi, *before, builder), end_[before]);
     }
@@ -306,33 +309,38 @@ Value* Widener::incoming(PHINode& phi, BasicBlock& before, IRBuilder<>& builder)
     auto found = carried_.find(&phi);
     return &before == loop->getLoopLatch() && found != carried_.end() ? found->second : vector(value, builder);
   }
-  // Out of a loop: what each lane had when it left.
-  for (const Kept& kept : kept_)
-    if (kept.value == value && kept.loop->contains(&before) && !kept.loop->contains(&block)) return kept.last;
-  // At the join of a divergent branch, from its side: what the lanes that did not take it had.
-  BasicBlock* fork = dominators_.getNode(&block)->getIDom()->getBlock();
-  bool joins = &before != fork && is_divergent_branch(*fork) && loops_.getLoopFor(fork) == loop &&
-               join_of(*cast<BranchInst>(fork->getTerminator())) == &block;
-  if (!joins) return vector(value, builder);
-  if (phi.getNumIncomingValues() != 2 || phi.getBasicBlockIndex(fork) < 0) refuse("a join of more than two sides");
-  // Structuring gives what nobody asks for to the lanes that another branch takes elsewhere.
-  if (isa<UndefValue>(phi.getIncomingValueForBlock(fork))) return vector(value, builder);
-  Value* otherwise = vector(phi.getIncomingValueForBlock(fork), builder);
+  // Out of a loop: each lane's value when it left.
+  for (const LiveOut& live_out : live_outs_)
+    if (live_out.value == value && live_out.loop->contains(&before) && !live_out.loop->contains(&block))
+      return live_out.last;
+  // From a divergent branch's side to its join: lanes that did not take the side keep the other value.
+  BasicBlock* branch_block = dominators_.getNode(&block)->getIDom()->getBlock();
+  bool is_join = &before != branch_block && is_divergent_branch(*branch_block) &&
+                 loops_.getLoopFor(branch_block) == loop &&
+                 join_of(*cast<BranchInst>(branch_block->getTerminator())) == &block;
+  if (!is_join) return vector(value, builder);
+  if (phi.getNumIncomingValues() != 2 || phi.getBasicBlockIndex(branch_block) < 0)
+    refuse("a join of more than two sides");
+  // Structuring gives an undefined value, which is dead, to lanes that another branch takes elsewhere.
+  if (isa<UndefValue>(phi.getIncomingValueForBlock(branch_block))) return vector(value, builder);
+  Value* otherwise = vector(phi.getIncomingValueForBlock(branch_block), builder);
   return builder.CreateSelect(masks_.at(&before), vector(value, builder), otherwise);
 }
 
-// What the code that runs has made: both make as many values.
-Widener::Values Widener::either(const Fork& fork, IRBuilder<>& builder, Maker one, Maker other) {
-  BasicBlock* sides[] = {BasicBlock::Create(context_, fork.one, &to_), BasicBlock::Create(context_, fork.other, &to_)};
+// Emits both sides and phis of their results. Both must return equally many values.
+Widener::Values Widener::create_if_else(const IfElse& branch, IRBuilder<>& builder, Emitter emit_then,
+                                        Emitter emit_else) {
+  BasicBlock* sides[] = {BasicBlock::Create(context_, branch.then_name, &to_),
+                         BasicBlock::Create(context_, branch.else_name, &to_)};
   BasicBlock* after = BasicBlock::Create(context_, "", &to_);
   sides[0]->moveAfter(builder.GetInsertBlock());
   sides[1]->moveAfter(sides[0]);
   after->moveAfter(sides[1]);
-  builder.CreateCondBr(fork.condition, sides[0], sides[1], fork.is_likely ? likely_first(context_) : nullptr);
+  builder.CreateCondBr(branch.condition, sides[0], sides[1], branch.is_likely ? likely_first(context_) : nullptr);
   Values made[2];
   for (unsigned i : {0, 1}) {
     builder.SetInsertPoint(sides[i]);
-    made[i] = i == 0 ? one() : other();
+    made[i] = i == 0 ? emit_then() : emit_else();
     sides[i] = builder.GetInsertBlock();
     builder.CreateBr(after);
   }

@@ -1,5 +1,5 @@
-// Members of structures in memory, as `x[4 * i + 1]` and the components of a `float4`: each member of all lanes is
-// every fourth element of the same registers, which are loaded or stored once for all members.
+// Interleaved accesses to members of structures, such as `x[4 * i + 1]` and the components of a `float4`: a member of
+// all lanes is every fourth element of the same registers, which are loaded or stored once for all members.
 #include <llvm/Analysis/ScalarEvolutionExpressions.h>
 #include <llvm/Analysis/ValueTracking.h>
 
@@ -19,34 +19,35 @@ std::optional<int64_t> distance(Value* from, Value* to, uint64_t bytes, ScalarEv
   return distance / static_cast<int64_t>(bytes);
 }
 
-// A guard lets a row through exactly where the first one's does: it is the same, or compares with the same limit what
-// is as far from the first one's offset as the address is.
-bool Widener::joins(const Group& group, Instruction& access, ScalarEvolution& evolution, Member& member) {
+// Both guards must allow the same lanes: they are the same guard, or they compare with the same limit, and their
+// offsets differ by as much as the addresses.
+bool Widener::is_interleaved_with(const AccessGroup& group, Instruction& access, ScalarEvolution& evolution,
+                                  Member& member) {
   Instruction& first = *group[0].access;
   Type* type = getLoadStoreType(&access);
   if (type != getLoadStoreType(&first)) return false;
   uint64_t bytes = layout_.getTypeStoreSize(type);
-  auto [allowed, address] = place_of(access);
-  auto [first_allowed, first_address] = place_of(first);
+  auto [allowed, address] = guarded_address_of(access);
+  auto [first_allowed, first_address] = guarded_address_of(first);
   if ((allowed == nullptr) != (first_allowed == nullptr)) return false;
-  uint64_t step = step_of(first_address, bytes);
-  if (step < 2 || step_of(address, bytes) != step) return false;
-  std::optional<int64_t> place = distance(first_address, address, bytes, evolution);
-  if (!place) return false;
+  uint64_t step = element_stride(first_address, bytes);
+  if (step < 2 || element_stride(address, bytes) != step) return false;
+  std::optional<int64_t> offset = distance(first_address, address, bytes, evolution);
+  if (!offset) return false;
   if (allowed != first_allowed) {
     auto *one = dyn_cast<ICmpInst>(allowed), *other = dyn_cast<ICmpInst>(first_allowed);
     if (!one || !other || one->getPredicate() != ICmpInst::ICMP_ULT || other->getPredicate() != ICmpInst::ICMP_ULT ||
         one->getOperand(1) != other->getOperand(1) ||
-        distance(other->getOperand(0), one->getOperand(0), bytes, evolution) != place)
+        distance(other->getOperand(0), one->getOperand(0), bytes, evolution) != offset)
       return false;
   }
-  int64_t lowest = *place, highest = *place;
+  int64_t lowest = *offset, highest = *offset;
   for (const Member& other : group) {
-    lowest = std::min(lowest, other.place);
-    highest = std::max(highest, other.place);
+    lowest = std::min(lowest, other.offset);
+    highest = std::max(highest, other.offset);
   }
   if (highest - lowest >= static_cast<int64_t>(step)) return false;
-  member = {&access, *place};
+  member = {&access, *offset};
   return true;
 }
 
@@ -54,31 +55,31 @@ void Widener::find_groups(ScalarEvolution& evolution) {
   for (BasicBlock& block : from_) {
     find_load_groups(block, evolution);
     find_store_groups(block, evolution);
-    find_rows(block, evolution);
+    find_shared_checks(block, evolution);
   }
 }
 
-// Loads that are wanted, with those that join them; `keep` gets groups of more than one when no more can join.
-void Widener::group_loads(BasicBlock& block, function_ref<bool(LoadInst&)> is_used,
-                          function_ref<bool(const Group&, LoadInst&, Member&)> joins,
-                          function_ref<void(const Group&)> keep) {
-  SmallVector<Group> groups;
-  auto close = [&](const Group& group) {
+// Groups candidates with the loads that join them; calls `keep` for each group of more than one when no more can join.
+void Widener::group_loads(BasicBlock& block, function_ref<bool(LoadInst&)> is_candidate,
+                          function_ref<bool(const AccessGroup&, LoadInst&, Member&)> can_join,
+                          function_ref<void(const AccessGroup&)> keep) {
+  SmallVector<AccessGroup> groups;
+  auto close = [&](const AccessGroup& group) {
     if (group.size() > 1) keep(group);
   };
   for (Instruction& instruction : make_early_inc_range(block)) {
-    // What is written in between may be what is read.
+    // A write in between may change what is read.
     if (instruction.mayWriteToMemory())
-      erase_if(groups, [&](const Group& group) {
+      erase_if(groups, [&](const AccessGroup& group) {
         if (group[0].access->hasMetadata(LLVMContext::MD_invariant_load)) return false;
         close(group);
         return true;
       });
     auto* load = dyn_cast<LoadInst>(&instruction);
-    if (!load || !load->isSimple() || !is_divergent(load->getPointerOperand()) || !is_used(*load)) continue;
+    if (!load || !load->isSimple() || !is_divergent(load->getPointerOperand()) || !is_candidate(*load)) continue;
     Member member;
-    auto group = find_if(groups, [&](const Group& group) {
-      return joins(group, *load, member) && move_before(load->getPointerOperand(), *group[0].access);
+    auto group = find_if(groups, [&](const AccessGroup& group) {
+      return can_join(group, *load, member) && move_before(load->getPointerOperand(), *group[0].access);
     });
     if (group != groups.end())
       group->push_back(member);
@@ -89,22 +90,22 @@ void Widener::group_loads(BasicBlock& block, function_ref<bool(LoadInst&)> is_us
 }
 
 void Widener::find_load_groups(BasicBlock& block, ScalarEvolution& evolution) {
-  auto is_used = [](LoadInst&) { return true; };
-  auto joins_group = [&](const Group& group, LoadInst& load, Member& member) {
-    return joins(group, load, evolution, member);
+  auto is_candidate = [](LoadInst&) { return true; };
+  auto can_join = [&](const AccessGroup& group, LoadInst& load, Member& member) {
+    return is_interleaved_with(group, load, evolution, member);
   };
-  group_loads(block, is_used, joins_group, [&](const Group& group) {
+  group_loads(block, is_candidate, can_join, [&](const AccessGroup& group) {
     groups_[group[0].access] = group;
     for (const Member& member : group) group_of_[member.access] = group[0].access;
   });
 }
 
-// Stores wait for the last one of their group: nothing reads or writes in between (vectorize/cluster_stores.h).
+// Stores are deferred to the last of their group: nothing in between accesses memory (vectorize/cluster_stores.h).
 void Widener::find_store_groups(BasicBlock& block, ScalarEvolution& evolution) {
-  Group group;
+  AccessGroup group;
   auto close = [&] {
     if (group.size() > 1) {
-      for (const Member& member : ArrayRef(group).drop_back()) waiting_stores_.insert(member.access);
+      for (const Member& member : ArrayRef(group).drop_back()) deferred_stores_.insert(member.access);
       groups_[group.back().access] = group;
     }
     group.clear();
@@ -119,43 +120,43 @@ void Widener::find_store_groups(BasicBlock& block, ScalarEvolution& evolution) {
       continue;
     }
     Member member{store, 0};
-    if (!group.empty() && (!joins(group, *store, evolution, member) ||
-                           any_of(group, [&](const Member& other) { return other.place == member.place; }))) {
+    if (!group.empty() && (!is_interleaved_with(group, *store, evolution, member) ||
+                           any_of(group, [&](const Member& other) { return other.offset == member.offset; }))) {
       close();
-      member.place = 0;
+      member.offset = 0;
     }
     group.push_back(member);
   }
   close();
 }
 
-int64_t Widener::lowest_offset(const Group& group) {
-  int64_t lowest = group[0].place;
-  for (const Member& member : group) lowest = std::min(lowest, member.place);
+int64_t Widener::lowest_offset(const AccessGroup& group) {
+  int64_t lowest = group[0].offset;
+  for (const Member& member : group) lowest = std::min(lowest, member.offset);
   return lowest;
 }
 
-void Widener::load_group(const Group& group, IRBuilder<>& builder) {
+void Widener::load_group(const AccessGroup& group, IRBuilder<>& builder) {
   int64_t lowest = lowest_offset(group);
-  auto& load = cast<LoadInst>(*find_if(group, [&](const Member& member) { return member.place == lowest; })->access);
-  auto [allowed, pointer] = place_of(load);
-  uint64_t bytes = layout_.getTypeStoreSize(load.getType()), step = step_of(pointer, bytes);
-  SmallVector<uint64_t> places;
-  Values at_place(step);
+  auto& load = cast<LoadInst>(*find_if(group, [&](const Member& member) { return member.offset == lowest; })->access);
+  auto [allowed, pointer] = guarded_address_of(load);
+  uint64_t bytes = layout_.getTypeStoreSize(load.getType()), step = element_stride(pointer, bytes);
+  SmallVector<uint64_t> indices;
+  Values by_index(step);
   for (const Member& member : group) {
-    places.push_back(static_cast<uint64_t>(member.place - lowest));
-    at_place[places.back()] = member.access;
+    indices.push_back(static_cast<uint64_t>(member.offset - lowest));
+    by_index[indices.back()] = member.access;
   }
-  bool is_complete = !is_contained(at_place, nullptr);
-  // Beside the members, the registers as they lie in memory: what goes back to memory in this order need not be taken
-  // apart.
-  auto together = [&](Value* address) {
+  bool is_complete = !is_contained(by_index, nullptr);
+  // Besides the members, return the registers in their order in memory: values stored back in this order need
+  // no deinterleaving.
+  auto vectorized = [&](Value* address) {
     Values registers;
-    Values results = load_steps(load, address, step, places, builder, &registers);
+    Values results = load_strided(load, address, step, indices, builder, &registers);
     if (is_complete) append_range(results, registers);
     return results;
   };
-  auto apart = [&]() -> Values {
+  auto scalarized = [&]() -> Values {
     Values results;
     for (const Member& member : group) {
       auto* one = cast<LoadInst>(member.access);
@@ -164,33 +165,33 @@ void Widener::load_group(const Group& group, IRBuilder<>& builder) {
     }
     if (!is_complete) return results;
     Values members;
-    for (Value* member : at_place) members.push_back(vectors_[member]);
+    for (Value* member : by_index) members.push_back(vectors_[member]);
     append_range(results, interleaved(members, builder));
     return results;
   };
-  Row shape{bytes, (step * kLanes - 1) * bytes, is_complete, true};
-  Values results = by_shape(pointer, allowed, shape, builder, together, apart);
+  AccessShape shape{bytes, (step * kLanes - 1) * bytes, is_complete, true};
+  Values results = emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized);
   for (auto [member, result] : zip(group, results)) vectors_[member.access] = result;
   if (is_complete) registers_[group[0].access] = Values(drop_begin(results, group.size()));
 }
 
-void Widener::store_group(const Group& group, IRBuilder<>& builder) {
+void Widener::store_group(const AccessGroup& group, IRBuilder<>& builder) {
   int64_t lowest = lowest_offset(group);
-  auto& store = cast<StoreInst>(*find_if(group, [&](const Member& member) { return member.place == lowest; })->access);
-  auto [allowed, pointer] = place_of(store);
+  auto& store = cast<StoreInst>(*find_if(group, [&](const Member& member) { return member.offset == lowest; })->access);
+  auto [allowed, pointer] = guarded_address_of(store);
   Type* element = store.getValueOperand()->getType();
-  uint64_t bytes = layout_.getTypeStoreSize(element), step = step_of(pointer, bytes);
+  uint64_t bytes = layout_.getTypeStoreSize(element), step = element_stride(pointer, bytes);
   Values values(step);
   for (const Member& member : group)
-    values[static_cast<uint64_t>(member.place - lowest)] = cast<StoreInst>(member.access)->getValueOperand();
+    values[static_cast<uint64_t>(member.offset - lowest)] = cast<StoreInst>(member.access)->getValueOperand();
   uint64_t last = step - 1;
   while (!values[last]) --last;
   bool is_complete = !is_contained(values, nullptr);
-  auto together = [&](Value* address) -> Values {
+  auto vectorized = [&](Value* address) -> Values {
     unsigned nodes = 0;
     Values registers;
-    if (is_complete && lies_in_order(values, nodes)) {
-      registers = in_order(values, builder);
+    if (is_complete && can_stay_interleaved(values, nodes)) {
+      registers = compute_interleaved(values, builder);
     } else {
       Values members;
       for (Value* value : values)
@@ -216,15 +217,15 @@ void Widener::store_group(const Group& group, IRBuilder<>& builder) {
     }
     return {};
   };
-  auto apart = [&]() -> Values {
+  auto scalarized = [&]() -> Values {
     for (const Member& member : group) widen_store_scalarized(cast<StoreInst>(*member.access), builder);
     return {};
   };
-  Row shape{bytes, (step * (kLanes - 1) + last) * bytes, true};
-  by_shape(pointer, allowed, shape, builder, together, apart);
+  AccessShape shape{bytes, (step * (kLanes - 1) + last) * bytes, true};
+  emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized);
 }
 
-// The reverse of load_steps: registers in which the members of all lanes lie one behind the other.
+// The reverse of load_strided(): registers that hold the interleaved members of all lanes.
 Widener::Values Widener::interleaved(ArrayRef<Value*> members, IRBuilder<>& builder) {
   unsigned width = register_lanes(members[0]->getType()->getScalarType());
   SmallVector<int> low, high;
@@ -257,21 +258,21 @@ Widener::Values Widener::interleaved(ArrayRef<Value*> members, IRBuilder<>& buil
   return parts[0];
 }
 
-// Whether the members' values are the same arithmetic of what is the same for all and of what was loaded in this order:
-// then it can be done on registers as they lie in memory.
-bool Widener::lies_in_order(ArrayRef<Value*> members, unsigned& nodes) {
+// Whether the members' values are the same arithmetic on uniform values and on loads in this order: then it can be done
+// on interleaved registers.
+bool Widener::can_stay_interleaved(ArrayRef<Value*> members, unsigned& nodes) {
   if (++nodes > 32) return false;
   Value* first = members[0];
   if (!is_divergent(first)) return all_equal(members);
   if (auto* load = dyn_cast<LoadInst>(first)) {
     Instruction* leader = group_of_.lookup(load);
     if (!leader || !registers_.contains(leader)) return false;
-    const Group& group = groups_[leader];
+    const AccessGroup& group = groups_[leader];
     int64_t lowest = lowest_offset(group);
     return registers_[leader].size() == members.size() * kLanes / register_lanes(load->getType()) &&
            all_of(enumerate(members), [&](auto member) {
              return any_of(group, [&](const Member& one) {
-               return one.access == member.value() && one.place - lowest == static_cast<int64_t>(member.index());
+               return one.access == member.value() && one.offset - lowest == static_cast<int64_t>(member.index());
              });
            });
   }
@@ -289,7 +290,7 @@ bool Widener::lies_in_order(ArrayRef<Value*> members, unsigned& nodes) {
       }))
     return false;
   for (unsigned i = 0; i < (call ? call->arg_size() : one->getNumOperands()); ++i)
-    if (!lies_in_order(operands_of(members, i), nodes)) return false;
+    if (!can_stay_interleaved(operands_of(members, i), nodes)) return false;
   return true;
 }
 
@@ -299,7 +300,7 @@ Widener::Values Widener::operands_of(ArrayRef<Value*> members, unsigned i) {
   return operands;
 }
 
-Widener::Values Widener::in_order(ArrayRef<Value*> members, IRBuilder<>& builder) {
+Widener::Values Widener::compute_interleaved(ArrayRef<Value*> members, IRBuilder<>& builder) {
   unsigned width = register_lanes(members[0]->getType());
   uint64_t count = members.size() * kLanes / width;
   if (!is_divergent(members[0])) return Values(count, builder.CreateVectorSplat(width, scalar(members[0])));
@@ -308,7 +309,7 @@ Widener::Values Widener::in_order(ArrayRef<Value*> members, IRBuilder<>& builder
   auto* call = dyn_cast<IntrinsicInst>(one);
   SmallVector<Values> operands;
   for (unsigned i = 0; i < (call ? call->arg_size() : one->getNumOperands()); ++i)
-    operands.push_back(in_order(operands_of(members, i), builder));
+    operands.push_back(compute_interleaved(operands_of(members, i), builder));
   Values results;
   for (unsigned i = 0; i < count; ++i) {
     Values arguments;

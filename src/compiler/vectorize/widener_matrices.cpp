@@ -1,17 +1,17 @@
-// Products of matrices of 8 by 8, of which each lane has two elements (lowering/matrix_products.h).
+// Products of 8 x 8 matrices, of which each lane has two elements (lowering/matrix_products.h).
 //
-// Lane l has elements of row (l4 l2 l1), by the bits of l, and of the columns (l3 l0 ·). So a register of 16 lanes has
-// four whole rows' even or odd columns: a step's factors from `a` are a permutation of one register for each half of
-// the rows, its factors from `b` one for the even and one for the odd columns, and each is used in all products of the
-// same matrix, which LLVM sees. Other arrangements of elements in registers have more permutations, and want some for
-// what threads do with their elements by themselves.
+// Lane l has elements of row (l4 l2 l1), by the bits of l, and of columns (l3 l0 ·). So a register of 16 lanes holds
+// the even or the odd columns of four whole rows. A step's factors from `a` are one permutation of a register for each
+// half of the rows. Its factors from `b` are one for the even and one for the odd columns. All products of the same
+// matrix use these permutations, and LLVM shares them. Other layouts need more permutations, and some for what threads
+// do with their own elements.
 #include "compiler/lowering/matrix_products.h"
 #include "compiler/vectorize/widener.h"
 
 namespace kiln::widening {
 
 Value* Widener::multiply(CallInst& call, IRBuilder<>& builder) {
-  // Lanes that are not here count as ones with zeros.
+  // Inactive lanes count as zeros.
   auto lanes = [&](unsigned i) {
     Value* all = vector(call.getArgOperand(i), builder);
     return builder.CreateSelect(mask_, all, Constant::getNullValue(all->getType()));

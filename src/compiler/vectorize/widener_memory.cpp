@@ -12,10 +12,10 @@
 
 namespace kiln::widening {
 
-// Without AVX-512 LLVM makes a branch for each lane of a gather or scatter; a loop over lanes is shorter.
+// Without AVX-512 LLVM expands a gather or scatter to a branch per lane; a loop over lanes is shorter.
 bool Widener::has_gathers(Type* type) const { return has_avx512_ && is_word(layout_.getTypeSizeInBits(type) / 8); }
 
-// One behind the other: a variable of each lane.
+// The lanes' variables are consecutive in memory.
 void Widener::widen_variable(AllocaInst& variable) {
   if (!variable.isStaticAlloca() || variable.isArrayAllocation()) refuse("a variable of dynamic size");
   IRBuilder<> builder(allocas_);
@@ -27,25 +27,25 @@ void Widener::widen_variable(AllocaInst& variable) {
   vectors_[&variable] = builder.CreateGEP(builder.getInt8Ty(), all, offsets);
 }
 
-std::optional<Widener::Guarded> Widener::guarded(Value* pointer) {
-  auto* choice = dyn_cast<SelectInst>(pointer);
-  if (!choice || !is_zeros(choice->getFalseValue())) return std::nullopt;
-  return Guarded{choice->getCondition(), choice->getTrueValue()};
+std::optional<Widener::GuardedAddress> Widener::guarded(Value* pointer) {
+  auto* select = dyn_cast<SelectInst>(pointer);
+  if (!select || !is_zeros(select->getFalseValue())) return std::nullopt;
+  return GuardedAddress{select->getCondition(), select->getTrueValue()};
 }
 
-Widener::Guarded Widener::place_of(Instruction& access) {
+Widener::GuardedAddress Widener::guarded_address_of(Instruction& access) {
   auto* atomic = dyn_cast<AtomicRMWInst>(&access);
   Value* pointer = atomic ? atomic->getPointerOperand() : getLoadStorePointerOperand(&access);
-  auto* choice = dyn_cast<SelectInst>(pointer);
-  if (choice && (isa<LoadInst>(access) ? is_zeros(choice->getFalseValue()) : is_sink(choice->getFalseValue())))
-    return {choice->getCondition(), choice->getTrueValue()};
+  auto* select = dyn_cast<SelectInst>(pointer);
+  if (select && (isa<LoadInst>(access) ? is_zeros(select->getFalseValue()) : is_sink(select->getFalseValue())))
+    return {select->getCondition(), select->getTrueValue()};
   return {nullptr, pointer};
 }
 
-// A guard's limit less what a row reaches. Made once, where the limit is: many places ask.
-Value* Widener::less(Value* limit, uint64_t reach) {
+// A guard's limit minus the reach of an access. Emitted once, at the limit's definition, since many checks use it.
+Value* Widener::reduced_limit(Value* limit, uint64_t reach) {
   auto* known = dyn_cast<Instruction>(limit);
-  Value*& made = lessened_[{limit, reach}];
+  Value*& made = reduced_limits_[{limit, reach}];
   if (made) return made;
   IRBuilder<> builder(known ? known->getParent() : allocas_);
   if (known && isa<PHINode>(known))
@@ -55,27 +55,27 @@ Value* Widener::less(Value* limit, uint64_t reach) {
   return made = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, limit, builder.getInt64(reach));
 }
 
-// Whether the guard lets those of a row through that are within a range, whatever the code meets when it runs.
-bool Widener::is_limited_row(const Guarded& place, uint64_t bytes) {
-  auto* comparison = place.allowed ? dyn_cast<ICmpInst>(place.allowed) : nullptr;
+// Whether the guard allows a contiguous part of a consecutive access, whatever the values are at run time.
+bool Widener::has_range_guard(const GuardedAddress& target, uint64_t bytes) {
+  auto* comparison = target.allowed ? dyn_cast<ICmpInst>(target.allowed) : nullptr;
   if (!comparison || comparison->getPredicate() != ICmpInst::ICMP_ULT) return false;
   Value *offset = comparison->getOperand(0), *limit = comparison->getOperand(1);
-  return offset->getType()->isIntegerTy(64) && !is_divergent(limit) && step_of(place.address, bytes) == 1 &&
-         is_certain(place.address) && stride_of(offset) == static_cast<int64_t>(bytes) && is_certain(offset) &&
+  return offset->getType()->isIntegerTy(64) && !is_divergent(limit) && element_stride(target.address, bytes) == 1 &&
+         never_wraps(target.address) && stride_of(offset) == static_cast<int64_t>(bytes) && never_wraps(offset) &&
          computeKnownBits(limit, layout_).countMinLeadingZeros() >= 2;
 }
 
-// Whether what the guard does not let through as a whole is loaded by a function that all rows of the module share.
-bool Widener::is_edge_loaded(const LoadInst& load, const Guarded& place) {
+// Whether a function shared by the whole module loads what the guard allows only in part.
+bool Widener::uses_tail_load(const LoadInst& load, const GuardedAddress& target) {
   Type* type = load.getType();
   uint64_t bytes = layout_.getTypeStoreSize(type);
   return !has_barriers_ && !type->isIntegerTy(1) && bytes == layout_.getTypeAllocSize(type) &&
-         is_limited_row(place, bytes);
+         has_range_guard(target, bytes);
 }
 
-// Nothing where lanes have no row in common, whatever they have when the code runs.
-std::optional<Widener::Asked> Widener::prefetch_range(Value* pointer, Value* allowed, const Row& shape,
-                                                      IRBuilder<>& builder) {
+// Nothing if the lanes cannot access memory as one range, whatever their values are at run time.
+std::optional<Widener::RangeCheck> Widener::check_range(Value* pointer, Value* allowed, const AccessShape& shape,
+                                                        IRBuilder<>& builder) {
   Value *offset = nullptr, *limit = nullptr;
   if (allowed && is_divergent(allowed)) {
     auto* comparison = dyn_cast<ICmpInst>(allowed);
@@ -84,88 +84,88 @@ std::optional<Widener::Asked> Widener::prefetch_range(Value* pointer, Value* all
     if (!is_swapped && comparison->getPredicate() != ICmpInst::ICMP_ULT) return std::nullopt;
     offset = comparison->getOperand(is_swapped ? 1 : 0);
     limit = comparison->getOperand(is_swapped ? 0 : 1);
-    if (is_divergent(limit) || !grow_in_step(offset, pointer)) return std::nullopt;
+    if (is_divergent(limit) || !have_equal_strides(offset, pointer)) return std::nullopt;
   }
-  // More than the lanes' own elements may be read only where it is known to be there.
-  if (!offset && !shape.is_own) return std::nullopt;
-  // Where the first lanes would read before the beginning, they do not take part: what follows is asked of those that
-  // do.
-  bool is_among_present = shape.is_own && shape.lowest == 0 && !is_all(mask_) && is_word(shape.bytes) &&
-                          step_of(pointer, shape.bytes) == 1 && reaches_back(pointer) && can_be_at_a_lane(pointer) &&
-                          (!offset || can_be_at_a_lane(offset));
-  Value *first, *row;
-  if (is_among_present) {
-    Present present = present_lanes(builder);
-    first = at_present_lane(pointer, present.first, builder);
-    Value* growing = offset ? offset : pointer;
+  // More than the lanes' own elements may be read only if it is known to be there.
+  if (!offset && !shape.is_exact) return std::nullopt;
+  // If the first lanes would read before the array, they are inactive: the check then covers active lanes only.
+  bool is_active_only = shape.is_exact && shape.lowest == 0 && !is_all(mask_) && is_word(shape.bytes) &&
+                        element_stride(pointer, shape.bytes) == 1 && has_negative_offset(pointer) &&
+                        can_be_computed_at_lane(pointer) && (!offset || can_be_computed_at_lane(offset));
+  Value *base, *condition;
+  if (is_active_only) {
+    ActiveLanes active = active_lanes(builder);
+    base = at_active_lane(pointer, active.first, builder);
+    Value* strided = offset ? offset : pointer;
     auto number_at = [&](Value* lane) {
-      Value* one = at_present_lane(growing, lane, builder);
+      Value* one = at_active_lane(strided, lane, builder);
       return one->getType()->isPointerTy() ? builder.CreatePtrToInt(one, builder.getInt64Ty()) : one;
     };
-    auto far = [&](Value* lanes) {
+    auto bytes_of = [&](Value* lanes) {
       return builder.CreateMul(builder.CreateZExt(lanes, builder.getInt64Ty()), builder.getInt64(shape.bytes));
     };
-    Value *first_number = number_at(present.first), *last_number = number_at(present.last);
-    row = builder.CreateICmpEQ(builder.CreateSub(last_number, first_number),
-                               far(builder.CreateSub(present.last, present.first)));
+    Value *first_number = number_at(active.first), *last_number = number_at(active.last);
+    condition = builder.CreateICmpEQ(builder.CreateSub(last_number, first_number),
+                                     bytes_of(builder.CreateSub(active.last, active.first)));
     if (offset) {
-      row = builder.CreateAnd(row, builder.CreateICmpULT(first_number, scalar(limit)));
-      row = builder.CreateAnd(row, builder.CreateICmpULT(last_number, scalar(limit)));
+      condition = builder.CreateAnd(condition, builder.CreateICmpULT(first_number, scalar(limit)));
+      condition = builder.CreateAnd(condition, builder.CreateICmpULT(last_number, scalar(limit)));
     } else if (allowed) {
-      row = builder.CreateAnd(row, scalar(allowed));
+      condition = builder.CreateAnd(condition, scalar(allowed));
     }
-    first = builder.CreateGEP(builder.getInt8Ty(), first, builder.CreateNeg(far(present.first)));
-  } else if (first = at_lane(pointer, shape.lowest, builder); offset) {
-    // The address and its distance from the array's beginning grow alike.
+    base = builder.CreateGEP(builder.getInt8Ty(), base, builder.CreateNeg(bytes_of(active.first)));
+  } else if (base = at_lane(pointer, shape.lowest, builder); offset) {
+    // The address and its offset in the array have the same stride.
     Value* first_offset = at_lane(offset, shape.lowest, builder);
-    row = builder.CreateICmpULT(first_offset, less(scalar(limit), shape.reach));
-    row = builder.CreateAnd(is_row(offset, builder), row);
+    condition = builder.CreateICmpULT(first_offset, reduced_limit(scalar(limit), shape.reach));
+    condition = builder.CreateAnd(check_stride(offset, builder), condition);
   } else {
-    row = is_row(pointer, builder);
-    if (allowed) row = builder.CreateAnd(row, scalar(allowed));
+    condition = check_stride(pointer, builder);
+    if (allowed) condition = builder.CreateAnd(condition, scalar(allowed));
   }
-  // Without masks in memory all lanes must take part.
-  if (shape.is_for_all ? !offset && !is_all(mask_) : !is_word(shape.bytes) && !has_avx512_)
-    row = builder.CreateAnd(
-        row, builder.CreateICmpEQ(builder.CreateBitCast(mask_, builder.getInt32Ty()), builder.getInt32(-1)));
-  return Asked{row, first, offset, limit, is_among_present};
+  // Without masked accesses all lanes must be active.
+  if (shape.needs_full_mask ? !offset && !is_all(mask_) : !is_word(shape.bytes) && !has_avx512_)
+    condition = builder.CreateAnd(
+        condition, builder.CreateICmpEQ(builder.CreateBitCast(mask_, builder.getInt32Ty()), builder.getInt32(-1)));
+  return RangeCheck{condition, base, offset, limit, is_active_only};
 }
 
-// Of what is no row that is there, whether it lies outside as a whole, as a place beyond the border of an image: loads
-// give zero. Null where that is not known.
-Value* Widener::is_outside(const Asked& asked, const Row& shape, IRBuilder<>& builder) {
-  if (!asked.offset || asked.is_among_present) return nullptr;
-  Value* lowest = at_lane(asked.offset, shape.lowest, builder);
-  Value* none = builder.CreateAnd(builder.CreateICmpUGE(lowest, scalar(asked.limit)),
-                                  builder.CreateICmpULE(lowest, builder.getInt64(~shape.reach)));
-  return builder.CreateAnd(is_row(asked.offset, builder), none);
+// Whether a range that fails the check is out of bounds as a whole, such as pixels beyond an image's border: loads
+// return zero. Null if that is unknown.
+Value* Widener::is_outside(const RangeCheck& check, const AccessShape& shape, IRBuilder<>& builder) {
+  if (!check.offset || check.is_active_only) return nullptr;
+  Value* lowest = at_lane(check.offset, shape.lowest, builder);
+  Value* all_outside = builder.CreateAnd(builder.CreateICmpUGE(lowest, scalar(check.limit)),
+                                         builder.CreateICmpULE(lowest, builder.getInt64(~shape.reach)));
+  return builder.CreateAnd(check_stride(check.offset, builder), all_outside);
 }
 
-// An access as one of all lanes together where they follow one another and the guard lets all of them through;
-// `together(address)` and `apart()` make the code, and what they return is chosen.
-Widener::Values Widener::by_shape(Value* pointer, Value* allowed, const Row& shape, IRBuilder<>& builder,
-                                  MakerAt together, Maker apart) {
-  std::optional<Asked> asked = prefetch_range(pointer, allowed, shape, builder);
-  if (!asked) return apart();
-  if (auto* known = dyn_cast<ConstantInt>(asked->is_row); known && known->isOne()) return together(asked->first);
+// Accesses memory as one range if the lanes follow their pattern and the guard allows all of them.
+// `vectorized(address)` and `scalarized()` emit the fast and the slow path, and phis merge what they return.
+Widener::Values Widener::emit_by_shape(Value* pointer, Value* allowed, const AccessShape& shape, IRBuilder<>& builder,
+                                       EmitterAt vectorized, Emitter scalarized) {
+  std::optional<RangeCheck> check = check_range(pointer, allowed, shape, builder);
+  if (!check) return scalarized();
+  if (auto* known = dyn_cast<ConstantInt>(check->condition); known && known->isOne()) return vectorized(check->base);
   Values results;
-  auto row = [&] { return results = together(asked->first); };
+  auto fast_path = [&] { return results = vectorized(check->base); };
   auto zeros = [&] {
     Values zeros;
     for (Value* result : results) zeros.push_back(Constant::getNullValue(result->getType()));
     return zeros;
   };
-  auto lanes = [&] {
-    bool check_scalarized = shape.check_scalarized || is_masked_row(pointer, shape.bytes);
-    Value* none = check_scalarized ? nullptr : is_outside(*asked, shape, builder);
-    return none ? either({none, "none", "some", false}, builder, zeros, apart) : apart();
+  auto slow_path = [&] {
+    bool slow_path_checks = shape.slow_path_checks || is_masked_access(pointer, shape.bytes);
+    Value* all_outside = slow_path_checks ? nullptr : is_outside(*check, shape, builder);
+    return all_outside ? create_if_else({all_outside, "none", "some", false}, builder, zeros, scalarized)
+                       : scalarized();
   };
-  return either({asked->is_row, "row", "lanes"}, builder, row, lanes);
+  return create_if_else({check->condition, "row", "lanes"}, builder, fast_path, slow_path);
 }
 
-// How many elements lie from one lane's to the next one's, where that is worth other accesses than lane by lane: 1,
-// and 2, 4 or 8 words, as threads that do four elements each have it.
-uint64_t Widener::step_of(Value* pointer, uint64_t bytes) {
+// The number of elements from one lane's to the next one's, if this is worth other accesses than lane by lane: 1, and
+// 2, 4 or 8 words, as in threads that process four elements each. Otherwise 0.
+uint64_t Widener::element_stride(Value* pointer, uint64_t bytes) {
   std::optional<int64_t> stride = stride_of(pointer);
   if (!stride) return 0;
   for (int64_t step : {1, 2, 4, 8})
@@ -174,22 +174,22 @@ uint64_t Widener::step_of(Value* pointer, uint64_t bytes) {
   return 0;
 }
 
-// Elements of a register.
+// Elements per register.
 unsigned Widener::register_lanes(Type* element) const {
   return static_cast<unsigned>((has_avx512_ ? 64 : 32) / layout_.getTypeStoreSize(element));
 }
 
-// Of what the lanes load, so many elements that follow one another. The load is where the lanes' own would be.
+// Loads so many consecutive elements of those that the lanes load, at the point where the lanes' own loads would be.
 LoadInst* Widener::load_part(const LoadInst& load, unsigned count, Value* address, IRBuilder<>& builder) {
   LoadInst* part = builder.CreateAlignedLoad(FixedVectorType::get(load.getType(), count), address, load.getAlign());
   part->copyMetadata(load, {LLVMContext::MD_invariant_load});
   return part;
 }
 
-// Of every `step` elements from the address on those at `places`: registers, of which the even or the odd elements of
-// pairs are taken, and again.
-Widener::Values Widener::load_steps(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> places,
-                                    IRBuilder<>& builder, Values* in_memory) {
+// Loads, of every `step` elements from the address on, those at `indices`: whole registers, of which pairs are
+// repeatedly reduced to their even or odd elements.
+Widener::Values Widener::load_strided(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+                                      IRBuilder<>& builder, Values* in_memory) {
   Type* element = load.getType();
   unsigned width = register_lanes(element);
   Values registers;
@@ -197,50 +197,50 @@ Widener::Values Widener::load_steps(const LoadInst& load, Value* address, uint64
     registers.push_back(load_part(load, width, builder.CreateConstGEP1_32(element, address, i), builder));
   if (in_memory) *in_memory = registers;
   if (layout_.getTypeStoreSize(element) == 4 && (step == 8 || !has_avx512_))
-    return load_words(load, address, step, places, builder);
-  // What is left of the registers when the places' lowest bits are taken off: by the bits, and how many they are.
+    return load_strided_words(load, address, step, indices, builder);
+  // The elements whose index modulo `size` is `index`, by {size, index}.
   std::map<std::pair<uint64_t, uint64_t>, Values> parts{{{1, 0}, std::move(registers)}};
-  auto part = [&](auto&& self, uint64_t size, uint64_t place) -> Values& {
-    auto found = parts.find({size, place});
+  auto part = [&](auto&& self, uint64_t size, uint64_t index) -> Values& {
+    auto found = parts.find({size, index});
     if (found != parts.end()) return found->second;
-    Values& whole = self(self, size / 2, place % (size / 2));
+    Values& whole = self(self, size / 2, index % (size / 2));
     SmallVector<int> sources;
-    for (unsigned i = 0; i < width; ++i) sources.push_back(static_cast<int>(2 * i + (place >= size / 2)));
+    for (unsigned i = 0; i < width; ++i) sources.push_back(static_cast<int>(2 * i + (index >= size / 2)));
     Values halves;
     for (unsigned i = 0; i < whole.size(); i += 2)
       halves.push_back(builder.CreateShuffleVector(whole[i], whole[i + 1], sources));
-    return parts[{size, place}] = std::move(halves);
+    return parts[{size, index}] = std::move(halves);
   };
   Values results;
-  for (uint64_t place : places) results.push_back(concatenateVectors(builder, part(part, step, place)));
+  for (uint64_t index : indices) results.push_back(concatenateVectors(builder, part(part, step, index)));
   return results;
 }
 
-// The same of words. Permutations within chunks of four words, which are the fastest, turn four registers around: from
-// four lanes' four members to four members' four lanes. What lanes have beside is in other chunks.
+// The same for words. Shuffles within chunks of four words, which are the fastest, transpose four registers: from four
+// lanes' four members to four members' four lanes. A lane's other members are in other chunks.
 //
 // With AVX2 the register's other half is loaded from four lanes later, so that lanes are in order then. With AVX-512 a
 // register of two lanes' eight members becomes one of eight lanes' two, and one more permutation takes each member's
 // from two of those.
-Widener::Values Widener::load_words(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> places,
-                                    IRBuilder<>& builder) {
+Widener::Values Widener::load_strided_words(const LoadInst& load, Value* address, uint64_t step,
+                                            ArrayRef<uint64_t> indices, IRBuilder<>& builder) {
   constexpr unsigned kChunk = 4;
   Type* element = load.getType();
   unsigned width = register_lanes(element);
-  auto part = [&](uint64_t place, unsigned count) -> Value* {
-    return load_part(load, count, builder.CreateConstGEP1_64(element, address, place), builder);
+  auto part = [&](uint64_t index, unsigned count) -> Value* {
+    return load_part(load, count, builder.CreateConstGEP1_64(element, address, index), builder);
   };
-  // In each chunk, by what it is to have: a place in the first register's chunk, or from `kChunk` on in the second's.
+  // The elements of each chunk: an index into the first register's chunk, or from `kChunk` on into the second's.
   auto shuffled = [&](Value* one, Value* other, std::array<unsigned, kChunk> from) {
     SmallVector<int> sources;
     for (unsigned i = 0; i < width; ++i) {
-      unsigned place = from[i % kChunk];
-      sources.push_back(static_cast<int>(i / kChunk * kChunk + place % kChunk + place / kChunk * width));
+      unsigned index = from[i % kChunk];
+      sources.push_back(static_cast<int>(i / kChunk * kChunk + index % kChunk + index / kChunk * width));
     }
     return builder.CreateShuffleVector(one, other, sources);
   };
   using Four = std::array<Value*, kChunk>;
-  auto turned = [&](const Four& lanes) -> Four {
+  auto transposed = [&](const Four& lanes) -> Four {
     Value *a = shuffled(lanes[0], lanes[1], {0, 4, 1, 5}), *b = shuffled(lanes[2], lanes[3], {0, 4, 1, 5});
     Value *c = shuffled(lanes[0], lanes[1], {2, 6, 3, 7}), *d = shuffled(lanes[2], lanes[3], {2, 6, 3, 7});
     return {shuffled(a, b, {0, 1, 4, 5}), shuffled(a, b, {2, 3, 6, 7}), shuffled(c, d, {0, 1, 4, 5}),
@@ -250,8 +250,8 @@ Widener::Values Widener::load_words(const LoadInst& load, Value* address, uint64
   for (unsigned first = 0; first < kLanes; first += width) {
     if (!has_avx512_) {
       auto chunks = [&](uint64_t which) {
-        uint64_t place = first * step + which * kChunk;
-        return concatenateVectors(builder, {part(place, kChunk), part(place + kChunk * step, kChunk)});
+        uint64_t index = first * step + which * kChunk;
+        return concatenateVectors(builder, {part(index, kChunk), part(index + kChunk * step, kChunk)});
       };
       if (step == 2) {
         Value *low = chunks(0), *high = chunks(1);
@@ -261,14 +261,14 @@ Widener::Values Widener::load_words(const LoadInst& load, Value* address, uint64
       for (uint64_t which = 0; which < step / kChunk; ++which) {
         Four lanes;
         for (unsigned i = 0; i < kChunk; ++i) lanes[i] = chunks(i * step / kChunk + which);
-        for (auto [i, member] : enumerate(turned(lanes))) members[which * kChunk + i].push_back(member);
+        for (auto [i, member] : enumerate(transposed(lanes))) members[which * kChunk + i].push_back(member);
       }
       continue;
     }
     auto eight_lanes = [&](unsigned lane) {
       Four lanes;
       for (unsigned i = 0; i < kChunk; ++i) lanes[i] = part((lane + 2 * i) * step, width);
-      return turned(lanes);
+      return transposed(lanes);
     };
     Four low = eight_lanes(first), high = eight_lanes(first + width / 2);
     for (unsigned member = 0; member < step; ++member) {
@@ -281,29 +281,29 @@ Widener::Values Widener::load_words(const LoadInst& load, Value* address, uint64
     }
   }
   Values results;
-  for (uint64_t place : places) results.push_back(concatenateVectors(builder, members[place]));
+  for (uint64_t index : indices) results.push_back(concatenateVectors(builder, members[index]));
   return results;
 }
 
-void Widener::store_steps(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder) {
+void Widener::store_strided(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder) {
   Type* element = lanes->getType()->getScalarType();
   unsigned width = register_lanes(element), taken = width / static_cast<unsigned>(step);
   for (unsigned first = 0; first < kLanes; first += taken) {
     SmallVector<int> sources;
-    SmallVector<Constant*> is_real_edge;
+    SmallVector<Constant*> is_lane_element;
     for (unsigned i = 0; i < width; ++i) {
       sources.push_back(static_cast<int>(first + i / step));
-      is_real_edge.push_back(builder.getInt1(i % step == 0));
+      is_lane_element.push_back(builder.getInt1(i % step == 0));
     }
     Value* mask = builder.CreateShuffleVector(mask_, sources);
-    mask = builder.CreateAnd(mask, ConstantVector::get(is_real_edge));
+    mask = builder.CreateAnd(mask, ConstantVector::get(is_lane_element));
     builder.CreateMaskedStore(builder.CreateShuffleVector(lanes, sources),
                               builder.CreateConstGEP1_32(element, address, static_cast<unsigned>(first * step)),
                               alignment, mask);
   }
 }
 
-Value* Widener::load_row(LoadInst& load, Value* address, IRBuilder<>& builder) {
+Value* Widener::load_consecutive(LoadInst& load, Value* address, IRBuilder<>& builder) {
   Type* type = vector_of(load.getType());
   if (is_all(mask_) || (!is_word(layout_.getTypeStoreSize(load.getType())) && !has_avx512_))
     return builder.CreateAlignedLoad(type, address, load.getAlign());
@@ -312,37 +312,37 @@ Value* Widener::load_row(LoadInst& load, Value* address, IRBuilder<>& builder) {
 
 void Widener::widen_load(LoadInst& load, IRBuilder<>& builder) {
   if (auto tile = tiles_.find(&load); tile != tiles_.end()) return load_tile(tile->second, builder);
-  if (auto rows = rows_of_.find(&load); rows != rows_of_.end())
-    return load_one_of_rows(load, rows_[rows->second], builder);
-  widen_load_alone(load, builder);
+  if (auto shared = shared_check_of_.find(&load); shared != shared_check_of_.end())
+    return load_with_shared_check(load, shared_checks_[shared->second], builder);
+  widen_single_load(load, builder);
 }
 
-void Widener::widen_load_alone(LoadInst& load, IRBuilder<>& builder) {
+void Widener::widen_single_load(LoadInst& load, IRBuilder<>& builder) {
   if (!load.getType()->isIntegerTy(1) && is_divergent(load.getPointerOperand())) {
     Value *pointer = load.getPointerOperand(), *allowed = nullptr;
     if (auto guard = guarded(pointer)) {
       pointer = guard->address;
       allowed = guard->allowed;
     }
-    if (choose_address(load, pointer, allowed, builder)) return;
+    if (select_address(load, pointer, allowed, builder)) return;
     uint64_t bytes = layout_.getTypeStoreSize(load.getType());
-    uint64_t step = step_of(pointer, bytes);
-    auto together = [&](Value* address) -> Values {
-      if (step > 1) return load_steps(load, address, step, {0}, builder);
-      Value* row = load_row(load, address, builder);
-      // It is where the lanes' own loads would be.
-      if (auto* whole = dyn_cast<LoadInst>(row)) whole->copyMetadata(load, {LLVMContext::MD_invariant_load});
-      return {row};
+    uint64_t step = element_stride(pointer, bytes);
+    auto vectorized = [&](Value* address) -> Values {
+      if (step > 1) return load_strided(load, address, step, {0}, builder);
+      Value* loaded = load_consecutive(load, address, builder);
+      // It is at the point where the lanes' own loads would be.
+      if (auto* full_load = dyn_cast<LoadInst>(loaded)) full_load->copyMetadata(load, {LLVMContext::MD_invariant_load});
+      return {loaded};
     };
-    auto apart = [&]() -> Values {
+    auto scalarized = [&]() -> Values {
       widen_load_scalarized(load, builder);
       return {vectors_[&load]};
     };
     if (auto group = groups_.find(&load); group != groups_.end()) return load_group(group->second, builder);
     if (step != 0) {
-      Row shape{bytes, (step * kLanes - 1) * bytes, step == 1};
-      shape.check_scalarized = is_edge_loaded(load, {allowed, pointer});
-      vectors_[&load] = by_shape(pointer, allowed, shape, builder, together, apart)[0];
+      AccessShape shape{bytes, (step * kLanes - 1) * bytes, step == 1};
+      shape.slow_path_checks = uses_tail_load(load, {allowed, pointer});
+      vectors_[&load] = emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized)[0];
       return;
     }
     if (load_pattern(load, pointer, allowed, builder)) return;
@@ -353,43 +353,45 @@ void Widener::widen_load_alone(LoadInst& load, IRBuilder<>& builder) {
 void Widener::widen_load_scalarized(LoadInst& load, IRBuilder<>& builder) {
   Value* pointer = load.getPointerOperand();
   if (!is_divergent(pointer)) {
-    // The same address, but a loop makes the value differ.
-    Value* same = builder.Insert(with_operands(load, scalar(pointer)));
-    vectors_[&load] = builder.CreateVectorSplat(kLanes, same);
+    // The address is uniform, but a loop makes the value divergent.
+    Value* loaded = builder.Insert(with_operands(load, scalar(pointer)));
+    vectors_[&load] = builder.CreateVectorSplat(kLanes, loaded);
     return;
   }
-  auto [allowed, address] = place_of(load);
-  if (is_edge_loaded(load, {allowed, address})) {
+  auto [allowed, address] = guarded_address_of(load);
+  if (uses_tail_load(load, {allowed, address})) {
     auto* comparison = cast<ICmpInst>(allowed);
     vectors_[&load] =
-        load_edge_row(*load.getType(), at_lane(address, 0, builder), at_lane(comparison->getOperand(0), 0, builder),
-                      scalar(comparison->getOperand(1)), builder);
+        load_tail(*load.getType(), at_lane(address, 0, builder), at_lane(comparison->getOperand(0), 0, builder),
+                  scalar(comparison->getOperand(1)), builder);
     return;
   }
-  bool is_row = !load.getType()->isIntegerTy(1) && is_masked_row(address, layout_.getTypeStoreSize(load.getType()));
-  if (!is_row && !has_gathers(load.getType())) return each_lane(load, builder);
+  bool is_masked =
+      !load.getType()->isIntegerTy(1) && is_masked_access(address, layout_.getTypeStoreSize(load.getType()));
+  if (!is_masked && !has_gathers(load.getType())) return for_each_lane(load, builder);
   Value* mask = allowed ? narrowed(mask_, vector(allowed, builder), builder) : mask_;
   Type* type = vector_of(load.getType());
   Constant* zero = Constant::getNullValue(type);
-  vectors_[&load] = is_row ? builder.CreateMaskedLoad(type, at_lane(address, 0, builder), load.getAlign(), mask, zero)
-                           : builder.CreateMaskedGather(type, vector(address, builder), load.getAlign(), mask, zero);
+  vectors_[&load] = is_masked
+                        ? builder.CreateMaskedLoad(type, at_lane(address, 0, builder), load.getAlign(), mask, zero)
+                        : builder.CreateMaskedGather(type, vector(address, builder), load.getAlign(), mask, zero);
 }
 
 void Widener::widen_store(StoreInst& store, IRBuilder<>& builder) {
   if (auto tile = tiles_.find(&store); tile != tiles_.end()) return store_tile(tile->second, builder);
-  widen_store_alone(store, builder);
+  widen_single_store(store, builder);
 }
 
-void Widener::widen_store_alone(StoreInst& store, IRBuilder<>& builder) {
+void Widener::widen_single_store(StoreInst& store, IRBuilder<>& builder) {
   Value* pointer = store.getPointerOperand();
   Value* value = store.getValueOperand();
   if (!is_divergent(pointer) && !is_divergent(value)) {
-    // A block runs only where some lane is in it.
+    // A block runs only if some lane is active.
     builder.Insert(with_operands(store, {scalar(value), scalar(pointer)}));
     return;
   }
   if (!is_divergent(pointer)) {
-    // As if lanes stored one after the other.
+    // As if the lanes stored one after the other.
     Value* bits = builder.CreateBitCast(mask_, builder.getInt32Ty());
     Value* last = builder.CreateSub(builder.getInt32(31),
                                     builder.CreateBinaryIntrinsic(Intrinsic::ctlz, bits, builder.getTrue()));
@@ -397,44 +399,45 @@ void Widener::widen_store_alone(StoreInst& store, IRBuilder<>& builder) {
     builder.Insert(with_operands(store, {stored, scalar(pointer)}));
     return;
   }
-  if (waiting_stores_.contains(&store)) return;
+  if (deferred_stores_.contains(&store)) return;
   if (auto group = groups_.find(&store); group != groups_.end()) return store_group(group->second, builder);
-  auto [allowed, address] = place_of(store);
-  auto apart = [&]() -> Values {
+  auto [allowed, address] = guarded_address_of(store);
+  auto scalarized = [&]() -> Values {
     widen_store_scalarized(store, builder);
     return {};
   };
   if (value->getType()->isIntegerTy(1)) {
-    apart();
+    scalarized();
     return;
   }
   uint64_t bytes = layout_.getTypeStoreSize(value->getType());
-  uint64_t step = step_of(address, bytes);
-  // A register must reach from one lane to the next.
+  uint64_t step = element_stride(address, bytes);
+  // A register must reach from one lane's element to the next one's.
   if (step == 0 || (step > 1 && step > register_lanes(value->getType()))) {
-    apart();
+    scalarized();
     return;
   }
   Value* lanes = vector(value, builder);
-  auto together = [&](Value* first) -> Values {
+  auto vectorized = [&](Value* first) -> Values {
     if (step > 1)
-      store_steps(lanes, first, step, store.getAlign(), builder);
+      store_strided(lanes, first, step, store.getAlign(), builder);
     else if (is_all(mask_) || (!is_word(bytes) && !has_avx512_))
       builder.CreateAlignedStore(lanes, first, store.getAlign());
     else
       builder.CreateMaskedStore(lanes, first, store.getAlign(), mask_);
     return {};
   };
-  by_shape(address, allowed, {bytes, step * bytes * (kLanes - 1), true}, builder, together, apart);
+  emit_by_shape(address, allowed, {bytes, step * bytes * (kLanes - 1), true}, builder, vectorized, scalarized);
 }
 
 void Widener::widen_store_scalarized(StoreInst& store, IRBuilder<>& builder) {
   Value* value = store.getValueOperand();
-  auto [allowed, address] = place_of(store);
-  bool is_row = !value->getType()->isIntegerTy(1) && is_masked_row(address, layout_.getTypeStoreSize(value->getType()));
-  if (!is_row && !has_gathers(value->getType())) return each_lane(store, builder);
+  auto [allowed, address] = guarded_address_of(store);
+  bool is_masked =
+      !value->getType()->isIntegerTy(1) && is_masked_access(address, layout_.getTypeStoreSize(value->getType()));
+  if (!is_masked && !has_gathers(value->getType())) return for_each_lane(store, builder);
   Value *mask = allowed ? narrowed(mask_, vector(allowed, builder), builder) : mask_, *lanes = vector(value, builder);
-  if (is_row)
+  if (is_masked)
     builder.CreateMaskedStore(lanes, at_lane(address, 0, builder), store.getAlign(), mask);
   else
     builder.CreateMaskedScatter(lanes, vector(address, builder), store.getAlign(), mask);

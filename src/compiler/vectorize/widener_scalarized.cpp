@@ -5,51 +5,52 @@
 
 namespace kiln::widening {
 
-// Where there is much of it, places are used again; otherwise what does not change in a loop can be stored before it.
-constexpr uint64_t kMostScratch = 64 << 10;
+// Above this size scratch memory is reused. Below it each use has its own, so that loop invariants can be stored before
+// the loop.
+constexpr uint64_t kMaxScratch = 64 << 10;
 
-// Memory that is written before it is read, at each place that uses it.
+// Memory that each user writes before it reads.
 AllocaInst* Widener::scratch(Type* type) {
-  if (SmallVector<AllocaInst*>& unused = unused_scratch_[type]; scratch_bytes_ > kMostScratch && !unused.empty())
+  if (SmallVector<AllocaInst*>& unused = unused_scratch_[type]; scratch_bytes_ > kMaxScratch && !unused.empty())
     return unused.pop_back_val();
   scratch_bytes_ += layout_.getTypeAllocSize(type);
-  AllocaInst* place = IRBuilder<>(allocas_).CreateAlloca(type);
-  place->setMetadata(kScratch, MDNode::get(context_, {}));
-  return place;
+  AllocaInst* slot = IRBuilder<>(allocas_).CreateAlloca(type);
+  slot->setMetadata(kScratch, MDNode::get(context_, {}));
+  return slot;
 }
 
-// Of what a loop over lanes needs, what is there as vectors. What is postponed is computed in the loop, from the lane's
-// number where it can be: that is shorter than vectors of addresses.
-void Widener::store_leaves(Value* value, LanePositions& places, IRBuilder<>& builder) {
-  if (!is_divergent(value) || is_lane(value) || places.contains(value)) return;
+// Stores the vectors that a loop over lanes needs. Postponed values are computed in the loop, from the lane index if
+// possible: that is shorter than vectors of addresses.
+void Widener::store_leaves(Value* value, LaneSlots& slots, IRBuilder<>& builder) {
+  if (!is_divergent(value) || is_lane(value) || slots.contains(value)) return;
   if (postponed_.contains(value)) {
-    for (Value* operand : cast<Instruction>(value)->operands()) store_leaves(operand, places, builder);
+    for (Value* operand : cast<Instruction>(value)->operands()) store_leaves(operand, slots, builder);
     return;
   }
   Value* lanes = vector(value, builder);
   if (lanes->getType()->getScalarType()->isIntegerTy(1))
     lanes = builder.CreateZExt(lanes, vector_of(builder.getInt8Ty()));
-  AllocaInst* place = places[value] = scratch(lanes->getType());
-  builder.CreateStore(lanes, place);
+  AllocaInst* slot = slots[value] = scratch(lanes->getType());
+  builder.CreateStore(lanes, slot);
 }
 
-Value* Widener::at_lane_of_loop(Value* value, Value* lane, const LanePositions& places, IRBuilder<>& builder) {
+Value* Widener::at_lane_of_loop(Value* value, Value* lane, const LaneSlots& slots, IRBuilder<>& builder) {
   if (!is_divergent(value)) return scalar(value);
   if (is_lane(value)) return builder.CreateZExtOrTrunc(lane, value->getType());
-  if (Value* place = places.lookup(value)) {
+  if (Value* slot = slots.lookup(value)) {
     bool is_flag = value->getType()->isIntegerTy(1);
     Type* in_memory = is_flag ? builder.getInt8Ty() : value->getType();
-    Value* loaded = builder.CreateLoad(in_memory, builder.CreateGEP(in_memory, place, lane));
+    Value* loaded = builder.CreateLoad(in_memory, builder.CreateGEP(in_memory, slot, lane));
     return is_flag ? builder.CreateTrunc(loaded, builder.getInt1Ty()) : loaded;
   }
   if (!postponed_.contains(value)) return builder.CreateExtractElement(vector(value, builder), lane);
   auto& instruction = cast<Instruction>(*value);
   SmallVector<Value*> operands;
-  for (Value* operand : instruction.operands()) operands.push_back(at_lane_of_loop(operand, lane, places, builder));
+  for (Value* operand : instruction.operands()) operands.push_back(at_lane_of_loop(operand, lane, slots, builder));
   return builder.Insert(with_operands(instruction, operands));
 }
 
-// The one lane of a mask, if it is known.
+// The mask's only lane, if it is known.
 std::optional<unsigned> Widener::only_lane(const Value* mask) {
   const auto* lanes = dyn_cast<Constant>(mask);
   std::optional<unsigned> only;
@@ -61,12 +62,12 @@ std::optional<unsigned> Widener::only_lane(const Value* mask) {
   return only;
 }
 
-// Runs the instruction for a lane, as where `thread_index_in_simdgroup == 0`.
-void Widener::in_lane(unsigned lane, Instruction& instruction, IRBuilder<>& builder, bool may_be_alone) {
+// Runs the instruction for one lane, as under `thread_index_in_simdgroup == 0`.
+void Widener::for_one_lane(unsigned lane, Instruction& instruction, IRBuilder<>& builder, bool may_be_exclusive) {
   SmallVector<Value*> operands;
   for (Value* operand : instruction.operands())
     operands.push_back(at_lane_of_loop(operand, builder.getInt32(lane), {}, builder));
-  Value* made = make_one(instruction, *with_operands(instruction, operands), may_be_alone, builder);
+  Value* made = insert_scalar(instruction, *with_operands(instruction, operands), may_be_exclusive, builder);
   auto in_vector = [&](Value* value) {
     return builder.CreateInsertElement(Constant::getNullValue(vector_of(value->getType())), value, uint64_t{lane});
   };
@@ -78,14 +79,14 @@ void Widener::in_lane(unsigned lane, Instruction& instruction, IRBuilder<>& buil
   }
 }
 
-// Runs the instruction for each lane of the mask, in a loop. Its operands and results are in memory there.
-void Widener::each_lane(Instruction& instruction, IRBuilder<>& builder, bool may_be_alone) {
+// Runs the instruction for each lane of the mask, in a loop, with its operands and results in memory.
+void Widener::for_each_lane(Instruction& instruction, IRBuilder<>& builder, bool may_be_exclusive) {
   Type* type = instruction.getType();
   auto* pair = dyn_cast<StructType>(type);  // cmpxchg
   if (pair) check_pair(instruction);
-  if (auto lane = only_lane(mask_)) return in_lane(*lane, instruction, builder, may_be_alone);
-  LanePositions places;
-  for (Value* operand : instruction.operands()) store_leaves(operand, places, builder);
+  if (auto lane = only_lane(mask_)) return for_one_lane(*lane, instruction, builder, may_be_exclusive);
+  LaneSlots slots;
+  for (Value* operand : instruction.operands()) store_leaves(operand, slots, builder);
   Type* element = pair ? pair->getElementType(0) : type;
   bool is_flag = element->isIntegerTy(1);
   Type* stored = is_flag ? builder.getInt8Ty() : element;
@@ -112,34 +113,34 @@ void Widener::each_lane(Instruction& instruction, IRBuilder<>& builder, bool may
   };
   auto operands_of = [&](Value* lane) {
     SmallVector<Value*> operands;
-    for (Value* operand : instruction.operands()) operands.push_back(at_lane_of_loop(operand, lane, places, builder));
+    for (Value* operand : instruction.operands()) operands.push_back(at_lane_of_loop(operand, lane, slots, builder));
     return operands;
   };
 
   builder.SetInsertPoint(first);
-  // A processor loads nothing before an atomic operation has come to its end: what the next lane's needs is loaded
-  // before it. A histogram on two of an Emerald Rapids' processors takes 0.94 of its time.
-  const bool is_ahead = isa<AtomicRMWInst>(instruction) && instruction.use_empty();
-  SmallVector<Value*> firsts;
-  if (is_ahead) firsts = operands_of(first_of(bits));
+  // A processor starts no load before an atomic operation completes, so the next lane's operands are loaded before it.
+  // A histogram on two of an Emerald Rapids' processors takes 0.94 of the time.
+  const bool loads_ahead = isa<AtomicRMWInst>(instruction) && instruction.use_empty();
+  SmallVector<Value*> first_operands;
+  if (loads_ahead) first_operands = operands_of(first_of(bits));
   builder.CreateBr(body);
 
   builder.SetInsertPoint(body);
   PHINode* rest = builder.CreatePHI(builder.getInt32Ty(), 2, "rest");
   rest->addIncoming(bits, first);
   SmallVector<Value*> operands;
-  for (Value* value : firsts) operands.push_back(builder.CreatePHI(value->getType(), 2));
-  Value* less = builder.CreateAnd(rest, builder.CreateSub(rest, builder.getInt32(1)));
+  for (Value* value : first_operands) operands.push_back(builder.CreatePHI(value->getType(), 2));
+  Value* remaining = builder.CreateAnd(rest, builder.CreateSub(rest, builder.getInt32(1)));
   Value* lane = first_of(rest);
-  SmallVector<Value*> nexts;
-  if (is_ahead) {
-    // If no lane is left, the same one's again.
-    Value* is_last = builder.CreateICmpEQ(less, builder.getInt32(0));
-    nexts = operands_of(first_of(builder.CreateSelect(is_last, rest, less)));
+  SmallVector<Value*> next_operands;
+  if (loads_ahead) {
+    // If no lane is left, the current one's once more.
+    Value* is_last = builder.CreateICmpEQ(remaining, builder.getInt32(0));
+    next_operands = operands_of(first_of(builder.CreateSelect(is_last, rest, remaining)));
   } else {
     operands = operands_of(lane);
   }
-  Value* made = make_one(instruction, *with_operands(instruction, operands), may_be_alone, builder);
+  Value* made = insert_scalar(instruction, *with_operands(instruction, operands), may_be_exclusive, builder);
   if (results) {
     Value* value = pair ? builder.CreateExtractValue(made, 0) : made;
     if (is_flag) value = builder.CreateZExt(value, stored);
@@ -148,17 +149,17 @@ void Widener::each_lane(Instruction& instruction, IRBuilder<>& builder, bool may
   if (flags)
     builder.CreateStore(builder.CreateZExt(builder.CreateExtractValue(made, 1), builder.getInt8Ty()),
                         builder.CreateGEP(builder.getInt8Ty(), flags, lane));
-  rest->addIncoming(less, builder.GetInsertBlock());
-  for (auto [operand, value, next] : zip(operands, firsts, nexts)) {
+  rest->addIncoming(remaining, builder.GetInsertBlock());
+  for (auto [operand, value, next] : zip(operands, first_operands, next_operands)) {
     cast<PHINode>(operand)->addIncoming(value, first);
     cast<PHINode>(operand)->addIncoming(next, builder.GetInsertBlock());
   }
-  // Where the mask is known, 32 copies would be made.
-  never_unroll(*builder.CreateCondBr(builder.CreateICmpNE(less, builder.getInt32(0)), body, after));
+  // With a constant mask LLVM would unroll to 32 copies.
+  never_unroll(*builder.CreateCondBr(builder.CreateICmpNE(remaining, builder.getInt32(0)), body, after));
 
   builder.SetInsertPoint(after);
-  auto read = [&](Value* place, Type* of, bool flag) -> Value* {
-    Value* value = builder.CreateLoad(vector_of(of), place);
+  auto read = [&](Value* slot, Type* of, bool flag) -> Value* {
+    Value* value = builder.CreateLoad(vector_of(of), slot);
     return flag ? builder.CreateTrunc(value, mask_type_) : value;
   };
   if (pair) {
@@ -170,9 +171,9 @@ void Widener::each_lane(Instruction& instruction, IRBuilder<>& builder, bool may
   } else if (results) {
     vectors_[&instruction] = read(results, stored, is_flag);
   }
-  for (auto [value, place] : places) unused_scratch_[place->getAllocatedType()].push_back(place);
-  for (AllocaInst* place : {results, flags})
-    if (place) unused_scratch_[place->getAllocatedType()].push_back(place);
+  for (auto [value, slot] : slots) unused_scratch_[slot->getAllocatedType()].push_back(slot);
+  for (AllocaInst* slot : {results, flags})
+    if (slot) unused_scratch_[slot->getAllocatedType()].push_back(slot);
 }
 
 void Widener::check_pair(Instruction& instruction) {

@@ -1,8 +1,8 @@
-// Loads of rows that are a known number of elements apart, as `x[i]`, `x[i + 256]` and `x[i + 512]`: it is asked once
-// whether all of them are there. If not, what is there of them is copied to memory of the function's own, at the same
-// distances, so that what follows is the same code: loads of which each can be an operand of what uses it.
+// Consecutive loads at constant distances, such as `x[i]`, `x[i + 256]` and `x[i + 512]`: one bounds check covers all
+// of them. If it fails, their elements in bounds are copied to a buffer on the stack, at the same distances, so that
+// the code that follows is the same: loads, each of which can be an operand of its user.
 //
-// Rejected: choosing between the rows' registers. They would all be live where the ways meet.
+// Rejected: phis of the loads' registers. All of them would be live at the join.
 #include <algorithm>
 
 #include "compiler/ir/loop_metadata.h"
@@ -13,10 +13,10 @@ namespace kiln::widening {
 
 namespace {
 
-// From the first element of all to the last one, and of a block's groups: memory on the stack.
-constexpr uint64_t kMostBytes = 16 << 10, kMostInABlock = 64 << 10;
+// Stack memory: from the first element of a group to its last, and for all groups of a block.
+constexpr uint64_t kMaxBytes = 16 << 10, kMaxBytesInBlock = 64 << 10;
 
-// Of a guard that compares a lane's offset with what is the same in all lanes.
+// A guard that compares a lane's offset with a uniform limit.
 struct Guard {
   Value *offset, *limit;
 };
@@ -29,106 +29,108 @@ std::optional<Guard> guard_of(Value* allowed) {
 
 }  // namespace
 
-bool Widener::joins_rows(const Group& group, LoadInst& load, ScalarEvolution& evolution, Member& member) {
+bool Widener::can_share_check(const AccessGroup& group, LoadInst& load, ScalarEvolution& evolution, Member& member) {
   auto& first = cast<LoadInst>(*group[0].access);
   if (load.getType() != first.getType() || load.getAlign() != first.getAlign()) return false;
-  auto [allowed, address] = place_of(load);
-  auto [first_allowed, first_address] = place_of(first);
+  auto [allowed, address] = guarded_address_of(load);
+  auto [first_allowed, first_address] = guarded_address_of(first);
   std::optional<Guard> guard = guard_of(allowed), first_guard = guard_of(first_allowed);
   if (guard->limit != first_guard->limit) return false;
   uint64_t bytes = layout_.getTypeStoreSize(load.getType());
-  std::optional<int64_t> place = distance(first_address, address, bytes, evolution);
-  if (!place || distance(first_guard->offset, guard->offset, bytes, evolution) != place) return false;
-  int64_t lowest = *place, highest = *place;
+  std::optional<int64_t> offset = distance(first_address, address, bytes, evolution);
+  if (!offset || distance(first_guard->offset, guard->offset, bytes, evolution) != offset) return false;
+  int64_t lowest = *offset, highest = *offset;
   for (const Member& other : group) {
     // Their copies would overlap.
-    if (std::abs(other.place - *place) < static_cast<int64_t>(kLanes)) return false;
-    lowest = std::min(lowest, other.place);
-    highest = std::max(highest, other.place);
+    if (std::abs(other.offset - *offset) < static_cast<int64_t>(kLanes)) return false;
+    lowest = std::min(lowest, other.offset);
+    highest = std::max(highest, other.offset);
   }
-  if (static_cast<uint64_t>(highest - lowest + kLanes) * bytes > kMostBytes) return false;
-  member = {&load, *place};
+  if (static_cast<uint64_t>(highest - lowest + kLanes) * bytes > kMaxBytes) return false;
+  member = {&load, *offset};
   return true;
 }
 
-void Widener::find_rows(BasicBlock& block, ScalarEvolution& evolution) {
-  auto is_used = [&](LoadInst& load) {
+void Widener::find_shared_checks(BasicBlock& block, ScalarEvolution& evolution) {
+  auto is_candidate = [&](LoadInst& load) {
     if (load.getType()->isIntegerTy(1) || tiles_.contains(&load) || group_of_.contains(&load)) return false;
-    auto [allowed, address] = place_of(load);
+    auto [allowed, address] = guarded_address_of(load);
     std::optional<Guard> guard = guard_of(allowed);
-    return guard && is_divergent(allowed) && !is_divergent(guard->limit) && grow_in_step(guard->offset, address) &&
-           step_of(address, layout_.getTypeStoreSize(load.getType())) == 1 && !reaches_back(address);
+    return guard && is_divergent(allowed) && !is_divergent(guard->limit) &&
+           have_equal_strides(guard->offset, address) &&
+           element_stride(address, layout_.getTypeStoreSize(load.getType())) == 1 && !has_negative_offset(address);
   };
-  auto joins = [&](const Group& group, LoadInst& load, Member& member) {
-    return joins_rows(group, load, evolution, member);
+  auto can_join = [&](const AccessGroup& group, LoadInst& load, Member& member) {
+    return can_share_check(group, load, evolution, member);
   };
-  uint64_t most_bytes = 0;
-  group_loads(block, is_used, joins, [&](const Group& group) {
-    if ((most_bytes += kMostBytes) > kMostInABlock) return;
-    for (const Member& member : group) rows_of_[member.access] = static_cast<unsigned>(rows_.size());
-    rows_.push_back({group});
+  uint64_t total_bytes = 0;
+  group_loads(block, is_candidate, can_join, [&](const AccessGroup& group) {
+    if ((total_bytes += kMaxBytes) > kMaxBytesInBlock) return;
+    for (const Member& member : group) shared_check_of_[member.access] = static_cast<unsigned>(shared_checks_.size());
+    shared_checks_.push_back({group});
   });
 }
 
-AllocaInst* Widener::take_room(uint64_t bytes) {
-  auto found = find_if(free_rooms_, [&](const auto& room) { return room.second >= bytes; });
-  if (found == free_rooms_.end()) {
-    AllocaInst* room = scratch(ArrayType::get(Type::getInt8Ty(context_), bytes));
-    room->setAlignment(Align(64));
-    return room;
+AllocaInst* Widener::acquire_buffer(uint64_t bytes) {
+  auto found = find_if(free_buffers_, [&](const auto& buffer) { return buffer.second >= bytes; });
+  if (found == free_buffers_.end()) {
+    AllocaInst* buffer = scratch(ArrayType::get(Type::getInt8Ty(context_), bytes));
+    buffer->setAlignment(Align(64));
+    return buffer;
   }
-  AllocaInst* room = found->first;
-  free_rooms_.erase(found);
-  return room;
+  AllocaInst* buffer = found->first;
+  free_buffers_.erase(found);
+  return buffer;
 }
 
-// At the first member.
-void Widener::begin_rows(Rows& rows, IRBuilder<>& builder) {
-  int64_t lowest = lowest_offset(rows.members), highest = lowest;
-  for (const Member& member : rows.members) highest = std::max(highest, member.place);
+// Called at the first member.
+void Widener::emit_shared_check(SharedCheck& shared, IRBuilder<>& builder) {
+  int64_t lowest = lowest_offset(shared.members), highest = lowest;
+  for (const Member& member : shared.members) highest = std::max(highest, member.offset);
   auto& load =
-      cast<LoadInst>(*find_if(rows.members, [&](const Member& member) { return member.place == lowest; })->access);
-  auto [allowed, pointer] = place_of(load);
+      cast<LoadInst>(*find_if(shared.members, [&](const Member& member) { return member.offset == lowest; })->access);
+  auto [allowed, pointer] = guarded_address_of(load);
   Guard guard = *guard_of(allowed);
   uint64_t bytes = layout_.getTypeStoreSize(load.getType());
   uint64_t reach = (static_cast<uint64_t>(highest - lowest) + kLanes - 1) * bytes;
-  rows.room_bytes = reach + bytes;
-  rows.room = take_room(rows.room_bytes);
+  shared.buffer_bytes = reach + bytes;
+  shared.buffer = acquire_buffer(shared.buffer_bytes);
 
   Value* first = at_lane(pointer, 0, builder);
-  Value* least = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, scalar(guard.limit), builder.getInt64(reach));
-  Value* is_there = builder.CreateICmpULT(at_lane(guard.offset, 0, builder), least);
-  is_there = builder.CreateAnd(is_row(guard.offset, builder), is_there);
-  // Without masks in memory all lanes must take part.
+  Value* reduced = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, scalar(guard.limit), builder.getInt64(reach));
+  Value* in_bounds = builder.CreateICmpULT(at_lane(guard.offset, 0, builder), reduced);
+  in_bounds = builder.CreateAnd(check_stride(guard.offset, builder), in_bounds);
+  // Without masked accesses all lanes must be active.
   if (!is_word(bytes) && !has_avx512_)
-    is_there = builder.CreateAnd(
-        is_there, builder.CreateICmpEQ(builder.CreateBitCast(mask_, builder.getInt32Ty()), builder.getInt32(-1)));
+    in_bounds = builder.CreateAnd(
+        in_bounds, builder.CreateICmpEQ(builder.CreateBitCast(mask_, builder.getInt32Ty()), builder.getInt32(-1)));
   auto in_memory = [&]() -> Values { return {first}; };
   auto copied = [&]() -> Values {
-    copy_rows(rows, load, first, builder);
-    return {rows.room};
+    copy_to_buffer(shared, load, first, builder);
+    return {shared.buffer};
   };
-  rows.first = either({is_there, "rows", "copied"}, builder, in_memory, copied)[0];
+  shared.base = create_if_else({in_bounds, "rows", "copied"}, builder, in_memory, copied)[0];
 }
 
-// A loop over the rows, `lowest` first among them: one that is there as a whole is copied, of others lane after lane.
-void Widener::copy_rows(const Rows& rows, LoadInst& lowest, Value* first, IRBuilder<>& builder) {
-  auto [allowed, pointer] = place_of(lowest);
+// A loop over the loads, of which `lowest` has the lowest address: a load in bounds is copied as a whole, others lane
+// by lane.
+void Widener::copy_to_buffer(const SharedCheck& shared, LoadInst& lowest, Value* first, IRBuilder<>& builder) {
+  auto [allowed, pointer] = guarded_address_of(lowest);
   Guard guard = *guard_of(allowed);
   Type *element = lowest.getType(), *number = builder.getInt64Ty();
   uint64_t bytes = layout_.getTypeStoreSize(element);
   SmallVector<uint64_t> distances;
-  for (const Member& member : rows.members)
-    distances.push_back(static_cast<uint64_t>(member.place - lowest_offset(rows.members)) * bytes);
+  for (const Member& member : shared.members)
+    distances.push_back(static_cast<uint64_t>(member.offset - lowest_offset(shared.members)) * bytes);
   Constant* list = ConstantDataArray::get(context_, distances);
   auto* table = new GlobalVariable(*to_.getParent(), list->getType(), true, GlobalValue::InternalLinkage, list,
                                    "__kiln_distances");
-  LanePositions places;
-  for (Value* value : {pointer, guard.offset}) store_leaves(value, places, builder);
+  LaneSlots slots;
+  for (Value* value : {pointer, guard.offset}) store_leaves(value, slots, builder);
   Value* first_offset = at_lane(guard.offset, 0, builder);
-  Value* is_in_order = is_row(guard.offset, builder);
+  Value* is_in_order = check_stride(guard.offset, builder);
   Value* reach = builder.getInt64((kLanes - 1) * bytes);
-  Value* least = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, scalar(guard.limit), reach);
+  Value* reduced = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, scalar(guard.limit), reach);
   Value* bits = builder.CreateBitCast(mask_, builder.getInt32Ty());
 
   auto block = [&](const char* name) {
@@ -137,17 +139,18 @@ void Widener::copy_rows(const Rows& rows, LoadInst& lowest, Value* first, IRBuil
     return made;
   };
   BasicBlock *before = builder.GetInsertBlock(), *end = block("copied.end"), *next = block("row.next");
-  BasicBlock *lane_block = block("lane"), *lanes = block("lanes"), *whole = block("row"), *row = block("copy");
-  builder.CreateBr(row);
-  builder.SetInsertPoint(row);
+  BasicBlock *lane_block = block("lane"), *lanes = block("lanes"), *whole_block = block("row"),
+             *copy_block = block("copy");
+  builder.CreateBr(copy_block);
+  builder.SetInsertPoint(copy_block);
   PHINode* index = builder.CreatePHI(builder.getInt32Ty(), 2);
   index->addIncoming(builder.getInt32(0), before);
   Value* distance = builder.CreateLoad(number, builder.CreateGEP(number, table, index));
-  Value* to = builder.CreateGEP(builder.getInt8Ty(), rows.room, distance);
-  Value* is_whole = builder.CreateICmpULT(builder.CreateAdd(first_offset, distance), least);
-  builder.CreateCondBr(builder.CreateAnd(is_in_order, is_whole), whole, lanes);
-  // Lanes that take no part may be copied too: they are there.
-  builder.SetInsertPoint(whole);
+  Value* to = builder.CreateGEP(builder.getInt8Ty(), shared.buffer, distance);
+  Value* is_whole = builder.CreateICmpULT(builder.CreateAdd(first_offset, distance), reduced);
+  builder.CreateCondBr(builder.CreateAnd(is_in_order, is_whole), whole_block, lanes);
+  // Inactive lanes may be copied too: they are in bounds.
+  builder.SetInsertPoint(whole_block);
   Value* from = builder.CreateGEP(builder.getInt8Ty(), first, distance);
   builder.CreateAlignedStore(builder.CreateAlignedLoad(vector_of(element), from, lowest.getAlign()), to,
                              lowest.getAlign());
@@ -160,32 +163,32 @@ void Widener::copy_rows(const Rows& rows, LoadInst& lowest, Value* first, IRBuil
   PHINode* rest = builder.CreatePHI(builder.getInt32Ty(), 2, "rest");
   rest->addIncoming(bits, lanes);
   Value* lane = builder.CreateBinaryIntrinsic(Intrinsic::cttz, rest, builder.getTrue());
-  Value* offset = builder.CreateAdd(at_lane_of_loop(guard.offset, lane, places, builder), distance);
-  Value* address = builder.CreateGEP(builder.getInt8Ty(), at_lane_of_loop(pointer, lane, places, builder), distance);
+  Value* offset = builder.CreateAdd(at_lane_of_loop(guard.offset, lane, slots, builder), distance);
+  Value* address = builder.CreateGEP(builder.getInt8Ty(), at_lane_of_loop(pointer, lane, slots, builder), distance);
   Value* own = builder.CreateGEP(element, to, builder.CreateZExt(lane, number));
-  // Where the guard stops it, the zero that is there.
+  // If the guard fails, the zero stored above.
   address = builder.CreateSelect(builder.CreateICmpULT(offset, scalar(guard.limit)), address, own);
   builder.CreateAlignedStore(builder.CreateAlignedLoad(element, address, lowest.getAlign()), own, lowest.getAlign());
-  Value* less = builder.CreateAnd(rest, builder.CreateSub(rest, builder.getInt32(1)));
-  rest->addIncoming(less, lane_block);
-  never_unroll(*builder.CreateCondBr(builder.CreateICmpNE(less, builder.getInt32(0)), lane_block, next));
+  Value* remaining = builder.CreateAnd(rest, builder.CreateSub(rest, builder.getInt32(1)));
+  rest->addIncoming(remaining, lane_block);
+  never_unroll(*builder.CreateCondBr(builder.CreateICmpNE(remaining, builder.getInt32(0)), lane_block, next));
 
   builder.SetInsertPoint(next);
   Value* following = builder.CreateAdd(index, builder.getInt32(1));
   index->addIncoming(following, next);
   Value* has_more = builder.CreateICmpULT(following, builder.getInt32(static_cast<uint32_t>(distances.size())));
-  never_unroll(*builder.CreateCondBr(has_more, row, end));
+  never_unroll(*builder.CreateCondBr(has_more, copy_block, end));
   builder.SetInsertPoint(end);
 }
 
-void Widener::load_one_of_rows(LoadInst& load, Rows& rows, IRBuilder<>& builder) {
-  if (!rows.first) begin_rows(rows, builder);
+void Widener::load_with_shared_check(LoadInst& load, SharedCheck& shared, IRBuilder<>& builder) {
+  if (!shared.base) emit_shared_check(shared, builder);
   const Member& member =
-      *find_if(rows.members, [&](const Member& one) { return one.access == static_cast<Instruction*>(&load); });
-  Value* address = builder.CreateConstGEP1_64(load.getType(), rows.first,
-                                              static_cast<uint64_t>(member.place - lowest_offset(rows.members)));
-  vectors_[&load] = load_row(load, address, builder);
-  if (++rows.made == rows.members.size()) free_rooms_.push_back({rows.room, rows.room_bytes});
+      *find_if(shared.members, [&](const Member& one) { return one.access == static_cast<Instruction*>(&load); });
+  Value* address = builder.CreateConstGEP1_64(load.getType(), shared.base,
+                                              static_cast<uint64_t>(member.offset - lowest_offset(shared.members)));
+  vectors_[&load] = load_consecutive(load, address, builder);
+  if (++shared.num_loaded == shared.members.size()) free_buffers_.push_back({shared.buffer, shared.buffer_bytes});
 }
 
 }  // namespace kiln::widening

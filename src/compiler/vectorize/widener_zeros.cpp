@@ -7,96 +7,96 @@
 
 namespace kiln::widening {
 
-// `inside ? x[i] : 0`, as bodies have it that read first and ask for borders afterwards. Where the question is the same
-// in all lanes, the address is chosen, of the row or of zeros, so that nothing is read that is not wanted, and neither
-// the guard nor the choice is a branch that depends on data: they are taken one after the other, and a row beyond the
-// border is asked for by nobody.
+// `inside ? x[i] : 0`, as in bodies that read first and check borders afterwards. If the condition is uniform, the
+// widener selects the address, of the data or of zeros. So nothing is read that is not needed, and neither the guard
+// nor the select is a branch that depends on data: they are evaluated one after the other, and a range beyond the
+// border takes the fast path.
 void Widener::find_zeroed_loads() {
   for (BasicBlock& block : from_) {
-    SmallVector<SelectInst*> choices;
+    SmallVector<SelectInst*> selects;
     for (Instruction& instruction : block)
-      if (auto* choice = dyn_cast<SelectInst>(&instruction)) choices.push_back(choice);
-    for (SelectInst* choice : choices) {
-      if (!is_divergent(choice) || is_divergent(choice->getCondition()) || choice->getType()->isPointerTy()) continue;
+      if (auto* select = dyn_cast<SelectInst>(&instruction)) selects.push_back(select);
+    for (SelectInst* select : selects) {
+      if (!is_divergent(select) || is_divergent(select->getCondition()) || select->getType()->isPointerTy()) continue;
       auto is_zero = [](const Value* value) {
         const auto* constant = dyn_cast<Constant>(value);
         return constant && constant->isNullValue();
       };
-      bool keeps_first = is_zero(choice->getFalseValue());
-      if (keeps_first == is_zero(choice->getTrueValue())) continue;
-      auto* load = dyn_cast<LoadInst>(choice->getOperand(keeps_first ? 1 : 2));
+      bool keeps_first = is_zero(select->getFalseValue());
+      if (keeps_first == is_zero(select->getTrueValue())) continue;
+      auto* load = dyn_cast<LoadInst>(select->getOperand(keeps_first ? 1 : 2));
       if (!load || load->getParent() != &block || !load->hasOneUse() || !load->isSimple() ||
           load->getType()->isIntegerTy(1) || !is_divergent(load->getPointerOperand()))
         continue;
       if (groups_.contains(load) || group_of_.contains(load) || tiles_.contains(load)) continue;
-      if (step_of(place_of(*load).address, layout_.getTypeStoreSize(load->getType())) != 1) continue;
-      if (!move_before(choice->getCondition(), *load)) continue;
-      zeroed_[load] = {choice, false};
+      if (element_stride(guarded_address_of(*load).address, layout_.getTypeStoreSize(load->getType())) != 1) continue;
+      if (!move_before(select->getCondition(), *load)) continue;
+      zeroed_loads_[load] = {select, false};
     }
   }
-  // What is loaded where it is wanted need not be kept in registers while other addresses are made.
-  for (auto& [load, zeroed] : zeroed_) {
-    bool is_here = all_of(zeroed.choice->users(), [&, load = load](const User* user) {
+  // A value that is loaded at its first use occupies no register while other addresses are computed.
+  for (auto& [load, zeroed] : zeroed_loads_) {
+    bool is_used_in_block = all_of(zeroed.select->users(), [&, load = load](const User* user) {
       const auto* instruction = cast<Instruction>(user);
       return instruction->getParent() == load->getParent() && !isa<PHINode>(instruction) &&
              !instruction->isTerminator();
     });
-    if (!is_here || zeroed.choice->use_empty()) continue;
+    if (!is_used_in_block || zeroed.select->use_empty()) continue;
     for (Instruction* next = load->getNextNode(); !next->mayWriteToMemory(); next = next->getNextNode())
-      if (next->isTerminator() || is_contained(zeroed.choice->users(), next)) {
-        zeroed.is_late = !next->isTerminator();
+      if (next->isTerminator() || is_contained(zeroed.select->users(), next)) {
+        zeroed.is_sunk = !next->isTerminator();
         break;
       }
   }
 }
 
-bool Widener::choose_address(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder) {
-  auto found = zeroed_.find(&load);
-  if (found == zeroed_.end()) return false;
-  SelectInst& choice = *found->second.choice;
+bool Widener::select_address(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder) {
+  auto found = zeroed_loads_.find(&load);
+  if (found == zeroed_loads_.end()) return false;
+  SelectInst& select = *found->second.select;
   uint64_t bytes = layout_.getTypeStoreSize(load.getType());
-  Row shape{bytes, bytes * (kLanes - 1), true};
-  std::optional<Asked> asked = prefetch_range(pointer, allowed, shape, builder);
-  if (!asked) return false;
+  AccessShape shape{bytes, bytes * (kLanes - 1), true};
+  std::optional<RangeCheck> check = check_range(pointer, allowed, shape, builder);
+  if (!check) return false;
 
   GlobalVariable* zeros = zeros_of(*to_.getParent(), bytes * kLanes);
-  Value* wanted = scalar(choice.getCondition());
-  // Where it is not defined either will do, but the address must be one.
-  if (!isGuaranteedNotToBeUndefOrPoison(wanted)) wanted = builder.CreateFreeze(wanted);
-  if (choice.getTrueValue() != &load) wanted = builder.CreateNot(wanted);
-  Value* address = builder.CreateSelect(wanted, asked->first, zeros);
-  auto* known = dyn_cast<ConstantInt>(asked->is_row);
+  Value* condition = scalar(select.getCondition());
+  // If the condition is undefined either address will do, but it must be one of them.
+  if (!isGuaranteedNotToBeUndefOrPoison(condition)) condition = builder.CreateFreeze(condition);
+  if (select.getTrueValue() != &load) condition = builder.CreateNot(condition);
+  Value* address = builder.CreateSelect(condition, check->base, zeros);
+  auto* known = dyn_cast<ConstantInt>(check->condition);
   if (!known || !known->isOne()) {
-    // What is wanted and no row lies here and there: it is laid out as one.
+    // A used load whose lanes are not consecutive: its elements are copied to a buffer.
     AllocaInst* buffer = IRBuilder<>(allocas_).CreateAlloca(vector_of(load.getType()));
-    auto row = [&]() -> Values { return {address}; };
-    auto nothing = [&]() -> Values { return {zeros}; };
-    auto laid_out = [&]() -> Values {
+    auto consecutive = [&]() -> Values { return {address}; };
+    auto outside = [&]() -> Values { return {zeros}; };
+    auto copied = [&]() -> Values {
       widen_load_scalarized(load, builder);
       builder.CreateStore(vectors_[&load], buffer);
       return {buffer};
     };
-    auto lanes = [&] {
-      Value* none = is_outside(*asked, shape, builder);
-      return none ? either({none, "none", "some", false}, builder, nothing, laid_out) : laid_out();
+    auto slow_path = [&] {
+      Value* all_outside = is_outside(*check, shape, builder);
+      return all_outside ? create_if_else({all_outside, "none", "some", false}, builder, outside, copied) : copied();
     };
-    Value* is_there = builder.CreateOr(builder.CreateNot(wanted), asked->is_row);
-    address = either({is_there, "row", "lanes"}, builder, row, lanes)[0];
+    Value* is_ready = builder.CreateOr(builder.CreateNot(condition), check->condition);
+    address = create_if_else({is_ready, "row", "lanes"}, builder, consecutive, slow_path)[0];
   }
-  if (found->second.is_late)
-    late_[&choice] = {&load, address};
+  if (found->second.is_sunk)
+    sunk_loads_[&select] = {&load, address};
   else
-    vectors_[&choice] = load_row(load, address, builder);
+    vectors_[&select] = load_consecutive(load, address, builder);
   return true;
 }
 
-// Before each instruction, so that what it wants is there wherever its parts are made.
-void Widener::load_late(Instruction& user, IRBuilder<>& builder) {
-  if (late_.empty()) return;
+// Called before each instruction, so that its operands are there wherever its parts are emitted.
+void Widener::emit_sunk_loads(Instruction& user, IRBuilder<>& builder) {
+  if (sunk_loads_.empty()) return;
   for (Value* operand : user.operands()) {
-    auto late = late_.find(operand);
-    if (late == late_.end() || vectors_.contains(operand)) continue;
-    vectors_[operand] = load_row(*late->second.load, late->second.address, builder);
+    auto sunk = sunk_loads_.find(operand);
+    if (sunk == sunk_loads_.end() || vectors_.contains(operand)) continue;
+    vectors_[operand] = load_consecutive(*sunk->second.load, sunk->second.address, builder);
   }
 }
 

@@ -16,34 +16,33 @@ namespace {
 
 using namespace llvm;
 
-// Machine instructions of an access or an edge, relative to those of an arithmetic operation, as their times to compile
-// are (measured on AVX2).
+// Compile time of an access's or edge's machine instructions, relative to those of an arithmetic operation (measured on
+// AVX2).
 constexpr uint64_t kConsecutiveWeight = 40, kSerializedWeight = 18, kBranchWeight = 25;
 
-// Compiling takes about 0.5 s at the first limit, and 0.7 s at the second. Kernels of ordinary length have less than
-// 2000.
-constexpr uint64_t kMostOfSerialized = 3000, kMost = 4000, kMostOfWaiting = 16000;
+// Compiling takes about 0.5 s at the first limit, and 0.7 s at the second. Kernels of ordinary length are below 2000.
+constexpr uint64_t kMaxSerialized = 3000, kMaxTotal = 4000, kMaxWithConvergencePoints = 16000;
 
 // Before optimization, which removes most of them.
-constexpr uint64_t kMostInstructions = 40000;
+constexpr uint64_t kMaxInstructions = 40000;
 
-// Vectors save nothing where one in so many operations is serialized.
+// Vectors save nothing if one in so many operations is serialized.
 constexpr uint64_t kSerializedShare = 20;
 
-// Values that grow by the same number from lane to lane.
+// Values that are affine in the lane index.
 class AffineLanes {
  public:
   AffineLanes(Function& function, const Divergence& divergence) : divergence_(divergence) {
-    // Operands are visited before their users, except those of phis; a divergent phi is not taken to be affine.
+    // Operands are visited before their users, except those of phis; a divergent phi does not count as affine.
     for (BasicBlock* block : ReversePostOrderTraversal<Function*>(&function))
       for (Instruction& instruction : *block)
-        if (divergence_.is_divergent(&instruction) && find(instruction)) affine_.insert(&instruction);
+        if (divergence_.is_divergent(&instruction) && has_affine_result(instruction)) affine_.insert(&instruction);
   }
 
   bool contains(const Value* value) const { return !divergence_.is_divergent(value) || affine_.contains(value); }
 
  private:
-  bool find(const Instruction& instruction) const {
+  bool has_affine_result(const Instruction& instruction) const {
     if (is_lane(&instruction)) return true;
     auto is_affine = [&](const Use& operand) { return contains(operand.get()); };
     switch (instruction.getOpcode()) {
@@ -73,8 +72,8 @@ Type* accessed_type(const Instruction& access) {
 }
 
 const Value* unguarded(const Value* pointer) {
-  const auto* choice = dyn_cast<SelectInst>(pointer);
-  if (choice && (is_zeros(choice->getFalseValue()) || is_sink(choice->getFalseValue()))) return choice->getTrueValue();
+  const auto* select = dyn_cast<SelectInst>(pointer);
+  if (select && (is_zeros(select->getFalseValue()) || is_sink(select->getFalseValue()))) return select->getTrueValue();
   return pointer;
 }
 
@@ -111,19 +110,19 @@ WideningCost widening_cost(Function& function, const Divergence& divergence, boo
 
 std::string refuse_by_length(const Function& function) {
   const uint64_t length = function.getInstructionCount();
-  if (length <= kMostInstructions) return "";
+  if (length <= kMaxInstructions) return "";
   return concat("vector code of so long a body would take long to compile (", length, " instructions, limit ",
-                kMostInstructions, ")");
+                kMaxInstructions, ")");
 }
 
-std::string refuse_by_cost(const WideningCost& cost, bool waits) {
+std::string refuse_by_cost(const WideningCost& cost, bool has_convergence_points) {
   const uint64_t total = cost.total();
-  auto limit = [&](uint64_t most) { return concat(" (estimated cost ", total, ", limit ", most, ")"); };
-  const uint64_t most = waits ? kMostOfWaiting : kMost;
-  if (total > most) return concat("vector code of so long a body would take long to compile", limit(most));
-  if (!waits && total > kMostOfSerialized && cost.serialized * kSerializedShare >= cost.vector)
+  auto limit = [&](uint64_t max_total) { return concat(" (estimated cost ", total, ", limit ", max_total, ")"); };
+  const uint64_t max_total = has_convergence_points ? kMaxWithConvergencePoints : kMaxTotal;
+  if (total > max_total) return concat("vector code of so long a body would take long to compile", limit(max_total));
+  if (!has_convergence_points && total > kMaxSerialized && cost.serialized * kSerializedShare >= cost.vector)
     return concat("its memory accesses are serialized, so that vectors save little, and it would take long to compile",
-                  limit(kMostOfSerialized));
+                  limit(kMaxSerialized));
   return "";
 }
 

@@ -21,47 +21,48 @@ namespace {
 using namespace llvm;
 using namespace llvm::PatternMatch;
 
-// From the lowest access of an array to the end of the highest one, in bytes.
+// Bytes from the lowest access to an array to the end of the highest one.
 constexpr uint64_t kLongestReach = uint64_t{1} << 40;
 
 class FunctionVersioning {
  public:
   FunctionVersioning(Function& group, FunctionAnalysisManager& analyses)
       : group_(group),
-        place_(*last_of_start(group)),
+        insertion_point_(*end_of_prologue(group)),
         dominators_(analyses.getResult<DominatorTreeAnalysis>(group)),
-        behind_(analyses.getResult<PostDominatorTreeAnalysis>(group)),
+        post_dominators_(analyses.getResult<PostDominatorTreeAnalysis>(group)),
         evolution_(analyses.getResult<ScalarEvolutionAnalysis>(group)) {}
 
   Function* make(unsigned fewest) {
-    // What is asked in one case only may be answered otherwise in the other, as that of an access which a condition
-    // keeps inside.
+    // Only checks that always execute: a check under a condition may fail where the condition is false, e.g. of an
+    // access which that condition keeps in bounds.
     for (BasicBlock& block : group_)
       if (auto* branch = dyn_cast<BranchInst>(block.getTerminator());
-          branch && likely_successor(*branch) && behind_.dominates(&block, place_.getParent()) &&
+          branch && likely_successor(*branch) && post_dominators_.dominates(&block, insertion_point_.getParent()) &&
           require(branch->getCondition(), *likely_successor(*branch) == 0))
-        answered_.push_back(branch);
-    return answered_.size() >= fewest ? clone() : nullptr;
+        hoisted_.push_back(branch);
+    return hoisted_.size() >= fewest ? clone() : nullptr;
   }
 
  private:
-  struct Known {
+  struct Requirement {
     Value* condition;
     bool value;
   };
 
-  // That of numbers which are a known distance apart each is below the limit by more than its reach. Of the lowest one
-  // it is asked, with the farthest reach: then none wraps on the way from it.
+  // Indices at known distances of which each is below the limit by more than its reach. One check covers them: that of
+  // the lowest index, with the farthest reach. Then no index between them wraps.
   struct Range {
     Value* lowest;
-    const SCEV* number;  // that
+    const SCEV* number;  // of `lowest`
     Value* limit;
     const SCEV* limit_number;
     uint64_t reach;
   };
 
-  // Of what runs first and once: nothing is written there, so that it can be left for other code.
-  static Instruction* last_of_start(Function& function) {
+  // The end of the code that executes first and exactly once. It writes nothing, so the function can still be abandoned
+  // there for the other version.
+  static Instruction* end_of_prologue(Function& function) {
     for (BasicBlock* block = &function.getEntryBlock();;) {
       for (Instruction& instruction : *block)
         if (instruction.mayHaveSideEffects() || instruction.isTerminator()) {
@@ -75,38 +76,38 @@ class FunctionVersioning {
   }
 
   bool require(Value* condition, bool value) {
-    SmallVector<Known> known;
-    if (!scalarize(condition, value, known)) return false;
-    for (const Known& part : known)
-      if (!add_range(part)) known_.push_back(part);
+    SmallVector<Requirement> known;
+    if (!decompose(condition, value, known)) return false;
+    for (const Requirement& part : known)
+      if (!add_range(part)) requirements_.push_back(part);
     return true;
   }
 
-  bool scalarize(Value* condition, bool value, SmallVectorImpl<Known>& known) {
+  bool decompose(Value* condition, bool value, SmallVectorImpl<Requirement>& known) {
     Value *one, *other;
-    if (match(condition, m_Not(m_Value(one)))) return scalarize(one, !value, known);
+    if (match(condition, m_Not(m_Value(one)))) return decompose(one, !value, known);
     if (value ? match(condition, m_LogicalAnd(m_Value(one), m_Value(other)))
               : match(condition, m_LogicalOr(m_Value(one), m_Value(other))))
-      return scalarize(one, value, known) && scalarize(other, value, known);
+      return decompose(one, value, known) && decompose(other, value, known);
     known.push_back({condition, value});
-    return can_be_known(condition);
+    return can_be_hoisted(condition);
   }
 
-  // From numbers of the start alone, without memory.
-  bool can_be_known(Value* value) {
+  // Whether the value can be computed from values available at the start, without memory accesses.
+  bool can_be_hoisted(Value* value) {
     auto* instruction = dyn_cast<Instruction>(value);
-    if (!instruction || dominators_.dominates(instruction, &place_)) return true;
-    auto [found, is_new] = can_be_known_.try_emplace(instruction, false);
+    if (!instruction || dominators_.dominates(instruction, &insertion_point_)) return true;
+    auto [found, is_new] = can_be_hoisted_.try_emplace(instruction, false);
     if (!is_new) return found->second;
-    // Nor may it be poison where the code would not have come to it.
+    // It must not be poison either, where the original code would not have reached it.
     bool is_arithmetic = !isa<PHINode>(instruction) && !instruction->mayReadOrWriteMemory() &&
                          isSafeToSpeculativelyExecute(instruction) &&
                          !canCreatePoison(cast<Operator>(instruction), /*ConsiderFlagsAndMetadata=*/false);
-    return is_arithmetic && all_of(instruction->operands(), [&](Use& use) { return can_be_known(use.get()); }) &&
-           (can_be_known_[instruction] = true);
+    return is_arithmetic && all_of(instruction->operands(), [&](Use& use) { return can_be_hoisted(use.get()); }) &&
+           (can_be_hoisted_[instruction] = true);
   }
 
-  bool add_range(const Known& known) {
+  bool add_range(const Requirement& known) {
     auto* comparison = dyn_cast<ICmpInst>(known.condition);
     if (!comparison || !known.value || comparison->getPredicate() != ICmpInst::ICMP_ULT) return false;
     Value *number = comparison->getOperand(0), *limit = comparison->getOperand(1);
@@ -118,23 +119,23 @@ class FunctionVersioning {
       limit = from;
     }
     if (!number->getType()->isIntegerTy(64) || reach > kLongestReach) return false;
-    const SCEV *here = evolution_.getSCEV(number), *limit_number = evolution_.getSCEV(limit);
+    const SCEV *scev = evolution_.getSCEV(number), *limit_number = evolution_.getSCEV(limit);
     for (Range& range : ranges_) {
       if (range.limit_number != limit_number) continue;
-      auto* distance = dyn_cast<SCEVConstant>(evolution_.getMinusSCEV(here, range.number));
+      auto* distance = dyn_cast<SCEVConstant>(evolution_.getMinusSCEV(scev, range.number));
       if (!distance || distance->getAPInt().abs().ugt(kLongestReach)) continue;
-      int64_t behind = distance->getAPInt().getSExtValue();
-      uint64_t far = static_cast<uint64_t>(std::abs(behind));
-      if (behind < 0) {
-        range.reach = std::max(reach, range.reach + far);
+      int64_t bytes = distance->getAPInt().getSExtValue();
+      uint64_t gap = static_cast<uint64_t>(std::abs(bytes));
+      if (bytes < 0) {
+        range.reach = std::max(reach, range.reach + gap);
         range.lowest = number;
-        range.number = here;
+        range.number = scev;
       } else {
-        range.reach = std::max(range.reach, reach + far);
+        range.reach = std::max(range.reach, reach + gap);
       }
       return true;
     }
-    ranges_.push_back({number, here, limit, limit_number, reach});
+    ranges_.push_back({number, scev, limit, limit_number, reach});
     return true;
   }
 
@@ -142,76 +143,76 @@ class FunctionVersioning {
     LLVMContext& context = group_.getContext();
     SmallVector<Type*> types;
     for (Argument& argument : group_.args()) types.push_back(argument.getType());
-    auto* whole = Function::Create(FunctionType::get(Type::getInt1Ty(context), types, false),
-                                   GlobalValue::InternalLinkage, group_.getName() + ".whole", group_.getParent());
-    for (auto [argument, copy] : zip(group_.args(), whole->args())) copies_[&argument] = &copy;
+    auto* fast = Function::Create(FunctionType::get(Type::getInt1Ty(context), types, false),
+                                  GlobalValue::InternalLinkage, group_.getName() + ".whole", group_.getParent());
+    for (auto [argument, copy] : zip(group_.args(), fast->args())) copies_[&argument] = &copy;
     SmallVector<ReturnInst*> returns;
-    CloneFunctionInto(whole, &group_, copies_, CloneFunctionChangeType::LocalChangesOnly, returns);
+    CloneFunctionInto(fast, &group_, copies_, CloneFunctionChangeType::LocalChangesOnly, returns);
     for (ReturnInst* from : returns)
       ReplaceInstWithInst(from, ReturnInst::Create(context, ConstantInt::getTrue(context)));
-    copy_address_ = cast<Instruction>(copies_[&place_]);
-    IRBuilder<> builder(copy_address_);
+    cloned_insertion_point_ = cast<Instruction>(copies_[&insertion_point_]);
+    IRBuilder<> builder(cloned_insertion_point_);
     Value* all = builder.getTrue();
     auto add = [&](Value* part) { all = builder.CreateAnd(all, part); };
-    for (auto [condition, value] : known_) {
-      Value* part = at_start(condition);
+    for (auto [condition, value] : requirements_) {
+      Value* part = hoist(condition);
       add(value ? part : builder.CreateNot(part));
     }
     for (const Range& range : ranges_) {
-      Value *lowest = at_start(range.lowest), *limit = at_start(range.limit);
-      Value* least = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, limit, builder.getInt64(range.reach));
-      add(builder.CreateICmpULT(lowest, least));
+      Value *lowest = hoist(range.lowest), *limit = hoist(range.limit);
+      Value* reduced_limit = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, limit, builder.getInt64(range.reach));
+      add(builder.CreateICmpULT(lowest, reduced_limit));
     }
-    for (BranchInst* branch : answered_) {
+    for (BranchInst* branch : hoisted_) {
       auto* copy = cast<BranchInst>(copies_[branch]);
       copy->setCondition(ConstantInt::getBool(context, *likely_successor(*branch) == 0));
     }
-    BasicBlock* start = copy_address_->getParent();
-    BasicBlock* rest = SplitBlock(start, copy_address_);
-    BasicBlock* other = BasicBlock::Create(context, "other", whole);
+    BasicBlock* start = cloned_insertion_point_->getParent();
+    BasicBlock* rest = SplitBlock(start, cloned_insertion_point_);
+    BasicBlock* other = BasicBlock::Create(context, "other", fast);
     ReturnInst::Create(context, ConstantInt::getFalse(context), other);
     ReplaceInstWithInst(start->getTerminator(), BranchInst::Create(rest, other, all));
     start->getTerminator()->setMetadata(LLVMContext::MD_prof, likely_first(context));
-    Argument* lanes = whole->getArg(static_cast<unsigned>(whole->arg_size()) - 1);
+    Argument* lanes = fast->getArg(static_cast<unsigned>(fast->arg_size()) - 1);
     lanes->replaceAllUsesWith(ConstantInt::get(lanes->getType(), kLanes));
-    return whole;
+    return fast;
   }
 
-  // The copy of a value, computed at the start.
-  Value* at_start(Value* value) {
+  // The clone of a value, hoisted to the start.
+  Value* hoist(Value* value) {
     auto* instruction = dyn_cast<Instruction>(value);
     if (!instruction) return isa<Argument>(value) ? static_cast<Value*>(copies_[value]) : value;
     auto* copy = cast<Instruction>(copies_[value]);
-    if (dominators_.dominates(instruction, &place_) || !moved_.insert(instruction).second) return copy;
-    for (Use& use : instruction->operands()) at_start(use.get());
-    copy->moveBefore(copy_address_);
-    // They hold where it was.
+    if (dominators_.dominates(instruction, &insertion_point_) || !moved_.insert(instruction).second) return copy;
+    for (Use& use : instruction->operands()) hoist(use.get());
+    copy->moveBefore(cloned_insertion_point_);
+    // The flags hold only at the original position.
     copy->dropPoisonGeneratingFlags();
     return copy;
   }
 
   Function& group_;
-  Instruction& place_;
+  Instruction& insertion_point_;
   DominatorTree& dominators_;
-  PostDominatorTree& behind_;
+  PostDominatorTree& post_dominators_;
   ScalarEvolution& evolution_;
-  DenseMap<Instruction*, bool> can_be_known_;
-  SmallVector<BranchInst*> answered_;
-  SmallVector<Known> known_;
+  DenseMap<Instruction*, bool> can_be_hoisted_;
+  SmallVector<BranchInst*> hoisted_;
+  SmallVector<Requirement> requirements_;
   SmallVector<Range> ranges_;
   ValueToValueMapTy copies_;
-  Instruction* copy_address_ = nullptr;
+  Instruction* cloned_insertion_point_ = nullptr;
   DenseSet<Instruction*> moved_;
 };
 
 }  // namespace
 
 PreservedAnalyses FunctionVersioningPass::run(Function& group, FunctionAnalysisManager& analyses) {
-  auto asks = [](BasicBlock& block) {
+  auto is_check = [](BasicBlock& block) {
     auto* branch = dyn_cast<BranchInst>(block.getTerminator());
     return branch && likely_successor(*branch);
   };
-  if (static_cast<size_t>(count_if(group, asks)) >= fewest) whole = FunctionVersioning(group, analyses).make(fewest);
+  if (static_cast<size_t>(count_if(group, is_check)) >= fewest) fast = FunctionVersioning(group, analyses).make(fewest);
   return PreservedAnalyses::all();
 }
 

@@ -1,26 +1,27 @@
-// A simdgroup of which every access is a row that is there, as all but those at the borders of arrays mostly are.
+// Function versioning: a fast version of a simdgroup in which every access is consecutive and in bounds, as most are
+// except at array borders.
 //
-// In code without loops nothing tells before that an access is a row (loop_versioning.h), and a row of threads may be
-// too short for its answer to pay. Here it is asked for each simdgroup, once for all of its accesses: those of one
-// array that are a known number of bytes apart, as a stencil's, lie within it if the lowest and the highest do. What is
-// left is code without branches. What is not such a simdgroup runs code that asks at each access.
+// In code without loops nothing shows beforehand that an access is consecutive (loop_versioning.h), and an x-line of
+// threads may be too short for a check per line to pay off. Here the checks are hoisted to one per simdgroup. Accesses
+// to one array at known byte distances, as in a stencil, are in bounds if the lowest and the highest are. The remaining
+// code has no branches. Every other simdgroup runs the code that checks each access.
 #pragma once
 
 #include <llvm/IR/PassManager.h>
 
 namespace kiln {
 
-/// Of a function that runs a simdgroup, `void (launch, first, frame, x, lanes)`, makes one that runs a full one, if
-/// nothing that it asks at its start is answered otherwise than usual, and says so: `bool` of the same arguments. If
-/// not it has done nothing.
+/// From a function that runs a simdgroup, `void (launch, first, frame, x, lanes)`, makes a version for full simdgroups
+/// with the same parameters that returns `bool`: true if all checks at its start take their likely branch. Otherwise it
+/// has done nothing and returns false.
 struct FunctionVersioningPass : llvm::PassInfoMixin<FunctionVersioningPass> {
-  // `whole` stays null where fewer accesses than `fewest` can be asked about at the start.
-  FunctionVersioningPass(unsigned fewest, llvm::Function*& whole) : fewest(fewest), whole(whole) {}
+  // `fast` stays null if fewer than `fewest` checks can be hoisted to the start.
+  FunctionVersioningPass(unsigned fewest, llvm::Function*& fast) : fewest(fewest), fast(fast) {}
   llvm::PreservedAnalyses run(llvm::Function& group, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }
 
   unsigned fewest;
-  llvm::Function*& whole;
+  llvm::Function*& fast;
 };
 
 }  // namespace kiln

@@ -32,59 +32,63 @@ namespace {
 using namespace llvm;
 using namespace llvm::PatternMatch;
 
-// Of a loop that is made twice.
+// Of a loop that is versioned.
 constexpr unsigned kMostInstructions = 4000;
 
-// What must hold at a place for conditions behind it to hold, however often they are asked in loops.
+// Collects what must hold at an insertion point so that conditions dominated by it hold in every iteration of the loops
+// there.
 class Conditions {
  public:
-  // Behind the place, which is the end of a block. That no index wraps is a condition in loops for which
-  // `may_assume` says so.
-  Conditions(Instruction& place, ScalarEvolution& evolution, DominatorTree& dominators, LoopInfo& loops,
+  // `insertion_point` is the end of a block. In loops for which `may_assume` returns true, "no index wraps" may become
+  // one of the conditions.
+  Conditions(Instruction& insertion_point, ScalarEvolution& evolution, DominatorTree& dominators, LoopInfo& loops,
              function_ref<bool(const Loop&)> may_assume)
-      : place_(place),
+      : insertion_point_(insertion_point),
         evolution_(evolution),
         dominators_(dominators),
         loops_(loops),
         may_assume_(may_assume),
-        expander_(evolution, place.getDataLayout(), "rows") {}
+        expander_(evolution, insertion_point.getDataLayout(), "rows") {}
 
-  // Remembers what follows; or false.
+  // Adds what the condition follows from; or returns false and adds nothing.
   bool require(Value* condition, bool value) {
-    size_t known = known_.size(), comparisons = comparisons_.size(), below = below_.size();
-    if (adds(condition, value, {})) return true;
+    size_t known = known_.size(), comparisons = comparisons_.size(), bounds = upper_bounds_.size();
+    if (add_requirement(condition, value, {})) return true;
     known_.truncate(known);
     comparisons_.truncate(comparisons);
-    below_.truncate(below);
+    upper_bounds_.truncate(bounds);
     return false;
   }
 
-  // As a number, at the place.
-  Value* ask() {
-    IRBuilder<> builder(&place_);
+  // Emits the conjunction at the insertion point.
+  Value* expand() {
+    IRBuilder<> builder(&insertion_point_);
     Value* all = builder.getTrue();
-    // What the code would not have looked at may be poison, and must not make poison of what is known.
+    // A value that the original code would not have evaluated may be poison. It must not poison the conjunction.
     auto holds = [&](const Known& known) { return known.value ? known.condition : builder.CreateNot(known.condition); };
-    auto add = [&](Value* part, const Known& unless = {}) {
+    auto add_to_conjunction = [&](Value* part, const Known& unless = {}) {
       if (unless.condition) part = builder.CreateOr(holds(unless), part);
       all = builder.CreateAnd(all, builder.CreateFreeze(part));
     };
-    auto expanded = [&](const SCEV* value) { return expander_.expandCodeFor(value, value->getType(), &place_); };
-    for (const auto& [known, unless] : known_) add(holds(known), unless);
+    auto expanded = [&](const SCEV* value) {
+      return expander_.expandCodeFor(value, value->getType(), &insertion_point_);
+    };
+    for (const auto& [known, unless] : known_) add_to_conjunction(holds(known), unless);
     for (const Comparison& comparison : comparisons_) {
       Value *left = expanded(comparison.left), *right = expanded(comparison.right);
-      add(builder.CreateICmp(comparison.predicate, left, right), comparison.unless);
+      add_to_conjunction(builder.CreateICmp(comparison.predicate, left, right), comparison.unless);
     }
-    for (const Below& below : below_) {
-      Value *start = expanded(below.start), *growth = expanded(below.growth), *limit = expanded(below.limit);
-      Value* least = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, limit, growth);
-      // Shorter than a second condition. Where nothing is below the limit, one may be asked in vain.
-      if (below.unless.condition) start = builder.CreateSelect(holds(below.unless), builder.getInt64(0), start);
-      add(builder.CreateICmpULT(start, least));
+    for (const UpperBound& bound : upper_bounds_) {
+      Value *start = expanded(bound.start), *growth = expanded(bound.growth), *limit = expanded(bound.limit);
+      Value* reduced_limit = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, limit, growth);
+      // A select is shorter than a second condition. It fails needlessly if the reduced limit is 0.
+      if (bound.unless.condition) start = builder.CreateSelect(holds(bound.unless), builder.getInt64(0), start);
+      add_to_conjunction(builder.CreateICmpULT(start, reduced_limit));
     }
     for (auto& [loop, predicated] : predicated_)
       if (predicated && !predicated->getPredicate().isAlwaysTrue())
-        add(builder.CreateNot(expander_.expandCodeForPredicate(&predicated->getPredicate(), &place_)));
+        add_to_conjunction(
+            builder.CreateNot(expander_.expandCodeForPredicate(&predicated->getPredicate(), &insertion_point_)));
     return all;
   }
 
@@ -93,20 +97,20 @@ class Conditions {
     Value* condition = nullptr;
     bool value = true;
   };
-  // Each holds unless what is known at the place does, if anything is.
+  // Must hold unless `unless` does, which is available at the insertion point, or has no condition.
   struct Comparison {
     CmpInst::Predicate predicate;
     const SCEV *left, *right;
     Known unless;
   };
-  // What grows from `start` on, by `growth` in all.
-  struct Below {
+  // An index that grows from `start`, by `growth` in total.
+  struct UpperBound {
     const SCEV *start, *growth, *limit;
     Known unless;
   };
 
-  // What is known of the loop that computes the value, under conditions of its own; null where there are none that can
-  // be asked at the place.
+  // Analysis of the loop that computes the value, under predicates of its own; null if those cannot be expanded at the
+  // insertion point.
   PredicatedScalarEvolution* predicated_for(const Value* value) {
     auto* instruction = dyn_cast<Instruction>(value);
     Loop* loop = instruction ? loops_.getLoopFor(instruction->getParent()) : nullptr;
@@ -115,7 +119,7 @@ class Conditions {
     if (is_new) {
       auto predicated = std::make_unique<PredicatedScalarEvolution>(evolution_, *loop);
       const SCEV* count = predicated->getBackedgeTakenCount();
-      if (!isa<SCEVCouldNotCompute>(count) && is_known(count)) known->second = std::move(predicated);
+      if (!isa<SCEVCouldNotCompute>(count) && is_available(count)) known->second = std::move(predicated);
     }
     return known->second.get();
   }
@@ -131,32 +135,33 @@ class Conditions {
     return predicated ? predicated->getSCEV(value) : evolution_.getSCEV(value);
   }
 
-  // The value as one that grows in its loop, on the condition that it does not wrap.
+  // The value as an add recurrence of its loop, on the condition that it does not wrap.
   const SCEVAddRecExpr* without_wrap(Value* value) {
     PredicatedScalarEvolution* predicated = predicated_for(value);
     if (!predicated) return nullptr;
     bool is_checked_here = !SCEVExprContains(evolution_.getSCEV(value), [&](const SCEV* part) {
       auto* growing = dyn_cast<SCEVAddRecExpr>(part);
-      return growing && (!is_known(growing->getStart()) || !is_known(growing->getStepRecurrence(evolution_)));
+      return growing && (!is_available(growing->getStart()) || !is_available(growing->getStepRecurrence(evolution_)));
     });
     return is_checked_here ? predicated->getAsAddRec(value) : nullptr;
   }
 
-  bool is_known(const SCEV* value) const { return expander_.isSafeToExpandAt(value, &place_); }
+  bool is_available(const SCEV* value) const { return expander_.isSafeToExpandAt(value, &insertion_point_); }
 
-  bool adds(Value* condition, bool value, const Known& unless) {
+  bool add_requirement(Value* condition, bool value, const Known& unless) {
     if (auto* known = dyn_cast<ConstantInt>(condition)) return known->isOne() == value;
-    if (dominators_.dominates(condition, &place_)) {
+    if (dominators_.dominates(condition, &insertion_point_)) {
       known_.push_back({{condition, value}, unless});
       return true;
     }
     Value *one, *other;
-    if (match(condition, m_Not(m_Value(one)))) return adds(one, !value, unless);
+    if (match(condition, m_Not(m_Value(one)))) return add_requirement(one, !value, unless);
     const bool is_and = match(condition, m_LogicalAnd(m_Value(one), m_Value(other)));
     if (is_and || match(condition, m_LogicalOr(m_Value(one), m_Value(other)))) {
-      if (is_and == value) return adds(one, value, unless) && adds(other, value, unless);
-      if (dominators_.dominates(other, &place_)) std::swap(one, other);
-      return !unless.condition && dominators_.dominates(one, &place_) && adds(other, value, {one, value});
+      if (is_and == value) return add_requirement(one, value, unless) && add_requirement(other, value, unless);
+      if (dominators_.dominates(other, &insertion_point_)) std::swap(one, other);
+      return !unless.condition && dominators_.dominates(one, &insertion_point_) &&
+             add_requirement(other, value, {one, value});
     }
     auto* comparison = dyn_cast<ICmpInst>(condition);
     if (!comparison) return false;
@@ -165,21 +170,21 @@ class Conditions {
     if (is_swapped) predicate = CmpInst::ICMP_ULT;
     Value* smaller = comparison->getOperand(is_swapped ? 1 : 0);
     const SCEV *left = scev_of(smaller), *right = scev_of(comparison->getOperand(is_swapped ? 0 : 1));
-    // What never holds is asked where it is.
+    // A condition that never holds stays where it is.
     if (evolution_.isKnownPredicate(CmpInst::getInversePredicate(predicate), left, right)) return false;
-    if (is_known(left) && is_known(right)) {
+    if (is_available(left) && is_available(right)) {
       comparisons_.push_back({predicate, left, right, unless});
       return true;
     }
-    if (predicate != CmpInst::ICMP_ULT || !is_known(right) || !left->getType()->isIntegerTy(64)) return false;
+    if (predicate != CmpInst::ICMP_ULT || !is_available(right) || !left->getType()->isIntegerTy(64)) return false;
     if (!isa<SCEVAddRecExpr>(left))
       if (const SCEVAddRecExpr* growing = without_wrap(smaller)) left = growing;
-    return adds_below(left, right, unless);
+    return add_upper_bound(left, right, unless);
   }
 
-  // What grows in one loop or several and stays below a limit that does not: where the last one does, and the way to it
-  // is short, none before has wrapped.
-  bool adds_below(const SCEV* value, const SCEV* limit, const Known& unless) {
+  // An index that grows in one or several loops stays below an invariant limit if its last value does: the growth is
+  // small enough that no earlier value has wrapped.
+  bool add_upper_bound(const SCEV* value, const SCEV* limit, const Known& unless) {
     constexpr unsigned kStepBits = 24, kCountBits = 34;
     Type* number = value->getType();
     const SCEV* growth = evolution_.getZero(number);
@@ -192,40 +197,41 @@ class Conditions {
           evolution_.getTypeSizeInBits(count->getType()) > 64 ||
           evolution_.getUnsignedRangeMax(count).getActiveBits() > kCountBits || ++loops > 8)
         return false;
-      // A loop over a run's pieces has one or two: limits for two are computed before all runs.
+      // A loop over the halves of 64 threads has one or two iterations. Limits for two are computed before the outer
+      // loop.
       if (evolution_.getUnsignedRangeMax(count).isOne()) count = evolution_.getOne(count->getType());
       growth =
           evolution_.getAddExpr(growth, evolution_.getMulExpr(evolution_.getNoopOrZeroExtend(count, number), step));
     }
-    if (loops == 0 || !is_known(value) || !is_known(growth)) return false;
-    below_.push_back({value, growth, limit, unless});
+    if (loops == 0 || !is_available(value) || !is_available(growth)) return false;
+    upper_bounds_.push_back({value, growth, limit, unless});
     return true;
   }
 
-  Instruction& place_;
+  Instruction& insertion_point_;
   ScalarEvolution& evolution_;
   DominatorTree& dominators_;
   LoopInfo& loops_;
   function_ref<bool(const Loop&)> may_assume_;
   SCEVExpander expander_;
   MapVector<const Loop*, std::unique_ptr<PredicatedScalarEvolution>> predicated_;
-  SmallVector<std::pair<Known, Known>> known_;  // the first one, unless the second one
+  SmallVector<std::pair<Known, Known>> known_;  // the first, unless the second
   SmallVector<Comparison> comparisons_;
-  SmallVector<Below> below_;
+  SmallVector<UpperBound> upper_bounds_;
 };
 
-void answer(BranchInst& branch) {
+void assume_likely(BranchInst& branch) {
   branch.setCondition(ConstantInt::getBool(branch.getContext(), *likely_successor(branch) == 0));
 }
 
-// The questions of the loop's own blocks; those in loops over lanes are not among them.
-SmallVector<BranchInst*> questions_of(const Loop& loop, const LoopInfo& loops) {
-  SmallVector<BranchInst*> questions;
+// The checks in the loop's own blocks, but not those in loops over lanes within it.
+SmallVector<BranchInst*> checks_of(const Loop& loop, const LoopInfo& loops) {
+  SmallVector<BranchInst*> checks;
   for (BasicBlock* block : loop.blocks())
     if (auto* branch = dyn_cast<BranchInst>(block->getTerminator());
         branch && loops.getLoopFor(block) == &loop && likely_successor(*branch))
-      questions.push_back(branch);
-  return questions;
+      checks.push_back(branch);
+  return checks;
 }
 
 class LoopVersioning {
@@ -239,13 +245,13 @@ class LoopVersioning {
 
   bool run() {
     bool has_changed = false;
-    // Inner ones first; what surrounds one that is there twice stays as it is.
+    // Inner loops first. A loop around a versioned one is not versioned.
     SmallVector<Loop*> order = loops_.getLoopsInPreorder();
-    DenseSet<Loop*> doubled;
+    DenseSet<Loop*> versioned;
     for (Loop* loop : reverse(order)) {
-      if (!any_of(loop->getSubLoops(), [&](Loop* inner) { return doubled.contains(inner); }) && !version(*loop))
+      if (!any_of(loop->getSubLoops(), [&](Loop* inner) { return versioned.contains(inner); }) && !version(*loop))
         continue;
-      doubled.insert(loop);
+      versioned.insert(loop);
       has_changed = true;
     }
     return has_changed;
@@ -253,25 +259,25 @@ class LoopVersioning {
 
  private:
   bool version(Loop& loop) {
-    SmallVector<BranchInst*> questions = questions_of(loop, loops_);
+    SmallVector<BranchInst*> checks = checks_of(loop, loops_);
     size_t size = 0;
     for (const BasicBlock* block : loop.blocks()) size += block->size();
-    if (questions.size() < fewest_ || size > kMostInstructions) return false;
+    if (checks.size() < fewest_ || size > kMostInstructions) return false;
     simplifyLoop(&loop, &dominators_, &loops_, &evolution_, nullptr, nullptr, /*PreserveLCSSA=*/false);
     formLCSSARecursively(loop, dominators_, &loops_, &evolution_);
     if (!loop.isLoopSimplifyForm() || !loop.isSafeToClone()) return false;
     auto is_this = [&](const Loop& other) { return &other == &loop; };
     Conditions conditions(*loop.getLoopPreheader()->getTerminator(), evolution_, dominators_, loops_, is_this);
-    for (BranchInst* branch : questions)
+    for (BranchInst* branch : checks)
       if (!conditions.require(branch->getCondition(), *likely_successor(*branch) == 0)) return false;
-    double_loop(loop, conditions.ask());
-    for (BranchInst* branch : questions) answer(*branch);
+    clone_loop(loop, conditions.expand());
+    for (BranchInst* branch : checks) assume_likely(*branch);
     evolution_.forgetTopmostLoop(&loop);
     return true;
   }
 
-  // As it is where the condition does not hold, behind the one that is to become simpler.
-  void double_loop(Loop& loop, Value* condition) {
+  // Clones the loop for the case that the condition is false. The original becomes the fast version.
+  void clone_loop(Loop& loop, Value* condition) {
     BasicBlock* before = loop.getLoopPreheader();
     BasicBlock* preheader = SplitBlock(before, before->getTerminator(), &dominators_, &loops_);
     SmallVector<BasicBlock*> exits;
@@ -310,8 +316,8 @@ PreservedAnalyses LoopVersioningPass::run(Function& function, FunctionAnalysisMa
 
 namespace {
 
-// Whether nothing that is computed in the loop is wanted behind it.
-bool keeps_its_values(const Loop& loop) {
+// Whether no value computed in the loop is used outside it.
+bool has_no_live_outs(const Loop& loop) {
   for (const BasicBlock* block : loop.blocks())
     for (const Instruction& instruction : *block)
       for (const User* user : instruction.users())
@@ -323,43 +329,43 @@ bool keeps_its_values(const Loop& loop) {
 
 PreservedAnalyses CoarsenedLoopVersioningPass::run(Function& function, FunctionAnalysisManager& analyses) {
   auto& loops = analyses.getResult<LoopAnalysis>(function);
-  for (Loop* runs : loops) {
-    const CoarsenedLoop pieces = coarsened_loop_of(*runs);
-    BasicBlock* next = pieces.loop ? pieces.loop->getUniqueExitBlock() : nullptr;
-    if (!next || !next->phis().empty() || !keeps_its_values(*pieces.loop)) continue;
-    SmallVector<BranchInst*> questions = questions_of(*pieces.loop, loops);
+  for (Loop* outer : loops) {
+    const CoarsenedLoop halves = coarsened_loop_of(*outer);
+    BasicBlock* next = halves.loop ? halves.loop->getUniqueExitBlock() : nullptr;
+    if (!next || !next->phis().empty() || !has_no_live_outs(*halves.loop)) continue;
+    SmallVector<BranchInst*> checks = checks_of(*halves.loop, loops);
     auto& evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
     const auto& always = analyses.getResult<PostDominatorTreeAnalysis>(function);
     auto never = [](const Loop&) { return false; };
-    Conditions conditions(*pieces.insertion_point(), evolution, analyses.getResult<DominatorTreeAnalysis>(function),
+    Conditions conditions(*halves.insertion_point(), evolution, analyses.getResult<DominatorTreeAnalysis>(function),
                           loops, never);
-    // Others stay: those of which it is not known before, and those that are not always asked.
-    erase_if(questions, [&](BranchInst* branch) {
-      return !always.dominates(branch->getParent(), pieces.loop->getHeader()) ||
+    // Other checks stay: those that cannot be hoisted, and those that do not always execute.
+    erase_if(checks, [&](BranchInst* branch) {
+      return !always.dominates(branch->getParent(), halves.loop->getHeader()) ||
              !conditions.require(branch->getCondition(), *likely_successor(*branch) == 0);
     });
-    if (questions.empty()) continue;
-    Value* condition = conditions.ask();
-    auto* from = cast<BranchInst>(pieces.insertion_point());
+    if (checks.empty()) continue;
+    Value* condition = conditions.expand();
+    auto* from = cast<BranchInst>(halves.insertion_point());
     BasicBlock* before = from->getParent();
-    BasicBlock* rows = SplitBlock(before, from);
+    BasicBlock* fast_block = SplitBlock(before, from);
     auto block = [&](const char* name) { return BasicBlock::Create(function.getContext(), name, &function); };
     BasicBlock *first = block("apart"), *second = block("apart.second");
-    ReplaceInstWithInst(before->getTerminator(), BranchInst::Create(rows, first, condition));
+    ReplaceInstWithInst(before->getTerminator(), BranchInst::Create(fast_block, first, condition));
     before->getTerminator()->setMetadata(LLVMContext::MD_prof, likely_first(function.getContext()));
     IRBuilder<> builder(first);
-    auto call = [&](unsigned piece) {
-      Value* frame = builder.CreateIntToPtr(builder.getInt64(piece), builder.getPtrTy());
+    auto call = [&](unsigned half_offset) {
+      Value* frame = builder.CreateIntToPtr(builder.getInt64(half_offset), builder.getPtrTy());
       builder.CreateCall(&simdgroup,
-                         {function.getArg(0), function.getArg(1), frame, pieces.x, builder.getInt32(kLanes)});
+                         {function.getArg(0), function.getArg(1), frame, halves.x, builder.getInt32(kLanes)});
     };
     call(0);
-    Value* left = builder.CreateSub(function.getArg(2), pieces.x);
+    Value* left = builder.CreateSub(function.getArg(2), halves.x);
     builder.CreateCondBr(builder.CreateICmpULT(left, builder.getInt32(kCoarsenedThreads)), next, second);
     builder.SetInsertPoint(second);
     call(kLanes);
     builder.CreateBr(next);
-    for (BranchInst* branch : questions) answer(*branch);
+    for (BranchInst* branch : checks) assume_likely(*branch);
     return PreservedAnalyses::none();
   }
   return PreservedAnalyses::all();
@@ -367,8 +373,8 @@ PreservedAnalyses CoarsenedLoopVersioningPass::run(Function& function, FunctionA
 
 namespace {
 
-// Whether it reads what a launch says of its arguments: `launch`, the function's first parameter, begins with where
-// that is.
+// Whether the load reads the launch's description of its arguments. `launch`, the function's first parameter, begins
+// with a pointer to it.
 bool reads_arguments(const LoadInst& load, const Argument& launch) {
   auto base_of = [&](const LoadInst& from, APInt& offset) {
     return from.getPointerOperand()->stripAndAccumulateConstantOffsets(from.getDataLayout(), offset, true);
@@ -383,23 +389,24 @@ bool reads_arguments(const LoadInst& load, const Argument& launch) {
          first.isZero();
 }
 
-// Limits must be known where they are asked about.
-void read_arguments_first(Function& function) {
+// Limits must be available at the insertion point of the checks.
+void hoist_argument_loads(Function& function) {
   BasicBlock& entry = function.getEntryBlock();
-  Instruction* place = &*find_if(entry, [](const Instruction& i) { return i.isTerminator() || i.mayWriteToMemory(); });
+  Instruction* insertion_point =
+      &*find_if(entry, [](const Instruction& i) { return i.isTerminator() || i.mayWriteToMemory(); });
   for (BasicBlock* block : ReversePostOrderTraversal<Function*>(&function))
     for (Instruction& instruction : make_early_inc_range(*block)) {
       auto* load = dyn_cast<LoadInst>(&instruction);
       if (!load || block == &entry || !reads_arguments(*load, *function.getArg(0))) continue;
       APInt offset(64, 0);
       Value* base = load->getPointerOperand()->stripAndAccumulateConstantOffsets(load->getDataLayout(), offset, true);
-      IRBuilder<> builder(place);
+      IRBuilder<> builder(insertion_point);
       load->setOperand(0, builder.CreatePtrAdd(base, builder.getInt(offset)));
-      load->moveBefore(place);
+      load->moveBefore(insertion_point);
     }
 }
 
-// Whether nothing will be left of the loop, nor of those around it.
+// Whether unrolling removes the loop and all loops around it.
 bool is_unrolled(const Loop& loop) {
   for (const Loop* around = &loop; around; around = around->getParentLoop())
     if (!findOptionMDForLoop(around, "llvm.loop.unroll.full")) return false;
@@ -409,45 +416,46 @@ bool is_unrolled(const Loop& loop) {
 }  // namespace
 
 PreservedAnalyses ThreadgroupVersioningPass::run(Function& function, FunctionAnalysisManager& analyses) {
-  read_arguments_first(function);
-  // Before the function writes anything.
+  hoist_argument_loads(function);
+  // Before the function's first write.
   BasicBlock& entry = function.getEntryBlock();
   auto begins = find_if(entry, [](const Instruction& i) { return i.isTerminator() || i.mayWriteToMemory(); });
   auto& loops = analyses.getResult<LoopAnalysis>(function);
   auto& dominators = analyses.getResult<DominatorTreeAnalysis>(function);
   if (!begins->isTerminator()) SplitBlock(&entry, &*begins, &dominators, &loops);
   auto& evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
-  auto answer_by = [&](Conditions& conditions) {
-    SmallVector<BranchInst*> answered;
+  auto hoist_checks = [&](Conditions& conditions) {
+    SmallVector<BranchInst*> hoisted;
     for (BasicBlock& block : function)
       if (auto* branch = dyn_cast<BranchInst>(block.getTerminator()); branch && likely_successor(*branch))
-        if (conditions.require(branch->getCondition(), *likely_successor(*branch) == 0)) answered.push_back(branch);
-    return answered;
+        if (conditions.require(branch->getCondition(), *likely_successor(*branch) == 0)) hoisted.push_back(branch);
+    return hoisted;
   };
   auto never = [](const Loop&) { return false; };
   Conditions certain(*entry.getTerminator(), evolution, dominators, loops, never);
-  bool is_row_anyway = !answer_by(certain).empty();
+  bool can_hoist_without_assumptions = !hoist_checks(certain).empty();
   Conditions conditions(*entry.getTerminator(), evolution, dominators, loops, is_unrolled);
-  SmallVector<BranchInst*> answered = answer_by(conditions);
-  if (answered.empty()) return PreservedAnalyses::none();
+  SmallVector<BranchInst*> hoisted = hoist_checks(conditions);
+  if (hoisted.empty()) return PreservedAnalyses::none();
 
   ValueToValueMapTy map;
-  Function* apart = CloneFunction(&function, map);
-  apart->setName(function.getName() + kSlowSuffix);
-  apart->setLinkage(GlobalValue::InternalLinkage);
-  // What wraps or goes over an array's end does so in few threadgroups, where its place depends on the threadgroup's.
-  if (!is_row_anyway) forget_unrolling(*apart);
-  Value* condition = conditions.ask();
+  Function* slow = CloneFunction(&function, map);
+  slow->setName(function.getName() + kSlowSuffix);
+  slow->setLinkage(GlobalValue::InternalLinkage);
+  // The clone rarely runs: an index that depends on the threadgroup's position wraps or leaves its array in few of
+  // them.
+  if (!can_hoist_without_assumptions) forget_unrolling(*slow);
+  Value* condition = conditions.expand();
   auto* from = cast<BranchInst>(entry.getTerminator());
   BasicBlock* rest = SplitBlock(&entry, from);
   BasicBlock* other = BasicBlock::Create(function.getContext(), "apart", &function);
   IRBuilder<> builder(other);
   SmallVector<Value*> arguments;
   for (Argument& argument : function.args()) arguments.push_back(&argument);
-  builder.CreateCall(apart, arguments);
+  builder.CreateCall(slow, arguments);
   builder.CreateRetVoid();
   ReplaceInstWithInst(entry.getTerminator(), BranchInst::Create(rest, other, condition));
-  for (BranchInst* branch : answered) answer(*branch);
+  for (BranchInst* branch : hoisted) assume_likely(*branch);
   return PreservedAnalyses::none();
 }
 

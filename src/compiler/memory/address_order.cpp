@@ -21,22 +21,22 @@ namespace {
 
 using namespace llvm;
 
-// A processor sees for itself what few rows are.
-constexpr size_t kFewestRows = 16;
+// The hardware prefetcher handles a small number of loads.
+constexpr size_t kFewestLoads = 16;
 
-// Registers wanted at a time, for each that there is.
+// Live registers for each register of the processor.
 constexpr unsigned kMostLive = 3;
 
-struct Row {
+struct Access {
   LoadInst* load;
-  int64_t begin, end;  // behind the base, in bytes
+  int64_t begin, end;  // offset from the base, in bytes
 };
-using Rows = SmallVector<Row, 0>;
+using Accesses = SmallVector<Access, 0>;
 
-size_t count_jumps(const Rows& rows) {
+size_t count_jumps(const Accesses& accesses) {
   size_t jumps = 0;
-  for (size_t i = 1; i < rows.size(); ++i)
-    jumps += rows[i].begin < rows[i - 1].begin || rows[i].begin > rows[i - 1].end + kCacheLine;
+  for (size_t i = 1; i < accesses.size(); ++i)
+    jumps += accesses[i].begin < accesses[i - 1].begin || accesses[i].begin > accesses[i - 1].end + kCacheLine;
   return jumps;
 }
 
@@ -47,27 +47,27 @@ class AddressOrder {
 
   bool run() {
     bool has_changed = false;
-    for (auto& [base, rows] : find_rows()) {
-      if (rows.size() < kFewestRows || 2 * count_jumps(rows) <= rows.size()) continue;
-      Instruction *first = rows.front().load, *last = rows.back().load;
+    for (auto& [base, accesses] : find_accesses()) {
+      if (accesses.size() < kFewestLoads || 2 * count_jumps(accesses) <= accesses.size()) continue;
+      Instruction *first = accesses.front().load, *last = accesses.back().load;
       if (any_of(make_range(first->getIterator(), last->getIterator()),
                  [](const Instruction& one) { return one.mayWriteToMemory(); }))
         continue;
-      llvm::stable_sort(rows, [](const Row& a, const Row& b) { return a.begin < b.begin; });
-      if (count_jumps(rows) > 0) continue;
-      find_order(rows, *first);
-      if (count_registers() > most_registers_) continue;
-      apply(*base, rows, *first);
+      llvm::stable_sort(accesses, [](const Access& a, const Access& b) { return a.begin < b.begin; });
+      if (count_jumps(accesses) > 0) continue;
+      find_order(accesses, *first);
+      if (max_live_registers() > most_registers_) continue;
+      apply(*base, accesses, *first);
       has_changed = true;
     }
     return has_changed;
   }
 
  private:
-  // By what their addresses have in common, as they are read now.
-  MapVector<Value*, Rows> find_rows() const {
+  // Grouped by the common base of their addresses, in the current order of the code.
+  MapVector<Value*, Accesses> find_accesses() const {
     const DataLayout& layout = block_.getDataLayout();
-    MapVector<Value*, Rows> arrays;
+    MapVector<Value*, Accesses> arrays;
     for (Instruction& instruction : block_) {
       auto* load = dyn_cast<LoadInst>(&instruction);
       if (!load || !load->isSimple() || !load->getType()->isVectorTy()) continue;
@@ -79,22 +79,22 @@ class AddressOrder {
     return arrays;
   }
 
-  // Each row, and what it lets be computed.
-  void find_order(const Rows& rows, Instruction& first) {
+  // Each load, followed by the instructions that it makes computable.
+  void find_order(const Accesses& accesses, Instruction& first) {
     order_.clear();
-    placed_.clear();
-    for (Instruction& instruction : make_range(block_.begin(), first.getIterator())) placed_.insert(&instruction);
-    for (const Row& row : rows) place(*row.load);
+    ordered_.clear();
+    for (Instruction& instruction : make_range(block_.begin(), first.getIterator())) ordered_.insert(&instruction);
+    for (const Access& access : accesses) append_with_users(*access.load);
   }
 
-  void place(LoadInst& load) {
-    SmallVector<Instruction*> made{&load};
-    while (!made.empty()) {
-      Instruction* instruction = made.pop_back_val();
-      if (!placed_.insert(instruction).second) continue;
+  void append_with_users(LoadInst& load) {
+    SmallVector<Instruction*> worklist{&load};
+    while (!worklist.empty()) {
+      Instruction* instruction = worklist.pop_back_val();
+      if (!ordered_.insert(instruction).second) continue;
       order_.push_back(instruction);
       for (User* user : instruction->users())
-        if (can_follow(*cast<Instruction>(user))) made.push_back(cast<Instruction>(user));
+        if (can_follow(*cast<Instruction>(user))) worklist.push_back(cast<Instruction>(user));
     }
   }
 
@@ -103,7 +103,7 @@ class AddressOrder {
            !instruction.isTerminator() && !instruction.mayHaveSideEffects() && !instruction.mayReadFromMemory() &&
            all_of(instruction.operands(), [&](const Use& use) {
              auto* operand = dyn_cast<Instruction>(use.get());
-             return !operand || operand->getParent() != &block_ || placed_.contains(operand);
+             return !operand || operand->getParent() != &block_ || ordered_.contains(operand);
            });
   }
 
@@ -112,32 +112,31 @@ class AddressOrder {
     return divideCeil(block_.getDataLayout().getTypeStoreSize(value.getType()).getFixedValue(), register_bytes_);
   }
 
-  // Wanted at a time.
-  uint64_t count_registers() const {
-    uint64_t used = 0, most = 0;
-    DenseMap<const Value*, unsigned> wanted;
+  uint64_t max_live_registers() const {
+    uint64_t live = 0, most = 0;
+    DenseMap<const Value*, unsigned> remaining_uses;
     for (const Instruction* instruction : order_) {
-      wanted[instruction] = instruction->getNumUses();
-      used += registers_of(*instruction);
-      most = std::max(most, used);
+      remaining_uses[instruction] = instruction->getNumUses();
+      live += registers_of(*instruction);
+      most = std::max(most, live);
       for (const Value* operand : instruction->operands())
-        if (auto found = wanted.find(operand); found != wanted.end() && --found->second == 0)
-          used -= registers_of(*operand);
+        if (auto found = remaining_uses.find(operand); found != remaining_uses.end() && --found->second == 0)
+          live -= registers_of(*operand);
     }
     return most;
   }
 
-  void apply(Value& base, const Rows& rows, Instruction& first) {
+  void apply(Value& base, const Accesses& accesses, Instruction& first) {
     IRBuilder<> builder(&first);
-    MDNode* nothing = MDNode::get(block_.getContext(), {});
+    MDNode* empty_node = MDNode::get(block_.getContext(), {});
     DenseMap<const Instruction*, int64_t> begins;
-    for (const Row& row : rows) begins[row.load] = row.begin;
+    for (const Access& access : accesses) begins[access.load] = access.begin;
     for (Instruction* instruction : order_) {
       if (auto begin = begins.find(instruction); begin != begins.end()) {
         fence_loads(builder);
-        Value* place = builder.CreatePtrAdd(&base, builder.getInt64(static_cast<uint64_t>(begin->second)));
-        instruction->setOperand(0, place);
-        instruction->setMetadata(kAddressOrdered, nothing);
+        Value* address = builder.CreatePtrAdd(&base, builder.getInt64(static_cast<uint64_t>(begin->second)));
+        instruction->setOperand(0, address);
+        instruction->setMetadata(kAddressOrdered, empty_node);
       }
       if (instruction == &*builder.GetInsertPoint())
         builder.SetInsertPoint(instruction->getNextNode());
@@ -149,7 +148,7 @@ class AddressOrder {
   BasicBlock& block_;
   unsigned most_registers_, register_bytes_;
   SmallVector<Instruction*> order_;
-  DenseSet<const Instruction*> placed_;
+  DenseSet<const Instruction*> ordered_;
 };
 
 }  // namespace

@@ -15,10 +15,10 @@ namespace {
 using namespace llvm;
 using namespace llvm::PatternMatch;
 
-// Of conjunctions that a condition is part of.
+// Nested conjunctions that a condition is part of.
 constexpr unsigned kMostConjunctions = 8;
 
-// Numbers, and elements' sizes, whose product is far from 64 bits.
+// Constants and element sizes, whose product is far below 64 bits.
 constexpr uint64_t kLargest = uint64_t{1} << 30;
 
 class ConstantOffsets {
@@ -34,40 +34,41 @@ class ConstantOffsets {
 
  private:
   bool split(GetElementPtrInst& address) {
-    Value *sum = nullptr, *rest = nullptr;
-    const APInt* number = nullptr;
+    Value *sum = nullptr, *base_index = nullptr;
+    const APInt* addend = nullptr;
     if (address.getNumIndices() != 1 || address.getType()->isVectorTy() ||
         !match(address.getOperand(1), m_ZExt(m_Value(sum))))
       return false;
     uint64_t size = address.getDataLayout().getTypeAllocSize(address.getSourceElementType()).getFixedValue();
-    if (size > kLargest || !is_sum(*sum, rest, number, *address.getParent())) return false;
+    if (size > kLargest || !is_sum(*sum, base_index, addend, *address.getParent())) return false;
     IRBuilder<> builder(&address);
-    Value* index = builder.CreateZExt(rest, address.getOperand(1)->getType());
-    Value* other = builder.CreateGEP(address.getSourceElementType(), address.getPointerOperand(), index);
+    Value* index = builder.CreateZExt(base_index, address.getOperand(1)->getType());
+    Value* base_address = builder.CreateGEP(address.getSourceElementType(), address.getPointerOperand(), index);
     address.replaceAllUsesWith(
-        builder.CreateGEP(builder.getInt8Ty(), other, builder.getInt64(number->getZExtValue() * size)));
+        builder.CreateGEP(builder.getInt8Ty(), base_address, builder.getInt64(addend->getZExtValue() * size)));
     address.eraseFromParent();
     return true;
   }
 
-  // Whether it is one of a value and a number that does not wrap, in a block where it is wanted.
-  bool is_sum(Value& sum, Value*& rest, const APInt*& number, const BasicBlock& block) const {
+  // Whether `sum` adds a constant to a value and does not wrap if computed in the block.
+  bool is_sum(Value& sum, Value*& base_index, const APInt*& addend, const BasicBlock& block) const {
     if (auto* both = dyn_cast<PossiblyDisjointInst>(&sum); both && !both->isDisjoint()) return false;
-    if (!match(&sum, m_CombineOr(m_Or(m_Value(rest), m_APInt(number)), m_Add(m_Value(rest), m_APInt(number)))) ||
-        number->getActiveBits() > 64 || number->ugt(kLargest))
+    if (!match(&sum,
+               m_CombineOr(m_Or(m_Value(base_index), m_APInt(addend)), m_Add(m_Value(base_index), m_APInt(addend)))) ||
+        addend->getActiveBits() > 64 || addend->ugt(kLargest))
       return false;
     auto& operation = cast<BinaryOperator>(sum);
     if (operation.getOpcode() == Instruction::Or || operation.hasNoUnsignedWrap()) return true;
     // The first value that wraps.
-    return is_below(*rest, -*number, block);
+    return is_below(*base_index, -*addend, block);
   }
 
-  // Whether a branch that leads to the block has asked for it.
+  // Whether a branch whose edge dominates the block has checked it.
   bool is_below(const Value& value, const APInt& limit, const BasicBlock& block) const {
     return any_of(value.users(), [&](const User* user) {
-      const APInt* asked = nullptr;
-      return match(user, m_SpecificICmp(ICmpInst::ICMP_ULT, m_Specific(&value), m_APInt(asked))) && asked->ule(limit) &&
-             holds(*user, block, 0);
+      const APInt* checked_limit = nullptr;
+      return match(user, m_SpecificICmp(ICmpInst::ICMP_ULT, m_Specific(&value), m_APInt(checked_limit))) &&
+             checked_limit->ule(limit) && holds(*user, block, 0);
     });
   }
 

@@ -1,29 +1,29 @@
-// Rows whose places are read from memory are asked for some iterations ahead.
+// Indirect prefetch: accesses at addresses that depend on loaded values are prefetched some iterations ahead.
 //
-// A grid sample reads for each place four rows of channels that lie anywhere. No processor foresees them, and it
-// looks ahead no further than its window of instructions goes, two or three places. So what leads from a place's
-// number to its rows is computed a second time for a place that comes later, and its rows are asked for. What is
-// written at places that are computed is asked for with them, since all later stores wait behind a line that is
-// missing. Processors differ in the cache that lines should come into: the launch says which one, since code serves
-// all of a level. In loops inside, where there would be a branch for few lines, it is the first.
+// For each position a grid sample reads four runs of channels at arbitrary addresses. No hardware prefetcher predicts
+// them, and the processor looks ahead no further than its instruction window, two or three positions. So the
+// computation from a position's index to its addresses is repeated for a later position, whose lines are prefetched.
+// Stores at computed addresses are prefetched with them, since a store that misses blocks all later stores. Processors
+// differ in the cache that lines should be prefetched into. The launch chooses it, since one binary serves all
+// processors of a level. In inner loops, where a branch would serve few lines, it is the first-level cache.
 //
-// Only in loops over runs (workgroup/thread_coarsening.h), where it is little beside what a place costs; and where
-// atomics add to rows, as in a grid sample's gradient, since a locked instruction waits for its line and what comes
-// behind it for the lock, so that one row is waited for after the other. Rejected: more places at a time, each with its
-// part of the work, which needs as many registers more.
+// Only in loops over coarsened threads (workgroup/thread_coarsening.h), where it costs little compared to a position's
+// work; and where atomics add to consecutive elements, as in a grid sample's gradient. A locked instruction waits for
+// its line, and what follows it waits for the lock, so the misses are serialized. Rejected: more positions at a time,
+// each with a part of its work, which needs as many times the registers.
 #pragma once
 
 #include <llvm/IR/PassManager.h>
 
 namespace kiln {
 
-/// Of a function for rows of threads, in a loop whose counter is an i32.
+/// For functions over x-lines of threads, in a loop whose counter is an i32.
 struct IndirectPrefetchPass : llvm::PassInfoMixin<IndirectPrefetchPass> {
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }
 };
 
-/// Of a simdgroup's function, where it has atomics of rows, for a call with a later place in x.
+/// For a simdgroup's function that has striped atomics, for a call with a later position in x.
 struct AtomicPrefetchPass : llvm::PassInfoMixin<AtomicPrefetchPass> {
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }

@@ -24,21 +24,21 @@ namespace {
 
 using namespace llvm;
 
-// Operations on vectors that a loop does no more, for each value that it loads instead. Fewer are not worth a table.
+// Vector operations that a loop saves for each value that it loads instead. A table does not pay off for fewer.
 constexpr size_t kFewestComputed = 2;
 
-// A loop's operations of which at least one is done no more.
+// At least one in so many of a loop's operations must be saved.
 constexpr size_t kOperations = 16;
 
-// Of all tables, which are to stay in a cache with what else is read.
+// Total of all tables, which should stay in a cache with the other data.
 constexpr uint64_t kMostBytes = 64 << 10;
 
-// Before the tables, for each whether it has been filled.
+// Flags before the tables, one for each: whether it has been filled.
 constexpr size_t kMostTables = kCpuTableFlagBytes / sizeof(uint32_t);
 
-class LaunchTables {
+class InvariantCache {
  public:
-  LaunchTables(Function& function, FunctionAnalysisManager& analyses)
+  InvariantCache(Function& function, FunctionAnalysisManager& analyses)
       : function_(function),
         layout_(function.getDataLayout()),
         loops_(analyses.getResult<LoopAnalysis>(function)),
@@ -47,8 +47,8 @@ class LaunchTables {
   uint64_t run() {
     for (BasicBlock* block : ReversePostOrderTraversal<Function*>(&function_))
       for (Instruction& instruction : *block)
-        if (is_invariant(instruction, common_)) common_.insert(&instruction);
-    // Loops are all looked at before one is changed.
+        if (is_invariant(instruction, launch_invariants_)) launch_invariants_.insert(&instruction);
+    // All loops are analyzed before one is changed.
     SmallVector<Table> tables;
     uint64_t bytes = 0;
     for (Loop* loop : loops_.getLoopsInPreorder()) {
@@ -63,27 +63,27 @@ class LaunchTables {
 
  private:
   struct Table {
-    uint64_t bytes() const { return row * iterations; }
+    uint64_t bytes() const { return entry_bytes * iterations; }
 
-    BasicBlock *before, *block;  // one that leads to the loop, and the loop's
+    BasicBlock *before, *block;  // the loop's predecessor, and its only block
     uint64_t iterations;
-    SmallVector<Instruction*> alike;     // in their order
-    SmallVector<Instruction*> kept;      // of those: what others use
-    SmallVector<uint64_t> offsets = {};  // of what is kept, in a row for an iteration
-    uint64_t row = 0;                    // bytes
+    SmallVector<Instruction*> invariants;  // in program order
+    SmallVector<Instruction*> cached;      // those of the invariants that other instructions use
+    SmallVector<uint64_t> offsets = {};    // of the cached values, in an iteration's entry
+    uint64_t entry_bytes = 0;
   };
 
-  using Alike = DenseSet<const Value*>;
+  using ValueSet = DenseSet<const Value*>;
 
-  // Whether all simdgroups of the launch compute the same.
-  static bool is_invariant(const Instruction& instruction, const Alike& alike) {
+  // Whether all simdgroups of the launch compute the same value.
+  static bool is_invariant(const Instruction& instruction, const ValueSet& invariants) {
     return only_computes(instruction) && all_of(instruction.operands(), [&](const Use& use) {
              const auto* argument = dyn_cast<Argument>(use);
-             return isa<Constant>(use) || (argument && argument->getArgNo() == kCpuLaunch) || alike.contains(use);
+             return isa<Constant>(use) || (argument && argument->getArgNo() == kCpuLaunch) || invariants.contains(use);
            });
   }
 
-  // A number that begins with a constant and changes by one.
+  // An induction variable with a constant start and a constant step.
   static bool is_counter(const Instruction& instruction, const BasicBlock& loop) {
     const auto* phi = dyn_cast<PHINode>(&instruction);
     BinaryOperator* next;
@@ -106,34 +106,35 @@ class LaunchTables {
     if (loop.getNumBlocks() != 1 || pred_size(block) != 2) return std::nullopt;
     Table table{loop.getLoopPredecessor(), block, evolution_.getSmallConstantTripCount(&loop), {}, {}};
     if (table.iterations < 2 || !table.before) return std::nullopt;
-    Alike alike = common_;
+    ValueSet invariants = launch_invariants_;
     auto computes = [](const Instruction& one) {
       return isa<FixedVectorType>(one.getType()) && !isa<LoadInst, PHINode>(one);
     };
     for (Instruction& instruction : *block) {
-      if (!is_counter(instruction, *block) && !is_invariant(instruction, alike)) continue;
-      alike.insert(&instruction);
-      table.alike.push_back(&instruction);
+      if (!is_counter(instruction, *block) && !is_invariant(instruction, invariants)) continue;
+      invariants.insert(&instruction);
+      table.invariants.push_back(&instruction);
     }
-    for (Instruction* instruction : table.alike)
+    for (Instruction* instruction : table.invariants)
       if (computes(*instruction) && !all_of(instruction->users(), [&](const User* user) {
-            return cast<Instruction>(user)->getParent() == block && alike.contains(user);
+            return cast<Instruction>(user)->getParent() == block && invariants.contains(user);
           }))
-        table.kept.push_back(instruction);
-    const auto computed = static_cast<size_t>(count_if(table.alike, [&](Instruction* one) { return computes(*one); }));
+        table.cached.push_back(instruction);
+    const auto computed =
+        static_cast<size_t>(count_if(table.invariants, [&](Instruction* one) { return computes(*one); }));
     const auto operations = static_cast<size_t>(count_if(*block, computes));
-    if (table.kept.empty() || computed < kFewestComputed * table.kept.size() || computed * kOperations < operations)
+    if (table.cached.empty() || computed < kFewestComputed * table.cached.size() || computed * kOperations < operations)
       return std::nullopt;
     uint64_t largest = 1;
-    for (Instruction* kept : table.kept) {
-      const uint64_t bytes = layout_.getTypeAllocSize(kept->getType());
-      if (!layout_.typeSizeEqualsStoreSize(kept->getType()->getScalarType())) return std::nullopt;
-      largest = std::max(largest, alignment_of(*kept).value());
-      table.offsets.push_back(alignTo(table.row, alignment_of(*kept)));
-      table.row = table.offsets.back() + bytes;
+    for (Instruction* cached : table.cached) {
+      const uint64_t bytes = layout_.getTypeAllocSize(cached->getType());
+      if (!layout_.typeSizeEqualsStoreSize(cached->getType()->getScalarType())) return std::nullopt;
+      largest = std::max(largest, alignment_of(*cached).value());
+      table.offsets.push_back(alignTo(table.entry_bytes, alignment_of(*cached)));
+      table.entry_bytes = table.offsets.back() + bytes;
     }
-    table.row = alignTo(table.row, largest);
-    if (table.row > kMostBytes || table.iterations > kMostBytes) return std::nullopt;
+    table.entry_bytes = alignTo(table.entry_bytes, largest);
+    if (table.entry_bytes > kMostBytes || table.iterations > kMostBytes) return std::nullopt;
     return table;
   }
 
@@ -148,53 +149,53 @@ class LaunchTables {
     auto in_frame = [&](uint64_t offset) {
       return builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), function_.getArg(kCpuFrame), offset);
     };
-    const uint64_t flag = sizeof(uint32_t) * count_++, rows = alignTo(bytes_, kCpuFrameAlignment);
-    bytes_ = rows + table.bytes();
-    // Before the loop: fill the table where that has not been done.
-    BasicBlock* ask = SplitEdge(table.before, table.block);
-    ask->setName("table");
+    const uint64_t flag = sizeof(uint32_t) * count_++, entries = alignTo(bytes_, kCpuFrameAlignment);
+    bytes_ = entries + table.bytes();
+    // Before the loop: fill the table unless it has been filled.
+    BasicBlock* check = SplitEdge(table.before, table.block);
+    check->setName("table");
     BasicBlock* loop = table.block;
     BasicBlock* fill = BasicBlock::Create(context, "fill", &function_, loop);
     BasicBlock* filled = BasicBlock::Create(context, "filled", &function_, loop);
     BasicBlock* enter = BasicBlock::Create(context, "enter", &function_, loop);
-    ask->getTerminator()->eraseFromParent();
-    builder.SetInsertPoint(ask);
+    check->getTerminator()->eraseFromParent();
+    builder.SetInsertPoint(check);
     Value* is_filled = builder.CreateIsNotNull(builder.CreateLoad(flag_type, in_frame(flag)));
     builder.CreateCondBr(is_filled, enter, fill, MDBuilder(context).createBranchWeights(1000, 1));
-    fill_rows(table, *ask, *fill, *filled, rows);
+    emit_fill_loop(table, *check, *fill, *filled, entries);
     builder.SetInsertPoint(filled);
     builder.CreateStore(ConstantInt::get(flag_type, 1), in_frame(flag));
     builder.CreateBr(enter);
     builder.SetInsertPoint(enter);
     builder.CreateBr(loop);
-    for (PHINode& phi : loop->phis()) phi.replaceIncomingBlockWith(ask, enter);
+    for (PHINode& phi : loop->phis()) phi.replaceIncomingBlockWith(check, enter);
 
     builder.SetInsertPoint(loop, loop->begin());
     PHINode* offset = builder.CreatePHI(builder.getInt64Ty(), 2, "row");
     builder.SetInsertPoint(loop, loop->getFirstInsertionPt());
-    Value* row = builder.CreateInBoundsGEP(builder.getInt8Ty(), in_frame(rows), offset);
+    Value* entry = builder.CreateInBoundsGEP(builder.getInt8Ty(), in_frame(entries), offset);
     offset->addIncoming(builder.getInt64(0), enter);
-    for (auto [kept, at] : zip_equal(table.kept, table.offsets)) {
-      builder.SetInsertPoint(kept);
+    for (auto [cached, at] : zip_equal(table.cached, table.offsets)) {
+      builder.SetInsertPoint(cached);
       LoadInst* load = builder.CreateAlignedLoad(
-          kept->getType(), builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), row, at), alignment_of(*kept));
+          cached->getType(), builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), entry, at), alignment_of(*cached));
       load->setMetadata(kFromInvariantCache, MDNode::get(context, {}));
-      kept->replaceAllUsesWith(load);
+      cached->replaceAllUsesWith(load);
     }
     builder.SetInsertPoint(loop->getTerminator());
-    offset->addIncoming(builder.CreateAdd(offset, builder.getInt64(table.row), "", true, true), loop);
-    for (Instruction* instruction : reverse(table.alike))
+    offset->addIncoming(builder.CreateAdd(offset, builder.getInt64(table.entry_bytes), "", true, true), loop);
+    for (Instruction* instruction : reverse(table.invariants))
       if (isInstructionTriviallyDead(instruction)) instruction->eraseFromParent();
   }
 
-  // A loop over the iterations, of what is alike.
-  void fill_rows(const Table& table, BasicBlock& before, BasicBlock& fill, BasicBlock& behind, uint64_t rows) {
+  // Emits a loop over the iterations that computes the invariants.
+  void emit_fill_loop(const Table& table, BasicBlock& before, BasicBlock& fill, BasicBlock& exit, uint64_t entries) {
     IRBuilder<> builder(&fill);
     PHINode* offset = builder.CreatePHI(builder.getInt64Ty(), 2, "row");
     offset->addIncoming(builder.getInt64(0), &before);
     DenseMap<Value*, Value*> copies;
     SmallVector<PHINode*> counters;
-    for (Instruction* instruction : table.alike) {
+    for (Instruction* instruction : table.invariants) {
       Instruction* copy = instruction->clone();
       builder.Insert(copy);
       copies[instruction] = copy;
@@ -211,23 +212,24 @@ class LaunchTables {
         phi->setIncomingBlock(i, is_next ? &fill : &before);
         if (is_next) phi->setIncomingValue(i, copies.lookup(phi->getIncomingValue(i)));
       }
-    Value* row = builder.CreateInBoundsGEP(
-        builder.getInt8Ty(), builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), function_.getArg(kCpuFrame), rows),
-        offset);
-    for (auto [kept, at] : zip_equal(table.kept, table.offsets))
-      builder.CreateAlignedStore(copies.lookup(kept), builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), row, at),
-                                 alignment_of(*kept));
-    Value* next = builder.CreateAdd(offset, builder.getInt64(table.row), "", true, true);
+    Value* entry = builder.CreateInBoundsGEP(
+        builder.getInt8Ty(),
+        builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), function_.getArg(kCpuFrame), entries), offset);
+    for (auto [cached, at] : zip_equal(table.cached, table.offsets))
+      builder.CreateAlignedStore(copies.lookup(cached),
+                                 builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), entry, at),
+                                 alignment_of(*cached));
+    Value* next = builder.CreateAdd(offset, builder.getInt64(table.entry_bytes), "", true, true);
     offset->addIncoming(next, &fill);
     Value* is_last = builder.CreateICmpEQ(next, builder.getInt64(table.bytes()));
-    builder.CreateCondBr(is_last, &behind, &fill);
+    builder.CreateCondBr(is_last, &exit, &fill);
   }
 
   Function& function_;
   const DataLayout& layout_;
   LoopInfo& loops_;
   ScalarEvolution& evolution_;
-  Alike common_;  // whatever the iteration
+  ValueSet launch_invariants_;  // in every iteration
   size_t count_ = 0;
   uint64_t bytes_ = kCpuTableFlagBytes;
 };
@@ -235,7 +237,7 @@ class LaunchTables {
 }  // namespace
 
 PreservedAnalyses InvariantCachePass::run(Function& function, FunctionAnalysisManager& analyses) {
-  bytes_ = LaunchTables(function, analyses).run();
+  bytes_ = InvariantCache(function, analyses).run();
   return bytes_ == 0 ? PreservedAnalyses::all() : PreservedAnalyses::none();
 }
 

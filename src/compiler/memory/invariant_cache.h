@@ -1,12 +1,12 @@
-// What all simdgroups of a launch compute alike, in a table.
+// Invariant cache: a table of values that all simdgroups of a launch compute identically.
 //
-// Each simdgroup of a matrix-vector product goes through the vector, loads a piece, brings it into the order of its
-// lanes and adds it up: the same for every row of the matrix. In such a loop, which runs a number of times that is
-// known when compiling, what depends on nothing but the launch and the iteration is computed once by each worker of the
-// launch, in a loop of its own before, and loaded from a table then.
+// Each simdgroup of a matrix-vector product loops over the vector, loads a part, shuffles it into lane order and adds
+// it up: the same for every row of the matrix. In such a loop with a compile-time trip count, each worker of the launch
+// computes what depends only on the launch and the iteration once, in a loop of its own before, and the loop loads it
+// from a table.
 //
-// Rejected: two simdgroups at once, whose code is that of one with a second copy of what is its own. They need twice
-// the registers, and sharing their turned vector gained 2 % where the table gains 20.
+// Rejected: two simdgroups at once, with shared code plus a second copy of the divergent part. They need twice the
+// registers, and sharing their shuffled vector gained 2 % where the table gains 20.
 #pragma once
 
 #include <llvm/IR/Function.h>
@@ -16,8 +16,8 @@
 
 namespace kiln {
 
-// Of an optimised CpuSimdgroupFunction (core/cpu_image.h) that never waits. Sets `bytes` to what is wanted where a
-// frame would be (CpuImageHeader::table_bytes); 0 where nothing is worth a table.
+// For an optimised CpuSimdgroupFunction (core/cpu_image.h) without suspend points. Sets `bytes` to the size of the
+// tables, which take the place of a frame (CpuImageHeader::table_bytes); 0 if no table pays off.
 class InvariantCachePass : public llvm::PassInfoMixin<InvariantCachePass> {
  public:
   explicit InvariantCachePass(uint64_t& bytes) : bytes_(bytes) {}

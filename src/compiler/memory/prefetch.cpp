@@ -29,15 +29,15 @@ namespace {
 
 using namespace llvm;
 
-// Bytes that a threadgroup reads, a page, beyond which no processor's prefetcher goes, or writes.
+// Bytes that a threadgroup reads (a page, at whose end any hardware prefetcher stops) or writes.
 constexpr int64_t kFewestRead = 4096, kFewestWritten = 1024;
 
-// Of one array and one threadgroup: rows with jumps, and bytes, of which caches have room for thrice as many.
-constexpr size_t kFewestRows = 16;
+// Per array and threadgroup: accesses with jumps, and bytes. The caches have room for three times as many.
+constexpr size_t kFewestAccesses = 16;
 constexpr int64_t kMostBytes = 64 << 10;
 constexpr size_t kMostLines = kMostBytes / kCacheLine;
 
-// Bytes, of a row that one register is loaded from for each cache line.
+// Bytes of a scalar load that touches a line, and the distance between two, where each cache line fills one register.
 constexpr int64_t kTouch = sizeof(uint32_t), kBetweenTouches = kCacheLine / 2;
 
 class Prefetcher {
@@ -52,114 +52,118 @@ class Prefetcher {
         loops_(analyses.getResult<LoopAnalysis>(function)) {}
 
   bool run() {
-    MapVector<const Value*, Parts> arrays;
+    MapVector<const Value*, Footprints> arrays;
     for (BasicBlock* block : ReversePostOrderTraversal<Function*>(&function_))
-      for (auto& [array, parts] : parts_of(*block)) add(parts, arrays[array]);
+      for (auto& [array, footprints] : footprints_of(*block)) add(footprints, arrays[array]);
     bool has_changed = false;
-    for (auto& [array, parts] : arrays) {
-      if (bytes_of(parts) > kMostBytes) continue;
-      for (const Part& part : parts) ask(part);
-      has_changed |= !parts.empty();
+    for (auto& [array, footprints] : arrays) {
+      if (bytes_of(footprints) > kMostBytes) continue;
+      for (const Footprint& footprint : footprints) add_prefetches(footprint);
+      has_changed |= !footprints.empty();
     }
     return has_changed;
   }
 
  private:
-  struct Row {
-    Instruction* access;
-    int64_t begin, end;  // behind the base, in bytes
+  struct Access {
+    Instruction* instruction;
+    int64_t begin, end;  // offset from the base, in bytes
   };
-  using Rows = SmallVector<Row, 0>;
+  using Accesses = SmallVector<Access, 0>;
 
-  // Of an array, what is accessed at one base, by a loop with all its iterations.
-  struct Part {
+  // Accesses to one array at one base, over all iterations of their loop.
+  struct Footprint {
     Value* base = nullptr;
-    const void* place = nullptr;  // where a loop begins, or the base
-    Rows rows;
-    std::set<int64_t> lines;  // behind the base, of one iteration
+    const void* start = nullptr;  // the base in the loop's first iteration, or the base
+    Accesses accesses;
+    std::set<int64_t> lines;  // offset from the base, of one iteration
     size_t iterations = 1;
-    int64_t step = 0;             // to the next one, in bytes
-    std::set<int64_t> all_lines;  // behind the place
+    int64_t step = 0;             // from one iteration to the next, in bytes
+    std::set<int64_t> all_lines;  // offset from the start
     bool is_written = false;
   };
-  using Parts = SmallVector<Part, 0>;
+  using Footprints = SmallVector<Footprint, 0>;
 
-  // In another place for each threadgroup, by what their addresses have in common.
-  MapVector<Value*, Rows> rows_of(BasicBlock& block) {
-    MapVector<Value*, Rows> rows;
+  // Accesses whose address depends on the threadgroup's position, grouped by common base.
+  MapVector<Value*, Accesses> accesses_of(BasicBlock& block) {
+    MapVector<Value*, Accesses> accesses;
     for (Instruction& access : block) {
-      Value* place = getLoadStorePointerOperand(&access);
-      if (!place || access.isVolatile() || access.isAtomic() || access.hasMetadata(kAddressOrdered)) continue;
+      Value* address = getLoadStorePointerOperand(&access);
+      if (!address || access.isVolatile() || access.isAtomic() || access.hasMetadata(kAddressOrdered)) continue;
       Type* type = getLoadStoreType(&access);
       if (!type->isVectorTy()) continue;
       APInt offset(64, 0);
-      Value* base = place->stripAndAccumulateConstantOffsets(layout_, offset, true);
+      Value* base = address->stripAndAccumulateConstantOffsets(layout_, offset, true);
       auto bytes = static_cast<int64_t>(layout_.getTypeStoreSize(type).getFixedValue());
-      if (is_divergent(base)) rows[base].push_back({&access, offset.getSExtValue(), offset.getSExtValue() + bytes});
+      if (is_divergent(base)) accesses[base].push_back({&access, offset.getSExtValue(), offset.getSExtValue() + bytes});
     }
-    return rows;
+    return accesses;
   }
 
-  // By array.
-  MapVector<const Value*, Parts> parts_of(BasicBlock& block) {
-    MapVector<const Value*, Parts> arrays;
-    for (auto& [base, rows] : rows_of(block))
-      if (std::optional<Part> part = part_of(block, base, rows)) arrays[getUnderlyingObject(base)].push_back(*part);
+  // Grouped by array.
+  MapVector<const Value*, Footprints> footprints_of(BasicBlock& block) {
+    MapVector<const Value*, Footprints> arrays;
+    for (auto& [base, accesses] : accesses_of(block))
+      if (std::optional<Footprint> footprint = footprint_of(block, base, accesses))
+        arrays[getUnderlyingObject(base)].push_back(*footprint);
     return arrays;
   }
 
-  std::optional<Part> part_of(BasicBlock& block, Value* base, Rows& rows) {
-    Part part;
-    part.base = base;
-    part.place = base;
-    part.rows = std::move(rows);
-    for (const Row& row : part.rows) {
-      part.is_written |= isa<StoreInst>(row.access);
-      for (int64_t line = divideFloorSigned(row.begin, kCacheLine); line * kCacheLine < row.end; ++line)
-        part.lines.insert(line);
+  std::optional<Footprint> footprint_of(BasicBlock& block, Value* base, Accesses& accesses) {
+    Footprint footprint;
+    footprint.base = base;
+    footprint.start = base;
+    footprint.accesses = std::move(accesses);
+    for (const Access& access : footprint.accesses) {
+      footprint.is_written |= isa<StoreInst>(access.instruction);
+      for (int64_t line = divideFloorSigned(access.begin, kCacheLine); line * kCacheLine < access.end; ++line)
+        footprint.lines.insert(line);
     }
-    if (Loop* loop = loops_.getLoopFor(&block); loop && !repeats(*loop, part)) return std::nullopt;
-    for (int64_t i = 0; i < static_cast<int64_t>(part.iterations); ++i)
-      for (int64_t line : part.lines) part.all_lines.insert(line + divideFloorSigned(i * part.step, kCacheLine));
-    return part;
+    if (Loop* loop = loops_.getLoopFor(&block); loop && !find_repetition(*loop, footprint)) return std::nullopt;
+    for (int64_t i = 0; i < static_cast<int64_t>(footprint.iterations); ++i)
+      for (int64_t line : footprint.lines)
+        footprint.all_lines.insert(line + divideFloorSigned(i * footprint.step, kCacheLine));
+    return footprint;
   }
 
-  // What a processor does not see for itself that later threadgroups access, and is not there already.
-  static void add(Parts& parts, Parts& to) {
-    auto written = std::stable_partition(parts.begin(), parts.end(), [](const Part& part) { return !part.is_written; });
-    bool is_much_read = bytes_of(ArrayRef(parts.begin(), written)) >= kFewestRead;
-    bool is_much_written = bytes_of(ArrayRef(written, parts.end())) >= kFewestWritten;
-    for (Part& part : parts) {
-      if (!(part.is_written ? is_much_written : is_much_read) && !has_jumps(part)) continue;
-      auto is_prefetched = [&](const Part& other) {
-        return other.place == part.place && std::includes(other.all_lines.begin(), other.all_lines.end(),
-                                                          part.all_lines.begin(), part.all_lines.end());
+  // Adds what the hardware does not prefetch for later threadgroups, and what is not covered already.
+  static void add(Footprints& footprints, Footprints& to) {
+    auto written = std::stable_partition(footprints.begin(), footprints.end(),
+                                         [](const Footprint& footprint) { return !footprint.is_written; });
+    bool is_much_read = bytes_of(ArrayRef(footprints.begin(), written)) >= kFewestRead;
+    bool is_much_written = bytes_of(ArrayRef(written, footprints.end())) >= kFewestWritten;
+    for (Footprint& footprint : footprints) {
+      if (!(footprint.is_written ? is_much_written : is_much_read) && !has_jumps(footprint)) continue;
+      auto is_prefetched = [&](const Footprint& other) {
+        return other.start == footprint.start && std::includes(other.all_lines.begin(), other.all_lines.end(),
+                                                               footprint.all_lines.begin(), footprint.all_lines.end());
       };
-      if (none_of(to, is_prefetched)) to.push_back(std::move(part));
+      if (none_of(to, is_prefetched)) to.push_back(std::move(footprint));
     }
   }
 
-  static int64_t bytes_of(ArrayRef<Part> parts) {
+  static int64_t bytes_of(ArrayRef<Footprint> footprints) {
     int64_t lines = 0;
-    for (const Part& part : parts) lines += static_cast<int64_t>(part.all_lines.size());
+    for (const Footprint& footprint : footprints) lines += static_cast<int64_t>(footprint.all_lines.size());
     return lines * kCacheLine;
   }
 
-  // Whether a known number of iterations each access what is a known distance further on.
-  bool repeats(const Loop& loop, Part& part) {
+  // Whether a known number of iterations each access the same offsets a constant step further on.
+  bool find_repetition(const Loop& loop, Footprint& footprint) {
     if (loop.getParentLoop()) return false;
     auto& evolution = analyses_.getResult<ScalarEvolutionAnalysis>(function_);
-    const SCEV* base = evolution.getSCEV(part.base);
+    const SCEV* base = evolution.getSCEV(footprint.base);
     std::optional<int64_t> step = step_of(*base, loop, evolution);
-    part.iterations = evolution.getSmallConstantTripCount(&loop);
-    if (!step || *step <= 0 || part.iterations == 0 || part.iterations * part.lines.size() > kMostLines) return false;
-    part.step = *step;
+    footprint.iterations = evolution.getSmallConstantTripCount(&loop);
+    if (!step || *step <= 0 || footprint.iterations == 0 || footprint.iterations * footprint.lines.size() > kMostLines)
+      return false;
+    footprint.step = *step;
     LoopToScevMapT first{{&loop, evolution.getZero(Type::getInt64Ty(function_.getContext()))}};
-    part.place = SCEVLoopAddRecRewriter::rewrite(base, first, evolution);
+    footprint.start = SCEVLoopAddRecRewriter::rewrite(base, first, evolution);
     return true;
   }
 
-  // If no index wraps.
+  // Provided that no index wraps.
   static std::optional<int64_t> step_of(const SCEV& value, const Loop& loop, ScalarEvolution& evolution) {
     if (evolution.isLoopInvariant(&value, &loop)) return 0;
     if (auto* cast = dyn_cast<SCEVCastExpr>(&value); cast && cast->getSCEVType() != scTruncate)
@@ -186,16 +190,18 @@ class Prefetcher {
     return sum;
   }
 
-  static bool has_jumps(const Part& part) {
-    const Rows& rows = part.rows;
-    if (part.iterations * rows.size() < kFewestRows) return false;
-    auto is_jump = [](const Row& row, int64_t begin) { return begin < row.begin || begin > row.end + kCacheLine; };
-    size_t jumps = part.iterations > 1 && is_jump(rows.back(), rows[0].begin + part.step);
-    for (size_t i = 1; i < rows.size(); ++i) jumps += is_jump(rows[i - 1], rows[i].begin);
-    return 2 * jumps > rows.size();
+  static bool has_jumps(const Footprint& footprint) {
+    const Accesses& accesses = footprint.accesses;
+    if (footprint.iterations * accesses.size() < kFewestAccesses) return false;
+    auto is_jump = [](const Access& access, int64_t begin) {
+      return begin < access.begin || begin > access.end + kCacheLine;
+    };
+    size_t jumps = footprint.iterations > 1 && is_jump(accesses.back(), accesses[0].begin + footprint.step);
+    for (size_t i = 1; i < accesses.size(); ++i) jumps += is_jump(accesses[i - 1], accesses[i].begin);
+    return 2 * jumps > accesses.size();
   }
 
-  // The axis of which it is the threadgroup's place.
+  // The axis whose threadgroup position the value is.
   std::optional<unsigned> axis_of(const Value* value) const {
     const auto* load = dyn_cast<LoadInst>(value);
     if (!load || !load->getType()->isIntegerTy(32)) return std::nullopt;
@@ -211,7 +217,7 @@ class Prefetcher {
     return offsetof(CpuThread, values) + (value + axis) * sizeof(uint32_t);
   }
 
-  // The threadgroup that is asked for is further on in the first axis that has several.
+  // The prefetched threadgroup is further on along the first axis that has several.
   Value* later_position(LoadInst& position, unsigned axis, IRBuilder<>& builder) {
     auto has_one = [&](unsigned other) {
       uint64_t offset = offset_of(kThreadgroupsPerGrid, other);
@@ -224,56 +230,57 @@ class Prefetcher {
     return builder.CreateAdd(&position, distance);
   }
 
-  // Whether arithmetic makes it from that place, which may be done with any numbers: a division may not.
+  // Whether the value is computed from that position, by arithmetic that is safe for any operands. Division is not.
   bool is_divergent(const Value* value) {
     if (axis_of(value)) return true;
     if (auto* operation = dyn_cast<BinaryOperator>(value); operation && operation->isIntDivRem()) return false;
     if (!isa<BinaryOperator, CastInst, FreezeInst, GetElementPtrInst>(value)) return false;
     if (auto known = is_divergent_.find(value); known != is_divergent_.end()) return known->second;
-    bool does = any_of(cast<Instruction>(value)->operands(), [&](const Use& operand) { return is_divergent(operand); });
-    return is_divergent_[value] = does;
+    bool result =
+        any_of(cast<Instruction>(value)->operands(), [&](const Use& operand) { return is_divergent(operand); });
+    return is_divergent_[value] = result;
   }
 
-  // What it is in the threadgroup that is asked for: at the builder's place, or where the value itself is made, if that
-  // is before the loop around the builder; `made`: what has been made.
-  Value* later(Value* value, DenseMap<Value*, Value*>& made, IRBuilder<>& builder) {
+  // The value in the prefetched threadgroup: computed at the builder, or after the value itself if that is before the
+  // loop around the builder. `later_values` are those computed so far.
+  Value* later_value(Value* value, DenseMap<Value*, Value*>& later_values, IRBuilder<>& builder) {
     if (!is_divergent(value)) return value;
-    if (auto known = made.find(value); known != made.end()) return known->second;
+    if (auto known = later_values.find(value); known != later_values.end()) return known->second;
     auto* instruction = cast<Instruction>(value);
     const Loop* loop = loops_.getLoopFor(builder.GetInsertBlock());
     IRBuilder<> before(instruction->getNextNode());
-    IRBuilder<>& place = loop && loop->isLoopInvariant(value) ? before : builder;
+    IRBuilder<>& inserter = loop && loop->isLoopInvariant(value) ? before : builder;
     if (std::optional<unsigned> axis = axis_of(value))
-      return made[value] = later_position(cast<LoadInst>(*instruction), *axis, place);
+      return later_values[value] = later_position(cast<LoadInst>(*instruction), *axis, inserter);
     SmallVector<Value*> operands;
-    for (Value* operand : instruction->operands()) operands.push_back(later(operand, made, builder));
-    Instruction* one = instruction->clone();
-    for (auto [use, operand] : zip(one->operands(), operands)) use.set(operand);
-    one->dropPoisonGeneratingFlags();
-    return made[value] = place.Insert(one);
+    for (Value* operand : instruction->operands()) operands.push_back(later_value(operand, later_values, builder));
+    Instruction* copy = instruction->clone();
+    for (auto [use, operand] : zip(copy->operands(), operands)) use.set(operand);
+    copy->dropPoisonGeneratingFlags();
+    return later_values[value] = inserter.Insert(copy);
   }
 
-  // Each line once, in the order of memory whatever the order of the rows is: what is read as many with one row as with
-  // another, unless schedule_for_pressure puts them first; what is written at once, since LLVM moves nothing across
-  // these calls, and loads are to come before stores.
-  void ask(const Part& part) {
-    const Rows& rows = part.rows;
-    IRBuilder<> builder(rows[0].access);
-    if (part.is_written) {
+  // Each line once, in address order whatever the order of the accesses. For loads, each access issues the same number
+  // of prefetches, unless schedule_for_pressure puts them first. For stores, all are issued at once: LLVM moves nothing
+  // across these calls, and loads should precede stores.
+  void add_prefetches(const Footprint& footprint) {
+    const Accesses& accesses = footprint.accesses;
+    IRBuilder<> builder(accesses[0].instruction);
+    if (footprint.is_written) {
       BasicBlock* block = builder.GetInsertBlock();
-      auto* base = cast<Instruction>(part.base);
+      auto* base = cast<Instruction>(footprint.base);
       builder.SetInsertPoint(base->getParent() == block ? base->getNextNode() : &*block->getFirstInsertionPt());
     }
-    DenseMap<Value*, Value*> made;
-    Value* address = later(part.base, made, builder);
-    size_t asked = 0;
-    auto line = part.lines.begin();
-    for (size_t i = 0; i < rows.size(); ++i) {
-      if (!part.is_written) {
-        builder.SetInsertPoint(rows[i].access);
-        touch(rows[i], builder);
+    DenseMap<Value*, Value*> later_values;
+    Value* address = later_value(footprint.base, later_values, builder);
+    size_t issued = 0;
+    auto line = footprint.lines.begin();
+    for (size_t i = 0; i < accesses.size(); ++i) {
+      if (!footprint.is_written) {
+        builder.SetInsertPoint(accesses[i].instruction);
+        touch(accesses[i], builder);
       }
-      for (; asked * rows.size() < (i + 1) * part.lines.size(); ++asked, ++line)
+      for (; issued * accesses.size() < (i + 1) * footprint.lines.size(); ++issued, ++line)
         prefetch_line(
             builder,
             builder.CreateConstGEP1_64(builder.getInt8Ty(), address, static_cast<uint64_t>(*line * kCacheLine)),
@@ -281,14 +288,14 @@ class Prefetcher {
     }
   }
 
-  // Nobody wants what it loads, of what is loaded right behind it.
-  void touch(const Row& row, IRBuilder<>& builder) const {
-    auto& load = cast<LoadInst>(*row.access);
+  // The result is dead. The vector load that follows reads the same bytes.
+  void touch(const Access& access, IRBuilder<>& builder) const {
+    auto& load = cast<LoadInst>(*access.instruction);
     if (register_bytes_ < kCacheLine) return;
-    for (int64_t offset = 0; row.begin + offset + kTouch <= row.end; offset += kBetweenTouches) {
-      Value* place =
+    for (int64_t offset = 0; access.begin + offset + kTouch <= access.end; offset += kBetweenTouches) {
+      Value* address =
           builder.CreateConstGEP1_64(builder.getInt8Ty(), load.getPointerOperand(), static_cast<uint64_t>(offset));
-      builder.CreateAlignedLoad(builder.getInt32Ty(), place, Align(1), /*isVolatile=*/true);
+      builder.CreateAlignedLoad(builder.getInt32Ty(), address, Align(1), /*isVolatile=*/true);
     }
   }
 

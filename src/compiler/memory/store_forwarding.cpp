@@ -22,24 +22,24 @@ namespace {
 
 using namespace llvm;
 
-// Stores that are looked at for one load, and for all.
+// Stores that are visited for one load, and in total.
 constexpr unsigned kMostForALoad = 64, kMostInAll = 8000;
 
-// Branches, one behind the other, that are looked through.
+// Nested phis that are visited.
 constexpr unsigned kMostBranches = 40;
 
-// Registers that one load is put together from, and numbers.
-constexpr size_t kMostVectors = 3, kMostNumbers = 8;
+// Vectors and scalars that one load is assembled from.
+constexpr size_t kMostVectors = 3, kMostScalars = 8;
 
-// An access to elements at known distances from the beginning of the memory.
+// An access to elements at known offsets from the start of threadgroup memory.
 struct Access {
   Value* base;
   int64_t offset;         // in bytes
   Type* type;             // of all elements
-  Value* value;           // what is stored; of a load, what elements get that are not loaded, or null
-  Constant* is_accessed;  // of each element; null: all
-  // Of each element from `offset`, where they do not follow one another.
-  SmallVector<int64_t> places = {};
+  Value* value;           // the stored value; for a load, the value of masked-off elements, or null
+  Constant* is_accessed;  // mask of the elements; null: all
+  // Of each element, relative to `offset`, if the elements are not consecutive.
+  SmallVector<int64_t> element_offsets = {};
 };
 
 unsigned count_of(Type* type) {
@@ -47,7 +47,7 @@ unsigned count_of(Type* type) {
   return vector ? vector->getNumElements() : 1;
 }
 
-// Where an element of what is loaded comes from.
+// The source of a loaded element.
 struct Source {
   Value* value = nullptr;
   unsigned element = 0;
@@ -61,23 +61,23 @@ class StoreForwarding {
   bool run() {
     SmallVector<Instruction*> loads;
     for (Instruction& instruction : instructions(function_)) {
-      if (is_memory(&instruction)) memories_.push_back(&instruction);
+      if (is_threadgroup_memory(&instruction)) memory_pointers_.push_back(&instruction);
       if (std::optional<Access> access = access_of(instruction); access && instruction.mayReadFromMemory())
-        if (is_memory(access->base)) loads.push_back(&instruction);
+        if (is_threadgroup_memory(access->base)) loads.push_back(&instruction);
     }
     if (loads.empty()) return false;
-    memory_ = &analyses_.getResult<MemorySSAAnalysis>(function_).getMSSA();
+    memory_ssa_ = &analyses_.getResult<MemorySSAAnalysis>(function_).getMSSA();
     SmallVector<Instruction*> done;
     for (Instruction* load : loads)
       if (forward(*load)) done.push_back(load);
     for (Instruction* load : done) load->eraseFromParent();
-    if (!done.empty()) forget_stores();
+    if (!done.empty()) erase_dead_stores();
     return !done.empty();
   }
 
  private:
-  // The address of the threadgroup's memory, from the record.
-  static bool is_memory(const Value* value) {
+  // The address of the threadgroup's memory, loaded from the record.
+  static bool is_threadgroup_memory(const Value* value) {
     const auto* load = dyn_cast<LoadInst>(value);
     if (!load || !load->getType()->isPointerTy()) return false;
     APInt offset(64, 0);
@@ -117,7 +117,7 @@ class StoreForwarding {
     return access;
   }
 
-  // Of elements at places that are known, as where lanes read beside their own and some of them would be outside.
+  // A gather at constant offsets, as where lanes read their neighbours and some of these would be out of bounds.
   std::optional<Access> gather_of(IntrinsicInst& call) const {
     auto* address = dyn_cast<GetElementPtrInst>(call.getArgOperand(0));
     auto* is_accessed = dyn_cast<Constant>(call.getArgOperand(2));
@@ -134,7 +134,7 @@ class StoreForwarding {
         Constant* index = indices->getType()->isVectorTy() ? indices->getAggregateElement(i) : indices;
         auto* number = dyn_cast_or_null<ConstantInt>(index);
         if (number && number->getValue().getSignificantBits() <= 32)
-          access.places[i] += number->getSExtValue() * size;
+          access.element_offsets[i] += number->getSExtValue() * size;
         else if (StoreForwarding::is_accessed(access, i))
           return std::nullopt;
       }
@@ -151,8 +151,8 @@ class StoreForwarding {
     return !one || !one->isNullValue();
   }
 
-  // Whether the instruction writes somewhere else than to threadgroup memory: to what the launch was given, or to
-  // variables of this function.
+  // Whether the instruction writes to other memory than the threadgroup's: to a launch's arguments, or to variables of
+  // this function.
   bool writes_elsewhere(const Instruction& instruction) const {
     const Value* pointer = nullptr;
     if (const auto* store = dyn_cast<StoreInst>(&instruction)) pointer = store->getPointerOperand();
@@ -169,27 +169,27 @@ class StoreForwarding {
     return all_of(objects, [](const Value* object) {
       if (isa<AllocaInst, GlobalVariable>(object)) return true;
       const auto* load = dyn_cast<LoadInst>(object);
-      return load && load->hasMetadata(LLVMContext::MD_invariant_load) && !is_memory(load);
+      return load && load->hasMetadata(LLVMContext::MD_invariant_load) && !is_threadgroup_memory(load);
     });
   }
 
-  // The next access at or above this one that may write to threadgroup memory; null where several ways come together
-  // that do not all come from one.
-  MemoryAccess* next_above(MemoryAccess* access, unsigned depth = 0) {
-    while (++looked_ <= kMostInAll && depth < kMostBranches) {
+  // The nearest access at or above this one that may write to threadgroup memory; null if paths with different ones
+  // join.
+  MemoryAccess* next_clobber(MemoryAccess* access, unsigned depth = 0) {
+    while (++visited_ <= kMostInAll && depth < kMostBranches) {
       if (auto* phi = dyn_cast<MemoryPhi>(access)) {
-        MemoryAccess* above = above_.lookup(phi);
-        if (above == phi) return phi;  // it is being looked at: the way round a loop
-        if (above && isa<MemoryPhi>(above)) {
-          access = above;
+        MemoryAccess* clobber = clobbers_.lookup(phi);
+        if (clobber == phi) return phi;  // being visited: a loop's back edge
+        if (clobber && isa<MemoryPhi>(clobber)) {
+          access = clobber;
           continue;
         }
-        if (above) return above;
-        above_[phi] = phi;
+        if (clobber) return clobber;
+        clobbers_[phi] = phi;
         MemoryAccess* common = nullptr;
         for (Value* incoming : phi->incoming_values()) {
-          MemoryAccess* one = next_above(cast<MemoryAccess>(incoming), depth + 1);
-          // A loop that writes elsewhere leaves what was there before.
+          MemoryAccess* one = next_clobber(cast<MemoryAccess>(incoming), depth + 1);
+          // A loop that writes elsewhere preserves the earlier contents.
           if (one == phi) continue;
           if (!one || (common && common != one)) {
             common = nullptr;
@@ -197,46 +197,47 @@ class StoreForwarding {
           }
           common = one;
         }
-        above_[phi] = common;
+        clobbers_[phi] = common;
         return common;
       }
       auto* definition = cast<MemoryDef>(access);
-      if (memory_->isLiveOnEntryDef(access) || !writes_elsewhere(*definition->getMemoryInst())) return access;
+      if (memory_ssa_->isLiveOnEntryDef(access) || !writes_elsewhere(*definition->getMemoryInst())) return access;
       access = definition->getDefiningAccess();
     }
     return nullptr;
   }
 
-  // What each element was stored by; false where that is not known of all.
-  bool find_sources(Instruction& load, const Access& wanted, SmallVectorImpl<Source>& sources) {
-    unsigned count = count_of(wanted.type);
-    int64_t size = static_cast<int64_t>(layout_.getTypeStoreSize(wanted.type->getScalarType()));
+  // Finds the stored value of each element; false if one is unknown.
+  bool find_sources(Instruction& load, const Access& required, SmallVectorImpl<Source>& sources) {
+    unsigned count = count_of(required.type);
+    int64_t size = static_cast<int64_t>(layout_.getTypeStoreSize(required.type->getScalarType()));
     sources.resize(count);
     unsigned missing = 0;
     for (unsigned i = 0; i < count; ++i) {
-      if (is_accessed(wanted, i))
+      if (is_accessed(required, i))
         ++missing;
       else
-        sources[i] = {wanted.value, i};
+        sources[i] = {required.value, i};
     }
-    MemoryAccess* at = memory_->getMemoryAccess(&load)->getDefiningAccess();
-    for (unsigned looked = 0; missing > 0; ++looked) {
-      at = next_above(at);
-      if (!at || memory_->isLiveOnEntryDef(at) || looked == kMostForALoad) return false;
+    MemoryAccess* at = memory_ssa_->getMemoryAccess(&load)->getDefiningAccess();
+    for (unsigned visited = 0; missing > 0; ++visited) {
+      at = next_clobber(at);
+      if (!at || memory_ssa_->isLiveOnEntryDef(at) || visited == kMostForALoad) return false;
       auto* definition = cast<MemoryDef>(at);
       Instruction& instruction = *definition->getMemoryInst();
       at = definition->getDefiningAccess();
       std::optional<Access> stored = access_of(instruction);
       if (!stored) return false;
-      if (stored->base != wanted.base) return false;
+      if (stored->base != required.base) return false;
       int64_t stored_bytes = static_cast<int64_t>(layout_.getTypeStoreSize(stored->type).getFixedValue());
-      bool is_invariant =
+      bool sizes_match =
           layout_.getTypeStoreSize(stored->type->getScalarType()).getFixedValue() == static_cast<uint64_t>(size);
       for (unsigned i = 0; i < count; ++i) {
         if (sources[i].value) continue;
-        int64_t distance = wanted.offset + (wanted.places.empty() ? size * i : wanted.places[i]) - stored->offset;
+        int64_t distance = required.offset +
+                           (required.element_offsets.empty() ? size * i : required.element_offsets[i]) - stored->offset;
         if (distance >= stored_bytes || distance + size <= 0) continue;
-        if (!is_invariant || distance % size != 0) return false;
+        if (!sizes_match || distance % size != 0) return false;
         auto element = static_cast<unsigned>(distance / size);
         if (!is_accessed(*stored, element)) continue;
         sources[i] = {stored->value, element};
@@ -247,26 +248,27 @@ class StoreForwarding {
   }
 
   bool forward(Instruction& load) {
-    std::optional<Access> wanted = access_of(load);
-    if (!wanted) return false;
-    Value* value = stored_value(load, *wanted);
-    if (!value) value = partly_stored(load, *wanted);
+    std::optional<Access> required = access_of(load);
+    if (!required) return false;
+    Value* value = stored_value(load, *required);
+    if (!value) value = partly_stored(load, *required);
     if (!value) return false;
     load.replaceAllUsesWith(value);
     return true;
   }
 
-  // Registers that were stored, as where each simdgroup has stored its number; others are loaded.
-  Value* partly_stored(Instruction& load, const Access& wanted) {
-    Type* element = wanted.type->getScalarType();
+  // Forwards whole registers whose stores are known, as where each simdgroup has stored its number, and loads the
+  // others.
+  Value* partly_stored(Instruction& load, const Access& required) {
+    Type* element = required.type->getScalarType();
     const auto lanes = register_bytes_ / static_cast<unsigned>(layout_.getTypeStoreSize(element).getFixedValue());
-    const unsigned count = count_of(wanted.type);
+    const unsigned count = count_of(required.type);
     if (!isa<LoadInst>(load) || count <= lanes || count % lanes != 0) return nullptr;
     auto* type = FixedVectorType::get(element, lanes);
     SmallVector<Value*> parts;
     for (unsigned first = 0; first < count; first += lanes) {
-      const int64_t offset = wanted.offset + int64_t{first / lanes} * register_bytes_;
-      parts.push_back(stored_value(load, {wanted.base, offset, type, nullptr, nullptr}));
+      const int64_t offset = required.offset + int64_t{first / lanes} * register_bytes_;
+      parts.push_back(stored_value(load, {required.base, offset, type, nullptr, nullptr}));
     }
     if (none_of(parts, [](Value* part) { return part; })) return nullptr;
     IRBuilder<> builder(&load);
@@ -279,19 +281,19 @@ class StoreForwarding {
     return concatenateVectors(builder, parts);
   }
 
-  // What is known to have been stored; null where that is not known.
-  Value* stored_value(Instruction& load, const Access& wanted) {
+  // The value known to have been stored; null if unknown.
+  Value* stored_value(Instruction& load, const Access& required) {
     SmallVector<Source> sources;
-    if (!find_sources(load, wanted, sources)) return nullptr;
-    SmallVector<Value*> vectors, numbers;
+    if (!find_sources(load, required, sources)) return nullptr;
+    SmallVector<Value*> vectors, scalars;
     for (const Source& source : sources) {
-      auto& kind = source.value->getType()->isVectorTy() ? vectors : numbers;
-      if (!is_contained(kind, source.value)) kind.push_back(source.value);
+      auto& group = source.value->getType()->isVectorTy() ? vectors : scalars;
+      if (!is_contained(group, source.value)) group.push_back(source.value);
     }
-    if (vectors.size() > kMostVectors || numbers.size() > kMostNumbers) return nullptr;
+    if (vectors.size() > kMostVectors || scalars.size() > kMostScalars) return nullptr;
     IRBuilder<> builder(&load);
-    Type* element = wanted.type->getScalarType();
-    if (!wanted.type->isVectorTy()) {
+    Type* element = required.type->getScalarType();
+    if (!required.type->isVectorTy()) {
       Value* value = sources[0].value;
       if (!vectors.empty()) value = builder.CreateExtractElement(value, sources[0].element);
       return builder.CreateBitCast(value, element);
@@ -300,27 +302,27 @@ class StoreForwarding {
     Value* result = nullptr;
     for (Value* vector : vectors) {
       auto* type = cast<FixedVectorType>(vector->getType());
-      auto* as_required = FixedVectorType::get(element, type->getNumElements());
-      Value* own = builder.CreateBitCast(vector, as_required);
+      auto* cast_type = FixedVectorType::get(element, type->getNumElements());
+      Value* converted = builder.CreateBitCast(vector, cast_type);
       SmallVector<int> mask;
-      bool is_first = !result, is_invariant = type->getNumElements() == static_cast<unsigned>(count);
-      // Where lengths differ, what is taken first comes to its place.
-      if (!is_invariant) {
+      bool is_first = !result, sizes_match = type->getNumElements() == static_cast<unsigned>(count);
+      // If lengths differ, a first shuffle moves the elements to their positions.
+      if (!sizes_match) {
         for (const Source& source : sources)
           mask.push_back(source.value == vector ? static_cast<int>(source.element) : PoisonMaskElem);
-        own = builder.CreateShuffleVector(own, mask);
+        converted = builder.CreateShuffleVector(converted, mask);
         mask.clear();
       }
       for (int i = 0; i < count; ++i) {
         const Source& source = sources[static_cast<unsigned>(i)];
-        int taken = is_invariant ? static_cast<int>(source.element) : i;
+        int taken = sizes_match ? static_cast<int>(source.element) : i;
         if (source.value == vector)
           mask.push_back(is_first ? taken : count + taken);
         else
           mask.push_back(is_first ? PoisonMaskElem : i);
       }
-      // Two registers are put together at once.
-      if (is_first && is_invariant && vectors.size() > 1) {
+      // One shuffle combines two vectors.
+      if (is_first && sizes_match && vectors.size() > 1) {
         auto* second = vectors[1];
         if (second->getType()->isVectorTy() && count_of(second->getType()) == static_cast<unsigned>(count)) {
           for (int i = 0; i < count; ++i) {
@@ -328,16 +330,17 @@ class StoreForwarding {
             if (source.value == second) mask[static_cast<unsigned>(i)] = count + static_cast<int>(source.element);
           }
           Value* other = builder.CreateBitCast(second, FixedVectorType::get(element, static_cast<unsigned>(count)));
-          result = builder.CreateShuffleVector(own, other, mask);
+          result = builder.CreateShuffleVector(converted, other, mask);
           continue;
         }
       }
-      if (!is_first && is_invariant && vector == vectors[1] &&
+      if (!is_first && sizes_match && vector == vectors[1] &&
           count_of(vectors[0]->getType()) == static_cast<unsigned>(count))
-        continue;  // there already
-      result = is_first ? builder.CreateShuffleVector(own, mask) : builder.CreateShuffleVector(result, own, mask);
+        continue;  // combined already
+      result = is_first ? builder.CreateShuffleVector(converted, mask)
+                        : builder.CreateShuffleVector(result, converted, mask);
     }
-    if (!result) result = PoisonValue::get(wanted.type);
+    if (!result) result = PoisonValue::get(required.type);
     for (int i = 0; i < count; ++i) {
       Value* value = sources[static_cast<unsigned>(i)].value;
       if (!value->getType()->isVectorTy())
@@ -346,22 +349,22 @@ class StoreForwarding {
     return result;
   }
 
-  // If all that is done with the memory is that it is stored to, it is not.
-  void forget_stores() {
+  // Erases the stores if the memory is only stored to.
+  void erase_dead_stores() {
     SmallVector<Instruction*> stores;
-    SmallVector<Value*> waiting(memories_.begin(), memories_.end());
-    while (!waiting.empty()) {
-      Value* address = waiting.pop_back_val();
+    SmallVector<Value*> worklist(memory_pointers_.begin(), memory_pointers_.end());
+    while (!worklist.empty()) {
+      Value* address = worklist.pop_back_val();
       for (User* user : address->users()) {
         auto* store = dyn_cast<StoreInst>(user);
         auto* call = dyn_cast<IntrinsicInst>(user);
         if (isa<GetElementPtrInst>(user) && user->getType()->isPointerTy()) {
-          waiting.push_back(user);
+          worklist.push_back(user);
         } else if (store && store->isSimple() && store->getPointerOperand() == address &&
                    store->getValueOperand() != address) {
           stores.push_back(store);
         } else if (isa<GetElementPtrInst>(user) && user->use_empty()) {
-          continue;  // what a gather had
+          continue;  // the address of a forwarded gather
         } else if (call && call->getIntrinsicID() == Intrinsic::masked_store && call->getArgOperand(1) == address) {
           stores.push_back(call);
         } else {
@@ -376,11 +379,11 @@ class StoreForwarding {
   const DataLayout& layout_;
   FunctionAnalysisManager& analyses_;
   const unsigned register_bytes_;
-  MemorySSA* memory_ = nullptr;
-  SmallVector<Instruction*> memories_;
-  // Of phis: what is above them, or a phi above them that was being looked at, or the phi that is being looked at.
-  DenseMap<MemoryPhi*, MemoryAccess*> above_;
-  unsigned looked_ = 0;
+  MemorySSA* memory_ssa_ = nullptr;
+  SmallVector<Instruction*> memory_pointers_;
+  // By phi: its nearest clobber, or a phi above it that was being visited, or the phi itself while it is being visited.
+  DenseMap<MemoryPhi*, MemoryAccess*> clobbers_;
+  unsigned visited_ = 0;
 };
 
 }  // namespace

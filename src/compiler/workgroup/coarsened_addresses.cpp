@@ -31,10 +31,10 @@ class Distances {
 
   bool run() {
     // The loop's end says so, as it was made; without it nothing here holds.
-    if (evolution_.getUnsignedRangeMax(evolution_.getSCEV(pieces_.piece)).ugt(kLanes)) return false;
-    for (User* user : make_early_inc_range(pieces_.piece->users()))
-      if (match(user, m_And(m_Specific(pieces_.piece), m_SpecificInt(kLanes)))) {
-        user->replaceAllUsesWith(pieces_.piece);
+    if (evolution_.getUnsignedRangeMax(evolution_.getSCEV(pieces_.half_offset)).ugt(kLanes)) return false;
+    for (User* user : make_early_inc_range(pieces_.half_offset->users()))
+      if (match(user, m_And(m_Specific(pieces_.half_offset), m_SpecificInt(kLanes)))) {
+        user->replaceAllUsesWith(pieces_.half_offset);
         has_changed_ = true;
       }
     SmallVector<CastInst*> numbers;
@@ -49,8 +49,8 @@ class Distances {
  private:
   // Whether it is a multiple of 64 for the first piece, and as much more as the piece for each.
   bool is_piece_more(Value* number) const {
-    if (number->getType() != pieces_.piece->getType()) return false;
-    const SCEV* first = evolution_.getMinusSCEV(evolution_.getSCEV(number), evolution_.getSCEV(pieces_.piece));
+    if (number->getType() != pieces_.half_offset->getType()) return false;
+    const SCEV* first = evolution_.getMinusSCEV(evolution_.getSCEV(number), evolution_.getSCEV(pieces_.half_offset));
     return evolution_.isLoopInvariant(first, pieces_.loop) &&
            evolution_.getMinTrailingZeros(first) >= Log2_32(kCoarsenedThreads);
   }
@@ -60,7 +60,7 @@ class Distances {
     if (!first) return;
     IRBuilder<> before(pieces_.insertion_point()), builder(&number);
     Value* wide = before.CreateCast(number.getOpcode(), first, number.getType());
-    Value* distance = builder.CreateZExt(pieces_.piece, number.getType());
+    Value* distance = builder.CreateZExt(pieces_.half_offset, number.getType());
     for (User* user : make_early_inc_range(number.users()))
       if (auto* place = dyn_cast<GetElementPtrInst>(user); place && is_element(*place, number))
         replace(*place, before.CreateGEP(place->getSourceElementType(), place->getPointerOperand(), wide), distance);
@@ -100,7 +100,7 @@ class Distances {
   Value* of_first(Value* value) {
     auto* instruction = dyn_cast<Instruction>(value);
     if (!instruction || !pieces_.contain(*instruction)) return value;
-    if (instruction == pieces_.piece) return ConstantInt::get(value->getType(), 0);
+    if (instruction == pieces_.half_offset) return ConstantInt::get(value->getType(), 0);
     if (Value* known = first_.lookup(value)) return known;
     if (!isa<BinaryOperator, CastInst>(instruction) || !isSafeToSpeculativelyExecute(instruction)) return nullptr;
     SmallVector<Value*> operands;

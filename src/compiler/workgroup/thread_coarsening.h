@@ -31,7 +31,7 @@ bool halves_share_work(llvm::Function& function, const Divergence& divergence);
 struct CoarsenedLoop {
   llvm::PHINode* x = nullptr;  // of the run
   llvm::Loop* loop = nullptr;
-  llvm::PHINode* piece = nullptr;  // 0 or 32
+  llvm::PHINode* half_offset = nullptr;  // 0 or 32
 
   bool contain(const llvm::Instruction& instruction) const { return loop && loop->contains(&instruction); }
   /// Before the loop.

@@ -24,97 +24,98 @@ namespace {
 using namespace llvm;
 using namespace llvm::PatternMatch;
 
-class Distances {
+class CoarsenedAddresses {
  public:
-  Distances(Function& function, CoarsenedLoop pieces, ScalarEvolution& evolution)
-      : function_(function), pieces_(pieces), evolution_(evolution) {}
+  CoarsenedAddresses(Function& function, CoarsenedLoop halves, ScalarEvolution& evolution)
+      : function_(function), halves_(halves), evolution_(evolution) {}
 
   bool run() {
-    // The loop's end says so, as it was made; without it nothing here holds.
-    if (evolution_.getUnsignedRangeMax(evolution_.getSCEV(pieces_.half_offset)).ugt(kLanes)) return false;
-    for (User* user : make_early_inc_range(pieces_.half_offset->users()))
-      if (match(user, m_And(m_Specific(pieces_.half_offset), m_SpecificInt(kLanes)))) {
-        user->replaceAllUsesWith(pieces_.half_offset);
+    // The loop's exit condition implies it, as the loop was built. Nothing here holds without it.
+    if (evolution_.getUnsignedRangeMax(evolution_.getSCEV(halves_.half_offset)).ugt(kLanes)) return false;
+    for (User* user : make_early_inc_range(halves_.half_offset->users()))
+      if (match(user, m_And(m_Specific(halves_.half_offset), m_SpecificInt(kLanes)))) {
+        user->replaceAllUsesWith(halves_.half_offset);
         has_changed_ = true;
       }
-    SmallVector<CastInst*> numbers;
-    for (BasicBlock* block : pieces_.loop->blocks())
+    SmallVector<CastInst*> indices;
+    for (BasicBlock* block : halves_.loop->blocks())
       for (Instruction& instruction : *block)
-        if (isa<SExtInst, ZExtInst>(instruction) && is_piece_more(instruction.getOperand(0)))
-          numbers.push_back(cast<CastInst>(&instruction));
-    for (CastInst* number : numbers) separate(*number);
+        if (isa<SExtInst, ZExtInst>(instruction) && is_first_plus_half_offset(instruction.getOperand(0)))
+          indices.push_back(cast<CastInst>(&instruction));
+    for (CastInst* index : indices) split(*index);
     return has_changed_;
   }
 
  private:
-  // Whether it is a multiple of 64 for the first piece, and as much more as the piece for each.
-  bool is_piece_more(Value* number) const {
-    if (number->getType() != pieces_.half_offset->getType()) return false;
-    const SCEV* first = evolution_.getMinusSCEV(evolution_.getSCEV(number), evolution_.getSCEV(pieces_.half_offset));
-    return evolution_.isLoopInvariant(first, pieces_.loop) &&
+  // Whether the index is a multiple of 64 for the first half, and grows by exactly the half offset.
+  bool is_first_plus_half_offset(Value* index) const {
+    if (index->getType() != halves_.half_offset->getType()) return false;
+    const SCEV* first = evolution_.getMinusSCEV(evolution_.getSCEV(index), evolution_.getSCEV(halves_.half_offset));
+    return evolution_.isLoopInvariant(first, halves_.loop) &&
            evolution_.getMinTrailingZeros(first) >= Log2_32(kCoarsenedThreads);
   }
 
-  void separate(CastInst& number) {
-    Value* first = of_first(number.getOperand(0));
+  void split(CastInst& index) {
+    Value* first = first_half_value(index.getOperand(0));
     if (!first) return;
-    IRBuilder<> before(pieces_.insertion_point()), builder(&number);
-    Value* wide = before.CreateCast(number.getOpcode(), first, number.getType());
-    Value* distance = builder.CreateZExt(pieces_.half_offset, number.getType());
-    for (User* user : make_early_inc_range(number.users()))
-      if (auto* place = dyn_cast<GetElementPtrInst>(user); place && is_element(*place, number))
-        replace(*place, before.CreateGEP(place->getSourceElementType(), place->getPointerOperand(), wide), distance);
-    number.replaceAllUsesWith(builder.CreateNSWAdd(wide, distance));
+    IRBuilder<> before(halves_.insertion_point()), builder(&index);
+    Value* wide = before.CreateCast(index.getOpcode(), first, index.getType());
+    Value* offset = builder.CreateZExt(halves_.half_offset, index.getType());
+    for (User* user : make_early_inc_range(index.users()))
+      if (auto* address = dyn_cast<GetElementPtrInst>(user); address && is_element(*address, index))
+        replace(*address, before.CreateGEP(address->getSourceElementType(), address->getPointerOperand(), wide),
+                offset);
+    index.replaceAllUsesWith(builder.CreateNSWAdd(wide, offset));
     has_changed_ = true;
   }
 
-  bool is_element(const GetElementPtrInst& place, const Value& number) const {
-    const auto* array = dyn_cast<Instruction>(place.getPointerOperand());
-    return place.getNumIndices() == 1 && place.getOperand(1) == &number && !(array && pieces_.contain(*array));
+  bool is_element(const GetElementPtrInst& address, const Value& index) const {
+    const auto* array = dyn_cast<Instruction>(address.getPointerOperand());
+    return address.getNumIndices() == 1 && address.getOperand(1) == &index && !(array && halves_.contain(*array));
   }
 
-  // `first`: the first piece's place.
-  void replace(GetElementPtrInst& place, Value* first, Value* distance) {
-    for (User* user : make_early_inc_range(place.users()))
-      if (auto* choice = dyn_cast<SelectInst>(user)) replace_choice(*choice, place, first, distance);
-    IRBuilder<> builder(&place);
-    place.replaceAllUsesWith(builder.CreateGEP(place.getSourceElementType(), first, distance));
+  // `first`: the first half's address.
+  void replace(GetElementPtrInst& address, Value* first, Value* offset) {
+    for (User* user : make_early_inc_range(address.users()))
+      if (auto* select = dyn_cast<SelectInst>(user)) replace_select(*select, address, first, offset);
+    IRBuilder<> builder(&address);
+    address.replaceAllUsesWith(builder.CreateGEP(address.getSourceElementType(), first, offset));
   }
 
-  // Of zeros instead of the place: as far behind one address as the other.
-  void replace_choice(SelectInst& choice, GetElementPtrInst& place, Value* first, Value* distance) {
-    auto* condition = dyn_cast<Instruction>(choice.getCondition());
-    const bool is_first = choice.getTrueValue() == &place;
-    Value* other = is_first ? choice.getFalseValue() : choice.getTrueValue();
-    if (!is_zeros(other) || (condition && pieces_.contain(*condition))) return;
+  // A guard's select of zeros instead of the address: both alternatives get the same offset.
+  void replace_select(SelectInst& select, GetElementPtrInst& address, Value* first, Value* offset) {
+    auto* condition = dyn_cast<Instruction>(select.getCondition());
+    const bool is_first = select.getTrueValue() == &address;
+    Value* other = is_first ? select.getFalseValue() : select.getTrueValue();
+    if (!is_zeros(other) || (condition && halves_.contain(*condition))) return;
     const DataLayout& layout = function_.getDataLayout();
     const uint64_t bytes = layout.getTypeAllocSize(cast<GlobalVariable>(other)->getValueType()).getFixedValue(),
-                   most = layout.getTypeAllocSize(place.getSourceElementType()).getFixedValue() * kLanes;
+                   most = layout.getTypeAllocSize(address.getSourceElementType()).getFixedValue() * kLanes;
     Value* zeros = zeros_of(*function_.getParent(), bytes + most);
-    IRBuilder<> before(pieces_.insertion_point()), builder(&choice);
-    Value* chosen = before.CreateSelect(choice.getCondition(), is_first ? first : zeros, is_first ? zeros : first);
-    choice.replaceAllUsesWith(builder.CreateGEP(place.getSourceElementType(), chosen, distance));
+    IRBuilder<> before(halves_.insertion_point()), builder(&select);
+    Value* chosen = before.CreateSelect(select.getCondition(), is_first ? first : zeros, is_first ? zeros : first);
+    select.replaceAllUsesWith(builder.CreateGEP(address.getSourceElementType(), chosen, offset));
   }
 
-  // What it is for the first piece, before the loop; null where that is not arithmetic alone.
-  Value* of_first(Value* value) {
+  // The first half's value, computed before the loop; null if it is more than arithmetic.
+  Value* first_half_value(Value* value) {
     auto* instruction = dyn_cast<Instruction>(value);
-    if (!instruction || !pieces_.contain(*instruction)) return value;
-    if (instruction == pieces_.half_offset) return ConstantInt::get(value->getType(), 0);
-    if (Value* known = first_.lookup(value)) return known;
+    if (!instruction || !halves_.contain(*instruction)) return value;
+    if (instruction == halves_.half_offset) return ConstantInt::get(value->getType(), 0);
+    if (Value* known = first_half_values_.lookup(value)) return known;
     if (!isa<BinaryOperator, CastInst>(instruction) || !isSafeToSpeculativelyExecute(instruction)) return nullptr;
     SmallVector<Value*> operands;
     for (Value* operand : instruction->operands()) {
-      operands.push_back(of_first(operand));
+      operands.push_back(first_half_value(operand));
       if (!operands.back()) return nullptr;
     }
-    return first_[value] = copy_before(pieces_, *instruction, operands);
+    return first_half_values_[value] = copy_before(halves_, *instruction, operands);
   }
 
   Function& function_;
-  const CoarsenedLoop pieces_;
+  const CoarsenedLoop halves_;
   ScalarEvolution& evolution_;
-  DenseMap<Value*, Value*> first_;
+  DenseMap<Value*, Value*> first_half_values_;
   bool has_changed_ = false;
 };
 
@@ -123,9 +124,9 @@ class Distances {
 PreservedAnalyses CoarsenedAddressesPass::run(Function& function, FunctionAnalysisManager& analyses) {
   auto& evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
   bool has_changed = false;
-  for (Loop* runs : analyses.getResult<LoopAnalysis>(function))
-    if (CoarsenedLoop pieces = coarsened_loop_of(*runs); pieces.loop)
-      has_changed |= Distances(function, pieces, evolution).run();
+  for (Loop* outer : analyses.getResult<LoopAnalysis>(function))
+    if (CoarsenedLoop halves = coarsened_loop_of(*outer); halves.loop)
+      has_changed |= CoarsenedAddresses(function, halves, evolution).run();
   return has_changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 

@@ -21,14 +21,14 @@ namespace {
 
 using namespace llvm;
 
-class LoopSums {
+class DeferredReductions {
  public:
-  LoopSums(Function& function, FunctionAnalysisManager& analyses, unsigned width)
+  DeferredReductions(Function& function, FunctionAnalysisManager& analyses, unsigned width)
       : function_(function),
         width_(width),
         loops_(analyses.getResult<LoopAnalysis>(function)),
         evolution_(analyses.getResult<ScalarEvolutionAnalysis>(function)),
-        tree_(analyses.getResult<DominatorTreeAnalysis>(function)),
+        dominators_(analyses.getResult<DominatorTreeAnalysis>(function)),
         aliases_(analyses.getResult<AAManager>(function)) {}
 
   bool run() {
@@ -46,55 +46,54 @@ class LoopSums {
 
   bool run(Loop& loop) {
     unsigned count = evolution_.getSmallConstantTripCount(&loop);
-    BasicBlock* behind = loop.getUniqueExitBlock();
-    if (count < 2 || count > kMostSimdgroups || !behind || behind->getSinglePredecessor() != loop.getLoopLatch())
+    BasicBlock* exit = loop.getUniqueExitBlock();
+    if (count < 2 || count > kMostSimdgroups || !exit || exit->getSinglePredecessor() != loop.getLoopLatch())
       return false;
-    PHINode* number = number_of(loop, evolution_);
-    if (!number) return false;
+    PHINode* counter = number_of(loop, evolution_);
+    if (!counter) return false;
     SmallVector<Sum> sums;
     for (BasicBlock* block : loop.blocks())
-      if (tree_.dominates(block, loop.getLoopLatch()))
+      if (dominators_.dominates(block, loop.getLoopLatch()))
         for (Instruction& instruction : *block)
           if (auto* store = dyn_cast<StoreInst>(&instruction))
-            if (std::optional<Sum> sum = sum_of(*store, loop, *number)) sums.push_back(std::move(*sum));
+            if (std::optional<Sum> sum = sum_of(*store, loop, *counter)) sums.push_back(std::move(*sum));
     if (sums.empty()) return false;
-    for (Sum& sum : sums) add_behind(sum, loop, *number, count, *behind);
+    for (Sum& sum : sums) emit_after_loop(sum, loop, *counter, count, *exit);
     return true;
   }
 
-  // If the loop accesses nothing else there.
-  std::optional<Sum> sum_of(StoreInst& store, const Loop& loop, PHINode& number) {
+  // If the loop does not access the stored address otherwise.
+  std::optional<Sum> sum_of(StoreInst& store, const Loop& loop, PHINode& counter) {
     auto* element = dyn_cast<ExtractElementInst>(store.getValueOperand());
     if (!store.isSimple() || !element || !element->hasOneUse() || !loop.contains(element)) return std::nullopt;
     std::optional<LaneSum> lanes = lane_sum(*element, width_);
-    if (!lanes || !LoopIteration(loop, number, 0).can_be_computed(store.getPointerOperand())) return std::nullopt;
+    if (!lanes || !LoopIteration(loop, counter, 0).can_be_computed(store.getPointerOperand())) return std::nullopt;
     if (is_accessed_otherwise(loop, store, aliases_)) return std::nullopt;
     return Sum{&store, element, *lanes};
   }
 
-  void add_behind(Sum& sum, const Loop& loop, PHINode& number, unsigned count, BasicBlock& behind) {
+  void emit_after_loop(Sum& sum, const Loop& loop, PHINode& counter, unsigned count, BasicBlock& exit) {
     IRBuilder<> builder(&*function_.getEntryBlock().getFirstInsertionPt());
     auto* type = FixedVectorType::get(sum.lanes.lanes->getType()->getScalarType(), width_);
     const Align alignment(width_ * sizeof(float));
     AllocaInst* memory = builder.CreateAlloca(ArrayType::get(type, count));
     memory->setAlignment(alignment);
-    auto place = [&](Value* index) { return builder.CreateInBoundsGEP(type, memory, index); };
+    auto slot = [&](Value* index) { return builder.CreateInBoundsGEP(type, memory, index); };
 
     builder.SetInsertPoint(sum.element);
     PartialSum partial_sum = add_registers(sum.lanes, width_, builder);
-    builder.CreateAlignedStore(partial_sum.numbers, place(&number), alignment);
+    builder.CreateAlignedStore(partial_sum.numbers, slot(&counter), alignment);
 
-    builder.SetInsertPoint(behind.getFirstInsertionPt());
+    builder.SetInsertPoint(exit.getFirstInsertionPt());
     SmallVector<Value*> sums;
     for (unsigned first = 0; first < count; first += kMostSumsTogether) {
-      SmallVector<PartialSum> together;
+      SmallVector<PartialSum> batch;
       for (unsigned i = first; i < std::min(count, first + kMostSumsTogether); ++i)
-        together.push_back(
-            {builder.CreateAlignedLoad(type, place(builder.getInt32(i)), alignment), partial_sum.elements});
-      append_range(sums, add_up(together, sum.lanes.operation, builder));
+        batch.push_back({builder.CreateAlignedLoad(type, slot(builder.getInt32(i)), alignment), partial_sum.elements});
+      append_range(sums, add_up(batch, sum.lanes.operation, builder));
     }
     for (unsigned i = 0; i < count; ++i) {
-      Value* address = LoopIteration(loop, number, i).computed(sum.store->getPointerOperand(), builder);
+      Value* address = LoopIteration(loop, counter, i).computed(sum.store->getPointerOperand(), builder);
       auto* store = cast<StoreInst>(sum.store->clone());
       store->setOperand(0, builder.CreateBitCast(sums[i], sum.element->getType()));
       store->setOperand(1, address);
@@ -107,14 +106,14 @@ class LoopSums {
   const unsigned width_;
   LoopInfo& loops_;
   ScalarEvolution& evolution_;
-  DominatorTree& tree_;
+  DominatorTree& dominators_;
   AAResults& aliases_;
 };
 
 }  // namespace
 
 PreservedAnalyses DeferredReductionsPass::run(Function& function, FunctionAnalysisManager& analyses) {
-  has_changed_ = LoopSums(function, analyses, width_).run();
+  has_changed_ = DeferredReductions(function, analyses, width_).run();
   return has_changed_ ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 

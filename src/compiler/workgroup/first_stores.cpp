@@ -23,7 +23,7 @@ class FirstStores {
   FirstStores(Function& function, FunctionAnalysisManager& analyses)
       : loops_(analyses.getResult<LoopAnalysis>(function)),
         evolution_(analyses.getResult<ScalarEvolutionAnalysis>(function)),
-        tree_(analyses.getResult<DominatorTreeAnalysis>(function)),
+        dominators_(analyses.getResult<DominatorTreeAnalysis>(function)),
         aliases_(analyses.getResult<AAManager>(function)) {}
 
   bool run() {
@@ -31,29 +31,31 @@ class FirstStores {
     for (Loop* loop : loops_) {
       const unsigned count = evolution_.getSmallConstantTripCount(loop);
       BasicBlock *before = loop->getLoopPreheader(), *latch = loop->getLoopLatch();
-      PHINode* number = number_of(*loop, evolution_);
-      if (count < 2 || count > kMostSimdgroups || !before || !latch || !number) continue;
+      PHINode* counter = number_of(*loop, evolution_);
+      if (count < 2 || count > kMostSimdgroups || !before || !latch || !counter) continue;
       for (BasicBlock* block : loop->blocks())
-        if (is_of_first(*block, *loop, *latch, *number, count)) has_changed |= leave(*block, *loop, *before);
+        if (executes_only_in_first(*block, *loop, *latch, *counter, count))
+          has_changed |= hoist_stores(*block, *loop, *before);
     }
     return has_changed;
   }
 
  private:
-  // Whether the first iteration comes to it and no other one does.
-  bool is_of_first(BasicBlock& block, const Loop& loop, BasicBlock& latch, PHINode& number, unsigned count) const {
+  // Whether only the first iteration executes the block.
+  bool executes_only_in_first(BasicBlock& block, const Loop& loop, BasicBlock& latch, PHINode& counter,
+                              unsigned count) const {
     BasicBlock* from = block.getSinglePredecessor();
-    if (!from || &block == loop.getHeader() || !tree_.dominates(from, &latch)) return false;
+    if (!from || &block == loop.getHeader() || !dominators_.dominates(from, &latch)) return false;
     auto* branch = dyn_cast<BranchInst>(from->getTerminator());
     if (!branch || !branch->isConditional() || branch->getSuccessor(0) == branch->getSuccessor(1)) return false;
     auto is_real_edge = [&](unsigned i) {
-      auto* condition = dyn_cast_or_null<ConstantInt>(LoopIteration(loop, number, i).constant(branch->getCondition()));
+      auto* condition = dyn_cast_or_null<ConstantInt>(LoopIteration(loop, counter, i).constant(branch->getCondition()));
       return condition ? std::optional(branch->getSuccessor(condition->isZero()) == &block) : std::nullopt;
     };
     return is_real_edge(0) == true && all_of(seq(1u, count), [&](unsigned i) { return is_real_edge(i) == false; });
   }
 
-  bool leave(BasicBlock& block, const Loop& loop, BasicBlock& before) {
+  bool hoist_stores(BasicBlock& block, const Loop& loop, BasicBlock& before) {
     bool has_changed = false;
     for (Instruction& instruction : make_early_inc_range(block)) {
       auto* store = dyn_cast<StoreInst>(&instruction);
@@ -67,7 +69,7 @@ class FirstStores {
 
   LoopInfo& loops_;
   ScalarEvolution& evolution_;
-  DominatorTree& tree_;
+  DominatorTree& dominators_;
   AAResults& aliases_;
 };
 

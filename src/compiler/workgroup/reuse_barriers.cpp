@@ -28,8 +28,8 @@ namespace {
 
 using namespace llvm;
 
-// A simdgroup function that gives a value; at others threads wait, and what they have to themselves is used again.
-bool exchanges_values(const Instruction& instruction) {
+// A collective that yields a value. At the others a simdgroup only synchronizes, to reuse memory of its own.
+bool yields_value(const Instruction& instruction) {
   if (is_matrix_product(instruction)) return true;
   if (!is_collective(instruction)) return false;
   const auto* kind = dyn_cast<ConstantInt>(cast<CallInst>(instruction).getArgOperand(1));
@@ -57,27 +57,27 @@ class ReuseBarriers {
   explicit ReuseBarriers(Function& body) : body_(body) {
     for (Instruction& instruction : instructions(body_)) {
       has_barriers_ = has_barriers_ || is_threadgroup_barrier(instruction);
-      if (exchanges_values(instruction)) exchanges_.push_back(cast<CallInst>(&instruction));
-      if (auto* load = dyn_cast<LoadInst>(&instruction)) note(*load, load->getPointerOperand(), reads_);
-      if (auto* store = dyn_cast<StoreInst>(&instruction)) note(*store, store->getPointerOperand(), writes_);
+      if (yields_value(instruction)) collectives_.push_back(cast<CallInst>(&instruction));
+      if (auto* load = dyn_cast<LoadInst>(&instruction)) add_access(*load, load->getPointerOperand(), reads_);
+      if (auto* store = dyn_cast<StoreInst>(&instruction)) add_access(*store, store->getPointerOperand(), writes_);
     }
   }
 
   void run() {
-    if (!has_barriers_ || exchanges_.empty() || reads_.empty() || writes_.empty()) return;
+    if (!has_barriers_ || collectives_.empty() || reads_.empty() || writes_.empty()) return;
     find_partial_blocks();
-    for (CallInst* exchange : exchanges_) {
-      if (partial_.contains(exchange->getParent()) || !is_between(*exchange)) continue;
+    for (CallInst* collective : collectives_) {
+      if (partial_.contains(collective->getParent()) || !needs_barrier(*collective)) continue;
       Function* barrier = body_.getParent()->getFunction(kThreadgroupBarrierFunction);
-      CallInst* call = CallInst::Create(barrier, {exchange->getArgOperand(0)}, "", exchange->getIterator());
-      call->setDebugLoc(exchange->getDebugLoc());
+      CallInst* call = CallInst::Create(barrier, {collective->getArgOperand(0)}, "", collective->getIterator());
+      call->setDebugLoc(collective->getDebugLoc());
     }
   }
 
  private:
   using Accesses = std::map<const GlobalVariable*, SmallPtrSet<const Instruction*, 8>>;
 
-  void note(const Instruction& access, const Value* pointer, Accesses& accesses) {
+  void add_access(const Instruction& access, const Value* pointer, Accesses& accesses) {
     SmallVector<const Value*> objects;
     getUnderlyingObjects(pointer, objects, nullptr, 0);
     for (const Value* object : objects) {
@@ -86,12 +86,12 @@ class ReuseBarriers {
     }
   }
 
-  // Whether a read of some variable comes before, and a write of it behind, with no barrier on the way.
-  bool is_between(const Instruction& exchange) const {
+  // Whether some variable is read before the collective and written after it, with no barrier in between.
+  bool needs_barrier(const Instruction& collective) const {
     for (const auto& [variable, reads] : reads_) {
       auto writes = writes_.find(variable);
-      if (writes != writes_.end() && reaches(exchange, reads, /*backwards=*/true) &&
-          reaches(exchange, writes->second, /*backwards=*/false))
+      if (writes != writes_.end() && reaches(collective, reads, /*backwards=*/true) &&
+          reaches(collective, writes->second, /*backwards=*/false))
         return true;
     }
     return false;
@@ -99,86 +99,86 @@ class ReuseBarriers {
 
   static bool reaches(const Instruction& from, const SmallPtrSet<const Instruction*, 8>& accesses, bool backwards) {
     SmallPtrSet<const BasicBlock*, 16> seen;
-    SmallVector<const Instruction*> work;  // where to go on
+    SmallVector<const Instruction*> worklist;  // instructions to continue from
     auto next = [&](const Instruction& at) { return backwards ? at.getPrevNode() : at.getNextNode(); };
-    auto leave = [&](const BasicBlock& block) {
-      auto enter = [&](const BasicBlock* other) {
-        if (seen.insert(other).second) work.push_back(backwards ? &other->back() : &other->front());
+    auto push_neighbours = [&](const BasicBlock& block) {
+      auto push = [&](const BasicBlock* other) {
+        if (seen.insert(other).second) worklist.push_back(backwards ? &other->back() : &other->front());
       };
       if (backwards)
-        for (const BasicBlock* before : predecessors(&block)) enter(before);
+        for (const BasicBlock* before : predecessors(&block)) push(before);
       else
-        for (const BasicBlock* after : successors(&block)) enter(after);
+        for (const BasicBlock* after : successors(&block)) push(after);
     };
     if (const Instruction* at = next(from))
-      work.push_back(at);
+      worklist.push_back(at);
     else
-      leave(*from.getParent());
-    while (!work.empty()) {
-      const Instruction* at = work.pop_back_val();
+      push_neighbours(*from.getParent());
+    while (!worklist.empty()) {
+      const Instruction* at = worklist.pop_back_val();
       const BasicBlock* block = at->getParent();
       for (; at; at = next(*at)) {
         if (accesses.contains(at)) return true;
         if (is_threadgroup_barrier(*at)) break;
       }
-      if (!at) leave(*block);
+      if (!at) push_neighbours(*block);
     }
     return false;
   }
 
-  // Blocks that some threads of the threadgroup may come to and others not, other than by having returned; or later,
-  // where some wait in a loop that others have left.
+  // Blocks that only some threads of the threadgroup may reach, not counting those that have returned; or that threads
+  // reach at different times, because some are still in a loop that others have left.
   void find_partial_blocks() {
     CycleInfo cycles;
     cycles.compute(body_);
     PostDominatorTree after(body_);
     const Divergence divergence(body_, cycles, after, between_threads_of_threadgroup);
-    SmallVector<const BasicBlock*> dividing;
+    SmallVector<const BasicBlock*> divergent;
     for (const BasicBlock& block : body_)
-      if (divergence.is_divergent_branch(block) && parts(block)) dividing.push_back(&block);
-    for (const BasicBlock* branch : dividing) {
-      const DomTreeNode* meeting = after.getNode(branch)->getIDom();
-      if (any_of(blocks_after(*branch, meeting->getBlock()), has_barrier)) {
+      if (divergence.is_divergent_branch(block) && splits_running_threads(block)) divergent.push_back(&block);
+    for (const BasicBlock* branch : divergent) {
+      const DomTreeNode* join = after.getNode(branch)->getIDom();
+      if (any_of(blocks_after(*branch, join->getBlock()), has_barrier)) {
         const Blocks reached = blocks_after(*branch);
         partial_.insert(reached.begin(), reached.end());
       }
     }
-    while (!dividing.empty()) {
-      const BasicBlock* branch = dividing.pop_back_val();
+    while (!divergent.empty()) {
+      const BasicBlock* branch = divergent.pop_back_val();
       for (const BasicBlock& block : body_) {
         if (after.properlyDominates(&block, branch) ||
             none_of(successors(branch), [&](const BasicBlock* side) { return after.dominates(&block, side); }))
           continue;
-        if (partial_.insert(&block).second && succ_size(&block) > 1) dividing.push_back(&block);
+        if (partial_.insert(&block).second && succ_size(&block) > 1) divergent.push_back(&block);
       }
     }
   }
 
   static bool has_barrier(const BasicBlock* block) { return any_of(*block, is_threadgroup_barrier); }
 
-  // Whether threads go different ways from here, not counting those that have returned by the next barrier. A switch
-  // may have several ways besides one that returns.
-  static bool parts(const BasicBlock& block) {
-    SmallPtrSet<const BasicBlock*, 4> ways;
+  // Whether threads diverge here, not counting those that have returned by the next barrier. A switch may have several
+  // successors besides one that returns.
+  static bool splits_running_threads(const BasicBlock& block) {
+    SmallPtrSet<const BasicBlock*, 4> running;
     for (const BasicBlock* next : successors(&block))
-      if (!only_returns(next)) ways.insert(next);
-    return ways.size() > 1;
+      if (!only_returns(next)) running.insert(next);
+    return running.size() > 1;
   }
 
-  // Whether nothing that others might wait at comes any more.
+  // Whether no convergence point follows.
   static bool only_returns(const BasicBlock* start) {
-    auto has_wait = [](const BasicBlock* block) {
+    auto has_convergence_point = [](const BasicBlock* block) {
       return any_of(*block, [](const Instruction& instruction) {
         return is_threadgroup_barrier(instruction) || is_matrix_product(instruction) || is_collective(instruction);
       });
     };
-    return !has_wait(start) && none_of(blocks_after(*start), has_wait);
+    return !has_convergence_point(start) && none_of(blocks_after(*start), has_convergence_point);
   }
 
   Function& body_;
   bool has_barriers_ = false;
-  SmallVector<CallInst*> exchanges_;  // in the order of the program
-  Accesses reads_, writes_;           // by variable
+  SmallVector<CallInst*> collectives_;  // in program order
+  Accesses reads_, writes_;             // by variable
   Blocks partial_;
 };
 

@@ -32,27 +32,27 @@ namespace {
 
 using namespace llvm;
 
-// Of CpuThreadgroupFunction, those that CpuSimdgroupFunction has not.
-enum ThreadgroupParameter : unsigned { kPlaces = 3, kCount = 4 };
+// Parameters of CpuThreadgroupFunction that CpuSimdgroupFunction lacks.
+enum ThreadgroupParameter : unsigned { kPositions = 3, kCount = 4 };
 
 // A few barriers in a few loops need a few.
 constexpr unsigned kMostRounds = 16;
 
-// Instructions of loops over simdgroups that are unrolled: what mostly runs, and what rarely does, much of which falls
-// away when places are known. LLVM's scheduler mixes what belongs to several simdgroups: the 840 of an RMS norm took
-// a third longer, the 640 of a tree reduction gain.
+// Instructions of unrolled loops over simdgroups, in likely and in rare blocks. Many rare ones fold away once positions
+// are constants. LLVM's scheduler interleaves several simdgroups: the 840 instructions of an RMS norm took a third
+// longer, the 640 of a tree reduction gain.
 constexpr size_t kMostInALoop = 750, kMostInAll = 4000;
 constexpr size_t kMostRareInALoop = 2000;
 
-// How many times as often the other way is taken.
+// How many times as often the other successor is taken.
 constexpr uint64_t kRare = 100;
 
-// Frames of known size up to this lie on the stack, where what is stored can become registers.
+// Frames of known size up to this are stack variables, which can be promoted to registers.
 constexpr uint64_t kMostOnStack = 16 << 10;
 
-// Which field of the simdgroup's record the load reads, if it is one that simdgroups have apart. Behind a record's
-// values nothing but the threadgroup's memory is read.
-std::optional<uint32_t> own_field(const LoadInst& load) {
+// The field of the simdgroup's record that the load reads, if simdgroups differ in it. Beyond the record's values only
+// the address of threadgroup memory is read.
+std::optional<uint32_t> simdgroup_field(const LoadInst& load) {
   const DataLayout& layout = load.getDataLayout();
   APInt offset(64, 0);
   const Value* base = load.getPointerOperand()->stripAndAccumulateConstantOffsets(layout, offset, true);
@@ -68,8 +68,8 @@ Difference between_simdgroups(const Value& value) {
   if (const auto* argument = dyn_cast<Argument>(&value)) {
     is_divergent = argument->getArgNo() == kCpuX || argument->getArgNo() == kCpuFrame;
   } else if (const auto* load = dyn_cast<LoadInst>(&value)) {
-    // Memory that does not change gives the same to all who read at one place.
-    is_divergent = !load->isSimple() || !load->hasMetadata(LLVMContext::MD_invariant_load) || own_field(*load);
+    // Invariant memory yields the same value for every load of an address.
+    is_divergent = !load->isSimple() || !load->hasMetadata(LLVMContext::MD_invariant_load) || simdgroup_field(*load);
   } else if (const auto* call = dyn_cast<CallInst>(&value)) {
     is_divergent = !isa<IntrinsicInst>(call) || !call->doesNotAccessMemory();
   } else {
@@ -91,23 +91,23 @@ class SimdgroupLoops {
   SimdgroupLoops& operator=(const SimdgroupLoops&) = delete;
 
   std::optional<uint64_t> run(Function& to) {
-    if (!find_steps()) return std::nullopt;
+    if (!find_serial_blocks()) return std::nullopt;
     close_regions();
     CycleInfo cycles;
     cycles.compute(function_);
     const Divergence divergence(function_, cycles, PostDominatorTree(function_), between_simdgroups);
     divergence_ = &divergence;
-    if (!steps_are_taken_together()) return std::nullopt;
+    if (!serial_branches_are_uniform()) return std::nullopt;
     DominatorTree dominators(function_);
     find_rare(dominators);
     LoopInfo loops(dominators);
     loops_ = &loops;
-    places_ = to.getArg(kPlaces);
+    positions_ = to.getArg(kPositions);
     count_ = known_count_ ? builder_.getInt32(known_count_) : static_cast<Value*>(to.getArg(kCount));
-    store_choices();
-    keep_values();
-    replace_own_values();
-    for (auto& region : regions_) repeat(*region);
+    lower_serial_phis();
+    spill_values();
+    replace_simdgroup_values();
+    for (auto& region : regions_) emit_loop(*region);
     frame_bytes_ = alignTo(frame_bytes_, kCpuFrameAlignment);
     frame_stride_->replaceAllUsesWith(builder_.getInt64(frame_bytes_));
     if (known_count_ && frame_bytes_ > 0 && frame_bytes_ * known_count_ <= kMostOnStack) {
@@ -125,40 +125,40 @@ class SimdgroupLoops {
  private:
   // One loop over the simdgroups.
   struct Region {
-    Region(BasicBlock* before, BasicBlock* first) : step(before), start(first) {}
-    BasicBlock* step;
-    BasicBlock* start;           // whose only predecessor is `step`
-    BasicBlock* end = nullptr;   // leads to `next` only
-    BasicBlock* next = nullptr;  // a step
+    Region(BasicBlock* before, BasicBlock* first) : serial(before), start(first) {}
+    BasicBlock* serial;
+    BasicBlock* start;           // its only predecessor is `serial`
+    BasicBlock* end = nullptr;   // its only successor is `next`
+    BasicBlock* next = nullptr;  // a serial block
     SmallVector<BasicBlock*> blocks;
-    BasicBlock* head = nullptr;  // of the loop, once it is one
-    PHINode* number = nullptr;   // the simdgroup's
+    BasicBlock* head = nullptr;  // the loop's header, once there is a loop
+    PHINode* number = nullptr;   // the simdgroup's index
     Value* frame = nullptr;
-    DenseMap<uint32_t, Value*> own;  // values that a simdgroup has for itself, by their fields of its record
+    DenseMap<uint32_t, Value*> simdgroup_values;  // per-simdgroup values, by their field of the record
   };
 
-  // A value that simdgroups have for themselves and need in other regions than that in which it is computed; a step's
-  // phi is in none.
-  struct Kept {
-    Kept(Instruction* what, BasicBlock* where) : value(what), stored(where) {}
+  // A divergent value that is used in other regions than its own. A phi of a serial block is in no region.
+  struct Spilled {
+    Spilled(Instruction* what, BasicBlock* where) : value(what), stored(where) {}
     Instruction* value;
-    BasicBlock* stored;  // the region's last block, or the step
+    BasicBlock* stored;  // the region's last block, or the serial block
     SmallVector<Use*> uses;
-    SmallPtrSet<BasicBlock*, 8> live;  // blocks at whose beginning a later use will need it
+    SmallPtrSet<BasicBlock*, 8> live;  // blocks that it is live into
     uint64_t offset = 0;
   };
 
-  // ---- Steps: blocks that are run once for the threadgroup
+  // ---- Serial blocks, which run once for the threadgroup
 
-  bool is_step(const BasicBlock* block) const { return steps_.contains(block); }
+  bool is_serial(const BasicBlock* block) const { return serial_blocks_.contains(block); }
 
-  BasicBlock* add_step(BasicBlock* block) {
-    steps_.insert(block);
+  BasicBlock* add_serial(BasicBlock* block) {
+    serial_blocks_.insert(block);
     return block;
   }
 
-  // A step for each barrier, for each branch that decides about a step, and wherever ways between steps meet.
-  bool find_steps() {
+  // Makes serial blocks: at each barrier, at each branch that decides whether one is reached, and at each join of paths
+  // from several of them.
+  bool find_serial_blocks() {
     ReturnInst* end = nullptr;
     SmallVector<CallInst*> barriers;
     for (Instruction& instruction : instructions(function_)) {
@@ -173,68 +173,68 @@ class SimdgroupLoops {
     BasicBlock* body = &function_.getEntryBlock();
     BasicBlock* entry = BasicBlock::Create(function_.getContext(), "threadgroup", &function_, body);
     BranchInst::Create(body, entry);
-    add_step(entry);
+    add_serial(entry);
     for (CallInst* barrier : barriers) {
-      BasicBlock* step = SplitBlock(barrier->getParent(), barrier);
-      SplitBlock(step, barrier->getNextNode());
-      step->setName("barrier");
-      add_step(step);
+      BasicBlock* serial = SplitBlock(barrier->getParent(), barrier);
+      SplitBlock(serial, barrier->getNextNode());
+      serial->setName("barrier");
+      add_serial(serial);
       if (!barrier->use_empty()) return false;
       barrier->eraseFromParent();
     }
-    add_step(SplitBlock(end->getParent(), end));
+    add_serial(SplitBlock(end->getParent(), end));
     for (unsigned most = 0; most < kMostRounds; ++most) {
       if (!split_branches()) return false;
-      separate_steps();
+      isolate_serial_blocks();
       if (!find_regions()) return false;
       if (!split_joins()) return true;
     }
     return false;
   }
 
-  // Branches on which it depends whether a step is reached.
+  // Branches that decide whether a serial block is reached.
   bool split_branches() {
     PostDominatorTree post_dominators(function_);
-    if (post_dominators.root_size() != 1) return false;  // a loop without an end
-    SmallVector<BasicBlock*> forks;
+    if (post_dominators.root_size() != 1) return false;  // an infinite loop
+    SmallVector<BasicBlock*> branches;
     for (BasicBlock& block : function_)
-      if (!is_step(&block) && block.getTerminator()->getNumSuccessors() > 1) forks.push_back(&block);
-    SmallSetVector<BasicBlock*, 16> waiting;
+      if (!is_serial(&block) && block.getTerminator()->getNumSuccessors() > 1) branches.push_back(&block);
+    SmallSetVector<BasicBlock*, 16> worklist;
     for (BasicBlock& block : function_)
-      if (is_step(&block)) waiting.insert(&block);
+      if (is_serial(&block)) worklist.insert(&block);
     SmallPtrSet<BasicBlock*, 16> deciding;
-    for (unsigned i = 0; i < waiting.size(); ++i)
-      for (BasicBlock* fork : forks) {
-        if (deciding.contains(fork) || post_dominators.properlyDominates(waiting[i], fork)) continue;
-        if (none_of(successors(fork), [&](BasicBlock* next) { return post_dominators.dominates(waiting[i], next); }))
+    for (unsigned i = 0; i < worklist.size(); ++i)
+      for (BasicBlock* branch : branches) {
+        if (deciding.contains(branch) || post_dominators.properlyDominates(worklist[i], branch)) continue;
+        if (none_of(successors(branch), [&](BasicBlock* next) { return post_dominators.dominates(worklist[i], next); }))
           continue;
-        deciding.insert(fork);
-        waiting.insert(fork);
+        deciding.insert(branch);
+        worklist.insert(branch);
       }
-    for (BasicBlock* fork : forks)
-      if (deciding.contains(fork)) add_step(SplitBlock(fork, fork->getTerminator()));
+    for (BasicBlock* branch : branches)
+      if (deciding.contains(branch)) add_serial(SplitBlock(branch, branch->getTerminator()));
     return true;
   }
 
-  // Each way out of a step begins with a block of its own.
-  void separate_steps() {
-    SmallVector<BasicBlock*> steps;
+  // Gives each edge out of a serial block a first block of its own.
+  void isolate_serial_blocks() {
+    SmallVector<BasicBlock*> serial_blocks;
     for (BasicBlock& block : function_)
-      if (is_step(&block)) steps.push_back(&block);
-    for (BasicBlock* step : steps) {
-      Instruction* branch = step->getTerminator();
+      if (is_serial(&block)) serial_blocks.push_back(&block);
+    for (BasicBlock* serial : serial_blocks) {
+      Instruction* branch = serial->getTerminator();
       for (unsigned i = 0; i < branch->getNumSuccessors(); ++i) {
         BasicBlock* next = branch->getSuccessor(i);
-        if (!is_step(next) && next->getSinglePredecessor()) {
+        if (!is_serial(next) && next->getSinglePredecessor()) {
           FoldSingleEntryPHINodes(next);
           continue;
         }
         BasicBlock* between = BasicBlock::Create(function_.getContext(), "region", &function_, next);
         BranchInst::Create(next, between);
         branch->setSuccessor(i, between);
-        // One of perhaps several ways from here to there.
+        // There may be several edges from one block to the other.
         for (PHINode& phi : next->phis())
-          phi.setIncomingBlock(static_cast<unsigned>(phi.getBasicBlockIndex(step)), between);
+          phi.setIncomingBlock(static_cast<unsigned>(phi.getBasicBlockIndex(serial)), between);
       }
     }
   }
@@ -242,42 +242,42 @@ class SimdgroupLoops {
   bool find_regions() {
     regions_.clear();
     region_of_.clear();
-    meetings_.clear();
+    joins_.clear();
     for (BasicBlock& block : function_) {
-      if (!is_step(&block)) continue;
+      if (!is_serial(&block)) continue;
       for (BasicBlock* start : successors(&block)) regions_.push_back(std::make_unique<Region>(&block, start));
     }
-    bool has_two_ends = false;
+    bool has_two_successors = false;
     for (auto& region : regions_) {
-      SmallVector<BasicBlock*> waiting{region->start};
-      while (!waiting.empty()) {
-        BasicBlock* block = waiting.pop_back_val();
-        if (is_step(block)) {
-          has_two_ends = has_two_ends || (region->next && region->next != block);
+      SmallVector<BasicBlock*> worklist{region->start};
+      while (!worklist.empty()) {
+        BasicBlock* block = worklist.pop_back_val();
+        if (is_serial(block)) {
+          has_two_successors = has_two_successors || (region->next && region->next != block);
           region->next = block;
           continue;
         }
         Region*& owner = region_of_[block];
         if (owner == region.get()) continue;
         if (owner) {
-          meetings_.insert(block);
+          joins_.insert(block);
           continue;
         }
         owner = region.get();
         region->blocks.push_back(block);
-        append_range(waiting, successors(block));
+        append_range(worklist, successors(block));
       }
     }
-    return !has_two_ends || !meetings_.empty();
+    return !has_two_successors || !joins_.empty();
   }
 
-  // Where two regions come to the same block is a step.
+  // A block that two regions reach becomes a serial block.
   bool split_joins() {
-    for (BasicBlock* block : meetings_) {
+    for (BasicBlock* block : joins_) {
       SplitBlock(block, &*block->getFirstNonPHIIt());
-      add_step(block);
+      add_serial(block);
     }
-    return !meetings_.empty();
+    return !joins_.empty();
   }
 
   void close_regions() {
@@ -291,91 +291,91 @@ class SimdgroupLoops {
     }
   }
 
-  bool steps_are_taken_together() const {
+  bool serial_branches_are_uniform() const {
     return all_of(function_, [&](BasicBlock& block) {
-      if (!is_step(&block) || block.getTerminator()->getNumSuccessors() < 2) return true;
+      if (!is_serial(&block) || block.getTerminator()->getNumSuccessors() < 2) return true;
       if (divergence_->is_divergent_branch(block)) return false;
       return none_of(block.getTerminator()->operands(),
                      [&](const Use& use) { return divergence_->is_divergent_at(use); });
     });
   }
 
-  // ---- Values that simdgroups have for themselves
+  // ---- Divergent values
 
   Region* region_of(const BasicBlock* block) const { return region_of_.lookup(block); }
 
-  // A phi uses the value at the end of the block before.
+  // A phi uses the value at the end of the incoming block.
   static BasicBlock* block_of(const Use& use) {
     auto* user = cast<Instruction>(use.getUser());
     auto* phi = dyn_cast<PHINode>(user);
     return phi ? phi->getIncomingBlock(use) : user->getParent();
   }
 
-  // What a step's phi chooses becomes stores in the regions before it.
-  void store_choices() {
+  // Replaces the incoming values of a serial block's phis by stores in the regions before it.
+  void lower_serial_phis() {
     for (BasicBlock& block : function_) {
-      if (!is_step(&block)) continue;
+      if (!is_serial(&block)) continue;
       for (PHINode& phi : make_early_inc_range(block.phis())) {
         if (!divergence_->is_divergent(&phi)) continue;
-        Value* nowhere = PoisonValue::get(builder_.getPtrTy());
+        Value* unknown_address = PoisonValue::get(builder_.getPtrTy());
         for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i) {
           builder_.SetInsertPoint(phi.getIncomingBlock(i)->getTerminator());
           if (!isa<UndefValue>(phi.getIncomingValue(i)))
-            choices_[&phi].push_back(
-                builder_.CreateAlignedStore(phi.getIncomingValue(i), nowhere, alignment_of(phi.getType())));
+            phi_stores_[&phi].push_back(
+                builder_.CreateAlignedStore(phi.getIncomingValue(i), unknown_address, alignment_of(phi.getType())));
           phi.setIncomingValue(i, PoisonValue::get(phi.getType()));
         }
       }
     }
   }
 
-  void keep_values() {
-    // What is the same for the threadgroup is there behind the region too, but for what a loop changes that simdgroups
-    // leave in different iterations; variables have their places in frames.
-    auto is_there = [&](const Use& operand) {
+  void spill_values() {
+    // Values uniform over the threadgroup are available after their region, too, unless they change in a loop that
+    // simdgroups leave in different iterations. Variables have slots in frames.
+    auto is_available = [&](const Use& operand) {
       return isa<AllocaInst>(operand.get()) || !divergence_->is_divergent_after_loops(operand.get());
     };
-    std::vector<Kept> computed;
+    std::vector<Spilled> rematerialized;
     for (BasicBlock& block : function_)
       for (Instruction& instruction : block) {
-        if (isa<AllocaInst>(instruction) || (is_step(&block) && !isa<PHINode>(instruction))) continue;
-        Kept kept(&instruction, is_step(&block) ? &block : region_of(&block)->end);
+        if (isa<AllocaInst>(instruction) || (is_serial(&block) && !isa<PHINode>(instruction))) continue;
+        Spilled spilled(&instruction, is_serial(&block) ? &block : region_of(&block)->end);
         for (Use& use : instruction.uses()) {
           Region* user = region_of(block_of(use));
-          if (user && user != region_of(&block)) kept.uses.push_back(&use);
+          if (user && user != region_of(&block)) spilled.uses.push_back(&use);
         }
-        if (kept.uses.empty()) continue;
+        if (spilled.uses.empty()) continue;
         if (!divergence_->is_divergent(&instruction) &&
-            none_of(kept.uses, [&](Use* use) { return divergence_->is_divergent_at(*use); }))
+            none_of(spilled.uses, [&](Use* use) { return divergence_->is_divergent_at(*use); }))
           continue;
-        if (can_be_rematerialized(instruction, is_there))
-          computed.push_back(std::move(kept));
+        if (can_be_rematerialized(instruction, is_available))
+          rematerialized.push_back(std::move(spilled));
         else
-          kept_.push_back(std::move(kept));
+          spilled_.push_back(std::move(spilled));
       }
-    share_places();
-    for (Kept& kept : computed)
-      replace_uses(kept, [&](Region&) { return rematerialize(*kept.value, is_there, builder_); });
-    for (Kept& kept : kept_) {
-      Type* type = kept.value->getType();
+    share_slots();
+    for (Spilled& spilled : rematerialized)
+      replace_uses(spilled, [&](Region&) { return rematerialize(*spilled.value, is_available, builder_); });
+    for (Spilled& spilled : spilled_) {
+      Type* type = spilled.value->getType();
       Align alignment = alignment_of(type);
-      replace_uses(kept, [&](Region& region) {
-        return builder_.CreateAlignedLoad(type, in_frame(region, kept.offset), alignment);
+      replace_uses(spilled, [&](Region& region) {
+        return builder_.CreateAlignedLoad(type, in_frame(region, spilled.offset), alignment);
       });
-      if (auto* phi = dyn_cast<PHINode>(kept.value); phi && is_step(phi->getParent())) {
-        for (StoreInst* store : choices_[phi]) {
+      if (auto* phi = dyn_cast<PHINode>(spilled.value); phi && is_serial(phi->getParent())) {
+        for (StoreInst* store : phi_stores_[phi]) {
           Region& region = *region_of(store->getParent());
-          store->setOperand(store->getPointerOperandIndex(), in_frame(region, kept.offset));
+          store->setOperand(store->getPointerOperandIndex(), in_frame(region, spilled.offset));
         }
         continue;
       }
-      Region& region = *region_of(kept.value->getParent());
-      Value* address = in_frame(region, kept.offset);
-      builder_.SetInsertPoint(kept.stored->getTerminator());
-      builder_.CreateAlignedStore(kept.value, address, alignment);
+      Region& region = *region_of(spilled.value->getParent());
+      Value* address = in_frame(region, spilled.offset);
+      builder_.SetInsertPoint(spilled.stored->getTerminator());
+      builder_.CreateAlignedStore(spilled.value, address, alignment);
     }
     for (auto [use, value] : replacements_) use->set(value);
-    for (auto& [phi, stores] : choices_) {
+    for (auto& [phi, stores] : phi_stores_) {
       for (StoreInst* store : stores)
         if (isa<PoisonValue>(store->getPointerOperand())) store->eraseFromParent();
       phi->replaceAllUsesWith(PoisonValue::get(phi->getType()));
@@ -383,18 +383,18 @@ class SimdgroupLoops {
     }
   }
 
-  // At the beginning of each block that uses the value, but before the region's loops.
+  // At the start of each block that uses the value, but hoisted out of the region's loops.
   template <typename Make>
-  void replace_uses(Kept& kept, Make make) {
-    DenseMap<BasicBlock*, Value*> made;
-    for (Use* use : kept.uses) {
+  void replace_uses(Spilled& spilled, Make make) {
+    DenseMap<BasicBlock*, Value*> copies;
+    for (Use* use : spilled.uses) {
       BasicBlock* block = block_of(*use);
       Region& region = *region_of(block);
       for (Loop* loop = loops_->getLoopFor(block); loop; loop = loop->getParentLoop()) {
         BasicBlock* before = loop->getLoopPreheader();
         if (before && region_of(before) == &region) block = before;
       }
-      Value*& copy = made[block];
+      Value*& copy = copies[block];
       if (!copy) {
         builder_.SetInsertPoint(block, block->getFirstInsertionPt());
         copy = make(region);
@@ -405,33 +405,33 @@ class SimdgroupLoops {
 
   // ---- Frames
 
-  // A value and the phi that takes it have one place where one of them is wanted at a time.
-  void share_places() {
+  // A phi and its incoming values share a slot if they are not live at the same time.
+  void share_slots() {
     DenseMap<const Value*, unsigned> index;
-    for (Kept& kept : kept_) {
-      index[kept.value] = static_cast<unsigned>(&kept - kept_.data());
-      find_live(kept);
+    for (Spilled& spilled : spilled_) {
+      index[spilled.value] = static_cast<unsigned>(&spilled - spilled_.data());
+      find_live(spilled);
     }
-    std::vector<unsigned> web(kept_.size());
+    std::vector<unsigned> web(spilled_.size());
     for (unsigned i = 0; i < web.size(); ++i) web[i] = i;
-    for (auto& [phi, stores] : choices_) {
-      auto place = index.find(phi);
-      if (place == index.end()) continue;
+    for (auto& [phi, stores] : phi_stores_) {
+      auto phi_index = index.find(phi);
+      if (phi_index == index.end()) continue;
       for (StoreInst*& store : stores) {
-        auto value = index.find(store->getValueOperand());
-        if (value == index.end()) continue;
-        unsigned one = web[place->second], other = web[value->second];
+        auto value_index = index.find(store->getValueOperand());
+        if (value_index == index.end()) continue;
+        unsigned one = web[phi_index->second], other = web[value_index->second];
         if (one != other) {
           bool is_free = true;
           for (unsigned i = 0; i < web.size(); ++i)
             for (unsigned j = 0; j < web.size(); ++j)
-              if (web[i] == one && web[j] == other && is_free) is_free = !interfere(kept_[i], kept_[j]);
+              if (web[i] == one && web[j] == other && is_free) is_free = !interfere(spilled_[i], spilled_[j]);
           if (!is_free) continue;
           for (unsigned& member : web)
             if (member == other) member = one;
         }
-        // It is there already.
-        Kept& source = kept_[value->second];
+        // The slot holds the value already.
+        Spilled& source = spilled_[value_index->second];
         llvm::erase(source.uses, &store->getOperandUse(0));
         store->eraseFromParent();
         store = nullptr;
@@ -440,26 +440,26 @@ class SimdgroupLoops {
     }
     DenseMap<unsigned, uint64_t> offsets;
     for (unsigned i = 0; i < web.size(); ++i) {
-      Type* type = kept_[i].value->getType();
+      Type* type = spilled_[i].value->getType();
       auto [offset, is_new] = offsets.try_emplace(web[i], 0);
       if (is_new) offset->second = reserve(layout_.getTypeAllocSize(type), alignment_of(type));
-      kept_[i].offset = offset->second;
+      spilled_[i].offset = offset->second;
     }
   }
 
-  void find_live(Kept& kept) {
-    SmallVector<BasicBlock*> waiting;
-    for (Use* use : kept.uses) waiting.push_back(block_of(*use));
-    while (!waiting.empty()) {
-      BasicBlock* block = waiting.pop_back_val();
-      if (block == kept.stored || !kept.live.insert(block).second) continue;
-      append_range(waiting, predecessors(block));
+  void find_live(Spilled& spilled) {
+    SmallVector<BasicBlock*> worklist;
+    for (Use* use : spilled.uses) worklist.push_back(block_of(*use));
+    while (!worklist.empty()) {
+      BasicBlock* block = worklist.pop_back_val();
+      if (block == spilled.stored || !spilled.live.insert(block).second) continue;
+      append_range(worklist, predecessors(block));
     }
   }
 
   // Whether storing one of them overwrites the other.
-  static bool interfere(const Kept& one, const Kept& other) {
-    auto overwrites = [](const Kept& first, const Kept& second) {
+  static bool interfere(const Spilled& one, const Spilled& other) {
+    auto overwrites = [](const Spilled& first, const Spilled& second) {
       return any_of(successors(first.stored), [&](BasicBlock* next) { return second.live.contains(next); });
     };
     return one.stored == other.stored || overwrites(one, other) || overwrites(other, one);
@@ -480,7 +480,7 @@ class SimdgroupLoops {
       region.head = BasicBlock::Create(function_.getContext(), "simdgroup", &function_, region.start);
       IRBuilder<> builder(region.head);
       region.number = builder.CreatePHI(builder.getInt32Ty(), 2, "number");
-      // How far frames are apart is known when all of it is.
+      // The distance between frames is known once all slots are assigned.
       Value* number = builder.CreateZExt(region.number, builder.getInt64Ty());
       region.frame = builder.CreateInBoundsGEP(builder.getInt8Ty(), function_.getArg(kCpuFrame),
                                                builder.CreateNUWMul(number, frame_stride_));
@@ -493,9 +493,9 @@ class SimdgroupLoops {
     return builder.CreateInBoundsGEP(builder.getInt8Ty(), region.frame, builder.getInt64(offset));
   }
 
-  Value* own_value(Region& region, uint32_t field) {
+  Value* simdgroup_value(Region& region, uint32_t field) {
     IRBuilder<> builder = in_head(region);
-    Value*& value = region.own[field];
+    Value*& value = region.simdgroup_values[field];
     if (value) return value;
     if (field == kIndexInThreadgroup || (known_count_ && field == kPositionInThreadgroup))
       return value = builder.CreateShl(region.number, Log2_32(kLanes), "", true, true);
@@ -503,28 +503,29 @@ class SimdgroupLoops {
                                   builder.getInt32(field), "", true, true);
     at = builder.CreateZExt(at, builder.getInt64Ty());
     LoadInst* load =
-        builder.CreateLoad(builder.getInt32Ty(), builder.CreateInBoundsGEP(builder.getInt32Ty(), places_, at));
+        builder.CreateLoad(builder.getInt32Ty(), builder.CreateInBoundsGEP(builder.getInt32Ty(), positions_, at));
     load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(load->getContext(), {}));
     return value = load;
   }
 
-  // Whether nothing stays in it from one simdgroup to the next. Optimising may have moved a store to another region.
+  // Whether the variable carries nothing from one simdgroup to the next. Optimisation may have moved a store to another
+  // region.
   bool is_scratch_of_a_region(const AllocaInst& variable) const {
     if (!variable.hasMetadata(kScratch) || variable.use_empty()) return false;
-    SmallVector<const Value*> waiting{&variable};
+    SmallVector<const Value*> worklist{&variable};
     SmallPtrSet<const Value*, 8> seen;
     const Region* region = nullptr;
-    while (!waiting.empty()) {
-      const Value* place = waiting.pop_back_val();
-      if (!seen.insert(place).second) continue;
-      for (const Use& use : place->uses()) {
+    while (!worklist.empty()) {
+      const Value* address = worklist.pop_back_val();
+      if (!seen.insert(address).second) continue;
+      for (const Use& use : address->uses()) {
         const auto& user = cast<Instruction>(*use.getUser());
         if (isa<LoadInst>(user) || (isa<StoreInst>(user) && use.getOperandNo() == 1) || striped_range(user)) {
-          const Region* own = region_of(user.getParent());
-          if (!own || (region && region != own)) return false;
-          region = own;
+          const Region* owner = region_of(user.getParent());
+          if (!owner || (region && region != owner)) return false;
+          region = owner;
         } else if (isa<GetElementPtrInst, PHINode, SelectInst>(user)) {
-          waiting.push_back(&user);
+          worklist.push_back(&user);
         } else {
           return false;
         }
@@ -533,12 +534,12 @@ class SimdgroupLoops {
     return true;
   }
 
-  void replace_own_values() {
+  void replace_simdgroup_values() {
     SmallVector<AllocaInst*> variables;
     SmallVector<LoadInst*> loads;
     for (Instruction& instruction : instructions(function_)) {
       if (auto* variable = dyn_cast<AllocaInst>(&instruction)) variables.push_back(variable);
-      if (auto* load = dyn_cast<LoadInst>(&instruction); load && own_field(*load)) loads.push_back(load);
+      if (auto* load = dyn_cast<LoadInst>(&instruction); load && simdgroup_field(*load)) loads.push_back(load);
     }
     BasicBlock& entry = function_.getEntryBlock();
     for (AllocaInst* variable : variables) {
@@ -548,55 +549,56 @@ class SimdgroupLoops {
       }
       for (User* user : make_early_inc_range(variable->users()))
         if (auto* lifetime = dyn_cast<LifetimeIntrinsic>(user)) lifetime->eraseFromParent();
-      DenseMap<Region*, Value*> places;
+      DenseMap<Region*, Value*> addresses;
       uint64_t more =
           variable->getAlign() <= kCpuFrameAlignment ? 0 : variable->getAlign().value() - kCpuFrameAlignment;
       uint64_t offset = reserve(variable->getAllocationSize(layout_)->getFixedValue() + more,
                                 std::min(variable->getAlign(), Align(kCpuFrameAlignment)));
       for (Use& use : make_early_inc_range(variable->uses())) {
         Region& region = *region_of(block_of(use));
-        Value*& place = places[&region];
-        if (!place) {
-          place = in_frame(region, offset + more);
+        Value*& address = addresses[&region];
+        if (!address) {
+          address = in_frame(region, offset + more);
           if (more)
-            place = in_head(region).CreateIntrinsic(Intrinsic::ptrmask, {builder_.getPtrTy(), builder_.getInt64Ty()},
-                                                    {place, builder_.getInt64(~(variable->getAlign().value() - 1))});
+            address =
+                in_head(region).CreateIntrinsic(Intrinsic::ptrmask, {builder_.getPtrTy(), builder_.getInt64Ty()},
+                                                {address, builder_.getInt64(~(variable->getAlign().value() - 1))});
         }
-        use.set(place);
+        use.set(address);
       }
       variable->eraseFromParent();
     }
     for (LoadInst* load : loads) {
-      load->replaceAllUsesWith(own_value(*region_of(load->getParent()), *own_field(*load)));
+      load->replaceAllUsesWith(simdgroup_value(*region_of(load->getParent()), *simdgroup_field(*load)));
       load->eraseFromParent();
     }
     for (Use& use : make_early_inc_range(function_.getArg(kCpuX)->uses()))
-      use.set(own_value(*region_of(block_of(use)), kPositionInThreadgroup));
+      use.set(simdgroup_value(*region_of(block_of(use)), kPositionInThreadgroup));
   }
 
-  // A region in which nothing is a simdgroup's own is run once.
-  void repeat(Region& region) {
+  // A region without per-simdgroup values and side effects runs once.
+  void emit_loop(Region& region) {
     bool has_effect = any_of(region.blocks, [](BasicBlock* block) {
       return any_of(*block, [](Instruction& instruction) { return instruction.mayHaveSideEffects(); });
     });
     if (!region.head && !has_effect) return;
     in_head(region);
-    BasicBlock* step = region.step;
-    step->getTerminator()->replaceSuccessorWith(region.start, region.head);
+    BasicBlock* serial = region.serial;
+    serial->getTerminator()->replaceSuccessorWith(region.start, region.head);
     region.end->getTerminator()->eraseFromParent();
     builder_.SetInsertPoint(region.end);
-    region.number->addIncoming(builder_.getInt32(0), step);
+    region.number->addIncoming(builder_.getInt32(0), serial);
     if (known_count_ == 1) {
       builder_.CreateBr(region.next);
       return;
     }
     Value* next = builder_.CreateAdd(region.number, builder_.getInt32(1), "", true, true);
-    BranchInst* again = builder_.CreateCondBr(builder_.CreateICmpULT(next, count_), region.head, region.next);
+    BranchInst* latch_branch = builder_.CreateCondBr(builder_.CreateICmpULT(next, count_), region.head, region.next);
     region.number->addIncoming(next, region.end);
-    if (known_count_) unroll_small(region, *again);
+    if (known_count_) unroll_small(region, *latch_branch);
   }
 
-  // Blocks that branches rarely lead to, as those of lanes that access memory apart.
+  // Blocks that branches rarely lead to, such as scalarized accesses.
   void find_rare(DominatorTree& dominators) {
     for (BasicBlock& block : function_) {
       auto* branch = dyn_cast<BranchInst>(block.getTerminator());
@@ -612,9 +614,9 @@ class SimdgroupLoops {
     }
   }
 
-  // What simdgroups do becomes constants then, and what they keep, registers.
-  void unroll_small(const Region& region, BranchInst& again) {
-    // Of loops over tiles one is enough.
+  // Unrolling turns what identifies a simdgroup into constants, and frames into registers.
+  void unroll_small(const Region& region, BranchInst& latch_branch) {
+    // Loops over tiles are not unrolled: one copy is enough.
     if (any_of(region.blocks, [](const BasicBlock* block) { return block->getTerminator()->hasMetadata(kTileLoop); }))
       return;
     size_t instructions = 0, rare = 0;
@@ -623,29 +625,29 @@ class SimdgroupLoops {
     rare *= known_count_;
     if (instructions > kMostInALoop || rare > kMostRareInALoop || unrolled_ + instructions > kMostInAll) return;
     unrolled_ += instructions;
-    always_unroll(again);
+    always_unroll(latch_branch);
   }
 
   Function& function_;
   const DataLayout& layout_;
   IRBuilder<> builder_;
   function_ref<bool(const Instruction&)> is_barrier_;
-  const unsigned known_count_;  // 0: it is not
-  size_t unrolled_ = 0;         // instructions of loops that will be
-  SmallPtrSet<const BasicBlock*, 16> steps_;
-  SetVector<BasicBlock*> meetings_;
+  const unsigned known_count_;  // 0: unknown
+  size_t unrolled_ = 0;         // instructions of loops to be unrolled
+  SmallPtrSet<const BasicBlock*, 16> serial_blocks_;
+  SetVector<BasicBlock*> joins_;
   std::vector<std::unique_ptr<Region>> regions_;
   DenseMap<const BasicBlock*, Region*> region_of_;
   const Divergence* divergence_ = nullptr;
   LoopInfo* loops_ = nullptr;
   SmallPtrSet<const BasicBlock*, 32> rare_;
-  Value *places_ = nullptr, *count_ = nullptr;
-  MapVector<PHINode*, SmallVector<StoreInst*>> choices_;  // where a step's phis get their values
-  std::vector<Kept> kept_;
-  // Of uses, when all are known: what is computed again is followed through the code as it was.
+  Value *positions_ = nullptr, *count_ = nullptr;
+  MapVector<PHINode*, SmallVector<StoreInst*>> phi_stores_;  // the stores of each serial block's phi
+  std::vector<Spilled> spilled_;
+  // Replaced uses, applied at the end: rematerialization follows operands through the original code.
   std::vector<std::pair<Use*, Value*>> replacements_;
   uint64_t frame_bytes_ = 0;
-  // How far frames are apart, until all of them is known.
+  // A placeholder for the distance between frames.
   Instruction* frame_stride_ = new FreezeInst(PoisonValue::get(Type::getInt64Ty(function_.getContext())));
 };
 
@@ -659,7 +661,7 @@ std::optional<uint64_t> loop_over_simdgroups(Function& simdgroup, const char* na
       Function::Create(FunctionType::get(Type::getVoidTy(context), {pointer, pointer, pointer, pointer, number}, false),
                        GlobalValue::ExternalLinkage, name, simdgroup.getParent());
   to->copyAttributesFrom(&simdgroup);
-  // Nobody else knows the frames.
+  // Only this function accesses the frames.
   to->addParamAttr(kCpuFrame, Attribute::NoAlias);
   std::optional<uint64_t> frame_bytes = SimdgroupLoops(simdgroup, count, is_barrier).run(*to);
   if (!frame_bytes) to->eraseFromParent();

@@ -1,12 +1,12 @@
-// A threadgroup's code from a simdgroup's: between barriers a loop over the simdgroups.
+// Simdgroup loops: turns a simdgroup's function into a threadgroup's, with a loop over the simdgroups between barriers.
 //
-// Where all simdgroups of a threadgroup take the same way from barrier to barrier, nobody needs to stop and go on. The
-// function is cut into regions that begin and end where the whole threadgroup is: at barriers, at branches that decide
-// which barrier comes next, and where such ways meet. Each region becomes a loop over the simdgroups, and what
-// surrounds the regions is run once for the threadgroup.
+// If all simdgroups of a threadgroup take the same path from barrier to barrier, no simdgroup needs to suspend. The
+// function is split into parallel regions at barriers, at branches that decide which barrier comes next, and at joins
+// of such paths. Each region becomes a loop over the simdgroups. The code around the regions runs once for the
+// threadgroup.
 //
-// Values that are the same for the whole threadgroup stay as they are. Others that are wanted in a later region are
-// computed again where that is cheap, and otherwise lie in the simdgroup's frame meanwhile, as all variables do.
+// Values uniform over the threadgroup stay as they are. Other values that are live in a later region are rematerialized
+// if that is cheap, and otherwise spilled to the simdgroup's frame, where all variables are, too.
 #pragma once
 
 #include <llvm/ADT/STLFunctionalExtras.h>
@@ -18,10 +18,10 @@
 namespace kiln {
 
 /// `simdgroup` is optimised and has the parameters of CpuSimdgroupFunction (core/cpu_image.h), for full simdgroups;
-/// `is_barrier` tells its calls. Makes a CpuThreadgroupFunction of it, `name`, and gives the bytes of a simdgroup's
-/// frame; nothing where simdgroups may take different ways to their barriers. `simdgroup` is used up in both cases.
+/// `is_barrier` identifies barriers. Creates the CpuThreadgroupFunction `name` and returns a simdgroup frame's size in
+/// bytes; nothing if simdgroups may take different paths to their barriers. `simdgroup` is erased in both cases.
 ///
-/// `count`: how many simdgroups there are, all in one row, or 0 where that is not known.
+/// `count`: the number of simdgroups, all in one x-line, or 0 if it is unknown.
 std::optional<uint64_t> loop_over_simdgroups(llvm::Function& simdgroup, const char* name, unsigned count,
                                              llvm::function_ref<bool(const llvm::Instruction&)> is_barrier);
 

@@ -38,22 +38,22 @@ class SuspendPointSplitter {
     entries_ =
         builder_.CreateSwitch(builder_.CreateLoad(builder_.getInt32Ty(), field(offsetof(CpuThread, entry))), start);
 
-    move_variables(*start);
-    // Found before anything is cut.
-    SmallVector<CallInst*> waits;
+    move_variables_to_frame(*start);
+    // Collected before the function is split.
+    SmallVector<CallInst*> suspend_points;
     SmallVector<ReturnInst*> returns;
     for (Instruction& instruction : instructions(function_)) {
       if (auto* call = dyn_cast<CallInst>(&instruction);
           call && call->getCalledFunction() && call->getCalledFunction()->getName().starts_with(kConvergenceFunction))
-        waits.push_back(call);
+        suspend_points.push_back(call);
       if (auto* ret = dyn_cast<ReturnInst>(&instruction)) returns.push_back(ret);
     }
-    for (CallInst* wait : waits) cut(*wait);
+    for (CallInst* suspend_point : suspend_points) split_at(*suspend_point);
     for (ReturnInst* ret : returns) {
       builder_.SetInsertPoint(ret);
       builder_.CreateStore(builder_.getInt32(CpuThread::kReturned), field(offsetof(CpuThread, site)));
     }
-    keep_values();
+    spill_values();
     return frame_bytes_;
   }
 
@@ -72,13 +72,13 @@ class SuspendPointSplitter {
   }
 
   // This lane's element of one of the payload's arrays.
-  Value* exchanged(size_t offset) {
+  Value* payload_element(size_t offset) {
     Value* payload = builder_.CreateLoad(builder_.getPtrTy(), field(offsetof(CpuThread, payload)));
     return builder_.CreateInBoundsGEP(builder_.getInt8Ty(), payload, builder_.getInt64(offset));
   }
 
-  // What is still in memory, all of it: most arrays live across waits.
-  void move_variables(BasicBlock& start) {
+  // Moves all remaining variables to the frame: most arrays live across suspend points.
+  void move_variables_to_frame(BasicBlock& start) {
     SmallVector<AllocaInst*> variables;
     for (Instruction& instruction : instructions(function_))
       if (auto* variable = dyn_cast<AllocaInst>(&instruction)) variables.push_back(variable);
@@ -88,73 +88,74 @@ class SuspendPointSplitter {
       for (User* user : make_early_inc_range(variable->users()))
         if (auto* lifetime = dyn_cast<LifetimeIntrinsic>(user)) lifetime->eraseFromParent();
       builder_.SetInsertPoint(entries_);
-      variable->replaceAllUsesWith(room_for(bytes->getFixedValue(), variable->getAlign()));
+      variable->replaceAllUsesWith(reserve_variable(bytes->getFixedValue(), variable->getAlign()));
       variable->eraseFromParent();
     }
   }
 
-  Value* room_for(uint64_t bytes, Align alignment) {
+  Value* reserve_variable(uint64_t bytes, Align alignment) {
     if (alignment <= kCpuFrameAlignment) return in_frame(reserve(bytes, alignment));
-    Value* room = in_frame(reserve(bytes + alignment.value() - kCpuFrameAlignment, Align(kCpuFrameAlignment)));
-    Value* up = builder_.CreateInBoundsGEP(builder_.getInt8Ty(), room,
-                                           builder_.getInt64(alignment.value() - kCpuFrameAlignment));
+    Value* address = in_frame(reserve(bytes + alignment.value() - kCpuFrameAlignment, Align(kCpuFrameAlignment)));
+    Value* end = builder_.CreateInBoundsGEP(builder_.getInt8Ty(), address,
+                                            builder_.getInt64(alignment.value() - kCpuFrameAlignment));
     return builder_.CreateIntrinsic(Intrinsic::ptrmask, {builder_.getPtrTy(), builder_.getInt64Ty()},
-                                    {up, builder_.getInt64(~(alignment.value() - 1))});
+                                    {end, builder_.getInt64(~(alignment.value() - 1))});
   }
 
-  // The thread says where it waits and with what, returns, and goes on with the result.
-  void cut(CallInst& wait) {
-    BasicBlock* before = wait.getParent();
-    BasicBlock* behind = SplitBlock(before, &wait);
-    waits_before_[behind] = before;
+  // The thread stores its suspend point and its operands, returns, and resumes with the result.
+  void split_at(CallInst& suspend_point) {
+    BasicBlock* before = suspend_point.getParent();
+    BasicBlock* resume_block = SplitBlock(before, &suspend_point);
+    suspended_blocks_[resume_block] = before;
     before->getTerminator()->eraseFromParent();
     builder_.SetInsertPoint(before);
     ConstantInt* number = builder_.getInt32(entries_->getNumCases() + 1);
-    entries_->addCase(number, behind);
+    entries_->addCase(number, resume_block);
     builder_.CreateStore(number, field(offsetof(CpuThread, entry)));
-    Value* site = builder_.CreateAdd(wait.getArgOperand(0), builder_.getInt32(1));
+    Value* site = builder_.CreateAdd(suspend_point.getArgOperand(0), builder_.getInt32(1));
     builder_.CreateStore(site, field(offsetof(CpuThread, site)));
-    if (wait.arg_size() > 3) {
+    if (suspend_point.arg_size() > 3) {
       Value* counts = builder_.CreateLoad(builder_.getPtrTy(), field(offsetof(CpuThread, counts)));
-      for (unsigned i = 3; i < wait.arg_size(); ++i)
-        builder_.CreateStore(wait.getArgOperand(i),
+      for (unsigned i = 3; i < suspend_point.arg_size(); ++i)
+        builder_.CreateStore(suspend_point.getArgOperand(i),
                              builder_.CreateConstInBoundsGEP1_32(builder_.getInt32Ty(), counts, i - 3));
     }
-    builder_.CreateStore(wait.getArgOperand(1), exchanged(offsetof(CpuPayload, values)));
-    builder_.CreateStore(wait.getArgOperand(2), exchanged(offsetof(CpuPayload, operands)));
+    builder_.CreateStore(suspend_point.getArgOperand(1), payload_element(offsetof(CpuPayload, values)));
+    builder_.CreateStore(suspend_point.getArgOperand(2), payload_element(offsetof(CpuPayload, operands)));
     builder_.CreateRetVoid();
 
-    if (!wait.use_empty()) {
-      builder_.SetInsertPoint(&wait);
-      wait.replaceAllUsesWith(builder_.CreateLoad(wait.getType(), exchanged(offsetof(CpuPayload, results))));
+    if (!suspend_point.use_empty()) {
+      builder_.SetInsertPoint(&suspend_point);
+      suspend_point.replaceAllUsesWith(
+          builder_.CreateLoad(suspend_point.getType(), payload_element(offsetof(CpuPayload, results))));
     }
-    wait.eraseFromParent();
+    suspend_point.eraseFromParent();
   }
 
-  // ---- Values that are needed behind a wait
+  // ---- Values that are live across a suspend point
 
-  // A value goes into the frame where the thread waits and not where it is computed, which may be a loop that does not
-  // wait: what lives across a wait is live at the beginning of the block behind it.
-  void keep_values() {
+  // A value is stored to the frame at the suspend point and not at its definition, which may be in a loop without one:
+  // a value live across a suspend point is live-in to the block after it.
+  void spill_values() {
     DominatorTree dominators(function_);
-    SmallVector<std::pair<Instruction*, SmallVector<Use*>>> kept;
+    SmallVector<std::pair<Instruction*, SmallVector<Use*>>> spilled;
     for (Instruction& instruction : instructions(function_)) {
       SmallVector<Use*> uses;
-      // A way that leads to the use past the definition can only come from `dispatch`.
+      // A path to the use that bypasses the definition can only come from `dispatch`.
       for (Use& use : instruction.uses())
         if (!dominators.dominates(&instruction, use)) uses.push_back(&use);
-      if (!uses.empty()) kept.emplace_back(&instruction, std::move(uses));
+      if (!uses.empty()) spilled.emplace_back(&instruction, std::move(uses));
     }
-    LoopInfo loops(dominators);  // those that do not wait: from `dispatch` one comes into the others' middle
-    for (auto& [value, uses] : kept) {
-      if (can_be_rematerialized(*value, is_never_there))
-        compute_where_used(*value, uses, loops);
+    LoopInfo loops(dominators);  // only those without suspend points: `dispatch` enters the others in the middle
+    for (auto& [value, uses] : spilled) {
+      if (can_be_rematerialized(*value, is_never_available))
+        rematerialize_at_uses(*value, uses, loops);
       else
-        keep(*value, uses);
+        spill(*value, uses);
     }
   }
 
-  void compute_where_used(Instruction& value, ArrayRef<Use*> uses, const LoopInfo& loops) {
+  void rematerialize_at_uses(Instruction& value, ArrayRef<Use*> uses, const LoopInfo& loops) {
     DenseMap<BasicBlock*, Value*> copies;
     for (Use* use : uses) {
       auto* user = cast<Instruction>(use->getUser());
@@ -165,25 +166,25 @@ class SuspendPointSplitter {
       Value*& copy = copies[block];
       if (!copy) {
         builder_.SetInsertPoint(block, block->getFirstInsertionPt());
-        copy = rematerialize(value, is_never_there, builder_);
+        copy = rematerialize(value, is_never_available, builder_);
       }
       use->set(copy);
     }
   }
 
-  void keep(Instruction& value, ArrayRef<Use*> uses) {
+  void spill(Instruction& value, ArrayRef<Use*> uses) {
     uint64_t offset = reserve(layout_.getTypeAllocSize(value.getType()), alignment_of(value.getType()));
     Type* type = value.getType();
     SSAUpdater updater;
     updater.Initialize(type, value.getName());
     updater.AddAvailableValue(value.getParent(), &value);
-    SmallVector<BasicBlock*> waiting;
-    for (BasicBlock* behind : live_after_suspend_points(value)) {
-      builder_.SetInsertPoint(behind, behind->getFirstInsertionPt());
-      updater.AddAvailableValue(behind, builder_.CreateAlignedLoad(type, in_frame(offset), alignment_of(type)));
-      waiting.push_back(waits_before_[behind]);
+    SmallVector<BasicBlock*> suspending_blocks;
+    for (BasicBlock* resume_block : live_after_suspend_points(value)) {
+      builder_.SetInsertPoint(resume_block, resume_block->getFirstInsertionPt());
+      updater.AddAvailableValue(resume_block, builder_.CreateAlignedLoad(type, in_frame(offset), alignment_of(type)));
+      suspending_blocks.push_back(suspended_blocks_[resume_block]);
     }
-    for (BasicBlock* block : waiting) {
+    for (BasicBlock* block : suspending_blocks) {
       Value* last = updater.GetValueAtEndOfBlock(block);
       builder_.SetInsertPoint(block->getTerminator());
       builder_.CreateAlignedStore(last, in_frame(offset), alignment_of(type));
@@ -191,24 +192,24 @@ class SuspendPointSplitter {
     for (Use* use : uses) updater.RewriteUseAfterInsertions(*use);
   }
 
-  // The blocks behind waits at whose beginning a later use will need the value.
+  // The blocks after suspend points to which the value is live-in.
   SmallVector<BasicBlock*> live_after_suspend_points(Instruction& value) {
     SmallVector<BasicBlock*> found, blocks;
     SmallPtrSet<BasicBlock*, 16> seen;
     for (Use& use : value.uses()) {
       auto* user = cast<Instruction>(use.getUser());
       auto* phi = dyn_cast<PHINode>(user);
-      // A phi uses the value at the end of the block before.
+      // A phi uses the value at the end of the incoming block.
       BasicBlock* block = phi ? phi->getIncomingBlock(use) : user->getParent();
       if (block != value.getParent()) blocks.push_back(block);
     }
     while (!blocks.empty()) {
       BasicBlock* block = blocks.pop_back_val();
       if (!seen.insert(block).second) continue;
-      auto wait = waits_before_.find(block);
-      if (wait != waits_before_.end()) {
+      auto suspend_point = suspended_blocks_.find(block);
+      if (suspend_point != suspended_blocks_.end()) {
         found.push_back(block);
-        if (wait->second != value.getParent()) blocks.push_back(wait->second);
+        if (suspend_point->second != value.getParent()) blocks.push_back(suspend_point->second);
         continue;
       }
       for (BasicBlock* before : predecessors(block))
@@ -219,15 +220,15 @@ class SuspendPointSplitter {
 
   Align alignment_of(Type* type) const { return std::min(layout_.getABITypeAlign(type), Align(kCpuFrameAlignment)); }
 
-  static bool is_never_there(const Use&) { return false; }
+  static bool is_never_available(const Use&) { return false; }
 
   Function& function_;
   const DataLayout& layout_;
   IRBuilder<> builder_;
   Value* record_;
   Value* frame_;
-  SwitchInst* entries_ = nullptr;                    // from `dispatch`, the first block
-  DenseMap<BasicBlock*, BasicBlock*> waits_before_;  // by the block behind a wait, that which ends with it
+  SwitchInst* entries_ = nullptr;                        // in `dispatch`, the first block
+  DenseMap<BasicBlock*, BasicBlock*> suspended_blocks_;  // by resume block: the block before the suspend point
   uint64_t frame_bytes_ = 0;
 };
 

@@ -22,7 +22,7 @@ using namespace llvm::PatternMatch;
 namespace {
 
 constexpr const char* kHalfOffsetFunction = "__kiln_piece";
-// Instructions: fewer are computed in the time that the loop takes.
+// Instructions. Fewer cost less than the loop.
 constexpr unsigned kLeastShared = 16;
 
 const CallInst* call_of_half(const Value* value) {
@@ -30,13 +30,13 @@ const CallInst* call_of_half(const Value* value) {
   return call && calls(*call, kHalfOffsetFunction) ? call : nullptr;
 }
 
-// Values that depend on the piece by arithmetic on whole numbers.
-class Separation {
+// Values that depend on the half offset through integer arithmetic.
+class HalfOffsetElimination {
  public:
-  Separation(Value* piece, const DataLayout& layout) : piece_(piece), layout_(layout) {}
+  HalfOffsetElimination(Value* half_offset, const DataLayout& layout) : half_offset_(half_offset), layout_(layout) {}
 
   bool depends(Value* value) {
-    if (value == piece_) return true;
+    if (value == half_offset_) return true;
     auto* instruction = dyn_cast<Instruction>(value);
     if (!instruction || isa<PHINode>(instruction) || !instruction->getType()->isIntegerTy()) return false;
     auto [found, is_new] = depends_.insert({value, false});
@@ -45,9 +45,9 @@ class Separation {
     return depends_[value] = depends;
   }
 
-  /// What has the bits of `wanted` as the value has them, and does not depend on the piece; or null.
-  Value* without_half(Value* value, const APInt& wanted, unsigned depth = 0) {
-    if (value == piece_) return wanted[Log2_32(kLanes)] ? nullptr : ConstantInt::get(value->getType(), 0);
+  /// Returns a value that agrees with `value` in the demanded bits and does not depend on the half offset, or null.
+  Value* without_half(Value* value, const APInt& demanded, unsigned depth = 0) {
+    if (value == half_offset_) return demanded[Log2_32(kLanes)] ? nullptr : ConstantInt::get(value->getType(), 0);
     if (!depends(value)) return value;
     if (depth > 8) return nullptr;
     auto* instruction = cast<Instruction>(value);
@@ -60,18 +60,18 @@ class Separation {
     const unsigned low = Log2_32(kCoarsenedThreads);
     switch (instruction->getOpcode()) {
       case Instruction::And: {
-        Value* first = operand(0, constant ? wanted & constant->getValue() : wanted);
-        Value* second = first ? operand(1, wanted) : nullptr;
+        Value* first = operand(0, constant ? demanded & constant->getValue() : demanded);
+        Value* second = first ? operand(1, demanded) : nullptr;
         return second ? builder.CreateAnd(first, second) : nullptr;
       }
       case Instruction::Or: {
-        Value* first = operand(0, constant ? wanted & ~constant->getValue() : wanted);
-        Value* second = first ? operand(1, wanted) : nullptr;
+        Value* first = operand(0, constant ? demanded & ~constant->getValue() : demanded);
+        Value* second = first ? operand(1, demanded) : nullptr;
         return second ? builder.CreateOr(first, second) : nullptr;
       }
       case Instruction::Add: {
-        // From the low bits nothing is carried where one number has none.
-        if (wanted.countr_zero() < low) return nullptr;
+        // No carry leaves the low bits if they are zero in one operand.
+        if (demanded.countr_zero() < low) return nullptr;
         for (unsigned i : {0u, 1u}) {
           Value* multiple = instruction->getOperand(i);
           if (depends(multiple) || computeKnownBits(multiple, layout_).countMinTrailingZeros() < low) continue;
@@ -82,11 +82,13 @@ class Separation {
       }
       case Instruction::LShr:
         if (!constant || constant->getValue().uge(width)) return nullptr;
-        if (Value* shifted = operand(0, wanted.shl(constant->getValue()))) return builder.CreateLShr(shifted, constant);
+        if (Value* shifted = operand(0, demanded.shl(constant->getValue())))
+          return builder.CreateLShr(shifted, constant);
         return nullptr;
       case Instruction::Shl:
         if (!constant || constant->getValue().uge(width)) return nullptr;
-        if (Value* shifted = operand(0, wanted.lshr(constant->getValue()))) return builder.CreateShl(shifted, constant);
+        if (Value* shifted = operand(0, demanded.lshr(constant->getValue())))
+          return builder.CreateShl(shifted, constant);
         return nullptr;
       case Instruction::UDiv:
         if (!constant || constant->getValue().countr_zero() < low || constant->isZero()) return nullptr;
@@ -95,7 +97,7 @@ class Separation {
         return nullptr;
       case Instruction::ZExt: {
         unsigned from = instruction->getOperand(0)->getType()->getIntegerBitWidth();
-        if (Value* narrow = operand(0, wanted.trunc(from))) return builder.CreateZExt(narrow, instruction->getType());
+        if (Value* narrow = operand(0, demanded.trunc(from))) return builder.CreateZExt(narrow, instruction->getType());
         return nullptr;
       }
       default: return nullptr;
@@ -103,7 +105,7 @@ class Separation {
   }
 
  private:
-  Value* piece_;
+  Value* half_offset_;
   const DataLayout& layout_;
   DenseMap<Value*, bool> depends_;
 };
@@ -115,32 +117,32 @@ void split_coarsened_positions(Function& function, Argument& x) {
   Type* type = x.getType();
   auto* callee = cast<Function>(function.getParent()->getOrInsertFunction(kHalfOffsetFunction, type).getCallee());
   set_speculatable(*callee);
-  auto* run = cast<Instruction>(builder.CreateAnd(&x, builder.getInt32(~(kCoarsenedThreads - 1))));
-  // So that its other bits are known.
-  Value* piece = builder.CreateAnd(builder.CreateCall(callee), builder.getInt32(kLanes));
-  Value* both = builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, run, piece));
-  x.replaceUsesWithIf(both, [&](Use& use) { return use.getUser() != run; });
-  Separation separation{piece, function.getDataLayout()};
-  // Once for each value, in the order of the code.
+  auto* base = cast<Instruction>(builder.CreateAnd(&x, builder.getInt32(~(kCoarsenedThreads - 1))));
+  // The mask makes its other bits known.
+  Value* half_offset = builder.CreateAnd(builder.CreateCall(callee), builder.getInt32(kLanes));
+  Value* position = builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, base, half_offset));
+  x.replaceUsesWithIf(position, [&](Use& use) { return use.getUser() != base; });
+  HalfOffsetElimination elimination{half_offset, function.getDataLayout()};
+  // Once for each value, in program order.
   ReversePostOrderTraversal<Function*> order(&function);
   for (BasicBlock* block : order)
     for (Instruction& instruction : make_early_inc_range(*block)) {
-      if (!instruction.getType()->isIntegerTy() || !separation.depends(&instruction)) continue;
-      if (Value* same =
-              separation.without_half(&instruction, APInt::getAllOnes(instruction.getType()->getIntegerBitWidth())))
-        instruction.replaceAllUsesWith(same);
+      if (!instruction.getType()->isIntegerTy() || !elimination.depends(&instruction)) continue;
+      if (Value* independent =
+              elimination.without_half(&instruction, APInt::getAllOnes(instruction.getType()->getIntegerBitWidth())))
+        instruction.replaceAllUsesWith(independent);
     }
-  // And what was made on the way.
+  // Erase instructions that were created on the way, too.
   for (BasicBlock& block : function)
     for (Instruction& instruction : make_early_inc_range(reverse(block)))
       if (isInstructionTriviallyDead(&instruction)) instruction.eraseFromParent();
 }
 
 bool halves_share_work(Function& function, const Divergence& divergence) {
-  DenseSet<const Value*> of_half, of_run;
-  of_run.insert(function.getArg(3));
+  DenseSet<const Value*> of_half, of_pair;
+  of_pair.insert(function.getArg(3));
   unsigned shared = 0;
-  // What goes round in a loop counts where it is computed from what came before.
+  // A value carried around a loop counts if its operands precede it in this order.
   ReversePostOrderTraversal<Function*> order(&function);
   for (const BasicBlock* block : order)
     for (const Instruction& instruction : *block) {
@@ -149,15 +151,15 @@ bool halves_share_work(Function& function, const Divergence& divergence) {
       };
       if (call_of_half(&instruction) || any_in(of_half)) {
         of_half.insert(&instruction);
-      } else if (any_in(of_run) && !divergence.is_divergent(&instruction)) {
-        of_run.insert(&instruction);
+      } else if (any_in(of_pair) && !divergence.is_divergent(&instruction)) {
+        of_pair.insert(&instruction);
         ++shared;
       }
     }
   return shared >= kLeastShared;
 }
 
-CoarsenedLoop coarsened_loop_of(const Loop& runs) {
+CoarsenedLoop coarsened_loop_of(const Loop& outer) {
   auto counter = [](const Loop& loop, unsigned by) -> PHINode* {
     for (PHINode& phi : loop.getHeader()->phis()) {
       BinaryOperator* next;
@@ -168,28 +170,28 @@ CoarsenedLoop coarsened_loop_of(const Loop& runs) {
     }
     return nullptr;
   };
-  if (runs.getSubLoops().size() != 1) return {};
-  Loop* loop = runs.getSubLoops()[0];
-  PHINode *x = counter(runs, kCoarsenedThreads), *piece = counter(*loop, kLanes);
-  if (!x || !piece || !loop->getLoopPreheader()) return {};
-  return {x, loop, piece};
+  if (outer.getSubLoops().size() != 1) return {};
+  Loop* loop = outer.getSubLoops()[0];
+  PHINode *x = counter(outer, kCoarsenedThreads), *half_offset = counter(*loop, kLanes);
+  if (!x || !half_offset || !loop->getLoopPreheader()) return {};
+  return {x, loop, half_offset};
 }
 
-Value* copy_before(const CoarsenedLoop& pieces, const Instruction& instruction, ArrayRef<Value*> operands) {
+Value* copy_before(const CoarsenedLoop& halves, const Instruction& instruction, ArrayRef<Value*> operands) {
   Instruction* copy = instruction.clone();
   for (auto [use, operand] : zip(copy->operands(), operands)) use.set(operand);
   copy->dropPoisonGeneratingAnnotations();
-  copy->insertBefore(pieces.insertion_point());
+  copy->insertBefore(halves.insertion_point());
   Value* simpler = simplifyInstruction(copy, copy->getDataLayout());
   if (!simpler) return copy;
   copy->eraseFromParent();
   return simpler;
 }
 
-void lower_half_offset(Function& function, Value* piece) {
+void lower_half_offset(Function& function, Value* half_offset) {
   for (Instruction& instruction : make_early_inc_range(instructions(function)))
     if (call_of_half(&instruction)) {
-      instruction.replaceAllUsesWith(piece);
+      instruction.replaceAllUsesWith(half_offset);
       instruction.eraseFromParent();
     }
   if (Function* callee = function.getParent()->getFunction(kHalfOffsetFunction); callee && callee->use_empty())

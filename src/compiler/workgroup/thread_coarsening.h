@@ -1,11 +1,11 @@
-// Runs: what is the same in 64 threads that follow one another is computed once for two simdgroups.
+// Thread coarsening by 2: 64 consecutive threads run as two simdgroups, which compute uniform values once.
 //
-// Where rows begin at multiples of 64, a simdgroup's place is a multiple of 64 and the piece, which is 0 or 32. What is
-// computed from the multiple alone, as all that belongs to a place with 64 channels, leaves the loop over the two
-// pieces; the optimiser sees to that. Here is found what does not depend on the piece, and whether the loop is worth
-// having.
+// Where x-lines begin at multiples of 64, a simdgroup's position is a multiple of 64 plus the half offset, which is 0
+// or 32. Values computed from the multiple alone, such as all per-position values with 64 channels, are hoisted out of
+// the loop over the two halves by the optimiser. This file finds what does not depend on the half offset, and whether
+// the loop pays off.
 //
-// Rejected: vectors of 64, of which AVX2 has a quarter of the registers; two pieces one behind the other in the code,
+// Rejected: vectors of 64, for which AVX2 has a quarter of the registers; two halves one after the other in the code,
 // which is twice as much to compile.
 #pragma once
 
@@ -20,16 +20,16 @@ namespace kiln {
 
 inline constexpr unsigned kCoarsenedThreads = 64;
 
-/// Takes `x`, a multiple of 32, apart: what is computed from it does without the piece where that leaves the result as
-/// it is.
+/// Splits `x`, a multiple of 32, into a multiple of 64 and the half offset. Values computed from `x` no longer use the
+/// half offset where the result does not depend on it.
 void split_coarsened_positions(llvm::Function& function, llvm::Argument& x);
 
-/// Whether enough of the code of one thread is the same in all of a run to compute it once.
+/// Whether enough of one thread's code is uniform over 64 coarsened threads to compute it once.
 bool halves_share_work(llvm::Function& function, const Divergence& divergence);
 
-/// The loop over a run's pieces, if there is one.
+/// The loop over the two halves, if there is one.
 struct CoarsenedLoop {
-  llvm::PHINode* x = nullptr;  // of the run
+  llvm::PHINode* x = nullptr;  // the first half's position
   llvm::Loop* loop = nullptr;
   llvm::PHINode* half_offset = nullptr;  // 0 or 32
 
@@ -38,15 +38,15 @@ struct CoarsenedLoop {
   llvm::Instruction* insertion_point() const { return loop->getLoopPreheader()->getTerminator(); }
 };
 
-/// Of a loop over runs.
-CoarsenedLoop coarsened_loop_of(const llvm::Loop& runs);
+/// `outer` is a loop over x in steps of 64 threads.
+CoarsenedLoop coarsened_loop_of(const llvm::Loop& outer);
 
-/// What an instruction in the loop makes of operands that are there before it: a copy before the loop, or something
-/// simpler. Nothing is said to be no poison of it.
-llvm::Value* copy_before(const CoarsenedLoop& pieces, const llvm::Instruction& instruction,
+/// The result of an instruction of the loop for operands available before it: a copy before the loop, or a simplified
+/// value. It has no annotations that could make it poison.
+llvm::Value* copy_before(const CoarsenedLoop& halves, const llvm::Instruction& instruction,
                          llvm::ArrayRef<llvm::Value*> operands);
 
-/// Once all is separated: `piece`, whose other bits are 0, stands for that of `x`.
-void lower_half_offset(llvm::Function& function, llvm::Value* piece);
+/// Last step: replaces the pseudo-intrinsic by `half_offset`, whose bits must be 0 but for that of 32.
+void lower_half_offset(llvm::Function& function, llvm::Value* half_offset);
 
 }  // namespace kiln

@@ -34,23 +34,23 @@ namespace {
 
 using namespace llvm;
 
-// What the tiles of a batch may take: a nearest cache has 32 KiB or more, and simdgroups keep their sums there. Few
-// large ones may take twice that.
+// Total of a batch's tiles: a first-level cache has 32 KiB or more, and simdgroups keep their sums there. A few large
+// tiles may take twice that.
 constexpr uint64_t kMostBytes = 16 << 10;
 constexpr uint64_t kMostTiles = 16, kFewTiles = 3;
 constexpr uint64_t kTileAlignment = 64;
 
-// Instructions that are computed again for the sake of one value.
-constexpr unsigned kMostAgain = 64;
+// Instructions rematerialized for one set of values.
+constexpr unsigned kMostRematerialized = 64;
 
-// Of results there are groups of; all ways to join two of them are looked at, again and again.
+// Results are grouped: all pairs of groups are considered for each merge.
 constexpr size_t kMostResults = 64;
-// Each is the part that reads once more. Sums that are made from one another fit into no group of few.
+// Each group executes the reading part once more. Sums computed from one another do not fit into a few groups.
 constexpr size_t kMostGroups = 8;
 
-// Instructions of a loop within that is unrolled, of all groups together, and how often it goes round.
+// Instructions of an unrolled inner loop, in all groups together, and its trip count.
 constexpr size_t kMostUnrolled = 640;
-constexpr unsigned kMostRounds = 16;
+constexpr unsigned kLargestTripCount = 16;
 
 enum class Memory { kThreadgroup, kOther, kUnknown };
 
@@ -65,26 +65,26 @@ bool is_threadgroup_memory(const Value* value) {
 
 bool is_pointer(const Value* value) { return value->getType()->isPtrOrPtrVectorTy(); }
 
-// An address that is made from others, which stay its operands.
+// An address computed from others, which remain its operands.
 bool is_address_arithmetic(const Value* value) {
   return isa<GetElementPtrInst, InsertElementInst, ShuffleVectorInst, ExtractElementInst, SelectInst>(value);
 }
 
-// A variable that is written where it is read, if the address is one in such.
+// The scratch variable that an address points into, which is written where it is read; or null.
 const AllocaInst* scratch_of(const Value* address) {
   const auto* variable = dyn_cast<AllocaInst>(getUnderlyingObject(address));
   return variable && variable->hasMetadata(kScratch) ? variable : nullptr;
 }
 
-// The stores to a variable; nothing where there may be others.
+// The stores to a variable; nothing if there may be others.
 std::optional<SmallVector<const StoreInst*>> stores_to(const AllocaInst& variable) {
   SmallVector<const StoreInst*> stores;
-  SmallVector<const Value*> waiting{&variable};
-  while (!waiting.empty())
-    for (const Use& use : waiting.pop_back_val()->uses()) {
+  SmallVector<const Value*> worklist{&variable};
+  while (!worklist.empty())
+    for (const Use& use : worklist.pop_back_val()->uses()) {
       const User* user = use.getUser();
       if (isa<GetElementPtrInst>(user))
-        waiting.push_back(user);
+        worklist.push_back(user);
       else if (auto* store = dyn_cast<StoreInst>(user); store && use.getOperandNo() == store->getPointerOperandIndex())
         stores.push_back(store);
       else if (!isa<LoadInst>(user))
@@ -93,39 +93,39 @@ std::optional<SmallVector<const StoreInst*>> stores_to(const AllocaInst& variabl
   return stores;
 }
 
-// What the pointers that an address is made from point to.
+// The memory that the pointers point to from which an address is computed.
 Memory memory_of(const Value* address) {
-  SmallVector<const Value*> waiting{address};
+  SmallVector<const Value*> worklist{address};
   SmallPtrSet<const Value*, 8> seen;
   std::optional<Memory> memory;
-  while (!waiting.empty()) {
-    const Value* value = waiting.pop_back_val();
+  while (!worklist.empty()) {
+    const Value* value = worklist.pop_back_val();
     if (!seen.insert(value).second) continue;
     if (is_address_arithmetic(value) || isa<PHINode>(value)) {
       for (const Value* operand : cast<Instruction>(value)->operands())
-        if (is_pointer(operand)) waiting.push_back(operand);
+        if (is_pointer(operand)) worklist.push_back(operand);
       continue;
     }
     Memory one = Memory::kUnknown;
-    // Lanes that go their own ways have their addresses in variables.
+    // Scalarized lanes have their addresses in variables.
     const auto* load = dyn_cast<LoadInst>(value);
     if (const AllocaInst* variable = load ? scratch_of(load->getPointerOperand()) : nullptr) {
       std::optional<SmallVector<const StoreInst*>> stores = stores_to(*variable);
       if (!stores) return Memory::kUnknown;
       for (const StoreInst* store : *stores) {
         if (!is_pointer(store->getValueOperand())) return Memory::kUnknown;
-        waiting.push_back(store->getValueOperand());
+        worklist.push_back(store->getValueOperand());
       }
       continue;
     }
-    // Zeros for lanes without a place.
+    // Zeros for lanes without an address.
     if (isa<Constant>(value)) continue;
     if (is_threadgroup_memory(value)) {
       one = Memory::kThreadgroup;
     } else if (isa<Argument, AllocaInst>(value)) {
       one = Memory::kOther;
     } else if (load) {
-      // Of an argument; others lie in nobody's memory.
+      // An argument's pointer. Other loaded pointers are unknown.
       if (load->hasMetadata(LLVMContext::MD_invariant_load)) one = Memory::kOther;
     }
     if (memory && *memory != one) return Memory::kUnknown;
@@ -134,7 +134,7 @@ Memory memory_of(const Value* address) {
   return memory.value_or(Memory::kOther);
 }
 
-// Whether an address in threadgroup memory can be had for other memory.
+// Whether an address in threadgroup memory can be recomputed for other memory.
 bool can_be_moved_to_a_tile(const Value* address) {
   if (is_threadgroup_memory(address)) return true;
   if (!is_address_arithmetic(address)) return false;
@@ -149,7 +149,7 @@ struct Access {
   bool writes = false;
 };
 
-// Plain accesses of one place or of lanes' places.
+// Simple accesses to one address, or to an address for each lane.
 std::optional<Access> access_of(const Instruction& instruction) {
   if (const auto* load = dyn_cast<LoadInst>(&instruction); load && load->isSimple())
     return Access{load->getPointerOperand(), nullptr, false};
@@ -186,16 +186,17 @@ class TileLoop {
            any_of(loop_.getHeader()->phis(), [](const PHINode& phi) { return phi.getType()->isVectorTy(); });
   }
 
-  // Of a candidate. Blocks are cut also where nothing comes of it.
+  // For a candidate. Blocks are split even if the transformation fails.
   GlobalVariable* run() {
-    if (!cut() || !find_roles() || !only_the_loop_knows() || !writes_the_same_places() || !find_needs_of_loops())
+    if (!split_parts() || !find_roles() || !only_loop_uses_tiles() || !written_addresses_are_invariant() ||
+        !find_loop_dependences())
       return nullptr;
     make_batches();
     return buffer_;
   }
 
  private:
-  // The loop's blocks in the order of time: its phis, three parts with barriers between them, its end.
+  // The loop's blocks in order of execution: its phis, three parts with barriers between them, its end.
   static constexpr unsigned kParts = 3;
 
   bool find_barriers() {
@@ -210,7 +211,7 @@ class TileLoop {
     return dominators_.dominates(barriers_[0], barriers_[1]);
   }
 
-  bool cut() {
+  bool split_parts() {
     simplifyLoop(&loop_, &dominators_, &loops_, nullptr, nullptr, nullptr, /*PreserveLCSSA=*/false);
     formLCSSARecursively(loop_, dominators_, &loops_, nullptr);
     BasicBlock* latch = loop_.getLoopLatch();
@@ -223,20 +224,20 @@ class TileLoop {
     before_ = loop_.getLoopPreheader();
     head_ = loop_.getHeader();
     SplitBlock(head_, &*head_->getFirstNonPHIIt(), &dominators_, &loops_);
-    leads_to_[0] = head_;
+    before_part_[0] = head_;
     for (unsigned i = 0; i < 2; ++i) {
       BasicBlock* block = SplitBlock(barriers_[i]->getParent(), barriers_[i], &dominators_, &loops_);
       SplitBlock(block, barriers_[i]->getNextNode(), &dominators_, &loops_);
-      leads_to_[i + 1] = follows_[i] = block;
+      before_part_[i + 1] = after_part_[i] = block;
     }
     latch = loop_.getLoopLatch();
-    end_ = follows_[2] = SplitBlock(latch, latch->getTerminator(), &dominators_, &loops_);
+    end_ = after_part_[2] = SplitBlock(latch, latch->getTerminator(), &dominators_, &loops_);
     for (unsigned part = 0; part < kParts; ++part) {
-      SmallVector<BasicBlock*> waiting(successors(leads_to_[part]));
-      while (!waiting.empty()) {
-        BasicBlock* block = waiting.pop_back_val();
-        if (block == follows_[part] || !part_of_.try_emplace(block, part).second) continue;
-        append_range(waiting, successors(block));
+      SmallVector<BasicBlock*> worklist(successors(before_part_[part]));
+      while (!worklist.empty()) {
+        BasicBlock* block = worklist.pop_back_val();
+        if (block == after_part_[part] || !part_of_.try_emplace(block, part).second) continue;
+        append_range(worklist, successors(block));
       }
     }
     return true;
@@ -254,7 +255,7 @@ class TileLoop {
     return instruction && loop_.contains(instruction);
   }
 
-  // Which part writes the tile and which reads it. Others only compute.
+  // Finds the part that writes the tile and the part that reads it. The others only compute.
   bool find_roles() {
     std::array<bool, kParts> writes{}, reads{};
     if (any_of(head_->phis(), [](const PHINode& phi) { return is_pointer(&phi) && memory_of(&phi) != Memory::kOther; }))
@@ -273,7 +274,7 @@ class TileLoop {
           if (access->writes) scratch_writes_.push_back(&instruction);
           continue;
         }
-        // What never changes.
+        // Invariant memory.
         if (instruction.hasMetadata(LLVMContext::MD_invariant_load)) continue;
         Memory memory = memory_of(access->address);
         if (memory == Memory::kUnknown) return false;
@@ -288,23 +289,23 @@ class TileLoop {
     if (llvm::count(writes, true) != 1 || llvm::count(reads, true) != 1) return false;
     writer_ = static_cast<unsigned>(llvm::find(writes, true) - writes.begin());
     reader_ = static_cast<unsigned>(llvm::find(reads, true) - reads.begin());
-    // A barrier before what is read, and one before it is written again.
+    // One barrier before the tile is read, and one before it is overwritten.
     return reader_ == writer_ + 1;
   }
 
   bool is_only_in(const AllocaInst& variable, unsigned part) const {
-    SmallVector<const Value*> waiting{&variable};
-    while (!waiting.empty())
-      for (const User* user : waiting.pop_back_val()->users()) {
+    SmallVector<const Value*> worklist{&variable};
+    while (!worklist.empty())
+      for (const User* user : worklist.pop_back_val()->users()) {
         if (part_of(user) != part) return false;
-        if (isa<GetElementPtrInst>(user)) waiting.push_back(user);
+        if (isa<GetElementPtrInst>(user)) worklist.push_back(user);
       }
     return true;
   }
 
-  // Whether the instruction may be run for several iterations before what follows it is.
+  // Whether the instruction may run for several iterations before the parts after it do.
   bool can_be_moved(const Instruction& instruction) const {
-    // Where tiles are is not asked.
+    // A tile's address must not be observable.
     for (const Value* operand : instruction.operands()) {
       if (!is_pointer(operand) || memory_of(operand) == Memory::kOther) continue;
       if (!is_in_loop(operand) && !can_be_moved_to_a_tile(operand)) return false;
@@ -319,9 +320,9 @@ class TileLoop {
            !isa<AllocaInst>(instruction);
   }
 
-  // Whether all that others read in threadgroup memory has been written outside the loop, before it or behind it, and
-  // the loop reads nothing of that.
-  bool only_the_loop_knows() const {
+  // Whether only the loop uses its tiles: no code that may execute before it writes threadgroup memory, and no code
+  // after it reads any.
+  bool only_loop_uses_tiles() const {
     for (BasicBlock& block : function_) {
       if (loop_.contains(&block)) continue;
       for (Instruction& instruction : block) {
@@ -329,13 +330,13 @@ class TileLoop {
         std::optional<Access> access = access_of(instruction);
         const Value* address = access ? access->address : striped_range(instruction);
         if (auto* operation = dyn_cast<AtomicRMWInst>(&instruction)) address = operation->getPointerOperand();
-        if (auto* exchange = dyn_cast<AtomicCmpXchgInst>(&instruction)) address = exchange->getPointerOperand();
+        if (auto* cmpxchg = dyn_cast<AtomicCmpXchgInst>(&instruction)) address = cmpxchg->getPointerOperand();
         if (address && memory_of(address) == Memory::kOther) continue;
         bool is_before = isPotentiallyReachable(&block, before_, nullptr, &dominators_, &loops_);
-        bool is_behind = isPotentiallyReachable(exit_, &block, nullptr, &dominators_, &loops_);
+        bool is_after = isPotentiallyReachable(exit_, &block, nullptr, &dominators_, &loops_);
         if (!access || memory_of(access->address) == Memory::kUnknown) {
-          if (is_before || is_behind) return false;
-        } else if (access->writes ? is_before : is_behind) {
+          if (is_before || is_after) return false;
+        } else if (access->writes ? is_before : is_after) {
           return false;
         }
       }
@@ -343,24 +344,24 @@ class TileLoop {
     return true;
   }
 
-  // Whether it reads a variable that has something else in another iteration.
+  // Whether the instruction reads a variable whose contents vary by iteration.
   static bool reads_varying(const Instruction& instruction, const SmallPtrSetImpl<const Value*>& varying,
-                            const SmallPtrSetImpl<const BasicBlock*>& sometimes) {
+                            const SmallPtrSetImpl<const BasicBlock*>& conditional) {
     std::optional<Access> access = access_of(instruction);
     const AllocaInst* variable = access && !access->writes ? scratch_of(access->address) : nullptr;
     if (!variable) return false;
     std::optional<SmallVector<const StoreInst*>> stores = stores_to(*variable);
     return !stores || any_of(*stores, [&](const StoreInst* store) {
-      return sometimes.contains(store->getParent()) || varying.contains(store->getValueOperand()) ||
+      return conditional.contains(store->getParent()) || varying.contains(store->getValueOperand()) ||
              varying.contains(store->getPointerOperand());
     });
   }
 
-  // Whether the tile's places, and which lanes write them, are the same in each iteration.
-  bool writes_the_same_places() {
+  // Whether the tile's addresses, and the masks of lanes that write them, are invariant in the loop.
+  bool written_addresses_are_invariant() {
     PostDominatorTree post_dominators(function_);
     SmallPtrSet<const Value*, 32> varying;
-    SmallPtrSet<const BasicBlock*, 8> sometimes;  // blocks on ways that are not taken in each iteration
+    SmallPtrSet<const BasicBlock*, 8> conditional;  // blocks that are not executed in each iteration
     for (PHINode& phi : head_->phis()) varying.insert(&phi);
     for (bool changed = true; changed;) {
       changed = false;
@@ -368,7 +369,7 @@ class TileLoop {
         if (block == head_ || block == end_) continue;
         for (Instruction& instruction : *block) {
           if (varying.contains(&instruction)) continue;
-          if (!sometimes.contains(block) && !reads_varying(instruction, varying, sometimes) &&
+          if (!conditional.contains(block) && !reads_varying(instruction, varying, conditional) &&
               none_of(instruction.operands(), [&](const Value* operand) { return varying.contains(operand); }))
             continue;
           varying.insert(&instruction);
@@ -378,24 +379,24 @@ class TileLoop {
           if (!node || !node->getIDom() || !node->getIDom()->getBlock()) return false;
           BasicBlock* join = node->getIDom()->getBlock();
           for (PHINode& phi : join->phis()) varying.insert(&phi);
-          SmallVector<const BasicBlock*> waiting(successors(block));
-          while (!waiting.empty()) {
-            const BasicBlock* side = waiting.pop_back_val();
+          SmallVector<const BasicBlock*> worklist(successors(block));
+          while (!worklist.empty()) {
+            const BasicBlock* side = worklist.pop_back_val();
             if (side == join) continue;
             if (!loop_.contains(side)) return false;
-            if (sometimes.insert(side).second) append_range(waiting, successors(side));
+            if (conditional.insert(side).second) append_range(worklist, successors(side));
           }
         }
       }
     }
     return none_of(writes_, [&](const Instruction* write) {
       std::optional<Access> access = access_of(*write);
-      return sometimes.contains(write->getParent()) || varying.contains(access->address) ||
+      return conditional.contains(write->getParent()) || varying.contains(access->address) ||
              (access->mask && varying.contains(access->mask));
     });
   }
 
-  // ---- What each loop needs
+  // ---- Dependences of each loop
 
   static bool is_cheap(const Instruction& instruction) {
     if (const auto* operation = dyn_cast<BinaryOperator>(&instruction)) return !operation->isIntDivRem();
@@ -407,59 +408,59 @@ class TileLoop {
 
   using PhiSet = SmallPtrSet<const PHINode*, 8>;
 
-  // What values are made from.
-  struct Needs {
+  // The instructions that values depend on.
+  struct Dependences {
     PhiSet phis;  // of the head
     SmallPtrSet<const Instruction*, 16> reads;
-    SetVector<Instruction*> again;  // of a part that is left out, but are computed
+    SetVector<Instruction*> rematerialized;  // instructions of the omitted part
   };
 
-  // Whether the values can be had without the part.
-  bool find_needs(unsigned part, SmallVector<const Value*> waiting, Needs& needs) const {
+  // Whether the values can be computed without the part.
+  bool find_dependences(unsigned part, SmallVector<const Value*> worklist, Dependences& dependences) const {
     SmallPtrSet<const Value*, 32> seen;
-    while (!waiting.empty()) {
-      const Value* value = waiting.pop_back_val();
+    while (!worklist.empty()) {
+      const Value* value = worklist.pop_back_val();
       if (!is_in_loop(value) || !seen.insert(value).second) continue;
       auto* instruction = const_cast<Instruction*>(cast<Instruction>(value));
       if (part_of(instruction) == part) {
         if (!is_cheap(*instruction)) return false;
-        needs.again.insert(instruction);
-        if (needs.again.size() > kMostAgain) return false;
+        dependences.rematerialized.insert(instruction);
+        if (dependences.rematerialized.size() > kMostRematerialized) return false;
       }
       if (auto* phi = dyn_cast<PHINode>(instruction); phi && phi->getParent() == head_) {
-        needs.phis.insert(phi);
-        waiting.push_back(phi->getIncomingValueForBlock(end_));
+        dependences.phis.insert(phi);
+        worklist.push_back(phi->getIncomingValueForBlock(end_));
         continue;
       }
-      if (access_of(*instruction)) needs.reads.insert(instruction);
-      append_range(waiting, instruction->operands());
+      if (access_of(*instruction)) dependences.reads.insert(instruction);
+      append_range(worklist, instruction->operands());
     }
     return true;
   }
 
-  SmallVector<const Value*> must_run_without(unsigned part) const {
-    SmallVector<const Value*> needed{end_->getTerminator()};
-    for (auto [block, own] : part_of_)
-      if (own != part) needed.push_back(block->getTerminator());
+  SmallVector<const Value*> roots_without(unsigned part) const {
+    SmallVector<const Value*> roots{end_->getTerminator()};
+    for (auto [block, block_part] : part_of_)
+      if (block_part != part) roots.push_back(block->getTerminator());
     for (const Instruction* write : scratch_writes_)
-      if (part_of(write) != part) needed.push_back(write);
-    return needed;
+      if (part_of(write) != part) roots.push_back(write);
+    return roots;
   }
 
-  bool find_needs_of_loops() {
-    SmallVector<const Value*> roots = must_run_without(reader_);
+  bool find_loop_dependences() {
+    SmallVector<const Value*> roots = roots_without(reader_);
     append_range(roots, writes_);
-    if (!find_needs(reader_, roots, writer_needs_)) return false;
+    if (!find_dependences(reader_, roots, writer_dependences_)) return false;
     // Otherwise nothing is gained.
     if (none_of(head_->phis(), [&](const PHINode& phi) { return is_sum(&phi); })) return false;
-    Needs of_all;
-    if (!find_needs(writer_, must_run_without(writer_), of_all)) return false;
-    // What is wanted of the loop, each with what it is made from.
+    Dependences common;
+    if (!find_dependences(writer_, roots_without(writer_), common)) return false;
+    // The loop's live-out values, each with its dependences.
     std::vector<Group> results;
     auto add = [&](Value* value) {
       if (!is_in_loop(value) || any_of(results, [&](const Group& one) { return one.results[0] == value; })) return true;
-      results.push_back({of_all, {value}});
-      return find_needs(writer_, {value}, results.back().needs);
+      results.push_back({common, {value}});
+      return find_dependences(writer_, {value}, results.back().dependences);
     };
     for (PHINode& phi : head_->phis())
       if (!add(phi.getIncomingValueForBlock(end_))) return false;
@@ -471,7 +472,7 @@ class TileLoop {
     return true;
   }
 
-  // Places become constants then, and nothing is counted.
+  // Unrolling makes addresses constants and removes the counter.
   void find_unrolled() {
     TargetLibraryInfoImpl library(Triple(function_.getParent()->getTargetTriple()));
     TargetLibraryInfo info(library);
@@ -480,16 +481,19 @@ class TileLoop {
     for (Loop* inner : loop_.getLoopsInPreorder()) {
       BasicBlock* block = inner->getHeader();
       if (inner->getNumBlocks() != 1 || part_of(block->getTerminator()) != reader_) continue;
-      unsigned rounds = evolution.getSmallConstantTripCount(inner);
-      if (rounds > 0 && rounds <= kMostRounds && rounds * block->size() <= kMostUnrolled) unrolled_.push_back(block);
+      unsigned trip_count = evolution.getSmallConstantTripCount(inner);
+      if (trip_count > 0 && trip_count <= kLargestTripCount && trip_count * block->size() <= kMostUnrolled)
+        unrolled_.push_back(block);
     }
   }
 
-  bool is_sum(const PHINode* phi) const { return phi->getType()->isVectorTy() && !writer_needs_.phis.contains(phi); }
+  bool is_sum(const PHINode* phi) const {
+    return phi->getType()->isVectorTy() && !writer_dependences_.phis.contains(phi);
+  }
 
-  // Results that are made at a time.
+  // Results that are computed together.
   struct Group {
-    Needs needs;
+    Dependences dependences;
     SmallVector<Value*> results;
   };
 
@@ -506,17 +510,18 @@ class TileLoop {
   }
 
   static void add_to(Group& group, const Group& other) {
-    group.needs.phis.insert(other.needs.phis.begin(), other.needs.phis.end());
-    group.needs.reads.insert(other.needs.reads.begin(), other.needs.reads.end());
-    group.needs.again.insert(other.needs.again.begin(), other.needs.again.end());
+    group.dependences.phis.insert(other.dependences.phis.begin(), other.dependences.phis.end());
+    group.dependences.reads.insert(other.dependences.reads.begin(), other.dependences.reads.end());
+    group.dependences.rematerialized.insert(other.dependences.rematerialized.begin(),
+                                            other.dependences.rematerialized.end());
     append_range(group.results, other.results);
   }
 
-  // Sums that do not fit into registers are made in groups that do, those together that are made from the same: the two
-  // groups are joined that share most of what they read. Of products of matrices this makes squares.
+  // Sums that do not fit into registers are computed in groups that do. Greedily merges the two groups that share the
+  // largest fraction of their loads. For matrix products this yields square blocks.
   void group_results(std::vector<Group> results) {
     PhiSet all;
-    for (Group& one : results) all.insert(one.needs.phis.begin(), one.needs.phis.end());
+    for (Group& one : results) all.insert(one.dependences.phis.begin(), one.dependences.phis.end());
     bool is_many = registers_of(all, {}) > registers_.count * 3 / 4 && results.size() <= kMostResults;
     uint64_t most = registers_.count / 2;
     while (is_many) {
@@ -524,7 +529,7 @@ class TileLoop {
       size_t best_shared = 0, best_all = 1;
       for (size_t i = 0; i < results.size(); ++i)
         for (size_t j = i + 1; j < results.size(); ++j) {
-          const Needs &one = results[i].needs, &other = results[j].needs;
+          const Dependences &one = results[i].dependences, &other = results[j].dependences;
           auto shared =
               static_cast<size_t>(count_if(one.reads, [&](auto* read) { return other.reads.contains(read); }));
           size_t all = std::max<size_t>(1, one.reads.size() + other.reads.size() - shared);
@@ -544,12 +549,12 @@ class TileLoop {
       }
     groups_ = std::move(results);
     for (size_t i = 0; i < groups_.size(); ++i)
-      for (Value* value : groups_[i].results) made_by_.try_emplace(value, i);
+      for (Value* value : groups_[i].results) group_of_.try_emplace(value, i);
   }
 
-  // ---- Making them
+  // ---- Transformation
 
-  // The loop without a part: for each tile of a batch.
+  // A copy of the loop without one part, which runs for each tile of a batch.
   struct Copy {
     ValueToValueMapTy map;
     BasicBlock *head = nullptr, *end = nullptr;
@@ -564,9 +569,9 @@ class TileLoop {
     buffer_->setAlignment(Align(kTileAlignment));
     auto block = [&](const char* name) { return BasicBlock::Create(context, name, &function_, head_); };
     BasicBlock *batch = block("batch"), *loaded = block("loaded");
-    auto wait = [&] {
+    auto insert_barrier = [&] {
       Instruction* barrier = barriers_[0]->clone();
-      // Which instance it is asks nobody in a loop over simdgroups.
+      // A loop over simdgroups ignores the barrier's instance.
       for (Use& operand : barrier->operands())
         if (is_in_loop(operand.get())) operand.set(Constant::getNullValue(operand->getType()));
       builder_.Insert(barrier);
@@ -578,18 +583,18 @@ class TileLoop {
       carried[&phi] = builder_.CreatePHI(phi.getType(), 2, phi.getName());
       carried[&phi]->addIncoming(phi.getIncomingValueForBlock(before_), before_);
     }
-    if (writer_ > 0) wait();
+    if (writer_ > 0) insert_barrier();
     Copy writer;
-    make_copy(writer, reader_, writer_needs_, ".written");
+    make_copy(writer, reader_, writer_dependences_, ".written");
     std::vector<Copy> readers(groups_.size());
-    for (auto [reader, group] : zip(readers, groups_)) make_copy(reader, writer_, group.needs, "");
+    for (auto [reader, group] : zip(readers, groups_)) make_copy(reader, writer_, group.dependences, "");
     builder_.CreateBr(writer.head);
     before_->getTerminator()->replaceSuccessorWith(head_, batch);
     auto* branch = cast<BranchInst>(end_->getTerminator());
-    bool goes_on = branch->getSuccessor(0) == head_;
+    bool continues_if_true = branch->getSuccessor(0) == head_;
     auto condition_of = [&](Copy& copy) {
       Value* condition = mapped(copy.map, branch->getCondition());
-      return goes_on ? condition : builder_.CreateNot(condition);
+      return continues_if_true ? condition : builder_.CreateNot(condition);
     };
 
     builder_.SetInsertPoint(writer.end);
@@ -599,7 +604,7 @@ class TileLoop {
         writer.head, loaded));
 
     builder_.SetInsertPoint(loaded);
-    wait();
+    insert_barrier();
     BasicBlock* last = loaded;
     for (Copy& reader : readers) {
       builder_.CreateBr(reader.head);
@@ -615,18 +620,18 @@ class TileLoop {
         copy->addIncoming(mapped(reader.map, phi.getIncomingValueForBlock(end_)), reader.end);
       }
       builder_.SetInsertPoint(last = done);
-      // Each group by a loop over the simdgroups: what others have made is not kept in registers meanwhile.
-      if (&reader != &readers.back() || writer_ == 0) wait();
+      // Each group gets a loop over the simdgroups of its own: other groups' results occupy no registers meanwhile.
+      if (&reader != &readers.back() || writer_ == 0) insert_barrier();
     }
     builder_.CreateCondBr(condition_of(readers.back()), batch, exit_);
 
     auto result = [&](Value* value) {
-      return is_in_loop(value) ? mapped(readers[made_by_.lookup(value)].map, value) : value;
+      return is_in_loop(value) ? mapped(readers[group_of_.lookup(value)].map, value) : value;
     };
     for (PHINode& phi : head_->phis()) {
       Value* next = phi.getIncomingValueForBlock(end_);
       carried[&phi]->addIncoming(result(next), last);
-      if (!writer_needs_.phis.contains(&phi)) continue;
+      if (!writer_dependences_.phis.contains(&phi)) continue;
       auto* copy = cast<PHINode>(mapped(writer.map, &phi));
       copy->addIncoming(carried[&phi], batch);
       copy->addIncoming(mapped(writer.map, next), writer.end);
@@ -663,8 +668,8 @@ class TileLoop {
     return next;
   }
 
-  // Leaves the ends of the head's phis and of the last block to the caller.
-  void make_copy(Copy& copy, unsigned without, const Needs& needs, const char* suffix) {
+  // The caller adds the incoming values of the head's phis, and the last block's terminator.
+  void make_copy(Copy& copy, unsigned without, const Dependences& dependences, const char* suffix) {
     IRBuilder<>::InsertPointGuard guard(builder_);
     SmallVector<BasicBlock*> blocks;
     for (BasicBlock* block : loop_.blocks()) {
@@ -687,15 +692,15 @@ class TileLoop {
           if (!is_in_loop(operand) && is_pointer(operand) && memory_of(operand) == Memory::kThreadgroup)
             in_tile(operand, memory, copy.map);
     // In the order of their operands.
-    auto* from = cast<BasicBlock>(copy.map[leads_to_[without]]);
+    auto* from = cast<BasicBlock>(copy.map[before_part_[without]]);
     builder_.SetInsertPoint(from->getTerminator());
-    for (Instruction* instruction : needs.again) rematerialize(*instruction, needs, copy.map);
+    for (Instruction* instruction : dependences.rematerialized) rematerialize(*instruction, dependences, copy.map);
     for (auto [block, part] : part_of_)
       if (part == without)
         for (Instruction& instruction : *block)
           if (!copy.map.count(&instruction) && !instruction.getType()->isVoidTy())
             copy.map[&instruction] = PoisonValue::get(instruction.getType());
-    from->getTerminator()->setSuccessor(0, follows_[without]);
+    from->getTerminator()->setSuccessor(0, after_part_[without]);
     for (Instruction* barrier : barriers_) {
       cast<Instruction>(copy.map[barrier])->eraseFromParent();
       copy.map.erase(barrier);
@@ -707,8 +712,8 @@ class TileLoop {
     for (PHINode& phi : head_->phis()) {
       auto* one = cast<PHINode>(copy.map[&phi]);
       while (one->getNumIncomingValues() > 0) one->removeIncomingValue(0u, false);
-      if (needs.phis.contains(&phi)) continue;
-      // What uses it is not needed.
+      if (dependences.phis.contains(&phi)) continue;
+      // Its users are not needed.
       one->replaceAllUsesWith(PoisonValue::get(one->getType()));
       copy.map[&phi] = PoisonValue::get(one->getType());
       one->eraseFromParent();
@@ -716,12 +721,12 @@ class TileLoop {
     copy.end->getTerminator()->eraseFromParent();
   }
 
-  Value* rematerialize(Instruction& instruction, const Needs& needs, ValueToValueMapTy& map) {
+  Value* rematerialize(Instruction& instruction, const Dependences& dependences, ValueToValueMapTy& map) {
     if (auto found = map.find(&instruction); found != map.end()) return found->second;
     Instruction* one = instruction.clone();
     for (Use& operand : one->operands()) {
       auto* value = dyn_cast<Instruction>(operand.get());
-      if (value && needs.again.contains(value)) rematerialize(*value, needs, map);
+      if (value && dependences.rematerialized.contains(value)) rematerialize(*value, dependences, map);
       operand.set(mapped(map, operand.get()));
     }
     builder_.Insert(one);
@@ -732,16 +737,16 @@ class TileLoop {
   // An address in threadgroup memory that was computed before the loop.
   Value* in_tile(Value* address, Value* memory, ValueToValueMapTy& map) {
     if (auto found = map.find(address); found != map.end()) return found->second;
-    Value* place = memory;
+    Value* tile_address = memory;
     if (!is_threadgroup_memory(address)) {
       Instruction* one = cast<Instruction>(address)->clone();
       for (Use& operand : one->operands())
         if (is_pointer(operand.get()) && memory_of(operand.get()) == Memory::kThreadgroup)
           operand.set(in_tile(operand.get(), memory, map));
-      place = builder_.Insert(one);
+      tile_address = builder_.Insert(one);
     }
-    map[address] = place;
-    return place;
+    map[address] = tile_address;
+    return tile_address;
   }
 
   Loop& loop_;
@@ -754,14 +759,14 @@ class TileLoop {
   const uint64_t tile_bytes_, tiles_;
   SmallVector<Instruction*, 2> barriers_;
   BasicBlock *before_ = nullptr, *head_ = nullptr, *end_ = nullptr, *exit_ = nullptr;
-  std::array<BasicBlock*, kParts> leads_to_{}, follows_{};
+  std::array<BasicBlock*, kParts> before_part_{}, after_part_{};
   MapVector<BasicBlock*, unsigned> part_of_;
   SmallVector<const Instruction*> writes_, scratch_writes_;
   unsigned writer_ = 0, reader_ = 0;
-  Needs writer_needs_;
+  Dependences writer_dependences_;
   std::vector<Group> groups_;
-  DenseMap<const Value*, size_t> made_by_;
-  SmallVector<BasicBlock*> unrolled_;  // loops of a block in the part that reads
+  DenseMap<const Value*, size_t> group_of_;
+  SmallVector<BasicBlock*> unrolled_;  // single-block loops in the reading part
   GlobalVariable* buffer_ = nullptr;
 };
 
@@ -769,20 +774,20 @@ class TileLoop {
 
 TileMultibuffering multibuffer_tiles(Function& simdgroup, uint64_t bytes, VectorRegisters registers,
                                      function_ref<bool(const Instruction&)> is_barrier) {
-  TileMultibuffering batches;
-  if (bytes == 0) return batches;
+  TileMultibuffering result;
+  if (bytes == 0) return result;
   DominatorTree dominators(simdgroup);
   LoopInfo loops(dominators);
   const std::vector<Loop*> candidates = loops.getTopLevelLoops();
   for (Loop* loop : candidates) {
     TileLoop tiles(*loop, loops, dominators, bytes, registers, is_barrier);
     if (!tiles.is_candidate()) continue;
-    batches.changed = true;
-    batches.tiles = tiles.run();
-    // What is known of loops is that of the function before; one is enough.
-    if (batches.tiles) break;
+    result.changed = true;
+    result.tiles = tiles.run();
+    // The loop analyses describe the function before the change. One changed loop is enough.
+    if (result.tiles) break;
   }
-  return batches;
+  return result;
 }
 
 }  // namespace kiln

@@ -1,7 +1,8 @@
-// Loops in which a threadgroup loads a tile into its memory, waits, reads the tile, and waits: several tiles at a time.
+// Tile multibuffering: a loop in which a threadgroup loads a tile into its memory, waits, reads the tile and waits
+// handles several tiles at a time.
 //
-// A simdgroup's sums over all tiles would be stored and loaded around each barrier, since the simdgroups take turns.
-// With room for several tiles, all of those are loaded, and then each simdgroup goes through them with its sums in
+// The simdgroups run in turn, so a simdgroup's sums over all tiles would be stored and reloaded around each barrier.
+// With buffers for several tiles, all of those are loaded first. Then each simdgroup reads them all with its sums in
 // registers:
 //
 //   for (k…) { write(tile, k); barrier; sums = read(tile, sums); barrier; }
@@ -13,14 +14,13 @@
 //     barrier;
 //   }
 //
-// It is the same where what is written is all that the loop writes, nothing of it is read but behind the barrier, each
-// iteration writes the same places, and nobody outside the loop knows what lies in threadgroup memory. What is read but
-// not written was never written, and is anything.
+// This is equivalent if the loop writes nothing but the tile, reads the tile only after the barrier, writes the same
+// addresses in each iteration, and if no code outside the loop knows the contents of threadgroup memory. An address
+// that is read but not written was never written, and has any value.
 //
-// Of memory that others wrote before the loop, or write behind it, the first part of a later iteration knew by the
-// barriers of those before. A loop over simdgroups stops where the loop over batches begins and goes round, as at a
-// barrier
-// (`split_joins`, workgroup/simdgroup_loops.cpp), so that nothing may fold that loop before.
+// A barrier of an earlier iteration also ordered the first part of a later one with memory that others wrote before the
+// loop, or write after it. A loop over simdgroups ends at the header and the latch of the loop over batches as at a
+// barrier (`split_joins`, workgroup/simdgroup_loops.cpp). So no pass may fold that loop before.
 #pragma once
 
 #include <llvm/ADT/STLFunctionalExtras.h>
@@ -35,13 +35,13 @@ namespace kiln {
 
 struct TileMultibuffering {
   bool changed = false;
-  // For the tiles of one threadgroup; null where there are no batches. In its stead there is to be one for each
-  // threadgroup that runs.
+  // For the tiles of one threadgroup; null if there are no batches. The caller replaces it by one for each running
+  // threadgroup.
   llvm::GlobalVariable* tiles = nullptr;
 };
 
 /// `simdgroup` is optimised, for full simdgroups, and has the parameters of CpuSimdgroupFunction (core/cpu_image.h);
-/// its threadgroup memory has `bytes`.
+/// `bytes` is the size of its threadgroup memory.
 TileMultibuffering multibuffer_tiles(llvm::Function& simdgroup, uint64_t bytes, VectorRegisters registers,
                                      llvm::function_ref<bool(const llvm::Instruction&)> is_barrier);
 

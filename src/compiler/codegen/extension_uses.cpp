@@ -10,7 +10,7 @@ namespace {
 
 using namespace llvm;
 
-// Fewer uses take CodeGenPrepare no time.
+// With fewer uses CodeGenPrepare is fast.
 constexpr unsigned kFewestUses = 64;
 
 bool is_live_out(const Instruction& value) {
@@ -23,7 +23,7 @@ void truncate_uses(Instruction& narrow, CastInst& wide) {
   for (Use& use : narrow.uses()) {
     auto* user = cast<Instruction>(use.getUser());
     if (user->getParent() == narrow.getParent()) continue;
-    // As CodeGenPrepare has it: these would read the value again just before.
+    // Like CodeGenPrepare: these users would reload the value just before them.
     if (isa<PHINode, LoadInst, StoreInst>(user)) return;
     uses.push_back(&use);
   }

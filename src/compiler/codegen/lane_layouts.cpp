@@ -24,18 +24,18 @@ namespace {
 
 static_assert(1u << kLaneBits == kLanes);
 
-// Numbers in 128 bits, within which instructions turn squares: as many as elements of a lane's.
+// Side of a transpose: the numbers in 128 bits, within which shuffles transpose, and the elements of one lane.
 constexpr unsigned kSide = 4;
 
-// Instructions, lane by lane, that are made again.
+// The most lane-wise instructions that are cloned.
 constexpr size_t kMostInstructions = 64;
 
 unsigned count_of(const Value* vector) { return cast<FixedVectorType>(vector->getType())->getNumElements(); }
 
-// Registers as they were loaded, of which each lane has four elements, one behind the other.
+// Registers as they were loaded, in which each lane has four consecutive elements.
 struct Transposes {
-  SmallVector<VectorElement, kSide * kLanes / 8> registers;  // whose first element it is
-  unsigned member;                                           // which of a lane's elements
+  SmallVector<VectorElement, kSide * kLanes / 8> registers;  // each given by its first element
+  unsigned element_index;                                    // index among a lane's elements
 };
 
 std::optional<Transposes> transposes_of(Value* lanes, unsigned width) {
@@ -45,26 +45,26 @@ std::optional<Transposes> transposes_of(Value* lanes, unsigned width) {
   Transposes transposes{{}, first->index % width};
   for (unsigned lane = 0; lane < count_of(lanes); ++lane) {
     std::optional<VectorElement> source = source_of(lanes, lane);
-    const unsigned place = lane * kSide + transposes.member;
-    if (!source || source->index % width != place % width) return std::nullopt;
-    source->index -= place % width;
-    if (place / width == transposes.registers.size()) transposes.registers.push_back(*source);
-    if (*source != transposes.registers[place / width]) return std::nullopt;
+    const unsigned position = lane * kSide + transposes.element_index;
+    if (!source || source->index % width != position % width) return std::nullopt;
+    source->index -= position % width;
+    if (position / width == transposes.registers.size()) transposes.registers.push_back(*source);
+    if (*source != transposes.registers[position / width]) return std::nullopt;
   }
   return transposes;
 }
 
-// Whether it is one vector behind another.
+// Whether the value concatenates two vectors.
 bool is_concatenation(const Value* value) {
   auto* shuffle = dyn_cast<ShuffleVectorInst>(value);
   return shuffle && shuffle->isConcat();
 }
 
-// Whether it is computed for each lane from the same lane's operands, all of which have as many lanes.
+// Whether each lane's result depends on that lane of the operands alone, all of which have the same number of lanes.
 bool is_lane_by_lane(const Instruction& instruction) {
   if (isa<BinaryOperator, UnaryOperator, CmpInst, FreezeInst>(instruction)) return true;
   if (isa<CastInst>(instruction)) return count_of(instruction.getOperand(0)) == count_of(&instruction);
-  if (auto* choice = dyn_cast<SelectInst>(&instruction)) return choice->getCondition()->getType()->isVectorTy();
+  if (auto* select = dyn_cast<SelectInst>(&instruction)) return select->getCondition()->getType()->isVectorTy();
   auto* call = dyn_cast<IntrinsicInst>(&instruction);
   return call && isTriviallyVectorizable(call->getIntrinsicID()) &&
          all_of(call->args(), [&](const Use& argument) { return argument->getType() == call->getType(); });
@@ -74,9 +74,9 @@ class TransposeOrder {
  public:
   explicit TransposeOrder(unsigned width) : width_(width) {}
 
-  bool can_have(Value* lanes, ArrayRef<const User*> users) {
-    if (!find(lanes) || transposes_.empty()) return false;
-    // Otherwise both orders would be computed.
+  bool is_profitable(Value* lanes, ArrayRef<const User*> users) {
+    if (!analyze(lanes) || transposes_.empty()) return false;
+    // Otherwise the code would compute both orders.
     return all_of(found_, [&](const Instruction* instruction) {
       return all_of(instruction->users(), [&](const User* user) {
         return is_contained(users, user) || found_.contains(cast<Instruction>(user));
@@ -84,8 +84,8 @@ class TransposeOrder {
     });
   }
 
-  // Goes through what it is computed from, as far as it can be computed in another order.
-  bool find(Value* lanes) {
+  // Walks the operands as far as they can be computed in another lane order.
+  bool analyze(Value* lanes) {
     if (auto* type = dyn_cast<FixedVectorType>(lanes->getType()); !type || type->getNumElements() % width_ != 0)
       return false;
     auto* instruction = dyn_cast<Instruction>(lanes);
@@ -98,7 +98,7 @@ class TransposeOrder {
         return true;
       }
     if (!is_lane_by_lane(*instruction) && !is_concatenation(instruction)) return false;
-    return all_of(operands_of(*instruction), [&](const Use& operand) { return find(operand); });
+    return all_of(operands_of(*instruction), [&](const Use& operand) { return analyze(operand); });
   }
 
   SmallVector<Value*, 8> registers_of(Value* lanes, IRBuilderBase& builder) {
@@ -106,7 +106,7 @@ class TransposeOrder {
     if (!made.empty()) return made;
     SmallVector<Value*, 8> registers;
     if (auto transposes = transposes_.find(lanes); transposes != transposes_.end()) {
-      registers = turn(transposes->second, builder);
+      registers = transpose(transposes->second, builder);
     } else if (Value* splat = getSplatValue(lanes)) {
       registers.assign(count_of(lanes) / width_, builder.CreateVectorSplat(width_, splat));
     } else if (is_concatenation(lanes)) {
@@ -128,14 +128,14 @@ class TransposeOrder {
     return instruction.operands();
   }
 
-  // The first of four registers has the lanes' first part, for all of its parts of 128 bits the next lane each.
-  SmallVector<Value*, 8> turn(const Transposes& transposes, IRBuilderBase& builder) {
+  // Makes one register of each four: element q of its 128-bit part p is the one of part p of register q.
+  SmallVector<Value*, 8> transpose(const Transposes& transposes, IRBuilderBase& builder) {
     auto register_at = [&](unsigned i) -> Value* {
       const VectorElement& first = transposes.registers[i];
       if (count_of(first.vector) == width_) return first.vector;
       return builder.CreateShuffleVector(first.vector, createSequentialMask(first.index, width_, 0));
     };
-    // Of the parts of two registers one number or two each, from `from` on.
+    // Takes `together` numbers (one or two) alternately from each part of two registers, beginning with number `from`.
     auto interleave = [&](Value* a, Value* b, unsigned from, unsigned together) {
       SmallVector<int, 16> mask;
       for (unsigned part = 0; part < width_; part += kSide)
@@ -145,7 +145,7 @@ class TransposeOrder {
               mask.push_back(static_cast<int>(part + from + i / 2 + j + (operand == b ? width_ : 0)));
       return builder.CreateShuffleVector(a, b, mask);
     };
-    const unsigned half = transposes.member / 2 * 2;
+    const unsigned half = transposes.element_index / 2 * 2;
     SmallVector<Value*, 8> registers;
     for (unsigned i = 0; i < transposes.registers.size(); i += kSide) {
       auto pair = [&](unsigned first) {
@@ -155,7 +155,7 @@ class TransposeOrder {
         return made;
       };
       Value *low = pair(0), *high = pair(2);
-      registers.push_back(interleave(low, high, transposes.member % 2 * 2, 2));
+      registers.push_back(interleave(low, high, transposes.element_index % 2 * 2, 2));
     }
     return registers;
   }
@@ -177,7 +177,7 @@ class TransposeOrder {
   SmallPtrSet<const Instruction*, 16> found_;
   DenseMap<Value*, Transposes> transposes_;
   DenseMap<Value*, SmallVector<Value*, 8>> made_;
-  using Register = std::pair<Value*, unsigned>;  // as VectorElement
+  using Register = std::pair<Value*, unsigned>;  // a VectorElement
   DenseMap<std::pair<Register, Register>, std::array<Value*, 2>> pairs_;
 };
 
@@ -195,7 +195,7 @@ std::optional<VectorElement> source_of(Value* vector, unsigned index) {
 }
 
 bool is_made_of_transposes(Value* lanes, unsigned width, ArrayRef<const User*> users) {
-  return width == kLanes / 2 && TransposeOrder(width).can_have(lanes, users);
+  return width == kLanes / 2 && TransposeOrder(width).is_profitable(lanes, users);
 }
 
 LanesInRegisters lay_out(Value* lanes, unsigned width, bool in_transposes, IRBuilderBase& builder) {
@@ -204,7 +204,7 @@ LanesInRegisters lay_out(Value* lanes, unsigned width, bool in_transposes, IRBui
   SmallVector<unsigned, 4>& elements = result.layout.elements;
   if (in_transposes) {
     TransposeOrder order(width);
-    order.find(lanes);
+    order.analyze(lanes);
     result.registers = order.registers_of(lanes, builder);
     const unsigned part_bits = bits - side_bits;
     append_range(elements, seq(part_bits, bits));

@@ -1,10 +1,10 @@
-// Which lane's number lies where in a simdgroup's registers, where nobody asks for lanes by their numbers.
+// Lane-to-register layout of values whose lane order is unobservable, such as operands of a reduction.
 //
-// `x[4 * i + k]` for four `k` is a square of four by four numbers for each four lanes, to be turned. Registers are
-// turned within their parts of 128 bits by one instruction each that takes two operands, but lanes that follow one
-// another then lie in different parts. Putting them in order takes permutations across parts, of which a processor does
-// half as many at a time. What is computed lane by lane and then added up over all lanes needs no order: the sum only
-// has to know which number is whose, since it adds up in the order of lanes.
+// Loads of `x[4 * i + k]` for four `k` yield a 4 x 4 block of numbers to transpose for every four lanes. Two-operand
+// shuffles within 128-bit parts transpose registers at one instruction each, but they leave consecutive lanes in
+// different parts. Restoring the order of lanes takes permutations across parts, which have half the throughput. Values
+// that are computed lane by lane and then summed over all lanes need no order. The sum only has to know which number
+// belongs to which lane, since it adds in the order of lanes.
 #pragma once
 
 #include <llvm/ADT/ArrayRef.h>
@@ -16,22 +16,22 @@
 
 namespace kiln {
 
-/// Of a lane's number.
+/// Bits of a lane index.
 inline constexpr unsigned kLaneBits = 5;
 
-/// Bits of a number's place from the lowest up, each given as that of its lane's number which it is: of its place in a
-/// register, and of its register's.
+/// For each bit of an element's index in its register, and of its register's index, lowest first: the bit of the lane
+/// index that it equals.
 struct LaneLayout {
   llvm::SmallVector<unsigned, 4> elements, registers;
 };
 
-/// What a simdgroup's lanes have, in registers of one type.
+/// The values of a simdgroup's lanes, in registers of one type.
 struct LanesInRegisters {
   llvm::SmallVector<llvm::Value*, 8> registers;
   LaneLayout layout;
 };
 
-/// An element of a vector that is no permutation of others.
+/// An element of a vector that is not a shuffle of others.
 struct VectorElement {
   llvm::Value* vector;
   unsigned index;
@@ -39,16 +39,16 @@ struct VectorElement {
   bool operator==(const VectorElement&) const = default;
 };
 
-/// Where an element comes from, before permutations; nothing where it is poison.
+/// The element's origin before all shuffles; nullopt where it is poison.
 std::optional<VectorElement> source_of(llvm::Value* vector, unsigned index);
 
-/// Whether a vector of 32 numbers of 32 bits is computed from squares that take fewer instructions in their own order,
-/// as nobody but `users`, which will be gone, uses what it is computed from. With registers of 8 it never is: there
-/// loads put parts of 128 bits where they belong (widener_memory.cpp).
+/// Whether a vector of 32 numbers of 32 bits is computed from 4 x 4 transposes that take fewer instructions in
+/// transposed order. Its operands must have no users but each other and `users`, which will be deleted. Never true for
+/// registers of 8: there the loads already put 128-bit parts in order (widener_memory.cpp).
 bool is_made_of_transposes(llvm::Value* lanes, unsigned width, llvm::ArrayRef<const llvm::User*> users);
 
-/// As registers of `width` numbers, 8 or 16: lanes that follow one another, or, if it is made of squares, in their
-/// order.
+/// The vector as registers of `width` numbers, 8 or 16. They hold consecutive lanes or, `in_transposes`, lanes in
+/// transposed order.
 LanesInRegisters lay_out(llvm::Value* lanes, unsigned width, bool in_transposes, llvm::IRBuilderBase& builder);
 
 }  // namespace kiln

@@ -20,10 +20,10 @@ namespace {
 
 using namespace llvm;
 
-// Bytes of most numbers.
+// Bytes of most element types.
 constexpr unsigned kNumberBytes = 4;
 
-// With registers of 32 bytes.
+// For registers of 32 bytes.
 constexpr unsigned kMostParts = kLanes / (32 / kNumberBytes);
 
 bool is_wide(const Type* type) {
@@ -31,42 +31,42 @@ bool is_wide(const Type* type) {
   return vector && vector->getNumElements() == kLanes;
 }
 
-// Loads of rows, and of numbers that some lanes each have, from memory that does not change meanwhile.
+// Consecutive loads, and loads of numbers that several lanes share, from memory that does not change meanwhile.
 bool is_load(const Instruction& instruction) {
   const auto* load = dyn_cast<LoadInst>(&instruction);
-  // Elements of whole bytes: others lie closer in a vector.
+  // Only elements of whole bytes: a vector packs others more tightly.
   return load && load->isSimple() && load->getDataLayout().typeSizeEqualsStoreSize(load->getType()->getScalarType()) &&
          (load->hasMetadata(LLVMContext::MD_invariant_load) || load->hasMetadata(kFromInvariantCache));
 }
 
-// What lanes take of a few numbers.
-bool is_choice_of_few(const Instruction& instruction) {
-  const auto* choice = dyn_cast<ShuffleVectorInst>(&instruction);
-  return choice && is_wide(choice->getType()) && !is_wide(choice->getOperand(0)->getType());
+// A shuffle that distributes a few numbers over the lanes.
+bool is_shuffle_of_few(const Instruction& instruction) {
+  const auto* shuffle = dyn_cast<ShuffleVectorInst>(&instruction);
+  return shuffle && is_wide(shuffle->getType()) && !is_wide(shuffle->getOperand(0)->getType());
 }
 
-// The first step of a vector that is the same in all lanes.
-bool is_step_of_splats(const Instruction& instruction) {
+// The insertelement of a splat.
+bool is_splat_insertion(const Instruction& instruction) {
   const auto* insertion = dyn_cast<InsertElementInst>(&instruction);
   return insertion && all_of(insertion->users(), [](const User* user) { return getSplatValue(cast<Value>(user)); });
 }
 
-// Whether any lane has its bit, or a number other than 0.
+// A test whether any lane has its bit set, or a number other than 0.
 bool is_predicate(const Instruction& instruction) {
-  const Value* asked = nullptr;
-  if (const auto* bits = dyn_cast<BitCastInst>(&instruction)) asked = bits->getOperand(0);
+  const Value* tested = nullptr;
+  if (const auto* bits = dyn_cast<BitCastInst>(&instruction)) tested = bits->getOperand(0);
   if (const auto* call = dyn_cast<IntrinsicInst>(&instruction))
-    if (call->getIntrinsicID() == Intrinsic::vector_reduce_or) asked = call->getArgOperand(0);
-  if (!asked || !is_wide(asked->getType()) || instruction.getType()->isVectorTy()) return false;
-  if (isa<BitCastInst>(instruction) && !asked->getType()->getScalarType()->isIntegerTy(1)) return false;
+    if (call->getIntrinsicID() == Intrinsic::vector_reduce_or) tested = call->getArgOperand(0);
+  if (!tested || !is_wide(tested->getType()) || instruction.getType()->isVectorTy()) return false;
+  if (isa<BitCastInst>(instruction) && !tested->getType()->getScalarType()->isIntegerTy(1)) return false;
   return all_of(instruction.users(), [](const User* user) {
     return match(user, PatternMatch::m_c_ICmp(PatternMatch::m_Value(), PatternMatch::m_Zero())) &&
            cast<ICmpInst>(user)->isEquality();
   });
 }
 
-// Whether each lane's result is made of what it has itself.
-bool is_of_each_lane(const Instruction& instruction) {
+// Whether each lane's result depends on that lane alone.
+bool is_lane_wise(const Instruction& instruction) {
   auto is_wide_or_alone = [](const Use& use) { return is_wide(use->getType()) || !use->getType()->isVectorTy(); };
   if (!is_wide(instruction.getType()) || !all_of(instruction.operands(), is_wide_or_alone)) return false;
   if (isa<BinaryOperator, UnaryOperator, CmpInst, SelectInst, FreezeInst>(instruction)) return true;
@@ -84,8 +84,9 @@ class LoopSplitter {
         registers_(registers),
         register_bytes_(register_bytes),
         may_have_collectives_(may_have_collectives),
-        reads_table_(any_of(*block_, [](const Instruction& one) { return one.hasMetadata(kFromInvariantCache); })),
-        lanes_(reads_table_ ? register_bytes / kNumberBytes : kLanes / 2) {}
+        reads_invariant_cache_(
+            any_of(*block_, [](const Instruction& one) { return one.hasMetadata(kFromInvariantCache); })),
+        lanes_(reads_invariant_cache_ ? register_bytes / kNumberBytes : kLanes / 2) {}
 
   bool run() {
     before_ = loop_.getLoopPreheader();
@@ -95,15 +96,15 @@ class LoopSplitter {
     Function* function = block_->getParent();
     LLVMContext& context = function->getContext();
     BasicBlock* end = before_;
-    const unsigned parts = kLanes / lanes_, of_loop = reads_table_ ? parts : 1;
-    for (unsigned part = 0; part < parts; part += of_loop) {
-      BasicBlock* behind = BasicBlock::Create(context, "part", function, exit);
-      BasicBlock* loop = make_loop(part, of_loop, *end, *behind);
+    const unsigned parts = kLanes / lanes_, parts_in_loop = reads_invariant_cache_ ? parts : 1;
+    for (unsigned part = 0; part < parts; part += parts_in_loop) {
+      BasicBlock* after = BasicBlock::Create(context, "part", function, exit);
+      BasicBlock* loop = make_loop(part, parts_in_loop, *end, *after);
       if (part == 0)
         before_->getTerminator()->replaceSuccessorWith(block_, loop);
       else
         BranchInst::Create(loop, end);
-      end = behind;
+      end = after;
     }
     IRBuilder<> builder(BranchInst::Create(exit, end));
     for (Instruction& instruction : *block_) {
@@ -128,41 +129,40 @@ class LoopSplitter {
  private:
   bool can_be_split() const {
     SmallSetVector<const Value*, 16> kept;
-    unsigned of_lanes = 0, alike = 0;
+    unsigned lane_wise = 0, uniform = 0;
     for (Instruction& instruction : *block_) {
       bool is_used_outside =
           any_of(instruction.users(), [&](const User* user) { return cast<Instruction>(user)->getParent() != block_; });
-      if (is_used_outside && (!is_wide(instruction.getType()) || is_step_of_splats(instruction))) return false;
+      if (is_used_outside && (!is_wide(instruction.getType()) || is_splat_insertion(instruction))) return false;
       if (isa<PHINode>(instruction)) {
         if (!is_wide(instruction.getType()) && instruction.getType()->isVectorTy()) return false;
         if (is_wide(instruction.getType())) kept.insert(&instruction);
         continue;
       }
       if (instruction.isTerminator()) continue;
-      // What is read twice must be the same.
+      // Two loads of an address must give the same value.
       auto* load = dyn_cast<LoadInst>(&instruction);
       if (instruction.mayHaveSideEffects() || (instruction.mayReadFromMemory() && !(load && load->isSimple())))
         return false;
-      if (reads_table_ && (is_load(instruction) || is_choice_of_few(instruction)) &&
+      if (reads_invariant_cache_ && (is_load(instruction) || is_shuffle_of_few(instruction)) &&
           none_of(instruction.operands(), [](const Use& use) { return is_wide(use->getType()); })) {
-        ++of_lanes;
+        ++lane_wise;
         continue;
       }
-      bool is_invariant =
-          none_of(instruction.operands(), [](const Use& use) { return use->getType()->isVectorTy(); }) &&
-          !instruction.getType()->isVectorTy();
-      if (is_invariant) {
+      bool is_uniform = none_of(instruction.operands(), [](const Use& use) { return use->getType()->isVectorTy(); }) &&
+                        !instruction.getType()->isVectorTy();
+      if (is_uniform) {
         if (isa<CallInst>(instruction) && !isa<IntrinsicInst>(instruction)) return false;
-        ++alike;
+        ++uniform;
         continue;
       }
-      if (getSplatValue(&instruction) || is_step_of_splats(instruction)) continue;
+      if (getSplatValue(&instruction) || is_splat_insertion(instruction)) continue;
       if (is_predicate(instruction)) {
-        if (may_have_collectives_ || reads_table_) return false;
+        if (may_have_collectives_ || reads_invariant_cache_) return false;
         continue;
       }
-      if (!is_of_each_lane(instruction)) return false;
-      ++of_lanes;
+      if (!is_lane_wise(instruction)) return false;
+      ++lane_wise;
       for (const Use& use : instruction.operands())
         if (is_from_outside(use) && !isa<Constant>(use.get()) && is_wide(use->getType()) && !getSplatValue(use.get()))
           kept.insert(use.get());
@@ -170,7 +170,7 @@ class LoopSplitter {
     uint64_t registers = 0;
     for (const Value* value : kept)
       registers += std::max<uint64_t>(1, value->getType()->getPrimitiveSizeInBits() / 8 / register_bytes_);
-    return (registers > registers_ || reads_table_) && of_lanes >= alike;
+    return (registers > registers_ || reads_invariant_cache_) && lane_wise >= uniform;
   }
 
   bool is_from_outside(const Value* value) const {
@@ -180,9 +180,9 @@ class LoopSplitter {
 
   Type* part_of(Type* type) const { return is_wide(type) ? FixedVectorType::get(type->getScalarType(), lanes_) : type; }
 
-  // Of `count` parts, one after another in each iteration.
-  BasicBlock* make_loop(unsigned first, unsigned count, BasicBlock& before, BasicBlock& behind) {
-    BasicBlock* copy = BasicBlock::Create(block_->getContext(), block_->getName(), block_->getParent(), &behind);
+  // A loop over `count` parts, one after another in each iteration.
+  BasicBlock* make_loop(unsigned first, unsigned count, BasicBlock& before, BasicBlock& after) {
+    BasicBlock* copy = BasicBlock::Create(block_->getContext(), block_->getName(), block_->getParent(), &after);
     IRBuilder<> builder(copy), outside(block_->getContext());
     if (Instruction* terminator = before.getTerminator())
       outside.SetInsertPoint(terminator);
@@ -194,7 +194,7 @@ class LoopSplitter {
     }
     auto* branch = cast<BranchInst>(block_->getTerminator()->clone());
     branch->setCondition(part_of(branch->getCondition(), first, outside));
-    for (unsigned i = 0; i < 2; ++i) branch->setSuccessor(i, branch->getSuccessor(i) == block_ ? copy : &behind);
+    for (unsigned i = 0; i < 2; ++i) branch->setSuccessor(i, branch->getSuccessor(i) == block_ ? copy : &after);
     builder.Insert(branch);
     for (unsigned part = first; part < first + count; ++part) {
       for (PHINode& phi : block_->phis()) {
@@ -207,37 +207,37 @@ class LoopSplitter {
     return copy;
   }
 
-  // Made outside of the loop where it is not of the loop.
+  // Creates the part outside of the loop if the value is defined outside.
   Value* part_of(Value* value, unsigned which, IRBuilder<>& outside) {
     auto& made = made_[which];
     if (auto found = made.find(value); found != made.end()) return found->second;
     if (!is_wide(value->getType())) return value;
-    if (Value* same = getSplatValue(value)) return made[value] = outside.CreateVectorSplat(lanes_, same);
+    if (Value* splat = getSplatValue(value)) return made[value] = outside.CreateVectorSplat(lanes_, splat);
     return made[value] = outside.CreateShuffleVector(value, createSequentialMask(which * lanes_, lanes_, 0));
   }
 
-  // `first`: of the loop, whose numbers that are no vectors all parts have in common.
+  // `first` is the first part of the loop; all parts share its scalars.
   void make_part(unsigned which, unsigned first, IRBuilder<>& builder, IRBuilder<>& outside) {
     BasicBlock* copy = builder.GetInsertBlock();
     const DataLayout& layout = block_->getDataLayout();
     auto& made = made_[which];
     auto part = [&](Value* value) { return part_of(value, which, outside); };
     for (Instruction& instruction : *block_) {
-      if (instruction.isTerminator() || is_step_of_splats(instruction)) continue;
+      if (instruction.isTerminator() || is_splat_insertion(instruction)) continue;
       if (which != first && !instruction.getType()->isVectorTy()) {
         made[&instruction] = made_[first].lookup(&instruction);
       } else if (isa<PHINode>(instruction)) {
         auto* phi = PHINode::Create(part_of(instruction.getType()), 2, instruction.getName());
         made[&instruction] = phi;
         phi->insertBefore(*copy, copy->getFirstNonPHIIt());
-      } else if (Value* same = is_wide(instruction.getType()) ? getSplatValue(&instruction) : nullptr) {
-        made[&instruction] = builder.CreateVectorSplat(lanes_, part(same));
+      } else if (Value* splat = is_wide(instruction.getType()) ? getSplatValue(&instruction) : nullptr) {
+        made[&instruction] = builder.CreateVectorSplat(lanes_, part(splat));
       } else if (is_predicate(instruction)) {
         auto* call = dyn_cast<CallInst>(&instruction);
-        Value* asked = part(call ? call->getArgOperand(0) : instruction.getOperand(0));
-        Value* answer = call ? static_cast<Value*>(builder.CreateOrReduce(asked))
-                             : builder.CreateBitCast(asked, builder.getIntNTy(lanes_));
-        made[&instruction] = builder.CreateZExtOrTrunc(answer, instruction.getType());
+        Value* tested = part(call ? call->getArgOperand(0) : instruction.getOperand(0));
+        Value* any = call ? static_cast<Value*>(builder.CreateOrReduce(tested))
+                          : builder.CreateBitCast(tested, builder.getIntNTy(lanes_));
+        made[&instruction] = builder.CreateZExtOrTrunc(any, instruction.getType());
       } else if (is_load(instruction) && is_wide(instruction.getType())) {
         auto* load = cast<LoadInst>(instruction.clone());
         const uint64_t bytes = layout.getTypeAllocSize(load->getType()->getScalarType());
@@ -246,10 +246,10 @@ class LoopSplitter {
         load->mutateType(part_of(instruction.getType()));
         load->setAlignment(commonAlignment(load->getAlign(), offset));
         made[&instruction] = builder.Insert(load);
-      } else if (is_choice_of_few(instruction)) {
-        auto& choice = cast<ShuffleVectorInst>(instruction);
-        made[&instruction] = builder.CreateShuffleVector(part(choice.getOperand(0)), part(choice.getOperand(1)),
-                                                         choice.getShuffleMask().slice(which * lanes_, lanes_));
+      } else if (is_shuffle_of_few(instruction)) {
+        auto& shuffle = cast<ShuffleVectorInst>(instruction);
+        made[&instruction] = builder.CreateShuffleVector(part(shuffle.getOperand(0)), part(shuffle.getOperand(1)),
+                                                         shuffle.getShuffleMask().slice(which * lanes_, lanes_));
       } else if (auto* call = dyn_cast<IntrinsicInst>(&instruction); call && is_wide(call->getType())) {
         SmallVector<Value*> arguments;
         SmallVector<Type*> types;
@@ -276,8 +276,9 @@ class LoopSplitter {
   BasicBlock* before_ = nullptr;
   unsigned registers_, register_bytes_;
   bool may_have_collectives_;
-  const bool reads_table_;  // and rows, which are in memory until they are wanted (memory/invariant_cache.h)
-  const unsigned lanes_;    // of a part
+  const bool reads_invariant_cache_;  // and consecutive loads, whose values stay in memory until used
+                                      // (memory/invariant_cache.h)
+  const unsigned lanes_;              // in each part
   DenseMap<Value*, Value*> made_[kMostParts];
 };
 

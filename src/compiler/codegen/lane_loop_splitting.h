@@ -1,16 +1,16 @@
-// Loops whose vectors do not fit into registers go round for one half of the lanes, and then for the other.
+// Splits a loop whose live vectors exceed the registers: it runs for one half of the lanes, then for the other.
 //
-// With 16 registers of eight numbers, 32 lanes have room for four values: a loop that carries five would store and load
-// them in each iteration. Lanes know nothing of one another in such a loop, but for whether any goes on; where the
-// kernel lets lanes exchange what they have not even that, since it may ask for it itself.
+// 16 registers of eight numbers hold four values of 32 lanes: a loop that carries five would spill and reload them in
+// each iteration. Lanes are independent in such a loop, except for the test whether any lane continues. In a kernel
+// with collectives even that test is refused, since it may be the kernel's own.
 //
-// Loops that load what others have computed (memory/invariant_cache.h) do in each iteration what is to be done for one
-// register, then for the next one: of the sums of some rows one register's are wanted at a time, and all else is an
-// operand in memory.
+// A loop that loads from the invariant cache (memory/invariant_cache.h) stays one loop. Each iteration does the work
+// for one register, then for the next one. The sums of only one register are live at a time, and all else is a memory
+// operand.
 //
-// Rejected: to go round for each register, which keeps its sums in registers, but reads every second cache line, with
-// AVX2 a half of it: what no processor foresees. A 4-bit matrix-vector product took up to 1.35 times as long where
-// other programs used the memory, too.
+// Rejected: one loop for each register. It keeps its sums in registers, but reads every second cache line (with AVX2
+// half of one), a pattern that no hardware prefetcher predicts. A 4-bit matrix-vector product took up to 1.35 times as
+// long where other programs used the memory, too.
 #pragma once
 
 #include <llvm/IR/PassManager.h>

@@ -23,16 +23,15 @@ std::optional<ReductionOperator> operation_of(const Value* value) {
   ReductionOperator operation;
   if (auto* binary = dyn_cast<BinaryOperator>(value); binary && binary->isCommutative())
     operation.opcode = binary->getOpcode();
-  else if (auto* extreme = dyn_cast<MinMaxIntrinsic>(value))
-    operation.intrinsic = extreme->getIntrinsicID();
+  else if (auto* min_max = dyn_cast<MinMaxIntrinsic>(value))
+    operation.intrinsic = min_max->getIntrinsicID();
   else
     return std::nullopt;
   if (isa<FPMathOperator>(value)) operation.flags = cast<Instruction>(value)->getFastMathFlags();
   return operation;
 }
 
-// Of `sum = value + value ^ distance` the value, where that holds for the lanes that are wanted, and the permutation;
-// else null.
+// The value and the permutation of `sum = value + value ^ distance`, if that holds for all of `lanes`; else null.
 std::pair<Value*, User*> added_to_itself(const User& sum, int distance, ArrayRef<int> lanes) {
   for (unsigned side : {0u, 1u}) {
     Value* value = sum.getOperand(side);
@@ -54,20 +53,20 @@ Value* combine(Value* a, Value* b, const ReductionOperator& operation, IRBuilder
   return builder.CreateBinOp(static_cast<Instruction::BinaryOps>(operation.opcode), a, b);
 }
 
-// Numbers that lie in registers, and are added up by the bits of their lanes' numbers, the lowest first. Bits of places
-// are given as LaneLayout's, and from kLaneBits on as those of the sums' numbers.
-class AddingUp {
+// Adds up numbers in registers over the bits of their lane indices, the lowest first. Bits are given as in LaneLayout;
+// those from kLaneBits on are bits of the sum's index.
+class LaneReducer {
  public:
-  AddingUp(SmallVector<Value*, 32> registers, LaneLayout layout, const ReductionOperator& operation,
-           IRBuilderBase& builder)
+  LaneReducer(SmallVector<Value*, 32> registers, LaneLayout layout, const ReductionOperator& operation,
+              IRBuilderBase& builder)
       : registers_(std::move(registers)), layout_(std::move(layout)), operation_(operation), builder_(builder) {}
 
-  // Of a sum.
-  void add_until_one_is_left() {
+  // For the registers of one sum.
+  void reduce_to_one_register() {
     for (unsigned bit = 0; registers_.size() > 1; ++bit) add(bit);
   }
 
-  // The bits of lanes that are left.
+  // Adds over the lane bits that remain.
   void add_all() {
     for (unsigned bit = 0; bit < kLaneBits; ++bit)
       if (is_contained(layout_.elements, bit)) add(bit);
@@ -77,32 +76,32 @@ class AddingUp {
   const LaneLayout& layout() const { return layout_; }
 
   Value* sum(unsigned number) {
-    auto place_in = [&](ArrayRef<unsigned> bits) {
-      unsigned place = 0;
-      for (auto [i, bit] : enumerate(bits)) place |= (number >> (bit - kLaneBits) & 1) << i;
-      return place;
+    auto position_in = [&](ArrayRef<unsigned> bits) {
+      unsigned position = 0;
+      for (auto [i, bit] : enumerate(bits)) position |= (number >> (bit - kLaneBits) & 1) << i;
+      return position;
     };
-    Value* value = registers_[place_in(layout_.registers)];
+    Value* value = registers_[position_in(layout_.registers)];
     if (!value->getType()->isVectorTy()) return value;
-    return builder_.CreateExtractElement(value, uint64_t{place_in(layout_.elements)});
+    return builder_.CreateExtractElement(value, uint64_t{position_in(layout_.elements)});
   }
 
  private:
   void add(unsigned bit) {
-    const auto* place = llvm::find(layout_.elements, bit);
-    assert(place != layout_.elements.end() && "numbers lie in squares or in order");
-    add_elements(static_cast<unsigned>(place - layout_.elements.begin()));
+    const auto* position = llvm::find(layout_.elements, bit);
+    assert(position != layout_.elements.end() && "numbers lie in squares or in order");
+    add_elements(static_cast<unsigned>(position - layout_.elements.begin()));
   }
 
-  // What lies at a distance within registers: of two registers in one, if there are two. What has moved within 128 bits
-  // stays there, and so do parts of 128 bits.
-  void add_elements(unsigned place) {
+  // Adds numbers at a distance within registers, and packs two registers into one if there are two. Shuffles within
+  // 128-bit parts stay within them, and shuffles of 128-bit parts keep those whole.
+  void add_elements(unsigned position) {
     const unsigned part_bits = 2;
-    const bool is_within_part = place < part_bits;
+    const bool is_within_part = position < part_bits;
     unsigned freed = is_within_part ? std::min<unsigned>(part_bits, layout_.elements.size()) - 1
                                     : static_cast<unsigned>(layout_.elements.size()) - 1;
     const auto width = 1u << layout_.elements.size();
-    layout_.elements.erase(layout_.elements.begin() + place);
+    layout_.elements.erase(layout_.elements.begin() + position);
     const bool has_two = registers_.size() > 1;
     if (has_two) {
       layout_.elements.insert(layout_.elements.begin() + freed, layout_.registers[0]);
@@ -116,7 +115,7 @@ class AddingUp {
           return (number >> (bit + 1) << bit) | (number & ((1u << bit) - 1));
         };
         if (has_two) second = i >> freed & 1, from = without(i, freed);
-        from = (from >> place << (place + 1)) | side << place | (from & ((1u << place) - 1));
+        from = (from >> position << (position + 1)) | side << position | (from & ((1u << position) - 1));
         elements.push_back(static_cast<int>(from + second * width));
       }
       return elements;
@@ -140,13 +139,13 @@ class AddingUp {
 
   Value* add(Value* a, Value* b) { return a && b ? combine(a, b, operation_, builder_) : nullptr; }
 
-  SmallVector<Value*, 32> registers_;  // null: of no sum
+  SmallVector<Value*, 32> registers_;  // null: padding
   LaneLayout layout_;
   const ReductionOperator& operation_;
   IRBuilderBase& builder_;
 };
 
-// Sums of one block, those together of which none is wanted before the last one is there.
+// Reduces the sums of one block in groups: no sum of a group is used before the last one is computed.
 class BlockSums {
  public:
   BlockSums(BasicBlock& block, unsigned width) : block_(block), width_(width) {}
@@ -181,7 +180,7 @@ class BlockSums {
   }
 
   void add_up_all(Group& group) {
-    // One sum of two registers is as long the other way.
+    // For one sum of two registers the butterfly takes as many instructions.
     if (group.size() == 1 && width_ == kLanes / 2) return;
     IRBuilder<> builder(group[0].first);
     SmallVector<PartialSum> partial_sums;
@@ -210,22 +209,22 @@ std::optional<LaneSum> lane_sum(ExtractElementInst& element, unsigned width) {
   auto* index = dyn_cast<ConstantInt>(element.getIndexOperand());
   if (!index || !index->isZero()) return std::nullopt;
   Value* sum = element.getVectorOperand();
-  // As the bits that are stored.
+  // A store may use the bits.
   if (auto* bits = dyn_cast<BitCastInst>(sum); bits && bits->hasOneUse()) sum = bits->getOperand(0);
   auto* type = dyn_cast<FixedVectorType>(sum->getType());
   if (!type || type->getNumElements() != kLanes || type->getScalarSizeInBits() != 32) return std::nullopt;
-  // A part of it is an element of bits, too.
+  // An element of the bits may be a part of a number.
   if (element.getType()->getScalarSizeInBits() != 32) return std::nullopt;
   std::optional<ReductionOperator> operation = operation_of(sum);
   if (!operation) return std::nullopt;
   LaneSum found{sum, *operation, false};
   SmallVector<int, kLanes> lanes{0};
-  // What others want too is computed anyway.
+  // A value with other users is computed anyway.
   SmallVector<const User*, 2> users{sum == element.getVectorOperand() ? cast<User>(&element)
                                                                       : cast<User>(element.getVectorOperand())};
-  auto is_live_here = [&](const User* user) { return is_contained(users, user); };
+  auto is_known_user = [&](const User* user) { return is_contained(users, user); };
   for (int distance = kLanes / 2; distance > 0; distance /= 2) {
-    if (!all_of(found.lanes->users(), is_live_here)) return std::nullopt;
+    if (!all_of(found.lanes->users(), is_known_user)) return std::nullopt;
     std::optional<ReductionOperator> own = operation_of(found.lanes);
     if (!own || !own->is_like(*operation)) return std::nullopt;
     found.operation.flags &= own->flags;
@@ -242,9 +241,9 @@ std::optional<LaneSum> lane_sum(ExtractElementInst& element, unsigned width) {
 
 PartialSum add_registers(const LaneSum& sum, unsigned width, IRBuilderBase& builder) {
   LanesInRegisters lanes = lay_out(sum.lanes, width, sum.is_made_of_transposes, builder);
-  AddingUp adding({lanes.registers.begin(), lanes.registers.end()}, lanes.layout, sum.operation, builder);
-  adding.add_until_one_is_left();
-  return {adding.registers()[0], adding.layout().elements};
+  LaneReducer reducer({lanes.registers.begin(), lanes.registers.end()}, lanes.layout, sum.operation, builder);
+  reducer.reduce_to_one_register();
+  return {reducer.registers()[0], reducer.layout().elements};
 }
 
 SmallVector<Value*> add_up(ArrayRef<PartialSum> partial_sums, const ReductionOperator& operation,
@@ -254,10 +253,10 @@ SmallVector<Value*> add_up(ArrayRef<PartialSum> partial_sums, const ReductionOpe
   LaneLayout layout{partial_sums[0].elements, {}};
   registers.resize(PowerOf2Ceil(registers.size()));
   append_range(layout.registers, seq(kLaneBits, kLaneBits + Log2_64(registers.size())));
-  AddingUp adding(std::move(registers), std::move(layout), operation, builder);
-  adding.add_all();
+  LaneReducer reducer(std::move(registers), std::move(layout), operation, builder);
+  reducer.add_all();
   SmallVector<Value*> sums;
-  for (unsigned i = 0; i < partial_sums.size(); ++i) sums.push_back(adding.sum(i));
+  for (unsigned i = 0; i < partial_sums.size(); ++i) sums.push_back(reducer.sum(i));
   return sums;
 }
 

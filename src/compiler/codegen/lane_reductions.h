@@ -1,10 +1,10 @@
-// Sums of a simdgroup's lanes that are wanted as one number, and what else combines all lanes in the same way.
+// Reductions of a simdgroup's lanes to one number: sums, and other operations that combine all lanes in the same way.
 //
-// Adding lanes at distances 1, 2, … up takes a permutation and an addition of each register at each distance, though
-// half of the lanes would do for the next one. Puts the sums of two registers into one instead, as long as there are
-// two: of a simdgroup that is four registers 15 instructions rather than 27, and the same sums. Sums of several
-// simdgroups, or of several values, are so added up together, eight of them in registers of 16 numbers with 48
-// instructions rather than 200, and come out in one register.
+// Adding lanes at distances 1, 2, … costs a permutation and an addition for each register at each distance, although
+// half of the lanes would suffice for the next distance. This pass packs the sums of two registers into one instead, as
+// long as there are two. A simdgroup in four registers takes 15 instructions rather than 27, with the same sums. Sums
+// of several simdgroups, or of several values, are reduced together: eight of them in registers of 16 numbers take 48
+// instructions rather than 200, and end in one register.
 #pragma once
 
 #include <llvm/ADT/ArrayRef.h>
@@ -19,10 +19,10 @@
 
 namespace kiln {
 
-/// Sums that are added up together: with AVX-512 half of the registers.
+/// The most sums that are reduced together: with AVX-512 half of the registers.
 inline constexpr unsigned kMostSumsTogether = 8;
 
-/// How two lanes' numbers of 32 bits become one, in any order of the two.
+/// An operation that combines 32-bit numbers of two lanes, in either order.
 struct ReductionOperator {
   unsigned opcode = 0;
   llvm::Intrinsic::ID intrinsic = llvm::Intrinsic::not_intrinsic;
@@ -31,31 +31,32 @@ struct ReductionOperator {
   bool is_like(const ReductionOperator& other) const { return opcode == other.opcode && intrinsic == other.intrinsic; }
 };
 
-/// What is one number of all 32 lanes.
+/// A reduction of all 32 lanes to one number.
 struct LaneSum {
   llvm::Value* lanes;
   ReductionOperator operation;
   bool is_made_of_transposes;
 };
 
-/// What the first element of a vector is the sum of, if nobody wants what has been added up before. Registers have
+/// The reduction whose result is a vector's first element, if its intermediate sums have no other users. Registers have
 /// `width` numbers, 8 or 16.
 std::optional<LaneSum> lane_sum(llvm::ExtractElementInst& element, unsigned width);
 
-/// A sum that has become one register.
+/// A sum reduced to one register.
 struct PartialSum {
   llvm::Value* numbers;
-  llvm::SmallVector<unsigned, 4> elements;  // as LaneLayout's
+  llvm::SmallVector<unsigned, 4> elements;  // as in LaneLayout
 };
 
-/// What makes one register of a sum's registers.
+/// Reduces a sum's registers to one.
 PartialSum add_registers(const LaneSum& sum, unsigned width, llvm::IRBuilderBase& builder);
 
-/// The sums, whose numbers lie alike.
+/// Reduces partial sums, which must have the same layout.
 llvm::SmallVector<llvm::Value*> add_up(llvm::ArrayRef<PartialSum> sums, const ReductionOperator& operation,
                                        llvm::IRBuilderBase& builder);
 
-/// Sums that are left at the end: those of a block together; with registers of eight numbers single ones, too.
+/// Reduces the sums that remain at the end of the pipeline, those of a block together. With registers of eight numbers
+/// it also reduces single ones.
 void add_lanes_by_pairs(llvm::Module& module, unsigned width);
 
 }  // namespace kiln

@@ -15,13 +15,13 @@ namespace {
 using namespace llvm;
 using namespace llvm::PatternMatch;
 
-// What exchanges move are numbers of 32 bits.
+// Collectives move values as 32-bit integers.
 Value* without_casts(Value* value) {
   while (auto* cast = dyn_cast<BitCastInst>(value)) value = cast->getOperand(0);
   return value;
 }
 
-bool same_bits(Value* one, Value* other) { return without_casts(one) == without_casts(other); }
+bool has_equal_bits(Value* one, Value* other) { return without_casts(one) == without_casts(other); }
 
 Type* as_floats(Type* type) {
   if (type->isFPOrFPVectorTy()) return type;
@@ -41,21 +41,21 @@ bool is_unordered_with_itself(Value* condition, Value*& value) {
 }
 
 // `select (or (a < b), (a is a NaN)), b, a`.
-struct Extreme {
+struct MinMax {
   FCmpInst* comparison;
-  unsigned first;  // which of the comparison's operands is a
+  unsigned first;  // index of a among the comparison's operands
 
-  // As they are now: they may be such choices themselves.
+  // Read anew at each call: the operands may be such selects themselves, and have been replaced.
   Value* a() const { return comparison->getOperand(first); }
   Value* b() const { return comparison->getOperand(1 - first); }
 };
 
-std::optional<Extreme> extreme_of(Value* value) {
-  auto* choice = dyn_cast<SelectInst>(value);
-  if (!choice) return std::nullopt;
+std::optional<MinMax> min_max_of(Value* value) {
+  auto* select = dyn_cast<SelectInst>(value);
+  if (!select) return std::nullopt;
   Value *one, *other, *tested;
-  if (!match(choice->getCondition(), m_c_Or(m_Value(one), m_Value(other))) &&
-      !match(choice->getCondition(), m_LogicalOr(m_Value(one), m_Value(other))))
+  if (!match(select->getCondition(), m_c_Or(m_Value(one), m_Value(other))) &&
+      !match(select->getCondition(), m_LogicalOr(m_Value(one), m_Value(other))))
     return std::nullopt;
   if (is_unordered_with_itself(one, tested)) std::swap(one, other);
   if (!is_unordered_with_itself(other, tested)) return std::nullopt;
@@ -63,16 +63,16 @@ std::optional<Extreme> extreme_of(Value* value) {
   if (!comparison ||
       (comparison->getPredicate() != CmpInst::FCMP_OLT && comparison->getPredicate() != CmpInst::FCMP_OGT))
     return std::nullopt;
-  Extreme extreme{comparison, same_bits(tested, comparison->getOperand(0)) ? 0u : 1u};
-  if (!same_bits(tested, extreme.a()) || !same_bits(choice->getTrueValue(), extreme.b()) ||
-      !same_bits(choice->getFalseValue(), extreme.a()) || as_floats(choice->getType()) != extreme.a()->getType())
+  MinMax min_max{comparison, has_equal_bits(tested, comparison->getOperand(0)) ? 0u : 1u};
+  if (!has_equal_bits(tested, min_max.a()) || !has_equal_bits(select->getTrueValue(), min_max.b()) ||
+      !has_equal_bits(select->getFalseValue(), min_max.a()) || as_floats(select->getType()) != min_max.a()->getType())
     return std::nullopt;
-  return extreme;
+  return min_max;
 }
 
-// Whether values are never NaNs. What a loop computes of itself is taken to be none until something shows otherwise:
-// a NaN must come from somewhere.
-class Numbers {
+// Proves that values are never NaNs. A loop-carried value is assumed to be a number while its operands are examined: a
+// NaN must originate somewhere.
+class NumberAnalysis {
  public:
   bool is_number(Value* value) {
     assumed_.clear();
@@ -80,13 +80,13 @@ class Numbers {
   }
 
  private:
-  static constexpr size_t kMost = 100;
+  static constexpr size_t kMostAssumptions = 100;
   SetVector<Value*> assumed_;
 
-  // What a proof that fails has assumed holds no more.
+  // Drops the assumptions of a failed proof.
   bool proves(Value* value) {
     if (assumed_.contains(value)) return true;
-    if (assumed_.size() >= kMost) return false;
+    if (assumed_.size() >= kMostAssumptions) return false;
     size_t before = assumed_.size();
     assumed_.insert(value);
     if (proves_by_operands(value)) return true;
@@ -99,15 +99,15 @@ class Numbers {
     auto* instruction = dyn_cast<Instruction>(value);
     if (!instruction) return false;
     auto operand = [&](unsigned i) { return proves(instruction->getOperand(i)); };
-    if (std::optional<Extreme> extreme = extreme_of(value)) return proves(extreme->a()) || proves(extreme->b());
+    if (std::optional<MinMax> min_max = min_max_of(value)) return proves(min_max->a()) || proves(min_max->b());
     switch (instruction->getOpcode()) {
       case Instruction::PHI: return all_of(instruction->operands(), [&](Use& use) { return proves(use.get()); });
       case Instruction::Select: {
-        // What compares as less than something is a number.
+        // A value that is ordered with another is a number.
         auto* comparison = dyn_cast<FCmpInst>(instruction->getOperand(0));
         bool is_compared = comparison && CmpInst::isOrdered(comparison->getPredicate()) &&
-                           (same_bits(comparison->getOperand(0), instruction->getOperand(1)) ||
-                            same_bits(comparison->getOperand(1), instruction->getOperand(1)));
+                           (has_equal_bits(comparison->getOperand(0), instruction->getOperand(1)) ||
+                            has_equal_bits(comparison->getOperand(1), instruction->getOperand(1)));
         return (is_compared || operand(1)) && operand(2);
       }
       case Instruction::BitCast:
@@ -143,25 +143,25 @@ class Numbers {
 
 void match_min_max(Module& module) {
   struct Found {
-    SelectInst* choice;
-    Extreme extreme;
+    SelectInst* select;
+    MinMax min_max;
     bool is_number;
   };
   SmallVector<Found> all;
-  Numbers numbers;
-  // All of them are asked before the first one is changed.
+  NumberAnalysis analysis;
+  // All are analyzed before the first one is changed.
   for (Function& function : module)
     for (Instruction& instruction : instructions(function))
-      if (std::optional<Extreme> extreme = extreme_of(&instruction))
-        all.push_back({cast<SelectInst>(&instruction), *extreme, numbers.is_number(extreme->a())});
-  for (auto& [choice, extreme, is_number] : all) {
-    IRBuilder<> builder(choice);
-    Value *a = extreme.a(), *b = extreme.b();
-    Value* result = builder.CreateSelect(extreme.comparison, b, a);
+      if (std::optional<MinMax> min_max = min_max_of(&instruction))
+        all.push_back({cast<SelectInst>(&instruction), *min_max, analysis.is_number(min_max->a())});
+  for (auto& [select, min_max, is_number] : all) {
+    IRBuilder<> builder(select);
+    Value *a = min_max.a(), *b = min_max.b();
+    Value* result = builder.CreateSelect(min_max.comparison, b, a);
     if (!is_number) result = builder.CreateSelect(builder.CreateFCmpUNO(a, a), b, result);
-    result = builder.CreateBitCast(result, choice->getType());
-    choice->replaceAllUsesWith(result);
-    choice->eraseFromParent();
+    result = builder.CreateBitCast(result, select->getType());
+    select->replaceAllUsesWith(result);
+    select->eraseFromParent();
   }
 }
 

@@ -19,31 +19,31 @@ namespace {
 
 using namespace llvm;
 
-// Instructions of a block that is looked at. Fewer are not worth it, more take long.
-constexpr size_t kFewest = 64, kMost = 1500;
+// Instructions of a block that is scheduled. Fewer are not worth it, more take long.
+constexpr size_t kFewestInstructions = 64, kMostInstructions = 1500;
 
-// Registers that are loaded again, in all and for so many operations.
-constexpr size_t kFewestReloads = 32, kOperations = 8;
+// The fewest reloads of a block that are worth it, and the most operations for each reload.
+constexpr size_t kFewestReloads = 32, kMostOperationsPerReload = 8;
 
-// Results of which the nearest is the next one.
-constexpr size_t kMostWaiting = 24;
+// The candidates for the next result, of which the one with the fewest missing instructions is taken.
+constexpr size_t kMostCandidates = 24;
 
-// That are computed in turns.
-constexpr size_t kMostTogether = 4;
+// Results whose computations are interleaved.
+constexpr size_t kMostInterleaved = 4;
 
-// Registers that are loaded, and stored, at least.
-constexpr size_t kFewestOfStream = 12;
+// The fewest registers that a stream loads, and stores.
+constexpr size_t kFewestStreamRegisters = 12;
 
-// Of a loop's rows, those that are loaded before one of them is stored.
-constexpr size_t kMostRowsTogether = 8;
+// Vectors of a loop that are loaded before one of them is stored.
+constexpr size_t kMostVectorsTogether = 8;
 
-// From the first instruction for a result to that for the next.
-constexpr unsigned kStepsBetween = 2;
+// From the first instruction of a result to that of the next.
+constexpr unsigned kStepsBetweenResults = 2;
 
-class ChainFinisher {
+class PressureScheduler {
  public:
-  ChainFinisher(BasicBlock& block, unsigned registers, unsigned lanes, bool is_cut)
-      : block_(block), registers_(registers), lanes_(lanes), is_cut_(is_cut) {}
+  PressureScheduler(BasicBlock& block, unsigned registers, unsigned lanes, bool is_split)
+      : block_(block), registers_(registers), lanes_(lanes), is_split_(is_split) {}
 
   size_t count_operations() const {
     size_t count = 0;
@@ -57,7 +57,7 @@ class ChainFinisher {
     return count_reloads(order);
   }
 
-  // Whether rows are loaded, become others, and these are stored; nothing that is stored is read.
+  // Whether the block loads vectors, transforms and stores them, and reads nothing that is stored.
   bool is_stream() const {
     size_t loaded = 0, stored = 0;
     for (const Instruction& instruction : block_) {
@@ -76,10 +76,10 @@ class ChainFinisher {
         return false;
       }
     }
-    return std::min(loaded, stored) >= kFewestOfStream;
+    return std::min(loaded, stored) >= kFewestStreamRegisters;
   }
 
-  // Whether it is a loop of sums that leave most registers to what makes them.
+  // Whether the block is a loop of sums that leave most registers to the computation of what they add.
   bool is_loop_of_sums() const {
     if (!is_loop()) return false;
     unsigned sums = 0, registers = 0;
@@ -87,14 +87,14 @@ class ChainFinisher {
       sums += registers_of(phi) > 0;
       registers += registers_of(phi);
     }
-    return sums >= kMostTogether && 4 * registers <= registers_;
+    return sums >= kMostInterleaved && 4 * registers <= registers_;
   }
 
-  // Where the new order is better: much, or as good.
-  void run(bool much) {
+  // Applies the new order if it needs no more reloads or, with `must_halve`, at most half as many.
+  void run(bool must_halve) {
     size_t reloads = count_reloads();
     find_order();
-    if (count_reloads(order_) <= (much ? reloads / 2 : reloads)) apply();
+    if (count_reloads(order_) <= (must_halve ? reloads / 2 : reloads)) apply();
   }
 
   void run_as_stream() {
@@ -111,13 +111,13 @@ class ChainFinisher {
       if (!isa<PHINode>(instruction) && !instruction->isTerminator()) instruction->moveBefore(block_.getTerminator());
   }
 
-  // How many registers' loads the order costs, if always the one is stored that is wanted last.
+  // Reloads of registers in this order, if the value with the furthest next use is always the one spilled.
   size_t count_reloads(ArrayRef<Instruction*> order) const {
     DenseMap<Value*, SmallVector<unsigned, 4>> uses;  // later ones first
-    for (size_t place = order.size(); place-- > 0;) {
-      if (isa<PHINode>(order[place]) || is_join(*order[place])) continue;
-      for (Value* operand : order[place]->operands())
-        if (registers_of(*operand) > 0) uses[operand].push_back(static_cast<unsigned>(place));
+    for (size_t position = order.size(); position-- > 0;) {
+      if (isa<PHINode>(order[position]) || is_concatenation(*order[position])) continue;
+      for (Value* operand : order[position]->operands())
+        if (registers_of(*operand) > 0) uses[operand].push_back(static_cast<unsigned>(position));
     }
     SmallVector<Value*, 32> kept;
     unsigned used = 0;
@@ -128,9 +128,9 @@ class ChainFinisher {
       return is_live_after(*value) ? static_cast<unsigned>(order.size()) : 0u;
     };
     auto drop = [&](Value* value) {
-      auto place = find(kept, value);
-      if (place == kept.end()) return;
-      kept.erase(place);
+      auto position = find(kept, value);
+      if (position == kept.end()) return;
+      kept.erase(position);
       used -= registers_of(*value);
     };
     auto take = [&](Value* value) {
@@ -143,15 +143,15 @@ class ChainFinisher {
           return std::pair(next_use(a), a == value) < std::pair(next_use(b), b == value);
         }));
     };
-    for (size_t place = 0; place < order.size(); ++place) {
-      Instruction& instruction = *order[place];
-      if (!isa<PHINode>(instruction) && !is_join(instruction))
+    for (size_t position = 0; position < order.size(); ++position) {
+      Instruction& instruction = *order[position];
+      if (!isa<PHINode>(instruction) && !is_concatenation(instruction))
         for (Value* operand : instruction.operands()) {
           auto found = uses.find(operand);
           if (found == uses.end() || found->second.empty()) continue;
-          // What is in memory anyway is an operand of what uses it.
+          // A loaded value is a memory operand of its user.
           if (!is_contained(kept, operand) && !isa<LoadInst>(operand)) reloads += registers_of(*operand);
-          while (!found->second.empty() && found->second.back() == place) found->second.pop_back();
+          while (!found->second.empty() && found->second.back() == position) found->second.pop_back();
           if (next_use(operand) != 0)
             take(operand);
           else
@@ -167,14 +167,14 @@ class ChainFinisher {
     find_dependences();
     SmallVector<Instruction*> roots;
     for (Instruction& instruction : block_) {
-      if (isa<PHINode>(instruction) || instruction.isTerminator() || is_join(instruction)) continue;
+      if (isa<PHINode>(instruction) || instruction.isTerminator() || is_concatenation(instruction)) continue;
       if (is_ordered(instruction) || is_live_after(instruction)) roots.push_back(&instruction);
     }
     while (!roots.empty()) {
       size_t best = 0, fewest = std::numeric_limits<size_t>::max();
       bool has_ordered = false;
-      for (size_t i = 0; i < std::min(roots.size(), kMostWaiting); ++i) {
-        // Those that follow one another in memory's order keep it.
+      for (size_t i = 0; i < std::min(roots.size(), kMostCandidates); ++i) {
+        // Ordered accesses keep their order.
         if (is_ordered(*roots[i])) {
           if (has_ordered) continue;
           has_ordered = true;
@@ -185,28 +185,28 @@ class ChainFinisher {
           best = i;
         }
       }
-      SmallVector<Instruction*> together = neighbours_of(*roots[best], roots);
-      emit_together(together);
+      SmallVector<Instruction*> batch = batch_of(*roots[best], roots);
+      emit_interleaved(batch);
       ends_.push_back(order_.size());
-      llvm::erase_if(roots, [&](Instruction* root) { return is_contained(together, root); });
+      llvm::erase_if(roots, [&](Instruction* root) { return is_contained(batch, root); });
     }
     for (Instruction& instruction : block_)
       if (!isa<PHINode>(instruction) && !instruction.isTerminator()) emit(instruction);
     order_.push_back(block_.getTerminator());
   }
 
-  // Those that a value takes, where it is a vector's.
+  // Registers that a vector takes; 0 for other values.
   unsigned registers_of(const Value& value) const {
     auto* type = dyn_cast<FixedVectorType>(value.getType());
-    if (!type || isa<Constant>(value) || is_join(value) || type->getElementType()->isPointerTy()) return 0;
+    if (!type || isa<Constant>(value) || is_concatenation(value) || type->getElementType()->isPointerTy()) return 0;
     uint64_t bits = type->getElementType()->isIntegerTy(1) ? uint64_t{32} * type->getNumElements()
                                                            : type->getPrimitiveSizeInBits().getFixedValue();
     return static_cast<unsigned>(divideCeil(bits, uint64_t{32} * lanes_));
   }
 
-  // Registers that are put together for those who want the whole: nothing happens.
-  bool is_join(const Value& value) const {
-    return is_cut_ && isa<ShuffleVectorInst>(value) &&
+  // A concatenation of registers for users of the whole vector, which costs no instruction.
+  bool is_concatenation(const Value& value) const {
+    return is_split_ && isa<ShuffleVectorInst>(value) &&
            cast<FixedVectorType>(value.getType())->getNumElements() > lanes_;
   }
 
@@ -214,7 +214,7 @@ class ChainFinisher {
     return any_of(value.users(), [&](const User* user) {
       auto* instruction = cast<Instruction>(user);
       return instruction->getParent() != &block_ || isa<PHINode>(instruction) || instruction->isTerminator() ||
-             (is_join(*instruction) && is_live_after(*instruction));
+             (is_concatenation(*instruction) && is_live_after(*instruction));
     });
   }
 
@@ -223,13 +223,13 @@ class ChainFinisher {
     return instruction.mayReadFromMemory() && !instruction.hasMetadata(LLVMContext::MD_invariant_load);
   }
 
-  // Memory that changes is read and written in the order that it was.
+  // Mutable memory is read and written in the original order.
   void find_dependences() {
     Instruction* written = nullptr;
     SmallVector<Instruction*> read;
     for (Instruction& instruction : block_) {
       if (isa<PHINode>(instruction) || instruction.isTerminator() || !is_ordered(instruction)) continue;
-      auto& before = before_[&instruction];
+      auto& before = dependences_[&instruction];
       if (written) before.push_back(written);
       if (!instruction.mayHaveSideEffects()) {
         read.push_back(&instruction);
@@ -248,47 +248,48 @@ class ChainFinisher {
       if (needed && needed->getParent() == &block_ && !isa<PHINode>(needed) && !emitted_.contains(needed))
         visit(*needed);
     }
-    if (auto before = before_.find(&instruction); before != before_.end())
+    if (auto before = dependences_.find(&instruction); before != dependences_.end())
       for (Instruction* needed : before->second)
         if (!emitted_.contains(needed)) visit(*needed);
   }
 
-  // What the root wants that is not there yet, and itself; some of it where that is more than the limit.
+  // The root and its operands that are not emitted yet; only some of them if they exceed the limit.
   DenseSet<Instruction*> missing(Instruction& root, size_t limit = std::numeric_limits<size_t>::max()) {
-    SmallVector<Instruction*> waiting{&root};
+    SmallVector<Instruction*> worklist{&root};
     DenseSet<Instruction*> seen{&root};
-    while (!waiting.empty() && seen.size() < limit) {
-      Instruction* instruction = waiting.pop_back_val();
+    while (!worklist.empty() && seen.size() < limit) {
+      Instruction* instruction = worklist.pop_back_val();
       for_each_needed(*instruction, [&](Instruction& needed) {
-        if (seen.insert(&needed).second) waiting.push_back(&needed);
+        if (seen.insert(&needed).second) worklist.push_back(&needed);
       });
     }
     return seen;
   }
 
-  // The root, and others that want much of what it does.
-  SmallVector<Instruction*> neighbours_of(Instruction& root, ArrayRef<Instruction*> roots) {
-    SmallVector<Instruction*> together{&root};
-    if (is_ordered(root)) return together;
-    DenseSet<Instruction*> own = missing(root, kMost);
-    for (Instruction* other : roots.take_front(kMostWaiting)) {
-      if (together.size() == kMostTogether) break;
+  // The root, and other roots that share many operands with it.
+  SmallVector<Instruction*> batch_of(Instruction& root, ArrayRef<Instruction*> roots) {
+    SmallVector<Instruction*> batch{&root};
+    if (is_ordered(root)) return batch;
+    DenseSet<Instruction*> own = missing(root, kMostInstructions);
+    for (Instruction* other : roots.take_front(kMostCandidates)) {
+      if (batch.size() == kMostInterleaved) break;
       if (other == &root || is_ordered(*other)) continue;
-      DenseSet<Instruction*> its = missing(*other, kMost);
+      DenseSet<Instruction*> its = missing(*other, kMostInstructions);
       size_t shared = static_cast<size_t>(count_if(its, [&](Instruction* one) { return own.contains(one); }));
-      if (3 * shared >= own.size() && 3 * shared >= its.size()) together.push_back(other);
+      if (3 * shared >= own.size() && 3 * shared >= its.size()) batch.push_back(other);
     }
-    return together;
+    return batch;
   }
 
-  // What several of them want first, all of it, then what each wants, in turns: one waits while the others go on.
-  void emit_together(ArrayRef<Instruction*> roots) {
+  // Emits all operands that several roots share, then the operands of each root, interleaved: one chain waits while the
+  // others go on.
+  void emit_interleaved(ArrayRef<Instruction*> roots) {
     if (roots.size() > 1) {
-      DenseMap<Instruction*, unsigned> wanted;
+      DenseMap<Instruction*, unsigned> use_counts;
       for (Instruction* root : roots)
-        for (Instruction* one : missing(*root)) ++wanted[one];
+        for (Instruction* one : missing(*root)) ++use_counts[one];
       for (Instruction& instruction : block_)
-        if (wanted.lookup(&instruction) > 1) emit(instruction);
+        if (use_counts.lookup(&instruction) > 1) emit(instruction);
     }
     size_t begin = order_.size();
     SmallVector<std::pair<double, Instruction*>> merged;
@@ -302,28 +303,28 @@ class ChainFinisher {
     for (auto [i, one] : enumerate(merged)) order_[begin + i] = one.second;
   }
 
-  // Each result begins a little after the one before: in an order by when an instruction could begin, if each took one
-  // step, some chains are under way at a time.
+  // Each result begins a little after the previous one. Instructions are ordered by the step at which they could begin,
+  // if each took one step, so several chains are in flight at a time.
   void stagger() {
-    order_by_steps([](size_t chain, unsigned) { return static_cast<unsigned>(chain) * kStepsBetween; });
+    order_by_steps([](size_t chain, unsigned) { return static_cast<unsigned>(chain) * kStepsBetweenResults; });
   }
 
-  // Some results at a time, step by step, and then the next ones, if registers suffice: what is loaded behind a store
-  // to an address that ends with the same 12 bits waits for it.
+  // Computes some results at a time, step by step, and then the next ones, if registers suffice: a load after a store
+  // to an address with the same low 12 bits waits for that store.
   bool group() {
     const SmallVector<Instruction*> before = order_;
     SmallVector<size_t> stored;  // before each result
-    size_t count = 0, place = 0;
+    size_t count = 0, position = 0;
     for (size_t end : ends_) {
       stored.push_back(count);
-      for (; place < end; ++place) count += isa<StoreInst>(order_[place]);
+      for (; position < end; ++position) count += isa<StoreInst>(order_[position]);
     }
     stored.push_back(count);
-    for (size_t together : {kMostRowsTogether, kMostRowsTogether / 2}) {
+    for (size_t batch : {kMostVectorsTogether, kMostVectorsTogether / 2}) {
       size_t group = 0;
       unsigned begin = 0;
       order_by_steps([&](size_t chain, unsigned last) {
-        if (stored[chain] / together != group) group = stored[chain] / together, begin = last + 1;
+        if (stored[chain] / batch != group) group = stored[chain] / batch, begin = last + 1;
         return begin;
       });
       if (count_reloads(order_) == 0) return true;
@@ -332,32 +333,33 @@ class ChainFinisher {
     return false;
   }
 
-  // `first_of`: of a result's number and of the last step of those before, when it may begin.
+  // `first_of(chain, last)` is the step at which a result may begin: `chain` is its index, `last` the last step of all
+  // before it.
   template <typename FirstOf>
   void order_by_steps(FirstOf first_of) {
     DenseMap<Instruction*, unsigned> begins;
     auto is_input = [&](const Instruction& one) { return isa<LoadInst>(one) && !is_ordered(one); };
     size_t chain = 0;
     unsigned last = 0;
-    for (auto [place, instruction] : enumerate(order_)) {
-      while (chain < ends_.size() && place >= ends_[chain]) ++chain;
+    for (auto [position, instruction] : enumerate(order_)) {
+      while (chain < ends_.size() && position >= ends_[chain]) ++chain;
       unsigned step = first_of(chain, last);
-      auto wait_for = [&](Value* needed) {
+      auto depend_on = [&](Value* needed) {
         auto* one = dyn_cast<Instruction>(needed);
         auto found = begins.find(one);
         if (!one || found == begins.end()) return;
-        // Inputs have been asked for long before.
+        // Inputs have been prefetched long before.
         bool takes_step = registers_of(*one) > 0 && !is_input(*one);
         step = std::max(step, found->second + (takes_step ? 1 : 0));
       };
       if (!isa<PHINode>(instruction))
-        for (Value* operand : instruction->operands()) wait_for(operand);
-      if (auto before = before_.find(instruction); before != before_.end())
-        for (Instruction* other : before->second) wait_for(other);
+        for (Value* operand : instruction->operands()) depend_on(operand);
+      if (auto before = dependences_.find(instruction); before != dependences_.end())
+        for (Instruction* other : before->second) depend_on(other);
       begins[instruction] = step;
       last = std::max(last, step);
     }
-    // They are loaded where they are wanted.
+    // Inputs are loaded just before their first use.
     for (Instruction* instruction : reverse(order_)) {
       if (!is_input(*instruction)) continue;
       unsigned first = std::numeric_limits<unsigned>::max();
@@ -369,20 +371,20 @@ class ChainFinisher {
     llvm::stable_sort(order_, [&](Instruction* a, Instruction* b) { return begins[a] < begins[b]; });
   }
 
-  // Finishes what is not done yet and is needed for the root, each behind what it needs itself.
+  // Finishes the root and its operands that are not done yet, each after its own operands.
   template <typename IsDone, typename NeededOf, typename Finish>
   static void finish_in_order(Instruction& root, IsDone is_done, NeededOf needed_of, Finish finish) {
-    SmallVector<Instruction*> waiting{&root};
-    while (!waiting.empty()) {
-      Instruction& instruction = *waiting.back();
-      size_t count = waiting.size();
+    SmallVector<Instruction*> worklist{&root};
+    while (!worklist.empty()) {
+      Instruction& instruction = *worklist.back();
+      size_t count = worklist.size();
       if (!is_done(instruction)) {
         for (Instruction* needed : needed_of(instruction))
-          if (!is_done(*needed)) waiting.push_back(needed);
-        if (waiting.size() > count) continue;
+          if (!is_done(*needed)) worklist.push_back(needed);
+        if (worklist.size() > count) continue;
         finish(instruction);
       }
-      waiting.pop_back();
+      worklist.pop_back();
     }
   }
 
@@ -392,7 +394,7 @@ class ChainFinisher {
     return result;
   }
 
-  // How many registers are wanted at a time to compute it, as of a tree.
+  // The registers that the computation of the root needs at a time, as if it were a tree.
   unsigned need_of(Instruction& root) {
     auto is_known = [&](Instruction& instruction) { return needs_.contains(&instruction); };
     auto finish = [&](Instruction& instruction) {
@@ -407,7 +409,7 @@ class ChainFinisher {
     return needs_[&root];
   }
 
-  // What it needs first, what needs most registers before all others.
+  // Emits the root after its operands, of which those with the greatest need of registers come first.
   void emit(Instruction& root) {
     auto is_emitted = [&](Instruction& instruction) { return emitted_.contains(&instruction); };
     auto needed_of = [&](Instruction& instruction) {
@@ -424,32 +426,33 @@ class ChainFinisher {
 
   BasicBlock& block_;
   unsigned registers_, lanes_;
-  bool is_cut_;
-  DenseMap<Instruction*, SmallVector<Instruction*, 2>> before_;
+  bool is_split_;
+  DenseMap<Instruction*, SmallVector<Instruction*, 2>> dependences_;
   DenseMap<Instruction*, unsigned> needs_;
   DenseSet<Instruction*> emitted_;
   SmallVector<Instruction*> order_;
-  SmallVector<size_t> ends_;  // in it, of what is computed together
+  SmallVector<size_t> ends_;  // in order_, of each batch
 };
 
 }  // namespace
 
 void schedule_for_pressure(Function& function, unsigned registers, unsigned lanes, bool are_few) {
   for (BasicBlock& block : function) {
-    if (block.size() < kFewest || block.size() > kMost) continue;
+    if (block.size() < kFewestInstructions || block.size() > kMostInstructions) continue;
     if (any_of(block, [](const Instruction& one) { return one.hasMetadata(kAddressOrdered); })) continue;
-    ChainFinisher whole(block, registers, lanes, false);
-    auto cut = [&] {
+    PressureScheduler whole(block, registers, lanes, false);
+    auto split = [&] {
       split_wide_vectors(block, lanes);
-      return ChainFinisher(block, registers, lanes, true);
+      return PressureScheduler(block, registers, lanes, true);
     };
     if (whole.is_stream()) {
-      cut().run_as_stream();
+      split().run_as_stream();
     } else if (are_few) {
       size_t reloads = whole.count_reloads();
-      if (reloads >= kFewestReloads && kOperations * reloads >= whole.count_operations()) cut().run(/*much=*/true);
+      if (reloads >= kFewestReloads && kMostOperationsPerReload * reloads >= whole.count_operations())
+        split().run(/*must_halve=*/true);
     } else if (whole.is_loop_of_sums()) {
-      cut().run(/*much=*/false);
+      split().run(/*must_halve=*/false);
     }
   }
 }

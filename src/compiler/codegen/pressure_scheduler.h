@@ -1,24 +1,24 @@
-// The order of a block's instructions by which few vectors are wanted at a time.
+// Orders a block's instructions for low register pressure, before LLVM's scheduler and register allocator.
 //
-// The code of several simdgroups, or of several registers of one, goes through them step by step: each step's results
-// wait for the next step of all others. Where there are more of them than registers, each is stored and loaded at each
-// step. Here what one result needs is computed to its end before the next one begins.
+// The code of several simdgroups, or of several registers of one, comes step by step: the results of a step wait for
+// the same step of all others. If they exceed the registers, each is spilled and reloaded at each step. This pass
+// computes everything that one result needs before it begins the next result.
 //
-// Rows that are loaded, become others and are stored are put in this order however many registers there are: loads and
-// stores lie all over the code then, so that memory is busy while it computes. As each result is a chain that waits for
-// itself, the next one begins before it ends. In a loop eight are loaded before one of them is stored, if registers
-// suffice: an Emerald Rapids lets what is loaded wait for stores before it to addresses that end with the same 12 bits,
-// and an RMS norm whose output lies 16 to 64 bytes beyond a multiple of 4 KiB behind its input takes up to 1.8 times as
-// long with AVX2 where each is stored at once; on a Zen 4 both take the same.
+// Streams, blocks that load vectors, transform and store them, get this order whatever the register pressure. It
+// spreads loads and stores over the code, so that memory is busy during the computation. Each result is a chain of
+// dependent instructions, so the next one begins before it ends. In a loop eight vectors are loaded before one of them
+// is stored, if registers suffice: an Emerald Rapids delays a load after a store to an address with the same low 12
+// bits. An RMS norm whose output lies 16 to 64 bytes beyond a multiple of 4 KiB after its input takes up to 1.8 times
+// as long with AVX2 where each vector is stored at once; on a Zen 4 both take the same.
 #pragma once
 
 #include <llvm/IR/Function.h>
 
 namespace kiln {
 
-/// Of such blocks; their vectors are cut to registers of `lanes` elements of 32 bits (split_vectors.h). `are_few`: also
-/// of blocks whose vectors do not fit into `registers`; otherwise also of loops of a few sums, which are computed in
-/// turns. LLVM's scheduler comes behind it and begins with this order.
+/// Orders such blocks, and splits their vectors into registers of `lanes` elements of 32 bits (split_vectors.h). If
+/// registers are few (`are_few`), it also orders blocks whose vectors do not fit into `registers`; otherwise also loops
+/// of a few sums, whose computations it interleaves. LLVM's scheduler runs later and begins with this order.
 void schedule_for_pressure(llvm::Function& function, unsigned registers, unsigned lanes, bool are_few);
 
 }  // namespace kiln

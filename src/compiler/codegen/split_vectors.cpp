@@ -19,24 +19,24 @@ using namespace llvm;
 
 using Parts = SmallVector<Value*, 4>;
 
-class VectorCutter {
+class VectorSplitter {
  public:
-  VectorCutter(BasicBlock& block, unsigned lanes)
+  VectorSplitter(BasicBlock& block, unsigned lanes)
       : block_(block), lanes_(lanes), has_phis_(!block.phis().empty()), builder_(block.getContext()) {}
 
   void run() {
     SmallVector<Instruction*> old;
     for (PHINode& phi : make_early_inc_range(block_.phis()))
-      if (count_of(phi.getType()) > 1) old.push_back(&phi), cut_phi(phi);
+      if (count_of(phi.getType()) > 1) old.push_back(&phi), split_phi(phi);
     for (Instruction& instruction : make_early_inc_range(block_)) {
       builder_.SetInsertPoint(&instruction);
       builder_.SetCurrentDebugLocation(instruction.getDebugLoc());
-      if (isa<PHINode>(instruction) || !cut(instruction)) continue;
+      if (isa<PHINode>(instruction) || !split(instruction)) continue;
       old.push_back(&instruction);
     }
     for (Instruction* instruction : old)
       if (auto* phi = dyn_cast<PHINode>(instruction)) complete(*phi);
-    // What is not cut wants it whole.
+    // Instructions that are not split use the whole vector.
     for (Instruction* instruction : reverse(old)) {
       if (!instruction->use_empty()) {
         if (isa<PHINode>(instruction))
@@ -52,7 +52,7 @@ class VectorCutter {
   }
 
  private:
-  // Into how many registers; 1 where it is not cut.
+  // The number of registers; 1 where the type is not split.
   unsigned count_of(Type* type) const {
     auto* vector = dyn_cast<FixedVectorType>(type);
     if (!vector || vector->getNumElements() % lanes_ != 0) return 1;
@@ -75,12 +75,12 @@ class VectorCutter {
       builder_.SetInsertPoint(&block_, block_.getFirstInsertionPt());
     else if (is_here)
       builder_.SetInsertPoint(instruction->getNextNode());
-    Value* same = constant ? nullptr : getSplatValue(value);
+    Value* splat = constant ? nullptr : getSplatValue(value);
     for (unsigned part = 0; part < count; ++part) {
-      if (same && part > 0) {
+      if (splat && part > 0) {
         parts.push_back(parts[0]);
-      } else if (same && is_here) {
-        parts.push_back(builder_.CreateVectorSplat(lanes_, same));
+      } else if (splat && is_here) {
+        parts.push_back(builder_.CreateVectorSplat(lanes_, splat));
       } else if (constant) {
         SmallVector<Constant*> elements;
         for (unsigned lane = 0; lane < lanes_; ++lane)
@@ -93,7 +93,7 @@ class VectorCutter {
     return parts;
   }
 
-  void cut_phi(PHINode& phi) {
+  void split_phi(PHINode& phi) {
     builder_.SetInsertPoint(&phi);
     Parts parts;
     for (unsigned part = 0; part < count_of(phi.getType()); ++part)
@@ -101,7 +101,7 @@ class VectorCutter {
     keep(phi, std::move(parts));
   }
 
-  // Registers come from where the whole comes from.
+  // The parts have the predecessors of the whole.
   void complete(PHINode& phi) {
     DenseMap<BasicBlock*, Parts> incoming;
     for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i) {
@@ -120,21 +120,21 @@ class VectorCutter {
     }
   }
 
-  bool cut(Instruction& instruction) {
-    if (auto* store = dyn_cast<StoreInst>(&instruction)) return cut_store(*store);
-    if (auto* extract = dyn_cast<ExtractElementInst>(&instruction)) return cut_extract(*extract);
-    if (auto* shuffle = dyn_cast<ShuffleVectorInst>(&instruction)) return cut_shuffle(*shuffle);
+  bool split(Instruction& instruction) {
+    if (auto* store = dyn_cast<StoreInst>(&instruction)) return split_store(*store);
+    if (auto* extract = dyn_cast<ExtractElementInst>(&instruction)) return split_extract(*extract);
+    if (auto* shuffle = dyn_cast<ShuffleVectorInst>(&instruction)) return split_shuffle(*shuffle);
     unsigned count = count_of(instruction.getType());
     if (count == 1) return false;
-    if (auto* load = dyn_cast<LoadInst>(&instruction)) return cut_load(*load, count);
-    if (auto* insert = dyn_cast<InsertElementInst>(&instruction)) return cut_insert(*insert);
+    if (auto* load = dyn_cast<LoadInst>(&instruction)) return split_load(*load, count);
+    if (auto* insert = dyn_cast<InsertElementInst>(&instruction)) return split_insert(*insert);
     auto* call = dyn_cast<IntrinsicInst>(&instruction);
     if (call && (!isTriviallyVectorizable(call->getIntrinsicID()) ||
                  any_of(call->args(), [&](const Use& use) { return count_of(use->getType()) != count; })))
       return false;
     if (!call && !isa<BinaryOperator, UnaryOperator, CmpInst, SelectInst, FreezeInst, CastInst>(instruction))
       return false;
-    // A number that becomes a vector is not taken apart.
+    // A cast of a scalar to a vector is not split.
     if (isa<CastInst>(instruction) && !instruction.getOperand(0)->getType()->isVectorTy()) return false;
     for (const Use& use : instruction.operands())
       if (use->getType()->isVectorTy() && count_of(use->getType()) != count) return false;
@@ -163,8 +163,8 @@ class VectorCutter {
         one->mutateType(part_of(instruction.getType()));
         builder_.Insert(one);
       }
-      // A constant may be the same in all lanes of this register alone. Of a phi, which has no values yet, anything
-      // would be said.
+      // A constant may be a splat in this register alone. Phis have no incoming values yet, so any result would be
+      // possible.
       Value* simple = has_phis_ ? nullptr : simplifyInstruction(one, block_.getDataLayout());
       if (simple) one->eraseFromParent();
       parts.push_back(simple ? simple : one);
@@ -181,10 +181,10 @@ class VectorCutter {
     return part == 0 ? pointer : builder_.CreateConstGEP1_32(builder_.getInt8Ty(), pointer, part * lanes_ * 4);
   }
 
-  static bool is_of_truths(Type* type) { return type->getScalarType()->isIntegerTy(1); }
+  static bool is_mask(Type* type) { return type->getScalarType()->isIntegerTy(1); }
 
-  bool cut_load(LoadInst& load, unsigned count) {
-    if (!load.isSimple() || is_of_truths(load.getType())) return false;
+  bool split_load(LoadInst& load, unsigned count) {
+    if (!load.isSimple() || is_mask(load.getType())) return false;
     Parts parts;
     for (unsigned part = 0; part < count; ++part) {
       LoadInst* one = builder_.CreateAlignedLoad(part_of(load.getType()), address_of(load.getPointerOperand(), part),
@@ -195,9 +195,9 @@ class VectorCutter {
     return keep(load, std::move(parts));
   }
 
-  bool cut_store(StoreInst& store) {
+  bool split_store(StoreInst& store) {
     Value* value = store.getValueOperand();
-    if (!store.isSimple() || count_of(value->getType()) == 1 || is_of_truths(value->getType())) return false;
+    if (!store.isSimple() || count_of(value->getType()) == 1 || is_mask(value->getType())) return false;
     for (auto [part, one] : enumerate(Parts(parts_of(value))))
       builder_
           .CreateAlignedStore(one, address_of(store.getPointerOperand(), static_cast<unsigned>(part)),
@@ -206,9 +206,9 @@ class VectorCutter {
     return true;
   }
 
-  bool cut_insert(InsertElementInst& insert) {
+  bool split_insert(InsertElementInst& insert) {
     auto* index = dyn_cast<ConstantInt>(insert.getOperand(2));
-    // The first step of a vector that is the same in all lanes.
+    // The insertelement of a splat.
     if (!index || isa<UndefValue>(insert.getOperand(0))) return false;
     uint64_t lane = index->getZExtValue();
     if (lane >= cast<FixedVectorType>(insert.getType())->getNumElements()) return false;
@@ -218,7 +218,7 @@ class VectorCutter {
     return keep(insert, std::move(parts));
   }
 
-  bool cut_extract(ExtractElementInst& extract) {
+  bool split_extract(ExtractElementInst& extract) {
     Value* vector = extract.getVectorOperand();
     auto* index = dyn_cast<ConstantInt>(extract.getIndexOperand());
     if (!index || count_of(vector->getType()) == 1) return false;
@@ -228,14 +228,14 @@ class VectorCutter {
     return true;
   }
 
-  // Each register of the result from those that its elements lie in, two by two.
-  bool cut_shuffle(ShuffleVectorInst& shuffle) {
+  // Shuffles each register of the result from those that hold its elements, two at a time.
+  bool split_shuffle(ShuffleVectorInst& shuffle) {
     unsigned wide = cast<FixedVectorType>(shuffle.getOperand(0)->getType())->getNumElements();
     unsigned count = count_of(shuffle.getType()), operand_count = count_of(shuffle.getOperand(0)->getType());
     unsigned result_lanes = static_cast<unsigned>(shuffle.getShuffleMask().size());
     if ((count == 1 && operand_count == 1) || (count > 1 && getSplatValue(&shuffle))) return false;
     unsigned part_lanes = count == 1 ? result_lanes : lanes_, operand_lanes = wide / operand_count;
-    // One part that is no register, of registers, stays within the register's elements.
+    // A result that is no register, shuffled from registers, must have the element type of a register.
     Type* element = shuffle.getType()->getScalarType();
     if (!element->isIntegerTy(1) && !element->isIntegerTy(32) && !element->isFloatTy()) return false;
     SmallVector<Value*, 8> sources;
@@ -247,7 +247,8 @@ class VectorCutter {
     }
     Parts parts;
     for (unsigned part = 0; part < count; ++part)
-      parts.push_back(gather(sources, operand_lanes, shuffle.getShuffleMask().slice(part * part_lanes, part_lanes)));
+      parts.push_back(
+          shuffle_from(sources, operand_lanes, shuffle.getShuffleMask().slice(part * part_lanes, part_lanes)));
     if (count == 1) {
       shuffle.replaceAllUsesWith(parts[0]);
       return true;
@@ -255,7 +256,7 @@ class VectorCutter {
     return keep(shuffle, std::move(parts));
   }
 
-  Value* gather(ArrayRef<Value*> sources, unsigned source_lanes, ArrayRef<int> lanes) {
+  Value* shuffle_from(ArrayRef<Value*> sources, unsigned source_lanes, ArrayRef<int> lanes) {
     Value* result = nullptr;
     SmallVector<int> from(lanes.begin(), lanes.end());
     for (size_t first = 0; first < sources.size(); ++first) {
@@ -268,11 +269,11 @@ class VectorCutter {
         if (any_of(from, [&](int lane) { return is_in(lane, other); })) second = other;
       SmallVector<int> mask;
       for (int& lane : from) {
-        int place = lane < 0 ? -1 : lane % static_cast<int>(source_lanes);
+        int source_index = lane < 0 ? -1 : lane % static_cast<int>(source_lanes);
         if (is_in(lane, first))
-          mask.push_back(place);
+          mask.push_back(source_index);
         else if (second != first && is_in(lane, second))
-          mask.push_back(place + static_cast<int>(source_lanes));
+          mask.push_back(source_index + static_cast<int>(source_lanes));
         else
           mask.push_back(-1);
         if (mask.back() >= 0) lane = -1;
@@ -281,9 +282,9 @@ class VectorCutter {
       bool is_itself = second == first && mask.size() == source_lanes && all_of(enumerate(mask), [](auto lane) {
                          return lane.value() < 0 || lane.value() == static_cast<int>(lane.index());
                        });
-      Value* between = second == first ? nullptr : load_between(sources[first], sources[second], mask);
-      if (between)
-        two = between;
+      Value* across = second == first ? nullptr : load_across(sources[first], sources[second], mask);
+      if (across)
+        two = across;
       else if (!is_itself)
         two = second == first ? builder_.CreateShuffleVector(sources[first], mask)
                               : builder_.CreateShuffleVector(sources[first], sources[second], mask);
@@ -302,13 +303,13 @@ class VectorCutter {
     return result;
   }
 
-  // What lies across the border of two rows of memory, one behind the other, which does not change: a load of its own.
-  Value* load_between(Value* one, Value* other, ArrayRef<int> mask) {
+  // A shuffle across the boundary of two consecutive loads of invariant memory becomes a load of its own.
+  Value* load_across(Value* one, Value* other, ArrayRef<int> mask) {
     auto *low = dyn_cast<LoadInst>(one), *high = dyn_cast<LoadInst>(other);
     if (!low || !high || low->getType() != high->getType() || mask[0] < 0) return nullptr;
     if (mask.size() != lanes_ || cast<FixedVectorType>(low->getType())->getNumElements() != lanes_) return nullptr;
-    for (auto [lane, place] : enumerate(mask))
-      if (place != mask[0] + static_cast<int>(lane)) return nullptr;
+    for (auto [lane, source_index] : enumerate(mask))
+      if (source_index != mask[0] + static_cast<int>(lane)) return nullptr;
     const DataLayout& layout = low->getDataLayout();
     APInt low_offset(64, 0), high_offset(64, 0);
     for (LoadInst* load : {low, high})
@@ -334,13 +335,13 @@ class VectorCutter {
 
 }  // namespace
 
-void split_wide_vectors(BasicBlock& block, unsigned lanes) { VectorCutter(block, lanes).run(); }
+void split_wide_vectors(BasicBlock& block, unsigned lanes) { VectorSplitter(block, lanes).run(); }
 
 void order_stores(Function& function, unsigned register_bytes) {
   for (Instruction& instruction : make_early_inc_range(instructions(function))) {
     auto* store = dyn_cast<StoreInst>(&instruction);
     auto* type = store ? dyn_cast<FixedVectorType>(store->getValueOperand()->getType()) : nullptr;
-    // Of truths and pointers that is 0.
+    // 0 for i1 and pointers.
     uint64_t bytes = type ? type->getScalarSizeInBits() / 8 : 0;
     if (bytes == 0 || !store->isSimple() || type->getScalarSizeInBits() % 8 != 0) continue;
     auto lanes = static_cast<unsigned>(register_bytes / bytes);

@@ -1,6 +1,6 @@
-// Vectors of 32 lanes, in a block, as vectors of a register each.
+// Splits a block's vectors of 32 lanes into vectors of one register each.
 //
-// LLVM cuts vectors itself, but instruction by instruction: what belongs to one register is then all over the block.
+// LLVM splits vectors itself, but instruction by instruction, which scatters the code of one register over the block.
 #pragma once
 
 #include <llvm/IR/BasicBlock.h>
@@ -8,12 +8,13 @@
 
 namespace kiln {
 
-/// `lanes` of 32 bits are a register. What is cut is what has elements of 32 bits or truths, and permutations of it;
-/// the rest is put together from registers, and taken apart, where that meets this.
+/// A register has `lanes` elements of 32 bits. Vectors of 32-bit elements or of i1, and shuffles of them, are split.
+/// Other instructions get operands that are concatenated from registers, and their results are split for users that are
+/// split.
 void split_wide_vectors(llvm::BasicBlock& block, unsigned lanes);
 
-/// Stores of several registers become stores of one each, from the first to the last. LLVM makes them the other way
-/// round: where they do not begin at cache lines, those that two of them share are written less well.
+/// Splits stores of several registers into stores of one each, from the first to the last. LLVM emits them in reverse
+/// order: where they do not begin at cache lines, the lines that two of them share are written less well.
 void order_stores(llvm::Function& function, unsigned register_bytes);
 
 }  // namespace kiln

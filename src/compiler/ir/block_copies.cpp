@@ -30,7 +30,7 @@ BlockList copy_for(ArrayRef<Way> ways, const BlockList& blocks) {
     for (PHINode& phi : copy->phis())
       phi.removeIncomingValueIf([&](unsigned i) { return !before.contains(phi.getIncomingBlock(i)); },
                                 /*DeletePHIIfEmpty=*/false);
-    // What leads out of the blocks does so twice now.
+    // Edges out of the blocks exist twice now.
     for (BasicBlock* next : successors(block)) {
       if (blocks.contains(next)) continue;
       for (PHINode& phi : next->phis()) {

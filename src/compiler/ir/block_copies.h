@@ -1,4 +1,4 @@
-// A way's own copy of what is behind it, so that what others do there too may be changed for those who take this way.
+// Copies of blocks for some of their incoming edges, which may then be changed without an effect on other paths.
 #pragma once
 
 #include <llvm/ADT/ArrayRef.h>
@@ -10,11 +10,11 @@
 
 namespace kiln {
 
-/// From one block to another.
+/// A CFG edge, from one block to another.
 using Way = std::pair<llvm::BasicBlock*, llvm::BasicBlock*>;
 
-/// Lets ways into the blocks lead to a copy of them, which nothing else leads to. The copies are in the order of
-/// `blocks`. What nothing leads to any more stays.
+/// Redirects edges into the blocks to a copy of the blocks that has no other predecessors. The copies are in the order
+/// of `blocks`. Blocks that become unreachable stay.
 BlockList copy_for(llvm::ArrayRef<Way> ways, const BlockList& blocks);
 
 }  // namespace kiln

@@ -10,10 +10,10 @@ namespace kiln {
 
 using Blocks = llvm::SmallPtrSet<const llvm::BasicBlock*, 32>;
 
-/// In the order in which they were found.
+/// In insertion order.
 using BlockList = llvm::SmallSetVector<llvm::BasicBlock*, 8>;
 
-/// The blocks that control may reach from the end of this one, up to where all ways meet again, if that is given.
+/// The blocks reachable from the end of this one, up to the join of all paths (`meeting`), if one is given.
 inline Blocks blocks_after(const llvm::BasicBlock& block, const llvm::BasicBlock* meeting = nullptr) {
   Blocks seen;
   llvm::SmallVector<const llvm::BasicBlock*> work{&block};

@@ -18,32 +18,32 @@ namespace kiln {
 
 struct ConvergencePoint {
   bool is_barrier = false;
-  bool is_product = false;  // of matrices
+  bool is_product = false;  // a product of matrices
   CpuExchange exchange = CpuExchange::kNone;
   uint32_t width = 0;
   uint32_t line = 0;      // of the generated text
   uint32_t function = 0;  // CpuSite::function
   uint64_t identity = 0;
   llvm::Function* combine = nullptr;
-  std::vector<uint32_t> places;  // of the loops around the call, outermost first, then of the call
+  std::vector<uint32_t> places;  // positions of the loops around the call, outermost first, then of the call
 };
 
-// A call of this function, `i64 __kiln_wait(i32 site, i64 value, i64 operand, i32 counter…)`, replaces each exchange
-// and barrier; its name is followed by the number of counters.
+// A call of this function, `i64 __kiln_wait(i32 site, i64 value, i64 operand, i32 counter…)`, replaces each collective
+// and barrier. The number of counters follows in its name.
 inline constexpr const char* kConvergenceFunction = "__kiln_wait";
-// A product of matrices stands where it is (LoopEnds::kKept), and has its own operands: those of
-// `__kiln_matrix_product`, the first one the site's number instead of the line.
+// A product of matrices has no counters and needs LoopEnds::kKept. It has the operands of `__kiln_matrix_product`, with
+// the number of the convergence point instead of the line.
 inline constexpr const char* kProductConvergenceFunction = "__kiln_wait_product";
 
-/// A call of the front end's function, before sites are numbered.
+/// Whether the front end calls a barrier here, before convergence points are numbered.
 inline constexpr const char* kThreadgroupBarrierFunction = "__kiln_threadgroup_barrier";
 inline bool is_threadgroup_barrier(const llvm::Instruction& instruction) {
   return calls(instruction, kThreadgroupBarrierFunction);
 }
 
-/// The same of an exchange: Metal's, or a `_sync` function of CUDA's, which names the lanes that it waits for
-/// (device/cuda/warp.h). Its mask becomes the upper half of the wait's operand, or with LoopEnds::kKept the operand of
-/// `void __kiln_mask(i32 mask)` before the wait (lowering/warp_masks.h).
+/// The same for a collective: Metal's, or a `_sync` function of CUDA's, which names the lanes that it waits for
+/// (device/cuda/warp.h). That mask becomes the upper half of the convergence call's operand, or with LoopEnds::kKept
+/// the operand of `void __kiln_mask(i32 mask)` before the call (lowering/warp_masks.h).
 inline constexpr const char* kCollectiveFunction = "__kiln_exchange";
 inline constexpr const char* kWarpCollectiveFunction = "__kiln_warp_exchange";
 inline constexpr const char* kMaskFunction = "__kiln_mask";
@@ -51,11 +51,11 @@ inline bool is_collective(const llvm::Instruction& instruction) {
   return calls(instruction, kCollectiveFunction) || calls(instruction, kWarpCollectiveFunction);
 }
 
-// `void __kiln_yield(i32 line)` lets the other threads of the threadgroup run, of which one may end what this one waits
-// for (lowering/spin_loops.h).
+// `void __kiln_yield(i32 line)` lets the other threads of the threadgroup run; this thread may be waiting for one of
+// them (lowering/spin_loops.h).
 inline constexpr const char* kYieldFunction = "__kiln_yield";
 
-/// The number of the convergence point, where the instruction is a call of kConvergenceFunction.
+/// The number of the convergence point, if the instruction is a call of kConvergenceFunction.
 inline std::optional<unsigned> convergence_point_at(const llvm::Instruction& instruction) {
   const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
   if (!call || !call->getCalledFunction() || !call->getCalledFunction()->getName().starts_with(kConvergenceFunction))
@@ -63,7 +63,7 @@ inline std::optional<unsigned> convergence_point_at(const llvm::Instruction& ins
   return static_cast<unsigned>(llvm::cast<llvm::ConstantInt>(call->getArgOperand(0))->getZExtValue());
 }
 
-/// Whether the threads of a simdgroup execute it together.
+/// Whether the threads of a simdgroup execute the instruction together.
 inline bool is_convergent(const llvm::Instruction& instruction) {
   const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
   return call && call->isConvergent();

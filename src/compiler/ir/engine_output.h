@@ -1,4 +1,4 @@
-// What a CPU engine tells the image's writer.
+// What a CPU engine reports to the image writer.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace kiln {
 
-// What an engine leaves behind for the image's header. Functions are named; their addresses are known after linking.
+// Values for the image's header. Functions are given by name, since their addresses are known only after linking.
 struct EngineOutput {
-  std::string engine;  // its name
-  std::string reason;  // why that one
+  std::string engine;  // the engine's name
+  std::string reason;  // why this engine was chosen
   CpuImageKind kind = CpuImageKind::kLoop;
   std::string run_function;
   std::string threadgroup_function;     // empty: there is none
-  uint32_t threadgroup_simdgroups = 0;  // for which it is made; 0: any
+  uint32_t threadgroup_simdgroups = 0;  // the number that it is made for; 0: any
   std::vector<ConvergencePoint> sites;
-  std::vector<std::string> combine_functions;  // of each site; empty: none
+  std::vector<std::string> combine_functions;  // of each convergence point; empty: none
   uint64_t threadgroup_memory_bytes = 0;
   uint64_t frame_bytes = 0;
   uint64_t table_bytes = 0;
-  uint64_t private_bytes = 0;  // of one thread, in arrays and structures that are not in registers
+  uint64_t private_bytes = 0;  // of one thread: arrays and structures that are not in registers
   bool may_spin = false;
   bool wants_row_locks = false;
   bool joins_rows = false;

@@ -1,7 +1,7 @@
-// Memory that takes what a guard does not let through (lowering/bounds_guards.h).
+// Sinks: memory for stores whose bounds guard fails (lowering/bounds_guards.h).
 //
-// It is a variable of the thread's that nobody reads. While code of one thread is optimised it is a global one, since
-// SROA makes branches of stores that may go to a local one.
+// A sink is a variable of the thread that is never read. While the code of one thread is optimized, it is a global
+// variable, since SROA makes branches of stores that may go to a local one.
 #pragma once
 
 #include <llvm/IR/Function.h>
@@ -11,13 +11,13 @@ namespace kiln {
 
 void hide_sinks(llvm::Function& function);
 
-/// One more, for accesses of up to so many bytes, as `hide_sinks` leaves them.
+/// One more sink, for accesses of up to so many bytes, in the form that `hide_sinks` produces.
 llvm::GlobalVariable& make_sink(llvm::Module& module, unsigned bytes);
 
-/// Where they are still wanted.
+/// Makes sinks that are still used local variables again, and deletes the others.
 void restore_sinks(llvm::Function& function);
 
-/// Where they are still wanted, one for all threads. Nobody reads what they write.
+/// Makes each sink that is still used one variable for all threads, which never read it.
 void share_sinks(llvm::Module& module);
 
 bool is_sink(const llvm::Value* pointer);

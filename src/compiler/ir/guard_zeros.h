@@ -8,7 +8,7 @@
 
 namespace kiln {
 
-// The prefix of their names; the number of bytes follows.
+// The prefix of the variables' names; the number of bytes follows.
 inline constexpr const char* kZeros = "__kiln_zeros.";
 
 bool is_zeros(const llvm::Value* pointer);

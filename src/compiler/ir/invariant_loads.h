@@ -1,4 +1,4 @@
-// What a launch and its records say, which does not change while it runs, whatever threads write.
+// Loads of values of a launch and its records that do not change while it runs, whatever threads write.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -7,7 +7,7 @@
 
 namespace kiln {
 
-/// The field that lies `offset` bytes behind `structure`.
+/// The field at an offset of `offset` bytes in `structure`.
 inline llvm::LoadInst* load_invariant(llvm::IRBuilderBase& builder, llvm::Type* type, llvm::Value* structure,
                                       uint64_t offset) {
   llvm::LoadInst* load = builder.CreateLoad(type, builder.CreatePtrAdd(structure, builder.getInt64(offset)));

@@ -57,7 +57,7 @@ CallInst* call_lane_operation(IRBuilderBase& builder, LaneOperation operation, A
     Function& function =
         pseudo_intrinsic(module, concat(kPrefix.str(), name.str(), bits), FunctionType::get(result, types, false));
     set_convergent(function);
-    // Not a function of its operands alone: it depends on which threads are there.
+    // The result depends not only on the operands but also on the active threads.
     set_ordered(function);
     function.setWillReturn();
     return builder.CreateCall(&function, arguments);

@@ -1,5 +1,5 @@
-// Forks that nearly always go one way, as where lanes access a row: the widener marks them, and passes behind it may
-// ask them before, once for many (versioning/loop_versioning.h).
+// Likely branches: those that nearly always take one edge, such as a consecutive access's fast path. The widener marks
+// them, and later passes may hoist their checks to version loops (versioning/loop_versioning.h).
 #pragma once
 
 #include <llvm/IR/Instructions.h>
@@ -12,12 +12,12 @@ namespace kiln {
 
 inline constexpr uint32_t kLikelyWeight = 1000;
 
-/// That a fork goes to its first successor.
+/// Marks a branch whose first successor is likely.
 inline llvm::MDNode* likely_first(llvm::LLVMContext& context) {
   return llvm::MDBuilder(context).createBranchWeights(kLikelyWeight, 1);
 }
 
-/// The successor, where the fork is marked. (LLVM may have exchanged them.)
+/// The likely successor, if the branch is marked. (LLVM may have swapped the successors.)
 inline std::optional<unsigned> likely_successor(const llvm::BranchInst& fork) {
   uint64_t first, second;
   if (!fork.isConditional() || !extractBranchWeights(fork, first, second)) return std::nullopt;

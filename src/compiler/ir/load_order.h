@@ -1,4 +1,4 @@
-// A barrier for the compiler alone, which keeps loads in their order.
+// A compiler-only barrier, which keeps loads in their order.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -6,7 +6,7 @@
 
 namespace kiln {
 
-/// No load is moved across the insertion point. It becomes no instruction.
+/// No load moves across the insertion point. The barrier becomes no instruction.
 inline void fence_loads(llvm::IRBuilderBase& builder) {
   auto* type = llvm::FunctionType::get(builder.getVoidTy(), false);
   builder.CreateCall(type, llvm::InlineAsm::get(type, "", "~{memory}", /*hasSideEffects=*/true))->setDoesNotThrow();

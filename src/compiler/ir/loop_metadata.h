@@ -1,4 +1,4 @@
-// What LLVM is told of a loop's unrolling where it is made.
+// Unrolling metadata of loops that Kiln's passes create.
 #pragma once
 
 #include <llvm/IR/Function.h>
@@ -14,7 +14,7 @@ inline void set_unrolling(llvm::BranchInst& back, llvm::ArrayRef<llvm::Metadata*
   back.setMetadata(llvm::LLVMContext::MD_loop, loop);
 }
 
-/// `back` goes round the loop.
+/// `back` is the branch of the loop's latch.
 inline void never_unroll(llvm::BranchInst& back) {
   set_unrolling(back, llvm::MDString::get(back.getContext(), "llvm.loop.unroll.disable"));
 }
@@ -23,7 +23,7 @@ inline void always_unroll(llvm::BranchInst& back) {
   set_unrolling(back, llvm::MDString::get(back.getContext(), "llvm.loop.unroll.full"));
 }
 
-/// Of code that rarely runs.
+/// Forbids unrolling in code that rarely runs.
 inline void forget_unrolling(llvm::Function& function) {
   for (llvm::BasicBlock& block : function)
     if (auto* back = llvm::dyn_cast<llvm::BranchInst>(block.getTerminator()))

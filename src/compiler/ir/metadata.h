@@ -12,7 +12,7 @@ inline constexpr const char* kScratch = "kiln.scratch";
 /// On a load that memory/address_order.h has put into address order.
 inline constexpr const char* kAddressOrdered = "kiln.address_order";
 
-/// On a load from the invariant cache (memory/invariant_cache.h), which is constant meanwhile.
+/// On a load from the invariant cache (memory/invariant_cache.h), which is constant while the code runs.
 inline constexpr const char* kFromInvariantCache = "kiln.invariant_cache";
 
 /// On the latch's branch of a loop over multibuffered tiles (workgroup/tile_multibuffering.h).

@@ -1,5 +1,6 @@
-// Ways that nobody takes, and of which only widen() knows it. Structuring lays out what a way leads to behind what it
-// comes from, so such a way is an order, and makes a loop of what it closes.
+// Fake CFG edges, never taken at run time; only Kiln's passes know that. StructurizeCFG orders an edge's target after
+// its source, so a fake edge imposes an order (a fake back edge creates a loop). widen() and the NVPTX lowering of
+// collectives remove them.
 #pragma once
 
 #include <llvm/ADT/STLFunctionalExtras.h>
@@ -13,21 +14,21 @@ namespace kiln {
 // `i1 __kiln_never()` is false.
 inline constexpr const char* kNeverFunction = "__kiln_never";
 
-/// Adds one before the instruction, whose block it splits, and returns the block that it comes from. Phis of `to` get
-/// no value for that.
+/// Splits the block before the instruction, adds a fake edge there, and returns the edge's source. Phis of `to` get no
+/// value for it.
 llvm::BasicBlock& add_ordering_edge(llvm::Instruction& before, llvm::BasicBlock& to);
 
-/// Adds one from each end of the blocks, before a return and on a way out of them that is taken. Phis of `to` get
+/// Adds a fake edge at each end of the blocks: before a return, and on a real edge out of them. Phis of `to` get
 /// poison.
 void add_ordering_edges(const BlockList& blocks, llvm::BasicBlock& to);
 
-/// Whether the block ends in such a way, the first, and another.
+/// Whether the block ends in a fake edge, its first successor, and a real one.
 bool has_ordering_edge(const llvm::BasicBlock& block);
 
-/// Whether somebody may go there.
+/// Whether threads may take the edge.
 bool is_real_edge(const llvm::BasicBlock& from, const llvm::BasicBlock& to);
 
-/// The blocks to which somebody may come from `start`, it included, through blocks of which `passes` holds.
+/// The blocks reachable from `start` by real edges through blocks of which `passes` holds, `start` included.
 BlockList reachable_from(
     llvm::BasicBlock& start,
     llvm::function_ref<bool(llvm::BasicBlock&)> passes = [](llvm::BasicBlock&) { return true; });

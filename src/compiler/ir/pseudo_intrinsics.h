@@ -1,5 +1,5 @@
-// Functions without a body that stand for something until an engine puts instructions in their place: which calls are
-// theirs, how they may be moved, and how they are replaced.
+// Pseudo-intrinsics: functions without a body that stand for something until an engine replaces their calls by
+// instructions. These helpers recognize the calls, declare how they may be moved, and replace them.
 #pragma once
 
 #include <llvm/ADT/STLExtras.h>
@@ -13,7 +13,7 @@
 
 namespace kiln {
 
-/// The function of this name, which the first to ask declares.
+/// The function of this name, declared on first use.
 inline llvm::Function& pseudo_intrinsic(llvm::Module& module, llvm::StringRef name, llvm::FunctionType* type) {
   return *llvm::cast<llvm::Function>(module.getOrInsertFunction(name, type).getCallee());
 }
@@ -23,8 +23,8 @@ inline bool calls(const llvm::Instruction& instruction, llvm::StringRef name) {
   return call && call->getCalledFunction() && call->getCalledFunction()->getName() == name;
 }
 
-/// `__kiln_value(which)` is a number of the thread, a CpuThreadValue: which one, where the value is such a call of a
-/// constant.
+/// `__kiln_value(which)` is a value of the thread, as numbered by CpuThreadValue. Returns `which` if the value is such
+/// a call with a constant.
 inline constexpr const char* kValueFunction = "__kiln_value";
 inline std::optional<uint64_t> thread_value(const llvm::Value* value) {
   const auto* call = llvm::dyn_cast<llvm::CallInst>(value);
@@ -33,33 +33,33 @@ inline std::optional<uint64_t> thread_value(const llvm::Value* value) {
   return which ? std::optional(which->getZExtValue()) : std::nullopt;
 }
 
-/// Says of calls that they end and do nothing but compute: what nobody wants goes, what is wanted twice is computed
-/// once.
+/// Declares that calls return and only compute: dead calls may be deleted, and equal ones merged.
 inline void set_no_side_effects(llvm::Function& function) {
   function.setDoesNotAccessMemory();
   function.setDoesNotThrow();
   function.setWillReturn();
 }
 
-/// Lets calls be moved as arithmetic is.
+/// Allows calls to be moved like arithmetic.
 inline void set_speculatable(llvm::Function& function) {
   set_no_side_effects(function);
   function.setSpeculatable();
 }
 
-/// Keeps calls where the same threads are together.
+/// Keeps calls at points that the same threads execute together.
 inline void set_convergent(llvm::Function& function) {
   function.setConvergent();
   function.setDoesNotThrow();
 }
 
-/// Keeps calls in their order, whatever memory is accessed between them.
+/// Keeps calls in their order, whatever memory accesses are between them.
 inline void set_ordered(llvm::Function& function) {
   function.setMemoryEffects(llvm::MemoryEffects::inaccessibleMemOnly());
   function.setDoesNotThrow();
 }
 
-/// `replacement(CallInst&)` gives the value, whose instructions stand before the call. The function goes.
+/// Replaces each call by the value of `replacement(CallInst&)`, which inserts its instructions before the call, and
+/// deletes the function.
 template <class Replacement>
 void replace_calls(llvm::Module& module, llvm::StringRef name, Replacement replacement) {
   llvm::Function* function = module.getFunction(name);

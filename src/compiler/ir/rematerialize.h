@@ -1,5 +1,5 @@
-// Values that are computed again where they are wanted, because keeping them costs more: what is read from the launch's
-// arguments, and what takes few instructions from it.
+// Rematerialization of values that cost more to keep live than to compute at their uses: loads from the launch's
+// arguments, and values a few instructions away from them.
 #pragma once
 
 #include <llvm/ADT/STLFunctionalExtras.h>
@@ -8,12 +8,12 @@
 
 namespace kiln {
 
-/// Whether an operand needs no computing, because its value is there wherever its user is wanted.
+/// Whether an operand is available without computation wherever its user is needed.
 using IsThere = llvm::function_ref<bool(const llvm::Use& operand)>;
 
 bool can_be_rematerialized(const llvm::Instruction& value, IsThere is_there);
 
-/// Where the builder stands.
+/// Inserts at the builder's insertion point.
 llvm::Value* rematerialize(llvm::Instruction& value, IsThere is_there, llvm::IRBuilder<>& builder);
 
 }  // namespace kiln

@@ -11,7 +11,7 @@ using namespace llvm;
 
 enum Parameter : unsigned { kLaunch, kRow, kOperands, kRowLanes, kOffset, kLimit, kPlace };
 
-// Of what has no guard.
+// The limit of an update without a guard.
 constexpr uint64_t kNoLimit = uint64_t{1} << 61;
 
 const char* name_of(const AtomicRMWInst& atomic) {
@@ -57,7 +57,7 @@ CallInst* update_striped_range(const AtomicRMWInst& atomic, Value* row, Value* o
   Value* place = array ? builder.CreateSub(address(row), address(array->begin)) : number;
   CallInst* call =
       builder.CreateCall(&function, {array ? array->launch : none, row, operands, lanes, offset, limit, place});
-  // Stronger ones order accesses of other memory.
+  // Stronger orderings also order accesses to other memory.
   if (atomic.getOrdering() == AtomicOrdering::Monotonic) call->setOnlyAccessesInaccessibleMemOrArgMem();
   return call;
 }

@@ -1,5 +1,5 @@
-// Atomic operations on a row of floats that other threads may change, too: calls of functions that the process has
-// (`CpuRowUpdate`, core/cpu_image.h), so that a kernel has no code for them.
+// Atomic operations on consecutive floats that other threads may change, too, under striped locks. They are calls of
+// functions of the process (`CpuRowUpdate`, core/cpu_image.h), so that a kernel contains no code for them.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -9,31 +9,31 @@
 
 namespace kiln {
 
-/// Where a guard lets through what begins before `limit`, and the row begins at `offset`. (A guard that compares
-/// numbers without a sign keeps out what is below zero, too.)
+/// A bounds guard that passes lanes whose element begins below `limit`; lane 0's begins at `offset`. (A guard that
+/// compares unsigned numbers also keeps out negative offsets.)
 struct RangeGuard {
-  llvm::Value* offset;  // i64, in bytes, in which the row's elements do not wrap
+  llvm::Value* offset;  // i64, in bytes; the offsets of all lanes do not wrap
   llvm::Value* limit;   // i64, below 2^62
 };
 
-/// An array that nobody uses but by such functions.
+/// An array that only such functions access.
 struct UpdatedArray {
-  llvm::Value *launch, *begin;  // CpuLaunch, and where the array's elements begin
+  llvm::Value *launch, *begin;  // CpuLaunch, and the address of the array's first element
 };
 
-/// Whether there is a function that does what `atomic` does, of which nobody gets what was there before.
+/// Whether a function exists that does what `atomic` does, and the old value is dead.
 bool is_striped_update(const llvm::AtomicRMWInst& atomic);
 
-/// What `atomic` does to a float, for each lane of the bits `lanes` that the guard lets through to its element behind
-/// `row`, lane 0's, with its operand behind `operands`.
+/// Does what `atomic` does to a float, for each lane of the mask `lanes` that passes the guard. `row` is the address of
+/// lane 0's element, and `operands` that of lane 0's operand.
 llvm::CallInst* update_striped_range(const llvm::AtomicRMWInst& atomic, llvm::Value* row, llvm::Value* operands,
                                      llvm::Value* lanes, const std::optional<RangeGuard>& guard,
                                      const std::optional<UpdatedArray>& array, llvm::IRBuilder<>& builder);
 
-/// The row's address, if that is what the instruction does; else null.
+/// The address of lane 0's element if the instruction is such a call; else null.
 llvm::Value* striped_range(const llvm::Instruction& instruction);
 
-/// Whether it does so to an array that nobody uses otherwise.
+/// Whether the instruction is such a call on an array that only such calls access.
 bool wants_row_locks(const llvm::Instruction& instruction);
 
 }  // namespace kiln

@@ -1,4 +1,4 @@
-// What passes know of a processor's vectors.
+// A processor's vector registers, as passes see them.
 #pragma once
 
 namespace kiln {

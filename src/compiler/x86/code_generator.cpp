@@ -24,11 +24,11 @@ namespace kiln {
 
 namespace {
 
-// Vectors as wide as the engines make them. Functions have no wish of their own (`drop_processor`): each set of wishes
-// is another subtarget, of which LLVM makes tables of half a megabyte.
+// Vectors as wide as the engines make them. Functions have no target attributes of their own (`drop_processor`): LLVM
+// would make a subtarget, with tables of half a megabyte, for each set of them.
 constexpr const char* kFeatures = "-prefer-256-bit";
 
-// LLVM has no other interface to it.
+// LLVM has no other interface to these options.
 void set_llvm_option(llvm::StringRef name, llvm::StringRef value) {
   auto& options = llvm::cl::getRegisteredOptions();
   auto option = options.find(name);
@@ -45,15 +45,14 @@ std::unique_ptr<llvm::TargetMachine> make_cpu_machine(const std::string& cpu) {
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
-    // The scheduler compares each access to memory with those before it, up to this many of them, and its time grows
-    // with their cube: a product of matrices that is written out took seconds. LLVM's thousand is for smaller code.
+    // The scheduler compares each access to memory with up to this many earlier ones, and its time grows with their
+    // cube: an unrolled product of matrices took seconds. LLVM's default of a thousand is for smaller code.
     set_llvm_option("dag-maps-huge-region", "64");
-    // CodeGenPrepare starts again from the first block whenever it has made a branch of a select, and guards are
-    // selects, unless the function has more blocks than this: then it visits only blocks that have changed. The code is
-    // the same.
+    // CodeGenPrepare restarts at the first block whenever it has turned a select into a branch, and guards are selects.
+    // In a function with more blocks than this it visits only blocks that have changed. The code is the same.
     set_llvm_option("cgpp-huge-func", "0");
-    // It would compute masks' bits in registers for masks. Of 440 bodies it changed one, and it takes up to a sixteenth
-    // of a compilation to look.
+    // Domain reassignment would compute mask bits in mask registers. It changed one of 440 bodies, and its analysis
+    // takes up to a sixteenth of a compilation.
     set_llvm_option("disable-x86-domain-reassignment", "true");
   });
   std::string error;

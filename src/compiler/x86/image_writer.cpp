@@ -49,20 +49,20 @@ class ImageWriter {
 
     std::vector<CpuSite> sites;
     std::vector<uint32_t> paths;
-    for (const ConvergencePoint& site : engine_.sites) {
-      auto depth = static_cast<uint32_t>(site.places.size() - 1);
+    for (const ConvergencePoint& point : engine_.sites) {
+      auto depth = static_cast<uint32_t>(point.places.size() - 1);
       header.max_loop_depth = std::max(header.max_loop_depth, depth);
-      sites.push_back({.is_barrier = site.is_barrier,
-                       .exchange = site.exchange,
-                       .width = site.width,
-                       .line = site.line,
+      sites.push_back({.is_barrier = point.is_barrier,
+                       .exchange = point.exchange,
+                       .width = point.width,
+                       .line = point.line,
                        .loop_depth = depth,
                        .path_offset = static_cast<uint32_t>(paths.size()),
-                       .function = site.function,
+                       .function = point.function,
                        .unused = 0,
-                       .identity = site.identity,
+                       .identity = point.identity,
                        .combine_offset = 0});
-      paths.insert(paths.end(), site.places.begin(), site.places.end());
+      paths.insert(paths.end(), point.places.begin(), point.places.end());
     }
     header.sites_offset = append(sites.data(), sites.size() * sizeof(CpuSite), 8);
     header.paths_offset = append(paths.data(), paths.size() * sizeof(uint32_t), 4);
@@ -101,8 +101,8 @@ class ImageWriter {
     return offset;
   }
 
-  // What all of the object's functions together take of a stack: none calls itself. The section has an address and a
-  // size for each (LLVM's TargetOptions::EmitStackSizeSection).
+  // The stack of all the object's functions together, since none is recursive. The section has an address and a size
+  // for each (LLVM's TargetOptions::EmitStackSizeSection).
   uint64_t stack_bytes() {
     uint64_t all = 0;
     for (object::ELFSectionRef section : object_.sections()) {
@@ -121,7 +121,7 @@ class ImageWriter {
   // The return address and the alignment of a frame.
   static constexpr uint64_t kBytesOfCall = 128;
 
-  // Every name that the object uses and does not define.
+  // Every symbol that the object uses and does not define.
   void find_imports() {
     for (object::ELFSymbolRef symbol : object_.symbols()) {
       bool undefined = check(symbol.getFlags()) & object::SymbolRef::SF_Undefined;
@@ -150,7 +150,7 @@ class ImageWriter {
     }
   }
 
-  // jmp *slot(%rip), filled in once the slots have their place.
+  // jmp *slot(%rip), filled in once the offsets of the slots are known.
   static constexpr size_t kStubBytes = 16;
 
   void place_stubs() {
@@ -196,16 +196,16 @@ class ImageWriter {
       auto placed = sections_.find(relocated->getIndex());
       if (placed == sections_.end()) continue;
       for (object::ELFRelocationRef relocation : section.relocations()) {
-        uint64_t place = placed->second + relocation.getOffset();
+        uint64_t offset = placed->second + relocation.getOffset();
         int64_t addend = check(relocation.getAddend());
         auto target = static_cast<int64_t>(address_of(*relocation.getSymbol()));
         switch (relocation.getType()) {
           case ELF::R_X86_64_PC32:
-          case ELF::R_X86_64_PLT32: write32(place, target + addend - static_cast<int64_t>(place)); break;
-          case ELF::R_X86_64_PC64: write64(place, target + addend - static_cast<int64_t>(place)); break;
+          case ELF::R_X86_64_PLT32: write32(offset, target + addend - static_cast<int64_t>(offset)); break;
+          case ELF::R_X86_64_PC64: write64(offset, target + addend - static_cast<int64_t>(offset)); break;
           case ELF::R_X86_64_64:
-            write64(place, target + addend);
-            addresses_.push_back(place);
+            write64(offset, target + addend);
+            addresses_.push_back(offset);
             break;
           default: {
             SmallString<32> type;
@@ -217,19 +217,19 @@ class ImageWriter {
     }
   }
 
-  void write32(uint64_t place, int64_t value) {
+  void write32(uint64_t offset, int64_t value) {
     if (!isInt<32>(value)) throw InternalError("a kernel's code is larger than 2 GiB");
     auto narrow = static_cast<int32_t>(value);
-    std::memcpy(image_.data() + place, &narrow, sizeof narrow);
+    std::memcpy(image_.data() + offset, &narrow, sizeof narrow);
   }
-  void write64(uint64_t place, int64_t value) { std::memcpy(image_.data() + place, &value, sizeof value); }
+  void write64(uint64_t offset, int64_t value) { std::memcpy(image_.data() + offset, &value, sizeof value); }
 
   const Object& object_;
   const EngineOutput& engine_;
   std::vector<std::byte> image_;
   std::map<std::string, uint64_t> imports_;  // name -> offset of its stub
   std::map<uint64_t, uint64_t> sections_;    // section index -> offset
-  std::vector<uint64_t> addresses_;          // places of constants that are addresses
+  std::vector<uint64_t> addresses_;          // offsets of constants that are addresses
 };
 
 }  // namespace

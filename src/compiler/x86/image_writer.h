@@ -1,8 +1,8 @@
-// A relocatable object to an image that runs wherever it is put (`core/cpu_image.h`).
+// Links a relocatable object into an image that runs at any address (`core/cpu_image.h`).
 //
-// It is the small part of a linker that such code needs: sections one after the other, PC-relative relocations
-// resolved, and a stub for each function from outside, which jumps through a slot that the loader fills. Code that
-// would need more (writable data, absolute addresses, thread-local storage) is refused: a kernel has none.
+// This is the small part of a linker that such code needs. It lays out sections one after the other and resolves
+// PC-relative relocations. Each imported function gets a stub that jumps through a slot, which the loader fills. Code
+// that would need more (writable data, absolute symbols, thread-local storage) is refused: a kernel has none.
 #pragma once
 
 #include <cstddef>

@@ -16,11 +16,11 @@ namespace {
 
 using namespace llvm;
 
-constexpr unsigned kMost = 4;  // no access needs more than 16 bytes
+constexpr unsigned kMostZeros = 4;  // no access needs more than 16 bytes
 
-// Trailing zeros of what the address computation adds to its base.
+// Trailing zeros of the offset that the address computation adds to its base.
 unsigned zeros_added(GEPOperator& address, const DataLayout& layout) {
-  unsigned zeros = kMost;
+  unsigned zeros = kMostZeros;
   for (auto index = gep_type_begin(address); index != gep_type_end(address); ++index) {
     uint64_t bytes;
     unsigned more = 0;
@@ -37,7 +37,7 @@ unsigned zeros_added(GEPOperator& address, const DataLayout& layout) {
 }
 
 Align known_alignment(Value* start, const DataLayout& layout) {
-  unsigned zeros = kMost;
+  unsigned zeros = kMostZeros;
   SmallPtrSet<Value*, 8> seen;
   SmallVector<Value*> work{start};
   while (!work.empty()) {
@@ -48,9 +48,9 @@ Align known_alignment(Value* start, const DataLayout& layout) {
       work.push_back(address->getPointerOperand());
     } else if (auto* phi = dyn_cast<PHINode>(pointer)) {
       work.append(phi->op_begin(), phi->op_end());
-    } else if (auto* choice = dyn_cast<SelectInst>(pointer)) {
-      work.push_back(choice->getTrueValue());
-      work.push_back(choice->getFalseValue());
+    } else if (auto* select = dyn_cast<SelectInst>(pointer)) {
+      work.push_back(select->getTrueValue());
+      work.push_back(select->getFalseValue());
     } else if (Operator::getOpcode(pointer) == Instruction::AddrSpaceCast || isa<FreezeInst>(pointer)) {
       work.push_back(cast<Operator>(pointer)->getOperand(0));
     } else {
@@ -65,7 +65,7 @@ Align known_alignment(Value* start, const DataLayout& layout) {
 void claim_known_alignments(Function& function) {
   const DataLayout& layout = function.getDataLayout();
   for (Instruction& instruction : instructions(function)) {
-    // An atomic cannot be taken apart.
+    // An atomic cannot be split.
     if (instruction.isAtomic()) continue;
     if (auto* load = dyn_cast<LoadInst>(&instruction); load && load->getAlign() > Align(1))
       load->setAlignment(std::min(load->getAlign(), known_alignment(load->getPointerOperand(), layout)));

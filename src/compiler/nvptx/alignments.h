@@ -1,8 +1,9 @@
-// What is known of where accesses begin.
+// Alignments of accesses, as far as they can be proved.
 //
-// An access that is not aligned to its size ends the program on a GPU, and Clang takes from a pointer's type what a
-// body's cast has made up: `*(device half2*)((device half*)x + 1)`. So an access is said to be aligned as far as can be
-// shown, from where its pointer comes from and what was added to it; what is left LLVM takes apart.
+// A misaligned access ends the program on a GPU, and Clang takes alignments from pointer types, which a body's cast may
+// have made up: `*(device half2*)((device half*)x + 1)`. This pass therefore reduces the alignment of an access to what
+// follows from its pointer's origin and the offsets added to it. LLVM splits accesses whose alignment then does not
+// suffice.
 #pragma once
 
 #include <llvm/IR/Function.h>

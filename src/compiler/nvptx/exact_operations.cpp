@@ -38,7 +38,8 @@ Value* convert(IntrinsicInst& conversion, bool is_signed) {
   return builder.CreateTrunc(whole, type);
 }
 
-// Within 2 units in the last place; fast mode's for divisors up to 2^126. The device library's own have no such flag.
+// Within 2 units in the last place; in fast mode for divisors up to 2^126. The device library's divisions lack the
+// flag.
 void approximate_division(BinaryOperator& division, MathMode mode) {
   if (!division.getType()->isFloatTy() || !division.hasApproxFunc()) return;
   IRBuilder<> builder(&division);
@@ -74,7 +75,7 @@ void drop_volatile_atomics(Function& function) {
   for (Instruction& instruction : instructions(function)) {
     if (!instruction.isAtomic()) continue;
     if (auto* update = dyn_cast<AtomicRMWInst>(&instruction)) update->setVolatile(false);
-    if (auto* exchange = dyn_cast<AtomicCmpXchgInst>(&instruction)) exchange->setVolatile(false);
+    if (auto* compare_exchange = dyn_cast<AtomicCmpXchgInst>(&instruction)) compare_exchange->setVolatile(false);
     if (auto* load = dyn_cast<LoadInst>(&instruction)) load->setVolatile(false);
     if (auto* store = dyn_cast<StoreInst>(&instruction)) store->setVolatile(false);
   }
@@ -96,12 +97,12 @@ void use_hardware_operations(Function& function, MathMode mode) {
       relax(*update, update->getOrdering());
       update->setOrdering(AtomicOrdering::Monotonic);
       if (update->getOperation() != AtomicRMWInst::FSub) continue;
-      update->setOperation(AtomicRMWInst::FAdd);  // there is no other
+      update->setOperation(AtomicRMWInst::FAdd);  // PTX has no atomic subtraction
       update->setOperand(1, IRBuilder<>(update).CreateFNeg(update->getValOperand()));
-    } else if (auto* exchange = dyn_cast<AtomicCmpXchgInst>(&instruction)) {
-      relax(*exchange, exchange->getMergedOrdering());
-      exchange->setSuccessOrdering(AtomicOrdering::Monotonic);
-      exchange->setFailureOrdering(AtomicOrdering::Monotonic);
+    } else if (auto* compare_exchange = dyn_cast<AtomicCmpXchgInst>(&instruction)) {
+      relax(*compare_exchange, compare_exchange->getMergedOrdering());
+      compare_exchange->setSuccessOrdering(AtomicOrdering::Monotonic);
+      compare_exchange->setFailureOrdering(AtomicOrdering::Monotonic);
     } else if (auto* load = dyn_cast<LoadInst>(&instruction); load && load->isAtomic()) {
       if (load->getOrdering() == AtomicOrdering::SequentiallyConsistent) fence_before(*load);
       relax(*load, load->getOrdering());

@@ -18,26 +18,27 @@ namespace {
 
 using namespace llvm;
 
-// Of what all threads compute for those that would have gone there. A load that is waited for costs some hundred.
-constexpr unsigned kMost = 48;
+// Instructions that all threads execute for those that would have taken the branch. A load that is waited for costs
+// some hundred.
+constexpr unsigned kMostInstructions = 48;
 
 class Flattener {
  public:
-  // Inner branches first: what becomes of them is part of the outer ones.
+  // Inner branches first: their flattened code is part of the outer ones.
   void run(Function& function) {
     SmallVector<BasicBlock*> blocks(post_order(&function.getEntryBlock()));
     for (BasicBlock* block : blocks)
-      while (!gone_.contains(block) && flatten(*block)) {
+      while (!erased_.contains(block) && flatten(*block)) {
       }
   }
 
  private:
   struct Side {
     BasicBlock *block, *join;
-    bool is_real_edge;  // where the condition holds
+    bool is_true_side;  // whether threads take it if the condition holds
   };
 
-  // The one side that a branch has, as in `if (condition) { … }`.
+  // The side of a branch that has only one, as in `if (condition) { … }`.
   static std::optional<Side> side_of(BranchInst& branch) {
     for (unsigned i = 0; i < 2; ++i) {
       BasicBlock *side = branch.getSuccessor(i), *join = branch.getSuccessor(1 - i);
@@ -56,7 +57,7 @@ class Flattener {
 
     IRBuilder<> builder(branch);
     Value* condition = branch->getCondition();
-    if (!side->is_real_edge) condition = builder.CreateNot(condition);
+    if (!side->is_true_side) condition = builder.CreateNot(condition);
     for (Instruction& instruction : make_early_inc_range(*side->block)) {
       if (instruction.isTerminator()) break;
       instruction.moveBefore(branch);
@@ -72,20 +73,20 @@ class Flattener {
     }
     builder.CreateBr(side->join);
     branch->eraseFromParent();
-    gone_.insert(side->block);
+    erased_.insert(side->block);
     side->block->eraseFromParent();
     BasicBlock* join = side->join;
-    if (join->getSinglePredecessor() == &block && MergeBlockIntoPredecessor(join)) gone_.insert(join);
+    if (join->getSinglePredecessor() == &block && MergeBlockIntoPredecessor(join)) erased_.insert(join);
     return true;
   }
 
-  // Short, nothing but what can be predicated or computed by all, and with something to wait for.
+  // Whether the block is short, holds only instructions that can be predicated or speculated, and accesses memory.
   bool is_short(BasicBlock& block) {
     unsigned count = 0;
     bool accesses = false;
     for (Instruction& instruction : block) {
       if (instruction.isTerminator()) break;
-      if (++count > kMost) return false;
+      if (++count > kMostInstructions) return false;
       if (auto* load = dyn_cast<LoadInst>(&instruction)) {
         if (load->getPointerAddressSpace() == kParameterSpace) continue;
         if (!load->isSimple() || !guard_of(load->getPointerOperand())) return false;
@@ -105,15 +106,15 @@ class Flattener {
     return accesses;
   }
 
-  // The choice between an address and memory of Kiln's own, where nothing else uses it.
+  // The select between an address and memory of Kiln's own, if it has no other use.
   static SelectInst* guard_of(Value* pointer) {
     auto* guard = dyn_cast<SelectInst>(pointer);
     return guard && guard->hasOneUse() && is_own_memory(guard->getFalseValue()) ? guard : nullptr;
   }
 
-  // What the side computes for its own condition may be anything where the branch's does not hold.
-  static Value* both(Instruction& place, Value* condition, Value* own) {
-    IRBuilder<> builder(&place);
+  // The side's own condition may be poison if the branch's does not hold.
+  static Value* logical_and(Instruction& insertion_point, Value* condition, Value* own) {
+    IRBuilder<> builder(&insertion_point);
     return builder.CreateLogicalAnd(condition, own);
   }
 
@@ -121,17 +122,17 @@ class Flattener {
     if (auto* update = dyn_cast<AtomicRMWInst>(&instruction)) {
       updates_.insert(predicate_update(*update, condition));
     } else if (updates_.contains(&instruction)) {
-      instruction.setOperand(0, both(instruction, condition, instruction.getOperand(0)));
+      instruction.setOperand(0, logical_and(instruction, condition, instruction.getOperand(0)));
     } else if (Value* pointer = getLoadStorePointerOperand(&instruction)) {
       if (pointer->getType()->getPointerAddressSpace() == kParameterSpace) return;
       SelectInst* guard = guard_of(pointer);
-      guard->moveBefore(&instruction);  // it may stand before the branch
-      guard->setCondition(both(*guard, condition, guard->getCondition()));
+      guard->moveBefore(&instruction);  // it may be before the branch
+      guard->setCondition(logical_and(*guard, condition, guard->getCondition()));
     }
   }
 
   SmallPtrSet<Instruction*, 8> updates_;  // with predicates; the predicate is the first operand
-  SmallPtrSet<BasicBlock*, 8> gone_;
+  SmallPtrSet<BasicBlock*, 8> erased_;
 };
 
 }  // namespace

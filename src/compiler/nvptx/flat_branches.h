@@ -1,19 +1,18 @@
-// Short branches as predicates.
+// If-conversion of short branches to predicates.
 //
-// Code behind a branch that threads may take differently begins when the branch is decided and ends before anything
-// else begins; so the loads of four such branches wait one after the other, where a GPU could have all of them on the
-// way. Where a branch keeps little, its accesses get its condition as another predicate, and the rest is computed by
-// all threads.
+// Code after a divergent branch begins when the branch is decided and ends before any other code begins. So the loads
+// of four such branches wait one after the other, where a GPU could have all of them in flight. If a branch's side is
+// short, its accesses get its condition as another predicate, and all threads compute the rest.
 //
-// `ptxas` does that too, but not where a guard makes a second branch inside, as it does around an atomic.
+// `ptxas` does that too, but not if a guard makes a second branch inside, as around an atomic.
 #pragma once
 
 #include <llvm/IR/Function.h>
 
 namespace kiln {
 
-/// `function` is optimised, has guards as choices between addresses, and its pointers have the address spaces that are
-/// known. predicate_accesses() is to follow.
+/// `function` is optimized, its guards are selects of addresses, and its pointers have the address spaces that are
+/// known. predicate_accesses() must follow.
 void flatten_short_branches(llvm::Function& function);
 
 }  // namespace kiln

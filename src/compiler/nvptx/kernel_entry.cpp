@@ -31,7 +31,7 @@ using namespace llvm;
 
 using Three = std::array<Value*, 3>;
 
-// Profilers show it.
+// Profilers show this name.
 std::string entry_name(const KernelUnit& unit) {
   std::string name = "kiln_";
   for (char c : unit.name) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
@@ -76,24 +76,24 @@ class EntryMaker {
   }
 
   LoadInst* in_block(Type* type, uint64_t offset) {
-    Value* place = builder_.CreateConstInBoundsGEP1_64(builder_.getInt8Ty(), block_, offset);
-    LoadInst* load = builder_.CreateLoad(type, place);
+    Value* address = builder_.CreateConstInBoundsGEP1_64(builder_.getInt8Ty(), block_, offset);
+    LoadInst* load = builder_.CreateLoad(type, address);
     load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(module_.getContext(), {}));
     return load;
   }
   Value* number(uint64_t offset) { return in_block(builder_.getInt32Ty(), offset); }
   Three numbers(uint64_t offset) { return {number(offset), number(offset + 4), number(offset + 8)}; }
 
-  // A special register, below `limit`.
+  // A special register whose value is below `limit`.
   Value* hardware(Intrinsic::ID id, uint64_t limit) {
     CallInst* call = builder_.CreateIntrinsic(id, {}, {});
     call->addRangeRetAttr(ConstantRange(APInt(32, 0), APInt(32, limit)));
     return call;
   }
 
-  // ---- Where the thread stands
+  // ---- The thread's position
 
-  struct Place {
+  struct ThreadPosition {
     Three in_threadgroup, threadgroup, extents;
     Value *index, *surplus;
   };
@@ -106,27 +106,28 @@ class EntryMaker {
     Value* group = hardware(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, 0x7fffffff);
     if (unit_.is_whole_row) {
       Value *zero = builder_.getInt32(0), *one = builder_.getInt32(1);
-      place_ = {{x_, zero, zero}, {group, zero, zero}, {full_[0], one, one}, x_, nullptr};
+      position_ = {{x_, zero, zero}, {group, zero, zero}, {full_[0], one, one}, x_, nullptr};
       threads_per_grid_[1] = threads_per_grid_[2] = threadgroups_[1] = threadgroups_[2] = one;
       return;
     }
-    BasicBlock *row = block("row"), *rows = block("rows"), *same = block("same"), *other = block("other");
+    BasicBlock *line = block("row"), *general_case = block("rows"), *full_plane = block("same"),
+               *partial_plane = block("other");
     BasicBlock* ready = block("ready");
-    Value* others = builder_.CreateOr(threads_per_grid_[1], threads_per_grid_[2]);
-    builder_.CreateCondBr(builder_.CreateICmpEQ(others, builder_.getInt32(1)), row, rows);
+    Value* other_extents = builder_.CreateOr(threads_per_grid_[1], threads_per_grid_[2]);
+    builder_.CreateCondBr(builder_.CreateICmpEQ(other_extents, builder_.getInt32(1)), line, general_case);
 
     Value *zero = builder_.getInt32(0), *one = builder_.getInt32(1);
-    builder_.SetInsertPoint(row);
-    Place in_row;
-    in_row.threadgroup = {group, zero, zero};
-    in_row.extents = {extent(0, group), one, one};
-    in_row.in_threadgroup = {x_, zero, zero};
-    in_row.index = x_;
-    in_row.surplus = builder_.CreateICmpUGE(x_, in_row.extents[0]);
+    builder_.SetInsertPoint(line);
+    ThreadPosition in_line;
+    in_line.threadgroup = {group, zero, zero};
+    in_line.extents = {extent(0, group), one, one};
+    in_line.in_threadgroup = {x_, zero, zero};
+    in_line.index = x_;
+    in_line.surplus = builder_.CreateICmpUGE(x_, in_line.extents[0]);
     builder_.CreateBr(ready);
 
-    builder_.SetInsertPoint(rows);
-    Place general;
+    builder_.SetInsertPoint(general_case);
+    ThreadPosition general;
     general.threadgroup = threadgroup(group);
     for (unsigned i = 0; i < 3; ++i) general.extents[i] = extent(i, general.threadgroup[i]);
     Three threads = {x_, hardware(Intrinsic::nvvm_read_ptx_sreg_tid_y, 1024),
@@ -135,53 +136,54 @@ class EntryMaker {
     Value* started_y = hardware(Intrinsic::nvvm_read_ptx_sreg_ntid_y, 1025);
     general.index = builder_.CreateAdd(
         x_, builder_.CreateMul(started_x, builder_.CreateAdd(threads[1], builder_.CreateMul(started_y, threads[2]))));
-    // Where a plane of the threadgroup has the hardware's extents, threads stand where the hardware says.
-    Value* is_same = builder_.CreateAnd(builder_.CreateICmpEQ(started_x, general.extents[0]),
-                                        builder_.CreateICmpEQ(started_y, general.extents[1]));
-    builder_.CreateCondBr(is_same, same, other);
+    // If a plane of the threadgroup has the extents that were started, the hardware's positions are the threads'
+    // positions.
+    Value* is_full_plane = builder_.CreateAnd(builder_.CreateICmpEQ(started_x, general.extents[0]),
+                                              builder_.CreateICmpEQ(started_y, general.extents[1]));
+    builder_.CreateCondBr(is_full_plane, full_plane, partial_plane);
 
-    builder_.SetInsertPoint(same);
-    Place as_started = general;
+    builder_.SetInsertPoint(full_plane);
+    ThreadPosition as_started = general;
     as_started.in_threadgroup = threads;
     as_started.surplus = builder_.CreateICmpUGE(threads[2], general.extents[2]);
     builder_.CreateBr(ready);
 
-    builder_.SetInsertPoint(other);
-    Place counted = general;
+    builder_.SetInsertPoint(partial_plane);
+    ThreadPosition renumbered = general;
     Value* rest = builder_.CreateUDiv(general.index, general.extents[0]);
-    counted.in_threadgroup = {builder_.CreateURem(general.index, general.extents[0]),
-                              builder_.CreateURem(rest, general.extents[1]),
-                              builder_.CreateUDiv(rest, general.extents[1])};
-    counted.surplus = builder_.CreateICmpUGE(counted.in_threadgroup[2], general.extents[2]);
+    renumbered.in_threadgroup = {builder_.CreateURem(general.index, general.extents[0]),
+                                 builder_.CreateURem(rest, general.extents[1]),
+                                 builder_.CreateUDiv(rest, general.extents[1])};
+    renumbered.surplus = builder_.CreateICmpUGE(renumbered.in_threadgroup[2], general.extents[2]);
     builder_.CreateBr(ready);
 
     builder_.SetInsertPoint(ready);
     auto merge = [&](Value* a, Value* b, Value* c) -> Value* {
       PHINode* phi = builder_.CreatePHI(a->getType(), 3);
-      phi->addIncoming(a, row);
-      phi->addIncoming(b, same);
-      phi->addIncoming(c, other);
+      phi->addIncoming(a, line);
+      phi->addIncoming(b, full_plane);
+      phi->addIncoming(c, partial_plane);
       return phi;
     };
     for (unsigned i = 0; i < 3; ++i) {
-      place_.in_threadgroup[i] =
-          merge(in_row.in_threadgroup[i], as_started.in_threadgroup[i], counted.in_threadgroup[i]);
-      place_.threadgroup[i] = merge(in_row.threadgroup[i], general.threadgroup[i], general.threadgroup[i]);
-      place_.extents[i] = merge(in_row.extents[i], general.extents[i], general.extents[i]);
+      position_.in_threadgroup[i] =
+          merge(in_line.in_threadgroup[i], as_started.in_threadgroup[i], renumbered.in_threadgroup[i]);
+      position_.threadgroup[i] = merge(in_line.threadgroup[i], general.threadgroup[i], general.threadgroup[i]);
+      position_.extents[i] = merge(in_line.extents[i], general.extents[i], general.extents[i]);
     }
-    place_.index = merge(in_row.index, general.index, general.index);
-    place_.surplus = merge(in_row.surplus, as_started.surplus, counted.surplus);
+    position_.index = merge(in_line.index, general.index, general.index);
+    position_.surplus = merge(in_line.surplus, as_started.surplus, renumbered.surplus);
     BasicBlock *begin = block("begin"), *end = block("end");
-    builder_.CreateCondBr(place_.surplus, end, begin);
+    builder_.CreateCondBr(position_.surplus, end, begin);
     builder_.SetInsertPoint(end);
-    create_exit(builder_);  // before those who go on and may wait for all that have not
+    create_exit(builder_);  // before the other threads, which may wait for all that have not exited
     builder_.CreateRetVoid();
     builder_.SetInsertPoint(begin);
   }
 
   BasicBlock* block(const char* name) { return BasicBlock::Create(module_.getContext(), name, kernel_); }
 
-  // Of a threadgroup that may be the last one of its row.
+  // The threadgroup's extent, which is smaller if it is the last one along the axis.
   Value* extent(unsigned i, Value* threadgroup) {
     Value* left = builder_.CreateSub(threads_per_grid_[i], builder_.CreateMul(threadgroup, full_[i]));
     return builder_.CreateBinaryIntrinsic(Intrinsic::umin, full_[i], left);
@@ -229,7 +231,7 @@ class EntryMaker {
                               ? builder_.CreateConstInBoundsGEP1_64(builder_.getInt8Ty(), generic_block(), offset)
                               : table(parameter));
       arguments.push_back(builder_.getInt64(0));
-      // Zeros follow what it holds.
+      // Zeros follow the values.
       arguments.push_back(builder_.getInt64(parameter.guaranteed_bytes()));
     }
     arguments.push_back(ConstantPointerNull::get(builder_.getPtrTy()));
@@ -241,7 +243,7 @@ class EntryMaker {
     PassRunner(nullptr).run("always-inline", module_);
   }
 
-  // The block as memory. LLVM would copy a parameter whose address is used to local memory.
+  // The block's generic address. LLVM would copy a parameter whose address is used to local memory.
   Value* generic_block() {
     if (!generic_block_) {
       std::string text =
@@ -257,7 +259,8 @@ class EntryMaker {
     return generic_block_;
   }
 
-  // What code is made for has no place in the block. Indices that are not constant read it here.
+  // Values that the code is specialized for are not in the block. Accesses with variable indices read them from this
+  // table.
   Value* table(const KernelParameter& parameter) {
     Type* element = builder_.getIntNTy(8 * parameter.element_bytes);
     std::vector<Constant*> values;
@@ -270,7 +273,7 @@ class EntryMaker {
     return variable;
   }
 
-  // ---- What the body asks for
+  // ---- Values of the thread that the body reads
 
   void replace_values() {
     for (Instruction& instruction : make_early_inc_range(instructions(*kernel_))) {
@@ -279,9 +282,9 @@ class EntryMaker {
       if (CallInst* call = find_call(instruction, kValueFunction))
         value = thread_value(cast<ConstantInt>(call->getArgOperand(0))->getZExtValue());
       else if (find_call(instruction, kSimdgroupFunction))
-        value = builder_.CreateAnd(place_.index, builder_.getInt32(~31u));
+        value = builder_.CreateAnd(position_.index, builder_.getInt32(~31u));
       else if (find_call(instruction, kLaneFunction))
-        value = builder_.CreateAnd(place_.index, builder_.getInt32(31));
+        value = builder_.CreateAnd(position_.index, builder_.getInt32(31));
       else if (find_call(instruction, kLaunchedFunction))
         value = launched();
       if (!value) continue;
@@ -291,21 +294,22 @@ class EntryMaker {
   }
 
   Value* thread_value(uint64_t which) {
-    if (which < kThreadgroupPosition) return place_.in_threadgroup[which];
-    if (which < kThreadsPerThreadgroup) return place_.threadgroup[which - kThreadgroupPosition];
-    if (which < kFullThreadsPerThreadgroup) return place_.extents[which - kThreadsPerThreadgroup];
+    if (which < kThreadgroupPosition) return position_.in_threadgroup[which];
+    if (which < kThreadsPerThreadgroup) return position_.threadgroup[which - kThreadgroupPosition];
+    if (which < kFullThreadsPerThreadgroup) return position_.extents[which - kThreadsPerThreadgroup];
     if (which < kThreadsPerGrid) return full_[which - kFullThreadsPerThreadgroup];
     if (which < kThreadgroupsPerGrid) return threads_per_grid_[which - kThreadsPerGrid];
     if (which < kIndexInThreadgroup) return threadgroups_[which - kThreadgroupsPerGrid];
-    if (which == kIndexInThreadgroup) return place_.index;
+    if (which == kIndexInThreadgroup) return position_.index;
     throw InternalError("an unknown value of a thread");
   }
 
-  // The lanes of the threadgroup's last simdgroup may be fewer than 32.
+  // The threadgroup's last simdgroup may have fewer than 32 lanes.
   Value* launched() {
     if (unit_.is_whole_row) return builder_.getInt32(~0u);
-    Value* count = builder_.CreateMul(builder_.CreateMul(place_.extents[0], place_.extents[1]), place_.extents[2]);
-    Value* left = builder_.CreateSub(count, builder_.CreateAnd(place_.index, builder_.getInt32(~31u)));
+    Value* count =
+        builder_.CreateMul(builder_.CreateMul(position_.extents[0], position_.extents[1]), position_.extents[2]);
+    Value* left = builder_.CreateSub(count, builder_.CreateAnd(position_.index, builder_.getInt32(~31u)));
     Value* lanes = builder_.CreateBinaryIntrinsic(Intrinsic::umin, left, builder_.getInt32(32));
     return builder_.CreateLShr(builder_.getInt32(~0u), builder_.CreateSub(builder_.getInt32(32), lanes));
   }
@@ -319,7 +323,7 @@ class EntryMaker {
   Value* generic_block_ = nullptr;
   Value* x_ = nullptr;
   Three threads_per_grid_{}, full_{}, threadgroups_{};
-  Place place_{};
+  ThreadPosition position_{};
 };
 
 }  // namespace
@@ -376,7 +380,7 @@ void read_parameters(Function& kernel) {
 void compare_with_ends(Function& kernel, const KernelUnit& unit) {
   const DataLayout& layout = kernel.getDataLayout();
   GpuBlockLayout block = gpu_block_layout(unit);
-  // Bytes of the elements of the argument whose end this is; 0 where it is none.
+  // The element size of the argument whose end this is; 0 if it is none.
   auto element_bytes = [&](Value* value) -> uint64_t {
     auto* load = dyn_cast<LoadInst>(value);
     if (!load || load->getPointerAddressSpace() != kParameterSpace) return 0;

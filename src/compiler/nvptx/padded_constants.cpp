@@ -20,15 +20,15 @@ bool has_padded_vectors(Type* type, const DataLayout& layout) {
   return isa<FixedVectorType>(type) && layout.getTypeAllocSize(type) != layout.getTypeStoreSize(type);
 }
 
-// A constant's bytes as memory has them, and the addresses among them. What is padding or undefined is zeros.
-class Spelling {
+// A constant's bytes in memory, and the addresses among them. Padding and undefined bytes are zeros.
+class ConstantBytes {
  public:
-  Spelling(const Constant& constant, const DataLayout& layout)
+  ConstantBytes(const Constant& constant, const DataLayout& layout)
       : context_(constant.getContext()), layout_(layout), bytes_(layout.getTypeAllocSize(constant.getType())) {
     write(constant, 0);
   }
 
-  /// Nothing of it is padded.
+  /// The constant without padding.
   Constant* constant() const {
     if (addresses_.empty()) return ConstantDataArray::get(context_, bytes_);
     std::vector<Constant*> parts;
@@ -36,38 +36,39 @@ class Spelling {
     auto add_bytes = [&](size_t end) {
       if (end > from) parts.push_back(ConstantDataArray::get(context_, ArrayRef(bytes_).slice(from, end - from)));
     };
-    for (const auto& [place, address] : addresses_) {
-      add_bytes(place);
+    for (const auto& [offset, address] : addresses_) {
+      add_bytes(offset);
       parts.push_back(const_cast<Constant*>(address));
-      from = place + layout_.getTypeStoreSize(address->getType());
+      from = offset + layout_.getTypeStoreSize(address->getType());
     }
     add_bytes(bytes_.size());
     return ConstantStruct::getAnon(context_, parts, /*Packed=*/true);
   }
 
  private:
-  // `place` is in bits: in a vector elements may be less than a byte.
-  void write(const Constant& constant, size_t place) {
+  // `offset` is in bits: elements of a vector may be smaller than a byte.
+  void write(const Constant& constant, size_t offset) {
     Type* type = constant.getType();
     if (isa<UndefValue>(constant) || constant.isNullValue()) return;
-    // An address, or a number that is one.
+    // An address, or an integer computed from one.
     if (type->isPointerTy() || isa<ConstantExpr>(constant)) {
-      addresses_.emplace_back(place / 8, &constant);
+      addresses_.emplace_back(offset / 8, &constant);
     } else if (auto* structure = dyn_cast<StructType>(type)) {
-      const StructLayout* places = layout_.getStructLayout(structure);
+      const StructLayout* structure_layout = layout_.getStructLayout(structure);
       for (unsigned i = 0; i < structure->getNumElements(); ++i)
-        write(*constant.getAggregateElement(i), place + places->getElementOffsetInBits(i));
+        write(*constant.getAggregateElement(i), offset + structure_layout->getElementOffsetInBits(i));
     } else if (auto* array = dyn_cast<ArrayType>(type)) {
       size_t bits = layout_.getTypeAllocSizeInBits(array->getElementType());
-      for (unsigned i = 0; i < array->getNumElements(); ++i) write(*constant.getAggregateElement(i), place + i * bits);
+      for (unsigned i = 0; i < array->getNumElements(); ++i) write(*constant.getAggregateElement(i), offset + i * bits);
     } else if (auto* vector = dyn_cast<FixedVectorType>(type)) {
       size_t bits = layout_.getTypeSizeInBits(vector->getElementType());
-      for (unsigned i = 0; i < vector->getNumElements(); ++i) write(*constant.getAggregateElement(i), place + i * bits);
+      for (unsigned i = 0; i < vector->getNumElements(); ++i)
+        write(*constant.getAggregateElement(i), offset + i * bits);
     } else {
       auto* number = dyn_cast<ConstantFP>(&constant);
       APInt bits = number ? number->getValueAPF().bitcastToAPInt() : cast<ConstantInt>(constant).getValue();
       for (unsigned bit = 0; bit < bits.getBitWidth(); ++bit)
-        if (bits[bit]) bytes_[(place + bit) / 8] |= static_cast<uint8_t>(1 << (place + bit) % 8);
+        if (bits[bit]) bytes_[(offset + bit) / 8] |= static_cast<uint8_t>(1 << (offset + bit) % 8);
     }
   }
 
@@ -85,9 +86,10 @@ void spell_out_padding(Module& module) {
     if (!variable.hasInitializer() || isa<UndefValue>(variable.getInitializer()) ||
         variable.getInitializer()->isNullValue() || !has_padded_vectors(variable.getValueType(), layout))
       continue;
-    Constant* spelled = Spelling(*variable.getInitializer(), layout).constant();
-    auto* table = new GlobalVariable(module, spelled->getType(), variable.isConstant(), variable.getLinkage(), spelled,
-                                     "", &variable, variable.getThreadLocalMode(), variable.getAddressSpace());
+    Constant* unpadded = ConstantBytes(*variable.getInitializer(), layout).constant();
+    auto* table =
+        new GlobalVariable(module, unpadded->getType(), variable.isConstant(), variable.getLinkage(), unpadded, "",
+                           &variable, variable.getThreadLocalMode(), variable.getAddressSpace());
     table->setAlignment(layout.getValueOrABITypeAlignment(variable.getAlign(), variable.getValueType()));
     table->takeName(&variable);
     variable.replaceAllUsesWith(table);

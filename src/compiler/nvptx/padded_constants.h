@@ -1,14 +1,15 @@
 // Tables of constants whose elements are vectors of three.
 //
-// Such a vector takes the room of four, and LLVM's printer of PTX writes three: what follows lies too early, and the
-// table's end is zeros. So a table with such vectors becomes one of bytes, which are written as they are.
+// Such a vector takes the space of four elements, but LLVM's PTX printer writes three. The following elements then come
+// too early, and the table ends in zeros. This pass turns a table with such vectors into bytes, which are printed as
+// they are.
 #pragma once
 
 #include <llvm/IR/Module.h>
 
 namespace kiln {
 
-/// Before PTX is written.
+/// Must run before PTX is written.
 void spell_out_padding(llvm::Module& module);
 
 }  // namespace kiln

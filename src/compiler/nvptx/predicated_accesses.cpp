@@ -29,20 +29,20 @@ std::string space_of(const Value* pointer) {
   }
 }
 
-// An address in threadgroup memory was made a generic one to be chosen beside that of the zeros.
+// A threadgroup address was cast to a generic one for the select between it and the zeros.
 Value* in_own_space(Value* pointer) {
   auto* cast = dyn_cast<AddrSpaceCastOperator>(pointer);
   return cast && cast->getSrcAddressSpace() == kSharedSpace ? cast->getPointerOperand() : pointer;
 }
 
-// How PTX moves a value: `count` registers of `part`.
-struct CoarsenedLoop {
+// The registers in which PTX moves a value: `count` of type `part`.
+struct AccessRegisters {
   Type* part;
   unsigned count;
 
   unsigned bits() const { return part->getScalarSizeInBits(); }
   std::string vector() const { return count == 1 ? "" : concat(".v", count); }
-  // A byte goes through a wider register.
+  // A byte is moved in a wider register.
   std::string type() const { return bits() == 8 ? ".u8" : concat(".b", bits()); }
   std::string constraint() const {
     if (part->isFloatTy()) return "f";
@@ -52,38 +52,38 @@ struct CoarsenedLoop {
   Type* register_type() const { return bits() == 8 ? Type::getInt32Ty(part->getContext()) : part; }
 };
 
-// Nothing where PTX cannot move it at once.
-std::optional<CoarsenedLoop> coarsened_loop_of(Type* type, Align alignment, const DataLayout& layout) {
+// nullopt if PTX cannot move the value in one instruction.
+std::optional<AccessRegisters> access_registers_of(Type* type, Align alignment, const DataLayout& layout) {
   uint64_t bytes = layout.getTypeStoreSize(type);
   LLVMContext& context = type->getContext();
   if (alignment.value() < bytes) return std::nullopt;
-  if (type->isFloatTy() || type->isDoubleTy()) return CoarsenedLoop{type, 1};
-  if (type->isPointerTy()) return CoarsenedLoop{Type::getInt64Ty(context), 1};
+  if (type->isFloatTy() || type->isDoubleTy()) return AccessRegisters{type, 1};
+  if (type->isPointerTy()) return AccessRegisters{Type::getInt64Ty(context), 1};
   if (layout.getTypeSizeInBits(type) != 8 * bytes) return std::nullopt;
   auto* vector = dyn_cast<FixedVectorType>(type);
   if (!vector && !type->isIntegerTy() && !type->isHalfTy() && !type->isBFloatTy()) return std::nullopt;
   if (vector && (vector->getElementType()->isFloatTy() || vector->getElementType()->isDoubleTy()) && bytes <= 16 &&
       (bytes == 8 || bytes == 16))
-    return CoarsenedLoop{vector->getElementType(), vector->getNumElements()};
+    return AccessRegisters{vector->getElementType(), vector->getNumElements()};
   if (vector && vector->getElementType()->isPointerTy()) return std::nullopt;
   switch (bytes) {
     case 1:
     case 2:
-    case 4: return CoarsenedLoop{Type::getIntNTy(context, static_cast<unsigned>(8 * bytes)), 1};
+    case 4: return AccessRegisters{Type::getIntNTy(context, static_cast<unsigned>(8 * bytes)), 1};
     case 8:
-      if (!vector || vector->getScalarSizeInBits() == 64) return CoarsenedLoop{Type::getInt64Ty(context), 1};
-      return CoarsenedLoop{Type::getInt32Ty(context), 2};
+      if (!vector || vector->getScalarSizeInBits() == 64) return AccessRegisters{Type::getInt64Ty(context), 1};
+      return AccessRegisters{Type::getInt32Ty(context), 2};
     case 16:
-      if (vector && vector->getScalarSizeInBits() == 64) return CoarsenedLoop{Type::getInt64Ty(context), 2};
-      return CoarsenedLoop{Type::getInt32Ty(context), 4};
+      if (vector && vector->getScalarSizeInBits() == 64) return AccessRegisters{Type::getInt64Ty(context), 2};
+      return AccessRegisters{Type::getInt32Ty(context), 4};
     default: return std::nullopt;
   }
 }
 
-std::string registers(const CoarsenedLoop& pieces, unsigned first) {
+std::string registers(const AccessRegisters& access, unsigned first) {
   std::string list;
-  for (unsigned i = 0; i < pieces.count; ++i) list += concat(i == 0 ? "" : ", ", "$", first + i);
-  return pieces.count == 1 ? list : concat("{", list, "}");
+  for (unsigned i = 0; i < access.count; ++i) list += concat(i == 0 ? "" : ", ", "$", first + i);
+  return access.count == 1 ? list : concat("{", list, "}");
 }
 
 CallInst* assemble(IRBuilderBase& builder, const std::string& text, const std::string& constraints, Type* result,
@@ -97,7 +97,7 @@ CallInst* assemble(IRBuilderBase& builder, const std::string& text, const std::s
   return call;
 }
 
-// "add.f32"; nothing where there is no such instruction.
+// "add.f32"; empty if there is no such instruction.
 std::string operation_of(const AtomicRMWInst& update) {
   Type* type = update.getType();
   auto bits = static_cast<unsigned>(type->getPrimitiveSizeInBits());
@@ -155,11 +155,11 @@ class Predicator {
     guards_.insert(guard);
   }
 
-  // Components one by one, where they are aligned and the whole is not.
+  // The type of a vector whose components are accessed one by one, since they are aligned and the whole is not.
   FixedVectorType* components(Type* type, Align alignment) const {
     auto* vector = dyn_cast<FixedVectorType>(type);
     bool fits = vector && vector->getNumElements() <= 8 && vector->getScalarSizeInBits() % 8 == 0 &&
-                coarsened_loop_of(vector->getElementType(), alignment, layout_);
+                access_registers_of(vector->getElementType(), alignment, layout_);
     return fits ? vector : nullptr;
   }
   Value* component_address(FixedVectorType* vector, Value* pointer, unsigned i) {
@@ -171,8 +171,8 @@ class Predicator {
   }
 
   Value* load_value(Type* type, Value* pointer, Align alignment, Value* condition, bool is_constant) {
-    std::optional<CoarsenedLoop> pieces = coarsened_loop_of(type, alignment, layout_);
-    if (!pieces) {
+    std::optional<AccessRegisters> access = access_registers_of(type, alignment, layout_);
+    if (!access) {
       FixedVectorType* vector = components(type, alignment);
       if (!vector) return nullptr;
       Value* result = PoisonValue::get(vector);
@@ -186,33 +186,33 @@ class Predicator {
     }
     is_constant = is_constant && pointer->getType()->getPointerAddressSpace() == kGlobalSpace;
     std::string text = "{ ", constraints;
-    for (unsigned i = 0; i < pieces->count; ++i) {
-      text += concat("mov.b", std::max(pieces->bits(), pieces->bits() == 8 ? 32u : 16u), " $", i, ", 0; ");
-      constraints += concat("=&", pieces->constraint(), ",");
+    for (unsigned i = 0; i < access->count; ++i) {
+      text += concat("mov.b", std::max(access->bits(), access->bits() == 8 ? 32u : 16u), " $", i, ", 0; ");
+      constraints += concat("=&", access->constraint(), ",");
     }
-    text += concat("@$", pieces->count, " ld", space_of(pointer), is_constant ? ".nc" : "", pieces->vector(),
-                   pieces->type(), " ", registers(*pieces, 0), ", [$", pieces->count + 1, "]; }");
+    text += concat("@$", access->count, " ld", space_of(pointer), is_constant ? ".nc" : "", access->vector(),
+                   access->type(), " ", registers(*access, 0), ", [$", access->count + 1, "]; }");
     constraints += concat("b,l", is_constant ? "" : ",~{memory}");
-    SmallVector<Type*> results(pieces->count, pieces->register_type());
-    Type* result = pieces->count == 1 ? results[0] : StructType::get(builder_.getContext(), results);
+    SmallVector<Type*> results(access->count, access->register_type());
+    Type* result = access->count == 1 ? results[0] : StructType::get(builder_.getContext(), results);
     CallInst* call = assemble(builder_, text, constraints, result, {condition, pointer}, /*has_effect=*/!is_constant);
-    return joined(*pieces, call, type);
+    return joined(*access, call, type);
   }
 
-  Value* joined(const CoarsenedLoop& pieces, Value* loaded, Type* type) {
-    if (pieces.count == 1) {
-      if (pieces.bits() == 8) loaded = builder_.CreateTrunc(loaded, pieces.part);
+  Value* joined(const AccessRegisters& access, Value* loaded, Type* type) {
+    if (access.count == 1) {
+      if (access.bits() == 8) loaded = builder_.CreateTrunc(loaded, access.part);
       return type->isPointerTy() ? builder_.CreateIntToPtr(loaded, type) : builder_.CreateBitCast(loaded, type);
     }
-    Value* all = PoisonValue::get(FixedVectorType::get(pieces.part, pieces.count));
-    for (unsigned i = 0; i < pieces.count; ++i)
+    Value* all = PoisonValue::get(FixedVectorType::get(access.part, access.count));
+    for (unsigned i = 0; i < access.count; ++i)
       all = builder_.CreateInsertElement(all, builder_.CreateExtractValue(loaded, i), i);
     return builder_.CreateBitCast(all, type);
   }
 
   bool store_value(Value* value, Value* pointer, Align alignment, Value* condition) {
-    std::optional<CoarsenedLoop> pieces = coarsened_loop_of(value->getType(), alignment, layout_);
-    if (!pieces) {
+    std::optional<AccessRegisters> access = access_registers_of(value->getType(), alignment, layout_);
+    if (!access) {
       FixedVectorType* vector = components(value->getType(), alignment);
       if (!vector) return false;
       for (unsigned i = 0; i < vector->getNumElements(); ++i)
@@ -223,16 +223,16 @@ class Predicator {
     SmallVector<Value*> arguments{condition, pointer};
     std::string constraints = "b,l";
     if (value->getType()->isPointerTy()) value = builder_.CreatePtrToInt(value, builder_.getInt64Ty());
-    Type* whole = pieces->count == 1 ? pieces->part : FixedVectorType::get(pieces->part, pieces->count);
+    Type* whole = access->count == 1 ? access->part : FixedVectorType::get(access->part, access->count);
     value = builder_.CreateBitCast(value, whole);
-    for (unsigned i = 0; i < pieces->count; ++i) {
-      Value* part = pieces->count == 1 ? value : builder_.CreateExtractElement(value, i);
-      if (pieces->bits() == 8) part = builder_.CreateZExt(part, pieces->register_type());
+    for (unsigned i = 0; i < access->count; ++i) {
+      Value* part = access->count == 1 ? value : builder_.CreateExtractElement(value, i);
+      if (access->bits() == 8) part = builder_.CreateZExt(part, access->register_type());
       arguments.push_back(part);
-      constraints += concat(",", pieces->constraint());
+      constraints += concat(",", access->constraint());
     }
     std::string text =
-        concat("@$0 st", space_of(pointer), pieces->vector(), pieces->type(), " [$1], ", registers(*pieces, 2), ";");
+        concat("@$0 st", space_of(pointer), access->vector(), access->type(), " [$1], ", registers(*access, 2), ";");
     assemble(builder_, text, concat(constraints, ",~{memory}"), builder_.getVoidTy(), arguments, /*has_effect=*/true);
     return true;
   }

@@ -33,10 +33,10 @@ std::unique_ptr<llvm::TargetMachine> make_gpu_machine(const std::string& archite
   std::unique_ptr<llvm::MCSubtargetInfo> known(target->createMCSubtargetInfo(kGpuTriple, "", ""));
   if (!known || !known->isCPUStringValid(architecture)) return nullptr;
   llvm::TargetOptions options;
-  // LLVM writes mul.rn and add.rn then, which ptxas does not contract either (docs/language.md 4.1).
+  // LLVM then writes mul.rn and add.rn, which ptxas does not contract either (docs/language.md 4.1).
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   options.ExceptionModel = llvm::ExceptionHandling::None;
-  // PTX 8.0 is what drivers take from CUDA 12.0 on.
+  // Drivers accept PTX 8.0 from CUDA 12.0 on.
   return std::unique_ptr<llvm::TargetMachine>(
       target->createTargetMachine(kGpuTriple, architecture, /*Features=*/"+ptx80", options, llvm::Reloc::PIC_,
                                   std::nullopt, llvm::CodeGenOptLevel::Default));

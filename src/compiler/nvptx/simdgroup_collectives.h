@@ -1,8 +1,8 @@
-// What threads of a simdgroup exchange, by the hardware's instructions.
+// Simdgroup collectives by the hardware's instructions.
 //
-// What is computed is CpuExchange's (core/cpu_image.h), in its order. A lane that takes no part counts there as one
-// that holds the identity and computes along. Here it computes nothing; where some are missing, the others do it for
-// them.
+// They compute what CpuExchange defines (core/cpu_image.h), in its order. There an inactive lane counts as one that
+// holds the identity, and computes along. Here it computes nothing; if lanes are missing, the others compute their
+// part.
 #pragma once
 
 #include <llvm/ADT/ArrayRef.h>
@@ -14,7 +14,7 @@
 
 namespace kiln {
 
-/// Replaces exchanges, barriers, and products of matrices whose elements are given out so, of `body`.
-void lower_waits(llvm::Function& body, llvm::ArrayRef<ConvergencePoint> sites, const Masks& masks, MatrixMap map);
+/// Replaces the collectives and barriers of `body`, and products of matrices whose elements `map` assigns to lanes.
+void lower_waits(llvm::Function& body, llvm::ArrayRef<ConvergencePoint> points, const Masks& masks, MatrixMap map);
 
 }  // namespace kiln

@@ -33,11 +33,11 @@ namespace {
 
 using namespace llvm;
 
-// A branch of two ways of which one leads to no site any more: whether it is the first.
-std::optional<unsigned> next_edge(const BasicBlock& block, const Blocks& leading) {
+// The edge of a branch that leads to a convergence point, if the other one does not.
+std::optional<unsigned> reaching_edge(const BasicBlock& block, const Blocks& reaching) {
   const auto* branch = dyn_cast<BranchInst>(block.getTerminator());
   if (!branch || !branch->isConditional()) return std::nullopt;
-  bool first = leading.contains(branch->getSuccessor(0)), second = leading.contains(branch->getSuccessor(1));
+  bool first = reaching.contains(branch->getSuccessor(0)), second = reaching.contains(branch->getSuccessor(1));
   if (first == second) return std::nullopt;
   return first ? 0 : 1;
 }
@@ -46,9 +46,9 @@ Value* vote(IRBuilder<>& builder, Value* mask, Value* condition) {
   return builder.CreateIntrinsic(Intrinsic::nvvm_vote_ballot_sync, {}, {mask, condition});
 }
 
-// The condition under which a thread takes the branch's n-th way.
-Value* taken(IRBuilder<>& builder, const BranchInst& branch, unsigned way) {
-  return way == 0 ? branch.getCondition() : builder.CreateNot(branch.getCondition());
+// The condition under which a thread takes the branch's n-th edge.
+Value* edge_condition(IRBuilder<>& builder, const BranchInst& branch, unsigned edge) {
+  return edge == 0 ? branch.getCondition() : builder.CreateNot(branch.getCondition());
 }
 
 CallInst* launched(Function& body) {
@@ -61,25 +61,25 @@ CallInst* launched(Function& body) {
 
 class MaskFinder {
  public:
-  MaskFinder(Function& body, ArrayRef<ConvergencePoint> sites) : body_(body), sites_(sites) {}
+  MaskFinder(Function& body, ArrayRef<ConvergencePoint> points) : body_(body), points_(points) {}
 
   Masks run() {
     mark_uniform_results();
     analyses_.run("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,lower-switch", body_);
     split_affine_lanes(body_);
     analyses_.forget(body_);
-    leave_before_barriers();
-    exchanges_ = blocks_with(body_, [&](const Instruction& instruction) { return is_collective(instruction); });
-    leading_ = blocks_reaching(exchanges_);
+    exit_before_barriers();
+    collective_blocks_ = blocks_with(body_, [&](const Instruction& instruction) { return is_collective(instruction); });
+    reaching_ = blocks_reaching(collective_blocks_);
     Masks masks;
-    const bool agree = barriers_are_uniform(body_, analyses_.functions(), barriers());
-    masks.barriers_are_uniform = agree && !lingers_;
-    if (leading_.empty()) return masks;
-    if (come_together()) {
+    const bool are_uniform = barriers_are_uniform(body_, analyses_.functions(), barriers());
+    masks.barriers_are_uniform = are_uniform && !lingers_;
+    if (reaching_.empty()) return masks;
+    if (threads_converge()) {
       launched_ = launched(body_);
-      vote_at_leavings();
+      vote_at_leaving_blocks();
     } else {
-      masks.refusal = structure(agree);
+      masks.refusal = structure(are_uniform);
     }
     if (!masks.refusal.empty()) return masks;
     for (Instruction& instruction : instructions(body_))
@@ -89,17 +89,17 @@ class MaskFinder {
 
  private:
   bool is_collective(const Instruction& instruction) const {
-    std::optional<unsigned> site = convergence_point_at(instruction);
-    return site && !sites_[*site].is_barrier;
+    std::optional<unsigned> point = convergence_point_at(instruction);
+    return point && !points_[*point].is_barrier;
   }
 
-  // Of what is exchanged, reductions over the simdgroup and ballots give the same to all.
+  // Ballots, and reductions over the whole simdgroup, have uniform results.
   void mark_uniform_results() {
     for (Instruction& instruction : instructions(body_)) {
       std::optional<unsigned> number = convergence_point_at(instruction);
       if (!number) continue;
-      const ConvergencePoint& site = sites_[*number];
-      if (site.exchange == CpuExchange::kBallot || (site.exchange == CpuExchange::kReduce && site.width == 32))
+      const ConvergencePoint& point = points_[*number];
+      if (point.exchange == CpuExchange::kBallot || (point.exchange == CpuExchange::kReduce && point.width == 32))
         mark_uniform(instruction);
     }
   }
@@ -107,155 +107,157 @@ class MaskFinder {
   // ---- Barriers
 
   bool is_barrier(const Instruction& instruction) const {
-    std::optional<unsigned> site = convergence_point_at(instruction);
-    return site && sites_[*site].is_barrier;
+    std::optional<unsigned> point = convergence_point_at(instruction);
+    return point && points_[*point].is_barrier;
   }
 
   Blocks barriers() {
     return blocks_with(body_, [&](const Instruction& instruction) { return is_barrier(instruction); });
   }
 
-  bool exchanges(const BasicBlock& block) const {
+  bool has_collective(const BasicBlock& block) const {
     return any_of(block, [&](const Instruction& instruction) { return is_collective(instruction); });
   }
 
-  // A branch of which one way leads to no barrier.
-  struct Fork {
+  // A branch with one edge that leads to no barrier.
+  struct LeavingBranch {
     BasicBlock* block;
-    unsigned next_edge;
-    bool is_end;     // of a loop, where its other way leads back
-    BlockList left;  // what is behind the way that does not
+    unsigned reaching_edge;
+    bool is_latch;   // whether reaching_edge is a loop's back edge
+    BlockList left;  // the blocks reachable by the other edge
 
-    BasicBlock* next(unsigned way) const { return block->getTerminator()->getSuccessor(way); }
+    BasicBlock* successor(unsigned edge) const { return block->getTerminator()->getSuccessor(edge); }
   };
 
-  void leave_before_barriers() {
-    const Blocks leading = blocks_always_reaching(barriers());
-    if (leading.empty()) return;
+  void exit_before_barriers() {
+    const Blocks reaching = blocks_always_reaching(barriers());
+    if (reaching.empty()) return;
     auto& divergence = analyses_.functions().getResult<DivergenceAnalysis>(body_);
     auto& dominators = analyses_.functions().getResult<DominatorTreeAnalysis>(body_);
     auto& loops = analyses_.functions().getResult<LoopAnalysis>(body_);
-    SmallVector<Fork> forks;
+    SmallVector<LeavingBranch> branches;
     Blocks in_loops;
     for (BasicBlock& block : body_) {
       if (loops.getLoopFor(&block)) in_loops.insert(&block);
-      std::optional<unsigned> way = next_edge(block, leading);
-      if (!way || !divergence.is_divergent_branch(block)) continue;
+      std::optional<unsigned> edge = reaching_edge(block, reaching);
+      if (!edge || !divergence.is_divergent_branch(block)) continue;
       const auto* branch = cast<BranchInst>(block.getTerminator());
-      forks.push_back({&block, *way, dominators.dominates(branch->getSuccessor(*way), &block),
-                       reachable_from(*branch->getSuccessor(1 - *way))});
+      branches.push_back({&block, *edge, dominators.dominates(branch->getSuccessor(*edge), &block),
+                          reachable_from(*branch->getSuccessor(1 - *edge))});
     }
-    if (forks.empty()) return;
-    EquivalenceClasses<const Fork*> groups;
-    for (const Fork& fork : forks)
-      for (const Fork& other : forks)
-        if (&fork == &other || meet(fork, other)) groups.unionSets(&fork, &other);
-    for (const Fork& first : forks) {
+    if (branches.empty()) return;
+    EquivalenceClasses<const LeavingBranch*> groups;
+    for (const LeavingBranch& branch : branches)
+      for (const LeavingBranch& other : branches)
+        if (&branch == &other || may_share_collective(branch, other)) groups.unionSets(&branch, &other);
+    for (const LeavingBranch& first : branches) {
       if (groups.getLeaderValue(&first) != &first) continue;
-      SmallVector<const Fork*> group;
-      for (const Fork& fork : forks)
-        if (groups.isEquivalent(&first, &fork)) group.push_back(&fork);
-      leave(group, in_loops);
+      SmallVector<const LeavingBranch*> group;
+      for (const LeavingBranch& branch : branches)
+        if (groups.isEquivalent(&first, &branch)) group.push_back(&branch);
+      exit_through_copy(group, in_loops);
     }
     EliminateUnreachableBlocks(body_);
     analyses_.forget(body_);
   }
 
-  // Whether those that leave at one and those that leave at the other may exchange values: not where all that go on
-  // wait in between.
-  bool meet(const Fork& one, const Fork& other) const {
-    auto is_shared = [&](BasicBlock* block) { return other.left.contains(block) && exchanges(*block); };
+  // Whether threads that leave at one branch and threads that leave at the other may execute a collective together.
+  // They do not if all threads that go on wait at a barrier in between.
+  bool may_share_collective(const LeavingBranch& one, const LeavingBranch& other) const {
+    auto is_shared = [&](BasicBlock* block) { return other.left.contains(block) && has_collective(*block); };
     if (none_of(one.left, is_shared)) return false;
-    auto leads = [&](const Fork& from, const Fork& to, bool may_wait) {
+    auto leads = [&](const LeavingBranch& from, const LeavingBranch& to, bool may_wait) {
       auto passes = [&](BasicBlock& block) {
         return may_wait || none_of(block, [&](const Instruction& i) { return is_barrier(i); });
       };
-      return reachable_from(*from.next(from.next_edge), passes).contains(to.block);
+      return reachable_from(*from.successor(from.reaching_edge), passes).contains(to.block);
     };
     if (leads(one, other, false) || leads(other, one, false)) return true;
     return !leads(one, other, true) && !leads(other, one, true);
   }
 
-  // The ways that lead to no barrier lead to a copy of what was there, one for all forks.
-  void leave(ArrayRef<const Fork*> forks, const Blocks& in_loops) {
-    SmallVector<Way> ways;
+  // Redirects the edges that lead to no barrier to a copy of the code there, one for all branches.
+  void exit_through_copy(ArrayRef<const LeavingBranch*> branches, const Blocks& in_loops) {
+    SmallVector<Way> edges;
     BlockList left;
-    bool is_end = false, is_in_loop = false;
-    for (const Fork* fork : forks) {
-      ways.push_back({fork->block, fork->next(1 - fork->next_edge)});
-      left.insert(fork->left.begin(), fork->left.end());
-      is_end = is_end || fork->is_end;
-      is_in_loop = is_in_loop || in_loops.contains(fork->block);
+    bool is_latch = false, is_in_loop = false;
+    for (const LeavingBranch* branch : branches) {
+      edges.push_back({branch->block, branch->successor(1 - branch->reaching_edge)});
+      left.insert(branch->left.begin(), branch->left.end());
+      is_latch = is_latch || branch->is_latch;
+      is_in_loop = is_in_loop || in_loops.contains(branch->block);
     }
-    const bool exchange = any_of(left, [&](BasicBlock* block) { return exchanges(*block); });
-    lingers_ = lingers_ || is_end || any_of(left, [&](BasicBlock* block) { return in_loops.contains(block); });
-    const bool is_alone = forks.size() == 1 && !(exchange && is_in_loop);
-    BasicBlock* goes_on = forks[0]->next(forks[0]->next_edge);
-    for (BasicBlock* copy : copy_for(ways, left)) {
+    const bool has_collectives = any_of(left, [&](BasicBlock* block) { return has_collective(*block); });
+    lingers_ = lingers_ || is_latch || any_of(left, [&](BasicBlock* block) { return in_loops.contains(block); });
+    const bool is_single = branches.size() == 1 && !(has_collectives && is_in_loop);
+    BasicBlock* continuation = branches[0]->successor(branches[0]->reaching_edge);
+    for (BasicBlock* copy : copy_for(edges, left)) {
       if (!isa<ReturnInst>(copy->getTerminator())) continue;
       IRBuilder<> builder(copy->getTerminator());
       create_exit(builder);
-      if (is_alone && !is_end) exits_.push_back({copy, goes_on});
+      if (is_single && !is_latch) exits_.push_back({copy, continuation});
     }
-    if (is_alone) return;
-    for (const Fork* fork : forks)
-      tails_.push_back({cast<BranchInst>(fork->block->getTerminator()), 1 - fork->next_edge});
+    if (is_single) return;
+    for (const LeavingBranch* branch : branches)
+      tails_.push_back({cast<BranchInst>(branch->block->getTerminator()), 1 - branch->reaching_edge});
   }
 
-  // In structured control flow there is one return. Nobody comes from an exit to where the others go on, but for the
-  // order of blocks it is a side of the branch.
+  // Structured control flow has one return. No thread continues after an exit, but for the order of blocks it is a side
+  // of the branch.
   void join_exits() {
-    for (auto [block, goes_on] : exits_) {
+    for (auto [block, continuation] : exits_) {
       block->getTerminator()->eraseFromParent();
-      IRBuilder<>(block).CreateBr(goes_on);
-      for (PHINode& phi : goes_on->phis()) phi.addIncoming(Constant::getNullValue(phi.getType()), block);
+      IRBuilder<>(block).CreateBr(continuation);
+      for (PHINode& phi : continuation->phis()) phi.addIncoming(Constant::getNullValue(phi.getType()), block);
     }
     if (!exits_.empty()) analyses_.forget(body_);
   }
 
-  // The same for what forks share, and for what is exchanged on the way out of a loop. Returns whether it can be done.
+  // The same for tails that branches share, and for collectives on paths out of a loop. Returns whether that is
+  // possible.
   bool linearize_shared_tails() {
     if (tails_.empty()) return true;
-    const Blocks waits = barriers();
-    size_t none = 0;
-    for (auto [branch, way] : tails_)
-      if (!put_tail_first(*branch, way, waits, none, [](BasicBlock&, const Instruction&) { return true; }))
+    const Blocks barrier_blocks = barriers();
+    size_t copies_allowed = 0;
+    for (auto [branch, edge] : tails_)
+      if (!put_tail_first(*branch, edge, barrier_blocks, copies_allowed,
+                          [](BasicBlock&, const Instruction&) { return true; }))
         return false;
     define_uses(body_);
     analyses_.forget(body_);
     return true;
   }
 
-  // ---- Exchanges to which threads come together
+  // ---- Collectives that threads reach together
 
-  bool come_together() {
+  bool threads_converge() {
     auto& divergence = analyses_.functions().getResult<DivergenceAnalysis>(body_);
-    // Threads that leave are voted out, so those that do not must be there together too.
-    Blocks together = exchanges_;
+    // A vote removes the threads that leave, so the others must reach the vote together, too.
+    Blocks convergent_blocks = collective_blocks_;
     for (const BasicBlock& block : body_)
-      if (next_edge(block, leading_)) together.insert(&block);
-    if (!barriers_are_uniform(body_, analyses_.functions(), together)) return false;
+      if (reaching_edge(block, reaching_)) convergent_blocks.insert(&block);
+    if (!barriers_are_uniform(body_, analyses_.functions(), convergent_blocks)) return false;
     for (BasicBlock& block : body_)
-      if (next_edge(block, leading_) && divergence.is_divergent_branch(block)) leavings_.push_back(&block);
+      if (reaching_edge(block, reaching_) && divergence.is_divergent_branch(block)) leaving_blocks_.push_back(&block);
     return true;
   }
 
-  void vote_at_leavings() {
-    if (leavings_.empty()) return;
+  void vote_at_leaving_blocks() {
+    if (leaving_blocks_.empty()) return;
     IRBuilder<> builder(launched_->getNextNode());
     variable_ = IRBuilder<>(&*body_.getEntryBlock().begin()).CreateAlloca(builder.getInt32Ty());
     builder.CreateStore(launched_, variable_);
-    for (BasicBlock* block : leavings_) {
+    for (BasicBlock* block : leaving_blocks_) {
       auto* branch = cast<BranchInst>(block->getTerminator());
       builder.SetInsertPoint(branch);
-      Value* condition = taken(builder, *branch, *next_edge(*block, leading_));
+      Value* condition = edge_condition(builder, *branch, *reaching_edge(*block, reaching_));
       builder.CreateStore(vote(builder, builder.CreateLoad(builder.getInt32Ty(), variable_), condition), variable_);
     }
   }
 
-  // ---- Others
+  // ---- Other collectives
 
-  std::string structure(bool agree) {
+  std::string structure(bool are_uniform) {
     join_exits();
     if (!linearize_shared_tails())
       return "threads that return exchange values where others would wait for them at a barrier";
@@ -265,22 +267,22 @@ class MaskFinder {
     launched_ = launched(body_);
     loops_ = &analyses_.functions().getResult<LoopAnalysis>(body_);
     dominators_ = &analyses_.functions().getResult<DominatorTreeAnalysis>(body_);
-    // In an order in which what a mask is made of is there before.
+    // In reverse post-order a mask's operands come before it.
     ReversePostOrderTraversal<Function*> order(&body_);
     SmallVector<BasicBlock*> blocks(order.begin(), order.end());
     for (BasicBlock* block : blocks)
       if (any_of(*block, [&](const Instruction& i) { return is_collective(i); })) mask_of(*block);
-    const Blocks waits = barriers();
-    while (!open_.empty()) {
-      Loop* loop = open_.pop_back_val();
-      // Who leaves would wait at its end for who waits in it for all others.
-      if (!agree && any_of(loop->blocks(), [&](BasicBlock* block) { return waits.contains(block); }))
+    const Blocks barrier_blocks = barriers();
+    while (!open_loops_.empty()) {
+      Loop* loop = open_loops_.pop_back_val();
+      // Threads that leave would wait at the loop's end for threads that wait at a barrier in it for all others.
+      if (!are_uniform && any_of(loop->blocks(), [&](BasicBlock* block) { return barrier_blocks.contains(block); }))
         return "they may leave a loop with a threadgroup_barrier and come to one again";
       BasicBlock* latch = loop->getLoopLatch();
       if (mask_of(*latch) != live_[loop]) return "a loop whose end some of its threads do not reach";
       auto* branch = cast<BranchInst>(latch->getTerminator());
       IRBuilder<> builder(branch);
-      Value* stays = taken(builder, *branch, branch->getSuccessor(0) == loop->getHeader() ? 0 : 1);
+      Value* stays = edge_condition(builder, *branch, branch->getSuccessor(0) == loop->getHeader() ? 0 : 1);
       live_[loop]->addIncoming(vote(builder, live_[loop], stays), latch);
     }
     return "";
@@ -302,7 +304,7 @@ class MaskFinder {
       PHINode* live = PHINode::Create(before->getType(), 2, "live", block.begin());
       live->addIncoming(before, loop->getLoopPreheader());
       live_[loop] = live;
-      open_.push_back(loop);
+      open_loops_.push_back(loop);
       return live;
     }
     BasicBlock* dominator = dominators_->getNode(&block)->getIDom()->getBlock();
@@ -315,45 +317,45 @@ class MaskFinder {
     Value* mask = mask_of(*before);
     auto* branch = cast<BranchInst>(before->getTerminator());
     IRBuilder<> builder(branch);
-    return vote(builder, mask, taken(builder, *branch, branch->getSuccessor(0) == &block ? 0 : 1));
+    return vote(builder, mask, edge_condition(builder, *branch, branch->getSuccessor(0) == &block ? 0 : 1));
   }
 
   // ---- Both
 
-  SimdgroupMask mask_at(Instruction& exchange) {
-    IRBuilder<> builder(&exchange);
+  SimdgroupMask mask_at(Instruction& collective) {
+    IRBuilder<> builder(&collective);
     if (flow_) {
-      Value* mask = masks_.at(exchange.getParent());
+      Value* mask = masks_.at(collective.getParent());
       return {mask, mask, false};
     }
     if (variable_) {
       Value* mask = builder.CreateLoad(builder.getInt32Ty(), variable_);
       return {mask, mask, false};
     }
-    // A constant mask is free. Threads that it names and that are not there have returned, or never were.
+    // A constant mask is free. Threads that it names and that are missing have returned, or never existed.
     return {builder.getInt32(~0u), launched_, true};
   }
 
   Function& body_;
-  ArrayRef<ConvergencePoint> sites_;
+  ArrayRef<ConvergencePoint> points_;
   ThreadAnalyses analyses_{Lanes::kIndependent};
-  bool lingers_ = false;  // threads that leave may still be there when the others come to a barrier
-  SmallVector<std::pair<BasicBlock*, BasicBlock*>> exits_;  // and where the branch's other way leads
-  SmallVector<std::pair<BranchInst*, unsigned>> tails_;     // and the way that leads to them
-  Blocks exchanges_, leading_;
+  bool lingers_ = false;  // threads that leave may still run when the others reach a barrier
+  SmallVector<std::pair<BasicBlock*, BasicBlock*>> exits_;  // and the target of the branch's other edge
+  SmallVector<std::pair<BranchInst*, unsigned>> tails_;     // and the edge that leads to them
+  Blocks collective_blocks_, reaching_;
   AllocaInst* variable_ = nullptr;
-  SmallVector<BasicBlock*> leavings_;
+  SmallVector<BasicBlock*> leaving_blocks_;
   std::optional<StructuredFlow> flow_;
   LoopInfo* loops_ = nullptr;
   DominatorTree* dominators_ = nullptr;
   DenseMap<BasicBlock*, Value*> masks_;
   DenseMap<Loop*, PHINode*> live_;
-  SmallVector<Loop*> open_;
+  SmallVector<Loop*> open_loops_;
   CallInst* launched_ = nullptr;
 };
 
 }  // namespace
 
-Masks find_masks(Function& body, ArrayRef<ConvergencePoint> sites) { return MaskFinder(body, sites).run(); }
+Masks find_masks(Function& body, ArrayRef<ConvergencePoint> points) { return MaskFinder(body, points).run(); }
 
 }  // namespace kiln

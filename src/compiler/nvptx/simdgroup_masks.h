@@ -1,18 +1,18 @@
-// Which threads of a simdgroup execute one instance of an exchange, on hardware where each goes its own way.
+// The threads of a simdgroup that execute one instance of a collective, on hardware whose threads diverge freely.
 //
-// An instruction that exchanges values names its threads and waits for them. Who they are is known, not asked for
-// (what the hardware calls active promises nothing), in one of two ways.
+// A collective instruction names its threads and waits for them. Kiln never queries which threads are active, since the
+// hardware's answer guarantees nothing. It derives them by one of two methods.
 //
-// All exchanges stand where those threads that will come to one come together, however they part between: most bodies.
-// The threads are those that the launch has, and where a branch keeps some from any further exchange, those that it
-// does not, by a vote there. The control flow stays as it is.
+// In most bodies the threads that will execute a collective reach it together, however they diverge in between. These
+// threads are those of the launch. Where a branch keeps some from any further collective, a vote at the branch finds
+// the others. The control flow stays as it is.
 //
-// Otherwise it is structured (analysis/structured_flow.h), and each branch that keeps threads from an exchange votes:
-// who takes its side, and who stays in a loop.
+// Otherwise the control flow is structured (analysis/structured_flow.h). Each branch that keeps threads from a
+// collective then votes which threads take its side, or stay in a loop.
 //
-// A barrier waits for the threads of the threadgroup that have not returned. Where a branch keeps some threads of a
-// simdgroup from any further barrier, they must not wait for the others at the end of what both do: what they still do
-// becomes code of its own, which ends in an exit.
+// A barrier waits for the threads of the threadgroup that have not returned. If a branch keeps some threads of a
+// simdgroup from any further barrier, they must not wait for the others at the end of code that both execute. Such
+// threads get a copy of that code, which ends in an exit.
 #pragma once
 
 #include <llvm/ADT/ArrayRef.h>
@@ -26,21 +26,21 @@
 
 namespace kiln {
 
-// At one exchange.
+// The masks at one collective.
 struct SimdgroupMask {
-  llvm::Value* named = nullptr;   // whom the hardware waits for; may name threads that have returned
-  llvm::Value* active = nullptr;  // who takes part
-  bool is_prefix = false;         // no lane of these comes behind one that is missing
+  llvm::Value* named = nullptr;   // threads that the hardware waits for; may include returned ones
+  llvm::Value* active = nullptr;  // threads that take part
+  bool is_prefix = false;         // no active lane comes after a missing one
 };
 
 struct Masks {
-  llvm::DenseMap<llvm::CallInst*, SimdgroupMask> at;  // each exchange
-  // Whether the threads of a simdgroup come to barriers together, but for those that are about to return.
+  llvm::DenseMap<llvm::CallInst*, SimdgroupMask> at;  // for each collective
+  // Whether the threads of a simdgroup reach barriers together, except for those that are about to return.
   bool barriers_are_uniform = true;
-  std::string refusal;  // why it cannot be done, or nothing
+  std::string refusal;  // why masks cannot be found; else empty
 };
 
-/// `body`'s index is separated (kernel_entry.h). Inserts the votes, and exits before barriers.
-Masks find_masks(llvm::Function& body, llvm::ArrayRef<ConvergencePoint> sites);
+/// Inserts votes, and exits before barriers. `body`'s index must be separated (kernel_entry.h).
+Masks find_masks(llvm::Function& body, llvm::ArrayRef<ConvergencePoint> points);
 
 }  // namespace kiln

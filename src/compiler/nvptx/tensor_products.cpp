@@ -20,12 +20,12 @@ using namespace llvm;
 
 class TensorProducts {
  public:
-  TensorProducts(Function& body, ArrayRef<ConvergencePoint> sites, const Masks& masks, MatrixMap map)
-      : sites_(sites), masks_(masks), builder_(body.getContext()) {
+  TensorProducts(Function& body, ArrayRef<ConvergencePoint> points, const Masks& masks, MatrixMap map)
+      : points_(points), masks_(masks), builder_(body.getContext()) {
     if (map == MatrixMap::kTensor) return;
     builder_.SetInsertPoint(&*body.getEntryBlock().getFirstInsertionPt());
     Value* lane = builder_.CreateCall(&lane_function(*body.getParent()));
-    // Apple's lane of an instruction's (l4 l1 l3 l2 l0), and the other way about (l4 l2 l1 l3 l0).
+    // Apple's lane for an instruction's lane (l4 l1 l3 l2 l0), and the inverse (l4 l2 l1 l3 l0).
     auto bits = [&](uint32_t mask, int left) {
       Value* some = builder_.CreateAnd(lane, mask);
       return left > 0 ? builder_.CreateShl(some, static_cast<uint64_t>(left))
@@ -46,23 +46,23 @@ class TensorProducts {
       if (!products[i]) continue;
       CallInst* second = nullptr;
       for (size_t j = i + 1; j < products.size() && !second; ++j)
-        if (products[j] && can_join(*products[i], *products[j])) std::swap(second, products[j]);
+        if (products[j] && can_combine(*products[i], *products[j])) std::swap(second, products[j]);
       multiply(*products[i], second);
     }
   }
 
  private:
   bool can_multiply(const Instruction& instruction) const {
-    std::optional<unsigned> site = convergence_point_at(instruction);
-    if (!site || !sites_[*site].is_product) return false;
+    std::optional<unsigned> point = convergence_point_at(instruction);
+    if (!point || !points_[*point].is_product) return false;
     const auto& product = cast<CallInst>(instruction);
     auto [a, b] = types_of(product);
     const auto* named = dyn_cast<ConstantInt>(masks_.at.at(const_cast<CallInst*>(&product)).named);
     return a == b && a != MatrixType::kFloat && named && named->isMinusOne();
   }
 
-  // Whether the second product can be done where the first one is.
-  static bool can_join(CallInst& first, CallInst& second) {
+  // Whether the second product can be computed at the first one.
+  static bool can_combine(CallInst& first, CallInst& second) {
     MatrixElements one = elements_of(first), other = elements_of(second);
     if (types_of(first) != types_of(second) || one.b[0] != other.b[0] || one.b[1] != other.b[1]) return false;
     return all_of(ArrayRef<Value*>{other.a[0], other.a[1], other.c[0], other.c[1]},
@@ -86,20 +86,20 @@ class TensorProducts {
                         ".f32 {$0, $1, $2, $3}, {$4, $5}, {$6}, {$7, $8, $9, $10};")
                            .str();
     Value* sums =
-        together(StructType::get(real, real, real, real), types, text, "=f,=f,=f,=f,r,r,r,f,f,f,f", arguments);
+        convergent_asm(StructType::get(real, real, real, real), types, text, "=f,=f,=f,=f,r,r,r,f,f,f,f", arguments);
     SmallVector<std::pair<CallInst*, unsigned>, 2> products{{&first, 0}};
     if (second) products.push_back({second, 2});
-    for (auto [product, place] : products) {
-      Value* one = moved(builder_.CreateExtractValue(sums, place), to_apple_);
-      Value* two = moved(builder_.CreateExtractValue(sums, place + 1), to_apple_);
+    for (auto [product, index] : products) {
+      Value* one = moved(builder_.CreateExtractValue(sums, index), to_apple_);
+      Value* two = moved(builder_.CreateExtractValue(sums, index + 1), to_apple_);
       product->replaceAllUsesWith(packed(one, two, builder_));
     }
-    for (auto [product, place] : products) product->eraseFromParent();
+    for (auto [product, index] : products) product->eraseFromParent();
   }
 
-  // An instruction of the whole simdgroup.
-  Value* together(Type* result, ArrayRef<Type*> types, StringRef text, StringRef constraints,
-                  ArrayRef<Value*> arguments) {
+  // An instruction that the whole simdgroup executes together.
+  Value* convergent_asm(Type* result, ArrayRef<Type*> types, StringRef text, StringRef constraints,
+                        ArrayRef<Value*> arguments) {
     FunctionType* type = FunctionType::get(result, types, false);
     CallInst* call =
         builder_.CreateCall(type, InlineAsm::get(type, text, constraints, /*hasSideEffects=*/false), arguments);
@@ -119,13 +119,13 @@ class TensorProducts {
     Value*& made = right_[{elements[0], elements[1]}];
     if (!made) {
       Type* word = builder_.getInt32Ty();
-      made = together(word, {word}, "movmatrix.sync.aligned.m8n8.trans.b16 $0, $1;", "=r,r",
-                      {moved(pair_of(elements, type), to_tensor_)});
+      made = convergent_asm(word, {word}, "movmatrix.sync.aligned.m8n8.trans.b16 $0, $1;", "=r,r",
+                            {moved(pair_of(elements, type), to_tensor_)});
     }
     return made;
   }
 
-  // Both as one word, of the type that they were of before they became floats.
+  // Both elements as one word, in the type that they had before they became floats.
   Value* pair_of(Value* const (&elements)[2], MatrixType type) {
     Type* word = builder_.getInt32Ty();
     if (type == MatrixType::kHalf) {
@@ -158,18 +158,18 @@ class TensorProducts {
 
   using Fragments = DenseMap<std::pair<Value*, Value*>, Value*>;
 
-  const ArrayRef<ConvergencePoint> sites_;
+  const ArrayRef<ConvergencePoint> points_;
   const Masks& masks_;
   IRBuilder<> builder_;
-  Value *to_tensor_ = nullptr, *to_apple_ = nullptr;  // whose elements a lane takes; null: its own
+  Value *to_tensor_ = nullptr, *to_apple_ = nullptr;  // the lane whose elements a lane takes; null: its own
   Fragments left_, right_;                            // of one block
 };
 
 }  // namespace
 
-void multiply_by_tensor_cores(Function& body, ArrayRef<ConvergencePoint> sites, const Masks& masks, MatrixMap map) {
-  if (none_of(sites, [](const ConvergencePoint& site) { return site.is_product; })) return;
-  TensorProducts products(body, sites, masks, map);
+void multiply_by_tensor_cores(Function& body, ArrayRef<ConvergencePoint> points, const Masks& masks, MatrixMap map) {
+  if (none_of(points, [](const ConvergencePoint& point) { return point.is_product; })) return;
+  TensorProducts products(body, points, masks, map);
   for (BasicBlock& block : body) products.run(block);
 }
 

@@ -41,7 +41,7 @@ uint64_t lay_out_threadgroup_memory(Module& module) {
     variable.replaceAllUsesWith(ConstantExpr::getInBoundsGetElementPtr(byte, block, offset));
     variable.eraseFromParent();
   }
-  // An atomic of fewer bytes is one of the word around them.
+  // An atomic of fewer bytes accesses the whole word around them.
   return alignTo(bytes, 4);
 }
 

@@ -1,7 +1,7 @@
-// Threadgroup variables in the one block of memory that a launch asks for.
+// Threadgroup variables in the one block of memory that a launch requests.
 //
-// It is dynamic, since variables of a kernel's own may not exceed 48 KB together. While code is optimised each is a
-// variable of its own, so that the optimiser knows them apart.
+// The block is dynamic, since a kernel's static variables may not exceed 48 KB together. While code is optimized, each
+// variable stays separate, so that the optimizer knows that they do not alias.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -11,13 +11,13 @@
 
 namespace kiln {
 
-/// Moves threadgroup variables to the memory of threadgroups.
+/// Moves threadgroup variables to the shared address space.
 void move_threadgroup_variables(llvm::Module& module);
 
-/// Lays them out in the block and returns its bytes. After all optimisation.
+/// Lays the variables out in the block and returns its size in bytes. Must run after all optimization.
 uint64_t lay_out_threadgroup_memory(llvm::Module& module);
 
-/// The most that a threadgroup can have on GPUs of the architecture ("sm_90").
+/// The most threadgroup memory that GPUs of the architecture ("sm_90") have for a threadgroup.
 uint64_t threadgroup_memory_limit(const std::string& architecture);
 
 }  // namespace kiln

@@ -42,19 +42,19 @@ namespace {
 
 constexpr const char* kMainFile = "kiln.cpp";
 
-// More tokens, and more macros and files on the way to them, than any kernel has. A few lines of macros that name one
-// another twice would keep Clang busy, and its memory growing, for ever.
-constexpr size_t kMostTokens = size_t{1} << 20;
+// Limit on tokens, and on the macros and files that expand to them; no kernel has this many. Without a limit, a few
+// lines of macros that each name another one twice would keep Clang busy, and its memory growing, for ever.
+constexpr size_t kMaxTokens = size_t{1} << 20;
 
-// A private variable that is larger is refused before anything is made of its code.
-constexpr uint64_t kLargestVariableBytes = uint64_t{1} << 20;
+// A larger private variable is refused before any pass sees it.
+constexpr uint64_t kMaxVariableBytes = uint64_t{1} << 20;
 
-struct TooMuchText {
+struct TooManyTokens {
   clang::SourceLocation where;
 };
 
-// Where macros and files expand to nothing, the preprocessor does not come back: the exception goes through its frames,
-// and what they had allocated is lost.
+// Counts expansions. While macros and files expand to nothing, the preprocessor does not return a token, so the limit
+// is enforced by an exception. It unwinds Clang's frames, which leak what they have allocated.
 class ExpansionCount : public clang::PPCallbacks {
  public:
   void MacroExpands(const clang::Token& name, const clang::MacroDefinition&, clang::SourceRange,
@@ -68,12 +68,12 @@ class ExpansionCount : public clang::PPCallbacks {
 
  private:
   void count(clang::SourceLocation where) {
-    if (++count_ > kMostTokens) throw TooMuchText{where};
+    if (++count_ > kMaxTokens) throw TooManyTokens{where};
   }
   size_t count_ = 0;
 };
 
-// `__global__` is a macro, and no token of it is left for the rewriter.
+// Refuses `__global__` in a body. It is a macro, so the token rewriter never sees it.
 class WholeKernels : public clang::PPCallbacks {
  public:
   WholeKernels(const KernelUnit& unit, clang::SourceManager& sources, const DiagnosticCollector& diagnostics,
@@ -95,16 +95,15 @@ class WholeKernels : public clang::PPCallbacks {
   std::vector<Diagnostic>& invalid_;
 };
 
-// Headers of Metal's, of CUDA's and of MLX's are accepted wherever they are included: what they declare is in scope
-// without them.
+// Accepts the headers of Metal, CUDA and MLX wherever they are included. Their declarations are already in scope.
 class KnownHeaders : public clang::PPCallbacks {
  public:
   KnownHeaders(Dialect dialect, clang::Preprocessor& preprocessor, const DiagnosticCollector& diagnostics,
                std::vector<Diagnostic>& unsupported)
       : dialect_(dialect), preprocessor_(preprocessor), diagnostics_(diagnostics), unsupported_(unsupported) {}
 
-  // Of the caller's names, the front end has replaced those that mean a file. What else Clang finds are files of
-  // Kiln's.
+  // The front end has replaced the caller's names of existing files. Any other file that Clang finds is Kiln's own and
+  // must not be included by the caller.
   void InclusionDirective(clang::SourceLocation hash, const clang::Token&, llvm::StringRef name, bool,
                           clang::CharSourceRange range, clang::OptionalFileEntryRef file, llvm::StringRef,
                           llvm::StringRef, const clang::Module*, bool, clang::SrcMgr::CharacteristicKind) override {
@@ -144,7 +143,7 @@ class KnownHeaders : public clang::PPCallbacks {
   std::string include_;
 };
 
-// `#pragma METAL fp …` is `#pragma clang fp …`; other Metal pragmas concern Apple's compiler only.
+// Turns `#pragma METAL fp …` into `#pragma clang fp …`. Other Metal pragmas concern only Apple's compiler.
 class MetalPragma : public clang::PragmaHandler {
  public:
   MetalPragma() : clang::PragmaHandler("METAL") {}
@@ -158,7 +157,7 @@ class MetalPragma : public clang::PragmaHandler {
       text += preprocessor.getSpelling(token) + " ";
     text += "\"";
     if (!is_fp) return;
-    // _Pragma("clang fp …"), read next
+    // _Pragma("clang fp …"), which the preprocessor reads next
     auto tokens = std::make_unique<clang::Token[]>(4);
     auto make = [&](size_t i, clang::tok::TokenKind kind) {
       tokens[i].startToken();
@@ -176,24 +175,24 @@ class MetalPragma : public clang::PragmaHandler {
   }
 };
 
-// The function behind the kernel that ties it to an engine.
+// The text of the function after the kernel that connects it to an engine.
 std::string entry_text(const KernelUnit& unit) {
   std::vector<std::string> parameters, arguments;
   for (size_t i = 0; i < unit.parameters.size(); ++i) {
     const KernelParameter& parameter = unit.parameters[i];
     parameters.push_back(concat("void* __restrict __kiln_p", i, ", long __kiln_first", i, ", long __kiln_end", i));
-    // Of the types of CUDA's parameters these are MLX's.
+    // These types of CUDA's parameters are MLX's.
     const std::string& element = parameter.element;
     bool is_mlx =
         unit.dialect == Dialect::kCuda && (element == "Shape" || element == "Strides" || element == "complex64_t");
     std::string pointer =
         concat("(", parameter.is_written() ? "" : "const ", is_mlx ? "mlx::core::cu::" : "", element, "*)__kiln_p", i);
-    // CUDA's shapes, strides and ranks are values.
+    // CUDA's shapes, strides and ranks are passed by value.
     bool is_value =
         unit.dialect == Dialect::kCuda && parameter.role != ParameterRole::kInput && !parameter.is_written();
     arguments.push_back(parameter.by_reference || is_value ? concat("*", pointer) : pointer);
   }
-  for (uint8_t row : unit.attributes) arguments.push_back(concat("__kiln::", kAttributes[row].name, "()"));
+  for (uint8_t index : unit.attributes) arguments.push_back(concat("__kiln::", kAttributes[index].name, "()"));
   parameters.push_back("void* __kiln_thread");
   return concat("extern \"C\" void ", kBodyFunction, "(", join(parameters, ", "), ") {\n  ", unit.entry, "(",
                 join(arguments, ", "), ");\n}\n");
@@ -207,7 +206,7 @@ std::string main_text(const KernelUnit& unit) {
   return text;
 }
 
-// Opens the embedded device library, as if the text had been parsed up to here.
+// Opens the embedded device library, as if Clang had parsed its text.
 void read_precompiled_library(clang::CompilerInstance& instance) {
   instance.createPCHExternalASTSource(kPrecompiledFile, clang::DisableValidationForModuleKind::All,
                                       /*AllowPCHWithCompilerErrors=*/false, /*DeserializationListener=*/nullptr,
@@ -215,15 +214,15 @@ void read_precompiled_library(clang::CompilerInstance& instance) {
   if (!instance.getASTContext().getExternalSource()) throw InternalError("the precompiled device library is damaged");
 }
 
-// Preprocesses, rewrites and parses the text. Clang's own function for this, ParseAST, ties preprocessor and parser
-// together; here the rewriting stands between them.
+// Preprocesses, rewrites and parses the text. Clang's ParseAST connects the preprocessor to the parser directly; here
+// the token rewriter runs between them.
 bool parse(clang::CompilerInstance& instance, clang::CodeGenerator& generator, const KernelUnit& unit,
            const DiagnosticCollector& diagnostics, std::vector<Diagnostic>& invalid,
            std::vector<Diagnostic>& unsupported) {
   clang::Preprocessor& preprocessor = instance.getPreprocessor();
   ThreadgroupVariables consumer(generator, unit, diagnostics, invalid, unsupported);
   clang::Sema sema(preprocessor, instance.getASTContext(), consumer);
-  clang::Parser parser(preprocessor, sema, /*SkipFunctionBodies=*/false);  // brings the handlers of pragmas
+  clang::Parser parser(preprocessor, sema, /*SkipFunctionBodies=*/false);  // registers the pragma handlers
   if (unit.dialect == Dialect::kMetal) preprocessor.AddPragmaHandler(new MetalPragma);
   preprocessor.addPPCallbacks(std::make_unique<KnownHeaders>(unit.dialect, preprocessor, diagnostics, unsupported));
   preprocessor.addPPCallbacks(std::make_unique<ExpansionCount>());
@@ -233,22 +232,22 @@ bool parse(clang::CompilerInstance& instance, clang::CodeGenerator& generator, c
 
   if (clang::ExternalASTSource* library = instance.getASTContext().getExternalSource())
     library->StartTranslationUnit(&generator);
-  // Of some comments (`//< like this`) Clang says something while it lexes, and asks in which declaration it is.
+  // Clang warns of some comments (`//< like this`) while it lexes, and needs to know the enclosing declaration.
   sema.CurContext = instance.getASTContext().getTranslationUnitDecl();
   preprocessor.EnterMainSourceFile();
   std::vector<clang::Token> tokens;
   try {
     do {
       preprocessor.Lex(tokens.emplace_back());
-      if (tokens.size() > kMostTokens) throw TooMuchText{tokens.back().getLocation()};
+      if (tokens.size() > kMaxTokens) throw TooManyTokens{tokens.back().getLocation()};
     } while (tokens.back().isNot(clang::tok::eof));
-  } catch (const TooMuchText& error) {
+  } catch (const TooManyTokens& error) {
     invalid.push_back(diagnostics.at(instance.getSourceManager(), error.where,
-                                     concat("macros and included files make more than ", kMostTokens, " tokens")));
+                                     concat("macros and included files make more than ", kMaxTokens, " tokens")));
     return false;
   }
-  sema.CurContext = nullptr;  // as the parser finds it
-  // Where a comment or a conditional does not end, tokens are missing, and what the rewriter would say is not the
+  sema.CurContext = nullptr;  // as the parser expects it
+  // After an unterminated comment or conditional, tokens are missing, and the rewriter's errors would not name the
   // cause.
   if (instance.getDiagnostics().hasErrorOccurred() || !invalid.empty()) return false;
 
@@ -280,7 +279,7 @@ const clang::NamedDecl* declaration_of(const llvm::GlobalValue& value, clang::Co
   return llvm::dyn_cast_or_null<clang::NamedDecl>(generator.GetDeclForMangledName(value.getName()));
 }
 
-// Functions that the kernel declares and calls but nobody defines.
+// Reports functions that the kernel declares and calls but does not define.
 void find_undefined(const llvm::Module& module, clang::CodeGenerator& generator, clang::CompilerInstance& instance,
                     const DiagnosticCollector& diagnostics, std::vector<Diagnostic>& invalid) {
   for (const llvm::Function& function : module) {
@@ -293,7 +292,7 @@ void find_undefined(const llvm::Module& module, clang::CodeGenerator& generator,
   }
 }
 
-// A function that calls itself, directly or through others. Everything is inlined later.
+// Refuses functions that call themselves, directly or through others, because every call is inlined later.
 void refuse_recursion(llvm::Module& module, clang::CodeGenerator& generator, clang::CompilerInstance& instance,
                       const DiagnosticCollector& diagnostics, std::vector<Diagnostic>& unsupported) {
   llvm::CallGraph calls(module);
@@ -313,8 +312,8 @@ void refuse_recursion(llvm::Module& module, clang::CodeGenerator& generator, cla
   }
 }
 
-// Variables that outlive a thread and are neither constant nor in threadgroup memory: Metal has none, and CUDA's would
-// have to live as long as the program.
+// Refuses variables that outlive a thread and are neither constant nor in threadgroup memory. Metal has none, and
+// CUDA's would have to live as long as the program.
 void refuse_mutable_variables(const llvm::Module& module, Dialect dialect, clang::CodeGenerator& generator,
                               clang::CompilerInstance& instance, const DiagnosticCollector& diagnostics,
                               std::vector<Diagnostic>& unsupported) {
@@ -323,8 +322,8 @@ void refuse_mutable_variables(const llvm::Module& module, Dialect dialect, clang
     const auto* variable = llvm::dyn_cast_or_null<clang::VarDecl>(declaration_of(global, generator));
     if (!variable) continue;
     bool is_const = variable->getType().isConstant(instance.getASTContext());
-    // Its value would be computed by the first thread that comes by. What a program's constructor would compute is
-    // computed later (`lowering/constant_initializers.h`).
+    // The first thread to reach a static local variable would initialise it. Global constructors are evaluated later
+    // (`lowering/constant_initializers.h`).
     if (is_const && !variable->isStaticLocal()) continue;
     const char* reason =
         is_const ? "': a static variable of a function must have a value that is known while compiling"
@@ -368,7 +367,7 @@ bool allocates(const clang::CallExpr& call) {
   }
 }
 
-// `extern __shared__` arrays of a kernel that was given no memory for them.
+// Reports `extern __shared__` arrays of a kernel that is given no dynamic shared memory.
 void find_missing_memory(const llvm::Module& module, clang::CodeGenerator& generator, clang::CompilerInstance& instance,
                          const DiagnosticCollector& diagnostics, std::vector<Diagnostic>& invalid) {
   for (const llvm::GlobalVariable& global : module.globals()) {
@@ -381,8 +380,8 @@ void find_missing_memory(const llvm::Module& module, clang::CodeGenerator& gener
   }
 }
 
-// Memory whose size or life is known only when the kernel runs: Clang's extensions of C++, not Metal. Clang's own
-// warning cannot be an error while warnings are off.
+// Refuses memory whose size or lifetime is known only when the kernel runs. It comes from Clang's extensions of C++,
+// not from Metal. Clang's own warning cannot be an error while warnings are off.
 void refuse_dynamic_memory(const llvm::Module& module, clang::CodeGenerator& generator,
                            clang::CompilerInstance& instance, const DiagnosticCollector& diagnostics,
                            std::vector<Diagnostic>& invalid) {
@@ -408,8 +407,8 @@ void refuse_dynamic_memory(const llvm::Module& module, clang::CodeGenerator& gen
   }
 }
 
-// Passes take time and memory that grow with a variable's size. A smaller one that is too large may still be promoted
-// to registers; `private_bytes` of what is left is checked in the end.
+// Refuses very large variables, since the time and memory of passes grow with a variable's size. A smaller variable
+// that exceeds private memory may still be promoted to registers; the final `private_bytes` are checked at the end.
 void refuse_large_variables(const llvm::Module& module, clang::CodeGenerator& generator,
                             clang::CompilerInstance& instance, const DiagnosticCollector& diagnostics,
                             std::vector<Diagnostic>& unsupported) {
@@ -419,7 +418,7 @@ void refuse_large_variables(const llvm::Module& module, clang::CodeGenerator& ge
       const auto* memory = llvm::dyn_cast<llvm::AllocaInst>(&instruction);
       if (!memory || !memory->isStaticAlloca()) continue;
       uint64_t bytes = layout.getTypeAllocSize(memory->getAllocatedType()).getFixedValue();
-      if (bytes <= kLargestVariableBytes) continue;
+      if (bytes <= kMaxVariableBytes) continue;
       const auto* declaration = llvm::dyn_cast_or_null<clang::FunctionDecl>(declaration_of(function, generator));
       clang::ASTContext& context = instance.getASTContext();
       const clang::VarDecl* variable =
@@ -453,11 +452,11 @@ Diagnostic find_indirect_call(const llvm::Module& module, clang::CodeGenerator& 
     };
     if (llvm::none_of(llvm::instructions(function), is_indirect)) continue;
     const auto* declaration = llvm::dyn_cast_or_null<clang::FunctionDecl>(declaration_of(function, generator));
-    auto has_no_name = [](const clang::CallExpr& call) { return !call.getDirectCallee(); };
-    const clang::CallExpr* call = declaration ? first_call(declaration->getBody(), has_no_name) : nullptr;
+    auto has_no_callee = [](const clang::CallExpr& call) { return !call.getDirectCallee(); };
+    const clang::CallExpr* call = declaration ? first_call(declaration->getBody(), has_no_callee) : nullptr;
     if (!call) continue;
-    Diagnostic placed = diagnostics.at(instance.getSourceManager(), call->getBeginLoc(), diagnostic.message);
-    if (placed.line > 0) return placed;
+    Diagnostic located = diagnostics.at(instance.getSourceManager(), call->getBeginLoc(), diagnostic.message);
+    if (located.line > 0) return located;
   }
   return diagnostic;
 }
@@ -466,8 +465,8 @@ Diagnostic find_indirect_call(const llvm::Module& module, clang::CodeGenerator& 
 
 FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, const std::string& cpu,
                          llvm::LLVMContext& context, LineTables line_tables) {
-  // Where templates nest deep Clang would go on in a thread of its own, through which no exception passes. It does so
-  // only once it has been told where the stack begins; this one is large (`core/job_threads.h`).
+  // Clang would instantiate deeply nested templates on a new thread, through which no exception can propagate. It does
+  // so only after it has noted the bottom of the stack, which Kiln skips: this stack is large (`core/job_threads.h`).
   FrontendResult result;
   DiagnosticCollector collector(unit);
   std::vector<Diagnostic> invalid, unsupported;
@@ -545,16 +544,16 @@ Diagnostic diagnostic_at(const llvm::Instruction& instruction, const KernelUnit&
   for (const llvm::DILocation* at = instruction.getDebugLoc(); at; at = at->getInlinedAt()) {
     llvm::StringRef file = at->getFilename();
     file.consume_front("./");
-    // An included file's lines have their numbers behind the kernel's (`run_clang`).
+    // Line numbers of included files follow those of the kernel's text (`run_clang`).
     if (at->getLine() == 0 || (file != kernel_file(unit) && !included_index(file))) continue;
     Diagnostic diagnostic = diagnostic_at(unit, static_cast<int>(at->getLine()), message);
     if (diagnostic.text == SourceText::kGenerated) continue;
     diagnostic.column = static_cast<int>(at->getColumn());
     return diagnostic;
   }
-  Diagnostic nowhere;
-  nowhere.message = std::move(message);
-  return nowhere;
+  Diagnostic unlocated;
+  unlocated.message = std::move(message);
+  return unlocated;
 }
 
 }  // namespace kiln

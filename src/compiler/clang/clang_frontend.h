@@ -1,4 +1,4 @@
-// A unit's text to LLVM IR, by Clang in this process.
+// Compiles a kernel unit's text to LLVM IR with Clang, in this process.
 #pragma once
 
 #include <llvm/IR/Instruction.h>
@@ -17,22 +17,22 @@ namespace kiln {
 struct FrontendResult {
   CompileStatus status = CompileStatus::kOk;
   std::unique_ptr<llvm::Module> module;  // unoptimised; null unless kOk
-  std::vector<Diagnostic> diagnostics;   // warnings where it is kOk
+  std::vector<Diagnostic> diagnostics;   // warnings if the status is kOk
   std::string log;
-  // What to say if a call through a pointer to a function is left once everything is inlined, when no place is known
-  // any more. It points to the first such call that Clang has seen.
+  // Error to report if an indirect call is left after inlining, when source locations are no longer known. It points
+  // to the first indirect call in the module that Clang generates.
   Diagnostic indirect_call;
 };
 
-// Line tables are for text that is parsed again to say where it is wrong; no other text pays for them.
+// Line tables are emitted only when a unit is recompiled to locate an error; other compilations do not pay for them.
 enum class LineTables : uint8_t { kNone, kMade };
 
-/// `cpu` is LLVM's name of the processor. Values have names where the context keeps them.
+/// `cpu` is LLVM's name of the processor. Values have names if the context keeps them.
 FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, const std::string& cpu,
                          llvm::LLVMContext& context, LineTables line_tables = LineTables::kNone);
 
-/// A diagnostic at the caller's line from which an instruction of a module with line tables came: the innermost one of
-/// the functions that were inlined. Without a position where there is none.
+/// A diagnostic at the caller's line that an instruction of a module with line tables comes from. For inlined code this
+/// is the innermost location in the caller's text. The diagnostic has no position if there is none.
 Diagnostic diagnostic_at(const llvm::Instruction& instruction, const KernelUnit& unit, std::string message);
 
 }  // namespace kiln

@@ -13,22 +13,22 @@ std::vector<std::string> clang_arguments(Dialect dialect, MathMode math_mode, co
   // clang-format off
   std::vector<std::string> arguments = {
       "-triple", triple, "-target-cpu", cpu, "-std=c++17", "-O2", "-disable-llvm-passes",
-      // The end of a variable's life would be a place where paths out of a loop meet before they part again.
+      // A lifetime end marker would be a block where paths out of a loop join before they branch again.
       "-disable-lifetime-markers",
-      // A kernel sees the macros that Metal has and none of the host's (docs/language.md 1.5).
+      // A kernel sees Metal's macros and none of the host's (docs/language.md 1.5).
       "-undef", "-nostdsysteminc", "-nobuiltininc", "-fno-builtin", "-fno-rtti", "-fno-threadsafe-statics",
-      // Signed arithmetic wraps, floats that do not fit into an integer saturate, any pointer may alias any other, loops
-      // may be endless, what was not written is zero, a missing return is harmless (docs/language.md 4.3).
+      // Signed arithmetic wraps, conversions of floats to integers saturate, any pointer may alias any other, loops may
+      // be infinite, uninitialised variables are zero, a missing return is harmless (docs/language.md 4.3).
       "-fwrapv", "-fno-strict-float-cast-overflow", "-relaxed-aliasing", "-fno-finite-loops", "-fno-strict-return", "-fno-delete-null-pointer-checks",
       "-ftrivial-auto-var-init=zero",
-      // Properties for swizzles, half and bfloat rounded at each operation, no contraction.
+      // Swizzles are properties, half and bfloat are rounded at each operation, nothing is contracted.
       "-fdeclspec", "-ffloat16-excess-precision=none",
       "-fbfloat16-excess-precision=none", "-ffp-contract=off",
-      // These two are errors in C++ and none in Metal.
+      // Both are errors in C++ but not in Metal.
       "-Wno-c++11-narrowing", "-Wno-invalid-constexpr",
       "-ferror-limit", "20", "-fno-elide-type",
   };
-  // CUDA's macros are the device library's own.
+  // CUDA's macros are defined by the device library.
   if (dialect == Dialect::kMetal)
     arguments.insert(arguments.end(), {"-cl-single-precision-constant", "-D__METAL__=1", "-D__METAL_VERSION__=320",
                                        "-D__HAVE_BFLOAT__=1", "-D__HAVE_SIMDGROUP_MATRIX__=1"});
@@ -40,8 +40,8 @@ std::vector<std::string> clang_arguments(Dialect dialect, MathMode math_mode, co
 }
 
 std::vector<std::string> warning_arguments() {
-  // Clang's own choice, and operators that are easily confused. Extensions of C++ are Metal's or harmless; `noderef`
-  // stands for an address space (compiler/clang/threadgroup_variables.h); Kiln itself says what has no definition.
+  // Clang's defaults, and operators that are easily confused. Extensions of C++ belong to Metal or are harmless;
+  // `noderef` stands for an address space (compiler/clang/threadgroup_variables.h); Kiln reports undefined functions.
   return {"-Wparentheses",
           "-Wcomma",
           "-Wno-noderef",

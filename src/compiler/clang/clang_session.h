@@ -1,4 +1,4 @@
-// What Clang is told, alike when the device library is precompiled and when a kernel is compiled.
+// Clang's arguments and files. Precompiling the device library and compiling a kernel use the same ones.
 #pragma once
 
 #include <clang/Frontend/CompilerInstance.h>
@@ -13,18 +13,18 @@ namespace kiln {
 
 inline constexpr const char* kPrecompiledFile = "kiln/device_library.pch";
 
-/// Options of the language and of the target; `cpu` is LLVM's name of the processor.
+/// Language and target options; `cpu` is LLVM's name of the processor.
 std::vector<std::string> clang_arguments(Dialect dialect, MathMode math_mode, const std::string& triple,
                                          const std::string& cpu);
 
-/// Which warnings Clang gives about a kernel.
+/// Selects the warnings that Clang reports about a kernel.
 std::vector<std::string> warning_arguments();
 
-/// Gives `instance` its invocation from arguments. Throws InternalError.
+/// Sets the invocation of `instance` from arguments. Throws InternalError.
 void set_arguments(clang::CompilerInstance& instance, const std::vector<std::string>& arguments);
 
-/// A file system with nothing but the device library in it. The views of device_library() must outlive it, as must
-/// `umbrella`, the text of kDeviceLibraryFile.
+/// A file system that contains only the device library. The views of device_library() and `umbrella`, the text of
+/// kDeviceLibraryFile, must outlive it.
 llvm::IntrusiveRefCntPtr<llvm::vfs::InMemoryFileSystem> library_files(const std::string& umbrella);
 
 }  // namespace kiln

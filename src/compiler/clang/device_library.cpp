@@ -16,13 +16,13 @@ namespace kiln {
 namespace {
 
 constexpr std::string_view kAfter = "after/";
-// CUDA's alone; the last one includes all of its library.
+// Only for CUDA; kCudaLibrary includes its whole library.
 constexpr std::string_view kCuda = "cuda/", kSharedWithNvrtc = "nvrtc/", kCudaLibrary = "cuda/library.h";
 
-// A part below after/ that is not one function's, which its file name would say.
+// A part below after/ that declares several names. Other parts declare one function, which the file is named after.
 struct SeveralNames {
   std::string_view part;
-  std::span<const std::string_view> names;  // a kernel needs the part where it mentions one; "a*": one that begins so
+  std::span<const std::string_view> names;  // a kernel needs the part if it mentions one of these; "a*" is a prefix
 };
 constexpr std::string_view kPackedNames[] = {"packed_*"};
 constexpr std::string_view kPixelNames[] = {
@@ -52,8 +52,8 @@ constexpr SeveralNames kSeveralNames[] = {{"after/packed_functions.h", kPackedNa
                                           {"after/type_traits.h", kTraitNames},
                                           {"after/utility.h", kUtilityNames}};
 
-// Members that read and write several components at once, or one by its second name, as properties of
-// __kiln::members::swizzles, which vec and packed_vec derive from.
+// Writes swizzles (members that access several components, or one component by its second name) as properties of
+// __kiln::members::swizzles, from which vec and packed_vec derive.
 class SwizzleWriter {
  public:
   // Adds `name` if its letters are all among `letters`.
@@ -89,7 +89,7 @@ class SwizzleWriter {
   std::string text_;
 };
 
-// The file name without folder and ending is the function that the part defines.
+// The function that the part defines: its file name without folder and extension.
 std::string_view function_of(const DeviceLibraryPart& part) {
   std::string_view name = part.name.substr(part.name.rfind('/') + 1);
   return name.substr(0, name.find('.'));
@@ -108,21 +108,21 @@ bool declares(const KernelUnit& unit, std::string_view name) {
   return std::find(unit.own_names.begin(), unit.own_names.end(), name) != unit.own_names.end();
 }
 
-// Includes the part if the unit mentions one of its names and does not declare it. The part leaves out the others that
-// the unit declares, each of which is a macro here: `__KILN_OWN_swap`.
+// Includes the part if the unit mentions one of its names and does not declare that name. Names that the unit declares
+// are defined as macros such as `__KILN_OWN_swap`, which make the part omit them.
 std::string inclusion_of(const DeviceLibraryPart& part, const KernelUnit& unit) {
   const std::string_view function = function_of(part);
   std::span<const std::string_view> names(&function, 1);
-  for (const SeveralNames& row : kSeveralNames)
-    if (row.part == part.name) names = row.names;
+  for (const SeveralNames& entry : kSeveralNames)
+    if (entry.part == part.name) names = entry.names;
   std::string text;
-  bool wanted = false;
+  bool is_needed = false;
   for (std::string_view name : names) {
     bool own = declares(unit, name);
     if (own) text += concat("#define __KILN_OWN_", name, "\n");
-    wanted = wanted || (!own && mentions(unit, name));
+    is_needed = is_needed || (!own && mentions(unit, name));
   }
-  return wanted ? concat(text, "#include \"kiln/", part.name, "\"\n") : "";
+  return is_needed ? concat(text, "#include \"kiln/", part.name, "\"\n") : "";
 }
 
 }  // namespace
@@ -134,7 +134,7 @@ std::string device_library_umbrella(Dialect dialect) {
     if (!part.name.starts_with(kAfter) && !part.name.starts_with(kCuda) && !part.name.starts_with(kSharedWithNvrtc))
       text += concat("#include \"", part.name, "\"\n");
   }
-  // CpuExchange is declared a second time, as Exchange. CUDA's library has the same.
+  // The device library declares CpuExchange again, as Exchange. CUDA's library has this assertion too.
   return text + concat("static_assert(static_cast<unsigned>(__kiln::Exchange::exclusive_scan) == ",
                        static_cast<uint32_t>(CpuExchange::kExclusiveScan), ");\n");
 }
@@ -147,9 +147,9 @@ std::string_view precompiled_device_library(Dialect dialect) {
 
 std::string text_before_kernel(const KernelUnit& unit) {
   if (unit.dialect == Dialect::kCuda) {
-    // Programs often have a cuComplex of their own, so that it is there for those alone that ask for it.
-    bool wanted = std::ranges::find(unit.included_names, "cuComplex.h") != unit.included_names.end();
-    return wanted ? "#include \"kiln/cuda/cu_complex.h\"\n" : "";
+    // Programs often define their own cuComplex, so only those that include cuComplex.h get this one.
+    bool is_needed = std::ranges::find(unit.included_names, "cuComplex.h") != unit.included_names.end();
+    return is_needed ? "#include \"kiln/cuda/cu_complex.h\"\n" : "";
   }
   SwizzleWriter swizzles;
   for (const std::string& identifier : unit.identifiers) {

@@ -1,10 +1,10 @@
-// The device library: what stands around a kernel, as text.
+// The device library: the text of the types and functions that a kernel can use.
 //
-// It is compiled when Kiln is built, into one of Clang's precompiled headers, which is embedded in this library; a
-// kernel's compilation deserialises only what the kernel uses. Parsing the text each time was the alternative: with
-// only the parts that a kernel's names ask for it cost 11 ms for the smallest kernel, against 4 (see
-// `docs/design/compiler.md`). Two things cannot be precompiled, because they depend on the kernel:
-// the swizzles that it names, and functions that step back where a header defines its own.
+// Kiln's build compiles it into one Clang precompiled header for each dialect and embeds these in this library. Clang
+// deserialises only the declarations that a kernel uses. Rejected: parsing the text for each kernel. Even with only the
+// parts that a kernel's names need, the smallest kernel took 11 ms instead of 4 (see `docs/design/compiler.md`). Two
+// things depend on the kernel and cannot be precompiled: the swizzles that it names, and functions that give way when
+// a header defines its own.
 #pragma once
 
 #include <span>
@@ -23,19 +23,19 @@ struct DeviceLibraryPart {
 /// All parts. Those below `after/` are not precompiled; those below `cuda/` and `nvrtc/` are CUDA's alone.
 std::span<const DeviceLibraryPart> device_library();
 
-/// Name of the file that includes every part of a dialect that is precompiled, and its text, which also checks that the
+/// Name of the file that includes every precompiled part of a dialect, and its text, which also asserts that the
 /// library and this program agree.
 inline constexpr const char* kDeviceLibraryFile = "kiln/device_library.h";
 std::string device_library_umbrella(Dialect dialect);
 
-/// The dialect's precompiled library; empty in the program that makes it.
+/// The dialect's precompiled library; empty in kiln_precompile, which builds it.
 std::string_view precompiled_device_library(Dialect dialect);
 
-/// What comes between the precompiled library and a kernel. Metal: the swizzles that the unit names, and the parts
-/// below `after/` whose names it mentions and does not declare itself. CUDA: what it includes and is not precompiled.
+/// The text between the precompiled library and a kernel. Metal: the swizzles that the unit names, and the parts below
+/// `after/` whose names it mentions but does not declare. CUDA: included headers that are not precompiled.
 std::string text_before_kernel(const KernelUnit& unit);
 
-/// A digest of the whole library: part of what identifies a compiled kernel.
+/// A digest of the whole library; it is part of a compiled kernel's identity.
 std::string device_library_digest();
 
 }  // namespace kiln

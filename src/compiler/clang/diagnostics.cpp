@@ -22,7 +22,7 @@
 namespace kiln {
 namespace {
 
-// Of "static assertion failed due to requirement '…': <sentence>", the sentence.
+// Keeps only the sentence of "static assertion failed due to requirement '…': <sentence>".
 void keep_assertion(std::string& message) {
   if (!message.starts_with("static assertion failed")) return;
   bool has_requirement = message.find("requirement '") != std::string::npos;
@@ -30,7 +30,7 @@ void keep_assertion(std::string& message) {
   if (size_t at = message.find(before); at != std::string::npos) message.erase(0, at + before.size());
 }
 
-// Between the first pair of quotes at or behind `from`.
+// The text between the first pair of quotes at or after `from`.
 std::string_view quoted_in(std::string_view message, size_t from = 0) {
   size_t open = message.find('\'', from);
   if (open == std::string_view::npos) return {};
@@ -40,8 +40,8 @@ std::string_view quoted_in(std::string_view message, size_t from = 0) {
 
 }  // namespace
 
-// What CUDA calls what Metal calls otherwise; null for other names.
-const char* metals_name(llvm::StringRef name) {
+// Metal's equivalent of a name of CUDA's; null for other names.
+const char* metal_equivalent(llvm::StringRef name) {
   return llvm::StringSwitch<const char*>(name)
       .Case("threadIdx", "thread_position_in_threadgroup")
       .Case("blockIdx", "threadgroup_position_in_grid")
@@ -55,8 +55,8 @@ const char* metals_name(llvm::StringRef name) {
       .Default(nullptr);
 }
 
-// The other way round.
-const char* cudas_name(llvm::StringRef name) {
+// CUDA's equivalent of a name of Metal's; null for other names.
+const char* cuda_equivalent(llvm::StringRef name) {
   return llvm::StringSwitch<const char*>(name)
       .Case("thread_position_in_grid", "blockIdx * blockDim + threadIdx")
       .Case("thread_position_in_threadgroup", "threadIdx")
@@ -75,19 +75,19 @@ const char* cudas_name(llvm::StringRef name) {
       .Default(nullptr);
 }
 
-// How many arguments a note of a candidate says that it takes; nothing where the note says something else.
+// The number of arguments that a candidate takes, from its note; nothing if the note gives another reason.
 std::optional<int> arguments_taken(llvm::StringRef note) {
   size_t at = note.find("requires ");
   if (at == llvm::StringRef::npos || note.find(" provided", at) == llvm::StringRef::npos) return std::nullopt;
   note = note.drop_front(at + std::string_view("requires ").size());
-  // What a function of the device library has by default is a line for a message, and no caller's.
+  // Default arguments in the device library are lines for messages, which callers do not pass.
   note.consume_front("at least ");
   if (note.starts_with("single argument") || note.starts_with("argument")) return 1;
   int count;
   return note.consumeInteger(10, count) ? std::nullopt : std::optional(count);
 }
 
-// Clang's own rendering, for `.log`.
+// Renders diagnostics as Clang does, for `.log`.
 struct DiagnosticCollector::LogPrinter {
   explicit LogPrinter(std::string& log)
       : stream(log), options(new clang::DiagnosticOptions), printer(stream, options.get()) {}
@@ -108,7 +108,7 @@ void DiagnosticCollector::BeginSourceFile(const clang::LangOptions& options, con
 
 void DiagnosticCollector::EndSourceFile() { printer_->printer.EndSourceFile(); }
 
-// What misses something at the end of the body or the header shows at what Kiln wrote behind it.
+// Clang reports a token missing at the end of the body or the header at Kiln's text after it. Moves the position back.
 void DiagnosticCollector::move_to_end_of_text(int& line, int& column) const {
   const SourceMap& map = unit_.source_map;
   int first = 0;
@@ -137,25 +137,25 @@ std::optional<int> DiagnosticCollector::line_of(const clang::SourceManager& sour
   if (name == kernel_file(unit_)) return line;
   std::optional<size_t> index = included_index(name);
   if (!index || *index >= unit_.included_files.size()) return std::nullopt;
-  // Its first line is Kiln's.
+  // The file's first line is Kiln's `#line`.
   return unit_.source_map.included_first_lines[*index] + line - 2;
 }
 
-bool DiagnosticCollector::place(const clang::SourceManager& sources, clang::SourceLocation location,
-                                Diagnostic& diagnostic) const {
+bool DiagnosticCollector::set_position(const clang::SourceManager& sources, clang::SourceLocation location,
+                                       Diagnostic& diagnostic) const {
   if (location.isInvalid()) return false;
-  // Inside a macro: where the kernel uses it, or where it wrote the argument.
+  // A location inside a macro becomes that of the macro's use, or of the argument in the kernel's text.
   location = sources.getFileLoc(location);
   std::optional<int> found = line_of(sources, location);
   if (!found) return false;
   int line = *found;
   int column = static_cast<int>(sources.getSpellingColumnNumber(location));
   move_to_end_of_text(line, column);
-  Diagnostic placed = at_line(line, "");
-  diagnostic.text = placed.text;
-  diagnostic.line = placed.line;
-  diagnostic.source_line = std::move(placed.source_line);
-  diagnostic.file = std::move(placed.file);
+  Diagnostic located = at_line(line, "");
+  diagnostic.text = located.text;
+  diagnostic.line = located.line;
+  diagnostic.source_line = std::move(located.source_line);
+  diagnostic.file = std::move(located.file);
   diagnostic.column = column;
   return true;
 }
@@ -167,18 +167,18 @@ Diagnostic DiagnosticCollector::at_line(int generated_line, std::string message)
 Diagnostic DiagnosticCollector::at(const clang::SourceManager& sources, clang::SourceLocation location,
                                    std::string message) const {
   Diagnostic diagnostic;
-  place(sources, location, diagnostic);
+  set_position(sources, location, diagnostic);
   diagnostic.message = std::move(message);
   return diagnostic;
 }
 
 std::string DiagnosticCollector::in_users_words(std::string message, unsigned id, const clang::SourceManager* sources,
-                                                clang::SourceLocation location, const Diagnostic& placed) const {
-  // An address space in a type (compiler/clang/threadgroup_variables.h) is no part of its identity.
+                                                clang::SourceLocation location, const Diagnostic& located) const {
+  // The attribute for an address space (compiler/clang/threadgroup_variables.h) is not part of a type's identity.
   const std::string space = concat(" __attribute__((", kThreadgroupAttribute, "))");
   for (size_t at; (at = message.find(space)) != std::string::npos;) message.erase(at, space.size());
   message = unit_.dialect == Dialect::kMetal ? in_metal_words(std::move(message)) : in_cuda_words(std::move(message));
-  // A lambda's type has a place for a name.
+  // Clang names a lambda's type by its location.
   constexpr std::string_view kLambda = "(lambda at ";
   for (size_t at = 0; (at = message.find(kLambda, at)) != std::string::npos; at += kLambda.size()) {
     size_t end = message.find(')', at);
@@ -194,35 +194,36 @@ std::string DiagnosticCollector::in_users_words(std::string message, unsigned id
   constexpr std::string_view kVoid = "void function the kernel";
   if (message.starts_with(kVoid)) message.replace(0, kVoid.size(), "the kernel");
 
-  llvm::StringRef rest = placed.source_line;
-  rest = rest.drop_front(std::min<size_t>(rest.size(), static_cast<size_t>(std::max(placed.column, 1) - 1)));
-  bool in_body = placed.text == SourceText::kBody;
+  llvm::StringRef text_at_position = located.source_line;
+  text_at_position = text_at_position.drop_front(
+      std::min<size_t>(text_at_position.size(), static_cast<size_t>(std::max(located.column, 1) - 1)));
+  bool in_body = located.text == SourceText::kBody;
   bool is_included_by_body = false;
-  if (placed.text == SourceText::kIncluded && sources) {
-    clang::SourceLocation place = sources->getFileLoc(location), from;
-    for (; (from = sources->getIncludeLoc(sources->getFileID(place))).isValid(); place = from)
+  if (located.text == SourceText::kIncluded && sources) {
+    clang::SourceLocation position = sources->getFileLoc(location), from;
+    for (; (from = sources->getIncludeLoc(sources->getFileID(position))).isValid(); position = from)
       if (std::optional<int> line = line_of(*sources, from))
         is_included_by_body = unit_.source_map.locate(*line).text == SourceText::kBody;
   }
-  const char* where = in_body ? "; the body is inside of the kernel's function: write this into `header`"
-                      : is_included_by_body
-                          ? "; what the body includes is inside of the kernel's function: include this "
-                            "in `header`"
-                          : nullptr;
+  const char* hint = in_body ? "; the body is inside of the kernel's function: write this into `header`"
+                     : is_included_by_body
+                         ? "; what the body includes is inside of the kernel's function: include this "
+                           "in `header`"
+                         : nullptr;
   switch (id) {
     case clang::diag::err_function_definition_not_allowed:
     case clang::diag::err_template_outside_namespace_or_class_scope:
-      if (where) message += where;
+      if (hint) message += hint;
       break;
     case clang::diag::err_expected_expression:
-      if (where && rest.starts_with("template")) message = concat("a template is not allowed here", where);
+      if (hint && text_at_position.starts_with("template")) message = concat("a template is not allowed here", hint);
       break;
     case clang::diag::err_typecheck_assign_const:
       if (message == "read-only variable is not assignable") message += "; inputs and constants cannot be written";
       break;
     case clang::diag::err_unknown_typename:
-      if (const char* metals = metals_name(quoted_in(message)); metals && unit_.dialect == Dialect::kMetal)
-        message += concat("; in Metal it is '", metals, "'");
+      if (const char* equivalent = metal_equivalent(quoted_in(message)); equivalent && unit_.dialect == Dialect::kMetal)
+        message += concat("; in Metal it is '", equivalent, "'");
       break;
     case clang::diag::err_ovl_ambiguous_call: message += "; convert the arguments to one type"; break;
     default: break;
@@ -230,13 +231,14 @@ std::string DiagnosticCollector::in_users_words(std::string message, unsigned id
   return message;
 }
 
-// The attributes by which address spaces reach Clang's declarations (compiler/clang/threadgroup_variables.h). Where
-// Clang names one of them, it has not applied it, and the variable would lie elsewhere than its text says.
+// Detects lost address spaces. Attributes carry them to Clang's declarations (compiler/clang/threadgroup_variables.h).
+// A diagnostic that names one means that Clang has not applied it, and the variable would lie in the wrong memory.
 bool DiagnosticCollector::is_lost_address_space(const clang::Diagnostic& info, llvm::StringRef message) {
   bool is_shared = message.contains("'__kiln_shared__'");
   if (!is_shared && !message.contains(concat("'", kThreadgroupAttribute, "'"))) return false;
   Entry entry;
-  if (info.hasSourceManager()) entry.placed = place(info.getSourceManager(), info.getLocation(), entry.diagnostic);
+  if (info.hasSourceManager())
+    entry.has_position = set_position(info.getSourceManager(), info.getLocation(), entry.diagnostic);
   entry.diagnostic.message = concat(is_shared ? "'__shared__'" : "'threadgroup'", " is not supported here");
   entry.is_unsupported = true;
   entries_.push_back(std::move(entry));
@@ -248,19 +250,20 @@ void DiagnosticCollector::handle_warning(const clang::Diagnostic& info) {
   is_warning_kept_ = false;
   llvm::SmallString<128> message;
   info.FormatDiagnostic(message);
-  // To Clang the attribute is for pointers; that it belongs to the type all the same is what counts.
+  // Clang expects this attribute on pointers, but applies it to the type anyway, which is enough here.
   if (info.getID() == clang::diag::warn_noderef_on_non_pointer_or_array) return;
   if (is_lost_address_space(info, message)) return;
   if (info.getID() == clang::diag::warn_unused_comma_left_operand) drop_comma_warning(info);
-  // What it says of the device library and of the text around the body concerns no caller.
+  // add_warning() drops warnings about the device library and about the text around the body.
   add_warning(info, Severity::kWarning, message);
 }
 
-// Of a left operand without effect, as in `x[i, 0]`, Clang has just said "possible misuse of comma operator here", with
-// a note at that operand. One warning is enough.
+// For a left operand without effect, as in `x[i, 0]`, Clang has just warned of "possible misuse of comma operator
+// here", with a note at that operand. One warning is enough, so the earlier one is dropped.
 void DiagnosticCollector::drop_comma_warning(const clang::Diagnostic& info) {
   Diagnostic operand;
-  if (warnings_.size() < 2 || !info.hasSourceManager() || !place(info.getSourceManager(), info.getLocation(), operand))
+  if (warnings_.size() < 2 || !info.hasSourceManager() ||
+      !set_position(info.getSourceManager(), info.getLocation(), operand))
     return;
   const Diagnostic &warning = warnings_[warnings_.size() - 2], &note = warnings_.back();
   if (warning.message.starts_with("possible misuse of comma") && note.severity == Severity::kNote &&
@@ -270,18 +273,18 @@ void DiagnosticCollector::drop_comma_warning(const clang::Diagnostic& info) {
 
 void DiagnosticCollector::add_warning(const clang::Diagnostic& info, Severity severity, llvm::StringRef message) {
   Diagnostic diagnostic;
-  if (!info.hasSourceManager() || !place(info.getSourceManager(), info.getLocation(), diagnostic)) return;
+  if (!info.hasSourceManager() || !set_position(info.getSourceManager(), info.getLocation(), diagnostic)) return;
   if (diagnostic.text == SourceText::kGenerated) return;
   diagnostic.severity = severity;
   diagnostic.message =
       in_users_words(message.str(), info.getID(), &info.getSourceManager(), info.getLocation(), diagnostic);
-  // Each instance of a template has it again.
-  auto is_same = [&](const Diagnostic& other) {
+  // Each instance of a template repeats the warning.
+  auto is_duplicate = [&](const Diagnostic& other) {
     return other.text == diagnostic.text && other.line == diagnostic.line && other.column == diagnostic.column &&
            other.file == diagnostic.file && other.message == diagnostic.message;
   };
   if (severity == Severity::kWarning) {
-    if (std::any_of(warnings_.begin(), warnings_.end(), is_same)) return;
+    if (std::any_of(warnings_.begin(), warnings_.end(), is_duplicate)) return;
     is_warning_kept_ = true;
   }
   warnings_.push_back(std::move(diagnostic));
@@ -305,10 +308,10 @@ void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level
     return;
   }
   is_in_warning_ = false;
-  // Of Kiln's own pragma, where an error has kept Clang from what comes last (compiler/clang/threadgroup_variables.h).
+  // An error kept Clang from the last function, where Kiln's own pragma ends (compiler/clang/threadgroup_variables.h).
   if (info.getID() == clang::diag::err_pragma_attribute_no_pop_eof) return;
   printer_->printer.HandleDiagnostic(level, info);
-  // There may be a hundred, of operators on numbers.
+  // There may be a hundred of these notes for operators on numbers.
   if (info.getID() == clang::diag::note_ovl_builtin_candidate) return;
   if (dropped_keyword_.isValid() && info.getLocation() == dropped_keyword_) return;
 
@@ -316,7 +319,8 @@ void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level
   info.FormatDiagnostic(message);
   if (is_lost_address_space(info, message)) return;
   Entry entry;
-  if (info.hasSourceManager()) entry.placed = place(info.getSourceManager(), info.getLocation(), entry.diagnostic);
+  if (info.hasSourceManager())
+    entry.has_position = set_position(info.getSourceManager(), info.getLocation(), entry.diagnostic);
   const clang::SourceManager* sources = info.hasSourceManager() ? &info.getSourceManager() : nullptr;
   entry.diagnostic.message =
       in_users_words(message.str().str(), info.getID(), sources, info.getLocation(), entry.diagnostic);
@@ -328,19 +332,19 @@ void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level
     entry.diagnostic.message = with_better_suggestion(std::move(entry.diagnostic.message), is_dropped);
     if (is_dropped) dropped_keyword_ = info.getLocation();
   }
-  // Clang offers whatever is in scope, and the device library's own names are no one's to use.
-  if (size_t question = entry.diagnostic.message.find("; did you mean ");
-      question != std::string::npos &&
-      quoted_in(entry.diagnostic.message, question).find("__kiln") != std::string_view::npos)
-    entry.diagnostic.message.resize(question);
-  if (info.getID() == clang::diag::err_pp_file_not_found && entry.placed)
-    entry.diagnostic.message += where_looked_for(entry.diagnostic);
+  // Clang suggests any name in scope; drop suggestions of the device library's internal names.
+  if (size_t suggestion = entry.diagnostic.message.find("; did you mean ");
+      suggestion != std::string::npos &&
+      quoted_in(entry.diagnostic.message, suggestion).find("__kiln") != std::string_view::npos)
+    entry.diagnostic.message.resize(suggestion);
+  if (info.getID() == clang::diag::err_pp_file_not_found && entry.has_position)
+    entry.diagnostic.message += search_path_suffix(entry.diagnostic);
   entry.diagnostic.severity = level == clang::DiagnosticsEngine::Note ? Severity::kNote : Severity::kError;
-  // The device library asserts in sentences, on behalf of whoever uses it.
-  if (!entry.placed) keep_assertion(entry.diagnostic.message);
+  // Static assertions of the device library are sentences written for its users.
+  if (!entry.has_position) keep_assertion(entry.diagnostic.message);
 
-  // Of functions of the device library, which the caller does not see, how many arguments they take says enough.
-  if (entry.diagnostic.severity == Severity::kNote && !entry.placed)
+  // The caller cannot see candidates in the device library, so only their numbers of arguments are reported.
+  if (entry.diagnostic.severity == Severity::kNote && !entry.has_position)
     for (auto earlier = entries_.rbegin(); earlier != entries_.rend(); ++earlier) {
       if (earlier->diagnostic.severity == Severity::kNote) continue;
       std::optional<int> taken = arguments_taken(entry.diagnostic.message);
@@ -351,11 +355,11 @@ void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level
       break;
     }
 
-  // A note in the caller's text gives its place to a message before it that has none.
-  if (entry.diagnostic.severity == Severity::kNote && entry.placed)
+  // A note in the caller's text gives its position to the preceding message, if that has none.
+  if (entry.diagnostic.severity == Severity::kNote && entry.has_position)
     for (auto earlier = entries_.rbegin(); earlier != entries_.rend(); ++earlier) {
       if (earlier->diagnostic.severity == Severity::kNote) continue;
-      if (!earlier->placed) {
+      if (!earlier->has_position) {
         std::string text = std::move(earlier->diagnostic.message);
         Severity severity = earlier->diagnostic.severity;
         bool is_unsupported = earlier->is_unsupported;
@@ -369,12 +373,12 @@ void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level
     }
   entries_.push_back(std::move(entry));
   const Entry& added = entries_.back();
-  if (added.placed && added.diagnostic.severity == Severity::kError && info.getLocation().isMacroID())
+  if (added.has_position && added.diagnostic.severity == Severity::kError && info.getLocation().isMacroID())
     add_macro_note(info.getSourceManager(), info.getLocation(), Diagnostic(added.diagnostic));
 }
 
-std::string DiagnosticCollector::where_looked_for(const Diagnostic& missing) const {
-  // The front end has looked for names that stand in a directive, and reads no macros.
+std::string DiagnosticCollector::search_path_suffix(const Diagnostic& missing) const {
+  // The front end searches only for names written in the directive itself; it does not expand macros.
   char opener = missing.column > 0 && static_cast<size_t>(missing.column) <= missing.source_line.size()
                     ? missing.source_line[missing.column - 1]
                     : '\0';
@@ -392,10 +396,10 @@ std::string DiagnosticCollector::where_looked_for(const Diagnostic& missing) con
 void DiagnosticCollector::add_macro_note(const clang::SourceManager& sources, clang::SourceLocation location,
                                          const Diagnostic& error) {
   Entry note;
-  note.placed = place(sources, sources.getSpellingLoc(location), note.diagnostic);
+  note.has_position = set_position(sources, sources.getSpellingLoc(location), note.diagnostic);
   bool is_elsewhere = note.diagnostic.text != error.text || note.diagnostic.line != error.line ||
                       note.diagnostic.column != error.column;
-  if (!note.placed || !is_elsewhere) return;
+  if (!note.has_position || !is_elsewhere) return;
   note.diagnostic.severity = Severity::kNote;
   note.diagnostic.message =
       concat("expanded from macro '",
@@ -405,17 +409,17 @@ void DiagnosticCollector::add_macro_note(const clang::SourceManager& sources, cl
 
 std::string DiagnosticCollector::with_better_suggestion(std::string message, bool& is_dropped) const {
   llvm::StringRef name = quoted_in(message);
-  size_t question = message.find("; did you mean ");
-  std::string_view suggested = question == std::string::npos ? std::string_view() : quoted_in(message, question);
+  size_t suggestion = message.find("; did you mean ");
+  std::string_view suggested = suggestion == std::string::npos ? std::string_view() : quoted_in(message, suggestion);
   bool is_keyword =
       !suggested.empty() && preprocessor_->getIdentifierInfo(suggested)->isKeyword(preprocessor_->getLangOpts());
   is_dropped = is_keyword;
 
   bool is_metal = unit_.dialect == Dialect::kMetal;
-  if (const char* same = is_metal ? metals_name(name) : cudas_name(name))
-    return concat("use of undeclared identifier '", name.str(), "'; in ", is_metal ? "Metal" : "CUDA", " it is '", same,
-                  "'");
-  // Clang offers the name itself, which the kernel's function has, or the shape of another argument.
+  if (const char* equivalent = is_metal ? metal_equivalent(name) : cuda_equivalent(name))
+    return concat("use of undeclared identifier '", name.str(), "'; in ", is_metal ? "Metal" : "CUDA", " it is '",
+                  equivalent, "'");
+  // For these names Clang suggests the same name in the kernel's function, or the shape of another argument.
   auto is_in = [&](const std::vector<std::string>& names) {
     return std::find(names.begin(), names.end(), name.str()) != names.end();
   };
@@ -427,14 +431,14 @@ std::string DiagnosticCollector::with_better_suggestion(std::string message, boo
     return concat("use of undeclared identifier '", name.str(), "'; only inputs with dimensions have a shape, strides ",
                   "and ndim");
 
-  // As far from the name as Clang goes, and no farther than what it has found.
-  unsigned most = (static_cast<unsigned>(name.size()) + 2) / 3;
-  if (!suggested.empty() && !is_keyword) most = std::min(most, name.edit_distance(suggested));
+  // The edit distance that Clang allows, and at most that of its own suggestion.
+  unsigned max_distance = (static_cast<unsigned>(name.size()) + 2) / 3;
+  if (!suggested.empty() && !is_keyword) max_distance = std::min(max_distance, name.edit_distance(suggested));
   std::string_view best;
   auto consider = [&](std::string_view candidate) {
-    unsigned distance = name.edit_distance(candidate, /*AllowReplacements=*/true, most + 1);
-    if (distance > most || (distance == most && !best.empty())) return;
-    most = distance;
+    unsigned distance = name.edit_distance(candidate, /*AllowReplacements=*/true, max_distance + 1);
+    if (distance > max_distance || (distance == max_distance && !best.empty())) return;
+    max_distance = distance;
     best = candidate;
   };
   if (is_metal)
@@ -446,10 +450,12 @@ std::string DiagnosticCollector::with_better_suggestion(std::string message, boo
 }
 
 std::vector<Diagnostic> DiagnosticCollector::take() {
-  // Beside an error in the caller's text, what has no place in it only repeats that the kernel cannot be made.
-  auto is_callers = [](const Entry& entry) { return entry.placed && entry.diagnostic.text != SourceText::kGenerated; };
-  bool has_callers_error = std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-    return is_callers(entry) && entry.diagnostic.severity == Severity::kError;
+  // If the caller's text has an error, diagnostics elsewhere only repeat that the kernel cannot be compiled.
+  auto is_in_caller_text = [](const Entry& entry) {
+    return entry.has_position && entry.diagnostic.text != SourceText::kGenerated;
+  };
+  bool has_error_in_caller_text = std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return is_in_caller_text(entry) && entry.diagnostic.severity == Severity::kError;
   });
   for (Entry& entry : entries_) {
     if (!entry.is_call_without_match || entry.arguments_taken.empty()) continue;
@@ -460,20 +466,21 @@ std::vector<Diagnostic> DiagnosticCollector::take() {
   }
   std::vector<Diagnostic> result;
   for (Entry& entry : entries_)
-    if (has_callers_error ? is_callers(entry) : entry.placed || entry.diagnostic.severity != Severity::kNote)
+    if (has_error_in_caller_text ? is_in_caller_text(entry)
+                                 : entry.has_position || entry.diagnostic.severity != Severity::kNote)
       result.push_back(std::move(entry.diagnostic));
   entries_.clear();
   return result;
 }
 
-// "'sync' is unavailable: why": what the device library declares so is refused by name.
+// Handles "'sync' is unavailable: why" for a function that the device library declares unavailable.
 void DiagnosticCollector::note_unsupported(Entry& entry) {
   constexpr std::string_view kBefore = "' is unavailable: ", kNow = "': ";
   std::string& message = entry.diagnostic.message;
   size_t at = message.find(kBefore);
   if (at == std::string::npos || !message.ends_with(" on the CPU")) return;
   message.replace(at, kBefore.size(), kNow);
-  // A template is named without its arguments.
+  // Name a template without its arguments.
   if (size_t angle = message.find('<'); angle < at) message.erase(angle, at - angle);
   entry.is_unsupported = true;
 }
@@ -495,7 +502,7 @@ namespace {
 
 bool is_word_part(char c) { return isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
-// Replaces `from` where it is no part of a longer word.
+// Replaces `from` where it is not part of a longer word.
 void replace_words(std::string& message, std::string_view from, std::string_view to) {
   for (size_t at = 0; (at = message.find(from, at)) != std::string::npos;) {
     size_t end = at + from.size();
@@ -509,7 +516,7 @@ void replace_words(std::string& message, std::string_view from, std::string_view
 constexpr std::string_view kScalars[] = {"bool", "char", "uchar", "short", "ushort", "int",
                                          "uint", "long", "ulong", "half",  "bfloat", "float"};
 
-// What Metal itself calls a type.
+// Whether Metal itself uses this name for a type.
 bool is_metal_type(llvm::StringRef name) {
   if (name.ends_with("_t") && llvm::StringSwitch<bool>(name)
                                   .Cases("int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", true)
@@ -521,7 +528,7 @@ bool is_metal_type(llvm::StringRef name) {
   return std::find(std::begin(kScalars), std::end(kScalars), std::string_view(name)) != std::end(kScalars);
 }
 
-// Of "'A' (aka 'B')" the one that a user would write.
+// Reduces "'A' (aka 'B')" to the name that a user would write.
 void choose_names(std::string& message) {
   constexpr std::string_view kAka = "' (aka '";
   for (size_t at = 0; (at = message.find(kAka, at)) != std::string::npos;) {

@@ -1,4 +1,4 @@
-// Clang's diagnostics as Kiln's: in the caller's lines, in the dialect's words.
+// Translates Clang's diagnostics to Kiln's: positions in the caller's text, names of the dialect.
 #pragma once
 
 #include <clang/Basic/Diagnostic.h>
@@ -13,16 +13,16 @@
 
 namespace kiln {
 
-// The file that holds a unit's text. Included files stand beside it.
+// The file that contains a unit's text. Included files are in the same folder.
 inline const char* kernel_file(const KernelUnit& unit) {
   return unit.dialect == Dialect::kMetal ? "kernel.metal" : "kernel.cu";
 }
 
-/// Collects what Clang says about a unit.
+/// Collects Clang's diagnostics about a unit.
 ///
-/// A message without a position in the unit's files (an error inside the device library, say) moves to the innermost of
-/// its notes that has one: that is where the caller's text asked for it. One inside a macro stands where the macro is
-/// used; a note says where in the macro it is.
+/// A message without a position in the unit's files (for example, an error inside the device library) moves to the
+/// innermost of its notes that has one, which is the use in the caller's text. A message inside a macro is reported
+/// where the macro is used, with a note at its position in the macro.
 class DiagnosticCollector : public clang::DiagnosticConsumer {
  public:
   explicit DiagnosticCollector(const KernelUnit& unit);
@@ -32,35 +32,35 @@ class DiagnosticCollector : public clang::DiagnosticConsumer {
   void EndSourceFile() override;
   void HandleDiagnostic(clang::DiagnosticsEngine::Level level, const clang::Diagnostic& info) override;
 
-  /// A diagnostic of Kiln's own at a place that Clang knows.
+  /// One of Kiln's own diagnostics at a location that Clang knows.
   Diagnostic at(const clang::SourceManager& sources, clang::SourceLocation location, std::string message) const;
-  /// The same at a line of the generated text.
+  /// One of Kiln's own diagnostics at a line of the generated text.
   Diagnostic at_line(int generated_line, std::string message) const;
 
-  /// The line of a place in the unit's text, or in a file that it includes (core/source_map.h). `location` is in no
-  /// macro. What `#line` says counts for nothing.
+  /// The line of a location in the unit's text, or in a file that it includes (core/source_map.h). `location` must not
+  /// be in a macro. `#line` directives are ignored.
   std::optional<int> line_of(const clang::SourceManager& sources, clang::SourceLocation location) const;
 
-  /// What came, in order. What has no position in the caller's text is left out beside an error that has one; a note
-  /// without any position always is.
+  /// All collected diagnostics, in order. Those without a position in the caller's text are omitted if an error has
+  /// one; notes without any position are always omitted.
   std::vector<Diagnostic> take();
-  /// Uses of what the device library declares to say why it is not there, and address spaces that Clang has not
-  /// understood. They are in take() no more.
+  /// Uses of functions that the device library declares unavailable, and address spaces that Clang has not applied.
+  /// take() no longer returns them.
   std::vector<Diagnostic> take_unsupported();
   bool has_unsupported() const;
-  /// Warnings about the caller's text, each followed by its notes, in order. Errors come without them.
+  /// Warnings about the caller's text, each followed by its notes, in order. They are not reported with errors.
   std::vector<Diagnostic> take_warnings();
   std::string take_log();
 
  private:
   struct Entry {
     Diagnostic diagnostic;
-    bool placed = false;  // has a position in the caller's text
+    bool has_position = false;  // in the caller's text
     bool is_unsupported = false;
-    // A call that fits no function, and what those of the device library take; false once one of them fails for
-    // another reason than the number of arguments.
+    // A call that matches no function; false once a candidate in the device library fails for a reason other than the
+    // number of arguments.
     bool is_call_without_match = false;
-    std::set<int> arguments_taken;
+    std::set<int> arguments_taken;  // by candidates in the device library
   };
 
   static void note_unsupported(Entry& entry);
@@ -69,24 +69,24 @@ class DiagnosticCollector : public clang::DiagnosticConsumer {
   void drop_comma_warning(const clang::Diagnostic& info);
   void add_warning(const clang::Diagnostic& info, Severity severity, llvm::StringRef message);
   void move_to_end_of_text(int& line, int& column) const;
-  bool place(const clang::SourceManager& sources, clang::SourceLocation location, Diagnostic& diagnostic) const;
-  /// The dialect's types, nothing of Kiln's own names, and what a user can do.
+  bool set_position(const clang::SourceManager& sources, clang::SourceLocation location, Diagnostic& diagnostic) const;
+  /// The message with the dialect's types, without Kiln's internal names, and with advice for the user.
   std::string in_users_words(std::string message, unsigned id, const clang::SourceManager* sources,
-                             clang::SourceLocation location, const Diagnostic& placed) const;
-  /// What a message of a file that was not found says behind it.
-  std::string where_looked_for(const Diagnostic& missing) const;
+                             clang::SourceLocation location, const Diagnostic& located) const;
+  /// The suffix of the error for a missing file: where the front end searched for it.
+  std::string search_path_suffix(const Diagnostic& missing) const;
   void add_macro_note(const clang::SourceManager& sources, clang::SourceLocation location, const Diagnostic& error);
-  /// Names that a signature would have offered, and none of C++'s keywords.
+  /// Suggests names that Kiln's signature provides, and never a C++ keyword.
   std::string with_better_suggestion(std::string message, bool& is_dropped) const;
 
   const KernelUnit& unit_;
   const clang::Preprocessor* preprocessor_ = nullptr;
-  // Where Clang took a name for a keyword that it was told not to suggest: what it says of that place next is no news.
+  // Location of a name that Clang replaced by a keyword, which is not suggested. Later messages there are redundant.
   clang::SourceLocation dropped_keyword_;
   std::vector<std::string_view> lines_;  // of the unit's text
   std::vector<Entry> entries_;
   std::vector<Diagnostic> warnings_;
-  bool is_in_warning_ = false;    // what came last was a warning, or a note of one
+  bool is_in_warning_ = false;    // the last diagnostic was a warning or a note of one
   bool is_warning_kept_ = false;  // that warning is about the caller's text
   std::string log_;
   struct LogPrinter;

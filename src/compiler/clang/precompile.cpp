@@ -1,4 +1,4 @@
-// Makes the precompiled device library when Kiln is built: `kiln_precompile metal|cuda TRIPLE OUTPUT`.
+// Builds the precompiled device library when Kiln is built: `kiln_precompile metal|cuda TRIPLE OUTPUT`.
 #include <clang/Frontend/CompilerInstance.h>
 #include <clang/Frontend/FrontendActions.h>
 #include <clang/Frontend/TextDiagnosticPrinter.h>
@@ -10,7 +10,7 @@
 #include "compiler/clang/clang_session.h"
 #include "compiler/clang/device_library.h"
 
-// Here nothing is embedded yet.
+// kiln_precompile has no embedded library: it builds the library.
 extern "C" const char kiln_metal_library_begin[] = "";
 extern "C" const char kiln_cuda_library_begin[] = "";
 asm(".globl kiln_metal_library_end\n.set kiln_metal_library_end, kiln_metal_library_begin");

@@ -17,11 +17,11 @@
 namespace kiln {
 namespace {
 
-// Of a private variable of which Clang is to make no code. Smaller ones are refused where code was made of them, so
-// that what is never called may have them.
+// Minimum size of a private variable for which Clang must not generate code. Smaller ones are refused in the generated
+// code, so that functions that are never called may have them.
 constexpr uint64_t kHugeBytes = uint64_t{1} << 30;
 
-// ---- Kiln's attributes. Clang asks a registry of plugins for those that it does not know.
+// ---- Kiln's attributes. Clang looks up unknown attributes in a plugin registry.
 
 ThreadgroupVariables& variables_of(clang::Sema& sema) {
   return static_cast<ThreadgroupVariables&>(sema.getASTConsumer());
@@ -68,8 +68,8 @@ clang::ParsedAttrInfoRegistry::Add<DeclarationAttribute> declaration_attribute("
 
 // Whether objects of the type are qualified by `threadgroup`. A pointer to such an object is not.
 //
-// Sugar also arrives where it does not belong: what `auto` and template parameters stand for is deduced from values,
-// which have no address space, and so is the type of an expression that is not a variable's name.
+// Some sugar must be ignored: `auto` and template parameters are deduced from values, which have no address space, and
+// so is the type of an expression other than a variable's name.
 bool is_qualified(clang::QualType type, const clang::ASTContext& context) {
   while (!type.isNull()) {
     const clang::Type* level = type.getTypePtr();
@@ -100,7 +100,7 @@ bool is_qualified(clang::QualType type, const clang::ASTContext& context) {
   return false;
 }
 
-// A default initialiser that the caller has not written: the call of a constructor without arguments.
+// An implicit default initialiser: the call of a constructor without arguments.
 clang::CXXConstructExpr* constructor_call(clang::Expr* initializer) {
   if (auto* cleanups = llvm::dyn_cast_or_null<clang::ExprWithCleanups>(initializer))
     initializer = cleanups->getSubExpr();
@@ -128,7 +128,7 @@ std::string too_large(const std::string& what, uint64_t bytes) {
   return concat(what, " takes ", bytes, " bytes, which is too much for a thread's private variables");
 }
 
-// ---- While Clang parses
+// ---- Attribute handlers, called while Clang parses
 
 void ThreadgroupVariables::handle_declaration(clang::Decl& declaration) {
   clang::ASTContext& context = declaration.getASTContext();
@@ -175,7 +175,7 @@ void ThreadgroupVariables::make_threadgroup(clang::VarDecl& variable, clang::Sou
                                               clang::SectionAttr::GNU_section));
 }
 
-// ---- When Clang has parsed
+// ---- AST consumer, called after Clang has parsed a declaration
 
 bool ThreadgroupVariables::HandleTopLevelDecl(clang::DeclGroupRef group) {
   for (clang::Decl* declaration : group) {
@@ -183,8 +183,8 @@ bool ThreadgroupVariables::HandleTopLevelDecl(clang::DeclGroupRef group) {
     const auto* linkage = llvm::dyn_cast<clang::LinkageSpecDecl>(declaration);  // extern "C"
     const clang::Decl* inner = linkage && !linkage->decls_empty() ? *linkage->decls_begin() : nullptr;
     const auto* function = llvm::dyn_cast_or_null<clang::FunctionDecl>(inner);
-    if (!function || !function->getIdentifier() || function->getName() != kBodyFunction || is_ended_) continue;
-    is_ended_ = true;
+    if (!function || !function->getIdentifier() || function->getName() != kBodyFunction || is_popped_) continue;
+    is_popped_ = true;
     sema_->ActOnPragmaAttributePop(function->getLocation(), /*Namespace=*/nullptr);
   }
   return has_errors() || generator_.HandleTopLevelDecl(group);
@@ -226,7 +226,7 @@ void ThreadgroupVariables::check_variable(clang::VarDecl& variable) {
   if (llvm::isa<clang::ParmVarDecl>(variable) || variable.isInvalidDecl()) return;
   const auto* section = variable.getAttr<clang::SectionAttr>();
   if (!section) {
-    // A type that depends on template parameters is known for the instance only.
+    // A type that depends on template parameters is known only in the instance.
     if (!is_qualified(variable.getType(), variable.getASTContext())) return;
     make_threadgroup(variable, variable.getLocation());
     late_.insert(&variable);
@@ -241,18 +241,18 @@ void ThreadgroupVariables::check_variable(clang::VarDecl& variable) {
   if (is_written) {
     Diagnostic diagnostic = diagnostics_.at(variable.getASTContext().getSourceManager(), initializer_of(variable),
                                             concat("a", variable_kind(), " cannot have an initial value"));
-    // An instance of a template says again what the template has said.
-    bool is_known = std::any_of(invalid_.begin(), invalid_.end(), [&](const Diagnostic& other) {
+    // An instance of a template repeats the template's error.
+    bool is_duplicate = std::any_of(invalid_.begin(), invalid_.end(), [&](const Diagnostic& other) {
       return other.text == diagnostic.text && other.line == diagnostic.line && other.column == diagnostic.column;
     });
-    if (!is_known) invalid_.push_back(std::move(diagnostic));
+    if (!is_duplicate) invalid_.push_back(std::move(diagnostic));
     return;
   }
   if (variable.getType()->isDependentType()) return;
   clang::CXXConstructorDecl* constructor = call->getConstructor();
-  if (std::string what = what_constructor_does(*constructor, variable.getLocation()); !what.empty()) {
+  if (std::string effect = constructor_effect(*constructor, variable.getLocation()); !effect.empty()) {
     refuse(variable.getLocation(), concat("'", variable.getNameAsString(), "': a", variable_kind(),
-                                          " cannot have a constructor that does something: ", what));
+                                          " cannot have a constructor that does something: ", effect));
     return;
   }
   clang::CXXRecordDecl* record = constructor->getParent();
@@ -268,7 +268,7 @@ void ThreadgroupVariables::check_variable(clang::VarDecl& variable) {
   variable.setInit(nullptr);
 }
 
-// Copies of the variable that lambdas have made, and hold instead of it.
+// Refuses lambdas that have captured a variable by copy before it was made static.
 void ThreadgroupVariables::check_captures(const clang::CXXRecordDecl& lambda) {
   if (late_.empty()) return;
   for (const clang::LambdaCapture& capture : lambda.captures()) {
@@ -280,11 +280,11 @@ void ThreadgroupVariables::check_captures(const clang::CXXRecordDecl& lambda) {
   }
 }
 
-// What it does, as a clause that names the class; empty where it does nothing. Constructors of the device library's
-// types only set zeros, which MLX's do too: what threadgroup memory holds before a thread writes is unspecified.
-std::string ThreadgroupVariables::what_constructor_does(clang::CXXConstructorDecl& constructor,
-                                                        clang::SourceLocation where) const {
-  if (constructor.isTrivial() || !is_callers(constructor.getParent()->getLocation())) return "";
+// Describes the constructor's effect in a clause that names the class; empty if it has none. Constructors in the device
+// library, including MLX's, only set zeros. Ignoring them is fine, since threadgroup memory is initially unspecified.
+std::string ThreadgroupVariables::constructor_effect(clang::CXXConstructorDecl& constructor,
+                                                     clang::SourceLocation where) const {
+  if (constructor.isTrivial() || !is_in_caller_text(constructor.getParent()->getLocation())) return "";
   std::string type = constructor.getParent()->getNameAsString();
   type = type.empty() ? "its type" : concat("'", type, "'");
   if (constructor.getNumParams() > 0) return concat("that of ", type, " has parameters");
@@ -297,8 +297,8 @@ std::string ThreadgroupVariables::what_constructor_does(clang::CXXConstructorDec
     if (auto* member = llvm::dyn_cast_or_null<clang::CXXDefaultInitExpr>(value)) value = member->getExpr();
     clang::CXXConstructExpr* call = constructor_call(value);
     if (call && call->getNumArgs() == 0) {
-      std::string what = what_constructor_does(*call->getConstructor(), where);
-      if (!what.empty()) return what;
+      std::string effect = constructor_effect(*call->getConstructor(), where);
+      if (!effect.empty()) return effect;
       continue;
     }
     const clang::FieldDecl* member = part->getAnyMember();
@@ -324,12 +324,12 @@ bool ThreadgroupVariables::does_nothing(const clang::CXXDestructorDecl& destruct
          llvm::all_of(record->fields(), [&](const clang::FieldDecl* field) { return is_defined(field->getType()); });
 }
 
-bool ThreadgroupVariables::is_callers(clang::SourceLocation location) const {
+bool ThreadgroupVariables::is_in_caller_text(clang::SourceLocation location) const {
   const clang::SourceManager& sources = sema_->getSourceManager();
   return location.isValid() && diagnostics_.line_of(sources, sources.getExpansionLoc(location)).has_value();
 }
 
-// Its `=`, `{` or `(`: the first one behind the variable's name that is in no brackets.
+// The location of its `=`, `{` or `(`: the first one after the variable's name outside square brackets.
 clang::SourceLocation ThreadgroupVariables::initializer_of(const clang::VarDecl& variable) const {
   namespace tok = clang::tok;
   auto token = std::find_if(tokens_->begin(), tokens_->end(), [&](const clang::Token& t) {
@@ -348,10 +348,10 @@ clang::SourceLocation ThreadgroupVariables::initializer_of(const clang::VarDecl&
 
 void ThreadgroupVariables::refuse(clang::SourceLocation where, std::string message) {
   Diagnostic diagnostic = diagnostics_.at(sema_->getSourceManager(), where, std::move(message));
-  bool is_known = std::any_of(unsupported_.begin(), unsupported_.end(), [&](const Diagnostic& other) {
+  bool is_duplicate = std::any_of(unsupported_.begin(), unsupported_.end(), [&](const Diagnostic& other) {
     return other.text == diagnostic.text && other.line == diagnostic.line && other.message == diagnostic.message;
   });
-  if (!is_known) unsupported_.push_back(std::move(diagnostic));
+  if (!is_duplicate) unsupported_.push_back(std::move(diagnostic));
 }
 
 std::string ThreadgroupVariables::variable_kind() const {

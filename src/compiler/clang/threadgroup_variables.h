@@ -1,30 +1,29 @@
-// Which variables lie in threadgroup memory, as Clang's parser and types tell.
+// Finds the variables in threadgroup memory, from Clang's parser and types.
 //
 // Problem. Metal's `threadgroup` qualifies a type: in `threadgroup float *p, t[64]` the array lies in threadgroup
-// memory and `p` is each thread's own. The type may be defined in the declaration, named by an alias, or depend on a
-// template's parameters, so that no pattern of tokens tells which declarator declares what. CUDA's `__shared__` belongs
-// to the variables of a declaration instead, whatever their types.
+// memory and `p` is private to each thread. The type may be defined in the declaration, named by an alias, or depend on
+// template parameters, so no token pattern can assign the qualifier to a declarator. CUDA's `__shared__` instead
+// applies to the variables of a declaration, whatever their types.
 //
-// Idea. The token rewriter replaces both words by GNU attributes, which Clang accepts wherever a word of a declaration
-// may stand:
-//   * `threadgroup` becomes `__attribute__((noderef))`, the one attribute of Clang's that GNU syntax puts on any type
-//     as sugar: types keep their identity, so that overloads, templates and `this` are not affected, and typedefs,
-//     alias templates and template instantiations carry it along. What else the attribute means to Clang are warnings,
-//     which are off.
-//   * `__shared__` becomes `__attribute__((__kiln_shared__))`, an attribute of Kiln's own on declarations.
-//   * `#pragma clang attribute` puts a second attribute of Kiln's own on all variables, members and functions of the
-//     caller's text. Clang calls its handler when it knows a declaration's type and before it sees any use of it; that
-//     is where Clang itself makes CUDA's shared variables static. The handler asks whether the type's outermost level
-//     (for arrays their elements') is qualified.
-// An attribute that Clang does not apply to a type is an error at its line (`compiler/clang/diagnostics.cpp`), so that
-// no qualifier is dropped.
+// Idea. The token rewriter replaces both words by GNU attributes, which Clang accepts at any position of a declaration
+// specifier:
+//   * `threadgroup` becomes `__attribute__((noderef))`, the only Clang attribute that GNU syntax attaches to any type
+//     as sugar. Types keep their identity, so overloads, templates and `this` are unaffected; typedefs, alias templates
+//     and template instantiations preserve it. Its only other effect is warnings, which are disabled.
+//   * `__shared__` becomes `__attribute__((__kiln_shared__))`, Kiln's own declaration attribute.
+//   * `#pragma clang attribute` puts another attribute of Kiln's on all variables, members and functions of the
+//     caller's text. Clang calls its handler once a declaration's type is known and before any use, the point where
+//     Clang itself makes CUDA's shared variables static. The handler checks whether the outermost level of the type (of
+//     an array's element type) is qualified.
+// An attribute that Clang does not apply to a type is an error at its line (`compiler/clang/diagnostics.cpp`), so no
+// qualifier is lost.
 //
 // Rejected: Clang's address spaces, which are part of a type's identity (member functions, and every function of the
-// device library that takes a pointer, would have to exist once for each); patterns of tokens, which came before;
-// changing variables after a function has been parsed, when lambdas have captured them.
+// device library with a pointer parameter, would need a copy for each address space); token patterns, which an earlier
+// version used; changing variables after a function has been parsed, when lambdas have already captured them.
 //
-// The same walk finds private variables of which Clang is to make no code, since it would write out an initial value of
-// 2 GiB or more.
+// The same walk refuses huge private variables before Clang generates code, since it would write out an initial value
+// of 2 GiB or more.
 //
 // Complexity: constant work for each declaration, and one walk over the declarations (not the statements) of each
 // function.
@@ -51,34 +50,34 @@ class Sema;
 
 namespace kiln {
 
-// Names of attributes, between `__attribute__((` and `))`.
+// Attribute names, as written between `__attribute__((` and `))`.
 inline constexpr const char* kThreadgroupAttribute = "noderef";
 inline constexpr const char* kSharedAttribute = "__kiln_shared__";
 
-// What stands before the caller's text. Nothing stands behind it: a macro's call that is not closed would swallow that.
-// ThreadgroupVariables ends it once Clang has parsed the last function, kBodyFunction.
+// Text before the caller's text. There is no matching text after it, since an unclosed macro call would swallow that.
+// ThreadgroupVariables pops the attribute once Clang has parsed the last function, kBodyFunction.
 inline constexpr const char* kBeginDeclarations =
     "#pragma clang attribute push (__attribute__((__kiln_declaration__)), apply_to = any(variable, field, function))\n";
 
-/// What is said of a private variable of so many bytes.
+/// The error message for a private variable of so many bytes.
 std::string too_large(const std::string& what, uint64_t bytes);
 
-/// Stands between Clang's parser and its code generator, to which it passes everything on.
+/// AST consumer between Clang's parser and its code generator; forwards everything to the generator.
 class ThreadgroupVariables final : public clang::ASTConsumer {
  public:
   /// Errors are appended to `invalid` and `unsupported`. All references must outlive this object.
   ThreadgroupVariables(clang::CodeGenerator& generator, const KernelUnit& unit, const DiagnosticCollector& diagnostics,
                        std::vector<Diagnostic>& invalid, std::vector<Diagnostic>& unsupported);
 
-  /// `tokens` are those that the parser gets; they must outlive this object.
+  /// `tokens` are the parser's tokens; they must outlive this object.
   void set_parser(clang::Sema& sema, const std::vector<clang::Token>& tokens);
 
   /// Called by the handlers of Kiln's attributes.
   void handle_declaration(clang::Decl& declaration);
   void handle_shared(clang::Decl& declaration, clang::SourceLocation attribute);
 
-  /// Refusals of private variables, wherever they are, that are so large that no code was made of anything behind them.
-  /// An error of another kind comes first.
+  /// Errors for private variables, anywhere in the unit, that are so large that code generation stopped at them. Errors
+  /// of other kinds take precedence.
   std::vector<Diagnostic> take_huge_variables() { return std::move(huge_); }
 
   bool HandleTopLevelDecl(clang::DeclGroupRef group) override;
@@ -115,9 +114,9 @@ class ThreadgroupVariables final : public clang::ASTConsumer {
   void check_size(const clang::VarDecl& variable);
   bool has_errors() const { return !invalid_.empty() || !unsupported_.empty() || !huge_.empty(); }
   void check_captures(const clang::CXXRecordDecl& lambda);
-  std::string what_constructor_does(clang::CXXConstructorDecl& constructor, clang::SourceLocation where) const;
+  std::string constructor_effect(clang::CXXConstructorDecl& constructor, clang::SourceLocation where) const;
   bool does_nothing(const clang::CXXDestructorDecl& destructor) const;
-  bool is_callers(clang::SourceLocation location) const;
+  bool is_in_caller_text(clang::SourceLocation location) const;
   clang::SourceLocation initializer_of(const clang::VarDecl& variable) const;
   void refuse(clang::SourceLocation where, std::string message);
   std::string variable_kind() const;
@@ -130,9 +129,9 @@ class ThreadgroupVariables final : public clang::ASTConsumer {
   std::vector<Diagnostic> huge_;
   clang::Sema* sema_ = nullptr;
   const std::vector<clang::Token>* tokens_ = nullptr;
-  bool is_ended_ = false;  // kBeginDeclarations
+  bool is_popped_ = false;  // kBeginDeclarations
   std::set<const clang::Decl*> checked_;
-  std::set<const clang::VarDecl*> late_;  // made static when lambdas may have captured them
+  std::set<const clang::VarDecl*> late_;  // made static after lambdas may have captured them
 };
 
 }  // namespace kiln

@@ -20,10 +20,10 @@ namespace {
 using clang::Token;
 namespace tok = clang::tok;
 
-// How deep brackets are nested at most; what reads them goes down with them. Clang's own limit.
-constexpr size_t kDeepest = 256;
-// Operators of one expression at most: Clang and LLVM recurse, and some of Clang's time grows with their square.
-constexpr size_t kMostOperators = size_t{1} << 14;
+// Maximum nesting depth of brackets, since parsers recurse with it. Clang has the same limit.
+constexpr size_t kMaxDepth = 256;
+// Maximum number of operators in an expression: Clang and LLVM recurse, and parts of Clang take quadratic time.
+constexpr size_t kMaxOperators = size_t{1} << 14;
 
 bool is_texture_name(llvm::StringRef name) {
   return llvm::StringSwitch<bool>(name)
@@ -33,7 +33,7 @@ bool is_texture_name(llvm::StringRef name) {
       .Default(false);
 }
 
-// Keywords of C++ that Metal does without.
+// The reason why a C++ keyword is not supported in Metal; null if it is.
 const char* unsupported_keyword(tok::TokenKind keyword) {
   switch (keyword) {
     case tok::kw_asm: return "inline assembly is not supported";
@@ -51,8 +51,8 @@ const char* unsupported_keyword(tok::TokenKind keyword) {
   }
 }
 
-// Why a body cannot use this name here; null if it can. `before` and `next` are the tokens around it: names that a body
-// may well define itself are Metal's only where they stand like a type or a namespace.
+// Why a body cannot use this name here; null if it can. `before` and `next` are the tokens around it: a name that a
+// body might define itself is Metal's only if it is used like a type or a namespace.
 const char* unsupported_reason(tok::TokenKind before, llvm::StringRef name, tok::TokenKind next) {
   if (is_texture_name(name) && next == tok::less) return "textures are not supported";
   if (name == "sampler" && next == tok::identifier) return "samplers are not supported";
@@ -72,10 +72,10 @@ class Rewriter {
         diagnostics_(diagnostics) {}
 
   RewriteResult run(std::vector<Token> tokens) {
-    // The caller's tokens are one run: the device library stands before them, the entry after them.
-    auto is_callers = [&](const Token& t) { return is_in_kernel(t); };
-    auto begin = std::find_if(tokens.begin(), tokens.end(), is_callers);
-    auto end = std::find_if(tokens.rbegin(), tokens.rend(), is_callers).base();
+    // The caller's tokens are contiguous: the device library comes before them, the entry after them.
+    auto is_in_caller_text = [&](const Token& t) { return is_in_kernel(t); };
+    auto begin = std::find_if(tokens.begin(), tokens.end(), is_in_caller_text);
+    auto end = std::find_if(tokens.rbegin(), tokens.rend(), is_in_caller_text).base();
     if (begin == tokens.end()) end = begin;
 
     tokens_.assign(begin, end);
@@ -87,13 +87,13 @@ class Rewriter {
         rewrite_cuda();
       } else {
         drop_attributes();
-        // Declarations are compared as they were before and after address spaces are erased.
+        // Merging compares declarations without address spaces, and considers only those that had one.
         erase_address_spaces();
         merge_overloads();
-        carry_threadgroup_words("threadgroup", kThreadgroupAttribute);
+        replace_threadgroup_qualifiers("threadgroup", kThreadgroupAttribute);
         rewrite_literals();
       }
-      if (mentions_exchanges(unit_)) {
+      if (mentions_convergent_operations(unit_)) {
         refuse_destructors();
         mark_loops();
       }
@@ -107,11 +107,11 @@ class Rewriter {
  private:
   bool is_in_kernel(const Token& t) {
     if (t.is(tok::eof)) return false;
-    clang::SourceLocation place = sources_.getExpansionLoc(t.getLocation());
-    clang::FileID file = sources_.getFileID(place);
-    if (file != last_file_) is_last_callers_ = diagnostics_.line_of(sources_, place).has_value();
+    clang::SourceLocation location = sources_.getExpansionLoc(t.getLocation());
+    clang::FileID file = sources_.getFileID(location);
+    if (file != last_file_) is_last_in_caller_text_ = diagnostics_.line_of(sources_, location).has_value();
     last_file_ = file;
-    return is_last_callers_;
+    return is_last_in_caller_text_;
   }
 
   static llvm::StringRef identifier(const Token& t) {
@@ -132,7 +132,7 @@ class Rewriter {
     return diagnostics_.at(sources_, t.getLocation(), std::move(message));
   }
 
-  // Tokens of ours, at the place of `where`.
+  // Creates tokens at the location of `where`.
   Token make(const Token& where, tok::TokenKind kind) const {
     Token t;
     t.startToken();
@@ -163,7 +163,7 @@ class Rewriter {
     return t;
   }
 
-  // ---- What is refused before anything is rewritten.
+  // ---- Checks before anything is rewritten
 
   void refuse_unsupported() {
     for (size_t i = 0; i < tokens_.size(); ++i) {
@@ -178,7 +178,7 @@ class Rewriter {
         if (reason) result_.unsupported.push_back(diagnose(tokens_[i], concat("'", name.str(), "': ", reason)));
         continue;
       }
-      // Not valid in Metal, which is another thing than not supported.
+      // `double` is invalid in Metal, rather than unsupported by Kiln.
       if (tokens_[i].is(tok::kw_double)) {
         result_.invalid.push_back(diagnose(tokens_[i], "'double' is not supported in Metal"));
         continue;
@@ -193,7 +193,7 @@ class Rewriter {
         result_.unsupported.push_back(diagnose(tokens_[i], "'printf': printing is not supported"));
         continue;
       }
-      // A function that is deleted, not memory.
+      // `= delete` is a deleted function.
       if (tokens_[i].is(tok::kw_delete) && is(i - 1, tok::equal)) continue;
       const char* reason = unsupported_keyword(tokens_[i].getKind());
       if (!reason) reason = unsupported_reason(before, name, next);
@@ -201,7 +201,7 @@ class Rewriter {
     }
   }
 
-  // Whether the caller's text has a function of this name: `void printf(…)`.
+  // Whether the caller's text defines its own `void printf(…)`.
   bool defines_printf() {
     if (!defines_printf_) defines_printf_ = finds_printf();
     return *defines_printf_;
@@ -215,7 +215,7 @@ class Rewriter {
     return false;
   }
 
-  // A bracket that nothing opens or closes shifts every later message to some other place, so it is looked for first.
+  // An unmatched bracket would move every later message to a wrong location, so this check comes first.
   void check_brackets() {
     match_.assign(tokens_.size(), 0);
     std::vector<size_t> open;
@@ -223,13 +223,13 @@ class Rewriter {
       tok::TokenKind kind = tokens_[i].getKind();
       if (kind == tok::l_brace || kind == tok::l_paren || kind == tok::l_square) {
         open.push_back(i);
-        if (open.size() > kDeepest) {
-          result_.invalid.push_back(diagnose(tokens_[i], concat("brackets are nested more than ", kDeepest, " deep")));
+        if (open.size() > kMaxDepth) {
+          result_.invalid.push_back(diagnose(tokens_[i], concat("brackets are nested more than ", kMaxDepth, " deep")));
           return;
         }
         continue;
       }
-      // A quote that is not closed on its line is no token.
+      // The preprocessor yields an unknown token for a quote that is not closed on its line.
       if (kind == tok::unknown)
         if (std::string text = spelling(tokens_[i]); text.starts_with('"') || text.starts_with('\'')) {
           result_.invalid.push_back(diagnose(tokens_[i], concat("nothing closes this ", text[0])));
@@ -241,8 +241,8 @@ class Rewriter {
                                                       : tok::unknown;
       if (opener == tok::unknown) continue;
       bool matches = !open.empty() && tokens_[open.back()].is(opener);
-      // The body's brackets match among themselves: its braces do not close what Kiln wrote around it. What is included
-      // may hold one half of a pair.
+      // The body's brackets must match each other: its braces must not close Kiln's text around it. An included file
+      // may contain one bracket of a pair.
       SourceText here = text_of(tokens_[i]), there = matches ? text_of(tokens_[open.back()]) : SourceText::kGenerated;
       bool is_part = here == SourceText::kIncluded || there == SourceText::kIncluded;
       bool same_text = here == there || (is_part && here != SourceText::kGenerated && there != SourceText::kGenerated);
@@ -270,15 +270,15 @@ class Rewriter {
       }
   }
 
-  // Expressions and statements nest without brackets too: `- - - x`, `a = a = 1`, `if (a) if (b) …`. What reads them
-  // goes down with them, and would leave its stack.
+  // Limits nesting without brackets: `- - - x`, `a = a = 1`, `if (a) if (b) …`. Clang recurses with it too, and would
+  // overflow its stack.
   void check_depth() {
-    // By the brackets around: what nests, and all operators, since the statement or the element began.
+    // For each open bracket: nesting tokens and operators since the current statement or element began.
     struct Counts {
       size_t nested = 0, elses = 0, operators = 0;
     };
     std::vector<Counts> counts(1);
-    size_t nested = 0;  // in all of them
+    size_t nested = 0;  // sum over all open brackets
     auto reset = [&](size_t elses) {
       nested -= counts.back().nested - elses;
       counts.back() = {elses, elses, 0};
@@ -299,22 +299,23 @@ class Rewriter {
           !is_name && tok::getPunctuatorSpelling(t.getKind()) && !t.isOneOf(tok::coloncolon, tok::period);
       bool is_statement = t.isOneOf(tok::kw_for, tok::kw_while, tok::kw_do, tok::kw_switch) ||
                           (t.is(tok::kw_if) && !is(i - 1, tok::kw_else));
-      // `sizeof`, `__alignof`, `__extension__` and more stand in front of operands; too many of any are no sentence.
+      // `sizeof`, `__alignof`, `__extension__` and others are prefix operators; no valid text has very many keywords.
       bool is_keyword = !is_name && t.getIdentifierInfo() && !t.is(tok::kw_if);
-      bool behind_group = i > 0 && tokens_[i - 1].isOneOf(tok::r_paren, tok::r_square);
-      bool behind_operand = behind_group || (i > 0 && (tokens_[i - 1].isAnyIdentifier() || tokens_[i - 1].isLiteral()));
-      bool nests = (is_operator && !is_opener && !ends && !behind_operand) ||  // in front of its operand
-                   (behind_group && (is_name || is_opener)) ||                 // a cast, a call of a call
+      bool follows_group = i > 0 && tokens_[i - 1].isOneOf(tok::r_paren, tok::r_square);
+      bool follows_operand =
+          follows_group || (i > 0 && (tokens_[i - 1].isAnyIdentifier() || tokens_[i - 1].isLiteral()));
+      bool nests = (is_operator && !is_opener && !ends && !follows_operand) ||  // a prefix operator
+                   (follows_group && (is_name || is_opener)) ||                 // a cast, a call of a call
                    is_keyword || t.isOneOf(tok::equal, tok::question, tok::colon, tok::less);
       size_t weight = is_statement ? 4 : nests ? 1 : 0;
       counts.back().nested += weight;
       counts.back().elses += t.is(tok::kw_else);
       counts.back().operators += is_operator && !ends && !is_opener && !is_closer;
       nested += weight;
-      if (nested > 4 * kDeepest || counts.back().operators > kMostOperators) {
+      if (nested > 4 * kMaxDepth || counts.back().operators > kMaxOperators) {
         result_.invalid.push_back(
-            diagnose(t, nested > 4 * kDeepest ? "expressions or statements are nested too deep"
-                                              : concat("an expression has more than ", kMostOperators, " operators")));
+            diagnose(t, nested > 4 * kMaxDepth ? "expressions or statements are nested too deep"
+                                               : concat("an expression has more than ", kMaxOperators, " operators")));
         return;
       }
       if (is_opener) counts.emplace_back();
@@ -326,7 +327,7 @@ class Rewriter {
     return line ? unit_.source_map.locate(*line).text : SourceText::kGenerated;
   }
 
-  // match_ holds for each bracket the index of its partner; recomputed after tokens have come or gone.
+  // match_ maps each bracket to its partner's index; recomputed after tokens are added or removed.
   void match_brackets() {
     match_.assign(tokens_.size(), 0);
     std::vector<size_t> open;
@@ -342,7 +343,7 @@ class Rewriter {
 
   // ---- Attributes
 
-  // Whether `[[name …]]` is C++'s or Clang's own; every other attribute is Metal's.
+  // Whether `[[name …]]` is a C++ or Clang attribute; any other attribute is Metal's.
   static bool is_cxx_attribute(llvm::StringRef name) {
     return llvm::StringSwitch<bool>(name)
         .Cases("maybe_unused", "nodiscard", "fallthrough", "likely", "unlikely", "deprecated", "clang", "gnu", true)
@@ -369,7 +370,7 @@ class Rewriter {
     return llvm::StringSwitch<bool>(name).Cases("device", "constant", "thread", "threadgroup", true).Default(false);
   }
 
-  // `threadgroup` stays as a token until declarations have been merged, which look past it.
+  // `threadgroup` stays as a token until overloads have been merged; merging ignores it.
   void erase_address_spaces() {
     std::vector<Token> kept;
     for (size_t i = 0; i < tokens_.size(); ++i) {
@@ -384,13 +385,13 @@ class Rewriter {
       if (name == "constant") kept.push_back(make(tokens_[i], tok::kw_const));
       if (name == "threadgroup") kept.push_back(tokens_[i]);
     }
-    // erased_before_ is by index of the token that follows; a suffix at the very end has none.
+    // erased_before_ holds the index of the following token; a suffix at the very end has none.
     tokens_ = std::move(kept);
     match_brackets();
   }
 
-  // Whether the address space at `i` stands behind a parameter list and says where the object of a member function
-  // lies: `S() threadgroup = default;`, `float get() const threadgroup;`.
+  // Whether the address space at `i` follows a parameter list and qualifies the object of a member function:
+  // `S() threadgroup = default;`, `float get() const threadgroup;`.
   bool qualifies_function(size_t i) const {
     auto is_qualifier = [&](size_t j) {
       return tokens_[j].isOneOf(tok::kw_const, tok::kw_volatile, tok::amp, tok::ampamp, tok::kw_noexcept) ||
@@ -401,15 +402,15 @@ class Rewriter {
     if (j == 0 || !is(j - 1, tok::r_paren)) return false;
     size_t open = match_[j - 1];
     if (open == 0) return false;
-    // Other words with parentheses, behind which a declaration may begin or go on.
+    // A declaration may begin or continue after the parentheses of these words.
     return !tokens_[open - 1].isOneOf(tok::kw_decltype, tok::kw_alignas, tok::kw__Alignas, tok::kw_typeof) &&
            !tokens_[open - 1].isOneOf(tok::kw_if, tok::kw_for, tok::kw_while, tok::kw_switch, tok::kw_constexpr) &&
            !(is(open - 1, tok::l_paren) && open > 1 && is(open - 2, tok::kw___attribute)) &&
            !tokens_[open - 1].isOneOf(tok::kw___attribute, tok::kw___declspec);
   }
 
-  // `threadgroup`, and `__shared__` of CUDA's, become attributes (compiler/clang/threadgroup_variables.h).
-  void carry_threadgroup_words(llvm::StringRef word, llvm::StringRef attribute) {
+  // Replaces `threadgroup`, or CUDA's `__shared__`, by an attribute (compiler/clang/threadgroup_variables.h).
+  void replace_threadgroup_qualifiers(llvm::StringRef word, llvm::StringRef attribute) {
     std::vector<Token> out;
     std::vector<size_t> index(tokens_.size());  // of each token in `out`
     bool has_word = false;
@@ -417,7 +418,7 @@ class Rewriter {
       index[i] = out.size();
       if (is_word(i, word)) {
         has_word = true;
-        // Behind a class's body an attribute would belong to the class.
+        // After a class body an attribute would apply to the class.
         size_t key = is(i - 1, tok::r_brace) ? class_key(match_[i - 1]) : i;
         if (key == i) {
           push_attribute(tokens_[i], attribute, out);
@@ -427,8 +428,8 @@ class Rewriter {
           out.insert(out.begin() + static_cast<std::ptrdiff_t>(index[key]), tokens.begin(), tokens.end());
           for (size_t j = key; j <= i; ++j) index[j] += tokens.size();
         }
-      } else if (is(i, tok::kw_alignas) && has_word && stands_behind_specifier(i)) {
-        // Behind other words of a declaration C++ takes no `alignas`; C's word it does.
+      } else if (is(i, tok::kw_alignas) && has_word && follows_specifier(i)) {
+        // After other specifiers Clang accepts C's `_Alignas` but not `alignas`.
         out.push_back(make(tokens_[i], tok::kw__Alignas));
       } else {
         out.push_back(tokens_[i]);
@@ -438,8 +439,8 @@ class Rewriter {
     match_brackets();
   }
 
-  // Index of the `struct`, `class`, `union` or `enum` of the class whose body opens at `open`; behind `open` if it is
-  // no class's.
+  // Index of the `struct`, `class`, `union` or `enum` whose body opens at `open`; the index after the matching brace if
+  // the body is not a class's.
   size_t class_key(size_t open) const {
     for (size_t j = open; j-- > 0;) {
       if (tokens_[j].isOneOf(tok::kw_struct, tok::kw_class, tok::kw_union, tok::kw_enum))
@@ -450,7 +451,7 @@ class Rewriter {
         bool is_attribute = j > 0 && (tokens_[j - 1].isOneOf(tok::kw_alignas, tok::kw__Alignas, tok::kw___attribute,
                                                              tok::kw___declspec, tok::kw_decltype) ||
                                       tokens_[j - 1].is(tok::l_paren));
-        if (!is_attribute) break;  // a function's
+        if (!is_attribute) break;  // a function's parameters
       } else if (tokens_[j].is(tok::r_square)) {
         j = match_[j];
       }
@@ -458,7 +459,7 @@ class Rewriter {
     return match_[open] + 1;
   }
 
-  bool stands_behind_specifier(size_t i) const {
+  bool follows_specifier(size_t i) const {
     return i > 0 && (tokens_[i - 1].isOneOf(tok::kw_const, tok::kw_volatile, tok::kw_static, tok::kw_extern) ||
                      is_word(i - 1, "threadgroup") || is_word(i - 1, "__shared__"));
   }
@@ -475,14 +476,14 @@ class Rewriter {
 
   // ---- CUDA
 
-  // `<<<`, which C++ reads as `<<` and `<`.
+  // `<<<`, which C++ lexes as `<<` and `<`.
   bool launches_kernel(size_t i) const {
     if (!is(i, tok::lessless) || !is(i + 1, tok::less) || tokens_[i].getLocation().isMacroID()) return false;
     return tokens_[i].getLocation().getLocWithOffset(2) == tokens_[i + 1].getLocation();
   }
 
-  // `const __grid_constant__ Shape x_shape` of Kiln's signature becomes a reference: nothing can write it, and a copy
-  // for each thread would lie in memory.
+  // `const __grid_constant__ Shape x_shape` in Kiln's signature becomes a reference: it is read-only, and a copy for
+  // each thread would be in memory.
   void rewrite_cuda() {
     std::vector<Token> kept;
     for (size_t i = 0; i < tokens_.size(); ++i) {
@@ -495,10 +496,10 @@ class Rewriter {
     }
     tokens_ = std::move(kept);
     match_brackets();
-    carry_threadgroup_words("__shared__", kSharedAttribute);
+    replace_threadgroup_qualifiers("__shared__", kSharedAttribute);
   }
 
-  // Index of the `>` that closes the `<` at i; i itself if it is none of a template.
+  // Index of the `>` that closes the `<` at i; i itself if that does not open template arguments.
   size_t template_arguments_end(size_t i) const {
     int depth = 0;
     for (size_t j = i; j < tokens_.size(); ++j) {
@@ -517,9 +518,9 @@ class Rewriter {
 
   // ---- Overloads by address space
 
-  // In one scope, [begin, end): later declarations that repeat an earlier one, token for token, are dropped.
+  // Within a scope [begin, end), drops declarations that repeat an earlier one token for token.
   void merge_scope(size_t begin, size_t end, std::vector<bool>& dropped) {
-    std::map<std::string, std::string> bodies;  // by head
+    std::map<std::string, std::string> bodies;  // by declaration without its body
     for (size_t i = begin; i < end;) {
       size_t first = i;
       size_t body = 0;  // index of the `{` of a function's body, or of the `=` that stands for it
@@ -529,7 +530,7 @@ class Rewriter {
         if (erased_before_.contains(i)) had_address_space = true;
         const Token& t = tokens_[i];
         if (t.is(tok::semi)) break;
-        // `public:` and the like are no part of a declaration.
+        // Access specifiers such as `public:` are not part of a declaration.
         if (i == first && t.isOneOf(tok::kw_public, tok::kw_private, tok::kw_protected) && is(i + 1, tok::colon)) {
           ++i;
           first = i + 1;
@@ -559,7 +560,7 @@ class Rewriter {
           else if (is_function)
             merge_local_classes(i + 1, match_[i], dropped);
           i = match_[i];
-          // A function's body or a namespace ends its declaration; a class or an initialiser needs its `;`.
+          // A function body or a namespace ends its declaration; a class or an initialiser ends with `;`.
           if (is_function || is_namespace) break;
         }
       }
@@ -567,7 +568,7 @@ class Rewriter {
       i = last + 1;
       bool is_specialization = is_class && !is_function && body != 0 && is(first, tok::kw_template);
       if ((!is_function && !is_specialization) || is_namespace) continue;
-      if (body == 0) body = last;  // declared
+      if (body == 0) body = last;  // a declaration without a body
       std::string head = spell(first, body), text = spell(body, last + 1);
       auto [earlier, is_new] = bodies.try_emplace(head, text);
       if (is_new || !had_address_space) continue;
@@ -584,7 +585,7 @@ class Rewriter {
     }
   }
 
-  // Statements of a function may repeat; only members of the classes that it defines are a scope's.
+  // Statements of a function may repeat; only members of its local classes are merged.
   void merge_local_classes(size_t begin, size_t end, std::vector<bool>& dropped) {
     for (size_t i = begin; i < end; ++i) {
       if (!tokens_[i].isOneOf(tok::kw_struct, tok::kw_class, tok::kw_union)) continue;
@@ -596,7 +597,7 @@ class Rewriter {
     }
   }
 
-  // With `const` first and once in each type: `const device T*` and `constant T*` have become the same.
+  // Writes `const` first and once in each type, so that `const device T*` and `constant T*` are equal.
   std::string spell(size_t begin, size_t end) const {
     std::string text, type;
     bool is_const = false;
@@ -630,7 +631,7 @@ class Rewriter {
     return "operator";
   }
 
-  // The identifier behind `struct`.
+  // The identifier after `struct`.
   std::string class_name(size_t begin, size_t end) const {
     for (size_t i = template_arguments_end(begin + 1); i + 1 < end; ++i)
       if (tokens_[i].isOneOf(tok::kw_struct, tok::kw_class)) return identifier(tokens_[i + 1]).str();
@@ -673,7 +674,7 @@ class Rewriter {
     match_brackets();
   }
 
-  // __builtin_bit_cast(__bf16, (unsigned short)bits): C++17 has no literal of this type.
+  // Pushes __builtin_bit_cast(__bf16, (unsigned short)bits), since C++17 has no literal of this type.
   void push_bfloat(const Token& where, llvm::StringRef digits, std::vector<Token>& out) const {
     llvm::APFloat value(llvm::APFloat::BFloat());
     auto status = value.convertFromString(digits, llvm::APFloat::rmNearestTiesToEven);
@@ -709,7 +710,7 @@ class Rewriter {
     }
     if (t.isOneOf(tok::kw_for, tok::kw_while, tok::kw_switch)) return statement_end(after_parentheses(i + 1));
     if (t.is(tok::kw_do)) {
-      size_t end = statement_end(i + 1);  // …
+      size_t end = statement_end(i + 1);  // the body
       return after_parentheses(end + 2);  // while (…) ;
     }
     if (t.isOneOf(tok::kw_case, tok::kw_default)) {
@@ -738,7 +739,7 @@ class Rewriter {
     out.push_back(make(where, tok::semi));
   }
 
-  // A destructor's call is one place for all ways out of a scope: threads that leave a loop there could not be told
+  // All paths out of a scope share one destructor call, so threads that leave a loop there could not be distinguished
   // from those that stay in it.
   void refuse_destructors() {
     for (size_t i = 0; i + 4 < tokens_.size(); ++i)
@@ -761,7 +762,7 @@ class Rewriter {
         if (keyword < closes_do.size()) closes_do[keyword] = true;
       }
       size_t begin = i;
-      // Hints for the loop stay with it; other pragmas speak of the block that they begin.
+      // Loop hints stay with the loop; other pragmas apply to the block that they begin.
       while (begin > 0 && tokens_[begin - 1].is(tok::annot_pragma_loop_hint)) --begin;
       begins.emplace(begin, keywords.size());
       ends.emplace(statement_end(i), keywords.size());
@@ -778,7 +779,7 @@ class Rewriter {
         push_call(where, "loop_enter", "", out);
       }
       out.push_back(tokens_[i]);
-      // Inner loops, which end at the same token, have the higher numbers and close first.
+      // Of loops that end at the same token, inner ones have higher numbers and close first.
       std::vector<size_t> closing;
       for (auto [at, loop] : range(ends, i)) closing.push_back(loop);
       std::sort(closing.rbegin(), closing.rend());
@@ -799,27 +800,27 @@ class Rewriter {
   const KernelUnit& unit_;
   clang::Preprocessor& preprocessor_;
   clang::SourceManager& sources_;
-  clang::FileID last_file_;       // that is_in_kernel was asked for
-  bool is_last_callers_ = false;  // what it said
+  clang::FileID last_file_;              // of the last is_in_kernel()
+  bool is_last_in_caller_text_ = false;  // its result
   const DiagnosticCollector& diagnostics_;
   std::vector<Token> tokens_;
   std::vector<size_t> match_;
-  std::optional<bool> defines_printf_;  // once asked for
-  std::set<size_t> erased_before_;      // tokens before which an address space stood
+  std::optional<bool> defines_printf_;  // computed at the first use
+  std::set<size_t> erased_before_;      // tokens that an erased address space preceded
   RewriteResult result_;
 };
 
 }  // namespace
 
-// Also such a matrix alone: products have an operator.
+// Mentioning such a type suffices, since products can be written with an operator.
 static bool is_simdgroup_matrix(llvm::StringRef name) {
   return name == "simdgroup_matrix" || name == "simdgroup_float8x8" || name == "simdgroup_half8x8" ||
          name == "simdgroup_bfloat8x8";
 }
 
-bool mentions_exchanges(const KernelUnit& unit) {
+bool mentions_convergent_operations(const KernelUnit& unit) {
   if (unit.pastes_tokens) return true;
-  if (unit.dialect == Dialect::kCuda) return std::ranges::any_of(unit.identifiers, is_cuda_exchange);
+  if (unit.dialect == Dialect::kCuda) return std::ranges::any_of(unit.identifiers, is_cuda_convergent_operation);
   return std::any_of(unit.identifiers.begin(), unit.identifiers.end(), [](const std::string& name) {
     return name.starts_with("simd_") || name.starts_with("quad_") || name == "threadgroup_barrier" ||
            name == "simdgroup_barrier" || name.starts_with("simdgroup_multiply") || is_simdgroup_matrix(name);

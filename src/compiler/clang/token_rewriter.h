@@ -1,22 +1,22 @@
-// Metal's tokens as C++'s.
+// Rewrites Metal's tokens to C++'s.
 //
-// The rewrites work on the tokens that Clang's preprocessor yields, after macros are expanded and before anything is
-// parsed. Text is never changed: every token keeps its place in the caller's text, so that messages are right to the
-// column, also inside macros, and what a macro makes is rewritten like what is written out. (Rewriting text was the
-// alternative. It must see through macros itself, moves columns, and cannot tell a storage class that comes from one
-// macro and a declarator that comes from another.)
+// The rewriter works on tokens of Clang's preprocessor, after macro expansion and before parsing. It never changes
+// text: every token keeps its location in the caller's text, so messages are right to the column, also inside macros,
+// and macro expansions are rewritten like written-out text. (Rejected: rewriting text. It would have to expand macros
+// itself, shifts columns, and cannot match a storage class from one macro with a declarator from another.)
 //
-// Little is left to rewrite, because the device library and Clang's options bring the rest:
+// Little is left to rewrite, because the device library and Clang's options handle the rest:
 //   * attributes in [[…]] that only Metal has are dropped;
 //   * `device` and `thread` are dropped, `constant` becomes `const`, `threadgroup` becomes an attribute of the type
 //     (`compiler/clang/threadgroup_variables.h`);
-//   * declarations that were overloads in the address space only, and are the same then, are merged; where they differ
-//     in more they are refused;
-//   * literals get C++'s suffixes (`1.5h`, `1.5bf`);
+//   * declarations that were overloads by address space only, and have become equal, are merged; if their bodies differ
+//     they are refused;
+//   * literals get suffixes that Clang knows (`1.5h`), or become bit casts (`1.5bf`).
 //
-// CUDA's tokens are C++'s: only `__shared__` and `__grid_constant__` are rewritten, and loops as Metal's:
+// CUDA's tokens are already C++'s: only `__shared__` and `__grid_constant__` are rewritten.
 //
-//   * loops get marks around them where threads may wait for one another inside (see `lowering/convergence_points.h`).
+// In both dialects, if the unit mentions convergent operations, marks are put around loops (see
+// `lowering/convergence_points.h`).
 #pragma once
 
 #include <clang/Lex/Token.h>
@@ -33,23 +33,22 @@ class Preprocessor;
 
 namespace kiln {
 
-// What a `kernel` or `__global__` function in the body means.
+// The error for a `kernel` or `__global__` function in the body.
 inline constexpr const char* kWholeKernelMessage =
     "the body is a whole kernel; give only what its braces hold: Kiln writes the signature from `input_names` and "
     "`output_names`";
 
 struct RewriteResult {
   std::vector<clang::Token> tokens;     // ends with eof
-  std::vector<Diagnostic> invalid;      // errors in the text: brackets that do not match
-  std::vector<Diagnostic> unsupported;  // what is valid in the dialect but not supported
+  std::vector<Diagnostic> invalid;      // errors in the text, such as brackets that do not match
+  std::vector<Diagnostic> unsupported;  // constructs that are valid in the dialect but not supported
 };
 
-/// Rewrites the tokens that come from the unit's text and its included files; others (the device library's) pass
-/// unchanged.
+/// Rewrites the tokens of the unit's text and its included files. Other tokens (the device library's) are unchanged.
 RewriteResult rewrite_tokens(std::vector<clang::Token> tokens, const KernelUnit& unit,
                              clang::Preprocessor& preprocessor, const DiagnosticCollector& diagnostics);
 
-/// Whether the unit mentions a function at which threads wait for one another.
-bool mentions_exchanges(const KernelUnit& unit);
+/// Whether the unit mentions a convergent operation: a function at which threads wait for one another.
+bool mentions_convergent_operations(const KernelUnit& unit);
 
 }  // namespace kiln

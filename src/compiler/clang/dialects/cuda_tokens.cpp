@@ -19,7 +19,7 @@ const char* unsupported_keyword(tok::TokenKind keyword, tok::TokenKind before) {
   switch (keyword) {
     case tok::kw_asm: return "inline PTX is not supported on the CPU";
     case tok::kw_new: return "a kernel cannot allocate memory on the CPU";
-    // Not a function that is deleted.
+    // `= delete` is a deleted function.
     case tok::kw_delete: return before == tok::equal ? nullptr : "a kernel cannot allocate memory on the CPU";
     case tok::kw_try:
     case tok::kw_catch:
@@ -58,7 +58,7 @@ const char* unsupported_in_cuda(tok::TokenKind token, tok::TokenKind before, Str
   return nullptr;
 }
 
-bool is_cuda_exchange(StringRef name) {
+bool is_cuda_convergent_operation(StringRef name) {
   return name == "cg" || name == "cooperative_groups" ||
          begins_with_any(name, {"__shfl_", "__ballot_sync", "__any_sync", "__all_sync", "__activemask", "__match_",
                                 "__reduce_", "__sync"});
@@ -94,9 +94,9 @@ std::string in_cuda_words(std::string message) {
                                                         {"__kiln_unsigned_long_long", "unsigned long long"},
                                                         {"__kiln_unsigned_short", "unsigned short"},
                                                         {"__kiln_unsigned", "unsigned int"}};
-  for (auto [theirs, ours] : kNames)
-    for (size_t at; (at = message.find(theirs.str())) != std::string::npos;)
-      message.replace(at, theirs.size(), ours.str());
+  for (auto [internal_name, cuda_name] : kNames)
+    for (size_t at; (at = message.find(internal_name.str())) != std::string::npos;)
+      message.replace(at, internal_name.size(), cuda_name.str());
   return message;
 }
 

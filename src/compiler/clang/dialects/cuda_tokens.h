@@ -1,4 +1,4 @@
-// What of CUDA's the CPU does not run, and what it takes without having it, by name.
+// Names of CUDA that the CPU target refuses, and names of headers that it accepts without having them.
 #pragma once
 
 #include <clang/Basic/TokenKinds.h>
@@ -12,16 +12,16 @@ namespace kiln {
 const char* unsupported_in_cuda(clang::tok::TokenKind token, clang::tok::TokenKind before, llvm::StringRef name,
                                 clang::tok::TokenKind next);
 
-/// Whether a function of this name makes threads wait for one another.
-bool is_cuda_exchange(llvm::StringRef name);
+/// Whether a function of this name is a convergent operation, at which threads wait for one another.
+bool is_cuda_convergent_operation(llvm::StringRef name);
 
-/// Headers whose names are in scope without them.
+/// Headers whose declarations are always in scope.
 bool is_known_cuda_header(llvm::StringRef name);
 
 /// CUDA's other headers.
 bool is_unsupported_cuda_header(llvm::StringRef name);
 
-/// Types by CUDA's names.
+/// Replaces internal names of types by CUDA's.
 std::string in_cuda_words(std::string message);
 
 }  // namespace kiln

@@ -1,8 +1,8 @@
-// What operations give that C++ leaves undefined, when both operands are known: what they give at run time, after
-// `lowering/defined_arithmetic.h`. LLVM folds them to poison while Clang writes its IR, before any pass could see them.
+// Folds integer operations that C++ leaves undefined to the value that they have at run time, after
+// `lowering/defined_arithmetic.h`. LLVM would fold them to poison while Clang generates IR, before any pass runs.
 //
-// The linker puts this function before LLVM's (--wrap in CMakeLists.txt). Conversions of floats to integers need
-// nothing of this kind: Clang has an option for them (`clang_session.cpp`).
+// The linker substitutes this function for LLVM's (--wrap in CMakeLists.txt). Conversions of floats to integers need no
+// such patch: Clang has an option for them (`clang_session.cpp`).
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Instruction.h>
 
@@ -13,8 +13,8 @@ using namespace llvm;
 #define KILN_FOLD "_ZN4llvm29ConstantFoldBinaryInstructionEjPNS_8ConstantES1_"
 Constant* fold(unsigned opcode, Constant* left, Constant* right) asm("__real_" KILN_FOLD);
 
-// The right operand that makes the operation one that is defined.
-APInt harmless(unsigned opcode, const APInt& left, const APInt& right) {
+// The right operand with which the operation is defined and has Kiln's result.
+APInt defined_operand(unsigned opcode, const APInt& left, const APInt& right) {
   switch (opcode) {
     case Instruction::Shl:
     case Instruction::LShr:
@@ -36,6 +36,6 @@ Constant* kiln_fold(unsigned opcode, Constant* left, Constant* right) {
   auto* a = dyn_cast<ConstantInt>(left);
   auto* b = dyn_cast<ConstantInt>(right);
   if (a && b && a->getType()->isIntegerTy() && isPowerOf2_32(b->getBitWidth()))
-    right = ConstantInt::get(b->getType(), harmless(opcode, a->getValue(), b->getValue()));
+    right = ConstantInt::get(b->getType(), defined_operand(opcode, a->getValue(), b->getValue()));
   return fold(opcode, left, right);
 }

@@ -38,9 +38,10 @@ gallery: build
 # make test    all tests
 test: check test-cpp test-python
 
-# make check   layers, constructs, types, format, documents: what can be told without running a kernel
+# make check   layers, words, constructs, types, format, documents: whatever needs no kernel to run
 check: build lint types stubs
 	$(BIN)/python tools/check_layers.py
+	$(BIN)/python tools/check_words.py
 	$(BIN)/python tools/check_constructs.py
 	$(BIN)/python tools/write_translations.py --check
 	$(BIN)/python tools/write_lists.py --check

@@ -82,6 +82,71 @@ def test_wrong_layers(path, text, problem, tmp_path, monkeypatch, capsys):
     assert layers(tmp_path, monkeypatch, capsys, files) == (1, f"{problem}\n")
 
 
+# ---- check_words.py
+
+NAMED = {
+    "src/compiler/memory/prefetch.h": "// asks what is behind\nint row = 0, place = 0, ways = 0;\n",
+    "src/compiler/memory/prefetch.cpp": '#include <fork/usual.h>\nauto text = "asked, wanted"; /* apart */ char c = \'"\';\n',
+    "src/compiler/memory/llvm.cpp": "loops.forgetLoop(loop); token.is(clang::tok::question); int task, basket, kForkliftSize;\n",
+    "src/compiler/memory/old.cpp": "\nint is_behind_ = 1;\n",
+}
+
+
+def words(tmp_path, monkeypatch, capsys, files=None, allowed=("is_behind_",)):
+    module = tool("check_words")
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(module, "ALLOWED", list(allowed))
+    for path, text in {**NAMED, **(files or {})}.items():
+        path = tmp_path / path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    status = module.main()
+    return status, capsys.readouterr().out
+
+
+def test_names_without_refused_words(tmp_path, monkeypatch, capsys):
+    assert words(tmp_path, monkeypatch, capsys) == (0, "words: names use the field's, 1 are still allowed not to\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "problem"),
+    [
+        ("a.h", "/*\n*/ bool asks_first();\n", "a.h:2: `asks` in `asks_first`; use instead: check, guard or predicate"),
+        ("a.cpp", "struct SlowFork {};\n", "a.cpp:1: `fork` in `SlowFork`; use instead: branch"),
+        ("a.cpp", "int kMostAgain = 2'000, b;\n", "a.cpp:1: `again` in `kMostAgain`; use instead: rematerialize"),
+        ("a.cpp", "bool is_same_in_all();\n", "a.cpp:1: `same_in_all` in `is_same_in_all`; use instead: uniform"),
+        ("row_locks.h", "", "row_locks.h: `row_locks` in the name of this file; use instead: striped atomics"),
+    ],
+)
+def test_refused_words_in_names(path, text, problem, tmp_path, monkeypatch, capsys):
+    status, out = words(tmp_path, monkeypatch, capsys, {f"src/compiler/ir/{path}": text})
+    assert status == 1
+    assert out.startswith(f"src/compiler/ir/{problem}")
+    assert out.endswith("(docs/glossary.md)\n")
+    assert out.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("allowed", "problem"),
+    [
+        (["fork", "is_behind_"], "fork: no longer occurs; `tools/check_words.py --shorten` removes it from ALLOWED"),
+        (["is_behind_", "place"], "place: no longer occurs; `tools/check_words.py --shorten` removes it from ALLOWED"),
+        (["is_behind_", "is_behind_"], "ALLOWED is not sorted"),
+    ],
+)
+def test_allowed_names_only_get_fewer(allowed, problem, tmp_path, monkeypatch, capsys):
+    assert words(tmp_path, monkeypatch, capsys, allowed=allowed) == (1, f"{problem}\n")
+
+
+def test_allowed_names_are_removed_once_renamed(tmp_path):
+    script = tmp_path / "check_words.py"
+    script.write_text((TOOLS / "check_words.py").read_text())
+    module = tool("check_words")
+    module.shorten(script, module.ALLOWED[1:])
+    kept = script.read_text().partition("ALLOWED: list[str] = [\n")[2].partition("]\n")[0]
+    assert kept == "".join(f'    "{name}",\n' for name in module.ALLOWED[:1])
+
+
 # ---- check_constructs.py
 
 TABLE = """

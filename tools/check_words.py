@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""Checks that names in the compiler use the field's words, so that a reader finds them by searching.
+
+WORDS lists the words that are refused in names of files and in identifiers of src/compiler, each with the word to use
+instead. docs/glossary.md explains the terms and shows this table, which tools/write_lists.py writes there.
+
+    check_words.py             reports refused words, and entries of ALLOWED that are no longer needed
+    check_words.py --shorten   removes those entries from ALLOWED
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = "src/compiler"
+
+# Refused words -> what to use instead. A word is refused if it is a whole part of a name, between underscores or the
+# humps of CamelCase; a compound such as `same_in_all`, if its parts follow one another. Words that also have a right
+# meaning (place, row, way, piece, run, wait, exchange, same) are refused only in unambiguous compounds.
+WORDS = {
+    "ask asks asked asking question questions": "check, guard or predicate; query of an analysis",
+    "behind": "after, dominated by, successor",
+    "apart": "scalarized; `.slow` for the clone of a function",
+    "wanted wants": "live, used, needed; register pressure",
+    "nobody somebody who whom": "dead, unused; exclusive",
+    "usual": "likely; fast path",
+    "fork forks": "branch",
+    "meet meets meeting meetings": "join",
+    "alike same_in_all same_for_all": "uniform (over a simdgroup), invariant (over a launch)",
+    "differ differs": "divergent",
+    "again": "rematerialize, reload; back edge",
+    "untaken": "ordering edge",
+    "stand_in stand_ins": "pseudo-intrinsic",
+    "way_of ways_of way_out ways_out real_way by_way": "edge, path, successor",
+    "place_of places_of of_place at_place same_place same_places": "address, offset, index, position",
+    "waiting_place waiting_places wait_site wait_sites has_wait": "convergence point; suspend point",
+    "lower_wait lower_waits wait_lowering waits_before waits_between": "convergence point; suspend point",
+    "exchanges_values is_exchange has_exchange has_exchanges lower_exchanges": "collective",
+    "is_row are_rows load_row masked_row limited_row whole_row whole_rows": "consecutive access",
+    "row_loops row_functions row_questions": "loop versioning, function versioning",
+    "row_locks row_updates locked_rows shared_row": "striped atomics",
+    "gathered_row gathered_rows": "indirect prefetch",
+    "edge_row edge_rows": "tail load",
+    "distant_row distant_rows": "shared bounds check",
+    "row_runs in_runs are_runs by_piece last_piece next_piece before_pieces separate_pieces": "thread coarsening; half",
+    "gather_stores": "cluster stores (a gather is an indexed load)",
+    "launch_table launch_tables": "invariant cache",
+    "tile_batch tile_batches batch_tiles": "tile multibuffering",
+    "finish_chain finish_chains": "pressure scheduler",
+    "cut": "split",
+    "leave_first tail_first tails_first": "early-exit linearization",
+    "agreement barriers_agree": "barrier uniformity",
+    "separate_lanes": "affine lanes",
+    "turned turn_square turn_squares": "transposed, transpose",
+    "extremes packed_number packed_numbers scaling": "min/max idiom; int4 to float; ldexp",
+    "told said": "set, reported",
+    "forget forgets forgotten": "invalidate, reset",
+    "let lets given_out": "allow, assign",
+}
+
+# Identifiers that are still to be renamed. The list only gets shorter: add nothing.
+ALLOWED: list[str] = [
+    "Agreement",
+    "Alike",
+    "Ask",
+    "Asked",
+    "Asks",
+    "Fork",
+    "LaunchTables",
+    "Meetings",
+    "TailFirst",
+    "WaitLowering",
+    "add_behind",
+    "again",
+    "agreement",
+    "alike",
+    "apart",
+    "apart_",
+    "are_before_pieces",
+    "are_rows",
+    "ask",
+    "asked",
+    "asks",
+    "asks_second",
+    "asks_second_cache",
+    "at_place",
+    "behind",
+    "behind_",
+    "by_piece_",
+    "cut",
+    "cut_extract",
+    "cut_insert",
+    "cut_load",
+    "cut_phi",
+    "cut_shuffle",
+    "cut_store",
+    "describe_scaling",
+    "exchanges_values",
+    "expand_scaling",
+    "first_behind",
+    "forget",
+    "forget_stores",
+    "forget_unrolling",
+    "fork",
+    "fork_",
+    "forks",
+    "has_wait",
+    "in_runs",
+    "is_before_pieces",
+    "is_behind",
+    "is_cut",
+    "is_cut_",
+    "is_limited_row",
+    "is_masked_row",
+    "is_row",
+    "is_row_",
+    "is_row_anyway",
+    "is_scaling",
+    "is_whole_row",
+    "kMostAgain",
+    "last_piece",
+    "load_edge_row",
+    "load_row",
+    "lower_waits",
+    "meet",
+    "meeting",
+    "meetings",
+    "meetings_",
+    "meets",
+    "next_piece",
+    "of_place",
+    "place_of",
+    "places_of",
+    "places_of_access",
+    "put_tail_first",
+    "questions",
+    "questions_of",
+    "rounds_alike",
+    "rows_are_runs",
+    "said",
+    "same_in_all",
+    "turned",
+    "update_limited_row",
+    "update_shared_row",
+    "usual",
+    "waits_before_",
+    "waits_between",
+    "wanted",
+    "wants_row_locks",
+    "writes_the_same_places",
+]
+
+_TOKEN = re.compile(
+    r'^[ \t]*#[ \t]*include[^\n]*|//[^\n]*|/\*.*?\*/|R"(?P<raw>[^(\s]*)\(.*?\)(?P=raw)"|"(?:\\.|[^"\\\n])*"'
+    r"|'(?:\\.|[^'\\\n])*'|(?P<name>(?:tok::)?[A-Za-z_]\w*)|\d[\w.']*",
+    re.DOTALL | re.MULTILINE,
+)
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_REFUSED = {tuple(word.split("_")): use for words, use in WORDS.items() for word in words.split()}
+_LONGEST = max(map(len, _REFUSED))
+
+
+def identifiers(text: str) -> Iterator[tuple[int, str]]:
+    """Line and name of each identifier in C++ text, without those of LLVM and Clang: `forgetLoop`, `tok::question`."""
+    line, end = 1, 0
+    for match in _TOKEN.finditer(text):
+        line, end = line + text.count("\n", end, match.start()), match.start()
+        name = match["name"]
+        if name and not name.startswith("tok::") and not re.match(r"(?!k[A-Z])[a-z]+\d*[A-Z]", name):
+            yield line, name
+
+
+def refused(name: str) -> tuple[str, str] | None:
+    """The first refused word in a name, and what to use instead."""
+    parts = [part.lower() for part in _PART.findall(name)]
+    for begin in range(len(parts)):
+        for end in range(begin + 1, min(begin + _LONGEST, len(parts)) + 1):
+            if use := _REFUSED.get(tuple(parts[begin:end])):
+                return "_".join(parts[begin:end]), use
+    return None
+
+
+def problems(root: Path, allowed: list[str]) -> tuple[list[str], list[str]]:
+    """What is wrong, and the entries of `allowed` that are not needed."""
+    found: list[str] = []
+    needed: set[str] = set()
+    for path in sorted((root / FOLDER).rglob("*")):
+        relative = path.relative_to(root).as_posix()
+        if word := refused(path.stem):
+            found.append(f"{relative}: {_reason(*word, 'the name of this file')}")
+        if path.suffix not in {".h", ".cpp"}:
+            continue
+        lines: dict[str, int] = {}
+        for line, name in identifiers(path.read_text()):
+            lines.setdefault(name, line)
+        for name, line in lines.items():
+            if not (word := refused(name)):
+                continue
+            if name in allowed:
+                needed.add(name)
+            else:
+                found.append(f"{relative}:{line}: {_reason(*word, f'`{name}`')}")
+    return found, [name for name in allowed if name not in needed]
+
+
+def _reason(word: str, use: str, name: str) -> str:
+    return f"`{word}` in {name}; use instead: {use} (docs/glossary.md)"
+
+
+def table() -> str:
+    """The refused words as rows of docs/glossary.md."""
+    rows = [f"| {', '.join(f'`{word}`' for word in words.split())} | {use} |" for words, use in WORDS.items()]
+    return "\n".join(["| word | use instead |", "|---|---|", *rows])
+
+
+def shorten(script: Path, needless: list[str]) -> None:
+    begin, list_begin, rest = script.read_text().partition("ALLOWED: list[str] = [\n")
+    names, list_end, end = rest.partition("]\n")
+    kept = [line for line in names.splitlines(keepends=True) if line.strip(' ",\n') not in needless]
+    script.write_text(begin + list_begin + "".join(kept) + list_end + end)
+
+
+def main() -> int:
+    found, needless = problems(ROOT, ALLOWED)
+    if needless and "--shorten" in sys.argv[1:]:
+        shorten(Path(__file__), needless)
+        needless = []
+    found += [
+        f"{name}: no longer occurs; `tools/check_words.py --shorten` removes it from ALLOWED" for name in needless
+    ]
+    if sorted(set(ALLOWED)) != ALLOWED:
+        found.append("ALLOWED is not sorted")
+    print("\n".join(found) if found else f"words: names use the field's, {len(ALLOWED)} are still allowed not to")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Writes the lists that pages have of the project's tables, so that one reads them in the repository as on the site.
 
-A page marks where a list goes: between ``<!-- constructs: types -->`` and ``<!-- end -->`` come the rows of that section
-of tests/constructs.toml, between ``<!-- headers -->`` and ``<!-- end -->`` the public C++ headers with what their first
-comments say. With ``--check`` nothing is written; the exit status says whether the pages are what would be written.
+A page marks where a list goes: between ``<!-- constructs: types -->`` and ``<!-- end -->`` come the rows of that
+section of tests/constructs.toml, between ``<!-- headers -->`` and ``<!-- end -->`` the public C++ headers with what
+their first comments say, between ``<!-- words -->`` and ``<!-- end -->`` the words that tools/check_words.py refuses.
+With ``--check`` nothing is written; the exit status says whether the pages are what would be written.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+import check_words  # noqa: E402
+
 _MARKED = re.compile(r"(<!-- (\w+)(?:: (\w+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 Row: TypeAlias = str | dict[str, str]
@@ -90,7 +95,8 @@ def headers() -> str:
 def with_lists(page: str) -> str:
     def written(match: re.Match[str]) -> str:
         begin, kind, section, end = match.groups()
-        return f"{begin}\n{constructs(section) if kind == 'constructs' else headers()}\n\n{end}"
+        lists = {"constructs": lambda: constructs(section), "headers": headers, "words": check_words.table}
+        return f"{begin}\n{lists[kind]()}\n\n{end}"
 
     return _MARKED.sub(written, page)
 

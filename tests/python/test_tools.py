@@ -325,6 +325,7 @@ def test_lists_are_written_where_a_page_marks_them():
     assert "\n\n<!-- end -->\nB\n<!-- headers -->\n\n| | |\n|---|---|\n| `kiln/kiln.h` | All of Kiln" in made
     assert module.with_lists(made) == made
     assert module.with_lists("no marks\n") == "no marks\n"
+    assert "\n| `fork`, `forks` | branch |\n" in module.with_lists("<!-- words -->\n<!-- end -->\n")
 
 
 @pytest.mark.parametrize(

@@ -272,7 +272,7 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   const KernelUnit& unit = pipeline.request().unit;
   const bool has_points = !result.points.empty();
   ThreadAnalyses analyses;
-  pipeline.use(analyses);
+  const auto use = pipeline.use(analyses);
   FunctionAnalysisManager& functions = analyses.functions();
   auto is_barrier = [&](const Instruction& instruction) {
     std::optional<unsigned> point = convergence_point_at(instruction);
@@ -383,7 +383,7 @@ Vectorized vectorize(Pipeline& pipeline, Module& module, TargetMachine& machine)
   const bool takes_long_bodies = pipeline.request().target.engine == "simd-always";
   Vectorized result;
   PassRunner runner(&machine);
-  pipeline.use(runner);
+  const auto use = pipeline.use(runner);
   if (machine.getTargetCPU() != "x86-64-v3" && !has_avx512(machine)) result.refusal = "it needs AVX2";
   // Metal does not promise that threads make progress by themselves (docs/language.md 2.5).
   else if (unit.dialect == Dialect::kCuda && has_spin_loops(*module.getFunction(kBodyFunction)))
@@ -394,7 +394,6 @@ Vectorized vectorize(Pipeline& pipeline, Module& module, TargetMachine& machine)
     if (!takes_long_bodies) result.refusal = refuse_by_length(*group);
     if (result.refusal.empty()) {
       result.refusal = vectorize_group(pipeline, *group, result, machine, takes_long_bodies);
-      pipeline.use(runner);
       if (!result.refusal.empty()) group->deleteBody();
       pipeline.run("restore-sinks", module, [&] { restore_sinks(*group); });
       if (result.refusal.empty()) pipeline.keep_stage("widened", module);
@@ -419,9 +418,6 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
   const KernelUnit& unit = pipeline.request().unit;
   Module& module = *group.getParent();
   const VectorRegisters registers = registers_of(machine);
-  output.run_function = kRowFunction;
-  Function& row = add_simd_row(group);
-  if (!has_atomics) row.setNoSync();
   // Before inlining: the function is made twice, and its entry decides for all of its accesses.
   Function* whole = nullptr;
   if (!halves_share)
@@ -430,6 +426,9 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
       pipeline.runner().run_pass(FunctionVersioningPass(kFewestRows, made), group);
       return made;
     });
+  output.run_function = kRowFunction;
+  Function& row = add_simd_row(group);
+  if (!has_atomics) row.setNoSync();
   if (whole) {
     output.takes_rows = knows_row;
     pipeline.run("row-loops", row, [&] { run_rows(row, *whole, group, unit.rows_are_runs, knows_row); });
@@ -607,7 +606,7 @@ EngineOutput lower_vectorized(Pipeline& pipeline, Module& module, TargetMachine&
 EngineOutput lower_scalar(Pipeline& pipeline, Module& module, TargetMachine& machine) {
   const KernelUnit& unit = pipeline.request().unit;
   PassRunner runner(&machine);
-  pipeline.use(runner);
+  const auto use = pipeline.use(runner);
   EngineOutput output;
   output.engine = "scalar";
   output.reason = "KILN_CPU_ENGINE asks for it";
@@ -660,7 +659,7 @@ EngineOutput lower_for_cpu(Pipeline& pipeline, Module& module, TargetMachine& ma
   Vectorized vectorized = vectorize(pipeline, module, machine);
   if (vectorized.refusal.empty()) {
     PassRunner runner(&machine);
-    pipeline.use(runner);
+    const auto use = pipeline.use(runner);
     return lower_vectorized(pipeline, module, machine, std::move(vectorized));
   }
   EngineOutput output = lower_scalar(pipeline, module, machine);
@@ -704,7 +703,7 @@ namespace {
 std::string lower_gpu_collectives(Pipeline& pipeline, Function& body, bool has_tensor_products, MatrixMap map) {
   // Threads of a simdgroup run independently, so that LLVM's passes may not take a value for uniform.
   ThreadAnalyses analyses(Lanes::kIndependent);
-  pipeline.use(analyses);
+  const auto use = pipeline.use(analyses);
   const bool has_collectives = any_of(instructions(body), [](const Instruction& instruction) {
     return is_matrix_product(instruction) || calls(instruction, kCollectiveFunction);
   });
@@ -767,7 +766,7 @@ GpuLowering lower_for_nvidia(Pipeline& pipeline, Module& module, TargetMachine& 
   pipeline.run("hide-sinks", body, [&] { hide_sinks(body); });
   result.refusal = lower_gpu_collectives(pipeline, body, unit.math_mode != MathMode::kSafe && number >= 80, map);
   PassRunner runner(&machine);
-  pipeline.use(runner);
+  const auto use = pipeline.use(runner);
   if (!result.refusal.empty()) return result;
   pipeline.run("threadgroup-variables", module, [&] { move_threadgroup_variables(module); });
   Function& kernel = pipeline.run(

@@ -76,8 +76,21 @@ class Pipeline {
                                           [&] { return runner_->run_pass(std::move(pass), function); });
   }
 
-  /// The runner whose analyses the passes use from here on. Must outlive its use.
-  void use(PassRunner& runner) { runner_ = &runner; }
+  /// Makes `runner` the one whose analyses passes use, until the result is destroyed.
+  class Use {
+   public:
+    Use(Pipeline& pipeline, PassRunner& runner) : pipeline_(pipeline), previous_(pipeline.runner_) {
+      pipeline.runner_ = &runner;
+    }
+    ~Use() { pipeline_.runner_ = previous_; }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    Pipeline& pipeline_;
+    PassRunner* previous_;
+  };
+  [[nodiscard]] Use use(PassRunner& runner) { return Use(*this, runner); }
   PassRunner& runner() { return *runner_; }
   llvm::FunctionAnalysisManager& analyses() { return runner_->functions(); }
 

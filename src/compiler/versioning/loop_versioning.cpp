@@ -244,7 +244,6 @@ class LoopVersioning {
         evolution_(analyses.getResult<ScalarEvolutionAnalysis>(function)) {}
 
   bool run() {
-    bool has_changed = false;
     // Inner loops first. A loop around a versioned one is not versioned.
     SmallVector<Loop*> order = loops_.getLoopsInPreorder();
     DenseSet<Loop*> versioned;
@@ -252,9 +251,9 @@ class LoopVersioning {
       if (!any_of(loop->getSubLoops(), [&](Loop* inner) { return versioned.contains(inner); }) && !version(*loop))
         continue;
       versioned.insert(loop);
-      has_changed = true;
+      has_changed_ = true;
     }
-    return has_changed;
+    return has_changed_;
   }
 
  private:
@@ -263,8 +262,9 @@ class LoopVersioning {
     size_t size = 0;
     for (const BasicBlock* block : loop.blocks()) size += block->size();
     if (checks.size() < fewest_ || size > kMostInstructions) return false;
-    simplifyLoop(&loop, &dominators_, &loops_, &evolution_, nullptr, nullptr, /*PreserveLCSSA=*/false);
-    formLCSSARecursively(loop, dominators_, &loops_, &evolution_);
+    // Loops that are not versioned stay in this form.
+    has_changed_ |= simplifyLoop(&loop, &dominators_, &loops_, &evolution_, nullptr, nullptr, /*PreserveLCSSA=*/false);
+    has_changed_ |= formLCSSARecursively(loop, dominators_, &loops_, &evolution_);
     if (!loop.isLoopSimplifyForm() || !loop.isSafeToClone()) return false;
     auto is_this = [&](const Loop& other) { return &other == &loop; };
     Conditions conditions(*loop.getLoopPreheader()->getTerminator(), evolution_, dominators_, loops_, is_this);
@@ -306,6 +306,7 @@ class LoopVersioning {
   LoopInfo& loops_;
   DominatorTree& dominators_;
   ScalarEvolution& evolution_;
+  bool has_changed_ = false;
 };
 
 }  // namespace

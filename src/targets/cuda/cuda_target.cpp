@@ -15,6 +15,7 @@
 
 #include "core/gpu_image.h"
 #include "core/out_of_memory.h"
+#include "core/settings.h"
 #include "core/text.h"
 #include "kiln/error.h"
 #include "targets/cuda/driver.h"

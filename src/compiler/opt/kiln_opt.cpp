@@ -1,0 +1,461 @@
+// kiln-opt: runs passes of the compiler on LLVM IR from a file, as LLVM's opt does.
+//
+//   kiln-opt --passes=prefetch,early-cse,simplifycfg [options] file.ll
+//
+// `--passes` names passes of the table below and pipelines of LLVM's (those with commas or parentheses between single
+// quotes, such as 'loop-mssa(licm)'), which run in their order on every function that is defined, or on the one that
+// `--function` names. The resulting module goes to stdout; a pass that answers a question prints a line with the answer
+// as a comment before it. `--list` prints the names. The IR is verified after each pass.
+//
+// Tests of passes are below tests/compiler, a folder for each room and pass.
+#include <llvm/Analysis/PostDominators.h>
+#include <llvm/ADT/StringExtras.h>
+#include <llvm/ADT/StringSwitch.h>
+#include <llvm/AsmParser/Parser.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/MemoryBuffer.h>
+#include <llvm/Support/SourceMgr.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <charconv>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/analysis/barrier_uniformity.h"
+#include "compiler/analysis/structured_flow.h"
+#include "compiler/analysis/uniformity.h"
+#include "compiler/codegen/extension_uses.h"
+#include "compiler/codegen/lane_loop_splitting.h"
+#include "compiler/codegen/lane_reductions.h"
+#include "compiler/codegen/min_max_idiom.h"
+#include "compiler/codegen/pressure_scheduler.h"
+#include "compiler/codegen/split_vectors.h"
+#include "compiler/ir/convergence_point.h"
+#include "compiler/ir/guard_sinks.h"
+#include "compiler/ir/simdgroup.h"
+#include "compiler/ir/vector_isa.h"
+#include "compiler/lowering/affine_lanes.h"
+#include "compiler/lowering/approximations.h"
+#include "compiler/lowering/bounds_guards.h"
+#include "compiler/lowering/constant_initializers.h"
+#include "compiler/lowering/convergence_points.h"
+#include "compiler/lowering/defined_arithmetic.h"
+#include "compiler/lowering/inline_all.h"
+#include "compiler/lowering/interrupt_polls.h"
+#include "compiler/lowering/lane_collectives.h"
+#include "compiler/lowering/ldexp.h"
+#include "compiler/lowering/masked_loads.h"
+#include "compiler/lowering/matrix_products.h"
+#include "compiler/lowering/module_preparation.h"
+#include "compiler/lowering/promote_variables.h"
+#include "compiler/lowering/reference_loads.h"
+#include "compiler/lowering/scalar_components.h"
+#include "compiler/lowering/shape_constants.h"
+#include "compiler/lowering/small_floats.h"
+#include "compiler/lowering/spin_loops.h"
+#include "compiler/lowering/split_structures.h"
+#include "compiler/lowering/structure_phis.h"
+#include "compiler/lowering/threadgroup_pointer_tables.h"
+#include "compiler/lowering/vector_bitcasts.h"
+#include "compiler/lowering/warp_masks.h"
+#include "compiler/memory/address_order.h"
+#include "compiler/memory/constant_offsets.h"
+#include "compiler/memory/indirect_prefetch.h"
+#include "compiler/memory/invariant_cache.h"
+#include "compiler/memory/prefetch.h"
+#include "compiler/memory/store_forwarding.h"
+#include "compiler/nvptx/alignments.h"
+#include "compiler/nvptx/exact_operations.h"
+#include "compiler/nvptx/flat_branches.h"
+#include "compiler/nvptx/predicated_accesses.h"
+#include "compiler/nvptx/ptx_generator.h"
+#include "compiler/nvptx/threadgroup_memory.h"
+#include "compiler/vectorize/cluster_stores.h"
+#include "compiler/vectorize/early_exits.h"
+#include "compiler/vectorize/guarded_atomics.h"
+#include "compiler/vectorize/reload_inputs.h"
+#include "compiler/vectorize/sink_stores.h"
+#include "compiler/vectorize/widen.h"
+#include "compiler/versioning/function_versioning.h"
+#include "compiler/versioning/loop_versioning.h"
+#include "compiler/workgroup/coarsened_addresses.h"
+#include "compiler/workgroup/deferred_reductions.h"
+#include "compiler/workgroup/first_stores.h"
+#include "compiler/workgroup/reuse_barriers.h"
+#include "compiler/workgroup/simdgroup_loops.h"
+#include "compiler/workgroup/suspend_points.h"
+#include "compiler/workgroup/thread_coarsening.h"
+#include "compiler/workgroup/tile_multibuffering.h"
+#include "compiler/x86/code_generator.h"
+#include "compiler/x86/int4_to_float.h"
+#include "core/cpu_image.h"
+#include "core/text.h"
+#include "kiln/error.h"
+
+namespace kiln {
+namespace {
+
+using namespace llvm;
+
+struct Options {
+  std::string passes, function, file;
+  std::string cpu = "x86-64-v3";
+  unsigned simdgroups = 0;         // of a threadgroup
+  unsigned fewest = 3;             // accesses from which code is versioned
+  unsigned ahead = 2;              // threadgroups
+  uint64_t threadgroup_bytes = 0;  // of threadgroup memory
+  std::string parameters;          // of kBodyFunction: "in:4,out:4,shape:4", roles and bytes of an element
+  std::vector<int64_t> values;     // of the parameters that are shapes
+  bool is_full = false, list = false;
+};
+
+// What passes of one run share.
+struct State {
+  explicit State(const Options& options)
+      : options(options), machine(make_cpu_machine(options.cpu)), runner(machine.get()) {}
+
+  bool has_avx512() const { return options.cpu == "x86-64-v4"; }
+  VectorRegisters registers() const { return has_avx512() ? VectorRegisters{32, 64} : VectorRegisters{16, 32}; }
+  FunctionAnalysisManager& threads() { return analyses.functions(); }
+
+  const Options& options;
+  std::unique_ptr<TargetMachine> machine;
+  PassRunner runner;
+  ThreadAnalyses analyses;
+  KernelUnit unit;
+  std::vector<ConvergencePoint> points;
+};
+
+using FunctionPass = std::function<void(Function&, State&)>;
+using ModulePass = std::function<void(Module&, State&)>;
+
+void answer(const std::string& name, std::string_view text) { outs() << "; " << name << ": " << text << "\n"; }
+
+bool is_point(const Instruction& instruction) { return convergence_point_at(instruction).has_value(); }
+
+template <class Pass>
+FunctionPass run_pass(Pass pass) {
+  return [pass](Function& function, State& state) { state.runner.run_pass(pass, function); };
+}
+
+const std::map<std::string, FunctionPass>& function_passes() {
+  static const std::map<std::string, FunctionPass> passes = {
+      // lowering
+      {"affine-lanes", [](Function& f, State&) { split_affine_lanes(f); }},
+      {"bfloat-conversions", [](Function& f, State&) { remove_bfloat(f); }},
+      {"bounds-guards", [](Function& f, State& s) { insert_bounds_guards(f, s.unit, s.unit.parameters); }},
+      {"collectives-in-loops", [](Function& f, State&) { keep_collectives_in_loops(f); }},
+      {"components", [](Function& f, State& s) { split_into_components(f, s.analyses); }},
+      {"convergence-points", [](Function& f, State& s) { s.points = number_convergence_points(f); }},
+      {"convergence-points-in-loops",
+       [](Function& f, State& s) { s.points = number_convergence_points(f, LoopEnds::kKept); }},
+      {"describe-accesses", [](Function& f, State& s) { describe_accesses(f, s.unit, s.unit.parameters); }},
+      {"hide-sinks", [](Function& f, State&) { hide_sinks(f); }},
+      {"lane-collectives",
+       [](Function& f, State& s) {
+         std::string reason = lower_collectives(f, s.points);
+         if (!reason.empty()) answer("lane-collectives", reason);
+       }},
+      {"masked-loads", [](Function& f, State&) { mask_at_loads(f); }},
+      {"matrix-products", [](Function& f, State&) { expand_matrix_products(f); }},
+      {"may-loop-for-ever",
+       [](Function& f, State&) { answer(f.getName().str(), may_loop_for_ever(f) ? "may loop for ever" : "ends"); }},
+      {"reference-loads", [](Function& f, State&) { mark_reference_loads(f); }},
+      {"remove-iterations", [](Function& f, State&) { remove_iterations(f); }},
+      {"remove-warp-masks", [](Function& f, State&) { remove_masks(f); }},
+      {"restore-sinks", [](Function& f, State&) { restore_sinks(f); }},
+      {"shape-constants", [](Function& f, State& s) { replace_known_shapes(f, s.unit); }},
+      {"spin-loops",
+       [](Function& f, State&) { answer(f.getName().str(), has_spin_loops(f) ? "waits in a loop" : "does not wait"); }},
+      {"split-structures", [](Function& f, State&) { split_structures(f); }},
+      {"structure-phis", [](Function& f, State&) { split_structure_phis(f); }},
+      {"threadgroup-pointer-tables", [](Function& f, State&) { unfold_threadgroup_pointer_tables(f); }},
+      {"vector-bitcasts", [](Function& f, State&) { spell_out_bitcasts(f); }},
+      {"warp-masks",
+       [](Function& f, State& s) {
+         auto is_barrier = [&](const Instruction& i) {
+           std::optional<unsigned> point = convergence_point_at(i);
+           return point && *point < s.points.size() && s.points[*point].is_barrier;
+         };
+         const bool are_together = masks_are_together(f, s.threads(), is_barrier);
+         answer(f.getName().str(), are_together ? "masks name the lanes that are together" : kMayConvergeElsewhere);
+       }},
+      {"yields", [](Function& f, State&) { add_yields(f); }},
+      // vectorize
+      {"barrier-uniformity",
+       [](Function& f, State& s) {
+         const bool are_uniform = barriers_are_uniform(f, s.threads(), blocks_with(f, is_point));
+         answer(f.getName().str(), are_uniform ? "barriers are uniform" : "barriers are divergent");
+       }},
+      {"cluster-stores", [](Function& f, State& s) { cluster_stores(f, s.threads()); }},
+      {"early-exits",
+       [](Function& f, State& s) {
+         if (linearize_early_exits(f, s.threads(), blocks_with(f, is_point)) == EarlyExits::kTooLate)
+           answer(f.getName().str(), kLeavesTooLate);
+       }},
+      {"guarded-atomics",
+       [](Function& f, State& s) { select_guarded_addresses(f, s.threads().getResult<DivergenceAnalysis>(f)); }},
+      {"reload-inputs", [](Function& f, State& s) { reload_inputs(f, s.threads(), is_point); }},
+      {"sink-stores", [](Function& f, State& s) { sink_stores(f, s.threads()); }},
+      {"structurize", [](Function& f, State& s) { s.analyses.run(kStructuring, f); }},
+      {"thread-coarsening",
+       [](Function& f, State& s) {
+         const bool share = halves_share_work(f, s.threads().getResult<DivergenceAnalysis>(f));
+         answer(f.getName().str(), share ? "halves share work" : "halves share no work");
+       }},
+      {"widen",
+       [](Function& f, State& s) {
+         auto is_output = [&](uint64_t argument) {
+           return argument < s.unit.parameters.size() && s.unit.parameters[argument].role == ParameterRole::kOutput;
+         };
+         std::string reason = widen(
+             f, s.threads(), {s.has_avx512(), s.options.is_full, s.points, offsetof(CpuLaunch, is_alone), is_output});
+         if (!reason.empty()) answer(f.getName().str(), reason);
+       }},
+      // workgroup
+      {"coarsened-addresses", run_pass(CoarsenedAddressesPass())},
+      {"coarsened-positions", [](Function& f, State&) { split_coarsened_positions(f, *f.getArg(3)); }},
+      {"deferred-reductions",
+       [](Function& f, State& s) {
+         bool has_changed = false;
+         s.runner.run_pass(DeferredReductionsPass(s.registers().bytes / sizeof(float), has_changed), f);
+       }},
+      {"first-stores", run_pass(FirstStoresPass())},
+      {"reuse-barriers", [](Function& f, State&) { add_reuse_barriers(f); }},
+      {"simdgroup-loops",
+       [](Function& f, State& s) {
+         std::optional<uint64_t> frame = loop_over_simdgroups(f, "__kiln_threadgroup", s.options.simdgroups, is_point);
+         answer("simdgroup-loops", frame ? concat("frame of ", *frame, " bytes") : "not possible");
+       }},
+      {"suspend-points",
+       [](Function& f, State&) {
+         std::string name = f.getName().str();
+         answer(name, concat("frame of ", split_at_suspend_points(f), " bytes"));
+       }},
+      {"tile-multibuffering",
+       [](Function& f, State& s) { multibuffer_tiles(f, s.options.threadgroup_bytes, s.registers(), is_point); }},
+      // versioning
+      {"function-versioning",
+       [](Function& f, State& s) {
+         Function* made = nullptr;
+         s.runner.run_pass(FunctionVersioningPass(s.options.fewest, made), f);
+       }},
+      {"loop-versioning", [](Function& f, State& s) { s.runner.run_pass(LoopVersioningPass(s.options.fewest), f); }},
+      {"threadgroup-versioning", run_pass(ThreadgroupVersioningPass())},
+      // memory
+      {"address-order",
+       [](Function& f, State& s) { s.runner.run_pass(AddressOrderPass(s.registers().count, s.registers().bytes), f); }},
+      {"atomic-prefetch", run_pass(AtomicPrefetchPass())},
+      {"constant-offsets", run_pass(ConstantOffsetsPass())},
+      {"indirect-prefetch", run_pass(IndirectPrefetchPass())},
+      {"invariant-cache",
+       [](Function& f, State& s) {
+         uint64_t bytes = 0;
+         s.runner.run_pass(InvariantCachePass(bytes), f);
+         answer(f.getName().str(), concat("cache of ", bytes, " bytes"));
+       }},
+      {"prefetch",
+       [](Function& f, State& s) { s.runner.run_pass(PrefetchPass(s.options.ahead, s.registers().bytes), f); }},
+      {"store-forwarding",
+       [](Function& f, State& s) { s.runner.run_pass(StoreForwardingPass(s.registers().bytes), f); }},
+      // codegen
+      {"extension-uses", [](Function& f, State&) { truncate_extended_values(f); }},
+      {"lane-loop-splitting",
+       [](Function& f, State& s) {
+         s.runner.run_pass(
+             LaneLoopSplittingPass(s.registers().count, s.registers().bytes, /*may_have_collectives=*/false), f);
+       }},
+      {"order-stores", [](Function& f, State& s) { order_stores(f, s.registers().bytes); }},
+      {"pressure-scheduler",
+       [](Function& f, State& s) {
+         schedule_for_pressure(f, s.registers().count, s.registers().bytes / 4, /*are_few=*/!s.has_avx512());
+       }},
+      // nvptx
+      {"alignments", [](Function& f, State&) { claim_known_alignments(f); }},
+      {"flat-branches", [](Function& f, State&) { flatten_short_branches(f); }},
+      {"hardware-operations", [](Function& f, State& s) { use_hardware_operations(f, s.unit.math_mode); }},
+      {"predicated-accesses", [](Function& f, State&) { predicate_accesses(f); }},
+      {"volatile-atomics", [](Function& f, State&) { drop_volatile_atomics(f); }},
+  };
+  return passes;
+}
+
+const std::map<std::string, ModulePass>& module_passes() {
+  static const std::map<std::string, ModulePass> passes = {
+      {"approximations", [](Module& m, State&) { expand_approximations(m); }},
+      {"bfloat", [](Module& m, State&) { expand_bfloat(m); }},
+      {"constant-initializers", [](Module& m, State&) { evaluate_constant_initializers(m); }},
+      {"defined-arithmetic", [](Module& m, State&) { define_arithmetic(m); }},
+      {"dynamic-threadgroup-memory",
+       [](Module& m, State& s) { define_dynamic_memory(m, s.options.threadgroup_bytes); }},
+      {"half-selects", [](Module& m, State&) { choose_halves_by_bits(m); }},
+      {"inline", [](Module& m, State& s) { inline_all(m, s.options.function); }},
+      {"int4-to-float", [](Module& m, State&) { convert_int4_by_table(m); }},
+      {"interrupt-polls", [](Module& m, State& s) { insert_interrupt_polls(m, s.options.function); }},
+      {"lane-reductions", [](Module& m, State& s) { add_lanes_by_pairs(m, s.registers().bytes / 4); }},
+      {"ldexp", [](Module& m, State&) { expand_scaling(m); }},
+      {"mark-calls", [](Module& m, State&) { mark_calls(m); }},
+      {"matrix-elements", [](Module& m, State&) { assign_matrix_elements(m, MatrixMap::kApple); }},
+      {"min-max-idiom", [](Module& m, State&) { match_min_max(m); }},
+      {"promote-variables", [](Module& m, State&) { promote_variables(m); }},
+      {"share-sinks", [](Module& m, State&) { share_sinks(m); }},
+      {"threadgroup-variables", [](Module& m, State&) { move_threadgroup_variables(m); }},
+  };
+  return passes;
+}
+
+[[noreturn]] void fail(const std::string& message) {
+  errs() << "kiln-opt: " << message << "\n";
+  std::exit(1);
+}
+
+// Names between commas; those between single quotes are kept whole.
+std::vector<std::string> names_of(StringRef text) {
+  std::vector<std::string> names;
+  while (!text.empty()) {
+    if (text.consume_front("'")) {
+      auto [name, rest] = text.split('\'');
+      names.push_back(name.str());
+      text = rest;
+      text.consume_front(",");
+    } else {
+      auto [name, rest] = text.split(',');
+      names.push_back(name.str());
+      text = rest;
+    }
+  }
+  return names;
+}
+
+void read_parameters(StringRef text, ArrayRef<int64_t> values, KernelUnit& unit) {
+  for (StringRef one : split(text, ',')) {
+    auto [role, bytes] = one.split(':');
+    KernelParameter parameter;
+    parameter.role = StringSwitch<ParameterRole>(role)
+                         .Case("out", ParameterRole::kOutput)
+                         .Case("shape", ParameterRole::kShape)
+                         .Default(ParameterRole::kInput);
+    parameter.name = concat("p", unit.parameters.size());
+    parameter.element_bytes = 4;
+    if (!bytes.empty() && bytes.getAsInteger(10, parameter.element_bytes)) fail("--parameters=" + text.str());
+    parameter.alignment = parameter.element_bytes;
+    if (parameter.role == ParameterRole::kShape) parameter.values.assign(values.begin(), values.end());
+    unit.parameters.push_back(std::move(parameter));
+  }
+}
+
+Options read_options(int count, char** texts) {
+  Options options;
+  for (int i = 1; i < count; ++i) {
+    StringRef text = texts[i];
+    auto number = [&](auto& value) {
+      if (text.getAsInteger(10, value)) fail("expected a number: " + text.str());
+    };
+    if (text.consume_front("--passes="))
+      options.passes = text.str();
+    else if (text.consume_front("--function="))
+      options.function = text.str();
+    else if (text.consume_front("--cpu="))
+      options.cpu = text.str();
+    else if (text.consume_front("--parameters="))
+      options.parameters = text.str();
+    else if (text.consume_front("--simdgroups="))
+      number(options.simdgroups);
+    else if (text.consume_front("--fewest="))
+      number(options.fewest);
+    else if (text.consume_front("--ahead="))
+      number(options.ahead);
+    else if (text.consume_front("--threadgroup-bytes="))
+      number(options.threadgroup_bytes);
+    else if (text.consume_front("--values=")) {
+      for (StringRef one : split(text, ',')) {
+        int64_t value = 0;
+        if (one.getAsInteger(10, value)) fail("expected a number: " + one.str());
+        options.values.push_back(value);
+      }
+    } else if (text == "--full")
+      options.is_full = true;
+    else if (text == "--list")
+      options.list = true;
+    else if (text.starts_with("-") && text != "-")
+      fail("there is no option " + text.str());
+    else
+      options.file = text.str();
+  }
+  return options;
+}
+
+void run_pass_named(const std::string& name, Module& module, State& state) {
+  if (auto pass = module_passes().find(name); pass != module_passes().end()) {
+    pass->second(module, state);
+    state.runner.forget_all();
+    state.analyses.forget_all();
+    return;
+  }
+  auto pass = function_passes().find(name);
+  std::vector<Function*> functions;
+  for (Function& function : module)
+    if (!function.isDeclaration() && (state.options.function.empty() || function.getName() == state.options.function))
+      functions.push_back(&function);
+  for (Function* function : functions) {
+    if (pass != function_passes().end()) {
+      pass->second(*function, state);
+      // The pass may have erased the function.
+      state.runner.forget_all();
+      state.analyses.forget_all();
+    } else {
+      state.runner.run(name, *function);
+    }
+  }
+}
+
+int main_of(int count, char** texts) {
+  const Options options = read_options(count, texts);
+  if (options.list) {
+    for (const auto& [name, pass] : module_passes()) outs() << name << "\n";
+    for (const auto& [name, pass] : function_passes()) outs() << name << "\n";
+    return 0;
+  }
+  if (options.file.empty()) fail("expected a file, or - for the standard input");
+  LLVMContext context;
+  SMDiagnostic error;
+  ErrorOr<std::unique_ptr<MemoryBuffer>> text = MemoryBuffer::getFileOrSTDIN(options.file);
+  if (!text) fail(options.file + ": " + text.getError().message());
+  std::unique_ptr<Module> module = parseAssembly((*text)->getMemBufferRef(), error, context);
+  if (!module) {
+    error.print("kiln-opt", errs());
+    return 1;
+  }
+  State state(options);
+  if (module->getDataLayout().isDefault()) module->setDataLayout(state.machine->createDataLayout());
+  if (!options.parameters.empty()) read_parameters(options.parameters, options.values, state.unit);
+  state.unit.simdgroups = options.simdgroups;
+  for (const std::string& name : names_of(options.passes)) {
+    run_pass_named(name, *module, state);
+    if (verifyModule(*module, &errs())) fail("after the pass " + name + " the IR is not valid");
+  }
+  module->print(outs(), nullptr);
+  return 0;
+}
+
+}  // namespace
+}  // namespace kiln
+
+int main(int count, char** texts) {
+  try {
+    return kiln::main_of(count, texts);
+  } catch (const std::exception& error) {
+    llvm::errs() << "kiln-opt: " << error.what() << "\n";
+    return 1;
+  }
+}

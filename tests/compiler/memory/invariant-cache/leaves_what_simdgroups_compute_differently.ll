@@ -1,0 +1,62 @@
+; The record describes one simdgroup, so what is computed from it is not the same for the next one. What threads may
+; write while the launch runs may change.
+; RUN: kiln-opt --passes=invariant-cache %s | FileCheck %s
+
+; CHECK: row: cache of 0 bytes
+; CHECK: may_be_written: cache of 0 bytes
+; CHECK-LABEL: @row(
+; CHECK-NOT: fill:
+; CHECK: %scaled1 = fmul <8 x float> %scaled0, %part
+; CHECK-NOT: kiln.invariant_cache
+; CHECK: ret void
+define void @row(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
+entry:
+  %vector = load ptr, ptr %record, !invariant.load !0
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %sum = phi <8 x float> [ zeroinitializer, %entry ], [ %sum.next, %loop ]
+  %part.at = getelementptr <8 x float>, ptr %vector, i64 %i
+  %part = load <8 x float>, ptr %part.at, !invariant.load !0
+  %scaled0 = fmul <8 x float> %part, %part
+  %scaled1 = fmul <8 x float> %scaled0, %part
+  %row.at = getelementptr <8 x float>, ptr %record, i64 %i
+  %row = load <8 x float>, ptr %row.at
+  %product = fmul <8 x float> %row, %scaled1
+  %sum.next = fadd <8 x float> %sum, %product
+  %next = add i64 %i, 1
+  %is_last = icmp eq i64 %next, 16
+  br i1 %is_last, label %exit, label %loop
+exit:
+  store <8 x float> %sum.next, ptr %record
+  ret void
+}
+
+; CHECK-LABEL: @may_be_written(
+; CHECK-NOT: fill:
+; CHECK-NOT: kiln.invariant_cache
+; CHECK: ret void
+define void @may_be_written(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
+entry:
+  %vector = load ptr, ptr %launch, !invariant.load !0
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %sum = phi <8 x float> [ zeroinitializer, %entry ], [ %sum.next, %loop ]
+  %part.at = getelementptr <8 x float>, ptr %vector, i64 %i
+  %part = load <8 x float>, ptr %part.at
+  %scaled0 = fmul <8 x float> %part, %part
+  %scaled1 = fmul <8 x float> %scaled0, %part
+  %row.at = getelementptr <8 x float>, ptr %record, i64 %i
+  %row = load <8 x float>, ptr %row.at
+  %product = fmul <8 x float> %row, %scaled1
+  %sum.next = fadd <8 x float> %sum, %product
+  %next = add i64 %i, 1
+  %is_last = icmp eq i64 %next, 16
+  br i1 %is_last, label %exit, label %loop
+exit:
+  store <8 x float> %sum.next, ptr %record
+  ret void
+}
+
+!0 = !{}

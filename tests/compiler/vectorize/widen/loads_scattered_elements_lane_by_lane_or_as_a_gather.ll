@@ -1,0 +1,38 @@
+; A load whose index each lane has read is a gather where the processor has good ones, else a loop over the active
+; lanes. An inactive lane does not load, and gets zero.
+; RUN: kiln-opt --passes=widen --cpu=x86-64-v4 %s | FileCheck %s --check-prefix=GATHER
+; RUN: kiln-opt --passes=widen --cpu=x86-64-v3 %s | FileCheck %s --check-prefix=LOOP
+
+declare i32 @__kiln_lane()
+
+; GATHER-LABEL: define void @gather(
+; GATHER: %[[MASK:.*]] = icmp ult <32 x i32>
+; GATHER: %[[K:.*]] = call <32 x i32> @llvm.masked.load
+; GATHER: %[[FROM:.*]] = getelementptr float, ptr %x, <32 x i32> %[[K]]
+; GATHER: %[[V:.*]] = call <32 x float> @llvm.masked.gather{{.*}}(<32 x ptr> %[[FROM]], i32 4, <32 x i1> %[[MASK]], <32 x float> zeroinitializer)
+; GATHER: call void @llvm.masked.store{{.*}}(<32 x float> %[[V]],
+
+; LOOP-LABEL: define void @gather(
+; LOOP: %[[SLOTS:.*]] = alloca <32 x float>
+; LOOP: %[[MASK:.*]] = icmp ult <32 x i32>
+; LOOP: store <32 x float> zeroinitializer, ptr %[[SLOTS]]
+; LOOP: %[[BITS:.*]] = bitcast <32 x i1> %[[MASK]] to i32
+; LOOP: %[[REST:.*]] = phi i32 [ %[[BITS]], {{.*}} ], [ %[[NEXT:.*]], {{.*}} ]
+; LOOP: %[[LESS:.*]] = sub i32 %[[REST]], 1
+; LOOP-NEXT: %[[NEXT]] = and i32 %[[REST]], %[[LESS]]
+; LOOP-NEXT: %[[LANE:.*]] = call i32 @llvm.cttz.i32(i32 %[[REST]]
+; LOOP: %[[ONE:.*]] = load float, ptr
+; LOOP-NEXT: %[[SLOT:.*]] = getelementptr float, ptr %[[SLOTS]], i32 %[[LANE]]
+; LOOP-NEXT: store float %[[ONE]], ptr %[[SLOT]]
+; LOOP: %[[V:.*]] = load <32 x float>, ptr %[[SLOTS]]
+; LOOP: call void @llvm.masked.store{{.*}}(<32 x float> %[[V]],
+define void @gather(ptr %x, ptr %indices, ptr %y, i32 %lanes) {
+  %lane = call i32 @__kiln_lane()
+  %at = getelementptr i32, ptr %indices, i32 %lane
+  %k = load i32, ptr %at
+  %from = getelementptr float, ptr %x, i32 %k
+  %v = load float, ptr %from
+  %to = getelementptr float, ptr %y, i32 %lane
+  store float %v, ptr %to
+  ret void
+}

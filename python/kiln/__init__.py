@@ -24,8 +24,8 @@ __version__ = _core.version
 
 __all__ = [
     "CompileError",
-    "CompiledKernel",
     "CompilePass",
+    "CompiledKernel",
     "DeviceError",
     "Diagnostic",
     "InternalError",

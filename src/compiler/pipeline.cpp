@@ -192,9 +192,9 @@ bool make_one_function(Pipeline& pipeline, Module& module, const DataLayout& lay
   const bool has_vectors = target.kind == TargetKind::kCpu && prefers_simd(target);
   pipeline.run("ldexp", module, [&] {
     if (has_vectors && target.cpu == "x86-64-v4")
-      describe_scaling(module);
+      describe_ldexp(module);
     else
-      expand_scaling(module);
+      expand_ldexp(module);
   });
   pipeline.run("approximations", module, [&] {
     const bool are_allowed = unit.math_mode != MathMode::kSafe;
@@ -283,7 +283,7 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   // several iterations.
   auto keep_in_loops = [&] {
     return pipeline.run("collectives-in-loops", group, [&] { return keep_collectives_in_loops(group); }) !=
-           InLoops::kLost;
+           LoopMembership::kLost;
   };
 
   // A sink is a variable of the thread, and would become one of 32 lanes.
@@ -299,8 +299,8 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   // Before masks are checked: which lanes take part is a question of the simdgroup then.
   pipeline.run(kAffineLanes, group, [&] { split_affine_lanes(group); });
   pipeline.keep_stage("lanes", *group.getParent());
-  if (!pipeline.query("warp-masks", group, [&] { return masks_are_together(group, functions, is_barrier); }))
-    return kMayConvergeElsewhere;
+  if (!pipeline.query("warp-masks", group, [&] { return masks_are_converged(group, functions, is_barrier); }))
+    return kMayWaitElsewhere;
   pipeline.run("remove-warp-masks", group, [&] { remove_masks(group); });
   // The widener knows scalars: structures and vectors of the kernel's own become their components.
   pipeline.run("structure-phis", group, [&] { split_structure_phis(group); });
@@ -353,7 +353,7 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
     }) != EarlyExits::kTooLate;
   };
   const bool are_all_barriers = blocks_with(group, is_point).size() == blocks_with(group, is_barrier).size();
-  if (!linearize(is_barrier) || !(are_all_barriers || linearize(is_point))) return kLeavesTooLate;
+  if (!linearize(is_barrier) || !(are_all_barriers || linearize(is_point))) return kExitsTooLate;
   // Barriers that are not uniform are reported first, however long the body is.
   if (has_points)
     if (std::string reason = refuse_long(); !reason.empty()) return reason;
@@ -400,7 +400,7 @@ Vectorized vectorize(Pipeline& pipeline, Module& module, TargetMachine& machine)
     }
   }
   // What is left of the pseudo-intrinsics: in the scalar engine's body, or for operands that are not vectors.
-  pipeline.run("ldexp", module, [&] { expand_scaling(module); });
+  pipeline.run("ldexp", module, [&] { expand_ldexp(module); });
   pipeline.run("approximations", module, [&] { expand_approximations(module); });
   if (result.refusal.empty() && stack_of(*group) > kCpuPrivateMemoryLimit)
     result.refusal = "the private variables of 32 threads take too much memory";
@@ -460,7 +460,7 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
   // After everything that changes how many values a loop carries.
   split_lane_loops(pipeline, row, registers, /*may_have_collectives=*/false);
   if (whole) split_lane_loops(pipeline, group, registers, /*may_have_collectives=*/false);
-  pipeline.run(kOrderStores, row, [&] { order_stores(row, registers.bytes); });
+  pipeline.run(kOrderStores, row, [&] { split_stores_in_order(row, registers.bytes); });
 }
 
 // Lanes exchange values, and no thread waits for another simdgroup: a function for one simdgroup.
@@ -542,7 +542,7 @@ void lower_threadgroup(Pipeline& pipeline, Function& group, Function& full, std:
   if (tiles.changed) pipeline.run_llvm("instsimplify,adce,simplifycfg", full);
   // Before the code is split at suspend points: barriers are calls still.
   bool is_made = false;
-  pipeline.runner().forget(full);
+  pipeline.runner().invalidate(full);
   std::optional<uint64_t> frame = pipeline.run(kSimdgroupLoops, module, [&] {
     is_made = true;
     return loop_over_simdgroups(full, kThreadgroupFunction, unit.simdgroups, is_barrier);
@@ -672,12 +672,12 @@ void prepare_for_x86(Pipeline& pipeline, Module& module, EngineOutput& output, b
   const bool has_wide_masks = target.cpu == "x86-64-v4";
   // LLVM's lowering of bfloat rounds otherwise, and a select of halves goes through floats.
   pipeline.run("bfloat-conversions", module, [&] { remove_bfloat(module); });
-  pipeline.run("half-selects", module, [&] { choose_halves_by_bits(module); });
+  pipeline.run("half-selects", module, [&] { select_halves_as_integers(module); });
   pipeline.run(kMinMaxIdiom, module, [&] { match_min_max(module); });
   if (has_wide_masks) pipeline.run(kInt4ToFloat, module, [&] { convert_int4_by_table(module); });
   if (output.engine == "simd") {
     const unsigned lanes = has_wide_masks ? 16 : 8;
-    pipeline.run(kLaneReductions, module, [&] { add_lanes_by_pairs(module, lanes); });
+    pipeline.run(kLaneReductions, module, [&] { reduce_lanes(module, lanes); });
     // After everything that makes vectors: it splits them to registers, and orders a block for register pressure.
     for (Function& function : module) {
       if (function.isDeclaration()) continue;
@@ -713,7 +713,7 @@ std::string lower_gpu_collectives(Pipeline& pipeline, Function& body, bool has_t
   if (points.empty()) return "";
   auto keep_in_loops = [&] {
     return pipeline.run("collectives-in-loops", body, [&] { return keep_collectives_in_loops(body); }) !=
-           InLoops::kLost;
+           LoopMembership::kLost;
   };
   if (has_collectives) {
     // Paths that are never taken, as far as constants tell, go: a block that only returns is in no loop then.
@@ -726,7 +726,7 @@ std::string lower_gpu_collectives(Pipeline& pipeline, Function& body, bool has_t
     });
     if (!keep_in_loops()) return kLostCollective;
   }
-  pipeline.run("thread-index", body, [&] { separate_index(body); });
+  pipeline.run("thread-index", body, [&] { split_thread_index(body); });
   if (any_of(points, [](const ConvergencePoint& point) { return point.is_product; })) {
     // Matrices in arrays become values while a product is one instruction still, and products of one block are seen
     // together.
@@ -741,7 +741,7 @@ std::string lower_gpu_collectives(Pipeline& pipeline, Function& body, bool has_t
   // Before products are taken apart by lanes.
   if (has_tensor_products)
     pipeline.run(kTensorProducts, body, [&] { multiply_by_tensor_cores(body, points, masks, map); });
-  pipeline.run("simdgroup-collectives", body, [&] { lower_waits(body, points, masks, map); });
+  pipeline.run("simdgroup-collectives", body, [&] { lower_convergence_points(body, points, masks, map); });
   return "";
 }
 
@@ -780,8 +780,8 @@ GpuLowering lower_for_nvidia(Pipeline& pipeline, Module& module, TargetMachine& 
   pipeline.run("pairs", kernel, [&] { split_to_pairs(runner, kernel); });
   // Address spaces are inferred once guards' offsets have become arithmetic of integers.
   pipeline.run_llvm("generic-to-nvvm,function(infer-address-spaces,sroa,early-cse,adce)", module);
-  pipeline.run("guard-comparisons", kernel, [&] { compare_with_ends(kernel, unit); });
-  pipeline.run("alignments", kernel, [&] { claim_known_alignments(kernel); });
+  pipeline.run("guard-comparisons", kernel, [&] { compare_guards_with_ends(kernel, unit); });
+  pipeline.run("alignments", kernel, [&] { reduce_alignments_to_known(kernel); });
   // Before accesses become predicated instructions, which end a block.
   pipeline.run(kFlatBranches, kernel, [&] { flatten_short_branches(kernel); });
   pipeline.run("predicated-accesses", kernel, [&] { predicate_accesses(kernel); });

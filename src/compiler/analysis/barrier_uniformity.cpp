@@ -30,7 +30,7 @@ void branch_to(BasicBlock& next, BasicBlock& block) {
 
 // Removes ordering back edges where only they lead to a barrier.
 void remove_ordering_edges(const Blocks& barriers, Function& function) {
-  const Blocks reaching = blocks_always_reaching(barriers);
+  const Blocks reaching = blocks_reaching_by_real_edges(barriers);
   for (BasicBlock& block : function)
     if (has_ordering_edge(block) && !reaching.contains(&block))
       branch_to(*block.getTerminator()->getSuccessor(1), block);
@@ -103,7 +103,7 @@ bool branches_join_before(Function& function, FunctionAnalysisManager& analyses,
 class DivergentRegions {
  public:
   DivergentRegions(const LoopInfo& loops, const Blocks& barriers)
-      : loops_(loops), barriers_(barriers), reaching_(blocks_always_reaching(barriers)) {}
+      : loops_(loops), barriers_(barriers), reaching_(blocks_reaching_by_real_edges(barriers)) {}
 
   Blocks divergent_branches(const Divergence& divergence) const {
     Blocks branches;
@@ -185,7 +185,7 @@ Blocks blocks_reaching(const Blocks& blocks) {
   return blocks_reaching_by_edges(blocks, [](const BasicBlock&, const BasicBlock&) { return true; });
 }
 
-Blocks blocks_always_reaching(const Blocks& blocks) { return blocks_reaching_by_edges(blocks, is_real_edge); }
+Blocks blocks_reaching_by_real_edges(const Blocks& blocks) { return blocks_reaching_by_edges(blocks, is_real_edge); }
 
 Blocks divergent_blocks(const LoopInfo& loops, const Divergence& divergence, const Blocks& barriers) {
   const DivergentRegions regions(loops, barriers);
@@ -209,7 +209,7 @@ bool barriers_are_uniform(Function& function, FunctionAnalysisManager& analyses,
   // change.
   ThreadAnalyses copy_analyses(Lanes::kIndependent);
   const bool is_uniform = branches_join_before(*copy, copy_analyses.functions(), copied);
-  copy_analyses.forget(*copy);
+  copy_analyses.invalidate(*copy);
   copy->eraseFromParent();
   return is_uniform;
 }

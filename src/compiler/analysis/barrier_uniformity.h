@@ -33,7 +33,7 @@ Blocks blocks_reaching_by_edges(
     const Blocks& blocks, llvm::function_ref<bool(const llvm::BasicBlock& from, const llvm::BasicBlock& to)> is_edge);
 
 /// The same as blocks_reaching() without ordering edges.
-Blocks blocks_always_reaching(const Blocks& blocks);
+Blocks blocks_reaching_by_real_edges(const Blocks& blocks);
 
 /// The blocks in which the threads that will reach a barrier may be divergent: those between a divergent branch and the
 /// first block that all of these threads reach in the same iteration of the loops around both.

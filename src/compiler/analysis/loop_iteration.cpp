@@ -23,7 +23,7 @@ PHINode* number_of(const Loop& loop, ScalarEvolution& evolution) {
   return nullptr;
 }
 
-bool is_accessed_otherwise(const Loop& loop, const StoreInst& store, AAResults& aliases) {
+bool has_other_access(const Loop& loop, const StoreInst& store, AAResults& aliases) {
   const MemoryLocation location = MemoryLocation::getBeforeOrAfter(store.getPointerOperand(), store.getAAMetadata());
   return any_of(loop.blocks(), [&](BasicBlock* block) {
     return any_of(*block, [&](const Instruction& other) {

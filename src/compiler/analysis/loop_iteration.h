@@ -17,7 +17,7 @@ inline constexpr unsigned kMostSimdgroups = 32;
 llvm::PHINode* number_of(const llvm::Loop& loop, llvm::ScalarEvolution& evolution);
 
 /// Whether a loop has another access to the memory that one of its stores writes.
-bool is_accessed_otherwise(const llvm::Loop& loop, const llvm::StoreInst& store, llvm::AAResults& aliases);
+bool has_other_access(const llvm::Loop& loop, const llvm::StoreInst& store, llvm::AAResults& aliases);
 
 /// The values that a loop computes in the iteration with a given number.
 class LoopIteration {

@@ -111,7 +111,7 @@ bool ThreadAnalyses::run(llvm::FunctionPassManager& passes, llvm::Function& func
   const llvm::PreservedAnalyses preserved = passes.run(function, functions_);
   // Folding the last branch of a pipeline may leave unreachable blocks, which structurization would make predecessors.
   if (llvm::EliminateUnreachableBlocks(function)) {
-    forget(function);
+    invalidate(function);
     return true;
   }
   functions_.invalidate(function, preserved);

@@ -194,7 +194,7 @@ std::optional<VectorElement> source_of(Value* vector, unsigned index) {
   return VectorElement{vector, index};
 }
 
-bool is_made_of_transposes(Value* lanes, unsigned width, ArrayRef<const User*> users) {
+bool has_transposed_order(Value* lanes, unsigned width, ArrayRef<const User*> users) {
   return width == kLanes / 2 && TransposeOrder(width).is_profitable(lanes, users);
 }
 

@@ -162,8 +162,8 @@ class BlockSums {
 
   void add(ExtractElementInst& element, LaneSum sum) {
     auto fits = [&](const Group& group) {
-      return group.size() < kMostSumsTogether && group[0].second.operation.is_like(sum.operation) &&
-             group[0].second.is_made_of_transposes == sum.is_made_of_transposes &&
+      return group.size() < kMostReductionsTogether && group[0].second.operation.is_like(sum.operation) &&
+             group[0].second.has_transposed_order == sum.has_transposed_order &&
              group[0].first->getType() == element.getType() &&
              all_of(
                  group,
@@ -186,11 +186,11 @@ class BlockSums {
     SmallVector<PartialSum> partial_sums;
     for (auto& [element, sum] : group) {
       builder.SetInsertPoint(element);
-      partial_sums.push_back(add_registers(sum, width_, builder));
+      partial_sums.push_back(reduce_to_register(sum, width_, builder));
     }
     ReductionOperator operation = group[0].second.operation;
     for (const auto& [element, sum] : group) operation.flags &= sum.operation.flags;
-    SmallVector<Value*> sums = add_up(partial_sums, operation, builder);
+    SmallVector<Value*> sums = reduce_together(partial_sums, operation, builder);
     for (auto [sum, pair] : zip(sums, group)) {
       ExtractElementInst* element = pair.first;
       element->replaceAllUsesWith(builder.CreateBitCast(sum, element->getType()));
@@ -235,19 +235,19 @@ std::optional<LaneSum> lane_sum(ExtractElementInst& element, unsigned width) {
     users.assign({addition, moved});
     for (int lane : SmallVector<int, kLanes>(lanes)) lanes.push_back(lane ^ distance);
   }
-  found.is_made_of_transposes = is_made_of_transposes(found.lanes, width, users);
+  found.has_transposed_order = has_transposed_order(found.lanes, width, users);
   return found;
 }
 
-PartialSum add_registers(const LaneSum& sum, unsigned width, IRBuilderBase& builder) {
-  LanesInRegisters lanes = lay_out(sum.lanes, width, sum.is_made_of_transposes, builder);
+PartialSum reduce_to_register(const LaneSum& sum, unsigned width, IRBuilderBase& builder) {
+  LanesInRegisters lanes = lay_out(sum.lanes, width, sum.has_transposed_order, builder);
   LaneReducer reducer({lanes.registers.begin(), lanes.registers.end()}, lanes.layout, sum.operation, builder);
   reducer.reduce_to_one_register();
   return {reducer.registers()[0], reducer.layout().elements};
 }
 
-SmallVector<Value*> add_up(ArrayRef<PartialSum> partial_sums, const ReductionOperator& operation,
-                           IRBuilderBase& builder) {
+SmallVector<Value*> reduce_together(ArrayRef<PartialSum> partial_sums, const ReductionOperator& operation,
+                                    IRBuilderBase& builder) {
   SmallVector<Value*, 32> registers;
   for (const PartialSum& sum : partial_sums) registers.push_back(sum.numbers);
   LaneLayout layout{partial_sums[0].elements, {}};
@@ -260,7 +260,7 @@ SmallVector<Value*> add_up(ArrayRef<PartialSum> partial_sums, const ReductionOpe
   return sums;
 }
 
-void add_lanes_by_pairs(Module& module, unsigned width) {
+void reduce_lanes(Module& module, unsigned width) {
   for (Function& function : module)
     for (BasicBlock& block : function) BlockSums(block, width).run();
 }

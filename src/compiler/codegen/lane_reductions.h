@@ -20,7 +20,7 @@
 namespace kiln {
 
 /// The most sums that are reduced together: with AVX-512 half of the registers.
-inline constexpr unsigned kMostSumsTogether = 8;
+inline constexpr unsigned kMostReductionsTogether = 8;
 
 /// An operation that combines 32-bit numbers of two lanes, in either order.
 struct ReductionOperator {
@@ -35,7 +35,7 @@ struct ReductionOperator {
 struct LaneSum {
   llvm::Value* lanes;
   ReductionOperator operation;
-  bool is_made_of_transposes;
+  bool has_transposed_order;
 };
 
 /// The reduction whose result is a vector's first element, if its intermediate sums have no other users. Registers have
@@ -49,14 +49,14 @@ struct PartialSum {
 };
 
 /// Reduces a sum's registers to one.
-PartialSum add_registers(const LaneSum& sum, unsigned width, llvm::IRBuilderBase& builder);
+PartialSum reduce_to_register(const LaneSum& sum, unsigned width, llvm::IRBuilderBase& builder);
 
 /// Reduces partial sums, which must have the same layout.
-llvm::SmallVector<llvm::Value*> add_up(llvm::ArrayRef<PartialSum> sums, const ReductionOperator& operation,
-                                       llvm::IRBuilderBase& builder);
+llvm::SmallVector<llvm::Value*> reduce_together(llvm::ArrayRef<PartialSum> sums, const ReductionOperator& operation,
+                                                llvm::IRBuilderBase& builder);
 
 /// Reduces the sums that remain at the end of the pipeline, those of a block together. With registers of eight numbers
 /// it also reduces single ones.
-void add_lanes_by_pairs(llvm::Module& module, unsigned width);
+void reduce_lanes(llvm::Module& module, unsigned width);
 
 }  // namespace kiln

@@ -337,7 +337,7 @@ class VectorSplitter {
 
 void split_wide_vectors(BasicBlock& block, unsigned lanes) { VectorSplitter(block, lanes).run(); }
 
-void order_stores(Function& function, unsigned register_bytes) {
+void split_stores_in_order(Function& function, unsigned register_bytes) {
   for (Instruction& instruction : make_early_inc_range(instructions(function))) {
     auto* store = dyn_cast<StoreInst>(&instruction);
     auto* type = store ? dyn_cast<FixedVectorType>(store->getValueOperand()->getType()) : nullptr;

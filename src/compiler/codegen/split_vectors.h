@@ -15,6 +15,6 @@ void split_wide_vectors(llvm::BasicBlock& block, unsigned lanes);
 
 /// Splits stores of several registers into stores of one each, from the first to the last. LLVM emits them in reverse
 /// order: where they do not begin at cache lines, the lines that two of them share are written less well.
-void order_stores(llvm::Function& function, unsigned register_bytes);
+void split_stores_in_order(llvm::Function& function, unsigned register_bytes);
 
 }  // namespace kiln

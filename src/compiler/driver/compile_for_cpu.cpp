@@ -50,7 +50,7 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
   std::unique_ptr<llvm::Module> module =
       make_thread_code(pipeline, request.target.cpu, machine->createDataLayout(), context);
   if (!module) return result;
-  const bool needs_polls = may_loop_for_ever(*module->getFunction(kBodyFunction));
+  const bool needs_polls = may_not_terminate(*module->getFunction(kBodyFunction));
   EngineOutput output = lower_for_cpu(pipeline, *module, *machine);
   if (!check_variables(*module, result)) return result;
   output.joins_rows = output.kind == CpuImageKind::kLoop && !output.may_spin && output.threadgroup_memory_bytes == 0 &&

@@ -24,7 +24,7 @@ inline void always_unroll(llvm::BranchInst& back) {
 }
 
 /// Forbids unrolling in code that rarely runs.
-inline void forget_unrolling(llvm::Function& function) {
+inline void disable_unrolling(llvm::Function& function) {
   for (llvm::BasicBlock& block : function)
     if (auto* back = llvm::dyn_cast<llvm::BranchInst>(block.getTerminator()))
       if (back->hasMetadata(llvm::LLVMContext::MD_loop)) never_unroll(*back);

@@ -36,7 +36,7 @@ bool PassRunner::run(llvm::StringRef pipeline, llvm::Module& module) {
   if (llvm::Error error = builder_.parsePassPipeline(passes, pipeline))
     throw InternalError("LLVM does not take a pipeline: " + llvm::toString(std::move(error)));
   const llvm::PreservedAnalyses preserved = passes.run(module, modules_);
-  forget_all();
+  invalidate_all();
   return !preserved.areAllPreserved();
 }
 
@@ -53,7 +53,7 @@ bool PassRunner::run(llvm::FunctionPassManager& passes, llvm::Function& function
   return !preserved.areAllPreserved();
 }
 
-void PassRunner::forget_all() {
+void PassRunner::invalidate_all() {
   modules_.clear();
   components_.clear();
   functions_.clear();

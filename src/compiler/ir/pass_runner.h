@@ -29,8 +29,8 @@ class PassRunner {
   }
 
   llvm::FunctionAnalysisManager& functions() { return functions_; }
-  void forget(llvm::Function& function) { functions_.clear(function, function.getName()); }
-  void forget_all();
+  void invalidate(llvm::Function& function) { functions_.clear(function, function.getName()); }
+  void invalidate_all();
 
  protected:
   /// Registers LLVM's analyses, but for those of functions that were registered before.

@@ -26,7 +26,7 @@ std::string complaints_of(const llvm::Module& module) {
 }  // namespace
 
 void Pipeline::erase(llvm::Function& function) {
-  if (runner_) runner_->forget(function);
+  if (runner_) runner_->invalidate(function);
   function.eraseFromParent();
 }
 

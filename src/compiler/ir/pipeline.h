@@ -121,7 +121,7 @@ class Pipeline {
     llvm::Module& module = module_of(unit);
     const Run run = begin(name_of(unit), module);
     auto finish = [&](std::optional<bool> fired) {
-      if (effect == Effect::kUnknown && runner_) forget(unit);
+      if (effect == Effect::kUnknown && runner_) invalidate(unit);
       end(name, number, run, module, effect == Effect::kNone ? std::optional(false) : fired);
     };
     if constexpr (std::is_void_v<Result>) {
@@ -141,8 +141,8 @@ class Pipeline {
   static llvm::Module& module_of(llvm::Function& function) { return *function.getParent(); }
   static std::string name_of(const llvm::Module&) { return {}; }
   static std::string name_of(const llvm::Function& function) { return function.getName().str(); }
-  void forget(llvm::Module&) { runner_->forget_all(); }
-  void forget(llvm::Function& function) { runner_->forget(function); }
+  void invalidate(llvm::Module&) { runner_->invalidate_all(); }
+  void invalidate(llvm::Function& function) { runner_->invalidate(function); }
 
   bool is_observed() const { return request_.keep_stages || request_.verify_passes; }
   bool is_switched_off(const char* name, uint32_t number) const;

@@ -46,7 +46,7 @@ bool is_commutative(const Function& combine) {
   return end && is_swapped(end->getReturnValue(), end->getReturnValue());
 }
 
-Type* combined_type(Function& combine) {
+Type* combining_type(Function& combine) {
   const DataLayout& layout = combine.getDataLayout();
   unsigned bits = 8;
   for (const BasicBlock& block : combine)

@@ -14,7 +14,7 @@ bool is_commutative(const llvm::Function& combine);
 
 /// The integer type of the bits that the function returns and reads. (A value may have fewer: it may have been a small
 /// number before.)
-llvm::Type* combined_type(llvm::Function& combine);
+llvm::Type* combining_type(llvm::Function& combine);
 
 /// The value in its narrowest integer type.
 llvm::Value* narrow(llvm::Value* value);

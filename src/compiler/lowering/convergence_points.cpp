@@ -73,7 +73,7 @@ void keep_in_loop(CallInst& call, BasicBlock& header) {
 }
 
 // Does so for the innermost loop that each collective has left.
-InLoops keep_in_innermost_loops(Function& function) {
+LoopMembership keep_in_innermost_loops(Function& function) {
   std::optional<LoopInfo> loops;  // computed on demand
   SmallVector<std::pair<CallInst*, BasicBlock*>> left;
   for (Instruction& instruction : instructions(function)) {
@@ -84,14 +84,14 @@ InLoops keep_in_innermost_loops(Function& function) {
     for (unsigned i = call.arg_size(); i-- > (is_mark ? 0 : kFirstCounter);) {
       if (!loops) loops.emplace(DominatorTree(function));
       std::optional<BasicBlock*> header = counted_by(call.getArgOperand(i), *loops);
-      if (!header) return InLoops::kLost;
+      if (!header) return LoopMembership::kLost;
       if (!*header || loops->getLoopFor(*header)->contains(&call)) continue;
       left.push_back({&call, *header});
       break;
     }
   }
   for (auto [call, header] : left) keep_in_loop(*call, *header);
-  return left.empty() ? InLoops::kAll : InLoops::kKept;
+  return left.empty() ? LoopMembership::kAll : LoopMembership::kKept;
 }
 
 // Each block before its successors, except for back edges. Otherwise blocks that lead to no barrier come first, since
@@ -346,11 +346,11 @@ void remove_iterations(Function& function) {
     if (name_of_callee(instruction).starts_with(kIterationFunction)) instruction.eraseFromParent();
 }
 
-InLoops keep_collectives_in_loops(Function& function) {
+LoopMembership keep_collectives_in_loops(Function& function) {
   // A loop that a collective is in again may itself have left an outer loop.
-  InLoops first = keep_in_innermost_loops(function), last = first;
-  while (last == InLoops::kKept) last = keep_in_innermost_loops(function);
-  return last == InLoops::kLost ? last : first;
+  LoopMembership first = keep_in_innermost_loops(function), last = first;
+  while (last == LoopMembership::kKept) last = keep_in_innermost_loops(function);
+  return last == LoopMembership::kLost ? last : first;
 }
 
 void mark_calls(Module& module) {

@@ -49,7 +49,7 @@ inline constexpr const char* kIterationFunction = "__kiln_iteration";
 void mark_iteration(llvm::CallInst& collective);
 void remove_iterations(llvm::Function& function);
 
-enum class InLoops {
+enum class LoopMembership {
   kAll,   // all of them; the function is unchanged
   kKept,  // all of them, but only now; the function has changed
   kLost,  // after a loop, one collective is the same instruction for several of its iterations
@@ -59,6 +59,6 @@ inline constexpr const char* kLostCollective = "an exchange behind a loop that i
 
 /// Does what LoopEnds::kKept does for collectives and iteration marks that have left a loop whose counter they have: a
 /// later condition, which seemed to lead to the next iteration, has become constant.
-InLoops keep_collectives_in_loops(llvm::Function& function);
+LoopMembership keep_collectives_in_loops(llvm::Function& function);
 
 }  // namespace kiln

@@ -133,7 +133,7 @@ bool runs_threads(const Function& function) {
 
 }  // namespace
 
-bool may_loop_for_ever(Function& body) {
+bool may_not_terminate(Function& body) {
   return !unbounded_headers(body, [](BasicBlock&) { return false; }).empty();
 }
 

@@ -24,7 +24,7 @@ namespace kiln {
 
 /// Whether a body, before an engine transforms it, has a loop that is not known to end. The loops that engines add
 /// around bodies all end.
-bool may_loop_for_ever(llvm::Function& body);
+bool may_not_terminate(llvm::Function& body);
 
 /// For modules whose body may loop for ever. `coroutine`: the name of a function whose record stores that it has
 /// returned (CpuThread::site); empty for none. Returns whether any function has a poll.

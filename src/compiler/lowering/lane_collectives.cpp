@@ -102,7 +102,7 @@ class CollectiveLowering {
       case CpuExchange::kReduce:
       case CpuExchange::kInclusiveScan:
       case CpuExchange::kExclusiveScan: {
-        value = builder_.CreateTrunc(value, combined_type(*point.combine));
+        value = builder_.CreateTrunc(value, combining_type(*point.combine));
         Value* taken = call(LaneOperation::kTake, value, {ConstantInt::get(value->getType(), point.identity)});
         result = point.exchange == CpuExchange::kReduce ? reduce(point, taken) : scan(point, taken);
         break;

@@ -15,15 +15,15 @@ constexpr const char* kScaled = "__kiln_scaled";
 
 }  // namespace
 
-bool is_scaling(const Instruction& instruction) { return calls(instruction, kScaled); }
+bool is_ldexp(const Instruction& instruction) { return calls(instruction, kScaled); }
 
-void describe_scaling(Module& module) {
+void describe_ldexp(Module& module) {
   if (Function* function = module.getFunction(kScaled)) set_speculatable(*function);
 }
 
 // Multiplies by half of the exponent's power and then by the other half, since 2^n itself may not be a float. The first
 // product is exact.
-void expand_scaling(Module& module) {
+void expand_ldexp(Module& module) {
   replace_calls(module, kScaled, [](CallInst& call) {
     IRBuilder<> builder(&call);
     Value *value = call.getArgOperand(0), *exponent = call.getArgOperand(2);

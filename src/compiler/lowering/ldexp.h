@@ -8,13 +8,13 @@
 
 namespace kiln {
 
-bool is_scaling(const llvm::Instruction& instruction);
+bool is_ldexp(const llvm::Instruction& instruction);
 
 /// Allows LLVM to move and speculate them like arithmetic.
-void describe_scaling(llvm::Module& module);
+void describe_ldexp(llvm::Module& module);
 
 /// Replaces the remaining ones by multiplications.
-void expand_scaling(llvm::Module& module);
+void expand_ldexp(llvm::Module& module);
 
 /// Uses AVX-512's instruction on a vector of 16 floats or a multiple of that.
 llvm::Value* scale_by_instruction(llvm::Value* values, llvm::Value* exponents, llvm::IRBuilder<>& builder);

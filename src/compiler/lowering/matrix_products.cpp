@@ -116,7 +116,9 @@ Value* packed(Value* first, Value* second, IRBuilder<>& builder) {
   auto bits = [&](Value* value) {
     return builder.CreateZExt(builder.CreateBitCast(value, builder.getInt32Ty()), builder.getInt64Ty());
   };
-  return builder.CreateOr(bits(first), builder.CreateShl(bits(second), 32));
+  // One after the other: the order of the instructions must not depend on the compiler that Kiln is built with.
+  Value* low = bits(first);
+  return builder.CreateOr(low, builder.CreateShl(bits(second), 32));
 }
 
 void expand_matrix_products(Function& function) {

@@ -8,7 +8,7 @@ namespace kiln {
 
 void split_into_components(llvm::Function& function, PassRunner& runner) {
   spell_out_bitcasts(function);
-  runner.forget(function);
+  runner.invalidate(function);
   llvm::ScalarizerPassOptions options;
   options.ScalarizeLoadStore = true;
   options.ScalarizeVariableInsertExtract = true;

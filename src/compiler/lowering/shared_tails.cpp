@@ -173,8 +173,8 @@ class TailOrdering {
 
 }  // namespace
 
-bool put_tail_first(BranchInst& branch, unsigned successor, const Blocks& barriers, size_t& copy_budget,
-                    function_ref<bool(BasicBlock& barrier, const Instruction&)> matters) {
+bool order_tail_before_barriers(BranchInst& branch, unsigned successor, const Blocks& barriers, size_t& copy_budget,
+                                function_ref<bool(BasicBlock& barrier, const Instruction&)> matters) {
   TailOrdering tail(branch, successor, copy_budget, matters);
   BlockList barriers_ahead;
   for (BasicBlock* block : reachable_from(*branch.getSuccessor(1 - successor)))
@@ -183,7 +183,7 @@ bool put_tail_first(BranchInst& branch, unsigned successor, const Blocks& barrie
          all_of(barriers_ahead, [&](BasicBlock* barrier) { return tail.put_before(*barrier); });
 }
 
-void define_uses(Function& function) {
+void repair_ssa(Function& function) {
   const DominatorTree dominators(function);
   SSAUpdater updater;
   for (Instruction& instruction : instructions(function)) {

@@ -29,11 +29,12 @@ namespace kiln {
 
 /// Orders code after the branch's successor `successor`, from which no barrier is reached. For each of `barriers`, all
 /// code that leads to instructions for which `matters` holds comes before that barrier. Copies at most `copy_budget`
-/// instructions and deducts them from it. Returns whether it could; then define_uses() must follow.
-bool put_tail_first(llvm::BranchInst& branch, unsigned successor, const Blocks& barriers, size_t& copy_budget,
-                    llvm::function_ref<bool(llvm::BasicBlock& barrier, const llvm::Instruction&)> matters);
+/// instructions and deducts them from it. Returns whether it could; then repair_ssa() must follow.
+bool order_tail_before_barriers(llvm::BranchInst& branch, unsigned successor, const Blocks& barriers,
+                                size_t& copy_budget,
+                                llvm::function_ref<bool(llvm::BasicBlock& barrier, const llvm::Instruction&)> matters);
 
 /// Inserts phis for values that no longer dominate all their uses; the phis are poison on the other paths.
-void define_uses(llvm::Function& function);
+void repair_ssa(llvm::Function& function);
 
 }  // namespace kiln

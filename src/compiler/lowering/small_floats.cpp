@@ -296,7 +296,7 @@ void remove_bfloat(Module& module) {
   for (Function& function : module) remove_bfloat(function);
 }
 
-void choose_halves_by_bits(Module& module) {
+void select_halves_as_integers(Module& module) {
   SmallVector<SelectInst*> choices;
   for (Function& function : module)
     for (Instruction& instruction : instructions(function))

@@ -24,6 +24,6 @@ void remove_bfloat(llvm::Function& function);
 
 /// Turns a select of the larger or smaller of two halves into a select of their bits. Runs after all optimisation, for
 /// x86: LLVM's code generator makes a maximum of the former, and a call of `fmaxf` of that.
-void choose_halves_by_bits(llvm::Module& module);
+void select_halves_as_integers(llvm::Module& module);
 
 }  // namespace kiln

@@ -170,7 +170,7 @@ class MaskCheck {
         cycles_(analyses.getResult<CycleAnalysis>(function)),
         post_dominators_(analyses.getResult<PostDominatorTreeAnalysis>(function)),
         divergence_(analyses.getResult<DivergenceAnalysis>(function)),
-        reaching_(blocks_always_reaching(waiting)) {
+        reaching_(blocks_reaching_by_real_edges(waiting)) {
     for (Instruction& instruction : instructions(function))
       if (is_mask(instruction)) masks_[instruction.getParent()].insert(cast<CallInst>(instruction).getArgOperand(0));
   }
@@ -388,8 +388,8 @@ class MaskCheck {
 
 }  // namespace
 
-bool masks_are_together(Function& function, FunctionAnalysisManager& analyses,
-                        function_ref<bool(const Instruction&)> is_barrier) {
+bool masks_are_converged(Function& function, FunctionAnalysisManager& analyses,
+                         function_ref<bool(const Instruction&)> is_barrier) {
   if (none_of(instructions(function), is_mask)) return true;
   const Blocks waiting = blocks_with(function, [&](const Instruction& one) { return is_mask(one) || is_barrier(one); });
   return MaskCheck(function, analyses, waiting).are_together();

@@ -28,13 +28,13 @@
 
 namespace kiln {
 
-inline constexpr const char* kMayConvergeElsewhere =
+inline constexpr const char* kMayWaitElsewhere =
     "lanes that the mask of a _sync function names may wait at another call";
 
 /// Whether each call of kMaskFunction has the lanes that its mask names, except lanes that return without waiting
 /// again. Collectives are lane operations already (lower_collectives()).
-bool masks_are_together(llvm::Function& function, llvm::FunctionAnalysisManager& analyses,
-                        llvm::function_ref<bool(const llvm::Instruction&)> is_barrier);
+bool masks_are_converged(llvm::Function& function, llvm::FunctionAnalysisManager& analyses,
+                         llvm::function_ref<bool(const llvm::Instruction&)> is_barrier);
 
 void remove_masks(llvm::Function& function);
 

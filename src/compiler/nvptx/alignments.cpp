@@ -62,7 +62,7 @@ Align known_alignment(Value* start, const DataLayout& layout) {
 
 }  // namespace
 
-void claim_known_alignments(Function& function) {
+void reduce_alignments_to_known(Function& function) {
   const DataLayout& layout = function.getDataLayout();
   for (Instruction& instruction : instructions(function)) {
     // An atomic cannot be split.

@@ -10,6 +10,6 @@
 
 namespace kiln {
 
-void claim_known_alignments(llvm::Function& function);
+void reduce_alignments_to_known(llvm::Function& function);
 
 }  // namespace kiln

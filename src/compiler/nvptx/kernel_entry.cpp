@@ -328,7 +328,7 @@ class EntryMaker {
 
 }  // namespace
 
-void separate_index(Function& body) {
+void split_thread_index(Function& body) {
   Module& module = *body.getParent();
   IRBuilder<> builder(body.getContext());
   for (Instruction& instruction : make_early_inc_range(instructions(body))) {
@@ -377,7 +377,7 @@ void read_parameters(Function& kernel) {
   }
 }
 
-void compare_with_ends(Function& kernel, const KernelUnit& unit) {
+void compare_guards_with_ends(Function& kernel, const KernelUnit& unit) {
   const DataLayout& layout = kernel.getDataLayout();
   GpuBlockLayout block = gpu_block_layout(unit);
   // The element size of the argument whose end this is; 0 if it is none.

@@ -23,9 +23,9 @@ inline constexpr const char* kSimdgroupFunction = "__kiln_simdgroup";
 inline constexpr const char* kLaunchedFunction = "__kiln_launched";
 
 /// Rewrites a thread's index in terms of its simdgroup and its lane.
-void separate_index(llvm::Function& body);
+void split_thread_index(llvm::Function& body);
 
-/// Makes a kernel that calls kBodyFunction, inlined. Also replaces the calls that `separate_index` has inserted.
+/// Makes a kernel that calls kBodyFunction, inlined. Also replaces the calls that `split_thread_index` has inserted.
 llvm::Function& make_kernel_entry(llvm::Module& module, const KernelUnit& unit);
 
 /// Ends the thread. The code after it is never reached, but LLVM does not know that.
@@ -37,6 +37,6 @@ void read_parameters(llvm::Function& kernel);
 
 /// Guards of whole elements, at multiples of their size, compare with the end in the block itself: the accessible bytes
 /// of an argument end after an element. `kernel` is optimized.
-void compare_with_ends(llvm::Function& kernel, const KernelUnit& unit);
+void compare_guards_with_ends(llvm::Function& kernel, const KernelUnit& unit);
 
 }  // namespace kiln

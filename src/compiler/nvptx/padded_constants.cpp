@@ -80,7 +80,7 @@ class ConstantBytes {
 
 }  // namespace
 
-void spell_out_padding(Module& module) {
+void write_padding_as_bytes(Module& module) {
   const DataLayout& layout = module.getDataLayout();
   for (GlobalVariable& variable : make_early_inc_range(module.globals())) {
     if (!variable.hasInitializer() || isa<UndefValue>(variable.getInitializer()) ||

@@ -10,6 +10,6 @@
 namespace kiln {
 
 /// Must run before PTX is written.
-void spell_out_padding(llvm::Module& module);
+void write_padding_as_bytes(llvm::Module& module);
 
 }  // namespace kiln

@@ -43,7 +43,7 @@ std::unique_ptr<llvm::TargetMachine> make_gpu_machine(const std::string& archite
 }
 
 std::string generate_ptx(llvm::Module& module, llvm::TargetMachine& machine) {
-  spell_out_padding(module);
+  write_padding_as_bytes(module);
   llvm::SmallVector<char, 0> text;
   llvm::raw_svector_ostream stream(text);
   llvm::legacy::PassManager passes;

@@ -138,7 +138,7 @@ class CollectiveLowering {
       case CpuExchange::kInclusiveScan:
       case CpuExchange::kExclusiveScan: break;
     }
-    value = builder_.CreateTrunc(value, combined_type(*point.combine));
+    value = builder_.CreateTrunc(value, combining_type(*point.combine));
     operation_ = operation_of(*point.combine);
     may_swap_ = operation_ || is_commutative(*point.combine);
     if (point.exchange == CpuExchange::kReduce) {
@@ -345,7 +345,7 @@ class CollectiveLowering {
 
 }  // namespace
 
-void lower_waits(Function& body, ArrayRef<ConvergencePoint> points, const Masks& masks, MatrixMap map) {
+void lower_convergence_points(Function& body, ArrayRef<ConvergencePoint> points, const Masks& masks, MatrixMap map) {
   CollectiveLowering(body, points, masks, map).run(body);
 }
 

@@ -15,6 +15,7 @@
 namespace kiln {
 
 /// Replaces the collectives and barriers of `body`, and products of matrices whose elements `map` assigns to lanes.
-void lower_waits(llvm::Function& body, llvm::ArrayRef<ConvergencePoint> points, const Masks& masks, MatrixMap map);
+void lower_convergence_points(llvm::Function& body, llvm::ArrayRef<ConvergencePoint> points, const Masks& masks,
+                              MatrixMap map);
 
 }  // namespace kiln

@@ -67,7 +67,7 @@ class MaskFinder {
     mark_uniform_results();
     analyses_.run("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,lower-switch", body_);
     split_affine_lanes(body_);
-    analyses_.forget(body_);
+    analyses_.invalidate(body_);
     exit_before_barriers();
     collective_blocks_ = blocks_with(body_, [&](const Instruction& instruction) { return is_collective(instruction); });
     reaching_ = blocks_reaching(collective_blocks_);
@@ -130,7 +130,7 @@ class MaskFinder {
   };
 
   void exit_before_barriers() {
-    const Blocks reaching = blocks_always_reaching(barriers());
+    const Blocks reaching = blocks_reaching_by_real_edges(barriers());
     if (reaching.empty()) return;
     auto& divergence = analyses_.functions().getResult<DivergenceAnalysis>(body_);
     auto& dominators = analyses_.functions().getResult<DominatorTreeAnalysis>(body_);
@@ -158,7 +158,7 @@ class MaskFinder {
       exit_through_copy(group, in_loops);
     }
     EliminateUnreachableBlocks(body_);
-    analyses_.forget(body_);
+    analyses_.invalidate(body_);
   }
 
   // Whether threads that leave at one branch and threads that leave at the other may execute a collective together.
@@ -210,7 +210,7 @@ class MaskFinder {
       IRBuilder<>(block).CreateBr(continuation);
       for (PHINode& phi : continuation->phis()) phi.addIncoming(Constant::getNullValue(phi.getType()), block);
     }
-    if (!exits_.empty()) analyses_.forget(body_);
+    if (!exits_.empty()) analyses_.invalidate(body_);
   }
 
   // The same for tails that branches share, and for collectives on paths out of a loop. Returns whether that is
@@ -220,11 +220,11 @@ class MaskFinder {
     const Blocks barrier_blocks = barriers();
     size_t copies_allowed = 0;
     for (auto [branch, edge] : tails_)
-      if (!put_tail_first(*branch, edge, barrier_blocks, copies_allowed,
-                          [](BasicBlock&, const Instruction&) { return true; }))
+      if (!order_tail_before_barriers(*branch, edge, barrier_blocks, copies_allowed,
+                                      [](BasicBlock&, const Instruction&) { return true; }))
         return false;
-    define_uses(body_);
-    analyses_.forget(body_);
+    repair_ssa(body_);
+    analyses_.invalidate(body_);
     return true;
   }
 

@@ -8,9 +8,9 @@
 // as a comment before it. `--list` prints the names. The IR is verified after each pass.
 //
 // Tests of passes are below tests/compiler, a folder for each room and pass.
-#include <llvm/Analysis/PostDominators.h>
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/ADT/StringSwitch.h>
+#include <llvm/Analysis/PostDominators.h>
 #include <llvm/AsmParser/Parser.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/LLVMContext.h>
@@ -169,7 +169,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"masked-loads", [](Function& f, State&) { mask_at_loads(f); }},
       {"matrix-products", [](Function& f, State&) { expand_matrix_products(f); }},
       {"may-loop-for-ever",
-       [](Function& f, State&) { answer(f.getName().str(), may_loop_for_ever(f) ? "may loop for ever" : "ends"); }},
+       [](Function& f, State&) { answer(f.getName().str(), may_not_terminate(f) ? "may loop for ever" : "ends"); }},
       {"reference-loads", [](Function& f, State&) { mark_reference_loads(f); }},
       {"remove-iterations", [](Function& f, State&) { remove_iterations(f); }},
       {"remove-warp-masks", [](Function& f, State&) { remove_masks(f); }},
@@ -187,8 +187,8 @@ const std::map<std::string, FunctionPass>& function_passes() {
            std::optional<unsigned> point = convergence_point_at(i);
            return point && *point < s.points.size() && s.points[*point].is_barrier;
          };
-         const bool are_together = masks_are_together(f, s.threads(), is_barrier);
-         answer(f.getName().str(), are_together ? "masks name the lanes that are together" : kMayConvergeElsewhere);
+         const bool are_together = masks_are_converged(f, s.threads(), is_barrier);
+         answer(f.getName().str(), are_together ? "masks name the lanes that are together" : kMayWaitElsewhere);
        }},
       {"yields", [](Function& f, State&) { add_yields(f); }},
       // vectorize
@@ -201,7 +201,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"early-exits",
        [](Function& f, State& s) {
          if (linearize_early_exits(f, s.threads(), blocks_with(f, is_point)) == EarlyExits::kTooLate)
-           answer(f.getName().str(), kLeavesTooLate);
+           answer(f.getName().str(), kExitsTooLate);
        }},
       {"guarded-atomics",
        [](Function& f, State& s) { select_guarded_addresses(f, s.threads().getResult<DivergenceAnalysis>(f)); }},
@@ -275,13 +275,13 @@ const std::map<std::string, FunctionPass>& function_passes() {
          s.runner.run_pass(
              LaneLoopSplittingPass(s.registers().count, s.registers().bytes, /*may_have_collectives=*/false), f);
        }},
-      {"order-stores", [](Function& f, State& s) { order_stores(f, s.registers().bytes); }},
+      {"order-stores", [](Function& f, State& s) { split_stores_in_order(f, s.registers().bytes); }},
       {"pressure-scheduler",
        [](Function& f, State& s) {
          schedule_for_pressure(f, s.registers().count, s.registers().bytes / 4, /*are_few=*/!s.has_avx512());
        }},
       // nvptx
-      {"alignments", [](Function& f, State&) { claim_known_alignments(f); }},
+      {"alignments", [](Function& f, State&) { reduce_alignments_to_known(f); }},
       {"flat-branches", [](Function& f, State&) { flatten_short_branches(f); }},
       {"hardware-operations", [](Function& f, State& s) { use_hardware_operations(f, s.unit.math_mode); }},
       {"predicated-accesses", [](Function& f, State&) { predicate_accesses(f); }},
@@ -298,12 +298,12 @@ const std::map<std::string, ModulePass>& module_passes() {
       {"defined-arithmetic", [](Module& m, State&) { define_arithmetic(m); }},
       {"dynamic-threadgroup-memory",
        [](Module& m, State& s) { define_dynamic_memory(m, s.options.threadgroup_bytes); }},
-      {"half-selects", [](Module& m, State&) { choose_halves_by_bits(m); }},
+      {"half-selects", [](Module& m, State&) { select_halves_as_integers(m); }},
       {"inline", [](Module& m, State& s) { inline_all(m, s.options.function); }},
       {"int4-to-float", [](Module& m, State&) { convert_int4_by_table(m); }},
       {"interrupt-polls", [](Module& m, State& s) { insert_interrupt_polls(m, s.options.function); }},
-      {"lane-reductions", [](Module& m, State& s) { add_lanes_by_pairs(m, s.registers().bytes / 4); }},
-      {"ldexp", [](Module& m, State&) { expand_scaling(m); }},
+      {"lane-reductions", [](Module& m, State& s) { reduce_lanes(m, s.registers().bytes / 4); }},
+      {"ldexp", [](Module& m, State&) { expand_ldexp(m); }},
       {"mark-calls", [](Module& m, State&) { mark_calls(m); }},
       {"matrix-elements", [](Module& m, State&) { assign_matrix_elements(m, MatrixMap::kApple); }},
       {"min-max-idiom", [](Module& m, State&) { match_min_max(m); }},
@@ -398,8 +398,8 @@ Options read_options(int count, char** texts) {
 void run_pass_named(const std::string& name, Module& module, State& state) {
   if (auto pass = module_passes().find(name); pass != module_passes().end()) {
     pass->second(module, state);
-    state.runner.forget_all();
-    state.analyses.forget_all();
+    state.runner.invalidate_all();
+    state.analyses.invalidate_all();
     return;
   }
   auto pass = function_passes().find(name);
@@ -411,8 +411,8 @@ void run_pass_named(const std::string& name, Module& module, State& state) {
     if (pass != function_passes().end()) {
       pass->second(*function, state);
       // The pass may have erased the function.
-      state.runner.forget_all();
-      state.analyses.forget_all();
+      state.runner.invalidate_all();
+      state.analyses.invalidate_all();
     } else {
       state.runner.run(name, *function);
     }

@@ -37,7 +37,7 @@ class EarlyExitLinearization {
   EarlyExitLinearization(Function& function, FunctionAnalysisManager& analyses, const Blocks& convergence_blocks)
       : function_(function),
         convergence_blocks_(convergence_blocks),
-        reaching_(blocks_always_reaching(convergence_blocks)),
+        reaching_(blocks_reaching_by_real_edges(convergence_blocks)),
         divergence_(analyses.getResult<DivergenceAnalysis>(function)),
         dominators_(analyses.getResult<DominatorTreeAnalysis>(function)),
         loops_(analyses.getResult<LoopAnalysis>(function)) {}
@@ -52,7 +52,7 @@ class EarlyExitLinearization {
     for (const EarlyExit& tail : tails_)
       if (!order_tail(tail)) return EarlyExits::kTooLate;
     EliminateUnreachableBlocks(function_);
-    define_uses(function_);
+    repair_ssa(function_);
     return EarlyExits::kFirst;
   }
 
@@ -125,7 +125,7 @@ class EarlyExitLinearization {
       return !is_contained(tail.blocks, instruction.getParent()) &&
              memory_.try_emplace(&barrier_block, barrier_block).first->second.is_met_by(instruction);
     };
-    return put_tail_first(*tail.branch, tail.successor, convergence_blocks_, copy_budget_, matters);
+    return order_tail_before_barriers(*tail.branch, tail.successor, convergence_blocks_, copy_budget_, matters);
   }
 
   Function& function_;

@@ -6,8 +6,8 @@
 // that only returns gets an ordering edge to the other side, a branch that is never taken.
 //
 // If such a side shares blocks that write with other paths, it gets a copy of them. If those blocks contain
-// collectives, threads converge there, and a copy would separate them: `put_tail_first()` adds ordering edges from all
-// of the tail instead.
+// collectives, threads converge there, and a copy would separate them: `order_tail_before_barriers()` adds ordering
+// edges from all of the tail instead.
 //
 // Edges that all threads take together need no order: no thread waits then.
 #pragma once
@@ -25,7 +25,7 @@ enum class EarlyExits {
   kTooLate,  // some exits would be
 };
 
-inline constexpr const char* kLeavesTooLate =
+inline constexpr const char* kExitsTooLate =
     "what threads write before they return may come too late for others behind a barrier";
 
 /// Runs before structuring, on branches with two successors. `convergence_blocks` are the blocks in which threads wait,

@@ -222,7 +222,7 @@ Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder)
   }
   if (auto* call = dyn_cast<IntrinsicInst>(&instruction)) return widen_intrinsic(*call, builder);
   if (is_rsqrt(instruction)) return approximate_rsqrt(operand(0), has_avx512_, builder);
-  if (is_scaling(instruction)) return scale_by_instruction(operand(0), operand(1), builder);
+  if (is_ldexp(instruction)) return scale_by_instruction(operand(0), operand(1), builder);
   return nullptr;
 }
 

@@ -445,7 +445,7 @@ PreservedAnalyses ThreadgroupVersioningPass::run(Function& function, FunctionAna
   slow->setLinkage(GlobalValue::InternalLinkage);
   // The clone rarely runs: an index that depends on the threadgroup's position wraps or leaves its array in few of
   // them.
-  if (!can_hoist_without_assumptions) forget_unrolling(*slow);
+  if (!can_hoist_without_assumptions) disable_unrolling(*slow);
   Value* condition = conditions.expand();
   auto* from = cast<BranchInst>(entry.getTerminator());
   BasicBlock* rest = SplitBlock(&entry, from);

@@ -68,7 +68,7 @@ class DeferredReductions {
     if (!store.isSimple() || !element || !element->hasOneUse() || !loop.contains(element)) return std::nullopt;
     std::optional<LaneSum> lanes = lane_sum(*element, width_);
     if (!lanes || !LoopIteration(loop, counter, 0).can_be_computed(store.getPointerOperand())) return std::nullopt;
-    if (is_accessed_otherwise(loop, store, aliases_)) return std::nullopt;
+    if (has_other_access(loop, store, aliases_)) return std::nullopt;
     return Sum{&store, element, *lanes};
   }
 
@@ -81,16 +81,16 @@ class DeferredReductions {
     auto slot = [&](Value* index) { return builder.CreateInBoundsGEP(type, memory, index); };
 
     builder.SetInsertPoint(sum.element);
-    PartialSum partial_sum = add_registers(sum.lanes, width_, builder);
+    PartialSum partial_sum = reduce_to_register(sum.lanes, width_, builder);
     builder.CreateAlignedStore(partial_sum.numbers, slot(&counter), alignment);
 
     builder.SetInsertPoint(exit.getFirstInsertionPt());
     SmallVector<Value*> sums;
-    for (unsigned first = 0; first < count; first += kMostSumsTogether) {
+    for (unsigned first = 0; first < count; first += kMostReductionsTogether) {
       SmallVector<PartialSum> batch;
-      for (unsigned i = first; i < std::min(count, first + kMostSumsTogether); ++i)
+      for (unsigned i = first; i < std::min(count, first + kMostReductionsTogether); ++i)
         batch.push_back({builder.CreateAlignedLoad(type, slot(builder.getInt32(i)), alignment), partial_sum.elements});
-      append_range(sums, add_up(batch, sum.lanes.operation, builder));
+      append_range(sums, reduce_together(batch, sum.lanes.operation, builder));
     }
     for (unsigned i = 0; i < count; ++i) {
       Value* address = LoopIteration(loop, counter, i).computed(sum.store->getPointerOperand(), builder);

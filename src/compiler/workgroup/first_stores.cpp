@@ -60,7 +60,7 @@ class FirstStores {
     for (Instruction& instruction : make_early_inc_range(block)) {
       auto* store = dyn_cast<StoreInst>(&instruction);
       if (!store || !store->isSimple() || !loop.hasLoopInvariantOperands(store)) continue;
-      if (is_accessed_otherwise(loop, *store, aliases_)) continue;
+      if (has_other_access(loop, *store, aliases_)) continue;
       store->moveBefore(before.getTerminator());
       has_changed = true;
     }

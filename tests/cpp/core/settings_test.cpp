@@ -76,6 +76,11 @@ TEST(Settings, AreRead) {
   EXPECT_EQ(read({{"KILN_CPU_ISA", "avx512"}}).cpu_level, 4);
   EXPECT_EQ(read({{"KILN_CPU_ENGINE", "simd"}}).cpu_engine, "simd");
   EXPECT_EQ(read({{"KILN_CPU_ENGINE", "simd-always"}}).cpu_engine, "simd-always");
+  EXPECT_EQ(read({{"KILN_PASSES", "-prefetch,-cluster-stores"}}).passes, "-prefetch,-cluster-stores");
+  EXPECT_EQ(read({{"KILN_PASS_LIMIT", "0"}}).pass_limit, 0u);
+  EXPECT_EQ(read({{"KILN_PASS_LIMIT", "12"}}).pass_limit, 12u);
+  EXPECT_TRUE(read({{"KILN_VERIFY_PASSES", "on"}}).verify_passes);
+  EXPECT_FALSE(read({{"KILN_VERIFY_PASSES", "off"}}).verify_passes);
   EXPECT_EQ(read({{"KILN_CPU_ENGINE", "scalar"}}).cpu_engine, "scalar");
   EXPECT_FALSE(read({{"KILN_STRICT_DEVICE", "0"}}).strict_device);
   EXPECT_EQ(read({{"KILN_CPU_THREADS", "1"}}).cpu_threads, 1);

@@ -30,9 +30,12 @@ void hide_sinks(Function& function) {
              (choice && choice->getFalseValue() == &variable && choice->getTrueValue() != &variable);
     });
   };
-  for (Instruction& instruction : make_early_inc_range(function.getEntryBlock())) {
-    auto* variable = dyn_cast<AllocaInst>(&instruction);
-    if (!variable || variable->use_empty() || !is_sink(*variable)) continue;
+  // Collected first: a lifetime marker that goes may be the instruction after its variable.
+  SmallVector<AllocaInst*> sinks;
+  for (Instruction& instruction : function.getEntryBlock())
+    if (auto* variable = dyn_cast<AllocaInst>(&instruction); variable && !variable->use_empty() && is_sink(*variable))
+      sinks.push_back(variable);
+  for (AllocaInst* variable : sinks) {
     for (User* user : make_early_inc_range(variable->users()))
       if (auto* lifetime = dyn_cast<LifetimeIntrinsic>(user)) lifetime->eraseFromParent();
     variable->replaceAllUsesWith(&make_sink(*function.getParent(), variable->getAllocatedType(), variable->getAlign()));

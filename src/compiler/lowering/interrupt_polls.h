@@ -8,7 +8,7 @@
 // the launch. All results are then discarded, so the function may return anywhere; a coroutine records that it has
 // returned.
 //
-// A loop is known to end if ScalarEvolution bounds its iterations by less than 2^33: such loops have no poll. Polls are
+// A loop is known to end if ScalarEvolution bounds its iterations by at most 2^32: such loops have no poll. Polls are
 // inserted last, after all other passes: a load of memory that others change, and a call, in every `while` would
 // prevent hoisting and vectorization.
 //

@@ -204,6 +204,7 @@ class Mover {
       auto* moved =
           builder_.CreateAlignedStore(bits(0), store->getPointerOperand(), store->getAlign(), store->isVolatile());
       moved->copyMetadata(*store);
+      if (store->isAtomic()) moved->setAtomic(store->getOrdering(), store->getSyncScopeID());
       return moved;
     }
     if (isa<BitCastInst>(instruction_) && is_bfloat(instruction_.getOperand(0)->getType()) && !is_bfloat(type))
@@ -227,14 +228,20 @@ class Mover {
         auto& load = cast<LoadInst>(instruction_);
         auto* moved = builder_.CreateAlignedLoad(type, load.getPointerOperand(), load.getAlign(), load.isVolatile());
         moved->copyMetadata(load);
+        if (load.isAtomic()) moved->setAtomic(load.getOrdering(), load.getSyncScopeID());
         return moved;
       }
       case Instruction::PHI: {
         auto& phi = cast<PHINode>(instruction_);
         PHINode* moved = builder_.CreatePHI(type, phi.getNumIncomingValues());
+        // Several edges from one block, as of a switch, have the same value.
+        SmallDenseMap<BasicBlock*, Value*> values;
         for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i) {
-          builder_.SetInsertPoint(phi.getIncomingBlock(i)->getTerminator());
-          moved->addIncoming(bits(i), phi.getIncomingBlock(i));
+          BasicBlock* block = phi.getIncomingBlock(i);
+          builder_.SetInsertPoint(block->getTerminator());
+          Value*& value = values[block];
+          if (!value) value = bits(i);
+          moved->addIncoming(value, block);
         }
         return moved;
       }

@@ -17,9 +17,13 @@ void split(PHINode& phi) {
     PHINode*& component = components[part->getIndices()[0]];
     if (!component) {
       component = PHINode::Create(part->getType(), phi.getNumIncomingValues(), "", phi.getIterator());
+      // Several edges from one block, as of a switch, have the same value.
+      SmallDenseMap<BasicBlock*, Value*> parts;
       for (auto [value, block] : zip(phi.incoming_values(), phi.blocks())) {
         IRBuilder<> builder(block->getTerminator());
-        component->addIncoming(builder.CreateExtractValue(value, part->getIndices()), block);
+        Value*& extracted = parts[block];
+        if (!extracted) extracted = builder.CreateExtractValue(value, part->getIndices());
+        component->addIncoming(extracted, block);
       }
     }
     part->replaceAllUsesWith(component);

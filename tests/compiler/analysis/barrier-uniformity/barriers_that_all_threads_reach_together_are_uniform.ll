@@ -1,5 +1,5 @@
-; All threads reach the barrier together: outside of branches, behind the join of a divergent branch, in a side or a loop
-; whose condition is uniform.
+; All threads reach the barrier together: outside of branches, behind the join of a divergent branch, in a side or a
+; loop whose condition is uniform.
 ; RUN: kiln-opt --passes=barrier-uniformity %s | FileCheck %s
 
 ; CHECK-DAG: ; straight_line: barriers are uniform

@@ -3,7 +3,7 @@
 ; RUN: kiln-opt --passes=order-stores %s | FileCheck %s
 
 ; CHECK-LABEL: @bytes(
-; CHECK: store <32 x i8> {{.*}}, ptr %p, align 16, !nontemporal
+; CHECK: store <32 x i8> {{.*}}, ptr %{{.*}}, align 16, !nontemporal
 ; CHECK: store <32 x i8> {{.*}}, ptr %{{.*}}, align 16, !nontemporal
 ; CHECK-NOT: store
 ; CHECK: ret void
@@ -13,7 +13,7 @@ define void @bytes(<64 x i8> %value, ptr %p) {
 }
 
 ; CHECK-LABEL: @doubles(
-; CHECK: store <4 x double> {{.*}}, ptr %p, align 8
+; CHECK: store <4 x double> {{.*}}, ptr %{{.*}}, align 8
 ; CHECK: store <4 x double> {{.*}}, ptr %{{.*}}, align 8
 ; CHECK-NOT: store
 ; CHECK: ret void

@@ -1,5 +1,5 @@
-; Roots and divisions that the body itself writes are not approximations: they stay, as do instructions for estimates that
-; were chosen before.
+; Roots and divisions that the body itself writes are not approximations: they stay, as do instructions for estimates
+; that were chosen before.
 ; RUN: kiln-opt --passes=approximations %s | FileCheck %s
 
 declare float @llvm.sqrt.f32(float)

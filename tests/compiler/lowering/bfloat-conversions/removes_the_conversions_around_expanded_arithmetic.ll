@@ -1,5 +1,5 @@
-; After the expansion of arithmetic a bfloat lies only between the integers from which it was made and those into which it
-; is widened. Both conversions go; the one of a pair of bfloats to one integer stays a conversion, of integers.
+; After the expansion of arithmetic a bfloat lies only between the integers from which it was made and those into which
+; it is widened. Both conversions go; the one of a pair of bfloats to one integer stays a conversion, of integers.
 ; RUN: kiln-opt --passes=bfloat,bfloat-conversions %s | FileCheck %s
 
 ; CHECK-LABEL: define void @negated_product(

@@ -1,5 +1,6 @@
-; Arithmetic of bfloats is arithmetic of floats, which are the same bits shifted left by 16, and each result is rounded to
-; a bfloat before the next operation uses it. No instruction on bfloats that a target may lack or round otherwise remains.
+; Arithmetic of bfloats is arithmetic of floats, which are the same bits shifted left by 16, and each result is rounded
+; to a bfloat before the next operation uses it. No instruction on bfloats that a target may lack or round otherwise
+; remains.
 ; RUN: kiln-opt --passes=bfloat %s | FileCheck %s
 
 ; CHECK-LABEL: define bfloat @two_operations(

@@ -1,5 +1,5 @@
-; Arithmetic of halves and floats stays, and so do operations that only move bfloats: those are another pass's, after the
-; optimiser.
+; Arithmetic of halves and floats stays, and so do operations that only move bfloats: those are another pass's, after
+; the optimiser.
 ; RUN: kiln-opt --passes=bfloat %s | FileCheck %s
 
 ; CHECK-LABEL: define float @other_types(

@@ -1,5 +1,5 @@
-; Doubles and wide integers reach bfloat through float, but as if rounded once: a value just above the middle between two
-; bfloats, which the nearest float hides, still goes up. Integers of fewer than 24 bits are floats already.
+; Doubles and wide integers reach bfloat through float, but as if rounded once: a value just above the middle between
+; two bfloats, which the nearest float hides, still goes up. Integers of fewer than 24 bits are floats already.
 ; RUN: kiln-opt --passes=bfloat,instsimplify %s | FileCheck %s
 
 ; 1 + 2^-8 + 2^-40: the nearest float is 1 + 2^-8, which alone would go to 1.

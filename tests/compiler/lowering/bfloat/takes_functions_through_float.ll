@@ -1,5 +1,5 @@
-; Functions whose result in float rounds to the right bfloat are called for floats, a multiply-add as one fma. A saturating
-; conversion to an integer reads the exact float.
+; Functions whose result in float rounds to the right bfloat are called for floats, a multiply-add as one fma. A
+; saturating conversion to an integer reads the exact float.
 ; RUN: kiln-opt --passes=bfloat %s | FileCheck %s
 
 declare bfloat @llvm.sqrt.bf16(bfloat)

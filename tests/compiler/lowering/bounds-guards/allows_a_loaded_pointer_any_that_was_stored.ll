@@ -11,7 +11,8 @@
 ; CHECK: [[IS_IN:%.*]] = select i1 true, i1 [[IN_ANY]],
 ; CHECK: [[SOURCE:%.*]] = select i1 [[IS_IN]], ptr %p, ptr @__kiln_zeros
 ; CHECK: %x = load i32, ptr [[SOURCE]]
-define i32 @table_of_pointers(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out, i64 %out_first, i64 %out_bytes, ptr %thread, i64 %i) {
+define i32 @table_of_pointers(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out,
+             i64 %out_first, i64 %out_bytes, ptr %thread, i64 %i) {
   %table = alloca [2 x ptr]
   store ptr %out, ptr %table
   %m = and i64 %i, 1

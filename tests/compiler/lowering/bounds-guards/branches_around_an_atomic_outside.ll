@@ -11,7 +11,8 @@
 ; CHECK: [[AFTER]]:
 ; CHECK-NEXT: [[RESULT:%.*]] = phi i32 [ %old, %[[INSIDE]] ], [ 0, %entry ]
 ; CHECK-NEXT: ret i32 [[RESULT]]
-define i32 @update(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out, i64 %out_first, i64 %out_bytes, ptr %thread, i64 %i) {
+define i32 @update(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out,
+             i64 %out_first, i64 %out_bytes, ptr %thread, i64 %i) {
 entry:
   %a = getelementptr i32, ptr %out, i64 %i
   %old = atomicrmw add ptr %a, i32 1 monotonic
@@ -24,7 +25,8 @@ entry:
 ; CHECK: br i1
 ; CHECK: cmpxchg ptr %a, i32 %expected, i32 %new
 ; CHECK: phi { i32, i1 } [ %result, %{{.*}} ], [ [[OUTSIDE]], %entry ]
-define i1 @exchange(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out, i64 %out_first, i64 %out_bytes, ptr %thread, i64 %i, i32 %expected, i32 %new) {
+define i1 @exchange(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out,
+             i64 %out_first, i64 %out_bytes, ptr %thread, i64 %i, i32 %expected, i32 %new) {
 entry:
   %a = getelementptr i32, ptr %out, i64 %i
   %result = cmpxchg ptr %a, i32 %expected, i32 %new monotonic monotonic

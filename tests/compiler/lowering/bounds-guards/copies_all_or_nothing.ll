@@ -29,7 +29,8 @@ define void @copy(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out, i64 %out_firs
 ; CHECK: [[IS_IN:%.*]] = icmp ult i64 {{.*}}, [[STARTS]]
 ; CHECK: br i1 [[IS_IN]]
 ; CHECK: call void @llvm.memset
-define void @clear(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out, i64 %out_first, i64 %out_bytes, ptr %thread, i64 %n) {
+define void @clear(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out,
+             i64 %out_first, i64 %out_bytes, ptr %thread, i64 %n) {
   call void @llvm.memset.p0.i64(ptr align 4 %out, i8 0, i64 %n, i1 false)
   ret void
 }

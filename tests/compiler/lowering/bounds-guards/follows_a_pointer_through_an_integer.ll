@@ -1,5 +1,5 @@
-; A body may compute an address as an integer. If one pointer goes into it, that pointer's bounds hold. With two there is
-; no telling which one is meant: any argument whose address became an integer is allowed, and no other.
+; A body may compute an address as an integer. If one pointer goes into it, that pointer's bounds hold. With two there
+; is no telling which one is meant: any argument whose address became an integer is allowed, and no other.
 ; RUN: kiln-opt --passes=bounds-guards --parameters=in:4,in:4,in:4 %s | FileCheck %s
 
 ; CHECK-LABEL: define i32 @one(

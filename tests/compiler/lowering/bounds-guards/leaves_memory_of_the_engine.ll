@@ -10,7 +10,8 @@
 ; CHECK: %x = load float, ptr %a
 ; CHECK: %y = load float, ptr %b
 ; CHECK: store float %y, ptr %thread
-define float @own(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out, i64 %out_first, i64 %out_bytes, ptr %thread, i64 %i) {
+define float @own(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out,
+             i64 %out_first, i64 %out_bytes, ptr %thread, i64 %i) {
   %a = getelementptr float, ptr %thread, i64 %i
   %x = load float, ptr %a
   %b = getelementptr [4 x float], ptr @_ZN6__kiln5sinesE, i64 0, i64 %i
@@ -24,7 +25,8 @@ define float @own(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out, i64 %out_firs
 ; CHECK: [[IS_IN:%.*]] = icmp ult i64 {{.*}}, 13
 ; CHECK: [[SOURCE:%.*]] = select i1 [[IS_IN]], ptr %a, ptr @__kiln_zeros
 ; CHECK: %x = load float, ptr [[SOURCE]]
-define float @constant_table(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out, i64 %out_first, i64 %out_bytes, ptr %thread, i64 %i) {
+define float @constant_table(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out,
+             i64 %out_first, i64 %out_bytes, ptr %thread, i64 %i) {
   %a = getelementptr [4 x float], ptr @table, i64 0, i64 %i
   %x = load float, ptr %a
   ret float %x

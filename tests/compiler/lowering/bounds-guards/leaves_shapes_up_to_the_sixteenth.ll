@@ -1,5 +1,5 @@
-; A shape has 16 elements at least, so a load at a constant index below that needs no guard. From 16 on it does, as does a
-; load that begins below the end and reaches past it, one at an index that is not constant, and one before the start.
+; A shape has 16 elements at least, so a load at a constant index below that needs no guard. From 16 on it does, as does
+; a load that begins below the end and reaches past it, one at an index that is not constant, and one before the start.
 ; RUN: kiln-opt --passes=bounds-guards --parameters=shape:4 %s | FileCheck %s
 
 ; CHECK-LABEL: define i32 @last(

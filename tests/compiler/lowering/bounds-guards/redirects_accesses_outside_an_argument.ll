@@ -1,5 +1,6 @@
-; One unsigned comparison with a number of the launch, the offsets at which an object of 4 bytes can start, decides whether
-; an access reaches the argument. A load that fails it reads Kiln's zeros, a store writes a variable that nobody reads.
+; One unsigned comparison with a number of the launch, the offsets at which an object of 4 bytes can start, decides
+; whether an access reaches the argument. A load that fails it reads Kiln's zeros, a store writes a variable that nobody
+; reads.
 ; RUN: kiln-opt --passes=bounds-guards --parameters=in:4,out:4 %s | FileCheck %s
 
 ; CHECK: [[ZEROS:@__kiln_zeros.*]] = internal constant [64 x i8] zeroinitializer
@@ -18,7 +19,8 @@
 ; CHECK: store float %x, ptr [[TARGET]], align 4
 ; CHECK-NOT: br
 ; CHECK: ret void
-define void @copy(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out, i64 %out_first, i64 %out_bytes, ptr %thread, i64 %i) {
+define void @copy(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out,
+             i64 %out_first, i64 %out_bytes, ptr %thread, i64 %i) {
   %a = getelementptr float, ptr %in, i64 %i
   %x = load float, ptr %a, align 4
   %b = getelementptr float, ptr %out, i64 %i
@@ -31,7 +33,8 @@ define void @copy(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out, i64 %out_firs
 ; CHECK: [[STARTS:%.*]] = call i64 @llvm.usub.sat.i64(i64 %in_bytes, i64 7)
 ; CHECK: icmp ult i64 {{.*}}, [[STARTS]]
 ; CHECK: %x = load i64
-define i64 @wider_than_an_element(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out, i64 %out_first, i64 %out_bytes, ptr %thread, i64 %i) {
+define i64 @wider_than_an_element(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out,
+             i64 %out_first, i64 %out_bytes, ptr %thread, i64 %i) {
   %a = getelementptr float, ptr %in, i64 %i
   %x = load i64, ptr %a, align 4
   ret i64 %x
@@ -42,7 +45,8 @@ define i64 @wider_than_an_element(ptr %in, i64 %in_first, i64 %in_bytes, ptr %ou
 ; CHECK: [[SINK:%.*]] = alloca [128 x i8], align 16
 ; CHECK: select i1 {{.*}}, ptr %in, ptr @__kiln_zeros.128
 ; CHECK: select i1 {{.*}}, ptr %out, ptr [[SINK]]
-define void @large_object(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out, i64 %out_first, i64 %out_bytes, ptr %thread) {
+define void @large_object(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out,
+             i64 %out_first, i64 %out_bytes, ptr %thread) {
   %x = load <32 x float>, ptr %in, align 4
   store <32 x float> %x, ptr %out, align 4
   ret void

@@ -10,7 +10,8 @@
 ; CHECK-DAG: [[STARTS:%.*]] = call i64 @llvm.usub.sat.i64(i64 [[BYTES]], i64 3)
 ; CHECK: icmp ult i64 {{.*}}, [[STARTS]]
 ; CHECK: select i1 {{.*}}, ptr %a, ptr @__kiln_zeros
-define i32 @select(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out, i64 %out_first, i64 %out_bytes, ptr %thread, i64 %i, i1 %c) {
+define i32 @select(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out,
+             i64 %out_first, i64 %out_bytes, ptr %thread, i64 %i, i1 %c) {
   %p = select i1 %c, ptr %in, ptr %out
   %a = getelementptr i32, ptr %p, i64 %i
   %x = load i32, ptr %a
@@ -46,7 +47,8 @@ end:
 ; CHECK-NOT: phi
 ; CHECK: ptrtoint ptr %out to i64
 ; CHECK: icmp ult i64 {{.*}}, [[STARTS]]
-define void @loop(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out, i64 %out_first, i64 %out_bytes, ptr %thread, ptr %end) {
+define void @loop(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out,
+             i64 %out_first, i64 %out_bytes, ptr %thread, ptr %end) {
 entry:
   br label %loop
 

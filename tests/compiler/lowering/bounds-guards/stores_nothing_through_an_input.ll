@@ -1,12 +1,13 @@
-; None of an input's bytes are writable: no offset passes the comparison of a store or an atomic, while loads of the same
-; place are compared with the input's size.
+; None of an input's bytes are writable: no offset passes the comparison of a store or an atomic, while loads of the
+; same place are compared with the input's size.
 ; RUN: kiln-opt --passes=bounds-guards --parameters=in:4,out:4 %s | FileCheck %s
 
 ; CHECK-LABEL: define void @store(
 ; CHECK: [[NEVER:%.*]] = icmp ult i64 {{.*}}, 0
 ; CHECK: [[TARGET:%.*]] = select i1 [[NEVER]], ptr %a, ptr {{%.*}}
 ; CHECK: store i32 1, ptr [[TARGET]]
-define void @store(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out, i64 %out_first, i64 %out_bytes, ptr %thread, i64 %i) {
+define void @store(ptr %in, i64 %in_first, i64 %in_bytes, ptr %out,
+             i64 %out_first, i64 %out_bytes, ptr %thread, i64 %i) {
   %a = getelementptr i32, ptr %in, i64 %i
   store i32 1, ptr %a, align 4
   ret void

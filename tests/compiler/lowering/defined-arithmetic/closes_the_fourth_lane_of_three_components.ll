@@ -1,5 +1,5 @@
-; Three components are stored as four. The fourth lane becomes zero, or any other lane if the shuffle has two vectors: as
-; poison it would spoil the others where the vector is copied as an integer. Shuffles whose lanes are all known stay.
+; Three components are stored as four. The fourth lane becomes zero, or any other lane if the shuffle has two vectors:
+; as poison it would spoil the others where the vector is copied as an integer. Shuffles whose lanes are all known stay.
 ; RUN: kiln-opt --passes=defined-arithmetic %s | FileCheck %s
 
 ; CHECK-LABEL: define <4 x float> @one_vector(

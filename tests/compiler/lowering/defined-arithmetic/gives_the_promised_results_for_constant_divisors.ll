@@ -1,5 +1,5 @@
-; The divisors 0 and -1, at the border of those that are safe: x / 0 = x, x % 0 = 0, MIN / -1 = MIN, MIN % -1 = 0. LLVM's
-; own simplification, which could exploit undefined behaviour, then finds these values and no poison.
+; The divisors 0 and -1, at the border of those that are safe: x / 0 = x, x % 0 = 0, MIN / -1 = MIN, MIN % -1 = 0.
+; LLVM's own simplification, which could exploit undefined behaviour, then finds these values and no poison.
 ; RUN: kiln-opt --passes=defined-arithmetic,instsimplify %s | FileCheck %s
 
 ; CHECK-LABEL: define i32 @quotient_by_zero(

@@ -1,5 +1,5 @@
-; Flags that promise the absence of overflow are dropped, as are those of addresses and metadata that promise a range: no
-; later pass may conclude anything from them. Flags of floating point are the math mode's and stay.
+; Flags that promise the absence of overflow are dropped, as are those of addresses and metadata that promise a range:
+; no later pass may conclude anything from them. Flags of floating point are the math mode's and stay.
 ; RUN: kiln-opt --passes=defined-arithmetic %s | FileCheck %s
 
 ; CHECK-LABEL: define i32 @integers(

@@ -1,5 +1,5 @@
-; A function whose end is reached without a return, or which reaches a trap, returns, with zero for its value. No promise
-; to the optimiser (assume) remains.
+; A function whose end is reached without a return, or which reaches a trap, returns, with zero for its value. No
+; promise to the optimiser (assume) remains.
 ; RUN: kiln-opt --passes=defined-arithmetic %s | FileCheck %s
 
 declare void @llvm.trap()

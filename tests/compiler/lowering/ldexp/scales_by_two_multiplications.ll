@@ -1,5 +1,5 @@
-; A product with 2^n becomes two, with 2^(n/2) and with 2^(n - n/2), each made from the exponent's bits. The exponent as a
-; float, for AVX-512's instruction, is not used, and the function is gone.
+; A product with 2^n becomes two, with 2^(n/2) and with 2^(n - n/2), each made from the exponent's bits. The exponent as
+; a float, for AVX-512's instruction, is not used, and the function is gone.
 ; RUN: kiln-opt --passes=ldexp %s | FileCheck %s
 
 declare float @__kiln_scaled(float, float, i32)

@@ -1,5 +1,5 @@
-; The border for which there are two multiplications: 2^128 is not finite and 2^-149 has no normal exponent, but products
-; with them may be floats. An odd negative exponent is halved towards minus infinity; no part is lost.
+; The border for which there are two multiplications: 2^128 is not finite and 2^-149 has no normal exponent, but
+; products with them may be floats. An odd negative exponent is halved towards minus infinity; no part is lost.
 ; RUN: kiln-opt --passes=ldexp,instsimplify %s | FileCheck %s
 
 declare float @__kiln_scaled(float, float, i32)

@@ -1,6 +1,6 @@
 ; Four simdgroups each add up four registers that lie 128 bytes apart, one simdgroup after the other. The loads are
-; issued as the memory lies, each kept in its place by an empty inline assembly and added to its own simdgroup's sum at
-; once.
+; issued as the memory lies, each kept in its place by an empty inline assembly and added to its own simdgroup's sum
+; at once.
 ; RUN: kiln-opt --passes=address-order %s | FileCheck %s
 
 ; CHECK-LABEL: @sums(

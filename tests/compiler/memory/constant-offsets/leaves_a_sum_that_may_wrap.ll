@@ -1,5 +1,5 @@
-; Nothing rules out that these sums wrap, or that bits of the constant are set in the index, and a wrapped index is not
-; at a constant distance: the addresses stay as they are.
+; Nothing rules out that these sums wrap, or that bits of the constant are set in the index, and a wrapped index is
+; not at a constant distance: the addresses stay as they are.
 ; RUN: kiln-opt --passes=constant-offsets %s | FileCheck %s
 
 ; CHECK-LABEL: @may_wrap(

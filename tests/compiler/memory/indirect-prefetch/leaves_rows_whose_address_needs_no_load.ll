@@ -1,5 +1,5 @@
-; An address that is computed from the counter alone is the hardware's to prefetch. One element is not what a simdgroup
-; loads: only vectors are prefetched.
+; An address that is computed from the counter alone is the hardware's to prefetch. One element is not what a
+; simdgroup loads: only vectors are prefetched.
 ; RUN: kiln-opt --passes=indirect-prefetch %s | FileCheck %s
 
 @__kiln_zeros.64 = internal constant [64 x i8] zeroinitializer

@@ -1,5 +1,5 @@
-; In a loop over coarsened threads the lines of both halves are prefetched once, before the loop over the halves: those
-; of 256 bytes, and one more as they need not begin at a line. The launch says into which cache.
+; In a loop over coarsened threads the lines of both halves are prefetched once, before the loop over the halves:
+; those of 256 bytes, and one more as they need not begin at a line. The launch says into which cache.
 ; RUN: kiln-opt --passes=indirect-prefetch %s | FileCheck %s
 
 @__kiln_zeros.64 = internal constant [64 x i8] zeroinitializer

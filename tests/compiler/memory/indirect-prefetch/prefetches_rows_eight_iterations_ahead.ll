@@ -1,6 +1,6 @@
-; A row's number is loaded from a table, so no hardware prefetcher predicts where the row lies. The computation from the
-; counter to the row's address is repeated for eight iterations of 32 later, with the guard for that iteration, and the
-; row's two lines are prefetched into the first-level cache.
+; A row's number is loaded from a table, so no hardware prefetcher predicts where the row lies. The computation from
+; the counter to the row's address is repeated for eight iterations of 32 later, with the guard for that iteration,
+; and the row's two lines are prefetched into the first-level cache.
 ; RUN: kiln-opt --passes=indirect-prefetch %s | FileCheck %s
 
 @__kiln_zeros.64 = internal constant [64 x i8] zeroinitializer

@@ -1,5 +1,6 @@
-; A threadgroup that reads 4 KiB or more in a row stops the hardware prefetcher at a page's end. Each line is prefetched
-; for the threadgroup that is `--ahead` further on in x, if the grid has several in x. 63 lines are left to the hardware.
+; A threadgroup that reads 4 KiB or more in a row stops the hardware prefetcher at a page's end. Each line is
+; prefetched for the threadgroup that is `--ahead` further on in x, if the grid has several in x. 63 lines are left to
+; the hardware.
 ; RUN: kiln-opt --passes=prefetch --ahead=2 %s | FileCheck %s --check-prefixes=CHECK,TWO
 ; RUN: kiln-opt --passes=prefetch --ahead=1 %s | FileCheck %s --check-prefixes=CHECK,ONE
 

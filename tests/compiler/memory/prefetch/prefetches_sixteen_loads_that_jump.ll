@@ -1,5 +1,5 @@
-; Fewer bytes than a page are prefetched, too, where the hardware does not follow: from sixteen loads that jump by more
-; than a line. It follows fifteen, and loads that leave out no line.
+; Fewer bytes than a page are prefetched, too, where the hardware does not follow: from sixteen loads that jump by
+; more than a line. It follows fifteen, and loads that leave out no line.
 ; RUN: kiln-opt --passes=prefetch %s | FileCheck %s
 
 ; CHECK-LABEL: @sixteen_that_jump(

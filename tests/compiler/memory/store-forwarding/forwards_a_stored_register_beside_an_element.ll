@@ -1,6 +1,6 @@
 ; A step of a scan reads one element beside the register that was just stored, so parts of two registers. The load
-; becomes a shuffle of both, and as nothing is loaded any more, the stores go, too: the memory's contents are lost when
-; the threadgroup ends.
+; becomes a shuffle of both, and as nothing is loaded any more, the stores go, too: the memory's contents are lost
+; when the threadgroup ends.
 ; RUN: kiln-opt --passes=store-forwarding %s | FileCheck %s
 
 ; CHECK-LABEL: @scan_step(

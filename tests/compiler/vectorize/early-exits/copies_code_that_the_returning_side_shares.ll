@@ -1,5 +1,5 @@
-; Threads that return and threads that have passed the barrier end in the same block, which writes. Those that return get
-; a copy of it, which runs before the barrier; the block itself still runs after it.
+; Threads that return and threads that have passed the barrier end in the same block, which writes. Those that return
+; get a copy of it, which runs before the barrier; the block itself still runs after it.
 ; RUN: kiln-opt --passes=early-exits %s | FileCheck %s
 
 declare i32 @__kiln_lane()

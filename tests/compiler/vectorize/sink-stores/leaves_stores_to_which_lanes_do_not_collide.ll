@@ -1,5 +1,5 @@
-; Each lane has an element of its own, or all lanes take the same side: no order is to be kept, and a store that stays in
-; its side may be consecutive.
+; Each lane has an element of its own, or all lanes take the same side: no order is to be kept, and a store that stays
+; in its side may be consecutive.
 ; RUN: kiln-opt --passes=sink-stores %s | FileCheck %s
 
 declare i32 @__kiln_lane()

@@ -1,5 +1,5 @@
-; What is the same in all lanes is computed once: arithmetic, a load, a branch and a loop stay as they are, and a uniform
-; store is one store. A vector is made only where a divergent value needs it.
+; What is the same in all lanes is computed once: arithmetic, a load, a branch and a loop stay as they are, and a
+; uniform store is one store. A vector is made only where a divergent value needs it.
 ; RUN: kiln-opt --passes=widen --full %s | FileCheck %s
 
 declare i32 @__kiln_lane()

@@ -1,6 +1,6 @@
 ; Simdgroups read what others have written, combine it and write to the same memory without a barrier. On the CPU one
-; runs after the other: the second would read what the first has just written. The collective gets a barrier before it,
-; with its line, 7.
+; runs after the other: the second would read what the first has just written. The collective gets a barrier before
+; it, with its line, 7.
 ; RUN: kiln-opt --passes=reuse-barriers %s | FileCheck %s
 
 declare void @__kiln_threadgroup_barrier(i32)

@@ -1,5 +1,5 @@
-; What is read before the collective is not written after it: another variable of the threadgroup's is, or the kernel's
-; output. Nor does a kernel that has no barrier at all get one: it does not pass values between simdgroups.
+; What is read before the collective is not written after it: another variable of the threadgroup's is, or the
+; kernel's output. Nor does a kernel that has no barrier at all get one: it does not pass values between simdgroups.
 ; RUN: kiln-opt --passes=reuse-barriers %s | FileCheck %s
 
 declare void @__kiln_threadgroup_barrier(i32)

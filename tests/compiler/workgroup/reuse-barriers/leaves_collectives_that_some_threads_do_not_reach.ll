@@ -1,6 +1,6 @@
-; Only some threads of the threadgroup come to this collective, by their index, while the others go on to the next one:
-; a barrier before it would wait for ever. Threads that return instead need not be waited for, and a branch on the
-; threadgroup's position takes all of its threads along.
+; Only some threads of the threadgroup come to this collective, by their index, while the others go on to the next
+; one: a barrier before it would wait for ever. Threads that return instead need not be waited for, and a branch on
+; the threadgroup's position takes all of its threads along.
 ; RUN: kiln-opt --passes=reuse-barriers %s | FileCheck %s
 
 declare void @__kiln_threadgroup_barrier(i32)

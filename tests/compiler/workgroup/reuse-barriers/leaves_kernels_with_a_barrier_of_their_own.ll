@@ -1,5 +1,5 @@
-; A barrier of the kernel's own between the collective and the new write, or between the read and the collective, makes
-; another one needless.
+; A barrier of the kernel's own between the collective and the new write, or between the read and the collective,
+; makes another one needless.
 ; RUN: kiln-opt --passes=reuse-barriers %s | FileCheck %s
 
 declare void @__kiln_threadgroup_barrier(i32)

@@ -1,5 +1,5 @@
-; An array is in the frame, not on the stack, which is gone when the thread resumes. A loop's counter is stored for the
-; others, who see by it in which iteration the thread waits, and in the frame.
+; An array is in the frame, not on the stack, which is gone when the thread resumes. A loop's counter is stored for
+; the others, who see by it in which iteration the thread waits, and in the frame.
 ; RUN: kiln-opt --passes=suspend-points %s | FileCheck %s
 
 declare i64 @__kiln_wait.1(i32, i64, i64, i32)

@@ -1,6 +1,6 @@
-; A thread that waits stores where it goes on, its site (counted from 1), and the value and the operand for the others,
-; and returns. Called again, it jumps there, with the result. A value that is live meanwhile is in the frame. At its end
-; the site says that it has returned.
+; A thread that waits stores where it goes on, its site (counted from 1), and the value and the operand for the
+; others, and returns. Called again, it jumps there, with the result. A value that is live meanwhile is in the frame.
+; At its end the site says that it has returned.
 ; RUN: kiln-opt --passes=suspend-points %s | FileCheck %s
 
 declare i64 @__kiln_wait(i32, i64, i64)

@@ -1,0 +1,96 @@
+; What threadgroup memory holds before and after the loop must not matter: nothing may write it before, and nothing
+; may read it behind. Reading it before the loop and writing it behind are harmless.
+; RUN: kiln-opt --passes=tile-multibuffering --threadgroup-bytes=1024 %s | FileCheck %s
+
+declare i64 @__kiln_wait(i32, i64, i64)
+
+; CHECK-LABEL: @written_before(
+; CHECK-NOT: batch:
+; CHECK: {{^}}loop:
+; CHECK: ret void
+define void @written_before(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
+entry:
+  %data = load ptr, ptr %launch, !invariant.load !0
+  %tile.at = getelementptr i8, ptr %record, i64 104
+  %tile = load ptr, ptr %tile.at, !invariant.load !0
+  store float 1.0, ptr %tile
+  br label %loop
+loop:
+  %k = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %sum = phi <8 x float> [ zeroinitializer, %entry ], [ %sum.next, %loop ]
+  %part.at = getelementptr <8 x float>, ptr %data, i32 %k
+  %part = load <8 x float>, ptr %part.at
+  %own = getelementptr float, ptr %tile, i32 %x
+  store <8 x float> %part, ptr %own
+  call i64 @__kiln_wait(i32 0, i64 0, i64 0)
+  %others = load <8 x float>, ptr %tile
+  %sum.next = fadd <8 x float> %sum, %others
+  call i64 @__kiln_wait(i32 1, i64 0, i64 0)
+  %next = add i32 %k, 1
+  %more = icmp ult i32 %next, 100
+  br i1 %more, label %loop, label %exit
+exit:
+  store <8 x float> %sum.next, ptr %data
+  ret void
+}
+
+; CHECK-LABEL: @read_behind(
+; CHECK-NOT: batch:
+; CHECK: {{^}}loop:
+; CHECK: ret void
+define void @read_behind(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
+entry:
+  %data = load ptr, ptr %launch, !invariant.load !0
+  %tile.at = getelementptr i8, ptr %record, i64 104
+  %tile = load ptr, ptr %tile.at, !invariant.load !0
+  br label %loop
+loop:
+  %k = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %sum = phi <8 x float> [ zeroinitializer, %entry ], [ %sum.next, %loop ]
+  %part.at = getelementptr <8 x float>, ptr %data, i32 %k
+  %part = load <8 x float>, ptr %part.at
+  %own = getelementptr float, ptr %tile, i32 %x
+  store <8 x float> %part, ptr %own
+  call i64 @__kiln_wait(i32 0, i64 0, i64 0)
+  %others = load <8 x float>, ptr %tile
+  %sum.next = fadd <8 x float> %sum, %others
+  call i64 @__kiln_wait(i32 1, i64 0, i64 0)
+  %next = add i32 %k, 1
+  %more = icmp ult i32 %next, 100
+  br i1 %more, label %loop, label %exit
+exit:
+  %left = load <8 x float>, ptr %tile
+  store <8 x float> %left, ptr %data
+  store <8 x float> %sum.next, ptr %data
+  ret void
+}
+
+; CHECK-LABEL: @written_behind(
+; CHECK: ptr @__kiln_tiles
+define void @written_behind(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
+entry:
+  %data = load ptr, ptr %launch, !invariant.load !0
+  %tile.at = getelementptr i8, ptr %record, i64 104
+  %tile = load ptr, ptr %tile.at, !invariant.load !0
+  br label %loop
+loop:
+  %k = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %sum = phi <8 x float> [ zeroinitializer, %entry ], [ %sum.next, %loop ]
+  %part.at = getelementptr <8 x float>, ptr %data, i32 %k
+  %part = load <8 x float>, ptr %part.at
+  %own = getelementptr float, ptr %tile, i32 %x
+  store <8 x float> %part, ptr %own
+  call i64 @__kiln_wait(i32 0, i64 0, i64 0)
+  %others = load <8 x float>, ptr %tile
+  %sum.next = fadd <8 x float> %sum, %others
+  call i64 @__kiln_wait(i32 1, i64 0, i64 0)
+  %next = add i32 %k, 1
+  %more = icmp ult i32 %next, 100
+  br i1 %more, label %loop, label %exit
+exit:
+  store <8 x float> %sum.next, ptr %tile
+  store <8 x float> %sum.next, ptr %data
+  ret void
+}
+
+!0 = !{}

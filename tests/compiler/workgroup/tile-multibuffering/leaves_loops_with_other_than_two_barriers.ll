@@ -1,0 +1,65 @@
+; One barrier does not keep a tile from being overwritten while others read it, and with three there is more than a
+; tile that is written and read.
+; RUN: kiln-opt --passes=tile-multibuffering --threadgroup-bytes=1024 %s | FileCheck %s
+
+declare i64 @__kiln_wait(i32, i64, i64)
+
+; CHECK-LABEL: @one_barrier(
+; CHECK-NOT: batch:
+; CHECK: {{^}}loop:
+; CHECK: ret void
+define void @one_barrier(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
+entry:
+  %data = load ptr, ptr %launch, !invariant.load !0
+  %tile.at = getelementptr i8, ptr %record, i64 104
+  %tile = load ptr, ptr %tile.at, !invariant.load !0
+  br label %loop
+loop:
+  %k = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %sum = phi <8 x float> [ zeroinitializer, %entry ], [ %sum.next, %loop ]
+  %part.at = getelementptr <8 x float>, ptr %data, i32 %k
+  %part = load <8 x float>, ptr %part.at
+  %own = getelementptr float, ptr %tile, i32 %x
+  store <8 x float> %part, ptr %own
+  call i64 @__kiln_wait(i32 0, i64 0, i64 0)
+  %others = load <8 x float>, ptr %tile
+  %sum.next = fadd <8 x float> %sum, %others
+  %next = add i32 %k, 1
+  %more = icmp ult i32 %next, 100
+  br i1 %more, label %loop, label %exit
+exit:
+  store <8 x float> %sum.next, ptr %data
+  ret void
+}
+
+; CHECK-LABEL: @three_barriers(
+; CHECK-NOT: batch:
+; CHECK: {{^}}loop:
+; CHECK: ret void
+define void @three_barriers(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
+entry:
+  %data = load ptr, ptr %launch, !invariant.load !0
+  %tile.at = getelementptr i8, ptr %record, i64 104
+  %tile = load ptr, ptr %tile.at, !invariant.load !0
+  br label %loop
+loop:
+  %k = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %sum = phi <8 x float> [ zeroinitializer, %entry ], [ %sum.next, %loop ]
+  %part.at = getelementptr <8 x float>, ptr %data, i32 %k
+  %part = load <8 x float>, ptr %part.at
+  %own = getelementptr float, ptr %tile, i32 %x
+  store <8 x float> %part, ptr %own
+  call i64 @__kiln_wait(i32 0, i64 0, i64 0)
+  %others = load <8 x float>, ptr %tile
+  %sum.next = fadd <8 x float> %sum, %others
+  call i64 @__kiln_wait(i32 2, i64 0, i64 0)
+  call i64 @__kiln_wait(i32 1, i64 0, i64 0)
+  %next = add i32 %k, 1
+  %more = icmp ult i32 %next, 100
+  br i1 %more, label %loop, label %exit
+exit:
+  store <8 x float> %sum.next, ptr %data
+  ret void
+}
+
+!0 = !{}

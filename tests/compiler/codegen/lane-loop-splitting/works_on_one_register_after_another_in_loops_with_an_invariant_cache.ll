@@ -5,14 +5,14 @@
 ; CHECK-LABEL: @cached(
 ; CHECK: loop{{[0-9]*}}:
 ; CHECK-COUNT-4: phi <8 x float>
-; CHECK: getelementptr i8, ptr %weights, i64 0
+; CHECK: getelementptr i8, ptr %{{.*}}, i64 0
 ; CHECK: load <8 x float>
 ; CHECK: fadd <8 x float>
-; CHECK: getelementptr i8, ptr %weights, i64 32
+; CHECK: getelementptr i8, ptr %{{.*}}, i64 32
 ; CHECK: load <8 x float>
 ; CHECK: fadd <8 x float>
-; CHECK: getelementptr i8, ptr %weights, i64 64
-; CHECK: getelementptr i8, ptr %weights, i64 96
+; CHECK: getelementptr i8, ptr %{{.*}}, i64 64
+; CHECK: getelementptr i8, ptr %{{.*}}, i64 96
 ; CHECK: br i1 {{.*}}, label %loop{{[0-9]*}}, label %part
 ; CHECK-NOT: phi <8 x float>
 ; CHECK: shufflevector <16 x float> {{.*}}, <32 x i32>

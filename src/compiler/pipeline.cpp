@@ -736,7 +736,12 @@ std::string lower_gpu_collectives(Pipeline& pipeline, Function& body, bool has_t
         body);
     if (!keep_in_loops()) return kLostCollective;
   }
-  Masks masks = pipeline.run("simdgroup-masks", body, [&] { return find_masks(body, points); });
+  Masks masks = pipeline.run("simdgroup-masks", body, [&] {
+    Masks found = find_masks(body, points);
+    // Code that is refused may be half changed.
+    if (!found.refusal.empty()) body.deleteBody();
+    return found;
+  });
   if (!masks.refusal.empty()) return masks.refusal;
   // Before products are taken apart by lanes.
   if (has_tensor_products)

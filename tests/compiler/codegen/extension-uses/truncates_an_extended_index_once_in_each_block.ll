@@ -1,5 +1,5 @@
-; An index with 65 uses is used in blocks into which its extension is live, too. Each of the blocks gets one truncation of
-; the extension, so that one register holds both. Zero and sign extensions alike.
+; An index with 65 uses is used in blocks into which its extension is live, too. Each of the blocks gets one truncation
+; of the extension, so that one register holds both. Zero and sign extensions alike.
 ; RUN: kiln-opt --passes=extension-uses %s | FileCheck %s
 
 declare void @take(...)

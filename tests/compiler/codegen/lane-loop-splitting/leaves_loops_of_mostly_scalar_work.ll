@@ -1,5 +1,5 @@
-; Both loops would do the scalar work. It may be as much as that of vectors, but not more: five vector additions with five
-; scalar operations, and with six.
+; Both loops would do the scalar work. It may be as much as that of vectors, but not more: five vector additions with
+; five scalar operations, and with six.
 ; RUN: kiln-opt --passes=lane-loop-splitting %s | FileCheck %s
 
 ; CHECK-LABEL: @five(

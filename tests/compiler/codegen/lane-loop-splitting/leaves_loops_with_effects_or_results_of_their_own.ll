@@ -1,5 +1,5 @@
-; What a second run of the loop would repeat: a store, a volatile load, and a call. And a result that is not a vector of the
-; lanes would come from one of the two loops.
+; What a second run of the loop would repeat: a store, a volatile load, and a call. And a result that is not a vector of
+; the lanes would come from one of the two loops.
 ; RUN: kiln-opt --passes=lane-loop-splitting %s | FileCheck %s
 
 ; CHECK-LABEL: @stores(

@@ -1,5 +1,5 @@
-; Five sums of 32 lanes exceed 16 registers of 32 bytes. The loop runs for 16 lanes, then for the other 16, and the whole
-; vectors are put together after it. With 32 registers of 64 bytes all five fit.
+; Five sums of 32 lanes exceed 16 registers of 32 bytes. The loop runs for 16 lanes, then for the other 16, and the
+; whole vectors are put together after it. With 32 registers of 64 bytes all five fit.
 ; RUN: kiln-opt --passes=lane-loop-splitting %s | FileCheck %s
 ; RUN: kiln-opt --passes=lane-loop-splitting --cpu=x86-64-v4 %s | FileCheck %s --check-prefix=V4
 

@@ -1,5 +1,5 @@
-; Four sums fit exactly into 16 registers. A vector from outside that each iteration reads takes four more, unless it is a
-; splat, which is computed anew.
+; Four sums fit exactly into 16 registers. A vector from outside that each iteration reads takes four more, unless it is
+; a splat, which is computed anew.
 ; RUN: kiln-opt --passes=lane-loop-splitting %s | FileCheck %s
 
 ; CHECK-LABEL: @four_sums(

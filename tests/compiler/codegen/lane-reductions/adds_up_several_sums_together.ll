@@ -1,5 +1,5 @@
-; Four sums of a block, in registers of 8: each is reduced to one register by 3 additions, and the four registers to one by 3
-; more. Where a sum is used before the next one begins, each is reduced alone.
+; Four sums of a block, in registers of 8: each is reduced to one register by 3 additions, and the four registers to one
+; by 3 more. Where a sum is used before the next one begins, each is reduced alone.
 ; RUN: kiln-opt --passes=lane-reductions %s | FileCheck %s
 
 ; CHECK-LABEL: @together(

@@ -1,5 +1,5 @@
-; The sums are the same bit for bit: lanes at distance 1 come first, as in the original. So a reduction in another order,
-; distance 16 first, stays as it is. Flags hold only where all additions have them.
+; The sums are the same bit for bit: lanes at distance 1 come first, as in the original. So a reduction in another
+; order, distance 16 first, stays as it is. Flags hold only where all additions have them.
 ; RUN: kiln-opt --passes=lane-reductions %s | FileCheck %s
 
 ; CHECK-LABEL: @distance_1_first(

@@ -1,4 +1,5 @@
-; In registers of 16 numbers a single sum takes as many instructions either way and stays. Two sums are reduced together.
+; In registers of 16 numbers a single sum takes as many instructions either way and stays. Two sums are reduced
+; together.
 ; RUN: kiln-opt --passes=lane-reductions --cpu=x86-64-v4 %s | FileCheck %s
 
 ; CHECK-LABEL: @single(

@@ -1,5 +1,5 @@
-; A partial sum that is stored must be computed for all lanes, so nothing would be saved. And another lane's result, or a sum
-; over fewer lanes, is not the sum of all lanes in its first one.
+; A partial sum that is stored must be computed for all lanes, so nothing would be saved. And another lane's result, or
+; a sum over fewer lanes, is not the sum of all lanes in its first one.
 ; RUN: kiln-opt --passes=lane-reductions %s | FileCheck %s
 
 ; CHECK-LABEL: @partial_is_stored(

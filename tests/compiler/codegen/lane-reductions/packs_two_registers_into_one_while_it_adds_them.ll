@@ -1,5 +1,6 @@
-; The sum of 32 lanes, in four registers of 8: lanes at distance 1 are added first, and the sums of two registers are packed
-; into one. Three additions of registers remain, and then ever fewer lanes, instead of five additions of all lanes.
+; The sum of 32 lanes, in four registers of 8: lanes at distance 1 are added first, and the sums of two registers are
+; packed into one. Three additions of registers remain, and then ever fewer lanes, instead of five additions of all
+; lanes.
 ; RUN: kiln-opt --passes=lane-reductions %s | FileCheck %s
 
 ; CHECK-LABEL: @floats(

@@ -1,5 +1,5 @@
-; Selects that differ from the idiom in one place: what is tested for a NaN, the order of the results, a third value, `and`
-; in place of `or`, and comparisons that are true for a NaN or for equal numbers.
+; Selects that differ from the idiom in one place: what is tested for a NaN, the order of the results, a third value,
+; `and` in place of `or`, and comparisons that are true for a NaN or for equal numbers.
 ; RUN: kiln-opt --passes=min-max-idiom %s | FileCheck %s
 
 ; CHECK-LABEL: @tests_the_other(

@@ -1,5 +1,5 @@
-; A store of 32 floats that need not begin at a register's alignment becomes one store for each register of 32 bytes, in the
-; order of addresses. (With 64 bytes a register there are two.)
+; A store of 32 floats that need not begin at a register's alignment becomes one store for each register of 32 bytes, in
+; the order of addresses. (With 64 bytes a register there are two.)
 ; RUN: kiln-opt --passes=order-stores %s | FileCheck %s
 ; RUN: kiln-opt --passes=order-stores --cpu=x86-64-v4 %s | FileCheck %s --check-prefix=V4
 

@@ -1,5 +1,5 @@
-; A register holds as many elements as fit: 32 bytes, or 4 doubles. The parts' alignment follows from that of the whole, and
-; they keep its metadata.
+; A register holds as many elements as fit: 32 bytes, or 4 doubles. The parts' alignment follows from that of the whole,
+; and they keep its metadata.
 ; RUN: kiln-opt --passes=order-stores %s | FileCheck %s
 
 ; CHECK-LABEL: @bytes(

@@ -1,5 +1,6 @@
-; Vectors that are loaded, transformed and stored come step by step: all loads first, all stores last. The pass splits them
-; into registers, and the first result is stored before the last one is loaded, so that memory is busy all the time.
+; Vectors that are loaded, transformed and stored come step by step: all loads first, all stores last. The pass splits
+; them into registers, and the first result is stored before the last one is loaded, so that memory is busy all the
+; time.
 ; RUN: kiln-opt --passes=pressure-scheduler %s | FileCheck %s
 
 ; CHECK-LABEL: @stream(

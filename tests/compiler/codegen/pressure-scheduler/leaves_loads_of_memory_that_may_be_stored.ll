@@ -1,5 +1,5 @@
-; Without `invariant.load` a load may read what another result stores. Such a block is no stream, and its loads stay before
-; its stores.
+; Without `invariant.load` a load may read what another result stores. Such a block is no stream, and its loads stay
+; before its stores.
 ; RUN: kiln-opt --passes=pressure-scheduler %s | FileCheck %s
 
 ; CHECK-LABEL: @reads_what_may_be_written(

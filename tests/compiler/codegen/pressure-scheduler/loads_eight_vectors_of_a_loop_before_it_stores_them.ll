@@ -1,5 +1,5 @@
-; A load after a store to an address with the same low 12 bits waits for that store. So a loop loads eight vectors, stores
-; them, and then loads the next eight.
+; A load after a store to an address with the same low 12 bits waits for that store. So a loop loads eight vectors,
+; stores them, and then loads the next eight.
 ; RUN: kiln-opt --passes=pressure-scheduler %s | FileCheck %s
 
 ; CHECK-LABEL: @copies(

@@ -1,5 +1,5 @@
-; An index that is shifted left is a multiple, so the access keeps its alignment. The pass never claims more than the access
-; has.
+; An index that is shifted left is a multiple, so the access keeps its alignment. The pass never claims more than the
+; access has.
 ; RUN: kiln-opt --passes=alignments %s | FileCheck %s
 
 target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"

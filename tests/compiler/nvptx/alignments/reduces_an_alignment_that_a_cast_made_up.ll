@@ -1,5 +1,5 @@
-; `*(device half2*)((device half*)x + 1)`: the type says 4 bytes, but the address is known to be a multiple of 2 only. The
-; access gets the alignment that follows from its array's and from the offset.
+; `*(device half2*)((device half*)x + 1)`: the type says 4 bytes, but the address is known to be a multiple of 2 only.
+; The access gets the alignment that follows from its array's and from the offset.
 ; RUN: kiln-opt --passes=alignments %s | FileCheck %s
 
 target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"

@@ -1,5 +1,5 @@
-; A select or phi may be any of its operands, each of which limits the alignment: a guard's zeros with 64 bytes do not. A
-; pointer that moves in a loop is limited by its step.
+; A select or phi may be any of its operands, each of which limits the alignment: a guard's zeros with 64 bytes do not.
+; A pointer that moves in a loop is limited by its step.
 ; RUN: kiln-opt --passes=alignments %s | FileCheck %s
 
 target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"

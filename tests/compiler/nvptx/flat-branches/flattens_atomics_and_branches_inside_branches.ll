@@ -1,5 +1,5 @@
-; An atomic whose old value is not used becomes a predicated one. An inner branch goes first, and its predicate becomes part
-; of the outer one's.
+; An atomic whose old value is not used becomes a predicated one. An inner branch goes first, and its predicate becomes
+; part of the outer one's.
 ; RUN: kiln-opt --passes=flat-branches %s | FileCheck %s
 
 target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"

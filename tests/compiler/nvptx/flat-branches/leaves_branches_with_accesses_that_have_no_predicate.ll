@@ -1,5 +1,6 @@
-; These branches must stay. All threads would do the access: it has no guard, or is volatile; the atomic's old value is used, or
-; PTX has no such atomic; or the guard is of another use as well. A call and a division may not be executed at all.
+; These branches must stay. All threads would do the access: it has no guard, or is volatile; the atomic's old value is
+; used, or PTX has no such atomic; or the guard is of another use as well. A call and a division may not be executed at
+; all.
 ; RUN: kiln-opt --passes=flat-branches %s | FileCheck %s
 
 target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"

@@ -1,5 +1,6 @@
-; A short branch around guarded accesses goes: the guards get its condition as well, and all threads compute the rest. The
-; guard's own condition may be poison where the branch is not taken, so the two are joined by a select, not by `and`.
+; A short branch around guarded accesses goes: the guards get its condition as well, and all threads compute the rest.
+; The guard's own condition may be poison where the branch is not taken, so the two are joined by a select, not by
+; `and`.
 ; RUN: kiln-opt --passes=flat-branches %s | FileCheck %s
 ; RUN: kiln-opt --passes=flat-branches,predicated-accesses %s | FileCheck %s --check-prefix=PTX
 target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"

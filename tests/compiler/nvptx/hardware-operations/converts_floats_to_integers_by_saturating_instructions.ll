@@ -1,5 +1,5 @@
-; cvt.rzi saturates and makes 0 of a NaN in 32 bits, as Metal's conversions do, so no comparisons are needed. In 64 bits a NaN
-; needs a test, and narrower integers are clamped.
+; cvt.rzi saturates and makes 0 of a NaN in 32 bits, as Metal's conversions do, so no comparisons are needed. In 64 bits
+; a NaN needs a test, and narrower integers are clamped.
 ; RUN: kiln-opt --passes=hardware-operations %s | FileCheck %s
 
 target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"

@@ -1,5 +1,5 @@
-; In the safe math mode no division or square root becomes approximate, whatever its flags. Conversions of doubles, and those
-; whose result is undefined outside of the integer's range, stay as well.
+; In the safe math mode no division or square root becomes approximate, whatever its flags. Conversions of doubles, and
+; those whose result is undefined outside of the integer's range, stay as well.
 ; RUN: kiln-opt --passes=hardware-operations %s | FileCheck %s
 
 target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"

@@ -1,5 +1,5 @@
-; LLVM drops the order of a read-modify-write for this target. So ordered atomics become relaxed ones with fences: before it for a
-; release, after it for an acquire, and on both sides for the sequentially consistent order.
+; LLVM drops the order of a read-modify-write for this target. So ordered atomics become relaxed ones with fences:
+; before it for a release, after it for an acquire, and on both sides for the sequentially consistent order.
 ; RUN: kiln-opt --passes=hardware-operations %s | FileCheck %s
 
 target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"

@@ -1,5 +1,5 @@
-; 16 bytes that are aligned to 4 take one instruction for each component, at its own address. So do three components. A single
-; number that is not aligned keeps its select.
+; 16 bytes that are aligned to 4 take one instruction for each component, at its own address. So do three components. A
+; single number that is not aligned keeps its select.
 ; RUN: kiln-opt --passes=predicated-accesses %s | FileCheck %s
 
 target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"

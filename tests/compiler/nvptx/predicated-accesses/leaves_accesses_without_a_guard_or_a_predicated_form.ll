@@ -1,5 +1,5 @@
-; A select of other memory is no guard, a load from a sink is not one of zeros, and volatile accesses, atomics and types that PTX
-; cannot move in one instruction keep their select of addresses.
+; A select of other memory is no guard, a load from a sink is not one of zeros, and volatile accesses, atomics and types
+; that PTX cannot move in one instruction keep their select of addresses.
 ; RUN: kiln-opt --passes=predicated-accesses %s | FileCheck %s
 
 target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"

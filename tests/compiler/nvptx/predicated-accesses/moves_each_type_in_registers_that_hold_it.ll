@@ -61,7 +61,7 @@ define <4 x half> @half4(ptr %p, i1 %inside) {
 
 ; CHECK-LABEL: @store_byte(
 ; CHECK: %[[WORD:.*]] = zext i8 %value to i32
-; CHECK: st.u8 [$1], $2; {{.*}} i32 %[[WORD]])
+; CHECK: st.u8 [$1], $2;{{.*}} i32 %[[WORD]])
 define void @store_byte(ptr %p, i1 %inside, i8 %value) {
   %guarded = select i1 %inside, ptr %p, ptr @__kiln_sink
   store i8 %value, ptr %guarded, align 1

@@ -1,5 +1,5 @@
-; The select between an address and Kiln's own memory becomes the predicate of the access: without it a load gives 0, and a
-; store does nothing. The instruction names the address space where it is known.
+; The select between an address and Kiln's own memory becomes the predicate of the access: without it a load gives 0,
+; and a store does nothing. The instruction names the address space where it is known.
 ; RUN: kiln-opt --passes=predicated-accesses %s | FileCheck %s
 
 target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"
@@ -10,7 +10,7 @@ target triple = "nvptx64-nvidia-cuda"
 @zeros = internal constant [64 x i8] zeroinitializer, align 64
 
 ; CHECK-LABEL: @loads(
-; CHECK-NEXT: %[[VALUE:.*]] = call float asm sideeffect "{{{} mov.b32 $0, 0; @$1 ld.b32 $0, [$2]; }", "=&f,b,l,~{memory}"(i1 %inside, ptr %p)
+; CHECK-NEXT: %[[VALUE:.*]] = call float asm sideeffect "{{.}} mov.b32 $0, 0; @$1 ld.b32 $0, [$2]; }", "=&f,b,l,~{memory}"(i1 %inside, ptr %p)
 ; CHECK-NOT: select
 ; CHECK: ret float %[[VALUE]]
 define float @loads(ptr %p, i1 %inside) {

@@ -1,5 +1,5 @@
-; A load of memory that does not change may be moved and merged like arithmetic, so its assembly has no side effect; in the
-; global space it uses the read-only cache. Where another access may write the memory, neither holds.
+; A load of memory that does not change may be moved and merged like arithmetic, so its assembly has no side effect; in
+; the global space it uses the read-only cache. Where another access may write the memory, neither holds.
 ; RUN: kiln-opt --passes=predicated-accesses %s | FileCheck %s
 
 target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"
@@ -32,6 +32,5 @@ define float @variable_global(ptr addrspace(1) %p, i1 %inside) {
   %value = load float, ptr addrspace(1) %guarded, align 4
   ret float %value
 }
-
 
 !0 = !{}

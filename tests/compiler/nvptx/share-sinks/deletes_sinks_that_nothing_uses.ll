@@ -1,5 +1,5 @@
-; After accesses have become predicated, most sinks have no users. They are deleted; so is one with only an address computed
-; from it that has no user itself.
+; After accesses have become predicated, most sinks have no users. They are deleted; so is one with only an address
+; computed from it that has no user itself.
 ; RUN: kiln-opt --passes=share-sinks %s | FileCheck %s
 
 target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"

@@ -1,5 +1,5 @@
-; Metal's atomic functions take volatile objects. LLVM applies nothing that it knows about a pointer to a volatile access, so the
-; atomics lose it; they keep their order.
+; Metal's atomic functions take volatile objects. LLVM applies nothing that it knows about a pointer to a volatile
+; access, so the atomics lose it; they keep their order.
 ; RUN: kiln-opt --passes=volatile-atomics %s | FileCheck %s
 
 target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"

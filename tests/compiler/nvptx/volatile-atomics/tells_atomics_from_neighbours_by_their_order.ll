@@ -1,5 +1,5 @@
-; The weakest order, `unordered`, is one of an atomic; the same access without an order is none. Atomics that are not volatile
-; stay as they are.
+; The weakest order, `unordered`, is one of an atomic; the same access without an order is none. Atomics that are not
+; volatile stay as they are.
 ; RUN: kiln-opt --passes=volatile-atomics %s | FileCheck %s
 
 target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"

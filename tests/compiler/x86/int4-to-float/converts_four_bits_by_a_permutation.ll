@@ -1,5 +1,5 @@
-; float(word & 15) is one permutation of a table with the numbers 0 to 15: it selects by the lowest four bits, so the `and` is
-; not needed. Both conversions give the same, since the number is not negative.
+; float(word & 15) is one permutation of a table with the numbers 0 to 15: it selects by the lowest four bits, so the
+; `and` is not needed. Both conversions give the same, since the number is not negative.
 ; RUN: kiln-opt --passes=int4-to-float --cpu=x86-64-v4 %s | FileCheck %s
 
 ; CHECK-LABEL: @unsigned(

@@ -1,5 +1,5 @@
-; A permutation selects by four bits. The table therefore repeats its numbers for masks of fewer bits, and has no number for
-; the fifth bit: with a mask of 16 or more the conversion stays.
+; A permutation selects by four bits. The table therefore repeats its numbers for masks of fewer bits, and has no number
+; for the fifth bit: with a mask of 16 or more the conversion stays.
 ; RUN: kiln-opt --passes=int4-to-float --cpu=x86-64-v4 %s | FileCheck %s
 
 ; CHECK-LABEL: @two_bits(

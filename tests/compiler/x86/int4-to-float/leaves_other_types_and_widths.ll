@@ -1,5 +1,5 @@
-; Only whole registers of 16 words become floats by the table: not 8 words, not bytes, not halves, and no mask that differs
-; from lane to lane or is not a constant.
+; Only whole registers of 16 words become floats by the table: not 8 words, not bytes, not halves, and no mask that
+; differs from lane to lane or is not a constant.
 ; RUN: kiln-opt --passes=int4-to-float --cpu=x86-64-v4 %s | FileCheck %s
 
 ; CHECK-NOT: call {{.*}}permvar

@@ -1,0 +1,128 @@
+; Two checks are too few (unless --fewest says so). So are three of which one reads what the function may have written, or is
+; computed by what cannot be computed ahead.
+; RUN: kiln-opt --passes=function-versioning %s | FileCheck %s
+; RUN: kiln-opt --passes=function-versioning --fewest=2 %s | FileCheck %s --check-prefix=TWO
+
+declare void @one_by_one(i32)
+
+; CHECK-NOT: .whole
+; TWO-DAG: define internal i1 @two.whole(
+; TWO-DAG: define internal i1 @one_is_loaded.whole(
+; TWO-DAG: define internal i1 @one_may_divide_by_zero.whole(
+define internal void @two(ptr %launch, i64 %first, ptr %frame, i32 %x, i32 %lanes) {
+entry:
+  %p = load ptr, ptr %launch, !invariant.load !3
+  %limit.at = getelementptr i8, ptr %launch, i64 8
+  %limit = load i64, ptr %limit.at, !invariant.load !3
+  %n0 = add i64 %first, 0
+  %check0 = icmp ult i64 %n0, %limit
+  br i1 %check0, label %fast0, label %slow0, !prof !0
+fast0:
+  %a0 = getelementptr i8, ptr %p, i64 0
+  store i8 1, ptr %a0
+  br label %next0
+slow0:
+  call void @one_by_one(i32 0)
+  br label %next0
+next0:
+  %n1 = add i64 %first, 4
+  %check1 = icmp ult i64 %n1, %limit
+  br i1 %check1, label %fast1, label %slow1, !prof !0
+fast1:
+  %a1 = getelementptr i8, ptr %p, i64 1
+  store i8 1, ptr %a1
+  br label %next1
+slow1:
+  call void @one_by_one(i32 1)
+  br label %next1
+next1:
+  ret void
+}
+
+define internal void @one_is_loaded(ptr %launch, i64 %first, ptr %frame, i32 %x, i32 %lanes) {
+entry:
+  %p = load ptr, ptr %launch, !invariant.load !3
+  %limit.at = getelementptr i8, ptr %launch, i64 8
+  %limit = load i64, ptr %limit.at, !invariant.load !3
+  %n0 = add i64 %first, 0
+  %check0 = icmp ult i64 %n0, %limit
+  br i1 %check0, label %fast0, label %slow0, !prof !0
+fast0:
+  %a0 = getelementptr i8, ptr %p, i64 0
+  store i8 1, ptr %a0
+  br label %next0
+slow0:
+  call void @one_by_one(i32 0)
+  br label %next0
+next0:
+  %n1 = add i64 %first, 4
+  %check1 = icmp ult i64 %n1, %limit
+  br i1 %check1, label %fast1, label %slow1, !prof !0
+fast1:
+  %a1 = getelementptr i8, ptr %p, i64 1
+  store i8 1, ptr %a1
+  br label %next1
+slow1:
+  call void @one_by_one(i32 1)
+  br label %next1
+next1:
+  %loaded = load i64, ptr %p
+  %n2 = add i64 %first, 0
+  %check2 = icmp ult i64 %n2, %loaded
+  br i1 %check2, label %fast2, label %slow2, !prof !0
+fast2:
+  %a2 = getelementptr i8, ptr %p, i64 2
+  store i8 1, ptr %a2
+  br label %next2
+slow2:
+  call void @one_by_one(i32 2)
+  br label %next2
+next2:
+  ret void
+}
+
+define internal void @one_may_divide_by_zero(ptr %launch, i64 %first, ptr %frame, i32 %x, i32 %lanes) {
+entry:
+  %p = load ptr, ptr %launch, !invariant.load !3
+  %limit.at = getelementptr i8, ptr %launch, i64 8
+  %limit = load i64, ptr %limit.at, !invariant.load !3
+  %n0 = add i64 %first, 0
+  %check0 = icmp ult i64 %n0, %limit
+  br i1 %check0, label %fast0, label %slow0, !prof !0
+fast0:
+  %a0 = getelementptr i8, ptr %p, i64 0
+  store i8 1, ptr %a0
+  br label %next0
+slow0:
+  call void @one_by_one(i32 0)
+  br label %next0
+next0:
+  %n1 = add i64 %first, 4
+  %check1 = icmp ult i64 %n1, %limit
+  br i1 %check1, label %fast1, label %slow1, !prof !0
+fast1:
+  %a1 = getelementptr i8, ptr %p, i64 1
+  store i8 1, ptr %a1
+  br label %next1
+slow1:
+  call void @one_by_one(i32 1)
+  br label %next1
+next1:
+  %quotient = udiv i64 %first, %limit
+  %check2 = icmp ult i64 %quotient, 100
+  br i1 %check2, label %fast2, label %slow2, !prof !0
+fast2:
+  %a2 = getelementptr i8, ptr %p, i64 2
+  store i8 1, ptr %a2
+  br label %next2
+slow2:
+  call void @one_by_one(i32 2)
+  br label %next2
+next2:
+  ret void
+}
+
+!0 = !{!"branch_weights", i32 1000, i32 1}
+!1 = !{!"branch_weights", i32 1, i32 1000}
+!2 = !{!"branch_weights", i32 500, i32 1}
+!3 = !{}

@@ -39,7 +39,7 @@ PROGRAMS = {"python", "cpp"}
 DIAGRAMS = {
     "ARCHITECTURE.md": 2,
     "docs/coverage.md": 1,
-    "docs/design/simd-engine.md": 4,
+    "docs/design/simd-engine.md": 8,
     "docs/measured.md": 1,
 }
 

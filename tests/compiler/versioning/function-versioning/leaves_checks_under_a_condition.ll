@@ -1,5 +1,5 @@
-; A check that does not always execute may fail where its condition is false: often the condition is what keeps the access in
-; bounds. The fast version would then hardly ever run, so such checks do not count.
+; A check that does not always execute may fail where its condition is false: often the condition is what keeps the
+; access in bounds. The fast version would then hardly ever run, so such checks do not count.
 ; RUN: kiln-opt --passes=function-versioning %s | FileCheck %s
 
 declare void @one_by_one(i32)

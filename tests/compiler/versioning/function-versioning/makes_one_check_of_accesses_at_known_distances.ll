@@ -1,6 +1,6 @@
-; Three accesses to one array, the lowest 8 bytes before and the highest 4 bytes behind the first: if the lowest index is below the
-; limit by more than 12, all are in bounds. The fast version tests that once, for all 32 lanes, and returns false before it has done
-; anything where it does not hold. The original stays.
+; Three accesses to one array, the lowest 8 bytes before and the highest 4 bytes behind the first: if the lowest index
+; is below the limit by more than 12, all are in bounds. The fast version tests that once, for all 32 lanes, and returns
+; false before it has done anything where it does not hold. The original stays.
 ; RUN: kiln-opt --passes=function-versioning %s | FileCheck %s
 
 declare void @one_by_one(i32)

@@ -1,5 +1,5 @@
-; Two checks are too few (unless --fewest says so). So are three of which one reads what the function may have written, or is
-; computed by what cannot be computed ahead.
+; Two checks are too few (unless --fewest says so). So are three of which one reads what the function may have written,
+; or is computed by what cannot be computed ahead.
 ; RUN: kiln-opt --passes=function-versioning %s | FileCheck %s
 ; RUN: kiln-opt --passes=function-versioning --fewest=2 %s | FileCheck %s --check-prefix=TWO
 

@@ -1,4 +1,5 @@
-; The fast version can be abandoned only while nothing has been written. The checks are hoisted before a store at the beginning.
+; The fast version can be abandoned only while nothing has been written. The checks are hoisted before a store at the
+; beginning.
 ; RUN: kiln-opt --passes=function-versioning %s | FileCheck %s
 
 declare void @one_by_one(i32)

@@ -1,4 +1,5 @@
-; Accesses with different limits have a check each, and so have accesses that are more than 2^40 bytes apart: 2^40 is the border.
+; Accesses with different limits have a check each, and so have accesses that are more than 2^40 bytes apart: 2^40 is
+; the border.
 ; RUN: kiln-opt --passes=function-versioning %s | FileCheck %s
 
 declare void @one_by_one(i32)

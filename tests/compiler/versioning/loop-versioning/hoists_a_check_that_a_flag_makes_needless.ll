@@ -1,5 +1,5 @@
-; A check of an index unless a flag from outside the loop holds, as of an access under a condition. Before the loop the index must be
-; in bounds unless the flag holds. If neither part is known before the loop, the check stays.
+; A check of an index unless a flag from outside the loop holds, as of an access under a condition. Before the loop the
+; index must be in bounds unless the flag holds. If neither part is known before the loop, the check stays.
 ; RUN: kiln-opt --passes=loop-versioning %s | FileCheck %s
 
 declare void @one_by_one(i32)

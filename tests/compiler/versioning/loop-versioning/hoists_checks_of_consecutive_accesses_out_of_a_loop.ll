@@ -1,6 +1,6 @@
-; Each access checks whether its index is below a limit. The index grows by 1, so all its values are below the limit if the last
-; one is: start < limit - growth, where the growth is at most the limit. If that holds for all three arrays, a loop without
-; checks runs; otherwise the original one.
+; Each access checks whether its index is below a limit. The index grows by 1, so all its values are below the limit if
+; the last one is: start < limit - growth, where the growth is at most the limit. If that holds for all three arrays, a
+; loop without checks runs; otherwise the original one.
 ; RUN: kiln-opt --passes=loop-versioning %s | FileCheck %s
 
 declare void @one_by_one(i32)

@@ -1,5 +1,5 @@
-; A check of a flag from outside the loop, of several conditions at once, and one whose unlikely side is the first: each becomes a
-; part of the condition. A part that the loop would not have evaluated may be poison, so it is frozen.
+; A check of a flag from outside the loop, of several conditions at once, and one whose unlikely side is the first: each
+; becomes a part of the condition. A part that the loop would not have evaluated may be poison, so it is frozen.
 ; RUN: kiln-opt --passes=loop-versioning %s | FileCheck %s
 
 declare void @one_by_one(i32)

@@ -1,5 +1,5 @@
-; One check for which nothing can be said before the loop keeps both the others and itself in the loop: an index that is loaded,
-; a limit that changes, an index that falls, and a number that is computed by a call.
+; One check for which nothing can be said before the loop keeps both the others and itself in the loop: an index that is
+; loaded, a limit that changes, an index that falls, and a number that is computed by a call.
 ; RUN: kiln-opt --passes=loop-versioning %s | FileCheck %s
 
 declare void @one_by_one(i32)

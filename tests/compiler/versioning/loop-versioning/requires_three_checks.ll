@@ -1,5 +1,5 @@
-; A loop with two checks is not worth two versions, unless --fewest says so; nor is one with a third branch that is not marked as
-; likely (1000 to 1).
+; A loop with two checks is not worth two versions, unless --fewest says so; nor is one with a third branch that is not
+; marked as likely (1000 to 1).
 ; RUN: kiln-opt --passes=loop-versioning %s | FileCheck %s
 ; RUN: kiln-opt --passes=loop-versioning --fewest=2 %s | FileCheck %s --check-prefix=TWO
 

@@ -1,4 +1,5 @@
-; Both loops have enough checks. The inner one is versioned; the loop around it is not, or the inner one would be there four times.
+; Both loops have enough checks. The inner one is versioned; the loop around it is not, or the inner one would be there
+; four times.
 ; RUN: kiln-opt --passes=loop-versioning %s | FileCheck %s
 
 declare void @one_by_one(i32)

@@ -1,5 +1,6 @@
-; An index of 32 bits that starts anywhere may wrap, so its 64 bits need not grow steadily. In a loop that unrolling removes, "it does
-; not wrap" becomes a part of the condition. In a loop that stays, the check stays, too. The clone, which rarely runs, is not unrolled.
+; An index of 32 bits that starts anywhere may wrap, so its 64 bits need not grow steadily. In a loop that unrolling
+; removes, "it does not wrap" becomes a part of the condition. In a loop that stays, the check stays, too. The clone,
+; which rarely runs, is not unrolled.
 ; RUN: kiln-opt --passes=threadgroup-versioning %s | FileCheck %s
 
 declare void @one_by_one(i32)

@@ -1,5 +1,5 @@
-; The checks of a whole function, in its loops and outside of them, become one condition at its start. Where it fails, the function
-; calls a clone of the original; otherwise it has no checks.
+; The checks of a whole function, in its loops and outside of them, become one condition at its start. Where it fails,
+; the function calls a clone of the original; otherwise it has no checks.
 ; RUN: kiln-opt --passes=threadgroup-versioning %s | FileCheck %s
 
 declare void @one_by_one(i32)

@@ -1,5 +1,5 @@
-; Nothing can be said at the start about an index that is loaded later, or one that falls. Branches that are not marked as likely are
-; no checks. Such functions get no clone.
+; Nothing can be said at the start about an index that is loaded later, or one that falls. Branches that are not marked
+; as likely are no checks. Such functions get no clone.
 ; RUN: kiln-opt --passes=threadgroup-versioning %s | FileCheck %s
 
 declare void @one_by_one(i32)

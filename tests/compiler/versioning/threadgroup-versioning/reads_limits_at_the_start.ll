@@ -1,5 +1,5 @@
-; The arguments' description does not change while a launch runs. So limits that are read later are read at the start, where the
-; checks of them are. A load of something else, or one that may change, stays.
+; The arguments' description does not change while a launch runs. So limits that are read later are read at the start,
+; where the checks of them are. A load of something else, or one that may change, stays.
 ; RUN: kiln-opt --passes=threadgroup-versioning %s | FileCheck %s
 
 declare void @one_by_one(i32)

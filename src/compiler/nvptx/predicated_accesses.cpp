@@ -158,17 +158,18 @@ class Predicator {
   // The type of a vector whose components are accessed one by one, since they are aligned and the whole is not.
   FixedVectorType* components(Type* type, Align alignment) const {
     auto* vector = dyn_cast<FixedVectorType>(type);
-    bool fits = vector && vector->getNumElements() <= 8 && vector->getScalarSizeInBits() % 8 == 0 &&
+    bool fits = vector && vector->getNumElements() <= 8 && component_bits(vector) % 8 == 0 &&
                 access_registers_of(vector->getElementType(), alignment, layout_);
     return fits ? vector : nullptr;
   }
   Value* component_address(FixedVectorType* vector, Value* pointer, unsigned i) {
-    uint64_t bytes = vector->getScalarSizeInBits() / 8;
-    return builder_.CreateConstGEP1_64(builder_.getInt8Ty(), pointer, i * bytes);
+    return builder_.CreateConstGEP1_64(builder_.getInt8Ty(), pointer, i * component_bits(vector) / 8);
   }
-  static Align component_alignment(FixedVectorType* vector, Align alignment, unsigned i) {
-    return commonAlignment(alignment, i * uint64_t{vector->getScalarSizeInBits()} / 8);
+  Align component_alignment(FixedVectorType* vector, Align alignment, unsigned i) const {
+    return commonAlignment(alignment, i * component_bits(vector) / 8);
   }
+  // Of pointers, too, whose size the type does not know.
+  uint64_t component_bits(FixedVectorType* vector) const { return layout_.getTypeSizeInBits(vector->getElementType()); }
 
   Value* load_value(Type* type, Value* pointer, Align alignment, Value* condition, bool is_constant) {
     std::optional<AccessRegisters> access = access_registers_of(type, alignment, layout_);

@@ -13,8 +13,6 @@ for variable in [name for name in os.environ if name.startswith("KILN_")]:
 # A test's own, of a run of others (test_code_with_avx2.py).
 if "TESTS_CPU_ISA" in os.environ:
     os.environ["KILN_CPU_ISA"] = os.environ.pop("TESTS_CPU_ISA")
-# LLVM IR is verified after each pass of each kernel that a test compiles.
-os.environ["KILN_VERIFY_PASSES"] = "on"
 _cache = tempfile.TemporaryDirectory(prefix="kiln-tests-")
 os.environ["KILN_CACHE"] = "off"
 os.environ["KILN_CACHE_DIR"] = _cache.name

@@ -88,7 +88,7 @@ def in_another_process(settings: dict[str, str]) -> dict:
         check=True,
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **settings},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "KILN_VERIFY_PASSES": "on", **settings},
     )
     return json.loads(done.stdout)
 

@@ -743,7 +743,7 @@ std::string lower_gpu_collectives(Pipeline& pipeline, Function& body, bool has_t
     return found;
   });
   if (!masks.refusal.empty()) return masks.refusal;
-  // Before products are taken apart by lanes.
+  // Before products are lowered to operations on lanes.
   if (has_tensor_products)
     pipeline.run(kTensorProducts, body, [&] { multiply_by_tensor_cores(body, points, masks, map); });
   pipeline.run("simdgroup-collectives", body, [&] { lower_convergence_points(body, points, masks, map); });

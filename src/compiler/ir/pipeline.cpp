@@ -39,22 +39,22 @@ bool Pipeline::is_switched_off(const char* name, uint32_t number) const {
   return false;
 }
 
-void Pipeline::note_switched_off(const char* name, uint32_t number, std::string function) {
+void Pipeline::note_switched_off(const char* name, uint32_t number, llvm::StringRef function) {
   if (!request_.keep_stages) return;
   CompilePass pass;
   pass.name = name;
-  pass.function = std::move(function);
+  pass.function = function.str();
   pass.number = number;
   pass.switched_off = true;
   result_.passes.push_back(std::move(pass));
 }
 
-Pipeline::Run Pipeline::begin(std::string function, const llvm::Module& module) const {
+Pipeline::Run Pipeline::begin(llvm::StringRef function, const llvm::Module& module) const {
   Run run;
   if (!is_observed()) return run;
   run.hash = llvm::StructuralHash(module, /*DetailedHash=*/true);
   run.instructions = count_instructions(module, function);
-  run.function = std::move(function);
+  run.function = function.str();
   run.start = Clock::now();
   return run;
 }

@@ -139,15 +139,15 @@ class Pipeline {
 
   static llvm::Module& module_of(llvm::Module& module) { return module; }
   static llvm::Module& module_of(llvm::Function& function) { return *function.getParent(); }
-  static std::string name_of(const llvm::Module&) { return {}; }
-  static std::string name_of(const llvm::Function& function) { return function.getName().str(); }
+  static llvm::StringRef name_of(const llvm::Module&) { return {}; }
+  static llvm::StringRef name_of(const llvm::Function& function) { return function.getName(); }
   void invalidate(llvm::Module&) { runner_->invalidate_all(); }
   void invalidate(llvm::Function& function) { runner_->invalidate(function); }
 
   bool is_observed() const { return request_.keep_stages || request_.verify_passes; }
   bool is_switched_off(const char* name, uint32_t number) const;
-  void note_switched_off(const char* name, uint32_t number, std::string function);
-  Run begin(std::string function, const llvm::Module& module) const;
+  void note_switched_off(const char* name, uint32_t number, llvm::StringRef function);
+  Run begin(llvm::StringRef function, const llvm::Module& module) const;
   void end(const char* name, uint32_t number, const Run& run, const llvm::Module& module, std::optional<bool> fired);
 
   const CompileRequest& request_;

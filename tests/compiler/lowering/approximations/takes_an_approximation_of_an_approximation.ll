@@ -1,5 +1,5 @@
-; Where one approximation is an operand of the next, on either side, both become rounded values; a result that nobody
-; uses leaves nothing behind.
+; Where one approximation is an operand of the next, on either side, both become rounded values; an unused
+; result leaves no instruction.
 ; RUN: kiln-opt --passes=approximations %s | FileCheck %s
 
 declare float @__kiln_rsqrt(float, float)

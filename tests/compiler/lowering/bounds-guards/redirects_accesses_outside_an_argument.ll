@@ -1,6 +1,6 @@
 ; One unsigned comparison with a number of the launch, the offsets at which an object of 4 bytes can start, decides
-; whether an access reaches the argument. A load that fails it reads Kiln's zeros, a store writes a variable that nobody
-; reads.
+; whether an access reaches the argument. A load that fails it reads Kiln's zeros, a store writes a variable that is
+; never read.
 ; RUN: kiln-opt --passes=bounds-guards --parameters=in:4,out:4 %s | FileCheck %s
 
 ; CHECK: [[ZEROS:@__kiln_zeros.*]] = internal constant [64 x i8] zeroinitializer

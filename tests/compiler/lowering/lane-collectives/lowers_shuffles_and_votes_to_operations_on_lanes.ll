@@ -1,4 +1,4 @@
-; All threads that will reach the collective are there, in the mask, so that nobody waits: a shuffle and a vote are one
+; All threads that will reach the collective are there, in the mask, so that no thread waits: a shuffle and a vote are one
 ; operation on lanes, of the value's own width.
 ; RUN: kiln-opt --passes=convergence-points-in-loops,lane-collectives --function=shuffle %s | FileCheck %s --check-prefix=SHUFFLE
 ; RUN: kiln-opt --passes=convergence-points-in-loops,lane-collectives --function=shuffle %s | FileCheck %s --check-prefix=SHUFFLE

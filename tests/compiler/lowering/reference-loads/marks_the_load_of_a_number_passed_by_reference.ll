@@ -1,4 +1,4 @@
-; An argument's address that is known to be dereferenceable is that of a number or of shapes, which nobody changes: a
+; An argument's address that is known to be dereferenceable is that of a number or of shapes, which are constant: a
 ; load from it is the same whenever it happens.
 ; RUN: kiln-opt --passes=reference-loads %s | FileCheck %s
 

@@ -1,5 +1,5 @@
 ; Nothing is ordered where the returning threads write nothing that others can read, where all threads take the edge
-; together, and where nobody waits.
+; together, and where no thread waits.
 ; RUN: kiln-opt --passes=early-exits %s | FileCheck %s
 
 ; CHECK-NOT: @__kiln_never

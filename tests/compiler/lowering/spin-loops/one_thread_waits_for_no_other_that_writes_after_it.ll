@@ -1,5 +1,5 @@
-; Only one thread of the threadgroup reaches the loop and the write behind it, so that nobody of its threadgroup can end
-; its wait. If the comparison leaves more than one thread, one may wait for another.
+; Only one thread of the threadgroup reaches the loop and the write after it, so that no other thread of its threadgroup
+; can end its wait. If the comparison leaves more than one thread, one may wait for another.
 ; RUN: kiln-opt --passes=spin-loops %s | FileCheck %s
 
 ; CHECK-DAG: ; first_thread: does not wait

@@ -1,5 +1,5 @@
-; A compare-exchange that expects what it has found ends at the second attempt if nobody interferes, and otherwise
-; somebody has succeeded. A flag that the body does not write is another threadgroup's, and plain loads and counters are
+; A compare-exchange that expects what it has found ends at the second attempt if no thread interferes, and otherwise
+; another thread has succeeded. A flag that the body does not write is another threadgroup's, and plain loads and counters are
 ; not waited for.
 ; RUN: kiln-opt --passes=spin-loops %s | FileCheck %s
 

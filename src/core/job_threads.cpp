@@ -25,15 +25,6 @@ std::atomic<JobThreads*> g_compiling{nullptr}, g_launching{nullptr};
   g_launching = nullptr;
 });
 
-// Never destroyed: jobs may still run when static objects are.
-JobThreads& shared(std::atomic<JobThreads*>& instance, size_t stack_bytes) {
-  if (JobThreads* made = instance.load(std::memory_order_acquire)) return *made;
-  auto* made = new JobThreads(stack_bytes);
-  JobThreads* expected = nullptr;
-  // Another thread may have been first. What is lost then is some bytes.
-  return instance.compare_exchange_strong(expected, made) ? *made : *expected;
-}
-
 }  // namespace
 
 struct JobThreads::Task {
@@ -52,6 +43,16 @@ struct JobThreads::Worker {
 
 // So that a thread that becomes idle allocates nothing.
 JobThreads::JobThreads(size_t stack_bytes) : stack_bytes_(stack_bytes) { idle_.reserve(kMostIdle); }
+
+// What it returns is never destroyed: jobs may still run when static objects are.
+JobThreads& JobThreads::shared(std::atomic<JobThreads*>& instance, size_t stack_bytes) {
+  if (JobThreads* made = instance.load(std::memory_order_acquire)) return *made;
+  auto* made = new JobThreads(stack_bytes);
+  JobThreads* first = nullptr;
+  if (instance.compare_exchange_strong(first, made)) return *made;
+  delete made;  // another thread was first
+  return *first;
+}
 
 JobThreads& JobThreads::compiling() { return shared(g_compiling, kCompilerStackBytes); }
 JobThreads& JobThreads::launching() { return shared(g_launching, kKernelStackBytes); }

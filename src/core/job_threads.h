@@ -11,6 +11,7 @@
 // A job that may be abandoned owns everything that it touches. It then ends in the background.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -28,9 +29,6 @@ class JobThreads {
   /// Threads with stacks of `stack_bytes`, or of a quarter or a sixteenth where there is no memory for more, but
   /// of 4 MiB at least.
   explicit JobThreads(size_t stack_bytes);
-  /// Its threads wait until the process ends.
-  ~JobThreads() = delete;
-
   /// For compilations.
   static JobThreads& compiling();
   /// For launches. Has stacks of kKernelStackBytes.
@@ -49,6 +47,9 @@ class JobThreads {
  private:
   struct Task;
   struct Worker;
+  // Of one that has not started a thread. The threads of any other refer to it and wait until the process ends.
+  ~JobThreads() = default;
+  static JobThreads& shared(std::atomic<JobThreads*>& instance, size_t stack_bytes);
   // Null where no thread can be started.
   std::shared_ptr<Task> submit(const std::function<void()>& job);
   void work(const std::shared_ptr<Worker>& worker);

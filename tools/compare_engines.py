@@ -59,7 +59,7 @@ class Runner:
             self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (as long as the process)
             self.process = subprocess.Popen(
                 [sys.executable, __file__, "--worker", self.kind],
-                env={**os.environ, **self.settings},
+                env={**os.environ, "KILN_VERIFY_PASSES": "on", **self.settings},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self.errors,

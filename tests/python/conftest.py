@@ -15,4 +15,5 @@ if "TESTS_CPU_ISA" in os.environ:
     os.environ["KILN_CPU_ISA"] = os.environ.pop("TESTS_CPU_ISA")
 _cache = tempfile.TemporaryDirectory(prefix="kiln-tests-")
 os.environ["KILN_CACHE"] = "off"
+os.environ["KILN_VERIFY_PASSES"] = "on"
 os.environ["KILN_CACHE_DIR"] = _cache.name

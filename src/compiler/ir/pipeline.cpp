@@ -75,7 +75,7 @@ void Pipeline::end(const char* name, uint32_t number, const Run& run, const llvm
     result_.passes.push_back(std::move(pass));
     if (llvm::is_contained(request_.keep_after, name)) keep_stage(concat("after:", name), module);
   }
-  if (!request_.verify_passes) return;
+  if (!verifies()) return;
   if (std::string complaints = complaints_of(module); !complaints.empty())
     throw InternalError(concat("after the pass ", name, " the LLVM IR is not valid: ", complaints));
   // What the runner knows of the function may be wrong then.

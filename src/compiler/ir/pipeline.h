@@ -144,12 +144,18 @@ class Pipeline {
   void invalidate(llvm::Module&) { runner_->invalidate_all(); }
   void invalidate(llvm::Function& function) { runner_->invalidate(function); }
 
-  bool is_observed() const { return request_.keep_stages || request_.verify_passes; }
+  bool verifies() const { return kIsDebugBuild || request_.verify_passes; }
+  bool is_observed() const { return request_.keep_stages || verifies(); }
   bool is_switched_off(const char* name, uint32_t number) const;
   void note_switched_off(const char* name, uint32_t number, llvm::StringRef function);
   Run begin(llvm::StringRef function, const llvm::Module& module) const;
   void end(const char* name, uint32_t number, const Run& run, const llvm::Module& module, std::optional<bool> fired);
 
+#ifdef NDEBUG
+  static constexpr bool kIsDebugBuild = false;
+#else
+  static constexpr bool kIsDebugBuild = true;
+#endif
   const CompileRequest& request_;
   CompileResult& result_;
   PassRunner* runner_ = nullptr;

@@ -242,9 +242,11 @@ Value* Widener::check_tile_bounds(const Tile& tile, IRBuilder<>& builder) {
       return;
     }
     auto* comparison = cast<ICmpInst>(allowed);
-    Value* reduced =
-        builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, scalar(comparison->getOperand(1)), builder.getInt64(reach));
+    // InstCombine narrows a comparison whose operands are known to be small.
+    Value* limit = builder.CreateZExt(scalar(comparison->getOperand(1)), builder.getInt64Ty());
+    Value* reduced = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, limit, builder.getInt64(reach));
     Value* offset = at_lane(comparison->getOperand(0), strip.lane, builder);
+    offset = builder.CreateZExt(offset, builder.getInt64Ty());
     in_bounds = builder.CreateAnd(in_bounds, builder.CreateICmpULT(offset, reduced));
   };
   // If the first and the last strip are in bounds, so are those between, whose distances are known.

@@ -79,6 +79,7 @@
 #include "compiler/nvptx/threadgroup_memory.h"
 #include "compiler/vectorize/cluster_stores.h"
 #include "compiler/vectorize/early_exits.h"
+#include "compiler/vectorize/guard_extension.h"
 #include "compiler/vectorize/guarded_atomics.h"
 #include "compiler/vectorize/reload_inputs.h"
 #include "compiler/vectorize/sink_stores.h"
@@ -357,6 +358,9 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   // Barriers that are not uniform are reported first, however long the body is.
   if (has_points)
     if (std::string reason = refuse_long(); !reason.empty()) return reason;
+  // After the last InstCombine, which narrows guards, and before other conditions become guards of atomics.
+  pipeline.run("guard-extension", group,
+               [&] { return extend_guards(group, functions.getResult<DivergenceAnalysis>(group)); });
   // Removes branches around atomics, which structurization would keep.
   pipeline.run(kGuardedAtomics, group,
                [&] { return select_guarded_addresses(group, functions.getResult<DivergenceAnalysis>(group)); });

@@ -82,6 +82,7 @@
 #include "compiler/nvptx/threadgroup_memory.h"
 #include "compiler/vectorize/cluster_stores.h"
 #include "compiler/vectorize/early_exits.h"
+#include "compiler/vectorize/guard_extension.h"
 #include "compiler/vectorize/guarded_atomics.h"
 #include "compiler/vectorize/reload_inputs.h"
 #include "compiler/vectorize/sink_stores.h"
@@ -203,6 +204,8 @@ const std::map<std::string, FunctionPass>& function_passes() {
          if (linearize_early_exits(f, s.threads(), blocks_with(f, is_point)) == EarlyExits::kTooLate)
            answer(f.getName().str(), kExitsTooLate);
        }},
+      {"guard-extension",
+       [](Function& f, State& s) { extend_guards(f, s.threads().getResult<DivergenceAnalysis>(f)); }},
       {"guarded-atomics",
        [](Function& f, State& s) { select_guarded_addresses(f, s.threads().getResult<DivergenceAnalysis>(f)); }},
       {"reload-inputs", [](Function& f, State& s) { reload_inputs(f, s.threads(), is_point); }},

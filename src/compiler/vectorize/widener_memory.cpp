@@ -84,7 +84,8 @@ std::optional<Widener::RangeCheck> Widener::check_range(Value* pointer, Value* a
     if (!is_swapped && comparison->getPredicate() != ICmpInst::ICMP_ULT) return std::nullopt;
     offset = comparison->getOperand(is_swapped ? 1 : 0);
     limit = comparison->getOperand(is_swapped ? 0 : 1);
-    if (is_divergent(limit) || !have_equal_strides(offset, pointer)) return std::nullopt;
+    if (!offset->getType()->isIntegerTy(64) || is_divergent(limit) || !have_equal_strides(offset, pointer))
+      return std::nullopt;
   }
   // More than the lanes' own elements may be read only if it is known to be there.
   if (!offset && !shape.is_exact) return std::nullopt;

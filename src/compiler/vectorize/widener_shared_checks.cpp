@@ -23,7 +23,9 @@ struct Guard {
 
 std::optional<Guard> guard_of(Value* allowed) {
   auto* comparison = dyn_cast_or_null<ICmpInst>(allowed);
-  if (!comparison || comparison->getPredicate() != ICmpInst::ICMP_ULT) return std::nullopt;
+  if (!comparison || comparison->getPredicate() != ICmpInst::ICMP_ULT ||
+      !comparison->getOperand(0)->getType()->isIntegerTy(64))
+    return std::nullopt;
   return Guard{comparison->getOperand(0), comparison->getOperand(1)};
 }
 

@@ -127,7 +127,8 @@ std::optional<Widener::LaneOffsets> Widener::lane_offsets_of_access(Instruction&
   std::optional<LaneOffsets> lane_offsets = lane_offsets_of(address);
   if (!lane_offsets || !allowed || !is_divergent(allowed)) return lane_offsets;
   auto* comparison = dyn_cast<ICmpInst>(allowed);
-  if (!comparison || comparison->getPredicate() != ICmpInst::ICMP_ULT || is_divergent(comparison->getOperand(1)) ||
+  if (!comparison || comparison->getPredicate() != ICmpInst::ICMP_ULT ||
+      !comparison->getOperand(0)->getType()->isIntegerTy(64) || is_divergent(comparison->getOperand(1)) ||
       lane_offsets_of(comparison->getOperand(0)) != lane_offsets)
     return std::nullopt;
   return lane_offsets;
@@ -242,11 +243,9 @@ Value* Widener::check_tile_bounds(const Tile& tile, IRBuilder<>& builder) {
       return;
     }
     auto* comparison = cast<ICmpInst>(allowed);
-    // InstCombine narrows a comparison whose operands are known to be small.
-    Value* limit = builder.CreateZExt(scalar(comparison->getOperand(1)), builder.getInt64Ty());
-    Value* reduced = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, limit, builder.getInt64(reach));
+    Value* reduced =
+        builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, scalar(comparison->getOperand(1)), builder.getInt64(reach));
     Value* offset = at_lane(comparison->getOperand(0), strip.lane, builder);
-    offset = builder.CreateZExt(offset, builder.getInt64Ty());
     in_bounds = builder.CreateAnd(in_bounds, builder.CreateICmpULT(offset, reduced));
   };
   // If the first and the last strip are in bounds, so are those between, whose distances are known.

@@ -58,9 +58,9 @@ LaunchForm KernelObject::form_for_code(const Call& call) const {
   }
   if (!prefers_simd(context_.cpu().spec())) return {};
   return {.rows_are_simdgroups = form.rows_are_simdgroups,
-          .rows_are_runs = !may_wait_ && form.rows_are_runs,
-          .simdgroups = may_wait_ ? form.simdgroups : 0,
-          .simdgroups_are_full = may_work_together_ && form.simdgroups_are_full};
+          .rows_are_runs = !cooperation_.waits_at_barriers && form.rows_are_runs,
+          .simdgroups = cooperation_.waits_at_barriers ? form.simdgroups : 0,
+          .simdgroups_are_full = cooperation_.has_collectives && form.simdgroups_are_full};
 }
 
 // The bytes that tell one combination of argument types from another within one kernel; behind the first
@@ -144,11 +144,7 @@ KernelObject::KernelObject(KernelSpec spec, Context& context)
     return std::any_of(std::begin(kShapeSuffixes), std::end(kShapeSuffixes),
                        [&](std::string_view suffix) { return name.ends_with(suffix); });
   };
-  may_wait_ = std::binary_search(text_.identifiers().begin(), text_.identifiers().end(), "threadgroup_barrier");
-  may_work_together_ =
-      may_wait_ || std::any_of(text_.identifiers().begin(), text_.identifiers().end(), [](const std::string& name) {
-        return name.starts_with("simd") || name.starts_with("quad_") || name.starts_with("__shfl");
-      });
+  cooperation_ = cooperation_of(spec_.dialect, text_);
   specializes_ = spec_.compile_options.specialize.value_or(settings().specialize) &&
                  std::any_of(text_.identifiers().begin(), text_.identifiers().end(), ends_like_a_shape);
 }

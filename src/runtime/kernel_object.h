@@ -14,6 +14,7 @@
 
 #include "cache/single_flight.h"
 #include "core/array_layout.h"
+#include "frontend/cooperation.h"
 #include "frontend/signature.h"
 #include "kiln/compilation.h"
 #include "runtime/call.h"
@@ -135,8 +136,7 @@ class KernelObject {
   Context& context_;
   const KernelText text_;
   bool specializes_ = false;
-  bool may_wait_ = false;                       // the body's threads, at barriers
-  bool may_work_together_ = false;              // those of a simdgroup
+  Cooperation cooperation_;
   std::vector<bool> uses_shape_;                // of each input, where the kernel has their names
   SingleFlight<Variant> variants_{is_lasting};  // by call_key
   std::atomic<bool> has_warned_of_input_writes_{false};

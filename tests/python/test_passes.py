@@ -194,3 +194,56 @@ def test_show_prints_the_ir_after_a_pass(tmp_path, capsys, monkeypatch):
     assert status == 0 and "define " in shown.out and "__kiln_body" in shown.out
     status, shown = show(tmp_path, capsys, monkeypatch, "--parts", "after:no-such-pass")
     assert (status, shown.err) == (1, "python -m kiln show: no pass 'no-such-pass' ran\n")
+
+
+# A launch of whole simdgroups gets code of its own where threads work together, and what tells so are the names of each
+# dialect. The same body in CUDA once ran at a quarter of the speed.
+@pytest.mark.skipif(not has_avx2, reason="the scalar engine has other passes")
+@pytest.mark.parametrize(
+    ("metal", "cuda"),
+    [
+        (
+            BODIES["tile"],
+            """
+            __shared__ float t[256];
+            unsigned i = blockIdx.x * blockDim.x + threadIdx.x, l = threadIdx.x;
+            t[l] = x[i];
+            __syncthreads();
+            for (unsigned n = 128; n > 0; n /= 2) {
+              if (l < n) t[l] += t[l + n];
+              __syncthreads();
+            }
+            y[i] = t[0] + x[i];""",
+        ),
+        (
+            BODIES["tile"],
+            """
+            namespace cg = cooperative_groups;
+            cg::thread_block block = cg::this_thread_block();
+            __shared__ float t[256];
+            unsigned i = blockIdx.x * blockDim.x + threadIdx.x, l = block.thread_rank();
+            t[l] = x[i];
+            block.sync();
+            for (unsigned n = 128; n > 0; n /= 2) {
+              if (l < n) t[l] += t[l + n];
+              block.sync();
+            }
+            y[i] = t[0] + x[i];""",
+        ),
+    ],
+    ids=["syncthreads", "cooperative groups"],
+)
+def test_one_body_in_both_dialects_gets_the_same_passes(metal, cuda):
+    names = {"input_names": ["x"], "output_names": ["y"]}
+    header = "#include <cooperative_groups.h>\n"
+    kernels = [
+        kiln.metal_kernel(name="tile", source=metal, **names),
+        kiln.cuda_kernel(name="tile", source=cuda, header=header, **names),
+    ]
+    fired = []
+    for kernel in kernels:
+        (y,) = kernel(**call_of())
+        np.testing.assert_array_equal(y, EXPECTED["tile"])
+        fired.append({p.name for p in kernel.compile(**call_of()).passes() if p.fired and p.number})
+    assert fired[0] == fired[1]
+    assert "simdgroup-loops" in fired[0]

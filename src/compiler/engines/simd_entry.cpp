@@ -100,7 +100,7 @@ void run_rows(Function& row, Function& whole, Function& group, bool in_runs, boo
   PHINode* first_x = begin(first, 2);
   go_on(first_x);
   PHINode* x = begin(full, 2);
-  builder.CreateCondBr(call(whole, x, lanes), next, behind, likely_first(context));
+  mark_likely(*builder.CreateCondBr(call(whole, x, lanes), next, behind));
   builder.SetInsertPoint(next);
   Value* next_x = builder.CreateAdd(x, lanes);
   go_on(next_x);

@@ -1,29 +1,37 @@
 // Likely branches: those that nearly always take one edge, such as a consecutive access's fast path. The widener marks
 // them, and later passes may hoist their checks to version loops (versioning/loop_versioning.h).
+//
+// A mark is metadata of its own. Branch weights, which the branch gets too, tell the direction, because LLVM swaps them
+// with the successors, and its passes put code in order by them. Rejected: taking certain weights for the mark; a
+// branch of anybody else's with these weights would be one of those that passes replace by a constant.
 #pragma once
 
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/ProfDataUtils.h>
 
+#include <cassert>
 #include <optional>
+
+#include "compiler/ir/metadata.h"
 
 namespace kiln {
 
-inline constexpr uint32_t kLikelyWeight = 1000;
-
 /// Marks a branch whose first successor is likely.
-inline llvm::MDNode* likely_first(llvm::LLVMContext& context) {
-  return llvm::MDBuilder(context).createBranchWeights(kLikelyWeight, 1);
+inline void mark_likely(llvm::BranchInst& fork) {
+  assert(fork.isConditional());
+  llvm::LLVMContext& context = fork.getContext();
+  fork.setMetadata(llvm::LLVMContext::MD_prof, llvm::MDBuilder(context).createBranchWeights(1000, 1));
+  fork.setMetadata(kLikely, llvm::MDNode::get(context, {}));
 }
 
 /// The likely successor, if the branch is marked. (LLVM may have swapped the successors.)
 inline std::optional<unsigned> likely_successor(const llvm::BranchInst& fork) {
   uint64_t first, second;
-  if (!fork.isConditional() || !extractBranchWeights(fork, first, second)) return std::nullopt;
-  if (first == kLikelyWeight && second == 1) return 0;
-  if (first == 1 && second == kLikelyWeight) return 1;
-  return std::nullopt;
+  if (!fork.isConditional() || !fork.hasMetadata(kLikely) || !extractBranchWeights(fork, first, second) ||
+      first == second)
+    return std::nullopt;
+  return first > second ? 0 : 1;
 }
 
 }  // namespace kiln

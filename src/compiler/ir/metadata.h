@@ -15,6 +15,9 @@ inline constexpr const char* kAddressOrdered = "kiln.address_order";
 /// On a load from the invariant cache (memory/invariant_cache.h), which is constant while the code runs.
 inline constexpr const char* kFromInvariantCache = "kiln.invariant_cache";
 
+/// On a branch that nearly always takes one edge (ir/likely.h).
+inline constexpr const char* kLikely = "kiln.likely";
+
 /// On the latch's branch of a loop over multibuffered tiles (workgroup/tile_multibuffering.h).
 inline constexpr const char* kTileLoop = "kiln.tiles";
 

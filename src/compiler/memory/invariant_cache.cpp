@@ -11,11 +11,11 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
-#include <llvm/IR/MDBuilder.h>
 #include <llvm/Support/MathExtras.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/Local.h>
 
+#include "compiler/ir/likely.h"
 #include "compiler/ir/metadata.h"
 #include "core/cpu_image.h"
 
@@ -161,7 +161,7 @@ class InvariantCache {
     check->getTerminator()->eraseFromParent();
     builder.SetInsertPoint(check);
     Value* is_filled = builder.CreateIsNotNull(builder.CreateLoad(flag_type, in_frame(flag)));
-    builder.CreateCondBr(is_filled, enter, fill, MDBuilder(context).createBranchWeights(1000, 1));
+    mark_likely(*builder.CreateCondBr(is_filled, enter, fill));
     emit_fill_loop(table, *check, *fill, *filled, entries);
     builder.SetInsertPoint(filled);
     builder.CreateStore(ConstantInt::get(flag_type, 1), in_frame(flag));

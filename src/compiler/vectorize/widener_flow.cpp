@@ -336,7 +336,8 @@ Widener::Values Widener::create_if_else(const IfElse& branch, IRBuilder<>& build
   sides[0]->moveAfter(builder.GetInsertBlock());
   sides[1]->moveAfter(sides[0]);
   after->moveAfter(sides[1]);
-  builder.CreateCondBr(branch.condition, sides[0], sides[1], branch.is_likely ? likely_first(context_) : nullptr);
+  BranchInst* fork = builder.CreateCondBr(branch.condition, sides[0], sides[1]);
+  if (branch.is_likely) mark_likely(*fork);
   Values made[2];
   for (unsigned i : {0, 1}) {
     builder.SetInsertPoint(sides[i]);

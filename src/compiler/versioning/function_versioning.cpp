@@ -172,7 +172,7 @@ class FunctionVersioning {
     BasicBlock* other = BasicBlock::Create(context, "other", fast);
     ReturnInst::Create(context, ConstantInt::getFalse(context), other);
     ReplaceInstWithInst(start->getTerminator(), BranchInst::Create(rest, other, all));
-    start->getTerminator()->setMetadata(LLVMContext::MD_prof, likely_first(context));
+    mark_likely(cast<BranchInst>(*start->getTerminator()));
     Argument* lanes = fast->getArg(static_cast<unsigned>(fast->arg_size()) - 1);
     lanes->replaceAllUsesWith(ConstantInt::get(lanes->getType(), kLanes));
     return fast;

@@ -287,7 +287,7 @@ class LoopVersioning {
     Loop* other = cloneLoopWithPreheader(preheader, before, &loop, map, ".slow", &loops_, &dominators_, blocks);
     remapInstructionsInBlocks(blocks, map);
     ReplaceInstWithInst(before->getTerminator(), BranchInst::Create(preheader, other->getLoopPreheader(), condition));
-    before->getTerminator()->setMetadata(LLVMContext::MD_prof, likely_first(function_.getContext()));
+    mark_likely(cast<BranchInst>(*before->getTerminator()));
     for (BasicBlock* exit : exits) {
       for (PHINode& phi : exit->phis())
         for (unsigned i = 0, count = phi.getNumIncomingValues(); i < count; ++i) {
@@ -353,7 +353,7 @@ PreservedAnalyses CoarsenedLoopVersioningPass::run(Function& function, FunctionA
     auto block = [&](const char* name) { return BasicBlock::Create(function.getContext(), name, &function); };
     BasicBlock *first = block("apart"), *second = block("apart.second");
     ReplaceInstWithInst(before->getTerminator(), BranchInst::Create(fast_block, first, condition));
-    before->getTerminator()->setMetadata(LLVMContext::MD_prof, likely_first(function.getContext()));
+    mark_likely(cast<BranchInst>(*before->getTerminator()));
     IRBuilder<> builder(first);
     auto call = [&](unsigned half_offset) {
       Value* frame = builder.CreateIntToPtr(builder.getInt64(half_offset), builder.getPtrTy());

@@ -15,7 +15,7 @@ entry:
 inside:
   %n0 = add i64 %first, 0
   %check0 = icmp ult i64 %n0, %limit
-  br i1 %check0, label %fast0, label %slow0, !prof !0
+  br i1 %check0, label %fast0, label %slow0, !prof !0, !kiln.likely !99
 fast0:
   %a0 = getelementptr i8, ptr %p, i64 0
   store i8 1, ptr %a0
@@ -26,7 +26,7 @@ slow0:
 next0:
   %n1 = add i64 %first, 4
   %check1 = icmp ult i64 %n1, %limit
-  br i1 %check1, label %fast1, label %slow1, !prof !0
+  br i1 %check1, label %fast1, label %slow1, !prof !0, !kiln.likely !99
 fast1:
   %a1 = getelementptr i8, ptr %p, i64 1
   store i8 1, ptr %a1
@@ -37,7 +37,7 @@ slow1:
 next1:
   %n2 = add i64 %first, -8
   %check2 = icmp ult i64 %n2, %limit
-  br i1 %check2, label %fast2, label %slow2, !prof !0
+  br i1 %check2, label %fast2, label %slow2, !prof !0, !kiln.likely !99
 fast2:
   %a2 = getelementptr i8, ptr %p, i64 2
   store i8 1, ptr %a2
@@ -53,5 +53,6 @@ end:
 
 !0 = !{!"branch_weights", i32 1000, i32 1}
 !1 = !{!"branch_weights", i32 1, i32 1000}
-!2 = !{!"branch_weights", i32 500, i32 1}
+!2 = !{!"branch_weights", i32 1000, i32 1}
 !3 = !{}
+!99 = !{}

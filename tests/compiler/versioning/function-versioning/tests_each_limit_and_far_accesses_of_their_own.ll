@@ -15,7 +15,7 @@ entry:
   %limit = load i64, ptr %limit.at, !invariant.load !3
   %n0 = add i64 %first, 0
   %check0 = icmp ult i64 %n0, %limit
-  br i1 %check0, label %fast0, label %slow0, !prof !0
+  br i1 %check0, label %fast0, label %slow0, !prof !0, !kiln.likely !99
 fast0:
   %a0 = getelementptr i8, ptr %p, i64 0
   store i8 1, ptr %a0
@@ -26,7 +26,7 @@ slow0:
 next0:
   %n1 = add i64 %first, 4
   %check1 = icmp ult i64 %n1, %limit
-  br i1 %check1, label %fast1, label %slow1, !prof !0
+  br i1 %check1, label %fast1, label %slow1, !prof !0, !kiln.likely !99
 fast1:
   %a1 = getelementptr i8, ptr %p, i64 1
   store i8 1, ptr %a1
@@ -38,7 +38,7 @@ next1:
   %limit1 = add i64 %limit, %first
   %n2 = add i64 %first, 8
   %check2 = icmp ult i64 %n2, %limit1
-  br i1 %check2, label %fast2, label %slow2, !prof !0
+  br i1 %check2, label %fast2, label %slow2, !prof !0, !kiln.likely !99
 fast2:
   %a2 = getelementptr i8, ptr %p, i64 2
   store i8 1, ptr %a2
@@ -61,7 +61,7 @@ entry:
   %limit = load i64, ptr %limit.at, !invariant.load !3
   %n0 = add i64 %first, 0
   %check0 = icmp ult i64 %n0, %limit
-  br i1 %check0, label %fast0, label %slow0, !prof !0
+  br i1 %check0, label %fast0, label %slow0, !prof !0, !kiln.likely !99
 fast0:
   %a0 = getelementptr i8, ptr %p, i64 0
   store i8 1, ptr %a0
@@ -72,7 +72,7 @@ slow0:
 next0:
   %n1 = add i64 %first, 4
   %check1 = icmp ult i64 %n1, %limit
-  br i1 %check1, label %fast1, label %slow1, !prof !0
+  br i1 %check1, label %fast1, label %slow1, !prof !0, !kiln.likely !99
 fast1:
   %a1 = getelementptr i8, ptr %p, i64 1
   store i8 1, ptr %a1
@@ -83,7 +83,7 @@ slow1:
 next1:
   %n2 = add i64 %first, 1099511627776
   %check2 = icmp ult i64 %n2, %limit
-  br i1 %check2, label %fast2, label %slow2, !prof !0
+  br i1 %check2, label %fast2, label %slow2, !prof !0, !kiln.likely !99
 fast2:
   %a2 = getelementptr i8, ptr %p, i64 2
   store i8 1, ptr %a2
@@ -106,7 +106,7 @@ entry:
   %limit = load i64, ptr %limit.at, !invariant.load !3
   %n0 = add i64 %first, 0
   %check0 = icmp ult i64 %n0, %limit
-  br i1 %check0, label %fast0, label %slow0, !prof !0
+  br i1 %check0, label %fast0, label %slow0, !prof !0, !kiln.likely !99
 fast0:
   %a0 = getelementptr i8, ptr %p, i64 0
   store i8 1, ptr %a0
@@ -117,7 +117,7 @@ slow0:
 next0:
   %n1 = add i64 %first, 4
   %check1 = icmp ult i64 %n1, %limit
-  br i1 %check1, label %fast1, label %slow1, !prof !0
+  br i1 %check1, label %fast1, label %slow1, !prof !0, !kiln.likely !99
 fast1:
   %a1 = getelementptr i8, ptr %p, i64 1
   store i8 1, ptr %a1
@@ -128,7 +128,7 @@ slow1:
 next1:
   %n2 = add i64 %first, 1099511627777
   %check2 = icmp ult i64 %n2, %limit
-  br i1 %check2, label %fast2, label %slow2, !prof !0
+  br i1 %check2, label %fast2, label %slow2, !prof !0, !kiln.likely !99
 fast2:
   %a2 = getelementptr i8, ptr %p, i64 2
   store i8 1, ptr %a2
@@ -142,5 +142,6 @@ next2:
 
 !0 = !{!"branch_weights", i32 1000, i32 1}
 !1 = !{!"branch_weights", i32 1, i32 1000}
-!2 = !{!"branch_weights", i32 500, i32 1}
+!2 = !{!"branch_weights", i32 1000, i32 1}
 !3 = !{}
+!99 = !{}

@@ -18,7 +18,7 @@ loop:
   %i = phi i32 [ 0, %entry ], [ %next, %next2 ]
   %index = phi i64 [ %start, %entry ], [ %index.next, %next2 ]
   %check0 = icmp ult i64 %index, %limit0
-  br i1 %check0, label %fast0, label %slow0, !prof !0
+  br i1 %check0, label %fast0, label %slow0, !prof !0, !kiln.likely !99
 fast0:
   %a0 = getelementptr float, ptr %p0, i64 %index
   store float 1.0, ptr %a0
@@ -29,7 +29,7 @@ slow0:
 next0:
   %inside = icmp ult i64 %index, %limit1
   %check1 = select i1 %flag, i1 true, i1 %inside
-  br i1 %check1, label %fast1, label %slow1, !prof !0
+  br i1 %check1, label %fast1, label %slow1, !prof !0, !kiln.likely !99
 fast1:
   %a1 = getelementptr float, ptr %p1, i64 %index
   store float 1.0, ptr %a1
@@ -39,7 +39,7 @@ slow1:
   br label %next1
 next1:
   %check2 = icmp ult i64 %index, %limit2
-  br i1 %check2, label %fast2, label %slow2, !prof !0
+  br i1 %check2, label %fast2, label %slow2, !prof !0, !kiln.likely !99
 fast2:
   %a2 = getelementptr float, ptr %p2, i64 %index
   store float 1.0, ptr %a2
@@ -68,7 +68,7 @@ loop:
   %i = phi i32 [ 0, %entry ], [ %next, %next2 ]
   %index = phi i64 [ %start, %entry ], [ %index.next, %next2 ]
   %check0 = icmp ult i64 %index, %limit0
-  br i1 %check0, label %fast0, label %slow0, !prof !0
+  br i1 %check0, label %fast0, label %slow0, !prof !0, !kiln.likely !99
 fast0:
   %a0 = getelementptr float, ptr %p0, i64 %index
   store float 1.0, ptr %a0
@@ -80,7 +80,7 @@ next0:
   %odd = trunc i64 %index to i1
   %inside = icmp ult i64 %index, %limit1
   %check1 = select i1 %odd, i1 true, i1 %inside
-  br i1 %check1, label %fast1, label %slow1, !prof !0
+  br i1 %check1, label %fast1, label %slow1, !prof !0, !kiln.likely !99
 fast1:
   %a1 = getelementptr float, ptr %p1, i64 %index
   store float 1.0, ptr %a1
@@ -90,7 +90,7 @@ slow1:
   br label %next1
 next1:
   %check2 = icmp ult i64 %index, %limit2
-  br i1 %check2, label %fast2, label %slow2, !prof !0
+  br i1 %check2, label %fast2, label %slow2, !prof !0, !kiln.likely !99
 fast2:
   %a2 = getelementptr float, ptr %p2, i64 %index
   store float 1.0, ptr %a2
@@ -109,4 +109,5 @@ end:
 
 !0 = !{!"branch_weights", i32 1000, i32 1}
 !1 = !{!"branch_weights", i32 1, i32 1000}
-!2 = !{!"branch_weights", i32 500, i32 1}
+!2 = !{!"branch_weights", i32 1000, i32 1}
+!99 = !{}

@@ -14,7 +14,7 @@ loop:
   %i = phi i32 [ 0, %entry ], [ %next, %next2 ]
   %index = phi i64 [ %start, %entry ], [ %index.next, %next2 ]
   %check0 = icmp ult i64 %index, %limit0
-  br i1 %check0, label %fast0, label %slow0, !prof !0
+  br i1 %check0, label %fast0, label %slow0, !prof !0, !kiln.likely !99
 fast0:
   %a0 = getelementptr float, ptr %p0, i64 %index
   store float 1.0, ptr %a0
@@ -24,7 +24,7 @@ slow0:
   br label %next0
 next0:
   %check1 = icmp ult i64 %index, %limit1
-  br i1 %check1, label %fast1, label %slow1, !prof !0
+  br i1 %check1, label %fast1, label %slow1, !prof !0, !kiln.likely !99
 fast1:
   %a1 = getelementptr float, ptr %p1, i64 %index
   store float 1.0, ptr %a1
@@ -34,7 +34,7 @@ slow1:
   br label %next1
 next1:
   %check2 = icmp ult i64 %index, %limit2
-  br i1 %check2, label %fast2, label %slow2, !prof !0
+  br i1 %check2, label %fast2, label %slow2, !prof !0, !kiln.likely !99
 fast2:
   %a2 = getelementptr float, ptr %p2, i64 %index
   store float 1.0, ptr %a2
@@ -62,7 +62,7 @@ loop:
   %i = phi i32 [ 0, %entry ], [ %next, %next2 ]
   %index = phi i64 [ %start, %entry ], [ %index.next, %next2 ]
   %check0 = icmp ult i64 %index, %limit0
-  br i1 %check0, label %fast0, label %slow0, !prof !0
+  br i1 %check0, label %fast0, label %slow0, !prof !0, !kiln.likely !99
 fast0:
   %a0 = getelementptr float, ptr %p0, i64 %index
   store float 1.0, ptr %a0
@@ -72,7 +72,7 @@ slow0:
   br label %next0
 next0:
   %check1 = icmp ult i64 %index, %limit1
-  br i1 %check1, label %fast1, label %slow1, !prof !0
+  br i1 %check1, label %fast1, label %slow1, !prof !0, !kiln.likely !99
 fast1:
   %a1 = getelementptr float, ptr %p1, i64 %index
   store float 1.0, ptr %a1
@@ -82,7 +82,7 @@ slow1:
   br label %next1
 next1:
   %check2 = icmp ult i64 %index, %limit2
-  br i1 %check2, label %fast2, label %slow2, !prof !0
+  br i1 %check2, label %fast2, label %slow2, !prof !0, !kiln.likely !99
 fast2:
   %a2 = getelementptr float, ptr %p2, i64 %index
   store float 1.0, ptr %a2
@@ -111,7 +111,7 @@ loop:
   %i = phi i32 [ 0, %entry ], [ %next, %next2 ]
   %index = phi i64 [ %start, %entry ], [ %index.next, %next2 ]
   %check0 = icmp ult i64 %index, %limit0
-  br i1 %check0, label %fast0, label %slow0, !prof !0
+  br i1 %check0, label %fast0, label %slow0, !prof !0, !kiln.likely !99
 fast0:
   %a0 = getelementptr float, ptr %p0, i64 %index
   store float 1.0, ptr %a0
@@ -121,7 +121,7 @@ slow0:
   br label %next0
 next0:
   %check1 = icmp ult i64 %index, %limit1
-  br i1 %check1, label %fast1, label %slow1, !prof !0
+  br i1 %check1, label %fast1, label %slow1, !prof !0, !kiln.likely !99
 fast1:
   %a1 = getelementptr float, ptr %p1, i64 %index
   store float 1.0, ptr %a1
@@ -131,7 +131,7 @@ slow1:
   br label %next1
 next1:
   %check2 = icmp ult i64 %index, %limit2
-  br i1 %check2, label %fast2, label %slow2, !prof !0
+  br i1 %check2, label %fast2, label %slow2, !prof !0, !kiln.likely !99
 fast2:
   %a2 = getelementptr float, ptr %p2, i64 %index
   store float 1.0, ptr %a2
@@ -150,4 +150,5 @@ end:
 
 !0 = !{!"branch_weights", i32 1000, i32 1}
 !1 = !{!"branch_weights", i32 1, i32 1000}
-!2 = !{!"branch_weights", i32 500, i32 1}
+!2 = !{!"branch_weights", i32 1000, i32 1}
+!99 = !{}

@@ -21,7 +21,7 @@ loop:
   %i = phi i32 [ 0, %row ], [ %next, %next2 ]
   %index = phi i64 [ %start, %row ], [ %index.next, %next2 ]
   %check0 = icmp ult i64 %index, %limit0
-  br i1 %check0, label %fast0, label %slow0, !prof !0
+  br i1 %check0, label %fast0, label %slow0, !prof !0, !kiln.likely !99
 fast0:
   %a0 = getelementptr float, ptr %p0, i64 %index
   store float 1.0, ptr %a0
@@ -31,7 +31,7 @@ slow0:
   br label %next0
 next0:
   %check1 = icmp ult i64 %index, %limit1
-  br i1 %check1, label %fast1, label %slow1, !prof !0
+  br i1 %check1, label %fast1, label %slow1, !prof !0, !kiln.likely !99
 fast1:
   %a1 = getelementptr float, ptr %p1, i64 %index
   store float 1.0, ptr %a1
@@ -41,7 +41,7 @@ slow1:
   br label %next1
 next1:
   %check2 = icmp ult i64 %index, %limit2
-  br i1 %check2, label %fast2, label %slow2, !prof !0
+  br i1 %check2, label %fast2, label %slow2, !prof !0, !kiln.likely !99
 fast2:
   %a2 = getelementptr float, ptr %p2, i64 %index
   store float 1.0, ptr %a2
@@ -56,7 +56,7 @@ next2:
   br i1 %more, label %loop, label %row.end
 row.end:
   %check3 = icmp ult i64 %limit0, 1000
-  br i1 %check3, label %fast3, label %slow3, !prof !0
+  br i1 %check3, label %fast3, label %slow3, !prof !0, !kiln.likely !99
 fast3:
   store float 2.0, ptr %p0
   br label %next3
@@ -65,7 +65,7 @@ slow3:
   br label %next3
 next3:
   %check4 = icmp ult i64 %limit1, 1000
-  br i1 %check4, label %fast4, label %slow4, !prof !0
+  br i1 %check4, label %fast4, label %slow4, !prof !0, !kiln.likely !99
 fast4:
   store float 2.0, ptr %p1
   br label %next4
@@ -74,7 +74,7 @@ slow4:
   br label %next4
 next4:
   %check5 = icmp ult i64 %limit2, 1000
-  br i1 %check5, label %fast5, label %slow5, !prof !0
+  br i1 %check5, label %fast5, label %slow5, !prof !0, !kiln.likely !99
 fast5:
   store float 2.0, ptr %p2
   br label %next5
@@ -91,4 +91,5 @@ end:
 
 !0 = !{!"branch_weights", i32 1000, i32 1}
 !1 = !{!"branch_weights", i32 1, i32 1000}
-!2 = !{!"branch_weights", i32 500, i32 1}
+!2 = !{!"branch_weights", i32 1000, i32 1}
+!99 = !{}

@@ -27,7 +27,7 @@ loop:
   %sum = add i32 %x, %i
   %index = zext i32 %sum to i64
   %check0 = icmp ult i64 %index, %limit0
-  br i1 %check0, label %fast0, label %slow0, !prof !0
+  br i1 %check0, label %fast0, label %slow0, !prof !0, !kiln.likely !99
 fast0:
   %a0 = getelementptr float, ptr %p0, i64 %index
   store float 1.0, ptr %a0
@@ -51,7 +51,7 @@ loop:
   %sum = add i32 %x, %i
   %index = zext i32 %sum to i64
   %check0 = icmp ult i64 %index, %limit0
-  br i1 %check0, label %fast0, label %slow0, !prof !0
+  br i1 %check0, label %fast0, label %slow0, !prof !0, !kiln.likely !99
 fast0:
   %a0 = getelementptr float, ptr %p0, i64 %index
   store float 1.0, ptr %a0
@@ -69,6 +69,7 @@ end:
 
 !0 = !{!"branch_weights", i32 1000, i32 1}
 !1 = !{!"branch_weights", i32 1, i32 1000}
-!2 = !{!"branch_weights", i32 500, i32 1}
+!2 = !{!"branch_weights", i32 1000, i32 1}
 !4 = distinct !{!4, !5}
 !5 = !{!"llvm.loop.unroll.full"}
+!99 = !{}

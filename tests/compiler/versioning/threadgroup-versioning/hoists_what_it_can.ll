@@ -15,7 +15,7 @@ loop:
   %i = phi i32 [ 0, %entry ], [ %next, %next1 ]
   %index = phi i64 [ %start, %entry ], [ %index.next, %next1 ]
   %check0 = icmp ult i64 %index, %limit0
-  br i1 %check0, label %fast0, label %slow0, !prof !0
+  br i1 %check0, label %fast0, label %slow0, !prof !0, !kiln.likely !99
 fast0:
   %a0 = getelementptr float, ptr %p0, i64 %index
   store float 1.0, ptr %a0
@@ -26,7 +26,7 @@ slow0:
 next0:
   %loaded = load i64, ptr %p0
   %check1 = icmp ult i64 %loaded, %limit1
-  br i1 %check1, label %fast1, label %slow1, !prof !0
+  br i1 %check1, label %fast1, label %slow1, !prof !0, !kiln.likely !99
 fast1:
   %a1 = getelementptr float, ptr %p1, i64 %index
   store float 1.0, ptr %a1
@@ -45,4 +45,5 @@ end:
 
 !0 = !{!"branch_weights", i32 1000, i32 1}
 !1 = !{!"branch_weights", i32 1, i32 1000}
-!2 = !{!"branch_weights", i32 500, i32 1}
+!2 = !{!"branch_weights", i32 1000, i32 1}
+!99 = !{}

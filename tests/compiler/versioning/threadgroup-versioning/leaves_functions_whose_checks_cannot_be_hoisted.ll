@@ -14,7 +14,7 @@ loop:
   %index = phi i64 [ %start, %entry ], [ %index.next, %next0 ]
   %loaded = load i64, ptr %p0
   %check0 = icmp ult i64 %loaded, %limit0
-  br i1 %check0, label %fast0, label %slow0, !prof !0
+  br i1 %check0, label %fast0, label %slow0, !prof !0, !kiln.likely !99
 fast0:
   %a0 = getelementptr float, ptr %p0, i64 %index
   store float 1.0, ptr %a0
@@ -38,7 +38,7 @@ loop:
   %i = phi i32 [ 0, %entry ], [ %next, %next0 ]
   %index = phi i64 [ %start, %entry ], [ %index.next, %next0 ]
   %check0 = icmp ult i64 %index, %limit0
-  br i1 %check0, label %fast0, label %slow0, !prof !0
+  br i1 %check0, label %fast0, label %slow0, !prof !0, !kiln.likely !99
 fast0:
   %a0 = getelementptr float, ptr %p0, i64 %index
   store float 1.0, ptr %a0
@@ -81,4 +81,5 @@ end:
 
 !0 = !{!"branch_weights", i32 1000, i32 1}
 !1 = !{!"branch_weights", i32 1, i32 1000}
-!2 = !{!"branch_weights", i32 500, i32 1}
+!2 = !{!"branch_weights", i32 1000, i32 1}
+!99 = !{}

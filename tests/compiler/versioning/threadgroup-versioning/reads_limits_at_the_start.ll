@@ -23,7 +23,7 @@ after:
   %limit = load i64, ptr %limit.at, !invariant.load !3
   %other = load i64, ptr %p1
   %check0 = icmp ult i64 %index, %limit
-  br i1 %check0, label %fast0, label %slow0, !prof !0
+  br i1 %check0, label %fast0, label %slow0, !prof !0, !kiln.likely !99
 fast0:
   %a0 = getelementptr float, ptr %p0, i64 %index
   store float 1.0, ptr %a0
@@ -33,7 +33,7 @@ slow0:
   br label %next0
 next0:
   %check1 = icmp ult i64 %index, %other
-  br i1 %check1, label %fast1, label %slow1, !prof !0
+  br i1 %check1, label %fast1, label %slow1, !prof !0, !kiln.likely !99
 fast1:
   %a1 = getelementptr float, ptr %p1, i64 %index
   store float 1.0, ptr %a1
@@ -47,5 +47,6 @@ next1:
 
 !0 = !{!"branch_weights", i32 1000, i32 1}
 !1 = !{!"branch_weights", i32 1, i32 1000}
-!2 = !{!"branch_weights", i32 500, i32 1}
+!2 = !{!"branch_weights", i32 1000, i32 1}
 !3 = !{}
+!99 = !{}

@@ -6,7 +6,7 @@ namespace kiln {
 
 std::string binary_id(const KernelUnit& unit, const TargetSpec& target, std::string_view compiler_identity) {
   Sha256 hash;
-  hash.add("kiln binary 5");
+  hash.add("kiln binary 6");
   hash.add(compiler_identity);
   hash.add(static_cast<uint64_t>(target.kind));
   hash.add(target.cpu);
@@ -17,11 +17,7 @@ std::string binary_id(const KernelUnit& unit, const TargetSpec& target, std::str
   }
   hash.add(static_cast<uint64_t>(unit.dialect));
   hash.add(static_cast<uint64_t>(unit.math_mode));
-  hash.add(static_cast<uint64_t>(unit.rows_are_simdgroups));
-  hash.add(static_cast<uint64_t>(unit.rows_are_runs));
-  hash.add(static_cast<uint64_t>(unit.is_whole_row));
-  hash.add(static_cast<uint64_t>(unit.simdgroups));
-  hash.add(static_cast<uint64_t>(unit.simdgroups_are_full));
+  hash.add(static_cast<uint64_t>(unit.form.packed()));
   hash.add(static_cast<uint64_t>(unit.bounds_guards));
   hash.add(static_cast<uint64_t>(unit.allows_input_stores));
   hash.add(unit.dynamic_memory_bytes);

@@ -260,8 +260,8 @@ Function& add_group(Pipeline& pipeline, Module& module, Vectorized& result) {
   // Without convergence points a row does not belong to one threadgroup: neighbours' rows may be run as one.
   const bool has_points = !result.points.empty();
   pipeline.run("positions", group, [&] {
-    lower_positions(group, has_points, unit.rows_are_simdgroups, unit.rows_are_runs && !has_points,
-                    has_points ? unit.simdgroups : 0, unit.dialect == Dialect::kCuda);
+    lower_positions(group, has_points, unit.form.rows_are_simdgroups, unit.form.rows_are_runs && !has_points,
+                    has_points ? unit.form.simdgroups : 0, unit.dialect == Dialect::kCuda);
   });
   // LLVM would make a call for each element of a vector of bfloats.
   pipeline.run("bfloat-conversions", group, [&] { remove_bfloat(group); });
@@ -323,7 +323,7 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
     pipeline.run("components", group, [&] { split_into_components(group, analyses); });
   // Again: unrolling has made constants of a loop's counter.
   pipeline.run(kAffineLanes, group, [&] { split_affine_lanes(group); });
-  const bool may_coarsen = unit.rows_are_runs && !has_points;
+  const bool may_coarsen = unit.form.rows_are_runs && !has_points;
   if (may_coarsen)
     pipeline.run("coarsened-positions", group, [&] { split_coarsened_positions(group, *group.getArg(3)); });
   // Before control flow is structured: stores of one block are adjacent members of a structure.
@@ -376,7 +376,7 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   auto is_output = [&](uint64_t argument) {
     return argument < unit.parameters.size() && unit.parameters[argument].role == ParameterRole::kOutput;
   };
-  const WidenOptions options{has_avx512(machine), unit.simdgroups_are_full && has_points, result.points,
+  const WidenOptions options{has_avx512(machine), unit.form.simdgroups_are_full && has_points, result.points,
                              offsetof(CpuLaunch, is_alone), is_output};
   return pipeline.run("widen", group, [&] { return widen(group, functions, options); });
 }
@@ -435,7 +435,7 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
   if (!has_atomics) row.setNoSync();
   if (whole) {
     output.takes_rows = knows_row;
-    pipeline.run("row-loops", row, [&] { run_rows(row, *whole, group, unit.rows_are_runs, knows_row); });
+    pipeline.run("row-loops", row, [&] { run_rows(row, *whole, group, unit.form.rows_are_runs, knows_row); });
     pipeline.run("inline-body", module, [&] { inline_into_callers(module, {whole}); });
     if (knows_row) pipeline.run("launch-loads", row, [&] { read_launch_first(row); });
   } else if (halves_share) {
@@ -444,7 +444,7 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
     pipeline.run("row-loops", row, [&] { run_coarsened(row, *full, group); });
     pipeline.run("inline-body", module, [&] { inline_into_callers(module, {full}); });
   } else {
-    pipeline.run("row-loops", row, [&] { run_in_groups(row, group, unit.rows_are_runs); });
+    pipeline.run("row-loops", row, [&] { run_in_groups(row, group, unit.form.rows_are_runs); });
     pipeline.run("inline-body", module, [&] { inline_into_callers(module, {&group}); });
   }
   // The slow path stays a function of its own.
@@ -479,7 +479,7 @@ void lower_simdgroup(Pipeline& pipeline, Function& group, EngineOutput& output, 
     return bytes;
   });
   // Otherwise `x` is known to be within a threadgroup.
-  if (pipeline.request().unit.simdgroups == 0) pipeline.run_pass(kAtomicPrefetch, AtomicPrefetchPass(), group);
+  if (pipeline.request().unit.form.simdgroups == 0) pipeline.run_pass(kAtomicPrefetch, AtomicPrefetchPass(), group);
   if (output.table_bytes > 0) {
     split_lane_loops(pipeline, group, registers, /*may_have_collectives=*/true);
     pipeline.run_pass(kPrefetch, PrefetchPass(/*ahead=*/1, registers.bytes), group);
@@ -514,7 +514,7 @@ void optimize_threadgroup(Pipeline& pipeline, Module& module, VectorRegisters re
     // Memory that sums have been stored to becomes registers.
     if (has_sums) pipeline.run_llvm("sroa,simplifycfg,adce,gvn<no-pre>,instcombine<no-verify-fixpoint>", *function);
     // Needs the addresses of all simdgroups' stores in one block.
-    if (unit.simdgroups != 0) pipeline.run_pass(kStoreForwarding, StoreForwardingPass(registers.bytes), *function);
+    if (unit.form.simdgroups != 0) pipeline.run_pass(kStoreForwarding, StoreForwardingPass(registers.bytes), *function);
     pipeline.run_pass(kConstantOffsets, ConstantOffsetsPass(), *function);
     pipeline.run_llvm("early-cse,dse,adce,simplifycfg", *function);
     split_lane_loops(pipeline, *function, registers, /*may_have_collectives=*/true);
@@ -539,7 +539,7 @@ void lower_threadgroup(Pipeline& pipeline, Function& group, Function& full, std:
   TileMultibuffering tiles;
   // Before loops over simdgroups are made: it changes which barriers there are. One simdgroup keeps its sums in
   // registers as it is.
-  if (unit.simdgroups != 1)
+  if (unit.form.simdgroups != 1)
     tiles = pipeline.run(kTileMultibuffering, full, [&] {
       return multibuffer_tiles(full, output.threadgroup_memory_bytes, registers, is_barrier);
     });
@@ -549,7 +549,7 @@ void lower_threadgroup(Pipeline& pipeline, Function& group, Function& full, std:
   pipeline.runner().invalidate(full);
   std::optional<uint64_t> frame = pipeline.run(kSimdgroupLoops, module, [&] {
     is_made = true;
-    return loop_over_simdgroups(full, kThreadgroupFunction, unit.simdgroups, is_barrier);
+    return loop_over_simdgroups(full, kThreadgroupFunction, unit.form.simdgroups, is_barrier);
   });
   if (!is_made) pipeline.erase(full);
   if (tiles.tiles) put_on_stack(*tiles.tiles, frame ? module.getFunction(kThreadgroupFunction) : nullptr);
@@ -558,7 +558,7 @@ void lower_threadgroup(Pipeline& pipeline, Function& group, Function& full, std:
   pipeline.run_llvm("early-cse,simplifycfg", group);
   if (!frame) return;
   output.threadgroup_function = kThreadgroupFunction;
-  output.threadgroup_simdgroups = unit.simdgroups;
+  output.threadgroup_simdgroups = unit.form.simdgroups;
   optimize_threadgroup(pipeline, module, registers);
 }
 
@@ -572,7 +572,7 @@ EngineOutput lower_vectorized(Pipeline& pipeline, Module& module, TargetMachine&
   const bool has_points = !vectorized.points.empty();
   // Nothing else is in the frame's argument yet.
   const bool knows_row = !group.getArg(2)->use_empty();
-  if (unit.rows_are_runs && !has_points)
+  if (unit.form.rows_are_runs && !has_points)
     pipeline.run("half-offset", group, [&] {
       IRBuilder<> builder(&*group.getEntryBlock().getFirstInsertionPt());
       // As numbers of the same widths as in calls of the function, so that casts cancel out.
@@ -595,7 +595,7 @@ EngineOutput lower_vectorized(Pipeline& pipeline, Module& module, TargetMachine&
     output.kind = CpuImageKind::kSimdgroups;
     output.run_function = kGroupFunction;
     if (any_of(vectorized.points, [](const ConvergencePoint& point) { return point.is_barrier; })) {
-      Function& full = *full_simdgroup(group, unit.simdgroups);
+      Function& full = *full_simdgroup(group, unit.form.simdgroups);
       lower_threadgroup(pipeline, group, full, std::move(vectorized.points), output, machine);
     } else {
       lower_simdgroup(pipeline, group, output, machine);

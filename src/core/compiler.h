@@ -93,7 +93,7 @@ class MissingCompilerError : public UnsupportedError {
 
 // The one function that libkiln_compiler.so exports. Returns null where the caller was built for another interface.
 // The object is the caller's; `delete` it through the base class.
-inline constexpr uint32_t kCompilerInterfaceVersion = 6;
+inline constexpr uint32_t kCompilerInterfaceVersion = 7;
 inline constexpr const char* kCompilerFactoryName = "kiln_make_compiler";
 extern "C" {
 using CompilerFactory = Compiler* (*)(uint32_t interface_version);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/included_file.h"
+#include "core/launch_form.h"
 #include "core/source_map.h"
 #include "kiln/compilation.h"
 #include "kiln/dtype.h"
@@ -59,20 +60,7 @@ struct KernelParameter {
 struct KernelUnit {
   Dialect dialect = Dialect::kMetal;
   MathMode math_mode = MathMode::kSafe;
-  // Whether rows of threads in x are whole simdgroups, but for the last one of the grid: the threadgroup's x is a
-  // multiple of 32. Code may be made for that.
-  bool rows_are_simdgroups = false;
-  // Where no thread may wait: whether the threadgroup's x is a multiple of 64, too. Code may be made for that.
-  bool rows_are_runs = false;
-  // Where threads may wait for one another and a full threadgroup is one row of 1, 2, 4, 8, 16 or 32 whole simdgroups:
-  // how many. Else 0. Code may be made for that.
-  uint32_t simdgroups = 0;
-  // Whether a launch is one row of equal threadgroups, of whole simdgroups: the grid's y and z are 1, and its x is a
-  // multiple of the threadgroup's x, which is one of 32. Code for a GPU may be made for that.
-  bool is_whole_row = false;
-  // Where threads of a simdgroup may work together: whether each simdgroup of a launch has 32 threads. Else false. Code
-  // may be made for that.
-  bool simdgroups_are_full = false;
+  LaunchForm form;            // what launches the code may be made for
   bool bounds_guards = true;  // spec: accesses outside an argument do not touch memory
   // A store through an input that is not writable makes it so, as on a Mac; else it is an error.
   bool allows_input_stores = false;

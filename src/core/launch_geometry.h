@@ -5,14 +5,12 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/extent.h"
 #include "core/kernel_unit.h"
 
 namespace kiln {
 
-using Extent3 = std::array<int64_t, 3>;
-
 inline constexpr int64_t kMaxThreadsPerThreadgroup = 1024;
-inline constexpr int64_t kSimdgroupSize = 32;
 
 struct LaunchGeometry {
   std::array<uint32_t, 3> threads_per_grid{};

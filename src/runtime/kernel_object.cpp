@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <limits>
 
 #include "core/array_layout.h"
@@ -93,12 +92,9 @@ std::string_view KernelObject::call_key(const Call& call, size_t& general_bytes)
   }
   for (const std::string& name : call.input_names) add_text(name);
   for (const std::string& name : call.output_names) add_text(name);
-  LaunchForm form = form_for_code(call);
-  // A number of simdgroups is 0 or a power of two.
-  add(static_cast<uint8_t>(form.rows_are_simdgroups + 2 * form.is_whole_row + 4 * form.simdgroups_are_full +
-                           8 * std::bit_width(form.simdgroups) + 64 * form.rows_are_runs));
+  add(form_for_code(call).packed());
   general_bytes = key.size();
-  static_assert(kFormBytes == sizeof(uint8_t));
+  static_assert(kFormBytes == sizeof(LaunchForm().packed()));
   // NVRTC makes nothing of known shapes.
   bool is_for_nvrtc = spec_.dialect == Dialect::kCuda && call.device.kind == DeviceKind::kNvidia;
   if (specializes_ && !is_for_nvrtc)
@@ -340,12 +336,7 @@ KernelUnit KernelObject::unit_for(const Call& call) const {
     if (parameter.role == ParameterRole::kInput) parameter.is_writable_input = is_writable(parameter.name);
   unit.allows_input_stores = spec_.allows_input_stores;
   unit.math_mode = spec_.compile_options.math_mode;
-  LaunchForm form = form_for_code(call);
-  unit.rows_are_simdgroups = form.rows_are_simdgroups;
-  unit.rows_are_runs = form.rows_are_runs;
-  unit.simdgroups = form.simdgroups;
-  unit.is_whole_row = form.is_whole_row;
-  unit.simdgroups_are_full = form.simdgroups_are_full;
+  unit.form = form_for_code(call);
   // NVRTC has no room for guards.
   unit.bounds_guards = spec_.compile_options.bounds.value_or(settings().bounds) &&
                        !(spec_.dialect == Dialect::kCuda && call.device.kind == DeviceKind::kNvidia);
@@ -420,7 +411,8 @@ SingleFlight<Binary>::Found KernelObject::find_or_make_binary(KernelUnit& unit, 
     return context_.binary_for(unit, target);
   } catch (const MissingCompilerError&) {
     // A bundle may have the code that serves any form of launch.
-    if (!forget_launch_form(unit)) throw;
+    if (unit.form.is_general()) throw;
+    unit.form = {};
     return context_.binary_for(unit, target);
   }
 }

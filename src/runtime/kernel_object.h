@@ -21,7 +21,6 @@
 #include "runtime/context.h"
 #include "runtime/history.h"
 #include "runtime/kernel_spec.h"
-#include "runtime/launch_form.h"
 
 namespace kiln {
 

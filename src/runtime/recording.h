@@ -16,7 +16,6 @@
 #include "kiln/dtype.h"
 #include "runtime/call.h"
 #include "runtime/kernel_spec.h"
-#include "runtime/launch_form.h"
 
 namespace kiln {
 

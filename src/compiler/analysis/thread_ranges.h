@@ -20,8 +20,8 @@ struct ThreadLimits {
 
   ThreadLimits() = default;
   explicit ThreadLimits(const KernelUnit& unit) {
-    if (unit.simdgroups == 0) return;
-    extents[0] = threads = uint64_t{kSimdgroupSize} * unit.simdgroups;
+    if (unit.form.simdgroups == 0) return;
+    extents[0] = threads = uint64_t{kSimdgroupSize} * unit.form.simdgroups;
     extents[1] = extents[2] = 1;
   }
 

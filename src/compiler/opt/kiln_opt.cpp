@@ -442,7 +442,7 @@ int main_of(int count, char** texts) {
   State state(options);
   if (module->getDataLayout().isDefault()) module->setDataLayout(state.machine->createDataLayout());
   if (!options.parameters.empty()) read_parameters(options.parameters, options.values, state.unit);
-  state.unit.simdgroups = options.simdgroups;
+  state.unit.form.simdgroups = options.simdgroups;
   for (const std::string& name : names_of(options.passes)) {
     run_pass_named(name, *module, state);
     if (verifyModule(*module, &errs())) fail("after the pass " + name + " the IR is not valid");

@@ -1,4 +1,4 @@
-#include "runtime/launch_form.h"
+#include "core/launch_form.h"
 
 #include <algorithm>
 #include <bit>
@@ -36,14 +36,6 @@ LaunchExtents example_of(const LaunchForm& form) {
   Extent3 threadgroup{threads, 1, 1};
   if (form.is_whole_row) return {threadgroup, threadgroup};
   return {form.simdgroups_are_full ? Extent3{threads, 2, 1} : Extent3{threads + 1, 1, 1}, threadgroup};
-}
-
-bool forget_launch_form(KernelUnit& unit) {
-  bool had_one = unit.rows_are_simdgroups || unit.rows_are_runs || unit.simdgroups > 0 || unit.is_whole_row ||
-                 unit.simdgroups_are_full;
-  unit.rows_are_simdgroups = unit.rows_are_runs = unit.is_whole_row = unit.simdgroups_are_full = false;
-  unit.simdgroups = 0;
-  return had_one;
 }
 
 }  // namespace kiln

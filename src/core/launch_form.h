@@ -1,0 +1,56 @@
+// What code may be made for of a launch's extents. Many launches have one form, and few forms are met.
+//
+// The front end's unit carries the form to the compiler (core/kernel_unit.h), and the runtime finds code by it: in a
+// process by packed(), on disk by a hash of that number. Both come from one function, which does not compile where a
+// member is missing in it.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "core/extent.h"
+
+namespace kiln {
+
+// The default serves launches of any form.
+struct LaunchForm {
+  // Whether rows of threads in x are whole simdgroups, but for the last one of the grid: the threadgroup's x is a
+  // multiple of 32.
+  bool rows_are_simdgroups = false;
+  // Whether the threadgroup's x is a multiple of 64, too. Code is made for that where no thread may wait.
+  bool rows_are_runs = false;
+  // Where a full threadgroup is one row of 1, 2, 4, 8, 16 or 32 whole simdgroups: how many. Else 0. Code is made for
+  // that where threads may wait for one another.
+  uint32_t simdgroups = 0;
+  // Whether a launch is one row of equal threadgroups, of whole simdgroups: the grid's y and z are 1, and its x is a
+  // multiple of the threadgroup's x, which is one of 32. Code for a GPU is made for that.
+  bool is_whole_row = false;
+  // Whether each simdgroup of a launch has 32 threads. Code is made for that where threads of a simdgroup may work
+  // together.
+  bool simdgroups_are_full = false;
+
+  bool operator==(const LaunchForm&) const = default;
+
+  /// Whether code for this form serves every launch.
+  bool is_general() const { return *this == LaunchForm(); }
+
+  /// A number that no other form has. The count of simdgroups is 0 or a power of two.
+  constexpr uint8_t packed() const {
+    const auto& [whole_rows, runs, count, whole_row, full] = *this;
+    return static_cast<uint8_t>(whole_rows | whole_row << 1 | full << 2 | std::bit_width(count) << 3 | runs << 6);
+  }
+};
+
+LaunchForm launch_form(const Extent3& grid, const Extent3& threadgroup);
+
+struct LaunchExtents {
+  Extent3 grid{1, 1, 1};
+  Extent3 threadgroup{1, 1, 1};
+
+  bool operator==(const LaunchExtents&) const = default;
+};
+
+/// A small launch of that form, always the same.
+LaunchExtents example_of(const LaunchForm& form);
+
+}  // namespace kiln

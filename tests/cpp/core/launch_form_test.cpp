@@ -1,0 +1,52 @@
+#include "core/launch_form.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+namespace kiln {
+namespace {
+
+// All that differ in a member.
+std::vector<LaunchForm> every_form() {
+  std::vector<LaunchForm> forms;
+  for (unsigned bits = 0; bits < 16; ++bits)
+    for (uint32_t simdgroups : {0, 1, 2, 4, 8, 16, 32})
+      forms.push_back({(bits & 1) != 0, (bits & 2) != 0, simdgroups, (bits & 4) != 0, (bits & 8) != 0});
+  return forms;
+}
+
+TEST(LaunchForm, EachHasANumberOfItsOwn) {
+  std::set<uint8_t> numbers;
+  for (const LaunchForm& form : every_form()) numbers.insert(form.packed());
+  EXPECT_EQ(numbers.size(), every_form().size());
+}
+
+TEST(LaunchForm, OnlyTheDefaultIsGeneral) {
+  for (const LaunchForm& form : every_form()) EXPECT_EQ(form.is_general(), form.packed() == 0);
+}
+
+TEST(LaunchForm, DescribesALaunch) {
+  EXPECT_TRUE(launch_form({7, 5, 1}, {7, 5, 1}).is_general());
+  EXPECT_EQ(launch_form({256, 1, 1}, {256, 1, 1}), (LaunchForm{true, true, 8, true, true}));
+  EXPECT_EQ(launch_form({96, 1, 1}, {96, 1, 1}), (LaunchForm{true, false, 0, true, true}));
+  // The last threadgroup of a row is smaller.
+  EXPECT_EQ(launch_form({100, 1, 1}, {64, 1, 1}), (LaunchForm{true, true, 2, false, false}));
+  // Simdgroups of several rows.
+  EXPECT_EQ(launch_form({8, 4, 1}, {8, 4, 1}), (LaunchForm{false, false, 0, false, true}));
+}
+
+TEST(LaunchForm, AnExampleHasItsForm) {
+  for (const Extent3& grid :
+       {Extent3{1, 1, 1}, {64, 1, 1}, {96, 1, 1}, {128, 3, 1}, {100, 1, 1}, {8, 4, 1}, {2048, 2, 2}})
+    for (const Extent3& threadgroup :
+         {Extent3{1, 1, 1}, {32, 1, 1}, {64, 1, 1}, {96, 1, 1}, {32, 4, 1}, {1024, 1, 1}}) {
+      LaunchForm form = launch_form(grid, threadgroup);
+      LaunchExtents example = example_of(form);
+      EXPECT_EQ(launch_form(example.grid, example.threadgroup), form);
+    }
+}
+
+}  // namespace
+}  // namespace kiln

@@ -131,13 +131,9 @@ Context& Context::shared() {
   return *instance;
 }
 
-bool Context::is_for_nvrtc(const KernelUnit& unit, const TargetSpec& target) const {
-  return nvrtc_ && unit.dialect == Dialect::kCuda && target.kind == TargetKind::kNvidia;
-}
-
 // Without a compiler, that of the bundle: what it has serves as long as nobody can compile anything else.
 CompilerIdentity Context::identity(const KernelUnit& unit, const TargetSpec& target) {
-  bool nvrtc = is_for_nvrtc(unit, target);
+  bool nvrtc = is_for_nvrtc(unit.dialect, target.kind);
   std::optional<std::string> of_bundle;
   if (bundle_) of_bundle = compiler_of(*bundle_, nvrtc);
   try {
@@ -155,7 +151,7 @@ CompilerIdentity Context::identity(const KernelUnit& unit, const TargetSpec& tar
 CompileResult Context::run_compiler(const KernelUnit& unit, const TargetSpec& target, bool keep_stages,
                                     std::vector<std::string> keep_after) {
   try {
-    Compiler& compiler = is_for_nvrtc(unit, target) ? *nvrtc_ : compiler_.get();
+    Compiler& compiler = is_for_nvrtc(unit.dialect, target.kind) ? *nvrtc_ : compiler_.get();
     return compiler.compile({unit,
                              target,
                              keep_stages,

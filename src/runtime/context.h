@@ -85,6 +85,11 @@ class Context {
   /// How much code is kept of kernels that are gone: for equal ones that are made later.
   static constexpr size_t kMostIdleBinaries = 4096;
 
+  /// Whether NVIDIA's compiler makes the code of such kernels; libkiln_compiler.so makes that of all others.
+  bool is_for_nvrtc(Dialect dialect, TargetKind target) const {
+    return nvrtc_ && dialect == Dialect::kCuda && target == TargetKind::kNvidia;
+  }
+
   /// Machine code for the unit, found in the bundle or on disk or compiled at the first call for each identity;
   /// `made_now` says whether by this call. The compiler is opened where it is not found. Throws CompileError,
   /// UnsupportedError, InternalError.
@@ -123,8 +128,6 @@ class Context {
   SingleFlight<Binary>::Found find_or_make_binary(const KernelUnit& unit, Target& target,
                                                   const CompilerIdentity& compiler, const std::string& id,
                                                   const std::string& key);
-  // CUDA bodies on NVIDIA's GPUs are NVIDIA's compiler's; all others are that of libkiln_compiler.so.
-  bool is_for_nvrtc(const KernelUnit& unit, const TargetSpec& target) const;
   // Of the compiler that is asked for the unit.
   CompilerIdentity identity(const KernelUnit& unit, const TargetSpec& target);
   CompileResult run_compiler(const KernelUnit& unit, const TargetSpec& target, bool keep_stages,

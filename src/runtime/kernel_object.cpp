@@ -49,11 +49,16 @@ bool KernelObject::body_uses_shape_of(const std::string& name) const {
                      [&](std::string_view suffix) { return text_.body_uses(concat(name, suffix)); });
 }
 
+bool KernelObject::is_for_nvrtc(const Call& call) const {
+  return context_.is_for_nvrtc(spec_.dialect,
+                               call.device.kind == DeviceKind::kNvidia ? TargetKind::kNvidia : TargetKind::kCpu);
+}
+
 LaunchForm KernelObject::form_for_code(const Call& call) const {
   LaunchForm form = launch_form(call.grid, call.threadgroup);
   if (call.device.kind == DeviceKind::kNvidia) {
     // NVRTC makes nothing of it.
-    return {.is_whole_row = spec_.dialect == Dialect::kMetal && form.is_whole_row};
+    return {.is_whole_row = !is_for_nvrtc(call) && form.is_whole_row};
   }
   if (!prefers_simd(context_.cpu().spec())) return {};
   return {.rows_are_simdgroups = form.rows_are_simdgroups,
@@ -96,8 +101,7 @@ std::string_view KernelObject::call_key(const Call& call, size_t& general_bytes)
   general_bytes = key.size();
   static_assert(kFormBytes == sizeof(LaunchForm().packed()));
   // NVRTC makes nothing of known shapes.
-  bool is_for_nvrtc = spec_.dialect == Dialect::kCuda && call.device.kind == DeviceKind::kNvidia;
-  if (specializes_ && !is_for_nvrtc)
+  if (specializes_ && !is_for_nvrtc(call))
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       if (!uses_shape_of(call, i)) continue;
       add(static_cast<uint32_t>(call.inputs[i].shape.size()));
@@ -338,8 +342,7 @@ KernelUnit KernelObject::unit_for(const Call& call) const {
   unit.math_mode = spec_.compile_options.math_mode;
   unit.form = form_for_code(call);
   // NVRTC has no room for guards.
-  unit.bounds_guards = spec_.compile_options.bounds.value_or(settings().bounds) &&
-                       !(spec_.dialect == Dialect::kCuda && call.device.kind == DeviceKind::kNvidia);
+  unit.bounds_guards = spec_.compile_options.bounds.value_or(settings().bounds) && !is_for_nvrtc(call);
   if (call.device.kind == DeviceKind::kCpu) unit.dynamic_memory_bytes = static_cast<uint64_t>(spec_.shared_memory);
   return unit;
 }
@@ -361,10 +364,9 @@ void KernelObject::set_known_shapes(KernelUnit& unit, const Call& call) const {
   }
 }
 
-void KernelObject::check_target(const TargetSpec& target) const {
+void KernelObject::check_guards(const Call& call) const {
   // NVRTC compiles the body as it is.
-  bool is_for_nvrtc = spec_.dialect == Dialect::kCuda && target.kind == TargetKind::kNvidia;
-  if (is_for_nvrtc && spec_.compile_options.bounds == true)
+  if (is_for_nvrtc(call) && spec_.compile_options.bounds == true)
     throw UnsupportedError(concat("[cuda_kernel] `", printable(spec_.name),
                                   "`: `bounds` is on, but CUDA bodies have no guards on an NVIDIA GPU."));
 }
@@ -379,11 +381,10 @@ MadeCode KernelObject::compile_ahead(const Call& any_call, const TargetSpec& tar
   Call call = any_call;
   call.device.kind = target.kind == TargetKind::kCpu ? DeviceKind::kCpu : DeviceKind::kNvidia;
   check(call);
-  check_target(target);
+  check_guards(call);
   KernelUnit unit = unit_for(call);
   // NVRTC makes nothing of known shapes.
-  bool is_for_nvrtc = spec_.dialect == Dialect::kCuda && target.kind == TargetKind::kNvidia;
-  if (specialized && may_specialize(call) && !is_for_nvrtc) set_known_shapes(unit, call);
+  if (specialized && may_specialize(call) && !is_for_nvrtc(call)) set_known_shapes(unit, call);
   return context_.compile_ahead(unit, target);
 }
 
@@ -428,7 +429,7 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
     if (auto variant = variants_.find(general_key)) return {std::move(variant), CodeSource::kMemory};
   Target& target = context_.target(call.device);
   check_types(call);
-  check_target(target.spec());
+  check_guards(call);
   if (specialize) {
     specialize = !variants_.has_failed(general_key) && may_specialize(general_key, key);
     if (!specialize) key = general_key;

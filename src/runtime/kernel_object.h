@@ -110,6 +110,7 @@ class KernelObject {
  private:
   std::span<const std::string> input_names(const Call& call) const;
   std::span<const std::string> output_names(const Call& call) const;
+  bool is_for_nvrtc(const Call& call) const;
   /// What of the call's form code is made for, on its device.
   LaunchForm form_for_code(const Call& call) const;
   SingleFlight<Binary>::Found find_or_make_binary(KernelUnit& unit, Target& target) const;
@@ -125,8 +126,8 @@ class KernelObject {
   void check_writable_names(std::span<const std::string> inputs) const;
   void check_output(const OutputArray& output, const std::string& name) const;
   void check_types(const Call& call) const;
-  // Whether kernels of this dialect and these options can be made for the target.
-  void check_target(const TargetSpec& target) const;
+  // Whether the compiler of the call's device has the guards that the options want.
+  void check_guards(const Call& call) const;
   void check_distinct(std::span<const std::string> inputs, std::span<const std::string> outputs,
                       std::span<const TemplateArgument> template_arguments) const;
 

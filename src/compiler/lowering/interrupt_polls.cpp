@@ -124,7 +124,7 @@ class PollInserter {
   Value* word_ = nullptr;
 };
 
-// All functions that run threads take the launch as the first argument and return nothing (core/cpu_image.h).
+// All functions that run threads take the launch as the first argument and return nothing (core/cpu_functions.h).
 bool runs_threads(const Function& function) {
   return !function.isDeclaration() && function.getName().starts_with("__kiln_") &&
          function.getReturnType()->isVoidTy() && function.arg_size() >= 3 &&

@@ -31,6 +31,7 @@
 #include "compiler/ir/simdgroup.h"
 #include "compiler/ir/striped_atomics.h"
 #include "compiler/workgroup/thread_coarsening.h"
+#include "core/cpu_functions.h"
 #include "core/cpu_image.h"
 
 namespace kiln {

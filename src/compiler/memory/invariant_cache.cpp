@@ -17,6 +17,7 @@
 
 #include "compiler/ir/likely.h"
 #include "compiler/ir/metadata.h"
+#include "core/cpu_functions.h"
 #include "core/cpu_image.h"
 
 namespace kiln {

@@ -16,7 +16,7 @@
 
 namespace kiln {
 
-// For an optimised CpuSimdgroupFunction (core/cpu_image.h) without suspend points. Sets `bytes` to the size of the
+// For an optimised CpuSimdgroupFunction (core/cpu_functions.h) without suspend points. Sets `bytes` to the size of the
 // tables, which take the place of a frame (CpuImageHeader::table_bytes); 0 if no table pays off.
 class InvariantCachePass : public llvm::PassInfoMixin<InvariantCachePass> {
  public:

@@ -22,6 +22,7 @@
 #include "compiler/ir/cache_lines.h"
 #include "compiler/ir/invariant_loads.h"
 #include "compiler/ir/metadata.h"
+#include "core/cpu_functions.h"
 #include "core/cpu_image.h"
 
 namespace kiln {

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <optional>
 
+#include "core/cpu_functions.h"
 #include "core/cpu_image.h"
 
 namespace kiln {

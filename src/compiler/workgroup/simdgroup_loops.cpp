@@ -24,6 +24,7 @@
 #include "compiler/ir/rematerialize.h"
 #include "compiler/ir/simdgroup.h"
 #include "compiler/ir/striped_atomics.h"
+#include "core/cpu_functions.h"
 #include "core/cpu_image.h"
 #include "kiln/error.h"
 

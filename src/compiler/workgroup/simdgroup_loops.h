@@ -17,7 +17,7 @@
 
 namespace kiln {
 
-/// `simdgroup` is optimised and has the parameters of CpuSimdgroupFunction (core/cpu_image.h), for full simdgroups;
+/// `simdgroup` is optimised and has the parameters of CpuSimdgroupFunction (core/cpu_functions.h), for full simdgroups;
 /// `is_barrier` identifies barriers. Creates the CpuThreadgroupFunction `name` and returns a simdgroup frame's size in
 /// bytes; nothing if simdgroups may take different paths to their barriers. `simdgroup` is erased in both cases.
 ///

@@ -15,7 +15,7 @@
 
 namespace kiln {
 
-/// `function` is optimised and has the parameters of CpuThreadFunction (core/cpu_image.h). Each call of
+/// `function` is optimised and has the parameters of CpuThreadFunction (core/cpu_functions.h). Each call of
 /// kConvergenceFunction (lowering/convergence_points.h) becomes a suspend point. Returns the frame's size in bytes.
 uint64_t split_at_suspend_points(llvm::Function& function);
 

@@ -27,6 +27,7 @@
 #include "compiler/ir/loop_metadata.h"
 #include "compiler/ir/metadata.h"
 #include "compiler/ir/striped_atomics.h"
+#include "core/cpu_functions.h"
 #include "core/cpu_image.h"
 
 namespace kiln {

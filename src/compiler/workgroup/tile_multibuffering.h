@@ -40,7 +40,7 @@ struct TileMultibuffering {
   llvm::GlobalVariable* tiles = nullptr;
 };
 
-/// `simdgroup` is optimised, for full simdgroups, and has the parameters of CpuSimdgroupFunction (core/cpu_image.h);
+/// `simdgroup` is optimised, for full simdgroups, and has the parameters of CpuSimdgroupFunction (core/cpu_functions.h);
 /// `bytes` is the size of its threadgroup memory.
 TileMultibuffering multibuffer_tiles(llvm::Function& simdgroup, uint64_t bytes, VectorRegisters registers,
                                      llvm::function_ref<bool(const llvm::Instruction&)> is_barrier);

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "core/cpu_functions.h"
 #include "core/cpu_image.h"
 
 namespace kiln {

@@ -425,11 +425,8 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
   // Before inlining: the function is made twice, and its entry decides for all of its accesses.
   Function* whole = nullptr;
   if (!halves_share)
-    whole = pipeline.run(kFunctionVersioning, group, [&] {
-      Function* made = nullptr;
-      pipeline.runner().run_pass(FunctionVersioningPass(kFewestRows, made), group);
-      return made;
-    });
+    whole = pipeline.run(kFunctionVersioning, group,
+                         [&] { return make_fast_version(group, pipeline.analyses(), kFewestRows); });
   output.run_function = kRowFunction;
   Function& row = add_simd_row(group);
   if (!has_atomics) row.setNoSync();
@@ -473,11 +470,8 @@ void lower_simdgroup(Pipeline& pipeline, Function& group, EngineOutput& output, 
   pipeline.run_llvm(kOptimize, *group.getParent());
   hoist_checks(pipeline, kLoopVersioning, LoopVersioningPass(kFewestRows), group);
   // After checks are hoisted: a cached value must not depend on one.
-  output.table_bytes = pipeline.run(kInvariantCache, group, [&] {
-    uint64_t bytes = 0;
-    pipeline.runner().run_pass(InvariantCachePass(bytes), group);
-    return bytes;
-  });
+  output.table_bytes =
+      pipeline.run(kInvariantCache, group, [&] { return cache_invariants(group, pipeline.analyses()); });
   // Otherwise `x` is known to be within a threadgroup.
   if (pipeline.request().unit.form.simdgroups == 0) pipeline.run_pass(kAtomicPrefetch, AtomicPrefetchPass(), group);
   if (output.table_bytes > 0) {
@@ -507,9 +501,7 @@ void optimize_threadgroup(Pipeline& pipeline, Module& module, VectorRegisters re
     pipeline.run_llvm("loop-simplify", *function);
     // After unrolling: loops that are left run over simdgroups.
     const bool has_sums = pipeline.run(kDeferredReductions, *function, [&] {
-      bool has_changed = false;
-      pipeline.runner().run_pass(DeferredReductionsPass(registers.bytes / sizeof(float), has_changed), *function);
-      return has_changed;
+      return defer_reductions(*function, pipeline.analyses(), registers.bytes / sizeof(float));
     });
     // Memory that sums have been stored to becomes registers.
     if (has_sums) pipeline.run_llvm("sroa,simplifycfg,adce,gvn<no-pre>,instcombine<no-verify-fixpoint>", *function);

@@ -96,9 +96,9 @@ Diagnostic place_input_store(const CompileRequest& request, const std::string& c
   if (!make_one_function(pipeline, *frontend.module, layout, matrix_map(request))) return nowhere;
   llvm::Function& body = *frontend.module->getFunction(kBodyFunction);
   expose_addresses(pipeline, body);
-  std::unique_ptr<llvm::Module> optimized;
+  const ReachableInputStores reachable = find_reachable_input_stores(body, unit);
   // What optimization has merged has no line.
-  for (const auto& stores : {find_reachable_input_stores(body, unit, optimized), find_input_stores(body, unit)})
+  for (const auto& stores : {reachable.stores, find_input_stores(body, unit)})
     for (const InputStore& store : stores)
       if (Diagnostic found = diagnostic_at(*store.access, unit, message); found.line > 0) return found;
   return nowhere;
@@ -111,8 +111,8 @@ std::optional<std::vector<KernelParameter>> find_written(const CompileRequest& r
   const KernelUnit& unit = request.unit;
   std::vector<KernelParameter> parameters = unit.parameters;
   if (find_input_stores(body, unit).empty()) return parameters;
-  std::unique_ptr<llvm::Module> optimized;
-  std::vector<InputStore> stores = find_reachable_input_stores(body, unit, optimized);
+  // The module lives as long as what points into it.
+  auto [optimized, stores] = find_reachable_input_stores(body, unit);
   auto is_input = [&](const InputStore& store) {
     return unit.parameters[store.parameter].role == ParameterRole::kInput;
   };

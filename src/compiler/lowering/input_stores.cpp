@@ -223,16 +223,16 @@ std::vector<InputStore> find_input_stores(Function& body, const KernelUnit& unit
   return stores;
 }
 
-std::vector<InputStore> find_reachable_input_stores(Function& body, const KernelUnit& unit,
-                                                    std::unique_ptr<Module>& optimized) {
-  optimized = CloneModule(*body.getParent());
+ReachableInputStores find_reachable_input_stores(Function& body, const KernelUnit& unit) {
+  std::unique_ptr<Module> optimized = CloneModule(*body.getParent());
   Function& copy = *optimized->getFunction(body.getName());
   PassRunner(nullptr).run(
       "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,sccp,correlated-propagation,jump-threading,"
       "loop-mssa(loop-instsimplify,loop-rotate,licm),loop(loop-deletion,loop-unroll-full),sroa,gvn,"
       "correlated-propagation,jump-threading,instcombine<no-verify-fixpoint>,adce,simplifycfg",
       copy);
-  return find_input_stores(copy, unit);
+  std::vector<InputStore> stores = find_input_stores(copy, unit);
+  return {std::move(optimized), std::move(stores)};
 }
 
 }  // namespace kiln

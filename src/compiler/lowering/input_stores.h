@@ -36,9 +36,13 @@ struct InputStore {
 /// for each of the unit's parameters (kBodyFunction), everything inlined, and its allocas promoted.
 std::vector<InputStore> find_input_stores(llvm::Function& body, const KernelUnit& unit);
 
+struct ReachableInputStores {
+  std::unique_ptr<llvm::Module> optimized;  // what `stores` points into
+  std::vector<InputStore> stores;
+};
+
 /// The same without stores that optimization proves unreachable, whatever the shapes. `body` is not changed: it is
-/// copied with its module and optimized. The result points into the copy, which is `optimized`.
-std::vector<InputStore> find_reachable_input_stores(llvm::Function& body, const KernelUnit& unit,
-                                                    std::unique_ptr<llvm::Module>& optimized);
+/// copied with its module and optimized.
+ReachableInputStores find_reachable_input_stores(llvm::Function& body, const KernelUnit& unit);
 
 }  // namespace kiln

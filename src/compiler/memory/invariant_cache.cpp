@@ -237,9 +237,8 @@ class InvariantCache {
 
 }  // namespace
 
-PreservedAnalyses InvariantCachePass::run(Function& function, FunctionAnalysisManager& analyses) {
-  bytes_ = InvariantCache(function, analyses).run();
-  return bytes_ == 0 ? PreservedAnalyses::all() : PreservedAnalyses::none();
+uint64_t cache_invariants(Function& function, FunctionAnalysisManager& analyses) {
+  return InvariantCache(function, analyses).run();
 }
 
 }  // namespace kiln

@@ -16,15 +16,8 @@
 
 namespace kiln {
 
-// For an optimised CpuSimdgroupFunction (core/cpu_functions.h) without suspend points. Sets `bytes` to the size of the
-// tables, which take the place of a frame (CpuImageHeader::table_bytes); 0 if no table pays off.
-class InvariantCachePass : public llvm::PassInfoMixin<InvariantCachePass> {
- public:
-  explicit InvariantCachePass(uint64_t& bytes) : bytes_(bytes) {}
-  llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
-
- private:
-  uint64_t& bytes_;
-};
+/// For an optimised CpuSimdgroupFunction (core/cpu_functions.h) without suspend points. Returns the size of the tables in
+/// bytes, which take the place of a frame (CpuImageHeader::table_bytes); 0 if no table pays off.
+uint64_t cache_invariants(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 
 }  // namespace kiln

@@ -229,10 +229,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"coarsened-addresses", run_pass(CoarsenedAddressesPass())},
       {"coarsened-positions", [](Function& f, State&) { split_coarsened_positions(f, *f.getArg(3)); }},
       {"deferred-reductions",
-       [](Function& f, State& s) {
-         bool has_changed = false;
-         s.runner.run_pass(DeferredReductionsPass(s.registers().bytes / sizeof(float), has_changed), f);
-       }},
+       [](Function& f, State& s) { defer_reductions(f, s.runner.functions(), s.registers().bytes / sizeof(float)); }},
       {"first-stores", run_pass(FirstStoresPass())},
       {"reuse-barriers", [](Function& f, State&) { add_reuse_barriers(f); }},
       {"simdgroup-loops",
@@ -249,10 +246,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
        [](Function& f, State& s) { multibuffer_tiles(f, s.options.threadgroup_bytes, s.registers(), is_point); }},
       // versioning
       {"function-versioning",
-       [](Function& f, State& s) {
-         Function* made = nullptr;
-         s.runner.run_pass(FunctionVersioningPass(s.options.fewest, made), f);
-       }},
+       [](Function& f, State& s) { make_fast_version(f, s.runner.functions(), s.options.fewest); }},
       {"loop-versioning", [](Function& f, State& s) { s.runner.run_pass(LoopVersioningPass(s.options.fewest), f); }},
       {"threadgroup-versioning", run_pass(ThreadgroupVersioningPass())},
       // memory
@@ -263,9 +257,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"indirect-prefetch", run_pass(IndirectPrefetchPass())},
       {"invariant-cache",
        [](Function& f, State& s) {
-         uint64_t bytes = 0;
-         s.runner.run_pass(InvariantCachePass(bytes), f);
-         answer(f.getName().str(), concat("cache of ", bytes, " bytes"));
+         answer(f.getName().str(), concat("cache of ", cache_invariants(f, s.runner.functions()), " bytes"));
        }},
       {"prefetch",
        [](Function& f, State& s) { s.runner.run_pass(PrefetchPass(s.options.ahead, s.registers().bytes), f); }},

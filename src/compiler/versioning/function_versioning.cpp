@@ -207,13 +207,13 @@ class FunctionVersioning {
 
 }  // namespace
 
-PreservedAnalyses FunctionVersioningPass::run(Function& group, FunctionAnalysisManager& analyses) {
+Function* make_fast_version(Function& group, FunctionAnalysisManager& analyses, unsigned fewest) {
   auto is_check = [](BasicBlock& block) {
     auto* branch = dyn_cast<BranchInst>(block.getTerminator());
     return branch && likely_successor(*branch);
   };
-  if (static_cast<size_t>(count_if(group, is_check)) >= fewest) fast = FunctionVersioning(group, analyses).make(fewest);
-  return PreservedAnalyses::all();
+  if (static_cast<size_t>(count_if(group, is_check)) < fewest) return nullptr;
+  return FunctionVersioning(group, analyses).make(fewest);
 }
 
 }  // namespace kiln

@@ -13,15 +13,7 @@ namespace kiln {
 
 /// From a function that runs a simdgroup, `void (launch, first, frame, x, lanes)`, makes a version for full simdgroups
 /// with the same parameters that returns `bool`: true if all checks at its start take their likely branch. Otherwise it
-/// has done nothing and returns false.
-struct FunctionVersioningPass : llvm::PassInfoMixin<FunctionVersioningPass> {
-  // `fast` stays null if fewer than `fewest` checks can be hoisted to the start.
-  FunctionVersioningPass(unsigned fewest, llvm::Function*& fast) : fewest(fewest), fast(fast) {}
-  llvm::PreservedAnalyses run(llvm::Function& group, llvm::FunctionAnalysisManager& analyses);
-  static bool isRequired() { return true; }
-
-  unsigned fewest;
-  llvm::Function*& fast;
-};
+/// has done nothing and returns false. Null if fewer than `fewest` checks can be hoisted to the start.
+llvm::Function* make_fast_version(llvm::Function& group, llvm::FunctionAnalysisManager& analyses, unsigned fewest);
 
 }  // namespace kiln

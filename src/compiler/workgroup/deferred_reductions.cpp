@@ -112,9 +112,8 @@ class DeferredReductions {
 
 }  // namespace
 
-PreservedAnalyses DeferredReductionsPass::run(Function& function, FunctionAnalysisManager& analyses) {
-  has_changed_ = DeferredReductions(function, analyses, width_).run();
-  return has_changed_ ? PreservedAnalyses::none() : PreservedAnalyses::all();
+bool defer_reductions(Function& function, FunctionAnalysisManager& analyses, unsigned width) {
+  return DeferredReductions(function, analyses, width).run();
 }
 
 }  // namespace kiln

@@ -15,17 +15,7 @@
 
 namespace kiln {
 
-/// For a threadgroup's function; registers have `width` 32-bit elements, 8 or 16. Sets `has_changed` if there was a
-/// sum.
-class DeferredReductionsPass : public llvm::PassInfoMixin<DeferredReductionsPass> {
- public:
-  DeferredReductionsPass(unsigned width, bool& has_changed) : width_(width), has_changed_(has_changed) {}
-  llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
-  static bool isRequired() { return true; }
-
- private:
-  unsigned width_;
-  bool& has_changed_;
-};
+/// For a threadgroup's function; registers have `width` 32-bit elements, 8 or 16. Returns whether there was a sum.
+bool defer_reductions(llvm::Function& function, llvm::FunctionAnalysisManager& analyses, unsigned width);
 
 }  // namespace kiln

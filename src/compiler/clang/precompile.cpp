@@ -1,4 +1,4 @@
-// Builds the precompiled device library when Kiln is built: `kiln_precompile metal|cuda TRIPLE OUTPUT`.
+// Builds the precompiled device library when Kiln is built: `kiln_precompile metal|cuda TRIPLE CPU OUTPUT`.
 #include <clang/Frontend/CompilerInstance.h>
 #include <clang/Frontend/FrontendActions.h>
 #include <clang/Frontend/TextDiagnosticPrinter.h>
@@ -17,18 +17,17 @@ asm(".globl kiln_metal_library_end\n.set kiln_metal_library_end, kiln_metal_libr
 asm(".globl kiln_cuda_library_end\n.set kiln_cuda_library_end, kiln_cuda_library_begin");
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::fputs("usage: kiln_precompile metal|cuda TRIPLE OUTPUT\n", stderr);
+  if (argc != 5) {
+    std::fputs("usage: kiln_precompile metal|cuda TRIPLE CPU OUTPUT\n", stderr);
     return 2;
   }
   try {
     clang::CompilerInstance instance;
     instance.createDiagnostics();
     kiln::Dialect dialect = argv[1][0] == 'm' ? kiln::Dialect::kMetal : kiln::Dialect::kCuda;
-    std::vector<std::string> arguments =
-        kiln::clang_arguments(dialect, kiln::MathMode::kSafe, argv[2], argv[2][0] == 'x' ? "x86-64" : "sm_80");
+    std::vector<std::string> arguments = kiln::clang_arguments(dialect, kiln::MathMode::kSafe, argv[2], argv[3]);
     arguments.insert(arguments.end(), {"-w", "-x", "c++-header", "-emit-pch", "-fno-pch-timestamp",
-                                       "-fpch-instantiate-templates", "-o", argv[3], kiln::kDeviceLibraryFile});
+                                       "-fpch-instantiate-templates", "-o", argv[4], kiln::kDeviceLibraryFile});
     kiln::set_arguments(instance, arguments);
     std::string umbrella = kiln::device_library_umbrella(dialect);
     instance.createFileManager(kiln::library_files(umbrella));

@@ -69,6 +69,7 @@
 #include "compiler/memory/prefetch.h"
 #include "compiler/memory/store_forwarding.h"
 #include "compiler/nvptx/alignments.h"
+#include "compiler/nvptx/approximations.h"
 #include "compiler/nvptx/exact_operations.h"
 #include "compiler/nvptx/flat_branches.h"
 #include "compiler/nvptx/kernel_entry.h"
@@ -153,21 +154,14 @@ constexpr unsigned kFewestRows = 3;
 // How far ahead a threadgroup prefetches. The lines that the next threadgroup reads first would arrive too late.
 constexpr uint32_t kThreadgroupsAhead = 2;
 
-bool has_avx512(const TargetMachine& machine) { return machine.getTargetCPU() == "x86-64-v4"; }
-
-VectorRegisters registers_of(const TargetMachine& machine) {
-  return has_avx512(machine) ? VectorRegisters{32, 64} : VectorRegisters{16, 32};
-}
-
 template <class Pass>
 void hoist_checks(Pipeline& pipeline, OptionalPass name, Pass pass, Function& function) {
   pipeline.run_pass(name, std::move(pass), function);
   pipeline.run_llvm(kRemoveChecks, function);
 }
 
-void split_lane_loops(Pipeline& pipeline, Function& function, VectorRegisters registers, bool may_have_collectives) {
-  pipeline.run_pass(kLaneLoopSplitting, LaneLoopSplittingPass(registers.count, registers.bytes, may_have_collectives),
-                    function);
+void split_lane_loops(Pipeline& pipeline, Function& function, const VectorIsa& vector_isa, bool may_have_collectives) {
+  pipeline.run_pass(kLaneLoopSplitting, LaneLoopSplittingPass(vector_isa, may_have_collectives), function);
 }
 
 bool has_indirect_calls(const Function& function) {
@@ -183,7 +177,8 @@ std::span<const char* const> optional_passes() { return kOptionalPasses; }
 
 // ---- The code of one thread
 
-bool make_one_function(Pipeline& pipeline, Module& module, const DataLayout& layout, MatrixMap map) {
+bool make_one_function(Pipeline& pipeline, Module& module, const DataLayout& layout, MatrixMap map,
+                       const VectorIsa& vector_isa) {
   const KernelUnit& unit = pipeline.request().unit;
   const TargetSpec& target = pipeline.request().target;
   // First: sizes of types depend on the layout, and each function's subtarget on its attributes.
@@ -192,7 +187,7 @@ bool make_one_function(Pipeline& pipeline, Module& module, const DataLayout& lay
   // Pseudo-intrinsics get a meaning, or attributes, before code is moved.
   const bool has_vectors = target.kind == TargetKind::kCpu && prefers_simd(target);
   pipeline.run("ldexp", module, [&] {
-    if (has_vectors && target.cpu == "x86-64-v4")
+    if (has_vectors && vector_isa.scale)
       describe_ldexp(module);
     else
       expand_ldexp(module);
@@ -268,7 +263,7 @@ Function& add_group(Pipeline& pipeline, Module& module, Vectorized& result) {
   return group;
 }
 
-std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& result, TargetMachine& machine,
+std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& result, const VectorIsa& vector_isa,
                             bool takes_long_bodies) {
   const KernelUnit& unit = pipeline.request().unit;
   const bool has_points = !result.points.empty();
@@ -334,7 +329,7 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   auto refuse_long = [&] {
     if (takes_long_bodies) return std::string();
     const auto& divergence = functions.getResult<DivergenceAnalysis>(group);
-    return refuse_by_cost(widening_cost(group, divergence, has_avx512(machine)), has_points);
+    return refuse_by_cost(widening_cost(group, divergence, vector_isa), has_points);
   };
   if (!has_points)
     if (std::string reason = refuse_long(); !reason.empty()) return reason;
@@ -376,28 +371,28 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   auto is_output = [&](uint64_t argument) {
     return argument < unit.parameters.size() && unit.parameters[argument].role == ParameterRole::kOutput;
   };
-  const WidenOptions options{has_avx512(machine), unit.form.simdgroups_are_full && has_points, result.points,
+  const WidenOptions options{vector_isa, unit.form.simdgroups_are_full && has_points, result.points,
                              offsetof(CpuLaunch, is_alone), is_output};
   return pipeline.run("widen", group, [&] { return widen(group, functions, options); });
 }
 
 // Fills `result.refusal` where the engine cannot take the body; kGroupFunction is gone then.
-Vectorized vectorize(Pipeline& pipeline, Module& module, TargetMachine& machine) {
+Vectorized vectorize(Pipeline& pipeline, Module& module, TargetMachine& machine, const VectorIsa& vector_isa) {
   const KernelUnit& unit = pipeline.request().unit;
   const bool takes_long_bodies = pipeline.request().target.engine == "simd-always";
   Vectorized result;
   PassRunner runner(&machine);
   const auto use = pipeline.use(runner);
-  if (machine.getTargetCPU() != "x86-64-v3" && !has_avx512(machine)) result.refusal = "it needs AVX2";
+  result.refusal = vector_isa.refusal;
   // Metal does not promise that threads make progress by themselves (docs/language.md 2.5).
-  else if (unit.dialect == Dialect::kCuda && has_spin_loops(*module.getFunction(kBodyFunction)))
+  if (result.refusal.empty() && unit.dialect == Dialect::kCuda && has_spin_loops(*module.getFunction(kBodyFunction)))
     result.refusal = kSpinLoop;
   Function* group = nullptr;
   if (result.refusal.empty()) {
     group = &add_group(pipeline, module, result);
     if (!takes_long_bodies) result.refusal = refuse_by_length(*group);
     if (result.refusal.empty()) {
-      result.refusal = vectorize_group(pipeline, *group, result, machine, takes_long_bodies);
+      result.refusal = vectorize_group(pipeline, *group, result, vector_isa, takes_long_bodies);
       if (!result.refusal.empty()) group->deleteBody();
       pipeline.run("restore-sinks", module, [&] { restore_sinks(*group); });
       if (result.refusal.empty()) pipeline.keep_stage("widened", module);
@@ -418,10 +413,9 @@ Vectorized vectorize(Pipeline& pipeline, Module& module, TargetMachine& machine)
 
 // No thread waits: a function for rows of threads.
 void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has_atomics, bool knows_row,
-                EngineOutput& output, TargetMachine& machine) {
+                EngineOutput& output, const VectorIsa& vector_isa) {
   const KernelUnit& unit = pipeline.request().unit;
   Module& module = *group.getParent();
-  const VectorRegisters registers = registers_of(machine);
   // Before inlining: the function is made twice, and its entry decides for all of its accesses.
   Function* whole = nullptr;
   if (!halves_share)
@@ -459,14 +453,13 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
     pipeline.run_llvm("loop-mssa(licm)", row);
   }
   // After everything that changes how many values a loop carries.
-  split_lane_loops(pipeline, row, registers, /*may_have_collectives=*/false);
-  if (whole) split_lane_loops(pipeline, group, registers, /*may_have_collectives=*/false);
-  pipeline.run(kOrderStores, row, [&] { split_stores_in_order(row, registers.bytes); });
+  split_lane_loops(pipeline, row, vector_isa, /*may_have_collectives=*/false);
+  if (whole) split_lane_loops(pipeline, group, vector_isa, /*may_have_collectives=*/false);
+  pipeline.run(kOrderStores, row, [&] { split_stores_in_order(row, vector_isa); });
 }
 
 // Lanes exchange values, and no thread waits for another simdgroup: a function for one simdgroup.
-void lower_simdgroup(Pipeline& pipeline, Function& group, EngineOutput& output, TargetMachine& machine) {
-  const VectorRegisters registers = registers_of(machine);
+void lower_simdgroup(Pipeline& pipeline, Function& group, EngineOutput& output, const VectorIsa& vector_isa) {
   pipeline.run_llvm(kOptimize, *group.getParent());
   hoist_checks(pipeline, kLoopVersioning, LoopVersioningPass(kFewestRows), group);
   // After checks are hoisted: a cached value must not depend on one.
@@ -475,13 +468,13 @@ void lower_simdgroup(Pipeline& pipeline, Function& group, EngineOutput& output, 
   // Otherwise `x` is known to be within a threadgroup.
   if (pipeline.request().unit.form.simdgroups == 0) pipeline.run_pass(kAtomicPrefetch, AtomicPrefetchPass(), group);
   if (output.table_bytes > 0) {
-    split_lane_loops(pipeline, group, registers, /*may_have_collectives=*/true);
-    pipeline.run_pass(kPrefetch, PrefetchPass(/*ahead=*/1, registers.bytes), group);
+    split_lane_loops(pipeline, group, vector_isa, /*may_have_collectives=*/true);
+    pipeline.run_pass(kPrefetch, PrefetchPass(/*ahead=*/1, vector_isa), group);
   }
 }
 
 // The function for a whole threadgroup, and its slow clone.
-void optimize_threadgroup(Pipeline& pipeline, Module& module, VectorRegisters registers) {
+void optimize_threadgroup(Pipeline& pipeline, Module& module, const VectorIsa& vector_isa) {
   const KernelUnit& unit = pipeline.request().unit;
   Function& threadgroup = *module.getFunction(kThreadgroupFunction);
   // Values that the loops over simdgroups have in common leave them; loops without anything to do go.
@@ -501,27 +494,26 @@ void optimize_threadgroup(Pipeline& pipeline, Module& module, VectorRegisters re
     pipeline.run_llvm("loop-simplify", *function);
     // After unrolling: loops that are left run over simdgroups.
     const bool has_sums = pipeline.run(kDeferredReductions, *function, [&] {
-      return defer_reductions(*function, pipeline.analyses(), registers.bytes / sizeof(float));
+      return defer_reductions(*function, pipeline.analyses(), vector_isa);
     });
     // Memory that sums have been stored to becomes registers.
     if (has_sums) pipeline.run_llvm("sroa,simplifycfg,adce,gvn<no-pre>,instcombine<no-verify-fixpoint>", *function);
     // Needs the addresses of all simdgroups' stores in one block.
-    if (unit.form.simdgroups != 0) pipeline.run_pass(kStoreForwarding, StoreForwardingPass(registers.bytes), *function);
+    if (unit.form.simdgroups != 0) pipeline.run_pass(kStoreForwarding, StoreForwardingPass(vector_isa), *function);
     pipeline.run_pass(kConstantOffsets, ConstantOffsetsPass(), *function);
     pipeline.run_llvm("early-cse,dse,adce,simplifycfg", *function);
-    split_lane_loops(pipeline, *function, registers, /*may_have_collectives=*/true);
+    split_lane_loops(pipeline, *function, vector_isa, /*may_have_collectives=*/true);
   }
   // Last, since both depend on the final order of loads.
-  pipeline.run_pass(kAddressOrder, AddressOrderPass(registers.count, registers.bytes), threadgroup);
-  pipeline.run_pass(kPrefetch, PrefetchPass(kThreadgroupsAhead, registers.bytes), threadgroup);
+  pipeline.run_pass(kAddressOrder, AddressOrderPass(vector_isa), threadgroup);
+  pipeline.run_pass(kPrefetch, PrefetchPass(kThreadgroupsAhead, vector_isa), threadgroup);
 }
 
 // Threads wait at barriers: a function for a threadgroup where its control flow allows it, and one that suspends.
 void lower_threadgroup(Pipeline& pipeline, Function& group, Function& full, std::vector<ConvergencePoint> points,
-                       EngineOutput& output, TargetMachine& machine) {
+                       EngineOutput& output, const VectorIsa& vector_isa) {
   const KernelUnit& unit = pipeline.request().unit;
   Module& module = *group.getParent();
-  const VectorRegisters registers = registers_of(machine);
   pipeline.run_llvm(kOptimize, module);
   // A barrier keeps its number; collectives have become instructions.
   for (ConvergencePoint& point : points) point.combine = nullptr, point.exchange = CpuExchange::kNone;
@@ -533,7 +525,7 @@ void lower_threadgroup(Pipeline& pipeline, Function& group, Function& full, std:
   // registers as it is.
   if (unit.form.simdgroups != 1)
     tiles = pipeline.run(kTileMultibuffering, full, [&] {
-      return multibuffer_tiles(full, output.threadgroup_memory_bytes, registers, is_barrier);
+      return multibuffer_tiles(full, output.threadgroup_memory_bytes, vector_isa, is_barrier);
     });
   if (tiles.changed) pipeline.run_llvm("instsimplify,adce,simplifycfg", full);
   // Before the code is split at suspend points: barriers are calls still.
@@ -551,10 +543,10 @@ void lower_threadgroup(Pipeline& pipeline, Function& group, Function& full, std:
   if (!frame) return;
   output.threadgroup_function = kThreadgroupFunction;
   output.threadgroup_simdgroups = unit.form.simdgroups;
-  optimize_threadgroup(pipeline, module, registers);
+  optimize_threadgroup(pipeline, module, vector_isa);
 }
 
-EngineOutput lower_vectorized(Pipeline& pipeline, Module& module, TargetMachine& machine, Vectorized vectorized) {
+EngineOutput lower_vectorized(Pipeline& pipeline, Module& module, const VectorIsa& vector_isa, Vectorized vectorized) {
   const KernelUnit& unit = pipeline.request().unit;
   pipeline.erase(*module.getFunction(kBodyFunction));
   EngineOutput output;
@@ -582,15 +574,15 @@ EngineOutput lower_vectorized(Pipeline& pipeline, Module& module, TargetMachine&
   group.addFnAttr("stackrealign");
   group.setDoesNotFreeMemory();
   if (!has_points) {
-    lower_rows(pipeline, group, vectorized.halves_share, has_atomics, knows_row, output, machine);
+    lower_rows(pipeline, group, vectorized.halves_share, has_atomics, knows_row, output, vector_isa);
   } else {
     output.kind = CpuImageKind::kSimdgroups;
     output.run_function = kGroupFunction;
     if (any_of(vectorized.points, [](const ConvergencePoint& point) { return point.is_barrier; })) {
       Function& full = *full_simdgroup(group, unit.form.simdgroups);
-      lower_threadgroup(pipeline, group, full, std::move(vectorized.points), output, machine);
+      lower_threadgroup(pipeline, group, full, std::move(vectorized.points), output, vector_isa);
     } else {
-      lower_simdgroup(pipeline, group, output, machine);
+      lower_simdgroup(pipeline, group, output, vector_isa);
     }
   }
   output.private_bytes = (output.frame_bytes + largest_stack(module)) / kLanes;
@@ -650,36 +642,32 @@ EngineOutput lower_scalar(Pipeline& pipeline, Module& module, TargetMachine& mac
 
 }  // namespace
 
-EngineOutput lower_for_cpu(Pipeline& pipeline, Module& module, TargetMachine& machine) {
+EngineOutput lower_for_cpu(Pipeline& pipeline, Module& module, TargetMachine& machine, const VectorIsa& vector_isa) {
   if (!prefers_simd(pipeline.request().target)) return lower_scalar(pipeline, module, machine);
-  Vectorized vectorized = vectorize(pipeline, module, machine);
+  Vectorized vectorized = vectorize(pipeline, module, machine, vector_isa);
   if (vectorized.refusal.empty()) {
     PassRunner runner(&machine);
     const auto use = pipeline.use(runner);
-    return lower_vectorized(pipeline, module, machine, std::move(vectorized));
+    return lower_vectorized(pipeline, module, vector_isa, std::move(vectorized));
   }
   EngineOutput output = lower_scalar(pipeline, module, machine);
   output.reason = concat("the SIMD engine does not take it: ", vectorized.refusal);
   return output;
 }
 
-void prepare_for_x86(Pipeline& pipeline, Module& module, EngineOutput& output, bool needs_polls) {
-  const TargetSpec& target = pipeline.request().target;
-  const bool has_wide_masks = target.cpu == "x86-64-v4";
+void prepare_for_x86(Pipeline& pipeline, Module& module, EngineOutput& output, const VectorIsa& vector_isa,
+                     bool needs_polls) {
   // LLVM's lowering of bfloat rounds otherwise, and a select of halves goes through floats.
   pipeline.run("bfloat-conversions", module, [&] { remove_bfloat(module); });
   pipeline.run("half-selects", module, [&] { select_halves_as_integers(module); });
   pipeline.run(kMinMaxIdiom, module, [&] { match_min_max(module); });
-  if (has_wide_masks) pipeline.run(kInt4ToFloat, module, [&] { convert_int4_by_table(module); });
+  if (vector_isa.has_table_of_16_floats) pipeline.run(kInt4ToFloat, module, [&] { convert_int4_by_table(module); });
   if (output.engine == "simd") {
-    const unsigned lanes = has_wide_masks ? 16 : 8;
-    pipeline.run(kLaneReductions, module, [&] { reduce_lanes(module, lanes); });
+    pipeline.run(kLaneReductions, module, [&] { reduce_lanes(module, vector_isa); });
     // After everything that makes vectors: it splits them to registers, and orders a block for register pressure.
     for (Function& function : module) {
       if (function.isDeclaration()) continue;
-      pipeline.run(kPressureScheduler, function, [&] {
-        schedule_for_pressure(function, has_wide_masks ? 32 : 16, lanes, /*are_few=*/!has_wide_masks);
-      });
+      pipeline.run(kPressureScheduler, function, [&] { schedule_for_pressure(function, vector_isa); });
     }
   }
   for (Function& function : module)

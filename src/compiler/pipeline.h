@@ -10,6 +10,7 @@
 
 #include "compiler/ir/engine_output.h"
 #include "compiler/ir/pipeline.h"
+#include "compiler/ir/vector_isa.h"
 #include "compiler/lowering/matrix_products.h"
 #include "core/kernel_unit.h"
 
@@ -18,8 +19,9 @@ namespace kiln {
 // ---- The code of one thread, for every target
 
 /// Makes Clang's module one function, kBodyFunction, in which each access can be followed to what it reads or writes.
-/// False where calls are left whose functions are not known.
-bool make_one_function(Pipeline& pipeline, llvm::Module& module, const llvm::DataLayout& layout, MatrixMap map);
+/// False where calls are left whose functions are not known. `vector_isa` describes a CPU; for a GPU it is empty.
+bool make_one_function(Pipeline& pipeline, llvm::Module& module, const llvm::DataLayout& layout, MatrixMap map,
+                       const VectorIsa& vector_isa);
 
 /// Moves addresses out of memory into values, as far as possible.
 void expose_addresses(Pipeline& pipeline, llvm::Function& body);
@@ -31,10 +33,12 @@ void guard_accesses(Pipeline& pipeline, llvm::Function& body, std::span<const Ke
 
 /// The guarded code of one thread as optimized code for a launch. The SIMD engine is tried first where the target asks
 /// for it; what it does not take goes to the scalar engine, and EngineOutput::reason says why.
-EngineOutput lower_for_cpu(Pipeline& pipeline, llvm::Module& module, llvm::TargetMachine& machine);
+EngineOutput lower_for_cpu(Pipeline& pipeline, llvm::Module& module, llvm::TargetMachine& machine,
+                           const VectorIsa& vector_isa);
 
 /// What remains before code generation for x86-64.
-void prepare_for_x86(Pipeline& pipeline, llvm::Module& module, EngineOutput& output, bool needs_polls);
+void prepare_for_x86(Pipeline& pipeline, llvm::Module& module, EngineOutput& output, const VectorIsa& vector_isa,
+                     bool needs_polls);
 
 // ---- NVIDIA
 

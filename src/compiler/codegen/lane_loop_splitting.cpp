@@ -78,15 +78,14 @@ bool is_lane_wise(const Instruction& instruction) {
 
 class LoopSplitter {
  public:
-  LoopSplitter(Loop& loop, unsigned registers, unsigned register_bytes, bool may_have_collectives)
+  LoopSplitter(Loop& loop, const VectorIsa& vector_isa, bool may_have_collectives)
       : loop_(loop),
         block_(loop.getHeader()),
-        registers_(registers),
-        register_bytes_(register_bytes),
+        isa_(vector_isa),
         may_have_collectives_(may_have_collectives),
         reads_invariant_cache_(
             any_of(*block_, [](const Instruction& one) { return one.hasMetadata(kFromInvariantCache); })),
-        lanes_(reads_invariant_cache_ ? register_bytes / kNumberBytes : kLanes / 2) {}
+        lanes_(reads_invariant_cache_ ? vector_isa.num_elements(kNumberBytes) : kLanes / 2) {}
 
   bool run() {
     before_ = loop_.getLoopPreheader();
@@ -169,8 +168,8 @@ class LoopSplitter {
     }
     uint64_t registers = 0;
     for (const Value* value : kept)
-      registers += std::max<uint64_t>(1, value->getType()->getPrimitiveSizeInBits() / 8 / register_bytes_);
-    return (registers > registers_ || reads_invariant_cache_) && lane_wise >= uniform;
+      registers += std::max<uint64_t>(1, value->getType()->getPrimitiveSizeInBits() / 8 / isa_.register_bytes);
+    return (registers > isa_.num_registers || reads_invariant_cache_) && lane_wise >= uniform;
   }
 
   bool is_from_outside(const Value* value) const {
@@ -274,7 +273,7 @@ class LoopSplitter {
   Loop& loop_;
   BasicBlock* block_;
   BasicBlock* before_ = nullptr;
-  unsigned registers_, register_bytes_;
+  const VectorIsa& isa_;
   bool may_have_collectives_;
   const bool reads_invariant_cache_;  // and consecutive loads, whose values stay in memory until used
                                       // (memory/invariant_cache.h)
@@ -289,7 +288,7 @@ PreservedAnalyses LaneLoopSplittingPass::run(Function& function, FunctionAnalysi
   for (Loop* loop : analyses.getResult<LoopAnalysis>(function).getLoopsInPreorder())
     if (loop->isInnermost()) loops.push_back(loop);
   bool changed = false;
-  for (Loop* loop : loops) changed |= LoopSplitter(*loop, registers_, register_bytes_, may_have_collectives_).run();
+  for (Loop* loop : loops) changed |= LoopSplitter(*loop, isa_, may_have_collectives_).run();
   return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 

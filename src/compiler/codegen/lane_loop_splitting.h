@@ -8,23 +8,25 @@
 // for one register, then for the next one. The sums of only one register are live at a time, and all else is a memory
 // operand.
 //
-// Rejected: one loop for each register. It keeps its sums in registers, but reads every second cache line (with AVX2
-// half of one), a pattern that no hardware prefetcher predicts. A 4-bit matrix-vector product took up to 1.35 times as
-// long where other programs used the memory, too.
+// Rejected: one loop for each register. It keeps its sums in registers, but reads every second cache line (with
+// registers of 32 bytes half of one), a pattern that no hardware prefetcher predicts. A 4-bit matrix-vector product
+// took up to 1.35 times as long where other programs used the memory, too.
 #pragma once
 
 #include <llvm/IR/PassManager.h>
+
+#include "compiler/ir/vector_isa.h"
 
 namespace kiln {
 
 class LaneLoopSplittingPass : public llvm::PassInfoMixin<LaneLoopSplittingPass> {
  public:
-  LaneLoopSplittingPass(unsigned registers, unsigned register_bytes, bool may_have_collectives)
-      : registers_(registers), register_bytes_(register_bytes), may_have_collectives_(may_have_collectives) {}
+  LaneLoopSplittingPass(const VectorIsa& vector_isa, bool may_have_collectives)
+      : isa_(vector_isa), may_have_collectives_(may_have_collectives) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 
  private:
-  unsigned registers_, register_bytes_;
+  VectorIsa isa_;
   bool may_have_collectives_;
 };
 

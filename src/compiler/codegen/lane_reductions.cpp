@@ -148,12 +148,12 @@ class LaneReducer {
 // Reduces the sums of one block in groups: no sum of a group is used before the last one is computed.
 class BlockSums {
  public:
-  BlockSums(BasicBlock& block, unsigned width) : block_(block), width_(width) {}
+  BlockSums(BasicBlock& block, const VectorIsa& vector_isa) : block_(block), isa_(vector_isa) {}
 
   void run() {
     for (Instruction& instruction : block_)
       if (auto* element = dyn_cast<ExtractElementInst>(&instruction))
-        if (std::optional<LaneSum> sum = lane_sum(*element, width_)) add(*element, std::move(*sum));
+        if (std::optional<LaneSum> sum = lane_sum(*element, isa_)) add(*element, std::move(*sum));
     for (auto& group : groups_) add_up_all(group);
   }
 
@@ -181,12 +181,12 @@ class BlockSums {
 
   void add_up_all(Group& group) {
     // For one sum of two registers the butterfly takes as many instructions.
-    if (group.size() == 1 && width_ == kLanes / 2) return;
+    if (group.size() == 1 && isa_.num_words() == kLanes / 2) return;
     IRBuilder<> builder(group[0].first);
     SmallVector<PartialSum> partial_sums;
     for (auto& [element, sum] : group) {
       builder.SetInsertPoint(element);
-      partial_sums.push_back(reduce_to_register(sum, width_, builder));
+      partial_sums.push_back(reduce_to_register(sum, isa_, builder));
     }
     ReductionOperator operation = group[0].second.operation;
     for (const auto& [element, sum] : group) operation.flags &= sum.operation.flags;
@@ -199,13 +199,13 @@ class BlockSums {
   }
 
   BasicBlock& block_;
-  const unsigned width_;
+  const VectorIsa& isa_;
   SmallVector<Group> groups_;
 };
 
 }  // namespace
 
-std::optional<LaneSum> lane_sum(ExtractElementInst& element, unsigned width) {
+std::optional<LaneSum> lane_sum(ExtractElementInst& element, const VectorIsa& vector_isa) {
   auto* index = dyn_cast<ConstantInt>(element.getIndexOperand());
   if (!index || !index->isZero()) return std::nullopt;
   Value* sum = element.getVectorOperand();
@@ -235,12 +235,12 @@ std::optional<LaneSum> lane_sum(ExtractElementInst& element, unsigned width) {
     users.assign({addition, moved});
     for (int lane : SmallVector<int, kLanes>(lanes)) lanes.push_back(lane ^ distance);
   }
-  found.has_transposed_order = has_transposed_order(found.lanes, width, users);
+  found.has_transposed_order = has_transposed_order(found.lanes, vector_isa.num_words(), users);
   return found;
 }
 
-PartialSum reduce_to_register(const LaneSum& sum, unsigned width, IRBuilderBase& builder) {
-  LanesInRegisters lanes = lay_out(sum.lanes, width, sum.has_transposed_order, builder);
+PartialSum reduce_to_register(const LaneSum& sum, const VectorIsa& vector_isa, IRBuilderBase& builder) {
+  LanesInRegisters lanes = lay_out(sum.lanes, vector_isa.num_words(), sum.has_transposed_order, builder);
   LaneReducer reducer({lanes.registers.begin(), lanes.registers.end()}, lanes.layout, sum.operation, builder);
   reducer.reduce_to_one_register();
   return {reducer.registers()[0], reducer.layout().elements};
@@ -260,9 +260,9 @@ SmallVector<Value*> reduce_together(ArrayRef<PartialSum> partial_sums, const Red
   return sums;
 }
 
-void reduce_lanes(Module& module, unsigned width) {
+void reduce_lanes(Module& module, const VectorIsa& vector_isa) {
   for (Function& function : module)
-    for (BasicBlock& block : function) BlockSums(block, width).run();
+    for (BasicBlock& block : function) BlockSums(block, vector_isa).run();
 }
 
 }  // namespace kiln

@@ -16,10 +16,11 @@
 #include <optional>
 
 #include "compiler/codegen/lane_layouts.h"
+#include "compiler/ir/vector_isa.h"
 
 namespace kiln {
 
-/// The most sums that are reduced together: with AVX-512 half of the registers.
+/// The most sums that are reduced together: half of 32 registers of 16 numbers.
 inline constexpr unsigned kMostReductionsTogether = 8;
 
 /// An operation that combines 32-bit numbers of two lanes, in either order.
@@ -39,8 +40,8 @@ struct LaneSum {
 };
 
 /// The reduction whose result is a vector's first element, if its intermediate sums have no other users. Registers have
-/// `width` numbers, 8 or 16.
-std::optional<LaneSum> lane_sum(llvm::ExtractElementInst& element, unsigned width);
+/// 8 or 16 numbers.
+std::optional<LaneSum> lane_sum(llvm::ExtractElementInst& element, const VectorIsa& vector_isa);
 
 /// A sum reduced to one register.
 struct PartialSum {
@@ -49,7 +50,7 @@ struct PartialSum {
 };
 
 /// Reduces a sum's registers to one.
-PartialSum reduce_to_register(const LaneSum& sum, unsigned width, llvm::IRBuilderBase& builder);
+PartialSum reduce_to_register(const LaneSum& sum, const VectorIsa& vector_isa, llvm::IRBuilderBase& builder);
 
 /// Reduces partial sums, which must have the same layout.
 llvm::SmallVector<llvm::Value*> reduce_together(llvm::ArrayRef<PartialSum> sums, const ReductionOperator& operation,
@@ -57,6 +58,6 @@ llvm::SmallVector<llvm::Value*> reduce_together(llvm::ArrayRef<PartialSum> sums,
 
 /// Reduces the sums that remain at the end of the pipeline, those of a block together. With registers of eight numbers
 /// it also reduces single ones.
-void reduce_lanes(llvm::Module& module, unsigned width);
+void reduce_lanes(llvm::Module& module, const VectorIsa& vector_isa);
 
 }  // namespace kiln

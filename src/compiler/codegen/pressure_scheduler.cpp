@@ -40,10 +40,13 @@ constexpr size_t kMostVectorsTogether = 8;
 // From the first instruction of a result to that of the next.
 constexpr unsigned kStepsBetweenResults = 2;
 
+// At most so many registers are few: in registers of eight numbers they hold four values of 32 lanes.
+constexpr unsigned kFewRegisters = 16;
+
 class PressureScheduler {
  public:
-  PressureScheduler(BasicBlock& block, unsigned registers, unsigned lanes, bool is_split)
-      : block_(block), registers_(registers), lanes_(lanes), is_split_(is_split) {}
+  PressureScheduler(BasicBlock& block, const VectorIsa& vector_isa, bool is_split)
+      : block_(block), registers_(vector_isa.num_registers), lanes_(vector_isa.num_words()), is_split_(is_split) {}
 
   size_t count_operations() const {
     size_t count = 0;
@@ -436,18 +439,18 @@ class PressureScheduler {
 
 }  // namespace
 
-void schedule_for_pressure(Function& function, unsigned registers, unsigned lanes, bool are_few) {
+void schedule_for_pressure(Function& function, const VectorIsa& vector_isa) {
   for (BasicBlock& block : function) {
     if (block.size() < kFewestInstructions || block.size() > kMostInstructions) continue;
     if (any_of(block, [](const Instruction& one) { return one.hasMetadata(kAddressOrdered); })) continue;
-    PressureScheduler whole(block, registers, lanes, false);
+    PressureScheduler whole(block, vector_isa, false);
     auto split = [&] {
-      split_wide_vectors(block, lanes);
-      return PressureScheduler(block, registers, lanes, true);
+      split_wide_vectors(block, vector_isa);
+      return PressureScheduler(block, vector_isa, true);
     };
     if (whole.is_stream()) {
       split().run_as_stream();
-    } else if (are_few) {
+    } else if (vector_isa.num_registers <= kFewRegisters) {
       size_t reloads = whole.count_reloads();
       if (reloads >= kFewestReloads && kMostOperationsPerReload * reloads >= whole.count_operations())
         split().run(/*must_halve=*/true);

@@ -9,16 +9,18 @@
 // dependent instructions, so the next one begins before it ends. In a loop eight vectors are loaded before one of them
 // is stored, if registers suffice: an Emerald Rapids delays a load after a store to an address with the same low 12
 // bits. An RMS norm whose output lies 16 to 64 bytes beyond a multiple of 4 KiB after its input takes up to 1.8 times
-// as long with AVX2 where each vector is stored at once; on a Zen 4 both take the same.
+// as long with registers of 32 bytes where each vector is stored at once; on a Zen 4 both take the same.
 #pragma once
 
 #include <llvm/IR/Function.h>
 
+#include "compiler/ir/vector_isa.h"
+
 namespace kiln {
 
-/// Orders such blocks, and splits their vectors into registers of `lanes` elements of 32 bits (split_vectors.h). If
-/// registers are few (`are_few`), it also orders blocks whose vectors do not fit into `registers`; otherwise also loops
-/// of a few sums, whose computations it interleaves. LLVM's scheduler runs later and begins with this order.
-void schedule_for_pressure(llvm::Function& function, unsigned registers, unsigned lanes, bool are_few);
+/// Orders such blocks, and splits their vectors into registers (split_vectors.h). If registers are few, it also orders
+/// blocks whose vectors do not fit into them; otherwise also loops of a few sums, whose computations it interleaves.
+/// LLVM's scheduler runs later and begins with this order.
+void schedule_for_pressure(llvm::Function& function, const VectorIsa& vector_isa);
 
 }  // namespace kiln

@@ -335,17 +335,20 @@ class VectorSplitter {
 
 }  // namespace
 
-void split_wide_vectors(BasicBlock& block, unsigned lanes) { VectorSplitter(block, lanes).run(); }
+void split_wide_vectors(BasicBlock& block, const VectorIsa& vector_isa) {
+  VectorSplitter(block, vector_isa.num_words()).run();
+}
 
-void split_stores_in_order(Function& function, unsigned register_bytes) {
+void split_stores_in_order(Function& function, const VectorIsa& vector_isa) {
   for (Instruction& instruction : make_early_inc_range(instructions(function))) {
     auto* store = dyn_cast<StoreInst>(&instruction);
     auto* type = store ? dyn_cast<FixedVectorType>(store->getValueOperand()->getType()) : nullptr;
     // 0 for i1 and pointers.
     uint64_t bytes = type ? type->getScalarSizeInBits() / 8 : 0;
     if (bytes == 0 || !store->isSimple() || type->getScalarSizeInBits() % 8 != 0) continue;
-    auto lanes = static_cast<unsigned>(register_bytes / bytes);
-    if (store->getAlign() >= register_bytes || type->getNumElements() <= lanes || type->getNumElements() % lanes != 0)
+    const unsigned lanes = vector_isa.num_elements(bytes);
+    if (store->getAlign() >= vector_isa.register_bytes || type->getNumElements() <= lanes ||
+        type->getNumElements() % lanes != 0)
       continue;
     IRBuilder<> builder(store);
     for (unsigned first = 0; first < type->getNumElements(); first += lanes) {

@@ -11,6 +11,7 @@
 #include "compiler/pipeline.h"
 #include "compiler/x86/code_generator.h"
 #include "compiler/x86/image_writer.h"
+#include "compiler/x86/instruction_sets.h"
 #include "core/attribute_table.h"
 #include "core/text.h"
 
@@ -44,14 +45,15 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
   CompileResult result;
   result.report.generated_source = request.unit.text;
   llvm::TargetMachine* machine = &cpu_machine(request.target.cpu);
+  const VectorIsa vector_isa = vector_isa_of(request.target.cpu);
 
   Pipeline pipeline(request, result);
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module =
-      make_thread_code(pipeline, request.target.cpu, machine->createDataLayout(), context);
+      make_thread_code(pipeline, request.target.cpu, machine->createDataLayout(), vector_isa, context);
   if (!module) return result;
   const bool needs_polls = may_not_terminate(*module->getFunction(kBodyFunction));
-  EngineOutput output = lower_for_cpu(pipeline, *module, *machine);
+  EngineOutput output = lower_for_cpu(pipeline, *module, *machine, vector_isa);
   if (!check_variables(*module, result)) return result;
   output.joins_rows = output.kind == CpuImageKind::kLoop && !output.may_spin && output.threadgroup_memory_bytes == 0 &&
                       knows_grid_only(request.unit);
@@ -60,7 +62,7 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
                           kCpuPrivateMemoryLimit, " for each"));
     return result;
   }
-  prepare_for_x86(pipeline, *module, output, needs_polls);
+  prepare_for_x86(pipeline, *module, output, vector_isa, needs_polls);
   pipeline.keep_stage("optimized", *module);
   if (request.keep_stages) result.stages.push_back({"assembly", generate_assembly(*module, *machine)});
   llvm::SmallVector<char, 0> object = generate_object(*module, *machine);

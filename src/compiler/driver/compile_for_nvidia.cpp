@@ -78,7 +78,8 @@ CompileResult compile_for_nvidia(const CompileRequest& request) {
 
   Pipeline pipeline(request, result);
   LLVMContext context;
-  std::unique_ptr<Module> module = make_thread_code(pipeline, "x86-64", machine->createDataLayout(), context);
+  std::unique_ptr<Module> module =
+      make_thread_code(pipeline, "x86-64", machine->createDataLayout(), VectorIsa(), context);
   if (!module) return result;
   module->setTargetTriple(kGpuTriple);
   const GpuLowering lowering = lower_for_nvidia(pipeline, *module, *machine, architecture, matrix_map(request));

@@ -82,7 +82,7 @@ std::string input_store_message(const KernelUnit& unit, const std::vector<InputS
 
 // The text is parsed again, with line tables, which others need not pay for.
 Diagnostic place_input_store(const CompileRequest& request, const std::string& cpu, const llvm::DataLayout& layout,
-                             std::string message) {
+                             const VectorIsa& vector_isa, std::string message) {
   const KernelUnit& unit = request.unit;
   llvm::LLVMContext context;
   context.setDiscardValueNames(true);
@@ -93,7 +93,7 @@ Diagnostic place_input_store(const CompileRequest& request, const std::string& c
   CompileRequest silent{unit, request.target};
   CompileResult unused;
   Pipeline pipeline(silent, unused);
-  if (!make_one_function(pipeline, *frontend.module, layout, matrix_map(request))) return nowhere;
+  if (!make_one_function(pipeline, *frontend.module, layout, matrix_map(request), vector_isa)) return nowhere;
   llvm::Function& body = *frontend.module->getFunction(kBodyFunction);
   expose_addresses(pipeline, body);
   const ReachableInputStores reachable = find_reachable_input_stores(body, unit);
@@ -106,8 +106,8 @@ Diagnostic place_input_store(const CompileRequest& request, const std::string& c
 
 // The parameters with those inputs writable that the body writes. Nothing, and `result` says why, where it must not.
 std::optional<std::vector<KernelParameter>> find_written(const CompileRequest& request, const std::string& cpu,
-                                                         const llvm::DataLayout& layout, llvm::Function& body,
-                                                         CompileResult& result) {
+                                                         const llvm::DataLayout& layout, const VectorIsa& vector_isa,
+                                                         llvm::Function& body, CompileResult& result) {
   const KernelUnit& unit = request.unit;
   std::vector<KernelParameter> parameters = unit.parameters;
   if (find_input_stores(body, unit).empty()) return parameters;
@@ -120,7 +120,7 @@ std::optional<std::vector<KernelParameter>> find_written(const CompileRequest& r
   bool is_allowed = unit.allows_input_stores && std::ranges::all_of(stores, is_input);
   if (unit.allows_input_stores && !is_allowed) std::erase_if(stores, is_input);
   if (!stores.empty() && !is_allowed) {
-    refuse(result, place_input_store(request, cpu, layout, input_store_message(unit, stores)));
+    refuse(result, place_input_store(request, cpu, layout, vector_isa, input_store_message(unit, stores)));
     return std::nullopt;
   }
   for (const InputStore& store : stores) {
@@ -136,7 +136,8 @@ std::optional<std::vector<KernelParameter>> find_written(const CompileRequest& r
 }  // namespace
 
 std::unique_ptr<llvm::Module> make_thread_code(Pipeline& pipeline, const std::string& cpu,
-                                               const llvm::DataLayout& layout, llvm::LLVMContext& context) {
+                                               const llvm::DataLayout& layout, const VectorIsa& vector_isa,
+                                               llvm::LLVMContext& context) {
   const CompileRequest& request = pipeline.request();
   CompileResult& result = pipeline.result();
   const KernelUnit& unit = request.unit;
@@ -150,7 +151,7 @@ std::unique_ptr<llvm::Module> make_thread_code(Pipeline& pipeline, const std::st
 
   llvm::Module& module = *frontend.module;
   pipeline.keep_stage("clang", module);
-  if (!make_one_function(pipeline, module, layout, matrix_map(request))) {
+  if (!make_one_function(pipeline, module, layout, matrix_map(request), vector_isa)) {
     refuse(result, std::move(frontend.indirect_call));
     return nullptr;
   }
@@ -166,7 +167,7 @@ std::unique_ptr<llvm::Module> make_thread_code(Pipeline& pipeline, const std::st
   }
   expose_addresses(pipeline, body);
   // Before shapes are constants: whether a body is refused does not depend on them.
-  std::optional<std::vector<KernelParameter>> parameters = find_written(request, cpu, layout, body, result);
+  std::optional<std::vector<KernelParameter>> parameters = find_written(request, cpu, layout, vector_isa, body, result);
   if (!parameters) return nullptr;
   guard_accesses(pipeline, body, *parameters);
   pipeline.keep_stage("guarded", module);

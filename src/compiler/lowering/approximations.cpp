@@ -1,20 +1,12 @@
 #include "compiler/lowering/approximations.h"
 
 #include <llvm/Analysis/VectorUtils.h>
-#include <llvm/IR/IntrinsicsNVPTX.h>
-#include <llvm/IR/IntrinsicsX86.h>
 
 #include "compiler/ir/pseudo_intrinsics.h"
 
 namespace kiln {
 
 using namespace llvm;
-
-namespace {
-
-constexpr const char* kRsqrt = "__kiln_rsqrt";
-
-}  // namespace
 
 bool is_rsqrt(const Instruction& instruction) { return calls(instruction, kRsqrt); }
 
@@ -26,22 +18,12 @@ void expand_approximations(Module& module) {
   replace_calls(module, kRsqrt, [](CallInst& call) { return call.getArgOperand(1); });
 }
 
-void approximate_for_gpu(Module& module) {
-  replace_calls(module, kRsqrt, [](CallInst& call) {
-    return IRBuilder<>(&call).CreateIntrinsic(Intrinsic::nvvm_rsqrt_approx_f, {}, {call.getArgOperand(0)});
-  });
-}
-
-Value* approximate_rsqrt(Value* values, bool has_avx512, IRBuilder<>& builder) {
-  const unsigned width = has_avx512 ? 16 : 8, count = cast<FixedVectorType>(values->getType())->getNumElements();
+Value* approximate_rsqrt(Value* values, const VectorIsa& vector_isa, IRBuilder<>& builder) {
+  const unsigned width = vector_isa.num_words(), count = cast<FixedVectorType>(values->getType())->getNumElements();
   SmallVector<Value*> parts;
-  for (unsigned first = 0; first < count; first += width) {
-    Value* part = builder.CreateShuffleVector(values, createSequentialMask(first, width, 0));
+  for (unsigned first = 0; first < count; first += width)
     parts.push_back(
-        has_avx512 ? builder.CreateIntrinsic(Intrinsic::x86_avx512_rsqrt14_ps_512, {},
-                                             {part, Constant::getNullValue(part->getType()), builder.getInt16(0xffff)})
-                   : builder.CreateIntrinsic(Intrinsic::x86_avx_rsqrt_ps_256, {}, {part}));
-  }
+        vector_isa.estimate_rsqrt(builder.CreateShuffleVector(values, createSequentialMask(first, width, 0)), builder));
   Value* estimate = concatenateVectors(builder, parts);
   auto number = [&](double value) { return ConstantFP::get(values->getType(), value); };
   auto fma = [&](Value* a, Value* b, Value* c) {
@@ -49,8 +31,9 @@ Value* approximate_rsqrt(Value* values, bool has_avx512, IRBuilder<>& builder) {
   };
   Value* residual = fma(builder.CreateFNeg(builder.CreateFMul(values, estimate)), estimate, number(1));
   Value* better =
-      has_avx512 ? fma(builder.CreateFMul(estimate, number(0.5)), residual, estimate)
-                 : fma(builder.CreateFMul(estimate, residual), fma(residual, number(0.375), number(0.5)), estimate);
+      vector_isa.estimates_rsqrt_to_14_bits
+          ? fma(builder.CreateFMul(estimate, number(0.5)), residual, estimate)
+          : fma(builder.CreateFMul(estimate, residual), fma(residual, number(0.375), number(0.5)), estimate);
   // For 0 and infinity the residual is a NaN, and the estimate is the value.
   return builder.CreateSelect(builder.CreateFCmpORD(residual, number(0)), better, estimate);
 }

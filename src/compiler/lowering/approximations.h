@@ -10,7 +10,12 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
 
+#include "compiler/ir/vector_isa.h"
+
 namespace kiln {
+
+/// `float __kiln_rsqrt(float x, float exact)`: `exact` is 1 / sqrt(x), correctly rounded.
+inline constexpr const char* kRsqrt = "__kiln_rsqrt";
 
 bool is_rsqrt(const llvm::Instruction& instruction);
 
@@ -20,12 +25,9 @@ void describe_approximations(llvm::Module& module);
 /// Replaces the remaining ones by the correctly rounded values.
 void expand_approximations(llvm::Module& module);
 
-/// Replaces all by NVIDIA's instruction: rsqrt.approx is within 2^-22.9 of the value (PTX ISA).
-void approximate_for_gpu(llvm::Module& module);
-
-/// For a vector of 16 floats, or a multiple of that. AVX-512 refines an estimate of 14 bits by one Newton step,
-/// otherwise an estimate of 11.5 bits by two terms of the series in the residual: within 1.1 units in the last place
-/// over all floats. Without AVX-512 subnormals count as 0.
-llvm::Value* approximate_rsqrt(llvm::Value* values, bool has_avx512, llvm::IRBuilder<>& builder);
+/// For floats in whole registers; the processor has an estimate. One Newton step refines an estimate of 14 bits, two
+/// terms of the series in the residual one of 11.5 bits: within 1.1 units in the last place over all floats. Subnormals
+/// count as 0 where they do for the estimate.
+llvm::Value* approximate_rsqrt(llvm::Value* values, const VectorIsa& vector_isa, llvm::IRBuilder<>& builder);
 
 }  // namespace kiln

@@ -1,7 +1,6 @@
 #include "compiler/lowering/ldexp.h"
 
 #include <llvm/Analysis/VectorUtils.h>
-#include <llvm/IR/IntrinsicsX86.h>
 
 #include "compiler/ir/pseudo_intrinsics.h"
 
@@ -37,19 +36,13 @@ void expand_ldexp(Module& module) {
   });
 }
 
-Value* scale_by_instruction(Value* values, Value* exponents, IRBuilder<>& builder) {
-  constexpr unsigned kWidth = 16;
-  constexpr uint32_t kCurrentRounding = 4;
-  unsigned count = cast<FixedVectorType>(values->getType())->getNumElements();
+Value* scale_by_instruction(Value* values, Value* exponents, const VectorIsa& vector_isa, IRBuilder<>& builder) {
+  const unsigned width = vector_isa.num_words(), count = cast<FixedVectorType>(values->getType())->getNumElements();
   SmallVector<Value*> parts;
-  for (unsigned first = 0; first < count; first += kWidth) {
-    auto part = [&](Value* whole) {
-      return builder.CreateShuffleVector(whole, createSequentialMask(first, kWidth, 0));
-    };
+  for (unsigned first = 0; first < count; first += width) {
+    auto part = [&](Value* whole) { return builder.CreateShuffleVector(whole, createSequentialMask(first, width, 0)); };
     Value* one = part(values);
-    parts.push_back(builder.CreateIntrinsic(Intrinsic::x86_avx512_mask_scalef_ps_512, {},
-                                            {one, part(exponents), Constant::getNullValue(one->getType()),
-                                             builder.getInt16(0xffff), builder.getInt32(kCurrentRounding)}));
+    parts.push_back(vector_isa.scale(one, part(exponents), builder));
   }
   return concatenateVectors(builder, parts);
 }

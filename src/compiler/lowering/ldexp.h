@@ -1,10 +1,12 @@
-// Products with powers of two (`__kiln_scaled`, device/engine/thread.h). AVX-512 has an instruction for them; other
-// instruction sets need two multiplications.
+// Products with powers of two (`__kiln_scaled`, device/engine/thread.h). Some processors have an instruction for them;
+// others need two multiplications.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
+
+#include "compiler/ir/vector_isa.h"
 
 namespace kiln {
 
@@ -16,7 +18,8 @@ void describe_ldexp(llvm::Module& module);
 /// Replaces the remaining ones by multiplications.
 void expand_ldexp(llvm::Module& module);
 
-/// Uses AVX-512's instruction on a vector of 16 floats or a multiple of that.
-llvm::Value* scale_by_instruction(llvm::Value* values, llvm::Value* exponents, llvm::IRBuilder<>& builder);
+/// Uses the processor's instruction, which it must have, on floats in whole registers.
+llvm::Value* scale_by_instruction(llvm::Value* values, llvm::Value* exponents, const VectorIsa& vector_isa,
+                                  llvm::IRBuilder<>& builder);
 
 }  // namespace kiln

@@ -42,8 +42,10 @@ size_t count_jumps(const Accesses& accesses) {
 
 class AddressOrder {
  public:
-  AddressOrder(BasicBlock& block, unsigned most_registers, unsigned register_bytes)
-      : block_(block), most_registers_(most_registers), register_bytes_(register_bytes) {}
+  AddressOrder(BasicBlock& block, const VectorIsa& vector_isa)
+      : block_(block),
+        most_registers_(kMostLive * vector_isa.num_registers),
+        register_bytes_(vector_isa.register_bytes) {}
 
   bool run() {
     bool has_changed = false;
@@ -155,7 +157,7 @@ class AddressOrder {
 
 PreservedAnalyses AddressOrderPass::run(Function& function, FunctionAnalysisManager&) {
   bool has_changed = false;
-  for (BasicBlock& block : function) has_changed |= AddressOrder(block, kMostLive * registers_, register_bytes_).run();
+  for (BasicBlock& block : function) has_changed |= AddressOrder(block, isa_).run();
   if (!has_changed) return PreservedAnalyses::all();
   PreservedAnalyses preserved;
   preserved.preserveSet<CFGAnalyses>();

@@ -9,29 +9,31 @@
 //
 // schedule_for_pressure and LLVM's scheduler would restore an order with low register pressure. An empty inline
 // assembly before each load keeps the order; with a fence for the compiler alone a tree reduction took 1.3 times as
-// long with AVX2. There half the sums of eight simdgroups are spilled, which is no slower even where the data is in the
-// second-level cache.
+// long with 16 registers of 32 bytes. There half the sums of eight simdgroups are spilled, which is no slower even
+// where the data is in the second-level cache.
 //
-// Rejected: software prefetch as well, which doubles the instructions: 1.2 times as long with AVX-512. Two or four
-// simdgroups at a time, which fit into registers: the loads still jump, and it is no faster than one at a time.
+// Rejected: software prefetch as well, which doubles the instructions: 1.2 times as long with 32 registers of 64 bytes.
+// Two or four simdgroups at a time, which fit into registers: the loads still jump, and it is no faster than one at a
+// time.
 #pragma once
 
 #include <llvm/IR/Function.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/PassManager.h>
 
+#include "compiler/ir/vector_isa.h"
+
 namespace kiln {
 
-/// For unrolled code whose register pressure does not greatly exceed the processor's `registers` of `register_bytes`.
+/// For unrolled code whose register pressure does not greatly exceed the processor's registers.
 class AddressOrderPass : public llvm::PassInfoMixin<AddressOrderPass> {
  public:
-  AddressOrderPass(unsigned registers, unsigned register_bytes)
-      : registers_(registers), register_bytes_(register_bytes) {}
+  explicit AddressOrderPass(const VectorIsa& vector_isa) : isa_(vector_isa) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }
 
  private:
-  unsigned registers_, register_bytes_;
+  VectorIsa isa_;
 };
 
 }  // namespace kiln

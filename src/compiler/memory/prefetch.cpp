@@ -43,11 +43,11 @@ constexpr int64_t kTouch = sizeof(uint32_t), kBetweenTouches = kCacheLine / 2;
 
 class Prefetcher {
  public:
-  Prefetcher(Function& function, FunctionAnalysisManager& analyses, uint32_t ahead, uint32_t register_bytes)
+  Prefetcher(Function& function, FunctionAnalysisManager& analyses, uint32_t ahead, const VectorIsa& vector_isa)
       : function_(function),
         analyses_(analyses),
         ahead_(ahead),
-        register_bytes_(register_bytes),
+        isa_(vector_isa),
         record_(function.getArg(kCpuRecord)),
         layout_(function.getDataLayout()),
         loops_(analyses.getResult<LoopAnalysis>(function)) {}
@@ -292,7 +292,7 @@ class Prefetcher {
   // The result is dead. The vector load that follows reads the same bytes.
   void touch(const Access& access, IRBuilder<>& builder) const {
     auto& load = cast<LoadInst>(*access.instruction);
-    if (register_bytes_ < kCacheLine) return;
+    if (isa_.register_bytes < kCacheLine) return;
     for (int64_t offset = 0; access.begin + offset + kTouch <= access.end; offset += kBetweenTouches) {
       Value* address =
           builder.CreateConstGEP1_64(builder.getInt8Ty(), load.getPointerOperand(), static_cast<uint64_t>(offset));
@@ -302,7 +302,8 @@ class Prefetcher {
 
   Function& function_;
   FunctionAnalysisManager& analyses_;
-  const uint32_t ahead_, register_bytes_;
+  const uint32_t ahead_;
+  const VectorIsa& isa_;
   Argument* record_;
   const DataLayout& layout_;
   LoopInfo& loops_;
@@ -312,8 +313,7 @@ class Prefetcher {
 }  // namespace
 
 PreservedAnalyses PrefetchPass::run(Function& function, FunctionAnalysisManager& analyses) {
-  return Prefetcher(function, analyses, ahead_, register_bytes_).run() ? PreservedAnalyses::none()
-                                                                       : PreservedAnalyses::all();
+  return Prefetcher(function, analyses, ahead_, isa_).run() ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 
 }  // namespace kiln

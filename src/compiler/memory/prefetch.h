@@ -14,10 +14,10 @@
 // prefetched last; for the next one where simdgroups do not wait for one another. Lines are prefetched in address
 // order. In the order of the accesses a tree reduction takes a seventh longer.
 //
-// With AVX2 a tree reduction took two thirds of the time, an RMS norm nine tenths, a scan eight tenths on a Xeon. Lines
-// go into the second-level cache, because a Zen 4's first-level cache has few outstanding misses: an RMS norm takes
-// 0.65 times as long, and a tree reduction that has the machine to itself half. On an Emerald Rapids a tree reduction
-// takes nine tenths, and nothing takes longer.
+// With registers of 32 bytes a tree reduction took two thirds of the time, an RMS norm nine tenths, a scan eight tenths
+// on a Xeon. Lines go into the second-level cache, because a Zen 4's first-level cache has few outstanding misses: an
+// RMS norm takes 0.65 times as long, and a tree reduction that has the machine to itself half. On an Emerald Rapids a
+// tree reduction takes nine tenths, and nothing takes longer.
 //
 // A Zen 4 that loads a 64-byte register from each line runs far ahead of its data, and then slows down the more is
 // prefetched: an RMS norm whose rows hardly fit into the third-level cache took 1.4 times as long as without prefetch.
@@ -39,18 +39,21 @@
 
 #include <cstdint>
 
+#include "compiler/ir/vector_isa.h"
+
 namespace kiln {
 
 /// For a function whose second parameter is its threadgroup's record: accesses outside loops, or in loops with a known
-/// trip count, for the threadgroup that comes `ahead` later, with registers of `register_bytes`.
+/// trip count, for the threadgroup that comes `ahead` later.
 class PrefetchPass : public llvm::PassInfoMixin<PrefetchPass> {
  public:
-  PrefetchPass(uint32_t ahead, uint32_t register_bytes) : ahead_(ahead), register_bytes_(register_bytes) {}
+  PrefetchPass(uint32_t ahead, const VectorIsa& vector_isa) : ahead_(ahead), isa_(vector_isa) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }
 
  private:
-  uint32_t ahead_, register_bytes_;
+  uint32_t ahead_;
+  VectorIsa isa_;
 };
 
 }  // namespace kiln

@@ -56,8 +56,8 @@ struct Source {
 
 class StoreForwarding {
  public:
-  StoreForwarding(Function& function, FunctionAnalysisManager& analyses, unsigned register_bytes)
-      : function_(function), layout_(function.getDataLayout()), analyses_(analyses), register_bytes_(register_bytes) {}
+  StoreForwarding(Function& function, FunctionAnalysisManager& analyses, const VectorIsa& vector_isa)
+      : function_(function), layout_(function.getDataLayout()), analyses_(analyses), isa_(vector_isa) {}
 
   bool run() {
     SmallVector<Instruction*> loads;
@@ -262,20 +262,20 @@ class StoreForwarding {
   // others.
   Value* partly_stored(Instruction& load, const Access& required) {
     Type* element = required.type->getScalarType();
-    const auto lanes = register_bytes_ / static_cast<unsigned>(layout_.getTypeStoreSize(element).getFixedValue());
+    const unsigned lanes = isa_.num_elements(layout_.getTypeStoreSize(element).getFixedValue());
     const unsigned count = count_of(required.type);
     if (!isa<LoadInst>(load) || count <= lanes || count % lanes != 0) return nullptr;
     auto* type = FixedVectorType::get(element, lanes);
     SmallVector<Value*> parts;
     for (unsigned first = 0; first < count; first += lanes) {
-      const int64_t offset = required.offset + int64_t{first / lanes} * register_bytes_;
+      const int64_t offset = required.offset + int64_t{first / lanes} * isa_.register_bytes;
       parts.push_back(stored_value(load, {required.base, offset, type, nullptr, nullptr}));
     }
     if (none_of(parts, [](Value* part) { return part; })) return nullptr;
     IRBuilder<> builder(&load);
     for (auto [i, part] : enumerate(parts)) {
       if (part) continue;
-      const uint64_t offset = i * register_bytes_;
+      const uint64_t offset = i * isa_.register_bytes;
       Value* address = builder.CreateConstGEP1_64(builder.getInt8Ty(), getLoadStorePointerOperand(&load), offset);
       part = builder.CreateAlignedLoad(type, address, commonAlignment(cast<LoadInst>(load).getAlign(), offset));
     }
@@ -379,7 +379,7 @@ class StoreForwarding {
   Function& function_;
   const DataLayout& layout_;
   FunctionAnalysisManager& analyses_;
-  const unsigned register_bytes_;
+  const VectorIsa& isa_;
   MemorySSA* memory_ssa_ = nullptr;
   SmallVector<Instruction*> memory_pointers_;
   // By phi: its nearest clobber, or a phi above it that was being visited, or the phi itself while it is being visited.
@@ -390,7 +390,7 @@ class StoreForwarding {
 }  // namespace
 
 PreservedAnalyses StoreForwardingPass::run(Function& function, FunctionAnalysisManager& analyses) {
-  if (!StoreForwarding(function, analyses, register_bytes).run()) return PreservedAnalyses::all();
+  if (!StoreForwarding(function, analyses, vector_isa).run()) return PreservedAnalyses::all();
   PreservedAnalyses preserved;
   preserved.preserveSet<CFGAnalyses>();
   return preserved;

@@ -10,16 +10,18 @@
 
 #include <llvm/IR/PassManager.h>
 
+#include "compiler/ir/vector_isa.h"
+
 namespace kiln {
 
 // For a whole threadgroup's function (workgroup/simdgroup_loops.h).
 struct StoreForwardingPass : llvm::PassInfoMixin<StoreForwardingPass> {
   /// In a load of several registers each register is also examined separately.
-  explicit StoreForwardingPass(unsigned register_bytes) : register_bytes(register_bytes) {}
+  explicit StoreForwardingPass(const VectorIsa& vector_isa) : vector_isa(vector_isa) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }
 
-  unsigned register_bytes;
+  VectorIsa vector_isa;
 };
 
 }  // namespace kiln

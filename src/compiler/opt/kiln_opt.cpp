@@ -98,6 +98,7 @@
 #include "compiler/workgroup/thread_coarsening.h"
 #include "compiler/workgroup/tile_multibuffering.h"
 #include "compiler/x86/code_generator.h"
+#include "compiler/x86/instruction_sets.h"
 #include "compiler/x86/int4_to_float.h"
 #include "core/cpu_image.h"
 #include "core/text.h"
@@ -110,7 +111,7 @@ using namespace llvm;
 
 struct Options {
   std::string passes, function, file;
-  std::string cpu = "x86-64-v3";
+  std::string cpu = kLowestSimdCpu;
   unsigned simdgroups = 0;         // of a threadgroup
   unsigned fewest = 3;             // accesses from which code is versioned
   unsigned ahead = 2;              // threadgroups
@@ -123,14 +124,16 @@ struct Options {
 // What passes of one run share.
 struct State {
   explicit State(const Options& options)
-      : options(options), machine(make_cpu_machine(options.cpu)), runner(machine.get()) {}
+      : options(options),
+        machine(make_cpu_machine(options.cpu)),
+        vector_isa(vector_isa_of(options.cpu)),
+        runner(machine.get()) {}
 
-  bool has_avx512() const { return options.cpu == "x86-64-v4"; }
-  VectorRegisters registers() const { return has_avx512() ? VectorRegisters{32, 64} : VectorRegisters{16, 32}; }
   FunctionAnalysisManager& threads() { return analyses.functions(); }
 
   const Options& options;
   std::unique_ptr<TargetMachine> machine;
+  const VectorIsa vector_isa;
   PassRunner runner;
   ThreadAnalyses analyses;
   KernelUnit unit;
@@ -222,14 +225,14 @@ const std::map<std::string, FunctionPass>& function_passes() {
            return argument < s.unit.parameters.size() && s.unit.parameters[argument].role == ParameterRole::kOutput;
          };
          std::string reason = widen(
-             f, s.threads(), {s.has_avx512(), s.options.is_full, s.points, offsetof(CpuLaunch, is_alone), is_output});
+             f, s.threads(), {s.vector_isa, s.options.is_full, s.points, offsetof(CpuLaunch, is_alone), is_output});
          if (!reason.empty()) answer(f.getName().str(), reason);
        }},
       // workgroup
       {"coarsened-addresses", run_pass(CoarsenedAddressesPass())},
       {"coarsened-positions", [](Function& f, State&) { split_coarsened_positions(f, *f.getArg(3)); }},
       {"deferred-reductions",
-       [](Function& f, State& s) { defer_reductions(f, s.runner.functions(), s.registers().bytes / sizeof(float)); }},
+       [](Function& f, State& s) { defer_reductions(f, s.runner.functions(), s.vector_isa); }},
       {"first-stores", run_pass(FirstStoresPass())},
       {"reuse-barriers", [](Function& f, State&) { add_reuse_barriers(f); }},
       {"simdgroup-loops",
@@ -243,15 +246,14 @@ const std::map<std::string, FunctionPass>& function_passes() {
          answer(name, concat("frame of ", split_at_suspend_points(f), " bytes"));
        }},
       {"tile-multibuffering",
-       [](Function& f, State& s) { multibuffer_tiles(f, s.options.threadgroup_bytes, s.registers(), is_point); }},
+       [](Function& f, State& s) { multibuffer_tiles(f, s.options.threadgroup_bytes, s.vector_isa, is_point); }},
       // versioning
       {"function-versioning",
        [](Function& f, State& s) { make_fast_version(f, s.runner.functions(), s.options.fewest); }},
       {"loop-versioning", [](Function& f, State& s) { s.runner.run_pass(LoopVersioningPass(s.options.fewest), f); }},
       {"threadgroup-versioning", run_pass(ThreadgroupVersioningPass())},
       // memory
-      {"address-order",
-       [](Function& f, State& s) { s.runner.run_pass(AddressOrderPass(s.registers().count, s.registers().bytes), f); }},
+      {"address-order", [](Function& f, State& s) { s.runner.run_pass(AddressOrderPass(s.vector_isa), f); }},
       {"atomic-prefetch", run_pass(AtomicPrefetchPass())},
       {"constant-offsets", run_pass(ConstantOffsetsPass())},
       {"indirect-prefetch", run_pass(IndirectPrefetchPass())},
@@ -259,23 +261,17 @@ const std::map<std::string, FunctionPass>& function_passes() {
        [](Function& f, State& s) {
          answer(f.getName().str(), concat("cache of ", cache_invariants(f, s.runner.functions()), " bytes"));
        }},
-      {"prefetch",
-       [](Function& f, State& s) { s.runner.run_pass(PrefetchPass(s.options.ahead, s.registers().bytes), f); }},
-      {"store-forwarding",
-       [](Function& f, State& s) { s.runner.run_pass(StoreForwardingPass(s.registers().bytes), f); }},
+      {"prefetch", [](Function& f, State& s) { s.runner.run_pass(PrefetchPass(s.options.ahead, s.vector_isa), f); }},
+      {"store-forwarding", [](Function& f, State& s) { s.runner.run_pass(StoreForwardingPass(s.vector_isa), f); }},
       // codegen
       {"extension-uses", [](Function& f, State&) { truncate_extended_values(f); }},
       {"lane-loop-splitting",
        [](Function& f, State& s) {
-         s.runner.run_pass(
-             LaneLoopSplittingPass(s.registers().count, s.registers().bytes, /*may_have_collectives=*/false), f);
+         s.runner.run_pass(LaneLoopSplittingPass(s.vector_isa, /*may_have_collectives=*/false), f);
        }},
-      {"order-stores", [](Function& f, State& s) { split_stores_in_order(f, s.registers().bytes); }},
-      {"pressure-scheduler",
-       [](Function& f, State& s) {
-         schedule_for_pressure(f, s.registers().count, s.registers().bytes / 4, /*are_few=*/!s.has_avx512());
-       }},
-      // nvptx
+      {"order-stores", [](Function& f, State& s) { split_stores_in_order(f, s.vector_isa); }},
+      {"pressure-scheduler", [](Function& f, State& s) { schedule_for_pressure(f, s.vector_isa); }},
+      // nvptx/
       {"alignments", [](Function& f, State&) { reduce_alignments_to_known(f); }},
       {"flat-branches", [](Function& f, State&) { flatten_short_branches(f); }},
       {"hardware-operations", [](Function& f, State& s) { use_hardware_operations(f, s.unit.math_mode); }},
@@ -297,7 +293,7 @@ const std::map<std::string, ModulePass>& module_passes() {
       {"inline", [](Module& m, State& s) { inline_all(m, s.options.function); }},
       {"int4-to-float", [](Module& m, State&) { convert_int4_by_table(m); }},
       {"interrupt-polls", [](Module& m, State& s) { insert_interrupt_polls(m, s.options.function); }},
-      {"lane-reductions", [](Module& m, State& s) { reduce_lanes(m, s.registers().bytes / 4); }},
+      {"lane-reductions", [](Module& m, State& s) { reduce_lanes(m, s.vector_isa); }},
       {"ldexp", [](Module& m, State&) { expand_ldexp(m); }},
       {"mark-calls", [](Module& m, State&) { mark_calls(m); }},
       {"matrix-elements", [](Module& m, State&) { assign_matrix_elements(m, MatrixMap::kApple); }},

@@ -25,12 +25,12 @@
 
 #include "compiler/ir/convergence_point.h"
 #include "compiler/ir/simdgroup.h"
+#include "compiler/ir/vector_isa.h"
 
 namespace kiln {
 
 struct WidenOptions {
-  // Mask registers: masked loads and stores of elements of every size, gathers, permutations.
-  bool has_avx512 = false;
+  VectorIsa vector_isa;
   // Whether all 32 lanes are active at entry, so that masks come from the body's conditions only.
   bool is_full = false;
   // The convergence points that `__kiln_wait` calls refer to. Collectives become operations on lanes. Barriers stay:

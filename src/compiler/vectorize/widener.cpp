@@ -40,7 +40,7 @@ bool is_ordering_edge_condition(const Instruction& instruction) { return calls(i
 void refuse(std::string reason) { throw Refusal{std::move(reason)}; }
 
 Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses, const WidenOptions& options)
-    : has_avx512_(options.has_avx512),
+    : isa_(options.vector_isa),
       is_full_(options.is_full),
       convergence_points_(options.sites),
       has_barriers_(any_of(options.sites, [](const ConvergencePoint& point) { return point.is_barrier; })),
@@ -221,8 +221,8 @@ Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder)
     return result->getType()->isVectorTy() ? result : builder.CreateVectorSplat(kLanes, result);
   }
   if (auto* call = dyn_cast<IntrinsicInst>(&instruction)) return widen_intrinsic(*call, builder);
-  if (is_rsqrt(instruction)) return approximate_rsqrt(operand(0), has_avx512_, builder);
-  if (is_ldexp(instruction)) return scale_by_instruction(operand(0), operand(1), builder);
+  if (is_rsqrt(instruction) && isa_.estimate_rsqrt) return approximate_rsqrt(operand(0), isa_, builder);
+  if (is_ldexp(instruction) && isa_.scale) return scale_by_instruction(operand(0), operand(1), isa_, builder);
   return nullptr;
 }
 
@@ -242,8 +242,8 @@ Value* Widener::without_zeros(Value* divisor, IRBuilder<>& builder, unsigned dep
   return builder.CreateBinaryIntrinsic(Intrinsic::umax, lanes, ConstantInt::get(lanes->getType(), 1));
 }
 
-// A select with a uniform condition between a value and 0, as a bitwise AND. x86 cannot select vectors by a scalar, so
-// the select would be a branch, which is predicted badly if the condition comes from data.
+// A select with a uniform condition between a value and 0, as a bitwise AND. Where no instruction selects vectors by a
+// scalar, the select would be a branch, which is predicted badly if the condition comes from data.
 Value* Widener::zero_unless(Instruction& select, IRBuilder<>& builder) {
   auto* if_true = dyn_cast<Constant>(select.getOperand(1));
   auto* if_false = dyn_cast<Constant>(select.getOperand(2));

@@ -263,7 +263,9 @@ class Widener {
 
   // ---- Memory
 
+  bool can_mask(uint64_t bytes) const;
   bool has_gathers(Type* type) const;
+  bool has_scatters(Type* type) const;
   void widen_variable(AllocaInst& variable);
   static std::optional<GuardedAddress> guarded(Value* pointer);
   static GuardedAddress guarded_address_of(Instruction& access);
@@ -371,7 +373,7 @@ class Widener {
   void update_shared_checked(AtomicRMWInst& atomic, IRBuilder<>& builder);
   static void check_pair(Instruction& instruction);
 
-  const bool has_avx512_;
+  const VectorIsa& isa_;
   const bool is_full_;
   const ArrayRef<ConvergencePoint> convergence_points_;
   const bool has_barriers_;
@@ -395,8 +397,8 @@ class Widener {
   DenseMap<std::pair<Instruction*, BasicBlock*>, Value*> made_in_block_;  // vectors of these, by block
   DenseMap<BasicBlock*, BasicBlock*> begin_, end_;                        // a block's first and last block in to_
   DenseMap<BasicBlock*, Value*> masks_;
-  // Without AVX-512: loop masks as words, since vector registers hold the masks of blends. LLVM would pack bits to
-  // bytes at every block boundary.
+  // Without mask registers: loop masks as words, since vector registers hold the masks of blends. LLVM would pack bits
+  // to bytes at every block boundary.
   DenseMap<Value*, Value*> word_masks_;
   DenseMap<Loop*, PHINode*> loop_masks_;
   DenseMap<PHINode*, Value*> carried_;

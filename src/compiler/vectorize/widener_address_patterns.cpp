@@ -255,7 +255,7 @@ bool Widener::load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBui
     return {vectors_[&load]};
   };
   uint64_t num_own = pattern->offsets[pattern->highest] / bytes + 1, num_loaded = PowerOf2Ceil(num_own);
-  if (num_loaded * bytes > (has_avx512_ ? 128 : 64)) {
+  if (num_loaded * bytes > 2 * isa_.register_bytes) {
     // A few strips of several lanes each, as in a tile.
     unsigned length = kLanes / 2;
     auto are_strips = [&] {

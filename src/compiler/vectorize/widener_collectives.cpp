@@ -1,5 +1,3 @@
-#include <llvm/IR/IntrinsicsX86.h>
-
 #include "compiler/ir/lane_operations.h"
 #include "compiler/ir/simdgroup.h"
 #include "compiler/vectorize/widener.h"
@@ -83,7 +81,7 @@ Value* Widener::permuted(Value* lanes, Value* sources, IRBuilder<>& builder) {
     Value* high = permuted(builder.CreateTrunc(builder.CreateLShr(lanes, 32), words), sources, builder);
     return builder.CreateOr(builder.CreateZExt(low, type), builder.CreateShl(builder.CreateZExt(high, type), 32));
   }
-  if (!has_avx512_) {
+  if (!isa_.permute_two_registers) {
     Value* slot = IRBuilder<>(allocas_).CreateAlloca(words);
     builder.CreateStore(lanes, slot);
     Value* addresses = builder.CreateInBoundsGEP(builder.getInt32Ty(), slot, sources);
@@ -95,9 +93,7 @@ Value* Widener::permuted(Value* lanes, Value* sources, IRBuilder<>& builder) {
     return builder.CreateShuffleVector(all, mask);
   };
   Value *low = half(lanes, 0), *high = half(lanes, kLanes / 2);
-  auto pick = [&](unsigned first) {
-    return builder.CreateIntrinsic(Intrinsic::x86_avx512_vpermi2var_d_512, {}, {low, half(sources, first), high});
-  };
+  auto pick = [&](unsigned first) { return isa_.permute_two_registers(low, high, half(sources, first), builder); };
   SmallVector<int> both;
   for (unsigned i = 0; i < kLanes; ++i) both.push_back(static_cast<int>(i));
   return builder.CreateShuffleVector(pick(0), pick(kLanes / 2), both);

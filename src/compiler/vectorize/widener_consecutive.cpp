@@ -240,7 +240,7 @@ bool Widener::never_wraps(Value* value) {
 
 // Whether the access is a masked vector access, whichever lanes are active.
 bool Widener::is_masked_access(Value* pointer, uint64_t bytes) {
-  return has_avx512_ && element_stride(pointer, bytes) == 1 && never_wraps(pointer);
+  return isa_.has_mask_registers && can_mask(bytes) && element_stride(pointer, bytes) == 1 && never_wraps(pointer);
 }
 
 // The lanes in which a number with a stride, such as an access's offset, is below a limit, such as an array's size:
@@ -267,7 +267,7 @@ Value* Widener::lanes_below(CmpInst& comparison, IRBuilder<>& builder) {
   Value* num_below = num_lanes_in(builder.CreateSub(scalar(limit), first));
   Value* num_before =
       computeKnownBits(first, layout_).isNonNegative() ? nullptr : num_lanes_in(builder.CreateNeg(first));
-  if (!has_avx512_) {
+  if (!isa_.has_mask_registers) {
     auto compare = [&](CmpInst::Predicate predicate, Value* lane) {
       Value* lanes = builder.CreateVectorSplat(kLanes, builder.CreateTrunc(lane, builder.getInt8Ty()));
       return builder.CreateICmp(predicate, lane_numbers(builder.getInt8Ty()), lanes);

@@ -58,14 +58,14 @@ Value* Widener::mask_at(BasicBlock& block, IRBuilder<>& builder) {
     if (!is_divergent_loop(*loop)) return masks_.at(preheader);
     Value* before = masks_.at(preheader);
     Type* words = vector_of(builder.getInt32Ty());
-    if (!has_avx512_) {
+    if (!isa_.has_mask_registers) {
       Value* known = word_masks_.lookup(before);
       before = known ? known : IRBuilder<>(end_.at(preheader)->getTerminator()).CreateSExt(before, words);
     }
-    PHINode* phi = builder.CreatePHI(has_avx512_ ? mask_type_ : words, 2, "live");
+    PHINode* phi = builder.CreatePHI(isa_.has_mask_registers ? mask_type_ : words, 2, "live");
     phi->addIncoming(before, end_.at(preheader));
     loop_masks_[loop] = phi;
-    return has_avx512_ ? phi : nullptr;
+    return isa_.has_mask_registers ? phi : nullptr;
   }
   BasicBlock* dominator = dominators_.getNode(&block)->getIDom()->getBlock();
   Loop* left = nullptr;  // the outermost loop that ends before this block

@@ -12,8 +12,13 @@
 
 namespace kiln::widening {
 
-// Without AVX-512 LLVM expands a gather or scatter to a branch per lane; a loop over lanes is shorter.
-bool Widener::has_gathers(Type* type) const { return has_avx512_ && is_word(layout_.getTypeSizeInBits(type) / 8); }
+bool Widener::can_mask(uint64_t bytes) const { return is_word(bytes) || isa_.masks_small_elements; }
+
+bool Widener::has_gathers(Type* type) const { return isa_.has_gathers && is_word(layout_.getTypeSizeInBits(type) / 8); }
+
+bool Widener::has_scatters(Type* type) const {
+  return isa_.has_scatters && is_word(layout_.getTypeSizeInBits(type) / 8);
+}
 
 // The lanes' variables are consecutive in memory.
 void Widener::widen_variable(AllocaInst& variable) {
@@ -125,7 +130,7 @@ std::optional<Widener::RangeCheck> Widener::check_range(Value* pointer, Value* a
     if (allowed) condition = builder.CreateAnd(condition, scalar(allowed));
   }
   // Without masked accesses all lanes must be active.
-  if (shape.needs_full_mask ? !offset && !is_all(mask_) : !is_word(shape.bytes) && !has_avx512_)
+  if (shape.needs_full_mask ? !offset && !is_all(mask_) : !can_mask(shape.bytes))
     condition = builder.CreateAnd(
         condition, builder.CreateICmpEQ(builder.CreateBitCast(mask_, builder.getInt32Ty()), builder.getInt32(-1)));
   return RangeCheck{condition, base, offset, limit, is_active_only};
@@ -176,9 +181,7 @@ uint64_t Widener::element_stride(Value* pointer, uint64_t bytes) {
 }
 
 // Elements per register.
-unsigned Widener::register_lanes(Type* element) const {
-  return static_cast<unsigned>((has_avx512_ ? 64 : 32) / layout_.getTypeStoreSize(element));
-}
+unsigned Widener::register_lanes(Type* element) const { return isa_.num_elements(layout_.getTypeStoreSize(element)); }
 
 // Loads so many consecutive elements of those that the lanes load, at the point where the lanes' own loads would be.
 LoadInst* Widener::load_part(const LoadInst& load, unsigned count, Value* address, IRBuilder<>& builder) {
@@ -188,7 +191,7 @@ LoadInst* Widener::load_part(const LoadInst& load, unsigned count, Value* addres
 }
 
 // Loads, of every `step` elements from the address on, those at `indices`: whole registers, of which pairs are
-// repeatedly reduced to their even or odd elements.
+// repeatedly reduced to their even or odd elements. That is best where one instruction permutes two registers.
 Widener::Values Widener::load_strided(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
                                       IRBuilder<>& builder, Values* in_memory) {
   Type* element = load.getType();
@@ -197,7 +200,7 @@ Widener::Values Widener::load_strided(const LoadInst& load, Value* address, uint
   for (unsigned i = 0; i < kLanes * step; i += width)
     registers.push_back(load_part(load, width, builder.CreateConstGEP1_32(element, address, i), builder));
   if (in_memory) *in_memory = registers;
-  if (layout_.getTypeStoreSize(element) == 4 && (step == 8 || !has_avx512_))
+  if (layout_.getTypeStoreSize(element) == 4 && (step == 8 || !isa_.permute_two_registers))
     return load_strided_words(load, address, step, indices, builder);
   // The elements whose index modulo `size` is `index`, by {size, index}.
   std::map<std::pair<uint64_t, uint64_t>, Values> parts{{{1, 0}, std::move(registers)}};
@@ -220,9 +223,9 @@ Widener::Values Widener::load_strided(const LoadInst& load, Value* address, uint
 // The same for words. Shuffles within chunks of four words, which are the fastest, transpose four registers: from four
 // lanes' four members to four members' four lanes. A lane's other members are in other chunks.
 //
-// With AVX2 the register's other half is loaded from four lanes later, so that lanes are in order then. With AVX-512 a
-// register of two lanes' eight members becomes one of eight lanes' two, and one more permutation takes each member's
-// from two of those.
+// In a register of two chunks the other one is loaded from four lanes later, so that lanes are in order then. In one of
+// four chunks two lanes' eight members become eight lanes' two, and one more permutation takes each member's from two
+// of those registers.
 Widener::Values Widener::load_strided_words(const LoadInst& load, Value* address, uint64_t step,
                                             ArrayRef<uint64_t> indices, IRBuilder<>& builder) {
   constexpr unsigned kChunk = 4;
@@ -249,7 +252,7 @@ Widener::Values Widener::load_strided_words(const LoadInst& load, Value* address
   };
   SmallVector<Values> members(step);
   for (unsigned first = 0; first < kLanes; first += width) {
-    if (!has_avx512_) {
+    if (width == 2 * kChunk) {
       auto chunks = [&](uint64_t which) {
         uint64_t index = first * step + which * kChunk;
         return concatenateVectors(builder, {part(index, kChunk), part(index + kChunk * step, kChunk)});
@@ -306,7 +309,7 @@ void Widener::store_strided(Value* lanes, Value* address, uint64_t step, Align a
 
 Value* Widener::load_consecutive(LoadInst& load, Value* address, IRBuilder<>& builder) {
   Type* type = vector_of(load.getType());
-  if (is_all(mask_) || (!is_word(layout_.getTypeStoreSize(load.getType())) && !has_avx512_))
+  if (is_all(mask_) || !can_mask(layout_.getTypeStoreSize(load.getType())))
     return builder.CreateAlignedLoad(type, address, load.getAlign());
   return builder.CreateMaskedLoad(type, address, load.getAlign(), mask_, Constant::getNullValue(type));
 }
@@ -422,7 +425,7 @@ void Widener::widen_single_store(StoreInst& store, IRBuilder<>& builder) {
   auto vectorized = [&](Value* first) -> Values {
     if (step > 1)
       store_strided(lanes, first, step, store.getAlign(), builder);
-    else if (is_all(mask_) || (!is_word(bytes) && !has_avx512_))
+    else if (is_all(mask_) || !can_mask(bytes))
       builder.CreateAlignedStore(lanes, first, store.getAlign());
     else
       builder.CreateMaskedStore(lanes, first, store.getAlign(), mask_);
@@ -436,7 +439,7 @@ void Widener::widen_store_scalarized(StoreInst& store, IRBuilder<>& builder) {
   auto [allowed, address] = guarded_address_of(store);
   bool is_masked =
       !value->getType()->isIntegerTy(1) && is_masked_access(address, layout_.getTypeStoreSize(value->getType()));
-  if (!is_masked && !has_gathers(value->getType())) return for_each_lane(store, builder);
+  if (!is_masked && !has_scatters(value->getType())) return for_each_lane(store, builder);
   Value *mask = allowed ? narrowed(mask_, vector(allowed, builder), builder) : mask_, *lanes = vector(value, builder);
   if (is_masked)
     builder.CreateMaskedStore(lanes, at_lane(address, 0, builder), store.getAlign(), mask);

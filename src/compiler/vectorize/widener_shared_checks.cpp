@@ -103,7 +103,7 @@ void Widener::emit_shared_check(SharedCheck& shared, IRBuilder<>& builder) {
   Value* in_bounds = builder.CreateICmpULT(at_lane(guard.offset, 0, builder), reduced);
   in_bounds = builder.CreateAnd(check_stride(guard.offset, builder), in_bounds);
   // Without masked accesses all lanes must be active.
-  if (!is_word(bytes) && !has_avx512_)
+  if (!can_mask(bytes))
     in_bounds = builder.CreateAnd(
         in_bounds, builder.CreateICmpEQ(builder.CreateBitCast(mask_, builder.getInt32Ty()), builder.getInt32(-1)));
   auto in_memory = [&]() -> Values { return {first}; };

@@ -16,8 +16,8 @@ namespace {
 
 using namespace llvm;
 
-// Compile time of an access's or edge's machine instructions, relative to those of an arithmetic operation (measured on
-// AVX2).
+// Compile time of an access's or edge's machine instructions, relative to those of an arithmetic operation (measured
+// with registers of 32 bytes, without gathers).
 constexpr uint64_t kConsecutiveWeight = 40, kSerializedWeight = 18, kBranchWeight = 25;
 
 // Compiling takes about 0.5 s at the first limit, and 0.7 s at the second. Kernels of ordinary length are below 2000.
@@ -83,7 +83,7 @@ uint64_t WideningCost::total() const {
   return vector + kConsecutiveWeight * consecutive + kSerializedWeight * serialized + kBranchWeight * branches;
 }
 
-WideningCost widening_cost(Function& function, const Divergence& divergence, bool has_avx512) {
+WideningCost widening_cost(Function& function, const Divergence& divergence, const VectorIsa& vector_isa) {
   const AffineLanes affine(function, divergence);
   const DataLayout& layout = function.getDataLayout();
   WideningCost cost;
@@ -97,8 +97,9 @@ WideningCost widening_cost(Function& function, const Divergence& divergence, boo
     if (is_access && divergence.is_divergent(getLoadStorePointerOperand(&instruction))) {
       const Value* pointer = unguarded(getLoadStorePointerOperand(&instruction));
       const uint64_t bytes = layout.getTypeStoreSize(accessed_type(instruction));
-      const bool is_gather = has_avx512 && (bytes == 4 || bytes == 8);
-      ++(affine.contains(pointer) || is_gather ? cost.consecutive : cost.serialized);
+      const bool is_indexed = (isa<StoreInst>(instruction) ? vector_isa.has_scatters : vector_isa.has_gathers) &&
+                              (bytes == 4 || bytes == 8);
+      ++(affine.contains(pointer) || is_indexed ? cost.consecutive : cost.serialized);
     } else if (instruction.isAtomic()) {
       ++cost.serialized;
     } else if (divergence.is_divergent(&instruction)) {

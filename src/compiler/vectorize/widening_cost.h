@@ -23,12 +23,13 @@
 #include <string>
 
 #include "compiler/analysis/divergence.h"
+#include "compiler/ir/vector_isa.h"
 
 namespace kiln {
 
 struct WideningCost {
   uint64_t vector = 0;       // divergent arithmetic
-  uint64_t consecutive = 0;  // accesses at addresses that are affine in the lane index, and gathers
+  uint64_t consecutive = 0;  // accesses at addresses that are affine in the lane index, gathers, scatters
   uint64_t serialized = 0;   // accesses that become loops over lanes
   uint64_t branches = 0;     // divergent edges
 
@@ -36,7 +37,7 @@ struct WideningCost {
 };
 
 /// Linear in the size of the function.
-WideningCost widening_cost(llvm::Function& function, const Divergence& divergence, bool has_avx512);
+WideningCost widening_cost(llvm::Function& function, const Divergence& divergence, const VectorIsa& vector_isa);
 
 /// Why the scalar engine compiles the body instead, or an empty string. Called before optimization, for bodies that
 /// would take long to optimize, too.

@@ -23,9 +23,9 @@ using namespace llvm;
 
 class DeferredReductions {
  public:
-  DeferredReductions(Function& function, FunctionAnalysisManager& analyses, unsigned width)
+  DeferredReductions(Function& function, FunctionAnalysisManager& analyses, const VectorIsa& vector_isa)
       : function_(function),
-        width_(width),
+        isa_(vector_isa),
         loops_(analyses.getResult<LoopAnalysis>(function)),
         evolution_(analyses.getResult<ScalarEvolutionAnalysis>(function)),
         dominators_(analyses.getResult<DominatorTreeAnalysis>(function)),
@@ -66,7 +66,7 @@ class DeferredReductions {
   std::optional<Sum> sum_of(StoreInst& store, const Loop& loop, PHINode& counter) {
     auto* element = dyn_cast<ExtractElementInst>(store.getValueOperand());
     if (!store.isSimple() || !element || !element->hasOneUse() || !loop.contains(element)) return std::nullopt;
-    std::optional<LaneSum> lanes = lane_sum(*element, width_);
+    std::optional<LaneSum> lanes = lane_sum(*element, isa_);
     if (!lanes || !LoopIteration(loop, counter, 0).can_be_computed(store.getPointerOperand())) return std::nullopt;
     if (has_other_access(loop, store, aliases_)) return std::nullopt;
     return Sum{&store, element, *lanes};
@@ -74,14 +74,14 @@ class DeferredReductions {
 
   void emit_after_loop(Sum& sum, const Loop& loop, PHINode& counter, unsigned count, BasicBlock& exit) {
     IRBuilder<> builder(&*function_.getEntryBlock().getFirstInsertionPt());
-    auto* type = FixedVectorType::get(sum.lanes.lanes->getType()->getScalarType(), width_);
-    const Align alignment(width_ * sizeof(float));
+    auto* type = FixedVectorType::get(sum.lanes.lanes->getType()->getScalarType(), isa_.num_words());
+    const Align alignment(isa_.register_bytes);
     AllocaInst* memory = builder.CreateAlloca(ArrayType::get(type, count));
     memory->setAlignment(alignment);
     auto slot = [&](Value* index) { return builder.CreateInBoundsGEP(type, memory, index); };
 
     builder.SetInsertPoint(sum.element);
-    PartialSum partial_sum = reduce_to_register(sum.lanes, width_, builder);
+    PartialSum partial_sum = reduce_to_register(sum.lanes, isa_, builder);
     builder.CreateAlignedStore(partial_sum.numbers, slot(&counter), alignment);
 
     builder.SetInsertPoint(exit.getFirstInsertionPt());
@@ -103,7 +103,7 @@ class DeferredReductions {
   }
 
   Function& function_;
-  const unsigned width_;
+  const VectorIsa& isa_;
   LoopInfo& loops_;
   ScalarEvolution& evolution_;
   DominatorTree& dominators_;
@@ -112,8 +112,8 @@ class DeferredReductions {
 
 }  // namespace
 
-bool defer_reductions(Function& function, FunctionAnalysisManager& analyses, unsigned width) {
-  return DeferredReductions(function, analyses, width).run();
+bool defer_reductions(Function& function, FunctionAnalysisManager& analyses, const VectorIsa& vector_isa) {
+  return DeferredReductions(function, analyses, vector_isa).run();
 }
 
 }  // namespace kiln

@@ -13,9 +13,11 @@
 
 #include <llvm/IR/PassManager.h>
 
+#include "compiler/ir/vector_isa.h"
+
 namespace kiln {
 
-/// For a threadgroup's function; registers have `width` 32-bit elements, 8 or 16. Returns whether there was a sum.
-bool defer_reductions(llvm::Function& function, llvm::FunctionAnalysisManager& analyses, unsigned width);
+/// For a threadgroup's function; registers have 8 or 16 elements of 32 bits. Returns whether there was a sum.
+bool defer_reductions(llvm::Function& function, llvm::FunctionAnalysisManager& analyses, const VectorIsa& vector_isa);
 
 }  // namespace kiln

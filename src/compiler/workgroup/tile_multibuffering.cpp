@@ -169,7 +169,7 @@ std::optional<Access> access_of(const Instruction& instruction) {
 
 class TileLoop {
  public:
-  TileLoop(Loop& loop, LoopInfo& loops, DominatorTree& dominators, uint64_t bytes, VectorRegisters registers,
+  TileLoop(Loop& loop, LoopInfo& loops, DominatorTree& dominators, uint64_t bytes, const VectorIsa& vector_isa,
            function_ref<bool(const Instruction&)> is_barrier)
       : loop_(loop),
         loops_(loops),
@@ -177,7 +177,7 @@ class TileLoop {
         function_(*loop.getHeader()->getParent()),
         builder_(function_.getContext()),
         is_barrier_(is_barrier),
-        registers_(registers),
+        isa_(vector_isa),
         tile_bytes_(alignTo(bytes, kTileAlignment)),
         tiles_(std::min(kMostTiles,
                         std::max(kMostBytes / tile_bytes_, std::min(kFewTiles, 2 * kMostBytes / tile_bytes_)))) {}
@@ -501,7 +501,7 @@ class TileLoop {
   uint64_t registers_of(const PhiSet& one, const PhiSet& other) const {
     auto of = [&](const PHINode* phi) {
       uint64_t bytes = phi->getType()->getPrimitiveSizeInBits() / 8;
-      return phi->getType()->isVectorTy() ? std::max<uint64_t>(1, bytes / registers_.bytes) : 0;
+      return phi->getType()->isVectorTy() ? std::max<uint64_t>(1, bytes / isa_.register_bytes) : 0;
     };
     uint64_t registers = 0;
     for (const PHINode* phi : one) registers += of(phi);
@@ -523,8 +523,8 @@ class TileLoop {
   void group_results(std::vector<Group> results) {
     PhiSet all;
     for (Group& one : results) all.insert(one.dependences.phis.begin(), one.dependences.phis.end());
-    bool is_many = registers_of(all, {}) > registers_.count * 3 / 4 && results.size() <= kMostResults;
-    uint64_t most = registers_.count / 2;
+    bool is_many = registers_of(all, {}) > isa_.num_registers * 3 / 4 && results.size() <= kMostResults;
+    uint64_t most = isa_.num_registers / 2;
     while (is_many) {
       std::optional<std::pair<size_t, size_t>> best;
       size_t best_shared = 0, best_all = 1;
@@ -756,7 +756,7 @@ class TileLoop {
   Function& function_;
   IRBuilder<> builder_;
   function_ref<bool(const Instruction&)> is_barrier_;
-  const VectorRegisters registers_;
+  const VectorIsa& isa_;
   const uint64_t tile_bytes_, tiles_;
   SmallVector<Instruction*, 2> barriers_;
   BasicBlock *before_ = nullptr, *head_ = nullptr, *end_ = nullptr, *exit_ = nullptr;
@@ -773,7 +773,7 @@ class TileLoop {
 
 }  // namespace
 
-TileMultibuffering multibuffer_tiles(Function& simdgroup, uint64_t bytes, VectorRegisters registers,
+TileMultibuffering multibuffer_tiles(Function& simdgroup, uint64_t bytes, const VectorIsa& vector_isa,
                                      function_ref<bool(const Instruction&)> is_barrier) {
   TileMultibuffering result;
   if (bytes == 0) return result;
@@ -781,7 +781,7 @@ TileMultibuffering multibuffer_tiles(Function& simdgroup, uint64_t bytes, Vector
   LoopInfo loops(dominators);
   const std::vector<Loop*> candidates = loops.getTopLevelLoops();
   for (Loop* loop : candidates) {
-    TileLoop tiles(*loop, loops, dominators, bytes, registers, is_barrier);
+    TileLoop tiles(*loop, loops, dominators, bytes, vector_isa, is_barrier);
     if (!tiles.is_candidate()) continue;
     result.changed = true;
     result.tiles = tiles.run();

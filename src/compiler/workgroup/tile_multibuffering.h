@@ -42,7 +42,7 @@ struct TileMultibuffering {
 
 /// `simdgroup` is optimised, for full simdgroups, and has the parameters of CpuSimdgroupFunction (core/cpu_functions.h);
 /// `bytes` is the size of its threadgroup memory.
-TileMultibuffering multibuffer_tiles(llvm::Function& simdgroup, uint64_t bytes, VectorRegisters registers,
+TileMultibuffering multibuffer_tiles(llvm::Function& simdgroup, uint64_t bytes, const VectorIsa& vector_isa,
                                      llvm::function_ref<bool(const llvm::Instruction&)> is_barrier);
 
 }  // namespace kiln

@@ -1,7 +1,7 @@
 // Which values are uniform over a simdgroup.
 //
-// Passes of LLVM query the target for branch divergence. x86 reports none, so Kiln gives these passes a target of its
-// own.
+// Passes of LLVM query the target for branch divergence. A CPU's reports none, so Kiln gives these passes a target of
+// its own.
 #pragma once
 
 #include "compiler/analysis/divergence.h"

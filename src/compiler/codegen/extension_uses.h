@@ -11,8 +11,8 @@
 namespace kiln {
 
 /// If an integer of 32 bits has 64 uses or more and its extension to 64 bits is live out of their common block, its
-/// uses in other blocks become uses of a truncation, one for each block. Truncation must be free, as on x86-64 and
-/// NVIDIA's GPUs. Linear in the function's length.
+/// uses in other blocks become uses of a truncation, one for each block. Truncation must be free, as it is where
+/// instructions can use a register's lower half. Linear in the function's length.
 void truncate_extended_values(llvm::Function& function);
 
 }  // namespace kiln

@@ -5,8 +5,9 @@
 
 namespace kiln {
 
-/// x86 has instructions for `a < b ? b : a`. This pass makes the NaN test a select of its own, so that the comparison
-/// does not wait for it. It drops the test where `a` is never a NaN, as in a loop that begins with a number.
+/// For processors with instructions for `a < b ? b : a`, in which `b` wins where one is a NaN. This pass makes the NaN
+/// test a select of its own, so that the comparison does not wait for it. It drops the test where `a` is never a NaN,
+/// as in a loop that begins with a number.
 void match_min_max(llvm::Module& module);
 
 }  // namespace kiln

@@ -15,7 +15,7 @@ enum class Cache : uint32_t { kSecond = 2, kFirst = 3 };
 
 /// Prefetches at the insertion point. The address need not be mapped: a prefetch does not fault.
 inline void prefetch_line(llvm::IRBuilderBase& builder, llvm::Value* address, Cache cache) {
-  // As data to read. Also for lines that are written: x86-64-v3 and v4 have no prefetch for writing.
+  // As data to read. Also for lines that are written: not every processor has a prefetch for writing.
   builder.CreateIntrinsic(
       llvm::Intrinsic::prefetch, {address->getType()},
       {address, builder.getInt32(0), builder.getInt32(static_cast<uint32_t>(cache)), builder.getInt32(1)});

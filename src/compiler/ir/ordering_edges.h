@@ -1,6 +1,6 @@
 // Fake CFG edges, never taken at run time; only Kiln's passes know that. StructurizeCFG orders an edge's target after
-// its source, so a fake edge imposes an order (a fake back edge creates a loop). widen() and the NVPTX lowering of
-// collectives remove them.
+// its source, so a fake edge imposes an order (a fake back edge creates a loop). widen() and the lowering of
+// collectives for GPUs remove them.
 #pragma once
 
 #include <llvm/ADT/STLFunctionalExtras.h>

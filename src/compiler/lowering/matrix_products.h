@@ -36,7 +36,7 @@ std::pair<MatrixType, MatrixType> types_of(const llvm::CallInst& product);
 // Maps lanes to elements: two adjacent columns of a row.
 enum class MatrixMap {
   kApple,   // the bits of lane l: row (l4 l2 l1), columns (l3 l0 ·)
-  kTensor,  // row (l4 l3 l2), columns (l1 l0 ·), the layout of NVIDIA's instructions for matrices
+  kTensor,  // row (l4 l3 l2), columns (l1 l0 ·), the layout of GPUs' instructions for matrices
 };
 
 /// Replaces `__kiln_matrix_lane`, from which threads compute their elements.

@@ -1,6 +1,6 @@
 // Expands bfloat arithmetic to float arithmetic, rounded to bfloat after each operation.
 //
-// Processors either lack such instructions or round differently (AVX-512's conversion flushes subnormals), and LLVM
+// Processors either lack such instructions or round differently (some conversions flush subnormals), and LLVM
 // would call a function for each conversion. Expanded in the IR, before any optimisation, the result is the same on
 // every target.
 //
@@ -23,7 +23,7 @@ void remove_bfloat(llvm::Module& module);
 void remove_bfloat(llvm::Function& function);
 
 /// Turns a select of the larger or smaller of two halves into a select of their bits. Runs after all optimisation, for
-/// x86: LLVM's code generator makes a maximum of the former, and a call of `fmaxf` of that.
+/// CPUs: LLVM's code generator makes a maximum of the former, and a call of `fmaxf` of that.
 void select_halves_as_integers(llvm::Module& module);
 
 }  // namespace kiln

@@ -3,11 +3,11 @@
 //     while (atomicCAS(lock, 0, 1) != 0);  // …
 //     atomicExch(lock, 0);
 //
-// Since sm_70 CUDA promises forward progress of each thread, so this ends even if all threads of a warp do it. A
-// simdgroup that runs as one vector never leaves the loop: the lane that has the lock waits for the others at the
-// loop's end. Threads that run one after the other do end, unless the owner of the lock waits at a barrier, or the
-// awaited thread has a higher number. So a CUDA body with a spin loop runs on the scalar engine, and the thread yields
-// at the back edge: it becomes a coroutine, and the other threads of the threadgroup run
+// From compute capability 7.0 on CUDA promises forward progress of each thread, so this ends even if all threads of a
+// warp do it. A simdgroup that runs as one vector never leaves the loop: the lane that has the lock waits for the
+// others at the loop's end. Threads that run one after the other do end, unless the owner of the lock waits at a
+// barrier, or the awaited thread has a higher number. So a CUDA body with a spin loop runs on the scalar engine, and
+// the thread yields at the back edge: it becomes a coroutine, and the other threads of the threadgroup run
 // (targets/cpu/group_scheduler.h).
 //
 // A loop is a spin loop if

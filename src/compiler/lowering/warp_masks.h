@@ -2,13 +2,13 @@
 //
 // CUDA lets each thread of a warp take its own path: `__shfl_sync(~0u, v, 3)` in both sides of a branch waits until the
 // lanes of both sides have arrived, and exchanges values among all 32. A simdgroup that runs as one vector runs one
-// side after the other. So such a body runs on the scalar engine, whose scheduler follows PTX's rule
+// side after the other. So such a body runs on the scalar engine, whose scheduler follows the GPU's rule
 // (targets/cpu/group_scheduler.h).
 //
 // Most calls do not need that and must stay on the SIMD engine: all lanes reach them, or the lanes that do not have
-// returned, which PTX's rule counts as arrived. So a call is rejected only if lanes of its mask may take another path
-// at a divergent branch and then wait: at another call, at a barrier, or at the same call in another iteration. A lane
-// on another path cannot be in the mask if
+// returned, which the GPU's rule counts as arrived. So a call is rejected only if lanes of its mask may take another
+// path at a divergent branch and then wait: at another call, at a barrier, or at the same call in another iteration. A
+// lane on another path cannot be in the mask if
 //
 // * the mask is a constant, and the condition, evaluated for each lane, sends none of its lanes there;
 // * the mask is a part of an `__activemask` or `__ballot_sync` result, and the lanes have diverged before it, or by the

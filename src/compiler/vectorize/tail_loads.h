@@ -1,11 +1,11 @@
 // Consecutive loads that a guard allows in part, or not at all: beyond the end of an array.
 //
 // Few simdgroups execute one, and each consecutive load needs code for it: a mask, or without masked instructions a
-// loop over lanes. With one function for them a grid sample takes an eighth less to compile with AVX-512, a fifth less
-// with AVX2.
+// loop over lanes. With one function for them a grid sample takes an eighth less to compile with masked loads, a fifth
+// less without.
 //
-// Rejected: the same for stores. Most bodies have one store, so that it gains nothing with AVX-512 and a fiftieth with
-// AVX2. Kernels with barriers do not use it either: the passes that order barriers' loops know loads and masks.
+// Rejected: the same for stores. Most bodies have one store, so that it gains nothing with masked stores and a fiftieth
+// without. Kernels with barriers do not use it either: the passes that order barriers' loops know loads and masks.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>

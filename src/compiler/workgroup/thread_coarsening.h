@@ -5,7 +5,7 @@
 // the loop over the two halves by the optimiser. This file finds what does not depend on the half offset, and whether
 // the loop pays off.
 //
-// Rejected: vectors of 64, for which AVX2 has a quarter of the registers; two halves one after the other in the code,
+// Rejected: vectors of 64, of which 16 registers of 32 bytes hold two; two halves one after the other in the code,
 // which is twice as much to compile.
 #pragma once
 

@@ -4,6 +4,10 @@
 WORDS lists the words that are refused in names of files and in identifiers of src/compiler, each with the word to use
 instead. docs/glossary.md explains the terms and shows this table, which tools/write_lists.py writes there.
 
+Names of instruction sets and GPUs (MACHINES) are refused in code and comments alike, except in the rooms of one
+processor, in the driver, which chooses among them, and in the list of passes. Elsewhere code asks what a processor can
+do (src/compiler/ir/vector_isa.h), and a comment says which property matters.
+
     check_words.py             reports refused words, and entries of ALLOWED that are no longer needed
     check_words.py --shorten   removes those entries from ALLOWED
 """
@@ -77,6 +81,25 @@ ALLOWED: list[str] = [
     "wants_row_locks",
 ]
 
+# Names of instruction sets, their intrinsics, and GPUs: whole words or the first of a name, and humps of CamelCase.
+MACHINES = re.compile(
+    r"(?:(?<![A-Za-z])(?i:avx|sse\d|x86|nvidia|nvptx|nvvm|ptx|sm_\d|bmi\d|[abhv]\d00|rtx|gb200|volta|turing|ampere|hopper"
+    r"|blackwell)|(?:Avx|AVX|X86|Nvidia|NVIDIA|Nvptx|NVPTX|Nvvm|NVVM|Ptx|PTX))\w*"
+)
+
+# A path such as `x86/image_writer.h` is no such name.
+MACHINE_PATHS = re.compile(r"\b(?:nvptx|x86)/[\w.]*")
+
+# Folders and files of src/compiler in which they are right.
+MACHINE_FILES = ["driver/", "nvptx/", "pipeline.cpp", "pipeline.h", "x86/"]
+
+# What stands elsewhere: file of src/compiler, text -> reason.
+ALLOWED_MACHINES = {
+    ("clang/dialects/cuda_tokens.cpp", "inline PTX is not supported"): "CUDA's users know the language in `asm` as PTX",
+    ("clang/dialects/cuda_tokens.cpp", '"sm_20_intrinsics.h"'): "a header of CUDA's",
+    ("ir/entry.h", '"x86_64-unknown-linux-gnu"'): "Clang compiles for one target, whatever the kernel's is",
+}
+
 _TOKEN = re.compile(
     r'^[ \t]*#[ \t]*include[^\n]*|//[^\n]*|/\*.*?\*/|R"(?P<raw>[^(\s]*)\(.*?\)(?P=raw)"|"(?:\\.|[^"\\\n])*"'
     r"|'(?:\\.|[^'\\\n])*'|(?P<name>(?:tok::)?[A-Za-z_]\w*)|\d[\w.']*",
@@ -130,6 +153,31 @@ def problems(root: Path, allowed: list[str]) -> tuple[list[str], list[str]]:
     return found, [name for name in allowed if name not in needed]
 
 
+def machines(root: Path, allowed: dict[tuple[str, str], str]) -> list[str]:
+    """Instruction sets and GPUs where code is for any, and entries of `allowed` that are not needed."""
+    found: list[str] = []
+    needless = dict(allowed)
+    for path in sorted((root / FOLDER).rglob("*")):
+        relative = path.relative_to(root / FOLDER).as_posix()
+        if path.suffix not in {".h", ".cpp"} or relative.startswith(tuple(MACHINE_FILES)):
+            continue
+        text = path.read_text()
+        for file, phrase in allowed:
+            if file == relative and phrase in text:
+                text = text.replace(phrase, "")
+                needless.pop((file, phrase))
+        places = [("", path.stem), *((f":{number}", line) for number, line in enumerate(text.splitlines(), 1))]
+        for where, line in places:
+            if match := MACHINES.search(MACHINE_PATHS.sub("", line)):
+                found.append(
+                    f"{FOLDER}/{relative}{where}: `{match[0]}` is an instruction set or a GPU; name the property of the "
+                    "processor that matters (src/compiler/ir/vector_isa.h)"
+                )
+    return found + [
+        f"{FOLDER}/{file}: no longer contains `{phrase}`; remove it from ALLOWED_MACHINES" for file, phrase in needless
+    ]
+
+
 def _reason(word: str, use: str, name: str) -> str:
     return f"`{word}` in {name}; use instead: {use} (docs/glossary.md)"
 
@@ -155,6 +203,7 @@ def main() -> int:
     found += [
         f"{name}: no longer occurs; `tools/check_words.py --shorten` removes it from ALLOWED" for name in needless
     ]
+    found += machines(ROOT, ALLOWED_MACHINES)
     if sorted(set(ALLOWED)) != ALLOWED:
         found.append("ALLOWED is not sorted")
     print("\n".join(found) if found else f"words: names use the field's, {len(ALLOWED)} are still allowed not to")

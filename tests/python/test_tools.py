@@ -92,10 +92,11 @@ NAMED = {
 }
 
 
-def words(tmp_path, monkeypatch, capsys, files=None, allowed=("is_behind_",)):
+def words(tmp_path, monkeypatch, capsys, files=None, allowed=("is_behind_",), allowed_machines=()):
     module = tool("check_words")
     monkeypatch.setattr(module, "ROOT", tmp_path)
     monkeypatch.setattr(module, "ALLOWED", list(allowed))
+    monkeypatch.setattr(module, "ALLOWED_MACHINES", dict.fromkeys(allowed_machines, "a reason"))
     for path, text in {**NAMED, **(files or {})}.items():
         path = tmp_path / path
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -145,6 +146,65 @@ def test_allowed_names_are_removed_once_renamed(tmp_path):
     module.shorten(script, module.ALLOWED[1:])
     kept = script.read_text().partition("ALLOWED: list[str] = [\n")[2].partition("]\n")[0]
     assert kept == "".join(f'    "{name}",\n' for name in module.ALLOWED[:1])
+
+
+# Beside the rooms of one processor, in a path, and in the middle of other words.
+MACHINE_TEXTS = {
+    "x86/avx512.h": "// AVX-512\n",
+    "nvptx/a.cpp": "Intrinsic::nvvm_rsqrt_approx_f; // PTX\n",
+    "driver/a.cpp": 'if (cpu == "x86-64-v4" || cpu == "sm_90") {}\n',
+    "pipeline.cpp": "bool has_avx512;\n",
+    "pipeline.h": "// NVIDIA\n",
+    "vectorize/a.cpp": '#include "compiler/x86/a.h"\n// nvptx/kernel_entry.h\nint asm_1, prism_2, descriptor, assess2;\n',
+}
+
+
+def machines(tmp_path, monkeypatch, capsys, files, allowed=()):
+    files = {f"src/compiler/{path}": text for path, text in {**MACHINE_TEXTS, **files}.items()}
+    return words(tmp_path, monkeypatch, capsys, files, allowed_machines=allowed)
+
+
+def test_instruction_sets_in_the_rooms_of_a_processor(tmp_path, monkeypatch, capsys):
+    status, out = machines(tmp_path, monkeypatch, capsys, {})
+    assert (status, out) == (0, "words: names use the field's, 1 are still allowed not to\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "name"),
+    [
+        ("a.h", "\nbool has_gathers();  // as AVX2 has\n", ":2: `AVX2`"),
+        ("a.h", "bool has_avx512_;\n", ":1: `avx512_`"),
+        (
+            "a.cpp",
+            "builder.CreateIntrinsic(Intrinsic::x86_avx512_vpermi2var_d_512);\n",
+            ":1: `x86_avx512_vpermi2var_d_512`",
+        ),
+        ("a.cpp", "#include <llvm/IR/IntrinsicsNVPTX.h>\n", ":1: `NVPTX`"),
+        ("a.cpp", "#include <llvm/IR/IntrinsicsX86.h>\n", ":1: `X86`"),
+        ("a.cpp", 'bool is_wide = cpu == "x86-64-v4";\n', ":1: `x86`"),
+        ("a.cpp", 'std::string_view architecture = "sm_90a";\n', ":1: `sm_90a`"),
+        ("a.cpp", "case TargetKind::kNvidia: break;\n", ":1: `Nvidia`"),
+        ("a.h", "// PTX's rule\n", ":1: `PTX`"),
+        ("a.h", "// twice as fast on an H100\n", ":1: `H100`"),
+        ("sse2.cpp", "", ": `sse2`"),
+    ],
+)
+def test_instruction_sets_and_gpus_elsewhere(path, text, name, tmp_path, monkeypatch, capsys):
+    status, out = machines(tmp_path, monkeypatch, capsys, {f"memory/{path}": text})
+    assert status == 1
+    assert out.startswith(f"src/compiler/memory/{path}{name} is an instruction set or a GPU; name the property")
+    assert out.count("\n") == 1
+
+
+def test_instruction_sets_that_are_allowed(tmp_path, monkeypatch, capsys):
+    files = {"ir/a.h": 'auto triple = "x86_64-linux";\n'}
+    allowed = [("ir/a.h", '"x86_64-linux"')]
+    assert machines(tmp_path, monkeypatch, capsys, files, allowed)[0] == 0
+    assert machines(tmp_path, monkeypatch, capsys, {"ir/a.h": ""}, allowed) == (
+        1,
+        'src/compiler/ir/a.h: no longer contains `"x86_64-linux"`; remove it from ALLOWED_MACHINES\n',
+    )
+    assert all(reason for reason in tool("check_words").ALLOWED_MACHINES.values())
 
 
 # ---- check_constructs.py

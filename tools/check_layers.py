@@ -41,6 +41,8 @@ ALLOWED = {
     **{
         f"src/compiler/{room}": [*(f"src/compiler/{other}" for other in others), "src/core", "include/kiln"]
         + (["src/compiler"] if room == "driver" else [])
+        # The numbers that the device library and the compiler share.
+        + (["src/device"] if room == "clang" else [])
         for room, others in ROOMS.items()
     },
     "src/targets": ["src/core", "include/kiln"],

@@ -11,32 +11,39 @@ namespace kiln {
 struct AttributeRow {
   std::string_view name;
   bool is_vector;  // uint3; otherwise uint
+  // Whether it is another where the grid is divided into threadgroups in another way. Where a body has no such
+  // attribute, rows of threads of neighbouring threadgroups may be run as one.
+  bool knows_threadgroups;
+
+  // No column has a default.
+  constexpr AttributeRow(std::string_view name, bool is_vector, bool knows_threadgroups)
+      : name(name), is_vector(is_vector), knows_threadgroups(knows_threadgroups) {}
 
   constexpr std::string_view type() const { return is_vector ? "uint3" : "uint"; }
 };
 
 // In alphabetical order, which is their order in a generated signature.
 inline constexpr std::array<AttributeRow, 20> kAttributes = {{
-    {"dispatch_quadgroups_per_threadgroup", false},
-    {"dispatch_simdgroups_per_threadgroup", false},
-    {"dispatch_threads_per_threadgroup", true},
-    {"grid_origin", true},
-    {"grid_size", true},
-    {"quadgroup_index_in_threadgroup", false},
-    {"quadgroups_per_threadgroup", false},
-    {"simdgroup_index_in_threadgroup", false},
-    {"simdgroups_per_threadgroup", false},
-    {"thread_execution_width", false},
-    {"thread_index_in_quadgroup", false},
-    {"thread_index_in_simdgroup", false},
-    {"thread_index_in_threadgroup", false},
-    {"thread_position_in_grid", true},
-    {"thread_position_in_threadgroup", true},
-    {"threadgroup_position_in_grid", true},
-    {"threadgroups_per_grid", true},
-    {"threads_per_grid", true},
-    {"threads_per_simdgroup", false},
-    {"threads_per_threadgroup", true},
+    {"dispatch_quadgroups_per_threadgroup", false, true},
+    {"dispatch_simdgroups_per_threadgroup", false, true},
+    {"dispatch_threads_per_threadgroup", true, true},
+    {"grid_origin", true, false},
+    {"grid_size", true, false},
+    {"quadgroup_index_in_threadgroup", false, true},
+    {"quadgroups_per_threadgroup", false, true},
+    {"simdgroup_index_in_threadgroup", false, true},
+    {"simdgroups_per_threadgroup", false, true},
+    {"thread_execution_width", false, false},
+    {"thread_index_in_quadgroup", false, true},
+    {"thread_index_in_simdgroup", false, true},
+    {"thread_index_in_threadgroup", false, true},
+    {"thread_position_in_grid", true, false},
+    {"thread_position_in_threadgroup", true, true},
+    {"threadgroup_position_in_grid", true, true},
+    {"threadgroups_per_grid", true, true},
+    {"threads_per_grid", true, false},
+    {"threads_per_simdgroup", false, false},
+    {"threads_per_threadgroup", true, true},
 }};
 
 static_assert([] {

@@ -16,6 +16,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "core/thread_values.h"
+
 namespace kiln {
 
 inline constexpr uint32_t kCpuImageMagic = 0x314c4e4b;  // "KNL1"
@@ -131,18 +133,6 @@ struct CpuLaunch {
 using CpuAttendFunction = uint32_t (*)(const CpuLaunch*);
 inline constexpr const char* kAttendFunction = "__kiln_attend";
 
-// The values that attributes are computed from. Each is a uint; vectors take three.
-enum CpuThreadValue : uint32_t {
-  kPositionInThreadgroup = 0,
-  kThreadgroupPosition = 3,
-  kThreadsPerThreadgroup = 6,  // of this threadgroup, smaller at an edge of the grid
-  kFullThreadsPerThreadgroup = 9,
-  kThreadsPerGrid = 12,
-  kThreadgroupsPerGrid = 15,
-  kIndexInThreadgroup = 18,
-  kCpuThreadValues = 19,
-};
-
 // What the threads of a simdgroup exchange.
 struct CpuPayload {
   uint64_t values[32];
@@ -151,7 +141,7 @@ struct CpuPayload {
 };
 
 struct CpuThread {
-  uint32_t values[kCpuThreadValues];
+  uint32_t values[kThreadValueNumbers];
   uint32_t site;      // where the thread waits: 1 + index into sites; kReturned when it has returned
   uint32_t entry;     // where CpuThreadFunction goes on; kBegin before it was called
   uint32_t* counts;   // iteration numbers of the loops around the site, outermost first

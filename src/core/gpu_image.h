@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/kernel_unit.h"
+#include "core/thread_values.h"
 
 namespace kiln {
 
@@ -57,6 +58,8 @@ struct GpuGeometry {
   // more than the hardware takes (65,535). 0: the hardware grid is threadgroups_per_grid.
   uint32_t is_linear;
 };
+// All values that are the same for the whole grid come from the block.
+static_assert(offsetof(GpuGeometry, is_linear) == numbers_of(ThreadValueScope::kGrid) * sizeof(uint32_t));
 
 // Where each parameter of a unit lies in the block.
 struct GpuBlockLayout {

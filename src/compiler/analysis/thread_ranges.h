@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
-#include "core/cpu_image.h"
 #include "core/kernel_unit.h"
 #include "core/launch_geometry.h"
+#include "core/thread_values.h"
 
 namespace kiln {
 
@@ -30,13 +30,15 @@ struct ThreadLimits {
     auto between = [](uint64_t first, uint64_t last) {
       return llvm::ConstantRange::getNonEmpty(llvm::APInt(32, first), llvm::APInt(32, last + 1));
     };
-    if (which < kThreadgroupPosition) return between(0, extents[which] - 1);
-    if (which >= kThreadsPerThreadgroup && which < kFullThreadsPerThreadgroup)
-      return between(1, extents[which - kThreadsPerThreadgroup]);
-    if (which >= kFullThreadsPerThreadgroup && which < kThreadsPerGrid)
-      return between(1, extents[which - kFullThreadsPerThreadgroup]);
-    if (which == kIndexInThreadgroup) return between(0, threads - 1);
-    return llvm::ConstantRange::getFull(32);
+    const ThreadValueRow* row = thread_value_row(which);
+    if (!row) return llvm::ConstantRange::getFull(32);
+    switch (row->value) {
+      case kPositionInThreadgroup: return between(0, extents[which - row->value] - 1);
+      case kThreadsPerThreadgroup:
+      case kFullThreadsPerThreadgroup: return between(1, extents[which - row->value]);
+      case kIndexInThreadgroup: return between(0, threads - 1);
+      default: return llvm::ConstantRange::getFull(32);
+    }
   }
 };
 

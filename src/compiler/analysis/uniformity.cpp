@@ -32,7 +32,8 @@ bool is_per_thread_call(const llvm::Instruction& instruction) {
 // A thread's position in its threadgroup, where it is not composed of simdgroup and lane.
 bool is_position(const llvm::Instruction& instruction) {
   const std::optional<uint64_t> which = thread_value(&instruction);
-  return which && *which < kThreadgroupPosition;
+  const ThreadValueRow* row = which ? thread_value_row(*which) : nullptr;
+  return row && row->value == kPositionInThreadgroup;
 }
 
 class ThreadsTarget : public llvm::TargetTransformInfoImplCRTPBase<ThreadsTarget> {

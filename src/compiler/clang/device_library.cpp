@@ -5,6 +5,8 @@
 #include "core/cpu_image.h"
 #include "core/sha256.h"
 #include "core/text.h"
+#include "core/thread_values.h"
+#include "device/engine/thread_values.h"
 
 // Embedded by `src/compiler/CMakeLists.txt`.
 extern "C" const char kiln_metal_library_begin[];
@@ -14,6 +16,12 @@ extern "C" const char kiln_cuda_library_end[];
 
 namespace kiln {
 namespace {
+
+// The device library's numbers are core's.
+#define KILN_ROW(name, in_library, components, scope) static_assert(__kiln::ThreadValue::in_library == k##name + 0u);
+KILN_THREAD_VALUES(KILN_ROW)
+#undef KILN_ROW
+static_assert(__kiln::ThreadValue::numbers == kThreadValueNumbers);
 
 constexpr std::string_view kAfter = "after/";
 // Only for CUDA; kCudaLibrary includes its whole library.

@@ -3,7 +3,6 @@
 #include <llvm/IR/LLVMContext.h>
 
 #include <algorithm>
-#include <string_view>
 
 #include "compiler/driver/thread_code.h"
 #include "compiler/ir/entry.h"
@@ -31,12 +30,8 @@ llvm::TargetMachine& cpu_machine(const std::string& cpu) {
 
 // Whether threads are told nothing that differs between threadgroups but where they are in the grid.
 bool knows_grid_only(const KernelUnit& unit) {
-  constexpr std::string_view kOfGrid[] = {
-      "grid_origin",          "grid_size", "thread_execution_width", "thread_position_in_grid", "threads_per_grid",
-      "threads_per_simdgroup"};
-  return unit.dialect == Dialect::kMetal && std::ranges::all_of(unit.attributes, [&](uint8_t row) {
-           return std::ranges::find(kOfGrid, kAttributes[row].name) != std::end(kOfGrid);
-         });
+  return unit.dialect == Dialect::kMetal &&
+         std::ranges::none_of(unit.attributes, [](uint8_t row) { return kAttributes[row].knows_threadgroups; });
 }
 
 }  // namespace

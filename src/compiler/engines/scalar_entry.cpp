@@ -56,9 +56,11 @@ Function& add_scalar_row(Function& body, const KernelUnit& unit, bool takes_laun
   PHINode* x = builder.CreatePHI(number, 2);
   builder.CreateCondBr(builder.CreateICmpULT(x, count), run, end);
   builder.SetInsertPoint(run);
-  auto value = [&](Value* record, CpuThreadValue which) {
+  auto value = [&](Value* record, ThreadValue which) {
     return builder.CreatePtrAdd(record, builder.getInt64(which * sizeof(uint32_t)));
   };
+  // The rest of the position is that of the row.
+  static_assert(numbers_of(ThreadValueScope::kThread) == 4);
   builder.CreateStore(x, value(thread, kPositionInThreadgroup));
   Value* first_index = builder.CreateLoad(number, value(first, kIndexInThreadgroup));
   builder.CreateStore(builder.CreateAdd(first_index, x), value(thread, kIndexInThreadgroup));

@@ -289,6 +289,8 @@ void lower_positions(Function& group, bool has_convergence_points, bool rows_are
       Value* frame = builder.CreatePtrToInt(group.getArg(2), builder.getInt64Ty());
       return builder.CreateTrunc(builder.CreateLShr(frame, kRowShift), builder.getInt32Ty());
     };
+    // Each value of a thread that is not in the record of a simdgroup.
+    static_assert(numbers_of(ThreadValueScope::kThread) == 4);
     Value* value;
     if (has_convergence_points && which == kIndexInThreadgroup)
       value = index_in_simdgroups();

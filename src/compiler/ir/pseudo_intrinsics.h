@@ -23,8 +23,8 @@ inline bool calls(const llvm::Instruction& instruction, llvm::StringRef name) {
   return call && call->getCalledFunction() && call->getCalledFunction()->getName() == name;
 }
 
-/// `__kiln_value(which)` is a value of the thread, as numbered by CpuThreadValue. Returns `which` if the value is such
-/// a call with a constant.
+/// `__kiln_value(which)` is a value of the thread, by its number in core/thread_values.h. Returns `which` if the value
+/// is such a call with a constant.
 inline constexpr const char* kValueFunction = "__kiln_value";
 inline std::optional<uint64_t> thread_value(const llvm::Value* value) {
   const auto* call = llvm::dyn_cast<llvm::CallInst>(value);

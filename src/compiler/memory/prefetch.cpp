@@ -214,7 +214,7 @@ class Prefetcher {
     return std::nullopt;
   }
 
-  static uint64_t offset_of(CpuThreadValue value, unsigned axis) {
+  static uint64_t offset_of(ThreadValue value, unsigned axis) {
     return offsetof(CpuThread, values) + (value + axis) * sizeof(uint32_t);
   }
 

@@ -294,14 +294,20 @@ class EntryMaker {
   }
 
   Value* thread_value(uint64_t which) {
-    if (which < kThreadgroupPosition) return position_.in_threadgroup[which];
-    if (which < kThreadsPerThreadgroup) return position_.threadgroup[which - kThreadgroupPosition];
-    if (which < kFullThreadsPerThreadgroup) return position_.extents[which - kThreadsPerThreadgroup];
-    if (which < kThreadsPerGrid) return full_[which - kFullThreadsPerThreadgroup];
-    if (which < kThreadgroupsPerGrid) return threads_per_grid_[which - kThreadsPerGrid];
-    if (which < kIndexInThreadgroup) return threadgroups_[which - kThreadgroupsPerGrid];
-    if (which == kIndexInThreadgroup) return position_.index;
-    throw InternalError("an unknown value of a thread");
+    static_assert(std::size(kThreadValues) == 7, "make_positions() computes all");
+    const ThreadValueRow* row = kiln::thread_value_row(which);
+    if (!row) throw InternalError("an unknown value of a thread");
+    const uint64_t component = which - row->value;
+    switch (row->value) {
+      case kPositionInThreadgroup: return position_.in_threadgroup[component];
+      case kThreadgroupPosition: return position_.threadgroup[component];
+      case kThreadsPerThreadgroup: return position_.extents[component];
+      case kFullThreadsPerThreadgroup: return full_[component];
+      case kThreadsPerGrid: return threads_per_grid_[component];
+      case kThreadgroupsPerGrid: return threadgroups_[component];
+      case kIndexInThreadgroup: return position_.index;
+      default: throw InternalError("an unknown value of a thread");
+    }
   }
 
   // The threadgroup's last simdgroup may have fewer than 32 lanes.

@@ -43,7 +43,7 @@ Difference between_threads_of_threadgroup(const Value& value) {
   if (const auto* load = dyn_cast<LoadInst>(instruction)) {
     is_divergent = !load->isSimple() || !load->hasMetadata(LLVMContext::MD_invariant_load);
   } else if (std::optional<uint64_t> which = thread_value(instruction)) {
-    is_divergent = *which < kThreadgroupPosition || *which == kIndexInThreadgroup;
+    is_divergent = is_divergent_value(*which);
   } else if (const auto* intrinsic = dyn_cast<IntrinsicInst>(instruction)) {
     is_divergent = !intrinsic->doesNotAccessMemory();
   } else {

@@ -60,7 +60,7 @@ std::optional<uint32_t> simdgroup_field(const LoadInst& load) {
   const auto* argument = dyn_cast<Argument>(base);
   if (!argument || argument->getArgNo() != kCpuRecord || !load.getType()->isIntegerTy(32)) return std::nullopt;
   uint64_t field = offset.getZExtValue() / sizeof(uint32_t);
-  if (field < kThreadgroupPosition || field == kIndexInThreadgroup) return static_cast<uint32_t>(field);
+  if (is_divergent_value(field)) return static_cast<uint32_t>(field);
   return std::nullopt;
 }
 

@@ -20,6 +20,7 @@
 #define uint64_t __kiln_uint64_t
 #define intptr_t __kiln_intptr_t
 #define uintptr_t __kiln_uintptr_t
+#include "engine/thread_values.h"
 #include "engine/thread.h"
 #include "metal_stdlib/scalar_types.h"
 #include "metal_stdlib/vec.h"

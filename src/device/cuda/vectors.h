@@ -52,8 +52,8 @@ struct dim3 {
   __KILN_DEVICE constexpr operator uint3() const { return {x, y, z}; }
 };
 
-inline constexpr __kiln::place<0> threadIdx{};
-inline constexpr __kiln::place<3> blockIdx{};
-inline constexpr __kiln::place<9> blockDim{};
-inline constexpr __kiln::place<15> gridDim{};
+inline constexpr __kiln::place<__kiln::ThreadValue::position_in_threadgroup> threadIdx{};
+inline constexpr __kiln::place<__kiln::ThreadValue::threadgroup_position> blockIdx{};
+inline constexpr __kiln::place<__kiln::ThreadValue::full_threads_per_threadgroup> blockDim{};
+inline constexpr __kiln::place<__kiln::ThreadValue::threadgroups_per_grid> gridDim{};
 inline constexpr int warpSize = 32;

@@ -6,32 +6,40 @@ template <class U = uint>
 __KILN_INLINE metal::vec<U, 3> vector_value(uint first) {
   return metal::vec<U, 3>(__kiln_value(first), __kiln_value(first + 1), __kiln_value(first + 2));
 }
+__KILN_INLINE uint position_in_grid(uint axis) {
+  return __kiln_value(ThreadValue::threadgroup_position + axis) *
+             __kiln_value(ThreadValue::full_threads_per_threadgroup + axis) +
+         __kiln_value(ThreadValue::position_in_threadgroup + axis);
+}
+__KILN_INLINE uint threads_of(uint first) {
+  return __kiln_value(first) * __kiln_value(first + 1) * __kiln_value(first + 2);
+}
 
 template <class U = uint>
 __KILN_INLINE metal::vec<U, 3> thread_position_in_threadgroup() {
-  return vector_value<U>(0);
+  return vector_value<U>(ThreadValue::position_in_threadgroup);
 }
 template <class U = uint>
 __KILN_INLINE metal::vec<U, 3> threadgroup_position_in_grid() {
-  return vector_value<U>(3);
+  return vector_value<U>(ThreadValue::threadgroup_position);
 }
 template <class U = uint>
 __KILN_INLINE metal::vec<U, 3> threads_per_threadgroup() {
-  return vector_value<U>(6);
+  return vector_value<U>(ThreadValue::threads_per_threadgroup);
 }
 template <class U = uint>
 __KILN_INLINE metal::vec<U, 3> dispatch_threads_per_threadgroup() {
-  return vector_value<U>(9);
+  return vector_value<U>(ThreadValue::full_threads_per_threadgroup);
 }
 template <class U = uint>
 __KILN_INLINE metal::vec<U, 3> threads_per_grid() {
-  return vector_value<U>(12);
+  return vector_value<U>(ThreadValue::threads_per_grid);
 }
 template <class U = uint>
 __KILN_INLINE metal::vec<U, 3> threadgroups_per_grid() {
-  return vector_value<U>(15);
+  return vector_value<U>(ThreadValue::threadgroups_per_grid);
 }
-__KILN_INLINE uint thread_index_in_threadgroup() { return __kiln_value(18); }
+__KILN_INLINE uint thread_index_in_threadgroup() { return __kiln_value(ThreadValue::index_in_threadgroup); }
 
 template <class U = uint>
 __KILN_INLINE metal::vec<U, 3> grid_origin() {
@@ -39,16 +47,15 @@ __KILN_INLINE metal::vec<U, 3> grid_origin() {
 }
 template <class U = uint>
 __KILN_INLINE metal::vec<U, 3> grid_size() {
-  return vector_value<U>(12);
+  return vector_value<U>(ThreadValue::threads_per_grid);
 }
 template <class U = uint>
 __KILN_INLINE metal::vec<U, 3> thread_position_in_grid() {
-  return metal::vec<U, 3>(__kiln_value(3) * __kiln_value(9) + __kiln_value(0), __kiln_value(4) * __kiln_value(10) + __kiln_value(1),
-               __kiln_value(5) * __kiln_value(11) + __kiln_value(2));
+  return metal::vec<U, 3>(position_in_grid(0), position_in_grid(1), position_in_grid(2));
 }
 
-__KILN_INLINE uint threads_in_threadgroup() { return __kiln_value(6) * __kiln_value(7) * __kiln_value(8); }
-__KILN_INLINE uint threads_in_full_threadgroup() { return __kiln_value(9) * __kiln_value(10) * __kiln_value(11); }
+__KILN_INLINE uint threads_in_threadgroup() { return threads_of(ThreadValue::threads_per_threadgroup); }
+__KILN_INLINE uint threads_in_full_threadgroup() { return threads_of(ThreadValue::full_threads_per_threadgroup); }
 
 __KILN_INLINE uint threads_per_simdgroup() { return 32; }
 __KILN_INLINE uint thread_execution_width() { return 32; }

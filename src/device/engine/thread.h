@@ -26,7 +26,7 @@ typedef __bf16 bfloat;
 
 namespace __kiln {
 
-// One of the values that attributes are computed from: CpuThreadValue in `core/cpu_image.h`.
+// One of the values that attributes are computed from, by its number in `engine/thread_values.h`.
 extern "C" __attribute__((const)) uint __kiln_value(uint index);
 
 // The line of a caller's call: a parameter behind Metal's own, of a type that no argument of a kernel's converts to.

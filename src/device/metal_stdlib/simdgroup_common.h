@@ -29,7 +29,7 @@ __KILN_INLINE T unpack(ulong bits) {
   return __builtin_bit_cast(T, static_cast<typename bits_of_size<sizeof(T)>::type>(bits));
 }
 
-__KILN_INLINE uint lane() { return __kiln_value(18) & 31; }
+__KILN_INLINE uint lane() { return __kiln_value(ThreadValue::index_in_threadgroup) & 31; }
 
 // The value of the lane that each thread names.
 template <class T>

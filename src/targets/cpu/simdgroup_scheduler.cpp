@@ -56,6 +56,8 @@ SimdgroupScheduler::~SimdgroupScheduler() { ::operator delete(frames_, std::alig
 
 // Where each simdgroup's first thread is in a threadgroup of this size, and how many threads it has.
 void SimdgroupScheduler::place(const uint32_t* size) {
+  // The fourth is set once.
+  static_assert(numbers_of(ThreadValueScope::kThread) == 4);
   uint32_t threads = size[0] * size[1] * size[2];
   simdgroup_count_ = (threads + kSimdgroupSize - 1) / kSimdgroupSize;
   for (uint32_t s = 0; s < simdgroup_count_; ++s) {

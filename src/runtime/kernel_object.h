@@ -108,20 +108,30 @@ class KernelObject {
   Context& context() const { return context_; }
 
  private:
+  // What the body sees of an input beside its elements.
+  static constexpr std::string_view kShapeSuffixes[] = {"_shape", "_strides", "_ndim"};
+  // What says the form of the launch, at the end of what is general in a call's key.
+  static constexpr size_t kFormBytes = 1;
+
+  // kernel_object.cpp: finds code, or has it made.
   std::span<const std::string> input_names(const Call& call) const;
   std::span<const std::string> output_names(const Call& call) const;
+  SingleFlight<Binary>::Found find_or_make_binary(KernelUnit& unit, Target& target) const;
+  bool may_specialize(std::string_view general_key, std::string_view key);
+  void give_back_specialization(std::string_view general_key, std::string_view key);
+
+  // kernel_variant.cpp: what code is made for.
   bool is_for_nvrtc(const Call& call) const;
   /// What of the call's form code is made for, on its device.
   LaunchForm form_for_code(const Call& call) const;
-  SingleFlight<Binary>::Found find_or_make_binary(KernelUnit& unit, Target& target) const;
-  void check_text(const std::string& text, std::string_view what) const;
-  void check_name(const std::string& name, std::string_view what) const;
   std::string_view call_key(const Call& call, size_t& general_bytes) const;
   bool uses_shape_of(const Call& call, size_t input) const;
   bool body_uses_shape_of(const std::string& name) const;
-  bool may_specialize(std::string_view general_key, std::string_view key);
-  void give_back_specialization(std::string_view general_key, std::string_view key);
   void set_known_shapes(KernelUnit& unit, const Call& call) const;
+
+  // kernel_checks.cpp: what is wrong with the kernel or a call.
+  void check_text(const std::string& text, std::string_view what) const;
+  void check_name(const std::string& name, std::string_view what) const;
   void check_input(const InputArray& input, const std::string& name) const;
   void check_writable_names(std::span<const std::string> inputs) const;
   void check_output(const OutputArray& output, const std::string& name) const;

@@ -1,0 +1,150 @@
+// What of a call its code is made for: the key by which a kernel finds the code again, and the unit that is compiled.
+// Whatever unit_for() and set_known_shapes() read of a call, call_key() must have.
+#include <algorithm>
+
+#include "core/array_layout.h"
+#include "core/settings.h"
+#include "core/text.h"
+#include "core/thread_state.h"
+#include "runtime/kernel_object.h"
+
+namespace kiln {
+namespace {
+
+InputType type_of(const InputArray& input) {
+  InputType type;
+  type.dtype = input.dtype;
+  type.is_scalar = input.shape.empty();
+  type.is_small = element_count(input.shape) < kSmallInputSize;
+  return type;
+}
+
+}  // namespace
+
+bool KernelObject::is_for_nvrtc(const Call& call) const {
+  return context_.is_for_nvrtc(spec_.dialect,
+                               call.device.kind == DeviceKind::kNvidia ? TargetKind::kNvidia : TargetKind::kCpu);
+}
+
+bool KernelObject::uses_shape_of(const Call& call, size_t input) const {
+  if (call.inputs[input].shape.empty()) return false;
+  return spec_.input_names ? uses_shape_[input] : body_uses_shape_of(call.input_names[input]);
+}
+
+bool KernelObject::body_uses_shape_of(const std::string& name) const {
+  return std::any_of(std::begin(kShapeSuffixes), std::end(kShapeSuffixes),
+                     [&](std::string_view suffix) { return text_.body_uses(concat(name, suffix)); });
+}
+
+LaunchForm KernelObject::form_for_code(const Call& call) const {
+  LaunchForm form = launch_form(call.grid, call.threadgroup);
+  if (call.device.kind == DeviceKind::kNvidia) {
+    // NVRTC makes nothing of it.
+    return {.is_whole_row = !is_for_nvrtc(call) && form.is_whole_row};
+  }
+  if (!prefers_simd(context_.cpu().spec())) return {};
+  return {.rows_are_simdgroups = form.rows_are_simdgroups,
+          .rows_are_runs = !cooperation_.waits_at_barriers && form.rows_are_runs,
+          .simdgroups = cooperation_.waits_at_barriers ? form.simdgroups : 0,
+          .simdgroups_are_full = cooperation_.has_collectives && form.simdgroups_are_full};
+}
+
+// The bytes that tell one combination of argument types from another within one kernel; behind the first
+// `general_bytes`, shapes that code may be made for. Built in a buffer that each thread keeps, so that a look-up
+// allocates nothing.
+std::string_view KernelObject::call_key(const Call& call, size_t& general_bytes) const {
+  thread_local ThreadState<std::string> key_of_thread;
+  std::string& key = *key_of_thread;
+  key.clear();
+  auto add = [&](auto value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
+  auto add_text = [&](const std::string& text) {
+    add(static_cast<uint32_t>(text.size()));
+    key.append(text);
+  };
+  add(call.device.kind);
+  add(static_cast<uint8_t>(call.device.index));
+  add(static_cast<uint32_t>(call.inputs.size()));
+  for (const InputArray& input : call.inputs) {
+    InputType type = type_of(input);
+    add(type.dtype);
+    add(static_cast<uint8_t>(type.is_scalar + 2 * type.is_small));
+  }
+  add(static_cast<uint32_t>(call.outputs.size()));
+  for (const OutputArray& output : call.outputs) add(output.dtype);
+  add(static_cast<uint32_t>(call.template_arguments.size()));
+  for (const TemplateArgument& argument : call.template_arguments) {
+    add_text(argument.name);
+    add(static_cast<uint8_t>(argument.value.index()));
+    std::visit([&](auto value) { add(static_cast<int32_t>(value)); }, argument.value);
+  }
+  for (const std::string& name : call.input_names) add_text(name);
+  for (const std::string& name : call.output_names) add_text(name);
+  add(form_for_code(call).packed());
+  general_bytes = key.size();
+  static_assert(kFormBytes == sizeof form_for_code(call).packed());
+  // NVRTC makes nothing of known shapes.
+  if (specializes_ && !is_for_nvrtc(call))
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      if (!uses_shape_of(call, i)) continue;
+      add(static_cast<uint32_t>(call.inputs[i].shape.size()));
+      for (int64_t dimension : call.inputs[i].shape) add(dimension);
+      // Of a copy they follow from the shape.
+      if (!copies(call.inputs[i]))
+        for (int64_t stride : call.inputs[i].strides) add(stride);
+    }
+  return key;
+}
+
+KernelUnit KernelObject::unit_for(const Call& call) const {
+  std::vector<InputType> inputs;
+  for (const InputArray& input : call.inputs) inputs.push_back(type_of(input));
+  std::vector<Dtype> outputs;
+  for (const OutputArray& output : call.outputs) outputs.push_back(output.dtype);
+  SignatureRequest request{text_,
+                           spec_.name,
+                           input_names(call),
+                           inputs,
+                           output_names(call),
+                           outputs,
+                           call.template_arguments,
+                           spec_.atomic_outputs,
+                           spec_.style};
+  KernelUnit unit = spec_.dialect == Dialect::kMetal ? write_metal(request) : write_cuda(request);
+  if (!spec_.ensure_row_contiguous)
+    for (KernelParameter& parameter : unit.parameters)
+      if (parameter.role == ParameterRole::kInput) parameter.from_zero = false;
+  for (KernelParameter& parameter : unit.parameters)
+    if (parameter.role == ParameterRole::kInput) parameter.is_writable_input = is_writable(parameter.name);
+  unit.allows_input_stores = spec_.allows_input_stores;
+  unit.math_mode = spec_.compile_options.math_mode;
+  unit.form = form_for_code(call);
+  // NVRTC has no room for guards.
+  unit.bounds_guards = spec_.compile_options.bounds.value_or(settings().bounds) && !is_for_nvrtc(call);
+  if (call.device.kind == DeviceKind::kCpu) unit.dynamic_memory_bytes = static_cast<uint64_t>(spec_.shared_memory);
+  return unit;
+}
+
+void KernelObject::set_known_shapes(KernelUnit& unit, const Call& call) const {
+  for (KernelParameter& parameter : unit.parameters) {
+    if (parameter.role == ParameterRole::kInput || parameter.role == ParameterRole::kOutput) continue;
+    if (!uses_shape_of(call, parameter.argument)) continue;
+    const InputArray& input = call.inputs[parameter.argument];
+    switch (parameter.role) {
+      case ParameterRole::kShape: parameter.values.assign(input.shape.begin(), input.shape.end()); break;
+      case ParameterRole::kNdim: parameter.values = {static_cast<int64_t>(input.shape.size())}; break;
+      case ParameterRole::kStrides:
+        parameter.values.assign(input.strides.begin(), input.strides.end());
+        if (copies(input)) write_row_contiguous_strides(input.shape, parameter.values);
+        break;
+      default: break;
+    }
+  }
+}
+
+bool KernelObject::may_specialize(const Call& call) const {
+  for (size_t i = 0; i < call.inputs.size(); ++i)
+    if (specializes_ && uses_shape_of(call, i)) return true;
+  return false;
+}
+
+}  // namespace kiln

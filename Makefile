@@ -19,7 +19,7 @@ ASAN_TESTS := interfaces launch errors wrong_calls wrong_containers wrong_kernel
 # cmake, ninja and ctest of the environment come first.
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH" &&
 
-.PHONY: all build demo docs gallery gpu-bundle test test-python test-cpp test-gpu test-asan test-tsan test-wheel coverage fuzz check lint types stubs bench bench-engines bench-growth bench-gpu format clean help
+.PHONY: all build demo docs gallery gpu-bundle test test-python test-cpp test-gpu test-asan test-tsan test-wheel coverage fuzz check lint types stubs bench bench-engines bench-growth bench-passes bench-gpu format clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -141,6 +141,10 @@ bench-engines: build
 # make bench-growth   how compile time grows with a body's length, on both engines; some minutes
 bench-growth: build
 	$(BIN)/python -m bench.compile_growth
+
+# make bench-passes   what each optional pass of the compiler is worth; writes docs/design/passes.md; half an hour
+bench-passes: build
+	$(BIN)/python -m bench.passes
 
 # make docs    the documentation as a site, in build/docs; draws the gallery's pictures where its programs have changed
 docs: build $(STAMPS)/gallery

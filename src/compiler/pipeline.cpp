@@ -5,9 +5,9 @@
 //                  prepare_for_x86: what the back end would do worse
 //   NVIDIA         lower_for_nvidia, prepare_for_ptx
 //
-// `pipeline.run("name", …)` is a pass that correctness needs. `pipeline.run(kSomePass, …)` is an optional one: its name
-// is in the table below, KILN_PASSES=-name switches it off, and results do not depend on it. A pass that is added gets
-// a line here, a name, its reason, and tests below tests/compiler.
+// `pipeline.run("name", …)` is a pass that correctness needs. `pipeline.run(optional("name"), …)` is an optional one:
+// its name is in the list below, KILN_PASSES=-name switches it off, and results do not depend on it. A pass that is
+// added gets a line here, a name, its reason, and tests below tests/compiler.
 #include "compiler/pipeline.h"
 
 #include <llvm/Analysis/PostDominators.h>
@@ -106,31 +106,46 @@ using namespace llvm;
 
 // ---- The optional passes
 
-constexpr OptionalPass kAddressOrder{"address-order"}, kAffineLanes{"affine-lanes"}, kAtomicPrefetch{"atomic-prefetch"},
-    kClusterStores{"cluster-stores"}, kCoarsenedAddresses{"coarsened-addresses"},
-    kCoarsenedLoopVersioning{"coarsened-loop-versioning"}, kConstantOffsets{"constant-offsets"},
-    kDeferredReductions{"deferred-reductions"}, kExtensionUses{"extension-uses"}, kFirstStores{"first-stores"},
-    kFlatBranches{"flat-branches"}, kFunctionVersioning{"function-versioning"}, kGuardedAtomics{"guarded-atomics"},
-    kIndirectPrefetch{"indirect-prefetch"}, kInt4ToFloat{"int4-to-float"}, kInvariantCache{"invariant-cache"},
-    kLaneLoopSplitting{"lane-loop-splitting"}, kLaneReductions{"lane-reductions"}, kLoopVersioning{"loop-versioning"},
-    kMaskedLoads{"masked-loads"}, kMinMaxIdiom{"min-max-idiom"}, kOrderStores{"order-stores"}, kPrefetch{"prefetch"},
-    kPressureScheduler{"pressure-scheduler"}, kReloadInputs{"reload-inputs"}, kSimdgroupLoops{"simdgroup-loops"},
-    kStoreForwarding{"store-forwarding"}, kTensorProducts{"tensor-products"}, kThreadCoarsening{"thread-coarsening"},
-    kThreadgroupVersioning{"threadgroup-versioning"}, kTileMultibuffering{"tile-multibuffering"};
-
 constexpr const char* kOptionalPasses[] = {
-    kAddressOrder.name,       kAffineLanes.name,        kAtomicPrefetch.name,
-    kClusterStores.name,      kCoarsenedAddresses.name, kCoarsenedLoopVersioning.name,
-    kConstantOffsets.name,    kDeferredReductions.name, kExtensionUses.name,
-    kFirstStores.name,        kFlatBranches.name,       kFunctionVersioning.name,
-    kGuardedAtomics.name,     kIndirectPrefetch.name,   kInt4ToFloat.name,
-    kInvariantCache.name,     kLaneLoopSplitting.name,  kLaneReductions.name,
-    kLoopVersioning.name,     kMaskedLoads.name,        kMinMaxIdiom.name,
-    kOrderStores.name,        kPrefetch.name,           kPressureScheduler.name,
-    kReloadInputs.name,       kSimdgroupLoops.name,     kStoreForwarding.name,
-    kTensorProducts.name,     kThreadCoarsening.name,   kThreadgroupVersioning.name,
-    kTileMultibuffering.name,
+    "address-order",
+    "affine-lanes",
+    "atomic-prefetch",
+    "cluster-stores",
+    "coarsened-addresses",
+    "coarsened-loop-versioning",
+    "constant-offsets",
+    "deferred-reductions",
+    "extension-uses",
+    "first-stores",
+    "flat-branches",
+    "function-versioning",
+    "guarded-atomics",
+    "indirect-prefetch",
+    "int4-to-float",
+    "invariant-cache",
+    "lane-loop-splitting",
+    "lane-reductions",
+    "loop-versioning",
+    "masked-loads",
+    "min-max-idiom",
+    "order-stores",
+    "prefetch",
+    "pressure-scheduler",
+    "reload-inputs",
+    "simdgroup-loops",
+    "store-forwarding",
+    "tensor-products",
+    "thread-coarsening",
+    "threadgroup-versioning",
+    "tile-multibuffering",
 };
+
+// A name of the list; another one does not compile.
+consteval OptionalPass optional(std::string_view name) {
+  for (const char* known : kOptionalPasses)
+    if (name == known) return {known};
+  throw "kOptionalPasses has no such pass";
+}
 
 // ---- Shared sequences of LLVM's passes
 
@@ -161,7 +176,7 @@ void hoist_checks(Pipeline& pipeline, OptionalPass name, Pass pass, Function& fu
 }
 
 void split_lane_loops(Pipeline& pipeline, Function& function, const VectorIsa& vector_isa, bool may_have_collectives) {
-  pipeline.run_pass(kLaneLoopSplitting, LaneLoopSplittingPass(vector_isa, may_have_collectives), function);
+  pipeline.run_pass(optional("lane-loop-splitting"), LaneLoopSplittingPass(vector_isa, may_have_collectives), function);
 }
 
 bool has_indirect_calls(const Function& function) {
@@ -293,7 +308,7 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
       !reason.empty())
     return reason;
   // Before masks are checked: which lanes take part is a question of the simdgroup then.
-  pipeline.run(kAffineLanes, group, [&] { split_affine_lanes(group); });
+  pipeline.run(optional("affine-lanes"), group, [&] { split_affine_lanes(group); });
   pipeline.keep_stage("lanes", *group.getParent());
   if (!pipeline.query("warp-masks", group, [&] { return masks_are_converged(group, functions, is_barrier); }))
     return kMayWaitElsewhere;
@@ -317,12 +332,12 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   if (any_of(instructions(group), [](const Instruction& i) { return i.getType()->isVectorTy(); }))
     pipeline.run("components", group, [&] { split_into_components(group, analyses); });
   // Again: unrolling has made constants of a loop's counter.
-  pipeline.run(kAffineLanes, group, [&] { split_affine_lanes(group); });
+  pipeline.run(optional("affine-lanes"), group, [&] { split_affine_lanes(group); });
   const bool may_coarsen = unit.form.rows_are_runs && !has_points;
   if (may_coarsen)
     pipeline.run("coarsened-positions", group, [&] { split_coarsened_positions(group, *group.getArg(3)); });
   // Before control flow is structured: stores of one block are adjacent members of a structure.
-  pipeline.run(kClusterStores, group, [&] { cluster_stores(group, functions); });
+  pipeline.run(optional("cluster-stores"), group, [&] { cluster_stores(group, functions); });
   pipeline.keep_stage("components", *group.getParent());
 
   // The cost is known best here, and most of the time of a compilation is still to come.
@@ -357,15 +372,15 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   pipeline.run("guard-extension", group,
                [&] { return extend_guards(group, functions.getResult<DivergenceAnalysis>(group)); });
   // Removes branches around atomics, which structurization would keep.
-  pipeline.run(kGuardedAtomics, group,
+  pipeline.run(optional("guarded-atomics"), group,
                [&] { return select_guarded_addresses(group, functions.getResult<DivergenceAnalysis>(group)); });
   // The widener needs two rules then (vectorize/widen.h).
   pipeline.run_llvm(kStructuring, group);
   // After structurization, which moves code across barriers no more.
-  pipeline.run(kReloadInputs, group, [&] { return reload_inputs(group, functions, is_barrier); });
+  pipeline.run(optional("reload-inputs"), group, [&] { return reload_inputs(group, functions, is_barrier); });
   pipeline.keep_stage("structured", *group.getParent());
   if (may_coarsen)
-    result.halves_share = pipeline.run(kThreadCoarsening, group, [&] {
+    result.halves_share = pipeline.run(optional("thread-coarsening"), group, [&] {
       return halves_share_work(group, functions.getResult<DivergenceAnalysis>(group));
     });
   auto is_output = [&](uint64_t argument) {
@@ -419,7 +434,7 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
   // Before inlining: the function is made twice, and its entry decides for all of its accesses.
   Function* whole = nullptr;
   if (!halves_share)
-    whole = pipeline.run(kFunctionVersioning, group,
+    whole = pipeline.run(optional("function-versioning"), group,
                          [&] { return make_fast_version(group, pipeline.analyses(), kFewestRows); });
   output.run_function = kRowFunction;
   Function& row = add_simd_row(group);
@@ -447,29 +462,30 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
   pipeline.run_llvm(kOptimize, module);
   if (halves_share) {
     // Before checks are hoisted out of the loop over halves: a prefetch needs the accesses' guards.
-    pipeline.run_pass(kIndirectPrefetch, IndirectPrefetchPass(), row);
-    pipeline.run_pass(kCoarsenedAddresses, CoarsenedAddressesPass(), row);
-    hoist_checks(pipeline, kCoarsenedLoopVersioning, CoarsenedLoopVersioningPass(group), row);
+    pipeline.run_pass(optional("indirect-prefetch"), IndirectPrefetchPass(), row);
+    pipeline.run_pass(optional("coarsened-addresses"), CoarsenedAddressesPass(), row);
+    hoist_checks(pipeline, optional("coarsened-loop-versioning"), CoarsenedLoopVersioningPass(group), row);
     pipeline.run_llvm("loop-mssa(licm)", row);
   }
   // After everything that changes how many values a loop carries.
   split_lane_loops(pipeline, row, vector_isa, /*may_have_collectives=*/false);
   if (whole) split_lane_loops(pipeline, group, vector_isa, /*may_have_collectives=*/false);
-  pipeline.run(kOrderStores, row, [&] { split_stores_in_order(row, vector_isa); });
+  pipeline.run(optional("order-stores"), row, [&] { split_stores_in_order(row, vector_isa); });
 }
 
 // Lanes exchange values, and no thread waits for another simdgroup: a function for one simdgroup.
 void lower_simdgroup(Pipeline& pipeline, Function& group, EngineOutput& output, const VectorIsa& vector_isa) {
   pipeline.run_llvm(kOptimize, *group.getParent());
-  hoist_checks(pipeline, kLoopVersioning, LoopVersioningPass(kFewestRows), group);
+  hoist_checks(pipeline, optional("loop-versioning"), LoopVersioningPass(kFewestRows), group);
   // After checks are hoisted: a cached value must not depend on one.
   output.table_bytes =
-      pipeline.run(kInvariantCache, group, [&] { return cache_invariants(group, pipeline.analyses()); });
+      pipeline.run(optional("invariant-cache"), group, [&] { return cache_invariants(group, pipeline.analyses()); });
   // Otherwise `x` is known to be within a threadgroup.
-  if (pipeline.request().unit.form.simdgroups == 0) pipeline.run_pass(kAtomicPrefetch, AtomicPrefetchPass(), group);
+  if (pipeline.request().unit.form.simdgroups == 0)
+    pipeline.run_pass(optional("atomic-prefetch"), AtomicPrefetchPass(), group);
   if (output.table_bytes > 0) {
     split_lane_loops(pipeline, group, vector_isa, /*may_have_collectives=*/true);
-    pipeline.run_pass(kPrefetch, PrefetchPass(/*ahead=*/1, vector_isa), group);
+    pipeline.run_pass(optional("prefetch"), PrefetchPass(/*ahead=*/1, vector_isa), group);
   }
 }
 
@@ -480,33 +496,33 @@ void optimize_threadgroup(Pipeline& pipeline, Module& module, const VectorIsa& v
   // Values that the loops over simdgroups have in common leave them; loops without anything to do go.
   pipeline.run_llvm("early-cse<memssa>,simplifycfg,loop-mssa(licm),instsimplify", threadgroup);
   // Before loops over simdgroups are unrolled: each check is there once.
-  hoist_checks(pipeline, kThreadgroupVersioning, ThreadgroupVersioningPass(), threadgroup);
+  hoist_checks(pipeline, optional("threadgroup-versioning"), ThreadgroupVersioningPass(), threadgroup);
   Function* slow = module.getFunction((Twine(kThreadgroupFunction) + kSlowSuffix).str());
   for (Function* function : {&threadgroup, slow}) {
     if (!function) continue;
     // Loops get a preheader and dedicated exits.
     pipeline.run_llvm("loop-simplify", *function);
     // Before unrolling: a store in the first iteration alone keeps the loop's iterations from being alike.
-    pipeline.run_pass(kFirstStores, FirstStoresPass(), *function);
+    pipeline.run_pass(optional("first-stores"), FirstStoresPass(), *function);
     pipeline.run_llvm("simplifycfg", *function);
     pipeline.run_llvm(
         "loop(loop-deletion,loop-unroll-full),sroa,simplifycfg,gvn<no-pre>,instcombine<no-verify-fixpoint>", *function);
     pipeline.run_llvm("loop-simplify", *function);
     // After unrolling: loops that are left run over simdgroups.
-    const bool has_sums = pipeline.run(kDeferredReductions, *function, [&] {
-      return defer_reductions(*function, pipeline.analyses(), vector_isa);
-    });
+    const bool has_sums = pipeline.run(optional("deferred-reductions"), *function,
+                                       [&] { return defer_reductions(*function, pipeline.analyses(), vector_isa); });
     // Memory that sums have been stored to becomes registers.
     if (has_sums) pipeline.run_llvm("sroa,simplifycfg,adce,gvn<no-pre>,instcombine<no-verify-fixpoint>", *function);
     // Needs the addresses of all simdgroups' stores in one block.
-    if (unit.form.simdgroups != 0) pipeline.run_pass(kStoreForwarding, StoreForwardingPass(vector_isa), *function);
-    pipeline.run_pass(kConstantOffsets, ConstantOffsetsPass(), *function);
+    if (unit.form.simdgroups != 0)
+      pipeline.run_pass(optional("store-forwarding"), StoreForwardingPass(vector_isa), *function);
+    pipeline.run_pass(optional("constant-offsets"), ConstantOffsetsPass(), *function);
     pipeline.run_llvm("early-cse,dse,adce,simplifycfg", *function);
     split_lane_loops(pipeline, *function, vector_isa, /*may_have_collectives=*/true);
   }
   // Last, since both depend on the final order of loads.
-  pipeline.run_pass(kAddressOrder, AddressOrderPass(vector_isa), threadgroup);
-  pipeline.run_pass(kPrefetch, PrefetchPass(kThreadgroupsAhead, vector_isa), threadgroup);
+  pipeline.run_pass(optional("address-order"), AddressOrderPass(vector_isa), threadgroup);
+  pipeline.run_pass(optional("prefetch"), PrefetchPass(kThreadgroupsAhead, vector_isa), threadgroup);
 }
 
 // Threads wait at barriers: a function for a threadgroup where its control flow allows it, and one that suspends.
@@ -524,14 +540,14 @@ void lower_threadgroup(Pipeline& pipeline, Function& group, Function& full, std:
   // Before loops over simdgroups are made: it changes which barriers there are. One simdgroup keeps its sums in
   // registers as it is.
   if (unit.form.simdgroups != 1)
-    tiles = pipeline.run(kTileMultibuffering, full, [&] {
+    tiles = pipeline.run(optional("tile-multibuffering"), full, [&] {
       return multibuffer_tiles(full, output.threadgroup_memory_bytes, vector_isa, is_barrier);
     });
   if (tiles.changed) pipeline.run_llvm("instsimplify,adce,simplifycfg", full);
   // Before the code is split at suspend points: barriers are calls still.
   bool is_made = false;
   pipeline.runner().invalidate(full);
-  std::optional<uint64_t> frame = pipeline.run(kSimdgroupLoops, module, [&] {
+  std::optional<uint64_t> frame = pipeline.run(optional("simdgroup-loops"), module, [&] {
     is_made = true;
     return loop_over_simdgroups(full, kThreadgroupFunction, unit.form.simdgroups, is_barrier);
   });
@@ -635,7 +651,7 @@ EngineOutput lower_scalar(Pipeline& pipeline, Module& module, TargetMachine& mac
   }
   // After optimization, which makes a mask's condition and a guard's visible at one load.
   for (Function& function : module)
-    if (!function.isDeclaration()) pipeline.run(kMaskedLoads, function, [&] { mask_at_loads(function); });
+    if (!function.isDeclaration()) pipeline.run(optional("masked-loads"), function, [&] { mask_at_loads(function); });
   output.private_bytes = output.frame_bytes + largest_stack(module);
   return output;
 }
@@ -660,18 +676,20 @@ void prepare_for_x86(Pipeline& pipeline, Module& module, EngineOutput& output, c
   // LLVM's lowering of bfloat rounds otherwise, and a select of halves goes through floats.
   pipeline.run("bfloat-conversions", module, [&] { remove_bfloat(module); });
   pipeline.run("half-selects", module, [&] { select_halves_as_integers(module); });
-  pipeline.run(kMinMaxIdiom, module, [&] { match_min_max(module); });
-  if (vector_isa.has_table_of_16_floats) pipeline.run(kInt4ToFloat, module, [&] { convert_int4_by_table(module); });
+  pipeline.run(optional("min-max-idiom"), module, [&] { match_min_max(module); });
+  if (vector_isa.has_table_of_16_floats)
+    pipeline.run(optional("int4-to-float"), module, [&] { convert_int4_by_table(module); });
   if (output.engine == "simd") {
-    pipeline.run(kLaneReductions, module, [&] { reduce_lanes(module, vector_isa); });
+    pipeline.run(optional("lane-reductions"), module, [&] { reduce_lanes(module, vector_isa); });
     // After everything that makes vectors: it splits them to registers, and orders a block for register pressure.
     for (Function& function : module) {
       if (function.isDeclaration()) continue;
-      pipeline.run(kPressureScheduler, function, [&] { schedule_for_pressure(function, vector_isa); });
+      pipeline.run(optional("pressure-scheduler"), function, [&] { schedule_for_pressure(function, vector_isa); });
     }
   }
   for (Function& function : module)
-    if (!function.isDeclaration()) pipeline.run(kExtensionUses, function, [&] { truncate_extended_values(function); });
+    if (!function.isDeclaration())
+      pipeline.run(optional("extension-uses"), function, [&] { truncate_extended_values(function); });
   // Last: no pass may take a loop with a poll for one that has none.
   if (needs_polls)
     output.polls = pipeline.run("interrupt-polls", module, [&] {
@@ -729,7 +747,7 @@ std::string lower_gpu_collectives(Pipeline& pipeline, Function& body, bool has_t
   if (!masks.refusal.empty()) return masks.refusal;
   // Before products are lowered to operations on lanes.
   if (has_tensor_products)
-    pipeline.run(kTensorProducts, body, [&] { multiply_by_tensor_cores(body, points, masks, map); });
+    pipeline.run(optional("tensor-products"), body, [&] { multiply_by_tensor_cores(body, points, masks, map); });
   pipeline.run("simdgroup-collectives", body, [&] { lower_convergence_points(body, points, masks, map); });
   return "";
 }
@@ -765,14 +783,14 @@ GpuLowering lower_for_nvidia(Pipeline& pipeline, Module& module, TargetMachine& 
   pipeline.run("parameter-loads", kernel, [&] { read_parameters(kernel); });
   pipeline.run_llvm(kOptimize, module);
   pipeline.run("parameter-loads", kernel, [&] { read_parameters(kernel); });
-  pipeline.run(kMaskedLoads, kernel, [&] { mask_at_loads(kernel); });
+  pipeline.run(optional("masked-loads"), kernel, [&] { mask_at_loads(kernel); });
   pipeline.run("pairs", kernel, [&] { split_to_pairs(runner, kernel); });
   // Address spaces are inferred once guards' offsets have become arithmetic of integers.
   pipeline.run_llvm("generic-to-nvvm,function(infer-address-spaces,sroa,early-cse,adce)", module);
   pipeline.run("guard-comparisons", kernel, [&] { compare_guards_with_ends(kernel, unit); });
   pipeline.run("alignments", kernel, [&] { reduce_alignments_to_known(kernel); });
   // Before accesses become predicated instructions, which end a block.
-  pipeline.run(kFlatBranches, kernel, [&] { flatten_short_branches(kernel); });
+  pipeline.run(optional("flat-branches"), kernel, [&] { flatten_short_branches(kernel); });
   pipeline.run("predicated-accesses", kernel, [&] { predicate_accesses(kernel); });
   pipeline.run("hardware-operations", kernel, [&] { use_hardware_operations(kernel, unit.math_mode); });
   result.threadgroup_memory_bytes =
@@ -784,7 +802,8 @@ void prepare_for_ptx(Pipeline& pipeline, Module& module) {
   pipeline.run("share-sinks", module, [&] { share_sinks(module); });
   pipeline.run("bfloat-conversions", module, [&] { remove_bfloat(module); });
   for (Function& function : module)
-    if (!function.isDeclaration()) pipeline.run(kExtensionUses, function, [&] { truncate_extended_values(function); });
+    if (!function.isDeclaration())
+      pipeline.run(optional("extension-uses"), function, [&] { truncate_extended_values(function); });
 }
 
 }  // namespace kiln

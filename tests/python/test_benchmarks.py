@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import engines, kernels
+from bench import engines, kernels, passes
 
 
 @pytest.mark.parametrize("name", kernels.PROBLEMS)
@@ -43,3 +43,24 @@ def test_cpp_by_hand_gives_the_references(tmp_path):
     library, _ = engines.compile_by_hand(tmp_path, "avx2")
     for name in kernels.PROBLEMS:
         engines.check_small(name, engines.ByHand(library))
+
+
+def test_the_table_of_passes_has_those_of_the_pipeline():
+    names = passes.optional_passes()
+    assert "prefetch" in names and "tensor-products" in names
+    assert all(passes.lines_of(name)[0] > 0 for name in names)
+    rows = [line.split("`")[1] for line in passes.PAGE.read_text().splitlines() if line.startswith("| `")]
+    assert rows and set(rows) == set(names)
+
+
+@pytest.mark.skipif(not has_avx2(), reason="the processor has no AVX2")
+def test_passes_are_counted_and_switched_off():
+    counted = passes.firing("avx2", step=400)
+    assert counted["bodies"] >= 4
+    assert set(counted["fired"]) <= set(passes.optional_passes())
+    assert all(0 < count <= counted["bodies"] for count in counted["fired"].values())
+    cost = passes.removal(
+        "avx2", [], ["simdgroup-loops"], ["tree reduction"], rounds=1, jobs=1, progress=lambda _: None
+    )
+    assert cost["kernels"] == ["bench: tree reduction"]
+    assert list(cost["ratios"]["simdgroup-loops"]) == ["bench: tree reduction"]

@@ -1,6 +1,7 @@
 #include "compiler/driver/thread_code.h"
 
 #include <llvm/Analysis/ValueTracking.h>
+#include <llvm/Demangle/Demangle.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
@@ -196,7 +197,7 @@ void refuse(CompileResult& result, std::string message) {
 bool check_variables(const llvm::Module& module, CompileResult& result) {
   const llvm::GlobalVariable* variable = find_mutable_variable(module);
   if (!variable) return true;
-  refuse(result, "variable '" + variable->getName().str() + "' is neither constant nor in threadgroup memory");
+  refuse(result, "variable '" + llvm::demangle(variable->getName()) + "' is neither constant nor in threadgroup memory");
   return false;
 }
 

@@ -148,6 +148,7 @@ class FunctionVersioning {
     for (auto [argument, copy] : zip(group_.args(), fast->args())) copies_[&argument] = &copy;
     SmallVector<ReturnInst*> returns;
     CloneFunctionInto(fast, &group_, copies_, CloneFunctionChangeType::LocalChangesOnly, returns);
+    fast->setDSOLocal(true);  // whatever the original is, which it has copied that from
     for (ReturnInst* from : returns)
       ReplaceInstWithInst(from, ReturnInst::Create(context, ConstantInt::getTrue(context)));
     cloned_insertion_point_ = cast<Instruction>(copies_[&insertion_point_]);

@@ -398,7 +398,8 @@ void hoist_argument_loads(Function& function) {
   for (BasicBlock* block : ReversePostOrderTraversal<Function*>(&function))
     for (Instruction& instruction : make_early_inc_range(*block)) {
       auto* load = dyn_cast<LoadInst>(&instruction);
-      if (!load || block == &entry || !reads_arguments(*load, *function.getArg(0))) continue;
+      if (!load || !reads_arguments(*load, *function.getArg(0))) continue;
+      if (block == &entry && load->comesBefore(insertion_point)) continue;
       APInt offset(64, 0);
       Value* base = load->getPointerOperand()->stripAndAccumulateConstantOffsets(load->getDataLayout(), offset, true);
       IRBuilder<> builder(insertion_point);

@@ -263,16 +263,15 @@ Function& add_group(Pipeline& pipeline, Module& module, Vectorized& result) {
   // Before any optimization: a copy of a call must still say which instance it is.
   result.points =
       pipeline.run("convergence-points", *copy, [&] { return number_convergence_points(*copy, LoopEnds::kKept); });
-  // CpuSimdgroupFunction.
+  // A CpuSimdgroupFunction with a frame and tables; or RowParameter's numbers.
+  const bool has_points = !result.points.empty();
   Type *pointer = PointerType::getUnqual(module.getContext()), *number = Type::getInt32Ty(module.getContext());
-  Function& group = add_caller(*copy, kGroupFunction, {pointer, number, number}, unit);
+  Type* own = has_points ? pointer : number;
+  Function& group = add_caller(*copy, kGroupFunction, {own, own, number, number}, unit);
   pipeline.run("inline-body", module, [&] { inline_into_callers(module, {copy}); });
   // Without convergence points a row does not belong to one threadgroup: neighbours' rows may be run as one.
-  const bool has_points = !result.points.empty();
-  pipeline.run("positions", group, [&] {
-    lower_positions(group, has_points, unit.form.rows_are_simdgroups, unit.form.rows_are_runs && !has_points,
-                    has_points ? unit.form.simdgroups : 0, unit.dialect == Dialect::kCuda);
-  });
+  pipeline.run("positions", group,
+               [&] { lower_positions(group, unit.form, has_points, unit.dialect == Dialect::kCuda); });
   // LLVM would make a call for each element of a vector of bfloats.
   pipeline.run("bfloat-conversions", group, [&] { remove_bfloat(group); });
   return group;
@@ -335,7 +334,7 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   pipeline.run(optional("affine-lanes"), group, [&] { split_affine_lanes(group); });
   const bool may_coarsen = unit.form.rows_are_runs && !has_points;
   if (may_coarsen)
-    pipeline.run("coarsened-positions", group, [&] { split_coarsened_positions(group, *group.getArg(3)); });
+    pipeline.run("coarsened-positions", group, [&] { split_coarsened_positions(group, *group.getArg(kCpuX)); });
   // Before control flow is structured: stores of one block are adjacent members of a structure.
   pipeline.run(optional("cluster-stores"), group, [&] { cluster_stores(group, functions); });
   pipeline.keep_stage("components", *group.getParent());
@@ -570,15 +569,9 @@ EngineOutput lower_vectorized(Pipeline& pipeline, Module& module, const VectorIs
   output.reason = pipeline.request().target.engine == "simd-always" ? "KILN_CPU_ENGINE asks for it" : "the default";
   Function& group = *module.getFunction(kGroupFunction);
   const bool has_points = !vectorized.points.empty();
-  // Nothing else is in the frame's argument yet.
-  const bool knows_row = !group.getArg(2)->use_empty();
+  const bool knows_row = !has_points && !group.getArg(kRowOfCall)->use_empty();
   if (unit.form.rows_are_runs && !has_points)
-    pipeline.run("half-offset", group, [&] {
-      IRBuilder<> builder(&*group.getEntryBlock().getFirstInsertionPt());
-      // As numbers of the same widths as in calls of the function, so that casts cancel out.
-      lower_half_offset(group, builder.CreateTrunc(builder.CreatePtrToInt(group.getArg(2), builder.getInt64Ty()),
-                                                   builder.getInt32Ty()));
-    });
+    pipeline.run("half-offset", group, [&] { lower_half_offset(group, group.getArg(kHalfOffset)); });
   output.threadgroup_memory_bytes = pipeline.run("threadgroup-memory", module, [&] {
     return lower_threadgroup_memory(module, group, group.getArg(1), CpuImageKind::kSimdgroups);
   });

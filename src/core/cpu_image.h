@@ -21,7 +21,7 @@
 namespace kiln {
 
 inline constexpr uint32_t kCpuImageMagic = 0x314c4e4b;  // "KNL1"
-inline constexpr uint32_t kCpuImageVersion = 12;
+inline constexpr uint32_t kCpuImageVersion = 13;
 
 enum class CpuImageKind : uint32_t {
   kLoop = 0,        // no thread waits for another: one function runs a row of threads
@@ -51,8 +51,8 @@ struct CpuImageHeader {
   // Memory that CpuThreadFunction or CpuSimdgroupFunction needs for one call, CpuThreadgroupFunction for each
   // simdgroup.
   uint64_t frame_bytes;
-  // Without sites and frames: what CpuSimdgroupFunction finds where a frame would be, a worker's for the whole launch.
-  // The first kCpuTableFlagBytes are 0 before it; at least these, or nothing.
+  // Without sites and frames: CpuSimdgroupFunction's tables, a worker's for the whole launch. The first
+  // kCpuTableFlagBytes are 0 before it; at least these, or nothing.
   uint64_t table_bytes;
   uint32_t may_spin;  // a loop reads an atomic: threadgroups may wait for one another
   uint32_t address_count;

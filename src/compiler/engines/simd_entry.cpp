@@ -14,6 +14,7 @@
 #include "compiler/ir/pseudo_intrinsics.h"
 #include "compiler/ir/simdgroup.h"
 #include "compiler/workgroup/thread_coarsening.h"
+#include "core/cpu_functions.h"
 #include "core/cpu_image.h"
 
 namespace kiln {
@@ -25,15 +26,8 @@ namespace {
 // Of a threadgroup.
 constexpr unsigned kMostSimdgroups = 32;
 
-// Where a frame would be, a function for rows takes its half of a coarsened pair and, above these bits, how many rows
-// it is after the first one of a call.
-constexpr unsigned kRowShift = 6;
-static_assert(kCoarsenedThreads <= 1u << kRowShift);
-
-// Which half of its run the simdgroup at `x` is (workgroup/thread_coarsening.h): it goes where a frame would.
-Value* half_at(Value* x, IRBuilder<>& builder) {
-  return builder.CreateZExt(builder.CreateAnd(x, builder.getInt32(kLanes)), builder.getInt64Ty());
-}
+// Which half of its run the simdgroup at `x` is (workgroup/thread_coarsening.h).
+Value* half_at(Value* x, IRBuilder<>& builder) { return builder.CreateAnd(x, builder.getInt32(kLanes)); }
 
 }  // namespace
 
@@ -54,9 +48,8 @@ void run_in_groups(Function& row, Function& group, bool in_runs) {
   PHINode* x = builder.CreatePHI(builder.getInt32Ty(), 2);
   builder.CreateCondBr(builder.CreateICmpULE(builder.CreateAdd(x, lanes), count), whole, rest);
   auto call = [&](Value* threads) {
-    Value* frame = ConstantPointerNull::get(builder.getPtrTy());
-    if (in_runs) frame = builder.CreateIntToPtr(half_at(x, builder), builder.getPtrTy());
-    builder.CreateCall(&group, {row.getArg(0), row.getArg(1), frame, x, threads});
+    Value *half = in_runs ? half_at(x, builder) : builder.getInt32(0), *first_row = builder.getInt32(0);
+    builder.CreateCall(&group, {row.getArg(0), row.getArg(1), half, first_row, x, threads});
   };
   builder.SetInsertPoint(whole);
   call(lanes);
@@ -88,11 +81,8 @@ void run_rows(Function& row, Function& whole, Function& group, bool in_runs, boo
   PHINode* y = begin(rows, 2);
   builder.CreateBr(first);
   auto call = [&](Function& function, Value* x, Value* threads) {
-    Value* frame = in_runs ? half_at(x, builder) : builder.getInt64(0);
-    if (takes_rows)
-      frame = builder.CreateOr(frame, builder.CreateShl(builder.CreateZExt(y, builder.getInt64Ty()), kRowShift));
-    frame = builder.CreateIntToPtr(frame, builder.getPtrTy());
-    return builder.CreateCall(&function, {row.getArg(0), row.getArg(1), frame, x, threads});
+    Value *half = in_runs ? half_at(x, builder) : zero, *row_of_call = takes_rows ? y : zero;
+    return builder.CreateCall(&function, {row.getArg(0), row.getArg(1), half, row_of_call, x, threads});
   };
   auto go_on = [&](Value* x) {
     builder.CreateCondBr(builder.CreateICmpUGE(builder.CreateSub(count, x), lanes), full, behind);
@@ -178,8 +168,7 @@ void run_coarsened(Function& row, Function& full, Function& group) {
   Value* count = row.getArg(2);
   auto number = [&](unsigned value) { return builder.getInt32(value); };
   auto call = [&](Function& function, Value* piece, Value* x, Value* lanes) {
-    Value* frame = builder.CreateIntToPtr(builder.CreateZExt(piece, builder.getInt64Ty()), builder.getPtrTy());
-    builder.CreateCall(&function, {row.getArg(0), row.getArg(1), frame, x, lanes});
+    builder.CreateCall(&function, {row.getArg(0), row.getArg(1), piece, /*row=*/number(0), x, lanes});
   };
   Value* whole = builder.CreateAnd(count, number(~(kLanes - 1)));
   builder.CreateCondBr(builder.CreateICmpNE(whole, number(0)), runs, rest);
@@ -239,9 +228,10 @@ Function* full_simdgroup(Function& group, unsigned count) {
   return full;
 }
 
-void lower_positions(Function& group, bool has_convergence_points, bool rows_are_simdgroups, bool in_runs,
-                     unsigned simdgroups, bool is_signed) {
-  Value *record = group.getArg(1), *x = group.getArg(3);
+void lower_positions(Function& group, const LaunchForm& form, bool has_convergence_points, bool is_signed) {
+  const bool rows_are_simdgroups = form.rows_are_simdgroups, in_runs = form.rows_are_runs && !has_convergence_points;
+  const unsigned simdgroups = has_convergence_points ? form.simdgroups : 0;
+  Value *record = group.getArg(kCpuRecord), *x = group.getArg(kCpuX);
   Function& lane = lane_function(*group.getParent());
   set_speculatable(lane);
   lane.addRangeRetAttr(ConstantRange(APInt(32, 0), APInt(32, kLanes)));
@@ -284,11 +274,6 @@ void lower_positions(Function& group, bool has_convergence_points, bool rows_are
     auto remainder = [&](Value* number, Value* divisor) {
       return builder.CreateSub(number, builder.CreateMul(quotient(number, divisor), divisor));
     };
-    // Of the row, in those of one call.
-    auto row = [&] {
-      Value* frame = builder.CreatePtrToInt(group.getArg(2), builder.getInt64Ty());
-      return builder.CreateTrunc(builder.CreateLShr(frame, kRowShift), builder.getInt32Ty());
-    };
     // Each value of a thread that is not in the record of a simdgroup.
     static_assert(numbers_of(ThreadValueScope::kThread) == 4);
     Value* value;
@@ -307,11 +292,11 @@ void lower_positions(Function& group, bool has_convergence_points, bool rows_are
     else if (which == kPositionInThreadgroup)
       value = builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, place(x), builder.CreateCall(&lane)));
     else if (which == kPositionInThreadgroup + 1 && !has_convergence_points)
-      value = builder.CreateAdd(in_record(), row());
+      value = builder.CreateAdd(in_record(), group.getArg(kRowOfCall));
     else if (which == kIndexInThreadgroup) {
       Value* index = builder.CreateAdd(in_record(), x);
       if (!has_convergence_points)
-        index = builder.CreateAdd(index, builder.CreateMul(row(), recorded(kThreadsPerThreadgroup)));
+        index = builder.CreateAdd(index, builder.CreateMul(group.getArg(kRowOfCall), recorded(kThreadsPerThreadgroup)));
       value = builder.CreateAdd(index, builder.CreateCall(&lane));
     } else if (which == kFullThreadsPerThreadgroup && rows_are_simdgroups)
       value = multiple(in_record(), in_runs ? kCoarsenedThreads : kLanes);

@@ -5,6 +5,8 @@
 #include <llvm/IR/Function.h>
 #include <llvm/IR/GlobalVariable.h>
 
+#include "core/launch_form.h"
+
 namespace kiln {
 
 inline constexpr const char* kGroupFunction = "__kiln_simdgroup";
@@ -15,7 +17,7 @@ inline constexpr const char* kRowFunction = "__kiln_simd_row";
 llvm::Function& add_simd_row(llvm::Function& group);
 
 /// Fills `row` with a loop over full simdgroups, which need no mask, and a call for the remaining threads. `in_runs`:
-/// the function takes its half of a coarsened pair (workgroup/thread_coarsening.h) in place of a frame.
+/// the function takes its half of a coarsened pair (workgroup/thread_coarsening.h).
 void run_in_groups(llvm::Function& row, llvm::Function& group, bool in_runs);
 
 /// Fills `row` with loops over rows, as many as its last argument says or one, and over simdgroups. `whole` runs a full
@@ -40,10 +42,9 @@ void run_coarsened(llvm::Function& row, llvm::Function& full, llvm::Function& gr
 llvm::Function* full_simdgroup(llvm::Function& group, unsigned count);
 
 /// Replaces kValueFunction by loads of the simdgroup's record, and a thread's position by that of its first thread and
-/// its lane. With convergence points `group` is one simdgroup, which may cover several rows. `simdgroups`: of a
-/// threadgroup that is one row of them, a power of two; 0: any. `is_signed`: bodies divide positions as signed numbers,
-/// so that the code must show that they are not negative.
-void lower_positions(llvm::Function& group, bool has_convergence_points, bool rows_are_simdgroups, bool in_runs,
-                     unsigned simdgroups, bool is_signed);
+/// its lane. With convergence points `group` is one simdgroup, which may cover several rows, and has the parameters of
+/// CpuSimdgroupFunction (core/cpu_functions.h); else it has those of RowParameter (workgroup/thread_coarsening.h).
+/// `is_signed`: bodies divide positions as signed numbers, so that the code must show that they are not negative.
+void lower_positions(llvm::Function& group, const LaunchForm& form, bool has_convergence_points, bool is_signed);
 
 }  // namespace kiln

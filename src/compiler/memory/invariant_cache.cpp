@@ -147,8 +147,8 @@ class InvariantCache {
     LLVMContext& context = function_.getContext();
     Type* flag_type = Type::getInt32Ty(context);
     IRBuilder<> builder(context);
-    auto in_frame = [&](uint64_t offset) {
-      return builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), function_.getArg(kCpuFrame), offset);
+    auto in_tables = [&](uint64_t offset) {
+      return builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), function_.getArg(kCpuTables), offset);
     };
     const uint64_t flag = sizeof(uint32_t) * count_++, entries = alignTo(bytes_, kCpuFrameAlignment);
     bytes_ = entries + table.bytes();
@@ -161,11 +161,11 @@ class InvariantCache {
     BasicBlock* enter = BasicBlock::Create(context, "enter", &function_, loop);
     check->getTerminator()->eraseFromParent();
     builder.SetInsertPoint(check);
-    Value* is_filled = builder.CreateIsNotNull(builder.CreateLoad(flag_type, in_frame(flag)));
+    Value* is_filled = builder.CreateIsNotNull(builder.CreateLoad(flag_type, in_tables(flag)));
     mark_likely(*builder.CreateCondBr(is_filled, enter, fill));
     emit_fill_loop(table, *check, *fill, *filled, entries);
     builder.SetInsertPoint(filled);
-    builder.CreateStore(ConstantInt::get(flag_type, 1), in_frame(flag));
+    builder.CreateStore(ConstantInt::get(flag_type, 1), in_tables(flag));
     builder.CreateBr(enter);
     builder.SetInsertPoint(enter);
     builder.CreateBr(loop);
@@ -174,7 +174,7 @@ class InvariantCache {
     builder.SetInsertPoint(loop, loop->begin());
     PHINode* offset = builder.CreatePHI(builder.getInt64Ty(), 2, "row");
     builder.SetInsertPoint(loop, loop->getFirstInsertionPt());
-    Value* entry = builder.CreateInBoundsGEP(builder.getInt8Ty(), in_frame(entries), offset);
+    Value* entry = builder.CreateInBoundsGEP(builder.getInt8Ty(), in_tables(entries), offset);
     offset->addIncoming(builder.getInt64(0), enter);
     for (auto [cached, at] : zip_equal(table.cached, table.offsets)) {
       builder.SetInsertPoint(cached);
@@ -215,7 +215,7 @@ class InvariantCache {
       }
     Value* entry = builder.CreateInBoundsGEP(
         builder.getInt8Ty(),
-        builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), function_.getArg(kCpuFrame), entries), offset);
+        builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), function_.getArg(kCpuTables), entries), offset);
     for (auto [cached, at] : zip_equal(table.cached, table.offsets))
       builder.CreateAlignedStore(copies.lookup(cached),
                                  builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), entry, at),

@@ -16,8 +16,8 @@
 
 namespace kiln {
 
-/// For an optimised CpuSimdgroupFunction (core/cpu_functions.h) without suspend points. Returns the size of the tables in
-/// bytes, which take the place of a frame (CpuImageHeader::table_bytes); 0 if no table pays off.
+/// For an optimised CpuSimdgroupFunction (core/cpu_functions.h) without suspend points. Returns the size of the tables
+/// in bytes (CpuImageHeader::table_bytes), in the function's parameter for them; 0 if no table pays off.
 uint64_t cache_invariants(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 
 }  // namespace kiln

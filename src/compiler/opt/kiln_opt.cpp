@@ -100,6 +100,7 @@
 #include "compiler/x86/code_generator.h"
 #include "compiler/x86/instruction_sets.h"
 #include "compiler/x86/int4_to_float.h"
+#include "core/cpu_functions.h"
 #include "core/cpu_image.h"
 #include "core/text.h"
 #include "kiln/error.h"
@@ -230,7 +231,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
        }},
       // workgroup
       {"coarsened-addresses", run_pass(CoarsenedAddressesPass())},
-      {"coarsened-positions", [](Function& f, State&) { split_coarsened_positions(f, *f.getArg(3)); }},
+      {"coarsened-positions", [](Function& f, State&) { split_coarsened_positions(f, *f.getArg(kCpuX)); }},
       {"deferred-reductions",
        [](Function& f, State& s) { defer_reductions(f, s.runner.functions(), s.vector_isa); }},
       {"first-stores", run_pass(FirstStoresPass())},

@@ -11,7 +11,7 @@
 
 namespace kiln {
 
-/// From a function that runs a simdgroup, `void (launch, first, frame, x, lanes)`, makes a version for full simdgroups
+/// From a function that runs a simdgroup of a row (workgroup/thread_coarsening.h), makes a version for full simdgroups
 /// with the same parameters that returns `bool`: true if all checks at its start take their likely branch. Otherwise it
 /// has done nothing and returns false. Null if fewer than `fewest` checks can be hoisted to the start.
 llvm::Function* make_fast_version(llvm::Function& group, llvm::FunctionAnalysisManager& analyses, unsigned fewest);

@@ -356,9 +356,8 @@ PreservedAnalyses CoarsenedLoopVersioningPass::run(Function& function, FunctionA
     mark_likely(cast<BranchInst>(*before->getTerminator()));
     IRBuilder<> builder(first);
     auto call = [&](unsigned half_offset) {
-      Value* frame = builder.CreateIntToPtr(builder.getInt64(half_offset), builder.getPtrTy());
-      builder.CreateCall(&simdgroup,
-                         {function.getArg(0), function.getArg(1), frame, halves.x, builder.getInt32(kLanes)});
+      builder.CreateCall(&simdgroup, {function.getArg(0), function.getArg(1), builder.getInt32(half_offset),
+                                      /*row=*/builder.getInt32(0), halves.x, builder.getInt32(kLanes)});
     };
     call(0);
     Value* left = builder.CreateSub(function.getArg(2), halves.x);

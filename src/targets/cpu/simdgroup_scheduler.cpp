@@ -37,22 +37,30 @@ SimdgroupScheduler::SimdgroupScheduler(const LoadedImage& image, const CpuLaunch
   simdgroups_ = std::make_unique<Simdgroup[]>(most);
   counts_ = std::make_unique<uint32_t[]>(most * depth);
   places_ = std::make_unique<uint32_t[]>(most * size_t{kCpuPlaceValues});
-  // Simdgroups that never wait have one table, and no frames.
-  const uint64_t table = image.header().table_bytes;
-  frames_ = static_cast<std::byte*>(
-      ::operator new(std::max<size_t>({1, stride * most, table}), std::align_val_t(kCpuFrameAlignment)));
-  if (table > 0) std::memset(frames_, 0, kCpuTableFlagBytes);
+  frames_ = allocate(stride * most);
+  // One for all simdgroups.
+  tables_ = allocate(image.header().table_bytes);
+  if (tables_) std::memset(tables_.get(), 0, kCpuTableFlagBytes);
   for (uint32_t s = 0; s < most; ++s) {
     Simdgroup& simdgroup = simdgroups_[s];
     set_launch_values(simdgroup.record, launch);
     simdgroup.record.values[kIndexInThreadgroup] = s * kSimdgroupSize;
     simdgroup.record.counts = counts_.get() + s * depth;
     simdgroup.record.payload = simdgroup.payload.values;
-    simdgroup.frame = frames_ + s * stride;
+    if (frames_) simdgroup.frame = frames_.get() + s * stride;
   }
 }
 
-SimdgroupScheduler::~SimdgroupScheduler() { ::operator delete(frames_, std::align_val_t(kCpuFrameAlignment)); }
+SimdgroupScheduler::AlignedMemory SimdgroupScheduler::allocate(uint64_t bytes) {
+  if (bytes == 0) return nullptr;
+  return AlignedMemory(static_cast<std::byte*>(::operator new(bytes, std::align_val_t(kCpuFrameAlignment))));
+}
+
+SimdgroupScheduler::~SimdgroupScheduler() = default;
+
+void SimdgroupScheduler::Free::operator()(std::byte* memory) const {
+  ::operator delete(memory, std::align_val_t(kCpuFrameAlignment));
+}
 
 // Where each simdgroup's first thread is in a threadgroup of this size, and how many threads it has.
 void SimdgroupScheduler::place(const uint32_t* size) {
@@ -75,8 +83,8 @@ void SimdgroupScheduler::place(const uint32_t* size) {
 }
 
 inline void SimdgroupScheduler::run(Simdgroup& simdgroup) {
-  run_simdgroup_(&launch_, &simdgroup.record, simdgroup.frame, simdgroup.record.values[kPositionInThreadgroup],
-                 simdgroup.lanes);
+  run_simdgroup_(&launch_, &simdgroup.record, simdgroup.frame, tables_.get(),
+                 simdgroup.record.values[kPositionInThreadgroup], simdgroup.lanes);
 }
 
 bool SimdgroupScheduler::run(uint64_t begin, uint64_t end, char* threadgroup_memory, BarrierFault& fault) {
@@ -91,7 +99,7 @@ bool SimdgroupScheduler::run(uint64_t begin, uint64_t end, char* threadgroup_mem
     // such a thing, is not asked for.
     for (alike_end_ = std::min(end, alike_end_), ++group; group < alike_end_ && !is_ended(launch_); ++group) {
       ++first.values[kThreadgroupPosition];
-      run_threadgroup_(&launch_, &first, frames_, places_.get(), simdgroup_count_);
+      run_threadgroup_(&launch_, &first, frames_.get(), places_.get(), simdgroup_count_);
     }
   }
   return true;
@@ -107,7 +115,7 @@ std::optional<BarrierFault> SimdgroupScheduler::run(uint64_t group, char* thread
     first.threadgroup_memory = threadgroup_memory;
     // The last one in a row may be smaller.
     alike_end_ = group - position.group[0] + launch_.threadgroups_per_grid[0] - 1;
-    run_threadgroup_(&launch_, &first, frames_, places_.get(), simdgroup_count_);
+    run_threadgroup_(&launch_, &first, frames_.get(), places_.get(), simdgroup_count_);
     return std::nullopt;
   }
   for (uint32_t s = 0; s < simdgroup_count_; ++s) {

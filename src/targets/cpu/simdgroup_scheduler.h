@@ -46,7 +46,13 @@ class SimdgroupScheduler {
   std::unique_ptr<Simdgroup[]> simdgroups_;
   std::unique_ptr<uint32_t[]> counts_;
   std::unique_ptr<uint32_t[]> places_;  // of simdgroups, for run_threadgroup_
-  std::byte* frames_ = nullptr;
+  struct Free {
+    void operator()(std::byte* memory) const;
+  };
+  using AlignedMemory = std::unique_ptr<std::byte, Free>;
+  static AlignedMemory allocate(uint64_t bytes);
+
+  AlignedMemory frames_, tables_;  // null where the code has none
 };
 
 }  // namespace kiln

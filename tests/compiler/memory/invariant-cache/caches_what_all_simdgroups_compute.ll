@@ -1,12 +1,12 @@
 ; In a loop with a constant trip count, what depends on the launch and the iteration alone is the same for each
-; simdgroup. A loop of its own before computes it and fills a table in the frame, unless the table's flag says that it
+; simdgroup. A loop of its own before computes it and fills a table, unless the table's flag says that it
 ; is filled; the loop loads it from there. 16 entries of 32 bytes lie behind 64 bytes of flags.
 ; RUN: kiln-opt --passes=invariant-cache %s | FileCheck %s
 
 ; CHECK: row: cache of 576 bytes
 ; CHECK-LABEL: @row(
 ; CHECK: table:
-; CHECK: %[[FLAG_AT:.+]] = getelementptr inbounds i8, ptr %frame, i64 0
+; CHECK: %[[FLAG_AT:.+]] = getelementptr inbounds i8, ptr %tables, i64 0
 ; CHECK: %[[FLAG:.+]] = load i32, ptr %[[FLAG_AT]]
 ; CHECK: %[[IS_FILLED:.+]] = icmp ne i32 %[[FLAG]], 0
 ; CHECK: br i1 %[[IS_FILLED]], label %enter, label %fill
@@ -21,7 +21,7 @@
 ; CHECK: %[[CACHED:.+]] = load <8 x float>, {{.+}} !kiln.invariant_cache
 ; CHECK-NOT: !invariant.load
 ; CHECK: %product = fmul <8 x float> %row, %[[CACHED]]
-define void @row(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
+define void @row(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes) {
 entry:
   %vector = load ptr, ptr %launch, !invariant.load !0
   br label %loop

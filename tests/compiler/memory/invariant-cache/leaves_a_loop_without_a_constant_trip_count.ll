@@ -5,7 +5,7 @@
 ; CHECK-LABEL: @unknown_trip_count(
 ; CHECK-NOT: fill:
 ; CHECK: ret void
-define void @unknown_trip_count(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes, i64 %count) {
+define void @unknown_trip_count(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes, i64 %count) {
 entry:
   %vector = load ptr, ptr %launch, !invariant.load !0
   br label %loop

@@ -8,7 +8,7 @@
 ; CHECK-LABEL: @one_more(
 ; CHECK-NOT: kiln.invariant_cache
 ; CHECK: ret void
-define void @as_many_as_fit(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
+define void @as_many_as_fit(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes) {
 entry:
   %vector = load ptr, ptr %launch, !invariant.load !0
   br label %loop
@@ -31,7 +31,7 @@ exit:
   ret void
 }
 
-define void @one_more(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
+define void @one_more(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes) {
 entry:
   %vector = load ptr, ptr %launch, !invariant.load !0
   br label %loop

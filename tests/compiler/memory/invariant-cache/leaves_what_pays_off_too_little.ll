@@ -6,7 +6,7 @@
 ; CHECK-LABEL: @one_operation(
 ; CHECK-NOT: kiln.invariant_cache
 ; CHECK: ret void
-define void @two_operations(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
+define void @two_operations(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes) {
 entry:
   %vector = load ptr, ptr %launch, !invariant.load !0
   br label %loop
@@ -29,7 +29,7 @@ exit:
   ret void
 }
 
-define void @one_operation(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
+define void @one_operation(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes) {
 entry:
   %vector = load ptr, ptr %launch, !invariant.load !0
   br label %loop

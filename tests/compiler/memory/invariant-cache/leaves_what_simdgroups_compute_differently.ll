@@ -9,7 +9,7 @@
 ; CHECK: %scaled1 = fmul <8 x float> %scaled0, %part
 ; CHECK-NOT: kiln.invariant_cache
 ; CHECK: ret void
-define void @row(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
+define void @row(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes) {
 entry:
   %vector = load ptr, ptr %record, !invariant.load !0
   br label %loop
@@ -36,7 +36,7 @@ exit:
 ; CHECK-NOT: fill:
 ; CHECK-NOT: kiln.invariant_cache
 ; CHECK: ret void
-define void @may_be_written(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
+define void @may_be_written(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes) {
 entry:
   %vector = load ptr, ptr %launch, !invariant.load !0
   br label %loop

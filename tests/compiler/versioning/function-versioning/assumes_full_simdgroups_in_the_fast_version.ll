@@ -7,7 +7,7 @@ declare void @one_by_one(i32)
 ; CHECK: icmp ugt i32 %lanes, 5
 ; CHECK-LABEL: define internal i1 @lanes.whole(
 ; CHECK: icmp ugt i32 32, 5
-define internal void @lanes(ptr %launch, i64 %first, ptr %frame, i32 %x, i32 %lanes) {
+define internal void @lanes(ptr %launch, i64 %first, i32 %half, i32 %row, i32 %x, i32 %lanes) {
 entry:
   %p = load ptr, ptr %launch, !invariant.load !3
   %limit.at = getelementptr i8, ptr %launch, i64 8

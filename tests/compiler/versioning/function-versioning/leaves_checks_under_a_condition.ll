@@ -5,7 +5,7 @@
 declare void @one_by_one(i32)
 
 ; CHECK-NOT: .whole
-define internal void @under_a_condition(ptr %launch, i64 %first, ptr %frame, i32 %x, i32 %lanes) {
+define internal void @under_a_condition(ptr %launch, i64 %first, i32 %half, i32 %row, i32 %x, i32 %lanes) {
 entry:
   %p = load ptr, ptr %launch, !invariant.load !3
   %limit.at = getelementptr i8, ptr %launch, i64 8

@@ -11,7 +11,7 @@ declare void @one_by_one(i32)
 ; CHECK: br i1 %check2,
 ; CHECK: ret void
 
-; CHECK-LABEL: define internal i1 @stencil.whole(ptr %0, i64 %1, ptr %2, i32 %3, i32 %4)
+; CHECK-LABEL: define internal i1 @stencil.whole(ptr %0, i64 %1, i32 %2, i32 %3, i32 %4, i32 %5)
 ; CHECK: %[[LOWEST:n2.*]] = add i64 %1, -8
 ; CHECK: %[[LIMIT:.*]] = call i64 @llvm.usub.sat.i64(i64 %limit{{.*}}, i64 12)
 ; CHECK: %[[ALL:.*]] = icmp ult i64 %[[LOWEST]], %[[LIMIT]]
@@ -23,7 +23,7 @@ declare void @one_by_one(i32)
 ; CHECK: ret i1 true
 ; CHECK: other:
 ; CHECK-NEXT: ret i1 false
-define internal void @stencil(ptr %launch, i64 %first, ptr %frame, i32 %x, i32 %lanes) {
+define internal void @stencil(ptr %launch, i64 %first, i32 %half, i32 %row, i32 %x, i32 %lanes) {
 entry:
   %p = load ptr, ptr %launch, !invariant.load !3
   %limit.at = getelementptr i8, ptr %launch, i64 8

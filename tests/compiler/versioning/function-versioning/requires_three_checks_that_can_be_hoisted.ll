@@ -9,7 +9,7 @@ declare void @one_by_one(i32)
 ; TWO-DAG: define internal i1 @two.whole(
 ; TWO-DAG: define internal i1 @one_is_loaded.whole(
 ; TWO-DAG: define internal i1 @one_may_divide_by_zero.whole(
-define internal void @two(ptr %launch, i64 %first, ptr %frame, i32 %x, i32 %lanes) {
+define internal void @two(ptr %launch, i64 %first, i32 %half, i32 %row, i32 %x, i32 %lanes) {
 entry:
   %p = load ptr, ptr %launch, !invariant.load !3
   %limit.at = getelementptr i8, ptr %launch, i64 8
@@ -39,7 +39,7 @@ next1:
   ret void
 }
 
-define internal void @one_is_loaded(ptr %launch, i64 %first, ptr %frame, i32 %x, i32 %lanes) {
+define internal void @one_is_loaded(ptr %launch, i64 %first, i32 %half, i32 %row, i32 %x, i32 %lanes) {
 entry:
   %p = load ptr, ptr %launch, !invariant.load !3
   %limit.at = getelementptr i8, ptr %launch, i64 8
@@ -81,7 +81,7 @@ next2:
   ret void
 }
 
-define internal void @one_may_divide_by_zero(ptr %launch, i64 %first, ptr %frame, i32 %x, i32 %lanes) {
+define internal void @one_may_divide_by_zero(ptr %launch, i64 %first, i32 %half, i32 %row, i32 %x, i32 %lanes) {
 entry:
   %p = load ptr, ptr %launch, !invariant.load !3
   %limit.at = getelementptr i8, ptr %launch, i64 8

@@ -10,7 +10,7 @@ declare void @one_by_one(i32)
 ; CHECK: br i1 %{{.*}}, label %[[REST:.*]], label %other, !prof
 ; CHECK: store i8 0
 ; CHECK: br i1 true, label %fast0
-define internal void @write_first(ptr %launch, i64 %first, ptr %frame, i32 %x, i32 %lanes) {
+define internal void @write_first(ptr %launch, i64 %first, i32 %half, i32 %row, i32 %x, i32 %lanes) {
 entry:
   %p = load ptr, ptr %launch, !invariant.load !3
   %limit.at = getelementptr i8, ptr %launch, i64 8

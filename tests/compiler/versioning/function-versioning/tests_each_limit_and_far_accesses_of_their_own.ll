@@ -8,7 +8,7 @@ declare void @one_by_one(i32)
 ; CHECK-COUNT-2: call i64 @llvm.usub.sat.i64(
 ; CHECK-NOT: call i64 @llvm.usub.sat.i64(
 ; CHECK: br i1
-define internal void @limits(ptr %launch, i64 %first, ptr %frame, i32 %x, i32 %lanes) {
+define internal void @limits(ptr %launch, i64 %first, i32 %half, i32 %row, i32 %x, i32 %lanes) {
 entry:
   %p = load ptr, ptr %launch, !invariant.load !3
   %limit.at = getelementptr i8, ptr %launch, i64 8
@@ -54,7 +54,7 @@ next2:
 ; CHECK: call i64 @llvm.usub.sat.i64(i64 %{{.*}}, i64 1099511627776)
 ; CHECK-NOT: call i64 @llvm.usub.sat.i64(
 ; CHECK: br i1
-define internal void @near(ptr %launch, i64 %first, ptr %frame, i32 %x, i32 %lanes) {
+define internal void @near(ptr %launch, i64 %first, i32 %half, i32 %row, i32 %x, i32 %lanes) {
 entry:
   %p = load ptr, ptr %launch, !invariant.load !3
   %limit.at = getelementptr i8, ptr %launch, i64 8
@@ -99,7 +99,7 @@ next2:
 ; CHECK-COUNT-2: call i64 @llvm.usub.sat.i64(
 ; CHECK-NOT: call i64 @llvm.usub.sat.i64(
 ; CHECK: br i1
-define internal void @far(ptr %launch, i64 %first, ptr %frame, i32 %x, i32 %lanes) {
+define internal void @far(ptr %launch, i64 %first, i32 %half, i32 %row, i32 %x, i32 %lanes) {
 entry:
   %p = load ptr, ptr %launch, !invariant.load !3
   %limit.at = getelementptr i8, ptr %launch, i64 8

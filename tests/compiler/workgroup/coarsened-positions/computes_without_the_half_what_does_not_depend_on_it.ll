@@ -7,7 +7,7 @@
 ; CHECK: %[[SAME:.+]] = or i32 %[[BASE]], 0
 ; CHECK: %[[POSITION:.+]] = lshr i32 %[[SAME]], 6
 ; CHECK: store i32 %[[POSITION]], ptr %out
-define void @shifted(ptr %launch, ptr %record, i32 %count, i32 %x, ptr %out) {
+define void @shifted(ptr %launch, ptr %record, i32 %half_offset, i32 %row, i32 %x, ptr %out) {
   %position = lshr i32 %x, 6
   store i32 %position, ptr %out
   ret void
@@ -18,7 +18,7 @@ define void @shifted(ptr %launch, ptr %record, i32 %count, i32 %x, ptr %out) {
 ; CHECK: %[[SAME:.+]] = or i32 %[[BASE]], 0
 ; CHECK: %[[POSITION:.+]] = udiv i32 %[[SAME]], 192
 ; CHECK: store i32 %[[POSITION]], ptr %out
-define void @divided(ptr %launch, ptr %record, i32 %count, i32 %x, ptr %out) {
+define void @divided(ptr %launch, ptr %record, i32 %half_offset, i32 %row, i32 %x, ptr %out) {
   %position = udiv i32 %x, 192
   store i32 %position, ptr %out
   ret void
@@ -30,7 +30,7 @@ define void @divided(ptr %launch, ptr %record, i32 %count, i32 %x, ptr %out) {
 ; CHECK: %[[WIDE:.+]] = zext i32 %[[SAME]] to i64
 ; CHECK: %[[FIRST:.+]] = and i64 %[[WIDE]], -64
 ; CHECK: store i64 %[[FIRST]], ptr %out
-define void @masked(ptr %launch, ptr %record, i32 %count, i32 %x, ptr %out) {
+define void @masked(ptr %launch, ptr %record, i32 %half_offset, i32 %row, i32 %x, ptr %out) {
   %wide = zext i32 %x to i64
   %first = and i64 %wide, -64
   store i64 %first, ptr %out
@@ -43,7 +43,7 @@ define void @masked(ptr %launch, ptr %record, i32 %count, i32 %x, ptr %out) {
 ; CHECK: %[[LATER:.+]] = add i32 64, %[[SAME]]
 ; CHECK: %[[POSITION:.+]] = lshr i32 %[[LATER]], 6
 ; CHECK: store i32 %[[POSITION]], ptr %out
-define void @moved_by_64(ptr %launch, ptr %record, i32 %count, i32 %x, ptr %out) {
+define void @moved_by_64(ptr %launch, ptr %record, i32 %half_offset, i32 %row, i32 %x, ptr %out) {
   %later = add i32 %x, 64
   %position = lshr i32 %later, 6
   store i32 %position, ptr %out

@@ -6,7 +6,7 @@
 ; CHECK: %[[POSITION:.+]] = or disjoint i32
 ; CHECK: %number = lshr i32 %[[POSITION]], 5
 ; CHECK: store i32 %number, ptr %out
-define void @shifted_by_5(ptr %launch, ptr %record, i32 %count, i32 %x, ptr %out) {
+define void @shifted_by_5(ptr %launch, ptr %record, i32 %half_offset, i32 %row, i32 %x, ptr %out) {
   %number = lshr i32 %x, 5
   store i32 %number, ptr %out
   ret void
@@ -16,7 +16,7 @@ define void @shifted_by_5(ptr %launch, ptr %record, i32 %count, i32 %x, ptr %out
 ; CHECK: %[[POSITION:.+]] = or disjoint i32
 ; CHECK: %number = udiv i32 %[[POSITION]], 96
 ; CHECK: store i32 %number, ptr %out
-define void @divided_by_96(ptr %launch, ptr %record, i32 %count, i32 %x, ptr %out) {
+define void @divided_by_96(ptr %launch, ptr %record, i32 %half_offset, i32 %row, i32 %x, ptr %out) {
   %number = udiv i32 %x, 96
   store i32 %number, ptr %out
   ret void
@@ -26,7 +26,7 @@ define void @divided_by_96(ptr %launch, ptr %record, i32 %count, i32 %x, ptr %ou
 ; CHECK: %[[POSITION:.+]] = or disjoint i32
 ; CHECK: %first = and i32 %[[POSITION]], -32
 ; CHECK: store i32 %first, ptr %out
-define void @masked_to_32(ptr %launch, ptr %record, i32 %count, i32 %x, ptr %out) {
+define void @masked_to_32(ptr %launch, ptr %record, i32 %half_offset, i32 %row, i32 %x, ptr %out) {
   %first = and i32 %x, -32
   store i32 %first, ptr %out
   ret void
@@ -37,7 +37,7 @@ define void @masked_to_32(ptr %launch, ptr %record, i32 %count, i32 %x, ptr %out
 ; CHECK: %later = add i32 %[[POSITION]], 32
 ; CHECK: %number = lshr i32 %later, 6
 ; CHECK: store i32 %number, ptr %out
-define void @moved_by_32(ptr %launch, ptr %record, i32 %count, i32 %x, ptr %out) {
+define void @moved_by_32(ptr %launch, ptr %record, i32 %half_offset, i32 %row, i32 %x, ptr %out) {
   %later = add i32 %x, 32
   %number = lshr i32 %later, 6
   store i32 %number, ptr %out

@@ -10,7 +10,7 @@
 ; CHECK: store i32 %[[POSITION]], ptr %out
 ; CHECK: %simdgroup = lshr i32 %[[POSITION]], 5
 ; CHECK: %lane = and i32 %[[POSITION]], 63
-define void @position(ptr %launch, ptr %record, i32 %count, i32 %x, ptr %out) {
+define void @position(ptr %launch, ptr %record, i32 %half_offset, i32 %row, i32 %x, ptr %out) {
   store i32 %x, ptr %out
   %simdgroup = lshr i32 %x, 5
   store i32 %simdgroup, ptr %out

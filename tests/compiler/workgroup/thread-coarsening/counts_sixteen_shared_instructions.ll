@@ -7,7 +7,7 @@ declare i32 @__kiln_lane()
 
 ; CHECK: enough: halves share work
 ; CHECK: one_less: halves share no work
-define void @enough(ptr %launch, ptr %record, i32 %count, i32 %x, ptr %out) {
+define void @enough(ptr %launch, ptr %record, i32 %half_offset, i32 %row, i32 %x, ptr %out) {
   %value1 = mul i32 %x, 3
   %value2 = mul i32 %value1, 5
   %value3 = mul i32 %value2, 7
@@ -27,7 +27,7 @@ define void @enough(ptr %launch, ptr %record, i32 %count, i32 %x, ptr %out) {
   ret void
 }
 
-define void @one_less(ptr %launch, ptr %record, i32 %count, i32 %x, ptr %out) {
+define void @one_less(ptr %launch, ptr %record, i32 %half_offset, i32 %row, i32 %x, ptr %out) {
   %value1 = mul i32 %x, 3
   %value2 = mul i32 %value1, 5
   %value3 = mul i32 %value2, 7

@@ -5,7 +5,7 @@ declare i32 @__kiln_piece()
 declare i32 @__kiln_lane()
 
 ; CHECK: of_a_half: halves share no work
-define void @of_a_half(ptr %launch, ptr %record, i32 %count, i32 %x, ptr %out) {
+define void @of_a_half(ptr %launch, ptr %record, i32 %half_offset, i32 %row, i32 %x, ptr %out) {
   %half = call i32 @__kiln_piece()
   %position = or disjoint i32 %x, %half
   %value1 = mul i32 %position, 3

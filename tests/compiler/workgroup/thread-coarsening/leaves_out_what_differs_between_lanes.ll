@@ -7,7 +7,7 @@ declare i32 @__kiln_lane()
 
 ; CHECK: of_a_lane: halves share no work
 ; CHECK: of_the_launch: halves share no work
-define void @of_a_lane(ptr %launch, ptr %record, i32 %count, i32 %x, ptr %out) {
+define void @of_a_lane(ptr %launch, ptr %record, i32 %half_offset, i32 %row, i32 %x, ptr %out) {
   %lane = call i32 @__kiln_lane()
   %position = add i32 %x, %lane
   %value1 = mul i32 %position, 3
@@ -44,8 +44,8 @@ define void @of_a_lane(ptr %launch, ptr %record, i32 %count, i32 %x, ptr %out) {
   ret void
 }
 
-define void @of_the_launch(ptr %launch, ptr %record, i32 %count, i32 %x, ptr %out) {
-  %value1 = mul i32 %count, 3
+define void @of_the_launch(ptr %launch, ptr %record, i32 %half_offset, i32 %row, i32 %x, ptr %out) {
+  %value1 = mul i32 %row, 3
   %value2 = mul i32 %value1, 5
   %value3 = mul i32 %value2, 7
   %value4 = mul i32 %value3, 9

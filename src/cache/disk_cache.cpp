@@ -145,11 +145,15 @@ DiskCache::Examined DiskCache::examine(int directory, std::string_view id, CodeE
   return result;
 }
 
-std::optional<CodeEntry> DiskCache::load(std::string_view id) {
-  if (options_.mode == CacheMode::kOff) return std::nullopt;
-  std::string problem;
+std::optional<CodeEntry> DiskCache::load(std::string_view id, std::string* problem) {
+  std::string unused;
+  std::string& reason = problem ? *problem : unused;
+  if (options_.mode == CacheMode::kOff) {
+    if (problem) reason = "KILN_CACHE is off";
+    return std::nullopt;
+  }
   // Made here already, where a miss is counted.
-  FileDescriptor directory = open_entries(/*make=*/options_.mode == CacheMode::kOn && !read_only_, problem);
+  FileDescriptor directory = open_entries(/*make=*/options_.mode == CacheMode::kOn && !read_only_, reason);
   if (!directory) return std::nullopt;
   CodeEntry entry;
   Examined examined = examine(directory.get(), id, entry);
@@ -160,8 +164,9 @@ std::optional<CodeEntry> DiskCache::load(std::string_view id) {
     if (examined.presence == Presence::kRead && examined.state == EntryState::kDamaged)
       remove_same(directory.get(), std::string(id), examined.status);
   }
-  if (!found) return std::nullopt;
-  return entry;
+  if (found) return entry;
+  reason = std::move(examined.problem);
+  return std::nullopt;
 }
 
 // Another process may have put a valid entry there since this one was read.

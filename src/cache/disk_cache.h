@@ -51,8 +51,10 @@ class DiskCache {
 
   const DiskCacheOptions& options() const { return options_; }
 
-  /// The entry of this id if there is one that may be used. Deletes a damaged one. Never throws but std::bad_alloc.
-  std::optional<CodeEntry> load(std::string_view id);
+  /// The entry of this id if there is one that may be used. Deletes a damaged one. `problem`, if it is not null, gets
+  /// the reason why what is there, or the folder, is not used; it stays empty where the entry is only missing. Never
+  /// throws but std::bad_alloc.
+  std::optional<CodeEntry> load(std::string_view id, std::string* problem = nullptr);
 
   /// Stores an entry. Empty where it is there now, else why it is not. Never throws but std::bad_alloc.
   std::string store(std::string_view id, const CodeEntry& entry);

@@ -22,6 +22,23 @@ bool read_switch(const SettingRow& row, std::string_view value, std::string_view
   return value == on;
 }
 
+// "cache,launch" or "all".
+uint32_t read_log_categories(const SettingRow& row, std::string_view value) {
+  uint32_t categories = 0;
+  for (std::string_view rest = value;;) {
+    std::string_view name = rest.substr(0, rest.find(','));
+    const auto* known = std::find(kLogCategories.begin(), kLogCategories.end(), name);
+    if (name == "all")
+      categories |= (1u << kLogCategories.size()) - 1;
+    else if (known != kLogCategories.end())
+      categories |= 1u << (known - kLogCategories.begin());
+    else
+      refuse(row, value);
+    if (name.size() == rest.size()) return categories;
+    rest.remove_prefix(name.size() + 1);
+  }
+}
+
 }  // namespace
 
 std::optional<uint64_t> read_byte_count(std::string_view text) {
@@ -52,6 +69,8 @@ Settings read_settings(const char* (*lookup)(const char*)) {
     } else if (row.variable == "KILN_CPU_ENGINE") {
       if (value != "scalar" && value != "simd" && value != "simd-always") refuse(row, value);
       settings.cpu_engine = value;
+    } else if (row.variable == "KILN_LOG") {
+      settings.log_categories = read_log_categories(row, value);
     } else if (row.variable == "KILN_PASSES") {
       // `-name,-name`; the compiler knows the names.
       for (std::string_view rest = value; !rest.empty();) {

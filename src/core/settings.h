@@ -12,6 +12,10 @@ namespace kiln {
 // What the cache on disk may do.
 enum class CacheMode : uint8_t { kOff, kRead, kOn };
 
+// What KILN_LOG may ask for (core/log.h), and the names there.
+enum class LogCategory : uint8_t { kPasses, kCache, kLaunch };
+inline constexpr std::array<std::string_view, 3> kLogCategories = {"passes", "cache", "launch"};
+
 struct Settings {
   int cpu_threads = 0;  // 0: what the machine offers
   int cpu_level = 4;    // the highest level of x86-64 that is used
@@ -32,6 +36,7 @@ struct Settings {
   uint64_t cache_bytes = uint64_t{1} << 30;  // the size that the cache is kept to
   std::string bundle_path;                   // empty: none
   std::string cuda_driver_path;              // empty: the system's (`targets/cuda/driver.cpp`)
+  uint32_t log_categories = 0;               // a bit for each LogCategory
 };
 
 struct SettingRow {
@@ -40,7 +45,7 @@ struct SettingRow {
   std::string_view meaning;
 };
 
-inline constexpr std::array<SettingRow, 19> kSettingRows = {{
+inline constexpr std::array<SettingRow, 20> kSettingRows = {{
     {"KILN_CPU_THREADS", "a number from 1 to 1024",
      "how many threads a launch on the CPU uses, the caller's counted; by default as many as the process may use"},
     {"KILN_CPU_ISA", "sse2, sse4, avx2 or avx512",
@@ -59,6 +64,9 @@ inline constexpr std::array<SettingRow, 19> kSettingRows = {{
     {"KILN_DUMP_DIR", "a path",
      "a folder in which each kernel that is compiled leaves its generated text, its code after each stage and the "
      "compiler's messages; it is made where it does not exist"},
+    {"KILN_LOG", "passes, cache, launch, several of them such as cache,launch, or all",
+     "what is written to standard error, a line for each event: which passes of the compiler fired and why others did "
+     "not, where machine code was found and what is compiled, each launch; by default nothing"},
     {"KILN_PASSES", "names of passes, each after a minus sign, such as -prefetch,-cluster-stores",
      "passes of the compiler that are switched off; python -m kiln show --parts passes lists their names; results do "
      "not depend on them; by default none"},

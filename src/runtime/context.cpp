@@ -11,6 +11,7 @@
 #include "core/floating_point_state.h"
 #include "core/fork_guard.h"
 #include "core/job_threads.h"
+#include "core/log.h"
 #include "core/out_of_memory.h"
 #include "core/settings.h"
 #include "core/text.h"
@@ -187,31 +188,58 @@ std::string Context::bundle_problem() {
 
 std::optional<CodeEntry> Context::find_stored(const std::string& id, const KernelUnit& unit, const TargetSpec& target,
                                               const CompilerIdentity& compiler, CodeSource& source) {
-  if (!compiler.lasting) return std::nullopt;
+  auto note = [&](const auto&... what) { log(LogCategory::kCache, unit.name, ": ", what...); };
+  if (!compiler.lasting) {
+    note("no look-up on disk: ", CompilerLibrary::path(), " has no build ID");
+    return std::nullopt;
+  }
   // The id says all of this. An entry that some program has put together from others would not be damaged.
   auto fits = [&](const std::optional<CodeEntry>& entry) {
     return entry && entry->source == unit.text && entry->target == target && entry->compiler == compiler.text;
   };
   if (bundle_ && std::ranges::find(bundle_->compilers(), compiler.text) != bundle_->compilers().end()) {
     source = CodeSource::kBundle;
-    if (std::optional<CodeEntry> entry = bundle_->load(id); fits(entry)) return entry;
+    if (std::optional<CodeEntry> entry = bundle_->load(id); fits(entry)) {
+      note("bundle hit ", id);
+      return entry;
+    }
+    note("bundle miss ", id);
   }
   source = CodeSource::kDisk;
-  std::optional<CodeEntry> entry = cache_.load(id);
-  if (fits(entry)) return entry;
-  if (entry) cache_.discard(id);
+  std::string problem;
+  std::optional<CodeEntry> entry = cache_.load(id, is_logged(LogCategory::kCache) ? &problem : nullptr);
+  if (fits(entry)) {
+    note("disk hit ", id);
+    return entry;
+  }
+  if (entry) {
+    note("disk refusal ", id, ": it was made from something else");
+    cache_.discard(id);
+  } else if (problem.empty()) {
+    note("disk miss ", id);
+  } else {
+    note("disk refusal ", id, ": ", problem);
+  }
   return std::nullopt;
 }
 
 MadeCode Context::compile(const std::string& id, const KernelUnit& unit, const TargetSpec& target,
                           const CompilerIdentity& compiler, Target* here) {
+  log(LogCategory::kCache, unit.name, ": compiling ", id, " for ", target.cpu);
   auto start = std::chrono::steady_clock::now();
   const std::string& dump_folder = settings().dump_folder;
   CompileResult result = run_compiler(unit, target, /*keep_stages=*/!dump_folder.empty());
   if (!dump_folder.empty()) dump_compilation(dump_folder, unit, result);
-  if (result.status != CompileStatus::kOk) throw_failure(unit, std::move(result));
+  auto elapsed_ms = [&] {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  };
+  if (result.status != CompileStatus::kOk) {
+    if (is_logged(LogCategory::kCache))
+      log(LogCategory::kCache, unit.name, ": not compiled, after ", in_milliseconds(elapsed_ms()));
+    throw_failure(unit, std::move(result));
+  }
   if (here) here->finish(result.binary, unit);
-  double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  double ms = elapsed_ms();
   // The library may have been replaced since its identity was asked for, and what it made is its own.
   CompilerIdentity now = identity(unit, target);
   MadeCode made;
@@ -228,6 +256,14 @@ MadeCode Context::compile(const std::string& id, const KernelUnit& unit, const T
                 std::move(result.report.diagnostics)};
   made.not_stored =
       now.lasting ? cache_.store(made.id, made.entry) : concat(printable(CompilerLibrary::path()), " has no build ID");
+  if (is_logged(LogCategory::kCache)) {
+    log(LogCategory::kCache, unit.name, ": compiled ", made.id, " in ", in_milliseconds(ms), ", ", made.entry.engine,
+        " engine: ", made.entry.engine_reason);
+    if (made.not_stored.empty())
+      log(LogCategory::kCache, unit.name, ": disk store ", made.id);
+    else
+      log(LogCategory::kCache, unit.name, ": not stored on disk: ", made.not_stored);
+  }
   return made;
 }
 
@@ -241,7 +277,8 @@ MadeCode Context::find_or_compile(const std::string& id, const KernelUnit& unit,
         static_cast<void>(cache_.store(id, *entry));
       }
       return {id, std::move(*entry), source, {}};
-    } catch (const InternalError&) {  // undamaged, and yet of no use
+    } catch (const InternalError& error) {  // undamaged, and yet of no use
+      log(LogCategory::kCache, unit.name, ": ", name_of(source), " refusal ", id, ": ", error.what());
       if (source == CodeSource::kDisk) cache_.discard(id);
     }
   return compile(id, unit, target, compiler, here);
@@ -276,8 +313,9 @@ SingleFlight<Binary>::Found Context::find_or_make_binary(const KernelUnit& unit,
     auto binary = std::make_shared<Binary>();
     try {
       binary->code = target.load(made.entry.binary, unit);
-    } catch (const InternalError&) {
+    } catch (const InternalError& error) {
       if (made.source == CodeSource::kCompiled) throw;
+      log(LogCategory::kCache, unit.name, ": ", name_of(made.source), " refusal ", id, ": ", error.what());
       if (made.source == CodeSource::kDisk) cache_.discard(id);
       made = compile(id, unit, target.spec(), compiler, &target);
       binary->code = target.load(made.entry.binary, unit);

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "core/fork_guard.h"
+#include "core/log.h"
 #include "core/settings.h"
 #include "core/text.h"
 #include "kiln/error.h"
@@ -107,12 +108,16 @@ SingleFlight<Binary>::Found KernelObject::find_or_make_binary(KernelUnit& unit, 
 KernelObject::Found KernelObject::find_or_compile(const Call& call) {
   size_t general_bytes;
   std::string_view key = call_key(call, general_bytes);
-  if (std::shared_ptr<const Variant> variant = variants_.find(key)) return {std::move(variant), CodeSource::kMemory};
+  auto found_before = [&](std::shared_ptr<const Variant> variant) -> Found {
+    log(LogCategory::kCache, spec_.name, ": memory hit");
+    return {std::move(variant), CodeSource::kMemory};
+  };
+  if (std::shared_ptr<const Variant> variant = variants_.find(key)) return found_before(std::move(variant));
   std::string_view general_key = key.substr(0, general_bytes);
   bool specialize = key.size() > general_bytes;
   // It is there when there were enough others before.
   if (specialize)
-    if (auto variant = variants_.find(general_key)) return {std::move(variant), CodeSource::kMemory};
+    if (auto variant = variants_.find(general_key)) return found_before(std::move(variant));
   Target& target = context_.target(call.device);
   check_types(call);
   check_guards(call);
@@ -120,12 +125,16 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
     specialize = !variants_.has_failed(general_key) && may_specialize(general_key, key);
     if (!specialize) key = general_key;
   }
+  log(LogCategory::kCache, spec_.name, ": memory miss, ", specialize ? "known shapes" : "any shapes");
   CodeSource source = CodeSource::kMemory;
   auto make = [&] {
     KernelUnit unit = unit_for(call);
     if (specialize) set_known_shapes(unit, call);
     auto binary = find_or_make_binary(unit, target);
-    if (binary.made_now) source = binary.value->source;
+    if (binary.made_now)
+      source = binary.value->source;
+    else
+      log(LogCategory::kCache, spec_.name, ": memory hit, by another kernel with the same text");
     if (Recording* recording = context_.recording()) recording->add(spec_, call, specialize);
     size_t bytes = binary.value->code->threadgroup_memory_bytes(), limit = target.threadgroup_memory_limit();
     if (bytes > limit)

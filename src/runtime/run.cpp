@@ -11,6 +11,7 @@
 #include "core/array_layout.h"
 #include "core/dtype_table.h"
 #include "core/floating_point_state.h"
+#include "core/log.h"
 #include "core/number_conversion.h"
 #include "core/out_of_memory.h"
 #include "core/text.h"
@@ -181,6 +182,18 @@ void check_addresses(const KernelObject& kernel, const Call& call, std::span<voi
     check(output_data[i], call.outputs[i].shape, "Output", [&] { return kernel.output_name(call, i); });
 }
 
+// "copies 1 input, outputs filled": the parts of a launch besides its threads.
+void log_launch(const KernelObject& kernel, const Call& call, const LaunchRecord& record, size_t copies) {
+  auto extent = [](const Extent3& sizes) { return concat(sizes[0], "x", sizes[1], "x", sizes[2]); };
+  // A GPU's launch goes on after the call, and nothing waits for it here.
+  const bool is_done = call.device.kind == DeviceKind::kCpu;
+  log(LogCategory::kLaunch, kernel.spec().name, ": ", record.target, ", ", record.engine, " engine, grid ",
+      extent(call.grid), ", threadgroup ", extent(call.threadgroup), ", ", call.outputs.size(),
+      call.outputs.size() == 1 ? " output " : " outputs ", call.init_value ? "filled with init_value" : "not filled",
+      ", ", copies, copies == 1 ? " input copied, " : " inputs copied, ", is_done ? "ran in " : "enqueued in ",
+      in_milliseconds(record.run_ms));
+}
+
 double milliseconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
@@ -249,6 +262,8 @@ class LaunchPlan {
     found_.variant->target->launch(*found_.variant->binary->code, unit, geometry_, scratch_.arguments, options);
     record_.run_ms = milliseconds_since(start);
     kernel.record(record_);
+    if (is_logged(LogCategory::kLaunch)) [[unlikely]]
+      log_launch(kernel, call, record_, /*copies=*/0);
   }
 
  private:
@@ -453,6 +468,8 @@ void launch(KernelObject& kernel, const KernelObject::Found& found, const Call& 
   LaunchRecord record = record_of(found);
   record.run_ms = milliseconds_since(start);
   kernel.record(record);
+  if (is_logged(LogCategory::kLaunch)) [[unlikely]]
+    log_launch(kernel, call, record, copies.size());
 }
 
 }  // namespace kiln

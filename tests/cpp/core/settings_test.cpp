@@ -149,6 +149,20 @@ TEST(Settings, RefuseSwitchesThatAreNeither) {
               concat("environment variable KILN_STRICT_DEVICE has the value `", value, "`, expected 0 or 1"));
 }
 
+TEST(Settings, OfTheLogAreRead) {
+  auto bit = [](LogCategory category) { return 1u << static_cast<unsigned>(category); };
+  EXPECT_EQ(read({}).log_categories, 0u);
+  EXPECT_EQ(read({{"KILN_LOG", "cache"}}).log_categories, bit(LogCategory::kCache));
+  EXPECT_EQ(read({{"KILN_LOG", "launch,passes"}}).log_categories,
+            bit(LogCategory::kLaunch) | bit(LogCategory::kPasses));
+  EXPECT_EQ(read({{"KILN_LOG", "all"}}).log_categories, 7u);
+  EXPECT_EQ(read({{"KILN_LOG", "cache,all"}}).log_categories, 7u);
+  for (const char* value : {"Cache", "cache,", ",cache", "cache launch", "on", "1", "-cache"})
+    EXPECT_EQ(refusal("KILN_LOG", value),
+              concat("environment variable KILN_LOG has the value `", value,
+                     "`, expected passes, cache, launch, several of them such as cache,launch, or all"));
+}
+
 TEST(Settings, AreAllInTheTable) {
   // read_settings asks for what the table lists, and for nothing else.
   static std::vector<std::string> asked;

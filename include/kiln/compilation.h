@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "kiln/error.h"
+
 namespace kiln {
 
 /// What arithmetic on floats may do. kSafe keeps IEEE behaviour, and gives the same bits on every engine and target;
@@ -48,6 +50,16 @@ struct CompilePass {
   bool switched_off = false;  ///< by KILN_PASSES or KILN_PASS_LIMIT: it did not run
   double ms = 0;
   uint64_t instructions_before = 0, instructions_after = 0;  ///< LLVM's, of the function or the module
+};
+
+/// Why an optional pass of the compiler did not fire where one would expect it to, or what an access that takes long
+/// was made into.
+struct CompileRemark {
+  std::string pass;                     ///< as CompilePass::name: "prefetch"
+  std::string message;                  ///< lower-case start, no full stop
+  SourceText text = SourceText::kBody;  ///< that the line is of
+  int line = 0;                         ///< 1-based; 0: no line is known
+  std::string file = {};                ///< the path of the file that holds the text; empty where it is no file
 };
 
 }  // namespace kiln

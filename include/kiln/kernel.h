@@ -87,6 +87,10 @@ class CompiledKernel {
   /// more.
   std::vector<CompilePass> passes() const;
 
+  /// Why optional passes did not fire where one would expect it, why the SIMD engine does not take the kernel, and
+  /// which accesses became gathers and scatters; in the order of the passes. NVRTC has none. Compiles once more.
+  std::vector<CompileRemark> remarks() const;
+
  private:
   std::shared_ptr<KernelObject> kernel_;
   std::shared_ptr<const Variant> variant_;

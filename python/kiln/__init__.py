@@ -9,7 +9,7 @@ PyTorch, JAX and CuPy, as far as these are installed; results belong to the libr
 """
 
 from kiln import _core, errors
-from kiln._core import CompiledKernel, CompilePass, Kernel, Launch
+from kiln._core import CompiledKernel, CompilePass, CompileRemark, Kernel, Launch
 from kiln._kernels import MetalKernel, cuda_kernel, metal_kernel
 from kiln.errors import (
     CompileError,
@@ -25,6 +25,7 @@ __version__ = _core.version
 __all__ = [
     "CompileError",
     "CompilePass",
+    "CompileRemark",
     "CompiledKernel",
     "DeviceError",
     "Diagnostic",

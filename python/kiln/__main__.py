@@ -154,8 +154,8 @@ def _add_show(commands: Any) -> None:
         default=["text", "sizes"],
         help="what to show, of text (the generated text); clang, guarded, optimized (LLVM IR as Clang made it, with "
         "accesses guarded, and as code for a launch); lanes, components, structured, widened (stages of the SIMD "
-        "engine); assembly; passes (what each pass of the compiler did, and how long it took); after:PASS (LLVM IR "
-        "after that pass); sizes; by default text,sizes",
+        "engine); assembly; passes (what each pass of the compiler did, and how long it took); remarks (why passes "
+        "did not fire); after:PASS (LLVM IR after that pass); sizes; by default text,sizes",
     )
     show.add_argument("--json", action="store_true", help="print JSON, also of a compile error")
 

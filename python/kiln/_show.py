@@ -15,7 +15,7 @@ from kiln import _core, _kernels
 # What can be asked for, in the order in which it is printed.
 PARTS = (
     *("text", "clang", "guarded", "lanes", "components", "structured", "widened", "optimized"),
-    *("assembly", "passes", "sizes"),
+    *("assembly", "passes", "remarks", "sizes"),
 )
 
 # Before the name of a pass: LLVM IR after its last run.
@@ -126,7 +126,7 @@ def describe(options: Any) -> dict[str, Any]:
         "diagnostics": [found._asdict() for found in compiled.diagnostics],
     }
     after = [part for part in options.parts if part.startswith(AFTER)]
-    if chosen := [part for part in PARTS[1:-2] if part in options.parts] + after:
+    if chosen := [part for part in PARTS[1:-3] if part in options.parts] + after:
         stages = compiled.stages(after=[part.removeprefix(AFTER) for part in after])
         for part in chosen:
             if part not in stages:
@@ -140,6 +140,11 @@ def describe(options: Any) -> dict[str, Any]:
         fields = ("name", "function", "fired", "number", "switched_off", "ms", "instructions_before")
         result["passes"] = [
             {field: getattr(one, field) for field in (*fields, "instructions_after")} for one in compiled.passes()
+        ]
+    if "remarks" in options.parts:
+        result["remarks"] = [
+            {field: getattr(one, field) for field in ("name", "message", "text", "line", "file")}
+            for one in compiled.remarks()
         ]
     if "sizes" in options.parts:
         result["sizes"] = {
@@ -177,6 +182,13 @@ def _print_passes(result: dict[str, Any]) -> None:
         print(f"  {number:>5}  {fired:5} {change:>21} {one['ms']:8.2f}  {one['name']} {one['function']}".rstrip())
 
 
+def _print_remarks(result: dict[str, Any]) -> None:
+    """A line for each remark: its position, if that is known, the pass, the reason."""
+    for one in result["remarks"]:
+        where = f"{one['file'] or one['text']}:{one['line']}: " if one["line"] else ""
+        print(f"{where}{one['name']}: {one['message']}")
+
+
 def _fail(options: Any, reason: str, diagnostics: Sequence[kiln.Diagnostic] = ()) -> int:
     if options.json:
         print(json.dumps({"error": reason, "diagnostics": [found._asdict() for found in diagnostics]}, indent=2))
@@ -198,9 +210,9 @@ def main(options: Any) -> int:
     if options.json:
         print(json.dumps(result, indent=2))
         return 0
-    shown = [part for part in PARTS[:-2] if part in options.parts]
+    shown = [part for part in PARTS[:-3] if part in options.parts]
     shown += [part for part in options.parts if part.startswith(AFTER)]
-    shown += [part for part in PARTS[-2:] if part in options.parts]
+    shown += [part for part in PARTS[-3:] if part in options.parts]
     for part in shown:
         if len(shown) > 1 and part != "sizes":
             print(f"==== {part}")
@@ -208,6 +220,8 @@ def main(options: Any) -> int:
             _print_sizes(result)
         elif part == "passes":
             _print_passes(result)
+        elif part == "remarks":
+            _print_remarks(result)
         else:
             print(result[part].rstrip("\n"))
     # stdout has what was asked for, and no more.

@@ -17,6 +17,7 @@
 
 #include "array_library.h"
 #include "call_arguments.h"
+#include "core/diagnostic.h"
 #include "core/dtype_table.h"
 #include "core/library_folders.h"
 #include "core/settings.h"
@@ -500,6 +501,20 @@ NB_MODULE(_core, m) {
                                         : ">");
       });
 
+  nb::class_<CompileRemark>(m, "CompileRemark",
+                            "Why a pass of the compiler did not fire where one would expect it, as\n"
+                            "``CompiledKernel.remarks`` lists it.")
+      .def_ro("name", &CompileRemark::pass, "The pass's name, as ``CompilePass`` has it.")
+      .def_ro("message", &CompileRemark::message, "The reason, in one line.")
+      .def_prop_ro(
+          "text", [](const CompileRemark& self) { return kiln::name_of(self.text); }, nb::sig("def text(self) -> str"),
+          "Which text the line is of: ``\"source\"``, ``\"header\"`` or ``\"included\"``.")
+      .def_ro("line", &CompileRemark::line, "From 1; 0 where no line is known.")
+      .def_ro("file", &CompileRemark::file, "The path of the file that holds the text; empty where it is no file.")
+      .def("__str__", [](const CompileRemark& self) { return kiln::render(self); })
+      .def("__repr__",
+           [](const CompileRemark& self) { return concat("<kiln.CompileRemark ", kiln::render(self), ">"); });
+
   nb::class_<CompiledKernel>(
       m, "CompiledKernel",
       "Machine code for one combination of argument types, and of shapes where it was made for them, as\n"
@@ -565,6 +580,18 @@ pass that runs several times the last one. A pass that does not run leaves none.
           nb::sig("def passes(self) -> list[CompilePass]"),
           "The runs of the compiler's passes, in their order; those that were switched off too. Compiles once more.\n"
           "Empty for a CUDA body that NVRTC compiles.")
+      .def(
+          "remarks",
+          [](const CompiledKernel& self) {
+            WithoutLock without_lock;
+            return self.remarks();
+          },
+          nb::sig("def remarks(self) -> list[CompileRemark]"),
+          "Why optional passes did not fire where one would expect it, why the SIMD engine does not take the kernel, "
+          "and\n"
+          "which accesses became gathers and scatters; in the order of the passes. Compiles once more, since none of "
+          "it is\n"
+          "kept. Empty for a CUDA body that NVRTC compiles.")
       .def_prop_ro(
           "compile_ms", &CompiledKernel::compile_ms,
           "How long compiling took, in milliseconds. Code that was there already keeps the time that it took then.")

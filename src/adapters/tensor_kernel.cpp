@@ -247,10 +247,13 @@ std::span<const std::byte> CompiledKernel::machine_code() const { return variant
 size_t CompiledKernel::threadgroup_memory_bytes() const { return variant_->binary->code->threadgroup_memory_bytes(); }
 size_t CompiledKernel::thread_memory_bytes() const { return variant_->binary->code->thread_memory_bytes(); }
 std::vector<CompileStage> CompiledKernel::stages(const std::vector<std::string>& after) const {
-  return kernel_->context().recompile(variant_->unit, *variant_->target, after).stages;
+  return kernel_->context().recompile(variant_->unit, *variant_->target, Context::Keep::kStages, after).stages;
 }
 std::vector<CompilePass> CompiledKernel::passes() const {
-  return kernel_->context().recompile(variant_->unit, *variant_->target, {}).passes;
+  return kernel_->context().recompile(variant_->unit, *variant_->target, Context::Keep::kStages).passes;
+}
+std::vector<CompileRemark> CompiledKernel::remarks() const {
+  return kernel_->context().recompile(variant_->unit, *variant_->target, Context::Keep::kRemarks).remarks;
 }
 std::vector<Diagnostic> CompiledKernel::diagnostics() const { return variant_->binary->diagnostics; }
 double CompiledKernel::compile_ms() const { return variant_->binary->compile_ms; }

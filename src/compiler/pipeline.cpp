@@ -11,6 +11,7 @@
 #include "compiler/pipeline.h"
 
 #include <llvm/Analysis/PostDominators.h>
+#include <llvm/IR/DebugInfo.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
@@ -37,6 +38,7 @@
 #include "compiler/ir/entry.h"
 #include "compiler/ir/guard_sinks.h"
 #include "compiler/ir/pseudo_intrinsics.h"
+#include "compiler/ir/remarks.h"
 #include "compiler/ir/simdgroup.h"
 #include "compiler/ir/striped_atomics.h"
 #include "compiler/ir/vector_isa.h"
@@ -179,6 +181,11 @@ void split_lane_loops(Pipeline& pipeline, Function& function, const VectorIsa& v
   pipeline.run_pass(optional("lane-loop-splitting"), LaneLoopSplittingPass(vector_isa, may_have_collectives), function);
 }
 
+// Lines are for remarks; machine code has none.
+void strip_lines(Pipeline& pipeline, Module& module) {
+  if (pipeline.request().keep_remarks) pipeline.run("strip-lines", module, [&] { return StripDebugInfo(module); });
+}
+
 bool has_indirect_calls(const Function& function) {
   return any_of(instructions(function), [](const Instruction& instruction) {
     const auto* call = dyn_cast<CallBase>(&instruction);
@@ -223,6 +230,10 @@ bool make_one_function(Pipeline& pipeline, Module& module, const DataLayout& lay
   pipeline.run("mark-calls", module, [&] { mark_calls(module); });
   // From here on nothing is undefined, and code may be moved.
   pipeline.run("inline", module, [&] { inline_all(module, kBodyFunction); });
+  // Line tables serve remarks, and instructions have them whichever function they are in. A function that says that it
+  // has some would be verified, and what passes insert has none.
+  if (pipeline.request().keep_remarks)
+    for (Function& function : module) function.setSubprogram(nullptr);
   // While control flow is as Clang made it: positions in the program are read from it.
   pipeline.run("constant-initializers", module, [&] { evaluate_constant_initializers(module); });
   pipeline.run("matrix-elements", module, [&] { assign_matrix_elements(module, map); });
@@ -333,6 +344,12 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   // Again: unrolling has made constants of a loop's counter.
   pipeline.run(optional("affine-lanes"), group, [&] { split_affine_lanes(group); });
   const bool may_coarsen = unit.form.rows_are_runs && !has_points;
+  if (!has_points && !may_coarsen)
+    remark("thread-coarsening", group,
+           unit.form.rows_are_simdgroups
+               ? "not for this launch: threadgroups are not multiples of 64 threads in x"
+               : "not for this launch: threadgroups, and the grid, are not multiples of 32 threads "
+                 "in x");
   if (may_coarsen)
     pipeline.run("coarsened-positions", group, [&] { split_coarsened_positions(group, *group.getArg(kCpuX)); });
   // Before control flow is structured: stores of one block are adjacent members of a structure.
@@ -543,6 +560,9 @@ void lower_threadgroup(Pipeline& pipeline, Function& group, Function& full, std:
       return multibuffer_tiles(full, output.threadgroup_memory_bytes, vector_isa, is_barrier);
     });
   if (tiles.changed) pipeline.run_llvm("instsimplify,adce,simplifycfg", full);
+  if (unit.form.simdgroups == 0)
+    remark("store-forwarding", full,
+           "not for this launch: threadgroups are not 32, 64, 128, … threads in x and one in y and z");
   // Before the code is split at suspend points: barriers are calls still.
   bool is_made = false;
   pipeline.runner().invalidate(full);
@@ -659,6 +679,8 @@ EngineOutput lower_for_cpu(Pipeline& pipeline, Module& module, TargetMachine& ma
     const auto use = pipeline.use(runner);
     return lower_vectorized(pipeline, module, vector_isa, std::move(vectorized));
   }
+  // The widener has said where.
+  remark("widen", *module.getFunction(kBodyFunction), kSimdRefusal, vectorized.refusal);
   EngineOutput output = lower_scalar(pipeline, module, machine);
   output.reason = concat("the SIMD engine does not take it: ", vectorized.refusal);
   return output;
@@ -666,6 +688,7 @@ EngineOutput lower_for_cpu(Pipeline& pipeline, Module& module, TargetMachine& ma
 
 void prepare_for_x86(Pipeline& pipeline, Module& module, EngineOutput& output, const VectorIsa& vector_isa,
                      bool needs_polls) {
+  strip_lines(pipeline, module);
   // LLVM's lowering of bfloat rounds otherwise, and a select of halves goes through floats.
   pipeline.run("bfloat-conversions", module, [&] { remove_bfloat(module); });
   pipeline.run("half-selects", module, [&] { select_halves_as_integers(module); });
@@ -739,6 +762,8 @@ std::string lower_gpu_collectives(Pipeline& pipeline, Function& body, bool has_t
   });
   if (!masks.refusal.empty()) return masks.refusal;
   // Before products are lowered to operations on lanes.
+  if (!has_tensor_products && any_of(points, [](const ConvergencePoint& point) { return point.is_product; }))
+    remark("tensor-products", body, "no tensor cores: they need a math mode other than safe, and sm_80 or later");
   if (has_tensor_products)
     pipeline.run(optional("tensor-products"), body, [&] { multiply_by_tensor_cores(body, points, masks, map); });
   pipeline.run("simdgroup-collectives", body, [&] { lower_convergence_points(body, points, masks, map); });
@@ -792,6 +817,7 @@ GpuLowering lower_for_nvidia(Pipeline& pipeline, Module& module, TargetMachine& 
 }
 
 void prepare_for_ptx(Pipeline& pipeline, Module& module) {
+  strip_lines(pipeline, module);
   pipeline.run("share-sinks", module, [&] { share_sinks(module); });
   pipeline.run("bfloat-conversions", module, [&] { remove_bfloat(module); });
   for (Function& function : module)

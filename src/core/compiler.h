@@ -44,6 +44,7 @@ struct CompileRequest {
   CompileLimits limits;
   bool verify_passes = false;           // after each: where the IR is not valid, the status is kInternal
   std::vector<std::string> keep_after;  // passes after which the IR is kept too, as the stage "after:<name>"
+  bool keep_remarks = false;            // fill CompileResult::passes and CompileResult::remarks
 };
 
 enum class CompileStatus : uint8_t {
@@ -66,6 +67,7 @@ struct CompileResult {
   std::vector<uint32_t> written_inputs;
   std::vector<CompileStage> stages;
   std::vector<CompilePass> passes;
+  std::vector<CompileRemark> remarks;
 };
 
 class Compiler {

@@ -49,6 +49,13 @@ std::string render(const Diagnostic& d) {
   return out;
 }
 
+std::string render(const CompileRemark& remark) {
+  std::string position;
+  if (remark.line > 0)
+    position = concat(remark.file.empty() ? name_of(remark.text) : printable(remark.file), ":", remark.line, ": ");
+  return concat(position, remark.pass, ": ", remark.message);
+}
+
 std::string summarize(std::string_view interface_name, std::string_view kernel_name,
                       const std::vector<Diagnostic>& diagnostics) {
   auto is_error = [](const Diagnostic& d) { return d.severity == Severity::kError; };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/kernel_unit.h"
+#include "kiln/compilation.h"
 #include "kiln/error.h"
 
 namespace kiln {
@@ -18,6 +19,9 @@ std::string_view name_of(Severity severity);
 /// "source:3:12: error: use of undeclared identifier 'elme'", the caller's line, and a caret below the column. What
 /// comes from a file begins with its path.
 std::string render(const Diagnostic& diagnostic);
+
+/// "source:3: prefetch: not in this loop: it is in another loop"; without the position where none is known.
+std::string render(const CompileRemark& remark);
 
 /// An error at a line of the unit's text or of a file that it includes, numbered as core/source_map.h says.
 Diagnostic diagnostic_at(const KernelUnit& unit, int generated_line, std::string message);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -29,15 +30,15 @@ void write_log_line(LogCategory category, std::string_view text) noexcept {
     while (::write(STDERR_FILENO, line.data(), line.size()) < 0 && errno == EINTR) {
     }
     errno = error;
+    // NOLINTNEXTLINE(bugprone-empty-catch): that there is no memory for a line is no failure of what it tells
   } catch (const std::exception&) {
-    // There is no memory for the line. What it would have told goes on.
   }
 }
 
 std::string in_milliseconds(double ms) {
   std::array<char, 64> digits{};
   // The process's locale may have a comma.
-  const auto thousandths = static_cast<long long>(ms * 1000 + 0.5);
+  const auto thousandths = std::llround(ms * 1000);
   std::snprintf(digits.data(), digits.size(), "%lld.%03lld ms", thousandths / 1000, thousandths % 1000);
   return digits.data();
 }

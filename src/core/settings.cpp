@@ -53,6 +53,7 @@ std::optional<uint64_t> read_byte_count(std::string_view text) {
 Settings read_settings(const char* (*lookup)(const char*)) {
   Settings settings;
   for (const SettingRow& row : kSettingRows) {
+    // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): the table's names are literals
     const char* text = lookup(row.variable.data());
     if (!text || !*text) continue;
     std::string_view value(text);

@@ -55,6 +55,22 @@ std::optional<std::string> compiler_of(const Bundle& bundle, bool nvrtc) {
   }
 }
 
+// The passes of one compilation that fired, and why others did not.
+void log_passes(const KernelUnit& unit, const CompileResult& result) {
+  double ms = 0;
+  size_t fired = 0;
+  for (const CompilePass& pass : result.passes) {
+    ms += pass.ms;
+    if (!pass.fired) continue;
+    ++fired;
+    log(LogCategory::kPasses, unit.name, ": ", pass.name, pass.function.empty() ? "" : " of ", pass.function, " in ",
+        in_milliseconds(pass.ms), ", ", pass.instructions_before, " -> ", pass.instructions_after, " instructions");
+  }
+  for (const CompileRemark& remark : result.remarks) log(LogCategory::kPasses, unit.name, ": remark: ", render(remark));
+  log(LogCategory::kPasses, unit.name, ": ", fired, " of ", result.passes.size(), " passes fired, in ",
+      in_milliseconds(ms));
+}
+
 }  // namespace
 
 std::string_view interface_name(Dialect dialect) { return dialect == Dialect::kMetal ? "metal_kernel" : "cuda_kernel"; }
@@ -150,7 +166,7 @@ CompilerIdentity Context::identity(const KernelUnit& unit, const TargetSpec& tar
 }
 
 CompileResult Context::run_compiler(const KernelUnit& unit, const TargetSpec& target, bool keep_stages,
-                                    std::vector<std::string> keep_after) {
+                                    bool keep_remarks, std::vector<std::string> keep_after) {
   try {
     Compiler& compiler = is_for_nvrtc(unit.dialect, target.kind) ? *nvrtc_ : compiler_.get();
     return compiler.compile({unit,
@@ -158,7 +174,8 @@ CompileResult Context::run_compiler(const KernelUnit& unit, const TargetSpec& ta
                              keep_stages,
                              {settings().compile_bytes, settings().compile_seconds},
                              settings().verify_passes,
-                             std::move(keep_after)});
+                             std::move(keep_after),
+                             keep_remarks});
   } catch (const MissingCompilerError& error) {
     throw_missing(error, unit);
   }
@@ -228,7 +245,9 @@ MadeCode Context::compile(const std::string& id, const KernelUnit& unit, const T
   log(LogCategory::kCache, unit.name, ": compiling ", id, " for ", target.cpu);
   auto start = std::chrono::steady_clock::now();
   const std::string& dump_folder = settings().dump_folder;
-  CompileResult result = run_compiler(unit, target, /*keep_stages=*/!dump_folder.empty());
+  const bool logs_passes = is_logged(LogCategory::kPasses);
+  CompileResult result = run_compiler(unit, target, /*keep_stages=*/!dump_folder.empty(), logs_passes);
+  if (logs_passes) log_passes(unit, result);
   if (!dump_folder.empty()) dump_compilation(dump_folder, unit, result);
   auto elapsed_ms = [&] {
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -391,11 +410,12 @@ TargetSpec target_named(std::string_view architecture) {
              architecture, "`."));
 }
 
-CompileResult Context::recompile(const KernelUnit& unit, Target& target, std::vector<std::string> keep_after) {
+CompileResult Context::recompile(const KernelUnit& unit, Target& target, Keep keep,
+                                 std::vector<std::string> keep_after) {
   auto made = std::make_shared<CompileResult>();
-  run_job(unit, [this, made, own = std::make_shared<const KernelUnit>(unit), spec = target.spec(), keep_after] {
+  run_job(unit, [this, made, own = std::make_shared<const KernelUnit>(unit), spec = target.spec(), keep, keep_after] {
     DefaultFloatingPoint floating_point;
-    CompileResult result = run_compiler(*own, spec, /*keep_stages=*/true, keep_after);
+    CompileResult result = run_compiler(*own, spec, keep == Keep::kStages, keep == Keep::kRemarks, keep_after);
     if (result.status != CompileStatus::kOk) throw_failure(*own, std::move(result));
     *made = std::move(result);
   });

@@ -114,9 +114,12 @@ class Context {
   /// Null where nothing is recorded.
   Recording* recording() const { return recording_.get(); }
 
-  /// Compiles the unit once more, with all of its stages and passes, and the IR after each pass of `keep_after`. Throws
-  /// as binary_for() does.
-  CompileResult recompile(const KernelUnit& unit, Target& target, std::vector<std::string> keep_after);
+  /// What a compilation keeps besides machine code: nothing, stages and passes, or passes and remarks.
+  enum class Keep : uint8_t { kNothing, kStages, kRemarks };
+
+  /// Compiles the unit once more, for what is kept of it; with stages, the IR after each pass of `keep_after` too.
+  /// Throws as binary_for() does.
+  CompileResult recompile(const KernelUnit& unit, Target& target, Keep keep, std::vector<std::string> keep_after = {});
 
  private:
   static constexpr size_t kMostGpus = 64;
@@ -130,7 +133,7 @@ class Context {
                                                   const std::string& key);
   // Of the compiler that is asked for the unit.
   CompilerIdentity identity(const KernelUnit& unit, const TargetSpec& target);
-  CompileResult run_compiler(const KernelUnit& unit, const TargetSpec& target, bool keep_stages,
+  CompileResult run_compiler(const KernelUnit& unit, const TargetSpec& target, bool keep_stages, bool keep_remarks,
                              std::vector<std::string> keep_after = {});
   [[noreturn]] void throw_missing(const MissingCompilerError& error, const KernelUnit& unit) const;
   std::optional<CodeEntry> find_stored(const std::string& id, const KernelUnit& unit, const TargetSpec& target,

@@ -46,7 +46,7 @@ def test_launches_are_logged():
 
 
 @pytest.mark.skipif(not has_avx2, reason="the processor has no AVX2")
-def test_the_way_to_machine_code_is_logged(tmp_path):
+def test_cache_events_are_logged(tmp_path):
     settings = {"KILN_LOG": "cache", "KILN_CACHE": "on", "KILN_CACHE_DIR": str(tmp_path / "cache")}
     compiled = [
         "kiln[cache]: scale: compiling ID for LEVEL",

@@ -65,6 +65,8 @@ compiled = kernel.compile(
 assert_type(compiled, kiln.CompiledKernel)
 assert_type(compiled.machine_code, bytes)
 assert_type(compiled.stages(), dict[str, str])
+assert_type(compiled.passes(), list[kiln.CompilePass])
+assert_type(compiled.remarks(), list[kiln.CompileRemark])
 assert_type(kernel.history, list[kiln.Launch])
 assert_type(kernel.history[-1].run_ms, float)
 

@@ -541,7 +541,11 @@ FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, cons
 }
 
 Diagnostic diagnostic_at(const llvm::Instruction& instruction, const KernelUnit& unit, std::string message) {
-  for (const llvm::DILocation* at = instruction.getDebugLoc(); at; at = at->getInlinedAt()) {
+  return diagnostic_at(instruction.getDebugLoc().get(), unit, std::move(message));
+}
+
+Diagnostic diagnostic_at(const llvm::DILocation* location, const KernelUnit& unit, std::string message) {
+  for (const llvm::DILocation* at = location; at; at = at->getInlinedAt()) {
     llvm::StringRef file = at->getFilename();
     file.consume_front("./");
     // Line numbers of included files follow those of the kernel's text (`run_clang`).

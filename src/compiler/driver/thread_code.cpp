@@ -13,6 +13,7 @@
 
 #include "compiler/clang/clang_frontend.h"
 #include "compiler/ir/entry.h"
+#include "compiler/ir/remarks.h"
 #include "compiler/lowering/input_stores.h"
 #include "compiler/pipeline.h"
 #include "core/diagnostic.h"
@@ -61,6 +62,16 @@ std::optional<Diagnostic> find_unsupported(const llvm::Module& module, const Ker
     return diagnostic;
   }
   return std::nullopt;
+}
+
+void collect_remarks(llvm::LLVMContext& context, const KernelUnit& unit, std::vector<CompileRemark>& remarks) {
+  auto locate = [&unit](const llvm::DILocation& at, CompileRemark& remark) {
+    Diagnostic found = diagnostic_at(&at, unit, {});
+    remark.text = found.text;
+    remark.line = found.line;
+    remark.file = std::move(found.file);
+  };
+  context.setDiagnosticHandler(std::make_unique<RemarkCollector>(remarks, locate));
 }
 
 // ---- Writes to inputs
@@ -144,7 +155,9 @@ std::unique_ptr<llvm::Module> make_thread_code(Pipeline& pipeline, const std::st
   const KernelUnit& unit = request.unit;
   // Values' names are for who reads the stages; making them takes a fiftieth of the time.
   context.setDiscardValueNames(!request.keep_stages);
-  FrontendResult frontend = run_clang(unit, kFrontendTriple, cpu, context);
+  FrontendResult frontend =
+      run_clang(unit, kFrontendTriple, cpu, context, request.keep_remarks ? LineTables::kMade : LineTables::kNone);
+  if (request.keep_remarks) collect_remarks(context, unit, result.remarks);
   result.status = frontend.status;
   result.report.diagnostics = std::move(frontend.diagnostics);
   result.report.log = std::move(frontend.log);

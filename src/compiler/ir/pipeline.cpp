@@ -40,7 +40,7 @@ bool Pipeline::is_switched_off(const char* name, uint32_t number) const {
 }
 
 void Pipeline::note_switched_off(const char* name, uint32_t number, llvm::StringRef function) {
-  if (!request_.keep_stages) return;
+  if (!keeps_passes()) return;
   CompilePass pass;
   pass.name = name;
   pass.function = function.str();
@@ -63,7 +63,7 @@ void Pipeline::end(const char* name, uint32_t number, const Run& run, const llvm
                    std::optional<bool> fired) {
   if (!is_observed()) return;
   const bool has_changed = run.hash != llvm::StructuralHash(module, /*DetailedHash=*/true);
-  if (request_.keep_stages) {
+  if (keeps_passes()) {
     CompilePass pass;
     pass.ms = std::chrono::duration<double, std::milli>(Clock::now() - run.start).count();
     pass.name = name;

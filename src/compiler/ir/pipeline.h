@@ -145,7 +145,8 @@ class Pipeline {
   void invalidate(llvm::Function& function) { runner_->invalidate(function); }
 
   bool verifies() const { return kIsDebugBuild || request_.verify_passes; }
-  bool is_observed() const { return request_.keep_stages || verifies(); }
+  bool keeps_passes() const { return request_.keep_stages || request_.keep_remarks; }
+  bool is_observed() const { return keeps_passes() || verifies(); }
   bool is_switched_off(const char* name, uint32_t number) const;
   void note_switched_off(const char* name, uint32_t number, llvm::StringRef function);
   Run begin(llvm::StringRef function, const llvm::Module& module) const;

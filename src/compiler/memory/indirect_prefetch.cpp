@@ -4,6 +4,7 @@
 #include <llvm/ADT/MapVector.h>
 #include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/PostDominators.h>
@@ -21,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,6 +30,7 @@
 #include "compiler/ir/guard_zeros.h"
 #include "compiler/ir/invariant_loads.h"
 #include "compiler/ir/likely.h"
+#include "compiler/ir/remarks.h"
 #include "compiler/ir/simdgroup.h"
 #include "compiler/ir/striped_atomics.h"
 #include "compiler/workgroup/thread_coarsening.h"
@@ -92,6 +95,26 @@ class LaterIteration {
     return later_values_[value] = builder.Insert(later);
   }
 
+  // Why the address of an access cannot be computed ahead although it depends on a load in the loop; empty if it can,
+  // or depends on none.
+  std::string_view obstacle(const Value* address) {
+    if (kind_of(address) != Kind::kUnknown || !depends_on_a_load(address)) return {};
+    const auto* cause = cast<Instruction>(address);
+    for (const Value* next = cause; next;) {
+      cause = cast<Instruction>(next);
+      next = nullptr;
+      if (isa<PHINode>(cause)) return "the address depends on what the loop carries from one iteration to the next";
+      for (const Value* operand : cause->operands())
+        if (kind_of(operand) == Kind::kUnknown) next = operand;
+    }
+    const auto* load = dyn_cast<LoadInst>(cause);
+    if (!load) return "computing the address ahead takes too long, or may fail";
+    if (!load->hasMetadata(LLVMContext::MD_invariant_load))
+      return "the index is loaded from memory that may be written";
+    if (!post_dominators_.dominates(load->getParent(), first_block())) return "the index is loaded under a condition";
+    return "the index is loaded without a guard";
+  }
+
   bool is_single_half() const { return loop_ && !halves_.loop; }
 
   bool is_before_halves(const Instruction& insertion_point) const {
@@ -116,6 +139,18 @@ class LaterIteration {
       case Intrinsic::fptoui_sat: return builder.CreateFreeze(builder.CreateFPToUI(real, call->getType()));
       default: return nullptr;
     }
+  }
+
+  bool depends_on_a_load(const Value* address) const {
+    SmallVector<const Value*> worklist{address};
+    SmallPtrSet<const Value*, 16> seen;
+    while (!worklist.empty()) {
+      const auto* instruction = dyn_cast<Instruction>(worklist.pop_back_val());
+      if (!instruction || (loop_ && !loop_->contains(instruction)) || !seen.insert(instruction).second) continue;
+      if (isa<LoadInst>(instruction)) return true;
+      if (!isa<PHINode>(instruction)) append_range(worklist, instruction->operands());
+    }
+    return false;
   }
 
   // How a value depends on the iteration of the loop.
@@ -436,7 +471,11 @@ PreservedAnalyses IndirectPrefetchPass::run(Function& function, FunctionAnalysis
       if (halves.loop && is_on_likely_path(access.address->getParent(), halves.loop->getHeader(), post_dominators) &&
           can_compute(of_pair))
         return &of_pair;
-      return can_compute(of_half) ? &of_half : nullptr;
+      if (can_compute(of_half)) return &of_half;
+      if (!access.is_written && keeps_remarks(function))
+        if (std::string_view why = of_half.obstacle(access.address); !why.empty())
+          remark("indirect-prefetch", *access.address, "not for this access: ", why);
+      return nullptr;
     };
     prefetch_accesses(function, loop, iteration_of, prefetches, analyses);
   }

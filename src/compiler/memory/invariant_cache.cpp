@@ -17,6 +17,7 @@
 
 #include "compiler/ir/likely.h"
 #include "compiler/ir/metadata.h"
+#include "compiler/ir/remarks.h"
 #include "core/cpu_functions.h"
 #include "core/cpu_image.h"
 
@@ -24,6 +25,8 @@ namespace kiln {
 namespace {
 
 using namespace llvm;
+
+constexpr const char* kName = "invariant-cache";
 
 // Vector operations that a loop saves for each value that it loads instead. A table does not pay off for fewer.
 constexpr size_t kFewestComputed = 2;
@@ -102,15 +105,38 @@ class InvariantCache {
            !instruction.mayReadOrWriteMemory() && !instruction.mayHaveSideEffects();
   }
 
+  static bool computes(const Instruction& one) {
+    return isa<FixedVectorType>(one.getType()) && !isa<LoadInst, PHINode>(one);
+  }
+
+  // A remark on a loop that has none of the form that tables need, although it computes enough.
+  void note_unsuited(const Loop& loop, StringRef why) const {
+    if (!keeps_remarks(function_) || !loop.isInnermost()) return;
+    ValueSet invariants = launch_invariants_;
+    size_t computed = 0;
+    for (BasicBlock* block : loop.blocks())
+      for (Instruction& instruction : *block) {
+        if (!is_counter(instruction, *loop.getHeader()) && !is_invariant(instruction, invariants)) continue;
+        invariants.insert(&instruction);
+        computed += computes(instruction);
+      }
+    if (computed >= kFewestComputed)
+      remark(kName, loop, "not in this loop: ", why.str(), "; ", computed,
+             " of its vector operations give the same in all threadgroups");
+  }
+
   std::optional<Table> table_of(Loop& loop) {
     BasicBlock* block = loop.getHeader();
-    if (loop.getNumBlocks() != 1 || pred_size(block) != 2) return std::nullopt;
+    if (loop.getNumBlocks() != 1 || pred_size(block) != 2) {
+      note_unsuited(loop, "it has branches");
+      return std::nullopt;
+    }
     Table table{loop.getLoopPredecessor(), block, evolution_.getSmallConstantTripCount(&loop), {}, {}};
-    if (table.iterations < 2 || !table.before) return std::nullopt;
+    if (table.iterations < 2 || !table.before) {
+      note_unsuited(loop, "how often it runs is not known");
+      return std::nullopt;
+    }
     ValueSet invariants = launch_invariants_;
-    auto computes = [](const Instruction& one) {
-      return isa<FixedVectorType>(one.getType()) && !isa<LoadInst, PHINode>(one);
-    };
     for (Instruction& instruction : *block) {
       if (!is_counter(instruction, *block) && !is_invariant(instruction, invariants)) continue;
       invariants.insert(&instruction);
@@ -124,8 +150,14 @@ class InvariantCache {
     const auto computed =
         static_cast<size_t>(count_if(table.invariants, [&](Instruction* one) { return computes(*one); }));
     const auto operations = static_cast<size_t>(count_if(*block, computes));
-    if (table.cached.empty() || computed < kFewestComputed * table.cached.size() || computed * kOperations < operations)
+    if (table.cached.empty() || computed < kFewestComputed * table.cached.size() ||
+        computed * kOperations < operations) {
+      if (!table.cached.empty())
+        remark(kName, loop, "not in this loop: a table with ", table.cached.size(),
+               table.cached.size() == 1 ? " value" : " values", " an iteration would save only ", computed, " of its ",
+               operations, " vector operations");
       return std::nullopt;
+    }
     uint64_t largest = 1;
     for (Instruction* cached : table.cached) {
       const uint64_t bytes = layout_.getTypeAllocSize(cached->getType());
@@ -135,7 +167,11 @@ class InvariantCache {
       table.entry_bytes = table.offsets.back() + bytes;
     }
     table.entry_bytes = alignTo(table.entry_bytes, largest);
-    if (table.entry_bytes > kMostBytes || table.iterations > kMostBytes) return std::nullopt;
+    if (table.entry_bytes > kMostBytes || table.iterations > kMostBytes || table.bytes() > kMostBytes) {
+      remark(kName, loop, "not in this loop: its table would have ", table.iterations, " entries of ",
+             table.entry_bytes, " bytes, which is more than ", kMostBytes);
+      return std::nullopt;
+    }
     return table;
   }
 

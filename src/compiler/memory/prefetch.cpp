@@ -4,6 +4,7 @@
 #include <llvm/ADT/MapVector.h>
 #include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/ScalarEvolution.h>
@@ -22,6 +23,7 @@
 #include "compiler/ir/cache_lines.h"
 #include "compiler/ir/invariant_loads.h"
 #include "compiler/ir/metadata.h"
+#include "compiler/ir/remarks.h"
 #include "core/cpu_functions.h"
 #include "core/cpu_image.h"
 
@@ -29,6 +31,8 @@ namespace kiln {
 namespace {
 
 using namespace llvm;
+
+constexpr const char* kName = "prefetch";
 
 // Bytes that a threadgroup reads (a page, at whose end any hardware prefetcher stops) or writes.
 constexpr int64_t kFewestRead = 4096, kFewestWritten = 1024;
@@ -58,7 +62,11 @@ class Prefetcher {
       for (auto& [array, footprints] : footprints_of(*block)) add(footprints, arrays[array]);
     bool has_changed = false;
     for (auto& [array, footprints] : arrays) {
-      if (bytes_of(footprints) > kMostBytes) continue;
+      if (bytes_of(footprints) > kMostBytes) {
+        remark(kName, *footprints[0].accesses[0].instruction, "not for this array: a threadgroup accesses ",
+               bytes_of(footprints), " bytes of it, and caches have room for ", kMostBytes);
+        continue;
+      }
       for (const Footprint& footprint : footprints) add_prefetches(footprint);
       has_changed |= !footprints.empty();
     }
@@ -96,9 +104,46 @@ class Prefetcher {
       APInt offset(64, 0);
       Value* base = address->stripAndAccumulateConstantOffsets(layout_, offset, true);
       auto bytes = static_cast<int64_t>(layout_.getTypeStoreSize(type).getFixedValue());
-      if (is_divergent(base)) accesses[base].push_back({&access, offset.getSExtValue(), offset.getSExtValue() + bytes});
+      if (is_divergent(base))
+        accesses[base].push_back({&access, offset.getSExtValue(), offset.getSExtValue() + bytes});
+      else if (keeps_remarks(function_))
+        note_obstacle(access, *base);
     }
     return accesses;
+  }
+
+  // A remark on an access whose address depends on the threadgroup's position, but not by arithmetic alone.
+  void note_obstacle(const Instruction& access, const Value& base) {
+    SmallVector<const Value*> worklist{&base};
+    SmallPtrSet<const Value*, 16> seen;
+    while (!worklist.empty()) {
+      const auto* value = dyn_cast<Instruction>(worklist.pop_back_val());
+      if (!value || !seen.insert(value).second) continue;
+      const auto* operation = dyn_cast<BinaryOperator>(value);
+      const bool is_division = operation && operation->isIntDivRem();
+      if (isa<BinaryOperator, CastInst, FreezeInst, GetElementPtrInst>(value) && !is_division) {
+        append_range(worklist, value->operands());
+        continue;
+      }
+      if (!comes_from_position(*value)) continue;
+      remark(kName, access, "not for this access: its address depends on ",
+             is_division            ? "a division"
+             : isa<LoadInst>(value) ? "what the threadgroup loads"
+                                    : "a branch or a loop");
+      return;
+    }
+  }
+
+  bool comes_from_position(const Instruction& from) const {
+    SmallVector<const Value*> worklist{&from};
+    SmallPtrSet<const Value*, 16> seen;
+    while (!worklist.empty()) {
+      const Value* value = worklist.pop_back_val();
+      if (axis_of(value)) return true;
+      if (const auto* instruction = dyn_cast<Instruction>(value); instruction && seen.insert(value).second)
+        append_range(worklist, instruction->operands());
+    }
+    return false;
   }
 
   // Grouped by array.
@@ -151,13 +196,20 @@ class Prefetcher {
 
   // Whether a known number of iterations each access the same offsets a constant step further on.
   bool find_repetition(const Loop& loop, Footprint& footprint) {
-    if (loop.getParentLoop()) return false;
+    const Instruction& access = *footprint.accesses[0].instruction;
+    auto fail = [&](const auto&... why) {
+      remark(kName, access, "not in this loop: ", why...);
+      return false;
+    };
+    if (loop.getParentLoop()) return fail("it is in another loop");
     auto& evolution = analyses_.getResult<ScalarEvolutionAnalysis>(function_);
     const SCEV* base = evolution.getSCEV(footprint.base);
     std::optional<int64_t> step = step_of(*base, loop, evolution);
     footprint.iterations = evolution.getSmallConstantTripCount(&loop);
-    if (!step || *step <= 0 || footprint.iterations == 0 || footprint.iterations * footprint.lines.size() > kMostLines)
-      return false;
+    if (!step || *step <= 0) return fail("the address does not grow by a constant");
+    if (footprint.iterations == 0) return fail("how often it runs is not known");
+    if (footprint.iterations * footprint.lines.size() > kMostLines)
+      return fail("it accesses more than the ", kMostBytes, " bytes that caches have room for");
     footprint.step = *step;
     LoopToScevMapT first{{&loop, evolution.getZero(Type::getInt64Ty(function_.getContext()))}};
     footprint.start = SCEVLoopAddRecRewriter::rewrite(base, first, evolution);

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <optional>
 
+#include "compiler/ir/remarks.h"
 #include "core/cpu_functions.h"
 #include "core/cpu_image.h"
 
@@ -22,6 +23,8 @@ namespace kiln {
 namespace {
 
 using namespace llvm;
+
+constexpr const char* kName = "store-forwarding";
 
 // Stores that are visited for one load, and in total.
 constexpr unsigned kMostForALoad = 64, kMostInAll = 8000;
@@ -64,7 +67,10 @@ class StoreForwarding {
     for (Instruction& instruction : instructions(function_)) {
       if (is_threadgroup_memory(&instruction)) memory_pointers_.push_back(&instruction);
       if (std::optional<Access> access = access_of(instruction); access && instruction.mayReadFromMemory())
-        if (is_threadgroup_memory(access->base)) loads.push_back(&instruction);
+        if (is_threadgroup_memory(access->base))
+          loads.push_back(&instruction);
+        else if (keeps_remarks(function_) && is_threadgroup_memory(getUnderlyingObject(access->base)))
+          remark(kName, instruction, "this load of threadgroup memory stays: its index is not known");
     }
     if (loads.empty()) return false;
     memory_ssa_ = &analyses_.getResult<MemorySSAAnalysis>(function_).getMSSA();
@@ -223,13 +229,14 @@ class StoreForwarding {
     MemoryAccess* at = memory_ssa_->getMemoryAccess(&load)->getDefiningAccess();
     for (unsigned visited = 0; missing > 0; ++visited) {
       at = next_clobber(at);
-      if (!at || memory_ssa_->isLiveOnEntryDef(at) || visited == kMostForALoad) return false;
+      if (!at || visited == kMostForALoad) return fail("several paths, or many stores, lead to it");
+      if (memory_ssa_->isLiveOnEntryDef(at)) return fail("no store to it is known");
       auto* definition = cast<MemoryDef>(at);
       Instruction& instruction = *definition->getMemoryInst();
       at = definition->getDefiningAccess();
       std::optional<Access> stored = access_of(instruction);
-      if (!stored) return false;
-      if (stored->base != required.base) return false;
+      if (!stored) return fail("what may write before it is no store to an index that is known");
+      if (stored->base != required.base) return fail("where a store before it writes is not known");
       int64_t stored_bytes = static_cast<int64_t>(layout_.getTypeStoreSize(stored->type).getFixedValue());
       bool sizes_match =
           layout_.getTypeStoreSize(stored->type->getScalarType()).getFixedValue() == static_cast<uint64_t>(size);
@@ -238,7 +245,7 @@ class StoreForwarding {
         int64_t distance = required.offset +
                            (required.element_offsets.empty() ? size * i : required.element_offsets[i]) - stored->offset;
         if (distance >= stored_bytes || distance + size <= 0) continue;
-        if (!sizes_match || distance % size != 0) return false;
+        if (!sizes_match || distance % size != 0) return fail("elements of another size were stored");
         auto element = static_cast<unsigned>(distance / size);
         if (!is_accessed(*stored, element)) continue;
         sources[i] = {stored->value, element};
@@ -248,12 +255,21 @@ class StoreForwarding {
     return true;
   }
 
+  bool fail(const char* why) {
+    why_ = why;
+    return false;
+  }
+
   bool forward(Instruction& load) {
     std::optional<Access> required = access_of(load);
     if (!required) return false;
     Value* value = stored_value(load, *required);
+    const char* why = why_;
     if (!value) value = partly_stored(load, *required);
-    if (!value) return false;
+    if (!value) {
+      remark(kName, load, "this load of threadgroup memory stays: ", why);
+      return false;
+    }
     load.replaceAllUsesWith(value);
     return true;
   }
@@ -291,7 +307,10 @@ class StoreForwarding {
       auto& group = source.value->getType()->isVectorTy() ? vectors : scalars;
       if (!is_contained(group, source.value)) group.push_back(source.value);
     }
-    if (vectors.size() > kMostVectors || scalars.size() > kMostScalars) return nullptr;
+    if (vectors.size() > kMostVectors || scalars.size() > kMostScalars) {
+      fail("it would be put together from too many stores");
+      return nullptr;
+    }
     IRBuilder<> builder(&load);
     Type* element = required.type->getScalarType();
     if (!required.type->isVectorTy()) {
@@ -385,6 +404,7 @@ class StoreForwarding {
   // By phi: its nearest clobber, or a phi above it that was being visited, or the phi itself while it is being visited.
   DenseMap<MemoryPhi*, MemoryAccess*> clobbers_;
   unsigned visited_ = 0;
+  const char* why_ = "";  // the last load stays
 };
 
 }  // namespace

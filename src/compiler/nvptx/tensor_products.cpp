@@ -11,6 +11,7 @@
 #include <string>
 
 #include "compiler/ir/code_motion.h"
+#include "compiler/ir/remarks.h"
 #include "compiler/ir/simdgroup.h"
 
 namespace kiln {
@@ -58,7 +59,14 @@ class TensorProducts {
     const auto& product = cast<CallInst>(instruction);
     auto [a, b] = types_of(product);
     const auto* named = dyn_cast<ConstantInt>(masks_.at.at(const_cast<CallInst*>(&product)).named);
-    return a == b && a != MatrixType::kFloat && named && named->isMinusOne();
+    auto fail = [&](const char* why) {
+      remark("tensor-products", instruction, "no tensor cores: ", why);
+      return false;
+    };
+    if (a == MatrixType::kFloat || b == MatrixType::kFloat) return fail("they have no products of matrices of floats");
+    if (a != b) return fail("the matrices have elements of two types");
+    if (!named || !named->isMinusOne()) return fail("not all threads of the simdgroup are known to be there");
+    return true;
   }
 
   // Whether the second product can be computed at the first one.

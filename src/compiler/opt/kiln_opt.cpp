@@ -42,6 +42,7 @@
 #include "compiler/codegen/split_vectors.h"
 #include "compiler/ir/convergence_point.h"
 #include "compiler/ir/guard_sinks.h"
+#include "compiler/ir/remarks.h"
 #include "compiler/ir/simdgroup.h"
 #include "compiler/ir/vector_isa.h"
 #include "compiler/lowering/affine_lanes.h"
@@ -120,6 +121,7 @@ struct Options {
   std::string parameters;          // of kBodyFunction: "in:4,out:4,shape:4", roles and bytes of an element
   std::vector<int64_t> values;     // of the parameters that are shapes
   bool is_full = false, list = false;
+  bool shows_remarks = false;  // on standard error
 };
 
 // What passes of one run share.
@@ -377,6 +379,8 @@ Options read_options(int count, char** texts) {
       }
     } else if (text == "--full")
       options.is_full = true;
+    else if (text == "--remarks")
+      options.shows_remarks = true;
     else if (text == "--list")
       options.list = true;
     else if (text.starts_with("-") && text != "-")
@@ -428,6 +432,10 @@ int main_of(int count, char** texts) {
     error.print("kiln-opt", errs());
     return 1;
   }
+  std::vector<CompileRemark> remarks;
+  if (options.shows_remarks)
+    context.setDiagnosticHandler(std::make_unique<RemarkCollector>(
+        remarks, [](const DILocation& at, CompileRemark& made) { made.line = static_cast<int>(at.getLine()); }));
   State state(options);
   if (module->getDataLayout().isDefault()) module->setDataLayout(state.machine->createDataLayout());
   if (!options.parameters.empty()) read_parameters(options.parameters, options.values, state.unit);
@@ -437,6 +445,11 @@ int main_of(int count, char** texts) {
     if (verifyModule(*module, &errs())) fail("after the pass " + name + " the IR is not valid");
   }
   module->print(outs(), nullptr);
+  for (const CompileRemark& made : remarks) {
+    errs() << "remark: ";
+    if (made.line > 0) errs() << "line " << made.line << ": ";
+    errs() << made.pass << ": " << made.message << "\n";
+  }
   return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "compiler/vectorize/widen.h"
 
+#include "compiler/ir/remarks.h"
 #include "compiler/vectorize/widener.h"
 
 namespace kiln {
@@ -14,6 +15,10 @@ std::string widen(Function& function, FunctionAnalysisManager& analyses, const W
     widening::Widener(function, *wide, analyses, options).run();
   } catch (const widening::Refusal& refusal) {
     reason = refusal.reason;
+    if (refusal.at)
+      remark("widen", *refusal.at, kSimdRefusal, reason);
+    else
+      remark("widen", function, kSimdRefusal, reason);
   }
   function.deleteBody();
   if (!reason.empty()) {

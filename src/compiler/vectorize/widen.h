@@ -43,6 +43,9 @@ struct WidenOptions {
   llvm::function_ref<bool(uint64_t argument)> is_output;
 };
 
+/// How remarks on what widening, or a pass before it, does not take begin.
+inline constexpr const char* kSimdRefusal = "the SIMD engine does not take the kernel: ";
+
 /// Replaces the body of `function(…, i32 lanes)`, whose control flow is structured, by code for a simdgroup of `lanes`
 /// threads, at most 32; kLaneFunction gives a thread's lane. On failure returns the reason and leaves a declaration;
 /// otherwise returns an empty string.

@@ -37,7 +37,7 @@ bool is_ordering_edge_condition(const Instruction& instruction) { return calls(i
 
 }  // namespace
 
-void refuse(std::string reason) { throw Refusal{std::move(reason)}; }
+void refuse(std::string reason) { throw Refusal{std::move(reason), nullptr}; }
 
 Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses, const WidenOptions& options)
     : isa_(options.vector_isa),
@@ -139,7 +139,16 @@ Constant* Widener::lane_numbers(Type* type) const {
   return ConstantVector::get(numbers);
 }
 
-void Widener::widen_instruction(Instruction& instruction, IRBuilder<>& builder) {
+void Widener::widen_instruction(Instruction& instruction, IRBuilder<>& builder) try {
+  // For remarks of later passes.
+  builder.SetCurrentDebugLocation(instruction.getDebugLoc());
+  widen_one(instruction, builder);
+} catch (Refusal& refusal) {
+  if (!refusal.at) refusal.at = &instruction;
+  throw;
+}
+
+void Widener::widen_one(Instruction& instruction, IRBuilder<>& builder) {
   if (vectors_.contains(&instruction) || sunk_loads_.contains(&instruction) || stored_in_tiles_.contains(&instruction))
     return;  // emitted with another instruction
   emit_sunk_loads(instruction, builder);

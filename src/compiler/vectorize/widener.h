@@ -50,6 +50,7 @@ using namespace llvm;
 // Why a function cannot be widened.
 struct Refusal {
   std::string reason;
+  const Instruction* at = nullptr;  // that is not widened; null: unknown
 };
 
 [[noreturn]] void refuse(std::string reason);
@@ -214,6 +215,7 @@ class Widener {
   Value* mask_of_words(Value* words, IRBuilder<>& builder);
   Constant* lane_numbers(Type* type) const;
   void widen_instruction(Instruction& instruction, IRBuilder<>& builder);
+  void widen_one(Instruction& instruction, IRBuilder<>& builder);
   void copy(Instruction& instruction, IRBuilder<>& builder);
   Value* widen_arithmetic(Instruction& instruction, IRBuilder<>& builder);
   Value* without_zeros(Value* divisor, IRBuilder<>& builder, unsigned depth = 0);
@@ -290,6 +292,7 @@ class Widener {
   void widen_single_load(LoadInst& load, IRBuilder<>& builder);
   void widen_load_scalarized(LoadInst& load, IRBuilder<>& builder);
   void widen_store(StoreInst& store, IRBuilder<>& builder);
+  void note_scattered(const Instruction& access, Value* address);
   void widen_store_scalarized(StoreInst& store, IRBuilder<>& builder);
   void widen_single_store(StoreInst& store, IRBuilder<>& builder);
 

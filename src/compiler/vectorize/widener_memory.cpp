@@ -6,6 +6,7 @@
 
 #include "compiler/ir/guard_sinks.h"
 #include "compiler/ir/guard_zeros.h"
+#include "compiler/ir/remarks.h"
 #include "compiler/ir/simdgroup.h"
 #include "compiler/vectorize/tail_loads.h"
 #include "compiler/vectorize/widener.h"
@@ -350,6 +351,7 @@ void Widener::widen_single_load(LoadInst& load, IRBuilder<>& builder) {
       return;
     }
     if (load_pattern(load, pointer, allowed, builder)) return;
+    note_scattered(load, pointer);
   }
   widen_load_scalarized(load, builder);
 }
@@ -379,6 +381,22 @@ void Widener::widen_load_scalarized(LoadInst& load, IRBuilder<>& builder) {
   vectors_[&load] = is_masked
                         ? builder.CreateMaskedLoad(type, at_lane(address, 0, builder), load.getAlign(), mask, zero)
                         : builder.CreateMaskedGather(type, vector(address, builder), load.getAlign(), mask, zero);
+}
+
+// A remark on an access that is none of the widener's vector accesses.
+void Widener::note_scattered(const Instruction& access, Value* address) {
+  if (!keeps_remarks(from_)) return;
+  const bool is_load = isa<LoadInst>(access);
+  const std::string_view noun = is_load ? "load" : "store", what = is_load ? "gather" : "scatter";
+  const std::string_view how = has_gathers(getLoadStoreType(const_cast<Instruction*>(&access))) ? "" : " lane by lane";
+  if (isa<AllocaInst>(getUnderlyingObject(address)))
+    remark("widen", access, what, how,
+           ": each thread's private array is an array of its own, and the index is not "
+           "known when the kernel is compiled");
+  else if (std::optional<int64_t> stride = stride_of(address))
+    remark("widen", access, what, how, ": the ", noun, "s of neighbouring threads are ", *stride, " bytes apart");
+  else
+    remark("widen", access, what, how, ": the ", noun, "'s stride from thread to thread is not known");
 }
 
 void Widener::widen_store(StoreInst& store, IRBuilder<>& builder) {
@@ -418,6 +436,7 @@ void Widener::widen_single_store(StoreInst& store, IRBuilder<>& builder) {
   uint64_t step = element_stride(address, bytes);
   // A register must reach from one lane's element to the next one's.
   if (step == 0 || (step > 1 && step > register_lanes(value->getType()))) {
+    note_scattered(store, address);
     scalarized();
     return;
   }

@@ -13,6 +13,7 @@
 #include <llvm/Transforms/Utils/Cloning.h>
 
 #include "compiler/ir/likely.h"
+#include "compiler/ir/remarks.h"
 #include "compiler/ir/simdgroup.h"
 
 namespace kiln {
@@ -23,6 +24,8 @@ using namespace llvm::PatternMatch;
 
 // Bytes from the lowest access to an array to the end of the highest one.
 constexpr uint64_t kLongestReach = uint64_t{1} << 40;
+
+constexpr const char* kName = "function-versioning";
 
 class FunctionVersioning {
  public:
@@ -36,12 +39,20 @@ class FunctionVersioning {
   Function* make(unsigned fewest) {
     // Only checks that always execute: a check under a condition may fail where the condition is false, e.g. of an
     // access which that condition keeps in bounds.
-    for (BasicBlock& block : group_)
-      if (auto* branch = dyn_cast<BranchInst>(block.getTerminator());
-          branch && likely_successor(*branch) && post_dominators_.dominates(&block, insertion_point_.getParent()) &&
-          require(branch->getCondition(), *likely_successor(*branch) == 0))
+    for (BasicBlock& block : group_) {
+      auto* branch = dyn_cast<BranchInst>(block.getTerminator());
+      if (!branch || !likely_successor(*branch)) continue;
+      if (!post_dominators_.dominates(&block, insertion_point_.getParent()))
+        remark(kName, *branch, "this check stays: it is made under a condition");
+      else if (!require(branch->getCondition(), *likely_successor(*branch) == 0))
+        remark(kName, *branch, "this check stays: it depends on memory, on a loop or on a branch");
+      else
         hoisted_.push_back(branch);
-    return hoisted_.size() >= fewest ? clone() : nullptr;
+    }
+    if (hoisted_.size() >= fewest) return clone();
+    remark(kName, group_, "not this kernel: ", hoisted_.size(), " of its checks can be made first, and fewer than ",
+           fewest, " are not worth a second function");
+    return nullptr;
   }
 
  private:
@@ -213,8 +224,12 @@ Function* make_fast_version(Function& group, FunctionAnalysisManager& analyses, 
     auto* branch = dyn_cast<BranchInst>(block.getTerminator());
     return branch && likely_successor(*branch);
   };
-  if (static_cast<size_t>(count_if(group, is_check)) < fewest) return nullptr;
-  return FunctionVersioning(group, analyses).make(fewest);
+  const auto checks = static_cast<size_t>(count_if(group, is_check));
+  if (checks >= fewest) return FunctionVersioning(group, analyses).make(fewest);
+  if (checks > 0)
+    remark(kName, group, "not this kernel: it has ", checks, checks == 1 ? " check" : " checks", ", and fewer than ",
+           fewest, " are not worth a second function");
+  return nullptr;
 }
 
 }  // namespace kiln

@@ -23,6 +23,7 @@
 
 #include "compiler/ir/likely.h"
 #include "compiler/ir/loop_metadata.h"
+#include "compiler/ir/remarks.h"
 #include "compiler/ir/simdgroup.h"
 #include "compiler/workgroup/thread_coarsening.h"
 
@@ -31,6 +32,8 @@ namespace {
 
 using namespace llvm;
 using namespace llvm::PatternMatch;
+
+constexpr const char* kName = "loop-versioning";
 
 // Of a loop that is versioned.
 constexpr unsigned kMostInstructions = 4000;
@@ -59,6 +62,9 @@ class Conditions {
     upper_bounds_.truncate(bounds);
     return false;
   }
+
+  // Why the last condition was not added, as a remark has it.
+  const char* why() const { return why_; }
 
   // Emits the conjunction at the insertion point.
   Value* expand() {
@@ -148,7 +154,13 @@ class Conditions {
 
   bool is_available(const SCEV* value) const { return expander_.isSafeToExpandAt(value, &insertion_point_); }
 
+  bool fail(const char* why) {
+    why_ = why;
+    return false;
+  }
+
   bool add_requirement(Value* condition, bool value, const Known& unless) {
+    why_ = "the check is no comparison with the size of an array";
     if (auto* known = dyn_cast<ConstantInt>(condition)) return known->isOne() == value;
     if (dominators_.dominates(condition, &insertion_point_)) {
       known_.push_back({{condition, value}, unless});
@@ -171,12 +183,14 @@ class Conditions {
     Value* smaller = comparison->getOperand(is_swapped ? 1 : 0);
     const SCEV *left = scev_of(smaller), *right = scev_of(comparison->getOperand(is_swapped ? 0 : 1));
     // A condition that never holds stays where it is.
-    if (evolution_.isKnownPredicate(CmpInst::getInversePredicate(predicate), left, right)) return false;
+    if (evolution_.isKnownPredicate(CmpInst::getInversePredicate(predicate), left, right))
+      return fail("the index is always outside of the array");
     if (is_available(left) && is_available(right)) {
       comparisons_.push_back({predicate, left, right, unless});
       return true;
     }
-    if (predicate != CmpInst::ICMP_ULT || !is_available(right) || !left->getType()->isIntegerTy(64)) return false;
+    if (!is_available(right)) return fail("the size of the array is computed in the loop");
+    if (predicate != CmpInst::ICMP_ULT || !left->getType()->isIntegerTy(64)) return false;
     if (!isa<SCEVAddRecExpr>(left))
       if (const SCEVAddRecExpr* growing = without_wrap(smaller)) left = growing;
     return add_upper_bound(left, right, unless);
@@ -189,12 +203,14 @@ class Conditions {
     Type* number = value->getType();
     const SCEV* growth = evolution_.getZero(number);
     unsigned loops = 0;
+    why_ = "the index is not affine in the loop's counter";
     for (; auto* growing = dyn_cast<SCEVAddRecExpr>(value); value = growing->getStart()) {
       auto* step = dyn_cast<SCEVConstant>(growing->getStepRecurrence(evolution_));
       const SCEV* count = count_of(growing->getLoop());
+      if (step && !step->getAPInt().isStrictlyPositive()) return fail("the index falls from iteration to iteration");
+      if (isa<SCEVCouldNotCompute>(count)) return fail("how often the loop runs is not known before it");
       if (!growing->isAffine() || !step || !step->getAPInt().isStrictlyPositive() ||
-          step->getAPInt().getActiveBits() > kStepBits || isa<SCEVCouldNotCompute>(count) ||
-          evolution_.getTypeSizeInBits(count->getType()) > 64 ||
+          step->getAPInt().getActiveBits() > kStepBits || evolution_.getTypeSizeInBits(count->getType()) > 64 ||
           evolution_.getUnsignedRangeMax(count).getActiveBits() > kCountBits || ++loops > 8)
         return false;
       // A loop over the halves of 64 threads has one or two iterations. Limits for two are computed before the outer
@@ -218,6 +234,7 @@ class Conditions {
   SmallVector<std::pair<Known, Known>> known_;  // the first, unless the second
   SmallVector<Comparison> comparisons_;
   SmallVector<UpperBound> upper_bounds_;
+  const char* why_ = "";
 };
 
 void assume_likely(BranchInst& branch) {
@@ -261,7 +278,16 @@ class LoopVersioning {
     SmallVector<BranchInst*> checks = checks_of(loop, loops_);
     size_t size = 0;
     for (const BasicBlock* block : loop.blocks()) size += block->size();
-    if (checks.size() < fewest_ || size > kMostInstructions) return false;
+    if (checks.size() < fewest_) {
+      if (!checks.empty())
+        remark(kName, loop, "not this loop: it has ", checks.size(), checks.size() == 1 ? " check" : " checks",
+               ", and fewer than ", fewest_, " are not worth a second loop");
+      return false;
+    }
+    if (size > kMostInstructions) {
+      remark(kName, loop, "not this loop: it has ", size, " instructions, more than ", kMostInstructions);
+      return false;
+    }
     // Loops that are not versioned stay in this form.
     has_changed_ |= simplifyLoop(&loop, &dominators_, &loops_, &evolution_, nullptr, nullptr, /*PreserveLCSSA=*/false);
     has_changed_ |= formLCSSARecursively(loop, dominators_, &loops_, &evolution_);
@@ -269,7 +295,10 @@ class LoopVersioning {
     auto is_this = [&](const Loop& other) { return &other == &loop; };
     Conditions conditions(*loop.getLoopPreheader()->getTerminator(), evolution_, dominators_, loops_, is_this);
     for (BranchInst* branch : checks)
-      if (!conditions.require(branch->getCondition(), *likely_successor(*branch) == 0)) return false;
+      if (!conditions.require(branch->getCondition(), *likely_successor(*branch) == 0)) {
+        remark(kName, *branch, "not this loop: ", conditions.why());
+        return false;
+      }
     clone_loop(loop, conditions.expand());
     for (BranchInst* branch : checks) assume_likely(*branch);
     evolution_.forgetTopmostLoop(&loop);

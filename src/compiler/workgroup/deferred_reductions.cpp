@@ -15,6 +15,7 @@
 
 #include "compiler/analysis/loop_iteration.h"
 #include "compiler/codegen/lane_reductions.h"
+#include "compiler/ir/remarks.h"
 
 namespace kiln {
 namespace {
@@ -47,19 +48,42 @@ class DeferredReductions {
   bool run(Loop& loop) {
     unsigned count = evolution_.getSmallConstantTripCount(&loop);
     BasicBlock* exit = loop.getUniqueExitBlock();
-    if (count < 2 || count > kMostSimdgroups || !exit || exit->getSinglePredecessor() != loop.getLoopLatch())
-      return false;
+    if (count < 2 || count > kMostSimdgroups) return fail(loop, "the loop is not known to run 2 to 32 times");
     PHINode* counter = number_of(loop, evolution_);
-    if (!counter) return false;
+    if (!exit || exit->getSinglePredecessor() != loop.getLoopLatch() || !counter)
+      return fail(loop, "the loop does not count simdgroups, or is left early");
     SmallVector<Sum> sums;
-    for (BasicBlock* block : loop.blocks())
-      if (dominators_.dominates(block, loop.getLoopLatch()))
-        for (Instruction& instruction : *block)
-          if (auto* store = dyn_cast<StoreInst>(&instruction))
-            if (std::optional<Sum> sum = sum_of(*store, loop, *counter)) sums.push_back(std::move(*sum));
+    for (BasicBlock* block : loop.blocks()) {
+      if (!dominators_.dominates(block, loop.getLoopLatch())) {
+        note_sums(*block, "only some simdgroups store it");
+        continue;
+      }
+      for (Instruction& instruction : *block)
+        if (auto* store = dyn_cast<StoreInst>(&instruction))
+          if (std::optional<Sum> sum = sum_of(*store, loop, *counter)) sums.push_back(std::move(*sum));
+    }
     if (sums.empty()) return false;
     for (Sum& sum : sums) emit_after_loop(sum, loop, *counter, count, *exit);
     return true;
+  }
+
+  bool fail(const Loop& loop, const char* why) {
+    for (BasicBlock* block : loop.blocks()) note_sums(*block, why);
+    return false;
+  }
+
+  // A remark on each sum of lanes that the block stores.
+  void note_sums(BasicBlock& block, const char* why) const {
+    if (!keeps_remarks(function_)) return;
+    for (Instruction& instruction : block)
+      if (auto* store = dyn_cast<StoreInst>(&instruction))
+        if (auto* element = dyn_cast<ExtractElementInst>(store->getValueOperand());
+            element && lane_sum(*element, isa_))
+          note(*store, why);
+  }
+
+  static void note(const StoreInst& store, const char* why) {
+    remark("deferred-reductions", store, "this sum is made in the loop: ", why);
   }
 
   // If the loop does not access the stored address otherwise.
@@ -67,8 +91,15 @@ class DeferredReductions {
     auto* element = dyn_cast<ExtractElementInst>(store.getValueOperand());
     if (!store.isSimple() || !element || !element->hasOneUse() || !loop.contains(element)) return std::nullopt;
     std::optional<LaneSum> lanes = lane_sum(*element, isa_);
-    if (!lanes || !LoopIteration(loop, counter, 0).can_be_computed(store.getPointerOperand())) return std::nullopt;
-    if (has_other_access(loop, store, aliases_)) return std::nullopt;
+    if (!lanes) return std::nullopt;
+    if (!LoopIteration(loop, counter, 0).can_be_computed(store.getPointerOperand())) {
+      note(store, "the address that it is stored to cannot be computed after the loop");
+      return std::nullopt;
+    }
+    if (has_other_access(loop, store, aliases_)) {
+      note(store, "the loop may access what it is stored to");
+      return std::nullopt;
+    }
     return Sum{&store, element, *lanes};
   }
 

@@ -21,6 +21,7 @@
 #include "compiler/analysis/divergence.h"
 #include "compiler/ir/loop_metadata.h"
 #include "compiler/ir/metadata.h"
+#include "compiler/ir/remarks.h"
 #include "compiler/ir/rematerialize.h"
 #include "compiler/ir/simdgroup.h"
 #include "compiler/ir/striped_atomics.h"
@@ -32,6 +33,8 @@ namespace kiln {
 namespace {
 
 using namespace llvm;
+
+constexpr const char* kName = "simdgroup-loops";
 
 // Parameters of CpuThreadgroupFunction that CpuSimdgroupFunction lacks.
 enum ThreadgroupParameter : unsigned { kPositions = 3, kCount = 4 };
@@ -92,13 +95,16 @@ class SimdgroupLoops {
   SimdgroupLoops& operator=(const SimdgroupLoops&) = delete;
 
   std::optional<uint64_t> run(Function& to) {
-    if (!find_serial_blocks()) return std::nullopt;
+    if (!find_serial_blocks()) {
+      remark(kName, function_, "simdgroups suspend at barriers: ", why_);
+      return std::nullopt;
+    }
     close_regions();
     CycleInfo cycles;
     cycles.compute(function_);
     const Divergence divergence(function_, cycles, PostDominatorTree(function_), between_simdgroups);
     divergence_ = &divergence;
-    if (!serial_branches_are_uniform()) return std::nullopt;
+    if (!serial_branches_are_uniform()) return std::nullopt;  // and a remark says so
     DominatorTree dominators(function_);
     find_rare(dominators);
     LoopInfo loops(dominators);
@@ -163,14 +169,14 @@ class SimdgroupLoops {
     ReturnInst* end = nullptr;
     SmallVector<CallInst*> barriers;
     for (Instruction& instruction : instructions(function_)) {
-      if (isa<UnreachableInst>(instruction)) return false;
+      if (isa<UnreachableInst>(instruction)) return fail("the kernel has an end that is not reached");
       if (auto* ret = dyn_cast<ReturnInst>(&instruction)) {
-        if (end) return false;
+        if (end) return fail("the kernel has several ends");
         end = ret;
       }
       if (is_barrier_(instruction)) barriers.push_back(cast<CallInst>(&instruction));
     }
-    if (!end) return false;
+    if (!end) return fail("the kernel has no end");
     BasicBlock* body = &function_.getEntryBlock();
     BasicBlock* entry = BasicBlock::Create(function_.getContext(), "threadgroup", &function_, body);
     BranchInst::Create(body, entry);
@@ -180,7 +186,7 @@ class SimdgroupLoops {
       SplitBlock(serial, barrier->getNextNode());
       serial->setName("barrier");
       add_serial(serial);
-      if (!barrier->use_empty()) return false;
+      if (!barrier->use_empty()) return fail("the result of a barrier is used");
       barrier->eraseFromParent();
     }
     add_serial(SplitBlock(end->getParent(), end));
@@ -190,13 +196,18 @@ class SimdgroupLoops {
       if (!find_regions()) return false;
       if (!split_joins()) return true;
     }
+    return fail("barriers are in too many branches and loops");
+  }
+
+  bool fail(const char* why) {
+    why_ = why;
     return false;
   }
 
   // Branches that decide whether a serial block is reached.
   bool split_branches() {
     PostDominatorTree post_dominators(function_);
-    if (post_dominators.root_size() != 1) return false;  // an infinite loop
+    if (post_dominators.root_size() != 1) return fail("a loop has no end");
     SmallVector<BasicBlock*> branches;
     for (BasicBlock& block : function_)
       if (!is_serial(&block) && block.getTerminator()->getNumSuccessors() > 1) branches.push_back(&block);
@@ -295,9 +306,16 @@ class SimdgroupLoops {
   bool serial_branches_are_uniform() const {
     return all_of(function_, [&](BasicBlock& block) {
       if (!is_serial(&block) || block.getTerminator()->getNumSuccessors() < 2) return true;
-      if (divergence_->is_divergent_branch(block)) return false;
-      return none_of(block.getTerminator()->operands(),
-                     [&](const Use& use) { return divergence_->is_divergent_at(use); });
+      const Instruction& branch = *block.getTerminator();
+      const bool is_uniform =
+          !divergence_->is_divergent_branch(block) &&
+          none_of(branch.operands(), [&](const Use& use) { return divergence_->is_divergent_at(use); });
+      if (!is_uniform)
+        remark(
+            kName, branch,
+            "simdgroups suspend at barriers: this branch decides whether one is reached, and simdgroups may differ in "
+            "it");
+      return is_uniform;
     });
   }
 
@@ -633,8 +651,9 @@ class SimdgroupLoops {
   const DataLayout& layout_;
   IRBuilder<> builder_;
   function_ref<bool(const Instruction&)> is_barrier_;
-  const unsigned known_count_;  // 0: unknown
-  size_t unrolled_ = 0;         // instructions of loops to be unrolled
+  const unsigned known_count_;                         // 0: unknown
+  size_t unrolled_ = 0;                                // instructions of loops to be unrolled
+  const char* why_ = "a block leads to two barriers";  // serial blocks are not found
   SmallPtrSet<const BasicBlock*, 16> serial_blocks_;
   SetVector<BasicBlock*> joins_;
   std::vector<std::unique_ptr<Region>> regions_;

@@ -12,6 +12,7 @@
 #include <llvm/Transforms/Utils/Local.h>
 
 #include "compiler/ir/pseudo_intrinsics.h"
+#include "compiler/ir/remarks.h"
 #include "compiler/ir/simdgroup.h"
 
 namespace kiln {
@@ -156,6 +157,10 @@ bool halves_share_work(Function& function, const Divergence& divergence) {
         ++shared;
       }
     }
+  if (shared < kLeastShared)
+    remark("thread-coarsening", function, "two simdgroups would share ", shared,
+           shared == 1 ? " instruction" : " instructions", ", and fewer than ", kLeastShared,
+           " are not worth a loop over the two");
   return shared >= kLeastShared;
 }
 

@@ -26,6 +26,7 @@
 
 #include "compiler/ir/loop_metadata.h"
 #include "compiler/ir/metadata.h"
+#include "compiler/ir/remarks.h"
 #include "compiler/ir/striped_atomics.h"
 #include "core/cpu_functions.h"
 #include "core/cpu_image.h"
@@ -183,15 +184,36 @@ class TileLoop {
                         std::max(kMostBytes / tile_bytes_, std::min(kFewTiles, 2 * kMostBytes / tile_bytes_)))) {}
 
   bool is_candidate() {
-    return tiles_ >= 2 && !loop_.getParentLoop() && loop_.getLoopLatch() && find_barriers() &&
-           any_of(loop_.getHeader()->phis(), [](const PHINode& phi) { return phi.getType()->isVectorTy(); });
+    if (tiles_ < 2) return note("two tiles have more than the bytes that the first-level cache has room for");
+    if (loop_.getParentLoop() || !loop_.getLoopLatch() || !find_barriers())
+      return note("it does not have two barriers, of which each is reached in each iteration");
+    if (none_of(loop_.getHeader()->phis(), [](const PHINode& phi) { return phi.getType()->isVectorTy(); }))
+      return note("it keeps no sums in registers");
+    return true;
   }
 
   // For a candidate. Blocks are split even if the transformation fails.
   GlobalVariable* run() {
-    if (!split_parts() || !find_roles() || !only_loop_uses_tiles() || !written_addresses_are_invariant() ||
-        !find_loop_dependences())
+    if (!split_parts()) {
+      note("it is left elsewhere than at its end");
       return nullptr;
+    }
+    if (!find_roles()) {
+      note("it does more than to write a tile, wait, read the tile and wait");
+      return nullptr;
+    }
+    if (!only_loop_uses_tiles()) {
+      note("threadgroup memory is written before the loop, or read after it");
+      return nullptr;
+    }
+    if (!written_addresses_are_invariant()) {
+      note("the tile is written at an index, or under a condition, that changes from iteration to iteration");
+      return nullptr;
+    }
+    if (!find_loop_dependences()) {
+      note("what it writes depends on its sums, or its sums depend on one another");
+      return nullptr;
+    }
     make_batches();
     return buffer_;
   }
@@ -199,6 +221,15 @@ class TileLoop {
  private:
   // The loop's blocks in order of execution: its phis, three parts with barriers between them, its end.
   static constexpr unsigned kParts = 3;
+
+  // A remark, if the loop has barriers.
+  bool note(const char* why) const {
+    if (keeps_remarks(function_) && any_of(loop_.blocks(), [&](const BasicBlock* block) {
+          return any_of(*block, [&](const Instruction& instruction) { return is_barrier_(instruction); });
+        }))
+      remark("tile-multibuffering", loop_, "not this loop: ", why);
+    return false;
+  }
 
   bool find_barriers() {
     for (BasicBlock* block : loop_.blocks())

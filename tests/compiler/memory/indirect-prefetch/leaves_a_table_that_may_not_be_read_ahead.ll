@@ -1,6 +1,11 @@
 ; A later iteration may not exist. Its row's number is not loaded without a bounds guard, nor where a thread may have
 ; written to the table meanwhile.
 ; RUN: kiln-opt --passes=indirect-prefetch %s | FileCheck %s
+; RUN: kiln-opt --passes=indirect-prefetch --remarks %s 2>&1 | FileCheck %s --check-prefix=REMARK
+
+; REMARK: remark: indirect-prefetch: not for this access: the index is loaded without a guard
+; REMARK-NEXT: remark: indirect-prefetch: not for this access: the index is loaded from memory that may be written
+; REMARK-NOT: remark:
 
 @__kiln_zeros.64 = internal constant [64 x i8] zeroinitializer
 

@@ -1,5 +1,9 @@
 ; The table of a loop whose trip count is not known has no known size.
 ; RUN: kiln-opt --passes=invariant-cache %s | FileCheck %s
+; RUN: kiln-opt --passes=invariant-cache --remarks %s 2>&1 | FileCheck %s --check-prefix=REMARK
+
+; REMARK: remark: invariant-cache: not in this loop: how often it runs is not known; 2 of its vector operations give the same in all threadgroups
+; REMARK-NOT: remark:
 
 ; CHECK: unknown_trip_count: cache of 0 bytes
 ; CHECK-LABEL: @unknown_trip_count(

@@ -1,5 +1,9 @@
 ; All tables together should stay in a cache: 2048 entries of 32 bytes are just 64 KiB, one more is too many.
 ; RUN: kiln-opt --passes=invariant-cache %s | FileCheck %s
+; RUN: kiln-opt --passes=invariant-cache --remarks %s 2>&1 | FileCheck %s --check-prefix=REMARK
+
+; REMARK: remark: invariant-cache: not in this loop: its table would have 2049 entries of 32 bytes, which is more than 65536
+; REMARK-NOT: remark:
 
 ; CHECK: as_many_as_fit: cache of 65600 bytes
 ; CHECK: one_more: cache of 0 bytes

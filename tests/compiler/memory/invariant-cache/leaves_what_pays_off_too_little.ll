@@ -1,5 +1,9 @@
 ; A value in the table must save two vector operations. One saves nothing beside the load.
 ; RUN: kiln-opt --passes=invariant-cache %s | FileCheck %s
+; RUN: kiln-opt --passes=invariant-cache --remarks %s 2>&1 | FileCheck %s --check-prefix=REMARK
+
+; REMARK: remark: invariant-cache: not in this loop: a table with 1 value an iteration would save only 1 of its 3 vector operations
+; REMARK-NOT: remark:
 
 ; CHECK: two_operations: cache of 576 bytes
 ; CHECK: one_operation: cache of 0 bytes

@@ -1,6 +1,11 @@
 ; What all threadgroups read is in the cache already. An address that is divided, which is not safe for any operands,
 ; is not computed for a later threadgroup; nor one that depends on a value that was loaded.
 ; RUN: kiln-opt --passes=prefetch %s | FileCheck %s
+; RUN: kiln-opt --passes=prefetch --remarks %s 2>&1 | FileCheck %s --check-prefix=REMARK
+
+; REMARK: remark: prefetch: not for this access: its address depends on a division
+; REMARK-NEXT: remark: prefetch: not for this access: its address depends on what the threadgroup loads
+; REMARK-NOT: remark:
 
 ; CHECK-LABEL: @same_for_all(
 ; CHECK-NOT: @llvm.prefetch

@@ -1,5 +1,9 @@
 ; A store to a launch's argument does not change threadgroup memory; one to a pointer of unknown origin may.
 ; RUN: kiln-opt --passes=store-forwarding %s | FileCheck %s
+; RUN: kiln-opt --passes=store-forwarding --remarks %s 2>&1 | FileCheck %s --check-prefix=REMARK
+
+; REMARK: remark: store-forwarding: this load of threadgroup memory stays: where a store before it writes is not known
+; REMARK-NOT: remark:
 
 ; CHECK-LABEL: @to_an_output(
 ; CHECK: store float 1.000000e+00, ptr %out

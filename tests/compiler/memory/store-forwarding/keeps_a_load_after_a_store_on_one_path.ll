@@ -1,5 +1,9 @@
 ; Where two paths join, the stored value is known if neither wrote to threadgroup memory, and not if one of them did.
 ; RUN: kiln-opt --passes=store-forwarding %s | FileCheck %s
+; RUN: kiln-opt --passes=store-forwarding --remarks %s 2>&1 | FileCheck %s --check-prefix=REMARK
+
+; REMARK: remark: store-forwarding: this load of threadgroup memory stays: several paths, or many stores, lead to it
+; REMARK-NOT: remark:
 
 ; CHECK-LABEL: @neither(
 ; CHECK-NOT: load float

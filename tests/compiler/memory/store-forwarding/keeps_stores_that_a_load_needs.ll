@@ -1,6 +1,12 @@
 ; One load's value is known and is forwarded. Another loads an element that was never stored, at an index that is not
 ; known, or behind a store of unknown index: it stays, and so does each store.
 ; RUN: kiln-opt --passes=store-forwarding %s | FileCheck %s
+; RUN: kiln-opt --passes=store-forwarding --remarks %s 2>&1 | FileCheck %s --check-prefix=REMARK
+
+; REMARK: remark: store-forwarding: this load of threadgroup memory stays: no store to it is known
+; REMARK-NEXT: remark: store-forwarding: this load of threadgroup memory stays: its index is not known
+; REMARK-NEXT: remark: store-forwarding: this load of threadgroup memory stays: where a store before it writes is not known
+; REMARK-NOT: remark:
 
 ; CHECK-LABEL: @not_stored(
 ; CHECK: store <8 x float> %one

@@ -2,6 +2,14 @@
 ; lanes. An inactive lane does not load, and gets zero.
 ; RUN: kiln-opt --passes=widen --cpu=x86-64-v4 %s | FileCheck %s --check-prefix=GATHER
 ; RUN: kiln-opt --passes=widen --cpu=x86-64-v3 %s | FileCheck %s --check-prefix=LOOP
+; RUN: kiln-opt --passes=widen --cpu=x86-64-v4 --remarks %s 2>&1 | FileCheck %s --check-prefix=GATHER-REMARK
+; RUN: kiln-opt --passes=widen --cpu=x86-64-v3 --remarks %s 2>&1 | FileCheck %s --check-prefix=LOOP-REMARK
+
+; LOOP-REMARK: remark: widen: gather lane by lane: the load's stride from thread to thread is not known
+; LOOP-REMARK-NOT: remark:
+
+; GATHER-REMARK: remark: widen: gather: the load's stride from thread to thread is not known
+; GATHER-REMARK-NOT: remark:
 
 declare i32 @__kiln_lane()
 

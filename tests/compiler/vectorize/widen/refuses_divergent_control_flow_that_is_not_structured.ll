@@ -3,6 +3,10 @@
 ; have two sides.
 ; RUN: kiln-opt --passes=widen --full %s | FileCheck %s --check-prefix=REFUSED
 ; RUN: kiln-opt --passes=structurize,widen --full %s | FileCheck %s --check-prefix=STRUCTURED
+; RUN: kiln-opt --passes=widen --full --remarks %s 2>&1 | FileCheck %s --check-prefix=REMARK
+
+; REMARK: remark: widen: the SIMD engine does not take the kernel: a branch without a join
+; REMARK-NOT: remark:
 
 declare i32 @__kiln_lane()
 

@@ -1,6 +1,11 @@
 ; A check that does not always execute may fail where its condition is false: often the condition is what keeps the
 ; access in bounds. The fast version would then hardly ever run, so such checks do not count.
 ; RUN: kiln-opt --passes=function-versioning %s | FileCheck %s
+; RUN: kiln-opt --passes=function-versioning --remarks %s 2>&1 | FileCheck %s --check-prefix=REMARK
+
+; REMARK: remark: function-versioning: this check stays: it is made under a condition
+; REMARK-NEXT: remark: function-versioning: not this kernel: 0 of its checks can be made first, and fewer than 3 are not worth a second function
+; REMARK-NOT: remark:
 
 declare void @one_by_one(i32)
 

@@ -2,6 +2,12 @@
 ; or is computed by what cannot be computed ahead.
 ; RUN: kiln-opt --passes=function-versioning %s | FileCheck %s
 ; RUN: kiln-opt --passes=function-versioning --fewest=2 %s | FileCheck %s --check-prefix=TWO
+; RUN: kiln-opt --passes=function-versioning --remarks %s 2>&1 | FileCheck %s --check-prefix=REMARK
+
+; REMARK: remark: function-versioning: not this kernel: it has 2 checks, and fewer than 3 are not worth a second function
+; REMARK-NEXT: remark: function-versioning: this check stays: it depends on memory, on a loop or on a branch
+; REMARK-NEXT: remark: function-versioning: not this kernel: 2 of its checks can be made first, and fewer than 3 are not worth a second function
+; REMARK-NOT: remark:
 
 declare void @one_by_one(i32)
 

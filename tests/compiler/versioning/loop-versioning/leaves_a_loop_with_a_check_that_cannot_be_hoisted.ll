@@ -1,6 +1,12 @@
 ; One check for which nothing can be said before the loop keeps both the others and itself in the loop: an index that is
 ; loaded, a limit that changes, an index that falls, and a number that is computed by a call.
 ; RUN: kiln-opt --passes=loop-versioning %s | FileCheck %s
+; RUN: kiln-opt --passes=loop-versioning --remarks %s 2>&1 | FileCheck %s --check-prefix=REMARK
+
+; REMARK: remark: loop-versioning: not this loop: the index is not affine in the loop's counter
+; REMARK-NEXT: remark: loop-versioning: not this loop: the size of the array is computed in the loop
+; REMARK-NEXT: remark: loop-versioning: not this loop: the index falls from iteration to iteration
+; REMARK-NOT: remark:
 
 declare void @one_by_one(i32)
 

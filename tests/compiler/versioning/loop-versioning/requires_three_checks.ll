@@ -2,6 +2,10 @@
 ; marked as likely (1000 to 1).
 ; RUN: kiln-opt --passes=loop-versioning %s | FileCheck %s
 ; RUN: kiln-opt --passes=loop-versioning --fewest=2 %s | FileCheck %s --check-prefix=TWO
+; RUN: kiln-opt --passes=loop-versioning --remarks %s 2>&1 | FileCheck %s --check-prefix=REMARK
+
+; REMARK: remark: loop-versioning: not this loop: it has 2 checks, and fewer than 3 are not worth a second loop
+; REMARK-NOT: remark:
 
 declare void @one_by_one(i32)
 

@@ -1,5 +1,9 @@
 ; A threadgroup has at most 32 simdgroups; a loop of more iterations, or of an unknown number, is another one.
 ; RUN: kiln-opt --passes=deferred-reductions %s | FileCheck %s
+; RUN: kiln-opt --passes=deferred-reductions --remarks %s 2>&1 | FileCheck %s --check-prefix=REMARK
+
+; REMARK: remark: deferred-reductions: this sum is made in the loop: the loop is not known to run 2 to 32 times
+; REMARK-NOT: remark:
 
 ; CHECK-LABEL: @thirty_two(
 ; CHECK: %[[MEMORY:.+]] = alloca [32 x <8 x float>], align 32

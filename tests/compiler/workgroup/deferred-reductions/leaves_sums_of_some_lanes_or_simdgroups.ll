@@ -1,5 +1,9 @@
 ; A sum without the last step is not that of all lanes; a store that some simdgroups skip must not happen for all.
 ; RUN: kiln-opt --passes=deferred-reductions %s | FileCheck %s
+; RUN: kiln-opt --passes=deferred-reductions --remarks %s 2>&1 | FileCheck %s --check-prefix=REMARK
+
+; REMARK: remark: deferred-reductions: this sum is made in the loop: only some simdgroups store it
+; REMARK-NOT: remark:
 
 ; CHECK-LABEL: @sixteen_lanes(
 ; CHECK-NOT: alloca

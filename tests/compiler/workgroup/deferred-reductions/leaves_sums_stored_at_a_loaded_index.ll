@@ -1,6 +1,10 @@
 ; After the loop the address of each store is computed again, by arithmetic from the simdgroup's number. What was
 ; loaded is not.
 ; RUN: kiln-opt --passes=deferred-reductions %s | FileCheck %s
+; RUN: kiln-opt --passes=deferred-reductions --remarks %s 2>&1 | FileCheck %s --check-prefix=REMARK
+
+; REMARK: remark: deferred-reductions: this sum is made in the loop: the address that it is stored to cannot be computed after the loop
+; REMARK-NOT: remark:
 
 ; CHECK-LABEL: @loaded_index(
 ; CHECK-NOT: alloca

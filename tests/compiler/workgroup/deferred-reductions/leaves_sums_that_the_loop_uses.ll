@@ -1,6 +1,10 @@
 ; A later simdgroup reads what an earlier one has stored, or the sum is used in the loop for something else, so it
 ; cannot wait until after the loop.
 ; RUN: kiln-opt --passes=deferred-reductions %s | FileCheck %s
+; RUN: kiln-opt --passes=deferred-reductions --remarks %s 2>&1 | FileCheck %s --check-prefix=REMARK
+
+; REMARK: remark: deferred-reductions: this sum is made in the loop: the loop may access what it is stored to
+; REMARK-NOT: remark:
 
 ; CHECK-LABEL: @read_by_the_next_one(
 ; CHECK-NOT: alloca

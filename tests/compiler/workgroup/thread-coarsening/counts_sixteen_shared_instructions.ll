@@ -1,6 +1,10 @@
 ; A loop over two halves pays off where enough is the same for both: 16 instructions computed from the multiple of 64,
 ; of which a store is one. Fewer cost less than the loop.
 ; RUN: kiln-opt --passes=thread-coarsening %s | FileCheck %s
+; RUN: kiln-opt --passes=thread-coarsening --remarks %s 2>&1 | FileCheck %s --check-prefix=REMARK
+
+; REMARK: remark: thread-coarsening: two simdgroups would share 15 instructions, and fewer than 16 are not worth a loop over the two
+; REMARK-NOT: remark:
 
 declare i32 @__kiln_piece()
 declare i32 @__kiln_lane()

@@ -1,6 +1,11 @@
 ; All tiles of a batch are loaded before the first is read. That is not the same where the loop writes more than the
 ; tile, or where its addresses change by iteration, so that an earlier iteration's elements remain.
 ; RUN: kiln-opt --passes=tile-multibuffering --threadgroup-bytes=1024 %s | FileCheck %s
+; RUN: kiln-opt --passes=tile-multibuffering --threadgroup-bytes=1024 --remarks %s 2>&1 | FileCheck %s --check-prefix=REMARK
+
+; REMARK: remark: tile-multibuffering: not this loop: it does more than to write a tile, wait, read the tile and wait
+; REMARK-NEXT: remark: tile-multibuffering: not this loop: the tile is written at an index, or under a condition, that changes from iteration to iteration
+; REMARK-NOT: remark:
 
 declare i64 @__kiln_wait(i32, i64, i64)
 

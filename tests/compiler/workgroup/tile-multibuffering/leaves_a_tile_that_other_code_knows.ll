@@ -1,6 +1,10 @@
 ; What threadgroup memory holds before and after the loop must not matter: nothing may write it before, and nothing
 ; may read it behind. Reading it before the loop and writing it behind are harmless.
 ; RUN: kiln-opt --passes=tile-multibuffering --threadgroup-bytes=1024 %s | FileCheck %s
+; RUN: kiln-opt --passes=tile-multibuffering --threadgroup-bytes=1024 --remarks %s 2>&1 | FileCheck %s --check-prefix=REMARK
+
+; REMARK: remark: tile-multibuffering: not this loop: threadgroup memory is written before the loop, or read after it
+; REMARK-NOT: remark:
 
 declare i64 @__kiln_wait(i32, i64, i64)
 

@@ -1,6 +1,10 @@
 ; One barrier does not keep a tile from being overwritten while others read it, and with three there is more than a
 ; tile that is written and read.
 ; RUN: kiln-opt --passes=tile-multibuffering --threadgroup-bytes=1024 %s | FileCheck %s
+; RUN: kiln-opt --passes=tile-multibuffering --threadgroup-bytes=1024 --remarks %s 2>&1 | FileCheck %s --check-prefix=REMARK
+
+; REMARK: remark: tile-multibuffering: not this loop: it does not have two barriers, of which each is reached in each iteration
+; REMARK-NOT: remark:
 
 declare i64 @__kiln_wait(i32, i64, i64)
 

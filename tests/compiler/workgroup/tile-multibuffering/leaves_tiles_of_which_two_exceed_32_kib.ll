@@ -1,5 +1,9 @@
 ; A tile of one byte more than 16 KiB does not fit twice into 32 KiB, and a batch of one gains nothing.
 ; RUN: kiln-opt --passes=tile-multibuffering --threadgroup-bytes=16385 %s | FileCheck %s
+; RUN: kiln-opt --passes=tile-multibuffering --threadgroup-bytes=16385 --remarks %s 2>&1 | FileCheck %s --check-prefix=REMARK
+
+; REMARK: remark: tile-multibuffering: not this loop: two tiles have more than the bytes that the first-level cache has room for
+; REMARK-NOT: remark:
 
 declare i64 @__kiln_wait(i32, i64, i64)
 

@@ -210,7 +210,8 @@ void refuse(CompileResult& result, std::string message) {
 bool check_variables(const llvm::Module& module, CompileResult& result) {
   const llvm::GlobalVariable* variable = find_mutable_variable(module);
   if (!variable) return true;
-  refuse(result, "variable '" + llvm::demangle(variable->getName()) + "' is neither constant nor in threadgroup memory");
+  refuse(result,
+         "variable '" + llvm::demangle(variable->getName()) + "' is neither constant nor in threadgroup memory");
   return false;
 }
 

@@ -234,8 +234,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
       // workgroup
       {"coarsened-addresses", run_pass(CoarsenedAddressesPass())},
       {"coarsened-positions", [](Function& f, State&) { split_coarsened_positions(f, *f.getArg(kCpuX)); }},
-      {"deferred-reductions",
-       [](Function& f, State& s) { defer_reductions(f, s.runner.functions(), s.vector_isa); }},
+      {"deferred-reductions", [](Function& f, State& s) { defer_reductions(f, s.runner.functions(), s.vector_isa); }},
       {"first-stores", run_pass(FirstStoresPass())},
       {"reuse-barriers", [](Function& f, State&) { add_reuse_barriers(f); }},
       {"simdgroup-loops",

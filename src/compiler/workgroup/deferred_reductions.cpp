@@ -77,8 +77,7 @@ class DeferredReductions {
     if (!keeps_remarks(function_)) return;
     for (Instruction& instruction : block)
       if (auto* store = dyn_cast<StoreInst>(&instruction))
-        if (auto* element = dyn_cast<ExtractElementInst>(store->getValueOperand());
-            element && lane_sum(*element, isa_))
+        if (auto* element = dyn_cast<ExtractElementInst>(store->getValueOperand()); element && lane_sum(*element, isa_))
           note(*store, why);
   }
 

@@ -238,10 +238,13 @@ def findings() -> dict[str, list[Finding]]:
 def _unknown_variables() -> list[str]:
     """What the environment has that looks like a setting and is none, in sentences."""
     known = [variable for variable, _, _ in _core.settings()]
+    # What all begin with makes none alike.
+    prefix = "KILN_"
+    ends = [variable.removeprefix(prefix) for variable in known]
     sentences = []
-    for name in sorted(name for name in os.environ if name.startswith("KILN_") and name not in known):
-        close = difflib.get_close_matches(name, known, 1)
-        sentences.append(f"{name} is set, and is no setting{f'; did you mean {close[0]}?' if close else ''}")
+    for name in sorted(name for name in os.environ if name.startswith(prefix) and name not in known):
+        close = difflib.get_close_matches(name.removeprefix(prefix), ends, 1)
+        sentences.append(f"{name} is set, and is no setting{f'; did you mean {prefix}{close[0]}?' if close else ''}")
     return sentences
 
 

@@ -219,7 +219,7 @@ def test_show_of_cuda_has_its_text(folder):
         ),
         (["--grid", "4,5,6,7"], "argument --grid: expected one to three numbers such as 32,8,1 but got '4,5,6,7'"),
         (["--threadgroup", "4,5,-1"], "argument --threadgroup: expected one to three numbers such as 32,8,1 but got '4,5,-1'"),
-        (["--parts", "ir"], "argument --parts: 'ir' is none of text, clang, guarded, lanes, components, structured, widened, optimized, assembly, passes, sizes"),
+        (["--parts", "ir"], "argument --parts: 'ir' is none of text, clang, guarded, lanes, components, structured, widened, optimized, assembly, passes, remarks, sizes"),
     ],
 )  # fmt: skip
 def test_show_refuses_what_it_cannot_read(folder, arguments, reason):

@@ -121,10 +121,10 @@ for name in BODIES:
 """
 
 
-def in_another_process(**settings):
+def in_another_process(program=CODE, *arguments, **settings):
     paths = [str(Path(__file__).parent.parent.parent), str(Path(__file__).parent.parent), str(Path(__file__).parent)]
     return subprocess.run(
-        [sys.executable, "-c", CODE],
+        [sys.executable, "-c", program, *arguments],
         check=True,
         capture_output=True,
         text=True,
@@ -159,4 +159,38 @@ def test_remarks_say_why_the_simd_engine_does_not_take_a_kernel():
     refusal = "remark: widen: the SIMD engine does not take the kernel: it needs AVX2"
     assert [line for line in lines if "does not take" in line] == [
         f"kiln[passes]: {name}: {refusal}" for name in BODIES
+    ]
+
+
+# Products of matrices of floats and of halves, for a GPU that need not be there.
+PRODUCTS = """
+import sys
+import kiln
+import numpy as np
+from gpu_code import code_of
+
+BODY = '''
+simdgroup_matrix<ELEMENT, 8, 8> a, b;
+simdgroup_matrix<float, 8, 8> c = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+simdgroup_load(a, x, 8);
+simdgroup_load(b, x, 8);
+simdgroup_multiply_accumulate(c, a, b, c);
+simdgroup_store(c, y, 8);'''
+for element in ("float", "half"):
+    options = {"math_mode": sys.argv[1]}
+    kernel = kiln.metal_kernel(element, ["x"], ["y"], BODY.replace("ELEMENT", element), compile_options=options)
+    x = np.zeros(64, "float32" if element == "float" else "float16")
+    code_of(kernel, [x], [("float32", (64,))], [], "sm_90")
+"""
+
+
+def test_remarks_say_why_products_use_no_tensor_cores():
+    def of(math_mode):
+        lines = in_another_process(PRODUCTS, math_mode, KILN_LOG="passes").stderr.splitlines()
+        return [line.removeprefix("kiln[passes]: ") for line in lines if "tensor cores" in line]
+
+    needs = "remark: tensor-products: no tensor cores: they need a math mode other than safe, and sm_80 or later"
+    assert of("safe") == [f"float: {needs}", f"half: {needs}"]
+    assert of("relaxed") == [
+        "float: remark: source:6: tensor-products: no tensor cores: they have no products of matrices of floats"
     ]

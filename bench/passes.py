@@ -215,7 +215,8 @@ def _environment(isa: str, switched_off: str | None) -> dict[str, str]:
         settings["KILN_PASSES"] = f"-{switched_off}"
     # Freed memory stays with the process, as in engines.py.
     settings |= {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
-    return {**os.environ, "PYTHONPATH": str(ROOT), **settings}
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **settings}
 
 
 class _Process:

@@ -150,7 +150,7 @@ Context& Context::shared() {
 
 // Without a compiler, that of the bundle: what it has serves as long as nobody can compile anything else.
 CompilerIdentity Context::identity(const KernelUnit& unit, const TargetSpec& target) {
-  bool nvrtc = is_for_nvrtc(unit.dialect, target.kind);
+  const bool nvrtc = nvrtc_ && is_for_nvrtc(unit.dialect, target.kind);
   std::optional<std::string> of_bundle;
   if (bundle_) of_bundle = compiler_of(*bundle_, nvrtc);
   try {
@@ -168,7 +168,7 @@ CompilerIdentity Context::identity(const KernelUnit& unit, const TargetSpec& tar
 CompileResult Context::run_compiler(const KernelUnit& unit, const TargetSpec& target, bool keep_stages,
                                     bool keep_remarks, std::vector<std::string> keep_after) {
   try {
-    Compiler& compiler = is_for_nvrtc(unit.dialect, target.kind) ? *nvrtc_ : compiler_.get();
+    Compiler& compiler = nvrtc_ && is_for_nvrtc(unit.dialect, target.kind) ? *nvrtc_ : compiler_.get();
     return compiler.compile({unit,
                              target,
                              keep_stages,

@@ -86,8 +86,8 @@ class Context {
   static constexpr size_t kMostIdleBinaries = 4096;
 
   /// Whether NVIDIA's compiler makes the code of such kernels; libkiln_compiler.so makes that of all others.
-  bool is_for_nvrtc(Dialect dialect, TargetKind target) const {
-    return nvrtc_ && dialect == Dialect::kCuda && target == TargetKind::kNvidia;
+  static bool is_for_nvrtc(Dialect dialect, TargetKind target) {
+    return dialect == Dialect::kCuda && target == TargetKind::kNvidia;
   }
 
   /// Machine code for the unit, found in the bundle or on disk or compiled at the first call for each identity;

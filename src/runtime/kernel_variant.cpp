@@ -22,7 +22,7 @@ InputType type_of(const InputArray& input) {
 }  // namespace
 
 bool KernelObject::is_for_nvrtc(const Call& call) const {
-  return context_.is_for_nvrtc(spec_.dialect,
+  return Context::is_for_nvrtc(spec_.dialect,
                                call.device.kind == DeviceKind::kNvidia ? TargetKind::kNvidia : TargetKind::kCpu);
 }
 

@@ -309,3 +309,26 @@ def test_kernels_in_the_header():
     ):
         kernel = interface(name="k", input_names=[], output_names=["y"], source="y[0] = 2;", header=header)
         assert kernel(**CALL)[0][0] == 2
+
+
+def test_a_variable_that_is_not_constant_has_its_name_in_the_message():
+    header = "float sum(int n) { float s = 0; for (int i = 0; i < n; ++i) s += 1.0f / (i + 1); return s; }\n"
+    kernel = kiln.metal_kernel(
+        name="k",
+        input_names=["x"],
+        output_names=["y"],
+        header=header + "constant float harmonic = sum(10);\n",
+        source="y[0] = harmonic + x[0];",
+    )
+    with pytest.raises(kiln.UnsupportedError) as error:
+        kernel(
+            inputs=[np.ones(1, np.float32)],
+            output_shapes=[(1,)],
+            output_dtypes=["float32"],
+            grid=(1, 1, 1),
+            threadgroup=(1, 1, 1),
+        )
+    assert str(error.value) == (
+        "[metal_kernel] `k` uses what is not supported.\n"
+        "error: variable 'harmonic' is neither constant nor in threadgroup memory"
+    )

@@ -168,8 +168,8 @@ def _serve(files: Sequence[str]) -> None:
         print(json.dumps(answer), flush=True)
 
 
-def _count(step: int) -> None:
-    """Which passes fire on the bodies of tests/bodies, as JSON."""
+def _count(first: int, step: int) -> None:
+    """Which passes fire on every so many of the bodies of tests/bodies, as JSON."""
     sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "python")]
     import bodies
     import kiln
@@ -177,7 +177,7 @@ def _count(step: int) -> None:
     fired: Counter[str] = Counter()
     ms: defaultdict[str, float] = defaultdict(float)
     count, total = 0, 0.0
-    for body in bodies.all_bodies()[::step]:
+    for body in bodies.all_bodies()[first::step]:
         kernel = kiln.metal_kernel(
             name=body.name,
             input_names=list(body.inputs()),
@@ -312,14 +312,28 @@ def removal(
     return {"kernels": chosen, "same": same, "ratios": dict(zip(order, ratios, strict=True))}
 
 
-def firing(isa: str, step: int = 1) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", "bench.passes", "--count", str(step)],
-        env=_environment(isa, None),
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    found: dict[str, Any] = json.loads(done.stdout)
+def firing(isa: str, step: int = 1, jobs: int = 1) -> dict[str, Any]:
+    """Of every `step`-th body: how many there are, on how many each pass fires, and how long passes take."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", "bench.passes", f"--count={job * step},{jobs * step}"],
+            env=_environment(isa, None),
+            stdout=subprocess.PIPE,
+        )
+        for job in range(jobs)
+    ]
+    fired: Counter[str] = Counter()
+    ms: Counter[str] = Counter()
+    found: dict[str, Any] = {"bodies": 0, "fired": fired, "ms": ms, "total_ms": 0.0}
+    for process in processes:
+        output, _ = process.communicate()
+        if process.returncode:
+            raise SystemExit("counting failed")
+        part = json.loads(output)
+        found["bodies"] += part["bodies"]
+        found["total_ms"] += part["total_ms"]
+        fired.update(part["fired"])
+        ms.update(part["ms"])
     return found
 
 
@@ -377,14 +391,14 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="how many passes are measured at once")
     parser.add_argument("--processor", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--count", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--count", help=argparse.SUPPRESS)
     parser.add_argument("--page", action="store_true", help="write the page from bench/results/passes.json")
     arguments = parser.parse_args()
     if arguments.serve:
         os.sched_setaffinity(0, {arguments.processor})
         return _serve(arguments.kernels)
     if arguments.count:
-        return _count(arguments.count)
+        return _count(*map(int, arguments.count.split(",")))
     path = measure.RESULTS / "passes.json"
     if not arguments.page:
         from kiln import _core
@@ -397,7 +411,7 @@ def main() -> None:
         figures = {}
         for isa in isas:
             progress(f"{isa}: bodies")
-            counted = firing(isa, arguments.step)
+            counted = firing(isa, arguments.step, arguments.jobs)
             costs = removal(
                 isa, arguments.kernels, passes, arguments.kernels_or_all, arguments.rounds, arguments.jobs, progress
             )

@@ -36,7 +36,7 @@ _NAMES = {
 
 
 def attribute_types() -> dict[str, str]:
-    rows = re.findall(r'\{"(\w+)", (true|false)\}', (ROOT / "src/core/attribute_table.h").read_text())
+    rows = re.findall(r'\{"(\w+)", (true|false), (?:true|false)\}', (ROOT / "src/core/attribute_table.h").read_text())
     return {name: "uint3" if is_vector == "true" else "uint" for name, is_vector in rows}
 
 

@@ -6,14 +6,6 @@ template <class U = uint>
 __KILN_INLINE metal::vec<U, 3> vector_value(uint first) {
   return metal::vec<U, 3>(__kiln_value(first), __kiln_value(first + 1), __kiln_value(first + 2));
 }
-__KILN_INLINE uint position_in_grid(uint axis) {
-  return __kiln_value(ThreadValue::threadgroup_position + axis) *
-             __kiln_value(ThreadValue::full_threads_per_threadgroup + axis) +
-         __kiln_value(ThreadValue::position_in_threadgroup + axis);
-}
-__KILN_INLINE uint threads_of(uint first) {
-  return __kiln_value(first) * __kiln_value(first + 1) * __kiln_value(first + 2);
-}
 
 template <class U = uint>
 __KILN_INLINE metal::vec<U, 3> thread_position_in_threadgroup() {
@@ -51,11 +43,24 @@ __KILN_INLINE metal::vec<U, 3> grid_size() {
 }
 template <class U = uint>
 __KILN_INLINE metal::vec<U, 3> thread_position_in_grid() {
-  return metal::vec<U, 3>(position_in_grid(0), position_in_grid(1), position_in_grid(2));
+  return metal::vec<U, 3>(__kiln_value(ThreadValue::threadgroup_position) * __kiln_value(ThreadValue::full_threads_per_threadgroup) +
+                             __kiln_value(ThreadValue::position_in_threadgroup),
+                         __kiln_value(ThreadValue::threadgroup_position + 1) * __kiln_value(ThreadValue::full_threads_per_threadgroup + 1) +
+                             __kiln_value(ThreadValue::position_in_threadgroup + 1),
+                         __kiln_value(ThreadValue::threadgroup_position + 2) * __kiln_value(ThreadValue::full_threads_per_threadgroup + 2) +
+                             __kiln_value(ThreadValue::position_in_threadgroup + 2));
 }
 
-__KILN_INLINE uint threads_in_threadgroup() { return threads_of(ThreadValue::threads_per_threadgroup); }
-__KILN_INLINE uint threads_in_full_threadgroup() { return threads_of(ThreadValue::full_threads_per_threadgroup); }
+__KILN_INLINE uint threads_in_threadgroup() {
+  return __kiln_value(ThreadValue::threads_per_threadgroup) *
+         __kiln_value(ThreadValue::threads_per_threadgroup + 1) *
+         __kiln_value(ThreadValue::threads_per_threadgroup + 2);
+}
+__KILN_INLINE uint threads_in_full_threadgroup() {
+  return __kiln_value(ThreadValue::full_threads_per_threadgroup) *
+         __kiln_value(ThreadValue::full_threads_per_threadgroup + 1) *
+         __kiln_value(ThreadValue::full_threads_per_threadgroup + 2);
+}
 
 __KILN_INLINE uint threads_per_simdgroup() { return 32; }
 __KILN_INLINE uint thread_execution_width() { return 32; }

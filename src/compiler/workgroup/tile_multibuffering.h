@@ -40,8 +40,8 @@ struct TileMultibuffering {
   llvm::GlobalVariable* tiles = nullptr;
 };
 
-/// `simdgroup` is optimised, for full simdgroups, and has the parameters of CpuSimdgroupFunction (core/cpu_functions.h);
-/// `bytes` is the size of its threadgroup memory.
+/// `simdgroup` is optimised, for full simdgroups, and has the parameters of CpuSimdgroupFunction
+/// (core/cpu_functions.h); `bytes` is the size of its threadgroup memory.
 TileMultibuffering multibuffer_tiles(llvm::Function& simdgroup, uint64_t bytes, const VectorIsa& vector_isa,
                                      llvm::function_ref<bool(const llvm::Instruction&)> is_barrier);
 

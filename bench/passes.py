@@ -356,7 +356,7 @@ def page(content: dict[str, Any]) -> str:
         counted, kernels = of_isa["firing"], of_isa["removal"]
         same = sorted(kernels["same"].values())
         parts.append(
-            f"### {'AVX-512' if isa == 'avx512' else 'AVX2'}\n\n"
+            f"## {'AVX-512' if isa == 'avx512' else 'AVX2'}\n\n"
             f"{counted['bodies']} bodies, {len(kernels['kernels'])} kernels. A process against itself: "
             f"{same[0]:.2f} to {same[-1]:.2f} times, median {statistics.median(same):.2f}."
         )

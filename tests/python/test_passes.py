@@ -234,11 +234,10 @@ def test_show_prints_the_ir_after_a_pass(tmp_path, capsys, monkeypatch):
     ids=["syncthreads", "cooperative groups"],
 )
 def test_one_body_in_both_dialects_gets_the_same_passes(metal, cuda):
-    names = {"input_names": ["x"], "output_names": ["y"]}
     header = "#include <cooperative_groups.h>\n"
     kernels = [
-        kiln.metal_kernel(name="tile", source=metal, **names),
-        kiln.cuda_kernel(name="tile", source=cuda, header=header, **names),
+        kiln.metal_kernel(name="tile", input_names=["x"], output_names=["y"], source=metal),
+        kiln.cuda_kernel(name="tile", input_names=["x"], output_names=["y"], source=cuda, header=header),
     ]
     fired = []
     for kernel in kernels:

@@ -173,21 +173,13 @@ def _count(first: int, step: int) -> None:
     sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "python")]
     import bodies
     import kiln
+    import launch_bodies
 
     fired: Counter[str] = Counter()
     ms: defaultdict[str, float] = defaultdict(float)
     count, total = 0, 0.0
     for body in bodies.all_bodies()[first::step]:
-        kernel = kiln.metal_kernel(
-            name=body.name,
-            input_names=list(body.inputs()),
-            output_names=list(body.outputs),
-            source=body.source,
-            header=body.header,
-            ensure_row_contiguous=body.ensure_row_contiguous,
-            atomic_outputs=body.atomic_outputs,
-            compile_options=dict(body.compile_options),
-        )
+        kernel = launch_bodies.kernel_of(body.name, kiln.metal_kernel)
         template = [(k, bodies.DTYPES[v] if isinstance(v, bodies.Dtype) else v) for k, v in body.template]
         passes = kernel.compile(
             inputs=list(body.inputs().values()),

@@ -36,8 +36,9 @@ struct LaunchForm {
 
   /// A number that no other form has. The count of simdgroups is 0 or a power of two.
   constexpr uint8_t packed() const {
-    const auto& [whole_rows, runs, count, whole_row, full] = *this;
-    return static_cast<uint8_t>(whole_rows | whole_row << 1 | full << 2 | std::bit_width(count) << 3 | runs << 6);
+    const auto& [in_simdgroups, in_pairs, count, is_one_row, are_full] = *this;
+    return static_cast<uint8_t>(in_simdgroups | is_one_row << 1 | are_full << 2 | std::bit_width(count) << 3 |
+                                in_pairs << 6);
   }
 };
 

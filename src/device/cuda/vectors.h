@@ -30,9 +30,10 @@ __KILN_CUDA_VECTOR(float, float, 8, 16)
 __KILN_CUDA_VECTOR(double, double, 16, 16)
 
 namespace __kiln {
-// Three of the values that an engine gives to a thread, from `First` on.
+// Three of the values that an engine gives to a thread, from `First` on. Errors that name the two types say `uint3` and
+// `dim3` in their place (compiler/clang/dialects/cuda_tokens.cpp).
 template <unsigned First>
-struct place {
+struct uint3_of {
   __KILN_DEVICE static unsigned __get_x() { return __kiln_value(First); }
   __KILN_DEVICE static unsigned __get_y() { return __kiln_value(First + 1); }
   __KILN_DEVICE static unsigned __get_z() { return __kiln_value(First + 2); }
@@ -41,6 +42,8 @@ struct place {
   __declspec(property(get = __get_z)) unsigned z;
   __KILN_DEVICE operator uint3() const { return {__get_x(), __get_y(), __get_z()}; }
 };
+template <unsigned First>
+struct dim3_of : uint3_of<First> {};
 }  // namespace __kiln
 
 struct dim3 {
@@ -48,12 +51,12 @@ struct dim3 {
   __KILN_DEVICE constexpr dim3(unsigned int x = 1, unsigned int y = 1, unsigned int z = 1) : x(x), y(y), z(z) {}
   __KILN_DEVICE constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
   template <unsigned First>
-  __KILN_DEVICE dim3(__kiln::place<First> p) : dim3(uint3(p)) {}
+  __KILN_DEVICE dim3(__kiln::uint3_of<First> p) : dim3(uint3(p)) {}
   __KILN_DEVICE constexpr operator uint3() const { return {x, y, z}; }
 };
 
-inline constexpr __kiln::place<__kiln::ThreadValue::position_in_threadgroup> threadIdx{};
-inline constexpr __kiln::place<__kiln::ThreadValue::threadgroup_position> blockIdx{};
-inline constexpr __kiln::place<__kiln::ThreadValue::full_threads_per_threadgroup> blockDim{};
-inline constexpr __kiln::place<__kiln::ThreadValue::threadgroups_per_grid> gridDim{};
+inline constexpr __kiln::uint3_of<__kiln::ThreadValue::position_in_threadgroup> threadIdx{};
+inline constexpr __kiln::uint3_of<__kiln::ThreadValue::threadgroup_position> blockIdx{};
+inline constexpr __kiln::dim3_of<__kiln::ThreadValue::full_threads_per_threadgroup> blockDim{};
+inline constexpr __kiln::dim3_of<__kiln::ThreadValue::threadgroups_per_grid> gridDim{};
 inline constexpr int warpSize = 32;

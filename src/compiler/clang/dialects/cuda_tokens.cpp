@@ -86,10 +86,6 @@ bool is_unsupported_cuda_header(StringRef name) {
 
 std::string in_cuda_words(std::string message) {
   constexpr std::pair<StringRef, StringRef> kNames[] = {{"mlx::core::cu::", ""},
-                                                        {"__kiln::place<0>", "uint3"},
-                                                        {"__kiln::place<3>", "uint3"},
-                                                        {"__kiln::place<9>", "dim3"},
-                                                        {"__kiln::place<15>", "dim3"},
                                                         {"__kiln_long_long", "long long"},
                                                         {"__kiln_unsigned_long_long", "unsigned long long"},
                                                         {"__kiln_unsigned_short", "unsigned short"},
@@ -97,6 +93,11 @@ std::string in_cuda_words(std::string message) {
   for (auto [internal_name, cuda_name] : kNames)
     for (size_t at; (at = message.find(internal_name.str())) != std::string::npos;)
       message.replace(at, internal_name.size(), cuda_name.str());
+  // The types of `threadIdx` and its like (device/cuda/vectors.h), whatever the template argument.
+  for (auto [internal_name, cuda_name] :
+       {std::pair("__kiln::uint3_of<", "uint3"), std::pair("__kiln::dim3_of<", "dim3")})
+    for (size_t at; (at = message.find(internal_name)) != std::string::npos;)
+      message.replace(at, message.find('>', at) + 1 - at, cuda_name);
   return message;
 }
 

@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := build/.stamps
 # What the installed package is made from.
-SOURCES := $(shell find src include python cmake CMakeLists.txt pyproject.toml tools/embed_device_library.py tools/arrange_code.py tests/cpp -type f -not -name '*.pyc' 2>/dev/null)
+SOURCES := $(shell find src include python cmake CMakeLists.txt pyproject.toml tools/embed_device_library.py tools/arrange_code.py -type f -not -name '*.pyc' 2>/dev/null)
 
 PYTHON_FOLDERS := python tests tools demo bench docs examples
 # The device library is Metal's text as far as it can be; clang-format does not know it.
@@ -19,7 +19,7 @@ ASAN_TESTS := interfaces launch errors wrong_calls wrong_containers wrong_kernel
 # cmake, ninja and ctest of the environment come first.
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH" &&
 
-.PHONY: all build demo docs gallery gpu-bundle test test-python test-cpp test-gpu test-asan test-tsan test-wheel coverage fuzz check lint types stubs bench bench-engines bench-growth bench-passes bench-gpu format clean help
+.PHONY: all build demo docs gallery gpu-bundle test test-python test-cpp test-gpu test-asan test-tsan test-wheel coverage fuzz check lint tidy types stubs bench bench-engines bench-growth bench-passes bench-gpu format clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -39,7 +39,7 @@ gallery: build
 test: check test-cpp test-python
 
 # make check   layers, words, constructs, types, format, documents: whatever needs no kernel to run
-check: build lint types stubs
+check: build $(STAMPS)/test-tools lint types stubs
 	$(BIN)/python tools/check_layers.py
 	$(BIN)/python tools/check_words.py
 	$(BIN)/python tools/check_constructs.py
@@ -49,29 +49,37 @@ check: build lint types stubs
 	$(BIN)/python tools/check_docs.py
 
 # make lint    Ruff and the format of Python and C++
-lint: $(STAMPS)/venv
+lint: $(STAMPS)/test-tools
 	$(BIN)/ruff check $(PYTHON_FOLDERS)
 	$(BIN)/ruff format --check $(PYTHON_FOLDERS)
 	@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
 
+# make tidy    clang-tidy over the C++ of src, include and python; a quarter of an hour; TIDY_FILES="…" checks these alone
+TIDY_FILES ?=
+tidy: build
+	@tools/system_packages --tidy
+	nice $(BIN)/python tools/run_tidy.py "$$(cat build/.stamps/build-dir)" $(TIDY_FILES)
+
 # make types   mypy on the package and on everything that calls it
-types: $(STAMPS)/venv
+types: $(STAMPS)/test-tools
 	$(BIN)/python -m mypy
 
 # make stubs   the package's types against the modules that are built
 # Which classes cannot be bases together is no interface, and older type checkers do not know the decorator that says it.
-stubs: build
+stubs: build $(STAMPS)/test-tools
 	$(BIN)/python -m mypy.stubtest kiln --mypy-config-file pyproject.toml --ignore-disjoint-bases \
 		--allowlist tests/types/stubtest.txt
 
 # make test-cpp      the C++ tests
-test-cpp: build
+# The build folder of the package, which has the tests from then on.
+test-cpp: build $(STAMPS)/test-tools
+	$(IN_VENV) cmake -DKILN_BUILD_TESTS=ON "$$(cat build/.stamps/build-dir)" >build/configure.log && cmake --build "$$(cat build/.stamps/build-dir)"
 	$(BIN)/ctest --test-dir "$$(cat build/.stamps/build-dir)" --output-on-failure --no-tests=error
 
 # make test-asan     the C++ tests, and Python tests of calls, with AddressSanitizer (tests/sanitizers/README.md)
 # ASAN_CONFIGURE=-DKILN_COMPILER_LIBRARY=FILE takes a compiler's library that is built, rather than build another.
 ASAN_CONFIGURE ?= -DKILN_COMPILER_LIBRARY=
-test-asan: $(STAMPS)/venv
+test-asan: $(STAMPS)/test-tools
 	$(IN_VENV) cmake --preset asan $(ASAN_CONFIGURE) && cmake --build --preset asan && ctest --preset asan --parallel 2 --timeout 240
 	$(IN_VENV) python tools/install_preset.py asan
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
@@ -80,12 +88,12 @@ test-asan: $(STAMPS)/venv
 
 # make test-tsan     the C++ tests with ThreadSanitizer (tests/sanitizers/README.md)
 # The compiler's library is the one that `make build` has built: what it shares between threads is LLVM's.
-test-tsan: build
+test-tsan: build $(STAMPS)/test-tools
 	$(IN_VENV) cmake --preset tsan -DKILN_COMPILER_LIBRARY="$$(cat build/.stamps/build-dir)/lib/libkiln_compiler.so" \
 		&& cmake --build --preset tsan && ctest --preset tsan --parallel 2 --timeout 240
 
 # make test-python   the Python tests
-test-python: build $(STAMPS)/mlx-lm
+test-python: build $(STAMPS)/test-tools
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8
 
 # make fuzz    ten minutes of made-up text through the front end and the whole compiler, with sanitizers
@@ -125,7 +133,7 @@ test-wheel: build
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/test_wheel.py
 
 # make coverage      which lines the tests reach; fails where too few are (docs/coverage.md)
-coverage: build $(STAMPS)/coverage $(STAMPS)/mlx-lm
+coverage: build $(STAMPS)/coverage
 	$(IN_VENV) cmake --preset coverage && cmake --build --preset coverage
 	$(IN_VENV) python tools/install_preset.py coverage
 	$(IN_VENV) build/coverage/env/bin/python tools/measure_coverage.py build/coverage
@@ -147,12 +155,12 @@ bench-passes: build
 	$(BIN)/python -m bench.passes
 
 # make docs    the documentation as a site, in build/docs; draws the gallery's pictures where its programs have changed
-docs: build $(STAMPS)/gallery
+docs: build $(STAMPS)/test-tools $(STAMPS)/gallery
 	$(BIN)/python -m sphinx -q -W --keep-going -j auto -b html docs build/docs
 	@echo "$(CURDIR)/build/docs/index.html"
 
 # make format  format Python and C++
-format: $(STAMPS)/venv
+format: $(STAMPS)/test-tools
 	$(BIN)/ruff check --fix $(PYTHON_FOLDERS)
 	$(BIN)/ruff format $(PYTHON_FOLDERS)
 	$(BIN)/clang-format -i $(CXX_FILES)
@@ -162,16 +170,23 @@ $(STAMPS)/system: tools/system_packages
 	tools/system_packages
 	@touch $@
 
-$(STAMPS)/venv: $(STAMPS)/system requirements.txt docs/requirements.txt
-	@echo "installing Python packages into $(VENV): about 1 GB, some minutes the first time"
+$(STAMPS)/venv: $(STAMPS)/system requirements.txt
+	@echo "installing Python packages into $(VENV): 0.3 GB, a minute or less the first time"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade pip
-	$(BIN)/python -m pip install -q -r requirements.txt
+	$(BIN)/python -m pip install -r requirements.txt
+	@touch $@
+
+# What tests and checks need beside it.
+$(STAMPS)/test-tools: $(STAMPS)/venv tests/requirements.txt tests/mlx_lm.txt docs/requirements.txt
+	tools/system_packages --tests
+	@echo "installing Python packages for tests into $(VENV): 0.7 GB, some minutes the first time"
+	$(BIN)/python -m pip install -r tests/requirements.txt
 	@touch $@
 
 $(STAMPS)/package: $(STAMPS)/venv $(SOURCES)
 	@touch $@.begun
-	@echo "building Kiln into $(VENV): some minutes the first time, silent until it is done"
+	@echo "building Kiln into $(VENV): the first time about 4 minutes on two cores"
 	$(BIN)/python tools/install_package.py
 	@# As old as its beginning, so that what was edited meanwhile is built the next time.
 	@mv $@.begun $@
@@ -186,12 +201,7 @@ $(STAMPS)/bench: $(STAMPS)/venv
 	$(BIN)/python -m pip install -q warp-lang==1.19.0
 	@touch $@
 
-# A package with kernels, and what it imports: tests run them as they are.
-$(STAMPS)/mlx-lm: $(STAMPS)/venv tests/mlx_lm.txt
-	$(BIN)/python -m pip install -q -r tests/mlx_lm.txt
-	@touch $@
-
-$(STAMPS)/coverage: $(STAMPS)/venv
+$(STAMPS)/coverage: $(STAMPS)/test-tools
 	$(BIN)/python -m pip install -q coverage==7.17.3 gcovr==8.8
 	@touch $@
 

@@ -71,7 +71,7 @@ def main() -> None:
     bolt = parser.parse_args().bolt
     build = Path((ROOT / "build" / ".stamps" / "build-dir").read_text().strip())
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    # Where CMake has found no BOLT there is no such target.
+    # The target is there with -DKILN_ARRANGE_COMPILER=ON alone.
     subprocess.run(["cmake", "--build", build, "--target", "kiln_compiler_linked"], check=True, env=environment)
     linked = build / "lib" / "libkiln_compiler_linked.so"
     with tempfile.TemporaryDirectory(dir=build) as folder:

@@ -17,11 +17,11 @@
 namespace kiln {
 namespace {
 
-constexpr std::string_view kMagic = "KILNBNDL";
-constexpr uint64_t kVersion = 1;
-constexpr size_t kChecksumBytes = 64;
+constexpr std::string_view kBundleMagic = "KILNBNDL";
+constexpr uint64_t kBundleVersion = 1;
+constexpr size_t kBundleChecksumBytes = 64;
 constexpr size_t kIdBytes = 64;
-constexpr size_t kBeforeHead = 8 + kChecksumBytes;
+constexpr size_t kBeforeHead = 8 + kBundleChecksumBytes;
 constexpr size_t kFixedBytes = kBeforeHead + 8 + 8;  // up to the size of the head
 constexpr uint64_t kMostHeadBytes = uint64_t{64} << 20;
 
@@ -56,16 +56,17 @@ Bundle::Bundle(std::string path, FileSystem& files) : path_(absolute(std::move(p
   if (total < kFixedBytes || !read_all(files_, file.get(), 0, kFixedBytes, head))
     throw std::runtime_error(concat(printable(path_), " is no bundle of Kiln's"));
   ByteReader fixed(head);
-  if (text_of(fixed.raw(kMagic.size())) != kMagic)
+  if (text_of(fixed.raw(kBundleMagic.size())) != kBundleMagic)
     throw std::runtime_error(concat(printable(path_), " is no bundle of Kiln's"));
-  std::string sum(text_of(fixed.raw(kChecksumBytes)));
+  std::string sum(text_of(fixed.raw(kBundleChecksumBytes)));
   uint64_t version = fixed.u64(), head_bytes = fixed.u64();
   if (head_bytes < kFixedBytes || head_bytes > total || head_bytes > kMostHeadBytes) throw damaged();
   if (!read_all(files_, file.get(), 0, head_bytes, head)) throw std::runtime_error(describe_failure("read", path_));
   Sha256 hash;
   hash.add_bytes(head.data() + kBeforeHead, head.size() - kBeforeHead);
   if (hash.hex() != sum) throw damaged();
-  if (version != kVersion) throw std::runtime_error(concat(printable(path_), " was made by a later version of Kiln"));
+  if (version != kBundleVersion)
+    throw std::runtime_error(concat(printable(path_), " was made by a later version of Kiln"));
   ByteReader in(std::span<const std::byte>(head).subspan(kFixedBytes));
   std::string compilers(in.sized_text());
   for (std::string_view compiler : split_lines(compilers)) compilers_.emplace_back(compiler);
@@ -104,7 +105,7 @@ void write_bundle(const std::string& path, const std::vector<std::string>& compi
   uint64_t head_bytes = kFixedBytes + 8 + lines.size() + 8 + entries.size() * (kIdBytes + 16);
   if (head_bytes > kMostHeadBytes) throw std::runtime_error("there are too many kernels for one bundle");
   ByteWriter behind;  // of the head, behind the checksum
-  behind.add_u64(kVersion);
+  behind.add_u64(kBundleVersion);
   behind.add_u64(head_bytes);
   behind.add_sized(lines);
   behind.add_u64(entries.size());
@@ -118,7 +119,7 @@ void write_bundle(const std::string& path, const std::vector<std::string>& compi
   Sha256 hash;
   hash.add_bytes(behind.bytes().data(), behind.size());
   ByteWriter out;
-  out.add_raw(kMagic);
+  out.add_raw(kBundleMagic);
   out.add_raw(hash.hex());
   out.add_raw(behind.bytes());
   for (const auto& [id, content] : entries) out.add_raw(content);

@@ -10,10 +10,10 @@
 namespace kiln {
 namespace {
 
-constexpr std::string_view kMagic = "KILNCODE";
-constexpr uint64_t kVersion = 3;
-constexpr size_t kChecksumBytes = 64;
-constexpr size_t kPrefixBytes = 8 + kChecksumBytes;
+constexpr std::string_view kEntryMagic = "KILNCODE";
+constexpr uint64_t kEntryVersion = 3;
+constexpr size_t kEntryChecksumBytes = 64;
+constexpr size_t kPrefixBytes = 8 + kEntryChecksumBytes;
 
 std::string checksum(std::span<const std::byte> behind_prefix) {
   Sha256 hash;
@@ -52,9 +52,9 @@ Diagnostic read_diagnostic(ByteReader& in) {
 
 std::vector<std::byte> encode_entry(std::string_view id, const CodeEntry& entry) {
   ByteWriter out;
-  out.add_raw(kMagic);
-  out.add_raw(std::string(kChecksumBytes, ' '));
-  out.add_u64(kVersion);
+  out.add_raw(kEntryMagic);
+  out.add_raw(std::string(kEntryChecksumBytes, ' '));
+  out.add_u64(kEntryVersion);
   size_t size_at = out.size();
   out.add_u64(0);
   out.add_sized(id);
@@ -79,16 +79,16 @@ std::vector<std::byte> encode_entry(std::string_view id, const CodeEntry& entry)
   size.add_u64(bytes.size());
   std::copy(size.bytes().begin(), size.bytes().end(), bytes.begin() + static_cast<std::ptrdiff_t>(size_at));
   std::string sum = checksum(std::span(bytes).subspan(kPrefixBytes));
-  std::memcpy(bytes.data() + kMagic.size(), sum.data(), kChecksumBytes);
+  std::memcpy(bytes.data() + kEntryMagic.size(), sum.data(), kEntryChecksumBytes);
   return std::move(bytes);
 }
 
 EntryState decode_entry(std::span<const std::byte> bytes, std::string_view id, CodeEntry& entry) {
   ByteReader in(bytes);
-  std::span<const std::byte> magic = in.raw(kMagic.size()), sum = in.raw(kChecksumBytes);
-  if (!in.ok() || !equal(magic, kMagic) || !equal(sum, checksum(bytes.subspan(kPrefixBytes))))
+  std::span<const std::byte> magic = in.raw(kEntryMagic.size()), sum = in.raw(kEntryChecksumBytes);
+  if (!in.ok() || !equal(magic, kEntryMagic) || !equal(sum, checksum(bytes.subspan(kPrefixBytes))))
     return EntryState::kDamaged;
-  if (in.u64() != kVersion) return in.ok() ? EntryState::kOtherVersion : EntryState::kDamaged;
+  if (in.u64() != kEntryVersion) return in.ok() ? EntryState::kOtherVersion : EntryState::kDamaged;
   if (in.u64() != bytes.size() || in.sized_text() != id) return EntryState::kDamaged;
   entry.compiler = in.sized_text();
   entry.target.kind = static_cast<TargetKind>(in.u64());

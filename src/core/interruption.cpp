@@ -33,7 +33,7 @@ struct Ticker {
 Ticker* g_ticker = new Ticker;  // never destroyed: the thread outlives static objects
 
 // The child of a fork has no ticker, and whatever the parent's had locked.
-[[maybe_unused]] const int g_registered = pthread_atfork(nullptr, nullptr, [] {
+[[maybe_unused]] const int g_interruption_registered = pthread_atfork(nullptr, nullptr, [] {
   g_ticker = new Ticker;
   g_watched.ticker_sleeps = true;
 });

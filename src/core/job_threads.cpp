@@ -20,7 +20,7 @@ constexpr size_t kLeastStackBytes = size_t{4} << 20;
 
 std::atomic<JobThreads*> g_compiling{nullptr}, g_launching{nullptr};
 // The threads stay in the parent.
-[[maybe_unused]] const int g_registered = pthread_atfork(nullptr, nullptr, [] {
+[[maybe_unused]] const int g_job_threads_registered = pthread_atfork(nullptr, nullptr, [] {
   g_compiling = nullptr;
   g_launching = nullptr;
 });

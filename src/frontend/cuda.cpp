@@ -10,7 +10,7 @@
 namespace kiln {
 namespace {
 
-std::string_view spell(Dtype dtype) { return row_of(dtype).cuda; }
+std::string_view cuda_name(Dtype dtype) { return row_of(dtype).cuda; }
 
 }  // namespace
 
@@ -26,7 +26,7 @@ KernelUnit write_cuda(const SignatureRequest& request) {
   };
   for (size_t i = 0; i < request.inputs.size(); ++i) {
     const std::string& name = request.input_names[i];
-    std::string element(spell(request.inputs[i].dtype));
+    std::string element(cuda_name(request.inputs[i].dtype));
     add(ParameterRole::kInput, i, element, request.inputs[i].dtype, concat("const ", element, "*"), name);
     if (request.inputs[i].is_scalar) continue;
     auto wanted = [&](std::string_view suffix) {
@@ -41,15 +41,15 @@ KernelUnit write_cuda(const SignatureRequest& request) {
       add(ParameterRole::kNdim, i, "int", Dtype::kInt32, "const __grid_constant__ int", name + "_ndim");
   }
   for (size_t i = 0; i < request.outputs.size(); ++i) {
-    std::string element(spell(request.outputs[i]));
+    std::string element(cuda_name(request.outputs[i]));
     add(ParameterRole::kOutput, i, element, request.outputs[i], concat(element, "*"), request.output_names[i]);
   }
 
-  unit.entry = function_name(request, &spell);
+  unit.entry = function_name(request, &cuda_name);
   unit.text += concat("namespace mlx::core::cu {\n\n__global__ void ", unit.entry, "(\n", join(lines, ",\n"), ") {\n");
   for (const TemplateArgument& argument : request.template_arguments) {
     if (auto* dtype = std::get_if<Dtype>(&argument.value))
-      unit.text += concat("  using ", argument.name, " = ", spell(*dtype), ";\n");
+      unit.text += concat("  using ", argument.name, " = ", cuda_name(*dtype), ";\n");
     else if (auto* integer = std::get_if<int32_t>(&argument.value))
       unit.text += concat("  constexpr int ", argument.name, " = ", *integer, ";\n");
     else

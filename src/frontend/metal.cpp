@@ -13,7 +13,7 @@
 namespace kiln {
 namespace {
 
-std::string_view spell(Dtype dtype) { return row_of(dtype).metal; }
+std::string_view metal_name(Dtype dtype) { return row_of(dtype).metal; }
 
 struct ParameterWriter {
   KernelUnit& unit;
@@ -43,7 +43,7 @@ std::string template_arguments(const SignatureRequest& request) {
   std::vector<std::string> arguments;
   for (const TemplateArgument& argument : request.template_arguments) {
     if (auto* dtype = std::get_if<Dtype>(&argument.value))
-      arguments.emplace_back(spell(*dtype));
+      arguments.emplace_back(metal_name(*dtype));
     else if (auto* integer = std::get_if<int32_t>(&argument.value))
       arguments.push_back(std::to_string(*integer));
     else
@@ -62,7 +62,7 @@ KernelUnit write_metal(const SignatureRequest& request) {
   for (size_t i = 0; i < request.inputs.size(); ++i) {
     const InputType& input = request.inputs[i];
     const std::string& name = request.input_names[i];
-    parameters.add(ParameterRole::kInput, i, std::string(spell(input.dtype)), input.dtype, input.is_scalar,
+    parameters.add(ParameterRole::kInput, i, std::string(metal_name(input.dtype)), input.dtype, input.is_scalar,
                    input.is_small ? "const constant" : "const device", name);
     if (input.is_scalar) {
       for (std::string_view suffix : {"_shape", "_strides", "_ndim"})
@@ -86,7 +86,7 @@ KernelUnit write_metal(const SignatureRequest& request) {
   for (size_t i = 0; i < request.outputs.size(); ++i) {
     for (std::string_view suffix : {"_shape", "_strides", "_ndim"})
       unit.missing_names.push_back(concat(request.output_names[i], suffix));
-    std::string element(spell(request.outputs[i]));
+    std::string element(metal_name(request.outputs[i]));
     if (request.atomic_outputs) element = concat("atomic<", element, ">");
     parameters.add(ParameterRole::kOutput, i, std::move(element), request.outputs[i], false, "device",
                    request.output_names[i]);
@@ -98,7 +98,7 @@ KernelUnit write_metal(const SignatureRequest& request) {
     parameters.lines.push_back(concat("  ", attribute.type(), " ", attribute.name, " [[", attribute.name, "]]"));
   }
 
-  std::string function = function_name(request, &spell);
+  std::string function = function_name(request, &metal_name);
   bool is_template = !request.template_arguments.empty();
   if (is_template) unit.text += template_head(request);
   unit.text += concat("[[kernel]] void ", function, "(\n", join(parameters.lines, ",\n"), ") {\n");

@@ -24,11 +24,11 @@ constexpr std::array<std::string_view, 11> kOtherStatements = {
     "return", "case", "default", "break", "continue", "goto", "delete", "throw", "template", "static_assert", "new"};
 
 template <size_t N>
-bool contains(const std::array<std::string_view, N>& words, std::string_view word) {
+bool is_one_of(const std::array<std::string_view, N>& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-bool is_address_space(const Token& t) { return t.is_identifier() && contains(kAddressSpaces, t.text); }
+bool is_address_space(const Token& t) { return t.is_identifier() && is_one_of(kAddressSpaces, t.text); }
 
 // Reads the declarations of one block, statement by statement. It reads what C++ would read as a declaration when it
 // begins a statement: specifiers, a type's name, `*` and `&`, and a name. What looks otherwise is skipped to its end.
@@ -64,7 +64,7 @@ class DeclarationReader {
   }
   template <size_t N>
   bool at_one_of(const std::array<std::string_view, N>& words) const {
-    return at_identifier() && contains(words, tokens_[pos_]->text);
+    return at_identifier() && is_one_of(words, tokens_[pos_]->text);
   }
   bool at_opener() const { return at("(") || at("[") || at("{"); }
 
@@ -322,7 +322,7 @@ class DeclarationReader {
     if (!at_identifier()) return false;
     std::string_view next = pos_ + 1 < tokens_.size() ? tokens_[pos_ + 1]->text : ";";
     constexpr std::array<std::string_view, 8> kAfterName = {"=", ";", ",", "[", "(", "{", "__attribute__", "alignas"};
-    if (!contains(kAfterName, next)) return false;
+    if (!is_one_of(kAfterName, next)) return false;
     names_.push_back(tokens_[pos_]->text);
     ++pos_;
     return true;
@@ -378,13 +378,13 @@ class NamespaceReader {
   bool declares(size_t i) const {
     if (i == 0 || i + 1 >= tokens_.size() || tokens_[i - 1].in_directive) return false;
     const Token &before = tokens_[i - 1], &next = tokens_[i + 1];
-    if (contains(kClassKeys, before.text) || ((before.is(")") || before.is("]")) && next.is("{")))
+    if (is_one_of(kClassKeys, before.text) || ((before.is(")") || before.is("]")) && next.is("{")))
       return next.is("{") || next.is(":") || next.is(";") || next.is("final");
     if (before.is("using")) return next.is("=");
     if (before.is("typename")) return false;
     bool type_before = before.is_identifier() || before.is(">") || before.is("*") || before.is("&") || before.is("}");
     constexpr std::array<std::string_view, 6> kAfterName = {"(", "=", ";", "[", "{", ","};
-    return type_before && contains(kAfterName, next.text);
+    return type_before && is_one_of(kAfterName, next.text);
   }
 
   const TokenList& tokens_;

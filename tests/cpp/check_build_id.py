@@ -15,12 +15,13 @@ from pathlib import Path
 # Sizes of name and content, the type of a build ID, its owner; then 20 bytes.
 NOTE = re.compile(rb"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0(.{20})", re.DOTALL)
 
-# What is changed: the input of the linker, a text in it, and the same text with another letter.
+# What is changed: the input of the linker, with files compiled together or apart, a text in it, and the same text with
+# another letter.
 CHANGES = {
-    "the device library": ("device_library_parts.cpp.o", b"METAL_FUNC inline", b"METAL_FUNC inlinE"),
+    "the device library": (("device_library_parts.cpp.o",), b"METAL_FUNC inline", b"METAL_FUNC inlinE"),
     # As much of a long flag as a compiler puts into one instruction.
-    "a flag": ("clang_session.cpp.o", b"-fno-str", b"-fno-stR"),
-    "LLVM's version": ("-lLLVMAsmPrinter", b"LLVM version 19", b"LLVM version 18"),
+    "a flag": (("clang_session.cpp.o", "compiler_base.dir/Unity/unity_clang_cxx.cxx.o"), b"-fno-str", b"-fno-stR"),
+    "LLVM's version": (("-lLLVMAsmPrinter",), b"LLVM version 19", b"LLVM version 18"),
 }
 
 
@@ -55,7 +56,7 @@ def main(ninja: str, build_folder: str, library_file: str) -> None:
 
     with tempfile.TemporaryDirectory() as name:
 
-        def linked(replaced: str = "", old: bytes = b"", new: bytes = b"") -> bytes:
+        def linked(replaced: tuple[str, ...] = (), old: bytes = b"", new: bytes = b"") -> bytes:
             words = list(command)
             words[output] = f"{name}/linked.so"
             if replaced:

@@ -16,7 +16,7 @@ using namespace llvm;
 
 namespace {
 
-enum Use : unsigned { kRead = 1, kWritten = 2, kUpdated = 4 };
+enum MemoryUse : unsigned { kRead = 1, kWritten = 2, kUpdated = 4 };
 
 struct Access {
   const Value* address;  // null: unknown

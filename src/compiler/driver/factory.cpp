@@ -86,9 +86,9 @@ class ClangCompiler : public Compiler {
 }  // namespace
 }  // namespace kiln
 
-// Threads may still compile when the process ends and the destructors of static objects run. LLVM's live for ever: this
-// is what the linker gives to all that would have one of them destroyed (-Wl,--wrap).
-extern "C" int __wrap___cxa_atexit(void (*)(void*), void*, void*) { return 0; }
+// Threads may still compile when the process ends and the destructors of static objects run. LLVM's live for ever: all
+// of the library that would have one of them destroyed finds this function rather than the C library's.
+extern "C" __attribute__((visibility("hidden"))) int __cxa_atexit(void (*)(void*), void*, void*) { return 0; }
 
 extern "C" __attribute__((visibility("default"))) kiln::Compiler* kiln_make_compiler(uint32_t interface_version) {
   return interface_version == kiln::kCompilerInterfaceVersion ? new kiln::ClangCompiler : nullptr;

@@ -27,11 +27,11 @@ constexpr size_t kFewestLoads = 16;
 // Live registers for each register of the processor.
 constexpr unsigned kMostLive = 3;
 
-struct Access {
+struct OrderedAccess {
   LoadInst* load;
   int64_t begin, end;  // offset from the base, in bytes
 };
-using Accesses = SmallVector<Access, 0>;
+using Accesses = SmallVector<OrderedAccess, 0>;
 
 size_t count_jumps(const Accesses& accesses) {
   size_t jumps = 0;
@@ -55,7 +55,7 @@ class AddressOrder {
       if (any_of(make_range(first->getIterator(), last->getIterator()),
                  [](const Instruction& one) { return one.mayWriteToMemory(); }))
         continue;
-      llvm::stable_sort(accesses, [](const Access& a, const Access& b) { return a.begin < b.begin; });
+      llvm::stable_sort(accesses, [](const OrderedAccess& a, const OrderedAccess& b) { return a.begin < b.begin; });
       if (count_jumps(accesses) > 0) continue;
       find_order(accesses, *first);
       if (max_live_registers() > most_registers_) continue;
@@ -86,7 +86,7 @@ class AddressOrder {
     order_.clear();
     ordered_.clear();
     for (Instruction& instruction : make_range(block_.begin(), first.getIterator())) ordered_.insert(&instruction);
-    for (const Access& access : accesses) append_with_users(*access.load);
+    for (const OrderedAccess& access : accesses) append_with_users(*access.load);
   }
 
   void append_with_users(LoadInst& load) {
@@ -132,7 +132,7 @@ class AddressOrder {
     IRBuilder<> builder(&first);
     MDNode* empty_node = MDNode::get(block_.getContext(), {});
     DenseMap<const Instruction*, int64_t> begins;
-    for (const Access& access : accesses) begins[access.load] = access.begin;
+    for (const OrderedAccess& access : accesses) begins[access.load] = access.begin;
     for (Instruction* instruction : order_) {
       if (auto begin = begins.find(instruction); begin != begins.end()) {
         fence_loads(builder);

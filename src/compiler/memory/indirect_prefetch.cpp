@@ -224,14 +224,14 @@ std::pair<PHINode*, const ConstantInt*> counter_of(const Loop& loop) {
   return {};
 }
 
-struct Access {
+struct IndirectAccess {
   Instruction* address = nullptr;  // its address, before the guard's select; null: no access
   SelectInst* guard = nullptr;     // the guard's select of zeros, where the kernel's code can do without the access
   int64_t bytes = 0;
   bool is_written = false;  // and not read
 
   // Merges another access to the same address.
-  void merge(const Access& access) {
+  void merge(const IndirectAccess& access) {
     // A store has no zeros to select.
     if (is_written) guard = access.guard;
     if (!access.is_written && guard != access.guard) guard = nullptr;
@@ -240,7 +240,7 @@ struct Access {
   }
 };
 
-Access access_of(Instruction& instruction) {
+IndirectAccess access_of(Instruction& instruction) {
   Value* address = striped_range(instruction);
   int64_t bytes = kLanes * sizeof(float);
   const auto* load = dyn_cast<LoadInst>(&instruction);
@@ -335,12 +335,12 @@ class Prefetches {
 // Accesses at constant distances in each iteration, which are prefetched by the address of the first.
 class AccessGroup {
  public:
-  AccessGroup(const Access& access, LaterIteration& iteration) : first_(access), iteration_(iteration) {
+  AccessGroup(const IndirectAccess& access, LaterIteration& iteration) : first_(access), iteration_(iteration) {
     add(access, 0);
   }
 
   // False if the access is at no constant distance.
-  bool try_add(const Access& access, const LaterIteration& iteration, ScalarEvolution& evolution,
+  bool try_add(const IndirectAccess& access, const LaterIteration& iteration, ScalarEvolution& evolution,
                const DominatorTree& dominators) {
     if (&iteration != &iteration_ || !dominators.dominates(first_.address->getParent(), access.address->getParent()))
       return false;
@@ -388,7 +388,7 @@ class AccessGroup {
   }
 
  private:
-  void add(const Access& access, int64_t begin) {
+  void add(const IndirectAccess& access, int64_t begin) {
     are_guarded_ = are_guarded_ && access.guard && iteration_.can_be_computed(access.guard->getCondition()) &&
                    !iteration_.depends_on_half(access.guard->getCondition());
     if (are_guarded_ &&
@@ -402,7 +402,7 @@ class AccessGroup {
     return one.getCondition() == other.getCondition() && is_zeros(one.getTrueValue()) == is_zeros(other.getTrueValue());
   }
 
-  const Access first_;
+  const IndirectAccess first_;
   LaterIteration& iteration_;
   bool are_guarded_ = true;  // each access
   SmallVector<SelectInst*> guards_;
@@ -415,11 +415,11 @@ void prefetch_accesses(Function& function, const Loop* loop, IterationOf iterati
                        FunctionAnalysisManager& analyses) {
   const auto& dominators = analyses.getResult<DominatorTreeAnalysis>(function);
   auto& evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
-  DenseMap<const Instruction*, Access> found;  // by address
+  DenseMap<const Instruction*, IndirectAccess> found;  // by address
   ReversePostOrderTraversal<Function*> order(&function);
   for (BasicBlock* block : order)
     for (Instruction& instruction : *block)
-      if (Access access = access_of(instruction); access.address && !(loop && !loop->contains(block)))
+      if (IndirectAccess access = access_of(instruction); access.address && !(loop && !loop->contains(block)))
         found.try_emplace(access.address, access).first->second.merge(access);
   // Stores only along with loads: without loads to wait for, the processor runs ahead of them by itself. They come
   // last, so that they do not use up the budget of instructions.
@@ -463,7 +463,7 @@ PreservedAnalyses IndirectPrefetchPass::run(Function& function, FunctionAnalysis
     const CoarsenedLoop halves = coarsened_loop_of(*loop);
     LaterIteration of_pair(loop, *counter, step->getZExtValue(), post_dominators, halves),
         of_half(loop, *counter, step->getZExtValue(), post_dominators);
-    auto iteration_of = [&](const Access& access) -> LaterIteration* {
+    auto iteration_of = [&](const IndirectAccess& access) -> LaterIteration* {
       auto can_compute = [&](LaterIteration& iteration) {
         return access.is_written ? iteration.is_computed_from_counter(access.address)
                                  : iteration.depends_on_loads(access.address);
@@ -486,7 +486,7 @@ PreservedAnalyses AtomicPrefetchPass::run(Function& function, FunctionAnalysisMa
   if (none_of(instructions(function), striped_range)) return PreservedAnalyses::all();
   LaterIteration iteration(nullptr, *function.getArg(kCpuX), kLanes,
                            analyses.getResult<PostDominatorTreeAnalysis>(function));
-  auto iteration_of = [&](const Access& access) {
+  auto iteration_of = [&](const IndirectAccess& access) {
     return !access.is_written && iteration.depends_on_loads(access.address) ? &iteration : nullptr;
   };
   Prefetches prefetches;

@@ -26,7 +26,7 @@ namespace {
 
 using namespace llvm;
 
-constexpr const char* kName = "invariant-cache";
+constexpr const char* kInvariantCache = "invariant-cache";
 
 // Vector operations that a loop saves for each value that it loads instead. A table does not pay off for fewer.
 constexpr size_t kFewestComputed = 2;
@@ -35,7 +35,7 @@ constexpr size_t kFewestComputed = 2;
 constexpr size_t kOperations = 16;
 
 // Total of all tables, which should stay in a cache with the other data.
-constexpr uint64_t kMostBytes = 64 << 10;
+constexpr uint64_t kMostTableBytes = 64 << 10;
 
 // Flags before the tables, one for each: whether it has been filled.
 constexpr size_t kMostTables = kCpuTableFlagBytes / sizeof(uint32_t);
@@ -57,7 +57,7 @@ class InvariantCache {
     uint64_t bytes = 0;
     for (Loop* loop : loops_.getLoopsInPreorder()) {
       std::optional<Table> table = table_of(*loop);
-      if (!table || tables.size() == kMostTables || bytes + table->bytes() > kMostBytes) continue;
+      if (!table || tables.size() == kMostTables || bytes + table->bytes() > kMostTableBytes) continue;
       bytes += table->bytes();
       tables.push_back(std::move(*table));
     }
@@ -121,7 +121,7 @@ class InvariantCache {
         computed += computes(instruction);
       }
     if (computed >= kFewestComputed)
-      remark(kName, loop, "not in this loop: ", why.str(), "; ", computed,
+      remark(kInvariantCache, loop, "not in this loop: ", why.str(), "; ", computed,
              " of its vector operations give the same in all threadgroups");
   }
 
@@ -153,7 +153,7 @@ class InvariantCache {
     if (table.cached.empty() || computed < kFewestComputed * table.cached.size() ||
         computed * kOperations < operations) {
       if (!table.cached.empty())
-        remark(kName, loop, "not in this loop: a table with ", table.cached.size(),
+        remark(kInvariantCache, loop, "not in this loop: a table with ", table.cached.size(),
                table.cached.size() == 1 ? " value" : " values", " an iteration would save only ", computed, " of its ",
                operations, " vector operations");
       return std::nullopt;
@@ -167,9 +167,9 @@ class InvariantCache {
       table.entry_bytes = table.offsets.back() + bytes;
     }
     table.entry_bytes = alignTo(table.entry_bytes, largest);
-    if (table.entry_bytes > kMostBytes || table.iterations > kMostBytes || table.bytes() > kMostBytes) {
-      remark(kName, loop, "not in this loop: its table would have ", table.iterations, " entries of ",
-             table.entry_bytes, " bytes, which is more than ", kMostBytes);
+    if (table.entry_bytes > kMostTableBytes || table.iterations > kMostTableBytes || table.bytes() > kMostTableBytes) {
+      remark(kInvariantCache, loop, "not in this loop: its table would have ", table.iterations, " entries of ",
+             table.entry_bytes, " bytes, which is more than ", kMostTableBytes);
       return std::nullopt;
     }
     return table;

@@ -32,7 +32,7 @@ namespace {
 
 using namespace llvm;
 
-constexpr const char* kName = "prefetch";
+constexpr const char* kPrefetch = "prefetch";
 
 // Bytes that a threadgroup reads (a page, at whose end any hardware prefetcher stops) or writes.
 constexpr int64_t kFewestRead = 4096, kFewestWritten = 1024;
@@ -63,7 +63,7 @@ class Prefetcher {
     bool has_changed = false;
     for (auto& [array, footprints] : arrays) {
       if (bytes_of(footprints) > kMostBytes) {
-        remark(kName, *footprints[0].accesses[0].instruction, "not for this array: a threadgroup accesses ",
+        remark(kPrefetch, *footprints[0].accesses[0].instruction, "not for this array: a threadgroup accesses ",
                bytes_of(footprints), " bytes of it, and caches have room for ", kMostBytes);
         continue;
       }
@@ -126,7 +126,7 @@ class Prefetcher {
         continue;
       }
       if (!comes_from_position(*value)) continue;
-      remark(kName, access, "not for this access: its address depends on ",
+      remark(kPrefetch, access, "not for this access: its address depends on ",
              is_division            ? "a division"
              : isa<LoadInst>(value) ? "what the threadgroup loads"
                                     : "a branch or a loop");
@@ -198,7 +198,7 @@ class Prefetcher {
   bool find_repetition(const Loop& loop, Footprint& footprint) {
     const Instruction& access = *footprint.accesses[0].instruction;
     auto fail = [&](const auto&... why) {
-      remark(kName, access, "not in this loop: ", why...);
+      remark(kPrefetch, access, "not in this loop: ", why...);
       return false;
     };
     if (loop.getParentLoop()) return fail("it is in another loop");

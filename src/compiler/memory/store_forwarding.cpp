@@ -24,7 +24,7 @@ namespace {
 
 using namespace llvm;
 
-constexpr const char* kName = "store-forwarding";
+constexpr const char* kStoreForwarding = "store-forwarding";
 
 // Stores that are visited for one load, and in total.
 constexpr unsigned kMostForALoad = 64, kMostInAll = 8000;
@@ -66,11 +66,12 @@ class StoreForwarding {
     SmallVector<Instruction*> loads;
     for (Instruction& instruction : instructions(function_)) {
       if (is_threadgroup_memory(&instruction)) memory_pointers_.push_back(&instruction);
-      if (std::optional<Access> access = access_of(instruction); access && instruction.mayReadFromMemory())
+      if (std::optional<Access> access = access_of(instruction); access && instruction.mayReadFromMemory()) {
         if (is_threadgroup_memory(access->base))
           loads.push_back(&instruction);
         else if (keeps_remarks(function_) && is_threadgroup_memory(getUnderlyingObject(access->base)))
-          remark(kName, instruction, "this load of threadgroup memory stays: its index is not known");
+          remark(kStoreForwarding, instruction, "this load of threadgroup memory stays: its index is not known");
+      }
     }
     if (loads.empty()) return false;
     memory_ssa_ = &analyses_.getResult<MemorySSAAnalysis>(function_).getMSSA();
@@ -267,7 +268,7 @@ class StoreForwarding {
     const char* why = why_;
     if (!value) value = partly_stored(load, *required);
     if (!value) {
-      remark(kName, load, "this load of threadgroup memory stays: ", why);
+      remark(kStoreForwarding, load, "this load of threadgroup memory stays: ", why);
       return false;
     }
     load.replaceAllUsesWith(value);

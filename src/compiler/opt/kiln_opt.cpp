@@ -457,7 +457,9 @@ int main_of(int count, char** texts) {
 
 int main(int count, char** texts) {
   try {
-    return kiln::main_of(count, texts);
+    const int status = kiln::main_of(count, texts);
+    llvm::outs().flush();  // nothing destroys it: factory.cpp
+    return status;
   } catch (const std::exception& error) {
     llvm::errs() << "kiln-opt: " << error.what() << "\n";
     return 1;

@@ -21,9 +21,9 @@ namespace {
 
 using namespace llvm;
 
-constexpr unsigned kMaxDepth = 10;         // of an address expression
-constexpr unsigned kMaxInstructions = 64;  // of a side, from its end to the store
-constexpr unsigned kMaxAttempts = 8;       // at one join, to find partners for a store
+constexpr unsigned kMaxDepth = 10;             // of an address expression
+constexpr unsigned kMaxSunkInstructions = 64;  // of a side, from its end to the store
+constexpr unsigned kMaxAttempts = 8;           // at one join, to find partners for a store
 
 // The predecessors whose only successor is the join.
 SmallVector<BasicBlock*, 4> sides_of(BasicBlock& join) {
@@ -118,7 +118,7 @@ class StoreSinking {
     SmallVector<const Value*, 4> crossed;
     unsigned count = 0;
     for (Instruction& instruction : reverse(block)) {
-      if (++count > kMaxInstructions) break;
+      if (++count > kMaxSunkInstructions) break;
       if (auto* store = dyn_cast<StoreInst>(&instruction); store && store->isSimple()) {
         const Value* pointer = store->getPointerOperand();
         if (none_of(crossed, [&](const Value* other) { return may_alias(pointer, other); })) found.push_back(store);

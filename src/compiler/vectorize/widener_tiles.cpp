@@ -18,7 +18,7 @@ namespace kiln::widening {
 
 namespace {
 
-constexpr uint64_t kMaxOffset = 1 << 16;
+constexpr uint64_t kMaxTileOffset = 1 << 16;
 constexpr unsigned kMaxStrips = 8;
 
 }  // namespace
@@ -37,12 +37,12 @@ std::optional<Widener::LaneOffsets> Widener::sum_of(const std::optional<LaneOffs
 
 std::optional<Widener::LaneOffsets> Widener::product_of(const std::optional<LaneOffsets>& lane_offsets,
                                                         uint64_t factor) {
-  if (!lane_offsets || factor > kMaxOffset) return std::nullopt;
+  if (!lane_offsets || factor > kMaxTileOffset) return std::nullopt;
   LaneOffsets product = *lane_offsets;
   for (unsigned lane = 0; lane < kLanes; ++lane) {
     product.offsets[lane] *= factor;
     product.rows[lane] *= factor;
-    if (product.offsets[lane] > kMaxOffset || product.rows[lane] > kMaxOffset) return std::nullopt;
+    if (product.offsets[lane] > kMaxTileOffset || product.rows[lane] > kMaxTileOffset) return std::nullopt;
   }
   return product;
 }
@@ -54,7 +54,7 @@ std::optional<Widener::LaneOffsets> Widener::lane_offsets_of(Value* value, unsig
   if (auto values = values_of(value)) {
     LaneOffsets lane_offsets;
     for (unsigned lane = 0; lane < kLanes; ++lane) {
-      if ((*values)[lane].ugt(kMaxOffset)) return std::nullopt;
+      if ((*values)[lane].ugt(kMaxTileOffset)) return std::nullopt;
       lane_offsets.offsets[lane] = (*values)[lane].getZExtValue();
     }
     return lane_offsets;
@@ -187,7 +187,7 @@ void Widener::find_tiles(ScalarEvolution& evolution) {
       auto guard_of = [](Instruction& access) { return dyn_cast<SelectInst>(getLoadStorePointerOperand(&access)); };
       uint64_t bytes = layout_.getTypeStoreSize(getLoadStoreType(first));
       std::optional<int64_t> gap = distance(address_of(*first), address_of(second), bytes, evolution);
-      if (!gap || *gap <= 0 || *gap > static_cast<int64_t>(kMaxOffset)) return false;
+      if (!gap || *gap <= 0 || *gap > static_cast<int64_t>(kMaxTileOffset)) return false;
       SelectInst *guard = guard_of(*first), *other = guard_of(second);
       if ((guard == nullptr) != (other == nullptr)) return false;
       if (guard && guard->getCondition() != other->getCondition()) {

@@ -24,7 +24,7 @@ constexpr uint64_t kConsecutiveWeight = 40, kSerializedWeight = 18, kBranchWeigh
 constexpr uint64_t kMaxSerialized = 3000, kMaxTotal = 4000, kMaxWithConvergencePoints = 16000;
 
 // Before optimization, which removes most of them.
-constexpr uint64_t kMaxInstructions = 40000;
+constexpr uint64_t kMaxWidenedInstructions = 40000;
 
 // Vectors save nothing if one in so many operations is serialized.
 constexpr uint64_t kSerializedShare = 20;
@@ -111,9 +111,9 @@ WideningCost widening_cost(Function& function, const Divergence& divergence, con
 
 std::string refuse_by_length(const Function& function) {
   const uint64_t length = function.getInstructionCount();
-  if (length <= kMaxInstructions) return "";
+  if (length <= kMaxWidenedInstructions) return "";
   return concat("vector code of so long a body would take long to compile (", length, " instructions, limit ",
-                kMaxInstructions, ")");
+                kMaxWidenedInstructions, ")");
 }
 
 std::string refuse_by_cost(const WideningCost& cost, bool has_convergence_points) {

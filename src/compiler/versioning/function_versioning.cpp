@@ -25,7 +25,7 @@ using namespace llvm::PatternMatch;
 // Bytes from the lowest access to an array to the end of the highest one.
 constexpr uint64_t kLongestReach = uint64_t{1} << 40;
 
-constexpr const char* kName = "function-versioning";
+constexpr const char* kFunctionVersioning = "function-versioning";
 
 class FunctionVersioning {
  public:
@@ -43,15 +43,15 @@ class FunctionVersioning {
       auto* branch = dyn_cast<BranchInst>(block.getTerminator());
       if (!branch || !likely_successor(*branch)) continue;
       if (!post_dominators_.dominates(&block, insertion_point_.getParent()))
-        remark(kName, *branch, "this check stays: it is made under a condition");
+        remark(kFunctionVersioning, *branch, "this check stays: it is made under a condition");
       else if (!require(branch->getCondition(), *likely_successor(*branch) == 0))
-        remark(kName, *branch, "this check stays: it depends on memory, on a loop or on a branch");
+        remark(kFunctionVersioning, *branch, "this check stays: it depends on memory, on a loop or on a branch");
       else
         hoisted_.push_back(branch);
     }
     if (hoisted_.size() >= fewest) return clone();
-    remark(kName, group_, "not this kernel: ", hoisted_.size(), " of its checks can be made first, and fewer than ",
-           fewest, " are not worth a second function");
+    remark(kFunctionVersioning, group_, "not this kernel: ", hoisted_.size(),
+           " of its checks can be made first, and fewer than ", fewest, " are not worth a second function");
     return nullptr;
   }
 
@@ -227,8 +227,8 @@ Function* make_fast_version(Function& group, FunctionAnalysisManager& analyses, 
   const auto checks = static_cast<size_t>(count_if(group, is_check));
   if (checks >= fewest) return FunctionVersioning(group, analyses).make(fewest);
   if (checks > 0)
-    remark(kName, group, "not this kernel: it has ", checks, checks == 1 ? " check" : " checks", ", and fewer than ",
-           fewest, " are not worth a second function");
+    remark(kFunctionVersioning, group, "not this kernel: it has ", checks, checks == 1 ? " check" : " checks",
+           ", and fewer than ", fewest, " are not worth a second function");
   return nullptr;
 }
 

@@ -33,10 +33,10 @@ namespace {
 using namespace llvm;
 using namespace llvm::PatternMatch;
 
-constexpr const char* kName = "loop-versioning";
+constexpr const char* kLoopVersioning = "loop-versioning";
 
 // Of a loop that is versioned.
-constexpr unsigned kMostInstructions = 4000;
+constexpr unsigned kMostClonedInstructions = 4000;
 
 // Collects what must hold at an insertion point so that conditions dominated by it hold in every iteration of the loops
 // there.
@@ -280,12 +280,13 @@ class LoopVersioning {
     for (const BasicBlock* block : loop.blocks()) size += block->size();
     if (checks.size() < fewest_) {
       if (!checks.empty())
-        remark(kName, loop, "not this loop: it has ", checks.size(), checks.size() == 1 ? " check" : " checks",
-               ", and fewer than ", fewest_, " are not worth a second loop");
+        remark(kLoopVersioning, loop, "not this loop: it has ", checks.size(),
+               checks.size() == 1 ? " check" : " checks", ", and fewer than ", fewest_, " are not worth a second loop");
       return false;
     }
-    if (size > kMostInstructions) {
-      remark(kName, loop, "not this loop: it has ", size, " instructions, more than ", kMostInstructions);
+    if (size > kMostClonedInstructions) {
+      remark(kLoopVersioning, loop, "not this loop: it has ", size, " instructions, more than ",
+             kMostClonedInstructions);
       return false;
     }
     // Loops that are not versioned stay in this form.
@@ -296,7 +297,7 @@ class LoopVersioning {
     Conditions conditions(*loop.getLoopPreheader()->getTerminator(), evolution_, dominators_, loops_, is_this);
     for (BranchInst* branch : checks)
       if (!conditions.require(branch->getCondition(), *likely_successor(*branch) == 0)) {
-        remark(kName, *branch, "not this loop: ", conditions.why());
+        remark(kLoopVersioning, *branch, "not this loop: ", conditions.why());
         return false;
       }
     clone_loop(loop, conditions.expand());

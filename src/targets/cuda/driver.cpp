@@ -17,10 +17,11 @@ namespace {
 
 // The first name that can be opened. The driver installs the first one; the others are where WSL and containers put it
 // without telling the loader.
-constexpr const char* kNames[] = {"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1",
-                                  "/usr/local/nvidia/lib64/libcuda.so.1"};
+constexpr const char* kDriverNames[] = {"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1",
+                                        "/usr/local/nvidia/lib64/libcuda.so.1"};
 
-constexpr const char* kHowToGet = "Installing NVIDIA's driver brings it, and KILN_CUDA_DRIVER names another file.";
+constexpr const char* kHowToGetDriver =
+    "Installing NVIDIA's driver brings it, and KILN_CUDA_DRIVER names another file.";
 
 std::atomic<bool> g_initialized{false};
 std::atomic<bool> g_forked{false};
@@ -70,8 +71,8 @@ void Driver::open() {
   if (const std::string& named = settings().cuda_driver_path; !named.empty())
     try_name(named.c_str());
   else
-    for (auto name = std::begin(kNames); !library && name != std::end(kNames); ++name) try_name(*name);
-  if (!library) throw DeviceError(concat("NVIDIA's driver is missing: ", first_reason, ". ", kHowToGet));
+    for (auto name = std::begin(kDriverNames); !library && name != std::end(kDriverNames); ++name) try_name(*name);
+  if (!library) throw DeviceError(concat("NVIDIA's driver is missing: ", first_reason, ". ", kHowToGetDriver));
 
   std::string missing;
   auto find = [&](const char* name, auto& function) {
@@ -114,7 +115,7 @@ void Driver::open() {
   find("cuThreadExchangeStreamCaptureMode", exchange_capture_mode);
   find("cuStreamSynchronize", wait);
   if (!missing.empty())
-    throw DeviceError(concat("NVIDIA's driver cannot be used: ", path_, " has no `", missing, "`. ", kHowToGet));
+    throw DeviceError(concat("NVIDIA's driver cannot be used: ", path_, " has no `", missing, "`. ", kHowToGetDriver));
 }
 
 void Driver::start() {

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kNames[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+constexpr const char* kNvrtcNames[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
 constexpr int kOldestMajor = 12;
 
 bool exists(const std::string& path) {
@@ -76,7 +76,7 @@ std::string file_of_handle(void* handle) {
 // The one that the program has loaded. Asked of the list of what is loaded: `dlopen` that loads nothing looks into each
 // folder of the loader's for a name that it doesn't know, which takes longer than finding a kernel on disk.
 std::string loaded_file() {
-  std::array<std::string, std::size(kNames)> files;
+  std::array<std::string, std::size(kNvrtcNames)> files;
   dl_iterate_phdr(
       [](dl_phdr_info* object, size_t, void* data) {
         auto& found = *static_cast<decltype(files)*>(data);
@@ -85,7 +85,8 @@ std::string loaded_file() {
         if (!name.starts_with("libnvrtc.so")) return 0;
         for (size_t i = 0; i < found.size(); ++i) {
           bool has_version = i + 1 < found.size();  // of the last name any version would do, and an old one does not
-          if (found[i].empty() && (name == kNames[i] || (has_version && name.starts_with(concat(kNames[i], "."))))) {
+          if (found[i].empty() &&
+              (name == kNvrtcNames[i] || (has_version && name.starts_with(concat(kNvrtcNames[i], "."))))) {
             found[i] = path;
             break;
           }
@@ -99,7 +100,7 @@ std::string loaded_file() {
 
 // Empty: none.
 std::string file_in(const std::string& folder) {
-  for (const char* name : kNames)
+  for (const char* name : kNvrtcNames)
     if (std::string file = concat(folder, "/", name); exists(file)) return file;
   return {};
 }
@@ -117,7 +118,7 @@ std::vector<std::string> headers_in(const std::vector<fs::path>& places) {
   return {};
 }
 
-constexpr const char* kHowToGet =
+constexpr const char* kHowToGetNvrtc =
     "`pip install nvidia-cuda-nvrtc` brings it, as a CUDA toolkit does; KILN_NVRTC names its file.";
 
 }  // namespace
@@ -148,14 +149,14 @@ std::unique_ptr<const NvrtcLibrary> NvrtcLibrary::open() {
     reasons.push_back(std::move(reason));
   }
   // What the loader knows beside them.
-  for (const char* name : kNames)
+  for (const char* name : kNvrtcNames)
     if (library->load(name).empty()) return library;
   if (!reasons.empty())
-    throw MissingCompilerError(
-        concat("NVRTC, which compiles CUDA bodies, cannot be used: ", printable(join(reasons, "; ")), ". ", kHowToGet));
+    throw MissingCompilerError(concat(
+        "NVRTC, which compiles CUDA bodies, cannot be used: ", printable(join(reasons, "; ")), ". ", kHowToGetNvrtc));
   throw MissingCompilerError(concat("NVRTC, which compiles CUDA bodies, is missing: there is no libnvrtc.so.13 or ",
                                     "libnvrtc.so.12 in ", printable(join(places, ", ")),
-                                    ", nor where the loader looks. ", kHowToGet));
+                                    ", nor where the loader looks. ", kHowToGetNvrtc));
 }
 
 std::string NvrtcLibrary::load(const std::string& name) {

@@ -111,7 +111,7 @@ void Exp::eval_gpu(const std::vector<array>& inputs, array& out) {
 namespace kiln {
 namespace {
 
-namespace mx = mlx::core;
+namespace mx = ::mlx::core;
 
 [[maybe_unused]] const int g_set = setenv("KILN_CUDA_DRIVER", KILN_FAKE_DRIVER, 1);
 

@@ -12,7 +12,7 @@
 
 namespace {
 
-namespace mx = mlx::core;
+namespace mx = ::mlx::core;
 
 static_assert(std::is_same_v<decltype(&kiln::mlx::metal_kernel), decltype(&mx::fast::metal_kernel)>);
 static_assert(std::is_same_v<decltype(&kiln::mlx::cuda_kernel), decltype(&mx::fast::cuda_kernel)>);

@@ -16,7 +16,7 @@
 namespace kiln {
 namespace {
 
-namespace mx = mlx::core;
+namespace mx = ::mlx::core;
 
 std::shared_ptr<KernelObject> make_kernel(std::string source, Context& context) {
   KernelSpec spec;

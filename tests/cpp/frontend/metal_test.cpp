@@ -9,10 +9,10 @@
 namespace kiln {
 namespace {
 
-std::string text(const SignatureCase& c) { return c.write(&write_metal).text; }
+std::string metal_text(const SignatureCase& c) { return c.write(&write_metal).text; }
 
 TEST(MetalText, OfTheSmallestKernel) {
-  EXPECT_EQ(text({}), R"([[kernel]] void custom_kernel_k_float(
+  EXPECT_EQ(metal_text({}), R"([[kernel]] void custom_kernel_k_float(
   device float* out [[buffer(0)]]) {
 out[0] = 1;
 }
@@ -87,7 +87,7 @@ TEST(MetalText, DescribesItsParameters) {
 TEST(MetalText, HasAttributesInAlphabeticalOrder) {
   SignatureCase c;
   for (auto row = kAttributes.rbegin(); row != kAttributes.rend(); ++row) c.body += concat("\n", row->name, ";");
-  std::string result = text(c);
+  std::string result = metal_text(c);
   size_t last = 0;
   for (const AttributeRow& row : kAttributes) {
     std::string line = concat("  ", row.type(), " ", row.name, " [[", row.name, "]]");
@@ -108,7 +108,7 @@ TEST(MetalText, HasShapesOnlyWhereTheBodyUsesThem) {
     c.input_names = {"a", "zero"};
     c.inputs = {kSmallArray, kScalar};
     c.body += "zero_shape; zero_strides; zero_ndim;";  // a 0-dimensional input has none
-    std::string signature = text(c).substr(0, text(c).find(") {"));
+    std::string signature = metal_text(c).substr(0, metal_text(c).find(") {"));
     EXPECT_EQ(signature.find("a_shape [[") != std::string::npos, (used & 1) != 0);
     EXPECT_EQ(signature.find("a_strides [[") != std::string::npos, (used & 2) != 0);
     EXPECT_EQ(signature.find("a_ndim [[") != std::string::npos, (used & 4) != 0);
@@ -121,7 +121,7 @@ TEST(MetalText, OfTheClassGenerationHasShapesAlways) {
   c.input_names = {"a", "s"};
   c.inputs = {kArray, kScalar};
   c.style = SignatureStyle::kAlways;
-  EXPECT_EQ(text(c), R"([[kernel]] void custom_kernel_k_float_floats_float(
+  EXPECT_EQ(metal_text(c), R"([[kernel]] void custom_kernel_k_float_floats_float(
   const device float* a [[buffer(0)]],
   const constant int* a_shape [[buffer(1)]],
   const constant size_t* a_strides [[buffer(2)]],
@@ -142,7 +142,7 @@ TEST(MetalText, LetsArgumentsNamesWin) {
   c.body = "x_shape; x_strides; x_ndim; grid_size; threads_per_grid;";
   for (SignatureStyle style : {SignatureStyle::kWhereUsed, SignatureStyle::kAlways}) {
     c.style = style;
-    std::string result = text(c);
+    std::string result = metal_text(c);
     EXPECT_NE(result.find("(\n  const device float* x [[buffer(0)]],\n"), std::string::npos) << result;
     EXPECT_NE(result.find(",\n  const device float* x_shape [[buffer(1)]],\n"), std::string::npos) << result;
     EXPECT_NE(result.find("const device float* grid_size [[buffer("), std::string::npos) << result;
@@ -158,12 +158,12 @@ TEST(MetalText, LetsTheBodysDeclarationsWin) {
   c.input_names = {"x"};
   c.inputs = {kArray};
   c.body = "uint grid_size = 3; int x_shape[2]; out[0] = grid_size;";
-  EXPECT_EQ(text(c).find("[[grid_size]]"), std::string::npos);
-  EXPECT_EQ(text(c).find("x_shape [["), std::string::npos);
+  EXPECT_EQ(metal_text(c).find("[[grid_size]]"), std::string::npos);
+  EXPECT_EQ(metal_text(c).find("x_shape [["), std::string::npos);
   // The class generation passes shapes used or not, but no parameter can have the name of a local variable.
   c.style = SignatureStyle::kAlways;
-  EXPECT_EQ(text(c).find("x_shape [["), std::string::npos);
-  EXPECT_NE(text(c).find("x_strides [["), std::string::npos);
+  EXPECT_EQ(metal_text(c).find("x_shape [["), std::string::npos);
+  EXPECT_NE(metal_text(c).find("x_strides [["), std::string::npos);
 }
 
 TEST(MetalText, KnowsWhereTheCallersLinesAre) {
@@ -191,24 +191,26 @@ TEST(MetalText, DoesNotLetABackslashAtATextsEndTakeInTheNextLine) {
     c.body = concat("out[0] = 1; // body ", end);
     const std::string expected = concat(c.header, "\n\n[[kernel]] void custom_kernel_k_float(\n",
                                         "  device float* out [[buffer(0)]]) {\n", c.body, "\n\n}\n");
-    EXPECT_EQ(text(c), expected);
+    EXPECT_EQ(metal_text(c), expected);
     c.header += '\n';
-    EXPECT_EQ(text(c), expected);
+    EXPECT_EQ(metal_text(c), expected);
   }
   // Here the line that is taken in is empty already.
   SignatureCase c;
   c.header = "#define N 3 \\\n\n";
   c.body = "#define M 4 \\\n";
-  EXPECT_EQ(text(c), concat(c.header, "[[kernel]] void custom_kernel_k_float(\n  device float* out [[buffer(0)]]) {\n",
-                            c.body, "\n}\n"));
+  EXPECT_EQ(metal_text(c),
+            concat(c.header, "[[kernel]] void custom_kernel_k_float(\n  device float* out [[buffer(0)]]) {\n", c.body,
+                   "\n}\n"));
 }
 
 TEST(MetalText, TakesHeaderAndBodyAsTheyAre) {
   SignatureCase c;
   c.header = "// h\xc3\xa9 \t\r\n";
   c.body = "\n\n  out[0] = 1;\t// \xe2\x82\xac\r\n";
-  EXPECT_EQ(text(c), concat(c.header, "[[kernel]] void custom_kernel_k_float(\n  device float* out [[buffer(0)]]) {\n",
-                            c.body, "\n}\n"));
+  EXPECT_EQ(metal_text(c),
+            concat(c.header, "[[kernel]] void custom_kernel_k_float(\n  device float* out [[buffer(0)]]) {\n", c.body,
+                   "\n}\n"));
 }
 
 }  // namespace

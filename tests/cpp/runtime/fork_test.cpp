@@ -38,7 +38,7 @@ bool gives(KernelObject& kernel, float expected, int64_t count = 16) {
   return out == std::vector<float>(out.size(), expected);
 }
 
-std::string body(int n) { return concat("out[thread_position_in_grid.x] = a[0] + a_shape[0] * 0 + ", n, ";"); }
+std::string forked_body(int n) { return concat("out[thread_position_in_grid.x] = a[0] + a_shape[0] * 0 + ", n, ";"); }
 
 // What a child does, to its exit status.
 template <typename Function>
@@ -61,7 +61,7 @@ int in_child(const Function& function) {
 
 TEST(Fork, WhileOtherThreadsLaunch) {
   KILN_SKIP_UNLESS_FORK_IS_SAFE();
-  auto kernel = make(body(1)), large = make(body(2)), failing = make("out[0] = nothing;");
+  auto kernel = make(forked_body(1)), large = make(forked_body(2)), failing = make("out[0] = nothing;");
   ASSERT_TRUE(gives(*kernel, 2));
   ASSERT_TRUE(gives(*large, 3, 100'000));
   std::atomic<bool> done = false;
@@ -93,20 +93,23 @@ TEST(Fork, WhileOtherThreadsCompile) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t)
     threads.emplace_back([&, t] {
-      for (int n = 0; !done; ++n) EXPECT_TRUE(gives(*make(body(1000 * (t + 1) + n)), 1001.0f + 1000 * t + n));
+      for (int n = 0; !done; ++n) EXPECT_TRUE(gives(*make(forked_body(1000 * (t + 1) + n)), 1001.0f + 1000 * t + n));
     });
   for (int i = 0; i < 20; ++i)
-    EXPECT_EQ(in_child([&] { return gives(*make(body(i)), 1.0f + i) && gives(*make(body(1000)), 1001); }), 0) << i;
+    EXPECT_EQ(in_child([&] { return gives(*make(forked_body(i)), 1.0f + i) && gives(*make(forked_body(1000)), 1001); }),
+              0)
+        << i;
   done = true;
   for (std::thread& thread : threads) thread.join();
 }
 
 TEST(Fork, InAChildOfAChild) {
-  auto kernel = make(body(1));
+  auto kernel = make(forked_body(1));
   EXPECT_TRUE(gives(*kernel, 2, 100'000));
   EXPECT_EQ(in_child([&] {
               bool right = gives(*kernel, 2, 100'000);
-              return in_child([&] { return gives(*kernel, 2, 100'000) && gives(*make(body(77)), 78); }) == 0 && right;
+              return in_child([&] { return gives(*kernel, 2, 100'000) && gives(*make(forked_body(77)), 78); }) == 0 &&
+                     right;
             }),
             0);
 }

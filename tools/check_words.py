@@ -52,7 +52,6 @@ WORDS = {
     "distant_row distant_rows": "shared bounds check",
     "row_runs in_runs are_runs by_piece last_piece next_piece before_pieces separate_pieces": "thread coarsening; half",
     "gather_stores": "cluster stores (a gather is an indexed load)",
-    "launch_table launch_tables": "invariant cache",
     "tile_batch tile_batches batch_tiles": "tile multibuffering",
     "finish_chain finish_chains": "pressure scheduler",
     "cut": "split",

@@ -64,10 +64,8 @@
 #include "compiler/lowering/structure_phis.h"
 #include "compiler/lowering/threadgroup_pointer_tables.h"
 #include "compiler/lowering/warp_masks.h"
-#include "compiler/memory/address_order.h"
 #include "compiler/memory/constant_offsets.h"
 #include "compiler/memory/indirect_prefetch.h"
-#include "compiler/memory/invariant_cache.h"
 #include "compiler/memory/prefetch.h"
 #include "compiler/memory/store_forwarding.h"
 #include "compiler/nvptx/alignments.h"
@@ -92,7 +90,6 @@
 #include "compiler/versioning/loop_versioning.h"
 #include "compiler/workgroup/coarsened_addresses.h"
 #include "compiler/workgroup/deferred_reductions.h"
-#include "compiler/workgroup/first_stores.h"
 #include "compiler/workgroup/reuse_barriers.h"
 #include "compiler/workgroup/simdgroup_loops.h"
 #include "compiler/workgroup/suspend_points.h"
@@ -109,7 +106,6 @@ using namespace llvm;
 // ---- The optional passes
 
 constexpr const char* kOptionalPasses[] = {
-    "address-order",
     "affine-lanes",
     "atomic-prefetch",
     "cluster-stores",
@@ -118,13 +114,11 @@ constexpr const char* kOptionalPasses[] = {
     "constant-offsets",
     "deferred-reductions",
     "extension-uses",
-    "first-stores",
     "flat-branches",
     "function-versioning",
     "guarded-atomics",
     "indirect-prefetch",
     "int4-to-float",
-    "invariant-cache",
     "lane-loop-splitting",
     "lane-reductions",
     "loop-versioning",
@@ -167,9 +161,6 @@ constexpr const char* kRemoveChecks = "simplifycfg,early-cse,adce,simplifycfg";
 
 // Accesses in a loop from which it is worth to have the loop twice.
 constexpr unsigned kFewestRows = 3;
-
-// How far ahead a threadgroup prefetches. The lines that the next threadgroup reads first would arrive too late.
-constexpr uint32_t kThreadgroupsAhead = 2;
 
 template <class Pass>
 void hoist_checks(Pipeline& pipeline, OptionalPass name, Pass pass, Function& function) {
@@ -274,11 +265,12 @@ Function& add_group(Pipeline& pipeline, Module& module, Vectorized& result) {
   // Before any optimization: a copy of a call must still say which instance it is.
   result.points =
       pipeline.run("convergence-points", *copy, [&] { return number_convergence_points(*copy, LoopEnds::kKept); });
-  // A CpuSimdgroupFunction with a frame and tables; or RowParameter's numbers.
+  // A CpuSimdgroupFunction; or one with RowParameter's numbers.
   const bool has_points = !result.points.empty();
   Type *pointer = PointerType::getUnqual(module.getContext()), *number = Type::getInt32Ty(module.getContext());
-  Type* own = has_points ? pointer : number;
-  Function& group = add_caller(*copy, kGroupFunction, {own, own, number, number}, unit);
+  SmallVector<Type*> own =
+      has_points ? SmallVector<Type*>{pointer, number, number} : SmallVector<Type*>{number, number, number, number};
+  Function& group = add_caller(*copy, kGroupFunction, own, unit);
   pipeline.run("inline-body", module, [&] { inline_into_callers(module, {copy}); });
   // Without convergence points a row does not belong to one threadgroup: neighbours' rows may be run as one.
   pipeline.run("positions", group,
@@ -351,7 +343,7 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
                : "not for this launch: threadgroups, and the grid, are not multiples of 32 threads "
                  "in x");
   if (may_coarsen)
-    pipeline.run("coarsened-positions", group, [&] { split_coarsened_positions(group, *group.getArg(kCpuX)); });
+    pipeline.run("coarsened-positions", group, [&] { split_coarsened_positions(group, *group.getArg(kRowX)); });
   // Before control flow is structured: stores of one block are adjacent members of a structure.
   pipeline.run(optional("cluster-stores"), group, [&] { cluster_stores(group, functions); });
   pipeline.keep_stage("components", *group.getParent());
@@ -490,19 +482,12 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
 }
 
 // Lanes exchange values, and no thread waits for another simdgroup: a function for one simdgroup.
-void lower_simdgroup(Pipeline& pipeline, Function& group, EngineOutput& output, const VectorIsa& vector_isa) {
+void lower_simdgroup(Pipeline& pipeline, Function& group) {
   pipeline.run_llvm(kOptimize, *group.getParent());
   hoist_checks(pipeline, optional("loop-versioning"), LoopVersioningPass(kFewestRows), group);
-  // After checks are hoisted: a cached value must not depend on one.
-  output.table_bytes =
-      pipeline.run(optional("invariant-cache"), group, [&] { return cache_invariants(group, pipeline.analyses()); });
   // Otherwise `x` is known to be within a threadgroup.
   if (pipeline.request().unit.form.simdgroups == 0)
     pipeline.run_pass(optional("atomic-prefetch"), AtomicPrefetchPass(), group);
-  if (output.table_bytes > 0) {
-    split_lane_loops(pipeline, group, vector_isa, /*may_have_collectives=*/true);
-    pipeline.run_pass(optional("prefetch"), PrefetchPass(/*ahead=*/1, vector_isa), group);
-  }
 }
 
 // The function for a whole threadgroup, and its slow clone.
@@ -517,10 +502,7 @@ void optimize_threadgroup(Pipeline& pipeline, Module& module, const VectorIsa& v
   for (Function* function : {&threadgroup, slow}) {
     if (!function) continue;
     // Loops get a preheader and dedicated exits.
-    pipeline.run_llvm("loop-simplify", *function);
-    // Before unrolling: a store in the first iteration alone keeps the loop's iterations from being alike.
-    pipeline.run_pass(optional("first-stores"), FirstStoresPass(), *function);
-    pipeline.run_llvm("simplifycfg", *function);
+    pipeline.run_llvm("loop-simplify,simplifycfg", *function);
     pipeline.run_llvm(
         "loop(loop-deletion,loop-unroll-full),sroa,simplifycfg,gvn<no-pre>,instcombine<no-verify-fixpoint>", *function);
     pipeline.run_llvm("loop-simplify", *function);
@@ -536,9 +518,8 @@ void optimize_threadgroup(Pipeline& pipeline, Module& module, const VectorIsa& v
     pipeline.run_llvm("early-cse,dse,adce,simplifycfg", *function);
     split_lane_loops(pipeline, *function, vector_isa, /*may_have_collectives=*/true);
   }
-  // Last, since both depend on the final order of loads.
-  pipeline.run_pass(optional("address-order"), AddressOrderPass(vector_isa), threadgroup);
-  pipeline.run_pass(optional("prefetch"), PrefetchPass(kThreadgroupsAhead, vector_isa), threadgroup);
+  // Last, since it depends on the final order of loads.
+  pipeline.run_pass(optional("prefetch"), PrefetchPass(vector_isa), threadgroup);
 }
 
 // Threads wait at barriers: a function for a threadgroup where its control flow allows it, and one that suspends.
@@ -611,7 +592,7 @@ EngineOutput lower_vectorized(Pipeline& pipeline, Module& module, const VectorIs
       Function& full = *full_simdgroup(group, unit.form.simdgroups);
       lower_threadgroup(pipeline, group, full, std::move(vectorized.points), output, vector_isa);
     } else {
-      lower_simdgroup(pipeline, group, output, vector_isa);
+      lower_simdgroup(pipeline, group);
     }
   }
   output.private_bytes = (output.frame_bytes + largest_stack(module)) / kLanes;

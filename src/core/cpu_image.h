@@ -21,7 +21,7 @@
 namespace kiln {
 
 inline constexpr uint32_t kCpuImageMagic = 0x314c4e4b;  // "KNL1"
-inline constexpr uint32_t kCpuImageVersion = 13;
+inline constexpr uint32_t kCpuImageVersion = 14;
 
 enum class CpuImageKind : uint32_t {
   kLoop = 0,        // no thread waits for another: one function runs a row of threads
@@ -51,9 +51,6 @@ struct CpuImageHeader {
   // Memory that CpuThreadFunction or CpuSimdgroupFunction needs for one call, CpuThreadgroupFunction for each
   // simdgroup.
   uint64_t frame_bytes;
-  // Without sites and frames: CpuSimdgroupFunction's tables, a worker's for the whole launch. The first
-  // kCpuTableFlagBytes are 0 before it; at least these, or nothing.
-  uint64_t table_bytes;
   uint32_t may_spin;  // a loop reads an atomic: threadgroups may wait for one another
   uint32_t address_count;
   uint64_t addresses_offset;  // address_count offsets of 8 bytes within code and constants that are such addresses
@@ -166,7 +163,6 @@ using CpuCombineFunction = uint64_t (*)(uint64_t, uint64_t);
 inline constexpr uint32_t kCpuPlaceValues = 4;
 
 inline constexpr size_t kCpuFrameAlignment = 64;
-inline constexpr size_t kCpuTableFlagBytes = kCpuFrameAlignment;
 
 // The most private memory of a thread. It lies on the stacks of the threads that run threadgroups, which may be a few
 // MiB; where threads of a threadgroup wait for one another, the frames of all 1024 are there at once, for each core.

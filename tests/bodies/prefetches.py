@@ -9,8 +9,6 @@ from bodies import body
 # each simdgroup, or for one or two iterations.
 PREFETCHES: dict[str, tuple[int, tuple[int, ...]]] = {}
 SIMDGROUPS = 8
-# The axis of the grid in which simdgroups' rows follow one another, and how many lines of an iteration are asked for.
-MATRICES: dict[str, tuple[int, int]] = {}
 
 _CONSTRUCTS = "synchronisation.threadgroup_barrier simdgroup.sum"
 _SUM_OF_THREADGROUP = """
@@ -124,44 +122,3 @@ _add(
     256,
     constructs="synchronisation.threadgroup_barrier",
 )
-
-
-def _add_matrix(name, axis, lines, words=512, simdgroups=2, groups=3):
-    rows = 4 * simdgroups * groups
-    MATRICES[name] = axis, lines
-    group = f"threadgroup_position_in_grid.{'xyz'[axis]}"
-    threads = 32 * simdgroups
-    grid = [(threads * groups, 1, 1), (threads, groups, 1), (threads, 1, groups)][axis]
-    body(
-        f"""
-        uint words = m_shape[1], lane = thread_index_in_simdgroup;
-        uint first = 4 * ({group} * simdgroups_per_threadgroup + simdgroup_index_in_threadgroup);
-        float sums[4] = {{0}};
-        for (uint word = lane; word < words; word += threads_per_simdgroup) {{
-          float v[8];
-          for (int k = 0; k < 8; ++k) v[k] = x[8 * word + k];
-          for (int r = 0; r < 4; ++r)
-            for (int k = 0; k < 8; ++k) sums[r] += float((m[(first + r) * words + word] >> k) & 1) * v[k];
-        }}
-        for (int r = 0; r < 4; ++r) {{
-          float sum = simd_sum(sums[r]);
-          if (lane == 0) y[first + r] = sum;
-        }}
-        """,
-        name=name,
-        inputs=lambda rng: {
-            "x": rng.integers(-8, 9, words * 8).astype(np.float32),
-            "m": rng.integers(0, 256, (rows, words), dtype=np.int32),
-        },
-        outputs={"y": ((rows,), "float32")},
-        grid=grid,
-        threadgroup=(threads, 1, 1),
-        constructs="simdgroup.sum",
-    )(lambda x, m: (((m[:, :, None] >> np.arange(8)) & 1) * x.reshape(-1, 8)).sum((1, 2)))
-
-
-# A simdgroup's four rows, of which an iteration reads two lines each, but not where they are less than a page.
-_add_matrix("asks_for_rows_of_a_matrix", 0, 8)
-_add_matrix("asks_for_rows_of_a_matrix_in_y", 1, 8)
-_add_matrix("asks_for_rows_of_a_matrix_in_z", 2, 8)
-_add_matrix("asks_for_no_short_rows_of_a_matrix", 1, 0, words=224)

@@ -4,7 +4,7 @@ In the manner of norms and softmaxes: each thread combines some elements of its 
 added up, or their largest is found, what simdgroups have lies in threadgroup memory, and one of them or all combine that.
 There are several such numbers at a time, stored in order, backwards or with gaps, to threadgroup memory or to the output,
 some by one simdgroup only; again for the next row; and what comes out is wanted by all threads. So that some of the loops
-over simdgroups are what `compiler/workgroup/deferred_reductions.h` and `first_stores.h` are about, and others are nearly.
+over simdgroups are what `compiler/workgroup/deferred_reductions.h` is about, and others are nearly.
 
 What has not been written is not read, and no place is written by two threads without a barrier between.
 """

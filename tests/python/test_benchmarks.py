@@ -1,6 +1,7 @@
 """The kernels that `make bench-engines` measures are right, on both engines and as C++ by hand; at small sizes, without a
 clock."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import engines, kernels, passes
+from bench import engines, kernels, measure, passes
 
 
 @pytest.mark.parametrize("name", kernels.PROBLEMS)
@@ -49,8 +50,18 @@ def test_the_table_of_passes_has_those_of_the_pipeline():
     names = passes.optional_passes()
     assert "prefetch" in names and "tensor-products" in names
     assert all(passes.lines_of(name)[0] > 0 for name in names)
-    rows = [line.split("`")[1] for line in passes.PAGE.read_text().splitlines() if line.startswith("| `")]
+    made = passes.PAGE.read_text().partition(passes.BEGIN)[2].partition(passes.END)[0]
+    rows = [line.split("`")[1] for line in made.splitlines() if line.startswith("| `")]
     assert rows and set(rows) == set(names)
+
+
+def test_the_table_of_passes_leaves_out_those_that_were_removed():
+    content = json.loads((measure.RESULTS / "passes.json").read_text())
+    ratios = content["figures"]["avx2"]["removal"]["ratios"]
+    ratios["no-such-pass"] = ratios["prefetch"]
+    made = passes.page(content)
+    assert "| `prefetch` |" in made
+    assert "no-such-pass" not in made
 
 
 @pytest.mark.skipif(not has_avx2(), reason="the processor has no AVX2")

@@ -12,8 +12,6 @@ from kiln import _core
 TESTS = (
     "atomic_lanes",
     "lane_sums",
-    "launch_tables",
-    "memory_order",
     "prefetches",
     "reuse_barriers",
     "row_updates",

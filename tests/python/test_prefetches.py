@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from bodies.prefetches import MATRICES, PREFETCHES
+from bodies.prefetches import PREFETCHES
 from kiln import _core
 from launch_bodies import optimized_function
 
@@ -49,15 +49,3 @@ def test_lines_with_jumps_are_asked_for_in_the_order_of_memory():
     asked = re.findall(r"@llvm.prefetch.p0\(ptr (\S+),", function)
     places = dict(re.findall(r"(\S+) = getelementptr i8, ptr \S+, i64 (\d+)\n", function))
     assert [int(places[place]) for place in asked] == [2048 * i + j for i in range(16) for j in range(0, 1024, 64)]
-
-
-@pytest.mark.parametrize("name", MATRICES)
-def test_rows_that_a_table_is_for_are_asked_for_in_the_axis_that_they_follow_in(name):
-    axis, lines = MATRICES[name]
-    function = optimized_function(name, "__kiln_simdgroup")
-    assert function.count("call void @llvm.prefetch") == lines
-    # How many threadgroups there are in that axis and those before it.
-    counts = re.findall(
-        r"= getelementptr i8, ptr %1, i64 (\d+)\n *%\d+ = load i32, [^\n]*\n *%\d+ = icmp eq i32 %\d+, 1", function
-    )
-    assert {int(place) // 4 - 15 for place in counts} == (set(range(axis + 1)) if lines else set())

@@ -24,9 +24,6 @@ class LoopIteration {
  public:
   LoopIteration(const llvm::Loop& loop, llvm::PHINode& number, unsigned iteration);
 
-  /// The constant that arithmetic makes of the value; else null.
-  llvm::Constant* constant(llvm::Value* value);
-
   /// Whether a few speculatable arithmetic instructions compute the value from the iteration number and loop
   /// invariants.
   bool can_be_computed(const llvm::Value* value);
@@ -35,6 +32,9 @@ class LoopIteration {
   llvm::Value* computed(llvm::Value* value, llvm::IRBuilderBase& builder);
 
  private:
+  // The constant that arithmetic makes of the value; else null.
+  llvm::Constant* constant(llvm::Value* value);
+
   const llvm::Loop& loop_;
   llvm::DenseMap<const llvm::Value*, llvm::Value*> values_;
   llvm::DenseMap<const llvm::Value*, llvm::Constant*> constants_;  // null: none

@@ -11,8 +11,6 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/PatternMatch.h>
 
-#include "compiler/ir/load_order.h"
-#include "compiler/ir/metadata.h"
 #include "compiler/ir/simdgroup.h"
 
 namespace kiln {
@@ -20,29 +18,11 @@ namespace {
 
 using namespace llvm;
 
-// Bytes of most element types.
-constexpr unsigned kNumberBytes = 4;
-
-// For registers of 32 bytes.
-constexpr unsigned kMostParts = kLanes / (32 / kNumberBytes);
+constexpr unsigned kParts = 2, kPartLanes = kLanes / kParts;
 
 bool is_wide(const Type* type) {
   const auto* vector = dyn_cast<FixedVectorType>(type);
   return vector && vector->getNumElements() == kLanes;
-}
-
-// Consecutive loads, and loads of numbers that several lanes share, from memory that does not change meanwhile.
-bool is_load(const Instruction& instruction) {
-  const auto* load = dyn_cast<LoadInst>(&instruction);
-  // Only elements of whole bytes: a vector packs others more tightly.
-  return load && load->isSimple() && load->getDataLayout().typeSizeEqualsStoreSize(load->getType()->getScalarType()) &&
-         (load->hasMetadata(LLVMContext::MD_invariant_load) || load->hasMetadata(kFromInvariantCache));
-}
-
-// A shuffle that distributes a few numbers over the lanes.
-bool is_shuffle_of_few(const Instruction& instruction) {
-  const auto* shuffle = dyn_cast<ShuffleVectorInst>(&instruction);
-  return shuffle && is_wide(shuffle->getType()) && !is_wide(shuffle->getOperand(0)->getType());
 }
 
 // The insertelement of a splat.
@@ -79,13 +59,7 @@ bool is_lane_wise(const Instruction& instruction) {
 class LoopSplitter {
  public:
   LoopSplitter(Loop& loop, const VectorIsa& vector_isa, bool may_have_collectives)
-      : loop_(loop),
-        block_(loop.getHeader()),
-        isa_(vector_isa),
-        may_have_collectives_(may_have_collectives),
-        reads_invariant_cache_(
-            any_of(*block_, [](const Instruction& one) { return one.hasMetadata(kFromInvariantCache); })),
-        lanes_(reads_invariant_cache_ ? vector_isa.num_elements(kNumberBytes) : kLanes / 2) {}
+      : loop_(loop), block_(loop.getHeader()), isa_(vector_isa), may_have_collectives_(may_have_collectives) {}
 
   bool run() {
     before_ = loop_.getLoopPreheader();
@@ -95,10 +69,9 @@ class LoopSplitter {
     Function* function = block_->getParent();
     LLVMContext& context = function->getContext();
     BasicBlock* end = before_;
-    const unsigned parts = kLanes / lanes_, parts_in_loop = reads_invariant_cache_ ? parts : 1;
-    for (unsigned part = 0; part < parts; part += parts_in_loop) {
+    for (unsigned part = 0; part < kParts; ++part) {
       BasicBlock* after = BasicBlock::Create(context, "part", function, exit);
-      BasicBlock* loop = make_loop(part, parts_in_loop, *end, *after);
+      BasicBlock* loop = make_loop(part, *end, *after);
       if (part == 0)
         before_->getTerminator()->replaceSuccessorWith(block_, loop);
       else
@@ -113,7 +86,7 @@ class LoopSplitter {
         if (user->getParent() == block_) continue;
         if (!whole) {
           SmallVector<Value*> parts;
-          for (auto& made : ArrayRef(made_).take_front(kLanes / lanes_)) parts.push_back(made.lookup(&instruction));
+          for (auto& made : made_) parts.push_back(made.lookup(&instruction));
           whole = concatenateVectors(builder, parts);
         }
         use.set(whole);
@@ -143,11 +116,6 @@ class LoopSplitter {
       auto* load = dyn_cast<LoadInst>(&instruction);
       if (instruction.mayHaveSideEffects() || (instruction.mayReadFromMemory() && !(load && load->isSimple())))
         return false;
-      if (reads_invariant_cache_ && (is_load(instruction) || is_shuffle_of_few(instruction)) &&
-          none_of(instruction.operands(), [](const Use& use) { return is_wide(use->getType()); })) {
-        ++lane_wise;
-        continue;
-      }
       bool is_uniform = none_of(instruction.operands(), [](const Use& use) { return use->getType()->isVectorTy(); }) &&
                         !instruction.getType()->isVectorTy();
       if (is_uniform) {
@@ -157,7 +125,7 @@ class LoopSplitter {
       }
       if (getSplatValue(&instruction) || is_splat_insertion(instruction)) continue;
       if (is_predicate(instruction)) {
-        if (may_have_collectives_ || reads_invariant_cache_) return false;
+        if (may_have_collectives_) return false;
         continue;
       }
       if (!is_lane_wise(instruction)) return false;
@@ -169,7 +137,7 @@ class LoopSplitter {
     uint64_t registers = 0;
     for (const Value* value : kept)
       registers += std::max<uint64_t>(1, value->getType()->getPrimitiveSizeInBits() / 8 / isa_.register_bytes);
-    return (registers > isa_.num_registers || reads_invariant_cache_) && lane_wise >= uniform;
+    return registers > isa_.num_registers && lane_wise >= uniform;
   }
 
   bool is_from_outside(const Value* value) const {
@@ -177,31 +145,26 @@ class LoopSplitter {
     return !instruction || instruction->getParent() != block_;
   }
 
-  Type* part_of(Type* type) const { return is_wide(type) ? FixedVectorType::get(type->getScalarType(), lanes_) : type; }
+  static Type* part_of(Type* type) {
+    return is_wide(type) ? FixedVectorType::get(type->getScalarType(), kPartLanes) : type;
+  }
 
-  // A loop over `count` parts, one after another in each iteration.
-  BasicBlock* make_loop(unsigned first, unsigned count, BasicBlock& before, BasicBlock& after) {
+  BasicBlock* make_loop(unsigned which, BasicBlock& before, BasicBlock& after) {
     BasicBlock* copy = BasicBlock::Create(block_->getContext(), block_->getName(), block_->getParent(), &after);
     IRBuilder<> builder(copy), outside(block_->getContext());
     if (Instruction* terminator = before.getTerminator())
       outside.SetInsertPoint(terminator);
     else
       outside.SetInsertPoint(&before);
-    for (unsigned part = first; part < first + count; ++part) {
-      if (part != first) fence_loads(builder);
-      make_part(part, first, builder, outside);
-    }
+    make_part(which, builder, outside);
     auto* branch = cast<BranchInst>(block_->getTerminator()->clone());
-    branch->setCondition(part_of(branch->getCondition(), first, outside));
+    branch->setCondition(part_of(branch->getCondition(), which, outside));
     for (unsigned i = 0; i < 2; ++i) branch->setSuccessor(i, branch->getSuccessor(i) == block_ ? copy : &after);
     builder.Insert(branch);
-    for (unsigned part = first; part < first + count; ++part) {
-      for (PHINode& phi : block_->phis()) {
-        auto* one = cast<PHINode>(made_[part][&phi]);
-        if (one->getNumIncomingValues() > 0) continue;
-        one->addIncoming(part_of(phi.getIncomingValueForBlock(before_), part, outside), &before);
-        one->addIncoming(part_of(phi.getIncomingValueForBlock(block_), part, outside), copy);
-      }
+    for (PHINode& phi : block_->phis()) {
+      auto* one = cast<PHINode>(made_[which][&phi]);
+      one->addIncoming(part_of(phi.getIncomingValueForBlock(before_), which, outside), &before);
+      one->addIncoming(part_of(phi.getIncomingValueForBlock(block_), which, outside), copy);
     }
     return copy;
   }
@@ -211,44 +174,28 @@ class LoopSplitter {
     auto& made = made_[which];
     if (auto found = made.find(value); found != made.end()) return found->second;
     if (!is_wide(value->getType())) return value;
-    if (Value* splat = getSplatValue(value)) return made[value] = outside.CreateVectorSplat(lanes_, splat);
-    return made[value] = outside.CreateShuffleVector(value, createSequentialMask(which * lanes_, lanes_, 0));
+    if (Value* splat = getSplatValue(value)) return made[value] = outside.CreateVectorSplat(kPartLanes, splat);
+    return made[value] = outside.CreateShuffleVector(value, createSequentialMask(which * kPartLanes, kPartLanes, 0));
   }
 
-  // `first` is the first part of the loop; all parts share its scalars.
-  void make_part(unsigned which, unsigned first, IRBuilder<>& builder, IRBuilder<>& outside) {
+  void make_part(unsigned which, IRBuilder<>& builder, IRBuilder<>& outside) {
     BasicBlock* copy = builder.GetInsertBlock();
-    const DataLayout& layout = block_->getDataLayout();
     auto& made = made_[which];
     auto part = [&](Value* value) { return part_of(value, which, outside); };
     for (Instruction& instruction : *block_) {
       if (instruction.isTerminator() || is_splat_insertion(instruction)) continue;
-      if (which != first && !instruction.getType()->isVectorTy()) {
-        made[&instruction] = made_[first].lookup(&instruction);
-      } else if (isa<PHINode>(instruction)) {
+      if (isa<PHINode>(instruction)) {
         auto* phi = PHINode::Create(part_of(instruction.getType()), 2, instruction.getName());
         made[&instruction] = phi;
         phi->insertBefore(*copy, copy->getFirstNonPHIIt());
       } else if (Value* splat = is_wide(instruction.getType()) ? getSplatValue(&instruction) : nullptr) {
-        made[&instruction] = builder.CreateVectorSplat(lanes_, part(splat));
+        made[&instruction] = builder.CreateVectorSplat(kPartLanes, part(splat));
       } else if (is_predicate(instruction)) {
         auto* call = dyn_cast<CallInst>(&instruction);
         Value* tested = part(call ? call->getArgOperand(0) : instruction.getOperand(0));
         Value* any = call ? static_cast<Value*>(builder.CreateOrReduce(tested))
-                          : builder.CreateBitCast(tested, builder.getIntNTy(lanes_));
+                          : builder.CreateBitCast(tested, builder.getIntNTy(kPartLanes));
         made[&instruction] = builder.CreateZExtOrTrunc(any, instruction.getType());
-      } else if (is_load(instruction) && is_wide(instruction.getType())) {
-        auto* load = cast<LoadInst>(instruction.clone());
-        const uint64_t bytes = layout.getTypeAllocSize(load->getType()->getScalarType());
-        const uint64_t offset = which * lanes_ * bytes;
-        load->setOperand(0, builder.CreatePtrAdd(part(load->getPointerOperand()), builder.getInt64(offset)));
-        load->mutateType(part_of(instruction.getType()));
-        load->setAlignment(commonAlignment(load->getAlign(), offset));
-        made[&instruction] = builder.Insert(load);
-      } else if (is_shuffle_of_few(instruction)) {
-        auto& shuffle = cast<ShuffleVectorInst>(instruction);
-        made[&instruction] = builder.CreateShuffleVector(part(shuffle.getOperand(0)), part(shuffle.getOperand(1)),
-                                                         shuffle.getShuffleMask().slice(which * lanes_, lanes_));
       } else if (auto* call = dyn_cast<IntrinsicInst>(&instruction); call && is_wide(call->getType())) {
         SmallVector<Value*> arguments;
         SmallVector<Type*> types;
@@ -275,10 +222,7 @@ class LoopSplitter {
   BasicBlock* before_ = nullptr;
   const VectorIsa& isa_;
   bool may_have_collectives_;
-  const bool reads_invariant_cache_;  // and consecutive loads, whose values stay in memory until used
-                                      // (memory/invariant_cache.h)
-  const unsigned lanes_;              // in each part
-  DenseMap<Value*, Value*> made_[kMostParts];
+  DenseMap<Value*, Value*> made_[kParts];
 };
 
 }  // namespace

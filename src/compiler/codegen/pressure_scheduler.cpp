@@ -12,7 +12,6 @@
 
 #include "compiler/codegen/split_vectors.h"
 #include "compiler/ir/cache_lines.h"
-#include "compiler/ir/metadata.h"
 
 namespace kiln {
 namespace {
@@ -442,7 +441,6 @@ class PressureScheduler {
 void schedule_for_pressure(Function& function, const VectorIsa& vector_isa) {
   for (BasicBlock& block : function) {
     if (block.size() < kFewestInstructions || block.size() > kMostInstructions) continue;
-    if (any_of(block, [](const Instruction& one) { return one.hasMetadata(kAddressOrdered); })) continue;
     PressureScheduler whole(block, vector_isa, false);
     auto split = [&] {
       split_wide_vectors(block, vector_isa);

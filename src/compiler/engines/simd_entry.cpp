@@ -231,7 +231,8 @@ Function* full_simdgroup(Function& group, unsigned count) {
 void lower_positions(Function& group, const LaunchForm& form, bool has_convergence_points, bool is_signed) {
   const bool rows_are_simdgroups = form.rows_are_simdgroups, in_runs = form.rows_are_runs && !has_convergence_points;
   const unsigned simdgroups = has_convergence_points ? form.simdgroups : 0;
-  Value *record = group.getArg(kCpuRecord), *x = group.getArg(kCpuX);
+  Value *record = group.getArg(kCpuRecord),
+        *x = group.getArg(has_convergence_points ? unsigned{kCpuX} : unsigned{kRowX});
   Function& lane = lane_function(*group.getParent());
   set_speculatable(lane);
   lane.addRangeRetAttr(ConstantRange(APInt(32, 0), APInt(32, kLanes)));

@@ -22,7 +22,6 @@ struct EngineOutput {
   std::vector<std::string> combine_functions;  // of each convergence point; empty: none
   uint64_t threadgroup_memory_bytes = 0;
   uint64_t frame_bytes = 0;
-  uint64_t table_bytes = 0;
   uint64_t private_bytes = 0;  // of one thread: arrays and structures that are not in registers
   bool may_spin = false;
   bool wants_row_locks = false;

@@ -9,12 +9,6 @@ namespace kiln {
 /// On an alloca of widened code that is written before each read: it holds no value across iterations.
 inline constexpr const char* kScratch = "kiln.scratch";
 
-/// On a load that memory/address_order.h has put into address order.
-inline constexpr const char* kAddressOrdered = "kiln.address_order";
-
-/// On a load from the invariant cache (memory/invariant_cache.h), which is constant while the code runs.
-inline constexpr const char* kFromInvariantCache = "kiln.invariant_cache";
-
 /// On a branch that nearly always takes one edge (ir/likely.h).
 inline constexpr const char* kLikely = "kiln.likely";
 

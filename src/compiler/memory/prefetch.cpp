@@ -22,7 +22,6 @@
 
 #include "compiler/ir/cache_lines.h"
 #include "compiler/ir/invariant_loads.h"
-#include "compiler/ir/metadata.h"
 #include "compiler/ir/remarks.h"
 #include "core/cpu_functions.h"
 #include "core/cpu_image.h"
@@ -33,6 +32,9 @@ namespace {
 using namespace llvm;
 
 constexpr const char* kPrefetch = "prefetch";
+
+// The lines that the next threadgroup reads first would arrive too late.
+constexpr uint32_t kThreadgroupsAhead = 2;
 
 // Bytes that a threadgroup reads (a page, at whose end any hardware prefetcher stops) or writes.
 constexpr int64_t kFewestRead = 4096, kFewestWritten = 1024;
@@ -47,10 +49,9 @@ constexpr int64_t kTouch = sizeof(uint32_t), kBetweenTouches = kCacheLine / 2;
 
 class Prefetcher {
  public:
-  Prefetcher(Function& function, FunctionAnalysisManager& analyses, uint32_t ahead, const VectorIsa& vector_isa)
+  Prefetcher(Function& function, FunctionAnalysisManager& analyses, const VectorIsa& vector_isa)
       : function_(function),
         analyses_(analyses),
-        ahead_(ahead),
         isa_(vector_isa),
         record_(function.getArg(kCpuRecord)),
         layout_(function.getDataLayout()),
@@ -98,7 +99,7 @@ class Prefetcher {
     MapVector<Value*, Accesses> accesses;
     for (Instruction& access : block) {
       Value* address = getLoadStorePointerOperand(&access);
-      if (!address || access.isVolatile() || access.isAtomic() || access.hasMetadata(kAddressOrdered)) continue;
+      if (!address || access.isVolatile() || access.isAtomic()) continue;
       Type* type = getLoadStoreType(&access);
       if (!type->isVectorTy()) continue;
       APInt offset(64, 0);
@@ -279,7 +280,7 @@ class Prefetcher {
     };
     Value* is_first = builder.CreateNot(has_one(axis));
     for (unsigned before = 0; before < axis; ++before) is_first = builder.CreateAnd(has_one(before), is_first);
-    Value* distance = builder.CreateSelect(is_first, builder.getInt32(ahead_), builder.getInt32(0));
+    Value* distance = builder.CreateSelect(is_first, builder.getInt32(kThreadgroupsAhead), builder.getInt32(0));
     return builder.CreateAdd(&position, distance);
   }
 
@@ -354,7 +355,6 @@ class Prefetcher {
 
   Function& function_;
   FunctionAnalysisManager& analyses_;
-  const uint32_t ahead_;
   const VectorIsa& isa_;
   Argument* record_;
   const DataLayout& layout_;
@@ -365,7 +365,7 @@ class Prefetcher {
 }  // namespace
 
 PreservedAnalyses PrefetchPass::run(Function& function, FunctionAnalysisManager& analyses) {
-  return Prefetcher(function, analyses, ahead_, isa_).run() ? PreservedAnalyses::none() : PreservedAnalyses::all();
+  return Prefetcher(function, analyses, isa_).run() ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 
 }  // namespace kiln

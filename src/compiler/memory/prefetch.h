@@ -2,17 +2,17 @@
 //
 // A hardware prefetcher follows sequential accesses. A simdgroup whose threads each add up sixteen elements, 256 apart,
 // reads two cache lines of each KiB, the next simdgroup two more: only the threadgroup as a whole reads sequentially.
-// (In unrolled code the loads are sorted; see address_order.h.) A hardware prefetcher also stops at a page boundary.
-// Where a threadgroup reads a page or more, its neighbour starts with lines that are not cached, and a threadgroup that
-// waits for its own sum, as in an RMS norm, has no other work meanwhile.
+// A hardware prefetcher also stops at a page boundary. Where a threadgroup reads a page or more, its neighbour starts
+// with lines that are not cached, and a threadgroup that waits for its own sum, as in an RMS norm, has no other work
+// meanwhile.
 //
 // Stores must fetch their lines, too. Until then they block all later stores, including those to threadgroup memory and
 // spills, so the store queue fills up soon.
 //
 // Later threadgroups of the grid access the same offsets further on. So each access's address is computed for a later
 // threadgroup, too, and prefetched: for the second next one, as the lines that the next one reads first might be
-// prefetched last; for the next one where simdgroups do not wait for one another. Lines are prefetched in address
-// order. In the order of the accesses a tree reduction takes a seventh longer.
+// prefetched last. Lines are prefetched in address order. In the order of the accesses a tree reduction takes a seventh
+// longer.
 //
 // With registers of 32 bytes a tree reduction took two thirds of the time, an RMS norm nine tenths, a scan eight tenths
 // on a Xeon. Lines go into the second-level cache, because a Zen 4's first-level cache has few outstanding misses: an
@@ -37,22 +37,19 @@
 #include <llvm/IR/Instruction.h>
 #include <llvm/IR/PassManager.h>
 
-#include <cstdint>
-
 #include "compiler/ir/vector_isa.h"
 
 namespace kiln {
 
 /// For a function whose second parameter is its threadgroup's record: accesses outside loops, or in loops with a known
-/// trip count, for the threadgroup that comes `ahead` later.
+/// trip count, for the second next threadgroup.
 class PrefetchPass : public llvm::PassInfoMixin<PrefetchPass> {
  public:
-  PrefetchPass(uint32_t ahead, const VectorIsa& vector_isa) : ahead_(ahead), isa_(vector_isa) {}
+  explicit PrefetchPass(const VectorIsa& vector_isa) : isa_(vector_isa) {}
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
   static bool isRequired() { return true; }
 
  private:
-  uint32_t ahead_;
   VectorIsa isa_;
 };
 

@@ -69,10 +69,8 @@
 #include "compiler/lowering/threadgroup_pointer_tables.h"
 #include "compiler/lowering/vector_bitcasts.h"
 #include "compiler/lowering/warp_masks.h"
-#include "compiler/memory/address_order.h"
 #include "compiler/memory/constant_offsets.h"
 #include "compiler/memory/indirect_prefetch.h"
-#include "compiler/memory/invariant_cache.h"
 #include "compiler/memory/prefetch.h"
 #include "compiler/memory/store_forwarding.h"
 #include "compiler/nvptx/alignments.h"
@@ -92,7 +90,6 @@
 #include "compiler/versioning/loop_versioning.h"
 #include "compiler/workgroup/coarsened_addresses.h"
 #include "compiler/workgroup/deferred_reductions.h"
-#include "compiler/workgroup/first_stores.h"
 #include "compiler/workgroup/reuse_barriers.h"
 #include "compiler/workgroup/simdgroup_loops.h"
 #include "compiler/workgroup/suspend_points.h"
@@ -116,7 +113,6 @@ struct Options {
   std::string cpu = kLowestSimdCpu;
   unsigned simdgroups = 0;         // of a threadgroup
   unsigned fewest = 3;             // accesses from which code is versioned
-  unsigned ahead = 2;              // threadgroups
   uint64_t threadgroup_bytes = 0;  // of threadgroup memory
   std::string parameters;          // of kBodyFunction: "in:4,out:4,shape:4", roles and bytes of an element
   std::vector<int64_t> values;     // of the parameters that are shapes
@@ -233,9 +229,8 @@ const std::map<std::string, FunctionPass>& function_passes() {
        }},
       // workgroup
       {"coarsened-addresses", run_pass(CoarsenedAddressesPass())},
-      {"coarsened-positions", [](Function& f, State&) { split_coarsened_positions(f, *f.getArg(kCpuX)); }},
+      {"coarsened-positions", [](Function& f, State&) { split_coarsened_positions(f, *f.getArg(kRowX)); }},
       {"deferred-reductions", [](Function& f, State& s) { defer_reductions(f, s.runner.functions(), s.vector_isa); }},
-      {"first-stores", run_pass(FirstStoresPass())},
       {"reuse-barriers", [](Function& f, State&) { add_reuse_barriers(f); }},
       {"simdgroup-loops",
        [](Function& f, State& s) {
@@ -255,15 +250,10 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"loop-versioning", [](Function& f, State& s) { s.runner.run_pass(LoopVersioningPass(s.options.fewest), f); }},
       {"threadgroup-versioning", run_pass(ThreadgroupVersioningPass())},
       // memory
-      {"address-order", [](Function& f, State& s) { s.runner.run_pass(AddressOrderPass(s.vector_isa), f); }},
       {"atomic-prefetch", run_pass(AtomicPrefetchPass())},
       {"constant-offsets", run_pass(ConstantOffsetsPass())},
       {"indirect-prefetch", run_pass(IndirectPrefetchPass())},
-      {"invariant-cache",
-       [](Function& f, State& s) {
-         answer(f.getName().str(), concat("cache of ", cache_invariants(f, s.runner.functions()), " bytes"));
-       }},
-      {"prefetch", [](Function& f, State& s) { s.runner.run_pass(PrefetchPass(s.options.ahead, s.vector_isa), f); }},
+      {"prefetch", [](Function& f, State& s) { s.runner.run_pass(PrefetchPass(s.vector_isa), f); }},
       {"store-forwarding", [](Function& f, State& s) { s.runner.run_pass(StoreForwardingPass(s.vector_isa), f); }},
       // codegen
       {"extension-uses", [](Function& f, State&) { truncate_extended_values(f); }},
@@ -366,8 +356,6 @@ Options read_options(int count, char** texts) {
       number(options.simdgroups);
     else if (text.consume_front("--fewest="))
       number(options.fewest);
-    else if (text.consume_front("--ahead="))
-      number(options.ahead);
     else if (text.consume_front("--threadgroup-bytes="))
       number(options.threadgroup_bytes);
     else if (text.consume_front("--values=")) {

@@ -141,7 +141,7 @@ void split_coarsened_positions(Function& function, Argument& x) {
 
 bool halves_share_work(Function& function, const Divergence& divergence) {
   DenseSet<const Value*> of_half, of_pair;
-  of_pair.insert(function.getArg(kCpuX));
+  of_pair.insert(function.getArg(kRowX));
   unsigned shared = 0;
   // A value carried around a loop counts if its operands precede it in this order.
   ReversePostOrderTraversal<Function*> order(&function);

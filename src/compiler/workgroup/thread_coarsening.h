@@ -23,9 +23,9 @@ inline constexpr unsigned kCoarsenedThreads = 64;
 
 // A function for a simdgroup whose threads do not wait is the compiler's own: functions for rows of threads call it. It
 // is `void (launch, first, i32 half, i32 row, i32 x, i32 lanes)`, a CpuSimdgroupFunction (core/cpu_functions.h) with
-// other parameters in the place of frame and tables: the half offset, which is 0 where rows are not coarsened, and how
-// many rows it is after the first one of a call.
-enum RowParameter : unsigned { kHalfOffset = kCpuFrame, kRowOfCall = kCpuTables };
+// other parameters in the place of the frame: the half offset, which is 0 where rows are not coarsened, and how many
+// rows it is after the first one of a call.
+enum RowParameter : unsigned { kHalfOffset = kCpuFrame, kRowOfCall, kRowX };
 
 /// Splits `x`, a multiple of 32, into a multiple of 64 and the half offset. Values computed from `x` no longer use the
 /// half offset where the result does not depend on it.

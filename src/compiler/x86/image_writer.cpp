@@ -37,7 +37,6 @@ class ImageWriter {
     header.site_count = static_cast<uint32_t>(engine_.sites.size());
     header.threadgroup_memory_bytes = engine_.threadgroup_memory_bytes;
     header.frame_bytes = engine_.frame_bytes;
-    header.table_bytes = engine_.table_bytes;
     header.threadgroup_simdgroups = engine_.threadgroup_simdgroups;
     header.may_spin = engine_.may_spin;
     header.wants_row_locks = engine_.wants_row_locks;

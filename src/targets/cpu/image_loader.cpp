@@ -94,12 +94,8 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
       header_.sites_offset % alignof(CpuSite) != 0 || header_.paths_offset % alignof(uint32_t) != 0)
     damaged("its parts do not lie within it");
   uint64_t threads = header_.kind == CpuImageKind::kSimdgroups ? kSimdgroupSize : 1;
-  if (header_.frame_bytes > threads * kCpuPrivateMemoryLimit || header_.table_bytes > threads * kCpuPrivateMemoryLimit)
-    damaged("its frames are too large");
+  if (header_.frame_bytes > threads * kCpuPrivateMemoryLimit) damaged("its frames are too large");
   if (header_.stack_bytes > kCpuStackLimit) damaged("it takes too much of a stack");
-  if (header_.table_bytes > 0 && (header_.table_bytes < kCpuTableFlagBytes || header_.frame_bytes > 0 ||
-                                  header_.site_count > 0 || header_.kind != CpuImageKind::kSimdgroups))
-    damaged("it has a table where others have frames");
 
   size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   mapped_bytes_ = (total + page - 1) / page * page;

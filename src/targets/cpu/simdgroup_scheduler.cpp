@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <new>
 
 #include "core/launch_geometry.h"
@@ -38,9 +37,6 @@ SimdgroupScheduler::SimdgroupScheduler(const LoadedImage& image, const CpuLaunch
   counts_ = std::make_unique<uint32_t[]>(most * depth);
   places_ = std::make_unique<uint32_t[]>(most * size_t{kCpuPlaceValues});
   frames_ = allocate(stride * most);
-  // One for all simdgroups.
-  tables_ = allocate(image.header().table_bytes);
-  if (tables_) std::memset(tables_.get(), 0, kCpuTableFlagBytes);
   for (uint32_t s = 0; s < most; ++s) {
     Simdgroup& simdgroup = simdgroups_[s];
     set_launch_values(simdgroup.record, launch);
@@ -83,8 +79,8 @@ void SimdgroupScheduler::place(const uint32_t* size) {
 }
 
 inline void SimdgroupScheduler::run(Simdgroup& simdgroup) {
-  run_simdgroup_(&launch_, &simdgroup.record, simdgroup.frame, tables_.get(),
-                 simdgroup.record.values[kPositionInThreadgroup], simdgroup.lanes);
+  run_simdgroup_(&launch_, &simdgroup.record, simdgroup.frame, simdgroup.record.values[kPositionInThreadgroup],
+                 simdgroup.lanes);
 }
 
 bool SimdgroupScheduler::run(uint64_t begin, uint64_t end, char* threadgroup_memory, BarrierFault& fault) {

@@ -52,7 +52,7 @@ class SimdgroupScheduler {
   using AlignedMemory = std::unique_ptr<std::byte, Free>;
   static AlignedMemory allocate(uint64_t bytes);
 
-  AlignedMemory frames_, tables_;  // null where the code has none
+  AlignedMemory frames_;  // null where the code has none
 };
 
 }  // namespace kiln

@@ -231,22 +231,6 @@ TEST(ImageLoader, RefusesFramesThatAreTooLarge) {
               "machine code is damaged: its frames are too large");
 }
 
-TEST(ImageLoader, RefusesTablesThatAreTooLargeOrInAPlaceOfOthers) {
-  auto without_sites = [](Image& i) {
-    i.header.kind = CpuImageKind::kSimdgroups;
-    i.header.site_count = 0;
-    i.header.frame_bytes = 0;
-    i.header.table_bytes = kCpuTableFlagBytes;
-  };
-  EXPECT_EQ(refusal([&](Image& i) { without_sites(i), i.header.table_bytes = ~uint64_t{0}; }),
-            "machine code is damaged: its frames are too large");
-  const char* message = "machine code is damaged: it has a table where others have frames";
-  EXPECT_EQ(refusal([&](Image& i) { without_sites(i), i.header.table_bytes = kCpuTableFlagBytes - 1; }), message);
-  EXPECT_EQ(refusal([&](Image& i) { without_sites(i), i.header.frame_bytes = 8; }), message);
-  EXPECT_EQ(refusal([&](Image& i) { without_sites(i), i.header.site_count = 1; }), message);
-  EXPECT_EQ(refusal([&](Image& i) { without_sites(i), i.header.kind = CpuImageKind::kLoop; }), message);
-}
-
 TEST(ImageLoader, RefusesSitesThatPointOutside) {
   const char* message = "machine code is damaged: a site is not valid";
   EXPECT_EQ(refusal([](Image& i) { i.site.path_offset = 0xffffffff; }), message);

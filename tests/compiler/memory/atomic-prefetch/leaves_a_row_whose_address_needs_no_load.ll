@@ -7,7 +7,7 @@ declare void @__kiln_add_to_row(ptr, ptr, ptr, i32, i64, i64, i64)
 ; CHECK-LABEL: @update(
 ; CHECK-NOT: @llvm.prefetch
 ; CHECK: ret void
-define void @update(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes, ptr %table, ptr %rows, ptr %operands) {
+define void @update(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes, ptr %table, ptr %rows, ptr %operands) {
   %entry = shl i32 %x, 5
   %row.index = sext i32 %entry to i64
   %row = getelementptr float, ptr %rows, i64 %row.index

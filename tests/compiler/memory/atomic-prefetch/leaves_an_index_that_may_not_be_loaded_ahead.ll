@@ -8,7 +8,7 @@ declare void @__kiln_add_to_row(ptr, ptr, ptr, i32, i64, i64, i64)
 ; CHECK-LABEL: @no_guard(
 ; CHECK-NOT: @llvm.prefetch
 ; CHECK: ret void
-define void @no_guard(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes, ptr %table, ptr %rows, ptr %operands) {
+define void @no_guard(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes, ptr %table, ptr %rows, ptr %operands) {
   %is_inside = icmp ult i32 %x, 4096
   %x.wide = zext i32 %x to i64
   %entry.at = getelementptr i32, ptr %table, i64 %x.wide
@@ -22,7 +22,7 @@ define void @no_guard(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x,
 ; CHECK-LABEL: @behind_a_branch(
 ; CHECK-NOT: @llvm.prefetch
 ; CHECK: ret void
-define void @behind_a_branch(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes, ptr %table, ptr %rows, ptr %operands, i1 %condition) {
+define void @behind_a_branch(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes, ptr %table, ptr %rows, ptr %operands, i1 %condition) {
   br i1 %condition, label %update, label %end
 update:
   %is_inside = icmp ult i32 %x, 4096
@@ -41,7 +41,7 @@ end:
 ; CHECK-LABEL: @may_be_written(
 ; CHECK-NOT: @llvm.prefetch
 ; CHECK: ret void
-define void @may_be_written(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes, ptr %table, ptr %rows, ptr %operands) {
+define void @may_be_written(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes, ptr %table, ptr %rows, ptr %operands) {
   %is_inside = icmp ult i32 %x, 4096
   %x.wide = zext i32 %x to i64
   %entry.at = getelementptr i32, ptr %table, i64 %x.wide

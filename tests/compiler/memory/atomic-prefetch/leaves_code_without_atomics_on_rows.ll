@@ -7,7 +7,7 @@ declare void @__kiln_add_to_row(ptr, ptr, ptr, i32, i64, i64, i64)
 ; CHECK-LABEL: @copy(
 ; CHECK-NOT: @llvm.prefetch
 ; CHECK: ret void
-define void @copy(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes, ptr %table, ptr %rows, ptr %operands) {
+define void @copy(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes, ptr %table, ptr %rows, ptr %operands) {
   %is_inside = icmp ult i32 %x, 4096
   %x.wide = zext i32 %x to i64
   %entry.at = getelementptr i32, ptr %table, i64 %x.wide

@@ -23,7 +23,7 @@ declare void @__kiln_add_to_row(ptr, ptr, ptr, i32, i64, i64, i64)
 ; CHECK: call void @llvm.prefetch.p0(ptr %[[LAST]],
 ; CHECK-NOT: call void @llvm.prefetch
 ; CHECK: call void @__kiln_add_to_row(ptr null, ptr %row,
-define void @update(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes, ptr %table, ptr %rows, ptr %operands) {
+define void @update(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes, ptr %table, ptr %rows, ptr %operands) {
   %is_inside = icmp ult i32 %x, 4096
   %x.wide = zext i32 %x to i64
   %entry.at = getelementptr i32, ptr %table, i64 %x.wide

@@ -1,8 +1,6 @@
 ; A threadgroup that reads 4 KiB or more in a row stops the hardware prefetcher at a page's end. Each line is
-; prefetched for the threadgroup that is `--ahead` further on in x, if the grid has several in x. 63 lines are left to
-; the hardware.
-; RUN: kiln-opt --passes=prefetch --ahead=2 %s | FileCheck %s --check-prefixes=CHECK,TWO
-; RUN: kiln-opt --passes=prefetch --ahead=1 %s | FileCheck %s --check-prefixes=CHECK,ONE
+; prefetched for the second next threadgroup in x, if the grid has several in x. 63 lines are left to the hardware.
+; RUN: kiln-opt --passes=prefetch %s | FileCheck %s
 
 ; CHECK-LABEL: @page(
 ; CHECK: %group = load i32, ptr %group.at
@@ -10,8 +8,7 @@
 ; CHECK: %[[COUNT:.+]] = load i32, ptr %[[COUNT_AT]]
 ; CHECK: %[[IS_ONE:.+]] = icmp eq i32 %[[COUNT]], 1
 ; CHECK: %[[SEVERAL:.+]] = xor i1 %[[IS_ONE]], true
-; TWO: %[[DISTANCE:.+]] = select i1 %[[SEVERAL]], i32 2, i32 0
-; ONE: %[[DISTANCE:.+]] = select i1 %[[SEVERAL]], i32 1, i32 0
+; CHECK: %[[DISTANCE:.+]] = select i1 %[[SEVERAL]], i32 2, i32 0
 ; CHECK: %[[LATER:.+]] = add i32 %group, %[[DISTANCE]]
 ; CHECK: %[[LATER_WIDE:.+]] = zext i32 %[[LATER]] to i64
 ; CHECK: %[[LATER_FIRST:.+]] = shl i64 %[[LATER_WIDE]], 12

@@ -14,7 +14,7 @@ declare i64 @__kiln_wait(i32, i64, i64)
 ; STACK: icmp ult i32 %{{.+}}, 256
 ; CALLER: icmp ult i32 %{{.+}}, 257
 ; CHECK: ret void
-define void @simdgroup(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes) {
+define void @simdgroup(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
   %data = load ptr, ptr %launch, !invariant.load !0
   %own = getelementptr float, ptr %data, i32 %x
   %value = load <8 x float>, ptr %own

@@ -13,7 +13,7 @@ declare i64 @__kiln_wait(i32, i64, i64)
 ; CHECK: %[[OWN:.+]] = getelementptr i32, ptr %data, i32 %[[PLACE]]
 ; CHECK: store i32 %group, ptr %[[OWN]]
 ; CHECK: ret void
-define void @simdgroup(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes) {
+define void @simdgroup(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
   %data = load ptr, ptr %launch, !invariant.load !0
   %group.at = getelementptr i8, ptr %record, i64 12
   %group = load i32, ptr %group.at, !invariant.load !0

@@ -10,7 +10,7 @@ declare i64 @__kiln_wait(i32, i64, i64)
 
 ; CHECK: simdgroup-loops: not possible
 ; CHECK-NOT: define
-define void @simdgroup(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes) {
+define void @simdgroup(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
 entry:
   %is_first = icmp eq i32 %x, 0
   br i1 %is_first, label %wait, label %end

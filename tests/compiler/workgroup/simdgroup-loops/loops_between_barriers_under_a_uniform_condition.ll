@@ -18,7 +18,7 @@ declare i64 @__kiln_wait(i32, i64, i64)
 ; CHECK: br i1 %more, label
 ; CHECK-NOT: __kiln_wait
 ; CHECK: ret void
-define void @simdgroup(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes) {
+define void @simdgroup(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
 entry:
   %data = load ptr, ptr %launch, !invariant.load !0
   %own = getelementptr i32, ptr %data, i32 %x

@@ -22,7 +22,7 @@ declare i64 @__kiln_wait(i32, i64, i64)
 ; CHECK: %[[VALUE:.+]] = load <8 x float>
 ; CHECK: fadd <8 x float> %[[VALUE]], %[[VALUE]]
 ; CHECK: ret void
-define void @simdgroup(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes) {
+define void @simdgroup(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
   %data = load ptr, ptr %launch, !invariant.load !0
   %own = getelementptr float, ptr %data, i32 %x
   %value = load <8 x float>, ptr %own

@@ -6,7 +6,7 @@ declare i64 @__kiln_wait(i32, i64, i64)
 ; CHECK: @__kiln_tiles = internal global [32768 x i8]
 ; CHECK-LABEL: @sums(
 ; CHECK: icmp ne i64 %{{.+}}, 2
-define void @sums(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes) {
+define void @sums(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
 entry:
   %data = load ptr, ptr %launch, !invariant.load !0
   %tile.at = getelementptr i8, ptr %record, i64 104

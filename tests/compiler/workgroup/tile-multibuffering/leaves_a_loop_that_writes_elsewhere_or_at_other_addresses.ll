@@ -13,7 +13,7 @@ declare i64 @__kiln_wait(i32, i64, i64)
 ; CHECK-NOT: batch:
 ; CHECK: {{^}}loop:
 ; CHECK: ret void
-define void @writes_an_output(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes) {
+define void @writes_an_output(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
 entry:
   %data = load ptr, ptr %launch, !invariant.load !0
   %tile.at = getelementptr i8, ptr %record, i64 104
@@ -43,7 +43,7 @@ exit:
 ; CHECK-NOT: batch:
 ; CHECK: {{^}}loop:
 ; CHECK: ret void
-define void @other_addresses(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes) {
+define void @other_addresses(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
 entry:
   %data = load ptr, ptr %launch, !invariant.load !0
   %tile.at = getelementptr i8, ptr %record, i64 104

@@ -12,7 +12,7 @@ declare i64 @__kiln_wait(i32, i64, i64)
 ; CHECK-NOT: batch:
 ; CHECK: {{^}}loop:
 ; CHECK: ret void
-define void @written_before(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes) {
+define void @written_before(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
 entry:
   %data = load ptr, ptr %launch, !invariant.load !0
   %tile.at = getelementptr i8, ptr %record, i64 104
@@ -42,7 +42,7 @@ exit:
 ; CHECK-NOT: batch:
 ; CHECK: {{^}}loop:
 ; CHECK: ret void
-define void @read_behind(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes) {
+define void @read_behind(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
 entry:
   %data = load ptr, ptr %launch, !invariant.load !0
   %tile.at = getelementptr i8, ptr %record, i64 104
@@ -71,7 +71,7 @@ exit:
 
 ; CHECK-LABEL: @written_behind(
 ; CHECK: ptr @__kiln_tiles
-define void @written_behind(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes) {
+define void @written_behind(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
 entry:
   %data = load ptr, ptr %launch, !invariant.load !0
   %tile.at = getelementptr i8, ptr %record, i64 104

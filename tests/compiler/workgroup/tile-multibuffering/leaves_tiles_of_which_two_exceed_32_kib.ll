@@ -11,7 +11,7 @@ declare i64 @__kiln_wait(i32, i64, i64)
 ; CHECK-NOT: batch:
 ; CHECK: {{^}}loop:
 ; CHECK: ret void
-define void @sums(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes) {
+define void @sums(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
 entry:
   %data = load ptr, ptr %launch, !invariant.load !0
   %tile.at = getelementptr i8, ptr %record, i64 104

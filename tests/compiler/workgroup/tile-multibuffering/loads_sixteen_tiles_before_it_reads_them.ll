@@ -33,7 +33,7 @@ declare i64 @__kiln_wait(i32, i64, i64)
 ; CHECK: fadd <8 x float> %[[SUM]], %[[OTHERS]]
 ; CHECK: icmp ne i64 %{{.+}}, %[[COUNT]]
 ; CHECK: br i1 {{.+}}, label %[[READER]], label %read
-define void @sums(ptr %launch, ptr %record, ptr %frame, ptr %tables, i32 %x, i32 %lanes) {
+define void @sums(ptr %launch, ptr %record, ptr %frame, i32 %x, i32 %lanes) {
 entry:
   %data = load ptr, ptr %launch, !invariant.load !0
   %tile.at = getelementptr i8, ptr %record, i64 104

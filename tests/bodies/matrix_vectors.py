@@ -1,11 +1,9 @@
-"""Bodies whose simdgroups compute the same in a loop, which is done once (docs/design/simd-engine.md). Numbers are whole
-and small, so that any order of sums gives the same."""
+"""Bodies that multiply a matrix by a vector: each simdgroup computes a part of the same in a loop. Numbers are whole and
+small, so that any order of sums gives the same."""
 
 import numpy as np
 
 from bodies import body
-
-TABLES: dict[str, bool] = {}  # by name: whether there is a table
 
 _ROWS = 4  # of a simdgroup
 
@@ -35,9 +33,8 @@ def _product(vector, matrix, words, width=8):
     return (bits * turned + turned).sum((1, 2))
 
 
-def _add(name, has_table, loops, reference, words=512, simdgroups=2, groups=3, length=None, dtype=np.float32, width=8):
+def _add(name, loops, reference, words=512, simdgroups=2, groups=3, length=None, dtype=np.float32, width=8):
     rows = _ROWS * simdgroups * groups
-    TABLES[name] = has_table
     body(
         f"""
         uint words = m_shape[1];
@@ -74,30 +71,32 @@ def _shifted(x, z, m):
     return np.concatenate([_product(x[g:], m[_ROWS * g : _ROWS * (g + 1)], m.shape[1]) for g in range(len(m) // _ROWS)])
 
 
-_add("table_of_a_turned_vector", True, _loop("words"), _of_one)
-_add("table_for_many_simdgroups", True, _loop("words"), _of_one, simdgroups=5, groups=7)
-_add("no_table_of_what_lanes_load_apart", False, _loop("words"), _of_one, dtype=np.float16)
-_add("no_table_where_some_simdgroups_go", False, _loop("words", condition="first % 8 == 0"), _first_rows_alone)
-_add("table_of_rows_past_the_end", True, _loop("words"), _of_one, length=4000)
+_add("product_with_a_vector", _loop("words"), _of_one)
+_add("product_of_many_simdgroups", _loop("words"), _of_one, simdgroups=5, groups=7)
+_add("product_with_halves", _loop("words"), _of_one, dtype=np.float16)
+_add("product_of_some_simdgroups", _loop("words", condition="first % 8 == 0"), _first_rows_alone)
+_add("product_past_the_end", _loop("words"), _of_one, length=4000)
 _add(
-    "two_tables",
-    True,
+    "two_products",
     _loop("words") + _loop("words", vector="z"),
     lambda x, z, m: _product(x, m, m.shape[1]) + _product(z, m, m.shape[1]),
 )
 _add(
-    "table_in_a_loop_that_goes_round_again",
-    True,
+    "product_in_a_loop",
     f"for (int turn = 0; turn < 3; ++turn) {{ {_loop('words', row='(m[(first + r) * words + word] >> turn) & 255')} }}",
     lambda x, z, m: sum(_product(x, m >> turn & 255, m.shape[1]) for turn in range(3)),
 )
 _add(
-    "table_with_a_last_row_behind_the_loop",
-    True,
+    "product_with_a_value_after_the_loop",
     "float last = 0;"
     + _loop("words", place="{width} * word + {k}").replace("for (int r", "last = sum; for (int r", 1)
     + "totals[0] += last;",
     lambda x, z, m: _of_one(x, z, m) + np.where(np.arange(len(m)) % _ROWS == 0, x[-8 * 32 :].astype(np.int64).sum(), 0),
 )
-_add("no_table_of_what_differs", False, _loop("words", place="{width} * word + {k} + first / 4"), _shifted, length=4200)
-_add("no_table_that_is_too_large", False, _loop("words"), _of_one, words=2048)
+_add(
+    "product_with_other_parts_of_a_vector",
+    _loop("words", place="{width} * word + {k} + first / 4"),
+    _shifted,
+    length=4200,
+)
+_add("product_with_a_long_vector", _loop("words"), _of_one, words=2048)

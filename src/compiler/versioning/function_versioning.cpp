@@ -15,6 +15,7 @@
 #include "compiler/ir/likely.h"
 #include "compiler/ir/remarks.h"
 #include "compiler/ir/simdgroup.h"
+#include "compiler/versioning/versioning.h"
 
 namespace kiln {
 namespace {
@@ -27,35 +28,44 @@ constexpr uint64_t kLongestReach = uint64_t{1} << 40;
 
 constexpr const char* kFunctionVersioning = "function-versioning";
 
-class FunctionVersioning {
+class FunctionScope : public VersioningScope {
  public:
-  FunctionVersioning(Function& group, FunctionAnalysisManager& analyses)
+  FunctionScope(Function& group, FunctionAnalysisManager& analyses, unsigned fewest)
       : group_(group),
+        fewest_(fewest),
         insertion_point_(*end_of_prologue(group)),
         dominators_(analyses.getResult<DominatorTreeAnalysis>(group)),
         post_dominators_(analyses.getResult<PostDominatorTreeAnalysis>(group)),
         evolution_(analyses.getResult<ScalarEvolutionAnalysis>(group)) {}
 
-  Function* make(unsigned fewest) {
-    // Only checks that always execute: a check under a condition may fail where the condition is false, e.g. of an
-    // access which that condition keeps in bounds.
-    for (BasicBlock& block : group_) {
-      auto* branch = dyn_cast<BranchInst>(block.getTerminator());
-      if (!branch || !likely_successor(*branch)) continue;
-      if (!post_dominators_.dominates(&block, insertion_point_.getParent()))
-        remark(kFunctionVersioning, *branch, "this check stays: it is made under a condition");
-      else if (!require(branch->getCondition(), *likely_successor(*branch) == 0))
-        remark(kFunctionVersioning, *branch, "this check stays: it depends on memory, on a loop or on a branch");
-      else
-        hoisted_.push_back(branch);
-    }
-    if (hoisted_.size() >= fewest) return clone();
-    remark(kFunctionVersioning, group_, "not this kernel: ", hoisted_.size(),
-           " of its checks can be made first, and fewer than ", fewest, " are not worth a second function");
-    return nullptr;
-  }
+  // The fast copy.
+  Function* function() const { return fast_; }
 
  private:
+  // Only checks that always execute: a check under a condition may fail where the condition is false, e.g. of an access
+  // which that condition keeps in bounds.
+  bool always_executes(const BranchInst& check) const {
+    return post_dominators_.dominates(check.getParent(), insertion_point_.getParent());
+  }
+
+  bool require(BranchInst& check, bool value) override {
+    return always_executes(check) && require(check.getCondition(), value);
+  }
+
+  bool may_keep(BranchInst& check) override {
+    remark(kFunctionVersioning, check,
+           always_executes(check) ? "this check stays: it depends on memory, on a loop or on a branch"
+                                  : "this check stays: it is made under a condition");
+    return true;
+  }
+
+  bool is_enough(size_t hoisted) override {
+    if (hoisted < fewest_)
+      remark(kFunctionVersioning, group_, "not this kernel: ", hoisted,
+             " of its checks can be made first, and fewer than ", fewest_, " are not worth a second function");
+    return hoisted >= fewest_;
+  }
+
   struct Requirement {
     Value* condition;
     bool value;
@@ -150,19 +160,23 @@ class FunctionVersioning {
     return true;
   }
 
-  Function* clone() {
+  // The original becomes the slow version.
+  void copy() override {
     LLVMContext& context = group_.getContext();
     SmallVector<Type*> types;
     for (Argument& argument : group_.args()) types.push_back(argument.getType());
-    auto* fast = Function::Create(FunctionType::get(Type::getInt1Ty(context), types, false),
-                                  GlobalValue::InternalLinkage, group_.getName() + ".whole", group_.getParent());
-    for (auto [argument, copy] : zip(group_.args(), fast->args())) copies_[&argument] = &copy;
+    fast_ = Function::Create(FunctionType::get(Type::getInt1Ty(context), types, false), GlobalValue::InternalLinkage,
+                             group_.getName() + ".whole", group_.getParent());
+    for (auto [argument, copy] : zip(group_.args(), fast_->args())) copies_[&argument] = &copy;
     SmallVector<ReturnInst*> returns;
-    CloneFunctionInto(fast, &group_, copies_, CloneFunctionChangeType::LocalChangesOnly, returns);
-    fast->setDSOLocal(true);  // whatever the original is, which it has copied that from
+    CloneFunctionInto(fast_, &group_, copies_, CloneFunctionChangeType::LocalChangesOnly, returns);
+    fast_->setDSOLocal(true);  // whatever the original is, which it has copied that from
     for (ReturnInst* from : returns)
       ReplaceInstWithInst(from, ReturnInst::Create(context, ConstantInt::getTrue(context)));
     cloned_insertion_point_ = cast<Instruction>(copies_[&insertion_point_]);
+  }
+
+  Value* expand() override {
     IRBuilder<> builder(cloned_insertion_point_);
     Value* all = builder.getTrue();
     auto add = [&](Value* part) { all = builder.CreateAnd(all, part); };
@@ -175,20 +189,19 @@ class FunctionVersioning {
       Value* reduced_limit = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, limit, builder.getInt64(range.reach));
       add(builder.CreateICmpULT(lowest, reduced_limit));
     }
-    for (BranchInst* branch : hoisted_) {
-      auto* copy = cast<BranchInst>(copies_[branch]);
-      copy->setCondition(ConstantInt::getBool(context, *likely_successor(*branch) == 0));
-    }
-    BasicBlock* start = cloned_insertion_point_->getParent();
-    BasicBlock* rest = SplitBlock(start, cloned_insertion_point_);
-    BasicBlock* other = BasicBlock::Create(context, "other", fast);
-    ReturnInst::Create(context, ConstantInt::getFalse(context), other);
-    ReplaceInstWithInst(start->getTerminator(), BranchInst::Create(rest, other, all));
-    mark_likely(cast<BranchInst>(*start->getTerminator()));
-    Argument* lanes = fast->getArg(static_cast<unsigned>(fast->arg_size()) - 1);
-    lanes->replaceAllUsesWith(ConstantInt::get(lanes->getType(), kLanes));
-    return fast;
+    return all;
   }
+
+  void select(Value* condition) override {
+    LLVMContext& context = group_.getContext();
+    BasicBlock* other = BasicBlock::Create(context, "other", fast_);
+    ReturnInst::Create(context, ConstantInt::getFalse(context), other);
+    mark_likely(branch_at(*cloned_insertion_point_, condition, *other));
+    Argument* lanes = fast_->getArg(static_cast<unsigned>(fast_->arg_size()) - 1);
+    lanes->replaceAllUsesWith(ConstantInt::get(lanes->getType(), kLanes));
+  }
+
+  BranchInst& in_fast_copy(BranchInst& check) override { return cast<BranchInst>(*copies_[&check]); }
 
   // The clone of a value, hoisted to the start.
   Value* hoist(Value* value) {
@@ -204,14 +217,15 @@ class FunctionVersioning {
   }
 
   Function& group_;
+  const unsigned fewest_;
   Instruction& insertion_point_;
   DominatorTree& dominators_;
   PostDominatorTree& post_dominators_;
   ScalarEvolution& evolution_;
   DenseMap<Instruction*, bool> can_be_hoisted_;
-  SmallVector<BranchInst*> hoisted_;
   SmallVector<Requirement> requirements_;
   SmallVector<Range> ranges_;
+  Function* fast_ = nullptr;
   ValueToValueMapTy copies_;
   Instruction* cloned_insertion_point_ = nullptr;
   DenseSet<Instruction*> moved_;
@@ -220,16 +234,16 @@ class FunctionVersioning {
 }  // namespace
 
 Function* make_fast_version(Function& group, FunctionAnalysisManager& analyses, unsigned fewest) {
-  auto is_check = [](BasicBlock& block) {
-    auto* branch = dyn_cast<BranchInst>(block.getTerminator());
-    return branch && likely_successor(*branch);
-  };
-  const auto checks = static_cast<size_t>(count_if(group, is_check));
-  if (checks >= fewest) return FunctionVersioning(group, analyses).make(fewest);
-  if (checks > 0)
-    remark(kFunctionVersioning, group, "not this kernel: it has ", checks, checks == 1 ? " check" : " checks",
-           ", and fewer than ", fewest, " are not worth a second function");
-  return nullptr;
+  const SmallVector<BranchInst*> checks = checks_of(group);
+  if (checks.size() < fewest) {
+    if (!checks.empty())
+      remark(kFunctionVersioning, group, "not this kernel: it has ", checks.size(),
+             checks.size() == 1 ? " check" : " checks", ", and fewer than ", fewest,
+             " are not worth a second function");
+    return nullptr;
+  }
+  FunctionScope scope(group, analyses, fewest);
+  return scope.version(checks) ? scope.function() : nullptr;
 }
 
 }  // namespace kiln

@@ -2,9 +2,9 @@
 // except at array borders.
 //
 // In code without loops nothing shows beforehand that an access is consecutive (loop_versioning.h), and an x-line of
-// threads may be too short for a check per line to pay off. Here the checks are hoisted to one per simdgroup. Accesses
-// to one array at known byte distances, as in a stencil, are in bounds if the lowest and the highest are. The remaining
-// code has no branches. Every other simdgroup runs the code that checks each access.
+// threads may be too short for a check per line to pay off. Here the scope of versioning (versioning.h) is one
+// simdgroup. Accesses to one array at known byte distances, as in a stencil, are in bounds if the lowest and the
+// highest are. The remaining code has no branches. Every other simdgroup runs the code that checks each access.
 #pragma once
 
 #include <llvm/IR/PassManager.h>

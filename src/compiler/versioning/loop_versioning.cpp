@@ -25,6 +25,7 @@
 #include "compiler/ir/loop_metadata.h"
 #include "compiler/ir/remarks.h"
 #include "compiler/ir/simdgroup.h"
+#include "compiler/versioning/versioning.h"
 #include "compiler/workgroup/thread_coarsening.h"
 
 namespace kiln {
@@ -237,24 +238,84 @@ class Conditions {
   const char* why_ = "";
 };
 
-void assume_likely(BranchInst& branch) {
-  branch.setCondition(ConstantInt::getBool(branch.getContext(), *likely_successor(branch) == 0));
-}
-
 // The checks in the loop's own blocks, but not those in loops over lanes within it.
 SmallVector<BranchInst*> checks_of(const Loop& loop, const LoopInfo& loops) {
   SmallVector<BranchInst*> checks;
   for (BasicBlock* block : loop.blocks())
-    if (auto* branch = dyn_cast<BranchInst>(block->getTerminator());
-        branch && loops.getLoopFor(block) == &loop && likely_successor(*branch))
-      checks.push_back(branch);
+    if (BranchInst* check = check_of(*block); check && loops.getLoopFor(block) == &loop) checks.push_back(check);
   return checks;
 }
+
+bool in_no_loop(const Loop&) { return false; }
+
+// What the three scopes of this file have in common: the analysis of loops.
+class ScopeWithLoops : public VersioningScope {
+ protected:
+  ScopeWithLoops(Instruction& insertion_point, Function& function, FunctionAnalysisManager& analyses,
+                 function_ref<bool(const Loop&)> may_assume)
+      : insertion_point_(insertion_point),
+        conditions_(insertion_point, analyses.getResult<ScalarEvolutionAnalysis>(function),
+                    analyses.getResult<DominatorTreeAnalysis>(function), analyses.getResult<LoopAnalysis>(function),
+                    may_assume) {}
+
+  bool require(BranchInst& check, bool value) override { return conditions_.require(check.getCondition(), value); }
+  bool may_keep(BranchInst&) override { return true; }
+  bool is_enough(size_t hoisted) override { return hoisted > 0; }
+  Value* expand() override { return conditions_.expand(); }
+
+  Instruction& insertion_point_;
+  Conditions conditions_;
+};
+
+// A loop: the slow copy is a second loop. No check may stay.
+class LoopScope : public ScopeWithLoops {
+ public:
+  LoopScope(Loop& loop, FunctionAnalysisManager& analyses, function_ref<bool(const Loop&)> is_this)
+      : ScopeWithLoops(*loop.getLoopPreheader()->getTerminator(), *loop.getHeader()->getParent(), analyses, is_this),
+        loop_(loop),
+        loops_(analyses.getResult<LoopAnalysis>(*loop.getHeader()->getParent())),
+        dominators_(analyses.getResult<DominatorTreeAnalysis>(*loop.getHeader()->getParent())) {}
+
+ private:
+  bool may_keep(BranchInst& check) override {
+    remark(kLoopVersioning, check, "not this loop: ", conditions_.why());
+    return false;
+  }
+
+  // The original becomes the fast version.
+  void select(Value* condition) override {
+    BasicBlock* before = insertion_point_.getParent();
+    BasicBlock* preheader = SplitBlock(before, &insertion_point_, &dominators_, &loops_);
+    SmallVector<BasicBlock*> exits;
+    loop_.getUniqueExitBlocks(exits);
+    ValueToValueMapTy map;
+    SmallVector<BasicBlock*> blocks;
+    Loop* other = cloneLoopWithPreheader(preheader, before, &loop_, map, ".slow", &loops_, &dominators_, blocks);
+    remapInstructionsInBlocks(blocks, map);
+    ReplaceInstWithInst(before->getTerminator(), BranchInst::Create(preheader, other->getLoopPreheader(), condition));
+    mark_likely(cast<BranchInst>(*before->getTerminator()));
+    for (BasicBlock* exit : exits) {
+      for (PHINode& phi : exit->phis())
+        for (unsigned i = 0, count = phi.getNumIncomingValues(); i < count; ++i) {
+          auto cloned = map.find(phi.getIncomingBlock(i));
+          if (cloned == map.end()) continue;
+          Value* value = phi.getIncomingValue(i);
+          if (auto mapped = map.find(value); mapped != map.end()) value = mapped->second;
+          phi.addIncoming(value, cast<BasicBlock>(cloned->second));
+        }
+    }
+    dominators_.recalculate(*before->getParent());
+  }
+
+  Loop& loop_;
+  LoopInfo& loops_;
+  DominatorTree& dominators_;
+};
 
 class LoopVersioning {
  public:
   LoopVersioning(Function& function, FunctionAnalysisManager& analyses, unsigned fewest)
-      : function_(function),
+      : analyses_(analyses),
         fewest_(fewest),
         loops_(analyses.getResult<LoopAnalysis>(function)),
         dominators_(analyses.getResult<DominatorTreeAnalysis>(function)),
@@ -294,58 +355,18 @@ class LoopVersioning {
     has_changed_ |= formLCSSARecursively(loop, dominators_, &loops_, &evolution_);
     if (!loop.isLoopSimplifyForm() || !loop.isSafeToClone()) return false;
     auto is_this = [&](const Loop& other) { return &other == &loop; };
-    Conditions conditions(*loop.getLoopPreheader()->getTerminator(), evolution_, dominators_, loops_, is_this);
-    for (BranchInst* branch : checks)
-      if (!conditions.require(branch->getCondition(), *likely_successor(*branch) == 0)) {
-        remark(kLoopVersioning, *branch, "not this loop: ", conditions.why());
-        return false;
-      }
-    clone_loop(loop, conditions.expand());
-    for (BranchInst* branch : checks) assume_likely(*branch);
+    if (!LoopScope(loop, analyses_, is_this).version(checks)) return false;
     evolution_.forgetTopmostLoop(&loop);
     return true;
   }
 
-  // Clones the loop for the case that the condition is false. The original becomes the fast version.
-  void clone_loop(Loop& loop, Value* condition) {
-    BasicBlock* before = loop.getLoopPreheader();
-    BasicBlock* preheader = SplitBlock(before, before->getTerminator(), &dominators_, &loops_);
-    SmallVector<BasicBlock*> exits;
-    loop.getUniqueExitBlocks(exits);
-    ValueToValueMapTy map;
-    SmallVector<BasicBlock*> blocks;
-    Loop* other = cloneLoopWithPreheader(preheader, before, &loop, map, ".slow", &loops_, &dominators_, blocks);
-    remapInstructionsInBlocks(blocks, map);
-    ReplaceInstWithInst(before->getTerminator(), BranchInst::Create(preheader, other->getLoopPreheader(), condition));
-    mark_likely(cast<BranchInst>(*before->getTerminator()));
-    for (BasicBlock* exit : exits) {
-      for (PHINode& phi : exit->phis())
-        for (unsigned i = 0, count = phi.getNumIncomingValues(); i < count; ++i) {
-          auto cloned = map.find(phi.getIncomingBlock(i));
-          if (cloned == map.end()) continue;
-          Value* value = phi.getIncomingValue(i);
-          if (auto mapped = map.find(value); mapped != map.end()) value = mapped->second;
-          phi.addIncoming(value, cast<BasicBlock>(cloned->second));
-        }
-    }
-    dominators_.recalculate(function_);
-  }
-
-  Function& function_;
+  FunctionAnalysisManager& analyses_;
   unsigned fewest_;
   LoopInfo& loops_;
   DominatorTree& dominators_;
   ScalarEvolution& evolution_;
   bool has_changed_ = false;
 };
-
-}  // namespace
-
-PreservedAnalyses LoopVersioningPass::run(Function& function, FunctionAnalysisManager& analyses) {
-  return LoopVersioning(function, analyses, fewest).run() ? PreservedAnalyses::none() : PreservedAnalyses::all();
-}
-
-namespace {
 
 // Whether no value computed in the loop is used outside it.
 bool has_no_live_outs(const Loop& loop) {
@@ -356,52 +377,46 @@ bool has_no_live_outs(const Loop& loop) {
   return true;
 }
 
-}  // namespace
+// The loop over halves, which goes on at `next`: the slow copy is the simdgroup's function.
+class HalvesScope : public ScopeWithLoops {
+ public:
+  HalvesScope(const CoarsenedLoop& halves, BasicBlock& next, Function& simdgroup, Function& function,
+              FunctionAnalysisManager& analyses)
+      : ScopeWithLoops(*halves.insertion_point(), function, analyses, in_no_loop),
+        halves_(halves),
+        next_(next),
+        simdgroup_(simdgroup),
+        always_(analyses.getResult<PostDominatorTreeAnalysis>(function)) {}
 
-PreservedAnalyses CoarsenedLoopVersioningPass::run(Function& function, FunctionAnalysisManager& analyses) {
-  auto& loops = analyses.getResult<LoopAnalysis>(function);
-  for (Loop* outer : loops) {
-    const CoarsenedLoop halves = coarsened_loop_of(*outer);
-    BasicBlock* next = halves.loop ? halves.loop->getUniqueExitBlock() : nullptr;
-    if (!next || !next->phis().empty() || !has_no_live_outs(*halves.loop)) continue;
-    SmallVector<BranchInst*> checks = checks_of(*halves.loop, loops);
-    auto& evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
-    const auto& always = analyses.getResult<PostDominatorTreeAnalysis>(function);
-    auto never = [](const Loop&) { return false; };
-    Conditions conditions(*halves.insertion_point(), evolution, analyses.getResult<DominatorTreeAnalysis>(function),
-                          loops, never);
-    // Other checks stay: those that cannot be hoisted, and those that do not always execute.
-    erase_if(checks, [&](BranchInst* branch) {
-      return !always.dominates(branch->getParent(), halves.loop->getHeader()) ||
-             !conditions.require(branch->getCondition(), *likely_successor(*branch) == 0);
-    });
-    if (checks.empty()) continue;
-    Value* condition = conditions.expand();
-    auto* from = cast<BranchInst>(halves.insertion_point());
-    BasicBlock* before = from->getParent();
-    BasicBlock* fast_block = SplitBlock(before, from);
+ private:
+  // Only checks that always execute.
+  bool require(BranchInst& check, bool value) override {
+    return always_.dominates(check.getParent(), halves_.loop->getHeader()) && ScopeWithLoops::require(check, value);
+  }
+
+  void select(Value* condition) override {
+    Function& function = *insertion_point_.getFunction();
     auto block = [&](const char* name) { return BasicBlock::Create(function.getContext(), name, &function); };
     BasicBlock *first = block("apart"), *second = block("apart.second");
-    ReplaceInstWithInst(before->getTerminator(), BranchInst::Create(fast_block, first, condition));
-    mark_likely(cast<BranchInst>(*before->getTerminator()));
+    mark_likely(branch_at(insertion_point_, condition, *first));
     IRBuilder<> builder(first);
     auto call = [&](unsigned half_offset) {
-      builder.CreateCall(&simdgroup, {function.getArg(0), function.getArg(1), builder.getInt32(half_offset),
-                                      /*row=*/builder.getInt32(0), halves.x, builder.getInt32(kLanes)});
+      builder.CreateCall(&simdgroup_, {function.getArg(0), function.getArg(1), builder.getInt32(half_offset),
+                                       /*row=*/builder.getInt32(0), halves_.x, builder.getInt32(kLanes)});
     };
     call(0);
-    Value* left = builder.CreateSub(function.getArg(2), halves.x);
-    builder.CreateCondBr(builder.CreateICmpULT(left, builder.getInt32(kCoarsenedThreads)), next, second);
+    Value* left = builder.CreateSub(function.getArg(2), halves_.x);
+    builder.CreateCondBr(builder.CreateICmpULT(left, builder.getInt32(kCoarsenedThreads)), &next_, second);
     builder.SetInsertPoint(second);
     call(kLanes);
-    builder.CreateBr(next);
-    for (BranchInst* branch : checks) assume_likely(*branch);
-    return PreservedAnalyses::none();
+    builder.CreateBr(&next_);
   }
-  return PreservedAnalyses::all();
-}
 
-namespace {
+  const CoarsenedLoop& halves_;
+  BasicBlock& next_;
+  Function& simdgroup_;
+  const PostDominatorTree& always_;
+};
 
 // Whether the load reads the launch's description of its arguments. `launch`, the function's first parameter, begins
 // with a pointer to it.
@@ -444,7 +459,57 @@ bool is_unrolled(const Loop& loop) {
   return true;
 }
 
+// A threadgroup's function, from the end of its first block on: the slow copy is a clone of it.
+class ThreadgroupScope : public ScopeWithLoops {
+ public:
+  ThreadgroupScope(Function& function, FunctionAnalysisManager& analyses, bool can_hoist_without_assumptions)
+      : ScopeWithLoops(*function.getEntryBlock().getTerminator(), function, analyses, is_unrolled),
+        function_(function),
+        can_hoist_without_assumptions_(can_hoist_without_assumptions) {}
+
+ private:
+  void copy() override {
+    ValueToValueMapTy map;
+    slow_ = CloneFunction(&function_, map);
+    slow_->setName(function_.getName() + kSlowSuffix);
+    slow_->setLinkage(GlobalValue::InternalLinkage);
+    // The clone rarely runs: an index that depends on the threadgroup's position wraps or leaves its array in few of
+    // them.
+    if (!can_hoist_without_assumptions_) disable_unrolling(*slow_);
+  }
+
+  void select(Value* condition) override {
+    BasicBlock* other = BasicBlock::Create(function_.getContext(), "apart", &function_);
+    branch_at(insertion_point_, condition, *other);
+    IRBuilder<> builder(other);
+    SmallVector<Value*> arguments;
+    for (Argument& argument : function_.args()) arguments.push_back(&argument);
+    builder.CreateCall(slow_, arguments);
+    builder.CreateRetVoid();
+  }
+
+  Function& function_;
+  const bool can_hoist_without_assumptions_;
+  Function* slow_ = nullptr;
+};
+
 }  // namespace
+
+PreservedAnalyses LoopVersioningPass::run(Function& function, FunctionAnalysisManager& analyses) {
+  return LoopVersioning(function, analyses, fewest).run() ? PreservedAnalyses::none() : PreservedAnalyses::all();
+}
+
+PreservedAnalyses CoarsenedLoopVersioningPass::run(Function& function, FunctionAnalysisManager& analyses) {
+  auto& loops = analyses.getResult<LoopAnalysis>(function);
+  for (Loop* outer : loops) {
+    const CoarsenedLoop halves = coarsened_loop_of(*outer);
+    BasicBlock* next = halves.loop ? halves.loop->getUniqueExitBlock() : nullptr;
+    if (!next || !next->phis().empty() || !has_no_live_outs(*halves.loop)) continue;
+    if (HalvesScope(halves, *next, simdgroup, function, analyses).version(checks_of(*halves.loop, loops)))
+      return PreservedAnalyses::none();
+  }
+  return PreservedAnalyses::all();
+}
 
 PreservedAnalyses ThreadgroupVersioningPass::run(Function& function, FunctionAnalysisManager& analyses) {
   hoist_argument_loads(function);
@@ -455,38 +520,12 @@ PreservedAnalyses ThreadgroupVersioningPass::run(Function& function, FunctionAna
   auto& dominators = analyses.getResult<DominatorTreeAnalysis>(function);
   if (!begins->isTerminator()) SplitBlock(&entry, &*begins, &dominators, &loops);
   auto& evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
-  auto hoist_checks = [&](Conditions& conditions) {
-    SmallVector<BranchInst*> hoisted;
-    for (BasicBlock& block : function)
-      if (auto* branch = dyn_cast<BranchInst>(block.getTerminator()); branch && likely_successor(*branch))
-        if (conditions.require(branch->getCondition(), *likely_successor(*branch) == 0)) hoisted.push_back(branch);
-    return hoisted;
-  };
-  auto never = [](const Loop&) { return false; };
-  Conditions certain(*entry.getTerminator(), evolution, dominators, loops, never);
-  bool can_hoist_without_assumptions = !hoist_checks(certain).empty();
-  Conditions conditions(*entry.getTerminator(), evolution, dominators, loops, is_unrolled);
-  SmallVector<BranchInst*> hoisted = hoist_checks(conditions);
-  if (hoisted.empty()) return PreservedAnalyses::none();
-
-  ValueToValueMapTy map;
-  Function* slow = CloneFunction(&function, map);
-  slow->setName(function.getName() + kSlowSuffix);
-  slow->setLinkage(GlobalValue::InternalLinkage);
-  // The clone rarely runs: an index that depends on the threadgroup's position wraps or leaves its array in few of
-  // them.
-  if (!can_hoist_without_assumptions) disable_unrolling(*slow);
-  Value* condition = conditions.expand();
-  auto* from = cast<BranchInst>(entry.getTerminator());
-  BasicBlock* rest = SplitBlock(&entry, from);
-  BasicBlock* other = BasicBlock::Create(function.getContext(), "apart", &function);
-  IRBuilder<> builder(other);
-  SmallVector<Value*> arguments;
-  for (Argument& argument : function.args()) arguments.push_back(&argument);
-  builder.CreateCall(slow, arguments);
-  builder.CreateRetVoid();
-  ReplaceInstWithInst(entry.getTerminator(), BranchInst::Create(rest, other, condition));
-  for (BranchInst* branch : hoisted) assume_likely(*branch);
+  const SmallVector<BranchInst*> checks = checks_of(function);
+  Conditions certain(*entry.getTerminator(), evolution, dominators, loops, in_no_loop);
+  const auto certainly_hoisted = count_if(checks, [&](BranchInst* check) {
+    return certain.require(check->getCondition(), *likely_successor(*check) == 0);
+  });
+  ThreadgroupScope(function, analyses, certainly_hoisted > 0).version(checks);
   return PreservedAnalyses::none();
 }
 

@@ -1,10 +1,5 @@
-// Loop and function versioning: code with consecutive accesses gets a second, fast version for the case that all of
-// them are in bounds.
-//
-// Each access checks whether its lanes are consecutive and pass its guard, and has a slow path for divergent lanes
-// (widener_memory.cpp). In a loop the answer mostly follows from the first and the last iteration, so the check can be
-// hoisted out of the loop. The fast version has no branches, and keeps no registers live for paths that are never
-// taken.
+// Versioning of loops, and of functions with loops (versioning.h): in a loop the answer to a check mostly follows from
+// the first and the last iteration.
 #pragma once
 
 #include <llvm/IR/PassManager.h>

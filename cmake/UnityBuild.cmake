@@ -10,8 +10,7 @@
 option(KILN_UNITY_BUILD "Compile the files of a folder together" ON)
 
 function(kiln_unity_build TARGET)
-  # The counts of lines are the files' own.
-  if(NOT KILN_UNITY_BUILD OR KILN_COVERAGE)
+  if(NOT KILN_UNITY_BUILD)
     return()
   endif()
   set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)

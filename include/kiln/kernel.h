@@ -154,7 +154,7 @@ class Kernel {
 /// Throws ValueError: no output; a name that is not an identifier, is a keyword, or is used twice; text that is not
 /// UTF-8; a file that is not there or cannot be read.
 Kernel metal_kernel(std::string name, std::vector<std::string> input_names, std::vector<std::string> output_names,
-                    KernelSource source, KernelSource header = "", bool ensure_row_contiguous = true,
+                    const KernelSource& source, const KernelSource& header = "", bool ensure_row_contiguous = true,
                     bool atomic_outputs = false, const CompileOptions& compile_options = {});
 
 /// The same from a body in CUDA, which runs on an NVIDIA GPU or on the CPU. `shared_memory`: dynamic threadgroup memory
@@ -162,7 +162,7 @@ Kernel metal_kernel(std::string name, std::vector<std::string> input_names, std:
 /// accesses are guarded as those of Metal bodies; on a GPU nothing guards them, and `bounds` set to true is an
 /// UnsupportedError.
 Kernel cuda_kernel(std::string name, std::vector<std::string> input_names, std::vector<std::string> output_names,
-                   KernelSource source, KernelSource header = "", bool ensure_row_contiguous = true,
+                   const KernelSource& source, const KernelSource& header = "", bool ensure_row_contiguous = true,
                    int64_t shared_memory = 0, const CompileOptions& compile_options = {});
 
 }  // namespace kiln

@@ -311,7 +311,7 @@ void with_call(const MlxCall& call, Known known, const std::vector<mx::array>& i
             call.input_names, call.output_names, call.device});
 }
 
-std::vector<mx::array> add_to_graph(MlxCall call, std::vector<mx::array> inputs,
+std::vector<mx::array> add_to_graph(MlxCall call, const std::vector<mx::array>& inputs,
                                     const std::vector<mx::Shape>& output_shapes,
                                     const std::vector<Dtype>& output_dtypes, mx::Stream stream) {
   call.device = device_of(stream);

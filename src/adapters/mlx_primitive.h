@@ -34,7 +34,7 @@ Dtype to_kiln(::mlx::core::Dtype dtype);
 ::mlx::core::Dtype to_mlx(Dtype dtype);
 
 /// Adds one node to the graph and returns its outputs. Throws what KernelObject::check throws.
-std::vector<::mlx::core::array> add_to_graph(MlxCall call, std::vector<::mlx::core::array> inputs,
+std::vector<::mlx::core::array> add_to_graph(MlxCall call, const std::vector<::mlx::core::array>& inputs,
                                              const std::vector<::mlx::core::Shape>& output_shapes,
                                              const std::vector<Dtype>& output_dtypes, ::mlx::core::Stream stream);
 

@@ -286,8 +286,8 @@ KernelSpec make_spec(Dialect dialect, std::string name, std::vector<std::string>
 }  // namespace
 
 Kernel metal_kernel(std::string name, std::vector<std::string> input_names, std::vector<std::string> output_names,
-                    KernelSource source, KernelSource header, bool ensure_row_contiguous, bool atomic_outputs,
-                    const CompileOptions& compile_options) {
+                    const KernelSource& source, const KernelSource& header, bool ensure_row_contiguous,
+                    bool atomic_outputs, const CompileOptions& compile_options) {
   KernelSpec spec = make_spec(Dialect::kMetal, std::move(name), std::move(input_names), std::move(output_names), source,
                               header, ensure_row_contiguous, compile_options);
   spec.atomic_outputs = atomic_outputs;
@@ -295,8 +295,8 @@ Kernel metal_kernel(std::string name, std::vector<std::string> input_names, std:
 }
 
 Kernel cuda_kernel(std::string name, std::vector<std::string> input_names, std::vector<std::string> output_names,
-                   KernelSource source, KernelSource header, bool ensure_row_contiguous, int64_t shared_memory,
-                   const CompileOptions& compile_options) {
+                   const KernelSource& source, const KernelSource& header, bool ensure_row_contiguous,
+                   int64_t shared_memory, const CompileOptions& compile_options) {
   KernelSpec spec = make_spec(Dialect::kCuda, std::move(name), std::move(input_names), std::move(output_names), source,
                               header, ensure_row_contiguous, compile_options);
   spec.shared_memory = shared_memory;

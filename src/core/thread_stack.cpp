@@ -71,7 +71,7 @@ std::optional<Thread> Thread::start(size_t stack_bytes, std::function<void()> fu
     BlockedSignals blocked;
     if (pthread_attr_setstacksize(&attributes, stack_bytes) == 0 &&
         pthread_create(&handle, &attributes, run_function, owned.get()) == 0) {
-      owned.release();
+      static_cast<void>(owned.release());
       started = true;
     }
   } catch (const std::bad_alloc&) {

@@ -80,7 +80,7 @@ class KernelFileReader {
   ReadFile read(const std::string& path) {
     ReadFile result;
     std::string shown = printable(path);
-    auto fail = [&](auto... problem) {
+    auto fail = [&](const auto&... problem) {
       result.problem = concat(problem...);
       return std::move(result);
     };

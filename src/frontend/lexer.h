@@ -29,7 +29,7 @@ struct Token {
 class TokenList {
  public:
   explicit TokenList(std::string_view text);
-  TokenList(TokenList&&) = default;
+  TokenList(TokenList&&) = default;  // NOLINT(performance-noexcept-move-constructor): std::deque's allocates
   TokenList(const TokenList&) = delete;
   TokenList& operator=(const TokenList&) = delete;
 

@@ -413,7 +413,8 @@ TargetSpec target_named(std::string_view architecture) {
 CompileResult Context::recompile(const KernelUnit& unit, Target& target, Keep keep,
                                  std::vector<std::string> keep_after) {
   auto made = std::make_shared<CompileResult>();
-  run_job(unit, [this, made, own = std::make_shared<const KernelUnit>(unit), spec = target.spec(), keep, keep_after] {
+  run_job(unit, [this, made, own = std::make_shared<const KernelUnit>(unit), spec = target.spec(), keep,
+                 keep_after = std::move(keep_after)] {
     DefaultFloatingPoint floating_point;
     CompileResult result = run_compiler(*own, spec, keep == Keep::kStages, keep == Keep::kRemarks, keep_after);
     if (result.status != CompileStatus::kOk) throw_failure(*own, std::move(result));

@@ -354,7 +354,7 @@ class ValueRanges::Analysis {
 
   ConstantRange compute(Instruction& instruction, BasicBlock* block, Operands operand) {
     unsigned width = width_of(instruction);
-    const ConstantRange full = ConstantRange::getFull(width);
+    ConstantRange full = ConstantRange::getFull(width);
     auto of = [&](unsigned i) { return operand(instruction.getOperand(i)); };
     if (auto* binary = dyn_cast<BinaryOperator>(&instruction)) {
       ConstantRange left = of(0), right = of(1);

@@ -197,21 +197,17 @@ bool make_one_function(Pipeline& pipeline, Module& module, const DataLayout& lay
   // First: sizes of types depend on the layout, and each function's subtarget on its attributes.
   pipeline.run("target-layout", module, [&] { set_layout(module, layout); });
   pipeline.run("dynamic-threadgroup-memory", module, [&] { define_dynamic_memory(module, unit.dynamic_memory_bytes); });
-  // Pseudo-intrinsics get a meaning, or attributes, before code is moved.
+  // Pseudo-intrinsics get their attributes, or a meaning, before code is moved.
+  set_attributes(module);
   const bool has_vectors = target.kind == TargetKind::kCpu && prefers_simd(target);
   pipeline.run("ldexp", module, [&] {
-    if (has_vectors && vector_isa.scale)
-      describe_ldexp(module);
-    else
-      expand_ldexp(module);
+    if (!has_vectors || !vector_isa.scale) expand_ldexp(module);
   });
   pipeline.run("approximations", module, [&] {
     const bool are_allowed = unit.math_mode != MathMode::kSafe;
     if (are_allowed && target.kind == TargetKind::kNvidia)
       approximate_for_gpu(module);
-    else if (are_allowed && has_vectors)
-      describe_approximations(module);
-    else
+    else if (!are_allowed || !has_vectors)
       expand_approximations(module);
   });
   // Before anything may take C++'s undefined behaviour for granted.

@@ -26,7 +26,7 @@ namespace {
 // A call that each thread makes for itself: the clock, printf.
 bool is_per_thread_call(const llvm::Instruction& instruction) {
   const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
-  return (call && call->getIntrinsicID() == llvm::Intrinsic::readcyclecounter) || calls(instruction, "__kiln_print");
+  return (call && call->getIntrinsicID() == llvm::Intrinsic::readcyclecounter) || calls(instruction, kPrintFunction);
 }
 
 // A thread's position in its threadgroup, where it is not composed of simdgroup and lane.

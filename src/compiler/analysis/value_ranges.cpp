@@ -372,7 +372,7 @@ class ValueRanges::Analysis {
     if (auto* select = dyn_cast<SelectInst>(&instruction)) return chosen(*select, operand);
     if (auto* call = dyn_cast<CallInst>(&instruction)) {
       if (std::optional<uint64_t> which = thread_value(call)) return limits_.range(*which);
-      if (calls(*call, "__kiln_matrix_lane")) return ConstantRange(APInt(32, 0), APInt(32, 32));
+      if (calls(*call, kMatrixLaneFunction)) return ConstantRange(APInt(32, 0), APInt(32, 32));
       auto* intrinsic = dyn_cast<IntrinsicInst>(call);
       if (!intrinsic || !ConstantRange::isIntrinsicSupported(intrinsic->getIntrinsicID())) return full;
       SmallVector<ConstantRange> operands;

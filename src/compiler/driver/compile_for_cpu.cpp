@@ -6,6 +6,7 @@
 
 #include "compiler/driver/thread_code.h"
 #include "compiler/ir/entry.h"
+#include "compiler/ir/pseudo_intrinsics.h"
 #include "compiler/lowering/interrupt_polls.h"
 #include "compiler/pipeline.h"
 #include "compiler/x86/code_generator.h"
@@ -58,6 +59,7 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
     return result;
   }
   prepare_for_x86(pipeline, *module, output, vector_isa, needs_polls);
+  refuse_pseudo_intrinsics(*module, output.engine == "simd" ? &PseudoIntrinsic::simd : &PseudoIntrinsic::scalar);
   pipeline.keep_stage("optimized", *module);
   if (request.keep_stages) result.stages.push_back({"assembly", generate_assembly(*module, *machine)});
   llvm::SmallVector<char, 0> object = generate_object(*module, *machine);

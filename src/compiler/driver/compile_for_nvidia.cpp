@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "compiler/driver/thread_code.h"
+#include "compiler/ir/pseudo_intrinsics.h"
 #include "compiler/nvptx/ptx_generator.h"
 #include "compiler/nvptx/threadgroup_memory.h"
 #include "compiler/pipeline.h"
@@ -95,6 +96,7 @@ CompileResult compile_for_nvidia(const CompileRequest& request) {
   }
   if (!check_variables(*module, result)) return result;
   prepare_for_ptx(pipeline, *module);
+  refuse_pseudo_intrinsics(*module, &PseudoIntrinsic::gpu);
   pipeline.keep_stage("optimized", *module);
   std::string ptx = generate_ptx(*module, *machine);
   if (request.keep_stages) result.stages.push_back({"ptx", ptx});

@@ -13,6 +13,7 @@
 
 #include "compiler/clang/clang_frontend.h"
 #include "compiler/ir/entry.h"
+#include "compiler/ir/pseudo_intrinsics.h"
 #include "compiler/ir/remarks.h"
 #include "compiler/lowering/input_stores.h"
 #include "compiler/pipeline.h"
@@ -21,9 +22,6 @@
 
 namespace kiln {
 namespace {
-
-// device/metal_stdlib/logging.h
-constexpr const char* kUnsupportedFunction = "__kiln_unsupported";
 
 // A thread's variables before any of them is promoted: more of them is refused at once. Of each size one may be in use
 // at a time only, and most go; `private_bytes` of what is left is checked in the end.

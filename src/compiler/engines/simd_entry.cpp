@@ -234,7 +234,7 @@ void lower_positions(Function& group, const LaunchForm& form, bool has_convergen
   Value *record = group.getArg(kCpuRecord),
         *x = group.getArg(has_convergence_points ? unsigned{kCpuX} : unsigned{kRowX});
   Function& lane = lane_function(*group.getParent());
-  set_speculatable(lane);
+  lane.setSpeculatable();
   lane.addRangeRetAttr(ConstantRange(APInt(32, 0), APInt(32, kLanes)));
   for (Instruction& instruction : make_early_inc_range(instructions(group))) {
     const std::optional<uint64_t> value_number = thread_value(&instruction);

@@ -28,15 +28,7 @@ struct ConvergencePoint {
   std::vector<uint32_t> places;  // positions of the loops around the call, outermost first, then of the call
 };
 
-// A call of this function, `i64 __kiln_wait(i32 site, i64 value, i64 operand, i32 counter…)`, replaces each collective
-// and barrier. The number of counters follows in its name.
-inline constexpr const char* kConvergenceFunction = "__kiln_wait";
-// A product of matrices has no counters and needs LoopEnds::kKept. It has the operands of `__kiln_matrix_product`, with
-// the number of the convergence point instead of the line.
-inline constexpr const char* kProductConvergenceFunction = "__kiln_wait_product";
-
 /// Whether the front end calls a barrier here, before convergence points are numbered.
-inline constexpr const char* kThreadgroupBarrierFunction = "__kiln_threadgroup_barrier";
 inline bool is_threadgroup_barrier(const llvm::Instruction& instruction) {
   return calls(instruction, kThreadgroupBarrierFunction);
 }
@@ -44,16 +36,9 @@ inline bool is_threadgroup_barrier(const llvm::Instruction& instruction) {
 /// The same for a collective: Metal's, or a `_sync` function of CUDA's, which names the lanes that it waits for
 /// (device/cuda/warp.h). That mask becomes the upper half of the convergence call's operand, or with LoopEnds::kKept
 /// the operand of `void __kiln_mask(i32 mask)` before the call (lowering/warp_masks.h).
-inline constexpr const char* kCollectiveFunction = "__kiln_exchange";
-inline constexpr const char* kWarpCollectiveFunction = "__kiln_warp_exchange";
-inline constexpr const char* kMaskFunction = "__kiln_mask";
 inline bool is_collective(const llvm::Instruction& instruction) {
   return calls(instruction, kCollectiveFunction) || calls(instruction, kWarpCollectiveFunction);
 }
-
-// `void __kiln_yield(i32 line)` lets the other threads of the threadgroup run; this thread may be waiting for one of
-// them (lowering/spin_loops.h).
-inline constexpr const char* kYieldFunction = "__kiln_yield";
 
 /// The number of the convergence point, if the instruction is a call of kConvergenceFunction.
 inline std::optional<unsigned> convergence_point_at(const llvm::Instruction& instruction) {

@@ -15,23 +15,22 @@ namespace {
 
 using namespace llvm;
 
-constexpr StringRef kPrefix = "__kiln_lanes_";
-constexpr std::array<std::pair<LaneOperation, StringRef>, 7> kNames = {{{LaneOperation::kShuffle, "shuffle"},
-                                                                        {LaneOperation::kVote, "vote"},
-                                                                        {LaneOperation::kTake, "take"},
-                                                                        {LaneOperation::kExchange, "exchange"},
-                                                                        {LaneOperation::kUp, "up"},
-                                                                        {LaneOperation::kFirst, "first"},
-                                                                        {LaneOperation::kMultiply, "multiply"}}};
+constexpr std::array<std::pair<LaneOperation, StringRef>, 7> kNames = {{
+    {LaneOperation::kShuffle, kLanesShuffleFunction},
+    {LaneOperation::kVote, kLanesVoteFunction},
+    {LaneOperation::kTake, kLanesTakeFunction},
+    {LaneOperation::kExchange, kLanesExchangeFunction},
+    {LaneOperation::kUp, kLanesUpFunction},
+    {LaneOperation::kFirst, kLanesFirstFunction},
+    {LaneOperation::kMultiply, kLanesMultiplyFunction},
+}};
 
 }  // namespace
 
 LaneOperation lane_operation(const Value* value) {
   const auto* call = dyn_cast<CallInst>(value);
   if (!call || !call->getCalledFunction()) return LaneOperation::kNone;
-  StringRef name = call->getCalledFunction()->getName();
-  if (!name.consume_front(kPrefix)) return LaneOperation::kNone;
-  name = name.rtrim("0123456789");
+  const StringRef name = call->getCalledFunction()->getName().rtrim("0123456789");
   for (auto [operation, known] : kNames)
     if (name == known) return operation;
   return LaneOperation::kNone;
@@ -54,12 +53,7 @@ CallInst* call_lane_operation(IRBuilderBase& builder, LaneOperation operation, A
     for (Value* argument : arguments) types.push_back(argument->getType());
     Module& module = *builder.GetInsertBlock()->getModule();
     const unsigned bits = arguments[0]->getType()->getScalarSizeInBits();
-    Function& function =
-        pseudo_intrinsic(module, concat(kPrefix.str(), name.str(), bits), FunctionType::get(result, types, false));
-    set_convergent(function);
-    // The result depends not only on the operands but also on the active threads.
-    set_ordered(function);
-    function.setWillReturn();
+    Function& function = pseudo_intrinsic(module, concat(name.str(), bits), FunctionType::get(result, types, false));
     return builder.CreateCall(&function, arguments);
   }
   throw InternalError("an unknown operation on lanes");

@@ -18,8 +18,6 @@ BasicBlock& add_ordering_edge(Instruction& before, BasicBlock& to) {
   block.getTerminator()->eraseFromParent();
   IRBuilder<> builder(&block);
   Function& never = pseudo_intrinsic(module, kNeverFunction, FunctionType::get(builder.getInt1Ty(), false));
-  set_ordered(never);
-  never.setWillReturn();
   builder.CreateCondBr(builder.CreateCall(&never), &to, rest);
   return block;
 }

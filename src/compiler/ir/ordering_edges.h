@@ -11,9 +11,6 @@
 
 namespace kiln {
 
-// `i1 __kiln_never()` is false.
-inline constexpr const char* kNeverFunction = "__kiln_never";
-
 /// Splits the block before the instruction, adds a fake edge there, and returns the edge's source. Phis of `to` get no
 /// value for it.
 llvm::BasicBlock& add_ordering_edge(llvm::Instruction& before, llvm::BasicBlock& to);

@@ -1,5 +1,6 @@
 // Pseudo-intrinsics: functions without a body that stand for something until an engine replaces their calls by
-// instructions. These helpers recognize the calls, declare how they may be moved, and replace them.
+// instructions. pseudo_intrinsics.def lists them. These helpers recognize the calls, declare how they may be moved, and
+// replace them.
 #pragma once
 
 #include <llvm/ADT/STLExtras.h>
@@ -13,10 +14,47 @@
 
 namespace kiln {
 
-/// The function of this name, declared on first use.
-inline llvm::Function& pseudo_intrinsic(llvm::Module& module, llvm::StringRef name, llvm::FunctionType* type) {
-  return *llvm::cast<llvm::Function>(module.getOrInsertFunction(name, type).getCallee());
-}
+// The names, under the constants of the rows.
+#define KILN_PSEUDO_INTRINSIC(constant, name, ...) inline constexpr const char* constant = name;
+#include "compiler/ir/pseudo_intrinsics.def"
+#undef KILN_PSEUDO_INTRINSIC
+
+// A row of pseudo_intrinsics.def, which says what the columns mean.
+struct PseudoIntrinsic {
+  enum Matches { kWhole, kNumbered };
+  enum Effects {
+    kUnknown,
+    kPure,
+    kSpeculatable,
+    kConvergent,
+    kConvergentReturning,
+    kOrdered,
+    kConvergentOrdered,
+    kConvergentOrderedReturning
+  };
+  enum Origin { kDevice, kCompiler };
+  static constexpr const char *kLoaded = "", *kNever = nullptr;
+
+  llvm::StringLiteral name;
+  Matches matches;
+  Effects effects;
+  Origin origin;
+  // Who replaces the last calls in each engine.
+  const char *scalar, *simd, *gpu;
+};
+
+/// Null where the function is none.
+const PseudoIntrinsic* find_pseudo_intrinsic(llvm::StringRef name);
+
+/// The function of this name, declared on first use, with the attributes of its row.
+llvm::Function& pseudo_intrinsic(llvm::Module& module, llvm::StringRef name, llvm::FunctionType* type);
+
+/// Gives their attributes to the functions that the device library declares.
+void set_attributes(llvm::Module& module);
+
+/// Throws an InternalError that names the row where calls are left that `engine`, &PseudoIntrinsic::simd for one,
+/// should have replaced.
+void refuse_pseudo_intrinsics(const llvm::Module& module, const char* PseudoIntrinsic::* engine);
 
 inline bool calls(const llvm::Instruction& instruction, llvm::StringRef name) {
   const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
@@ -25,37 +63,11 @@ inline bool calls(const llvm::Instruction& instruction, llvm::StringRef name) {
 
 /// `__kiln_value(which)` is a value of the thread, by its number in core/thread_values.h. Returns `which` if the value
 /// is such a call with a constant.
-inline constexpr const char* kValueFunction = "__kiln_value";
 inline std::optional<uint64_t> thread_value(const llvm::Value* value) {
   const auto* call = llvm::dyn_cast<llvm::CallInst>(value);
   if (!call || !calls(*call, kValueFunction)) return std::nullopt;
   const auto* which = llvm::dyn_cast<llvm::ConstantInt>(call->getArgOperand(0));
   return which ? std::optional(which->getZExtValue()) : std::nullopt;
-}
-
-/// Declares that calls return and only compute: dead calls may be deleted, and equal ones merged.
-inline void set_no_side_effects(llvm::Function& function) {
-  function.setDoesNotAccessMemory();
-  function.setDoesNotThrow();
-  function.setWillReturn();
-}
-
-/// Allows calls to be moved like arithmetic.
-inline void set_speculatable(llvm::Function& function) {
-  set_no_side_effects(function);
-  function.setSpeculatable();
-}
-
-/// Keeps calls at points that the same threads execute together.
-inline void set_convergent(llvm::Function& function) {
-  function.setConvergent();
-  function.setDoesNotThrow();
-}
-
-/// Keeps calls in their order, whatever memory accesses are between them.
-inline void set_ordered(llvm::Function& function) {
-  function.setMemoryEffects(llvm::MemoryEffects::inaccessibleMemOnly());
-  function.setDoesNotThrow();
 }
 
 /// Replaces each call by the value of `replacement(CallInst&)`, which inserts its instructions before the call, and

@@ -8,14 +8,10 @@ namespace kiln {
 
 using namespace llvm;
 
-bool is_rsqrt(const Instruction& instruction) { return calls(instruction, kRsqrt); }
-
-void describe_approximations(Module& module) {
-  if (Function* function = module.getFunction(kRsqrt)) set_speculatable(*function);
-}
+bool is_rsqrt(const Instruction& instruction) { return calls(instruction, kRsqrtFunction); }
 
 void expand_approximations(Module& module) {
-  replace_calls(module, kRsqrt, [](CallInst& call) { return call.getArgOperand(1); });
+  replace_calls(module, kRsqrtFunction, [](CallInst& call) { return call.getArgOperand(1); });
 }
 
 Value* approximate_rsqrt(Value* values, const VectorIsa& vector_isa, IRBuilder<>& builder) {

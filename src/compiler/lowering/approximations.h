@@ -14,13 +14,7 @@
 
 namespace kiln {
 
-/// `float __kiln_rsqrt(float x, float exact)`: `exact` is 1 / sqrt(x), correctly rounded.
-inline constexpr const char* kRsqrt = "__kiln_rsqrt";
-
 bool is_rsqrt(const llvm::Instruction& instruction);
-
-/// Allows LLVM to move and speculate them like arithmetic.
-void describe_approximations(llvm::Module& module);
 
 /// Replaces the remaining ones by the correctly rounded values.
 void expand_approximations(llvm::Module& module);

@@ -27,11 +27,6 @@ namespace {
 
 using namespace llvm;
 
-constexpr const char* kLoopEnter = "__kiln_loop_enter";
-constexpr const char* kLoopMerge = "__kiln_loop_merge";
-constexpr const char* kCallEnter = "__kiln_call_enter";
-constexpr const char* kCallMerge = "__kiln_call_merge";
-
 std::vector<CallInst*> calls_of(Function& function) {
   std::vector<CallInst*> found;
   for (User* user : function.users())
@@ -130,9 +125,9 @@ class PointNumbering {
       for (const Instruction& instruction : *block) positions_[&instruction] = position++;
     }
     for (Instruction& instruction : instructions(function)) {
-      if (calls(instruction, kLoopEnter)) enters_.push_back(cast<CallInst>(&instruction));
-      if (calls(instruction, kCallEnter)) call_enters_.push_back(cast<CallInst>(&instruction));
-      if (calls(instruction, kLoopMerge) || calls(instruction, kCallMerge)) {
+      if (calls(instruction, kLoopEnterFunction)) enters_.push_back(cast<CallInst>(&instruction));
+      if (calls(instruction, kCallEnterFunction)) call_enters_.push_back(cast<CallInst>(&instruction));
+      if (calls(instruction, kLoopMergeFunction) || calls(instruction, kCallMergeFunction)) {
         merges_.push_back(cast<CallInst>(&instruction));
         merges_of_[merges_.back()->getArgOperand(0)].push_back(merges_.back());
       }
@@ -234,8 +229,6 @@ class PointNumbering {
     point.is_product = true;
     point.line = static_cast<uint32_t>(constant(product.getArgOperand(0), "line"));
     Function& function = pseudo_intrinsic(module_, kProductConvergenceFunction, product.getFunctionType());
-    set_convergent(function);
-    set_ordered(function);
     product.setArgOperand(0, ConstantInt::get(product.getArgOperand(0)->getType(), points_.size()));
     product.setCalledFunction(&function);
     point.places.push_back(positions_.lookup(&product));
@@ -291,9 +284,6 @@ class PointNumbering {
   void mark_mask(Value* mask, IRBuilder<>& builder) {
     Function& mark =
         pseudo_intrinsic(module_, kMaskFunction, FunctionType::get(builder.getVoidTy(), {builder.getInt32Ty()}, false));
-    set_convergent(mark);
-    set_ordered(mark);
-    mark.setWillReturn();
     builder.CreateCall(&mark, {mask});
   }
 
@@ -301,13 +291,8 @@ class PointNumbering {
     IRBuilder<> builder(function_.getContext());
     std::vector<Type*> types = {builder.getInt32Ty(), builder.getInt64Ty(), builder.getInt64Ty()};
     types.insert(types.end(), counters, builder.getInt32Ty());
-    Function& function = pseudo_intrinsic(module_, concat(kConvergenceFunction, counters),
-                                          FunctionType::get(builder.getInt64Ty(), types, /*isVarArg=*/false));
-    set_convergent(function);
-    // A thread that would wait for ever is reported, and the launch ends. So loop-invariant code may be hoisted past
-    // it.
-    function.setWillReturn();
-    return function;
+    return pseudo_intrinsic(module_, concat(kConvergenceFunction, counters),
+                            FunctionType::get(builder.getInt64Ty(), types, /*isVarArg=*/false));
   }
 
   Function& function_;
@@ -335,9 +320,6 @@ void mark_iteration(CallInst& collective) {
   Function& mark = pseudo_intrinsic(
       *collective.getModule(), concat(kIterationFunction, counters.size()),
       FunctionType::get(builder.getVoidTy(), SmallVector<Type*>(counters.size(), builder.getInt32Ty()), false));
-  set_convergent(mark);
-  set_ordered(mark);
-  mark.setWillReturn();
   builder.CreateCall(&mark, counters);
 }
 
@@ -356,7 +338,7 @@ LoopMembership keep_collectives_in_loops(Function& function) {
 void mark_calls(Module& module) {
   // The mark itself is called by a function of the device library, which the loops call.
   SetVector<Function*> with_loops;
-  if (Function* mark = module.getFunction(kLoopEnter))
+  if (Function* mark = module.getFunction(kLoopEnterFunction))
     for (CallInst* call : calls_of(*mark))
       for (CallInst* loop : calls_of(*call->getFunction())) with_loops.insert(loop->getFunction());
   std::vector<CallInst*> marked;
@@ -364,10 +346,9 @@ void mark_calls(Module& module) {
     for (CallInst* call : calls_of(*function)) marked.push_back(call);
   if (marked.empty()) return;
   IRBuilder<> builder(module.getContext());
-  Function& enter = pseudo_intrinsic(module, kCallEnter, FunctionType::get(builder.getInt32Ty(), false));
-  Function& merge =
-      pseudo_intrinsic(module, kCallMerge, FunctionType::get(builder.getVoidTy(), {builder.getInt32Ty()}, false));
-  for (Function* mark : {&enter, &merge}) set_convergent(*mark);
+  Function& enter = pseudo_intrinsic(module, kCallEnterFunction, FunctionType::get(builder.getInt32Ty(), false));
+  Function& merge = pseudo_intrinsic(module, kCallMergeFunction,
+                                     FunctionType::get(builder.getVoidTy(), {builder.getInt32Ty()}, false));
   for (CallInst* call : marked) {
     builder.SetInsertPoint(call);
     Value* number = builder.CreateCall(&enter);

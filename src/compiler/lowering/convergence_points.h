@@ -41,9 +41,8 @@ enum class LoopEnds {
 /// the marks. The result is indexed by the number of the convergence point.
 std::vector<ConvergencePoint> number_convergence_points(llvm::Function& function, LoopEnds ends = LoopEnds::kCounted);
 
-// `void __kiln_iteration(i32 counter…)` after a lowered collective keeps the counters of its loops, while more
-// conditions may become constant. The number of counters is appended to its name.
-inline constexpr const char* kIterationFunction = "__kiln_iteration";
+// Calls of kIterationFunction after a lowered collective keep the counters of its loops, while more conditions may
+// become constant.
 
 /// Marks the iteration before `collective`, if that is in a loop.
 void mark_iteration(llvm::CallInst& collective);

@@ -70,7 +70,6 @@ class CollectiveLowering {
     if (!lane_) {
       Function& function =
           pseudo_intrinsic(module_, kCollectiveLaneFunction, FunctionType::get(builder_.getInt32Ty(), false));
-      set_no_side_effects(function);
       lane_ = IRBuilder<>(&entry_, entry_.getFirstInsertionPt()).CreateCall(&function);
     }
     IRBuilder<> builder(lane_->getNextNode());

@@ -8,22 +8,12 @@ namespace kiln {
 
 using namespace llvm;
 
-namespace {
-
-constexpr const char* kScaled = "__kiln_scaled";
-
-}  // namespace
-
-bool is_ldexp(const Instruction& instruction) { return calls(instruction, kScaled); }
-
-void describe_ldexp(Module& module) {
-  if (Function* function = module.getFunction(kScaled)) set_speculatable(*function);
-}
+bool is_ldexp(const Instruction& instruction) { return calls(instruction, kLdexpFunction); }
 
 // Multiplies by half of the exponent's power and then by the other half, since 2^n itself may not be a float. The first
 // product is exact.
 void expand_ldexp(Module& module) {
-  replace_calls(module, kScaled, [](CallInst& call) {
+  replace_calls(module, kLdexpFunction, [](CallInst& call) {
     IRBuilder<> builder(&call);
     Value *value = call.getArgOperand(0), *exponent = call.getArgOperand(2);
     auto power_of_two = [&](Value* n) {

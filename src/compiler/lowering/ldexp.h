@@ -12,9 +12,6 @@ namespace kiln {
 
 bool is_ldexp(const llvm::Instruction& instruction);
 
-/// Allows LLVM to move and speculate them like arithmetic.
-void describe_ldexp(llvm::Module& module);
-
 /// Replaces the remaining ones by multiplications.
 void expand_ldexp(llvm::Module& module);
 

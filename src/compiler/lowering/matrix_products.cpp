@@ -14,14 +14,12 @@ using namespace llvm;
 
 namespace {
 
-constexpr const char* kProduct = "__kiln_matrix_product";
 constexpr unsigned kFirstElement = 3;  // index of the call's argument, after the line and the types
 
 Value* lane_of_thread(IRBuilder<>& builder) {
   Type* word = builder.getInt32Ty();
   Module& module = *builder.GetInsertBlock()->getModule();
   Function& value = pseudo_intrinsic(module, kValueFunction, FunctionType::get(word, {word}, false));
-  set_no_side_effects(value);
   return builder.CreateAnd(builder.CreateCall(&value, {builder.getInt32(kIndexInThreadgroup)}), 31);
 }
 
@@ -29,12 +27,12 @@ void expand(CallInst& product) {
   IRBuilder<> builder(&product);
   Module& module = *product.getModule();
   Type *word = builder.getInt32Ty(), *whole = builder.getInt64Ty(), *address = builder.getPtrTy();
-  FunctionCallee collective = module.getOrInsertFunction(
-      kCollectiveFunction, FunctionType::get(whole, {word, word, word, address, whole, whole, whole}, false));
+  Function& collective = pseudo_intrinsic(
+      module, kCollectiveFunction, FunctionType::get(whole, {word, word, word, address, whole, whole, whole}, false));
   auto shuffle = [&](Value* of, Value* from) -> Value* {
     Value* bits = builder.CreateZExt(builder.CreateBitCast(of, word), whole);
     CallInst* call = builder.CreateCall(
-        collective,
+        &collective,
         {product.getArgOperand(0), builder.getInt32(static_cast<uint32_t>(CpuExchange::kShuffle)), builder.getInt32(32),
          ConstantPointerNull::get(builder.getPtrTy()), builder.getInt64(0), bits, builder.CreateZExt(from, whole)});
     call->setConvergent();
@@ -48,7 +46,7 @@ void expand(CallInst& product) {
 
 }  // namespace
 
-bool is_matrix_product(const Instruction& instruction) { return calls(instruction, kProduct); }
+bool is_matrix_product(const Instruction& instruction) { return calls(instruction, kMatrixProductFunction); }
 
 MatrixElements elements_of(const CallInst& product) {
   auto element = [&](unsigned i) { return product.getArgOperand(kFirstElement + i); };
@@ -65,7 +63,7 @@ std::pair<MatrixType, MatrixType> types_of(const CallInst& product) {
 }
 
 void assign_matrix_elements(Module& module, MatrixMap map) {
-  Function* matrix_lane = module.getFunction("__kiln_matrix_lane");
+  Function* matrix_lane = module.getFunction(kMatrixLaneFunction);
   if (!matrix_lane) return;
   for (User* user : make_early_inc_range(matrix_lane->users())) {
     auto* call = cast<CallInst>(user);

@@ -422,7 +422,6 @@ bool add_yields(Function& body) {
   IRBuilder<> builder(body.getContext());
   Function& yield = pseudo_intrinsic(*body.getParent(), kYieldFunction,
                                      FunctionType::get(builder.getVoidTy(), {builder.getInt32Ty()}, false));
-  set_convergent(yield);
   SmallPtrSet<BasicBlock*, 8> seen;
   for (BasicBlock* latch : latches) {
     if (!seen.insert(latch).second) continue;

@@ -11,7 +11,7 @@ namespace kiln {
 using namespace llvm;
 
 void approximate_for_gpu(Module& module) {
-  replace_calls(module, kRsqrt, [](CallInst& call) {
+  replace_calls(module, kRsqrtFunction, [](CallInst& call) {
     return IRBuilder<>(&call).CreateIntrinsic(Intrinsic::nvvm_rsqrt_approx_f, {}, {call.getArgOperand(0)});
   });
 }

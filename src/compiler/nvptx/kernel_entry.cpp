@@ -342,7 +342,6 @@ void split_thread_index(Function& body) {
     auto* call = cast<CallInst>(&instruction);
     builder.SetInsertPoint(call);
     Function& simdgroup = pseudo_intrinsic(module, kSimdgroupFunction, FunctionType::get(builder.getInt32Ty(), false));
-    set_no_side_effects(simdgroup);
     Value* first = builder.CreateAnd(builder.CreateCall(&simdgroup), builder.getInt32(~31u));
     CallInst* lane = builder.CreateCall(&lane_function(module));
     lane->addRangeRetAttr(ConstantRange(APInt(32, 0), APInt(32, 32)));

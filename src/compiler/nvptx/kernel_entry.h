@@ -16,12 +16,6 @@
 
 namespace kiln {
 
-// `i32 __kiln_simdgroup()`: the index in its threadgroup of a simdgroup's first thread. With the lane
-// (analysis/uniformity.h) it represents a thread's index while passes must distinguish the threads of a simdgroup.
-inline constexpr const char* kSimdgroupFunction = "__kiln_simdgroup";
-// `i32 __kiln_launched()`: a bit for each lane of the simdgroup that is a thread of the launch.
-inline constexpr const char* kLaunchedFunction = "__kiln_launched";
-
 /// Rewrites a thread's index in terms of its simdgroup and its lane.
 void split_thread_index(llvm::Function& body);
 

@@ -55,7 +55,6 @@ CallInst* launched(Function& body) {
   IRBuilder<> builder(&*body.getEntryBlock().getFirstInsertionPt());
   Function& function =
       pseudo_intrinsic(*body.getParent(), kLaunchedFunction, FunctionType::get(builder.getInt32Ty(), false));
-  set_no_side_effects(function);
   return builder.CreateCall(&function);
 }
 

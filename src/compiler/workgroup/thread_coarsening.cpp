@@ -22,7 +22,6 @@ using namespace llvm::PatternMatch;
 
 namespace {
 
-constexpr const char* kHalfOffsetFunction = "__kiln_piece";
 // Instructions. Fewer cost less than the loop.
 constexpr unsigned kLeastShared = 16;
 
@@ -116,8 +115,8 @@ class HalfOffsetElimination {
 void split_coarsened_positions(Function& function, Argument& x) {
   IRBuilder<> builder(&*function.getEntryBlock().getFirstInsertionPt());
   Type* type = x.getType();
-  auto* callee = cast<Function>(function.getParent()->getOrInsertFunction(kHalfOffsetFunction, type).getCallee());
-  set_speculatable(*callee);
+  Function* callee =
+      &pseudo_intrinsic(*function.getParent(), kHalfOffsetFunction, FunctionType::get(type, /*isVarArg=*/false));
   auto* base = cast<Instruction>(builder.CreateAnd(&x, builder.getInt32(~(kCoarsenedThreads - 1))));
   // The mask makes its other bits known.
   Value* half_offset = builder.CreateAnd(builder.CreateCall(callee), builder.getInt32(kLanes));

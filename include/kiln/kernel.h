@@ -132,10 +132,10 @@ class Kernel {
   std::vector<Launch> history() const;
 
  private:
-  friend Kernel metal_kernel(std::string, std::vector<std::string>, std::vector<std::string>, KernelSource,
-                             KernelSource, bool, bool, const CompileOptions&);
-  friend Kernel cuda_kernel(std::string, std::vector<std::string>, std::vector<std::string>, KernelSource, KernelSource,
-                            bool, int64_t, const CompileOptions&);
+  friend Kernel metal_kernel(std::string, std::vector<std::string>, std::vector<std::string>, const KernelSource&,
+                             const KernelSource&, bool, bool, const CompileOptions&);
+  friend Kernel cuda_kernel(std::string, std::vector<std::string>, std::vector<std::string>, const KernelSource&,
+                            const KernelSource&, bool, int64_t, const CompileOptions&);
   explicit Kernel(std::shared_ptr<KernelObject> object) : object_(std::move(object)) {}
 
   std::shared_ptr<KernelObject> object_;

@@ -28,7 +28,7 @@ static_assert(1u << kLaneBits == kLanes);
 constexpr unsigned kSide = 4;
 
 // The most lane-wise instructions that are cloned.
-constexpr size_t kMostTurnedInstructions = 64;
+constexpr size_t kMostTransposedInstructions = 64;
 
 unsigned count_of(const Value* vector) { return cast<FixedVectorType>(vector->getType())->getNumElements(); }
 
@@ -90,7 +90,7 @@ class TransposeOrder {
       return false;
     auto* instruction = dyn_cast<Instruction>(lanes);
     if (getSplatValue(lanes) || (instruction && found_.contains(instruction))) return true;
-    if (!instruction || found_.size() == kMostTurnedInstructions) return false;
+    if (!instruction || found_.size() == kMostTransposedInstructions) return false;
     found_.insert(instruction);
     if (lanes->getType()->getScalarSizeInBits() == 32)
       if (std::optional<Transposes> transposes = transposes_of(lanes, width_)) {

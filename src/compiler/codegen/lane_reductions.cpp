@@ -153,14 +153,14 @@ class BlockSums {
   void run() {
     for (Instruction& instruction : block_)
       if (auto* element = dyn_cast<ExtractElementInst>(&instruction))
-        if (std::optional<LaneSum> sum = lane_sum(*element, isa_)) add(*element, std::move(*sum));
+        if (std::optional<LaneSum> sum = lane_sum(*element, isa_)) add(*element, *sum);
     for (auto& group : groups_) add_up_all(group);
   }
 
  private:
   using Group = SmallVector<std::pair<ExtractElementInst*, LaneSum>>;
 
-  void add(ExtractElementInst& element, LaneSum sum) {
+  void add(ExtractElementInst& element, const LaneSum& sum) {
     auto fits = [&](const Group& group) {
       return group.size() < kMostReductionsTogether && group[0].second.operation.is_like(sum.operation) &&
              group[0].second.has_transposed_order == sum.has_transposed_order &&
@@ -176,7 +176,7 @@ class BlockSums {
                  });
     };
     if (groups_.empty() || !fits(groups_.back())) groups_.emplace_back();
-    groups_.back().push_back({&element, std::move(sum)});
+    groups_.back().push_back({&element, sum});
   }
 
   void add_up_all(Group& group) {

@@ -92,7 +92,7 @@ std::string input_store_message(const KernelUnit& unit, const std::vector<InputS
 
 // The text is parsed again, with line tables, which others need not pay for.
 Diagnostic place_input_store(const CompileRequest& request, const std::string& cpu, const llvm::DataLayout& layout,
-                             const VectorIsa& vector_isa, std::string message) {
+                             const VectorIsa& vector_isa, const std::string& message) {
   const KernelUnit& unit = request.unit;
   llvm::LLVMContext context;
   context.setDiscardValueNames(true);

@@ -60,7 +60,7 @@ class DeferredReductions {
       }
       for (Instruction& instruction : *block)
         if (auto* store = dyn_cast<StoreInst>(&instruction))
-          if (std::optional<Sum> sum = sum_of(*store, loop, *counter)) sums.push_back(std::move(*sum));
+          if (std::optional<Sum> sum = sum_of(*store, loop, *counter)) sums.push_back(*sum);
     }
     if (sums.empty()) return false;
     for (Sum& sum : sums) emit_after_loop(sum, loop, *counter, count, *exit);

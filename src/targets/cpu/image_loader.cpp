@@ -20,8 +20,8 @@
 
 // The compiler's own library has these; C++ has no names for them. They follow the convention for halves in registers.
 extern "C" {
-void __extendhfsf2();  // NOLINT(bugprone-reserved-identifier): their names
-void __truncsfhf2();   // NOLINT(bugprone-reserved-identifier)
+void __extendhfsf2();
+void __truncsfhf2();
 }
 
 namespace kiln {

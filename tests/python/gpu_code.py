@@ -12,7 +12,7 @@ import kiln
 import numpy as np
 from kiln import _core
 
-# Of the wheel that requirements.txt names; a toolkit's own may be older than what Kiln writes.
+# Of the wheel that tests/requirements.txt names; a toolkit's own may be older than what Kiln writes.
 PTXAS = next(
     (file for folder in sys.path if (file := Path(folder) / "nvidia" / "cuda_nvcc" / "bin" / "ptxas").exists()),
     Path("ptxas of the wheel nvidia-cuda-nvcc-cu12"),

@@ -1,8 +1,11 @@
 """The scripts in tools/ fail where they should."""
 
 import importlib.util
+import json
 import lzma
+import os
 import re
+import sys
 from pathlib import Path
 
 import bodies
@@ -307,6 +310,40 @@ def test_translations():
     assert str(raised.value) == "only one of the two tables has sections ['types']"
 
 
+# ---- install_package.py, run_tidy.py
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_a_build_shows_its_counter_and_keeps_what_it_prints(status, tmp_path, capsys):
+    printed = ["Configuring", "[1/40] one", "  [2/40] two", "[8/40] three", "a warning", "[40/40] four"]
+    program = f"import sys; print({chr(10).join(printed)!r}); sys.exit({status})"
+    log = tmp_path / "log"
+    assert tool("install_package").follow([sys.executable, "-c", program], log, dict(os.environ)) == status
+    assert log.read_text().splitlines() == printed
+    shown = [line.split("]")[0] + "]" for line in capsys.readouterr().out.splitlines()]
+    assert shown == ["[1/40]", "[8/40]", "[40/40]"], "a line for each tenth"
+
+
+def test_files_of_a_unity_build_are_checked_together_and_alone(tmp_path):
+    run_tidy = tool("run_tidy")
+    text, files = run_tidy.ROOT / "src/core/text.cpp", run_tidy.ROOT / "src/core/dtype.cpp"
+    unity = tmp_path / "core.dir" / "Unity" / "unity_core.cxx"
+    unity.parent.mkdir(parents=True)
+    unity.write_text(f'/* made */\n#include "{text}"\n#include "{files}"\n')
+    test = run_tidy.ROOT / "tests/cpp/core/text_test.cpp"
+    commands = [
+        {"directory": str(tmp_path), "file": str(file), "command": f"c++ -fno-reorder-blocks-and-partition -c {name}"}
+        for file, name in ((unity, "core.dir/Unity/unity_core.cxx"), (test, test))
+    ]
+    (tmp_path / "compile_commands.json").write_text(json.dumps(commands))
+    units = run_tidy.units_of(tmp_path)
+    assert [(unit.file, unit.sources) for unit in units] == [(unity, [text, files])], "tests are not checked"
+    assert units[0].command["arguments"] == ["c++", "-c", "core.dir/Unity/unity_core.cxx"]
+    alone = run_tidy.unit_for(run_tidy.ROOT / "src/core/text.h", units)
+    assert (alone.file, alone.command["arguments"]) == (text, ["c++", "-c", str(text)])
+    assert run_tidy.unit_for(run_tidy.ROOT / "src/core/no_such_file.cpp", units) is None
+
+
 # ---- arrange_code.py, profile_compiler.py
 
 
@@ -368,7 +405,7 @@ def test_a_reduced_profile_has_what_was_counted():
 
 def test_the_tools_before_a_commit_are_those_of_make_lint():
     root = TOOLS.parent
-    pins = re.findall(r"^(ruff|clang-format)==(\S+)$", (root / "requirements.txt").read_text(), re.MULTILINE)
+    pins = re.findall(r"^(ruff|clang-format)==(\S+)$", (root / "tests/requirements.txt").read_text(), re.MULTILINE)
     hooks = re.findall(r"(ruff|clang-format)\S*\n\s*rev: v(\S+)", (root / ".pre-commit-config.yaml").read_text())
     assert len(pins) == 2
     assert sorted(pins) == sorted(hooks)

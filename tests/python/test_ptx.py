@@ -46,7 +46,7 @@ def joined(texts):
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_ptxas_takes_every_body(architecture, tmp_path):
-    assert PTXAS.exists(), "requirements.txt names the wheel that has it"
+    assert PTXAS.exists(), "tests/requirements.txt names the wheel that has it"
     # What is written for sm_90 is what sm_80 and sm_90a get, but for the architecture's name.
     texts = dict(all_ptx(architecture))
     if architecture != "sm_90":

@@ -31,6 +31,7 @@ LIMITS = {
     "src/frontend": 90,
     "src/runtime": 90,
     "src/cache": 90,
+    "src/compiler": 90,
     "python/kiln": 90,
     "include/kiln": None,
     "src/adapters": None,

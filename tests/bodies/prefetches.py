@@ -11,7 +11,7 @@ PREFETCHES: dict[str, tuple[int, tuple[int, ...]]] = {}
 SIMDGROUPS = 8
 
 _CONSTRUCTS = "synchronisation.threadgroup_barrier simdgroup.sum"
-_SUM_OF_THREADGROUP = """
+SUM_OF_THREADGROUP = """
     threadgroup float sums[32];
     float total = simd_sum(sum);
     if (thread_index_in_simdgroup == 0) sums[simdgroup_index_in_threadgroup] = total;
@@ -58,7 +58,7 @@ def _add_sums(name, lines, reads, threads=32 * SIMDGROUPS, step=32 * SIMDGROUPS,
         f"""
         float sum = 0;
         for (uint i = 0; i < {reads}; ++i) sum += x[group * {step * reads} + i * {step} + thread_index];
-        {_SUM_OF_THREADGROUP}
+        {SUM_OF_THREADGROUP}
         if (thread_index == 0) y[group] = total;
         """,
         lambda x, weight: x.reshape(-1, reads, step)[:, :, :threads].sum((1, 2)),
@@ -78,7 +78,7 @@ def _add_rows(name, lines, reads, threads=256, array="x", place="group * {length
         f"""
         float sum = 0;
         for (uint i = 0; i < {reads}; ++i) sum += {array}[{at}];
-        {_SUM_OF_THREADGROUP}
+        {SUM_OF_THREADGROUP}
         for (uint i = 0; i < {reads}; ++i)
           y[group * {length} + thread_index * {reads} + i] = total - {array}[{at}];
         """,

@@ -4,15 +4,9 @@ small, so that any order of sums gives the same."""
 import numpy as np
 
 from bodies import body
+from bodies.prefetches import SUM_OF_THREADGROUP
 
-_SUM_OF_THREADGROUP = """
-    threadgroup float sums[32];
-    float total = simd_sum(sum);
-    if (thread_index_in_simdgroup == 0) sums[simdgroup_index_in_threadgroup] = total;
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    total = 0;
-    for (uint i = 0; i < simdgroups_per_threadgroup; ++i) total += sums[i];
-    if (thread_index == 0) y[group] = total;
+_SUM_OF_THREADGROUP = f"""{SUM_OF_THREADGROUP}    if (thread_index == 0) y[group] = total;
 """
 
 

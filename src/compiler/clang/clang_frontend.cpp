@@ -49,13 +49,6 @@ constexpr size_t kMaxTokens = size_t{1} << 20;
 // A larger private variable is refused before any pass sees it.
 constexpr uint64_t kMaxVariableBytes = uint64_t{1} << 20;
 
-// No dialect has the built-in functions of one processor (`__builtin_ia32_…`), and a body that called one would run on
-// only one target: for the parser their names are like any other's.
-void reset_target_builtin(const clang::Token& token) {
-  clang::IdentifierInfo* name = token.isAnnotation() ? nullptr : token.getIdentifierInfo();
-  if (name && name->getBuiltinID() >= clang::Builtin::FirstTSBuiltin) name->clearBuiltinID();
-}
-
 struct TooManyTokens {
   clang::SourceLocation where;
 };
@@ -246,7 +239,6 @@ bool parse(clang::CompilerInstance& instance, clang::CodeGenerator& generator, c
   try {
     do {
       preprocessor.Lex(tokens.emplace_back());
-      reset_target_builtin(tokens.back());
       if (tokens.size() > kMaxTokens) throw TooManyTokens{tokens.back().getLocation()};
     } while (tokens.back().isNot(clang::tok::eof));
   } catch (const TooManyTokens& error) {

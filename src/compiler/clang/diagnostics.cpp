@@ -177,8 +177,6 @@ std::string DiagnosticCollector::in_users_words(std::string message, unsigned id
   // The attribute for an address space (compiler/clang/threadgroup_variables.h) is not part of a type's identity.
   const std::string space = concat(" __attribute__((", kThreadgroupAttribute, "))");
   for (size_t at; (at = message.find(space)) != std::string::npos;) message.erase(at, space.size());
-  // A processor's built-in functions are no dialect's (reset_target_builtin in clang_frontend.cpp).
-  if (size_t at = message.find("; did you mean '__builtin_"); at != std::string::npos) message.resize(at);
   message = unit_.dialect == Dialect::kMetal ? in_metal_words(std::move(message)) : in_cuda_words(std::move(message));
   // Clang names a lambda's type by its location.
   constexpr std::string_view kLambda = "(lambda at ";

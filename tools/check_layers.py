@@ -126,9 +126,18 @@ def check_file(path: Path) -> list[str]:
     return problems
 
 
+def check_comparisons(path: Path) -> list[str]:
+    """Kinds of devices are told apart by their traits, and compared nowhere."""
+    return [
+        f"{path.relative_to(ROOT)}:{number}: compares kinds of devices; a property belongs into core/device_traits.h"
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if re.search(r"[!=]=\s*DeviceKind::|DeviceKind::\w+\s*[!=]=|case DeviceKind::", line)
+    ]
+
+
 def main() -> int:
     files = sorted(path for tree in TREES for path in (ROOT / tree).rglob("*") if path.suffix in SUFFIXES)
-    problems = [problem for path in files for problem in check_file(path)]
+    problems = [problem for path in files for check in (check_file, check_comparisons) for problem in check(path)]
     print("\n".join(problems) if problems else f"layers: {len(files)} files, every include is allowed")
     return 1 if problems else 0
 

@@ -33,6 +33,7 @@
 #include "python_object.h"
 #include "runtime/compiler_library.h"
 #include "runtime/recording.h"
+#include "runtime/target_registry.h"
 #include "torch_library.h"
 
 namespace nb = nanobind;

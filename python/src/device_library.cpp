@@ -7,6 +7,7 @@
 #include <span>
 
 #include "core/array_layout.h"
+#include "core/device_traits.h"
 #include "core/text.h"
 #include "dlpack_input.h"
 #include "kiln/error.h"
@@ -81,7 +82,7 @@ class DeviceLibrary::Arguments {
       }
       ArrayView& view = views_[i];
       // On the CPU Kiln copies faster than others.
-      if (runs && device().kind != DeviceKind::kCpu && kernel_.spec().ensure_row_contiguous && !is_writable(i) &&
+      if (runs && traits_of(device()).has_own_memory && kernel_.spec().ensure_row_contiguous && !is_writable(i) &&
           !is_row_contiguous(view.shape, view.strides)) {
         inputs_[i] = library_.copy_row_contiguous(inputs_[i]);
         library_.read(inputs_[i], input(i), view);
@@ -253,7 +254,7 @@ PyObject* DeviceLibrary::call(const std::shared_ptr<KernelObject>& kernel, const
     if (PyObject* result = repeat(*kernel, given)) return result;
   Arguments arguments(*this, *kernel, given);
   Device device = arguments.device();
-  bool on_gpu = device.kind != DeviceKind::kCpu;
+  const bool on_gpu = traits_of(device).is_asynchronous;
   if (given.stream && !on_gpu)
     throw ValueError(
         concat(arguments.prefix(), "`stream` has no meaning for ", title(), " on the CPU, whose kernels run at once."));

@@ -5,8 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
+#include <string>
+#include <string_view>
 
+#include "core/device_traits.h"
+#include "core/text.h"
+#include "kiln/device.h"
 #include "kiln/dtype.h"
 
 namespace kiln::python {
@@ -75,6 +81,31 @@ struct DlpackExchange {
   int (*current_stream)(int32_t device_type, int32_t device, void** stream);
 };
 inline constexpr const char* kDlpackExchangeCapsule = "dlpack_exchange_api";
+
+// Devices whose tensors kernels take, in the order of DeviceKind.
+struct DlpackKind {
+  DeviceKind kind;
+  DlpackDeviceType type;
+  std::string_view name;  // as PyTorch and JAX have it
+};
+inline constexpr DlpackKind kDlpackKinds[] = {
+    {DeviceKind::kCpu, kDlpackCpu, "cpu"},
+    {DeviceKind::kNvidia, kDlpackCuda, "cuda"},
+};
+static_assert(std::size(kDlpackKinds) == kDeviceKinds);
+
+/// Where a tensor is; nothing where no kernel takes it.
+constexpr std::optional<Device> as_device(const DlpackDevice& device) {
+  for (const auto& [kind, type, name] : kDlpackKinds)
+    if (type == device.type) return Device{kind, traits_of(kind).has_own_memory ? device.index : 0};
+  return std::nullopt;
+}
+
+/// "cpu", "cuda:0"
+inline std::string framework_name(Device device) {
+  std::string name(kDlpackKinds[static_cast<size_t>(device.kind)].name);
+  return traits_of(device).has_own_memory ? concat(name, ":", device.index) : name;
+}
 
 /// Of the first element.
 inline void* address_of(const DlpackTensor& tensor) { return static_cast<char*>(tensor.data) + tensor.byte_offset; }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/array_layout.h"
+#include "core/device_traits.h"
 #include "core/dtype_table.h"
 #include "core/text.h"
 #include "device_library.h"
@@ -82,9 +83,7 @@ class JaxLibrary : public DeviceLibrary {
  protected:
   const char* title() const override { return "JAX arrays"; }
 
-  std::string show(Device device) const override {
-    return device.kind == DeviceKind::kCpu ? "cpu" : concat("cuda:", device.index);
-  }
+  std::string show(Device device) const override { return framework_name(device); }
 
   // `object` becomes the capsule, which keeps the memory.
   void read(nb::object& object, const ArgumentName& what, ArrayView& view) const override {
@@ -110,7 +109,7 @@ class JaxLibrary : public DeviceLibrary {
     const DlpackTensor& tensor = managed->tensor;
     view.data = address_of(tensor);
     view.dtype = *known;
-    view.device = on_cpu ? Device{} : Device{DeviceKind::kNvidia, tensor.device.index};
+    view.device = on_cpu ? Device{} : as_device(tensor.device).value();
     view.shape.assign(tensor.shape, tensor.shape + tensor.ndim);
     if (tensor.strides) {
       view.strides.assign(tensor.strides, tensor.strides + tensor.ndim);
@@ -141,7 +140,7 @@ class JaxLibrary : public DeviceLibrary {
                               " only after jax.config.update(\"jax_enable_x64\", True)"));
     nb::list shape;
     for (int64_t dimension : output.shape) shape.append(dimension);
-    if (device.kind == DeviceKind::kCpu) {
+    if (!traits_of(device).has_own_memory) {
       if (output.dtype == Dtype::kBFloat16) nb::module_::import_("ml_dtypes");  // which names it
       nb::object made = numpy_.attr("empty")(nb::tuple(shape), std::string(row_of(output.dtype).name));
       data = reinterpret_cast<void*>(nb::cast<uintptr_t>(made.attr("ctypes").attr("data")));
@@ -175,7 +174,7 @@ class JaxLibrary : public DeviceLibrary {
   }
 
   nb::object finish(nb::object made, Device device) const override {
-    if (device.kind == DeviceKind::kCpu) {
+    if (!traits_of(device).has_own_memory) {
       nb::object cpu = nb::object(jax_.attr("devices")("cpu"))[0];
       return jax_.attr("device_put")(made, cpu);
     }

@@ -12,6 +12,7 @@
 #include <array>
 #include <utility>
 
+#include "core/device_traits.h"
 #include "core/dtype_table.h"
 #include "core/text.h"
 #include "device_library.h"
@@ -118,9 +119,7 @@ class TorchLibrary : public DeviceLibrary {
  protected:
   const char* title() const override { return "PyTorch tensors"; }
 
-  std::string show(Device device) const override {
-    return device.kind == DeviceKind::kCpu ? "cpu" : concat("cuda:", device.index);
-  }
+  std::string show(Device device) const override { return framework_name(device); }
 
   void read(nb::object& object, const ArgumentName& what, ArrayView& view) const override {
     // Classes derived from tensors may hold anything.
@@ -139,7 +138,8 @@ class TorchLibrary : public DeviceLibrary {
       fail_as_freed(what);
     }
     std::optional<Dtype> dtype = python::dtype_of(tensor.dtype);
-    if (!dtype || (tensor.device.type != kDlpackCpu && tensor.device.type != kDlpackCuda)) {
+    std::optional<Device> device = as_device(tensor.device);
+    if (!dtype || !device) {
       check_form(object, what);
       fail_as_no_dtype(object, what);
     }
@@ -149,7 +149,7 @@ class TorchLibrary : public DeviceLibrary {
       if (is_neg_(object)) return read_resolved(object, "resolve_neg", what, view);
     view.data = address_of(tensor);
     view.dtype = *dtype;
-    view.device = tensor.device.type == kDlpackCpu ? Device{} : Device{DeviceKind::kNvidia, tensor.device.index};
+    view.device = *device;
     view.shape.assign(tensor.shape, tensor.shape + tensor.ndim);
     view.strides.assign(tensor.strides, tensor.strides + tensor.ndim);
   }
@@ -167,7 +167,7 @@ class TorchLibrary : public DeviceLibrary {
       return false;
     array.data = address_of(tensor);
     array.dtype = *dtype;
-    array.device = {DeviceKind::kNvidia, tensor.device.index};
+    array.device = *as_device(tensor.device);
     array.dimensions = tensor.ndim;
     std::copy_n(tensor.shape, tensor.ndim, array.shape);
     std::copy_n(tensor.strides, tensor.ndim, array.strides);
@@ -446,7 +446,7 @@ class TorchLibrary : public DeviceLibrary {
 
   // Kept for each GPU that was used.
   nb::handle device_object(Device device) const {
-    if (device.kind == DeviceKind::kCpu) return cpu_;
+    if (!traits_of(device).has_own_memory) return cpu_;
     auto index = static_cast<size_t>(device.index);
     if (gpus_.size() <= index) gpus_.resize(index + 1);
     if (!gpus_[index].is_valid()) gpus_[index] = keep(device_("cuda", device.index));

@@ -15,6 +15,7 @@
 #include "adapters/mlx_cuda.h"
 #include "adapters/mlx_stream.h"
 #include "core/array_layout.h"
+#include "core/device_traits.h"
 #include "core/dtype_table.h"
 #include "core/floating_point_state.h"
 #include "core/interruption.h"
@@ -301,7 +302,7 @@ void with_call(const MlxCall& call, Known known, const std::vector<mx::array>& i
     else
       std::copy(input.strides().begin(), input.strides().end(), strides);
     const void* data = nullptr;
-    if (known == Known::kData) data = call.device.kind == DeviceKind::kCpu ? input.data<void>() : gpu_address(input);
+    if (known == Known::kData) data = traits_of(call.device).has_own_memory ? gpu_address(input) : input.data<void>();
     storage.inputs.push_back({data, to_kiln(input.dtype()), {shape, rank}, {strides, rank}});
   }
   for (size_t i = 0; i < output_shapes.size(); ++i)

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/array_layout.h"
+#include "core/device_traits.h"
 #include "core/out_of_memory.h"
 #include "core/text.h"
 #include "frontend/includes.h"
@@ -54,7 +55,7 @@ class CallView {
 
   /// Tensors are this process's memory.
   void check_tensors_serve() const {
-    if (call_.device.kind != DeviceKind::kCpu)
+    if (traits_of(call_.device).has_own_memory)
       throw ValueError(concat(prefix(), "Outputs on a GPU are memory that the call is given: `run` takes addresses."));
   }
 

@@ -91,7 +91,7 @@ EntryState decode_entry(std::span<const std::byte> bytes, std::string_view id, C
   if (in.u64() != kEntryVersion) return in.ok() ? EntryState::kOtherVersion : EntryState::kDamaged;
   if (in.u64() != bytes.size() || in.sized_text() != id) return EntryState::kDamaged;
   entry.compiler = in.sized_text();
-  entry.target.kind = static_cast<TargetKind>(in.u64());
+  entry.target.kind = static_cast<DeviceKind>(in.u64());
   entry.target.cpu = in.sized_text();
   entry.target.engine = in.sized_text();
   entry.target.passes = in.sized_text();

@@ -69,7 +69,6 @@
 #include "compiler/memory/prefetch.h"
 #include "compiler/memory/store_forwarding.h"
 #include "compiler/nvptx/alignments.h"
-#include "compiler/nvptx/approximations.h"
 #include "compiler/nvptx/exact_operations.h"
 #include "compiler/nvptx/flat_branches.h"
 #include "compiler/nvptx/kernel_entry.h"
@@ -190,23 +189,21 @@ std::span<const char* const> optional_passes() { return kOptionalPasses; }
 
 // ---- The code of one thread
 
-bool make_one_function(Pipeline& pipeline, Module& module, const DataLayout& layout, MatrixMap map,
-                       const VectorIsa& vector_isa) {
+bool make_one_function(Pipeline& pipeline, Module& module, const ThreadTarget& thread) {
   const KernelUnit& unit = pipeline.request().unit;
-  const TargetSpec& target = pipeline.request().target;
   // First: sizes of types depend on the layout, and each function's subtarget on its attributes.
-  pipeline.run("target-layout", module, [&] { set_layout(module, layout); });
+  pipeline.run("target-layout", module, [&] { set_layout(module, thread.layout); });
   pipeline.run("dynamic-threadgroup-memory", module, [&] { define_dynamic_memory(module, unit.dynamic_memory_bytes); });
   // Pseudo-intrinsics get their attributes, or a meaning, before code is moved.
   set_attributes(module);
-  const bool has_vectors = target.kind == TargetKind::kCpu && prefers_simd(target);
+  const bool has_vectors = prefers_simd(pipeline.request().target);
   pipeline.run("ldexp", module, [&] {
-    if (!has_vectors || !vector_isa.scale) expand_ldexp(module);
+    if (!has_vectors || !thread.vector_isa.scale) expand_ldexp(module);
   });
   pipeline.run("approximations", module, [&] {
     const bool are_allowed = unit.math_mode != MathMode::kSafe;
-    if (are_allowed && target.kind == TargetKind::kNvidia)
-      approximate_for_gpu(module);
+    if (are_allowed && thread.approximate)
+      thread.approximate(module);
     else if (!are_allowed || !has_vectors)
       expand_approximations(module);
   });
@@ -223,7 +220,7 @@ bool make_one_function(Pipeline& pipeline, Module& module, const DataLayout& lay
     for (Function& function : module) function.setSubprogram(nullptr);
   // While control flow is as Clang made it: positions in the program are read from it.
   pipeline.run("constant-initializers", module, [&] { evaluate_constant_initializers(module); });
-  pipeline.run("matrix-elements", module, [&] { assign_matrix_elements(module, map); });
+  pipeline.run("matrix-elements", module, [&] { assign_matrix_elements(module, thread.matrix_map); });
   return !has_indirect_calls(*module.getFunction(kBodyFunction));
 }
 

@@ -18,10 +18,22 @@ namespace kiln {
 
 // ---- The code of one thread, for every target
 
+// What a target decides about the code of one thread.
+struct ThreadTarget {
+  std::string cpu;          // what Clang parses for
+  llvm::DataLayout layout;  // the target's
+  VectorIsa vector_isa;     // of a CPU; empty for a GPU
+  MatrixMap matrix_map = MatrixMap::kApple;
+  // Replaces approximations, where they are allowed, by the target's own instructions. Null: an engine does, or they
+  // are computed exactly.
+  void (*approximate)(llvm::Module& module) = nullptr;
+  // Whether a launch ends in an error where a thread comes to what is not supported. Otherwise such a unit is refused.
+  bool reports_unsupported = false;
+};
+
 /// Makes Clang's module one function, kBodyFunction, in which each access can be followed to what it reads or writes.
-/// False where calls are left whose functions are not known. `vector_isa` describes a CPU; for a GPU it is empty.
-bool make_one_function(Pipeline& pipeline, llvm::Module& module, const llvm::DataLayout& layout, MatrixMap map,
-                       const VectorIsa& vector_isa);
+/// False where calls are left whose functions are not known.
+bool make_one_function(Pipeline& pipeline, llvm::Module& module, const ThreadTarget& thread);
 
 /// Moves addresses out of memory into values, as far as possible.
 void expose_addresses(Pipeline& pipeline, llvm::Function& body);

@@ -11,15 +11,14 @@
 
 #include "core/kernel_unit.h"
 #include "kiln/compilation.h"
+#include "kiln/device.h"
 #include "kiln/error.h"
 
 namespace kiln {
 
-enum class TargetKind : uint8_t { kCpu, kNvidia };
-
 // What machine code is made for.
 struct TargetSpec {
-  TargetKind kind = TargetKind::kCpu;
+  DeviceKind kind = DeviceKind::kCpu;
   std::string cpu;                     // LLVM's name of the processor or level: "x86-64-v3", "sm_90"
   std::string engine;                  // kCpu: what KILN_CPU_ENGINE says (core/settings.h)
   std::string passes;                  // names of passes that do not run, as KILN_PASSES has them

@@ -1,7 +1,6 @@
 #include "runtime/context.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <stdexcept>
 #include <utility>
@@ -18,7 +17,7 @@
 #include "kiln/error.h"
 #include "runtime/compilation_dump.h"
 #include "runtime/kernel_object.h"
-#include "targets/cpu/cpu_target.h"
+#include "runtime/target_registry.h"
 #include "targets/cuda/nvrtc_compiler.h"
 
 namespace kiln {
@@ -94,8 +93,7 @@ bool is_lasting(const std::exception_ptr& error) {
 }
 
 Context::Context(std::unique_ptr<Compiler> compiler, DiskCacheOptions cache, const std::string& bundle_path)
-    : cpu_(make_cpu_target()),
-      nvrtc_(compiler ? nullptr : make_nvrtc_compiler(cache.mode == CacheMode::kOn ? cache.directory : std::string())),
+    : nvrtc_(compiler ? nullptr : make_nvrtc_compiler(cache.mode == CacheMode::kOn ? cache.directory : std::string())),
       compiler_(std::move(compiler)),
       cache_(std::move(cache)) {
   if (bundle_path.empty()) return;
@@ -112,14 +110,14 @@ Context::~Context() {
   for (int left; (left = jobs_.load()) != 0;) jobs_.wait(left);
 }
 
-Target& Context::make_gpu(int index) {
+Target& Context::make_target(Device device) {
   ForkGuard guard;
-  std::lock_guard lock(gpus_mutex_);
-  if (index >= 0 && static_cast<size_t>(index) < kMostGpus)
-    if (Target* made = gpus_[static_cast<size_t>(index)].load()) return *made;
-  std::unique_ptr<Target> made = make_cuda_target(index);
-  Target& target = *owned_gpus_.emplace_back(std::move(made));
-  gpus_.at(static_cast<size_t>(index)).store(&target, std::memory_order_release);
+  std::lock_guard lock(targets_mutex_);
+  if (Target* made = made_target(device)) return *made;
+  std::unique_ptr<Target> made = entry_of(device.kind).make(device.index);
+  std::atomic<Target*>& slot = targets_[static_cast<size_t>(device.kind)].at(static_cast<size_t>(device.index));
+  Target& target = *owned_targets_.emplace_back(std::move(made));
+  slot.store(&target, std::memory_order_release);
   return target;
 }
 
@@ -386,28 +384,6 @@ void Context::run_job(const KernelUnit& unit, const std::function<void()>& job) 
   throw UnsupportedError(concat(message_prefix(unit.dialect), "`", printable(unit.name),
                                 "` is too large to compile: it takes more than the ", seconds,
                                 " seconds of KILN_COMPILE_TIME_LIMIT."));
-}
-
-// "sm_80", "sm_90a" and the like. Whether there is such a GPU the compilers know.
-static bool is_gpu_architecture(std::string_view name) {
-  if (!name.starts_with("sm_")) return false;
-  name.remove_prefix(3);
-  int number = 0;
-  auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  std::string_view rest(end, static_cast<size_t>(name.data() + name.size() - end));
-  return error == std::errc() && number >= 80 && number < 1000 && (rest.empty() || rest == "a");
-}
-
-TargetSpec target_named(std::string_view architecture) {
-  const Settings& chosen = settings();
-  if (is_processor_level(architecture))
-    return {TargetKind::kCpu, std::string(architecture), chosen.cpu_engine, chosen.passes, chosen.pass_limit};
-  if (is_gpu_architecture(architecture))
-    return {TargetKind::kNvidia, std::string(architecture), "", chosen.passes, chosen.pass_limit};
-  throw ValueError(
-      concat("Expected an architecture to be x86-64, x86-64-v2, x86-64-v3, x86-64-v4, or that of an NVIDIA "
-             "GPU from sm_80 on, but got `",
-             architecture, "`."));
 }
 
 CompileResult Context::recompile(const KernelUnit& unit, Target& target, Keep keep,

@@ -19,6 +19,7 @@
 #include "cache/disk_cache.h"
 #include "cache/single_flight.h"
 #include "core/compiler.h"
+#include "core/device_traits.h"
 #include "core/settings.h"
 #include "kiln/device.h"
 #include "runtime/compiler_library.h"
@@ -68,15 +69,13 @@ class Context {
   /// The context that kernels use unless they are given another.
   static Context& shared();
 
-  Target& cpu() { return *cpu_; }
+  Target& cpu() { return target(Device{}); }
 
   /// The target of a device, made when it is first asked for. Throws DeviceError, UnsupportedError where the machine
   /// has no such GPU that serves.
   Target& target(Device device) {
-    if (device.kind == DeviceKind::kCpu) return *cpu_;
-    if (device.index >= 0 && static_cast<size_t>(device.index) < kMostGpus)
-      if (Target* made = gpus_[static_cast<size_t>(device.index)].load(std::memory_order_acquire)) return *made;
-    return make_gpu(device.index);
+    if (Target* made = made_target(device)) return *made;
+    return make_target(device);
   }
 
   /// A kernel that copies arrays of any strides, for targets that leave it to one.
@@ -84,11 +83,6 @@ class Context {
 
   /// How much code is kept of kernels that are gone: for equal ones that are made later.
   static constexpr size_t kMostIdleBinaries = 4096;
-
-  /// Whether NVIDIA's compiler makes the code of such kernels; libkiln_compiler.so makes that of all others.
-  static bool is_for_nvrtc(Dialect dialect, TargetKind target) {
-    return dialect == Dialect::kCuda && target == TargetKind::kNvidia;
-  }
 
   /// Machine code for the unit, found in the bundle or on disk or compiled at the first call for each identity;
   /// `made_now` says whether by this call. The compiler is opened where it is not found. Throws CompileError,
@@ -122,9 +116,15 @@ class Context {
   CompileResult recompile(const KernelUnit& unit, Target& target, Keep keep, std::vector<std::string> keep_after = {});
 
  private:
-  static constexpr size_t kMostGpus = 64;
+  static constexpr size_t kMostDevices = 64;  // of a kind
 
-  Target& make_gpu(int index);
+  // Null where it has not been made.
+  Target* made_target(Device device) const {
+    const auto index = static_cast<size_t>(device.index);
+    if (index >= kMostDevices) return nullptr;
+    return targets_[static_cast<size_t>(device.kind)][index].load(std::memory_order_acquire);
+  }
+  Target& make_target(Device device);
   // Runs a job that owns all that it touches on a thread for compilations, whose stack is large. Throws Interrupted,
   // UnsupportedError where it takes far longer than compilations may; it then ends in the background.
   void run_job(const KernelUnit& unit, const std::function<void()>& job);
@@ -144,10 +144,9 @@ class Context {
   MadeCode find_or_compile(const std::string& id, const KernelUnit& unit, const TargetSpec& target,
                            const CompilerIdentity& compiler, Target* here);
 
-  std::unique_ptr<Target> cpu_;
-  std::mutex gpus_mutex_;
-  std::vector<std::unique_ptr<Target>> owned_gpus_;
-  std::array<std::atomic<Target*>, kMostGpus> gpus_{};
+  std::mutex targets_mutex_;
+  std::vector<std::unique_ptr<Target>> owned_targets_;
+  std::array<std::array<std::atomic<Target*>, kMostDevices>, kDeviceKinds> targets_{};
   std::once_flag copier_once_;
   std::unique_ptr<KernelObject> copier_;
   std::unique_ptr<Compiler> nvrtc_;  // null where one compiler serves in place of both
@@ -162,10 +161,6 @@ class Context {
   // keeps what it was called with.)
   SingleFlight<Binary> binaries_{is_lasting, kMostIdleBinaries};
 };
-
-/// What code is made for where it is named: "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "sm_90" and the other
-/// names of NVIDIA's GPUs from sm_80 on. Throws ValueError for other names.
-TargetSpec target_named(std::string_view architecture);
 
 /// "metal_kernel" or "cuda_kernel": how messages name the interface.
 std::string_view interface_name(Dialect dialect);

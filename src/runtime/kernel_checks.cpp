@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/array_layout.h"
+#include "core/device_traits.h"
 #include "core/dtype_table.h"
 #include "core/launch_geometry.h"
 #include "core/text.h"
@@ -45,12 +46,13 @@ void KernelObject::check_types(const Call& call) const {
   if (!call.template_arguments.empty() || !spec_.input_names) check_distinct(inputs, outputs, call.template_arguments);
   if (!spec_.input_names) check_writable_names(inputs);
 
-  if (call.device.kind == DeviceKind::kNvidia && spec_.dialect == Dialect::kMetal)
+  const DeviceTraits& device = traits_of(call.device);
+  if (spec_.dialect == Dialect::kMetal)
     for (size_t i = 0; i < call.inputs.size(); ++i)
-      if (call.inputs[i].shape.size() > kPaddedDimensions && uses_shape_of(call, i))
+      if (call.inputs[i].shape.size() > device.most_shape_dimensions && uses_shape_of(call, i))
         throw UnsupportedError(concat("[", interface, "] Input `", inputs[i], "` has ", call.inputs[i].shape.size(),
-                                      " dimensions, and a launch on an NVIDIA GPU has room for ", kPaddedDimensions,
-                                      " in `", inputs[i], "_shape`."));
+                                      " dimensions, and a launch on ", device.title, " has room for ",
+                                      device.most_shape_dimensions, " in `", inputs[i], "_shape`."));
   if (spec_.dialect == Dialect::kCuda) {
     for (size_t i = 0; i < call.inputs.size(); ++i)
       for (std::string_view suffix : {"_shape", "_strides"}) {

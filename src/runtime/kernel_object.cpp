@@ -66,7 +66,7 @@ std::span<const std::string> KernelObject::output_names(const Call& call) const 
 
 MadeCode KernelObject::compile_ahead(const Call& any_call, const TargetSpec& target, bool specialized) const {
   Call call = any_call;
-  call.device.kind = target.kind == TargetKind::kCpu ? DeviceKind::kCpu : DeviceKind::kNvidia;
+  call.device.kind = target.kind;
   check(call);
   check_guards(call);
   KernelUnit unit = unit_for(call);

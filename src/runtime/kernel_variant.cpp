@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/array_layout.h"
+#include "core/device_traits.h"
 #include "core/settings.h"
 #include "core/text.h"
 #include "core/thread_state.h"
@@ -21,10 +22,7 @@ InputType type_of(const InputArray& input) {
 
 }  // namespace
 
-bool KernelObject::is_for_nvrtc(const Call& call) const {
-  return Context::is_for_nvrtc(spec_.dialect,
-                               call.device.kind == DeviceKind::kNvidia ? TargetKind::kNvidia : TargetKind::kCpu);
-}
+bool KernelObject::is_for_nvrtc(const Call& call) const { return kiln::is_for_nvrtc(spec_.dialect, call.device.kind); }
 
 bool KernelObject::uses_shape_of(const Call& call, size_t input) const {
   if (call.inputs[input].shape.empty()) return false;
@@ -38,10 +36,9 @@ bool KernelObject::body_uses_shape_of(const std::string& name) const {
 
 LaunchForm KernelObject::form_for_code(const Call& call) const {
   LaunchForm form = launch_form(call.grid, call.threadgroup);
-  if (call.device.kind == DeviceKind::kNvidia) {
-    // NVRTC makes nothing of it.
-    return {.is_whole_row = !is_for_nvrtc(call) && form.is_whole_row};
-  }
+  // NVRTC makes nothing of it.
+  if (is_for_nvrtc(call)) return {};
+  if (traits_of(call.device).form_use == FormUse::kWholeRow) return {.is_whole_row = form.is_whole_row};
   if (!prefers_simd(context_.cpu().spec())) return {};
   return {.rows_are_simdgroups = form.rows_are_simdgroups,
           .rows_are_runs = !cooperation_.waits_at_barriers && form.rows_are_runs,
@@ -120,7 +117,8 @@ KernelUnit KernelObject::unit_for(const Call& call) const {
   unit.form = form_for_code(call);
   // NVRTC has no room for guards.
   unit.bounds_guards = spec_.compile_options.bounds.value_or(settings().bounds) && !is_for_nvrtc(call);
-  if (call.device.kind == DeviceKind::kCpu) unit.dynamic_memory_bytes = static_cast<uint64_t>(spec_.shared_memory);
+  if (traits_of(call.device).compiles_dynamic_memory)
+    unit.dynamic_memory_bytes = static_cast<uint64_t>(spec_.shared_memory);
   return unit;
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/array_layout.h"
+#include "core/device_traits.h"
 #include "core/dtype_table.h"
 #include "core/floating_point_state.h"
 #include "core/log.h"
@@ -49,7 +50,7 @@ Dtype copied_as(size_t bytes) {
 class NumbersOnDevice {
  public:
   NumbersOnDevice(Target& target, const Call& call) : target_(target), stream_(call.stream) {
-    if (call.device.kind == DeviceKind::kCpu) return;
+    if (!traits_of(call.device).has_own_memory) return;
     auto numbers = std::ranges::count_if(call.inputs, &InputArray::is_number);
     if (numbers > 0) memory_ = target.allocate(static_cast<size_t>(numbers) * kBytes, stream_);
   }
@@ -185,8 +186,8 @@ void check_addresses(const KernelObject& kernel, const Call& call, std::span<voi
 // "copies 1 input, outputs filled": the parts of a launch besides its threads.
 void log_launch(const KernelObject& kernel, const Call& call, const LaunchRecord& record, size_t copies) {
   auto extent = [](const Extent3& sizes) { return concat(sizes[0], "x", sizes[1], "x", sizes[2]); };
-  // A GPU's launch goes on after the call, and nothing waits for it here.
-  const bool is_done = call.device.kind == DeviceKind::kCpu;
+  // Nothing waits here for a launch that goes on after the call.
+  const bool is_done = !traits_of(call.device).is_asynchronous;
   log(LogCategory::kLaunch, kernel.spec().name, ": ", record.target, ", ", record.engine, " engine, grid ",
       extent(call.grid), ", threadgroup ", extent(call.threadgroup), ", ", call.outputs.size(),
       call.outputs.size() == 1 ? " output " : " outputs ", call.init_value ? "filled with init_value" : "not filled",
@@ -207,7 +208,7 @@ class LaunchPlan {
   // Only what a stream takes as it is: MLX's graphs have no stream, and the rest is more than one call of the driver.
   static bool serves(const KernelObject& kernel, const Call& call) {
     auto is_as_it_is = [&](const InputArray& input) { return !input.is_number && !kernel.copies(input); };
-    return call.device.kind == DeviceKind::kNvidia && !call.queue && !call.init_value && call.input_names.empty() &&
+    return traits_of(call.device).is_asynchronous && !call.queue && !call.init_value && call.input_names.empty() &&
            call.output_names.empty() && std::ranges::all_of(call.inputs, is_as_it_is) && !kernel.writes_inputs() &&
            !kernel.spec().allows_input_stores;
   }
@@ -361,7 +362,7 @@ PlanTable& plans() {
 }  // namespace
 
 std::shared_ptr<LaunchPlan> find_plan(const KernelObject& kernel, const Call& call) {
-  if (call.device.kind == DeviceKind::kCpu) return nullptr;
+  if (!traits_of(call.device).is_asynchronous) return nullptr;
   return plans().find(kernel, call);
 }
 

@@ -10,7 +10,7 @@ namespace kiln {
 
 std::string problem_of(Compiler& compiler, const KernelUnit& unit) {
   // The library's memory: what is kept of it is a copy.
-  CompileResult theirs = compiler.compile({unit, {TargetKind::kCpu, "x86-64-v3", "simd"}});
+  CompileResult theirs = compiler.compile({unit, {DeviceKind::kCpu, "x86-64-v3", "simd"}});
   const CompileResult result(std::as_const(theirs));
   compiler.release(theirs);
   switch (result.status) {

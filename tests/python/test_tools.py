@@ -78,6 +78,11 @@ def test_right_layers(tmp_path, monkeypatch, capsys):
             "",
             "src/new/thing.cc: belongs to no layer; ALLOWED in tools/check_layers.py has none for its folder",
         ),
+        (
+            "src/runtime/kinds.cpp",
+            "  if (call.device.kind ==  DeviceKind::kCpu) return;\n",
+            "src/runtime/kinds.cpp:1: compares kinds of devices; a property belongs into core/device_traits.h",
+        ),
     ],
 )
 def test_wrong_layers(path, text, problem, tmp_path, monkeypatch, capsys):
@@ -186,7 +191,7 @@ def test_instruction_sets_in_the_rooms_of_a_processor(tmp_path, monkeypatch, cap
         ("a.cpp", "#include <llvm/IR/IntrinsicsX86.h>\n", ":1: `X86`"),
         ("a.cpp", 'bool is_wide = cpu == "x86-64-v4";\n', ":1: `x86`"),
         ("a.cpp", 'std::string_view architecture = "sm_90a";\n', ":1: `sm_90a`"),
-        ("a.cpp", "case TargetKind::kNvidia: break;\n", ":1: `Nvidia`"),
+        ("a.cpp", "case DeviceKind::kNvidia: break;\n", ":1: `Nvidia`"),
         ("a.h", "// PTX's rule\n", ":1: `PTX`"),
         ("a.h", "// twice as fast on an H100\n", ":1: `H100`"),
         ("sse2.cpp", "", ": `sse2`"),

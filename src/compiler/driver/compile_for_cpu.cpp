@@ -45,8 +45,11 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
 
   Pipeline pipeline(request, result);
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> module =
-      make_thread_code(pipeline, request.target.cpu, machine->createDataLayout(), vector_isa, context);
+  const ThreadTarget thread{.cpu = request.target.cpu,
+                            .layout = machine->createDataLayout(),
+                            .vector_isa = vector_isa,
+                            .reports_unsupported = true};
+  std::unique_ptr<llvm::Module> module = make_thread_code(pipeline, thread, context);
   if (!module) return result;
   const bool needs_polls = may_not_terminate(*module->getFunction(kBodyFunction));
   EngineOutput output = lower_for_cpu(pipeline, *module, *machine, vector_isa);

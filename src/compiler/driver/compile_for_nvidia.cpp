@@ -7,10 +7,12 @@
 #include <llvm/Transforms/Scalar/Scalarizer.h>
 #include <llvm/Transforms/Utils/Local.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "compiler/driver/thread_code.h"
 #include "compiler/ir/pseudo_intrinsics.h"
+#include "compiler/nvptx/approximations.h"
 #include "compiler/nvptx/ptx_generator.h"
 #include "compiler/nvptx/threadgroup_memory.h"
 #include "compiler/pipeline.h"
@@ -62,6 +64,14 @@ std::string known_architecture(const std::string& architecture) {
   return number_of(architecture) > 90 ? "sm_90" : architecture;
 }
 
+// How the code gives out matrices' elements. Instructions have a map of their own, which serves where those
+// instructions may be used and the body does not look at single elements.
+MatrixMap matrix_map(const KernelUnit& unit) {
+  if (unit.math_mode == MathMode::kSafe) return MatrixMap::kApple;
+  bool are_seen = unit.pastes_tokens || std::ranges::binary_search(unit.identifiers, "thread_elements");
+  return are_seen ? MatrixMap::kApple : MatrixMap::kTensor;
+}
+
 }  // namespace
 
 CompileResult compile_for_nvidia(const CompileRequest& request) {
@@ -79,11 +89,15 @@ CompileResult compile_for_nvidia(const CompileRequest& request) {
 
   Pipeline pipeline(request, result);
   LLVMContext context;
-  std::unique_ptr<Module> module =
-      make_thread_code(pipeline, "x86-64", machine->createDataLayout(), VectorIsa(), context);
+  const ThreadTarget thread{.cpu = "x86-64",
+                            .layout = machine->createDataLayout(),
+                            .vector_isa = {},
+                            .matrix_map = matrix_map(unit),
+                            .approximate = approximate_for_gpu};
+  std::unique_ptr<Module> module = make_thread_code(pipeline, thread, context);
   if (!module) return result;
   module->setTargetTriple(kGpuTriple);
-  const GpuLowering lowering = lower_for_nvidia(pipeline, *module, *machine, architecture, matrix_map(request));
+  const GpuLowering lowering = lower_for_nvidia(pipeline, *module, *machine, architecture, thread.matrix_map);
   if (!lowering.refusal.empty()) {
     refuse(result, concat("the kernel's threads exchange values where Kiln cannot tell which of them are there: ",
                           lowering.refusal));

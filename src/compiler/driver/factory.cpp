@@ -4,6 +4,7 @@
 #include <llvm/Config/llvm-config.h>
 #include <llvm/Support/ErrorHandling.h>
 
+#include <iterator>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "compiler/driver/thread_code.h"
 #include "compiler/pipeline.h"
 #include "core/compiler.h"
+#include "core/device_traits.h"
 #include "core/text.h"
 
 namespace kiln {
@@ -37,6 +39,10 @@ std::string unknown_pass(const TargetSpec& target) {
   }
   return "";
 }
+
+// Code generation of each target, in the order of DeviceKind.
+constexpr CompileResult (*kCompileFor[])(const CompileRequest&) = {compile_for_cpu, compile_for_nvidia};
+static_assert(std::size(kCompileFor) == kDeviceKinds);
 
 class ClangCompiler : public Compiler {
  public:
@@ -59,7 +65,7 @@ class ClangCompiler : public Compiler {
     }
     try {
       budget.emplace(request.limits);
-      return request.target.kind == TargetKind::kNvidia ? compile_for_nvidia(request) : compile_for_cpu(request);
+      return kCompileFor[static_cast<size_t>(request.target.kind)](request);
     } catch (const std::bad_alloc&) {
       lacks_memory = true;
     } catch (const std::exception& error) {

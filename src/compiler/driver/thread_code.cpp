@@ -43,8 +43,7 @@ const llvm::GlobalVariable* find_mutable_variable(const llvm::Module& module) {
   return nullptr;
 }
 
-// Where a thread would come to what is not supported. On the CPU only a launch in which one does is an error; a GPU has
-// no means to say so.
+// Where a thread would come to what is not supported.
 std::optional<Diagnostic> find_unsupported(const llvm::Module& module, const KernelUnit& unit) {
   const llvm::Function* function = module.getFunction(kUnsupportedFunction);
   if (!function) return std::nullopt;
@@ -91,19 +90,18 @@ std::string input_store_message(const KernelUnit& unit, const std::vector<InputS
 }
 
 // The text is parsed again, with line tables, which others need not pay for.
-Diagnostic place_input_store(const CompileRequest& request, const std::string& cpu, const llvm::DataLayout& layout,
-                             const VectorIsa& vector_isa, const std::string& message) {
+Diagnostic place_input_store(const CompileRequest& request, const ThreadTarget& thread, const std::string& message) {
   const KernelUnit& unit = request.unit;
   llvm::LLVMContext context;
   context.setDiscardValueNames(true);
-  FrontendResult frontend = run_clang(unit, kFrontendTriple, cpu, context, LineTables::kMade);
+  FrontendResult frontend = run_clang(unit, kFrontendTriple, thread.cpu, context, LineTables::kMade);
   Diagnostic nowhere;
   nowhere.message = message;
   if (!frontend.module) return nowhere;
   CompileRequest silent{unit, request.target};
   CompileResult unused;
   Pipeline pipeline(silent, unused);
-  if (!make_one_function(pipeline, *frontend.module, layout, matrix_map(request), vector_isa)) return nowhere;
+  if (!make_one_function(pipeline, *frontend.module, thread)) return nowhere;
   llvm::Function& body = *frontend.module->getFunction(kBodyFunction);
   expose_addresses(pipeline, body);
   const ReachableInputStores reachable = find_reachable_input_stores(body, unit);
@@ -115,8 +113,7 @@ Diagnostic place_input_store(const CompileRequest& request, const std::string& c
 }
 
 // The parameters with those inputs writable that the body writes. Nothing, and `result` says why, where it must not.
-std::optional<std::vector<KernelParameter>> find_written(const CompileRequest& request, const std::string& cpu,
-                                                         const llvm::DataLayout& layout, const VectorIsa& vector_isa,
+std::optional<std::vector<KernelParameter>> find_written(const CompileRequest& request, const ThreadTarget& thread,
                                                          llvm::Function& body, CompileResult& result) {
   const KernelUnit& unit = request.unit;
   std::vector<KernelParameter> parameters = unit.parameters;
@@ -130,7 +127,7 @@ std::optional<std::vector<KernelParameter>> find_written(const CompileRequest& r
   bool is_allowed = unit.allows_input_stores && std::ranges::all_of(stores, is_input);
   if (unit.allows_input_stores && !is_allowed) std::erase_if(stores, is_input);
   if (!stores.empty() && !is_allowed) {
-    refuse(result, place_input_store(request, cpu, layout, vector_isa, input_store_message(unit, stores)));
+    refuse(result, place_input_store(request, thread, input_store_message(unit, stores)));
     return std::nullopt;
   }
   for (const InputStore& store : stores) {
@@ -145,16 +142,15 @@ std::optional<std::vector<KernelParameter>> find_written(const CompileRequest& r
 
 }  // namespace
 
-std::unique_ptr<llvm::Module> make_thread_code(Pipeline& pipeline, const std::string& cpu,
-                                               const llvm::DataLayout& layout, const VectorIsa& vector_isa,
+std::unique_ptr<llvm::Module> make_thread_code(Pipeline& pipeline, const ThreadTarget& thread,
                                                llvm::LLVMContext& context) {
   const CompileRequest& request = pipeline.request();
   CompileResult& result = pipeline.result();
   const KernelUnit& unit = request.unit;
   // Values' names are for who reads the stages; making them takes a fiftieth of the time.
   context.setDiscardValueNames(!request.keep_stages);
-  FrontendResult frontend =
-      run_clang(unit, kFrontendTriple, cpu, context, request.keep_remarks ? LineTables::kMade : LineTables::kNone);
+  FrontendResult frontend = run_clang(unit, kFrontendTriple, thread.cpu, context,
+                                      request.keep_remarks ? LineTables::kMade : LineTables::kNone);
   if (request.keep_remarks) collect_remarks(context, unit, result.remarks);
   result.status = frontend.status;
   result.report.diagnostics = std::move(frontend.diagnostics);
@@ -163,12 +159,12 @@ std::unique_ptr<llvm::Module> make_thread_code(Pipeline& pipeline, const std::st
 
   llvm::Module& module = *frontend.module;
   pipeline.keep_stage("clang", module);
-  if (!make_one_function(pipeline, module, layout, matrix_map(request), vector_isa)) {
+  if (!make_one_function(pipeline, module, thread)) {
     refuse(result, std::move(frontend.indirect_call));
     return nullptr;
   }
   llvm::Function& body = *module.getFunction(kBodyFunction);
-  if (request.target.kind == TargetKind::kNvidia)
+  if (!thread.reports_unsupported)
     if (std::optional<Diagnostic> unsupported = find_unsupported(module, unit)) {
       refuse(result, std::move(*unsupported));
       return nullptr;
@@ -179,18 +175,11 @@ std::unique_ptr<llvm::Module> make_thread_code(Pipeline& pipeline, const std::st
   }
   expose_addresses(pipeline, body);
   // Before shapes are constants: whether a body is refused does not depend on them.
-  std::optional<std::vector<KernelParameter>> parameters = find_written(request, cpu, layout, vector_isa, body, result);
+  std::optional<std::vector<KernelParameter>> parameters = find_written(request, thread, body, result);
   if (!parameters) return nullptr;
   guard_accesses(pipeline, body, *parameters);
   pipeline.keep_stage("guarded", module);
   return std::move(frontend.module);
-}
-
-MatrixMap matrix_map(const CompileRequest& request) {
-  const KernelUnit& unit = request.unit;
-  if (request.target.kind != TargetKind::kNvidia || unit.math_mode == MathMode::kSafe) return MatrixMap::kApple;
-  bool are_seen = unit.pastes_tokens || std::ranges::binary_search(unit.identifiers, "thread_elements");
-  return are_seen ? MatrixMap::kApple : MatrixMap::kTensor;
 }
 
 void refuse(CompileResult& result, Diagnostic diagnostic) {

@@ -180,7 +180,7 @@ std::string describe(const KernelFailure& failure, const KernelUnit& unit) {
 class CpuTarget : public Target {
  public:
   CpuTarget() {
-    spec_ = {TargetKind::kCpu, processor_level(), settings().cpu_engine, settings().passes, settings().pass_limit};
+    spec_ = {DeviceKind::kCpu, processor_level(), settings().cpu_engine, settings().passes, settings().pass_limit};
   }
 
   std::string_view name() const override { return "cpu"; }
@@ -364,6 +364,9 @@ bool is_processor_level(std::string_view name) {
   return name == "x86-64" || name == "x86-64-v2" || name == "x86-64-v3" || name == "x86-64-v4";
 }
 
-std::unique_ptr<Target> make_cpu_target() { return std::make_unique<CpuTarget>(); }
+std::unique_ptr<Target> make_cpu_target(int index) {
+  if (index != 0) throw DeviceError(concat("There is one CPU, and its index is 0; got ", index, "."));
+  return std::make_unique<CpuTarget>();
+}
 
 }  // namespace kiln

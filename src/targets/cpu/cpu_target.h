@@ -8,7 +8,8 @@
 
 namespace kiln {
 
-std::unique_ptr<Target> make_cpu_target();
+/// The CPU, whose index is 0. Throws DeviceError for another.
+std::unique_ptr<Target> make_cpu_target(int index);
 
 /// Whether this names a level of x86-64 that code is made for: "x86-64-v3".
 bool is_processor_level(std::string_view name);

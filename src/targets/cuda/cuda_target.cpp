@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <cstring>
 #include <limits>
 #include <mutex>
@@ -148,7 +149,7 @@ class CudaTarget : public Target {
     CudaDevice device;
     check(driver_.device_get(&device, index), "cuDeviceGet");
     int major = attribute(driver_, kCudaMajor, device);
-    spec_ = {TargetKind::kNvidia, architecture_of(driver_, device), "", settings().passes, settings().pass_limit};
+    spec_ = {DeviceKind::kNvidia, architecture_of(driver_, device), "", settings().passes, settings().pass_limit};
     if (major * 10 + attribute(driver_, kCudaMinor, device) < kOldestArchitecture)
       throw UnsupportedError(concat("the GPU ", name_, " is of architecture ", spec_.cpu, ", and Kiln needs sm_",
                                     kOldestArchitecture, " or later"));
@@ -525,6 +526,15 @@ class CudaTarget : public Target {
 };
 
 }  // namespace
+
+bool is_gpu_architecture(std::string_view name) {
+  if (!name.starts_with("sm_")) return false;
+  name.remove_prefix(3);
+  int number = 0;
+  auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  std::string_view rest(end, static_cast<size_t>(name.data() + name.size() - end));
+  return error == std::errc() && number >= 80 && number < 1000 && (rest.empty() || rest == "a");
+}
 
 std::unique_ptr<Target> make_cuda_target(int index) { return std::make_unique<CudaTarget>(index); }
 

@@ -14,6 +14,10 @@ namespace kiln {
 /// no such GPU, UnsupportedError where the GPU is older than Kiln's code.
 std::unique_ptr<Target> make_cuda_target(int index);
 
+/// Whether this has the form of an architecture from sm_80 on: "sm_80", "sm_90a". Whether there is such a GPU the
+/// compilers know.
+bool is_gpu_architecture(std::string_view name);
+
 struct CudaDeviceInfo {
   std::string name;          // "NVIDIA H200"
   std::string architecture;  // "sm_90"

@@ -12,7 +12,7 @@ namespace kiln {
 /// How the compiler's identity begins.
 inline constexpr std::string_view kNvrtcIdentity = "NVRTC ";
 
-/// A compiler of CUDA units for TargetKind::kNvidia: images of machine code where NVRTC knows the GPU, of PTX where the
+/// A compiler of CUDA units for DeviceKind::kNvidia: images of machine code where NVRTC knows the GPU, of PTX where the
 /// GPU is newer. `header_folder`: where CUDA's headers may be kept that NVRTC brings, should a body need them and none
 /// be installed; empty: nowhere. compile() and identity() throw MissingCompilerError where there is no NVRTC.
 std::unique_ptr<Compiler> make_nvrtc_compiler(std::string header_folder);

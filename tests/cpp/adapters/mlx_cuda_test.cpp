@@ -127,7 +127,7 @@ FakeDriver& fake() {
 class PtxCompiler : public Compiler {
  public:
   CompileResult compile(const CompileRequest& request) override {
-    EXPECT_EQ(request.target.kind, TargetKind::kNvidia);
+    EXPECT_EQ(request.target.kind, DeviceKind::kNvidia);
     CompileResult result;
     if (request.unit.text.find("an_error") != std::string::npos) {
       result.status = CompileStatus::kInvalid;

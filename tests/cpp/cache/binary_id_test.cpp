@@ -11,7 +11,7 @@ namespace {
 
 struct Case {
   KernelUnit unit;
-  TargetSpec target{TargetKind::kCpu, "x86-64-v3", "scalar"};
+  TargetSpec target{DeviceKind::kCpu, "x86-64-v3", "scalar"};
   std::string compiler = "LLVM 19";
 
   std::string id() const { return binary_id(unit, target, compiler); }

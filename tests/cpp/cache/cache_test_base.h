@@ -35,7 +35,7 @@ inline std::string test_id(int n) {
 inline CodeEntry test_entry(int n, size_t binary_bytes = 200) {
   CodeEntry entry;
   entry.compiler = "compiler 1";
-  entry.target = {TargetKind::kCpu, "x86-64-v3"};
+  entry.target = {DeviceKind::kCpu, "x86-64-v3"};
   entry.kernel = concat("kernel ", n);
   entry.source = concat("// the text of ", n);
   entry.engine = "scalar";

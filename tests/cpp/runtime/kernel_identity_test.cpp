@@ -26,7 +26,7 @@ class IdleCompiler : public Compiler {
 struct Subject {
   KernelSpec spec;
   RecordedCall call;
-  TargetSpec target{TargetKind::kCpu, "x86-64-v3"};
+  TargetSpec target{DeviceKind::kCpu, "x86-64-v3"};
   std::string compiler = "Kiln 0.1.0, compiler 01";
 
   Subject() {
@@ -227,8 +227,8 @@ TEST_F(KernelIdentity, HasTheInstructionSet) {
 }
 TEST_F(KernelIdentity, HasAGpusArchitecture) {
   Subject a, b;
-  a.target = {TargetKind::kNvidia, "sm_90"};
-  b.target = {TargetKind::kNvidia, "sm_100"};
+  a.target = {DeviceKind::kNvidia, "sm_90"};
+  b.target = {DeviceKind::kNvidia, "sm_100"};
   EXPECT_NE(a.id(), b.id());
 }
 // The build ID is a digest of the compiler's whole content (build_id_test.cpp, check_build_id.py): LLVM, the device

@@ -13,6 +13,7 @@
 #include "runtime/context.h"
 #include "runtime/kernel_object.h"
 #include "runtime/run.h"
+#include "runtime/target_registry.h"
 
 namespace kiln {
 namespace {
@@ -217,9 +218,9 @@ TEST_F(StoredCode, IsRecordedOnceForEachCall) {
 }
 
 TEST(TargetNamed, KnowsProcessorsAndGpus) {
-  EXPECT_EQ(target_named("x86-64-v3"), (TargetSpec{TargetKind::kCpu, "x86-64-v3", settings().cpu_engine}));
-  EXPECT_EQ(target_named("sm_90a"), (TargetSpec{TargetKind::kNvidia, "sm_90a", ""}));
-  EXPECT_EQ(target_named("sm_120"), (TargetSpec{TargetKind::kNvidia, "sm_120", ""}));
+  EXPECT_EQ(target_named("x86-64-v3"), (TargetSpec{DeviceKind::kCpu, "x86-64-v3", settings().cpu_engine}));
+  EXPECT_EQ(target_named("sm_90a"), (TargetSpec{DeviceKind::kNvidia, "sm_90a", ""}));
+  EXPECT_EQ(target_named("sm_120"), (TargetSpec{DeviceKind::kNvidia, "sm_120", ""}));
   for (const char* name : {"sm_75", "sm_", "sm_90b", "sm_9000", "sm90"}) EXPECT_THROW(target_named(name), ValueError);
   EXPECT_THROW(target_named("x86-64-v5"), ValueError);
   EXPECT_THROW(target_named(""), ValueError);

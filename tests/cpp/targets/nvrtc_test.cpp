@@ -48,7 +48,7 @@ class Nvrtc : public testing::Test {
   }
 
   CompileResult compile(const KernelUnit& unit, const char* gpu = "sm_90", bool keep_stages = false) {
-    return compiler_->compile({unit, {TargetKind::kNvidia, gpu, ""}, keep_stages});
+    return compiler_->compile({unit, {DeviceKind::kNvidia, gpu, ""}, keep_stages});
   }
   CompileResult compile(const Kernel& kernel, const char* gpu = "sm_90") { return compile(kernel.unit(), gpu); }
 

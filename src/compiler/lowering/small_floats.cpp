@@ -320,4 +320,16 @@ void select_halves_as_integers(Module& module) {
   }
 }
 
+void compare_halves_as_floats(Module& module) {
+  for (Function& function : module)
+    for (Instruction& instruction : instructions(function)) {
+      auto* comparison = dyn_cast<FCmpInst>(&instruction);
+      if (!comparison || !comparison->getType()->isVectorTy()) continue;
+      if (!comparison->getOperand(0)->getType()->getScalarType()->isHalfTy()) continue;
+      IRBuilder<> builder(comparison);
+      for (Use& operand : comparison->operands())
+        operand.set(builder.CreateFPExt(operand.get(), with_scalar(operand->getType(), builder.getFloatTy())));
+    }
+}
+
 }  // namespace kiln

@@ -179,7 +179,10 @@ void Widener::widen_one(Instruction& instruction, IRBuilder<>& builder) {
   }
   if (auto* checked = dyn_cast<WithOverflowInst>(&instruction)) return widen_checked(*checked, builder);
   if (Value* widened = widen_arithmetic(instruction, builder)) {
-    if (auto* result = dyn_cast<Instruction>(widened)) result->copyIRFlags(&instruction);
+    // What a division becomes is exact where the division is not.
+    auto* result = dyn_cast<Instruction>(widened);
+    if (result && (!isa<BinaryOperator>(instruction) || result->getOpcode() == instruction.getOpcode()))
+      result->copyIRFlags(&instruction);
     vectors_[&instruction] = widened;
     return;
   }
@@ -208,6 +211,8 @@ Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder)
     return builder.CreateSelect(is_divergent(condition) ? operand(0) : scalar(condition), operand(1), operand(2));
   }
   if (auto* binary = dyn_cast<BinaryOperator>(&instruction)) {
+    if (binary->isIntDivRem())
+      if (Value* widened = widen_division(*binary, builder)) return widened;
     Value* second = operand(1);
     // The optimizer may have removed a check that kept a division from trapping, because a branch keeps threads from
     // it. Inactive lanes divide by 1.
@@ -280,6 +285,7 @@ void Widener::widen_checked(WithOverflowInst& call, IRBuilder<>& builder) {
 
 Value* Widener::widen_intrinsic(IntrinsicInst& call, IRBuilder<>& builder) {
   Intrinsic::ID id = call.getIntrinsicID();
+  if (id == Intrinsic::fptosi_sat || id == Intrinsic::fptoui_sat) return widen_saturating_conversion(call, builder);
   if (!isTriviallyVectorizable(id)) return nullptr;
   SmallVector<Value*> arguments;
   SmallVector<Type*> types;

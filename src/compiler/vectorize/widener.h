@@ -3,11 +3,14 @@
 // Widener is one class, since each part needs the masks and vectors of the others. Each file covers one subject:
 //
 //   widener.cpp                   operands and arithmetic
+//   widener_division.cpp          integer division
+//   widener_conversions.cpp       floating-point numbers to integers
 //   widener_flow.cpp              blocks, masks, phis
 //   widener_consecutive.cpp       values with a constant stride from lane to lane
 //   widener_address_patterns.cpp  values with constant differences between lanes
 //   widener_memory.cpp            variables, loads, stores
 //   widener_atomics.cpp           atomic operations
+//   widener_run_time_shapes.cpp   accesses that are tested for being consecutive when the code runs
 //   widener_zeros.cpp             selects between a loaded value and zero
 //   widener_interleaved.cpp       interleaved accesses to members of structures
 //   widener_shared_checks.cpp     loads at constant distances with one bounds check
@@ -173,6 +176,56 @@ class Widener {
     bool is_sunk;  // loaded at its first use
   };
 
+  // A number that differs between lanes, as it counts in a sum.
+  struct LaneTerm {
+    Value* number;
+    std::optional<unsigned> extension;  // ZExt or SExt to 64 bits
+    int64_t factor;                     // in elements
+
+    bool operator==(const LaneTerm&) const = default;
+  };
+
+  // A number of 64 bits, or an address: uniform values plus terms, and a constant number of elements that belongs to
+  // them.
+  struct LaneSum {
+    Value* value;
+    SmallVector<LaneTerm> terms;
+    int64_t constant;
+    bool is_quotient;  // so that it is tested for being the same in all lanes
+
+    // In any order.
+    bool has_terms_of(ArrayRef<LaneTerm> others) const {
+      return terms.size() == others.size() &&
+             all_of(terms, [&](const LaneTerm& term) { return llvm::count(terms, term) == llvm::count(others, term); });
+    }
+
+    bool is_one_number() const { return terms.size() == 1 && terms[0].factor == 1; }
+
+    // Whether it is computed in 32 bits, and only of small numbers.
+    bool is_sum_of_small() const {
+      return !is_one_number() && all_of(terms, [](const LaneTerm& term) {
+        return term.extension && term.number->getType()->getIntegerBitWidth() <= 32;
+      });
+    }
+  };
+
+  // An access that consists of consecutive parts if the lanes' sums do.
+  struct RunTimeShape {
+    LaneSum address;
+    std::optional<LaneSum> offset;  // what a divergent guard compares with `limit`; it has the terms of the address
+    Value* allowed;                 // the guard; null: none
+    Value* limit;                   // of a divergent guard
+    uint64_t bytes;                 // of an element
+    unsigned part_lanes;
+  };
+
+  // Whether lanes' sums are consecutive in each part, and the first of each.
+  struct TestedSum {
+    SmallVector<LaneTerm> terms;
+    Value* condition;
+    SmallVector<Value*> firsts;
+  };
+
   // A load that is emitted at its first use.
   struct SunkLoad {
     LoadInst* load;
@@ -218,8 +271,10 @@ class Widener {
   void widen_one(Instruction& instruction, IRBuilder<>& builder);
   void copy(Instruction& instruction, IRBuilder<>& builder);
   Value* widen_arithmetic(Instruction& instruction, IRBuilder<>& builder);
+  Value* widen_division(BinaryOperator& division, IRBuilder<>& builder);
   Value* without_zeros(Value* divisor, IRBuilder<>& builder, unsigned depth = 0);
   Value* zero_unless(Instruction& select, IRBuilder<>& builder);
+  Value* widen_saturating_conversion(IntrinsicInst& call, IRBuilder<>& builder);
   void widen_checked(WithOverflowInst& call, IRBuilder<>& builder);
   Value* widen_intrinsic(IntrinsicInst& call, IRBuilder<>& builder);
 
@@ -278,7 +333,15 @@ class Widener {
                        EmitterAt vectorized, Emitter scalarized);
   uint64_t element_stride(Value* pointer, uint64_t bytes);
   unsigned register_lanes(Type* element) const;
-  LoadInst* load_part(const LoadInst& load, unsigned count, Value* address, IRBuilder<>& builder);
+  LoadInst* load_part(const LoadInst& load, unsigned count, Value* address, IRBuilder<>& builder,
+                      Type* element = nullptr);
+  static Value* collected(ArrayRef<Value*> registers, ArrayRef<unsigned> elements, IRBuilder<>& builder);
+  Values load_collected(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+                        IRBuilder<>& builder);
+  Values load_packed(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+                     IRBuilder<>& builder);
+  Values load_words(const LoadInst& load, Type* element, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+                    IRBuilder<>& builder, Values* in_memory = nullptr);
   Values load_strided(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
                       IRBuilder<>& builder, Values* in_memory = nullptr);
   Values load_strided_words(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
@@ -295,6 +358,23 @@ class Widener {
   void note_scattered(const Instruction& access, Value* address);
   void widen_store_scalarized(StoreInst& store, IRBuilder<>& builder);
   void widen_single_store(StoreInst& store, IRBuilder<>& builder);
+
+  // ---- Accesses tested at run time
+
+  std::optional<int64_t> scale_of_step(const Instruction& step) const;
+  bool add_terms(Value* value, int64_t factor, LaneSum& sum, unsigned& steps);
+  std::optional<LaneSum> lane_sum_of(Value* value, uint64_t bytes);
+  Value* without_terms(Value* value, IRBuilder<>& builder);
+  static void take_out_constants(LaneSum& sum);
+  const TestedSum& tested(const LaneSum& sum, unsigned width, IRBuilder<>& builder);
+  std::pair<Value*, Value*> sums_of(const LaneSum& sum, IRBuilder<>& builder);
+  bool is_quotient(Value* number) const;
+  bool has_position(Value* number) const;
+  std::optional<RunTimeShape> run_time_shape(Instruction& access, Type* type);
+  Values emit_by_run_time_shape(const RunTimeShape& shape, IRBuilder<>& builder,
+                                function_ref<Values(ArrayRef<Value*>)> in_parts, Emitter scalarized);
+  bool load_by_run_time_shape(LoadInst& load, IRBuilder<>& builder);
+  bool store_by_run_time_shape(StoreInst& store, IRBuilder<>& builder);
 
   // ---- Consecutive loads or zero
 
@@ -414,6 +494,7 @@ class Widener {
   DenseMap<Instruction*, Instruction*> group_of_;  // of loads
   DenseMap<Instruction*, Values> registers_;       // of load groups without gaps, in their order in memory
   DenseSet<Instruction*> deferred_stores_;
+  SmallVector<TestedSum> tested_sums_;  // in the block that is being widened
   DenseMap<LoadInst*, ZeroedLoad> zeroed_loads_;
   DenseMap<Value*, SunkLoad> sunk_loads_;  // by the select
   std::vector<SharedCheck> shared_checks_;

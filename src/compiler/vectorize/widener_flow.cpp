@@ -94,6 +94,7 @@ void Widener::widen_block(BasicBlock& block) {
   if (is_header && is_divergent_loop(*loop)) create_live_out_phis(*loop, builder);
   if (!mask_) mask_ = mask_of_words(loop_masks_.at(loop), builder);
   masks_[&block] = mask_;
+  tested_sums_.clear();
   for (Instruction& instruction : block)
     if (!isa<PHINode>(instruction) && !instruction.isTerminator()) widen_instruction(instruction, builder);
   end_[&block] = builder.GetInsertBlock();
@@ -339,11 +340,14 @@ Widener::Values Widener::create_if_else(const IfElse& branch, IRBuilder<>& build
   BranchInst* fork = builder.CreateCondBr(branch.condition, sides[0], sides[1]);
   if (branch.is_likely) mark_likely(*fork);
   Values made[2];
+  // What a side tests is not known after it.
+  const size_t num_tested = tested_sums_.size();
   for (unsigned i : {0, 1}) {
     builder.SetInsertPoint(sides[i]);
     made[i] = i == 0 ? emit_then() : emit_else();
     sides[i] = builder.GetInsertBlock();
     builder.CreateBr(after);
+    tested_sums_.truncate(num_tested);
   }
   builder.SetInsertPoint(after);
   Values results;

@@ -2,6 +2,7 @@
 // all lanes is every fourth element of the same registers, which are loaded or stored once for all members.
 #include <llvm/Analysis/ScalarEvolutionExpressions.h>
 #include <llvm/Analysis/ValueTracking.h>
+#include <llvm/Analysis/VectorUtils.h>
 
 #include <algorithm>
 
@@ -147,13 +148,14 @@ void Widener::load_group(const AccessGroup& group, IRBuilder<>& builder) {
     indices.push_back(static_cast<uint64_t>(member.offset - lowest));
     by_index[indices.back()] = member.access;
   }
-  bool is_complete = !is_contained(by_index, nullptr);
+  const bool is_complete = !is_contained(by_index, nullptr);
+  const bool keeps_registers = is_complete && isPowerOf2_64(step) && is_word(bytes);
   // Besides the members, return the registers in their order in memory: values stored back in this order need
   // no deinterleaving.
   auto vectorized = [&](Value* address) {
     Values registers;
-    Values results = load_strided(load, address, step, indices, builder, &registers);
-    if (is_complete) append_range(results, registers);
+    Values results = load_strided(load, address, step, indices, builder, keeps_registers ? &registers : nullptr);
+    if (keeps_registers) append_range(results, registers);
     return results;
   };
   auto scalarized = [&]() -> Values {
@@ -163,7 +165,7 @@ void Widener::load_group(const AccessGroup& group, IRBuilder<>& builder) {
       widen_load_scalarized(*one, builder);
       results.push_back(vectors_[one]);
     }
-    if (!is_complete) return results;
+    if (!keeps_registers) return results;
     Values members;
     for (Value* member : by_index) members.push_back(vectors_[member]);
     append_range(results, interleaved(members, builder));
@@ -172,7 +174,7 @@ void Widener::load_group(const AccessGroup& group, IRBuilder<>& builder) {
   AccessShape shape{bytes, (step * kLanes - 1) * bytes, is_complete, true};
   Values results = emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized);
   for (auto [member, result] : zip(group, results)) vectors_[member.access] = result;
-  if (is_complete) registers_[group[0].access] = Values(drop_begin(results, group.size()));
+  if (keeps_registers) registers_[group[0].access] = Values(drop_begin(results, group.size()));
 }
 
 void Widener::store_group(const AccessGroup& group, IRBuilder<>& builder) {
@@ -198,11 +200,12 @@ void Widener::store_group(const AccessGroup& group, IRBuilder<>& builder) {
         members.push_back(value ? vector(value, builder) : PoisonValue::get(vector_of(element)));
       registers = interleaved(members, builder);
     }
-    unsigned width = register_lanes(element);
+    const unsigned width = register_lanes(element);
     for (unsigned first = 0; first < kLanes * step; first += width) {
       Value* to = builder.CreateConstGEP1_32(element, address, first);
       Value* part = registers[first / width];
-      if (is_complete && is_all(mask_)) {
+      // Without masks all lanes are active here.
+      if (is_complete && (is_all(mask_) || !can_mask(bytes))) {
         builder.CreateAlignedStore(part, to, store.getAlign());
         continue;
       }
@@ -222,12 +225,29 @@ void Widener::store_group(const AccessGroup& group, IRBuilder<>& builder) {
     return {};
   };
   AccessShape shape{bytes, (step * (kLanes - 1) + last) * bytes, true};
-  emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized);
+  // What lies between members is masked.
+  if (!is_complete && !can_mask(bytes))
+    scalarized();
+  else
+    emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized);
 }
 
 // The reverse of load_strided(): registers that hold the interleaved members of all lanes.
 Widener::Values Widener::interleaved(ArrayRef<Value*> members, IRBuilder<>& builder) {
-  unsigned width = register_lanes(members[0]->getType()->getScalarType());
+  const unsigned width = register_lanes(members[0]->getType()->getScalarType());
+  if (!isPowerOf2_64(members.size())) {
+    Values registers, results;
+    for (Value* member : members)
+      for (unsigned first = 0; first < kLanes; first += width)
+        registers.push_back(builder.CreateShuffleVector(member, createSequentialMask(first, width, 0)));
+    for (unsigned first = 0; first < kLanes * members.size(); first += width) {
+      SmallVector<unsigned> elements;
+      for (unsigned i = first; i < first + width; ++i)
+        elements.push_back(static_cast<unsigned>(i % members.size() * kLanes + i / members.size()));
+      results.push_back(collected(registers, elements, builder));
+    }
+    return results;
+  }
   SmallVector<int> low, high;
   for (unsigned i = 0; i < width; ++i) {
     low.push_back(static_cast<int>(i / 2 + i % 2 * width));

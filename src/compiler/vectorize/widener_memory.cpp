@@ -170,39 +170,119 @@ Widener::Values Widener::emit_by_shape(Value* pointer, Value* allowed, const Acc
   return create_if_else({check->condition, "row", "lanes"}, builder, fast_path, slow_path);
 }
 
-// The number of elements from one lane's to the next one's, if this is worth other accesses than lane by lane: 1, and
-// 2, 4 or 8 words, as in threads that process four elements each. Otherwise 0.
+// The number of elements from one lane's to the next one's, if this is worth other accesses than lane by lane: 1; 2, 3,
+// 4, 8 or 16 words, as in threads that process four elements each; as many narrower elements, if they fill 16 bytes at
+// most. Otherwise 0.
 uint64_t Widener::element_stride(Value* pointer, uint64_t bytes) {
   std::optional<int64_t> stride = stride_of(pointer);
   if (!stride) return 0;
-  for (int64_t step : {1, 2, 4, 8})
-    if (*stride == step * static_cast<int64_t>(bytes))
-      return step == 1 || is_word(bytes) ? static_cast<uint64_t>(step) : 0;
+  for (int64_t step : {1, 2, 3, 4, 8, 16}) {
+    if (*stride != step * static_cast<int64_t>(bytes)) continue;
+    const bool is_served =
+        step == 1 || (is_word(bytes) ? bytes == 4 || step != 16 : isPowerOf2_64(bytes) && *stride <= 16);
+    return is_served ? static_cast<uint64_t>(step) : 0;
+  }
   return 0;
 }
 
-// Elements per register.
-unsigned Widener::register_lanes(Type* element) const { return isa_.num_elements(layout_.getTypeStoreSize(element)); }
+// Lanes' elements per register.
+unsigned Widener::register_lanes(Type* element) const {
+  return std::min(isa_.num_elements(layout_.getTypeStoreSize(element)), kLanes);
+}
 
 // Loads so many consecutive elements of those that the lanes load, at the point where the lanes' own loads would be.
-LoadInst* Widener::load_part(const LoadInst& load, unsigned count, Value* address, IRBuilder<>& builder) {
-  LoadInst* part = builder.CreateAlignedLoad(FixedVectorType::get(load.getType(), count), address, load.getAlign());
+LoadInst* Widener::load_part(const LoadInst& load, unsigned count, Value* address, IRBuilder<>& builder,
+                             Type* element) {
+  Type* type = FixedVectorType::get(element ? element : load.getType(), count);
+  LoadInst* part = builder.CreateAlignedLoad(type, address, load.getAlign());
   part->copyMetadata(load, {LLVMContext::MD_invariant_load});
   return part;
 }
 
-// Loads, of every `step` elements from the address on, those at `indices`: whole registers, of which pairs are
-// repeatedly reduced to their even or odd elements. That is best where one instruction permutes two registers.
-Widener::Values Widener::load_strided(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                                      IRBuilder<>& builder, Values* in_memory) {
+// A register of elements that are in any of several registers: one permutation of two registers for each of these.
+Value* Widener::collected(ArrayRef<Value*> registers, ArrayRef<unsigned> elements, IRBuilder<>& builder) {
+  const auto width = static_cast<unsigned>(elements.size());
+  Value* made = nullptr;
+  SmallVector<bool> is_made(width, false);
+  for (auto [number, source] : enumerate(registers)) {
+    SmallVector<int> sources;
+    bool is_used = false;
+    for (unsigned i = 0; i < width; ++i) {
+      const bool is_here = elements[i] / width == number;
+      sources.push_back(is_here      ? static_cast<int>(elements[i] % width + (made ? width : 0))
+                        : is_made[i] ? static_cast<int>(i)
+                                     : PoisonMaskElem);
+      is_used |= is_here;
+    }
+    if (!is_used) continue;
+    for (unsigned i = 0; i < width; ++i) is_made[i] = is_made[i] || elements[i] / width == number;
+    made = made ? builder.CreateShuffleVector(made, source, sources) : builder.CreateShuffleVector(source, sources);
+  }
+  return made;
+}
+
+// Loads, of every `step` elements from the address on, those at `indices`: whole registers, each of which is permuted.
+Widener::Values Widener::load_collected(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+                                        IRBuilder<>& builder) {
   Type* element = load.getType();
-  unsigned width = register_lanes(element);
+  const unsigned width = register_lanes(element);
   Values registers;
   for (unsigned i = 0; i < kLanes * step; i += width)
     registers.push_back(load_part(load, width, builder.CreateConstGEP1_32(element, address, i), builder));
+  Values results;
+  for (uint64_t index : indices) {
+    Values parts;
+    for (unsigned first = 0; first < kLanes; first += width) {
+      SmallVector<unsigned> elements;
+      for (unsigned lane = first; lane < first + width; ++lane)
+        elements.push_back(static_cast<unsigned>(lane * step + index));
+      parts.push_back(collected(registers, elements, builder));
+    }
+    results.push_back(concatenateVectors(builder, parts));
+  }
+  return results;
+}
+
+// The same for elements of 1 and 2 bytes: what a lane has of them is a word, or two, from which they are shifted.
+Widener::Values Widener::load_packed(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+                                     IRBuilder<>& builder) {
+  Type* element = load.getType();
+  const uint64_t bytes = layout_.getTypeStoreSize(element), word_bytes = std::min<uint64_t>(8, step * bytes);
+  Type* word = builder.getIntNTy(static_cast<unsigned>(8 * word_bytes));
+  Values words;
+  if (word_bytes == step * bytes)
+    words.push_back(load_part(load, kLanes, address, builder, word));
+  else
+    words = load_words(load, word, address, step * bytes / word_bytes, {0, 1}, builder);
+  Type* number = vector_of(builder.getIntNTy(static_cast<unsigned>(8 * bytes)));
+  Values results;
+  for (uint64_t index : indices) {
+    const uint64_t at = index * bytes;
+    Value* shifted = words[at / word_bytes];
+    if (at % word_bytes != 0) shifted = builder.CreateLShr(shifted, 8 * (at % word_bytes));
+    results.push_back(builder.CreateBitCast(builder.CreateTrunc(shifted, number), vector_of(element)));
+  }
+  return results;
+}
+
+Widener::Values Widener::load_strided(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+                                      IRBuilder<>& builder, Values* in_memory) {
+  if (step == 3) return load_collected(load, address, step, indices, builder);
+  if (!is_word(layout_.getTypeStoreSize(load.getType()))) return load_packed(load, address, step, indices, builder);
+  return load_words(load, load.getType(), address, step, indices, builder, in_memory);
+}
+
+// The same for words and powers of two: pairs of registers are repeatedly reduced to their even or odd elements. That
+// is best where one instruction permutes two registers.
+Widener::Values Widener::load_words(const LoadInst& load, Type* element, Value* address, uint64_t step,
+                                    ArrayRef<uint64_t> indices, IRBuilder<>& builder, Values* in_memory) {
+  unsigned width = register_lanes(element);
+  const bool has_chunks = layout_.getTypeStoreSize(element) == 4 && (step >= 8 || !isa_.permute_two_registers);
+  Values registers;
+  for (unsigned i = 0; (in_memory || !has_chunks) && i < kLanes * step; i += width)
+    registers.push_back(load_part(load, width, builder.CreateConstGEP1_32(element, address, i), builder, element));
   if (in_memory) *in_memory = registers;
-  if (layout_.getTypeStoreSize(element) == 4 && (step == 8 || !isa_.permute_two_registers))
-    return load_strided_words(load, address, step, indices, builder);
+  if (has_chunks) return load_strided_words(load, address, step, indices, builder);
   // The elements whose index modulo `size` is `index`, by {size, index}.
   std::map<std::pair<uint64_t, uint64_t>, Values> parts{{{1, 0}, std::move(registers)}};
   auto part = [&](auto&& self, uint64_t size, uint64_t index) -> Values& {
@@ -231,7 +311,8 @@ Widener::Values Widener::load_strided_words(const LoadInst& load, Value* address
                                             ArrayRef<uint64_t> indices, IRBuilder<>& builder) {
   constexpr unsigned kChunk = 4;
   Type* element = load.getType();
-  unsigned width = register_lanes(element);
+  // Registers of 16 words hold two lanes' eight members, but not 16.
+  unsigned width = step == 16 ? 2 * kChunk : register_lanes(element);
   auto part = [&](uint64_t index, unsigned count) -> Value* {
     return load_part(load, count, builder.CreateConstGEP1_64(element, address, index), builder);
   };
@@ -352,6 +433,7 @@ void Widener::widen_single_load(LoadInst& load, IRBuilder<>& builder) {
     }
     if (load_pattern(load, pointer, allowed, builder)) return;
     note_scattered(load, pointer);
+    if (load_by_run_time_shape(load, builder)) return;
   }
   widen_load_scalarized(load, builder);
 }
@@ -434,10 +516,12 @@ void Widener::widen_single_store(StoreInst& store, IRBuilder<>& builder) {
   }
   uint64_t bytes = layout_.getTypeStoreSize(value->getType());
   uint64_t step = element_stride(address, bytes);
-  // A register must reach from one lane's element to the next one's.
-  if (step == 0 || (step > 1 && step > register_lanes(value->getType()))) {
+  // A register must reach from one lane's element to the next one's, and what lies between is masked.
+  const bool is_served =
+      step == 1 || (isPowerOf2_64(step) && step <= register_lanes(value->getType()) && can_mask(bytes));
+  if (!is_served) {
     note_scattered(store, address);
-    scalarized();
+    if (!store_by_run_time_shape(store, builder)) scalarized();
     return;
   }
   Value* lanes = vector(value, builder);

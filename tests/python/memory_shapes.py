@@ -1,0 +1,262 @@
+"""Accesses that are vectors only if the compiler sees how they lie, and operations that processors have for vectors in
+part. Each check compares with NumPy, on the engine of its process; `test_memory_shapes.py` runs them on all."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import kiln
+import numpy as np
+
+METAL = {"uint8": "uchar", "float16": "half", "float32": "float", "uint64": "ulong"}
+
+CHECKS: dict[str, Callable[[], None]] = {}
+
+
+def check(cases: Mapping[str, Iterable[Any]] | None = None) -> Any:
+    """Registers a check, with each combination of its parameters."""
+
+    def register(function: Any) -> Any:
+        for values in itertools.product(*(cases or {}).values()):
+            name = "-".join([function.__name__, *map(str, values)])
+            CHECKS[name] = lambda function=function, values=values: function(*values)
+        return function
+
+    return register
+
+
+def run(
+    body: str, inputs: Any, outputs: Any, threads: Any, threadgroup: Any = (64, 1, 1), init_value: Any = None
+) -> Any:
+    kernel = kiln.metal_kernel("checked", list(inputs), list(outputs), body)
+    return kernel(
+        inputs=list(inputs.values()),
+        output_shapes=[(size,) if isinstance(size, int) else size for size, _ in outputs.values()],
+        output_dtypes=[dtype for _, dtype in outputs.values()],
+        grid=threads if isinstance(threads, tuple) else (threads, 1, 1),
+        threadgroup=threadgroup,
+        init_value=init_value,
+    )
+
+
+# ---- Members of structures
+
+
+def members_of(step: int) -> dict[str, Any]:
+    return {"all": range(step), "last": [step - 1], "all but the first": range(1, step)}
+
+
+@check({"dtype": METAL, "step": [2, 3, 4, 8, 16]})
+def members(dtype: str, step: int) -> None:
+    name = METAL[dtype]
+    for threads, (which, some) in itertools.product([1000, 37], members_of(step).items()):
+        x = np.random.default_rng(step).integers(0, 100, step * threads).astype(dtype)
+        reads = "".join(f" s = s * 3 + x[{step} * i + {m}];" for m in some)
+        writes = "".join(f" z[{step} * i + {m}] = {name}(i + {m});" for m in some)
+        kept = "".join(f" w[{step} * i + {m}] = x[{step} * i + {m}];" for m in some)
+        body = f"uint i = thread_position_in_grid.x; {name} s = 0;{reads} y[i] = s;{writes} if (x[i] > 50) {{{kept}}}"
+        # The last threads read and write beyond the arrays, which gives zero and does nothing.
+        for size in [step * threads, step * threads - step - 1]:
+            outputs = {"y": (threads, dtype), "z": (size, dtype), "w": (size, dtype)}
+            y, z, w = run(body, {"x": x[:size]}, outputs, threads, init_value=7)
+            seen = np.concatenate([x[:size], np.zeros(step * threads - size, dtype)])
+            sums = np.zeros(threads, dtype)
+            written = np.full(step * threads, 7, dtype)
+            copied = written.copy()
+            chosen = seen[:threads] > 50
+            for m in some:
+                sums = (sums * np.array(3, dtype) + seen[m::step]).astype(dtype)
+                written[m::step] = (np.arange(threads) + m).astype(dtype)
+                copied[m::step] = np.where(chosen, seen[m::step], copied[m::step])
+            np.testing.assert_array_equal(y, sums, err_msg=f"{which} of {threads}")
+            np.testing.assert_array_equal(z, written[:size], err_msg=f"{which} of {threads}")
+            np.testing.assert_array_equal(w, copied[:size], err_msg=f"{which} of {threads}")
+
+
+@check({"dtype": METAL})
+def members_of_one_value(dtype: str) -> None:
+    body = "uint i = thread_position_in_grid.x; " + "".join(f" y[4 * i + {m}] = x[0];" for m in range(4))
+    (y,) = run(body, {"x": np.array([5], dtype)}, {"y": (400, dtype)}, 100)
+    assert (y == 5).all()
+
+
+@check({"name": ["float4", "half4", "uchar2"]})
+def vectors_that_are_stored_as_a_whole(name: str) -> None:
+    dtype, lanes = {"float4": ("float32", 4), "half4": ("float16", 4), "uchar2": ("uint8", 2)}[name]
+    x = (np.arange(1000) % 200).astype(dtype)
+    body = f"uint i = thread_position_in_grid.x; ((device {name}*)y)[i] = {name}(x[i]);"
+    # Of the last vector but one element there is no room.
+    for size in [1000 * lanes, 1000 * lanes - 1]:
+        (y,) = run(body, {"x": x}, {"y": (size, dtype)}, 1000, init_value=3)
+        expected = np.repeat(x, lanes)[:size]
+        if size % lanes:
+            expected[-(size % lanes) :] = 3
+        np.testing.assert_array_equal(y, expected)
+
+
+# ---- Lanes that turn out to be consecutive
+
+INDICES: dict[str, tuple[str, Callable[[Any, int], Any]]] = {
+    "max": ("max(int(i) - 3, 0)", lambda i, n: np.maximum(i - 3, 0)),
+    "min": ("min(int(i) + 3, int(n) - 1)", lambda i, n: np.minimum(i + 3, n - 1)),
+    "clamp": ("clamp(int(i) * 2 - int(i) - 40, 0, int(n) - 50)", lambda i, n: np.clip(i - 40, 0, n - 50)),
+    "choice": ("i < 100 ? i + 7 : i - 5", lambda i, n: np.where(i < 100, i + 7, i - 5)),
+    "wrap": ("(i + n - 1) % n", lambda i, n: (i + n - 1) % n),
+    "mirror": ("i < 500 ? 499 - i : i", lambda i, n: np.where(i < 500, 499 - i, i)),
+    "quotient": ("i / 3", lambda i, n: i // 3),
+    "xor": ("i ^ 16", lambda i, n: i ^ 16),
+    "permutation": ("(i * 7919) % n", lambda i, n: (i * 7919) % n),
+    "before the array": ("int(i) - 20", lambda i, n: i - 20),
+    "beyond the array": ("max(i, 2u) + 900", lambda i, n: np.maximum(i, 2) + 900),
+    "wraps at 32 bits": ("max(i, 1u) + 4294967000u", lambda i, n: (np.maximum(i, 1) + 4294967000) % 2**32),
+    "long": ("max(long(i) - 3, 0l)", lambda i, n: np.maximum(i - 3, 0)),
+    "short": ("short(max(i, 1u)) - short(5)", lambda i, n: np.maximum(i, 1) - 5),
+}
+
+
+@check({"which": INDICES, "dtype": ["uint8", "float32", "uint64"]})
+def indices(which: str, dtype: str) -> None:
+    text, index = INDICES[which]
+    n = 1000
+    x = (np.arange(n) % 199 + 1).astype(dtype)
+    at = index(np.arange(n), n)
+    inside = (at >= 0) & (at < n)
+    body = f"""uint i = thread_position_in_grid.x; uint n = x_shape[0]; y[i] = x[{text}];
+        if (x[i] != 9) z[{text}] = {METAL[dtype]}(x[i] + 1);"""
+    y, z = run(body, {"x": x}, {"y": (n, dtype), "z": (n, dtype)}, n, init_value=0)
+    np.testing.assert_array_equal(y, np.where(inside, x[np.clip(at, 0, n - 1)], 0).astype(dtype))
+    # Where several threads write one element, any of them may be the last.
+    for k in np.unique(at[inside]):
+        wrote = [x[i] + 1 for i in np.flatnonzero(at == k) if x[i] != 9]
+        assert z[k] in (wrote or [0]), k
+
+
+@check({"size": ["16x16", "8x8", "32x4", "12x4"]})
+def tiles(size: str) -> None:
+    width, height = map(int, size.split("x"))
+    body = f"""
+    threadgroup float s[{height + 2}][{width + 2}];
+    int x = thread_position_in_grid.x, y = thread_position_in_grid.y, w = a_shape[1], h = a_shape[0];
+    int tx = thread_position_in_threadgroup.x, ty = thread_position_in_threadgroup.y;
+    s[ty + 1][tx + 1] = a[y * w + x];
+    if (ty == 0) s[0][tx + 1] = a[max(y - 1, 0) * w + x];
+    if (ty == {height} - 1) s[{height} + 1][tx + 1] = a[min(y + 1, h - 1) * w + x];
+    if (tx == 0) s[ty + 1][0] = a[y * w + max(x - 1, 0)];
+    if (tx == {width} - 1) s[ty + 1][{width} + 1] = a[y * w + min(x + 1, w - 1)];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    b[y * w + x] = 4 * s[ty + 1][tx + 1] - s[ty][tx + 1] - s[ty + 2][tx + 1] - s[ty + 1][tx] - s[ty + 1][tx + 2];"""
+    a = np.random.default_rng(1).integers(0, 100, (height * 6, width * 5)).astype(np.float32)
+    (b,) = run(body, {"a": a}, {"b": (a.shape, "float32")}, (a.shape[1], a.shape[0], 1), (width, height, 1))
+    p = np.pad(a, 1, mode="edge")
+    np.testing.assert_array_equal(b, 4 * a - p[:-2, 1:-1] - p[2:, 1:-1] - p[1:-1, :-2] - p[1:-1, 2:])
+
+
+@check()
+def a_narrow_negative_number_in_a_sum() -> None:
+    x = np.arange(200000, dtype=np.float32)
+    body = """uint i = thread_position_in_grid.x;
+        short a = short(short(i) + s[0]);
+        uint b = max(i, uint(k[0])) >> 16;
+        y[i] = x[200 + long(a) + long(b)];"""
+    inputs = {"x": x, "s": np.array([-100], np.int16), "k": np.array([3], np.int32)}
+    (y,) = run(body, inputs, {"y": (256, "float32")}, 256)
+    np.testing.assert_array_equal(y, np.arange(256) + 100)
+
+
+# ---- Division
+
+
+def quotients(a: Any, b: Any) -> Any:
+    """Of Metal: a divisor of 0, or of -1 if the quotient would not fit, counts as 1."""
+    info = np.iinfo(a.dtype)
+    wide, by = (np.broadcast_to(v, a.shape).astype(object) for v in (a, b))
+    by = np.where(by == 0, 1, by)
+    by = np.where((wide == info.min) & (by == -1), 1, by)
+    q = np.abs(wide) // np.abs(by) * np.sign(wide) * np.sign(by)
+    return q.astype(a.dtype), (wide - q * by).astype(a.dtype)
+
+
+@check({"dtype": ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]})
+def division(dtype: str) -> None:
+    rng = np.random.default_rng(5)
+    info = np.iinfo(dtype)
+    special = [info.min, info.max, 0, 1, info.max - 1, info.min + 1, 7, 3, info.max // 2, info.max // 2 + 1]
+    if info.min < 0:
+        special += [-1, -2, -7]
+    special = np.array(special, dtype)
+    random = rng.integers(info.min, info.max, 200, dtype=dtype, endpoint=True)
+    a = np.concatenate([np.repeat(special, len(special)), random, random])
+    b = np.concatenate([np.tile(special, len(special)), random[::-1], (random % 20).astype(dtype)])
+    n = len(a)
+    both = "uint i = thread_position_in_grid.x; q[i] = a[i] / b[{0}]; r[i] = a[i] % b[{0}];"
+    outputs = {"q": (n, dtype), "r": (n, dtype)}
+    q, r = run(both.format("i"), {"a": a, "b": b}, outputs, n)
+    np.testing.assert_array_equal((q, r), quotients(a, b))
+    for divisor in [*special, *random[:10]]:
+        q, r = run(both.format("0"), {"a": a, "b": np.array([divisor])}, outputs, n)
+        np.testing.assert_array_equal((q, r), quotients(a, divisor), err_msg=str(divisor))
+
+
+# ---- Conversions and comparisons
+
+INTEGERS = {"char": "int8", "uchar": "uint8", "short": "int16", "ushort": "uint16", "int": "int32", "uint": "uint32"}
+INTEGERS |= {"long": "int64", "ulong": "uint64"}
+
+
+@check({"source": ["float32", "float16"], "name": INTEGERS})
+def conversions_of_what_may_not_fit(source: str, name: str) -> None:
+    dtype = INTEGERS[name]
+    special = [
+        np.nan,
+        np.inf,
+        -np.inf,
+        0.0,
+        -0.0,
+        0.5,
+        -0.5,
+        -0.9,
+        127.5,
+        128,
+        -128.9,
+        -129,
+        255.9,
+        256,
+        32767.9,
+        65504,
+    ]
+    special += [2.0**k + d for k in (31, 32, 63, 64) for d in (0, -(2.0 ** (k - 24)))] + [-(2.0**31), -(2.0**63), -3e9]
+    rng = np.random.default_rng(7)
+    with np.errstate(over="ignore"):
+        x = np.concatenate([special, rng.normal(0, 300, 200), rng.normal(0, 3e4, 200), rng.normal(0, 3e9, 200)])
+        x = x.astype(source)
+    (y,) = run(
+        f"uint i = thread_position_in_grid.x; y[i] = {name}(x[i]);",
+        {"x": x},
+        {"y": (len(x), dtype)},
+        len(x),
+    )
+    info = np.iinfo(dtype)
+
+    def nearest(value: float) -> int:
+        if np.isnan(value):
+            return 0
+        return int(max(min(value, info.max), info.min)) if np.isinf(value) else min(max(int(value), info.min), info.max)
+
+    assert [int(v) for v in y] == [nearest(float(v)) for v in x]
+
+
+@check()
+def comparisons_of_halves() -> None:
+    rng = np.random.default_rng(9)
+    a = rng.integers(0, 2**16, 2000, dtype=np.uint16).view(np.float16)
+    b = np.where(np.arange(2000) % 3 == 0, a, np.roll(a, 1))
+    body = """uint i = thread_position_in_grid.x; half p = a[i], q = b[i];
+        y[i] = uint(p < q) | uint(p <= q) << 1 | uint(p == q) << 2 | uint(p != q) << 3 | uint(p > q) << 4
+            | uint(p >= q) << 5;
+        z[i] = p < q ? p : q;"""
+    y, z = run(body, {"a": a, "b": b}, {"y": (2000, "uint32"), "z": (2000, "float16")}, 2000)
+    results = [a < b, a <= b, a == b, a != b, a > b, a >= b]
+    np.testing.assert_array_equal(y, sum(r.astype(np.uint32) << k for k, r in enumerate(results)))
+    np.testing.assert_array_equal(z.view(np.uint16), np.where(a < b, a, b).view(np.uint16))

@@ -27,5 +27,10 @@ autodoc_preserve_defaults = True
 
 html_theme = "furo"
 html_title = "Kiln"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_js_files = ["tables.js"]
+# Summaries are fetched, which a browser refuses for a site that is opened from a folder.
+html_show_search_summary = False
 html_show_sourcelink = False
 html_copy_source = False

@@ -40,6 +40,13 @@ class Headers(SphinxDirective):
         return found
 
 
+class Filter(SphinxDirective):
+    """``{filter}``: where the field stands that filters the page's tables (``_static/tables.js``)."""
+
+    def run(self) -> list[nodes.Node]:
+        return [nodes.raw("", '<div class="kiln-filter"></div>', format="html")]
+
+
 # ---- The gallery
 
 _NO_PROGRAMS = {"__init__.py", "__main__.py", "common.py"}
@@ -169,6 +176,7 @@ def without_self(
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("gallery_pictures", str(ROOT / "build" / "gallery"), "env")
     app.add_directive("headers", Headers)
+    app.add_directive("filter", Filter)
     app.add_directive("thumbnails", Thumbnails)
     app.add_lexer("metal", MetalLexer)
     app.add_post_transform(RepositoryLinks)

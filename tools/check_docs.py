@@ -56,6 +56,7 @@ CALLED = {
     "managed variables": "`__managed__`",
     "inline assembly": "inline assembly",
     "clusters of blocks": "clusters",
+    "floats of 8 bits": "8-bit floats",
     "CUDA's C++ libraries": "`cub::`",
 }
 # The functions that say why a name is refused, and the pages that must have each reason.

@@ -1,5 +1,4 @@
-"""The site that `make docs` builds: the pages of this folder, the docstrings of the installed package, and the programs
-of the gallery. It needs no network."""
+"""The site that `make docs` builds: the pages of this folder and the programs of the gallery. It needs no network."""
 
 from __future__ import annotations
 
@@ -14,16 +13,12 @@ project = "Kiln"
 copyright = "2026 The Kiln authors"  # as in LICENSE
 version = release = kiln.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "site_parts"]
+extensions = ["myst_parser", "site_parts"]
 source_suffix = {".md": "markdown"}
 
 
 myst_enable_extensions = ["colon_fence"]
-myst_heading_anchors = 3
-
-autodoc_typehints = "none"
-autodoc_member_order = "bysource"
-autodoc_preserve_defaults = True
+myst_heading_anchors = 4
 
 html_theme = "furo"
 html_title = "Kiln"

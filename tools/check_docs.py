@@ -100,7 +100,7 @@ def unnamed_refusals(root: Path) -> Iterator[str]:
 
 # What is there on the site alone.
 _DIRECTIVE = re.compile(r"^:::\{(\w+)\}.*?^:::$", re.DOTALL | re.MULTILINE)
-_SITES_OWN = ("filter", "headers", "thumbnails", "toctree")
+_SITES_OWN = ("filter", "thumbnails", "toctree")
 
 
 def empty_sections(page: str) -> Iterator[str]:

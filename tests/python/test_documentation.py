@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import datetime
 import doctest
+import importlib.util
 import inspect
 import json
 import re
 import subprocess
 import sys
+import types
 import zlib
 
 import kiln
@@ -212,6 +214,30 @@ def test_help_explains_every_keyword_of_a_call():
     keywords = re.findall(r"(\w+)(?:=\w+)?[,)]", signature.partition("*, ")[2])
     explained = re.findall(r"^  (\w+) \(.*?\): ", text, re.MULTILINE)
     assert explained == keywords
+
+
+def test_the_reference_has_every_docstring():
+    spec = importlib.util.spec_from_file_location("write_lists", ROOT / "tools/write_lists.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name in ("python", "cpp"):
+        page = (ROOT / f"docs/reference/{name}.md").read_text()
+        assert module.with_lists(page) == page, f"docs/reference/{name}.md: tools/write_lists.py writes it"
+    page = (ROOT / "docs/reference/python.md").read_text()
+    for name in kiln.__all__:
+        thing = getattr(kiln, name)
+        if isinstance(thing, type | types.FunctionType):
+            assert f"\n### `kiln.{name}`\n" in page
+        assert " ".join(docstring(thing).split("\n\n")[0].replace("``", "`").split()) in " ".join(page.split())
+
+
+def test_the_reference_has_every_declaration_of_the_headers():
+    page = (ROOT / "docs/reference/cpp.md").read_text()
+    for header in (ROOT / "include/kiln").glob("*.h"):
+        public = re.sub(r"namespace detail \{.*\}  // namespace detail", "", header.read_text(), flags=re.DOTALL)
+        for comment in re.findall(r"///<? ?(.+)$", public, re.MULTILINE):
+            assert comment in page, f"{header.name}: {comment}"
 
 
 # ---- What the pages say of measurements

@@ -517,7 +517,7 @@ def test_documents_that_say_what_the_code_has(tmp_path):
         ({"docs/limits.md": "# Limits\n\nNone.\n"}, "docs/limits.md does not name what unsupported_reason refuses: textures are not supported"),
         ({"docs/dialects/cuda.md": "# CUDA\n\n`new`.\n"}, "docs/dialects/cuda.md does not name what unsupported_in_cuda refuses: managed variables are not supported on the CPU"),
         ({"docs/more.md": "# More\n\n## Empty\n\n## Full\n\nText.\n"}, "docs/more.md: nothing is below `Empty`"),
-        ({"docs/more.md": "# More\n\n:::{headers}\n:::\n"}, "docs/more.md: nothing is below `More`"),
+        ({"docs/more.md": "# More\n\n:::{filter}\n:::\n"}, "docs/more.md: nothing is below `More`"),
         ({"docs/more.md": "# More\n\n`KILN_BOUND` is off.\n"}, "docs/more.md names KILN_BOUND, which is no setting"),
         ({"include/kiln/a.h": "/// Throws LaunchError.\n"}, "include/kiln/a.h names LaunchError, which nothing raises"),
         ({"include/kiln/a.h": "/// It throws in this version.\n"}, "include/kiln/a.h says what is so in this version"),

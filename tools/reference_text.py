@@ -46,7 +46,11 @@ def _example(text: str) -> str:
         parsed = ast.parse(statement)
         last = parsed.body[-1]
         if isinstance(last, ast.Expr) and not statement.startswith("print("):
-            statement = f"print(\n{textwrap.indent(statement.rstrip(), '    ')}\n)\n"
+            # A list prints as its representation; whether other values do is not known here.
+            shown = statement.rstrip() if example.want.startswith("[") else f"repr({statement.rstrip()})"
+            if "\n" in shown:
+                shown = f"\n{textwrap.indent(shown, '    ')}\n"
+            statement = f"print({shown})\n"
         want = example.want.replace("...", "…").rstrip("\n")
         # As Ruff formats it.
         code = re.sub(r"\A((?:import .*\n)+)", r"\1\n", source + statement)

@@ -53,6 +53,8 @@ def translations_of(constructs: dict[str, Any], texts: dict[str, Any]) -> dict[t
 
 
 def title(section: str) -> str:
+    if section == "mlx":
+        return "MLX"
     if not section.startswith(check_constructs.CUDA):
         return section.replace("_", " ").capitalize()
     return f"CUDA: {section.removeprefix(check_constructs.CUDA).replace('_', ' ')}"

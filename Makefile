@@ -180,7 +180,7 @@ $(STAMPS)/venv: $(STAMPS)/system requirements.txt
 # What tests and checks need beside it.
 $(STAMPS)/test-tools: $(STAMPS)/venv tests/requirements.txt tests/mlx_lm.txt docs/requirements.txt
 	tools/system_packages --tests
-	@echo "installing Python packages for tests into $(VENV): 0.7 GB, some minutes the first time"
+	@echo "installing Python packages for tests into $(VENV): 0.9 GB, some minutes the first time"
 	$(BIN)/python -m pip install -r tests/requirements.txt
 	@touch $@
 

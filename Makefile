@@ -45,6 +45,7 @@ check: build $(STAMPS)/test-tools lint types stubs
 	$(BIN)/python tools/check_constructs.py
 	$(BIN)/python tools/write_translations.py --check
 	$(BIN)/python tools/write_lists.py --check
+	$(BIN)/python tools/write_notebook.py --check
 	$(BIN)/python tools/write_srgb_tables.py --check
 	$(BIN)/python tools/check_docs.py
 

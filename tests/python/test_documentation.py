@@ -98,6 +98,24 @@ def test_blocks_do_what_the_page_says(page, tmp_path):
                     assert status == 0 or shown, f"{block.place}: {command} ends with status {status}"
 
 
+def test_the_notebook_of_the_tutorial_does_what_it_shows(tmp_path):
+    cells = json.loads((ROOT / "examples/tutorial.ipynb").read_text())["cells"]
+    code = [(number, cell) for number, cell in enumerate(cells) if cell["cell_type"] == "code"]
+    assert len(code) > 30
+    with Session(tmp_path) as session:
+        for number, cell in code:
+            block = Block("examples/tutorial.ipynb", number, "python", "".join(cell["source"]) + "\n")
+            shown = "".join(line for output in cell["outputs"] for line in output["text"])
+            printed, raised = session.python(block)
+            assert (raised is not None) == ("raises-exception" in cell["metadata"].get("tags", [])), raised
+            assert matches(shown, printed), f"cell {number} prints\n{printed}"
+
+
+def test_the_notebook_is_written_from_the_pages():
+    done = subprocess.run([sys.executable, ROOT / "tools/write_notebook.py", "--check"], check=False)
+    assert done.returncode == 0
+
+
 def test_every_make_target_that_a_page_names_is_there():
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = {

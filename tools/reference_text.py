@@ -165,6 +165,8 @@ _SCOPE = re.compile(r"\s*(?:enum )?(?:class|struct) (\w+)[^;(]*\{$")
 def _code(lines: list[str]) -> str:
     """A declaration in one line, without the body or the initialisers of a function."""
     text = " ".join(" ".join(lines).split()).rstrip(",;")
+    if " concept " in text:
+        return text.split(" = ")[0]
     # Parentheses that do not hold the parameters.
     start = max((match.end() for match in re.finditer(r"operator\(\)|requires\([^()]*\)", text)), default=0)
     depth = 0
@@ -175,8 +177,6 @@ def _code(lines: list[str]) -> str:
             rest = re.match(r"( const)?( noexcept)?( = default)?", text[place + 1 :])
             assert rest
             return text[: place + 1] + rest[0]
-    if " concept " in text:
-        return text.split(" = ")[0]
     # Initialisers of variables and enumerators stay, bodies of types go.
     return text if " = " in text or text.startswith("enum") else text.split(" {")[0]
 

@@ -108,16 +108,19 @@ def _signature(thing: Any, documented: str) -> tuple[str, str]:
     return re.sub(r"collections\.abc\.\w+\[\w+\]", "", shown), documented
 
 
-def _attributes_of(path: Path, name: str) -> dict[str, str]:
-    """Attributes of a class that are annotations in the source, with the texts that stand below them."""
+def _attributes_of(thing: type) -> dict[str, str]:
+    """Attributes of a class that are annotations in its source, with the texts that stand below them."""
+    path = inspect.getsourcefile(thing)
+    if path is None:  # a compiled class
+        return {}
     found = {}
-    for node in ast.parse(path.read_text()).body:
-        if not isinstance(node, ast.ClassDef) or node.name != name:
+    for node in ast.parse(Path(path).read_text()).body:
+        if not isinstance(node, ast.ClassDef) or node.name != thing.__name__:
             continue
         for attribute, text in zip(node.body, node.body[1:], strict=False):
-            if isinstance(attribute, ast.AnnAssign) and isinstance(attribute.target, ast.Name):
-                assert isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
-                found[attribute.target.id] = inspect.cleandoc(str(text.value.value))
+            is_text = isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+            if isinstance(attribute, ast.AnnAssign) and is_text:
+                found[ast.unparse(attribute.target)] = inspect.cleandoc(str(ast.literal_eval(ast.unparse(text))))
     return found
 
 
@@ -142,7 +145,7 @@ def described(name: str) -> str:
     if inspect.isfunction(vars(thing).get("__init__")) and not issubclass(thing, Exception):
         found.append(f"`{last}{_signature(thing, '')[0]}`")
     found.append(markdown(documented))
-    attributes = _attributes_of(ROOT / "python/kiln/errors.py", last)
+    attributes = _attributes_of(thing)
     methods = []
     for member_name, member in vars(thing).items():
         if isinstance(member, property):

@@ -45,6 +45,7 @@ check: build $(STAMPS)/test-tools lint types stubs
 	$(BIN)/python tools/check_constructs.py
 	$(BIN)/python tools/write_translations.py --check
 	$(BIN)/python tools/write_lists.py --check
+	$(BIN)/python tools/write_notebook.py --check
 	$(BIN)/python tools/write_srgb_tables.py --check
 	$(BIN)/python tools/check_docs.py
 
@@ -180,7 +181,7 @@ $(STAMPS)/venv: $(STAMPS)/system requirements.txt
 # What tests and checks need beside it.
 $(STAMPS)/test-tools: $(STAMPS)/venv tests/requirements.txt tests/mlx_lm.txt docs/requirements.txt
 	tools/system_packages --tests
-	@echo "installing Python packages for tests into $(VENV): 0.7 GB, some minutes the first time"
+	@echo "installing Python packages for tests into $(VENV): 0.9 GB, some minutes the first time"
 	$(BIN)/python -m pip install -r tests/requirements.txt
 	@touch $@
 

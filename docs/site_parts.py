@@ -4,6 +4,7 @@ repository."""
 from __future__ import annotations
 
 import ast
+import importlib
 import posixpath
 import re
 from pathlib import Path
@@ -13,6 +14,7 @@ from docutils import nodes
 from pygments.lexers.c_cpp import CppLexer
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
@@ -22,22 +24,11 @@ ROOT = DOCS.parent
 logger = logging.getLogger(__name__)
 
 
-class Headers(SphinxDirective):
-    """``{headers}``: the public C++ headers, in the order in which ``kiln.h`` includes them, then those that it does not."""
+class Filter(SphinxDirective):
+    """``{filter}``: where the field stands that filters the page's tables (``_static/tables.js``)."""
 
     def run(self) -> list[nodes.Node]:
-        folder = ROOT / "include" / "kiln"
-        self.env.note_dependency(str(folder / "kiln.h"))
-        self.env.note_dependency(__file__)
-        included = re.findall(r'#include "kiln/(\S+)"', (folder / "kiln.h").read_text())
-        others = sorted(path.name for path in folder.glob("*.h") if path.name not in {*included, "kiln.h"})
-        found: list[nodes.Node] = []
-        for name in included + others:
-            header = folder / name
-            self.env.note_dependency(str(header))
-            caption = nodes.rubric(text=f"kiln/{name}")
-            found += [caption, nodes.literal_block(text=header.read_text(), language="cpp")]
-        return found
+        return [nodes.raw("", '<div class="kiln-filter"></div>', format="html")]
 
 
 # ---- The gallery
@@ -152,6 +143,48 @@ class RepositoryLinks(SphinxPostTransform):
                 node["refdomain"], node["reftarget"], node["reftargetid"] = "doc", page, None
 
 
+class PythonNames(SphinxTransform):
+    """Makes the names of the package known to the search and the index: headings such as `kiln.Kernel.compile`, and the
+    items of their lists that are attributes of such a class. tools/write_lists.py writes both."""
+
+    default_priority = 400
+
+    def apply(self, **keywords: Any) -> None:
+        if self.env.docname != "reference/python":
+            return
+        for section in self.document.findall(nodes.section):
+            title = section.next_node(nodes.title)
+            if title is None or not re.fullmatch(r"kiln(\.\w+)+", title.astext()):
+                continue
+            name = title.astext()
+            thing = _public(name)
+            self._note(name, thing, section)
+            for item in section.findall(nodes.list_item):
+                literal = item.next_node(nodes.literal)
+                member = literal.astext() if literal else ""
+                if isinstance(thing, type) and member in {*vars(thing), *getattr(thing, "__annotations__", {})}:
+                    self._note(f"{name}.{member}", None, section)
+        for module, anchor in (("kiln.errors", "errors"), ("kiln.mlx", "mlx")):
+            self.env.domains.python_domain.note_module(module, anchor, "", "", False)
+
+    def _note(self, name: str, thing: Any, section: nodes.section) -> None:
+        domain = self.env.domains.python_domain
+        if name in domain.objects:
+            return
+        kind = "class" if isinstance(thing, type) else "attribute" if thing is None else "function"
+        domain.note_object(name, kind, section["ids"][0])
+        entry = ("single", name, section["ids"][0], "", None)
+        section.insert(1, addnodes.index(entries=[entry]))
+
+
+def _public(name: str) -> Any:
+    first, _, rest = name.partition(".")
+    thing: Any = importlib.import_module("kiln.mlx" if rest.startswith("mlx") else first)
+    for part in rest.removeprefix("mlx.").split("."):
+        thing = getattr(thing, part)
+    return thing
+
+
 class MetalLexer(CppLexer):
     """Metal is C++ as far as colours go."""
 
@@ -159,19 +192,12 @@ class MetalLexer(CppLexer):
     aliases: ClassVar[list[str]] = ["metal"]
 
 
-def without_self(
-    app: Sphinx, what: str, name: str, thing: object, options: Any, signature: str | None, result: str | None
-) -> tuple[str | None, str | None]:
-    """Methods of compiled classes name ``self`` in their signatures; others do not show it."""
-    return (re.sub(r"^\(self(?:, )?", "(", signature) if signature else signature), result
-
-
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("gallery_pictures", str(ROOT / "build" / "gallery"), "env")
-    app.add_directive("headers", Headers)
+    app.add_directive("filter", Filter)
     app.add_directive("thumbnails", Thumbnails)
     app.add_lexer("metal", MetalLexer)
+    app.add_transform(PythonNames)
     app.add_post_transform(RepositoryLinks)
     app.connect("builder-inited", write_gallery)
-    app.connect("autodoc-process-signature", without_self)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -56,6 +56,7 @@ CALLED = {
     "managed variables": "`__managed__`",
     "inline assembly": "inline assembly",
     "clusters of blocks": "clusters",
+    "floats of 8 bits": "8-bit floats",
     "CUDA's C++ libraries": "`cub::`",
 }
 # The functions that say why a name is refused, and the pages that must have each reason.
@@ -99,7 +100,7 @@ def unnamed_refusals(root: Path) -> Iterator[str]:
 
 # What is there on the site alone.
 _DIRECTIVE = re.compile(r"^:::\{(\w+)\}.*?^:::$", re.DOTALL | re.MULTILINE)
-_SITES_OWN = ("headers", "thumbnails", "toctree")
+_SITES_OWN = ("filter", "thumbnails", "toctree")
 
 
 def empty_sections(page: str) -> Iterator[str]:

@@ -1,9 +1,14 @@
 #!/usr/bin/env python3
 """Writes the lists that pages have of the project's tables, so that one reads them in the repository as on the site.
 
-A page marks where a list goes: between ``<!-- constructs: types -->`` and ``<!-- end -->`` come the rows of that
-section of tests/constructs.toml, between ``<!-- headers -->`` and ``<!-- end -->`` the public C++ headers with what
-their first comments say, between ``<!-- words -->`` and ``<!-- end -->`` the words that tools/check_words.py refuses.
+A page marks where a list goes. Between the mark and ``<!-- end -->`` come
+
+* for ``<!-- constructs: types -->`` the rows of that section of tests/constructs.toml;
+* for ``<!-- headers -->`` the public C++ headers with what their first comments say, for ``<!-- declarations -->`` what
+  they declare, with its comments;
+* for ``<!-- python: Kernel Launch -->`` the docstrings of these names of the installed package and of their members;
+* for ``<!-- words -->`` the words that tools/check_words.py refuses.
+
 With ``--check`` nothing is written; the exit status says whether the pages are what would be written.
 """
 
@@ -19,8 +24,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
 import check_words  # noqa: E402
+import reference_text  # noqa: E402
 
-_MARKED = re.compile(r"(<!-- (\w+)(?:: (\w+))? -->\n).*?(<!-- end -->)", re.DOTALL)
+_MARKED = re.compile(r"(<!-- (\w+)(?:: ([\w. ]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 Row: TypeAlias = str | dict[str, str]
 
@@ -77,12 +83,10 @@ def constructs(section: str) -> str:
 
 
 def headers() -> str:
-    """The public C++ headers, in the order in which kiln.h includes them, then those that it does not."""
+    """The public C++ headers with their first sentences."""
     folder = ROOT / "include" / "kiln"
-    included = re.findall(r'#include "kiln/(\S+)"', (folder / "kiln.h").read_text())
-    others = sorted(path.name for path in folder.glob("*.h") if path.name not in {*included, "kiln.h"})
     lines = ["| | |", "|---|---|"]
-    for name in ["kiln.h", *included, *others]:
+    for name in ["kiln.h", *reference_text.headers_in_order()]:
         comment = re.match(r"(?://[^\n]*\n)+", (folder / name).read_text())
         if not comment:
             raise SystemExit(f"include/kiln/{name} does not begin with a comment")
@@ -95,7 +99,13 @@ def headers() -> str:
 def with_lists(page: str) -> str:
     def written(match: re.Match[str]) -> str:
         begin, kind, section, end = match.groups()
-        lists = {"constructs": lambda: constructs(section), "headers": headers, "words": check_words.table}
+        lists = {
+            "constructs": lambda: constructs(section),
+            "declarations": reference_text.header_reference,
+            "headers": headers,
+            "python": lambda: "\n\n".join(map(reference_text.described, section.split())),
+            "words": check_words.table,
+        }
         return f"{begin}\n{lists[kind]()}\n\n{end}"
 
     return _MARKED.sub(written, page)

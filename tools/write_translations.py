@@ -18,18 +18,21 @@ import bodies  # noqa: E402
 import check_constructs  # noqa: E402
 
 PAGE = ROOT / "docs" / "translations.md"
-MOST_PROOFS = 2
 
 HEAD = """\
-# Translations
+# Constructs and proofs
 
-What becomes of each construct of a body? `python -m kiln show` prints what becomes of a body of yours. Each row has a
-test body, in `tests/bodies`, whose results are compared with a reference that was computed without Kiln: on the CPU with
-both engines and instruction sets, on a GPU by `make test-gpu`. At most two are named.
+What becomes of each construct of a body, and which test proves that it works? Above each table stands the translation
+that holds for all of its rows, unless a row has its own. `python -m kiln show` prints what becomes of a body of yours.
 
-CUDA's bodies give the same bits with both engines; NVRTC compiles them for sm_80 and sm_90 wherever the tests run.
+Each row names a test body in `tests/bodies`, whose results the tests compare with a reference that was computed without
+Kiln: on the CPU with both engines and several instruction sets, on a GPU by `make test-gpu`. CUDA bodies give the same
+bits with both engines, and the tests compile them with NVRTC for sm_80 and sm_90.
 
-{constructs} constructs of Metal, {bodies} bodies; {cuda_constructs} of CUDA, {cuda_bodies} bodies.
+{constructs} constructs of Metal, {bodies} bodies; {cuda_constructs} constructs of CUDA, {cuda_bodies} bodies.
+
+:::{{filter}}
+:::
 """
 
 
@@ -50,6 +53,8 @@ def translations_of(constructs: dict[str, Any], texts: dict[str, Any]) -> dict[t
 
 
 def title(section: str) -> str:
+    if section == "mlx":
+        return "MLX"
     if not section.startswith(check_constructs.CUDA):
         return section.replace("_", " ").capitalize()
     return f"CUDA: {section.removeprefix(check_constructs.CUDA).replace('_', ' ')}"
@@ -57,7 +62,8 @@ def title(section: str) -> str:
 
 def page() -> str:
     constructs = tomllib.loads((ROOT / "tests/constructs.toml").read_text())
-    texts = translations_of(constructs, tomllib.loads((ROOT / "docs/translations.toml").read_text()))
+    texts = tomllib.loads((ROOT / "docs/translations.toml").read_text())
+    translations = translations_of(constructs, texts)
     table = check_constructs.read_table(ROOT / "tests/constructs.toml")
     proofs = defaultdict(list)
     for body in [*bodies.all_bodies(), *bodies.all_cuda_bodies()]:
@@ -65,16 +71,20 @@ def page() -> str:
             proofs[construct].append(body.name)
     lines = []
     for section, rows in constructs.items():
-        lines += [f"\n## {title(section)}\n"]
-        lines += ["| construct | CPU | NVIDIA | proved by |", "|---|---|---|---|"]
+        defaults = texts[section]["cpu"], texts[section]["nvidia"]
+        lines += [f"\n## {title(section)}\n", f"* CPU: {defaults[0]}", f"* NVIDIA: {defaults[1]}", ""]
+        has_own = any(texts_of_row != defaults for (of, _), texts_of_row in translations.items() if of == section)
+        own = ["CPU", "NVIDIA"] if has_own else []
+        lines += ["| " + " | ".join(["construct", "meaning", *own, "proved by"]) + " |", "|---" * (3 + len(own)) + "|"]
         for name, row in rows.items():
             sentence = row if isinstance(row, str) else row["is"]
             tokens = table[f"{section}.{name}"].tokens
             label = ", ".join(f"`{token}`" for token in sorted(tokens)) or name.replace("_", " ")
-            cpu, nvidia = texts[section, name]
-            shown = ", ".join(f"`{proof}`" for proof in proofs[f"{section}.{name}"][:MOST_PROOFS])
+            pairs = zip(translations[section, name], defaults, strict=True)
+            differing = ["" if text == default else text for text, default in pairs] if has_own else []
+            shown = f"`{proofs[f'{section}.{name}'][0]}`"
             # A bar would end the cell.
-            cells = [f"{label}: {sentence}", cpu, nvidia, shown]
+            cells = [label, sentence, *differing, shown]
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     cuda = sum(len(rows) for section, rows in constructs.items() if section.startswith(check_constructs.CUDA))
     head = HEAD.format(

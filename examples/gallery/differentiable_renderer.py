@@ -1,23 +1,23 @@
 """A renderer with a gradient: soft ellipses that learn to look like a photograph.
 
-The picture is a stack of ellipses, each with a place, a shape, a colour and an opacity, and Gaussian edges. From front
-to back each covers part of what is behind it, so every pixel is a smooth function of all their numbers. Gradient
-descent on the squared difference to a photograph moves, stretches and colours them until they show it.
+The picture is a stack of ellipses, each with a position, a shape, a colour, an opacity and Gaussian edges. From front to
+back each covers part of the ones below it, so every pixel is a smooth function of all parameters. Gradient descent on the
+squared difference to a photograph moves, stretches and colours the ellipses until they resemble it.
 
-The forward kernel has a thread for each pixel, and so has the backward kernel. An ellipse's gradient is a sum over
-pixels: a simdgroup, which has 8 x 4 of them, adds up its part with `simd_sum`, and its first thread adds that to the
-result atomically. Most ellipses do not reach most pixels; `simd_any` tells whether any of the 32 needs the sums.
+The forward and the backward kernel have a thread for each pixel. An ellipse's gradient is a sum over pixels. A simdgroup,
+which has 8 x 4 of them, adds its part with `simd_sum`, and its first thread adds that to the result atomically. Most
+ellipses do not reach most pixels; `simd_any` checks whether any of the 32 threads needs the sums.
 
 What it shows of Metal and of Kiln:
 
 * `kiln.mlx.install()`: the kernels are made with `mx.fast.metal_kernel`, and the program is one for a Mac.
 * `mx.custom_function` with a `vjp` that is a kernel. Sigmoids, exponentials and the loss are MLX's own operations, and
   `mx.value_and_grad` goes through both.
-* The `vjp` is given the forward result, which saves a pass: what lies behind an ellipse is the pixel's colour less what
-  is in front.
-* Calls of `simd_any` and `simd_sum` within a loop that parts of a simdgroup leave nowhere: all 32 threads come to each.
-* `atomic_outputs=True` and `init_value=0` for a sum of floats. Its order changes from run to run, and with it the last
-  bits of a gradient.
+* The `vjp` receives the forward result, which saves a pass: the colour below an ellipse is the pixel's colour minus that
+  above it.
+* Calls of `simd_any` and `simd_sum` in a loop without a divergent exit: all 32 threads execute each call.
+* `atomic_outputs=True` and `init_value=0` for a sum of floats. Its order changes from run to run, and so do the last bits
+  of a gradient.
 """
 
 from __future__ import annotations

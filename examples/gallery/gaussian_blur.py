@@ -1,21 +1,19 @@
 """A Gaussian blur of a photograph, with a halo in threadgroup memory and one kernel for rows and columns.
 
-A Gaussian in two dimensions is a product of two in one. Blurring along rows and then along columns costs 2 * (2 r + 1)
-products for a pixel, where doing both at once costs (2 r + 1) squared. Neighbouring pixels need nearly the same values:
-the threads of a threadgroup bring a stretch of a row into threadgroup memory, with a halo of r more values on each
-side, wait, and take their sums from there.
+A Gaussian in two dimensions is a product of two Gaussians in one dimension. Blurring along rows and then along columns
+costs 2 * (2 r + 1) products for a pixel; doing both at once costs (2 r + 1) squared. Neighbouring pixels need nearly the
+same values. So the threads of a threadgroup load a part of a row into threadgroup memory, with a halo of r more values on
+each side, wait at a barrier, and compute their sums from there.
 
-Only the blur along rows is written as a kernel. The blur along columns is the same kernel on the transposed image,
-which is a view: no value is moved, the strides change places. With `ensure_row_contiguous=False` the kernel gets that
-view as it is, and its strides.
+There is only a kernel for the blur along rows. The blur along columns is the same kernel on the transposed image, which is
+a view with exchanged strides. With `ensure_row_contiguous=False` the kernel gets that view unchanged, and its strides.
 
 What it shows of Metal and of Kiln:
 
-* `image_strides`, in elements, and `image_shape`, which the generated signature has because the body names them.
-  Strides may be negative, so indices that are made from them are signed and have 64 bits.
-* Threadgroup memory whose size depends on a template argument, and what `kernel.compile` tells of it before anything
-  runs.
-* The dictionary generation of the interface: names of inputs and outputs come with each call.
+* `image_strides`, in elements, and `image_shape`, which the generated signature has because the body uses them. Strides
+  may be negative, so indices computed from them are signed 64-bit integers.
+* Threadgroup memory whose size depends on a template argument, and its size from `kernel.compile` before anything runs.
+* The dictionary form of the interface: each call names its inputs and outputs.
 * Arithmetic as written: the tests add the same products in the same order in NumPy, and compare bits.
 """
 

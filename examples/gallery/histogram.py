@@ -1,22 +1,23 @@
 """The histogram of a photograph, counted with atomics.
 
-Threads that count values into the same bins must not lose each other's counts, so they add atomically. Were all of them
-to add to the same array in device memory, they would wait for one another at the few bins that most values fall into.
-Each threadgroup therefore counts into its own bins in threadgroup memory, and adds those to the result when it is done:
-one atomic operation in device memory for a bin and a threadgroup, instead of one for each value. Thousands of threads
-at once need that; the few cores of a CPU hardly meet, and the program prints both times.
+Threads that count values into the same bins must not lose each other's counts, so they add atomically. If all threads
+added to one array in device memory, they would contend for the few bins that most values fall into. Each threadgroup
+therefore counts into its own bins in threadgroup memory, and adds these to the result at the end: one atomic operation in
+device memory for a bin and a threadgroup, instead of one for each value. A GPU with thousands of threads needs that. On
+the few cores of a CPU there is less contention; the program prints both times, and that of `numpy.bincount`.
 
-The figure shows what one does with a histogram: a table from its running sum spreads the values evenly, which brings
-out what was too dark to see.
+The figure shows a use of the histogram: a table from its running sum equalizes the values, which makes dark details
+visible.
 
 What it shows of Metal and of Kiln:
 
-* `atomic_outputs=True`: outputs are `device atomic<T>*`. `init_value=0` fills them before the kernel runs; without it
-  they would begin with anything.
-* A `threadgroup atomic_uint` array. It begins with anything, too: its threads set it to zero, and wait.
-* Few threads for many values: each takes every so-many-th, and `threads_per_grid` says how many that are.
-* Integer counts do not depend on the order of additions; the result equals NumPy's to the last one. Sums of floats
-  would differ from run to run.
+* `atomic_outputs=True`: outputs are `device atomic<T>*`. `init_value=0` fills them before the kernel runs; without it their
+  initial values are unspecified.
+* A `threadgroup atomic_uint` array. Its initial values are unspecified too: the threads set it to zero, then wait at a
+  barrier.
+* Few threads for many values: each thread takes every n-th value, where n is `threads_per_grid`.
+* Integer counts do not depend on the order of additions, so the result equals NumPy's exactly. Sums of floats would
+  differ from run to run.
 """
 
 from __future__ import annotations

@@ -1,23 +1,23 @@
 """The Mandelbrot set, with colours that do not step.
 
-A point c of the plane belongs to the set when `z = z * z + c`, done again and again from 0, stays bounded. Each thread
-of a two-dimensional grid follows one pixel until |z| exceeds a radius, and the number of steps n gives the colour.
-Whole numbers would draw bands. How far beyond the radius the last z lies tells how much of the last step was needed:
+A point c of the plane belongs to the set if the iteration `z = z * z + c` from 0 stays bounded. Each thread of a
+two-dimensional grid iterates one pixel until |z| exceeds a radius, and the number of steps n gives the colour. Whole
+numbers would draw bands. The distance of the last z from the radius gives the fraction of the last step:
 `n - log2(log(|z|) / log(radius))` grows without jumps from one n to the next.
 
 What it shows of Metal and of Kiln:
 
-* `thread_position_in_grid` in two dimensions. Kiln runs exactly the threads of the grid, so no thread needs to ask
-  whether its pixel exists.
+* `thread_position_in_grid` in two dimensions. Kiln runs exactly the threads of the grid, so no thread has to
+  check that its pixel exists.
 * Template arguments: `LIMIT` and `SAMPLES` are constants when the body is compiled, so the loops over samples are
   unrolled.
-* A `header` with functions of the program's own.
-* Python floats as inputs: each arrives as a `const constant float&`.
+* A `header` with helper functions.
+* Python floats as inputs: each is a `const constant float&` in the body.
 * NumPy arrays: the call returns when the kernel has run. Without an array among the inputs, the dtypes of the outputs
-  decide whose arrays they are.
+  decide the library of the results.
 
-Metal has no `double`. Floats near the picture's centre lie 6e-8 apart; a picture whose pixels are closer than that, with
-a width below 5e-5, falls into blocks.
+Metal has no `double`. Floats near the picture's centre are 6e-8 apart. A picture of a width below 5e-5, whose pixels are
+closer than that, shows blocks.
 """
 
 from __future__ import annotations

@@ -1,22 +1,21 @@
 """Gravity among thousands of bodies, with tiles in threadgroup memory.
 
-Every body pulls every other, so one step of n bodies computes n * n pulls, and each thread, which has one body, reads
-all n. Threads of a threadgroup read the same bodies: together they bring a tile of them into threadgroup memory, one
-body each, wait until all are there, use it, and wait again before the next tile overwrites it.
+Every body attracts every other one, so a step of n bodies computes n * n forces. Each thread has one body and reads all n.
+The threads of a threadgroup read the same bodies, so they share them: each thread loads one body of a tile into
+threadgroup memory, all wait at a barrier, use the tile, and wait again before the next tile overwrites it.
 
-The bodies are two discs of light bodies that each circle a heavy one, on their way past each other. A step is a
-half kick, a drift and a half kick (leapfrog), which keeps the energy from creeping: what it gains in one half of an
-orbit it loses in the other. Pulls are softened by a small length, so that two bodies that meet do not fling each other
-away.
+The bodies form two discs, each orbiting a heavy body, which pass each other. A step is a half kick, a drift and a half
+kick (leapfrog), which prevents a drift of the energy: a gain in one half of an orbit is lost in the other. Forces are
+softened by a small length, so that close encounters do not eject bodies.
 
 What it shows of Metal and of Kiln:
 
-* The same sum with tiles and without. A GPU's threads gain from tiles; a CPU's caches do the like by themselves. The
-  program prints both times. The bits are the same.
-* `threadgroup` arrays and `threadgroup_barrier(mem_flags::mem_threadgroup)`. All threads of a threadgroup must come to
-  the same barrier; Kiln ends a launch in which only some can, and names the line.
-* The last threadgroup of a grid is smaller where the threadgroup's size does not divide it. `threads_per_threadgroup`
-  tells the real size, and the tiles of that threadgroup are smaller, too.
+* The same sum with tiles and without. Tiles help on a GPU; on a CPU the caches do the same. The program prints both times.
+  The bits are the same.
+* `threadgroup` arrays and `threadgroup_barrier(mem_flags::mem_threadgroup)`. All threads of a threadgroup must reach the
+  same barrier; Kiln ends a launch in which only some can, and names the line.
+* The last threadgroup of a grid is smaller if the threadgroup's size does not divide the grid. `threads_per_threadgroup`
+  is the real size, and the tiles of that threadgroup are smaller, too.
 * A `float4` for a body, its mass in `w`, read through a cast pointer.
 * `dot` of vectors, and `rsqrt`.
 """

@@ -1,23 +1,23 @@
 """A product with weights of four bits, from MLX's own packing.
 
-Large models keep their weights in few bits: `mx.quantize` takes groups of 32, 64 or 128 neighbours in a row, and stores
-for each group a scale and a bias, and for each weight a whole number q from 0 to 15 that stands for scale * q + bias.
-Eight such numbers fill a word. Multiplying by one vector, as a model does for each token that it writes, takes a GPU as
-long as reading the weights; so they are unpacked where they are used, and never stored.
+Large models store their weights in few bits. `mx.quantize` takes groups of 32, 64 or 128 weights of a row. It stores a
+scale and a bias for each group, and for each weight an integer q from 0 to 15 that represents scale * q + bias. A word
+holds eight such integers. On a GPU the product with one vector, as for each token of a model, takes as long as reading
+the weights; so they are unpacked in registers and never stored.
 
-A simdgroup has one row of the weights. Each of its threads takes every 32nd word, unpacks it and multiplies it with
-eight numbers of x; `simd_sum` adds up what the 32 threads have. Where x has many rows, a thread uses what it has
-unpacked for `BATCH` of them.
+A simdgroup computes one row of the weights. Each of its threads loads every 32nd word, unpacks it and multiplies it by
+eight numbers of x, and `simd_sum` adds the results of the 32 threads. If x has many rows, a thread uses the unpacked
+weights for `BATCH` of them.
 
-On few cores of a CPU the arithmetic takes longer than the reading, so there four bits save memory and no time: the
-figure has the product with all 32 bits beside it.
+On a few cores of a CPU the arithmetic takes longer than the memory accesses, so four bits save memory rather than time.
+The figure compares with the product of 32-bit weights.
 
 What it shows of Metal and of Kiln:
 
 * Template integers: `GROUP` and `BATCH` are constants in the body. `float sum[BATCH]` needs that, and the loops over it
   are unrolled.
 * A grid of 32 x features x batches threads: the threadgroup (32, 4, 1) is four simdgroups, one for each row.
-* `simd_sum` in a loop: all 32 threads come to each call.
+* `simd_sum` in a loop: all 32 threads execute each call.
 * Arrays of two types in one kernel: `uint32` words, and x, scales and biases of type `T`.
 """
 

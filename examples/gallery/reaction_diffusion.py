@@ -1,19 +1,19 @@
 """Reaction and diffusion: a film of two chemicals that grow a pattern.
 
-Gray and Scott's model has two concentrations in each cell of a plane. U is fed, V is removed, both diffuse, and where
-they meet two V turn a U into a third V. From a few seeds of V grows a pattern that depends on the two rates alone.
+Gray and Scott's model has two concentrations in each cell of a plane. U is fed, V is removed, both diffuse, and two V
+react with a U to three V. A pattern grows from a few seeds of V, and depends on the two rates alone.
 
-A step reads a cell's neighbours, so it cannot write where it reads: threads that come later would see new values. It
-reads one pair of arrays and writes another. With MLX this double buffering costs no thought: outputs of a kernel are
-fresh arrays, and an array that nothing needs any more goes back to MLX's allocator, which gives it to the next step.
+A step reads a cell's neighbours, so it cannot write in place: later threads would see new values. It reads one pair of
+arrays and writes another. With MLX this double buffering is automatic: outputs of a kernel are new arrays, and the memory
+of an array that is no longer used returns to MLX's allocator, which reuses it for the next step.
 
 What it shows of Metal and of Kiln:
 
-* MLX arrays are lazy. `simulate` only adds nodes to a graph; `mx.eval` runs them. A film's frame is one evaluation of
-  many steps. MLX allocates ahead of what runs, by some tens of steps, so the memory printed at the end does not grow
-  with the number of steps.
+* MLX arrays are lazy. `simulate` only adds nodes to a graph; `mx.eval` runs them. A frame of the film is one evaluation
+  of many steps. MLX allocates memory for some tens of steps ahead, so the memory printed at the end does not grow with
+  the number of steps.
 * One kernel with two outputs, and a template argument for the type, so that the same body runs in half precision.
-* In Metal's safe mode arithmetic is done as written: the tests do the same sums in NumPy and compare bits.
+* In Metal's safe mode arithmetic is computed as written: the tests compute the same sums in NumPy and compare bits.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Softmax and RMS norm of rows, with reductions over a threadgroup.
 
-Both functions need a number that belongs to a whole row before they can write its first element: the sum of
-exponentials and, so that none of them overflows, the largest element; or the mean of squares. A threadgroup has a row.
-Each thread goes through every size-th element and keeps one partial result, the 32 threads of a simdgroup combine
-theirs with `simd_sum` or `simd_max`, and the simdgroups combine what they have through threadgroup memory.
+Both functions need a value of the whole row before they can write its first element: the sum of exponentials and, to
+avoid overflow, the largest element; or the mean of squares. A threadgroup computes one row. Each thread reads every n-th
+element and keeps a partial result. The 32 threads of a simdgroup combine theirs with `simd_sum` or `simd_max`, and the
+simdgroups combine their results through threadgroup memory.
 
 What it shows of Metal and of Kiln:
 
@@ -14,10 +14,9 @@ What it shows of Metal and of Kiln:
 * A template argument for the type. Half and bfloat16 are read and written, sums are floats.
 * MLX arrays through `kiln.metal_kernel`: the results belong to the library of the inputs.
 
-The figure's times are those of the machine that drew it. On a CPU MLX computes with vector instructions on one core;
-`mx.fast.rms_norm` is made of its operations there. Kiln uses all cores, and runs the threads of a simdgroup one after
-the other. Two cores are enough for it to keep up where exponentials take the time. It is behind in the RMS norm, which
-only reads, adds and writes, and in short rows, in which its threads mostly wait for one another.
+The times in the figure are those of the machine that drew it. On a CPU MLX computes with vector instructions on one core,
+and `mx.fast.rms_norm` consists of its operations there. Kiln uses all cores, and runs the threads of a simdgroup as one
+vector if the processor has AVX2.
 """
 
 from __future__ import annotations

@@ -1,23 +1,26 @@
 """Sorting: a bitonic network in threadgroup memory, then merges across threadgroups.
 
 A bitonic network compares fixed pairs in a fixed order, whatever the values are, so all threads of a threadgroup can
-work at once: a step, a barrier, the next step. It sorts as many values as fit into threadgroup memory, a tile.
+work at once: a step, a barrier, the next step. It sorts a tile, as many values as fit into threadgroup memory.
 
-Tiles become one sorted array by merging neighbours, again and again. For a merge to keep all threads busy, each writes
-its own stretch of the result. Where its stretch begins in the two runs it finds by bisection: of the first d values of
-the result, i come from the left run and d - i from the right one, and there is one i for which the left run's next
-value is not smaller than what was taken from the right, nor the other way round.
+Neighbouring tiles are then merged until one sorted array is left. To keep all threads busy in a merge, each thread writes
+its own part of the result. It finds the beginning of its part in the two runs by bisection: of the first d values of the
+result, i come from the left run and d - i from the right one. There is one i for which neither run's next value is
+smaller than a value already taken from the other.
+
+On a CPU NumPy's sort is many times faster, as the printed times show. It makes about n log n comparisons with vector
+instructions. The network makes n log² n comparisons with a barrier after each step, which pays on a GPU.
 
 What it shows of Metal and of Kiln:
 
 * Barriers in nested loops whose bounds are template constants.
-* `Limits<T>::max`, which MLX's header has: infinity or the largest integer fills the last tile, so that the body is the
-  same for any length. What lies behind the end of the array is never stored.
-* Threadgroups do not wait for one another within a launch; launches do. Each merge is a launch of its own, with the
-  length of the runs as a Python int among its inputs.
+* `Limits<T>::max` of MLX's header: infinity or the largest integer fills the last tile, so that the body is the same for
+  any length. Values after the end of the array are never stored.
+* Threadgroups do not wait for one another within a launch, but launches run in order. Each merge is a separate launch, with
+  the length of the runs as a Python int among its inputs.
 * The launches are nodes of MLX's graph: `sort` returns at once.
 
-The values are sorted by `<`. NaNs have no place in that order, so there must be none.
+The values are ordered by `<`. NaNs have no order, so the input must have none.
 """
 
 from __future__ import annotations

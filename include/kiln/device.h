@@ -13,7 +13,7 @@ enum class DeviceKind : uint8_t {
 /// A device of this machine.
 struct Device {
   DeviceKind kind = DeviceKind::kCpu;
-  int index = 0;  ///< of a GPU, as CUDA counts those that the process may use; 0 of the CPU
+  int index = 0;  ///< the GPU's number, as CUDA counts those that the process may use; 0 for the CPU
 
   bool operator==(const Device&) const = default;
 };

@@ -1,4 +1,4 @@
-// Types in C++ that are elements of arrays, and the numbers that calls take beside arrays.
+// C++ types of array elements, and the numbers that calls take besides arrays.
 #pragma once
 
 #include <complex>
@@ -13,22 +13,22 @@
 
 namespace kiln {
 
-/// A float of 16 bits: 1 for the sign, 5 for the exponent, 10 for the fraction (IEEE 754 binary16, Metal's half).
+/// A 16-bit float with 1 sign bit, 5 exponent bits and 10 fraction bits (IEEE 754 binary16, Metal's half).
 struct Half {
   uint16_t bits = 0;
 
   Half() = default;
-  /// The nearest one; of two, the even one.
+  /// Rounds to nearest, ties to even.
   explicit Half(float value);
   operator float() const;
 };
 
-/// A float of 16 bits: the upper half of a float of 32 (Metal's bfloat).
+/// A 16-bit float: the upper half of a 32-bit float (Metal's bfloat).
 struct BFloat {
   uint16_t bits = 0;
 
   BFloat() = default;
-  /// The nearest one; of two, the even one.
+  /// Rounds to nearest, ties to even.
   explicit BFloat(float value);
   operator float() const;
 };
@@ -56,8 +56,8 @@ constexpr Dtype integer_dtype() {
 
 }  // namespace detail
 
-/// The dtype whose elements a C++ type holds: bool, integers of all sizes (characters are none), Half, BFloat, float,
-/// double, std::complex<float>. Specialise it for a type of your own that has the same bits:
+/// The dtype of a C++ type: bool, integers of all sizes except character types, Half, BFloat, float, double,
+/// std::complex<float>. Specialize it for a type of your own that has the same bits:
 ///
 ///     template <>
 ///     struct kiln::DtypeOf<my::half> {
@@ -79,7 +79,7 @@ template <> struct DtypeOf<double> { static constexpr Dtype value = Dtype::kFloa
 template <> struct DtypeOf<std::complex<float>> { static constexpr Dtype value = Dtype::kComplex64; };
 // clang-format on
 
-/// A type that is an element of arrays, const or not.
+/// A type of array elements, const or not.
 template <typename T>
 concept Element = std::is_trivially_copyable_v<T> && requires {
   { DtypeOf<std::remove_cv_t<T>>::value } -> std::convertible_to<Dtype>;
@@ -91,7 +91,7 @@ constexpr Dtype dtype_of() {
   return DtypeOf<std::remove_cv_t<T>>::value;
 }
 
-/// A number as a program gave it; integers beyond 2^53 are no doubles.
+/// A number without loss of digits; integers beyond 2^53 do not fit into a double.
 struct Number : std::variant<double, int64_t, uint64_t> {
   template <std::floating_point T>
   Number(T value) : variant(static_cast<double>(value)) {}
@@ -101,8 +101,7 @@ struct Number : std::variant<double, int64_t, uint64_t> {
   Number(T value) : variant(static_cast<uint64_t>(value)) {}
 };
 
-/// A template argument: a type of elements, an int of 32 bits, or a bool. Another integer must fit into 32 bits
-/// (ValueError).
+/// A template argument: a dtype, a 32-bit int or a bool. An integer of another type must fit into 32 bits (ValueError).
 struct TemplateValue : std::variant<Dtype, int32_t, bool> {
   TemplateValue(Dtype dtype) : variant(dtype) {}
   template <std::same_as<bool> T>

@@ -1,5 +1,5 @@
-// What Kiln throws. Whose fault it is stands in the type: the caller's (ValueError, TypeError), the kernel's
-// (CompileError, UnsupportedError), the device's (DeviceError) or Kiln's own (InternalError).
+// The exceptions of Kiln. The type says what is at fault: the call (ValueError, TypeError), the kernel (CompileError,
+// UnsupportedError), the launch or the device (DeviceError), or Kiln itself (InternalError).
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class TypeError : public std::invalid_argument {
 enum class SourceText : uint8_t {
   kBody,       ///< the `source` argument
   kHeader,     ///< the `header` argument
-  kGenerated,  ///< what Kiln wrote around them: the signature
+  kGenerated,  ///< the text that Kiln wrote around them: the signature
   kIncluded,   ///< a file that one of them includes
 };
 
@@ -37,17 +37,17 @@ struct Diagnostic {
   Severity severity = Severity::kError;
   std::string message;  ///< lower-case start, no full stop
   SourceText text = SourceText::kBody;
-  int line = 0;             ///< 1-based; 0: no position is known
-  int column = 0;           ///< 1-based, in bytes; 0: no position is known
+  int line = 0;             ///< 1-based; 0 if the position is unknown
+  int column = 0;           ///< 1-based, in bytes; 0 if the position is unknown
   std::string source_line;  ///< the caller's line, without its line end
-  std::string file = {};    ///< the path of the file that holds the text; empty where it is no file
+  std::string file = {};    ///< the path of the file with the text; empty for a string
 };
 
-/// What a failed compilation has to tell.
+/// The results of a failed compilation.
 struct CompileReport {
-  std::vector<Diagnostic> diagnostics;  ///< in the compiler's order; the first error is what `what()` shows
+  std::vector<Diagnostic> diagnostics;  ///< in the compiler's order; `what()` shows the first error
   std::string generated_source;         ///< the whole text that was compiled, as `verbose=True` prints it
-  std::string log;                      ///< everything the compiler printed, its own headers' notes included
+  std::string log;                      ///< the compiler's output, including notes about its own headers
 };
 
 /// The body or the header is not valid in its dialect.
@@ -63,14 +63,14 @@ class CompileError : public std::runtime_error {
   std::shared_ptr<const CompileReport> report_;
 };
 
-/// Valid in its dialect, but not supported on this target. The message names the construct and its line.
+/// A body that is valid in its dialect but not supported on this target. The message names the construct and its line.
 class UnsupportedError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
 /// The device failed while a kernel ran, or the kernel did something that ends a launch, such as waiting at different
-/// barriers. Outputs of that launch are unspecified.
+/// barriers. The contents of the launch's outputs are unspecified.
 class DeviceError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -35,7 +35,7 @@ namespace kiln {
 class KernelObject;
 struct Variant;
 
-/// A body or a header: text, or a file that holds it. A string is text, also where it looks like a path; write
+/// A body or a header: text, or a file with the text. A string is always text, also if it looks like a path; write
 /// `std::filesystem::path("scale.metal")` for a file.
 class KernelSource {
  public:
@@ -43,8 +43,8 @@ class KernelSource {
   KernelSource(std::string text) : text_(std::move(text)) {}
   KernelSource(std::filesystem::path path) : path_(std::move(path)) {}
 
-  const std::string& text() const { return text_; }                           ///< empty where it is a file
-  const std::optional<std::filesystem::path>& path() const { return path_; }  ///< empty where it is text
+  const std::string& text() const { return text_; }                           ///< empty for a file
+  const std::optional<std::filesystem::path>& path() const { return path_; }  ///< empty for text
 
  private:
   std::string text_;
@@ -54,41 +54,44 @@ class KernelSource {
 /// Machine code for one combination of argument types. Keeps its kernel alive.
 class CompiledKernel {
  public:
-  /// What Kernel::compile makes.
+  /// For Kernel::compile.
   CompiledKernel(std::shared_ptr<KernelObject> kernel, std::shared_ptr<const Variant> variant)
       : kernel_(std::move(kernel)), variant_(std::move(variant)) {}
 
-  const std::string& name() const;    ///< the kernel's
-  std::string target() const;         ///< where it runs: "cpu", "nvidia:0"
-  std::string architecture() const;   ///< what it was made for, in LLVM's words: "x86-64-v3", "sm_90"
-  std::string engine() const;         ///< how threads are run: "simd", "scalar"; GPU: who compiled, "ptx", "nvrtc"
-  std::string engine_reason() const;  ///< why that engine
+  const std::string& name() const;    ///< the kernel's name
+  std::string target() const;         ///< the device that it runs on: "cpu", "nvidia:0"
+  std::string architecture() const;   ///< LLVM's name of the architecture: "x86-64-v3", "sm_90"
+  std::string engine() const;         ///< "simd" or "scalar"; for a GPU the compiler, "ptx" or "nvrtc"
+  std::string engine_reason() const;  ///< the reason for that engine
   std::string source() const;         ///< the generated text
-  /// The machine code with its constants; lives as long as this object.
+  /// The machine code with its constants, which lives as long as this object.
   std::span<const std::byte> machine_code() const;
-  /// Threadgroup memory that each threadgroup needs, in bytes.
+  /// The threadgroup memory of one threadgroup, in bytes.
   size_t threadgroup_memory_bytes() const;
-  /// Memory that each thread needs while it waits for others, in bytes; 0 where none waits.
+  /// The memory of one suspended thread, in bytes; 0 if no thread waits.
   size_t thread_memory_bytes() const;
   double compile_ms() const;
   /// The compiler's warnings about body and header, each followed by its notes. Code from the cache on disk and from a
-  /// bundle has those of its compilation. NVRTC's are not among them.
+  /// bundle has the warnings of its compilation. NVRTC's warnings are not included.
   std::vector<Diagnostic> diagnostics() const;
 
-  /// What came before the machine code, in this order: LLVM IR as Clang made it ("clang"); with harmless arithmetic,
-  /// everything inlined, and accesses guarded ("guarded"); as code for a launch, optimised ("optimized"); "assembly",
-  /// of a GPU "ptx". Before "optimized" the SIMD engine has "lanes", "components", "structured" and "widened"
-  /// (docs/design/simd-engine.md). NVRTC has "text" and "assembly". `after` names passes (see passes()): the IR after
-  /// each run of such a pass is a stage "after:<name>", where it stands in this order; those that do not run are left
-  /// out. Compiles once more, since none of it is kept.
+  /// The stages before the machine code, in this order. Compiles again, because they are not kept.
+  ///
+  /// * "clang": LLVM IR as Clang emits it;
+  /// * "guarded": LLVM IR with defined arithmetic, inlined calls and guarded accesses;
+  /// * "lanes", "components", "structured", "widened": stages of the SIMD engine (docs/design/simd-engine.md);
+  /// * "optimized": LLVM IR of the code for a launch;
+  /// * "assembly", for a GPU "ptx".
+  ///
+  /// A CUDA body that NVRTC compiles has "text" and "assembly". `after` names passes (see passes()): the IR after each
+  /// run of such a pass is a stage "after:<name>", at its position in this order. Passes that do not run add none.
   std::vector<CompileStage> stages(const std::vector<std::string>& after = {}) const;
 
-  /// The runs of the compiler's passes, in their order; those that were switched off too. NVRTC has none. Compiles once
-  /// more.
+  /// The runs of the compiler's passes in order, also of those that were switched off. NVRTC has none. Compiles again.
   std::vector<CompilePass> passes() const;
 
-  /// Why optional passes did not fire where one would expect it, why the SIMD engine does not take the kernel, and
-  /// which accesses became gathers and scatters; in the order of the passes. NVRTC has none. Compiles once more.
+  /// Reasons why optional passes did not apply, why the SIMD engine did not compile the kernel, and which accesses
+  /// became gathers and scatters, in the order of the passes. NVRTC has none. Compiles again.
   std::vector<CompileRemark> remarks() const;
 
  private:
@@ -100,30 +103,30 @@ class CompiledKernel {
 /// kernel never blocks launching another.
 class Kernel {
  public:
-  /// Runs the kernel to its end, compiling it first where it has not met this combination of dtypes, of template
-  /// arguments and (for the first four) of shapes. Returns the outputs, row-contiguous.
+  /// Runs the kernel to its end. Compiles it first if this combination of dtypes, template arguments and (for the first
+  /// four) shapes is new. Returns the outputs, row-contiguous.
   ///
-  /// Throws ValueError and TypeError where an argument is wrong, CompileError where the body or the header is not
-  /// valid, UnsupportedError where it is valid but cannot run here: nothing ran then. Throws DeviceError where the
-  /// kernel failed while it ran or where its device is missing, std::bad_alloc. On a GPU outputs are the caller's, so
-  /// that this is a ValueError: see run().
+  /// Throws before anything runs: ValueError and TypeError for a wrong argument, CompileError if the body or the header
+  /// is not valid, UnsupportedError if it is valid but cannot run here. Throws DeviceError if the kernel fails while it
+  /// runs or its device is missing, and std::bad_alloc. For a GPU this is a ValueError, because outputs there are
+  /// memory of the caller: see run().
   std::vector<Tensor> operator()(const KernelCall& call) const;
 
-  /// The same with tensors that are there, of the call's shapes and dtypes (ValueError). On the CPU.
+  /// The same into existing tensors of the call's shapes and dtypes (ValueError). On the CPU.
   void run(const KernelCall& call, std::span<Tensor> outputs) const;
 
-  /// The same with memory of the caller's: an address for each output, a multiple of the element's size (of 4 for
-  /// complex64), with room for as many bytes as its shape and dtype need. What lies between the lowest and the highest
-  /// element of an input, and other outputs, must not overlap it (ValueError). Where this throws, what the memory holds
-  /// is unspecified.
+  /// The same into memory of the caller: an address for each output, a multiple of the element's size (of 4 for
+  /// complex64), with as many bytes as its shape and dtype need. It must not overlap another output, or the range from
+  /// the lowest to the highest element of an input (ValueError). After an exception the memory's contents are
+  /// unspecified.
   void run(const KernelCall& call, std::span<void* const> outputs) const;
 
-  /// The text that this call compiles, signature and all. Runs and compiles nothing; of the inputs, addresses are not
-  /// looked at. Throws ValueError, TypeError, UnsupportedError.
+  /// The text that this call compiles, with the signature. Runs and compiles nothing, and does not read the inputs'
+  /// addresses. Throws ValueError, TypeError, UnsupportedError.
   std::string source_for(const KernelCall& call) const;
 
-  /// Compiles what this call would run, and runs nothing; of the inputs, addresses are not looked at. Throws what the
-  /// call would throw before it runs, but for addresses.
+  /// Compiles what this call would run. Runs nothing, and does not read the inputs' addresses. Throws what the call
+  /// would throw before it runs, except for addresses.
   CompiledKernel compile(const KernelCall& call) const;
 
   const std::string& name() const;
@@ -142,25 +145,24 @@ class Kernel {
 };
 
 /// A kernel from the body of a function in Metal. `name` is for messages and may be any text. The names of inputs and
-/// outputs are those of the function's parameters; beside them the body sees `x_shape`, `x_strides` and `x_ndim` of an
-/// input `x`, and Metal's attributes, such as `thread_position_in_grid`. `header` stands before the function.
+/// outputs become the function's parameters. The body also sees `x_shape`, `x_strides` and `x_ndim` of an input `x`,
+/// and Metal's attributes, such as `thread_position_in_grid`. `header` precedes the function.
 ///
-/// `ensure_row_contiguous`: inputs that are not row-contiguous are copied first; otherwise they are passed as they are,
+/// `ensure_row_contiguous`: inputs that are not row-contiguous are copied first; otherwise they are passed unchanged,
 /// and the body uses their strides. `atomic_outputs`: outputs are `device atomic<T>*`.
 ///
-/// A file, and what it includes, is read now; changing it later does not change the kernel. `#include "…"` is looked
-/// for beside the file in which it stands, then in `compile_options.include_dirs`.
+/// A file and its includes are read now; later changes have no effect. Kiln looks for `#include "…"` in the folder of
+/// the including file, then in `compile_options.include_dirs`.
 ///
 /// Throws ValueError: no output; a name that is not an identifier, is a keyword, or is used twice; text that is not
-/// UTF-8; a file that is not there or cannot be read.
+/// UTF-8; a file that is missing or cannot be read.
 Kernel metal_kernel(std::string name, std::vector<std::string> input_names, std::vector<std::string> output_names,
                     const KernelSource& source, const KernelSource& header = "", bool ensure_row_contiguous = true,
                     bool atomic_outputs = false, const CompileOptions& compile_options = {});
 
-/// The same from a body in CUDA, which runs on an NVIDIA GPU or on the CPU. `shared_memory`: dynamic threadgroup memory
-/// in bytes. Whole threadgroups run, so that the body must ask whether its thread is within the arrays. On the CPU
-/// accesses are guarded as those of Metal bodies; on a GPU nothing guards them, and `bounds` set to true is an
-/// UnsupportedError.
+/// A kernel from a body in CUDA, which runs on an NVIDIA GPU or on the CPU. `shared_memory`: dynamic shared memory of a
+/// block in bytes. Whole blocks run, so the body has to check that its thread is within the arrays. On the CPU accesses
+/// are guarded as in Metal bodies. On a GPU they are not guarded, and `bounds` set to true is an UnsupportedError.
 Kernel cuda_kernel(std::string name, std::vector<std::string> input_names, std::vector<std::string> output_names,
                    const KernelSource& source, const KernelSource& header = "", bool ensure_row_contiguous = true,
                    int64_t shared_memory = 0, const CompileOptions& compile_options = {});

@@ -1,4 +1,4 @@
-// What a launch is given, and what it leaves behind.
+// The arguments of a launch, and its record in the history.
 #pragma once
 
 #include <array>
@@ -15,41 +15,41 @@
 
 namespace kiln {
 
-/// What a kernel is called with.
+/// The arguments of a kernel's call.
 struct KernelCall {
   /// In the order of the kernel's input names. They may overlap one another, have any strides, and lie anywhere.
   std::vector<TensorView> inputs = {};
   /// For each output, its dimensions and the type of its elements.
   std::vector<Shape> output_shapes = {};
   std::vector<Dtype> output_dtypes = {};
-  /// How many threads run, in each dimension.
+  /// The number of threads in each dimension.
   std::array<int64_t, 3> grid = {1, 1, 1};
-  /// Threads of a threadgroup, in each dimension; at most 1024 together. It is clamped to the grid, and threadgroups at
-  /// the grid's edge may be smaller.
+  /// The number of threads of a threadgroup in each dimension; their product is at most 1024. It is clamped to the
+  /// grid, and threadgroups at the grid's edge may be smaller.
   std::array<int64_t, 3> threadgroup = {1, 1, 1};
   std::vector<std::pair<std::string, TemplateValue>> template_arguments = {};
-  /// What all outputs are filled with first. Integer dtypes round it towards zero and saturate. Without it, elements
-  /// that the kernel does not write have unspecified values.
+  /// The initial value of all elements of all outputs. Integer dtypes round it towards zero and saturate. Without it,
+  /// elements that the kernel does not write have unspecified values.
   std::optional<Number> init_value = {};
   /// Whether to print the generated text to the standard output.
   bool verbose = false;
-  /// Where the kernel runs. The memory of inputs, but for numbers, and of outputs is that device's: of a GPU, as
-  /// cudaMalloc or cuMemAlloc give it.
+  /// The device that the kernel runs on. Inputs, except numbers, and outputs are in that device's memory; for a GPU it
+  /// comes from cudaMalloc or cuMemAlloc.
   Device device = {};
   /// GPU: the stream that the kernel is put on, a cudaStream_t or CUstream of the device's primary context (the one of
   /// CUDA's runtime). Null is the default stream. The call returns before the kernel has run, and the memory must stay
-  /// until then.
+  /// valid until then.
   void* stream = nullptr;
 };
 
 /// One launch, as Kernel::history lists it.
 struct Launch {
-  std::string target;         ///< where it ran: "cpu", or "nvidia:0" for the first GPU
-  std::string engine;         ///< how threads were run: "simd", "scalar"; GPU: who compiled, "ptx", "nvrtc"
-  std::string engine_reason;  ///< why that engine
-  std::string code;           ///< where the machine code came from: "compiled", "memory", "disk" or "bundle"
-  bool specialized = false;   ///< whether the code was made for these shapes
-  std::string not_stored;     ///< where `code` is "compiled": why it is not on disk for later; empty where it is
+  std::string target;         ///< the device: "cpu", or "nvidia:0" for the first GPU
+  std::string engine;         ///< "simd" or "scalar"; for a GPU the compiler, "ptx" or "nvrtc"
+  std::string engine_reason;  ///< the reason for that engine
+  std::string code;           ///< the origin of the machine code: "compiled", "memory", "disk" or "bundle"
+  bool specialized = false;   ///< whether the code is specialized for these shapes
+  std::string not_stored;     ///< if `code` is "compiled": why it is not stored on disk; empty if it is
   double compile_ms = 0;      ///< 0 unless `code` is "compiled"
   double run_ms = 0;          ///< from the start of the launch to the end of its last thread; GPU: until it is put on
                               ///< the stream

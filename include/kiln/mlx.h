@@ -18,14 +18,14 @@
 
 namespace kiln::mlx {
 
-/// mlx::core::fast::metal_kernel, run by Kiln. The kernel and the function that is returned throw ValueError where an
-/// argument is wrong (a std::invalid_argument, as MLX throws); evaluation throws CompileError, UnsupportedError and
-/// DeviceError. On a stream of MLX's CUDA back end the kernel runs on the GPU. A device or stream of a GPU that MLX
-/// does not have here means the CPU; with KILN_STRICT_DEVICE=1 it is an UnsupportedError.
+/// mlx::core::fast::metal_kernel, run by Kiln. This function and the returned function throw ValueError for a wrong
+/// argument (a std::invalid_argument, as MLX throws); evaluation throws CompileError, UnsupportedError and DeviceError.
+/// On a stream of MLX's CUDA back end the kernel runs on the GPU. A device or stream of a GPU that MLX does not have
+/// means the CPU; with KILN_STRICT_DEVICE=1 it is an UnsupportedError.
 ///
-/// A body that writes an input through a cast writes it in place, as on a Mac, and a warning to stderr, one a kernel,
-/// says so. The input must overlap no other array of the call (ValueError when it is evaluated); of one that is not
-/// row-contiguous a copy is written unless `ensure_row_contiguous` is false.
+/// A body that writes an input through a cast writes it in place, as on a Mac, with a warning to stderr, one for each
+/// kernel. The input must not overlap another array of the call (ValueError when it is evaluated). If it is not
+/// row-contiguous, a copy is written unless `ensure_row_contiguous` is false.
 ::mlx::core::fast::CustomKernelFunction metal_kernel(const std::string& name,
                                                      const std::vector<std::string>& input_names,
                                                      const std::vector<std::string>& output_names,
@@ -33,7 +33,8 @@ namespace kiln::mlx {
                                                      bool ensure_row_contiguous = true, bool atomic_outputs = false,
                                                      const ::mlx::core::CompileOptions& compile_options = {});
 
-/// mlx::core::fast::cuda_kernel, run by Kiln on CPU streams and on those of MLX's CUDA back end. Errors are as above.
+/// mlx::core::fast::cuda_kernel, run by Kiln on CPU streams and on streams of MLX's CUDA back end, with the same
+/// errors.
 ::mlx::core::fast::CustomKernelFunction cuda_kernel(const std::string& name,
                                                     const std::vector<std::string>& input_names,
                                                     const std::vector<std::string>& output_names,

@@ -1,11 +1,11 @@
 """Kiln turns the body of a GPU kernel, given as text, into a compiled function of arrays.
 
 Bodies are written in Metal (``metal_kernel``) or in CUDA (``cuda_kernel``), as for the functions of these names in
-``mlx.core.fast``. They run where their arrays are, on an x86-64 CPU or on an NVIDIA GPU. Arrays are those of NumPy, MLX,
-PyTorch, JAX and CuPy, as far as these are installed; results belong to the library of the inputs.
+``mlx.core.fast``. A kernel runs where its arrays are, on an x86-64 CPU or on an NVIDIA GPU. It takes arrays of NumPy, MLX,
+PyTorch, JAX and CuPy, whichever are installed; results belong to the library of the inputs.
 
-``kiln.mlx.install()``, after ``import kiln.mlx``, puts the same functions where programs written for MLX look for them;
-``python -m kiln run program.py`` runs such a program as it is. ``python -m kiln doctor`` says what is usable here.
+``kiln.mlx.install()``, after ``import kiln.mlx``, puts these functions into ``mlx.core.fast``, and ``python -m kiln run
+program.py`` runs a program written for MLX unmodified. ``python -m kiln doctor`` says what is usable on this machine.
 """
 
 from kiln import _core, errors

@@ -348,15 +348,15 @@ def metal_kernel(
 def metal_kernel(*arguments: Any, **keywords: Any) -> Kernel:
     """A kernel from a body in Metal.
 
-    The body says what one thread does; a call says how many threads run. Kiln writes the function around the body, from
-    the names given here and from what a call passes. In the body,
+    The body is the code of one thread; a call gives the number of threads. Kiln writes the function around the body,
+    from the names given here and from the arguments of a call. In the body,
 
-    * an input ``a`` is a pointer to its elements, ``const device T*``, of the Metal type of its dtype: float32 is
-      ``float``, uint8 ``uint8_t``, bool ``bool``. With fewer than 8 elements it is ``const constant T*``, without
-      dimensions ``const constant T&``, to be used as ``a`` itself;
+    * an input ``a`` is a pointer to its elements, ``const device T*``. ``T`` is the Metal type of its dtype: float32 is
+      ``float``, uint8 is ``uint8_t``, bool is ``bool``. With fewer than 8 elements it is ``const constant T*``; without
+      dimensions it is ``const constant T&``, so that ``a`` is the number itself;
     * an output ``b`` is ``device T*``, row-contiguous, or ``device atomic<T>*``;
-    * ``a_shape``, ``a_strides`` (in elements) and ``a_ndim`` tell of an input ``a`` that has dimensions;
-    * Metal's attributes are there without being declared: ``thread_position_in_grid`` (``uint3``),
+    * ``a_shape``, ``a_strides`` (in elements) and ``a_ndim`` describe an input ``a`` that has dimensions;
+    * Metal's attributes are available without a declaration: ``thread_position_in_grid`` (``uint3``),
       ``threads_per_grid`` (``uint3``), ``thread_index_in_simdgroup`` (``uint``) and so on.
 
     Example:
@@ -380,49 +380,48 @@ def metal_kernel(*arguments: Any, **keywords: Any) -> Kernel:
       [1.5 2.5 3.5]
 
     Args:
-      name: any text. It appears in messages and, made an identifier, in the generated text. Kernels of one name do not
-        mix.
-      input_names: what the body calls the inputs: identifiers, each used once. There may be none.
-      output_names: what the body calls the outputs; at least one.
-      source: the body of the function, without the braces around it, as a string; or a ``pathlib.Path``, the file that
-        holds it. A string is text, also where it looks like a path.
-      header: text, or a path likewise, that stands before the function: helpers, types, constants, macros. All of
-        ``metal_stdlib`` and MLX's helpers (``elem_to_loc``, ``ceildiv``, …) are there without an include.
-      ensure_row_contiguous: whether an input that is not row-contiguous (a transposed array, a slice) is copied before
-        the kernel runs. If not, the body finds its elements by ``a_strides``, which may be negative.
-      atomic_outputs: whether outputs are ``device atomic<T>*``, for ``atomic_fetch_add_explicit`` and its like. Their
-        dtypes are then those that Metal has atomics of: int32, uint32, float32, bool, uint64.
+      name: any text. It appears in messages and, as an identifier, in the generated text. Kernels of one name do not mix.
+      input_names: the names of the inputs in the body: identifiers, each used once. There may be none.
+      output_names: the names of the outputs in the body; at least one.
+      source: the body of the function without its braces, as a string; or a ``pathlib.Path`` of the file with the body.
+        A string is always text, also if it looks like a path.
+      header: text, or a path, that precedes the function: helpers, types, constants, macros. ``metal_stdlib`` and MLX's
+        helpers (``elem_to_loc``, ``ceildiv``, …) are available without an include.
+      ensure_row_contiguous: whether to copy an input that is not row-contiguous (a transposed array, a slice) before the
+        kernel runs. Otherwise the body has to use ``a_strides``, which may be negative.
+      atomic_outputs: whether outputs are ``device atomic<T>*``, for ``atomic_fetch_add_explicit`` and similar functions.
+        Their dtypes are then those of Metal's atomics: int32, uint32, float32, bool, uint64.
       compile_options: a dict of
 
         * ``math_mode``: ``"safe"`` (IEEE arithmetic as written, the default), ``"relaxed"`` or ``"fast"`` (what
-          Metal's modes of these names allow);
+          Metal's modes of these names permit);
         * ``bounds``: ``"on"`` or ``"off"``: whether accesses outside an argument are guarded. A guarded load gives
-          zero, a guarded store or atomic does nothing; without guards they are undefined. By default what
-          ``KILN_BOUNDS`` says, else on;
-        * ``specialize``: ``True`` or ``False``: whether shapes become constants in the machine code, which is then
-          compiled for each of the first four combinations of them, and once for all others. By default what
-          ``KILN_SPECIALIZE`` says, else true;
-        * ``include_dirs``: a list of folders, in which ``#include <…>`` is looked for, in their order, and ``#include
-          "…"`` where it is not beside the file in which it stands;
+          zero, a guarded store or atomic does nothing; without guards they are undefined. The default is
+          ``KILN_BOUNDS``, or on;
+        * ``specialize``: ``True`` or ``False``: whether shapes become constants in the machine code. It is then compiled
+          for each of the first four combinations of shapes, and once for all others. The default is
+          ``KILN_SPECIALIZE``, or true;
+        * ``include_dirs``: a list of folders to search for ``#include <…>``, in order, and for an ``#include "…"`` that
+          is not in the folder of the including file;
         * ``writable_inputs``: a list of inputs that the body may write through a cast (``(device float*)cache``), such as
-          a cache that each launch appends to. They are written in place: each must be an array that may be written,
-          row-contiguous unless ``ensure_row_contiguous=False``, and overlap no other array of the call. A body that
-          writes any other input is a ``kiln.UnsupportedError``.
+          a cache to which each launch appends. They are written in place: each must be a writable array, row-contiguous
+          unless ``ensure_row_contiguous=False``, and must not overlap another array of the call. A body that writes any
+          other input is a ``kiln.UnsupportedError``.
 
     Returns:
-      A ``Kernel``. Calling it compiles it, runs it and gives a list of arrays; ``help(kiln.Kernel.__call__)`` has the
-      call's keywords.
+      A ``Kernel``. A call compiles it, runs it and returns a list of arrays; ``help(kiln.Kernel.__call__)`` explains the
+      keywords of a call.
 
     Raises:
       TypeError: an argument is of the wrong kind, or unknown.
-      ValueError: a name is no identifier, is a keyword, or is used twice; there is no output; a compile option has a
-        value that it cannot have; a file is not there, is not UTF-8, or cannot be read.
+      ValueError: a name is not an identifier, is a keyword, or is used twice; there is no output; a compile option has an
+        invalid value; a file is missing, is not UTF-8, or cannot be read.
 
-    Files are read when the kernel is made; changing them later does not change it.
+    Files are read when the kernel is made; later changes have no effect.
 
     An older form, ``metal_kernel(name, source, ensure_row_contiguous=True, atomic_outputs=False, header="")``, takes
     the names from its calls, whose ``inputs``, ``output_shapes``, ``output_dtypes`` and ``template`` are dicts; it
-    returns a dict. A string or a path as the second argument, or no ``input_names``, means this one.
+    returns a dict. A string or a path as the second argument, or no ``input_names``, selects it.
     """
     return metal_kernel_for("", Kernel, *arguments, **keywords)
 
@@ -444,10 +443,10 @@ def cuda_kernel(
     """A kernel from a body in CUDA.
 
     It runs where its arrays are: on an NVIDIA GPU or on the CPU. Whole blocks run: the grid is rounded up to a multiple
-    of the block, and the body asks whether its thread is within the arrays.
+    of the block, so the body has to check that its thread is within the arrays.
 
-    In the body an input ``a`` is ``const T*``, also without dimensions; ``a_shape`` and ``a_strides`` are ``Shape`` and
-    ``Strides`` (``a_shape[0]``, ``a_shape.size()``), at most 10 dimensions, and ``a_ndim`` is an ``int``. Template
+    In the body an input ``a`` is ``const T*``, also without dimensions. ``a_shape`` and ``a_strides`` are ``Shape`` and
+    ``Strides`` (``a_shape[0]``, ``a_shape.size()``) of at most 10 dimensions, and ``a_ndim`` is an ``int``. Template
     arguments are declared at the head of the body.
 
     Example:
@@ -496,10 +495,10 @@ def cuda_kernel(
 
 
 class MetalKernel:
-    """The oldest form of a kernel from a body in Metal: grid and outputs belong to the kernel.
+    """MLX's oldest form of a Metal kernel: grid and outputs belong to the kernel, not to a call.
 
-    Names of inputs come with a call, as keywords. ``inp_shape``, ``inp_strides`` and ``inp_ndim`` are always passed for
-    an input ``inp`` that has dimensions; strides are ``const constant size_t*``.
+    A call names the inputs by its keywords. ``inp_shape``, ``inp_strides`` and ``inp_ndim`` are always passed for an
+    input ``inp`` that has dimensions; strides are ``const constant size_t*``.
 
     Example:
       >>> import kiln
@@ -523,10 +522,10 @@ class MetalKernel:
       output_dtypes: a dict from the same names to dtypes.
       ensure_row_contiguous, header, atomic_outputs, compile_options: as for ``metal_kernel``.
       verbose: whether each call prints the generated text.
-      init_value: what all outputs are filled with before the kernel runs.
+      init_value: the initial value of all elements of all outputs.
 
     Raises:
-      ValueError, TypeError: an argument is wrong. Those that a call needs are read by the call.
+      ValueError, TypeError: an argument is wrong. A call reads the arguments that only it needs, and raises then.
     """
 
     _library = ""
@@ -572,9 +571,9 @@ class MetalKernel:
         self._template: dict[str, Any] = {}
 
     def template(self, /, **arguments: Any) -> None:
-        """Sets the template arguments of later calls by name, in the place of those set before.
+        """Sets the template arguments of later calls by name, and replaces those set before.
 
-        A value is a dtype (a string, or a dtype of any array library), an int of 32 bits or a bool. The call checks them.
+        A value is a dtype (a string, or a dtype of any array library), a 32-bit int or a bool. The call checks them.
         """
         self._template = dict(arguments)
 

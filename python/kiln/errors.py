@@ -1,7 +1,7 @@
-"""What Kiln raises besides ``ValueError`` and ``TypeError`` for wrong arguments.
+"""The exceptions of Kiln, besides ``ValueError`` and ``TypeError`` for wrong arguments.
 
-A name that a body gets wrong is a ``CompileError``, a construct that cannot run here an ``UnsupportedError``, and what
-ends a launch a ``DeviceError``. After any of them the process and later launches are sound.
+A body that is not valid raises a ``CompileError``, a construct that Kiln cannot run an ``UnsupportedError``, and a failed
+launch a ``DeviceError``. After any of them the process and later launches are sound.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ class Diagnostic(NamedTuple):
     severity: str
     """``"error"``, ``"warning"`` or ``"note"``."""
     message: str
-    """What is wrong, in one line, as "use of undeclared identifier 'y'"."""
+    """The message in one line, such as "use of undeclared identifier 'y'"."""
     text: str
-    """Which text it points into: ``"source"``, ``"header"``, ``"included"`` for a file that one of them includes, or
-    ``"generated"`` for what Kiln wrote around them."""
+    """The text that it points into: ``"source"``, ``"header"``, ``"included"`` for a file that one of them includes, or
+    ``"generated"`` for the text that Kiln wrote around them."""
     line: int
-    """From 1; 0 where no position is known."""
+    """The line, from 1; 0 if the position is unknown."""
     column: int
-    """From 1, in bytes; 0 where no position is known."""
+    """The column in bytes, from 1; 0 if the position is unknown."""
     source_line: str
-    """That line of the text."""
+    """The text of that line."""
     file: str = ""
-    """The path of the file that holds the text; empty where it is no file."""
+    """The path of the file with the text; empty for a string."""
 
 
 class CompileError(RuntimeError):
-    """The body or the header is not valid in its dialect. The message shows the first error and its place.
+    """The body or the header is not valid in its dialect. The message shows the first error with its line and column.
 
-    It comes at the call for arrays of NumPy, PyTorch, JAX and CuPy, at ``mx.eval`` or earlier for MLX arrays, and at
-    ``.compile()``.
+    With arrays of NumPy, PyTorch, JAX and CuPy the call raises it, with MLX arrays ``mx.eval`` or an earlier step.
+    ``.compile()`` always raises it.
 
     Example:
       >>> import kiln
@@ -47,11 +47,11 @@ class CompileError(RuntimeError):
     """
 
     diagnostics: list[Diagnostic]
-    """Everything the compiler found, in its order."""
+    """All errors, warnings and notes of the compiler, in its order."""
     generated_source: str
-    """The whole text that was compiled, as ``source_for`` gives it."""
+    """The whole text that was compiled, as ``source_for`` returns it."""
     log: str
-    """Everything the compiler printed, by lines of ``generated_source``."""
+    """The compiler's output, with line numbers of ``generated_source``."""
 
     def __init__(self, message: str, diagnostics: list[Diagnostic], generated_source: str, log: str) -> None:
         super().__init__(message)
@@ -64,17 +64,18 @@ class CompileError(RuntimeError):
 
 
 class UnsupportedError(NotImplementedError):
-    """Valid in its dialect, but not supported here. The message names the construct and its line, or what is missing.
+    """A body that is valid in its dialect but not supported. The message names the construct and its line, or what is
+    missing.
 
-    Nothing else is computed in its place.
+    Kiln computes nothing else in its place.
     """
 
 
 class DeviceError(RuntimeError):
     """The device failed while a kernel ran, or the kernel did something that ends a launch.
 
-    Such are threads that wait at different calls of ``threadgroup_barrier``. What the launch's outputs hold is
-    unspecified.
+    An example are threads that wait at different calls of ``threadgroup_barrier``. The contents of the launch's outputs
+    are unspecified.
     """
 
 
@@ -85,7 +86,7 @@ class InternalError(RuntimeError):
 class WrittenInputWarning(UserWarning):
     """A body writes an input through a cast, in a program that runs as on a Mac (``kiln.mlx.install``).
 
-    The array is written in place, as on a Mac. It comes once for each kernel, from the evaluation of its first launch.
-    ``compile_options={"writable_inputs": [...]}`` says that the write is meant, and there is no warning then;
-    ``warnings.filterwarnings("ignore", category=kiln.WrittenInputWarning)`` hides all of them.
+    The array is written in place, as on a Mac. The evaluation of a kernel's first launch gives the warning, once for each
+    kernel. ``compile_options={"writable_inputs": [...]}`` declares that the write is intended, and there is no warning
+    then. ``warnings.filterwarnings("ignore", category=kiln.WrittenInputWarning)`` hides all of them.
     """

@@ -1,7 +1,7 @@
 """Kiln for programs written for MLX.
 
-``metal_kernel``, ``cuda_kernel`` and ``MetalKernel`` here always give MLX arrays. ``install()`` puts them at
-``mlx.core.fast``, so that a program written for MLX on a Mac runs unmodified on Linux::
+The functions ``metal_kernel`` and ``cuda_kernel`` and the class ``MetalKernel`` of this module always return MLX arrays.
+``install()`` puts them into ``mlx.core.fast``, so that a program written for MLX on a Mac runs unmodified on Linux::
 
     import kiln.mlx
     kiln.mlx.install()
@@ -11,7 +11,7 @@ or, for the length of a block::
     with kiln.mlx.install():
         ...
 
-Importing this module raises ``ImportError`` where MLX is missing or of another version, and says how to get it.
+Importing this module raises ``ImportError`` if MLX is missing or has another version; the message says how to get it.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ class _Installation(contextlib.AbstractContextManager["_Installation"]):
 
 
 def install(metal: bool = False) -> contextlib.AbstractContextManager[Any]:
-    """Puts Kiln's functions at ``mlx.core.fast.metal_kernel``, ``.cuda_kernel`` and ``.MetalKernel``.
+    """Replaces ``mlx.core.fast.metal_kernel``, ``.cuda_kernel`` and ``.MetalKernel`` by Kiln's functions.
 
     Example:
       >>> import kiln.mlx
@@ -253,25 +253,25 @@ def install(metal: bool = False) -> contextlib.AbstractContextManager[Any]:
       True <class 'kiln._core.Kernel'>
 
     Args:
-      metal: also opens the gates that programs ask before they make a kernel: ``mx.metal.is_available()`` is true,
-        and where MLX has no GPU, the name ``mx.gpu`` means the CPU device. This reaches Python code that looks these
-        names up when it runs; it cannot reach names that were imported before (``from mlx.core import gpu``), the
-        enumeration's own name (``mx.DeviceType.gpu``, which stays MLX's GPU), nor MLX's own C++ code.
+      metal: also changes the checks that programs make before they use a kernel. ``mx.metal.is_available()`` returns
+        true, and if MLX has no GPU, the name ``mx.gpu`` means the CPU device. This affects Python code that looks these
+        names up when it runs. It does not affect names that were imported before (``from mlx.core import gpu``), the
+        enumeration's own name (``mx.DeviceType.gpu``, which stays MLX's GPU), and MLX's own C++ code.
 
     Returns:
-      A context manager that takes back at its end what this call has put in place; it need not be used.
+      A context manager that undoes this call at its end. Using it is optional.
 
     Raises:
-      TypeError: ``metal`` is no bool.
+      TypeError: ``metal`` is not a bool.
 
     A body that writes an input through a cast writes MLX's array in place, as on a Mac, with one
-    ``kiln.WrittenInputWarning`` for each kernel; elsewhere it is a ``kiln.UnsupportedError`` unless
+    ``kiln.WrittenInputWarning`` for each kernel. Without ``install`` it is a ``kiln.UnsupportedError`` unless
     ``compile_options["writable_inputs"]`` names the input.
 
-    Inside ``mx.export_function`` and ``mx.exporter`` the installed functions hand over to MLX's own.
+    Inside ``mx.export_function`` and ``mx.exporter`` the installed functions call MLX's own.
 
-    This holds in this process and in those that are forked from it. A process that is started anew, as
-    ``multiprocessing`` does by "spawn", needs its own ``install()``, where the module that it imports makes kernels.
+    The installation holds in this process and in its forked children. A process that is started anew, as
+    ``multiprocessing`` does by "spawn", has to call ``install()`` itself, in the module that makes kernels.
     """
     metal = _kernels.read_flag("install", "metal", metal)
     installation = _Installation()
@@ -288,9 +288,9 @@ def install(metal: bool = False) -> contextlib.AbstractContextManager[Any]:
 
 
 def uninstall() -> None:
-    """Takes back everything that ``install`` has put in place. Does nothing where nothing is installed.
+    """Undoes all calls of ``install``. Does nothing if nothing is installed.
 
-    Kernels that were made meanwhile stay Kiln's.
+    Kernels that were made in between stay Kiln's.
     """
     for key in list(_originals):
         _take_back(key)

@@ -482,19 +482,19 @@ NB_MODULE(_core, m) {
 
   nb::class_<CompilePass>(m, "CompilePass", "One run of a pass of the compiler, as ``CompiledKernel.passes`` lists it.")
       .def_ro("name", &CompilePass::name,
-              "Such as ``\"prefetch\"``; LLVM's passes are named as in its ``opt -passes=…``.")
-      .def_ro("function", &CompilePass::function, "The LLVM function that it ran on; empty: the whole module.")
+              "The pass's name, such as ``\"prefetch\"``; LLVM's passes have their names of ``opt -passes=…``.")
+      .def_ro("function", &CompilePass::function, "The LLVM function that it ran on; empty for the whole module.")
       .def_ro("fired", &CompilePass::fired, "Whether it changed the code.")
       .def_prop_ro(
           "number", [](const CompilePass& self) { return self.number ? nb::cast(self.number) : nb::none(); },
           nb::sig("def number(self) -> int | None"),
-          "Its number for ``KILN_PASS_LIMIT``, from 1; None where correctness needs it, so that it always runs.")
+          "Its number for ``KILN_PASS_LIMIT``, from 1; None for a pass that correctness needs, which always runs.")
       .def_ro("switched_off", &CompilePass::switched_off,
               "Whether ``KILN_PASSES`` or ``KILN_PASS_LIMIT`` kept it from running.")
       .def_ro("ms", &CompilePass::ms, "How long it took, in milliseconds.")
       .def_ro("instructions_before", &CompilePass::instructions_before,
-              "LLVM's instructions in the function, or the module, before it ran.")
-      .def_ro("instructions_after", &CompilePass::instructions_after, "The same afterwards.")
+              "The number of LLVM instructions in the function, or the module, before it ran.")
+      .def_ro("instructions_after", &CompilePass::instructions_after, "The number after it ran.")
       .def("__repr__", [](const CompilePass& self) {
         return concat("<kiln.CompilePass ", self.name,
                       self.switched_off ? ", switched off>"
@@ -503,34 +503,34 @@ NB_MODULE(_core, m) {
       });
 
   nb::class_<CompileRemark>(m, "CompileRemark",
-                            "Why a pass of the compiler did not fire where one would expect it, as\n"
+                            "The reason why a pass of the compiler did not apply where one would expect it, as\n"
                             "``CompiledKernel.remarks`` lists it.")
       .def_ro("name", &CompileRemark::pass, "The pass's name, as ``CompilePass`` has it.")
       .def_ro("message", &CompileRemark::message, "The reason, in one line.")
       .def_prop_ro(
           "text", [](const CompileRemark& self) { return kiln::name_of(self.text); }, nb::sig("def text(self) -> str"),
-          "Which text the line is of: ``\"source\"``, ``\"header\"`` or ``\"included\"``.")
-      .def_ro("line", &CompileRemark::line, "From 1; 0 where no line is known.")
-      .def_ro("file", &CompileRemark::file, "The path of the file that holds the text; empty where it is no file.")
+          "The text that contains the line: ``\"source\"``, ``\"header\"`` or ``\"included\"``.")
+      .def_ro("line", &CompileRemark::line, "The line, from 1; 0 if it is unknown.")
+      .def_ro("file", &CompileRemark::file, "The path of the file with the text; empty for a string.")
       .def("__str__", [](const CompileRemark& self) { return kiln::render(self); })
       .def("__repr__",
            [](const CompileRemark& self) { return concat("<kiln.CompileRemark ", kiln::render(self), ">"); });
 
   nb::class_<CompiledKernel>(
       m, "CompiledKernel",
-      "Machine code for one combination of argument types, and of shapes where it was made for them, as\n"
+      "Machine code for one combination of argument types, and of shapes if it is specialized for them, as\n"
       "``Kernel.compile`` returns it.")
-      .def_prop_ro("name", &CompiledKernel::name, "The name that the kernel was made with.")
+      .def_prop_ro("name", &CompiledKernel::name, "The kernel's name.")
       .def_prop_ro("target", &CompiledKernel::target,
-                   "Where it runs, ``\"cpu\"`` or, of the first GPU, ``\"nvidia:0\"``.")
+                   "The device that it runs on: ``\"cpu\"``, or ``\"nvidia:0\"`` for the first GPU.")
       .def_prop_ro("architecture", &CompiledKernel::architecture,
-                   "What the code was made for, in LLVM's words, as ``\"x86-64-v3\"``.")
-      .def_prop_ro(
-          "engine", &CompiledKernel::engine,
-          "How threads are run, on the CPU ``\"simd\"`` or ``\"scalar\"``; for a GPU who compiled, ``\"ptx\"`` or\n"
-          "``\"nvrtc\"``.")
-      .def_prop_ro("engine_reason", &CompiledKernel::engine_reason, "Why that engine.")
-      .def_prop_ro("source", &CompiledKernel::source, "The generated text, as ``Kernel.source_for`` gives it.")
+                   "The architecture that the code is for, by its name in LLVM, such as ``\"x86-64-v3\"``.")
+      .def_prop_ro("engine", &CompiledKernel::engine,
+                   "The engine that runs the threads, on the CPU ``\"simd\"`` or ``\"scalar\"``; for a GPU the "
+                   "compiler, ``\"ptx\"`` or\n"
+                   "``\"nvrtc\"``.")
+      .def_prop_ro("engine_reason", &CompiledKernel::engine_reason, "The reason for that engine.")
+      .def_prop_ro("source", &CompiledKernel::source, "The generated text, as ``Kernel.source_for`` returns it.")
       .def_prop_ro(
           "machine_code",
           [](const CompiledKernel& self) {
@@ -542,9 +542,9 @@ NB_MODULE(_core, m) {
           "code_bytes", [](const CompiledKernel& self) { return self.machine_code().size(); },
           "Size of ``machine_code`` in bytes.")
       .def_prop_ro("threadgroup_memory_bytes", &CompiledKernel::threadgroup_memory_bytes,
-                   "Threadgroup memory that each threadgroup needs, in bytes.")
+                   "The threadgroup memory of one threadgroup, in bytes.")
       .def_prop_ro("thread_memory_bytes", &CompiledKernel::thread_memory_bytes,
-                   "Memory that each thread needs while it waits for others, in bytes; 0 where none waits.")
+                   "The memory of one suspended thread, in bytes; 0 if no thread waits.")
       .def(
           "stages",
           [](const CompiledKernel& self, const std::vector<std::string>& after) {
@@ -560,18 +560,18 @@ NB_MODULE(_core, m) {
           },
           nb::arg("after") = std::vector<std::string>(),
           nb::sig("def stages(self, after: collections.abc.Sequence[str] = ()) -> dict[str, str]"),
-          R"(What came before the machine code, by name and in this order. Compiles once more, since none of it is kept.
+          R"(The stages before the machine code, by name and in this order. Compiles again, because they are not kept.
 
-* ``clang``: LLVM IR as Clang made it;
-* ``guarded``: with harmless arithmetic, everything inlined, and accesses guarded;
-* ``lanes``, ``components``, ``structured``, ``widened``: what the SIMD engine does with it, where it takes the kernel;
-* ``optimized``: as code for a launch;
-* ``assembly``, of a GPU ``ptx``: that in the target's assembly language.
+* ``clang``: LLVM IR as Clang emits it;
+* ``guarded``: LLVM IR with defined arithmetic, inlined calls and guarded accesses;
+* ``lanes``, ``components``, ``structured``, ``widened``: stages of the SIMD engine, if it compiles the kernel;
+* ``optimized``: LLVM IR of the code for a launch;
+* ``assembly``, for a GPU ``ptx``: the same in the target's assembly language.
 
-Of a CUDA body that NVRTC compiles there are ``text`` and ``assembly``.
+A CUDA body that NVRTC compiles has the stages ``text`` and ``assembly``.
 
-``after`` names passes of the compiler (``passes`` lists them): the IR after each is there as ``after:<name>``, of a
-pass that runs several times the last one. A pass that does not run leaves none.)")
+``after`` names passes of the compiler (``passes`` lists them). The IR after each is added as ``after:<name>``. Of a pass
+that runs several times it is the last one; a pass that does not run adds none.)")
       .def(
           "passes",
           [](const CompiledKernel& self) {
@@ -579,7 +579,7 @@ pass that runs several times the last one. A pass that does not run leaves none.
             return self.passes();
           },
           nb::sig("def passes(self) -> list[CompilePass]"),
-          "The runs of the compiler's passes, in their order; those that were switched off too. Compiles once more.\n"
+          "The runs of the compiler's passes in order, also of those that were switched off. Compiles again.\n"
           "Empty for a CUDA body that NVRTC compiles.")
       .def(
           "remarks",
@@ -588,38 +588,38 @@ pass that runs several times the last one. A pass that does not run leaves none.
             return self.remarks();
           },
           nb::sig("def remarks(self) -> list[CompileRemark]"),
-          "Why optional passes did not fire where one would expect it, why the SIMD engine does not take the kernel, "
-          "and\n"
-          "which accesses became gathers and scatters; in the order of the passes. Compiles once more, since none of "
-          "it is\n"
-          "kept. Empty for a CUDA body that NVRTC compiles.")
-      .def_prop_ro(
-          "compile_ms", &CompiledKernel::compile_ms,
-          "How long compiling took, in milliseconds. Code that was there already keeps the time that it took then.")
+          "Reasons why optional passes did not apply, why the SIMD engine did not compile the kernel, and which "
+          "accesses\n"
+          "became gathers and scatters, in the order of the passes. Compiles again. Empty for a CUDA body that NVRTC\n"
+          "compiles.")
+      .def_prop_ro("compile_ms", &CompiledKernel::compile_ms,
+                   "The time to compile, in milliseconds. Code from memory or disk keeps the time of its compilation.")
       .def_prop_ro(
           "diagnostics", [](const CompiledKernel& self) { return diagnostics_list(self.diagnostics()); },
           nb::sig("def diagnostics(self) -> list[kiln.errors.Diagnostic]"),
           "The compiler's warnings about body and header, each followed by its notes. Code from the cache on disk and\n"
-          "from a bundle has those of its compilation. NVRTC's are not among them.")
+          "from a bundle has the warnings of its compilation. NVRTC's warnings are not included.")
       .def("__repr__", [](const CompiledKernel& self) {
         return concat("<kiln.CompiledKernel `", self.name(), "` for ", self.architecture(), ", ",
                       self.machine_code().size(), " bytes of code>");
       });
 
   nb::class_<Launch>(m, "Launch", "One launch of a kernel, as ``Kernel.history`` lists it.")
-      .def_ro("target", &Launch::target, "Where it ran, ``\"cpu\"`` or, of the first GPU, ``\"nvidia:0\"``.")
+      .def_ro("target", &Launch::target,
+              "The device that it ran on: ``\"cpu\"``, or ``\"nvidia:0\"`` for the first GPU.")
       .def_ro("engine", &Launch::engine,
-              "How threads were run, on the CPU ``\"simd\"`` or ``\"scalar\"``; on a GPU who compiled, ``\"ptx\"`` or\n"
-              "``\"nvrtc\"``.")
-      .def_ro("engine_reason", &Launch::engine_reason, "Why that engine.")
-      .def_ro(
-          "code", &Launch::code,
-          "Where its machine code came from, ``\"compiled\"`` for this launch, ``\"memory\"`` of this process, or,\n"
-          "where it was compiled before, ``\"disk\"`` or ``\"bundle\"``.")
+              "The engine that ran the threads, on the CPU ``\"simd\"`` or ``\"scalar\"``; on a GPU the compiler, "
+              "``\"ptx\"``\n"
+              "or ``\"nvrtc\"``.")
+      .def_ro("engine_reason", &Launch::engine_reason, "The reason for that engine.")
+      .def_ro("code", &Launch::code,
+              "The origin of its machine code: ``\"compiled\"`` for this launch, ``\"memory\"`` of this process, or "
+              "code of\n"
+              "an earlier process on ``\"disk\"`` or in a ``\"bundle\"``.")
       .def_ro("specialized", &Launch::specialized,
-              "Whether the code was made for these shapes. False also where the body uses no shapes.")
+              "Whether the code is specialized for these shapes. False also if the body uses no shapes.")
       .def_ro("not_stored", &Launch::not_stored,
-              "Where ``code`` is ``\"compiled\"``, why it is not on disk for later processes. Empty where it is.")
+              "If ``code`` is ``\"compiled\"``, the reason why it is not stored on disk; empty if it is stored.")
       .def_ro("compile_ms", &Launch::compile_ms, "Milliseconds of compiling; 0 unless ``code`` is ``\"compiled\"``.")
       .def_ro("run_ms", &Launch::run_ms,
               "Milliseconds from the start of the launch to the end of its last thread; on a GPU, until it was put on\n"
@@ -632,8 +632,8 @@ pass that runs several times the last one. A pass that does not run leaves none.
   nb::class_<PyKernel> kernel(
       m, "Kernel",
       "A kernel; made by ``kiln.metal_kernel`` and ``kiln.cuda_kernel``.\n\n"
-      "Nothing of it can be changed. It can be called from any thread; what it has compiled is kept "
-      "for the life\nof the process and shared with kernels that are equal.");
+      "A kernel is immutable. It can be called from any thread. Its machine code is kept for the life of the process\n"
+      "and shared with equal kernels.");
   kernel
       .def(
           "__init__",
@@ -683,7 +683,7 @@ pass that runs several times the last one. A pass that does not run leaves none.
           nb::sig(
               "def __call__(self, *, inputs, output_shapes=None, output_dtypes=None, grid, threadgroup, template=None, "
               "init_value=None, verbose=False, stream=None, outputs=None)"),
-          R"(Runs the kernel. Takes keywords only.
+          R"(Runs the kernel. All arguments are keywords.
 
 Example:
   >>> import kiln
@@ -706,35 +706,36 @@ Example:
   [array([0, 2, 5, 7], dtype=int32)]
 
 Args:
-  inputs (list): arrays of one library, or numbers, which become arrays without dimensions: a bool bool, an int int32
-    (int64 where it is too large), a float float32, a complex complex64. A NumPy scalar keeps its dtype; Metal has no
-    float64, so there ``numpy.float64`` becomes float32. Arrays of a library that Kiln does not know are taken through
-    DLPack (``__dlpack__``), in the CPU's memory. Views need no copy before. They are not written, but for those that
-    ``writable_inputs`` names. With a kernel that was made without input names, a dict of them by name.
-  output_shapes (list): a shape for each output, a list or tuple of ints from 0; or a dict of them by name, whose order
-    is that of the outputs.
-  output_dtypes (list): a dtype for each output, as a string (``"float32"``) or as a dtype of any array library; or a
+  inputs (list): arrays of one library, or numbers, which become arrays without dimensions: a bool becomes bool, an int
+    int32 (int64 if it does not fit), a float float32, a complex complex64. A NumPy scalar keeps its dtype; Metal has no
+    float64, so ``numpy.float64`` becomes float32 there. Arrays of a library that Kiln does not know are accepted through
+    DLPack (``__dlpack__``) in the CPU's memory. Views are accepted. Inputs are not written, except those in
+    ``writable_inputs``. For a kernel that was made without input names, a dict of inputs by name.
+  output_shapes (list): the shape of each output, a list or tuple of ints from 0; or a dict of shapes by name, which
+    gives the order of the outputs.
+  output_dtypes (list): the dtype of each output, as a string (``"float32"``) or a dtype of any array library; or a
     dict with the names of ``output_shapes``. Metal has no float64.
-  grid (an int or a tuple of 1 to 3 ints): how many threads run in each dimension, x first, 1 in those that are left
-    out; each from 0 to 2^31 - 1. No threads: nothing runs.
-  threadgroup (an int or a tuple of 1 to 3 ints): threads of a threadgroup in each dimension, likewise; each at least 1,
-    at most 1024 in all. It is clamped to the grid; threadgroups at the grid's edge may be smaller.
-  template (list of pairs, optional): names and values of template arguments. A value is a dtype, an int of 32 bits or
-    a bool. Or a dict, where the kernel was made without input names.
-  init_value (number, optional): what all elements of all outputs are before the kernel runs, converted to the output's
-    dtype. Without it, what the kernel does not write is unspecified.
-  verbose (bool): whether to print the generated text. That it cannot be printed ends no call.
-  stream (optional): where to run, in the array library's own terms. MLX: a stream or a device. PyTorch and CuPy: a
-    stream of the arrays' GPU or its handle as an int, in the place of the current one. NumPy and JAX have none.
-  outputs (list, optional): arrays of the inputs' library to be written, one for each output, in the place of
-    ``output_shapes`` and ``output_dtypes``, which follow from them; or a dict of them by name. Each is row-contiguous and
-    overlaps no input and no other one. The version counter of PyTorch's tensors rises. MLX's and JAX's arrays cannot be
+  grid (an int or a tuple of 1 to 3 ints): the number of threads in each dimension, x first, each from 0 to 2^31 - 1.
+    Dimensions that are left out are 1. With no threads nothing runs.
+  threadgroup (an int or a tuple of 1 to 3 ints): the number of threads of a threadgroup in each dimension, each at
+    least 1, their product at most 1024. It is clamped to the grid; threadgroups at the grid's edge may be smaller.
+  template (list of pairs, optional): names and values of template arguments. A value is a dtype, a 32-bit int or a bool.
+    For a kernel that was made without input names, a dict.
+  init_value (number, optional): the initial value of all elements of all outputs, converted to the output's dtype.
+    Without it, elements that the kernel does not write are unspecified.
+  verbose (bool): whether to print the generated text. A failure to print does not end the call.
+  stream (optional): the stream to run on. MLX: a stream or a device. PyTorch and CuPy: a stream of the arrays' GPU or
+    its handle as an int, instead of the current stream. NumPy and JAX have none.
+  outputs (list, optional): arrays of the inputs' library that the kernel writes, one for each output, instead of
+    ``output_shapes`` and ``output_dtypes``; or a dict of arrays by name. Each is row-contiguous and overlaps no input
+    and no other output. The call increments the version counter of PyTorch's tensors. MLX's and JAX's arrays cannot be
     written.
 
 Returns:
-  A list of arrays, one for each output: those of ``outputs``, or new and row-contiguous ones of the library of the first
-  array among the inputs; with no array of a known library there, of the library whose dtypes were given; else of NumPy. A kernel of ``kiln.mlx`` always gives MLX
-  arrays. Where the kernel was made without input names, a dict of them by name.
+  A list of arrays, one for each output: the arrays of ``outputs``, or new row-contiguous arrays. New arrays belong to
+  the library of the first array among the inputs; without such an array to the library of the dtypes; otherwise to
+  NumPy. A kernel of ``kiln.mlx`` always returns MLX arrays. A kernel that was made without input names returns a dict
+  of arrays by name.
 
 Raises:
   ValueError, TypeError: an argument is wrong. Nothing ran.
@@ -743,9 +744,9 @@ Raises:
   kiln.DeviceError: the kernel failed while it ran.
   MemoryError: there is no memory for an output, for a copy of an input or for threads.
 
-With arrays on the CPU the kernel has run when the call returns; with PyTorch's and CuPy's on a GPU it has been put on
-the stream. With MLX arrays the result is lazy: a wrong argument raises
-at once, but compiling and running, and what they raise, come when the result is evaluated.)")
+With arrays in the CPU's memory the kernel has run when the call returns. With arrays of PyTorch and CuPy on a GPU it has
+been put on the stream. With MLX arrays the result is lazy: the call raises errors about arguments, and the evaluation of
+the result compiles, runs and raises all other errors.)")
       .def(
           "source_for",
           [](const PyKernel& self, const nb::args& arguments, const nb::kwargs& keywords) {

@@ -4,8 +4,14 @@ The cache on disk is off: tests say what is compiled, whatever ran before them. 
 of their own; the user's is never touched, also where a test forgets that.
 """
 
+import fcntl
 import os
+import subprocess
+import sys
 import tempfile
+from pathlib import Path
+
+import pytest
 
 # Kiln reads them once, when a kernel is first made; processes that tests start inherit this environment.
 for variable in [name for name in os.environ if name.startswith("KILN_")]:
@@ -17,3 +23,22 @@ _cache = tempfile.TemporaryDirectory(prefix="kiln-tests-")
 os.environ["KILN_CACHE"] = "off"
 os.environ["KILN_VERIFY_PASSES"] = "on"
 os.environ["KILN_CACHE_DIR"] = _cache.name
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    """The documentation as a site, built once for all of pytest's processes. Warnings fail: a link that leads nowhere, a
+    docstring that is no reStructuredText."""
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent
+    folder, log = base / "site", base / "site.log"
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
+    with open(base / "site.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not log.exists():
+            docs = Path(__file__).resolve().parent.parent.parent / "docs"
+            done = subprocess.run([*command, docs, folder], capture_output=True, text=True, check=False)
+            log.write_text(done.stdout + done.stderr + ("" if done.returncode == 0 else "sphinx failed\n"))
+    assert log.read_text() == ""
+    return folder

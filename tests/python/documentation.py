@@ -4,7 +4,8 @@ What a block's language means, to readers and to the tests:
 
 * ``python``: run, all of a page in order in one process, in an empty folder. A page with ``continues: other.md`` in its
   front matter starts with the names that the other page ends with. A block whose first line is ``# name.py`` is a file of
-  that name in the folder, and is run where a console block runs it; so is a ``metal`` one that begins ``// name.metal``.
+  that name in the folder, and is run where a console block runs it; so is a ``metal`` one that begins ``// name.metal``
+  and a ``cuda`` one that begins ``// name.cu``.
 * ``text``, ``metal`` or ``cuda`` below a ``python`` block: exactly what that block prints, and the last lines of the
   traceback where it raises.
 * ``console``: the lines that begin with ``$`` are commands, the lines below each what it prints. A command that fails
@@ -61,7 +62,9 @@ class Block(NamedTuple):
     @property
     def file_name(self) -> str | None:
         """Of a block that is a file."""
-        comment = {"python": r"# (\w+\.py)\n", "metal": r"// (\w+\.metal)\n"}.get(self.language)
+        comment = {"python": r"# (\w+\.py)\n", "metal": r"// (\w+\.metal)\n", "cuda": r"// (\w+\.cu)\n"}.get(
+            self.language
+        )
         named = re.match(comment, self.text) if comment else None
         return named[1] if named else None
 

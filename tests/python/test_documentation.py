@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import datetime
 import doctest
+import importlib.util
 import inspect
 import json
 import re
 import subprocess
 import sys
+import types
 import zlib
 
 import kiln
@@ -19,7 +22,6 @@ import numpy as np
 import pytest
 from documentation import (
     DIAGRAMS,
-    DOCS,
     LANGUAGES,
     OUTPUTS,
     PROGRAMS,
@@ -94,6 +96,24 @@ def test_blocks_do_what_the_page_says(page, tmp_path):
                     printed, status = session.console(command)
                     assert matches(shown, printed), f"{block.place}: {command} prints\n{printed}"
                     assert status == 0 or shown, f"{block.place}: {command} ends with status {status}"
+
+
+def test_the_notebook_of_the_tutorial_does_what_it_shows(tmp_path):
+    cells = json.loads((ROOT / "examples/tutorial.ipynb").read_text())["cells"]
+    code = [(number, cell) for number, cell in enumerate(cells) if cell["cell_type"] == "code"]
+    assert len(code) > 30
+    with Session(tmp_path) as session:
+        for number, cell in code:
+            block = Block("examples/tutorial.ipynb", number, "python", "".join(cell["source"]) + "\n")
+            shown = "".join(line for output in cell["outputs"] for line in output["text"])
+            printed, raised = session.python(block)
+            assert (raised is not None) == ("raises-exception" in cell["metadata"].get("tags", [])), raised
+            assert matches(shown, printed), f"cell {number} prints\n{printed}"
+
+
+def test_the_notebook_is_written_from_the_pages():
+    done = subprocess.run([sys.executable, ROOT / "tools/write_notebook.py", "--check"], check=False)
+    assert done.returncode == 0
 
 
 def test_every_make_target_that_a_page_names_is_there():
@@ -214,6 +234,30 @@ def test_help_explains_every_keyword_of_a_call():
     assert explained == keywords
 
 
+def test_the_reference_has_every_docstring():
+    spec = importlib.util.spec_from_file_location("write_lists", ROOT / "tools/write_lists.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name in ("python", "cpp"):
+        page = (ROOT / f"docs/reference/{name}.md").read_text()
+        assert module.with_lists(page) == page, f"docs/reference/{name}.md: tools/write_lists.py writes it"
+    page = (ROOT / "docs/reference/python.md").read_text()
+    for name in kiln.__all__:
+        thing = getattr(kiln, name)
+        if isinstance(thing, type | types.FunctionType):
+            assert f"\n### `kiln.{name}`\n" in page
+        assert " ".join(docstring(thing).split("\n\n")[0].replace("``", "`").split()) in " ".join(page.split())
+
+
+def test_the_reference_has_every_declaration_of_the_headers():
+    page = (ROOT / "docs/reference/cpp.md").read_text()
+    for header in (ROOT / "include/kiln").glob("*.h"):
+        public = re.sub(r"namespace detail \{.*\}  // namespace detail", "", header.read_text(), flags=re.DOTALL)
+        for comment in re.findall(r"///<? ?(.+)$", public, re.MULTILINE):
+            assert comment in page, f"{header.name}: {comment}"
+
+
 # ---- What the pages say of measurements
 
 
@@ -237,13 +281,28 @@ def test_measured_figures_are_those_of_the_last_run():
 
 def test_the_readmes_figures_are_measured():
     section = (ROOT / "README.md").read_text().partition("## Measured")[2].partition("\n## ")[0]
-    figures = re.findall(r"[0-9.]+ (?:ms|µs)", section)
-    assert len(figures) >= 10
+    rows = re.findall(r"^\| (CPU|GPU): (.*)$", section, re.MULTILINE)
+    figures = [(target, figure) for target, row in rows for figure in re.findall(r"[0-9.]+ (?:ms|µs)", row)]
+    assert len(figures) >= 15
     page = (ROOT / "docs/measured.md").read_text()
-    assert [figure for figure in figures if f" {figure} (" not in page] == []
+    gpu = set(_medians(json.loads((ROOT / "bench/results/gpu.json").read_text())["figures"]))
+    on_gpu = {form for ms in gpu for form in (f"{ms:.3f} ms", f"{ms:.3g} ms", f"{ms:.0f} ms")}
+    lost = [
+        figure
+        for target, figure in figures
+        if (figure not in on_gpu if target == "GPU" else f" {figure} (" not in page)
+    ]
+    assert lost == []
 
 
-def test_the_readme_shows_the_demonstrations_table(tmp_path):
+def test_the_readme_names_the_dates_of_its_measurements():
+    readme = (ROOT / "README.md").read_text()
+    for name in ("cpu", "gpu"):
+        date = datetime.date.fromisoformat(json.loads((ROOT / f"bench/results/{name}.json").read_text())["date"])
+        assert f"({date.day} {date:%B %Y})" in readme
+
+
+def test_the_start_page_shows_the_demonstrations_table(tmp_path):
     # The same rows and columns; the numbers are one machine's.
     pytest.importorskip("matplotlib")
     program = """if True:
@@ -256,7 +315,7 @@ def test_the_readme_shows_the_demonstrations_table(tmp_path):
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     (shown,) = (
         shown
-        for block in code_blocks("README.md", "console")
+        for block in code_blocks("docs/start.md", "console")
         for command, shown in commands(block)
         if command == "make demo"
     )
@@ -270,20 +329,6 @@ def test_the_readme_shows_the_demonstrations_table(tmp_path):
 
 
 # ---- The site
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The built site. Warnings fail: a link that leads nowhere, a docstring that is no reStructuredText."""
-    folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(DOCS), str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder
 
 
 def test_the_site_has_every_page(site):

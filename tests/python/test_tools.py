@@ -445,6 +445,163 @@ def test_labels_are_as_bodies_write_them(section, name, row, label):
     assert tool("write_lists").label(section, name, row) == label
 
 
+# ---- reference_text.py
+
+DOCSTRING = """Doubles.
+
+Takes ``x``.
+
+Example:
+  >>> import kiln
+  >>> double(2)
+  4
+  >>> double(
+  ...     [1],
+  ... )
+  [1, ...]
+
+Args:
+  x, y (list): numbers, of
+    which there may be none.
+  options: a dict of
+
+    * ``a``: one.
+
+Returns:
+  A number::
+
+      4
+
+Raises:
+  ValueError: ``x`` is wrong.
+
+Afterwards.
+"""
+MARKDOWN = """Doubles.
+
+Takes `x`.
+
+```python
+import kiln
+
+print(repr(double(2)))
+```
+
+```text
+4
+```
+
+```python
+print(
+    double(
+        [1],
+    )
+)
+```
+
+```text
+[1, …]
+```
+
+**Arguments**
+
+* `x`, `y` (list): numbers, of
+  which there may be none.
+* `options`: a dict of
+
+  * `a`: one.
+
+**Returns**: A number::
+
+    4
+
+**Raises**
+
+* `ValueError`: `x` is wrong.
+
+Afterwards."""
+
+
+def test_docstrings_as_markdown():
+    assert tool("reference_text").markdown(DOCSTRING) == MARKDOWN
+
+
+HEADER_TEXT = """// A header.
+#pragma once
+
+namespace kiln {
+
+class Other;
+
+namespace detail {
+
+/// Not public.
+int hidden();
+
+}  // namespace detail
+
+/// Kinds.
+enum class Kind : uint8_t {
+  kOne,
+  kTwo,  ///< the second
+};
+
+/// A class,
+/// in two lines.
+class Box : public Base {
+ public:
+  using Base::Base;
+  Box() = default;
+  /// Makes one.
+  template <typename T>
+    requires(!std::same_as<T, bool>)
+  explicit Box(T value, int count = 0) : value_(value) {
+    if (count) value_ = f(count);
+  }
+  ~Box();
+  int size() const { return size_; }  ///< how many; in
+                                      ///< elements
+  std::array<int, 2> grid = {1, 2};
+  /// Calls.
+  int operator()(const Other& other) const;
+
+ private:
+  friend int f(int,
+               int);
+  int size_;
+};
+
+/// A number.
+template <typename T>
+concept Number = std::integral<T> && requires { { T() } -> Other; };
+
+/// The sum.
+inline int sum(int a,
+               int b);
+
+}  // namespace kiln
+"""
+
+
+def test_the_declarations_of_a_header():
+    assert list(tool("reference_text").declarations(HEADER_TEXT)) == [
+        (0, "enum class Kind : uint8_t", "Kinds."),
+        (1, "kOne", ""),
+        (1, "kTwo", "the second"),
+        (0, "class Box : public Base", "A class,\nin two lines."),
+        (
+            1,
+            "template <typename T> requires(!std::same_as<T, bool>) explicit Box(T value, int count = 0)",
+            "Makes one.",
+        ),
+        (1, "int size() const", "how many; in\nelements"),
+        (1, "std::array<int, 2> grid = {1, 2}", ""),
+        (1, "int operator()(const Other& other) const", "Calls."),
+        (0, "template <typename T> concept Number", "A number."),
+        (0, "inline int sum(int a, int b)", "The sum."),
+    ]
+
+
 # ---- write_srgb_tables.py
 
 
@@ -522,7 +679,7 @@ def test_documents_that_say_what_the_code_has(tmp_path):
         ({"docs/limits.md": "# Limits\n\nNone.\n"}, "docs/limits.md does not name what unsupported_reason refuses: textures are not supported"),
         ({"docs/dialects/cuda.md": "# CUDA\n\n`new`.\n"}, "docs/dialects/cuda.md does not name what unsupported_in_cuda refuses: managed variables are not supported on the CPU"),
         ({"docs/more.md": "# More\n\n## Empty\n\n## Full\n\nText.\n"}, "docs/more.md: nothing is below `Empty`"),
-        ({"docs/more.md": "# More\n\n:::{headers}\n:::\n"}, "docs/more.md: nothing is below `More`"),
+        ({"docs/more.md": "# More\n\n:::{filter}\n:::\n"}, "docs/more.md: nothing is below `More`"),
         ({"docs/more.md": "# More\n\n`KILN_BOUND` is off.\n"}, "docs/more.md names KILN_BOUND, which is no setting"),
         ({"include/kiln/a.h": "/// Throws LaunchError.\n"}, "include/kiln/a.h names LaunchError, which nothing raises"),
         ({"include/kiln/a.h": "/// It throws in this version.\n"}, "include/kiln/a.h says what is so in this version"),

@@ -366,6 +366,7 @@ class Widener {
   std::optional<LaneSum> lane_sum_of(Value* value, uint64_t bytes);
   Value* without_terms(Value* value, IRBuilder<>& builder);
   static void take_out_constants(LaneSum& sum);
+  TestedSum tested_and_extended(const LaneSum& sum, unsigned width, IRBuilder<>& builder);
   const TestedSum& tested(const LaneSum& sum, unsigned width, IRBuilder<>& builder);
   std::pair<Value*, Value*> sums_of(const LaneSum& sum, IRBuilder<>& builder);
   bool is_quotient(Value* number) const;

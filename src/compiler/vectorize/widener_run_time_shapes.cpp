@@ -271,42 +271,67 @@ const Widener::TestedSum& Widener::tested(const LaneSum& sum, unsigned width, IR
   for (unsigned i = 0; i < width; ++i) steps.push_back(ConstantInt::get(number, sum.is_quotient ? 0 : i));
   Value* passed = nullptr;
   auto require = [&](Value* what) { passed = passed ? builder.CreateAnd(passed, what) : what; };
-  SmallVector<Value*> firsts;
+  TestedSum made{sum.terms, nullptr, {}};
   for (unsigned lane = 0; lane < kLanes; lane += width) {
     const auto part = createSequentialMask(lane, width, 0);
     Value* first = builder.CreateShuffleVector(numbers, SmallVector<int>(width, static_cast<int>(lane)));
     Value* distance = builder.CreateSub(builder.CreateShuffleVector(numbers, part), first);
     require(builder.CreateICmpEQ(distance, ConstantVector::get(steps)));
     if (are_small) require(builder.CreateShuffleVector(are_small, part));
-    firsts.push_back(builder.CreateExtractElement(numbers, lane));
+    made.firsts.push_back(builder.CreateExtractElement(numbers, lane));
   }
-  TestedSum made{sum.terms, nullptr, {}};
   made.condition = builder.CreateICmpEQ(builder.CreateBitCast(passed, builder.getIntNTy(width)),
                                         ConstantInt::getAllOnesValue(builder.getIntNTy(width)));
+  tested_sums_.push_back(std::move(made));
+  return tested_sums_.back();
+}
+
+// The same, with the first sums as numbers of 64 bits. What is added to one number in all lanes is added to the first
+// ones alone, so that the rows of a stencil are tested once.
+Widener::TestedSum Widener::tested_and_extended(const LaneSum& sum, unsigned width, IRBuilder<>& builder) {
   const LaneTerm& only = sum.terms[0];
   const bool is_one = sum.is_one_number();
+  LaneSum inner = sum;
+  SmallVector<Instruction*> added;
+  if (is_one) {
+    Value*& number = inner.terms[0].number;
+    inner.terms[0].extension.reset();
+    while (auto* step = dyn_cast<Instruction>(number)) {
+      const bool is_sum = step->getOpcode() == Instruction::Add, is_difference = step->getOpcode() == Instruction::Sub;
+      if (!is_sum && !is_difference) break;
+      if (is_divergent(step->getOperand(0)) == is_divergent(step->getOperand(1))) break;
+      if (is_difference && is_divergent(step->getOperand(1))) break;
+      added.push_back(step);
+      number = step->getOperand(is_divergent(step->getOperand(0)) ? 0 : 1);
+    }
+  }
+  TestedSum result = tested(inner, width, builder);
   const bool is_signed = !is_one || only.extension == Instruction::SExt;
   // Consecutive numbers that are not negative do not wrap as unsigned ones. That is known of active lanes only.
   const bool may_wrap = is_one && only.extension && !sum.is_quotient &&
                         (is_signed || !is_all(mask_) || !computeKnownBits(only.number, layout_).isNonNegative());
-  const unsigned bits = number->getBitWidth();
+  const unsigned bits = result.firsts[0]->getType()->getIntegerBitWidth();
   const APInt most = (is_signed ? APInt::getSignedMaxValue(bits) : APInt::getMaxValue(bits)) - (width - 1);
-  for (Value* first : firsts) {
+  for (Value*& first : result.firsts) {
+    for (Instruction* step : reverse(added)) {
+      const bool is_left = is_divergent(step->getOperand(0));
+      Value* uniform = scalar(step->getOperand(is_left ? 1 : 0));
+      first = builder.CreateBinOp(static_cast<Instruction::BinaryOps>(step->getOpcode()), first, uniform);
+    }
     if (may_wrap)
-      made.condition = builder.CreateAnd(
-          made.condition,
-          builder.CreateICmp(is_signed ? CmpInst::ICMP_SLE : CmpInst::ICMP_ULE, first, ConstantInt::get(number, most)));
-    made.firsts.push_back(is_signed ? builder.CreateSExt(first, builder.getInt64Ty())
-                                    : builder.CreateZExt(first, builder.getInt64Ty()));
+      result.condition = builder.CreateAnd(
+          result.condition,
+          builder.CreateICmp(is_signed ? CmpInst::ICMP_SLE : CmpInst::ICMP_ULE, first, builder.getInt(most)));
+    first =
+        is_signed ? builder.CreateSExt(first, builder.getInt64Ty()) : builder.CreateZExt(first, builder.getInt64Ty());
   }
-  tested_sums_.push_back(std::move(made));
-  return tested_sums_.back();
+  return result;
 }
 
 // Emits both ways to access memory; `in_parts` gets the address of each part.
 Widener::Values Widener::emit_by_run_time_shape(const RunTimeShape& shape, IRBuilder<>& builder,
                                                 function_ref<Values(ArrayRef<Value*>)> in_parts, Emitter scalarized) {
-  const TestedSum test = tested(shape.address, shape.part_lanes, builder);
+  const TestedSum test = tested_and_extended(shape.address, shape.part_lanes, builder);
   Value* condition = test.condition;
   auto require = [&](Value* what) { condition = builder.CreateAnd(condition, what); };
   // From the value whose terms are 0.

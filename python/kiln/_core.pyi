@@ -178,12 +178,13 @@ class Kernel:
         verbose: bool = False,
         stream: Any = None,
     ) -> dict[str, Any]: ...
+    @overload
     def source_for(
         self,
         *,
         inputs: Sequence[_Input] | Mapping[str, _Input],
-        output_shapes: Sequence[_Shape] | Mapping[str, _Shape] = ...,
-        output_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype] = ...,
+        output_shapes: Sequence[_Shape] | Mapping[str, _Shape] | None = None,
+        output_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype] | None = None,
         grid: _Threads,
         threadgroup: _Threads,
         template: _Template = None,
@@ -192,12 +193,28 @@ class Kernel:
         stream: Any = None,
         outputs: Sequence[Any] | Mapping[str, Any] | None = None,
     ) -> str: ...
+    @overload
+    def source_for(
+        self,
+        *,
+        input_shapes: Sequence[_Shape] | Mapping[str, _Shape],
+        input_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype],
+        output_shapes: Sequence[_Shape] | Mapping[str, _Shape],
+        output_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype],
+        grid: _Threads,
+        threadgroup: _Threads,
+        template: _Template = None,
+        init_value: _Number | None = None,
+        verbose: bool = False,
+        target: str | None = None,
+    ) -> str: ...
+    @overload
     def compile(
         self,
         *,
         inputs: Sequence[_Input] | Mapping[str, _Input],
-        output_shapes: Sequence[_Shape] | Mapping[str, _Shape] = ...,
-        output_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype] = ...,
+        output_shapes: Sequence[_Shape] | Mapping[str, _Shape] | None = None,
+        output_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype] | None = None,
         grid: _Threads,
         threadgroup: _Threads,
         template: _Template = None,
@@ -206,10 +223,35 @@ class Kernel:
         stream: Any = None,
         outputs: Sequence[Any] | Mapping[str, Any] | None = None,
     ) -> CompiledKernel: ...
+    @overload
+    def compile(
+        self,
+        *,
+        input_shapes: Sequence[_Shape] | Mapping[str, _Shape],
+        input_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype],
+        output_shapes: Sequence[_Shape] | Mapping[str, _Shape],
+        output_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype],
+        grid: _Threads,
+        threadgroup: _Threads,
+        template: _Template = None,
+        init_value: _Number | None = None,
+        verbose: bool = False,
+        target: str | None = None,
+    ) -> CompiledKernel: ...
     def __copy__(self) -> Kernel: ...
     def __deepcopy__(self, memo: object, /) -> Kernel: ...
     @property
     def name(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def header(self) -> str: ...
+    @property
+    def input_names(self) -> list[str] | None: ...
+    @property
+    def output_names(self) -> list[str] | None: ...
+    @property
+    def options(self) -> dict[str, Any]: ...
     @property
     def history(self) -> list[Launch]: ...
 

@@ -96,6 +96,14 @@ class Launch:
     def compile_ms(self) -> float: ...
     @property
     def run_ms(self) -> float: ...
+    @property
+    def grid(self) -> tuple[int, int, int]: ...
+    @property
+    def threadgroup(self) -> tuple[int, int, int]: ...
+    @property
+    def input_dtypes(self) -> list[str]: ...
+    @property
+    def output_dtypes(self) -> list[str]: ...
 
 class Kernel:
     def __init__(
@@ -192,11 +200,15 @@ class Kernel:
         verbose: bool = False,
         stream: Any = None,
         outputs: Sequence[Any] | Mapping[str, Any] | None = None,
+        input_shapes: None = None,
+        input_dtypes: None = None,
+        target: None = None,
     ) -> str: ...
     @overload
     def source_for(
         self,
         *,
+        inputs: None = None,
         input_shapes: Sequence[_Shape] | Mapping[str, _Shape],
         input_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype],
         output_shapes: Sequence[_Shape] | Mapping[str, _Shape],
@@ -206,6 +218,8 @@ class Kernel:
         template: _Template = None,
         init_value: _Number | None = None,
         verbose: bool = False,
+        stream: None = None,
+        outputs: None = None,
         target: str | None = None,
     ) -> str: ...
     @overload
@@ -222,11 +236,15 @@ class Kernel:
         verbose: bool = False,
         stream: Any = None,
         outputs: Sequence[Any] | Mapping[str, Any] | None = None,
+        input_shapes: None = None,
+        input_dtypes: None = None,
+        target: None = None,
     ) -> CompiledKernel: ...
     @overload
     def compile(
         self,
         *,
+        inputs: None = None,
         input_shapes: Sequence[_Shape] | Mapping[str, _Shape],
         input_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype],
         output_shapes: Sequence[_Shape] | Mapping[str, _Shape],
@@ -236,6 +254,8 @@ class Kernel:
         template: _Template = None,
         init_value: _Number | None = None,
         verbose: bool = False,
+        stream: None = None,
+        outputs: None = None,
         target: str | None = None,
     ) -> CompiledKernel: ...
     def __copy__(self) -> Kernel: ...
@@ -285,6 +305,7 @@ def cache_verify() -> list[dict[str, Any]]: ...
 def start_recording() -> None: ...
 def recorded_kernels() -> list[dict[str, Any]]: ...
 def texts_of(kernel: Kernel, /) -> tuple[str, str, bool]: ...
+def launch_totals(kernel: Kernel, /) -> dict[str, Any]: ...
 def compile_ahead(
     *,
     kernel: Kernel,

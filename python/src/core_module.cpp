@@ -251,6 +251,12 @@ void offer_calls(nb::handle type) {
   PyType_Modified(kernel);
 }
 
+std::vector<std::string> names_of(const std::vector<Dtype>& dtypes) {
+  std::vector<std::string> names;
+  for (Dtype dtype : dtypes) names.emplace_back(kiln::name_of(dtype));
+  return names;
+}
+
 // As a caller writes them.
 nb::dict options_of(const KernelSpec& spec) {
   const CompileOptions& given = spec.compile_options;
@@ -653,6 +659,23 @@ pass that runs several times the last one. A pass that does not run leaves none.
       .def_ro("run_ms", &Launch::run_ms,
               "Milliseconds from the start of the launch to the end of its last thread; on a GPU, until it was put on\n"
               "the stream.")
+      .def_prop_ro(
+          "grid", [](const Launch& self) { return nb::make_tuple(self.grid[0], self.grid[1], self.grid[2]); },
+          nb::sig("def grid(self) -> tuple[int, int, int]"),
+          "How many threads ran in each dimension, as the call said.")
+      .def_prop_ro(
+          "threadgroup",
+          [](const Launch& self) {
+            return nb::make_tuple(self.threadgroup[0], self.threadgroup[1], self.threadgroup[2]);
+          },
+          nb::sig("def threadgroup(self) -> tuple[int, int, int]"),
+          "Threads of a threadgroup in each dimension, likewise.")
+      .def_prop_ro(
+          "input_dtypes", [](const Launch& self) { return names_of(self.input_dtypes); },
+          nb::sig("def input_dtypes(self) -> list[str]"), "The dtype of each input, as ``\"float32\"``.")
+      .def_prop_ro(
+          "output_dtypes", [](const Launch& self) { return names_of(self.output_dtypes); },
+          nb::sig("def output_dtypes(self) -> list[str]"), "The dtype of each output.")
       .def("__repr__", [](const Launch& self) {
         return concat("<kiln.Launch on ", self.target, ", ", self.engine, ", code: ", self.code, ", ", self.run_ms,
                       " ms>");
@@ -925,6 +948,17 @@ Raises what the call would raise before it runs.)")
   m.def("texts_of", [](const PyKernel& kernel) {
     const KernelSpec& spec = kernel.kernel().spec();
     return nb::make_tuple(spec.source, spec.header, !spec.files.included.empty());
+  });
+  // What all launches of a kernel come to.
+  m.def("launch_totals", [](const PyKernel& kernel) {
+    LaunchTotals totals = kernel.kernel().history().totals();
+    nb::dict result;
+    result["launches"] = totals.launches;
+    result["compiled"] = totals.compiled;
+    result["compile_ms"] = totals.compile_ms;
+    result["run_ms"] = totals.run_ms;
+    result["longest_run_ms"] = totals.longest_run_ms;
+    return result;
   });
   m.def("compile_ahead", &compile_ahead, nb::kw_only(), "kernel"_a, "inputs"_a, "outputs"_a, "template"_a,
         "input_names"_a, "output_names"_a, "specialized"_a, "architecture"_a, "grid"_a = Extent3{1, 1, 1},

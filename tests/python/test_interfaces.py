@@ -589,13 +589,13 @@ def test_run_what_is_not_there(tmp_path):
     nothing = python("-m", "kiln", "run", cwd=tmp_path)
     assert nothing.returncode == 2
     assert nothing.stderr.startswith(
-        "usage: python -m kiln run [--metal] [--mac[=PACKAGE,...]] [--report FILE]\n"
+        "usage: python -m kiln run [--metal] [--mac[=PACKAGE,...]] [--report FILE] [--summary]\n"
         "                          (PROGRAM | -m MODULE) [ARGUMENT ...]\n"
     )
 
 
 def test_doctor():
-    done = python("-m", "kiln", "doctor")
+    done = python("-m", "kiln", "doctor", "--settings")
     assert (done.returncode, done.stderr) == (0, "")
     lines = {line.split()[0]: line for line in done.stdout.splitlines() if line.startswith("  ")}
     assert done.stdout.startswith(f"Kiln {kiln.__version__}, Python ")

@@ -149,7 +149,9 @@ class PyKernel {
 
   const KernelObject& kernel() const { return *kernel_; }
 
+#ifndef Py_LIMITED_API
   static PyObject* call_kernel(PyObject* self, PyObject* const* values, size_t flags, PyObject* names) noexcept;
+#endif
 
  private:
   // The kernel's own, else that of the first array among inputs and outputs, else that of the dtypes, else NumPy. A
@@ -173,8 +175,10 @@ class PyKernel {
     return of_dtypes ? of_dtypes : library_named("numpy");
   }
 
-  // The first member, where Python looks for it (`offer_vectorcall`).
+#ifndef Py_LIMITED_API
+  // The first member, where Python looks for it (`offer_calls`).
   vectorcallfunc vectorcall_ = call_kernel;
+#endif
   std::shared_ptr<KernelObject> kernel_;
   std::string library_name_;
   mutable std::unique_ptr<CallReader> reader_;  // while no call runs; guarded by the interpreter lock
@@ -195,6 +199,8 @@ std::string_view name_of(CacheMode mode) {
 std::string_view name_of(MathMode mode) {
   return mode == MathMode::kFast ? "fast" : mode == MathMode::kRelaxed ? "relaxed" : "safe";
 }
+
+#ifndef Py_LIMITED_API
 
 // What `function` returns, for Python. A daemon thread that runs the caller's code in here when the interpreter shuts
 // down is ended by unwinding (see WithoutLock), which nothing below may swallow.
@@ -250,6 +256,8 @@ void offer_calls(nb::handle type) {
   kernel->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_IMMUTABLETYPE;
   PyType_Modified(kernel);
 }
+
+#endif
 
 std::vector<std::string> names_of(const std::vector<Dtype>& dtypes) {
   std::vector<std::string> names;
@@ -878,7 +886,9 @@ Raises what the call would raise before it runs.)")
           "result was evaluated.")
       .def("__repr__", [](const PyKernel& self) { return concat("<kiln.Kernel `", self.kernel().spec().name, "`>"); });
   nb::module_::import_("kiln._signatures").attr("describe")(kernel);
+#ifndef Py_LIMITED_API
   offer_calls(kernel);
+#endif
 
   m.def("register_library", [](nb::capsule library) {
     libraries().push_back(static_cast<ArrayLibrary*>(library.data("kiln.ArrayLibrary")));

@@ -141,7 +141,8 @@ def build(python: Python) -> Path:
 
 def build_stable_core(python: Python) -> Path:
     """`_core` for the stable interface, without the symbols that only a debugger reads."""
-    folder = FOLDER / "abi3"
+    # As deep as the other build folder, so that ccache knows what both compile.
+    folder = python.folder / "abi3"
     run(
         *("cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DKILN_BUILD_PYTHON=ON"),
         *("-DKILN_STABLE_ABI=ON", f"-DKILN_COMPILER_LIBRARY={compiler_library()}"),

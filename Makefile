@@ -19,7 +19,7 @@ ASAN_TESTS := interfaces launch errors wrong_calls wrong_containers wrong_kernel
 # cmake, ninja and ctest of the environment come first.
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH" &&
 
-.PHONY: all build demo docs gallery gpu-bundle test test-python test-cpp test-gpu test-asan test-tsan wheels test-wheels sdist coverage fuzz check lint tidy types stubs bench bench-engines bench-growth bench-passes bench-gpu format clean help
+.PHONY: all build demo docs gallery gpu-bundle test test-python test-cpp test-gpu test-asan test-tsan wheels test-wheels sdist test-sdist coverage fuzz check lint tidy types stubs bench bench-engines bench-growth bench-passes bench-gpu format clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -141,6 +141,14 @@ test-wheels: $(STAMPS)/venv
 # make sdist         the sources that are published, in build/wheels/dist
 sdist: $(STAMPS)/wheel-tools
 	$(BIN)/python -m build --sdist --no-isolation --outdir build/wheels/dist .
+
+# make test-sdist    build the package from those sources alone; all of it is compiled
+SDIST := build/wheels/sdist
+test-sdist: sdist
+	rm -rf $(SDIST) && mkdir -p $(SDIST)
+	tar xzf "$$(ls -t build/wheels/dist/kiln_jit-*.tar.gz | head -1)" -C $(SDIST) --strip-components=1
+	$(IN_VENV) cd $(SDIST) && python -m pip wheel -q --no-build-isolation --no-deps --config-settings build-dir=build/cp311 \
+		--wheel-dir dist .
 
 # make coverage      which lines the tests reach; fails where too few are (docs/coverage.md)
 coverage: build $(STAMPS)/coverage

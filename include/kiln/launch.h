@@ -53,6 +53,8 @@ struct Launch {
   double compile_ms = 0;      ///< 0 unless `code` is "compiled"
   double run_ms = 0;          ///< from the start of the launch to the end of its last thread; GPU: until it is put on
                               ///< the stream
+  std::array<int64_t, 3> grid{}, threadgroup{};  ///< as the call gave them
+  std::vector<Dtype> input_dtypes, output_dtypes;
 };
 
 }  // namespace kiln

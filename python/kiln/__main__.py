@@ -42,7 +42,8 @@ def _add_doctor(commands: Any) -> None:
         "what would make it so.",
         epilog="Exit status: 0 where the compiler, a target and an array library are usable, else 1.",
     )
-    doctor.add_argument("--json", action="store_true", help="print JSON")
+    doctor.add_argument("--settings", action="store_true", help="list all settings, not only those that are set")
+    doctor.add_argument("--json", action="store_true", help="print JSON, with all settings")
 
 
 def _add_mac(command: argparse.ArgumentParser, help: str) -> None:
@@ -64,7 +65,7 @@ def _add_run(commands: Any) -> None:
     run = commands.add_parser(
         "run",
         help="run a program with Kiln's functions in mlx.core.fast",
-        usage="python -m kiln run [--metal] [--mac[=PACKAGE,...]] [--report FILE]\n"
+        usage="python -m kiln run [--metal] [--mac[=PACKAGE,...]] [--report FILE] [--summary]\n"
         "                          (PROGRAM | -m MODULE) [ARGUMENT ...]",
         description="Runs a Python program, unmodified, after kiln.mlx.install().",
         epilog="It reaches this process and those forked from it. Processes that the program starts anew, as "
@@ -83,7 +84,13 @@ def _add_run(commands: Any) -> None:
     run.add_argument(
         "--report",
         metavar="FILE",
-        help="at the end, write the launches of each kernel to this file, as JSON",
+        help="at the end, write the launches of each kernel and their totals to this file, as JSON; also where a signal "
+        "ends the program",
+    )
+    run.add_argument(
+        "--summary",
+        action="store_true",
+        help="likewise, print a table of the kernels to the standard error, those that ran longest first",
     )
     run.add_argument("-m", dest="module", action="store_true", help="PROGRAM is the name of a module")
     run.add_argument("program", metavar="PROGRAM")
@@ -227,7 +234,7 @@ def _parser() -> argparse.ArgumentParser:
     description = " ".join((__doc__ or "").replace("``", "").split())
     parser = argparse.ArgumentParser(prog="python -m kiln", description=description)
     parser.add_argument("--version", action="version", version=f"Kiln {_core.version}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for add in (_add_doctor, _add_run, _add_show, _add_cache, _add_record, _add_compile):
         add(commands)
     return parser
@@ -242,7 +249,7 @@ def _prints(options: argparse.Namespace) -> int:
         if options.command == "doctor":
             from kiln import _doctor
 
-            status = _doctor.main(as_json=options.json)
+            status = _doctor.main(as_json=options.json, every_setting=options.settings)
         elif options.command == "cache":
             from kiln import _cache
 
@@ -263,7 +270,11 @@ def main() -> int:
     arguments = sys.argv[1:]
     if arguments[:1] in (["run"], ["record"]):
         arguments = _written_out(arguments)
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        return 0
     if options.command in _PRINTING:
         return _prints(options)
     if options.command == "record":
@@ -290,6 +301,7 @@ def main() -> int:
         metal=options.metal,
         mac=options.mac,
         report=options.report,
+        summary=options.summary,
     )
 
 

@@ -96,6 +96,14 @@ class Launch:
     def compile_ms(self) -> float: ...
     @property
     def run_ms(self) -> float: ...
+    @property
+    def grid(self) -> tuple[int, int, int]: ...
+    @property
+    def threadgroup(self) -> tuple[int, int, int]: ...
+    @property
+    def input_dtypes(self) -> list[str]: ...
+    @property
+    def output_dtypes(self) -> list[str]: ...
 
 class Kernel:
     def __init__(
@@ -178,12 +186,13 @@ class Kernel:
         verbose: bool = False,
         stream: Any = None,
     ) -> dict[str, Any]: ...
+    @overload
     def source_for(
         self,
         *,
         inputs: Sequence[_Input] | Mapping[str, _Input],
-        output_shapes: Sequence[_Shape] | Mapping[str, _Shape] = ...,
-        output_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype] = ...,
+        output_shapes: Sequence[_Shape] | Mapping[str, _Shape] | None = None,
+        output_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype] | None = None,
         grid: _Threads,
         threadgroup: _Threads,
         template: _Template = None,
@@ -191,13 +200,35 @@ class Kernel:
         verbose: bool = False,
         stream: Any = None,
         outputs: Sequence[Any] | Mapping[str, Any] | None = None,
+        input_shapes: None = None,
+        input_dtypes: None = None,
+        target: None = None,
     ) -> str: ...
+    @overload
+    def source_for(
+        self,
+        *,
+        inputs: None = None,
+        input_shapes: Sequence[_Shape] | Mapping[str, _Shape],
+        input_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype],
+        output_shapes: Sequence[_Shape] | Mapping[str, _Shape],
+        output_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype],
+        grid: _Threads,
+        threadgroup: _Threads,
+        template: _Template = None,
+        init_value: _Number | None = None,
+        verbose: bool = False,
+        stream: None = None,
+        outputs: None = None,
+        target: str | None = None,
+    ) -> str: ...
+    @overload
     def compile(
         self,
         *,
         inputs: Sequence[_Input] | Mapping[str, _Input],
-        output_shapes: Sequence[_Shape] | Mapping[str, _Shape] = ...,
-        output_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype] = ...,
+        output_shapes: Sequence[_Shape] | Mapping[str, _Shape] | None = None,
+        output_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype] | None = None,
         grid: _Threads,
         threadgroup: _Threads,
         template: _Template = None,
@@ -205,11 +236,42 @@ class Kernel:
         verbose: bool = False,
         stream: Any = None,
         outputs: Sequence[Any] | Mapping[str, Any] | None = None,
+        input_shapes: None = None,
+        input_dtypes: None = None,
+        target: None = None,
+    ) -> CompiledKernel: ...
+    @overload
+    def compile(
+        self,
+        *,
+        inputs: None = None,
+        input_shapes: Sequence[_Shape] | Mapping[str, _Shape],
+        input_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype],
+        output_shapes: Sequence[_Shape] | Mapping[str, _Shape],
+        output_dtypes: Sequence[_Dtype] | Mapping[str, _Dtype],
+        grid: _Threads,
+        threadgroup: _Threads,
+        template: _Template = None,
+        init_value: _Number | None = None,
+        verbose: bool = False,
+        stream: None = None,
+        outputs: None = None,
+        target: str | None = None,
     ) -> CompiledKernel: ...
     def __copy__(self) -> Kernel: ...
     def __deepcopy__(self, memo: object, /) -> Kernel: ...
     @property
     def name(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def header(self) -> str: ...
+    @property
+    def input_names(self) -> list[str] | None: ...
+    @property
+    def output_names(self) -> list[str] | None: ...
+    @property
+    def options(self) -> dict[str, Any]: ...
     @property
     def history(self) -> list[Launch]: ...
 
@@ -243,6 +305,7 @@ def cache_verify() -> list[dict[str, Any]]: ...
 def start_recording() -> None: ...
 def recorded_kernels() -> list[dict[str, Any]]: ...
 def texts_of(kernel: Kernel, /) -> tuple[str, str, bool]: ...
+def launch_totals(kernel: Kernel, /) -> dict[str, Any]: ...
 def compile_ahead(
     *,
     kernel: Kernel,

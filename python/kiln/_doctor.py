@@ -263,6 +263,20 @@ def _print_json(report: dict[str, list[Finding]]) -> None:
     print(json.dumps(content, indent=2))
 
 
+def _print_settings(*, every: bool) -> None:
+    """Those that are set, or all; and what looks like one and is none."""
+    lines = []
+    for variable, values, meaning in _core.settings():
+        value = os.environ.get(variable)
+        if value or every:
+            lines.append(f"{variable} {'= ' + value if value else 'is not set'}: {meaning} ({values})")
+    print("\nSettings")
+    for line in lines or ["none is set; --settings lists them"]:
+        print(f"  {line}")
+    for sentence in _unknown_variables():
+        print(f"  {sentence}")
+
+
 def _print_text(report: dict[str, list[Finding]]) -> None:
     print(f"Kiln {kiln.__version__}, Python {platform.python_version()}, {platform.platform()}")
     reasons: set[str] = set()
@@ -279,18 +293,16 @@ def _print_text(report: dict[str, list[Finding]]) -> None:
             print(f"  {row.name:{width}}  {'usable    ' if row.usable else 'not usable'}  {first}")
             for line in rest:
                 print(f"  {'':{width}}              {line}")
-    print("\nSettings")
-    for variable, values, meaning in _core.settings():
-        value = os.environ.get(variable)
-        print(f"  {variable} {'= ' + value if value else 'is not set'}: {meaning} ({values})")
-    for sentence in _unknown_variables():
-        print(f"  {sentence}")
 
 
-def main(*, as_json: bool = False) -> int:
+def main(*, as_json: bool = False, every_setting: bool = False) -> int:
     """Prints the report. 0 where the compiler, a target and an array library are usable. (Only CUDA bodies on a GPU need
     NVRTC.)"""
     report = findings()
-    (_print_json if as_json else _print_text)(report)
+    if as_json:
+        _print_json(report)
+    else:
+        _print_text(report)
+        _print_settings(every=every_setting)
     needed = [rows for heading, rows in report.items() if heading not in ("CUDA compiler", "Compiled before")]
     return 0 if all(any(row.usable for row in rows) for rows in needed) else 1

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
+import functools
 import operator
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, SupportsFloat, SupportsIndex, TypeAlias, overload
 
 from kiln import _core, _libraries
@@ -219,7 +219,7 @@ def _make(
     return kernel
 
 
-def _list_generation(
+def _by_names(
     name: str,
     input_names: Sequence[str],
     output_names: Sequence[str],
@@ -241,7 +241,7 @@ def _list_generation(
     }
 
 
-def _dictionary_generation(
+def _by_dictionary(
     name: str,
     source: Source,
     ensure_row_contiguous: bool = True,
@@ -262,15 +262,15 @@ def _dictionary_generation(
 
 
 # Python's messages for wrong arguments name the function by this.
-_list_generation.__qualname__ = _dictionary_generation.__qualname__ = "metal_kernel"
+_by_names.__qualname__ = _by_dictionary.__qualname__ = "metal_kernel"
 
 
 _RULE = "a kernel has both, or takes all names from its calls."
 
 
-def metal_kernel_for(library: str, kind: type[Kernel], /, *arguments: Any, **keywords: Any) -> Kernel:
-    """``metal_kernel`` with results of a fixed array library, or of the inputs' where ``library`` is empty; ``kind`` is
-    the class of the kernel."""
+def _is_by_dictionary(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
+    """Which generation of ``metal_kernel`` is meant: the one without names, whose calls take dicts? Raises TypeError for
+    what is of both."""
     behind = arguments[1:]  # the name, which may also be a keyword
     by_dictionary = isinstance(behind[0], str | os.PathLike) if behind else "input_names" not in keywords
     # ("name", "x", ["y"], "body") or ("name", "x", ["y"], source="body").
@@ -290,8 +290,26 @@ def metal_kernel_for(library: str, kind: type[Kernel], /, *arguments: Any, **key
             "as the second argument: a kernel with names takes them before its source, one without takes all names "
             "from its calls."
         )
-    generation = _dictionary_generation if by_dictionary else _list_generation
+    return by_dictionary
+
+
+def metal_kernel_for(library: str, kind: type[Kernel], /, *arguments: Any, **keywords: Any) -> Kernel:
+    """``metal_kernel`` with results of a fixed array library, or of the inputs' where ``library`` is empty; ``kind`` is
+    the class of the kernel."""
+    generation = _by_dictionary if _is_by_dictionary(arguments, keywords) else _by_names
     return _make("metal_kernel", library=library, kind=kind, **generation(*arguments, **keywords))
+
+
+def _also_by_dictionary(function: Callable[..., Kernel]) -> Callable[..., Kernel]:
+    """``metal_kernel`` for calls of both generations, of which it has the parameters of the current one."""
+
+    @functools.wraps(function)
+    def either(*arguments: Any, **keywords: Any) -> Kernel:
+        if _is_by_dictionary(arguments, keywords):
+            return _make("metal_kernel", **_by_dictionary(*arguments, **keywords))
+        return function(*arguments, **keywords)
+
+    return either
 
 
 def cuda_kernel_for(library: str, kind: type[Kernel], /, *arguments: Any, **keywords: Any) -> Kernel:
@@ -345,7 +363,17 @@ def metal_kernel(
     header: Source = "",
     compile_options: Mapping[str, Any] | None = None,
 ) -> Kernel: ...
-def metal_kernel(*arguments: Any, **keywords: Any) -> Kernel:
+@_also_by_dictionary
+def metal_kernel(
+    name: str,
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+    source: Source,
+    header: Source = "",
+    ensure_row_contiguous: bool = True,
+    atomic_outputs: bool = False,
+    compile_options: Mapping[str, Any] | None = None,
+) -> Kernel:
     """A kernel from a body in Metal.
 
     The body is the code of one thread; a call gives the number of threads. Kiln writes the function around the body,
@@ -423,11 +451,10 @@ def metal_kernel(*arguments: Any, **keywords: Any) -> Kernel:
     the names from its calls, whose ``inputs``, ``output_shapes``, ``output_dtypes`` and ``template`` are dicts; it
     returns a dict. A string or a path as the second argument, or no ``input_names``, selects it.
     """
-    return metal_kernel_for("", Kernel, *arguments, **keywords)
-
-
-# One function serves two generations; tools shall show the current one.
-vars(metal_kernel)["__signature__"] = inspect.signature(_list_generation).replace(return_annotation="Kernel")
+    named = _by_names(
+        name, input_names, output_names, source, header, ensure_row_contiguous, atomic_outputs, compile_options
+    )
+    return _make("metal_kernel", **named)
 
 
 def cuda_kernel(
@@ -599,6 +626,26 @@ class MetalKernel:
     def name(self) -> str:
         """The name it was made with."""
         return self._kernel.name
+
+    @property
+    def source(self) -> str:
+        """The body; of a kernel that was made from a file, what the file held then."""
+        return self._kernel.source
+
+    @property
+    def header(self) -> str:
+        """The text before the function, likewise."""
+        return self._kernel.header
+
+    @property
+    def output_names(self) -> list[str]:
+        """The names of the outputs, as a new list. Those of the inputs come with a call."""
+        return list(self._call["output_shapes"])
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """``ensure_row_contiguous``, ``atomic_outputs`` and ``compile_options``, as ``Kernel.options``."""
+        return self._kernel.options
 
     @property
     def history(self) -> list[_core.Launch]:

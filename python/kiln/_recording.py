@@ -7,7 +7,6 @@ later version of Kiln reads it, and each machine compiles for itself.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -31,19 +30,30 @@ def record(
     except OSError as error:
         print(f"python -m kiln record: {error.filename}: {error.strerror}", file=sys.stderr)
         return 2
-    process = os.getpid()
     _core.start_recording()
-    with file:
-        try:
-            return _run.main(program, arguments, as_module=as_module, metal=metal, mac=mac, command="record")
-        finally:
-            # A child that was forked has the file too.
-            if os.getpid() == process:
-                if "mlx.core" in sys.modules:
-                    sys.modules["mlx.core"].synchronize()
-                content = {"format": _FORMAT, "version": _VERSION, "kernels": _core.recorded_kernels()}
-                json.dump(content, file, indent=1)
-                file.write("\n")
+    status = 0
+
+    def write(may_wait: bool) -> None:
+        if may_wait:
+            _run.wait_for_mlx()
+        kernels = _core.recorded_kernels()
+        json.dump({"format": _FORMAT, "version": _VERSION, "kernels": kernels}, file, indent=1)
+        file.write("\n")
+        file.flush()
+        if status:
+            return  # there was no program to run, which was said
+        calls = sum(len(kernel["calls"]) for kernel in kernels)
+        # The standard output is the program's.
+        print(
+            f"python -m kiln record: wrote {_cache.counted(len(kernels), 'kernel', 'kernels')} with "
+            f"{_cache.counted(calls, 'call', 'calls')} to {output}",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    with file, _run.writing_at_the_end(write):
+        status = _run.main(program, arguments, as_module=as_module, metal=metal, mac=mac, command="record")
+    return status
 
 
 class _Unreadable(Exception):
@@ -93,7 +103,7 @@ def compile_recorded(path: str, *, architectures: list[str], bundle: str | None)
     entries: dict[str, bytes] = {}
     compilers: set[str] = set()
     seen: set[str] = set()
-    made = found = 0
+    made = found = stored = 0
     problems: list[str] = []
     _libraries.tell_library_folders()
     try:
@@ -118,6 +128,8 @@ def compile_recorded(path: str, *, architectures: list[str], bundle: str | None)
                     entries[id] = content
                 elif not_stored:
                     problems.append(f"`{kernel.name}` was not stored: {not_stored}")
+                else:
+                    stored += code != "bundle"
         if bundle is not None and entries:
             # Kiln's and NVRTC, unless one is replaced at this moment: then what it has made is not found.
             _core.write_bundle(bundle, sorted(compilers), entries)
@@ -126,6 +138,10 @@ def compile_recorded(path: str, *, architectures: list[str], bundle: str | None)
         return 1
     for problem in dict.fromkeys(problems):
         print(f"python -m kiln compile: {problem}", file=sys.stderr)
-    where = f"; {bundle} has {_cache.counted(len(entries), 'entry', 'entries')}" if entries else ""
+    where = ""
+    if entries:
+        where = f"; {bundle} has {_cache.counted(len(entries), 'entry', 'entries')}"
+    elif stored:
+        where = f"; {_core.cache_status()['directory']} has {'it' if stored == 1 else 'them'}"
     print(f"compiled {made}, found {found} that were compiled before{where}")
     return 1 if problems else 0

@@ -19,7 +19,6 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
-import inspect
 import operator
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -42,17 +41,18 @@ if TYPE_CHECKING:
     from kiln._kernels import metal_kernel as metal_kernel
 else:
 
-    def metal_kernel(*arguments, **keywords):
-        return _kernels.metal_kernel_for("mlx", Kernel, *arguments, **keywords)
+    def _of_mlx(function, make):
+        """The function with results that are always MLX arrays."""
 
-    metal_kernel.__doc__ = _kernels.metal_kernel.__doc__
-    metal_kernel.__signature__ = _kernels.metal_kernel.__signature__
+        @functools.wraps(function)
+        def of_mlx(*arguments, **keywords):
+            return make("mlx", Kernel, *arguments, **keywords)
 
-    def cuda_kernel(*arguments, **keywords):
-        return _kernels.cuda_kernel_for("mlx", Kernel, *arguments, **keywords)
+        of_mlx.__module__ = __name__
+        return of_mlx
 
-    cuda_kernel.__doc__ = _kernels.cuda_kernel.__doc__
-    cuda_kernel.__signature__ = inspect.signature(_kernels.cuda_kernel)
+    metal_kernel = _of_mlx(_kernels.metal_kernel, _kernels.metal_kernel_for)
+    cuda_kernel = _of_mlx(_kernels.cuda_kernel, _kernels.cuda_kernel_for)
 
 
 class _ExportableKernel(Kernel):

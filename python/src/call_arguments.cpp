@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <limits>
 #include <string>
 
@@ -17,7 +18,8 @@ namespace {
 
 constexpr size_t kKeywords = 10;
 constexpr size_t kRequiredKeywords = 5;
-constexpr size_t kOutputShapes = 1, kOutputDtypes = 2, kOutputs = kKeywords - 1;
+constexpr size_t kInputs = 0, kOutputShapes = 1, kOutputDtypes = 2, kStreamKeyword = kKeywords - 2,
+                 kOutputs = kKeywords - 1;
 
 // Interned, so that most are found by their address.
 const std::array<PyObject*, kKeywords>& keyword_names() {
@@ -38,6 +40,11 @@ size_t keyword_of(PyObject* name) {
     found = std::ranges::find_if(names, [&](PyObject* known) { return PyUnicode_Compare(name, known) == 0; });
   return static_cast<size_t>(found - names.begin());
 }
+
+// What a compilation may have in the place of `inputs`.
+constexpr size_t kDescriptionKeywords = 3;
+constexpr std::array<const char*, kDescriptionKeywords> kDescriptionNames = {"input_shapes", "input_dtypes", "target"};
+constexpr size_t kInputShapes = 0, kInputDtypes = 1, kTarget = 2;
 
 // A call's values by keyword, not valid where it has none.
 struct Given {
@@ -98,6 +105,42 @@ class CallReader::State {
     return read(given);
   }
 
+  const CallArguments& read_compilation(nb::handle positional, nb::handle keywords,
+                                        std::optional<DescribedInputs>& described) {
+    if (PyTuple_GET_SIZE(positional.ptr()) != 0) fail_on_positional();
+    nb::object others = nb::steal(PyDict_Copy(keywords.ptr()));
+    if (!others.is_valid()) nb::raise_python_error();
+    std::array<nb::object, kDescriptionKeywords> description;
+    bool is_described = false;
+    for (size_t i = 0; i < kDescriptionKeywords; ++i) {
+      PyObject* value = PyDict_GetItemString(others.ptr(), kDescriptionNames[i]);
+      if (!value) continue;
+      if (value != Py_None) {
+        description[i] = nb::borrow(value);
+        is_described = true;
+      }
+      if (PyDict_DelItemString(others.ptr(), kDescriptionNames[i]) < 0) nb::raise_python_error();
+    }
+    Given given = given_in(others);
+    described.reset();
+    if (!is_described) return read(given);
+
+    auto is_given = [&](size_t i) { return given.values[i].is_valid() && !given.values[i].is_none(); };
+    for (size_t i = 0; i < kDescriptionKeywords; ++i)
+      if (description[i].is_valid() && is_given(kInputs))
+        fail(concat("has `inputs`, from which `", kDescriptionNames[i], "` follows"));
+    for (size_t i : {kInputShapes, kInputDtypes})
+      if (!description[i].is_valid()) fail(concat("misses argument `", kDescriptionNames[i], "`"));
+    for (size_t i : {kStreamKeyword, kOutputs})
+      if (is_given(i))
+        fail(concat("has `input_shapes`, beside which `", to_utf8(keyword_names()[i]), "` has no meaning"));
+    const CallArguments& call = read(given, /*has_inputs=*/false);
+    described.emplace();
+    read_description(description[kInputShapes], description[kInputDtypes], *described);
+    if (description[kTarget].is_valid()) described->device = read_target(description[kTarget]);
+    return call;
+  }
+
   ArrayLibrary* library_of_dtypes() const { return library_of_dtypes_; }
 
   void forget_arrays() {
@@ -106,14 +149,15 @@ class CallReader::State {
   }
 
  private:
-  const CallArguments& read(const Given& given) {
+  const CallArguments& read(const Given& given, bool has_inputs = true) {
     const auto& values = given.values;
     bool has_outputs = values[kOutputs].is_valid() && !values[kOutputs].is_none();
     for (size_t i = 0; i < kRequiredKeywords; ++i) {
       nb::handle name = keyword_names()[i];
       bool follows = has_outputs && (i == kOutputShapes || i == kOutputDtypes);
       if (values[i].is_valid() && follows) fail(concat("has `outputs`, from which `", to_utf8(name), "` follows"));
-      if (!values[i].is_valid() && !follows) fail(concat("misses argument `", to_utf8(name), "`"));
+      if (!values[i].is_valid() && !follows && (has_inputs || i != kInputs))
+        fail(concat("misses argument `", to_utf8(name), "`"));
     }
     if (given.unknown.is_valid()) fail(concat("has no argument `", to_utf8(given.unknown), "`"));
     auto [inputs, output_shapes, output_dtypes, grid, threadgroup, template_, init_value, verbose, stream, outputs] =
@@ -123,7 +167,7 @@ class CallReader::State {
     call_.input_names.clear();
     call_.output_names.clear();
     library_of_dtypes_ = nullptr;
-    read_inputs(inputs, by_name);
+    if (has_inputs) read_inputs(inputs, by_name);
     if (has_outputs) {
       call_.output_shapes.clear();
       call_.output_dtypes.clear();
@@ -314,10 +358,10 @@ class CallReader::State {
     };
     call_.output_dtypes.clear();
     if (!by_name) {
-      for_each("`output_shapes`", "a list of shapes", shapes, add_shape);
+      for_each("`output_shapes`", kShapes, shapes, add_shape);
       call_.output_shapes.resize(count);
       known_shapes_.resize(count);
-      for_each("`output_dtypes`", "a list of dtypes", dtypes,
+      for_each("`output_dtypes`", kDtypeList, dtypes,
                [&](nb::handle item) { call_.output_dtypes.push_back(read_dtype("output_dtypes", item)); });
       size_t wanted = kernel_.spec().output_names->size();
       if (call_.output_dtypes.size() != wanted && call_.output_shapes.size() == wanted)
@@ -331,17 +375,75 @@ class CallReader::State {
     });
     call_.output_shapes.resize(count);
     known_shapes_.resize(count);
-    constexpr std::string_view kSameKeys = "Expected `output_dtypes` to have the keys of `output_shapes`, but ";
-    std::vector<std::optional<Dtype>> found(call_.output_names.size());
-    for_each_named("`output_dtypes`", dtypes, [&](const std::string& name, nb::handle item) {
-      auto output = std::find(call_.output_names.begin(), call_.output_names.end(), name);
-      if (output == call_.output_names.end()) throw ValueError(concat(prefix_, kSameKeys, "got `", name, "`."));
-      found[static_cast<size_t>(output - call_.output_names.begin())] = read_dtype("output_dtypes", item);
+    read_dtypes_by_name("output", dtypes, call_.output_names, call_.output_dtypes);
+  }
+
+  // A dict of dtypes with the keys of the dict of shapes before it, in its order. `kind`: "output".
+  void read_dtypes_by_name(std::string_view kind, nb::handle dtypes, const std::vector<std::string>& names,
+                           std::vector<Dtype>& result) {
+    std::string argument = concat(kind, "_dtypes");
+    std::string same_keys = concat("Expected `", argument, "` to have the keys of `", kind, "_shapes`, but ");
+    std::vector<std::optional<Dtype>> found(names.size());
+    for_each_named(concat("`", argument, "`"), dtypes, [&](const std::string& name, nb::handle item) {
+      auto known = std::find(names.begin(), names.end(), name);
+      if (known == names.end()) throw ValueError(concat(prefix_, same_keys, "got `", name, "`."));
+      found[static_cast<size_t>(known - names.begin())] = read_dtype(argument, item);
     });
     for (size_t i = 0; i < found.size(); ++i) {
-      if (!found[i]) throw ValueError(concat(prefix_, kSameKeys, "`", call_.output_names[i], "` is missing."));
-      call_.output_dtypes.push_back(*found[i]);
+      if (!found[i]) throw ValueError(concat(prefix_, same_keys, "`", names[i], "` is missing."));
+      result.push_back(*found[i]);
     }
+  }
+
+  // Shapes and dtypes of inputs, of which there are no arrays.
+  void read_description(nb::handle shapes, nb::handle dtypes, DescribedInputs& described) {
+    auto add_shape = [&](nb::handle item) {
+      std::vector<int64_t>& shape = described.shapes.emplace_back();
+      read_dimensions("`input_shapes`", "each dimension in `input_shapes`", item, shape);
+      for (int64_t dimension : shape)
+        if (dimension < 0)
+          throw ValueError(
+              concat(prefix_, "Expected each dimension in `input_shapes` to be at least 0 but got ", dimension, "."));
+    };
+    if (!kernel_.spec().input_names) {
+      for_each_named("`input_shapes`", shapes, [&](std::string name, nb::handle item) {
+        call_.input_names.push_back(std::move(name));
+        add_shape(item);
+      });
+      return read_dtypes_by_name("input", dtypes, call_.input_names, described.dtypes);
+    }
+    for_each("`input_shapes`", kShapes, shapes, add_shape);
+    for_each("`input_dtypes`", kDtypeList, dtypes,
+             [&](nb::handle item) { described.dtypes.push_back(read_dtype("input_dtypes", item)); });
+    size_t wanted = kernel_.spec().input_names->size();
+    auto check_size = [&](std::string_view argument, size_t got) {
+      if (got != wanted)
+        throw ValueError(
+            concat(prefix_, "Expected `", argument, "` to have size ", wanted, " but got size ", got, "."));
+    };
+    check_size("input_shapes", described.shapes.size());
+    check_size("input_dtypes", described.dtypes.size());
+  }
+
+  // As CompiledKernel's `target` has it.
+  Device read_target(nb::handle object) const {
+    constexpr std::string_view kGpu = "nvidia:";
+    if (!PyUnicode_Check(object.ptr())) expected("`target`", "a string", object);
+    std::string text = to_utf8(object);
+    if (text == "cpu") return {};
+    int index = 0;
+    const char* end = text.data() + text.size();
+    if (text.starts_with(kGpu))
+      if (auto [rest, error] = std::from_chars(text.data() + kGpu.size(), end, index);
+          error == std::errc() && rest == end && index >= 0)
+        return {DeviceKind::kNvidia, index};
+    throw ValueError(
+        concat(prefix_, "Expected `target` to be \"cpu\" or, of the first GPU, \"nvidia:0\" but got \"", text, "\"."));
+  }
+
+  void read_dimensions(std::string_view whom, std::string_view each, nb::handle shape,
+                       std::vector<int64_t>& dimensions) const {
+    for_each(whom, kShapes, shape, [&](nb::handle item) { dimensions.push_back(read_int(each, item)); });
   }
 
   // `known`: the tuple whose dimensions `dimensions` has already, if any.
@@ -349,8 +451,7 @@ class CallReader::State {
     if (known && known.get() == shape.ptr()) return;
     known.reset();
     dimensions.clear();
-    for_each("`output_shapes`", "a list of shapes", shape,
-             [&](nb::handle item) { dimensions.push_back(read_int("each dimension in `output_shapes`", item)); });
+    read_dimensions("`output_shapes`", "each dimension in `output_shapes`", shape, dimensions);
     if (is_tuple_of_ints(shape.ptr())) known = own(shape);
   }
 
@@ -545,6 +646,8 @@ class CallReader::State {
     ArrayLibrary* library = nullptr;
   };
 
+  static constexpr std::string_view kShapes = "a list of shapes";
+  static constexpr std::string_view kDtypeList = "a list of dtypes";
   static constexpr std::string_view kExtent = "an int or 1 to 3 ints";
   static constexpr std::string_view kTemplate = "a list of pairs of a name and a value";
   static constexpr size_t kMostKnownDtypes = 8;
@@ -575,6 +678,11 @@ const CallArguments& CallReader::read(nb::handle positional, nb::handle keywords
 
 const CallArguments& CallReader::read(PyObject* const* values, size_t positional, PyObject* names) {
   return state_->read(values, positional, names);
+}
+
+const CallArguments& CallReader::read_compilation(nb::handle positional, nb::handle keywords,
+                                                  std::optional<DescribedInputs>& described) {
+  return state_->read_compilation(positional, keywords, described);
 }
 
 ArrayLibrary* CallReader::library_of_dtypes() const { return state_->library_of_dtypes(); }

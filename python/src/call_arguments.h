@@ -4,11 +4,19 @@
 #include <nanobind/nanobind.h>
 
 #include "array_library.h"
+#include "kiln/device.h"
 
 namespace kiln::python {
 
 /// A dtype from whatever stands for one: a string, or a dtype of any array library in `libraries`, which it names.
 using DtypeReader = std::optional<Dtype> (*)(PyObject* object, ArrayLibrary*& library);
+
+// What a compilation is told of the inputs where there are no arrays, and where the code is to run.
+struct DescribedInputs {
+  std::vector<std::vector<int64_t>> shapes;
+  std::vector<Dtype> dtypes;  // as many
+  Device device;
+};
 
 /// Reads the calls of one kernel, one after the other: inputs and outputs are lists, or dictionaries where the kernel
 /// has no names of its own.
@@ -27,6 +35,11 @@ class CallReader {
 
   /// The same of what Python's vectorcall gives: values, and a tuple of names or null.
   const CallArguments& read(PyObject* const* values, size_t positional, PyObject* names);
+
+  /// The same of a compilation, which may have `input_shapes`, `input_dtypes` and `target` in the place of `inputs`:
+  /// then the call has no inputs but, where it gives them, their names, and `described` has the rest.
+  const CallArguments& read_compilation(nanobind::handle positional, nanobind::handle keywords,
+                                        std::optional<DescribedInputs>& described);
 
   /// The library of the call's first dtype that belongs to one, or null.
   ArrayLibrary* library_of_dtypes() const;

@@ -23,6 +23,7 @@
 #include "core/settings.h"
 #include "core/text.h"
 #include "cupy_library.h"
+#include "described_call.h"
 #include "exceptions.h"
 #include "frontend/includes.h"
 #include "jax_library.h"
@@ -112,16 +113,16 @@ class PyKernel {
   PyKernel(KernelSpec spec, std::string library)
       : kernel_(std::make_shared<KernelObject>(std::move(spec))), library_name_(std::move(library)) {}
 
-  /// `read(reader)` has it read the call, and gives what was read.
+  /// Runs a call. `read(reader)` has it read the call, and gives what was read.
   template <typename Read>
-  nb::object call(Wanted wanted, const Read& read) const {
+  nb::object call(const Read& read) const {
     // A call that comes in the middle of another, from here or from another thread, has a reader of its own.
     std::unique_ptr<CallReader> reader = std::move(reader_);
     if (!reader) reader = std::make_unique<CallReader>(*kernel_, read_dtype);
     const CallArguments& call = read(*reader);
     ArrayLibrary* library = library_for(call, reader->library_of_dtypes());
-    nb::object result = nb::steal(library->call(kernel_, call, wanted));
-    if (wanted == Wanted::kResult && !kernel_->spec().input_names) {
+    nb::object result = nb::steal(library->call(kernel_, call, Wanted::kResult));
+    if (!kernel_->spec().input_names) {
       // The dictionary generations return a dictionary.
       nb::dict by_name;
       for (size_t i = 0; i < call.output_names.size(); ++i)
@@ -133,9 +134,25 @@ class PyKernel {
     return result;
   }
 
+  /// What a call compiles, of arrays or of what is said of them.
+  nb::object compile(Wanted wanted, nb::handle arguments, nb::handle keywords) const {
+    std::unique_ptr<CallReader> reader = std::move(reader_);
+    if (!reader) reader = std::make_unique<CallReader>(*kernel_, read_dtype);
+    std::optional<DescribedInputs> described;
+    const CallArguments& call = reader->read_compilation(arguments, keywords, described);
+    nb::object result = described
+                            ? compile_described(kernel_, call, *described, wanted)
+                            : nb::steal(library_for(call, reader->library_of_dtypes())->call(kernel_, call, wanted));
+    reader->forget_arrays();
+    reader_ = std::move(reader);
+    return result;
+  }
+
   const KernelObject& kernel() const { return *kernel_; }
 
+#ifndef Py_LIMITED_API
   static PyObject* call_kernel(PyObject* self, PyObject* const* values, size_t flags, PyObject* names) noexcept;
+#endif
 
  private:
   // The kernel's own, else that of the first array among inputs and outputs, else that of the dtypes, else NumPy. A
@@ -159,8 +176,10 @@ class PyKernel {
     return of_dtypes ? of_dtypes : library_named("numpy");
   }
 
-  // The first member, where Python looks for it (`offer_vectorcall`).
+#ifndef Py_LIMITED_API
+  // The first member, where Python looks for it (`offer_calls`).
   vectorcallfunc vectorcall_ = call_kernel;
+#endif
   std::shared_ptr<KernelObject> kernel_;
   std::string library_name_;
   mutable std::unique_ptr<CallReader> reader_;  // while no call runs; guarded by the interpreter lock
@@ -182,9 +201,7 @@ std::string_view name_of(MathMode mode) {
   return mode == MathMode::kFast ? "fast" : mode == MathMode::kRelaxed ? "relaxed" : "safe";
 }
 
-nb::object call(const PyKernel& kernel, nb::handle arguments, nb::handle keywords, Wanted wanted) {
-  return kernel.call(wanted, [&](CallReader& reader) -> auto& { return reader.read(arguments, keywords); });
-}
+#ifndef Py_LIMITED_API
 
 // What `function` returns, for Python. A daemon thread that runs the caller's code in here when the interpreter shuts
 // down is ended by unwinding (see WithoutLock), which nothing below may swallow.
@@ -206,7 +223,7 @@ PyObject* PyKernel::call_kernel(PyObject* self, PyObject* const* values, size_t 
   return for_python([&] {
     auto positional = static_cast<size_t>(PyVectorcall_NARGS(flags));
     auto read = [&](CallReader& reader) -> auto& { return reader.read(values, positional, names); };
-    return nb::inst_ptr<PyKernel>(self)->call(Wanted::kResult, read).release().ptr();
+    return nb::inst_ptr<PyKernel>(self)->call(read).release().ptr();
   });
 }
 
@@ -239,6 +256,33 @@ void offer_calls(nb::handle type) {
   // Before 3.12 Python would not notice another `__call__`.
   kernel->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_IMMUTABLETYPE;
   PyType_Modified(kernel);
+}
+
+#endif
+
+std::vector<std::string> names_of(const std::vector<Dtype>& dtypes) {
+  std::vector<std::string> names;
+  for (Dtype dtype : dtypes) names.emplace_back(kiln::name_of(dtype));
+  return names;
+}
+
+// As a caller writes them.
+nb::dict options_of(const KernelSpec& spec) {
+  const CompileOptions& given = spec.compile_options;
+  nb::dict compile_options;
+  compile_options["math_mode"] = name_of(given.math_mode);
+  if (given.bounds) compile_options["bounds"] = *given.bounds ? "on" : "off";
+  if (given.specialize) compile_options["specialize"] = *given.specialize;
+  if (!spec.files.include_dirs.empty()) compile_options["include_dirs"] = spec.files.include_dirs;
+  if (!given.writable_inputs.empty()) compile_options["writable_inputs"] = given.writable_inputs;
+  nb::dict options;
+  options["ensure_row_contiguous"] = spec.ensure_row_contiguous;
+  if (spec.dialect == Dialect::kMetal)
+    options["atomic_outputs"] = spec.atomic_outputs;
+  else
+    options["shared_memory"] = spec.shared_memory;
+  options["compile_options"] = compile_options;
+  return options;
 }
 
 nb::dict cache_status() {
@@ -624,6 +668,23 @@ that runs several times it is the last one; a pass that does not run adds none.)
       .def_ro("run_ms", &Launch::run_ms,
               "Milliseconds from the start of the launch to the end of its last thread; on a GPU, until it was put on\n"
               "the stream.")
+      .def_prop_ro(
+          "grid", [](const Launch& self) { return nb::make_tuple(self.grid[0], self.grid[1], self.grid[2]); },
+          nb::sig("def grid(self) -> tuple[int, int, int]"),
+          "How many threads ran in each dimension, as the call said.")
+      .def_prop_ro(
+          "threadgroup",
+          [](const Launch& self) {
+            return nb::make_tuple(self.threadgroup[0], self.threadgroup[1], self.threadgroup[2]);
+          },
+          nb::sig("def threadgroup(self) -> tuple[int, int, int]"),
+          "Threads of a threadgroup in each dimension, likewise.")
+      .def_prop_ro(
+          "input_dtypes", [](const Launch& self) { return names_of(self.input_dtypes); },
+          nb::sig("def input_dtypes(self) -> list[str]"), "The dtype of each input, as ``\"float32\"``.")
+      .def_prop_ro(
+          "output_dtypes", [](const Launch& self) { return names_of(self.output_dtypes); },
+          nb::sig("def output_dtypes(self) -> list[str]"), "The dtype of each output.")
       .def("__repr__", [](const Launch& self) {
         return concat("<kiln.Launch on ", self.target, ", ", self.engine, ", code: ", self.code, ", ", self.run_ms,
                       " ms>");
@@ -678,7 +739,7 @@ that runs several times it is the last one; a pass that does not run adds none.)
       .def(
           "__call__",
           [](const PyKernel& self, const nb::args& arguments, const nb::kwargs& keywords) {
-            return call(self, arguments, keywords, Wanted::kResult);
+            return self.call([&](CallReader& reader) -> auto& { return reader.read(arguments, keywords); });
           },
           nb::sig(
               "def __call__(self, *, inputs, output_shapes=None, output_dtypes=None, grid, threadgroup, template=None, "
@@ -750,35 +811,86 @@ the result compiles, runs and raises all other errors.)")
       .def(
           "source_for",
           [](const PyKernel& self, const nb::args& arguments, const nb::kwargs& keywords) {
-            return call(self, arguments, keywords, Wanted::kSource);
+            return self.compile(Wanted::kSource, arguments, keywords);
           },
-          nb::sig("def source_for(self, *, inputs, output_shapes=None, output_dtypes=None, grid, threadgroup, "
-                  "template=None, "
-                  "init_value=None, verbose=False, stream=None, outputs=None) -> str"),
           "The text that a call with these keywords compiles, signature and all. Runs and compiles nothing.\n\n"
-          "Takes what ``__call__`` takes, and raises ``ValueError`` and ``TypeError`` as it does.")
+          "Takes what ``compile`` takes, and raises ``ValueError`` and ``TypeError`` as it does.")
       .def(
           "compile",
           [](const PyKernel& self, const nb::args& arguments, const nb::kwargs& keywords) {
-            return call(self, arguments, keywords, Wanted::kCompile);
+            return self.compile(Wanted::kCompile, arguments, keywords);
           },
-          nb::sig(
-              "def compile(self, *, inputs, output_shapes=None, output_dtypes=None, grid, threadgroup, template=None, "
-              "init_value=None, verbose=False, stream=None, outputs=None) -> CompiledKernel"),
-          "Compiles now what a call with these keywords would run, and runs nothing.\n\n"
-          "Takes what ``__call__`` takes and raises what it would raise. A call with arrays of the same dtypes and "
-          "shapes does\nnot compile again.")
+          R"(Compiles now what a call with these keywords would run, and runs nothing.
+
+Example:
+  >>> import kiln
+  >>> double = kiln.metal_kernel(
+  ...     "double", ["x"], ["y"], "uint i = thread_position_in_grid.x; y[i] = 2 * x[i];"
+  ... )
+  >>> compiled = double.compile(
+  ...     input_shapes=[(1024,)],
+  ...     input_dtypes=["float32"],
+  ...     output_shapes=[(1024,)],
+  ...     output_dtypes=["float32"],
+  ...     grid=1024,
+  ...     threadgroup=256,
+  ... )
+  >>> compiled.target
+  'cpu'
+
+Takes what ``__call__`` takes. In the place of ``inputs`` it may have
+
+Args:
+  input_shapes (list): the shape of each input, ``()`` for a number; or a dict of them by name, where the kernel was made
+    without input names. Inputs are row-contiguous.
+  input_dtypes (list): the dtype of each, as in ``output_dtypes``; or a dict with the names of ``input_shapes``.
+  target (str): where the code is to run, as ``CompiledKernel.target`` has it: by default ``"cpu"``; ``"nvidia:0"`` is
+    the first GPU.
+
+Returns:
+  A ``CompiledKernel``. A call with arrays of the same dtypes and shapes does not compile again.
+
+Raises what the call would raise before it runs.)")
       // Nothing of a kernel can be changed, so it is its own copy.
       .def("__copy__", [](nb::handle self) { return nb::borrow(self); })
       .def("__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); })
       .def_prop_ro(
           "name", [](const PyKernel& self) { return self.kernel().spec().name; }, "The name it was made with.")
       .def_prop_ro(
+          "source",
+          [](const PyKernel& self) {
+            const std::string& text = self.kernel().spec().source;
+            return nb::str(text.data(), text.size());
+          },
+          "The body. Of a kernel that was made from a file, what the file held then.")
+      .def_prop_ro(
+          "header",
+          [](const PyKernel& self) {
+            const std::string& text = self.kernel().spec().header;
+            return nb::str(text.data(), text.size());
+          },
+          "The text before the function, likewise; empty where there is none.")
+      .def_prop_ro(
+          "input_names", [](const PyKernel& self) { return self.kernel().spec().input_names; },
+          nb::sig("def input_names(self) -> list[str] | None"),
+          "The names of the inputs, as a new list; None where calls give them.")
+      .def_prop_ro(
+          "output_names", [](const PyKernel& self) { return self.kernel().spec().output_names; },
+          nb::sig("def output_names(self) -> list[str] | None"), "The names of the outputs, likewise.")
+      .def_prop_ro(
+          "options", [](const PyKernel& self) { return options_of(self.kernel().spec()); },
+          nb::sig("def options(self) -> dict[str, typing.Any]"),
+          "How it was made beside names and texts, as a new dict of the other keywords of ``metal_kernel`` or\n"
+          "``cuda_kernel``. Its ``compile_options`` has ``math_mode`` and what was given of the others.")
+      .def_prop_ro(
           "history", [](const PyKernel& self) { return self.kernel().history().launches(); },
           "The last 1,000 launches, oldest first, as a list of ``Launch``. With MLX arrays a launch is there when the\n"
           "result was evaluated.")
       .def("__repr__", [](const PyKernel& self) { return concat("<kiln.Kernel `", self.kernel().spec().name, "`>"); });
+  nb::module_::import_("kiln._signatures").attr("describe")(kernel);
+#ifndef Py_LIMITED_API
   offer_calls(kernel);
+#endif
 
   m.def("register_library", [](nb::capsule library) {
     libraries().push_back(static_cast<ArrayLibrary*>(library.data("kiln.ArrayLibrary")));
@@ -848,6 +960,17 @@ the result compiles, runs and raises all other errors.)")
   m.def("texts_of", [](const PyKernel& kernel) {
     const KernelSpec& spec = kernel.kernel().spec();
     return nb::make_tuple(spec.source, spec.header, !spec.files.included.empty());
+  });
+  // What all launches of a kernel come to.
+  m.def("launch_totals", [](const PyKernel& kernel) {
+    LaunchTotals totals = kernel.kernel().history().totals();
+    nb::dict result;
+    result["launches"] = totals.launches;
+    result["compiled"] = totals.compiled;
+    result["compile_ms"] = totals.compile_ms;
+    result["run_ms"] = totals.run_ms;
+    result["longest_run_ms"] = totals.longest_run_ms;
+    return result;
   });
   m.def("compile_ahead", &compile_ahead, nb::kw_only(), "kernel"_a, "inputs"_a, "outputs"_a, "template"_a,
         "input_names"_a, "output_names"_a, "specialized"_a, "architecture"_a, "grid"_a = Extent3{1, 1, 1},

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "stable_interface.h"
+
 namespace kiln::python {
 
 /// The name of an object's type with its module's, for messages: "int", "numpy.ndarray".

@@ -38,6 +38,7 @@ class Question {
   Question() = default;
   Question(nb::handle type, const char* name)
       : name_(interned(name)), type_(reinterpret_cast<PyTypeObject*>(type.ptr())) {
+#ifndef Py_LIMITED_API
     PyObject* found = keep(type.attr(name)).ptr();
     if (Py_TYPE(found) == &PyMethodDescr_Type) {
       const PyMethodDef* method = reinterpret_cast<PyMethodDescrObject*>(found)->d_method;
@@ -46,6 +47,7 @@ class Question {
       attribute_ = reinterpret_cast<PyGetSetDescrObject*>(found)->d_getset;
       if (!attribute_->get) attribute_ = nullptr;
     }
+#endif
   }
 
   bool operator()(nb::handle tensor) const {

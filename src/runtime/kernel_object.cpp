@@ -145,7 +145,11 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
       if (parameter.role == ParameterRole::kInput &&
           std::ranges::find(binary.value->written_inputs, parameter.argument) != binary.value->written_inputs.end())
         parameter.is_writable_input = true;
-    return std::make_shared<const Variant>(Variant{std::move(unit), binary.value, &target});
+    std::vector<Dtype> inputs, outputs;
+    for (const InputArray& input : call.inputs) inputs.push_back(input.dtype);
+    for (const OutputArray& output : call.outputs) outputs.push_back(output.dtype);
+    return std::make_shared<const Variant>(
+        Variant{std::move(unit), binary.value, &target, std::move(inputs), std::move(outputs)});
   };
   if (!specialize) return {variants_.get(std::string(key), make).value, source};
   std::string own(key), general(general_key);

@@ -29,6 +29,7 @@ struct Variant {
   KernelUnit unit;
   std::shared_ptr<const Binary> binary;
   Target* target = nullptr;  // where it runs; the context's
+  std::vector<Dtype> input_dtypes, output_dtypes;
 
   bool is_specialized() const {
     return std::any_of(unit.parameters.begin(), unit.parameters.end(),

@@ -156,7 +156,7 @@ void initialize_outputs(Target& target, const Call& call, std::span<void* const>
   }
 }
 
-LaunchRecord record_of(const KernelObject::Found& found) {
+LaunchRecord record_of(const KernelObject::Found& found, const Extent3& grid, const Extent3& threadgroup) {
   LaunchRecord record;
   record.target = found.variant->target->name();
   record.engine = found.variant->binary->engine;
@@ -167,6 +167,10 @@ LaunchRecord record_of(const KernelObject::Found& found) {
     record.compile_ms = found.variant->binary->compile_ms;
     record.not_stored = found.variant->binary->not_stored;
   }
+  record.grid = grid;
+  record.threadgroup = threadgroup;
+  record.input_dtypes = found.variant->input_dtypes;
+  record.output_dtypes = found.variant->output_dtypes;
   return record;
 }
 
@@ -221,7 +225,7 @@ class LaunchPlan {
         inputs_(call.inputs.size()),
         template_arguments_(call.template_arguments.begin(), call.template_arguments.end()),
         found_{found.variant, CodeSource::kMemory},
-        record_(record_of(found_)) {
+        record_(record_of(found_, grid_, threadgroup_)) {
     for (const InputArray& input : call.inputs) add(input.dtype, input.shape, input.strides);
     for (const OutputArray& output : call.outputs) add(output.dtype, output.shape, {});
     const KernelUnit& unit = found_.variant->unit;
@@ -466,7 +470,7 @@ void launch(KernelObject& kernel, const KernelObject::Found& found, const Call& 
                              geometry.threads_in_full_threadgroup(), "."));
   }
 
-  LaunchRecord record = record_of(found);
+  LaunchRecord record = record_of(found, call.grid, call.threadgroup);
   record.run_ms = milliseconds_since(start);
   kernel.record(record);
   if (is_logged(LogCategory::kLaunch)) [[unlikely]]

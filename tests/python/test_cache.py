@@ -70,6 +70,14 @@ def printed(folder, *arguments, **settings) -> str:
     return done.stdout
 
 
+def recorded(folder, output, *program) -> str:
+    """What a program prints that is recorded."""
+    done = python(folder, "-m", "kiln", "record", "--output", output, *program)
+    assert done.returncode == 0
+    assert re.fullmatch(rf"python -m kiln record: wrote \d kernels? with \d calls? to {output}\n", done.stderr)
+    return done.stdout
+
+
 def entries(folder) -> list[Path]:
     return sorted(path for path in (folder / "cache" / "v1").iterdir() if len(path.name) == 64)
 
@@ -349,7 +357,7 @@ def recording(folder) -> Path:
         "codes.add(launch('uint i = thread_position_in_grid.x; y[i] = T(N * i + 4);').code)\n"
         "print(*sorted(codes))\n"
     )
-    shown = printed(folder, "-m", "kiln", "record", "--output", "kernels.json", "several.py", "argument")
+    shown = recorded(folder, "kernels.json", "several.py", "argument")
     assert shown == "compiled\n"
     return folder / "kernels.json"
 
@@ -374,11 +382,15 @@ def test_a_recording_has_each_kernel_and_its_calls(folder, recording):
 
 def test_a_recording_is_compiled_for_the_cache(folder, recording):
     shutil.rmtree(folder / "cache")
-    assert printed(folder, "-m", "kiln", "compile", "kernels.json") == "compiled 3, found 0 that were compiled before\n"
+    assert printed(folder, "-m", "kiln", "compile", "kernels.json") == (
+        f"compiled 3, found 0 that were compiled before; {folder}/cache has them\n"
+    )
     assert printed(folder, "several.py", "argument") == "disk\n"
-    assert printed(folder, "-m", "kiln", "compile", "kernels.json") == "compiled 0, found 3 that were compiled before\n"
+    assert printed(folder, "-m", "kiln", "compile", "kernels.json") == (
+        f"compiled 0, found 3 that were compiled before; {folder}/cache has them\n"
+    )
     # Nothing is recorded twice where it was found.
-    printed(folder, "-m", "kiln", "record", "--output", "again.json", "several.py", "argument")
+    recorded(folder, "again.json", "several.py", "argument")
     assert (folder / "again.json").read_text() == recording.read_text()
 
 
@@ -416,7 +428,7 @@ def test_a_bundle_has_code_for_other_extents_than_those_that_were_recorded(folde
         "    (y,) = kernel(**call, grid=(grid, 1, 1), threadgroup=(threads, 1, 1))\n"
         "    print(y[0], y[-1])\n"
     )
-    printed(folder, "-m", "kiln", "record", "--output", "kernels.json", "rows.py", "[(256, 64)]")
+    recorded(folder, "kernels.json", "rows.py", "[(256, 64)]")
     (call,) = json.loads((folder / "kernels.json").read_text())["kernels"][0]["calls"]
     assert call["grid"] == call["threadgroup"] == [64, 1, 1]
     printed(folder, "-m", "kiln", "compile", "kernels.json", "--bundle", "app.kiln", KILN_CACHE="off")
@@ -462,7 +474,7 @@ def test_compiling_says_what_does_not_compile_and_what_is_not_stored(folder, rec
     recording.write_text(json.dumps(content))
     done = python(folder, "-m", "kiln", "compile", "kernels.json", KILN_CACHE="read")
     assert done.returncode == 1
-    assert done.stdout == "compiled 0, found 2 that were compiled before\n"
+    assert done.stdout == f"compiled 0, found 2 that were compiled before; {folder}/cache has them\n"
     assert done.stderr.startswith(
         "python -m kiln compile: [metal_kernel] `scale` does not compile.\nsource:1:8: error: "
     )
@@ -527,9 +539,10 @@ def test_each_form_of_a_kernel_is_recorded_and_compiled(folder):
         "fast(inputs=[True], output_shapes=[(1,)], output_dtypes=['int32'], grid=(1, 1, 1), threadgroup=(1, 1, 1))\n"
         "print(*(launch.code for k in (kernel, old, fast) for launch in k.history))\n"
     )
-    assert printed(folder, "-m", "kiln", "record", "forms.py") == "compiled compiled compiled\n"
+    assert recorded(folder, "kernels.json", "forms.py") == "compiled compiled compiled\n"
     shutil.rmtree(folder / "cache")
-    assert printed(folder, "-m", "kiln", "compile", "kernels.json") == "compiled 3, found 0 that were compiled before\n"
+    shown = printed(folder, "-m", "kiln", "compile", "kernels.json")
+    assert shown == f"compiled 3, found 0 that were compiled before; {folder}/cache has them\n"
     assert printed(folder, "forms.py") == "disk disk disk\n"
 
 
@@ -543,6 +556,6 @@ def test_a_program_for_mlx_is_recorded(folder):
         "    threadgroup=(4, 1, 1))\n"
         "mx.async_eval(y)\n"
     )
-    printed(folder, "-m", "kiln", "record", "squares.py")
+    recorded(folder, "kernels.json", "squares.py")
     (kernel,) = json.loads((folder / "kernels.json").read_text())["kernels"]
     assert kernel["calls"][0]["inputs"] == [["int32", [4], [1]]]

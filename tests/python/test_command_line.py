@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import kiln
 import numpy as np
@@ -310,6 +313,20 @@ def test_doctor_as_json(tmp_path):
     assert settings["KILN_BOUNDS"] is None
 
 
+def test_doctor_lists_settings_that_are_set(tmp_path):
+    settings = {variable: "" for variable, _, _ in _core.settings()}
+    cache = {"KILN_CACHE": "off"}
+    done = command("doctor", cwd=tmp_path, environment=settings | cache)
+    assert re.search(r"\n\nSettings\n  KILN_CACHE = off: [^\n]+\n$", done.stdout)
+    cache["KILN_CACHE_DIR"] = str(tmp_path)
+    done = command("doctor", cwd=tmp_path, environment={**settings, "KILN_CACHE": ""} | {"HOME": str(tmp_path)})
+    assert done.stdout.endswith("\n\nSettings\n  none is set; --settings lists them\n")
+    done = command("doctor", "--settings", cwd=tmp_path, environment=settings | cache)
+    lines = done.stdout.partition("\n\nSettings\n")[2].splitlines()
+    assert [line.split()[0] for line in lines] == list(settings)
+    assert f"  KILN_CACHE_DIR = {tmp_path}: " in done.stdout and "\n  KILN_BOUNDS is not set: " in done.stdout
+
+
 def test_doctor_says_once_what_is_wrong_with_a_variable(tmp_path):
     done = command("doctor", cwd=tmp_path, environment={"KILN_CPU_ISA": "mmx"})
     reason = "environment variable KILN_CPU_ISA has the value `mmx`, expected sse2, sse4, avx2 or avx512"
@@ -335,7 +352,7 @@ import mlx.core as mx
 twice = mx.fast.metal_kernel("twice", ["x"], ["y"], "y[thread_position_in_grid.x] = 2 * x[thread_position_in_grid.x];")
 mx.fast.metal_kernel("unused", [], ["y"], "y[0] = 1;")
 for _ in range(2):
-    (y,) = twice(inputs=[mx.arange(4)], output_shapes=[(4,)], output_dtypes=[mx.int32], grid=(4, 1, 1), threadgroup=(4, 1, 1))
+    (y,) = twice(inputs=[mx.arange(4)], output_shapes=[(4,)], output_dtypes=[mx.int32], grid=(4, 1, 1), threadgroup=(2, 1, 1))
     print(y.tolist())
 sys.exit(3)
 """
@@ -348,11 +365,21 @@ def test_run_reports_launches(tmp_path):
     kernels = json.loads((tmp_path / "report.json").read_text())
     assert [kernel["name"] for kernel in kernels] == ["twice", "unused"]
     assert kernels[1]["launches"] == []
+    assert kernels[1]["totals"] == {
+        "launches": 0, "compiled": 0, "compile_ms": 0, "run_ms": 0, "longest_run_ms": 0
+    }  # fmt: skip
     first, second = kernels[0]["launches"]
     assert (first["target"], first["engine"]) == ("cpu", _core.cpu_engine())
     assert (first["code"], second["code"]) == ("compiled", "memory")
     fields = {"target", "engine", "engine_reason", "code", "specialized", "not_stored", "compile_ms", "run_ms"}
-    assert set(first) == fields
+    assert set(first) == fields | {"grid", "threadgroup", "input_dtypes", "output_dtypes"}
+    assert (first["grid"], first["threadgroup"]) == ([4, 1, 1], [2, 1, 1])
+    assert (first["input_dtypes"], first["output_dtypes"]) == (["int32"], ["int32"])
+    totals = kernels[0]["totals"]
+    assert (totals["launches"], totals["compiled"]) == (2, 1)
+    assert totals["compile_ms"] == first["compile_ms"] > 0
+    assert totals["run_ms"] == pytest.approx(first["run_ms"] + second["run_ms"])
+    assert totals["longest_run_ms"] == max(first["run_ms"], second["run_ms"])
     assert (first["not_stored"], second["not_stored"]) == ("KILN_CACHE is off", "")
 
 
@@ -369,6 +396,90 @@ def test_run_reports_once_where_the_program_forks(tmp_path):
     assert len(json.loads((tmp_path / "report.json").read_text())[0]["launches"]) == 2
 
 
+def test_totals_have_launches_that_are_no_longer_listed(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM.replace("range(2)", "range(1100)"))
+    assert command("run", "--report", "report.json", "program.py", cwd=tmp_path).returncode == 3
+    twice, _ = json.loads((tmp_path / "report.json").read_text())
+    assert (len(twice["launches"]), twice["totals"]["launches"], twice["totals"]["compiled"]) == (1000, 1100, 1)
+    assert twice["totals"]["run_ms"] > sum(launch["run_ms"] for launch in twice["launches"])
+
+
+def test_run_prints_a_summary(tmp_path):
+    more = PROGRAM.replace("sys.exit(3)", "mx.eval(kernel())\nsys.exit(3)").replace(
+        "for _ in", "def kernel():\n    return twice(inputs=[mx.arange(9.0)], output_shapes=[(9,)], "
+        "output_dtypes=[mx.float16], grid=9, threadgroup=9)\nfor _ in"
+    )  # fmt: skip
+    (tmp_path / "program.py").write_text(more)
+    done = command("run", "--summary", "program.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (3, "[0, 2, 4, 6]\n" * 2)
+    engine = f"cpu {_core.cpu_engine()}"
+    lines = re.sub(r"\d+\.\d+", "#", done.stderr).splitlines()
+    assert [line.split("  ") for line in (re.sub("   +", "  ", line) for line in lines)] == [
+        ["kernel", "launches", "run ms", "compiled", "compile ms", "target", "grid", "threadgroup", "dtypes"],
+        ["twice", "3", "#", "2", "#", engine, "4x1x1 and 1 more", "2x1x1 and 1 more", "int32 -> int32 and 1 more"],
+        ["unused", "0", "#", "0", "#"],
+        ["total", "3", "#", "2", "#"],
+    ]
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGINT"])
+def test_run_reports_where_a_signal_ends_the_program(tmp_path, name):
+    ends = f"import os, signal\nos.kill(os.getpid(), signal.{name})\nimport time\ntime.sleep(60)\n"
+    (tmp_path / "program.py").write_text(PROGRAM.replace("sys.exit(3)", ends))
+    done = command("run", "--report", "report.json", "--summary", "program.py", cwd=tmp_path)
+    # As without a report: Python makes an exception of SIGINT, and ends by it.
+    assert done.returncode == -signal.Signals[name]
+    assert json.loads((tmp_path / "report.json").read_text())[0]["totals"]["launches"] == 2
+    assert done.stderr.startswith("kernel ") and "\ntwice " in done.stderr
+
+
+def test_signals_that_a_program_handles_are_its_own(tmp_path):
+    handles = (
+        "import os, signal\n"
+        "assert signal.getsignal(signal.SIGPIPE) == signal.SIG_IGN\n"
+        "signal.signal(signal.SIGTERM, lambda *_: print('mine'))\n"
+        "os.kill(os.getpid(), signal.SIGTERM)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    os.kill(os.getpid(), signal.SIGHUP)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    (tmp_path / "program.py").write_text(PROGRAM.replace("sys.exit(3)", handles))
+    done = command("run", "--report", "report.json", "program.py", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith(f"mine\n{-signal.SIGHUP}\n")
+    assert json.loads((tmp_path / "report.json").read_text())[0]["totals"]["launches"] == 2
+
+
+def test_record_says_what_it_wrote_and_where(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    done = command("record", "program.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (3, "[0, 2, 4, 6]\n" * 2)
+    assert done.stderr == "python -m kiln record: wrote 1 kernel with 1 call to kernels.json\n"
+    ends = "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n"
+    (tmp_path / "program.py").write_text(PROGRAM.replace("sys.exit(3)", ends))
+    done = command("record", "--output", "k.json", "program.py", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (
+        -signal.SIGTERM,
+        "python -m kiln record: wrote 1 kernel with 1 call to k.json\n",
+    )
+    assert (tmp_path / "k.json").read_text() == (tmp_path / "kernels.json").read_text()
+
+
+def test_compile_says_where_the_code_is(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command("record", "program.py", cwd=tmp_path)
+    cache = {"KILN_CACHE": "on", "KILN_CACHE_DIR": str(tmp_path / "cache")}
+    done = command("compile", "kernels.json", cwd=tmp_path, environment=cache)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"compiled 1, found 0 that were compiled before; {tmp_path}/cache has it\n"
+    done = command("compile", "kernels.json", "--bundle", "k.kiln", cwd=tmp_path, environment=cache)
+    assert done.stdout.endswith("; k.kiln has 1 entry\n")
+    # Nothing is stored, and nothing is said of it.
+    done = command("compile", "kernels.json", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "compiled 1, found 0 that were compiled before\n")
+
+
 def test_run_needs_a_report_that_can_be_written(tmp_path):
     (tmp_path / "program.py").write_text("print('ran')")
     done = command("run", "--report", "missing/report.json", "program.py", cwd=tmp_path)
@@ -381,6 +492,22 @@ def test_help(tmp_path, arguments):
     done = command(*arguments, "--help", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"usage: python -m kiln {' '.join(arguments)}".rstrip())
+
+
+def test_help_is_what_no_command_prints(tmp_path):
+    nothing, help = command(cwd=tmp_path), command("--help", cwd=tmp_path)
+    assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, help.stdout, "")
+
+
+def test_the_console_script(tmp_path):
+    script = Path(sys.executable).with_name("kiln")
+    (tmp_path / "program.py").write_text("import sys\nprint(sys.argv, sys.path[0])\nsys.exit(4)\n")
+    for arguments in (["--version"], ["run", "program.py", "-x"], ["run", "-m", "program"], ["show", "none.metal"]):
+        done, other = (
+            subprocess.run([*start, *arguments], capture_output=True, text=True, cwd=tmp_path, timeout=120)
+            for start in ([str(script)], [sys.executable, "-m", "kiln"])
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (other.returncode, other.stdout, other.stderr)
 
 
 def test_version(tmp_path):

@@ -194,6 +194,7 @@ EXAMPLES = {
     "kiln.cuda_kernel": kiln.cuda_kernel,
     "kiln.MetalKernel": kiln.MetalKernel,
     "kiln.Kernel.__call__": kiln.Kernel.__call__,
+    "kiln.Kernel.compile": kiln.Kernel.compile,
     "kiln.CompileError": kiln.CompileError,
     "kiln.mlx.install": kiln.mlx.install,
     "kiln.mlx.metal_kernel": kiln.mlx.metal_kernel,

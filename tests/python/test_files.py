@@ -436,7 +436,7 @@ def test_a_recording_has_the_files(folder):
     elsewhere = folder / "elsewhere"
     elsewhere.mkdir()
     done = python(elsewhere, "-m", "kiln", "compile", str(folder / "k.json"), **environment)
-    assert done.stdout == "compiled 1, found 0 that were compiled before\n"
+    assert done.stdout == f"compiled 1, found 0 that were compiled before; {folder}/cache has it\n"
     assert python(folder, "program.py", **environment).stdout == "3.0 disk\n"
     # What is in no text is damage.
     recorded["files"]["source_inclusions"] = [[9, 900, 0]]

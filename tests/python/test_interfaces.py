@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import typing
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +22,7 @@ import mlx.core as mx
 import mlx_text
 import numpy as np
 import pytest
-from kiln import _core, _doctor
+from kiln import _core, _doctor, _kernels
 
 INDEX = "uint i = thread_position_in_grid.x;\n"
 DOUBLE_IT = INDEX + "out[i] = x[i] * 2;"
@@ -89,11 +90,29 @@ def test_the_signatures(module):
 
 def test_the_signature_of_a_call():
     keywords = (
-        "(self, *, inputs, output_shapes=None, output_dtypes=None, grid, threadgroup, template=None, "
-        "init_value=None, verbose=False, stream=None, outputs=None)"
+        "*, inputs, output_shapes=None, output_dtypes=None, grid, threadgroup, template=None, init_value=None, "
+        "verbose=False, stream=None, outputs=None"
     )
-    for method, result in (("__call__", ""), ("source_for", " -> str"), ("compile", " -> CompiledKernel")):
-        assert getattr(kiln.Kernel, method).__doc__.splitlines()[0] == f"{method}{keywords}{result}"
+    assert (kiln.Kernel.__call__.__doc__ or "").splitlines()[0] == f"__call__(self, {keywords})"
+    assert str(inspect.signature(make())) == f"({keywords})"
+    # Of the class there is none: kernels are made by functions.
+    with pytest.raises(ValueError):
+        inspect.signature(kiln.Kernel)
+    described = f"{keywords}, input_shapes=None, input_dtypes=None, target=None".replace("inputs,", "inputs=None,")
+    for method, result in (("source_for", "str"), ("compile", "CompiledKernel")):
+        assert str(inspect.signature(getattr(kiln.Kernel, method))) == f"(self, {described}) -> '{result}'"
+        assert str(inspect.signature(getattr(make(), method))) == f"({described}) -> '{result}'"
+        assert getattr(kiln.Kernel, method).__qualname__ == f"Kernel.{method}"
+
+
+@pytest.mark.parametrize("module", [kiln, kiln.mlx])
+def test_what_makes_kernels_is_a_function(module):
+    for name in ("metal_kernel", "cuda_kernel"):
+        function = getattr(module, name)
+        assert inspect.isfunction(function) and function.__name__ == name
+        assert "Example:" in (function.__doc__ or "")
+        assert inspect.signature(function).return_annotation == "Kernel"
+    assert [len(inspect.signature(f).parameters) for f in typing.get_overloads(_kernels.metal_kernel)] == [8, 6]
 
 
 def test_all_arguments_by_position():
@@ -570,13 +589,13 @@ def test_run_what_is_not_there(tmp_path):
     nothing = python("-m", "kiln", "run", cwd=tmp_path)
     assert nothing.returncode == 2
     assert nothing.stderr.startswith(
-        "usage: python -m kiln run [--metal] [--mac[=PACKAGE,...]] [--report FILE]\n"
+        "usage: python -m kiln run [--metal] [--mac[=PACKAGE,...]] [--report FILE] [--summary]\n"
         "                          (PROGRAM | -m MODULE) [ARGUMENT ...]\n"
     )
 
 
 def test_doctor():
-    done = python("-m", "kiln", "doctor")
+    done = python("-m", "kiln", "doctor", "--settings")
     assert (done.returncode, done.stderr) == (0, "")
     lines = {line.split()[0]: line for line in done.stdout.splitlines() if line.startswith("  ")}
     assert done.stdout.startswith(f"Kiln {kiln.__version__}, Python ")

@@ -1,16 +1,20 @@
 """The scripts in tools/ fail where they should."""
 
+import base64
+import hashlib
 import importlib.util
 import json
 import lzma
 import os
 import re
 import sys
+import zipfile
 from pathlib import Path
 
 import bodies
 import numpy as np
 import pytest
+from kiln import _core
 
 TOOLS = Path(__file__).parent.parent.parent / "tools"
 
@@ -694,3 +698,101 @@ def test_sections_that_a_site_fills_are_empty_and_others_are_not():
     assert list(empty("# A\n\n## B\n\n```python\nx\n```\n\n## C\n\n:::{code-block} cpp\ny\n:::\n")) == []
     assert list(empty("# A\n\n<!-- constructs: types -->\n<!-- end -->\n")) == ["A"]
     assert list(empty(":::{include} ../ARCHITECTURE.md\n:::\n")) == []
+
+
+# ---- build_wheels.py, test_wheels.py
+
+
+def wheel(path, tag, files):
+    names = {"kiln_jit-1.dist-info/WHEEL": f"Wheel-Version: 1.0\nTag: {tag}-linux_x86_64\n", **files}
+    names["kiln_jit-1.dist-info/RECORD"] = ""
+    with zipfile.ZipFile(path / f"kiln_jit-1-{tag}-linux_x86_64.whl", "w") as archive:
+        for name, content in names.items():
+            archive.writestr(name, content)
+    return path / f"kiln_jit-1-{tag}-linux_x86_64.whl"
+
+
+def test_a_wheel_of_the_stable_interface_has_the_modules_of_each_python(tmp_path, monkeypatch):
+    build_wheels = tool("build_wheels")
+    monkeypatch.setattr(build_wheels, "FOLDER", tmp_path)
+    core = tmp_path / "_core.abi3.so"
+    core.write_bytes(b"stable")
+    library = {"kiln/libkiln.so.1": "library"}
+    wheels = [
+        wheel(
+            tmp_path,
+            f"cp3{minor}-cp3{minor}",
+            {
+                **library,
+                f"kiln/_core.cpython-3{minor}-x86_64-linux-gnu.so": f"core {minor}",
+                f"kiln/_mlx.cpython-3{minor}-x86_64-linux-gnu.so": f"mlx {minor}",
+                "kiln/mlx.py": str(minor),
+            },
+        )
+        for minor in (12, 13)
+    ]
+    merged = build_wheels.merge(wheels, core)
+    assert merged.name == "kiln_jit-1-cp312-abi3-linux_x86_64.whl"
+    with zipfile.ZipFile(merged) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    record = content.pop("kiln_jit-1.dist-info/RECORD").decode().splitlines()
+    assert content.pop("kiln_jit-1.dist-info/WHEEL") == b"Wheel-Version: 1.0\nTag: cp312-abi3-linux_x86_64\n"
+    assert content == {
+        "kiln/libkiln.so.1": b"library",
+        "kiln/_core.abi3.so": b"stable",
+        "kiln/_core.cpython-312-x86_64-linux-gnu.so": b"core 12",
+        "kiln/_core.cpython-313-x86_64-linux-gnu.so": b"core 13",
+        "kiln/_mlx.cpython-312-x86_64-linux-gnu.so": b"mlx 12",
+        "kiln/_mlx.cpython-313-x86_64-linux-gnu.so": b"mlx 13",
+        "kiln/mlx.py": b"12",
+    }
+    stable = hashlib.sha256(b"stable").digest()
+    line = f"kiln/_core.abi3.so,sha256={base64.urlsafe_b64encode(stable).decode().rstrip('=')},6"
+    assert line in record and "kiln_jit-1.dist-info/RECORD,," in record
+    assert len(record) == len(content) + 2
+
+
+@pytest.mark.parametrize(
+    ("name", "minors"),
+    [
+        ("kiln_jit-0.1.0-cp311-cp311-manylinux_2_36_x86_64.whl", [11]),
+        ("kiln_jit-0.1.0-cp312-abi3-manylinux_2_36_x86_64.whl", [12, 13, 14, 15]),
+    ],
+)
+def test_which_wheel_is_for_which_python(name, minors, monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
+    test_wheels = tool("test_wheels")
+    assert [minor for minor in range(10, 16) if test_wheels.fits(Path(name), (3, minor))] == minors
+
+
+def test_pythons_that_wheels_are_built_for(tmp_path):
+    build_wheels = tool("build_wheels")
+    here = build_wheels.ask(Path(sys.executable))
+    assert here == (Path(sys.executable), sys.version_info[:2])
+    other = tmp_path / "python"
+    for printed in ("pypy 3 11 0", "cpython 3 14 1", ""):
+        other.write_text(f"#!/bin/sh\necho '{printed}'\n")
+        other.chmod(0o755)
+        assert build_wheels.ask(other) is None
+
+
+def test_a_wheel_that_needs_what_a_system_may_lack(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
+    test_wheels = tool("test_wheels")
+    library = Path(_core.__file__)
+    made = tmp_path / "kiln_jit-1-cp311-cp311-linux_x86_64.whl"
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.write(library, f"kiln/{library.name}")
+        archive.write(library.with_name("libkiln_compiler.so"), "kiln/libkiln_compiler.so")
+        archive.writestr("other/file.py", "")
+    # Before auditwheel has copied it beside the compiler.
+    assert test_wheels.problems_of(made, tmp_path / "contents") == [
+        "other/file.py lies outside the package",
+        "libkiln_compiler.so needs libzstd.so.1",
+    ]
+
+
+def test_the_first_program_is_that_of_the_readme(monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
+    program = tool("test_wheels").first_program()
+    assert "import numpy" in program and "kiln.metal_kernel(" in program

@@ -18,7 +18,7 @@ def _parameters(function):
     arguments = function.args
     positional = [("positional", None)] * (len(arguments.posonlyargs) + len(arguments.args))
     defaults = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    return positional, [(argument.arg, default is not None) for argument, default in defaults]
+    return positional, {argument.arg: default is not None for argument, default in defaults}
 
 
 def _contents(text):
@@ -32,17 +32,13 @@ def _contents(text):
                 visit(child, f"{prefix}{child.name}.")
             elif isinstance(child, ast.FunctionDef):
                 is_property = any(isinstance(d, ast.Name) and d.id == "property" for d in child.decorator_list)
-                what = "property" if is_property else _parameters(child)
+                what: Any = "property" if is_property else _parameters(child)
                 known = found.setdefault(prefix + child.name, what)
                 if known != what:
                     # The module has one signature for all overloads: what one of them lacks may be left out.
-                    more, less = sorted((known, what), key=lambda parameters: -len(parameters[1]))
-                    optional = dict(less[1])
-                    assert optional.keys() <= dict(more[1]).keys()
-                    found[prefix + child.name] = (
-                        more[0],
-                        [(name, default or optional.get(name, True)) for name, default in more[1]],
-                    )
+                    (positional, first), (_, second) = known, what
+                    merged = {name: first.get(name, True) or second.get(name, True) for name in {**first, **second}}
+                    found[prefix + child.name] = (positional, merged)
             elif isinstance(child, ast.AnnAssign):
                 assert isinstance(child.target, ast.Name)
                 if not child.target.id.startswith("_"):

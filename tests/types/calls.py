@@ -63,6 +63,24 @@ compiled = kernel.compile(
     inputs={"x": x}, output_shapes={"y": (4,)}, output_dtypes={"y": "int8"}, grid=(4, 1, 1), threadgroup=(4, 1, 1)
 )
 assert_type(compiled, kiln.CompiledKernel)
+described = kernel.compile(
+    input_shapes=[(4,), ()],
+    input_dtypes=["float32", np.float32],
+    output_shapes=[(4,)],
+    output_dtypes=[mx.float32],
+    grid=4,
+    threadgroup=4,
+    target="nvidia:0",
+)
+assert_type(described, kiln.CompiledKernel)
+text = kernel.source_for(
+    input_shapes={"x": (4,)}, input_dtypes={"x": "int8"}, output_shapes={}, output_dtypes={}, grid=4, threadgroup=4
+)
+assert_type(text, str)
+assert_type((kernel.source, kernel.header), tuple[str, str])
+assert_type(kernel.input_names, list[str] | None)
+assert_type(kernel.output_names, list[str] | None)
+assert_type(kernel.options, dict[str, Any])
 assert_type(compiled.machine_code, bytes)
 assert_type(compiled.stages(), dict[str, str])
 assert_type(compiled.passes(), list[kiln.CompilePass])
@@ -73,6 +91,9 @@ assert_type(kernel.history[-1].run_ms, float)
 oldest = kiln.MetalKernel("a", "", (4, 1, 1), [np.int64(4), 1, 1], {"y": (np.int64(4),)}, {"y": "float32"})
 assert_type(kiln.mlx.MetalKernel("a", "", (4, 1, 1), (4, 1, 1), {}, {}, init_value=np.float32(0))(), dict[str, Any])
 oldest.template(T="float32", N=3)
+assert_type((oldest.source, oldest.header), tuple[str, str])
+assert_type(oldest.output_names, list[str])
+assert_type(oldest.options, dict[str, Any])
 assert_type(oldest(x=x), dict[str, Any])
 
 # ---- In MLX's place
@@ -110,12 +131,15 @@ kernel(inputs=x, output_shapes=[(4,)], output_dtypes=["int8"], grid=(4, 1, 1), t
 kernel(inputs=[x], output_shapes=[(4,)], output_dtypes=["int8"], grid=(4.0, 1, 1), threadgroup=(4, 1, 1))  # type: ignore[arg-type]
 kernel(inputs=[x], output_shapes={"y": (4,)}, output_dtypes=["int8"], grid=(4, 1, 1), threadgroup=(4, 1, 1))  # type: ignore[call-overload]
 kernel([x], [(4,)], ["int8"], (4, 1, 1), (4, 1, 1))  # type: ignore[call-overload]
-kernel.source_for(inputs=[x], grid=(4, 1, 1))  # type: ignore[call-arg]
+kernel.source_for(inputs=[x], grid=(4, 1, 1))  # type: ignore[call-overload]
+kernel.compile(input_shapes=[(4,)], output_shapes=[(4,)], output_dtypes=["int8"], grid=4, threadgroup=4)  # type: ignore[call-overload]
+kernel(input_shapes=[(4,)], output_shapes=[(4,)], output_dtypes=["int8"], grid=4, threadgroup=4)  # type: ignore[call-overload]
 right: dict[str, Any] = {}
 kernel(**right, template=["T"])  # type: ignore[list-item]
 kernel(**right, init_value="1")  # type: ignore[call-overload]
 kernel(**right, init_value=1j)  # type: ignore[call-overload]
-kernel.compile(**right, inits_value=1)  # type: ignore[call-arg]
+kernel.compile(**right, inits_value=1)  # type: ignore[call-overload]
 kernel.name = "b"  # type: ignore[misc]
+kernel.source = ""  # type: ignore[misc]
 kiln.mlx.install(metal="no")  # type: ignore[arg-type]
 oldest.template(float)  # type: ignore[call-arg]

@@ -280,6 +280,11 @@ TEST(KernelRun, ComputesAndRemembers) {
   EXPECT_EQ(history[1].code, "memory");
   EXPECT_EQ(history[2].code, "memory");
   EXPECT_EQ(history[0].target, "cpu");
+  EXPECT_EQ(history[2].grid, (Extent3{100, 1, 1}));
+  EXPECT_EQ(history[2].threadgroup, (Extent3{32, 1, 1}));
+  EXPECT_EQ(history[2].input_dtypes, std::vector{Dtype::kFloat32});
+  EXPECT_EQ(history[2].output_dtypes, std::vector{Dtype::kFloat32});
+  EXPECT_EQ(kernel.history().totals().launches, 3u);
 
   // Another object with the same meaning has the same code.
   KernelObject same(spec({"a"}, {"out"}, source));
@@ -331,6 +336,23 @@ TEST(History, KeepsTheLastThousand) {
   ASSERT_EQ(records.size(), 1000u);
   EXPECT_EQ(records.front().run_ms, 234);
   EXPECT_EQ(records.back().run_ms, 1233);
+}
+
+TEST(History, CountsThoseThatAreNoLongerKept) {
+  History history;
+  for (int i = 0; i < 1234; ++i) {
+    LaunchRecord record;
+    record.source = i < 2 ? CodeSource::kCompiled : CodeSource::kMemory;
+    record.compile_ms = i < 2 ? 10 : 0;
+    record.run_ms = i == 5 ? 3 : 0.5;
+    history.add(record);
+  }
+  LaunchTotals totals = history.totals();
+  EXPECT_EQ(totals.launches, 1234u);
+  EXPECT_EQ(totals.compiled, 2u);
+  EXPECT_EQ(totals.compile_ms, 20);
+  EXPECT_EQ(totals.run_ms, 1233 * 0.5 + 3);
+  EXPECT_EQ(totals.longest_run_ms, 3);
 }
 
 TEST(History, NamesWhereCodeCameFrom) {

@@ -25,7 +25,7 @@ import threading
 import uuid
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kiln import _core
 from kiln._core import Kernel
@@ -36,11 +36,17 @@ _Rule = TypeVar("_Rule", bound=Callable[..., Any])
 class ArraySpec:
     """What is known of an input before there are elements: what a function's callables are given.
 
-    ``shape`` is a tuple of sizes (ints or, where a library traces with sizes that it does not know yet, what stands for
-    them, which can be added, multiplied and divided), ``dtype`` a string such as ``"float32"``.
+    Where a library traces with sizes that it does not know yet, what stands for them can be added, multiplied and
+    divided.
     """
 
     __slots__ = ("dtype", "shape")
+
+    shape: tuple[Any, ...]
+    """Its sizes, the slowest dimension first: ints, or what stands for sizes that are not known yet."""
+
+    dtype: str
+    """Such as ``"float32"``."""
 
     def __init__(self, shape: tuple[Any, ...], dtype: str) -> None:
         self.shape = shape
@@ -132,27 +138,36 @@ def find_function(reference: str) -> Function | None:
     return _functions.get(reference)
 
 
-_Adapter: TypeAlias = Callable[["Function", tuple[Any, ...]], Any]
-# By the type of an array.
-_adapters: dict[type, _Adapter | None] = {}
-
-
 def _call_at_once(function: Function, inputs: tuple[Any, ...]) -> Any:
     """NumPy, CuPy, numbers alone, and what comes by DLPack."""
-    return function.launch(inputs)
+    return function._launch(inputs)
 
 
-def _adapter_of(kind: type) -> _Adapter | None:
-    """How arrays of that type are handed to a function; None for numbers."""
+# How a function is called with arrays of a library, by the library's name; the others need nothing of their own.
+_calls: dict[str, Callable[[Function, tuple[Any, ...]], Any]] = {"": _call_at_once}
+# The library that an array's type belongs to; None for numbers.
+_met: dict[type, str | None] = {}
+
+
+def _library_of(kind: type) -> str | None:
+    """The key in `_calls`, where it then is."""
+    if kind in _met:
+        return _met[kind]
+    library: str | None = ""
     if issubclass(kind, bool | int | float | complex):
-        return None
-    roots = {base.__module__.partition(".")[0] for base in kind.__mro__ if isinstance(base.__module__, str)}
-    for library in ("torch", "jax", "mlx"):
-        if library in roots or (library == "jax" and "jaxlib" in roots):
-            module = importlib.import_module(f"kiln._functions_{library}")
-            adapter: _Adapter = module.call
-            return adapter
-    return _call_at_once
+        library = None
+    else:
+        roots = {base.__module__.partition(".")[0] for base in kind.__mro__ if isinstance(base.__module__, str)}
+        for name in ("torch", "jax", "mlx"):
+            if name in roots or (name == "jax" and "jaxlib" in roots):
+                library = name
+                _calls[name] = importlib.import_module(f"kiln._functions_{name}").call
+    _met[kind] = library
+    return library
+
+
+# Dynamo calls it where it would read it, which it cannot (torch.compiler.assume_constant_result, without PyTorch).
+vars(_library_of)["_dynamo_marked_constant"] = True
 
 
 class Size:
@@ -255,13 +270,13 @@ class Function:
         self.output_names: tuple[str, ...] = tuple(spec["output_names"])
         self._made_of = kernel
         self._kernel_json = _as_json(spec)
-        self.kernel = parse_launch(f'{{"kernel":{self._kernel_json},"template":[]}}')[0]
+        self._kernel = parse_launch(f'{{"kernel":{self._kernel_json},"template":[]}}')[0]
         self._arguments = arguments
         self._number = next(_numbers)
         self._set_rules(dict.fromkeys(_RULES))
-        self._plans: dict[Any, Plan] = {}
+        self._keywords: dict[Any, dict[str, Any]] = {}
         # What libraries keep of it, by their names.
-        self.compiled: dict[str, Any] = {}
+        self._compiled: dict[str, Any] = {}
         for name in _ARGUMENTS:
             if not callable(arguments[name]):
                 self._check_value(name, arguments[name])
@@ -310,13 +325,17 @@ class Function:
         return rule
 
     def __call__(self, /, *inputs: Any) -> Any:
+        """Calls the function with an array, or a number, for each input of the kernel.
+
+        Raises:
+          ValueError, TypeError: there are more or fewer inputs; a callable fails; a transformation needs a rule that the
+            function does not have.
+          Exception: what ``Kernel.__call__`` raises.
+        """
         for value in inputs:
-            kind = type(value)
-            if kind not in _adapters:
-                _adapters[kind] = _adapter_of(kind)
-            adapter = _adapters[kind]
-            if adapter is not None:
-                return adapter(self, inputs)
+            library = _library_of(type(value))
+            if library is not None:
+                return _calls[library](self, inputs)
         return _call_at_once(self, inputs)
 
     def __repr__(self) -> str:
@@ -328,48 +347,42 @@ class Function:
 
     # ---- What a launch needs.
 
-    def launch(self, inputs: tuple[Any, ...]) -> Any:
+    def _launch(self, inputs: tuple[Any, ...]) -> Any:
         """Calls the kernel, with arrays that have elements."""
-        return self.bare(self.kernel(**self.call_of(inputs)))
+        outputs = self._kernel(inputs=inputs, **self._call_of(inputs))
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def call_of(self, inputs: tuple[Any, ...]) -> dict[str, Any]:
-        """The keywords of that call."""
-        self.check_count(inputs)
-        plan = self.plan(tuple([spec_of_input(value) for value in inputs]))
-        return {
-            "inputs": inputs,
-            "output_shapes": plan.output_shapes,
-            "output_dtypes": plan.output_dtypes,
-            "grid": plan.grid,
-            "threadgroup": plan.threadgroup,
-            "template": plan.template,
-            "init_value": plan.init_value,
-        }
+    def _call_of(self, inputs: tuple[Any, ...]) -> dict[str, Any]:
+        """The other keywords of that call. They are the same objects for inputs of the same shapes and dtypes, which the
+        kernel does not read again."""
+        try:
+            key: Any = tuple([(x.shape, x.dtype) for x in inputs])
+            keywords = self._keywords.get(key)
+        except (AttributeError, TypeError):  # numbers, and what only speaks DLPack
+            key = keywords = None
+        if keywords is None:
+            self._check_count(inputs)
+            plan = self._plan(tuple([spec_of_input(value) for value in inputs]))
+            keywords = plan._asdict()
+            if key is not None:
+                # As many as a program has that alternates between a few shapes.
+                if len(self._keywords) >= 64:
+                    self._keywords.clear()
+                self._keywords[key] = keywords
+        return keywords
 
-    def check_count(self, inputs: Sequence[Any]) -> None:
+    def _check_count(self, inputs: Sequence[Any]) -> None:
         if len(inputs) != len(self.input_names):
             raise ValueError(
                 f"{self._prefix}Expected `inputs` to have size {len(self.input_names)} but got size {len(inputs)}."
             )
 
-    def bare(self, outputs: Sequence[Any]) -> Any:
+    def _bare(self, outputs: Sequence[Any]) -> Any:
         """What a function returns: an array or a tuple of them."""
         return outputs[0] if len(self.output_names) == 1 else tuple(outputs)
 
-    def plan(self, specs: tuple[ArraySpec, ...]) -> Plan:
-        """What a launch with such inputs needs. Raises ValueError and TypeError."""
-        key = tuple([(spec.shape, spec.dtype) for spec in specs])
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = self.make_plan(specs)
-            # As many as a program has that alternates between a few shapes.
-            if len(self._plans) >= 64:
-                self._plans.clear()
-            self._plans[key] = plan
-        return plan
-
-    def make_plan(self, specs: tuple[ArraySpec, ...]) -> Plan:
-        """The same where sizes may be symbolic, which are no keys."""
+    def _plan(self, specs: tuple[ArraySpec, ...]) -> Plan:
+        """What a launch with such inputs needs; sizes may be symbolic. Raises ValueError and TypeError."""
         return Plan(
             self._shapes("output_shapes", self._value("output_shapes", specs)),
             self._dtypes("output_dtypes", self._value("output_dtypes", specs)),
@@ -379,14 +392,14 @@ class Function:
             self._number_or_none("init_value", self._value("init_value", specs)),
         )
 
-    def extents_of(self, specs: tuple[ArraySpec, ...]) -> tuple[Any, ...]:
+    def _extents_of(self, specs: tuple[ArraySpec, ...]) -> tuple[Any, ...]:
         """Grid and threadgroup alone, of sizes that may be ``Size``s."""
         return (
             *self._extent("grid", self._value("grid", specs)),
             *self._extent("threadgroup", self._value("threadgroup", specs)),
         )
 
-    def text(self, plan: Plan) -> str:
+    def _text(self, plan: Plan) -> str:
         """What identifies a launch, for every process."""
         # As JSON has it. Dynamo reads this too, which knows nothing of Python's own writer.
         pairs = []
@@ -522,8 +535,8 @@ class Function:
         content = _as_json([self._kernel_json, *references])
         # What `find_function` finds it by. The same in every process where kernel and rules are the same functions of
         # modules; nowhere else is there a function of that reference.
-        self.reference = hashlib.sha256(content.encode()).hexdigest()
-        _functions[self.reference] = self
+        self._reference = hashlib.sha256(content.encode()).hexdigest()
+        _functions[self._reference] = self
 
     def _rule_reference(self, rule: Any) -> str:
         if rule is None or isinstance(rule, str):
@@ -535,11 +548,11 @@ class Function:
         # Several functions of a module may have one name, as `_`.
         return f"{module}:{name}:{code.co_firstlineno}"
 
-    def has(self, rule: str) -> bool:
+    def _has(self, rule: str) -> bool:
         """Whether a rule is attached."""
         return self._rules[rule] is not None
 
-    def missing(self, rule: str, library: str, transformation: str, index: int | None = None) -> TypeError:
+    def _missing(self, rule: str, library: str, transformation: str, index: int | None = None) -> TypeError:
         """The error of a transformation that needs a rule which is missing; of the input `index`, where it is one's."""
         whom = f"`{self.name}`" if index is None else f"Input `{self.input_names[index]}` of `{self.name}`"
         what = {
@@ -548,23 +561,23 @@ class Function:
             "vmap": "is batched",
         }[rule]
         remedy = f"attach one with `f.{rule}(rule)`" + (' or `f.vmap("sequential")`' if rule == "vmap" else "")
-        return self.error(
+        return self._error(
             f"{whom} {what} ({library}, {transformation}), and the function has no {rule} rule: {remedy}."
         )
 
-    def error(self, message: str) -> TypeError:
+    def _error(self, message: str) -> TypeError:
         """An error of a call, which begins with the interface's name."""
         return TypeError(self._prefix + message)
 
-    def wrong_dtype(self, index: int, dtype: Any) -> TypeError:
+    def _wrong_dtype(self, index: int, dtype: Any) -> TypeError:
         """The error of an input whose dtype no kernel takes."""
         return TypeError(
             f"{self._prefix}Input `{self.input_names[index]}` has dtype {dtype}, which no kernel can take."
         )
 
-    def apply_vjp(self, primals: Sequence[Any], cotangents: Sequence[Any], outputs: Sequence[Any]) -> tuple[Any, ...]:
+    def _apply_vjp(self, primals: Sequence[Any], cotangents: Sequence[Any], outputs: Sequence[Any]) -> tuple[Any, ...]:
         """The gradients of the inputs, ``None`` for those that have none."""
-        result = self._rules["vjp"](self._bare_inputs(primals), self.bare(cotangents), self.bare(outputs))
+        result = self._rules["vjp"](self._bare_inputs(primals), self._bare(cotangents), self._bare(outputs))
         gradients = self._results("vjp", "input", result, self.input_names)
         for name, primal, gradient in zip(self.input_names, primals, gradients, strict=True):
             if gradient is not None and tuple(gradient.shape) != tuple(primal.shape):
@@ -574,12 +587,12 @@ class Function:
                 )
         return gradients
 
-    def apply_jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
+    def _apply_jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
         """The tangents of the outputs."""
         result = self._rules["jvp"](self._bare_inputs(primals), self._bare_inputs(tangents))
         return self._results("jvp", "output", result, self.output_names)
 
-    def apply_vmap(self, inputs: Sequence[Any], axes: Sequence[int | None]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def _apply_vmap(self, inputs: Sequence[Any], axes: Sequence[int | None]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """The outputs of a batch and the batch's axis in each, by a rule that is a function."""
         result = self._rules["vmap"](self._bare_inputs(inputs), self._bare_inputs(axes))
         if not isinstance(result, list | tuple) or len(result) != 2:
@@ -591,7 +604,7 @@ class Function:
         out_axes = self._results("vmap", "output", result[1], self.output_names)
         return outputs, out_axes
 
-    def is_sequential(self) -> bool:
+    def _is_sequential(self) -> bool:
         """Whether a batch is one launch after the other."""
         return isinstance(self._rules["vmap"], str)
 

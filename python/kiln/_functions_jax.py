@@ -129,7 +129,7 @@ def _launch_lowered(
         for name, size in axes.mesh.shape.items():
             count *= 1 if name in manual else size
     if count is not None and count > 1:
-        raise function.error(
+        raise function._error(
             f"`{function.name}` is called in a program for {count} devices (JAX), which would gather its inputs on each of "
             "them: call it within `jax.shard_map`."
         )
@@ -145,7 +145,7 @@ def _bind(function: Function, arrays: list[Any]) -> list[Any]:
     """Launches the function on arrays of JAX's, traced or not."""
     arrays = _vary_alike(arrays)
     specs = tuple([_spec(function, i, x) for i, x in enumerate(arrays)])
-    plan = function.make_plan(specs)
+    plan = function._plan(specs)
     for dtype in plan.output_dtypes:
         if dtype.endswith("64") and dtype != "complex64" and not jax.config.jax_enable_x64:
             raise ValueError(f'JAX has arrays of {dtype} only after jax.config.update("jax_enable_x64", True)')
@@ -161,12 +161,12 @@ def _bind(function: Function, arrays: list[Any]) -> list[Any]:
                 for i, spec in enumerate(specs)
             ]
         )
-        extents = function.extents_of(known)
+        extents = function._extents_of(known)
     steps: list[int] = []
     for size in extents:
         program = Size.steps_of(size)
         steps += [len(program), *program]
-    text = function.text(plan)
+    text = function._text(plan)
     init_value = "null" if plan.init_value is None else json.dumps(plan.init_value)
     launch = f'{text[:-1]},"init_value":{init_value}}}'
     result: list[Any] = _launch_p.bind(
@@ -183,24 +183,24 @@ def _bind(function: Function, arrays: list[Any]) -> list[Any]:
 
 def _compiled(function: Function) -> Any:
     """The program of a call outside of what is traced. It has no rules."""
-    compiled = function.compiled.get("jax")
+    compiled = function._compiled.get("jax")
     if compiled is None:
-        compiled = function.compiled["jax"] = jax.jit(lambda *arrays: _bind(function, list(arrays)))
+        compiled = function._compiled["jax"] = jax.jit(lambda *arrays: _bind(function, list(arrays)))
     return compiled
 
 
 def _spec(function: Function, index: int, array: Any) -> ArraySpec:
     name = str(array.dtype)
     if name not in _core.DTYPES:
-        raise function.wrong_dtype(index, name)
+        raise function._wrong_dtype(index, name)
     return ArraySpec(tuple(array.shape), name)
 
 
 def _launch_batched(arrays: Any, axes: Any, *, function: Function, **parameters: Any) -> Any:
-    if not function.has("vmap"):
-        raise function.missing("vmap", "JAX", "vmap")
-    if not function.is_sequential():
-        outputs, out_axes = function.apply_vmap(arrays, axes)
+    if not function._has("vmap"):
+        raise function._missing("vmap", "JAX", "vmap")
+    if not function._is_sequential():
+        outputs, out_axes = function._apply_vmap(arrays, axes)
         return list(outputs), [batching.not_mapped if axis is None else axis for axis in out_axes]
     batch = [jnp.moveaxis(x, axis, 0) for x, axis in zip(arrays, axes, strict=True) if axis is not None]
 
@@ -248,11 +248,11 @@ class _Rules:
     def forward(self, *arrays: Any) -> list[Any]:
         """The tangents of the outputs that have one."""
         count = len(self.has_tangent)
-        if not self.function.has("jvp"):
-            raise self.function.missing("jvp", "JAX", "jvp")
+        if not self.function._has("jvp"):
+            raise self.function._missing("jvp", "JAX", "jvp")
         tangents = iter(arrays[self.fixed :])
         all_tangents = tuple([next(tangents) if has else None for has in self.has_tangent])
-        results = self.function.apply_jvp(arrays[:count], all_tangents)
+        results = self.function._apply_jvp(arrays[:count], all_tangents)
         outputs = arrays[count : self.fixed]
         return [
             jnp.zeros(y.shape, y.dtype) if t is None else jnp.asarray(t, y.dtype)
@@ -268,7 +268,7 @@ class _Rules:
         all_cotangents = tuple(
             [next(given) if _is_differentiable(y.dtype) else jnp.zeros(y.shape, y.dtype) for y in outputs]
         )
-        gradients = self.function.apply_vjp(primals, all_cotangents, outputs)
+        gradients = self.function._apply_vjp(primals, all_cotangents, outputs)
         return [
             jnp.zeros(x.shape, x.dtype) if gradient is None else jnp.asarray(gradient, x.dtype)
             for x, gradient, has in zip(primals, gradients, self.has_tangent, strict=True)
@@ -331,16 +331,16 @@ def _launch_differentiated(primals: Any, tangents: Any, *, function: Function, *
     kept = [y for y in outputs if _is_differentiable(y.dtype)]
     if not any(has_tangent) or not kept:
         return outputs, [_zero_of(y) for y in outputs]
-    if not function.has("vjp") and not function.has("jvp"):
+    if not function._has("vjp") and not function._has("jvp"):
         # Both modes begin here.
-        raise function.error(
+        raise function._error(
             f"Input `{function.input_names[has_tangent.index(True)]}` of `{function.name}` is differentiated (JAX, grad or "
             "jvp), and the function has neither a vjp rule nor a jvp rule: attach one with `f.vjp(rule)` or "
             "`f.jvp(rule)`."
         )
     rules = _Rules(function, has_tangent)
     given = [tangent for tangent in tangents if type(tangent) is not ad.Zero]
-    if function.has("vjp"):
+    if function._has("vjp"):
         arrays = _vary_alike([*primals, *outputs, *given])
         results = iter(
             _tangent_p.bind(
@@ -363,7 +363,7 @@ def _zero_of(value: Any) -> Any:
 
 def _launch_transposed(cotangents: Any, *arrays: Any, function: Function, **_: Any) -> Any:
     index = next(i for i, x in enumerate(arrays) if ad.is_undefined_primal(x))
-    raise function.missing("vjp", "JAX", "reverse mode of a jvp rule", index)
+    raise function._missing("vjp", "JAX", "reverse mode of a jvp rule", index)
 
 
 def _tangent_transposed(cotangents: Any, *arrays: Any, rules: Any, **_: Any) -> Any:
@@ -417,12 +417,12 @@ batching.primitive_batchers[_tangent_p] = _tangent_batched
 
 def call(function: Function, inputs: tuple[Any, ...]) -> Any:
     """A function with at least one array of JAX's among its inputs."""
-    function.check_count(inputs)
+    function._check_count(inputs)
     arrays = []
     for value in inputs:
         if isinstance(value, bool | int | float | complex):
             value = jnp.asarray(value, _functions.spec_of_input(value).dtype)
         arrays.append(value if isinstance(value, jax.Array) else jnp.asarray(value))
     if any(isinstance(x, jax.core.Tracer) for x in arrays):
-        return function.bare(_bind(function, arrays))
-    return function.bare(_compiled(function)(*arrays))
+        return function._bare(_bind(function, arrays))
+    return function._bare(_compiled(function)(*arrays))

@@ -24,8 +24,8 @@ def call(function: Function, inputs: tuple[Any, ...]) -> Any:
     # What is exported must load on a Mac.
     module = sys.modules.get("kiln.mlx")
     if module is not None and module._exporting.get():
-        return function.bare(module.exported(function.kernel, function.call_of(inputs)))
-    outputs = function.launch(inputs)
+        return function._bare(module.exported(function._kernel, {"inputs": inputs, **function._call_of(inputs)}))
+    outputs = function._launch(inputs)
     _mlx.attach_rules(outputs[0] if isinstance(outputs, tuple) else outputs, function)
     return outputs
 
@@ -39,21 +39,21 @@ def _specs(inputs: Sequence[Any]) -> tuple[ArraySpec, ...]:
 
 def apply_vjp(function: Function, primals: Any, cotangents: Any, argnums: list[int], outputs: Any) -> list[mx.array]:
     """The gradients of the inputs with these numbers."""
-    if not function.has("vjp"):
-        raise function.missing("vjp", "MLX", "grad, vjp", argnums[0])
-    gradients = function.apply_vjp(primals, cotangents, outputs)
+    if not function._has("vjp"):
+        raise function._missing("vjp", "MLX", "grad, vjp", argnums[0])
+    gradients = function._apply_vjp(primals, cotangents, outputs)
     return [mx.zeros_like(primals[i]) if gradients[i] is None else gradients[i] for i in argnums]
 
 
 def apply_jvp(function: Function, primals: Any, tangents: Any, argnums: list[int]) -> list[mx.array]:
     """The tangents of the outputs, for tangents of the inputs with these numbers."""
-    if not function.has("jvp"):
-        raise function.missing("jvp", "MLX", "jvp", argnums[0])
+    if not function._has("jvp"):
+        raise function._missing("jvp", "MLX", "jvp", argnums[0])
     given: list[Any] = [None] * len(primals)
     for i, tangent in zip(argnums, tangents, strict=True):
         given[i] = tangent
-    results = function.apply_jvp(primals, tuple(given))
-    plan = function.plan(_specs(primals))
+    results = function._apply_jvp(primals, tuple(given))
+    plan = function._plan(_specs(primals))
     return [
         mx.zeros(shape, getattr(mx, "bool_" if dtype == "bool" else dtype)) if tangent is None else tangent
         for tangent, shape, dtype in zip(results, plan.output_shapes, plan.output_dtypes, strict=True)
@@ -62,10 +62,10 @@ def apply_jvp(function: Function, primals: Any, tangents: Any, argnums: list[int
 
 def apply_vmap(function: Function, inputs: list[mx.array], axes: list[int]) -> tuple[list[mx.array], list[int]]:
     """The outputs of a batch and the batch's axis in each; -1 stands for none."""
-    if not function.has("vmap"):
-        raise function.missing("vmap", "MLX", "vmap")
-    if not function.is_sequential():
-        outputs, out_axes = function.apply_vmap(inputs, tuple([None if d < 0 else d for d in axes]))
+    if not function._has("vmap"):
+        raise function._missing("vmap", "MLX", "vmap")
+    if not function._is_sequential():
+        outputs, out_axes = function._apply_vmap(inputs, tuple([None if d < 0 else d for d in axes]))
         return list(outputs), [-1 if d is None else d for d in out_axes]
     size = next(x.shape[d] for x, d in zip(inputs, axes, strict=True) if d >= 0)
     launches = []
@@ -79,7 +79,7 @@ def apply_vmap(function: Function, inputs: list[mx.array], axes: list[int]) -> t
         ArraySpec(tuple(n for k, n in enumerate(x.shape) if k != d), spec_of_input(x).dtype)
         for x, d in zip(inputs, axes, strict=True)
     ]
-    plan = function.plan(tuple(specs))
+    plan = function._plan(tuple(specs))
     return [
         mx.zeros((0, *shape), getattr(mx, "bool_" if dtype == "bool" else dtype))
         for shape, dtype in zip(plan.output_shapes, plan.output_dtypes, strict=True)
@@ -88,10 +88,10 @@ def apply_vmap(function: Function, inputs: list[mx.array], axes: list[int]) -> t
 
 def output_shapes(function: Function, inputs: list[mx.array]) -> list[list[int]]:
     """Those for inputs of these shapes."""
-    return [list(shape) for shape in function.plan(_specs(inputs)).output_shapes]
+    return [list(shape) for shape in function._plan(_specs(inputs)).output_shapes]
 
 
 def extents(function: Function, inputs: list[mx.array]) -> tuple[Any, Any, Any]:
     """Grid, threadgroup and template arguments for inputs of these shapes."""
-    plan = function.plan(_specs(inputs))
+    plan = function._plan(_specs(inputs))
     return plan.grid, plan.threadgroup, list(plan.template)

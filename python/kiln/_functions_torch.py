@@ -132,10 +132,10 @@ def _launch_batch(
 
 
 def _apply_batch(function: Function, size: int, inputs: Any, axes: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    if not function.has("vmap"):
-        raise function.missing("vmap", "PyTorch", "vmap")
-    if not function.is_sequential():
-        return function.apply_vmap(inputs, axes)
+    if not function._has("vmap"):
+        raise function._missing("vmap", "PyTorch", "vmap")
+    if not function._is_sequential():
+        return function._apply_vmap(inputs, axes)
     launches = []
     for i in range(size):
         outputs = call(function, tuple([x if d is None else x.select(d, i) for x, d in zip(inputs, axes, strict=True)]))
@@ -149,7 +149,7 @@ def _apply_batch(function: Function, size: int, inputs: Any, axes: Any) -> tuple
     for i, (x, d) in enumerate(zip(inputs, axes, strict=True)):
         spec = _spec(function, i, x)
         specs.append(spec if d is None else ArraySpec(spec.shape[:d] + spec.shape[d + 1 :], spec.dtype))
-    plan = function.make_plan(tuple(specs))
+    plan = function._plan(tuple(specs))
     empty = [
         inputs[0].new_empty([0, *shape], dtype=_DTYPES[_BY_NAME[dtype]])
         for shape, dtype in zip(plan.output_shapes, plan.output_dtypes, strict=True)
@@ -164,6 +164,9 @@ torch.library.register_vmap("kiln::launch", _launch_batch, lib=_library)
 
 
 # ---- Its rules.
+
+
+_is_dynamo_compiling = torch.compiler.is_dynamo_compiling
 
 
 class _State(threading.local):
@@ -184,7 +187,7 @@ class _Call(torch.autograd.Function):
     def forward(function: Any, text: Any, shapes: Any, ranks: Any, dtypes: Any, grid: Any, threadgroup: Any, init_value: Any, *inputs: Any) -> Any:  # fmt: skip
         return tuple(
             torch.ops.kiln.launch(
-                text, list(inputs), shapes, ranks, dtypes, grid, threadgroup, init_value, function.reference
+                text, list(inputs), shapes, ranks, dtypes, grid, threadgroup, init_value, function._reference
             )
         )
 
@@ -196,18 +199,26 @@ class _Call(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        if not ctx.function.has("vjp"):
-            raise ctx.function.missing("vjp", "PyTorch", "autograd")
+        if not ctx.function._has("vjp"):
+            raise ctx.function._missing("vjp", "PyTorch", "autograd")
         saved = ctx.saved_tensors
-        gradients = ctx.function.apply_vjp(saved[: ctx.count], cotangents, saved[ctx.count :])
+        gradients = ctx.function._apply_vjp(saved[: ctx.count], cotangents, saved[ctx.count :])
         return (None,) * _STATIC + tuple(gradients)
 
 
 class _EagerCall(torch.autograd.Function):
     """The same with all rules, where PyTorch runs."""
 
-    forward = _Call.forward
     backward = _Call.backward
+
+    @staticmethod
+    def forward(function: Any, *arguments: Any) -> Any:
+        inputs = arguments[_STATIC - 1 :]
+        if not _are_plain(inputs):
+            return _Call.forward(function, *arguments)
+        # The kernel itself, whose errors have types of their own.
+        outputs = function._launch(inputs)
+        return outputs if isinstance(outputs, tuple) else (outputs,)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -216,9 +227,9 @@ class _EagerCall(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
-        if not ctx.function.has("jvp"):
-            raise ctx.function.missing("jvp", "PyTorch", "forward-mode differentiation")
-        return tuple(ctx.function.apply_jvp(ctx.saved_tensors, tangents[_STATIC:]))
+        if not ctx.function._has("jvp"):
+            raise ctx.function._missing("jvp", "PyTorch", "forward-mode differentiation")
+        return tuple(ctx.function._apply_jvp(ctx.saved_tensors, tangents[_STATIC:]))
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, function: Any, *arguments: Any) -> Any:
@@ -231,25 +242,25 @@ class _EagerCall(torch.autograd.Function):
 def call(function: Function, inputs: tuple[Any, ...]) -> Any:
     """A function with at least one tensor among its inputs."""
     # Dynamo reads this too.
-    if torch.compiler.is_dynamo_compiling():
+    if _is_dynamo_compiling():
         tensors = _tensors(function, inputs)
         _check_gradients(function, tensors)
-        return function.bare(_Call.apply(*_static_arguments(function, tensors), *tensors))
+        return function._bare(_Call.apply(*_static_arguments(function, tensors), *tensors))
     if not _state.is_batching and _are_plain(inputs):
-        return function.launch(inputs)
+        return function._launch(inputs)
     tensors = _tensors(function, inputs)
-    arguments = _static_arguments(function, tensors)
+    arguments = _known_arguments(function, tensors)
     if _state.is_batching:
-        return function.bare(torch.ops.kiln.launch(arguments[1], tensors, *arguments[2:], function.reference))
+        return function._bare(torch.ops.kiln.launch(arguments[1], tensors, *arguments[2:], function._reference))
     _check_gradients(function, tensors)
     if not _check_tangents(function, tensors) and _is_functionalized() and not _wants_gradient(tensors):
         # PyTorch's functionalize has no autograd.Function, and needs none where there are no gradients.
-        return function.bare(torch.ops.kiln.launch(arguments[1], tensors, *arguments[2:], function.reference))
-    return function.bare(_EagerCall.apply(*arguments, *tensors))
+        return function._bare(torch.ops.kiln.launch(arguments[1], tensors, *arguments[2:], function._reference))
+    return function._bare(_EagerCall.apply(*arguments, *tensors))
 
 
 def _tensors(function: Function, inputs: tuple[Any, ...]) -> list[torch.Tensor]:
-    function.check_count(inputs)
+    function._check_count(inputs)
     device = None
     for value in inputs:
         if isinstance(value, torch.Tensor):
@@ -258,14 +269,31 @@ def _tensors(function: Function, inputs: tuple[Any, ...]) -> list[torch.Tensor]:
     return [value if isinstance(value, torch.Tensor) else _as_tensor(value, device) for value in inputs]
 
 
+def _known_arguments(function: Function, tensors: list[torch.Tensor]) -> tuple[Any, ...]:
+    """The same, found for shapes and dtypes that were there before."""
+    try:
+        key = tuple([(x.shape, x.dtype) for x in tensors])
+        known = function._compiled.setdefault("torch", {})
+        arguments: tuple[Any, ...] | None = known.get(key)
+    except TypeError:  # a symbolic size
+        return _static_arguments(function, tensors)
+    if arguments is None:
+        arguments = _static_arguments(function, tensors)
+        if len(known) >= 64:
+            known.clear()
+        if all(type(n) is int for shape in key for n in shape[0]):
+            known[key] = arguments
+    return arguments
+
+
 def _static_arguments(function: Function, tensors: list[torch.Tensor]) -> tuple[Any, ...]:
-    plan = function.make_plan(tuple([_spec(function, i, tensor) for i, tensor in enumerate(tensors)]))
+    plan = function._plan(tuple([_spec(function, i, tensor) for i, tensor in enumerate(tensors)]))
     shapes: list[Any] = []
     for shape in plan.output_shapes:
         shapes.extend(shape)
     return (
         function,
-        function.text(plan),
+        function._text(plan),
         shapes,
         [len(shape) for shape in plan.output_shapes],
         [_BY_NAME[name] for name in plan.output_dtypes],
@@ -285,7 +313,7 @@ def _as_tensor(value: Any, device: Any) -> torch.Tensor:
 def _spec(function: Function, index: int, tensor: torch.Tensor) -> ArraySpec:
     name = _NAMES.get(tensor.dtype)
     if name is None:
-        raise function.wrong_dtype(index, tensor.dtype)
+        raise function._wrong_dtype(index, tensor.dtype)
     return ArraySpec(tuple(tensor.shape), name)
 
 
@@ -299,10 +327,10 @@ def _wants_gradient(tensors: list[torch.Tensor]) -> bool:
 
 def _check_gradients(function: Function, tensors: list[torch.Tensor]) -> None:
     """A gradient would end at a function that has no rule for it, and nothing would say so later."""
-    if not function.has("vjp") and torch.is_grad_enabled():
+    if not function._has("vjp") and torch.is_grad_enabled():
         for i, tensor in enumerate(tensors):
             if tensor.requires_grad:
-                raise function.missing("vjp", "PyTorch", "autograd", i)
+                raise function._missing("vjp", "PyTorch", "autograd", i)
 
 
 def _check_tangents(function: Function, tensors: list[torch.Tensor]) -> bool:
@@ -313,8 +341,8 @@ def _check_tangents(function: Function, tensors: list[torch.Tensor]) -> bool:
     for i, tensor in enumerate(tensors):
         if _has_tangent(tensor):
             found = True
-            if not function.has("jvp"):
-                raise function.missing("jvp", "PyTorch", "forward mode", i)
+            if not function._has("jvp"):
+                raise function._missing("jvp", "PyTorch", "forward mode", i)
     return found
 
 
@@ -330,20 +358,25 @@ def _has_tangent(tensor: torch.Tensor) -> bool:
         return True
 
 
+_current_level = _C._functorch.maybe_current_level
+_dispatch_modes = _C._len_torch_dispatch_stack
+_tracing_state = _C._get_tracing_state
+_is_grad_enabled = torch.is_grad_enabled
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
 def _are_plain(inputs: tuple[Any, ...]) -> bool:
     """Whether all are tensors that a kernel reads, and nothing records what is done with them."""
     if (
         _forward_ad._current_level >= 0
-        or _C._len_torch_dispatch_stack() > 0
-        or _C._get_tracing_state() is not None
-        or _C._functorch.peek_interpreter_stack() is not None
+        or _dispatch_modes() > 0
+        or _tracing_state() is not None
+        or _current_level() is not None
     ):
         return False
-    grad = torch.is_grad_enabled()
     for value in inputs:
-        kind = type(value)
-        if kind is torch.Tensor or kind is torch.nn.Parameter:
-            if (grad and value.requires_grad) or value.is_meta:
+        if type(value) in _PLAIN:
+            if (value.requires_grad and _is_grad_enabled()) or value.is_meta:
                 return False
         elif isinstance(value, torch.Tensor):
             return False

@@ -168,13 +168,13 @@ def test_rules_are_returned_as_they_are():
 
 
 def test_references_are_those_of_the_content():
-    assert definitions.square.reference == pickle.loads(pickle.dumps(definitions.square)).reference
-    assert definitions.square.reference != definitions.product.reference
+    assert definitions.square._reference == pickle.loads(pickle.dumps(definitions.square))._reference
+    assert definitions.square._reference != definitions.product._reference
     first, second = make(), make()
-    assert first.reference == second.reference
+    assert first._reference == second._reference
     first.vjp(lambda *_: None)
     second.vjp(lambda *_: None)
-    assert first.reference != second.reference
+    assert first._reference != second._reference
 
 
 # ---- Sizes that are not known yet.

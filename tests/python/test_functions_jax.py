@@ -11,6 +11,7 @@ from typing import Any
 import function_definitions as definitions
 import numpy as np
 import pytest
+import transformation_table
 from function_definitions import grid_sample, one_by_one, plain, powers, product, square
 
 jax = pytest.importorskip("jax", reason="JAX is not installed")
@@ -199,6 +200,10 @@ LIMITS: dict[str, str] = {}
 @pytest.mark.parametrize("name", TRANSFORMATIONS)
 def test_transformations(name):
     TRANSFORMATIONS[name]()
+
+
+def test_the_page_says_so():
+    transformation_table.check("JAX", TRANSFORMATIONS, LIMITS)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])

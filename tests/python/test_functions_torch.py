@@ -13,6 +13,7 @@ import function_definitions as definitions
 import kiln
 import numpy as np
 import pytest
+import transformation_table
 from function_definitions import grid_sample, one_by_one, plain, powers, product, square
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -242,6 +243,10 @@ def test_transformations(name):
     TRANSFORMATIONS[name]()
 
 
+def test_the_page_says_so():
+    transformation_table.check("PyTorch", TRANSFORMATIONS, LIMITS)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("shape", [(8, 5), (1,), (0, 3)])
 def test_gradients_by_dtype_and_shape(dtype, shape):
@@ -411,6 +416,20 @@ def test_compiled_packages_run_in_other_processes(tmp_path):
     program = torch.export.export(Model(), (X,), dynamic_shapes=({0: torch.export.Dim("n"), 1: torch.export.Dim("m")},))
     path = torch._inductor.aoti_compile_and_package(program, package_path=str(tmp_path / "model.pt2"))
     run_elsewhere(f"torch._inductor.aoti_load_package({path!r})", tmp_path)
+
+
+def test_a_program_may_begin_with_a_compiled_call():
+    """Kiln's part for PyTorch is imported while Dynamo reads the call."""
+    text = f"""
+        import sys
+        import torch
+        sys.path.insert(0, {str(Path(definitions.__file__).parent)!r})
+        from function_definitions import square
+        x = torch.arange(4.0)
+        print(torch.compile(lambda x: square(x), fullgraph=True, backend="aot_eager")(x).tolist())
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, timeout=300)
+    assert done.stdout == "[0.0, 1.0, 4.0, 9.0]\n", done.stderr
 
 
 def test_functions_pickle():

@@ -143,25 +143,22 @@ def _call_at_once(function: Function, inputs: tuple[Any, ...]) -> Any:
     return function._launch(inputs)
 
 
-# How a function is called with arrays of a library, by the library's name; the others need nothing of their own.
-_calls: dict[str, Callable[[Function, tuple[Any, ...]], Any]] = {"": _call_at_once}
-# The library that an array's type belongs to; None for numbers.
-_met: dict[type, str | None] = {}
+# How a function is called with arrays of a library that transforms functions, by the library's name.
+_calls: dict[str, Callable[[Function, tuple[Any, ...]], Any]] = {}
+# The library that an array's type belongs to; empty for numbers and all others.
+_met: dict[type, str] = {}
 
 
-def _library_of(kind: type) -> str | None:
+def _library_of(kind: type) -> str:
     """The key in `_calls`, where it then is."""
     if kind in _met:
         return _met[kind]
-    library: str | None = ""
-    if issubclass(kind, bool | int | float | complex):
-        library = None
-    else:
-        roots = {base.__module__.partition(".")[0] for base in kind.__mro__ if isinstance(base.__module__, str)}
-        for name in ("torch", "jax", "mlx"):
-            if name in roots or (name == "jax" and "jaxlib" in roots):
-                library = name
-                _calls[name] = importlib.import_module(f"kiln._functions_{name}").call
+    library = ""
+    roots = {base.__module__.partition(".")[0] for base in kind.__mro__ if isinstance(base.__module__, str)}
+    for name in ("torch", "jax", "mlx"):
+        if name in roots or (name == "jax" and "jaxlib" in roots):
+            library = name
+            _calls[name] = importlib.import_module(f"kiln._functions_{name}").call
     _met[kind] = library
     return library
 
@@ -334,7 +331,8 @@ class Function:
         """
         for value in inputs:
             library = _library_of(type(value))
-            if library is not None:
+            # Arrays of NumPy's may stand beside those of JAX.
+            if library:
                 return _calls[library](self, inputs)
         return _call_at_once(self, inputs)
 

@@ -266,7 +266,10 @@ def _tensors(function: Function, inputs: tuple[Any, ...]) -> list[torch.Tensor]:
         if isinstance(value, torch.Tensor):
             device = value.device
             break
-    return [value if isinstance(value, torch.Tensor) else _as_tensor(value, device) for value in inputs]
+    return [
+        value if isinstance(value, torch.Tensor) else _as_tensor(function, i, value, device)
+        for i, value in enumerate(inputs)
+    ]
 
 
 def _known_arguments(function: Function, tensors: list[torch.Tensor]) -> tuple[Any, ...]:
@@ -303,11 +306,16 @@ def _static_arguments(function: Function, tensors: list[torch.Tensor]) -> tuple[
     )
 
 
-def _as_tensor(value: Any, device: Any) -> torch.Tensor:
+def _as_tensor(function: Function, index: int, value: Any, device: Any) -> torch.Tensor:
     if isinstance(value, bool | int | float | complex):
         dtype = _functions.spec_of_input(value).dtype
         return torch.tensor(value, dtype=_DTYPES[_BY_NAME[dtype]], device=device)
-    return torch.as_tensor(value, device=device)
+    if _core.is_numpy_scalar(value):
+        return torch.as_tensor(value, device=device)
+    raise function._error(
+        f"Expected `inputs` to be PyTorch tensors or numbers but got {_core.kind_of(value)} for "
+        f"`{function.input_names[index]}`."
+    )
 
 
 def _spec(function: Function, index: int, tensor: torch.Tensor) -> ArraySpec:

@@ -17,6 +17,7 @@ struct XlaExtension {
   XlaExtension* next;
 };
 inline constexpr int kXlaMetadata = 1;
+inline constexpr int kXlaFirstMinor = 1;  // of JAX 0.6
 
 struct XlaApiVersion {
   size_t struct_size;

@@ -200,8 +200,9 @@ XlaError* handle(XlaCallFrame* frame, DeviceKind kind) noexcept {
   // XLA asks once which version of its interface this is.
   if (frame->extensions && frame->extensions->type == kXlaMetadata) {
     XlaMetadata& metadata = *reinterpret_cast<XlaMetadataExtension*>(frame->extensions)->metadata;
-    metadata.version.major = frame->api->version.major;
-    metadata.version.minor = frame->api->version.minor;
+    // Later versions only add to what is used here; the first do not tell theirs.
+    metadata.version.major = frame->api ? frame->api->version.major : 0;
+    metadata.version.minor = frame->api ? frame->api->version.minor : kXlaFirstMinor;
     return nullptr;
   }
   if (frame->stage != kXlaExecute) return nullptr;

@@ -132,6 +132,9 @@ def on_four_devices(program):
             import jax, jax.numpy as jnp, numpy as np
             from jax.sharding import NamedSharding, PartitionSpec as P
             from function_definitions import plain, product, square
+            if not hasattr(jax, "shard_map"):  # before 0.6.1
+                from jax.experimental.shard_map import shard_map
+                jax.shard_map = lambda f, **options: shard_map(f, check_rep=False, **options)
             mesh = jax.make_mesh((4,), ("d",))
             x = jnp.arange(32, dtype=jnp.float32)
             sharded = jax.device_put(x, NamedSharding(mesh, P("d")))
@@ -355,6 +358,12 @@ def test_float64_needs_x64():
     to_double._arguments["output_dtypes"] = ["float64"]
     with pytest.raises(ValueError, match="JAX has arrays of float64 only after"):
         to_double(X)
+
+
+def test_constants_may_be_of_numpy():
+    for function in (product, jax.jit(product), jax.jit(lambda a, b: product(b, a))):
+        close(function(X, np.asarray(X)), X * X)
+    close(jax.jit(lambda x: product(np.asarray(X), x))(X), X * X)
 
 
 def test_deleted_arrays():

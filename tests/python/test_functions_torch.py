@@ -366,6 +366,19 @@ def test_wrong_gradients():
     )
 
 
+def test_arrays_of_other_libraries():
+    for x in (X, X.clone().requires_grad_()):
+        with pytest.raises(TypeError, match=r"^\[metal_kernel\] Expected .*`inputs` to be "):
+            product(x, X.numpy())
+
+
+def test_numbers_among_tensors():
+    function = definitions.elementwise("scaled", ["x", "s"], "y[i] = x[i] * s;")
+    function.vjp(lambda primals, cotangent, _: (cotangent * primals[1], None))
+    for transform in (lambda f: f, compiled):
+        close(gradient(transform(lambda x: function(x, 3.0).sum()), X), torch.full_like(X, 3.0))
+
+
 def test_rules_may_have_no_gradient():
     function = definitions.elementwise("half", ["a", "b"], "y[i] = a[i] + b[i];")
     function.vjp(lambda primals, cotangent, _: (cotangent, None))

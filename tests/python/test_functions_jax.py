@@ -386,7 +386,7 @@ def test_exported_programs_run_in_other_processes(tmp_path):
     (tmp_path / "program").write_bytes(jax.export.export(jax.jit(loss), disabled_checks=checks)(spec).serialize())
     text = f"""
         import jax, jax.export, jax.numpy as jnp
-        import kiln._functions_jax  # the handler
+        import kiln.jax
         x = jnp.arange(6.0).reshape(3, 2)
         program = jax.export.deserialize(open({str(tmp_path / "program")!r}, "rb").read())
         print(bool(abs(program.call(x) - (jnp.sin(x) ** 2 * x).sum()) < 1e-4))

@@ -403,8 +403,7 @@ def test_stored_programs_have_no_gradient():
 PROGRAM = """
     import sys
     import torch
-    import kiln
-    import kiln._functions_torch  # the operator
+    import kiln.torch
     sys.path = [path for path in sys.path if not path.endswith("tests/python")]
     x = torch.arange(6.0).reshape(3, 2)
     program = {load}

@@ -215,7 +215,7 @@ def test_tracing_without_tensors_names_the_call():
         torch.jit.trace(lambda x: x + seven(**arguments)[0], (eight(),))
     assert str(error.value) == (
         "[metal_kernel] The call is traced by torch.jit.trace, which would miss the kernel: call it outside of what is "
-        "traced."
+        "traced, or make a function with `kernel.function(…)`."
     )
 
 

@@ -19,7 +19,7 @@ ASAN_TESTS := interfaces launch errors wrong_calls wrong_containers wrong_kernel
 # cmake, ninja and ctest of the environment come first.
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH" &&
 
-.PHONY: all build demo docs gallery gpu-bundle test test-python test-cpp test-gpu test-asan test-tsan wheels test-wheels sdist test-sdist coverage fuzz check lint tidy types stubs bench bench-engines bench-growth bench-passes bench-gpu format clean help
+.PHONY: all build demo docs gallery gpu-bundle test test-python test-frameworks test-cpp test-gpu test-asan test-tsan wheels test-wheels sdist test-sdist coverage fuzz check lint tidy types stubs bench bench-engines bench-growth bench-passes bench-gpu format clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -96,6 +96,21 @@ test-tsan: build $(STAMPS)/test-tools
 # make test-python   the Python tests
 test-python: build $(STAMPS)/test-tools
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8
+
+# make test-frameworks  the tests that need PyTorch and JAX, in an environment of its own: 3 GB, minutes the first time
+FRAMEWORKS := build/frameworks
+test-frameworks: build $(STAMPS)/frameworks
+	$(FRAMEWORKS)/bin/python -m pytest tests/python/test_functions*.py tests/python/test_torch.py tests/python/test_jax.py
+	$(FRAMEWORKS)/bin/python -m pytest tests/python/test_documentation.py -k "pytorch or jax"
+
+# Everything else is that of .venv, after the environment's own.
+$(STAMPS)/frameworks: $(STAMPS)/test-tools tests/frameworks.txt
+	@echo "installing PyTorch and JAX into $(FRAMEWORKS): 3 GB, some minutes the first time"
+	test -x $(FRAMEWORKS)/bin/python || $(BIN)/python -m venv $(FRAMEWORKS)
+	$(FRAMEWORKS)/bin/python -m pip install -q -r tests/frameworks.txt
+	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" \
+		>"$$($(FRAMEWORKS)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/kiln_of_venv.pth"
+	@touch $@
 
 # make fuzz    ten minutes of made-up text through the front end and the whole compiler, with sanitizers
 # Five minutes for each, at the same time. Needs clang++-19 and its runtime, which are installed where they are missing

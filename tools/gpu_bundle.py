@@ -37,6 +37,7 @@ WHEELS = ("pytest", "hypothesis", "ml_dtypes", "iniconfig", "pluggy", "packaging
 TESTS = (
     "approximate_roots.py",
     "conftest.py",
+    "function_definitions.py",
     "gpu.py",
     "guarded_pages.py",
     "launch_bodies.py",

@@ -10,6 +10,7 @@ program.py`` runs a program written for MLX unmodified. ``python -m kiln doctor`
 
 from kiln import _core, errors
 from kiln._core import CompiledKernel, CompilePass, CompileRemark, Kernel, Launch
+from kiln._functions import ArraySpec, Function, array_namespace
 from kiln._kernels import MetalKernel, cuda_kernel, metal_kernel
 from kiln.errors import (
     CompileError,
@@ -23,18 +24,21 @@ from kiln.errors import (
 __version__ = _core.version
 
 __all__ = [
+    "ArraySpec",
     "CompileError",
     "CompilePass",
     "CompileRemark",
     "CompiledKernel",
     "DeviceError",
     "Diagnostic",
+    "Function",
     "InternalError",
     "Kernel",
     "Launch",
     "MetalKernel",
     "UnsupportedError",
     "WrittenInputWarning",
+    "array_namespace",
     "cuda_kernel",
     "errors",
     "metal_kernel",

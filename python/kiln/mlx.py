@@ -63,6 +63,11 @@ class _ExportableKernel(Kernel):
         super().__init__(**made, allows_input_stores=True)
         self._made = made
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        restore, (module, name, made) = super().__reduce__()
+        del made["allows_input_stores"]
+        return restore, (module, name, made)
+
     def __call__(self, /, *arguments: Any, **keywords: Any) -> Any:
         if not _exporting.get():
             return super().__call__(*arguments, **keywords)
@@ -121,6 +126,13 @@ class _ExportableKernel(Kernel):
             if made["math_mode"] != "safe":
                 options["compile_options"] = {"math_mode": made["math_mode"]}
         return make(name=made["name"], input_names=input_names, output_names=output_names, source=source, **options)
+
+
+def exported(kernel: Kernel, call: dict[str, Any]) -> Any:
+    """What a kernel's call is inside ``mx.export_function``: one of MLX's own."""
+    made = _core.spec_of(kernel)
+    del made["allows_input_stores"]
+    return _ExportableKernel(**made)(**call)
 
 
 def _mlx_dtype(dtype: Any) -> mx.Dtype:

@@ -36,6 +36,7 @@
 #include "runtime/recording.h"
 #include "runtime/target_registry.h"
 #include "torch_library.h"
+#include "xla_launch.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -149,6 +150,8 @@ class PyKernel {
   }
 
   const KernelObject& kernel() const { return *kernel_; }
+  const std::shared_ptr<KernelObject>& shared_kernel() const { return kernel_; }
+  const std::string& library_name() const { return library_name_; }
 
 #ifndef Py_LIMITED_API
   static PyObject* call_kernel(PyObject* self, PyObject* const* values, size_t flags, PyObject* names) noexcept;
@@ -420,6 +423,13 @@ nb::dict as_dict(const KernelSpec& spec) {
   return result;
 }
 
+// The same of a kernel that is there, with its library.
+nb::dict spec_of(const PyKernel& kernel) {
+  nb::dict result = as_dict(kernel.kernel().spec());
+  result["library"] = kernel.library_name();
+  return result;
+}
+
 // As compile_ahead() takes it.
 nb::dict as_dict(const RecordedCall& call) {
   nb::list inputs, outputs, templates;
@@ -460,14 +470,29 @@ Dtype recorded_dtype(const std::string& name) {
   throw ValueError(concat("`", name, "` is no dtype"));
 }
 
+using RecordedTemplates = std::vector<std::tuple<std::string, std::variant<bool, int32_t, std::string>>>;
+
+std::vector<TemplateArgument> read_templates(const RecordedTemplates& templates) {
+  std::vector<TemplateArgument> result;
+  for (const auto& [name, value] : templates) {
+    TemplateArgument& argument = result.emplace_back(name, false);
+    if (auto* dtype = std::get_if<std::string>(&value))
+      argument.value = recorded_dtype(*dtype);
+    else if (auto* number = std::get_if<int32_t>(&value))
+      argument.value = *number;
+    else
+      argument.value = std::get<bool>(value);
+  }
+  return result;
+}
+
 using RecordedArray = std::tuple<std::string, std::vector<int64_t>, std::vector<int64_t>>;
 
 // What a recorded call needs, for one architecture: its id, what identifies the compiler, where the code came from, why
 // it was not stored, and the entry as a bundle holds it.
 std::tuple<std::string, std::string, std::string, std::string, nb::bytes> compile_ahead(
     const PyKernel& kernel, const std::vector<RecordedArray>& inputs,
-    const std::vector<std::tuple<std::string, std::vector<int64_t>>>& outputs,
-    const std::vector<std::tuple<std::string, std::variant<bool, int32_t, std::string>>>& templates,
+    const std::vector<std::tuple<std::string, std::vector<int64_t>>>& outputs, const RecordedTemplates& templates,
     std::vector<std::string> input_names, std::vector<std::string> output_names, bool specialized,
     const std::string& architecture, const Extent3& grid, const Extent3& threadgroup) {
   RecordedCall recorded;
@@ -477,15 +502,7 @@ std::tuple<std::string, std::string, std::string, std::string, nb::bytes> compil
     recorded.inputs.push_back({recorded_dtype(dtype), shape, strides});
   }
   for (const auto& [dtype, shape] : outputs) recorded.outputs.push_back({recorded_dtype(dtype), shape});
-  for (const auto& [name, value] : templates) {
-    TemplateArgument& argument = recorded.template_arguments.emplace_back(name, false);
-    if (auto* dtype = std::get_if<std::string>(&value))
-      argument.value = recorded_dtype(*dtype);
-    else if (auto* number = std::get_if<int32_t>(&value))
-      argument.value = *number;
-    else
-      argument.value = std::get<bool>(value);
-  }
+  recorded.template_arguments = read_templates(templates);
   recorded.input_names = std::move(input_names);
   recorded.output_names = std::move(output_names);
   recorded.extents = {grid, threadgroup};
@@ -851,6 +868,52 @@ Returns:
   A ``CompiledKernel``. A call with arrays of the same dtypes and shapes does not compile again.
 
 Raises what the call would raise before it runs.)")
+      .def(
+          "function",
+          [](nb::handle self, const nb::kwargs& keywords) {
+            return nb::module_::import_("kiln._functions").attr("make_function")(self, **keywords);
+          },
+          nb::sig("def function(self, *, output_shapes, output_dtypes, grid, threadgroup, template=None, "
+                  "init_value=None) -> kiln._functions.Function"),
+          R"(Makes a function of arrays alone, which array libraries can transform: ``torch.compile``, ``jax.jit``,
+gradients, batches.
+
+Example:
+  >>> import kiln
+  >>> import numpy as np
+  >>> twice = kiln.metal_kernel(
+  ...     name="twice",
+  ...     input_names=["x"],
+  ...     output_names=["y"],
+  ...     source="uint i = thread_position_in_grid.x; y[i] = 2 * x[i];",
+  ... ).function(
+  ...     output_shapes=lambda x: [x.shape],
+  ...     output_dtypes=lambda x: [x.dtype],
+  ...     grid=lambda x: (x.size, 1, 1),
+  ...     threadgroup=(256, 1, 1),
+  ... )
+  >>> twice(np.arange(4, dtype=np.float32))
+  array([0., 2., 4., 6.], dtype=float32)
+
+Args:
+  output_shapes, output_dtypes, grid, threadgroup, template, init_value: as for a call. Each is a value, or a callable
+    that takes one argument for each input, with its ``shape``, ``dtype``, ``ndim`` and ``size``, and returns the value.
+    It must compute it from these alone: arrays that are traced have no elements yet.
+
+Returns:
+  A ``Function``; ``help(type(f))`` says what it takes.
+
+Raises:
+  ValueError, TypeError: a value is wrong; the kernel was made without ``input_names``, or writes its inputs.)")
+      // A process that is given a kernel finds its machine code in the cache.
+      .def("__reduce__",
+           [](nb::handle self) {
+             nb::object type = nb::borrow(self.type());
+             return nb::make_tuple(
+                 nb::module_::import_("kiln._functions").attr("restore_kernel"),
+                 nb::make_tuple(nb::object(type.attr("__module__")), nb::object(type.attr("__qualname__")),
+                                spec_of(nb::cast<const PyKernel&>(self))));
+           })
       // Nothing of a kernel can be changed, so it is its own copy.
       .def("__copy__", [](nb::handle self) { return nb::borrow(self); })
       .def("__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); })
@@ -956,6 +1019,8 @@ Raises what the call would raise before it runs.)")
   m.def("cache_verify", [] { return as_list(Context::shared().cache().remove_damaged()); });
   m.def("start_recording", [] { Context::shared().start_recording(); });
   m.def("recorded_kernels", &recorded_kernels);
+  // What a kernel was made of, as the constructor of Kernel takes it.
+  m.def("spec_of", &spec_of);
   // The texts that a kernel was made from, and whether they include others.
   m.def("texts_of", [](const PyKernel& kernel) {
     const KernelSpec& spec = kernel.kernel().spec();
@@ -975,6 +1040,19 @@ Raises what the call would raise before it runs.)")
   m.def("compile_ahead", &compile_ahead, nb::kw_only(), "kernel"_a, "inputs"_a, "outputs"_a, "template"_a,
         "input_names"_a, "output_names"_a, "specialized"_a, "architecture"_a, "grid"_a = Extent3{1, 1, 1},
         "threadgroup"_a = Extent3{1, 1, 1});
+  // Launches that XLA makes.
+  m.def(
+      "register_xla_launch",
+      [](const std::string& key, const PyKernel& kernel, const RecordedTemplates& templates,
+         std::optional<std::variant<int64_t, double>> init_value) {
+        std::optional<Number> value;
+        if (init_value) value = std::visit([](auto number) { return Number(number); }, *init_value);
+        register_xla_launch(key, kernel.shared_kernel(), read_templates(templates), value);
+      },
+      "key"_a, "kernel"_a, "templates"_a, "init_value"_a.none());
+  m.def("xla_handler", [](bool on_gpu) {
+    return nb::capsule(xla_handler(on_gpu ? DeviceKind::kNvidia : DeviceKind::kCpu), "xla._CUSTOM_CALL_TARGET");
+  });
   m.def("write_bundle", &write_bundle_of);
   m.def("add_package_folder", &add_package_folder);
   m.def("describe_nvrtc", &Context::describe_nvrtc, nb::call_guard<WithoutLock>());

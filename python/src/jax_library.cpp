@@ -89,7 +89,7 @@ class JaxLibrary : public DeviceLibrary {
   void read(nb::object& object, const ArgumentName& what, ArrayView& view) const override {
     if (nb::isinstance(object, tracer_))
       throw TypeError(concat(what, " is a value in a function that JAX traces (jit, grad, vmap), and has no elements ",
-                             "yet; jax.pure_callback calls a kernel when it has."));
+                             "yet: `kernel.function(…)` makes a function that JAX can trace."));
     if (nb::cast<bool>(object.attr("is_deleted")()))
       throw ValueError(concat(what, " is a JAX array that was deleted or donated, and has no elements any more."));
     nb::object dtype = object.attr("dtype");

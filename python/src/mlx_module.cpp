@@ -5,14 +5,21 @@
 #include <mlx/utils.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "adapters/mlx_primitive.h"
 #include "adapters/mlx_stream.h"
@@ -243,6 +250,98 @@ class MlxLibrary : public ArrayLibrary {
   }
 };
 
+// References that are no longer needed. The arrays that have them are destroyed by any thread, at a time when it must
+// not wait for the interpreter's lock.
+class ReleasedLater {
+ public:
+  void add(nb::object object) {
+    std::lock_guard lock(mutex_);
+    objects_.push_back(object.release().ptr());
+  }
+
+  /// The interpreter's lock is held.
+  void release() {
+    std::vector<PyObject*> objects;
+    {
+      std::lock_guard lock(mutex_);
+      objects.swap(objects_);
+    }
+    for (PyObject* object : objects) Py_DECREF(object);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<PyObject*> objects_;
+};
+
+// Never destroyed: arrays may outlive the interpreter.
+ReleasedLater& released_later() {
+  static auto* instance = new ReleasedLater;
+  return *instance;
+}
+
+// The rules of a `kiln.Function`, which `kiln/_functions_mlx.py` applies. MLX calls them on the thread that transforms
+// or evaluates, which may not hold the interpreter's lock.
+class PythonRules : public MlxRules {
+ public:
+  explicit PythonRules(nb::object function) : function_(std::move(function)) {}
+  PythonRules(const PythonRules&) = delete;
+  PythonRules& operator=(const PythonRules&) = delete;
+  ~PythonRules() override { released_later().add(std::move(function_)); }
+
+  Arrays vjp(const Arrays& primals, const Arrays& cotangents, const std::vector<int>& argnums,
+             const Arrays& outputs) override {
+    return apply<Arrays>("apply_vjp", primals, cotangents, argnums, outputs);
+  }
+  Arrays jvp(const Arrays& primals, const Arrays& tangents, const std::vector<int>& argnums) override {
+    return apply<Arrays>("apply_jvp", primals, tangents, argnums);
+  }
+  std::pair<Arrays, std::vector<int>> vmap(const Arrays& inputs, const std::vector<int>& axes) override {
+    auto [outputs, out_axes] = apply<std::tuple<Arrays, std::vector<int>>>("apply_vmap", inputs, axes);
+    return {std::move(outputs), std::move(out_axes)};
+  }
+  std::vector<mx::Shape> output_shapes(const Arrays& inputs) override {
+    std::vector<mx::Shape> shapes;
+    for (const std::vector<int>& shape : apply<std::vector<std::vector<int>>>("output_shapes", inputs))
+      shapes.emplace_back(shape.begin(), shape.end());
+    return shapes;
+  }
+  Extents extents(const Arrays& inputs) override {
+    using Templates = std::vector<std::tuple<std::string, std::variant<bool, int32_t, std::string>>>;
+    auto [grid, threadgroup, templates] = apply<std::tuple<Extent3, Extent3, Templates>>("extents", inputs);
+    Extents extents{grid, threadgroup, {}};
+    for (const auto& [name, value] : templates) {
+      TemplateArgument& argument = extents.template_arguments.emplace_back(name, false);
+      if (auto* dtype = std::get_if<std::string>(&value))
+        argument.value = dtype_from_name(*dtype).value();
+      else if (auto* number = std::get_if<int32_t>(&value))
+        argument.value = *number;
+      else
+        argument.value = std::get<bool>(value);
+    }
+    return extents;
+  }
+  bool is_equivalent(const MlxRules& other) const override {
+    const auto* rules = dynamic_cast<const PythonRules*>(&other);
+    return rules && rules->function_.is(function_);
+  }
+
+ private:
+  template <typename Result, typename... Arguments>
+  Result apply(const char* name, const Arguments&... arguments) {
+    nb::gil_scoped_acquire lock;
+    try {
+      nb::object rule = nb::module_::import_("kiln._functions_mlx").attr(name);
+      return nb::cast<Result>(rule(function_, nb::cast(arguments)...));
+    } catch (nb::python_error& error) {
+      error.restore();
+      throw RaisedInPython();
+    }
+  }
+
+  nb::object function_;
+};
+
 }  // namespace
 
 NB_MODULE(_mlx, m) {
@@ -254,6 +353,11 @@ NB_MODULE(_mlx, m) {
     static MlxLibrary library;
     library.make_compiled = reinterpret_cast<MlxLibrary::MakeCompiled>(make_compiled.data("kiln.make_compiled_kernel"));
     return nb::capsule(static_cast<ArrayLibrary*>(&library), "kiln.ArrayLibrary");
+  });
+  // Gives an array that a kernel's call has just made, with all others of the call, a function's rules.
+  m.def("attach_rules", [](const mx::array& output, nb::object function) {
+    released_later().release();
+    attach_rules(output, std::make_shared<PythonRules>(std::move(function)));
   });
   m.def("has_gpu", [] { return mx::is_available(mx::Device::gpu); });
 }

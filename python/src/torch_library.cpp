@@ -184,12 +184,15 @@ class TorchLibrary : public DeviceLibrary {
   }
 
   std::string recorder() const override {
-    constexpr std::string_view kRemedy = ", which would miss the kernel: call it outside of what is traced.";
+    constexpr std::string_view kRemedy =
+        ", which would miss the kernel: call it outside of what is traced, or make a function with "
+        "`kernel.function(…)`.";
     if (!call(tracing_state_).is_none()) return concat(" is traced by torch.jit.trace", kRemedy);
     if (is_mode_active("PROXY")) return concat(" is traced by torch.fx (make_fx, torch.export)", kRemedy);
     if (is_mode_active("FUNCTIONAL")) return concat(" is traced by torch.compile or torch.export", kRemedy);
     if (is_mode_active("FAKE"))
-      return " is read within FakeTensorMode, where new tensors have no elements: call the kernel outside of it.";
+      return " is read within FakeTensorMode, where new tensors have no elements: call the kernel outside of it, or "
+             "make a function with `kernel.function(…)`.";
     return {};
   }
 
@@ -339,14 +342,17 @@ class TorchLibrary : public DeviceLibrary {
   void check_gradient(nb::handle object, const ArgumentName& what) const {
     if (forward_level() >= 0 && !is_wrapped(object) && has_tangent(object)) fail_as_dual(what);
     if (!requires_grad_(object) || !records_gradients() || is_wrapped(object)) return;
-    throw TypeError(concat(what, " requires a gradient, which would end at the kernel: pass `", what.text(),
-                           ".detach()`, or call the kernel within torch.no_grad() or in the forward of a ",
-                           "torch.autograd.Function."));
+    throw TypeError(
+        concat(what, " requires a gradient, which would end at the kernel: `kernel.function(…)` makes a function ",
+               "with a gradient; or pass `", what.text(), ".detach()`, or call the kernel within torch.no_grad() ",
+               "or in the forward of a torch.autograd.Function."));
   }
 
   [[noreturn]] void fail_as_dual(const ArgumentName& what) const {
-    throw TypeError(concat(what, " has a tangent (torch.autograd.forward_ad), which would end at the kernel: pass the ",
-                           "`primal` that `unpack_dual(", what.text(), ")` gives."));
+    throw TypeError(
+        concat(what, " has a tangent (torch.autograd.forward_ad), which would end at the kernel: ",
+               "`kernel.function(…)` makes a function with tangents; or pass the `primal` that `unpack_dual(",
+               what.text(), ")` gives."));
   }
 
   [[noreturn]] void fail_as_freed(const ArgumentName& what) const {
@@ -366,13 +372,16 @@ class TorchLibrary : public DeviceLibrary {
       const char* transform = is_a(functorch, "is_batchedtensor", object)      ? "vmap"
                               : is_a(functorch, "is_functionaltensor", object) ? "functionalize"
                                                                                : "grad, vjp, jvp";
-      throw TypeError(concat(what, " is a value in a function that torch.func transforms (", transform,
-                             "), and has no memory of its own: call the kernel outside of that function."));
+      throw TypeError(
+          concat(what, " is a value in a function that torch.func transforms (", transform,
+                 "), and has no memory of its own: `kernel.function(…)` makes a function that can be transformed; or ",
+                 "call the kernel outside of that function."));
     }
     if (is_a(torch_, "_is_functional_tensor", object))
       throw TypeError(concat(what,
                              " is a functional tensor, as torch.compile makes them, and has no memory of its own: ",
-                             "call the kernel outside of what is traced."));
+                             "`kernel.function(…)` makes a function that can be traced; or call the kernel outside of ",
+                             "what is traced."));
     bool is_plain = Py_TYPE(object.ptr()) == type() || object.type().ptr() == parameter_.ptr();
     nb::object layout = object.attr("layout");
     if (!is_plain && layout.is(torch_.attr("strided")) && !nb::cast<bool>(object.attr("is_nested")) &&
@@ -389,7 +398,8 @@ class TorchLibrary : public DeviceLibrary {
     std::string kind = kind_of(object);
     if (is_fake || kind.find("FunctionalTensor") != std::string::npos || kind.find("torch._higher_order") == 0)
       throw TypeError(concat(what, " is a stand-in for a tensor (", kind, "), as torch.compile makes them, and has no ",
-                             "elements; torch.compiler.disable keeps a function that calls kernels out of what is ",
+                             "elements; `kernel.function(…)` makes a function that can be compiled, and "
+                             "torch.compiler.disable keeps a function that calls kernels out of what is ",
                              "compiled."));
   }
 

@@ -51,13 +51,21 @@ class KernelPrimitive : public mx::Primitive {
  public:
   KernelPrimitive(mx::Stream stream, MlxCall call) : Primitive(stream), call_(std::move(call)) {}
 
+  // Before the node is used.
+  void attach(std::shared_ptr<MlxRules> rules, const std::vector<mx::array>& inputs) {
+    rules_ = std::move(rules);
+    for (const mx::array& input : inputs) shapes_.push_back(input.shape());
+  }
+
   void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
-    KernelObject& kernel = *call_.kernel;
+    const std::optional<MlxCall> other = call_for_other_shapes(inputs);
+    const MlxCall& made = other ? *other : call_;
+    KernelObject& kernel = *made.kernel;
     auto [shapes, dtypes] = types_of(outputs);
     KernelObject::Found found;
     // All that may be large is allocated here too: this thread can still say what it has no room for.
     auto copies = std::make_shared<InputCopies>();
-    with_call(call_, Known::kStrides, inputs, shapes, dtypes, [&](const Call& call) {
+    with_call(made, Known::kStrides, inputs, shapes, dtypes, [&](const Call& call) {
       kernel.check_writable_inputs(call);
       found = kernel.find_or_compile(call);
       warn_of_input_writes(call, found);
@@ -65,7 +73,7 @@ class KernelPrimitive : public mx::Primitive {
     });
     // Outputs are new memory.
     if (writes_inputs(*found.variant))
-      with_call(call_, Known::kData, inputs, shapes, dtypes,
+      with_call(made, Known::kData, inputs, shapes, dtypes,
                 [&](const Call& call) { check_written_inputs(kernel, *found.variant, call, {}); });
     for (size_t i = 0; i < outputs.size(); ++i) allocate(outputs[i], i);
 
@@ -83,9 +91,8 @@ class KernelPrimitive : public mx::Primitive {
     }
     auto stop = std::make_shared<LaunchStop>();
     // From here on the arrays' data exists, but what earlier tasks write into it may not have been written.
-    auto task = [call = call_, found, copies = std::move(copies), shapes = std::move(shapes),
-                 dtypes = std::move(dtypes), inputs = std::move(weak_inputs), outputs = std::move(weak_outputs),
-                 stop]() mutable {
+    auto task = [call = made, found, copies = std::move(copies), shapes = std::move(shapes), dtypes = std::move(dtypes),
+                 inputs = std::move(weak_inputs), outputs = std::move(weak_outputs), stop]() mutable {
       std::vector<void*> data;
       for (mx::array& output : outputs) data.push_back(output.data<void>());
       with_call(call, Known::kData, inputs, shapes, dtypes,
@@ -95,7 +102,7 @@ class KernelPrimitive : public mx::Primitive {
     };
     // What takes long is waited for too where it may be interrupted.
     double threads = 1;
-    for (int64_t size : call_.grid) threads *= static_cast<double>(size);
+    for (int64_t size : made.grid) threads *= static_cast<double>(size);
     bool is_long = threads >= kLongLaunchThreads && can_be_interrupted();
     if (!found.variant->binary->code->may_fail() && !is_long) {
       encoder.dispatch(std::move(task));
@@ -127,7 +134,9 @@ class KernelPrimitive : public mx::Primitive {
   // the kernel. MLX keeps the memory of inputs and outputs until the graph has run.
   void eval_gpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     check_mlx_cuda();
-    KernelObject& kernel = *call_.kernel;
+    const std::optional<MlxCall> other = call_for_other_shapes(inputs);
+    const MlxCall& made = other ? *other : call_;
+    KernelObject& kernel = *made.kernel;
     auto [shapes, dtypes] = types_of(outputs);
     KernelObject::Found found;
     auto launch_with = [&](const std::vector<mx::array>& read, Call call) {
@@ -149,7 +158,7 @@ class KernelPrimitive : public mx::Primitive {
       }
     };
     std::vector<mx::array> read;  // where inputs are copied
-    with_call(call_, Known::kData, inputs, shapes, dtypes, [&](const Call& call) {
+    with_call(made, Known::kData, inputs, shapes, dtypes, [&](const Call& call) {
       kernel.check_writable_inputs(call);
       found = kernel.find_or_compile(call);
       warn_of_input_writes(call, found);
@@ -163,30 +172,51 @@ class KernelPrimitive : public mx::Primitive {
       if (read.empty()) launch_with(inputs, call);
     });
     if (!read.empty())
-      with_call(call_, Known::kData, read, shapes, dtypes, [&](const Call& call) { launch_with(read, call); });
+      with_call(made, Known::kData, read, shapes, dtypes, [&](const Call& call) { launch_with(read, call); });
   }
 
   // Not the name of MLX's own kernels: by its name MLX takes a node for one of its classes when it exports a graph.
   const char* name() const override { return "KilnKernel"; }
 
-  // What MLX says where its own kernels are transformed.
-  std::vector<mx::array> jvp(const std::vector<mx::array>&, const std::vector<mx::array>&,
-                             const std::vector<int>&) override {
-    refuse("[Primitive::jvp] Not implemented for CustomKernel.");
+  // Without rules, what MLX says where its own kernels are transformed.
+  std::vector<mx::array> jvp(const std::vector<mx::array>& primals, const std::vector<mx::array>& tangents,
+                             const std::vector<int>& argnums) override {
+    if (!rules_) refuse("[Primitive::jvp] Not implemented for CustomKernel.");
+    return rules_->jvp(primals, tangents, argnums);
   }
-  std::vector<mx::array> vjp(const std::vector<mx::array>&, const std::vector<mx::array>&, const std::vector<int>&,
-                             const std::vector<mx::array>&) override {
-    refuse("[Primitive::vjp] Not implemented for CustomKernel.");
+  std::vector<mx::array> vjp(const std::vector<mx::array>& primals, const std::vector<mx::array>& cotangents,
+                             const std::vector<int>& argnums, const std::vector<mx::array>& outputs) override {
+    if (!rules_) refuse("[Primitive::vjp] Not implemented for CustomKernel.");
+    return rules_->vjp(primals, cotangents, argnums, outputs);
   }
-  std::pair<std::vector<mx::array>, std::vector<int>> vmap(const std::vector<mx::array>&,
-                                                           const std::vector<int>&) override {
-    refuse("[Primitive::vmap] Not implemented for CustomKernel.");
+  std::pair<std::vector<mx::array>, std::vector<int>> vmap(const std::vector<mx::array>& inputs,
+                                                           const std::vector<int>& axes) override {
+    if (!rules_) refuse("[Primitive::vmap] Not implemented for CustomKernel.");
+    return rules_->vmap(inputs, axes);
   }
-  std::vector<mx::Shape> output_shapes(const std::vector<mx::array>&) override {
-    refuse("[Primitive::output_shapes] CustomKernel cannot infer output shapes.");
+  std::vector<mx::Shape> output_shapes(const std::vector<mx::array>& inputs) override {
+    if (!rules_) refuse("[Primitive::output_shapes] CustomKernel cannot infer output shapes.");
+    return rules_->output_shapes(inputs);
+  }
+  // A function of arrays writes none of its inputs, so that two equal ones are one.
+  bool is_equivalent(const mx::Primitive& other) const override {
+    const auto& kernel = static_cast<const KernelPrimitive&>(other);
+    return rules_ && kernel.rules_ && rules_->is_equivalent(*kernel.rules_) && shapes_ == kernel.shapes_;
   }
 
  private:
+  // The call where inputs have other shapes than when the node was made, in a graph that was compiled for any.
+  std::optional<MlxCall> call_for_other_shapes(const std::vector<mx::array>& inputs) const {
+    auto has_shape = [](const mx::array& input, const mx::Shape& shape) { return input.shape() == shape; };
+    if (!rules_ || std::ranges::equal(inputs, shapes_, has_shape)) return std::nullopt;
+    MlxRules::Extents extents = rules_->extents(inputs);
+    MlxCall call = call_;
+    call.grid = extents.grid;
+    call.threadgroup = extents.threadgroup;
+    call.template_arguments = std::move(extents.template_arguments);
+    return call;
+  }
+
   static std::pair<std::vector<mx::Shape>, std::vector<Dtype>> types_of(const std::vector<mx::array>& outputs) {
     std::pair<std::vector<mx::Shape>, std::vector<Dtype>> types;
     for (const mx::array& output : outputs) {
@@ -232,10 +262,18 @@ class KernelPrimitive : public mx::Primitive {
 
   [[noreturn]] static void refuse(const char* message) { throw std::invalid_argument(message); }
 
-  MlxCall call_;
+  const MlxCall call_;
+  std::shared_ptr<MlxRules> rules_;
+  std::vector<mx::Shape> shapes_;  // of the inputs, where there are rules
 };
 
 }  // namespace
+
+void attach_rules(const mx::array& output, std::shared_ptr<MlxRules> rules) {
+  auto* primitive = dynamic_cast<KernelPrimitive*>(&output.primitive());
+  if (!primitive) throw InternalError("rules are attached to what is no kernel");
+  primitive->attach(std::move(rules), output.inputs());
+}
 
 Dtype to_kiln(mx::Dtype dtype) {
   switch (dtype.val()) {

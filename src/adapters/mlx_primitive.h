@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/kernel_object.h"
@@ -29,6 +30,31 @@ struct MlxCall {
   // evaluates; what it throws ends the evaluation.
   void (*warn)(const std::string& message) = nullptr;
 };
+
+// What MLX's transformations ask of a function of arrays (python/kiln/_functions_mlx.py has the rules). Arrays are as
+// in mlx::core::Primitive's methods of these names.
+class MlxRules {
+ public:
+  using Arrays = std::vector<::mlx::core::array>;
+
+  // What a launch has beside its arrays, for inputs of other shapes than those that it was made for.
+  struct Extents {
+    Extent3 grid{}, threadgroup{};
+    std::vector<TemplateArgument> template_arguments;
+  };
+
+  virtual ~MlxRules() = default;
+  virtual Arrays vjp(const Arrays& primals, const Arrays& cotangents, const std::vector<int>& argnums,
+                     const Arrays& outputs) = 0;
+  virtual Arrays jvp(const Arrays& primals, const Arrays& tangents, const std::vector<int>& argnums) = 0;
+  virtual std::pair<Arrays, std::vector<int>> vmap(const Arrays& inputs, const std::vector<int>& axes) = 0;
+  virtual std::vector<::mlx::core::Shape> output_shapes(const Arrays& inputs) = 0;
+  virtual Extents extents(const Arrays& inputs) = 0;
+  virtual bool is_equivalent(const MlxRules& other) const = 0;
+};
+
+/// Gives rules to the node that an array was made by add_to_graph() with; the array has not been used yet.
+void attach_rules(const ::mlx::core::array& output, std::shared_ptr<MlxRules> rules);
 
 Dtype to_kiln(::mlx::core::Dtype dtype);
 ::mlx::core::Dtype to_mlx(Dtype dtype);

@@ -5,7 +5,8 @@ What a block's language means, to readers and to the tests:
 * ``python``: run, all of a page in order in one process, in an empty folder. A page with ``continues: other.md`` in its
   front matter starts with the names that the other page ends with. A block whose first line is ``# name.py`` is a file of
   that name in the folder, and is run where a console block runs it; so is a ``metal`` one that begins ``// name.metal``
-  and a ``cuda`` one that begins ``// name.cu``.
+  and a ``cuda`` one that begins ``// name.cu``. ``needs: torch`` in the front matter names the modules without which the
+  tests leave the page's programs out.
 * ``text``, ``metal`` or ``cuda`` below a ``python`` block: exactly what that block prints, and the last lines of the
   traceback where it raises.
 * ``console``: the lines that begin with ``$`` are commands, the lines below each what it prints. A command that fails
@@ -114,6 +115,12 @@ def continued(page: str) -> str | None:
 
 # A time, as re.escape writes it, and the spaces before it.
 _TIME = re.compile(r"(?:\\ )*[0-9]+(?:\\\.[0-9]+)?(?=\\ (?:s|ms|µs)\b)")
+
+
+def needed(page: str) -> list[str]:
+    """The modules without which the page's programs do not run."""
+    front = re.match(r"---\n(?:.*\n)*?needs: (.+)\n(?:.*\n)*?---\n", (ROOT / page).read_text())
+    return front[1].split(", ") if front else []
 
 
 def matches(shown: str, printed: str) -> bool:

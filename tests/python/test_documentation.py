@@ -34,6 +34,7 @@ from documentation import (
     headings,
     links,
     matches,
+    needed,
     pages,
 )
 from kiln import _core, _kernels
@@ -79,6 +80,8 @@ def _check_output(block: Block, shown: Block | None, printed: str, raised: str |
 
 @pytest.mark.parametrize("page", [page for page in PAGES if code_blocks(page)])
 def test_blocks_do_what_the_page_says(page, tmp_path):
+    for module in needed(page):
+        pytest.importorskip(module, reason=f"{page} needs {module}")
     blocks = code_blocks(page)
     with Session(tmp_path) as session:
         if before := continued(page):

@@ -71,8 +71,8 @@ def message_of(error, function):
 
 def test_refuses_values_that_are_traced():
     expected = (
-        "[metal_kernel] Input `x` is a value in a function that JAX traces (jit, grad, vmap), and has no elements yet; "
-        "jax.pure_callback calls a kernel when it has."
+        "[metal_kernel] Input `x` is a value in a function that JAX traces (jit, grad, vmap), and has no elements yet: "
+        "`kernel.function(…)` makes a function that JAX can trace."
     )
     for function in (jax.jit(call), jax.grad(lambda x: call(x).sum())):
         assert message_of(TypeError, lambda function=function: function(eight())) == expected

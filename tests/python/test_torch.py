@@ -71,8 +71,8 @@ def test_conjugate_and_negative_views_are_read_as_what_they_are():
 
 
 GRADIENT = (
-    "Input `x` requires a gradient, which would end at the kernel: pass `x.detach()`, or call the kernel within "
-    "torch.no_grad() or in the forward of a torch.autograd.Function."
+    "Input `x` requires a gradient, which would end at the kernel: `kernel.function(…)` makes a function with a gradient; or "
+    "pass `x.detach()`, or call the kernel within torch.no_grad() or in the forward of a torch.autograd.Function."
 )
 
 
@@ -133,10 +133,13 @@ def test_in_an_operator_of_torch_library():
 
 
 TRANSFORMED = (
-    "Input `x` is a value in a function that torch.func transforms ({}), and has no memory of its own: call the kernel "
-    "outside of that function."
+    "Input `x` is a value in a function that torch.func transforms ({}), and has no memory of its own: "
+    "`kernel.function(…)` makes a function that can be transformed; or call the kernel outside of that function."
 )
-TRACED = "Input `x` is traced by {}, which would miss the kernel: call it outside of what is traced."
+TRACED = (
+    "Input `x` is traced by {}, which would miss the kernel: call it outside of what is traced, or make a function with "
+    "`kernel.function(…)`."
+)
 PROXY = TRACED.format("torch.fx (make_fx, torch.export)")
 
 
@@ -181,17 +184,18 @@ def forward_mode():
         (make_fx("symbolic"), PROXY),
         (
             lambda: torch.export.export(in_module(), (eight(),), strict=False),
-            "Input `x` is read within FakeTensorMode, where new tensors have no elements: call the kernel outside of it.",
+            "Input `x` is read within FakeTensorMode, where new tensors have no elements: call the kernel outside of it, "
+            "or make a function with `kernel.function(…)`.",
         ),
         (
             forward_mode,
-            "Input `x` has a tangent (torch.autograd.forward_ad), which would end at the kernel: pass the `primal` that "
-            "`unpack_dual(x)` gives.",
+            "Input `x` has a tangent (torch.autograd.forward_ad), which would end at the kernel: `kernel.function(…)` "
+            "makes a function with tangents; or pass the `primal` that `unpack_dual(x)` gives.",
         ),
         (
             lambda: copy(torch._to_functional_tensor(eight())),
-            "Input `x` is a functional tensor, as torch.compile makes them, and has no memory of its own: call the kernel "
-            "outside of what is traced.",
+            "Input `x` is a functional tensor, as torch.compile makes them, and has no memory of its own: "
+            "`kernel.function(…)` makes a function that can be traced; or call the kernel outside of what is traced.",
         ),
     ],
     ids=[
@@ -211,7 +215,7 @@ def test_tracing_without_tensors_names_the_call():
         torch.jit.trace(lambda x: x + seven(**arguments)[0], (eight(),))
     assert str(error.value) == (
         "[metal_kernel] The call is traced by torch.jit.trace, which would miss the kernel: call it outside of what is "
-        "traced."
+        "traced, or make a function with `kernel.function(…)`."
     )
 
 
@@ -372,8 +376,8 @@ def fake(x):
         (
             lambda: fake(eight()),
             "Input `x` is a stand-in for a tensor (torch._subclasses.fake_tensor.FakeTensor), as torch.compile makes "
-            "them, and has no elements; torch.compiler.disable keeps a function that calls kernels out of what is "
-            "compiled.",
+            "them, and has no elements; `kernel.function(…)` makes a function that can be compiled, and "
+            "torch.compiler.disable keeps a function that calls kernels out of what is compiled.",
         ),
         (
             lambda: np.zeros(8, np.float32),

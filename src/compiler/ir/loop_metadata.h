@@ -1,6 +1,8 @@
 // Unrolling metadata of loops that Kiln's passes create.
 #pragma once
 
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/IR/Constants.h>
 #include <llvm/IR/Function.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Metadata.h>
@@ -21,6 +23,23 @@ inline void never_unroll(llvm::BranchInst& back) {
 
 inline void always_unroll(llvm::BranchInst& back) {
   set_unrolling(back, llvm::MDString::get(back.getContext(), "llvm.loop.unroll.full"));
+}
+
+/// Unrolls a loop of exactly so many iterations. Where the loop's latch is that of a loop around it too, LLVM takes the
+/// metadata for the outer loop's as well, which has another number of iterations and stays.
+inline void always_unroll(llvm::BranchInst& back, unsigned iterations) {
+  llvm::LLVMContext& context = back.getContext();
+  auto* count = llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), iterations));
+  set_unrolling(back, {llvm::MDString::get(context, "llvm.loop.unroll.count"), count});
+}
+
+/// Whether one of these is the loop's own, and not that of a loop in it with the same latch.
+inline bool is_always_unrolled(const llvm::Loop& loop) {
+  const llvm::MDNode* own = loop.getLoopID();
+  auto has_same = [&](const llvm::Loop* inner) { return inner->getLoopID() == own; };
+  return own && llvm::none_of(loop.getSubLoops(), has_same) &&
+         (llvm::findOptionMDForLoopID(loop.getLoopID(), "llvm.loop.unroll.full") ||
+          llvm::findOptionMDForLoopID(loop.getLoopID(), "llvm.loop.unroll.count"));
 }
 
 /// Forbids unrolling in code that rarely runs.

@@ -455,7 +455,7 @@ void hoist_argument_loads(Function& function) {
 // Whether unrolling removes the loop and all loops around it.
 bool is_unrolled(const Loop& loop) {
   for (const Loop* around = &loop; around; around = around->getParentLoop())
-    if (!findOptionMDForLoop(around, "llvm.loop.unroll.full")) return false;
+    if (!is_always_unrolled(*around)) return false;
   return true;
 }
 

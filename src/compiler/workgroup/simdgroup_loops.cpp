@@ -644,7 +644,7 @@ class SimdgroupLoops {
     rare *= known_count_;
     if (instructions > kMostInALoop || rare > kMostRareInALoop || unrolled_ + instructions > kMostInAll) return;
     unrolled_ += instructions;
-    always_unroll(latch_branch);
+    always_unroll(latch_branch, known_count_);
   }
 
   Function& function_;

@@ -1,0 +1,391 @@
+"""Functions of arrays in PyTorch.
+
+One operator, ``kiln::launch``, is every launch that PyTorch must see: it has the launch's text (`_functions.py`), so a
+program that ``torch.export`` or AOTInductor has stored runs in a process that has not made the kernel. Around it stands
+an ``autograd.Function`` with the rules.
+
+What was tried and does not serve: ``torch.library.custom_op`` costs twice the dispatch; ``register_autograd`` fails under
+``torch.func.grad`` and drops tangents without an error; dtypes as ``ScalarType[]`` fail in AOTInductor; an
+``autograd.Function`` with a ``jvp`` is refused by Dynamo, one without it fails in forward mode, so there are two.
+
+A call of plain tensors of which no gradient is wanted goes to the kernel itself: the operator costs several times what
+a small launch does.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import torch
+import torch.autograd.forward_ad as _forward_ad
+from torch import _C
+
+from kiln import _core, _functions
+from kiln._functions import ArraySpec, Function
+
+_DTYPES: list[torch.dtype] = [getattr(torch, name) for name in _core.DTYPES if hasattr(torch, name)]
+_CODES: dict[torch.dtype, int] = {dtype: code for code, dtype in enumerate(_DTYPES)}
+_NAMES: dict[torch.dtype, str] = {dtype: str(dtype).removeprefix("torch.") for dtype in _DTYPES}
+_BY_NAME: dict[str, int] = {name: _CODES[dtype] for dtype, name in _NAMES.items()}
+
+# ---- The operator.
+
+_library = torch.library.Library("kiln", "DEF")
+_library.define(
+    "launch(str text, Tensor[] inputs, SymInt[] shapes, int[] ranks, int[] dtypes, SymInt[] grid, SymInt[] threadgroup, "
+    'Scalar? init_value=None, str function="") -> Tensor[]',
+    tags=(torch.Tag.pt2_compliant_tag,),
+)
+
+_launches: dict[str, Any] = {}
+
+
+def _split(shapes: Any, ranks: list[int]) -> list[list[Any]]:
+    """Shapes that the operator has in one list: its types have no lists of lists."""
+    result = []
+    begin = 0
+    for rank in ranks:
+        result.append(list(shapes[begin : begin + rank]))
+        begin += rank
+    return result
+
+
+def _launch(
+    text: str,
+    inputs: list[torch.Tensor],
+    shapes: list[int],
+    ranks: list[int],
+    dtypes: list[int],
+    grid: list[int],
+    threadgroup: list[int],
+    init_value: Any = None,
+    function: str = "",
+) -> list[torch.Tensor]:
+    launch = _launches.get(text)
+    if launch is None:
+        launch = _launches[text] = _functions.parse_launch(text)
+    kernel, template = launch
+    # A stored program has the launch and not its rules: a gradient would end here.
+    if torch.is_grad_enabled():
+        for tensor in inputs:
+            if tensor.requires_grad:
+                raise TypeError(
+                    "[kiln] An input of a launch of a stored program requires a gradient, and the program has no rule for "
+                    "one: run it under torch.no_grad(), or call the function that it was made of."
+                )
+    result: list[torch.Tensor] = kernel(
+        inputs=inputs,
+        output_shapes=_split(shapes, ranks),
+        output_dtypes=[_DTYPES[code] for code in dtypes],
+        grid=tuple(grid),
+        threadgroup=tuple(threadgroup),
+        template=template,
+        init_value=init_value,
+    )
+    return result
+
+
+def _launch_fake(
+    text: str,
+    inputs: list[torch.Tensor],
+    shapes: list[Any],
+    ranks: list[int],
+    dtypes: list[int],
+    grid: list[Any],
+    threadgroup: list[Any],
+    init_value: Any = None,
+    function: str = "",
+) -> list[torch.Tensor]:
+    return [
+        inputs[0].new_empty(shape, dtype=_DTYPES[code])
+        for shape, code in zip(_split(shapes, ranks), dtypes, strict=True)
+    ]
+
+
+def _launch_batch(
+    info: Any,
+    in_dims: Any,
+    text: str,
+    inputs: list[torch.Tensor],
+    shapes: list[Any],
+    ranks: list[int],
+    dtypes: list[int],
+    grid: list[Any],
+    threadgroup: list[Any],
+    init_value: Any = None,
+    function: str = "",
+) -> Any:
+    """The operator under ``torch.vmap``, where a program was compiled or exported that has it."""
+    known = _functions.find_function(function)
+    if known is None:
+        raise TypeError(
+            "[kiln] A launch of a stored program is batched (PyTorch, vmap), and the function that it was made by, with "
+            "its rules, is not in this process: import the module that makes it."
+        )
+    before, _state.is_batching = _state.is_batching, True
+    try:
+        outputs, axes = _apply_batch(known, info.batch_size, inputs, in_dims[1])
+    finally:
+        _state.is_batching = before
+    return list(outputs), list(axes)
+
+
+def _apply_batch(function: Function, size: int, inputs: Any, axes: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    if not function._has("vmap"):
+        raise function._missing("vmap", "PyTorch", "vmap")
+    if not function._is_sequential():
+        return function._apply_vmap(inputs, axes)
+    launches = []
+    for i in range(size):
+        outputs = call(function, tuple([x if d is None else x.select(d, i) for x, d in zip(inputs, axes, strict=True)]))
+        launches.append(outputs if isinstance(outputs, tuple) else (outputs,))
+    if launches:
+        return tuple([torch.stack(outputs) for outputs in zip(*launches, strict=True)]), (0,) * len(
+            function.output_names
+        )
+    # As many launches as there are elements, none; the shapes are those of one.
+    specs = []
+    for i, (x, d) in enumerate(zip(inputs, axes, strict=True)):
+        spec = _spec(function, i, x)
+        specs.append(spec if d is None else ArraySpec(spec.shape[:d] + spec.shape[d + 1 :], spec.dtype))
+    plan = function._plan(tuple(specs))
+    empty = [
+        inputs[0].new_empty([0, *shape], dtype=_DTYPES[_BY_NAME[dtype]])
+        for shape, dtype in zip(plan.output_shapes, plan.output_dtypes, strict=True)
+    ]
+    return tuple(empty), (0,) * len(empty)
+
+
+_library.impl("launch", _launch, "CPU")
+_library.impl("launch", _launch, "CUDA")
+torch.library.register_fake("kiln::launch", _launch_fake, lib=_library)
+torch.library.register_vmap("kiln::launch", _launch_batch, lib=_library)
+
+
+# ---- Its rules.
+
+
+_is_dynamo_compiling = torch.compiler.is_dynamo_compiling
+
+
+class _State(threading.local):
+    is_batching = False
+
+
+_state = _State()
+# Arguments of the operator before the tensors.
+_STATIC = 8
+
+
+class _Call(torch.autograd.Function):
+    """A function as Dynamo takes it: without a rule for forward mode, and with PyTorch's own way to batches."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(function: Any, text: Any, shapes: Any, ranks: Any, dtypes: Any, grid: Any, threadgroup: Any, init_value: Any, *inputs: Any) -> Any:  # fmt: skip
+        return tuple(
+            torch.ops.kiln.launch(
+                text, list(inputs), shapes, ranks, dtypes, grid, threadgroup, init_value, function._reference
+            )
+        )
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.function = inputs[0]
+        ctx.count = len(inputs) - _STATIC
+        ctx.save_for_backward(*inputs[_STATIC:], *output)
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Any) -> Any:
+        if not ctx.function._has("vjp"):
+            raise ctx.function._missing("vjp", "PyTorch", "autograd")
+        saved = ctx.saved_tensors
+        gradients = ctx.function._apply_vjp(saved[: ctx.count], cotangents, saved[ctx.count :])
+        return (None,) * _STATIC + tuple(gradients)
+
+
+class _EagerCall(torch.autograd.Function):
+    """The same with all rules, where PyTorch runs."""
+
+    backward = _Call.backward
+
+    @staticmethod
+    def forward(function: Any, *arguments: Any) -> Any:
+        inputs = arguments[_STATIC - 1 :]
+        if not _are_plain(inputs):
+            return _Call.forward(function, *arguments)
+        # The kernel itself, whose errors have types of their own.
+        outputs = function._launch(inputs)
+        return outputs if isinstance(outputs, tuple) else (outputs,)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        _Call.setup_context(ctx, inputs, output)
+        ctx.save_for_forward(*inputs[_STATIC:])
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        if not ctx.function._has("jvp"):
+            raise ctx.function._missing("jvp", "PyTorch", "forward-mode differentiation")
+        return tuple(ctx.function._apply_jvp(ctx.saved_tensors, tangents[_STATIC:]))
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, function: Any, *arguments: Any) -> Any:
+        return _apply_batch(function, info.batch_size, arguments[_STATIC - 1 :], in_dims[_STATIC:])
+
+
+# ---- Calls.
+
+
+def call(function: Function, inputs: tuple[Any, ...]) -> Any:
+    """A function with at least one tensor among its inputs."""
+    # Dynamo reads this too.
+    if _is_dynamo_compiling():
+        tensors = _tensors(function, inputs)
+        _check_gradients(function, tensors)
+        return function._bare(_Call.apply(*_static_arguments(function, tensors), *tensors))
+    if not _state.is_batching and _are_plain(inputs):
+        return function._launch(inputs)
+    tensors = _tensors(function, inputs)
+    arguments = _known_arguments(function, tensors)
+    if _state.is_batching:
+        return function._bare(torch.ops.kiln.launch(arguments[1], tensors, *arguments[2:], function._reference))
+    _check_gradients(function, tensors)
+    if not _check_tangents(function, tensors) and _is_functionalized() and not _wants_gradient(tensors):
+        # PyTorch's functionalize has no autograd.Function, and needs none where there are no gradients.
+        return function._bare(torch.ops.kiln.launch(arguments[1], tensors, *arguments[2:], function._reference))
+    return function._bare(_EagerCall.apply(*arguments, *tensors))
+
+
+def _tensors(function: Function, inputs: tuple[Any, ...]) -> list[torch.Tensor]:
+    function._check_count(inputs)
+    device = None
+    for value in inputs:
+        if isinstance(value, torch.Tensor):
+            device = value.device
+            break
+    return [
+        value if isinstance(value, torch.Tensor) else _as_tensor(function, i, value, device)
+        for i, value in enumerate(inputs)
+    ]
+
+
+def _known_arguments(function: Function, tensors: list[torch.Tensor]) -> tuple[Any, ...]:
+    """The same, found for shapes and dtypes that were there before."""
+    try:
+        key = tuple([(x.shape, x.dtype) for x in tensors])
+        known = function._compiled.setdefault("torch", {})
+        arguments: tuple[Any, ...] | None = known.get(key)
+    except TypeError:  # a symbolic size
+        return _static_arguments(function, tensors)
+    if arguments is None:
+        arguments = _static_arguments(function, tensors)
+        if len(known) >= 64:
+            known.clear()
+        if all(type(n) is int for shape in key for n in shape[0]):
+            known[key] = arguments
+    return arguments
+
+
+def _static_arguments(function: Function, tensors: list[torch.Tensor]) -> tuple[Any, ...]:
+    plan = function._plan(tuple([_spec(function, i, tensor) for i, tensor in enumerate(tensors)]))
+    shapes: list[Any] = []
+    for shape in plan.output_shapes:
+        shapes.extend(shape)
+    return (
+        function,
+        function._text(plan),
+        shapes,
+        [len(shape) for shape in plan.output_shapes],
+        [_BY_NAME[name] for name in plan.output_dtypes],
+        list(plan.grid),
+        list(plan.threadgroup),
+        plan.init_value,
+    )
+
+
+def _as_tensor(function: Function, index: int, value: Any, device: Any) -> torch.Tensor:
+    if isinstance(value, bool | int | float | complex):
+        dtype = _functions.spec_of_input(value).dtype
+        return torch.tensor(value, dtype=_DTYPES[_BY_NAME[dtype]], device=device)
+    if _core.is_numpy_scalar(value):
+        return torch.as_tensor(value, device=device)
+    raise function._error(
+        f"Expected `inputs` to be PyTorch tensors or numbers but got {_core.kind_of(value)} for "
+        f"`{function.input_names[index]}`."
+    )
+
+
+def _spec(function: Function, index: int, tensor: torch.Tensor) -> ArraySpec:
+    name = _NAMES.get(tensor.dtype)
+    if name is None:
+        raise function._wrong_dtype(index, tensor.dtype)
+    return ArraySpec(tuple(tensor.shape), name)
+
+
+def _wants_gradient(tensors: list[torch.Tensor]) -> bool:
+    if torch.is_grad_enabled():
+        for tensor in tensors:
+            if tensor.requires_grad:
+                return True
+    return False
+
+
+def _check_gradients(function: Function, tensors: list[torch.Tensor]) -> None:
+    """A gradient would end at a function that has no rule for it, and nothing would say so later."""
+    if not function._has("vjp") and torch.is_grad_enabled():
+        for i, tensor in enumerate(tensors):
+            if tensor.requires_grad:
+                raise function._missing("vjp", "PyTorch", "autograd", i)
+
+
+def _check_tangents(function: Function, tensors: list[torch.Tensor]) -> bool:
+    """Likewise. Whether there is a tangent."""
+    if _forward_ad._current_level < 0:
+        return False
+    found = False
+    for i, tensor in enumerate(tensors):
+        if _has_tangent(tensor):
+            found = True
+            if not function._has("jvp"):
+                raise function._missing("jvp", "PyTorch", "forward mode", i)
+    return found
+
+
+def _is_functionalized() -> bool:
+    top = _C._functorch.peek_interpreter_stack()
+    return top is not None and top.key() == _C._functorch.TransformType.Functionalize
+
+
+def _has_tangent(tensor: torch.Tensor) -> bool:
+    try:
+        return _forward_ad.unpack_dual(tensor).tangent is not None
+    except RuntimeError:  # of a batch of them PyTorch does not say
+        return True
+
+
+_current_level = _C._functorch.maybe_current_level
+_dispatch_modes = _C._len_torch_dispatch_stack
+_tracing_state = _C._get_tracing_state
+_is_grad_enabled = torch.is_grad_enabled
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def _are_plain(inputs: tuple[Any, ...]) -> bool:
+    """Whether all are tensors that a kernel reads, and nothing records what is done with them."""
+    if (
+        _forward_ad._current_level >= 0
+        or _dispatch_modes() > 0
+        or _tracing_state() is not None
+        or _current_level() is not None
+    ):
+        return False
+    for value in inputs:
+        if type(value) in _PLAIN:
+            if (value.requires_grad and _is_grad_enabled()) or value.is_meta:
+                return False
+        elif isinstance(value, torch.Tensor):
+            return False
+    return True

@@ -1,0 +1,252 @@
+"""Functions of arrays in MLX: each transformation against MLX's own operations."""
+
+import gc
+import pickle
+from typing import Any
+
+import function_definitions as definitions
+import kiln.mlx
+import mlx.core as mx
+import numpy as np
+import pytest
+import transformation_table
+from function_definitions import grid_sample, one_by_one, plain, powers, product, square
+
+
+def values(*shape, dtype=mx.float32):
+    rng = np.random.default_rng(len(shape) + sum(shape))
+    return mx.array(rng.normal(size=shape), dtype)
+
+
+def close(got, expected, tolerance=1e-5):
+    assert got.shape == expected.shape and got.dtype == expected.dtype
+    assert mx.allclose(got, expected, rtol=tolerance, atol=tolerance).item(), (got, expected)
+
+
+def loss(x):
+    """Of a function between operations of MLX's."""
+    return product(square(mx.sin(x)), x).sum()
+
+
+def loss_of_operations(x):
+    return (mx.sin(x) ** 2 * x).sum()
+
+
+X = values(8, 5)
+
+
+def both(transform, x=X, tolerance=1e-4):
+    return lambda: close(transform(loss)(x), transform(loss_of_operations)(x), tolerance)
+
+
+def jvp():
+    for got, expected in zip(mx.jvp(loss, [X], [X]), mx.jvp(loss_of_operations, [X], [X]), strict=True):
+        close(got[0], expected[0], 1e-4)
+    # Of one input alone.
+    close(mx.jvp(lambda a: product(a, X), [X], [X])[1][0], X * X)
+    close(mx.jvp(lambda b: product(X, b), [X], [X])[1][0], X * X)
+
+
+def vmap():
+    close(mx.vmap(square)(X), X**2)
+    close(mx.vmap(square, in_axes=1, out_axes=1)(X), X**2)
+    close(mx.vmap(product, in_axes=(0, None))(X, X[0]), X * X[0])
+    close(mx.vmap(mx.vmap(square))(X), X**2)
+    for got, expected in zip(mx.vmap(powers)(X), (X**2, X**3), strict=True):
+        close(got, expected)
+
+
+def sequential():
+    scale = values(5)
+    close(mx.vmap(one_by_one, in_axes=(0, None))(X, scale), X * scale)
+    close(mx.vmap(one_by_one, in_axes=(1, None))(X, mx.ones(1)), X.T)
+    assert mx.vmap(one_by_one, in_axes=(0, None))(X[:0], scale).shape == (0, 5)
+
+
+def compile_any_size():
+    forward = mx.compile(lambda x: square(mx.sin(x)), shapeless=True)
+    backward = mx.compile(mx.grad(loss), shapeless=True)
+    for shape in ((8, 5), (300,), (2, 3, 4), (0, 3)):
+        x = values(*shape)
+        close(forward(x), mx.sin(x) ** 2)
+        close(backward(x), mx.grad(loss_of_operations)(x), 1e-4)
+
+
+TRANSFORMATIONS: dict[str, Any] = {
+    "value": lambda: close(square(X), X**2),
+    "gradient": both(mx.grad),
+    "second derivative": both(lambda f: mx.grad(lambda x: mx.grad(f)(x).sum())),
+    "`mx.vjp`": lambda: close(mx.vjp(square, [X], [mx.cos(X)])[1][0], 2 * X * mx.cos(X)),
+    "`mx.jvp`": jvp,
+    "`mx.vmap`": vmap,
+    "`mx.vmap`, one launch after the other": sequential,
+    "`vmap(grad)`": both(lambda f: mx.vmap(mx.grad(f))),
+    "`grad(vmap)`": both(lambda f: mx.grad(lambda x: mx.vmap(f)(x).sum())),
+    "`mx.compile`": lambda: close(mx.compile(lambda x: square(mx.sin(x)))(X), mx.sin(X) ** 2),
+    "`compile(grad)`": both(lambda f: mx.compile(mx.grad(f))),
+    "`mx.compile(shapeless=True)`, with gradients": compile_any_size,
+    "`mx.checkpoint`": both(lambda f: mx.grad(mx.checkpoint(f))),
+    "`mx.custom_function`": both(lambda f: mx.grad(mx.custom_function(f))),
+}
+
+LIMITS: dict[str, str] = {}
+
+
+@pytest.mark.parametrize("name", TRANSFORMATIONS)
+def test_transformations(name):
+    TRANSFORMATIONS[name]()
+
+
+def test_the_page_says_so():
+    transformation_table.check("MLX", TRANSFORMATIONS, LIMITS)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("shape", [(8, 5), (1,), (0, 3)])
+def test_gradients_by_dtype_and_shape(dtype, shape):
+    x = values(*shape, dtype=getattr(mx, dtype))
+    got, expected = (mx.grad(lambda y, f=f: f(y).astype(mx.float32).sum())(x) for f in (square, lambda y: y * y))
+    close(got, expected, 1e-2 if dtype != "float32" else 1e-6)
+
+
+def test_several_outputs():
+    for weights in ((1, 0), (0, 1), (2, 3)):
+        close(
+            mx.grad(lambda x, w=weights: w[0] * powers(x)[0].sum() + w[1] * powers(x)[1].sum())(X),
+            mx.grad(lambda x, w=weights: (w[0] * x**2 + w[1] * x**3).sum())(X),
+            1e-4,
+        )
+
+
+def test_grid_sample():
+    """From the definition that all libraries share, against MLX's operations."""
+    image, places = values(2, 9, 7, 3), values(2, 4, 5, 2) * 0.6
+
+    def own(image, places):
+        _, height, width, _ = image.shape
+        x, y = (((places[..., k] + 1) * size - 1) / 2 for k, size in ((0, width), (1, height)))
+        left, top = mx.floor(x), mx.floor(y)
+        result = 0
+        for dx in (0, 1):
+            for dy in (0, 1):
+                column, row = left + dx, top + dy
+                share = (1 - mx.abs(x - column)) * (1 - mx.abs(y - row))
+                inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
+                batch = mx.arange(image.shape[0])[:, None, None]
+                rows, columns = mx.clip(row, 0, height - 1), mx.clip(column, 0, width - 1)
+                at = mx.stop_gradient(rows).astype(mx.int32), mx.stop_gradient(columns).astype(mx.int32)
+                result = result + (share * inside)[..., None] * image[batch, *at]
+        return result
+
+    weights = values(2, 4, 5, 3)
+    close(grid_sample(image, places), own(image, places), 1e-4)
+    gradients = [
+        mx.grad(lambda image, places, f=f: (f(image, places) * weights).sum(), argnums=(0, 1))(image, places)
+        for f in (grid_sample, own)
+    ]
+    for got, expected in zip(*gradients, strict=True):
+        close(got, expected, 1e-4)
+
+
+def test_missing_rules():
+    for use, message in (
+        (
+            lambda: mx.grad(lambda x: plain(x).sum())(X),
+            "Input `x` of `plain` requires a gradient (MLX, grad, vjp), and the function has no vjp rule: attach one with "
+            "`f.vjp(rule)`.",
+        ),
+        (
+            lambda: mx.jvp(plain, [X], [X]),
+            "Input `x` of `plain` has a tangent (MLX, jvp), and the function has no jvp rule: attach one with "
+            "`f.jvp(rule)`.",
+        ),
+        (
+            lambda: mx.vmap(plain)(X),
+            "`plain` is batched (MLX, vmap), and the function has no vmap rule: attach one with `f.vmap(rule)` or "
+            '`f.vmap("sequential")`.',
+        ),
+    ):
+        with pytest.raises(TypeError) as error:
+            use()
+        assert str(error.value) == "[metal_kernel] " + message
+    # Kernels that are no functions keep MLX's words.
+    kernel: Any = kiln.mlx.metal_kernel("k", ["x"], ["y"], definitions.INDEX + "y[i] = x[i];")
+    keywords = {
+        "output_shapes": [X.shape],
+        "output_dtypes": [mx.float32],
+        "grid": (40, 1, 1),
+        "threadgroup": (40, 1, 1),
+    }
+    with pytest.raises(ValueError, match=r"^\[Primitive::vjp\] Not implemented for CustomKernel\.$"):
+        mx.grad(lambda x: kernel(inputs=[x], **keywords)[0].sum())(X)
+
+
+def test_errors_of_rules_reach_the_program():
+    function = definitions.elementwise("wrong", ["x"], "y[i] = x[i];")
+
+    @function.vjp
+    def fails(*_):
+        raise KeyError("of the rule")
+
+    with pytest.raises(KeyError, match="of the rule"):
+        mx.grad(lambda x: function(x).sum())(X)
+    function.vjp(lambda x, cotangent, _: cotangent[0])
+    with pytest.raises(ValueError) as error:
+        mx.grad(lambda x: function(x).sum())(X)
+    assert str(error.value) == (
+        "[metal_kernel] The vjp rule of `wrong` gave a gradient of shape (5,) for input `x` of shape (8, 5)."
+    )
+
+
+def test_functions_live_as_long_as_their_graph():
+    """A function that a loss makes for itself is gone when MLX asks for its gradient."""
+
+    def with_own_function(x):
+        function = definitions.elementwise("own", ["x"], "y[i] = x[i] * x[i];")
+        function.vjp(lambda x, cotangent, _: 2 * product(x, cotangent))
+        result = function(x).sum()
+        del function
+        gc.collect()
+        return result
+
+    close(mx.grad(with_own_function)(X), 2 * X)
+
+
+def test_equal_launches_are_one():
+    """In a graph that MLX compiles; of a kernel that is no function MLX knows nothing."""
+    kernel = definitions.elementwise("counted", ["x"], "y[i] = x[i] + 1;")
+    program = mx.compile(lambda x: kernel(x) * kernel(x))
+    close(program(X), (X + 1) ** 2)
+    assert len(kernel._kernel.history) == 1
+
+
+def test_exports_hand_over_to_mlx():
+    """What is exported loads on a Mac: it has one of MLX's own kernels."""
+    with kiln.mlx.install():
+        seen = []
+        original = kiln.mlx._ExportableKernel._exported
+
+        def exported(self, **keywords):
+            seen.append(keywords["grid"])
+            return original(self, **keywords)
+
+        kiln.mlx._ExportableKernel._exported = exported  # type: ignore[method-assign]
+        try:
+            import tempfile
+
+            with tempfile.TemporaryDirectory() as folder:
+                mx.export_function(f"{folder}/f.mlxfn", lambda x: square(x), X)
+        finally:
+            kiln.mlx._ExportableKernel._exported = original  # type: ignore[method-assign]
+    assert seen == [(40, 1, 1)]
+
+
+def test_functions_pickle():
+    copy = pickle.loads(pickle.dumps(square))
+    close(mx.grad(lambda x: copy(x).sum())(X), 2 * X)
+
+
+def test_numbers_among_arrays():
+    function = definitions.elementwise("scaled", ["x", "s"], "y[i] = x[i] * s;")
+    function.vjp(lambda primals, cotangent, _: (cotangent * primals[1], None))
+    close(mx.grad(lambda x: function(x, 3.0).sum())(X), mx.full(X.shape, 3.0))

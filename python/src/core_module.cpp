@@ -841,9 +841,7 @@ the result compiles, runs and raises all other errors.)")
 
 Example:
   >>> import kiln
-  >>> double = kiln.metal_kernel(
-  ...     "double", ["x"], ["y"], "uint i = thread_position_in_grid.x; y[i] = 2 * x[i];"
-  ... )
+  >>> double = kiln.metal_kernel("double", ["x"], ["y"], "uint i = thread_position_in_grid.x; y[i] = 2 * x[i];")
   >>> compiled = double.compile(
   ...     input_shapes=[(1024,)],
   ...     input_dtypes=["float32"],

@@ -3,6 +3,7 @@ part. Each check compares with NumPy, on the engine of its process; `test_memory
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -21,7 +22,7 @@ def check(cases: Mapping[str, Iterable[Any]] | None = None) -> Any:
     def register(function: Any) -> Any:
         for values in itertools.product(*(cases or {}).values()):
             name = "-".join([function.__name__, *map(str, values)])
-            CHECKS[name] = lambda function=function, values=values: function(*values)
+            CHECKS[name] = functools.partial(function, *values)
         return function
 
     return register
@@ -182,10 +183,10 @@ def quotients(a: Any, b: Any) -> Any:
 def division(dtype: str) -> None:
     rng = np.random.default_rng(5)
     info = np.iinfo(dtype)
-    special = [info.min, info.max, 0, 1, info.max - 1, info.min + 1, 7, 3, info.max // 2, info.max // 2 + 1]
+    edges = [info.min, info.max, 0, 1, info.max - 1, info.min + 1, 7, 3, info.max // 2, info.max // 2 + 1]
     if info.min < 0:
-        special += [-1, -2, -7]
-    special = np.array(special, dtype)
+        edges += [-1, -2, -7]
+    special = np.array(edges, dtype)
     random = rng.integers(info.min, info.max, 200, dtype=dtype, endpoint=True)
     a = np.concatenate([np.repeat(special, len(special)), random, random])
     b = np.concatenate([np.tile(special, len(special)), random[::-1], (random % 20).astype(dtype)])

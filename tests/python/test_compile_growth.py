@@ -197,3 +197,26 @@ def test_values_of_a_decision_tree(leaves):
 
     expected = np.array([value(0, leaves, s) for s in x], np.float32)
     assert (run(KINDS["leaves of a tree"][0](leaves), x) == expected).all()
+
+
+def test_a_loop_around_loops_over_simdgroups_stays_a_loop():
+    """Its latch is the inner loop's latch, whose metadata is not its own."""
+    body = """threadgroup float tile[80];
+        uint t = thread_index_in_threadgroup;
+        float sum = 0;
+        for (uint k = 0; k < 100; ++k) {
+            for (uint i = t; i < 67; i += threads_per_threadgroup.x) tile[i] = x[(13 * k + i) % 997] + sum;
+            threadgroup_barrier(mem_flags::mem_threadgroup);
+            sum = fma(tile[(7 * t + 2) % 67], tile[(t + 2) % 67], sum);
+            threadgroup_barrier(mem_flags::mem_threadgroup);
+        }
+        out[thread_position_in_grid.x] = sum;"""
+    kernel = kiln.metal_kernel("tiles", ["x"], ["out"], body)
+    compiled = kernel.compile(
+        inputs=[np.zeros(1000, np.float32)],
+        output_shapes=[(256,)],
+        output_dtypes=["float32"],
+        grid=(256, 1, 1),
+        threadgroup=(128, 1, 1),
+    )
+    assert max(made.instructions_after for made in compiled.passes()) < 5000

@@ -496,6 +496,7 @@ class Widener {
   DenseMap<Instruction*, Values> registers_;       // of load groups without gaps, in their order in memory
   DenseSet<Instruction*> deferred_stores_;
   SmallVector<TestedSum> tested_sums_;  // in the block that is being widened
+  unsigned num_tested_ = 0;             // accesses
   DenseMap<LoadInst*, ZeroedLoad> zeroed_loads_;
   DenseMap<Value*, SunkLoad> sunk_loads_;  // by the select
   std::vector<SharedCheck> shared_checks_;

@@ -35,6 +35,11 @@ namespace {
 
 constexpr unsigned kMostSteps = 32;
 constexpr size_t kMostTerms = 3;
+
+// Accesses of a function that are tested. Each has two paths, which bodies of hundreds of accesses would take long to
+// compile for.
+constexpr unsigned kMostTested = 48;
+
 constexpr int64_t kMaxFactor = 1 << 20;
 
 // Sums of several extended numbers are exact in 32 bits if each is smaller, and factors add up to less.
@@ -216,6 +221,7 @@ std::optional<Widener::RunTimeShape> Widener::run_time_shape(Instruction& access
   if (type->isIntegerTy(1) || !VectorType::isValidElementType(type) || bytes != layout_.getTypeAllocSize(type) ||
       stride_of(address))
     return std::nullopt;
+  if (num_tested_ == kMostTested) return std::nullopt;
   // Lanes' variables are apart.
   if (isa<AllocaInst>(getUnderlyingObject(address))) return std::nullopt;
   std::optional<LaneSum> sum = lane_sum_of(address, bytes);
@@ -331,6 +337,7 @@ Widener::TestedSum Widener::tested_and_extended(const LaneSum& sum, unsigned wid
 // Emits both ways to access memory; `in_parts` gets the address of each part.
 Widener::Values Widener::emit_by_run_time_shape(const RunTimeShape& shape, IRBuilder<>& builder,
                                                 function_ref<Values(ArrayRef<Value*>)> in_parts, Emitter scalarized) {
+  ++num_tested_;
   const TestedSum test = tested_and_extended(shape.address, shape.part_lanes, builder);
   Value* condition = test.condition;
   auto require = [&](Value* what) { condition = builder.CreateAnd(condition, what); };

@@ -10,12 +10,14 @@
 #include <memory>
 #include <optional>
 #include <ostream>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/text.h"
 #include "kiln/error.h"
+#include "runtime/call.h"
 #include "runtime/context.h"
 #include "runtime/kernel_object.h"
 
@@ -43,6 +45,30 @@ struct CallArguments {
   PyObject* stream = nullptr;            // null: None; borrowed from the caller
   std::vector<std::string> input_names;  // where the call gives them
   std::vector<std::string> output_names;
+
+  /// The outputs of a call that allocates them.
+  std::vector<OutputArray> allocated_outputs() const {
+    std::vector<OutputArray> made;
+    for (size_t i = 0; i < output_shapes.size(); ++i)
+      made.push_back({i < output_dtypes.size() ? output_dtypes[i] : Dtype::kFloat32, output_shapes[i]});
+    return made;
+  }
+
+  /// The call on arrays that the caller keeps.
+  Call call_on(std::span<const InputArray> input_arrays, std::span<const OutputArray> output_arrays,
+               Device device = {}) const {
+    Call call{};
+    call.inputs = input_arrays;
+    call.outputs = output_arrays;
+    call.template_arguments = template_arguments;
+    call.grid = grid;
+    call.threadgroup = threadgroup;
+    call.init_value = init_value;
+    call.input_names = input_names;
+    call.output_names = output_names;
+    call.device = device;
+    return call;
+  }
 
   /// How messages name an input: by its name or, where there are more inputs than names, by its place.
   std::string input_name(const KernelObject& kernel, size_t i) const {

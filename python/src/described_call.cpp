@@ -18,19 +18,8 @@ nb::object compile_described(const std::shared_ptr<KernelObject>& kernel, const 
     write_row_contiguous_strides(shape, strides.emplace_back(shape.size()));
     inputs.push_back({nullptr, described.dtypes[i], shape, strides.back()});
   }
-  std::vector<OutputArray> outputs;
-  for (size_t i = 0; i < arguments.output_shapes.size(); ++i)
-    outputs.push_back({i < arguments.output_dtypes.size() ? arguments.output_dtypes[i] : Dtype::kFloat32,
-                       arguments.output_shapes[i]});
-  Call call{inputs,
-            outputs,
-            arguments.template_arguments,
-            arguments.grid,
-            arguments.threadgroup,
-            arguments.init_value,
-            arguments.input_names,
-            arguments.output_names,
-            described.device};
+  const std::vector<OutputArray> outputs = arguments.allocated_outputs();
+  Call call = arguments.call_on(inputs, outputs, described.device);
   kernel->check_sizes(call);
   if (wanted == Wanted::kSource || arguments.verbose) {
     kernel->check(call);

@@ -100,17 +100,7 @@ class DeviceLibrary::Arguments {
       for (size_t i = 0; i < arguments_.output_shapes.size(); ++i)
         output_arrays_.push_back({i < arguments_.output_dtypes.size() ? arguments_.output_dtypes[i] : Dtype::kFloat32,
                                   arguments_.output_shapes[i]});
-    Call call{};
-    call.inputs = input_arrays_;
-    call.outputs = output_arrays_;
-    call.template_arguments = arguments_.template_arguments;
-    call.grid = arguments_.grid;
-    call.threadgroup = arguments_.threadgroup;
-    call.init_value = arguments_.init_value;
-    call.input_names = arguments_.input_names;
-    call.output_names = arguments_.output_names;
-    call.device = device();
-    return call;
+    return arguments_.call_on(input_arrays_, output_arrays_, device());
   }
 
   std::span<const nb::object> given_outputs() const { return outputs_; }

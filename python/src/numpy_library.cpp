@@ -323,19 +323,9 @@ class NumpyLibrary : public ArrayLibrary {
     Inputs inputs(*kernel, arguments);
     std::optional<GivenOutputs> given;
     if (arguments.outputs) given.emplace(*kernel, inputs, arguments);
-    std::vector<OutputArray> outputs;
-    if (given) outputs = given->outputs;
-    for (size_t i = 0; i < arguments.output_shapes.size(); ++i)
-      outputs.push_back({i < arguments.output_dtypes.size() ? arguments.output_dtypes[i] : Dtype::kFloat32,
-                         arguments.output_shapes[i]});
-    Call call{inputs.arrays(),
-              outputs,
-              arguments.template_arguments,
-              arguments.grid,
-              arguments.threadgroup,
-              arguments.init_value,
-              arguments.input_names,
-              arguments.output_names};
+    std::vector<OutputArray> outputs = arguments.allocated_outputs();
+    if (given) outputs.insert(outputs.begin(), given->outputs.begin(), given->outputs.end());
+    Call call = arguments.call_on(inputs.arrays(), outputs);
     kernel->check_sizes(call);
     for (const OutputArray& output : outputs)
       if (output.shape.size() > most_dimensions())

@@ -29,8 +29,6 @@ static_assert([] {
 
 }  // namespace
 
-std::span<const TargetEntry> target_registry() { return kTargets; }
-
 const TargetEntry& entry_of(DeviceKind kind) { return kTargets[static_cast<size_t>(kind)]; }
 
 TargetSpec target_named(std::string_view architecture) {

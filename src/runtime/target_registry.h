@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string_view>
 
 #include "core/compiler.h"
@@ -25,9 +24,6 @@ struct TargetEntry {
   /// Whether KILN_CPU_ENGINE chooses an engine.
   bool has_engines;
 };
-
-/// In the order of DeviceKind.
-std::span<const TargetEntry> target_registry();
 
 const TargetEntry& entry_of(DeviceKind kind);
 

@@ -10,6 +10,7 @@
 //   widener_address_patterns.cpp  values with constant differences between lanes
 //   widener_memory.cpp            variables, loads, stores
 //   widener_atomics.cpp           atomic operations
+//   widener_lane_sums.cpp         addresses as sums of uniform values and of numbers that differ between lanes
 //   widener_run_time_shapes.cpp   accesses that are tested for being consecutive when the code runs
 //   widener_zeros.cpp             selects between a loaded value and zero
 //   widener_interleaved.cpp       interleaved accesses to members of structures
@@ -91,6 +92,11 @@ class Widener {
   struct GuardedAddress {
     Value* allowed;
     Value* address;
+  };
+
+  // A guard that compares a lane's offset with a uniform limit.
+  struct LaneGuard {
+    Value *offset, *limit;
   };
 
   // The memory that the lanes access together.
@@ -188,6 +194,10 @@ class Widener {
   // A number of 64 bits, or an address: uniform values plus terms, and a constant number of elements that belongs to
   // them.
   struct LaneSum {
+    // Sums of several extended numbers are exact in 32 bits if each is smaller than so many bits, and their factors are
+    // small.
+    static constexpr unsigned kSmallBits = 20;
+
     Value* value;
     SmallVector<LaneTerm> terms;
     int64_t constant;
@@ -326,6 +336,8 @@ class Widener {
   void widen_variable(AllocaInst& variable);
   static std::optional<GuardedAddress> guarded(Value* pointer);
   static GuardedAddress guarded_address_of(Instruction& access);
+  std::optional<LaneGuard> lane_guard_of(Value* allowed) const;
+  Value* all_active(IRBuilder<>& builder);
   Value* reduced_limit(Value* limit, uint64_t reach);
   bool has_range_guard(const GuardedAddress& target, uint64_t bytes);
   bool uses_tail_load(const LoadInst& load, const GuardedAddress& target);
@@ -359,19 +371,22 @@ class Widener {
   void widen_store_scalarized(StoreInst& store, IRBuilder<>& builder);
   void widen_single_store(StoreInst& store, IRBuilder<>& builder);
 
-  // ---- Accesses tested at run time
+  // ---- Addresses as sums
 
   std::optional<int64_t> scale_of_step(const Instruction& step) const;
   bool add_terms(Value* value, int64_t factor, LaneSum& sum, unsigned& steps);
   std::optional<LaneSum> lane_sum_of(Value* value, uint64_t bytes);
-  Value* without_terms(Value* value, IRBuilder<>& builder);
   static void take_out_constants(LaneSum& sum);
-  TestedSum tested_and_extended(const LaneSum& sum, unsigned width, IRBuilder<>& builder);
-  const TestedSum& tested(const LaneSum& sum, unsigned width, IRBuilder<>& builder);
-  std::pair<Value*, Value*> sums_of(const LaneSum& sum, IRBuilder<>& builder);
+  Value* without_terms(Value* value, IRBuilder<>& builder);
   bool is_quotient(Value* number) const;
   bool has_position(Value* number) const;
+
+  // ---- Accesses tested at run time
+
   std::optional<RunTimeShape> run_time_shape(Instruction& access, Type* type);
+  std::pair<Value*, Value*> sums_of(const LaneSum& sum, IRBuilder<>& builder);
+  const TestedSum& tested(const LaneSum& sum, unsigned width, IRBuilder<>& builder);
+  TestedSum tested_and_extended(const LaneSum& sum, unsigned width, IRBuilder<>& builder);
   Values emit_by_run_time_shape(const RunTimeShape& shape, IRBuilder<>& builder,
                                 function_ref<Values(ArrayRef<Value*>)> in_parts, Emitter scalarized);
   bool load_by_run_time_shape(LoadInst& load, IRBuilder<>& builder);

@@ -48,6 +48,21 @@ Widener::GuardedAddress Widener::guarded_address_of(Instruction& access) {
   return {nullptr, pointer};
 }
 
+std::optional<Widener::LaneGuard> Widener::lane_guard_of(Value* allowed) const {
+  auto* comparison = dyn_cast_or_null<ICmpInst>(allowed);
+  if (!comparison) return std::nullopt;
+  const bool is_swapped = comparison->getPredicate() == ICmpInst::ICMP_UGT;
+  if (!is_swapped && comparison->getPredicate() != ICmpInst::ICMP_ULT) return std::nullopt;
+  LaneGuard guard{comparison->getOperand(is_swapped ? 1 : 0), comparison->getOperand(is_swapped ? 0 : 1)};
+  if (!guard.offset->getType()->isIntegerTy(64) || is_divergent(guard.limit)) return std::nullopt;
+  return guard;
+}
+
+// Whether no lane is off.
+Value* Widener::all_active(IRBuilder<>& builder) {
+  return builder.CreateICmpEQ(builder.CreateBitCast(mask_, builder.getInt32Ty()), builder.getInt32(-1));
+}
+
 // A guard's limit minus the reach of an access. Emitted once, at the limit's definition, since many checks use it.
 Value* Widener::reduced_limit(Value* limit, uint64_t reach) {
   auto* known = dyn_cast<Instruction>(limit);
@@ -84,14 +99,10 @@ std::optional<Widener::RangeCheck> Widener::check_range(Value* pointer, Value* a
                                                         IRBuilder<>& builder) {
   Value *offset = nullptr, *limit = nullptr;
   if (allowed && is_divergent(allowed)) {
-    auto* comparison = dyn_cast<ICmpInst>(allowed);
-    if (!comparison) return std::nullopt;
-    bool is_swapped = comparison->getPredicate() == ICmpInst::ICMP_UGT;
-    if (!is_swapped && comparison->getPredicate() != ICmpInst::ICMP_ULT) return std::nullopt;
-    offset = comparison->getOperand(is_swapped ? 1 : 0);
-    limit = comparison->getOperand(is_swapped ? 0 : 1);
-    if (!offset->getType()->isIntegerTy(64) || is_divergent(limit) || !have_equal_strides(offset, pointer))
-      return std::nullopt;
+    std::optional<LaneGuard> guard = lane_guard_of(allowed);
+    if (!guard || !have_equal_strides(guard->offset, pointer)) return std::nullopt;
+    offset = guard->offset;
+    limit = guard->limit;
   }
   // More than the lanes' own elements may be read only if it is known to be there.
   if (!offset && !shape.is_exact) return std::nullopt;
@@ -132,8 +143,7 @@ std::optional<Widener::RangeCheck> Widener::check_range(Value* pointer, Value* a
   }
   // Without masked accesses all lanes must be active.
   if (shape.needs_full_mask ? !offset && !is_all(mask_) : !can_mask(shape.bytes))
-    condition = builder.CreateAnd(
-        condition, builder.CreateICmpEQ(builder.CreateBitCast(mask_, builder.getInt32Ty()), builder.getInt32(-1)));
+    condition = builder.CreateAnd(condition, all_active(builder));
   return RangeCheck{condition, base, offset, limit, is_active_only};
 }
 

@@ -4,10 +4,10 @@
 // or a loop over lanes. Mostly the lanes are consecutive all the same: an index through max, min, clamp or a remainder
 // is so everywhere but at a border, and in a threadgroup of 16 threads a row each half of a simdgroup is.
 //
-// Idea: an address is a sum of uniform values and of a few numbers that differ between lanes (LaneSum). The sum of the
-// latter, in elements, is a vector that is compared with its first element plus 0, 1, 2, …, for each part of a
-// simdgroup that fills a register of words. A bounds check of consecutive elements is one of the first of them. If all
-// parts pass, each is one load or store.
+// Idea: an address is a sum of uniform values and of a few numbers that differ between lanes (widener_lane_sums.cpp).
+// The sum of the latter, in elements, is a vector that is compared with its first element plus 0, 1, 2, …, for each
+// part of a simdgroup that fills a register of words. A bounds check of consecutive elements is one of the first of
+// them. If all parts pass, each is one load or store.
 //
 // The sum is computed in 32 bits, as a rule. One number that is extended is tested before that: consecutive numbers
 // stay so if the narrow ones do not wrap, which the first of them tells. Several are added only if all are small.
@@ -19,13 +19,11 @@
 // lane suffice. It knows some operations, this all of them; and the vector is there. A branch for each part: four times
 // the code, and few parts fail where any pass.
 //
-// Complexity: an address is followed once for each access, through at most kMostSteps operations.
+// Complexity: linear in the accesses; a block's tested sums are searched one by one, and there are at most kMostTested.
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/Analysis/VectorUtils.h>
-#include <llvm/IR/GetElementPtrTypeIterator.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "compiler/vectorize/widener.h"
 
@@ -33,186 +31,11 @@ namespace kiln::widening {
 
 namespace {
 
-constexpr unsigned kMostSteps = 32;
-constexpr size_t kMostTerms = 3;
-
 // Accesses of a function that are tested. Each has two paths, which bodies of hundreds of accesses would take long to
 // compile for.
 constexpr unsigned kMostTested = 48;
 
-constexpr int64_t kMaxFactor = 1 << 20;
-
-// Sums of several extended numbers are exact in 32 bits if each is smaller, and factors add up to less.
-constexpr unsigned kSmallBits = 20, kFactorBits = 10;
-
 }  // namespace
-
-// By what a sum's terms are multiplied if this is done to it: 1 for additions. Nothing: it is a term itself.
-std::optional<int64_t> Widener::scale_of_step(const Instruction& step) const {
-  const bool is_wide = layout_.getTypeSizeInBits(step.getType()) == 64;
-  switch (step.getOpcode()) {
-    case Instruction::GetElementPtr:
-    case Instruction::PtrToInt:
-    case Instruction::IntToPtr:
-    case Instruction::Add:
-    case Instruction::Sub: return is_wide ? std::optional<int64_t>(1) : std::nullopt;
-    case Instruction::Mul:
-    case Instruction::Shl: {
-      const auto* by = dyn_cast<ConstantInt>(step.getOperand(1));
-      const bool is_shift = step.getOpcode() == Instruction::Shl;
-      if (!is_wide || !by || by->getValue().getActiveBits() > 16 || (is_shift && by->getZExtValue() > 16))
-        return std::nullopt;
-      return static_cast<int64_t>(is_shift ? uint64_t{1} << by->getZExtValue() : by->getZExtValue());
-    }
-    default: return std::nullopt;
-  }
-}
-
-// Adds what differs between lanes in a number of 64 bits or an address, times `factor`, to the terms. False where there
-// are too many, or others than numbers.
-bool Widener::add_terms(Value* value, int64_t factor, LaneSum& sum, unsigned& steps) {
-  if (!is_divergent(value)) return true;
-  auto* instruction = dyn_cast<Instruction>(value);
-  if (!instruction || ++steps > kMostSteps || std::abs(factor) > kMaxFactor) return false;
-  auto add_term = [&](Value* number, std::optional<unsigned> extension, int64_t by) {
-    // Of fewer bits, the steps of a part would wrap.
-    const auto* type = dyn_cast<IntegerType>(number->getType());
-    if (!type || type->getBitWidth() < 8 || (!extension && type->getBitWidth() != 64)) return false;
-    for (LaneTerm& term : sum.terms)
-      if (term.number == number && term.extension == extension) {
-        term.factor += by;
-        return true;
-      }
-    sum.terms.push_back({number, extension, by});
-    return sum.terms.size() <= kMostTerms;
-  };
-  const unsigned opcode = instruction->getOpcode();
-  const auto operand = [&](unsigned i) { return instruction->getOperand(i); };
-  const std::optional<int64_t> scale = scale_of_step(*instruction);
-  if (!scale) {
-    if (opcode == Instruction::ZExt || opcode == Instruction::SExt) return add_term(operand(0), opcode, factor);
-    return add_term(value, std::nullopt, factor);
-  }
-  if (opcode == Instruction::GetElementPtr) {
-    if (!add_terms(operand(0), factor, sum, steps)) return false;
-    auto level = gep_type_begin(instruction);
-    for (unsigned i = 1; i < instruction->getNumOperands(); ++i, ++level) {
-      if (!is_divergent(operand(i))) continue;
-      const uint64_t size = level.getSequentialElementStride(layout_);
-      if (size > static_cast<uint64_t>(kMaxFactor)) return false;
-      const int64_t by = factor * static_cast<int64_t>(size);
-      // An address extends a narrow index itself.
-      const bool is_added = operand(i)->getType()->isIntegerTy(64) ? add_terms(operand(i), by, sum, steps)
-                                                                   : add_term(operand(i), Instruction::SExt, by);
-      if (!is_added) return false;
-    }
-    return true;
-  }
-  if (!add_terms(operand(0), factor * *scale, sum, steps)) return false;
-  if (opcode == Instruction::Add) return add_terms(operand(1), factor, sum, steps);
-  if (opcode == Instruction::Sub) return add_terms(operand(1), -factor, sum, steps);
-  return true;
-}
-
-// The value in a lane whose terms are all 0.
-Value* Widener::without_terms(Value* value, IRBuilder<>& builder) {
-  if (!is_divergent(value)) return scalar(value);
-  auto* instruction = cast<Instruction>(value);
-  const bool is_wide = layout_.getTypeSizeInBits(value->getType()) == 64;
-  if (!is_wide || !scale_of_step(*instruction)) return Constant::getNullValue(value->getType());
-  SmallVector<Value*> operands;
-  for (Value* operand : instruction->operands()) operands.push_back(without_terms(operand, builder));
-  Instruction* copy = with_operands(*instruction, operands);
-  copy->dropPoisonGeneratingFlags();
-  return builder.Insert(copy);
-}
-
-// Small constants that are added to numbers before those are extended: so sums at constant distances, as a stencil's,
-// have the same terms, which are tested once. That holds of numbers as small as sums_of() demands.
-void Widener::take_out_constants(LaneSum& sum) {
-  for (LaneTerm& term : sum.terms) {
-    auto* added = dyn_cast<Instruction>(term.number);
-    auto* constant = added && added->getOpcode() == Instruction::Add && added->getType()->isIntegerTy(32)
-                         ? dyn_cast<ConstantInt>(added->getOperand(1))
-                         : nullptr;
-    const int64_t by = constant ? constant->getSExtValue() : 0;
-    const bool is_exact = std::abs(by) < int64_t{1} << kSmallBits && (term.extension == Instruction::SExt || by >= 0);
-    if (constant && is_exact) {
-      sum.constant += by * term.factor;
-      term.number = added->getOperand(0);
-    }
-    // A small word that is not negative is extended to the same number in both ways.
-    if (term.number->getType()->isIntegerTy(32)) term.extension = Instruction::ZExt;
-  }
-}
-
-std::optional<Widener::LaneSum> Widener::lane_sum_of(Value* value, uint64_t bytes) {
-  LaneSum sum{value, {}, 0, false};
-  unsigned steps = 0;
-  if (!add_terms(value, 1, sum, steps)) return std::nullopt;
-  erase_if(sum.terms, [](const LaneTerm& term) { return term.factor == 0; });
-  const auto size = static_cast<int64_t>(bytes);
-  uint64_t factors = 0;
-  int64_t common = 0;
-  for (LaneTerm& term : sum.terms) {
-    if (term.factor % size != 0) return std::nullopt;
-    term.factor /= size;
-    factors += static_cast<uint64_t>(std::abs(term.factor));
-    common = std::gcd(common, term.factor);
-  }
-  sum.is_quotient =
-      !sum.terms.empty() && all_of(sum.terms, [&](const LaneTerm& term) { return is_quotient(term.number); });
-  // Lanes with a common factor are never consecutive.
-  if (common != 1 && !sum.is_quotient) return std::nullopt;
-  if (factors >= uint64_t{1} << kFactorBits) return std::nullopt;
-  if (sum.is_sum_of_small()) take_out_constants(sum);
-  return sum;
-}
-
-// Whether a number is the quotient of a division or shift, but for what all lanes have: as a row's or channel's, it is
-// mostly the same in neighbouring lanes.
-bool Widener::is_quotient(Value* number) const {
-  for (unsigned steps = 0; steps < kMostSteps; ++steps) {
-    auto* instruction = dyn_cast<Instruction>(number);
-    if (!instruction) return false;
-    switch (instruction->getOpcode()) {
-      case Instruction::UDiv:
-      case Instruction::SDiv:
-      case Instruction::LShr:
-      case Instruction::AShr: return true;
-      case Instruction::Add:
-      case Instruction::Sub:
-      case Instruction::Mul:
-      case Instruction::Shl:
-      case Instruction::Or:
-      case Instruction::ZExt:
-      case Instruction::SExt:
-      case Instruction::Trunc: {
-        auto is_other = [&](const Use& operand) { return is_divergent(operand.get()); };
-        if (count_if(instruction->operands(), is_other) != 1) return false;
-        number = *find_if(instruction->operands(), is_other);
-        break;
-      }
-      default: return false;
-    }
-  }
-  return false;
-}
-
-// Whether a number is computed from the thread's position, and not from what is in memory alone. The latter's lanes, as
-// a list's or a graph's indices, are rarely consecutive.
-bool Widener::has_position(Value* number) const {
-  SmallVector<Value*> left{number};
-  SmallPtrSet<Value*, 16> seen;
-  while (!left.empty()) {
-    Value* value = left.pop_back_val();
-    if (!is_divergent(value) || isa<LoadInst>(value) || !seen.insert(value).second) continue;
-    auto* instruction = dyn_cast<Instruction>(value);
-    if (!instruction || is_lane(value) || instruction->mayReadOrWriteMemory() || seen.size() > kMostSteps) return true;
-    append_range(left, instruction->operand_values());
-  }
-  return false;
-}
 
 // Whether lanes' addresses may be consecutive although that is not known.
 std::optional<Widener::RunTimeShape> Widener::run_time_shape(Instruction& access, Type* type) {
@@ -228,14 +51,10 @@ std::optional<Widener::RunTimeShape> Widener::run_time_shape(Instruction& access
   if (!sum || none_of(sum->terms, [&](const LaneTerm& term) { return has_position(term.number); })) return std::nullopt;
   RunTimeShape shape{std::move(*sum), std::nullopt, allowed, nullptr, bytes, std::max(isa_.num_words(), 8U)};
   if (allowed && is_divergent(allowed)) {
-    auto* comparison = dyn_cast<ICmpInst>(allowed);
-    if (!comparison) return std::nullopt;
-    const bool is_swapped = comparison->getPredicate() == ICmpInst::ICMP_UGT;
-    if (!is_swapped && comparison->getPredicate() != ICmpInst::ICMP_ULT) return std::nullopt;
-    Value* offset = comparison->getOperand(is_swapped ? 1 : 0);
-    shape.limit = comparison->getOperand(is_swapped ? 0 : 1);
-    if (is_divergent(shape.limit) || !offset->getType()->isIntegerTy(64)) return std::nullopt;
-    shape.offset = lane_sum_of(offset, bytes);
+    std::optional<LaneGuard> guard = lane_guard_of(allowed);
+    if (!guard) return std::nullopt;
+    shape.limit = guard->limit;
+    shape.offset = lane_sum_of(guard->offset, bytes);
     if (!shape.offset || !shape.offset->has_terms_of(shape.address.terms)) return std::nullopt;
   }
   return shape;
@@ -263,7 +82,7 @@ std::pair<Value*, Value*> Widener::sums_of(const LaneSum& sum, IRBuilder<>& buil
     total = total ? builder.CreateAdd(total, lanes) : lanes;
   }
   if (!is_narrow) return {total, nullptr};
-  return {total, builder.CreateICmpULT(bits, ConstantInt::get(type, uint64_t{1} << kSmallBits))};
+  return {total, builder.CreateICmpULT(bits, ConstantInt::get(type, uint64_t{1} << LaneSum::kSmallBits))};
 }
 
 // Tests whether the lanes of each part are consecutive, or all the same if they are quotients, once for all sums of the
@@ -355,8 +174,7 @@ Widener::Values Widener::emit_by_run_time_shape(const RunTimeShape& shape, IRBui
   } else if (shape.allowed) {
     require(scalar(shape.allowed));
   }
-  if (!is_all(mask_) && (shape.address.is_quotient || !can_mask(shape.bytes)))
-    require(builder.CreateICmpEQ(builder.CreateBitCast(mask_, builder.getInt32Ty()), builder.getInt32(-1)));
+  if (!is_all(mask_) && (shape.address.is_quotient || !can_mask(shape.bytes))) require(all_active(builder));
   auto fast_path = [&] {
     Value* base = without_terms(shape.address.value, builder);
     SmallVector<Value*> addresses;

@@ -16,19 +16,6 @@ namespace {
 // Stack memory: from the first element of a group to its last, and for all groups of a block.
 constexpr uint64_t kMaxBytes = 16 << 10, kMaxBytesInBlock = 64 << 10;
 
-// A guard that compares a lane's offset with a uniform limit.
-struct Guard {
-  Value *offset, *limit;
-};
-
-std::optional<Guard> guard_of(Value* allowed) {
-  auto* comparison = dyn_cast_or_null<ICmpInst>(allowed);
-  if (!comparison || comparison->getPredicate() != ICmpInst::ICMP_ULT ||
-      !comparison->getOperand(0)->getType()->isIntegerTy(64))
-    return std::nullopt;
-  return Guard{comparison->getOperand(0), comparison->getOperand(1)};
-}
-
 }  // namespace
 
 bool Widener::can_share_check(const AccessGroup& group, LoadInst& load, ScalarEvolution& evolution, Member& member) {
@@ -36,7 +23,7 @@ bool Widener::can_share_check(const AccessGroup& group, LoadInst& load, ScalarEv
   if (load.getType() != first.getType() || load.getAlign() != first.getAlign()) return false;
   auto [allowed, address] = guarded_address_of(load);
   auto [first_allowed, first_address] = guarded_address_of(first);
-  std::optional<Guard> guard = guard_of(allowed), first_guard = guard_of(first_allowed);
+  std::optional<LaneGuard> guard = lane_guard_of(allowed), first_guard = lane_guard_of(first_allowed);
   if (guard->limit != first_guard->limit) return false;
   uint64_t bytes = layout_.getTypeStoreSize(load.getType());
   std::optional<int64_t> offset = distance(first_address, address, bytes, evolution);
@@ -57,9 +44,8 @@ void Widener::find_shared_checks(BasicBlock& block, ScalarEvolution& evolution) 
   auto is_candidate = [&](LoadInst& load) {
     if (load.getType()->isIntegerTy(1) || tiles_.contains(&load) || group_of_.contains(&load)) return false;
     auto [allowed, address] = guarded_address_of(load);
-    std::optional<Guard> guard = guard_of(allowed);
-    return guard && is_divergent(allowed) && !is_divergent(guard->limit) &&
-           have_equal_strides(guard->offset, address) &&
+    std::optional<LaneGuard> guard = lane_guard_of(allowed);
+    return guard && is_divergent(allowed) && have_equal_strides(guard->offset, address) &&
            element_stride(address, layout_.getTypeStoreSize(load.getType())) == 1 && !has_negative_offset(address);
   };
   auto can_join = [&](const AccessGroup& group, LoadInst& load, Member& member) {
@@ -92,7 +78,7 @@ void Widener::emit_shared_check(SharedCheck& shared, IRBuilder<>& builder) {
   auto& load =
       cast<LoadInst>(*find_if(shared.members, [&](const Member& member) { return member.offset == lowest; })->access);
   auto [allowed, pointer] = guarded_address_of(load);
-  Guard guard = *guard_of(allowed);
+  LaneGuard guard = *lane_guard_of(allowed);
   uint64_t bytes = layout_.getTypeStoreSize(load.getType());
   uint64_t reach = (static_cast<uint64_t>(highest - lowest) + kLanes - 1) * bytes;
   shared.buffer_bytes = reach + bytes;
@@ -103,9 +89,7 @@ void Widener::emit_shared_check(SharedCheck& shared, IRBuilder<>& builder) {
   Value* in_bounds = builder.CreateICmpULT(at_lane(guard.offset, 0, builder), reduced);
   in_bounds = builder.CreateAnd(check_stride(guard.offset, builder), in_bounds);
   // Without masked accesses all lanes must be active.
-  if (!can_mask(bytes))
-    in_bounds = builder.CreateAnd(
-        in_bounds, builder.CreateICmpEQ(builder.CreateBitCast(mask_, builder.getInt32Ty()), builder.getInt32(-1)));
+  if (!can_mask(bytes)) in_bounds = builder.CreateAnd(in_bounds, all_active(builder));
   auto in_memory = [&]() -> Values { return {first}; };
   auto copied = [&]() -> Values {
     copy_to_buffer(shared, load, first, builder);
@@ -118,7 +102,7 @@ void Widener::emit_shared_check(SharedCheck& shared, IRBuilder<>& builder) {
 // by lane.
 void Widener::copy_to_buffer(const SharedCheck& shared, LoadInst& lowest, Value* first, IRBuilder<>& builder) {
   auto [allowed, pointer] = guarded_address_of(lowest);
-  Guard guard = *guard_of(allowed);
+  LaneGuard guard = *lane_guard_of(allowed);
   Type *element = lowest.getType(), *number = builder.getInt64Ty();
   uint64_t bytes = layout_.getTypeStoreSize(element);
   SmallVector<uint64_t> distances;

@@ -230,9 +230,7 @@ void Widener::find_tiles(ScalarEvolution& evolution) {
 
 // Whether guards allow all of it, and all lanes are active.
 Value* Widener::check_tile_bounds(const Tile& tile, IRBuilder<>& builder) {
-  Value* in_bounds = builder.getTrue();
-  if (!is_all(mask_))
-    in_bounds = builder.CreateICmpEQ(builder.CreateBitCast(mask_, builder.getInt32Ty()), builder.getInt32(-1));
+  Value* in_bounds = is_all(mask_) ? builder.getTrue() : all_active(builder);
   uint64_t reach = (tile.strips[0].elements.size() - 1) * tile.bytes;
   auto check_strip = [&](const Strip& strip) {
     auto* select = dyn_cast<SelectInst>(getLoadStorePointerOperand(tile.accesses[strip.access]));

@@ -1,16 +1,26 @@
-"""Every body of `tests/bodies`, with the arrays of each library, against its reference."""
+"""Every body of `tests/bodies`, with the arrays of each library and on each engine, against its reference.
+
+The tests of a body run one after the other: a process compiles it once for all of them.
+"""
 
 import functools
 
+import kiln
 import kiln.mlx
 import mlx.core as mx
 import numpy as np
 import pytest
+from configurations import Result, available, call_on, different, own
 from guarded_pages import GuardedPages
-from launch_bodies import BODIES, launch, launch_numpy
+from launch_bodies import BODIES, launch, launch_numpy, result
 from mlx_kernels import to_mlx, to_numpy
+from sampling import sampled
 
-by_name = pytest.mark.parametrize("name", BODIES)
+# A scope beyond a function's, and the same list: then pytest puts what has the same parameter together.
+by_name = pytest.mark.parametrize("name", BODIES, scope="module")
+by_name_sampled = pytest.mark.parametrize(
+    "name", sampled(BODIES, every=6, group=lambda name: BODIES[name].subject), scope="module"
+)
 
 
 @functools.cache
@@ -64,3 +74,26 @@ def test_between_guard_pages(name, at_end):
         for value in body.inputs().values()
     ]
     check(body, launch_numpy(body, inputs))
+
+
+# ---- One meaning (docs/language.md 4.2): the same bits on every engine with every instruction set
+
+
+def always(configuration):
+    """The SIMD engine also for long bodies, which it would leave to the other."""
+    engine, isa = configuration
+    return ("simd-always" if engine == "simd" else engine, isa)
+
+
+@by_name_sampled
+def test_every_engine_gives_the_same_bits(name):
+    ours = Result(*result(name))
+    others = [
+        always(configuration) for configuration in available() if configuration != own() or ours.engine != own()[0]
+    ]
+    results = {other: Result(*found) for other, found in call_on(others, "launch_bodies", "result", name).items()}
+    for (engine, _), found in results.items():
+        assert found.engine == engine.removesuffix("-always"), found.reason
+        check(BODIES[name], found.outputs)
+    if BODIES[name].compile_options.get("math_mode", "safe") == "safe":  # other modes promise less
+        assert different({own(): ours, **results}) == []

@@ -1,6 +1,5 @@
 """CUDA bodies on the CPU: on both engines, with every instruction set, the same bits and what the references say."""
 
-import concurrent.futures
 import fractions
 import math
 import os
@@ -13,66 +12,39 @@ import cuda_launch
 import kiln
 import numpy as np
 import pytest
-from configurations import CONFIGURATIONS, available, evaluate, has
+from configurations import Result, available, call_on, different, has
 from cuda_launch import CUDA_BODIES
-from test_instruction_sets import Result, same
+from sampling import sampled
 
 TESTS = Path(__file__).parent.parent
 REFUSED = {"cuda_inline_ptx": "source:5:5: error: 'asm': inline PTX is not supported on the CPU"}
 LINE: dict[str, Any] = {"grid": (64, 1, 1), "threadgroup": (32, 1, 1)}
 
 
-def results() -> dict[str, Result]:
-    """Of every CUDA body that the CPU runs."""
-    found = {}
-    for name, body in CUDA_BODIES.items():
-        if name not in REFUSED:
-            found[name] = Result(cuda_launch.launch(body), cuda_launch.kernel_of(name).history[-1])
-    return found
+def result(name: str) -> Result:
+    """What a body gives, and on which engine."""
+    outputs = cuda_launch.launch(CUDA_BODIES[name])
+    launch = cuda_launch.kernel_of(name).history[-1]
+    return Result(outputs, launch.engine, launch.engine_reason)
 
 
-@pytest.fixture(scope="module")
-def all_results() -> Any:
-    """By engine and instruction set."""
-    with concurrent.futures.ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
-        running = {
-            (engine, isa): pool.submit(
-                evaluate, "test_cuda_on_cpu", "m.results()", KILN_CPU_ENGINE=engine, KILN_CPU_ISA=isa
-            )
-            for engine, isa in available()
-        }
-        return {configuration: future.result() for configuration, future in running.items()}
+# Threads of a warp part, and wait for one another.
+SCALAR = {"cuda_calls_in_branches", "cuda_lock_of_all_threads"}
 
 
-@pytest.mark.parametrize("configuration", CONFIGURATIONS, ids="-".join)
-def test_bodies_give_what_their_references_say(configuration, all_results):
-    if configuration not in all_results:
-        pytest.skip(f"the processor has no {configuration[1]}")
-    found = all_results[configuration]
-    assert len(found) == len(CUDA_BODIES) - len(REFUSED)
-    wrong = [
-        f"{name}: {mismatch}"
-        for name, result in found.items()
-        for (output, expected), got in zip(CUDA_BODIES[name].expected().items(), result.outputs, strict=True)
-        if (mismatch := CUDA_BODIES[name].mismatch(output, got, expected))
-    ]
-    assert wrong == []
-    # Threads of a warp part, and wait for one another.
-    scalar = {"cuda_calls_in_branches", "cuda_lock_of_all_threads"}
-    assert {name for name, result in found.items() if result.engine != configuration[0]} == (
-        scalar if configuration[0] == "simd" else set()
-    )
-
-
-def test_engines_and_instruction_sets_give_the_same_bits(all_results):
-    ours = all_results[CONFIGURATIONS[0]]
-    for configuration, theirs in all_results.items():
-        different = [
-            name
-            for name, result in theirs.items()
-            if not all(same(a, b) for a, b in zip(ours[name].outputs, result.outputs, strict=True))
-        ]
-        assert different == [], configuration
+@pytest.mark.parametrize(
+    "name",
+    sampled(sorted(CUDA_BODIES.keys() - REFUSED.keys()), every=3, group=lambda name: CUDA_BODIES[name].subject),
+)
+def test_every_engine_gives_what_the_reference_says_and_the_same_bits(name):
+    body = CUDA_BODIES[name]
+    expected = body.expected()
+    results = call_on(available(), "test_cuda_on_cpu", "result", name)
+    for configuration, found in results.items():
+        problems = [body.mismatch(key, got, expected[key]) for key, got in zip(expected, found.outputs, strict=True)]
+        assert not any(problems), f"{configuration}: {problems}"
+        assert found.engine == ("scalar" if name in SCALAR else configuration[0]), found.reason
+    assert different(results) == []
 
 
 @pytest.mark.parametrize("name", REFUSED)

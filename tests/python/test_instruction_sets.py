@@ -1,119 +1,53 @@
 """Every body gives the same bits on every engine with every instruction set (docs/language.md 4.2)."""
 
-import concurrent.futures
+import importlib
 import os
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
-import kiln
-import numpy as np
 import pytest
-import random_bodies
-import random_sum_bodies
-import random_tile_bodies
-import random_waiting_bodies
-from configurations import CONFIGURATIONS, LEVELS, available, evaluate, has
-from launch_bodies import BODIES, kernel_of, launch_numpy
+from configurations import Result, available, call_on, different, has
+from sampling import sampled
 
-TESTS = Path(__file__).parent.parent
-RANDOM_BODIES = range(40)
-RANDOM_TILE_BODIES = range(40)
-RANDOM_SUM_BODIES = range(60)
+# Random bodies, by the module that makes them: how many on each configuration, and how many more on the first and the
+# last one alone, which are the scalar engine and the SIMD engine with the processor's best instruction set.
 # `tools/compare_engines.py` compares more.
-RANDOM_WAITING_BODIES = 500
-ON_OTHER_INSTRUCTION_SETS = 100
+RANDOM = {
+    "random_bodies": (40, 0),
+    "random_sum_bodies": (60, 0),
+    "random_tile_bodies": (40, 0),
+    "random_waiting_bodies": (100, 400),
+}
+CHUNK = 10
 
 
-class Result:
-    """What a body gave, and on which engine."""
-
-    def __init__(self, outputs: list[np.ndarray], launch: kiln.Launch) -> None:
-        self.outputs = outputs
-        self.engine = launch.engine
-        self.reason = launch.engine_reason
-
-
-def bodies_for(waiting: int) -> list[Any]:
-    """All that promise bits; of those in the manner of real ones, on the other instruction sets, every fourth: they are
-    long to compile."""
-    every = [body for body in BODIES.values() if body.compile_options.get("math_mode", "safe") == "safe"]
-    if waiting == RANDOM_WAITING_BODIES:
-        return every
-    return [body for n, body in enumerate(every) if n % 4 == 0 or not body.subject.startswith("corpus_")]
-
-
-def results(waiting: int) -> dict[str, Result]:
-    """Of the bodies in `tests/bodies`, and of random ones, `waiting` of them with threads that work together."""
-    found = {}
-    for body in bodies_for(waiting):
-        outputs = launch_numpy(body, list(body.inputs().values()))
-        found[body.name] = Result(outputs, kernel_of(body.name, kiln.metal_kernel).history[-1])
-    for seed in RANDOM_BODIES:
-        found[f"random {seed}"] = Result(*random_bodies.results(seed))
-    for seed in RANDOM_SUM_BODIES:
-        found[f"random sums {seed}"] = Result(*random_sum_bodies.results(seed))
-    for seed in RANDOM_TILE_BODIES:
-        found[f"random tile {seed}"] = Result(*random_tile_bodies.results(seed))
-    for seed in range(waiting):
-        found[f"random waiting {seed}"] = Result(*random_waiting_bodies.results(seed))
-    return found
-
-
-def same(a: np.ndarray, b: np.ndarray) -> bool:
-    """The same bits; a NaN counts as any other."""
-    if a.dtype.kind == "c":
-        return same(a.real, b.real) and same(a.imag, b.imag)
-    bits = f"u{a.dtype.itemsize}"
-    equal = np.ascontiguousarray(a).view(bits) == np.ascontiguousarray(b).view(bits)
-    return bool(np.all(equal | ((a != a) & (b != b))))
-
-
-def different(ours: dict[str, Result], theirs: dict[str, Result]) -> list[str]:
-    """Those of `theirs` that do not agree; `ours` has them all."""
-    few = len(bodies_for(ON_OTHER_INSTRUCTION_SETS))
-    others = len(RANDOM_BODIES) + len(RANDOM_TILE_BODIES) + len(RANDOM_SUM_BODIES)
-    assert len(theirs) >= few + others + ON_OTHER_INSTRUCTION_SETS
+def chunks() -> list[tuple[str, int]]:
     return [
-        name
-        for name, result in theirs.items()
-        if not all(same(a, b) for a, b in zip(ours[name].outputs, result.outputs, strict=True))
+        (module, first) for module, (everywhere, more) in RANDOM.items() for first in range(0, everywhere + more, CHUNK)
     ]
 
 
-@pytest.fixture(scope="module")
-def all_results() -> Any:
-    """By configuration; as many processes at a time as there are processors for. The scalar engine and the SIMD engine
-    with the processor's best instruction set run every random body. Long ones, too, which the SIMD engine would leave."""
-    everywhere = [CONFIGURATIONS[0], *[("simd", isa) for isa, level in LEVELS.items() if has(level)][-1:]]
-    with concurrent.futures.ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
-        running = {
-            (engine, isa): pool.submit(
-                evaluate,
-                "test_instruction_sets",
-                f"m.results({RANDOM_WAITING_BODIES if (engine, isa) in everywhere else ON_OTHER_INSTRUCTION_SETS})",
-                KILN_CPU_ENGINE="simd-always" if engine == "simd" else engine,
-                KILN_CPU_ISA=isa,
-            )
-            for engine, isa in available()
-        }
-        return {configuration: future.result() for configuration, future in running.items()}
+def results_of(module: str, first: int) -> list[Result]:
+    """Of a chunk's bodies."""
+    launched = [importlib.import_module(module).results(seed) for seed in range(first, first + CHUNK)]
+    return [Result(outputs, launch.engine, launch.engine_reason) for outputs, launch in launched]
 
 
-def test_an_instruction_set_gives_the_same_bits(all_results):
-    assert different(all_results[CONFIGURATIONS[0]], all_results["scalar", "sse2"]) == []
-
-
-@pytest.mark.parametrize("isa", LEVELS)
-def test_the_simd_engine_gives_the_same_bits(isa, all_results):
-    if ("simd", isa) not in all_results:
-        pytest.skip(f"the processor has no {isa}")
-    theirs = all_results["simd", isa]
-    # Other modes promise less.
-    unsafe = {body.name for body in BODIES.values() if dict(body.compile_options).get("math_mode", "safe") != "safe"}
-    assert set(different(all_results[CONFIGURATIONS[0]], theirs)) <= unsafe
-    assert {name: result.reason for name, result in theirs.items() if result.engine != "simd"} == {}
+@pytest.mark.parametrize(
+    "chunk", sampled(chunks(), every=6, group=lambda chunk: chunk[0]), ids=lambda chunk: f"{chunk[0]}-{chunk[1]}"
+)
+def test_random_bodies_give_the_same_bits(chunk: tuple[str, int]) -> None:
+    """Long ones, too, which the SIMD engine would leave to the other."""
+    module, first = chunk
+    configurations = [("simd-always" if engine == "simd" else engine, isa) for engine, isa in available()]
+    if first >= RANDOM[module][0]:
+        configurations = [configurations[0], configurations[-1]]
+    found = call_on(configurations, "test_instruction_sets", "results_of", module, first)
+    for n in range(CHUNK):
+        results = {configuration: each[n] for configuration, each in found.items()}
+        assert different(results) == [], f"seed {first + n}"
+        for (engine, _), result in results.items():
+            assert result.engine == engine.removesuffix("-always"), f"seed {first + n}: {result.reason}"
 
 
 def said_by(program: str, **settings: str) -> str:

@@ -2,7 +2,7 @@
 when a process starts."""
 
 import pytest
-from configurations import available, evaluate
+from configurations import available, call_on
 from memory_shapes import CHECKS
 
 KINDS = sorted({name.split("-")[0] for name in CHECKS})
@@ -12,11 +12,5 @@ KINDS = sorted({name.split("-")[0] for name in CHECKS})
 @pytest.mark.parametrize("engine,isa", available())
 def test_values_are_those_of_numpy(engine, isa, kind):
     names = [name for name in CHECKS if name.split("-")[0] == kind]
-    ran = evaluate(
-        "memory_shapes",
-        f"[m.CHECKS[name]() or name for name in {names!r}]",
-        timeout=300,
-        KILN_CPU_ENGINE="simd-always" if engine == "simd" else engine,
-        KILN_CPU_ISA=isa,
-    )
-    assert ran == names
+    configuration = ("simd-always" if engine == "simd" else engine, isa)
+    assert call_on([configuration], "memory_shapes", "run_checks", names) == {configuration: names}

@@ -2,19 +2,13 @@
 
 import numpy as np
 import pytest
-from configurations import results_of_bodies
+from configurations import available, call_on
 from store_order_bodies import BODIES, expected
 
 
-@pytest.fixture(scope="module")
-def all_results():
-    return results_of_bodies("store_order_bodies")
-
-
 @pytest.mark.parametrize("name", BODIES)
-def test_the_order_of_lanes_decides(name, all_results):
-    for (engine, isa), results in all_results.items():
-        outputs, ran_on = results[name]
+def test_the_order_of_lanes_decides(name):
+    for (engine, isa), (outputs, ran_on) in call_on(available(), "store_order_bodies", "result", name).items():
         assert ran_on == engine
         for got, wanted in zip(outputs, expected(name), strict=True):
             np.testing.assert_array_equal(got, wanted, err_msg=f"{engine} {isa}")

@@ -6,19 +6,13 @@ import kiln
 import numpy as np
 import pytest
 import warp_bodies
-from configurations import has, results_of_bodies
+from configurations import available, call_on, has
 from warp_bodies import BODIES, expected
 
 
-@pytest.fixture(scope="module")
-def all_results():
-    return results_of_bodies("warp_bodies")
-
-
 @pytest.mark.parametrize("name", BODIES)
-def test_a_warp_that_parts(name, all_results):
-    for configuration, results in all_results.items():
-        y, engine, reason = results[name]
+def test_a_warp_that_parts(name):
+    for configuration, (y, engine, reason) in call_on(available(), "warp_bodies", "result", name).items():
         np.testing.assert_array_equal(y, expected(name), err_msg=str(configuration))
         takes = BODIES[name].simd and configuration[0] == "simd"
         assert engine == ("simd" if takes else "scalar"), reason

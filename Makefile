@@ -19,7 +19,7 @@ ASAN_TESTS := interfaces launch errors wrong_calls wrong_containers wrong_kernel
 # cmake, ninja and ctest of the environment come first.
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH" &&
 
-.PHONY: all build demo docs gallery gpu-bundle test test-python test-frameworks test-cpp test-gpu test-asan test-tsan wheels test-wheels sdist test-sdist coverage fuzz check lint tidy types stubs bench bench-engines bench-growth bench-passes bench-gpu format clean help
+.PHONY: all build demo docs gallery gpu-bundle test test-all test-python test-python-all test-frameworks test-cpp test-gpu test-asan test-tsan wheels test-wheels sdist test-sdist coverage fuzz check lists lint tidy types stubs bench bench-engines bench-growth bench-passes bench-gpu format clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -35,11 +35,19 @@ demo: build
 gallery: build
 	$(BIN)/python -m examples.gallery
 
-# make test    all tests
+# make test    the tests: all but the long matrix
 test: check test-cpp test-python
 
+# make test-all      all tests, with the long matrix: every body on every engine and instruction set; CI runs them
+test-all: check test-cpp test-python-all
+
 # make check   layers, words, constructs, types, format, documents: whatever needs no kernel to run
-check: build $(STAMPS)/test-tools lint types stubs
+# Two at a time: mypy takes as long as all others together.
+check: build $(STAMPS)/test-tools
+	+@$(MAKE) --no-print-directory --jobs=2 --output-sync=target types stubs lint lists
+
+# make lists   the quick part of `make check`: what the project's own tools say
+lists: build $(STAMPS)/test-tools
 	$(BIN)/python tools/check_layers.py
 	$(BIN)/python tools/check_words.py
 	$(BIN)/python tools/check_constructs.py
@@ -75,7 +83,7 @@ stubs: build $(STAMPS)/test-tools
 # The build folder of the package, which has the tests from then on.
 test-cpp: build $(STAMPS)/test-tools
 	$(IN_VENV) cmake -DKILN_BUILD_TESTS=ON "$$(cat build/.stamps/build-dir)" >build/configure.log && cmake --build "$$(cat build/.stamps/build-dir)"
-	$(BIN)/ctest --test-dir "$$(cat build/.stamps/build-dir)" --output-on-failure --no-tests=error
+	$(BIN)/ctest --test-dir "$$(cat build/.stamps/build-dir)" --parallel 2 --output-on-failure --no-tests=error
 
 # make test-asan     the C++ tests, and Python tests of calls, with AddressSanitizer (tests/sanitizers/README.md)
 # ASAN_CONFIGURE=-DKILN_COMPILER_LIBRARY=FILE takes a compiler's library that is built, rather than build another.
@@ -93,9 +101,15 @@ test-tsan: build $(STAMPS)/test-tools
 	$(IN_VENV) cmake --preset tsan -DKILN_COMPILER_LIBRARY="$$(cat build/.stamps/build-dir)/lib/libkiln_compiler.so" \
 		&& cmake --build --preset tsan && ctest --preset tsan --parallel 2 --timeout 240
 
-# make test-python   the Python tests
+# make test-python   the Python tests but the long matrix
+# Neighbours in the order of tests stay in one process, as far as they can: those of a body share what is compiled.
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
 test-python: build $(STAMPS)/test-tools
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8
+	$(PYTEST) -m "not long"
+
+# make test-python-all  the Python tests with the long matrix
+test-python-all: build $(STAMPS)/test-tools
+	$(PYTEST)
 
 # make test-frameworks  the tests that need PyTorch and JAX, in an environment of its own: 3 GB, minutes the first time
 FRAMEWORKS := build/frameworks

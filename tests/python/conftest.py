@@ -16,9 +16,11 @@ import pytest
 # Kiln reads them once, when a kernel is first made; processes that tests start inherit this environment.
 for variable in [name for name in os.environ if name.startswith("KILN_")]:
     del os.environ[variable]
-# A test's own, of a run of others (test_code_with_avx2.py).
-if "TESTS_CPU_ISA" in os.environ:
-    os.environ["KILN_CPU_ISA"] = os.environ.pop("TESTS_CPU_ISA")
+# One engine or instruction set for the tests' own process: a developer's, and those of test_code_with_avx2.py. The
+# variables stay, for the processes of pytest-xdist.
+for variable in ("CPU_ENGINE", "CPU_ISA"):
+    if f"TESTS_{variable}" in os.environ:
+        os.environ[f"KILN_{variable}"] = os.environ[f"TESTS_{variable}"]
 _cache = tempfile.TemporaryDirectory(prefix="kiln-tests-")
 os.environ["KILN_CACHE"] = "off"
 os.environ["KILN_VERIFY_PASSES"] = "on"

@@ -9,15 +9,21 @@ import numpy as np
 import pytest
 from gpu_code import PTXAS, assemble, ptx_of, ptx_of_body
 from launch_bodies import BODIES, kernel_of
+from sampling import sampled
 
 ARCHITECTURES = ["sm_80", "sm_90", "sm_90a"]
 TOGETHER = 24  # bodies in one file: most of what ptxas needs for one is its own start
 
 
+# Every twelfth body is one part. All tests of a part run one after the other, and its text is written once.
+PARTS = 12
+by_part = pytest.mark.parametrize("part", sampled(range(PARTS), every=PARTS), scope="module")
+
+
 @functools.cache
-def all_ptx(architecture):
+def all_ptx(architecture, part):
     """Of sm_90a, which LLVM tells from sm_90 by its name alone, some."""
-    names = list(BODIES)[:: 8 if architecture == "sm_90a" else 1]
+    names = list(BODIES)[part::PARTS][:: 8 if architecture == "sm_90a" else 1]
 
     def make(name):
         return ptx_of_body(BODIES[name], kernel_of(name, kiln.metal_kernel), architecture)
@@ -45,13 +51,14 @@ def joined(texts):
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_ptxas_takes_every_body(architecture, tmp_path):
+@by_part
+def test_ptxas_takes_every_body(architecture, part, tmp_path):
     assert PTXAS.exists(), "tests/requirements.txt names the wheel that has it"
     # What is written for sm_90 is what sm_80 and sm_90a get, but for the architecture's name.
-    texts = dict(all_ptx(architecture))
+    texts = dict(all_ptx(architecture, part))
     if architecture != "sm_90":
         same = {n: t.replace(f".target {architecture}\n", ".target sm_90\n") for n, t in texts.items()}
-        texts = {n: t for n, t in texts.items() if same[n] != all_ptx("sm_90")[n]}
+        texts = {n: t for n, t in texts.items() if same[n] != all_ptx("sm_90", part)[n]}
     names = list(texts)
 
     def complaint(first):
@@ -74,8 +81,9 @@ def instructions(ptx):
     return re.findall(r"(?<=[{;}\n:])\s*(?:@!?%p\d+\s+)?([a-z][\w.]*)[^;]*;", code)
 
 
-def test_safe_mode_rounds_every_operation():
-    for name, ptx in all_ptx("sm_90").items():
+@by_part
+def test_safe_mode_rounds_every_operation(part):
+    for name, ptx in all_ptx("sm_90", part).items():
         if BODIES[name].compile_options.get("math_mode", "safe") != "safe":
             continue
         for opcode in set(instructions(ptx)):
@@ -84,8 +92,9 @@ def test_safe_mode_rounds_every_operation():
                 assert ".rn." in opcode, (name, opcode)
 
 
-def test_nothing_is_called_and_no_mask_is_asked_for():
-    for name, ptx in all_ptx("sm_90").items():
+@by_part
+def test_nothing_is_called_and_no_mask_is_asked_for(part):
+    for name, ptx in all_ptx("sm_90", part).items():
         assert not re.search(r"\bcall\b|\.func\b|activemask", ptx), name
 
 

@@ -27,7 +27,7 @@ help:
 # make build   install the package into .venv
 build: $(STAMPS)/package
 
-# make demo    warp and learn on a real photograph; pictures and a table in out/
+# make demo    warp and learn on a real photograph; pictures and a table in out/; 2 to 3 minutes on two cores the first time
 demo: build
 	$(BIN)/python -m demo.main
 
@@ -35,10 +35,10 @@ demo: build
 gallery: build
 	$(BIN)/python -m examples.gallery
 
-# make test    the tests: all but the long matrix
+# make test    the tests: all but the long matrix; 8 minutes on two cores, 10 the first time
 test: check test-cpp test-python
 
-# make test-all      all tests, with the long matrix: every body on every engine and instruction set; CI runs them
+# make test-all      all tests, with the long matrix of bodies, engines and instruction sets, which CI runs; 18 minutes
 test-all: check test-cpp test-python-all
 
 # make check   layers, words, constructs, types, format, documents: whatever needs no kernel to run
@@ -101,7 +101,7 @@ test-tsan: build $(STAMPS)/test-tools
 	$(IN_VENV) cmake --preset tsan -DKILN_COMPILER_LIBRARY="$$(cat build/.stamps/build-dir)/lib/libkiln_compiler.so" \
 		&& cmake --build --preset tsan && ctest --preset tsan --parallel 2 --timeout 240
 
-# make test-python   the Python tests but the long matrix
+# make test-python   the Python tests but the long matrix; CONTRIBUTING.md says how to run one test, body or engine
 # Neighbours in the order of tests stay in one process, as far as they can: those of a body share what is compiled.
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
 test-python: build $(STAMPS)/test-tools

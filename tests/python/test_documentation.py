@@ -42,7 +42,9 @@ from kiln import _core, _kernels
 PAGES = pages()
 
 # Commands that a page shows and that no test runs. Of `make`, the targets must be there.
-SHOWN_ONLY = re.compile(r"(sudo )?(apt-get|git|pip|make|cmake|c\+\+|export|\.|\.venv/\S+|build/\S+)( |$)")
+SHOWN_ONLY = re.compile(
+    r"(sudo |TESTS_\w+=\w+ )?(apt-get|git|pip|make|cmake|c\+\+|export|\.|\.venv/\S+|build/\S+)( |$)"
+)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -114,6 +114,20 @@ INDICES: dict[str, tuple[str, Callable[[Any, int], Any]]] = {
     "wraps at 32 bits": ("max(i, 1u) + 4294967000u", lambda i, n: (np.maximum(i, 1) + 4294967000) % 2**32),
     "long": ("max(long(i) - 3, 0l)", lambda i, n: np.maximum(i - 3, 0)),
     "short": ("short(max(i, 1u)) - short(5)", lambda i, n: np.maximum(i, 1) - 5),
+    "torus, left": ("i == 0 ? n - 1 : i - 1", lambda i, n: (i - 1) % n),
+    "torus, right": ("int(i) != int(n) - 1 ? int(i) + 1 : 0", lambda i, n: (i + 1) % n),
+    "torus, by a difference": ("i + (i == n - 1 ? 1 - n : 1)", lambda i, n: (i + 1) % n),
+    "no less than 0": ("i > 3 ? i - 3 : 0", lambda i, n: np.maximum(i - 3, 0)),
+    "one less": ("i - (i > 300)", lambda i, n: i - (i > 300)),
+    "between": ("i >= 40 && i < 900 ? i + 3 : 7", lambda i, n: np.where((i >= 40) & (i < 900), i + 3, 7)),
+    "short period": ("(int(i) + 5) % 37", lambda i, n: (i + 5) % 37),
+    "negative remainder": ("(int(i) - 500) % 300", lambda i, n: np.fmod(i - 500, 300)),
+    "mask": ("(i + 3) & 255", lambda i, n: (i + 3) & 255),
+    "one lane is the limit": ("int(i) == 517 ? 2 : int(i) - 1", lambda i, n: np.where(i == 517, 2, i - 1)),
+    "nested": (
+        "max(min(int(i) * 3 - 200, 900), int(i) + 4) % 990",
+        lambda i, n: np.maximum(np.minimum(i * 3 - 200, 900), i + 4) % 990,
+    ),
 }
 
 
@@ -132,6 +146,59 @@ def indices(which: str, dtype: str) -> None:
     for k in np.unique(at[inside]):
         wrote = [x[i] + 1 for i in np.flatnonzero(at == k) if x[i] != 9]
         assert z[k] in (wrote or [0]), k
+
+
+# What an expression is, as text, and its values as integers of 32 bits.
+Expression = tuple[str, Any]
+
+
+def piecewise(random: np.random.Generator, i: Any, constants: Any, depth: int) -> Expression:
+    """A random integer made of minima, maxima, choices and remainders of `i`; some constants are elements of `k`."""
+    number = int(random.choice([0, 1, 5, 31, 32, 100, 511, 968, 999]))
+    constant = f"{number}"
+    if random.random() < 0.3:
+        position = int(random.integers(len(constants)))
+        constant, number = f"k[{position}]", int(constants[position])
+    if depth == 0:
+        return f"(int(i) + {number} - {number // 2})", i + number - number // 2
+    text, values = piecewise(random, i, constants, depth - 1)
+    kind = random.integers(8)
+    if kind == 0:
+        result = f"max({text}, {constant})", np.maximum(values, number)
+    elif kind == 1:
+        result = f"min({text}, {constant})", np.minimum(values, number)
+    elif kind == 2:
+        result = f"int(uint({text}) % {max(number, 1)}u)", values.astype(np.uint32) % np.uint32(max(number, 1))
+    elif kind == 3:
+        result = f"({text} % max({constant}, 1))", np.fmod(values, max(number, 1))
+    elif kind == 4:
+        result = f"({text} & 127)", values & 127
+    elif kind == 5:
+        result = f"int(max(uint({text}), uint({constant})))", np.maximum(values.astype(np.uint32), np.uint32(number))
+    else:
+        other, others = piecewise(random, i, constants, depth - 1) if kind == 6 else (constant, number)
+        sign = str(random.choice(["==", "!=", "<", "<=", ">", ">="]))
+        holds = {"==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal}
+        holds |= {">": np.greater, ">=": np.greater_equal}
+        result = f"({text} {sign} {constant} ? {other} : {text})", np.where(holds[sign](values, number), others, values)
+    return result[0], np.asarray(result[1]).astype(np.int32)
+
+
+@check({"dtype": ["uint8", "float32"]})
+def piecewise_indices(dtype: str) -> None:
+    random = np.random.default_rng(5)
+    n = 1000
+    x = (np.arange(n) % 199 + 1).astype(dtype)
+    constants = np.array([0, 1, 37, 640, 990], np.int32)
+    for k in range(40):
+        text, at = piecewise(random, np.arange(n, dtype=np.int32), constants, 1 + k % 3)
+        inside = (at >= 0) & (at < n)
+        body = f"uint i = thread_position_in_grid.x; int at = {text}; y[i] = x[at]; if (x[i] > 20) z[i] = x[at + 1];"
+        y, z = run(body, {"x": x, "k": constants}, {"y": (n, dtype), "z": (n, dtype)}, n, init_value=0)
+        np.testing.assert_array_equal(y, np.where(inside, x[np.clip(at, 0, n - 1)], 0).astype(dtype), err_msg=text)
+        next_inside = (at >= -1) & (at < n - 1) & (x > 20)
+        expected = np.where(next_inside, x[np.clip(at.astype(np.int64) + 1, 0, n - 1)], 0).astype(dtype)
+        np.testing.assert_array_equal(z, expected, err_msg=text)
 
 
 @check({"size": ["16x16", "8x8", "32x4", "12x4"]})

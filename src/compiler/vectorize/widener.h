@@ -10,6 +10,7 @@
 //   widener_address_patterns.cpp  values with constant differences between lanes
 //   widener_memory.cpp            variables, loads, stores
 //   widener_atomics.cpp           atomic operations
+//   widener_piecewise.cpp         indices that have a stride in all simdgroups but those at a border
 //   widener_lane_sums.cpp         addresses as sums of uniform values and of numbers that differ between lanes
 //   widener_run_time_shapes.cpp   accesses that are tested for being consecutive when the code runs
 //   widener_zeros.cpp             selects between a loaded value and zero
@@ -33,8 +34,10 @@
 #include <llvm/IR/IntrinsicInst.h>
 
 #include <array>
+#include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "compiler/analysis/structured_flow.h"
@@ -236,6 +239,25 @@ class Widener {
     SmallVector<Value*> firsts;
   };
 
+  // A number with a stride compared with a uniform one: all lanes have `value`, or any one value.
+  struct LaneComparison {
+    CmpInst::Predicate predicate;
+    Value *number, *limit;
+    std::optional<bool> value;
+  };
+
+  // What has a stride in simdgroups that are no border's.
+  struct Piece {
+    int64_t stride = 0;
+    Value* side = nullptr;        // what all lanes have then; null: of a remainder, or the side that the first lane has
+    Value* subtracted = nullptr;  // uniform, from the side
+    Value* dividend = nullptr;    // of a remainder: its quotient is uniform
+    SmallVector<LaneComparison, 2> comparisons;
+  };
+
+  // Their conditions, where a check is emitted.
+  using CheckedPieces = DenseMap<Instruction*, Value*>;
+
   // A load that is emitted at its first use.
   struct SunkLoad {
     LoadInst* load;
@@ -322,11 +344,32 @@ class Widener {
   std::optional<Pattern> sum_of_patterns(Value* one, Value* other);
   bool have_equal_strides(Value* one, Value* other);
   Value* check_stride(Value* value, IRBuilder<>& builder);
-  static bool wraps_only_with_operands(const Instruction& instruction);
+  Value* check_stride(Value* value, CheckedPieces& checked, IRBuilder<>& builder);
+  Value* check_pieces(Value* value, CheckedPieces& checked, IRBuilder<>& builder);
+  Value* check_wrapping(Value* value, IRBuilder<>& builder);
+  bool wraps_as_a_whole(Value* value, SmallPtrSetImpl<PHINode*>& phis);
+  std::optional<uint64_t> end_of_extension(Value* offset);
+  Value* check_bounds(Value* offset, Value* limit, unsigned lowest, uint64_t reach, IRBuilder<>& builder);
+  static bool wraps_only_with_operands(const Instruction& instruction, bool in_any_width = false);
   bool has_uniform_sign(Value* value);
   bool never_wraps(Value* value);
   bool is_masked_access(Value* pointer, uint64_t bytes);
   Value* lanes_below(CmpInst& comparison, IRBuilder<>& builder);
+
+  // ---- Strides with a condition
+
+  bool add_lane_comparisons(Value* condition, std::optional<bool> value, SmallVectorImpl<LaneComparison>& comparisons,
+                            unsigned depth = 0);
+  bool add_lane_comparison(CmpInst::Predicate predicate, Value* number, Value* limit, std::optional<bool> value,
+                           SmallVectorImpl<LaneComparison>& comparisons);
+  std::optional<Piece> piece_of(Instruction& instruction);
+  std::optional<Piece> find_piece(Instruction& instruction);
+  bool has_piece(Value* value);
+  void add_pieces(Value* value, SmallVectorImpl<Instruction*>& pieces);
+  Value* at_lane_of_piece(Instruction& instruction, const Piece& piece, unsigned lane, IRBuilder<>& builder);
+  Value* remainder_of(Instruction& instruction, Value* number, IRBuilder<>& builder);
+  Value* check_piece(Instruction& instruction, CheckedPieces& checked, IRBuilder<>& builder);
+  void load_beside_border(LoadInst& load, IRBuilder<>& builder);
 
   // ---- Memory
 
@@ -338,7 +381,7 @@ class Widener {
   static GuardedAddress guarded_address_of(Instruction& access);
   std::optional<LaneGuard> lane_guard_of(Value* allowed) const;
   Value* all_active(IRBuilder<>& builder);
-  Value* reduced_limit(Value* limit, uint64_t reach);
+  Value* reduced_limit(Value* limit, uint64_t reach, std::optional<uint64_t> end = std::nullopt);
   bool has_range_guard(const GuardedAddress& target, uint64_t bytes);
   bool uses_tail_load(const LoadInst& load, const GuardedAddress& target);
   Values emit_by_shape(Value* pointer, Value* allowed, const AccessShape& shape, IRBuilder<>& builder,
@@ -491,7 +534,7 @@ class Widener {
   Value* exclusive_ = nullptr;  // in from_: whether the launch is exclusive; null if no atomic needs it
   Value* mask_ = nullptr;       // of the block being widened
   DenseMap<Value*, Value*> scalars_, vectors_;
-  DenseMap<std::pair<Value*, uint64_t>, Value*> reduced_limits_;
+  std::map<std::tuple<Value*, uint64_t, std::optional<uint64_t>>, Value*> reduced_limits_;
   DenseSet<Value*> postponed_;
   DenseMap<std::pair<Instruction*, BasicBlock*>, Value*> made_in_block_;  // vectors of these, by block
   DenseMap<BasicBlock*, BasicBlock*> begin_, end_;                        // a block's first and last block in to_
@@ -503,6 +546,7 @@ class Widener {
   DenseMap<PHINode*, Value*> carried_;
   DenseSet<PHINode*> live_out_phis_;  // loop-carried values that are also live out
   DenseMap<Value*, std::optional<int64_t>> strides_;
+  DenseMap<Instruction*, std::optional<Piece>> pieces_;
   DenseMap<std::pair<PHINode*, unsigned>, PHINode*> lane_phis_;
   SmallVector<std::pair<PHINode*, unsigned>> new_lane_phis_;
   std::vector<LiveOut> live_outs_;

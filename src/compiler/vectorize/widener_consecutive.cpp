@@ -15,9 +15,12 @@ std::optional<int64_t> Widener::stride_of(Value* value) {
   if (auto* phi = dyn_cast<PHINode>(value)) {
     Loop* loop = loops_.getLoopFor(phi->getParent());
     if (!loop || loop->getHeader() != phi->getParent()) return std::nullopt;
-    std::optional<int64_t> stride = stride_of(phi->getIncomingValueForBlock(loop->getLoopPreheader()));
+    Value *start = phi->getIncomingValueForBlock(loop->getLoopPreheader()),
+          *next = phi->getIncomingValueForBlock(loop->getLoopLatch());
+    std::optional<int64_t> stride = stride_of(start);
+    if (stride && has_piece(start)) stride.reset();
     strides_[value] = stride;
-    if (stride && stride_of(phi->getIncomingValueForBlock(loop->getLoopLatch())) != stride) {
+    if (stride && (stride_of(next) != stride || has_piece(next))) {
       strides_.clear();  // some were derived from the assumption
       strides_[value] = std::nullopt;
       return std::nullopt;
@@ -31,6 +34,7 @@ std::optional<int64_t> Widener::stride_of_result(Value* value) {
   if (is_lane(value)) return 1;
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction) return std::nullopt;
+  if (std::optional<Piece> piece = piece_of(*instruction)) return piece->stride;
   auto of = [&](unsigned i) { return stride_of(instruction->getOperand(i)); };
   auto is_uniform = [&](unsigned i) { return !is_divergent(instruction->getOperand(i)); };
   switch (instruction->getOpcode()) {
@@ -46,6 +50,9 @@ std::optional<int64_t> Widener::stride_of_result(Value* value) {
       // If both operands are divergent, one could wrap and the other make up for it.
       if (is_uniform(1)) return of(0);
       if (is_uniform(0)) return of(1);
+      // A piece of stride 0 is the same in all lanes wherever the stride counts.
+      if (of(0) == 0) return of(1);
+      if (of(1) == 0) return of(0);
       return std::nullopt;
     case Instruction::Sub:
       if (is_uniform(1)) return of(0);
@@ -96,6 +103,7 @@ Value* Widener::at_lane(Value* value, unsigned lane, IRBuilder<>& builder) {
     return at;
   }
   auto* instruction = cast<Instruction>(value);
+  if (std::optional<Piece> piece = piece_of(*instruction)) return at_lane_of_piece(*instruction, *piece, lane, builder);
   SmallVector<Value*> operands;
   for (Value* operand : instruction->operands()) operands.push_back(at_lane(operand, lane, builder));
   // A disjoint `or` is a sum in active lanes. As a sum the access can be consecutive even if inactive lanes are not
@@ -164,13 +172,23 @@ void Widener::complete_lane_phis() {
 // an address may wrap. The check is on the value from which the address is computed, so that one check serves accesses
 // at constant distances.
 Value* Widener::check_stride(Value* value, IRBuilder<>& builder) {
+  CheckedPieces checked;
+  return check_stride(value, checked, builder);
+}
+
+Value* Widener::check_stride(Value* value, CheckedPieces& checked, IRBuilder<>& builder) {
+  Value* pieces = check_pieces(value, checked, builder);
+  return builder.CreateAnd(pieces, check_wrapping(value, builder));
+}
+
+Value* Widener::check_wrapping(Value* value, IRBuilder<>& builder) {
   if (never_wraps(value)) return builder.getTrue();
   auto* instruction = cast<Instruction>(value);
   if (wraps_only_with_operands(*instruction))
     for (Value* operand : instruction->operands())
       // A narrower array index would be extended.
       if (is_divergent(operand) && layout_.getTypeSizeInBits(operand->getType()) == 64)
-        return check_stride(operand, builder);
+        return check_wrapping(operand, builder);
   Type* number = builder.getInt64Ty();
   auto at = [&](unsigned lane) {
     Value* one = at_lane(value, lane, builder);
@@ -184,10 +202,61 @@ Value* Widener::check_stride(Value* value, IRBuilder<>& builder) {
                               builder.getInt64(pattern->offsets[pattern->highest]));
 }
 
+// Whether a lane's value is the first lane's plus so many strides, modulo the type's size.
+bool Widener::wraps_as_a_whole(Value* value, SmallPtrSetImpl<PHINode*>& phis) {
+  if (!is_divergent(value) || is_lane(value) || values_of(value) || lane_bits(value)) return true;
+  auto* instruction = cast<Instruction>(value);
+  auto all_operands = [&](auto&& operands) {
+    return all_of(operands, [&](Value* operand) { return wraps_as_a_whole(operand, phis); });
+  };
+  if (auto* phi = dyn_cast<PHINode>(instruction))
+    return !phis.insert(phi).second || all_operands(phi->incoming_values());
+  if (std::optional<Piece> piece = piece_of(*instruction)) {
+    if (Value* only = piece->side ? piece->side : piece->dividend) return wraps_as_a_whole(only, phis);
+    return !isa<SelectInst>(instruction) || all_operands(drop_begin(instruction->operands()));
+  }
+  return wraps_only_with_operands(*instruction, /*in_any_width=*/true) && all_operands(instruction->operands());
+}
+
+// Where numbers end that are extended to an access's offset, in its unit. An offset below that, less the reach of the
+// lanes, is one of lanes that do not wrap.
+std::optional<uint64_t> Widener::end_of_extension(Value* offset) {
+  std::optional<int64_t> stride = stride_of(offset);
+  if (!stride || *stride <= 0) return std::nullopt;
+  uint64_t scale = 1;
+  auto* step = dyn_cast<Instruction>(offset);
+  while (step && (step->getOpcode() == Instruction::Shl || step->getOpcode() == Instruction::Mul)) {
+    auto* by = dyn_cast<ConstantInt>(step->getOperand(1));
+    if (!by || by->getValue().getActiveBits() > 16) return std::nullopt;
+    if (step->getOpcode() == Instruction::Shl && by->getZExtValue() > 16) return std::nullopt;
+    scale *= step->getOpcode() == Instruction::Shl ? uint64_t{1} << by->getZExtValue() : by->getZExtValue();
+    if (scale > 1 << 16) return std::nullopt;
+    step = dyn_cast<Instruction>(step->getOperand(0));
+  }
+  SmallPtrSet<PHINode*, 4> phis;
+  if (!step || !isa<SExtInst, ZExtInst>(step) || step->getOperand(0)->getType()->isIntegerTy(1) ||
+      step->getOperand(0)->getType()->getIntegerBitWidth() > 32 || !wraps_as_a_whole(step->getOperand(0), phis))
+    return std::nullopt;
+  return scale << (step->getOperand(0)->getType()->getIntegerBitWidth() - isa<SExtInst>(step));
+}
+
+// A check that the lanes' offsets are below the limit, to the end of the reach, and follow their stride.
+Value* Widener::check_bounds(Value* offset, Value* limit, unsigned lowest, uint64_t reach, IRBuilder<>& builder) {
+  Value *first = at_lane(offset, lowest, builder), *end = scalar(limit);
+  CheckedPieces checked;
+  if (std::optional<uint64_t> extended = lowest == 0 ? end_of_extension(offset) : std::nullopt;
+      extended && reach >= static_cast<uint64_t>(*stride_of(offset)) * (kLanes - 1))
+    return builder.CreateAnd(builder.CreateICmpULT(first, reduced_limit(end, reach, extended)),
+                             check_pieces(offset, checked, builder));
+  return builder.CreateAnd(builder.CreateICmpULT(first, reduced_limit(end, reach)),
+                           check_stride(offset, checked, builder));
+}
+
 // Whether it cannot wrap unless its operands do. Addresses wrap as their distances do.
-bool Widener::wraps_only_with_operands(const Instruction& instruction) {
-  bool is_wide = instruction.getType()->isPointerTy() || instruction.getType()->isIntegerTy(64);
+bool Widener::wraps_only_with_operands(const Instruction& instruction, bool in_any_width) {
+  bool is_wide = in_any_width || instruction.getType()->isPointerTy() || instruction.getType()->isIntegerTy(64);
   switch (instruction.getOpcode()) {
+    case Instruction::Trunc: return in_any_width;
     case Instruction::PtrToInt:
     case Instruction::IntToPtr:
     case Instruction::GetElementPtr:

@@ -63,16 +63,18 @@ Value* Widener::all_active(IRBuilder<>& builder) {
   return builder.CreateICmpEQ(builder.CreateBitCast(mask_, builder.getInt32Ty()), builder.getInt32(-1));
 }
 
-// A guard's limit minus the reach of an access. Emitted once, at the limit's definition, since many checks use it.
-Value* Widener::reduced_limit(Value* limit, uint64_t reach) {
+// A guard's limit, or `end` if that is less, minus the reach of an access. Emitted once, at the limit's definition,
+// since many checks use it.
+Value* Widener::reduced_limit(Value* limit, uint64_t reach, std::optional<uint64_t> end) {
   auto* known = dyn_cast<Instruction>(limit);
-  Value*& made = reduced_limits_[{limit, reach}];
+  Value*& made = reduced_limits_[{limit, reach, end}];
   if (made) return made;
   IRBuilder<> builder(known ? known->getParent() : allocas_);
   if (known && isa<PHINode>(known))
     builder.SetInsertPoint(known->getParent(), known->getParent()->getFirstInsertionPt());
   else if (known)
     builder.SetInsertPoint(known->getParent(), std::next(known->getIterator()));
+  if (end) limit = builder.CreateBinaryIntrinsic(Intrinsic::umin, limit, builder.getInt64(*end));
   return made = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, limit, builder.getInt64(reach));
 }
 
@@ -109,7 +111,8 @@ std::optional<Widener::RangeCheck> Widener::check_range(Value* pointer, Value* a
   // If the first lanes would read before the array, they are inactive: the check then covers active lanes only.
   bool is_active_only = shape.is_exact && shape.lowest == 0 && !is_all(mask_) && is_word(shape.bytes) &&
                         element_stride(pointer, shape.bytes) == 1 && has_negative_offset(pointer) &&
-                        can_be_computed_at_lane(pointer) && (!offset || can_be_computed_at_lane(offset));
+                        can_be_computed_at_lane(pointer) && (!offset || can_be_computed_at_lane(offset)) &&
+                        !has_piece(pointer);
   Value *base, *condition;
   if (is_active_only) {
     ActiveLanes active = active_lanes(builder);
@@ -134,9 +137,9 @@ std::optional<Widener::RangeCheck> Widener::check_range(Value* pointer, Value* a
     base = builder.CreateGEP(builder.getInt8Ty(), base, builder.CreateNeg(bytes_of(active.first)));
   } else if (base = at_lane(pointer, shape.lowest, builder); offset) {
     // The address and its offset in the array have the same stride.
-    Value* first_offset = at_lane(offset, shape.lowest, builder);
-    condition = builder.CreateICmpULT(first_offset, reduced_limit(scalar(limit), shape.reach));
-    condition = builder.CreateAnd(check_stride(offset, builder), condition);
+    condition = check_bounds(offset, limit, shape.lowest, shape.reach, builder);
+    CheckedPieces checked;
+    condition = builder.CreateAnd(condition, check_pieces(pointer, checked, builder));
   } else {
     condition = check_stride(pointer, builder);
     if (allowed) condition = builder.CreateAnd(condition, scalar(allowed));
@@ -466,7 +469,12 @@ void Widener::widen_load_scalarized(LoadInst& load, IRBuilder<>& builder) {
   }
   bool is_masked =
       !load.getType()->isIntegerTy(1) && is_masked_access(address, layout_.getTypeStoreSize(load.getType()));
-  if (!is_masked && !has_gathers(load.getType())) return for_each_lane(load, builder);
+  if (!is_masked && !has_gathers(load.getType())) {
+    const uint64_t bytes = layout_.getTypeStoreSize(load.getType());
+    const bool is_beside_border = !load.getType()->isIntegerTy(1) && can_mask(bytes) && isa_.has_mask_registers &&
+                                  element_stride(address, bytes) == 1 && has_piece(address);
+    return is_beside_border ? load_beside_border(load, builder) : for_each_lane(load, builder);
+  }
   Value* mask = allowed ? narrowed(mask_, vector(allowed, builder), builder) : mask_;
   Type* type = vector_of(load.getType());
   Constant* zero = Constant::getNullValue(type);

@@ -85,9 +85,7 @@ void Widener::emit_shared_check(SharedCheck& shared, IRBuilder<>& builder) {
   shared.buffer = acquire_buffer(shared.buffer_bytes);
 
   Value* first = at_lane(pointer, 0, builder);
-  Value* reduced = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, scalar(guard.limit), builder.getInt64(reach));
-  Value* in_bounds = builder.CreateICmpULT(at_lane(guard.offset, 0, builder), reduced);
-  in_bounds = builder.CreateAnd(check_stride(guard.offset, builder), in_bounds);
+  Value* in_bounds = check_bounds(guard.offset, guard.limit, /*lowest=*/0, reach, builder);
   // Without masked accesses all lanes must be active.
   if (!can_mask(bytes)) in_bounds = builder.CreateAnd(in_bounds, all_active(builder));
   auto in_memory = [&]() -> Values { return {first}; };

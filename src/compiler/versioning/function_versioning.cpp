@@ -12,6 +12,9 @@
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
+#include <cstdlib>
+#include <optional>
+
 #include "compiler/ir/likely.h"
 #include "compiler/ir/remarks.h"
 #include "compiler/ir/simdgroup.h"
@@ -71,6 +74,18 @@ class FunctionScope : public VersioningScope {
     bool value;
   };
 
+  // A number of fewer bits, extended and multiplied by a constant, that is compared with a limit below which the number
+  // does not wrap. Then distances between such numbers are those between the extended ones.
+  struct Extension {
+    const SCEV* number;
+    unsigned opcode;
+    uint64_t scale;
+
+    bool has_kind_of(const Extension& other) const {
+      return opcode == other.opcode && scale == other.scale && number->getType() == other.number->getType();
+    }
+  };
+
   // Indices at known distances of which each is below the limit by more than its reach. One check covers them: that of
   // the lowest index, with the farthest reach. Then no index between them wraps.
   struct Range {
@@ -79,6 +94,7 @@ class FunctionScope : public VersioningScope {
     Value* limit;
     const SCEV* limit_number;
     uint64_t reach;
+    std::optional<Extension> extension;  // of `lowest`
   };
 
   // The end of the code that executes first and exactly once. It writes nothing, so the function can still be abandoned
@@ -141,23 +157,54 @@ class FunctionScope : public VersioningScope {
     }
     if (!number->getType()->isIntegerTy(64) || reach > kLongestReach) return false;
     const SCEV *scev = evolution_.getSCEV(number), *limit_number = evolution_.getSCEV(limit);
+    const std::optional<Extension> extension = extension_of(number, limit);
     for (Range& range : ranges_) {
       if (range.limit_number != limit_number) continue;
-      auto* distance = dyn_cast<SCEVConstant>(evolution_.getMinusSCEV(scev, range.number));
-      if (!distance || distance->getAPInt().abs().ugt(kLongestReach)) continue;
-      int64_t bytes = distance->getAPInt().getSExtValue();
+      std::optional<int64_t> known_distance = distance_of(scev, range.number);
+      if (!known_distance && extension && range.extension && extension->has_kind_of(*range.extension))
+        if (std::optional<int64_t> numbers = distance_of(extension->number, range.extension->number))
+          known_distance = *numbers * static_cast<int64_t>(extension->scale);
+      if (!known_distance || static_cast<uint64_t>(std::abs(*known_distance)) > kLongestReach) continue;
+      const int64_t bytes = *known_distance;
       uint64_t gap = static_cast<uint64_t>(std::abs(bytes));
       if (bytes < 0) {
         range.reach = std::max(reach, range.reach + gap);
         range.lowest = number;
         range.number = scev;
+        range.extension = extension;
       } else {
         range.reach = std::max(range.reach, reach + gap);
       }
       return true;
     }
-    ranges_.push_back({number, scev, limit, limit_number, reach});
+    ranges_.push_back({number, scev, limit, limit_number, reach, extension});
     return true;
+  }
+
+  std::optional<int64_t> distance_of(const SCEV* one, const SCEV* other) {
+    auto* distance = dyn_cast<SCEVConstant>(evolution_.getMinusSCEV(one, other));
+    if (!distance) return std::nullopt;
+    return distance->getAPInt().getSExtValue();
+  }
+
+  std::optional<Extension> extension_of(Value* number, Value* limit) {
+    uint64_t scale = 1, by;
+    Value *from, *narrow;
+    for (;; number = from) {
+      if (match(number, m_Shl(m_Value(from), m_ConstantInt(by))) && by <= 16)
+        scale <<= by;
+      else if (match(number, m_Mul(m_Value(from), m_ConstantInt(by))) && by != 0 && by <= 1 << 16)
+        scale *= by;
+      else
+        break;
+      if (scale > 1 << 16) return std::nullopt;
+    }
+    if (!match(number, m_ZExtOrSExt(m_Value(narrow))) || narrow->getType()->isIntegerTy(1)) return std::nullopt;
+    const auto opcode = cast<Instruction>(number)->getOpcode();
+    const unsigned bits = narrow->getType()->getIntegerBitWidth() - (opcode == Instruction::SExt);
+    const APInt end = APInt(64, scale).shl(bits);
+    if (bits > 32 || evolution_.getUnsignedRangeMax(evolution_.getSCEV(limit)).ugt(end)) return std::nullopt;
+    return Extension{evolution_.getSCEV(narrow), opcode, scale};
   }
 
   // The original becomes the slow version.

@@ -1,5 +1,6 @@
-; The step of a clamped index is not known when the kernel is compiled. Its lanes are compared with the first one of each
-; part plus 0, 1, 2, ...: where all parts pass, each is one load. Otherwise the lanes are gathered.
+; The step of a clamped index is not known when the kernel is compiled if rows of threads are shorter than a simdgroup. Its
+; lanes are compared with the first one of each part plus 0, 1, 2, ...: where all parts pass, each is one load. Otherwise
+; the lanes are gathered.
 ; RUN: kiln-opt --passes=widen --full --cpu=x86-64-v4 %s | FileCheck %s --check-prefixes=CHECK,WIDE
 ; RUN: kiln-opt --passes=widen --full --cpu=x86-64-v3 %s | FileCheck %s --check-prefixes=CHECK,NARROW
 
@@ -19,9 +20,13 @@ declare i32 @llvm.smax.i32(i32, i32)
 ; CHECK: lanes:
 ; WIDE: call <32 x float> @llvm.masked.gather
 ; NARROW: br label %lane
-define void @clamped(ptr %x, ptr %y, i32 %first) {
+define void @clamped(ptr %x, ptr %y, i32 %first, i32 %width) {
   %lane = call i32 @__kiln_lane()
-  %i = add i32 %first, %lane
+  %tx = and i32 %lane, 15
+  %ty = lshr i32 %lane, 4
+  %row = mul i32 %ty, %width
+  %in_row = add i32 %row, %tx
+  %i = add i32 %first, %in_row
   %clamped = call i32 @llvm.smax.i32(i32 %i, i32 0)
   %at = sext i32 %clamped to i64
   %from = getelementptr float, ptr %x, i64 %at
@@ -39,9 +44,13 @@ define void @clamped(ptr %x, ptr %y, i32 %first) {
 ; NARROW-COUNT-4: icmp sle i32 %{{.*}}, 2147483640
 ; NARROW: parts:
 ; NARROW-COUNT-4: load <8 x i8>
-define void @of_bytes(ptr %x, ptr %y, i32 %first, i32 %n) {
+define void @of_bytes(ptr %x, ptr %y, i32 %first, i32 %n, i32 %width) {
   %lane = call i32 @__kiln_lane()
-  %i = add i32 %first, %lane
+  %tx = and i32 %lane, 15
+  %ty = lshr i32 %lane, 4
+  %row = mul i32 %ty, %width
+  %in_row = add i32 %row, %tx
+  %i = add i32 %first, %in_row
   %inner = icmp slt i32 %i, %n
   %kept = select i1 %inner, i32 %i, i32 %n
   %at = sext i32 %kept to i64

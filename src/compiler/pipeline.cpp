@@ -552,6 +552,7 @@ void lower_threadgroup(Pipeline& pipeline, Function& group, Function& full, std:
   if (!frame) return;
   output.threadgroup_function = kThreadgroupFunction;
   output.threadgroup_simdgroups = unit.form.simdgroups;
+  output.threadgroup_width = unit.form.width();
   optimize_threadgroup(pipeline, module, vector_isa);
 }
 
@@ -582,7 +583,7 @@ EngineOutput lower_vectorized(Pipeline& pipeline, Module& module, const VectorIs
     output.kind = CpuImageKind::kSimdgroups;
     output.run_function = kGroupFunction;
     if (any_of(vectorized.points, [](const ConvergencePoint& point) { return point.is_barrier; })) {
-      Function& full = *full_simdgroup(group, unit.form.simdgroups);
+      Function& full = *full_simdgroup(group, unit.form);
       lower_threadgroup(pipeline, group, full, std::move(vectorized.points), output, vector_isa);
     } else {
       lower_simdgroup(pipeline, group);

@@ -21,7 +21,7 @@
 namespace kiln {
 
 inline constexpr uint32_t kCpuImageMagic = 0x314c4e4b;  // "KNL1"
-inline constexpr uint32_t kCpuImageVersion = 14;
+inline constexpr uint32_t kCpuImageVersion = 15;
 
 enum class CpuImageKind : uint32_t {
   kLoop = 0,        // no thread waits for another: one function runs a row of threads
@@ -46,8 +46,8 @@ struct CpuImageHeader {
   uint64_t code_offset;
   uint64_t code_bytes;
   uint64_t threadgroup_memory_bytes;
-  uint32_t threadgroup_simdgroups;  // the row of simdgroups that CpuThreadgroupFunction is made for; 0: any threadgroup
-  uint32_t unused;                  // 0
+  uint32_t threadgroup_simdgroups;  // the simdgroups that CpuThreadgroupFunction is made for; 0: any threadgroup
+  uint32_t threadgroup_width;       // and their threads in x, all in one plane
   // Memory that CpuThreadFunction or CpuSimdgroupFunction needs for one call, CpuThreadgroupFunction for each
   // simdgroup.
   uint64_t frame_bytes;

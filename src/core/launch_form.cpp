@@ -13,26 +13,39 @@ LaunchForm launch_form(const Extent3& grid, const Extent3& threadgroup) {
   int64_t divisor = 1;
   for (size_t d = 0; d < 3; ++d) divisor *= std::gcd(grid[d], threads(d));
   form.simdgroups_are_full = divisor > 0 && divisor % kSimdgroupSize == 0;
+  const bool is_row = threads(1) == 1 && threads(2) == 1;
+  // Powers of two, so that there are few.
+  auto count_of = [](int64_t threads) {
+    const auto count = static_cast<uint32_t>(threads / kSimdgroupSize);
+    return std::has_single_bit(count) ? count : 0;
+  };
+  if (const int64_t row = threads(0); form.simdgroups_are_full && !is_row && row > 1 && kSimdgroupSize % row == 0)
+    if (grid[0] % row == 0 && std::gcd(grid[1], threads(1)) % (kSimdgroupSize / row) == 0) {
+      form.row_threads = static_cast<uint32_t>(row);
+      if (threads(2) == 1) form.simdgroups = count_of(row * threads(1));
+    }
   if (threads(0) <= 0 || threads(0) % kSimdgroupSize != 0) return form;
-  bool is_row = threads(1) == 1 && threads(2) == 1;
   // At an edge of the grid, too.
   form.rows_are_simdgroups = grid[0] % kSimdgroupSize == 0 || is_row;
   form.rows_are_runs = form.rows_are_simdgroups && threads(0) % (2 * kSimdgroupSize) == 0;
-  // Powers of two, so that there are few.
-  auto count = static_cast<uint32_t>(threads(0) / kSimdgroupSize);
-  if (is_row && std::has_single_bit(count)) form.simdgroups = count;
+  if (is_row) form.simdgroups = count_of(threads(0));
   form.is_whole_row = grid[1] == 1 && grid[2] == 1 && grid[0] % threads(0) == 0;
   return form;
 }
 
 LaunchExtents example_of(const LaunchForm& form) {
+  constexpr int64_t kNoPowerOfTwo = 3;
+  const int64_t count = form.simdgroups > 0 ? form.simdgroups : kNoPowerOfTwo << form.rows_are_runs;
+  if (const int64_t row = form.row_threads) {
+    const Extent3 rectangle{row, count * kSimdgroupSize / row, 1};
+    return {rectangle, rectangle};
+  }
   if (!form.rows_are_simdgroups) {
     if (!form.simdgroups_are_full) return {};
-    constexpr Extent3 kSquare{8, 4, 1};
-    return {kSquare, kSquare};
+    constexpr Extent3 kRowsOfAnyLength{24, 4, 1};
+    return {kRowsOfAnyLength, kRowsOfAnyLength};
   }
-  constexpr int64_t kNoPowerOfTwo = 3;
-  int64_t threads = kSimdgroupSize * (form.simdgroups > 0 ? form.simdgroups : kNoPowerOfTwo << form.rows_are_runs);
+  const int64_t threads = kSimdgroupSize * count;
   Extent3 threadgroup{threads, 1, 1};
   if (form.is_whole_row) return {threadgroup, threadgroup};
   return {form.simdgroups_are_full ? Extent3{threads, 2, 1} : Extent3{threads + 1, 1, 1}, threadgroup};

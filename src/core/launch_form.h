@@ -19,8 +19,8 @@ struct LaunchForm {
   bool rows_are_simdgroups = false;
   // Whether the threadgroup's x is a multiple of 64, too. Code is made for that where no thread may wait.
   bool rows_are_runs = false;
-  // Where a full threadgroup is one row of 1, 2, 4, 8, 16 or 32 whole simdgroups: how many. Else 0. Code is made for
-  // that where threads may wait for one another.
+  // Where a full threadgroup is one row, or a rectangle of `row_threads` a row, of 1, 2, 4, 8, 16 or 32 whole
+  // simdgroups: how many. Else 0. Code is made for that where threads may wait for one another.
   uint32_t simdgroups = 0;
   // Whether a launch is one row of equal threadgroups, of whole simdgroups: the grid's y and z are 1, and its x is a
   // multiple of the threadgroup's x, which is one of 32. Code for a GPU is made for that.
@@ -28,17 +28,23 @@ struct LaunchForm {
   // Whether each simdgroup of a launch has 32 threads. Code is made for that where threads of a simdgroup may work
   // together.
   bool simdgroups_are_full = false;
+  // Where all threadgroups of a launch have several rows of 2, 4, 8, 16 or 32 threads in x, and a simdgroup is whole
+  // rows of one plane: how many threads. Else 0. Code is made for that where threads may work together.
+  uint32_t row_threads = 0;
 
   bool operator==(const LaunchForm&) const = default;
+
+  /// The threads in x of a full threadgroup with a known number of simdgroups.
+  uint32_t width() const { return row_threads ? row_threads : simdgroups * kSimdgroupSize; }
 
   /// Whether code for this form serves every launch.
   bool is_general() const { return *this == LaunchForm(); }
 
-  /// A number that no other form has. The count of simdgroups is 0 or a power of two.
-  constexpr uint8_t packed() const {
-    const auto& [in_simdgroups, in_pairs, count, is_one_row, are_full] = *this;
-    return static_cast<uint8_t>(in_simdgroups | is_one_row << 1 | are_full << 2 | std::bit_width(count) << 3 |
-                                in_pairs << 6);
+  /// A number that no other form has. The counts of simdgroups and of a row's threads are 0 or powers of two.
+  constexpr uint16_t packed() const {
+    const auto& [in_simdgroups, in_pairs, count, is_one_row, are_full, in_row] = *this;
+    return static_cast<uint16_t>(in_simdgroups | is_one_row << 1 | are_full << 2 | std::bit_width(count) << 3 |
+                                 in_pairs << 6 | std::bit_width(in_row) << 7);
   }
 };
 

@@ -112,7 +112,7 @@ class KernelObject {
   // What the body sees of an input beside its elements.
   static constexpr std::string_view kShapeSuffixes[] = {"_shape", "_strides", "_ndim"};
   // What says the form of the launch, at the end of what is general in a call's key.
-  static constexpr size_t kFormBytes = 1;
+  static constexpr size_t kFormBytes = 2;
 
   // kernel_object.cpp: finds code, or has it made.
   std::span<const std::string> input_names(const Call& call) const;

@@ -43,7 +43,8 @@ LaunchForm KernelObject::form_for_code(const Call& call) const {
   return {.rows_are_simdgroups = form.rows_are_simdgroups,
           .rows_are_runs = !cooperation_.waits_at_barriers && form.rows_are_runs,
           .simdgroups = cooperation_.waits_at_barriers ? form.simdgroups : 0,
-          .simdgroups_are_full = cooperation_.has_collectives && form.simdgroups_are_full};
+          .simdgroups_are_full = cooperation_.has_collectives && form.simdgroups_are_full,
+          .row_threads = cooperation_.waits_at_barriers || cooperation_.has_collectives ? form.row_threads : 0};
 }
 
 // The bytes that tell one combination of argument types from another within one kernel; behind the first

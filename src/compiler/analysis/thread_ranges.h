@@ -21,8 +21,10 @@ struct ThreadLimits {
   ThreadLimits() = default;
   explicit ThreadLimits(const KernelUnit& unit) {
     if (unit.form.simdgroups == 0) return;
-    extents[0] = threads = uint64_t{kSimdgroupSize} * unit.form.simdgroups;
-    extents[1] = extents[2] = 1;
+    threads = uint64_t{kSimdgroupSize} * unit.form.simdgroups;
+    extents[0] = unit.form.width();
+    extents[1] = threads / extents[0];
+    extents[2] = 1;
   }
 
   /// The range of `__kiln_value(which)`.

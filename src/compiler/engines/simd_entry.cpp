@@ -204,12 +204,12 @@ void run_coarsened(Function& row, Function& full, Function& group) {
   builder.CreateRetVoid();
 }
 
-Function* full_simdgroup(Function& group, unsigned count) {
+Function* full_simdgroup(Function& group, const LaunchForm& form) {
   ValueToValueMapTy map;
   Function* full = CloneFunction(&group, map);
   Argument* lanes = full->getArg(full->arg_size() - 1);
   lanes->replaceAllUsesWith(ConstantInt::get(lanes->getType(), kLanes));
-  if (count == 0) return full;
+  if (form.simdgroups == 0) return full;
   for (Instruction& instruction : make_early_inc_range(instructions(*full))) {
     auto* load = dyn_cast<LoadInst>(&instruction);
     if (!load || !load->getType()->isIntegerTy(32)) continue;
@@ -218,9 +218,11 @@ Function* full_simdgroup(Function& group, unsigned count) {
     if (base != full->getArg(1)) continue;
     uint64_t field = offset.getZExtValue() / sizeof(uint32_t);
     std::optional<uint32_t> value;
-    if (field == kPositionInThreadgroup + 1 || field == kPositionInThreadgroup + 2) value = 0;
-    if (field == kThreadsPerThreadgroup) value = count * kLanes;
-    if (field == kThreadsPerThreadgroup + 1 || field == kThreadsPerThreadgroup + 2) value = 1;
+    // Of a rectangle's threads the positions follow from the index (lower_positions).
+    if (!form.row_threads && (field == kPositionInThreadgroup + 1 || field == kPositionInThreadgroup + 2)) value = 0;
+    if (field == kThreadsPerThreadgroup) value = form.width();
+    if (field == kThreadsPerThreadgroup + 1) value = form.simdgroups * kLanes / form.width();
+    if (field == kThreadsPerThreadgroup + 2) value = 1;
     if (!value) continue;
     load->replaceAllUsesWith(ConstantInt::get(load->getType(), *value));
     load->eraseFromParent();
@@ -275,11 +277,29 @@ void lower_positions(Function& group, const LaunchForm& form, bool has_convergen
     auto remainder = [&](Value* number, Value* divisor) {
       return builder.CreateSub(number, builder.CreateMul(quotient(number, divisor), divisor));
     };
+    // Rows of so many threads: a simdgroup's first one is that of a row, and its rows are of one plane. The number of
+    // that row is a multiple of the simdgroup's number of rows, as is the plane's.
+    const unsigned row_threads = has_convergence_points ? form.row_threads : 0,
+                   rows = kLanes / std::max(row_threads, 1U);
+    auto first_row = [&] {
+      return builder.CreateUDiv(place(recorded(kIndexInThreadgroup)), builder.getInt32(row_threads));
+    };
+    auto row_of_lane = [&] { return builder.CreateUDiv(builder.CreateCall(&lane), builder.getInt32(row_threads)); };
     // Each value of a thread that is not in the record of a simdgroup.
     static_assert(numbers_of(ThreadValueScope::kThread) == 4);
     Value* value;
     if (has_convergence_points && which == kIndexInThreadgroup)
       value = index_in_simdgroups();
+    else if (row_threads && which == kPositionInThreadgroup)
+      value = builder.CreateAnd(builder.CreateCall(&lane), builder.getInt32(row_threads - 1));
+    else if (row_threads && which == kPositionInThreadgroup + 1) {
+      Value* first = simdgroups ? first_row() : builder.CreateURem(first_row(), recorded(kThreadsPerThreadgroup + 1));
+      value = builder.Insert(BinaryOperator::CreateDisjoint(Instruction::Or, multiple(first, rows), row_of_lane()));
+    } else if (row_threads && which == kPositionInThreadgroup + 2)
+      value = simdgroups ? static_cast<Value*>(builder.getInt32(0))
+                         : builder.CreateUDiv(first_row(), recorded(kThreadsPerThreadgroup + 1));
+    else if (row_threads && (which == kThreadsPerThreadgroup || which == kFullThreadsPerThreadgroup))
+      value = builder.getInt32(row_threads);
     else if (simdgroups && (which == kPositionInThreadgroup + 1 || which == kPositionInThreadgroup + 2))
       value = builder.getInt32(0);
     else if (has_convergence_points && !rows_are_simdgroups && which == kPositionInThreadgroup)

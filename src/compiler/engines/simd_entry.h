@@ -39,7 +39,7 @@ void run_coarsened(llvm::Function& row, llvm::Function& full, llvm::Function& gr
 
 /// A copy of `group` for simdgroups of which every lane has a thread. `count`: the simdgroups of a threadgroup that is
 /// one row of them; 0: any.
-llvm::Function* full_simdgroup(llvm::Function& group, unsigned count);
+llvm::Function* full_simdgroup(llvm::Function& group, const LaunchForm& form);
 
 /// Replaces kValueFunction by loads of the simdgroup's record, and a thread's position by that of its first thread and
 /// its lane. With convergence points `group` is one simdgroup, which may cover several rows, and has the parameters of

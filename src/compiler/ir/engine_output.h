@@ -18,6 +18,7 @@ struct EngineOutput {
   std::string run_function;
   std::string threadgroup_function;     // empty: there is none
   uint32_t threadgroup_simdgroups = 0;  // the number that it is made for; 0: any
+  uint32_t threadgroup_width = 0;       // and the threadgroup's threads in x
   std::vector<ConvergencePoint> sites;
   std::vector<std::string> combine_functions;  // of each convergence point; empty: none
   uint64_t threadgroup_memory_bytes = 0;

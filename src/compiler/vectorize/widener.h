@@ -335,23 +335,26 @@ class Widener {
   ActiveLanes active_lanes(IRBuilder<>& builder);
   bool has_negative_offset(Value* value);
   bool can_be_computed_at_lane(Value* value);
+  bool is_cheap_at_lane(Value* value, unsigned& left);
   Value* at_active_lane(Value* value, Value* lane, IRBuilder<>& builder);
   void complete_lane_phis();
   static std::optional<std::array<APInt, kLanes>> values_of(Value* value, unsigned depth = 0);
   std::optional<std::array<APInt, kLanes>> lane_bits(Value* value, unsigned depth = 0);
   bool is_modular(Value* value);
   std::optional<Pattern> pattern_of(Value* value);
+  static Pattern added(const Pattern& first, const Pattern& second);
   std::optional<Pattern> sum_of_patterns(Value* one, Value* other);
   bool have_equal_strides(Value* one, Value* other);
   Value* check_stride(Value* value, IRBuilder<>& builder);
   Value* check_stride(Value* value, CheckedPieces& checked, IRBuilder<>& builder);
   Value* check_pieces(Value* value, CheckedPieces& checked, IRBuilder<>& builder);
   Value* check_wrapping(Value* value, IRBuilder<>& builder);
-  bool wraps_as_a_whole(Value* value, SmallPtrSetImpl<PHINode*>& phis);
+  bool wraps_as_a_whole(Value* value, SmallPtrSetImpl<Instruction*>& seen);
   std::optional<uint64_t> end_of_extension(Value* offset);
   Value* check_bounds(Value* offset, Value* limit, unsigned lowest, uint64_t reach, IRBuilder<>& builder);
   static bool wraps_only_with_operands(const Instruction& instruction, bool in_any_width = false);
   bool has_uniform_sign(Value* value);
+  bool is_small_sum(const Instruction& instruction) const;
   bool never_wraps(Value* value);
   bool is_masked_access(Value* pointer, uint64_t bytes);
   Value* lanes_below(CmpInst& comparison, IRBuilder<>& builder);
@@ -365,7 +368,7 @@ class Widener {
   std::optional<Piece> piece_of(Instruction& instruction);
   std::optional<Piece> find_piece(Instruction& instruction);
   bool has_piece(Value* value);
-  void add_pieces(Value* value, SmallVectorImpl<Instruction*>& pieces);
+  SmallVector<Instruction*> pieces_in(Value* value);
   Value* at_lane_of_piece(Instruction& instruction, const Piece& piece, unsigned lane, IRBuilder<>& builder);
   Value* remainder_of(Instruction& instruction, Value* number, IRBuilder<>& builder);
   Value* check_piece(Instruction& instruction, CheckedPieces& checked, IRBuilder<>& builder);
@@ -402,6 +405,9 @@ class Widener {
   Values load_strided_words(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
                             IRBuilder<>& builder);
   void store_strided(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder);
+  static unsigned strip_of(const Pattern& pattern, uint64_t bytes);
+  Value* lanes_of_mask(unsigned first, unsigned count, IRBuilder<>& builder);
+  bool store_pattern(StoreInst& store, Value* pointer, Value* allowed, IRBuilder<>& builder);
   bool load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder);
   std::optional<RangeCheck> check_range(Value* pointer, Value* allowed, const AccessShape& shape, IRBuilder<>& builder);
   Value* is_outside(const RangeCheck& check, const AccessShape& shape, IRBuilder<>& builder);
@@ -492,7 +498,9 @@ class Widener {
 
   using LaneSlots = MapVector<Value*, AllocaInst*>;
 
+  static SmallVector<unsigned> lanes_of(const Value* mask);
   static std::optional<unsigned> only_lane(const Value* mask);
+  bool access_few_lanes(Instruction& access, IRBuilder<>& builder);
   AllocaInst* scratch(Type* type);
   void store_leaves(Value* value, LaneSlots& slots, IRBuilder<>& builder);
   Value* at_lane_of_loop(Value* value, Value* lane, const LaneSlots& slots, IRBuilder<>& builder);

@@ -205,16 +205,22 @@ std::optional<Widener::Pattern> Widener::pattern_of(Value* value) {
       return times(of(0), by);
     }
     case Instruction::GetElementPtr: {
-      std::optional<unsigned> divergent_index;
+      SmallVector<unsigned> divergent_indices;
       for (unsigned i = 0; i < instruction->getNumOperands(); ++i)
-        if (!is_uniform(i)) {
-          if (divergent_index) return std::nullopt;
-          divergent_index = i;
-        }
-      if (!divergent_index || *divergent_index == 0) return of(0);
-      auto level = gep_type_begin(instruction);
-      std::advance(level, *divergent_index - 1);
-      return times(of(*divergent_index), level.getSequentialElementStride(layout_));
+        if (!is_uniform(i)) divergent_indices.push_back(i);
+      if (divergent_indices.empty() || divergent_indices[0] == 0)
+        return divergent_indices.size() <= 1 ? of(0) : std::nullopt;
+      std::optional<Pattern> sum;
+      for (unsigned i : divergent_indices) {
+        // Otherwise one of them could wrap and the other make up for it.
+        if (divergent_indices.size() > 1 && !never_wraps(instruction->getOperand(i))) return std::nullopt;
+        auto level = gep_type_begin(instruction);
+        std::advance(level, i - 1);
+        std::optional<Pattern> term = times(of(i), level.getSequentialElementStride(layout_));
+        if (!term) return std::nullopt;
+        sum = sum ? added(*sum, *term) : *term;
+      }
+      return sum;
     }
     default: return std::nullopt;
   }
@@ -222,11 +228,16 @@ std::optional<Widener::Pattern> Widener::pattern_of(Value* value) {
 
 std::optional<Widener::Pattern> Widener::sum_of_patterns(Value* one, Value* other) {
   // Otherwise one of them could wrap and the other make up for it.
-  if (!is_modular(one) || !is_modular(other)) return std::nullopt;
+  auto is_sound = [&](Value* value) { return is_modular(value) || never_wraps(value); };
+  if (!is_sound(one) || !is_sound(other)) return std::nullopt;
   std::optional<Pattern> first = pattern_of(one), second = pattern_of(other);
   if (!first || !second) return std::nullopt;
-  Pattern sum = *first;
-  for (unsigned lane = 0; lane < kLanes; ++lane) sum.offsets[lane] += second->offsets[lane];
+  return added(*first, *second);
+}
+
+Widener::Pattern Widener::added(const Pattern& first, const Pattern& second) {
+  Pattern sum = first;
+  for (unsigned lane = 0; lane < kLanes; ++lane) sum.offsets[lane] += second.offsets[lane];
   auto lowest = std::min_element(sum.offsets.begin(), sum.offsets.end());
   auto highest = std::max_element(sum.offsets.begin(), sum.offsets.end());
   sum.lowest = static_cast<unsigned>(lowest - sum.offsets.begin());
@@ -243,6 +254,51 @@ bool Widener::have_equal_strides(Value* one, Value* other) {
   return pattern && pattern == pattern_of(other);
 }
 
+// The most lanes of a power of two, from 16 to 4, of which each group is consecutive, as in rows of a tile. 0: there
+// are none.
+unsigned Widener::strip_of(const Pattern& pattern, uint64_t bytes) {
+  for (unsigned length = kLanes / 2; length > 2; length /= 2) {
+    bool are_strips = true;
+    for (unsigned lane = 0; lane < kLanes; ++lane)
+      if (lane % length != 0) are_strips &= pattern.offsets[lane] == pattern.offsets[lane - 1] + bytes;
+    if (are_strips) return length;
+  }
+  return 0;
+}
+
+Value* Widener::lanes_of_mask(unsigned first, unsigned count, IRBuilder<>& builder) {
+  return builder.CreateShuffleVector(mask_, createSequentialMask(first, count, 0));
+}
+
+// Stores a few strips of several lanes each. Strips that overlap are stored in the order of lanes.
+bool Widener::store_pattern(StoreInst& store, Value* pointer, Value* allowed, IRBuilder<>& builder) {
+  std::optional<Pattern> pattern = pattern_of(pointer);
+  Type* type = store.getValueOperand()->getType();
+  const uint64_t bytes = layout_.getTypeStoreSize(type);
+  if (!pattern || bytes != layout_.getTypeAllocSize(type)) return false;
+  const unsigned length = strip_of(*pattern, bytes);
+  if (length == 0) return false;
+  Value* lanes = vector(store.getValueOperand(), builder);
+  auto store_strips = [&](Value* address) -> Values {
+    for (unsigned lane = 0; lane < kLanes; lane += length) {
+      Value* strip = builder.CreateConstGEP1_64(builder.getInt8Ty(), address, pattern->offsets[lane]);
+      Value* stored = builder.CreateShuffleVector(lanes, createSequentialMask(lane, length, 0));
+      if (is_all(mask_) || !can_mask(bytes))
+        builder.CreateAlignedStore(stored, strip, store.getAlign());
+      else
+        builder.CreateMaskedStore(stored, strip, store.getAlign(), lanes_of_mask(lane, length, builder));
+    }
+    return {};
+  };
+  auto scalarized = [&]() -> Values {
+    widen_store_scalarized(store, builder);
+    return {};
+  };
+  AccessShape shape{bytes, pattern->offsets[pattern->highest], true, false, pattern->lowest};
+  emit_by_shape(pointer, allowed, shape, builder, store_strips, scalarized);
+  return true;
+}
+
 // Loads a few elements, of which each lane takes one.
 bool Widener::load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder) {
   std::optional<Pattern> pattern = pattern_of(pointer);
@@ -256,24 +312,22 @@ bool Widener::load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBui
   };
   uint64_t num_own = pattern->offsets[pattern->highest] / bytes + 1, num_loaded = PowerOf2Ceil(num_own);
   if (num_loaded * bytes > 2 * isa_.register_bytes) {
-    // A few strips of several lanes each, as in a tile.
-    unsigned length = kLanes / 2;
-    auto are_strips = [&] {
-      for (unsigned lane = 0; lane < kLanes; ++lane)
-        if (lane % length != 0 && pattern->offsets[lane] != pattern->offsets[lane - 1] + bytes) return false;
-      return true;
-    };
-    while (length > 2 && !are_strips()) length /= 2;
-    if (length == 2) return false;
+    const unsigned length = strip_of(*pattern, bytes);
+    if (length == 0) return false;
+    const bool is_masked = !is_all(mask_) && can_mask(bytes);
+    Type* type = FixedVectorType::get(load.getType(), length);
     auto load_strips = [&](Value* address) -> Values {
       Values parts;
       for (unsigned lane = 0; lane < kLanes; lane += length) {
         Value* strip = builder.CreateConstGEP1_64(builder.getInt8Ty(), address, pattern->offsets[lane]);
-        parts.push_back(load_part(load, length, strip, builder));
+        parts.push_back(is_masked ? builder.CreateMaskedLoad(type, strip, load.getAlign(),
+                                                             lanes_of_mask(lane, length, builder),
+                                                             Constant::getNullValue(type))
+                                  : static_cast<Value*>(load_part(load, length, strip, builder)));
       }
       return {concatenateVectors(builder, parts)};
     };
-    AccessShape shape{bytes, pattern->offsets[pattern->highest], true, true, pattern->lowest};
+    AccessShape shape{bytes, pattern->offsets[pattern->highest], true, !is_masked, pattern->lowest};
     vectors_[&load] = emit_by_shape(pointer, allowed, shape, builder, load_strips, scalarized)[0];
     return true;
   }

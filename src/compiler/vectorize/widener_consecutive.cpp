@@ -126,15 +126,22 @@ Widener::ActiveLanes Widener::active_lanes(IRBuilder<>& builder) {
 
 // Whether a number narrower than an address is subtracted from a divergent value, as in `x[i - 1]`.
 bool Widener::has_negative_offset(Value* value) {
-  auto* instruction = dyn_cast<Instruction>(value);
-  if (!instruction || !is_divergent(value) || is_lane(value) || isa<PHINode>(instruction)) return false;
-  bool is_narrow = instruction->getType()->isIntegerTy() && instruction->getType()->getIntegerBitWidth() < 64;
-  if (is_narrow && instruction->getOpcode() == Instruction::Sub) return true;
-  if (is_narrow && instruction->getOpcode() == Instruction::Add) {
-    auto* constant = dyn_cast<ConstantInt>(instruction->getOperand(1));
-    if (constant && constant->isNegative()) return true;
+  SmallVector<Value*> left{value};
+  SmallPtrSet<Value*, 16> seen;
+  while (!left.empty()) {
+    Value* next = left.pop_back_val();
+    auto* instruction = dyn_cast<Instruction>(next);
+    if (!instruction || !is_divergent(next) || is_lane(next) || isa<PHINode>(instruction) || !seen.insert(next).second)
+      continue;
+    const bool is_narrow = next->getType()->isIntegerTy() && next->getType()->getIntegerBitWidth() < 64;
+    if (is_narrow && instruction->getOpcode() == Instruction::Sub) return true;
+    if (is_narrow && instruction->getOpcode() == Instruction::Add) {
+      auto* constant = dyn_cast<ConstantInt>(instruction->getOperand(1));
+      if (constant && constant->isNegative()) return true;
+    }
+    append_range(left, instruction->operand_values());
   }
-  return any_of(instruction->operands(), [&](Use& operand) { return has_negative_offset(operand.get()); });
+  return false;
 }
 
 bool Widener::can_be_computed_at_lane(Value* value) {
@@ -142,6 +149,18 @@ bool Widener::can_be_computed_at_lane(Value* value) {
   auto* instruction = dyn_cast<Instruction>(value);
   return instruction && !isa<PHINode>(instruction) &&
          all_of(instruction->operands(), [&](Use& operand) { return can_be_computed_at_lane(operand.get()); });
+}
+
+// Whether a few scalar operations compute what a lane has. `left` counts them down.
+bool Widener::is_cheap_at_lane(Value* value, unsigned& left) {
+  if (!is_divergent(value) || is_lane(value)) return true;
+  auto* instruction = dyn_cast<Instruction>(value);
+  if (!instruction || left == 0 ||
+      !isa<BinaryOperator, CastInst, CmpInst, SelectInst, GetElementPtrInst>(instruction) ||
+      !isSafeToSpeculativelyExecute(instruction))
+    return false;
+  --left;
+  return all_of(instruction->operands(), [&](Use& operand) { return is_cheap_at_lane(operand.get(), left); });
 }
 
 // The value of an active lane whose index is known at run time only.
@@ -203,16 +222,16 @@ Value* Widener::check_wrapping(Value* value, IRBuilder<>& builder) {
 }
 
 // Whether a lane's value is the first lane's plus so many strides, modulo the type's size.
-bool Widener::wraps_as_a_whole(Value* value, SmallPtrSetImpl<PHINode*>& phis) {
+bool Widener::wraps_as_a_whole(Value* value, SmallPtrSetImpl<Instruction*>& seen) {
   if (!is_divergent(value) || is_lane(value) || values_of(value) || lane_bits(value)) return true;
   auto* instruction = cast<Instruction>(value);
+  if (!seen.insert(instruction).second) return true;
   auto all_operands = [&](auto&& operands) {
-    return all_of(operands, [&](Value* operand) { return wraps_as_a_whole(operand, phis); });
+    return all_of(operands, [&](Value* operand) { return wraps_as_a_whole(operand, seen); });
   };
-  if (auto* phi = dyn_cast<PHINode>(instruction))
-    return !phis.insert(phi).second || all_operands(phi->incoming_values());
+  if (auto* phi = dyn_cast<PHINode>(instruction)) return all_operands(phi->incoming_values());
   if (std::optional<Piece> piece = piece_of(*instruction)) {
-    if (Value* only = piece->side ? piece->side : piece->dividend) return wraps_as_a_whole(only, phis);
+    if (Value* only = piece->side ? piece->side : piece->dividend) return wraps_as_a_whole(only, seen);
     return !isa<SelectInst>(instruction) || all_operands(drop_begin(instruction->operands()));
   }
   return wraps_only_with_operands(*instruction, /*in_any_width=*/true) && all_operands(instruction->operands());
@@ -233,9 +252,9 @@ std::optional<uint64_t> Widener::end_of_extension(Value* offset) {
     if (scale > 1 << 16) return std::nullopt;
     step = dyn_cast<Instruction>(step->getOperand(0));
   }
-  SmallPtrSet<PHINode*, 4> phis;
+  SmallPtrSet<Instruction*, 16> seen;
   if (!step || !isa<SExtInst, ZExtInst>(step) || step->getOperand(0)->getType()->isIntegerTy(1) ||
-      step->getOperand(0)->getType()->getIntegerBitWidth() > 32 || !wraps_as_a_whole(step->getOperand(0), phis))
+      step->getOperand(0)->getType()->getIntegerBitWidth() > 32 || !wraps_as_a_whole(step->getOperand(0), seen))
     return std::nullopt;
   return scale << (step->getOperand(0)->getType()->getIntegerBitWidth() - isa<SExtInst>(step));
 }
@@ -280,6 +299,33 @@ bool Widener::has_uniform_sign(Value* value) {
   return computeKnownBits(value, layout_).isNonNegative();
 }
 
+// Whether a narrow sum, or product with a constant, is small whichever lanes are active, so that it cannot wrap.
+bool Widener::is_small_sum(const Instruction& instruction) const {
+  // Without flags, which hold in active lanes only.
+  auto known = [&](const Value* value) {
+    return computeKnownBits(value, layout_, /*Depth=*/0, /*AC=*/nullptr, /*CxtI=*/nullptr, /*DT=*/nullptr,
+                            /*UseInstrInfo=*/false);
+  };
+  bool overflows = false;
+  switch (instruction.getOpcode()) {
+    case Instruction::Add:
+      (void)known(instruction.getOperand(0))
+          .getMaxValue()
+          .uadd_ov(known(instruction.getOperand(1)).getMaxValue(), overflows);
+      return !overflows;
+    case Instruction::Mul:
+      (void)known(instruction.getOperand(0))
+          .getMaxValue()
+          .umul_ov(known(instruction.getOperand(1)).getMaxValue(), overflows);
+      return !overflows;
+    case Instruction::Shl: {
+      auto* by = dyn_cast<ConstantInt>(instruction.getOperand(1));
+      return by && known(instruction.getOperand(0)).countMinLeadingZeros() >= by->getLimitedValue(64);
+    }
+    default: return false;
+  }
+}
+
 // Whether the value follows its stride, whatever other values are: nothing in it can wrap.
 bool Widener::never_wraps(Value* value) {
   if (!is_divergent(value)) return true;
@@ -293,6 +339,8 @@ bool Widener::never_wraps(Value* value) {
   }
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction || isa<PHINode>(instruction)) return false;
+  if (is_small_sum(*instruction))
+    return all_of(instruction->operands(), [&](Use& use) { return never_wraps(use.get()); });
   switch (instruction->getOpcode()) {
     case Instruction::SExt:
       if (!has_uniform_sign(instruction->getOperand(0))) return false;

@@ -21,10 +21,15 @@ bool Widener::has_scatters(Type* type) const {
   return isa_.has_scatters && is_word(layout_.getTypeSizeInBits(type) / 8);
 }
 
-// The lanes' variables are consecutive in memory.
+// The lanes' variables are consecutive in memory, but for interleaved ones (vectorize/interleaved_variables.h).
 void Widener::widen_variable(AllocaInst& variable) {
   if (!variable.isStaticAlloca() || variable.isArrayAllocation()) refuse("a variable of dynamic size");
   IRBuilder<> builder(allocas_);
+  if (!is_divergent(&variable)) {
+    // Interleaved already.
+    scalars_[&variable] = builder.Insert(variable.clone());
+    return;
+  }
   uint64_t size = alignTo(layout_.getTypeAllocSize(variable.getAllocatedType()), variable.getAlign());
   AllocaInst* all = builder.CreateAlloca(ArrayType::get(builder.getInt8Ty(), size * kLanes));
   all->setAlignment(std::max(variable.getAlign(), Align(64)));
@@ -111,8 +116,8 @@ std::optional<Widener::RangeCheck> Widener::check_range(Value* pointer, Value* a
   // If the first lanes would read before the array, they are inactive: the check then covers active lanes only.
   bool is_active_only = shape.is_exact && shape.lowest == 0 && !is_all(mask_) && is_word(shape.bytes) &&
                         element_stride(pointer, shape.bytes) == 1 && has_negative_offset(pointer) &&
-                        can_be_computed_at_lane(pointer) && (!offset || can_be_computed_at_lane(offset)) &&
-                        !has_piece(pointer);
+                        !has_piece(pointer) && can_be_computed_at_lane(pointer) &&
+                        (!offset || can_be_computed_at_lane(offset));
   Value *base, *condition;
   if (is_active_only) {
     ActiveLanes active = active_lanes(builder);
@@ -438,6 +443,7 @@ void Widener::widen_single_load(LoadInst& load, IRBuilder<>& builder) {
       return {vectors_[&load]};
     };
     if (auto group = groups_.find(&load); group != groups_.end()) return load_group(group->second, builder);
+    if (access_few_lanes(load, builder)) return;
     if (step != 0) {
       AccessShape shape{bytes, (step * kLanes - 1) * bytes, step == 1};
       shape.slow_path_checks = uses_tail_load(load, {allowed, pointer});
@@ -537,7 +543,9 @@ void Widener::widen_single_store(StoreInst& store, IRBuilder<>& builder) {
   // A register must reach from one lane's element to the next one's, and what lies between is masked.
   const bool is_served =
       step == 1 || (isPowerOf2_64(step) && step <= register_lanes(value->getType()) && can_mask(bytes));
+  if (access_few_lanes(store, builder)) return;
   if (!is_served) {
+    if (store_pattern(store, address, allowed, builder)) return;
     note_scattered(store, address);
     if (!store_by_run_time_shape(store, builder)) scalarized();
     return;

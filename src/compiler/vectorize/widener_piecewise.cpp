@@ -148,26 +148,29 @@ std::optional<Widener::Piece> Widener::find_piece(Instruction& instruction) {
 }
 
 // Whether the value, as an address is computed from it, depends on a piece.
-bool Widener::has_piece(Value* value) {
-  SmallVector<Instruction*> pieces;
-  add_pieces(value, pieces);
-  return !pieces.empty();
-}
+bool Widener::has_piece(Value* value) { return !pieces_in(value).empty(); }
 
-void Widener::add_pieces(Value* value, SmallVectorImpl<Instruction*>& pieces) {
-  auto* instruction = dyn_cast<Instruction>(value);
-  if (!instruction || !is_divergent(value) || is_lane(value) || isa<PHINode>(instruction) || values_of(value)) return;
-  if (is_contained(pieces, instruction)) return;
-  if (std::optional<Piece> piece = piece_of(*instruction)) {
-    pieces.push_back(instruction);
-    if (piece->side) return add_pieces(piece->side, pieces);
-    if (piece->dividend) return add_pieces(piece->dividend, pieces);
-    if (!isa<SelectInst>(instruction)) return;
-    add_pieces(instruction->getOperand(1), pieces);
-    return add_pieces(instruction->getOperand(2), pieces);
+SmallVector<Instruction*> Widener::pieces_in(Value* value) {
+  SmallVector<Instruction*> pieces;
+  SmallVector<Value*> left{value};
+  SmallPtrSet<Value*, 16> seen;
+  while (!left.empty()) {
+    Value* next = left.pop_back_val();
+    auto* instruction = dyn_cast<Instruction>(next);
+    if (!instruction || !is_divergent(next) || is_lane(next) || isa<PHINode>(instruction) ||
+        !seen.insert(next).second || values_of(next))
+      continue;
+    if (std::optional<Piece> piece = piece_of(*instruction)) {
+      pieces.push_back(instruction);
+      if (Value* only = piece->side ? piece->side : piece->dividend)
+        left.push_back(only);
+      else if (isa<SelectInst>(instruction))
+        append_range(left, drop_begin(instruction->operand_values()));
+    } else if (isa<CastInst, BinaryOperator, GetElementPtrInst>(instruction)) {
+      append_range(left, instruction->operand_values());
+    }
   }
-  if (!isa<CastInst, BinaryOperator, GetElementPtrInst>(instruction)) return;
-  for (Value* operand : instruction->operands()) add_pieces(operand, pieces);
+  return pieces;
 }
 
 // The value in a lane of a simdgroup that fulfils the piece's condition.
@@ -197,9 +200,7 @@ Value* Widener::remainder_of(Instruction& instruction, Value* number, IRBuilder<
 // Whether all lanes are on the sides of the pieces in the value.
 Value* Widener::check_pieces(Value* value, CheckedPieces& checked, IRBuilder<>& builder) {
   Value* all = builder.getTrue();
-  SmallVector<Instruction*> pieces;
-  add_pieces(value, pieces);
-  for (Instruction* piece : pieces) all = builder.CreateAnd(all, check_piece(*piece, checked, builder));
+  for (Instruction* piece : pieces_in(value)) all = builder.CreateAnd(all, check_piece(*piece, checked, builder));
   return all;
 }
 

@@ -9,6 +9,12 @@ namespace kiln::widening {
 // the loop.
 constexpr uint64_t kMaxScratch = 64 << 10;
 
+// More are gathered or scattered.
+constexpr unsigned kFewLanes = 4;
+
+// Scalar operations for a lane's operand. Above it is taken from a vector.
+constexpr unsigned kMostScalars = 16;
+
 // Memory that each user writes before it reads.
 AllocaInst* Widener::scratch(Type* type) {
   if (SmallVector<AllocaInst*>& unused = unused_scratch_[type]; scratch_bytes_ > kMaxScratch && !unused.empty())
@@ -50,16 +56,43 @@ Value* Widener::at_lane_of_loop(Value* value, Value* lane, const LaneSlots& slot
   return builder.Insert(with_operands(instruction, operands));
 }
 
-// The mask's only lane, if it is known.
-std::optional<unsigned> Widener::only_lane(const Value* mask) {
-  const auto* lanes = dyn_cast<Constant>(mask);
-  std::optional<unsigned> only;
+// The mask's lanes; none if they are not known.
+SmallVector<unsigned> Widener::lanes_of(const Value* mask) {
+  const auto* flags = dyn_cast<Constant>(mask);
+  SmallVector<unsigned> lanes;
   for (unsigned lane = 0; lane < kLanes; ++lane) {
-    const auto* flag = lanes ? dyn_cast_or_null<ConstantInt>(lanes->getAggregateElement(lane)) : nullptr;
-    if (!flag || (flag->isOne() && only)) return std::nullopt;
-    if (flag->isOne()) only = lane;
+    const auto* flag = flags ? dyn_cast_or_null<ConstantInt>(flags->getAggregateElement(lane)) : nullptr;
+    if (!flag) return {};
+    if (flag->isOne()) lanes.push_back(lane);
   }
-  return only;
+  return lanes;
+}
+
+std::optional<unsigned> Widener::only_lane(const Value* mask) {
+  const SmallVector<unsigned> lanes = lanes_of(mask);
+  return lanes.size() == 1 ? std::optional(lanes[0]) : std::nullopt;
+}
+
+// A load or store of very few lanes that are known, as of a tile's border in threadgroups whose rows are shorter than a
+// simdgroup: scalars, in the order of lanes.
+bool Widener::access_few_lanes(Instruction& access, IRBuilder<>& builder) {
+  const SmallVector<unsigned> lanes = lanes_of(mask_);
+  if (lanes.empty() || lanes.size() > kFewLanes) return false;
+  auto at = [&](Value* value, unsigned lane) {
+    if (!is_divergent(value)) return scalar(value);
+    unsigned most = kMostScalars;
+    return is_cheap_at_lane(value, most) ? at_active_lane(value, builder.getInt32(lane), builder)
+                                         : builder.CreateExtractElement(vector(value, builder), lane);
+  };
+  Value* result = access.getType()->isVoidTy() ? nullptr : Constant::getNullValue(vector_of(access.getType()));
+  for (unsigned lane : lanes) {
+    SmallVector<Value*> operands;
+    for (Value* operand : access.operands()) operands.push_back(at(operand, lane));
+    Value* made = builder.Insert(with_operands(access, operands));
+    if (result) result = builder.CreateInsertElement(result, made, uint64_t{lane});
+  }
+  if (result) vectors_[&access] = result;
+  return true;
 }
 
 // Runs the instruction for one lane, as under `thread_index_in_simdgroup == 0`.

@@ -38,6 +38,7 @@ class ImageWriter {
     header.threadgroup_memory_bytes = engine_.threadgroup_memory_bytes;
     header.frame_bytes = engine_.frame_bytes;
     header.threadgroup_simdgroups = engine_.threadgroup_simdgroups;
+    header.threadgroup_width = engine_.threadgroup_width;
     header.may_spin = engine_.may_spin;
     header.wants_row_locks = engine_.wants_row_locks;
     header.joins_rows = engine_.joins_rows;

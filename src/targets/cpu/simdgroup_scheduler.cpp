@@ -73,8 +73,10 @@ void SimdgroupScheduler::place(const uint32_t* size) {
     position[2] = first / size[0] / size[1];
     std::copy_n(position, 3, &places_[s * kCpuPlaceValues]);
   }
-  uint32_t row = image_.header().threadgroup_simdgroups;
-  are_full_ = row == 0 ? threads % kSimdgroupSize == 0 : threads == row * kSimdgroupSize && threads == size[0];
+  const uint32_t count = image_.header().threadgroup_simdgroups;
+  are_full_ = count == 0
+                  ? threads % kSimdgroupSize == 0
+                  : threads == count * kSimdgroupSize && size[0] == image_.header().threadgroup_width && size[2] == 1;
   std::copy_n(size, 3, placed_);
 }
 

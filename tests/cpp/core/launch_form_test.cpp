@@ -13,12 +13,13 @@ std::vector<LaunchForm> every_form() {
   std::vector<LaunchForm> forms;
   for (unsigned bits = 0; bits < 16; ++bits)
     for (uint32_t simdgroups : {0, 1, 2, 4, 8, 16, 32})
-      forms.push_back({(bits & 1) != 0, (bits & 2) != 0, simdgroups, (bits & 4) != 0, (bits & 8) != 0});
+      for (uint32_t row : {0, 2, 4, 8, 16, 32})
+        forms.push_back({(bits & 1) != 0, (bits & 2) != 0, simdgroups, (bits & 4) != 0, (bits & 8) != 0, row});
   return forms;
 }
 
 TEST(LaunchForm, EachHasANumberOfItsOwn) {
-  std::set<uint8_t> numbers;
+  std::set<uint16_t> numbers;
   for (const LaunchForm& form : every_form()) numbers.insert(form.packed());
   EXPECT_EQ(numbers.size(), every_form().size());
 }
@@ -34,14 +35,31 @@ TEST(LaunchForm, DescribesALaunch) {
   // The last threadgroup of a row is smaller.
   EXPECT_EQ(launch_form({100, 1, 1}, {64, 1, 1}), (LaunchForm{true, true, 2, false, false}));
   // Simdgroups of several rows.
-  EXPECT_EQ(launch_form({8, 4, 1}, {8, 4, 1}), (LaunchForm{false, false, 0, false, true}));
+  EXPECT_EQ(launch_form({8, 4, 1}, {8, 4, 1}), (LaunchForm{false, false, 1, false, true, 8}));
+  EXPECT_EQ(launch_form({64, 64, 1}, {16, 16, 1}), (LaunchForm{false, false, 8, false, true, 16}));
+  EXPECT_EQ(launch_form({64, 64, 1}, {32, 8, 1}), (LaunchForm{true, false, 8, false, true, 32}));
+  EXPECT_EQ(launch_form({24, 4, 1}, {24, 4, 1}), (LaunchForm{false, false, 0, false, true}));
+  // Threadgroups at the grid's edge have fewer rows, but each has whole simdgroups.
+  EXPECT_EQ(launch_form({64, 20, 1}, {16, 16, 1}), (LaunchForm{false, false, 8, false, true, 16}));
+  EXPECT_EQ(launch_form({64, 21, 1}, {16, 16, 1}), (LaunchForm{}));
+  // Not of a power of two, or in several planes.
+  EXPECT_EQ(launch_form({16, 12, 1}, {16, 12, 1}), (LaunchForm{false, false, 0, false, true, 16}));
+  EXPECT_EQ(launch_form({16, 4, 4}, {16, 4, 4}), (LaunchForm{false, false, 0, false, true, 16}));
 }
 
 TEST(LaunchForm, AnExampleHasItsForm) {
   for (const Extent3& grid :
-       {Extent3{1, 1, 1}, {64, 1, 1}, {96, 1, 1}, {128, 3, 1}, {100, 1, 1}, {8, 4, 1}, {2048, 2, 2}})
-    for (const Extent3& threadgroup :
-         {Extent3{1, 1, 1}, {32, 1, 1}, {64, 1, 1}, {96, 1, 1}, {32, 4, 1}, {1024, 1, 1}}) {
+       {Extent3{1, 1, 1}, {64, 1, 1}, {96, 1, 1}, {128, 3, 1}, {100, 1, 1}, {8, 4, 1}, {48, 48, 2}, {2048, 2, 2}})
+    for (const Extent3& threadgroup : {Extent3{1, 1, 1},
+                                       {32, 1, 1},
+                                       {64, 1, 1},
+                                       {96, 1, 1},
+                                       {32, 4, 1},
+                                       {16, 16, 1},
+                                       {8, 8, 2},
+                                       {4, 24, 1},
+                                       {24, 4, 1},
+                                       {1024, 1, 1}}) {
       LaunchForm form = launch_form(grid, threadgroup);
       LaunchExtents example = example_of(form);
       EXPECT_EQ(launch_form(example.grid, example.threadgroup), form);

@@ -94,6 +94,7 @@
 #include "compiler/workgroup/suspend_points.h"
 #include "compiler/workgroup/thread_coarsening.h"
 #include "compiler/workgroup/tile_multibuffering.h"
+#include "compiler/x86/gather_addresses.h"
 #include "compiler/x86/int4_to_float.h"
 #include "core/text.h"
 
@@ -115,6 +116,7 @@ constexpr const char* kOptionalPasses[] = {
     "extension-uses",
     "flat-branches",
     "function-versioning",
+    "gather-addresses",
     "guarded-atomics",
     "indirect-prefetch",
     "int4-to-float",
@@ -674,6 +676,10 @@ void prepare_for_x86(Pipeline& pipeline, Module& module, EngineOutput& output, c
     pipeline.run(optional("int4-to-float"), module, [&] { convert_int4_by_table(module); });
   if (output.engine == "simd") {
     pipeline.run(optional("lane-reductions"), module, [&] { reduce_lanes(module, vector_isa); });
+    // Before vectors are split: the parts of an index share its base.
+    for (Function& function : module)
+      if (!function.isDeclaration())
+        pipeline.run(optional("gather-addresses"), function, [&] { return split_gather_addresses(function); });
     // After everything that makes vectors: it splits them to registers, and orders a block for register pressure.
     for (Function& function : module) {
       if (function.isDeclaration()) continue;

@@ -96,6 +96,7 @@
 #include "compiler/workgroup/thread_coarsening.h"
 #include "compiler/workgroup/tile_multibuffering.h"
 #include "compiler/x86/code_generator.h"
+#include "compiler/x86/gather_addresses.h"
 #include "compiler/x86/instruction_sets.h"
 #include "compiler/x86/int4_to_float.h"
 #include "core/cpu_functions.h"
@@ -206,6 +207,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
          if (linearize_early_exits(f, s.threads(), blocks_with(f, is_point)) == EarlyExits::kTooLate)
            answer(f.getName().str(), kExitsTooLate);
        }},
+      {"gather-addresses", [](Function& f, State&) { split_gather_addresses(f); }},
       {"guard-extension",
        [](Function& f, State& s) { extend_guards(f, s.threads().getResult<DivergenceAnalysis>(f)); }},
       {"guarded-atomics",

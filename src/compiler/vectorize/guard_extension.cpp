@@ -1,6 +1,6 @@
 #include "compiler/vectorize/guard_extension.h"
 
-#include <llvm/ADT/SetVector.h>
+#include <llvm/ADT/MapVector.h>
 #include <llvm/IR/GetElementPtrTypeIterator.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
@@ -19,6 +19,8 @@ using namespace llvm;
 // A longer expression counts as loaded: it is no lane's number plus a constant.
 constexpr unsigned kMostOperations = 8;
 
+constexpr uint64_t kMostBytes = 1 << 16;
+
 bool is_loaded_by_lanes(Value* value, const Divergence& divergence, unsigned depth = 0) {
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction || isa<CallBase, PHINode>(instruction) || !divergence.is_divergent(instruction)) return false;
@@ -27,27 +29,26 @@ bool is_loaded_by_lanes(Value* value, const Divergence& divergence, unsigned dep
                 [&](Value* operand) { return is_loaded_by_lanes(operand, divergence, depth + 1); });
 }
 
-// Whether `offset`, in more bits, is added to the address as a number of bytes.
-bool is_byte_offset_of(Value* address, Value* offset, const DataLayout& layout) {
+// The bytes of the elements of which `index`, in more bits, are added to the address; 0: it is no such index.
+uint64_t bytes_by_index(Value* address, Value* index, const DataLayout& layout) {
   while (auto* gep = dyn_cast<GEPOperator>(address)) {
     auto level = gep_type_begin(gep);
-    for (Use& index : gep->indices()) {
-      auto* extension = dyn_cast<CastInst>(index);
-      if (extension && isa<ZExtInst, SExtInst>(extension) && extension->getOperand(0) == offset &&
-          level.isSequential() && level.getSequentialElementStride(layout) == 1)
-        return true;
+    for (Use& use : gep->indices()) {
+      auto* extension = dyn_cast<CastInst>(use);
+      if (extension && isa<ZExtInst, SExtInst>(extension) && extension->getOperand(0) == index && level.isSequential())
+        return level.getSequentialElementStride(layout);
       ++level;
     }
     address = gep->getPointerOperand();
   }
-  return false;
+  return 0;
 }
 
 }  // namespace
 
 bool extend_guards(Function& function, const Divergence& divergence) {
   const DataLayout& layout = function.getDataLayout();
-  SmallSetVector<ICmpInst*, 16> narrow;
+  SmallMapVector<ICmpInst*, uint64_t, 16> narrow;  // and the bytes of an element
   for (Instruction& instruction : instructions(function)) {
     auto* select = dyn_cast<SelectInst>(&instruction);
     if (!select || !(is_zeros(select->getFalseValue()) || is_sink(select->getFalseValue()))) continue;
@@ -55,13 +56,18 @@ bool extend_guards(Function& function, const Divergence& divergence) {
     if (!comparison || !comparison->isUnsigned()) continue;
     for (Value* operand : comparison->operands()) {
       if (!operand->getType()->isIntegerTy() || operand->getType()->getIntegerBitWidth() >= 64) continue;
-      if (is_byte_offset_of(select->getTrueValue(), operand, layout) && !is_loaded_by_lanes(operand, divergence))
-        narrow.insert(comparison);
+      const uint64_t bytes = bytes_by_index(select->getTrueValue(), operand, layout);
+      if (bytes != 0 && bytes <= kMostBytes && !is_loaded_by_lanes(operand, divergence))
+        narrow.insert({comparison, bytes});
     }
   }
-  for (ICmpInst* comparison : narrow) {
+  for (auto [comparison, bytes] : narrow) {
     IRBuilder<> builder(comparison);
-    for (Use& operand : comparison->operands()) operand.set(builder.CreateZExt(operand, builder.getInt64Ty()));
+    // Of 64 bits, so that a product does not wrap.
+    for (Use& operand : comparison->operands()) {
+      Value* wide = builder.CreateZExt(operand, builder.getInt64Ty());
+      operand.set(bytes == 1 ? wide : builder.CreateMul(wide, builder.getInt64(bytes)));
+    }
   }
   return !narrow.empty();
 }

@@ -1,14 +1,14 @@
 // Extends the comparisons of bounds guards to 64 bits where the widener computes with their operands.
 //
-//     icmp ult i32 %offset, %limit    =>    icmp ult i64 (zext %offset), (zext %limit)
+//     icmp ult i32 %index, %limit    =>    icmp ult i64 (zext %index * bytes), (zext %limit * bytes)
 //
-// Guards compare offsets of 64 bits, but InstCombine narrows a comparison whose operands are known to be small. If the
-// address is `base + zext(%offset)` the widener takes lanes for neighbors by the comparison's operands too: it
-// subtracts from the limit how far a vector reaches, and compares distances between lanes with those of addresses. In
-// fewer bits either may wrap around.
+// Guards compare offsets of 64 bits in bytes, but InstCombine narrows a comparison whose operands are known to be
+// small, and divides both by an element's size. If the address is `base + zext(%index) * bytes` the widener takes lanes
+// for neighbors by the comparison's operands too: it subtracts from the limit how far a vector reaches, and compares
+// distances between lanes with those of addresses. In fewer bits either may wrap around.
 //
-// Other narrow comparisons stay: they compare indices of elements, or offsets that come from memory. Lanes do not
-// access neighbors by these, and a vector of 32 bits is compared in half the time of one of 64.
+// Comparisons of indices that come from memory stay. Lanes do not access neighbors by these, and a vector of 32 bits is
+// compared in half the time of one of 64.
 //
 // Rejected: extending the operands where the widener uses them. That is at eight places, and a ninth would be wrong
 // unnoticed.

@@ -4,10 +4,12 @@
 // by constants (Granlund and Montgomery, Division by Invariant Integers using Multiplication, 1994, figure 4.1). By
 // what differs between lanes: as floating-point numbers that hold each of the integers, whose quotient's integral part
 // is exact. A quotient that is no integer is at least 1/divisor from the next one, which is relatively more than an
-// error of rounding: 2^-32 against 2^-53 for double and 32 bits, 2^-16 against 2^-24 for float and 16 bits.
+// error of rounding: 2^-32 against 2^-53 for double and 32 bits, 2^-16 against 2^-24 for float and 16 bits. By a
+// uniform power of two: by a shift.
 //
 // Numbers of 64 bits stay with LLVM.
 #include <llvm/ADT/APInt.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/PatternMatch.h>
 
 #include "compiler/vectorize/widener.h"
@@ -104,7 +106,11 @@ Value* Widener::widen_division(BinaryOperator& division, IRBuilder<>& builder) {
     by = builder.CreateVectorSplat(kLanes, one);
     Value* from = bits == kWord ? lanes : builder.CreateCast(extension, lanes, words);
     Value* to = bits == kWord ? one : builder.CreateCast(extension, one, word);
-    if (has_sign) {
+    if (!has_sign && isKnownToBeAPowerOfTwo(divisor, layout_, /*OrZero=*/true)) {
+      // As distances that a loop halves or doubles, in sorting networks and Fourier transforms.
+      Value* log = builder.CreateBinaryIntrinsic(Intrinsic::cttz, to, builder.getTrue());
+      quotient = builder.CreateLShr(from, builder.CreateVectorSplat(kLanes, log));
+    } else if (has_sign) {
       Value* magnitude = divide_by_uniform(absolute(from, builder), absolute(to, builder), builder);
       Value* sign = builder.CreateAShr(builder.CreateXor(from, builder.CreateVectorSplat(kLanes, to)),
                                        ConstantInt::get(words, kWord - 1));

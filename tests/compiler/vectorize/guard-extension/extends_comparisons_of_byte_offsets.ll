@@ -55,4 +55,19 @@ define i8 @reversed(ptr %x, ptr %arguments) {
   ret i8 %v
 }
 
+; Of elements' indices both sides are multiplied by an element's size.
+; CHECK-LABEL: define float @index(
+; CHECK: %[[INDEX:.*]] = zext i32 %lane to i64
+; CHECK: %[[OFFSET:.*]] = mul i64 %[[INDEX]], 4
+; CHECK: icmp ult i64 %[[OFFSET]], 64
+define float @index(ptr %x) {
+  %lane = call i32 @__kiln_lane()
+  %in_bounds = icmp ult i32 %lane, 16
+  %i = zext nneg i32 %lane to i64
+  %element = getelementptr float, ptr %x, i64 %i
+  %address = select i1 %in_bounds, ptr %element, ptr @__kiln_zeros.64
+  %v = load float, ptr %address
+  ret float %v
+}
+
 !0 = !{}

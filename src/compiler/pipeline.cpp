@@ -81,6 +81,7 @@
 #include "compiler/vectorize/early_exits.h"
 #include "compiler/vectorize/guard_extension.h"
 #include "compiler/vectorize/guarded_atomics.h"
+#include "compiler/vectorize/interleaved_variables.h"
 #include "compiler/vectorize/reload_inputs.h"
 #include "compiler/vectorize/sink_stores.h"
 #include "compiler/vectorize/widen.h"
@@ -120,6 +121,7 @@ constexpr const char* kOptionalPasses[] = {
     "guarded-atomics",
     "indirect-prefetch",
     "int4-to-float",
+    "interleaved-variables",
     "lane-loop-splitting",
     "lane-reductions",
     "loop-versioning",
@@ -339,6 +341,8 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
                  "in x");
   if (may_coarsen)
     pipeline.run("coarsened-positions", group, [&] { split_coarsened_positions(group, *group.getArg(kRowX)); });
+  // After unrolling, which makes registers of variables whose indices become constants; before costs are estimated.
+  pipeline.run(optional("interleaved-variables"), group, [&] { return interleave_variables(group); });
   // Before control flow is structured: stores of one block are adjacent members of a structure.
   pipeline.run(optional("cluster-stores"), group, [&] { cluster_stores(group, functions); });
   pipeline.keep_stage("components", *group.getParent());

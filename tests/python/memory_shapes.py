@@ -97,6 +97,79 @@ def vectors_that_are_stored_as_a_whole(name: str) -> None:
         np.testing.assert_array_equal(y, expected)
 
 
+# ---- Private arrays
+
+
+@check({"dtype": ["int8", "float16", "int32", "uint64"], "length": [7, 16, 200]})
+def private_arrays(dtype: str, length: int) -> None:
+    """Indices that are the same in all threads or not, inside the array or not, in loops that threads leave early."""
+    name = METAL.get(dtype) or {"int8": "char", "int32": "int"}[dtype]
+    n = 500
+    steps = np.random.default_rng(3).integers(0, 3 * length, n).astype(np.int32)
+    body = f"""
+        uint i = thread_position_in_grid.x;
+        {name} a[{length}] = {{}};
+        for (int k = 0; k < steps[i]; ++k) {{
+            a[k % {length}] += {name}(k % 5 + 1);
+            if (k == 11 && i % 3 == 0) {{
+                {name} b[{length}];
+                for (int m = 0; m < {length}; ++m) b[m] = a[{length} - 1 - m];
+                for (int m = 0; m < {length}; m += 2) a[m] = b[m];
+            }}
+            a[(k * int(i)) % {length}] += {name}(1);
+            if (k == 17 && i % 7 == 0) break;
+        }}
+        a[steps[i] - 2] = {name}(3);
+        y[i] = a[steps[i] % {length}] + a[int(i) - 100];
+        for (int m = 0; m < {length}; ++m) z[int(i) * {length} + m] = a[m];"""
+    y, z = run(body, {"steps": steps}, {"y": (n, dtype), "z": ((n, length), dtype)}, n)
+    one = np.dtype(dtype).type
+    for i in range(n):
+        a = np.zeros(length, dtype)
+        for k in range(int(steps[i])):
+            a[k % length] += one(k % 5 + 1)
+            if k == 11 and i % 3 == 0:
+                a[::2] = a[::-1][::2].copy()
+            a[k * i % length] += one(1)
+            if k == 17 and i % 7 == 0:
+                break
+        if 0 <= steps[i] - 2 < length:
+            a[steps[i] - 2] = one(3)
+        outside = a[i - 100] if 0 <= i - 100 < length else one(0)
+        assert y[i] == a[steps[i] % length] + outside, i
+        np.testing.assert_array_equal(z[i], a, err_msg=str(i))
+
+
+@check()
+def private_arrays_of_rows_and_structures() -> None:
+    n = 300
+    x = np.random.default_rng(4).integers(0, 4, (n, 8)).astype(np.int32)
+    body = """
+        struct Pair { int first; float second; };
+        uint i = thread_position_in_grid.x;
+        int m[4][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}};
+        Pair pairs[4];
+        for (int k = 0; k < 4; ++k) pairs[k] = {k * 3, float(k) + 0.5f};
+        for (int k = 0; k + 1 < 8; ++k) {
+            m[x[8 * i + k]][x[8 * i + k + 1]] += k;
+            pairs[x[8 * i + k]].first += m[k % 4][3 - k % 4];
+            pairs[k % 4].second += float(pairs[x[8 * i + k]].first);
+        }
+        for (int k = 0; k < 16; ++k) y[16 * i + k] = m[k / 4][k % 4];
+        for (int k = 0; k < 4; ++k) z[4 * i + k] = pairs[k].second;"""
+    y, z = run(body, {"x": x}, {"y": ((n, 4, 4), "int32"), "z": ((n, 4), "float32")}, n)
+    for i in range(n):
+        m = np.zeros((4, 4), np.int32)
+        m[:2] = [[1, 2, 3, 4], [5, 6, 7, 8]]
+        first, second = np.arange(4) * 3, (np.arange(4) + 0.5).astype(np.float32)
+        for k in range(7):
+            m[x[i, k], x[i, k + 1]] += k
+            first[x[i, k]] += m[k % 4, 3 - k % 4]
+            second[k % 4] += np.float32(first[x[i, k]])
+        np.testing.assert_array_equal(y[i], m)
+        np.testing.assert_array_equal(z[i], second)
+
+
 # ---- Lanes that turn out to be consecutive
 
 INDICES: dict[str, tuple[str, Callable[[Any, int], Any]]] = {
@@ -201,7 +274,7 @@ def piecewise_indices(dtype: str) -> None:
         np.testing.assert_array_equal(z, expected, err_msg=text)
 
 
-@check({"size": ["16x16", "8x8", "32x4", "12x4"]})
+@check({"size": ["16x16", "8x8", "32x4", "12x4", "4x32", "2x16", "16x6", "32x32"]})
 def tiles(size: str) -> None:
     width, height = map(int, size.split("x"))
     body = f"""

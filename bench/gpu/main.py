@@ -11,7 +11,7 @@ import traceback
 from pathlib import Path
 
 from bench import measure
-from bench.gpu import compile_times, grid_sample, launches, matrix_product, measure_gpu, stored_code
+from bench.gpu import bodies, compile_times, grid_sample, launches, matrix_product, measure_gpu, stored_code
 
 SECTIONS = {
     "compile_times": compile_times,
@@ -19,6 +19,7 @@ SECTIONS = {
     "launches": launches,
     "grid_sample": grid_sample,
     "matrix_product": matrix_product,
+    "bodies": bodies,
 }
 
 
@@ -26,6 +27,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.gpu.main", description=__doc__)
     parser.add_argument("--only", choices=SECTIONS, action="append", help="one section; may be given more than once")
     parser.add_argument("--out", type=Path, default=measure.RESULTS, help="folder of the results")
+    parser.add_argument("--kernels", type=Path, help="a file with more bodies for the section of that name")
     arguments = parser.parse_args()
     figures, failed = {}, False
     for name, section in SECTIONS.items():
@@ -33,7 +35,7 @@ def main() -> int:
             continue
         print(f"  {name} …", file=sys.stderr, flush=True)
         try:
-            figures[name], printed = section.run()
+            figures[name], printed = bodies.run(arguments.kernels) if section is bodies else section.run()
         except (Exception, SystemExit):
             # What the others found is not lost.
             traceback.print_exc()

@@ -67,6 +67,11 @@ struct KernelUnit {
   // kCuda on the CPU: what an `extern __shared__` array has. (On a GPU it is the launch's.)
   uint64_t dynamic_memory_bytes = 0;
 
+  /// What a parameter's address is a multiple of in every launch of this form, beyond KernelParameter::alignment.
+  uint32_t assumed_alignment(const KernelParameter& parameter) const {
+    return form.arrays_are_plain && parameter.role == ParameterRole::kInput && !parameter.by_reference ? 16 : 1;
+  }
+
   std::string name;   // as the caller wrote it; for messages only
   std::string text;   // header, signature, body: what is compiled, and what `verbose=True` prints
   std::string entry;  // an expression that names the function: "custom_kernel_myexp<float, 3, 1>"

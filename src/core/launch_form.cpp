@@ -33,6 +33,16 @@ LaunchForm launch_form(const Extent3& grid, const Extent3& threadgroup) {
   return form;
 }
 
+bool has_even_threadgroups(const Extent3& grid, const Extent3& threadgroup) {
+  constexpr int64_t kMostThreadgroups = 65535, kMostThreadsInZ = 64;
+  for (size_t d = 0; d < 3; ++d) {
+    const int64_t threads = std::min(grid[d], threadgroup[d]);
+    if (threads <= 0 || grid[d] % threads != 0) return false;
+    if (d > 0 && grid[d] / threads > kMostThreadgroups) return false;
+  }
+  return std::min(grid[2], threadgroup[2]) <= kMostThreadsInZ;
+}
+
 LaunchExtents example_of(const LaunchForm& form) {
   constexpr int64_t kNoPowerOfTwo = 3;
   const int64_t count = form.simdgroups > 0 ? form.simdgroups : kNoPowerOfTwo << form.rows_are_runs;

@@ -31,6 +31,12 @@ struct LaunchForm {
   // Where all threadgroups of a launch have several rows of 2, 4, 8, 16 or 32 threads in x, and a simdgroup is whole
   // rows of one plane: how many threads. Else 0. Code is made for that where threads may work together.
   uint32_t row_threads = 0;
+  // Whether all threadgroups are equal and a GPU's hardware has their positions: has_even_threadgroups(). Code for a
+  // GPU is made for that.
+  bool threadgroups_are_even = false;
+  // Whether each input's address is a multiple of 16 and no input or output has 2 GiB or more. Code for a GPU is made
+  // for that. Not of a launch's extents.
+  bool arrays_are_plain = false;
 
   bool operator==(const LaunchForm&) const = default;
 
@@ -42,13 +48,18 @@ struct LaunchForm {
 
   /// A number that no other form has. The counts of simdgroups and of a row's threads are 0 or powers of two.
   constexpr uint16_t packed() const {
-    const auto& [in_simdgroups, in_pairs, count, is_one_row, are_full, in_row] = *this;
+    const auto& [in_simdgroups, in_pairs, count, is_one_row, are_full, in_row, are_even, are_plain] = *this;
     return static_cast<uint16_t>(in_simdgroups | is_one_row << 1 | are_full << 2 | std::bit_width(count) << 3 |
-                                 in_pairs << 6 | std::bit_width(in_row) << 7);
+                                 in_pairs << 6 | are_even << 7 | are_plain << 8 | std::bit_width(in_row) << 9);
   }
 };
 
+/// All but what only a GPU's code is made for.
 LaunchForm launch_form(const Extent3& grid, const Extent3& threadgroup);
+
+/// Whether the grid is a multiple of its threadgroups, and threadgroups and threads have positions that fit into those
+/// of NVIDIA's hardware (65,535 threadgroups in y and z, 64 threads in z).
+bool has_even_threadgroups(const Extent3& grid, const Extent3& threadgroup);
 
 struct LaunchExtents {
   Extent3 grid{1, 1, 1};

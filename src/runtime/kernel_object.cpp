@@ -100,9 +100,13 @@ SingleFlight<Binary>::Found KernelObject::find_or_make_binary(KernelUnit& unit, 
   } catch (const MissingCompilerError&) {
     // A bundle may have the code that serves any form of launch.
     if (unit.form.is_general()) throw;
-    unit.form = {};
-    return context_.binary_for(unit, target);
   }
+  if (unit.form.threadgroups_are_even || unit.form.arrays_are_plain) {
+    unit.form.threadgroups_are_even = unit.form.arrays_are_plain = false;
+    return find_or_make_binary(unit, target);
+  }
+  unit.form = {};
+  return context_.binary_for(unit, target);
 }
 
 KernelObject::Found KernelObject::find_or_compile(const Call& call) {

@@ -20,6 +20,33 @@ InputType type_of(const InputArray& input) {
   return type;
 }
 
+constexpr uint64_t kPlainAlignment = 16;
+constexpr int64_t kPlainBytes = int64_t{1} << 31;
+
+// Whether an array spans less than kPlainBytes.
+bool is_short(std::span<const int64_t> shape, std::span<const int64_t> strides, Dtype dtype) {
+  int64_t last = 0, elements = 1;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] >= kPlainBytes / 2) return false;
+    elements = std::min(elements * std::max<int64_t>(shape[d], 1), kPlainBytes);
+    if (d >= strides.size()) continue;
+    if (strides[d] < 0 || strides[d] >= kPlainBytes / 2) return false;
+    last = std::min(last + strides[d] * std::max<int64_t>(shape[d] - 1, 0), kPlainBytes);
+  }
+  return (std::max(elements, last + 1) + 1) * static_cast<int64_t>(size_of(dtype)) < kPlainBytes;
+}
+
+// An input without an address is not there yet. A number is not in the GPU's memory yet, but it is one element.
+bool has_plain_arrays(const Call& call) {
+  for (const InputArray& input : call.inputs) {
+    if (input.is_number) continue;
+    if (!input.data || reinterpret_cast<uintptr_t>(input.data) % kPlainAlignment != 0) return false;
+    if (!is_short(input.shape, input.strides, input.dtype)) return false;
+  }
+  return std::ranges::all_of(call.outputs,
+                             [](const OutputArray& output) { return is_short(output.shape, {}, output.dtype); });
+}
+
 }  // namespace
 
 bool KernelObject::is_for_nvrtc(const Call& call) const { return kiln::is_for_nvrtc(spec_.dialect, call.device.kind); }
@@ -38,7 +65,10 @@ LaunchForm KernelObject::form_for_code(const Call& call) const {
   LaunchForm form = launch_form(call.grid, call.threadgroup);
   // NVRTC makes nothing of it.
   if (is_for_nvrtc(call)) return {};
-  if (traits_of(call.device).form_use == FormUse::kWholeRow) return {.is_whole_row = form.is_whole_row};
+  if (traits_of(call.device).form_use == FormUse::kWholeRow)
+    return {.is_whole_row = form.is_whole_row,
+            .threadgroups_are_even = has_even_threadgroups(call.grid, call.threadgroup),
+            .arrays_are_plain = has_plain_arrays(call)};
   if (!prefers_simd(context_.cpu().spec())) return {};
   return {.rows_are_simdgroups = form.rows_are_simdgroups,
           .rows_are_runs = !cooperation_.waits_at_barriers && form.rows_are_runs,

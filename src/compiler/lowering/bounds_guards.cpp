@@ -72,7 +72,7 @@ class Guards {
       arguments_[argument] = {argument, first, bytes, parameters[i].is_written() ? bytes : zero, known};
       if (parameters[i].is_written()) written_.insert(argument);
       guaranteed_[argument] = parameters[i].guaranteed_bytes();
-      alignments_[argument] = Align(std::max(1u, parameters[i].alignment));
+      alignments_[argument] = Align(std::max(parameters[i].alignment, unit.assumed_alignment(parameters[i])));
     }
   }
 

@@ -110,6 +110,16 @@ class EntryMaker {
       threads_per_grid_[1] = threads_per_grid_[2] = threadgroups_[1] = threadgroups_[2] = one;
       return;
     }
+    if (unit_.form.threadgroups_are_even) {
+      Three threads = {x_, hardware(Intrinsic::nvvm_read_ptx_sreg_tid_y, 1024),
+                       hardware(Intrinsic::nvvm_read_ptx_sreg_tid_z, 64)};
+      Three groups = {group, hardware(Intrinsic::nvvm_read_ptx_sreg_ctaid_y, 0x10000),
+                      hardware(Intrinsic::nvvm_read_ptx_sreg_ctaid_z, 0x10000)};
+      Value* index = builder_.CreateAdd(
+          x_, builder_.CreateMul(full_[0], builder_.CreateAdd(threads[1], builder_.CreateMul(full_[1], threads[2]))));
+      position_ = {threads, groups, full_, index, nullptr};
+      return;
+    }
     BasicBlock *line = block("row"), *general_case = block("rows"), *full_plane = block("same"),
                *partial_plane = block("other");
     BasicBlock* ready = block("ready");
@@ -220,11 +230,17 @@ class EntryMaker {
       uint64_t offset = layout_.offsets[i];
       if (parameter.role == ParameterRole::kInput || parameter.role == ParameterRole::kOutput) {
         LoadInst* pointer = in_block(builder_.getPtrTy(kGlobalSpace), offset + offsetof(GpuArgument, address));
-        auto* alignment = ConstantAsMetadata::get(builder_.getInt64(std::max(1u, parameter.alignment)));
+        auto* alignment = ConstantAsMetadata::get(
+            builder_.getInt64(std::max(parameter.alignment, unit_.assumed_alignment(parameter))));
         pointer->setMetadata(LLVMContext::MD_align, MDNode::get(module_.getContext(), alignment));
         arguments.push_back(builder_.CreateAddrSpaceCast(pointer, builder_.getPtrTy()));
         arguments.push_back(in_block(builder_.getInt64Ty(), offset + offsetof(GpuArgument, first_byte)));
-        arguments.push_back(in_block(builder_.getInt64Ty(), offset + offsetof(GpuArgument, end_byte)));
+        // Its lower half, if there is nothing in the other.
+        const uint64_t end = offset + offsetof(GpuArgument, end_byte);
+        if (unit_.form.arrays_are_plain)
+          arguments.push_back(builder_.CreateZExt(number(end), builder_.getInt64Ty()));
+        else
+          arguments.push_back(in_block(builder_.getInt64Ty(), end));
         continue;
       }
       arguments.push_back(parameter.values.empty()
@@ -387,6 +403,7 @@ void compare_guards_with_ends(Function& kernel, const KernelUnit& unit) {
   GpuBlockLayout block = gpu_block_layout(unit);
   // The element size of the argument whose end this is; 0 if it is none.
   auto element_bytes = [&](Value* value) -> uint64_t {
+    if (auto* low = dyn_cast<ZExtInst>(value)) value = low->getOperand(0);
     auto* load = dyn_cast<LoadInst>(value);
     if (!load || load->getPointerAddressSpace() != kParameterSpace) return 0;
     APInt offset(64, 0);

@@ -59,6 +59,8 @@ TEST(BinaryId, DependsOnEverythingThatCodeDependsOn) {
       [](Case& c) { c.unit.form.rows_are_simdgroups = true; },
       [](Case& c) { c.unit.form.rows_are_runs = true; },
       [](Case& c) { c.unit.form.is_whole_row = true; },
+      [](Case& c) { c.unit.form.threadgroups_are_even = true; },
+      [](Case& c) { c.unit.form.arrays_are_plain = true; },
       [](Case& c) { c.unit.form.simdgroups = 8; },
       [](Case& c) { c.unit.form.simdgroups_are_full = true; },
       [](Case& c) { c.unit.dynamic_memory_bytes = 64; },

@@ -11,10 +11,11 @@ namespace {
 // All that differ in a member.
 std::vector<LaunchForm> every_form() {
   std::vector<LaunchForm> forms;
-  for (unsigned bits = 0; bits < 16; ++bits)
+  for (unsigned bits = 0; bits < 64; ++bits)
     for (uint32_t simdgroups : {0, 1, 2, 4, 8, 16, 32})
       for (uint32_t row : {0, 2, 4, 8, 16, 32})
-        forms.push_back({(bits & 1) != 0, (bits & 2) != 0, simdgroups, (bits & 4) != 0, (bits & 8) != 0, row});
+        forms.push_back({(bits & 1) != 0, (bits & 2) != 0, simdgroups, (bits & 4) != 0, (bits & 8) != 0, row,
+                         (bits & 16) != 0, (bits & 32) != 0});
   return forms;
 }
 
@@ -45,6 +46,17 @@ TEST(LaunchForm, DescribesALaunch) {
   // Not of a power of two, or in several planes.
   EXPECT_EQ(launch_form({16, 12, 1}, {16, 12, 1}), (LaunchForm{false, false, 0, false, true, 16}));
   EXPECT_EQ(launch_form({16, 4, 4}, {16, 4, 4}), (LaunchForm{false, false, 0, false, true, 16}));
+}
+
+TEST(LaunchForm, EvenThreadgroupsHaveTheHardwaresPositions) {
+  EXPECT_TRUE(has_even_threadgroups({256, 12, 4}, {32, 4, 2}));
+  EXPECT_TRUE(has_even_threadgroups({8, 4, 1}, {32, 8, 8}));  // one, as large as the grid
+  EXPECT_FALSE(has_even_threadgroups({250, 12, 4}, {32, 4, 2}));
+  EXPECT_TRUE(has_even_threadgroups({1, 65535, 65535}, {1, 1, 1}));
+  EXPECT_FALSE(has_even_threadgroups({1, 65536, 1}, {1, 1, 1}));
+  EXPECT_TRUE(has_even_threadgroups({1, 1, 64}, {1, 1, 64}));
+  EXPECT_FALSE(has_even_threadgroups({1, 1, 128}, {1, 1, 128}));
+  EXPECT_FALSE(has_even_threadgroups({0, 1, 1}, {32, 1, 1}));
 }
 
 TEST(LaunchForm, AnExampleHasItsForm) {

@@ -71,6 +71,8 @@
 #include "compiler/nvptx/alignments.h"
 #include "compiler/nvptx/exact_operations.h"
 #include "compiler/nvptx/flat_branches.h"
+#include "compiler/nvptx/full_unrolling.h"
+#include "compiler/nvptx/guard_indices.h"
 #include "compiler/nvptx/kernel_entry.h"
 #include "compiler/nvptx/predicated_accesses.h"
 #include "compiler/nvptx/simdgroup_collectives.h"
@@ -116,8 +118,10 @@ constexpr const char* kOptionalPasses[] = {
     "deferred-reductions",
     "extension-uses",
     "flat-branches",
+    "full-unrolling",
     "function-versioning",
     "gather-addresses",
+    "guard-indices",
     "guarded-atomics",
     "indirect-prefetch",
     "int4-to-float",
@@ -128,6 +132,7 @@ constexpr const char* kOptionalPasses[] = {
     "masked-loads",
     "min-max-idiom",
     "order-stores",
+    "partial-unrolling",
     "prefetch",
     "pressure-scheduler",
     "reload-inputs",
@@ -158,6 +163,14 @@ constexpr const char* kOptimize =
     "loop-mssa(loop-instsimplify,loop-rotate,licm),loop(loop-deletion,loop-unroll-full),sroa,"
     "gvn<no-pre>,instcombine<no-verify-fixpoint>,dse,adce,simplifycfg,"
     "loop-unroll<O2;no-runtime>,instsimplify),globaldce";
+
+// The same for a GPU, in parts: loops that are to be unrolled are chosen in between.
+constexpr const char* kBeforeGpuUnrolling =
+    "function(early-cse<memssa>,simplifycfg,loop-mssa(loop-instsimplify,loop-rotate,licm))";
+constexpr const char* kOptimizeForGpu =
+    "function(loop(loop-deletion,loop-unroll-full),sroa,"
+    "gvn<no-pre>,instcombine<no-verify-fixpoint>,dse,adce,simplifycfg)";
+constexpr const char* kAfterGpuUnrolling = "function(loop-unroll<O2;no-runtime>,instsimplify,early-cse),globaldce";
 
 // Removes the checks that versioning has hoisted.
 constexpr const char* kRemoveChecks = "simplifycfg,early-cse,adce,simplifycfg";
@@ -206,6 +219,7 @@ bool make_one_function(Pipeline& pipeline, Module& module, const ThreadTarget& t
   });
   pipeline.run("approximations", module, [&] {
     const bool are_allowed = unit.math_mode != MathMode::kSafe;
+    fold_approximations(module, are_allowed && thread.approximate);
     if (are_allowed && thread.approximate)
       thread.approximate(module);
     else if (!are_allowed || !has_vectors)
@@ -786,13 +800,22 @@ GpuLowering lower_for_nvidia(Pipeline& pipeline, Module& module, TargetMachine& 
   result.entry = kernel.getName().str();
   // Before and after optimization, which moves and copies loads of parameters.
   pipeline.run("parameter-loads", kernel, [&] { read_parameters(kernel); });
-  pipeline.run_llvm(kOptimize, module);
+  pipeline.run_llvm(kBeforeGpuUnrolling, module);
+  // While private arrays are in memory, and counters are in registers.
+  pipeline.run(optional("full-unrolling"), kernel, [&] { return mark_loops_to_unroll(kernel, pipeline.analyses()); });
+  pipeline.run_llvm(kOptimizeForGpu, module);
+  // Once it is seen which loops LLVM's own limits leave.
+  pipeline.run(optional("partial-unrolling"), kernel,
+               [&] { return mark_loops_to_unroll_by_four(kernel, pipeline.analyses()); });
+  pipeline.run_llvm(kAfterGpuUnrolling, module);
   pipeline.run("parameter-loads", kernel, [&] { read_parameters(kernel); });
   pipeline.run(optional("masked-loads"), kernel, [&] { mask_at_loads(kernel); });
   pipeline.run("pairs", kernel, [&] { split_to_pairs(runner, kernel); });
   // Address spaces are inferred once guards' offsets have become arithmetic of integers.
   pipeline.run_llvm("generic-to-nvvm,function(infer-address-spaces,sroa,early-cse,adce)", module);
   pipeline.run("guard-comparisons", kernel, [&] { compare_guards_with_ends(kernel, unit); });
+  // After the last simplification: InstCombine would compare offsets again.
+  pipeline.run(optional("guard-indices"), kernel, [&] { return compare_indices_in_guards(kernel); });
   pipeline.run("alignments", kernel, [&] { reduce_alignments_to_known(kernel); });
   // Before accesses become predicated instructions, which end a block.
   pipeline.run(optional("flat-branches"), kernel, [&] { flatten_short_branches(kernel); });

@@ -21,7 +21,7 @@ std::vector<std::string> clang_arguments(Dialect dialect, MathMode math_mode, co
       // be infinite, uninitialised variables are zero, a missing return is harmless (docs/language.md 4.3).
       "-fwrapv", "-fno-strict-float-cast-overflow", "-relaxed-aliasing", "-fno-finite-loops", "-fno-strict-return", "-fno-delete-null-pointer-checks",
       "-ftrivial-auto-var-init=zero",
-      // Swizzles are properties, half and bfloat are rounded at each operation, nothing is contracted.
+      // Swizzles are properties, half and bfloat are rounded at each operation, nothing is contracted in safe mode.
       "-fdeclspec", "-ffloat16-excess-precision=none",
       "-fbfloat16-excess-precision=none", "-ffp-contract=off",
       // Both are errors in C++ but not in Metal.
@@ -34,7 +34,7 @@ std::vector<std::string> clang_arguments(Dialect dialect, MathMode math_mode, co
                                        "-D__HAVE_BFLOAT__=1", "-D__HAVE_SIMDGROUP_MATRIX__=1"});
   if (math_mode == MathMode::kFast) arguments.insert(arguments.end(), {"-ffast-math", "-ffinite-math-only"});
   if (math_mode != MathMode::kSafe)
-    arguments.insert(arguments.end(), {"-mreassociate", "-fno-signed-zeros", "-freciprocal-math", "-fapprox-func"});
+    arguments.insert(arguments.end(), {"-mreassociate", "-fno-signed-zeros", "-freciprocal-math", "-fapprox-func", "-ffp-contract=fast"});
   // clang-format on
   return arguments;
 }

@@ -1,6 +1,8 @@
 #include "compiler/lowering/approximations.h"
 
+#include <llvm/ADT/SetVector.h>
 #include <llvm/Analysis/VectorUtils.h>
+#include <llvm/Transforms/Utils/Local.h>
 
 #include "compiler/ir/pseudo_intrinsics.h"
 
@@ -14,7 +16,25 @@ void expand_approximations(Module& module) {
   replace_calls(module, kRsqrtFunction, [](CallInst& call) { return call.getArgOperand(1); });
 }
 
+void fold_approximations(Module& module, bool are_used) {
+  SmallSetVector<Function*, 8> functions;
+  replace_calls(module, kApproximatesFunction, [&](CallInst& call) {
+    functions.insert(call.getFunction());
+    return ConstantInt::getBool(call.getContext(), are_used);
+  });
+  for (Function* function : functions) {
+    for (BasicBlock& block : *function) ConstantFoldTerminator(&block, /*DeleteDeadConditions=*/true);
+    removeUnreachableBlocks(*function);
+  }
+  // In functions that nothing calls any more.
+  if (!are_used)
+    replace_calls(module, kApproximateFunction, [](CallInst& call) { return Constant::getNullValue(call.getType()); });
+}
+
 Value* approximate_rsqrt(Value* values, const VectorIsa& vector_isa, IRBuilder<>& builder) {
+  // The residual is a rounding error, which contraction would change.
+  IRBuilderBase::FastMathFlagGuard guard(builder);
+  builder.clearFastMathFlags();
   const unsigned width = vector_isa.num_words(), count = cast<FixedVectorType>(values->getType())->getNumElements();
   SmallVector<Value*> parts;
   for (unsigned first = 0; first < count; first += width)

@@ -2,6 +2,10 @@
 // Each call also has the correctly rounded value as an operand. That value remains if no instruction replaces it: in
 // safe mode, on the scalar engine, for uniform numbers.
 //
+// The other functions (device/math/approximate.h) choose between two implementations by `__kiln_approximates`, a
+// constant of the target and the mode. Its branches go before anything is inlined, so that a kernel's code has no trace
+// of them.
+//
 // Rejected: LLVM's own estimates, requested by flags on a root and a division. They give a NaN for 0 and infinity, but
 // a body may compute the length of a vector that is 0 and multiply by it.
 #pragma once
@@ -18,6 +22,10 @@ bool is_rsqrt(const llvm::Instruction& instruction);
 
 /// Replaces the remaining ones by the correctly rounded values.
 void expand_approximations(llvm::Module& module);
+
+/// Replaces `__kiln_approximates` by the constant, and removes the branches that depend on it. If it is false, no
+/// instruction is used, and their calls go too.
+void fold_approximations(llvm::Module& module, bool are_used);
 
 /// For floats in whole registers; the processor has an estimate. One Newton step refines an estimate of 14 bits, two
 /// terms of the series in the residual one of 11.5 bits: within 1.1 units in the last place over all floats. Subnormals

@@ -6,6 +6,7 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
+#include <llvm/IR/PatternMatch.h>
 
 namespace kiln {
 namespace {
@@ -44,7 +45,13 @@ void approximate_division(BinaryOperator& division, MathMode mode) {
   if (!division.getType()->isFloatTy() || !division.hasApproxFunc()) return;
   IRBuilder<> builder(&division);
   Type* type = division.getType();
-  const char* text = mode == MathMode::kFast ? "div.approx.f32 $0, $1, $2;" : "div.full.f32 $0, $1, $2;";
+  if (PatternMatch::match(division.getOperand(0), PatternMatch::m_FPOne())) {
+    division.replaceAllUsesWith(
+        builder.CreateIntrinsic(Intrinsic::nvvm_rcp_approx_ftz_f, {}, {division.getOperand(1)}));
+    division.eraseFromParent();
+    return;
+  }
+  const char* text = mode == MathMode::kFast ? "div.approx.ftz.f32 $0, $1, $2;" : "div.full.ftz.f32 $0, $1, $2;";
   CallInst* call = builder.CreateCall(
       InlineAsm::get(FunctionType::get(type, {type, type}, false), text, "=f,f,f", /*hasSideEffects=*/false),
       {division.getOperand(0), division.getOperand(1)});
@@ -56,7 +63,7 @@ void approximate_division(BinaryOperator& division, MathMode mode) {
 
 void approximate_root(IntrinsicInst& root) {
   if (!root.getType()->isFloatTy() || !root.hasApproxFunc()) return;
-  root.setCalledFunction(Intrinsic::getDeclaration(root.getModule(), Intrinsic::nvvm_sqrt_approx_f));
+  root.setCalledFunction(Intrinsic::getDeclaration(root.getModule(), Intrinsic::nvvm_sqrt_approx_ftz_f));
 }
 
 // membar.gl is a fence of the whole GPU, sequentially consistent.

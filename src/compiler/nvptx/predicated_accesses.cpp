@@ -42,14 +42,15 @@ struct AccessRegisters {
 
   unsigned bits() const { return part->getScalarSizeInBits(); }
   std::string vector() const { return count == 1 ? "" : concat(".v", count); }
-  // A byte is moved in a wider register.
-  std::string type() const { return bits() == 8 ? ".u8" : concat(".b", bits()); }
+  // Bytes and halves are moved in a register of 32 bits: `ptxas` makes a permutation of each zero of 16 bits.
+  bool is_widened() const { return bits() < 32; }
+  std::string type() const { return is_widened() ? concat(".u", bits()) : concat(".b", bits()); }
   std::string constraint() const {
     if (part->isFloatTy()) return "f";
     if (part->isDoubleTy()) return "d";
-    return bits() == 16 ? "h" : bits() == 64 ? "l" : "r";
+    return bits() == 64 ? "l" : "r";
   }
-  Type* register_type() const { return bits() == 8 ? Type::getInt32Ty(part->getContext()) : part; }
+  Type* register_type() const { return is_widened() ? Type::getInt32Ty(part->getContext()) : part; }
 };
 
 // nullopt if PTX cannot move the value in one instruction.
@@ -188,7 +189,7 @@ class Predicator {
     is_constant = is_constant && pointer->getType()->getPointerAddressSpace() == kGlobalSpace;
     std::string text = "{ ", constraints;
     for (unsigned i = 0; i < access->count; ++i) {
-      text += concat("mov.b", std::max(access->bits(), access->bits() == 8 ? 32u : 16u), " $", i, ", 0; ");
+      text += concat("mov.b", std::max(access->bits(), 32u), " $", i, ", 0; ");
       constraints += concat("=&", access->constraint(), ",");
     }
     text += concat("@$", access->count, " ld", space_of(pointer), is_constant ? ".nc" : "", access->vector(),
@@ -202,7 +203,7 @@ class Predicator {
 
   Value* joined(const AccessRegisters& access, Value* loaded, Type* type) {
     if (access.count == 1) {
-      if (access.bits() == 8) loaded = builder_.CreateTrunc(loaded, access.part);
+      if (access.is_widened()) loaded = builder_.CreateTrunc(loaded, access.part);
       return type->isPointerTy() ? builder_.CreateIntToPtr(loaded, type) : builder_.CreateBitCast(loaded, type);
     }
     Value* all = PoisonValue::get(FixedVectorType::get(access.part, access.count));
@@ -228,7 +229,7 @@ class Predicator {
     value = builder_.CreateBitCast(value, whole);
     for (unsigned i = 0; i < access->count; ++i) {
       Value* part = access->count == 1 ? value : builder_.CreateExtractElement(value, i);
-      if (access->bits() == 8) part = builder_.CreateZExt(part, access->register_type());
+      if (access->is_widened()) part = builder_.CreateZExt(part, access->register_type());
       arguments.push_back(part);
       constraints += concat(",", access->constraint());
     }

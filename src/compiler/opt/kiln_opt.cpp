@@ -76,6 +76,8 @@
 #include "compiler/nvptx/alignments.h"
 #include "compiler/nvptx/exact_operations.h"
 #include "compiler/nvptx/flat_branches.h"
+#include "compiler/nvptx/full_unrolling.h"
+#include "compiler/nvptx/guard_indices.h"
 #include "compiler/nvptx/predicated_accesses.h"
 #include "compiler/nvptx/ptx_generator.h"
 #include "compiler/nvptx/threadgroup_memory.h"
@@ -270,7 +272,10 @@ const std::map<std::string, FunctionPass>& function_passes() {
       // nvptx/
       {"alignments", [](Function& f, State&) { reduce_alignments_to_known(f); }},
       {"flat-branches", [](Function& f, State&) { flatten_short_branches(f); }},
+      {"full-unrolling", [](Function& f, State& s) { mark_loops_to_unroll(f, s.runner.functions()); }},
+      {"guard-indices", [](Function& f, State&) { compare_indices_in_guards(f); }},
       {"hardware-operations", [](Function& f, State& s) { use_hardware_operations(f, s.unit.math_mode); }},
+      {"partial-unrolling", [](Function& f, State& s) { mark_loops_to_unroll_by_four(f, s.runner.functions()); }},
       {"predicated-accesses", [](Function& f, State&) { predicate_accesses(f); }},
       {"volatile-atomics", [](Function& f, State&) { drop_volatile_atomics(f); }},
   };
@@ -279,7 +284,11 @@ const std::map<std::string, FunctionPass>& function_passes() {
 
 const std::map<std::string, ModulePass>& module_passes() {
   static const std::map<std::string, ModulePass> passes = {
-      {"approximations", [](Module& m, State&) { expand_approximations(m); }},
+      {"approximations",
+       [](Module& m, State&) {
+         fold_approximations(m, /*are_used=*/false);
+         expand_approximations(m);
+       }},
       {"bfloat", [](Module& m, State&) { expand_bfloat(m); }},
       {"constant-initializers", [](Module& m, State&) { evaluate_constant_initializers(m); }},
       {"defined-arithmetic", [](Module& m, State&) { define_arithmetic(m); }},

@@ -31,6 +31,7 @@
 #include "metal_stdlib/simdgroup_common.h"
 #include "metal_stdlib/simdgroup_reduce.h"
 #include "math/math_common.h"
+#include "math/approximate.h"
 #include "math/rounding.h"
 #include "math/representation.h"
 #include "math/exponential.h"

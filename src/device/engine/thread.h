@@ -43,13 +43,14 @@ extern "C" __attribute__((convergent)) ulong __kiln_exchange(Line line, Exchange
                                                              combine_function* combine, ulong identity, ulong value,
                                                              ulong operand);
 
-// The lane whose elements of a matrix a thread has: its own, unless an engine gives them out in another way, which it may
-// where a body does not look at them.
+// The lane whose elements of a matrix a thread has: its own, unless an engine gives them out in another way, which it
+// may where a body does not look at them.
 extern "C" __attribute__((const)) uint __kiln_matrix_lane();
 
-// This thread's two elements of a b + c, matrices of 8 by 8 (metal_stdlib/simdgroup_matrix.h), whose elements the threads
-// of the simdgroup have: the first in the lower half of the result. The types, 0 for float, 1 for half, 2 for bfloat, say
-// what a and b were before. An engine does it as a whole, or by exchanges (compiler/lowering/matrix_products.h).
+// This thread's two elements of a b + c, matrices of 8 by 8 (metal_stdlib/simdgroup_matrix.h), whose elements the
+// threads of the simdgroup have: the first in the lower half of the result. The types, 0 for float, 1 for half, 2 for
+// bfloat, say what a and b were before. An engine does it as a whole, or by exchanges
+// (compiler/lowering/matrix_products.h).
 extern "C" __attribute__((convergent)) ulong __kiln_matrix_product(Line line, uint a_type, uint b_type, float a_first,
                                                                    float a_second, float b_first, float b_second,
                                                                    float c_first, float c_second);
@@ -60,6 +61,12 @@ extern "C" __attribute__((const)) float __kiln_scaled(float x, float n, int same
 // 1 / sqrt(x): `rounded`, which is correctly rounded. In math modes other than safe an engine may compute it within two
 // units in the last place instead (compiler/lowering/approximations.h).
 extern "C" __attribute__((const)) float __kiln_rsqrt(float x, float rounded);
+
+// Whether functions are computed by the instructions below (math/approximate.h): a constant. In safe mode they are not.
+extern "C" __attribute__((const)) bool __kiln_approximates();
+// An instruction's result, if __kiln_approximates().
+enum class approximation : uint { exp2, log2, sin, cos, reciprocal, sqrt, rsqrt };
+extern "C" __attribute__((const)) float __kiln_approximate(approximation which, float x);
 
 // Waits for all threads of the threadgroup that have not returned.
 extern "C" __attribute__((convergent)) void __kiln_threadgroup_barrier(Line line);

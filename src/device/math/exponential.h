@@ -39,6 +39,7 @@ __KILN_INLINE float expm1(float x) {
 
 namespace metal {
 
+namespace precise {
 // Largest error: 1.013 ULP.
 __KILN_INLINE float exp(float x) {
   __kiln::reduced_power p = __kiln::reduce_power(__kiln::within(x, -104.0f, 89.0f));
@@ -66,10 +67,11 @@ __KILN_INLINE float exp10(float x) {
                                 0x1.a6b462p-3f);
   return __kiln::scale_by_sum(__kiln::fma(f, 0x1.26bb1cp+1f, f * t) + 1.0f, sum);
 }
+}  // namespace precise
 
-__KILN_THROUGH_FLOAT_1(exp)
-__KILN_THROUGH_FLOAT_1(exp2)
-__KILN_THROUGH_FLOAT_1(exp10)
+__KILN_APPROXIMATED_1(exp)
+__KILN_APPROXIMATED_1(exp2)
+__KILN_APPROXIMATED_1(exp10)
 
 }  // namespace metal
 __KILN_EXACT_END

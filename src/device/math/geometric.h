@@ -8,6 +8,12 @@ using floating = typename enable_if<__is_floating_point(T), T>::type;
 
 template <class T, int N>
 __KILN_INLINE float dot(metal::vec<T, N> a, metal::vec<T, N> b) {
+  if (__kiln_approximates()) {
+    float sum = fma(float(a.y), float(b.y), float(a.x) * float(b.x));
+    if constexpr (N > 2) sum = fma(float(a.z), float(b.z), sum);
+    if constexpr (N > 3) sum = fma(float(a.w), float(b.w), sum);
+    return sum;
+  }
   float sum = float(a.x) * float(b.x) + float(a.y) * float(b.y);
   if constexpr (N > 2) sum += float(a.z) * float(b.z);
   if constexpr (N > 3) sum += float(a.w) * float(b.w);
@@ -53,6 +59,18 @@ __KILN_INLINE metal::vec<float, N> normalize(metal::vec<float, N> v) {
   return v * __kiln::rounded_rsqrt(__kiln::dot(v, v));
 }
 
+// Where functions are approximated (math/approximate.h), nothing is scaled: squares are those of the floats.
+template <int N>
+__KILN_INLINE float length_or_approximation(metal::vec<float, N> v) {
+  if (__kiln_approximates()) return approximate::sqrt(dot(v, v));
+  return length(v);
+}
+template <int N>
+__KILN_INLINE metal::vec<float, N> normalize_or_approximation(metal::vec<float, N> v) {
+  if (__kiln_approximates()) return v * approximate::rsqrt(dot(v, v));
+  return normalize(v);
+}
+
 // a b - c d to within 1.5 ULP, however much of the products cancels (W. Kahan): the rounding error of c d is added
 // back.
 __KILN_INLINE float difference_of_products(float a, float b, float c, float d) {
@@ -82,12 +100,12 @@ __KILN_INLINE __kiln::floating<T> length_squared(vec<T, N> v) {
 
 template <class T, int N>
 __KILN_INLINE __kiln::floating<T> length(vec<T, N> v) {
-  return T(__kiln::length(__kiln::widen(v)));
+  return T(__kiln::length_or_approximation(__kiln::widen(v)));
 }
 
 template <class T, int N>
 __KILN_INLINE __kiln::floating<T> distance(vec<T, N> a, __kiln::converted<vec<T, N>> b) {
-  return T(__kiln::length(__kiln::widen(a) - __kiln::widen(b)));
+  return T(__kiln::length_or_approximation(__kiln::widen(a) - __kiln::widen(b)));
 }
 
 template <class T, int N>
@@ -99,7 +117,7 @@ __KILN_INLINE __kiln::floating<T> distance_squared(vec<T, N> a, __kiln::converte
 // Of a zero vector: NaNs.
 template <class T, int N>
 __KILN_INLINE vec<__kiln::floating<T>, N> normalize(vec<T, N> v) {
-  return vec<T, N>(__kiln::normalize(__kiln::widen(v)));
+  return vec<T, N>(__kiln::normalize_or_approximation(__kiln::widen(v)));
 }
 
 template <class T>
@@ -133,9 +151,25 @@ __KILN_INLINE vec<__kiln::floating<T>, N> refract(vec<T, N> incident, __kiln::co
   return vec<T, N>(i * eta - n * (eta * cosine + __kiln::sqrt(k)));
 }
 
-__KILN_PRECISE_AND_FAST(distance)
-__KILN_PRECISE_AND_FAST(length)
-__KILN_PRECISE_AND_FAST(normalize)
+namespace fast {
+using metal::distance;
+using metal::length;
+using metal::normalize;
+}  // namespace fast
+namespace precise {
+template <class T, int N>
+__KILN_INLINE __kiln::floating<T> length(vec<T, N> v) {
+  return T(__kiln::length(__kiln::widen(v)));
+}
+template <class T, int N>
+__KILN_INLINE __kiln::floating<T> distance(vec<T, N> a, __kiln::converted<vec<T, N>> b) {
+  return T(__kiln::length(__kiln::widen(a) - __kiln::widen(b)));
+}
+template <class T, int N>
+__KILN_INLINE vec<__kiln::floating<T>, N> normalize(vec<T, N> v) {
+  return vec<T, N>(__kiln::normalize(__kiln::widen(v)));
+}
+}  // namespace precise
 
 }  // namespace metal
 __KILN_EXACT_END

@@ -56,6 +56,7 @@ __KILN_INLINE float log1p(float x) {
 
 namespace metal {
 
+namespace precise {
 // Largest error: 0.883 ULP.
 __KILN_INLINE float log(float x) {
   __kiln::scaled_number n = __kiln::take_power(x);
@@ -83,10 +84,19 @@ __KILN_INLINE float log10(float x) {
   float low = __kiln::fma(n.f, -0x1.5b235ep-27f, __kiln::fma(n.k, 0x1.3509f8p-18f, p.low + s.low));
   return __kiln::log_or_special(x, s.high + __kiln::fma(n.f * n.f, t, low));
 }
+}  // namespace precise
 
-__KILN_THROUGH_FLOAT_1(log)
-__KILN_THROUGH_FLOAT_1(log2)
-__KILN_THROUGH_FLOAT_1(log10)
+// An instruction's log2 times ln 2 is off by up to 3.2 units, and fast math allows 3.
+__KILN_INLINE float log(float x) { return precise::log(x); }
+__KILN_OTHER_FORMS_1(log)
+namespace fast {
+using metal::log;
+}
+namespace precise {
+__KILN_OTHER_FORMS_1(log)
+}
+__KILN_APPROXIMATED_1(log2)
+__KILN_APPROXIMATED_1(log10)
 
 }  // namespace metal
 __KILN_EXACT_END

@@ -120,17 +120,20 @@ __KILN_EXACT_END
   __KILN_VECTOR_FORMS_3(F)                                                                           \
   __KILN_PRECISE_AND_FAST(F)
 
-// The forms of F(x, second result).
-#define __KILN_RESULT_AND_REFERENCE(F)                                        \
+// The forms of F(x, second result); FLOAT is the form of a float that serves half and bfloat.
+#define __KILN_RESULT_AND_REFERENCE(F)    \
+  __KILN_RESULT_AND_REFERENCE_FORMS(F, F) \
+  __KILN_PRECISE_AND_FAST(F)
+#define __KILN_RESULT_AND_REFERENCE_FORMS(F, FLOAT)                           \
   __KILN_INLINE half F(half x, half& second) {                                \
     float wide;                                                               \
-    half result = half(F(float(x), wide));                                    \
+    half result = half(FLOAT(float(x), wide));                                \
     second = half(wide);                                                      \
     return result;                                                            \
   }                                                                           \
   __KILN_INLINE bfloat F(bfloat x, bfloat& second) {                          \
     float wide;                                                               \
-    bfloat result = bfloat(F(float(x), wide));                                \
+    bfloat result = bfloat(FLOAT(float(x), wide));                            \
     second = bfloat(wide);                                                    \
     return result;                                                            \
   }                                                                           \
@@ -143,5 +146,4 @@ __KILN_EXACT_END
     if constexpr (N > 2) result.z = F(x.z, part), second.z = part;            \
     if constexpr (N > 3) result.w = F(x.w, part), second.w = part;            \
     return result;                                                            \
-  }                                                                           \
-  __KILN_PRECISE_AND_FAST(F)
+  }

@@ -61,6 +61,7 @@ __KILN_INLINE float power_of_magnitude(float x, float y) {
 
 namespace metal {
 
+namespace precise {
 // As in C: 1 for y = 0 and for x = 1, whatever the other is. Largest error: 0.911 ULP.
 __KILN_INLINE float pow(float x, float y) {
   float result = __kiln::power_of_magnitude(x, y);
@@ -79,9 +80,10 @@ __KILN_INLINE float powr(float x, float y) {
   float exponent = y * (x == 1.0f ? 0.0f : x == 0 ? -__kiln::infinity : x == __kiln::infinity ? x : 1.0f);
   return x >= 0 && exponent == exponent ? result : __kiln::not_a_number;
 }
+}  // namespace precise
 
-__KILN_THROUGH_FLOAT_2(pow)
-__KILN_THROUGH_FLOAT_2(powr)
+__KILN_APPROXIMATED_2(pow)
+__KILN_APPROXIMATED_2(powr)
 
 }  // namespace metal
 __KILN_EXACT_END

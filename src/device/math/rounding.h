@@ -25,9 +25,9 @@ __KILN_INLINE float odd_scale_down(float x) {
 
 // 1 / sqrt(x), correctly rounded: an estimate y within one unit, and y / 2 times r, the first term of the series in the
 // residual r = 1 - x y^2, which is known exactly enough from two fma. One mantissa would be rounded to the wrong side
-// for want of the second term, 3/8 y r^2; with the float below 1/2 none is (tools/check_math.py). Nothing in it leaves the
-// range of floats: x y is the root. Of 0 and infinity y is the result, and the residual is a NaN: any other number in its
-// place leaves y as it is, and residuals, 2^-22 at most, are below the one that is taken.
+// for want of the second term, 3/8 y r^2; with the float below 1/2 none is (tools/check_math.py). Nothing in it leaves
+// the range of floats: x y is the root. Of 0 and infinity y is the result, and the residual is a NaN: any other number
+// in its place leaves y as it is, and residuals, 2^-22 at most, are below the one that is taken.
 __KILN_INLINE float rounded_rsqrt(float x) {
   float y = 1.0f / sqrt(x);
   float_pair p = exact_product(x, y);
@@ -73,9 +73,11 @@ __KILN_THROUGH_FLOAT_2(copysign)
 __KILN_INLINE float sign(float x) { return x > 0 ? 1.0f : x < 0 ? -1.0f : x == 0 ? x : 0.0f; }
 __KILN_THROUGH_FLOAT_1(sign)
 
+namespace precise {
 __KILN_INLINE float sqrt(float x) { return __kiln::sqrt(x); }
+}  // namespace precise
 // The square root of a half, rounded to float first, rounds to the same half: 24 >= 2 * 11 + 2 bits.
-__KILN_THROUGH_FLOAT_1(sqrt)
+__KILN_APPROXIMATED_1(sqrt)
 
 __KILN_INLINE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 __KILN_INLINE half fma(half a, half b, half c) { return half(__kiln::odd_fma(a, b, c)); }
@@ -85,8 +87,7 @@ __KILN_INLINE bfloat fma(bfloat a, bfloat b, bfloat c) {
   bool tiny = __kiln::magnitude(x * y) < 0x1p-60f && __kiln::magnitude(z) < 0x1p-60f;
   if (!tiny) return bfloat(__kiln::odd_fma(x, y, z));
   bool small = __kiln::magnitude(x) < 1.0f;
-  return bfloat(__kiln::odd_scale_down(
-      __kiln::odd_fma(small ? x * 0x1p64f : x, small ? y : y * 0x1p64f, z * 0x1p64f)));
+  return bfloat(__kiln::odd_scale_down(__kiln::odd_fma(small ? x * 0x1p64f : x, small ? y : y * 0x1p64f, z * 0x1p64f)));
 }
 __KILN_VECTOR_FORMS_3(fma)
 __KILN_PRECISE_AND_FAST(fma)

@@ -95,6 +95,7 @@ __KILN_INLINE float tan_of_angle(angle x) {
 
 namespace metal {
 
+namespace precise {
 // Largest error: 1.03 ULP.
 __KILN_INLINE float sin(float x) {
   return __kiln::flip_sign(__kiln::sin_of_angle(__kiln::reduce_angle(__kiln::magnitude(x)), 0), __kiln::sign_bit(x));
@@ -107,6 +108,7 @@ __KILN_INLINE float cos(float x) { return __kiln::sin_of_angle(__kiln::reduce_an
 __KILN_INLINE float tan(float x) {
   return __kiln::flip_sign(__kiln::tan_of_angle(__kiln::reduce_angle(__kiln::magnitude(x))), __kiln::sign_bit(x));
 }
+}  // namespace precise
 
 // Zeros of sinpi have the sign of x, those of cospi are positive. Largest error: 0.999 ULP.
 __KILN_INLINE float sinpi(float x) {
@@ -127,19 +129,30 @@ __KILN_INLINE float tanpi(float x) {
   return __kiln::flip_sign(a.r == 0 ? exact : __kiln::tan_of_angle(a), __kiln::sign_bit(x));
 }
 
-__KILN_THROUGH_FLOAT_1(sin)
-__KILN_THROUGH_FLOAT_1(cos)
-__KILN_THROUGH_FLOAT_1(tan)
+__KILN_APPROXIMATED_FLOATS_1(sin)
+__KILN_APPROXIMATED_FLOATS_1(cos)
+__KILN_APPROXIMATED_FLOATS_1(tan)
 __KILN_THROUGH_FLOAT_1(sinpi)
 __KILN_THROUGH_FLOAT_1(cospi)
 __KILN_THROUGH_FLOAT_1(tanpi)
 
+namespace precise {
 __KILN_INLINE float sincos(float x, float& cosine) {
   __kiln::angle a = __kiln::reduce_angle(__kiln::magnitude(x));
   cosine = __kiln::sin_of_angle(a, 1);
   return __kiln::flip_sign(__kiln::sin_of_angle(a, 0), __kiln::sign_bit(x));
 }
-__KILN_RESULT_AND_REFERENCE(sincos)
+__KILN_RESULT_AND_REFERENCE_FORMS(sincos, sincos)
+}  // namespace precise
+__KILN_INLINE float sincos(float x, float& cosine) {
+  if (!__kiln::__kiln_approximates()) return precise::sincos(x, cosine);
+  cosine = __kiln::approximate::cos(x);
+  return __kiln::approximate::sin(x);
+}
+__KILN_RESULT_AND_REFERENCE_FORMS(sincos, precise::sincos)
+namespace fast {
+using metal::sincos;
+}
 
 }  // namespace metal
 __KILN_EXACT_END

@@ -17,7 +17,8 @@ define double @double(ptr %p, i1 %inside) {
 }
 
 ; CHECK-LABEL: @half(
-; CHECK: %[[BITS:.*]] = call i16 asm {{.*}} ld.b16 $0, [$2]; {{.*}} "=&h,b,l
+; CHECK: %[[WORD:.*]] = call i32 asm {{.*}} ld.u16 $0, [$2]; {{.*}} "=&r,b,l
+; CHECK: %[[BITS:.*]] = trunc i32 %[[WORD]] to i16
 ; CHECK: bitcast i16 %[[BITS]] to half
 define half @half(ptr %p, i1 %inside) {
   %guarded = select i1 %inside, ptr %p, ptr @__kiln_zeros.64

@@ -70,6 +70,8 @@ MadeCode KernelObject::compile_ahead(const Call& any_call, const TargetSpec& tar
   check(call);
   check_guards(call);
   KernelUnit unit = unit_for(call);
+  // The call is an example: its arrays are not there, and other launches of its form are not as even.
+  unit.form.threadgroups_are_even = unit.form.arrays_are_plain = false;
   // NVRTC makes nothing of known shapes.
   if (specialized && may_specialize(call) && !is_for_nvrtc(call)) set_known_shapes(unit, call);
   return context_.compile_ahead(unit, target);

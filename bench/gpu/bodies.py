@@ -175,7 +175,7 @@ def _enlarged(body: Any, factors: Mapping[int, int], directions: Mapping[int, in
             name: (tuple(a * b for a, b in zip(shape, _repeated(shape, factors), strict=True)), dtype)
             for name, (shape, dtype) in body.outputs.items()
         },
-        tuple(extent * directions.get(i, 1) for i, extent in enumerate(body.grid)),  # type: ignore[arg-type]
+        tuple(extent * directions.get(i, 1) for i, extent in enumerate(body.grid)),
         body.threadgroup,
         [(name, str(value) if isinstance(value, str) else value) for name, value in body.template],
         body.atomic_outputs,
@@ -334,7 +334,7 @@ def _ours(
             outputs=list(outs),
             grid=case.grid,
             threadgroup=case.threadgroup,
-            **({"template": template} if template else {}),
+            template=template or None,
         )
 
     return launch

@@ -1,9 +1,11 @@
-// Lets NVRTC compile the text of a Metal body as it stands: the types, functions and attributes of Metal that the bodies
-// of the benchmark use, written as a CUDA programmer would write them. bench/gpu/peers.py puts a kernel around a body,
-// inside namespace metal, where these names hide CUDA's.
+// Lets NVRTC compile the text of a Metal body as it stands: the types, functions and attributes of Metal that the
+// bodies of the benchmark use, written as a CUDA programmer would write them. bench/gpu/peers.py puts a kernel around a
+// body, inside namespace metal, where these names hide CUDA's.
 //
 // Every collective names all 32 lanes, so only bodies whose threads converge there may be compiled with it. Results may
 // differ from Kiln's in the order of a sum and within the bounds of CUDA's functions.
+// Tables of functions in macros, which clang-format breaks at other places each time.
+// clang-format off
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

@@ -55,6 +55,7 @@ _SHARED_FILES = {
     "atomic-prefetch": "prefetch",
     "coarsened-loop-versioning": "loop_versioning",
     "order-stores": "split_vectors",
+    "partial-unrolling": "full_unrolling",
     "threadgroup-versioning": "loop_versioning",
 }
 

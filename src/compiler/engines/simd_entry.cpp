@@ -279,7 +279,8 @@ void lower_positions(Function& group, const LaunchForm& form, bool has_convergen
     };
     // Rows of so many threads: a simdgroup's first one is that of a row, and its rows are of one plane. The number of
     // that row is a multiple of the simdgroup's number of rows, as is the plane's.
-    const unsigned row_threads = has_convergence_points ? form.row_threads : 0,
+    const bool is_recorded = rows_are_simdgroups && simdgroups == 0;  // each simdgroup's row
+    const unsigned row_threads = has_convergence_points && !is_recorded ? form.row_threads : 0,
                    rows = kLanes / std::max(row_threads, 1U);
     auto first_row = [&] {
       return builder.CreateUDiv(place(recorded(kIndexInThreadgroup)), builder.getInt32(row_threads));

@@ -365,6 +365,9 @@ def page(content: dict[str, Any]) -> str:
             amount = f"in `{shared}`" if shared else str(lines)
             rows.append(f"| {' | '.join([f'`{name}`', *_cell(of_isa, name), time_share, amount])} |")
         parts.append("\n".join(rows))
+    # Passes that came later, and how they were measured.
+    if "added" in content:
+        parts.append(content["added"])
     return "\n\n".join(parts)
 
 

@@ -169,7 +169,7 @@ def test_accesses_are_as_wide_as_they_are_known_to_be_aligned():
     assert instructions(four).count("ld.global.nc.b32") == 4
     halves = code_of(i + "half2 v = *(device const half2*)((device const half*)x0 + i); y[i] = v.x + v.y;", [X])
     assert not re.search(r"ld\.global\S*b32", halves)
-    assert instructions(halves).count("ld.global.nc.b16") == 2
+    assert len(re.findall(r"ld\.global\.nc\.[bu]16", halves)) == 2
     walk = code_of(i + "device const float* p = x0 + i; float v = 0; while (*p > 0) v += *p++; y[i] = v;", [X])
     assert "ld.global.nc.b32" in walk and not re.search(r"ld\.global\S*[bu]8", walk)
     shared = code_of(
@@ -314,8 +314,9 @@ def test_approximations_outside_of_safe_mode():
         return code_of(READ + "y[i] = v / (v + 2);", [X], compile_options={"math_mode": mode})
 
     assert "div.rn.f32" in division("safe")
-    assert "div.full.f32" in division("relaxed")
-    assert "div.approx.f32" in division("fast")
+    # Metal's other modes may flush subnormal numbers.
+    assert "div.full.ftz.f32" in division("relaxed")
+    assert "div.approx.ftz.f32" in division("fast")
 
     def root(name, mode):
         return code_of(READ + f"y[i] = {name}(v + 2);", [X], compile_options={"math_mode": mode})
@@ -324,7 +325,7 @@ def test_approximations_outside_of_safe_mode():
     assert "sqrt.rn.f32" in root("precise::rsqrt", "fast")
     for mode in ("relaxed", "fast"):
         code = root("rsqrt", mode)
-        assert "rsqrt.approx.f32" in code and "sqrt.rn" not in code
+        assert "rsqrt.approx.ftz.f32" in code and "sqrt.rn" not in code
 
 
 @pytest.mark.parametrize(

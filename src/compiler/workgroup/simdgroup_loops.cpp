@@ -642,7 +642,9 @@ class SimdgroupLoops {
     for (const BasicBlock* block : region.blocks) (rare_.contains(block) ? rare : instructions) += block->size();
     instructions *= known_count_;
     rare *= known_count_;
-    if (instructions > kMostInALoop || rare > kMostRareInALoop || unrolled_ + instructions > kMostInAll) return;
+    // LLVM would peel an iteration off, and what is deferred to the loop's end needs all of them in one loop.
+    if (instructions > kMostInALoop || rare > kMostRareInALoop || unrolled_ + instructions > kMostInAll)
+      return never_unroll(latch_branch);
     unrolled_ += instructions;
     always_unroll(latch_branch, known_count_);
   }

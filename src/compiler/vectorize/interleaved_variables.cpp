@@ -9,7 +9,7 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Operator.h>
 
-#include <cassert>
+#include <algorithm>
 #include <optional>
 
 #include "compiler/ir/metadata.h"
@@ -57,10 +57,12 @@ class Interleaver {
         auto* instruction = cast<Instruction>(user);
         if (auto* load = dyn_cast<LoadInst>(instruction)) {
           if (!load->isSimple() || !is_access_of_element(load->getType())) return "its elements differ in size";
+          loads_.push_back(load);
         } else if (auto* store = dyn_cast<StoreInst>(instruction)) {
           if (store->getValueOperand() == address) return "its address is stored";
           if (!store->isSimple() || !is_access_of_element(store->getValueOperand()->getType()))
             return "its elements differ in size";
+          stores_.push_back(store);
         } else if (auto* gep = dyn_cast<GetElementPtrInst>(instruction)) {
           if (is_chosen) return "an address is computed from one that a condition chooses";
           has_variable_index_ |= !gep->hasAllConstantIndices();
@@ -77,7 +79,7 @@ class Interleaver {
         } else if (auto* fill = dyn_cast<MemSetInst>(instruction)) {
           if (is_chosen || fill->isVolatile() || !isa<ConstantInt>(fill->getLength()) ||
               !isa<Constant>(fill->getValue()))
-            return "it is filled in a way that is not known";
+            return "it is filled with a value or length that is no constant";
           fills_.push_back(fill);
         } else {
           return "its address is used otherwise than by loads and stores";
@@ -131,6 +133,9 @@ class Interleaver {
       address->replaceAllUsesWith(scaled);
     }
     for (GetElementPtrInst* address : reverse(addresses_)) address->eraseFromParent();
+    // The array as a whole may have been aligned to more than its elements are now.
+    for (LoadInst* load : loads_) load->setAlignment(std::min(load->getAlign(), Align(element_)));
+    for (StoreInst* store : stores_) store->setAlignment(std::min(store->getAlign(), Align(element_)));
     variable_.replaceAllUsesWith(own);
     for (MemSetInst* fill : fills_) {
       builder.SetInsertPoint(fill);
@@ -152,6 +157,8 @@ class Interleaver {
   uint64_t element_ = 0;  // bytes
   bool has_variable_index_ = false;
   SmallVector<GetElementPtrInst*> addresses_;
+  SmallVector<LoadInst*> loads_;
+  SmallVector<StoreInst*> stores_;
   SmallVector<IntrinsicInst*> ended_;
   SmallVector<MemSetInst*> fills_;
 };

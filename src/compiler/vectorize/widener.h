@@ -351,7 +351,8 @@ class Widener {
   Value* check_wrapping(Value* value, IRBuilder<>& builder);
   bool wraps_as_a_whole(Value* value, SmallPtrSetImpl<Instruction*>& seen);
   std::optional<uint64_t> end_of_extension(Value* offset);
-  Value* check_bounds(Value* offset, Value* limit, unsigned lowest, uint64_t reach, IRBuilder<>& builder);
+  Value* check_bounds(Value* offset, Value* limit, unsigned lowest, uint64_t reach, CheckedPieces& checked,
+                      IRBuilder<>& builder);
   static bool wraps_only_with_operands(const Instruction& instruction, bool in_any_width = false);
   bool has_uniform_sign(Value* value);
   bool is_small_sum(const Instruction& instruction) const;

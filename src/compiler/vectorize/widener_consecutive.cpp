@@ -260,9 +260,9 @@ std::optional<uint64_t> Widener::end_of_extension(Value* offset) {
 }
 
 // A check that the lanes' offsets are below the limit, to the end of the reach, and follow their stride.
-Value* Widener::check_bounds(Value* offset, Value* limit, unsigned lowest, uint64_t reach, IRBuilder<>& builder) {
+Value* Widener::check_bounds(Value* offset, Value* limit, unsigned lowest, uint64_t reach, CheckedPieces& checked,
+                             IRBuilder<>& builder) {
   Value *first = at_lane(offset, lowest, builder), *end = scalar(limit);
-  CheckedPieces checked;
   if (std::optional<uint64_t> extended = lowest == 0 ? end_of_extension(offset) : std::nullopt;
       extended && reach >= static_cast<uint64_t>(*stride_of(offset)) * (kLanes - 1))
     return builder.CreateAnd(builder.CreateICmpULT(first, reduced_limit(end, reach, extended)),

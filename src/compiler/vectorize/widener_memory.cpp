@@ -142,8 +142,8 @@ std::optional<Widener::RangeCheck> Widener::check_range(Value* pointer, Value* a
     base = builder.CreateGEP(builder.getInt8Ty(), base, builder.CreateNeg(bytes_of(active.first)));
   } else if (base = at_lane(pointer, shape.lowest, builder); offset) {
     // The address and its offset in the array have the same stride.
-    condition = check_bounds(offset, limit, shape.lowest, shape.reach, builder);
     CheckedPieces checked;
+    condition = check_bounds(offset, limit, shape.lowest, shape.reach, checked, builder);
     condition = builder.CreateAnd(condition, check_pieces(pointer, checked, builder));
   } else {
     condition = check_stride(pointer, builder);

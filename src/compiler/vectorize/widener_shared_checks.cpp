@@ -85,7 +85,8 @@ void Widener::emit_shared_check(SharedCheck& shared, IRBuilder<>& builder) {
   shared.buffer = acquire_buffer(shared.buffer_bytes);
 
   Value* first = at_lane(pointer, 0, builder);
-  Value* in_bounds = check_bounds(guard.offset, guard.limit, /*lowest=*/0, reach, builder);
+  CheckedPieces checked;
+  Value* in_bounds = check_bounds(guard.offset, guard.limit, /*lowest=*/0, reach, checked, builder);
   // Without masked accesses all lanes must be active.
   if (!can_mask(bytes)) in_bounds = builder.CreateAnd(in_bounds, all_active(builder));
   auto in_memory = [&]() -> Values { return {first}; };

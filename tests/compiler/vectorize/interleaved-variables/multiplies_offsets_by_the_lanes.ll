@@ -15,13 +15,17 @@
 ; CHECK: store float %v, ptr %[[AT]]
 ; CHECK: getelementptr i8, ptr %[[OWN]], i64 384
 ; CHECK: load float
+; An element is not aligned as the array was.
+; CHECK: load float, ptr %[[OWN]], align 4
 define float @array(float %v, i64 %i) {
-  %w = alloca [16 x float], align 4
+  %w = alloca [16 x float], align 16
   call void @llvm.lifetime.start.p0(i64 64, ptr %w)
   %at = getelementptr [16 x float], ptr %w, i64 0, i64 %i
   store float %v, ptr %at
   %third = getelementptr i8, ptr %w, i64 12
-  %r = load float, ptr %third
+  %r = load float, ptr %third, align 4
+  %first = load float, ptr %w, align 16
+  store float %first, ptr %at, align 4
   call void @llvm.lifetime.end.p0(i64 64, ptr %w)
   ret float %r
 }

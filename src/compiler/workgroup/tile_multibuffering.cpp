@@ -78,6 +78,18 @@ const AllocaInst* scratch_of(const Value* address) {
   return variable && variable->hasMetadata(kScratch) ? variable : nullptr;
 }
 
+// All scratch variables that an address may point into: lanes' elements in a row are at an address, others' are copied
+// to scratch, and one load reads either.
+SmallVector<const AllocaInst*> scratch_variables(const Value* address) {
+  SmallVector<const Value*> objects;
+  getUnderlyingObjects(address, objects, nullptr, /*MaxLookup=*/0);
+  SmallVector<const AllocaInst*> variables;
+  for (const Value* object : objects)
+    if (auto* variable = dyn_cast<AllocaInst>(object); variable && variable->hasMetadata(kScratch))
+      variables.push_back(variable);
+  return variables;
+}
+
 // The stores to a variable; nothing if there may be others.
 std::optional<SmallVector<const StoreInst*>> stores_to(const AllocaInst& variable) {
   SmallVector<const StoreInst*> stores;
@@ -87,6 +99,8 @@ std::optional<SmallVector<const StoreInst*>> stores_to(const AllocaInst& variabl
       const User* user = use.getUser();
       if (isa<GetElementPtrInst>(user))
         worklist.push_back(user);
+      else if (isa<PHINode>(user) && all_of(user->users(), [](const User* one) { return isa<LoadInst>(one); }))
+        continue;
       else if (auto* store = dyn_cast<StoreInst>(user); store && use.getOperandNo() == store->getPointerOperandIndex())
         stores.push_back(store);
       else if (!isa<LoadInst>(user))
@@ -122,6 +136,7 @@ Memory memory_of(const Value* address) {
     }
     // Zeros for lanes without an address.
     if (isa<Constant>(value)) continue;
+    if (auto* variable = dyn_cast<AllocaInst>(value); variable && variable->hasMetadata(kScratch)) continue;
     if (is_threadgroup_memory(value)) {
       one = Memory::kThreadgroup;
     } else if (isa<Argument, AllocaInst>(value)) {
@@ -301,8 +316,9 @@ class TileLoop {
         if (!can_be_moved(instruction)) return false;
         std::optional<Access> access = access_of(instruction);
         if (!access) continue;
-        if (const AllocaInst* variable = scratch_of(access->address)) {
+        for (const AllocaInst* variable : scratch_variables(access->address))
           if (!is_only_in(*variable, part)) return false;
+        if (scratch_of(access->address)) {
           if (access->writes) scratch_writes_.push_back(&instruction);
           continue;
         }
@@ -327,10 +343,11 @@ class TileLoop {
 
   bool is_only_in(const AllocaInst& variable, unsigned part) const {
     SmallVector<const Value*> worklist{&variable};
+    SmallPtrSet<const Value*, 8> seen;
     while (!worklist.empty())
       for (const User* user : worklist.pop_back_val()->users()) {
         if (part_of(user) != part) return false;
-        if (isa<GetElementPtrInst>(user)) worklist.push_back(user);
+        if (isa<GetElementPtrInst, PHINode>(user) && seen.insert(user).second) worklist.push_back(user);
       }
     return true;
   }
@@ -341,7 +358,8 @@ class TileLoop {
     for (const Value* operand : instruction.operands()) {
       if (!is_pointer(operand) || memory_of(operand) == Memory::kOther) continue;
       if (!is_in_loop(operand) && !can_be_moved_to_a_tile(operand)) return false;
-      if (is_address_arithmetic(&instruction)) continue;
+      // Those of the loop's head are not threadgroup memory.
+      if (is_address_arithmetic(&instruction) || isa<PHINode>(instruction)) continue;
       auto* store = dyn_cast<StoreInst>(&instruction);
       bool is_stored = store && store->getValueOperand() == operand;
       if (!access_of(instruction) || (is_stored && !scratch_of(store->getPointerOperand()))) return false;
@@ -380,12 +398,13 @@ class TileLoop {
   static bool reads_varying(const Instruction& instruction, const SmallPtrSetImpl<const Value*>& varying,
                             const SmallPtrSetImpl<const BasicBlock*>& conditional) {
     std::optional<Access> access = access_of(instruction);
-    const AllocaInst* variable = access && !access->writes ? scratch_of(access->address) : nullptr;
-    if (!variable) return false;
-    std::optional<SmallVector<const StoreInst*>> stores = stores_to(*variable);
-    return !stores || any_of(*stores, [&](const StoreInst* store) {
-      return conditional.contains(store->getParent()) || varying.contains(store->getValueOperand()) ||
-             varying.contains(store->getPointerOperand());
+    if (!access || access->writes) return false;
+    return any_of(scratch_variables(access->address), [&](const AllocaInst* variable) {
+      std::optional<SmallVector<const StoreInst*>> stores = stores_to(*variable);
+      return !stores || any_of(*stores, [&](const StoreInst* store) {
+        return conditional.contains(store->getParent()) || varying.contains(store->getValueOperand()) ||
+               varying.contains(store->getPointerOperand());
+      });
     });
   }
 

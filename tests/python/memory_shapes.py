@@ -294,6 +294,41 @@ def tiles(size: str) -> None:
     np.testing.assert_array_equal(b, 4 * a - p[:-2, 1:-1] - p[2:, 1:-1] - p[1:-1, :-2] - p[1:-1, 2:])
 
 
+@check({"size": ["16x16", "8x8", "4x8", "32x4", "16x6", "64x2"], "dtype": ["uint8", "float16", "float32", "uint64"]})
+def elements_of_rows(size: str, dtype: str) -> None:
+    """What threads of a row share, and tables that every row reads, to their last elements."""
+    width, height = map(int, size.split("x"))
+    name = METAL[dtype]
+    body = f"""
+    threadgroup {name} s[{height + 6}][{width}];
+    uint x = thread_position_in_grid.x, y = thread_position_in_grid.y, w = a_shape[1];
+    int tx = thread_position_in_threadgroup.x, ty = thread_position_in_threadgroup.y;
+    for (int r = ty; r < {height + 6}; r += {height}) s[r][tx] = r < {height} ? a[y * w + x] : {name}(r);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    {name} sum = 0;
+    for (int k = 0; k < {width}; ++k) sum += {name}(s[ty][k] * row[k * {width} + tx] + column[tx * {width} + k]);
+    for (int k = -3; k <= 3; ++k) sum += s[ty + 3 + k][tx] + own[ty * {width} + tx / 2 + (k + 3) / 4];
+    if (x < limit[0]) sum += s[ty][tx / 3] + row[{width} * {width} - 1 - tx];
+    b[y * w + x] = sum;"""
+    random = np.random.default_rng(2)
+    shape = (height * 3, width * 5)
+    values = {"a": shape, "row": (width, width), "column": (width, width), "own": (height * width,)}
+    inputs = {k: random.integers(0, 3, of).astype(dtype) for k, of in values.items()}
+    limit = np.array([width * 4 + width // 2 + 1], np.uint32)
+    (b,) = run(body, {**inputs, "limit": limit}, {"b": (shape, dtype)}, (*shape[::-1], 1), (width, height, 1))
+    a, row, column, own = (v.astype(np.int64) for v in inputs.values())
+    for top, left in itertools.product(range(0, shape[0], height), range(0, shape[1], width)):
+        tile = a[top : top + height, left : left + width]
+        s = np.concatenate([tile, np.repeat(np.arange(height, height + 6)[:, None], width, 1)])
+        tx, ty = np.arange(width), np.arange(height)[:, None]
+        expected = tile @ row + column.sum(1)
+        for k in range(7):
+            expected = expected + s[k : k + height] + own[ty * width + tx // 2 + k // 4]
+        last = tile[:, tx // 3] + row.ravel()[width * width - 1 - tx]
+        expected = expected + np.where(left + tx < limit[0], last, 0)
+        np.testing.assert_array_equal(b[top : top + height, left : left + width], expected.astype(dtype))
+
+
 @check()
 def a_narrow_negative_number_in_a_sum() -> None:
     x = np.arange(200000, dtype=np.float32)

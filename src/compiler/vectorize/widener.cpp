@@ -49,12 +49,13 @@ Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses
       flow_(from, analyses),
       loops_(analyses.getResult<LoopAnalysis>(from)),
       dominators_(analyses.getResult<DominatorTreeAnalysis>(from)),
+      evolution_(analyses.getResult<ScalarEvolutionAnalysis>(from)),
       layout_(from.getDataLayout()),
       context_(from.getContext()),
       mask_type_(FixedVectorType::get(Type::getInt1Ty(context_), kLanes)) {
   load_exclusive_flag(options.alone_offset, options.is_output);
-  find_tiles(analyses.getResult<ScalarEvolutionAnalysis>(from));
-  find_groups(analyses.getResult<ScalarEvolutionAnalysis>(from));
+  find_tiles(evolution_);
+  find_groups(evolution_);
   find_zeroed_loads();
 }
 

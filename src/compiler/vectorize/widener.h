@@ -121,6 +121,27 @@ class Widener {
     bool operator==(const Pattern&) const = default;
   };
 
+  // Elements in a row, and which of them each of some lanes takes.
+  struct Window {
+    uint64_t first, count;
+    SmallVector<unsigned> elements;
+
+    bool operator==(const Window&) const = default;
+  };
+
+  // A pattern's lanes in pieces of so many consecutive lanes.
+  struct Pieces {
+    unsigned length;
+    SmallVector<Window> windows;
+    bool are_strips;  // whether each piece is `length` elements in a row, in the order of lanes
+    unsigned cost;    // loads and permutations
+  };
+
+  // Both ends are in it.
+  struct Interval {
+    int64_t least, most;
+  };
+
   // The first and the last active lane.
   struct ActiveLanes {
     Value *first, *last;
@@ -356,6 +377,8 @@ class Widener {
   static bool wraps_only_with_operands(const Instruction& instruction, bool in_any_width = false);
   bool has_uniform_sign(Value* value);
   bool is_small_sum(const Instruction& instruction) const;
+  std::optional<Interval> exact_range(Value* value, unsigned depth = 0);
+  std::optional<Interval> computed_range(Value* value, unsigned depth);
   bool never_wraps(Value* value);
   bool is_masked_access(Value* pointer, uint64_t bytes);
   Value* lanes_below(CmpInst& comparison, IRBuilder<>& builder);
@@ -408,6 +431,8 @@ class Widener {
   void store_strided(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder);
   static unsigned strip_of(const Pattern& pattern, uint64_t bytes);
   Value* lanes_of_mask(unsigned first, unsigned count, IRBuilder<>& builder);
+  std::optional<Pieces> pieces_of(const Pattern& pattern, uint64_t bytes, unsigned most_cost) const;
+  Value* load_window(const LoadInst& load, const Window& window, Value* address, IRBuilder<>& builder);
   bool store_pattern(StoreInst& store, Value* pointer, Value* allowed, IRBuilder<>& builder);
   bool load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder);
   std::optional<RangeCheck> check_range(Value* pointer, Value* allowed, const AccessShape& shape, IRBuilder<>& builder);
@@ -533,6 +558,7 @@ class Widener {
   StructuredFlow flow_;
   LoopInfo& loops_;
   DominatorTree& dominators_;
+  ScalarEvolution& evolution_;  // of `from_`
   const DataLayout& layout_;
   LLVMContext& context_;
   Type* mask_type_;
@@ -544,6 +570,7 @@ class Widener {
   Value* mask_ = nullptr;       // of the block being widened
   DenseMap<Value*, Value*> scalars_, vectors_;
   std::map<std::tuple<Value*, uint64_t, std::optional<uint64_t>>, Value*> reduced_limits_;
+  DenseMap<Value*, std::optional<Interval>> exact_ranges_;
   DenseSet<Value*> postponed_;
   DenseMap<std::pair<Instruction*, BasicBlock*>, Value*> made_in_block_;  // vectors of these, by block
   DenseMap<BasicBlock*, BasicBlock*> begin_, end_;                        // a block's first and last block in to_

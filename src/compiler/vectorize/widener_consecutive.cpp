@@ -7,6 +7,9 @@
 
 namespace kiln::widening {
 
+// Sums and casts in a row, of a number whose range is found.
+constexpr unsigned kRangeDepth = 16;
+
 // The difference between the values of adjacent lanes.
 std::optional<int64_t> Widener::stride_of(Value* value) {
   if (!is_divergent(value)) return 0;
@@ -326,6 +329,65 @@ bool Widener::is_small_sum(const Instruction& instruction) const {
   }
 }
 
+// Where a number of at most 32 bits lies that is a sum of uniform values and terms that differ between lanes, whichever
+// lanes are active, as `row + 8 + k` in a loop from -8 to 8. Nothing if a signed result might wrap.
+std::optional<Widener::Interval> Widener::exact_range(Value* value, unsigned depth) {
+  if (!value->getType()->isIntegerTy() || value->getType()->getIntegerBitWidth() > 32 || depth > kRangeDepth)
+    return std::nullopt;
+  auto [known, is_new] = exact_ranges_.try_emplace(value);
+  if (!is_new) return known->second;
+  std::optional<Interval> range = computed_range(value, depth);
+  const unsigned bits = value->getType()->getIntegerBitWidth();
+  if (range && (range->least < minIntN(bits) || range->most > maxIntN(bits))) range = std::nullopt;
+  return exact_ranges_[value] = range;
+}
+
+std::optional<Widener::Interval> Widener::computed_range(Value* value, unsigned depth) {
+  if (!is_divergent(value)) {
+    // What a branch says about a uniform value holds wherever some lane is active.
+    const ConstantRange range = evolution_.getSignedRange(evolution_.getSCEV(value));
+    return Interval{range.getSignedMin().getSExtValue(), range.getSignedMax().getSExtValue()};
+  }
+  if (auto values = values_of(value)) {
+    auto less = [](const APInt& a, const APInt& b) { return a.slt(b); };
+    return Interval{std::min_element(values->begin(), values->end(), less)->getSExtValue(),
+                    std::max_element(values->begin(), values->end(), less)->getSExtValue()};
+  }
+  auto* instruction = dyn_cast<Instruction>(value);
+  if (!instruction) return std::nullopt;
+  auto of = [&](unsigned i) { return exact_range(instruction->getOperand(i), depth + 1); };
+  // Of 32 bits each, so that nothing overflows here.
+  auto combined = [&](auto&& operation) -> std::optional<Interval> {
+    std::optional<Interval> one = of(0), other = of(1);
+    if (!one || !other) return std::nullopt;
+    const auto results = {operation(one->least, other->least), operation(one->least, other->most),
+                          operation(one->most, other->least), operation(one->most, other->most)};
+    return Interval{std::min(results), std::max(results)};
+  };
+  switch (instruction->getOpcode()) {
+    case Instruction::Or:
+      if (!cast<PossiblyDisjointInst>(instruction)->isDisjoint()) return std::nullopt;
+      [[fallthrough]];
+    case Instruction::Add: return combined([](int64_t a, int64_t b) { return a + b; });
+    case Instruction::Sub: return combined([](int64_t a, int64_t b) { return a - b; });
+    case Instruction::Mul: return combined([](int64_t a, int64_t b) { return a * b; });
+    case Instruction::Shl: {
+      auto* by = dyn_cast<ConstantInt>(instruction->getOperand(1));
+      std::optional<Interval> range = of(0);
+      if (!by || by->getValue().uge(31) || !range) return std::nullopt;
+      const int64_t factor = int64_t{1} << by->getZExtValue();
+      return Interval{range->least * factor, range->most * factor};
+    }
+    case Instruction::ZExt: {
+      std::optional<Interval> range = of(0);
+      return range && range->least >= 0 ? range : std::nullopt;
+    }
+    case Instruction::SExt:
+    case Instruction::Trunc: return of(0);
+    default: return std::nullopt;
+  }
+}
+
 // Whether the value follows its stride, whatever other values are: nothing in it can wrap.
 bool Widener::never_wraps(Value* value) {
   if (!is_divergent(value)) return true;
@@ -339,6 +401,10 @@ bool Widener::never_wraps(Value* value) {
   }
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction || isa<PHINode>(instruction)) return false;
+  if (isa<SExtInst, ZExtInst>(instruction))
+    if (std::optional<Interval> range = exact_range(instruction->getOperand(0));
+        range && (isa<SExtInst>(instruction) || range->least >= 0))
+      return true;
   if (is_small_sum(*instruction))
     return all_of(instruction->operands(), [&](Use& use) { return never_wraps(use.get()); });
   switch (instruction->getOpcode()) {

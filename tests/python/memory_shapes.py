@@ -329,6 +329,40 @@ def elements_of_rows(size: str, dtype: str) -> None:
         np.testing.assert_array_equal(b[top : top + height, left : left + width], expected.astype(dtype))
 
 
+@check({"dtype": METAL})
+def compressed_places(dtype: str) -> None:
+    """Elements that some lanes keep, one after the other: where votes count the lanes that store, where they count
+    others, and in outputs that are too short for all."""
+    name = METAL[dtype]
+    n = 1000
+    x = np.random.default_rng(3).integers(0, 100, n).astype(dtype)
+    ranks = {
+        "popcount(votes & ((1u << lane) - 1))": 0,
+        "popcount(ulong(votes) & ((ulong(1) << lane) - 1))": 0,
+        "simd_prefix_exclusive_sum(uint(wanted))": 0,
+        "popcount(votes & ((2u << lane) - 1))": 1,
+    }
+    others = {"uint(x[i]) % 2 == 0": x % 2 == 0, "lane < 30": np.arange(n) % 32 < 30}
+    for (rank, more), (text, other), length in itertools.product(ranks.items(), others.items(), [1100, 990]):
+        body = f"""
+        uint i = thread_position_in_grid.x, lane = thread_index_in_simdgroup, first = i / 32 * 33;
+        bool wanted = x[i] > 40;
+        uint votes = uint(ulong(simd_ballot(wanted)));
+        uint at = {rank};
+        if (wanted) y[first + at] = x[i];
+        if (wanted && {text}) z[first + at] = {name}(x[i] + 1);"""
+        y, z = run(body, {"x": x}, {"y": (length, dtype), "z": (length, dtype)}, n, (96, 1, 1), init_value=0)
+        expected = np.zeros((2, 1100), dtype)
+        for i in range(n):
+            wanted = x[i // 32 * 32 : i + 1] > 40
+            at = i // 32 * 33 + int(wanted[:-1].sum()) + more
+            if wanted[-1]:
+                expected[0, at] = x[i]
+            if wanted[-1] and other[i]:
+                expected[1, at] = x[i] + 1
+        np.testing.assert_array_equal([y, z], expected[:, :length], err_msg=body)
+
+
 @check()
 def a_narrow_negative_number_in_a_sum() -> None:
     x = np.arange(200000, dtype=np.float32)

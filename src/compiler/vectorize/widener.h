@@ -142,6 +142,12 @@ class Widener {
     int64_t least, most;
   };
 
+  // A uniform value plus, for each lane, `distance` times the number of votes for lanes before it.
+  struct Rank {
+    Value* votes;  // uniform: a bit for each lane
+    uint64_t distance;
+  };
+
   // The first and the last active lane.
   struct ActiveLanes {
     Value *first, *last;
@@ -526,6 +532,8 @@ class Widener {
 
   static SmallVector<unsigned> lanes_of(const Value* mask);
   static std::optional<unsigned> only_lane(const Value* mask);
+  std::optional<Rank> rank_of(Value* value, unsigned depth = 0);
+  bool store_compressed(StoreInst& store, Value* address, Value* allowed, IRBuilder<>& builder);
   bool access_few_lanes(Instruction& access, IRBuilder<>& builder);
   AllocaInst* scratch(Type* type);
   void store_leaves(Value* value, LaneSlots& slots, IRBuilder<>& builder);

@@ -546,6 +546,7 @@ void Widener::widen_single_store(StoreInst& store, IRBuilder<>& builder) {
   if (access_few_lanes(store, builder)) return;
   if (!is_served) {
     if (store_pattern(store, address, allowed, builder)) return;
+    if (store_compressed(store, address, allowed, builder)) return;
     note_scattered(store, address);
     if (!store_by_run_time_shape(store, builder)) scalarized();
     return;

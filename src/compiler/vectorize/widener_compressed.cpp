@@ -1,0 +1,124 @@
+// Stores to compressed places: `if (wanted) out[base + popcount(votes & ((1 << lane) - 1))] = value`, where `votes` are
+// the lanes that want to. The active lanes' elements are consecutive, in the order of lanes, so a register's elements
+// are compressed and stored as one vector. Otherwise this is a scatter, of indices that are counted for each lane.
+//
+// The analysis finds addresses that differ between lanes by what a population count says; whether the counted votes are
+// the active lanes is compared at run time, which is one comparison of 32 bits. Rejected: to compress the indices of
+// any scatter and to see whether they are consecutive, which serves more code, but needs the indices, whose population
+// counts take half of the time.
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/PatternMatch.h>
+
+#include "compiler/vectorize/widener.h"
+
+namespace kiln::widening {
+
+using namespace llvm::PatternMatch;
+
+// Operations in a row between a count and an address.
+constexpr unsigned kRankDepth = 16;
+
+// The votes that are counted below each lane, and the distance of the values of lanes whose counts differ by one.
+// Linear in the depth: no operation is followed into more than one divergent operand.
+std::optional<Widener::Rank> Widener::rank_of(Value* value, unsigned depth) {
+  auto* instruction = dyn_cast<Instruction>(value);
+  if (!instruction || depth > kRankDepth) return std::nullopt;
+  Value *votes, *below;
+  if (match(instruction, m_Intrinsic<Intrinsic::ctpop>(m_c_And(m_Value(votes), m_Value(below))))) {
+    if (is_divergent(votes)) std::swap(votes, below);
+    if (is_divergent(votes) || votes->getType()->getIntegerBitWidth() < kLanes) return std::nullopt;
+    std::optional<std::array<APInt, kLanes>> masks = values_of(below);
+    if (!masks) return std::nullopt;
+    for (unsigned lane = 0; lane < kLanes; ++lane)
+      if ((*masks)[lane] != APInt::getLowBitsSet(below->getType()->getIntegerBitWidth(), lane)) return std::nullopt;
+    return Rank{votes, 1};
+  }
+  auto of = [&](unsigned i) { return rank_of(instruction->getOperand(i), depth + 1); };
+  auto is_uniform = [&](unsigned i) { return !is_divergent(instruction->getOperand(i)); };
+  auto times = [](std::optional<Rank> rank, uint64_t factor) -> std::optional<Rank> {
+    if (rank) rank->distance *= factor;
+    return rank && factor != 0 && rank->distance <= kLanes ? rank : std::nullopt;
+  };
+  switch (instruction->getOpcode()) {
+    case Instruction::ZExt:
+    case Instruction::SExt:
+    case Instruction::Trunc:
+    case Instruction::PtrToInt: return of(0);
+    case Instruction::Add: return is_uniform(1) ? of(0) : is_uniform(0) ? of(1) : std::nullopt;
+    case Instruction::Sub: return is_uniform(1) ? of(0) : std::nullopt;
+    case Instruction::Mul:
+    case Instruction::Shl: {
+      auto* by = dyn_cast<ConstantInt>(instruction->getOperand(1));
+      if (!by || by->getValue().uge(kLanes)) return std::nullopt;
+      const uint64_t number = by->getZExtValue();
+      return times(of(0), instruction->getOpcode() == Instruction::Shl ? uint64_t{1} << number : number);
+    }
+    case Instruction::GetElementPtr: {
+      auto* address = cast<GetElementPtrInst>(instruction);
+      if (address->getNumIndices() != 1) return std::nullopt;
+      if (is_uniform(1)) return of(0);
+      if (!is_uniform(0)) return std::nullopt;
+      return times(of(1), layout_.getTypeAllocSize(address->getSourceElementType()));
+    }
+    default: return std::nullopt;
+  }
+}
+
+bool Widener::store_compressed(StoreInst& store, Value* address, Value* allowed, IRBuilder<>& builder) {
+  Type* type = store.getValueOperand()->getType();
+  const uint64_t bytes = layout_.getTypeStoreSize(type);
+  if (!isa_.compress || !is_word(bytes)) return false;
+  std::optional<Rank> rank = rank_of(address);
+  if (!rank || rank->distance != bytes) return false;
+  Value *offset = nullptr, *limit = nullptr;
+  if (allowed && is_divergent(allowed)) {
+    std::optional<LaneGuard> guard = lane_guard_of(allowed);
+    std::optional<Rank> guarded_rank = guard ? rank_of(guard->offset) : std::nullopt;
+    if (!guarded_rank || guarded_rank->votes != rank->votes || guarded_rank->distance != bytes) return false;
+    offset = guard->offset;
+    limit = guard->limit;
+  }
+  ActiveLanes active = active_lanes(builder);
+  Value* lanes = builder.CreateBitCast(mask_, builder.getInt32Ty());
+  auto number_of = [&](Value* lane) {
+    Value* one = at_active_lane(offset ? offset : address, lane, builder);
+    return one->getType()->isPointerTy() ? builder.CreatePtrToInt(one, builder.getInt64Ty()) : one;
+  };
+  // Neither do narrow numbers wrap between the first and the last.
+  Value *first = number_of(active.first), *last = number_of(active.last);
+  auto count_of = [&](Value* bits) { return builder.CreateUnaryIntrinsic(Intrinsic::ctpop, bits); };
+  Value* count = builder.CreateZExt(count_of(lanes), builder.getInt64Ty());
+  Value* reach = builder.CreateMul(builder.CreateSub(count, builder.getInt64(1)), builder.getInt64(bytes));
+  Value* votes = builder.CreateTrunc(scalar(rank->votes), builder.getInt32Ty());
+  Value* condition = builder.CreateICmpEQ(votes, lanes);
+  condition = builder.CreateAnd(condition, builder.CreateICmpEQ(builder.CreateSub(last, first), reach));
+  for (Value* end : {first, last})
+    if (offset) condition = builder.CreateAnd(condition, builder.CreateICmpULT(end, scalar(limit)));
+  if (allowed && !offset) condition = builder.CreateAnd(condition, scalar(allowed));
+  Value* to = at_active_lane(address, active.first, builder);
+  Value* values = vector(store.getValueOperand(), builder);
+  auto compressed = [&]() -> Values {
+    const unsigned width = register_lanes(type);
+    Type* bits_type = builder.getIntNTy(width);
+    for (unsigned lane = 0; lane < kLanes; lane += width) {
+      const SmallVector<int> part = createSequentialMask(lane, width, 0);
+      Value* mask = builder.CreateShuffleVector(mask_, part);
+      Value* some = isa_.compress(builder.CreateShuffleVector(values, part), mask, builder);
+      Value* stored = count_of(builder.CreateZExt(builder.CreateBitCast(mask, bits_type), builder.getInt32Ty()));
+      Value* bits = builder.CreateNot(builder.CreateShl(builder.getInt32(-1), stored));
+      builder.CreateMaskedStore(some, to, store.getAlign(),
+                                builder.CreateBitCast(builder.CreateTrunc(bits, bits_type), mask->getType()));
+      to = builder.CreateGEP(type, to, builder.CreateZExt(stored, builder.getInt64Ty()));
+    }
+    return {};
+  };
+  auto scattered = [&]() -> Values {
+    widen_store_scalarized(store, builder);
+    return {};
+  };
+  create_if_else({condition, "compressed", "scattered"}, builder, compressed, scattered);
+  return true;
+}
+
+}  // namespace kiln::widening

@@ -426,6 +426,8 @@ class Widener {
   static Value* collected(ArrayRef<Value*> registers, ArrayRef<unsigned> elements, IRBuilder<>& builder);
   Values load_collected(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
                         IRBuilder<>& builder);
+  Values load_narrow(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+                     IRBuilder<>& builder);
   Values load_packed(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
                      IRBuilder<>& builder);
   Values load_words(const LoadInst& load, Type* element, Value* address, uint64_t step, ArrayRef<uint64_t> indices,

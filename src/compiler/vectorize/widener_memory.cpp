@@ -243,6 +243,15 @@ Value* Widener::collected(ArrayRef<Value*> registers, ArrayRef<unsigned> element
 Widener::Values Widener::load_collected(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
                                         IRBuilder<>& builder) {
   Type* element = load.getType();
+  if (layout_.getTypeStoreSize(element) == 1) {
+    // LLVM knows a sequence for every third byte of a load.
+    Value* all = load_part(load, kLanes * static_cast<unsigned>(step), address, builder);
+    Values results;
+    for (uint64_t index : indices)
+      results.push_back(builder.CreateShuffleVector(
+          all, createStrideMask(static_cast<unsigned>(index), static_cast<unsigned>(step), kLanes)));
+    return results;
+  }
   const unsigned width = register_lanes(element);
   Values registers;
   for (unsigned i = 0; i < kLanes * step; i += width)
@@ -261,7 +270,53 @@ Widener::Values Widener::load_collected(const LoadInst& load, Value* address, ui
   return results;
 }
 
-// The same for elements of 1 and 2 bytes: what a lane has of them is a word, or two, from which they are shifted.
+// The same for two or four elements of 1 and 2 bytes: permutations within 16 bytes, which processors have for bytes,
+// put those of equal index together. What 16 bytes have of one index is a word then, and words are deinterleaved.
+Widener::Values Widener::load_narrow(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+                                     IRBuilder<>& builder) {
+  constexpr unsigned kChunkBytes = 16;
+  Type* element = load.getType();
+  const auto bytes = static_cast<unsigned>(layout_.getTypeStoreSize(element)), members = static_cast<unsigned>(step);
+  const unsigned count = kLanes * members, width = std::min(count, isa_.num_elements(bytes));
+  const unsigned chunk = kChunkBytes / bytes, lanes = chunk / members, word_bytes = lanes * bytes;
+  SmallVector<int> sources;
+  for (unsigned i = 0; i < width; ++i) {
+    const unsigned in_chunk = i % chunk;
+    sources.push_back(static_cast<int>(i - in_chunk + in_chunk % lanes * members + in_chunk / lanes));
+  }
+  Type* words = FixedVectorType::get(builder.getIntNTy(8 * word_bytes), width * bytes / word_bytes);
+  Values registers;
+  for (unsigned i = 0; i < count; i += width) {
+    Value* part = load_part(load, width, builder.CreateConstGEP1_32(element, address, i), builder);
+    registers.push_back(builder.CreateBitCast(builder.CreateShuffleVector(part, sources), words));
+  }
+  auto every_second = [&](const Values& whole, bool is_odd) -> Values {
+    const unsigned length = cast<FixedVectorType>(whole[0]->getType())->getNumElements();
+    SmallVector<int> words_of_one;
+    for (unsigned i = is_odd; i < length * (whole.size() > 1 ? 2 : 1); i += 2)
+      words_of_one.push_back(static_cast<int>(i));
+    if (whole.size() == 1) return {builder.CreateShuffleVector(whole[0], words_of_one)};
+    Values halves;
+    for (unsigned i = 0; i < whole.size(); i += 2)
+      halves.push_back(builder.CreateShuffleVector(whole[i], whole[i + 1], words_of_one));
+    return halves;
+  };
+  // By the index modulo a power of two.
+  std::vector<Values> by_index{std::move(registers)};
+  while (by_index.size() < members) {
+    const size_t size = by_index.size();
+    std::vector<Values> halves;
+    for (size_t index = 0; index < 2 * size; ++index)
+      halves.push_back(every_second(by_index[index % size], index >= size));
+    by_index = std::move(halves);
+  }
+  Values results;
+  for (uint64_t index : indices)
+    results.push_back(builder.CreateBitCast(concatenateVectors(builder, by_index[index]), vector_of(element)));
+  return results;
+}
+
+// The same for more of them: what a lane has is a word, or two, from which they are shifted.
 Widener::Values Widener::load_packed(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
                                      IRBuilder<>& builder) {
   Type* element = load.getType();
@@ -286,7 +341,9 @@ Widener::Values Widener::load_packed(const LoadInst& load, Value* address, uint6
 Widener::Values Widener::load_strided(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
                                       IRBuilder<>& builder, Values* in_memory) {
   if (step == 3) return load_collected(load, address, step, indices, builder);
-  if (!is_word(layout_.getTypeStoreSize(load.getType()))) return load_packed(load, address, step, indices, builder);
+  if (!is_word(layout_.getTypeStoreSize(load.getType())))
+    return step <= 4 ? load_narrow(load, address, step, indices, builder)
+                     : load_packed(load, address, step, indices, builder);
   return load_words(load, load.getType(), address, step, indices, builder, in_memory);
 }
 

@@ -1,14 +1,16 @@
-; Members of 2 bytes, four a thread, are loaded as words of 8 bytes and shifted. Three bytes a thread are whole registers
-; that are permuted. Where lanes may be off and there are no masks of bytes, nothing is stored beside the members.
+; Four members of 2 bytes a thread: 16 bytes are permuted so that they have a word of each member, and words are
+; deinterleaved. Every third byte is for LLVM to find. Where lanes may be off and there are no masks of bytes, nothing is
+; stored beside the members.
 ; RUN: kiln-opt --passes=widen --full --cpu=x86-64-v3 %s | FileCheck %s
 
 declare i32 @__kiln_lane()
 
 ; CHECK-LABEL: define void @four_halves(
-; CHECK: %[[W:.*]] = load <32 x i64>, ptr
-; CHECK-DAG: trunc <32 x i64> %[[W]] to <32 x i16>
-; CHECK-DAG: lshr <32 x i64> %[[W]], <i64 48,
-; CHECK-NOT: load <32 x half>
+; CHECK: [[PART:%.+]] = load <16 x half>, ptr
+; CHECK: [[MEMBERS:%.+]] = shufflevector <16 x half> [[PART]], <16 x half> poison, <16 x i32> <i32 0, i32 4, i32 1, i32 5, i32 2, i32 6, i32 3, i32 7, i32 8, i32 12,
+; CHECK: bitcast <16 x half> [[MEMBERS]] to <8 x i32>
+; CHECK: shufflevector <8 x i32> %{{.+}}, <8 x i32> %{{.+}}, <8 x i32> <i32 0, i32 2, i32 4,
+; CHECK-NOT: lshr
 ; CHECK: ret void
 define void @four_halves(ptr %x, ptr %y) {
   %lane = call i32 @__kiln_lane()
@@ -31,8 +33,8 @@ define void @four_halves(ptr %x, ptr %y) {
 }
 
 ; CHECK-LABEL: define void @three_bytes(
-; CHECK-COUNT-3: load <32 x i8>, ptr
-; CHECK-COUNT-9: shufflevector <32 x i8>
+; CHECK: [[ALL:%.+]] = load <96 x i8>, ptr
+; CHECK-COUNT-3: shufflevector <96 x i8> [[ALL]], <96 x i8> poison, <32 x i32> <i32 {{[012]}}, i32 {{[345]}},
 ; CHECK-COUNT-3: store <32 x i8>
 ; CHECK: ret void
 define void @three_bytes(ptr %x, ptr noalias %y) {

@@ -336,7 +336,8 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
   // no structurization.
   pipeline.run_llvm("loop-mssa(loop-instsimplify,loop-rotate,licm),loop(loop-deletion,loop-unroll-full)", group);
   pipeline.run("reference-loads", group, [&] { return mark_reference_loads(group); });
-  pipeline.run_llvm("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,sroa", group);
+  // What an unrolled loop has in each iteration of the loop around it leaves that one.
+  pipeline.run_llvm("sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,sroa,loop-mssa(licm)", group);
   if (!keep_in_loops()) return kLostCollective;
   // The last pass that needs iterations has run.
   pipeline.run("remove-iterations", group, [&] { remove_iterations(group); });

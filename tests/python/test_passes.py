@@ -5,6 +5,7 @@ Passes by themselves are tested below tests/compiler.
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -246,3 +247,30 @@ def test_one_body_in_both_dialects_gets_the_same_passes(metal, cuda):
         fired.append({p.name for p in kernel.compile(**call_of()).passes() if p.fired and p.number})
     assert fired[0] == fired[1]
     assert "simdgroup-loops" in fired[0]
+
+
+def test_what_does_not_change_in_the_outer_loop_is_loaded_before_it():
+    # The inner loop is unrolled, and each of its loads is the same in all iterations of the outer one.
+    kernel = kiln.metal_kernel(
+        "nearest",
+        ["x", "centres"],
+        ["y"],
+        """uint i = thread_position_in_grid.x;
+        float best = INFINITY;
+        for (uint k = 0; k < 32; ++k) {
+            float sum = 0;
+            for (uint j = 0; j < 4; ++j) sum += abs(x[i * 4 + j] - centres[k * 4 + j]);
+            best = min(best, sum);
+        }
+        y[i] = best;""",
+    )
+    compiled = kernel.compile(
+        inputs=[np.zeros((256, 4), np.float32), np.zeros((32, 4), np.float32)],
+        output_shapes=[(256,)],
+        output_dtypes=["float32"],
+        grid=(256, 1, 1),
+        threadgroup=(256, 1, 1),
+    )
+    loop = re.search(r"^(\S+):[^\n]*\n(?:  [^\n]*\n)*?  br i1 [^\n]*label %\1\b", compiled.stages()["structured"], re.M)
+    assert loop
+    assert loop[0].count("load float") == 4  # of the centre

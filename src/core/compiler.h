@@ -34,6 +34,7 @@ inline bool prefers_simd(const TargetSpec& target) { return target.engine.starts
 struct CompileLimits {
   uint64_t bytes = 0;
   double seconds = 0;
+  uint64_t allocations = 0;  // for tests, which end a compilation at each of its points
 };
 
 struct CompileRequest {
@@ -94,7 +95,7 @@ class MissingCompilerError : public UnsupportedError {
 
 // The one function that libkiln_compiler.so exports. Returns null where the caller was built for another interface.
 // The object is the caller's; `delete` it through the base class.
-inline constexpr uint32_t kCompilerInterfaceVersion = 7;
+inline constexpr uint32_t kCompilerInterfaceVersion = 8;
 inline constexpr const char* kCompilerFactoryName = "kiln_make_compiler";
 extern "C" {
 using CompilerFactory = Compiler* (*)(uint32_t interface_version);

@@ -59,7 +59,8 @@ struct GpuGeometry {
   uint32_t is_linear;
 };
 // All values that are the same for the whole grid come from the block.
-static_assert(offsetof(GpuGeometry, is_linear) == numbers_of(ThreadValueScope::kGrid) * sizeof(uint32_t));
+static_assert(offsetof(GpuGeometry, is_linear) == numbers_of(ThreadValueScope::kGrid) * sizeof(uint32_t),
+              "add the value of a grid to GpuGeometry, and fill it in cuda_target.cpp");
 
 // Where each parameter of a unit lies in the block.
 struct GpuBlockLayout {

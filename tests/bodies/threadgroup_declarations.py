@@ -188,6 +188,27 @@ _FORMS = {
         "struct Q { float v; Q() threadgroup = default; Q() thread = default; operator float() const threadgroup { return v; } };",
         "threadgroup Q t[64];", "t[u].v = v;", "float(t[u ^ 1])",
     ),
+    # The constructor for threadgroup memory does nothing, another does.
+    "constructors_by_address_space": (
+        "struct Q { float v; Q() threadgroup {} Q() thread : v(2) {} };", "threadgroup Q t[64]; Q mine;",
+        "t[u].v = v * mine.v;", "t[u ^ 1].v / 2",
+    ),
+    "constructors_by_address_space_reversed": (
+        "struct Q { float v; constexpr Q() thread : v(2) {} constexpr Q() threadgroup = default; };",
+        "threadgroup Q t[64]; Q mine;", "t[u].v = v * mine.v;", "t[u ^ 1].v / 2",
+    ),
+    "constructors_by_address_space_of_member": (
+        "struct Q { float v; Q() { v = 2; } Q() threadgroup {} }; struct R { uint k; Q q; R() : k(1) {} R() threadgroup {} };",
+        "threadgroup R t[64]; R mine;", "t[u].q.v = v * mine.q.v;", "t[u ^ 1].q.v / (mine.k + 1)",
+    ),
+    "constructors_by_address_space_of_template": (
+        "template <class T> struct Q { T v; explicit Q(T a) : v(a) {} Q() threadgroup {} Q() thread { v = T(2); } };",
+        "threadgroup Q<float> t[64]; Q<float> mine; Q<float> one(1);", "t[u].v = v * mine.v;", "t[u ^ 1].v / (one.v + 1)",
+    ),
+    "constructors_by_address_space_of_union": (
+        "union S { float a[64]; uint b[64]; S() thread { b[1] = 2; } S() threadgroup {} };",
+        "threadgroup S s; S mine;", "s.a[u] = v * mine.b[1];", "s.a[u ^ 1] / 2",
+    ),
     # Constructors that do nothing.
     "empty_constructor": ("struct Q { float v; Q() {} Q(float a) : v(a) {} };", "threadgroup Q t[64];", "t[u].v = v;", "t[u ^ 1].v"),
     "empty_constructor_and_pointer": (

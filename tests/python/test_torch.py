@@ -319,6 +319,50 @@ def test_inference_tensors():
     )
 
 
+# Appends in place: `writable_inputs`.
+APPEND: Any = kiln.metal_kernel(
+    "append", ["cache"], ["y"], INDEX + "((device float*)cache)[i] = cache[i] + 1; y[i] = cache[i];",
+    compile_options={"writable_inputs": ["cache"]},
+)  # fmt: skip
+
+
+def test_inputs_that_are_written_raise_their_version():
+    cache = torch.zeros(8)
+    for written in (cache, cache.detach(), cache.view(2, 4)):
+        assert torch.equal(call(APPEND, written), cache)
+    assert (cache[7].item(), cache._version) == (3, 3)
+    x = eight(requires_grad=True)
+    z = x.exp()
+    call(APPEND, z.detach())
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.sum().backward()
+    leaf = torch.nn.Parameter(torch.zeros(8))
+    with torch.no_grad():
+        call(APPEND, leaf)
+    assert (leaf[0].item(), leaf._version) == (1, 1)
+
+
+def test_inputs_that_cannot_be_written():
+    cannot = "Input `cache` is to be written in place, but is "
+    own = "Input `cache` requires a gradient, which a kernel does not know of; `.detach()` gives a tensor that can be written."
+    assert message_of(ValueError, call, APPEND, eight(requires_grad=True)) == own
+    assert message_of(ValueError, call, APPEND, torch.zeros(16)[::2]) == (
+        cannot + "not row-contiguous, and `ensure_row_contiguous` would have a copy written."
+    )
+    assert message_of(ValueError, call, APPEND, torch.zeros(1).expand(8)) == (
+        cannot + "broadcast: its elements share memory."
+    )
+    with torch.inference_mode():
+        inference = torch.zeros(8)
+        call(APPEND, inference)
+    assert inference[0] == 1
+    assert message_of(ValueError, call, APPEND, inference).startswith("Input `cache` is an inference tensor, which")
+    cache = torch.zeros(8)
+    with pytest.raises(ValueError, match="`cache`"):
+        call(APPEND, cache, outputs=[cache])
+    assert torch.equal(cache, torch.zeros(8))
+
+
 def test_given_outputs():
     y = torch.empty(8)
     assert call(COPY, eight(), outputs=[y]) is y

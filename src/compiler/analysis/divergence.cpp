@@ -8,7 +8,9 @@
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/InstIterator.h>
+#include <llvm/Support/ErrorHandling.h>
 
+#include <exception>
 #include <tuple>
 #include <utility>
 
@@ -289,8 +291,13 @@ bool Divergence::is_divergent_after_loops(const Value* value, const BasicBlock* 
 AnalysisKey DivergenceAnalysis::Key;
 
 Divergence DivergenceAnalysis::run(Function& function, FunctionAnalysisManager& analyses) {
-  return Divergence(function, analyses.getResult<CycleAnalysis>(function),
-                    analyses.getResult<PostDominatorTreeAnalysis>(function), difference_of_);
+  // LLVM's analysis manager calls this, and no exception may pass it.
+  try {
+    return Divergence(function, analyses.getResult<CycleAnalysis>(function),
+                      analyses.getResult<PostDominatorTreeAnalysis>(function), difference_of_);
+  } catch (const std::exception& error) {
+    report_fatal_error(error.what(), /*gen_crash_diag=*/false);
+  }
 }
 
 }  // namespace kiln

@@ -108,8 +108,7 @@ ThreadAnalyses::ThreadAnalyses(Lanes lanes)
         });
       }) {}
 
-bool ThreadAnalyses::run(llvm::FunctionPassManager& passes, llvm::Function& function) {
-  const llvm::PreservedAnalyses preserved = passes.run(function, functions_);
+bool ThreadAnalyses::finish(llvm::Function& function, const llvm::PreservedAnalyses& preserved) {
   // Folding the last branch of a pipeline may leave unreachable blocks, which structurization would make predecessors.
   if (llvm::EliminateUnreachableBlocks(function)) {
     invalidate(function);

@@ -19,9 +19,10 @@ Difference divergence_between_threads(const llvm::Value& value, Lanes lanes);
 class ThreadAnalyses : public PassRunner {
  public:
   explicit ThreadAnalyses(Lanes lanes = Lanes::kLockstep);
-  using PassRunner::run;
+
+ protected:
   /// Removes blocks that became unreachable, too.
-  bool run(llvm::FunctionPassManager& passes, llvm::Function& function) override;
+  bool finish(llvm::Function& function, const llvm::PreservedAnalyses& preserved) override;
 };
 
 }  // namespace kiln

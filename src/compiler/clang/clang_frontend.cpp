@@ -23,6 +23,7 @@
 #include <llvm/IR/Instructions.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "compiler/clang/clang_session.h"
 #include "compiler/clang/device_library.h"
@@ -30,6 +31,7 @@
 #include "compiler/clang/dialects/cuda_tokens.h"
 #include "compiler/clang/threadgroup_variables.h"
 #include "compiler/clang/token_rewriter.h"
+#include "compiler/ir/abandonment.h"
 #include "compiler/ir/entry.h"
 #include "compiler/ir/sections.h"
 #include "core/attribute_table.h"
@@ -49,14 +51,17 @@ constexpr size_t kMaxTokens = size_t{1} << 20;
 // A larger private variable is refused before any pass sees it.
 constexpr uint64_t kMaxVariableBytes = uint64_t{1} << 20;
 
-struct TooManyTokens {
-  clang::SourceLocation where;
-};
-
-// Counts expansions. While macros and files expand to nothing, the preprocessor does not return a token, so the limit
-// is enforced by an exception. It unwinds Clang's frames, which leak what they have allocated.
-class ExpansionCount : public clang::PPCallbacks {
+// Ends the preprocessor's work past kMaxTokens expansions. While macros and files expand to nothing it returns no
+// token, so that a loop around it cannot stop it; and an exception must not pass through Clang, which is compiled
+// without them. Instead nothing expands any more: macros are undefined, files are not entered, and what is left is as
+// long as the text.
+class ExpansionLimit : public clang::PPCallbacks {
  public:
+  explicit ExpansionLimit(clang::Preprocessor& preprocessor) : preprocessor_(preprocessor) {}
+
+  /// Where the limit was exceeded, if it was.
+  std::optional<clang::SourceLocation> exceeded() const { return exceeded_; }
+
   void MacroExpands(const clang::Token& name, const clang::MacroDefinition&, clang::SourceRange,
                     const clang::MacroArgs*) override {
     count(name.getLocation());
@@ -68,9 +73,21 @@ class ExpansionCount : public clang::PPCallbacks {
 
  private:
   void count(clang::SourceLocation where) {
-    if (++count_ > kMaxTokens) throw TooManyTokens{where};
+    if (++count_ <= kMaxTokens || exceeded_) return;
+    exceeded_ = where;
+    preprocessor_.getDiagnostics().setSuppressAllDiagnostics(true);
+    preprocessor_.getPreprocessorOpts().SingleFileParseMode = true;  // enters no further file
+    std::vector<clang::IdentifierInfo*> macros;
+    for (const auto& [name, state] : preprocessor_.macros(/*IncludeExternalMacros=*/false))
+      if (name->hasMacroDefinition()) macros.push_back(preprocessor_.getIdentifierInfo(name->getName()));
+    for (clang::IdentifierInfo* name : macros)
+      preprocessor_.appendMacroDirective(
+          name, new (preprocessor_.getPreprocessorAllocator()) clang::UndefMacroDirective(where));
   }
+
+  clang::Preprocessor& preprocessor_;
   size_t count_ = 0;
+  std::optional<clang::SourceLocation> exceeded_;
 };
 
 // Refuses `__global__` in a body. It is a macro, so the token rewriter never sees it.
@@ -225,7 +242,9 @@ bool parse(clang::CompilerInstance& instance, clang::CodeGenerator& generator, c
   clang::Parser parser(preprocessor, sema, /*SkipFunctionBodies=*/false);  // registers the pragma handlers
   if (unit.dialect == Dialect::kMetal) preprocessor.AddPragmaHandler(new MetalPragma);
   preprocessor.addPPCallbacks(std::make_unique<KnownHeaders>(unit.dialect, preprocessor, diagnostics, unsupported));
-  preprocessor.addPPCallbacks(std::make_unique<ExpansionCount>());
+  auto owned_limit = std::make_unique<ExpansionLimit>(preprocessor);
+  const ExpansionLimit& limit = *owned_limit;
+  preprocessor.addPPCallbacks(std::move(owned_limit));
   if (unit.dialect == Dialect::kCuda)
     preprocessor.addPPCallbacks(
         std::make_unique<WholeKernels>(unit, instance.getSourceManager(), diagnostics, invalid));
@@ -236,13 +255,17 @@ bool parse(clang::CompilerInstance& instance, clang::CodeGenerator& generator, c
   sema.CurContext = instance.getASTContext().getTranslationUnitDecl();
   preprocessor.EnterMainSourceFile();
   std::vector<clang::Token> tokens;
-  try {
-    do {
-      preprocessor.Lex(tokens.emplace_back());
-      if (tokens.size() > kMaxTokens) throw TooManyTokens{tokens.back().getLocation()};
-    } while (tokens.back().isNot(clang::tok::eof));
-  } catch (const TooManyTokens& error) {
-    invalid.push_back(diagnostics.at(instance.getSourceManager(), error.where,
+  std::optional<clang::SourceLocation> exceeded;
+  size_t refused = 0;  // before the last token
+  do {
+    refused = unsupported.size();
+    preprocessor.Lex(tokens.emplace_back());
+    exceeded = limit.exceeded();
+    if (!exceeded && tokens.size() > kMaxTokens) exceeded = tokens.back().getLocation();
+  } while (!exceeded && tokens.back().isNot(clang::tok::eof));
+  if (exceeded) {
+    unsupported.resize(refused);
+    invalid.push_back(diagnostics.at(instance.getSourceManager(), *exceeded,
                                      concat("macros and included files make more than ", kMaxTokens, " tokens")));
     return false;
   }
@@ -472,6 +495,11 @@ FrontendResult run_clang(const KernelUnit& unit, const std::string& triple, cons
   std::vector<Diagnostic> invalid, unsupported;
   {
     clang::CompilerInstance instance;
+    // Destructors of its parts would look at frames of the parser.
+    const auto free_syntax_tree = [&] {
+      if (instance.hasASTContext()) instance.getASTContext().getAllocator().Reset();
+    };
+    const WhenAbandoned abandoned(free_syntax_tree);
     instance.createDiagnostics(&collector, /*ShouldOwnClient=*/false);
     std::vector<std::string> arguments = clang_arguments(unit.dialect, unit.math_mode, triple, cpu);
     for (std::string& warning : warning_arguments()) arguments.push_back(std::move(warning));

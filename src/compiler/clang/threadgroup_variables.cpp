@@ -100,6 +100,18 @@ bool is_qualified(clang::QualType type, const clang::ASTContext& context) {
   return false;
 }
 
+// The constructor of objects in threadgroup memory (the rewriter's mark_threadgroup_constructors()), where the class
+// has one beside its constructor without parameters.
+clang::CXXConstructorDecl& threadgroup_constructor(clang::CXXConstructorDecl& constructor) {
+  if (constructor.getNumParams() > 0) return constructor;
+  for (clang::CXXConstructorDecl* other : constructor.getParent()->ctors()) {
+    if (other->getNumParams() != 1) continue;
+    const auto* type = other->getParamDecl(0)->getType()->getAs<clang::EnumType>();
+    if (type && type->getDecl()->getName() == kThreadgroupObject) return *other;
+  }
+  return constructor;
+}
+
 // An implicit default initialiser: the call of a constructor without arguments.
 clang::CXXConstructExpr* constructor_call(clang::Expr* initializer) {
   if (auto* cleanups = llvm::dyn_cast_or_null<clang::ExprWithCleanups>(initializer))
@@ -282,12 +294,15 @@ void ThreadgroupVariables::check_captures(const clang::CXXRecordDecl& lambda) {
 
 // Describes the constructor's effect in a clause that names the class; empty if it has none. Constructors in the device
 // library, including MLX's, only set zeros. Ignoring them is fine, since threadgroup memory is initially unspecified.
-std::string ThreadgroupVariables::constructor_effect(clang::CXXConstructorDecl& constructor,
+std::string ThreadgroupVariables::constructor_effect(clang::CXXConstructorDecl& default_constructor,
                                                      clang::SourceLocation where) const {
+  clang::CXXConstructorDecl& constructor = threadgroup_constructor(default_constructor);
+  const bool is_marked = &constructor != &default_constructor;
   if (constructor.isTrivial() || !is_in_caller_text(constructor.getParent()->getLocation())) return "";
   std::string type = constructor.getParent()->getNameAsString();
   type = type.empty() ? "its type" : concat("'", type, "'");
-  if (constructor.getNumParams() > 0) return concat("that of ", type, " has parameters");
+  if (constructor.getNumParams() > 0 && !is_marked) return concat("that of ", type, " has parameters");
+  if (constructor.isDeleted()) return concat("that of ", type, " is deleted");
   if (!constructor.isDefined() && constructor.isTemplateInstantiation())
     sema_->InstantiateFunctionDefinition(where, &constructor);
   const clang::FunctionDecl* definition = nullptr;

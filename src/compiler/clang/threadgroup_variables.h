@@ -52,6 +52,8 @@ namespace kiln {
 
 // Attribute names, as written between `__attribute__((` and `))`.
 inline constexpr const char* kThreadgroupAttribute = "noderef";
+/// In the device library (device/engine/thread.h): the parameter of constructors for objects in threadgroup memory.
+inline constexpr const char* kThreadgroupObject = "ThreadgroupObject";
 inline constexpr const char* kSharedAttribute = "__kiln_shared__";
 
 // Text before the caller's text. There is no matching text after it, since an unclosed macro call would swallow that.

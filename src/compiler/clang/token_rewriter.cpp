@@ -87,6 +87,7 @@ class Rewriter {
         rewrite_cuda();
       } else {
         drop_attributes();
+        mark_threadgroup_constructors();
         // Merging compares declarations without address spaces, and considers only those that had one.
         erase_address_spaces();
         merge_overloads();
@@ -370,6 +371,68 @@ class Rewriter {
     return llvm::StringSwitch<bool>(name).Cases("device", "constant", "thread", "threadgroup", true).Default(false);
   }
 
+  // Metal selects a constructor by the address space of its object, C++ has one address space. Of a class with
+  // `Q() threadgroup` and another constructor without parameters, the former gets a parameter of a type that nothing is
+  // converted to: C++ never selects it, and a variable in threadgroup memory looks for it
+  // (compiler/clang/threadgroup_variables.h).
+  void mark_threadgroup_constructors() {
+    std::vector<bool> is_marked(tokens_.size());  // at the `)` of the parameter list
+    for (size_t open = 0; open < tokens_.size(); ++open)
+      if (is(open, tok::l_brace)) mark_threadgroup_constructors(open, is_marked);
+    if (llvm::none_of(is_marked, [](bool marked) { return marked; })) return;
+    std::vector<Token> out;
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      if (is_marked[i]) {
+        out.push_back(make_identifier(tokens_[i], "__kiln"));
+        out.push_back(make(tokens_[i], tok::coloncolon));
+        out.push_back(make_identifier(tokens_[i], kThreadgroupObject));
+      }
+      out.push_back(tokens_[i]);
+      if (!is_marked[i]) continue;
+      while (is_object_qualifier(i + 1)) out.push_back(tokens_[++i]);
+      // With a parameter it is no function that C++ could define.
+      if (!is(i + 1, tok::equal) || !is(i + 2, tok::kw_default)) continue;
+      out.push_back(make(tokens_[i + 1], tok::l_brace));
+      out.push_back(make(tokens_[i + 2], tok::r_brace));
+      i += 2;
+    }
+    tokens_ = std::move(out);
+    match_brackets();
+  }
+
+  // The constructors of the class whose body opens at `open`, if it is a class.
+  void mark_threadgroup_constructors(size_t open, std::vector<bool>& is_marked) const {
+    size_t key = class_key(open);
+    if (key > open || is(key, tok::kw_enum)) return;
+    while (++key < open && (is(key, tok::kw___attribute) || is(key, tok::kw_alignas)))
+      if (is(key + 1, tok::l_paren)) key = match_[key + 1];
+    llvm::StringRef name = identifier(tokens_[key]);
+    if (name.empty()) return;
+    std::vector<size_t> in_threadgroup;
+    bool has_other = false;
+    for (size_t i = open + 1; i < match_[open]; ++i) {
+      const bool begins_member =
+          tokens_[i - 1].isOneOf(tok::l_brace, tok::r_brace, tok::semi, tok::colon, tok::greater) ||
+          tokens_[i - 1].isOneOf(tok::kw_constexpr, tok::kw_inline, tok::kw_explicit);
+      if (begins_member && is_word(i, name) && is(i + 1, tok::l_paren) && is(i + 2, tok::r_paren)) {
+        bool is_threadgroup = false;
+        for (size_t j = i + 3; is_object_qualifier(j); ++j) is_threadgroup |= is_word(j, "threadgroup");
+        if (is_threadgroup) in_threadgroup.push_back(i + 2);
+        has_other |= !is_threadgroup;
+      }
+      if (tokens_[i].isOneOf(tok::l_brace, tok::l_paren, tok::l_square)) i = match_[i];
+    }
+    if (!has_other) return;
+    for (size_t i : in_threadgroup) is_marked[i] = true;
+  }
+
+  // Whether the token may follow a member function's parameters.
+  bool is_object_qualifier(size_t i) const {
+    return i < tokens_.size() &&
+           (tokens_[i].isOneOf(tok::kw_const, tok::kw_volatile, tok::amp, tok::ampamp, tok::kw_noexcept) ||
+            is_address_space(identifier(tokens_[i])));
+  }
+
   // `threadgroup` stays as a token until overloads have been merged; merging ignores it.
   void erase_address_spaces() {
     std::vector<Token> kept;
@@ -393,12 +456,8 @@ class Rewriter {
   // Whether the address space at `i` follows a parameter list and qualifies the object of a member function:
   // `S() threadgroup = default;`, `float get() const threadgroup;`.
   bool qualifies_function(size_t i) const {
-    auto is_qualifier = [&](size_t j) {
-      return tokens_[j].isOneOf(tok::kw_const, tok::kw_volatile, tok::amp, tok::ampamp, tok::kw_noexcept) ||
-             is_address_space(identifier(tokens_[j]));
-    };
     size_t j = i;
-    while (j > 0 && is_qualifier(j - 1)) --j;
+    while (j > 0 && is_object_qualifier(j - 1)) --j;
     if (j == 0 || !is(j - 1, tok::r_paren)) return false;
     size_t open = match_[j - 1];
     if (open == 0) return false;

@@ -5,11 +5,13 @@
 #include <sys/mman.h>
 
 #include <cerrno>
+#include <csetjmp>
 #include <cstdlib>
 #include <exception>
 #include <limits>
 #include <new>
 
+#include "compiler/ir/abandonment.h"
 #include "core/text.h"
 
 namespace kiln {
@@ -20,12 +22,11 @@ constexpr size_t kSmallBytes = 512;
 constexpr size_t kReserveBytes = size_t{32} << 20;
 // Of the thread's stack, for what LLVM does between two allocations.
 constexpr size_t kStackReserveBytes = size_t{1} << 20;
-// What a compilation that has been ended may still take for its clean-up before it is ended again.
-constexpr int64_t kMoreBytes = int64_t{64} << 20;
-constexpr std::chrono::seconds kMoreTime{10};
-constexpr uint32_t kCallsPerCheck = 256;
+constexpr uint64_t kCallsPerCheck = 256;
 
 thread_local CompileBudget* t_budget = nullptr;
+// Locks that the thread holds, and static variables that it is initializing.
+thread_local int t_locks = 0;
 
 uintptr_t lowest_frame() {
   pthread_attr_t attributes;
@@ -65,9 +66,31 @@ std::string CompileBudget::describe() const {
       return concat("compiling it takes more than the ", limits_.bytes, " bytes of KILN_COMPILE_MEMORY_LIMIT");
     case CompileExcess::kTime:
       return concat("compiling it takes more than the ", limits_.seconds, " seconds of KILN_COMPILE_TIME_LIMIT");
+    case CompileExcess::kAllocations:
+      return concat("compiling it takes more than ", limits_.allocations, " allocations");
     case CompileExcess::kStack: return "its expressions, statements or types nest too deep";
     default: return "";
   }
+}
+
+bool CompileBudget::run(llvm::function_ref<void()> compile) {
+  if (setjmp(end_of_run_) != 0) return false;
+  compile();
+  return true;
+}
+
+void CompileBudget::abandon(bool frees) noexcept {
+  is_ending_ = true;
+  WhenAbandoned::abandon(frees);
+  t_locks = 0;
+  std::longjmp(end_of_run_, 1);
+}
+
+void CompileBudget::give_up(const char* reason) {
+  CompileBudget* budget = t_budget;
+  if (!budget || budget->is_ending_) std::abort();  // there is no compilation, or no way to free its memory
+  budget->reason_ = reason;
+  budget->abandon(/*frees=*/true);
 }
 
 void CompileBudget::note(CompileExcess excess) noexcept {
@@ -75,28 +98,24 @@ void CompileBudget::note(CompileExcess excess) noexcept {
   is_due_ = true;
 }
 
-// A second exception while the first one is on its way would end the process.
-bool CompileBudget::may_throw() const noexcept { return std::uncaught_exceptions() == 0; }
+// An exception of Kiln's that is on its way ends the compilation as it is.
+bool CompileBudget::may_end() const noexcept { return t_locks == 0 && std::uncaught_exceptions() == 0; }
 
-bool CompileBudget::refuses(size_t bytes) noexcept {
-  if (++calls_ % kCallsPerCheck == 0 && Clock::now() >= end_) {
-    note(CompileExcess::kTime);
-    end_ = Clock::now() + kMoreTime;
-  }
+void CompileBudget::check(size_t bytes) noexcept {
+  if (is_ending_) return;
+  if (++calls_ == limits_.allocations) note(CompileExcess::kAllocations);
+  if (calls_ % kCallsPerCheck == 0 && Clock::now() >= end_) note(CompileExcess::kTime);
   if (live_ + static_cast<int64_t>(bytes) > most_) {
     note(CompileExcess::kMemory);
-    // An allocation that is too large by itself may fail whatever its size: its container has no table of the size yet.
-    bool is_huge = bytes > limits_.bytes / 2 && limits_.bytes > 0;
-    most_ = live_ + kMoreBytes + (is_huge ? 0 : static_cast<int64_t>(bytes));
-    if (is_huge && may_throw()) return true;
+    // The system need not have as much.
+    if (limits_.bytes > 0 && bytes > limits_.bytes / 2 && may_end()) abandon(/*frees=*/false);
   }
   if (reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) < lowest_frame_) note(CompileExcess::kStack);
-  if (!is_due_ || bytes >= kSmallBytes || !may_throw()) return false;
-  is_due_ = false;
-  return true;
+  if (is_due_ && bytes < kSmallBytes && may_end()) abandon(/*frees=*/true);
 }
 
 bool CompileBudget::frees_reserve() noexcept {
+  if (is_ending_) return false;
   note(CompileExcess::kSystemMemory);
   if (!reserve_) return false;
   munmap(reserve_, kReserveBytes);
@@ -111,14 +130,21 @@ template <typename Allocate>
 void* allocate_within_budget(size_t bytes, const Allocate& allocate) {
   CompileBudget* budget = t_budget;
   if (!budget) return allocate();
-  if (budget->refuses(bytes)) {
-    errno = ENOMEM;
-    return nullptr;
-  }
+  budget->check(bytes);
   void* memory = allocate();
   if (!memory && bytes > 0 && budget->frees_reserve()) memory = allocate();
   if (memory) budget->add(malloc_usable_size(memory));
   return memory;
+}
+
+int count_lock(int error) {
+  if (error == 0) ++t_locks;
+  return error;
+}
+
+int count_unlock(int error) {
+  if (error == 0) --t_locks;
+  return error;
 }
 
 }  // namespace
@@ -131,6 +157,16 @@ void* __real_realloc(void* memory, size_t bytes);
 void* __real_aligned_alloc(size_t alignment, size_t bytes);
 int __real_posix_memalign(void** memory, size_t alignment, size_t bytes);
 void __real_free(void* memory);
+int __real_pthread_mutex_lock(pthread_mutex_t* mutex);
+int __real_pthread_mutex_trylock(pthread_mutex_t* mutex);
+int __real_pthread_mutex_unlock(pthread_mutex_t* mutex);
+int __real_pthread_rwlock_rdlock(pthread_rwlock_t* lock);
+int __real_pthread_rwlock_wrlock(pthread_rwlock_t* lock);
+int __real_pthread_rwlock_unlock(pthread_rwlock_t* lock);
+int __real_pthread_once(pthread_once_t* once, void (*function)());
+int __real___cxa_guard_acquire(void* guard);
+void __real___cxa_guard_release(void* guard);
+void __real___cxa_guard_abort(void* guard);
 
 void* __wrap_malloc(size_t bytes) {
   return kiln::allocate_within_budget(bytes, [=] { return __real_malloc(bytes); });
@@ -169,5 +205,44 @@ int __wrap_posix_memalign(void** memory, size_t alignment, size_t bytes) {
 void __wrap_free(void* memory) {
   if (kiln::CompileBudget* budget = kiln::t_budget; budget && memory) budget->remove(malloc_usable_size(memory));
   __real_free(memory);
+}
+
+int __wrap_pthread_mutex_lock(pthread_mutex_t* mutex) { return kiln::count_lock(__real_pthread_mutex_lock(mutex)); }
+int __wrap_pthread_mutex_trylock(pthread_mutex_t* mutex) {
+  return kiln::count_lock(__real_pthread_mutex_trylock(mutex));
+}
+int __wrap_pthread_mutex_unlock(pthread_mutex_t* mutex) {
+  return kiln::count_unlock(__real_pthread_mutex_unlock(mutex));
+}
+int __wrap_pthread_rwlock_rdlock(pthread_rwlock_t* lock) {
+  return kiln::count_lock(__real_pthread_rwlock_rdlock(lock));
+}
+int __wrap_pthread_rwlock_wrlock(pthread_rwlock_t* lock) {
+  return kiln::count_lock(__real_pthread_rwlock_wrlock(lock));
+}
+int __wrap_pthread_rwlock_unlock(pthread_rwlock_t* lock) {
+  return kiln::count_unlock(__real_pthread_rwlock_unlock(lock));
+}
+
+int __wrap_pthread_once(pthread_once_t* once, void (*function)()) {
+  struct Lock {
+    Lock() { ++kiln::t_locks; }
+    ~Lock() { --kiln::t_locks; }
+  } lock;
+  return __real_pthread_once(once, function);
+}
+
+int __wrap___cxa_guard_acquire(void* guard) {
+  const int acquired = __real___cxa_guard_acquire(guard);
+  kiln::t_locks += acquired;
+  return acquired;
+}
+void __wrap___cxa_guard_release(void* guard) {
+  __real___cxa_guard_release(guard);
+  --kiln::t_locks;
+}
+void __wrap___cxa_guard_abort(void* guard) {
+  __real___cxa_guard_abort(guard);
+  --kiln::t_locks;
 }
 }

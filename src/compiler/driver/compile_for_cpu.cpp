@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "compiler/driver/kept_machine.h"
 #include "compiler/driver/thread_code.h"
+#include "compiler/ir/abandonment.h"
 #include "compiler/ir/entry.h"
 #include "compiler/ir/pseudo_intrinsics.h"
 #include "compiler/lowering/interrupt_polls.h"
@@ -18,17 +20,6 @@
 namespace kiln {
 namespace {
 
-// Each thread keeps its machine: making one, and parsing the processor's features, takes a millisecond.
-llvm::TargetMachine& cpu_machine(const std::string& cpu) {
-  thread_local std::string made_for;
-  thread_local std::unique_ptr<llvm::TargetMachine> machine;
-  if (!machine || made_for != cpu) {
-    machine = make_cpu_machine(cpu);
-    made_for = cpu;
-  }
-  return *machine;
-}
-
 // Whether threads are told nothing that differs between threadgroups but where they are in the grid.
 bool knows_grid_only(const KernelUnit& unit) {
   return unit.dialect == Dialect::kMetal &&
@@ -40,7 +31,7 @@ bool knows_grid_only(const KernelUnit& unit) {
 CompileResult compile_for_cpu(const CompileRequest& request) {
   CompileResult result;
   result.report.generated_source = request.unit.text;
-  llvm::TargetMachine* machine = &cpu_machine(request.target.cpu);
+  const KeptMachine<make_cpu_machine> machine(request.target.cpu);
   const VectorIsa vector_isa = vector_isa_of(request.target.cpu);
 
   Pipeline pipeline(request, result);
@@ -51,6 +42,7 @@ CompileResult compile_for_cpu(const CompileRequest& request) {
                             .reports_unsupported = true};
   std::unique_ptr<llvm::Module> module = make_thread_code(pipeline, thread, context);
   if (!module) return result;
+  const FunctionsFreedWhenAbandoned freed(*module);
   const bool needs_polls = may_not_terminate(*module->getFunction(kBodyFunction));
   EngineOutput output = lower_for_cpu(pipeline, *module, *machine, vector_isa);
   if (!check_variables(*module, result)) return result;

@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compiler/driver/kept_machine.h"
 #include "compiler/driver/thread_code.h"
+#include "compiler/ir/abandonment.h"
 #include "compiler/ir/pseudo_intrinsics.h"
 #include "compiler/nvptx/approximations.h"
 #include "compiler/nvptx/ptx_generator.h"
@@ -24,17 +26,6 @@ namespace kiln {
 namespace {
 
 using namespace llvm;
-
-// Each thread keeps its machine: making one takes longer than using it for a small kernel's passes.
-TargetMachine* gpu_machine(const std::string& architecture) {
-  thread_local std::string made_for;
-  thread_local std::unique_ptr<TargetMachine> machine;
-  if (!machine || made_for != architecture) {
-    machine = make_gpu_machine(architecture);
-    made_for = architecture;
-  }
-  return machine.get();
-}
 
 std::vector<std::byte> write_gpu_image(const std::string& ptx, const std::string& entry, const KernelUnit& unit,
                                        uint64_t threadgroup_memory_bytes) {
@@ -79,7 +70,7 @@ CompileResult compile_for_nvidia(const CompileRequest& request) {
   CompileResult result;
   result.report.generated_source = unit.text;
   const std::string architecture = known_architecture(request.target.cpu);
-  TargetMachine* machine = gpu_machine(architecture);
+  const KeptMachine<make_gpu_machine> machine(architecture);
   if (!machine) throw InternalError(concat("LLVM does not know ", request.target.cpu));
   if (uint32_t bytes = gpu_block_layout(unit).bytes; bytes > GpuBlockLayout::kLimit) {
     refuse(result, concat("the kernel's arguments, with shapes and strides, take ", bytes,
@@ -96,6 +87,7 @@ CompileResult compile_for_nvidia(const CompileRequest& request) {
                             .approximate = approximate_for_gpu};
   std::unique_ptr<Module> module = make_thread_code(pipeline, thread, context);
   if (!module) return result;
+  const FunctionsFreedWhenAbandoned freed(*module);
   module->setTargetTriple(kGpuTriple);
   const GpuLowering lowering = lower_for_nvidia(pipeline, *module, *machine, architecture, thread.matrix_map);
   if (!lowering.refusal.empty()) {

@@ -24,11 +24,8 @@
 namespace kiln {
 namespace {
 
-// LLVM ends the process where it meets something that it cannot compile. An exception ends the compilation instead;
-// what LLVM had allocated for it is lost.
-void throw_fatal_error(void*, const char* reason, bool) { throw InternalError(concat("LLVM: ", reason)); }
-
-void throw_bad_alloc(void*, const char*, bool) { throw std::bad_alloc(); }
+// LLVM ends the process where it meets something that it cannot compile, unless a handler ends the compilation.
+void end_after_fatal_error(void*, const char* reason, bool) { CompileBudget::give_up(reason); }
 
 // The first name of KILN_PASSES that no optional pass has; empty where there is none.
 std::string unknown_pass(const TargetSpec& target) {
@@ -49,8 +46,8 @@ class ClangCompiler : public Compiler {
   CompileResult compile(const CompileRequest& request) override {
     static std::once_flag once;
     std::call_once(once, [] {
-      llvm::install_fatal_error_handler(throw_fatal_error);
-      llvm::install_bad_alloc_error_handler(throw_bad_alloc);
+      llvm::install_fatal_error_handler(end_after_fatal_error);
+      llvm::install_bad_alloc_error_handler(end_after_fatal_error);
     });
     std::optional<CompileBudget> budget;
     std::string message;
@@ -65,7 +62,9 @@ class ClangCompiler : public Compiler {
     }
     try {
       budget.emplace(request.limits);
-      return kCompileFor[static_cast<size_t>(request.target.kind)](request);
+      CompileResult result;
+      if (budget->run([&] { result = kCompileFor[static_cast<size_t>(request.target.kind)](request); })) return result;
+      if (!budget->reason().empty()) message = concat("LLVM: ", budget->reason());
     } catch (const std::bad_alloc&) {
       lacks_memory = true;
     } catch (const std::exception& error) {

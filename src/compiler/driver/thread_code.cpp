@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "compiler/clang/clang_frontend.h"
+#include "compiler/ir/abandonment.h"
 #include "compiler/ir/entry.h"
 #include "compiler/ir/pseudo_intrinsics.h"
 #include "compiler/ir/remarks.h"
@@ -98,6 +99,7 @@ Diagnostic place_input_store(const CompileRequest& request, const ThreadTarget& 
   Diagnostic nowhere;
   nowhere.message = message;
   if (!frontend.module) return nowhere;
+  const FunctionsFreedWhenAbandoned freed(*frontend.module);
   CompileRequest silent{unit, request.target};
   CompileResult unused;
   Pipeline pipeline(silent, unused);
@@ -158,6 +160,7 @@ std::unique_ptr<llvm::Module> make_thread_code(Pipeline& pipeline, const ThreadT
   if (!frontend.module) return nullptr;
 
   llvm::Module& module = *frontend.module;
+  const FunctionsFreedWhenAbandoned freed(module);
   pipeline.keep_stage("clang", module);
   if (!make_one_function(pipeline, module, thread)) {
     refuse(result, std::move(frontend.indirect_call));

@@ -60,7 +60,8 @@ Function& add_scalar_row(Function& body, const KernelUnit& unit, bool takes_laun
     return builder.CreatePtrAdd(record, builder.getInt64(which * sizeof(uint32_t)));
   };
   // The rest of the position is that of the row.
-  static_assert(numbers_of(ThreadValueScope::kThread) == 4);
+  static_assert(numbers_of(ThreadValueScope::kThread) == 4,
+                "compute each value of a thread from the first one of its row");
   builder.CreateStore(x, value(thread, kPositionInThreadgroup));
   Value* first_index = builder.CreateLoad(number, value(first, kIndexInThreadgroup));
   builder.CreateStore(builder.CreateAdd(first_index, x), value(thread, kIndexInThreadgroup));

@@ -287,7 +287,7 @@ void lower_positions(Function& group, const LaunchForm& form, bool has_convergen
     };
     auto row_of_lane = [&] { return builder.CreateUDiv(builder.CreateCall(&lane), builder.getInt32(row_threads)); };
     // Each value of a thread that is not in the record of a simdgroup.
-    static_assert(numbers_of(ThreadValueScope::kThread) == 4);
+    static_assert(numbers_of(ThreadValueScope::kThread) == 4, "compute each value of a thread from its lane");
     Value* value;
     if (has_convergence_points && which == kIndexInThreadgroup)
       value = index_in_simdgroups();

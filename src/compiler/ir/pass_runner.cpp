@@ -47,8 +47,7 @@ bool PassRunner::run(llvm::StringRef pipeline, llvm::Function& function) {
   return run(passes, function);
 }
 
-bool PassRunner::run(llvm::FunctionPassManager& passes, llvm::Function& function) {
-  const llvm::PreservedAnalyses preserved = passes.run(function, functions_);
+bool PassRunner::finish(llvm::Function& function, const llvm::PreservedAnalyses& preserved) {
   functions_.invalidate(function, preserved);
   return !preserved.areAllPreserved();
 }

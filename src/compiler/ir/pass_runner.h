@@ -20,12 +20,13 @@ class PassRunner {
   /// pipeline keeps no analyses.
   bool run(llvm::StringRef pipeline, llvm::Module& module);
   bool run(llvm::StringRef pipeline, llvm::Function& function);
-  virtual bool run(llvm::FunctionPassManager& passes, llvm::Function& function);
+  bool run(llvm::FunctionPassManager& passes, llvm::Function& function) {
+    return finish(function, passes.run(function, functions_));
+  }
+  /// Not by one of LLVM's pass managers: a pass of Kiln's may throw, and LLVM is compiled without exceptions.
   template <class Pass>
   bool run_pass(Pass pass, llvm::Function& function) {
-    llvm::FunctionPassManager passes;
-    passes.addPass(std::move(pass));
-    return run(passes, function);
+    return finish(function, pass.run(function, functions_));
   }
 
   llvm::FunctionAnalysisManager& functions() { return functions_; }
@@ -33,6 +34,9 @@ class PassRunner {
   void invalidate_all();
 
  protected:
+  /// After a pass or a pipeline. Returns whether it changed the code.
+  virtual bool finish(llvm::Function& function, const llvm::PreservedAnalyses& preserved);
+
   /// Registers LLVM's analyses, but for those of functions that were registered before.
   explicit PassRunner(llvm::function_ref<void(llvm::FunctionAnalysisManager&)> register_first);
 

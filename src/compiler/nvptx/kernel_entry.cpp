@@ -310,7 +310,7 @@ class EntryMaker {
   }
 
   Value* thread_value(uint64_t which) {
-    static_assert(std::size(kThreadValues) == 7, "make_positions() computes all");
+    static_assert(std::size(kThreadValues) == 7, "compute each value below, from what make_positions() gives");
     const ThreadValueRow* row = kiln::thread_value_row(which);
     if (!row) throw InternalError("an unknown value of a thread");
     const uint64_t component = which - row->value;

@@ -157,6 +157,12 @@ FunctionPass run_pass(Pass pass) {
 
 const std::map<std::string, FunctionPass>& function_passes() {
   static const std::map<std::string, FunctionPass> passes = {
+      // analysis
+      {"barrier-uniformity",
+       [](Function& f, State& s) {
+         const bool are_uniform = barriers_are_uniform(f, s.threads(), blocks_with(f, is_point));
+         answer(f.getName().str(), are_uniform ? "barriers are uniform" : "barriers are divergent");
+       }},
       // lowering
       {"affine-lanes", [](Function& f, State&) { split_affine_lanes(f); }},
       {"bfloat-conversions", [](Function& f, State&) { remove_bfloat(f); }},
@@ -200,11 +206,6 @@ const std::map<std::string, FunctionPass>& function_passes() {
        }},
       {"yields", [](Function& f, State&) { add_yields(f); }},
       // vectorize
-      {"barrier-uniformity",
-       [](Function& f, State& s) {
-         const bool are_uniform = barriers_are_uniform(f, s.threads(), blocks_with(f, is_point));
-         answer(f.getName().str(), are_uniform ? "barriers are uniform" : "barriers are divergent");
-       }},
       {"cluster-stores", [](Function& f, State& s) { cluster_stores(f, s.threads()); }},
       {"early-exits",
        [](Function& f, State& s) {

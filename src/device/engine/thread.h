@@ -26,6 +26,9 @@ typedef __bf16 bfloat;
 
 namespace __kiln {
 
+// The parameter of constructors for objects in threadgroup memory. Nothing is converted to it.
+enum class ThreadgroupObject {};
+
 // One of the values that attributes are computed from, by its number in `engine/thread_values.h`.
 extern "C" __attribute__((const)) uint __kiln_value(uint index);
 

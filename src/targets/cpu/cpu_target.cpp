@@ -119,7 +119,8 @@ void run_rows(const LoadedImage& image, const CpuLaunch& launch, uint64_t begin,
     }
     uint32_t rows = image.header().takes_rows ? position.threads[1] : 1;
     // Of the first thread of each row; its x is 0.
-    static_assert(numbers_of(ThreadValueScope::kThread) == 4);
+    static_assert(numbers_of(ThreadValueScope::kThread) == 4,
+                  "set each value of a thread for the first thread of a row");
     uint32_t& index = thread.values[kIndexInThreadgroup];
     index = 0;
     for (uint32_t z = 0; z < position.threads[2]; ++z)

@@ -29,7 +29,7 @@ inline GroupPosition locate_group(const CpuLaunch& launch, uint64_t index) {
 
 /// Fills in the values that are the same for the whole launch.
 inline void set_launch_values(CpuThread& thread, const CpuLaunch& launch) {
-  static_assert(numbers_of(ThreadValueScope::kGrid) == 9);
+  static_assert(numbers_of(ThreadValueScope::kGrid) == 9, "set each value of a grid below");
   for (int d = 0; d < 3; ++d) {
     thread.values[kFullThreadsPerThreadgroup + d] = launch.threads_per_threadgroup[d];
     thread.values[kThreadsPerGrid + d] = launch.threads_per_grid[d];
@@ -39,7 +39,7 @@ inline void set_launch_values(CpuThread& thread, const CpuLaunch& launch) {
 
 /// Fills in the values that are the same for the threadgroup.
 inline void set_group_values(CpuThread& thread, const GroupPosition& position) {
-  static_assert(numbers_of(ThreadValueScope::kThreadgroup) == 6);
+  static_assert(numbers_of(ThreadValueScope::kThreadgroup) == 6, "set each value of a threadgroup below");
   for (int d = 0; d < 3; ++d) {
     thread.values[kThreadgroupPosition + d] = position.group[d];
     thread.values[kThreadsPerThreadgroup + d] = position.threads[d];

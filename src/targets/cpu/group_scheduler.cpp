@@ -105,7 +105,7 @@ void GroupScheduler::start(uint64_t group, char* threadgroup_memory) {
   uint32_t t = 0;
   if (size != placed_) {
     // The fourth value of a thread is set once.
-    static_assert(numbers_of(ThreadValueScope::kThread) == 4);
+    static_assert(numbers_of(ThreadValueScope::kThread) == 4, "set each value of a thread");
     for (uint32_t z = 0; z < size[2]; ++z)
       for (uint32_t y = 0; y < size[1]; ++y)
         for (uint32_t x = 0; x < size[0]; ++x, ++t) {

@@ -61,7 +61,8 @@ void SimdgroupScheduler::Free::operator()(std::byte* memory) const {
 // Where each simdgroup's first thread is in a threadgroup of this size, and how many threads it has.
 void SimdgroupScheduler::place(const uint32_t* size) {
   // The fourth is set once.
-  static_assert(numbers_of(ThreadValueScope::kThread) == 4);
+  static_assert(numbers_of(ThreadValueScope::kThread) == 4,
+                "set each value of a thread for the first lane of a simdgroup");
   uint32_t threads = size[0] * size[1] * size[2];
   simdgroup_count_ = (threads + kSimdgroupSize - 1) / kSimdgroupSize;
   for (uint32_t s = 0; s < simdgroup_count_; ++s) {

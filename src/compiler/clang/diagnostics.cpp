@@ -324,6 +324,7 @@ void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level
   const clang::SourceManager* sources = info.hasSourceManager() ? &info.getSourceManager() : nullptr;
   entry.diagnostic.message =
       in_users_words(message.str().str(), info.getID(), sources, info.getLocation(), entry.diagnostic);
+  if (level >= clang::DiagnosticsEngine::Error && entry.has_position) entry.diagnostic.message += number_suffix(info);
   if (info.getID() == clang::diag::err_unavailable_message) note_unsupported(entry);
   if (info.getID() == clang::diag::err_ovl_no_viable_function_in_call) entry.is_call_without_match = true;
   if (info.getID() == clang::diag::err_undeclared_var_use ||
@@ -391,6 +392,27 @@ std::string DiagnosticCollector::search_path_suffix(const Diagnostic& missing) c
   if (!folders.empty()) return " in " + join(folders, ", ");
   return opener == '"' ? "; text is in no folder, and `include_dirs` names none"
                        : "; <…> is looked for in `include_dirs`, which names no folder";
+}
+
+std::string DiagnosticCollector::number_suffix(const clang::Diagnostic& info) const {
+  bool is_metal = unit_.dialect == Dialect::kMetal;
+  if (is_metal && info.getID() != clang::diag::err_typecheck_subscript_value) return {};
+  for (const clang::CharSourceRange& range : info.getRanges()) {
+    llvm::StringRef operand = clang::Lexer::getSourceText(clang::CharSourceRange::getTokenRange(range.getAsRange()),
+                                                          info.getSourceManager(), preprocessor_->getLangOpts());
+    auto is_operand = [&](const KernelParameter& parameter) {
+      return parameter.role == ParameterRole::kInput && parameter.name == std::string_view(operand);
+    };
+    bool is_input = std::any_of(unit_.parameters.begin(), unit_.parameters.end(), is_operand);
+    bool has_shape = std::find(unit_.missing_names.begin(), unit_.missing_names.end(),
+                               concat(operand.str(), "_shape")) == unit_.missing_names.end();
+    if (!is_input || has_shape) continue;
+    return is_metal ? concat("; `", operand.str(), "` has no dimensions and is a number in a Metal body: write ",
+                             operand.str())
+                    : concat("; `", operand.str(), "` has no dimensions and is a pointer in a CUDA body: write ",
+                             operand.str(), "[0]");
+  }
+  return {};
 }
 
 void DiagnosticCollector::add_macro_note(const clang::SourceManager& sources, clang::SourceLocation location,

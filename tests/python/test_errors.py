@@ -289,6 +289,16 @@ BY_LIST = "this kernel was made with `input_names`, so its calls take lists."
         (
             {"output_shapes": (3,)},
             TypeError,
+            "[metal_kernel] Expected `output_shapes` to be a list of shapes but got one shape: write [(3,)].",
+        ),
+        (
+            {"output_shapes": (4, 5)},
+            TypeError,
+            "[metal_kernel] Expected `output_shapes` to be a list of shapes but got one shape: write [(4, 5)].",
+        ),
+        (
+            {"output_shapes": (4, 5.0)},
+            TypeError,
             "[metal_kernel] Expected `output_shapes` to be a list of shapes but got int.",
         ),
         (

@@ -168,6 +168,9 @@ FREQUENT = {
     "no viable conversion from 'uint3' to 'uint'": (
         "uint i = thread_position_in_grid;", "", False,
     ),
+    "no matching function for call to 'atomic_fetch_add_explicit'": (
+        "atomic_fetch_add_explicit(&y[0], 1.0f, memory_order_relaxed);", "", False,
+    ),
     "no viable overloaded '+='": ("y[0] += x[0];", "", True),
     "use of undeclared identifier 'expf'": ("y[0] = expf(x[0]);", "", False),
     "use of undeclared identifier 'std'": ("y[0] = std::exp(x[0]);", "", False),

@@ -1308,6 +1308,28 @@ def test_an_input_without_dimensions_is_a_pointer_in_cuda(source, message):
     assert str(error) == f"[cuda_kernel] `k` does not compile.\n{message}"
 
 
+@pytest.mark.parametrize("source", ["out[0] += 1;", "out[0] = 1;", "float v = out[0] + 1;"])
+def test_outputs_of_atomics_say_what_they_take(source):
+    kernel = kiln.metal_kernel("k", ["x"], ["out"], source, atomic_outputs=True)
+    (error, *_) = raised(kiln.CompileError, call, kernel).diagnostics
+    assert error.message.endswith(
+        "; `out` holds atomics, since `atomic_outputs` is set: use atomic_fetch_add_explicit or atomic_store_explicit"
+    ), error.message
+
+
+def test_a_wrong_call_with_outputs_of_atomics_has_no_other_advice():
+    body = "atomic_fetch_add_explicit(&out[0], x, memory_order_relaxed);"
+    kernel = kiln.metal_kernel("k", ["x"], ["out"], body, atomic_outputs=True)
+    (error, *_) = raised(kiln.CompileError, call, kernel).diagnostics
+    assert error.message == "no matching function for call to 'atomic_fetch_add_explicit'"
+
+
+def test_a_kernel_returns_no_value():
+    for make in (kiln.metal_kernel, kiln.cuda_kernel):
+        (error, *_) = raised(kiln.CompileError, call, make("k", ["x"], ["out"], "return 3;")).diagnostics
+        assert error.message == "the kernel should not return a value"
+
+
 def test_an_input_without_dimensions_is_a_number_in_metal():
     kernel = kiln.metal_kernel("k", ["x", "n"], ["out"], "out[0] = n[0];")
     assert str(raised(kiln.CompileError, call, kernel, inputs=[EIGHT, 3])) == (

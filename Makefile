@@ -115,7 +115,8 @@ test-python-all: build $(STAMPS)/test-tools
 FRAMEWORKS := build/frameworks
 test-frameworks: build $(STAMPS)/frameworks
 	$(FRAMEWORKS)/bin/python -m pytest tests/python/test_functions*.py tests/python/test_torch.py tests/python/test_jax.py
-	$(FRAMEWORKS)/bin/python -m pytest tests/python/test_documentation.py -k "pytorch or jax"
+	$(FRAMEWORKS)/bin/python -m pytest tests/python/test_gallery_*.py
+	$(FRAMEWORKS)/bin/python -m pytest tests/python/test_documentation.py tests/python/test_gallery.py -k "pytorch or jax"
 
 # Everything else is that of .venv, after the environment's own.
 $(STAMPS)/frameworks: $(STAMPS)/test-tools tests/frameworks.txt

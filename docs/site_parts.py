@@ -44,7 +44,11 @@ def programs() -> list[Path]:
 
 
 def pictures_of(program: Path, pictures: Path) -> list[Path]:
-    return sorted(path for path in pictures.glob(f"{program.stem}*.*") if path.suffix in (".png", ".gif"))
+    """Those that the program has made; else the one that the repository keeps, of a program that needs a library which
+    the environment of the documentation does not have."""
+    made = sorted(path for path in pictures.glob(f"{program.stem}*.*") if path.suffix in (".png", ".gif"))
+    kept = DOCS / "pictures" / f"{program.stem}.jpg"
+    return made or [kept] * kept.exists()
 
 
 class Thumbnails(SphinxDirective):

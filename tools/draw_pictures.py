@@ -2,7 +2,9 @@
 """Draws the pictures that README.md and the documentation show, below docs/pictures, from those that programs draw.
 
 They are kept in the repository, because a reader of the README has run nothing. ``make gallery`` and ``make demo`` come
-first: gallery.jpg is made of pictures in out/gallery, demonstration.jpg is a smaller copy of out/warp.png.
+first: gallery.jpg is made of pictures in out/gallery, demonstration.jpg is a smaller copy of out/warp.png. The pictures of
+programs that need PyTorch or JAX are kept as well, because the site is built without these; they are drawn again where
+out/gallery has them.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NAMES = ("mandelbrot.png", "reaction_diffusion.gif", "n_body.png")
 HEIGHT, GAP = 300, 6
 WIDTH = 1000
+KEPT = ("pytorch_image.png", "jax_lens.png")
 
 
 def overview(folder: Path) -> Image.Image:
@@ -34,7 +37,7 @@ def overview(folder: Path) -> Image.Image:
     return result
 
 
-def demonstration(path: Path) -> Image.Image:
+def smaller(path: Path) -> Image.Image:
     picture = Image.open(path).convert("RGB")
     return picture.resize((WIDTH, round(picture.height * WIDTH / picture.width)), Image.Resampling.LANCZOS)
 
@@ -44,7 +47,12 @@ def main() -> int:
     folder.mkdir(exist_ok=True)
     made = {
         "gallery.jpg": overview(ROOT / "out" / "gallery"),
-        "demonstration.jpg": demonstration(ROOT / "out" / "warp.png"),
+        "demonstration.jpg": smaller(ROOT / "out" / "warp.png"),
+        **{
+            Path(name).with_suffix(".jpg").name: smaller(path)
+            for name in KEPT
+            if (path := ROOT / "out" / "gallery" / name).exists()
+        },
     }
     for name, picture in made.items():
         picture.save(folder / name, quality=85, optimize=True)

@@ -6,7 +6,8 @@ repository.
 
 First it looks at what the wheels' libraries need of the system. Then, in an environment of its own of each Python that a
 wheel is for, it installs the wheel and NumPy and runs the first program of README.md, both within a minute; then with
-MLX tests/wheel/try_kiln.py; both once more with the module for Pythons that came later. With `--with torch` and `--with jax` it installs these as well and runs a kernel on their
+MLX tests/wheel/try_kiln.py; both once more with the module for Pythons that came later. The C++ program of README.md is
+built against the installed wheel by this machine's compiler. With `--with torch` and `--with jax` it installs these as well and runs a kernel on their
 arrays; `--path` names a folder that has them already. `--root` names the root of another system, such as one that
 debootstrap made, in which the same is done by its python3; what pip installs there is downloaded here.
 """
@@ -36,6 +37,8 @@ SYSTEM_LIBRARIES = {
     *("libstdc++.so.6", "libgcc_s.so.1", "libz.so.1"),
 }
 OWN_LIBRARIES = re.compile(r"libkiln\.so\.[0-9.]+|libzstd-[0-9a-f]+\.so\.[0-9.]+")
+# What programs in C++ need, and type checkers.
+FILES = ("kiln/include/kiln/kiln.h", "kiln/cmake/kiln-config.cmake", "kiln/py.typed")
 # Of the package mlx, found by the module's path to it.
 MLX_LIBRARIES = {"libmlx.so"}
 MINUTE = 60  # seconds
@@ -50,6 +53,7 @@ def problems_of(wheel: Path, folder: Path) -> list[str]:
     for name in names:
         if not name.startswith(("kiln/", "kiln_jit-", "kiln_jit.libs/")):
             problems.append(f"{name} lies outside the package")
+    problems += [f"{name} is missing" for name in FILES if name not in names]
     libraries = [folder / name for name in names if re.search(r"\.so($|\.)", name)]
     if not libraries:
         problems.append("there is no library")
@@ -74,9 +78,9 @@ def fits(wheel: Path, version: tuple[int, int]) -> bool:
     return version == least or (match[3] == "abi" and version > least)
 
 
-def first_program() -> str:
-    """The first block of Python of README.md."""
-    match = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+def first_program(language: str = "python") -> str:
+    """The first block of README.md in that language."""
+    match = re.search(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert match
     return match[1]
 
@@ -100,6 +104,16 @@ class Environment:
         if sees_path and self._path:
             environment["PYTHONPATH"] = str(self._path)
         subprocess.run([self._python, *arguments], check=True, cwd=self._folder, env=environment)
+
+    def build_cpp(self) -> None:
+        """Builds the C++ program of README.md with this machine's compiler, which the environment does not have."""
+        program = self._folder / "first.cpp"
+        program.write_text(first_program("cpp"))
+        options = subprocess.run([self._python, "-m", "kiln", "cpp"], check=True, capture_output=True, text=True).stdout
+        built = program.with_suffix("")
+        subprocess.run([os.environ.get("CXX", "c++"), program, *options.split(), "-o", built], check=True)
+        printed = subprocess.run([built], check=True, capture_output=True, text=True).stdout
+        assert printed == "0 2 4 6 8 ", printed
 
     @property
     def _files(self) -> Path:
@@ -178,6 +192,9 @@ def try_wheel(wheel: Path, environment: Environment, others: list[str]) -> None:
     with timed("with MLX"):
         environment.install(f"{wheel}[mlx,numpy]")
         environment.run("try_kiln.py")
+    if not isinstance(environment, Root):
+        with timed("a program in C++"):
+            environment.build_cpp()
     if others:
         with timed(f"with {' and '.join(others)}"):
             environment.install(*others)

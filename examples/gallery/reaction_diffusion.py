@@ -68,14 +68,16 @@ kernel = kiln.mlx.metal_kernel(
 
 
 def seeded(rows: int, columns: int, seeds: int, dtype: mx.Dtype = mx.float32) -> tuple[mx.array, mx.array]:
-    """U and V, (rows, columns): U is 1 and V is 0 but for small squares of V at places that are always the same."""
+    """U and V, (rows, columns): U is 1 and V is 0 except in small discs, whose centres are always the same."""
     generator = np.random.default_rng(4)
     u, v = np.ones((rows, columns), np.float32), np.zeros((rows, columns), np.float32)
-    side = max(2, min(rows, columns) // 16)
-    for _ in range(seeds):
-        row, column = generator.integers(0, rows - side), generator.integers(0, columns - side)
-        u[row : row + side, column : column + side] = 0.5
-        v[row : row + side, column : column + side] = 0.25
+    radius = max(1.5, min(rows, columns) / 28)
+    y, x = np.mgrid[0:rows, 0:columns]
+    for row, column in zip(generator.uniform(0, rows, seeds), generator.uniform(0, columns, seeds), strict=True):
+        # The plane's edges meet, so a disc may continue on the other side.
+        away_y, away_x = (y - row + rows / 2) % rows - rows / 2, (x - column + columns / 2) % columns - columns / 2
+        inside = away_x**2 + away_y**2 < radius**2
+        u[inside], v[inside] = 0.5, 0.25
     return mx.array(u, dtype), mx.array(v, dtype)
 
 

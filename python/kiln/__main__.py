@@ -1,6 +1,6 @@
 """``python -m kiln``: ``doctor`` says what is usable here, ``run`` runs a program for MLX with Kiln's functions,
 ``show`` shows what Kiln makes of a body, ``cache`` says what is compiled already, ``record`` and ``compile`` compile
-ahead."""
+ahead, ``cpp`` prints a compiler's options for programs in C++."""
 
 from __future__ import annotations
 
@@ -230,17 +230,31 @@ def _add_compile(commands: Any) -> None:
     compile_.add_argument("--bundle", metavar="FILE", help="write all machine code to this file")
 
 
+def _add_cpp(commands: Any) -> None:
+    cpp = commands.add_parser(
+        "cpp",
+        help="print the compiler's options for a program in C++",
+        description="Prints the options with which a C++ compiler builds a program that uses this installation of Kiln.",
+        epilog="Example: c++ -O2 main.cpp $(python -m kiln cpp) -o main",
+    )
+    cpp.add_argument(
+        "--cmake-dir",
+        action="store_true",
+        help="print the folder that find_package(kiln) of CMake takes as kiln_DIR or in CMAKE_PREFIX_PATH",
+    )
+
+
 def _parser() -> argparse.ArgumentParser:
     description = " ".join((__doc__ or "").replace("``", "").split())
     parser = argparse.ArgumentParser(prog="python -m kiln", description=description)
     parser.add_argument("--version", action="version", version=f"Kiln {_core.version}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for add in (_add_doctor, _add_run, _add_show, _add_cache, _add_record, _add_compile):
+    for add in (_add_doctor, _add_run, _add_show, _add_cache, _add_record, _add_compile, _add_cpp):
         add(commands)
     return parser
 
 
-_PRINTING = ("doctor", "show", "cache")
+_PRINTING = ("doctor", "show", "cache", "cpp")
 
 
 def _prints(options: argparse.Namespace) -> int:
@@ -254,6 +268,10 @@ def _prints(options: argparse.Namespace) -> int:
             from kiln import _cache
 
             status = _cache.main(options.action, limit=options.size, as_json=options.json)
+        elif options.command == "cpp":
+            from kiln import _cpp
+
+            status = _cpp.main(cmake_dir=options.cmake_dir)
         else:
             from kiln import _show
 

@@ -34,16 +34,16 @@ _Rule = TypeVar("_Rule", bound=Callable[..., Any])
 
 
 class ArraySpec:
-    """What is known of an input before there are elements: what a function's callables are given.
+    """The shape and dtype of an input, which a function's callables receive in place of the array.
 
-    Where a library traces with sizes that it does not know yet, what stands for them can be added, multiplied and
-    divided.
+    A library may trace a program without knowing all sizes. It then passes symbols for them, which can be added,
+    multiplied and divided.
     """
 
     __slots__ = ("dtype", "shape")
 
     shape: tuple[Any, ...]
-    """Its sizes, the slowest dimension first: ints, or what stands for sizes that are not known yet."""
+    """Its sizes, the slowest dimension first: ints, or symbols for sizes that are not known yet."""
 
     dtype: str
     """Such as ``"float32"``."""

@@ -11,7 +11,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 
 from kiln import _core, _kernels
@@ -201,6 +201,30 @@ def _is_program(folder: str) -> bool:
     return any(os.path.isfile(os.path.join(folder, name)) for name in ("__main__.py", "__main__.pyc"))
 
 
+def _show_tracebacks_of_the_program() -> None:
+    """An exception that ends the program is printed as Python prints it without this command: from the program's own
+    first frame on."""
+    hook = sys.excepthook
+
+    def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        hook(kind, error.with_traceback(own := _program_frames(trace)), own)
+
+    sys.excepthook = show
+
+
+def _program_frames(trace: TracebackType | None) -> TracebackType | None:
+    """What `_run` called, without the frames of runpy. None where the program has no frame, as with its syntax errors."""
+    inner = trace
+    while inner and inner.tb_frame.f_code is not _run.__code__:
+        inner = inner.tb_next
+    if inner is None:
+        return trace
+    inner = inner.tb_next
+    while inner and inner.tb_frame.f_globals.get("__name__") == "runpy":
+        inner = inner.tb_next
+    return inner
+
+
 def _run(program: str, arguments: list[str], *, as_module: bool, metal: bool, mac: str | None, command: str) -> int:
     if not as_module and not os.path.exists(program):
         print(f"python -m kiln {command}: no such file: {program}", file=sys.stderr)
@@ -219,6 +243,7 @@ def _run(program: str, arguments: list[str], *, as_module: bool, metal: bool, ma
         _mac.answer(filter(None, mac.split(",")), program if as_module else None)
     kiln.mlx.install(metal=metal or mac is not None)
     sys.argv = [program, *arguments]
+    _show_tracebacks_of_the_program()
     if as_module:
         sys.path[0] = os.getcwd()
         if not _is_module(program):

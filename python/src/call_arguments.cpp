@@ -358,6 +358,7 @@ class CallReader::State {
     };
     call_.output_dtypes.clear();
     if (!by_name) {
+      refuse_one_shape("`output_shapes`", shapes);
       for_each("`output_shapes`", kShapes, shapes, add_shape);
       call_.output_shapes.resize(count);
       known_shapes_.resize(count);
@@ -412,6 +413,7 @@ class CallReader::State {
       });
       return read_dtypes_by_name("input", dtypes, call_.input_names, described.dtypes);
     }
+    refuse_one_shape("`input_shapes`", shapes);
     for_each("`input_shapes`", kShapes, shapes, add_shape);
     for_each("`input_dtypes`", kDtypeList, dtypes,
              [&](nb::handle item) { described.dtypes.push_back(read_dtype("input_dtypes", item)); });
@@ -439,6 +441,23 @@ class CallReader::State {
         return {DeviceKind::kNvidia, index};
     throw ValueError(
         concat(prefix_, "Expected `target` to be \"cpu\" or, of the first GPU, \"nvidia:0\" but got \"", text, "\"."));
+  }
+
+  // `x.shape` in the place of a list of shapes: a tuple of ints.
+  void refuse_one_shape(std::string_view whom, nb::handle shapes) const {
+    if (!PyTuple_Check(shapes.ptr())) return;
+    std::vector<std::string> sizes;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shapes.ptr()); ++i) {
+      PyObject* item = PyTuple_GET_ITEM(shapes.ptr(), i);
+      int overflow = 0;
+      if (!PyLong_CheckExact(item)) return;
+      long long size = PyLong_AsLongLongAndOverflow(item, &overflow);
+      if (overflow) return;
+      sizes.push_back(std::to_string(size));
+    }
+    if (sizes.empty()) return;
+    throw TypeError(concat(prefix_, "Expected ", whom, " to be ", kShapes, " but got one shape: write [(",
+                           join(sizes, ", "), sizes.size() == 1 ? ",)]." : ")]."));
   }
 
   void read_dimensions(std::string_view whom, std::string_view each, nb::handle shape,

@@ -28,10 +28,16 @@ KernelUnit write_cuda(const SignatureRequest& request) {
     const std::string& name = request.input_names[i];
     std::string element(cuda_name(request.inputs[i].dtype));
     add(ParameterRole::kInput, i, element, request.inputs[i].dtype, concat("const ", element, "*"), name);
-    if (request.inputs[i].is_scalar) continue;
+    if (request.inputs[i].is_scalar) {
+      for (std::string_view suffix : {"_shape", "_strides", "_ndim"})
+        unit.missing_names.push_back(concat(name, suffix));
+      continue;
+    }
     auto wanted = [&](std::string_view suffix) {
       std::string full = concat(name, suffix);
-      return request.text.body_uses(full) && !is_argument(request, full);
+      if (is_argument(request, full)) return false;
+      unit.offered_names.push_back(full);
+      return request.text.body_uses(full);
     };
     if (wanted("_shape"))
       add(ParameterRole::kShape, i, "Shape", Dtype::kInt32, "const __grid_constant__ Shape", name + "_shape");
@@ -41,6 +47,8 @@ KernelUnit write_cuda(const SignatureRequest& request) {
       add(ParameterRole::kNdim, i, "int", Dtype::kInt32, "const __grid_constant__ int", name + "_ndim");
   }
   for (size_t i = 0; i < request.outputs.size(); ++i) {
+    for (std::string_view suffix : {"_shape", "_strides", "_ndim"})
+      unit.missing_names.push_back(concat(request.output_names[i], suffix));
     std::string element(cuda_name(request.outputs[i]));
     add(ParameterRole::kOutput, i, element, request.outputs[i], concat(element, "*"), request.output_names[i]);
   }

@@ -487,7 +487,57 @@ def test_run_needs_a_report_that_can_be_written(tmp_path):
     assert done.stderr == "python -m kiln run: missing/report.json: No such file or directory\n"
 
 
-@pytest.mark.parametrize("arguments", [[], ["doctor"], ["run"], ["show"]])
+FAILING = """\
+def f():
+    raise RuntimeError("no")
+f()
+"""
+
+
+@pytest.mark.parametrize("how", [["program.py"], ["-m", "program"]], ids=["file", "module"])
+def test_a_traceback_begins_in_the_program(tmp_path, how):
+    """As without `python -m kiln run`."""
+    (tmp_path / "program.py").write_text(FAILING)
+    alone = subprocess.run([sys.executable, "program.py"], capture_output=True, text=True, cwd=tmp_path)
+    done = command("run", *how, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    printed = alone.stderr.replace(str(tmp_path / "program.py"), "program.py")
+    assert done.stderr.replace(str(tmp_path / "program.py"), "program.py") == printed
+    assert printed.startswith('Traceback (most recent call last):\n  File "program.py", line 3, in <module>\n')
+
+
+def test_a_traceback_with_a_cause_begins_in_the_program(tmp_path):
+    (tmp_path / "program.py").write_text(
+        "import runpy\ntry:\n    runpy.run_path('other.py')\nexcept ZeroDivisionError as error:\n"
+        "    raise RuntimeError('no') from error\n"
+    )
+    (tmp_path / "other.py").write_text("1 / 0\n")
+    done = command("run", "program.py", cwd=tmp_path)
+    first, second = done.stderr.split("The above exception was the direct cause")
+    # What the program itself runs by runpy is the program's.
+    assert first.startswith('Traceback (most recent call last):\n  File "program.py", line 3, in <module>\n')
+    assert "runpy" in first and 'File "other.py", line 1' in first
+    assert 'Traceback (most recent call last):\n  File "program.py", line 5, in <module>\n' in second
+    assert "_run.py" not in done.stderr
+
+
+def test_a_program_that_is_no_python(tmp_path):
+    (tmp_path / "program.py").write_text("x = = 1\n")
+    alone = subprocess.run([sys.executable, "program.py"], capture_output=True, text=True, cwd=tmp_path)
+    done = command("run", "program.py", cwd=tmp_path)
+    assert done.returncode == alone.returncode == 1
+    assert done.stderr == alone.stderr.replace(str(tmp_path / "program.py"), "program.py")
+
+
+def test_an_exception_hook_of_the_program_is_called(tmp_path):
+    (tmp_path / "program.py").write_text(
+        "import sys\nsys.excepthook = lambda kind, error, trace: print('mine:', error)\n" + FAILING
+    )
+    done = command("run", "program.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "mine: no\n", "")
+
+
+@pytest.mark.parametrize("arguments", [[], ["doctor"], ["run"], ["show"], ["cpp"]])
 def test_help(tmp_path, arguments):
     done = command(*arguments, "--help", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

@@ -9,6 +9,7 @@ import sysconfig
 from pathlib import Path
 
 import documentation
+import kiln
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -127,6 +128,51 @@ int main() {
   std::printf("%d\\n", outputs[0].item<int32_t>());
 }
 """
+
+
+def test_a_program_with_the_libraries_of_the_python_package(tmp_path):
+    """With the options that `python -m kiln cpp` prints, and by CMake. The package says which folder it is in."""
+    (tmp_path / "main.cpp").write_text(PROGRAM)
+    options = run(sys.executable, "-m", "kiln", "cpp", cwd=tmp_path).split()
+    run("c++", "main.cpp", *options, "-o", "program", cwd=tmp_path)
+    assert run(tmp_path / "program", cwd=tmp_path) == "42\n"
+    source = project(
+        tmp_path / "p",
+        "find_package(kiln 0.1 REQUIRED)\nfind_package(kiln REQUIRED COMPONENTS kiln)\n"
+        "add_executable(program main.cpp)\ntarget_link_libraries(program kiln::kiln)",
+        PROGRAM,
+    )
+    folder = Path(run(sys.executable, "-m", "kiln", "cpp", "--cmake-dir", cwd=tmp_path).strip())
+    assert folder == Path(kiln.__file__).parent / "cmake"
+    configure(source, folder)
+    run("cmake", "--build", source / "build", cwd=source)
+    assert run(source / "build/program", cwd=tmp_path) == "42\n"
+    assert str(ROOT) not in (folder / "kiln-config.cmake").read_text()
+
+
+def test_the_python_package_says_what_it_lacks_for_cpp(tmp_path):
+    folder = Path(kiln.__file__).parent / "cmake"
+    source = project(tmp_path / "p", "find_package(kiln REQUIRED COMPONENTS mlx)", "")
+    said = re.sub(r"\s+", " ", configure(source, folder, fails=True))
+    assert "The Python package of Kiln has no component mlx; the installation from a clone has kiln and mlx." in said, (
+        said
+    )
+    both = project(
+        tmp_path / "q",
+        "find_package(kiln REQUIRED OPTIONAL_COMPONENTS mlx)\nif(kiln_mlx_FOUND)\n  message(FATAL_ERROR mlx)\nendif()",
+        "",
+    )
+    configure(both, folder)
+    other = project(tmp_path / "r", "find_package(kiln 99.0 REQUIRED)", "")
+    assert "99.0" in configure(other, folder, fails=True)
+
+
+def test_the_headers_of_the_python_package_are_those_of_the_installation(prefix):
+    package = Path(kiln.__file__).parent
+    names = {path.name for path in (package / "include/kiln").iterdir()}
+    assert names == {path.name for path in (prefix / "include/kiln").iterdir()} - {"mlx.h"}
+    for name in names:
+        assert (package / "include/kiln" / name).read_text() == (prefix / "include/kiln" / name).read_text()
 
 
 def test_pkg_config(prefix, tmp_path):

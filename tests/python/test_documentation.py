@@ -168,6 +168,9 @@ FREQUENT = {
     "no viable conversion from 'uint3' to 'uint'": (
         "uint i = thread_position_in_grid;", "", False,
     ),
+    "no matching function for call to 'atomic_fetch_add_explicit'": (
+        "atomic_fetch_add_explicit(&y[0], 1.0f, memory_order_relaxed);", "", False,
+    ),
     "no viable overloaded '+='": ("y[0] += x[0];", "", True),
     "use of undeclared identifier 'expf'": ("y[0] = expf(x[0]);", "", False),
     "use of undeclared identifier 'std'": ("y[0] = std::exp(x[0]);", "", False),
@@ -176,13 +179,21 @@ FREQUENT = {
     "read-only variable is not assignable": ("x[0] = 1;", "", False),
     "'double' is not supported in Metal": ("y[0] = double(1);", "", False),
 }  # fmt: skip
+FREQUENT_IN_CUDA = {"comparison between pointer and integer": "y[0] = number < 2;"}
 
 
 def test_frequent_errors_are_those_that_bodies_give():
-    table = (ROOT / "docs/errors.md").read_text().partition("Frequent ones:")[2].partition("\n\nTo find")[0]
-    assert sorted(re.findall(r"^\| `([^`]+)`", table, re.M)) == sorted(FREQUENT)
-    for message, (source, header, atomic_outputs) in FREQUENT.items():
-        kernel = kiln.metal_kernel("example", ["x", "number"], ["y"], source, header, atomic_outputs=atomic_outputs)
+    table = (ROOT / "docs/errors.md").read_text().partition("Frequent messages:")[2].partition("\n\nTo find")[0]
+    assert sorted(re.findall(r"^\| `([^`]+)`", table, re.M)) == sorted([*FREQUENT, *FREQUENT_IN_CUDA])
+    kernels = {
+        message: kiln.metal_kernel("example", ["x", "number"], ["y"], source, header, atomic_outputs=atomic_outputs)
+        for message, (source, header, atomic_outputs) in FREQUENT.items()
+    }
+    kernels |= {
+        message: kiln.cuda_kernel("example", ["x", "number"], ["y"], source)
+        for message, source in FREQUENT_IN_CUDA.items()
+    }
+    for message, kernel in kernels.items():
         with pytest.raises(kiln.CompileError) as raised:
             kernel.compile(
                 inputs=[np.ones(8, np.float32), 1.0],

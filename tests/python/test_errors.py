@@ -289,6 +289,16 @@ BY_LIST = "this kernel was made with `input_names`, so its calls take lists."
         (
             {"output_shapes": (3,)},
             TypeError,
+            "[metal_kernel] Expected `output_shapes` to be a list of shapes but got one shape: write [(3,)].",
+        ),
+        (
+            {"output_shapes": (4, 5)},
+            TypeError,
+            "[metal_kernel] Expected `output_shapes` to be a list of shapes but got one shape: write [(4, 5)].",
+        ),
+        (
+            {"output_shapes": (4, 5.0)},
+            TypeError,
             "[metal_kernel] Expected `output_shapes` to be a list of shapes but got int.",
         ),
         (
@@ -1254,6 +1264,79 @@ def test_a_cuda_body_that_the_cpu_cannot_run():
         error = raised(kiln.UnsupportedError, lambda k, a: mx.eval(call(k, inputs=[a])), kernel, array)
         assert str(error) == message
         assert str(raised(kiln.UnsupportedError, call, kernel, "compile", inputs=[array])) == message
+
+
+NUMBERS = {
+    "compared": (
+        "out[0] = n < 3;",
+        "source:1:12: error: comparison between pointer and integer ('const int32_t *' (aka 'const int *') and 'int'); "
+        "`n` has no dimensions and is a pointer in a CUDA body: write n[0]\n  out[0] = n < 3;\n             ^",
+    ),
+    "multiplied": (
+        "out[0] = x[0] * n;",
+        "source:1:15: error: invalid operands to binary expression ('const float' and 'const int32_t *' (aka 'const int "
+        "*')); `n` has no dimensions and is a pointer in a CUDA body: write n[0]\n  out[0] = x[0] * n;\n                ^",
+    ),
+    "assigned": (
+        "int m = n;",
+        "source:1:5: error: cannot initialize a variable of type 'int' with an lvalue of type 'const int32_t *' (aka "
+        "'const int *'); `n` has no dimensions and is a pointer in a CUDA body: write n[0]\n  int m = n;\n      ^",
+    ),
+    "its shape": (
+        "out[0] = n_shape[0];",
+        "source:1:10: error: use of undeclared identifier 'n_shape'; only inputs with dimensions have a shape, strides "
+        "and ndim\n  out[0] = n_shape[0];\n           ^",
+    ),
+    "a misspelt shape": (
+        "out[0] = x_shap[0];",
+        "source:1:10: error: use of undeclared identifier 'x_shap'; did you mean 'x_shape'?\n"
+        "  out[0] = x_shap[0];\n           ^",
+    ),
+    # An array is a pointer as well, and the program may mean it.
+    "an array": (
+        "out[0] = x < 3;",
+        "source:1:12: error: comparison between pointer and integer ('const float *' and 'int')\n"
+        "  out[0] = x < 3;\n             ^",
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "message"), NUMBERS.values(), ids=NUMBERS.keys())
+def test_an_input_without_dimensions_is_a_pointer_in_cuda(source, message):
+    kernel = kiln.cuda_kernel("k", ["x", "n"], ["out"], source)
+    error = raised(kiln.CompileError, call, kernel, inputs=[EIGHT, 3])
+    assert str(error) == f"[cuda_kernel] `k` does not compile.\n{message}"
+
+
+@pytest.mark.parametrize("source", ["out[0] += 1;", "out[0] = 1;", "float v = out[0] + 1;"])
+def test_outputs_of_atomics_say_what_they_take(source):
+    kernel = kiln.metal_kernel("k", ["x"], ["out"], source, atomic_outputs=True)
+    (error, *_) = raised(kiln.CompileError, call, kernel).diagnostics
+    assert error.message.endswith(
+        "; `out` holds atomics, since `atomic_outputs` is set: use atomic_fetch_add_explicit or atomic_store_explicit"
+    ), error.message
+
+
+def test_a_wrong_call_with_outputs_of_atomics_has_no_other_advice():
+    body = "atomic_fetch_add_explicit(&out[0], x, memory_order_relaxed);"
+    kernel = kiln.metal_kernel("k", ["x"], ["out"], body, atomic_outputs=True)
+    (error, *_) = raised(kiln.CompileError, call, kernel).diagnostics
+    assert error.message == "no matching function for call to 'atomic_fetch_add_explicit'"
+
+
+def test_a_kernel_returns_no_value():
+    for make in (kiln.metal_kernel, kiln.cuda_kernel):
+        (error, *_) = raised(kiln.CompileError, call, make("k", ["x"], ["out"], "return 3;")).diagnostics
+        assert error.message == "the kernel should not return a value"
+
+
+def test_an_input_without_dimensions_is_a_number_in_metal():
+    kernel = kiln.metal_kernel("k", ["x", "n"], ["out"], "out[0] = n[0];")
+    assert str(raised(kiln.CompileError, call, kernel, inputs=[EIGHT, 3])) == (
+        "[metal_kernel] `k` does not compile.\n"
+        "source:1:11: error: subscripted value is not an array, pointer, or vector; `n` has no dimensions and is a number "
+        "in a Metal body: write n\n  out[0] = n[0];\n            ^"
+    )
 
 
 def test_a_wrong_call_of_a_cuda_kernel():

@@ -4,7 +4,9 @@ References are NumPy's, in double precision or, where Metal promises arithmetic 
 same precision and order, bit for bit.
 """
 
+import ast
 import importlib
+import importlib.util
 import re
 from pathlib import Path
 from typing import Any
@@ -30,7 +32,7 @@ from examples.gallery import (
     softmax_rms_norm,
     sorting,
 )
-from examples.gallery.__main__ import PROGRAMS
+from examples.gallery.__main__ import NEEDED, PROGRAMS
 from examples.gallery.__main__ import main as run_gallery
 
 GALLERY = Path(__file__).parent.parent.parent / "examples" / "gallery"
@@ -121,6 +123,17 @@ def test_reaction_diffusion_has_the_bits_of_the_same_sums(dtype):
     for result, reference in zip(results, expected, strict=True):
         assert result.dtype == dtype
         np.testing.assert_array_equal(doubles(result), reference.astype(np.float64))
+
+
+def test_seeds_are_discs():
+    u, v = (np.array(array) for array in reaction_diffusion.seeded(56, 84, seeds=1))
+    inside = v != 0
+    assert np.all(v[inside] == 0.25) and np.all(u[inside] == 0.5) and np.all(u[~inside] == 1)
+    # A disc of radius 2, which may continue at the opposite edges: no two of its cells are further apart.
+    cells = np.argwhere(inside)
+    away = abs(cells[:, None] - cells)
+    away = np.minimum(away, np.array(v.shape) - away)
+    assert 9 <= len(cells) <= 16 and np.hypot(*np.moveaxis(away, -1, 0)).max() < 4
 
 
 def test_reaction_diffusion_is_lazy():
@@ -490,11 +503,15 @@ SMALL = {
     "histogram": ["--size", "40"],
     "sorting": ["--size", "3000"],
     "differentiable_renderer": ["--size", "30", "--ellipses", "8", "--steps", "3"],
+    "pytorch_image": ["--size", "40", "--steps", "3", "--points", "100"],
+    "jax_lens": ["--size", "32", "--steps", "2"],
 }
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_draws_its_picture(name, tmp_path, capsys):
+    if name in NEEDED:
+        pytest.importorskip(NEEDED[name])
     importlib.import_module(f"examples.gallery.{name}").main(["--out", str(tmp_path / "new"), *SMALL[name]])
     (path,) = (tmp_path / "new").iterdir()
     assert path.stem == name
@@ -521,6 +538,18 @@ def test_the_gallery_knows_its_programs(capsys):
     assert "no program `mandelbort`; there are mandelbrot, " in capsys.readouterr().err
 
 
+def test_the_gallery_leaves_out_what_it_cannot_run(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("examples.gallery.__main__.PROGRAMS", ("histogram", "jax_lens"))
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "jax" else find_spec(name))
+    run_gallery(["--out", str(tmp_path)])
+    assert [path.name for path in tmp_path.iterdir()] == ["histogram.png"]
+    assert "jax_lens: left out, since it needs jax: pip install jax\n" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        run_gallery(["jax_lens", "--out", str(tmp_path)])
+    assert "`jax_lens` needs jax: pip install jax\n" in capsys.readouterr().err
+
+
 def test_the_lists_of_programs_are_whole():
     files = {path.stem for path in GALLERY.glob("*.py")} - {"__init__", "__main__", "common"}
     assert set(PROGRAMS) == files
@@ -530,7 +559,7 @@ def test_the_lists_of_programs_are_whole():
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_programs_docstring_begins_with_its_title(name):
-    text = importlib.import_module(f"examples.gallery.{name}").__doc__
+    text = ast.get_docstring(ast.parse((GALLERY / f"{name}.py").read_text()))
     assert text
     lines = text.split("\n")
     assert lines[0].endswith(".") and lines[1] == ""

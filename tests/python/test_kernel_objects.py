@@ -214,6 +214,11 @@ DTYPES = (
         ({"input_shapes": [(8,)]}, ValueError, "Expected `input_shapes` to have size 2 but got size 1."),
         ({"input_dtypes": ["int8"] * 3}, ValueError, "Expected `input_dtypes` to have size 2 but got size 3."),
         ({"input_shapes": 8}, TypeError, "Expected `input_shapes` to be a list of shapes but got int."),
+        (
+            {"input_shapes": (8, 1)},
+            TypeError,
+            "Expected `input_shapes` to be a list of shapes but got one shape: write [(8, 1)].",
+        ),
         ({"input_shapes": [8, ()]}, TypeError, "Expected `input_shapes` to be a list of shapes but got int."),
         (
             {"input_shapes": [(8.0,), ()]},

@@ -51,7 +51,25 @@ WRONG = [
     (
         "uint i = thread_position_in_grid;\ny[i] = 1;",
         "",
-        "source:1:6: error: no viable conversion from 'uint3' to 'uint'",
+        "source:1:6: error: no viable conversion from 'uint3' to 'uint'; it has three coordinates: write "
+        "thread_position_in_grid.x",
+    ),
+    (
+        "y[thread_position_in_threadgroup] = 1;",
+        "",
+        "source:1:2: error: no viable overloaded operator[] for type 'float *'; it has three coordinates: write "
+        "thread_position_in_threadgroup.x",
+    ),
+    (
+        "uint3 i = thread_position_in_grid;\nuint k = i;\ny[k] = 1;",
+        "",
+        "source:2:6: error: no viable conversion from 'uint3' to 'uint'",
+    ),
+    (
+        "atomic_fetch_add_explicit(&y[0], 1.0f, memory_order_relaxed);",
+        "",
+        "source:1:1: error: no matching function for call to 'atomic_fetch_add_explicit'; it takes the address of an "
+        "atomic, and outputs are atomics with `atomic_outputs=True`",
     ),
     (
         "uint i = thread_position_in_gird.x;\ny[i] = 1;",

@@ -785,9 +785,12 @@ def test_a_wheel_that_needs_what_a_system_may_lack(tmp_path, monkeypatch):
         archive.write(library, f"kiln/{library.name}")
         archive.write(library.with_name("libkiln_compiler.so"), "kiln/libkiln_compiler.so")
         archive.writestr("other/file.py", "")
+        archive.writestr("kiln/py.typed", "")
+        archive.writestr("kiln/cmake/kiln-config.cmake", "")
     # Before auditwheel has copied it beside the compiler.
     assert test_wheels.problems_of(made, tmp_path / "contents") == [
         "other/file.py lies outside the package",
+        "kiln/include/kiln/kiln.h is missing",
         "libkiln_compiler.so needs libzstd.so.1",
     ]
 
@@ -796,3 +799,5 @@ def test_the_first_program_is_that_of_the_readme(monkeypatch):
     monkeypatch.syspath_prepend(str(TOOLS))
     program = tool("test_wheels").first_program()
     assert "import numpy" in program and "kiln.metal_kernel(" in program
+    program = tool("test_wheels").first_program("cpp")
+    assert program.startswith("#include <kiln/kiln.h>\n") and "int main()" in program

@@ -66,7 +66,7 @@ LISTS = [
     ),
     ("output_shapes", [], ValueError, SIZE.format("output_shapes", 0)),
     ("output_shapes", [(8,), (8,)], ValueError, SIZE.format("output_shapes", 2)),
-    ("output_shapes", (8,), TypeError, SHAPES + "int."),
+    ("output_shapes", (8,), TypeError, SHAPES + "one shape: write [(8,)]."),
     ("output_dtypes", [], ValueError, SIZE.format("output_dtypes", 0)),
     ("output_dtypes", ["int32"] * 2, ValueError, SIZE.format("output_dtypes", 2)),
 ]

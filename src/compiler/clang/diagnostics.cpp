@@ -75,6 +75,8 @@ const char* cuda_equivalent(llvm::StringRef name) {
       .Default(nullptr);
 }
 
+bool holds_atomics(const KernelParameter& parameter) { return parameter.element.starts_with("atomic<"); }
+
 // The number of arguments that a candidate takes, from its note; nothing if the note gives another reason.
 std::optional<int> arguments_taken(llvm::StringRef note) {
   size_t at = note.find("requires ");
@@ -187,7 +189,10 @@ std::string DiagnosticCollector::in_users_words(std::string message, unsigned id
   }
   llvm::StringRef function = unit_.entry;
   function = function.take_until([](char c) { return c == '<'; });
-  for (std::string_view whole : {unit_.entry, function.str()})
+  // Clang names a CUDA function without its namespace in some messages.
+  llvm::StringRef unqualified = function.drop_front(function.rfind(':') + 1);
+  for (std::string_view whole :
+       {std::string_view(unit_.entry), std::string_view(function), std::string_view(unqualified)})
     for (size_t at; (at = message.find(concat("'", whole, "'"))) != std::string::npos;)
       message.replace(at, whole.size() + 2, "the kernel");
 
@@ -224,6 +229,12 @@ std::string DiagnosticCollector::in_users_words(std::string message, unsigned id
     case clang::diag::err_unknown_typename:
       if (const char* equivalent = metal_equivalent(quoted_in(message)); equivalent && unit_.dialect == Dialect::kMetal)
         message += concat("; in Metal it is '", equivalent, "'");
+      break;
+    case clang::diag::err_ovl_no_viable_function_in_call:
+      if (llvm::StringRef name = quoted_in(message);
+          name.starts_with("atomic_") && name.ends_with("_explicit") &&
+          std::none_of(unit_.parameters.begin(), unit_.parameters.end(), holds_atomics))
+        message += "; it takes the address of an atomic, and outputs are atomics with `atomic_outputs=True`";
       break;
     case clang::diag::err_ovl_ambiguous_call: message += "; convert the arguments to one type"; break;
     default: break;
@@ -324,6 +335,7 @@ void DiagnosticCollector::HandleDiagnostic(clang::DiagnosticsEngine::Level level
   const clang::SourceManager* sources = info.hasSourceManager() ? &info.getSourceManager() : nullptr;
   entry.diagnostic.message =
       in_users_words(message.str().str(), info.getID(), sources, info.getLocation(), entry.diagnostic);
+  if (level >= clang::DiagnosticsEngine::Error && entry.has_position) entry.diagnostic.message += operand_suffix(info);
   if (info.getID() == clang::diag::err_unavailable_message) note_unsupported(entry);
   if (info.getID() == clang::diag::err_ovl_no_viable_function_in_call) entry.is_call_without_match = true;
   if (info.getID() == clang::diag::err_undeclared_var_use ||
@@ -391,6 +403,36 @@ std::string DiagnosticCollector::search_path_suffix(const Diagnostic& missing) c
   if (!folders.empty()) return " in " + join(folders, ", ");
   return opener == '"' ? "; text is in no folder, and `include_dirs` names none"
                        : "; <…> is looked for in `include_dirs`, which names no folder";
+}
+
+std::string DiagnosticCollector::operand_suffix(const clang::Diagnostic& info) const {
+  bool is_metal = unit_.dialect == Dialect::kMetal;
+  auto parameter_of = [&](llvm::StringRef name) {
+    auto found = std::find_if(unit_.parameters.begin(), unit_.parameters.end(), [&](const KernelParameter& parameter) {
+      return parameter.name == std::string_view(name);
+    });
+    return found == unit_.parameters.end() ? nullptr : &*found;
+  };
+  for (const clang::CharSourceRange& range : info.getRanges()) {
+    llvm::StringRef operand = clang::Lexer::getSourceText(clang::CharSourceRange::getTokenRange(range.getAsRange()),
+                                                          info.getSourceManager(), preprocessor_->getLangOpts());
+    auto is_position = [&](const AttributeRow& row) { return row.is_vector && row.name == std::string_view(operand); };
+    if (is_metal && std::any_of(kAttributes.begin(), kAttributes.end(), is_position))
+      return concat("; it has three coordinates: write ", operand.str(), ".x");
+    if (const KernelParameter* output = parameter_of(operand.split('[').first); output && holds_atomics(*output))
+      return concat("; `", output->name, "` holds atomics, since `atomic_outputs` is set: use ",
+                    "atomic_fetch_add_explicit or atomic_store_explicit");
+    const KernelParameter* parameter = parameter_of(operand);
+    if (!parameter || parameter->role != ParameterRole::kInput) continue;
+    bool has_shape = std::find(unit_.missing_names.begin(), unit_.missing_names.end(),
+                               concat(parameter->name, "_shape")) == unit_.missing_names.end();
+    if (has_shape || (is_metal && info.getID() != clang::diag::err_typecheck_subscript_value)) continue;
+    return is_metal ? concat("; `", parameter->name, "` has no dimensions and is a number in a Metal body: write ",
+                             parameter->name)
+                    : concat("; `", parameter->name, "` has no dimensions and is a pointer in a CUDA body: write ",
+                             parameter->name, "[0]");
+  }
+  return {};
 }
 
 void DiagnosticCollector::add_macro_note(const clang::SourceManager& sources, clang::SourceLocation location,

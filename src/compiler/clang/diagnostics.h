@@ -75,6 +75,10 @@ class DiagnosticCollector : public clang::DiagnosticConsumer {
                              clang::SourceLocation location, const Diagnostic& located) const;
   /// The suffix of the error for a missing file: where the front end searched for it.
   std::string search_path_suffix(const Diagnostic& missing) const;
+  /// The suffix of an error about an operand that programs often take for something else, or nothing: an input without
+  /// dimensions, which Metal's text passes as a number and CUDA's as a pointer; a position, which has three
+  /// coordinates; an output of atomics.
+  std::string operand_suffix(const clang::Diagnostic& info) const;
   void add_macro_note(const clang::SourceManager& sources, clang::SourceLocation location, const Diagnostic& error);
   /// Suggests names that Kiln's signature provides, and never a C++ keyword.
   std::string with_better_suggestion(std::string message, bool& is_dropped) const;

@@ -71,6 +71,30 @@ TEST(TensorKernel, TakesViewsTensorsAndNumbers) {
   EXPECT_EQ(to_vector<int16_t>(outputs[1]), (std::vector<int16_t>{6, 6}));
 }
 
+TEST(TensorKernel, SizesThatAreLeftOutAreOne) {
+  const std::vector<std::pair<GridSize, std::array<int64_t, 3>>> cases = {
+      {GridSize(), {1, 1, 1}},
+      {6, {6, 1, 1}},
+      {{6}, {6, 1, 1}},
+      {{2, 3}, {2, 3, 1}},
+      {{1, 2, 3}, {1, 2, 3}},
+      {{}, {1, 1, 1}},
+      {std::array<int64_t, 3>{2, 0, 1}, {2, 0, 1}},
+  };
+  for (const auto& [size, expected] : cases) EXPECT_EQ(size, expected);
+
+  std::vector<float> x = {1, 2, 3};
+  for (const KernelCall& call : {
+           KernelCall{.inputs = {x}, .output_shapes = {{3}}, .output_dtypes = {Dtype::kFloat32}, .grid = {3}},
+           KernelCall{
+               .inputs = {x}, .output_shapes = {{3}}, .output_dtypes = {Dtype::kFloat32}, .grid = 3, .threadgroup = 2},
+       }) {
+    Kernel kernel = twice();
+    EXPECT_EQ(to_vector<float>(kernel(call)[0]), (std::vector<float>{2, 4, 6}));
+    EXPECT_EQ(kernel.history()[0].grid, (std::array<int64_t, 3>{3, 1, 1}));
+  }
+}
+
 TEST(TensorKernel, FillsOutputsFirst) {
   Kernel kernel = metal_kernel("add", {}, {"y"},
                                "atomic_fetch_add_explicit(&y[thread_position_in_grid.x % 2], 1, memory_order_relaxed);",

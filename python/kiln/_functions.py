@@ -129,13 +129,14 @@ def _restore_function(kernel: Kernel, arguments: dict[str, Any], rules: dict[str
 
 _numbers = itertools.count(1)
 _PROCESS = uuid.uuid4().hex
-# By reference.
-_functions: weakref.WeakValueDictionary[str, Function] = weakref.WeakValueDictionary()
+# All of the process. Several have one reference where they are copies of each other, as unpickling makes them.
+_functions: weakref.WeakSet[Function] = weakref.WeakSet()
 
 
 def find_function(reference: str) -> Function | None:
-    """The function of this process that has such a ``reference``."""
-    return _functions.get(reference)
+    """A function of this process that has, or once had, such a ``reference``."""
+    with _lock:
+        return next((function for function in _functions if reference in function._references), None)
 
 
 def _call_at_once(function: Function, inputs: tuple[Any, ...]) -> Any:
@@ -270,7 +271,10 @@ class Function:
         self._kernel = parse_launch(f'{{"kernel":{self._kernel_json},"template":[]}}')[0]
         self._arguments = arguments
         self._number = next(_numbers)
+        self._references: set[str] = set()
         self._set_rules(dict.fromkeys(_RULES))
+        with _lock:
+            _functions.add(self)
         self._keywords: dict[Any, dict[str, Any]] = {}
         # What libraries keep of it, by their names.
         self._compiled: dict[str, Any] = {}
@@ -534,7 +538,7 @@ class Function:
         # What `find_function` finds it by. The same in every process where kernel and rules are the same functions of
         # modules; nowhere else is there a function of that reference.
         self._reference = hashlib.sha256(content.encode()).hexdigest()
-        _functions[self._reference] = self
+        self._references = {*self._references, self._reference}
 
     def _rule_reference(self, rule: Any) -> str:
         if rule is None or isinstance(rule, str):

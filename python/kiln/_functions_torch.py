@@ -14,7 +14,9 @@ a small launch does.
 
 from __future__ import annotations
 
+import inspect
 import threading
+import types
 from typing import Any
 
 import torch
@@ -206,6 +208,32 @@ class _Call(torch.autograd.Function):
         return (None,) * _STATIC + tuple(gradients)
 
 
+# A `_Call` for each number of inputs. (Of a dict Dynamo has a copy, made when it first reads the dict.)
+_calls = types.SimpleNamespace()
+
+
+def _call_name(count: int) -> str:
+    """The name in `_calls` of the class for so many inputs, where it then is.
+
+    Where no gradient is wanted, as within the backward of another function, Dynamo inlines `forward`, and up to PyTorch
+    2.11 it passes a context before the arguments unless there are as many of these as the signature has parameters. It
+    counts `*inputs` as one, so each number of inputs has a `forward` whose signature names them.
+    """
+    name = f"with_{count}_inputs"
+    if not hasattr(_calls, name):
+        original = _Call.forward
+        parameters = [p for p in inspect.signature(original).parameters.values() if p.kind is not p.VAR_POSITIONAL]
+        parameters += [inspect.Parameter(f"input_{i}", inspect.Parameter.POSITIONAL_OR_KEYWORD) for i in range(count)]
+        forward = types.FunctionType(original.__code__, original.__globals__, original.__name__)
+        vars(forward)["__signature__"] = inspect.Signature(parameters)
+        setattr(_calls, name, type("_Call", (_Call,), {"forward": staticmethod(forward), "__module__": __name__}))
+    return name
+
+
+# Dynamo calls it where it would read it (`_functions._library_of`).
+vars(_call_name)["_dynamo_marked_constant"] = True
+
+
 class _EagerCall(torch.autograd.Function):
     """The same with all rules, where PyTorch runs."""
 
@@ -245,7 +273,8 @@ def call(function: Function, inputs: tuple[Any, ...]) -> Any:
     if _is_dynamo_compiling():
         tensors = _tensors(function, inputs)
         _check_gradients(function, tensors)
-        return function._bare(_Call.apply(*_static_arguments(function, tensors), *tensors))
+        compiled_call = getattr(_calls, _call_name(len(tensors)))
+        return function._bare(compiled_call.apply(*_static_arguments(function, tensors), *tensors))
     if not _state.is_batching and _are_plain(inputs):
         return function._launch(inputs)
     tensors = _tensors(function, inputs)

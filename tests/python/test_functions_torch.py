@@ -59,6 +59,11 @@ class Model(Module):
         return square(torch.sin(x)) + product(x, x)
 
 
+class Square(Module):
+    def forward(self, x):
+        return square(x)
+
+
 def exported(strict):
     program = torch.export.export(Model(), (X,), dynamic_shapes=({0: torch.export.Dim("n")},), strict=strict)
     for n in (3, 8):
@@ -442,6 +447,29 @@ def test_a_program_may_begin_with_a_compiled_call():
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, timeout=300)
     assert done.stdout == "[0.0, 1.0, 4.0, 9.0]\n", done.stderr
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 40])
+def test_a_gradient_of_functions_of_several_inputs(count):
+    """Their rules call functions themselves, where no gradient is wanted: PyTorch up to 2.11 counts their arguments."""
+    names = [f"x{i}" for i in range(count)]
+    total = definitions.elementwise(f"sum_of_{count}", names, f"y[i] = {' + '.join(f'{name}[i]' for name in names)};")
+    copy = definitions.elementwise(
+        f"last_of_{count}", ["cotangent", *names[1:]], f"y[i] = cotangent[i]{' + 0 * x1[i]' if count > 1 else ''};"
+    )
+    total.vjp(lambda primals, cotangent, _: (copy(cotangent, *primals[1:]) if count > 1 else copy(cotangent),) * count)
+    xs = [values(3, 4) for _ in range(count)]
+    function = compiled(lambda first: total(first, *xs[1:]).sum(), backend="eager")
+    close(gradient(function, xs[0]), torch.ones(3, 4))
+    with torch.no_grad():
+        close(compiled(total, backend="eager")(*xs), sum(xs))
+
+
+def test_copies_leave_the_original_where_it_is():
+    """A traced launch names its function, whose rule for batches may be called for later. A copy has the same name."""
+    program = torch.export.export(Square(), (X[0],)).module()
+    assert pickle.loads(pickle.dumps(square))._reference == square._reference
+    close(torch.vmap(program)(X), X**2)
 
 
 def test_functions_pickle():

@@ -236,7 +236,8 @@ class Size:
 
 
 _RULES = ("vjp", "jvp", "vmap")
-# What of a function is a value or a callable.
+# What of a function is a value or a callable. (What reads them Dynamo reads too: that of PyTorch 2.8 knows no unions of
+# types, as `list | tuple`.)
 _ARGUMENTS = ("output_shapes", "output_dtypes", "grid", "threadgroup", "template", "init_value")
 
 
@@ -256,6 +257,8 @@ class Function:
         self._interface = f"{spec['dialect']}_kernel"
         self._prefix = f"[{self._interface}] "
         self.name = spec["name"]
+        # As a function of Python's has it, which transformations use in their messages.
+        self.__name__ = self.name
         if spec["input_names"] is None:
             raise ValueError(
                 f"{self._prefix}`{self.name}` was made without `input_names`, and a function takes its arrays in their order."
@@ -433,7 +436,7 @@ class Function:
         return TypeError(f"{self._prefix}Expected `{name}` to be {what} but got {_core.kind_of(value)}.")
 
     def _items(self, name: str, what: str, value: Any) -> tuple[Any, ...]:
-        if not isinstance(value, list | tuple):
+        if not isinstance(value, (list, tuple)):
             raise self._expected(name, what, value)
         return tuple(value)
 
@@ -484,7 +487,7 @@ class Function:
         return known
 
     def _extent(self, name: str, value: Any) -> tuple[Any, Any, Any]:
-        if not isinstance(value, list | tuple):
+        if not isinstance(value, (list, tuple)):
             value = (value,)
         sizes = [self._size(name, size) for size in value]
         if not 1 <= len(sizes) <= 3:
@@ -499,7 +502,7 @@ class Function:
         pairs = list(value.items()) if isinstance(value, Mapping) else self._items("template", "a list of pairs", value)
         result = []
         for pair in pairs:
-            if not isinstance(pair, list | tuple) or len(pair) != 2 or not isinstance(pair[0], str):
+            if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not isinstance(pair[0], str):
                 raise self._expected("template", "a list of pairs", pair)
             if not pair[0].isidentifier():
                 raise ValueError(
@@ -509,7 +512,7 @@ class Function:
         return tuple(result)
 
     def _template_value(self, value: Any) -> Any:
-        if isinstance(value, bool | int):
+        if isinstance(value, (bool, int)):
             return value
         if type(value).__name__ in ("SymInt", "_DimExpr"):
             return operator.index(value)  # code is made for it
@@ -517,7 +520,7 @@ class Function:
         return known if known is not None else self._size("template", value)
 
     def _number_or_none(self, name: str, value: Any) -> float | int | None:
-        if value is None or isinstance(value, bool | int | float):
+        if value is None or isinstance(value, (bool, int, float)):
             return value
         if hasattr(type(value), "__dlpack__") and not type(value).__module__.startswith("numpy"):
             raise TypeError(
@@ -597,7 +600,7 @@ class Function:
     def _apply_vmap(self, inputs: Sequence[Any], axes: Sequence[int | None]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """The outputs of a batch and the batch's axis in each, by a rule that is a function."""
         result = self._rules["vmap"](self._bare_inputs(inputs), self._bare_inputs(axes))
-        if not isinstance(result, list | tuple) or len(result) != 2:
+        if not isinstance(result, (list, tuple)) or len(result) != 2:
             raise TypeError(
                 f"{self._prefix}Expected the vmap rule of `{self.name}` to return the outputs and their axes but got "
                 f"{_core.kind_of(result)}."
@@ -614,7 +617,7 @@ class Function:
         return values[0] if len(self.input_names) == 1 else tuple(values)
 
     def _results(self, rule: str, kind: str, result: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
-        if not isinstance(result, list | tuple):
+        if not isinstance(result, (list, tuple)):
             result = (result,)
         if len(result) != len(names):
             raise ValueError(

@@ -336,7 +336,7 @@ def _static_arguments(function: Function, tensors: list[torch.Tensor]) -> tuple[
 
 
 def _as_tensor(function: Function, index: int, value: Any, device: Any) -> torch.Tensor:
-    if isinstance(value, bool | int | float | complex):
+    if isinstance(value, (bool, int, float, complex)):
         dtype = _functions.spec_of_input(value).dtype
         return torch.tensor(value, dtype=_DTYPES[_BY_NAME[dtype]], device=device)
     if _core.is_numpy_scalar(value):

@@ -238,11 +238,22 @@ TRANSFORMATIONS: dict[str, Any] = {
 # What PyTorch itself cannot, with a function of its own either.
 LIMITS = {"`compile(vmap(func.grad))`": "it does not have vmap support"}
 
+VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
+# What older versions cannot: there Dynamo takes one autograd.Function under func.grad, and not two.
+OLD_LIMITS = (
+    dict.fromkeys(
+        ["`compile(func.grad)`", "`compile(vmap(func.grad))`"], "must override the setup_context staticmethod"
+    )
+    if VERSION < (2, 9)
+    else {}
+)
+
 
 @pytest.mark.parametrize("name", TRANSFORMATIONS)
 def test_transformations(name):
-    if name in LIMITS:
-        with pytest.raises(Exception, match=LIMITS[name]):
+    limit = OLD_LIMITS.get(name) or LIMITS.get(name)
+    if limit:
+        with pytest.raises(Exception, match=limit):
             TRANSFORMATIONS[name]()
         return
     TRANSFORMATIONS[name]()
@@ -343,6 +354,8 @@ BATCH = (
 def test_missing_rules(use, message):
     with pytest.raises(Exception) as error:
         use()
+    if VERSION < (2, 9) and "Observed exception" in str(error.value):
+        return  # Dynamo does not tell which
     # Dynamo has a report of its own around it.
     assert str(error.value) == message or message in str(error.value) or message in str(error.value.__cause__)
 

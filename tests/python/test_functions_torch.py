@@ -14,7 +14,7 @@ import kiln
 import numpy as np
 import pytest
 import transformation_table
-from function_definitions import grid_sample, one_by_one, plain, powers, product, square
+from function_definitions import grid_sample, mirrored, one_by_one, plain, powers, product, square
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -133,6 +133,38 @@ def sequential():
     assert torch.vmap(one_by_one, in_dims=(0, None))(X[:0], scale).shape == (0, 5)
 
 
+def reversed_product(x, w):
+    return w * x.flip(0)
+
+
+def grid_axis():
+    """Batches of a function that knows where it is in its grid; derivatives of batches, batches of derivatives."""
+    w, v = values(5), values(8, 5)
+
+    for arrays, in_dims in (((X, v), (0, 0)), ((X, w), (0, None)), ((w, v), (None, 0)), ((X.T, w), (1, None))):
+        batched, expected = (torch.vmap(f, in_dims=in_dims) for f in (mirrored, reversed_product))
+        close(batched(*arrays), expected(*arrays))
+        for i in (0, 1):
+            got, wanted = (
+                torch.func.grad(lambda *a, f=f: (f(*a) ** 2).sum(), argnums=i)(*arrays) for f in (batched, expected)
+            )
+            close(got, wanted, 1e-4)
+        per_element = [
+            torch.vmap(torch.func.grad(lambda *a, f=f: (f(*a) ** 2).sum(), argnums=(0, 1)), in_dims=in_dims)(*arrays)
+            for f in (mirrored, reversed_product)
+        ]
+        for got, wanted in zip(*per_element, strict=True):
+            close(got, wanted, 1e-4)
+        tangents = tuple(torch.ones_like(a) for a in arrays)
+        got, wanted = (torch.func.jvp(f, arrays, tangents) for f in (batched, expected))
+        close(got[1], wanted[1])
+    stack = values(3, 8, 5)
+    nested = [torch.vmap(torch.vmap(f, in_dims=(0, None)), in_dims=(0, 0)) for f in (mirrored, reversed_product)]
+    close(*(f(stack, values(3, 5)) for f in nested))
+    close(compiled(torch.vmap(mirrored))(X, v), v * X.flip(1))
+    close(compiled(torch.vmap(mirrored), dynamic=True)(X, v), v * X.flip(1))
+
+
 def compile_vmap():
     close(compiled(torch.vmap(square))(X), X**2)
 
@@ -210,6 +242,7 @@ TRANSFORMATIONS: dict[str, Any] = {
     "`torch.func.hessian`": func(torch.func.hessian),
     "`torch.vmap`": vmap,
     "`torch.vmap`, one launch after the other": sequential,
+    "`torch.vmap`, an axis of the grid": grid_axis,
     "`vmap(grad)`": lambda: close(*(torch.vmap(torch.func.grad(f))(X) for f in (loss, loss_of_operations))),
     "`grad(vmap)`": lambda: close(
         gradient(lambda x: torch.vmap(square)(x).sum(), X), gradient(lambda x: (x**2).sum(), X)
@@ -335,7 +368,7 @@ TANGENT = (
 )
 BATCH = (
     "[metal_kernel] `plain` is batched (PyTorch, vmap), and the function has no vmap rule: attach one with `f.vmap(rule)` "
-    'or `f.vmap("sequential")`.'
+    'or `f.vmap("grid")`.'
 )
 
 

@@ -1,6 +1,8 @@
 """Functions of arrays on several devices: PyTorch's DTensors in two processes, JAX's arrays on four devices."""
 
 import os
+import re
+import socket
 import subprocess
 import sys
 import textwrap
@@ -287,3 +289,66 @@ def test_a_sharding_changes_nothing_on_one_device():
     x = np.arange(5, dtype=np.float32)
     assert np.array_equal(function(x), 2 * x)
     assert square(x).shape == (5,)
+
+
+# ---- The examples.
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "distributed"
+
+
+def fitted(output, who):
+    """That the fit converged, as with other numbers of devices."""
+    (line,) = [line for line in output.splitlines() if "loss" in line]
+    match = re.fullmatch(rf"{who}: loss (\S+) -> (\S+)", line)
+    assert match, line
+    first, last = match.groups()
+    assert float(first) == pytest.approx(0.037956, abs=1e-5) and float(last) == pytest.approx(0.000146, rel=0.1)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_fit_in_pytorch(count):
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
+    fitted(run([*launcher, str(EXAMPLES / "fit_torch.py")]), f"{count} processes")
+
+
+def test_the_fit_in_jax():
+    pytest.importorskip("jax", reason="JAX is not installed")
+    fitted(run([str(EXAMPLES / "fit_jax.py")], JAX_PLATFORMS="cpu"), "4 devices")
+
+
+def test_the_fit_in_several_processes_of_jax():
+    pytest.importorskip("jax", reason="JAX is not installed")
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        address = f"localhost:{free.getsockname()[1]}"
+    environment = {
+        **os.environ,
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
+    }
+    running = [
+        subprocess.Popen(
+            [sys.executable, str(EXAMPLES / "fit_jax.py"), address, "2", str(process)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        for process in range(2)
+    ]
+    outputs = [process.communicate(timeout=300) for process in running]
+    assert [process.returncode for process in running] == [0, 0], outputs
+    fitted(outputs[0][0], "4 devices")
+
+
+def test_the_fit_in_mlx():
+    pytest.importorskip("mlx.core")
+    launch = "from mlx._distributed_utils.launch import main; main()"
+    arguments = ["-n", "2", "--backend", "ring", sys.executable, str(EXAMPLES / "fit_mlx.py")]
+    fitted(run(["-c", launch, *arguments]), "2 processes")
+
+
+def test_blocks_in_the_workers_of_dask():
+    pytest.importorskip("distributed", reason="Dask is not installed")
+    assert run([str(EXAMPLES / "map_blocks.py")]) == "8 blocks on 2 workers: as on one\n"

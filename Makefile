@@ -112,17 +112,21 @@ test-python-all: build $(STAMPS)/test-tools
 	$(PYTEST)
 
 # make test-frameworks  the tests that need PyTorch and JAX, in an environment of its own: 3 GB, minutes the first time
-FRAMEWORKS := build/frameworks
-test-frameworks: build $(STAMPS)/frameworks
-	$(FRAMEWORKS)/bin/python -m pytest tests/python/test_functions*.py tests/python/test_torch.py tests/python/test_jax.py
+# FRAMEWORKS_WITH="torch==2.8.*" tests other versions, in an environment of theirs.
+FRAMEWORKS_WITH ?=
+empty :=
+FRAMEWORKS := build/frameworks$(subst .*,,$(subst ==,-,$(subst $(empty) $(empty),,$(FRAMEWORKS_WITH:%=-%))))
+test-frameworks: build $(FRAMEWORKS)/installed
+	$(FRAMEWORKS)/bin/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal tests/python/test_functions*.py \
+		tests/python/test_torch.py tests/python/test_jax.py
 	$(FRAMEWORKS)/bin/python -m pytest tests/python/test_gallery_*.py
 	$(FRAMEWORKS)/bin/python -m pytest tests/python/test_documentation.py tests/python/test_gallery.py -k "pytorch or jax"
 
 # Everything else is that of .venv, after the environment's own.
-$(STAMPS)/frameworks: $(STAMPS)/test-tools tests/frameworks.txt
+$(FRAMEWORKS)/installed: $(STAMPS)/test-tools tests/frameworks.txt
 	@echo "installing PyTorch and JAX into $(FRAMEWORKS): 3 GB, some minutes the first time"
 	test -x $(FRAMEWORKS)/bin/python || $(BIN)/python -m venv $(FRAMEWORKS)
-	$(FRAMEWORKS)/bin/python -m pip install -q -r tests/frameworks.txt
+	$(FRAMEWORKS)/bin/python -m pip install -q -r tests/frameworks.txt $(FRAMEWORKS_WITH:%='%')
 	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" \
 		>"$$($(FRAMEWORKS)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/kiln_of_venv.pth"
 	@touch $@

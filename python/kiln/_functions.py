@@ -86,7 +86,7 @@ _kernels: dict[str, Kernel] = {}
 _lock = threading.Lock()
 
 
-def _spec_of(kernel: Kernel) -> dict[str, Any]:
+def _spec_of_kernel(kernel: Kernel) -> dict[str, Any]:
     spec = _core.spec_of(kernel)
     # A function's results are those of its inputs' library, and it writes none of them.
     spec["library"] = ""
@@ -119,9 +119,12 @@ def restore_kernel(module: str, name: str, made: dict[str, Any]) -> Kernel:
     return kernel
 
 
-def _restore_function(kernel: Kernel, arguments: dict[str, Any], rules: dict[str, Any]) -> Function:
+def _restore_function(
+    kernel: Kernel, arguments: dict[str, Any], rules: dict[str, Any], sharding: Sharding | None = None
+) -> Function:
     function = Function(kernel, **arguments)
     function._set_rules(rules)
+    function._sharding = sharding
     return function
 
 
@@ -129,13 +132,14 @@ def _restore_function(kernel: Kernel, arguments: dict[str, Any], rules: dict[str
 
 _numbers = itertools.count(1)
 _PROCESS = uuid.uuid4().hex
-# By reference.
-_functions: weakref.WeakValueDictionary[str, Function] = weakref.WeakValueDictionary()
+# All of the process. Several have one reference where they are copies of each other, as unpickling makes them.
+_functions: weakref.WeakSet[Function] = weakref.WeakSet()
 
 
 def find_function(reference: str) -> Function | None:
-    """The function of this process that has such a ``reference``."""
-    return _functions.get(reference)
+    """A function of this process that has, or once had, such a ``reference``."""
+    with _lock:
+        return next((function for function in _functions if reference in function._references), None)
 
 
 def _call_at_once(function: Function, inputs: tuple[Any, ...]) -> Any:
@@ -145,6 +149,8 @@ def _call_at_once(function: Function, inputs: tuple[Any, ...]) -> Any:
 
 # How a function is called with arrays of a library that transforms functions, by the library's name.
 _calls: dict[str, Callable[[Function, tuple[Any, ...]], Any]] = {}
+# And what is known of an input without elements, where the library has such arrays.
+_spec_of: dict[str, Callable[[Function, int, Any], ArraySpec]] = {}
 # The library that an array's type belongs to; empty for numbers and all others.
 _met: dict[type, str] = {}
 
@@ -158,7 +164,10 @@ def _library_of(kind: type) -> str:
     for name in ("torch", "jax", "mlx"):
         if name in roots or (name == "jax" and "jaxlib" in roots):
             library = name
-            _calls[name] = importlib.import_module(f"kiln._functions_{name}").call
+            module = importlib.import_module(f"kiln._functions_{name}")
+            if hasattr(module, "_spec"):
+                _spec_of[name] = module._spec
+            _calls[name] = module.call
     _met[kind] = library
     return library
 
@@ -235,8 +244,34 @@ class Size:
 
 
 _RULES = ("vjp", "jvp", "vmap")
-# What of a function is a value or a callable.
+# What of a function is a value or a callable. (What reads them Dynamo reads too: that of PyTorch 2.8 knows no unions of
+# types, as `list | tuple`.)
 _ARGUMENTS = ("output_shapes", "output_dtypes", "grid", "threadgroup", "template", "init_value")
+
+
+class Sharding(NamedTuple):
+    """What ``Function.sharding`` says."""
+
+    inputs: tuple[int | None, ...]
+    outputs: tuple[int | str, ...]
+
+    @classmethod
+    def checked(cls, function: Function, inputs: Any, outputs: Any) -> Sharding:
+        def is_axis(value: Any) -> bool:
+            return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+        for name, values, names, other in (
+            ("inputs", inputs, function.input_names, None),
+            ("outputs", outputs, function.output_names, "sum"),
+        ):
+            if not isinstance(values, (list, tuple)) or len(values) != len(names):
+                raise ValueError(f"{function._prefix}Expected `{name}` to have a value for each of {', '.join(names)}.")
+            for value in values:
+                if not is_axis(value) and value != other:
+                    raise ValueError(f"{function._prefix}Expected `{name}` to be axes or {other!r} but got {value!r}.")
+        if all(axis is None for axis in inputs):
+            raise ValueError(f"{function._prefix}Expected `inputs` to have an axis along which an input is cut.")
+        return cls(tuple(inputs), tuple(outputs))
 
 
 class Function:
@@ -251,10 +286,12 @@ class Function:
     """
 
     def __init__(self, kernel: Kernel, **arguments: Any) -> None:
-        spec = _spec_of(kernel)
+        spec = _spec_of_kernel(kernel)
         self._interface = f"{spec['dialect']}_kernel"
         self._prefix = f"[{self._interface}] "
         self.name = spec["name"]
+        # As a function of Python's has it, which transformations use in their messages.
+        self.__name__ = self.name
         if spec["input_names"] is None:
             raise ValueError(
                 f"{self._prefix}`{self.name}` was made without `input_names`, and a function takes its arrays in their order."
@@ -270,10 +307,16 @@ class Function:
         self._kernel = parse_launch(f'{{"kernel":{self._kernel_json},"template":[]}}')[0]
         self._arguments = arguments
         self._number = next(_numbers)
+        self._references: set[str] = set()
+        # Of batches: by which inputs have one.
+        self._parts: dict[Any, Any] = {}
         self._set_rules(dict.fromkeys(_RULES))
+        with _lock:
+            _functions.add(self)
         self._keywords: dict[Any, dict[str, Any]] = {}
         # What libraries keep of it, by their names.
         self._compiled: dict[str, Any] = {}
+        self._sharding: Sharding | None = None
         for name in _ARGUMENTS:
             if not callable(arguments[name]):
                 self._check_value(name, arguments[name])
@@ -305,21 +348,75 @@ class Function:
         ``(outputs, axes)``. ``axes`` has the axis of the batch in each input, ``None`` for an input that all have in
         common. Arrays and tuples are as in ``vjp``.
 
-        The string ``"sequential"`` in place of a rule launches the kernel for one element of the batch after the other.
+        Two strings stand for rules. ``"grid"`` makes the batch one more axis of the grid: the grids of its elements lie
+        one after the other along z, in one launch, and each sees its own positions, sizes and arrays. Derivatives of a
+        batch come from the function's other rules. A read outside of an array may see the neighbour in the batch.
+        ``"sequential"`` launches the kernel for one element of the batch after the other.
+
+        Raises ``UnsupportedError`` with the line of what sees the grid of the launch in spite of that, as ``blockIdx`` in
+        the header of a CUDA kernel.
         """
         if isinstance(rule, str):
-            if rule != "sequential":
-                raise ValueError(f"{self._prefix}Expected `vmap` to be a function or 'sequential' but got {rule!r}.")
+            if rule not in ("grid", "sequential"):
+                raise ValueError(
+                    f"{self._prefix}Expected `vmap` to be a function, 'grid' or 'sequential' but got {rule!r}."
+                )
             self._set_rules({**self._rules, "vmap": rule})
+            if rule == "grid":
+                try:
+                    self._grid_parts().batched_function(self, (True,) * len(self.input_names))
+                except Exception:
+                    self._set_rules({**self._rules, "vmap": None})
+                    raise
             return rule
         return self._attach("vmap", rule)
 
     def _attach(self, name: str, rule: _Rule) -> _Rule:
         if not callable(rule):
-            kinds = "a function or 'sequential'" if name == "vmap" else "a function"
+            kinds = "a function, 'grid' or 'sequential'" if name == "vmap" else "a function"
             raise TypeError(f"{self._prefix}Expected `{name}` to be {kinds} but got {_core.kind_of(rule)}.")
         self._set_rules({**self._rules, name: rule})
         return rule
+
+    # ---- Several devices.
+
+    def shard(self, index: Any, count: int, axis: int = 0) -> Function:
+        """A function that launches one of ``count`` slices of the grid, for one of as many devices.
+
+        The grid is divided along its ``axis`` (0 is x) into whole threadgroups. Positions and sizes are those of the
+        whole grid, so that all slices together give the bits of one launch. Outputs have their whole shapes: what the
+        threads of other slices would write is ``init_value`` where there is one, else undefined. The slice has no rules,
+        since they are the whole function's.
+
+        ``index`` is a number. In a program that several devices have in common it is an array, as
+        ``jax.lax.axis_index("devices")`` is; the slices must then be of one size.
+
+        Raises ``ValueError`` for an index or an axis that is not there, and ``UnsupportedError`` as ``vmap`` does.
+        """
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise ValueError(f"{self._prefix}Expected `count` to be at least 1 but got {count!r}.")
+        if axis not in (0, 1, 2):
+            raise ValueError(f"{self._prefix}Expected `axis` to be 0, 1 or 2 but got {axis!r}.")
+        if isinstance(index, int) and not 0 <= index < count:
+            raise ValueError(f"{self._prefix}Expected `index` to be in [0, {count - 1}] but got {index}.")
+        result: Function = self._grid_parts().Slice(self, index, count, axis)
+        return result
+
+    def sharding(self, inputs: Sequence[int | None], outputs: Sequence[int | str]) -> Function:
+        """Says how a call can be divided among devices: each calls the function with its parts of the inputs.
+
+        ``inputs`` has for each input the axis along which it is cut, or ``None`` for one that every device has whole.
+        ``outputs`` has for each output the axis along which the results are parts of the whole's, or ``"sum"`` where
+        they are summed. Returns the function.
+
+        PyTorch's ``DTensor``s and JAX's sharded arrays then follow it; without it they are an error.
+        """
+        self._sharding = Sharding.checked(self, inputs, outputs)
+        return self
+
+    @staticmethod
+    def _grid_parts() -> Any:
+        return importlib.import_module("kiln._grid_parts")
 
     def __call__(self, /, *inputs: Any) -> Any:
         """Calls the function with an array, or a number, for each input of the kernel.
@@ -341,7 +438,7 @@ class Function:
         return f"<kiln.Function of `{self.name}`{' with ' + ', '.join(rules) if rules else ''}>"
 
     def __reduce__(self) -> Any:
-        return _restore_function, (self._made_of, self._arguments, self._rules)
+        return _restore_function, (self._made_of, self._arguments, self._rules, self._sharding)
 
     # ---- What a launch needs.
 
@@ -429,7 +526,7 @@ class Function:
         return TypeError(f"{self._prefix}Expected `{name}` to be {what} but got {_core.kind_of(value)}.")
 
     def _items(self, name: str, what: str, value: Any) -> tuple[Any, ...]:
-        if not isinstance(value, list | tuple):
+        if not isinstance(value, (list, tuple)):
             raise self._expected(name, what, value)
         return tuple(value)
 
@@ -480,7 +577,7 @@ class Function:
         return known
 
     def _extent(self, name: str, value: Any) -> tuple[Any, Any, Any]:
-        if not isinstance(value, list | tuple):
+        if not isinstance(value, (list, tuple)):
             value = (value,)
         sizes = [self._size(name, size) for size in value]
         if not 1 <= len(sizes) <= 3:
@@ -495,7 +592,7 @@ class Function:
         pairs = list(value.items()) if isinstance(value, Mapping) else self._items("template", "a list of pairs", value)
         result = []
         for pair in pairs:
-            if not isinstance(pair, list | tuple) or len(pair) != 2 or not isinstance(pair[0], str):
+            if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not isinstance(pair[0], str):
                 raise self._expected("template", "a list of pairs", pair)
             if not pair[0].isidentifier():
                 raise ValueError(
@@ -505,7 +602,7 @@ class Function:
         return tuple(result)
 
     def _template_value(self, value: Any) -> Any:
-        if isinstance(value, bool | int):
+        if isinstance(value, (bool, int)):
             return value
         if type(value).__name__ in ("SymInt", "_DimExpr"):
             return operator.index(value)  # code is made for it
@@ -513,7 +610,7 @@ class Function:
         return known if known is not None else self._size("template", value)
 
     def _number_or_none(self, name: str, value: Any) -> float | int | None:
-        if value is None or isinstance(value, bool | int | float):
+        if value is None or isinstance(value, (bool, int, float)):
             return value
         if hasattr(type(value), "__dlpack__") and not type(value).__module__.startswith("numpy"):
             raise TypeError(
@@ -534,7 +631,8 @@ class Function:
         # What `find_function` finds it by. The same in every process where kernel and rules are the same functions of
         # modules; nowhere else is there a function of that reference.
         self._reference = hashlib.sha256(content.encode()).hexdigest()
-        _functions[self._reference] = self
+        self._references = {*self._references, self._reference}
+        self._parts.clear()
 
     def _rule_reference(self, rule: Any) -> str:
         if rule is None or isinstance(rule, str):
@@ -558,7 +656,7 @@ class Function:
             "jvp": "is differentiated in forward mode" if index is None else "has a tangent",
             "vmap": "is batched",
         }[rule]
-        remedy = f"attach one with `f.{rule}(rule)`" + (' or `f.vmap("sequential")`' if rule == "vmap" else "")
+        remedy = f"attach one with `f.{rule}(rule)`" + (' or `f.vmap("grid")`' if rule == "vmap" else "")
         return self._error(
             f"{whom} {what} ({library}, {transformation}), and the function has no {rule} rule: {remedy}."
         )
@@ -592,8 +690,11 @@ class Function:
 
     def _apply_vmap(self, inputs: Sequence[Any], axes: Sequence[int | None]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """The outputs of a batch and the batch's axis in each, by a rule that is a function."""
-        result = self._rules["vmap"](self._bare_inputs(inputs), self._bare_inputs(axes))
-        if not isinstance(result, list | tuple) or len(result) != 2:
+        if self._rules["vmap"] == "grid":
+            result = self._grid_parts().apply_vmap(self, inputs, axes)
+        else:
+            result = self._rules["vmap"](self._bare_inputs(inputs), self._bare_inputs(axes))
+        if not isinstance(result, (list, tuple)) or len(result) != 2:
             raise TypeError(
                 f"{self._prefix}Expected the vmap rule of `{self.name}` to return the outputs and their axes but got "
                 f"{_core.kind_of(result)}."
@@ -604,13 +705,13 @@ class Function:
 
     def _is_sequential(self) -> bool:
         """Whether a batch is one launch after the other."""
-        return isinstance(self._rules["vmap"], str)
+        return bool(self._rules["vmap"] == "sequential")
 
     def _bare_inputs(self, values: Sequence[Any]) -> Any:
         return values[0] if len(self.input_names) == 1 else tuple(values)
 
     def _results(self, rule: str, kind: str, result: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
-        if not isinstance(result, list | tuple):
+        if not isinstance(result, (list, tuple)):
             result = (result,)
         if len(result) != len(names):
             raise ValueError(

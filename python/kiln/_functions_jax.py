@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from kiln import _core, _functions
 from kiln._functions import ArraySpec, Function, Size
@@ -131,7 +131,7 @@ def _launch_lowered(
     if count is not None and count > 1:
         raise function._error(
             f"`{function.name}` is called in a program for {count} devices (JAX), which would gather its inputs on each of "
-            "them: call it within `jax.shard_map`."
+            "them: call it within `jax.shard_map`, or `kiln.jax.on_mesh(f, mesh, axis)` in its place after `f.sharding(…)`."
         )
     register(key, launch)
     lowering = jax.ffi.ffi_lowering(TARGET)
@@ -425,4 +425,81 @@ def call(function: Function, inputs: tuple[Any, ...]) -> Any:
         arrays.append(value if isinstance(value, jax.Array) else jnp.asarray(value))
     if any(isinstance(x, jax.core.Tracer) for x in arrays):
         return function._bare(_bind(function, arrays))
+    if any(type(x.sharding) is not SingleDeviceSharding and len(x.sharding.device_set) > 1 for x in arrays):
+        return _call_on_several(function, arrays)
     return function._bare(_compiled(function)(*arrays))
+
+
+# ---- Several devices.
+
+
+def on_mesh(function: Function, mesh: Any, axis: str) -> Any:
+    """What ``kiln.jax.on_mesh`` returns."""
+    rule = function._sharding
+    if rule is None:
+        raise function._error(
+            f"`{function.name}` has no sharding: say with `f.sharding(inputs, outputs)` how it is divided."
+        )
+
+    def along(place: int | str | None) -> Any:
+        return PartitionSpec(*[None] * place, axis) if isinstance(place, int) else PartitionSpec()
+
+    def on_each(*parts: Any) -> Any:
+        outputs = function(*parts)
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        summed = [
+            jax.lax.psum(y, axis) if place == "sum" else y for y, place in zip(outputs, rule.outputs, strict=True)
+        ]
+        return function._bare(summed)
+
+    return _shard_map(
+        on_each,
+        mesh=mesh,
+        in_specs=tuple([along(place) for place in rule.inputs]),
+        out_specs=function._bare([along(place) for place in rule.outputs]),
+    )
+
+
+def _shard_map(*arguments: Any, **keywords: Any) -> Any:
+    if hasattr(jax, "shard_map"):
+        return jax.shard_map(*arguments, **keywords)
+    from jax.experimental.shard_map import shard_map  # JAX 0.6
+
+    return shard_map(*arguments, check_rep=False, **keywords)
+
+
+def _call_on_several(function: Function, arrays: list[Any]) -> Any:
+    """Of arrays that lie on several devices, as the function's sharding says."""
+    rule = function._sharding
+    if rule is None:
+        cut = [name for name, x in zip(function.input_names, arrays, strict=True) if len(x.sharding.device_set) > 1]
+        raise function._error(
+            f"Input `{cut[0]}` of `{function.name}` lies on several devices (JAX), and the function has no sharding: say with "
+            "`f.sharding(inputs, outputs)` how it is divided, or call it within `jax.shard_map`."
+        )
+    # All cut inputs along one axis of one mesh; the others have it whole.
+    found = None
+    for x, place in zip(arrays, rule.inputs, strict=True):
+        sharding = x.sharding
+        if not isinstance(sharding, NamedSharding) or sharding.is_fully_replicated:
+            continue
+        for dimension, names in enumerate(sharding.spec):
+            axes = names if isinstance(names, tuple) else () if names is None else (names,)
+            for name in axes:
+                if sharding.mesh.shape[name] == 1:
+                    continue
+                if dimension != place or len(axes) > 1 or (found and found != (sharding.mesh, name)):
+                    raise function._error(
+                        f"The inputs of `{function.name}` are cut as {[str(a.sharding) for a in arrays]} (JAX), and its "
+                        f"sharding cuts them along the axes {list(rule.inputs)}."
+                    )
+                found = sharding.mesh, name
+    if found is None:
+        # All devices have all of them.
+        mesh = next(x.sharding.mesh for x in arrays if isinstance(x.sharding, NamedSharding))
+        found = mesh, mesh.axis_names[0]
+    compiled = function._compiled.setdefault("jax on meshes", {})
+    key = (*found, rule)
+    if key not in compiled:
+        compiled[key] = jax.jit(on_mesh(function, *found))
+    return compiled[key](*arrays)

@@ -14,7 +14,10 @@ a small launch does.
 
 from __future__ import annotations
 
+import inspect
+import sys
 import threading
+import types
 from typing import Any
 
 import torch
@@ -206,6 +209,32 @@ class _Call(torch.autograd.Function):
         return (None,) * _STATIC + tuple(gradients)
 
 
+# A `_Call` for each number of inputs. (Of a dict Dynamo has a copy, made when it first reads the dict.)
+_calls = types.SimpleNamespace()
+
+
+def _call_name(count: int) -> str:
+    """The name in `_calls` of the class for so many inputs, where it then is.
+
+    Where no gradient is wanted, as within the backward of another function, Dynamo inlines `forward`, and up to PyTorch
+    2.11 it passes a context before the arguments unless there are as many of these as the signature has parameters. It
+    counts `*inputs` as one, so each number of inputs has a `forward` whose signature names them.
+    """
+    name = f"with_{count}_inputs"
+    if not hasattr(_calls, name):
+        original = _Call.forward
+        parameters = [p for p in inspect.signature(original).parameters.values() if p.kind is not p.VAR_POSITIONAL]
+        parameters += [inspect.Parameter(f"input_{i}", inspect.Parameter.POSITIONAL_OR_KEYWORD) for i in range(count)]
+        forward = types.FunctionType(original.__code__, original.__globals__, original.__name__)
+        vars(forward)["__signature__"] = inspect.Signature(parameters)
+        setattr(_calls, name, type("_Call", (_Call,), {"forward": staticmethod(forward), "__module__": __name__}))
+    return name
+
+
+# Dynamo calls it where it would read it (`_functions._library_of`).
+vars(_call_name)["_dynamo_marked_constant"] = True
+
+
 class _EagerCall(torch.autograd.Function):
     """The same with all rules, where PyTorch runs."""
 
@@ -245,9 +274,12 @@ def call(function: Function, inputs: tuple[Any, ...]) -> Any:
     if _is_dynamo_compiling():
         tensors = _tensors(function, inputs)
         _check_gradients(function, tensors)
-        return function._bare(_Call.apply(*_static_arguments(function, tensors), *tensors))
+        compiled_call = getattr(_calls, _call_name(len(tensors)))
+        return function._bare(compiled_call.apply(*_static_arguments(function, tensors), *tensors))
     if not _state.is_batching and _are_plain(inputs):
         return function._launch(inputs)
+    if _has_distributed(inputs):
+        return _call_distributed(function, inputs)
     tensors = _tensors(function, inputs)
     arguments = _known_arguments(function, tensors)
     if _state.is_batching:
@@ -257,6 +289,69 @@ def call(function: Function, inputs: tuple[Any, ...]) -> Any:
         # PyTorch's functionalize has no autograd.Function, and needs none where there are no gradients.
         return function._bare(torch.ops.kiln.launch(arguments[1], tensors, *arguments[2:], function._reference))
     return function._bare(_EagerCall.apply(*arguments, *tensors))
+
+
+# ---- Several devices.
+
+
+def _has_distributed(inputs: tuple[Any, ...]) -> bool:
+    # Without the module there are none.
+    module = sys.modules.get("torch.distributed.tensor")
+    return module is not None and any(isinstance(x, module.DTensor) for x in inputs)
+
+
+def _call_distributed(function: Function, inputs: tuple[Any, ...]) -> Any:
+    """Of DTensors, as the function's sharding says: each device calls it with its parts."""
+    from torch.distributed.tensor import DTensor, Partial, Placement, Replicate, Shard
+    from torch.distributed.tensor.experimental import local_map
+
+    rule = function._sharding
+    index, first = next((i, x) for i, x in enumerate(inputs) if isinstance(x, DTensor))
+    if rule is None:
+        raise function._error(
+            f"Input `{function.input_names[index]}` of `{function.name}` is a DTensor (PyTorch), and the function has no "
+            "sharding: say with `f.sharding(inputs, outputs)` how it is divided."
+        )
+    mesh = first.device_mesh
+    # The dimensions of the mesh along which some input is cut as the rule has it; along the others all have all.
+    cut = [
+        any(
+            isinstance(x, DTensor) and place is not None and x.placements[d] == Shard(place)
+            for x, place in zip(inputs, rule.inputs, strict=True)
+        )
+        for d in range(mesh.ndim)
+    ]
+
+    def placements(place: int | str | None, gradient: bool = False) -> list[Placement]:
+        def along(is_cut: bool) -> Placement:
+            if is_cut and isinstance(place, int):
+                return Shard(place)
+            # What every device has whole has the sum of their gradients.
+            return Partial() if is_cut and (place == "sum" or gradient) else Replicate()
+
+        return [along(is_cut) for is_cut in cut]
+
+    whole = [
+        x if isinstance(x, DTensor) or not isinstance(x, torch.Tensor) else DTensor.from_local(x, mesh) for x in inputs
+    ]
+    call_parts = local_map(
+        function,
+        out_placements=tuple([placements(place) for place in rule.outputs])
+        if len(rule.outputs) > 1
+        else placements(rule.outputs[0]),
+        in_placements=tuple(
+            [placements(p) if isinstance(x, DTensor) else None for x, p in zip(whole, rule.inputs, strict=True)]
+        ),
+        in_grad_placements=tuple(
+            [
+                placements(p, gradient=True) if isinstance(x, DTensor) else None
+                for x, p in zip(whole, rule.inputs, strict=True)
+            ]
+        ),
+        device_mesh=mesh,
+        redistribute_inputs=True,
+    )
+    return call_parts(*whole)
 
 
 def _tensors(function: Function, inputs: tuple[Any, ...]) -> list[torch.Tensor]:
@@ -307,9 +402,12 @@ def _static_arguments(function: Function, tensors: list[torch.Tensor]) -> tuple[
 
 
 def _as_tensor(function: Function, index: int, value: Any, device: Any) -> torch.Tensor:
-    if isinstance(value, bool | int | float | complex):
+    if isinstance(value, torch.SymInt):  # of a part of a grid
+        return torch.full((), value, dtype=torch.int32, device=device)
+    if isinstance(value, (bool, int, float, complex)):
         dtype = _functions.spec_of_input(value).dtype
-        return torch.tensor(value, dtype=_DTYPES[_BY_NAME[dtype]], device=device)
+        # (Not torch.tensor, which makes a tensor of elements where PyTorch only traces.)
+        return torch.full((), value, dtype=_DTYPES[_BY_NAME[dtype]], device=device)
     if _core.is_numpy_scalar(value):
         return torch.as_tensor(value, device=device)
     raise function._error(

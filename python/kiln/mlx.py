@@ -132,6 +132,11 @@ def exported(kernel: Kernel, call: dict[str, Any]) -> Any:
     """What a kernel's call is inside ``mx.export_function``: one of MLX's own."""
     made = _core.spec_of(kernel)
     del made["allows_input_stores"]
+    if "batched_inputs" in made or "sliced_axis" in made:
+        raise UnsupportedError(
+            f"[{made['dialect']}_kernel] `{made['name']}` is a part of a grid (a batch as an axis of it, or a slice), and MLX's "
+            "own kernels, which mx.export_function stores, have none."
+        )
     return _ExportableKernel(**made)(**call)
 
 

@@ -25,6 +25,7 @@
 #include "cupy_library.h"
 #include "described_call.h"
 #include "exceptions.h"
+#include "frontend/grid_part.h"
 #include "frontend/includes.h"
 #include "jax_library.h"
 #include "kiln/error.h"
@@ -419,6 +420,8 @@ nb::dict as_dict(const KernelSpec& spec) {
   result["writable_inputs"] = spec.compile_options.writable_inputs;
   result["allows_input_stores"] = spec.allows_input_stores;
   result["always_shapes"] = spec.style == SignatureStyle::kAlways;
+  if (spec.part.has_batch()) result["batched_inputs"] = spec.part.batched_inputs;
+  if (spec.part.is_slice()) result["sliced_axis"] = spec.part.sliced_axis;
   if (spec.files != KernelFiles()) result["files"] = as_dict(spec.files);
   return result;
 }
@@ -722,7 +725,7 @@ that runs several times it is the last one; a pass that does not run adds none.)
              std::optional<bool> specialize, bool always_shapes, std::string library,
              std::optional<std::string> source_path, std::optional<std::string> header_path,
              std::vector<std::string> include_dirs, std::vector<std::string> writable_inputs, bool allows_input_stores,
-             const std::optional<nb::dict>& files) {
+             const std::optional<nb::dict>& files, std::vector<bool> batched_inputs, int sliced_axis) {
             KernelSpec spec;
             spec.dialect = dialect_named(dialect);
             spec.name = std::move(name);
@@ -745,6 +748,8 @@ that runs several times it is the last one; a pass that does not run adds none.)
             spec.compile_options = {math_mode_named(math_mode), bounds, specialize, {}, std::move(writable_inputs)};
             spec.allows_input_stores = allows_input_stores;
             spec.style = always_shapes ? SignatureStyle::kAlways : SignatureStyle::kWhereUsed;
+            if (sliced_axis < -1 || sliced_axis > 2) throw ValueError("a grid has no such axis");
+            spec.part = {std::move(batched_inputs), sliced_axis};
             new (self) PyKernel(std::move(spec), std::move(library));
           },
           nb::kw_only(), "dialect"_a, "name"_a, "input_names"_a.none(), "output_names"_a.none(), "source"_a, "header"_a,
@@ -752,7 +757,7 @@ that runs several times it is the last one; a pass that does not run adds none.)
           "specialize"_a.none(), "always_shapes"_a, "library"_a, "source_path"_a.none() = nb::none(),
           "header_path"_a.none() = nb::none(), "include_dirs"_a = std::vector<std::string>(),
           "writable_inputs"_a = std::vector<std::string>(), "allows_input_stores"_a = false,
-          "files"_a.none() = nb::none())
+          "files"_a.none() = nb::none(), "batched_inputs"_a = std::vector<bool>(), "sliced_axis"_a = -1)
       .def(
           "__call__",
           [](const PyKernel& self, const nb::args& arguments, const nb::kwargs& keywords) {
@@ -1019,6 +1024,11 @@ Raises:
   m.def("recorded_kernels", &recorded_kernels);
   // What a kernel was made of, as the constructor of Kernel takes it.
   m.def("spec_of", &spec_of);
+  // The names of the inputs that a part of a grid has after its body's own.
+  m.def("part_inputs",
+        [](std::vector<bool> batched_inputs, int sliced_axis, const std::vector<std::string>& output_names) {
+          return part_inputs({std::move(batched_inputs), sliced_axis}, output_names);
+        });
   // The texts that a kernel was made from, and whether they include others.
   m.def("texts_of", [](const PyKernel& kernel) {
     const KernelSpec& spec = kernel.kernel().spec();

@@ -14,6 +14,7 @@
 #include <limits>
 #include <memory>
 #include <stdexcept>
+#include <thread>
 
 #include "core/text.h"
 
@@ -190,6 +191,41 @@ void DiskCache::count(int directory, const char* what) const {
   FileDescriptor file(files_,
                       files_.openat(directory, what, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600));
   if (file) files_.write(file.get(), "+", 1);
+}
+
+DiskCache::Claim::~Claim() {
+  if (!file_) return;
+  // A name that nobody has opened since is of no use; who has it open gets the lock, and looks for the entry.
+  files_->unlinkat(directory_.get(), name_.c_str());
+  // Of a process that was forked meanwhile too, which has the file open.
+  files_->flock(file_.get(), LOCK_UN);
+}
+
+DiskCache::Claim DiskCache::claim(std::string_view id, std::chrono::milliseconds limit, bool& is_there) {
+  is_there = false;
+  if (options_.mode != CacheMode::kOn || read_only_) return {};
+  std::string problem;
+  FileDescriptor directory = open_entries(/*make=*/true, problem);
+  if (!directory) return {};
+  // One of those that sweeps remove where nobody holds their lock.
+  std::string name = concat(kTemporaryPrefix, "claim-", id);
+  FileDescriptor file(files_,
+                      files_.openat(directory.get(), name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600));
+  if (!file) return {};
+  auto entry_is_there = [&] {
+    struct stat status;
+    return fstatat(directory.get(), std::string(id).c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+  };
+  constexpr std::chrono::milliseconds kPause{2};
+  for (std::chrono::milliseconds waited{0};; waited += kPause) {
+    if (files_.flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
+      is_there = entry_is_there();
+      return {files_, std::move(directory), std::move(file), std::move(name)};
+    }
+    if (errno != EWOULDBLOCK || waited >= limit) return {};
+    std::this_thread::sleep_for(kPause);
+    if ((is_there = entry_is_there())) return {};
+  }
 }
 
 void DiskCache::discard(std::string_view id) {

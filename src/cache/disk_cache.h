@@ -19,11 +19,15 @@
 //   wrong; it counts as long ago.
 // * Hits and misses of all processes are the sizes of two files, to which each process appends a byte: that is atomic.
 //
+// * Processes that start together, as of a launcher of one for each GPU, want the same entries at the same time. One
+//   makes each; a lock on a temporary file of the entry's name says that it does. Only speed depends on it.
+//
 // SQLite or one large file were the alternatives: both need locks, on which a stopped process lets all others wait, and
 // which network file systems do not all have.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -58,6 +62,27 @@ class DiskCache {
 
   /// Stores an entry. Empty where it is there now, else why it is not. Never throws but std::bad_alloc.
   std::string store(std::string_view id, const CodeEntry& entry);
+
+  /// Held by the process that makes an entry, until it is destroyed. Others wait for it in claim().
+  class Claim {
+   public:
+    Claim() = default;
+    Claim(FileSystem& files, FileDescriptor directory, FileDescriptor file, std::string name)
+        : files_(&files), directory_(std::move(directory)), file_(std::move(file)), name_(std::move(name)) {}
+    Claim(Claim&& other) = default;
+    Claim& operator=(Claim&& other) = delete;
+    ~Claim();
+
+   private:
+    FileSystem* files_ = nullptr;
+    FileDescriptor directory_, file_;
+    std::string name_;
+  };
+
+  /// For a process that is to make an entry. Where another is making it, waits until that has stored it or has ended,
+  /// but no longer than `limit`: a stopped process keeps nobody for ever. `is_there`: whether the entry is there now.
+  /// Of no effect where nothing is stored or where files have no locks. Never throws but std::bad_alloc.
+  Claim claim(std::string_view id, std::chrono::milliseconds limit, bool& is_there);
 
   /// Deletes an entry whose content turned out to be of no use.
   void discard(std::string_view id);

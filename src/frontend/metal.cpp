@@ -8,6 +8,7 @@
 #include "core/attribute_table.h"
 #include "core/dtype_table.h"
 #include "core/text.h"
+#include "frontend/grid_part.h"
 #include "frontend/signature_common.h"
 
 namespace kiln {
@@ -57,16 +58,29 @@ std::string template_arguments(const SignatureRequest& request) {
 KernelUnit write_metal(const SignatureRequest& request) {
   KernelUnit unit = begin_unit(Dialect::kMetal, request);
   ParameterWriter parameters{unit, {}};
+  PartText part(Dialect::kMetal, request);
 
   bool always = request.style == SignatureStyle::kAlways;
   for (size_t i = 0; i < request.inputs.size(); ++i) {
     const InputType& input = request.inputs[i];
     const std::string& name = request.input_names[i];
-    parameters.add(ParameterRole::kInput, i, std::string(metal_name(input.dtype)), input.dtype, input.is_scalar,
-                   input.is_small ? "const constant" : "const device", name);
+    std::string_view qualifiers = input.is_small ? "const constant" : "const device";
+    bool is_batched = part.is_batched(i);
+    parameters.add(ParameterRole::kInput, i, std::string(metal_name(input.dtype)), input.dtype,
+                   input.is_scalar && !is_batched, qualifiers, name);
+    auto add_strides = [&] {
+      parameters.add(ParameterRole::kStrides, i, always ? "size_t" : "int64_t", Dtype::kInt64, false, "const constant",
+                     name + "_strides");
+    };
+    if (is_batched) {
+      std::string type = concat(qualifiers, " ", metal_name(input.dtype), input.is_scalar ? "&" : "*");
+      std::string step = concat("int64_t(kiln_batch) * int64_t(", name, "_strides[0])");
+      part.declare(type, name, input.is_scalar ? concat(name, "[", step, "]") : concat(name, " + ", step));
+    }
     if (input.is_scalar) {
       for (std::string_view suffix : {"_shape", "_strides", "_ndim"})
         unit.missing_names.push_back(concat(name, suffix));
+      if (is_batched) add_strides();
       continue;
     }
     auto wanted = [&](std::string_view suffix) {
@@ -75,25 +89,36 @@ KernelUnit write_metal(const SignatureRequest& request) {
       unit.offered_names.push_back(full);
       return always || request.text.body_uses(full);
     };
-    if (wanted("_shape"))
+    if (wanted("_shape")) {
       parameters.add(ParameterRole::kShape, i, "int", Dtype::kInt32, false, "const constant", name + "_shape");
-    if (wanted("_strides"))
-      parameters.add(ParameterRole::kStrides, i, always ? "size_t" : "int64_t", Dtype::kInt64, false, "const constant",
-                     name + "_strides");
-    if (wanted("_ndim"))
+      if (is_batched) part.declare("const constant int*", name + "_shape", name + "_shape + 1");
+    }
+    bool wants_strides = wanted("_strides");
+    if (wants_strides || is_batched) add_strides();
+    if (wants_strides && is_batched)
+      part.declare(always ? "const constant size_t*" : "const constant int64_t*", name + "_strides",
+                   name + "_strides + 1");
+    if (wanted("_ndim")) {
       parameters.add(ParameterRole::kNdim, i, "int", Dtype::kInt32, true, "const constant", name + "_ndim");
+      if (is_batched) part.declare("const int", name + "_ndim", name + "_ndim - 1");
+    }
   }
   for (size_t i = 0; i < request.outputs.size(); ++i) {
     for (std::string_view suffix : {"_shape", "_strides", "_ndim"})
       unit.missing_names.push_back(concat(request.output_names[i], suffix));
     std::string element(metal_name(request.outputs[i]));
     if (request.atomic_outputs) element = concat("atomic<", element, ">");
+    if (request.part.has_batch()) part.declare_output(concat("device ", element, "*"), request.output_names[i]);
     parameters.add(ParameterRole::kOutput, i, std::move(element), request.outputs[i], false, "device",
                    request.output_names[i]);
   }
+  auto uses_attribute = [&](std::string_view name) {
+    return request.text.body_uses(name) && !is_argument(request, name);
+  };
+  if (!request.part.is_whole()) part.declare_positions(uses_attribute);
   for (size_t row = 0; row < kAttributes.size(); ++row) {
     const AttributeRow& attribute = kAttributes[row];
-    if (!request.text.body_uses(attribute.name) || is_argument(request, attribute.name)) continue;
+    if (!part.needs(attribute.name, uses_attribute(attribute.name))) continue;
     unit.attributes.push_back(static_cast<uint8_t>(row));
     parameters.lines.push_back(concat("  ", attribute.type(), " ", attribute.name, " [[", attribute.name, "]]"));
   }
@@ -102,7 +127,9 @@ KernelUnit write_metal(const SignatureRequest& request) {
   bool is_template = !request.template_arguments.empty();
   if (is_template) unit.text += template_head(request);
   unit.text += concat("[[kernel]] void ", function, "(\n", join(parameters.lines, ",\n"), ") {\n");
+  unit.text += part.before();
   append_body(unit, request.text);
+  unit.text += part.after();
   unit.text += "}\n";
 
   unit.entry = function;

@@ -286,19 +286,33 @@ MadeCode Context::compile(const std::string& id, const KernelUnit& unit, const T
 
 MadeCode Context::find_or_compile(const std::string& id, const KernelUnit& unit, const TargetSpec& target,
                                   const CompilerIdentity& compiler, Target* here) {
-  CodeSource source = CodeSource::kCompiled;
-  if (std::optional<CodeEntry> entry = find_stored(id, unit, target, compiler, source)) try {
-      // What was compiled where this target was not there is finished once.
-      if (here && here->finish(entry->binary, unit) && source == CodeSource::kDisk) {
-        cache_.discard(id);
-        static_cast<void>(cache_.store(id, *entry));
-      }
-      return {id, std::move(*entry), source, {}};
-    } catch (const InternalError& error) {  // undamaged, and yet of no use
-      log(LogCategory::kCache, unit.name, ": ", name_of(source), " refusal ", id, ": ", error.what());
-      if (source == CodeSource::kDisk) cache_.discard(id);
-    }
+  if (std::optional<MadeCode> found = find_finished(id, unit, target, compiler, here)) return std::move(*found);
+  // Of the processes that want it now, one compiles it. Longer than nearly all kernels take to compile.
+  constexpr std::chrono::seconds kMostWaiting{20};
+  bool is_there = false;
+  DiskCache::Claim claim = cache_.claim(id, kMostWaiting, is_there);
+  if (is_there)
+    if (std::optional<MadeCode> found = find_finished(id, unit, target, compiler, here)) return std::move(*found);
   return compile(id, unit, target, compiler, here);
+}
+
+std::optional<MadeCode> Context::find_finished(const std::string& id, const KernelUnit& unit, const TargetSpec& target,
+                                               const CompilerIdentity& compiler, Target* here) {
+  CodeSource source = CodeSource::kCompiled;
+  std::optional<CodeEntry> entry = find_stored(id, unit, target, compiler, source);
+  if (!entry) return std::nullopt;
+  try {
+    // What was compiled where this target was not there is finished once.
+    if (here && here->finish(entry->binary, unit) && source == CodeSource::kDisk) {
+      cache_.discard(id);
+      static_cast<void>(cache_.store(id, *entry));
+    }
+    return MadeCode{id, std::move(*entry), source, {}};
+  } catch (const InternalError& error) {  // undamaged, and yet of no use
+    log(LogCategory::kCache, unit.name, ": ", name_of(source), " refusal ", id, ": ", error.what());
+    if (source == CodeSource::kDisk) cache_.discard(id);
+    return std::nullopt;
+  }
 }
 
 SingleFlight<Binary>::Found Context::binary_for(const KernelUnit& unit, Target& target) {

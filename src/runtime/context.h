@@ -143,6 +143,8 @@ class Context {
                    const CompilerIdentity& compiler, Target* here);
   MadeCode find_or_compile(const std::string& id, const KernelUnit& unit, const TargetSpec& target,
                            const CompilerIdentity& compiler, Target* here);
+  std::optional<MadeCode> find_finished(const std::string& id, const KernelUnit& unit, const TargetSpec& target,
+                                        const CompilerIdentity& compiler, Target* here);
 
   std::mutex targets_mutex_;
   std::vector<std::unique_ptr<Target>> owned_targets_;

@@ -7,6 +7,7 @@
 #include "core/log.h"
 #include "core/settings.h"
 #include "core/text.h"
+#include "frontend/grid_part.h"
 #include "kiln/error.h"
 
 namespace kiln {
@@ -44,6 +45,7 @@ KernelObject::KernelObject(KernelSpec spec, Context& context)
   if (auto twice = std::ranges::adjacent_find(writable); twice != writable.end())
     throw ValueError(concat(message_prefix(spec_.dialect), "`writable_inputs` names `", printable(*twice), "` twice."));
   if (spec_.input_names) check_writable_names(*spec_.input_names);
+  if (!spec_.part.is_whole()) check_part(spec_.dialect, text_, printable(spec_.name));
 
   if (spec_.input_names)
     for (const std::string& name : *spec_.input_names) uses_shape_.push_back(body_uses_shape_of(name));

@@ -127,6 +127,9 @@ class KernelObject {
   LaunchForm form_for_code(const Call& call) const;
   std::string_view call_key(const Call& call, size_t& general_bytes) const;
   bool uses_shape_of(const Call& call, size_t input) const;
+  bool is_batched(size_t input) const {
+    return input < spec_.part.batched_inputs.size() && spec_.part.batched_inputs[input];
+  }
   bool body_uses_shape_of(const std::string& name) const;
   void set_known_shapes(KernelUnit& unit, const Call& call) const;
 

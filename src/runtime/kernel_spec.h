@@ -29,6 +29,8 @@ struct KernelSpec {
   // Inputs that the body writes become writable, as on a Mac; else such a body is refused.
   bool allows_input_stores = false;
   SignatureStyle style = SignatureStyle::kWhereUsed;
+  // With the parameters of the part among its inputs.
+  GridPart part = {};
 
   bool operator==(const KernelSpec&) const = default;
 };

@@ -12,11 +12,13 @@
 namespace kiln {
 namespace {
 
-InputType type_of(const InputArray& input) {
+InputType type_of(const InputArray& input, bool is_batched) {
+  std::span<const int64_t> shape = input.shape;
+  if (is_batched && !shape.empty()) shape = shape.subspan(1);
   InputType type;
   type.dtype = input.dtype;
-  type.is_scalar = input.shape.empty();
-  type.is_small = element_count(input.shape) < kSmallInputSize;
+  type.is_scalar = shape.empty();
+  type.is_small = element_count(shape) < kSmallInputSize;
   return type;
 }
 
@@ -92,8 +94,8 @@ std::string_view KernelObject::call_key(const Call& call, size_t& general_bytes)
   add(call.device.kind);
   add(static_cast<uint8_t>(call.device.index));
   add(static_cast<uint32_t>(call.inputs.size()));
-  for (const InputArray& input : call.inputs) {
-    InputType type = type_of(input);
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    InputType type = type_of(call.inputs[i], is_batched(i));
     add(type.dtype);
     add(static_cast<uint8_t>(type.is_scalar + 2 * type.is_small));
   }
@@ -125,7 +127,7 @@ std::string_view KernelObject::call_key(const Call& call, size_t& general_bytes)
 
 KernelUnit KernelObject::unit_for(const Call& call) const {
   std::vector<InputType> inputs;
-  for (const InputArray& input : call.inputs) inputs.push_back(type_of(input));
+  for (size_t i = 0; i < call.inputs.size(); ++i) inputs.push_back(type_of(call.inputs[i], is_batched(i)));
   std::vector<Dtype> outputs;
   for (const OutputArray& output : call.outputs) outputs.push_back(output.dtype);
   SignatureRequest request{text_,
@@ -136,7 +138,8 @@ KernelUnit KernelObject::unit_for(const Call& call) const {
                            outputs,
                            call.template_arguments,
                            spec_.atomic_outputs,
-                           spec_.style};
+                           spec_.style,
+                           spec_.part};
   KernelUnit unit = spec_.dialect == Dialect::kMetal ? write_metal(request) : write_cuda(request);
   if (!spec_.ensure_row_contiguous)
     for (KernelParameter& parameter : unit.parameters)

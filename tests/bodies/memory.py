@@ -365,6 +365,7 @@ def without_guards(x):
     grid=(40, 1, 1),
     threadgroup=(40, 1, 1),
     ensure_row_contiguous=False,
+    reads_around=True,
     constructs="memory.strided_extent layouts.strided",
 )
 def loads_around_a_column(x):

@@ -116,6 +116,25 @@ one_by_one = elementwise("one_by_one", ["x", "scale"], "y[i] = x[i] * scale[i % 
 one_by_one.vmap("sequential")
 
 
+# A batch as one more axis of the grid, for a body that knows where it is: the product with the reversed array.
+mirrored = elementwise("mirrored", ["x", "w"], "y[i] = w[i] * x[threads_per_grid.x - 1 - i];")
+mirrored.vmap("grid")
+
+
+@mirrored.vjp
+def mirrored_vjp(primals, cotangent, _):
+    x, w = primals
+    xp = kiln.array_namespace(x)
+    return mirrored(cotangent * w, xp.ones_like(w)), mirrored(x, cotangent)
+
+
+@mirrored.jvp
+def mirrored_jvp(primals, tangents):
+    (x, w), (dx, dw) = primals, tangents
+    parts = ([] if dx is None else [mirrored(dx, w)]) + ([] if dw is None else [mirrored(x, dw)])
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
 # ---- A bilinear sample with a gradient by hand: images (batch, height, width, channels), places (batch, …, 2) in -1 to 1.
 
 _HEADER = """

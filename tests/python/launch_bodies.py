@@ -5,8 +5,20 @@ import re
 
 import bodies
 import kiln
+import numpy as np
 
 BODIES = {body.name: body for body in bodies.all_bodies()}
+
+
+def shows_strides(body):
+    """Whether it shows the strides of an input that does not lie in memory in order."""
+    return body.reads_around and not all(np.asarray(value).flags.c_contiguous for value in body.inputs().values())
+
+
+def shows_negative_strides(body):
+    return body.reads_around and any(
+        stride < 0 for value in body.inputs().values() for stride in np.asarray(value).strides
+    )
 
 
 @functools.cache

@@ -167,15 +167,26 @@ def test_processes_that_start_together_share_what_they_compile(folder):
     (folder / "many.py").write_text(
         "from program import *\n"
         "for n in range(10):\n"
-        "    launch(f'uint i = thread_position_in_grid.x; y[i] = T(N * x[i] + x_shape[0]); // {n}')\n"
+        "    print(launch(f'uint i = thread_position_in_grid.x; y[i] = T(N * x[i] + x_shape[0]); // {n}').code)\n"
     )
     running = [
-        subprocess.Popen([sys.executable, "many.py"], cwd=folder, env=environment(folder), stderr=subprocess.PIPE)
+        subprocess.Popen(
+            [sys.executable, "many.py"],
+            cwd=folder,
+            env=environment(folder),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         for _ in range(6)
     ]
+    codes = []
     for process in running:
-        _, errors = process.communicate(timeout=120)
-        assert (process.returncode, errors) == (0, b"")
+        output, errors = process.communicate(timeout=120)
+        assert (process.returncode, errors) == (0, "")
+        codes += output.split()
+    # One compiles each, and the others wait for it.
+    assert codes.count("compiled") == 10 and codes.count("disk") == 50
     assert len(entries(folder)) == 10
     assert printed(folder, "-m", "kiln", "cache", "verify") == "10 kernels are undamaged\n"
 

@@ -147,11 +147,11 @@ def test_rules_are_functions():
     for name, message in (
         ("vjp", "Expected `vjp` to be a function but got int."),
         ("jvp", "Expected `jvp` to be a function but got int."),
-        ("vmap", "Expected `vmap` to be a function or 'sequential' but got int."),
+        ("vmap", "Expected `vmap` to be a function, 'grid' or 'sequential' but got int."),
     ):
         with pytest.raises(TypeError, match=f"^{re.escape('[metal_kernel] ' + message)}$"):
             getattr(function, name)(3)
-    with pytest.raises(ValueError, match="Expected `vmap` to be a function or 'sequential' but got 'parallel'"):
+    with pytest.raises(ValueError, match="Expected `vmap` to be a function, 'grid' or 'sequential' but got 'parallel'"):
         function.vmap("parallel")
 
 

@@ -12,7 +12,7 @@ import function_definitions as definitions
 import numpy as np
 import pytest
 import transformation_table
-from function_definitions import grid_sample, one_by_one, plain, powers, product, square
+from function_definitions import grid_sample, mirrored, one_by_one, plain, powers, product, square
 
 jax = pytest.importorskip("jax", reason="JAX is not installed")
 jnp = jax.numpy
@@ -65,6 +65,35 @@ def sequential():
     close(jax.vmap(one_by_one, in_axes=(0, None))(X, scale), X * scale)
     close(jax.jit(jax.vmap(one_by_one, in_axes=(1, None)))(X, jnp.ones(1)), X.T)
     assert jax.vmap(one_by_one, in_axes=(0, None))(X[:0], scale).shape == (0, 5)
+
+
+def reversed_product(x, w):
+    return w * x[::-1]
+
+
+def grid_axis():
+    """Batches of a function that knows where it is in its grid; derivatives of batches, batches of derivatives."""
+    w, v = values(5), values(8, 5)
+    for arrays, in_axes in (((X, v), (0, 0)), ((X, w), (0, None)), ((w, v), (None, 0)), ((X.T, w), (1, None))):
+        batched, expected = (jax.vmap(f, in_axes=in_axes) for f in (mirrored, reversed_product))
+        close(jax.jit(batched)(*arrays), expected(*arrays))
+        for got, wanted in zip(
+            *[jax.grad(lambda *a, f=f: (f(*a) ** 2).sum(), argnums=(0, 1))(*arrays) for f in (batched, expected)],
+            strict=True,
+        ):
+            close(got, wanted, 1e-4)
+        for got, wanted in zip(
+            *[
+                jax.vmap(jax.grad(lambda *a, f=f: (f(*a) ** 2).sum(), argnums=(0, 1)), in_axes=in_axes)(*arrays)
+                for f in (mirrored, reversed_product)
+            ],
+            strict=True,
+        ):
+            close(got, wanted, 1e-4)
+        got, wanted = (jax.jvp(f, arrays, arrays) for f in (batched, expected))
+        close(got[1], wanted[1])
+    nested = [jax.vmap(jax.vmap(f, in_axes=(0, None)), in_axes=(0, 0)) for f in (mirrored, reversed_product)]
+    close(*(f(values(3, 8, 5), values(3, 5)) for f in nested))
 
 
 def scan(function):
@@ -185,6 +214,7 @@ TRANSFORMATIONS: dict[str, Any] = {
     "`jacfwd(jacfwd)`": both(lambda f: jax.jacfwd(jax.jacfwd(f)), X[0]),
     "`jax.vmap`": vmap,
     "`jax.vmap`, one launch after the other": sequential,
+    "`jax.vmap`, an axis of the grid": grid_axis,
     "`vmap(grad)`": both(lambda f: jax.vmap(jax.grad(f))),
     "`grad(vmap)`": both(lambda f: jax.grad(lambda x: jax.vmap(f)(x).sum())),
     "`vmap(jvp)`": both(lambda f: jax.vmap(lambda x: jax.jvp(f, (x,), (jnp.cos(x),)))),
@@ -273,7 +303,7 @@ DIFFERENTIATED = (
 )
 BATCH = (
     "[metal_kernel] `plain` is batched (JAX, vmap), and the function has no vmap rule: attach one with `f.vmap(rule)` or "
-    '`f.vmap("sequential")`.'
+    '`f.vmap("grid")`.'
 )
 
 
@@ -334,9 +364,9 @@ def test_sharded_inputs():
         """
         message = (
             "[metal_kernel] `square` is called in a program for 4 devices (JAX), which would gather its inputs on each of "
-            "them: call it within `jax.shard_map`."
+            "them: call it within `jax.shard_map`, or `kiln.jax.on_mesh(f, mesh, axis)` in its place after `f.sharding(…)`."
         )
-        for f in (square, jax.jit(square), jax.jit(jax.grad(lambda x: square(x).sum()))):
+        for f in (jax.jit(square), jax.jit(jax.grad(lambda x: square(x).sum()))):
             try:
                 f(sharded)
                 raise SystemExit("no error")

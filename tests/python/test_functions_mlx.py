@@ -10,7 +10,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 import transformation_table
-from function_definitions import grid_sample, one_by_one, plain, powers, product, square
+from function_definitions import grid_sample, mirrored, one_by_one, plain, powers, product, square
 
 
 def values(*shape, dtype=mx.float32):
@@ -63,6 +63,30 @@ def sequential():
     assert mx.vmap(one_by_one, in_axes=(0, None))(X[:0], scale).shape == (0, 5)
 
 
+def reversed_product(x, w):
+    return w * x[::-1]
+
+
+def grid_axis():
+    """Batches of a function that knows where it is in its grid; derivatives of batches, batches of derivatives."""
+    w, v = values(5), values(8, 5)
+    for arrays, in_axes in (((X, v), (0, 0)), ((X, w), (0, None)), ((w, v), (None, 0)), ((X.T, w), (1, None))):
+        batched, expected = (mx.vmap(f, in_axes=in_axes) for f in (mirrored, reversed_product))
+        close(batched(*arrays), expected(*arrays))
+        for i in (0, 1):
+            got, wanted = (mx.grad(lambda *a, f=f: (f(*a) ** 2).sum(), argnums=i)(*arrays) for f in (batched, expected))
+            close(got, wanted, 1e-4)
+            got, wanted = (
+                mx.vmap(mx.grad(lambda *a, f=f: (f(*a) ** 2).sum(), argnums=i), in_axes=in_axes)(*arrays)
+                for f in (mirrored, reversed_product)
+            )
+            close(got, wanted, 1e-4)
+        got, wanted = (mx.jvp(f, list(arrays), list(arrays)) for f in (batched, expected))
+        close(got[1][0], wanted[1][0])
+    nested = [mx.vmap(mx.vmap(f, in_axes=(0, None)), in_axes=(0, 0)) for f in (mirrored, reversed_product)]
+    close(*(f(values(3, 8, 5), values(3, 5)) for f in nested))
+
+
 def compile_any_size():
     forward = mx.compile(lambda x: square(mx.sin(x)), shapeless=True)
     backward = mx.compile(mx.grad(loss), shapeless=True)
@@ -80,6 +104,7 @@ TRANSFORMATIONS: dict[str, Any] = {
     "`mx.jvp`": jvp,
     "`mx.vmap`": vmap,
     "`mx.vmap`, one launch after the other": sequential,
+    "`mx.vmap`, an axis of the grid": grid_axis,
     "`vmap(grad)`": both(lambda f: mx.vmap(mx.grad(f))),
     "`grad(vmap)`": both(lambda f: mx.grad(lambda x: mx.vmap(f)(x).sum())),
     "`mx.compile`": lambda: close(mx.compile(lambda x: square(mx.sin(x)))(X), mx.sin(X) ** 2),
@@ -163,7 +188,7 @@ def test_missing_rules():
         (
             lambda: mx.vmap(plain)(X),
             "`plain` is batched (MLX, vmap), and the function has no vmap rule: attach one with `f.vmap(rule)` or "
-            '`f.vmap("sequential")`.',
+            '`f.vmap("grid")`.',
         ),
     ):
         with pytest.raises(TypeError) as error:

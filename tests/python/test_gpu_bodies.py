@@ -7,7 +7,7 @@ import kiln
 import numpy as np
 import pytest
 from gpu import needs_gpu
-from launch_bodies import BODIES, launch, launch_numpy
+from launch_bodies import BODIES, launch, launch_numpy, shows_negative_strides
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch_arrays import to_numpy, to_torch, torch_dtype  # noqa: E402
@@ -37,9 +37,7 @@ def launch_torch(body, inputs):
 
 
 def skip_without_its_strides(body):
-    if body.reads_around and any(
-        stride < 0 for value in body.inputs().values() for stride in np.asarray(value).strides
-    ):
+    if shows_negative_strides(body):
         pytest.skip("PyTorch has no negative strides")
 
 

@@ -6,7 +6,10 @@
 #include <sys/time.h>
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
 #include <stdexcept>
+#include <thread>
 
 #include "cache/cache_test_base.h"
 
@@ -42,6 +45,46 @@ TEST_F(DiskCacheTest, IsTheUsersAlone) {
   EXPECT_EQ(cache.store(test_id(2), test_entry(2)), "");
   umask(before);
   EXPECT_EQ(mode("/a/b/v1/" + test_id(2)), 0600u);
+}
+
+TEST_F(DiskCacheTest, OneMakesAnEntryAndOthersWait) {
+  using std::chrono::milliseconds;
+  DiskCache cache(options());
+  bool is_there = true;
+  std::optional<DiskCache::Claim> claim(cache.claim(test_id(1), milliseconds(0), is_there));
+  EXPECT_FALSE(is_there);
+  EXPECT_EQ(temporary_files().size(), 1u);
+  // Another entry is not waited for, and a holder that does not come to an end for so long.
+  EXPECT_EQ((static_cast<void>(cache.claim(test_id(2), milliseconds(0), is_there)), is_there), false);
+  EXPECT_EQ((static_cast<void>(cache.claim(test_id(1), milliseconds(4), is_there)), is_there), false);
+  std::thread other([&] {
+    bool found = false;
+    static_cast<void>(DiskCache(options()).claim(test_id(1), milliseconds(1'000'000), found));
+    EXPECT_TRUE(found);
+  });
+  EXPECT_EQ(cache.store(test_id(1), test_entry(1)), "");
+  other.join();
+  // Who comes before the claim ends and after the entry was stored.
+  static_cast<void>(cache.claim(test_id(1), milliseconds(1'000'000), is_there));
+  EXPECT_TRUE(is_there);
+  claim.reset();
+  EXPECT_EQ(temporary_files(), std::vector<std::string>());
+  static_cast<void>(cache.claim(test_id(1), milliseconds(0), is_there));
+  EXPECT_TRUE(is_there);
+}
+
+TEST_F(DiskCacheTest, WhoWaitsGoesOnWhereTheHolderMakesNothing) {
+  DiskCache cache(options());
+  bool is_there = true;
+  std::optional<DiskCache::Claim> claim(cache.claim(test_id(1), std::chrono::milliseconds(0), is_there));
+  std::thread other([&] {
+    bool found = true;
+    static_cast<void>(DiskCache(options()).claim(test_id(1), std::chrono::milliseconds(1'000'000), found));
+    EXPECT_FALSE(found);
+  });
+  claim.reset();
+  other.join();
+  EXPECT_EQ(temporary_files(), std::vector<std::string>());
 }
 
 TEST_F(DiskCacheTest, CountsHitsAndMisses) {

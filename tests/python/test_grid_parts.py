@@ -1,0 +1,207 @@
+"""Batches as an axis of the grid, and slices of grids: the bits of launches of their own, of one launch."""
+
+import pickle
+from typing import Any
+
+import function_definitions as definitions
+import kiln
+import numpy as np
+import pytest
+from kiln._grid_parts import batched_function
+
+ATTRIBUTES = [
+    "dispatch_quadgroups_per_threadgroup",
+    "dispatch_simdgroups_per_threadgroup",
+    "dispatch_threads_per_threadgroup",
+    "grid_origin",
+    "grid_size",
+    "quadgroup_index_in_threadgroup",
+    "quadgroups_per_threadgroup",
+    "simdgroup_index_in_threadgroup",
+    "simdgroups_per_threadgroup",
+    "thread_execution_width",
+    "thread_index_in_quadgroup",
+    "thread_index_in_simdgroup",
+    "thread_index_in_threadgroup",
+    "thread_position_in_grid",
+    "thread_position_in_threadgroup",
+    "threadgroup_position_in_grid",
+    "threadgroups_per_grid",
+    "threads_per_grid",
+    "threads_per_simdgroup",
+    "threads_per_threadgroup",
+]
+
+
+def shape_of(x, *_):
+    return [x.shape]
+
+
+def dtype_of(x, *_):
+    return [x.dtype]
+
+
+def thread_per_element(x, *_):
+    return tuple(x.shape[::-1])
+
+
+def function_of(
+    source: str, names: tuple[str, ...] = ("x",), threadgroup=(8, 2, 2), make: Any = None, **options
+) -> Any:
+    kernel = (make or kiln.metal_kernel)("part", list(names), ["y"], source, **options)
+    return kernel.function(
+        output_shapes=shape_of,
+        output_dtypes=dtype_of,
+        grid=thread_per_element,
+        threadgroup=threadgroup,
+        init_value=0,
+    )
+
+
+INDEX = "uint3 p = thread_position_in_grid; uint i = (p.z * x_shape[1] + p.y) * x_shape[2] + p.x; "
+BODIES = {
+    "every attribute": INDEX
+    + "uint hash = x[i]; "
+    + "".join(
+        f"hash = hash * 31 + {name}; "
+        if name.split("_")[0] not in ("dispatch", "grid", "threads", "threadgroups", "thread", "threadgroup")
+        or "_index_" in name
+        or name in ("thread_execution_width", "threads_per_simdgroup")
+        or "groups_per_threadgroup" in name
+        else f"hash = hash * 31 + {name}.x * 7 + {name}.y * 5 + {name}.z * 3; "
+        for name in ATTRIBUTES
+    )
+    + "y[i] = hash;",
+    "threadgroup memory": INDEX
+    + """
+        threadgroup uint shared[32];
+        uint t = thread_index_in_threadgroup;
+        uint3 n = threads_per_threadgroup;
+        shared[t] = x[i];
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        y[i] = shared[n.x * n.y * n.z - 1 - t] + 100 * simd_sum(x[i]);
+    """,
+    "its own names": INDEX
+    + """
+        uint3 threads_per_grid = uint3(3);
+        p.x += threads_per_grid.x;
+        thread_position_in_grid = p;
+        if (x[i] == 3) return;
+        y[i] = thread_position_in_grid.x;
+    """,
+}
+
+
+def values(*shape):
+    return np.random.default_rng(sum(shape)).integers(0, 9, shape).astype(np.uint32)
+
+
+@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("shape", [(4, 6, 30), (2, 1, 7), (2, 3, 64)])
+def test_a_batch_has_the_bits_of_launches_of_its_own(name, shape):
+    function = function_of(BODIES[name])
+    x = values(5, *shape)
+    got = batched_function(function, (True,))(x)
+    assert np.array_equal(got, np.stack([function(element) for element in x]))
+
+
+@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("shape", [(4, 6, 30), (1, 1, 7), (3, 5, 33)])
+def test_slices_have_the_bits_of_one_launch(name, shape):
+    function = function_of(BODIES[name])
+    x = values(*shape)
+    whole = function(x)
+    for axis in range(3):
+        for count in (1, 2, 5):
+            parts = [function.shard(i, count, axis)(x) for i in range(count)]
+            assert np.array_equal(sum(parts), whole), (axis, count)
+            # Each thread belongs to one slice.
+            assert (sum((part != 0).astype(int) for part in parts) <= 1).all()
+
+
+def test_scalars_strides_and_common_inputs():
+    function = function_of(
+        INDEX + "y[i] = x[elem_to_loc(i, x_shape, x_strides, x_ndim)] * s + w[i % w_shape[0]] + x_ndim + w_shape[0];",
+        ("x", "s", "w"),
+        ensure_row_contiguous=False,
+    )
+    x, s, w = values(4, 3, 5, 2).transpose(0, 3, 2, 1), values(4), values(4, 7)
+    for flags in ((True, True, True), (True, False, True), (False, True, False), (True, True, False)):
+        inputs = [value if flag else value[0] for value, flag in zip((x, s, w), flags, strict=True)]
+        expected = [
+            function(*[value[k] if flag else value for value, flag in zip(inputs, flags, strict=True)])
+            for k in range(4)
+        ]
+        assert np.array_equal(batched_function(function, flags)(*inputs), np.stack(expected)), flags
+
+
+CUDA = """
+    int i = blockIdx.x * blockDim.x + threadIdx.x, n = x_shape[0];
+    if (i < n && blockIdx.z < gridDim.z) y[i] = 2 * x[i * x_strides[0]] + blockIdx.x + 100 * gridDim.x + 7 * x_ndim;
+"""
+
+
+def test_cuda_bodies():
+    function = function_of(CUDA, threadgroup=(16, 1, 1), make=kiln.cuda_kernel)
+    x = values(6, 70)
+    assert np.array_equal(batched_function(function, (True,))(x), np.stack([function(element) for element in x]))
+    for count in (1, 2, 3, 7):
+        assert np.array_equal(sum(function.shard(i, count)(x[0]) for i in range(count)), function(x[0]))
+
+
+def test_what_sees_the_whole_launch_is_refused_by_line():
+    header = "\n__device__ int at() {\n  return blockIdx.x; }"
+    function = function_of("y[at()] = x[at()];", header=header, make=kiln.cuda_kernel)
+    with pytest.raises(kiln.UnsupportedError) as error:
+        function.vmap("grid")
+    assert str(error.value) == (
+        "[cuda_kernel] `part`: header:3: `blockIdx` is of the whole launch here, and the body's grid is a part of it (a "
+        "batch as an axis of the grid, or a slice)."
+    )
+    assert repr(function) == "<kiln.Function of `part`>"
+    with pytest.raises(kiln.UnsupportedError, match="header:3: `blockIdx` is of the whole launch here"):
+        function.shard(0, 2)
+    function = function_of("\n auto g = cooperative_groups::this_grid();", make=kiln.cuda_kernel)
+    with pytest.raises(kiln.UnsupportedError, match="source:2: `cooperative_groups` is of the whole launch here"):
+        function.vmap("grid")
+
+
+def test_a_batch_needs_whole_threadgroups():
+    function = function_of(BODIES["threadgroup memory"])
+    with pytest.raises(ValueError) as error:
+        batched_function(function, (True,))(values(5, 3, 2, 2))
+    assert str(error.value) == (
+        "[metal_kernel] A batch of `part` as an axis of the grid needs whole threadgroups along z, and the grid has 3 "
+        "threads there in threadgroups of 2."
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0, 0), "Expected `count` to be at least 1 but got 0."),
+        ((2, 2), "Expected `index` to be in [0, 1] but got 2."),
+        ((0, 2, 3), "Expected `axis` to be 0, 1 or 2 but got 3."),
+    ],
+)
+def test_wrong_slices(arguments, message):
+    with pytest.raises(ValueError) as error:
+        definitions.square.shard(*arguments)
+    assert str(error.value) == f"[metal_kernel] {message}"
+
+
+def test_slices_and_batches_pickle():
+    x = np.arange(1000, dtype=np.float32)
+    parts = [pickle.loads(pickle.dumps(definitions.square.shard(i, 2))) for i in range(2)]
+    assert np.array_equal(parts[0](x)[:512], (x * x)[:512]) and np.array_equal(parts[1](x)[512:], (x * x)[512:])
+    batch = pickle.loads(pickle.dumps(batched_function(definitions.mirrored, (True, False))))
+    assert np.array_equal(batch(x.reshape(4, 250), x[:250]), x.reshape(4, 250)[:, ::-1] * x[:250])
+
+
+def test_an_exported_function_is_no_part():
+    mx = pytest.importorskip("mlx.core")
+    import kiln.mlx
+
+    part = definitions.square.shard(0, 2)
+    with pytest.raises(kiln.UnsupportedError, match="is a part of a grid"):
+        kiln.mlx._marks_export(part)(mx.ones(4))

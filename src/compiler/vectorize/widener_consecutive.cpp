@@ -348,8 +348,9 @@ std::optional<Widener::Interval> Widener::computed_range(Value* value, unsigned 
     const ConstantRange range = evolution_.getSignedRange(evolution_.getSCEV(value));
     return Interval{range.getSignedMin().getSExtValue(), range.getSignedMax().getSExtValue()};
   }
-  if (auto values = values_of(value)) {
-    auto less = [](const APInt& a, const APInt& b) { return a.slt(b); };
+  // Strides and patterns take lanes' values for unsigned numbers: negative ones may be far from their neighbours.
+  if (auto values = values_of(value); values && none_of(*values, [](const APInt& one) { return one.isNegative(); })) {
+    auto less = [](const APInt& a, const APInt& b) { return a.ult(b); };
     return Interval{std::min_element(values->begin(), values->end(), less)->getSExtValue(),
                     std::max_element(values->begin(), values->end(), less)->getSExtValue()};
   }

@@ -404,9 +404,10 @@ class Rewriter {
   void mark_threadgroup_constructors(size_t open, std::vector<bool>& is_marked) const {
     size_t key = class_key(open);
     if (key > open || is(key, tok::kw_enum)) return;
-    while (++key < open && (is(key, tok::kw___attribute) || is(key, tok::kw_alignas)))
-      if (is(key + 1, tok::l_paren)) key = match_[key + 1];
-    llvm::StringRef name = identifier(tokens_[key]);
+    size_t at = key + 1;
+    while (at < open && tokens_[at].isOneOf(tok::kw___attribute, tok::kw_alignas))
+      at = is(at + 1, tok::l_paren) ? match_[at + 1] + 1 : at + 1;
+    llvm::StringRef name = identifier(tokens_[at]);
     if (name.empty()) return;
     std::vector<size_t> in_threadgroup;
     bool has_other = false;

@@ -31,7 +31,7 @@ void spell_out_bitcasts(Function& function) {
     } else {
       bits = builder.CreateBitCast(bits, whole);
     }
-    Value* result = bits;
+    Value* result;
     if (to) {
       unsigned width = to->getScalarSizeInBits();
       result = PoisonValue::get(to);

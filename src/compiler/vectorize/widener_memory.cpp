@@ -359,7 +359,8 @@ Widener::Values Widener::load_words(const LoadInst& load, Type* element, Value* 
   if (in_memory) *in_memory = registers;
   if (has_chunks) return load_strided_words(load, address, step, indices, builder);
   // The elements whose index modulo `size` is `index`, by {size, index}.
-  std::map<std::pair<uint64_t, uint64_t>, Values> parts{{{1, 0}, std::move(registers)}};
+  std::map<std::pair<uint64_t, uint64_t>, Values> parts;
+  parts.try_emplace({1, 0}, std::move(registers));  // an initializer list would copy it
   auto part = [&](auto&& self, uint64_t size, uint64_t index) -> Values& {
     auto found = parts.find({size, index});
     if (found != parts.end()) return found->second;

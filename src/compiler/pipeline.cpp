@@ -92,7 +92,6 @@
 #include "compiler/versioning/loop_versioning.h"
 #include "compiler/workgroup/coarsened_addresses.h"
 #include "compiler/workgroup/deferred_reductions.h"
-#include "compiler/workgroup/interleaved_simdgroups.h"
 #include "compiler/workgroup/reuse_barriers.h"
 #include "compiler/workgroup/simdgroup_loops.h"
 #include "compiler/workgroup/suspend_points.h"
@@ -126,7 +125,6 @@ constexpr const char* kOptionalPasses[] = {
     "guarded-atomics",
     "indirect-prefetch",
     "int4-to-float",
-    "interleaved-simdgroups",
     "interleaved-variables",
     "lane-loop-splitting",
     "lane-reductions",
@@ -522,11 +520,6 @@ void optimize_threadgroup(Pipeline& pipeline, Module& module, const VectorIsa& v
     pipeline.run_llvm(
         "loop(loop-deletion,loop-unroll-full),sroa,simplifycfg,gvn<no-pre>,instcombine<no-verify-fixpoint>", *function);
     pipeline.run_llvm("loop-simplify", *function);
-    // After unrolling, which makes one block of an inner loop's body.
-    if (unit.form.simdgroups != 0 && pipeline.run(optional("interleaved-simdgroups"), *function, [&] {
-          return interleave_simdgroups(*function, pipeline.analyses(), vector_isa);
-        }))
-      pipeline.run_llvm("simplifycfg,gvn<no-pre>,loop-simplify", *function);
     // After unrolling: loops that are left run over simdgroups.
     const bool has_sums = pipeline.run(optional("deferred-reductions"), *function,
                                        [&] { return defer_reductions(*function, pipeline.analyses(), vector_isa); });

@@ -15,9 +15,6 @@ inline constexpr const char* kLikely = "kiln.likely";
 /// On the latch's branch of a loop over multibuffered tiles (workgroup/tile_multibuffering.h).
 inline constexpr const char* kTileLoop = "kiln.tiles";
 
-/// On the latch's branch of a loop over a threadgroup's simdgroups (workgroup/simdgroup_loops.h).
-inline constexpr const char* kSimdgroupLoop = "kiln.simdgroups";
-
 /// On a collective whose result is uniform.
 inline constexpr const char* kUniform = "kiln.uniform";
 

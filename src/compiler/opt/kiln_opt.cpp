@@ -93,7 +93,6 @@
 #include "compiler/versioning/loop_versioning.h"
 #include "compiler/workgroup/coarsened_addresses.h"
 #include "compiler/workgroup/deferred_reductions.h"
-#include "compiler/workgroup/interleaved_simdgroups.h"
 #include "compiler/workgroup/reuse_barriers.h"
 #include "compiler/workgroup/simdgroup_loops.h"
 #include "compiler/workgroup/suspend_points.h"
@@ -175,8 +174,6 @@ const std::map<std::string, FunctionPass>& function_passes() {
        [](Function& f, State& s) { s.points = number_convergence_points(f, LoopEnds::kKept); }},
       {"describe-accesses", [](Function& f, State& s) { describe_accesses(f, s.unit, s.unit.parameters); }},
       {"hide-sinks", [](Function& f, State&) { hide_sinks(f); }},
-      {"interleaved-simdgroups",
-       [](Function& f, State& s) { interleave_simdgroups(f, s.runner.functions(), s.vector_isa); }},
       {"interleaved-variables", [](Function& f, State&) { interleave_variables(f); }},
       {"lane-collectives",
        [](Function& f, State& s) {

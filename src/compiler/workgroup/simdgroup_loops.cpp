@@ -614,7 +614,6 @@ class SimdgroupLoops {
     Value* next = builder_.CreateAdd(region.number, builder_.getInt32(1), "", true, true);
     BranchInst* latch_branch = builder_.CreateCondBr(builder_.CreateICmpULT(next, count_), region.head, region.next);
     region.number->addIncoming(next, region.end);
-    latch_branch->setMetadata(kSimdgroupLoop, MDNode::get(function_.getContext(), {}));
     if (known_count_) unroll_small(region, *latch_branch);
   }
 

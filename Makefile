@@ -19,7 +19,7 @@ ASAN_TESTS := interfaces launch errors wrong_calls wrong_containers wrong_kernel
 # cmake, ninja and ctest of the environment come first.
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH" &&
 
-.PHONY: all build demo docs gallery gpu-bundle test test-all test-python test-python-all test-frameworks test-cpp test-gpu test-asan test-tsan wheels test-wheels sdist test-sdist coverage fuzz check lists lint tidy types stubs bench bench-engines bench-growth bench-passes bench-gpu format clean help
+.PHONY: all build demo docs gallery gpu-bundle test test-all test-python test-python-all test-frameworks test-cpp test-gpu test-asan test-tsan wheels test-wheels sdist test-sdist coverage fuzz check lists lint tidy types stubs bench bench-engines bench-growth bench-frameworks bench-passes bench-gpu format clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -202,6 +202,10 @@ bench-engines: build
 # make bench-growth   how compile time grows with a body's length, on both engines; some minutes
 bench-growth: build
 	$(BIN)/python -m bench.compile_growth
+
+# make bench-frameworks  what a launch costs inside programs of PyTorch and JAX; a minute, and what make test-frameworks installs
+bench-frameworks: build $(FRAMEWORKS)/installed
+	$(FRAMEWORKS)/bin/python -m bench.frameworks
 
 # make bench-passes   what each optional pass of the compiler is worth; writes docs/design/passes.md; half an hour
 bench-passes: build

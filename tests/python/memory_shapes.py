@@ -363,6 +363,34 @@ def compressed_places(dtype: str) -> None:
         np.testing.assert_array_equal([y, z], expected[:, :length], err_msg=body)
 
 
+@check({"which": ["(i / 8) * 4 + i % 2", "(i / 4) * 3 + i % 4", "(i / 16) * 8 + i % 5"]})
+def members_of_aligned_vectors(which: str) -> None:
+    """Pieces that begin between two lanes' addresses, which are aligned to a whole vector."""
+    body = f"""
+    threadgroup ulong4 s[512];
+    uint i = thread_position_in_threadgroup.x;
+    for (uint k = i; k < 512; k += 64) s[k] = ulong4(x[k], 0, 0, 1);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    y[i] = s[{which}].x + s[{which}].w;"""
+    x = np.arange(512, dtype=np.uint64)
+    (y,) = run(body, {"x": x}, {"y": (64, "uint64")}, 64)
+    i = np.arange(64)
+    np.testing.assert_array_equal(y, eval(which.replace("/", "//"), {"i": i}) + 1)
+
+
+@check()
+def negative_narrow_numbers_of_lanes() -> None:
+    x = np.arange(512, dtype=np.float32)
+    body = """uint i = thread_position_in_grid.x, lane = i % 32;
+        char a = char(lane * 8 + (u[0] & 3)), b = char((14 - char(lane & ~1u)) + u[1]);
+        y[i] = x[int(a) + 128] + x[256 + int(b)];"""
+    u = np.array([3, 250], np.uint8)
+    (y,) = run(body, {"x": x, "u": u}, {"y": (64, "float32")}, 64)
+    lane = np.arange(64) % 32
+    a, b = (lane * 8 + 3).astype(np.int8), (14 - (lane & ~1) + 250).astype(np.int8)
+    np.testing.assert_array_equal(y, x[a.astype(int) + 128] + x[256 + b.astype(int)])
+
+
 @check()
 def a_narrow_negative_number_in_a_sum() -> None:
     x = np.arange(200000, dtype=np.float32)

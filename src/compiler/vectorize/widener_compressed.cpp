@@ -107,7 +107,7 @@ bool Widener::store_compressed(StoreInst& store, Value* address, Value* allowed,
       Value* some = isa_.compress(builder.CreateShuffleVector(values, part), mask, builder);
       Value* stored = count_of(builder.CreateZExt(builder.CreateBitCast(mask, bits_type), builder.getInt32Ty()));
       Value* bits = builder.CreateNot(builder.CreateShl(builder.getInt32(-1), stored));
-      builder.CreateMaskedStore(some, to, store.getAlign(),
+      builder.CreateMaskedStore(some, to, std::min(store.getAlign(), Align(bytes)),
                                 builder.CreateBitCast(builder.CreateTrunc(bits, bits_type), mask->getType()));
       to = builder.CreateGEP(type, to, builder.CreateZExt(stored, builder.getInt64Ty()));
     }

@@ -349,7 +349,8 @@ std::optional<Widener::Interval> Widener::computed_range(Value* value, unsigned 
     return Interval{range.getSignedMin().getSExtValue(), range.getSignedMax().getSExtValue()};
   }
   // Strides and patterns take lanes' values for unsigned numbers: negative ones may be far from their neighbours.
-  if (auto values = values_of(value); values && none_of(*values, [](const APInt& one) { return one.isNegative(); })) {
+  if (auto values = values_of(value)) {
+    if (any_of(*values, [](const APInt& one) { return one.isNegative(); })) return std::nullopt;
     auto less = [](const APInt& a, const APInt& b) { return a.ult(b); };
     return Interval{std::min_element(values->begin(), values->end(), less)->getSExtValue(),
                     std::max_element(values->begin(), values->end(), less)->getSExtValue()};

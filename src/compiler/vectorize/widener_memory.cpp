@@ -212,7 +212,9 @@ unsigned Widener::register_lanes(Type* element) const {
 LoadInst* Widener::load_part(const LoadInst& load, unsigned count, Value* address, IRBuilder<>& builder,
                              Type* element) {
   Type* type = FixedVectorType::get(element ? element : load.getType(), count);
-  LoadInst* part = builder.CreateAlignedLoad(type, address, load.getAlign());
+  // A part may begin between the addresses of two lanes, which are aligned to more than an element.
+  const Align alignment = std::min(load.getAlign(), Align(layout_.getTypeStoreSize(load.getType())));
+  LoadInst* part = builder.CreateAlignedLoad(type, address, alignment);
   part->copyMetadata(load, {LLVMContext::MD_invariant_load});
   return part;
 }

@@ -29,6 +29,8 @@ class _Part(Function):
     def __init__(self, whole: Function, batched_inputs: Sequence[bool], sliced_axis: int) -> None:
         self._whole = whole
         self._count = len(whole.input_names)
+        # Of the whole function, by the shapes and dtypes of its inputs: each of the callables below needs one.
+        self._plans: dict[Any, _functions.Plan] = {}
         spec = _functions._spec_of_kernel(whole._made_of)
         numbers = _core.part_inputs(list(batched_inputs), sliced_axis, whole.output_names)
         spec["input_names"] = [*whole.input_names, *numbers]
@@ -54,8 +56,20 @@ class _Part(Function):
     def _numbers(self, specs: tuple[ArraySpec, ...]) -> tuple[Any, ...]:
         raise NotImplementedError
 
+    def _specs_of_whole(self, specs: tuple[ArraySpec, ...]) -> tuple[ArraySpec, ...]:
+        return specs[: self._count]
+
     def _plan_of_whole(self, specs: tuple[ArraySpec, ...]) -> _functions.Plan:
-        return self._whole._plan(specs[: self._count])
+        own = self._specs_of_whole(specs)
+        if not all([type(size) is int for spec in own for size in spec.shape]):
+            return self._whole._plan(own)  # symbolic sizes belong to one trace
+        key = tuple([(tuple(spec.shape), spec.dtype) for spec in own])
+        plan = self._plans.get(key)
+        if plan is None:
+            if len(self._plans) >= 64:
+                self._plans.clear()
+            plan = self._plans[key] = self._whole._plan(own)
+        return plan
 
     def _output_shapes(self, *specs: ArraySpec) -> Any:
         return list(self._plan_of_whole(specs).output_shapes)
@@ -96,14 +110,12 @@ class Batched(_Part):
     def __reduce__(self) -> Any:
         return Batched, (self._whole, self._batched)
 
-    def _plan_of_whole(self, specs: tuple[ArraySpec, ...]) -> _functions.Plan:
-        return self._whole._plan(
-            tuple(
-                [
-                    ArraySpec(spec.shape[1:], spec.dtype) if batched else spec
-                    for spec, batched in zip(specs, self._batched, strict=False)
-                ]
-            )
+    def _specs_of_whole(self, specs: tuple[ArraySpec, ...]) -> tuple[ArraySpec, ...]:
+        return tuple(
+            [
+                ArraySpec(spec.shape[1:], spec.dtype) if batched else spec
+                for spec, batched in zip(specs, self._batched, strict=False)
+            ]
         )
 
     def _batch_size(self, specs: Sequence[ArraySpec]) -> Any:

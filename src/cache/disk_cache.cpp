@@ -195,9 +195,9 @@ void DiskCache::count(int directory, const char* what) const {
 
 DiskCache::Claim::~Claim() {
   if (!file_) return;
-  // A name that nobody has opened since is of no use; who has it open gets the lock, and looks for the entry.
+  // Processes that have the file open get its lock and then look for the entry.
   files_->unlinkat(directory_.get(), name_.c_str());
-  // Of a process that was forked meanwhile too, which has the file open.
+  // Explicitly: a process that was forked meanwhile has the file open, too.
   files_->flock(file_.get(), LOCK_UN);
 }
 
@@ -207,7 +207,7 @@ DiskCache::Claim DiskCache::claim(std::string_view id, std::chrono::milliseconds
   std::string problem;
   FileDescriptor directory = open_entries(/*make=*/true, problem);
   if (!directory) return {};
-  // One of those that sweeps remove where nobody holds their lock.
+  // A sweep removes it if no process holds its lock.
   std::string name = concat(kTemporaryPrefix, "claim-", id);
   FileDescriptor file(files_,
                       files_.openat(directory.get(), name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600));

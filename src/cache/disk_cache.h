@@ -18,9 +18,8 @@
 // * An entry's time of modification is when it was last used, to the hour. Where it lies in the future the clock was
 //   wrong; it counts as long ago.
 // * Hits and misses of all processes are the sizes of two files, to which each process appends a byte: that is atomic.
-//
-// * Processes that start together, as of a launcher of one for each GPU, want the same entries at the same time. One
-//   makes each; a lock on a temporary file of the entry's name says that it does. Only speed depends on it.
+// * Processes that start together, such as one for each GPU, need the same entries at the same time. The one that makes
+//   an entry holds a lock on a temporary file with the entry's name. Only speed depends on that lock.
 //
 // SQLite or one large file were the alternatives: both need locks, on which a stopped process lets all others wait, and
 // which network file systems do not all have.
@@ -79,9 +78,9 @@ class DiskCache {
     std::string name_;
   };
 
-  /// For a process that is to make an entry. Where another is making it, waits until that has stored it or has ended,
-  /// but no longer than `limit`: a stopped process keeps nobody for ever. `is_there`: whether the entry is there now.
-  /// Of no effect where nothing is stored or where files have no locks. Never throws but std::bad_alloc.
+  /// For a process that is about to make an entry. If another process is making it, waits until that one has stored it
+  /// or has ended, but at most `limit`, so that a stopped process does not hold up others. `is_there` is set to whether
+  /// the entry exists. Without effect if nothing is stored or if files have no locks. Throws only std::bad_alloc.
   Claim claim(std::string_view id, std::chrono::milliseconds limit, bool& is_there);
 
   /// Deletes an entry whose content turned out to be of no use.

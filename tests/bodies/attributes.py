@@ -30,6 +30,9 @@ _SCALARS = (
     "threads_per_simdgroup",
 )
 
+#: All of MLX's text.
+NAMES = sorted((*_VECTORS, *_SCALARS))
+
 # Whether threads wait for one another decides how they are run, and so where the attributes come from.
 _LAUNCHES = {
     "even": ((64, 4, 2), (32, 2, 2)),

@@ -91,8 +91,8 @@ def _add_rows(name, lines, reads, threads=256, array="x", place="group * {length
 
 
 # All lines of every second KiB, of which each simdgroup reads sixteen pieces, and thirty-two in a loop.
-_add_sums("asks_for_pages_with_jumps", 256, 16, step=512)
-_add_sums("asks_for_pages_with_jumps_in_loops", 512, 32, times=(16, 32))
+_add_sums("reads_pages_with_jumps", 256, 16, step=512)
+_add_sums("reads_pages_with_jumps_in_loops", 512, 32, times=(16, 32))
 # So many pages, and not more.
 _add_sums("asks_for_sixteen_pages", 1024, 64, times=(32, 64))
 _add_sums("asks_for_no_more_than_sixteen_pages", 0, 68)
@@ -101,7 +101,7 @@ _add_sums("asks_for_sixteen_rows_with_jumps", 32, 16, 32, 64)
 _add_sums("asks_for_no_eight_rows_with_jumps", 0, 8, 32, 64)
 _add_sums("asks_for_no_part_of_a_page", 0, 16, 32, 32)
 # A page that is read, and once more, and one that is written.
-_add_rows("asks_for_pages", 128, 4)
+_add_rows("reads_pages", 128, 4)
 _add_rows("asks_for_two_pages", 256, 8)
 # Of half a page what is written alone, and of an eighth not that either.
 _add_rows("asks_for_what_is_written", 32, 2)

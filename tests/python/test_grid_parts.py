@@ -7,30 +7,8 @@ import function_definitions as definitions
 import kiln
 import numpy as np
 import pytest
+from bodies.attributes import NAMES as ATTRIBUTE_NAMES
 from kiln._grid_parts import batched_function
-
-ATTRIBUTES = [
-    "dispatch_quadgroups_per_threadgroup",
-    "dispatch_simdgroups_per_threadgroup",
-    "dispatch_threads_per_threadgroup",
-    "grid_origin",
-    "grid_size",
-    "quadgroup_index_in_threadgroup",
-    "quadgroups_per_threadgroup",
-    "simdgroup_index_in_threadgroup",
-    "simdgroups_per_threadgroup",
-    "thread_execution_width",
-    "thread_index_in_quadgroup",
-    "thread_index_in_simdgroup",
-    "thread_index_in_threadgroup",
-    "thread_position_in_grid",
-    "thread_position_in_threadgroup",
-    "threadgroup_position_in_grid",
-    "threadgroups_per_grid",
-    "threads_per_grid",
-    "threads_per_simdgroup",
-    "threads_per_threadgroup",
-]
 
 
 def shape_of(x, *_):
@@ -69,7 +47,7 @@ BODIES = {
         or name in ("thread_execution_width", "threads_per_simdgroup")
         or "groups_per_threadgroup" in name
         else f"hash = hash * 31 + {name}.x * 7 + {name}.y * 5 + {name}.z * 3; "
-        for name in ATTRIBUTES
+        for name in ATTRIBUTE_NAMES
     )
     + "y[i] = hash;",
     "threadgroup memory": INDEX

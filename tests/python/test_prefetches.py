@@ -19,7 +19,7 @@ def test_lines_are_asked_for_where_a_processor_does_not_foresee_them(name):
     lines, times = PREFETCHES[name]
     expected = (lines, *(lines // n for n in times))
     # What is read in code that is unrolled, and what is written in a loop.
-    if name == "asks_for_pages" and _core.cpu_architecture() >= "x86-64-v4":
+    if name == "reads_pages" and _core.cpu_architecture() >= "x86-64-v4":
         expected = (lines // 2 + lines // 8,)
     assert _threadgroup_function(name).count("call void @llvm.prefetch") in expected
 
@@ -49,7 +49,7 @@ def test_rows_that_a_loop_loads_and_stores_are_finished_eight_at_a_time():
 
 
 def test_lines_with_jumps_are_asked_for_in_the_order_of_memory():
-    function = _threadgroup_function("asks_for_pages_with_jumps")
+    function = _threadgroup_function("reads_pages_with_jumps")
     asked = re.findall(r"@llvm.prefetch.p0\(ptr (\S+),", function)
     places = dict(re.findall(r"(\S+) = getelementptr i8, ptr \S+, i64 (\d+)\n", function))
     assert [int(places[place]) for place in asked] == [2048 * i + j for i in range(16) for j in range(0, 1024, 64)]

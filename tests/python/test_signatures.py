@@ -10,29 +10,8 @@ import kiln.mlx
 import mlx.core as mx
 import mlx_text
 import pytest
+from bodies.attributes import NAMES as ATTRIBUTE_NAMES
 
-ATTRIBUTES = [
-    "dispatch_quadgroups_per_threadgroup",
-    "dispatch_simdgroups_per_threadgroup",
-    "dispatch_threads_per_threadgroup",
-    "grid_origin",
-    "grid_size",
-    "quadgroup_index_in_threadgroup",
-    "quadgroups_per_threadgroup",
-    "simdgroup_index_in_threadgroup",
-    "simdgroups_per_threadgroup",
-    "thread_execution_width",
-    "thread_index_in_quadgroup",
-    "thread_index_in_simdgroup",
-    "thread_index_in_threadgroup",
-    "thread_position_in_grid",
-    "thread_position_in_threadgroup",
-    "threadgroup_position_in_grid",
-    "threadgroups_per_grid",
-    "threads_per_grid",
-    "threads_per_simdgroup",
-    "threads_per_threadgroup",
-]
 DTYPES = [
     *(mx.bool_, mx.uint8, mx.uint16, mx.uint32, mx.uint64, mx.int8, mx.int16, mx.int32, mx.int64),
     *(mx.float16, mx.bfloat16, mx.float32, mx.complex64),
@@ -69,9 +48,9 @@ def random_call(rng: random.Random, occurred: collections.Counter[str]) -> dict:
         occurred[f"input of {dtype}"] += 1
         occurred[f"uses {uses}, {'0-dimensional' if kind == '0-dimensional' else 'with dimensions'}"] += 1
 
-    sampled = rng.sample(ATTRIBUTES, rng.choice([0, 0, 1, 2, 5, 20]))
+    sampled = rng.sample(ATTRIBUTE_NAMES, rng.choice([0, 0, 1, 2, 5, 20]))
     # MLX finds a name within a longer one.
-    attributes = {a for a in ATTRIBUTES if any(a in longer for longer in sampled)}
+    attributes = {a for a in ATTRIBUTE_NAMES if any(a in longer for longer in sampled)}
     if len(output_names) > 1 and any_shape and not attributes:
         attributes = {"thread_position_in_grid"}  # without any, MLX closes the list of parameters twice
     for attribute in attributes:
@@ -132,7 +111,7 @@ def test_the_text_equals_mlxs_own(tmp_path, capfd):
         *SHAPES,
         *(f"input of {dtype}" for dtype in DTYPES),
         *(f"output of {dtype}" for dtype in DTYPES),
-        *ATTRIBUTES,
+        *ATTRIBUTE_NAMES,
         *("some attribute", "no attribute", "template", "no template", "header", "no header"),
         *(f"template argument of {kind}" for kind in ("dtype", "int", "bool")),
         *("atomic_outputs=True", "atomic_outputs=False"),

@@ -54,8 +54,8 @@ Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses
       context_(from.getContext()),
       mask_type_(FixedVectorType::get(Type::getInt1Ty(context_), kLanes)) {
   load_exclusive_flag(options.alone_offset, options.is_output);
-  find_tiles(evolution_);
-  find_groups(evolution_);
+  find_tiles();
+  find_groups();
   find_zeroed_loads();
 }
 

@@ -206,6 +206,11 @@ class Widener {
     bool is_active_only;      // the check covers active lanes only
   };
 
+  // An address with its guard, of which `offset` and `limit` are null unless it is divergent.
+  struct BoundedAddress {
+    Value *address, *allowed, *offset, *limit;
+  };
+
   // A select with a uniform condition between a consecutive load and zero: the address is selected instead.
   struct ZeroedLoad {
     SelectInst* select;
@@ -424,6 +429,8 @@ class Widener {
   LoadInst* load_part(const LoadInst& load, unsigned count, Value* address, IRBuilder<>& builder,
                       Type* element = nullptr);
   static Value* collected(ArrayRef<Value*> registers, ArrayRef<unsigned> elements, IRBuilder<>& builder);
+  static std::vector<Values> deinterleaved(Values registers, uint64_t step, ArrayRef<uint64_t> indices,
+                                           IRBuilder<>& builder);
   Values load_collected(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
                         IRBuilder<>& builder);
   Values load_narrow(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
@@ -443,6 +450,7 @@ class Widener {
   Value* load_window(const LoadInst& load, const Window& window, Value* address, IRBuilder<>& builder);
   bool store_pattern(StoreInst& store, Value* pointer, Value* allowed, IRBuilder<>& builder);
   bool load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder);
+  Value* check_ends(const ActiveLanes& active, const BoundedAddress& target, Value* reach, IRBuilder<>& builder);
   std::optional<RangeCheck> check_range(Value* pointer, Value* allowed, const AccessShape& shape, IRBuilder<>& builder);
   Value* is_outside(const RangeCheck& check, const AccessShape& shape, IRBuilder<>& builder);
   Value* load_consecutive(LoadInst& load, Value* address, IRBuilder<>& builder);
@@ -483,13 +491,13 @@ class Widener {
 
   // ---- Interleaved accesses
 
-  void find_groups(ScalarEvolution& evolution);
-  void find_load_groups(BasicBlock& block, ScalarEvolution& evolution);
-  void find_store_groups(BasicBlock& block, ScalarEvolution& evolution);
+  void find_groups();
+  void find_load_groups(BasicBlock& block);
+  void find_store_groups(BasicBlock& block);
   void group_loads(BasicBlock& block, function_ref<bool(LoadInst&)> is_candidate,
                    function_ref<bool(const AccessGroup&, LoadInst&, Member&)> can_join,
                    function_ref<void(const AccessGroup&)> keep);
-  bool is_interleaved_with(const AccessGroup& group, Instruction& access, ScalarEvolution& evolution, Member& member);
+  bool is_interleaved_with(const AccessGroup& group, Instruction& access, Member& member);
   static int64_t lowest_offset(const AccessGroup& group);
   void load_group(const AccessGroup& group, IRBuilder<>& builder);
   void store_group(const AccessGroup& group, IRBuilder<>& builder);
@@ -500,8 +508,8 @@ class Widener {
 
   // ---- Shared bounds checks
 
-  bool can_share_check(const AccessGroup& group, LoadInst& load, ScalarEvolution& evolution, Member& member);
-  void find_shared_checks(BasicBlock& block, ScalarEvolution& evolution);
+  bool can_share_check(const AccessGroup& group, LoadInst& load, Member& member);
+  void find_shared_checks(BasicBlock& block);
   void emit_shared_check(SharedCheck& shared, IRBuilder<>& builder);
   void copy_to_buffer(const SharedCheck& shared, LoadInst& lowest, Value* first, IRBuilder<>& builder);
   void load_with_shared_check(LoadInst& load, SharedCheck& shared, IRBuilder<>& builder);
@@ -513,7 +521,7 @@ class Widener {
   static std::optional<LaneOffsets> sum_of(const std::optional<LaneOffsets>& one,
                                            const std::optional<LaneOffsets>& other);
   static std::optional<LaneOffsets> product_of(const std::optional<LaneOffsets>& lane_offsets, uint64_t factor);
-  void find_tiles(ScalarEvolution& evolution);
+  void find_tiles();
   bool make_tile(ArrayRef<Instruction*> accesses, ArrayRef<LaneOffsets> lane_offsets, Tile& tile);
   std::optional<LaneOffsets> lane_offsets_of_access(Instruction& access);
   Value* check_tile_bounds(const Tile& tile, IRBuilder<>& builder);

@@ -256,13 +256,18 @@ bool Widener::have_equal_strides(Value* one, Value* other) {
   return pattern && pattern == pattern_of(other);
 }
 
+// Whether elements at the offsets are in a row.
+static bool are_consecutive(ArrayRef<uint64_t> offsets, uint64_t bytes) {
+  return all_of(llvm::seq<size_t>(0, offsets.size()), [&](size_t i) { return offsets[i] == offsets[0] + i * bytes; });
+}
+
 // The most lanes of a power of two, from 16 to 4, of which each group is consecutive, as in rows of a tile. 0: there
 // are none.
 unsigned Widener::strip_of(const Pattern& pattern, uint64_t bytes) {
   for (unsigned length = kLanes / 2; length > 2; length /= 2) {
     bool are_strips = true;
-    for (unsigned lane = 0; lane < kLanes; ++lane)
-      if (lane % length != 0) are_strips &= pattern.offsets[lane] == pattern.offsets[lane - 1] + bytes;
+    for (unsigned lane = 0; lane < kLanes; lane += length)
+      are_strips &= are_consecutive(ArrayRef(pattern.offsets).slice(lane, length), bytes);
     if (are_strips) return length;
   }
   return 0;
@@ -314,9 +319,7 @@ std::optional<Widener::Pieces> Widener::pieces_of(const Pattern& pattern, uint64
       const auto offsets = ArrayRef(pattern.offsets).slice(lane, length);
       Window window{*llvm::min_element(offsets) / bytes, 0, {}};
       window.count = *llvm::max_element(offsets) / bytes + 1 - window.first;
-      const bool is_strip = window.count == length && all_of(llvm::seq<size_t>(0, length), [&](size_t i) {
-                              return offsets[i] == offsets[0] + i * bytes;
-                            });
+      const bool is_strip = are_consecutive(offsets, bytes);
       pieces.are_strips &= is_strip;
       // Whole registers if the pattern has so many elements.
       const uint64_t rounded = PowerOf2Ceil(window.count);

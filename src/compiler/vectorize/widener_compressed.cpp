@@ -81,21 +81,12 @@ bool Widener::store_compressed(StoreInst& store, Value* address, Value* allowed,
   }
   ActiveLanes active = active_lanes(builder);
   Value* lanes = builder.CreateBitCast(mask_, builder.getInt32Ty());
-  auto number_of = [&](Value* lane) {
-    Value* one = at_active_lane(offset ? offset : address, lane, builder);
-    return one->getType()->isPointerTy() ? builder.CreatePtrToInt(one, builder.getInt64Ty()) : one;
-  };
-  // Neither do narrow numbers wrap between the first and the last.
-  Value *first = number_of(active.first), *last = number_of(active.last);
   auto count_of = [&](Value* bits) { return builder.CreateUnaryIntrinsic(Intrinsic::ctpop, bits); };
   Value* count = builder.CreateZExt(count_of(lanes), builder.getInt64Ty());
   Value* reach = builder.CreateMul(builder.CreateSub(count, builder.getInt64(1)), builder.getInt64(bytes));
   Value* votes = builder.CreateTrunc(scalar(rank->votes), builder.getInt32Ty());
-  Value* condition = builder.CreateICmpEQ(votes, lanes);
-  condition = builder.CreateAnd(condition, builder.CreateICmpEQ(builder.CreateSub(last, first), reach));
-  for (Value* end : {first, last})
-    if (offset) condition = builder.CreateAnd(condition, builder.CreateICmpULT(end, scalar(limit)));
-  if (allowed && !offset) condition = builder.CreateAnd(condition, scalar(allowed));
+  Value* condition = builder.CreateAnd(builder.CreateICmpEQ(votes, lanes),
+                                       check_ends(active, {address, allowed, offset, limit}, reach, builder));
   Value* to = at_active_lane(address, active.first, builder);
   Value* values = vector(store.getValueOperand(), builder);
   auto compressed = [&]() -> Values {

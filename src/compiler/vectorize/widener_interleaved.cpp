@@ -22,8 +22,7 @@ std::optional<int64_t> distance(Value* from, Value* to, uint64_t bytes, ScalarEv
 
 // Both guards must allow the same lanes: they are the same guard, or they compare with the same limit, and their
 // offsets differ by as much as the addresses.
-bool Widener::is_interleaved_with(const AccessGroup& group, Instruction& access, ScalarEvolution& evolution,
-                                  Member& member) {
+bool Widener::is_interleaved_with(const AccessGroup& group, Instruction& access, Member& member) {
   Instruction& first = *group[0].access;
   Type* type = getLoadStoreType(&access);
   if (type != getLoadStoreType(&first)) return false;
@@ -33,13 +32,13 @@ bool Widener::is_interleaved_with(const AccessGroup& group, Instruction& access,
   if ((allowed == nullptr) != (first_allowed == nullptr)) return false;
   uint64_t step = element_stride(first_address, bytes);
   if (step < 2 || element_stride(address, bytes) != step) return false;
-  std::optional<int64_t> offset = distance(first_address, address, bytes, evolution);
+  std::optional<int64_t> offset = distance(first_address, address, bytes, evolution_);
   if (!offset) return false;
   if (allowed != first_allowed) {
     auto *one = dyn_cast<ICmpInst>(allowed), *other = dyn_cast<ICmpInst>(first_allowed);
     if (!one || !other || one->getPredicate() != ICmpInst::ICMP_ULT || other->getPredicate() != ICmpInst::ICMP_ULT ||
         one->getOperand(1) != other->getOperand(1) ||
-        distance(other->getOperand(0), one->getOperand(0), bytes, evolution) != offset)
+        distance(other->getOperand(0), one->getOperand(0), bytes, evolution_) != offset)
       return false;
   }
   int64_t lowest = *offset, highest = *offset;
@@ -52,11 +51,11 @@ bool Widener::is_interleaved_with(const AccessGroup& group, Instruction& access,
   return true;
 }
 
-void Widener::find_groups(ScalarEvolution& evolution) {
+void Widener::find_groups() {
   for (BasicBlock& block : from_) {
-    find_load_groups(block, evolution);
-    find_store_groups(block, evolution);
-    find_shared_checks(block, evolution);
+    find_load_groups(block);
+    find_store_groups(block);
+    find_shared_checks(block);
   }
 }
 
@@ -90,10 +89,10 @@ void Widener::group_loads(BasicBlock& block, function_ref<bool(LoadInst&)> is_ca
   for_each(groups, close);
 }
 
-void Widener::find_load_groups(BasicBlock& block, ScalarEvolution& evolution) {
+void Widener::find_load_groups(BasicBlock& block) {
   auto is_candidate = [](LoadInst&) { return true; };
   auto can_join = [&](const AccessGroup& group, LoadInst& load, Member& member) {
-    return is_interleaved_with(group, load, evolution, member);
+    return is_interleaved_with(group, load, member);
   };
   group_loads(block, is_candidate, can_join, [&](const AccessGroup& group) {
     groups_[group[0].access] = group;
@@ -102,7 +101,7 @@ void Widener::find_load_groups(BasicBlock& block, ScalarEvolution& evolution) {
 }
 
 // Stores are deferred to the last of their group: nothing in between accesses memory (vectorize/cluster_stores.h).
-void Widener::find_store_groups(BasicBlock& block, ScalarEvolution& evolution) {
+void Widener::find_store_groups(BasicBlock& block) {
   AccessGroup group;
   auto close = [&] {
     if (group.size() > 1) {
@@ -121,7 +120,7 @@ void Widener::find_store_groups(BasicBlock& block, ScalarEvolution& evolution) {
       continue;
     }
     Member member{store, 0};
-    if (!group.empty() && (!is_interleaved_with(group, *store, evolution, member) ||
+    if (!group.empty() && (!is_interleaved_with(group, *store, member) ||
                            any_of(group, [&](const Member& other) { return other.offset == member.offset; }))) {
       close();
       member.offset = 0;

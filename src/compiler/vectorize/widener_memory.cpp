@@ -101,6 +101,22 @@ bool Widener::uses_tail_load(const LoadInst& load, const GuardedAddress& target)
          has_range_guard(target, bytes);
 }
 
+// Whether the last active lane's address is `reach` bytes behind the first one's, and both are in bounds. Then narrow
+// numbers do not wrap in between either.
+Value* Widener::check_ends(const ActiveLanes& active, const BoundedAddress& target, Value* reach,
+                           IRBuilder<>& builder) {
+  auto number_at = [&](Value* lane) {
+    Value* one = at_active_lane(target.offset ? target.offset : target.address, lane, builder);
+    return one->getType()->isPointerTy() ? builder.CreatePtrToInt(one, builder.getInt64Ty()) : one;
+  };
+  Value *first = number_at(active.first), *last = number_at(active.last);
+  Value* condition = builder.CreateICmpEQ(builder.CreateSub(last, first), reach);
+  for (Value* end : {first, last})
+    if (target.offset) condition = builder.CreateAnd(condition, builder.CreateICmpULT(end, scalar(target.limit)));
+  if (target.allowed && !target.offset) condition = builder.CreateAnd(condition, scalar(target.allowed));
+  return condition;
+}
+
 // Nothing if the lanes cannot access memory as one range, whatever their values are at run time.
 std::optional<Widener::RangeCheck> Widener::check_range(Value* pointer, Value* allowed, const AccessShape& shape,
                                                         IRBuilder<>& builder) {
@@ -121,24 +137,12 @@ std::optional<Widener::RangeCheck> Widener::check_range(Value* pointer, Value* a
   Value *base, *condition;
   if (is_active_only) {
     ActiveLanes active = active_lanes(builder);
-    base = at_active_lane(pointer, active.first, builder);
-    Value* strided = offset ? offset : pointer;
-    auto number_at = [&](Value* lane) {
-      Value* one = at_active_lane(strided, lane, builder);
-      return one->getType()->isPointerTy() ? builder.CreatePtrToInt(one, builder.getInt64Ty()) : one;
-    };
     auto bytes_of = [&](Value* lanes) {
       return builder.CreateMul(builder.CreateZExt(lanes, builder.getInt64Ty()), builder.getInt64(shape.bytes));
     };
-    Value *first_number = number_at(active.first), *last_number = number_at(active.last);
-    condition = builder.CreateICmpEQ(builder.CreateSub(last_number, first_number),
-                                     bytes_of(builder.CreateSub(active.last, active.first)));
-    if (offset) {
-      condition = builder.CreateAnd(condition, builder.CreateICmpULT(first_number, scalar(limit)));
-      condition = builder.CreateAnd(condition, builder.CreateICmpULT(last_number, scalar(limit)));
-    } else if (allowed) {
-      condition = builder.CreateAnd(condition, scalar(allowed));
-    }
+    condition = check_ends(active, {pointer, allowed, offset, limit},
+                           bytes_of(builder.CreateSub(active.last, active.first)), builder);
+    base = at_active_lane(pointer, active.first, builder);
     base = builder.CreateGEP(builder.getInt8Ty(), base, builder.CreateNeg(bytes_of(active.first)));
   } else if (base = at_lane(pointer, shape.lowest, builder); offset) {
     // The address and its offset in the array have the same stride.
@@ -241,6 +245,30 @@ Value* Widener::collected(ArrayRef<Value*> registers, ArrayRef<unsigned> element
   return made;
 }
 
+// Of registers, a power of two, those with the elements whose index modulo `step`, another, is one of `indices`: pairs
+// of registers, or the halves of a single one, are repeatedly reduced to their even or odd elements.
+std::vector<Widener::Values> Widener::deinterleaved(Values registers, uint64_t step, ArrayRef<uint64_t> indices,
+                                                    IRBuilder<>& builder) {
+  // The elements whose index modulo `size` is `index`, by {size, index}.
+  std::map<std::pair<uint64_t, uint64_t>, Values> parts;
+  parts.try_emplace({1, 0}, std::move(registers));  // an initializer list would copy it
+  auto part = [&](auto&& self, uint64_t size, uint64_t index) -> Values& {
+    auto found = parts.find({size, index});
+    if (found != parts.end()) return found->second;
+    Values& whole = self(self, size / 2, index % (size / 2));
+    const unsigned width = cast<FixedVectorType>(whole[0]->getType())->getNumElements();
+    const SmallVector<int> sources = createStrideMask(index >= size / 2, 2, whole.size() > 1 ? width : width / 2);
+    Values halves;
+    if (whole.size() == 1) halves.push_back(builder.CreateShuffleVector(whole[0], sources));
+    for (unsigned i = 0; i + 1 < whole.size(); i += 2)
+      halves.push_back(builder.CreateShuffleVector(whole[i], whole[i + 1], sources));
+    return parts[{size, index}] = std::move(halves);
+  };
+  std::vector<Values> results;
+  for (uint64_t index : indices) results.push_back(part(part, step, index));
+  return results;
+}
+
 // Loads, of every `step` elements from the address on, those at `indices`: whole registers, each of which is permuted.
 Widener::Values Widener::load_collected(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
                                         IRBuilder<>& builder) {
@@ -292,29 +320,9 @@ Widener::Values Widener::load_narrow(const LoadInst& load, Value* address, uint6
     Value* part = load_part(load, width, builder.CreateConstGEP1_32(element, address, i), builder);
     registers.push_back(builder.CreateBitCast(builder.CreateShuffleVector(part, sources), words));
   }
-  auto every_second = [&](const Values& whole, bool is_odd) -> Values {
-    const unsigned length = cast<FixedVectorType>(whole[0]->getType())->getNumElements();
-    SmallVector<int> words_of_one;
-    for (unsigned i = is_odd; i < length * (whole.size() > 1 ? 2 : 1); i += 2)
-      words_of_one.push_back(static_cast<int>(i));
-    if (whole.size() == 1) return {builder.CreateShuffleVector(whole[0], words_of_one)};
-    Values halves;
-    for (unsigned i = 0; i < whole.size(); i += 2)
-      halves.push_back(builder.CreateShuffleVector(whole[i], whole[i + 1], words_of_one));
-    return halves;
-  };
-  // By the index modulo a power of two.
-  std::vector<Values> by_index{std::move(registers)};
-  while (by_index.size() < members) {
-    const size_t size = by_index.size();
-    std::vector<Values> halves;
-    for (size_t index = 0; index < 2 * size; ++index)
-      halves.push_back(every_second(by_index[index % size], index >= size));
-    by_index = std::move(halves);
-  }
   Values results;
-  for (uint64_t index : indices)
-    results.push_back(builder.CreateBitCast(concatenateVectors(builder, by_index[index]), vector_of(element)));
+  for (const Values& parts : deinterleaved(std::move(registers), step, indices, builder))
+    results.push_back(builder.CreateBitCast(concatenateVectors(builder, parts), vector_of(element)));
   return results;
 }
 
@@ -349,8 +357,7 @@ Widener::Values Widener::load_strided(const LoadInst& load, Value* address, uint
   return load_words(load, load.getType(), address, step, indices, builder, in_memory);
 }
 
-// The same for words and powers of two: pairs of registers are repeatedly reduced to their even or odd elements. That
-// is best where one instruction permutes two registers.
+// The same for words and powers of two. Deinterleaving is best where one instruction permutes two registers.
 Widener::Values Widener::load_words(const LoadInst& load, Type* element, Value* address, uint64_t step,
                                     ArrayRef<uint64_t> indices, IRBuilder<>& builder, Values* in_memory) {
   unsigned width = register_lanes(element);
@@ -360,22 +367,9 @@ Widener::Values Widener::load_words(const LoadInst& load, Type* element, Value* 
     registers.push_back(load_part(load, width, builder.CreateConstGEP1_32(element, address, i), builder, element));
   if (in_memory) *in_memory = registers;
   if (has_chunks) return load_strided_words(load, address, step, indices, builder);
-  // The elements whose index modulo `size` is `index`, by {size, index}.
-  std::map<std::pair<uint64_t, uint64_t>, Values> parts;
-  parts.try_emplace({1, 0}, std::move(registers));  // an initializer list would copy it
-  auto part = [&](auto&& self, uint64_t size, uint64_t index) -> Values& {
-    auto found = parts.find({size, index});
-    if (found != parts.end()) return found->second;
-    Values& whole = self(self, size / 2, index % (size / 2));
-    SmallVector<int> sources;
-    for (unsigned i = 0; i < width; ++i) sources.push_back(static_cast<int>(2 * i + (index >= size / 2)));
-    Values halves;
-    for (unsigned i = 0; i < whole.size(); i += 2)
-      halves.push_back(builder.CreateShuffleVector(whole[i], whole[i + 1], sources));
-    return parts[{size, index}] = std::move(halves);
-  };
   Values results;
-  for (uint64_t index : indices) results.push_back(concatenateVectors(builder, part(part, step, index)));
+  for (const Values& parts : deinterleaved(std::move(registers), step, indices, builder))
+    results.push_back(concatenateVectors(builder, parts));
   return results;
 }
 

@@ -18,7 +18,7 @@ constexpr uint64_t kMaxBytes = 16 << 10, kMaxBytesInBlock = 64 << 10;
 
 }  // namespace
 
-bool Widener::can_share_check(const AccessGroup& group, LoadInst& load, ScalarEvolution& evolution, Member& member) {
+bool Widener::can_share_check(const AccessGroup& group, LoadInst& load, Member& member) {
   auto& first = cast<LoadInst>(*group[0].access);
   if (load.getType() != first.getType() || load.getAlign() != first.getAlign()) return false;
   auto [allowed, address] = guarded_address_of(load);
@@ -26,8 +26,8 @@ bool Widener::can_share_check(const AccessGroup& group, LoadInst& load, ScalarEv
   std::optional<LaneGuard> guard = lane_guard_of(allowed), first_guard = lane_guard_of(first_allowed);
   if (guard->limit != first_guard->limit) return false;
   uint64_t bytes = layout_.getTypeStoreSize(load.getType());
-  std::optional<int64_t> offset = distance(first_address, address, bytes, evolution);
-  if (!offset || distance(first_guard->offset, guard->offset, bytes, evolution) != offset) return false;
+  std::optional<int64_t> offset = distance(first_address, address, bytes, evolution_);
+  if (!offset || distance(first_guard->offset, guard->offset, bytes, evolution_) != offset) return false;
   int64_t lowest = *offset, highest = *offset;
   for (const Member& other : group) {
     // Their copies would overlap.
@@ -40,7 +40,7 @@ bool Widener::can_share_check(const AccessGroup& group, LoadInst& load, ScalarEv
   return true;
 }
 
-void Widener::find_shared_checks(BasicBlock& block, ScalarEvolution& evolution) {
+void Widener::find_shared_checks(BasicBlock& block) {
   auto is_candidate = [&](LoadInst& load) {
     if (load.getType()->isIntegerTy(1) || tiles_.contains(&load) || group_of_.contains(&load)) return false;
     auto [allowed, address] = guarded_address_of(load);
@@ -49,7 +49,7 @@ void Widener::find_shared_checks(BasicBlock& block, ScalarEvolution& evolution) 
            element_stride(address, layout_.getTypeStoreSize(load.getType())) == 1 && !has_negative_offset(address);
   };
   auto can_join = [&](const AccessGroup& group, LoadInst& load, Member& member) {
-    return can_share_check(group, load, evolution, member);
+    return can_share_check(group, load, member);
   };
   uint64_t total_bytes = 0;
   group_loads(block, is_candidate, can_join, [&](const AccessGroup& group) {

@@ -165,7 +165,7 @@ bool Widener::make_tile(ArrayRef<Instruction*> accesses, ArrayRef<LaneOffsets> l
          all_of(tile.strips, [&](const Strip& strip) { return strip.elements.size() == length; });
 }
 
-void Widener::find_tiles(ScalarEvolution& evolution) {
+void Widener::find_tiles() {
   for (BasicBlock& block : from_) {
     Instruction* first = nullptr;
     std::optional<LaneOffsets> lane_offsets;
@@ -186,7 +186,7 @@ void Widener::find_tiles(ScalarEvolution& evolution) {
       };
       auto guard_of = [](Instruction& access) { return dyn_cast<SelectInst>(getLoadStorePointerOperand(&access)); };
       uint64_t bytes = layout_.getTypeStoreSize(getLoadStoreType(first));
-      std::optional<int64_t> gap = distance(address_of(*first), address_of(second), bytes, evolution);
+      std::optional<int64_t> gap = distance(address_of(*first), address_of(second), bytes, evolution_);
       if (!gap || *gap <= 0 || *gap > static_cast<int64_t>(kMaxTileOffset)) return false;
       SelectInst *guard = guard_of(*first), *other = guard_of(second);
       if ((guard == nullptr) != (other == nullptr)) return false;
@@ -194,7 +194,7 @@ void Widener::find_tiles(ScalarEvolution& evolution) {
         auto *one = dyn_cast<ICmpInst>(guard->getCondition()), *two = dyn_cast<ICmpInst>(other->getCondition());
         if (!one || !two || one->getPredicate() != ICmpInst::ICMP_ULT || two->getPredicate() != ICmpInst::ICMP_ULT ||
             one->getOperand(1) != two->getOperand(1) ||
-            distance(one->getOperand(0), two->getOperand(0), bytes, evolution) != gap)
+            distance(one->getOperand(0), two->getOperand(0), bytes, evolution_) != gap)
           return false;
       }
       LaneOffsets moved = others;

@@ -3,8 +3,11 @@
 #include <signal.h>
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <utility>
+
+#include "core/thread_locals.h"
 
 namespace kiln {
 namespace {
@@ -47,6 +50,9 @@ class BlockedSignals {
 };
 
 void* run_function(void* argument) {
+  // An exception is thrown with variables of the thread, which cannot be had any more when one says that memory is
+  // gone.
+  if (has_memory_for_thread_locals()) static_cast<void>(std::uncaught_exceptions());
   std::unique_ptr<std::function<void()>> function(static_cast<std::function<void()>*>(argument));
   (*function)();
   return nullptr;

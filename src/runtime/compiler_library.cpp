@@ -15,6 +15,7 @@
 #include "core/out_of_memory.h"
 #include "core/settings.h"
 #include "core/text.h"
+#include "core/thread_locals.h"
 #include "kiln/error.h"
 
 namespace kiln {
@@ -27,7 +28,10 @@ class OpenedCompiler : public Compiler {
  public:
   explicit OpenedCompiler(std::unique_ptr<Compiler> opened) : opened_(std::move(opened)) {}
 
-  CompileResult compile(const CompileRequest& request) override { return own(opened_->compile(request)); }
+  CompileResult compile(const CompileRequest& request) override {
+    if (!has_memory_for_thread_locals()) throw OutOfMemory("There is no memory for Kiln's compiler.");
+    return own(opened_->compile(request));
+  }
   std::string identity() const override { return own(opened_->identity()); }
 
  private:

@@ -165,6 +165,7 @@ class Session:
             "COLUMNS": "80",
             "MPLBACKEND": "Agg",
             "PYTHONIOENCODING": "utf-8",
+            "PYTHONUNBUFFERED": "1",  # a command's output and its errors come in their order, as in a terminal
         }
         self._process: subprocess.Popen[str] | None = None
 

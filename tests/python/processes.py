@@ -44,14 +44,14 @@ class Last:
 """
 
 
-def run(script, expected="", returncode=0):
+def run(script, expected="", returncode=0, environment=()):
     """Runs a script, which must end as expected and say nothing of errors."""
     done = subprocess.run(
         [sys.executable, "-c", PREAMBLE + textwrap.dedent(script)],
         capture_output=True,
         text=True,
         timeout=150,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # NumPy's threads take every signal
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", **dict(environment)},  # NumPy's threads take every signal
     )
     assert (done.returncode, done.stderr) == (returncode, "")
     assert done.stdout == expected

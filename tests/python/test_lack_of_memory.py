@@ -31,8 +31,8 @@ LEVELS = [0, 1, 2, 4, 8, 16, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 320
 """
 
 
-def limited(script, expected=""):
-    run(LIMITED + textwrap.dedent(script), expected)
+def limited(script, environment=()):
+    run(LIMITED + textwrap.dedent(script), environment=environment)
 
 
 def test_loading_the_compiler_and_compiling():
@@ -95,6 +95,42 @@ def test_outputs_and_copies_and_frames(library):
                 assert result is MemoryError or np.array_equal(result, right), level
             assert np.array_equal(evaluated(call(kernel, first)), X + 1)
     """)
+
+
+def test_threads_that_have_not_run_yet():
+    # The pool's threads exist after the first call, in which one or two take part; the others run first in a call for
+    # which there is hardly any memory. C libraries may allocate a thread's variables when it first comes to them.
+    environment = {"KILN_CPU_THREADS": "8"}
+    limited(
+        """
+        import ctypes
+        libc = ctypes.CDLL(None)
+        libc.malloc.restype = ctypes.c_void_p
+        libc.free.argtypes = [ctypes.c_void_p]
+
+        kernel = make()
+        x = np.arange(1 << 22, dtype=np.float32)
+        call(kernel, x[:8192])
+        result, blocks = np.empty_like(x), (ctypes.c_void_p * (1 << 16))()
+        def almost_without_memory():
+            count = 0
+            for size in [1 << 20, 1 << 14, 4000]:
+                while count < len(blocks) and (block := libc.malloc(size)):
+                    blocks[count] = block
+                    count += 1
+            for k in range(0, count, 2):  # for what a call allocates
+                libc.free(blocks[k])
+            try:
+                kernel(inputs=[x], outputs=[result], grid=(x.size, 1, 1), threadgroup=(32, 1, 1))
+                return True
+            finally:
+                for k in range(1, count, 2):
+                    libc.free(blocks[k])
+        outcome = limited(0, almost_without_memory)
+        assert outcome is MemoryError or np.array_equal(result, x + 1)
+        """,
+        environment=environment,
+    )
 
 
 def test_an_output_that_is_too_large():

@@ -258,7 +258,8 @@ class CudaTarget : public Target {
               std::span<const LaunchArgument> arguments, const LaunchOptions& options) override {
     const auto& kernel = static_cast<const CudaKernel&>(loaded);
     if (geometry.threadgroups == 0) return;
-    thread_local Block block;
+    Block block;
+    std::memset(block.bytes, 0, kernel.layout.bytes);
     if (kernel.is_metal)
       write_metal_block(kernel, unit, geometry, arguments, block.bytes);
     else

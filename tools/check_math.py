@@ -6,6 +6,8 @@ special numbers and --pairs random ones. The results are compared with float64 (
 finds the largest error, and wherever a correctly rounded function seems not to be, sixty digits decide. Of odd and even
 functions the negative half is compared with the positive one, bit by bit.
 
+For rsqrt, what corrects a processor's estimate (lowering/approximations.h) is run from all estimates within six units, too.
+
 Prints a table of largest errors in units in the last place (ULP), next to what Kiln promises, which its tests assert,
 and what the Metal specification allows for safe math. Exits with 1 where an error is above either.
 """
@@ -142,6 +144,36 @@ def with_more_digits(function: Function, worst: Worst) -> Worst:
     return worst._replace(error=exact_error(function.name, worst.got, *worst.arguments))
 
 
+ESTIMATE = """
+    uint i = thread_position_in_grid.x;
+    float y = as_type<float>(as_type<uint>(rounded[i]) + offset);
+    float residual = min(fma(-(x[i] * y), y, 1.0f), 0x1p-11f);
+    y = fma(0.5f * y, residual, y);
+    float high = x[i] * y, low = fma(x[i], y, -high);
+    residual = min(fma(-low, y, fma(-high, y, 1.0f)), 0x1p-20f);
+    o[i] = fma(y * residual, fma(residual, 0.375f, 0.5f), y);
+"""
+
+
+def wrong_from_estimates(stride: int) -> int:
+    """How often 1 / sqrt(x) is not rounded correctly from an estimate within six units, for x in [1, 4): results for
+    other numbers are those times a power of two."""
+    kernel = kiln.metal_kernel("estimate", ["x", "rounded", "offset"], ["o"], ESTIMATE)
+    x = np.arange(0x3F800000, 0x40800000, stride, dtype=np.uint32).view(np.float32)
+    right = (1 / np.sqrt(x.astype(np.longdouble))).astype(np.float32)
+    wrong = 0
+    for offset in range(-6, 7):
+        (got,) = kernel(
+            inputs=[x, right, np.int32(offset)],
+            output_shapes=[x.shape],
+            output_dtypes=[np.float32],
+            grid=(x.size, 1, 1),
+            threadgroup=(256, 1, 1),
+        )
+        wrong += int(np.count_nonzero(got != right))
+    return wrong
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME")
@@ -175,6 +207,10 @@ def main() -> int:
             f" {seconds:7.0f}  {', '.join(float(a).hex() for a in worst.arguments)}{'  BREACH' if breach else ''}",
             flush=True,
         )
+    if not arguments.names or "rsqrt" in arguments.names:
+        wrong = wrong_from_estimates(stride)
+        breaches += wrong > 0
+        print(f"rsqrt from estimates: {wrong} wrong")
     return 1 if breaches else 0
 
 

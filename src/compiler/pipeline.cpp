@@ -68,7 +68,9 @@
 #include "compiler/memory/indirect_prefetch.h"
 #include "compiler/memory/prefetch.h"
 #include "compiler/memory/store_forwarding.h"
+#include "compiler/nvptx/adjacent_loads.h"
 #include "compiler/nvptx/alignments.h"
+#include "compiler/nvptx/component_conditions.h"
 #include "compiler/nvptx/exact_operations.h"
 #include "compiler/nvptx/flat_branches.h"
 #include "compiler/nvptx/full_unrolling.h"
@@ -109,39 +111,18 @@ using namespace llvm;
 // ---- The optional passes
 
 constexpr const char* kOptionalPasses[] = {
-    "affine-lanes",
-    "atomic-prefetch",
-    "cluster-stores",
-    "coarsened-addresses",
-    "coarsened-loop-versioning",
-    "constant-offsets",
-    "deferred-reductions",
-    "extension-uses",
-    "flat-branches",
-    "full-unrolling",
-    "function-versioning",
-    "gather-addresses",
-    "guard-indices",
-    "guarded-atomics",
-    "indirect-prefetch",
-    "int4-to-float",
-    "interleaved-variables",
-    "lane-loop-splitting",
-    "lane-reductions",
-    "loop-versioning",
-    "masked-loads",
-    "min-max-idiom",
-    "order-stores",
-    "partial-unrolling",
-    "prefetch",
-    "pressure-scheduler",
-    "reload-inputs",
-    "simdgroup-loops",
-    "store-forwarding",
-    "tensor-products",
-    "thread-coarsening",
-    "threadgroup-versioning",
-    "tile-multibuffering",
+    "adjacent-loads",         "affine-lanes",        "atomic-prefetch",
+    "cluster-stores",         "coarsened-addresses", "coarsened-loop-versioning",
+    "component-conditions",   "constant-offsets",    "deferred-reductions",
+    "extension-uses",         "flat-branches",       "full-unrolling",
+    "function-versioning",    "gather-addresses",    "guard-indices",
+    "guarded-atomics",        "indirect-prefetch",   "int4-to-float",
+    "interleaved-variables",  "lane-loop-splitting", "lane-reductions",
+    "loop-versioning",        "masked-loads",        "min-max-idiom",
+    "order-stores",           "partial-unrolling",   "prefetch",
+    "pressure-scheduler",     "reload-inputs",       "simdgroup-loops",
+    "store-forwarding",       "tensor-products",     "thread-coarsening",
+    "threadgroup-versioning", "tile-multibuffering",
 };
 
 // A name of the list; another one does not compile.
@@ -169,7 +150,8 @@ constexpr const char* kBeforeGpuUnrolling =
     "function(early-cse<memssa>,simplifycfg,loop-mssa(loop-instsimplify,loop-rotate,licm))";
 constexpr const char* kOptimizeForGpu =
     "function(loop(loop-deletion,loop-unroll-full),sroa,"
-    "gvn<no-pre>,instcombine<no-verify-fixpoint>,dse,adce,simplifycfg)";
+    "gvn<no-pre>,instcombine<no-verify-fixpoint>)";
+constexpr const char* kCleanUpForGpu = "function(dse,adce,simplifycfg)";
 constexpr const char* kAfterGpuUnrolling = "function(loop-unroll<O2;no-runtime>,instsimplify,early-cse),globaldce";
 
 // Removes the checks that versioning has hoisted.
@@ -224,6 +206,10 @@ bool make_one_function(Pipeline& pipeline, Module& module, const ThreadTarget& t
       thread.approximate(module);
     else if (!are_allowed || !has_vectors)
       expand_approximations(module);
+    if (thread.round_rsqrt)
+      thread.round_rsqrt(module);
+    else if (!has_vectors || !thread.vector_isa.estimates_rsqrt_to_14_bits)
+      expand_rounded_rsqrt(module);
   });
   // Before anything may take C++'s undefined behaviour for granted.
   pipeline.run("defined-arithmetic", module, [&] { define_arithmetic(module); });
@@ -437,7 +423,10 @@ Vectorized vectorize(Pipeline& pipeline, Module& module, TargetMachine& machine,
   }
   // What is left of the pseudo-intrinsics: in the scalar engine's body, or for operands that are not vectors.
   pipeline.run("ldexp", module, [&] { expand_ldexp(module); });
-  pipeline.run("approximations", module, [&] { expand_approximations(module); });
+  pipeline.run("approximations", module, [&] {
+    expand_approximations(module);
+    expand_rounded_rsqrt(module);
+  });
   if (result.refusal.empty() && stack_of(*group) > kCpuPrivateMemoryLimit)
     result.refusal = "the private variables of 32 threads take too much memory";
   if (!result.refusal.empty())
@@ -805,19 +794,28 @@ GpuLowering lower_for_nvidia(Pipeline& pipeline, Module& module, TargetMachine& 
   // While private arrays are in memory, and counters are in registers.
   pipeline.run(optional("full-unrolling"), kernel, [&] { return mark_loops_to_unroll(kernel, pipeline.analyses()); });
   pipeline.run_llvm(kOptimizeForGpu, module);
+  // InstCombine has made bits of vectors of what were booleans; branches on them are merged afterwards.
+  pipeline.run(optional("component-conditions"), kernel, [&] { return split_vector_conditions(kernel); });
+  pipeline.run_llvm(kCleanUpForGpu, module);
   // Once it is seen which loops LLVM's own limits leave.
   pipeline.run(optional("partial-unrolling"), kernel,
-               [&] { return mark_loops_to_unroll_by_four(kernel, pipeline.analyses()); });
+               [&] { return mark_short_loops_to_unroll(kernel, pipeline.analyses()); });
   pipeline.run_llvm(kAfterGpuUnrolling, module);
   pipeline.run("parameter-loads", kernel, [&] { read_parameters(kernel); });
   pipeline.run(optional("masked-loads"), kernel, [&] { mask_at_loads(kernel); });
   pipeline.run("pairs", kernel, [&] { split_to_pairs(runner, kernel); });
   // Address spaces are inferred once guards' offsets have become arithmetic of integers.
   pipeline.run_llvm("generic-to-nvvm,function(infer-address-spaces,sroa,early-cse,adce)", module);
+  // What unrolling has made: accesses at constant distances share an address, and adjacent ones become vectors.
+  pipeline.run_pass(optional("constant-offsets"), ConstantOffsetsPass(), kernel);
+  pipeline.run_llvm("early-cse", kernel);
   pipeline.run("guard-comparisons", kernel, [&] { compare_guards_with_ends(kernel, unit); });
   // After the last simplification: InstCombine would compare offsets again.
   pipeline.run(optional("guard-indices"), kernel, [&] { return compare_indices_in_guards(kernel); });
+  pipeline.run_llvm("early-cse", kernel);
   pipeline.run("alignments", kernel, [&] { reduce_alignments_to_known(kernel); });
+  // Single accesses of what LLVM will not see any more once they are predicated.
+  pipeline.run(optional("adjacent-loads"), kernel, [&] { return merge_adjacent_loads(kernel); });
   // Before accesses become predicated instructions, which end a block.
   pipeline.run(optional("flat-branches"), kernel, [&] { flatten_short_branches(kernel); });
   pipeline.run("predicated-accesses", kernel, [&] { predicate_accesses(kernel); });

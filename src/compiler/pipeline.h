@@ -27,6 +27,9 @@ struct ThreadTarget {
   // Replaces approximations, where they are allowed, by the target's own instructions. Null: an engine does, or they
   // are computed exactly.
   void (*approximate)(llvm::Module& module) = nullptr;
+  // Replaces correctly rounded reciprocal roots by the target's own code for them, in all math modes. Null: an engine
+  // does, or they are a root and a quotient.
+  void (*round_rsqrt)(llvm::Module& module) = nullptr;
   // Whether a launch ends in an error where a thread comes to what is not supported. Otherwise such a unit is refused.
   bool reports_unsupported = false;
 };

@@ -43,6 +43,8 @@ struct KernelParameter {
   bool by_reference = false;       // `T& name` rather than `T* name`
   bool from_zero = true;           // nothing of it lies before its pointer, as it may with negative strides
   bool is_writable_input = false;  // kInput: the body may write it, in place
+  // kInput: how many bytes it has, from its pointer on, where the code is made for that. Otherwise 0.
+  uint64_t known_bytes = 0;
   // kShape, kStrides, kNdim: what it holds, where the code is made for that; zeros follow. Otherwise empty.
   std::vector<int64_t> values;
 

@@ -74,6 +74,7 @@ MadeCode KernelObject::compile_ahead(const Call& any_call, const TargetSpec& tar
   KernelUnit unit = unit_for(call);
   // The call is an example: its arrays are not there, and other launches of its form are not as even.
   unit.form.threadgroups_are_even = unit.form.arrays_are_plain = false;
+  if (traits_of(call.device).form_use == FormUse::kWholeRow) unit.form.simdgroups_are_full = false;
   // NVRTC makes nothing of known shapes.
   if (specialized && may_specialize(call) && !is_for_nvrtc(call)) set_known_shapes(unit, call);
   return context_.compile_ahead(unit, target);
@@ -106,7 +107,7 @@ SingleFlight<Binary>::Found KernelObject::find_or_make_binary(KernelUnit& unit, 
     if (unit.form.is_general()) throw;
   }
   if (unit.form.threadgroups_are_even || unit.form.arrays_are_plain) {
-    unit.form.threadgroups_are_even = unit.form.arrays_are_plain = false;
+    unit.form.threadgroups_are_even = unit.form.arrays_are_plain = unit.form.simdgroups_are_full = false;
     return find_or_make_binary(unit, target);
   }
   unit.form = {};

@@ -69,6 +69,7 @@ LaunchForm KernelObject::form_for_code(const Call& call) const {
   if (is_for_nvrtc(call)) return {};
   if (traits_of(call.device).form_use == FormUse::kWholeRow)
     return {.is_whole_row = form.is_whole_row,
+            .simdgroups_are_full = cooperation_.has_collectives && form.simdgroups_are_full,
             .threadgroups_are_even = has_even_threadgroups(call.grid, call.threadgroup),
             .arrays_are_plain = has_plain_arrays(call)};
   if (!prefers_simd(context_.cpu().spec())) return {};
@@ -158,10 +159,15 @@ KernelUnit KernelObject::unit_for(const Call& call) const {
 
 void KernelObject::set_known_shapes(KernelUnit& unit, const Call& call) const {
   for (KernelParameter& parameter : unit.parameters) {
-    if (parameter.role == ParameterRole::kInput || parameter.role == ParameterRole::kOutput) continue;
-    if (!uses_shape_of(call, parameter.argument)) continue;
+    if (parameter.role == ParameterRole::kOutput || !uses_shape_of(call, parameter.argument)) continue;
     const InputArray& input = call.inputs[parameter.argument];
     switch (parameter.role) {
+      case ParameterRole::kInput:
+        // Bounds checks on a CPU compare with what the launch says, which is in a register there.
+        if (traits_of(call.device).form_use == FormUse::kWholeRow && spec_.ensure_row_contiguous &&
+            !is_batched(parameter.argument))
+          parameter.known_bytes = static_cast<uint64_t>(byte_count(input.shape, input.dtype));
+        break;
       case ParameterRole::kShape: parameter.values.assign(input.shape.begin(), input.shape.end()); break;
       case ParameterRole::kNdim: parameter.values = {static_cast<int64_t>(input.shape.size())}; break;
       case ParameterRole::kStrides:

@@ -84,7 +84,8 @@ CompileResult compile_for_nvidia(const CompileRequest& request) {
                             .layout = machine->createDataLayout(),
                             .vector_isa = {},
                             .matrix_map = matrix_map(unit),
-                            .approximate = approximate_for_gpu};
+                            .approximate = approximate_for_gpu,
+                            .round_rsqrt = round_rsqrt_for_gpu};
   std::unique_ptr<Module> module = make_thread_code(pipeline, thread, context);
   if (!module) return result;
   const FunctionsFreedWhenAbandoned freed(*module);

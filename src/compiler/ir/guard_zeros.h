@@ -13,7 +13,7 @@ inline constexpr const char* kZeros = "__kiln_zeros.";
 
 bool is_zeros(const llvm::Value* pointer);
 
-/// A variable of at least so many bytes.
-llvm::GlobalVariable* zeros_of(llvm::Module& module, uint64_t bytes);
+/// A variable of at least so many bytes. `address_space`: of one that is not there yet.
+llvm::GlobalVariable* zeros_of(llvm::Module& module, uint64_t bytes, unsigned address_space = 0);
 
 }  // namespace kiln

@@ -64,6 +64,10 @@ class Guards {
     for (size_t i = 0; i < parameters.size(); ++i) {
       auto* argument = body.getArg(static_cast<unsigned>(3 * i));
       Value *first = zero, *bytes = body.getArg(static_cast<unsigned>(3 * i + 2));
+      if (const uint64_t known_bytes = parameters[i].known_bytes) {
+        bytes = builder.getInt64(known_bytes);
+        known_bytes_[argument] = known_bytes;
+      }
       if (!parameters[i].from_zero) {
         first = body.getArg(static_cast<unsigned>(3 * i + 1));
         bytes = builder.CreateSub(bytes, first);
@@ -71,7 +75,7 @@ class Guards {
       known_from_start_.insert(bytes);
       arguments_[argument] = {argument, first, bytes, parameters[i].is_written() ? bytes : zero, known};
       if (parameters[i].is_written()) written_.insert(argument);
-      guaranteed_[argument] = parameters[i].guaranteed_bytes();
+      guaranteed_[argument] = std::max<uint64_t>(parameters[i].guaranteed_bytes(), parameters[i].known_bytes);
       alignments_[argument] = Align(std::max(parameters[i].alignment, unit.assumed_alignment(parameters[i])));
     }
   }
@@ -446,14 +450,18 @@ class Guards {
     std::optional<uint64_t> bytes;
     for (Value* origin : origins_from(pointer)) {
       std::optional<uint64_t> origin_bytes = bytes_of_variable(origin);
+      // A store to an input that is not writable stays refused.
+      if (auto known = known_bytes_.find(origin); known != known_bytes_.end() && isa<LoadInst>(access))
+        origin_bytes = known->second;
       if (!origin_bytes) return;
       bytes = std::min(bytes.value_or(*origin_bytes), *origin_bytes);
     }
     if (!bytes || size > *bytes) return;
     APInt offset(64, 0);
     Value* base = pointer->stripAndAccumulateConstantOffsets(layout_, offset, /*AllowNonInbounds=*/true);
-    bool is_inside = bytes_of_variable(base) && offset.ule(*bytes - size);
-    if (!is_inside && !bytes_of_variable(base)) {
+    const bool is_start = bytes_of_variable(base) || known_bytes_.contains(base);
+    bool is_inside = is_start && offset.ule(*bytes - size);
+    if (!is_inside && !is_start) {
       if (!ranges_) ranges_.emplace(body_, limits_);
       ConstantRange range = ranges_->offset_at(pointer, access.getParent());
       is_inside = range.isEmptySet() || range.getUnsignedMax().ule(*bytes - size);
@@ -682,7 +690,8 @@ class Guards {
   Bounds unlimited_, nothing_, unknown_;
   std::vector<Bounds> sharable_;  // the memory that a pointer of unknown origin may point into
   DenseMap<Value*, Bounds> arguments_;
-  DenseMap<Value*, uint64_t> guaranteed_;  // bytes of each argument that always exist
+  DenseMap<Value*, uint64_t> known_bytes_;  // of arguments that have the same at each launch
+  DenseMap<Value*, uint64_t> guaranteed_;   // bytes of each argument that always exist
   DenseMap<Value*, Align> alignments_;
   std::set<Value*> written_;  // arguments that may change
   DenseMap<Value*, Bounds> merged_;

@@ -1,7 +1,9 @@
 #include "compiler/memory/constant_offsets.h"
 
 #include <llvm/ADT/STLExtras.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Dominators.h>
+#include <llvm/IR/GetElementPtrTypeIterator.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
@@ -18,12 +20,16 @@ using namespace llvm::PatternMatch;
 // Nested conjunctions that a condition is part of.
 constexpr unsigned kMostConjunctions = 8;
 
+// Sums within sums.
+constexpr unsigned kMostAddends = 8;
+
 // Constants and element sizes, whose product is far below 64 bits.
 constexpr uint64_t kLargest = uint64_t{1} << 30;
 
 class ConstantOffsets {
  public:
-  ConstantOffsets(Function& function, DominatorTree& dominators) : function_(function), dominators_(dominators) {}
+  ConstantOffsets(Function& function, DominatorTree& dominators)
+      : function_(function), layout_(function.getDataLayout()), dominators_(dominators) {}
 
   bool run() {
     bool has_changed = false;
@@ -34,33 +40,55 @@ class ConstantOffsets {
 
  private:
   bool split(GetElementPtrInst& address) {
-    Value *sum = nullptr, *base_index = nullptr;
+    if (address.getType()->isVectorTy()) return false;
+    const unsigned last = address.getNumOperands() - 1;
+    if (!all_of(drop_end(address.indices()), [](Value* index) { return match(index, m_Zero()); })) return false;
+    gep_type_iterator type = gep_type_begin(address);
+    std::advance(type, last - 1);
+    if (type.isStruct()) return false;
+    const uint64_t size = type.getSequentialElementStride(layout_).getFixedValue();
+    Value *index = nullptr, *rest = nullptr;
     const APInt* addend = nullptr;
-    if (address.getNumIndices() != 1 || address.getType()->isVectorTy() ||
-        !match(address.getOperand(1), m_ZExt(m_Value(sum))))
-      return false;
-    uint64_t size = address.getDataLayout().getTypeAllocSize(address.getSourceElementType()).getFixedValue();
-    if (size > kLargest || !is_sum(*sum, base_index, addend, *address.getParent())) return false;
+    const bool is_signed = match(address.getOperand(last), m_SExt(m_Value(index)));
+    if (!is_signed && !match(address.getOperand(last), m_ZExt(m_Value(index)))) return false;
+    if (size > kLargest) return false;
+    uint64_t distance = 0;
+    for (unsigned i = 0; i < kMostAddends && is_sum(*index, rest, addend, is_signed, *address.getParent()); ++i) {
+      distance +=
+          static_cast<uint64_t>(is_signed ? addend->getSExtValue() : static_cast<int64_t>(addend->getZExtValue()));
+      index = rest;
+    }
+    if (distance == 0) return false;
     IRBuilder<> builder(&address);
-    Value* index = builder.CreateZExt(base_index, address.getOperand(1)->getType());
-    Value* base_address = builder.CreateGEP(address.getSourceElementType(), address.getPointerOperand(), index);
-    address.replaceAllUsesWith(
-        builder.CreateGEP(builder.getInt8Ty(), base_address, builder.getInt64(addend->getZExtValue() * size)));
+    Type* wide = address.getOperand(last)->getType();
+    SmallVector<Value*> indices(address.indices());
+    indices.back() = is_signed ? builder.CreateSExt(index, wide) : builder.CreateZExt(index, wide);
+    Value* base_address = builder.CreateGEP(address.getSourceElementType(), address.getPointerOperand(), indices);
+    address.replaceAllUsesWith(builder.CreatePtrAdd(base_address, builder.getInt64(distance * size)));
     address.eraseFromParent();
     return true;
   }
 
   // Whether `sum` adds a constant to a value and does not wrap if computed in the block.
-  bool is_sum(Value& sum, Value*& base_index, const APInt*& addend, const BasicBlock& block) const {
-    if (auto* both = dyn_cast<PossiblyDisjointInst>(&sum); both && !both->isDisjoint()) return false;
-    if (!match(&sum,
-               m_CombineOr(m_Or(m_Value(base_index), m_APInt(addend)), m_Add(m_Value(base_index), m_APInt(addend)))) ||
-        addend->getActiveBits() > 64 || addend->ugt(kLargest))
+  bool is_sum(Value& sum, Value*& base_index, const APInt*& addend, bool is_signed, const BasicBlock& block) const {
+    if (!match(&sum, m_CombineOr(m_c_Or(m_APInt(addend), m_Value(base_index)),
+                                 m_c_Add(m_APInt(addend), m_Value(base_index)))) ||
+        addend->getSignificantBits() > 64 || addend->abs().ugt(kLargest))
       return false;
     auto& operation = cast<BinaryOperator>(sum);
-    if (operation.getOpcode() == Instruction::Or || operation.hasNoUnsignedWrap()) return true;
+    // A sum of numbers that have no bit in common keeps every bit of both, the sign too.
+    if (auto* both = dyn_cast<PossiblyDisjointInst>(&operation))
+      return both->isDisjoint() || MaskedValueIsZero(base_index, *addend, layout_);
+    if (is_signed) {
+      if (operation.hasNoSignedWrap()) return true;
+      return ConstantRange::fromKnownBits(computeKnownBits(base_index, layout_), /*IsSigned=*/true)
+                 .signedAddMayOverflow(ConstantRange(*addend)) == ConstantRange::OverflowResult::NeverOverflows;
+    }
+    if (operation.hasNoUnsignedWrap()) return true;
+    bool wraps = false;
+    static_cast<void>(computeKnownBits(base_index, layout_).getMaxValue().uadd_ov(*addend, wraps));
     // The first value that wraps.
-    return is_below(*base_index, -*addend, block);
+    return !wraps || is_below(*base_index, -*addend, block);
   }
 
   // Whether a branch whose edge dominates the block has checked it.
@@ -82,6 +110,7 @@ class ConstantOffsets {
   }
 
   Function& function_;
+  const DataLayout& layout_;
   DominatorTree& dominators_;
 };
 

@@ -36,10 +36,12 @@ unsigned zeros_added(GEPOperator& address, const DataLayout& layout) {
   return zeros;
 }
 
-Align known_alignment(Value* start, const DataLayout& layout) {
+}  // namespace
+
+Align known_alignment(Value& start, const DataLayout& layout) {
   unsigned zeros = kMostZeros;
   SmallPtrSet<Value*, 8> seen;
-  SmallVector<Value*> work{start};
+  SmallVector<Value*> work{&start};
   while (!work.empty()) {
     Value* pointer = work.pop_back_val();
     if (!seen.insert(pointer).second) continue;
@@ -60,17 +62,15 @@ Align known_alignment(Value* start, const DataLayout& layout) {
   return Align(uint64_t{1} << zeros);
 }
 
-}  // namespace
-
 void reduce_alignments_to_known(Function& function) {
   const DataLayout& layout = function.getDataLayout();
   for (Instruction& instruction : instructions(function)) {
     // An atomic cannot be split.
     if (instruction.isAtomic()) continue;
     if (auto* load = dyn_cast<LoadInst>(&instruction); load && load->getAlign() > Align(1))
-      load->setAlignment(std::min(load->getAlign(), known_alignment(load->getPointerOperand(), layout)));
+      load->setAlignment(std::min(load->getAlign(), known_alignment(*load->getPointerOperand(), layout)));
     else if (auto* store = dyn_cast<StoreInst>(&instruction); store && store->getAlign() > Align(1))
-      store->setAlignment(std::min(store->getAlign(), known_alignment(store->getPointerOperand(), layout)));
+      store->setAlignment(std::min(store->getAlign(), known_alignment(*store->getPointerOperand(), layout)));
   }
 }
 

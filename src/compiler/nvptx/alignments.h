@@ -6,9 +6,14 @@
 // suffice.
 #pragma once
 
+#include <llvm/IR/DataLayout.h>
 #include <llvm/IR/Function.h>
+#include <llvm/Support/Alignment.h>
 
 namespace kiln {
+
+/// At most 16.
+llvm::Align known_alignment(llvm::Value& pointer, const llvm::DataLayout& layout);
 
 void reduce_alignments_to_known(llvm::Function& function);
 

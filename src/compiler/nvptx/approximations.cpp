@@ -29,4 +29,13 @@ void approximate_for_gpu(Module& module) {
   });
 }
 
+void round_rsqrt_for_gpu(Module& module) {
+  replace_calls(module, kRoundedRsqrtFunction, [](CallInst& call) {
+    IRBuilder<> builder(&call);
+    Value* x = call.getArgOperand(0);
+    // Within 2^-22.9 of the value, and of subnormal numbers as of others.
+    return round_rsqrt(x, builder.CreateIntrinsic(Intrinsic::nvvm_rsqrt_approx_f, {}, {x}), builder);
+  });
+}
+
 }  // namespace kiln

@@ -10,6 +10,7 @@
 
 #include <optional>
 
+#include "compiler/ir/guard_zeros.h"
 #include "compiler/nvptx/predicated_accesses.h"
 #include "compiler/nvptx/ptx_generator.h"
 
@@ -89,7 +90,7 @@ class Flattener {
       if (++count > kMostInstructions) return false;
       if (auto* load = dyn_cast<LoadInst>(&instruction)) {
         if (load->getPointerAddressSpace() == kParameterSpace) continue;
-        if (!load->isSimple() || !guard_of(load->getPointerOperand())) return false;
+        if (!load->isSimple() || !(guard_of(load->getPointerOperand()) || can_be_predicated(*load))) return false;
         accesses = true;
       } else if (auto* store = dyn_cast<StoreInst>(&instruction)) {
         if (!store->isSimple() || !guard_of(store->getPointerOperand())) return false;
@@ -126,9 +127,19 @@ class Flattener {
     } else if (Value* pointer = getLoadStorePointerOperand(&instruction)) {
       if (pointer->getType()->getPointerAddressSpace() == kParameterSpace) return;
       SelectInst* guard = guard_of(pointer);
+      if (!guard) return add_guard(cast<LoadInst>(instruction), condition);
       guard->moveBefore(&instruction);  // it may be before the branch
       guard->setCondition(logical_and(*guard, condition, guard->getCondition()));
     }
+  }
+
+  // Of a load without one, as with bounds checks off.
+  static void add_guard(LoadInst& load, Value* condition) {
+    IRBuilder<> builder(&load);
+    Value* address = builder.CreateAddrSpaceCast(load.getPointerOperand(), builder.getPtrTy());
+    const uint64_t bytes = load.getDataLayout().getTypeStoreSize(load.getType());
+    Value* zeros = builder.CreateAddrSpaceCast(zeros_of(*load.getModule(), bytes, kGlobalSpace), builder.getPtrTy());
+    load.setOperand(LoadInst::getPointerOperandIndex(), builder.CreateSelect(condition, address, zeros));
   }
 
   SmallPtrSet<Instruction*, 8> updates_;  // with predicates; the predicate is the first operand

@@ -26,6 +26,9 @@ constexpr uint64_t kMostUnrolled = 8192;
 constexpr uint64_t kMostArrayBytes = 512;
 // By which loops with loads are unrolled that are not unrolled completely, and the most instructions of their bodies.
 constexpr uint64_t kFactor = 4, kMostRepeated = 64;
+// Of a loop that is unrolled completely because it is short, with the loops in it: instructions after unrolling, and
+// trips. NVCC has similar limits.
+constexpr uint64_t kMostShort = 768, kMostShortTrips = 64;
 // Of a loop whose trip count depends on the loops around it.
 constexpr uint64_t kGuessedTrips = 8;
 // Steps of the search for what an index is computed from.
@@ -59,13 +62,34 @@ class Unrolling {
     return false;
   }
 
-  bool choose_partial() {
+  bool choose_short() {
     bool has_marked = false;
+    for (Loop* loop : loops_) size_of_short(*loop, has_marked);
     for (Loop* loop : loops_.getLoopsInPreorder()) has_marked |= choose_partial(*loop);
     return has_marked;
   }
 
  private:
+  // Unrolls loops that are short, from the inside. Returns how many instructions are left of the loop.
+  uint64_t size_of_short(Loop& loop, bool& has_marked) {
+    uint64_t size = 0;
+    for (BasicBlock* block : loop.blocks()) {
+      if (loops_.getLoopFor(block) != &loop) continue;
+      for (Instruction& instruction : *block) size += !disappears(instruction);
+    }
+    for (Loop* inner : loop) size += size_of_short(*inner, has_marked);
+    const uint64_t count = trips(loop);
+    if (count == 0 || count > kMostShortTrips || size * count > kMostShort) return size;
+    const TransformationMode wanted = hasUnrollTransformation(&loop);
+    if (wanted & TM_Disable) return size;
+    if (wanted == TM_Unspecified) {
+      set_hint(loop,
+               MDNode::get(function_.getContext(), MDString::get(function_.getContext(), "llvm.loop.unroll.full")));
+      has_marked = true;
+    }
+    return size * count;
+  }
+
   // Loads of several iterations in flight at a time, where no iteration is left over.
   bool choose_partial(Loop& loop) {
     if (!loop.isInnermost() || hasUnrollTransformation(&loop) != TM_Unspecified) return false;
@@ -214,8 +238,8 @@ bool mark_loops_to_unroll(Function& function, FunctionAnalysisManager& analyses)
   return Unrolling(function, analyses).choose_full();
 }
 
-bool mark_loops_to_unroll_by_four(Function& function, FunctionAnalysisManager& analyses) {
-  return Unrolling(function, analyses).choose_partial();
+bool mark_short_loops_to_unroll(Function& function, FunctionAnalysisManager& analyses) {
+  return Unrolling(function, analyses).choose_short();
 }
 
 }  // namespace kiln

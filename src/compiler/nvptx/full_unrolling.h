@@ -5,8 +5,9 @@
 // mask if its divisor is a constant. Both become known if the loop that changes the index or the divisor is unrolled.
 // So such loops, and the loops around them on which their trip counts depend, are marked with `llvm.loop.unroll.full`.
 //
-// Innermost loops of short bodies that load, with a constant trip count, are unrolled by four, so that a thread has the
-// loads of four iterations in flight.
+// Short loops are unrolled completely, too: addresses of their iterations become constant distances from one another,
+// and their loads are in flight together. Innermost loops of short bodies that load, with a longer constant trip count,
+// are unrolled by four.
 //
 // The cost model counts instructions after unrolling, and registers: an array that is larger than what a thread may
 // keep in registers stays in memory. Complexity: a walk over the function's loops, each instruction once for each loop
@@ -21,7 +22,7 @@ namespace kiln {
 /// Returns whether a loop was marked. LLVM's `loop-unroll-full` unrolls them.
 bool mark_loops_to_unroll(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 
-/// The same, of loops that are left once others are unrolled completely. LLVM's `loop-unroll` unrolls them.
-bool mark_loops_to_unroll_by_four(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
+/// The same for short loops, completely or by four, of those that are left. LLVM's `loop-unroll` unrolls them.
+bool mark_short_loops_to_unroll(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 
 }  // namespace kiln

@@ -74,7 +74,7 @@ struct Neighbour {
 struct NeighbourBase {
   Value* base;
   Value* subtracted;  // null if `base` is an integer
-  Value* end;
+  Value* end;         // constant for an argument of known size
 
   bool operator<(const NeighbourBase& other) const {
     return std::tie(base, subtracted, end) < std::tie(other.base, other.subtracted, other.end);
@@ -90,6 +90,7 @@ class GuardIndices {
     bool has_changed = compare_indices(kernel);
     has_changed |= compare_neighbours(kernel);
     has_changed |= compare_small_offsets(kernel);
+    has_changed |= compare_bases(kernel);
     return has_changed;
   }
 
@@ -134,12 +135,22 @@ class GuardIndices {
       auto* guard = dyn_cast<ICmpInst>(&instruction);
       if (!guard || guard->getPredicate() != ICmpInst::ICMP_ULT || !guard->getOperand(0)->getType()->isIntegerTy(64))
         continue;
-      Instruction* end = end_of_argument(guard->getOperand(1));
-      if (!end || !is_short(*end)) continue;
+      Value* end = guard->getOperand(1);
+      if (auto* bytes = dyn_cast<ConstantInt>(end)) {
+        // Of a variable, whose offsets are small: compare_small_offsets().
+        if (bytes->getValue().uge(kMostConstant) ||
+            ComputeNumSignBits(guard->getOperand(0), kernel.getDataLayout()) > 32)
+          continue;
+      } else {
+        Instruction* loaded = end_of_argument(end);
+        if (!loaded || !is_short(*loaded)) continue;
+      }
       NeighbourBase group{guard->getOperand(0), nullptr, end};
       APInt distance(64, 0);
       const APInt* number = nullptr;
-      while (match(group.base, m_AddLike(m_Value(group.base), m_APInt(number)))) distance += *number;
+      // (A match that fails may have bound its first value.)
+      for (Value* rest = nullptr; match(group.base, m_AddLike(m_Value(rest), m_APInt(number))); group.base = rest)
+        distance += *number;
       Value *pointer = nullptr, *start = nullptr;
       if (match(group.base, m_Sub(m_PtrToInt(m_Value(pointer)), m_Value(start)))) {
         group.base = pointer->stripAndAccumulateConstantOffsets(layout, distance, /*AllowNonInbounds=*/true);
@@ -207,6 +218,56 @@ class GuardIndices {
       has_changed = true;
     }
     return has_changed;
+  }
+
+  // `base + c < limit` becomes `base < limit - c`, rounded up to what the base is a multiple of: unrolled accesses of a
+  // row of a tile then have one guard.
+  static bool compare_bases(Function& kernel) {
+    bool has_changed = false;
+    const DataLayout& layout = kernel.getDataLayout();
+    for (Instruction& instruction : make_early_inc_range(instructions(kernel))) {
+      auto* guard = dyn_cast<ICmpInst>(&instruction);
+      const APInt* number = nullptr;
+      Value *sum = nullptr, *base = nullptr;
+      if (!guard || !match(guard, m_SpecificICmp(ICmpInst::ICMP_ULT, m_Value(sum), m_APInt(number)))) continue;
+      APInt limit = *number;
+      while (std::optional<APInt> addend = constant_addend(sum, base, layout)) {
+        limit = limit.usub_sat(*addend);
+        sum = base;
+      }
+      if (sum == guard->getOperand(0) || !sum->getType()->isIntegerTy()) continue;
+      const KnownBits known = computeKnownBits(sum, layout);
+      const unsigned zeros = std::min(known.countMinTrailingZeros(), limit.getBitWidth() - 1);
+      IRBuilder<> builder(guard);
+      Value* inside = builder.getTrue();
+      if (!known.getMaxValue().ult(limit)) {
+        bool overflows = false;
+        APInt rounded = limit.uadd_ov(APInt::getLowBitsSet(limit.getBitWidth(), zeros), overflows);
+        rounded.clearLowBits(zeros);
+        inside = builder.CreateICmpULT(sum, builder.getInt(overflows ? limit : rounded));
+      }
+      Value* old = guard->getOperand(0);
+      guard->replaceAllUsesWith(inside);
+      guard->eraseFromParent();
+      RecursivelyDeleteTriviallyDeadInstructions(old);
+      has_changed = true;
+    }
+    return has_changed;
+  }
+
+  // What is added to `base`, without overflow.
+  static std::optional<APInt> constant_addend(Value* sum, Value*& base, const DataLayout& layout) {
+    const APInt* addend = nullptr;
+    if (match(sum, m_c_Or(m_APInt(addend), m_Value(base)))) {
+      auto* both = dyn_cast<PossiblyDisjointInst>(sum);
+      if ((both && both->isDisjoint()) || MaskedValueIsZero(base, *addend, layout)) return *addend;
+    } else if (match(sum, m_c_Add(m_APInt(addend), m_Value(base)))) {
+      if (cast<BinaryOperator>(sum)->hasNoUnsignedWrap()) return *addend;
+      bool overflows = false;
+      static_cast<void>(computeKnownBits(base, layout).getMaxValue().uadd_ov(*addend, overflows));
+      if (!overflows) return *addend;
+    }
+    return std::nullopt;
   }
 
   // The lower 32 bits of an integer, computed in 32 bits.

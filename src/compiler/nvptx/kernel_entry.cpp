@@ -328,7 +328,7 @@ class EntryMaker {
 
   // The threadgroup's last simdgroup may have fewer than 32 lanes.
   Value* launched() {
-    if (unit_.form.is_whole_row) return builder_.getInt32(~0u);
+    if (unit_.form.is_whole_row || unit_.form.simdgroups_are_full) return builder_.getInt32(~0u);
     Value* count =
         builder_.CreateMul(builder_.CreateMul(position_.extents[0], position_.extents[1]), position_.extents[2]);
     Value* left = builder_.CreateSub(count, builder_.CreateAnd(position_.index, builder_.getInt32(~31u)));

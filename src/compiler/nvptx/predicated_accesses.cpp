@@ -29,10 +29,12 @@ std::string space_of(const Value* pointer) {
   }
 }
 
-// A threadgroup address was cast to a generic one for the select between it and the zeros.
+// An address was cast to a generic one for the select between it and the zeros.
 Value* in_own_space(Value* pointer) {
   auto* cast = dyn_cast<AddrSpaceCastOperator>(pointer);
-  return cast && cast->getSrcAddressSpace() == kSharedSpace ? cast->getPointerOperand() : pointer;
+  return cast && (cast->getSrcAddressSpace() == kSharedSpace || cast->getSrcAddressSpace() == kGlobalSpace)
+             ? cast->getPointerOperand()
+             : pointer;
 }
 
 // The registers in which PTX moves a value: `count` of type `part`.
@@ -253,6 +255,10 @@ bool is_own_memory(const Value* pointer) { return is_zeros(pointer) || is_sink(p
 bool can_be_predicated(const AtomicRMWInst& update) {
   return update.use_empty() && !update.isVolatile() && update.getOrdering() == AtomicOrdering::Monotonic &&
          !operation_of(update).empty();
+}
+
+bool can_be_predicated(const LoadInst& load) {
+  return access_registers_of(load.getType(), load.getAlign(), load.getDataLayout()).has_value();
 }
 
 CallInst* predicate_update(AtomicRMWInst& update, Value* condition) {

@@ -22,6 +22,9 @@ bool is_own_memory(const llvm::Value* pointer);
 /// an instruction.
 bool can_be_predicated(const llvm::AtomicRMWInst& update);
 
+/// Whether PTX loads the value in one instruction, as predicate_accesses() then writes it.
+bool can_be_predicated(const llvm::LoadInst& load);
+
 /// Replaces the update with one that is done if `condition` holds. The condition is the first operand of the result.
 llvm::CallInst* predicate_update(llvm::AtomicRMWInst& update, llvm::Value* condition);
 

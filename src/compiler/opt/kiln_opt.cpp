@@ -73,7 +73,9 @@
 #include "compiler/memory/indirect_prefetch.h"
 #include "compiler/memory/prefetch.h"
 #include "compiler/memory/store_forwarding.h"
+#include "compiler/nvptx/adjacent_loads.h"
 #include "compiler/nvptx/alignments.h"
+#include "compiler/nvptx/component_conditions.h"
 #include "compiler/nvptx/exact_operations.h"
 #include "compiler/nvptx/flat_branches.h"
 #include "compiler/nvptx/full_unrolling.h"
@@ -271,12 +273,14 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"order-stores", [](Function& f, State& s) { split_stores_in_order(f, s.vector_isa); }},
       {"pressure-scheduler", [](Function& f, State& s) { schedule_for_pressure(f, s.vector_isa); }},
       // nvptx/
+      {"adjacent-loads", [](Function& f, State&) { merge_adjacent_loads(f); }},
       {"alignments", [](Function& f, State&) { reduce_alignments_to_known(f); }},
+      {"component-conditions", [](Function& f, State&) { split_vector_conditions(f); }},
       {"flat-branches", [](Function& f, State&) { flatten_short_branches(f); }},
       {"full-unrolling", [](Function& f, State& s) { mark_loops_to_unroll(f, s.runner.functions()); }},
       {"guard-indices", [](Function& f, State&) { compare_indices_in_guards(f); }},
       {"hardware-operations", [](Function& f, State& s) { use_hardware_operations(f, s.unit.math_mode); }},
-      {"partial-unrolling", [](Function& f, State& s) { mark_loops_to_unroll_by_four(f, s.runner.functions()); }},
+      {"partial-unrolling", [](Function& f, State& s) { mark_short_loops_to_unroll(f, s.runner.functions()); }},
       {"predicated-accesses", [](Function& f, State&) { predicate_accesses(f); }},
       {"volatile-atomics", [](Function& f, State&) { drop_volatile_atomics(f); }},
   };
@@ -289,6 +293,7 @@ const std::map<std::string, ModulePass>& module_passes() {
        [](Module& m, State&) {
          fold_approximations(m, /*are_used=*/false);
          expand_approximations(m);
+         expand_rounded_rsqrt(m);
        }},
       {"bfloat", [](Module& m, State&) { expand_bfloat(m); }},
       {"constant-initializers", [](Module& m, State&) { evaluate_constant_initializers(m); }},

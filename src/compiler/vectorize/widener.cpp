@@ -236,6 +236,7 @@ Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder)
     return result->getType()->isVectorTy() ? result : builder.CreateVectorSplat(kLanes, result);
   }
   if (auto* call = dyn_cast<IntrinsicInst>(&instruction)) return widen_intrinsic(*call, builder);
+  if (is_rounded_rsqrt(instruction) && isa_.estimates_rsqrt_to_14_bits) return round_rsqrt(operand(0), isa_, builder);
   if (is_rsqrt(instruction) && isa_.estimate_rsqrt) return approximate_rsqrt(operand(0), isa_, builder);
   if (is_ldexp(instruction) && isa_.scale) return scale_by_instruction(operand(0), operand(1), isa_, builder);
   return nullptr;

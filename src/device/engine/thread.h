@@ -65,6 +65,9 @@ extern "C" __attribute__((const)) float __kiln_scaled(float x, float n, int same
 // units in the last place instead (compiler/lowering/approximations.h).
 extern "C" __attribute__((const)) float __kiln_rsqrt(float x, float rounded);
 
+// The same in all math modes: what an engine computes in its place has the same bits.
+extern "C" __attribute__((const)) float __kiln_rounded_rsqrt(float x, float rounded);
+
 // Whether functions are computed by the instructions below (math/approximate.h): a constant. In safe mode they are not.
 extern "C" __attribute__((const)) bool __kiln_approximates();
 // An instruction's result, if __kiln_approximates().

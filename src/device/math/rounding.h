@@ -32,7 +32,7 @@ __KILN_INLINE float rounded_rsqrt(float x) {
   float y = 1.0f / sqrt(x);
   float_pair p = exact_product(x, y);
   float residual = fma(-p.low, y, fma(-p.high, y, 1.0f));
-  return fma(y * 0x1.fffffep-2f, residual < 0x1p-20f ? residual : 0x1p-20f, y);
+  return __kiln_rounded_rsqrt(x, fma(y * 0x1.fffffep-2f, residual < 0x1p-20f ? residual : 0x1p-20f, y));
 }
 
 }  // namespace __kiln

@@ -73,6 +73,7 @@ TEST(BinaryId, DependsOnEverythingThatCodeDependsOn) {
       [](Case& c) { c.unit.source_map.body_first_line = 4; },
       [](Case& c) { c.unit.source_map.body_lines = 3; },
       [](Case& c) { c.unit.parameters.pop_back(); },
+      [](Case& c) { c.unit.parameters[0].known_bytes = 64; },
       [](Case& c) { c.unit.parameters[0].role = ParameterRole::kShape; },
       [](Case& c) { c.unit.parameters[0].argument = 1; },
       [](Case& c) { c.unit.parameters[0].element = "int"; },

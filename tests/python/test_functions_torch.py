@@ -185,8 +185,8 @@ def opcheck():
     from kiln._functions_torch import _static_arguments
 
     for inputs in ([X], [X.clone().requires_grad_()]):
-        text, *rest = _static_arguments(square, inputs)[1:]
-        torch.library.opcheck(torch.ops.kiln.launch.default, (text, [inputs[0].detach()], *rest))
+        _, text, sizes = _static_arguments(square, inputs)
+        torch.library.opcheck(torch.ops.kiln.launch.default, (text, [inputs[0].detach()], sizes))
 
 
 def checkpoint():

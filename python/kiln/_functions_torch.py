@@ -5,8 +5,8 @@ program that ``torch.export`` or AOTInductor has stored runs in a process that h
 an ``autograd.Function`` with the rules.
 
 What was tried and does not serve: ``torch.library.custom_op`` costs twice the dispatch; ``register_autograd`` fails under
-``torch.func.grad`` and drops tangents without an error; dtypes as ``ScalarType[]`` fail in AOTInductor; an
-``autograd.Function`` with a ``jvp`` is refused by Dynamo, one without it fails in forward mode, so there are two.
+``torch.func.grad`` and drops tangents without an error; an ``autograd.Function`` that Dynamo reads can have no ``jvp``, and
+costs six microseconds of guards at each call; dtypes as ``ScalarType[]`` fail in AOTInductor, so they are in the text.
 
 A call of plain tensors of which no gradient is wanted goes to the kernel itself: the operator costs several times what
 a small launch does.
@@ -14,11 +14,9 @@ a small launch does.
 
 from __future__ import annotations
 
-import inspect
 import json
 import sys
 import threading
-import types
 from typing import Any, NamedTuple
 
 import torch
@@ -203,19 +201,20 @@ _STATIC = 3
 
 
 class _Call(torch.autograd.Function):
-    """A function as Dynamo takes it: without a rule for forward mode, and with PyTorch's own way to batches."""
-
-    generate_vmap_rule = True
-
     @staticmethod
     def forward(function: Any, text: Any, sizes: Any, *inputs: Any) -> Any:
-        return tuple(torch.ops.kiln.launch(text, list(inputs), sizes))
+        if not _are_plain(inputs):
+            return tuple(torch.ops.kiln.launch(text, list(inputs), sizes))
+        # The kernel itself, whose errors have types of their own.
+        outputs = function._launch(inputs)
+        return outputs if isinstance(outputs, tuple) else (outputs,)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         ctx.function = inputs[0]
         ctx.count = len(inputs) - _STATIC
         ctx.save_for_backward(*inputs[_STATIC:], *output)
+        ctx.save_for_forward(*inputs[_STATIC:])
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
@@ -224,52 +223,6 @@ class _Call(torch.autograd.Function):
         saved = ctx.saved_tensors
         gradients = ctx.function._apply_vjp(saved[: ctx.count], cotangents, saved[ctx.count :])
         return (None,) * _STATIC + tuple(gradients)
-
-
-# A `_Call` for each number of inputs. (Of a dict Dynamo has a copy, made when it first reads the dict.)
-_calls = types.SimpleNamespace()
-
-
-def _call_name(count: int) -> str:
-    """The name in `_calls` of the class for so many inputs, where it then is.
-
-    Where no gradient is wanted, as within the backward of another function, Dynamo inlines `forward`, and up to PyTorch
-    2.11 it passes a context before the arguments unless there are as many of these as the signature has parameters. It
-    counts `*inputs` as one, so each number of inputs has a `forward` whose signature names them.
-    """
-    name = f"with_{count}_inputs"
-    if not hasattr(_calls, name):
-        original = _Call.forward
-        parameters = [p for p in inspect.signature(original).parameters.values() if p.kind is not p.VAR_POSITIONAL]
-        parameters += [inspect.Parameter(f"input_{i}", inspect.Parameter.POSITIONAL_OR_KEYWORD) for i in range(count)]
-        forward = types.FunctionType(original.__code__, original.__globals__, original.__name__)
-        vars(forward)["__signature__"] = inspect.Signature(parameters)
-        setattr(_calls, name, type("_Call", (_Call,), {"forward": staticmethod(forward), "__module__": __name__}))
-    return name
-
-
-# Dynamo calls it where it would read it (`_functions._library_of`).
-vars(_call_name)["_dynamo_marked_constant"] = True
-
-
-class _EagerCall(torch.autograd.Function):
-    """The same with all rules, where PyTorch runs."""
-
-    backward = _Call.backward
-
-    @staticmethod
-    def forward(function: Any, *arguments: Any) -> Any:
-        inputs = arguments[_STATIC - 1 :]
-        if not _are_plain(inputs):
-            return _Call.forward(function, *arguments)
-        # The kernel itself, whose errors have types of their own.
-        outputs = function._launch(inputs)
-        return outputs if isinstance(outputs, tuple) else (outputs,)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        _Call.setup_context(ctx, inputs, output)
-        ctx.save_for_forward(*inputs[_STATIC:])
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
@@ -287,12 +240,8 @@ class _EagerCall(torch.autograd.Function):
 
 def call(function: Function, inputs: tuple[Any, ...]) -> Any:
     """A function with at least one tensor among its inputs."""
-    # Dynamo reads this too.
-    if _is_dynamo_compiling():
-        tensors = _tensors(function, inputs)
-        _check_gradients(function, tensors)
-        compiled_call = getattr(_calls, _call_name(len(tensors)))
-        return function._bare(compiled_call.apply(*_static_arguments(function, tensors), *tensors))
+    if _is_dynamo_compiling():  # which reads this
+        return _call_in_graph(function._handle, *inputs)
     if not _state.is_batching and _are_plain(inputs):
         return function._launch(inputs)
     if _has_distributed(inputs):
@@ -305,7 +254,14 @@ def call(function: Function, inputs: tuple[Any, ...]) -> Any:
     if not _check_tangents(function, tensors) and _is_functionalized() and not _wants_gradient(tensors):
         # PyTorch's functionalize has no autograd.Function, and needs none where there are no gradients.
         return function._bare(torch.ops.kiln.launch(arguments[1], tensors, arguments[2]))
-    return function._bare(_EagerCall.apply(*arguments, *tensors))
+    return function._bare(_Call.apply(*arguments, *tensors))
+
+
+# Dynamo has a call of it in its graph and does not read further: what it reads it looks at again before each call of the
+# compiled program, and there is much. PyTorch's other parts then trace the call as they trace PyTorch's own functions.
+@torch.compiler.allow_in_graph
+def _call_in_graph(handle: str, *inputs: Any) -> Any:
+    return call(_functions.function_of(handle), inputs)
 
 
 # ---- Several devices.
@@ -415,7 +371,7 @@ def _static_arguments(function: Function, tensors: list[torch.Tensor]) -> tuple[
 
 def _text(function: Function, plan: Plan) -> str:
     """The launch's text with what else is not a size, as src/runtime/launch_text.cpp reads it. (JSON has no infinity, so
-    the initial value is in quotation marks.) Dynamo reads this too."""
+    the initial value is in quotation marks.)"""
     outputs = [f'["{name}",{len(shape)}]' for name, shape in zip(plan.output_dtypes, plan.output_shapes, strict=True)]
     value = plan.init_value
     if value is True or value is False:
@@ -433,10 +389,6 @@ def _add_text(text: str) -> None:
         kernel = _parse(text).kernel
         if _is_native:
             _core.add_torch_launch(text, kernel)
-
-
-# Dynamo calls it where it would read it.
-vars(_add_text)["_dynamo_marked_constant"] = True
 
 
 def _as_tensor(function: Function, index: int, value: Any, device: Any) -> torch.Tensor:

@@ -118,7 +118,7 @@ empty :=
 FRAMEWORKS := build/frameworks$(subst .*,,$(subst ==,-,$(subst $(empty) $(empty),,$(FRAMEWORKS_WITH:%=-%))))
 test-frameworks: build $(FRAMEWORKS)/installed
 	$(FRAMEWORKS)/bin/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal tests/python/test_functions*.py \
-		tests/python/test_torch.py tests/python/test_jax.py
+		tests/python/test_torch.py tests/python/test_torch_operator.py tests/python/test_jax.py
 	$(FRAMEWORKS)/bin/python -m pytest tests/python/test_gallery_*.py
 	$(FRAMEWORKS)/bin/python -m pytest tests/python/test_documentation.py tests/python/test_gallery.py -k "pytorch or jax"
 

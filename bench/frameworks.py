@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import functools
+import importlib.metadata
+import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -134,13 +136,18 @@ def rows_of_jax(rounds: int) -> list[list[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=15, help="fewer or more of them write no results")
     rounds = parser.parse_args().rounds
+    load = os.getloadavg()[0]
     x = np.ones(SIZE, np.float32)
     best = microseconds({"kernel": lambda: launch(x), "function": lambda: function(x)}, rounds)
     rows = [[f"NumPy: {name}", f"{time:.1f}"] for name, time in best.items()]
     rows += rows_of_torch(rounds) + rows_of_jax(rounds)
     print(measure.table("A launch of 256 threads on the CPU", ["", "microseconds"], rows))
+    if rounds == parser.get_default("rounds"):
+        versions = {name: importlib.metadata.version(name) for name in ("torch", "jax")}
+        figures = {"load_before": load, "versions": versions, "microseconds": {name: float(t) for name, t in rows}}
+        print(f"\nwritten to {measure.write('frameworks', figures)}")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ include(CMakePackageConfigHelpers)
 set(KILN_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/kiln)
 
 install(TARGETS kiln EXPORT kiln-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cpp)
+install(TARGETS kiln_torch LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cpp)
 # libkiln.so opens it, from its own folder.
 install(TARGETS kiln_compiler LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cpp)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/kiln DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT cpp

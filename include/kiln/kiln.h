@@ -13,3 +13,4 @@
 #include "kiln/kernel.h"       // IWYU pragma: export
 #include "kiln/launch.h"       // IWYU pragma: export
 #include "kiln/tensor.h"       // IWYU pragma: export
+#include "kiln/torch.h"        // IWYU pragma: export

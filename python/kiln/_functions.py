@@ -21,6 +21,7 @@ import importlib
 import itertools
 import json
 import operator
+import os
 import threading
 import uuid
 import weakref
@@ -86,6 +87,15 @@ _kernels: dict[str, Kernel] = {}
 _lock = threading.Lock()
 
 
+def _renew_lock() -> None:
+    """In a child that was forked while another thread held it. What it protects is whole whenever that may happen."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
+
 def _spec_of_kernel(kernel: Kernel) -> dict[str, Any]:
     spec = _core.spec_of(kernel)
     # A function's results are those of its inputs' library, and it writes none of them.
@@ -140,6 +150,14 @@ def find_function(reference: str) -> Function | None:
     """A function of this process that has, or once had, such a ``reference``."""
     with _lock:
         return next((function for function in _functions if reference in function._references), None)
+
+
+_by_handle: weakref.WeakValueDictionary[str, Function] = weakref.WeakValueDictionary()
+
+
+def function_of(handle: str) -> Function:
+    """The function that has, or once had, such a handle."""
+    return _by_handle[handle]
 
 
 def _call_at_once(function: Function, inputs: tuple[Any, ...]) -> Any:
@@ -306,7 +324,6 @@ class Function:
         self._kernel_json = _as_json(spec)
         self._kernel = parse_launch(f'{{"kernel":{self._kernel_json},"template":[]}}')[0]
         self._arguments = arguments
-        self._number = next(_numbers)
         self._references: set[str] = set()
         # Of batches: by which inputs have one.
         self._parts: dict[Any, Any] = {}
@@ -626,6 +643,10 @@ class Function:
 
     def _set_rules(self, rules: dict[str, Any]) -> None:
         self._rules = rules
+        # Another one for other rules: what a library has compiled of the function looks at the number alone.
+        self._number = next(_numbers)
+        self._handle = str(self._number)  # which Dynamo does not take for a size
+        _by_handle[self._handle] = self
         references = [[name, self._rule_reference(rule)] for name, rule in rules.items()]
         content = _as_json([self._kernel_json, *references])
         # What `find_function` finds it by. The same in every process where kernel and rules are the same functions of

@@ -5,8 +5,8 @@ program that ``torch.export`` or AOTInductor has stored runs in a process that h
 an ``autograd.Function`` with the rules.
 
 What was tried and does not serve: ``torch.library.custom_op`` costs twice the dispatch; ``register_autograd`` fails under
-``torch.func.grad`` and drops tangents without an error; dtypes as ``ScalarType[]`` fail in AOTInductor; an
-``autograd.Function`` with a ``jvp`` is refused by Dynamo, one without it fails in forward mode, so there are two.
+``torch.func.grad`` and drops tangents without an error; an ``autograd.Function`` that Dynamo reads can have no ``jvp``, and
+costs six microseconds of guards at each call; dtypes as ``ScalarType[]`` fail in AOTInductor, so they are in the text.
 
 A call of plain tensors of which no gradient is wanted goes to the kernel itself: the operator costs several times what
 a small launch does.
@@ -14,18 +14,17 @@ a small launch does.
 
 from __future__ import annotations
 
-import inspect
+import json
 import sys
 import threading
-import types
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.autograd.forward_ad as _forward_ad
 from torch import _C
 
 from kiln import _core, _functions
-from kiln._functions import ArraySpec, Function
+from kiln._functions import ArraySpec, Function, Plan
 
 _DTYPES: list[torch.dtype] = [getattr(torch, name) for name in _core.DTYPES if hasattr(torch, name)]
 _CODES: dict[torch.dtype, int] = {dtype: code for code, dtype in enumerate(_DTYPES)}
@@ -34,41 +33,60 @@ _BY_NAME: dict[str, int] = {name: _CODES[dtype] for dtype, name in _NAMES.items(
 
 # ---- The operator.
 
-_library = torch.library.Library("kiln", "DEF")
-_library.define(
-    "launch(str text, Tensor[] inputs, SymInt[] shapes, int[] ranks, int[] dtypes, SymInt[] grid, SymInt[] threadgroup, "
-    'Scalar? init_value=None, str function="") -> Tensor[]',
-    tags=(torch.Tag.pt2_compliant_tag,),
-)
+# Of arguments as few as there can be: each is read, checked and copied at each call. `text` says what is launched (`_text`),
+# `sizes` how large it is: the dimensions of each output, then the grid's three and the threadgroup's three.
+if not _core.has_defined_torch_operator():  # as where a program in C++ has, and then begins with Python
+    _definition = torch.library.Library("kiln", "DEF")
+    _definition.define(
+        "launch(str text, Tensor[] inputs, SymInt[] sizes) -> Tensor[]", tags=(torch.Tag.pt2_compliant_tag,)
+    )
+_library = torch.library.Library("kiln", "FRAGMENT")
 
-_launches: dict[str, Any] = {}
+
+class _Launch(NamedTuple):
+    """What a text says."""
+
+    kernel: _core.Kernel
+    template: list[tuple[str, Any]]
+    dtypes: list[torch.dtype]
+    ranks: list[int]
+    init_value: float | int | None
+    function: str
 
 
-def _split(shapes: Any, ranks: list[int]) -> list[list[Any]]:
-    """Shapes that the operator has in one list: its types have no lists of lists."""
+_launches: dict[str, _Launch] = {}
+
+
+def _parse(text: str) -> _Launch:
+    launch = _launches.get(text)
+    if launch is None:
+        kernel, template = _functions.parse_launch(text)
+        parts = json.loads(text)
+        number = parts["init_value"]
+        launch = _launches[text] = _Launch(
+            kernel,
+            template,
+            [_DTYPES[_BY_NAME[dtype]] for dtype, _ in parts["outputs"]],
+            [rank for _, rank in parts["outputs"]],
+            None if number is None else float(number) if set(number) - set("-0123456789") else int(number),
+            parts["function"],
+        )
+    return launch
+
+
+def _split(sizes: Any, ranks: list[int]) -> list[list[Any]]:
+    """Of each output, its shape; then those of the grid and the threadgroup."""
     result = []
     begin = 0
-    for rank in ranks:
-        result.append(list(shapes[begin : begin + rank]))
+    for rank in [*ranks, 3, 3]:
+        result.append(list(sizes[begin : begin + rank]))
         begin += rank
     return result
 
 
-def _launch(
-    text: str,
-    inputs: list[torch.Tensor],
-    shapes: list[int],
-    ranks: list[int],
-    dtypes: list[int],
-    grid: list[int],
-    threadgroup: list[int],
-    init_value: Any = None,
-    function: str = "",
-) -> list[torch.Tensor]:
-    launch = _launches.get(text)
-    if launch is None:
-        launch = _launches[text] = _functions.parse_launch(text)
-    kernel, template = launch
+def _launch(text: str, inputs: list[torch.Tensor], sizes: list[int]) -> list[torch.Tensor]:
+    """The operator for versions of PyTorch that take none in C++ with such arguments."""
+    launch = _parse(text)
     # A stored program has the launch and not its rules: a gradient would end here.
     if torch.is_grad_enabled():
         for tensor in inputs:
@@ -77,50 +95,28 @@ def _launch(
                     "[kiln] An input of a launch of a stored program requires a gradient, and the program has no rule for "
                     "one: run it under torch.no_grad(), or call the function that it was made of."
                 )
-    result: list[torch.Tensor] = kernel(
+    *shapes, grid, threadgroup = _split(sizes, launch.ranks)
+    result: list[torch.Tensor] = launch.kernel(
         inputs=inputs,
-        output_shapes=_split(shapes, ranks),
-        output_dtypes=[_DTYPES[code] for code in dtypes],
+        output_shapes=shapes,
+        output_dtypes=launch.dtypes,
         grid=tuple(grid),
         threadgroup=tuple(threadgroup),
-        template=template,
-        init_value=init_value,
+        template=launch.template,
+        init_value=launch.init_value,
     )
     return result
 
 
-def _launch_fake(
-    text: str,
-    inputs: list[torch.Tensor],
-    shapes: list[Any],
-    ranks: list[int],
-    dtypes: list[int],
-    grid: list[Any],
-    threadgroup: list[Any],
-    init_value: Any = None,
-    function: str = "",
-) -> list[torch.Tensor]:
-    return [
-        inputs[0].new_empty(shape, dtype=_DTYPES[code])
-        for shape, code in zip(_split(shapes, ranks), dtypes, strict=True)
-    ]
+def _launch_fake(text: str, inputs: list[torch.Tensor], sizes: list[Any]) -> list[torch.Tensor]:
+    launch = _parse(text)
+    shapes = _split(sizes, launch.ranks)
+    return [inputs[0].new_empty(shape, dtype=dtype) for shape, dtype in zip(shapes[:-2], launch.dtypes, strict=True)]
 
 
-def _launch_batch(
-    info: Any,
-    in_dims: Any,
-    text: str,
-    inputs: list[torch.Tensor],
-    shapes: list[Any],
-    ranks: list[int],
-    dtypes: list[int],
-    grid: list[Any],
-    threadgroup: list[Any],
-    init_value: Any = None,
-    function: str = "",
-) -> Any:
+def _launch_batch(info: Any, in_dims: Any, text: str, inputs: list[torch.Tensor], sizes: list[Any]) -> Any:
     """The operator under ``torch.vmap``, where a program was compiled or exported that has it."""
-    known = _functions.find_function(function)
+    known = _functions.find_function(_parse(text).function)
     if known is None:
         raise TypeError(
             "[kiln] A launch of a stored program is batched (PyTorch, vmap), and the function that it was made by, with "
@@ -160,8 +156,31 @@ def _apply_batch(function: Function, size: int, inputs: Any, axes: Any) -> tuple
     return tuple(empty), (0,) * len(empty)
 
 
-_library.impl("launch", _launch, "CPU")
-_library.impl("launch", _launch, "CUDA")
+def _raise_own_errors(operator: Any) -> None:
+    """Of an error in C++ PyTorch keeps the message alone. Where it lets a function stand between, errors have the types
+    that a kernel's have."""
+    dispatch = getattr(operator, "_op", None)
+    if dispatch is None:
+        return
+
+    def call_operator(*arguments: Any, **keywords: Any) -> Any:
+        try:
+            return dispatch(*arguments, **keywords)
+        except Exception as error:
+            own = _core.take_torch_error(str(error))
+            if own is None:
+                raise
+            raise own from None
+
+    operator._op = call_operator
+
+
+_is_native = _core.implement_torch_operator()
+if not _is_native:  # PyTorch 2.8 and 2.9
+    _library.impl("launch", _launch, "CPU")
+    _library.impl("launch", _launch, "CUDA")
+else:
+    _raise_own_errors(torch.ops.kiln.launch.default)
 torch.library.register_fake("kiln::launch", _launch_fake, lib=_library)
 torch.library.register_vmap("kiln::launch", _launch_batch, lib=_library)
 
@@ -177,28 +196,25 @@ class _State(threading.local):
 
 
 _state = _State()
-# Arguments of the operator before the tensors.
-_STATIC = 8
+# Arguments before the tensors.
+_STATIC = 3
 
 
 class _Call(torch.autograd.Function):
-    """A function as Dynamo takes it: without a rule for forward mode, and with PyTorch's own way to batches."""
-
-    generate_vmap_rule = True
-
     @staticmethod
-    def forward(function: Any, text: Any, shapes: Any, ranks: Any, dtypes: Any, grid: Any, threadgroup: Any, init_value: Any, *inputs: Any) -> Any:  # fmt: skip
-        return tuple(
-            torch.ops.kiln.launch(
-                text, list(inputs), shapes, ranks, dtypes, grid, threadgroup, init_value, function._reference
-            )
-        )
+    def forward(function: Any, text: Any, sizes: Any, *inputs: Any) -> Any:
+        if not _are_plain(inputs):
+            return tuple(torch.ops.kiln.launch(text, list(inputs), sizes))
+        # The kernel itself, whose errors have types of their own.
+        outputs = function._launch(inputs)
+        return outputs if isinstance(outputs, tuple) else (outputs,)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         ctx.function = inputs[0]
         ctx.count = len(inputs) - _STATIC
         ctx.save_for_backward(*inputs[_STATIC:], *output)
+        ctx.save_for_forward(*inputs[_STATIC:])
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
@@ -207,52 +223,6 @@ class _Call(torch.autograd.Function):
         saved = ctx.saved_tensors
         gradients = ctx.function._apply_vjp(saved[: ctx.count], cotangents, saved[ctx.count :])
         return (None,) * _STATIC + tuple(gradients)
-
-
-# A `_Call` for each number of inputs. (Of a dict Dynamo has a copy, made when it first reads the dict.)
-_calls = types.SimpleNamespace()
-
-
-def _call_name(count: int) -> str:
-    """The name in `_calls` of the class for so many inputs, where it then is.
-
-    Where no gradient is wanted, as within the backward of another function, Dynamo inlines `forward`, and up to PyTorch
-    2.11 it passes a context before the arguments unless there are as many of these as the signature has parameters. It
-    counts `*inputs` as one, so each number of inputs has a `forward` whose signature names them.
-    """
-    name = f"with_{count}_inputs"
-    if not hasattr(_calls, name):
-        original = _Call.forward
-        parameters = [p for p in inspect.signature(original).parameters.values() if p.kind is not p.VAR_POSITIONAL]
-        parameters += [inspect.Parameter(f"input_{i}", inspect.Parameter.POSITIONAL_OR_KEYWORD) for i in range(count)]
-        forward = types.FunctionType(original.__code__, original.__globals__, original.__name__)
-        vars(forward)["__signature__"] = inspect.Signature(parameters)
-        setattr(_calls, name, type("_Call", (_Call,), {"forward": staticmethod(forward), "__module__": __name__}))
-    return name
-
-
-# Dynamo calls it where it would read it (`_functions._library_of`).
-vars(_call_name)["_dynamo_marked_constant"] = True
-
-
-class _EagerCall(torch.autograd.Function):
-    """The same with all rules, where PyTorch runs."""
-
-    backward = _Call.backward
-
-    @staticmethod
-    def forward(function: Any, *arguments: Any) -> Any:
-        inputs = arguments[_STATIC - 1 :]
-        if not _are_plain(inputs):
-            return _Call.forward(function, *arguments)
-        # The kernel itself, whose errors have types of their own.
-        outputs = function._launch(inputs)
-        return outputs if isinstance(outputs, tuple) else (outputs,)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        _Call.setup_context(ctx, inputs, output)
-        ctx.save_for_forward(*inputs[_STATIC:])
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
@@ -270,12 +240,8 @@ class _EagerCall(torch.autograd.Function):
 
 def call(function: Function, inputs: tuple[Any, ...]) -> Any:
     """A function with at least one tensor among its inputs."""
-    # Dynamo reads this too.
-    if _is_dynamo_compiling():
-        tensors = _tensors(function, inputs)
-        _check_gradients(function, tensors)
-        compiled_call = getattr(_calls, _call_name(len(tensors)))
-        return function._bare(compiled_call.apply(*_static_arguments(function, tensors), *tensors))
+    if _is_dynamo_compiling():  # which reads this
+        return _call_in_graph(function._handle, *inputs)
     if not _state.is_batching and _are_plain(inputs):
         return function._launch(inputs)
     if _has_distributed(inputs):
@@ -283,12 +249,19 @@ def call(function: Function, inputs: tuple[Any, ...]) -> Any:
     tensors = _tensors(function, inputs)
     arguments = _known_arguments(function, tensors)
     if _state.is_batching:
-        return function._bare(torch.ops.kiln.launch(arguments[1], tensors, *arguments[2:], function._reference))
+        return function._bare(torch.ops.kiln.launch(arguments[1], tensors, arguments[2]))
     _check_gradients(function, tensors)
     if not _check_tangents(function, tensors) and _is_functionalized() and not _wants_gradient(tensors):
         # PyTorch's functionalize has no autograd.Function, and needs none where there are no gradients.
-        return function._bare(torch.ops.kiln.launch(arguments[1], tensors, *arguments[2:], function._reference))
-    return function._bare(_EagerCall.apply(*arguments, *tensors))
+        return function._bare(torch.ops.kiln.launch(arguments[1], tensors, arguments[2]))
+    return function._bare(_Call.apply(*arguments, *tensors))
+
+
+# Dynamo has a call of it in its graph and does not read further: what it reads it looks at again before each call of the
+# compiled program, and there is much. PyTorch's other parts then trace the call as they trace PyTorch's own functions.
+@torch.compiler.allow_in_graph
+def _call_in_graph(handle: str, *inputs: Any) -> Any:
+    return call(_functions.function_of(handle), inputs)
 
 
 # ---- Several devices.
@@ -386,19 +359,36 @@ def _known_arguments(function: Function, tensors: list[torch.Tensor]) -> tuple[A
 
 def _static_arguments(function: Function, tensors: list[torch.Tensor]) -> tuple[Any, ...]:
     plan = function._plan(tuple([_spec(function, i, tensor) for i, tensor in enumerate(tensors)]))
-    shapes: list[Any] = []
+    sizes: list[Any] = []
     for shape in plan.output_shapes:
-        shapes.extend(shape)
+        sizes.extend(shape)
+    sizes.extend(plan.grid)
+    sizes.extend(plan.threadgroup)
+    text = _text(function, plan)
+    _add_text(text)
+    return function, text, sizes
+
+
+def _text(function: Function, plan: Plan) -> str:
+    """The launch's text with what else is not a size, as src/runtime/launch_text.cpp reads it. (JSON has no infinity, so
+    the initial value is in quotation marks.)"""
+    outputs = [f'["{name}",{len(shape)}]' for name, shape in zip(plan.output_dtypes, plan.output_shapes, strict=True)]
+    value = plan.init_value
+    if value is True or value is False:
+        value = 1 if value else 0
+    shown = "null" if value is None else f'"{value}"'
     return (
-        function,
-        function._text(plan),
-        shapes,
-        [len(shape) for shape in plan.output_shapes],
-        [_BY_NAME[name] for name in plan.output_dtypes],
-        list(plan.grid),
-        list(plan.threadgroup),
-        plan.init_value,
+        f'{{"function":"{function._reference}","outputs":[{",".join(outputs)}],"init_value":{shown},'
+        f"{function._text(plan)[1:]}"
     )
+
+
+def _add_text(text: str) -> None:
+    """Has the operator use the kernel that functions use."""
+    if text not in _launches:
+        kernel = _parse(text).kernel
+        if _is_native:
+            _core.add_torch_launch(text, kernel)
 
 
 def _as_tensor(function: Function, index: int, value: Any, device: Any) -> torch.Tensor:

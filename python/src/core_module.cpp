@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "adapters/torch_operator.h"
 #include "array_library.h"
 #include "call_arguments.h"
 #include "core/diagnostic.h"
@@ -36,6 +37,7 @@
 #include "runtime/compiler_library.h"
 #include "runtime/recording.h"
 #include "runtime/target_registry.h"
+#include "torch_launch.h"
 #include "torch_library.h"
 #include "xla_launch.h"
 
@@ -1058,6 +1060,12 @@ Raises:
         register_xla_launch(key, kernel.shared_kernel(), read_templates(templates), value);
       },
       "key"_a, "kernel"_a, "templates"_a, "init_value"_a.none());
+  // Launches that PyTorch's dispatcher makes.
+  m.def("has_defined_torch_operator", &has_defined_torch_operator);
+  m.def("implement_torch_operator", &let_torch_launch);
+  m.def("add_torch_launch",
+        [](std::string_view text, const PyKernel& kernel) { add_torch_launch(text, kernel.shared_kernel()); });
+  m.def("take_torch_error", &take_torch_error);
   m.def("xla_handler", [](bool on_gpu) {
     return nb::capsule(xla_handler(on_gpu ? DeviceKind::kNvidia : DeviceKind::kCpu), "xla._CUSTOM_CALL_TARGET");
   });

@@ -22,6 +22,7 @@
 #include "core/number_conversion.h"
 #include "core/out_of_memory.h"
 #include "core/text.h"
+#include "core/thread_locals.h"
 #include "core/thread_state.h"
 #include "kiln/error.h"
 #include "runtime/run.h"
@@ -318,7 +319,7 @@ mx::Dtype to_mlx(Dtype dtype) {
 void with_call(const MlxCall& call, Known known, const std::vector<mx::array>& inputs,
                const std::vector<mx::Shape>& output_shapes, const std::vector<Dtype>& output_dtypes,
                const std::function<void(const Call&)>& function) {
-  thread_local ThreadState<CallStorage> storage_of_thread;
+  KILN_STATIC_TLS thread_local ThreadState<CallStorage> storage_of_thread;
   Borrowed borrowed(*storage_of_thread);
   CallStorage& storage = *borrowed;
   storage.dimensions.clear();

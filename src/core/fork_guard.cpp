@@ -9,6 +9,8 @@
 #include <mutex>
 #include <new>
 
+#include "core/thread_locals.h"
+
 namespace kiln {
 namespace {
 
@@ -21,8 +23,8 @@ std::atomic<int> g_forking{0};
 std::mutex g_fork_mutex;  // one `fork` at a time
 std::atomic<size_t> g_next_count{0};
 
-thread_local Count* t_count = nullptr;
-thread_local unsigned t_depth = 0;
+KILN_STATIC_TLS thread_local Count* t_count = nullptr;
+KILN_STATIC_TLS thread_local unsigned t_depth = 0;
 
 Count& own_count() {
   if (!t_count) t_count = &g_counts[g_next_count++ % g_counts.size()];

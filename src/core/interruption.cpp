@@ -8,6 +8,7 @@
 #include <new>
 
 #include "core/fork_guard.h"
+#include "core/thread_locals.h"
 #include "core/thread_stack.h"
 
 namespace kiln {
@@ -82,7 +83,7 @@ void wake_ticker() noexcept {
 void set_interruption_hook(const InterruptionHook& hook) { g_hook = hook; }
 
 bool can_be_interrupted() noexcept {
-  thread_local signed char known = -1;
+  KILN_STATIC_TLS thread_local signed char known = -1;
   if (known >= 0) return known != 0;
   if (!g_hook.check) return false;
   known = g_hook.serves_this_thread() ? 1 : 0;

@@ -17,7 +17,7 @@ struct Bounds {
   bool known = false;
 };
 
-thread_local Bounds t_bounds;
+KILN_STATIC_TLS thread_local Bounds t_bounds;
 
 void find_bounds(Bounds& bounds) noexcept {
   bounds.known = true;

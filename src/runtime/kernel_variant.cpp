@@ -6,6 +6,7 @@
 #include "core/device_traits.h"
 #include "core/settings.h"
 #include "core/text.h"
+#include "core/thread_locals.h"
 #include "core/thread_state.h"
 #include "runtime/kernel_object.h"
 
@@ -84,7 +85,7 @@ LaunchForm KernelObject::form_for_code(const Call& call) const {
 // `general_bytes`, shapes that code may be made for. Built in a buffer that each thread keeps, so that a look-up
 // allocates nothing.
 std::string_view KernelObject::call_key(const Call& call, size_t& general_bytes) const {
-  thread_local ThreadState<std::string> key_of_thread;
+  KILN_STATIC_TLS thread_local ThreadState<std::string> key_of_thread;
   std::string& key = *key_of_thread;
   key.clear();
   auto add = [&](auto value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };

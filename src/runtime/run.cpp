@@ -16,6 +16,7 @@
 #include "core/number_conversion.h"
 #include "core/out_of_memory.h"
 #include "core/text.h"
+#include "core/thread_locals.h"
 #include "core/thread_state.h"
 
 namespace kiln {
@@ -359,7 +360,7 @@ class PlanTable {
 };
 
 PlanTable& plans() {
-  thread_local ThreadState<PlanTable> table;
+  KILN_STATIC_TLS thread_local ThreadState<PlanTable> table;
   return *table;
 }
 
@@ -452,7 +453,7 @@ void launch(KernelObject& kernel, const KernelObject::Found& found, const Call& 
   check_written_inputs(kernel, *found.variant, call, output_data);
   copy_inputs(kernel, target, call, copies);
 
-  thread_local ThreadState<LaunchScratch> scratch_of_thread;
+  KILN_STATIC_TLS thread_local ThreadState<LaunchScratch> scratch_of_thread;
   Borrowed borrowed(*scratch_of_thread);
   LaunchScratch& scratch = *borrowed;
   NumbersOnDevice numbers(target, call);

@@ -185,8 +185,8 @@ def opcheck():
     from kiln._functions_torch import _static_arguments
 
     for inputs in ([X], [X.clone().requires_grad_()]):
-        text, *rest = _static_arguments(square, inputs)[1:]
-        torch.library.opcheck(torch.ops.kiln.launch.default, (text, [inputs[0].detach()], *rest))
+        _, text, sizes = _static_arguments(square, inputs)
+        torch.library.opcheck(torch.ops.kiln.launch.default, (text, [inputs[0].detach()], sizes))
 
 
 def checkpoint():
@@ -268,32 +268,16 @@ TRANSFORMATIONS: dict[str, Any] = {
     "`torch.inference_mode`": inference_mode,
 }
 
-# What PyTorch itself cannot, with a function of its own either.
-LIMITS = {"`compile(vmap(func.grad))`": "it does not have vmap support"}
-
 VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
-# What older versions cannot: there Dynamo takes one autograd.Function under func.grad, and not two.
-OLD_LIMITS = (
-    dict.fromkeys(
-        ["`compile(func.grad)`", "`compile(vmap(func.grad))`"], "must override the setup_context staticmethod"
-    )
-    if VERSION < (2, 9)
-    else {}
-)
 
 
 @pytest.mark.parametrize("name", TRANSFORMATIONS)
 def test_transformations(name):
-    limit = OLD_LIMITS.get(name) or LIMITS.get(name)
-    if limit:
-        with pytest.raises(Exception, match=limit):
-            TRANSFORMATIONS[name]()
-        return
     TRANSFORMATIONS[name]()
 
 
 def test_the_page_says_so():
-    transformation_table.check("PyTorch", TRANSFORMATIONS, LIMITS)
+    transformation_table.check("PyTorch", TRANSFORMATIONS, {})
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import textwrap
 
 import pytest
@@ -362,3 +364,17 @@ def test_no_memory_for_threads_that_wait():
                         "[metal_kernel] There is no memory for the threads of `k` in threadgroups of 1024."), error
                 assert few(kernel, x)
     """)
+
+
+def test_kiln_is_imported_after_the_cpp_library_was_used():
+    """Another module, as PyTorch is, has loaded the C++ library, and its thread-local variables have their addresses."""
+    script = """
+        import ctypes
+        ctypes.CDLL("libstdc++.so.6").__cxa_get_globals()
+        import kiln
+        print(kiln.metal_kernel("k", ["x"], ["y"], "y[0] = x[0];").name)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.stderr) == ("k\n", "")

@@ -5,10 +5,12 @@
 #include <cstring>
 #include <utility>
 
+#include "core/thread_locals.h"
+
 namespace kiln {
 namespace {
 
-thread_local KernelFailures* failures_here = nullptr;
+KILN_STATIC_TLS thread_local KernelFailures* failures_here = nullptr;
 
 void fail(uint32_t line, const char* assertion) {
   if (failures_here) failures_here->add({line, assertion ? assertion : ""});

@@ -37,22 +37,20 @@ bool is_ordering_edge_condition(const Instruction& instruction) { return calls(i
 
 }  // namespace
 
-void refuse(std::string reason) { throw Refusal{std::move(reason), nullptr}; }
-
 Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses, const WidenOptions& options)
     : isa_(options.vector_isa),
       is_full_(options.is_full),
       convergence_points_(options.sites),
       has_barriers_(any_of(options.sites, [](const ConvergencePoint& point) { return point.is_barrier; })),
       from_(from),
-      to_(to),
       flow_(from, analyses),
       loops_(analyses.getResult<LoopAnalysis>(from)),
       dominators_(analyses.getResult<DominatorTreeAnalysis>(from)),
       evolution_(analyses.getResult<ScalarEvolutionAnalysis>(from)),
       layout_(from.getDataLayout()),
-      context_(from.getContext()),
-      mask_type_(FixedVectorType::get(Type::getInt1Ty(context_), kLanes)) {
+      lanes_(to, flow_, isa_, [this](Instruction& instruction, IRBuilder<>& builder) {
+        return widen_arithmetic(instruction, builder);
+      }) {
   load_exclusive_flag(options.alone_offset, options.is_output);
   find_tiles();
   find_groups();
@@ -60,39 +58,16 @@ Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses
 }
 
 void Widener::run() {
-  for (auto [old_argument, new_argument] : zip(from_.args(), to_.args())) scalars_[&old_argument] = &new_argument;
+  for (auto [old_argument, new_argument] : zip(from_.args(), lanes_.function().args()))
+    lanes_.set_scalar(&old_argument, &new_argument);
   if (std::string reason = flow_.check_structure(from_); !reason.empty()) refuse(reason);
-  BasicBlock* entry = BasicBlock::Create(context_, "entry", &to_);
-  allocas_ = entry;
   ReversePostOrderTraversal<Function*> order(&from_);
-  for (BasicBlock* block : order) begin_[block] = BasicBlock::Create(context_, block->getName(), &to_);
+  for (BasicBlock* block : order)
+    begin_[block] = BasicBlock::Create(lanes_.context(), block->getName(), &lanes_.function());
   for (BasicBlock* block : order) widen_block(*block);
   for (BasicBlock* block : order) complete_phis(*block);
   complete_lane_phis();
-  IRBuilder<>(entry).CreateBr(begin_[&from_.getEntryBlock()]);
-}
-
-Type* Widener::vector_of(Type* type) const {
-  if (!VectorType::isValidElementType(type)) refuse("a value of a type that has no vectors");
-  return FixedVectorType::get(type, kLanes);
-}
-
-Value* Widener::scalar(Value* value) {
-  if (auto found = scalars_.find(value); found != scalars_.end()) return found->second;
-  if (isa<Constant, MetadataAsValue, BasicBlock>(value)) return value;
-  refuse("a value that was taken to be the same in all threads");
-}
-
-Value* Widener::vector(Value* value, IRBuilder<>& builder) {
-  if (auto found = vectors_.find(value); found != vectors_.end()) return found->second;
-  if (postponed_.contains(value)) return postponed_vector(cast<Instruction>(*value), builder);
-  if (is_divergent(value)) refuse("a value before its definition");
-  Type* type = vector_of(value->getType());
-  if (auto* constant = dyn_cast<Constant>(value)) {
-    if (isa<UndefValue>(constant)) return Constant::getNullValue(type);
-    return ConstantVector::getSplat(ElementCount::getFixed(kLanes), constant);
-  }
-  return builder.CreateVectorSplat(kLanes, scalar(value));
+  IRBuilder<>(&lanes_.entry()).CreateBr(begin_[&from_.getEntryBlock()]);
 }
 
 // An address is mostly needed for the first and the last lane only, and a guard's condition for none. Their vectors are
@@ -120,26 +95,6 @@ bool Widener::can_be_postponed(Instruction& instruction) {
   }
 }
 
-Value* Widener::postponed_vector(Instruction& instruction, IRBuilder<>& builder) {
-  auto made = made_in_block_.find({&instruction, builder.GetInsertBlock()});
-  if (made != made_in_block_.end()) return made->second;
-  Value* widened = widen_arithmetic(instruction, builder);
-  if (auto* result = dyn_cast<Instruction>(widened)) result->copyIRFlags(&instruction);
-  return made_in_block_[{&instruction, builder.GetInsertBlock()}] = widened;
-}
-
-Value* Widener::any(Value* mask, IRBuilder<>& builder) {
-  if (Value* words = word_masks_.lookup(mask))
-    return builder.CreateICmpNE(builder.CreateOrReduce(words), builder.getInt32(0));
-  return builder.CreateICmpNE(builder.CreateBitCast(mask, builder.getInt32Ty()), builder.getInt32(0));
-}
-
-Constant* Widener::lane_numbers(Type* type) const {
-  SmallVector<Constant*> numbers;
-  for (unsigned lane = 0; lane < kLanes; ++lane) numbers.push_back(ConstantInt::get(type, lane));
-  return ConstantVector::get(numbers);
-}
-
 void Widener::widen_instruction(Instruction& instruction, IRBuilder<>& builder) try {
   // For remarks of later passes.
   builder.SetCurrentDebugLocation(instruction.getDebugLoc());
@@ -150,11 +105,12 @@ void Widener::widen_instruction(Instruction& instruction, IRBuilder<>& builder) 
 }
 
 void Widener::widen_one(Instruction& instruction, IRBuilder<>& builder) {
-  if (vectors_.contains(&instruction) || sunk_loads_.contains(&instruction) || stored_in_tiles_.contains(&instruction))
+  if (lanes_.known_vector(&instruction) || sunk_loads_.contains(&instruction) ||
+      stored_in_tiles_.contains(&instruction))
     return;  // emitted with another instruction
   emit_sunk_loads(instruction, builder);
   if (is_lane(&instruction)) {
-    vectors_[&instruction] = lane_numbers(instruction.getType());
+    lanes_.set_vector(&instruction, lane_numbers(instruction.getType()));
     return;
   }
   if (auto* intrinsic = dyn_cast<IntrinsicInst>(&instruction); intrinsic && is_note(*intrinsic)) return;
@@ -164,18 +120,19 @@ void Widener::widen_one(Instruction& instruction, IRBuilder<>& builder) {
   if (LaneOperation operation = lane_operation(&instruction); operation != LaneOperation::kNone)
     return widen_collective(cast<CallInst>(instruction), operation, builder);
   if (is_ordering_edge_condition(instruction)) {
-    scalars_[&instruction] = builder.getFalse();
+    lanes_.set_scalar(&instruction, builder.getFalse());
     return;
   }
   // An atomic load of a uniform address is one load: the lanes execute it at the same time.
-  bool has_effect = instruction.mayWriteToMemory() || (instruction.isAtomic() && is_divergent(&instruction));
-  if (!is_divergent(&instruction) && (!has_effect || isa<LoadInst>(instruction))) return copy(instruction, builder);
+  bool has_effect = instruction.mayWriteToMemory() || (instruction.isAtomic() && lanes_.is_divergent(&instruction));
+  if (!lanes_.is_divergent(&instruction) && (!has_effect || isa<LoadInst>(instruction)))
+    return copy(instruction, builder);
   if (auto* load = dyn_cast<LoadInst>(&instruction); load && !has_effect) return widen_load(*load, builder);
   if (auto* store = dyn_cast<StoreInst>(&instruction); store && store->isSimple()) return widen_store(*store, builder);
   if (auto* atomic = dyn_cast<AtomicRMWInst>(&instruction)) return widen_atomic(*atomic, builder);
   if (has_effect) return for_each_lane(instruction, builder);
   if (can_be_postponed(instruction)) {
-    postponed_.insert(&instruction);
+    lanes_.postpone(instruction);
     return;
   }
   if (auto* checked = dyn_cast<WithOverflowInst>(&instruction)) return widen_checked(*checked, builder);
@@ -184,7 +141,7 @@ void Widener::widen_one(Instruction& instruction, IRBuilder<>& builder) {
     auto* result = dyn_cast<Instruction>(widened);
     if (result && (!isa<BinaryOperator>(instruction) || result->getOpcode() == instruction.getOpcode()))
       result->copyIRFlags(&instruction);
-    vectors_[&instruction] = widened;
+    lanes_.set_vector(&instruction, widened);
     return;
   }
   for_each_lane(instruction, builder);
@@ -192,13 +149,13 @@ void Widener::widen_one(Instruction& instruction, IRBuilder<>& builder) {
 
 void Widener::copy(Instruction& instruction, IRBuilder<>& builder) {
   SmallVector<Value*> operands;
-  for (Value* operand : instruction.operands()) operands.push_back(scalar(operand));
+  for (Value* operand : instruction.operands()) operands.push_back(lanes_.scalar(operand));
   Value* uniform_copy = builder.Insert(with_operands(instruction, operands), instruction.getName());
-  scalars_[&instruction] = uniform_copy;
+  lanes_.set_scalar(&instruction, uniform_copy);
 }
 
 Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder) {
-  auto operand = [&](unsigned i) { return vector(instruction.getOperand(i), builder); };
+  auto operand = [&](unsigned i) { return lanes_.vector(instruction.getOperand(i), builder); };
   if (auto* cast_instruction = dyn_cast<CastInst>(&instruction))
     return builder.CreateCast(cast_instruction->getOpcode(), operand(0), vector_of(instruction.getType()));
   if (auto* comparison = dyn_cast<CmpInst>(&instruction)) {
@@ -207,9 +164,10 @@ Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder)
   }
   if (isa<SelectInst>(instruction)) {
     Value* condition = instruction.getOperand(0);
-    if (!is_divergent(condition))
+    if (!lanes_.is_divergent(condition))
       if (Value* masked = zero_unless(instruction, builder)) return masked;
-    return builder.CreateSelect(is_divergent(condition) ? operand(0) : scalar(condition), operand(1), operand(2));
+    return builder.CreateSelect(lanes_.is_divergent(condition) ? operand(0) : lanes_.scalar(condition), operand(1),
+                                operand(2));
   }
   if (auto* binary = dyn_cast<BinaryOperator>(&instruction)) {
     if (binary->isIntDivRem())
@@ -219,8 +177,8 @@ Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder)
     // it. Inactive lanes divide by 1.
     if (binary->isIntDivRem()) {
       second = without_zeros(binary->getOperand(1), builder);
-      if (!is_all(mask_) && !is_defined_divisor(binary->getOperand(1)))
-        second = builder.CreateSelect(mask_, second, ConstantInt::get(second->getType(), 1));
+      if (!is_all(lanes_.mask()) && !is_defined_divisor(binary->getOperand(1)))
+        second = builder.CreateSelect(lanes_.mask(), second, ConstantInt::get(second->getType(), 1));
     }
     return builder.CreateBinOp(binary->getOpcode(), operand(0), second);
   }
@@ -230,8 +188,8 @@ Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder)
     Value* pointer = address->getPointerOperand();
     SmallVector<Value*> indices;
     for (Value* index : address->indices())
-      indices.push_back(is_divergent(index) ? vector(index, builder) : scalar(index));
-    Value* base = is_divergent(pointer) ? vector(pointer, builder) : scalar(pointer);
+      indices.push_back(lanes_.is_divergent(index) ? lanes_.vector(index, builder) : lanes_.scalar(index));
+    Value* base = lanes_.is_divergent(pointer) ? lanes_.vector(pointer, builder) : lanes_.scalar(pointer);
     Value* result = builder.CreateGEP(address->getSourceElementType(), base, indices);
     return result->getType()->isVectorTy() ? result : builder.CreateVectorSplat(kLanes, result);
   }
@@ -246,13 +204,14 @@ Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder)
 // contain a 0.
 Value* Widener::without_zeros(Value* divisor, IRBuilder<>& builder, unsigned depth) {
   auto* select = dyn_cast<SelectInst>(divisor);
-  if (select && is_divergent(select) && depth < 8) {
+  if (select && lanes_.is_divergent(select) && depth < 8) {
     Value* condition = select->getCondition();
-    return builder.CreateSelect(is_divergent(condition) ? vector(condition, builder) : scalar(condition),
-                                without_zeros(select->getTrueValue(), builder, depth + 1),
-                                without_zeros(select->getFalseValue(), builder, depth + 1));
+    return builder.CreateSelect(
+        lanes_.is_divergent(condition) ? lanes_.vector(condition, builder) : lanes_.scalar(condition),
+        without_zeros(select->getTrueValue(), builder, depth + 1),
+        without_zeros(select->getFalseValue(), builder, depth + 1));
   }
-  Value* lanes = vector(divisor, builder);
+  Value* lanes = lanes_.vector(divisor, builder);
   if (is_defined_divisor(divisor)) return lanes;
   return builder.CreateBinaryIntrinsic(Intrinsic::umax, lanes, ConstantInt::get(lanes->getType(), 1));
 }
@@ -266,22 +225,22 @@ Value* Widener::zero_unless(Instruction& select, IRBuilder<>& builder) {
   if (keeps_first == (if_true && if_true->isNullValue())) return nullptr;
   Value* kept = select.getOperand(keeps_first ? 1 : 2);
   Type* type = select.getType();
-  if (!is_divergent(kept) || type->isPointerTy() || type->isIntegerTy(1)) return nullptr;
-  Value* condition = scalar(select.getOperand(0));
+  if (!lanes_.is_divergent(kept) || type->isPointerTy() || type->isIntegerTy(1)) return nullptr;
+  Value* condition = lanes_.scalar(select.getOperand(0));
   if (!keeps_first) condition = builder.CreateNot(condition);
   Type* number = builder.getIntNTy(static_cast<unsigned>(type->getPrimitiveSizeInBits()));
   Value* mask = builder.CreateVectorSplat(kLanes, builder.CreateSExt(condition, number));
-  Value* bits = builder.CreateBitCast(vector(kept, builder), vector_of(number));
+  Value* bits = builder.CreateBitCast(lanes_.vector(kept, builder), vector_of(number));
   return builder.CreateBitCast(builder.CreateAnd(bits, mask), vector_of(type));
 }
 
 // The results, and whether each overflows its type.
 void Widener::widen_checked(WithOverflowInst& call, IRBuilder<>& builder) {
   check_pair(call);
-  Value *left = vector(call.getLHS(), builder), *right = vector(call.getRHS(), builder);
+  Value *left = lanes_.vector(call.getLHS(), builder), *right = lanes_.vector(call.getRHS(), builder);
   Value* both = builder.CreateIntrinsic(call.getIntrinsicID(), {left->getType()}, {left, right});
   for (User* user : call.users())
-    vectors_[user] = builder.CreateExtractValue(both, cast<ExtractValueInst>(user)->getIndices());
+    lanes_.set_vector(user, builder.CreateExtractValue(both, cast<ExtractValueInst>(user)->getIndices()));
 }
 
 Value* Widener::widen_intrinsic(IntrinsicInst& call, IRBuilder<>& builder) {
@@ -294,8 +253,8 @@ Value* Widener::widen_intrinsic(IntrinsicInst& call, IRBuilder<>& builder) {
   for (unsigned i = 0; i < call.arg_size(); ++i) {
     Value* argument = call.getArgOperand(i);
     bool is_scalar_operand = isVectorIntrinsicWithScalarOpAtArg(id, i);
-    if (is_scalar_operand && is_divergent(argument)) return nullptr;
-    arguments.push_back(is_scalar_operand ? scalar(argument) : vector(argument, builder));
+    if (is_scalar_operand && lanes_.is_divergent(argument)) return nullptr;
+    arguments.push_back(is_scalar_operand ? lanes_.scalar(argument) : lanes_.vector(argument, builder));
     if (isVectorIntrinsicWithOverloadTypeAtArg(id, i)) types.push_back(arguments.back()->getType());
   }
   return builder.CreateIntrinsic(id, types, arguments);

@@ -46,6 +46,7 @@
 #include "compiler/ir/simdgroup.h"
 #include "compiler/ir/striped_atomics.h"
 #include "compiler/vectorize/widen.h"
+#include "compiler/vectorize/widener_lanes.h"
 
 namespace kiln {
 
@@ -54,30 +55,8 @@ namespace widening {
 
 using namespace llvm;
 
-// Why a function cannot be widened.
-struct Refusal {
-  std::string reason;
-  const Instruction* at = nullptr;  // that is not widened; null: unknown
-};
-
-[[noreturn]] void refuse(std::string reason);
-
-/// A copy, not inserted yet. Its operands are created before it, so that a refusal among them leaks no copy.
-inline Instruction* with_operands(const Instruction& instruction, ArrayRef<Value*> operands) {
-  Instruction* copy = instruction.clone();
-  for (auto [use, operand] : zip_equal(copy->operands(), operands)) use.set(operand);
-  return copy;
-}
-
 /// The distance between two addresses in elements; nothing if it is unknown or not a whole number of elements.
 std::optional<int64_t> distance(Value* from, Value* to, uint64_t bytes, ScalarEvolution& evolution);
-
-inline bool is_word(uint64_t bytes) { return bytes == 4 || bytes == 8; }
-
-inline bool is_all(const Value* mask) {
-  const auto* constant = dyn_cast<Constant>(mask);
-  return constant && constant->isAllOnesValue();
-}
 
 class Widener {
  public:
@@ -87,8 +66,6 @@ class Widener {
   void run();
 
  private:
-  using Values = SmallVector<Value*>;
-  using Emitter = function_ref<Values()>;
   using EmitterAt = function_ref<Values(Value* address)>;
 
   // A guarded address: `address` if `allowed` holds, else memory of zeros or a sink. Null if there is no guard.
@@ -192,13 +169,6 @@ class Widener {
     bool has_constant_distances;  // whether the distances between strips are known at compile time
   };
 
-  // A branch on a uniform condition, with code on both sides.
-  struct IfElse {
-    Value* condition;
-    const char *then_name, *else_name;  // the blocks' names
-    bool is_likely = true;              // otherwise it gets no branch weights
-  };
-
   // The run-time check that the lanes access memory as one range.
   struct RangeCheck {
     Value *condition, *base;  // an i1; the address of the lowest lane
@@ -269,6 +239,7 @@ class Widener {
     SmallVector<LaneTerm> terms;
     Value* condition;
     SmallVector<Value*> firsts;
+    unsigned scope;  // in which it is known
   };
 
   // A number with a stride compared with a uniform one: all lanes have `value`, or any one value.
@@ -316,21 +287,13 @@ class Widener {
 
   // ---- Divergence
 
-  bool is_divergent(const Value* value) const { return flow_.is_divergent(value); }
   bool is_divergent_branch(const BasicBlock& block) const { return flow_.is_divergent_branch(block); }
   bool is_divergent_loop(const Loop& loop) const { return flow_.is_divergent_loop(loop); }
   BasicBlock* join_of(BranchInst& branch) const { return flow_.join_of(branch); }
 
   // ---- Operands and arithmetic
 
-  Type* vector_of(Type* type) const;
-  Value* scalar(Value* value);
-  Value* vector(Value* value, IRBuilder<>& builder);
   bool can_be_postponed(Instruction& instruction);
-  Value* postponed_vector(Instruction& instruction, IRBuilder<>& builder);
-  Value* any(Value* mask, IRBuilder<>& builder);
-  Value* mask_of_words(Value* words, IRBuilder<>& builder);
-  Constant* lane_numbers(Type* type) const;
   void widen_instruction(Instruction& instruction, IRBuilder<>& builder);
   void widen_one(Instruction& instruction, IRBuilder<>& builder);
   void copy(Instruction& instruction, IRBuilder<>& builder);
@@ -345,7 +308,6 @@ class Widener {
   // ---- Blocks, masks, phis
 
   Value* condition_for(const BasicBlock& from, const BasicBlock& to, IRBuilder<>& builder);
-  Value* narrowed(Value* mask, Value* condition, IRBuilder<>& builder);
   Value* mask_at(BasicBlock& block, IRBuilder<>& builder);
   void widen_block(BasicBlock& block);
   bool is_if_converted(BasicBlock& branch_block) const;
@@ -357,7 +319,6 @@ class Widener {
   void close_loop(Loop& loop, BasicBlock& latch, BranchInst& branch, IRBuilder<>& builder);
   void complete_phis(BasicBlock& block);
   Value* incoming(PHINode& phi, BasicBlock& before, IRBuilder<>& builder);
-  Values create_if_else(const IfElse& branch, IRBuilder<>& builder, Emitter emit_then, Emitter emit_else);
 
   // ---- Strides and patterns from lane to lane
 
@@ -411,21 +372,16 @@ class Widener {
 
   // ---- Memory
 
-  bool can_mask(uint64_t bytes) const;
-  bool has_gathers(Type* type) const;
-  bool has_scatters(Type* type) const;
   void widen_variable(AllocaInst& variable);
   static std::optional<GuardedAddress> guarded(Value* pointer);
   static GuardedAddress guarded_address_of(Instruction& access);
   std::optional<LaneGuard> lane_guard_of(Value* allowed) const;
-  Value* all_active(IRBuilder<>& builder);
   Value* reduced_limit(Value* limit, uint64_t reach, std::optional<uint64_t> end = std::nullopt);
   bool has_range_guard(const GuardedAddress& target, uint64_t bytes);
   bool uses_tail_load(const LoadInst& load, const GuardedAddress& target);
   Values emit_by_shape(Value* pointer, Value* allowed, const AccessShape& shape, IRBuilder<>& builder,
                        EmitterAt vectorized, Emitter scalarized);
   uint64_t element_stride(Value* pointer, uint64_t bytes);
-  unsigned register_lanes(Type* element) const;
   LoadInst* load_part(const LoadInst& load, unsigned count, Value* address, IRBuilder<>& builder,
                       Type* element = nullptr);
   static Value* collected(ArrayRef<Value*> registers, ArrayRef<unsigned> elements, IRBuilder<>& builder);
@@ -445,7 +401,6 @@ class Widener {
                             IRBuilder<>& builder);
   void store_strided(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder);
   static unsigned strip_of(const Pattern& pattern, uint64_t bytes);
-  Value* lanes_of_mask(unsigned first, unsigned count, IRBuilder<>& builder);
   std::optional<Pieces> pieces_of(const Pattern& pattern, uint64_t bytes, unsigned most_cost) const;
   Value* load_window(const LoadInst& load, const Window& window, Value* address, IRBuilder<>& builder);
   bool store_pattern(StoreInst& store, Value* pointer, Value* allowed, IRBuilder<>& builder);
@@ -540,8 +495,6 @@ class Widener {
 
   using LaneSlots = MapVector<Value*, AllocaInst*>;
 
-  static SmallVector<unsigned> lanes_of(const Value* mask);
-  static std::optional<unsigned> only_lane(const Value* mask);
   std::optional<Rank> rank_of(Value* value, unsigned depth = 0);
   bool store_compressed(StoreInst& store, Value* address, Value* allowed, IRBuilder<>& builder);
   bool access_few_lanes(Instruction& access, IRBuilder<>& builder);
@@ -572,30 +525,20 @@ class Widener {
   const ArrayRef<ConvergencePoint> convergence_points_;
   const bool has_barriers_;
   Function& from_;
-  Function& to_;
   StructuredFlow flow_;
   LoopInfo& loops_;
   DominatorTree& dominators_;
   ScalarEvolution& evolution_;  // of `from_`
   const DataLayout& layout_;
-  LLVMContext& context_;
-  Type* mask_type_;
-  BasicBlock* allocas_ = nullptr;
+  Lanes lanes_;
   DenseMap<Type*, SmallVector<AllocaInst*>> unused_scratch_;
   uint64_t scratch_bytes_ = 0;
   DenseMap<const Instruction*, LoadInst*> updated_arrays_;  // of atomics: the load of their array's address
   Value* exclusive_ = nullptr;  // in from_: whether the launch is exclusive; null if no atomic needs it
-  Value* mask_ = nullptr;       // of the block being widened
-  DenseMap<Value*, Value*> scalars_, vectors_;
   std::map<std::tuple<Value*, uint64_t, std::optional<uint64_t>>, Value*> reduced_limits_;
   DenseMap<Value*, std::optional<Interval>> exact_ranges_;
-  DenseSet<Value*> postponed_;
-  DenseMap<std::pair<Instruction*, BasicBlock*>, Value*> made_in_block_;  // vectors of these, by block
-  DenseMap<BasicBlock*, BasicBlock*> begin_, end_;                        // a block's first and last block in to_
+  DenseMap<BasicBlock*, BasicBlock*> begin_, end_;  // a block's first and last block in to_
   DenseMap<BasicBlock*, Value*> masks_;
-  // Without mask registers: loop masks as words, since vector registers hold the masks of blends. LLVM would pack bits
-  // to bytes at every block boundary.
-  DenseMap<Value*, Value*> word_masks_;
   DenseMap<Loop*, PHINode*> loop_masks_;
   DenseMap<PHINode*, Value*> carried_;
   DenseSet<PHINode*> live_out_phis_;  // loop-carried values that are also live out
@@ -608,7 +551,7 @@ class Widener {
   DenseMap<Instruction*, Instruction*> group_of_;  // of loads
   DenseMap<Instruction*, Values> registers_;       // of load groups without gaps, in their order in memory
   DenseSet<Instruction*> deferred_stores_;
-  SmallVector<TestedSum> tested_sums_;  // in the block that is being widened
+  SmallVector<TestedSum> tested_sums_;  // in the scopes that are open
   unsigned num_tested_ = 0;             // accesses
   DenseMap<LoadInst*, ZeroedLoad> zeroed_loads_;
   DenseMap<Value*, SunkLoad> sunk_loads_;  // by the select

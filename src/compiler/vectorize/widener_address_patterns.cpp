@@ -84,7 +84,7 @@ std::optional<std::array<APInt, kLanes>> Widener::values_of(Value* value, unsign
 std::optional<std::array<APInt, kLanes>> Widener::lane_bits(Value* value, unsigned depth) {
   if (auto values = values_of(value, depth)) return values;
   if (!value->getType()->isIntegerTy() || depth > 6) return std::nullopt;
-  if (!is_divergent(value)) {
+  if (!lanes_.is_divergent(value)) {
     std::array<APInt, kLanes> none;
     none.fill(APInt(value->getType()->getIntegerBitWidth(), 0));
     return none;
@@ -131,7 +131,7 @@ std::optional<std::array<APInt, kLanes>> Widener::lane_bits(Value* value, unsign
 
 // Whether the arithmetic that computes the value wraps exactly as the value itself does.
 bool Widener::is_modular(Value* value) {
-  if (!is_divergent(value) || is_lane(value) || values_of(value) || lane_bits(value)) return true;
+  if (!lanes_.is_divergent(value) || is_lane(value) || values_of(value) || lane_bits(value)) return true;
   auto* operation = dyn_cast<BinaryOperator>(value);
   if (!operation) return false;
   switch (operation->getOpcode()) {
@@ -162,7 +162,7 @@ std::optional<Widener::Pattern> Widener::pattern_of(Value* value) {
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction) return std::nullopt;
   auto of = [&](unsigned i) { return pattern_of(instruction->getOperand(i)); };
-  auto is_uniform = [&](unsigned i) { return !is_divergent(instruction->getOperand(i)); };
+  auto is_uniform = [&](unsigned i) { return !lanes_.is_divergent(instruction->getOperand(i)); };
   auto times = [](std::optional<Pattern> pattern, uint64_t factor) -> std::optional<Pattern> {
     if (!pattern || factor > kMaxOffset || pattern->offsets[pattern->highest] * factor > kMaxOffset)
       return std::nullopt;
@@ -273,10 +273,6 @@ unsigned Widener::strip_of(const Pattern& pattern, uint64_t bytes) {
   return 0;
 }
 
-Value* Widener::lanes_of_mask(unsigned first, unsigned count, IRBuilder<>& builder) {
-  return builder.CreateShuffleVector(mask_, createSequentialMask(first, count, 0));
-}
-
 // Stores a few strips of several lanes each. Strips that overlap are stored in the order of lanes.
 bool Widener::store_pattern(StoreInst& store, Value* pointer, Value* allowed, IRBuilder<>& builder) {
   std::optional<Pattern> pattern = pattern_of(pointer);
@@ -285,15 +281,15 @@ bool Widener::store_pattern(StoreInst& store, Value* pointer, Value* allowed, IR
   if (!pattern || bytes != layout_.getTypeAllocSize(type)) return false;
   const unsigned length = strip_of(*pattern, bytes);
   if (length == 0) return false;
-  Value* lanes = vector(store.getValueOperand(), builder);
+  Value* lanes = lanes_.vector(store.getValueOperand(), builder);
   auto store_strips = [&](Value* address) -> Values {
     for (unsigned lane = 0; lane < kLanes; lane += length) {
       Value* strip = builder.CreateConstGEP1_64(builder.getInt8Ty(), address, pattern->offsets[lane]);
       Value* stored = builder.CreateShuffleVector(lanes, createSequentialMask(lane, length, 0));
-      if (is_all(mask_) || !can_mask(bytes))
+      if (is_all(lanes_.mask()) || !lanes_.can_mask(bytes))
         builder.CreateAlignedStore(stored, strip, store.getAlign());
       else
-        builder.CreateMaskedStore(stored, strip, store.getAlign(), lanes_of_mask(lane, length, builder));
+        builder.CreateMaskedStore(stored, strip, store.getAlign(), lanes_.lanes_of_mask(lane, length, builder));
     }
     return {};
   };
@@ -349,7 +345,7 @@ std::optional<Widener::Pieces> Widener::pieces_of(const Pattern& pattern, uint64
 // What some lanes take from a few elements in a row.
 Value* Widener::load_window(const LoadInst& load, const Window& window, Value* address, IRBuilder<>& builder) {
   const auto length = static_cast<unsigned>(window.elements.size()), count = static_cast<unsigned>(window.count);
-  const unsigned width = register_lanes(load.getType());
+  const unsigned width = lanes_.register_lanes(load.getType());
   if (count == 1) {
     LoadInst* element = builder.CreateAlignedLoad(load.getType(), address, load.getAlign());
     element->copyMetadata(load, {LLVMContext::MD_invariant_load});
@@ -389,11 +385,12 @@ bool Widener::load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBui
   if (any_of(pattern->offsets, [&](uint64_t offset) { return offset % bytes != 0; })) return false;
   auto scalarized = [&]() -> Values {
     widen_load_scalarized(load, builder);
-    return {vectors_[&load]};
+    return {lanes_.known_vector(&load)};
   };
-  std::optional<Pieces> pieces = pieces_of(*pattern, bytes, has_gathers(load.getType()) ? kGatherCost : kLaneLoopCost);
+  std::optional<Pieces> pieces =
+      pieces_of(*pattern, bytes, lanes_.has_gathers(load.getType()) ? kGatherCost : kLaneLoopCost);
   if (!pieces) return false;
-  const bool is_masked = pieces->are_strips && !is_all(mask_) && can_mask(bytes);
+  const bool is_masked = pieces->are_strips && !is_all(lanes_.mask()) && lanes_.can_mask(bytes);
   auto load_pieces = [&](Value* address) -> Values {
     Values parts;
     for (auto [number, window] : enumerate(pieces->windows)) {
@@ -406,8 +403,9 @@ bool Widener::load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBui
       Value* from = builder.CreateConstGEP1_64(builder.getInt8Ty(), address, window.first * bytes);
       if (is_masked) {
         Type* type = FixedVectorType::get(load.getType(), pieces->length);
-        parts.push_back(builder.CreateMaskedLoad(
-            type, from, load.getAlign(), lanes_of_mask(lane, pieces->length, builder), Constant::getNullValue(type)));
+        parts.push_back(builder.CreateMaskedLoad(type, from, load.getAlign(),
+                                                 lanes_.lanes_of_mask(lane, pieces->length, builder),
+                                                 Constant::getNullValue(type)));
       } else {
         parts.push_back(load_window(load, window, from, builder));
       }
@@ -415,7 +413,7 @@ bool Widener::load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBui
     return {concatenateVectors(builder, parts)};
   };
   AccessShape shape{bytes, pattern->offsets[pattern->highest], true, !is_masked, pattern->lowest};
-  vectors_[&load] = emit_by_shape(pointer, allowed, shape, builder, load_pieces, scalarized)[0];
+  lanes_.set_vector(&load, emit_by_shape(pointer, allowed, shape, builder, load_pieces, scalarized)[0]);
   return true;
 }
 

@@ -50,7 +50,8 @@ Value* Widener::insert_scalar(Instruction& instruction, Instruction& scalar_copy
     scalar_copy.deleteValue();
     return old_value;
   }
-  return create_if_else({scalar(exclusive), "plain", "atomic", false}, builder, emit_plain, emit_locked)[0];
+  return lanes_.create_if_else({lanes_.scalar(exclusive), "plain", "atomic", false}, builder, emit_plain,
+                               emit_locked)[0];
 }
 
 // Emitted in the code of one thread, at its start.
@@ -124,7 +125,7 @@ void Widener::find_updated_arrays(function_ref<bool(uint64_t)> is_output) {
     // For a single lane an atomic is faster than a lock.
     is_known = is_known && all_of(all, [&](auto& one) {
                  Value* pointer = guarded_address_of(*one.first).address;
-                 return is_divergent(pointer) && element_stride(pointer, sizeof(float)) == 1;
+                 return lanes_.is_divergent(pointer) && element_stride(pointer, sizeof(float)) == 1;
                });
     if (is_known) updated_arrays_.insert(all.begin(), all.end());
   }
@@ -133,14 +134,14 @@ void Widener::find_updated_arrays(function_ref<bool(uint64_t)> is_output) {
 std::optional<UpdatedArray> Widener::updated_array(const Instruction& update) {
   Value* begin = updated_arrays_.lookup(&update);
   if (!begin) return std::nullopt;
-  return UpdatedArray{scalar(from_.getArg(0)), scalar(begin)};
+  return UpdatedArray{lanes_.scalar(from_.getArg(0)), lanes_.scalar(begin)};
 }
 
 // Null if the operation must be atomic in any case. One thread of the process runs all threads of a threadgroup.
 Value* Widener::is_exclusive(Instruction& instruction) {
   auto& atomic = cast<AtomicRMWInst>(instruction);
   const auto* variable = dyn_cast<GlobalVariable>(getUnderlyingObject(guarded_address_of(atomic).address));
-  if (variable && variable->getSection() == kThreadgroupSection) return ConstantInt::getTrue(context_);
+  if (variable && variable->getSection() == kThreadgroupSection) return ConstantInt::getTrue(lanes_.context());
   return exclusive_;
 }
 
@@ -150,35 +151,37 @@ void Widener::widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   if (is_striped_range(atomic, target.address) && has_range_guard(target, sizeof(float)))
     return update_guarded_range(atomic, target, builder);
   atomic.setOperand(AtomicRMWInst::getPointerOperandIndex(), target.address);
-  Value* all = std::exchange(mask_, narrowed(mask_, vector(target.allowed, builder), builder));
+  Value* all = lanes_.mask();
+  lanes_.set_mask(lanes_.narrowed(all, lanes_.vector(target.allowed, builder), builder));
   auto some = [&]() -> Values {
     widen_unguarded_atomic(atomic, builder);
     return {};
   };
-  create_if_else({any(mask_, builder), "some", "none", false}, builder, some, [] { return Values(); });
-  mask_ = all;
+  lanes_.create_if_else({lanes_.any(lanes_.mask(), builder), "some", "none", false}, builder, some,
+                        [] { return Values(); });
+  lanes_.set_mask(all);
 }
 
 // Whether consecutive floats are updated that other threads may update, too, and the old values are unused.
 bool Widener::is_striped_range(AtomicRMWInst& atomic, Value* pointer) {
   Value* exclusive = is_exclusive(atomic);
-  return exclusive && !isa<Constant>(exclusive) && is_striped_update(atomic) && is_divergent(pointer) &&
-         element_stride(pointer, sizeof(float)) == 1 && !only_lane(mask_);
+  return exclusive && !isa<Constant>(exclusive) && is_striped_update(atomic) && lanes_.is_divergent(pointer) &&
+         element_stride(pointer, sizeof(float)) == 1 && !only_lane(lanes_.mask());
 }
 
 // For memory that no other thread modifies.
 Value* Widener::update_exclusive(AtomicRMWInst& atomic, Value* address, IRBuilder<>& builder) {
-  Value* operand = vector(atomic.getValOperand(), builder);
+  Value* operand = lanes_.vector(atomic.getValOperand(), builder);
   Type* type = operand->getType();
-  bool are_all = is_all(mask_);
+  bool are_all = is_all(lanes_.mask());
   Value* old_value =
       are_all ? static_cast<Value*>(builder.CreateAlignedLoad(type, address, atomic.getAlign()))
-              : builder.CreateMaskedLoad(type, address, atomic.getAlign(), mask_, Constant::getNullValue(type));
+              : builder.CreateMaskedLoad(type, address, atomic.getAlign(), lanes_.mask(), Constant::getNullValue(type));
   Value* new_value = buildAtomicRMWValue(atomic.getOperation(), builder, old_value, operand);
   if (are_all)
     builder.CreateAlignedStore(new_value, address, atomic.getAlign());
   else
-    builder.CreateMaskedStore(new_value, address, atomic.getAlign(), mask_);
+    builder.CreateMaskedStore(new_value, address, atomic.getAlign(), lanes_.mask());
   return old_value;
 }
 
@@ -186,7 +189,7 @@ Value* Widener::update_exclusive(AtomicRMWInst& atomic, Value* address, IRBuilde
 void Widener::update_guarded_range(AtomicRMWInst& atomic, const GuardedAddress& target, IRBuilder<>& builder) {
   auto* comparison = cast<ICmpInst>(target.allowed);
   Value* address = at_lane(target.address, 0, builder);
-  RangeGuard guard{at_lane(comparison->getOperand(0), 0, builder), scalar(comparison->getOperand(1))};
+  RangeGuard guard{at_lane(comparison->getOperand(0), 0, builder), lanes_.scalar(comparison->getOperand(1))};
   Value* is_inside = builder.CreateICmpULT(guard.offset, reduced_limit(guard.limit, (kLanes - 1) * sizeof(float)));
   auto update_all = [&]() -> Values {
     update_exclusive(atomic, address, builder);
@@ -197,8 +200,8 @@ void Widener::update_guarded_range(AtomicRMWInst& atomic, const GuardedAddress& 
     return {};
   };
   // Which side is likely depends on the launch.
-  create_if_else({builder.CreateAnd(is_inside, scalar(is_exclusive(atomic))), "row", "lanes", false}, builder,
-                 update_all, update_lanes);
+  lanes_.create_if_else({builder.CreateAnd(is_inside, lanes_.scalar(is_exclusive(atomic))), "row", "lanes", false},
+                        builder, update_all, update_lanes);
 }
 
 namespace {
@@ -253,32 +256,34 @@ Value* combined(AtomicRMWInst::BinOp operation, Value* operand, Value* mask, IRB
 // Lanes that update one address, such as a counter, become one operation if their order does not matter. The old value
 // of each is what it would have found had the lanes run one after the other.
 bool Widener::combine_lanes(AtomicRMWInst& atomic, IRBuilder<>& builder) {
-  if (is_divergent(atomic.getPointerOperand()) || only_lane(mask_)) return false;
+  if (lanes_.is_divergent(atomic.getPointerOperand()) || only_lane(lanes_.mask())) return false;
   if (!atomic.getType()->isIntegerTy(32) && !atomic.getType()->isIntegerTy(64)) return false;
   if (!neutral(atomic.getOperation(), atomic.getType()->getIntegerBitWidth())) return false;
-  if (!atomic.use_empty() && (!is_sum(atomic.getOperation()) || is_divergent(atomic.getValOperand()))) return false;
+  if (!atomic.use_empty() && (!is_sum(atomic.getOperation()) || lanes_.is_divergent(atomic.getValOperand())))
+    return false;
   auto some = [&] { return emit_combined(atomic, builder); };
   Constant* zeros = Constant::getNullValue(vector_of(atomic.getType()));
-  vectors_[&atomic] = is_all(mask_) ? some()[0]
-                                    : create_if_else({any(mask_, builder), "some", "none", false}, builder, some,
-                                                     [&] { return Values{zeros}; })[0];
+  lanes_.set_vector(&atomic, is_all(lanes_.mask())
+                                 ? some()[0]
+                                 : lanes_.create_if_else({lanes_.any(lanes_.mask(), builder), "some", "none", false},
+                                                         builder, some, [&] { return Values{zeros}; })[0]);
   return true;
 }
 
-Widener::Values Widener::emit_combined(AtomicRMWInst& atomic, IRBuilder<>& builder) {
+Values Widener::emit_combined(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   Value* own = atomic.getValOperand();
-  const bool is_uniform = !is_divergent(own);
-  Value* operand = is_uniform ? scalar(own) : vector(own, builder);
-  Value* all = combined(atomic.getOperation(), operand, mask_, builder);
-  Value* old_value = insert_scalar(atomic, *with_operands(atomic, {scalar(atomic.getPointerOperand()), all}),
+  const bool is_uniform = !lanes_.is_divergent(own);
+  Value* operand = is_uniform ? lanes_.scalar(own) : lanes_.vector(own, builder);
+  Value* all = combined(atomic.getOperation(), operand, lanes_.mask(), builder);
+  Value* old_value = insert_scalar(atomic, *with_operands(atomic, {lanes_.scalar(atomic.getPointerOperand()), all}),
                                    /*may_be_exclusive=*/true, builder);
   Value* old_values = builder.CreateVectorSplat(kLanes, old_value);
   if (atomic.use_empty()) return {old_values};
   SmallVector<uint32_t, kLanes> below;
   for (unsigned lane = 0; lane < kLanes; ++lane) below.push_back((uint32_t{1} << lane) - 1);
-  Value* lanes = builder.CreateVectorSplat(kLanes, builder.CreateBitCast(mask_, builder.getInt32Ty()));
-  Value* count = builder.CreateUnaryIntrinsic(Intrinsic::ctpop,
-                                              builder.CreateAnd(lanes, ConstantDataVector::get(context_, below)));
+  Value* lanes = builder.CreateVectorSplat(kLanes, lanes_.mask_bits(builder));
+  Value* count = builder.CreateUnaryIntrinsic(
+      Intrinsic::ctpop, builder.CreateAnd(lanes, ConstantDataVector::get(lanes_.context(), below)));
   Value* earlier =
       builder.CreateMul(builder.CreateZExt(count, old_values->getType()), builder.CreateVectorSplat(kLanes, operand));
   return {atomic.getOperation() == AtomicRMWInst::Add ? builder.CreateAdd(old_values, earlier)
@@ -289,12 +294,12 @@ void Widener::widen_unguarded_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder
   if (combine_lanes(atomic, builder)) return;
   Value *exclusive = is_exclusive(atomic), *pointer = atomic.getPointerOperand();
   uint64_t bytes = layout_.getTypeStoreSize(atomic.getType());
-  if (!exclusive || !is_word(bytes) || !is_divergent(pointer) || element_stride(pointer, bytes) != 1 ||
-      only_lane(mask_))
+  if (!exclusive || !is_word(bytes) || !lanes_.is_divergent(pointer) || element_stride(pointer, bytes) != 1 ||
+      only_lane(lanes_.mask()))
     return for_each_lane(atomic, builder);
   // Consecutive lanes have distinct addresses.
   bool is_striped = is_striped_range(atomic, pointer);
-  Type* type = vector(atomic.getValOperand(), builder)->getType();
+  Type* type = lanes_.vector(atomic.getValOperand(), builder)->getType();
   auto vectorized = [&](Value* address) -> Values { return {update_exclusive(atomic, address, builder)}; };
   auto scalarized = [&]() -> Values {
     if (is_striped) {
@@ -302,18 +307,18 @@ void Widener::widen_unguarded_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder
       return {Constant::getNullValue(type)};
     }
     for_each_lane(atomic, builder);
-    return {vectors_[&atomic]};
+    return {lanes_.known_vector(&atomic)};
   };
-  vectors_[&atomic] = emit_by_shape(pointer, isa<Constant>(exclusive) ? nullptr : exclusive,
-                                    {bytes, bytes * (kLanes - 1), true}, builder, vectorized, scalarized)[0];
+  lanes_.set_vector(&atomic, emit_by_shape(pointer, isa<Constant>(exclusive) ? nullptr : exclusive,
+                                           {bytes, bytes * (kLanes - 1), true}, builder, vectorized, scalarized)[0]);
 }
 
 void Widener::update_shared_range(AtomicRMWInst& atomic, Value* address, const std::optional<RangeGuard>& guard,
                                   IRBuilder<>& builder) {
-  Value* operand = vector(atomic.getValOperand(), builder);
+  Value* operand = lanes_.vector(atomic.getValOperand(), builder);
   AllocaInst* operands = scratch(operand->getType());
   builder.CreateStore(operand, operands);
-  Value* lanes = builder.CreateBitCast(mask_, builder.getInt32Ty());
+  Value* lanes = lanes_.mask_bits(builder);
   update_striped_range(atomic, address, operands, lanes, guard, updated_array(atomic), builder);
   unused_scratch_[operand->getType()].push_back(operands);
 }
@@ -335,7 +340,7 @@ void Widener::update_shared_checked(AtomicRMWInst& atomic, IRBuilder<>& builder)
     for_each_lane(atomic, builder, /*may_be_exclusive=*/false);
     return {};
   };
-  create_if_else({check->condition, "row", "lanes", false}, builder, vectorized, scalarized);
+  lanes_.create_if_else({check->condition, "row", "lanes", false}, builder, vectorized, scalarized);
 }
 
 }  // namespace kiln::widening

@@ -26,8 +26,8 @@ std::optional<Widener::Rank> Widener::rank_of(Value* value, unsigned depth) {
   if (!instruction || depth > kRankDepth) return std::nullopt;
   Value *votes, *below;
   if (match(instruction, m_Intrinsic<Intrinsic::ctpop>(m_c_And(m_Value(votes), m_Value(below))))) {
-    if (is_divergent(votes)) std::swap(votes, below);
-    if (is_divergent(votes) || votes->getType()->getIntegerBitWidth() < kLanes) return std::nullopt;
+    if (lanes_.is_divergent(votes)) std::swap(votes, below);
+    if (lanes_.is_divergent(votes) || votes->getType()->getIntegerBitWidth() < kLanes) return std::nullopt;
     std::optional<std::array<APInt, kLanes>> masks = values_of(below);
     if (!masks) return std::nullopt;
     for (unsigned lane = 0; lane < kLanes; ++lane)
@@ -35,7 +35,7 @@ std::optional<Widener::Rank> Widener::rank_of(Value* value, unsigned depth) {
     return Rank{votes, 1};
   }
   auto of = [&](unsigned i) { return rank_of(instruction->getOperand(i), depth + 1); };
-  auto is_uniform = [&](unsigned i) { return !is_divergent(instruction->getOperand(i)); };
+  auto is_uniform = [&](unsigned i) { return !lanes_.is_divergent(instruction->getOperand(i)); };
   auto times = [](std::optional<Rank> rank, uint64_t factor) -> std::optional<Rank> {
     if (rank) rank->distance *= factor;
     return rank && factor != 0 && rank->distance <= kLanes ? rank : std::nullopt;
@@ -72,7 +72,7 @@ bool Widener::store_compressed(StoreInst& store, Value* address, Value* allowed,
   std::optional<Rank> rank = rank_of(address);
   if (!rank || rank->distance != bytes) return false;
   Value *offset = nullptr, *limit = nullptr;
-  if (allowed && is_divergent(allowed)) {
+  if (allowed && lanes_.is_divergent(allowed)) {
     std::optional<LaneGuard> guard = lane_guard_of(allowed);
     std::optional<Rank> guarded_rank = guard ? rank_of(guard->offset) : std::nullopt;
     if (!guarded_rank || guarded_rank->votes != rank->votes || guarded_rank->distance != bytes) return false;
@@ -80,21 +80,21 @@ bool Widener::store_compressed(StoreInst& store, Value* address, Value* allowed,
     limit = guard->limit;
   }
   ActiveLanes active = active_lanes(builder);
-  Value* lanes = builder.CreateBitCast(mask_, builder.getInt32Ty());
+  Value* lanes = lanes_.mask_bits(builder);
   auto count_of = [&](Value* bits) { return builder.CreateUnaryIntrinsic(Intrinsic::ctpop, bits); };
   Value* count = builder.CreateZExt(count_of(lanes), builder.getInt64Ty());
   Value* reach = builder.CreateMul(builder.CreateSub(count, builder.getInt64(1)), builder.getInt64(bytes));
-  Value* votes = builder.CreateTrunc(scalar(rank->votes), builder.getInt32Ty());
+  Value* votes = builder.CreateTrunc(lanes_.scalar(rank->votes), builder.getInt32Ty());
   Value* condition = builder.CreateAnd(builder.CreateICmpEQ(votes, lanes),
                                        check_ends(active, {address, allowed, offset, limit}, reach, builder));
   Value* to = at_active_lane(address, active.first, builder);
-  Value* values = vector(store.getValueOperand(), builder);
+  Value* values = lanes_.vector(store.getValueOperand(), builder);
   auto compressed = [&]() -> Values {
-    const unsigned width = register_lanes(type);
+    const unsigned width = lanes_.register_lanes(type);
     Type* bits_type = builder.getIntNTy(width);
     for (unsigned lane = 0; lane < kLanes; lane += width) {
       const SmallVector<int> part = createSequentialMask(lane, width, 0);
-      Value* mask = builder.CreateShuffleVector(mask_, part);
+      Value* mask = builder.CreateShuffleVector(lanes_.mask(), part);
       Value* some = isa_.compress(builder.CreateShuffleVector(values, part), mask, builder);
       Value* stored = count_of(builder.CreateZExt(builder.CreateBitCast(mask, bits_type), builder.getInt32Ty()));
       Value* bits = builder.CreateNot(builder.CreateShl(builder.getInt32(-1), stored));
@@ -108,7 +108,7 @@ bool Widener::store_compressed(StoreInst& store, Value* address, Value* allowed,
     widen_store_scalarized(store, builder);
     return {};
   };
-  create_if_else({condition, "compressed", "scattered"}, builder, compressed, scattered);
+  lanes_.create_if_else({condition, "compressed", "scattered"}, builder, compressed, scattered);
   return true;
 }
 

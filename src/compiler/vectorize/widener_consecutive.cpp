@@ -12,7 +12,7 @@ constexpr unsigned kRangeDepth = 16;
 
 // The difference between the values of adjacent lanes.
 std::optional<int64_t> Widener::stride_of(Value* value) {
-  if (!is_divergent(value)) return 0;
+  if (!lanes_.is_divergent(value)) return 0;
   if (auto found = strides_.find(value); found != strides_.end()) return found->second;
   // Assume that a loop's phi has the stride of its start value, unless the latch's value has another.
   if (auto* phi = dyn_cast<PHINode>(value)) {
@@ -39,7 +39,7 @@ std::optional<int64_t> Widener::stride_of_result(Value* value) {
   if (!instruction) return std::nullopt;
   if (std::optional<Piece> piece = piece_of(*instruction)) return piece->stride;
   auto of = [&](unsigned i) { return stride_of(instruction->getOperand(i)); };
-  auto is_uniform = [&](unsigned i) { return !is_divergent(instruction->getOperand(i)); };
+  auto is_uniform = [&](unsigned i) { return !lanes_.is_divergent(instruction->getOperand(i)); };
   switch (instruction->getOpcode()) {
     case Instruction::ZExt:
     case Instruction::SExt:
@@ -95,7 +95,7 @@ std::optional<int64_t> Widener::stride_of_result(Value* value) {
 
 // The scalar that `lane` has, if it is active, of a value with a stride.
 Value* Widener::at_lane(Value* value, unsigned lane, IRBuilder<>& builder) {
-  if (!is_divergent(value)) return scalar(value);
+  if (!lanes_.is_divergent(value)) return lanes_.scalar(value);
   if (is_lane(value)) return ConstantInt::get(value->getType(), lane);
   if (auto* phi = dyn_cast<PHINode>(value)) {
     PHINode*& at = lane_phis_[{phi, lane}];
@@ -121,7 +121,7 @@ Value* Widener::at_lane(Value* value, unsigned lane, IRBuilder<>& builder) {
 }
 
 Widener::ActiveLanes Widener::active_lanes(IRBuilder<>& builder) {
-  Value* bits = builder.CreateBitCast(mask_, builder.getInt32Ty());
+  Value* bits = lanes_.mask_bits(builder);
   Value* first = builder.CreateBinaryIntrinsic(Intrinsic::cttz, bits, builder.getFalse());
   Value* leading_zeros = builder.CreateBinaryIntrinsic(Intrinsic::ctlz, bits, builder.getFalse());
   return {first, builder.CreateSub(builder.getInt32(kLanes - 1), leading_zeros)};
@@ -134,7 +134,8 @@ bool Widener::has_negative_offset(Value* value) {
   while (!left.empty()) {
     Value* next = left.pop_back_val();
     auto* instruction = dyn_cast<Instruction>(next);
-    if (!instruction || !is_divergent(next) || is_lane(next) || isa<PHINode>(instruction) || !seen.insert(next).second)
+    if (!instruction || !lanes_.is_divergent(next) || is_lane(next) || isa<PHINode>(instruction) ||
+        !seen.insert(next).second)
       continue;
     const bool is_narrow = next->getType()->isIntegerTy() && next->getType()->getIntegerBitWidth() < 64;
     if (is_narrow && instruction->getOpcode() == Instruction::Sub) return true;
@@ -148,7 +149,7 @@ bool Widener::has_negative_offset(Value* value) {
 }
 
 bool Widener::can_be_computed_at_lane(Value* value) {
-  if (!is_divergent(value) || is_lane(value)) return true;
+  if (!lanes_.is_divergent(value) || is_lane(value)) return true;
   auto* instruction = dyn_cast<Instruction>(value);
   return instruction && !isa<PHINode>(instruction) &&
          all_of(instruction->operands(), [&](Use& operand) { return can_be_computed_at_lane(operand.get()); });
@@ -156,7 +157,7 @@ bool Widener::can_be_computed_at_lane(Value* value) {
 
 // Whether a few scalar operations compute what a lane has. `left` counts them down.
 bool Widener::is_cheap_at_lane(Value* value, unsigned& left) {
-  if (!is_divergent(value) || is_lane(value)) return true;
+  if (!lanes_.is_divergent(value) || is_lane(value)) return true;
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction || left == 0 ||
       !isa<BinaryOperator, CastInst, CmpInst, SelectInst, GetElementPtrInst>(instruction) ||
@@ -168,7 +169,7 @@ bool Widener::is_cheap_at_lane(Value* value, unsigned& left) {
 
 // The value of an active lane whose index is known at run time only.
 Value* Widener::at_active_lane(Value* value, Value* lane, IRBuilder<>& builder) {
-  if (!is_divergent(value)) return scalar(value);
+  if (!lanes_.is_divergent(value)) return lanes_.scalar(value);
   if (is_lane(value)) return builder.CreateZExtOrTrunc(lane, value->getType());
   auto* instruction = cast<Instruction>(value);
   SmallVector<Value*> operands;
@@ -209,7 +210,7 @@ Value* Widener::check_wrapping(Value* value, IRBuilder<>& builder) {
   if (wraps_only_with_operands(*instruction))
     for (Value* operand : instruction->operands())
       // A narrower array index would be extended.
-      if (is_divergent(operand) && layout_.getTypeSizeInBits(operand->getType()) == 64)
+      if (lanes_.is_divergent(operand) && layout_.getTypeSizeInBits(operand->getType()) == 64)
         return check_wrapping(operand, builder);
   Type* number = builder.getInt64Ty();
   auto at = [&](unsigned lane) {
@@ -226,7 +227,7 @@ Value* Widener::check_wrapping(Value* value, IRBuilder<>& builder) {
 
 // Whether a lane's value is the first lane's plus so many strides, modulo the type's size.
 bool Widener::wraps_as_a_whole(Value* value, SmallPtrSetImpl<Instruction*>& seen) {
-  if (!is_divergent(value) || is_lane(value) || values_of(value) || lane_bits(value)) return true;
+  if (!lanes_.is_divergent(value) || is_lane(value) || values_of(value) || lane_bits(value)) return true;
   auto* instruction = cast<Instruction>(value);
   if (!seen.insert(instruction).second) return true;
   auto all_operands = [&](auto&& operands) {
@@ -265,7 +266,7 @@ std::optional<uint64_t> Widener::end_of_extension(Value* offset) {
 // A check that the lanes' offsets are below the limit, to the end of the reach, and follow their stride.
 Value* Widener::check_bounds(Value* offset, Value* limit, unsigned lowest, uint64_t reach, CheckedPieces& checked,
                              IRBuilder<>& builder) {
-  Value *first = at_lane(offset, lowest, builder), *end = scalar(limit);
+  Value *first = at_lane(offset, lowest, builder), *end = lanes_.scalar(limit);
   if (std::optional<uint64_t> extended = lowest == 0 ? end_of_extension(offset) : std::nullopt;
       extended && reach >= static_cast<uint64_t>(*stride_of(offset)) * (kLanes - 1))
     return builder.CreateAnd(builder.CreateICmpULT(first, reduced_limit(end, reach, extended)),
@@ -293,7 +294,7 @@ bool Widener::wraps_only_with_operands(const Instruction& instruction, bool in_a
 
 // Whether the sign bit is uniform.
 bool Widener::has_uniform_sign(Value* value) {
-  if (!is_divergent(value)) return true;
+  if (!lanes_.is_divergent(value)) return true;
   if (auto values = values_of(value))
     return all_of(*values, [&](const APInt& one) { return one.isNegative() == values->front().isNegative(); });
   auto* instruction = dyn_cast<Instruction>(value);
@@ -343,7 +344,7 @@ std::optional<Widener::Interval> Widener::exact_range(Value* value, unsigned dep
 }
 
 std::optional<Widener::Interval> Widener::computed_range(Value* value, unsigned depth) {
-  if (!is_divergent(value)) {
+  if (!lanes_.is_divergent(value)) {
     // What a branch says about a uniform value holds wherever some lane is active.
     const ConstantRange range = evolution_.getSignedRange(evolution_.getSCEV(value));
     return Interval{range.getSignedMin().getSExtValue(), range.getSignedMax().getSExtValue()};
@@ -392,7 +393,7 @@ std::optional<Widener::Interval> Widener::computed_range(Value* value, unsigned 
 
 // Whether the value follows its stride, whatever other values are: nothing in it can wrap.
 bool Widener::never_wraps(Value* value) {
-  if (!is_divergent(value)) return true;
+  if (!lanes_.is_divergent(value)) return true;
   if (auto values = values_of(value)) {
     // A narrow value may have wrapped, which its stride does not show. A pattern is made of the values themselves.
     std::optional<int64_t> stride = stride_of(value);
@@ -425,7 +426,8 @@ bool Widener::never_wraps(Value* value) {
 
 // Whether the access is a masked vector access, whichever lanes are active.
 bool Widener::is_masked_access(Value* pointer, uint64_t bytes) {
-  return isa_.has_mask_registers && can_mask(bytes) && element_stride(pointer, bytes) == 1 && never_wraps(pointer);
+  return isa_.has_mask_registers && lanes_.can_mask(bytes) && element_stride(pointer, bytes) == 1 &&
+         never_wraps(pointer);
 }
 
 // The lanes in which a number with a stride, such as an access's offset, is below a limit, such as an array's size:
@@ -433,7 +435,8 @@ bool Widener::is_masked_access(Value* pointer, uint64_t bytes) {
 // numbers would have to be created and compared.
 Value* Widener::lanes_below(CmpInst& comparison, IRBuilder<>& builder) {
   Value *number = comparison.getOperand(0), *limit = comparison.getOperand(1);
-  if (comparison.getPredicate() != CmpInst::ICMP_ULT || !number->getType()->isIntegerTy(64) || is_divergent(limit))
+  if (comparison.getPredicate() != CmpInst::ICMP_ULT || !number->getType()->isIntegerTy(64) ||
+      lanes_.is_divergent(limit))
     return nullptr;
   std::optional<int64_t> stride = stride_of(number);
   if (!stride || *stride <= 0 || !isPowerOf2_64(static_cast<uint64_t>(*stride)) || !never_wraps(number)) return nullptr;
@@ -449,7 +452,7 @@ Value* Widener::lanes_below(CmpInst& comparison, IRBuilder<>& builder) {
     return builder.CreateLShr(builder.CreateAdd(bytes, builder.getInt64(step - 1)), Log2_64(step));
   };
   Value* first = at_lane(number, 0, builder);
-  Value* num_below = num_lanes_in(builder.CreateSub(scalar(limit), first));
+  Value* num_below = num_lanes_in(builder.CreateSub(lanes_.scalar(limit), first));
   Value* num_before =
       computeKnownBits(first, layout_).isNonNegative() ? nullptr : num_lanes_in(builder.CreateNeg(first));
   if (!isa_.has_mask_registers) {
@@ -462,7 +465,8 @@ Value* Widener::lanes_below(CmpInst& comparison, IRBuilder<>& builder) {
   }
   Value* bits = builder.CreateSub(builder.CreateShl(builder.getInt64(1), num_below), builder.getInt64(1));
   if (num_before) bits = builder.CreateAnd(bits, builder.CreateShl(builder.getInt64(-1), num_before));
-  return builder.CreateBitCast(builder.CreateTrunc(bits, builder.getInt32Ty()), mask_type_);
+  return builder.CreateBitCast(builder.CreateTrunc(bits, builder.getInt32Ty()),
+                               vector_of(Type::getInt1Ty(lanes_.context())));
 }
 
 }  // namespace kiln::widening

@@ -12,7 +12,7 @@ namespace kiln::widening {
 Value* Widener::widen_saturating_conversion(IntrinsicInst& call, IRBuilder<>& builder) {
   const bool is_signed = call.getIntrinsicID() == Intrinsic::fptosi_sat;
   const unsigned bits = call.getType()->getScalarSizeInBits();
-  Value* from = vector(call.getArgOperand(0), builder);
+  Value* from = lanes_.vector(call.getArgOperand(0), builder);
   // Every half is a float.
   if (from->getType()->getScalarType()->isHalfTy()) from = builder.CreateFPExt(from, vector_of(builder.getFloatTy()));
   Type* real = from->getType();

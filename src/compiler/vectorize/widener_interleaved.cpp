@@ -76,7 +76,7 @@ void Widener::group_loads(BasicBlock& block, function_ref<bool(LoadInst&)> is_ca
         return true;
       });
     auto* load = dyn_cast<LoadInst>(&instruction);
-    if (!load || !load->isSimple() || !is_divergent(load->getPointerOperand()) || !is_candidate(*load)) continue;
+    if (!load || !load->isSimple() || !lanes_.is_divergent(load->getPointerOperand()) || !is_candidate(*load)) continue;
     Member member;
     auto group = find_if(groups, [&](const AccessGroup& group) {
       return can_join(group, *load, member) && move_before(load->getPointerOperand(), *group[0].access);
@@ -112,7 +112,7 @@ void Widener::find_store_groups(BasicBlock& block) {
   };
   for (Instruction& instruction : block) {
     auto* store = dyn_cast<StoreInst>(&instruction);
-    bool is_candidate = store && store->isSimple() && is_divergent(store->getPointerOperand()) &&
+    bool is_candidate = store && store->isSimple() && lanes_.is_divergent(store->getPointerOperand()) &&
                         !store->getValueOperand()->getType()->isIntegerTy(1) && !tiles_.contains(store) &&
                         !stored_in_tiles_.contains(store);
     if (!is_candidate) {
@@ -162,17 +162,17 @@ void Widener::load_group(const AccessGroup& group, IRBuilder<>& builder) {
     for (const Member& member : group) {
       auto* one = cast<LoadInst>(member.access);
       widen_load_scalarized(*one, builder);
-      results.push_back(vectors_[one]);
+      results.push_back(lanes_.known_vector(one));
     }
     if (!keeps_registers) return results;
     Values members;
-    for (Value* member : by_index) members.push_back(vectors_[member]);
+    for (Value* member : by_index) members.push_back(lanes_.known_vector(member));
     append_range(results, interleaved(members, builder));
     return results;
   };
   AccessShape shape{bytes, (step * kLanes - 1) * bytes, is_complete, true};
   Values results = emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized);
-  for (auto [member, result] : zip(group, results)) vectors_[member.access] = result;
+  for (auto [member, result] : zip(group, results)) lanes_.set_vector(member.access, result);
   if (keeps_registers) registers_[group[0].access] = Values(drop_begin(results, group.size()));
 }
 
@@ -196,15 +196,15 @@ void Widener::store_group(const AccessGroup& group, IRBuilder<>& builder) {
     } else {
       Values members;
       for (Value* value : values)
-        members.push_back(value ? vector(value, builder) : PoisonValue::get(vector_of(element)));
+        members.push_back(value ? lanes_.vector(value, builder) : PoisonValue::get(vector_of(element)));
       registers = interleaved(members, builder);
     }
-    const unsigned width = register_lanes(element);
+    const unsigned width = lanes_.register_lanes(element);
     for (unsigned first = 0; first < kLanes * step; first += width) {
       Value* to = builder.CreateConstGEP1_32(element, address, first);
       Value* part = registers[first / width];
       // Without masks all lanes are active here.
-      if (is_complete && (is_all(mask_) || !can_mask(bytes))) {
+      if (is_complete && (is_all(lanes_.mask()) || !lanes_.can_mask(bytes))) {
         builder.CreateAlignedStore(part, to, store.getAlign());
         continue;
       }
@@ -214,7 +214,7 @@ void Widener::store_group(const AccessGroup& group, IRBuilder<>& builder) {
         sources.push_back(static_cast<int>(i / step));
         is_member.push_back(builder.getInt1(values[i % step] != nullptr));
       }
-      Value* mask = builder.CreateShuffleVector(mask_, sources);
+      Value* mask = builder.CreateShuffleVector(lanes_.mask(), sources);
       builder.CreateMaskedStore(part, to, store.getAlign(), builder.CreateAnd(mask, ConstantVector::get(is_member)));
     }
     return {};
@@ -225,15 +225,15 @@ void Widener::store_group(const AccessGroup& group, IRBuilder<>& builder) {
   };
   AccessShape shape{bytes, (step * (kLanes - 1) + last) * bytes, true};
   // What lies between members is masked.
-  if (!is_complete && !can_mask(bytes))
+  if (!is_complete && !lanes_.can_mask(bytes))
     scalarized();
   else
     emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized);
 }
 
 // The reverse of load_strided(): registers that hold the interleaved members of all lanes.
-Widener::Values Widener::interleaved(ArrayRef<Value*> members, IRBuilder<>& builder) {
-  const unsigned width = register_lanes(members[0]->getType()->getScalarType());
+Values Widener::interleaved(ArrayRef<Value*> members, IRBuilder<>& builder) {
+  const unsigned width = lanes_.register_lanes(members[0]->getType()->getScalarType());
   if (!isPowerOf2_64(members.size())) {
     Values registers, results;
     for (Value* member : members)
@@ -282,13 +282,13 @@ Widener::Values Widener::interleaved(ArrayRef<Value*> members, IRBuilder<>& buil
 bool Widener::can_stay_interleaved(ArrayRef<Value*> members, unsigned& nodes) {
   if (++nodes > 32) return false;
   Value* first = members[0];
-  if (!is_divergent(first)) return all_equal(members);
+  if (!lanes_.is_divergent(first)) return all_equal(members);
   if (auto* load = dyn_cast<LoadInst>(first)) {
     Instruction* leader = group_of_.lookup(load);
     if (!leader || !registers_.contains(leader)) return false;
     const AccessGroup& group = groups_[leader];
     int64_t lowest = lowest_offset(group);
-    return registers_[leader].size() == members.size() * kLanes / register_lanes(load->getType()) &&
+    return registers_[leader].size() == members.size() * kLanes / lanes_.register_lanes(load->getType()) &&
            all_of(enumerate(members), [&](auto member) {
              return any_of(group, [&](const Member& one) {
                return one.access == member.value() && one.offset - lowest == static_cast<int64_t>(member.index());
@@ -296,7 +296,7 @@ bool Widener::can_stay_interleaved(ArrayRef<Value*> members, unsigned& nodes) {
            });
   }
   auto* one = dyn_cast<Instruction>(first);
-  if (!one || postponed_.contains(one)) return false;
+  if (!one || lanes_.is_postponed(one)) return false;
   auto* call = dyn_cast<IntrinsicInst>(one);
   bool is_simple = isa<UnaryOperator>(one) || (isa<BinaryOperator>(one) && !one->isIntDivRem()) ||
                    (call && (call->getIntrinsicID() == Intrinsic::fma || call->getIntrinsicID() == Intrinsic::fabs ||
@@ -313,16 +313,17 @@ bool Widener::can_stay_interleaved(ArrayRef<Value*> members, unsigned& nodes) {
   return true;
 }
 
-Widener::Values Widener::operands_of(ArrayRef<Value*> members, unsigned i) {
+Values Widener::operands_of(ArrayRef<Value*> members, unsigned i) {
   Values operands;
   for (Value* member : members) operands.push_back(cast<Instruction>(member)->getOperand(i));
   return operands;
 }
 
-Widener::Values Widener::compute_interleaved(ArrayRef<Value*> members, IRBuilder<>& builder) {
-  unsigned width = register_lanes(members[0]->getType());
+Values Widener::compute_interleaved(ArrayRef<Value*> members, IRBuilder<>& builder) {
+  unsigned width = lanes_.register_lanes(members[0]->getType());
   uint64_t count = members.size() * kLanes / width;
-  if (!is_divergent(members[0])) return Values(count, builder.CreateVectorSplat(width, scalar(members[0])));
+  if (!lanes_.is_divergent(members[0]))
+    return Values(count, builder.CreateVectorSplat(width, lanes_.scalar(members[0])));
   auto* one = cast<Instruction>(members[0]);
   if (isa<LoadInst>(one)) return registers_[group_of_[one]];
   auto* call = dyn_cast<IntrinsicInst>(one);

@@ -48,7 +48,7 @@ std::optional<int64_t> Widener::scale_of_step(const Instruction& step) const {
 // Adds what differs between lanes in a number of 64 bits or an address, times `factor`, to the terms. False where there
 // are too many, or others than numbers.
 bool Widener::add_terms(Value* value, int64_t factor, LaneSum& sum, unsigned& steps) {
-  if (!is_divergent(value)) return true;
+  if (!lanes_.is_divergent(value)) return true;
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction || ++steps > kMostSteps || std::abs(factor) > kMaxFactor) return false;
   auto add_term = [&](Value* number, std::optional<unsigned> extension, int64_t by) {
@@ -74,7 +74,7 @@ bool Widener::add_terms(Value* value, int64_t factor, LaneSum& sum, unsigned& st
     if (!add_terms(operand(0), factor, sum, steps)) return false;
     auto level = gep_type_begin(instruction);
     for (unsigned i = 1; i < instruction->getNumOperands(); ++i, ++level) {
-      if (!is_divergent(operand(i))) continue;
+      if (!lanes_.is_divergent(operand(i))) continue;
       const uint64_t size = level.getSequentialElementStride(layout_);
       if (size > static_cast<uint64_t>(kMaxFactor)) return false;
       const int64_t by = factor * static_cast<int64_t>(size);
@@ -93,7 +93,7 @@ bool Widener::add_terms(Value* value, int64_t factor, LaneSum& sum, unsigned& st
 
 // The value in a lane whose terms are all 0.
 Value* Widener::without_terms(Value* value, IRBuilder<>& builder) {
-  if (!is_divergent(value)) return scalar(value);
+  if (!lanes_.is_divergent(value)) return lanes_.scalar(value);
   auto* instruction = cast<Instruction>(value);
   const bool is_wide = layout_.getTypeSizeInBits(value->getType()) == 64;
   if (!is_wide || !scale_of_step(*instruction)) return Constant::getNullValue(value->getType());
@@ -166,7 +166,7 @@ bool Widener::is_quotient(Value* number) const {
       case Instruction::ZExt:
       case Instruction::SExt:
       case Instruction::Trunc: {
-        auto is_other = [&](const Use& operand) { return is_divergent(operand.get()); };
+        auto is_other = [&](const Use& operand) { return lanes_.is_divergent(operand.get()); };
         if (count_if(instruction->operands(), is_other) != 1) return false;
         number = *find_if(instruction->operands(), is_other);
         break;
@@ -184,7 +184,7 @@ bool Widener::has_position(Value* number) const {
   SmallPtrSet<Value*, 16> seen;
   while (!left.empty()) {
     Value* value = left.pop_back_val();
-    if (!is_divergent(value) || isa<LoadInst>(value) || !seen.insert(value).second) continue;
+    if (!lanes_.is_divergent(value) || isa<LoadInst>(value) || !seen.insert(value).second) continue;
     auto* instruction = dyn_cast<Instruction>(value);
     if (!instruction || is_lane(value) || instruction->mayReadOrWriteMemory() || seen.size() > kMostSteps) return true;
     append_range(left, instruction->operand_values());

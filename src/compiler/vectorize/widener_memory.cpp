@@ -13,21 +13,13 @@
 
 namespace kiln::widening {
 
-bool Widener::can_mask(uint64_t bytes) const { return is_word(bytes) || isa_.masks_small_elements; }
-
-bool Widener::has_gathers(Type* type) const { return isa_.has_gathers && is_word(layout_.getTypeSizeInBits(type) / 8); }
-
-bool Widener::has_scatters(Type* type) const {
-  return isa_.has_scatters && is_word(layout_.getTypeSizeInBits(type) / 8);
-}
-
 // The lanes' variables are consecutive in memory, but for interleaved ones (vectorize/interleaved_variables.h).
 void Widener::widen_variable(AllocaInst& variable) {
   if (!variable.isStaticAlloca() || variable.isArrayAllocation()) refuse("a variable of dynamic size");
-  IRBuilder<> builder(allocas_);
-  if (!is_divergent(&variable)) {
+  IRBuilder<> builder(&lanes_.entry());
+  if (!lanes_.is_divergent(&variable)) {
     // Interleaved already.
-    scalars_[&variable] = builder.Insert(variable.clone());
+    lanes_.set_scalar(&variable, builder.Insert(variable.clone()));
     return;
   }
   uint64_t size = alignTo(layout_.getTypeAllocSize(variable.getAllocatedType()), variable.getAlign());
@@ -35,7 +27,7 @@ void Widener::widen_variable(AllocaInst& variable) {
   all->setAlignment(std::max(variable.getAlign(), Align(64)));
   Value* offsets = builder.CreateMul(lane_numbers(builder.getInt64Ty()),
                                      ConstantVector::getSplat(ElementCount::getFixed(kLanes), builder.getInt64(size)));
-  vectors_[&variable] = builder.CreateGEP(builder.getInt8Ty(), all, offsets);
+  lanes_.set_vector(&variable, builder.CreateGEP(builder.getInt8Ty(), all, offsets));
 }
 
 std::optional<Widener::GuardedAddress> Widener::guarded(Value* pointer) {
@@ -59,13 +51,8 @@ std::optional<Widener::LaneGuard> Widener::lane_guard_of(Value* allowed) const {
   const bool is_swapped = comparison->getPredicate() == ICmpInst::ICMP_UGT;
   if (!is_swapped && comparison->getPredicate() != ICmpInst::ICMP_ULT) return std::nullopt;
   LaneGuard guard{comparison->getOperand(is_swapped ? 1 : 0), comparison->getOperand(is_swapped ? 0 : 1)};
-  if (!guard.offset->getType()->isIntegerTy(64) || is_divergent(guard.limit)) return std::nullopt;
+  if (!guard.offset->getType()->isIntegerTy(64) || lanes_.is_divergent(guard.limit)) return std::nullopt;
   return guard;
-}
-
-// Whether no lane is off.
-Value* Widener::all_active(IRBuilder<>& builder) {
-  return builder.CreateICmpEQ(builder.CreateBitCast(mask_, builder.getInt32Ty()), builder.getInt32(-1));
 }
 
 // A guard's limit, or `end` if that is less, minus the reach of an access. Emitted once, at the limit's definition,
@@ -74,7 +61,7 @@ Value* Widener::reduced_limit(Value* limit, uint64_t reach, std::optional<uint64
   auto* known = dyn_cast<Instruction>(limit);
   Value*& made = reduced_limits_[{limit, reach, end}];
   if (made) return made;
-  IRBuilder<> builder(known ? known->getParent() : allocas_);
+  IRBuilder<> builder(known ? known->getParent() : &lanes_.entry());
   if (known && isa<PHINode>(known))
     builder.SetInsertPoint(known->getParent(), known->getParent()->getFirstInsertionPt());
   else if (known)
@@ -88,8 +75,9 @@ bool Widener::has_range_guard(const GuardedAddress& target, uint64_t bytes) {
   auto* comparison = target.allowed ? dyn_cast<ICmpInst>(target.allowed) : nullptr;
   if (!comparison || comparison->getPredicate() != ICmpInst::ICMP_ULT) return false;
   Value *offset = comparison->getOperand(0), *limit = comparison->getOperand(1);
-  return offset->getType()->isIntegerTy(64) && !is_divergent(limit) && element_stride(target.address, bytes) == 1 &&
-         never_wraps(target.address) && stride_of(offset) == static_cast<int64_t>(bytes) && never_wraps(offset) &&
+  return offset->getType()->isIntegerTy(64) && !lanes_.is_divergent(limit) &&
+         element_stride(target.address, bytes) == 1 && never_wraps(target.address) &&
+         stride_of(offset) == static_cast<int64_t>(bytes) && never_wraps(offset) &&
          computeKnownBits(limit, layout_).countMinLeadingZeros() >= 2;
 }
 
@@ -112,8 +100,9 @@ Value* Widener::check_ends(const ActiveLanes& active, const BoundedAddress& targ
   Value *first = number_at(active.first), *last = number_at(active.last);
   Value* condition = builder.CreateICmpEQ(builder.CreateSub(last, first), reach);
   for (Value* end : {first, last})
-    if (target.offset) condition = builder.CreateAnd(condition, builder.CreateICmpULT(end, scalar(target.limit)));
-  if (target.allowed && !target.offset) condition = builder.CreateAnd(condition, scalar(target.allowed));
+    if (target.offset)
+      condition = builder.CreateAnd(condition, builder.CreateICmpULT(end, lanes_.scalar(target.limit)));
+  if (target.allowed && !target.offset) condition = builder.CreateAnd(condition, lanes_.scalar(target.allowed));
   return condition;
 }
 
@@ -121,7 +110,7 @@ Value* Widener::check_ends(const ActiveLanes& active, const BoundedAddress& targ
 std::optional<Widener::RangeCheck> Widener::check_range(Value* pointer, Value* allowed, const AccessShape& shape,
                                                         IRBuilder<>& builder) {
   Value *offset = nullptr, *limit = nullptr;
-  if (allowed && is_divergent(allowed)) {
+  if (allowed && lanes_.is_divergent(allowed)) {
     std::optional<LaneGuard> guard = lane_guard_of(allowed);
     if (!guard || !have_equal_strides(guard->offset, pointer)) return std::nullopt;
     offset = guard->offset;
@@ -130,7 +119,7 @@ std::optional<Widener::RangeCheck> Widener::check_range(Value* pointer, Value* a
   // More than the lanes' own elements may be read only if it is known to be there.
   if (!offset && !shape.is_exact) return std::nullopt;
   // If the first lanes would read before the array, they are inactive: the check then covers active lanes only.
-  bool is_active_only = shape.is_exact && shape.lowest == 0 && !is_all(mask_) && is_word(shape.bytes) &&
+  bool is_active_only = shape.is_exact && shape.lowest == 0 && !is_all(lanes_.mask()) && is_word(shape.bytes) &&
                         element_stride(pointer, shape.bytes) == 1 && has_negative_offset(pointer) &&
                         !has_piece(pointer) && can_be_computed_at_lane(pointer) &&
                         (!offset || can_be_computed_at_lane(offset));
@@ -151,11 +140,11 @@ std::optional<Widener::RangeCheck> Widener::check_range(Value* pointer, Value* a
     condition = builder.CreateAnd(condition, check_pieces(pointer, checked, builder));
   } else {
     condition = check_stride(pointer, builder);
-    if (allowed) condition = builder.CreateAnd(condition, scalar(allowed));
+    if (allowed) condition = builder.CreateAnd(condition, lanes_.scalar(allowed));
   }
   // Without masked accesses all lanes must be active.
-  if (shape.needs_full_mask ? !offset && !is_all(mask_) : !can_mask(shape.bytes))
-    condition = builder.CreateAnd(condition, all_active(builder));
+  if (shape.needs_full_mask ? !offset && !is_all(lanes_.mask()) : !lanes_.can_mask(shape.bytes))
+    condition = builder.CreateAnd(condition, lanes_.all_active(builder));
   return RangeCheck{condition, base, offset, limit, is_active_only};
 }
 
@@ -164,15 +153,15 @@ std::optional<Widener::RangeCheck> Widener::check_range(Value* pointer, Value* a
 Value* Widener::is_outside(const RangeCheck& check, const AccessShape& shape, IRBuilder<>& builder) {
   if (!check.offset || check.is_active_only) return nullptr;
   Value* lowest = at_lane(check.offset, shape.lowest, builder);
-  Value* all_outside = builder.CreateAnd(builder.CreateICmpUGE(lowest, scalar(check.limit)),
+  Value* all_outside = builder.CreateAnd(builder.CreateICmpUGE(lowest, lanes_.scalar(check.limit)),
                                          builder.CreateICmpULE(lowest, builder.getInt64(~shape.reach)));
   return builder.CreateAnd(check_stride(check.offset, builder), all_outside);
 }
 
 // Accesses memory as one range if the lanes follow their pattern and the guard allows all of them.
 // `vectorized(address)` and `scalarized()` emit the fast and the slow path, and phis merge what they return.
-Widener::Values Widener::emit_by_shape(Value* pointer, Value* allowed, const AccessShape& shape, IRBuilder<>& builder,
-                                       EmitterAt vectorized, Emitter scalarized) {
+Values Widener::emit_by_shape(Value* pointer, Value* allowed, const AccessShape& shape, IRBuilder<>& builder,
+                              EmitterAt vectorized, Emitter scalarized) {
   std::optional<RangeCheck> check = check_range(pointer, allowed, shape, builder);
   if (!check) return scalarized();
   if (auto* known = dyn_cast<ConstantInt>(check->condition); known && known->isOne()) return vectorized(check->base);
@@ -186,10 +175,10 @@ Widener::Values Widener::emit_by_shape(Value* pointer, Value* allowed, const Acc
   auto slow_path = [&] {
     bool slow_path_checks = shape.slow_path_checks || is_masked_access(pointer, shape.bytes);
     Value* all_outside = slow_path_checks ? nullptr : is_outside(*check, shape, builder);
-    return all_outside ? create_if_else({all_outside, "none", "some", false}, builder, zeros, scalarized)
+    return all_outside ? lanes_.create_if_else({all_outside, "none", "some", false}, builder, zeros, scalarized)
                        : scalarized();
   };
-  return create_if_else({check->condition, "row", "lanes"}, builder, fast_path, slow_path);
+  return lanes_.create_if_else({check->condition, "row", "lanes"}, builder, fast_path, slow_path);
 }
 
 // The number of elements from one lane's to the next one's, if this is worth other accesses than lane by lane: 1; 2, 3,
@@ -205,11 +194,6 @@ uint64_t Widener::element_stride(Value* pointer, uint64_t bytes) {
     return is_served ? static_cast<uint64_t>(step) : 0;
   }
   return 0;
-}
-
-// Lanes' elements per register.
-unsigned Widener::register_lanes(Type* element) const {
-  return std::min(isa_.num_elements(layout_.getTypeStoreSize(element)), kLanes);
 }
 
 // Loads so many consecutive elements of those that the lanes load, at the point where the lanes' own loads would be.
@@ -247,8 +231,8 @@ Value* Widener::collected(ArrayRef<Value*> registers, ArrayRef<unsigned> element
 
 // Of registers, a power of two, those with the elements whose index modulo `step`, another, is one of `indices`: pairs
 // of registers, or the halves of a single one, are repeatedly reduced to their even or odd elements.
-std::vector<Widener::Values> Widener::deinterleaved(Values registers, uint64_t step, ArrayRef<uint64_t> indices,
-                                                    IRBuilder<>& builder) {
+std::vector<Values> Widener::deinterleaved(Values registers, uint64_t step, ArrayRef<uint64_t> indices,
+                                           IRBuilder<>& builder) {
   // The elements whose index modulo `size` is `index`, by {size, index}.
   std::map<std::pair<uint64_t, uint64_t>, Values> parts;
   parts.try_emplace({1, 0}, std::move(registers));  // an initializer list would copy it
@@ -270,8 +254,8 @@ std::vector<Widener::Values> Widener::deinterleaved(Values registers, uint64_t s
 }
 
 // Loads, of every `step` elements from the address on, those at `indices`: whole registers, each of which is permuted.
-Widener::Values Widener::load_collected(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                                        IRBuilder<>& builder) {
+Values Widener::load_collected(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+                               IRBuilder<>& builder) {
   Type* element = load.getType();
   if (layout_.getTypeStoreSize(element) == 1) {
     // LLVM knows a sequence for every third byte of a load.
@@ -282,7 +266,7 @@ Widener::Values Widener::load_collected(const LoadInst& load, Value* address, ui
           all, createStrideMask(static_cast<unsigned>(index), static_cast<unsigned>(step), kLanes)));
     return results;
   }
-  const unsigned width = register_lanes(element);
+  const unsigned width = lanes_.register_lanes(element);
   Values registers;
   for (unsigned i = 0; i < kLanes * step; i += width)
     registers.push_back(load_part(load, width, builder.CreateConstGEP1_32(element, address, i), builder));
@@ -302,8 +286,8 @@ Widener::Values Widener::load_collected(const LoadInst& load, Value* address, ui
 
 // The same for two or four elements of 1 and 2 bytes: permutations within 16 bytes, which processors have for bytes,
 // put those of equal index together. What 16 bytes have of one index is a word then, and words are deinterleaved.
-Widener::Values Widener::load_narrow(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                                     IRBuilder<>& builder) {
+Values Widener::load_narrow(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+                            IRBuilder<>& builder) {
   constexpr unsigned kChunkBytes = 16;
   Type* element = load.getType();
   const auto bytes = static_cast<unsigned>(layout_.getTypeStoreSize(element)), members = static_cast<unsigned>(step);
@@ -327,8 +311,8 @@ Widener::Values Widener::load_narrow(const LoadInst& load, Value* address, uint6
 }
 
 // The same for more of them: what a lane has is a word, or two, from which they are shifted.
-Widener::Values Widener::load_packed(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                                     IRBuilder<>& builder) {
+Values Widener::load_packed(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+                            IRBuilder<>& builder) {
   Type* element = load.getType();
   const uint64_t bytes = layout_.getTypeStoreSize(element), word_bytes = std::min<uint64_t>(8, step * bytes);
   Type* word = builder.getIntNTy(static_cast<unsigned>(8 * word_bytes));
@@ -348,8 +332,8 @@ Widener::Values Widener::load_packed(const LoadInst& load, Value* address, uint6
   return results;
 }
 
-Widener::Values Widener::load_strided(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                                      IRBuilder<>& builder, Values* in_memory) {
+Values Widener::load_strided(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+                             IRBuilder<>& builder, Values* in_memory) {
   if (step == 3) return load_collected(load, address, step, indices, builder);
   if (!is_word(layout_.getTypeStoreSize(load.getType())))
     return step <= 4 ? load_narrow(load, address, step, indices, builder)
@@ -358,9 +342,9 @@ Widener::Values Widener::load_strided(const LoadInst& load, Value* address, uint
 }
 
 // The same for words and powers of two. Deinterleaving is best where one instruction permutes two registers.
-Widener::Values Widener::load_words(const LoadInst& load, Type* element, Value* address, uint64_t step,
-                                    ArrayRef<uint64_t> indices, IRBuilder<>& builder, Values* in_memory) {
-  unsigned width = register_lanes(element);
+Values Widener::load_words(const LoadInst& load, Type* element, Value* address, uint64_t step,
+                           ArrayRef<uint64_t> indices, IRBuilder<>& builder, Values* in_memory) {
+  unsigned width = lanes_.register_lanes(element);
   const bool has_chunks = layout_.getTypeStoreSize(element) == 4 && (step >= 8 || !isa_.permute_two_registers);
   Values registers;
   for (unsigned i = 0; (in_memory || !has_chunks) && i < kLanes * step; i += width)
@@ -379,12 +363,12 @@ Widener::Values Widener::load_words(const LoadInst& load, Type* element, Value* 
 // In a register of two chunks the other one is loaded from four lanes later, so that lanes are in order then. In one of
 // four chunks two lanes' eight members become eight lanes' two, and one more permutation takes each member's from two
 // of those registers.
-Widener::Values Widener::load_strided_words(const LoadInst& load, Value* address, uint64_t step,
-                                            ArrayRef<uint64_t> indices, IRBuilder<>& builder) {
+Values Widener::load_strided_words(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+                                   IRBuilder<>& builder) {
   constexpr unsigned kChunk = 4;
   Type* element = load.getType();
   // Registers of 16 words hold two lanes' eight members, but not 16.
-  unsigned width = step == 16 ? 2 * kChunk : register_lanes(element);
+  unsigned width = step == 16 ? 2 * kChunk : lanes_.register_lanes(element);
   auto part = [&](uint64_t index, unsigned count) -> Value* {
     return load_part(load, count, builder.CreateConstGEP1_64(element, address, index), builder);
   };
@@ -445,7 +429,7 @@ Widener::Values Widener::load_strided_words(const LoadInst& load, Value* address
 
 void Widener::store_strided(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder) {
   Type* element = lanes->getType()->getScalarType();
-  unsigned width = register_lanes(element), taken = width / static_cast<unsigned>(step);
+  unsigned width = lanes_.register_lanes(element), taken = width / static_cast<unsigned>(step);
   for (unsigned first = 0; first < kLanes; first += taken) {
     SmallVector<int> sources;
     SmallVector<Constant*> is_lane_element;
@@ -453,7 +437,7 @@ void Widener::store_strided(Value* lanes, Value* address, uint64_t step, Align a
       sources.push_back(static_cast<int>(first + i / step));
       is_lane_element.push_back(builder.getInt1(i % step == 0));
     }
-    Value* mask = builder.CreateShuffleVector(mask_, sources);
+    Value* mask = builder.CreateShuffleVector(lanes_.mask(), sources);
     mask = builder.CreateAnd(mask, ConstantVector::get(is_lane_element));
     builder.CreateMaskedStore(builder.CreateShuffleVector(lanes, sources),
                               builder.CreateConstGEP1_32(element, address, static_cast<unsigned>(first * step)),
@@ -463,9 +447,9 @@ void Widener::store_strided(Value* lanes, Value* address, uint64_t step, Align a
 
 Value* Widener::load_consecutive(LoadInst& load, Value* address, IRBuilder<>& builder) {
   Type* type = vector_of(load.getType());
-  if (is_all(mask_) || !can_mask(layout_.getTypeStoreSize(load.getType())))
+  if (is_all(lanes_.mask()) || !lanes_.can_mask(layout_.getTypeStoreSize(load.getType())))
     return builder.CreateAlignedLoad(type, address, load.getAlign());
-  return builder.CreateMaskedLoad(type, address, load.getAlign(), mask_, Constant::getNullValue(type));
+  return builder.CreateMaskedLoad(type, address, load.getAlign(), lanes_.mask(), Constant::getNullValue(type));
 }
 
 void Widener::widen_load(LoadInst& load, IRBuilder<>& builder) {
@@ -476,7 +460,7 @@ void Widener::widen_load(LoadInst& load, IRBuilder<>& builder) {
 }
 
 void Widener::widen_single_load(LoadInst& load, IRBuilder<>& builder) {
-  if (!load.getType()->isIntegerTy(1) && is_divergent(load.getPointerOperand())) {
+  if (!load.getType()->isIntegerTy(1) && lanes_.is_divergent(load.getPointerOperand())) {
     Value *pointer = load.getPointerOperand(), *allowed = nullptr;
     if (auto guard = guarded(pointer)) {
       pointer = guard->address;
@@ -494,14 +478,14 @@ void Widener::widen_single_load(LoadInst& load, IRBuilder<>& builder) {
     };
     auto scalarized = [&]() -> Values {
       widen_load_scalarized(load, builder);
-      return {vectors_[&load]};
+      return {lanes_.known_vector(&load)};
     };
     if (auto group = groups_.find(&load); group != groups_.end()) return load_group(group->second, builder);
     if (access_few_lanes(load, builder)) return;
     if (step != 0) {
       AccessShape shape{bytes, (step * kLanes - 1) * bytes, step == 1};
       shape.slow_path_checks = uses_tail_load(load, {allowed, pointer});
-      vectors_[&load] = emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized)[0];
+      lanes_.set_vector(&load, emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized)[0]);
       return;
     }
     if (load_pattern(load, pointer, allowed, builder)) return;
@@ -513,34 +497,35 @@ void Widener::widen_single_load(LoadInst& load, IRBuilder<>& builder) {
 
 void Widener::widen_load_scalarized(LoadInst& load, IRBuilder<>& builder) {
   Value* pointer = load.getPointerOperand();
-  if (!is_divergent(pointer)) {
+  if (!lanes_.is_divergent(pointer)) {
     // The address is uniform, but a loop makes the value divergent.
-    Value* loaded = builder.Insert(with_operands(load, scalar(pointer)));
-    vectors_[&load] = builder.CreateVectorSplat(kLanes, loaded);
+    Value* loaded = builder.Insert(with_operands(load, lanes_.scalar(pointer)));
+    lanes_.set_vector(&load, builder.CreateVectorSplat(kLanes, loaded));
     return;
   }
   auto [allowed, address] = guarded_address_of(load);
   if (uses_tail_load(load, {allowed, address})) {
     auto* comparison = cast<ICmpInst>(allowed);
-    vectors_[&load] =
-        load_tail(*load.getType(), at_lane(address, 0, builder), at_lane(comparison->getOperand(0), 0, builder),
-                  scalar(comparison->getOperand(1)), builder);
+    lanes_.set_vector(
+        &load, load_tail(*load.getType(), at_lane(address, 0, builder), at_lane(comparison->getOperand(0), 0, builder),
+                         lanes_.scalar(comparison->getOperand(1)), builder));
     return;
   }
   bool is_masked =
       !load.getType()->isIntegerTy(1) && is_masked_access(address, layout_.getTypeStoreSize(load.getType()));
-  if (!is_masked && !has_gathers(load.getType())) {
+  if (!is_masked && !lanes_.has_gathers(load.getType())) {
     const uint64_t bytes = layout_.getTypeStoreSize(load.getType());
-    const bool is_beside_border = !load.getType()->isIntegerTy(1) && can_mask(bytes) && isa_.has_mask_registers &&
-                                  element_stride(address, bytes) == 1 && has_piece(address);
+    const bool is_beside_border = !load.getType()->isIntegerTy(1) && lanes_.can_mask(bytes) &&
+                                  isa_.has_mask_registers && element_stride(address, bytes) == 1 && has_piece(address);
     return is_beside_border ? load_beside_border(load, builder) : for_each_lane(load, builder);
   }
-  Value* mask = allowed ? narrowed(mask_, vector(allowed, builder), builder) : mask_;
+  Value* mask = allowed ? lanes_.narrowed(lanes_.mask(), lanes_.vector(allowed, builder), builder) : lanes_.mask();
   Type* type = vector_of(load.getType());
   Constant* zero = Constant::getNullValue(type);
-  vectors_[&load] = is_masked
-                        ? builder.CreateMaskedLoad(type, at_lane(address, 0, builder), load.getAlign(), mask, zero)
-                        : builder.CreateMaskedGather(type, vector(address, builder), load.getAlign(), mask, zero);
+  lanes_.set_vector(
+      &load, is_masked
+                 ? builder.CreateMaskedLoad(type, at_lane(address, 0, builder), load.getAlign(), mask, zero)
+                 : builder.CreateMaskedGather(type, lanes_.vector(address, builder), load.getAlign(), mask, zero));
 }
 
 // A remark on an access that is none of the widener's vector accesses.
@@ -548,7 +533,8 @@ void Widener::note_scattered(const Instruction& access, Value* address) {
   if (!keeps_remarks(from_)) return;
   const bool is_load = isa<LoadInst>(access);
   const std::string_view noun = is_load ? "load" : "store", what = is_load ? "gather" : "scatter";
-  const std::string_view how = has_gathers(getLoadStoreType(const_cast<Instruction*>(&access))) ? "" : " lane by lane";
+  const std::string_view how =
+      lanes_.has_gathers(getLoadStoreType(const_cast<Instruction*>(&access))) ? "" : " lane by lane";
   if (isa<AllocaInst>(getUnderlyingObject(address)))
     remark("widen", access, what, how,
            ": each thread's private array is an array of its own, and the index is not "
@@ -567,18 +553,18 @@ void Widener::widen_store(StoreInst& store, IRBuilder<>& builder) {
 void Widener::widen_single_store(StoreInst& store, IRBuilder<>& builder) {
   Value* pointer = store.getPointerOperand();
   Value* value = store.getValueOperand();
-  if (!is_divergent(pointer) && !is_divergent(value)) {
+  if (!lanes_.is_divergent(pointer) && !lanes_.is_divergent(value)) {
     // A block runs only if some lane is active.
-    builder.Insert(with_operands(store, {scalar(value), scalar(pointer)}));
+    builder.Insert(with_operands(store, {lanes_.scalar(value), lanes_.scalar(pointer)}));
     return;
   }
-  if (!is_divergent(pointer)) {
+  if (!lanes_.is_divergent(pointer)) {
     // As if the lanes stored one after the other.
-    Value* bits = builder.CreateBitCast(mask_, builder.getInt32Ty());
+    Value* bits = lanes_.mask_bits(builder);
     Value* last = builder.CreateSub(builder.getInt32(31),
                                     builder.CreateBinaryIntrinsic(Intrinsic::ctlz, bits, builder.getTrue()));
-    Value* stored = builder.CreateExtractElement(vector(value, builder), last);
-    builder.Insert(with_operands(store, {stored, scalar(pointer)}));
+    Value* stored = builder.CreateExtractElement(lanes_.vector(value, builder), last);
+    builder.Insert(with_operands(store, {stored, lanes_.scalar(pointer)}));
     return;
   }
   if (deferred_stores_.contains(&store)) return;
@@ -596,7 +582,7 @@ void Widener::widen_single_store(StoreInst& store, IRBuilder<>& builder) {
   uint64_t step = element_stride(address, bytes);
   // A register must reach from one lane's element to the next one's, and what lies between is masked.
   const bool is_served =
-      step == 1 || (isPowerOf2_64(step) && step <= register_lanes(value->getType()) && can_mask(bytes));
+      step == 1 || (isPowerOf2_64(step) && step <= lanes_.register_lanes(value->getType()) && lanes_.can_mask(bytes));
   if (access_few_lanes(store, builder)) return;
   if (!is_served) {
     if (store_pattern(store, address, allowed, builder)) return;
@@ -605,14 +591,14 @@ void Widener::widen_single_store(StoreInst& store, IRBuilder<>& builder) {
     if (!store_by_run_time_shape(store, builder)) scalarized();
     return;
   }
-  Value* lanes = vector(value, builder);
+  Value* lanes = lanes_.vector(value, builder);
   auto vectorized = [&](Value* first) -> Values {
     if (step > 1)
       store_strided(lanes, first, step, store.getAlign(), builder);
-    else if (is_all(mask_) || !can_mask(bytes))
+    else if (is_all(lanes_.mask()) || !lanes_.can_mask(bytes))
       builder.CreateAlignedStore(lanes, first, store.getAlign());
     else
-      builder.CreateMaskedStore(lanes, first, store.getAlign(), mask_);
+      builder.CreateMaskedStore(lanes, first, store.getAlign(), lanes_.mask());
     return {};
   };
   emit_by_shape(address, allowed, {bytes, step * bytes * (kLanes - 1), true}, builder, vectorized, scalarized);
@@ -623,12 +609,13 @@ void Widener::widen_store_scalarized(StoreInst& store, IRBuilder<>& builder) {
   auto [allowed, address] = guarded_address_of(store);
   bool is_masked =
       !value->getType()->isIntegerTy(1) && is_masked_access(address, layout_.getTypeStoreSize(value->getType()));
-  if (!is_masked && !has_scatters(value->getType())) return for_each_lane(store, builder);
-  Value *mask = allowed ? narrowed(mask_, vector(allowed, builder), builder) : mask_, *lanes = vector(value, builder);
+  if (!is_masked && !lanes_.has_scatters(value->getType())) return for_each_lane(store, builder);
+  Value *mask = allowed ? lanes_.narrowed(lanes_.mask(), lanes_.vector(allowed, builder), builder) : lanes_.mask(),
+        *lanes = lanes_.vector(value, builder);
   if (is_masked)
     builder.CreateMaskedStore(lanes, at_lane(address, 0, builder), store.getAlign(), mask);
   else
-    builder.CreateMaskedScatter(lanes, vector(address, builder), store.getAlign(), mask);
+    builder.CreateMaskedScatter(lanes, lanes_.vector(address, builder), store.getAlign(), mask);
 }
 
 }  // namespace kiln::widening

@@ -47,7 +47,7 @@ bool is_remainder(const Instruction& instruction) {
 // with a uniform one.
 bool Widener::add_lane_comparisons(Value* condition, std::optional<bool> value,
                                    SmallVectorImpl<LaneComparison>& comparisons, unsigned depth) {
-  if (!is_divergent(condition)) return false;
+  if (!lanes_.is_divergent(condition)) return false;
   Value *one, *other;
   if (match(condition, m_Not(m_Value(one)))) {
     if (value) value = !*value;
@@ -66,11 +66,11 @@ bool Widener::add_lane_comparisons(Value* condition, std::optional<bool> value,
 
 bool Widener::add_lane_comparison(CmpInst::Predicate predicate, Value* number, Value* limit, std::optional<bool> value,
                                   SmallVectorImpl<LaneComparison>& comparisons) {
-  if (!is_divergent(number)) {
+  if (!lanes_.is_divergent(number)) {
     std::swap(number, limit);
     predicate = CmpInst::getSwappedPredicate(predicate);
   }
-  if (is_divergent(limit)) return false;
+  if (lanes_.is_divergent(limit)) return false;
   std::optional<int64_t> stride = stride_of(number);
   if (!stride || *stride <= 0) return false;
   // Of lanes that differ one at most is equal to the limit.
@@ -81,7 +81,8 @@ bool Widener::add_lane_comparison(CmpInst::Predicate predicate, Value* number, V
 
 // What makes a stride of the instruction's result, if it is a piece.
 std::optional<Widener::Piece> Widener::piece_of(Instruction& instruction) {
-  if (!instruction.getType()->isIntegerTy() || instruction.getType()->isIntegerTy(1) || !is_divergent(&instruction))
+  if (!instruction.getType()->isIntegerTy() || instruction.getType()->isIntegerTy(1) ||
+      !lanes_.is_divergent(&instruction))
     return std::nullopt;
   if (auto found = pieces_.find(&instruction); found != pieces_.end()) return found->second;
   std::optional<Piece> piece = find_piece(instruction);
@@ -95,8 +96,8 @@ std::optional<Widener::Piece> Widener::find_piece(Instruction& instruction) {
     std::optional<CmpInst::Predicate> predicate = predicate_of_first(call->getIntrinsicID());
     if (!predicate) return std::nullopt;
     Value *one = call->getArgOperand(0), *other = call->getArgOperand(1);
-    if (!is_divergent(one) && call->isCommutative()) std::swap(one, other);
-    if (!add_lane_comparison(*predicate, one, other, true, piece.comparisons) || is_divergent(other))
+    if (!lanes_.is_divergent(one) && call->isCommutative()) std::swap(one, other);
+    if (!add_lane_comparison(*predicate, one, other, true, piece.comparisons) || lanes_.is_divergent(other))
       return std::nullopt;
     piece.side = one;
     piece.stride = *stride_of(one);
@@ -108,7 +109,7 @@ std::optional<Widener::Piece> Widener::find_piece(Instruction& instruction) {
   if (is_remainder(instruction) ||
       (match(&instruction, m_And(m_Value(number), m_APInt(mask))) && mask->isMask() && !lane_bits(&instruction))) {
     number = instruction.getOperand(0);
-    if (is_divergent(instruction.getOperand(1))) return std::nullopt;
+    if (lanes_.is_divergent(instruction.getOperand(1))) return std::nullopt;
     std::optional<int64_t> stride = stride_of(number);
     if (!stride || *stride <= 0) return std::nullopt;
     piece.dividend = number;
@@ -137,7 +138,8 @@ std::optional<Widener::Piece> Widener::find_piece(Instruction& instruction) {
     piece.stride = *stride;
     return true;
   };
-  const bool may_be_true = true_stride && is_divergent(if_true), may_be_false = false_stride && is_divergent(if_false);
+  const bool may_be_true = true_stride && lanes_.is_divergent(if_true),
+             may_be_false = false_stride && lanes_.is_divergent(if_false);
   if (may_be_true != may_be_false) return take(may_be_true) ? std::optional(piece) : std::nullopt;
   if (!true_stride && !false_stride) return std::nullopt;
   if (true_stride == false_stride && add_lane_comparisons(condition, std::nullopt, piece.comparisons)) {
@@ -157,7 +159,7 @@ SmallVector<Instruction*> Widener::pieces_in(Value* value) {
   while (!left.empty()) {
     Value* next = left.pop_back_val();
     auto* instruction = dyn_cast<Instruction>(next);
-    if (!instruction || !is_divergent(next) || is_lane(next) || isa<PHINode>(instruction) ||
+    if (!instruction || !lanes_.is_divergent(next) || is_lane(next) || isa<PHINode>(instruction) ||
         !seen.insert(next).second || values_of(next))
       continue;
     if (std::optional<Piece> piece = piece_of(*instruction)) {
@@ -181,7 +183,7 @@ Value* Widener::at_lane_of_piece(Instruction& instruction, const Piece& piece, u
   }
   if (piece.side) {
     Value* one = at_lane(piece.side, lane, builder);
-    return piece.subtracted ? builder.CreateSub(one, scalar(piece.subtracted)) : one;
+    return piece.subtracted ? builder.CreateSub(one, lanes_.scalar(piece.subtracted)) : one;
   }
   // All lanes are on the side of the first.
   Value* condition = at_lane(instruction.getOperand(0), 0, builder);
@@ -193,7 +195,7 @@ Value* Widener::at_lane_of_piece(Instruction& instruction, const Piece& piece, u
 
 // As unsigned numbers: the piece's condition requires that neither is negative.
 Value* Widener::remainder_of(Instruction& instruction, Value* number, IRBuilder<>& builder) {
-  Value* divisor = scalar(instruction.getOperand(1));
+  Value* divisor = lanes_.scalar(instruction.getOperand(1));
   return is_remainder(instruction) ? builder.CreateURem(number, divisor) : builder.CreateAnd(number, divisor);
 }
 
@@ -218,7 +220,7 @@ Value* Widener::check_piece(Instruction& instruction, CheckedPieces& checked, IR
     return std::pair(first, last);
   };
   for (const LaneComparison& comparison : piece.comparisons) {
-    Value* limit = scalar(comparison.limit);
+    Value* limit = lanes_.scalar(comparison.limit);
     auto [first, last] = ends_of(comparison.number, CmpInst::isSigned(comparison.predicate));
     if (CmpInst::isEquality(comparison.predicate)) {
       require(builder.CreateICmpUGT(builder.CreateSub(limit, first), builder.CreateSub(last, first)));
@@ -235,7 +237,7 @@ Value* Widener::check_piece(Instruction& instruction, CheckedPieces& checked, IR
   }
   if (piece.dividend) {
     auto [first, last] = ends_of(piece.dividend, /*is_signed=*/false);
-    Value* divisor = scalar(instruction.getOperand(1));
+    Value* divisor = lanes_.scalar(instruction.getOperand(1));
     if (instruction.getOpcode() == Instruction::SRem) {
       // The last number is not below the first.
       Value* zero = ConstantInt::get(divisor->getType(), 0);
@@ -262,15 +264,16 @@ void Widener::load_beside_border(LoadInst& load, IRBuilder<>& builder) {
   Value* first = at_lane(address, 0, builder);
   Value* expected = builder.CreateAdd(builder.CreateVectorSplat(kLanes, builder.CreatePtrToInt(first, number)),
                                       ConstantVector::get(steps));
-  Value* in_line = builder.CreateICmpEQ(builder.CreatePtrToInt(vector(address, builder), vector_of(number)), expected);
-  Value* all = mask_;
-  Value* mask = narrowed(all, in_line, builder);
-  if (allowed) mask = narrowed(mask, vector(allowed, builder), builder);
+  Value* in_line =
+      builder.CreateICmpEQ(builder.CreatePtrToInt(lanes_.vector(address, builder), vector_of(number)), expected);
+  Value* all = lanes_.mask();
+  Value* mask = lanes_.narrowed(all, in_line, builder);
+  if (allowed) mask = lanes_.narrowed(mask, lanes_.vector(allowed, builder), builder);
   Value* loaded = builder.CreateMaskedLoad(type, first, load.getAlign(), mask, Constant::getNullValue(type));
-  mask_ = narrowed(all, builder.CreateNot(in_line), builder);
+  lanes_.set_mask(lanes_.narrowed(all, builder.CreateNot(in_line), builder));
   for_each_lane(load, builder);
-  mask_ = all;
-  vectors_[&load] = builder.CreateSelect(in_line, loaded, vectors_[&load]);
+  lanes_.set_mask(all);
+  lanes_.set_vector(&load, builder.CreateSelect(in_line, loaded, lanes_.known_vector(&load)));
 }
 
 }  // namespace kiln::widening

@@ -45,7 +45,7 @@ void Widener::find_shared_checks(BasicBlock& block) {
     if (load.getType()->isIntegerTy(1) || tiles_.contains(&load) || group_of_.contains(&load)) return false;
     auto [allowed, address] = guarded_address_of(load);
     std::optional<LaneGuard> guard = lane_guard_of(allowed);
-    return guard && is_divergent(allowed) && have_equal_strides(guard->offset, address) &&
+    return guard && lanes_.is_divergent(allowed) && have_equal_strides(guard->offset, address) &&
            element_stride(address, layout_.getTypeStoreSize(load.getType())) == 1 && !has_negative_offset(address);
   };
   auto can_join = [&](const AccessGroup& group, LoadInst& load, Member& member) {
@@ -62,7 +62,7 @@ void Widener::find_shared_checks(BasicBlock& block) {
 AllocaInst* Widener::acquire_buffer(uint64_t bytes) {
   auto found = find_if(free_buffers_, [&](const auto& buffer) { return buffer.second >= bytes; });
   if (found == free_buffers_.end()) {
-    AllocaInst* buffer = scratch(ArrayType::get(Type::getInt8Ty(context_), bytes));
+    AllocaInst* buffer = scratch(ArrayType::get(Type::getInt8Ty(lanes_.context()), bytes));
     buffer->setAlignment(Align(64));
     return buffer;
   }
@@ -88,13 +88,13 @@ void Widener::emit_shared_check(SharedCheck& shared, IRBuilder<>& builder) {
   CheckedPieces checked;
   Value* in_bounds = check_bounds(guard.offset, guard.limit, /*lowest=*/0, reach, checked, builder);
   // Without masked accesses all lanes must be active.
-  if (!can_mask(bytes)) in_bounds = builder.CreateAnd(in_bounds, all_active(builder));
+  if (!lanes_.can_mask(bytes)) in_bounds = builder.CreateAnd(in_bounds, lanes_.all_active(builder));
   auto in_memory = [&]() -> Values { return {first}; };
   auto copied = [&]() -> Values {
     copy_to_buffer(shared, load, first, builder);
     return {shared.buffer};
   };
-  shared.base = create_if_else({in_bounds, "rows", "copied"}, builder, in_memory, copied)[0];
+  shared.base = lanes_.create_if_else({in_bounds, "rows", "copied"}, builder, in_memory, copied)[0];
 }
 
 // A loop over the loads, of which `lowest` has the lowest address: a load in bounds is copied as a whole, others lane
@@ -107,22 +107,18 @@ void Widener::copy_to_buffer(const SharedCheck& shared, LoadInst& lowest, Value*
   SmallVector<uint64_t> distances;
   for (const Member& member : shared.members)
     distances.push_back(static_cast<uint64_t>(member.offset - lowest_offset(shared.members)) * bytes);
-  Constant* list = ConstantDataArray::get(context_, distances);
-  auto* table = new GlobalVariable(*to_.getParent(), list->getType(), true, GlobalValue::InternalLinkage, list,
-                                   "__kiln_distances");
+  Constant* list = ConstantDataArray::get(lanes_.context(), distances);
+  auto* table = new GlobalVariable(*lanes_.function().getParent(), list->getType(), true, GlobalValue::InternalLinkage,
+                                   list, "__kiln_distances");
   LaneSlots slots;
   for (Value* value : {pointer, guard.offset}) store_leaves(value, slots, builder);
   Value* first_offset = at_lane(guard.offset, 0, builder);
   Value* is_in_order = check_stride(guard.offset, builder);
   Value* reach = builder.getInt64((kLanes - 1) * bytes);
-  Value* reduced = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, scalar(guard.limit), reach);
-  Value* bits = builder.CreateBitCast(mask_, builder.getInt32Ty());
+  Value* reduced = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, lanes_.scalar(guard.limit), reach);
+  Value* bits = lanes_.mask_bits(builder);
 
-  auto block = [&](const char* name) {
-    BasicBlock* made = BasicBlock::Create(context_, name, &to_);
-    made->moveAfter(builder.GetInsertBlock());
-    return made;
-  };
+  auto block = [&](const char* name) { return lanes_.create_block(name, builder.GetInsertBlock()); };
   BasicBlock *before = builder.GetInsertBlock(), *end = block("copied.end"), *next = block("row.next");
   BasicBlock *lane_block = block("lane"), *lanes = block("lanes"), *whole_block = block("row"),
              *copy_block = block("copy");
@@ -152,7 +148,7 @@ void Widener::copy_to_buffer(const SharedCheck& shared, LoadInst& lowest, Value*
   Value* address = builder.CreateGEP(builder.getInt8Ty(), at_lane_of_loop(pointer, lane, slots, builder), distance);
   Value* own = builder.CreateGEP(element, to, builder.CreateZExt(lane, number));
   // If the guard fails, the zero stored above.
-  address = builder.CreateSelect(builder.CreateICmpULT(offset, scalar(guard.limit)), address, own);
+  address = builder.CreateSelect(builder.CreateICmpULT(offset, lanes_.scalar(guard.limit)), address, own);
   builder.CreateAlignedStore(builder.CreateAlignedLoad(element, address, lowest.getAlign()), own, lowest.getAlign());
   Value* remaining = builder.CreateAnd(rest, builder.CreateSub(rest, builder.getInt32(1)));
   rest->addIncoming(remaining, lane_block);
@@ -172,7 +168,7 @@ void Widener::load_with_shared_check(LoadInst& load, SharedCheck& shared, IRBuil
       *find_if(shared.members, [&](const Member& one) { return one.access == static_cast<Instruction*>(&load); });
   Value* address = builder.CreateConstGEP1_64(load.getType(), shared.base,
                                               static_cast<uint64_t>(member.offset - lowest_offset(shared.members)));
-  vectors_[&load] = load_consecutive(load, address, builder);
+  lanes_.set_vector(&load, load_consecutive(load, address, builder));
   if (++shared.num_loaded == shared.members.size()) free_buffers_.push_back({shared.buffer, shared.buffer_bytes});
 }
 

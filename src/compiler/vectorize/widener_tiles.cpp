@@ -49,7 +49,7 @@ std::optional<Widener::LaneOffsets> Widener::product_of(const std::optional<Lane
 
 // Of an address or a 64-bit number.
 std::optional<Widener::LaneOffsets> Widener::lane_offsets_of(Value* value, unsigned depth) {
-  if (!is_divergent(value)) return LaneOffsets{};
+  if (!lanes_.is_divergent(value)) return LaneOffsets{};
   if (depth > 12) return std::nullopt;
   if (auto values = values_of(value)) {
     LaneOffsets lane_offsets;
@@ -62,7 +62,7 @@ std::optional<Widener::LaneOffsets> Widener::lane_offsets_of(Value* value, unsig
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction) return std::nullopt;
   auto of = [&](unsigned i) { return lane_offsets_of(instruction->getOperand(i), depth + 1); };
-  auto is_uniform = [&](unsigned i) { return !is_divergent(instruction->getOperand(i)); };
+  auto is_uniform = [&](unsigned i) { return !lanes_.is_divergent(instruction->getOperand(i)); };
   if (isa<ZExtInst, SExtInst>(instruction)) {
     Value* narrow = instruction->getOperand(0);
     if (!never_wraps(value)) return std::nullopt;
@@ -123,12 +123,12 @@ std::optional<Widener::LaneOffsets> Widener::lane_offsets_of_access(Instruction&
     address = select->getTrueValue();
     if (!isa<LoadInst>(access) ? !is_sink(select->getFalseValue()) : !guarded(pointer)) return std::nullopt;
   }
-  if (!is_divergent(address) || stride_of(address)) return std::nullopt;
+  if (!lanes_.is_divergent(address) || stride_of(address)) return std::nullopt;
   std::optional<LaneOffsets> lane_offsets = lane_offsets_of(address);
-  if (!lane_offsets || !allowed || !is_divergent(allowed)) return lane_offsets;
+  if (!lane_offsets || !allowed || !lanes_.is_divergent(allowed)) return lane_offsets;
   auto* comparison = dyn_cast<ICmpInst>(allowed);
   if (!comparison || comparison->getPredicate() != ICmpInst::ICMP_ULT ||
-      !comparison->getOperand(0)->getType()->isIntegerTy(64) || is_divergent(comparison->getOperand(1)) ||
+      !comparison->getOperand(0)->getType()->isIntegerTy(64) || lanes_.is_divergent(comparison->getOperand(1)) ||
       lane_offsets_of(comparison->getOperand(0)) != lane_offsets)
     return std::nullopt;
   return lane_offsets;
@@ -230,19 +230,19 @@ void Widener::find_tiles() {
 
 // Whether guards allow all of it, and all lanes are active.
 Value* Widener::check_tile_bounds(const Tile& tile, IRBuilder<>& builder) {
-  Value* in_bounds = is_all(mask_) ? builder.getTrue() : all_active(builder);
+  Value* in_bounds = is_all(lanes_.mask()) ? builder.getTrue() : lanes_.all_active(builder);
   uint64_t reach = (tile.strips[0].elements.size() - 1) * tile.bytes;
   auto check_strip = [&](const Strip& strip) {
     auto* select = dyn_cast<SelectInst>(getLoadStorePointerOperand(tile.accesses[strip.access]));
     if (!select) return;
     Value* allowed = select->getCondition();
-    if (!is_divergent(allowed)) {
-      in_bounds = builder.CreateAnd(in_bounds, scalar(allowed));
+    if (!lanes_.is_divergent(allowed)) {
+      in_bounds = builder.CreateAnd(in_bounds, lanes_.scalar(allowed));
       return;
     }
     auto* comparison = cast<ICmpInst>(allowed);
-    Value* reduced =
-        builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, scalar(comparison->getOperand(1)), builder.getInt64(reach));
+    Value* reduced = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, lanes_.scalar(comparison->getOperand(1)),
+                                                   builder.getInt64(reach));
     Value* offset = at_lane(comparison->getOperand(0), strip.lane, builder);
     in_bounds = builder.CreateAnd(in_bounds, builder.CreateICmpULT(offset, reduced));
   };
@@ -256,10 +256,10 @@ Value* Widener::check_tile_bounds(const Tile& tile, IRBuilder<>& builder) {
   return in_bounds;
 }
 
-Widener::Values Widener::emit_by_tile(const Tile& tile, IRBuilder<>& builder, Emitter vectorized, Emitter scalarized) {
+Values Widener::emit_by_tile(const Tile& tile, IRBuilder<>& builder, Emitter vectorized, Emitter scalarized) {
   Value* in_bounds = check_tile_bounds(tile, builder);
   if (auto* known = dyn_cast<ConstantInt>(in_bounds); known && known->isOne()) return vectorized();
-  return create_if_else({in_bounds, "tile", "lanes"}, builder, vectorized, scalarized);
+  return lanes_.create_if_else({in_bounds, "tile", "lanes"}, builder, vectorized, scalarized);
 }
 
 void Widener::load_tile(const Tile& tile, IRBuilder<>& builder) {
@@ -290,19 +290,19 @@ void Widener::load_tile(const Tile& tile, IRBuilder<>& builder) {
     Values results;
     for (Instruction* access : tile.accesses) {
       widen_load_scalarized(cast<LoadInst>(*access), builder);
-      results.push_back(vectors_[access]);
+      results.push_back(lanes_.known_vector(access));
     }
     return results;
   };
   for (auto [access, result] : zip_equal(tile.accesses, emit_by_tile(tile, builder, vectorized, scalarized)))
-    vectors_[access] = result;
+    lanes_.set_vector(access, result);
 }
 
 void Widener::store_tile(const Tile& tile, IRBuilder<>& builder) {
   auto vectorized = [&]() -> Values {
     Values values;
     for (Instruction* access : tile.accesses)
-      values.push_back(vector(cast<StoreInst>(access)->getValueOperand(), builder));
+      values.push_back(lanes_.vector(cast<StoreInst>(access)->getValueOperand(), builder));
     Value* all = concatenateVectors(builder, values);
     for (const Strip& strip : tile.strips) {
       auto& store = cast<StoreInst>(*tile.accesses[strip.access]);

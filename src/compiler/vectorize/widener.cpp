@@ -48,6 +48,9 @@ Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses
       dominators_(analyses.getResult<DominatorTreeAnalysis>(from)),
       evolution_(analyses.getResult<ScalarEvolutionAnalysis>(from)),
       layout_(from.getDataLayout()),
+      strides_(flow_, loops_, layout_),
+      wrapping_(flow_, evolution_, layout_, strides_),
+      patterns_(flow_, layout_, strides_, wrapping_),
       lanes_(to, flow_, isa_, [this](Instruction& instruction, IRBuilder<>& builder) {
         return widen_arithmetic(instruction, builder);
       }) {
@@ -90,7 +93,7 @@ bool Widener::can_be_postponed(Instruction& instruction) {
     case Instruction::Sub:
     case Instruction::Mul:
     case Instruction::Shl:
-    case Instruction::GetElementPtr: return stride_of(&instruction).has_value();
+    case Instruction::GetElementPtr: return strides_.stride_of(&instruction).has_value();
     default: return false;
   }
 }

@@ -46,7 +46,12 @@
 #include "compiler/ir/simdgroup.h"
 #include "compiler/ir/striped_atomics.h"
 #include "compiler/vectorize/widen.h"
+#include "compiler/vectorize/widener_guards.h"
+#include "compiler/vectorize/widener_lane_values.h"
 #include "compiler/vectorize/widener_lanes.h"
+#include "compiler/vectorize/widener_patterns.h"
+#include "compiler/vectorize/widener_strides.h"
+#include "compiler/vectorize/widener_wrapping.h"
 
 namespace kiln {
 
@@ -68,17 +73,6 @@ class Widener {
  private:
   using EmitterAt = function_ref<Values(Value* address)>;
 
-  // A guarded address: `address` if `allowed` holds, else memory of zeros or a sink. Null if there is no guard.
-  struct GuardedAddress {
-    Value* allowed;
-    Value* address;
-  };
-
-  // A guard that compares a lane's offset with a uniform limit.
-  struct LaneGuard {
-    Value *offset, *limit;
-  };
-
   // The memory that the lanes access together.
   struct AccessShape {
     uint64_t bytes;                 // of an element
@@ -87,15 +81,6 @@ class Widener {
     bool needs_full_mask = false;   // without a bounds check all lanes must be active
     unsigned lowest = 0;            // the lane with the lowest address
     bool slow_path_checks = false;  // the slow path itself handles a range that is out of bounds as a whole
-  };
-
-  // Lanes' values that are a uniform number plus a constant for each lane, as in lanes that share a word or go
-  // backwards. The arithmetic may wrap.
-  struct Pattern {
-    std::array<uint64_t, kLanes> offsets;  // from the lowest lane's value
-    unsigned lowest, highest;              // lanes
-
-    bool operator==(const Pattern&) const = default;
   };
 
   // Elements in a row, and which of them each of some lanes takes.
@@ -112,11 +97,6 @@ class Widener {
     SmallVector<Window> windows;
     bool are_strips;  // whether each piece is `length` elements in a row, in the order of lanes
     unsigned cost;    // loads and permutations
-  };
-
-  // Both ends are in it.
-  struct Interval {
-    int64_t least, most;
   };
 
   // A uniform value plus, for each lane, `distance` times the number of votes for lanes before it.
@@ -242,22 +222,6 @@ class Widener {
     unsigned scope;  // in which it is known
   };
 
-  // A number with a stride compared with a uniform one: all lanes have `value`, or any one value.
-  struct LaneComparison {
-    CmpInst::Predicate predicate;
-    Value *number, *limit;
-    std::optional<bool> value;
-  };
-
-  // What has a stride in simdgroups that are no border's.
-  struct Piece {
-    int64_t stride = 0;
-    Value* side = nullptr;        // what all lanes have then; null: of a remainder, or the side that the first lane has
-    Value* subtracted = nullptr;  // uniform, from the side
-    Value* dividend = nullptr;    // of a remainder: its quotient is uniform
-    SmallVector<LaneComparison, 2> comparisons;
-  };
-
   // Their conditions, where a check is emitted.
   using CheckedPieces = DenseMap<Instruction*, Value*>;
 
@@ -322,49 +286,23 @@ class Widener {
 
   // ---- Strides and patterns from lane to lane
 
-  std::optional<int64_t> stride_of(Value* value);
-  std::optional<int64_t> stride_of_result(Value* value);
   Value* at_lane(Value* value, unsigned lane, IRBuilder<>& builder);
   ActiveLanes active_lanes(IRBuilder<>& builder);
-  bool has_negative_offset(Value* value);
   bool can_be_computed_at_lane(Value* value);
   bool is_cheap_at_lane(Value* value, unsigned& left);
   Value* at_active_lane(Value* value, Value* lane, IRBuilder<>& builder);
   void complete_lane_phis();
-  static std::optional<std::array<APInt, kLanes>> values_of(Value* value, unsigned depth = 0);
-  std::optional<std::array<APInt, kLanes>> lane_bits(Value* value, unsigned depth = 0);
-  bool is_modular(Value* value);
-  std::optional<Pattern> pattern_of(Value* value);
-  static Pattern added(const Pattern& first, const Pattern& second);
-  std::optional<Pattern> sum_of_patterns(Value* one, Value* other);
-  bool have_equal_strides(Value* one, Value* other);
   Value* check_stride(Value* value, IRBuilder<>& builder);
   Value* check_stride(Value* value, CheckedPieces& checked, IRBuilder<>& builder);
   Value* check_pieces(Value* value, CheckedPieces& checked, IRBuilder<>& builder);
   Value* check_wrapping(Value* value, IRBuilder<>& builder);
-  bool wraps_as_a_whole(Value* value, SmallPtrSetImpl<Instruction*>& seen);
-  std::optional<uint64_t> end_of_extension(Value* offset);
   Value* check_bounds(Value* offset, Value* limit, unsigned lowest, uint64_t reach, CheckedPieces& checked,
                       IRBuilder<>& builder);
-  static bool wraps_only_with_operands(const Instruction& instruction, bool in_any_width = false);
-  bool has_uniform_sign(Value* value);
-  bool is_small_sum(const Instruction& instruction) const;
-  std::optional<Interval> exact_range(Value* value, unsigned depth = 0);
-  std::optional<Interval> computed_range(Value* value, unsigned depth);
-  bool never_wraps(Value* value);
   bool is_masked_access(Value* pointer, uint64_t bytes);
   Value* lanes_below(CmpInst& comparison, IRBuilder<>& builder);
 
   // ---- Strides with a condition
 
-  bool add_lane_comparisons(Value* condition, std::optional<bool> value, SmallVectorImpl<LaneComparison>& comparisons,
-                            unsigned depth = 0);
-  bool add_lane_comparison(CmpInst::Predicate predicate, Value* number, Value* limit, std::optional<bool> value,
-                           SmallVectorImpl<LaneComparison>& comparisons);
-  std::optional<Piece> piece_of(Instruction& instruction);
-  std::optional<Piece> find_piece(Instruction& instruction);
-  bool has_piece(Value* value);
-  SmallVector<Instruction*> pieces_in(Value* value);
   Value* at_lane_of_piece(Instruction& instruction, const Piece& piece, unsigned lane, IRBuilder<>& builder);
   Value* remainder_of(Instruction& instruction, Value* number, IRBuilder<>& builder);
   Value* check_piece(Instruction& instruction, CheckedPieces& checked, IRBuilder<>& builder);
@@ -373,15 +311,11 @@ class Widener {
   // ---- Memory
 
   void widen_variable(AllocaInst& variable);
-  static std::optional<GuardedAddress> guarded(Value* pointer);
-  static GuardedAddress guarded_address_of(Instruction& access);
-  std::optional<LaneGuard> lane_guard_of(Value* allowed) const;
   Value* reduced_limit(Value* limit, uint64_t reach, std::optional<uint64_t> end = std::nullopt);
   bool has_range_guard(const GuardedAddress& target, uint64_t bytes);
   bool uses_tail_load(const LoadInst& load, const GuardedAddress& target);
   Values emit_by_shape(Value* pointer, Value* allowed, const AccessShape& shape, IRBuilder<>& builder,
                        EmitterAt vectorized, Emitter scalarized);
-  uint64_t element_stride(Value* pointer, uint64_t bytes);
   LoadInst* load_part(const LoadInst& load, unsigned count, Value* address, IRBuilder<>& builder,
                       Type* element = nullptr);
   static Value* collected(ArrayRef<Value*> registers, ArrayRef<unsigned> elements, IRBuilder<>& builder);
@@ -400,7 +334,6 @@ class Widener {
   Values load_strided_words(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
                             IRBuilder<>& builder);
   void store_strided(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder);
-  static unsigned strip_of(const Pattern& pattern, uint64_t bytes);
   std::optional<Pieces> pieces_of(const Pattern& pattern, uint64_t bytes, unsigned most_cost) const;
   Value* load_window(const LoadInst& load, const Window& window, Value* address, IRBuilder<>& builder);
   bool store_pattern(StoreInst& store, Value* pointer, Value* allowed, IRBuilder<>& builder);
@@ -530,20 +463,20 @@ class Widener {
   DominatorTree& dominators_;
   ScalarEvolution& evolution_;  // of `from_`
   const DataLayout& layout_;
+  Strides strides_;
+  Wrapping wrapping_;
+  AddressPatterns patterns_;
   Lanes lanes_;
   DenseMap<Type*, SmallVector<AllocaInst*>> unused_scratch_;
   uint64_t scratch_bytes_ = 0;
   DenseMap<const Instruction*, LoadInst*> updated_arrays_;  // of atomics: the load of their array's address
   Value* exclusive_ = nullptr;  // in from_: whether the launch is exclusive; null if no atomic needs it
   std::map<std::tuple<Value*, uint64_t, std::optional<uint64_t>>, Value*> reduced_limits_;
-  DenseMap<Value*, std::optional<Interval>> exact_ranges_;
   DenseMap<BasicBlock*, BasicBlock*> begin_, end_;  // a block's first and last block in to_
   DenseMap<BasicBlock*, Value*> masks_;
   DenseMap<Loop*, PHINode*> loop_masks_;
   DenseMap<PHINode*, Value*> carried_;
   DenseSet<PHINode*> live_out_phis_;  // loop-carried values that are also live out
-  DenseMap<Value*, std::optional<int64_t>> strides_;
-  DenseMap<Instruction*, std::optional<Piece>> pieces_;
   DenseMap<std::pair<PHINode*, unsigned>, PHINode*> lane_phis_;
   SmallVector<std::pair<PHINode*, unsigned>> new_lane_phis_;
   std::vector<LiveOut> live_outs_;

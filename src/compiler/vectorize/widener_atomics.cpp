@@ -125,7 +125,7 @@ void Widener::find_updated_arrays(function_ref<bool(uint64_t)> is_output) {
     // For a single lane an atomic is faster than a lock.
     is_known = is_known && all_of(all, [&](auto& one) {
                  Value* pointer = guarded_address_of(*one.first).address;
-                 return lanes_.is_divergent(pointer) && element_stride(pointer, sizeof(float)) == 1;
+                 return lanes_.is_divergent(pointer) && strides_.element_stride(pointer, sizeof(float)) == 1;
                });
     if (is_known) updated_arrays_.insert(all.begin(), all.end());
   }
@@ -166,7 +166,7 @@ void Widener::widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
 bool Widener::is_striped_range(AtomicRMWInst& atomic, Value* pointer) {
   Value* exclusive = is_exclusive(atomic);
   return exclusive && !isa<Constant>(exclusive) && is_striped_update(atomic) && lanes_.is_divergent(pointer) &&
-         element_stride(pointer, sizeof(float)) == 1 && !only_lane(lanes_.mask());
+         strides_.element_stride(pointer, sizeof(float)) == 1 && !only_lane(lanes_.mask());
 }
 
 // For memory that no other thread modifies.
@@ -294,7 +294,7 @@ void Widener::widen_unguarded_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder
   if (combine_lanes(atomic, builder)) return;
   Value *exclusive = is_exclusive(atomic), *pointer = atomic.getPointerOperand();
   uint64_t bytes = layout_.getTypeStoreSize(atomic.getType());
-  if (!exclusive || !is_word(bytes) || !lanes_.is_divergent(pointer) || element_stride(pointer, bytes) != 1 ||
+  if (!exclusive || !is_word(bytes) || !lanes_.is_divergent(pointer) || strides_.element_stride(pointer, bytes) != 1 ||
       only_lane(lanes_.mask()))
     return for_each_lane(atomic, builder);
   // Consecutive lanes have distinct addresses.

@@ -73,7 +73,7 @@ bool Widener::store_compressed(StoreInst& store, Value* address, Value* allowed,
   if (!rank || rank->distance != bytes) return false;
   Value *offset = nullptr, *limit = nullptr;
   if (allowed && lanes_.is_divergent(allowed)) {
-    std::optional<LaneGuard> guard = lane_guard_of(allowed);
+    std::optional<LaneGuard> guard = lane_guard_of(allowed, flow_);
     std::optional<Rank> guarded_rank = guard ? rank_of(guard->offset) : std::nullopt;
     if (!guarded_rank || guarded_rank->votes != rank->votes || guarded_rank->distance != bytes) return false;
     offset = guard->offset;

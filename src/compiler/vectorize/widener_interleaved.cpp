@@ -30,8 +30,8 @@ bool Widener::is_interleaved_with(const AccessGroup& group, Instruction& access,
   auto [allowed, address] = guarded_address_of(access);
   auto [first_allowed, first_address] = guarded_address_of(first);
   if ((allowed == nullptr) != (first_allowed == nullptr)) return false;
-  uint64_t step = element_stride(first_address, bytes);
-  if (step < 2 || element_stride(address, bytes) != step) return false;
+  uint64_t step = strides_.element_stride(first_address, bytes);
+  if (step < 2 || strides_.element_stride(address, bytes) != step) return false;
   std::optional<int64_t> offset = distance(first_address, address, bytes, evolution_);
   if (!offset) return false;
   if (allowed != first_allowed) {
@@ -140,7 +140,7 @@ void Widener::load_group(const AccessGroup& group, IRBuilder<>& builder) {
   int64_t lowest = lowest_offset(group);
   auto& load = cast<LoadInst>(*find_if(group, [&](const Member& member) { return member.offset == lowest; })->access);
   auto [allowed, pointer] = guarded_address_of(load);
-  uint64_t bytes = layout_.getTypeStoreSize(load.getType()), step = element_stride(pointer, bytes);
+  uint64_t bytes = layout_.getTypeStoreSize(load.getType()), step = strides_.element_stride(pointer, bytes);
   SmallVector<uint64_t> indices;
   Values by_index(step);
   for (const Member& member : group) {
@@ -181,7 +181,7 @@ void Widener::store_group(const AccessGroup& group, IRBuilder<>& builder) {
   auto& store = cast<StoreInst>(*find_if(group, [&](const Member& member) { return member.offset == lowest; })->access);
   auto [allowed, pointer] = guarded_address_of(store);
   Type* element = store.getValueOperand()->getType();
-  uint64_t bytes = layout_.getTypeStoreSize(element), step = element_stride(pointer, bytes);
+  uint64_t bytes = layout_.getTypeStoreSize(element), step = strides_.element_stride(pointer, bytes);
   Values values(step);
   for (const Member& member : group)
     values[static_cast<uint64_t>(member.offset - lowest)] = cast<StoreInst>(member.access)->getValueOperand();

@@ -30,31 +30,6 @@ void Widener::widen_variable(AllocaInst& variable) {
   lanes_.set_vector(&variable, builder.CreateGEP(builder.getInt8Ty(), all, offsets));
 }
 
-std::optional<Widener::GuardedAddress> Widener::guarded(Value* pointer) {
-  auto* select = dyn_cast<SelectInst>(pointer);
-  if (!select || !is_zeros(select->getFalseValue())) return std::nullopt;
-  return GuardedAddress{select->getCondition(), select->getTrueValue()};
-}
-
-Widener::GuardedAddress Widener::guarded_address_of(Instruction& access) {
-  auto* atomic = dyn_cast<AtomicRMWInst>(&access);
-  Value* pointer = atomic ? atomic->getPointerOperand() : getLoadStorePointerOperand(&access);
-  auto* select = dyn_cast<SelectInst>(pointer);
-  if (select && (isa<LoadInst>(access) ? is_zeros(select->getFalseValue()) : is_sink(select->getFalseValue())))
-    return {select->getCondition(), select->getTrueValue()};
-  return {nullptr, pointer};
-}
-
-std::optional<Widener::LaneGuard> Widener::lane_guard_of(Value* allowed) const {
-  auto* comparison = dyn_cast_or_null<ICmpInst>(allowed);
-  if (!comparison) return std::nullopt;
-  const bool is_swapped = comparison->getPredicate() == ICmpInst::ICMP_UGT;
-  if (!is_swapped && comparison->getPredicate() != ICmpInst::ICMP_ULT) return std::nullopt;
-  LaneGuard guard{comparison->getOperand(is_swapped ? 1 : 0), comparison->getOperand(is_swapped ? 0 : 1)};
-  if (!guard.offset->getType()->isIntegerTy(64) || lanes_.is_divergent(guard.limit)) return std::nullopt;
-  return guard;
-}
-
 // A guard's limit, or `end` if that is less, minus the reach of an access. Emitted once, at the limit's definition,
 // since many checks use it.
 Value* Widener::reduced_limit(Value* limit, uint64_t reach, std::optional<uint64_t> end) {
@@ -76,8 +51,8 @@ bool Widener::has_range_guard(const GuardedAddress& target, uint64_t bytes) {
   if (!comparison || comparison->getPredicate() != ICmpInst::ICMP_ULT) return false;
   Value *offset = comparison->getOperand(0), *limit = comparison->getOperand(1);
   return offset->getType()->isIntegerTy(64) && !lanes_.is_divergent(limit) &&
-         element_stride(target.address, bytes) == 1 && never_wraps(target.address) &&
-         stride_of(offset) == static_cast<int64_t>(bytes) && never_wraps(offset) &&
+         strides_.element_stride(target.address, bytes) == 1 && wrapping_.never_wraps(target.address) &&
+         strides_.stride_of(offset) == static_cast<int64_t>(bytes) && wrapping_.never_wraps(offset) &&
          computeKnownBits(limit, layout_).countMinLeadingZeros() >= 2;
 }
 
@@ -111,8 +86,8 @@ std::optional<Widener::RangeCheck> Widener::check_range(Value* pointer, Value* a
                                                         IRBuilder<>& builder) {
   Value *offset = nullptr, *limit = nullptr;
   if (allowed && lanes_.is_divergent(allowed)) {
-    std::optional<LaneGuard> guard = lane_guard_of(allowed);
-    if (!guard || !have_equal_strides(guard->offset, pointer)) return std::nullopt;
+    std::optional<LaneGuard> guard = lane_guard_of(allowed, flow_);
+    if (!guard || !patterns_.have_equal_strides(guard->offset, pointer)) return std::nullopt;
     offset = guard->offset;
     limit = guard->limit;
   }
@@ -120,8 +95,8 @@ std::optional<Widener::RangeCheck> Widener::check_range(Value* pointer, Value* a
   if (!offset && !shape.is_exact) return std::nullopt;
   // If the first lanes would read before the array, they are inactive: the check then covers active lanes only.
   bool is_active_only = shape.is_exact && shape.lowest == 0 && !is_all(lanes_.mask()) && is_word(shape.bytes) &&
-                        element_stride(pointer, shape.bytes) == 1 && has_negative_offset(pointer) &&
-                        !has_piece(pointer) && can_be_computed_at_lane(pointer) &&
+                        strides_.element_stride(pointer, shape.bytes) == 1 && strides_.has_negative_offset(pointer) &&
+                        !strides_.has_piece(pointer) && can_be_computed_at_lane(pointer) &&
                         (!offset || can_be_computed_at_lane(offset));
   Value *base, *condition;
   if (is_active_only) {
@@ -179,21 +154,6 @@ Values Widener::emit_by_shape(Value* pointer, Value* allowed, const AccessShape&
                        : scalarized();
   };
   return lanes_.create_if_else({check->condition, "row", "lanes"}, builder, fast_path, slow_path);
-}
-
-// The number of elements from one lane's to the next one's, if this is worth other accesses than lane by lane: 1; 2, 3,
-// 4, 8 or 16 words, as in threads that process four elements each; as many narrower elements, if they fill 16 bytes at
-// most. Otherwise 0.
-uint64_t Widener::element_stride(Value* pointer, uint64_t bytes) {
-  std::optional<int64_t> stride = stride_of(pointer);
-  if (!stride) return 0;
-  for (int64_t step : {1, 2, 3, 4, 8, 16}) {
-    if (*stride != step * static_cast<int64_t>(bytes)) continue;
-    const bool is_served =
-        step == 1 || (is_word(bytes) ? bytes == 4 || step != 16 : isPowerOf2_64(bytes) && *stride <= 16);
-    return is_served ? static_cast<uint64_t>(step) : 0;
-  }
-  return 0;
 }
 
 // Loads so many consecutive elements of those that the lanes load, at the point where the lanes' own loads would be.
@@ -468,7 +428,7 @@ void Widener::widen_single_load(LoadInst& load, IRBuilder<>& builder) {
     }
     if (select_address(load, pointer, allowed, builder)) return;
     uint64_t bytes = layout_.getTypeStoreSize(load.getType());
-    uint64_t step = element_stride(pointer, bytes);
+    uint64_t step = strides_.element_stride(pointer, bytes);
     auto vectorized = [&](Value* address) -> Values {
       if (step > 1) return load_strided(load, address, step, {0}, builder);
       Value* loaded = load_consecutive(load, address, builder);
@@ -516,7 +476,8 @@ void Widener::widen_load_scalarized(LoadInst& load, IRBuilder<>& builder) {
   if (!is_masked && !lanes_.has_gathers(load.getType())) {
     const uint64_t bytes = layout_.getTypeStoreSize(load.getType());
     const bool is_beside_border = !load.getType()->isIntegerTy(1) && lanes_.can_mask(bytes) &&
-                                  isa_.has_mask_registers && element_stride(address, bytes) == 1 && has_piece(address);
+                                  isa_.has_mask_registers && strides_.element_stride(address, bytes) == 1 &&
+                                  strides_.has_piece(address);
     return is_beside_border ? load_beside_border(load, builder) : for_each_lane(load, builder);
   }
   Value* mask = allowed ? lanes_.narrowed(lanes_.mask(), lanes_.vector(allowed, builder), builder) : lanes_.mask();
@@ -539,7 +500,7 @@ void Widener::note_scattered(const Instruction& access, Value* address) {
     remark("widen", access, what, how,
            ": each thread's private array is an array of its own, and the index is not "
            "known when the kernel is compiled");
-  else if (std::optional<int64_t> stride = stride_of(address))
+  else if (std::optional<int64_t> stride = strides_.stride_of(address))
     remark("widen", access, what, how, ": the ", noun, "s of neighbouring threads are ", *stride, " bytes apart");
   else
     remark("widen", access, what, how, ": the ", noun, "'s stride from thread to thread is not known");
@@ -579,7 +540,7 @@ void Widener::widen_single_store(StoreInst& store, IRBuilder<>& builder) {
     return;
   }
   uint64_t bytes = layout_.getTypeStoreSize(value->getType());
-  uint64_t step = element_stride(address, bytes);
+  uint64_t step = strides_.element_stride(address, bytes);
   // A register must reach from one lane's element to the next one's, and what lies between is masked.
   const bool is_served =
       step == 1 || (isPowerOf2_64(step) && step <= lanes_.register_lanes(value->getType()) && lanes_.can_mask(bytes));

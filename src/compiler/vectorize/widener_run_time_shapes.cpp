@@ -42,7 +42,7 @@ std::optional<Widener::RunTimeShape> Widener::run_time_shape(Instruction& access
   auto [allowed, address] = guarded_address_of(access);
   const uint64_t bytes = layout_.getTypeStoreSize(type);
   if (type->isIntegerTy(1) || !VectorType::isValidElementType(type) || bytes != layout_.getTypeAllocSize(type) ||
-      stride_of(address))
+      strides_.stride_of(address))
     return std::nullopt;
   if (num_tested_ == kMostTested) return std::nullopt;
   // Lanes' variables are apart.
@@ -51,7 +51,7 @@ std::optional<Widener::RunTimeShape> Widener::run_time_shape(Instruction& access
   if (!sum || none_of(sum->terms, [&](const LaneTerm& term) { return has_position(term.number); })) return std::nullopt;
   RunTimeShape shape{std::move(*sum), std::nullopt, allowed, nullptr, bytes, std::max(isa_.num_words(), 8U)};
   if (allowed && lanes_.is_divergent(allowed)) {
-    std::optional<LaneGuard> guard = lane_guard_of(allowed);
+    std::optional<LaneGuard> guard = lane_guard_of(allowed, flow_);
     if (!guard) return std::nullopt;
     shape.limit = guard->limit;
     shape.offset = lane_sum_of(guard->offset, bytes);

@@ -23,7 +23,7 @@ bool Widener::can_share_check(const AccessGroup& group, LoadInst& load, Member& 
   if (load.getType() != first.getType() || load.getAlign() != first.getAlign()) return false;
   auto [allowed, address] = guarded_address_of(load);
   auto [first_allowed, first_address] = guarded_address_of(first);
-  std::optional<LaneGuard> guard = lane_guard_of(allowed), first_guard = lane_guard_of(first_allowed);
+  std::optional<LaneGuard> guard = lane_guard_of(allowed, flow_), first_guard = lane_guard_of(first_allowed, flow_);
   if (guard->limit != first_guard->limit) return false;
   uint64_t bytes = layout_.getTypeStoreSize(load.getType());
   std::optional<int64_t> offset = distance(first_address, address, bytes, evolution_);
@@ -44,9 +44,10 @@ void Widener::find_shared_checks(BasicBlock& block) {
   auto is_candidate = [&](LoadInst& load) {
     if (load.getType()->isIntegerTy(1) || tiles_.contains(&load) || group_of_.contains(&load)) return false;
     auto [allowed, address] = guarded_address_of(load);
-    std::optional<LaneGuard> guard = lane_guard_of(allowed);
-    return guard && lanes_.is_divergent(allowed) && have_equal_strides(guard->offset, address) &&
-           element_stride(address, layout_.getTypeStoreSize(load.getType())) == 1 && !has_negative_offset(address);
+    std::optional<LaneGuard> guard = lane_guard_of(allowed, flow_);
+    return guard && lanes_.is_divergent(allowed) && patterns_.have_equal_strides(guard->offset, address) &&
+           strides_.element_stride(address, layout_.getTypeStoreSize(load.getType())) == 1 &&
+           !strides_.has_negative_offset(address);
   };
   auto can_join = [&](const AccessGroup& group, LoadInst& load, Member& member) {
     return can_share_check(group, load, member);
@@ -78,7 +79,7 @@ void Widener::emit_shared_check(SharedCheck& shared, IRBuilder<>& builder) {
   auto& load =
       cast<LoadInst>(*find_if(shared.members, [&](const Member& member) { return member.offset == lowest; })->access);
   auto [allowed, pointer] = guarded_address_of(load);
-  LaneGuard guard = *lane_guard_of(allowed);
+  LaneGuard guard = *lane_guard_of(allowed, flow_);
   uint64_t bytes = layout_.getTypeStoreSize(load.getType());
   uint64_t reach = (static_cast<uint64_t>(highest - lowest) + kLanes - 1) * bytes;
   shared.buffer_bytes = reach + bytes;
@@ -101,7 +102,7 @@ void Widener::emit_shared_check(SharedCheck& shared, IRBuilder<>& builder) {
 // by lane.
 void Widener::copy_to_buffer(const SharedCheck& shared, LoadInst& lowest, Value* first, IRBuilder<>& builder) {
   auto [allowed, pointer] = guarded_address_of(lowest);
-  LaneGuard guard = *lane_guard_of(allowed);
+  LaneGuard guard = *lane_guard_of(allowed, flow_);
   Type *element = lowest.getType(), *number = builder.getInt64Ty();
   uint64_t bytes = layout_.getTypeStoreSize(element);
   SmallVector<uint64_t> distances;

@@ -65,8 +65,8 @@ std::optional<Widener::LaneOffsets> Widener::lane_offsets_of(Value* value, unsig
   auto is_uniform = [&](unsigned i) { return !lanes_.is_divergent(instruction->getOperand(i)); };
   if (isa<ZExtInst, SExtInst>(instruction)) {
     Value* narrow = instruction->getOperand(0);
-    if (!never_wraps(value)) return std::nullopt;
-    std::optional<Pattern> pattern = pattern_of(narrow);
+    if (!wrapping_.never_wraps(value)) return std::nullopt;
+    std::optional<Pattern> pattern = patterns_.pattern_of(narrow);
     if (!pattern) return std::nullopt;
     LaneOffsets lane_offsets;
     lane_offsets.offsets = pattern->offsets;
@@ -123,7 +123,7 @@ std::optional<Widener::LaneOffsets> Widener::lane_offsets_of_access(Instruction&
     address = select->getTrueValue();
     if (!isa<LoadInst>(access) ? !is_sink(select->getFalseValue()) : !guarded(pointer)) return std::nullopt;
   }
-  if (!lanes_.is_divergent(address) || stride_of(address)) return std::nullopt;
+  if (!lanes_.is_divergent(address) || strides_.stride_of(address)) return std::nullopt;
   std::optional<LaneOffsets> lane_offsets = lane_offsets_of(address);
   if (!lane_offsets || !allowed || !lanes_.is_divergent(allowed)) return lane_offsets;
   auto* comparison = dyn_cast<ICmpInst>(allowed);

@@ -31,7 +31,8 @@ void Widener::find_zeroed_loads() {
           load->getType()->isIntegerTy(1) || !lanes_.is_divergent(load->getPointerOperand()))
         continue;
       if (groups_.contains(load) || group_of_.contains(load) || tiles_.contains(load)) continue;
-      if (element_stride(guarded_address_of(*load).address, layout_.getTypeStoreSize(load->getType())) != 1) continue;
+      if (strides_.element_stride(guarded_address_of(*load).address, layout_.getTypeStoreSize(load->getType())) != 1)
+        continue;
       if (!move_before(select->getCondition(), *load)) continue;
       zeroed_loads_[load] = {select, false};
     }

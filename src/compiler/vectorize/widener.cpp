@@ -51,6 +51,8 @@ Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses
       strides_(flow_, loops_, layout_),
       wrapping_(flow_, evolution_, layout_, strides_),
       patterns_(flow_, layout_, strides_, wrapping_),
+      lane_sums_(flow_, layout_),
+      tile_addresses_(flow_, layout_, strides_, wrapping_, patterns_),
       lanes_(to, flow_, isa_, [this](Instruction& instruction, IRBuilder<>& builder) {
         return widen_arithmetic(instruction, builder);
       }) {

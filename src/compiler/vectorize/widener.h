@@ -47,10 +47,12 @@
 #include "compiler/ir/striped_atomics.h"
 #include "compiler/vectorize/widen.h"
 #include "compiler/vectorize/widener_guards.h"
+#include "compiler/vectorize/widener_lane_sums.h"
 #include "compiler/vectorize/widener_lane_values.h"
 #include "compiler/vectorize/widener_lanes.h"
 #include "compiler/vectorize/widener_patterns.h"
 #include "compiler/vectorize/widener_strides.h"
+#include "compiler/vectorize/widener_tile_addresses.h"
 #include "compiler/vectorize/widener_wrapping.h"
 
 namespace kiln {
@@ -126,15 +128,6 @@ class Widener {
     unsigned num_loaded = 0;  // members that have been loaded
   };
 
-  // Lanes' addresses: a uniform base plus `offsets[lane] + rows[lane] * pitch`. `pitch` is uniform, or null. Wraps at
-  // 64 bits only.
-  struct LaneOffsets {
-    std::array<uint64_t, kLanes> offsets{}, rows{};
-    Value* pitch = nullptr;
-
-    bool operator==(const LaneOffsets&) const = default;
-  };
-
   // Consecutive elements in memory, each of which belongs to some lane.
   struct Strip {
     unsigned access, lane;           // of the first element
@@ -165,43 +158,6 @@ class Widener {
   struct ZeroedLoad {
     SelectInst* select;
     bool is_sunk;  // loaded at its first use
-  };
-
-  // A number that differs between lanes, as it counts in a sum.
-  struct LaneTerm {
-    Value* number;
-    std::optional<unsigned> extension;  // ZExt or SExt to 64 bits
-    int64_t factor;                     // in elements
-
-    bool operator==(const LaneTerm&) const = default;
-  };
-
-  // A number of 64 bits, or an address: uniform values plus terms, and a constant number of elements that belongs to
-  // them.
-  struct LaneSum {
-    // Sums of several extended numbers are exact in 32 bits if each is smaller than so many bits, and their factors are
-    // small.
-    static constexpr unsigned kSmallBits = 20;
-
-    Value* value;
-    SmallVector<LaneTerm> terms;
-    int64_t constant;
-    bool is_quotient;  // so that it is tested for being the same in all lanes
-
-    // In any order.
-    bool has_terms_of(ArrayRef<LaneTerm> others) const {
-      return terms.size() == others.size() &&
-             all_of(terms, [&](const LaneTerm& term) { return llvm::count(terms, term) == llvm::count(others, term); });
-    }
-
-    bool is_one_number() const { return terms.size() == 1 && terms[0].factor == 1; }
-
-    // Whether it is computed in 32 bits, and only of small numbers.
-    bool is_sum_of_small() const {
-      return !is_one_number() && all_of(terms, [](const LaneTerm& term) {
-        return term.extension && term.number->getType()->getIntegerBitWidth() <= 32;
-      });
-    }
   };
 
   // An access that consists of consecutive parts if the lanes' sums do.
@@ -352,13 +308,7 @@ class Widener {
 
   // ---- Addresses as sums
 
-  std::optional<int64_t> scale_of_step(const Instruction& step) const;
-  bool add_terms(Value* value, int64_t factor, LaneSum& sum, unsigned& steps);
-  std::optional<LaneSum> lane_sum_of(Value* value, uint64_t bytes);
-  static void take_out_constants(LaneSum& sum);
   Value* without_terms(Value* value, IRBuilder<>& builder);
-  bool is_quotient(Value* number) const;
-  bool has_position(Value* number) const;
 
   // ---- Accesses tested at run time
 
@@ -405,13 +355,8 @@ class Widener {
 
   // ---- Tiles
 
-  std::optional<LaneOffsets> lane_offsets_of(Value* value, unsigned depth = 0);
-  static std::optional<LaneOffsets> sum_of(const std::optional<LaneOffsets>& one,
-                                           const std::optional<LaneOffsets>& other);
-  static std::optional<LaneOffsets> product_of(const std::optional<LaneOffsets>& lane_offsets, uint64_t factor);
   void find_tiles();
   bool make_tile(ArrayRef<Instruction*> accesses, ArrayRef<LaneOffsets> lane_offsets, Tile& tile);
-  std::optional<LaneOffsets> lane_offsets_of_access(Instruction& access);
   Value* check_tile_bounds(const Tile& tile, IRBuilder<>& builder);
   Values emit_by_tile(const Tile& tile, IRBuilder<>& builder, Emitter vectorized, Emitter scalarized);
   void load_tile(const Tile& tile, IRBuilder<>& builder);
@@ -466,6 +411,8 @@ class Widener {
   Strides strides_;
   Wrapping wrapping_;
   AddressPatterns patterns_;
+  LaneSums lane_sums_;
+  TileAddresses tile_addresses_;
   Lanes lanes_;
   DenseMap<Type*, SmallVector<AllocaInst*>> unused_scratch_;
   uint64_t scratch_bytes_ = 0;

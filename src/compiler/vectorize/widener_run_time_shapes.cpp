@@ -47,17 +47,31 @@ std::optional<Widener::RunTimeShape> Widener::run_time_shape(Instruction& access
   if (num_tested_ == kMostTested) return std::nullopt;
   // Lanes' variables are apart.
   if (isa<AllocaInst>(getUnderlyingObject(address))) return std::nullopt;
-  std::optional<LaneSum> sum = lane_sum_of(address, bytes);
-  if (!sum || none_of(sum->terms, [&](const LaneTerm& term) { return has_position(term.number); })) return std::nullopt;
+  std::optional<LaneSum> sum = lane_sums_.lane_sum_of(address, bytes);
+  if (!sum || none_of(sum->terms, [&](const LaneTerm& term) { return lane_sums_.has_position(term.number); }))
+    return std::nullopt;
   RunTimeShape shape{std::move(*sum), std::nullopt, allowed, nullptr, bytes, std::max(isa_.num_words(), 8U)};
   if (allowed && lanes_.is_divergent(allowed)) {
     std::optional<LaneGuard> guard = lane_guard_of(allowed, flow_);
     if (!guard) return std::nullopt;
     shape.limit = guard->limit;
-    shape.offset = lane_sum_of(guard->offset, bytes);
+    shape.offset = lane_sums_.lane_sum_of(guard->offset, bytes);
     if (!shape.offset || !shape.offset->has_terms_of(shape.address.terms)) return std::nullopt;
   }
   return shape;
+}
+
+// The value in a lane whose terms are all 0.
+Value* Widener::without_terms(Value* value, IRBuilder<>& builder) {
+  if (!lanes_.is_divergent(value)) return lanes_.scalar(value);
+  auto* instruction = cast<Instruction>(value);
+  const bool is_wide = layout_.getTypeSizeInBits(value->getType()) == 64;
+  if (!is_wide || !lane_sums_.scale_of_step(*instruction)) return Constant::getNullValue(value->getType());
+  SmallVector<Value*> operands;
+  for (Value* operand : instruction->operands()) operands.push_back(without_terms(operand, builder));
+  Instruction* copy = with_operands(*instruction, operands);
+  copy->dropPoisonGeneratingFlags();
+  return builder.Insert(copy);
 }
 
 // The lanes' sums in elements, of which consecutive ones are to be found; and what all lanes must fulfil besides, as a

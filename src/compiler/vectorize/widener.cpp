@@ -39,13 +39,11 @@ bool is_ordering_edge_condition(const Instruction& instruction) { return calls(i
 
 Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses, const WidenOptions& options)
     : isa_(options.vector_isa),
-      is_full_(options.is_full),
       convergence_points_(options.sites),
       has_barriers_(any_of(options.sites, [](const ConvergencePoint& point) { return point.is_barrier; })),
       from_(from),
       flow_(from, analyses),
       loops_(analyses.getResult<LoopAnalysis>(from)),
-      dominators_(analyses.getResult<DominatorTreeAnalysis>(from)),
       evolution_(analyses.getResult<ScalarEvolutionAnalysis>(from)),
       layout_(from.getDataLayout()),
       strides_(flow_, loops_, layout_),
@@ -53,9 +51,11 @@ Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses
       patterns_(flow_, layout_, strides_, wrapping_),
       lane_sums_(flow_, layout_),
       tile_addresses_(flow_, layout_, strides_, wrapping_, patterns_),
-      lanes_(to, flow_, isa_, [this](Instruction& instruction, IRBuilder<>& builder) {
-        return widen_arithmetic(instruction, builder);
-      }) {
+      lanes_(to, flow_, isa_,
+             [this](Instruction& instruction, IRBuilder<>& builder) { return widen_arithmetic(instruction, builder); }),
+      blocks_(from, flow_, loops_, analyses.getResult<DominatorTreeAnalysis>(from), isa_, options.is_full, lanes_),
+      lane_scalars_(strides_, blocks_, lanes_),
+      checks_(flow_, isa_, strides_, wrapping_, patterns_, lane_scalars_, lanes_) {
   load_exclusive_flag(options.alone_offset, options.is_output);
   find_tiles();
   find_groups();
@@ -66,13 +66,9 @@ void Widener::run() {
   for (auto [old_argument, new_argument] : zip(from_.args(), lanes_.function().args()))
     lanes_.set_scalar(&old_argument, &new_argument);
   if (std::string reason = flow_.check_structure(from_); !reason.empty()) refuse(reason);
-  ReversePostOrderTraversal<Function*> order(&from_);
-  for (BasicBlock* block : order)
-    begin_[block] = BasicBlock::Create(lanes_.context(), block->getName(), &lanes_.function());
-  for (BasicBlock* block : order) widen_block(*block);
-  for (BasicBlock* block : order) complete_phis(*block);
-  complete_lane_phis();
-  IRBuilder<>(&lanes_.entry()).CreateBr(begin_[&from_.getEntryBlock()]);
+  blocks_.widen([this](Instruction& instruction, IRBuilder<>& builder) { widen_instruction(instruction, builder); });
+  lane_scalars_.complete_phis();
+  IRBuilder<>(&lanes_.entry()).CreateBr(blocks_.begin(&from_.getEntryBlock()));
 }
 
 // An address is mostly needed for the first and the last lane only, and a guard's condition for none. Their vectors are
@@ -164,7 +160,7 @@ Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder)
   if (auto* cast_instruction = dyn_cast<CastInst>(&instruction))
     return builder.CreateCast(cast_instruction->getOpcode(), operand(0), vector_of(instruction.getType()));
   if (auto* comparison = dyn_cast<CmpInst>(&instruction)) {
-    if (Value* lanes = lanes_below(*comparison, builder)) return lanes;
+    if (Value* lanes = checks_.lanes_below(*comparison, builder)) return lanes;
     return builder.CreateCmp(comparison->getPredicate(), operand(0), operand(1));
   }
   if (isa<SelectInst>(instruction)) {

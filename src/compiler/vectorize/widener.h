@@ -46,7 +46,10 @@
 #include "compiler/ir/simdgroup.h"
 #include "compiler/ir/striped_atomics.h"
 #include "compiler/vectorize/widen.h"
+#include "compiler/vectorize/widener_checks.h"
+#include "compiler/vectorize/widener_flow.h"
 #include "compiler/vectorize/widener_guards.h"
+#include "compiler/vectorize/widener_lane_scalars.h"
 #include "compiler/vectorize/widener_lane_sums.h"
 #include "compiler/vectorize/widener_lane_values.h"
 #include "compiler/vectorize/widener_lanes.h"
@@ -73,18 +76,6 @@ class Widener {
   void run();
 
  private:
-  using EmitterAt = function_ref<Values(Value* address)>;
-
-  // The memory that the lanes access together.
-  struct AccessShape {
-    uint64_t bytes;                 // of an element
-    uint64_t reach;                 // from the lowest lane's address to the last accessed element
-    bool is_exact;                  // only elements of some lane are accessed
-    bool needs_full_mask = false;   // without a bounds check all lanes must be active
-    unsigned lowest = 0;            // the lane with the lowest address
-    bool slow_path_checks = false;  // the slow path itself handles a range that is out of bounds as a whole
-  };
-
   // Elements in a row, and which of them each of some lanes takes.
   struct Window {
     uint64_t first, count;
@@ -105,11 +96,6 @@ class Widener {
   struct Rank {
     Value* votes;  // uniform: a bit for each lane
     uint64_t distance;
-  };
-
-  // The first and the last active lane.
-  struct ActiveLanes {
-    Value *first, *last;
   };
 
   // Accesses to adjacent members of structures, emitted together: loads at the first of them, stores at the last.
@@ -142,18 +128,6 @@ class Widener {
     bool has_constant_distances;  // whether the distances between strips are known at compile time
   };
 
-  // The run-time check that the lanes access memory as one range.
-  struct RangeCheck {
-    Value *condition, *base;  // an i1; the address of the lowest lane
-    Value *offset, *limit;    // of a divergent guard; else null
-    bool is_active_only;      // the check covers active lanes only
-  };
-
-  // An address with its guard, of which `offset` and `limit` are null unless it is divergent.
-  struct BoundedAddress {
-    Value *address, *allowed, *offset, *limit;
-  };
-
   // A select with a uniform condition between a consecutive load and zero: the address is selected instead.
   struct ZeroedLoad {
     SelectInst* select;
@@ -178,38 +152,11 @@ class Widener {
     unsigned scope;  // in which it is known
   };
 
-  // Their conditions, where a check is emitted.
-  using CheckedPieces = DenseMap<Instruction*, Value*>;
-
   // A load that is emitted at its first use.
   struct SunkLoad {
     LoadInst* load;
     Value* address;
   };
-
-  // A live-out value of a divergent loop.
-  struct LiveOut {
-    Loop* loop;
-    Instruction* value;
-    PHINode* phi;
-    Value* last;
-    BasicBlock* side = nullptr;  // of a carried result: lanes in the side get `next`, others keep what they have
-    Value* next = nullptr;
-  };
-
-  // A loop-carried value that is also live out: lanes that leave at the branch keep the carried value, others have what
-  // its side computes.
-  struct CarriedResult {
-    PHINode* carried;
-    BasicBlock* side;
-    Value* next;
-  };
-
-  // ---- Divergence
-
-  bool is_divergent_branch(const BasicBlock& block) const { return flow_.is_divergent_branch(block); }
-  bool is_divergent_loop(const Loop& loop) const { return flow_.is_divergent_loop(loop); }
-  BasicBlock* join_of(BranchInst& branch) const { return flow_.join_of(branch); }
 
   // ---- Operands and arithmetic
 
@@ -225,53 +172,10 @@ class Widener {
   void widen_checked(WithOverflowInst& call, IRBuilder<>& builder);
   Value* widen_intrinsic(IntrinsicInst& call, IRBuilder<>& builder);
 
-  // ---- Blocks, masks, phis
-
-  Value* condition_for(const BasicBlock& from, const BasicBlock& to, IRBuilder<>& builder);
-  Value* mask_at(BasicBlock& block, IRBuilder<>& builder);
-  void widen_block(BasicBlock& block);
-  bool is_if_converted(BasicBlock& branch_block) const;
-  BasicBlock* if_converted_side(BasicBlock& block) const;
-  std::optional<CarriedResult> carried_result_of(Loop& loop, Instruction& value) const;
-  void create_live_out_phis(Loop& loop, IRBuilder<>& builder);
-  PHINode* carrier_of(Loop& loop, Instruction& value);
-  void widen_terminator(BasicBlock& block, IRBuilder<>& builder);
-  void close_loop(Loop& loop, BasicBlock& latch, BranchInst& branch, IRBuilder<>& builder);
-  void complete_phis(BasicBlock& block);
-  Value* incoming(PHINode& phi, BasicBlock& before, IRBuilder<>& builder);
-
-  // ---- Strides and patterns from lane to lane
-
-  Value* at_lane(Value* value, unsigned lane, IRBuilder<>& builder);
-  ActiveLanes active_lanes(IRBuilder<>& builder);
-  bool can_be_computed_at_lane(Value* value);
-  bool is_cheap_at_lane(Value* value, unsigned& left);
-  Value* at_active_lane(Value* value, Value* lane, IRBuilder<>& builder);
-  void complete_lane_phis();
-  Value* check_stride(Value* value, IRBuilder<>& builder);
-  Value* check_stride(Value* value, CheckedPieces& checked, IRBuilder<>& builder);
-  Value* check_pieces(Value* value, CheckedPieces& checked, IRBuilder<>& builder);
-  Value* check_wrapping(Value* value, IRBuilder<>& builder);
-  Value* check_bounds(Value* offset, Value* limit, unsigned lowest, uint64_t reach, CheckedPieces& checked,
-                      IRBuilder<>& builder);
-  bool is_masked_access(Value* pointer, uint64_t bytes);
-  Value* lanes_below(CmpInst& comparison, IRBuilder<>& builder);
-
-  // ---- Strides with a condition
-
-  Value* at_lane_of_piece(Instruction& instruction, const Piece& piece, unsigned lane, IRBuilder<>& builder);
-  Value* remainder_of(Instruction& instruction, Value* number, IRBuilder<>& builder);
-  Value* check_piece(Instruction& instruction, CheckedPieces& checked, IRBuilder<>& builder);
-  void load_beside_border(LoadInst& load, IRBuilder<>& builder);
-
   // ---- Memory
 
   void widen_variable(AllocaInst& variable);
-  Value* reduced_limit(Value* limit, uint64_t reach, std::optional<uint64_t> end = std::nullopt);
-  bool has_range_guard(const GuardedAddress& target, uint64_t bytes);
   bool uses_tail_load(const LoadInst& load, const GuardedAddress& target);
-  Values emit_by_shape(Value* pointer, Value* allowed, const AccessShape& shape, IRBuilder<>& builder,
-                       EmitterAt vectorized, Emitter scalarized);
   LoadInst* load_part(const LoadInst& load, unsigned count, Value* address, IRBuilder<>& builder,
                       Type* element = nullptr);
   static Value* collected(ArrayRef<Value*> registers, ArrayRef<unsigned> elements, IRBuilder<>& builder);
@@ -294,13 +198,11 @@ class Widener {
   Value* load_window(const LoadInst& load, const Window& window, Value* address, IRBuilder<>& builder);
   bool store_pattern(StoreInst& store, Value* pointer, Value* allowed, IRBuilder<>& builder);
   bool load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder);
-  Value* check_ends(const ActiveLanes& active, const BoundedAddress& target, Value* reach, IRBuilder<>& builder);
-  std::optional<RangeCheck> check_range(Value* pointer, Value* allowed, const AccessShape& shape, IRBuilder<>& builder);
-  Value* is_outside(const RangeCheck& check, const AccessShape& shape, IRBuilder<>& builder);
   Value* load_consecutive(LoadInst& load, Value* address, IRBuilder<>& builder);
   void widen_load(LoadInst& load, IRBuilder<>& builder);
   void widen_single_load(LoadInst& load, IRBuilder<>& builder);
   void widen_load_scalarized(LoadInst& load, IRBuilder<>& builder);
+  void load_beside_border(LoadInst& load, IRBuilder<>& builder);
   void widen_store(StoreInst& store, IRBuilder<>& builder);
   void note_scattered(const Instruction& access, Value* address);
   void widen_store_scalarized(StoreInst& store, IRBuilder<>& builder);
@@ -399,13 +301,11 @@ class Widener {
   static void check_pair(Instruction& instruction);
 
   const VectorIsa& isa_;
-  const bool is_full_;
   const ArrayRef<ConvergencePoint> convergence_points_;
   const bool has_barriers_;
   Function& from_;
   StructuredFlow flow_;
   LoopInfo& loops_;
-  DominatorTree& dominators_;
   ScalarEvolution& evolution_;  // of `from_`
   const DataLayout& layout_;
   Strides strides_;
@@ -414,20 +314,14 @@ class Widener {
   LaneSums lane_sums_;
   TileAddresses tile_addresses_;
   Lanes lanes_;
+  ControlFlow blocks_;
+  LaneScalars lane_scalars_;
+  AddressChecks checks_;
   DenseMap<Type*, SmallVector<AllocaInst*>> unused_scratch_;
   uint64_t scratch_bytes_ = 0;
   DenseMap<const Instruction*, LoadInst*> updated_arrays_;  // of atomics: the load of their array's address
-  Value* exclusive_ = nullptr;  // in from_: whether the launch is exclusive; null if no atomic needs it
-  std::map<std::tuple<Value*, uint64_t, std::optional<uint64_t>>, Value*> reduced_limits_;
-  DenseMap<BasicBlock*, BasicBlock*> begin_, end_;  // a block's first and last block in to_
-  DenseMap<BasicBlock*, Value*> masks_;
-  DenseMap<Loop*, PHINode*> loop_masks_;
-  DenseMap<PHINode*, Value*> carried_;
-  DenseSet<PHINode*> live_out_phis_;  // loop-carried values that are also live out
-  DenseMap<std::pair<PHINode*, unsigned>, PHINode*> lane_phis_;
-  SmallVector<std::pair<PHINode*, unsigned>> new_lane_phis_;
-  std::vector<LiveOut> live_outs_;
-  DenseMap<Instruction*, AccessGroup> groups_;     // by the access that emits all of them
+  Value* exclusive_ = nullptr;                  // in from_: whether the launch is exclusive; null if no atomic needs it
+  DenseMap<Instruction*, AccessGroup> groups_;  // by the access that emits all of them
   DenseMap<Instruction*, Instruction*> group_of_;  // of loads
   DenseMap<Instruction*, Values> registers_;       // of load groups without gaps, in their order in memory
   DenseSet<Instruction*> deferred_stores_;

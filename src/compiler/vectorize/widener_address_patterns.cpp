@@ -41,7 +41,7 @@ bool Widener::store_pattern(StoreInst& store, Value* pointer, Value* allowed, IR
     return {};
   };
   AccessShape shape{bytes, pattern->offsets[pattern->highest], true, false, pattern->lowest};
-  emit_by_shape(pointer, allowed, shape, builder, store_strips, scalarized);
+  checks_.emit_by_shape(pointer, allowed, shape, builder, store_strips, scalarized);
   return true;
 }
 
@@ -156,7 +156,7 @@ bool Widener::load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBui
     return {concatenateVectors(builder, parts)};
   };
   AccessShape shape{bytes, pattern->offsets[pattern->highest], true, !is_masked, pattern->lowest};
-  lanes_.set_vector(&load, emit_by_shape(pointer, allowed, shape, builder, load_pieces, scalarized)[0]);
+  lanes_.set_vector(&load, checks_.emit_by_shape(pointer, allowed, shape, builder, load_pieces, scalarized)[0]);
   return true;
 }
 

@@ -148,7 +148,7 @@ Value* Widener::is_exclusive(Instruction& instruction) {
 void Widener::widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   GuardedAddress target = guarded_address_of(atomic);
   if (!target.allowed) return widen_unguarded_atomic(atomic, builder);
-  if (is_striped_range(atomic, target.address) && has_range_guard(target, sizeof(float)))
+  if (is_striped_range(atomic, target.address) && checks_.has_range_guard(target, sizeof(float)))
     return update_guarded_range(atomic, target, builder);
   atomic.setOperand(AtomicRMWInst::getPointerOperandIndex(), target.address);
   Value* all = lanes_.mask();
@@ -188,9 +188,11 @@ Value* Widener::update_exclusive(AtomicRMWInst& atomic, Value* address, IRBuilde
 // Exclusive if the guard allows the whole range.
 void Widener::update_guarded_range(AtomicRMWInst& atomic, const GuardedAddress& target, IRBuilder<>& builder) {
   auto* comparison = cast<ICmpInst>(target.allowed);
-  Value* address = at_lane(target.address, 0, builder);
-  RangeGuard guard{at_lane(comparison->getOperand(0), 0, builder), lanes_.scalar(comparison->getOperand(1))};
-  Value* is_inside = builder.CreateICmpULT(guard.offset, reduced_limit(guard.limit, (kLanes - 1) * sizeof(float)));
+  Value* address = lane_scalars_.at_lane(target.address, 0, builder);
+  RangeGuard guard{lane_scalars_.at_lane(comparison->getOperand(0), 0, builder),
+                   lanes_.scalar(comparison->getOperand(1))};
+  Value* is_inside =
+      builder.CreateICmpULT(guard.offset, checks_.reduced_limit(guard.limit, (kLanes - 1) * sizeof(float)));
   auto update_all = [&]() -> Values {
     update_exclusive(atomic, address, builder);
     return {};
@@ -309,8 +311,9 @@ void Widener::widen_unguarded_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder
     for_each_lane(atomic, builder);
     return {lanes_.known_vector(&atomic)};
   };
-  lanes_.set_vector(&atomic, emit_by_shape(pointer, isa<Constant>(exclusive) ? nullptr : exclusive,
-                                           {bytes, bytes * (kLanes - 1), true}, builder, vectorized, scalarized)[0]);
+  lanes_.set_vector(&atomic,
+                    checks_.emit_by_shape(pointer, isa<Constant>(exclusive) ? nullptr : exclusive,
+                                          {bytes, bytes * (kLanes - 1), true}, builder, vectorized, scalarized)[0]);
 }
 
 void Widener::update_shared_range(AtomicRMWInst& atomic, Value* address, const std::optional<RangeGuard>& guard,
@@ -325,8 +328,8 @@ void Widener::update_shared_range(AtomicRMWInst& atomic, Value* address, const s
 
 // Checks at run time whether the lanes are consecutive.
 void Widener::update_shared_checked(AtomicRMWInst& atomic, IRBuilder<>& builder) {
-  std::optional<RangeCheck> check =
-      check_range(atomic.getPointerOperand(), nullptr, {sizeof(float), sizeof(float) * (kLanes - 1), true}, builder);
+  std::optional<RangeCheck> check = checks_.check_range(atomic.getPointerOperand(), nullptr,
+                                                        {sizeof(float), sizeof(float) * (kLanes - 1), true}, builder);
   auto vectorized = [&]() -> Values {
     update_shared_range(atomic, check->base, std::nullopt, builder);
     return {};

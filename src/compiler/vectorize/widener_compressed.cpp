@@ -79,15 +79,15 @@ bool Widener::store_compressed(StoreInst& store, Value* address, Value* allowed,
     offset = guard->offset;
     limit = guard->limit;
   }
-  ActiveLanes active = active_lanes(builder);
+  ActiveLanes active = checks_.active_lanes(builder);
   Value* lanes = lanes_.mask_bits(builder);
   auto count_of = [&](Value* bits) { return builder.CreateUnaryIntrinsic(Intrinsic::ctpop, bits); };
   Value* count = builder.CreateZExt(count_of(lanes), builder.getInt64Ty());
   Value* reach = builder.CreateMul(builder.CreateSub(count, builder.getInt64(1)), builder.getInt64(bytes));
   Value* votes = builder.CreateTrunc(lanes_.scalar(rank->votes), builder.getInt32Ty());
   Value* condition = builder.CreateAnd(builder.CreateICmpEQ(votes, lanes),
-                                       check_ends(active, {address, allowed, offset, limit}, reach, builder));
-  Value* to = at_active_lane(address, active.first, builder);
+                                       checks_.check_ends(active, {address, allowed, offset, limit}, reach, builder));
+  Value* to = lane_scalars_.at_active_lane(address, active.first, builder);
   Value* values = lanes_.vector(store.getValueOperand(), builder);
   auto compressed = [&]() -> Values {
     const unsigned width = lanes_.register_lanes(type);

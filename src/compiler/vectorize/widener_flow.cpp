@@ -1,9 +1,8 @@
+#include "compiler/vectorize/widener_flow.h"
+
+#include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/CFG.h>
-
-#include "compiler/ir/likely.h"
-#include "compiler/ir/simdgroup.h"
-#include "compiler/vectorize/widener.h"
 
 namespace kiln::widening {
 
@@ -25,13 +24,25 @@ bool is_cheap(const Instruction& instruction) {
 
 }  // namespace
 
-Value* Widener::condition_for(const BasicBlock& from, const BasicBlock& to, IRBuilder<>& builder) {
+ControlFlow::ControlFlow(Function& from, const StructuredFlow& flow, LoopInfo& loops, DominatorTree& dominators,
+                         const VectorIsa& isa, bool is_full, Lanes& lanes)
+    : from_(from), flow_(flow), loops_(loops), dominators_(dominators), isa_(isa), is_full_(is_full), lanes_(lanes) {}
+
+void ControlFlow::widen(WidenInstruction widen_instruction) {
+  ReversePostOrderTraversal<Function*> order(&from_);
+  for (BasicBlock* block : order)
+    begin_[block] = BasicBlock::Create(lanes_.context(), block->getName(), &lanes_.function());
+  for (BasicBlock* block : order) widen_block(*block, widen_instruction);
+  for (BasicBlock* block : order) complete_phis(*block);
+}
+
+Value* ControlFlow::condition_for(const BasicBlock& from, const BasicBlock& to, IRBuilder<>& builder) {
   auto* branch = cast<BranchInst>(from.getTerminator());
   Value* condition = lanes_.vector(branch->getCondition(), builder);
   return branch->getSuccessor(0) == &to ? condition : builder.CreateNot(condition);
 }
 
-Value* Widener::mask_at(BasicBlock& block, IRBuilder<>& builder) {
+Value* ControlFlow::mask_at(BasicBlock& block, IRBuilder<>& builder) {
   if (&block == &from_.getEntryBlock()) {
     if (is_full_) return Constant::getAllOnesValue(vector_of(Type::getInt1Ty(lanes_.context())));
     Value* lanes = lanes_.function().getArg(lanes_.function().arg_size() - 1);
@@ -40,7 +51,7 @@ Value* Widener::mask_at(BasicBlock& block, IRBuilder<>& builder) {
   Loop* loop = loops_.getLoopFor(&block);
   if (loop && loop->getHeader() == &block) {
     BasicBlock* preheader = loop->getLoopPreheader();
-    if (!is_divergent_loop(*loop)) return masks_.at(preheader);
+    if (!flow_.is_divergent_loop(*loop)) return masks_.at(preheader);
     Value* before = masks_.at(preheader);
     Type* words = vector_of(builder.getInt32Ty());
     if (!isa_.has_mask_registers) {
@@ -60,13 +71,13 @@ Value* Widener::mask_at(BasicBlock& block, IRBuilder<>& builder) {
   if (left) return masks_.at(left->getLoopPreheader());
   if (BasicBlock* before = block.getSinglePredecessor()) {
     Value* mask = masks_.at(before);
-    if (!is_divergent_branch(*before)) return mask;
+    if (!flow_.is_divergent_branch(*before)) return mask;
     return lanes_.narrowed(mask, condition_for(*before, block, builder), builder);
   }
   return masks_.at(dominator);
 }
 
-void Widener::widen_block(BasicBlock& block) {
+void ControlFlow::widen_block(BasicBlock& block, WidenInstruction widen_instruction) {
   IRBuilder<> builder(begin_[&block]);
   Loop* loop = loops_.getLoopFor(&block);
   bool is_header = loop && loop->getHeader() == &block;
@@ -80,7 +91,7 @@ void Widener::widen_block(BasicBlock& block) {
       lanes_.set_scalar(&phi, widened);
   }
   lanes_.set_mask(mask_at(block, builder));
-  if (is_header && is_divergent_loop(*loop)) create_live_out_phis(*loop, builder);
+  if (is_header && flow_.is_divergent_loop(*loop)) create_live_out_phis(*loop, builder);
   if (!lanes_.mask()) lanes_.set_mask(lanes_.mask_of_words(loop_masks_.at(loop), builder));
   masks_[&block] = lanes_.mask();
   lanes_.begin_scope();
@@ -92,12 +103,12 @@ void Widener::widen_block(BasicBlock& block) {
 
 // Whether the branch has a side that is cheaper than a test for it. The side accesses no memory, and selects at the
 // join discard what lanes compute that do not take it.
-bool Widener::is_if_converted(BasicBlock& branch_block) const {
-  if (!is_divergent_branch(branch_block)) return false;
+bool ControlFlow::is_if_converted(BasicBlock& branch_block) const {
+  if (!flow_.is_divergent_branch(branch_block)) return false;
   Loop* loop = loops_.getLoopFor(&branch_block);
   if (loop && loop->getLoopLatch() == &branch_block) return false;
   auto* branch = cast<BranchInst>(branch_block.getTerminator());
-  BasicBlock* join = join_of(*branch);
+  BasicBlock* join = flow_.join_of(*branch);
   BasicBlock* side = branch->getSuccessor(branch->getSuccessor(0) == join ? 1 : 0);
   return side->getSinglePredecessor() == &branch_block && side->getSingleSuccessor() == join && pred_size(join) == 2 &&
          loops_.getLoopFor(side) == loop && loops_.getLoopFor(join) == loop && side->phis().empty() &&
@@ -106,15 +117,15 @@ bool Widener::is_if_converted(BasicBlock& branch_block) const {
 }
 
 // The if-converted side that joins at the block, or null.
-BasicBlock* Widener::if_converted_side(BasicBlock& block) const {
+BasicBlock* ControlFlow::if_converted_side(BasicBlock& block) const {
   BasicBlock* branch_block = dominators_.getNode(&block)->getIDom()->getBlock();
   if (!is_if_converted(*branch_block)) return nullptr;
   auto* branch = cast<BranchInst>(branch_block->getTerminator());
-  if (join_of(*branch) != &block) return nullptr;
+  if (flow_.join_of(*branch) != &block) return nullptr;
   return branch->getSuccessor(branch->getSuccessor(0) == &block ? 1 : 0);
 }
 
-std::optional<Widener::CarriedResult> Widener::carried_result_of(Loop& loop, Instruction& value) const {
+std::optional<ControlFlow::CarriedResult> ControlFlow::carried_result_of(Loop& loop, Instruction& value) const {
   BasicBlock* latch = loop.getLoopLatch();
   auto* merged = dyn_cast<PHINode>(&value);
   if (!merged || merged->getParent() != latch || latch == loop.getHeader()) return std::nullopt;
@@ -133,7 +144,7 @@ std::optional<Widener::CarriedResult> Widener::carried_result_of(Loop& loop, Ins
 }
 
 // Live-out values of a divergent loop: each lane's value comes from its last iteration.
-void Widener::create_live_out_phis(Loop& loop, IRBuilder<>& builder) {
+void ControlFlow::create_live_out_phis(Loop& loop, IRBuilder<>& builder) {
   for (BasicBlock* block : loop.blocks())
     for (Instruction& instruction : *block) {
       bool is_used = any_of(instruction.users(),
@@ -167,13 +178,13 @@ void Widener::create_live_out_phis(Loop& loop, IRBuilder<>& builder) {
 }
 
 // The header phi that carries the value: it already keeps what a lane had when it left.
-PHINode* Widener::carrier_of(Loop& loop, Instruction& value) {
+PHINode* ControlFlow::carrier_of(Loop& loop, Instruction& value) const {
   for (PHINode& phi : loop.getHeader()->phis())
     if (lanes_.is_divergent(&phi) && phi.getIncomingValueForBlock(loop.getLoopLatch()) == &value) return &phi;
   return nullptr;
 }
 
-void Widener::widen_terminator(BasicBlock& block, IRBuilder<>& builder) {
+void ControlFlow::widen_terminator(BasicBlock& block, IRBuilder<>& builder) {
   Instruction* terminator = block.getTerminator();
   if (isa<ReturnInst>(terminator)) {
     builder.CreateRetVoid();
@@ -188,7 +199,7 @@ void Widener::widen_terminator(BasicBlock& block, IRBuilder<>& builder) {
     builder.CreateBr(begin_[branch->getSuccessor(0)]);
     return;
   }
-  if (!is_divergent_branch(block)) {
+  if (!flow_.is_divergent_branch(block)) {
     builder.CreateCondBr(lanes_.scalar(branch->getCondition()), begin_[branch->getSuccessor(0)],
                          begin_[branch->getSuccessor(1)]);
     return;
@@ -198,7 +209,7 @@ void Widener::widen_terminator(BasicBlock& block, IRBuilder<>& builder) {
     close_loop(*loop, block, *branch, builder);
     return;
   }
-  BasicBlock* join = join_of(*branch);
+  BasicBlock* join = flow_.join_of(*branch);
   BasicBlock* side = branch->getSuccessor(branch->getSuccessor(0) == join ? 1 : 0);
   if (is_if_converted(block)) {
     builder.CreateBr(begin_[side]);
@@ -208,7 +219,7 @@ void Widener::widen_terminator(BasicBlock& block, IRBuilder<>& builder) {
   builder.CreateCondBr(lanes_.any(side_mask, builder), begin_[side], begin_[join]);
 }
 
-void Widener::close_loop(Loop& loop, BasicBlock& latch, BranchInst& branch, IRBuilder<>& builder) {
+void ControlFlow::close_loop(Loop& loop, BasicBlock& latch, BranchInst& branch, IRBuilder<>& builder) {
   // Each lane that is in the loop must reach the latch.
   PHINode* loop_mask = loop_masks_.at(&loop);
   if (lanes_.mask() != loop_mask && lanes_.words_of_mask(lanes_.mask()) != loop_mask)
@@ -271,7 +282,7 @@ void Widener::close_loop(Loop& loop, BasicBlock& latch, BranchInst& branch, IRBu
   builder.CreateCondBr(continues, begin_[header], begin_[exit]);
 }
 
-void Widener::complete_phis(BasicBlock& block) {
+void ControlFlow::complete_phis(BasicBlock& block) {
   if (block.phis().empty()) return;
   BasicBlock* side = &block == &from_.getEntryBlock() ? nullptr : if_converted_side(block);
   BasicBlock* removed_pred = side ? side->getSinglePredecessor() : nullptr;  // its edge to the join no longer exists
@@ -293,7 +304,7 @@ void Widener::complete_phis(BasicBlock& block) {
   }
 }
 
-Value* Widener::incoming(PHINode& phi, BasicBlock& before, IRBuilder<>& builder) {
+Value* ControlFlow::incoming(PHINode& phi, BasicBlock& before, IRBuilder<>& builder) {
   BasicBlock& block = *phi.getParent();
   Value* value = phi.getIncomingValueForBlock(&before);
   Loop* loop = loops_.getLoopFor(&block);
@@ -308,9 +319,9 @@ Value* Widener::incoming(PHINode& phi, BasicBlock& before, IRBuilder<>& builder)
       return live_out.last;
   // From a divergent branch's side to its join: lanes that did not take the side keep the other value.
   BasicBlock* branch_block = dominators_.getNode(&block)->getIDom()->getBlock();
-  bool is_join = &before != branch_block && is_divergent_branch(*branch_block) &&
+  bool is_join = &before != branch_block && flow_.is_divergent_branch(*branch_block) &&
                  loops_.getLoopFor(branch_block) == loop &&
-                 join_of(*cast<BranchInst>(branch_block->getTerminator())) == &block;
+                 flow_.join_of(*cast<BranchInst>(branch_block->getTerminator())) == &block;
   if (!is_join) return lanes_.vector(value, builder);
   if (phi.getNumIncomingValues() != 2 || phi.getBasicBlockIndex(branch_block) < 0)
     refuse("a join of more than two sides");

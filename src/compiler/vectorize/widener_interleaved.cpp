@@ -171,7 +171,7 @@ void Widener::load_group(const AccessGroup& group, IRBuilder<>& builder) {
     return results;
   };
   AccessShape shape{bytes, (step * kLanes - 1) * bytes, is_complete, true};
-  Values results = emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized);
+  Values results = checks_.emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized);
   for (auto [member, result] : zip(group, results)) lanes_.set_vector(member.access, result);
   if (keeps_registers) registers_[group[0].access] = Values(drop_begin(results, group.size()));
 }
@@ -228,7 +228,7 @@ void Widener::store_group(const AccessGroup& group, IRBuilder<>& builder) {
   if (!is_complete && !lanes_.can_mask(bytes))
     scalarized();
   else
-    emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized);
+    checks_.emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized);
 }
 
 // The reverse of load_strided(): registers that hold the interleaved members of all lanes.

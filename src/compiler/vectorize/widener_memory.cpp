@@ -30,130 +30,12 @@ void Widener::widen_variable(AllocaInst& variable) {
   lanes_.set_vector(&variable, builder.CreateGEP(builder.getInt8Ty(), all, offsets));
 }
 
-// A guard's limit, or `end` if that is less, minus the reach of an access. Emitted once, at the limit's definition,
-// since many checks use it.
-Value* Widener::reduced_limit(Value* limit, uint64_t reach, std::optional<uint64_t> end) {
-  auto* known = dyn_cast<Instruction>(limit);
-  Value*& made = reduced_limits_[{limit, reach, end}];
-  if (made) return made;
-  IRBuilder<> builder(known ? known->getParent() : &lanes_.entry());
-  if (known && isa<PHINode>(known))
-    builder.SetInsertPoint(known->getParent(), known->getParent()->getFirstInsertionPt());
-  else if (known)
-    builder.SetInsertPoint(known->getParent(), std::next(known->getIterator()));
-  if (end) limit = builder.CreateBinaryIntrinsic(Intrinsic::umin, limit, builder.getInt64(*end));
-  return made = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, limit, builder.getInt64(reach));
-}
-
-// Whether the guard allows a contiguous part of a consecutive access, whatever the values are at run time.
-bool Widener::has_range_guard(const GuardedAddress& target, uint64_t bytes) {
-  auto* comparison = target.allowed ? dyn_cast<ICmpInst>(target.allowed) : nullptr;
-  if (!comparison || comparison->getPredicate() != ICmpInst::ICMP_ULT) return false;
-  Value *offset = comparison->getOperand(0), *limit = comparison->getOperand(1);
-  return offset->getType()->isIntegerTy(64) && !lanes_.is_divergent(limit) &&
-         strides_.element_stride(target.address, bytes) == 1 && wrapping_.never_wraps(target.address) &&
-         strides_.stride_of(offset) == static_cast<int64_t>(bytes) && wrapping_.never_wraps(offset) &&
-         computeKnownBits(limit, layout_).countMinLeadingZeros() >= 2;
-}
-
 // Whether a function shared by the whole module loads what the guard allows only in part.
 bool Widener::uses_tail_load(const LoadInst& load, const GuardedAddress& target) {
   Type* type = load.getType();
   uint64_t bytes = layout_.getTypeStoreSize(type);
   return !has_barriers_ && !type->isIntegerTy(1) && bytes == layout_.getTypeAllocSize(type) &&
-         has_range_guard(target, bytes);
-}
-
-// Whether the last active lane's address is `reach` bytes behind the first one's, and both are in bounds. Then narrow
-// numbers do not wrap in between either.
-Value* Widener::check_ends(const ActiveLanes& active, const BoundedAddress& target, Value* reach,
-                           IRBuilder<>& builder) {
-  auto number_at = [&](Value* lane) {
-    Value* one = at_active_lane(target.offset ? target.offset : target.address, lane, builder);
-    return one->getType()->isPointerTy() ? builder.CreatePtrToInt(one, builder.getInt64Ty()) : one;
-  };
-  Value *first = number_at(active.first), *last = number_at(active.last);
-  Value* condition = builder.CreateICmpEQ(builder.CreateSub(last, first), reach);
-  for (Value* end : {first, last})
-    if (target.offset)
-      condition = builder.CreateAnd(condition, builder.CreateICmpULT(end, lanes_.scalar(target.limit)));
-  if (target.allowed && !target.offset) condition = builder.CreateAnd(condition, lanes_.scalar(target.allowed));
-  return condition;
-}
-
-// Nothing if the lanes cannot access memory as one range, whatever their values are at run time.
-std::optional<Widener::RangeCheck> Widener::check_range(Value* pointer, Value* allowed, const AccessShape& shape,
-                                                        IRBuilder<>& builder) {
-  Value *offset = nullptr, *limit = nullptr;
-  if (allowed && lanes_.is_divergent(allowed)) {
-    std::optional<LaneGuard> guard = lane_guard_of(allowed, flow_);
-    if (!guard || !patterns_.have_equal_strides(guard->offset, pointer)) return std::nullopt;
-    offset = guard->offset;
-    limit = guard->limit;
-  }
-  // More than the lanes' own elements may be read only if it is known to be there.
-  if (!offset && !shape.is_exact) return std::nullopt;
-  // If the first lanes would read before the array, they are inactive: the check then covers active lanes only.
-  bool is_active_only = shape.is_exact && shape.lowest == 0 && !is_all(lanes_.mask()) && is_word(shape.bytes) &&
-                        strides_.element_stride(pointer, shape.bytes) == 1 && strides_.has_negative_offset(pointer) &&
-                        !strides_.has_piece(pointer) && can_be_computed_at_lane(pointer) &&
-                        (!offset || can_be_computed_at_lane(offset));
-  Value *base, *condition;
-  if (is_active_only) {
-    ActiveLanes active = active_lanes(builder);
-    auto bytes_of = [&](Value* lanes) {
-      return builder.CreateMul(builder.CreateZExt(lanes, builder.getInt64Ty()), builder.getInt64(shape.bytes));
-    };
-    condition = check_ends(active, {pointer, allowed, offset, limit},
-                           bytes_of(builder.CreateSub(active.last, active.first)), builder);
-    base = at_active_lane(pointer, active.first, builder);
-    base = builder.CreateGEP(builder.getInt8Ty(), base, builder.CreateNeg(bytes_of(active.first)));
-  } else if (base = at_lane(pointer, shape.lowest, builder); offset) {
-    // The address and its offset in the array have the same stride.
-    CheckedPieces checked;
-    condition = check_bounds(offset, limit, shape.lowest, shape.reach, checked, builder);
-    condition = builder.CreateAnd(condition, check_pieces(pointer, checked, builder));
-  } else {
-    condition = check_stride(pointer, builder);
-    if (allowed) condition = builder.CreateAnd(condition, lanes_.scalar(allowed));
-  }
-  // Without masked accesses all lanes must be active.
-  if (shape.needs_full_mask ? !offset && !is_all(lanes_.mask()) : !lanes_.can_mask(shape.bytes))
-    condition = builder.CreateAnd(condition, lanes_.all_active(builder));
-  return RangeCheck{condition, base, offset, limit, is_active_only};
-}
-
-// Whether a range that fails the check is out of bounds as a whole, such as pixels beyond an image's border: loads
-// return zero. Null if that is unknown.
-Value* Widener::is_outside(const RangeCheck& check, const AccessShape& shape, IRBuilder<>& builder) {
-  if (!check.offset || check.is_active_only) return nullptr;
-  Value* lowest = at_lane(check.offset, shape.lowest, builder);
-  Value* all_outside = builder.CreateAnd(builder.CreateICmpUGE(lowest, lanes_.scalar(check.limit)),
-                                         builder.CreateICmpULE(lowest, builder.getInt64(~shape.reach)));
-  return builder.CreateAnd(check_stride(check.offset, builder), all_outside);
-}
-
-// Accesses memory as one range if the lanes follow their pattern and the guard allows all of them.
-// `vectorized(address)` and `scalarized()` emit the fast and the slow path, and phis merge what they return.
-Values Widener::emit_by_shape(Value* pointer, Value* allowed, const AccessShape& shape, IRBuilder<>& builder,
-                              EmitterAt vectorized, Emitter scalarized) {
-  std::optional<RangeCheck> check = check_range(pointer, allowed, shape, builder);
-  if (!check) return scalarized();
-  if (auto* known = dyn_cast<ConstantInt>(check->condition); known && known->isOne()) return vectorized(check->base);
-  Values results;
-  auto fast_path = [&] { return results = vectorized(check->base); };
-  auto zeros = [&] {
-    Values zeros;
-    for (Value* result : results) zeros.push_back(Constant::getNullValue(result->getType()));
-    return zeros;
-  };
-  auto slow_path = [&] {
-    bool slow_path_checks = shape.slow_path_checks || is_masked_access(pointer, shape.bytes);
-    Value* all_outside = slow_path_checks ? nullptr : is_outside(*check, shape, builder);
-    return all_outside ? lanes_.create_if_else({all_outside, "none", "some", false}, builder, zeros, scalarized)
-                       : scalarized();
-  };
-  return lanes_.create_if_else({check->condition, "row", "lanes"}, builder, fast_path, slow_path);
+         checks_.has_range_guard(target, bytes);
 }
 
 // Loads so many consecutive elements of those that the lanes load, at the point where the lanes' own loads would be.
@@ -445,7 +327,7 @@ void Widener::widen_single_load(LoadInst& load, IRBuilder<>& builder) {
     if (step != 0) {
       AccessShape shape{bytes, (step * kLanes - 1) * bytes, step == 1};
       shape.slow_path_checks = uses_tail_load(load, {allowed, pointer});
-      lanes_.set_vector(&load, emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized)[0]);
+      lanes_.set_vector(&load, checks_.emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized)[0]);
       return;
     }
     if (load_pattern(load, pointer, allowed, builder)) return;
@@ -466,13 +348,13 @@ void Widener::widen_load_scalarized(LoadInst& load, IRBuilder<>& builder) {
   auto [allowed, address] = guarded_address_of(load);
   if (uses_tail_load(load, {allowed, address})) {
     auto* comparison = cast<ICmpInst>(allowed);
-    lanes_.set_vector(
-        &load, load_tail(*load.getType(), at_lane(address, 0, builder), at_lane(comparison->getOperand(0), 0, builder),
-                         lanes_.scalar(comparison->getOperand(1)), builder));
+    lanes_.set_vector(&load, load_tail(*load.getType(), lane_scalars_.at_lane(address, 0, builder),
+                                       lane_scalars_.at_lane(comparison->getOperand(0), 0, builder),
+                                       lanes_.scalar(comparison->getOperand(1)), builder));
     return;
   }
   bool is_masked =
-      !load.getType()->isIntegerTy(1) && is_masked_access(address, layout_.getTypeStoreSize(load.getType()));
+      !load.getType()->isIntegerTy(1) && checks_.is_masked_access(address, layout_.getTypeStoreSize(load.getType()));
   if (!is_masked && !lanes_.has_gathers(load.getType())) {
     const uint64_t bytes = layout_.getTypeStoreSize(load.getType());
     const bool is_beside_border = !load.getType()->isIntegerTy(1) && lanes_.can_mask(bytes) &&
@@ -483,10 +365,10 @@ void Widener::widen_load_scalarized(LoadInst& load, IRBuilder<>& builder) {
   Value* mask = allowed ? lanes_.narrowed(lanes_.mask(), lanes_.vector(allowed, builder), builder) : lanes_.mask();
   Type* type = vector_of(load.getType());
   Constant* zero = Constant::getNullValue(type);
-  lanes_.set_vector(
-      &load, is_masked
-                 ? builder.CreateMaskedLoad(type, at_lane(address, 0, builder), load.getAlign(), mask, zero)
-                 : builder.CreateMaskedGather(type, lanes_.vector(address, builder), load.getAlign(), mask, zero));
+  lanes_.set_vector(&load, is_masked ? builder.CreateMaskedLoad(type, lane_scalars_.at_lane(address, 0, builder),
+                                                                load.getAlign(), mask, zero)
+                                     : builder.CreateMaskedGather(type, lanes_.vector(address, builder),
+                                                                  load.getAlign(), mask, zero));
 }
 
 // A remark on an access that is none of the widener's vector accesses.
@@ -562,19 +444,19 @@ void Widener::widen_single_store(StoreInst& store, IRBuilder<>& builder) {
       builder.CreateMaskedStore(lanes, first, store.getAlign(), lanes_.mask());
     return {};
   };
-  emit_by_shape(address, allowed, {bytes, step * bytes * (kLanes - 1), true}, builder, vectorized, scalarized);
+  checks_.emit_by_shape(address, allowed, {bytes, step * bytes * (kLanes - 1), true}, builder, vectorized, scalarized);
 }
 
 void Widener::widen_store_scalarized(StoreInst& store, IRBuilder<>& builder) {
   Value* value = store.getValueOperand();
   auto [allowed, address] = guarded_address_of(store);
-  bool is_masked =
-      !value->getType()->isIntegerTy(1) && is_masked_access(address, layout_.getTypeStoreSize(value->getType()));
+  bool is_masked = !value->getType()->isIntegerTy(1) &&
+                   checks_.is_masked_access(address, layout_.getTypeStoreSize(value->getType()));
   if (!is_masked && !lanes_.has_scatters(value->getType())) return for_each_lane(store, builder);
   Value *mask = allowed ? lanes_.narrowed(lanes_.mask(), lanes_.vector(allowed, builder), builder) : lanes_.mask(),
         *lanes = lanes_.vector(value, builder);
   if (is_masked)
-    builder.CreateMaskedStore(lanes, at_lane(address, 0, builder), store.getAlign(), mask);
+    builder.CreateMaskedStore(lanes, lane_scalars_.at_lane(address, 0, builder), store.getAlign(), mask);
   else
     builder.CreateMaskedScatter(lanes, lanes_.vector(address, builder), store.getAlign(), mask);
 }

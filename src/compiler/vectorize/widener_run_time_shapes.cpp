@@ -185,7 +185,7 @@ Values Widener::emit_by_run_time_shape(const RunTimeShape& shape, IRBuilder<>& b
   if (shape.offset) {
     Value* base = without_terms(shape.offset->value, builder);
     const unsigned last = shape.address.is_quotient ? 0 : shape.part_lanes - 1;
-    Value* limit = reduced_limit(lanes_.scalar(shape.limit), last * shape.bytes);
+    Value* limit = checks_.reduced_limit(lanes_.scalar(shape.limit), last * shape.bytes);
     for (Value* first : test.firsts)
       require(builder.CreateICmpULT(builder.CreateAdd(base, distance(*shape.offset, first)), limit));
   } else if (shape.allowed) {

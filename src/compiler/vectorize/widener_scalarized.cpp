@@ -64,8 +64,9 @@ bool Widener::access_few_lanes(Instruction& access, IRBuilder<>& builder) {
   auto at = [&](Value* value, unsigned lane) {
     if (!lanes_.is_divergent(value)) return lanes_.scalar(value);
     unsigned most = kMostScalars;
-    return is_cheap_at_lane(value, most) ? at_active_lane(value, builder.getInt32(lane), builder)
-                                         : builder.CreateExtractElement(lanes_.vector(value, builder), lane);
+    return lane_scalars_.is_cheap_at_lane(value, most)
+               ? lane_scalars_.at_active_lane(value, builder.getInt32(lane), builder)
+               : builder.CreateExtractElement(lanes_.vector(value, builder), lane);
   };
   Value* result = access.getType()->isVoidTy() ? nullptr : Constant::getNullValue(vector_of(access.getType()));
   for (unsigned lane : lanes) {

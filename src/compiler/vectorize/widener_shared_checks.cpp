@@ -85,9 +85,8 @@ void Widener::emit_shared_check(SharedCheck& shared, IRBuilder<>& builder) {
   shared.buffer_bytes = reach + bytes;
   shared.buffer = acquire_buffer(shared.buffer_bytes);
 
-  Value* first = at_lane(pointer, 0, builder);
-  CheckedPieces checked;
-  Value* in_bounds = check_bounds(guard.offset, guard.limit, /*lowest=*/0, reach, checked, builder);
+  Value* first = lane_scalars_.at_lane(pointer, 0, builder);
+  Value* in_bounds = checks_.check_bounds(guard.offset, guard.limit, /*lowest=*/0, reach, builder);
   // Without masked accesses all lanes must be active.
   if (!lanes_.can_mask(bytes)) in_bounds = builder.CreateAnd(in_bounds, lanes_.all_active(builder));
   auto in_memory = [&]() -> Values { return {first}; };
@@ -113,8 +112,8 @@ void Widener::copy_to_buffer(const SharedCheck& shared, LoadInst& lowest, Value*
                                    list, "__kiln_distances");
   LaneSlots slots;
   for (Value* value : {pointer, guard.offset}) store_leaves(value, slots, builder);
-  Value* first_offset = at_lane(guard.offset, 0, builder);
-  Value* is_in_order = check_stride(guard.offset, builder);
+  Value* first_offset = lane_scalars_.at_lane(guard.offset, 0, builder);
+  Value* is_in_order = checks_.check_stride(guard.offset, builder);
   Value* reach = builder.getInt64((kLanes - 1) * bytes);
   Value* reduced = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, lanes_.scalar(guard.limit), reach);
   Value* bits = lanes_.mask_bits(builder);

@@ -131,7 +131,7 @@ Value* Widener::check_tile_bounds(const Tile& tile, IRBuilder<>& builder) {
     auto* comparison = cast<ICmpInst>(allowed);
     Value* reduced = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, lanes_.scalar(comparison->getOperand(1)),
                                                    builder.getInt64(reach));
-    Value* offset = at_lane(comparison->getOperand(0), strip.lane, builder);
+    Value* offset = lane_scalars_.at_lane(comparison->getOperand(0), strip.lane, builder);
     in_bounds = builder.CreateAnd(in_bounds, builder.CreateICmpULT(offset, reduced));
   };
   // If the first and the last strip are in bounds, so are those between, whose distances are known.
@@ -156,7 +156,7 @@ void Widener::load_tile(const Tile& tile, IRBuilder<>& builder) {
   auto address = [&](const Strip& strip) {
     Value* pointer = getLoadStorePointerOperand(tile.accesses[strip.access]);
     auto* select = dyn_cast<SelectInst>(pointer);
-    return at_lane(select ? select->getTrueValue() : pointer, strip.lane, builder);
+    return lane_scalars_.at_lane(select ? select->getTrueValue() : pointer, strip.lane, builder);
   };
   auto vectorized = [&]() -> Values {
     Values strips;
@@ -195,7 +195,8 @@ void Widener::store_tile(const Tile& tile, IRBuilder<>& builder) {
     for (const Strip& strip : tile.strips) {
       auto& store = cast<StoreInst>(*tile.accesses[strip.access]);
       auto* select = dyn_cast<SelectInst>(store.getPointerOperand());
-      Value* address = at_lane(select ? select->getTrueValue() : store.getPointerOperand(), strip.lane, builder);
+      Value* address =
+          lane_scalars_.at_lane(select ? select->getTrueValue() : store.getPointerOperand(), strip.lane, builder);
       SmallVector<int> sources(strip.elements.begin(), strip.elements.end());
       builder.CreateAlignedStore(builder.CreateShuffleVector(all, sources), address, store.getAlign());
     }

@@ -59,7 +59,7 @@ bool Widener::select_address(LoadInst& load, Value* pointer, Value* allowed, IRB
   SelectInst& select = *found->second.select;
   uint64_t bytes = layout_.getTypeStoreSize(load.getType());
   AccessShape shape{bytes, bytes * (kLanes - 1), true};
-  std::optional<RangeCheck> check = check_range(pointer, allowed, shape, builder);
+  std::optional<RangeCheck> check = checks_.check_range(pointer, allowed, shape, builder);
   if (!check) return false;
 
   GlobalVariable* zeros = zeros_of(*lanes_.function().getParent(), bytes * kLanes);
@@ -80,7 +80,7 @@ bool Widener::select_address(LoadInst& load, Value* pointer, Value* allowed, IRB
       return {buffer};
     };
     auto slow_path = [&] {
-      Value* all_outside = is_outside(*check, shape, builder);
+      Value* all_outside = checks_.is_outside(*check, shape, builder);
       return all_outside ? lanes_.create_if_else({all_outside, "none", "some", false}, builder, outside, copied)
                          : copied();
     };

@@ -55,8 +55,11 @@ Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses
              [this](Instruction& instruction, IRBuilder<>& builder) { return widen_arithmetic(instruction, builder); }),
       blocks_(from, flow_, loops_, analyses.getResult<DominatorTreeAnalysis>(from), isa_, options.is_full, lanes_),
       lane_scalars_(strides_, blocks_, lanes_),
-      checks_(flow_, isa_, strides_, wrapping_, patterns_, lane_scalars_, lanes_) {
-  load_exclusive_flag(options.alone_offset, options.is_output);
+      checks_(flow_, isa_, strides_, wrapping_, patterns_, lane_scalars_, lanes_),
+      strided_(isa_, lanes_),
+      scratch_(lanes_),
+      atomic_memory_(from, options.alone_offset, options.is_output, strides_, scratch_, lanes_),
+      lane_loops_(lane_scalars_, scratch_, atomic_memory_, lanes_) {
   find_tiles();
   find_groups();
   find_zeroed_loads();
@@ -131,7 +134,7 @@ void Widener::widen_one(Instruction& instruction, IRBuilder<>& builder) {
   if (auto* load = dyn_cast<LoadInst>(&instruction); load && !has_effect) return widen_load(*load, builder);
   if (auto* store = dyn_cast<StoreInst>(&instruction); store && store->isSimple()) return widen_store(*store, builder);
   if (auto* atomic = dyn_cast<AtomicRMWInst>(&instruction)) return widen_atomic(*atomic, builder);
-  if (has_effect) return for_each_lane(instruction, builder);
+  if (has_effect) return lane_loops_.for_each_lane(instruction, builder);
   if (can_be_postponed(instruction)) {
     lanes_.postpone(instruction);
     return;
@@ -145,7 +148,7 @@ void Widener::widen_one(Instruction& instruction, IRBuilder<>& builder) {
     lanes_.set_vector(&instruction, widened);
     return;
   }
-  for_each_lane(instruction, builder);
+  lane_loops_.for_each_lane(instruction, builder);
 }
 
 void Widener::copy(Instruction& instruction, IRBuilder<>& builder) {

@@ -46,6 +46,7 @@
 #include "compiler/ir/simdgroup.h"
 #include "compiler/ir/striped_atomics.h"
 #include "compiler/vectorize/widen.h"
+#include "compiler/vectorize/widener_atomic_memory.h"
 #include "compiler/vectorize/widener_checks.h"
 #include "compiler/vectorize/widener_flow.h"
 #include "compiler/vectorize/widener_guards.h"
@@ -54,6 +55,9 @@
 #include "compiler/vectorize/widener_lane_values.h"
 #include "compiler/vectorize/widener_lanes.h"
 #include "compiler/vectorize/widener_patterns.h"
+#include "compiler/vectorize/widener_scalarized.h"
+#include "compiler/vectorize/widener_scratch.h"
+#include "compiler/vectorize/widener_strided.h"
 #include "compiler/vectorize/widener_strides.h"
 #include "compiler/vectorize/widener_tile_addresses.h"
 #include "compiler/vectorize/widener_wrapping.h"
@@ -176,29 +180,10 @@ class Widener {
 
   void widen_variable(AllocaInst& variable);
   bool uses_tail_load(const LoadInst& load, const GuardedAddress& target);
-  LoadInst* load_part(const LoadInst& load, unsigned count, Value* address, IRBuilder<>& builder,
-                      Type* element = nullptr);
-  static Value* collected(ArrayRef<Value*> registers, ArrayRef<unsigned> elements, IRBuilder<>& builder);
-  static std::vector<Values> deinterleaved(Values registers, uint64_t step, ArrayRef<uint64_t> indices,
-                                           IRBuilder<>& builder);
-  Values load_collected(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                        IRBuilder<>& builder);
-  Values load_narrow(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                     IRBuilder<>& builder);
-  Values load_packed(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                     IRBuilder<>& builder);
-  Values load_words(const LoadInst& load, Type* element, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                    IRBuilder<>& builder, Values* in_memory = nullptr);
-  Values load_strided(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                      IRBuilder<>& builder, Values* in_memory = nullptr);
-  Values load_strided_words(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                            IRBuilder<>& builder);
-  void store_strided(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder);
   std::optional<Pieces> pieces_of(const Pattern& pattern, uint64_t bytes, unsigned most_cost) const;
   Value* load_window(const LoadInst& load, const Window& window, Value* address, IRBuilder<>& builder);
   bool store_pattern(StoreInst& store, Value* pointer, Value* allowed, IRBuilder<>& builder);
   bool load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder);
-  Value* load_consecutive(LoadInst& load, Value* address, IRBuilder<>& builder);
   void widen_load(LoadInst& load, IRBuilder<>& builder);
   void widen_single_load(LoadInst& load, IRBuilder<>& builder);
   void widen_load_scalarized(LoadInst& load, IRBuilder<>& builder);
@@ -241,7 +226,6 @@ class Widener {
   static int64_t lowest_offset(const AccessGroup& group);
   void load_group(const AccessGroup& group, IRBuilder<>& builder);
   void store_group(const AccessGroup& group, IRBuilder<>& builder);
-  Values interleaved(ArrayRef<Value*> members, IRBuilder<>& builder);
   bool can_stay_interleaved(ArrayRef<Value*> members, unsigned& nodes);
   static Values operands_of(ArrayRef<Value*> members, unsigned i);
   Values compute_interleaved(ArrayRef<Value*> members, IRBuilder<>& builder);
@@ -273,21 +257,8 @@ class Widener {
 
   // ---- One lane after the other, and atomics
 
-  using LaneSlots = MapVector<Value*, AllocaInst*>;
-
   std::optional<Rank> rank_of(Value* value, unsigned depth = 0);
   bool store_compressed(StoreInst& store, Value* address, Value* allowed, IRBuilder<>& builder);
-  bool access_few_lanes(Instruction& access, IRBuilder<>& builder);
-  AllocaInst* scratch(Type* type);
-  void store_leaves(Value* value, LaneSlots& slots, IRBuilder<>& builder);
-  Value* at_lane_of_loop(Value* value, Value* lane, const LaneSlots& slots, IRBuilder<>& builder);
-  void for_each_lane(Instruction& instruction, IRBuilder<>& builder, bool may_be_exclusive = true);
-  void for_one_lane(unsigned lane, Instruction& instruction, IRBuilder<>& builder, bool may_be_exclusive);
-  Value* insert_scalar(Instruction& instruction, Instruction& scalar_copy, bool may_be_exclusive, IRBuilder<>& builder);
-  void load_exclusive_flag(uint64_t offset, function_ref<bool(uint64_t)> is_output);
-  void find_updated_arrays(function_ref<bool(uint64_t)> is_output);
-  std::optional<UpdatedArray> updated_array(const Instruction& update);
-  Value* is_exclusive(Instruction& instruction);
   void widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder);
   void widen_unguarded_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder);
   bool combine_lanes(AtomicRMWInst& atomic, IRBuilder<>& builder);
@@ -298,7 +269,6 @@ class Widener {
   void update_shared_range(AtomicRMWInst& atomic, Value* address, const std::optional<RangeGuard>& guard,
                            IRBuilder<>& builder);
   void update_shared_checked(AtomicRMWInst& atomic, IRBuilder<>& builder);
-  static void check_pair(Instruction& instruction);
 
   const VectorIsa& isa_;
   const ArrayRef<ConvergencePoint> convergence_points_;
@@ -317,11 +287,11 @@ class Widener {
   ControlFlow blocks_;
   LaneScalars lane_scalars_;
   AddressChecks checks_;
-  DenseMap<Type*, SmallVector<AllocaInst*>> unused_scratch_;
-  uint64_t scratch_bytes_ = 0;
-  DenseMap<const Instruction*, LoadInst*> updated_arrays_;  // of atomics: the load of their array's address
-  Value* exclusive_ = nullptr;                  // in from_: whether the launch is exclusive; null if no atomic needs it
-  DenseMap<Instruction*, AccessGroup> groups_;  // by the access that emits all of them
+  StridedAccesses strided_;
+  Scratch scratch_;
+  AtomicMemory atomic_memory_;
+  LaneLoops lane_loops_;
+  DenseMap<Instruction*, AccessGroup> groups_;     // by the access that emits all of them
   DenseMap<Instruction*, Instruction*> group_of_;  // of loads
   DenseMap<Instruction*, Values> registers_;       // of load groups without gaps, in their order in memory
   DenseSet<Instruction*> deferred_stores_;

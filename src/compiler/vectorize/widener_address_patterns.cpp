@@ -95,7 +95,7 @@ Value* Widener::load_window(const LoadInst& load, const Window& window, Value* a
     return builder.CreateVectorSplat(length, element);
   }
   if (count <= 2 * width) {
-    Value* elements = load_part(load, count, address, builder);
+    Value* elements = strided_.load_part(load, count, address, builder);
     const SmallVector<int> sources(window.elements.begin(), window.elements.end());
     return ShuffleVectorInst::isIdentityMask(sources, static_cast<int>(count))
                ? elements
@@ -106,7 +106,8 @@ Value* Widener::load_window(const LoadInst& load, const Window& window, Value* a
   SmallVector<unsigned> starts;
   for (unsigned first = 0; first < count; first += width) starts.push_back(std::min(first, count - width));
   for (unsigned start : starts)
-    registers.push_back(load_part(load, width, builder.CreateConstGEP1_32(load.getType(), address, start), builder));
+    registers.push_back(
+        strided_.load_part(load, width, builder.CreateConstGEP1_32(load.getType(), address, start), builder));
   for (unsigned first = 0; first < length; first += width) {
     SmallVector<unsigned> elements;
     for (unsigned i = 0; i < width; ++i) {

@@ -21,130 +21,6 @@
 
 namespace kiln::widening {
 
-// An atomic may become a load and a store in an exclusive launch.
-Value* Widener::insert_scalar(Instruction& instruction, Instruction& scalar_copy, bool may_be_exclusive,
-                              IRBuilder<>& builder) {
-  auto* atomic = dyn_cast<AtomicRMWInst>(&scalar_copy);
-  Value* exclusive = atomic && may_be_exclusive ? is_exclusive(instruction) : nullptr;
-  auto emit_locked = [&]() -> Values {
-    Value* begin = atomic ? updated_arrays_.lookup(&instruction) : nullptr;
-    if (!begin) return {builder.Insert(&scalar_copy)};
-    AllocaInst* operand = scratch(atomic->getType());
-    builder.CreateStore(atomic->getValOperand(), operand);
-    update_striped_range(*atomic, atomic->getPointerOperand(), operand, builder.getInt32(1), std::nullopt,
-                         updated_array(instruction), builder);
-    unused_scratch_[operand->getAllocatedType()].push_back(operand);
-    Value* unused_result = Constant::getNullValue(atomic->getType());
-    scalar_copy.deleteValue();
-    return {unused_result};
-  };
-  if (!exclusive) return emit_locked()[0];
-  auto emit_plain = [&]() -> Values {
-    Value* old_value = builder.CreateAlignedLoad(atomic->getType(), atomic->getPointerOperand(), atomic->getAlign());
-    Value* new_value = buildAtomicRMWValue(atomic->getOperation(), builder, old_value, atomic->getValOperand());
-    builder.CreateAlignedStore(new_value, atomic->getPointerOperand(), atomic->getAlign());
-    return {old_value};
-  };
-  if (isa<Constant>(exclusive)) {
-    Value* old_value = emit_plain()[0];
-    scalar_copy.deleteValue();
-    return old_value;
-  }
-  return lanes_.create_if_else({lanes_.scalar(exclusive), "plain", "atomic", false}, builder, emit_plain,
-                               emit_locked)[0];
-}
-
-// Emitted in the code of one thread, at its start.
-void Widener::load_exclusive_flag(uint64_t offset, function_ref<bool(uint64_t)> is_output) {
-  if (offset == 0 || none_of(instructions(from_), [](const Instruction& i) { return isa<AtomicRMWInst>(i); })) return;
-  IRBuilder<> builder(&*from_.getEntryBlock().getFirstInsertionPt());
-  exclusive_ = builder.CreateIsNotNull(load_invariant(builder, builder.getInt32Ty(), from_.getArg(0), offset));
-  find_updated_arrays(is_output);
-}
-
-namespace {
-
-// Whether an address's bits are used in comparisons only, as in a guard.
-bool is_only_compared(const Value& bits) {
-  return all_of(bits.users(), [](const User* user) {
-    return isa<ICmpInst>(user) || (isa<BinaryOperator, ZExtInst, TruncInst>(user) && is_only_compared(*user));
-  });
-}
-
-// Collects an array's uses: striped updates, and comparisons of addresses. Returns false for any other use.
-bool collect_updates(const Value& pointer, SmallVectorImpl<AtomicRMWInst*>& updates) {
-  return all_of(pointer.uses(), [&](const Use& use) {
-    auto* user = cast<Instruction>(use.getUser());
-    if (isa<ICmpInst>(user) || (isa<PtrToIntInst>(user) && is_only_compared(*user))) return true;
-    if (isa<GetElementPtrInst>(user)) return collect_updates(*user, updates);
-    if (auto* select = dyn_cast<SelectInst>(user))
-      return is_sink(select->getFalseValue()) && collect_updates(*select, updates);
-    auto* atomic = dyn_cast<AtomicRMWInst>(user);
-    if (!atomic || use.getOperandNo() != AtomicRMWInst::getPointerOperandIndex() || !is_striped_update(*atomic) ||
-        atomic->getOrdering() != AtomicOrdering::Monotonic)
-      return false;
-    updates.push_back(atomic);
-    return true;
-  });
-}
-
-}  // namespace
-
-// Outputs only: a launch has exclusive access to its outputs, not to its inputs.
-void Widener::find_updated_arrays(function_ref<bool(uint64_t)> is_output) {
-  if (any_of(instructions(from_), [](const Instruction& i) { return isa<IntToPtrInst>(i); })) return;
-  auto is_arguments = [&](const Value* value) {
-    const auto* load = dyn_cast<LoadInst>(value);
-    APInt offset(64, 0);
-    return load && load->getType()->isPointerTy() &&
-           load->getPointerOperand()->stripAndAccumulateConstantOffsets(layout_, offset, true) == from_.getArg(0) &&
-           offset == offsetof(CpuLaunch, arguments);
-  };
-  MapVector<uint64_t, SmallVector<LoadInst*>> arrays;
-  for (Instruction& instruction : instructions(from_)) {
-    auto* load = dyn_cast<LoadInst>(&instruction);
-    if (!load || !load->getType()->isPointerTy()) continue;
-    APInt offset(64, 0);
-    const Value* base = load->getPointerOperand()->stripAndAccumulateConstantOffsets(layout_, offset, true);
-    SmallVector<const Value*> objects;
-    getUnderlyingObjects(base, objects);
-    if (is_arguments(base))
-      arrays[offset.getZExtValue()].push_back(load);
-    else if (any_of(objects, is_arguments))
-      return;  // one of several arrays
-  }
-  for (auto& [field, begins] : arrays) {
-    if (!is_output || !is_output(field / sizeof(CpuArgument))) continue;
-    SmallVector<std::pair<AtomicRMWInst*, LoadInst*>> all;
-    bool is_known = all_of(begins, [&](LoadInst* begin) {
-      SmallVector<AtomicRMWInst*> updates;
-      bool has_other_uses = !collect_updates(*begin, updates);
-      for (AtomicRMWInst* update : updates) all.push_back({update, begin});
-      return !has_other_uses;
-    });
-    // For a single lane an atomic is faster than a lock.
-    is_known = is_known && all_of(all, [&](auto& one) {
-                 Value* pointer = guarded_address_of(*one.first).address;
-                 return lanes_.is_divergent(pointer) && strides_.element_stride(pointer, sizeof(float)) == 1;
-               });
-    if (is_known) updated_arrays_.insert(all.begin(), all.end());
-  }
-}
-
-std::optional<UpdatedArray> Widener::updated_array(const Instruction& update) {
-  Value* begin = updated_arrays_.lookup(&update);
-  if (!begin) return std::nullopt;
-  return UpdatedArray{lanes_.scalar(from_.getArg(0)), lanes_.scalar(begin)};
-}
-
-// Null if the operation must be atomic in any case. One thread of the process runs all threads of a threadgroup.
-Value* Widener::is_exclusive(Instruction& instruction) {
-  auto& atomic = cast<AtomicRMWInst>(instruction);
-  const auto* variable = dyn_cast<GlobalVariable>(getUnderlyingObject(guarded_address_of(atomic).address));
-  if (variable && variable->getSection() == kThreadgroupSection) return ConstantInt::getTrue(lanes_.context());
-  return exclusive_;
-}
-
 void Widener::widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   GuardedAddress target = guarded_address_of(atomic);
   if (!target.allowed) return widen_unguarded_atomic(atomic, builder);
@@ -164,7 +40,7 @@ void Widener::widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
 
 // Whether consecutive floats are updated that other threads may update, too, and the old values are unused.
 bool Widener::is_striped_range(AtomicRMWInst& atomic, Value* pointer) {
-  Value* exclusive = is_exclusive(atomic);
+  Value* exclusive = atomic_memory_.is_exclusive(atomic);
   return exclusive && !isa<Constant>(exclusive) && is_striped_update(atomic) && lanes_.is_divergent(pointer) &&
          strides_.element_stride(pointer, sizeof(float)) == 1 && !only_lane(lanes_.mask());
 }
@@ -202,8 +78,9 @@ void Widener::update_guarded_range(AtomicRMWInst& atomic, const GuardedAddress& 
     return {};
   };
   // Which side is likely depends on the launch.
-  lanes_.create_if_else({builder.CreateAnd(is_inside, lanes_.scalar(is_exclusive(atomic))), "row", "lanes", false},
-                        builder, update_all, update_lanes);
+  lanes_.create_if_else(
+      {builder.CreateAnd(is_inside, lanes_.scalar(atomic_memory_.is_exclusive(atomic))), "row", "lanes", false},
+      builder, update_all, update_lanes);
 }
 
 namespace {
@@ -277,7 +154,8 @@ Values Widener::emit_combined(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   const bool is_uniform = !lanes_.is_divergent(own);
   Value* operand = is_uniform ? lanes_.scalar(own) : lanes_.vector(own, builder);
   Value* all = combined(atomic.getOperation(), operand, lanes_.mask(), builder);
-  Value* old_value = insert_scalar(atomic, *with_operands(atomic, {lanes_.scalar(atomic.getPointerOperand()), all}),
+  Value* old_value =
+      atomic_memory_.insert_scalar(atomic, *with_operands(atomic, {lanes_.scalar(atomic.getPointerOperand()), all}),
                                    /*may_be_exclusive=*/true, builder);
   Value* old_values = builder.CreateVectorSplat(kLanes, old_value);
   if (atomic.use_empty()) return {old_values};
@@ -294,11 +172,11 @@ Values Widener::emit_combined(AtomicRMWInst& atomic, IRBuilder<>& builder) {
 
 void Widener::widen_unguarded_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   if (combine_lanes(atomic, builder)) return;
-  Value *exclusive = is_exclusive(atomic), *pointer = atomic.getPointerOperand();
+  Value *exclusive = atomic_memory_.is_exclusive(atomic), *pointer = atomic.getPointerOperand();
   uint64_t bytes = layout_.getTypeStoreSize(atomic.getType());
   if (!exclusive || !is_word(bytes) || !lanes_.is_divergent(pointer) || strides_.element_stride(pointer, bytes) != 1 ||
       only_lane(lanes_.mask()))
-    return for_each_lane(atomic, builder);
+    return lane_loops_.for_each_lane(atomic, builder);
   // Consecutive lanes have distinct addresses.
   bool is_striped = is_striped_range(atomic, pointer);
   Type* type = lanes_.vector(atomic.getValOperand(), builder)->getType();
@@ -308,7 +186,7 @@ void Widener::widen_unguarded_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder
       update_shared_checked(atomic, builder);
       return {Constant::getNullValue(type)};
     }
-    for_each_lane(atomic, builder);
+    lane_loops_.for_each_lane(atomic, builder);
     return {lanes_.known_vector(&atomic)};
   };
   lanes_.set_vector(&atomic,
@@ -319,11 +197,11 @@ void Widener::widen_unguarded_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder
 void Widener::update_shared_range(AtomicRMWInst& atomic, Value* address, const std::optional<RangeGuard>& guard,
                                   IRBuilder<>& builder) {
   Value* operand = lanes_.vector(atomic.getValOperand(), builder);
-  AllocaInst* operands = scratch(operand->getType());
+  AllocaInst* operands = scratch_.acquire(operand->getType());
   builder.CreateStore(operand, operands);
   Value* lanes = lanes_.mask_bits(builder);
-  update_striped_range(atomic, address, operands, lanes, guard, updated_array(atomic), builder);
-  unused_scratch_[operand->getType()].push_back(operands);
+  update_striped_range(atomic, address, operands, lanes, guard, atomic_memory_.updated_array(atomic), builder);
+  scratch_.release(operands);
 }
 
 // Checks at run time whether the lanes are consecutive.
@@ -340,7 +218,7 @@ void Widener::update_shared_checked(AtomicRMWInst& atomic, IRBuilder<>& builder)
   }
   // An exclusive launch comes here only if its lanes are not consecutive, which is rare.
   auto scalarized = [&]() -> Values {
-    for_each_lane(atomic, builder, /*may_be_exclusive=*/false);
+    lane_loops_.for_each_lane(atomic, builder, /*may_be_exclusive=*/false);
     return {};
   };
   lanes_.create_if_else({check->condition, "row", "lanes", false}, builder, vectorized, scalarized);

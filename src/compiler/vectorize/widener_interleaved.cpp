@@ -153,7 +153,8 @@ void Widener::load_group(const AccessGroup& group, IRBuilder<>& builder) {
   // no deinterleaving.
   auto vectorized = [&](Value* address) {
     Values registers;
-    Values results = load_strided(load, address, step, indices, builder, keeps_registers ? &registers : nullptr);
+    Values results =
+        strided_.load_strided(load, address, step, indices, builder, keeps_registers ? &registers : nullptr);
     if (keeps_registers) append_range(results, registers);
     return results;
   };
@@ -167,7 +168,7 @@ void Widener::load_group(const AccessGroup& group, IRBuilder<>& builder) {
     if (!keeps_registers) return results;
     Values members;
     for (Value* member : by_index) members.push_back(lanes_.known_vector(member));
-    append_range(results, interleaved(members, builder));
+    append_range(results, strided_.interleaved(members, builder));
     return results;
   };
   AccessShape shape{bytes, (step * kLanes - 1) * bytes, is_complete, true};
@@ -197,7 +198,7 @@ void Widener::store_group(const AccessGroup& group, IRBuilder<>& builder) {
       Values members;
       for (Value* value : values)
         members.push_back(value ? lanes_.vector(value, builder) : PoisonValue::get(vector_of(element)));
-      registers = interleaved(members, builder);
+      registers = strided_.interleaved(members, builder);
     }
     const unsigned width = lanes_.register_lanes(element);
     for (unsigned first = 0; first < kLanes * step; first += width) {
@@ -229,52 +230,6 @@ void Widener::store_group(const AccessGroup& group, IRBuilder<>& builder) {
     scalarized();
   else
     checks_.emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized);
-}
-
-// The reverse of load_strided(): registers that hold the interleaved members of all lanes.
-Values Widener::interleaved(ArrayRef<Value*> members, IRBuilder<>& builder) {
-  const unsigned width = lanes_.register_lanes(members[0]->getType()->getScalarType());
-  if (!isPowerOf2_64(members.size())) {
-    Values registers, results;
-    for (Value* member : members)
-      for (unsigned first = 0; first < kLanes; first += width)
-        registers.push_back(builder.CreateShuffleVector(member, createSequentialMask(first, width, 0)));
-    for (unsigned first = 0; first < kLanes * members.size(); first += width) {
-      SmallVector<unsigned> elements;
-      for (unsigned i = first; i < first + width; ++i)
-        elements.push_back(static_cast<unsigned>(i % members.size() * kLanes + i / members.size()));
-      results.push_back(collected(registers, elements, builder));
-    }
-    return results;
-  }
-  SmallVector<int> low, high;
-  for (unsigned i = 0; i < width; ++i) {
-    low.push_back(static_cast<int>(i / 2 + i % 2 * width));
-    high.push_back(static_cast<int>(width / 2 + i / 2 + i % 2 * width));
-  }
-  SmallVector<Values> parts;
-  for (Value* member : members) {
-    Values registers;
-    for (unsigned first = 0; first < kLanes; first += width) {
-      SmallVector<int> sources;
-      for (unsigned i = 0; i < width; ++i) sources.push_back(static_cast<int>(first + i));
-      registers.push_back(builder.CreateShuffleVector(member, sources));
-    }
-    parts.push_back(std::move(registers));
-  }
-  while (parts.size() > 1) {
-    SmallVector<Values> larger;
-    for (unsigned i = 0; i < parts.size() / 2; ++i) {
-      Values both;
-      for (auto [even, odd] : zip_equal(parts[i], parts[i + parts.size() / 2])) {
-        both.push_back(builder.CreateShuffleVector(even, odd, low));
-        both.push_back(builder.CreateShuffleVector(even, odd, high));
-      }
-      larger.push_back(std::move(both));
-    }
-    parts = std::move(larger);
-  }
-  return parts[0];
 }
 
 // Whether the members' values are the same arithmetic on uniform values and on loads in this order: then it can be done

@@ -25,7 +25,7 @@ void Widener::load_beside_border(LoadInst& load, IRBuilder<>& builder) {
   if (allowed) mask = lanes_.narrowed(mask, lanes_.vector(allowed, builder), builder);
   Value* loaded = builder.CreateMaskedLoad(type, first, load.getAlign(), mask, Constant::getNullValue(type));
   lanes_.set_mask(lanes_.narrowed(all, builder.CreateNot(in_line), builder));
-  for_each_lane(load, builder);
+  lane_loops_.for_each_lane(load, builder);
   lanes_.set_mask(all);
   lanes_.set_vector(&load, builder.CreateSelect(in_line, loaded, lanes_.known_vector(&load)));
 }

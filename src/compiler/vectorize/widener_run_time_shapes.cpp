@@ -217,7 +217,7 @@ bool Widener::load_by_run_time_shape(LoadInst& load, IRBuilder<>& builder) {
         continue;
       }
       if (is_all(lanes_.mask()) || !lanes_.can_mask(shape->bytes)) {
-        parts.push_back(load_part(load, shape->part_lanes, address, builder));
+        parts.push_back(strided_.load_part(load, shape->part_lanes, address, builder));
         continue;
       }
       Value* mask = builder.CreateShuffleVector(

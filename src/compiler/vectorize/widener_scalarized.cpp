@@ -1,33 +1,18 @@
-#include "compiler/analysis/uniformity.h"
+#include "compiler/vectorize/widener_scalarized.h"
+
 #include "compiler/ir/loop_metadata.h"
-#include "compiler/ir/metadata.h"
-#include "compiler/vectorize/widener.h"
 
 namespace kiln::widening {
 
-// Above this size scratch memory is reused. Below it each use has its own, so that loop invariants can be stored before
-// the loop.
-constexpr uint64_t kMaxScratch = 64 << 10;
-
 // More are gathered or scattered.
-constexpr unsigned kFewLanes = 4;
+static constexpr unsigned kFewLanes = 4;
 
 // Scalar operations for a lane's operand. Above it is taken from a vector.
-constexpr unsigned kMostScalars = 16;
-
-// Memory that each user writes before it reads.
-AllocaInst* Widener::scratch(Type* type) {
-  if (SmallVector<AllocaInst*>& unused = unused_scratch_[type]; scratch_bytes_ > kMaxScratch && !unused.empty())
-    return unused.pop_back_val();
-  scratch_bytes_ += layout_.getTypeAllocSize(type);
-  AllocaInst* slot = lanes_.allocate(type);
-  slot->setMetadata(kScratch, MDNode::get(lanes_.context(), {}));
-  return slot;
-}
+static constexpr unsigned kMostScalars = 16;
 
 // Stores the vectors that a loop over lanes needs. Postponed values are computed in the loop, from the lane index if
 // possible: that is shorter than vectors of addresses.
-void Widener::store_leaves(Value* value, LaneSlots& slots, IRBuilder<>& builder) {
+void LaneLoops::store_leaves(Value* value, Slots& slots, IRBuilder<>& builder) {
   if (!lanes_.is_divergent(value) || is_lane(value) || slots.contains(value)) return;
   if (lanes_.is_postponed(value)) {
     for (Value* operand : cast<Instruction>(value)->operands()) store_leaves(operand, slots, builder);
@@ -36,11 +21,11 @@ void Widener::store_leaves(Value* value, LaneSlots& slots, IRBuilder<>& builder)
   Value* lanes = lanes_.vector(value, builder);
   if (lanes->getType()->getScalarType()->isIntegerTy(1))
     lanes = builder.CreateZExt(lanes, vector_of(builder.getInt8Ty()));
-  AllocaInst* slot = slots[value] = scratch(lanes->getType());
+  AllocaInst* slot = slots[value] = scratch_.acquire(lanes->getType());
   builder.CreateStore(lanes, slot);
 }
 
-Value* Widener::at_lane_of_loop(Value* value, Value* lane, const LaneSlots& slots, IRBuilder<>& builder) {
+Value* LaneLoops::at_lane_of_loop(Value* value, Value* lane, const Slots& slots, IRBuilder<>& builder) {
   if (!lanes_.is_divergent(value)) return lanes_.scalar(value);
   if (is_lane(value)) return builder.CreateZExtOrTrunc(lane, value->getType());
   if (Value* slot = slots.lookup(value)) {
@@ -56,9 +41,7 @@ Value* Widener::at_lane_of_loop(Value* value, Value* lane, const LaneSlots& slot
   return builder.Insert(with_operands(instruction, operands));
 }
 
-// A load or store of very few lanes that are known, as of a tile's border in threadgroups whose rows are shorter than a
-// simdgroup: scalars, in the order of lanes.
-bool Widener::access_few_lanes(Instruction& access, IRBuilder<>& builder) {
+bool LaneLoops::access_few_lanes(Instruction& access, IRBuilder<>& builder) {
   const SmallVector<unsigned> lanes = lanes_of(lanes_.mask());
   if (lanes.empty() || lanes.size() > kFewLanes) return false;
   auto at = [&](Value* value, unsigned lane) {
@@ -80,11 +63,12 @@ bool Widener::access_few_lanes(Instruction& access, IRBuilder<>& builder) {
 }
 
 // Runs the instruction for one lane, as under `thread_index_in_simdgroup == 0`.
-void Widener::for_one_lane(unsigned lane, Instruction& instruction, IRBuilder<>& builder, bool may_be_exclusive) {
+void LaneLoops::for_one_lane(unsigned lane, Instruction& instruction, IRBuilder<>& builder, bool may_be_exclusive) {
   SmallVector<Value*> operands;
   for (Value* operand : instruction.operands())
     operands.push_back(at_lane_of_loop(operand, builder.getInt32(lane), {}, builder));
-  Value* made = insert_scalar(instruction, *with_operands(instruction, operands), may_be_exclusive, builder);
+  Value* made =
+      atomic_memory_.insert_scalar(instruction, *with_operands(instruction, operands), may_be_exclusive, builder);
   auto in_vector = [&](Value* value) {
     return builder.CreateInsertElement(Constant::getNullValue(vector_of(value->getType())), value, uint64_t{lane});
   };
@@ -97,23 +81,23 @@ void Widener::for_one_lane(unsigned lane, Instruction& instruction, IRBuilder<>&
 }
 
 // Runs the instruction for each lane of the mask, in a loop, with its operands and results in memory.
-void Widener::for_each_lane(Instruction& instruction, IRBuilder<>& builder, bool may_be_exclusive) {
+void LaneLoops::for_each_lane(Instruction& instruction, IRBuilder<>& builder, bool may_be_exclusive) {
   Type* type = instruction.getType();
   auto* pair = dyn_cast<StructType>(type);  // cmpxchg
   if (pair) check_pair(instruction);
   if (auto lane = only_lane(lanes_.mask())) return for_one_lane(*lane, instruction, builder, may_be_exclusive);
-  LaneSlots slots;
+  Slots slots;
   for (Value* operand : instruction.operands()) store_leaves(operand, slots, builder);
   Type* element = pair ? pair->getElementType(0) : type;
   bool is_flag = element->isIntegerTy(1);
   Type* stored = is_flag ? builder.getInt8Ty() : element;
   AllocaInst *results = nullptr, *flags = nullptr;
   if (!type->isVoidTy()) {
-    results = scratch(vector_of(stored));
+    results = scratch_.acquire(vector_of(stored));
     builder.CreateStore(Constant::getNullValue(vector_of(stored)), results);
   }
   if (pair) {
-    flags = scratch(vector_of(builder.getInt8Ty()));
+    flags = scratch_.acquire(vector_of(builder.getInt8Ty()));
     builder.CreateStore(Constant::getNullValue(vector_of(builder.getInt8Ty())), flags);
   }
   BasicBlock* first = lanes_.create_block("lane.first", builder.GetInsertBlock());
@@ -153,7 +137,8 @@ void Widener::for_each_lane(Instruction& instruction, IRBuilder<>& builder, bool
   } else {
     operands = operands_of(lane);
   }
-  Value* made = insert_scalar(instruction, *with_operands(instruction, operands), may_be_exclusive, builder);
+  Value* made =
+      atomic_memory_.insert_scalar(instruction, *with_operands(instruction, operands), may_be_exclusive, builder);
   if (results) {
     Value* value = pair ? builder.CreateExtractValue(made, 0) : made;
     if (is_flag) value = builder.CreateZExt(value, stored);
@@ -184,12 +169,12 @@ void Widener::for_each_lane(Instruction& instruction, IRBuilder<>& builder, bool
   } else if (results) {
     lanes_.set_vector(&instruction, read(results, stored, is_flag));
   }
-  for (auto [value, slot] : slots) unused_scratch_[slot->getAllocatedType()].push_back(slot);
+  for (auto [value, slot] : slots) scratch_.release(slot);
   for (AllocaInst* slot : {results, flags})
-    if (slot) unused_scratch_[slot->getAllocatedType()].push_back(slot);
+    if (slot) scratch_.release(slot);
 }
 
-void Widener::check_pair(Instruction& instruction) {
+void check_pair(Instruction& instruction) {
   if (!isa<AtomicCmpXchgInst, WithOverflowInst>(instruction)) refuse("a structure as a value");
   for (User* user : instruction.users())
     if (!isa<ExtractValueInst>(user)) refuse("a structure as a value");

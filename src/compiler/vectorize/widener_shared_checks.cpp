@@ -63,7 +63,7 @@ void Widener::find_shared_checks(BasicBlock& block) {
 AllocaInst* Widener::acquire_buffer(uint64_t bytes) {
   auto found = find_if(free_buffers_, [&](const auto& buffer) { return buffer.second >= bytes; });
   if (found == free_buffers_.end()) {
-    AllocaInst* buffer = scratch(ArrayType::get(Type::getInt8Ty(lanes_.context()), bytes));
+    AllocaInst* buffer = scratch_.acquire(ArrayType::get(Type::getInt8Ty(lanes_.context()), bytes));
     buffer->setAlignment(Align(64));
     return buffer;
   }
@@ -110,8 +110,8 @@ void Widener::copy_to_buffer(const SharedCheck& shared, LoadInst& lowest, Value*
   Constant* list = ConstantDataArray::get(lanes_.context(), distances);
   auto* table = new GlobalVariable(*lanes_.function().getParent(), list->getType(), true, GlobalValue::InternalLinkage,
                                    list, "__kiln_distances");
-  LaneSlots slots;
-  for (Value* value : {pointer, guard.offset}) store_leaves(value, slots, builder);
+  LaneLoops::Slots slots;
+  for (Value* value : {pointer, guard.offset}) lane_loops_.store_leaves(value, slots, builder);
   Value* first_offset = lane_scalars_.at_lane(guard.offset, 0, builder);
   Value* is_in_order = checks_.check_stride(guard.offset, builder);
   Value* reach = builder.getInt64((kLanes - 1) * bytes);
@@ -144,8 +144,9 @@ void Widener::copy_to_buffer(const SharedCheck& shared, LoadInst& lowest, Value*
   PHINode* rest = builder.CreatePHI(builder.getInt32Ty(), 2, "rest");
   rest->addIncoming(bits, lanes);
   Value* lane = builder.CreateBinaryIntrinsic(Intrinsic::cttz, rest, builder.getTrue());
-  Value* offset = builder.CreateAdd(at_lane_of_loop(guard.offset, lane, slots, builder), distance);
-  Value* address = builder.CreateGEP(builder.getInt8Ty(), at_lane_of_loop(pointer, lane, slots, builder), distance);
+  Value* offset = builder.CreateAdd(lane_loops_.at_lane_of_loop(guard.offset, lane, slots, builder), distance);
+  Value* address =
+      builder.CreateGEP(builder.getInt8Ty(), lane_loops_.at_lane_of_loop(pointer, lane, slots, builder), distance);
   Value* own = builder.CreateGEP(element, to, builder.CreateZExt(lane, number));
   // If the guard fails, the zero stored above.
   address = builder.CreateSelect(builder.CreateICmpULT(offset, lanes_.scalar(guard.limit)), address, own);
@@ -168,7 +169,7 @@ void Widener::load_with_shared_check(LoadInst& load, SharedCheck& shared, IRBuil
       *find_if(shared.members, [&](const Member& one) { return one.access == static_cast<Instruction*>(&load); });
   Value* address = builder.CreateConstGEP1_64(load.getType(), shared.base,
                                               static_cast<uint64_t>(member.offset - lowest_offset(shared.members)));
-  lanes_.set_vector(&load, load_consecutive(load, address, builder));
+  lanes_.set_vector(&load, strided_.load_consecutive(load, address, builder));
   if (++shared.num_loaded == shared.members.size()) free_buffers_.push_back({shared.buffer, shared.buffer_bytes});
 }
 

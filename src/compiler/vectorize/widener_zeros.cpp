@@ -90,7 +90,7 @@ bool Widener::select_address(LoadInst& load, Value* pointer, Value* allowed, IRB
   if (found->second.is_sunk)
     sunk_loads_[&select] = {&load, address};
   else
-    lanes_.set_vector(&select, load_consecutive(load, address, builder));
+    lanes_.set_vector(&select, strided_.load_consecutive(load, address, builder));
   return true;
 }
 
@@ -100,7 +100,7 @@ void Widener::emit_sunk_loads(Instruction& user, IRBuilder<>& builder) {
   for (Value* operand : user.operands()) {
     auto sunk = sunk_loads_.find(operand);
     if (sunk == sunk_loads_.end() || lanes_.known_vector(operand)) continue;
-    lanes_.set_vector(operand, load_consecutive(*sunk->second.load, sunk->second.address, builder));
+    lanes_.set_vector(operand, strided_.load_consecutive(*sunk->second.load, sunk->second.address, builder));
   }
 }
 

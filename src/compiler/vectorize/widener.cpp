@@ -40,7 +40,6 @@ bool is_ordering_edge_condition(const Instruction& instruction) { return calls(i
 Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses, const WidenOptions& options)
     : isa_(options.vector_isa),
       convergence_points_(options.sites),
-      has_barriers_(any_of(options.sites, [](const ConvergencePoint& point) { return point.is_barrier; })),
       from_(from),
       flow_(from, analyses),
       loops_(analyses.getResult<LoopAnalysis>(from)),
@@ -59,10 +58,24 @@ Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses
       strided_(isa_, lanes_),
       scratch_(lanes_),
       atomic_memory_(from, options.alone_offset, options.is_output, strides_, scratch_, lanes_),
-      lane_loops_(lane_scalars_, scratch_, atomic_memory_, lanes_) {
-  find_tiles();
-  find_groups();
-  find_zeroed_loads();
+      lane_loops_(lane_scalars_, scratch_, atomic_memory_, lanes_),
+      atomics_(strides_, lane_scalars_, checks_, atomic_memory_, lane_loops_, scratch_, lanes_),
+      lane_accesses_(isa_, any_of(options.sites, [](const ConvergencePoint& point) { return point.is_barrier; }),
+                     strides_, lane_scalars_, checks_, lane_loops_, lanes_),
+      tiles_(evolution_, tile_addresses_, lane_scalars_, lane_accesses_, lanes_),
+      interleaved_(evolution_, strides_, tiles_, checks_, strided_, lane_accesses_, lanes_),
+      shared_checks_(flow_, evolution_, strides_, patterns_, tiles_, interleaved_, lane_scalars_, checks_, strided_,
+                     lane_loops_, scratch_, lanes_),
+      zeroed_loads_(strides_, checks_, strided_, lane_accesses_, lanes_),
+      pattern_accesses_(isa_, patterns_, checks_, strided_, lane_accesses_, lanes_),
+      compressed_(flow_, isa_, lane_scalars_, checks_, lane_accesses_, lanes_),
+      run_time_shapes_(flow_, isa_, strides_, lane_sums_, checks_, strided_, lane_accesses_, lanes_) {
+  tiles_.find(from);
+  for (BasicBlock& block : from) {
+    interleaved_.find(block);
+    shared_checks_.find(block);
+  }
+  zeroed_loads_.find(from, [&](LoadInst& load) { return interleaved_.contains(load) || tiles_.is_at(load); });
 }
 
 void Widener::run() {
@@ -109,10 +122,9 @@ void Widener::widen_instruction(Instruction& instruction, IRBuilder<>& builder) 
 }
 
 void Widener::widen_one(Instruction& instruction, IRBuilder<>& builder) {
-  if (lanes_.known_vector(&instruction) || sunk_loads_.contains(&instruction) ||
-      stored_in_tiles_.contains(&instruction))
+  if (lanes_.known_vector(&instruction) || zeroed_loads_.is_sunk(instruction) || tiles_.is_deferred(instruction))
     return;  // emitted with another instruction
-  emit_sunk_loads(instruction, builder);
+  zeroed_loads_.emit_sunk_loads(instruction, builder);
   if (is_lane(&instruction)) {
     lanes_.set_vector(&instruction, lane_numbers(instruction.getType()));
     return;
@@ -133,7 +145,7 @@ void Widener::widen_one(Instruction& instruction, IRBuilder<>& builder) {
     return copy(instruction, builder);
   if (auto* load = dyn_cast<LoadInst>(&instruction); load && !has_effect) return widen_load(*load, builder);
   if (auto* store = dyn_cast<StoreInst>(&instruction); store && store->isSimple()) return widen_store(*store, builder);
-  if (auto* atomic = dyn_cast<AtomicRMWInst>(&instruction)) return widen_atomic(*atomic, builder);
+  if (auto* atomic = dyn_cast<AtomicRMWInst>(&instruction)) return atomics_.widen(*atomic, builder);
   if (has_effect) return lane_loops_.for_each_lane(instruction, builder);
   if (can_be_postponed(instruction)) {
     lanes_.postpone(instruction);

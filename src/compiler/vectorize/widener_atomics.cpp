@@ -1,36 +1,19 @@
-// Atomic operations.
-//
-// A launch that one thread of the process runs, and threadgroup memory, need no atomics: consecutive updates become
-// vector loads and stores. Otherwise a function that chooses the fastest method updates consecutive floats
-// (targets/cpu/row_updates.h). If a launch's code does nothing else with an output, this is a lock for the whole range.
-// If lanes of such an update turn out not to be consecutive, each of them takes the lock, too.
-#include <llvm/ADT/MapVector.h>
-#include <llvm/Analysis/ValueTracking.h>
-#include <llvm/IR/InstIterator.h>
+#include "compiler/vectorize/widener_atomics.h"
+
 #include <llvm/Transforms/Utils/LowerAtomic.h>
-
-#include <cstddef>
-
-#include "compiler/ir/guard_sinks.h"
-#include "compiler/ir/invariant_loads.h"
-#include "compiler/ir/sections.h"
-#include "compiler/ir/simdgroup.h"
-#include "compiler/ir/striped_atomics.h"
-#include "compiler/vectorize/widener.h"
-#include "core/cpu_image.h"
 
 namespace kiln::widening {
 
-void Widener::widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
+void Atomics::widen(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   GuardedAddress target = guarded_address_of(atomic);
-  if (!target.allowed) return widen_unguarded_atomic(atomic, builder);
+  if (!target.allowed) return widen_unguarded(atomic, builder);
   if (is_striped_range(atomic, target.address) && checks_.has_range_guard(target, sizeof(float)))
     return update_guarded_range(atomic, target, builder);
   atomic.setOperand(AtomicRMWInst::getPointerOperandIndex(), target.address);
   Value* all = lanes_.mask();
   lanes_.set_mask(lanes_.narrowed(all, lanes_.vector(target.allowed, builder), builder));
   auto some = [&]() -> Values {
-    widen_unguarded_atomic(atomic, builder);
+    widen_unguarded(atomic, builder);
     return {};
   };
   lanes_.create_if_else({lanes_.any(lanes_.mask(), builder), "some", "none", false}, builder, some,
@@ -39,14 +22,14 @@ void Widener::widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
 }
 
 // Whether consecutive floats are updated that other threads may update, too, and the old values are unused.
-bool Widener::is_striped_range(AtomicRMWInst& atomic, Value* pointer) {
+bool Atomics::is_striped_range(AtomicRMWInst& atomic, Value* pointer) {
   Value* exclusive = atomic_memory_.is_exclusive(atomic);
   return exclusive && !isa<Constant>(exclusive) && is_striped_update(atomic) && lanes_.is_divergent(pointer) &&
          strides_.element_stride(pointer, sizeof(float)) == 1 && !only_lane(lanes_.mask());
 }
 
 // For memory that no other thread modifies.
-Value* Widener::update_exclusive(AtomicRMWInst& atomic, Value* address, IRBuilder<>& builder) {
+Value* Atomics::update_exclusive(AtomicRMWInst& atomic, Value* address, IRBuilder<>& builder) {
   Value* operand = lanes_.vector(atomic.getValOperand(), builder);
   Type* type = operand->getType();
   bool are_all = is_all(lanes_.mask());
@@ -62,7 +45,7 @@ Value* Widener::update_exclusive(AtomicRMWInst& atomic, Value* address, IRBuilde
 }
 
 // Exclusive if the guard allows the whole range.
-void Widener::update_guarded_range(AtomicRMWInst& atomic, const GuardedAddress& target, IRBuilder<>& builder) {
+void Atomics::update_guarded_range(AtomicRMWInst& atomic, const GuardedAddress& target, IRBuilder<>& builder) {
   auto* comparison = cast<ICmpInst>(target.allowed);
   Value* address = lane_scalars_.at_lane(target.address, 0, builder);
   RangeGuard guard{lane_scalars_.at_lane(comparison->getOperand(0), 0, builder),
@@ -134,7 +117,7 @@ Value* combined(AtomicRMWInst::BinOp operation, Value* operand, Value* mask, IRB
 
 // Lanes that update one address, such as a counter, become one operation if their order does not matter. The old value
 // of each is what it would have found had the lanes run one after the other.
-bool Widener::combine_lanes(AtomicRMWInst& atomic, IRBuilder<>& builder) {
+bool Atomics::combine_lanes(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   if (lanes_.is_divergent(atomic.getPointerOperand()) || only_lane(lanes_.mask())) return false;
   if (!atomic.getType()->isIntegerTy(32) && !atomic.getType()->isIntegerTy(64)) return false;
   if (!neutral(atomic.getOperation(), atomic.getType()->getIntegerBitWidth())) return false;
@@ -149,7 +132,7 @@ bool Widener::combine_lanes(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   return true;
 }
 
-Values Widener::emit_combined(AtomicRMWInst& atomic, IRBuilder<>& builder) {
+Values Atomics::emit_combined(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   Value* own = atomic.getValOperand();
   const bool is_uniform = !lanes_.is_divergent(own);
   Value* operand = is_uniform ? lanes_.scalar(own) : lanes_.vector(own, builder);
@@ -170,7 +153,7 @@ Values Widener::emit_combined(AtomicRMWInst& atomic, IRBuilder<>& builder) {
                                                       : builder.CreateSub(old_values, earlier)};
 }
 
-void Widener::widen_unguarded_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
+void Atomics::widen_unguarded(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   if (combine_lanes(atomic, builder)) return;
   Value *exclusive = atomic_memory_.is_exclusive(atomic), *pointer = atomic.getPointerOperand();
   uint64_t bytes = layout_.getTypeStoreSize(atomic.getType());
@@ -194,7 +177,7 @@ void Widener::widen_unguarded_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder
                                           {bytes, bytes * (kLanes - 1), true}, builder, vectorized, scalarized)[0]);
 }
 
-void Widener::update_shared_range(AtomicRMWInst& atomic, Value* address, const std::optional<RangeGuard>& guard,
+void Atomics::update_shared_range(AtomicRMWInst& atomic, Value* address, const std::optional<RangeGuard>& guard,
                                   IRBuilder<>& builder) {
   Value* operand = lanes_.vector(atomic.getValOperand(), builder);
   AllocaInst* operands = scratch_.acquire(operand->getType());
@@ -205,7 +188,7 @@ void Widener::update_shared_range(AtomicRMWInst& atomic, Value* address, const s
 }
 
 // Checks at run time whether the lanes are consecutive.
-void Widener::update_shared_checked(AtomicRMWInst& atomic, IRBuilder<>& builder) {
+void Atomics::update_shared_checked(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   std::optional<RangeCheck> check = checks_.check_range(atomic.getPointerOperand(), nullptr,
                                                         {sizeof(float), sizeof(float) * (kLanes - 1), true}, builder);
   auto vectorized = [&]() -> Values {

@@ -1,27 +1,20 @@
-// Stores to compressed places: `if (wanted) out[base + popcount(votes & ((1 << lane) - 1))] = value`, where `votes` are
-// the lanes that want to. The active lanes' elements are consecutive, in the order of lanes, so a register's elements
-// are compressed and stored as one vector. Otherwise this is a scatter, of indices that are counted for each lane.
-//
-// The analysis finds addresses that differ between lanes by what a population count says; whether the counted votes are
-// the active lanes is compared at run time, which is one comparison of 32 bits. Rejected: to compress the indices of
-// any scatter and to see whether they are consecutive, which serves more code, but needs the indices, whose population
-// counts take half of the time.
+#include "compiler/vectorize/widener_compressed.h"
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/PatternMatch.h>
 
-#include "compiler/vectorize/widener.h"
+#include "compiler/vectorize/widener_guards.h"
+#include "compiler/vectorize/widener_lane_values.h"
 
 namespace kiln::widening {
 
 using namespace llvm::PatternMatch;
 
 // Operations in a row between a count and an address.
-constexpr unsigned kRankDepth = 16;
+static constexpr unsigned kRankDepth = 16;
 
 // The votes that are counted below each lane, and the distance of the values of lanes whose counts differ by one.
-// Linear in the depth: no operation is followed into more than one divergent operand.
-std::optional<Widener::Rank> Widener::rank_of(Value* value, unsigned depth) {
+std::optional<CompressedStores::Rank> CompressedStores::rank_of(Value* value, unsigned depth) const {
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction || depth > kRankDepth) return std::nullopt;
   Value *votes, *below;
@@ -65,10 +58,11 @@ std::optional<Widener::Rank> Widener::rank_of(Value* value, unsigned depth) {
   }
 }
 
-bool Widener::store_compressed(StoreInst& store, Value* address, Value* allowed, IRBuilder<>& builder) {
+bool CompressedStores::store(StoreInst& store, IRBuilder<>& builder) {
   Type* type = store.getValueOperand()->getType();
   const uint64_t bytes = layout_.getTypeStoreSize(type);
   if (!isa_.compress || !is_word(bytes)) return false;
+  auto [allowed, address] = guarded_address_of(store);
   std::optional<Rank> rank = rank_of(address);
   if (!rank || rank->distance != bytes) return false;
   Value *offset = nullptr, *limit = nullptr;
@@ -105,7 +99,7 @@ bool Widener::store_compressed(StoreInst& store, Value* address, Value* allowed,
     return {};
   };
   auto scattered = [&]() -> Values {
-    widen_store_scalarized(store, builder);
+    lane_accesses_.store(store, builder);
     return {};
   };
   lanes_.create_if_else({condition, "compressed", "scattered"}, builder, compressed, scattered);

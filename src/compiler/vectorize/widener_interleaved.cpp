@@ -1,28 +1,23 @@
-// Interleaved accesses to members of structures, such as `x[4 * i + 1]` and the components of a `float4`: a member of
-// all lanes is every fourth element of the same registers, which are loaded or stored once for all members.
-#include <llvm/Analysis/ScalarEvolutionExpressions.h>
+#include "compiler/vectorize/widener_interleaved.h"
+
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/Analysis/VectorUtils.h>
 
 #include <algorithm>
 
-#include "compiler/ir/code_motion.h"
-#include "compiler/ir/simdgroup.h"
-#include "compiler/vectorize/widener.h"
+#include "compiler/vectorize/widener_guards.h"
 
 namespace kiln::widening {
 
-std::optional<int64_t> distance(Value* from, Value* to, uint64_t bytes, ScalarEvolution& evolution) {
-  const auto* constant = dyn_cast<SCEVConstant>(evolution.getMinusSCEV(evolution.getSCEV(to), evolution.getSCEV(from)));
-  if (!constant || constant->getAPInt().getSignificantBits() > 32) return std::nullopt;
-  int64_t distance = constant->getAPInt().getSExtValue();
-  if (distance % static_cast<int64_t>(bytes) != 0) return std::nullopt;
-  return distance / static_cast<int64_t>(bytes);
+static Values operands_of(ArrayRef<Value*> members, unsigned i) {
+  Values operands;
+  for (Value* member : members) operands.push_back(cast<Instruction>(member)->getOperand(i));
+  return operands;
 }
 
 // Both guards must allow the same lanes: they are the same guard, or they compare with the same limit, and their
 // offsets differ by as much as the addresses.
-bool Widener::is_interleaved_with(const AccessGroup& group, Instruction& access, Member& member) {
+bool InterleavedAccesses::is_interleaved_with(const AccessGroup& group, Instruction& access, Member& member) {
   Instruction& first = *group[0].access;
   Type* type = getLoadStoreType(&access);
   if (type != getLoadStoreType(&first)) return false;
@@ -51,46 +46,8 @@ bool Widener::is_interleaved_with(const AccessGroup& group, Instruction& access,
   return true;
 }
 
-void Widener::find_groups() {
-  for (BasicBlock& block : from_) {
-    find_load_groups(block);
-    find_store_groups(block);
-    find_shared_checks(block);
-  }
-}
-
-// Groups candidates with the loads that join them; calls `keep` for each group of more than one when no more can join.
-void Widener::group_loads(BasicBlock& block, function_ref<bool(LoadInst&)> is_candidate,
-                          function_ref<bool(const AccessGroup&, LoadInst&, Member&)> can_join,
-                          function_ref<void(const AccessGroup&)> keep) {
-  SmallVector<AccessGroup> groups;
-  auto close = [&](const AccessGroup& group) {
-    if (group.size() > 1) keep(group);
-  };
-  for (Instruction& instruction : make_early_inc_range(block)) {
-    // A write in between may change what is read.
-    if (instruction.mayWriteToMemory())
-      erase_if(groups, [&](const AccessGroup& group) {
-        if (group[0].access->hasMetadata(LLVMContext::MD_invariant_load)) return false;
-        close(group);
-        return true;
-      });
-    auto* load = dyn_cast<LoadInst>(&instruction);
-    if (!load || !load->isSimple() || !lanes_.is_divergent(load->getPointerOperand()) || !is_candidate(*load)) continue;
-    Member member;
-    auto group = find_if(groups, [&](const AccessGroup& group) {
-      return can_join(group, *load, member) && move_before(load->getPointerOperand(), *group[0].access);
-    });
-    if (group != groups.end())
-      group->push_back(member);
-    else
-      groups.push_back({{load, 0}});
-  }
-  for_each(groups, close);
-}
-
-void Widener::find_load_groups(BasicBlock& block) {
-  auto is_candidate = [](LoadInst&) { return true; };
+void InterleavedAccesses::find_load_groups(BasicBlock& block) {
+  auto is_candidate = [&](LoadInst& load) { return lanes_.is_divergent(load.getPointerOperand()); };
   auto can_join = [&](const AccessGroup& group, LoadInst& load, Member& member) {
     return is_interleaved_with(group, load, member);
   };
@@ -101,7 +58,7 @@ void Widener::find_load_groups(BasicBlock& block) {
 }
 
 // Stores are deferred to the last of their group: nothing in between accesses memory (vectorize/cluster_stores.h).
-void Widener::find_store_groups(BasicBlock& block) {
+void InterleavedAccesses::find_store_groups(BasicBlock& block) {
   AccessGroup group;
   auto close = [&] {
     if (group.size() > 1) {
@@ -113,8 +70,8 @@ void Widener::find_store_groups(BasicBlock& block) {
   for (Instruction& instruction : block) {
     auto* store = dyn_cast<StoreInst>(&instruction);
     bool is_candidate = store && store->isSimple() && lanes_.is_divergent(store->getPointerOperand()) &&
-                        !store->getValueOperand()->getType()->isIntegerTy(1) && !tiles_.contains(store) &&
-                        !stored_in_tiles_.contains(store);
+                        !store->getValueOperand()->getType()->isIntegerTy(1) && !tiles_.is_at(*store) &&
+                        !tiles_.is_deferred(*store);
     if (!is_candidate) {
       if (instruction.mayReadOrWriteMemory() && !instruction.hasMetadata(LLVMContext::MD_invariant_load)) close();
       continue;
@@ -130,15 +87,29 @@ void Widener::find_store_groups(BasicBlock& block) {
   close();
 }
 
-int64_t Widener::lowest_offset(const AccessGroup& group) {
-  int64_t lowest = group[0].offset;
-  for (const Member& member : group) lowest = std::min(lowest, member.offset);
-  return lowest;
+void InterleavedAccesses::find(BasicBlock& block) {
+  find_load_groups(block);
+  find_store_groups(block);
 }
 
-void Widener::load_group(const AccessGroup& group, IRBuilder<>& builder) {
+bool InterleavedAccesses::load(LoadInst& load, IRBuilder<>& builder) {
+  auto group = groups_.find(&load);
+  if (group == groups_.end()) return false;
+  load_group(group->second, builder);
+  return true;
+}
+
+bool InterleavedAccesses::store(StoreInst& store, IRBuilder<>& builder) {
+  if (deferred_stores_.contains(&store)) return true;
+  auto group = groups_.find(&store);
+  if (group == groups_.end()) return false;
+  store_group(group->second, builder);
+  return true;
+}
+
+void InterleavedAccesses::load_group(const AccessGroup& group, IRBuilder<>& builder) {
   int64_t lowest = lowest_offset(group);
-  auto& load = cast<LoadInst>(*find_if(group, [&](const Member& member) { return member.offset == lowest; })->access);
+  auto& load = cast<LoadInst>(lowest_access(group));
   auto [allowed, pointer] = guarded_address_of(load);
   uint64_t bytes = layout_.getTypeStoreSize(load.getType()), step = strides_.element_stride(pointer, bytes);
   SmallVector<uint64_t> indices;
@@ -162,7 +133,7 @@ void Widener::load_group(const AccessGroup& group, IRBuilder<>& builder) {
     Values results;
     for (const Member& member : group) {
       auto* one = cast<LoadInst>(member.access);
-      widen_load_scalarized(*one, builder);
+      lane_accesses_.load(*one, builder);
       results.push_back(lanes_.known_vector(one));
     }
     if (!keeps_registers) return results;
@@ -177,9 +148,9 @@ void Widener::load_group(const AccessGroup& group, IRBuilder<>& builder) {
   if (keeps_registers) registers_[group[0].access] = Values(drop_begin(results, group.size()));
 }
 
-void Widener::store_group(const AccessGroup& group, IRBuilder<>& builder) {
+void InterleavedAccesses::store_group(const AccessGroup& group, IRBuilder<>& builder) {
   int64_t lowest = lowest_offset(group);
-  auto& store = cast<StoreInst>(*find_if(group, [&](const Member& member) { return member.offset == lowest; })->access);
+  auto& store = cast<StoreInst>(lowest_access(group));
   auto [allowed, pointer] = guarded_address_of(store);
   Type* element = store.getValueOperand()->getType();
   uint64_t bytes = layout_.getTypeStoreSize(element), step = strides_.element_stride(pointer, bytes);
@@ -221,7 +192,7 @@ void Widener::store_group(const AccessGroup& group, IRBuilder<>& builder) {
     return {};
   };
   auto scalarized = [&]() -> Values {
-    for (const Member& member : group) widen_store_scalarized(cast<StoreInst>(*member.access), builder);
+    for (const Member& member : group) lane_accesses_.store(cast<StoreInst>(*member.access), builder);
     return {};
   };
   AccessShape shape{bytes, (step * (kLanes - 1) + last) * bytes, true};
@@ -234,12 +205,12 @@ void Widener::store_group(const AccessGroup& group, IRBuilder<>& builder) {
 
 // Whether the members' values are the same arithmetic on uniform values and on loads in this order: then it can be done
 // on interleaved registers.
-bool Widener::can_stay_interleaved(ArrayRef<Value*> members, unsigned& nodes) {
+bool InterleavedAccesses::can_stay_interleaved(ArrayRef<Value*> members, unsigned& nodes) {
   if (++nodes > 32) return false;
   Value* first = members[0];
   if (!lanes_.is_divergent(first)) return all_equal(members);
   if (auto* load = dyn_cast<LoadInst>(first)) {
-    Instruction* leader = group_of_.lookup(load);
+    const Instruction* leader = group_of_.lookup(load);
     if (!leader || !registers_.contains(leader)) return false;
     const AccessGroup& group = groups_[leader];
     int64_t lowest = lowest_offset(group);
@@ -268,13 +239,7 @@ bool Widener::can_stay_interleaved(ArrayRef<Value*> members, unsigned& nodes) {
   return true;
 }
 
-Values Widener::operands_of(ArrayRef<Value*> members, unsigned i) {
-  Values operands;
-  for (Value* member : members) operands.push_back(cast<Instruction>(member)->getOperand(i));
-  return operands;
-}
-
-Values Widener::compute_interleaved(ArrayRef<Value*> members, IRBuilder<>& builder) {
+Values InterleavedAccesses::compute_interleaved(ArrayRef<Value*> members, IRBuilder<>& builder) {
   unsigned width = lanes_.register_lanes(members[0]->getType());
   uint64_t count = members.size() * kLanes / width;
   if (!lanes_.is_divergent(members[0]))

@@ -30,18 +30,8 @@ void Widener::widen_variable(AllocaInst& variable) {
   lanes_.set_vector(&variable, builder.CreateGEP(builder.getInt8Ty(), all, offsets));
 }
 
-// Whether a function shared by the whole module loads what the guard allows only in part.
-bool Widener::uses_tail_load(const LoadInst& load, const GuardedAddress& target) {
-  Type* type = load.getType();
-  uint64_t bytes = layout_.getTypeStoreSize(type);
-  return !has_barriers_ && !type->isIntegerTy(1) && bytes == layout_.getTypeAllocSize(type) &&
-         checks_.has_range_guard(target, bytes);
-}
-
 void Widener::widen_load(LoadInst& load, IRBuilder<>& builder) {
-  if (auto tile = tiles_.find(&load); tile != tiles_.end()) return load_tile(tile->second, builder);
-  if (auto shared = shared_check_of_.find(&load); shared != shared_check_of_.end())
-    return load_with_shared_check(load, shared_checks_[shared->second], builder);
+  if (tiles_.load(load, builder) || shared_checks_.load(load, builder)) return;
   widen_single_load(load, builder);
 }
 
@@ -52,7 +42,7 @@ void Widener::widen_single_load(LoadInst& load, IRBuilder<>& builder) {
       pointer = guard->address;
       allowed = guard->allowed;
     }
-    if (select_address(load, pointer, allowed, builder)) return;
+    if (zeroed_loads_.load(load, builder)) return;
     uint64_t bytes = layout_.getTypeStoreSize(load.getType());
     uint64_t step = strides_.element_stride(pointer, bytes);
     auto vectorized = [&](Value* address) -> Values {
@@ -63,56 +53,22 @@ void Widener::widen_single_load(LoadInst& load, IRBuilder<>& builder) {
       return {loaded};
     };
     auto scalarized = [&]() -> Values {
-      widen_load_scalarized(load, builder);
+      lane_accesses_.load(load, builder);
       return {lanes_.known_vector(&load)};
     };
-    if (auto group = groups_.find(&load); group != groups_.end()) return load_group(group->second, builder);
+    if (interleaved_.load(load, builder)) return;
     if (lane_loops_.access_few_lanes(load, builder)) return;
     if (step != 0) {
       AccessShape shape{bytes, (step * kLanes - 1) * bytes, step == 1};
-      shape.slow_path_checks = uses_tail_load(load, {allowed, pointer});
+      shape.slow_path_checks = lane_accesses_.uses_tail_load(load, {allowed, pointer});
       lanes_.set_vector(&load, checks_.emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized)[0]);
       return;
     }
-    if (load_pattern(load, pointer, allowed, builder)) return;
+    if (pattern_accesses_.load(load, builder)) return;
     note_scattered(load, pointer);
-    if (load_by_run_time_shape(load, builder)) return;
+    if (run_time_shapes_.load(load, builder)) return;
   }
-  widen_load_scalarized(load, builder);
-}
-
-void Widener::widen_load_scalarized(LoadInst& load, IRBuilder<>& builder) {
-  Value* pointer = load.getPointerOperand();
-  if (!lanes_.is_divergent(pointer)) {
-    // The address is uniform, but a loop makes the value divergent.
-    Value* loaded = builder.Insert(with_operands(load, lanes_.scalar(pointer)));
-    lanes_.set_vector(&load, builder.CreateVectorSplat(kLanes, loaded));
-    return;
-  }
-  auto [allowed, address] = guarded_address_of(load);
-  if (uses_tail_load(load, {allowed, address})) {
-    auto* comparison = cast<ICmpInst>(allowed);
-    lanes_.set_vector(&load, load_tail(*load.getType(), lane_scalars_.at_lane(address, 0, builder),
-                                       lane_scalars_.at_lane(comparison->getOperand(0), 0, builder),
-                                       lanes_.scalar(comparison->getOperand(1)), builder));
-    return;
-  }
-  bool is_masked =
-      !load.getType()->isIntegerTy(1) && checks_.is_masked_access(address, layout_.getTypeStoreSize(load.getType()));
-  if (!is_masked && !lanes_.has_gathers(load.getType())) {
-    const uint64_t bytes = layout_.getTypeStoreSize(load.getType());
-    const bool is_beside_border = !load.getType()->isIntegerTy(1) && lanes_.can_mask(bytes) &&
-                                  isa_.has_mask_registers && strides_.element_stride(address, bytes) == 1 &&
-                                  strides_.has_piece(address);
-    return is_beside_border ? load_beside_border(load, builder) : lane_loops_.for_each_lane(load, builder);
-  }
-  Value* mask = allowed ? lanes_.narrowed(lanes_.mask(), lanes_.vector(allowed, builder), builder) : lanes_.mask();
-  Type* type = vector_of(load.getType());
-  Constant* zero = Constant::getNullValue(type);
-  lanes_.set_vector(&load, is_masked ? builder.CreateMaskedLoad(type, lane_scalars_.at_lane(address, 0, builder),
-                                                                load.getAlign(), mask, zero)
-                                     : builder.CreateMaskedGather(type, lanes_.vector(address, builder),
-                                                                  load.getAlign(), mask, zero));
+  lane_accesses_.load(load, builder);
 }
 
 // A remark on an access that is none of the widener's vector accesses.
@@ -133,7 +89,7 @@ void Widener::note_scattered(const Instruction& access, Value* address) {
 }
 
 void Widener::widen_store(StoreInst& store, IRBuilder<>& builder) {
-  if (auto tile = tiles_.find(&store); tile != tiles_.end()) return store_tile(tile->second, builder);
+  if (tiles_.store(store, builder, [&](StoreInst& one) { widen_single_store(one, builder); })) return;
   widen_single_store(store, builder);
 }
 
@@ -154,11 +110,10 @@ void Widener::widen_single_store(StoreInst& store, IRBuilder<>& builder) {
     builder.Insert(with_operands(store, {stored, lanes_.scalar(pointer)}));
     return;
   }
-  if (deferred_stores_.contains(&store)) return;
-  if (auto group = groups_.find(&store); group != groups_.end()) return store_group(group->second, builder);
+  if (interleaved_.store(store, builder)) return;
   auto [allowed, address] = guarded_address_of(store);
   auto scalarized = [&]() -> Values {
-    widen_store_scalarized(store, builder);
+    lane_accesses_.store(store, builder);
     return {};
   };
   if (value->getType()->isIntegerTy(1)) {
@@ -172,10 +127,10 @@ void Widener::widen_single_store(StoreInst& store, IRBuilder<>& builder) {
       step == 1 || (isPowerOf2_64(step) && step <= lanes_.register_lanes(value->getType()) && lanes_.can_mask(bytes));
   if (lane_loops_.access_few_lanes(store, builder)) return;
   if (!is_served) {
-    if (store_pattern(store, address, allowed, builder)) return;
-    if (store_compressed(store, address, allowed, builder)) return;
+    if (pattern_accesses_.store(store, builder)) return;
+    if (compressed_.store(store, builder)) return;
     note_scattered(store, address);
-    if (!store_by_run_time_shape(store, builder)) scalarized();
+    if (!run_time_shapes_.store(store, builder)) scalarized();
     return;
   }
   Value* lanes = lanes_.vector(value, builder);
@@ -189,20 +144,6 @@ void Widener::widen_single_store(StoreInst& store, IRBuilder<>& builder) {
     return {};
   };
   checks_.emit_by_shape(address, allowed, {bytes, step * bytes * (kLanes - 1), true}, builder, vectorized, scalarized);
-}
-
-void Widener::widen_store_scalarized(StoreInst& store, IRBuilder<>& builder) {
-  Value* value = store.getValueOperand();
-  auto [allowed, address] = guarded_address_of(store);
-  bool is_masked = !value->getType()->isIntegerTy(1) &&
-                   checks_.is_masked_access(address, layout_.getTypeStoreSize(value->getType()));
-  if (!is_masked && !lanes_.has_scatters(value->getType())) return lane_loops_.for_each_lane(store, builder);
-  Value *mask = allowed ? lanes_.narrowed(lanes_.mask(), lanes_.vector(allowed, builder), builder) : lanes_.mask(),
-        *lanes = lanes_.vector(value, builder);
-  if (is_masked)
-    builder.CreateMaskedStore(lanes, lane_scalars_.at_lane(address, 0, builder), store.getAlign(), mask);
-  else
-    builder.CreateMaskedScatter(lanes, lanes_.vector(address, builder), store.getAlign(), mask);
 }
 
 }  // namespace kiln::widening

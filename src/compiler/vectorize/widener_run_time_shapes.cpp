@@ -1,31 +1,11 @@
-// Loads and stores whose lanes may turn out to be consecutive when the code runs.
-//
-// Problem: where the step from lane to lane is not known when the kernel is compiled, an access is a gather, a scatter,
-// or a loop over lanes. Mostly the lanes are consecutive all the same: an index through max, min, clamp or a remainder
-// is so everywhere but at a border, and in a threadgroup of 16 threads a row each half of a simdgroup is.
-//
-// Idea: an address is a sum of uniform values and of a few numbers that differ between lanes (widener_lane_sums.cpp).
-// The sum of the latter, in elements, is a vector that is compared with its first element plus 0, 1, 2, …, for each
-// part of a simdgroup that fills a register of words. A bounds check of consecutive elements is one of the first of
-// them. If all parts pass, each is one load or store.
-//
-// The sum is computed in 32 bits, as a rule. One number that is extended is tested before that: consecutive numbers
-// stay so if the narrow ones do not wrap, which the first of them tells. Several are added only if all are small.
-//
-// A quotient, as in `weights[i / columns]`, is tested for being the same in each part instead: then each is one load of
-// one element.
-//
-// Rejected: an analysis that proves steps of 0 or 1 through min, max and remainders, so that the first and the last
-// lane suffice. It knows some operations, this all of them; and the vector is there. A branch for each part: four times
-// the code, and few parts fail where any pass.
-//
-// Complexity: linear in the accesses; a block's tested sums are searched one by one, and there are at most kMostTested.
+#include "compiler/vectorize/widener_run_time_shapes.h"
+
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/Analysis/VectorUtils.h>
 
 #include <algorithm>
 
-#include "compiler/vectorize/widener.h"
+#include "compiler/vectorize/widener_guards.h"
 
 namespace kiln::widening {
 
@@ -38,7 +18,7 @@ constexpr unsigned kMostTested = 48;
 }  // namespace
 
 // Whether lanes' addresses may be consecutive although that is not known.
-std::optional<Widener::RunTimeShape> Widener::run_time_shape(Instruction& access, Type* type) {
+std::optional<RunTimeShapes::Shape> RunTimeShapes::shape_of(Instruction& access, Type* type) {
   auto [allowed, address] = guarded_address_of(access);
   const uint64_t bytes = layout_.getTypeStoreSize(type);
   if (type->isIntegerTy(1) || !VectorType::isValidElementType(type) || bytes != layout_.getTypeAllocSize(type) ||
@@ -50,7 +30,7 @@ std::optional<Widener::RunTimeShape> Widener::run_time_shape(Instruction& access
   std::optional<LaneSum> sum = lane_sums_.lane_sum_of(address, bytes);
   if (!sum || none_of(sum->terms, [&](const LaneTerm& term) { return lane_sums_.has_position(term.number); }))
     return std::nullopt;
-  RunTimeShape shape{std::move(*sum), std::nullopt, allowed, nullptr, bytes, std::max(isa_.num_words(), 8U)};
+  Shape shape{std::move(*sum), std::nullopt, allowed, nullptr, bytes, std::max(isa_.num_words(), 8U)};
   if (allowed && lanes_.is_divergent(allowed)) {
     std::optional<LaneGuard> guard = lane_guard_of(allowed, flow_);
     if (!guard) return std::nullopt;
@@ -62,7 +42,7 @@ std::optional<Widener::RunTimeShape> Widener::run_time_shape(Instruction& access
 }
 
 // The value in a lane whose terms are all 0.
-Value* Widener::without_terms(Value* value, IRBuilder<>& builder) {
+Value* RunTimeShapes::without_terms(Value* value, IRBuilder<>& builder) {
   if (!lanes_.is_divergent(value)) return lanes_.scalar(value);
   auto* instruction = cast<Instruction>(value);
   const bool is_wide = layout_.getTypeSizeInBits(value->getType()) == 64;
@@ -76,7 +56,7 @@ Value* Widener::without_terms(Value* value, IRBuilder<>& builder) {
 
 // The lanes' sums in elements, of which consecutive ones are to be found; and what all lanes must fulfil besides, as a
 // vector of i1, or null.
-std::pair<Value*, Value*> Widener::sums_of(const LaneSum& sum, IRBuilder<>& builder) {
+std::pair<Value*, Value*> RunTimeShapes::sums_of(const LaneSum& sum, IRBuilder<>& builder) {
   // What inactive lanes have may be poison.
   auto lanes_of = [&](const LaneTerm& term) {
     Value* lanes = lanes_.vector(term.number, builder);
@@ -101,7 +81,7 @@ std::pair<Value*, Value*> Widener::sums_of(const LaneSum& sum, IRBuilder<>& buil
 
 // Tests whether the lanes of each part are consecutive, or all the same if they are quotients, once for all sums of the
 // same terms in a block.
-const Widener::TestedSum& Widener::tested(const LaneSum& sum, unsigned width, IRBuilder<>& builder) {
+const RunTimeShapes::TestedSum& RunTimeShapes::tested(const LaneSum& sum, unsigned width, IRBuilder<>& builder) {
   // What a block or a side of a branch tests is not known after it.
   erase_if(tested_sums_, [&](const TestedSum& made) { return !lanes_.is_in_scope(made.scope); });
   auto found = find_if(tested_sums_, [&](const TestedSum& made) { return sum.has_terms_of(made.terms); });
@@ -129,7 +109,7 @@ const Widener::TestedSum& Widener::tested(const LaneSum& sum, unsigned width, IR
 
 // The same, with the first sums as numbers of 64 bits. What is added to one number in all lanes is added to the first
 // ones alone, so that the rows of a stencil are tested once.
-Widener::TestedSum Widener::tested_and_extended(const LaneSum& sum, unsigned width, IRBuilder<>& builder) {
+RunTimeShapes::TestedSum RunTimeShapes::tested_and_extended(const LaneSum& sum, unsigned width, IRBuilder<>& builder) {
   const LaneTerm& only = sum.terms[0];
   const bool is_one = sum.is_one_number();
   LaneSum inner = sum;
@@ -171,8 +151,8 @@ Widener::TestedSum Widener::tested_and_extended(const LaneSum& sum, unsigned wid
 }
 
 // Emits both ways to access memory; `in_parts` gets the address of each part.
-Values Widener::emit_by_run_time_shape(const RunTimeShape& shape, IRBuilder<>& builder,
-                                       function_ref<Values(ArrayRef<Value*>)> in_parts, Emitter scalarized) {
+Values RunTimeShapes::emit_by_shape(const Shape& shape, IRBuilder<>& builder,
+                                    function_ref<Values(ArrayRef<Value*>)> in_parts, Emitter scalarized) {
   ++num_tested_;
   const TestedSum test = tested_and_extended(shape.address, shape.part_lanes, builder);
   Value* condition = test.condition;
@@ -203,8 +183,8 @@ Values Widener::emit_by_run_time_shape(const RunTimeShape& shape, IRBuilder<>& b
   return lanes_.create_if_else({condition, "parts", "lanes", false}, builder, fast_path, scalarized);
 }
 
-bool Widener::load_by_run_time_shape(LoadInst& load, IRBuilder<>& builder) {
-  std::optional<RunTimeShape> shape = run_time_shape(load, load.getType());
+bool RunTimeShapes::load(LoadInst& load, IRBuilder<>& builder) {
+  std::optional<Shape> shape = shape_of(load, load.getType());
   if (!shape) return false;
   Type* type = FixedVectorType::get(load.getType(), shape->part_lanes);
   auto in_parts = [&](ArrayRef<Value*> addresses) -> Values {
@@ -227,15 +207,15 @@ bool Widener::load_by_run_time_shape(LoadInst& load, IRBuilder<>& builder) {
     return {concatenateVectors(builder, parts)};
   };
   auto scalarized = [&]() -> Values {
-    widen_load_scalarized(load, builder);
+    lane_accesses_.load(load, builder);
     return {lanes_.known_vector(&load)};
   };
-  lanes_.set_vector(&load, emit_by_run_time_shape(*shape, builder, in_parts, scalarized)[0]);
+  lanes_.set_vector(&load, emit_by_shape(*shape, builder, in_parts, scalarized)[0]);
   return true;
 }
 
-bool Widener::store_by_run_time_shape(StoreInst& store, IRBuilder<>& builder) {
-  std::optional<RunTimeShape> shape = run_time_shape(store, store.getValueOperand()->getType());
+bool RunTimeShapes::store(StoreInst& store, IRBuilder<>& builder) {
+  std::optional<Shape> shape = shape_of(store, store.getValueOperand()->getType());
   if (!shape || shape->address.is_quotient) return false;
   Value* lanes = lanes_.vector(store.getValueOperand(), builder);
   // Parts that overlap are stored in the order of lanes.
@@ -251,10 +231,10 @@ bool Widener::store_by_run_time_shape(StoreInst& store, IRBuilder<>& builder) {
     return {};
   };
   auto scalarized = [&]() -> Values {
-    widen_store_scalarized(store, builder);
+    lane_accesses_.store(store, builder);
     return {};
   };
-  emit_by_run_time_shape(*shape, builder, in_parts, scalarized);
+  emit_by_shape(*shape, builder, in_parts, scalarized);
   return true;
 }
 

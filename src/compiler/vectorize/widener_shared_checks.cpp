@@ -1,13 +1,9 @@
-// Consecutive loads at constant distances, such as `x[i]`, `x[i + 256]` and `x[i + 512]`: one bounds check covers all
-// of them. If it fails, their elements in bounds are copied to a buffer on the stack, at the same distances, so that
-// the code that follows is the same: loads, each of which can be an operand of its user.
-//
-// Rejected: phis of the loads' registers. All of them would be live at the join.
+#include "compiler/vectorize/widener_shared_checks.h"
+
 #include <algorithm>
 
 #include "compiler/ir/loop_metadata.h"
-#include "compiler/ir/simdgroup.h"
-#include "compiler/vectorize/widener.h"
+#include "compiler/vectorize/widener_guards.h"
 
 namespace kiln::widening {
 
@@ -18,7 +14,7 @@ constexpr uint64_t kMaxBytes = 16 << 10, kMaxBytesInBlock = 64 << 10;
 
 }  // namespace
 
-bool Widener::can_share_check(const AccessGroup& group, LoadInst& load, Member& member) {
+bool SharedChecks::can_share_check(const AccessGroup& group, LoadInst& load, Member& member) {
   auto& first = cast<LoadInst>(*group[0].access);
   if (load.getType() != first.getType() || load.getAlign() != first.getAlign()) return false;
   auto [allowed, address] = guarded_address_of(load);
@@ -40,9 +36,11 @@ bool Widener::can_share_check(const AccessGroup& group, LoadInst& load, Member& 
   return true;
 }
 
-void Widener::find_shared_checks(BasicBlock& block) {
+void SharedChecks::find(BasicBlock& block) {
   auto is_candidate = [&](LoadInst& load) {
-    if (load.getType()->isIntegerTy(1) || tiles_.contains(&load) || group_of_.contains(&load)) return false;
+    if (!lanes_.is_divergent(load.getPointerOperand()) || load.getType()->isIntegerTy(1) || tiles_.is_at(load) ||
+        interleaved_.contains(load))
+      return false;
     auto [allowed, address] = guarded_address_of(load);
     std::optional<LaneGuard> guard = lane_guard_of(allowed, flow_);
     return guard && lanes_.is_divergent(allowed) && patterns_.have_equal_strides(guard->offset, address) &&
@@ -55,12 +53,12 @@ void Widener::find_shared_checks(BasicBlock& block) {
   uint64_t total_bytes = 0;
   group_loads(block, is_candidate, can_join, [&](const AccessGroup& group) {
     if ((total_bytes += kMaxBytes) > kMaxBytesInBlock) return;
-    for (const Member& member : group) shared_check_of_[member.access] = static_cast<unsigned>(shared_checks_.size());
+    for (const Member& member : group) check_of_[member.access] = static_cast<unsigned>(shared_checks_.size());
     shared_checks_.push_back({group});
   });
 }
 
-AllocaInst* Widener::acquire_buffer(uint64_t bytes) {
+AllocaInst* SharedChecks::acquire_buffer(uint64_t bytes) {
   auto found = find_if(free_buffers_, [&](const auto& buffer) { return buffer.second >= bytes; });
   if (found == free_buffers_.end()) {
     AllocaInst* buffer = scratch_.acquire(ArrayType::get(Type::getInt8Ty(lanes_.context()), bytes));
@@ -73,11 +71,10 @@ AllocaInst* Widener::acquire_buffer(uint64_t bytes) {
 }
 
 // Called at the first member.
-void Widener::emit_shared_check(SharedCheck& shared, IRBuilder<>& builder) {
+void SharedChecks::emit_check(SharedCheck& shared, IRBuilder<>& builder) {
   int64_t lowest = lowest_offset(shared.members), highest = lowest;
   for (const Member& member : shared.members) highest = std::max(highest, member.offset);
-  auto& load =
-      cast<LoadInst>(*find_if(shared.members, [&](const Member& member) { return member.offset == lowest; })->access);
+  auto& load = cast<LoadInst>(lowest_access(shared.members));
   auto [allowed, pointer] = guarded_address_of(load);
   LaneGuard guard = *lane_guard_of(allowed, flow_);
   uint64_t bytes = layout_.getTypeStoreSize(load.getType());
@@ -99,7 +96,7 @@ void Widener::emit_shared_check(SharedCheck& shared, IRBuilder<>& builder) {
 
 // A loop over the loads, of which `lowest` has the lowest address: a load in bounds is copied as a whole, others lane
 // by lane.
-void Widener::copy_to_buffer(const SharedCheck& shared, LoadInst& lowest, Value* first, IRBuilder<>& builder) {
+void SharedChecks::copy_to_buffer(const SharedCheck& shared, LoadInst& lowest, Value* first, IRBuilder<>& builder) {
   auto [allowed, pointer] = guarded_address_of(lowest);
   LaneGuard guard = *lane_guard_of(allowed, flow_);
   Type *element = lowest.getType(), *number = builder.getInt64Ty();
@@ -163,14 +160,18 @@ void Widener::copy_to_buffer(const SharedCheck& shared, LoadInst& lowest, Value*
   builder.SetInsertPoint(end);
 }
 
-void Widener::load_with_shared_check(LoadInst& load, SharedCheck& shared, IRBuilder<>& builder) {
-  if (!shared.base) emit_shared_check(shared, builder);
+bool SharedChecks::load(LoadInst& load, IRBuilder<>& builder) {
+  auto found = check_of_.find(&load);
+  if (found == check_of_.end()) return false;
+  SharedCheck& shared = shared_checks_[found->second];
+  if (!shared.base) emit_check(shared, builder);
   const Member& member =
       *find_if(shared.members, [&](const Member& one) { return one.access == static_cast<Instruction*>(&load); });
   Value* address = builder.CreateConstGEP1_64(load.getType(), shared.base,
                                               static_cast<uint64_t>(member.offset - lowest_offset(shared.members)));
   lanes_.set_vector(&load, strided_.load_consecutive(load, address, builder));
   if (++shared.num_loaded == shared.members.size()) free_buffers_.push_back({shared.buffer, shared.buffer_bytes});
+  return true;
 }
 
 }  // namespace kiln::widening

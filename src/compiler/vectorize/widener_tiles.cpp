@@ -1,18 +1,12 @@
-// Loads and stores of matrices, whose lanes access eight rows in memory, a few lanes at each: an access per row and
-// permutations, instead of 64 scalar accesses.
-//
-// A thread has two elements of a matrix. Their accesses are joined if they are at a constant distance: only then does a
-// row's access touch nothing but elements of some lane. The distance between rows may be known at run time only.
+#include "compiler/vectorize/widener_tiles.h"
+
 #include <llvm/Analysis/VectorUtils.h>
-#include <llvm/IR/GetElementPtrTypeIterator.h>
 
 #include <algorithm>
 #include <tuple>
 
 #include "compiler/ir/code_motion.h"
-#include "compiler/ir/guard_sinks.h"
-#include "compiler/ir/simdgroup.h"
-#include "compiler/vectorize/widener.h"
+#include "compiler/vectorize/widener_access_groups.h"
 
 namespace kiln::widening {
 
@@ -23,7 +17,7 @@ constexpr unsigned kMaxStrips = 8;
 }  // namespace
 
 // Consecutive elements of lanes are a strip. All strips must be equally long, and all elements distinct.
-bool Widener::make_tile(ArrayRef<Instruction*> accesses, ArrayRef<LaneOffsets> lane_offsets, Tile& tile) {
+bool Tiles::make_tile(ArrayRef<Instruction*> accesses, ArrayRef<LaneOffsets> lane_offsets, Tile& tile) const {
   tile.accesses.assign(accesses.begin(), accesses.end());
   tile.bytes = layout_.getTypeStoreSize(getLoadStoreType(accesses[0]));
   tile.has_constant_distances = !lane_offsets[0].pitch;
@@ -53,8 +47,8 @@ bool Widener::make_tile(ArrayRef<Instruction*> accesses, ArrayRef<LaneOffsets> l
          all_of(tile.strips, [&](const Strip& strip) { return strip.elements.size() == length; });
 }
 
-void Widener::find_tiles() {
-  for (BasicBlock& block : from_) {
+void Tiles::find(Function& from) {
+  for (BasicBlock& block : from) {
     Instruction* first = nullptr;
     std::optional<LaneOffsets> lane_offsets;
     auto make_single = [&] {
@@ -94,7 +88,7 @@ void Widener::find_tiles() {
         tiles_[first] = tile;
       } else {
         tiles_[&second] = tile;
-        stored_in_tiles_.insert(first);
+        deferred_.insert(first);
       }
       first = nullptr;
       return true;
@@ -117,7 +111,7 @@ void Widener::find_tiles() {
 }
 
 // Whether guards allow all of it, and all lanes are active.
-Value* Widener::check_tile_bounds(const Tile& tile, IRBuilder<>& builder) {
+Value* Tiles::check_bounds(const Tile& tile, IRBuilder<>& builder) {
   Value* in_bounds = is_all(lanes_.mask()) ? builder.getTrue() : lanes_.all_active(builder);
   uint64_t reach = (tile.strips[0].elements.size() - 1) * tile.bytes;
   auto check_strip = [&](const Strip& strip) {
@@ -144,13 +138,16 @@ Value* Widener::check_tile_bounds(const Tile& tile, IRBuilder<>& builder) {
   return in_bounds;
 }
 
-Values Widener::emit_by_tile(const Tile& tile, IRBuilder<>& builder, Emitter vectorized, Emitter scalarized) {
-  Value* in_bounds = check_tile_bounds(tile, builder);
+Values Tiles::emit(const Tile& tile, IRBuilder<>& builder, Emitter vectorized, Emitter scalarized) {
+  Value* in_bounds = check_bounds(tile, builder);
   if (auto* known = dyn_cast<ConstantInt>(in_bounds); known && known->isOne()) return vectorized();
   return lanes_.create_if_else({in_bounds, "tile", "lanes"}, builder, vectorized, scalarized);
 }
 
-void Widener::load_tile(const Tile& tile, IRBuilder<>& builder) {
+bool Tiles::load(LoadInst& load, IRBuilder<>& builder) {
+  auto found = tiles_.find(&load);
+  if (found == tiles_.end()) return false;
+  const Tile& tile = found->second;
   Type* element = getLoadStoreType(tile.accesses[0]);
   size_t length = tile.strips[0].elements.size();
   auto address = [&](const Strip& strip) {
@@ -177,36 +174,41 @@ void Widener::load_tile(const Tile& tile, IRBuilder<>& builder) {
   auto scalarized = [&]() -> Values {
     Values results;
     for (Instruction* access : tile.accesses) {
-      widen_load_scalarized(cast<LoadInst>(*access), builder);
+      lane_accesses_.load(cast<LoadInst>(*access), builder);
       results.push_back(lanes_.known_vector(access));
     }
     return results;
   };
-  for (auto [access, result] : zip_equal(tile.accesses, emit_by_tile(tile, builder, vectorized, scalarized)))
+  for (auto [access, result] : zip_equal(tile.accesses, emit(tile, builder, vectorized, scalarized)))
     lanes_.set_vector(access, result);
+  return true;
 }
 
-void Widener::store_tile(const Tile& tile, IRBuilder<>& builder) {
+bool Tiles::store(StoreInst& store, IRBuilder<>& builder, function_ref<void(StoreInst&)> store_single) {
+  auto found = tiles_.find(&store);
+  if (found == tiles_.end()) return false;
+  const Tile& tile = found->second;
   auto vectorized = [&]() -> Values {
     Values values;
     for (Instruction* access : tile.accesses)
       values.push_back(lanes_.vector(cast<StoreInst>(access)->getValueOperand(), builder));
     Value* all = concatenateVectors(builder, values);
     for (const Strip& strip : tile.strips) {
-      auto& store = cast<StoreInst>(*tile.accesses[strip.access]);
-      auto* select = dyn_cast<SelectInst>(store.getPointerOperand());
+      auto& first = cast<StoreInst>(*tile.accesses[strip.access]);
+      auto* select = dyn_cast<SelectInst>(first.getPointerOperand());
       Value* address =
-          lane_scalars_.at_lane(select ? select->getTrueValue() : store.getPointerOperand(), strip.lane, builder);
+          lane_scalars_.at_lane(select ? select->getTrueValue() : first.getPointerOperand(), strip.lane, builder);
       SmallVector<int> sources(strip.elements.begin(), strip.elements.end());
-      builder.CreateAlignedStore(builder.CreateShuffleVector(all, sources), address, store.getAlign());
+      builder.CreateAlignedStore(builder.CreateShuffleVector(all, sources), address, first.getAlign());
     }
     return {};
   };
   auto scalarized = [&]() -> Values {
-    for (Instruction* access : tile.accesses) widen_single_store(cast<StoreInst>(*access), builder);
+    for (Instruction* access : tile.accesses) store_single(cast<StoreInst>(*access));
     return {};
   };
-  emit_by_tile(tile, builder, vectorized, scalarized);
+  emit(tile, builder, vectorized, scalarized);
+  return true;
 }
 
 }  // namespace kiln::widening

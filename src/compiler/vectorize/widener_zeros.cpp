@@ -1,18 +1,15 @@
+#include "compiler/vectorize/widener_zeros.h"
+
 #include <llvm/Analysis/ValueTracking.h>
 
 #include "compiler/ir/code_motion.h"
 #include "compiler/ir/guard_zeros.h"
-#include "compiler/ir/simdgroup.h"
-#include "compiler/vectorize/widener.h"
+#include "compiler/vectorize/widener_guards.h"
 
 namespace kiln::widening {
 
-// `inside ? x[i] : 0`, as in bodies that read first and check borders afterwards. If the condition is uniform, the
-// widener selects the address, of the data or of zeros. So nothing is read that is not needed, and neither the guard
-// nor the select is a branch that depends on data: they are evaluated one after the other, and a range beyond the
-// border takes the fast path.
-void Widener::find_zeroed_loads() {
-  for (BasicBlock& block : from_) {
+void ZeroedLoads::find(Function& from, function_ref<bool(LoadInst&)> is_taken) {
+  for (BasicBlock& block : from) {
     SmallVector<SelectInst*> selects;
     for (Instruction& instruction : block)
       if (auto* select = dyn_cast<SelectInst>(&instruction)) selects.push_back(select);
@@ -30,7 +27,7 @@ void Widener::find_zeroed_loads() {
       if (!load || load->getParent() != &block || !load->hasOneUse() || !load->isSimple() ||
           load->getType()->isIntegerTy(1) || !lanes_.is_divergent(load->getPointerOperand()))
         continue;
-      if (groups_.contains(load) || group_of_.contains(load) || tiles_.contains(load)) continue;
+      if (is_taken(*load)) continue;
       if (strides_.element_stride(guarded_address_of(*load).address, layout_.getTypeStoreSize(load->getType())) != 1)
         continue;
       if (!move_before(select->getCondition(), *load)) continue;
@@ -53,10 +50,11 @@ void Widener::find_zeroed_loads() {
   }
 }
 
-bool Widener::select_address(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder) {
+bool ZeroedLoads::load(LoadInst& load, IRBuilder<>& builder) {
   auto found = zeroed_loads_.find(&load);
   if (found == zeroed_loads_.end()) return false;
   SelectInst& select = *found->second.select;
+  auto [allowed, pointer] = guarded_address_of(load);
   uint64_t bytes = layout_.getTypeStoreSize(load.getType());
   AccessShape shape{bytes, bytes * (kLanes - 1), true};
   std::optional<RangeCheck> check = checks_.check_range(pointer, allowed, shape, builder);
@@ -75,7 +73,7 @@ bool Widener::select_address(LoadInst& load, Value* pointer, Value* allowed, IRB
     auto consecutive = [&]() -> Values { return {address}; };
     auto outside = [&]() -> Values { return {zeros}; };
     auto copied = [&]() -> Values {
-      widen_load_scalarized(load, builder);
+      lane_accesses_.load(load, builder);
       builder.CreateStore(lanes_.known_vector(&load), buffer);
       return {buffer};
     };
@@ -94,8 +92,7 @@ bool Widener::select_address(LoadInst& load, Value* pointer, Value* allowed, IRB
   return true;
 }
 
-// Called before each instruction, so that its operands are there wherever its parts are emitted.
-void Widener::emit_sunk_loads(Instruction& user, IRBuilder<>& builder) {
+void ZeroedLoads::emit_sunk_loads(Instruction& user, IRBuilder<>& builder) {
   if (sunk_loads_.empty()) return;
   for (Value* operand : user.operands()) {
     auto sunk = sunk_loads_.find(operand);

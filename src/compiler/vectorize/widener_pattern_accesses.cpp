@@ -1,11 +1,10 @@
+#include "compiler/vectorize/widener_pattern_accesses.h"
+
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/GetElementPtrTypeIterator.h>
 
 #include <algorithm>
-
-#include "compiler/ir/simdgroup.h"
-#include "compiler/vectorize/widener.h"
 
 namespace kiln::widening {
 
@@ -17,7 +16,8 @@ constexpr unsigned kGatherCost = 24, kLaneLoopCost = 64;
 }  // namespace
 
 // Stores a few strips of several lanes each. Strips that overlap are stored in the order of lanes.
-bool Widener::store_pattern(StoreInst& store, Value* pointer, Value* allowed, IRBuilder<>& builder) {
+bool PatternAccesses::store(StoreInst& store, IRBuilder<>& builder) {
+  auto [allowed, pointer] = guarded_address_of(store);
   std::optional<Pattern> pattern = patterns_.pattern_of(pointer);
   Type* type = store.getValueOperand()->getType();
   const uint64_t bytes = layout_.getTypeStoreSize(type);
@@ -37,7 +37,7 @@ bool Widener::store_pattern(StoreInst& store, Value* pointer, Value* allowed, IR
     return {};
   };
   auto scalarized = [&]() -> Values {
-    widen_store_scalarized(store, builder);
+    lane_accesses_.store(store, builder);
     return {};
   };
   AccessShape shape{bytes, pattern->offsets[pattern->highest], true, false, pattern->lowest};
@@ -48,7 +48,8 @@ bool Widener::store_pattern(StoreInst& store, Value* pointer, Value* allowed, IR
 // How lanes whose addresses follow a pattern are loaded: in pieces of equally many consecutive lanes, each from the
 // elements between its lowest and its highest. A piece of one element is a scalar, as `a[ty][k]` is in threadgroups of
 // short rows; pieces that take the same elements, as of `b[k][tx]` there, are loaded once.
-std::optional<Widener::Pieces> Widener::pieces_of(const Pattern& pattern, uint64_t bytes, unsigned most_cost) const {
+std::optional<PatternAccesses::Pieces> PatternAccesses::pieces_of(const Pattern& pattern, uint64_t bytes,
+                                                                  unsigned most_cost) const {
   const uint64_t num_elements = pattern.offsets[pattern.highest] / bytes + 1;
   const unsigned width = isa_.num_elements(bytes);
   std::optional<Pieces> best;
@@ -86,7 +87,7 @@ std::optional<Widener::Pieces> Widener::pieces_of(const Pattern& pattern, uint64
 }
 
 // What some lanes take from a few elements in a row.
-Value* Widener::load_window(const LoadInst& load, const Window& window, Value* address, IRBuilder<>& builder) {
+Value* PatternAccesses::load_window(const LoadInst& load, const Window& window, Value* address, IRBuilder<>& builder) {
   const auto length = static_cast<unsigned>(window.elements.size()), count = static_cast<unsigned>(window.count);
   const unsigned width = lanes_.register_lanes(load.getType());
   if (count == 1) {
@@ -121,14 +122,15 @@ Value* Widener::load_window(const LoadInst& load, const Window& window, Value* a
 }
 
 // Loads a few elements, of which each lane takes one.
-bool Widener::load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder) {
+bool PatternAccesses::load(LoadInst& load, IRBuilder<>& builder) {
+  auto [allowed, pointer] = guarded_address_of(load);
   std::optional<Pattern> pattern = patterns_.pattern_of(pointer);
   if (!pattern) return false;
   const uint64_t bytes = layout_.getTypeStoreSize(load.getType());
   if (bytes != layout_.getTypeAllocSize(load.getType())) return false;
   if (any_of(pattern->offsets, [&](uint64_t offset) { return offset % bytes != 0; })) return false;
   auto scalarized = [&]() -> Values {
-    widen_load_scalarized(load, builder);
+    lane_accesses_.load(load, builder);
     return {lanes_.known_vector(&load)};
   };
   std::optional<Pieces> pieces =

@@ -1,12 +1,10 @@
-#include "compiler/ir/lane_operations.h"
-#include "compiler/ir/simdgroup.h"
-#include "compiler/vectorize/widener.h"
+#include "compiler/vectorize/widener_collectives.h"
 
 namespace kiln::widening {
 
 // The lanes of a simdgroup run in lockstep, so only barriers remain.
-void Widener::widen_convergence_point(CallInst& call, unsigned point, IRBuilder<>& builder) {
-  if (!convergence_points_[point].is_barrier) return;
+void Collectives::widen_convergence_point(CallInst& call, unsigned point, IRBuilder<>& builder) {
+  if (!points_[point].is_barrier) return;
   Value* bits = lanes_.mask_bits(builder);
   SmallVector<Value*> operands(call.operands());
   operands[1] = builder.CreateZExt(bits, builder.getInt64Ty());
@@ -23,7 +21,7 @@ void Widener::widen_convergence_point(CallInst& call, unsigned point, IRBuilder<
   builder.Insert(with_operands(call, operands));
 }
 
-void Widener::widen_collective(CallInst& call, LaneOperation operation, IRBuilder<>& builder) {
+void Collectives::widen(CallInst& call, LaneOperation operation, IRBuilder<>& builder) {
   if (operation == LaneOperation::kMultiply) {
     lanes_.set_vector(&call, multiply(call, builder));
     return;
@@ -68,7 +66,7 @@ void Widener::widen_collective(CallInst& call, LaneOperation operation, IRBuilde
   }
 }
 
-Value* Widener::permuted(Value* lanes, Value* sources, IRBuilder<>& builder) {
+Value* Collectives::permuted(Value* lanes, Value* sources, IRBuilder<>& builder) {
   if (auto* constant = dyn_cast<Constant>(sources)) {
     SmallVector<int> mask;
     for (unsigned lane = 0; lane < kLanes; ++lane)

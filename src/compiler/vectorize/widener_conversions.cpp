@@ -3,13 +3,13 @@
 // afterwards.
 #include <llvm/ADT/APFloat.h>
 
-#include "compiler/vectorize/widener.h"
+#include "compiler/vectorize/widener_arithmetic.h"
 
 namespace kiln::widening {
 
 // A conversion of numbers that are made to fit before. Metal's result for what does not fit is the nearest integer, and
 // 0 for NaN.
-Value* Widener::widen_saturating_conversion(IntrinsicInst& call, IRBuilder<>& builder) {
+Value* Arithmetic::widen_saturating_conversion(IntrinsicInst& call, IRBuilder<>& builder) {
   const bool is_signed = call.getIntrinsicID() == Intrinsic::fptosi_sat;
   const unsigned bits = call.getType()->getScalarSizeInBits();
   Value* from = lanes_.vector(call.getArgOperand(0), builder);

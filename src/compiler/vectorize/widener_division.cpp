@@ -12,7 +12,7 @@
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/PatternMatch.h>
 
-#include "compiler/vectorize/widener.h"
+#include "compiler/vectorize/widener_arithmetic.h"
 
 namespace kiln::widening {
 
@@ -88,7 +88,7 @@ Value* absolute(Value* value, IRBuilder<>& builder) {
 }  // namespace
 
 // Null where LLVM divides.
-Value* Widener::widen_division(BinaryOperator& division, IRBuilder<>& builder) {
+Value* Arithmetic::widen_division(BinaryOperator& division, IRBuilder<>& builder) {
   const unsigned bits = division.getType()->getIntegerBitWidth();
   Value *dividend = division.getOperand(0), *divisor = without_guard(division);
   if (lanes_.is_divergent(divisor)) divisor = division.getOperand(1);

@@ -6,11 +6,11 @@
 // matrix use these permutations, and LLVM shares them. Other layouts need more permutations, and some for what threads
 // do with their own elements.
 #include "compiler/lowering/matrix_products.h"
-#include "compiler/vectorize/widener.h"
+#include "compiler/vectorize/widener_collectives.h"
 
 namespace kiln::widening {
 
-Value* Widener::multiply(CallInst& call, IRBuilder<>& builder) {
+Value* Collectives::multiply(CallInst& call, IRBuilder<>& builder) {
   // Inactive lanes count as zeros.
   auto lanes = [&](unsigned i) {
     Value* all = lanes_.vector(call.getArgOperand(i), builder);

@@ -1,20 +1,46 @@
+#include "compiler/vectorize/widener_memory.h"
+
 #include <llvm/Analysis/ValueTracking.h>
-#include <llvm/Analysis/VectorUtils.h>
-#include <llvm/Support/KnownBits.h>
 
-#include <map>
+#include <algorithm>
+#include <string_view>
 
-#include "compiler/ir/guard_sinks.h"
-#include "compiler/ir/guard_zeros.h"
 #include "compiler/ir/remarks.h"
-#include "compiler/ir/simdgroup.h"
-#include "compiler/vectorize/tail_loads.h"
-#include "compiler/vectorize/widener.h"
+#include "compiler/vectorize/widener_guards.h"
 
 namespace kiln::widening {
 
+MemoryAccesses::MemoryAccesses(Function& from, const StructuredFlow& flow, ScalarEvolution& evolution,
+                               const VectorIsa& isa, bool has_barriers, Strides& strides, Wrapping& wrapping,
+                               AddressPatterns& patterns, LaneScalars& lane_scalars, AddressChecks& checks,
+                               LaneLoops& lane_loops, Scratch& scratch, Lanes& lanes)
+    : strides_(strides),
+      checks_(checks),
+      lane_loops_(lane_loops),
+      lanes_(lanes),
+      layout_(lanes.layout()),
+      lane_sums_(flow, layout_),
+      tile_addresses_(flow, layout_, strides, wrapping, patterns),
+      strided_(isa, lanes),
+      lane_accesses_(isa, has_barriers, strides, lane_scalars, checks, lane_loops, lanes),
+      tiles_(evolution, tile_addresses_, lane_scalars, lane_accesses_, lanes),
+      interleaved_(evolution, strides, tiles_, checks, strided_, lane_accesses_, lanes),
+      shared_checks_(flow, evolution, strides, patterns, tiles_, interleaved_, lane_scalars, checks, strided_,
+                     lane_loops, scratch, lanes),
+      zeroed_loads_(strides, checks, strided_, lane_accesses_, lanes),
+      pattern_accesses_(isa, patterns, checks, strided_, lane_accesses_, lanes),
+      compressed_(flow, isa, lane_scalars, checks, lane_accesses_, lanes),
+      run_time_shapes_(flow, isa, strides, lane_sums_, checks, strided_, lane_accesses_, lanes) {
+  tiles_.find(from);
+  for (BasicBlock& block : from) {
+    interleaved_.find(block);
+    shared_checks_.find(block);
+  }
+  zeroed_loads_.find(from, [&](LoadInst& load) { return interleaved_.contains(load) || tiles_.is_at(load); });
+}
+
 // The lanes' variables are consecutive in memory, but for interleaved ones (vectorize/interleaved_variables.h).
-void Widener::widen_variable(AllocaInst& variable) {
+void MemoryAccesses::widen_variable(AllocaInst& variable) {
   if (!variable.isStaticAlloca() || variable.isArrayAllocation()) refuse("a variable of dynamic size");
   IRBuilder<> builder(&lanes_.entry());
   if (!lanes_.is_divergent(&variable)) {
@@ -30,12 +56,12 @@ void Widener::widen_variable(AllocaInst& variable) {
   lanes_.set_vector(&variable, builder.CreateGEP(builder.getInt8Ty(), all, offsets));
 }
 
-void Widener::widen_load(LoadInst& load, IRBuilder<>& builder) {
+void MemoryAccesses::widen_load(LoadInst& load, IRBuilder<>& builder) {
   if (tiles_.load(load, builder) || shared_checks_.load(load, builder)) return;
   widen_single_load(load, builder);
 }
 
-void Widener::widen_single_load(LoadInst& load, IRBuilder<>& builder) {
+void MemoryAccesses::widen_single_load(LoadInst& load, IRBuilder<>& builder) {
   if (!load.getType()->isIntegerTy(1) && lanes_.is_divergent(load.getPointerOperand())) {
     Value *pointer = load.getPointerOperand(), *allowed = nullptr;
     if (auto guard = guarded(pointer)) {
@@ -72,8 +98,8 @@ void Widener::widen_single_load(LoadInst& load, IRBuilder<>& builder) {
 }
 
 // A remark on an access that is none of the widener's vector accesses.
-void Widener::note_scattered(const Instruction& access, Value* address) {
-  if (!keeps_remarks(from_)) return;
+void MemoryAccesses::note_scattered(const Instruction& access, Value* address) {
+  if (!keeps_remarks(*access.getFunction())) return;
   const bool is_load = isa<LoadInst>(access);
   const std::string_view noun = is_load ? "load" : "store", what = is_load ? "gather" : "scatter";
   const std::string_view how =
@@ -88,12 +114,12 @@ void Widener::note_scattered(const Instruction& access, Value* address) {
     remark("widen", access, what, how, ": the ", noun, "'s stride from thread to thread is not known");
 }
 
-void Widener::widen_store(StoreInst& store, IRBuilder<>& builder) {
+void MemoryAccesses::widen_store(StoreInst& store, IRBuilder<>& builder) {
   if (tiles_.store(store, builder, [&](StoreInst& one) { widen_single_store(one, builder); })) return;
   widen_single_store(store, builder);
 }
 
-void Widener::widen_single_store(StoreInst& store, IRBuilder<>& builder) {
+void MemoryAccesses::widen_single_store(StoreInst& store, IRBuilder<>& builder) {
   Value* pointer = store.getPointerOperand();
   Value* value = store.getValueOperand();
   if (!lanes_.is_divergent(pointer) && !lanes_.is_divergent(value)) {

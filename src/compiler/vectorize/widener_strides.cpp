@@ -1,7 +1,7 @@
 // Indices that have a stride in every simdgroup but those at a border.
 //
 // Problem: `x[max(i - 1, 0)]`, `x[i == last ? 0 : i + 1]` and `x[(i + 1) % n]` are consecutive in nearly all
-// simdgroups. A test of the lanes' vector when the code runs (widener_run_time_shapes.cpp) finds out, but it is a
+// simdgroups. A test of the lanes' vector when the code runs (widener_run_time_shapes.h) finds out, but it is a
 // branch on vectors at each access, which no versioning can hoist.
 //
 // Idea: a piece is the affine side of a select, minimum, maximum, saturating subtraction or remainder. All lanes are on

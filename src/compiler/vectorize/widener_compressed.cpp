@@ -1,6 +1,7 @@
 #include "compiler/vectorize/widener_compressed.h"
 
-#include <llvm/IR/IRBuilder.h>
+#include <llvm/Analysis/VectorUtils.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/PatternMatch.h>
 
 #include "compiler/vectorize/widener_guards.h"

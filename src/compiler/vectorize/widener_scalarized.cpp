@@ -1,5 +1,7 @@
 #include "compiler/vectorize/widener_scalarized.h"
 
+#include <llvm/IR/IntrinsicInst.h>
+
 #include "compiler/ir/loop_metadata.h"
 
 namespace kiln::widening {

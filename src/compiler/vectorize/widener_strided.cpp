@@ -39,11 +39,11 @@ Value* collected(ArrayRef<Value*> registers, ArrayRef<unsigned> elements, IRBuil
 
 // Of registers, a power of two, those with the elements whose index modulo `step`, another, is one of `indices`: pairs
 // of registers, or the halves of a single one, are repeatedly reduced to their even or odd elements.
-static std::vector<Values> deinterleaved(Values registers, uint64_t step, ArrayRef<uint64_t> indices,
+static std::vector<Values> deinterleaved(const Values& registers, uint64_t step, ArrayRef<uint64_t> indices,
                                          IRBuilder<>& builder) {
   // The elements whose index modulo `size` is `index`, by {size, index}.
   std::map<std::pair<uint64_t, uint64_t>, Values> parts;
-  parts.try_emplace({1, 0}, std::move(registers));  // an initializer list would copy it
+  parts.try_emplace({1, 0}, registers);
   auto part = [&](auto&& self, uint64_t size, uint64_t index) -> Values& {
     auto found = parts.find({size, index});
     if (found != parts.end()) return found->second;
@@ -113,7 +113,7 @@ Values StridedAccesses::load_narrow(const LoadInst& load, Value* address, uint64
     registers.push_back(builder.CreateBitCast(builder.CreateShuffleVector(part, sources), words));
   }
   Values results;
-  for (const Values& parts : deinterleaved(std::move(registers), step, indices, builder))
+  for (const Values& parts : deinterleaved(registers, step, indices, builder))
     results.push_back(builder.CreateBitCast(concatenateVectors(builder, parts), vector_of(element)));
   return results;
 }
@@ -160,7 +160,7 @@ Values StridedAccesses::load_words(const LoadInst& load, Type* element, Value* a
   if (in_memory) *in_memory = registers;
   if (has_chunks) return load_strided_words(load, address, step, indices, builder);
   Values results;
-  for (const Values& parts : deinterleaved(std::move(registers), step, indices, builder))
+  for (const Values& parts : deinterleaved(registers, step, indices, builder))
     results.push_back(concatenateVectors(builder, parts));
   return results;
 }

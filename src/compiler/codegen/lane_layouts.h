@@ -44,7 +44,7 @@ std::optional<VectorElement> source_of(llvm::Value* vector, unsigned index);
 
 /// Whether a vector of 32 numbers of 32 bits is computed from 4 x 4 transposes that take fewer instructions in
 /// transposed order. Its operands must have no users but each other and `users`, which will be deleted. Never true for
-/// registers of 8: there the loads already put 128-bit parts in order (widener_memory.cpp).
+/// registers of 8: there the loads already put 128-bit parts in order (widener_strided.cpp).
 bool has_transposed_order(llvm::Value* lanes, unsigned width, llvm::ArrayRef<const llvm::User*> users);
 
 /// The vector as registers of `width` numbers, 8 or 16. They hold consecutive lanes or, `in_transposes`, lanes in

@@ -39,7 +39,7 @@ llvm::Value* approximate_rsqrt(llvm::Value* values, const VectorIsa& vector_isa,
 ///
 /// One Newton step brings the estimate within one unit in the last place. The residual 1 - x y^2 is then known almost
 /// exactly from two fma, and two terms of the series in it round correctly: for all floats, from any estimate within
-/// six units as from AVX-512's of 14 bits (tools/check_math.py). It takes a third of the time of a root and a quotient.
+/// six units as from one of 14 bits (tools/check_math.py). It takes a third of the time of a root and a quotient.
 llvm::Value* round_rsqrt(llvm::Value* values, llvm::Value* estimate, llvm::IRBuilder<>& builder);
 
 /// The same from the processor's estimate of 14 bits.

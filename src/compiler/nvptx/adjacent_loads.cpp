@@ -83,8 +83,8 @@ class AdjacentLoads {
     const Align base_alignment = known_alignment(*group.base, layout_);
     for (size_t first = 0; first < loads.size();) {
       size_t count = 1;
-      for (uint64_t wanted = kVectorBytes / bytes; wanted > 1 && count == 1; wanted /= 2)
-        if (are_adjacent(ArrayRef(loads).drop_front(first), wanted, bytes, base_alignment)) count = wanted;
+      for (uint64_t length = kVectorBytes / bytes; length > 1 && count == 1; length /= 2)
+        if (are_adjacent(ArrayRef(loads).drop_front(first), length, bytes, base_alignment)) count = length;
       if (count > 1) load_together(group, ArrayRef(loads).slice(first, count), bytes);
       first += count;
     }

@@ -80,9 +80,9 @@ class Unrolling {
     for (Loop* inner : loop) size += size_of_short(*inner, has_marked);
     const uint64_t count = trips(loop);
     if (count == 0 || count > kMostShortTrips || size * count > kMostShort) return size;
-    const TransformationMode wanted = hasUnrollTransformation(&loop);
-    if (wanted & TM_Disable) return size;
-    if (wanted == TM_Unspecified) {
+    const TransformationMode hint = hasUnrollTransformation(&loop);
+    if (hint & TM_Disable) return size;
+    if (hint == TM_Unspecified) {
       set_hint(loop,
                MDNode::get(function_.getContext(), MDString::get(function_.getContext(), "llvm.loop.unroll.full")));
       has_marked = true;

@@ -83,6 +83,7 @@
 #include "compiler/nvptx/predicated_accesses.h"
 #include "compiler/nvptx/ptx_generator.h"
 #include "compiler/nvptx/threadgroup_memory.h"
+#include "compiler/opt/access_shapes.h"
 #include "compiler/vectorize/cluster_stores.h"
 #include "compiler/vectorize/early_exits.h"
 #include "compiler/vectorize/guard_extension.h"
@@ -226,6 +227,10 @@ const std::map<std::string, FunctionPass>& function_passes() {
        [](Function& f, State& s) {
          const bool share = halves_share_work(f, s.threads().getResult<DivergenceAnalysis>(f));
          answer(f.getName().str(), share ? "halves share work" : "halves share no work");
+       }},
+      {"access-shapes",
+       [](Function& f, State& s) {
+         for (const auto& [access, shape] : access_shapes(f, s.threads())) answer(access, shape);
        }},
       {"widen",
        [](Function& f, State& s) {

@@ -2,7 +2,7 @@
 //
 // Before the pass the loads and the arithmetic of the later stores are between them. Afterwards all that the stores
 // cannot change is computed before them: common subexpressions are found there, and the stores can be emitted together
-// (widener_interleaved.cpp).
+// (widener_interleaved.h).
 #pragma once
 
 #include <llvm/IR/Function.h>

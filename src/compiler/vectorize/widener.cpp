@@ -1,15 +1,12 @@
 #include "compiler/vectorize/widener.h"
 
-#include <llvm/ADT/PostOrderIterator.h>
-#include <llvm/Analysis/VectorUtils.h>
-#include <llvm/IR/CFG.h>
+#include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/IntrinsicInst.h>
 
 #include "compiler/ir/guard_sinks.h"
 #include "compiler/ir/guard_zeros.h"
-#include "compiler/ir/ordering_edges.h"
 #include "compiler/ir/pseudo_intrinsics.h"
-#include "compiler/lowering/approximations.h"
-#include "compiler/lowering/ldexp.h"
 
 namespace kiln::widening {
 
@@ -28,71 +25,41 @@ bool is_note(const IntrinsicInst& intrinsic) {
   }
 }
 
-bool is_defined_divisor(const Value* divisor) {
-  const auto* constant = dyn_cast<ConstantInt>(divisor);
-  return constant && !constant->isZero() && !constant->isMinusOne();
-}
-
 bool is_ordering_edge_condition(const Instruction& instruction) { return calls(instruction, kNeverFunction); }
 
 }  // namespace
 
-void refuse(std::string reason) { throw Refusal{std::move(reason), nullptr}; }
-
 Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses, const WidenOptions& options)
-    : isa_(options.vector_isa),
-      is_full_(options.is_full),
-      convergence_points_(options.sites),
-      has_barriers_(any_of(options.sites, [](const ConvergencePoint& point) { return point.is_barrier; })),
-      from_(from),
-      to_(to),
+    : from_(from),
       flow_(from, analyses),
-      loops_(analyses.getResult<LoopAnalysis>(from)),
-      dominators_(analyses.getResult<DominatorTreeAnalysis>(from)),
-      evolution_(analyses.getResult<ScalarEvolutionAnalysis>(from)),
-      layout_(from.getDataLayout()),
-      context_(from.getContext()),
-      mask_type_(FixedVectorType::get(Type::getInt1Ty(context_), kLanes)) {
-  load_exclusive_flag(options.alone_offset, options.is_output);
-  find_tiles();
-  find_groups();
-  find_zeroed_loads();
-}
+      strides_(flow_, analyses.getResult<LoopAnalysis>(from), from.getDataLayout()),
+      wrapping_(flow_, analyses.getResult<ScalarEvolutionAnalysis>(from), from.getDataLayout(), strides_),
+      patterns_(flow_, from.getDataLayout(), strides_, wrapping_),
+      lanes_(to, flow_, options.vector_isa,
+             [&arithmetic = arithmetic_](Instruction& instruction, IRBuilder<>& builder) {
+               return arithmetic.widen(instruction, builder);
+             }),
+      blocks_(from, flow_, analyses.getResult<LoopAnalysis>(from), analyses.getResult<DominatorTreeAnalysis>(from),
+              options.vector_isa, options.is_full, lanes_),
+      lane_scalars_(strides_, blocks_, lanes_),
+      checks_(flow_, options.vector_isa, strides_, wrapping_, patterns_, lane_scalars_, lanes_),
+      scratch_(lanes_),
+      arithmetic_(options.vector_isa, checks_, lanes_),
+      collectives_(options.sites, options.vector_isa, lanes_),
+      atomic_memory_(from, options.alone_offset, options.is_output, strides_, scratch_, lanes_),
+      lane_loops_(lane_scalars_, scratch_, atomic_memory_, lanes_),
+      atomics_(strides_, lane_scalars_, checks_, atomic_memory_, lane_loops_, scratch_, lanes_),
+      memory_(from, flow_, analyses.getResult<ScalarEvolutionAnalysis>(from), options.vector_isa,
+              any_of(options.sites, [](const ConvergencePoint& point) { return point.is_barrier; }), strides_,
+              wrapping_, patterns_, lane_scalars_, checks_, lane_loops_, scratch_, lanes_) {}
 
 void Widener::run() {
-  for (auto [old_argument, new_argument] : zip(from_.args(), to_.args())) scalars_[&old_argument] = &new_argument;
+  for (auto [old_argument, new_argument] : zip(from_.args(), lanes_.function().args()))
+    lanes_.set_scalar(&old_argument, &new_argument);
   if (std::string reason = flow_.check_structure(from_); !reason.empty()) refuse(reason);
-  BasicBlock* entry = BasicBlock::Create(context_, "entry", &to_);
-  allocas_ = entry;
-  ReversePostOrderTraversal<Function*> order(&from_);
-  for (BasicBlock* block : order) begin_[block] = BasicBlock::Create(context_, block->getName(), &to_);
-  for (BasicBlock* block : order) widen_block(*block);
-  for (BasicBlock* block : order) complete_phis(*block);
-  complete_lane_phis();
-  IRBuilder<>(entry).CreateBr(begin_[&from_.getEntryBlock()]);
-}
-
-Type* Widener::vector_of(Type* type) const {
-  if (!VectorType::isValidElementType(type)) refuse("a value of a type that has no vectors");
-  return FixedVectorType::get(type, kLanes);
-}
-
-Value* Widener::scalar(Value* value) {
-  if (auto found = scalars_.find(value); found != scalars_.end()) return found->second;
-  if (isa<Constant, MetadataAsValue, BasicBlock>(value)) return value;
-  refuse("a value that was taken to be the same in all threads");
-}
-
-Value* Widener::vector(Value* value, IRBuilder<>& builder) {
-  if (auto found = vectors_.find(value); found != vectors_.end()) return found->second;
-  if (postponed_.contains(value)) return postponed_vector(cast<Instruction>(*value), builder);
-  if (is_divergent(value)) refuse("a value before its definition");
-  Type* type = vector_of(value->getType());
-  if (auto* constant = dyn_cast<Constant>(value)) {
-    if (isa<UndefValue>(constant)) return Constant::getNullValue(type);
-    return ConstantVector::getSplat(ElementCount::getFixed(kLanes), constant);
-  }
-  return builder.CreateVectorSplat(kLanes, scalar(value));
+  blocks_.widen([this](Instruction& instruction, IRBuilder<>& builder) { widen_instruction(instruction, builder); });
+  lane_scalars_.complete_phis();
+  IRBuilder<>(&lanes_.entry()).CreateBr(blocks_.begin(&from_.getEntryBlock()));
 }
 
 // An address is mostly needed for the first and the last lane only, and a guard's condition for none. Their vectors are
@@ -115,29 +82,9 @@ bool Widener::can_be_postponed(Instruction& instruction) {
     case Instruction::Sub:
     case Instruction::Mul:
     case Instruction::Shl:
-    case Instruction::GetElementPtr: return stride_of(&instruction).has_value();
+    case Instruction::GetElementPtr: return strides_.stride_of(&instruction).has_value();
     default: return false;
   }
-}
-
-Value* Widener::postponed_vector(Instruction& instruction, IRBuilder<>& builder) {
-  auto made = made_in_block_.find({&instruction, builder.GetInsertBlock()});
-  if (made != made_in_block_.end()) return made->second;
-  Value* widened = widen_arithmetic(instruction, builder);
-  if (auto* result = dyn_cast<Instruction>(widened)) result->copyIRFlags(&instruction);
-  return made_in_block_[{&instruction, builder.GetInsertBlock()}] = widened;
-}
-
-Value* Widener::any(Value* mask, IRBuilder<>& builder) {
-  if (Value* words = word_masks_.lookup(mask))
-    return builder.CreateICmpNE(builder.CreateOrReduce(words), builder.getInt32(0));
-  return builder.CreateICmpNE(builder.CreateBitCast(mask, builder.getInt32Ty()), builder.getInt32(0));
-}
-
-Constant* Widener::lane_numbers(Type* type) const {
-  SmallVector<Constant*> numbers;
-  for (unsigned lane = 0; lane < kLanes; ++lane) numbers.push_back(ConstantInt::get(type, lane));
-  return ConstantVector::get(numbers);
 }
 
 void Widener::widen_instruction(Instruction& instruction, IRBuilder<>& builder) try {
@@ -150,156 +97,53 @@ void Widener::widen_instruction(Instruction& instruction, IRBuilder<>& builder) 
 }
 
 void Widener::widen_one(Instruction& instruction, IRBuilder<>& builder) {
-  if (vectors_.contains(&instruction) || sunk_loads_.contains(&instruction) || stored_in_tiles_.contains(&instruction))
+  if (lanes_.known_vector(&instruction) || memory_.is_deferred(instruction))
     return;  // emitted with another instruction
-  emit_sunk_loads(instruction, builder);
+  memory_.emit_operands_of(instruction, builder);
   if (is_lane(&instruction)) {
-    vectors_[&instruction] = lane_numbers(instruction.getType());
+    lanes_.set_vector(&instruction, lane_numbers(instruction.getType()));
     return;
   }
   if (auto* intrinsic = dyn_cast<IntrinsicInst>(&instruction); intrinsic && is_note(*intrinsic)) return;
-  if (auto* variable = dyn_cast<AllocaInst>(&instruction)) return widen_variable(*variable);
+  if (auto* variable = dyn_cast<AllocaInst>(&instruction)) return memory_.widen_variable(*variable);
   if (std::optional<unsigned> point = convergence_point_at(instruction))
-    return widen_convergence_point(cast<CallInst>(instruction), *point, builder);
+    return collectives_.widen_convergence_point(cast<CallInst>(instruction), *point, builder);
   if (LaneOperation operation = lane_operation(&instruction); operation != LaneOperation::kNone)
-    return widen_collective(cast<CallInst>(instruction), operation, builder);
+    return collectives_.widen(cast<CallInst>(instruction), operation, builder);
   if (is_ordering_edge_condition(instruction)) {
-    scalars_[&instruction] = builder.getFalse();
+    lanes_.set_scalar(&instruction, builder.getFalse());
     return;
   }
   // An atomic load of a uniform address is one load: the lanes execute it at the same time.
-  bool has_effect = instruction.mayWriteToMemory() || (instruction.isAtomic() && is_divergent(&instruction));
-  if (!is_divergent(&instruction) && (!has_effect || isa<LoadInst>(instruction))) return copy(instruction, builder);
-  if (auto* load = dyn_cast<LoadInst>(&instruction); load && !has_effect) return widen_load(*load, builder);
-  if (auto* store = dyn_cast<StoreInst>(&instruction); store && store->isSimple()) return widen_store(*store, builder);
-  if (auto* atomic = dyn_cast<AtomicRMWInst>(&instruction)) return widen_atomic(*atomic, builder);
-  if (has_effect) return for_each_lane(instruction, builder);
+  bool has_effect = instruction.mayWriteToMemory() || (instruction.isAtomic() && lanes_.is_divergent(&instruction));
+  if (!lanes_.is_divergent(&instruction) && (!has_effect || isa<LoadInst>(instruction)))
+    return copy(instruction, builder);
+  if (auto* load = dyn_cast<LoadInst>(&instruction); load && !has_effect) return memory_.widen_load(*load, builder);
+  if (auto* store = dyn_cast<StoreInst>(&instruction); store && store->isSimple())
+    return memory_.widen_store(*store, builder);
+  if (auto* atomic = dyn_cast<AtomicRMWInst>(&instruction)) return atomics_.widen(*atomic, builder);
+  if (has_effect) return lane_loops_.for_each_lane(instruction, builder);
   if (can_be_postponed(instruction)) {
-    postponed_.insert(&instruction);
+    lanes_.postpone(instruction);
     return;
   }
-  if (auto* checked = dyn_cast<WithOverflowInst>(&instruction)) return widen_checked(*checked, builder);
-  if (Value* widened = widen_arithmetic(instruction, builder)) {
+  if (auto* checked = dyn_cast<WithOverflowInst>(&instruction)) return arithmetic_.widen_checked(*checked, builder);
+  if (Value* widened = arithmetic_.widen(instruction, builder)) {
     // What a division becomes is exact where the division is not.
     auto* result = dyn_cast<Instruction>(widened);
     if (result && (!isa<BinaryOperator>(instruction) || result->getOpcode() == instruction.getOpcode()))
       result->copyIRFlags(&instruction);
-    vectors_[&instruction] = widened;
+    lanes_.set_vector(&instruction, widened);
     return;
   }
-  for_each_lane(instruction, builder);
+  lane_loops_.for_each_lane(instruction, builder);
 }
 
 void Widener::copy(Instruction& instruction, IRBuilder<>& builder) {
   SmallVector<Value*> operands;
-  for (Value* operand : instruction.operands()) operands.push_back(scalar(operand));
+  for (Value* operand : instruction.operands()) operands.push_back(lanes_.scalar(operand));
   Value* uniform_copy = builder.Insert(with_operands(instruction, operands), instruction.getName());
-  scalars_[&instruction] = uniform_copy;
-}
-
-Value* Widener::widen_arithmetic(Instruction& instruction, IRBuilder<>& builder) {
-  auto operand = [&](unsigned i) { return vector(instruction.getOperand(i), builder); };
-  if (auto* cast_instruction = dyn_cast<CastInst>(&instruction))
-    return builder.CreateCast(cast_instruction->getOpcode(), operand(0), vector_of(instruction.getType()));
-  if (auto* comparison = dyn_cast<CmpInst>(&instruction)) {
-    if (Value* lanes = lanes_below(*comparison, builder)) return lanes;
-    return builder.CreateCmp(comparison->getPredicate(), operand(0), operand(1));
-  }
-  if (isa<SelectInst>(instruction)) {
-    Value* condition = instruction.getOperand(0);
-    if (!is_divergent(condition))
-      if (Value* masked = zero_unless(instruction, builder)) return masked;
-    return builder.CreateSelect(is_divergent(condition) ? operand(0) : scalar(condition), operand(1), operand(2));
-  }
-  if (auto* binary = dyn_cast<BinaryOperator>(&instruction)) {
-    if (binary->isIntDivRem())
-      if (Value* widened = widen_division(*binary, builder)) return widened;
-    Value* second = operand(1);
-    // The optimizer may have removed a check that kept a division from trapping, because a branch keeps threads from
-    // it. Inactive lanes divide by 1.
-    if (binary->isIntDivRem()) {
-      second = without_zeros(binary->getOperand(1), builder);
-      if (!is_all(mask_) && !is_defined_divisor(binary->getOperand(1)))
-        second = builder.CreateSelect(mask_, second, ConstantInt::get(second->getType(), 1));
-    }
-    return builder.CreateBinOp(binary->getOpcode(), operand(0), second);
-  }
-  if (isa<UnaryOperator>(instruction)) return builder.CreateFNeg(operand(0));
-  if (isa<FreezeInst>(instruction)) return builder.CreateFreeze(operand(0));
-  if (auto* address = dyn_cast<GetElementPtrInst>(&instruction)) {
-    Value* pointer = address->getPointerOperand();
-    SmallVector<Value*> indices;
-    for (Value* index : address->indices())
-      indices.push_back(is_divergent(index) ? vector(index, builder) : scalar(index));
-    Value* base = is_divergent(pointer) ? vector(pointer, builder) : scalar(pointer);
-    Value* result = builder.CreateGEP(address->getSourceElementType(), base, indices);
-    return result->getType()->isVectorTy() ? result : builder.CreateVectorSplat(kLanes, result);
-  }
-  if (auto* call = dyn_cast<IntrinsicInst>(&instruction)) return widen_intrinsic(*call, builder);
-  if (is_rounded_rsqrt(instruction) && isa_.estimates_rsqrt_to_14_bits) return round_rsqrt(operand(0), isa_, builder);
-  if (is_rsqrt(instruction) && isa_.estimate_rsqrt) return approximate_rsqrt(operand(0), isa_, builder);
-  if (is_ldexp(instruction) && isa_.scale) return scale_by_instruction(operand(0), operand(1), isa_, builder);
-  return nullptr;
-}
-
-// A divisor that is 0 in no lane. If one side of a select is constant, as in a check against dividing by 0, the
-// optimizer divides by each side. It treats division by a vector with a single 0 as undefined, so neither side may
-// contain a 0.
-Value* Widener::without_zeros(Value* divisor, IRBuilder<>& builder, unsigned depth) {
-  auto* select = dyn_cast<SelectInst>(divisor);
-  if (select && is_divergent(select) && depth < 8) {
-    Value* condition = select->getCondition();
-    return builder.CreateSelect(is_divergent(condition) ? vector(condition, builder) : scalar(condition),
-                                without_zeros(select->getTrueValue(), builder, depth + 1),
-                                without_zeros(select->getFalseValue(), builder, depth + 1));
-  }
-  Value* lanes = vector(divisor, builder);
-  if (is_defined_divisor(divisor)) return lanes;
-  return builder.CreateBinaryIntrinsic(Intrinsic::umax, lanes, ConstantInt::get(lanes->getType(), 1));
-}
-
-// A select with a uniform condition between a value and 0, as a bitwise AND. Where no instruction selects vectors by a
-// scalar, the select would be a branch, which is predicted badly if the condition comes from data.
-Value* Widener::zero_unless(Instruction& select, IRBuilder<>& builder) {
-  auto* if_true = dyn_cast<Constant>(select.getOperand(1));
-  auto* if_false = dyn_cast<Constant>(select.getOperand(2));
-  bool keeps_first = if_false && if_false->isNullValue();
-  if (keeps_first == (if_true && if_true->isNullValue())) return nullptr;
-  Value* kept = select.getOperand(keeps_first ? 1 : 2);
-  Type* type = select.getType();
-  if (!is_divergent(kept) || type->isPointerTy() || type->isIntegerTy(1)) return nullptr;
-  Value* condition = scalar(select.getOperand(0));
-  if (!keeps_first) condition = builder.CreateNot(condition);
-  Type* number = builder.getIntNTy(static_cast<unsigned>(type->getPrimitiveSizeInBits()));
-  Value* mask = builder.CreateVectorSplat(kLanes, builder.CreateSExt(condition, number));
-  Value* bits = builder.CreateBitCast(vector(kept, builder), vector_of(number));
-  return builder.CreateBitCast(builder.CreateAnd(bits, mask), vector_of(type));
-}
-
-// The results, and whether each overflows its type.
-void Widener::widen_checked(WithOverflowInst& call, IRBuilder<>& builder) {
-  check_pair(call);
-  Value *left = vector(call.getLHS(), builder), *right = vector(call.getRHS(), builder);
-  Value* both = builder.CreateIntrinsic(call.getIntrinsicID(), {left->getType()}, {left, right});
-  for (User* user : call.users())
-    vectors_[user] = builder.CreateExtractValue(both, cast<ExtractValueInst>(user)->getIndices());
-}
-
-Value* Widener::widen_intrinsic(IntrinsicInst& call, IRBuilder<>& builder) {
-  Intrinsic::ID id = call.getIntrinsicID();
-  if (id == Intrinsic::fptosi_sat || id == Intrinsic::fptoui_sat) return widen_saturating_conversion(call, builder);
-  if (!isTriviallyVectorizable(id)) return nullptr;
-  SmallVector<Value*> arguments;
-  SmallVector<Type*> types;
-  if (isVectorIntrinsicWithOverloadTypeAtArg(id, -1)) types.push_back(vector_of(call.getType()));
-  for (unsigned i = 0; i < call.arg_size(); ++i) {
-    Value* argument = call.getArgOperand(i);
-    bool is_scalar_operand = isVectorIntrinsicWithScalarOpAtArg(id, i);
-    if (is_scalar_operand && is_divergent(argument)) return nullptr;
-    arguments.push_back(is_scalar_operand ? scalar(argument) : vector(argument, builder));
-    if (isVectorIntrinsicWithOverloadTypeAtArg(id, i)) types.push_back(arguments.back()->getType());
-  }
-  return builder.CreateIntrinsic(id, types, arguments);
+  lanes_.set_scalar(&instruction, uniform_copy);
 }
 
 }  // namespace kiln::widening

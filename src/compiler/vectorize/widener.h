@@ -1,83 +1,71 @@
 // Implements widen() (vectorize/widen.h): one thread's instructions become vector instructions of a simdgroup.
 //
-// Widener is one class, since each part needs the masks and vectors of the others. Each file covers one subject:
+// Widener gives each instruction to one of its parts. A part has a header that says what it owns and what others may
+// call; it takes the parts that it calls as arguments of its constructor, and none takes the Widener. They are built in
+// this order, so that each calls only parts above it:
 //
-//   widener.cpp                   operands and arithmetic
-//   widener_division.cpp          integer division
-//   widener_conversions.cpp       floating-point numbers to integers
-//   widener_flow.cpp              blocks, masks, phis
-//   widener_consecutive.cpp       values with a constant stride from lane to lane
-//   widener_address_patterns.cpp  values with constant differences between lanes
-//   widener_memory.cpp            variables, loads, stores
-//   widener_atomics.cpp           atomic operations
-//   widener_piecewise.cpp         indices that have a stride in all simdgroups but those at a border
-//   widener_lane_sums.cpp         addresses as sums of uniform values and of numbers that differ between lanes
-//   widener_run_time_shapes.cpp   accesses that are tested for being consecutive when the code runs
-//   widener_zeros.cpp             selects between a loaded value and zero
-//   widener_interleaved.cpp       interleaved accesses to members of structures
-//   widener_shared_checks.cpp     loads at constant distances with one bounds check
-//   widener_tiles.cpp             loads and stores of matrices: rows of a few lanes each
-//   widener_collectives.cpp       collectives and barriers
-//   widener_matrices.cpp          matrix products
-//   widener_scalarized.cpp        instructions that run one lane after the other
+//   analyses of the thread's code, which change nothing
+//     guards, lane_values   an access's guard; what each lane's number is at compile time (functions)
+//     strides               differences between adjacent lanes; pieces, which have a stride but at borders
+//     wrapping              whether values follow their strides whichever lanes are active
+//     patterns              constant differences between lanes
+//   the function that is made
+//     lanes                 what values have become; the mask; branches on uniform conditions
+//     flow                  blocks, masks, phis
+//     lane_scalars          the scalar that one lane has
+//     checks                run-time checks that lanes access memory as one range
+//     scratch               stack memory
+//     arithmetic            with division and conversions
+//     collectives           with matrices
+//   lane by lane
+//     atomic_memory         what is known of the memory that atomics update
+//     scalarized            loops over lanes
+//     atomics               atomic operations
+//   memory                  variables, loads, stores: the order in which the forms of an access are tried, and the
+//   forms,
+//                           which it owns
+//     lane_sums             addresses as sums of uniform values and of numbers that differ between lanes (analysis)
+//     tile_addresses        addresses in rows of a matrix (analysis)
+//     access_groups         accesses at constant distances (functions)
+//     strided               ranges in registers
+//     lane_accesses         gathers, scatters, masked accesses: the slow path of the others
+//     tiles                 rows of a few lanes each
+//     interleaved           members of structures
+//     shared_checks         loads at constant distances with one bounds check
+//     zeros                 selects between a loaded value and zero
+//     pattern_accesses      a few strips, or elements that lanes share
+//     compressed            stores of the lanes that want to
+//     run_time_shapes       accesses that are tested for being consecutive when the code runs
+//
+// There are two calls against the order, both by a function that is passed: lanes computes the vector of a postponed
+// value by arithmetic, and a tile that is out of bounds in part stores single accesses, of any form.
 #pragma once
 
-#include <llvm/ADT/DenseMap.h>
-#include <llvm/ADT/DenseSet.h>
-#include <llvm/ADT/MapVector.h>
-#include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/Analysis/LoopInfo.h>
-#include <llvm/Analysis/ScalarEvolution.h>
-#include <llvm/IR/Dominators.h>
+#include <llvm/IR/Function.h>
 #include <llvm/IR/IRBuilder.h>
-#include <llvm/IR/Instructions.h>
-#include <llvm/IR/IntrinsicInst.h>
-
-#include <array>
-#include <map>
-#include <optional>
-#include <string>
-#include <tuple>
-#include <vector>
+#include <llvm/IR/PassManager.h>
 
 #include "compiler/analysis/structured_flow.h"
-#include "compiler/ir/convergence_point.h"
-#include "compiler/ir/lane_operations.h"
-#include "compiler/ir/simdgroup.h"
-#include "compiler/ir/striped_atomics.h"
+#include "compiler/ir/vector_isa.h"
 #include "compiler/vectorize/widen.h"
-
-namespace kiln {
+#include "compiler/vectorize/widener_arithmetic.h"
+#include "compiler/vectorize/widener_atomic_memory.h"
+#include "compiler/vectorize/widener_atomics.h"
+#include "compiler/vectorize/widener_checks.h"
+#include "compiler/vectorize/widener_collectives.h"
+#include "compiler/vectorize/widener_flow.h"
+#include "compiler/vectorize/widener_lane_scalars.h"
+#include "compiler/vectorize/widener_lanes.h"
+#include "compiler/vectorize/widener_memory.h"
+#include "compiler/vectorize/widener_patterns.h"
+#include "compiler/vectorize/widener_scalarized.h"
+#include "compiler/vectorize/widener_scratch.h"
+#include "compiler/vectorize/widener_strides.h"
+#include "compiler/vectorize/widener_wrapping.h"
 
 // Private to the widener*.cpp files, which use little but LLVM's types.
-namespace widening {
-
-using namespace llvm;
-
-// Why a function cannot be widened.
-struct Refusal {
-  std::string reason;
-  const Instruction* at = nullptr;  // that is not widened; null: unknown
-};
-
-[[noreturn]] void refuse(std::string reason);
-
-/// A copy, not inserted yet. Its operands are created before it, so that a refusal among them leaks no copy.
-inline Instruction* with_operands(const Instruction& instruction, ArrayRef<Value*> operands) {
-  Instruction* copy = instruction.clone();
-  for (auto [use, operand] : zip_equal(copy->operands(), operands)) use.set(operand);
-  return copy;
-}
-
-/// The distance between two addresses in elements; nothing if it is unknown or not a whole number of elements.
-std::optional<int64_t> distance(Value* from, Value* to, uint64_t bytes, ScalarEvolution& evolution);
-
-inline bool is_word(uint64_t bytes) { return bytes == 4 || bytes == 8; }
-
-inline bool is_all(const Value* mask) {
-  const auto* constant = dyn_cast<Constant>(mask);
-  return constant && constant->isAllOnesValue();
-}
+namespace kiln::widening {
 
 class Widener {
  public:
@@ -87,537 +75,27 @@ class Widener {
   void run();
 
  private:
-  using Values = SmallVector<Value*>;
-  using Emitter = function_ref<Values()>;
-  using EmitterAt = function_ref<Values(Value* address)>;
-
-  // A guarded address: `address` if `allowed` holds, else memory of zeros or a sink. Null if there is no guard.
-  struct GuardedAddress {
-    Value* allowed;
-    Value* address;
-  };
-
-  // A guard that compares a lane's offset with a uniform limit.
-  struct LaneGuard {
-    Value *offset, *limit;
-  };
-
-  // The memory that the lanes access together.
-  struct AccessShape {
-    uint64_t bytes;                 // of an element
-    uint64_t reach;                 // from the lowest lane's address to the last accessed element
-    bool is_exact;                  // only elements of some lane are accessed
-    bool needs_full_mask = false;   // without a bounds check all lanes must be active
-    unsigned lowest = 0;            // the lane with the lowest address
-    bool slow_path_checks = false;  // the slow path itself handles a range that is out of bounds as a whole
-  };
-
-  // Lanes' values that are a uniform number plus a constant for each lane, as in lanes that share a word or go
-  // backwards. The arithmetic may wrap.
-  struct Pattern {
-    std::array<uint64_t, kLanes> offsets;  // from the lowest lane's value
-    unsigned lowest, highest;              // lanes
-
-    bool operator==(const Pattern&) const = default;
-  };
-
-  // Elements in a row, and which of them each of some lanes takes.
-  struct Window {
-    uint64_t first, count;
-    SmallVector<unsigned> elements;
-
-    bool operator==(const Window&) const = default;
-  };
-
-  // A pattern's lanes in pieces of so many consecutive lanes.
-  struct Pieces {
-    unsigned length;
-    SmallVector<Window> windows;
-    bool are_strips;  // whether each piece is `length` elements in a row, in the order of lanes
-    unsigned cost;    // loads and permutations
-  };
-
-  // Both ends are in it.
-  struct Interval {
-    int64_t least, most;
-  };
-
-  // A uniform value plus, for each lane, `distance` times the number of votes for lanes before it.
-  struct Rank {
-    Value* votes;  // uniform: a bit for each lane
-    uint64_t distance;
-  };
-
-  // The first and the last active lane.
-  struct ActiveLanes {
-    Value *first, *last;
-  };
-
-  // Accesses to adjacent members of structures, emitted together: loads at the first of them, stores at the last.
-  struct Member {
-    Instruction* access;
-    int64_t offset;  // in elements, from the first access's address
-  };
-  using AccessGroup = SmallVector<Member>;
-
-  // Consecutive loads at constant distances, with one bounds check for all of them.
-  struct SharedCheck {
-    AccessGroup members;
-    Value* base = nullptr;         // address of the lowest member, once checked: in memory, or `buffer`
-    AllocaInst* buffer = nullptr;  // where the loads' elements are copied if the check fails
-    uint64_t buffer_bytes = 0;
-    unsigned num_loaded = 0;  // members that have been loaded
-  };
-
-  // Lanes' addresses: a uniform base plus `offsets[lane] + rows[lane] * pitch`. `pitch` is uniform, or null. Wraps at
-  // 64 bits only.
-  struct LaneOffsets {
-    std::array<uint64_t, kLanes> offsets{}, rows{};
-    Value* pitch = nullptr;
-
-    bool operator==(const LaneOffsets&) const = default;
-  };
-
-  // Consecutive elements in memory, each of which belongs to some lane.
-  struct Strip {
-    unsigned access, lane;           // of the first element
-    SmallVector<unsigned> elements;  // index of each among all: access * kLanes + lane
-  };
-
-  // One or two accesses of a thread, as to a matrix's two elements, that together form strips.
-  struct Tile {
-    SmallVector<Instruction*, 2> accesses;
-    SmallVector<Strip> strips;
-    uint64_t bytes;               // of an element
-    bool has_constant_distances;  // whether the distances between strips are known at compile time
-  };
-
-  // A branch on a uniform condition, with code on both sides.
-  struct IfElse {
-    Value* condition;
-    const char *then_name, *else_name;  // the blocks' names
-    bool is_likely = true;              // otherwise it gets no branch weights
-  };
-
-  // The run-time check that the lanes access memory as one range.
-  struct RangeCheck {
-    Value *condition, *base;  // an i1; the address of the lowest lane
-    Value *offset, *limit;    // of a divergent guard; else null
-    bool is_active_only;      // the check covers active lanes only
-  };
-
-  // An address with its guard, of which `offset` and `limit` are null unless it is divergent.
-  struct BoundedAddress {
-    Value *address, *allowed, *offset, *limit;
-  };
-
-  // A select with a uniform condition between a consecutive load and zero: the address is selected instead.
-  struct ZeroedLoad {
-    SelectInst* select;
-    bool is_sunk;  // loaded at its first use
-  };
-
-  // A number that differs between lanes, as it counts in a sum.
-  struct LaneTerm {
-    Value* number;
-    std::optional<unsigned> extension;  // ZExt or SExt to 64 bits
-    int64_t factor;                     // in elements
-
-    bool operator==(const LaneTerm&) const = default;
-  };
-
-  // A number of 64 bits, or an address: uniform values plus terms, and a constant number of elements that belongs to
-  // them.
-  struct LaneSum {
-    // Sums of several extended numbers are exact in 32 bits if each is smaller than so many bits, and their factors are
-    // small.
-    static constexpr unsigned kSmallBits = 20;
-
-    Value* value;
-    SmallVector<LaneTerm> terms;
-    int64_t constant;
-    bool is_quotient;  // so that it is tested for being the same in all lanes
-
-    // In any order.
-    bool has_terms_of(ArrayRef<LaneTerm> others) const {
-      return terms.size() == others.size() &&
-             all_of(terms, [&](const LaneTerm& term) { return llvm::count(terms, term) == llvm::count(others, term); });
-    }
-
-    bool is_one_number() const { return terms.size() == 1 && terms[0].factor == 1; }
-
-    // Whether it is computed in 32 bits, and only of small numbers.
-    bool is_sum_of_small() const {
-      return !is_one_number() && all_of(terms, [](const LaneTerm& term) {
-        return term.extension && term.number->getType()->getIntegerBitWidth() <= 32;
-      });
-    }
-  };
-
-  // An access that consists of consecutive parts if the lanes' sums do.
-  struct RunTimeShape {
-    LaneSum address;
-    std::optional<LaneSum> offset;  // what a divergent guard compares with `limit`; it has the terms of the address
-    Value* allowed;                 // the guard; null: none
-    Value* limit;                   // of a divergent guard
-    uint64_t bytes;                 // of an element
-    unsigned part_lanes;
-  };
-
-  // Whether lanes' sums are consecutive in each part, and the first of each.
-  struct TestedSum {
-    SmallVector<LaneTerm> terms;
-    Value* condition;
-    SmallVector<Value*> firsts;
-  };
-
-  // A number with a stride compared with a uniform one: all lanes have `value`, or any one value.
-  struct LaneComparison {
-    CmpInst::Predicate predicate;
-    Value *number, *limit;
-    std::optional<bool> value;
-  };
-
-  // What has a stride in simdgroups that are no border's.
-  struct Piece {
-    int64_t stride = 0;
-    Value* side = nullptr;        // what all lanes have then; null: of a remainder, or the side that the first lane has
-    Value* subtracted = nullptr;  // uniform, from the side
-    Value* dividend = nullptr;    // of a remainder: its quotient is uniform
-    SmallVector<LaneComparison, 2> comparisons;
-  };
-
-  // Their conditions, where a check is emitted.
-  using CheckedPieces = DenseMap<Instruction*, Value*>;
-
-  // A load that is emitted at its first use.
-  struct SunkLoad {
-    LoadInst* load;
-    Value* address;
-  };
-
-  // A live-out value of a divergent loop.
-  struct LiveOut {
-    Loop* loop;
-    Instruction* value;
-    PHINode* phi;
-    Value* last;
-    BasicBlock* side = nullptr;  // of a carried result: lanes in the side get `next`, others keep what they have
-    Value* next = nullptr;
-  };
-
-  // A loop-carried value that is also live out: lanes that leave at the branch keep the carried value, others have what
-  // its side computes.
-  struct CarriedResult {
-    PHINode* carried;
-    BasicBlock* side;
-    Value* next;
-  };
-
-  // ---- Divergence
-
-  bool is_divergent(const Value* value) const { return flow_.is_divergent(value); }
-  bool is_divergent_branch(const BasicBlock& block) const { return flow_.is_divergent_branch(block); }
-  bool is_divergent_loop(const Loop& loop) const { return flow_.is_divergent_loop(loop); }
-  BasicBlock* join_of(BranchInst& branch) const { return flow_.join_of(branch); }
-
-  // ---- Operands and arithmetic
-
-  Type* vector_of(Type* type) const;
-  Value* scalar(Value* value);
-  Value* vector(Value* value, IRBuilder<>& builder);
-  bool can_be_postponed(Instruction& instruction);
-  Value* postponed_vector(Instruction& instruction, IRBuilder<>& builder);
-  Value* any(Value* mask, IRBuilder<>& builder);
-  Value* mask_of_words(Value* words, IRBuilder<>& builder);
-  Constant* lane_numbers(Type* type) const;
   void widen_instruction(Instruction& instruction, IRBuilder<>& builder);
   void widen_one(Instruction& instruction, IRBuilder<>& builder);
   void copy(Instruction& instruction, IRBuilder<>& builder);
-  Value* widen_arithmetic(Instruction& instruction, IRBuilder<>& builder);
-  Value* widen_division(BinaryOperator& division, IRBuilder<>& builder);
-  Value* without_zeros(Value* divisor, IRBuilder<>& builder, unsigned depth = 0);
-  Value* zero_unless(Instruction& select, IRBuilder<>& builder);
-  Value* widen_saturating_conversion(IntrinsicInst& call, IRBuilder<>& builder);
-  void widen_checked(WithOverflowInst& call, IRBuilder<>& builder);
-  Value* widen_intrinsic(IntrinsicInst& call, IRBuilder<>& builder);
+  bool can_be_postponed(Instruction& instruction);
 
-  // ---- Blocks, masks, phis
-
-  Value* condition_for(const BasicBlock& from, const BasicBlock& to, IRBuilder<>& builder);
-  Value* narrowed(Value* mask, Value* condition, IRBuilder<>& builder);
-  Value* mask_at(BasicBlock& block, IRBuilder<>& builder);
-  void widen_block(BasicBlock& block);
-  bool is_if_converted(BasicBlock& branch_block) const;
-  BasicBlock* if_converted_side(BasicBlock& block) const;
-  std::optional<CarriedResult> carried_result_of(Loop& loop, Instruction& value) const;
-  void create_live_out_phis(Loop& loop, IRBuilder<>& builder);
-  PHINode* carrier_of(Loop& loop, Instruction& value);
-  void widen_terminator(BasicBlock& block, IRBuilder<>& builder);
-  void close_loop(Loop& loop, BasicBlock& latch, BranchInst& branch, IRBuilder<>& builder);
-  void complete_phis(BasicBlock& block);
-  Value* incoming(PHINode& phi, BasicBlock& before, IRBuilder<>& builder);
-  Values create_if_else(const IfElse& branch, IRBuilder<>& builder, Emitter emit_then, Emitter emit_else);
-
-  // ---- Strides and patterns from lane to lane
-
-  std::optional<int64_t> stride_of(Value* value);
-  std::optional<int64_t> stride_of_result(Value* value);
-  Value* at_lane(Value* value, unsigned lane, IRBuilder<>& builder);
-  ActiveLanes active_lanes(IRBuilder<>& builder);
-  bool has_negative_offset(Value* value);
-  bool can_be_computed_at_lane(Value* value);
-  bool is_cheap_at_lane(Value* value, unsigned& left);
-  Value* at_active_lane(Value* value, Value* lane, IRBuilder<>& builder);
-  void complete_lane_phis();
-  static std::optional<std::array<APInt, kLanes>> values_of(Value* value, unsigned depth = 0);
-  std::optional<std::array<APInt, kLanes>> lane_bits(Value* value, unsigned depth = 0);
-  bool is_modular(Value* value);
-  std::optional<Pattern> pattern_of(Value* value);
-  static Pattern added(const Pattern& first, const Pattern& second);
-  std::optional<Pattern> sum_of_patterns(Value* one, Value* other);
-  bool have_equal_strides(Value* one, Value* other);
-  Value* check_stride(Value* value, IRBuilder<>& builder);
-  Value* check_stride(Value* value, CheckedPieces& checked, IRBuilder<>& builder);
-  Value* check_pieces(Value* value, CheckedPieces& checked, IRBuilder<>& builder);
-  Value* check_wrapping(Value* value, IRBuilder<>& builder);
-  bool wraps_as_a_whole(Value* value, SmallPtrSetImpl<Instruction*>& seen);
-  std::optional<uint64_t> end_of_extension(Value* offset);
-  Value* check_bounds(Value* offset, Value* limit, unsigned lowest, uint64_t reach, CheckedPieces& checked,
-                      IRBuilder<>& builder);
-  static bool wraps_only_with_operands(const Instruction& instruction, bool in_any_width = false);
-  bool has_uniform_sign(Value* value);
-  bool is_small_sum(const Instruction& instruction) const;
-  std::optional<Interval> exact_range(Value* value, unsigned depth = 0);
-  std::optional<Interval> computed_range(Value* value, unsigned depth);
-  bool never_wraps(Value* value);
-  bool is_masked_access(Value* pointer, uint64_t bytes);
-  Value* lanes_below(CmpInst& comparison, IRBuilder<>& builder);
-
-  // ---- Strides with a condition
-
-  bool add_lane_comparisons(Value* condition, std::optional<bool> value, SmallVectorImpl<LaneComparison>& comparisons,
-                            unsigned depth = 0);
-  bool add_lane_comparison(CmpInst::Predicate predicate, Value* number, Value* limit, std::optional<bool> value,
-                           SmallVectorImpl<LaneComparison>& comparisons);
-  std::optional<Piece> piece_of(Instruction& instruction);
-  std::optional<Piece> find_piece(Instruction& instruction);
-  bool has_piece(Value* value);
-  SmallVector<Instruction*> pieces_in(Value* value);
-  Value* at_lane_of_piece(Instruction& instruction, const Piece& piece, unsigned lane, IRBuilder<>& builder);
-  Value* remainder_of(Instruction& instruction, Value* number, IRBuilder<>& builder);
-  Value* check_piece(Instruction& instruction, CheckedPieces& checked, IRBuilder<>& builder);
-  void load_beside_border(LoadInst& load, IRBuilder<>& builder);
-
-  // ---- Memory
-
-  bool can_mask(uint64_t bytes) const;
-  bool has_gathers(Type* type) const;
-  bool has_scatters(Type* type) const;
-  void widen_variable(AllocaInst& variable);
-  static std::optional<GuardedAddress> guarded(Value* pointer);
-  static GuardedAddress guarded_address_of(Instruction& access);
-  std::optional<LaneGuard> lane_guard_of(Value* allowed) const;
-  Value* all_active(IRBuilder<>& builder);
-  Value* reduced_limit(Value* limit, uint64_t reach, std::optional<uint64_t> end = std::nullopt);
-  bool has_range_guard(const GuardedAddress& target, uint64_t bytes);
-  bool uses_tail_load(const LoadInst& load, const GuardedAddress& target);
-  Values emit_by_shape(Value* pointer, Value* allowed, const AccessShape& shape, IRBuilder<>& builder,
-                       EmitterAt vectorized, Emitter scalarized);
-  uint64_t element_stride(Value* pointer, uint64_t bytes);
-  unsigned register_lanes(Type* element) const;
-  LoadInst* load_part(const LoadInst& load, unsigned count, Value* address, IRBuilder<>& builder,
-                      Type* element = nullptr);
-  static Value* collected(ArrayRef<Value*> registers, ArrayRef<unsigned> elements, IRBuilder<>& builder);
-  static std::vector<Values> deinterleaved(Values registers, uint64_t step, ArrayRef<uint64_t> indices,
-                                           IRBuilder<>& builder);
-  Values load_collected(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                        IRBuilder<>& builder);
-  Values load_narrow(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                     IRBuilder<>& builder);
-  Values load_packed(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                     IRBuilder<>& builder);
-  Values load_words(const LoadInst& load, Type* element, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                    IRBuilder<>& builder, Values* in_memory = nullptr);
-  Values load_strided(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                      IRBuilder<>& builder, Values* in_memory = nullptr);
-  Values load_strided_words(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                            IRBuilder<>& builder);
-  void store_strided(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder);
-  static unsigned strip_of(const Pattern& pattern, uint64_t bytes);
-  Value* lanes_of_mask(unsigned first, unsigned count, IRBuilder<>& builder);
-  std::optional<Pieces> pieces_of(const Pattern& pattern, uint64_t bytes, unsigned most_cost) const;
-  Value* load_window(const LoadInst& load, const Window& window, Value* address, IRBuilder<>& builder);
-  bool store_pattern(StoreInst& store, Value* pointer, Value* allowed, IRBuilder<>& builder);
-  bool load_pattern(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder);
-  Value* check_ends(const ActiveLanes& active, const BoundedAddress& target, Value* reach, IRBuilder<>& builder);
-  std::optional<RangeCheck> check_range(Value* pointer, Value* allowed, const AccessShape& shape, IRBuilder<>& builder);
-  Value* is_outside(const RangeCheck& check, const AccessShape& shape, IRBuilder<>& builder);
-  Value* load_consecutive(LoadInst& load, Value* address, IRBuilder<>& builder);
-  void widen_load(LoadInst& load, IRBuilder<>& builder);
-  void widen_single_load(LoadInst& load, IRBuilder<>& builder);
-  void widen_load_scalarized(LoadInst& load, IRBuilder<>& builder);
-  void widen_store(StoreInst& store, IRBuilder<>& builder);
-  void note_scattered(const Instruction& access, Value* address);
-  void widen_store_scalarized(StoreInst& store, IRBuilder<>& builder);
-  void widen_single_store(StoreInst& store, IRBuilder<>& builder);
-
-  // ---- Addresses as sums
-
-  std::optional<int64_t> scale_of_step(const Instruction& step) const;
-  bool add_terms(Value* value, int64_t factor, LaneSum& sum, unsigned& steps);
-  std::optional<LaneSum> lane_sum_of(Value* value, uint64_t bytes);
-  static void take_out_constants(LaneSum& sum);
-  Value* without_terms(Value* value, IRBuilder<>& builder);
-  bool is_quotient(Value* number) const;
-  bool has_position(Value* number) const;
-
-  // ---- Accesses tested at run time
-
-  std::optional<RunTimeShape> run_time_shape(Instruction& access, Type* type);
-  std::pair<Value*, Value*> sums_of(const LaneSum& sum, IRBuilder<>& builder);
-  const TestedSum& tested(const LaneSum& sum, unsigned width, IRBuilder<>& builder);
-  TestedSum tested_and_extended(const LaneSum& sum, unsigned width, IRBuilder<>& builder);
-  Values emit_by_run_time_shape(const RunTimeShape& shape, IRBuilder<>& builder,
-                                function_ref<Values(ArrayRef<Value*>)> in_parts, Emitter scalarized);
-  bool load_by_run_time_shape(LoadInst& load, IRBuilder<>& builder);
-  bool store_by_run_time_shape(StoreInst& store, IRBuilder<>& builder);
-
-  // ---- Consecutive loads or zero
-
-  void find_zeroed_loads();
-  bool select_address(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder);
-  void emit_sunk_loads(Instruction& user, IRBuilder<>& builder);
-
-  // ---- Interleaved accesses
-
-  void find_groups();
-  void find_load_groups(BasicBlock& block);
-  void find_store_groups(BasicBlock& block);
-  void group_loads(BasicBlock& block, function_ref<bool(LoadInst&)> is_candidate,
-                   function_ref<bool(const AccessGroup&, LoadInst&, Member&)> can_join,
-                   function_ref<void(const AccessGroup&)> keep);
-  bool is_interleaved_with(const AccessGroup& group, Instruction& access, Member& member);
-  static int64_t lowest_offset(const AccessGroup& group);
-  void load_group(const AccessGroup& group, IRBuilder<>& builder);
-  void store_group(const AccessGroup& group, IRBuilder<>& builder);
-  Values interleaved(ArrayRef<Value*> members, IRBuilder<>& builder);
-  bool can_stay_interleaved(ArrayRef<Value*> members, unsigned& nodes);
-  static Values operands_of(ArrayRef<Value*> members, unsigned i);
-  Values compute_interleaved(ArrayRef<Value*> members, IRBuilder<>& builder);
-
-  // ---- Shared bounds checks
-
-  bool can_share_check(const AccessGroup& group, LoadInst& load, Member& member);
-  void find_shared_checks(BasicBlock& block);
-  void emit_shared_check(SharedCheck& shared, IRBuilder<>& builder);
-  void copy_to_buffer(const SharedCheck& shared, LoadInst& lowest, Value* first, IRBuilder<>& builder);
-  void load_with_shared_check(LoadInst& load, SharedCheck& shared, IRBuilder<>& builder);
-  AllocaInst* acquire_buffer(uint64_t bytes);
-
-  // ---- Tiles
-
-  std::optional<LaneOffsets> lane_offsets_of(Value* value, unsigned depth = 0);
-  static std::optional<LaneOffsets> sum_of(const std::optional<LaneOffsets>& one,
-                                           const std::optional<LaneOffsets>& other);
-  static std::optional<LaneOffsets> product_of(const std::optional<LaneOffsets>& lane_offsets, uint64_t factor);
-  void find_tiles();
-  bool make_tile(ArrayRef<Instruction*> accesses, ArrayRef<LaneOffsets> lane_offsets, Tile& tile);
-  std::optional<LaneOffsets> lane_offsets_of_access(Instruction& access);
-  Value* check_tile_bounds(const Tile& tile, IRBuilder<>& builder);
-  Values emit_by_tile(const Tile& tile, IRBuilder<>& builder, Emitter vectorized, Emitter scalarized);
-  void load_tile(const Tile& tile, IRBuilder<>& builder);
-  void store_tile(const Tile& tile, IRBuilder<>& builder);
-
-  // ---- Collectives
-
-  Value* multiply(CallInst& call, IRBuilder<>& builder);
-  void widen_convergence_point(CallInst& call, unsigned point, IRBuilder<>& builder);
-  void widen_collective(CallInst& call, LaneOperation operation, IRBuilder<>& builder);
-  Value* permuted(Value* lanes, Value* sources, IRBuilder<>& builder);
-
-  // ---- One lane after the other, and atomics
-
-  using LaneSlots = MapVector<Value*, AllocaInst*>;
-
-  static SmallVector<unsigned> lanes_of(const Value* mask);
-  static std::optional<unsigned> only_lane(const Value* mask);
-  std::optional<Rank> rank_of(Value* value, unsigned depth = 0);
-  bool store_compressed(StoreInst& store, Value* address, Value* allowed, IRBuilder<>& builder);
-  bool access_few_lanes(Instruction& access, IRBuilder<>& builder);
-  AllocaInst* scratch(Type* type);
-  void store_leaves(Value* value, LaneSlots& slots, IRBuilder<>& builder);
-  Value* at_lane_of_loop(Value* value, Value* lane, const LaneSlots& slots, IRBuilder<>& builder);
-  void for_each_lane(Instruction& instruction, IRBuilder<>& builder, bool may_be_exclusive = true);
-  void for_one_lane(unsigned lane, Instruction& instruction, IRBuilder<>& builder, bool may_be_exclusive);
-  Value* insert_scalar(Instruction& instruction, Instruction& scalar_copy, bool may_be_exclusive, IRBuilder<>& builder);
-  void load_exclusive_flag(uint64_t offset, function_ref<bool(uint64_t)> is_output);
-  void find_updated_arrays(function_ref<bool(uint64_t)> is_output);
-  std::optional<UpdatedArray> updated_array(const Instruction& update);
-  Value* is_exclusive(Instruction& instruction);
-  void widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder);
-  void widen_unguarded_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder);
-  bool combine_lanes(AtomicRMWInst& atomic, IRBuilder<>& builder);
-  Values emit_combined(AtomicRMWInst& atomic, IRBuilder<>& builder);
-  bool is_striped_range(AtomicRMWInst& atomic, Value* pointer);
-  Value* update_exclusive(AtomicRMWInst& atomic, Value* address, IRBuilder<>& builder);
-  void update_guarded_range(AtomicRMWInst& atomic, const GuardedAddress& target, IRBuilder<>& builder);
-  void update_shared_range(AtomicRMWInst& atomic, Value* address, const std::optional<RangeGuard>& guard,
-                           IRBuilder<>& builder);
-  void update_shared_checked(AtomicRMWInst& atomic, IRBuilder<>& builder);
-  static void check_pair(Instruction& instruction);
-
-  const VectorIsa& isa_;
-  const bool is_full_;
-  const ArrayRef<ConvergencePoint> convergence_points_;
-  const bool has_barriers_;
   Function& from_;
-  Function& to_;
-  StructuredFlow flow_;
-  LoopInfo& loops_;
-  DominatorTree& dominators_;
-  ScalarEvolution& evolution_;  // of `from_`
-  const DataLayout& layout_;
-  LLVMContext& context_;
-  Type* mask_type_;
-  BasicBlock* allocas_ = nullptr;
-  DenseMap<Type*, SmallVector<AllocaInst*>> unused_scratch_;
-  uint64_t scratch_bytes_ = 0;
-  DenseMap<const Instruction*, LoadInst*> updated_arrays_;  // of atomics: the load of their array's address
-  Value* exclusive_ = nullptr;  // in from_: whether the launch is exclusive; null if no atomic needs it
-  Value* mask_ = nullptr;       // of the block being widened
-  DenseMap<Value*, Value*> scalars_, vectors_;
-  std::map<std::tuple<Value*, uint64_t, std::optional<uint64_t>>, Value*> reduced_limits_;
-  DenseMap<Value*, std::optional<Interval>> exact_ranges_;
-  DenseSet<Value*> postponed_;
-  DenseMap<std::pair<Instruction*, BasicBlock*>, Value*> made_in_block_;  // vectors of these, by block
-  DenseMap<BasicBlock*, BasicBlock*> begin_, end_;                        // a block's first and last block in to_
-  DenseMap<BasicBlock*, Value*> masks_;
-  // Without mask registers: loop masks as words, since vector registers hold the masks of blends. LLVM would pack bits
-  // to bytes at every block boundary.
-  DenseMap<Value*, Value*> word_masks_;
-  DenseMap<Loop*, PHINode*> loop_masks_;
-  DenseMap<PHINode*, Value*> carried_;
-  DenseSet<PHINode*> live_out_phis_;  // loop-carried values that are also live out
-  DenseMap<Value*, std::optional<int64_t>> strides_;
-  DenseMap<Instruction*, std::optional<Piece>> pieces_;
-  DenseMap<std::pair<PHINode*, unsigned>, PHINode*> lane_phis_;
-  SmallVector<std::pair<PHINode*, unsigned>> new_lane_phis_;
-  std::vector<LiveOut> live_outs_;
-  DenseMap<Instruction*, AccessGroup> groups_;     // by the access that emits all of them
-  DenseMap<Instruction*, Instruction*> group_of_;  // of loads
-  DenseMap<Instruction*, Values> registers_;       // of load groups without gaps, in their order in memory
-  DenseSet<Instruction*> deferred_stores_;
-  SmallVector<TestedSum> tested_sums_;  // in the block that is being widened
-  unsigned num_tested_ = 0;             // accesses
-  DenseMap<LoadInst*, ZeroedLoad> zeroed_loads_;
-  DenseMap<Value*, SunkLoad> sunk_loads_;  // by the select
-  std::vector<SharedCheck> shared_checks_;
-  DenseMap<Instruction*, unsigned> shared_check_of_;            // loads
-  SmallVector<std::pair<AllocaInst*, uint64_t>> free_buffers_;  // and their bytes
-  DenseMap<Instruction*, Tile> tiles_;                          // by the first load or the last store
-  DenseSet<Instruction*> stored_in_tiles_;                      // the others
+  const StructuredFlow flow_;
+  Strides strides_;
+  Wrapping wrapping_;
+  AddressPatterns patterns_;
+  Lanes lanes_;
+  ControlFlow blocks_;
+  LaneScalars lane_scalars_;
+  AddressChecks checks_;
+  Scratch scratch_;
+  Arithmetic arithmetic_;
+  Collectives collectives_;
+  AtomicMemory atomic_memory_;
+  LaneLoops lane_loops_;
+  Atomics atomics_;
+  MemoryAccesses memory_;
 };
 
-}  // namespace widening
-}  // namespace kiln
+}  // namespace kiln::widening

@@ -1,193 +1,57 @@
-// Atomic operations.
-//
-// A launch that one thread of the process runs, and threadgroup memory, need no atomics: consecutive updates become
-// vector loads and stores. Otherwise a function that chooses the fastest method updates consecutive floats
-// (targets/cpu/row_updates.h). If a launch's code does nothing else with an output, this is a lock for the whole range.
-// If lanes of such an update turn out not to be consecutive, each of them takes the lock, too.
-#include <llvm/ADT/MapVector.h>
-#include <llvm/Analysis/ValueTracking.h>
-#include <llvm/IR/InstIterator.h>
+#include "compiler/vectorize/widener_atomics.h"
+
 #include <llvm/Transforms/Utils/LowerAtomic.h>
-
-#include <cstddef>
-
-#include "compiler/ir/guard_sinks.h"
-#include "compiler/ir/invariant_loads.h"
-#include "compiler/ir/sections.h"
-#include "compiler/ir/simdgroup.h"
-#include "compiler/ir/striped_atomics.h"
-#include "compiler/vectorize/widener.h"
-#include "core/cpu_image.h"
 
 namespace kiln::widening {
 
-// An atomic may become a load and a store in an exclusive launch.
-Value* Widener::insert_scalar(Instruction& instruction, Instruction& scalar_copy, bool may_be_exclusive,
-                              IRBuilder<>& builder) {
-  auto* atomic = dyn_cast<AtomicRMWInst>(&scalar_copy);
-  Value* exclusive = atomic && may_be_exclusive ? is_exclusive(instruction) : nullptr;
-  auto emit_locked = [&]() -> Values {
-    Value* begin = atomic ? updated_arrays_.lookup(&instruction) : nullptr;
-    if (!begin) return {builder.Insert(&scalar_copy)};
-    AllocaInst* operand = scratch(atomic->getType());
-    builder.CreateStore(atomic->getValOperand(), operand);
-    update_striped_range(*atomic, atomic->getPointerOperand(), operand, builder.getInt32(1), std::nullopt,
-                         updated_array(instruction), builder);
-    unused_scratch_[operand->getAllocatedType()].push_back(operand);
-    Value* unused_result = Constant::getNullValue(atomic->getType());
-    scalar_copy.deleteValue();
-    return {unused_result};
-  };
-  if (!exclusive) return emit_locked()[0];
-  auto emit_plain = [&]() -> Values {
-    Value* old_value = builder.CreateAlignedLoad(atomic->getType(), atomic->getPointerOperand(), atomic->getAlign());
-    Value* new_value = buildAtomicRMWValue(atomic->getOperation(), builder, old_value, atomic->getValOperand());
-    builder.CreateAlignedStore(new_value, atomic->getPointerOperand(), atomic->getAlign());
-    return {old_value};
-  };
-  if (isa<Constant>(exclusive)) {
-    Value* old_value = emit_plain()[0];
-    scalar_copy.deleteValue();
-    return old_value;
-  }
-  return create_if_else({scalar(exclusive), "plain", "atomic", false}, builder, emit_plain, emit_locked)[0];
-}
-
-// Emitted in the code of one thread, at its start.
-void Widener::load_exclusive_flag(uint64_t offset, function_ref<bool(uint64_t)> is_output) {
-  if (offset == 0 || none_of(instructions(from_), [](const Instruction& i) { return isa<AtomicRMWInst>(i); })) return;
-  IRBuilder<> builder(&*from_.getEntryBlock().getFirstInsertionPt());
-  exclusive_ = builder.CreateIsNotNull(load_invariant(builder, builder.getInt32Ty(), from_.getArg(0), offset));
-  find_updated_arrays(is_output);
-}
-
-namespace {
-
-// Whether an address's bits are used in comparisons only, as in a guard.
-bool is_only_compared(const Value& bits) {
-  return all_of(bits.users(), [](const User* user) {
-    return isa<ICmpInst>(user) || (isa<BinaryOperator, ZExtInst, TruncInst>(user) && is_only_compared(*user));
-  });
-}
-
-// Collects an array's uses: striped updates, and comparisons of addresses. Returns false for any other use.
-bool collect_updates(const Value& pointer, SmallVectorImpl<AtomicRMWInst*>& updates) {
-  return all_of(pointer.uses(), [&](const Use& use) {
-    auto* user = cast<Instruction>(use.getUser());
-    if (isa<ICmpInst>(user) || (isa<PtrToIntInst>(user) && is_only_compared(*user))) return true;
-    if (isa<GetElementPtrInst>(user)) return collect_updates(*user, updates);
-    if (auto* select = dyn_cast<SelectInst>(user))
-      return is_sink(select->getFalseValue()) && collect_updates(*select, updates);
-    auto* atomic = dyn_cast<AtomicRMWInst>(user);
-    if (!atomic || use.getOperandNo() != AtomicRMWInst::getPointerOperandIndex() || !is_striped_update(*atomic) ||
-        atomic->getOrdering() != AtomicOrdering::Monotonic)
-      return false;
-    updates.push_back(atomic);
-    return true;
-  });
-}
-
-}  // namespace
-
-// Outputs only: a launch has exclusive access to its outputs, not to its inputs.
-void Widener::find_updated_arrays(function_ref<bool(uint64_t)> is_output) {
-  if (any_of(instructions(from_), [](const Instruction& i) { return isa<IntToPtrInst>(i); })) return;
-  auto is_arguments = [&](const Value* value) {
-    const auto* load = dyn_cast<LoadInst>(value);
-    APInt offset(64, 0);
-    return load && load->getType()->isPointerTy() &&
-           load->getPointerOperand()->stripAndAccumulateConstantOffsets(layout_, offset, true) == from_.getArg(0) &&
-           offset == offsetof(CpuLaunch, arguments);
-  };
-  MapVector<uint64_t, SmallVector<LoadInst*>> arrays;
-  for (Instruction& instruction : instructions(from_)) {
-    auto* load = dyn_cast<LoadInst>(&instruction);
-    if (!load || !load->getType()->isPointerTy()) continue;
-    APInt offset(64, 0);
-    const Value* base = load->getPointerOperand()->stripAndAccumulateConstantOffsets(layout_, offset, true);
-    SmallVector<const Value*> objects;
-    getUnderlyingObjects(base, objects);
-    if (is_arguments(base))
-      arrays[offset.getZExtValue()].push_back(load);
-    else if (any_of(objects, is_arguments))
-      return;  // one of several arrays
-  }
-  for (auto& [field, begins] : arrays) {
-    if (!is_output || !is_output(field / sizeof(CpuArgument))) continue;
-    SmallVector<std::pair<AtomicRMWInst*, LoadInst*>> all;
-    bool is_known = all_of(begins, [&](LoadInst* begin) {
-      SmallVector<AtomicRMWInst*> updates;
-      bool has_other_uses = !collect_updates(*begin, updates);
-      for (AtomicRMWInst* update : updates) all.push_back({update, begin});
-      return !has_other_uses;
-    });
-    // For a single lane an atomic is faster than a lock.
-    is_known = is_known && all_of(all, [&](auto& one) {
-                 Value* pointer = guarded_address_of(*one.first).address;
-                 return is_divergent(pointer) && element_stride(pointer, sizeof(float)) == 1;
-               });
-    if (is_known) updated_arrays_.insert(all.begin(), all.end());
-  }
-}
-
-std::optional<UpdatedArray> Widener::updated_array(const Instruction& update) {
-  Value* begin = updated_arrays_.lookup(&update);
-  if (!begin) return std::nullopt;
-  return UpdatedArray{scalar(from_.getArg(0)), scalar(begin)};
-}
-
-// Null if the operation must be atomic in any case. One thread of the process runs all threads of a threadgroup.
-Value* Widener::is_exclusive(Instruction& instruction) {
-  auto& atomic = cast<AtomicRMWInst>(instruction);
-  const auto* variable = dyn_cast<GlobalVariable>(getUnderlyingObject(guarded_address_of(atomic).address));
-  if (variable && variable->getSection() == kThreadgroupSection) return ConstantInt::getTrue(context_);
-  return exclusive_;
-}
-
-void Widener::widen_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
+void Atomics::widen(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   GuardedAddress target = guarded_address_of(atomic);
-  if (!target.allowed) return widen_unguarded_atomic(atomic, builder);
-  if (is_striped_range(atomic, target.address) && has_range_guard(target, sizeof(float)))
+  if (!target.allowed) return widen_unguarded(atomic, builder);
+  if (is_striped_range(atomic, target.address) && checks_.has_range_guard(target, sizeof(float)))
     return update_guarded_range(atomic, target, builder);
   atomic.setOperand(AtomicRMWInst::getPointerOperandIndex(), target.address);
-  Value* all = std::exchange(mask_, narrowed(mask_, vector(target.allowed, builder), builder));
+  Value* all = lanes_.mask();
+  lanes_.set_mask(lanes_.narrowed(all, lanes_.vector(target.allowed, builder), builder));
   auto some = [&]() -> Values {
-    widen_unguarded_atomic(atomic, builder);
+    widen_unguarded(atomic, builder);
     return {};
   };
-  create_if_else({any(mask_, builder), "some", "none", false}, builder, some, [] { return Values(); });
-  mask_ = all;
+  lanes_.create_if_else({lanes_.any(lanes_.mask(), builder), "some", "none", false}, builder, some,
+                        [] { return Values(); });
+  lanes_.set_mask(all);
 }
 
 // Whether consecutive floats are updated that other threads may update, too, and the old values are unused.
-bool Widener::is_striped_range(AtomicRMWInst& atomic, Value* pointer) {
-  Value* exclusive = is_exclusive(atomic);
-  return exclusive && !isa<Constant>(exclusive) && is_striped_update(atomic) && is_divergent(pointer) &&
-         element_stride(pointer, sizeof(float)) == 1 && !only_lane(mask_);
+bool Atomics::is_striped_range(AtomicRMWInst& atomic, Value* pointer) {
+  Value* exclusive = atomic_memory_.is_exclusive(atomic);
+  return exclusive && !isa<Constant>(exclusive) && is_striped_update(atomic) && lanes_.is_divergent(pointer) &&
+         strides_.element_stride(pointer, sizeof(float)) == 1 && !only_lane(lanes_.mask());
 }
 
 // For memory that no other thread modifies.
-Value* Widener::update_exclusive(AtomicRMWInst& atomic, Value* address, IRBuilder<>& builder) {
-  Value* operand = vector(atomic.getValOperand(), builder);
+Value* Atomics::update_exclusive(AtomicRMWInst& atomic, Value* address, IRBuilder<>& builder) {
+  Value* operand = lanes_.vector(atomic.getValOperand(), builder);
   Type* type = operand->getType();
-  bool are_all = is_all(mask_);
+  bool are_all = is_all(lanes_.mask());
   Value* old_value =
       are_all ? static_cast<Value*>(builder.CreateAlignedLoad(type, address, atomic.getAlign()))
-              : builder.CreateMaskedLoad(type, address, atomic.getAlign(), mask_, Constant::getNullValue(type));
+              : builder.CreateMaskedLoad(type, address, atomic.getAlign(), lanes_.mask(), Constant::getNullValue(type));
   Value* new_value = buildAtomicRMWValue(atomic.getOperation(), builder, old_value, operand);
   if (are_all)
     builder.CreateAlignedStore(new_value, address, atomic.getAlign());
   else
-    builder.CreateMaskedStore(new_value, address, atomic.getAlign(), mask_);
+    builder.CreateMaskedStore(new_value, address, atomic.getAlign(), lanes_.mask());
   return old_value;
 }
 
 // Exclusive if the guard allows the whole range.
-void Widener::update_guarded_range(AtomicRMWInst& atomic, const GuardedAddress& target, IRBuilder<>& builder) {
+void Atomics::update_guarded_range(AtomicRMWInst& atomic, const GuardedAddress& target, IRBuilder<>& builder) {
   auto* comparison = cast<ICmpInst>(target.allowed);
-  Value* address = at_lane(target.address, 0, builder);
-  RangeGuard guard{at_lane(comparison->getOperand(0), 0, builder), scalar(comparison->getOperand(1))};
-  Value* is_inside = builder.CreateICmpULT(guard.offset, reduced_limit(guard.limit, (kLanes - 1) * sizeof(float)));
+  Value* address = lane_scalars_.at_lane(target.address, 0, builder);
+  RangeGuard guard{lane_scalars_.at_lane(comparison->getOperand(0), 0, builder),
+                   lanes_.scalar(comparison->getOperand(1))};
+  Value* is_inside =
+      builder.CreateICmpULT(guard.offset, checks_.reduced_limit(guard.limit, (kLanes - 1) * sizeof(float)));
   auto update_all = [&]() -> Values {
     update_exclusive(atomic, address, builder);
     return {};
@@ -197,8 +61,9 @@ void Widener::update_guarded_range(AtomicRMWInst& atomic, const GuardedAddress& 
     return {};
   };
   // Which side is likely depends on the launch.
-  create_if_else({builder.CreateAnd(is_inside, scalar(is_exclusive(atomic))), "row", "lanes", false}, builder,
-                 update_all, update_lanes);
+  lanes_.create_if_else(
+      {builder.CreateAnd(is_inside, lanes_.scalar(atomic_memory_.is_exclusive(atomic))), "row", "lanes", false},
+      builder, update_all, update_lanes);
 }
 
 namespace {
@@ -252,76 +117,80 @@ Value* combined(AtomicRMWInst::BinOp operation, Value* operand, Value* mask, IRB
 
 // Lanes that update one address, such as a counter, become one operation if their order does not matter. The old value
 // of each is what it would have found had the lanes run one after the other.
-bool Widener::combine_lanes(AtomicRMWInst& atomic, IRBuilder<>& builder) {
-  if (is_divergent(atomic.getPointerOperand()) || only_lane(mask_)) return false;
+bool Atomics::combine_lanes(AtomicRMWInst& atomic, IRBuilder<>& builder) {
+  if (lanes_.is_divergent(atomic.getPointerOperand()) || only_lane(lanes_.mask())) return false;
   if (!atomic.getType()->isIntegerTy(32) && !atomic.getType()->isIntegerTy(64)) return false;
   if (!neutral(atomic.getOperation(), atomic.getType()->getIntegerBitWidth())) return false;
-  if (!atomic.use_empty() && (!is_sum(atomic.getOperation()) || is_divergent(atomic.getValOperand()))) return false;
+  if (!atomic.use_empty() && (!is_sum(atomic.getOperation()) || lanes_.is_divergent(atomic.getValOperand())))
+    return false;
   auto some = [&] { return emit_combined(atomic, builder); };
   Constant* zeros = Constant::getNullValue(vector_of(atomic.getType()));
-  vectors_[&atomic] = is_all(mask_) ? some()[0]
-                                    : create_if_else({any(mask_, builder), "some", "none", false}, builder, some,
-                                                     [&] { return Values{zeros}; })[0];
+  lanes_.set_vector(&atomic, is_all(lanes_.mask())
+                                 ? some()[0]
+                                 : lanes_.create_if_else({lanes_.any(lanes_.mask(), builder), "some", "none", false},
+                                                         builder, some, [&] { return Values{zeros}; })[0]);
   return true;
 }
 
-Widener::Values Widener::emit_combined(AtomicRMWInst& atomic, IRBuilder<>& builder) {
+Values Atomics::emit_combined(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   Value* own = atomic.getValOperand();
-  const bool is_uniform = !is_divergent(own);
-  Value* operand = is_uniform ? scalar(own) : vector(own, builder);
-  Value* all = combined(atomic.getOperation(), operand, mask_, builder);
-  Value* old_value = insert_scalar(atomic, *with_operands(atomic, {scalar(atomic.getPointerOperand()), all}),
+  const bool is_uniform = !lanes_.is_divergent(own);
+  Value* operand = is_uniform ? lanes_.scalar(own) : lanes_.vector(own, builder);
+  Value* all = combined(atomic.getOperation(), operand, lanes_.mask(), builder);
+  Value* old_value =
+      atomic_memory_.insert_scalar(atomic, *with_operands(atomic, {lanes_.scalar(atomic.getPointerOperand()), all}),
                                    /*may_be_exclusive=*/true, builder);
   Value* old_values = builder.CreateVectorSplat(kLanes, old_value);
   if (atomic.use_empty()) return {old_values};
   SmallVector<uint32_t, kLanes> below;
   for (unsigned lane = 0; lane < kLanes; ++lane) below.push_back((uint32_t{1} << lane) - 1);
-  Value* lanes = builder.CreateVectorSplat(kLanes, builder.CreateBitCast(mask_, builder.getInt32Ty()));
-  Value* count = builder.CreateUnaryIntrinsic(Intrinsic::ctpop,
-                                              builder.CreateAnd(lanes, ConstantDataVector::get(context_, below)));
+  Value* lanes = builder.CreateVectorSplat(kLanes, lanes_.mask_bits(builder));
+  Value* count = builder.CreateUnaryIntrinsic(
+      Intrinsic::ctpop, builder.CreateAnd(lanes, ConstantDataVector::get(lanes_.context(), below)));
   Value* earlier =
       builder.CreateMul(builder.CreateZExt(count, old_values->getType()), builder.CreateVectorSplat(kLanes, operand));
   return {atomic.getOperation() == AtomicRMWInst::Add ? builder.CreateAdd(old_values, earlier)
                                                       : builder.CreateSub(old_values, earlier)};
 }
 
-void Widener::widen_unguarded_atomic(AtomicRMWInst& atomic, IRBuilder<>& builder) {
+void Atomics::widen_unguarded(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   if (combine_lanes(atomic, builder)) return;
-  Value *exclusive = is_exclusive(atomic), *pointer = atomic.getPointerOperand();
+  Value *exclusive = atomic_memory_.is_exclusive(atomic), *pointer = atomic.getPointerOperand();
   uint64_t bytes = layout_.getTypeStoreSize(atomic.getType());
-  if (!exclusive || !is_word(bytes) || !is_divergent(pointer) || element_stride(pointer, bytes) != 1 ||
-      only_lane(mask_))
-    return for_each_lane(atomic, builder);
+  if (!exclusive || !is_word(bytes) || !lanes_.is_divergent(pointer) || strides_.element_stride(pointer, bytes) != 1 ||
+      only_lane(lanes_.mask()))
+    return lane_loops_.for_each_lane(atomic, builder);
   // Consecutive lanes have distinct addresses.
   bool is_striped = is_striped_range(atomic, pointer);
-  Type* type = vector(atomic.getValOperand(), builder)->getType();
+  Type* type = lanes_.vector(atomic.getValOperand(), builder)->getType();
   auto vectorized = [&](Value* address) -> Values { return {update_exclusive(atomic, address, builder)}; };
   auto scalarized = [&]() -> Values {
     if (is_striped) {
       update_shared_checked(atomic, builder);
       return {Constant::getNullValue(type)};
     }
-    for_each_lane(atomic, builder);
-    return {vectors_[&atomic]};
+    lane_loops_.for_each_lane(atomic, builder);
+    return {lanes_.known_vector(&atomic)};
   };
-  vectors_[&atomic] = emit_by_shape(pointer, isa<Constant>(exclusive) ? nullptr : exclusive,
-                                    {bytes, bytes * (kLanes - 1), true}, builder, vectorized, scalarized)[0];
+  lanes_.set_vector(&atomic,
+                    checks_.emit_by_shape(pointer, isa<Constant>(exclusive) ? nullptr : exclusive,
+                                          {bytes, bytes * (kLanes - 1), true}, builder, vectorized, scalarized)[0]);
 }
 
-void Widener::update_shared_range(AtomicRMWInst& atomic, Value* address, const std::optional<RangeGuard>& guard,
+void Atomics::update_shared_range(AtomicRMWInst& atomic, Value* address, const std::optional<RangeGuard>& guard,
                                   IRBuilder<>& builder) {
-  Value* operand = vector(atomic.getValOperand(), builder);
-  AllocaInst* operands = scratch(operand->getType());
+  Value* operand = lanes_.vector(atomic.getValOperand(), builder);
+  AllocaInst* operands = scratch_.acquire(operand->getType());
   builder.CreateStore(operand, operands);
-  Value* lanes = builder.CreateBitCast(mask_, builder.getInt32Ty());
-  update_striped_range(atomic, address, operands, lanes, guard, updated_array(atomic), builder);
-  unused_scratch_[operand->getType()].push_back(operands);
+  Value* lanes = lanes_.mask_bits(builder);
+  update_striped_range(atomic, address, operands, lanes, guard, atomic_memory_.updated_array(atomic), builder);
+  scratch_.release(operands);
 }
 
 // Checks at run time whether the lanes are consecutive.
-void Widener::update_shared_checked(AtomicRMWInst& atomic, IRBuilder<>& builder) {
-  std::optional<RangeCheck> check =
-      check_range(atomic.getPointerOperand(), nullptr, {sizeof(float), sizeof(float) * (kLanes - 1), true}, builder);
+void Atomics::update_shared_checked(AtomicRMWInst& atomic, IRBuilder<>& builder) {
+  std::optional<RangeCheck> check = checks_.check_range(atomic.getPointerOperand(), nullptr,
+                                                        {sizeof(float), sizeof(float) * (kLanes - 1), true}, builder);
   auto vectorized = [&]() -> Values {
     update_shared_range(atomic, check->base, std::nullopt, builder);
     return {};
@@ -332,10 +201,10 @@ void Widener::update_shared_checked(AtomicRMWInst& atomic, IRBuilder<>& builder)
   }
   // An exclusive launch comes here only if its lanes are not consecutive, which is rare.
   auto scalarized = [&]() -> Values {
-    for_each_lane(atomic, builder, /*may_be_exclusive=*/false);
+    lane_loops_.for_each_lane(atomic, builder, /*may_be_exclusive=*/false);
     return {};
   };
-  create_if_else({check->condition, "row", "lanes", false}, builder, vectorized, scalarized);
+  lanes_.create_if_else({check->condition, "row", "lanes", false}, builder, vectorized, scalarized);
 }
 
 }  // namespace kiln::widening

@@ -1,34 +1,32 @@
-#include "compiler/ir/lane_operations.h"
-#include "compiler/ir/simdgroup.h"
-#include "compiler/vectorize/widener.h"
+#include "compiler/vectorize/widener_collectives.h"
 
 namespace kiln::widening {
 
 // The lanes of a simdgroup run in lockstep, so only barriers remain.
-void Widener::widen_convergence_point(CallInst& call, unsigned point, IRBuilder<>& builder) {
-  if (!convergence_points_[point].is_barrier) return;
-  Value* bits = builder.CreateBitCast(mask_, builder.getInt32Ty());
+void Collectives::widen_convergence_point(CallInst& call, unsigned point, IRBuilder<>& builder) {
+  if (!points_[point].is_barrier) return;
+  Value* bits = lanes_.mask_bits(builder);
   SmallVector<Value*> operands(call.operands());
   operands[1] = builder.CreateZExt(bits, builder.getInt64Ty());
   operands[2] = builder.getInt64(0);
   // Active lanes are in the same iteration (barriers_are_uniform); others may have left earlier.
   for (Value*& counter : MutableArrayRef(operands).slice(3, call.arg_size() - 3)) {
-    if (!is_divergent(counter)) {
-      counter = scalar(counter);
+    if (!lanes_.is_divergent(counter)) {
+      counter = lanes_.scalar(counter);
       continue;
     }
     Value* first = builder.CreateIntrinsic(Intrinsic::cttz, builder.getInt32Ty(), {bits, builder.getFalse()});
-    counter = builder.CreateExtractElement(vector(counter, builder), builder.CreateAnd(first, kLanes - 1));
+    counter = builder.CreateExtractElement(lanes_.vector(counter, builder), builder.CreateAnd(first, kLanes - 1));
   }
   builder.Insert(with_operands(call, operands));
 }
 
-void Widener::widen_collective(CallInst& call, LaneOperation operation, IRBuilder<>& builder) {
+void Collectives::widen(CallInst& call, LaneOperation operation, IRBuilder<>& builder) {
   if (operation == LaneOperation::kMultiply) {
-    vectors_[&call] = multiply(call, builder);
+    lanes_.set_vector(&call, multiply(call, builder));
     return;
   }
-  Value* lanes = vector(call.getArgOperand(0), builder);
+  Value* lanes = lanes_.vector(call.getArgOperand(0), builder);
   auto constant = [&] { return cast<ConstantInt>(call.getArgOperand(1))->getZExtValue(); };
   auto moved = [&](auto source_of) {
     SmallVector<int> sources;
@@ -39,33 +37,36 @@ void Widener::widen_collective(CallInst& call, LaneOperation operation, IRBuilde
     case LaneOperation::kNone:
     case LaneOperation::kMultiply: return;
     case LaneOperation::kVote: {
-      Value* votes = builder.CreateBitCast(narrowed(mask_, lanes, builder), builder.getInt32Ty());
-      scalars_[&call] = votes;
+      Value* votes = builder.CreateBitCast(lanes_.narrowed(lanes_.mask(), lanes, builder), builder.getInt32Ty());
+      lanes_.set_scalar(&call, votes);
       return;
     }
     case LaneOperation::kTake:
-      vectors_[&call] = builder.CreateSelect(mask_, lanes, vector(call.getArgOperand(1), builder));
+      lanes_.set_vector(&call,
+                        builder.CreateSelect(lanes_.mask(), lanes, lanes_.vector(call.getArgOperand(1), builder)));
       return;
-    case LaneOperation::kExchange: vectors_[&call] = moved([&](uint64_t lane) { return lane ^ constant(); }); return;
+    case LaneOperation::kExchange:
+      lanes_.set_vector(&call, moved([&](uint64_t lane) { return lane ^ constant(); }));
+      return;
     case LaneOperation::kUp:
-      vectors_[&call] = moved([&](uint64_t lane) { return lane < constant() ? lane : lane - constant(); });
+      lanes_.set_vector(&call, moved([&](uint64_t lane) { return lane < constant() ? lane : lane - constant(); }));
       return;
-    case LaneOperation::kFirst: scalars_[&call] = builder.CreateExtractElement(lanes, uint64_t{0}); return;
+    case LaneOperation::kFirst: lanes_.set_scalar(&call, builder.CreateExtractElement(lanes, uint64_t{0})); return;
     case LaneOperation::kShuffle: {
-      lanes = builder.CreateSelect(mask_, lanes, Constant::getNullValue(lanes->getType()));
-      if (!is_divergent(&call)) {
-        scalars_[&call] = builder.CreateExtractElement(lanes, constant() % kLanes);
+      lanes = builder.CreateSelect(lanes_.mask(), lanes, Constant::getNullValue(lanes->getType()));
+      if (!lanes_.is_divergent(&call)) {
+        lanes_.set_scalar(&call, builder.CreateExtractElement(lanes, constant() % kLanes));
         return;
       }
       Value* last = ConstantInt::get(vector_of(builder.getInt32Ty()), kLanes - 1);
-      Value* sources = builder.CreateAnd(vector(call.getArgOperand(1), builder), last);
-      vectors_[&call] = permuted(lanes, sources, builder);
+      Value* sources = builder.CreateAnd(lanes_.vector(call.getArgOperand(1), builder), last);
+      lanes_.set_vector(&call, permuted(lanes, sources, builder));
       return;
     }
   }
 }
 
-Value* Widener::permuted(Value* lanes, Value* sources, IRBuilder<>& builder) {
+Value* Collectives::permuted(Value* lanes, Value* sources, IRBuilder<>& builder) {
   if (auto* constant = dyn_cast<Constant>(sources)) {
     SmallVector<int> mask;
     for (unsigned lane = 0; lane < kLanes; ++lane)
@@ -82,10 +83,11 @@ Value* Widener::permuted(Value* lanes, Value* sources, IRBuilder<>& builder) {
     return builder.CreateOr(builder.CreateZExt(low, type), builder.CreateShl(builder.CreateZExt(high, type), 32));
   }
   if (!isa_.permute_two_registers) {
-    Value* slot = IRBuilder<>(allocas_).CreateAlloca(words);
+    Value* slot = lanes_.allocate(words);
     builder.CreateStore(lanes, slot);
     Value* addresses = builder.CreateInBoundsGEP(builder.getInt32Ty(), slot, sources);
-    return builder.CreateMaskedGather(words, addresses, Align(4), Constant::getAllOnesValue(mask_type_));
+    return builder.CreateMaskedGather(words, addresses, Align(4),
+                                      Constant::getAllOnesValue(vector_of(Type::getInt1Ty(lanes_.context()))));
   }
   auto half = [&](Value* all, unsigned first) {
     SmallVector<int> mask;

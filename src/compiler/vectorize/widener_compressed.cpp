@@ -1,33 +1,27 @@
-// Stores to compressed places: `if (wanted) out[base + popcount(votes & ((1 << lane) - 1))] = value`, where `votes` are
-// the lanes that want to. The active lanes' elements are consecutive, in the order of lanes, so a register's elements
-// are compressed and stored as one vector. Otherwise this is a scatter, of indices that are counted for each lane.
-//
-// The analysis finds addresses that differ between lanes by what a population count says; whether the counted votes are
-// the active lanes is compared at run time, which is one comparison of 32 bits. Rejected: to compress the indices of
-// any scatter and to see whether they are consecutive, which serves more code, but needs the indices, whose population
-// counts take half of the time.
+#include "compiler/vectorize/widener_compressed.h"
 
-#include <llvm/IR/IRBuilder.h>
+#include <llvm/Analysis/VectorUtils.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/PatternMatch.h>
 
-#include "compiler/vectorize/widener.h"
+#include "compiler/vectorize/widener_guards.h"
+#include "compiler/vectorize/widener_lane_values.h"
 
 namespace kiln::widening {
 
 using namespace llvm::PatternMatch;
 
 // Operations in a row between a count and an address.
-constexpr unsigned kRankDepth = 16;
+static constexpr unsigned kRankDepth = 16;
 
 // The votes that are counted below each lane, and the distance of the values of lanes whose counts differ by one.
-// Linear in the depth: no operation is followed into more than one divergent operand.
-std::optional<Widener::Rank> Widener::rank_of(Value* value, unsigned depth) {
+std::optional<CompressedStores::Rank> CompressedStores::rank_of(Value* value, unsigned depth) const {
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction || depth > kRankDepth) return std::nullopt;
   Value *votes, *below;
   if (match(instruction, m_Intrinsic<Intrinsic::ctpop>(m_c_And(m_Value(votes), m_Value(below))))) {
-    if (is_divergent(votes)) std::swap(votes, below);
-    if (is_divergent(votes) || votes->getType()->getIntegerBitWidth() < kLanes) return std::nullopt;
+    if (lanes_.is_divergent(votes)) std::swap(votes, below);
+    if (lanes_.is_divergent(votes) || votes->getType()->getIntegerBitWidth() < kLanes) return std::nullopt;
     std::optional<std::array<APInt, kLanes>> masks = values_of(below);
     if (!masks) return std::nullopt;
     for (unsigned lane = 0; lane < kLanes; ++lane)
@@ -35,7 +29,7 @@ std::optional<Widener::Rank> Widener::rank_of(Value* value, unsigned depth) {
     return Rank{votes, 1};
   }
   auto of = [&](unsigned i) { return rank_of(instruction->getOperand(i), depth + 1); };
-  auto is_uniform = [&](unsigned i) { return !is_divergent(instruction->getOperand(i)); };
+  auto is_uniform = [&](unsigned i) { return !lanes_.is_divergent(instruction->getOperand(i)); };
   auto times = [](std::optional<Rank> rank, uint64_t factor) -> std::optional<Rank> {
     if (rank) rank->distance *= factor;
     return rank && factor != 0 && rank->distance <= kLanes ? rank : std::nullopt;
@@ -65,36 +59,37 @@ std::optional<Widener::Rank> Widener::rank_of(Value* value, unsigned depth) {
   }
 }
 
-bool Widener::store_compressed(StoreInst& store, Value* address, Value* allowed, IRBuilder<>& builder) {
+bool CompressedStores::store(StoreInst& store, IRBuilder<>& builder) {
   Type* type = store.getValueOperand()->getType();
   const uint64_t bytes = layout_.getTypeStoreSize(type);
   if (!isa_.compress || !is_word(bytes)) return false;
+  auto [allowed, address] = guarded_address_of(store);
   std::optional<Rank> rank = rank_of(address);
   if (!rank || rank->distance != bytes) return false;
   Value *offset = nullptr, *limit = nullptr;
-  if (allowed && is_divergent(allowed)) {
-    std::optional<LaneGuard> guard = lane_guard_of(allowed);
+  if (allowed && lanes_.is_divergent(allowed)) {
+    std::optional<LaneGuard> guard = lane_guard_of(allowed, flow_);
     std::optional<Rank> guarded_rank = guard ? rank_of(guard->offset) : std::nullopt;
     if (!guarded_rank || guarded_rank->votes != rank->votes || guarded_rank->distance != bytes) return false;
     offset = guard->offset;
     limit = guard->limit;
   }
-  ActiveLanes active = active_lanes(builder);
-  Value* lanes = builder.CreateBitCast(mask_, builder.getInt32Ty());
+  ActiveLanes active = checks_.active_lanes(builder);
+  Value* lanes = lanes_.mask_bits(builder);
   auto count_of = [&](Value* bits) { return builder.CreateUnaryIntrinsic(Intrinsic::ctpop, bits); };
   Value* count = builder.CreateZExt(count_of(lanes), builder.getInt64Ty());
   Value* reach = builder.CreateMul(builder.CreateSub(count, builder.getInt64(1)), builder.getInt64(bytes));
-  Value* votes = builder.CreateTrunc(scalar(rank->votes), builder.getInt32Ty());
+  Value* votes = builder.CreateTrunc(lanes_.scalar(rank->votes), builder.getInt32Ty());
   Value* condition = builder.CreateAnd(builder.CreateICmpEQ(votes, lanes),
-                                       check_ends(active, {address, allowed, offset, limit}, reach, builder));
-  Value* to = at_active_lane(address, active.first, builder);
-  Value* values = vector(store.getValueOperand(), builder);
+                                       checks_.check_ends(active, {address, allowed, offset, limit}, reach, builder));
+  Value* to = lane_scalars_.at_active_lane(address, active.first, builder);
+  Value* values = lanes_.vector(store.getValueOperand(), builder);
   auto compressed = [&]() -> Values {
-    const unsigned width = register_lanes(type);
+    const unsigned width = lanes_.register_lanes(type);
     Type* bits_type = builder.getIntNTy(width);
     for (unsigned lane = 0; lane < kLanes; lane += width) {
       const SmallVector<int> part = createSequentialMask(lane, width, 0);
-      Value* mask = builder.CreateShuffleVector(mask_, part);
+      Value* mask = builder.CreateShuffleVector(lanes_.mask(), part);
       Value* some = isa_.compress(builder.CreateShuffleVector(values, part), mask, builder);
       Value* stored = count_of(builder.CreateZExt(builder.CreateBitCast(mask, bits_type), builder.getInt32Ty()));
       Value* bits = builder.CreateNot(builder.CreateShl(builder.getInt32(-1), stored));
@@ -105,10 +100,10 @@ bool Widener::store_compressed(StoreInst& store, Value* address, Value* allowed,
     return {};
   };
   auto scattered = [&]() -> Values {
-    widen_store_scalarized(store, builder);
+    lane_accesses_.store(store, builder);
     return {};
   };
-  create_if_else({condition, "compressed", "scattered"}, builder, compressed, scattered);
+  lanes_.create_if_else({condition, "compressed", "scattered"}, builder, compressed, scattered);
   return true;
 }
 

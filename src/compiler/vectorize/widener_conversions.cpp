@@ -3,16 +3,16 @@
 // afterwards.
 #include <llvm/ADT/APFloat.h>
 
-#include "compiler/vectorize/widener.h"
+#include "compiler/vectorize/widener_arithmetic.h"
 
 namespace kiln::widening {
 
 // A conversion of numbers that are made to fit before. Metal's result for what does not fit is the nearest integer, and
 // 0 for NaN.
-Value* Widener::widen_saturating_conversion(IntrinsicInst& call, IRBuilder<>& builder) {
+Value* Arithmetic::widen_saturating_conversion(IntrinsicInst& call, IRBuilder<>& builder) {
   const bool is_signed = call.getIntrinsicID() == Intrinsic::fptosi_sat;
   const unsigned bits = call.getType()->getScalarSizeInBits();
-  Value* from = vector(call.getArgOperand(0), builder);
+  Value* from = lanes_.vector(call.getArgOperand(0), builder);
   // Every half is a float.
   if (from->getType()->getScalarType()->isHalfTy()) from = builder.CreateFPExt(from, vector_of(builder.getFloatTy()));
   Type* real = from->getType();

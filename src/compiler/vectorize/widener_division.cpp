@@ -12,7 +12,7 @@
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/PatternMatch.h>
 
-#include "compiler/vectorize/widener.h"
+#include "compiler/vectorize/widener_arithmetic.h"
 
 namespace kiln::widening {
 
@@ -88,21 +88,21 @@ Value* absolute(Value* value, IRBuilder<>& builder) {
 }  // namespace
 
 // Null where LLVM divides.
-Value* Widener::widen_division(BinaryOperator& division, IRBuilder<>& builder) {
+Value* Arithmetic::widen_division(BinaryOperator& division, IRBuilder<>& builder) {
   const unsigned bits = division.getType()->getIntegerBitWidth();
   Value *dividend = division.getOperand(0), *divisor = without_guard(division);
-  if (is_divergent(divisor)) divisor = division.getOperand(1);
+  if (lanes_.is_divergent(divisor)) divisor = division.getOperand(1);
   // LLVM divides by constants as it is done here.
   if (bits > kWord || bits < 8 || isa<Constant>(divisor)) return nullptr;
   const bool has_sign = is_signed(division);
   const auto extension = has_sign ? Instruction::SExt : Instruction::ZExt;
-  Value* lanes = vector(dividend, builder);
+  Value* lanes = lanes_.vector(dividend, builder);
   Value *quotient, *by;
-  if (!is_divergent(divisor)) {
+  if (!lanes_.is_divergent(divisor)) {
     Type *word = builder.getInt32Ty(), *words = vector_of(word);
     // Where no lane is active the divisor may be 0.
     Value* one =
-        builder.CreateBinaryIntrinsic(Intrinsic::umax, scalar(divisor), ConstantInt::get(divisor->getType(), 1));
+        builder.CreateBinaryIntrinsic(Intrinsic::umax, lanes_.scalar(divisor), ConstantInt::get(divisor->getType(), 1));
     by = builder.CreateVectorSplat(kLanes, one);
     Value* from = bits == kWord ? lanes : builder.CreateCast(extension, lanes, words);
     Value* to = bits == kWord ? one : builder.CreateCast(extension, one, word);
@@ -121,7 +121,7 @@ Value* Widener::widen_division(BinaryOperator& division, IRBuilder<>& builder) {
     if (bits != kWord) quotient = builder.CreateTrunc(quotient, lanes->getType());
   } else {
     by = without_zeros(divisor, builder);
-    if (!is_all(mask_)) by = builder.CreateSelect(mask_, by, ConstantInt::get(by->getType(), 1));
+    if (!is_all(lanes_.mask())) by = builder.CreateSelect(lanes_.mask(), by, ConstantInt::get(by->getType(), 1));
     Type* number = vector_of(bits > 16 ? builder.getDoubleTy() : builder.getFloatTy());
     auto real = [&](Value* value) {
       return has_sign ? builder.CreateSIToFP(value, number) : builder.CreateUIToFP(value, number);

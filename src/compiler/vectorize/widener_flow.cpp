@@ -1,9 +1,8 @@
+#include "compiler/vectorize/widener_flow.h"
+
+#include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/CFG.h>
-
-#include "compiler/ir/likely.h"
-#include "compiler/ir/simdgroup.h"
-#include "compiler/vectorize/widener.h"
 
 namespace kiln::widening {
 
@@ -25,44 +24,42 @@ bool is_cheap(const Instruction& instruction) {
 
 }  // namespace
 
-Value* Widener::condition_for(const BasicBlock& from, const BasicBlock& to, IRBuilder<>& builder) {
+ControlFlow::ControlFlow(Function& from, const StructuredFlow& flow, LoopInfo& loops, DominatorTree& dominators,
+                         const VectorIsa& isa, bool is_full, Lanes& lanes)
+    : from_(from), flow_(flow), loops_(loops), dominators_(dominators), isa_(isa), is_full_(is_full), lanes_(lanes) {}
+
+void ControlFlow::widen(WidenInstruction widen_instruction) {
+  ReversePostOrderTraversal<Function*> order(&from_);
+  for (BasicBlock* block : order)
+    begin_[block] = BasicBlock::Create(lanes_.context(), block->getName(), &lanes_.function());
+  for (BasicBlock* block : order) widen_block(*block, widen_instruction);
+  for (BasicBlock* block : order) complete_phis(*block);
+}
+
+Value* ControlFlow::condition_for(const BasicBlock& from, const BasicBlock& to, IRBuilder<>& builder) {
   auto* branch = cast<BranchInst>(from.getTerminator());
-  Value* condition = vector(branch->getCondition(), builder);
+  Value* condition = lanes_.vector(branch->getCondition(), builder);
   return branch->getSuccessor(0) == &to ? condition : builder.CreateNot(condition);
 }
 
-// The lanes of the mask for which the condition holds. In others it may be poison, which an `and` would propagate.
-Value* Widener::narrowed(Value* mask, Value* condition, IRBuilder<>& builder) {
-  if (Value* words = word_masks_.lookup(mask))
-    return mask_of_words(
-        builder.CreateSelect(builder.CreateFreeze(condition), words, Constant::getNullValue(words->getType())),
-        builder);
-  return builder.CreateLogicalAnd(mask, condition);
-}
-
-Value* Widener::mask_of_words(Value* words, IRBuilder<>& builder) {
-  Value* mask = builder.CreateICmpSLT(words, Constant::getNullValue(words->getType()));
-  word_masks_[mask] = words;
-  return mask;
-}
-
-Value* Widener::mask_at(BasicBlock& block, IRBuilder<>& builder) {
+Value* ControlFlow::mask_at(BasicBlock& block, IRBuilder<>& builder) {
   if (&block == &from_.getEntryBlock()) {
-    if (is_full_) return Constant::getAllOnesValue(mask_type_);
-    Value* lanes = to_.getArg(to_.arg_size() - 1);
+    if (is_full_) return Constant::getAllOnesValue(vector_of(Type::getInt1Ty(lanes_.context())));
+    Value* lanes = lanes_.function().getArg(lanes_.function().arg_size() - 1);
     return builder.CreateICmpULT(lane_numbers(builder.getInt32Ty()), builder.CreateVectorSplat(kLanes, lanes), "mask");
   }
   Loop* loop = loops_.getLoopFor(&block);
   if (loop && loop->getHeader() == &block) {
     BasicBlock* preheader = loop->getLoopPreheader();
-    if (!is_divergent_loop(*loop)) return masks_.at(preheader);
+    if (!flow_.is_divergent_loop(*loop)) return masks_.at(preheader);
     Value* before = masks_.at(preheader);
     Type* words = vector_of(builder.getInt32Ty());
     if (!isa_.has_mask_registers) {
-      Value* known = word_masks_.lookup(before);
+      Value* known = lanes_.words_of_mask(before);
       before = known ? known : IRBuilder<>(end_.at(preheader)->getTerminator()).CreateSExt(before, words);
     }
-    PHINode* phi = builder.CreatePHI(isa_.has_mask_registers ? mask_type_ : words, 2, "live");
+    PHINode* phi =
+        builder.CreatePHI(isa_.has_mask_registers ? vector_of(Type::getInt1Ty(lanes_.context())) : words, 2, "live");
     phi->addIncoming(before, end_.at(preheader));
     loop_masks_[loop] = phi;
     return isa_.has_mask_registers ? phi : nullptr;
@@ -74,27 +71,30 @@ Value* Widener::mask_at(BasicBlock& block, IRBuilder<>& builder) {
   if (left) return masks_.at(left->getLoopPreheader());
   if (BasicBlock* before = block.getSinglePredecessor()) {
     Value* mask = masks_.at(before);
-    if (!is_divergent_branch(*before)) return mask;
-    return narrowed(mask, condition_for(*before, block, builder), builder);
+    if (!flow_.is_divergent_branch(*before)) return mask;
+    return lanes_.narrowed(mask, condition_for(*before, block, builder), builder);
   }
   return masks_.at(dominator);
 }
 
-void Widener::widen_block(BasicBlock& block) {
+void ControlFlow::widen_block(BasicBlock& block, WidenInstruction widen_instruction) {
   IRBuilder<> builder(begin_[&block]);
   Loop* loop = loops_.getLoopFor(&block);
   bool is_header = loop && loop->getHeader() == &block;
   // Phis come first: the block's, then those of masks.
   for (PHINode& phi : block.phis()) {
-    Type* type = is_divergent(&phi) ? vector_of(phi.getType()) : phi.getType();
-    (is_divergent(&phi) ? vectors_ : scalars_)[&phi] =
-        builder.CreatePHI(type, phi.getNumIncomingValues(), phi.getName());
+    Type* type = lanes_.is_divergent(&phi) ? vector_of(phi.getType()) : phi.getType();
+    PHINode* widened = builder.CreatePHI(type, phi.getNumIncomingValues(), phi.getName());
+    if (lanes_.is_divergent(&phi))
+      lanes_.set_vector(&phi, widened);
+    else
+      lanes_.set_scalar(&phi, widened);
   }
-  mask_ = mask_at(block, builder);
-  if (is_header && is_divergent_loop(*loop)) create_live_out_phis(*loop, builder);
-  if (!mask_) mask_ = mask_of_words(loop_masks_.at(loop), builder);
-  masks_[&block] = mask_;
-  tested_sums_.clear();
+  lanes_.set_mask(mask_at(block, builder));
+  if (is_header && flow_.is_divergent_loop(*loop)) create_live_out_phis(*loop, builder);
+  if (!lanes_.mask()) lanes_.set_mask(lanes_.mask_of_words(loop_masks_.at(loop), builder));
+  masks_[&block] = lanes_.mask();
+  lanes_.begin_scope();
   for (Instruction& instruction : block)
     if (!isa<PHINode>(instruction) && !instruction.isTerminator()) widen_instruction(instruction, builder);
   end_[&block] = builder.GetInsertBlock();
@@ -103,12 +103,12 @@ void Widener::widen_block(BasicBlock& block) {
 
 // Whether the branch has a side that is cheaper than a test for it. The side accesses no memory, and selects at the
 // join discard what lanes compute that do not take it.
-bool Widener::is_if_converted(BasicBlock& branch_block) const {
-  if (!is_divergent_branch(branch_block)) return false;
+bool ControlFlow::is_if_converted(BasicBlock& branch_block) const {
+  if (!flow_.is_divergent_branch(branch_block)) return false;
   Loop* loop = loops_.getLoopFor(&branch_block);
   if (loop && loop->getLoopLatch() == &branch_block) return false;
   auto* branch = cast<BranchInst>(branch_block.getTerminator());
-  BasicBlock* join = join_of(*branch);
+  BasicBlock* join = flow_.join_of(*branch);
   BasicBlock* side = branch->getSuccessor(branch->getSuccessor(0) == join ? 1 : 0);
   return side->getSinglePredecessor() == &branch_block && side->getSingleSuccessor() == join && pred_size(join) == 2 &&
          loops_.getLoopFor(side) == loop && loops_.getLoopFor(join) == loop && side->phis().empty() &&
@@ -117,15 +117,15 @@ bool Widener::is_if_converted(BasicBlock& branch_block) const {
 }
 
 // The if-converted side that joins at the block, or null.
-BasicBlock* Widener::if_converted_side(BasicBlock& block) const {
+BasicBlock* ControlFlow::if_converted_side(BasicBlock& block) const {
   BasicBlock* branch_block = dominators_.getNode(&block)->getIDom()->getBlock();
   if (!is_if_converted(*branch_block)) return nullptr;
   auto* branch = cast<BranchInst>(branch_block->getTerminator());
-  if (join_of(*branch) != &block) return nullptr;
+  if (flow_.join_of(*branch) != &block) return nullptr;
   return branch->getSuccessor(branch->getSuccessor(0) == &block ? 1 : 0);
 }
 
-std::optional<Widener::CarriedResult> Widener::carried_result_of(Loop& loop, Instruction& value) const {
+std::optional<ControlFlow::CarriedResult> ControlFlow::carried_result_of(Loop& loop, Instruction& value) const {
   BasicBlock* latch = loop.getLoopLatch();
   auto* merged = dyn_cast<PHINode>(&value);
   if (!merged || merged->getParent() != latch || latch == loop.getHeader()) return std::nullopt;
@@ -144,7 +144,7 @@ std::optional<Widener::CarriedResult> Widener::carried_result_of(Loop& loop, Ins
 }
 
 // Live-out values of a divergent loop: each lane's value comes from its last iteration.
-void Widener::create_live_out_phis(Loop& loop, IRBuilder<>& builder) {
+void ControlFlow::create_live_out_phis(Loop& loop, IRBuilder<>& builder) {
   for (BasicBlock* block : loop.blocks())
     for (Instruction& instruction : *block) {
       bool is_used = any_of(instruction.users(),
@@ -152,20 +152,21 @@ void Widener::create_live_out_phis(Loop& loop, IRBuilder<>& builder) {
       if (!is_used) continue;
       if (PHINode* carrier = carrier_of(loop, instruction)) {
         live_out_phis_.insert(carrier);
-        live_outs_.push_back({&loop, &instruction, cast<PHINode>(vectors_[carrier]), nullptr});
+        live_outs_.push_back({&loop, &instruction, cast<PHINode>(lanes_.known_vector(carrier)), nullptr});
         continue;
       }
       Type* type = vector_of(instruction.getType());
       if (std::optional<CarriedResult> result = carried_result_of(loop, instruction)) {
         PHINode* phi;
-        if (is_divergent(result->carried)) {
-          phi = cast<PHINode>(vectors_[result->carried]);
+        if (lanes_.is_divergent(result->carried)) {
+          phi = cast<PHINode>(lanes_.known_vector(result->carried));
         } else {
           BasicBlock* before = end_.at(loop.getLoopPreheader());
           IRBuilder<> before_builder(before->getTerminator());
           phi = builder.CreatePHI(type, 2, "kept");
-          phi->addIncoming(vector(result->carried->getIncomingValueForBlock(loop.getLoopPreheader()), before_builder),
-                           before);
+          phi->addIncoming(
+              lanes_.vector(result->carried->getIncomingValueForBlock(loop.getLoopPreheader()), before_builder),
+              before);
         }
         live_outs_.push_back({&loop, &instruction, phi, nullptr, result->side, result->next});
         continue;
@@ -177,13 +178,13 @@ void Widener::create_live_out_phis(Loop& loop, IRBuilder<>& builder) {
 }
 
 // The header phi that carries the value: it already keeps what a lane had when it left.
-PHINode* Widener::carrier_of(Loop& loop, Instruction& value) {
+PHINode* ControlFlow::carrier_of(Loop& loop, Instruction& value) const {
   for (PHINode& phi : loop.getHeader()->phis())
-    if (is_divergent(&phi) && phi.getIncomingValueForBlock(loop.getLoopLatch()) == &value) return &phi;
+    if (lanes_.is_divergent(&phi) && phi.getIncomingValueForBlock(loop.getLoopLatch()) == &value) return &phi;
   return nullptr;
 }
 
-void Widener::widen_terminator(BasicBlock& block, IRBuilder<>& builder) {
+void ControlFlow::widen_terminator(BasicBlock& block, IRBuilder<>& builder) {
   Instruction* terminator = block.getTerminator();
   if (isa<ReturnInst>(terminator)) {
     builder.CreateRetVoid();
@@ -198,8 +199,8 @@ void Widener::widen_terminator(BasicBlock& block, IRBuilder<>& builder) {
     builder.CreateBr(begin_[branch->getSuccessor(0)]);
     return;
   }
-  if (!is_divergent_branch(block)) {
-    builder.CreateCondBr(scalar(branch->getCondition()), begin_[branch->getSuccessor(0)],
+  if (!flow_.is_divergent_branch(block)) {
+    builder.CreateCondBr(lanes_.scalar(branch->getCondition()), begin_[branch->getSuccessor(0)],
                          begin_[branch->getSuccessor(1)]);
     return;
   }
@@ -208,20 +209,20 @@ void Widener::widen_terminator(BasicBlock& block, IRBuilder<>& builder) {
     close_loop(*loop, block, *branch, builder);
     return;
   }
-  BasicBlock* join = join_of(*branch);
+  BasicBlock* join = flow_.join_of(*branch);
   BasicBlock* side = branch->getSuccessor(branch->getSuccessor(0) == join ? 1 : 0);
   if (is_if_converted(block)) {
     builder.CreateBr(begin_[side]);
     return;
   }
-  Value* side_mask = narrowed(mask_, condition_for(block, *side, builder), builder);
-  builder.CreateCondBr(any(side_mask, builder), begin_[side], begin_[join]);
+  Value* side_mask = lanes_.narrowed(lanes_.mask(), condition_for(block, *side, builder), builder);
+  builder.CreateCondBr(lanes_.any(side_mask, builder), begin_[side], begin_[join]);
 }
 
-void Widener::close_loop(Loop& loop, BasicBlock& latch, BranchInst& branch, IRBuilder<>& builder) {
+void ControlFlow::close_loop(Loop& loop, BasicBlock& latch, BranchInst& branch, IRBuilder<>& builder) {
   // Each lane that is in the loop must reach the latch.
   PHINode* loop_mask = loop_masks_.at(&loop);
-  if (mask_ != loop_mask && word_masks_.lookup(mask_) != loop_mask)
+  if (lanes_.mask() != loop_mask && lanes_.words_of_mask(lanes_.mask()) != loop_mask)
     refuse("a loop whose end some of its threads do not reach");
   BasicBlock* header = loop.getHeader();
   BasicBlock* exit = branch.getSuccessor(branch.getSuccessor(0) == header ? 1 : 0);
@@ -237,31 +238,33 @@ void Widener::close_loop(Loop& loop, BasicBlock& latch, BranchInst& branch, IRBu
     if (skipping_condition && skipping_condition->isOne() == exits_if_true) {
       Value* condition = condition_phi->getIncomingValueForBlock(side);
       staying = masks_.at(side);
-      if (is_divergent(condition)) {
-        Value* lanes = vector(condition, builder);
-        staying = narrowed(staying, exits_if_true ? builder.CreateNot(lanes) : lanes, builder);
+      if (lanes_.is_divergent(condition)) {
+        Value* lanes = lanes_.vector(condition, builder);
+        staying = lanes_.narrowed(staying, exits_if_true ? builder.CreateNot(lanes) : lanes, builder);
       } else {
-        uniform_condition = exits_if_true ? builder.CreateNot(scalar(condition)) : scalar(condition);
+        uniform_condition = exits_if_true ? builder.CreateNot(lanes_.scalar(condition)) : lanes_.scalar(condition);
       }
     }
   }
-  if (!staying) staying = narrowed(mask_, condition_for(latch, *header, builder), builder);
-  Value* words = word_masks_.lookup(staying);
+  if (!staying) staying = lanes_.narrowed(lanes_.mask(), condition_for(latch, *header, builder), builder);
+  Value* words = lanes_.words_of_mask(staying);
   loop_mask->addIncoming(words ? words : staying, builder.GetInsertBlock());
   for (LiveOut& live_out : live_outs_)
     if (live_out.loop == &loop && live_out.side) {
-      live_out.last = builder.CreateSelect(masks_.at(live_out.side), vector(live_out.next, builder), live_out.phi);
+      live_out.last =
+          builder.CreateSelect(masks_.at(live_out.side), lanes_.vector(live_out.next, builder), live_out.phi);
       CarriedResult result = *carried_result_of(loop, *live_out.value);
-      if (is_divergent(result.carried))
+      if (lanes_.is_divergent(result.carried))
         carried_[result.carried] = live_out.last;
       else
         live_out.phi->addIncoming(live_out.last, builder.GetInsertBlock());
     }
   for (PHINode& phi : header->phis())
-    if (is_divergent(&phi) && !carried_.contains(&phi)) {
-      Value* next = vector(phi.getIncomingValueForBlock(&latch), builder);
+    if (lanes_.is_divergent(&phi) && !carried_.contains(&phi)) {
+      Value* next = lanes_.vector(phi.getIncomingValueForBlock(&latch), builder);
       // A lane that has left continues with dead values.
-      carried_[&phi] = live_out_phis_.contains(&phi) ? builder.CreateSelect(mask_, next, vectors_[&phi]) : next;
+      carried_[&phi] =
+          live_out_phis_.contains(&phi) ? builder.CreateSelect(lanes_.mask(), next, lanes_.known_vector(&phi)) : next;
     }
   for (LiveOut& live_out : live_outs_)
     if (live_out.loop == &loop && !live_out.side) {
@@ -269,29 +272,29 @@ void Widener::close_loop(Loop& loop, BasicBlock& latch, BranchInst& branch, IRBu
         live_out.last = carried_[carrier];
         continue;
       }
-      live_out.last = builder.CreateSelect(mask_, vector(live_out.value, builder), live_out.phi);
+      live_out.last = builder.CreateSelect(lanes_.mask(), lanes_.vector(live_out.value, builder), live_out.phi);
       live_out.phi->addIncoming(live_out.last, builder.GetInsertBlock());
     }
   end_[&latch] = builder.GetInsertBlock();
-  Value* continues = any(staying, builder);
+  Value* continues = lanes_.any(staying, builder);
   // If no lane is in the side, its values may be poison.
   if (uniform_condition) continues = builder.CreateLogicalAnd(continues, uniform_condition);
   builder.CreateCondBr(continues, begin_[header], begin_[exit]);
 }
 
-void Widener::complete_phis(BasicBlock& block) {
+void ControlFlow::complete_phis(BasicBlock& block) {
   if (block.phis().empty()) return;
   BasicBlock* side = &block == &from_.getEntryBlock() ? nullptr : if_converted_side(block);
   BasicBlock* removed_pred = side ? side->getSinglePredecessor() : nullptr;  // its edge to the join no longer exists
   for (PHINode& phi : block.phis()) {
-    if (!is_divergent(&phi)) {
-      auto* widened = cast<PHINode>(scalars_[&phi]);
+    if (!lanes_.is_divergent(&phi)) {
+      auto* widened = cast<PHINode>(lanes_.scalar(&phi));
       for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i)
         if (phi.getIncomingBlock(i) != removed_pred)
-          widened->addIncoming(scalar(phi.getIncomingValue(i)), end_[phi.getIncomingBlock(i)]);
+          widened->addIncoming(lanes_.scalar(phi.getIncomingValue(i)), end_[phi.getIncomingBlock(i)]);
       continue;
     }
-    auto* widened = cast<PHINode>(vectors_[&phi]);
+    auto* widened = cast<PHINode>(lanes_.known_vector(&phi));
     for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i) {
       BasicBlock* before = phi.getIncomingBlock(i);
       if (before == removed_pred) continue;
@@ -301,14 +304,14 @@ void Widener::complete_phis(BasicBlock& block) {
   }
 }
 
-Value* Widener::incoming(PHINode& phi, BasicBlock& before, IRBuilder<>& builder) {
+Value* ControlFlow::incoming(PHINode& phi, BasicBlock& before, IRBuilder<>& builder) {
   BasicBlock& block = *phi.getParent();
   Value* value = phi.getIncomingValueForBlock(&before);
   Loop* loop = loops_.getLoopFor(&block);
   bool is_header = loop && loop->getHeader() == &block;
   if (is_header) {
     auto found = carried_.find(&phi);
-    return &before == loop->getLoopLatch() && found != carried_.end() ? found->second : vector(value, builder);
+    return &before == loop->getLoopLatch() && found != carried_.end() ? found->second : lanes_.vector(value, builder);
   }
   // Out of a loop: each lane's value when it left.
   for (const LiveOut& live_out : live_outs_)
@@ -316,48 +319,16 @@ Value* Widener::incoming(PHINode& phi, BasicBlock& before, IRBuilder<>& builder)
       return live_out.last;
   // From a divergent branch's side to its join: lanes that did not take the side keep the other value.
   BasicBlock* branch_block = dominators_.getNode(&block)->getIDom()->getBlock();
-  bool is_join = &before != branch_block && is_divergent_branch(*branch_block) &&
+  bool is_join = &before != branch_block && flow_.is_divergent_branch(*branch_block) &&
                  loops_.getLoopFor(branch_block) == loop &&
-                 join_of(*cast<BranchInst>(branch_block->getTerminator())) == &block;
-  if (!is_join) return vector(value, builder);
+                 flow_.join_of(*cast<BranchInst>(branch_block->getTerminator())) == &block;
+  if (!is_join) return lanes_.vector(value, builder);
   if (phi.getNumIncomingValues() != 2 || phi.getBasicBlockIndex(branch_block) < 0)
     refuse("a join of more than two sides");
   // Structuring gives an undefined value, which is dead, to lanes that another branch takes elsewhere.
-  if (isa<UndefValue>(phi.getIncomingValueForBlock(branch_block))) return vector(value, builder);
-  Value* otherwise = vector(phi.getIncomingValueForBlock(branch_block), builder);
-  return builder.CreateSelect(masks_.at(&before), vector(value, builder), otherwise);
-}
-
-// Emits both sides and phis of their results. Both must return equally many values.
-Widener::Values Widener::create_if_else(const IfElse& branch, IRBuilder<>& builder, Emitter emit_then,
-                                        Emitter emit_else) {
-  BasicBlock* sides[] = {BasicBlock::Create(context_, branch.then_name, &to_),
-                         BasicBlock::Create(context_, branch.else_name, &to_)};
-  BasicBlock* after = BasicBlock::Create(context_, "", &to_);
-  sides[0]->moveAfter(builder.GetInsertBlock());
-  sides[1]->moveAfter(sides[0]);
-  after->moveAfter(sides[1]);
-  BranchInst* fork = builder.CreateCondBr(branch.condition, sides[0], sides[1]);
-  if (branch.is_likely) mark_likely(*fork);
-  Values made[2];
-  // What a side tests is not known after it.
-  const size_t num_tested = tested_sums_.size();
-  for (unsigned i : {0, 1}) {
-    builder.SetInsertPoint(sides[i]);
-    made[i] = i == 0 ? emit_then() : emit_else();
-    sides[i] = builder.GetInsertBlock();
-    builder.CreateBr(after);
-    tested_sums_.truncate(num_tested);
-  }
-  builder.SetInsertPoint(after);
-  Values results;
-  for (auto [result, another] : zip_equal(made[0], made[1])) {
-    PHINode* phi = builder.CreatePHI(result->getType(), 2);
-    phi->addIncoming(result, sides[0]);
-    phi->addIncoming(another, sides[1]);
-    results.push_back(phi);
-  }
-  return results;
+  if (isa<UndefValue>(phi.getIncomingValueForBlock(branch_block))) return lanes_.vector(value, builder);
+  Value* otherwise = lanes_.vector(phi.getIncomingValueForBlock(branch_block), builder);
+  return builder.CreateSelect(masks_.at(&before), lanes_.vector(value, builder), otherwise);
 }
 
 }  // namespace kiln::widening

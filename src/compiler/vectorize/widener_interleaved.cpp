@@ -1,28 +1,24 @@
-// Interleaved accesses to members of structures, such as `x[4 * i + 1]` and the components of a `float4`: a member of
-// all lanes is every fourth element of the same registers, which are loaded or stored once for all members.
-#include <llvm/Analysis/ScalarEvolutionExpressions.h>
+#include "compiler/vectorize/widener_interleaved.h"
+
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/Analysis/VectorUtils.h>
+#include <llvm/IR/IntrinsicInst.h>
 
 #include <algorithm>
 
-#include "compiler/ir/code_motion.h"
-#include "compiler/ir/simdgroup.h"
-#include "compiler/vectorize/widener.h"
+#include "compiler/vectorize/widener_guards.h"
 
 namespace kiln::widening {
 
-std::optional<int64_t> distance(Value* from, Value* to, uint64_t bytes, ScalarEvolution& evolution) {
-  const auto* constant = dyn_cast<SCEVConstant>(evolution.getMinusSCEV(evolution.getSCEV(to), evolution.getSCEV(from)));
-  if (!constant || constant->getAPInt().getSignificantBits() > 32) return std::nullopt;
-  int64_t distance = constant->getAPInt().getSExtValue();
-  if (distance % static_cast<int64_t>(bytes) != 0) return std::nullopt;
-  return distance / static_cast<int64_t>(bytes);
+static Values operands_of(ArrayRef<Value*> members, unsigned i) {
+  Values operands;
+  for (Value* member : members) operands.push_back(cast<Instruction>(member)->getOperand(i));
+  return operands;
 }
 
 // Both guards must allow the same lanes: they are the same guard, or they compare with the same limit, and their
 // offsets differ by as much as the addresses.
-bool Widener::is_interleaved_with(const AccessGroup& group, Instruction& access, Member& member) {
+bool InterleavedAccesses::is_interleaved_with(const AccessGroup& group, Instruction& access, Member& member) {
   Instruction& first = *group[0].access;
   Type* type = getLoadStoreType(&access);
   if (type != getLoadStoreType(&first)) return false;
@@ -30,8 +26,8 @@ bool Widener::is_interleaved_with(const AccessGroup& group, Instruction& access,
   auto [allowed, address] = guarded_address_of(access);
   auto [first_allowed, first_address] = guarded_address_of(first);
   if ((allowed == nullptr) != (first_allowed == nullptr)) return false;
-  uint64_t step = element_stride(first_address, bytes);
-  if (step < 2 || element_stride(address, bytes) != step) return false;
+  uint64_t step = strides_.element_stride(first_address, bytes);
+  if (step < 2 || strides_.element_stride(address, bytes) != step) return false;
   std::optional<int64_t> offset = distance(first_address, address, bytes, evolution_);
   if (!offset) return false;
   if (allowed != first_allowed) {
@@ -51,46 +47,8 @@ bool Widener::is_interleaved_with(const AccessGroup& group, Instruction& access,
   return true;
 }
 
-void Widener::find_groups() {
-  for (BasicBlock& block : from_) {
-    find_load_groups(block);
-    find_store_groups(block);
-    find_shared_checks(block);
-  }
-}
-
-// Groups candidates with the loads that join them; calls `keep` for each group of more than one when no more can join.
-void Widener::group_loads(BasicBlock& block, function_ref<bool(LoadInst&)> is_candidate,
-                          function_ref<bool(const AccessGroup&, LoadInst&, Member&)> can_join,
-                          function_ref<void(const AccessGroup&)> keep) {
-  SmallVector<AccessGroup> groups;
-  auto close = [&](const AccessGroup& group) {
-    if (group.size() > 1) keep(group);
-  };
-  for (Instruction& instruction : make_early_inc_range(block)) {
-    // A write in between may change what is read.
-    if (instruction.mayWriteToMemory())
-      erase_if(groups, [&](const AccessGroup& group) {
-        if (group[0].access->hasMetadata(LLVMContext::MD_invariant_load)) return false;
-        close(group);
-        return true;
-      });
-    auto* load = dyn_cast<LoadInst>(&instruction);
-    if (!load || !load->isSimple() || !is_divergent(load->getPointerOperand()) || !is_candidate(*load)) continue;
-    Member member;
-    auto group = find_if(groups, [&](const AccessGroup& group) {
-      return can_join(group, *load, member) && move_before(load->getPointerOperand(), *group[0].access);
-    });
-    if (group != groups.end())
-      group->push_back(member);
-    else
-      groups.push_back({{load, 0}});
-  }
-  for_each(groups, close);
-}
-
-void Widener::find_load_groups(BasicBlock& block) {
-  auto is_candidate = [](LoadInst&) { return true; };
+void InterleavedAccesses::find_load_groups(BasicBlock& block) {
+  auto is_candidate = [&](LoadInst& load) { return lanes_.is_divergent(load.getPointerOperand()); };
   auto can_join = [&](const AccessGroup& group, LoadInst& load, Member& member) {
     return is_interleaved_with(group, load, member);
   };
@@ -101,7 +59,7 @@ void Widener::find_load_groups(BasicBlock& block) {
 }
 
 // Stores are deferred to the last of their group: nothing in between accesses memory (vectorize/cluster_stores.h).
-void Widener::find_store_groups(BasicBlock& block) {
+void InterleavedAccesses::find_store_groups(BasicBlock& block) {
   AccessGroup group;
   auto close = [&] {
     if (group.size() > 1) {
@@ -112,9 +70,9 @@ void Widener::find_store_groups(BasicBlock& block) {
   };
   for (Instruction& instruction : block) {
     auto* store = dyn_cast<StoreInst>(&instruction);
-    bool is_candidate = store && store->isSimple() && is_divergent(store->getPointerOperand()) &&
-                        !store->getValueOperand()->getType()->isIntegerTy(1) && !tiles_.contains(store) &&
-                        !stored_in_tiles_.contains(store);
+    bool is_candidate = store && store->isSimple() && lanes_.is_divergent(store->getPointerOperand()) &&
+                        !store->getValueOperand()->getType()->isIntegerTy(1) && !tiles_.is_at(*store) &&
+                        !tiles_.is_deferred(*store);
     if (!is_candidate) {
       if (instruction.mayReadOrWriteMemory() && !instruction.hasMetadata(LLVMContext::MD_invariant_load)) close();
       continue;
@@ -130,17 +88,31 @@ void Widener::find_store_groups(BasicBlock& block) {
   close();
 }
 
-int64_t Widener::lowest_offset(const AccessGroup& group) {
-  int64_t lowest = group[0].offset;
-  for (const Member& member : group) lowest = std::min(lowest, member.offset);
-  return lowest;
+void InterleavedAccesses::find(BasicBlock& block) {
+  find_load_groups(block);
+  find_store_groups(block);
 }
 
-void Widener::load_group(const AccessGroup& group, IRBuilder<>& builder) {
+bool InterleavedAccesses::load(LoadInst& load, IRBuilder<>& builder) {
+  auto group = groups_.find(&load);
+  if (group == groups_.end()) return false;
+  load_group(group->second, builder);
+  return true;
+}
+
+bool InterleavedAccesses::store(StoreInst& store, IRBuilder<>& builder) {
+  if (deferred_stores_.contains(&store)) return true;
+  auto group = groups_.find(&store);
+  if (group == groups_.end()) return false;
+  store_group(group->second, builder);
+  return true;
+}
+
+void InterleavedAccesses::load_group(const AccessGroup& group, IRBuilder<>& builder) {
   int64_t lowest = lowest_offset(group);
-  auto& load = cast<LoadInst>(*find_if(group, [&](const Member& member) { return member.offset == lowest; })->access);
+  auto& load = cast<LoadInst>(lowest_access(group));
   auto [allowed, pointer] = guarded_address_of(load);
-  uint64_t bytes = layout_.getTypeStoreSize(load.getType()), step = element_stride(pointer, bytes);
+  uint64_t bytes = layout_.getTypeStoreSize(load.getType()), step = strides_.element_stride(pointer, bytes);
   SmallVector<uint64_t> indices;
   Values by_index(step);
   for (const Member& member : group) {
@@ -153,7 +125,8 @@ void Widener::load_group(const AccessGroup& group, IRBuilder<>& builder) {
   // no deinterleaving.
   auto vectorized = [&](Value* address) {
     Values registers;
-    Values results = load_strided(load, address, step, indices, builder, keeps_registers ? &registers : nullptr);
+    Values results =
+        strided_.load_strided(load, address, step, indices, builder, keeps_registers ? &registers : nullptr);
     if (keeps_registers) append_range(results, registers);
     return results;
   };
@@ -161,27 +134,27 @@ void Widener::load_group(const AccessGroup& group, IRBuilder<>& builder) {
     Values results;
     for (const Member& member : group) {
       auto* one = cast<LoadInst>(member.access);
-      widen_load_scalarized(*one, builder);
-      results.push_back(vectors_[one]);
+      lane_accesses_.load(*one, builder);
+      results.push_back(lanes_.known_vector(one));
     }
     if (!keeps_registers) return results;
     Values members;
-    for (Value* member : by_index) members.push_back(vectors_[member]);
-    append_range(results, interleaved(members, builder));
+    for (Value* member : by_index) members.push_back(lanes_.known_vector(member));
+    append_range(results, strided_.interleaved(members, builder));
     return results;
   };
   AccessShape shape{bytes, (step * kLanes - 1) * bytes, is_complete, true};
-  Values results = emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized);
-  for (auto [member, result] : zip(group, results)) vectors_[member.access] = result;
+  Values results = checks_.emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized);
+  for (auto [member, result] : zip(group, results)) lanes_.set_vector(member.access, result);
   if (keeps_registers) registers_[group[0].access] = Values(drop_begin(results, group.size()));
 }
 
-void Widener::store_group(const AccessGroup& group, IRBuilder<>& builder) {
+void InterleavedAccesses::store_group(const AccessGroup& group, IRBuilder<>& builder) {
   int64_t lowest = lowest_offset(group);
-  auto& store = cast<StoreInst>(*find_if(group, [&](const Member& member) { return member.offset == lowest; })->access);
+  auto& store = cast<StoreInst>(lowest_access(group));
   auto [allowed, pointer] = guarded_address_of(store);
   Type* element = store.getValueOperand()->getType();
-  uint64_t bytes = layout_.getTypeStoreSize(element), step = element_stride(pointer, bytes);
+  uint64_t bytes = layout_.getTypeStoreSize(element), step = strides_.element_stride(pointer, bytes);
   Values values(step);
   for (const Member& member : group)
     values[static_cast<uint64_t>(member.offset - lowest)] = cast<StoreInst>(member.access)->getValueOperand();
@@ -196,15 +169,15 @@ void Widener::store_group(const AccessGroup& group, IRBuilder<>& builder) {
     } else {
       Values members;
       for (Value* value : values)
-        members.push_back(value ? vector(value, builder) : PoisonValue::get(vector_of(element)));
-      registers = interleaved(members, builder);
+        members.push_back(value ? lanes_.vector(value, builder) : PoisonValue::get(vector_of(element)));
+      registers = strided_.interleaved(members, builder);
     }
-    const unsigned width = register_lanes(element);
+    const unsigned width = lanes_.register_lanes(element);
     for (unsigned first = 0; first < kLanes * step; first += width) {
       Value* to = builder.CreateConstGEP1_32(element, address, first);
       Value* part = registers[first / width];
       // Without masks all lanes are active here.
-      if (is_complete && (is_all(mask_) || !can_mask(bytes))) {
+      if (is_complete && (is_all(lanes_.mask()) || !lanes_.can_mask(bytes))) {
         builder.CreateAlignedStore(part, to, store.getAlign());
         continue;
       }
@@ -214,81 +187,35 @@ void Widener::store_group(const AccessGroup& group, IRBuilder<>& builder) {
         sources.push_back(static_cast<int>(i / step));
         is_member.push_back(builder.getInt1(values[i % step] != nullptr));
       }
-      Value* mask = builder.CreateShuffleVector(mask_, sources);
+      Value* mask = builder.CreateShuffleVector(lanes_.mask(), sources);
       builder.CreateMaskedStore(part, to, store.getAlign(), builder.CreateAnd(mask, ConstantVector::get(is_member)));
     }
     return {};
   };
   auto scalarized = [&]() -> Values {
-    for (const Member& member : group) widen_store_scalarized(cast<StoreInst>(*member.access), builder);
+    for (const Member& member : group) lane_accesses_.store(cast<StoreInst>(*member.access), builder);
     return {};
   };
   AccessShape shape{bytes, (step * (kLanes - 1) + last) * bytes, true};
   // What lies between members is masked.
-  if (!is_complete && !can_mask(bytes))
+  if (!is_complete && !lanes_.can_mask(bytes))
     scalarized();
   else
-    emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized);
-}
-
-// The reverse of load_strided(): registers that hold the interleaved members of all lanes.
-Widener::Values Widener::interleaved(ArrayRef<Value*> members, IRBuilder<>& builder) {
-  const unsigned width = register_lanes(members[0]->getType()->getScalarType());
-  if (!isPowerOf2_64(members.size())) {
-    Values registers, results;
-    for (Value* member : members)
-      for (unsigned first = 0; first < kLanes; first += width)
-        registers.push_back(builder.CreateShuffleVector(member, createSequentialMask(first, width, 0)));
-    for (unsigned first = 0; first < kLanes * members.size(); first += width) {
-      SmallVector<unsigned> elements;
-      for (unsigned i = first; i < first + width; ++i)
-        elements.push_back(static_cast<unsigned>(i % members.size() * kLanes + i / members.size()));
-      results.push_back(collected(registers, elements, builder));
-    }
-    return results;
-  }
-  SmallVector<int> low, high;
-  for (unsigned i = 0; i < width; ++i) {
-    low.push_back(static_cast<int>(i / 2 + i % 2 * width));
-    high.push_back(static_cast<int>(width / 2 + i / 2 + i % 2 * width));
-  }
-  SmallVector<Values> parts;
-  for (Value* member : members) {
-    Values registers;
-    for (unsigned first = 0; first < kLanes; first += width) {
-      SmallVector<int> sources;
-      for (unsigned i = 0; i < width; ++i) sources.push_back(static_cast<int>(first + i));
-      registers.push_back(builder.CreateShuffleVector(member, sources));
-    }
-    parts.push_back(std::move(registers));
-  }
-  while (parts.size() > 1) {
-    SmallVector<Values> larger;
-    for (unsigned i = 0; i < parts.size() / 2; ++i) {
-      Values both;
-      for (auto [even, odd] : zip_equal(parts[i], parts[i + parts.size() / 2])) {
-        both.push_back(builder.CreateShuffleVector(even, odd, low));
-        both.push_back(builder.CreateShuffleVector(even, odd, high));
-      }
-      larger.push_back(std::move(both));
-    }
-    parts = std::move(larger);
-  }
-  return parts[0];
+    checks_.emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized);
 }
 
 // Whether the members' values are the same arithmetic on uniform values and on loads in this order: then it can be done
 // on interleaved registers.
-bool Widener::can_stay_interleaved(ArrayRef<Value*> members, unsigned& nodes) {
+bool InterleavedAccesses::can_stay_interleaved(ArrayRef<Value*> members, unsigned& nodes) {
   if (++nodes > 32) return false;
   Value* first = members[0];
-  if (!is_divergent(first)) return all_equal(members);
+  if (!lanes_.is_divergent(first)) return all_equal(members);
   if (auto* load = dyn_cast<LoadInst>(first)) {
-    Instruction* leader = group_of_.lookup(load);
+    const Instruction* leader = group_of_.lookup(load);
     if (!leader || !registers_.contains(leader)) return false;
     const AccessGroup& group = groups_[leader];
     int64_t lowest = lowest_offset(group);
-    return registers_[leader].size() == members.size() * kLanes / register_lanes(load->getType()) &&
+    return registers_[leader].size() == members.size() * kLanes / lanes_.register_lanes(load->getType()) &&
            all_of(enumerate(members), [&](auto member) {
              return any_of(group, [&](const Member& one) {
                return one.access == member.value() && one.offset - lowest == static_cast<int64_t>(member.index());
@@ -296,7 +223,7 @@ bool Widener::can_stay_interleaved(ArrayRef<Value*> members, unsigned& nodes) {
            });
   }
   auto* one = dyn_cast<Instruction>(first);
-  if (!one || postponed_.contains(one)) return false;
+  if (!one || lanes_.is_postponed(one)) return false;
   auto* call = dyn_cast<IntrinsicInst>(one);
   bool is_simple = isa<UnaryOperator>(one) || (isa<BinaryOperator>(one) && !one->isIntDivRem()) ||
                    (call && (call->getIntrinsicID() == Intrinsic::fma || call->getIntrinsicID() == Intrinsic::fabs ||
@@ -313,16 +240,11 @@ bool Widener::can_stay_interleaved(ArrayRef<Value*> members, unsigned& nodes) {
   return true;
 }
 
-Widener::Values Widener::operands_of(ArrayRef<Value*> members, unsigned i) {
-  Values operands;
-  for (Value* member : members) operands.push_back(cast<Instruction>(member)->getOperand(i));
-  return operands;
-}
-
-Widener::Values Widener::compute_interleaved(ArrayRef<Value*> members, IRBuilder<>& builder) {
-  unsigned width = register_lanes(members[0]->getType());
+Values InterleavedAccesses::compute_interleaved(ArrayRef<Value*> members, IRBuilder<>& builder) {
+  unsigned width = lanes_.register_lanes(members[0]->getType());
   uint64_t count = members.size() * kLanes / width;
-  if (!is_divergent(members[0])) return Values(count, builder.CreateVectorSplat(width, scalar(members[0])));
+  if (!lanes_.is_divergent(members[0]))
+    return Values(count, builder.CreateVectorSplat(width, lanes_.scalar(members[0])));
   auto* one = cast<Instruction>(members[0]);
   if (isa<LoadInst>(one)) return registers_[group_of_[one]];
   auto* call = dyn_cast<IntrinsicInst>(one);

@@ -1,15 +1,11 @@
-// Addresses and offsets as sums: uniform values, and a few numbers that differ between lanes, each times a constant.
-// Two values with the same terms have the same differences between lanes, whatever these are.
-//
-// The sum is one of 64 bits, in which nothing is lost. What is extended from fewer bits is a term as a whole, since it
-// may wrap before.
-//
-// Complexity: a value is followed through at most kMostSteps operations.
+#include "compiler/vectorize/widener_lane_sums.h"
+
+#include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/IR/GetElementPtrTypeIterator.h>
 
 #include <numeric>
 
-#include "compiler/vectorize/widener.h"
+#include "compiler/ir/simdgroup.h"
 
 namespace kiln::widening {
 
@@ -24,8 +20,7 @@ constexpr unsigned kFactorBits = 10;
 
 }  // namespace
 
-// By what a sum's terms are multiplied if this is done to it: 1 for additions. Nothing: it is a term itself.
-std::optional<int64_t> Widener::scale_of_step(const Instruction& step) const {
+std::optional<int64_t> LaneSums::scale_of_step(const Instruction& step) const {
   const bool is_wide = layout_.getTypeSizeInBits(step.getType()) == 64;
   switch (step.getOpcode()) {
     case Instruction::GetElementPtr:
@@ -47,8 +42,8 @@ std::optional<int64_t> Widener::scale_of_step(const Instruction& step) const {
 
 // Adds what differs between lanes in a number of 64 bits or an address, times `factor`, to the terms. False where there
 // are too many, or others than numbers.
-bool Widener::add_terms(Value* value, int64_t factor, LaneSum& sum, unsigned& steps) {
-  if (!is_divergent(value)) return true;
+bool LaneSums::add_terms(Value* value, int64_t factor, LaneSum& sum, unsigned& steps) const {
+  if (!flow_.is_divergent(value)) return true;
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction || ++steps > kMostSteps || std::abs(factor) > kMaxFactor) return false;
   auto add_term = [&](Value* number, std::optional<unsigned> extension, int64_t by) {
@@ -74,7 +69,7 @@ bool Widener::add_terms(Value* value, int64_t factor, LaneSum& sum, unsigned& st
     if (!add_terms(operand(0), factor, sum, steps)) return false;
     auto level = gep_type_begin(instruction);
     for (unsigned i = 1; i < instruction->getNumOperands(); ++i, ++level) {
-      if (!is_divergent(operand(i))) continue;
+      if (!flow_.is_divergent(operand(i))) continue;
       const uint64_t size = level.getSequentialElementStride(layout_);
       if (size > static_cast<uint64_t>(kMaxFactor)) return false;
       const int64_t by = factor * static_cast<int64_t>(size);
@@ -91,22 +86,9 @@ bool Widener::add_terms(Value* value, int64_t factor, LaneSum& sum, unsigned& st
   return true;
 }
 
-// The value in a lane whose terms are all 0.
-Value* Widener::without_terms(Value* value, IRBuilder<>& builder) {
-  if (!is_divergent(value)) return scalar(value);
-  auto* instruction = cast<Instruction>(value);
-  const bool is_wide = layout_.getTypeSizeInBits(value->getType()) == 64;
-  if (!is_wide || !scale_of_step(*instruction)) return Constant::getNullValue(value->getType());
-  SmallVector<Value*> operands;
-  for (Value* operand : instruction->operands()) operands.push_back(without_terms(operand, builder));
-  Instruction* copy = with_operands(*instruction, operands);
-  copy->dropPoisonGeneratingFlags();
-  return builder.Insert(copy);
-}
-
 // Small constants that are added to numbers before those are extended: so sums at constant distances, as a stencil's,
 // have the same terms, which are tested once. That holds of numbers as small as sums_of() demands.
-void Widener::take_out_constants(LaneSum& sum) {
+void LaneSums::take_out_constants(LaneSum& sum) {
   for (LaneTerm& term : sum.terms) {
     auto* added = dyn_cast<Instruction>(term.number);
     auto* constant = added && added->getOpcode() == Instruction::Add && added->getType()->isIntegerTy(32)
@@ -124,7 +106,7 @@ void Widener::take_out_constants(LaneSum& sum) {
   }
 }
 
-std::optional<Widener::LaneSum> Widener::lane_sum_of(Value* value, uint64_t bytes) {
+std::optional<LaneSum> LaneSums::lane_sum_of(Value* value, uint64_t bytes) const {
   LaneSum sum{value, {}, 0, false};
   unsigned steps = 0;
   if (!add_terms(value, 1, sum, steps)) return std::nullopt;
@@ -149,7 +131,7 @@ std::optional<Widener::LaneSum> Widener::lane_sum_of(Value* value, uint64_t byte
 
 // Whether a number is the quotient of a division or shift, but for what all lanes have: as a row's or channel's, it is
 // mostly the same in neighbouring lanes.
-bool Widener::is_quotient(Value* number) const {
+bool LaneSums::is_quotient(Value* number) const {
   for (unsigned steps = 0; steps < kMostSteps; ++steps) {
     auto* instruction = dyn_cast<Instruction>(number);
     if (!instruction) return false;
@@ -166,7 +148,7 @@ bool Widener::is_quotient(Value* number) const {
       case Instruction::ZExt:
       case Instruction::SExt:
       case Instruction::Trunc: {
-        auto is_other = [&](const Use& operand) { return is_divergent(operand.get()); };
+        auto is_other = [&](const Use& operand) { return flow_.is_divergent(operand.get()); };
         if (count_if(instruction->operands(), is_other) != 1) return false;
         number = *find_if(instruction->operands(), is_other);
         break;
@@ -177,14 +159,12 @@ bool Widener::is_quotient(Value* number) const {
   return false;
 }
 
-// Whether a number is computed from the thread's position, and not from what is in memory alone. The latter's lanes, as
-// a list's or a graph's indices, are rarely consecutive.
-bool Widener::has_position(Value* number) const {
+bool LaneSums::has_position(Value* number) const {
   SmallVector<Value*> left{number};
   SmallPtrSet<Value*, 16> seen;
   while (!left.empty()) {
     Value* value = left.pop_back_val();
-    if (!is_divergent(value) || isa<LoadInst>(value) || !seen.insert(value).second) continue;
+    if (!flow_.is_divergent(value) || isa<LoadInst>(value) || !seen.insert(value).second) continue;
     auto* instruction = dyn_cast<Instruction>(value);
     if (!instruction || is_lane(value) || instruction->mayReadOrWriteMemory() || seen.size() > kMostSteps) return true;
     append_range(left, instruction->operand_values());

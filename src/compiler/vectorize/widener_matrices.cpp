@@ -6,22 +6,22 @@
 // matrix use these permutations, and LLVM shares them. Other layouts need more permutations, and some for what threads
 // do with their own elements.
 #include "compiler/lowering/matrix_products.h"
-#include "compiler/vectorize/widener.h"
+#include "compiler/vectorize/widener_collectives.h"
 
 namespace kiln::widening {
 
-Value* Widener::multiply(CallInst& call, IRBuilder<>& builder) {
+Value* Collectives::multiply(CallInst& call, IRBuilder<>& builder) {
   // Inactive lanes count as zeros.
   auto lanes = [&](unsigned i) {
-    Value* all = vector(call.getArgOperand(i), builder);
-    return builder.CreateSelect(mask_, all, Constant::getNullValue(all->getType()));
+    Value* all = lanes_.vector(call.getArgOperand(i), builder);
+    return builder.CreateSelect(lanes_.mask(), all, Constant::getNullValue(all->getType()));
   };
   auto permuted = [&](Value* all, auto source_of) {
     SmallVector<int> sources;
     for (unsigned lane = 0; lane < kLanes; ++lane) sources.push_back(static_cast<int>(source_of(lane)));
     return builder.CreateShuffleVector(all, sources);
   };
-  Value *a[2] = {lanes(0), lanes(1)}, *b = lanes(2), *sum = vector(call.getArgOperand(3), builder);
+  Value *a[2] = {lanes(0), lanes(1)}, *b = lanes(2), *sum = lanes_.vector(call.getArgOperand(3), builder);
   for (unsigned k = 0; k < kMatrixSize; ++k) {
     Value* factor = permuted(a[k % 2], [&](unsigned lane) { return lane_in_row(lane, k); });
     Value* other = permuted(b, [&](unsigned lane) { return lane_in_column(lane, k); });

@@ -1,33 +1,51 @@
+#include "compiler/vectorize/widener_memory.h"
+
 #include <llvm/Analysis/ValueTracking.h>
-#include <llvm/Analysis/VectorUtils.h>
-#include <llvm/Support/KnownBits.h>
 
-#include <map>
+#include <algorithm>
+#include <string_view>
 
-#include "compiler/ir/guard_sinks.h"
-#include "compiler/ir/guard_zeros.h"
 #include "compiler/ir/remarks.h"
-#include "compiler/ir/simdgroup.h"
-#include "compiler/vectorize/tail_loads.h"
-#include "compiler/vectorize/widener.h"
+#include "compiler/vectorize/widener_guards.h"
 
 namespace kiln::widening {
 
-bool Widener::can_mask(uint64_t bytes) const { return is_word(bytes) || isa_.masks_small_elements; }
-
-bool Widener::has_gathers(Type* type) const { return isa_.has_gathers && is_word(layout_.getTypeSizeInBits(type) / 8); }
-
-bool Widener::has_scatters(Type* type) const {
-  return isa_.has_scatters && is_word(layout_.getTypeSizeInBits(type) / 8);
+MemoryAccesses::MemoryAccesses(Function& from, const StructuredFlow& flow, ScalarEvolution& evolution,
+                               const VectorIsa& isa, bool has_barriers, Strides& strides, Wrapping& wrapping,
+                               AddressPatterns& patterns, LaneScalars& lane_scalars, AddressChecks& checks,
+                               LaneLoops& lane_loops, Scratch& scratch, Lanes& lanes)
+    : strides_(strides),
+      checks_(checks),
+      lane_loops_(lane_loops),
+      lanes_(lanes),
+      layout_(lanes.layout()),
+      lane_sums_(flow, layout_),
+      tile_addresses_(flow, layout_, strides, wrapping, patterns),
+      strided_(isa, lanes),
+      lane_accesses_(isa, has_barriers, strides, lane_scalars, checks, lane_loops, lanes),
+      tiles_(evolution, tile_addresses_, lane_scalars, lane_accesses_, lanes),
+      interleaved_(evolution, strides, tiles_, checks, strided_, lane_accesses_, lanes),
+      shared_checks_(flow, evolution, strides, patterns, tiles_, interleaved_, lane_scalars, checks, strided_,
+                     lane_loops, scratch, lanes),
+      zeroed_loads_(strides, checks, strided_, lane_accesses_, lanes),
+      pattern_accesses_(isa, patterns, checks, strided_, lane_accesses_, lanes),
+      compressed_(flow, isa, lane_scalars, checks, lane_accesses_, lanes),
+      run_time_shapes_(flow, isa, strides, lane_sums_, checks, strided_, lane_accesses_, lanes) {
+  tiles_.find(from);
+  for (BasicBlock& block : from) {
+    interleaved_.find(block);
+    shared_checks_.find(block);
+  }
+  zeroed_loads_.find(from, [&](LoadInst& load) { return interleaved_.contains(load) || tiles_.is_at(load); });
 }
 
 // The lanes' variables are consecutive in memory, but for interleaved ones (vectorize/interleaved_variables.h).
-void Widener::widen_variable(AllocaInst& variable) {
+void MemoryAccesses::widen_variable(AllocaInst& variable) {
   if (!variable.isStaticAlloca() || variable.isArrayAllocation()) refuse("a variable of dynamic size");
-  IRBuilder<> builder(allocas_);
-  if (!is_divergent(&variable)) {
+  IRBuilder<> builder(&lanes_.entry());
+  if (!lanes_.is_divergent(&variable)) {
     // Interleaved already.
-    scalars_[&variable] = builder.Insert(variable.clone());
+    lanes_.set_scalar(&variable, builder.Insert(variable.clone()));
     return;
   }
   uint64_t size = alignTo(layout_.getTypeAllocSize(variable.getAllocatedType()), variable.getAlign());
@@ -35,557 +53,93 @@ void Widener::widen_variable(AllocaInst& variable) {
   all->setAlignment(std::max(variable.getAlign(), Align(64)));
   Value* offsets = builder.CreateMul(lane_numbers(builder.getInt64Ty()),
                                      ConstantVector::getSplat(ElementCount::getFixed(kLanes), builder.getInt64(size)));
-  vectors_[&variable] = builder.CreateGEP(builder.getInt8Ty(), all, offsets);
+  lanes_.set_vector(&variable, builder.CreateGEP(builder.getInt8Ty(), all, offsets));
 }
 
-std::optional<Widener::GuardedAddress> Widener::guarded(Value* pointer) {
-  auto* select = dyn_cast<SelectInst>(pointer);
-  if (!select || !is_zeros(select->getFalseValue())) return std::nullopt;
-  return GuardedAddress{select->getCondition(), select->getTrueValue()};
-}
-
-Widener::GuardedAddress Widener::guarded_address_of(Instruction& access) {
-  auto* atomic = dyn_cast<AtomicRMWInst>(&access);
-  Value* pointer = atomic ? atomic->getPointerOperand() : getLoadStorePointerOperand(&access);
-  auto* select = dyn_cast<SelectInst>(pointer);
-  if (select && (isa<LoadInst>(access) ? is_zeros(select->getFalseValue()) : is_sink(select->getFalseValue())))
-    return {select->getCondition(), select->getTrueValue()};
-  return {nullptr, pointer};
-}
-
-std::optional<Widener::LaneGuard> Widener::lane_guard_of(Value* allowed) const {
-  auto* comparison = dyn_cast_or_null<ICmpInst>(allowed);
-  if (!comparison) return std::nullopt;
-  const bool is_swapped = comparison->getPredicate() == ICmpInst::ICMP_UGT;
-  if (!is_swapped && comparison->getPredicate() != ICmpInst::ICMP_ULT) return std::nullopt;
-  LaneGuard guard{comparison->getOperand(is_swapped ? 1 : 0), comparison->getOperand(is_swapped ? 0 : 1)};
-  if (!guard.offset->getType()->isIntegerTy(64) || is_divergent(guard.limit)) return std::nullopt;
-  return guard;
-}
-
-// Whether no lane is off.
-Value* Widener::all_active(IRBuilder<>& builder) {
-  return builder.CreateICmpEQ(builder.CreateBitCast(mask_, builder.getInt32Ty()), builder.getInt32(-1));
-}
-
-// A guard's limit, or `end` if that is less, minus the reach of an access. Emitted once, at the limit's definition,
-// since many checks use it.
-Value* Widener::reduced_limit(Value* limit, uint64_t reach, std::optional<uint64_t> end) {
-  auto* known = dyn_cast<Instruction>(limit);
-  Value*& made = reduced_limits_[{limit, reach, end}];
-  if (made) return made;
-  IRBuilder<> builder(known ? known->getParent() : allocas_);
-  if (known && isa<PHINode>(known))
-    builder.SetInsertPoint(known->getParent(), known->getParent()->getFirstInsertionPt());
-  else if (known)
-    builder.SetInsertPoint(known->getParent(), std::next(known->getIterator()));
-  if (end) limit = builder.CreateBinaryIntrinsic(Intrinsic::umin, limit, builder.getInt64(*end));
-  return made = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, limit, builder.getInt64(reach));
-}
-
-// Whether the guard allows a contiguous part of a consecutive access, whatever the values are at run time.
-bool Widener::has_range_guard(const GuardedAddress& target, uint64_t bytes) {
-  auto* comparison = target.allowed ? dyn_cast<ICmpInst>(target.allowed) : nullptr;
-  if (!comparison || comparison->getPredicate() != ICmpInst::ICMP_ULT) return false;
-  Value *offset = comparison->getOperand(0), *limit = comparison->getOperand(1);
-  return offset->getType()->isIntegerTy(64) && !is_divergent(limit) && element_stride(target.address, bytes) == 1 &&
-         never_wraps(target.address) && stride_of(offset) == static_cast<int64_t>(bytes) && never_wraps(offset) &&
-         computeKnownBits(limit, layout_).countMinLeadingZeros() >= 2;
-}
-
-// Whether a function shared by the whole module loads what the guard allows only in part.
-bool Widener::uses_tail_load(const LoadInst& load, const GuardedAddress& target) {
-  Type* type = load.getType();
-  uint64_t bytes = layout_.getTypeStoreSize(type);
-  return !has_barriers_ && !type->isIntegerTy(1) && bytes == layout_.getTypeAllocSize(type) &&
-         has_range_guard(target, bytes);
-}
-
-// Whether the last active lane's address is `reach` bytes behind the first one's, and both are in bounds. Then narrow
-// numbers do not wrap in between either.
-Value* Widener::check_ends(const ActiveLanes& active, const BoundedAddress& target, Value* reach,
-                           IRBuilder<>& builder) {
-  auto number_at = [&](Value* lane) {
-    Value* one = at_active_lane(target.offset ? target.offset : target.address, lane, builder);
-    return one->getType()->isPointerTy() ? builder.CreatePtrToInt(one, builder.getInt64Ty()) : one;
-  };
-  Value *first = number_at(active.first), *last = number_at(active.last);
-  Value* condition = builder.CreateICmpEQ(builder.CreateSub(last, first), reach);
-  for (Value* end : {first, last})
-    if (target.offset) condition = builder.CreateAnd(condition, builder.CreateICmpULT(end, scalar(target.limit)));
-  if (target.allowed && !target.offset) condition = builder.CreateAnd(condition, scalar(target.allowed));
-  return condition;
-}
-
-// Nothing if the lanes cannot access memory as one range, whatever their values are at run time.
-std::optional<Widener::RangeCheck> Widener::check_range(Value* pointer, Value* allowed, const AccessShape& shape,
-                                                        IRBuilder<>& builder) {
-  Value *offset = nullptr, *limit = nullptr;
-  if (allowed && is_divergent(allowed)) {
-    std::optional<LaneGuard> guard = lane_guard_of(allowed);
-    if (!guard || !have_equal_strides(guard->offset, pointer)) return std::nullopt;
-    offset = guard->offset;
-    limit = guard->limit;
-  }
-  // More than the lanes' own elements may be read only if it is known to be there.
-  if (!offset && !shape.is_exact) return std::nullopt;
-  // If the first lanes would read before the array, they are inactive: the check then covers active lanes only.
-  bool is_active_only = shape.is_exact && shape.lowest == 0 && !is_all(mask_) && is_word(shape.bytes) &&
-                        element_stride(pointer, shape.bytes) == 1 && has_negative_offset(pointer) &&
-                        !has_piece(pointer) && can_be_computed_at_lane(pointer) &&
-                        (!offset || can_be_computed_at_lane(offset));
-  Value *base, *condition;
-  if (is_active_only) {
-    ActiveLanes active = active_lanes(builder);
-    auto bytes_of = [&](Value* lanes) {
-      return builder.CreateMul(builder.CreateZExt(lanes, builder.getInt64Ty()), builder.getInt64(shape.bytes));
-    };
-    condition = check_ends(active, {pointer, allowed, offset, limit},
-                           bytes_of(builder.CreateSub(active.last, active.first)), builder);
-    base = at_active_lane(pointer, active.first, builder);
-    base = builder.CreateGEP(builder.getInt8Ty(), base, builder.CreateNeg(bytes_of(active.first)));
-  } else if (base = at_lane(pointer, shape.lowest, builder); offset) {
-    // The address and its offset in the array have the same stride.
-    CheckedPieces checked;
-    condition = check_bounds(offset, limit, shape.lowest, shape.reach, checked, builder);
-    condition = builder.CreateAnd(condition, check_pieces(pointer, checked, builder));
-  } else {
-    condition = check_stride(pointer, builder);
-    if (allowed) condition = builder.CreateAnd(condition, scalar(allowed));
-  }
-  // Without masked accesses all lanes must be active.
-  if (shape.needs_full_mask ? !offset && !is_all(mask_) : !can_mask(shape.bytes))
-    condition = builder.CreateAnd(condition, all_active(builder));
-  return RangeCheck{condition, base, offset, limit, is_active_only};
-}
-
-// Whether a range that fails the check is out of bounds as a whole, such as pixels beyond an image's border: loads
-// return zero. Null if that is unknown.
-Value* Widener::is_outside(const RangeCheck& check, const AccessShape& shape, IRBuilder<>& builder) {
-  if (!check.offset || check.is_active_only) return nullptr;
-  Value* lowest = at_lane(check.offset, shape.lowest, builder);
-  Value* all_outside = builder.CreateAnd(builder.CreateICmpUGE(lowest, scalar(check.limit)),
-                                         builder.CreateICmpULE(lowest, builder.getInt64(~shape.reach)));
-  return builder.CreateAnd(check_stride(check.offset, builder), all_outside);
-}
-
-// Accesses memory as one range if the lanes follow their pattern and the guard allows all of them.
-// `vectorized(address)` and `scalarized()` emit the fast and the slow path, and phis merge what they return.
-Widener::Values Widener::emit_by_shape(Value* pointer, Value* allowed, const AccessShape& shape, IRBuilder<>& builder,
-                                       EmitterAt vectorized, Emitter scalarized) {
-  std::optional<RangeCheck> check = check_range(pointer, allowed, shape, builder);
-  if (!check) return scalarized();
-  if (auto* known = dyn_cast<ConstantInt>(check->condition); known && known->isOne()) return vectorized(check->base);
-  Values results;
-  auto fast_path = [&] { return results = vectorized(check->base); };
-  auto zeros = [&] {
-    Values zeros;
-    for (Value* result : results) zeros.push_back(Constant::getNullValue(result->getType()));
-    return zeros;
-  };
-  auto slow_path = [&] {
-    bool slow_path_checks = shape.slow_path_checks || is_masked_access(pointer, shape.bytes);
-    Value* all_outside = slow_path_checks ? nullptr : is_outside(*check, shape, builder);
-    return all_outside ? create_if_else({all_outside, "none", "some", false}, builder, zeros, scalarized)
-                       : scalarized();
-  };
-  return create_if_else({check->condition, "row", "lanes"}, builder, fast_path, slow_path);
-}
-
-// The number of elements from one lane's to the next one's, if this is worth other accesses than lane by lane: 1; 2, 3,
-// 4, 8 or 16 words, as in threads that process four elements each; as many narrower elements, if they fill 16 bytes at
-// most. Otherwise 0.
-uint64_t Widener::element_stride(Value* pointer, uint64_t bytes) {
-  std::optional<int64_t> stride = stride_of(pointer);
-  if (!stride) return 0;
-  for (int64_t step : {1, 2, 3, 4, 8, 16}) {
-    if (*stride != step * static_cast<int64_t>(bytes)) continue;
-    const bool is_served =
-        step == 1 || (is_word(bytes) ? bytes == 4 || step != 16 : isPowerOf2_64(bytes) && *stride <= 16);
-    return is_served ? static_cast<uint64_t>(step) : 0;
-  }
-  return 0;
-}
-
-// Lanes' elements per register.
-unsigned Widener::register_lanes(Type* element) const {
-  return std::min(isa_.num_elements(layout_.getTypeStoreSize(element)), kLanes);
-}
-
-// Loads so many consecutive elements of those that the lanes load, at the point where the lanes' own loads would be.
-LoadInst* Widener::load_part(const LoadInst& load, unsigned count, Value* address, IRBuilder<>& builder,
-                             Type* element) {
-  Type* type = FixedVectorType::get(element ? element : load.getType(), count);
-  // A part may begin between the addresses of two lanes, which are aligned to more than an element.
-  const Align alignment = std::min(load.getAlign(), Align(layout_.getTypeStoreSize(load.getType())));
-  LoadInst* part = builder.CreateAlignedLoad(type, address, alignment);
-  part->copyMetadata(load, {LLVMContext::MD_invariant_load});
-  return part;
-}
-
-// A register of elements that are in any of several registers: one permutation of two registers for each of these.
-Value* Widener::collected(ArrayRef<Value*> registers, ArrayRef<unsigned> elements, IRBuilder<>& builder) {
-  const auto width = static_cast<unsigned>(elements.size());
-  Value* made = nullptr;
-  SmallVector<bool> is_made(width, false);
-  for (auto [number, source] : enumerate(registers)) {
-    SmallVector<int> sources;
-    bool is_used = false;
-    for (unsigned i = 0; i < width; ++i) {
-      const bool is_here = elements[i] / width == number;
-      sources.push_back(is_here      ? static_cast<int>(elements[i] % width + (made ? width : 0))
-                        : is_made[i] ? static_cast<int>(i)
-                                     : PoisonMaskElem);
-      is_used |= is_here;
-    }
-    if (!is_used) continue;
-    for (unsigned i = 0; i < width; ++i) is_made[i] = is_made[i] || elements[i] / width == number;
-    made = made ? builder.CreateShuffleVector(made, source, sources) : builder.CreateShuffleVector(source, sources);
-  }
-  return made;
-}
-
-// Of registers, a power of two, those with the elements whose index modulo `step`, another, is one of `indices`: pairs
-// of registers, or the halves of a single one, are repeatedly reduced to their even or odd elements.
-std::vector<Widener::Values> Widener::deinterleaved(Values registers, uint64_t step, ArrayRef<uint64_t> indices,
-                                                    IRBuilder<>& builder) {
-  // The elements whose index modulo `size` is `index`, by {size, index}.
-  std::map<std::pair<uint64_t, uint64_t>, Values> parts;
-  parts.try_emplace({1, 0}, std::move(registers));  // an initializer list would copy it
-  auto part = [&](auto&& self, uint64_t size, uint64_t index) -> Values& {
-    auto found = parts.find({size, index});
-    if (found != parts.end()) return found->second;
-    Values& whole = self(self, size / 2, index % (size / 2));
-    const unsigned width = cast<FixedVectorType>(whole[0]->getType())->getNumElements();
-    const SmallVector<int> sources = createStrideMask(index >= size / 2, 2, whole.size() > 1 ? width : width / 2);
-    Values halves;
-    if (whole.size() == 1) halves.push_back(builder.CreateShuffleVector(whole[0], sources));
-    for (unsigned i = 0; i + 1 < whole.size(); i += 2)
-      halves.push_back(builder.CreateShuffleVector(whole[i], whole[i + 1], sources));
-    return parts[{size, index}] = std::move(halves);
-  };
-  std::vector<Values> results;
-  for (uint64_t index : indices) results.push_back(part(part, step, index));
-  return results;
-}
-
-// Loads, of every `step` elements from the address on, those at `indices`: whole registers, each of which is permuted.
-Widener::Values Widener::load_collected(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                                        IRBuilder<>& builder) {
-  Type* element = load.getType();
-  if (layout_.getTypeStoreSize(element) == 1) {
-    // LLVM knows a sequence for every third byte of a load.
-    Value* all = load_part(load, kLanes * static_cast<unsigned>(step), address, builder);
-    Values results;
-    for (uint64_t index : indices)
-      results.push_back(builder.CreateShuffleVector(
-          all, createStrideMask(static_cast<unsigned>(index), static_cast<unsigned>(step), kLanes)));
-    return results;
-  }
-  const unsigned width = register_lanes(element);
-  Values registers;
-  for (unsigned i = 0; i < kLanes * step; i += width)
-    registers.push_back(load_part(load, width, builder.CreateConstGEP1_32(element, address, i), builder));
-  Values results;
-  for (uint64_t index : indices) {
-    Values parts;
-    for (unsigned first = 0; first < kLanes; first += width) {
-      SmallVector<unsigned> elements;
-      for (unsigned lane = first; lane < first + width; ++lane)
-        elements.push_back(static_cast<unsigned>(lane * step + index));
-      parts.push_back(collected(registers, elements, builder));
-    }
-    results.push_back(concatenateVectors(builder, parts));
-  }
-  return results;
-}
-
-// The same for two or four elements of 1 and 2 bytes: permutations within 16 bytes, which processors have for bytes,
-// put those of equal index together. What 16 bytes have of one index is a word then, and words are deinterleaved.
-Widener::Values Widener::load_narrow(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                                     IRBuilder<>& builder) {
-  constexpr unsigned kChunkBytes = 16;
-  Type* element = load.getType();
-  const auto bytes = static_cast<unsigned>(layout_.getTypeStoreSize(element)), members = static_cast<unsigned>(step);
-  const unsigned count = kLanes * members, width = std::min(count, isa_.num_elements(bytes));
-  const unsigned chunk = kChunkBytes / bytes, lanes = chunk / members, word_bytes = lanes * bytes;
-  SmallVector<int> sources;
-  for (unsigned i = 0; i < width; ++i) {
-    const unsigned in_chunk = i % chunk;
-    sources.push_back(static_cast<int>(i - in_chunk + in_chunk % lanes * members + in_chunk / lanes));
-  }
-  Type* words = FixedVectorType::get(builder.getIntNTy(8 * word_bytes), width * bytes / word_bytes);
-  Values registers;
-  for (unsigned i = 0; i < count; i += width) {
-    Value* part = load_part(load, width, builder.CreateConstGEP1_32(element, address, i), builder);
-    registers.push_back(builder.CreateBitCast(builder.CreateShuffleVector(part, sources), words));
-  }
-  Values results;
-  for (const Values& parts : deinterleaved(std::move(registers), step, indices, builder))
-    results.push_back(builder.CreateBitCast(concatenateVectors(builder, parts), vector_of(element)));
-  return results;
-}
-
-// The same for more of them: what a lane has is a word, or two, from which they are shifted.
-Widener::Values Widener::load_packed(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                                     IRBuilder<>& builder) {
-  Type* element = load.getType();
-  const uint64_t bytes = layout_.getTypeStoreSize(element), word_bytes = std::min<uint64_t>(8, step * bytes);
-  Type* word = builder.getIntNTy(static_cast<unsigned>(8 * word_bytes));
-  Values words;
-  if (word_bytes == step * bytes)
-    words.push_back(load_part(load, kLanes, address, builder, word));
-  else
-    words = load_words(load, word, address, step * bytes / word_bytes, {0, 1}, builder);
-  Type* number = vector_of(builder.getIntNTy(static_cast<unsigned>(8 * bytes)));
-  Values results;
-  for (uint64_t index : indices) {
-    const uint64_t at = index * bytes;
-    Value* shifted = words[at / word_bytes];
-    if (at % word_bytes != 0) shifted = builder.CreateLShr(shifted, 8 * (at % word_bytes));
-    results.push_back(builder.CreateBitCast(builder.CreateTrunc(shifted, number), vector_of(element)));
-  }
-  return results;
-}
-
-Widener::Values Widener::load_strided(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                                      IRBuilder<>& builder, Values* in_memory) {
-  if (step == 3) return load_collected(load, address, step, indices, builder);
-  if (!is_word(layout_.getTypeStoreSize(load.getType())))
-    return step <= 4 ? load_narrow(load, address, step, indices, builder)
-                     : load_packed(load, address, step, indices, builder);
-  return load_words(load, load.getType(), address, step, indices, builder, in_memory);
-}
-
-// The same for words and powers of two. Deinterleaving is best where one instruction permutes two registers.
-Widener::Values Widener::load_words(const LoadInst& load, Type* element, Value* address, uint64_t step,
-                                    ArrayRef<uint64_t> indices, IRBuilder<>& builder, Values* in_memory) {
-  unsigned width = register_lanes(element);
-  const bool has_chunks = layout_.getTypeStoreSize(element) == 4 && (step >= 8 || !isa_.permute_two_registers);
-  Values registers;
-  for (unsigned i = 0; (in_memory || !has_chunks) && i < kLanes * step; i += width)
-    registers.push_back(load_part(load, width, builder.CreateConstGEP1_32(element, address, i), builder, element));
-  if (in_memory) *in_memory = registers;
-  if (has_chunks) return load_strided_words(load, address, step, indices, builder);
-  Values results;
-  for (const Values& parts : deinterleaved(std::move(registers), step, indices, builder))
-    results.push_back(concatenateVectors(builder, parts));
-  return results;
-}
-
-// The same for words. Shuffles within chunks of four words, which are the fastest, transpose four registers: from four
-// lanes' four members to four members' four lanes. A lane's other members are in other chunks.
-//
-// In a register of two chunks the other one is loaded from four lanes later, so that lanes are in order then. In one of
-// four chunks two lanes' eight members become eight lanes' two, and one more permutation takes each member's from two
-// of those registers.
-Widener::Values Widener::load_strided_words(const LoadInst& load, Value* address, uint64_t step,
-                                            ArrayRef<uint64_t> indices, IRBuilder<>& builder) {
-  constexpr unsigned kChunk = 4;
-  Type* element = load.getType();
-  // Registers of 16 words hold two lanes' eight members, but not 16.
-  unsigned width = step == 16 ? 2 * kChunk : register_lanes(element);
-  auto part = [&](uint64_t index, unsigned count) -> Value* {
-    return load_part(load, count, builder.CreateConstGEP1_64(element, address, index), builder);
-  };
-  // The elements of each chunk: an index into the first register's chunk, or from `kChunk` on into the second's.
-  auto shuffled = [&](Value* one, Value* other, std::array<unsigned, kChunk> from) {
-    SmallVector<int> sources;
-    for (unsigned i = 0; i < width; ++i) {
-      unsigned index = from[i % kChunk];
-      sources.push_back(static_cast<int>(i / kChunk * kChunk + index % kChunk + index / kChunk * width));
-    }
-    return builder.CreateShuffleVector(one, other, sources);
-  };
-  using Four = std::array<Value*, kChunk>;
-  auto transposed = [&](const Four& lanes) -> Four {
-    Value *a = shuffled(lanes[0], lanes[1], {0, 4, 1, 5}), *b = shuffled(lanes[2], lanes[3], {0, 4, 1, 5});
-    Value *c = shuffled(lanes[0], lanes[1], {2, 6, 3, 7}), *d = shuffled(lanes[2], lanes[3], {2, 6, 3, 7});
-    return {shuffled(a, b, {0, 1, 4, 5}), shuffled(a, b, {2, 3, 6, 7}), shuffled(c, d, {0, 1, 4, 5}),
-            shuffled(c, d, {2, 3, 6, 7})};
-  };
-  SmallVector<Values> members(step);
-  for (unsigned first = 0; first < kLanes; first += width) {
-    if (width == 2 * kChunk) {
-      auto chunks = [&](uint64_t which) {
-        uint64_t index = first * step + which * kChunk;
-        return concatenateVectors(builder, {part(index, kChunk), part(index + kChunk * step, kChunk)});
-      };
-      if (step == 2) {
-        Value *low = chunks(0), *high = chunks(1);
-        for (unsigned i = 0; i < 2; ++i) members[i].push_back(shuffled(low, high, {i, i + 2, i + 4, i + 6}));
-        continue;
-      }
-      for (uint64_t which = 0; which < step / kChunk; ++which) {
-        Four lanes;
-        for (unsigned i = 0; i < kChunk; ++i) lanes[i] = chunks(i * step / kChunk + which);
-        for (auto [i, member] : enumerate(transposed(lanes))) members[which * kChunk + i].push_back(member);
-      }
-      continue;
-    }
-    auto eight_lanes = [&](unsigned lane) {
-      Four lanes;
-      for (unsigned i = 0; i < kChunk; ++i) lanes[i] = part((lane + 2 * i) * step, width);
-      return transposed(lanes);
-    };
-    Four low = eight_lanes(first), high = eight_lanes(first + width / 2);
-    for (unsigned member = 0; member < step; ++member) {
-      SmallVector<int> sources;
-      for (unsigned lane = 0; lane < width; ++lane) {
-        unsigned chunk = lane % 2 * 2 + member / kChunk;
-        sources.push_back(static_cast<int>(lane / 8 * width + chunk * kChunk + lane % 8 / 2));
-      }
-      members[member].push_back(builder.CreateShuffleVector(low[member % kChunk], high[member % kChunk], sources));
-    }
-  }
-  Values results;
-  for (uint64_t index : indices) results.push_back(concatenateVectors(builder, members[index]));
-  return results;
-}
-
-void Widener::store_strided(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder) {
-  Type* element = lanes->getType()->getScalarType();
-  unsigned width = register_lanes(element), taken = width / static_cast<unsigned>(step);
-  for (unsigned first = 0; first < kLanes; first += taken) {
-    SmallVector<int> sources;
-    SmallVector<Constant*> is_lane_element;
-    for (unsigned i = 0; i < width; ++i) {
-      sources.push_back(static_cast<int>(first + i / step));
-      is_lane_element.push_back(builder.getInt1(i % step == 0));
-    }
-    Value* mask = builder.CreateShuffleVector(mask_, sources);
-    mask = builder.CreateAnd(mask, ConstantVector::get(is_lane_element));
-    builder.CreateMaskedStore(builder.CreateShuffleVector(lanes, sources),
-                              builder.CreateConstGEP1_32(element, address, static_cast<unsigned>(first * step)),
-                              alignment, mask);
-  }
-}
-
-Value* Widener::load_consecutive(LoadInst& load, Value* address, IRBuilder<>& builder) {
-  Type* type = vector_of(load.getType());
-  if (is_all(mask_) || !can_mask(layout_.getTypeStoreSize(load.getType())))
-    return builder.CreateAlignedLoad(type, address, load.getAlign());
-  return builder.CreateMaskedLoad(type, address, load.getAlign(), mask_, Constant::getNullValue(type));
-}
-
-void Widener::widen_load(LoadInst& load, IRBuilder<>& builder) {
-  if (auto tile = tiles_.find(&load); tile != tiles_.end()) return load_tile(tile->second, builder);
-  if (auto shared = shared_check_of_.find(&load); shared != shared_check_of_.end())
-    return load_with_shared_check(load, shared_checks_[shared->second], builder);
+void MemoryAccesses::widen_load(LoadInst& load, IRBuilder<>& builder) {
+  if (tiles_.load(load, builder) || shared_checks_.load(load, builder)) return;
   widen_single_load(load, builder);
 }
 
-void Widener::widen_single_load(LoadInst& load, IRBuilder<>& builder) {
-  if (!load.getType()->isIntegerTy(1) && is_divergent(load.getPointerOperand())) {
+void MemoryAccesses::widen_single_load(LoadInst& load, IRBuilder<>& builder) {
+  if (!load.getType()->isIntegerTy(1) && lanes_.is_divergent(load.getPointerOperand())) {
     Value *pointer = load.getPointerOperand(), *allowed = nullptr;
     if (auto guard = guarded(pointer)) {
       pointer = guard->address;
       allowed = guard->allowed;
     }
-    if (select_address(load, pointer, allowed, builder)) return;
+    if (zeroed_loads_.load(load, builder)) return;
     uint64_t bytes = layout_.getTypeStoreSize(load.getType());
-    uint64_t step = element_stride(pointer, bytes);
+    uint64_t step = strides_.element_stride(pointer, bytes);
     auto vectorized = [&](Value* address) -> Values {
-      if (step > 1) return load_strided(load, address, step, {0}, builder);
-      Value* loaded = load_consecutive(load, address, builder);
+      if (step > 1) return strided_.load_strided(load, address, step, {0}, builder);
+      Value* loaded = strided_.load_consecutive(load, address, builder);
       // It is at the point where the lanes' own loads would be.
       if (auto* full_load = dyn_cast<LoadInst>(loaded)) full_load->copyMetadata(load, {LLVMContext::MD_invariant_load});
       return {loaded};
     };
     auto scalarized = [&]() -> Values {
-      widen_load_scalarized(load, builder);
-      return {vectors_[&load]};
+      lane_accesses_.load(load, builder);
+      return {lanes_.known_vector(&load)};
     };
-    if (auto group = groups_.find(&load); group != groups_.end()) return load_group(group->second, builder);
-    if (access_few_lanes(load, builder)) return;
+    if (interleaved_.load(load, builder)) return;
+    if (lane_loops_.access_few_lanes(load, builder)) return;
     if (step != 0) {
       AccessShape shape{bytes, (step * kLanes - 1) * bytes, step == 1};
-      shape.slow_path_checks = uses_tail_load(load, {allowed, pointer});
-      vectors_[&load] = emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized)[0];
+      shape.slow_path_checks = lane_accesses_.uses_tail_load(load, {allowed, pointer});
+      lanes_.set_vector(&load, checks_.emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized)[0]);
       return;
     }
-    if (load_pattern(load, pointer, allowed, builder)) return;
+    if (pattern_accesses_.load(load, builder)) return;
     note_scattered(load, pointer);
-    if (load_by_run_time_shape(load, builder)) return;
+    if (run_time_shapes_.load(load, builder)) return;
   }
-  widen_load_scalarized(load, builder);
-}
-
-void Widener::widen_load_scalarized(LoadInst& load, IRBuilder<>& builder) {
-  Value* pointer = load.getPointerOperand();
-  if (!is_divergent(pointer)) {
-    // The address is uniform, but a loop makes the value divergent.
-    Value* loaded = builder.Insert(with_operands(load, scalar(pointer)));
-    vectors_[&load] = builder.CreateVectorSplat(kLanes, loaded);
-    return;
-  }
-  auto [allowed, address] = guarded_address_of(load);
-  if (uses_tail_load(load, {allowed, address})) {
-    auto* comparison = cast<ICmpInst>(allowed);
-    vectors_[&load] =
-        load_tail(*load.getType(), at_lane(address, 0, builder), at_lane(comparison->getOperand(0), 0, builder),
-                  scalar(comparison->getOperand(1)), builder);
-    return;
-  }
-  bool is_masked =
-      !load.getType()->isIntegerTy(1) && is_masked_access(address, layout_.getTypeStoreSize(load.getType()));
-  if (!is_masked && !has_gathers(load.getType())) {
-    const uint64_t bytes = layout_.getTypeStoreSize(load.getType());
-    const bool is_beside_border = !load.getType()->isIntegerTy(1) && can_mask(bytes) && isa_.has_mask_registers &&
-                                  element_stride(address, bytes) == 1 && has_piece(address);
-    return is_beside_border ? load_beside_border(load, builder) : for_each_lane(load, builder);
-  }
-  Value* mask = allowed ? narrowed(mask_, vector(allowed, builder), builder) : mask_;
-  Type* type = vector_of(load.getType());
-  Constant* zero = Constant::getNullValue(type);
-  vectors_[&load] = is_masked
-                        ? builder.CreateMaskedLoad(type, at_lane(address, 0, builder), load.getAlign(), mask, zero)
-                        : builder.CreateMaskedGather(type, vector(address, builder), load.getAlign(), mask, zero);
+  lane_accesses_.load(load, builder);
 }
 
 // A remark on an access that is none of the widener's vector accesses.
-void Widener::note_scattered(const Instruction& access, Value* address) {
-  if (!keeps_remarks(from_)) return;
+void MemoryAccesses::note_scattered(const Instruction& access, Value* address) {
+  if (!keeps_remarks(*access.getFunction())) return;
   const bool is_load = isa<LoadInst>(access);
   const std::string_view noun = is_load ? "load" : "store", what = is_load ? "gather" : "scatter";
-  const std::string_view how = has_gathers(getLoadStoreType(const_cast<Instruction*>(&access))) ? "" : " lane by lane";
+  const std::string_view how =
+      lanes_.has_gathers(getLoadStoreType(const_cast<Instruction*>(&access))) ? "" : " lane by lane";
   if (isa<AllocaInst>(getUnderlyingObject(address)))
     remark("widen", access, what, how,
            ": each thread's private array is an array of its own, and the index is not "
            "known when the kernel is compiled");
-  else if (std::optional<int64_t> stride = stride_of(address))
+  else if (std::optional<int64_t> stride = strides_.stride_of(address))
     remark("widen", access, what, how, ": the ", noun, "s of neighbouring threads are ", *stride, " bytes apart");
   else
     remark("widen", access, what, how, ": the ", noun, "'s stride from thread to thread is not known");
 }
 
-void Widener::widen_store(StoreInst& store, IRBuilder<>& builder) {
-  if (auto tile = tiles_.find(&store); tile != tiles_.end()) return store_tile(tile->second, builder);
+void MemoryAccesses::widen_store(StoreInst& store, IRBuilder<>& builder) {
+  if (tiles_.store(store, builder, [&](StoreInst& one) { widen_single_store(one, builder); })) return;
   widen_single_store(store, builder);
 }
 
-void Widener::widen_single_store(StoreInst& store, IRBuilder<>& builder) {
+void MemoryAccesses::widen_single_store(StoreInst& store, IRBuilder<>& builder) {
   Value* pointer = store.getPointerOperand();
   Value* value = store.getValueOperand();
-  if (!is_divergent(pointer) && !is_divergent(value)) {
+  if (!lanes_.is_divergent(pointer) && !lanes_.is_divergent(value)) {
     // A block runs only if some lane is active.
-    builder.Insert(with_operands(store, {scalar(value), scalar(pointer)}));
+    builder.Insert(with_operands(store, {lanes_.scalar(value), lanes_.scalar(pointer)}));
     return;
   }
-  if (!is_divergent(pointer)) {
+  if (!lanes_.is_divergent(pointer)) {
     // As if the lanes stored one after the other.
-    Value* bits = builder.CreateBitCast(mask_, builder.getInt32Ty());
+    Value* bits = lanes_.mask_bits(builder);
     Value* last = builder.CreateSub(builder.getInt32(31),
                                     builder.CreateBinaryIntrinsic(Intrinsic::ctlz, bits, builder.getTrue()));
-    Value* stored = builder.CreateExtractElement(vector(value, builder), last);
-    builder.Insert(with_operands(store, {stored, scalar(pointer)}));
+    Value* stored = builder.CreateExtractElement(lanes_.vector(value, builder), last);
+    builder.Insert(with_operands(store, {stored, lanes_.scalar(pointer)}));
     return;
   }
-  if (deferred_stores_.contains(&store)) return;
-  if (auto group = groups_.find(&store); group != groups_.end()) return store_group(group->second, builder);
+  if (interleaved_.store(store, builder)) return;
   auto [allowed, address] = guarded_address_of(store);
   auto scalarized = [&]() -> Values {
-    widen_store_scalarized(store, builder);
+    lane_accesses_.store(store, builder);
     return {};
   };
   if (value->getType()->isIntegerTy(1)) {
@@ -593,42 +147,29 @@ void Widener::widen_single_store(StoreInst& store, IRBuilder<>& builder) {
     return;
   }
   uint64_t bytes = layout_.getTypeStoreSize(value->getType());
-  uint64_t step = element_stride(address, bytes);
+  uint64_t step = strides_.element_stride(address, bytes);
   // A register must reach from one lane's element to the next one's, and what lies between is masked.
   const bool is_served =
-      step == 1 || (isPowerOf2_64(step) && step <= register_lanes(value->getType()) && can_mask(bytes));
-  if (access_few_lanes(store, builder)) return;
+      step == 1 || (isPowerOf2_64(step) && step <= lanes_.register_lanes(value->getType()) && lanes_.can_mask(bytes));
+  if (lane_loops_.access_few_lanes(store, builder)) return;
   if (!is_served) {
-    if (store_pattern(store, address, allowed, builder)) return;
-    if (store_compressed(store, address, allowed, builder)) return;
+    if (pattern_accesses_.store(store, builder)) return;
+    if (compressed_.store(store, builder)) return;
     note_scattered(store, address);
-    if (!store_by_run_time_shape(store, builder)) scalarized();
+    if (!run_time_shapes_.store(store, builder)) scalarized();
     return;
   }
-  Value* lanes = vector(value, builder);
+  Value* lanes = lanes_.vector(value, builder);
   auto vectorized = [&](Value* first) -> Values {
     if (step > 1)
-      store_strided(lanes, first, step, store.getAlign(), builder);
-    else if (is_all(mask_) || !can_mask(bytes))
+      strided_.store_strided(lanes, first, step, store.getAlign(), builder);
+    else if (is_all(lanes_.mask()) || !lanes_.can_mask(bytes))
       builder.CreateAlignedStore(lanes, first, store.getAlign());
     else
-      builder.CreateMaskedStore(lanes, first, store.getAlign(), mask_);
+      builder.CreateMaskedStore(lanes, first, store.getAlign(), lanes_.mask());
     return {};
   };
-  emit_by_shape(address, allowed, {bytes, step * bytes * (kLanes - 1), true}, builder, vectorized, scalarized);
-}
-
-void Widener::widen_store_scalarized(StoreInst& store, IRBuilder<>& builder) {
-  Value* value = store.getValueOperand();
-  auto [allowed, address] = guarded_address_of(store);
-  bool is_masked =
-      !value->getType()->isIntegerTy(1) && is_masked_access(address, layout_.getTypeStoreSize(value->getType()));
-  if (!is_masked && !has_scatters(value->getType())) return for_each_lane(store, builder);
-  Value *mask = allowed ? narrowed(mask_, vector(allowed, builder), builder) : mask_, *lanes = vector(value, builder);
-  if (is_masked)
-    builder.CreateMaskedStore(lanes, at_lane(address, 0, builder), store.getAlign(), mask);
-  else
-    builder.CreateMaskedScatter(lanes, vector(address, builder), store.getAlign(), mask);
+  checks_.emit_by_shape(address, allowed, {bytes, step * bytes * (kLanes - 1), true}, builder, vectorized, scalarized);
 }
 
 }  // namespace kiln::widening

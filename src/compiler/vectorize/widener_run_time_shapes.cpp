@@ -1,31 +1,11 @@
-// Loads and stores whose lanes may turn out to be consecutive when the code runs.
-//
-// Problem: where the step from lane to lane is not known when the kernel is compiled, an access is a gather, a scatter,
-// or a loop over lanes. Mostly the lanes are consecutive all the same: an index through max, min, clamp or a remainder
-// is so everywhere but at a border, and in a threadgroup of 16 threads a row each half of a simdgroup is.
-//
-// Idea: an address is a sum of uniform values and of a few numbers that differ between lanes (widener_lane_sums.cpp).
-// The sum of the latter, in elements, is a vector that is compared with its first element plus 0, 1, 2, …, for each
-// part of a simdgroup that fills a register of words. A bounds check of consecutive elements is one of the first of
-// them. If all parts pass, each is one load or store.
-//
-// The sum is computed in 32 bits, as a rule. One number that is extended is tested before that: consecutive numbers
-// stay so if the narrow ones do not wrap, which the first of them tells. Several are added only if all are small.
-//
-// A quotient, as in `weights[i / columns]`, is tested for being the same in each part instead: then each is one load of
-// one element.
-//
-// Rejected: an analysis that proves steps of 0 or 1 through min, max and remainders, so that the first and the last
-// lane suffice. It knows some operations, this all of them; and the vector is there. A branch for each part: four times
-// the code, and few parts fail where any pass.
-//
-// Complexity: linear in the accesses; a block's tested sums are searched one by one, and there are at most kMostTested.
+#include "compiler/vectorize/widener_run_time_shapes.h"
+
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/Analysis/VectorUtils.h>
 
 #include <algorithm>
 
-#include "compiler/vectorize/widener.h"
+#include "compiler/vectorize/widener_guards.h"
 
 namespace kiln::widening {
 
@@ -38,35 +18,49 @@ constexpr unsigned kMostTested = 48;
 }  // namespace
 
 // Whether lanes' addresses may be consecutive although that is not known.
-std::optional<Widener::RunTimeShape> Widener::run_time_shape(Instruction& access, Type* type) {
+std::optional<RunTimeShapes::Shape> RunTimeShapes::shape_of(Instruction& access, Type* type) {
   auto [allowed, address] = guarded_address_of(access);
   const uint64_t bytes = layout_.getTypeStoreSize(type);
   if (type->isIntegerTy(1) || !VectorType::isValidElementType(type) || bytes != layout_.getTypeAllocSize(type) ||
-      stride_of(address))
+      strides_.stride_of(address))
     return std::nullopt;
   if (num_tested_ == kMostTested) return std::nullopt;
   // Lanes' variables are apart.
   if (isa<AllocaInst>(getUnderlyingObject(address))) return std::nullopt;
-  std::optional<LaneSum> sum = lane_sum_of(address, bytes);
-  if (!sum || none_of(sum->terms, [&](const LaneTerm& term) { return has_position(term.number); })) return std::nullopt;
-  RunTimeShape shape{std::move(*sum), std::nullopt, allowed, nullptr, bytes, std::max(isa_.num_words(), 8U)};
-  if (allowed && is_divergent(allowed)) {
-    std::optional<LaneGuard> guard = lane_guard_of(allowed);
+  std::optional<LaneSum> sum = lane_sums_.lane_sum_of(address, bytes);
+  if (!sum || none_of(sum->terms, [&](const LaneTerm& term) { return lane_sums_.has_position(term.number); }))
+    return std::nullopt;
+  Shape shape{std::move(*sum), std::nullopt, allowed, nullptr, bytes, std::max(isa_.num_words(), 8U)};
+  if (allowed && lanes_.is_divergent(allowed)) {
+    std::optional<LaneGuard> guard = lane_guard_of(allowed, flow_);
     if (!guard) return std::nullopt;
     shape.limit = guard->limit;
-    shape.offset = lane_sum_of(guard->offset, bytes);
+    shape.offset = lane_sums_.lane_sum_of(guard->offset, bytes);
     if (!shape.offset || !shape.offset->has_terms_of(shape.address.terms)) return std::nullopt;
   }
   return shape;
 }
 
+// The value in a lane whose terms are all 0.
+Value* RunTimeShapes::without_terms(Value* value, IRBuilder<>& builder) {
+  if (!lanes_.is_divergent(value)) return lanes_.scalar(value);
+  auto* instruction = cast<Instruction>(value);
+  const bool is_wide = layout_.getTypeSizeInBits(value->getType()) == 64;
+  if (!is_wide || !lane_sums_.scale_of_step(*instruction)) return Constant::getNullValue(value->getType());
+  SmallVector<Value*> operands;
+  for (Value* operand : instruction->operands()) operands.push_back(without_terms(operand, builder));
+  Instruction* copy = with_operands(*instruction, operands);
+  copy->dropPoisonGeneratingFlags();
+  return builder.Insert(copy);
+}
+
 // The lanes' sums in elements, of which consecutive ones are to be found; and what all lanes must fulfil besides, as a
 // vector of i1, or null.
-std::pair<Value*, Value*> Widener::sums_of(const LaneSum& sum, IRBuilder<>& builder) {
+std::pair<Value*, Value*> RunTimeShapes::sums_of(const LaneSum& sum, IRBuilder<>& builder) {
   // What inactive lanes have may be poison.
   auto lanes_of = [&](const LaneTerm& term) {
-    Value* lanes = vector(term.number, builder);
-    return is_all(mask_) ? lanes : builder.CreateFreeze(lanes);
+    Value* lanes = lanes_.vector(term.number, builder);
+    return is_all(lanes_.mask()) ? lanes : builder.CreateFreeze(lanes);
   };
   if (sum.is_one_number()) return {lanes_of(sum.terms[0]), nullptr};
   const bool is_narrow = sum.is_sum_of_small();
@@ -87,7 +81,9 @@ std::pair<Value*, Value*> Widener::sums_of(const LaneSum& sum, IRBuilder<>& buil
 
 // Tests whether the lanes of each part are consecutive, or all the same if they are quotients, once for all sums of the
 // same terms in a block.
-const Widener::TestedSum& Widener::tested(const LaneSum& sum, unsigned width, IRBuilder<>& builder) {
+const RunTimeShapes::TestedSum& RunTimeShapes::tested(const LaneSum& sum, unsigned width, IRBuilder<>& builder) {
+  // What a block or a side of a branch tests is not known after it.
+  erase_if(tested_sums_, [&](const TestedSum& made) { return !lanes_.is_in_scope(made.scope); });
   auto found = find_if(tested_sums_, [&](const TestedSum& made) { return sum.has_terms_of(made.terms); });
   if (found != tested_sums_.end()) return *found;
   auto [numbers, are_small] = sums_of(sum, builder);
@@ -96,7 +92,7 @@ const Widener::TestedSum& Widener::tested(const LaneSum& sum, unsigned width, IR
   for (unsigned i = 0; i < width; ++i) steps.push_back(ConstantInt::get(number, sum.is_quotient ? 0 : i));
   Value* passed = nullptr;
   auto require = [&](Value* what) { passed = passed ? builder.CreateAnd(passed, what) : what; };
-  TestedSum made{sum.terms, nullptr, {}};
+  TestedSum made{sum.terms, nullptr, {}, lanes_.scope()};
   for (unsigned lane = 0; lane < kLanes; lane += width) {
     const auto part = createSequentialMask(lane, width, 0);
     Value* first = builder.CreateShuffleVector(numbers, SmallVector<int>(width, static_cast<int>(lane)));
@@ -113,7 +109,7 @@ const Widener::TestedSum& Widener::tested(const LaneSum& sum, unsigned width, IR
 
 // The same, with the first sums as numbers of 64 bits. What is added to one number in all lanes is added to the first
 // ones alone, so that the rows of a stencil are tested once.
-Widener::TestedSum Widener::tested_and_extended(const LaneSum& sum, unsigned width, IRBuilder<>& builder) {
+RunTimeShapes::TestedSum RunTimeShapes::tested_and_extended(const LaneSum& sum, unsigned width, IRBuilder<>& builder) {
   const LaneTerm& only = sum.terms[0];
   const bool is_one = sum.is_one_number();
   LaneSum inner = sum;
@@ -124,23 +120,24 @@ Widener::TestedSum Widener::tested_and_extended(const LaneSum& sum, unsigned wid
     while (auto* step = dyn_cast<Instruction>(number)) {
       const bool is_sum = step->getOpcode() == Instruction::Add, is_difference = step->getOpcode() == Instruction::Sub;
       if (!is_sum && !is_difference) break;
-      if (is_divergent(step->getOperand(0)) == is_divergent(step->getOperand(1))) break;
-      if (is_difference && is_divergent(step->getOperand(1))) break;
+      if (lanes_.is_divergent(step->getOperand(0)) == lanes_.is_divergent(step->getOperand(1))) break;
+      if (is_difference && lanes_.is_divergent(step->getOperand(1))) break;
       added.push_back(step);
-      number = step->getOperand(is_divergent(step->getOperand(0)) ? 0 : 1);
+      number = step->getOperand(lanes_.is_divergent(step->getOperand(0)) ? 0 : 1);
     }
   }
   TestedSum result = tested(inner, width, builder);
   const bool is_signed = !is_one || only.extension == Instruction::SExt;
   // Consecutive numbers that are not negative do not wrap as unsigned ones. That is known of active lanes only.
-  const bool may_wrap = is_one && only.extension && !sum.is_quotient &&
-                        (is_signed || !is_all(mask_) || !computeKnownBits(only.number, layout_).isNonNegative());
+  const bool may_wrap =
+      is_one && only.extension && !sum.is_quotient &&
+      (is_signed || !is_all(lanes_.mask()) || !computeKnownBits(only.number, layout_).isNonNegative());
   const unsigned bits = result.firsts[0]->getType()->getIntegerBitWidth();
   const APInt most = (is_signed ? APInt::getSignedMaxValue(bits) : APInt::getMaxValue(bits)) - (width - 1);
   for (Value*& first : result.firsts) {
     for (Instruction* step : reverse(added)) {
-      const bool is_left = is_divergent(step->getOperand(0));
-      Value* uniform = scalar(step->getOperand(is_left ? 1 : 0));
+      const bool is_left = lanes_.is_divergent(step->getOperand(0));
+      Value* uniform = lanes_.scalar(step->getOperand(is_left ? 1 : 0));
       first = builder.CreateBinOp(static_cast<Instruction::BinaryOps>(step->getOpcode()), first, uniform);
     }
     if (may_wrap)
@@ -154,8 +151,8 @@ Widener::TestedSum Widener::tested_and_extended(const LaneSum& sum, unsigned wid
 }
 
 // Emits both ways to access memory; `in_parts` gets the address of each part.
-Widener::Values Widener::emit_by_run_time_shape(const RunTimeShape& shape, IRBuilder<>& builder,
-                                                function_ref<Values(ArrayRef<Value*>)> in_parts, Emitter scalarized) {
+Values RunTimeShapes::emit_by_shape(const Shape& shape, IRBuilder<>& builder,
+                                    function_ref<Values(ArrayRef<Value*>)> in_parts, Emitter scalarized) {
   ++num_tested_;
   const TestedSum test = tested_and_extended(shape.address, shape.part_lanes, builder);
   Value* condition = test.condition;
@@ -168,13 +165,14 @@ Widener::Values Widener::emit_by_run_time_shape(const RunTimeShape& shape, IRBui
   if (shape.offset) {
     Value* base = without_terms(shape.offset->value, builder);
     const unsigned last = shape.address.is_quotient ? 0 : shape.part_lanes - 1;
-    Value* limit = reduced_limit(scalar(shape.limit), last * shape.bytes);
+    Value* limit = checks_.reduced_limit(lanes_.scalar(shape.limit), last * shape.bytes);
     for (Value* first : test.firsts)
       require(builder.CreateICmpULT(builder.CreateAdd(base, distance(*shape.offset, first)), limit));
   } else if (shape.allowed) {
-    require(scalar(shape.allowed));
+    require(lanes_.scalar(shape.allowed));
   }
-  if (!is_all(mask_) && (shape.address.is_quotient || !can_mask(shape.bytes))) require(all_active(builder));
+  if (!is_all(lanes_.mask()) && (shape.address.is_quotient || !lanes_.can_mask(shape.bytes)))
+    require(lanes_.all_active(builder));
   auto fast_path = [&] {
     Value* base = without_terms(shape.address.value, builder);
     SmallVector<Value*> addresses;
@@ -182,11 +180,11 @@ Widener::Values Widener::emit_by_run_time_shape(const RunTimeShape& shape, IRBui
       addresses.push_back(builder.CreateGEP(builder.getInt8Ty(), base, distance(shape.address, first)));
     return in_parts(addresses);
   };
-  return create_if_else({condition, "parts", "lanes", false}, builder, fast_path, scalarized);
+  return lanes_.create_if_else({condition, "parts", "lanes", false}, builder, fast_path, scalarized);
 }
 
-bool Widener::load_by_run_time_shape(LoadInst& load, IRBuilder<>& builder) {
-  std::optional<RunTimeShape> shape = run_time_shape(load, load.getType());
+bool RunTimeShapes::load(LoadInst& load, IRBuilder<>& builder) {
+  std::optional<Shape> shape = shape_of(load, load.getType());
   if (!shape) return false;
   Type* type = FixedVectorType::get(load.getType(), shape->part_lanes);
   auto in_parts = [&](ArrayRef<Value*> addresses) -> Values {
@@ -198,45 +196,45 @@ bool Widener::load_by_run_time_shape(LoadInst& load, IRBuilder<>& builder) {
         parts.push_back(builder.CreateVectorSplat(shape->part_lanes, one));
         continue;
       }
-      if (is_all(mask_) || !can_mask(shape->bytes)) {
-        parts.push_back(load_part(load, shape->part_lanes, address, builder));
+      if (is_all(lanes_.mask()) || !lanes_.can_mask(shape->bytes)) {
+        parts.push_back(strided_.load_part(load, shape->part_lanes, address, builder));
         continue;
       }
       Value* mask = builder.CreateShuffleVector(
-          mask_, createSequentialMask(static_cast<unsigned>(i) * shape->part_lanes, shape->part_lanes, 0));
+          lanes_.mask(), createSequentialMask(static_cast<unsigned>(i) * shape->part_lanes, shape->part_lanes, 0));
       parts.push_back(builder.CreateMaskedLoad(type, address, load.getAlign(), mask, Constant::getNullValue(type)));
     }
     return {concatenateVectors(builder, parts)};
   };
   auto scalarized = [&]() -> Values {
-    widen_load_scalarized(load, builder);
-    return {vectors_[&load]};
+    lane_accesses_.load(load, builder);
+    return {lanes_.known_vector(&load)};
   };
-  vectors_[&load] = emit_by_run_time_shape(*shape, builder, in_parts, scalarized)[0];
+  lanes_.set_vector(&load, emit_by_shape(*shape, builder, in_parts, scalarized)[0]);
   return true;
 }
 
-bool Widener::store_by_run_time_shape(StoreInst& store, IRBuilder<>& builder) {
-  std::optional<RunTimeShape> shape = run_time_shape(store, store.getValueOperand()->getType());
+bool RunTimeShapes::store(StoreInst& store, IRBuilder<>& builder) {
+  std::optional<Shape> shape = shape_of(store, store.getValueOperand()->getType());
   if (!shape || shape->address.is_quotient) return false;
-  Value* lanes = vector(store.getValueOperand(), builder);
+  Value* lanes = lanes_.vector(store.getValueOperand(), builder);
   // Parts that overlap are stored in the order of lanes.
   auto in_parts = [&](ArrayRef<Value*> addresses) -> Values {
     for (auto [i, address] : enumerate(addresses)) {
       const auto part = createSequentialMask(static_cast<unsigned>(i) * shape->part_lanes, shape->part_lanes, 0);
       Value* stored = builder.CreateShuffleVector(lanes, part);
-      if (is_all(mask_) || !can_mask(shape->bytes))
+      if (is_all(lanes_.mask()) || !lanes_.can_mask(shape->bytes))
         builder.CreateAlignedStore(stored, address, store.getAlign());
       else
-        builder.CreateMaskedStore(stored, address, store.getAlign(), builder.CreateShuffleVector(mask_, part));
+        builder.CreateMaskedStore(stored, address, store.getAlign(), builder.CreateShuffleVector(lanes_.mask(), part));
     }
     return {};
   };
   auto scalarized = [&]() -> Values {
-    widen_store_scalarized(store, builder);
+    lane_accesses_.store(store, builder);
     return {};
   };
-  emit_by_run_time_shape(*shape, builder, in_parts, scalarized);
+  emit_by_shape(*shape, builder, in_parts, scalarized);
   return true;
 }
 

@@ -1,47 +1,34 @@
-#include "compiler/analysis/uniformity.h"
+#include "compiler/vectorize/widener_scalarized.h"
+
+#include <llvm/IR/IntrinsicInst.h>
+
 #include "compiler/ir/loop_metadata.h"
-#include "compiler/ir/metadata.h"
-#include "compiler/vectorize/widener.h"
 
 namespace kiln::widening {
 
-// Above this size scratch memory is reused. Below it each use has its own, so that loop invariants can be stored before
-// the loop.
-constexpr uint64_t kMaxScratch = 64 << 10;
-
 // More are gathered or scattered.
-constexpr unsigned kFewLanes = 4;
+static constexpr unsigned kFewLanes = 4;
 
 // Scalar operations for a lane's operand. Above it is taken from a vector.
-constexpr unsigned kMostScalars = 16;
-
-// Memory that each user writes before it reads.
-AllocaInst* Widener::scratch(Type* type) {
-  if (SmallVector<AllocaInst*>& unused = unused_scratch_[type]; scratch_bytes_ > kMaxScratch && !unused.empty())
-    return unused.pop_back_val();
-  scratch_bytes_ += layout_.getTypeAllocSize(type);
-  AllocaInst* slot = IRBuilder<>(allocas_).CreateAlloca(type);
-  slot->setMetadata(kScratch, MDNode::get(context_, {}));
-  return slot;
-}
+static constexpr unsigned kMostScalars = 16;
 
 // Stores the vectors that a loop over lanes needs. Postponed values are computed in the loop, from the lane index if
 // possible: that is shorter than vectors of addresses.
-void Widener::store_leaves(Value* value, LaneSlots& slots, IRBuilder<>& builder) {
-  if (!is_divergent(value) || is_lane(value) || slots.contains(value)) return;
-  if (postponed_.contains(value)) {
+void LaneLoops::store_leaves(Value* value, Slots& slots, IRBuilder<>& builder) {
+  if (!lanes_.is_divergent(value) || is_lane(value) || slots.contains(value)) return;
+  if (lanes_.is_postponed(value)) {
     for (Value* operand : cast<Instruction>(value)->operands()) store_leaves(operand, slots, builder);
     return;
   }
-  Value* lanes = vector(value, builder);
+  Value* lanes = lanes_.vector(value, builder);
   if (lanes->getType()->getScalarType()->isIntegerTy(1))
     lanes = builder.CreateZExt(lanes, vector_of(builder.getInt8Ty()));
-  AllocaInst* slot = slots[value] = scratch(lanes->getType());
+  AllocaInst* slot = slots[value] = scratch_.acquire(lanes->getType());
   builder.CreateStore(lanes, slot);
 }
 
-Value* Widener::at_lane_of_loop(Value* value, Value* lane, const LaneSlots& slots, IRBuilder<>& builder) {
-  if (!is_divergent(value)) return scalar(value);
+Value* LaneLoops::at_lane_of_loop(Value* value, Value* lane, const Slots& slots, IRBuilder<>& builder) {
+  if (!lanes_.is_divergent(value)) return lanes_.scalar(value);
   if (is_lane(value)) return builder.CreateZExtOrTrunc(lane, value->getType());
   if (Value* slot = slots.lookup(value)) {
     bool is_flag = value->getType()->isIntegerTy(1);
@@ -49,40 +36,22 @@ Value* Widener::at_lane_of_loop(Value* value, Value* lane, const LaneSlots& slot
     Value* loaded = builder.CreateLoad(in_memory, builder.CreateGEP(in_memory, slot, lane));
     return is_flag ? builder.CreateTrunc(loaded, builder.getInt1Ty()) : loaded;
   }
-  if (!postponed_.contains(value)) return builder.CreateExtractElement(vector(value, builder), lane);
+  if (!lanes_.is_postponed(value)) return builder.CreateExtractElement(lanes_.vector(value, builder), lane);
   auto& instruction = cast<Instruction>(*value);
   SmallVector<Value*> operands;
   for (Value* operand : instruction.operands()) operands.push_back(at_lane_of_loop(operand, lane, slots, builder));
   return builder.Insert(with_operands(instruction, operands));
 }
 
-// The mask's lanes; none if they are not known.
-SmallVector<unsigned> Widener::lanes_of(const Value* mask) {
-  const auto* flags = dyn_cast<Constant>(mask);
-  SmallVector<unsigned> lanes;
-  for (unsigned lane = 0; lane < kLanes; ++lane) {
-    const auto* flag = flags ? dyn_cast_or_null<ConstantInt>(flags->getAggregateElement(lane)) : nullptr;
-    if (!flag) return {};
-    if (flag->isOne()) lanes.push_back(lane);
-  }
-  return lanes;
-}
-
-std::optional<unsigned> Widener::only_lane(const Value* mask) {
-  const SmallVector<unsigned> lanes = lanes_of(mask);
-  return lanes.size() == 1 ? std::optional(lanes[0]) : std::nullopt;
-}
-
-// A load or store of very few lanes that are known, as of a tile's border in threadgroups whose rows are shorter than a
-// simdgroup: scalars, in the order of lanes.
-bool Widener::access_few_lanes(Instruction& access, IRBuilder<>& builder) {
-  const SmallVector<unsigned> lanes = lanes_of(mask_);
+bool LaneLoops::access_few_lanes(Instruction& access, IRBuilder<>& builder) {
+  const SmallVector<unsigned> lanes = lanes_of(lanes_.mask());
   if (lanes.empty() || lanes.size() > kFewLanes) return false;
   auto at = [&](Value* value, unsigned lane) {
-    if (!is_divergent(value)) return scalar(value);
+    if (!lanes_.is_divergent(value)) return lanes_.scalar(value);
     unsigned most = kMostScalars;
-    return is_cheap_at_lane(value, most) ? at_active_lane(value, builder.getInt32(lane), builder)
-                                         : builder.CreateExtractElement(vector(value, builder), lane);
+    return lane_scalars_.is_cheap_at_lane(value, most)
+               ? lane_scalars_.at_active_lane(value, builder.getInt32(lane), builder)
+               : builder.CreateExtractElement(lanes_.vector(value, builder), lane);
   };
   Value* result = access.getType()->isVoidTy() ? nullptr : Constant::getNullValue(vector_of(access.getType()));
   for (unsigned lane : lanes) {
@@ -91,55 +60,52 @@ bool Widener::access_few_lanes(Instruction& access, IRBuilder<>& builder) {
     Value* made = builder.Insert(with_operands(access, operands));
     if (result) result = builder.CreateInsertElement(result, made, uint64_t{lane});
   }
-  if (result) vectors_[&access] = result;
+  if (result) lanes_.set_vector(&access, result);
   return true;
 }
 
 // Runs the instruction for one lane, as under `thread_index_in_simdgroup == 0`.
-void Widener::for_one_lane(unsigned lane, Instruction& instruction, IRBuilder<>& builder, bool may_be_exclusive) {
+void LaneLoops::for_one_lane(unsigned lane, Instruction& instruction, IRBuilder<>& builder, bool may_be_exclusive) {
   SmallVector<Value*> operands;
   for (Value* operand : instruction.operands())
     operands.push_back(at_lane_of_loop(operand, builder.getInt32(lane), {}, builder));
-  Value* made = insert_scalar(instruction, *with_operands(instruction, operands), may_be_exclusive, builder);
+  Value* made =
+      atomic_memory_.insert_scalar(instruction, *with_operands(instruction, operands), may_be_exclusive, builder);
   auto in_vector = [&](Value* value) {
     return builder.CreateInsertElement(Constant::getNullValue(vector_of(value->getType())), value, uint64_t{lane});
   };
   if (instruction.getType()->isStructTy()) {
     for (User* user : instruction.users())
-      vectors_[user] = in_vector(builder.CreateExtractValue(made, cast<ExtractValueInst>(user)->getIndices()));
+      lanes_.set_vector(user, in_vector(builder.CreateExtractValue(made, cast<ExtractValueInst>(user)->getIndices())));
   } else if (!instruction.getType()->isVoidTy()) {
-    vectors_[&instruction] = in_vector(made);
+    lanes_.set_vector(&instruction, in_vector(made));
   }
 }
 
 // Runs the instruction for each lane of the mask, in a loop, with its operands and results in memory.
-void Widener::for_each_lane(Instruction& instruction, IRBuilder<>& builder, bool may_be_exclusive) {
+void LaneLoops::for_each_lane(Instruction& instruction, IRBuilder<>& builder, bool may_be_exclusive) {
   Type* type = instruction.getType();
   auto* pair = dyn_cast<StructType>(type);  // cmpxchg
   if (pair) check_pair(instruction);
-  if (auto lane = only_lane(mask_)) return for_one_lane(*lane, instruction, builder, may_be_exclusive);
-  LaneSlots slots;
+  if (auto lane = only_lane(lanes_.mask())) return for_one_lane(*lane, instruction, builder, may_be_exclusive);
+  Slots slots;
   for (Value* operand : instruction.operands()) store_leaves(operand, slots, builder);
   Type* element = pair ? pair->getElementType(0) : type;
   bool is_flag = element->isIntegerTy(1);
   Type* stored = is_flag ? builder.getInt8Ty() : element;
   AllocaInst *results = nullptr, *flags = nullptr;
   if (!type->isVoidTy()) {
-    results = scratch(vector_of(stored));
+    results = scratch_.acquire(vector_of(stored));
     builder.CreateStore(Constant::getNullValue(vector_of(stored)), results);
   }
   if (pair) {
-    flags = scratch(vector_of(builder.getInt8Ty()));
+    flags = scratch_.acquire(vector_of(builder.getInt8Ty()));
     builder.CreateStore(Constant::getNullValue(vector_of(builder.getInt8Ty())), flags);
   }
-  BasicBlock* before = builder.GetInsertBlock();
-  BasicBlock* first = BasicBlock::Create(context_, "lane.first", &to_);
-  BasicBlock* body = BasicBlock::Create(context_, "lane", &to_);
-  BasicBlock* after = BasicBlock::Create(context_, "lanes.end", &to_);
-  first->moveAfter(before);
-  body->moveAfter(first);
-  after->moveAfter(body);
-  Value* bits = builder.CreateBitCast(mask_, builder.getInt32Ty());
+  BasicBlock* first = lanes_.create_block("lane.first", builder.GetInsertBlock());
+  BasicBlock* body = lanes_.create_block("lane", first);
+  BasicBlock* after = lanes_.create_block("lanes.end", body);
+  Value* bits = lanes_.mask_bits(builder);
   builder.CreateCondBr(builder.CreateICmpNE(bits, builder.getInt32(0)), first, after);
   auto first_of = [&](Value* lanes) {
     return builder.CreateBinaryIntrinsic(Intrinsic::cttz, lanes, builder.getTrue());
@@ -173,7 +139,8 @@ void Widener::for_each_lane(Instruction& instruction, IRBuilder<>& builder, bool
   } else {
     operands = operands_of(lane);
   }
-  Value* made = insert_scalar(instruction, *with_operands(instruction, operands), may_be_exclusive, builder);
+  Value* made =
+      atomic_memory_.insert_scalar(instruction, *with_operands(instruction, operands), may_be_exclusive, builder);
   if (results) {
     Value* value = pair ? builder.CreateExtractValue(made, 0) : made;
     if (is_flag) value = builder.CreateZExt(value, stored);
@@ -193,23 +160,23 @@ void Widener::for_each_lane(Instruction& instruction, IRBuilder<>& builder, bool
   builder.SetInsertPoint(after);
   auto read = [&](Value* slot, Type* of, bool flag) -> Value* {
     Value* value = builder.CreateLoad(vector_of(of), slot);
-    return flag ? builder.CreateTrunc(value, mask_type_) : value;
+    return flag ? builder.CreateTrunc(value, vector_of(Type::getInt1Ty(lanes_.context()))) : value;
   };
   if (pair) {
     for (User* user : instruction.users()) {
       auto* part = cast<ExtractValueInst>(user);
-      vectors_[part] =
-          part->getIndices()[0] == 0 ? read(results, stored, is_flag) : read(flags, builder.getInt8Ty(), true);
+      lanes_.set_vector(
+          part, part->getIndices()[0] == 0 ? read(results, stored, is_flag) : read(flags, builder.getInt8Ty(), true));
     }
   } else if (results) {
-    vectors_[&instruction] = read(results, stored, is_flag);
+    lanes_.set_vector(&instruction, read(results, stored, is_flag));
   }
-  for (auto [value, slot] : slots) unused_scratch_[slot->getAllocatedType()].push_back(slot);
+  for (auto [value, slot] : slots) scratch_.release(slot);
   for (AllocaInst* slot : {results, flags})
-    if (slot) unused_scratch_[slot->getAllocatedType()].push_back(slot);
+    if (slot) scratch_.release(slot);
 }
 
-void Widener::check_pair(Instruction& instruction) {
+void check_pair(Instruction& instruction) {
   if (!isa<AtomicCmpXchgInst, WithOverflowInst>(instruction)) refuse("a structure as a value");
   for (User* user : instruction.users())
     if (!isa<ExtractValueInst>(user)) refuse("a structure as a value");

@@ -1,13 +1,9 @@
-// Consecutive loads at constant distances, such as `x[i]`, `x[i + 256]` and `x[i + 512]`: one bounds check covers all
-// of them. If it fails, their elements in bounds are copied to a buffer on the stack, at the same distances, so that
-// the code that follows is the same: loads, each of which can be an operand of its user.
-//
-// Rejected: phis of the loads' registers. All of them would be live at the join.
+#include "compiler/vectorize/widener_shared_checks.h"
+
 #include <algorithm>
 
 #include "compiler/ir/loop_metadata.h"
-#include "compiler/ir/simdgroup.h"
-#include "compiler/vectorize/widener.h"
+#include "compiler/vectorize/widener_guards.h"
 
 namespace kiln::widening {
 
@@ -18,12 +14,12 @@ constexpr uint64_t kMaxBytes = 16 << 10, kMaxBytesInBlock = 64 << 10;
 
 }  // namespace
 
-bool Widener::can_share_check(const AccessGroup& group, LoadInst& load, Member& member) {
+bool SharedChecks::can_share_check(const AccessGroup& group, LoadInst& load, Member& member) {
   auto& first = cast<LoadInst>(*group[0].access);
   if (load.getType() != first.getType() || load.getAlign() != first.getAlign()) return false;
   auto [allowed, address] = guarded_address_of(load);
   auto [first_allowed, first_address] = guarded_address_of(first);
-  std::optional<LaneGuard> guard = lane_guard_of(allowed), first_guard = lane_guard_of(first_allowed);
+  std::optional<LaneGuard> guard = lane_guard_of(allowed, flow_), first_guard = lane_guard_of(first_allowed, flow_);
   if (guard->limit != first_guard->limit) return false;
   uint64_t bytes = layout_.getTypeStoreSize(load.getType());
   std::optional<int64_t> offset = distance(first_address, address, bytes, evolution_);
@@ -40,13 +36,16 @@ bool Widener::can_share_check(const AccessGroup& group, LoadInst& load, Member& 
   return true;
 }
 
-void Widener::find_shared_checks(BasicBlock& block) {
+void SharedChecks::find(BasicBlock& block) {
   auto is_candidate = [&](LoadInst& load) {
-    if (load.getType()->isIntegerTy(1) || tiles_.contains(&load) || group_of_.contains(&load)) return false;
+    if (!lanes_.is_divergent(load.getPointerOperand()) || load.getType()->isIntegerTy(1) || tiles_.is_at(load) ||
+        interleaved_.contains(load))
+      return false;
     auto [allowed, address] = guarded_address_of(load);
-    std::optional<LaneGuard> guard = lane_guard_of(allowed);
-    return guard && is_divergent(allowed) && have_equal_strides(guard->offset, address) &&
-           element_stride(address, layout_.getTypeStoreSize(load.getType())) == 1 && !has_negative_offset(address);
+    std::optional<LaneGuard> guard = lane_guard_of(allowed, flow_);
+    return guard && lanes_.is_divergent(allowed) && patterns_.have_equal_strides(guard->offset, address) &&
+           strides_.element_stride(address, layout_.getTypeStoreSize(load.getType())) == 1 &&
+           !strides_.has_negative_offset(address);
   };
   auto can_join = [&](const AccessGroup& group, LoadInst& load, Member& member) {
     return can_share_check(group, load, member);
@@ -54,15 +53,15 @@ void Widener::find_shared_checks(BasicBlock& block) {
   uint64_t total_bytes = 0;
   group_loads(block, is_candidate, can_join, [&](const AccessGroup& group) {
     if ((total_bytes += kMaxBytes) > kMaxBytesInBlock) return;
-    for (const Member& member : group) shared_check_of_[member.access] = static_cast<unsigned>(shared_checks_.size());
+    for (const Member& member : group) check_of_[member.access] = static_cast<unsigned>(shared_checks_.size());
     shared_checks_.push_back({group});
   });
 }
 
-AllocaInst* Widener::acquire_buffer(uint64_t bytes) {
+AllocaInst* SharedChecks::acquire_buffer(uint64_t bytes) {
   auto found = find_if(free_buffers_, [&](const auto& buffer) { return buffer.second >= bytes; });
   if (found == free_buffers_.end()) {
-    AllocaInst* buffer = scratch(ArrayType::get(Type::getInt8Ty(context_), bytes));
+    AllocaInst* buffer = scratch_.acquire(ArrayType::get(Type::getInt8Ty(lanes_.context()), bytes));
     buffer->setAlignment(Align(64));
     return buffer;
   }
@@ -72,57 +71,51 @@ AllocaInst* Widener::acquire_buffer(uint64_t bytes) {
 }
 
 // Called at the first member.
-void Widener::emit_shared_check(SharedCheck& shared, IRBuilder<>& builder) {
+void SharedChecks::emit_check(SharedCheck& shared, IRBuilder<>& builder) {
   int64_t lowest = lowest_offset(shared.members), highest = lowest;
   for (const Member& member : shared.members) highest = std::max(highest, member.offset);
-  auto& load =
-      cast<LoadInst>(*find_if(shared.members, [&](const Member& member) { return member.offset == lowest; })->access);
+  auto& load = cast<LoadInst>(lowest_access(shared.members));
   auto [allowed, pointer] = guarded_address_of(load);
-  LaneGuard guard = *lane_guard_of(allowed);
+  LaneGuard guard = *lane_guard_of(allowed, flow_);
   uint64_t bytes = layout_.getTypeStoreSize(load.getType());
   uint64_t reach = (static_cast<uint64_t>(highest - lowest) + kLanes - 1) * bytes;
   shared.buffer_bytes = reach + bytes;
   shared.buffer = acquire_buffer(shared.buffer_bytes);
 
-  Value* first = at_lane(pointer, 0, builder);
-  CheckedPieces checked;
-  Value* in_bounds = check_bounds(guard.offset, guard.limit, /*lowest=*/0, reach, checked, builder);
+  Value* first = lane_scalars_.at_lane(pointer, 0, builder);
+  Value* in_bounds = checks_.check_bounds(guard.offset, guard.limit, /*lowest=*/0, reach, builder);
   // Without masked accesses all lanes must be active.
-  if (!can_mask(bytes)) in_bounds = builder.CreateAnd(in_bounds, all_active(builder));
+  if (!lanes_.can_mask(bytes)) in_bounds = builder.CreateAnd(in_bounds, lanes_.all_active(builder));
   auto in_memory = [&]() -> Values { return {first}; };
   auto copied = [&]() -> Values {
     copy_to_buffer(shared, load, first, builder);
     return {shared.buffer};
   };
-  shared.base = create_if_else({in_bounds, "rows", "copied"}, builder, in_memory, copied)[0];
+  shared.base = lanes_.create_if_else({in_bounds, "rows", "copied"}, builder, in_memory, copied)[0];
 }
 
 // A loop over the loads, of which `lowest` has the lowest address: a load in bounds is copied as a whole, others lane
 // by lane.
-void Widener::copy_to_buffer(const SharedCheck& shared, LoadInst& lowest, Value* first, IRBuilder<>& builder) {
+void SharedChecks::copy_to_buffer(const SharedCheck& shared, LoadInst& lowest, Value* first, IRBuilder<>& builder) {
   auto [allowed, pointer] = guarded_address_of(lowest);
-  LaneGuard guard = *lane_guard_of(allowed);
+  LaneGuard guard = *lane_guard_of(allowed, flow_);
   Type *element = lowest.getType(), *number = builder.getInt64Ty();
   uint64_t bytes = layout_.getTypeStoreSize(element);
   SmallVector<uint64_t> distances;
   for (const Member& member : shared.members)
     distances.push_back(static_cast<uint64_t>(member.offset - lowest_offset(shared.members)) * bytes);
-  Constant* list = ConstantDataArray::get(context_, distances);
-  auto* table = new GlobalVariable(*to_.getParent(), list->getType(), true, GlobalValue::InternalLinkage, list,
-                                   "__kiln_distances");
-  LaneSlots slots;
-  for (Value* value : {pointer, guard.offset}) store_leaves(value, slots, builder);
-  Value* first_offset = at_lane(guard.offset, 0, builder);
-  Value* is_in_order = check_stride(guard.offset, builder);
+  Constant* list = ConstantDataArray::get(lanes_.context(), distances);
+  auto* table = new GlobalVariable(*lanes_.function().getParent(), list->getType(), true, GlobalValue::InternalLinkage,
+                                   list, "__kiln_distances");
+  LaneLoops::Slots slots;
+  for (Value* value : {pointer, guard.offset}) lane_loops_.store_leaves(value, slots, builder);
+  Value* first_offset = lane_scalars_.at_lane(guard.offset, 0, builder);
+  Value* is_in_order = checks_.check_stride(guard.offset, builder);
   Value* reach = builder.getInt64((kLanes - 1) * bytes);
-  Value* reduced = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, scalar(guard.limit), reach);
-  Value* bits = builder.CreateBitCast(mask_, builder.getInt32Ty());
+  Value* reduced = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, lanes_.scalar(guard.limit), reach);
+  Value* bits = lanes_.mask_bits(builder);
 
-  auto block = [&](const char* name) {
-    BasicBlock* made = BasicBlock::Create(context_, name, &to_);
-    made->moveAfter(builder.GetInsertBlock());
-    return made;
-  };
+  auto block = [&](const char* name) { return lanes_.create_block(name, builder.GetInsertBlock()); };
   BasicBlock *before = builder.GetInsertBlock(), *end = block("copied.end"), *next = block("row.next");
   BasicBlock *lane_block = block("lane"), *lanes = block("lanes"), *whole_block = block("row"),
              *copy_block = block("copy");
@@ -148,11 +141,12 @@ void Widener::copy_to_buffer(const SharedCheck& shared, LoadInst& lowest, Value*
   PHINode* rest = builder.CreatePHI(builder.getInt32Ty(), 2, "rest");
   rest->addIncoming(bits, lanes);
   Value* lane = builder.CreateBinaryIntrinsic(Intrinsic::cttz, rest, builder.getTrue());
-  Value* offset = builder.CreateAdd(at_lane_of_loop(guard.offset, lane, slots, builder), distance);
-  Value* address = builder.CreateGEP(builder.getInt8Ty(), at_lane_of_loop(pointer, lane, slots, builder), distance);
+  Value* offset = builder.CreateAdd(lane_loops_.at_lane_of_loop(guard.offset, lane, slots, builder), distance);
+  Value* address =
+      builder.CreateGEP(builder.getInt8Ty(), lane_loops_.at_lane_of_loop(pointer, lane, slots, builder), distance);
   Value* own = builder.CreateGEP(element, to, builder.CreateZExt(lane, number));
   // If the guard fails, the zero stored above.
-  address = builder.CreateSelect(builder.CreateICmpULT(offset, scalar(guard.limit)), address, own);
+  address = builder.CreateSelect(builder.CreateICmpULT(offset, lanes_.scalar(guard.limit)), address, own);
   builder.CreateAlignedStore(builder.CreateAlignedLoad(element, address, lowest.getAlign()), own, lowest.getAlign());
   Value* remaining = builder.CreateAnd(rest, builder.CreateSub(rest, builder.getInt32(1)));
   rest->addIncoming(remaining, lane_block);
@@ -166,14 +160,18 @@ void Widener::copy_to_buffer(const SharedCheck& shared, LoadInst& lowest, Value*
   builder.SetInsertPoint(end);
 }
 
-void Widener::load_with_shared_check(LoadInst& load, SharedCheck& shared, IRBuilder<>& builder) {
-  if (!shared.base) emit_shared_check(shared, builder);
+bool SharedChecks::load(LoadInst& load, IRBuilder<>& builder) {
+  auto found = check_of_.find(&load);
+  if (found == check_of_.end()) return false;
+  SharedCheck& shared = shared_checks_[found->second];
+  if (!shared.base) emit_check(shared, builder);
   const Member& member =
       *find_if(shared.members, [&](const Member& one) { return one.access == static_cast<Instruction*>(&load); });
   Value* address = builder.CreateConstGEP1_64(load.getType(), shared.base,
                                               static_cast<uint64_t>(member.offset - lowest_offset(shared.members)));
-  vectors_[&load] = load_consecutive(load, address, builder);
+  lanes_.set_vector(&load, strided_.load_consecutive(load, address, builder));
   if (++shared.num_loaded == shared.members.size()) free_buffers_.push_back({shared.buffer, shared.buffer_bytes});
+  return true;
 }
 
 }  // namespace kiln::widening

@@ -1,141 +1,23 @@
-// Loads and stores of matrices, whose lanes access eight rows in memory, a few lanes at each: an access per row and
-// permutations, instead of 64 scalar accesses.
-//
-// A thread has two elements of a matrix. Their accesses are joined if they are at a constant distance: only then does a
-// row's access touch nothing but elements of some lane. The distance between rows may be known at run time only.
+#include "compiler/vectorize/widener_tiles.h"
+
 #include <llvm/Analysis/VectorUtils.h>
-#include <llvm/IR/GetElementPtrTypeIterator.h>
 
 #include <algorithm>
 #include <tuple>
 
 #include "compiler/ir/code_motion.h"
-#include "compiler/ir/guard_sinks.h"
-#include "compiler/ir/simdgroup.h"
-#include "compiler/vectorize/widener.h"
+#include "compiler/vectorize/widener_access_groups.h"
 
 namespace kiln::widening {
 
 namespace {
 
-constexpr uint64_t kMaxTileOffset = 1 << 16;
 constexpr unsigned kMaxStrips = 8;
 
 }  // namespace
 
-std::optional<Widener::LaneOffsets> Widener::sum_of(const std::optional<LaneOffsets>& one,
-                                                    const std::optional<LaneOffsets>& other) {
-  if (!one || !other || (one->pitch && other->pitch && one->pitch != other->pitch)) return std::nullopt;
-  LaneOffsets sum = *one;
-  if (!sum.pitch) sum.pitch = other->pitch;
-  for (unsigned lane = 0; lane < kLanes; ++lane) {
-    sum.offsets[lane] += other->offsets[lane];
-    sum.rows[lane] += other->rows[lane];
-  }
-  return sum;
-}
-
-std::optional<Widener::LaneOffsets> Widener::product_of(const std::optional<LaneOffsets>& lane_offsets,
-                                                        uint64_t factor) {
-  if (!lane_offsets || factor > kMaxTileOffset) return std::nullopt;
-  LaneOffsets product = *lane_offsets;
-  for (unsigned lane = 0; lane < kLanes; ++lane) {
-    product.offsets[lane] *= factor;
-    product.rows[lane] *= factor;
-    if (product.offsets[lane] > kMaxTileOffset || product.rows[lane] > kMaxTileOffset) return std::nullopt;
-  }
-  return product;
-}
-
-// Of an address or a 64-bit number.
-std::optional<Widener::LaneOffsets> Widener::lane_offsets_of(Value* value, unsigned depth) {
-  if (!is_divergent(value)) return LaneOffsets{};
-  if (depth > 12) return std::nullopt;
-  if (auto values = values_of(value)) {
-    LaneOffsets lane_offsets;
-    for (unsigned lane = 0; lane < kLanes; ++lane) {
-      if ((*values)[lane].ugt(kMaxTileOffset)) return std::nullopt;
-      lane_offsets.offsets[lane] = (*values)[lane].getZExtValue();
-    }
-    return lane_offsets;
-  }
-  auto* instruction = dyn_cast<Instruction>(value);
-  if (!instruction) return std::nullopt;
-  auto of = [&](unsigned i) { return lane_offsets_of(instruction->getOperand(i), depth + 1); };
-  auto is_uniform = [&](unsigned i) { return !is_divergent(instruction->getOperand(i)); };
-  if (isa<ZExtInst, SExtInst>(instruction)) {
-    Value* narrow = instruction->getOperand(0);
-    if (!never_wraps(value)) return std::nullopt;
-    std::optional<Pattern> pattern = pattern_of(narrow);
-    if (!pattern) return std::nullopt;
-    LaneOffsets lane_offsets;
-    lane_offsets.offsets = pattern->offsets;
-    return lane_offsets;
-  }
-  if (!instruction->getType()->isPointerTy() && !instruction->getType()->isIntegerTy(64)) return std::nullopt;
-  switch (instruction->getOpcode()) {
-    case Instruction::PtrToInt:
-    case Instruction::IntToPtr: return of(0);
-    case Instruction::Or:
-      if (!cast<PossiblyDisjointInst>(instruction)->isDisjoint()) return std::nullopt;
-      [[fallthrough]];
-    case Instruction::Add: return sum_of(of(0), of(1));
-    case Instruction::Sub: return is_uniform(1) ? of(0) : std::nullopt;
-    case Instruction::Shl: {
-      auto* by = dyn_cast<ConstantInt>(instruction->getOperand(1));
-      return by && by->getZExtValue() <= 16 ? product_of(of(0), uint64_t{1} << by->getZExtValue()) : std::nullopt;
-    }
-    case Instruction::Mul: {
-      if (!is_uniform(0) && !is_uniform(1)) return std::nullopt;
-      unsigned factor = is_uniform(1) ? 1 : 0;
-      std::optional<LaneOffsets> lane_offsets = of(1 - factor);
-      if (auto* known = dyn_cast<ConstantInt>(instruction->getOperand(factor)))
-        return product_of(lane_offsets, known->getValue().getLimitedValue());
-      if (!lane_offsets || lane_offsets->pitch) return std::nullopt;
-      std::swap(lane_offsets->offsets, lane_offsets->rows);
-      lane_offsets->pitch = instruction->getOperand(factor);
-      return lane_offsets;
-    }
-    case Instruction::GetElementPtr: {
-      std::optional<LaneOffsets> sum = of(0);
-      auto level = gep_type_begin(instruction);
-      for (unsigned i = 1; i < instruction->getNumOperands(); ++i, ++level) {
-        if (is_uniform(i)) continue;
-        if (layout_.getTypeSizeInBits(instruction->getOperand(i)->getType()) != 64) return std::nullopt;
-        sum = sum_of(sum, product_of(of(i), level.getSequentialElementStride(layout_)));
-      }
-      return sum;
-    }
-    default: return std::nullopt;
-  }
-}
-
-// Nothing for addresses with a stride: such accesses are strided (widener_memory.cpp).
-std::optional<Widener::LaneOffsets> Widener::lane_offsets_of_access(Instruction& access) {
-  Value* pointer = getLoadStorePointerOperand(&access);
-  Type* type = getLoadStoreType(&access);
-  bool is_simple = isa<LoadInst>(access) ? cast<LoadInst>(access).isSimple() : cast<StoreInst>(access).isSimple();
-  uint64_t bytes = layout_.getTypeStoreSize(type);
-  if (!is_simple || type->isIntegerTy(1) || bytes != layout_.getTypeAllocSize(type) || bytes > 8) return std::nullopt;
-  Value *allowed = nullptr, *address = pointer;
-  if (auto* select = dyn_cast<SelectInst>(pointer)) {
-    allowed = select->getCondition();
-    address = select->getTrueValue();
-    if (!isa<LoadInst>(access) ? !is_sink(select->getFalseValue()) : !guarded(pointer)) return std::nullopt;
-  }
-  if (!is_divergent(address) || stride_of(address)) return std::nullopt;
-  std::optional<LaneOffsets> lane_offsets = lane_offsets_of(address);
-  if (!lane_offsets || !allowed || !is_divergent(allowed)) return lane_offsets;
-  auto* comparison = dyn_cast<ICmpInst>(allowed);
-  if (!comparison || comparison->getPredicate() != ICmpInst::ICMP_ULT ||
-      !comparison->getOperand(0)->getType()->isIntegerTy(64) || is_divergent(comparison->getOperand(1)) ||
-      lane_offsets_of(comparison->getOperand(0)) != lane_offsets)
-    return std::nullopt;
-  return lane_offsets;
-}
-
 // Consecutive elements of lanes are a strip. All strips must be equally long, and all elements distinct.
-bool Widener::make_tile(ArrayRef<Instruction*> accesses, ArrayRef<LaneOffsets> lane_offsets, Tile& tile) {
+bool Tiles::make_tile(ArrayRef<Instruction*> accesses, ArrayRef<LaneOffsets> lane_offsets, Tile& tile) const {
   tile.accesses.assign(accesses.begin(), accesses.end());
   tile.bytes = layout_.getTypeStoreSize(getLoadStoreType(accesses[0]));
   tile.has_constant_distances = !lane_offsets[0].pitch;
@@ -165,8 +47,8 @@ bool Widener::make_tile(ArrayRef<Instruction*> accesses, ArrayRef<LaneOffsets> l
          all_of(tile.strips, [&](const Strip& strip) { return strip.elements.size() == length; });
 }
 
-void Widener::find_tiles() {
-  for (BasicBlock& block : from_) {
+void Tiles::find(Function& from) {
+  for (BasicBlock& block : from) {
     Instruction* first = nullptr;
     std::optional<LaneOffsets> lane_offsets;
     auto make_single = [&] {
@@ -206,7 +88,7 @@ void Widener::find_tiles() {
         tiles_[first] = tile;
       } else {
         tiles_[&second] = tile;
-        stored_in_tiles_.insert(first);
+        deferred_.insert(first);
       }
       first = nullptr;
       return true;
@@ -214,7 +96,7 @@ void Widener::find_tiles() {
     for (Instruction& instruction : make_early_inc_range(block)) {
       bool is_access = isa<LoadInst, StoreInst>(instruction);
       std::optional<LaneOffsets> found;
-      if (is_access) found = lane_offsets_of_access(instruction);
+      if (is_access) found = tile_addresses_.lane_offsets_of_access(instruction);
       if (found && join(instruction, *found)) continue;
       if (found || instruction.mayWriteToMemory() ||
           (first && isa<StoreInst>(first) && instruction.mayReadOrWriteMemory()))
@@ -229,21 +111,21 @@ void Widener::find_tiles() {
 }
 
 // Whether guards allow all of it, and all lanes are active.
-Value* Widener::check_tile_bounds(const Tile& tile, IRBuilder<>& builder) {
-  Value* in_bounds = is_all(mask_) ? builder.getTrue() : all_active(builder);
+Value* Tiles::check_bounds(const Tile& tile, IRBuilder<>& builder) {
+  Value* in_bounds = is_all(lanes_.mask()) ? builder.getTrue() : lanes_.all_active(builder);
   uint64_t reach = (tile.strips[0].elements.size() - 1) * tile.bytes;
   auto check_strip = [&](const Strip& strip) {
     auto* select = dyn_cast<SelectInst>(getLoadStorePointerOperand(tile.accesses[strip.access]));
     if (!select) return;
     Value* allowed = select->getCondition();
-    if (!is_divergent(allowed)) {
-      in_bounds = builder.CreateAnd(in_bounds, scalar(allowed));
+    if (!lanes_.is_divergent(allowed)) {
+      in_bounds = builder.CreateAnd(in_bounds, lanes_.scalar(allowed));
       return;
     }
     auto* comparison = cast<ICmpInst>(allowed);
-    Value* reduced =
-        builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, scalar(comparison->getOperand(1)), builder.getInt64(reach));
-    Value* offset = at_lane(comparison->getOperand(0), strip.lane, builder);
+    Value* reduced = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, lanes_.scalar(comparison->getOperand(1)),
+                                                   builder.getInt64(reach));
+    Value* offset = lane_scalars_.at_lane(comparison->getOperand(0), strip.lane, builder);
     in_bounds = builder.CreateAnd(in_bounds, builder.CreateICmpULT(offset, reduced));
   };
   // If the first and the last strip are in bounds, so are those between, whose distances are known.
@@ -256,19 +138,22 @@ Value* Widener::check_tile_bounds(const Tile& tile, IRBuilder<>& builder) {
   return in_bounds;
 }
 
-Widener::Values Widener::emit_by_tile(const Tile& tile, IRBuilder<>& builder, Emitter vectorized, Emitter scalarized) {
-  Value* in_bounds = check_tile_bounds(tile, builder);
+Values Tiles::emit(const Tile& tile, IRBuilder<>& builder, Emitter vectorized, Emitter scalarized) {
+  Value* in_bounds = check_bounds(tile, builder);
   if (auto* known = dyn_cast<ConstantInt>(in_bounds); known && known->isOne()) return vectorized();
-  return create_if_else({in_bounds, "tile", "lanes"}, builder, vectorized, scalarized);
+  return lanes_.create_if_else({in_bounds, "tile", "lanes"}, builder, vectorized, scalarized);
 }
 
-void Widener::load_tile(const Tile& tile, IRBuilder<>& builder) {
+bool Tiles::load(LoadInst& load, IRBuilder<>& builder) {
+  auto found = tiles_.find(&load);
+  if (found == tiles_.end()) return false;
+  const Tile& tile = found->second;
   Type* element = getLoadStoreType(tile.accesses[0]);
   size_t length = tile.strips[0].elements.size();
   auto address = [&](const Strip& strip) {
     Value* pointer = getLoadStorePointerOperand(tile.accesses[strip.access]);
     auto* select = dyn_cast<SelectInst>(pointer);
-    return at_lane(select ? select->getTrueValue() : pointer, strip.lane, builder);
+    return lane_scalars_.at_lane(select ? select->getTrueValue() : pointer, strip.lane, builder);
   };
   auto vectorized = [&]() -> Values {
     Values strips;
@@ -289,35 +174,41 @@ void Widener::load_tile(const Tile& tile, IRBuilder<>& builder) {
   auto scalarized = [&]() -> Values {
     Values results;
     for (Instruction* access : tile.accesses) {
-      widen_load_scalarized(cast<LoadInst>(*access), builder);
-      results.push_back(vectors_[access]);
+      lane_accesses_.load(cast<LoadInst>(*access), builder);
+      results.push_back(lanes_.known_vector(access));
     }
     return results;
   };
-  for (auto [access, result] : zip_equal(tile.accesses, emit_by_tile(tile, builder, vectorized, scalarized)))
-    vectors_[access] = result;
+  for (auto [access, result] : zip_equal(tile.accesses, emit(tile, builder, vectorized, scalarized)))
+    lanes_.set_vector(access, result);
+  return true;
 }
 
-void Widener::store_tile(const Tile& tile, IRBuilder<>& builder) {
+bool Tiles::store(StoreInst& store, IRBuilder<>& builder, function_ref<void(StoreInst&)> store_single) {
+  auto found = tiles_.find(&store);
+  if (found == tiles_.end()) return false;
+  const Tile& tile = found->second;
   auto vectorized = [&]() -> Values {
     Values values;
     for (Instruction* access : tile.accesses)
-      values.push_back(vector(cast<StoreInst>(access)->getValueOperand(), builder));
+      values.push_back(lanes_.vector(cast<StoreInst>(access)->getValueOperand(), builder));
     Value* all = concatenateVectors(builder, values);
     for (const Strip& strip : tile.strips) {
-      auto& store = cast<StoreInst>(*tile.accesses[strip.access]);
-      auto* select = dyn_cast<SelectInst>(store.getPointerOperand());
-      Value* address = at_lane(select ? select->getTrueValue() : store.getPointerOperand(), strip.lane, builder);
+      auto& first = cast<StoreInst>(*tile.accesses[strip.access]);
+      auto* select = dyn_cast<SelectInst>(first.getPointerOperand());
+      Value* address =
+          lane_scalars_.at_lane(select ? select->getTrueValue() : first.getPointerOperand(), strip.lane, builder);
       SmallVector<int> sources(strip.elements.begin(), strip.elements.end());
-      builder.CreateAlignedStore(builder.CreateShuffleVector(all, sources), address, store.getAlign());
+      builder.CreateAlignedStore(builder.CreateShuffleVector(all, sources), address, first.getAlign());
     }
     return {};
   };
   auto scalarized = [&]() -> Values {
-    for (Instruction* access : tile.accesses) widen_single_store(cast<StoreInst>(*access), builder);
+    for (Instruction* access : tile.accesses) store_single(cast<StoreInst>(*access));
     return {};
   };
-  emit_by_tile(tile, builder, vectorized, scalarized);
+  emit(tile, builder, vectorized, scalarized);
+  return true;
 }
 
 }  // namespace kiln::widening

@@ -1,23 +1,22 @@
+#include "compiler/vectorize/widener_zeros.h"
+
 #include <llvm/Analysis/ValueTracking.h>
 
 #include "compiler/ir/code_motion.h"
 #include "compiler/ir/guard_zeros.h"
-#include "compiler/ir/simdgroup.h"
-#include "compiler/vectorize/widener.h"
+#include "compiler/vectorize/widener_guards.h"
 
 namespace kiln::widening {
 
-// `inside ? x[i] : 0`, as in bodies that read first and check borders afterwards. If the condition is uniform, the
-// widener selects the address, of the data or of zeros. So nothing is read that is not needed, and neither the guard
-// nor the select is a branch that depends on data: they are evaluated one after the other, and a range beyond the
-// border takes the fast path.
-void Widener::find_zeroed_loads() {
-  for (BasicBlock& block : from_) {
+void ZeroedLoads::find(Function& from, function_ref<bool(LoadInst&)> is_taken) {
+  for (BasicBlock& block : from) {
     SmallVector<SelectInst*> selects;
     for (Instruction& instruction : block)
       if (auto* select = dyn_cast<SelectInst>(&instruction)) selects.push_back(select);
     for (SelectInst* select : selects) {
-      if (!is_divergent(select) || is_divergent(select->getCondition()) || select->getType()->isPointerTy()) continue;
+      if (!lanes_.is_divergent(select) || lanes_.is_divergent(select->getCondition()) ||
+          select->getType()->isPointerTy())
+        continue;
       auto is_zero = [](const Value* value) {
         const auto* constant = dyn_cast<Constant>(value);
         return constant && constant->isNullValue();
@@ -26,10 +25,11 @@ void Widener::find_zeroed_loads() {
       if (keeps_first == is_zero(select->getTrueValue())) continue;
       auto* load = dyn_cast<LoadInst>(select->getOperand(keeps_first ? 1 : 2));
       if (!load || load->getParent() != &block || !load->hasOneUse() || !load->isSimple() ||
-          load->getType()->isIntegerTy(1) || !is_divergent(load->getPointerOperand()))
+          load->getType()->isIntegerTy(1) || !lanes_.is_divergent(load->getPointerOperand()))
         continue;
-      if (groups_.contains(load) || group_of_.contains(load) || tiles_.contains(load)) continue;
-      if (element_stride(guarded_address_of(*load).address, layout_.getTypeStoreSize(load->getType())) != 1) continue;
+      if (is_taken(*load)) continue;
+      if (strides_.element_stride(guarded_address_of(*load).address, layout_.getTypeStoreSize(load->getType())) != 1)
+        continue;
       if (!move_before(select->getCondition(), *load)) continue;
       zeroed_loads_[load] = {select, false};
     }
@@ -50,17 +50,18 @@ void Widener::find_zeroed_loads() {
   }
 }
 
-bool Widener::select_address(LoadInst& load, Value* pointer, Value* allowed, IRBuilder<>& builder) {
+bool ZeroedLoads::load(LoadInst& load, IRBuilder<>& builder) {
   auto found = zeroed_loads_.find(&load);
   if (found == zeroed_loads_.end()) return false;
   SelectInst& select = *found->second.select;
+  auto [allowed, pointer] = guarded_address_of(load);
   uint64_t bytes = layout_.getTypeStoreSize(load.getType());
   AccessShape shape{bytes, bytes * (kLanes - 1), true};
-  std::optional<RangeCheck> check = check_range(pointer, allowed, shape, builder);
+  std::optional<RangeCheck> check = checks_.check_range(pointer, allowed, shape, builder);
   if (!check) return false;
 
-  GlobalVariable* zeros = zeros_of(*to_.getParent(), bytes * kLanes);
-  Value* condition = scalar(select.getCondition());
+  GlobalVariable* zeros = zeros_of(*lanes_.function().getParent(), bytes * kLanes);
+  Value* condition = lanes_.scalar(select.getCondition());
   // If the condition is undefined either address will do, but it must be one of them.
   if (!isGuaranteedNotToBeUndefOrPoison(condition)) condition = builder.CreateFreeze(condition);
   if (select.getTrueValue() != &load) condition = builder.CreateNot(condition);
@@ -68,35 +69,35 @@ bool Widener::select_address(LoadInst& load, Value* pointer, Value* allowed, IRB
   auto* known = dyn_cast<ConstantInt>(check->condition);
   if (!known || !known->isOne()) {
     // A used load whose lanes are not consecutive: its elements are copied to a buffer.
-    AllocaInst* buffer = IRBuilder<>(allocas_).CreateAlloca(vector_of(load.getType()));
+    AllocaInst* buffer = lanes_.allocate(vector_of(load.getType()));
     auto consecutive = [&]() -> Values { return {address}; };
     auto outside = [&]() -> Values { return {zeros}; };
     auto copied = [&]() -> Values {
-      widen_load_scalarized(load, builder);
-      builder.CreateStore(vectors_[&load], buffer);
+      lane_accesses_.load(load, builder);
+      builder.CreateStore(lanes_.known_vector(&load), buffer);
       return {buffer};
     };
     auto slow_path = [&] {
-      Value* all_outside = is_outside(*check, shape, builder);
-      return all_outside ? create_if_else({all_outside, "none", "some", false}, builder, outside, copied) : copied();
+      Value* all_outside = checks_.is_outside(*check, shape, builder);
+      return all_outside ? lanes_.create_if_else({all_outside, "none", "some", false}, builder, outside, copied)
+                         : copied();
     };
     Value* is_ready = builder.CreateOr(builder.CreateNot(condition), check->condition);
-    address = create_if_else({is_ready, "row", "lanes"}, builder, consecutive, slow_path)[0];
+    address = lanes_.create_if_else({is_ready, "row", "lanes"}, builder, consecutive, slow_path)[0];
   }
   if (found->second.is_sunk)
     sunk_loads_[&select] = {&load, address};
   else
-    vectors_[&select] = load_consecutive(load, address, builder);
+    lanes_.set_vector(&select, strided_.load_consecutive(load, address, builder));
   return true;
 }
 
-// Called before each instruction, so that its operands are there wherever its parts are emitted.
-void Widener::emit_sunk_loads(Instruction& user, IRBuilder<>& builder) {
+void ZeroedLoads::emit_sunk_loads(Instruction& user, IRBuilder<>& builder) {
   if (sunk_loads_.empty()) return;
   for (Value* operand : user.operands()) {
     auto sunk = sunk_loads_.find(operand);
-    if (sunk == sunk_loads_.end() || vectors_.contains(operand)) continue;
-    vectors_[operand] = load_consecutive(*sunk->second.load, sunk->second.address, builder);
+    if (sunk == sunk_loads_.end() || lanes_.known_vector(operand)) continue;
+    lanes_.set_vector(operand, strided_.load_consecutive(*sunk->second.load, sunk->second.address, builder));
   }
 }
 

@@ -2,7 +2,7 @@
 // selects the copy that does without them.
 //
 // Each access checks whether its lanes are consecutive and pass its guard, and has a slow path for divergent lanes
-// (widener_memory.cpp). What is evaluated before a region of code often answers this for all of its accesses. The fast
+// (widener_checks.h). What is evaluated before a region of code often answers this for all of its accesses. The fast
 // copy has no branches then, and keeps no registers live for paths that are never taken.
 //
 // This is one mechanism at four scopes: a loop, the loop over the halves of 64 coarsened threads, a threadgroup's

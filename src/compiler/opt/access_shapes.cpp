@@ -1,0 +1,79 @@
+#include "compiler/opt/access_shapes.h"
+
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+
+#include "compiler/analysis/structured_flow.h"
+#include "compiler/vectorize/widener_guards.h"
+#include "compiler/vectorize/widener_lane_sums.h"
+#include "compiler/vectorize/widener_patterns.h"
+#include "compiler/vectorize/widener_strides.h"
+#include "compiler/vectorize/widener_tile_addresses.h"
+#include "compiler/vectorize/widener_wrapping.h"
+#include "core/text.h"
+
+namespace kiln {
+
+using namespace llvm;
+using namespace widening;
+
+static std::string list_of(ArrayRef<uint64_t> numbers) {
+  std::string text;
+  for (uint64_t number : numbers) text += concat(text.empty() ? "" : " ", number);
+  return text;
+}
+
+std::vector<std::pair<std::string, std::string>> access_shapes(Function& function, FunctionAnalysisManager& analyses) {
+  const StructuredFlow flow(function, analyses);
+  const DataLayout& layout = function.getDataLayout();
+  Strides strides(flow, analyses.getResult<LoopAnalysis>(function), layout);
+  Wrapping wrapping(flow, analyses.getResult<ScalarEvolutionAnalysis>(function), layout, strides);
+  AddressPatterns patterns(flow, layout, strides, wrapping);
+  const LaneSums lane_sums(flow, layout);
+  TileAddresses tile_addresses(flow, layout, strides, wrapping, patterns);
+  std::vector<std::pair<std::string, std::string>> shapes;
+  for (Instruction& access : instructions(function)) {
+    if (!isa<LoadInst, StoreInst>(access)) continue;
+    std::vector<std::string> found;
+    auto [allowed, address] = guarded_address_of(access);
+    if (!flow.is_divergent(address)) {
+      found.push_back("uniform");
+    } else if (std::optional<int64_t> stride = strides.stride_of(address)) {
+      found.push_back(concat("stride ", *stride));
+      if (strides.has_piece(address)) found.push_back("but at a border");
+      if (strides.has_negative_offset(address)) found.push_back("from a negative offset");
+      if (!wrapping.never_wraps(address)) found.push_back("may wrap");
+    } else if (std::optional<Pattern> pattern = patterns.pattern_of(address)) {
+      found.push_back(concat("pattern ", list_of(pattern->offsets)));
+      if (unsigned length = strip_of(*pattern, layout.getTypeStoreSize(getLoadStoreType(&access))))
+        found.push_back(concat("strips of ", length));
+      if (!wrapping.never_wraps(address)) found.push_back("may wrap");
+    }
+    if (std::optional<LaneGuard> guard = lane_guard_of(allowed, flow)) {
+      if (patterns.have_equal_strides(guard->offset, address)) found.push_back("guarded alike");
+      if (std::optional<uint64_t> end = wrapping.end_of_extension(guard->offset))
+        found.push_back(concat("extended below ", *end));
+    }
+    if (std::optional<LaneOffsets> rows = tile_addresses.lane_offsets_of_access(access); rows && rows->pitch)
+      found.push_back(concat("rows ", list_of(rows->rows), " with offsets ", list_of(rows->offsets)));
+    if (found.empty())
+      if (std::optional<LaneSum> sum =
+              lane_sums.lane_sum_of(address, layout.getTypeStoreSize(getLoadStoreType(&access)))) {
+        std::string text = sum->is_quotient ? "quotient" : "sum";
+        for (const LaneTerm& term : sum->terms)
+          text += concat(" ", term.factor, " * ", term.number->getName().str(),
+                         lane_sums.has_position(term.number) ? "" : " (of data)");
+        if (sum->constant != 0) text += concat(" + ", sum->constant);
+        found.push_back(text);
+      }
+    std::string shape;
+    for (const std::string& one : found) shape += concat(shape.empty() ? "" : ", ", one);
+    const Value* named = isa<StoreInst>(access) ? cast<StoreInst>(access).getValueOperand() : &access;
+    shapes.push_back({named->getName().str(), shape.empty() ? "unknown" : shape});
+  }
+  return shapes;
+}
+
+}  // namespace kiln

@@ -1,0 +1,166 @@
+#include "compiler/vectorize/widener_pattern_accesses.h"
+
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/Analysis/VectorUtils.h>
+#include <llvm/IR/GetElementPtrTypeIterator.h>
+
+#include <algorithm>
+
+namespace kiln::widening {
+
+namespace {
+
+// As many loads and permutations take the time of a gather of all lanes, or of a loop over them.
+constexpr unsigned kGatherCost = 24, kLaneLoopCost = 64;
+
+}  // namespace
+
+// Stores a few strips of several lanes each. Strips that overlap are stored in the order of lanes.
+bool PatternAccesses::store(StoreInst& store, IRBuilder<>& builder) {
+  auto [allowed, pointer] = guarded_address_of(store);
+  std::optional<Pattern> pattern = patterns_.pattern_of(pointer);
+  Type* type = store.getValueOperand()->getType();
+  const uint64_t bytes = layout_.getTypeStoreSize(type);
+  if (!pattern || bytes != layout_.getTypeAllocSize(type)) return false;
+  const unsigned length = strip_of(*pattern, bytes);
+  if (length == 0) return false;
+  Value* lanes = lanes_.vector(store.getValueOperand(), builder);
+  auto store_strips = [&](Value* address) -> Values {
+    for (unsigned lane = 0; lane < kLanes; lane += length) {
+      Value* strip = builder.CreateConstGEP1_64(builder.getInt8Ty(), address, pattern->offsets[lane]);
+      Value* stored = builder.CreateShuffleVector(lanes, createSequentialMask(lane, length, 0));
+      if (is_all(lanes_.mask()) || !lanes_.can_mask(bytes))
+        builder.CreateAlignedStore(stored, strip, store.getAlign());
+      else
+        builder.CreateMaskedStore(stored, strip, store.getAlign(), lanes_.lanes_of_mask(lane, length, builder));
+    }
+    return {};
+  };
+  auto scalarized = [&]() -> Values {
+    lane_accesses_.store(store, builder);
+    return {};
+  };
+  AccessShape shape{bytes, pattern->offsets[pattern->highest], true, false, pattern->lowest};
+  checks_.emit_by_shape(pointer, allowed, shape, builder, store_strips, scalarized);
+  return true;
+}
+
+// How lanes whose addresses follow a pattern are loaded: in pieces of equally many consecutive lanes, each from the
+// elements between its lowest and its highest. A piece of one element is a scalar, as `a[ty][k]` is in threadgroups of
+// short rows; pieces that take the same elements, as of `b[k][tx]` there, are loaded once.
+std::optional<PatternAccesses::Pieces> PatternAccesses::pieces_of(const Pattern& pattern, uint64_t bytes,
+                                                                  unsigned most_cost) const {
+  const uint64_t num_elements = pattern.offsets[pattern.highest] / bytes + 1;
+  const unsigned width = isa_.num_elements(bytes);
+  std::optional<Pieces> best;
+  for (unsigned length = kLanes; length > 2; length /= 2) {
+    Pieces pieces{length, {}, true, 0};
+    for (unsigned lane = 0; lane < kLanes; lane += length) {
+      const auto offsets = ArrayRef(pattern.offsets).slice(lane, length);
+      Window window{*llvm::min_element(offsets) / bytes, 0, {}};
+      window.count = *llvm::max_element(offsets) / bytes + 1 - window.first;
+      const bool is_strip = are_consecutive(offsets, bytes);
+      pieces.are_strips &= is_strip;
+      // Whole registers if the pattern has so many elements.
+      const uint64_t rounded = PowerOf2Ceil(window.count);
+      if (!is_strip && rounded <= num_elements) {
+        window.count = rounded;
+        window.first = std::min(window.first, num_elements - rounded);
+      }
+      for (uint64_t offset : offsets) window.elements.push_back(static_cast<unsigned>(offset / bytes - window.first));
+      if (!is_contained(pieces.windows, window)) {
+        const auto registers = static_cast<unsigned>(divideCeil(window.count, width));
+        const unsigned permutations = (registers > 1 && !isa_.permute_two_registers ? 2 : 1) * registers;
+        pieces.cost += registers;
+        if (!is_strip && window.count > 1) pieces.cost += permutations * divideCeil(length, width);
+      }
+      // Pieces of less than a register are put together.
+      if (length < width) pieces.cost += 1;
+      pieces.windows.push_back(std::move(window));
+    }
+    if (pieces.cost < most_cost) {
+      most_cost = pieces.cost;
+      best = std::move(pieces);
+    }
+  }
+  return best;
+}
+
+// What some lanes take from a few elements in a row.
+Value* PatternAccesses::load_window(const LoadInst& load, const Window& window, Value* address, IRBuilder<>& builder) {
+  const auto length = static_cast<unsigned>(window.elements.size()), count = static_cast<unsigned>(window.count);
+  const unsigned width = lanes_.register_lanes(load.getType());
+  if (count == 1) {
+    LoadInst* element = builder.CreateAlignedLoad(load.getType(), address, load.getAlign());
+    element->copyMetadata(load, {LLVMContext::MD_invariant_load});
+    return builder.CreateVectorSplat(length, element);
+  }
+  if (count <= 2 * width) {
+    Value* elements = strided_.load_part(load, count, address, builder);
+    const SmallVector<int> sources(window.elements.begin(), window.elements.end());
+    return ShuffleVectorInst::isIdentityMask(sources, static_cast<int>(count))
+               ? elements
+               : builder.CreateShuffleVector(elements, sources);
+  }
+  // The last register ends where the window does.
+  Values registers, parts;
+  SmallVector<unsigned> starts;
+  for (unsigned first = 0; first < count; first += width) starts.push_back(std::min(first, count - width));
+  for (unsigned start : starts)
+    registers.push_back(
+        strided_.load_part(load, width, builder.CreateConstGEP1_32(load.getType(), address, start), builder));
+  for (unsigned first = 0; first < length; first += width) {
+    SmallVector<unsigned> elements;
+    for (unsigned i = 0; i < width; ++i) {
+      const unsigned element = window.elements[std::min(first + i, length - 1)], number = element / width;
+      elements.push_back(number * width + element - starts[number]);
+    }
+    parts.push_back(collected(registers, elements, builder));
+  }
+  if (length < width) return builder.CreateShuffleVector(parts[0], createSequentialMask(0, length, 0));
+  return concatenateVectors(builder, parts);
+}
+
+// Loads a few elements, of which each lane takes one.
+bool PatternAccesses::load(LoadInst& load, IRBuilder<>& builder) {
+  auto [allowed, pointer] = guarded_address_of(load);
+  std::optional<Pattern> pattern = patterns_.pattern_of(pointer);
+  if (!pattern) return false;
+  const uint64_t bytes = layout_.getTypeStoreSize(load.getType());
+  if (bytes != layout_.getTypeAllocSize(load.getType())) return false;
+  if (any_of(pattern->offsets, [&](uint64_t offset) { return offset % bytes != 0; })) return false;
+  auto scalarized = [&]() -> Values {
+    lane_accesses_.load(load, builder);
+    return {lanes_.known_vector(&load)};
+  };
+  std::optional<Pieces> pieces =
+      pieces_of(*pattern, bytes, lanes_.has_gathers(load.getType()) ? kGatherCost : kLaneLoopCost);
+  if (!pieces) return false;
+  const bool is_masked = pieces->are_strips && !is_all(lanes_.mask()) && lanes_.can_mask(bytes);
+  auto load_pieces = [&](Value* address) -> Values {
+    Values parts;
+    for (auto [number, window] : enumerate(pieces->windows)) {
+      const unsigned lane = static_cast<unsigned>(number) * pieces->length;
+      const auto* earlier = llvm::find(pieces->windows, window);
+      if (!is_masked && earlier != &window) {
+        parts.push_back(parts[static_cast<size_t>(earlier - pieces->windows.begin())]);
+        continue;
+      }
+      Value* from = builder.CreateConstGEP1_64(builder.getInt8Ty(), address, window.first * bytes);
+      if (is_masked) {
+        Type* type = FixedVectorType::get(load.getType(), pieces->length);
+        parts.push_back(builder.CreateMaskedLoad(type, from, load.getAlign(),
+                                                 lanes_.lanes_of_mask(lane, pieces->length, builder),
+                                                 Constant::getNullValue(type)));
+      } else {
+        parts.push_back(load_window(load, window, from, builder));
+      }
+    }
+    return {concatenateVectors(builder, parts)};
+  };
+  AccessShape shape{bytes, pattern->offsets[pattern->highest], true, !is_masked, pattern->lowest};
+  lanes_.set_vector(&load, checks_.emit_by_shape(pointer, allowed, shape, builder, load_pieces, scalarized)[0]);
+  return true;
+}
+
+}  // namespace kiln::widening

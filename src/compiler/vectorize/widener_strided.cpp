@@ -1,0 +1,309 @@
+#include "compiler/vectorize/widener_strided.h"
+
+#include <llvm/Analysis/VectorUtils.h>
+
+#include <map>
+
+namespace kiln::widening {
+
+LoadInst* StridedAccesses::load_part(const LoadInst& load, unsigned count, Value* address, IRBuilder<>& builder,
+                                     Type* element) {
+  Type* type = FixedVectorType::get(element ? element : load.getType(), count);
+  // A part may begin between the addresses of two lanes, which are aligned to more than an element.
+  const Align alignment = std::min(load.getAlign(), Align(layout_.getTypeStoreSize(load.getType())));
+  LoadInst* part = builder.CreateAlignedLoad(type, address, alignment);
+  part->copyMetadata(load, {LLVMContext::MD_invariant_load});
+  return part;
+}
+
+Value* collected(ArrayRef<Value*> registers, ArrayRef<unsigned> elements, IRBuilder<>& builder) {
+  const auto width = static_cast<unsigned>(elements.size());
+  Value* made = nullptr;
+  SmallVector<bool> is_made(width, false);
+  for (auto [number, source] : enumerate(registers)) {
+    SmallVector<int> sources;
+    bool is_used = false;
+    for (unsigned i = 0; i < width; ++i) {
+      const bool is_here = elements[i] / width == number;
+      sources.push_back(is_here      ? static_cast<int>(elements[i] % width + (made ? width : 0))
+                        : is_made[i] ? static_cast<int>(i)
+                                     : PoisonMaskElem);
+      is_used |= is_here;
+    }
+    if (!is_used) continue;
+    for (unsigned i = 0; i < width; ++i) is_made[i] = is_made[i] || elements[i] / width == number;
+    made = made ? builder.CreateShuffleVector(made, source, sources) : builder.CreateShuffleVector(source, sources);
+  }
+  return made;
+}
+
+// Of registers, a power of two, those with the elements whose index modulo `step`, another, is one of `indices`: pairs
+// of registers, or the halves of a single one, are repeatedly reduced to their even or odd elements.
+static std::vector<Values> deinterleaved(const Values& registers, uint64_t step, ArrayRef<uint64_t> indices,
+                                         IRBuilder<>& builder) {
+  // The elements whose index modulo `size` is `index`, by {size, index}.
+  std::map<std::pair<uint64_t, uint64_t>, Values> parts;
+  parts.try_emplace({1, 0}, registers);
+  auto part = [&](auto&& self, uint64_t size, uint64_t index) -> Values& {
+    auto found = parts.find({size, index});
+    if (found != parts.end()) return found->second;
+    Values& whole = self(self, size / 2, index % (size / 2));
+    const unsigned width = cast<FixedVectorType>(whole[0]->getType())->getNumElements();
+    const SmallVector<int> sources = createStrideMask(index >= size / 2, 2, whole.size() > 1 ? width : width / 2);
+    Values halves;
+    if (whole.size() == 1) halves.push_back(builder.CreateShuffleVector(whole[0], sources));
+    for (unsigned i = 0; i + 1 < whole.size(); i += 2)
+      halves.push_back(builder.CreateShuffleVector(whole[i], whole[i + 1], sources));
+    return parts[{size, index}] = std::move(halves);
+  };
+  std::vector<Values> results;
+  for (uint64_t index : indices) results.push_back(part(part, step, index));
+  return results;
+}
+
+// Loads, of every `step` elements from the address on, those at `indices`: whole registers, each of which is permuted.
+Values StridedAccesses::load_collected(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+                                       IRBuilder<>& builder) {
+  Type* element = load.getType();
+  if (layout_.getTypeStoreSize(element) == 1) {
+    // LLVM knows a sequence for every third byte of a load.
+    Value* all = load_part(load, kLanes * static_cast<unsigned>(step), address, builder);
+    Values results;
+    for (uint64_t index : indices)
+      results.push_back(builder.CreateShuffleVector(
+          all, createStrideMask(static_cast<unsigned>(index), static_cast<unsigned>(step), kLanes)));
+    return results;
+  }
+  const unsigned width = lanes_.register_lanes(element);
+  Values registers;
+  for (unsigned i = 0; i < kLanes * step; i += width)
+    registers.push_back(load_part(load, width, builder.CreateConstGEP1_32(element, address, i), builder));
+  Values results;
+  for (uint64_t index : indices) {
+    Values parts;
+    for (unsigned first = 0; first < kLanes; first += width) {
+      SmallVector<unsigned> elements;
+      for (unsigned lane = first; lane < first + width; ++lane)
+        elements.push_back(static_cast<unsigned>(lane * step + index));
+      parts.push_back(collected(registers, elements, builder));
+    }
+    results.push_back(concatenateVectors(builder, parts));
+  }
+  return results;
+}
+
+// The same for two or four elements of 1 and 2 bytes: permutations within 16 bytes, which processors have for bytes,
+// put those of equal index together. What 16 bytes have of one index is a word then, and words are deinterleaved.
+Values StridedAccesses::load_narrow(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+                                    IRBuilder<>& builder) {
+  constexpr unsigned kChunkBytes = 16;
+  Type* element = load.getType();
+  const auto bytes = static_cast<unsigned>(layout_.getTypeStoreSize(element)), members = static_cast<unsigned>(step);
+  const unsigned count = kLanes * members, width = std::min(count, isa_.num_elements(bytes));
+  const unsigned chunk = kChunkBytes / bytes, lanes = chunk / members, word_bytes = lanes * bytes;
+  SmallVector<int> sources;
+  for (unsigned i = 0; i < width; ++i) {
+    const unsigned in_chunk = i % chunk;
+    sources.push_back(static_cast<int>(i - in_chunk + in_chunk % lanes * members + in_chunk / lanes));
+  }
+  Type* words = FixedVectorType::get(builder.getIntNTy(8 * word_bytes), width * bytes / word_bytes);
+  Values registers;
+  for (unsigned i = 0; i < count; i += width) {
+    Value* part = load_part(load, width, builder.CreateConstGEP1_32(element, address, i), builder);
+    registers.push_back(builder.CreateBitCast(builder.CreateShuffleVector(part, sources), words));
+  }
+  Values results;
+  for (const Values& parts : deinterleaved(registers, step, indices, builder))
+    results.push_back(builder.CreateBitCast(concatenateVectors(builder, parts), vector_of(element)));
+  return results;
+}
+
+// The same for more of them: what a lane has is a word, or two, from which they are shifted.
+Values StridedAccesses::load_packed(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+                                    IRBuilder<>& builder) {
+  Type* element = load.getType();
+  const uint64_t bytes = layout_.getTypeStoreSize(element), word_bytes = std::min<uint64_t>(8, step * bytes);
+  Type* word = builder.getIntNTy(static_cast<unsigned>(8 * word_bytes));
+  Values words;
+  if (word_bytes == step * bytes)
+    words.push_back(load_part(load, kLanes, address, builder, word));
+  else
+    words = load_words(load, word, address, step * bytes / word_bytes, {0, 1}, builder);
+  Type* number = vector_of(builder.getIntNTy(static_cast<unsigned>(8 * bytes)));
+  Values results;
+  for (uint64_t index : indices) {
+    const uint64_t at = index * bytes;
+    Value* shifted = words[at / word_bytes];
+    if (at % word_bytes != 0) shifted = builder.CreateLShr(shifted, 8 * (at % word_bytes));
+    results.push_back(builder.CreateBitCast(builder.CreateTrunc(shifted, number), vector_of(element)));
+  }
+  return results;
+}
+
+Values StridedAccesses::load_strided(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+                                     IRBuilder<>& builder, Values* in_memory) {
+  if (step == 3) return load_collected(load, address, step, indices, builder);
+  if (!is_word(layout_.getTypeStoreSize(load.getType())))
+    return step <= 4 ? load_narrow(load, address, step, indices, builder)
+                     : load_packed(load, address, step, indices, builder);
+  return load_words(load, load.getType(), address, step, indices, builder, in_memory);
+}
+
+// The same for words and powers of two. Deinterleaving is best where one instruction permutes two registers.
+Values StridedAccesses::load_words(const LoadInst& load, Type* element, Value* address, uint64_t step,
+                                   ArrayRef<uint64_t> indices, IRBuilder<>& builder, Values* in_memory) {
+  unsigned width = lanes_.register_lanes(element);
+  const bool has_chunks = layout_.getTypeStoreSize(element) == 4 && (step >= 8 || !isa_.permute_two_registers);
+  Values registers;
+  for (unsigned i = 0; (in_memory || !has_chunks) && i < kLanes * step; i += width)
+    registers.push_back(load_part(load, width, builder.CreateConstGEP1_32(element, address, i), builder, element));
+  if (in_memory) *in_memory = registers;
+  if (has_chunks) return load_strided_words(load, address, step, indices, builder);
+  Values results;
+  for (const Values& parts : deinterleaved(registers, step, indices, builder))
+    results.push_back(concatenateVectors(builder, parts));
+  return results;
+}
+
+// The same for words. Shuffles within chunks of four words, which are the fastest, transpose four registers: from four
+// lanes' four members to four members' four lanes. A lane's other members are in other chunks.
+//
+// In a register of two chunks the other one is loaded from four lanes later, so that lanes are in order then. In one of
+// four chunks two lanes' eight members become eight lanes' two, and one more permutation takes each member's from two
+// of those registers.
+Values StridedAccesses::load_strided_words(const LoadInst& load, Value* address, uint64_t step,
+                                           ArrayRef<uint64_t> indices, IRBuilder<>& builder) {
+  constexpr unsigned kChunk = 4;
+  Type* element = load.getType();
+  // Registers of 16 words hold two lanes' eight members, but not 16.
+  unsigned width = step == 16 ? 2 * kChunk : lanes_.register_lanes(element);
+  auto part = [&](uint64_t index, unsigned count) -> Value* {
+    return load_part(load, count, builder.CreateConstGEP1_64(element, address, index), builder);
+  };
+  // The elements of each chunk: an index into the first register's chunk, or from `kChunk` on into the second's.
+  auto shuffled = [&](Value* one, Value* other, std::array<unsigned, kChunk> from) {
+    SmallVector<int> sources;
+    for (unsigned i = 0; i < width; ++i) {
+      unsigned index = from[i % kChunk];
+      sources.push_back(static_cast<int>(i / kChunk * kChunk + index % kChunk + index / kChunk * width));
+    }
+    return builder.CreateShuffleVector(one, other, sources);
+  };
+  using Four = std::array<Value*, kChunk>;
+  auto transposed = [&](const Four& lanes) -> Four {
+    Value *a = shuffled(lanes[0], lanes[1], {0, 4, 1, 5}), *b = shuffled(lanes[2], lanes[3], {0, 4, 1, 5});
+    Value *c = shuffled(lanes[0], lanes[1], {2, 6, 3, 7}), *d = shuffled(lanes[2], lanes[3], {2, 6, 3, 7});
+    return {shuffled(a, b, {0, 1, 4, 5}), shuffled(a, b, {2, 3, 6, 7}), shuffled(c, d, {0, 1, 4, 5}),
+            shuffled(c, d, {2, 3, 6, 7})};
+  };
+  SmallVector<Values> members(step);
+  for (unsigned first = 0; first < kLanes; first += width) {
+    if (width == 2 * kChunk) {
+      auto chunks = [&](uint64_t which) {
+        uint64_t index = first * step + which * kChunk;
+        return concatenateVectors(builder, {part(index, kChunk), part(index + kChunk * step, kChunk)});
+      };
+      if (step == 2) {
+        Value *low = chunks(0), *high = chunks(1);
+        for (unsigned i = 0; i < 2; ++i) members[i].push_back(shuffled(low, high, {i, i + 2, i + 4, i + 6}));
+        continue;
+      }
+      for (uint64_t which = 0; which < step / kChunk; ++which) {
+        Four lanes;
+        for (unsigned i = 0; i < kChunk; ++i) lanes[i] = chunks(i * step / kChunk + which);
+        for (auto [i, member] : enumerate(transposed(lanes))) members[which * kChunk + i].push_back(member);
+      }
+      continue;
+    }
+    auto eight_lanes = [&](unsigned lane) {
+      Four lanes;
+      for (unsigned i = 0; i < kChunk; ++i) lanes[i] = part((lane + 2 * i) * step, width);
+      return transposed(lanes);
+    };
+    Four low = eight_lanes(first), high = eight_lanes(first + width / 2);
+    for (unsigned member = 0; member < step; ++member) {
+      SmallVector<int> sources;
+      for (unsigned lane = 0; lane < width; ++lane) {
+        unsigned chunk = lane % 2 * 2 + member / kChunk;
+        sources.push_back(static_cast<int>(lane / 8 * width + chunk * kChunk + lane % 8 / 2));
+      }
+      members[member].push_back(builder.CreateShuffleVector(low[member % kChunk], high[member % kChunk], sources));
+    }
+  }
+  Values results;
+  for (uint64_t index : indices) results.push_back(concatenateVectors(builder, members[index]));
+  return results;
+}
+
+void StridedAccesses::store_strided(Value* lanes, Value* address, uint64_t step, Align alignment,
+                                    IRBuilder<>& builder) {
+  Type* element = lanes->getType()->getScalarType();
+  unsigned width = lanes_.register_lanes(element), taken = width / static_cast<unsigned>(step);
+  for (unsigned first = 0; first < kLanes; first += taken) {
+    SmallVector<int> sources;
+    SmallVector<Constant*> is_lane_element;
+    for (unsigned i = 0; i < width; ++i) {
+      sources.push_back(static_cast<int>(first + i / step));
+      is_lane_element.push_back(builder.getInt1(i % step == 0));
+    }
+    Value* mask = builder.CreateShuffleVector(lanes_.mask(), sources);
+    mask = builder.CreateAnd(mask, ConstantVector::get(is_lane_element));
+    builder.CreateMaskedStore(builder.CreateShuffleVector(lanes, sources),
+                              builder.CreateConstGEP1_32(element, address, static_cast<unsigned>(first * step)),
+                              alignment, mask);
+  }
+}
+
+Value* StridedAccesses::load_consecutive(LoadInst& load, Value* address, IRBuilder<>& builder) {
+  Type* type = vector_of(load.getType());
+  if (is_all(lanes_.mask()) || !lanes_.can_mask(layout_.getTypeStoreSize(load.getType())))
+    return builder.CreateAlignedLoad(type, address, load.getAlign());
+  return builder.CreateMaskedLoad(type, address, load.getAlign(), lanes_.mask(), Constant::getNullValue(type));
+}
+
+Values StridedAccesses::interleaved(ArrayRef<Value*> members, IRBuilder<>& builder) {
+  const unsigned width = lanes_.register_lanes(members[0]->getType()->getScalarType());
+  if (!isPowerOf2_64(members.size())) {
+    Values registers, results;
+    for (Value* member : members)
+      for (unsigned first = 0; first < kLanes; first += width)
+        registers.push_back(builder.CreateShuffleVector(member, createSequentialMask(first, width, 0)));
+    for (unsigned first = 0; first < kLanes * members.size(); first += width) {
+      SmallVector<unsigned> elements;
+      for (unsigned i = first; i < first + width; ++i)
+        elements.push_back(static_cast<unsigned>(i % members.size() * kLanes + i / members.size()));
+      results.push_back(collected(registers, elements, builder));
+    }
+    return results;
+  }
+  SmallVector<int> low, high;
+  for (unsigned i = 0; i < width; ++i) {
+    low.push_back(static_cast<int>(i / 2 + i % 2 * width));
+    high.push_back(static_cast<int>(width / 2 + i / 2 + i % 2 * width));
+  }
+  SmallVector<Values> parts;
+  for (Value* member : members) {
+    Values registers;
+    for (unsigned first = 0; first < kLanes; first += width) {
+      SmallVector<int> sources;
+      for (unsigned i = 0; i < width; ++i) sources.push_back(static_cast<int>(first + i));
+      registers.push_back(builder.CreateShuffleVector(member, sources));
+    }
+    parts.push_back(std::move(registers));
+  }
+  while (parts.size() > 1) {
+    SmallVector<Values> larger;
+    for (unsigned i = 0; i < parts.size() / 2; ++i) {
+      Values both;
+      for (auto [even, odd] : zip_equal(parts[i], parts[i + parts.size() / 2])) {
+        both.push_back(builder.CreateShuffleVector(even, odd, low));
+        both.push_back(builder.CreateShuffleVector(even, odd, high));
+      }
+      larger.push_back(std::move(both));
+    }
+    parts = std::move(larger);
+  }
+  return parts[0];
+}
+
+}  // namespace kiln::widening

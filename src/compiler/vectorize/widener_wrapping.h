@@ -1,0 +1,56 @@
+// Whether values follow their strides and patterns whichever lanes are active, because nothing in them can wrap.
+//
+// Numbers of 64 bits and addresses wrap as the distances between lanes do. A narrower one must be known to be small, or
+// lie in an exact range. Flags such as `nsw` hold in active lanes only and count for nothing here.
+//
+// It reads the thread's code and changes nothing. Ranges are kept; a number is followed through kRangeDepth operations.
+#pragma once
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/IR/DataLayout.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "compiler/analysis/structured_flow.h"
+#include "compiler/vectorize/widener_strides.h"
+
+namespace kiln::widening {
+
+/// Whether it cannot wrap unless its operands do. Addresses wrap as their distances do.
+bool wraps_only_with_operands(const Instruction& instruction, bool in_any_width = false);
+
+class Wrapping {
+ public:
+  Wrapping(const StructuredFlow& flow, ScalarEvolution& evolution, const DataLayout& layout, Strides& strides)
+      : flow_(flow), evolution_(evolution), layout_(layout), strides_(strides) {}
+
+  /// Whether the value follows its stride or pattern, whatever other values are.
+  bool never_wraps(Value* value);
+
+  /// Where numbers end that are extended to an access's offset, in its unit. An offset below that, less the reach of
+  /// the lanes, is one of lanes that do not wrap.
+  std::optional<uint64_t> end_of_extension(Value* offset);
+
+ private:
+  // Both ends are in it.
+  struct Interval {
+    int64_t least, most;
+  };
+
+  bool wraps_as_a_whole(Value* value, SmallPtrSetImpl<Instruction*>& seen);
+  bool has_uniform_sign(Value* value) const;
+  bool is_small_sum(const Instruction& instruction) const;
+  std::optional<Interval> exact_range(Value* value, unsigned depth = 0);
+  std::optional<Interval> computed_range(Value* value, unsigned depth);
+
+  const StructuredFlow& flow_;
+  ScalarEvolution& evolution_;  // of the thread's code
+  const DataLayout& layout_;
+  Strides& strides_;
+  DenseMap<Value*, std::optional<Interval>> exact_ranges_;
+};
+
+}  // namespace kiln::widening

@@ -238,7 +238,8 @@ $(STAMPS)/venv: $(STAMPS)/system requirements.txt
 $(STAMPS)/test-tools: $(STAMPS)/venv tests/requirements.txt tests/mlx_lm.txt docs/requirements.txt
 	tools/system_packages --tests
 	@echo "installing Python packages for tests into $(VENV): 0.9 GB, some minutes the first time"
-	$(BIN)/python -m pip install -r tests/requirements.txt
+	@# Bytecode is written for what is imported, which is a tenth of these.
+	$(BIN)/python -m pip install --no-compile -r tests/requirements.txt
 	@touch $@
 
 $(STAMPS)/package: $(STAMPS)/venv $(SOURCES)

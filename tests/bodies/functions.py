@@ -3,6 +3,9 @@
 A body of a function computes twelve elements a thread: three scalars, by the plain name, with `metal::` and, where it
 exists, with `precise::`, and vectors of two, three and four. What is exact is compared bit for bit with a reference in
 the type itself; the rest with one in float64, to the error that Metal's specification allows.
+
+A thread's elements lie side by side, but those of small types lie in twelve rows, an element of each thread in each:
+taking bytes out of registers by twelves would be most of a body's compilation, and `memory_shapes.py` does that.
 """
 
 from collections.abc import Callable
@@ -27,16 +30,21 @@ def _eps(dtype):
 def _source(function, element, arity, namespaces, result=None):
     """The body for a function of `arity` arrays a, b, c, …"""
     arrays = "abcd"[:arity]
-    lines = ["uint i = 12 * thread_position_in_grid.x;"]
+    in_rows = element in ("char", "uchar", "short", "ushort", "half", "bfloat")
+    lines = [f"uint i = {'' if in_rows else '12 * '}thread_position_in_grid.x;"]
+
+    def at(j):
+        return f"i + {_THREADS * j if in_rows else j}"
+
     for j, namespace in enumerate((*namespaces, "", "")[:3]):
-        lines.append(f"out[i + {j}] = {namespace}{function}({', '.join(f'{x}[i + {j}]' for x in arrays)});")
+        lines.append(f"out[{at(j)}] = {namespace}{function}({', '.join(f'{x}[{at(j)}]' for x in arrays)});")
     for n, first in _VECTORS:
         lines.append("{")
         for x in arrays:
-            lines.append(f"  {element}{n} v{x}({', '.join(f'{x}[i + {first + j}]' for j in range(n))});")
+            lines.append(f"  {element}{n} v{x}({', '.join(f'{x}[{at(first + j)}]' for j in range(n))});")
         call = f"{function}({', '.join(f'v{x}' for x in arrays)})"
         lines.append(f"  {result or element}{n} r = {namespaces[n % len(namespaces)]}{call};")
-        lines += [f"  out[i + {first + j}] = r[{j}];" for j in range(n)]
+        lines += [f"  out[{at(first + j)}] = r[{j}];" for j in range(n)]
         lines.append("}")
     return "\n".join(lines)
 

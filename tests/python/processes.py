@@ -7,7 +7,7 @@ import textwrap
 
 PREAMBLE = """
 import atexit, builtins, faulthandler, gc, itertools, os, signal, sys, threading, time, weakref
-faulthandler.dump_traceback_later(120, exit=True)
+faulthandler.dump_traceback_later(270, exit=True)
 import kiln
 import kiln.mlx
 import mlx.core as mx
@@ -50,7 +50,7 @@ def run(script, expected="", returncode=0, environment=()):
         [sys.executable, "-c", PREAMBLE + textwrap.dedent(script)],
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=300,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1", **dict(environment)},  # NumPy's threads take every signal
     )
     assert (done.returncode, done.stderr) == (returncode, "")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import engines, kernels, measure, passes
+from bench import engines, guards, kernels, measure, passes
 
 
 @pytest.mark.parametrize("name", kernels.PROBLEMS)
@@ -44,6 +44,25 @@ def test_cpp_by_hand_gives_the_references(tmp_path):
     library, _ = engines.compile_by_hand(tmp_path, "avx2")
     for name in kernels.PROBLEMS:
         engines.check_small(name, engines.ByHand(library))
+
+
+def test_guards_are_measured_against_the_same_kernel_without(tmp_path):
+    file = tmp_path / "some.py"
+    file.write_text(
+        "import types\nimport numpy as np\n"
+        "KERNELS = {'ends': lambda: types.SimpleNamespace(name='ends', dialect='metal', header='', grid=(8, 1, 1),\n"
+        "    body='y[thread_position_in_grid.x] = x[thread_position_in_grid.x + z[0]];', tg=(8, 1, 1), init=None,\n"
+        "    inputs={'x': np.ones(8, np.float32), 'z': np.array([0, 0], np.int32)}, outputs={'y': ((8,), np.float32)},\n"
+        "    atomic=False)}\n"
+    )
+    with_guards, without = guards._others(guards._from_file(str(file))["ends"])
+    assert with_guards()[0].tolist() == without()[0].tolist() == [1] * 8
+    (expected,), (found,) = (call() for call in guards._own("softmax", small=True))
+    assert expected.tolist() == found.tolist()
+    assert guards.table({"avx512": {"a": 1.0, "b": 4.0}, "avx2": {"a": 0.5, "b": 8.0}}) == (
+        "| kernel | avx512 | avx2 |\n|---|---|---|\n| b | 4.00 | 8.00 |\n| a | 1.00 | 0.50 |\n"
+        "| geometric mean of 2 | 2.00 | 2.00 |"
+    )
 
 
 def test_the_table_of_passes_has_those_of_the_pipeline():

@@ -60,7 +60,7 @@ def python(folder, *arguments, **settings) -> subprocess.CompletedProcess[str]:
         env=environment(folder, **settings),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
 
 
@@ -182,7 +182,7 @@ def test_processes_that_start_together_share_what_they_compile(folder):
     ]
     codes = []
     for process in running:
-        output, errors = process.communicate(timeout=120)
+        output, errors = process.communicate(timeout=300)
         assert (process.returncode, errors) == (0, "")
         codes += output.split()
     # One compiles each, and the others wait for it.

@@ -34,7 +34,7 @@ def command(*arguments, cwd, environment=None):
         capture_output=True,
         text=True,
         cwd=cwd,
-        timeout=120,
+        timeout=300,
         env={**os.environ, **(environment or {})},
     )
 
@@ -554,7 +554,7 @@ def test_the_console_script(tmp_path):
     (tmp_path / "program.py").write_text("import sys\nprint(sys.argv, sys.path[0])\nsys.exit(4)\n")
     for arguments in (["--version"], ["run", "program.py", "-x"], ["run", "-m", "program"], ["show", "none.metal"]):
         done, other = (
-            subprocess.run([*start, *arguments], capture_output=True, text=True, cwd=tmp_path, timeout=120)
+            subprocess.run([*start, *arguments], capture_output=True, text=True, cwd=tmp_path, timeout=300)
             for start in ([str(script)], [sys.executable, "-m", "kiln"])
         )
         assert (done.returncode, done.stdout, done.stderr) == (other.returncode, other.stdout, other.stderr)
@@ -594,7 +594,7 @@ def test_nobody_reads_what_is_printed(folder, arguments):
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(
-        [sys.executable, "-m", "kiln", *arguments], stdout=write, stderr=subprocess.PIPE, cwd=folder, timeout=120
+        [sys.executable, "-m", "kiln", *arguments], stdout=write, stderr=subprocess.PIPE, cwd=folder, timeout=300
     )
     os.close(write)
     assert (done.returncode, done.stderr) == (1, b"")

@@ -153,12 +153,17 @@ def test_the_limit_of_time():
                 call(make(heavy(6000)))
                 print("compiled")
             except kiln.UnsupportedError as error:
-                print(error)
-        assert call(make())[7] == 8
+                # Without "compiling" where a pass has not come to its end long after the limit, on a loaded machine.
+                print(str(error).replace("compiling it takes", "it takes"))
+        for attempt in range(20):  # a second of time may be too little for any kernel there
+            try:
+                assert call(make())[7] == 8
+                break
+            except kiln.UnsupportedError:
+                assert attempt < 19
     """
     message = (
-        "[metal_kernel] `k` is too large to compile: compiling it takes more than the 1 seconds of "
-        "KILN_COMPILE_TIME_LIMIT.\n"
+        "[metal_kernel] `k` is too large to compile: it takes more than the 1 seconds of KILN_COMPILE_TIME_LIMIT.\n"
     )
     run(HEAVY + textwrap.dedent(script), 2 * message)
 

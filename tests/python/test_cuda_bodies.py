@@ -61,7 +61,7 @@ def in_process(script, **environment):
         cwd=Path(__file__).parent,
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=300,
         env={**os.environ, "PYTHONPATH": str(TESTS), **environment},
     )
     assert (done.returncode, done.stderr) == (0, "")

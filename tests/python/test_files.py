@@ -40,7 +40,7 @@ def python(folder, *arguments, status=0, **environment):
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == status, done.stderr
     return done

@@ -242,7 +242,7 @@ def test_functions_reach_other_processes(method):
     queue = context.Queue()
     child = context.Process(target=run_in_child, args=(pickle.dumps(definitions.square), four(), queue))
     child.start()
-    result = queue.get(timeout=120)
+    result = queue.get(timeout=300)
     child.join()
     assert np.array_equal(result, four() ** 2)
 

@@ -1,5 +1,7 @@
 """Kernels on CuPy's arrays."""
 
+import re
+
 import kiln
 import numpy as np
 import pytest
@@ -86,6 +88,64 @@ def test_given_outputs_and_streams():
         assert not stream.done
         stream.synchronize()
         assert bool((z == x + 1).all())
+
+
+APPEND = kiln.metal_kernel(
+    "append",
+    ["cache", "x"],
+    ["y"],
+    INDEX + "((device float*)cache)[i] = cache[i] + x[i]; y[i] = cache[i];",
+    compile_options={"writable_inputs": ["cache"]},
+)
+
+
+def append(cache, x, **changes):
+    return call(APPEND, x, inputs=[cache, x], **changes)
+
+
+def test_inputs_that_are_written():
+    x = cupy.arange(1000, dtype=cupy.float32)
+    cache = cupy.ones_like(x)
+    address = cache.data.ptr
+    for n in range(1, 4):
+        y = append(cache, x)
+        assert bool((cache == 1 + n * x).all()) and bool((y == cache).all())
+    assert cache.data.ptr == address
+    # A part that is row-contiguous is written where it lies, and what is beside it stays.
+    whole = cupy.zeros((3, 1000), cupy.float32)
+    append(whole[1], x)
+    assert bool((whole == cupy.stack([0 * x, x, 0 * x])).all())
+    # On a stream, after what the stream was given before.
+    cupy.cuda.Device().synchronize()
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        made = call(SLOW, x)
+        append(made, x)
+        append(made, x)
+    assert not stream.done
+    stream.synchronize()
+    assert bool((made == 3 * x + 1).all())
+
+
+def test_inputs_that_cannot_be_written():
+    x = cupy.zeros(8, cupy.float32)
+    cannot = "Input `cache` is to be written in place, but is "
+    for cache, message in [
+        (
+            cupy.zeros(16, cupy.float32)[::2],
+            cannot + "not row-contiguous, and `ensure_row_contiguous` would have a copy written.",
+        ),
+        (cupy.broadcast_to(x[:1], (8,)), cannot + "broadcast: its elements share memory."),
+    ]:
+        with pytest.raises(ValueError, match=re.escape(message)):
+            append(cache, x)
+        assert bool((cache == 0).all())
+    for other, changes in [(x, {}), (x + 1, {"outputs": [x]})]:
+        with pytest.raises(ValueError, match="`cache`"):
+            append(x, other, **changes)
+    assert bool((x == 0).all())
+    # An array that a launch may write is no other argument's because of an error before.
+    assert bool((append(x, x + 1) == 1).all()) and bool((x == 1).all())
 
 
 def test_numpys_arrays_do_not_mix():

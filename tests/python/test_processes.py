@@ -204,7 +204,7 @@ def in_child(function):
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
-        signal.alarm(100)
+        signal.alarm(240)
         try:
             assert function() is not False
             sys.stdout.flush()

@@ -9,9 +9,12 @@ from launch_bodies import compiled, optimized_function
 # would be more groups of sums than a loop is made for.
 NEEDS_AVX512 = "tiles_chained_sums_"
 
+# Each body in two of its four shapes, and each shape with half of the bodies, are part of `make test`.
+NAMES = [pytest.param(name, marks=[pytest.mark.long] if (n // 4 + n) % 2 else []) for n, name in enumerate(BATCHED)]
+
 
 @pytest.mark.skipif(_core.cpu_architecture() < "x86-64-v3", reason="the SIMD engine needs AVX2")
-@pytest.mark.parametrize("name", BATCHED)
+@pytest.mark.parametrize("name", NAMES)
 def test_tiles_are_in_batches_where_nobody_can_tell(name):
     is_batched = BATCHED[name] and (_core.cpu_architecture() >= "x86-64-v4" or not name.startswith(NEEDS_AVX512))
     assert ("!kiln.tiles" in compiled(name).stages()["optimized"]) == is_batched

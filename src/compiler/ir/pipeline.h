@@ -111,7 +111,7 @@ class Pipeline {
 
   struct Run {
     Clock::time_point start;
-    uint64_t instructions = 0, hash = 0;
+    uint64_t instructions = 0, fingerprint = 0;
     std::string function;
   };
 

@@ -317,6 +317,7 @@ def test_shapes_are_constants_or_parameters():
         ("clamp(int(i) - 1, 0, n - 1)", True),
         ("min(i, uint(n - 1))", True),
         ("i % uint(n)", True),
+        ("i < uint(n) ? i : 0", True),
         ("99", True),
         ("100", False),
         ("clamp(int(i) - 1, 0, n)", False),

@@ -305,8 +305,9 @@ class ValueRanges::Analysis {
     if (auto* constant = dyn_cast<ConstantInt>(value)) return ConstantRange(constant->getValue());
     unsigned width = width_of(*value);
     if (value->getType()->isPointerTy()) {
-      // The start of the variable.
-      if (isa<AllocaInst>(value) || isa<GlobalVariable>(value)) return ConstantRange(APInt(64, 0));
+      // The start of the variable, or of the array of an argument.
+      if (isa<AllocaInst>(value) || isa<GlobalVariable>(value) || isa<Argument>(value))
+        return ConstantRange(APInt(64, 0));
       if (auto* gep = dyn_cast<GEPOperator>(value); gep && isa<Constant>(value)) {
         APInt offset(64, 0);
         auto* base = gep->stripAndAccumulateConstantOffsets(layout_, offset, /*AllowNonInbounds=*/true);

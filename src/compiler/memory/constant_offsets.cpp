@@ -23,7 +23,7 @@ constexpr unsigned kMostConjunctions = 8;
 // Sums within sums.
 constexpr unsigned kMostAddends = 8;
 
-// Constants and element sizes, whose product is far below 64 bits.
+// Constants, their negatives too, and element sizes. Distances are computed modulo 2^64, as addresses are.
 constexpr uint64_t kLargest = uint64_t{1} << 30;
 
 class ConstantOffsets {

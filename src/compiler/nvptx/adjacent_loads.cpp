@@ -53,6 +53,7 @@ class AdjacentLoads {
     for (Instruction* load : dead_) load->eraseFromParent();
     const bool has_changed = !dead_.empty();
     dead_.clear();
+    groups_.clear();
     return has_changed;
   }
 

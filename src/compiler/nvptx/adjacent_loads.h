@@ -12,7 +12,7 @@
 // Rejected: merging loads whose guards differ. The vector would be in bounds only where all are, and the rest would
 // need the single loads as well.
 //
-// Complexity: linear, but for sorting the loads of a group.
+// Complexity: for each write to memory, the groups of its basic block; and sorting the loads of a group.
 #pragma once
 
 #include <llvm/IR/Function.h>

@@ -15,7 +15,8 @@ namespace {
 
 using namespace llvm;
 
-constexpr unsigned kMostBits = 8;  // of an element: a boolean in memory
+constexpr unsigned kMostBits = 8;         // of an element: a boolean in memory
+constexpr unsigned kMostOperations = 64;  // of operations on vectors
 
 class Splitter {
  public:
@@ -51,29 +52,31 @@ class Splitter {
   void erase_dead() { RecursivelyDeleteTriviallyDeadInstructionsPermissive(dead_); }
 
  private:
-  // Whether components of the vector can be had without it.
+  // Whether components of the vector can be had without it. (A frozen vector may have other users, for which a
+  // component that is frozen by itself may differ.)
   static bool is_computed(const Value* vector) {
-    return isa<Constant, InsertElementInst, ZExtInst, SExtInst, TruncInst, CmpInst, SelectInst, FreezeInst,
-               ShuffleVectorInst>(vector) ||
+    if (const auto* insertion = dyn_cast<InsertElementInst>(vector)) return isa<ConstantInt>(insertion->getOperand(2));
+    return isa<Constant, ZExtInst, SExtInst, TruncInst, CmpInst, SelectInst, ShuffleVectorInst>(vector) ||
            (isa<BinaryOperator>(vector) && vector->getType()->isIntOrIntVectorTy());
   }
 
-  Value* component(Value* vector, unsigned index) {
+  Value* component(Value* vector, unsigned index, unsigned depth = 0) {
     if (auto* constant = dyn_cast<Constant>(vector))
       if (Constant* element = constant->getAggregateElement(index)) return element;
     if (auto* insertion = dyn_cast<InsertElementInst>(vector))
       if (auto* place = dyn_cast<ConstantInt>(insertion->getOperand(2)))
-        return place->getValue() == index ? insertion->getOperand(1) : component(insertion->getOperand(0), index);
+        return place->getValue() == index ? insertion->getOperand(1)
+                                          : component(insertion->getOperand(0), index, depth);
     if (Value* known = components_.lookup({vector, index})) return known;
-    Value* made = compute(vector, index);
+    Value* made = compute(vector, index, depth + 1);
     components_[{vector, index}] = made;
     return made;
   }
 
-  Value* compute(Value* vector, unsigned index) {
+  Value* compute(Value* vector, unsigned index, unsigned depth) {
     auto* instruction = dyn_cast<Instruction>(vector);
     IRBuilder<InstSimplifyFolder> builder(vector->getContext(), InstSimplifyFolder(layout_));
-    if (!instruction || !is_computed(vector)) {
+    if (!instruction || !is_computed(vector) || depth > kMostOperations) {
       place_after(builder, vector);
       return builder.CreateExtractElement(vector, index);
     }
@@ -84,23 +87,18 @@ class Splitter {
       if (from < 0) return PoisonValue::get(element);
       const auto count = cast<FixedVectorType>(shuffle->getOperand(0)->getType())->getNumElements();
       const auto place = static_cast<unsigned>(from);
-      return place < count ? component(shuffle->getOperand(0), place)
-                           : component(shuffle->getOperand(1), place - count);
-    }
-    if (auto* insertion = dyn_cast<InsertElementInst>(instruction)) {
-      builder.SetInsertPoint(instruction->getNextNode());
-      return builder.CreateExtractElement(insertion, index);
+      return place < count ? component(shuffle->getOperand(0), place, depth)
+                           : component(shuffle->getOperand(1), place - count, depth);
     }
     SmallVector<Value*, 3> operands;
     for (Value* operand : instruction->operands())
-      operands.push_back(operand->getType()->isVectorTy() ? component(operand, index) : operand);
+      operands.push_back(operand->getType()->isVectorTy() ? component(operand, index, depth) : operand);
     builder.SetInsertPoint(instruction);
     if (auto* comparison = dyn_cast<CmpInst>(instruction)) {
       if (isa<FCmpInst>(comparison)) builder.setFastMathFlags(comparison->getFastMathFlags());
       return builder.CreateCmp(comparison->getPredicate(), operands[0], operands[1]);
     }
     if (isa<SelectInst>(instruction)) return builder.CreateSelect(operands[0], operands[1], operands[2]);
-    if (isa<FreezeInst>(instruction)) return builder.CreateFreeze(operands[0]);
     if (auto* cast = dyn_cast<CastInst>(instruction))
       return builder.CreateCast(cast->getOpcode(), operands[0], cast->getDestTy()->getScalarType());
     auto* operation = cast<BinaryOperator>(instruction);

@@ -9,8 +9,8 @@
 // The comparison is exact. An index that was sign-extended is below 2^31 if it is not negative, so that the limit may
 // be clamped to 2^31. One that was zero-extended is always in bounds if the limit is above 2^32 - 1.
 //
-// A guard of a variable whose index is a sum with a constant compares what the constant is added to. Accesses of a tile
-// at constant distances, as unrolling makes them, mostly have one guard then.
+// A comparison of a sum with a constant, as the guard of a variable, compares what the constant is added to. Accesses
+// of a tile at constant distances, as unrolling makes them, mostly have one guard then.
 //
 // Complexity: linear; limits are shared by all guards of the same end, k and c.
 #pragma once

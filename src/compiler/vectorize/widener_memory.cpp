@@ -84,6 +84,11 @@ void MemoryAccesses::widen_single_load(LoadInst& load, IRBuilder<>& builder) {
     };
     if (interleaved_.load(load, builder)) return;
     if (lane_loops_.access_few_lanes(load, builder)) return;
+    // A strided load reads beyond the lanes' last element. Where no bounds check says what is there, exact pieces do
+    // not; and of bytes and halves at distances that are no power of two they are faster.
+    const bool is_checked = allowed && lanes_.is_divergent(allowed);
+    const bool is_odd = !is_word(bytes) && !isPowerOf2_64(step);
+    if (step > 1 && (!is_checked || is_odd) && pattern_accesses_.load(load, builder)) return;
     if (step != 0) {
       AccessShape shape{bytes, (step * kLanes - 1) * bytes, step == 1};
       shape.slow_path_checks = lane_accesses_.uses_tail_load(load, {allowed, pointer});

@@ -804,11 +804,10 @@ GpuLowering lower_for_nvidia(Pipeline& pipeline, Module& module, TargetMachine& 
   pipeline.run("parameter-loads", kernel, [&] { read_parameters(kernel); });
   pipeline.run(optional("masked-loads"), kernel, [&] { mask_at_loads(kernel); });
   pipeline.run("pairs", kernel, [&] { split_to_pairs(runner, kernel); });
-  // Address spaces are inferred once guards' offsets have become arithmetic of integers.
-  pipeline.run_llvm("generic-to-nvvm,function(infer-address-spaces,sroa,early-cse,adce)", module);
   // What unrolling has made: accesses at constant distances share an address, and adjacent ones become vectors.
   pipeline.run_pass(optional("constant-offsets"), ConstantOffsetsPass(), kernel);
-  pipeline.run_llvm("early-cse", kernel);
+  // Address spaces are inferred once guards' offsets have become arithmetic of integers.
+  pipeline.run_llvm("generic-to-nvvm,function(infer-address-spaces,sroa,early-cse,adce)", module);
   pipeline.run("guard-comparisons", kernel, [&] { compare_guards_with_ends(kernel, unit); });
   // After the last simplification: InstCombine would compare offsets again.
   pipeline.run(optional("guard-indices"), kernel, [&] { return compare_indices_in_guards(kernel); });

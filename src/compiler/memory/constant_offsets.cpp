@@ -1,7 +1,6 @@
 #include "compiler/memory/constant_offsets.h"
 
 #include <llvm/ADT/STLExtras.h>
-#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/GetElementPtrTypeIterator.h>
 #include <llvm/IR/IRBuilder.h>
@@ -10,6 +9,9 @@
 #include <llvm/IR/PatternMatch.h>
 
 #include <cstdint>
+#include <optional>
+
+#include "compiler/ir/constant_sums.h"
 
 namespace kiln {
 namespace {
@@ -47,16 +49,16 @@ class ConstantOffsets {
     std::advance(type, last - 1);
     if (type.isStruct()) return false;
     const uint64_t size = type.getSequentialElementStride(layout_).getFixedValue();
-    Value *index = nullptr, *rest = nullptr;
-    const APInt* addend = nullptr;
+    Value* index = nullptr;
     const bool is_signed = match(address.getOperand(last), m_SExt(m_Value(index)));
     if (!is_signed && !match(address.getOperand(last), m_ZExt(m_Value(index)))) return false;
     if (size > kLargest) return false;
     uint64_t distance = 0;
-    for (unsigned i = 0; i < kMostAddends && is_sum(*index, rest, addend, is_signed, *address.getParent()); ++i) {
-      distance +=
-          static_cast<uint64_t>(is_signed ? addend->getSExtValue() : static_cast<int64_t>(addend->getZExtValue()));
-      index = rest;
+    for (unsigned i = 0; i < kMostAddends; ++i) {
+      std::optional<ConstantSum> sum = constant_sum_of(*index);
+      if (!sum || !is_exact(*sum, is_signed, *address.getParent())) break;
+      distance += is_signed ? static_cast<uint64_t>(sum->addend->getSExtValue()) : sum->addend->getZExtValue();
+      index = sum->base;
     }
     if (distance == 0) return false;
     IRBuilder<> builder(&address);
@@ -69,26 +71,12 @@ class ConstantOffsets {
     return true;
   }
 
-  // Whether `sum` adds a constant to a value and does not wrap if computed in the block.
-  bool is_sum(Value& sum, Value*& base_index, const APInt*& addend, bool is_signed, const BasicBlock& block) const {
-    if (!match(&sum, m_CombineOr(m_c_Or(m_APInt(addend), m_Value(base_index)),
-                                 m_c_Add(m_APInt(addend), m_Value(base_index)))) ||
-        addend->getSignificantBits() > 64 || addend->abs().ugt(kLargest))
-      return false;
-    auto& operation = cast<BinaryOperator>(sum);
-    // A sum of numbers that have no bit in common keeps every bit of both, the sign too.
-    if (auto* both = dyn_cast<PossiblyDisjointInst>(&operation))
-      return both->isDisjoint() || MaskedValueIsZero(base_index, *addend, layout_);
-    if (is_signed) {
-      if (operation.hasNoSignedWrap()) return true;
-      return ConstantRange::fromKnownBits(computeKnownBits(base_index, layout_), /*IsSigned=*/true)
-                 .signedAddMayOverflow(ConstantRange(*addend)) == ConstantRange::OverflowResult::NeverOverflows;
-    }
-    if (operation.hasNoUnsignedWrap()) return true;
-    bool wraps = false;
-    static_cast<void>(computeKnownBits(base_index, layout_).getMaxValue().uadd_ov(*addend, wraps));
+  // Whether the sum does not wrap if computed in the block.
+  bool is_exact(const ConstantSum& sum, bool is_signed, const BasicBlock& block) const {
+    if (sum.addend->getSignificantBits() > 64 || sum.addend->abs().ugt(kLargest)) return false;
+    if (sum.never_wraps(is_signed, layout_)) return true;
     // The first value that wraps.
-    return !wraps || is_below(*base_index, -*addend, block);
+    return !is_signed && sum.operation->getOpcode() == Instruction::Add && is_below(*sum.base, -*sum.addend, block);
   }
 
   // Whether a branch whose edge dominates the block has checked it.

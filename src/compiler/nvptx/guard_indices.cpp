@@ -18,6 +18,7 @@
 #include <optional>
 #include <tuple>
 
+#include "compiler/ir/constant_sums.h"
 #include "compiler/nvptx/ptx_generator.h"
 
 namespace kiln {
@@ -228,15 +229,16 @@ class GuardIndices {
     for (Instruction& instruction : make_early_inc_range(instructions(kernel))) {
       auto* guard = dyn_cast<ICmpInst>(&instruction);
       const APInt* number = nullptr;
-      Value *sum = nullptr, *base = nullptr;
-      if (!guard || !match(guard, m_SpecificICmp(ICmpInst::ICMP_ULT, m_Value(sum), m_APInt(number)))) continue;
+      Value* base = nullptr;
+      if (!guard || !match(guard, m_SpecificICmp(ICmpInst::ICMP_ULT, m_Value(base), m_APInt(number)))) continue;
       APInt limit = *number;
-      while (std::optional<APInt> addend = constant_addend(sum, base, layout)) {
-        limit = limit.usub_sat(*addend);
-        sum = base;
+      for (std::optional<ConstantSum> sum;
+           (sum = constant_sum_of(*base)) && sum->never_wraps(/*is_signed=*/false, layout);) {
+        limit = limit.usub_sat(*sum->addend);
+        base = sum->base;
       }
-      if (sum == guard->getOperand(0) || !sum->getType()->isIntegerTy()) continue;
-      const KnownBits known = computeKnownBits(sum, layout);
+      if (base == guard->getOperand(0) || !base->getType()->isIntegerTy()) continue;
+      const KnownBits known = computeKnownBits(base, layout);
       const unsigned zeros = std::min(known.countMinTrailingZeros(), limit.getBitWidth() - 1);
       IRBuilder<> builder(guard);
       Value* inside = builder.getTrue();
@@ -244,7 +246,7 @@ class GuardIndices {
         bool overflows = false;
         APInt rounded = limit.uadd_ov(APInt::getLowBitsSet(limit.getBitWidth(), zeros), overflows);
         rounded.clearLowBits(zeros);
-        inside = builder.CreateICmpULT(sum, builder.getInt(overflows ? limit : rounded));
+        inside = builder.CreateICmpULT(base, builder.getInt(overflows ? limit : rounded));
       }
       Value* old = guard->getOperand(0);
       guard->replaceAllUsesWith(inside);
@@ -253,21 +255,6 @@ class GuardIndices {
       has_changed = true;
     }
     return has_changed;
-  }
-
-  // What is added to `base`, without overflow.
-  static std::optional<APInt> constant_addend(Value* sum, Value*& base, const DataLayout& layout) {
-    const APInt* addend = nullptr;
-    if (match(sum, m_c_Or(m_APInt(addend), m_Value(base)))) {
-      auto* both = dyn_cast<PossiblyDisjointInst>(sum);
-      if ((both && both->isDisjoint()) || MaskedValueIsZero(base, *addend, layout)) return *addend;
-    } else if (match(sum, m_c_Add(m_APInt(addend), m_Value(base)))) {
-      if (cast<BinaryOperator>(sum)->hasNoUnsignedWrap()) return *addend;
-      bool overflows = false;
-      static_cast<void>(computeKnownBits(base, layout).getMaxValue().uadd_ov(*addend, overflows));
-      if (!overflows) return *addend;
-    }
-    return std::nullopt;
   }
 
   // The lower 32 bits of an integer, computed in 32 bits.

@@ -63,6 +63,7 @@
 #include "compiler/lowering/split_structures.h"
 #include "compiler/lowering/structure_phis.h"
 #include "compiler/lowering/threadgroup_pointer_tables.h"
+#include "compiler/lowering/vector_bitcasts.h"
 #include "compiler/lowering/warp_masks.h"
 #include "compiler/memory/constant_offsets.h"
 #include "compiler/memory/indirect_prefetch.h"
@@ -111,18 +112,24 @@ using namespace llvm;
 // ---- The optional passes
 
 constexpr const char* kOptionalPasses[] = {
-    "adjacent-loads",         "affine-lanes",        "atomic-prefetch",
-    "cluster-stores",         "coarsened-addresses", "coarsened-loop-versioning",
-    "component-conditions",   "constant-offsets",    "deferred-reductions",
-    "extension-uses",         "flat-branches",       "full-unrolling",
-    "function-versioning",    "gather-addresses",    "guard-indices",
-    "guarded-atomics",        "indirect-prefetch",   "int4-to-float",
-    "interleaved-variables",  "lane-loop-splitting", "lane-reductions",
-    "loop-versioning",        "masked-loads",        "min-max-idiom",
-    "order-stores",           "partial-unrolling",   "prefetch",
-    "pressure-scheduler",     "reload-inputs",       "simdgroup-loops",
-    "store-forwarding",       "tensor-products",     "thread-coarsening",
-    "threadgroup-versioning", "tile-multibuffering",
+    "adjacent-loads",          "affine-lanes",
+    "atomic-prefetch",         "cluster-stores",
+    "coarsened-addresses",     "coarsened-loop-versioning",
+    "component-conditions",    "constant-offsets",
+    "deferred-reductions",     "extension-uses",
+    "flat-branches",           "full-unrolling",
+    "function-versioning",     "gather-addresses",
+    "guard-indices",           "guarded-atomics",
+    "guarded-loop-versioning", "indirect-prefetch",
+    "int4-to-float",           "interleaved-variables",
+    "lane-loop-splitting",     "lane-reductions",
+    "loop-versioning",         "masked-loads",
+    "min-max-idiom",           "order-stores",
+    "partial-unrolling",       "prefetch",
+    "pressure-scheduler",      "reload-inputs",
+    "simdgroup-loops",         "store-forwarding",
+    "tensor-products",         "thread-coarsening",
+    "threadgroup-versioning",  "tile-multibuffering",
 };
 
 // A name of the list; another one does not compile.
@@ -236,7 +243,8 @@ void expose_addresses(Pipeline& pipeline, Function& body) {
 
 void guard_accesses(Pipeline& pipeline, Function& body, std::span<const KernelParameter> parameters) {
   const KernelUnit& unit = pipeline.request().unit;
-  // Before guards: constant shapes prove accesses to be inside.
+  // Before guards: ranges of components and constant shapes prove accesses to be inside.
+  pipeline.run("component-extractions", body, [&] { extract_components(body); });
   pipeline.run("shape-constants", body, [&] { replace_known_shapes(body, unit); });
   pipeline.run("describe-accesses", body, [&] { describe_accesses(body, unit, parameters); });
   // Before optimization, which would follow pointers less far than guards do.
@@ -797,6 +805,8 @@ GpuLowering lower_for_nvidia(Pipeline& pipeline, Module& module, TargetMachine& 
   // InstCombine has made bits of vectors of what were booleans; branches on them are merged afterwards.
   pipeline.run(optional("component-conditions"), kernel, [&] { return split_vector_conditions(kernel); });
   pipeline.run_llvm(kCleanUpForGpu, module);
+  // While loops are short: what is unrolled and vectorized afterwards has no guards.
+  pipeline.run_pass(optional("guarded-loop-versioning"), GuardedLoopVersioningPass(), kernel);
   // Once it is seen which loops LLVM's own limits leave.
   pipeline.run(optional("partial-unrolling"), kernel,
                [&] { return mark_short_loops_to_unroll(kernel, pipeline.analyses()); });

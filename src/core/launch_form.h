@@ -5,6 +5,7 @@
 // member is missing in it.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstdint>
 
@@ -37,20 +38,28 @@ struct LaunchForm {
   // Whether each input's address is a multiple of 16 and no input or output has 2 GiB or more. Code for a GPU is made
   // for that. Not of a launch's extents.
   bool arrays_are_plain = false;
+  // The threads of a full threadgroup, where a body sees its threadgroup. Else zeros. Code for a GPU is made for that:
+  // indices into tiles need no bounds checks then, and loops over a threadgroup's threads have known trip counts.
+  std::array<uint16_t, 3> threads{};
 
   bool operator==(const LaunchForm&) const = default;
 
   /// The threads in x of a full threadgroup with a known number of simdgroups.
   uint32_t width() const { return row_threads ? row_threads : simdgroups * kSimdgroupSize; }
 
+  bool has_known_threads() const { return threads[0] > 0; }
+
   /// Whether code for this form serves every launch.
   bool is_general() const { return *this == LaunchForm(); }
 
-  /// A number that no other form has. The counts of simdgroups and of a row's threads are 0 or powers of two.
-  constexpr uint16_t packed() const {
-    const auto& [in_simdgroups, in_pairs, count, is_one_row, are_full, in_row, are_even, are_plain] = *this;
-    return static_cast<uint16_t>(in_simdgroups | is_one_row << 1 | are_full << 2 | std::bit_width(count) << 3 |
-                                 in_pairs << 6 | are_even << 7 | are_plain << 8 | std::bit_width(in_row) << 9);
+  /// A number that no other form has. The counts of simdgroups and of a row's threads are 0 or powers of two; those of
+  /// threads have 11 bits.
+  constexpr uint64_t packed() const {
+    const auto& [in_simdgroups, in_pairs, count, is_one_row, are_full, in_row, are_even, are_plain, known] = *this;
+    const auto flags =
+        static_cast<uint64_t>(in_simdgroups | is_one_row << 1 | are_full << 2 | std::bit_width(count) << 3 |
+                              in_pairs << 6 | are_even << 7 | are_plain << 8 | std::bit_width(in_row) << 9);
+    return flags | uint64_t{known[0]} << 16 | uint64_t{known[1]} << 27 | uint64_t{known[2]} << 38;
   }
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "core/attribute_table.h"
 #include "core/fork_guard.h"
 #include "core/log.h"
 #include "core/settings.h"
@@ -54,8 +55,12 @@ KernelObject::KernelObject(KernelSpec spec, Context& context)
                        [&](std::string_view suffix) { return name.ends_with(suffix); });
   };
   cooperation_ = cooperation_of(spec_.dialect, text_);
-  specializes_ = spec_.compile_options.specialize.value_or(settings().specialize) &&
-                 std::any_of(text_.identifiers().begin(), text_.identifiers().end(), ends_like_a_shape);
+  const bool may_specialize = spec_.compile_options.specialize.value_or(settings().specialize);
+  specializes_ = may_specialize && std::ranges::any_of(text_.identifiers(), ends_like_a_shape);
+  knows_threadgroups_ = may_specialize && spec_.dialect == Dialect::kMetal &&
+                        std::ranges::any_of(kAttributes, [&](const AttributeRow& attribute) {
+                          return attribute.knows_threadgroups && text_.body_uses(attribute.name);
+                        });
 }
 
 std::span<const std::string> KernelObject::input_names(const Call& call) const {
@@ -80,23 +85,26 @@ MadeCode KernelObject::compile_ahead(const Call& any_call, const TargetSpec& tar
   return context_.compile_ahead(unit, target);
 }
 
-bool KernelObject::may_specialize(std::string_view general_key, std::string_view key) {
+bool FirstFew::admit(std::string_view group, std::string_view member) {
   ForkGuard guard;
-  std::lock_guard lock(specialized_mutex_);
-  // However threadgroups are shaped.
-  std::set<std::string>& keys = specialized_[std::string(general_key.substr(0, general_key.size() - kFormBytes))];
-  std::string own(key);
-  if (keys.contains(own)) return true;
-  if (keys.size() == kMostSpecialized) return false;
-  keys.insert(std::move(own));
+  std::lock_guard lock(mutex_);
+  auto& members = members_.try_emplace(std::string(group)).first->second;
+  if (members.contains(member)) return true;
+  if (members.size() == most_) return false;
+  members.emplace(member);
   return true;
 }
 
-void KernelObject::give_back_specialization(std::string_view general_key, std::string_view key) {
+void FirstFew::give_back(std::string_view group, std::string_view member) {
   ForkGuard guard;
-  std::lock_guard lock(specialized_mutex_);
-  auto found = specialized_.find(general_key.substr(0, general_key.size() - kFormBytes));
-  if (found != specialized_.end()) found->second.erase(std::string(key));
+  std::lock_guard lock(mutex_);
+  auto found = members_.find(group);
+  if (found == members_.end()) return;
+  if (auto same = found->second.find(member); same != found->second.end()) found->second.erase(same);
+}
+
+std::string KernelObject::CallKey::with(bool has_threads, bool has_shapes) const {
+  return concat(general(), has_threads ? threads() : "", has_shapes ? shapes() : "");
 }
 
 SingleFlight<Binary>::Found KernelObject::find_or_make_binary(KernelUnit& unit, Target& target) const {
@@ -106,8 +114,9 @@ SingleFlight<Binary>::Found KernelObject::find_or_make_binary(KernelUnit& unit, 
     // A bundle may have the code that serves any form of launch.
     if (unit.form.is_general()) throw;
   }
-  if (unit.form.threadgroups_are_even || unit.form.arrays_are_plain) {
+  if (unit.form.threadgroups_are_even || unit.form.arrays_are_plain || unit.form.has_known_threads()) {
     unit.form.threadgroups_are_even = unit.form.arrays_are_plain = unit.form.simdgroups_are_full = false;
+    unit.form.threads = {};
     return find_or_make_binary(unit, target);
   }
   unit.form = {};
@@ -115,36 +124,41 @@ SingleFlight<Binary>::Found KernelObject::find_or_make_binary(KernelUnit& unit, 
 }
 
 KernelObject::Found KernelObject::find_or_compile(const Call& call) {
-  size_t general_bytes;
-  std::string_view key = call_key(call, general_bytes);
+  const CallKey key = call_key(call);
   auto found_before = [&](std::shared_ptr<const Variant> variant) -> Found {
     log(LogCategory::kCache, spec_.name, ": memory hit");
     return {std::move(variant), CodeSource::kMemory};
   };
-  if (std::shared_ptr<const Variant> variant = variants_.find(key)) return found_before(std::move(variant));
-  std::string_view general_key = key.substr(0, general_bytes);
-  bool specialize = key.size() > general_bytes;
-  // It is there when there were enough others before.
-  if (specialize)
-    if (auto variant = variants_.find(general_key)) return found_before(std::move(variant));
+  if (std::shared_ptr<const Variant> variant = variants_.find(key.all)) return found_before(std::move(variant));
+  bool knows_threads = !key.threads().empty(), knows_shapes = !key.shapes().empty();
+  // Less special code is there when there were enough others before.
+  for (const auto& [threads, shapes] : {std::pair(true, false), std::pair(false, true), std::pair(false, false)})
+    if ((!threads && knows_threads) || (!shapes && knows_shapes))
+      if (auto variant = variants_.find(key.with(threads, shapes))) return found_before(std::move(variant));
   Target& target = context_.target(call.device);
   check_types(call);
   check_guards(call);
-  if (specialize) {
-    specialize = !variants_.has_failed(general_key) && may_specialize(general_key, key);
-    if (!specialize) key = general_key;
-  }
-  log(LogCategory::kCache, spec_.name, ": memory miss, ", specialize ? "known shapes" : "any shapes");
+  const std::string general = key.with(false, false);
+  // However threadgroups are shaped.
+  const std::string_view group = std::string_view(general).substr(0, general.size() - kFormBytes);
+  const std::string own_shapes(key.shapes()), own_threads(key.threads());
+  if (variants_.has_failed(general)) knows_threads = knows_shapes = false;
+  knows_shapes = knows_shapes && shapes_.admit(group, own_shapes);
+  knows_threads = knows_threads && threadgroups_.admit(group, own_threads);
+  const bool specialize = knows_threads || knows_shapes;
+  log(LogCategory::kCache, spec_.name, ": memory miss, ", knows_shapes ? "known shapes" : "any shapes",
+      knows_threads ? ", known threads" : "");
   CodeSource source = CodeSource::kMemory;
   auto make = [&] {
     KernelUnit unit = unit_for(call);
-    if (specialize) set_known_shapes(unit, call);
+    if (knows_shapes) set_known_shapes(unit, call);
+    if (knows_threads) unit.form.threads = known_threads(call);
     auto binary = find_or_make_binary(unit, target);
     if (binary.made_now)
       source = binary.value->source;
     else
       log(LogCategory::kCache, spec_.name, ": memory hit, by another kernel with the same text");
-    if (Recording* recording = context_.recording()) recording->add(spec_, call, specialize);
+    if (Recording* recording = context_.recording()) recording->add(spec_, call, knows_shapes);
     size_t bytes = binary.value->code->threadgroup_memory_bytes(), limit = target.threadgroup_memory_limit();
     if (bytes > limit)
       throw UnsupportedError(concat(message_prefix(spec_.dialect), "`", printable(spec_.name), "` needs ", bytes,
@@ -160,17 +174,18 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
     return std::make_shared<const Variant>(
         Variant{std::move(unit), binary.value, &target, std::move(inputs), std::move(outputs)});
   };
-  if (!specialize) return {variants_.get(std::string(key), make).value, source};
-  std::string own(key), general(general_key);
+  if (!specialize) return {variants_.get(general, make).value, source};
+  const std::string own = key.with(knows_threads, knows_shapes);
   try {
     return {variants_.get(own, make).value, source};
   } catch (...) {
-    give_back_specialization(general, own);
+    if (knows_shapes) shapes_.give_back(group, own_shapes);
+    if (knows_threads) threadgroups_.give_back(group, own_threads);
     try {
       throw;
     } catch (const MissingCompilerError& error) {
       // A bundle may have the code that serves any shape.
-      specialize = false;
+      knows_shapes = knows_threads = false;
       try {
         return {variants_.get(general, make).value, source};
       } catch (const MissingCompilerError&) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -37,6 +38,21 @@ struct Variant {
   }
 };
 
+// Which of many combinations get code of their own: the first few of a group.
+class FirstFew {
+ public:
+  explicit FirstFew(size_t most) : most_(most) {}
+
+  bool admit(std::string_view group, std::string_view member);
+  /// There is no such code after all.
+  void give_back(std::string_view group, std::string_view member);
+
+ private:
+  const size_t most_;
+  std::mutex mutex_;
+  std::map<std::string, std::set<std::string, std::less<>>, std::less<>> members_;
+};
+
 // A kernel whose body uses shapes, strides or ranks has code of its own for each of the first few, in which they are
 // constants; for later ones it has code that reads them.
 class KernelObject {
@@ -44,6 +60,8 @@ class KernelObject {
   /// For how many combinations of shapes there is code of its own. (With one or two, a program that alternates between
   /// a batch and a remainder, forward and in training, would lose; each costs compiling.)
   static constexpr size_t kMostSpecialized = 4;
+  /// The same for the threads of a threadgroup, on a GPU: as many as a program tries that looks for the fastest.
+  static constexpr size_t kMostThreadgroups = 16;
 
   /// Throws ValueError for names that cannot be arguments' names, and for no output.
   explicit KernelObject(KernelSpec spec, Context& context = Context::shared());
@@ -112,20 +130,31 @@ class KernelObject {
   // What the body sees of an input beside its elements.
   static constexpr std::string_view kShapeSuffixes[] = {"_shape", "_strides", "_ndim"};
   // What says the form of the launch, at the end of what is general in a call's key.
-  static constexpr size_t kFormBytes = 2;
+  static constexpr size_t kFormBytes = sizeof(uint64_t);
 
   // kernel_object.cpp: finds code, or has it made.
   std::span<const std::string> input_names(const Call& call) const;
   std::span<const std::string> output_names(const Call& call) const;
   SingleFlight<Binary>::Found find_or_make_binary(KernelUnit& unit, Target& target) const;
-  bool may_specialize(std::string_view general_key, std::string_view key);
-  void give_back_specialization(std::string_view general_key, std::string_view key);
 
   // kernel_variant.cpp: what code is made for.
   bool is_for_nvrtc(const Call& call) const;
   /// What of the call's form code is made for, on its device.
   LaunchForm form_for_code(const Call& call) const;
-  std::string_view call_key(const Call& call, size_t& general_bytes) const;
+  /// The threads of a full threadgroup, where code may be made for them. Else zeros.
+  std::array<uint16_t, 3> known_threads(const Call& call) const;
+  // Parts of one text: what is general, the threads, the shapes.
+  struct CallKey {
+    std::string_view all;
+    size_t general_bytes, thread_bytes;
+
+    std::string_view general() const { return all.substr(0, general_bytes); }
+    std::string_view threads() const { return all.substr(general_bytes, thread_bytes); }
+    std::string_view shapes() const { return all.substr(general_bytes + thread_bytes); }
+    /// The key of code that is made for these two.
+    std::string with(bool threads, bool shapes) const;
+  };
+  CallKey call_key(const Call& call) const;
   bool uses_shape_of(const Call& call, size_t input) const;
   bool is_batched(size_t input) const {
     return input < spec_.part.batched_inputs.size() && spec_.part.batched_inputs[input];
@@ -149,13 +178,13 @@ class KernelObject {
   const KernelSpec spec_;
   Context& context_;
   const KernelText text_;
-  bool specializes_ = false;
+  bool specializes_ = false;         // on shapes
+  bool knows_threadgroups_ = false;  // code is made for the threads of a threadgroup
   Cooperation cooperation_;
   std::vector<bool> uses_shape_;                // of each input, where the kernel has their names
   SingleFlight<Variant> variants_{is_lasting};  // by call_key
   std::atomic<bool> has_warned_of_input_writes_{false};
-  std::mutex specialized_mutex_;
-  std::map<std::string, std::set<std::string>, std::less<>> specialized_;  // keys with shapes, by those without
+  FirstFew shapes_{kMostSpecialized}, threadgroups_{kMostThreadgroups};
   History history_;
 };
 

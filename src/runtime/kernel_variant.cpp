@@ -81,10 +81,17 @@ LaunchForm KernelObject::form_for_code(const Call& call) const {
           .row_threads = cooperation_.waits_at_barriers || cooperation_.has_collectives ? form.row_threads : 0};
 }
 
-// The bytes that tell one combination of argument types from another within one kernel; behind the first
-// `general_bytes`, shapes that code may be made for. Built in a buffer that each thread keeps, so that a look-up
-// allocates nothing.
-std::string_view KernelObject::call_key(const Call& call, size_t& general_bytes) const {
+std::array<uint16_t, 3> KernelObject::known_threads(const Call& call) const {
+  if (!knows_threadgroups_ || traits_of(call.device).form_use != FormUse::kWholeRow || is_for_nvrtc(call)) return {};
+  std::array<uint16_t, 3> threads;
+  for (size_t d = 0; d < 3; ++d)
+    threads[d] = static_cast<uint16_t>(std::max<int64_t>(1, std::min(call.grid[d], call.threadgroup[d])));
+  return threads;
+}
+
+// The bytes that tell one combination of argument types from another within one kernel; behind them the threads and the
+// shapes that code may be made for. Built in a buffer that each thread keeps, so that a look-up allocates nothing.
+KernelObject::CallKey KernelObject::call_key(const Call& call) const {
   KILN_STATIC_TLS thread_local ThreadState<std::string> key_of_thread;
   std::string& key = *key_of_thread;
   key.clear();
@@ -112,8 +119,12 @@ std::string_view KernelObject::call_key(const Call& call, size_t& general_bytes)
   for (const std::string& name : call.input_names) add_text(name);
   for (const std::string& name : call.output_names) add_text(name);
   add(form_for_code(call).packed());
-  general_bytes = key.size();
   static_assert(kFormBytes == sizeof form_for_code(call).packed());
+  const size_t general_bytes = key.size();
+  // Six bytes; those of shapes are a multiple of four. So no key of threads is one of shapes.
+  if (const auto threads = known_threads(call); threads[0] > 0)
+    for (uint16_t extent : threads) add(extent);
+  const size_t thread_bytes = key.size() - general_bytes;
   // NVRTC makes nothing of known shapes.
   if (specializes_ && !is_for_nvrtc(call))
     for (size_t i = 0; i < call.inputs.size(); ++i) {
@@ -124,7 +135,7 @@ std::string_view KernelObject::call_key(const Call& call, size_t& general_bytes)
       if (!copies(call.inputs[i]))
         for (int64_t stride : call.inputs[i].strides) add(stride);
     }
-  return key;
+  return {key, general_bytes, thread_bytes};
 }
 
 KernelUnit KernelObject::unit_for(const Call& call) const {

@@ -17,9 +17,16 @@ inline constexpr uint64_t kMostThreads{kMaxThreadsPerThreadgroup};
 struct ThreadLimits {
   uint64_t extents[3] = {kMostThreads, kMostThreads, kMostThreads};  // the most threads of a threadgroup in x, y, z
   uint64_t threads = kMostThreads;
+  bool are_known = false;  // of full threadgroups
 
   ThreadLimits() = default;
   explicit ThreadLimits(const KernelUnit& unit) {
+    if (unit.form.has_known_threads()) {
+      threads = 1;
+      for (unsigned i = 0; i < 3; ++i) threads *= extents[i] = unit.form.threads[i];
+      are_known = true;
+      return;
+    }
     if (unit.form.simdgroups == 0) return;
     threads = uint64_t{kSimdgroupSize} * unit.form.simdgroups;
     extents[0] = unit.form.width();
@@ -36,8 +43,11 @@ struct ThreadLimits {
     if (!row) return llvm::ConstantRange::getFull(32);
     switch (row->value) {
       case kPositionInThreadgroup: return between(0, extents[which - row->value] - 1);
-      case kThreadsPerThreadgroup:
-      case kFullThreadsPerThreadgroup: return between(1, extents[which - row->value]);
+      case kThreadsPerThreadgroup: return between(1, extents[which - row->value]);
+      case kFullThreadsPerThreadgroup: {
+        const uint64_t extent = extents[which - row->value];
+        return between(are_known ? extent : 1, extent);
+      }
       case kIndexInThreadgroup: return between(0, threads - 1);
       default: return llvm::ConstantRange::getFull(32);
     }

@@ -1,12 +1,40 @@
 #include "compiler/lowering/vector_bitcasts.h"
 
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/PatternMatch.h>
 
 namespace kiln {
 
 using namespace llvm;
+using namespace llvm::PatternMatch;
+
+void extract_components(Function& function) {
+  for (Instruction& instruction : make_early_inc_range(instructions(function))) {
+    auto* truncation = dyn_cast<TruncInst>(&instruction);
+    if (!truncation || truncation->getType()->isVectorTy()) continue;
+    Value* bits = truncation->getOperand(0);
+    uint64_t shift = 0;
+    if (const APInt * amount; match(bits, m_LShr(m_Value(), m_APInt(amount)))) {
+      shift = amount->getLimitedValue();
+      bits = cast<Instruction>(bits)->getOperand(0);
+    }
+    while (auto* cast = dyn_cast<BitCastInst>(bits)) bits = cast->getOperand(0);
+    auto* type = dyn_cast<FixedVectorType>(bits->getType());
+    if (!type) continue;
+    const unsigned width = type->getScalarSizeInBits();
+    if (width != truncation->getType()->getIntegerBitWidth() || shift % width != 0) continue;
+    const auto index = static_cast<unsigned>(shift / width);
+    if (index >= type->getNumElements()) continue;
+    IRBuilder<> builder(truncation);
+    Value* component = findScalarElement(bits, index);
+    if (!component) component = builder.CreateExtractElement(bits, index);
+    truncation->replaceAllUsesWith(builder.CreateBitCast(component, truncation->getType()));
+    truncation->eraseFromParent();
+  }
+}
 
 void spell_out_bitcasts(Function& function) {
   for (Instruction& instruction : make_early_inc_range(instructions(function))) {

@@ -31,6 +31,9 @@ using namespace llvm;
 
 using Three = std::array<Value*, 3>;
 
+// Of a multiprocessor, for all threads of a threadgroup together.
+constexpr uint32_t kRegisters = 65536;
+
 // Profilers show this name.
 std::string entry_name(const KernelUnit& unit) {
   std::string name = "kiln_";
@@ -69,10 +72,12 @@ class EntryMaker {
   void mark_as_kernel() {
     LLVMContext& context = module_.getContext();
     auto number = [&](uint32_t value) { return ConstantAsMetadata::get(builder_.getInt32(value)); };
-    module_.getOrInsertNamedMetadata("nvvm.annotations")
-        ->addOperand(
-            MDNode::get(context, {ValueAsMetadata::get(kernel_), MDString::get(context, "kernel"), number(1),
-                                  MDString::get(context, "grid_constant"), MDNode::get(context, {number(1)})}));
+    SmallVector<Metadata*> properties{ValueAsMetadata::get(kernel_), MDString::get(context, "kernel"), number(1),
+                                      MDString::get(context, "grid_constant"), MDNode::get(context, {number(1)})};
+    // Threads of so large a threadgroup may have fewer than the 255 registers that an instruction can name.
+    if (const uint32_t threads = known_threads(); threads > kRegisters / 255)
+      properties.append({MDString::get(context, "maxntidx"), number(threads)});
+    module_.getOrInsertNamedMetadata("nvvm.annotations")->addOperand(MDNode::get(context, properties));
   }
 
   LoadInst* in_block(Type* type, uint64_t offset) {
@@ -83,6 +88,17 @@ class EntryMaker {
   }
   Value* number(uint64_t offset) { return in_block(builder_.getInt32Ty(), offset); }
   Three numbers(uint64_t offset) { return {number(offset), number(offset + 4), number(offset + 8)}; }
+
+  // The threads of a threadgroup, if the code is made for one of that many; else 0.
+  uint32_t known_threads() const {
+    const auto& [x, y, z] = unit_.form.threads;
+    return uint32_t{x} * y * z;
+  }
+
+  // How many threads there are along an axis in hardware's threadgroups, at most, where those are the body's.
+  uint64_t most_threads(unsigned i, uint64_t most) const {
+    return unit_.form.has_known_threads() ? unit_.form.threads[i] : most;
+  }
 
   // A special register whose value is below `limit`.
   Value* hardware(Intrinsic::ID id, uint64_t limit) {
@@ -101,8 +117,11 @@ class EntryMaker {
   void make_positions() {
     threads_per_grid_ = numbers(offsetof(GpuGeometry, threads_per_grid));
     full_ = numbers(offsetof(GpuGeometry, threads_per_threadgroup));
+    if (unit_.form.has_known_threads())
+      for (unsigned i = 0; i < 3; ++i) full_[i] = builder_.getInt32(unit_.form.threads[i]);
     threadgroups_ = numbers(offsetof(GpuGeometry, threadgroups_per_grid));
-    x_ = hardware(Intrinsic::nvvm_read_ptx_sreg_tid_x, 1024);
+    const bool has_hardwares_positions = unit_.form.is_whole_row || unit_.form.threadgroups_are_even;
+    x_ = hardware(Intrinsic::nvvm_read_ptx_sreg_tid_x, has_hardwares_positions ? most_threads(0, 1024) : 1024);
     Value* group = hardware(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, 0x7fffffff);
     if (unit_.form.is_whole_row) {
       Value *zero = builder_.getInt32(0), *one = builder_.getInt32(1);
@@ -111,8 +130,8 @@ class EntryMaker {
       return;
     }
     if (unit_.form.threadgroups_are_even) {
-      Three threads = {x_, hardware(Intrinsic::nvvm_read_ptx_sreg_tid_y, 1024),
-                       hardware(Intrinsic::nvvm_read_ptx_sreg_tid_z, 64)};
+      Three threads = {x_, hardware(Intrinsic::nvvm_read_ptx_sreg_tid_y, most_threads(1, 1024)),
+                       hardware(Intrinsic::nvvm_read_ptx_sreg_tid_z, most_threads(2, 64))};
       Three groups = {group, hardware(Intrinsic::nvvm_read_ptx_sreg_ctaid_y, 0x10000),
                       hardware(Intrinsic::nvvm_read_ptx_sreg_ctaid_z, 0x10000)};
       Value* index = builder_.CreateAdd(

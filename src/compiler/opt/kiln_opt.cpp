@@ -197,6 +197,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"split-structures", [](Function& f, State&) { split_structures(f); }},
       {"structure-phis", [](Function& f, State&) { split_structure_phis(f); }},
       {"threadgroup-pointer-tables", [](Function& f, State&) { unfold_threadgroup_pointer_tables(f); }},
+      {"component-extractions", [](Function& f, State&) { extract_components(f); }},
       {"vector-bitcasts", [](Function& f, State&) { spell_out_bitcasts(f); }},
       {"warp-masks",
        [](Function& f, State& s) {
@@ -261,6 +262,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
       // versioning
       {"function-versioning",
        [](Function& f, State& s) { make_fast_version(f, s.runner.functions(), s.options.fewest); }},
+      {"guarded-loop-versioning", [](Function& f, State& s) { s.runner.run_pass(GuardedLoopVersioningPass(), f); }},
       {"loop-versioning", [](Function& f, State& s) { s.runner.run_pass(LoopVersioningPass(s.options.fewest), f); }},
       {"threadgroup-versioning", run_pass(ThreadgroupVersioningPass())},
       // memory

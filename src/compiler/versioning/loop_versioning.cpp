@@ -21,6 +21,8 @@
 #include <memory>
 #include <optional>
 
+#include "compiler/ir/guard_sinks.h"
+#include "compiler/ir/guard_zeros.h"
 #include "compiler/ir/likely.h"
 #include "compiler/ir/loop_metadata.h"
 #include "compiler/ir/remarks.h"
@@ -38,6 +40,12 @@ constexpr const char* kLoopVersioning = "loop-versioning";
 
 // Of a loop that is versioned.
 constexpr unsigned kMostClonedInstructions = 4000;
+
+constexpr const char* kGuardedLoopVersioning = "guarded-loop-versioning";
+
+// Of a loop of one thread: instructions, since both versions are to stay in the instruction cache, and iterations,
+// below which the checks before the loop cost as much as those in it.
+constexpr unsigned kMostOfAThread = 1000, kFewestTrips = 3;
 
 // Collects what must hold at an insertion point so that conditions dominated by it hold in every iteration of the loops
 // there.
@@ -191,17 +199,17 @@ class Conditions {
       return true;
     }
     if (!is_available(right)) return fail("the size of the array is computed in the loop");
-    if (predicate != CmpInst::ICMP_ULT || !left->getType()->isIntegerTy(64)) return false;
+    if (predicate != CmpInst::ICMP_ULT || evolution_.getTypeSizeInBits(left->getType()) > 64) return false;
     if (!isa<SCEVAddRecExpr>(left))
       if (const SCEVAddRecExpr* growing = without_wrap(smaller)) left = growing;
     return add_upper_bound(left, right, unless);
   }
 
   // An index that grows in one or several loops stays below an invariant limit if its last value does: the growth is
-  // small enough that no earlier value has wrapped.
+  // small enough that no earlier value has wrapped. Sums are of 64 bits, whatever the index has.
   bool add_upper_bound(const SCEV* value, const SCEV* limit, const Known& unless) {
     constexpr unsigned kStepBits = 24, kCountBits = 34;
-    Type* number = value->getType();
+    Type* number = Type::getInt64Ty(evolution_.getContext());
     const SCEV* growth = evolution_.getZero(number);
     unsigned loops = 0;
     why_ = "the index is not affine in the loop's counter";
@@ -217,11 +225,12 @@ class Conditions {
       // A loop over the halves of 64 threads has one or two iterations. Limits for two are computed before the outer
       // loop.
       if (evolution_.getUnsignedRangeMax(count).isOne()) count = evolution_.getOne(count->getType());
-      growth =
-          evolution_.getAddExpr(growth, evolution_.getMulExpr(evolution_.getNoopOrZeroExtend(count, number), step));
+      growth = evolution_.getAddExpr(growth, evolution_.getMulExpr(evolution_.getNoopOrZeroExtend(count, number),
+                                                                   evolution_.getNoopOrZeroExtend(step, number)));
     }
     if (loops == 0 || !is_available(value) || !is_available(growth)) return false;
-    upper_bounds_.push_back({value, growth, limit, unless});
+    upper_bounds_.push_back(
+        {evolution_.getNoopOrZeroExtend(value, number), growth, evolution_.getNoopOrZeroExtend(limit, number), unless});
     return true;
   }
 
@@ -267,6 +276,33 @@ class ScopeWithLoops : public VersioningScope {
   Conditions conditions_;
 };
 
+// Before the loop, in simplified and LCSSA form, the condition decides which copy runs: the loop itself, or a copy of
+// it, which is returned.
+Loop& add_slow_copy(Loop& loop, Value* condition, LoopInfo& loops, DominatorTree& dominators) {
+  Instruction& insertion_point = *loop.getLoopPreheader()->getTerminator();
+  BasicBlock* before = insertion_point.getParent();
+  BasicBlock* preheader = SplitBlock(before, &insertion_point, &dominators, &loops);
+  SmallVector<BasicBlock*> exits;
+  loop.getUniqueExitBlocks(exits);
+  ValueToValueMapTy map;
+  SmallVector<BasicBlock*> blocks;
+  Loop* other = cloneLoopWithPreheader(preheader, before, &loop, map, ".slow", &loops, &dominators, blocks);
+  remapInstructionsInBlocks(blocks, map);
+  ReplaceInstWithInst(before->getTerminator(), BranchInst::Create(preheader, other->getLoopPreheader(), condition));
+  mark_likely(cast<BranchInst>(*before->getTerminator()));
+  for (BasicBlock* exit : exits)
+    for (PHINode& phi : exit->phis())
+      for (unsigned i = 0, count = phi.getNumIncomingValues(); i < count; ++i) {
+        auto cloned = map.find(phi.getIncomingBlock(i));
+        if (cloned == map.end()) continue;
+        Value* value = phi.getIncomingValue(i);
+        if (auto mapped = map.find(value); mapped != map.end()) value = mapped->second;
+        phi.addIncoming(value, cast<BasicBlock>(cloned->second));
+      }
+  dominators.recalculate(*before->getParent());
+  return *other;
+}
+
 // A loop: the slow copy is a second loop. No check may stay.
 class LoopScope : public ScopeWithLoops {
  public:
@@ -282,30 +318,7 @@ class LoopScope : public ScopeWithLoops {
     return false;
   }
 
-  // The original becomes the fast version.
-  void select(Value* condition) override {
-    BasicBlock* before = insertion_point_.getParent();
-    BasicBlock* preheader = SplitBlock(before, &insertion_point_, &dominators_, &loops_);
-    SmallVector<BasicBlock*> exits;
-    loop_.getUniqueExitBlocks(exits);
-    ValueToValueMapTy map;
-    SmallVector<BasicBlock*> blocks;
-    Loop* other = cloneLoopWithPreheader(preheader, before, &loop_, map, ".slow", &loops_, &dominators_, blocks);
-    remapInstructionsInBlocks(blocks, map);
-    ReplaceInstWithInst(before->getTerminator(), BranchInst::Create(preheader, other->getLoopPreheader(), condition));
-    mark_likely(cast<BranchInst>(*before->getTerminator()));
-    for (BasicBlock* exit : exits) {
-      for (PHINode& phi : exit->phis())
-        for (unsigned i = 0, count = phi.getNumIncomingValues(); i < count; ++i) {
-          auto cloned = map.find(phi.getIncomingBlock(i));
-          if (cloned == map.end()) continue;
-          Value* value = phi.getIncomingValue(i);
-          if (auto mapped = map.find(value); mapped != map.end()) value = mapped->second;
-          phi.addIncoming(value, cast<BasicBlock>(cloned->second));
-        }
-    }
-    dominators_.recalculate(*before->getParent());
-  }
+  void select(Value* condition) override { add_slow_copy(loop_, condition, loops_, dominators_); }
 
   Loop& loop_;
   LoopInfo& loops_;
@@ -362,6 +375,103 @@ class LoopVersioning {
 
   FunctionAnalysisManager& analyses_;
   unsigned fewest_;
+  LoopInfo& loops_;
+  DominatorTree& dominators_;
+  ScalarEvolution& evolution_;
+  bool has_changed_ = false;
+};
+
+// Loops of one thread, whose accesses have bounds guards: an address where the check holds, else zeros or a sink.
+class GuardedLoopVersioning {
+ public:
+  GuardedLoopVersioning(Function& function, FunctionAnalysisManager& analyses)
+      : loops_(analyses.getResult<LoopAnalysis>(function)),
+        dominators_(analyses.getResult<DominatorTreeAnalysis>(function)),
+        evolution_(analyses.getResult<ScalarEvolutionAnalysis>(function)) {}
+
+  bool run() {
+    for (Loop* loop : SmallVector<Loop*>(loops_.begin(), loops_.end())) version_nest(*loop);
+    return has_changed_;
+  }
+
+ private:
+  // A nest of loops is versioned as a whole if that hoists all checks, else each of the loops in it. Returns whether
+  // any was.
+  bool version_nest(Loop& loop) {
+    const SmallVector<SelectInst*> guards = guards_in(loop);
+    if (guards.empty()) return false;
+    if (version(loop, guards, guards.size())) return true;
+    bool has_versioned = false;
+    for (Loop* inner : SmallVector<Loop*>(loop.begin(), loop.end())) has_versioned |= version_nest(*inner);
+    return has_versioned || version(loop, guards, 1);
+  }
+
+  // Those of accesses that every iteration makes. (Another's index may be outside of its array wherever it is not
+  // used.)
+  SmallVector<SelectInst*> guards_in(const Loop& loop) const {
+    auto is_always_used = [&](const SelectInst& guard) {
+      return any_of(guard.users(), [&](const User* user) {
+        const auto& access = *cast<Instruction>(user);
+        return !isa<PHINode>(access) && loop.contains(&access) && runs_in_each_iteration(*access.getParent(), loop);
+      });
+    };
+    SmallVector<SelectInst*> guards;
+    for (BasicBlock* block : loop.blocks())
+      for (Instruction& instruction : *block)
+        if (auto* guard = dyn_cast<SelectInst>(&instruction); guard && guard->getType()->isPointerTy())
+          if ((is_zeros(guard->getFalseValue()) || is_sink(guard->getFalseValue())) && is_always_used(*guard))
+            guards.push_back(guard);
+    return guards;
+  }
+
+  bool runs_in_each_iteration(const BasicBlock& block, const Loop& loop) const {
+    for (const Loop* around = loops_.getLoopFor(&block);; around = around->getParentLoop()) {
+      const BasicBlock* latch = around->getLoopLatch();
+      if (!latch || !dominators_.dominates(&block, latch)) return false;
+      if (around == &loop) return true;
+    }
+  }
+
+  // Whether another thread may be waited for in the loop, or it is too long for a second one.
+  bool may_clone(const Loop& loop) const {
+    size_t size = 0;
+    for (const BasicBlock* block : loop.blocks()) {
+      size += block->size();
+      for (const Instruction& instruction : *block)
+        if (auto* call = dyn_cast<CallBase>(&instruction); call && call->isConvergent()) return false;
+    }
+    return size <= kMostOfAThread && loop.isSafeToClone();
+  }
+
+  bool version(Loop& loop, ArrayRef<SelectInst*> guards, size_t fewest) {
+    if (!may_clone(loop)) return false;
+    if (const unsigned trips = evolution_.getSmallConstantMaxTripCount(&loop); trips > 0 && trips < kFewestTrips)
+      return false;
+    has_changed_ |= simplifyLoop(&loop, &dominators_, &loops_, &evolution_, nullptr, nullptr, /*PreserveLCSSA=*/false);
+    has_changed_ |= formLCSSARecursively(loop, dominators_, &loops_, &evolution_);
+    if (!loop.isLoopSimplifyForm()) return false;
+    auto is_in_nest = [&](const Loop& other) { return loop.contains(&other); };
+    Conditions conditions(*loop.getLoopPreheader()->getTerminator(), evolution_, dominators_, loops_, is_in_nest);
+    SmallVector<SelectInst*> hoisted;
+    for (SelectInst* guard : guards)
+      if (conditions.require(guard->getCondition(), true))
+        hoisted.push_back(guard);
+      else
+        remark(kGuardedLoopVersioning, *guard, "a check stays in the loop: ", conditions.why());
+    if (hoisted.size() < fewest) return false;
+    Loop& slow = add_slow_copy(loop, conditions.expand(), loops_, dominators_);
+    for (Loop* copy : slow.getLoopsInPreorder())
+      if (BasicBlock* latch = copy->getLoopLatch())
+        if (auto* back = dyn_cast<BranchInst>(latch->getTerminator())) never_unroll(*back);
+    for (SelectInst* guard : hoisted) {
+      guard->replaceAllUsesWith(guard->getTrueValue());
+      guard->eraseFromParent();
+    }
+    evolution_.forgetAllLoops();
+    has_changed_ = true;
+    return true;
+  }
+
   LoopInfo& loops_;
   DominatorTree& dominators_;
   ScalarEvolution& evolution_;
@@ -497,6 +607,10 @@ class ThreadgroupScope : public ScopeWithLoops {
 
 PreservedAnalyses LoopVersioningPass::run(Function& function, FunctionAnalysisManager& analyses) {
   return LoopVersioning(function, analyses, fewest).run() ? PreservedAnalyses::none() : PreservedAnalyses::all();
+}
+
+PreservedAnalyses GuardedLoopVersioningPass::run(Function& function, FunctionAnalysisManager& analyses) {
+  return GuardedLoopVersioning(function, analyses).run() ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 
 PreservedAnalyses CoarsenedLoopVersioningPass::run(Function& function, FunctionAnalysisManager& analyses) {

@@ -15,6 +15,14 @@ struct LoopVersioningPass : llvm::PassInfoMixin<LoopVersioningPass> {
   unsigned fewest;  // checked accesses
 };
 
+/// Versions loops of one thread, in a GPU's kernel: a version in which the accesses that each iteration makes have no
+/// bounds guards, where the first and the last iteration's pass, and the original. Loops in which threads wait for one
+/// another stay as they are. Linear in the code times the depth of its loops.
+struct GuardedLoopVersioningPass : llvm::PassInfoMixin<GuardedLoopVersioningPass> {
+  llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
+  static bool isRequired() { return true; }
+};
+
 /// The same for loops over the two halves of 64 coarsened threads (workgroup/thread_coarsening.h), in a function for
 /// x-lines of threads: where a check fails, `simdgroup` runs the halves. (The original loop with its checks would run
 /// them up to a third faster, and take a quarter more to compile.)

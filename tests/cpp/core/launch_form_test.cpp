@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <set>
 #include <vector>
 
@@ -11,16 +12,19 @@ namespace {
 // All that differ in a member.
 std::vector<LaunchForm> every_form() {
   std::vector<LaunchForm> forms;
+  constexpr std::array<std::array<uint16_t, 3>, 5> kThreads = {
+      {{0, 0, 0}, {1, 1, 1}, {1024, 1, 1}, {1, 1024, 1}, {1, 1, 1024}}};
   for (unsigned bits = 0; bits < 64; ++bits)
     for (uint32_t simdgroups : {0, 1, 2, 4, 8, 16, 32})
       for (uint32_t row : {0, 2, 4, 8, 16, 32})
-        forms.push_back({(bits & 1) != 0, (bits & 2) != 0, simdgroups, (bits & 4) != 0, (bits & 8) != 0, row,
-                         (bits & 16) != 0, (bits & 32) != 0});
+        for (const auto& threads : kThreads)
+          forms.push_back({(bits & 1) != 0, (bits & 2) != 0, simdgroups, (bits & 4) != 0, (bits & 8) != 0, row,
+                           (bits & 16) != 0, (bits & 32) != 0, threads});
   return forms;
 }
 
 TEST(LaunchForm, EachHasANumberOfItsOwn) {
-  std::set<uint16_t> numbers;
+  std::set<uint64_t> numbers;
   for (const LaunchForm& form : every_form()) numbers.insert(form.packed());
   EXPECT_EQ(numbers.size(), every_form().size());
 }

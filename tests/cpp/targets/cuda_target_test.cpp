@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -32,12 +33,19 @@ FakeDriver& fake() {
   return instance;
 }
 
+// The threads that each unit was compiled for.
+std::vector<std::array<uint16_t, 3>>& compiled_threads() {
+  static std::vector<std::array<uint16_t, 3>> threads;
+  return threads;
+}
+
 // "Compiles" every unit to the same PTX.
 class PtxCompiler : public Compiler {
  public:
   explicit PtxCompiler(size_t threadgroup_memory = 0) : threadgroup_memory_(threadgroup_memory) {}
 
   CompileResult compile(const CompileRequest& request) override {
+    compiled_threads().push_back(request.unit.form.threads);
     CompileResult result;
     result.engine = "ptx";
     result.binary = image(request.unit, GpuCodeKind::kPtx, "// some PTX", threadgroup_memory_);
@@ -96,6 +104,7 @@ struct Subject {
 
   explicit Subject(Dialect dialect = Dialect::kMetal, size_t threadgroup_memory = 0) {
     fake() = FakeDriver{};
+    compiled_threads().clear();
     spec.dialect = dialect;
     spec.name = "k";
     spec.input_names = {"x", "s"};
@@ -234,6 +243,68 @@ TEST(CudaLoad, IsOnceForEachGpu) {
   ASSERT_EQ(fake().launches.size(), 5u);
   EXPECT_NE(fake().launches[0].context, fake().launches[1].context);
   EXPECT_EQ(fake().launches[0].context, fake().launches[2].context);
+}
+
+TEST(CudaLoad, MakesCodeForTheThreadsOfTheFirstThreadgroups) {
+  using Threads = std::array<uint16_t, 3>;
+  Subject subject;
+  subject.spec.source = "y[thread_position_in_threadgroup.x] = x[0] + s;";
+  subject.spec.compile_options.specialize = true;
+  for (int64_t n = 1; n <= 20; ++n) {
+    subject.threadgroup = {n, 1, 1};
+    subject.run();
+  }
+  // And one for all others.
+  const std::vector<Threads>& threads = compiled_threads();
+  ASSERT_EQ(threads.size(), KernelObject::kMostThreadgroups + 1);
+  for (uint16_t n = 1; n <= KernelObject::kMostThreadgroups; ++n) EXPECT_EQ(threads[n - 1u], (Threads{n, 1, 1}));
+  EXPECT_EQ(threads.back(), Threads{});
+  for (int64_t n : {5, 18}) {
+    subject.threadgroup = {n, 1, 1};
+    subject.run();
+  }
+  EXPECT_EQ(threads.size(), KernelObject::kMostThreadgroups + 1);
+}
+
+TEST(CudaLoad, MakesCodeForThreadsWhereTheBodySeesItsThreadgroup) {
+  using Threads = std::array<uint16_t, 3>;
+  auto threads_of = [](const char* source, bool specialize, const Extent3& grid, const Extent3& threadgroup) {
+    Subject subject;
+    subject.spec.source = source;
+    subject.spec.compile_options.specialize = specialize;
+    subject.grid = grid;
+    subject.threadgroup = threadgroup;
+    subject.run();
+    return compiled_threads().at(0);
+  };
+  const char* size = "y[0] = threads_per_threadgroup.y;";
+  EXPECT_EQ(threads_of(size, true, {64, 8, 2}, {8, 4, 2}), (Threads{8, 4, 2}));
+  EXPECT_EQ(threads_of(size, true, {6, 8, 1}, {8, 16, 4}), (Threads{6, 8, 1}));  // as many as the grid has
+  EXPECT_EQ(threads_of(size, true, {65, 9, 3}, {8, 4, 2}), (Threads{8, 4, 2}));  // those at the edge have fewer
+  EXPECT_EQ(threads_of(size, false, {64, 8, 2}, {8, 4, 2}), Threads{});
+  EXPECT_EQ(threads_of("y[thread_position_in_grid.x] = 1;", true, {64, 8, 2}, {8, 4, 2}), Threads{});
+  EXPECT_EQ(threads_of("y[0] = simdgroup_index_in_threadgroup;", true, {64, 8, 2}, {8, 4, 2}), (Threads{8, 4, 2}));
+}
+
+TEST(CudaLoad, MakesCodeForThreadsAndShapesApart) {
+  using Threads = std::array<uint16_t, 3>;
+  Subject subject;
+  subject.spec.source = "y[thread_position_in_threadgroup.x] = x_shape[0] + s;";
+  subject.spec.compile_options.specialize = true;
+  auto run = [&](int64_t rows, int64_t threads) {
+    subject.shape = {rows, 8};
+    subject.threadgroup = {threads, 1, 1};
+    subject.run();
+  };
+  for (int64_t rows = 1; rows <= 6; ++rows) run(rows, 32);
+  // The first four shapes, and one for all others, for the same threads.
+  EXPECT_EQ(compiled_threads(), std::vector<Threads>(5, {32, 1, 1}));
+  for (int64_t threads = 1; threads <= 20; ++threads) run(1, threads);
+  // Fifteen more threadgroups, and for all others one where the grid is a multiple of them and one where it is none.
+  EXPECT_EQ(compiled_threads().size(), 5u + 15u + 2u);
+  run(6, 20);  // neither
+  EXPECT_EQ(compiled_threads().size(), 23u);
+  EXPECT_EQ(compiled_threads().back(), Threads{});
 }
 
 TEST(CudaLoad, SaysWhatTheDriverRefuses) {

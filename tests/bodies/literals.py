@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bodies import DTYPES, body
+from bodies import DTYPES, Dtype, body
 
 
 @body(
@@ -35,7 +35,7 @@ def literals_are_float(x):
     sizes[i] = int(sizeof(1.0)) + int(sizeof(T(2) * 0x1p-1)) + 10 * int(0.1 == 0.1f);
     """,
     header="template <typename U> auto halved(U v) { return v * 5e-1 + 1. / 3.; }\n",
-    template=[("T", "float16")],
+    template=[("T", Dtype("float16"))],
     inputs=lambda rng: {"x": rng.normal(size=96).astype(np.float16)},
     outputs={"y": ((32,), "float16"), "halves": ((32,), "float16"), "sizes": ((32,), "int32")},
     grid=(32, 1, 1),

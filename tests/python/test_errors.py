@@ -1339,6 +1339,15 @@ def test_an_input_without_dimensions_is_a_number_in_metal():
     )
 
 
+@pytest.mark.parametrize(
+    ("source", "array"), [("out = x * 2;", "x"), ("out[0] = 2 + x / 2;", "x"), ("out[0] = out;", "out")]
+)
+def test_an_array_in_the_place_of_an_element(source, array):
+    for make in (kiln.metal_kernel, kiln.cuda_kernel):
+        (error, *_) = raised(kiln.CompileError, call, make("k", ["x"], ["out"], source)).diagnostics
+        assert error.message.endswith(f"; `{array}` is a pointer to the elements: write {array}[i] for one")
+
+
 def test_a_wrong_call_of_a_cuda_kernel():
     kernel = kiln.cuda_kernel("k", ["x"], ["out"], "out[0] = x_shape[0];")
     assert str(raised(ValueError, call, kernel, inputs=[])) == (

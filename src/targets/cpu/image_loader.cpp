@@ -120,7 +120,7 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
       may_fail_ = may_fail_ || import == kFailFunction || import == kUnsupportedFunction;
       if (!target)
         throw InternalError(
-            concat("machine code asks for a function that nobody provides: ", std::string_view(name, length)));
+            concat("machine code calls a function that Kiln does not have: ", std::string_view(name, length)));
       std::memcpy(bytes + header_.import_slots_offset + 8 * i, &target, 8);
       name_offset += length + 1;
     }

@@ -244,7 +244,7 @@ $(STAMPS)/test-tools: $(STAMPS)/venv tests/requirements.txt tests/mlx_lm.txt doc
 
 $(STAMPS)/package: $(STAMPS)/venv $(SOURCES)
 	@touch $@.begun
-	@echo "building Kiln into $(VENV): the first time about 4 minutes on two cores"
+	@echo "building Kiln into $(VENV): the first time 2 to 4 minutes on two cores"
 	$(BIN)/python tools/install_package.py
 	@# As old as its beginning, so that what was edited meanwhile is built the next time.
 	@mv $@.begun $@

@@ -1055,6 +1055,11 @@ UNSUPPORTED = {
         "",
         "source:1:1: error: 'asm': inline assembly is not supported\n  asm(\"nop\");\n  ^",
     ),
+    "floats of 128 bits": (
+        "__float128 v = 1;",
+        "",
+        "source:1:1: error: '__float128': floats of 128 bits are not supported\n  __float128 v = 1;\n  ^",
+    ),
     "thread_local": (
         "thread_local int a;",
         "",

@@ -19,7 +19,7 @@ ASAN_TESTS := interfaces launch errors wrong_calls wrong_containers wrong_kernel
 # cmake, ninja and ctest of the environment come first.
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH" &&
 
-.PHONY: all build demo docs gallery gpu-bundle test test-all test-python test-python-all test-frameworks test-cpp test-gpu test-asan test-tsan wheels test-wheels sdist test-sdist coverage fuzz check lists lint tidy types stubs bench bench-engines bench-growth bench-frameworks bench-passes bench-gpu format clean help
+.PHONY: all build demo docs gallery gpu-bundle test test-all test-python test-python-all test-costs test-frameworks test-cpp test-gpu test-asan test-tsan wheels test-wheels sdist test-sdist coverage fuzz check lists lint tidy types stubs bench bench-engines bench-growth bench-frameworks bench-passes bench-gpu format clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -110,6 +110,10 @@ test-python: build $(STAMPS)/test-tools
 # make test-python-all  the Python tests with the long matrix
 test-python-all: build $(STAMPS)/test-tools
 	$(PYTEST)
+
+# make test-costs    make test-python, and what each file costs, for docs/design/testing.md
+test-costs: build $(STAMPS)/test-tools
+	PYTHONPATH=tools nice $(PYTEST) -p test_costs -m "not long"
 
 # make test-frameworks  the tests that need PyTorch and JAX, in an environment of its own: 3 GB, minutes the first time
 # FRAMEWORKS_WITH="torch==2.8.*" tests other versions, in an environment of theirs.
@@ -244,7 +248,7 @@ $(STAMPS)/test-tools: $(STAMPS)/venv tests/requirements.txt tests/mlx_lm.txt doc
 
 $(STAMPS)/package: $(STAMPS)/venv $(SOURCES)
 	@touch $@.begun
-	@echo "building Kiln into $(VENV): the first time about 4 minutes on two cores"
+	@echo "building Kiln into $(VENV): the first time 2 to 4 minutes on two cores"
 	$(BIN)/python tools/install_package.py
 	@# As old as its beginning, so that what was edited meanwhile is built the next time.
 	@mv $@.begun $@

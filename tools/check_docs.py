@@ -57,6 +57,7 @@ CALLED = {
     "inline assembly": "inline assembly",
     "clusters of blocks": "clusters",
     "floats of 8 bits": "8-bit floats",
+    "floats of 128 bits": "`__float128`",
     "CUDA's C++ libraries": "`cub::`",
 }
 # The functions that say why a name is refused, and the pages that must have each reason.

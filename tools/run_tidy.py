@@ -26,7 +26,11 @@ FOLDERS = ("src", "include", "python")
 CLANG_TIDY = os.environ.get("CLANG_TIDY", "clang-tidy-19")
 # Commands may be for GCC, of which Clang does not know each option and warning.
 GCC_ONLY = {"-fno-reorder-blocks-and-partition"}
-ARGUMENTS = ("--quiet", "--warnings-as-errors=*", "--extra-arg=-Wno-unknown-warning-option")
+ARGUMENTS = (
+    *("--quiet", "--warnings-as-errors=*", "--extra-arg=-Wno-unknown-warning-option"),
+    # Python's headers and nanobind's lie in folders of these names as well.
+    f"--header-filter=^{re.escape(str(ROOT))}/({'|'.join(FOLDERS)})/",
+)
 
 
 class Unit(NamedTuple):

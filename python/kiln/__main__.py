@@ -144,7 +144,7 @@ def _add_show(commands: Any) -> None:
         default=[],
         help="a template argument: a dtype, an int, true or false. May be repeated",
     )
-    show.add_argument("--dialect", choices=("metal", "cuda"), default="metal", help="by default metal")
+    show.add_argument("--dialect", choices=("metal", "cuda"), help="by default cuda for a file .cu, else metal")
     show.add_argument("--grid", metavar="X,Y,Z", type=_reads(_threads), default=(1, 1, 1), help="by default 1,1,1")
     show.add_argument(
         "--threadgroup", metavar="X,Y,Z", type=_reads(_threads), default=(1, 1, 1), help="by default 1,1,1"

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import inspect
 import itertools
 import json
 import operator
@@ -139,6 +140,20 @@ def _restore_function(
 
 
 # ---- Functions.
+
+
+def _refused_parameters(function: Callable[..., Any], count: int) -> str | None:
+    """The parameters of a function that cannot be called with so many arguments. None where it can, or they are unknown."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
+        return str(signature)
+    return None
+
 
 _numbers = itertools.count(1)
 _PROCESS = uuid.uuid4().hex
@@ -337,6 +352,11 @@ class Function:
         for name in _ARGUMENTS:
             if not callable(arguments[name]):
                 self._check_value(name, arguments[name])
+            elif (parameters := _refused_parameters(arguments[name], len(self.input_names))) is not None:
+                raise TypeError(
+                    f"{self._prefix}Expected `{name}` to take an argument for each input, ({', '.join(self.input_names)}), "
+                    f"but got a function of {parameters}."
+                )
 
     # ---- What users call beside the function itself.
 
@@ -392,6 +412,13 @@ class Function:
         if not callable(rule):
             kinds = "a function, 'grid' or 'sequential'" if name == "vmap" else "a function"
             raise TypeError(f"{self._prefix}Expected `{name}` to be {kinds} but got {_core.kind_of(rule)}.")
+        inputs = self.input_names[0] if len(self.input_names) == 1 else f"({', '.join(self.input_names)})"
+        others = {"vjp": ("cotangents", "outputs"), "jvp": ("tangents",), "vmap": ("axes",)}[name]
+        if (parameters := _refused_parameters(rule, 1 + len(others))) is not None:
+            raise TypeError(
+                f"{self._prefix}Expected the {name} rule of `{self.name}` to be called as "
+                f"`rule({', '.join((inputs, *others))})` but got a function of {parameters}."
+            )
         self._set_rules({**self._rules, name: rule})
         return rule
 

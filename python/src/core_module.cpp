@@ -960,7 +960,7 @@ Raises:
   offer_calls(kernel);
 #endif
 
-  m.def("register_library", [](nb::capsule library) {
+  m.def("register_library", [](const nb::capsule& library) {
     libraries().push_back(static_cast<ArrayLibrary*>(library.data("kiln.ArrayLibrary")));
   });
   m.def("make_compiled_kernel",

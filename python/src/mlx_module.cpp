@@ -126,8 +126,7 @@ class MlxLibrary : public ArrayLibrary {
       }
       return make_compiled(kernel, found);
     }
-    std::vector<mx::array> outputs =
-        add_to_graph(std::move(call), std::move(inputs), shapes, arguments.output_dtypes, stream);
+    std::vector<mx::array> outputs = add_to_graph(std::move(call), inputs, shapes, arguments.output_dtypes, stream);
     return nb::cast(std::move(outputs)).release().ptr();
   }
 
@@ -348,7 +347,7 @@ NB_MODULE(_mlx, m) {
   // Who holds a kernel when the interpreter ends has done nothing wrong.
   nb::set_leak_warnings(false);
   register_exceptions();
-  m.def("library", [](nb::capsule make_compiled) {
+  m.def("library", [](const nb::capsule& make_compiled) {
     // Lives as long as the process, like the module.
     static MlxLibrary library;
     library.make_compiled = reinterpret_cast<MlxLibrary::MakeCompiled>(make_compiled.data("kiln.make_compiled_kernel"));

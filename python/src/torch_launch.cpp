@@ -1,6 +1,7 @@
 #include "torch_launch.h"
 
 #include <exception>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -47,9 +48,14 @@ void keep_error(const std::exception_ptr& error) noexcept {
   PyErr_NormalizeException(&type, &value, &traceback);
   Py_XDECREF(type);
   Py_XDECREF(traceback);
-  if (!t_error) t_error = new LastError;
-  Py_XDECREF(std::exchange(t_error->exception, value));
-  t_error->message = message_of(error);
+  try {
+    if (!t_error) t_error = new LastError;
+    t_error->message = message_of(error);
+    std::swap(t_error->exception, value);
+  } catch (const std::bad_alloc&) {
+    // PyTorch's error, which has the message, is raised as it is.
+  }
+  Py_XDECREF(value);
   PyGILState_Release(state);
 }
 

@@ -34,6 +34,65 @@ def cuda_documented_exp(x):
     return np.exp(x.astype(np.float64))
 
 
+@cuda_body(
+    _HEAD
+    + """
+    __int128 p = (__int128)a[i] * 1000000007 * b[i];
+    y[i] = (long long)(p / 1000003);
+    y[64 + i] = (long long)(p % 1000003);
+    unsigned __int128 u = (unsigned __int128)(unsigned long long)a[i] << 40;
+    y[128 + i] = (long long)(u / 1000000007u);
+    y[192 + i] = (long long)(u % 1000000007u);
+    y[256 + i] = (long long)((__int128)(f[i] * 1e20f) >> 40);
+    y[320 + i] = (long long)(float)(p >> 20);
+    """,
+    inputs=lambda rng: {
+        "a": rng.integers(-(2**40), 2**40, 64),
+        "b": rng.integers(1, 1000, 64),
+        "f": rng.normal(size=64).astype(np.float32),
+    },
+    outputs={"y": ((6, 64), "int64")},
+    constructs="cuda_types.int128",
+    **_LINE,
+)
+def cuda_integers_of_128_bits(a, b, f):
+    def wrapped(value):
+        return (value + 2**63) % 2**64 - 2**63
+
+    def truncated(n, d):
+        return abs(n) // d * (1 if n >= 0 else -1)
+
+    rows = []
+    for x, y, z in zip(a.tolist(), b.tolist(), f, strict=True):
+        p, u = x * 1000000007 * y, (x % 2**64 << 40) % 2**128
+        quotient = truncated(p, 1000003)
+        rows.append(
+            [
+                *(wrapped(quotient), p - quotient * 1000003, wrapped(u // 1000000007), u % 1000000007),
+                *(int(z * np.float32(1e20)) >> 40, int(np.float32(p >> 20))),
+            ]
+        )
+    return np.array(rows, np.int64).T
+
+
+@cuda_body(
+    _HEAD
+    + """
+    long double v = x[i];
+    v = v * v + 0.1L;
+    y[i] = v;
+    sizes[i] = sizeof v;
+    """,
+    inputs=lambda rng: {"x": rng.normal(size=64)},
+    outputs={"y": ((64,), "float64"), "sizes": ((64,), "int32")},
+    constructs="cuda_types.long_double",
+    tolerance=2**-52,
+    **_LINE,
+)
+def cuda_long_double(x):
+    return x * x + 0.1, np.full(64, 8, np.int32)
+
+
 for _dtype, _class in (("float16", "__half"), ("bfloat16", "__nv_bfloat16")):
 
     def _arithmetic(x):

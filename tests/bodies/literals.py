@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bodies import DTYPES, body
+from bodies import DTYPES, Dtype, body
 
 
 @body(
@@ -24,6 +24,30 @@ from bodies import DTYPES, body
 def literals_are_float(x):
     f = np.float32
     return (x + f(1e-5)) * f(1.1) + f(1) / f(3), np.full(64, 12 + 100 + 1000, np.int32)
+
+
+@body(
+    """
+    uint i = thread_position_in_grid.x;
+    T gray = 0.3 * x[3 * i] + 0.59 * x[3 * i + 1] + 0.11 * x[3 * i + 2];
+    y[i] = gray;
+    halves[i] = T(halved<T>(x[3 * i]) * .1);
+    sizes[i] = int(sizeof(1.0)) + int(sizeof(T(2) * 0x1p-1)) + 10 * int(0.1 == 0.1f);
+    """,
+    header="template <typename U> auto halved(U v) { return v * 5e-1 + 1. / 3.; }\n",
+    template=[("T", Dtype("float16"))],
+    inputs=lambda rng: {"x": rng.normal(size=96).astype(np.float16)},
+    outputs={"y": ((32,), "float16"), "halves": ((32,), "float16"), "sizes": ((32,), "int32")},
+    grid=(32, 1, 1),
+    threadgroup=(32, 1, 1),
+    constructs="literals.unsuffixed_float types.half",
+)
+def literals_in_templates_are_float(x):
+    f, h = np.float32, np.float16
+    r, g, b = x.astype(f).reshape(-1, 3).T
+    gray = f(0.3) * r + f(0.59) * g + f(0.11) * b
+    halved = r * f(0.5) + f(1) / f(3)
+    return gray.astype(h), (halved * f(0.1)).astype(h), np.full(32, 18, np.int32)
 
 
 @body(

@@ -492,6 +492,7 @@ def test_a_launch_that_ends_with_an_error(source, message):
         ("void* p = malloc(4);", "", "source:1:11: error: 'malloc': a kernel cannot allocate memory on the CPU"),
         ("goto end; end: y[0] = 1;", "", "source:1:1: error: 'goto': jumps to labels are not supported on the CPU"),
         ("__pipeline_commit();", "", "source:1:1: error: '__pipeline_commit': asynchronous copies are not supported on the CPU"),
+        ("__float128 v;", "", "source:1:1: error: '__float128': floats of 128 bits are not supported on the CPU"),
         ("__nv_fp8_e4m3 x;", "", "source:1:1: error: '__nv_fp8_e4m3': floats of 8 bits are not supported on the CPU"),
         ("cg::this_grid().sync();", "", "source:1:17: error: 'sync': barriers of a whole grid are not supported on the CPU"),
         ("auto t = cg::tiled_partition<64>(cg::this_thread_block());", "", "source:1:14: error: 'tiled_partition': tiles of more than a warp are not supported on the CPU"),

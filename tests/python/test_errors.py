@@ -1055,6 +1055,11 @@ UNSUPPORTED = {
         "",
         "source:1:1: error: 'asm': inline assembly is not supported\n  asm(\"nop\");\n  ^",
     ),
+    "floats of 128 bits": (
+        "__float128 v = 1;",
+        "",
+        "source:1:1: error: '__float128': floats of 128 bits are not supported\n  __float128 v = 1;\n  ^",
+    ),
     "thread_local": (
         "thread_local int a;",
         "",
@@ -1337,6 +1342,15 @@ def test_an_input_without_dimensions_is_a_number_in_metal():
         "source:1:11: error: subscripted value is not an array, pointer, or vector; `n` has no dimensions and is a number "
         "in a Metal body: write n\n  out[0] = n[0];\n            ^"
     )
+
+
+@pytest.mark.parametrize(
+    ("source", "array"), [("out = x * 2;", "x"), ("out[0] = 2 + x / 2;", "x"), ("out[0] = out;", "out")]
+)
+def test_an_array_in_the_place_of_an_element(source, array):
+    for make in (kiln.metal_kernel, kiln.cuda_kernel):
+        (error, *_) = raised(kiln.CompileError, call, make("k", ["x"], ["out"], source)).diagnostics
+        assert error.message.endswith(f"; `{array}` is a pointer to the elements: write {array}[i] for one")
 
 
 def test_a_wrong_call_of_a_cuda_kernel():

@@ -155,6 +155,31 @@ def test_rules_are_functions():
         function.vmap("parallel")
 
 
+def test_rules_and_callables_with_other_parameters_are_refused():
+    function = kiln.metal_kernel("scale", ["x", "s"], ["y"], definitions.INDEX + "y[i] = x[i] * s;").function(
+        output_shapes=lambda x, _: [x.shape], output_dtypes=lambda x, _: [x.dtype], grid=4, threadgroup=4
+    )
+    for name, call in (
+        ("vjp", "rule((x, s), cotangents, outputs)"),
+        ("jvp", "rule((x, s), tangents)"),
+        ("vmap", "rule((x, s), axes)"),
+    ):
+        with pytest.raises(TypeError) as error:
+            getattr(function, name)(lambda x, s, c, y: (x, s))
+        assert str(error.value) == (
+            f"[metal_kernel] Expected the {name} rule of `scale` to be called as `{call}` but got a function of (x, s, c, y)."
+        )
+    with pytest.raises(
+        TypeError, match=re.escape("called as `rule(x, cotangents, outputs)` but got a function of (x).")
+    ):
+        make().vjp(lambda x: x)
+    with pytest.raises(TypeError) as error:
+        make(grid=lambda x, s: 4)
+    assert str(error.value) == (
+        "[metal_kernel] Expected `grid` to take an argument for each input, (x), but got a function of (x, s)."
+    )
+
+
 def test_rules_are_returned_as_they_are():
     """So that a decorated rule keeps its name, and can be pickled by it."""
     function = make()

@@ -32,6 +32,8 @@ std::vector<std::string> clang_arguments(Dialect dialect, MathMode math_mode, co
   if (dialect == Dialect::kMetal)
     arguments.insert(arguments.end(), {"-cl-single-precision-constant", "-D__METAL__=1", "-D__METAL_VERSION__=320",
                                        "-D__HAVE_BFLOAT__=1", "-D__HAVE_SIMDGROUP_MATRIX__=1"});
+  // As on a GPU, where `long double` is a double.
+  if (dialect == Dialect::kCuda) arguments.emplace_back("-mlong-double-64");
   if (math_mode == MathMode::kFast) arguments.insert(arguments.end(), {"-ffast-math", "-ffinite-math-only"});
   if (math_mode != MathMode::kSafe)
     arguments.insert(arguments.end(), {"-mreassociate", "-fno-signed-zeros", "-freciprocal-math", "-fapprox-func", "-ffp-contract=fast"});

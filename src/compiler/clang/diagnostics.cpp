@@ -423,10 +423,15 @@ std::string DiagnosticCollector::operand_suffix(const clang::Diagnostic& info) c
       return concat("; `", output->name, "` holds atomics, since `atomic_outputs` is set: use ",
                     "atomic_fetch_add_explicit or atomic_store_explicit");
     const KernelParameter* parameter = parameter_of(operand);
-    if (!parameter || parameter->role != ParameterRole::kInput) continue;
-    bool has_shape = std::find(unit_.missing_names.begin(), unit_.missing_names.end(),
-                               concat(parameter->name, "_shape")) == unit_.missing_names.end();
-    if (has_shape || (is_metal && info.getID() != clang::diag::err_typecheck_subscript_value)) continue;
+    if (!parameter) continue;
+    const bool is_input = parameter->role == ParameterRole::kInput;
+    const bool has_shape = std::find(unit_.missing_names.begin(), unit_.missing_names.end(),
+                                     concat(parameter->name, "_shape")) == unit_.missing_names.end();
+    const bool is_array = (is_input && has_shape) || parameter->role == ParameterRole::kOutput;
+    if (is_array && (info.getID() == clang::diag::err_typecheck_invalid_operands ||
+                     info.getID() == clang::diag::err_typecheck_convert_incompatible))
+      return concat("; `", parameter->name, "` is a pointer to the elements: write ", parameter->name, "[i] for one");
+    if (!is_input || has_shape || (is_metal && info.getID() != clang::diag::err_typecheck_subscript_value)) continue;
     return is_metal ? concat("; `", parameter->name, "` has no dimensions and is a number in a Metal body: write ",
                              parameter->name)
                     : concat("; `", parameter->name, "` has no dimensions and is a pointer in a CUDA body: write ",

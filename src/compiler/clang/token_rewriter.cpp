@@ -46,6 +46,7 @@ const char* unsupported_keyword(tok::TokenKind keyword) {
     case tok::kw_virtual: return "virtual functions are not supported";
     case tok::kw_dynamic_cast:
     case tok::kw_typeid: return "types are not known when a kernel runs";
+    case tok::kw___float128: return "floats of 128 bits are not supported";
     case tok::kw_thread_local: return "static variables of a thread are not supported";
     default: return nullptr;
   }
@@ -710,6 +711,12 @@ class Rewriter {
 
   // ---- Literals
 
+  // The device library's macros have Clang's suffixes, such as f16.
+  static bool has_suffix(llvm::StringRef number, bool is_hexadecimal) {
+    const size_t digits = is_hexadecimal ? number.find_first_of("pP") : 0;
+    return number.find_first_not_of("0123456789.'+-eEpP", digits) != llvm::StringRef::npos;
+  }
+
   void rewrite_literals() {
     std::vector<Token> out;
     for (const Token& t : tokens_) {
@@ -726,6 +733,9 @@ class Rewriter {
         out.push_back(make_literal(t, tok::numeric_constant, text + "f16"));
       } else if (is_float && text.size() > 2 && (text.ends_with("bf") || text.ends_with("BF"))) {
         push_bfloat(t, text.substr(0, text.size() - 2), out);
+      } else if (is_float && !has_suffix(text, hexadecimal)) {
+        // Clang's option for literals of type float adds a cast, which an instantiated template has no longer.
+        out.push_back(make_literal(t, tok::numeric_constant, text + "f"));
       } else {
         out.push_back(t);
       }

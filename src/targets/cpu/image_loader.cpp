@@ -18,10 +18,24 @@
 #include "targets/cpu/launch_attendant.h"
 #include "targets/cpu/row_updates.h"
 
-// The compiler's own library has these; C++ has no names for them. They follow the convention for halves in registers.
+// The compiler's own library has these; C++ has no names for them. They follow the conventions for halves and
+// for integers in registers.
 extern "C" {
 void __extendhfsf2();
 void __truncsfhf2();
+// Integers of 128 bits.
+void __divti3();
+void __modti3();
+void __udivti3();
+void __umodti3();
+void __fixsfti();
+void __fixdfti();
+void __fixunssfti();
+void __fixunsdfti();
+void __floattisf();
+void __floattidf();
+void __floatuntisf();
+void __floatuntidf();
 }
 
 namespace kiln {
@@ -55,6 +69,18 @@ const Import kImports[] = {
     {"fma", address(static_cast<double (*)(double, double, double)>(std::fma))},
     {"__extendhfsf2", address(__extendhfsf2)},
     {"__truncsfhf2", address(__truncsfhf2)},
+    {"__divti3", address(__divti3)},
+    {"__modti3", address(__modti3)},
+    {"__udivti3", address(__udivti3)},
+    {"__umodti3", address(__umodti3)},
+    {"__fixsfti", address(__fixsfti)},
+    {"__fixdfti", address(__fixdfti)},
+    {"__fixunssfti", address(__fixunssfti)},
+    {"__fixunsdfti", address(__fixunsdfti)},
+    {"__floattisf", address(__floattisf)},
+    {"__floattidf", address(__floattidf)},
+    {"__floatuntisf", address(__floatuntisf)},
+    {"__floatuntidf", address(__floatuntidf)},
 };
 
 const void* find_import(std::string_view name) {
@@ -120,7 +146,7 @@ LoadedImage::LoadedImage(std::span<const std::byte> image) {
       may_fail_ = may_fail_ || import == kFailFunction || import == kUnsupportedFunction;
       if (!target)
         throw InternalError(
-            concat("machine code asks for a function that nobody provides: ", std::string_view(name, length)));
+            concat("machine code calls a function that Kiln does not have: ", std::string_view(name, length)));
       std::memcpy(bytes + header_.import_slots_offset + 8 * i, &target, 8);
       name_offset += length + 1;
     }

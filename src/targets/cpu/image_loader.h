@@ -13,7 +13,7 @@ namespace kiln {
 // An image in memory, readable and executable, never writable while it can run.
 class LoadedImage {
  public:
-  /// Throws InternalError where the bytes are no image of this version or ask for functions that nobody provides.
+  /// Throws InternalError where the bytes are no image of this version or call functions that Kiln does not have.
   explicit LoadedImage(std::span<const std::byte> image);
   ~LoadedImage();
   LoadedImage(const LoadedImage&) = delete;

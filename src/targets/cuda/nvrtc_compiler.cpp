@@ -135,7 +135,8 @@ std::vector<std::byte> write_image(const KernelUnit& unit, GpuCodeKind kind, con
 // All but where to find headers and what GPU it is for.
 std::vector<std::string> options_of(MathMode math_mode) {
   // Profilers and compute-sanitizer name lines by it; the code is the same.
-  std::vector<std::string> options = {"--generate-line-info"};
+  // As nvcc has it, `__int128` is a type.
+  std::vector<std::string> options = {"--generate-line-info", "--device-int128"};
   if (math_mode == MathMode::kFast) options.emplace_back("--use_fast_math");
   return options;
 }

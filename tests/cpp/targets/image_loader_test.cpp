@@ -255,7 +255,7 @@ TEST(ImageLoader, RefusesSitesThatPointOutside) {
 }
 
 TEST(ImageLoader, RefusesImportsThatNobodyProvides) {
-  const std::string message = "machine code asks for a function that nobody provides: ";
+  const std::string message = "machine code calls a function that Kiln does not have: ";
   EXPECT_EQ(refusal([](Image& i) { i.names = std::string("memcpy\0system\0", 14); }), message + "system");
   EXPECT_EQ(refusal([](Image& i) { i.names = std::string("memcp\0\0floorf\0", 14); }), message + "memcp");
   EXPECT_EQ(refusal([](Image& i) { i.names = std::string("memcpy\0floorfx", 14); }).substr(0, message.size() + 7),

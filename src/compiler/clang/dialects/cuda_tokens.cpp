@@ -28,6 +28,7 @@ const char* unsupported_keyword(tok::TokenKind keyword, tok::TokenKind before) {
     case tok::kw_virtual: return "virtual functions are not supported on the CPU";
     case tok::kw_dynamic_cast:
     case tok::kw_typeid: return "types are not known when a kernel runs";
+    case tok::kw___float128: return "floats of 128 bits are not supported on the CPU";
     case tok::kw_thread_local: return "static variables of a thread are not supported";
     default: return nullptr;
   }

@@ -8,6 +8,8 @@ import kiln
 import numpy as np
 import pytest
 from bodies.attributes import NAMES as ATTRIBUTE_NAMES
+from gpu_code import code_of
+from kiln._functions import spec_of_input
 from kiln._grid_parts import batched_function
 
 
@@ -287,3 +289,20 @@ def test_an_exported_function_is_no_part():
     part = definitions.square.shard(0, 2)
     with pytest.raises(kiln.UnsupportedError, match="is a part of a grid"):
         kiln.mlx._marks_export(part)(mx.ones(4))
+
+
+@pytest.mark.parametrize("dialect", ["metal", "cuda"])
+def test_batches_compile_for_gpus(dialect):
+    """Metal's to PTX, whose loads assume no alignment that only the first array has; CUDA's by NVRTC."""
+    if dialect == "metal":
+        function, x = function_of(OUTSIDE["vectors"], ("x", "w"), threadgroup=(8, 1, 1)), values(5, 2, 3, 7)
+    else:
+        function, x = function_of(CUDA, threadgroup=(16, 1, 1), make=kiln.cuda_kernel), values(6, 70)
+    inputs = [x] * len(function.input_names)
+    batched = batched_function(function, (True,) * len(inputs))
+    numbers = [np.int32(n) for n in batched._numbers(tuple(spec_of_input(value) for value in inputs))]
+    code = code_of(batched._kernel, [*inputs, *numbers], [("uint32", x.shape)], [], "sm_90")
+    if dialect == "metal":
+        assert b"ld.global" in code and b"ld.global.v" not in code and b"ld.global.nc.v" not in code
+    else:
+        assert b"\x7fELF" in code

@@ -91,6 +91,8 @@ class TorchLibrary : public DeviceLibrary {
     dispatch_modes_ = keep(nb::getattr(internals, "_len_torch_dispatch_stack", nb::none()));
     transform_level_ = keep(internals.attr("_functorch").attr("maybe_current_level"));
     function_modes_ = keep(nb::getattr(internals, "_len_torch_function_stack", nb::none()));
+    function_mode_ = keep(nb::getattr(internals, "_get_function_stack_at", nb::none()));
+    device_context_ = keep(nb::module_::import_("torch.utils._device").attr("DeviceContext"));
     profiler_ = keep(nb::module_::import_("torch.autograd.profiler"));
     increment_version_ = keep(nb::getattr(internals, "_increment_version", nb::none()));
     parameter_ = keep(torch.attr("nn").attr("Parameter"));
@@ -191,7 +193,7 @@ class TorchLibrary : public DeviceLibrary {
   bool may_see_operators() const override {
     static PyObject* const name = interned("_is_profiler_enabled");
     if (may_record() || !call(transform_level_).is_none()) return true;
-    if (!function_modes_.is_none() && nb::cast<int>(call(function_modes_)) > 0) return true;
+    if (has_function_modes()) return true;
     nb::object is_profiled = nb::steal(PyObject_GetAttr(profiler_.ptr(), name));
     PyErr_Clear();
     return is_profiled.is_valid() && !is_profiled.is(Py_False);
@@ -321,6 +323,18 @@ class TorchLibrary : public DeviceLibrary {
   static bool is_a(nb::handle module, const char* function, nb::handle tensor) {
     nb::object found = nb::getattr(module, function, nb::none());
     return !found.is_none() && nb::cast<bool>(found(tensor));
+  }
+
+  // But those of torch.set_default_device, which are for operations that make tensors.
+  bool has_function_modes() const {
+    if (function_modes_.is_none()) return false;
+    for (int i = nb::cast<int>(call(function_modes_)); i-- > 0;) {
+      if (function_mode_.is_none()) return true;
+      nb::object mode = nb::steal(PyObject_CallOneArg(function_mode_.ptr(), nb::int_(i).ptr()));
+      if (!mode.is_valid()) nb::raise_python_error();
+      if (mode.type().ptr() != device_context_.ptr()) return true;
+    }
+    return false;
   }
 
   bool is_mode_active(const char* key) const {
@@ -480,7 +494,7 @@ class TorchLibrary : public DeviceLibrary {
   }
 
   Question is_conj_, is_neg_, requires_grad_, is_inference_;
-  nb::handle transform_level_, function_modes_, profiler_;
+  nb::handle transform_level_, function_modes_, function_mode_, device_context_, profiler_;
   nb::handle is_grad_enabled_, forward_ad_, internals_, tracing_state_, dispatch_modes_, increment_version_;
   nb::handle torch_, tensor_, parameter_, empty_, empty_like_, device_, cpu_;
   std::array<nb::handle, kDtypes.size()> dtypes_;

@@ -17,7 +17,7 @@ from function_definitions import square
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from kiln import _cpp, _functions_torch  # noqa: E402 (after PyTorch)
+from kiln import _core, _cpp, _functions_torch  # noqa: E402 (after PyTorch)
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXAMPLE = ROOT / "examples/cpp/torch"
@@ -296,6 +296,46 @@ def test_wrong_sizes():
 
 
 # ---- Calls of plain tensors pass the dispatcher by, unless something looks at it.
+
+
+@native
+def test_what_passes_the_dispatcher_by():
+    """The same launch by a call that would notice, were it given to the dispatcher."""
+    dispatched = []
+    call = _core.make_torch_call(lambda *arguments, **names: dispatched.append((arguments, names)))
+    x = torch.ones(3)
+    _, text, sizes = _functions_torch._static_arguments(square, [x])
+    launch(square, x)
+
+    def passes(*arguments, **names):
+        dispatched.clear()
+        outputs = call(*arguments, **names)
+        if dispatched:
+            assert dispatched == [(arguments, names)] and outputs is None
+            return False
+        assert len(outputs) == 1 and torch.equal(outputs[0], torch.ones(3))
+        return True
+
+    assert passes(text, [x], sizes)
+    with torch.no_grad():
+        assert passes(text, [torch.nn.Parameter(x)], sizes)
+    with torch.device("cpu"):  # as torch.set_default_device does
+        assert passes(text, [x], sizes)
+    assert not passes(text, [x], sizes=sizes)
+    assert not passes(text, (x,), sizes)
+    assert not passes(text, [x], sizes[1:])
+    assert not passes(text, [x], [2**70, *sizes[1:]])
+    assert not passes(text, [x], [True, *sizes[1:]])
+    assert not passes(text, [], sizes)
+    assert not passes(text, [None], sizes)
+    assert not passes(text + " ", [x], sizes)
+    assert not passes(text, [torch.nn.Parameter(x)], sizes)
+    assert not passes(text, [x.to("meta")], sizes)
+    assert not passes(text, [torch._efficientzerotensor((3,))], sizes)
+    assert not passes(text, [torch.ones(3, dtype=torch.float64).to(torch.complex64).conj().imag], sizes)
+    with torch.autograd.forward_ad.dual_level():
+        assert not passes(text, [x], sizes)
+    assert passes(text, [x], sizes)
 
 
 def test_profilers_see_launches():

@@ -322,7 +322,10 @@ def test_empty_arrays_in_programs(shape):
     close(torch.func.grad(loss)(x), torch.zeros(shape))
 
 
-class Squares(torch.utils.data.Dataset[Any]):
+Dataset: Any = torch.utils.data.Dataset
+
+
+class Squares(Dataset):
     def __init__(self, function):
         self.function = function
 

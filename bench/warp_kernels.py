@@ -17,6 +17,12 @@ wp.config.kernel_cache_dir = _folder.name
 
 
 @wp.kernel
+def next_one(x: wp.array[wp.float32], out: wp.array[wp.float32]):
+    i = wp.tid()
+    out[i] = x[i] + 1.0
+
+
+@wp.kernel
 def _sample(x: wp.array4d[wp.float32], grid: wp.array4d[wp.float32], out: wp.array4d[wp.float32]):
     batch, row, column, channel = wp.tid()
     height = x.shape[1]

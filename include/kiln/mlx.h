@@ -1,4 +1,5 @@
-// Kernels over MLX's arrays: these functions have the parameters and the result of those in <mlx/fast.h>.
+// Kernels over MLX's arrays: metal_kernel() and cuda_kernel() have the parameters and the result of those in
+// <mlx/fast.h>, and function() gives a kernel rules for gradients and batches.
 //
 // A call adds one node to MLX's graph; it is compiled and run when it is evaluated. Link `kiln::mlx`, which is built
 // for one version of MLX.
@@ -11,7 +12,12 @@
 
 #include <mlx/fast.h>
 
+#include <functional>
+#include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "kiln/error.h"
@@ -40,5 +46,63 @@ namespace kiln::mlx {
                                                     const std::vector<std::string>& output_names,
                                                     const std::string& source, const std::string& header = "",
                                                     bool ensure_row_contiguous = true, int shared_memory = 0);
+
+// ---- Functions of arrays, which MLX can transform.
+
+/// The shape and dtype of an input.
+struct ArraySpec {
+  ::mlx::core::Shape shape;
+  ::mlx::core::Dtype dtype;
+};
+
+/// What a launch needs besides arrays.
+struct FunctionLaunch {
+  std::vector<::mlx::core::Shape> output_shapes;
+  std::vector<::mlx::core::Dtype> output_dtypes;
+  std::tuple<int, int, int> grid = {1, 1, 1};
+  std::tuple<int, int, int> threadgroup = {1, 1, 1};
+  std::vector<std::pair<std::string, ::mlx::core::fast::TemplateArg>> template_arguments = {};
+  std::optional<float> init_value = std::nullopt;
+};
+
+/// Computes it from the inputs' shapes and dtypes, in the order of the kernel's inputs. Called when the function is
+/// called and, in a graph that was compiled for any shapes, when the graph meets others.
+using FunctionLaunchRule = std::function<FunctionLaunch(const std::vector<ArraySpec>& inputs)>;
+
+/// A function of arrays, as mlx::core::grad, vmap, compile and the others take it.
+using ArrayFunction = std::function<std::vector<::mlx::core::array>(const std::vector<::mlx::core::array>&)>;
+
+/// As a vmap rule: the kernel is launched for one element of the batch after the other.
+struct Sequential {};
+
+/// The rules of a function, with the parameters that mlx::core::custom_function gives its rules. They compute with
+/// functions of arrays and MLX's operations, and are transformed themselves for derivatives of higher order. A
+/// transformation whose rule is missing is a TypeError that names both.
+struct FunctionRules {
+  /// (primals, cotangents, outputs) to a gradient for each input.
+  std::function<std::vector<::mlx::core::array>(const std::vector<::mlx::core::array>& primals,
+                                                const std::vector<::mlx::core::array>& cotangents,
+                                                const std::vector<::mlx::core::array>& outputs)>
+      vjp = nullptr;
+  /// (primals, tangents, argnums) to a tangent for each output. `tangents` has those of the inputs in `argnums`.
+  std::function<std::vector<::mlx::core::array>(const std::vector<::mlx::core::array>& primals,
+                                                const std::vector<::mlx::core::array>& tangents,
+                                                const std::vector<int>& argnums)>
+      jvp = nullptr;
+  /// (inputs, axes) to the outputs for a whole batch, and the axis of the batch in each. An axis of -1 stands for an
+  /// input that all have in common. Or Sequential{}.
+  using Vmap = std::function<std::pair<std::vector<::mlx::core::array>, std::vector<int>>(
+      const std::vector<::mlx::core::array>& inputs, const std::vector<int>& axes)>;
+  std::variant<std::monostate, Vmap, Sequential> vmap = {};
+};
+
+/// A function of arrays, made of a kernel of metal_kernel() or cuda_kernel(). `launch` says how large its outputs and
+/// its grid are; so the function can be transformed and compiled without shapes (`mlx::core::compile` with
+/// `shapeless`). It needs no mlx::core::custom_function around it. Calls of the function throw what the kernel's calls
+/// throw, and ValueError for another number of inputs than the kernel has.
+///
+/// Throws ValueError where the kernel is none of Kiln's, or there is no `launch`.
+ArrayFunction function(const ::mlx::core::fast::CustomKernelFunction& kernel, FunctionLaunchRule launch,
+                       FunctionRules rules = {}, ::mlx::core::StreamOrDevice stream = {});
 
 }  // namespace kiln::mlx

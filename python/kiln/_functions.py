@@ -387,7 +387,8 @@ class Function:
 
         Two strings stand for rules. ``"grid"`` makes the batch one more axis of the grid: the grids of its elements lie
         one after the other along z, in one launch, and each sees its own positions, sizes and arrays. Derivatives of a
-        batch come from the function's other rules. A read outside of an array may see the neighbour in the batch.
+        batch come from the function's other rules. Each element has the bits of a launch of its own: accesses outside of
+        an array reach no neighbor in the batch (but in CUDA bodies on a GPU, which have no bounds checks).
         ``"sequential"`` launches the kernel for one element of the batch after the other.
 
         Raises ``UnsupportedError`` with the line of what sees the grid of the launch in spite of that, as ``blockIdx`` in

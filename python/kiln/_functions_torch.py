@@ -156,23 +156,12 @@ def _apply_batch(function: Function, size: int, inputs: Any, axes: Any) -> tuple
     return tuple(empty), (0,) * len(empty)
 
 
-def _raise_own_errors(operator: Any) -> None:
-    """Of an error in C++ PyTorch keeps the message alone. Where it lets a function stand between, errors have the types
-    that a kernel's have."""
+def _shorten_calls(operator: Any) -> None:
+    """Where PyTorch lets a function stand between: launches of plain tensors pass its dispatcher by, and errors have the
+    types that a kernel's have (python/src/torch_launch.h)."""
     dispatch = getattr(operator, "_op", None)
-    if dispatch is None:
-        return
-
-    def call_operator(*arguments: Any, **keywords: Any) -> Any:
-        try:
-            return dispatch(*arguments, **keywords)
-        except Exception as error:
-            own = _core.take_torch_error(str(error))
-            if own is None:
-                raise
-            raise own from None
-
-    operator._op = call_operator
+    if dispatch is not None:
+        operator._op = _core.make_torch_call(dispatch)
 
 
 _is_native = _core.implement_torch_operator()
@@ -180,7 +169,7 @@ if not _is_native:  # PyTorch 2.8 and 2.9
     _library.impl("launch", _launch, "CPU")
     _library.impl("launch", _launch, "CUDA")
 else:
-    _raise_own_errors(torch.ops.kiln.launch.default)
+    _shorten_calls(torch.ops.kiln.launch.default)
 torch.library.register_fake("kiln::launch", _launch_fake, lib=_library)
 torch.library.register_vmap("kiln::launch", _launch_batch, lib=_library)
 

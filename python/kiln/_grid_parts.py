@@ -92,6 +92,9 @@ class _Part(Function):
 
 # ---- Batches.
 
+# CUDA's blocks along z: what NVIDIA's hardware takes. (Grids of Metal bodies that are larger are folded.)
+_MOST_BLOCKS_IN_Z = 65535
+
 
 class Batched(_Part):
     """A function for a batch, which is the first axis of all outputs and of the inputs that ``batched`` says."""
@@ -109,6 +112,28 @@ class Batched(_Part):
 
     def __reduce__(self) -> Any:
         return Batched, (self._whole, self._batched)
+
+    def __call__(self, /, *inputs: Any) -> Any:
+        self._whole._check_count(inputs)
+        specs = tuple([_spec(self._whole, i, value) for i, value in enumerate(inputs)])
+        numbers = self._numbers(specs)
+        size, groups = self._batch_size(specs), numbers[1]
+        if self._interface == "cuda_kernel" and type(size) is int and type(groups) is int:
+            most = max(1, _MOST_BLOCKS_IN_Z // max(1, groups))
+            if size > most:
+                return self._in_several_launches(inputs, size, most)
+        return Function.__call__(self, *inputs, *numbers)
+
+    def _in_several_launches(self, inputs: Sequence[Any], size: int, most: int) -> Any:
+        xp = _functions.array_namespace(*inputs)
+        parts = [
+            _as_tuple(
+                self(*[x[i : i + most] if batched else x for x, batched in zip(inputs, self._batched, strict=True)]),
+                len(self.output_names),
+            )
+            for i in range(0, size, most)
+        ]
+        return self._bare([xp.concatenate(list(outputs)) for outputs in zip(*parts, strict=True)])
 
     def _specs_of_whole(self, specs: tuple[ArraySpec, ...]) -> tuple[ArraySpec, ...]:
         return tuple(

@@ -1065,7 +1065,7 @@ Raises:
   m.def("implement_torch_operator", &let_torch_launch);
   m.def("add_torch_launch",
         [](std::string_view text, const PyKernel& kernel) { add_torch_launch(text, kernel.shared_kernel()); });
-  m.def("take_torch_error", &take_torch_error);
+  m.def("make_torch_call", &make_torch_call);
   m.def("xla_handler", [](bool on_gpu) {
     return nb::capsule(xla_handler(on_gpu ? DeviceKind::kNvidia : DeviceKind::kCpu), "xla._CUSTOM_CALL_TARGET");
   });

@@ -47,6 +47,11 @@ class DeviceLibrary : public ArrayLibrary {
  public:
   PyObject* call(const std::shared_ptr<KernelObject>& kernel, const CallArguments& arguments, Wanted wanted) final;
 
+  /// A new list of the outputs of an operator of the library's that launches a kernel; `call` has all but inputs,
+  /// device and stream. Null where an input is not as read_plain() takes it, or something looks at the library's
+  /// operators besides running them. In repeated_call.cpp.
+  PyObject* run_operator(KernelObject& kernel, std::span<PyObject* const> inputs, Call call) const;
+
  protected:
   /// How messages call the library's arrays: "PyTorch tensors".
   virtual const char* title() const = 0;
@@ -57,6 +62,9 @@ class DeviceLibrary : public ArrayLibrary {
   /// Whether something in this thread may record operations, and not just run them; asked once a call, so it is cheap.
   virtual bool may_record() const { return false; }
 
+  /// The same of operators of the library's, which transformations and profilers see.
+  virtual bool may_see_operators() const { return may_record(); }
+
   /// The end of a sentence that begins with an array: what records operations, and the remedy. Empty where nothing does
   /// that would miss a kernel.
   virtual std::string recorder() const { return {}; }
@@ -65,12 +73,13 @@ class DeviceLibrary : public ArrayLibrary {
   /// for arrays that cannot be read. `what` begins its message.
   virtual void read(nanobind::object& object, const ArgumentName& what, ArrayView& view) const = 0;
 
-  /// The same of an array on a GPU that memory shows as it is, and that may be written if `is_output`: a small part of
-  /// what read() and check_writable() take. False where it is not all of that, or that is not found out sooner; nothing
-  /// is thrown.
-  virtual bool read_plain(nanobind::handle object, bool is_output, PlainArray& array) const {
+  /// The same of an array that memory shows as it is, and that may be written if `is_output`: a small part of what
+  /// read() and check_writable() take; where `on_gpu`, of one on a GPU alone. False where it is not all of that, or
+  /// that is not found out sooner; nothing is thrown.
+  virtual bool read_plain(nanobind::handle object, bool is_output, bool on_gpu, PlainArray& array) const {
     static_cast<void>(object);
     static_cast<void>(is_output);
+    static_cast<void>(on_gpu);
     static_cast<void>(array);
     return false;
   }

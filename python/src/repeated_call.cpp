@@ -4,11 +4,15 @@
 // Where a thread has a plan for a call (runtime/run.h), a call of these shapes has been accepted before, and all that
 // is left to ask is of the arrays themselves. What is not as most calls are goes the long way, which finds the same
 // again and says what is wrong; here is no message.
+//
+// A program that PyTorch has compiled calls an operator with what is known already, and is served likewise, on the CPU
+// too.
 #include <algorithm>
 #include <array>
 #include <span>
 
 #include "core/array_layout.h"
+#include "core/device_traits.h"
 #include "device_library.h"
 #include "overlaps.h"
 #include "python_object.h"
@@ -35,7 +39,8 @@ PyObject* DeviceLibrary::repeat(KernelObject& kernel, const CallArguments& given
   size_t read = 0;
   auto read_array = [&](const ObjectOwner& object, bool is_output) {
     PlainArray& array = arrays[read];
-    if (!read_plain(object.get(), is_output, array) || (read > 0 && array.device != arrays[0].device)) return false;
+    if (!read_plain(object.get(), is_output, /*on_gpu=*/true, array) || (read > 0 && array.device != arrays[0].device))
+      return false;
     auto dimensions = static_cast<size_t>(array.dimensions);
     described[read++] = {array.data, array.dtype, {array.shape, dimensions}, {array.strides, dimensions}};
     return true;
@@ -94,6 +99,43 @@ PyObject* DeviceLibrary::repeat(KernelObject& kernel, const CallArguments& given
     run_again(*plan, kernel, call, {data.data(), output_count});
   }
   return list_of({results.data(), output_count}, given.outputs.has_value(), call.device);
+}
+
+PyObject* DeviceLibrary::run_operator(KernelObject& kernel, std::span<PyObject* const> inputs, Call call) const {
+  if (inputs.empty() || inputs.size() + call.outputs.size() > kMostArrays || may_see_operators()) return nullptr;
+  std::array<PlainArray, kMostArrays> arrays;
+  std::array<InputArray, kMostArrays> described;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    PlainArray& array = arrays[i];
+    if (!read_plain(inputs[i], /*is_output=*/false, /*on_gpu=*/false, array) || array.device != arrays[0].device)
+      return nullptr;
+    auto dimensions = static_cast<size_t>(array.dimensions);
+    described[i] = {array.data, array.dtype, {array.shape, dimensions}, {array.strides, dimensions}};
+  }
+  call.inputs = {described.data(), inputs.size()};
+  call.device = arrays[0].device;
+  std::shared_ptr<LaunchPlan> plan;
+  if (traits_of(call.device).is_asynchronous) {
+    call.stream = current_stream(call.device);
+    plan = find_plan(kernel, call);
+  }
+  if (!plan) kernel.check_sizes(call);
+  std::array<nb::object, kMostArrays> results;
+  std::array<void*, kMostArrays> data;
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    nb::handle model;
+    for (size_t k = 0; k < inputs.size() && !model.is_valid(); ++k)
+      if (is_like_new(call.inputs[k], call.outputs[i])) model = inputs[k];
+    results[i] = make(call.outputs[i], call.device, model, data[i]);
+  }
+  {
+    WithoutLock without_lock;
+    if (plan)
+      run_again(*plan, kernel, call, {data.data(), call.outputs.size()});
+    else
+      run(kernel, call, {data.data(), call.outputs.size()});
+  }
+  return list_of({results.data(), call.outputs.size()}, /*were_given=*/false, call.device);
 }
 
 }  // namespace kiln::python

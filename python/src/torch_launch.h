@@ -1,8 +1,6 @@
 // Launches that PyTorch's dispatcher makes, of programs that PyTorch has traced (adapters/torch_operator.h).
 #pragma once
 
-#include <string>
-
 #include "python_object.h"
 
 namespace kiln::python {
@@ -10,8 +8,9 @@ namespace kiln::python {
 /// Implements the operator, which Python has defined. False where PyTorch is too old for that.
 bool let_torch_launch();
 
-/// The exception, as Python knows it, that a launch of this thread has thrown, of which PyTorch has raised an error
-/// with such a message; None where it is none.
-nanobind::object take_torch_error(const std::string& message);
+/// What stands in the place of a function that calls the operator with Python's values. It launches plain tensors
+/// itself: the dispatcher would copy text, tensors and sizes before it calls the operator. All else it gives to
+/// `dispatch`, whose errors of launches become those that Python knows; PyTorch keeps their messages alone.
+nanobind::object make_torch_call(const nanobind::object& dispatch);
 
 }  // namespace kiln::python

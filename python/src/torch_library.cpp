@@ -89,6 +89,11 @@ class TorchLibrary : public DeviceLibrary {
     internals_ = keep(internals);
     tracing_state_ = keep(internals.attr("_get_tracing_state"));
     dispatch_modes_ = keep(nb::getattr(internals, "_len_torch_dispatch_stack", nb::none()));
+    transform_level_ = keep(internals.attr("_functorch").attr("maybe_current_level"));
+    function_modes_ = keep(nb::getattr(internals, "_len_torch_function_stack", nb::none()));
+    function_mode_ = keep(nb::getattr(internals, "_get_function_stack_at", nb::none()));
+    device_context_ = keep(nb::module_::import_("torch.utils._device").attr("DeviceContext"));
+    profiler_ = keep(nb::module_::import_("torch.autograd.profiler"));
     increment_version_ = keep(nb::getattr(internals, "_increment_version", nb::none()));
     parameter_ = keep(torch.attr("nn").attr("Parameter"));
     empty_ = keep(torch.attr("empty"));
@@ -156,20 +161,22 @@ class TorchLibrary : public DeviceLibrary {
     view.strides.assign(tensor.strides, tensor.strides + tensor.ndim);
   }
 
-  bool read_plain(nb::handle object, bool is_output, PlainArray& array) const override {
-    if (!exchange_ || Py_TYPE(object.ptr()) != type()) return false;
+  bool read_plain(nb::handle object, bool is_output, bool on_gpu, PlainArray& array) const override {
+    if (!exchange_ || (Py_TYPE(object.ptr()) != type() && (on_gpu || object.type().ptr() != parameter_.ptr())))
+      return false;
     DlpackTensor tensor;
     if (exchange_->tensor_from_object(object.ptr(), &tensor) != 0) {
       PyErr_Clear();
       return false;
     }
     std::optional<Dtype> dtype = python::dtype_of(tensor.dtype);
-    if (!dtype || *dtype == Dtype::kComplex64 || tensor.device.type != kDlpackCuda ||
+    std::optional<Device> device = as_device(tensor.device);
+    if (!dtype || *dtype == Dtype::kComplex64 || !device || (on_gpu && tensor.device.type != kDlpackCuda) ||
         tensor.ndim > PlainArray::kMostDimensions || (!tensor.data && has_elements(tensor)))
       return false;
     array.data = address_of(tensor);
     array.dtype = *dtype;
-    array.device = *as_device(tensor.device);
+    array.device = *device;
     array.dimensions = tensor.ndim;
     std::copy_n(tensor.shape, tensor.ndim, array.shape);
     std::copy_n(tensor.strides, tensor.ndim, array.strides);
@@ -181,6 +188,15 @@ class TorchLibrary : public DeviceLibrary {
   bool may_record() const override {
     return !call(tracing_state_).is_none() || forward_level() >= 0 ||
            (!dispatch_modes_.is_none() && nb::cast<int>(call(dispatch_modes_)) > 0);
+  }
+
+  bool may_see_operators() const override {
+    static PyObject* const name = interned("_is_profiler_enabled");
+    if (may_record() || !call(transform_level_).is_none()) return true;
+    if (has_function_modes()) return true;
+    nb::object is_profiled = nb::steal(PyObject_GetAttr(profiler_.ptr(), name));
+    PyErr_Clear();
+    return is_profiled.is_valid() && !is_profiled.is(Py_False);
   }
 
   std::string recorder() const override {
@@ -307,6 +323,18 @@ class TorchLibrary : public DeviceLibrary {
   static bool is_a(nb::handle module, const char* function, nb::handle tensor) {
     nb::object found = nb::getattr(module, function, nb::none());
     return !found.is_none() && nb::cast<bool>(found(tensor));
+  }
+
+  // But those of torch.set_default_device, which are for operations that make tensors.
+  bool has_function_modes() const {
+    if (function_modes_.is_none()) return false;
+    for (int i = nb::cast<int>(call(function_modes_)); i-- > 0;) {
+      if (function_mode_.is_none()) return true;
+      nb::object mode = nb::steal(PyObject_CallOneArg(function_mode_.ptr(), nb::int_(i).ptr()));
+      if (!mode.is_valid()) nb::raise_python_error();
+      if (mode.type().ptr() != device_context_.ptr()) return true;
+    }
+    return false;
   }
 
   bool is_mode_active(const char* key) const {
@@ -466,6 +494,7 @@ class TorchLibrary : public DeviceLibrary {
   }
 
   Question is_conj_, is_neg_, requires_grad_, is_inference_;
+  nb::handle transform_level_, function_modes_, function_mode_, device_context_, profiler_;
   nb::handle is_grad_enabled_, forward_ad_, internals_, tracing_state_, dispatch_modes_, increment_version_;
   nb::handle torch_, tensor_, parameter_, empty_, empty_like_, device_, cpu_;
   std::array<nb::handle, kDtypes.size()> dtypes_;
@@ -475,6 +504,6 @@ class TorchLibrary : public DeviceLibrary {
 
 }  // namespace
 
-std::unique_ptr<ArrayLibrary> make_torch_library() { return std::make_unique<TorchLibrary>(); }
+std::unique_ptr<DeviceLibrary> make_torch_library() { return std::make_unique<TorchLibrary>(); }
 
 }  // namespace kiln::python

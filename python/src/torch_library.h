@@ -3,11 +3,11 @@
 
 #include <memory>
 
-#include "array_library.h"
+#include "device_library.h"
 
 namespace kiln::python {
 
 /// For a process that has imported PyTorch.
-std::unique_ptr<ArrayLibrary> make_torch_library();
+std::unique_ptr<DeviceLibrary> make_torch_library();
 
 }  // namespace kiln::python

@@ -1,4 +1,6 @@
 // The functions of <kiln/mlx.h>: MLX's types on the one side, a graph node on the other.
+#include "adapters/mlx_kernel.h"
+
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -23,48 +25,10 @@ MathMode to_kiln(mx::MathMode mode) {
   throw ValueError("[metal_kernel] Expected math_mode to be Safe, Relaxed or Fast.");
 }
 
-Extent3 to_extent(const std::tuple<int, int, int>& value) {
-  return {std::get<0>(value), std::get<1>(value), std::get<2>(value)};
-}
-
-TemplateArgument to_kiln(const std::pair<std::string, mx::fast::TemplateArg>& argument) {
-  TemplateArgument result{argument.first, false};
-  if (auto* dtype = std::get_if<mx::Dtype>(&argument.second))
-    result.value = kiln::to_kiln(*dtype);
-  else if (auto* flag = std::get_if<bool>(&argument.second))
-    result.value = *flag;
-  else
-    result.value = static_cast<int32_t>(std::get<int>(argument.second));
-  return result;
-}
-
 void warn(const std::string& message) { std::fprintf(stderr, "warning: %s\n", message.c_str()); }
 
 mx::fast::CustomKernelFunction make(KernelSpec spec) {
-  auto kernel = std::make_shared<KernelObject>(std::move(spec));
-  return [kernel](const std::vector<mx::array>& inputs, const std::vector<mx::Shape>& output_shapes,
-                  const std::vector<mx::Dtype>& output_dtypes, std::tuple<int, int, int> grid,
-                  std::tuple<int, int, int> threadgroup,
-                  const std::vector<std::pair<std::string, mx::fast::TemplateArg>>& template_arguments,
-                  std::optional<float> init_value, bool verbose, mx::StreamOrDevice place) {
-    std::string_view interface = interface_name(kernel->spec().dialect);
-    MlxCall call{kernel, {}, to_extent(grid), to_extent(threadgroup), {}, {}, {}, {}, warn};
-    for (const auto& argument : template_arguments) call.template_arguments.push_back(to_kiln(argument));
-    if (init_value) call.init_value = static_cast<double>(*init_value);
-    std::vector<Dtype> dtypes;
-    for (mx::Dtype dtype : output_dtypes) dtypes.push_back(kiln::to_kiln(dtype));
-    size_t outputs = kernel->spec().output_names->size();
-    if (dtypes.size() != outputs && output_shapes.size() == outputs)
-      throw ValueError(concat("[", interface, "] Expected `output_dtypes` to have size ", outputs, " but got size ",
-                              dtypes.size(), "."));
-    if (verbose)
-      with_call(call, Known::kShapes, inputs, output_shapes, dtypes, [&](const Call& view) {
-        kernel->check(view);
-        std::cout << verbose_text(kernel->unit_for(view)) << std::endl;
-      });
-    mx::Stream stream = stream_for(interface, place, warn);
-    return add_to_graph(std::move(call), inputs, output_shapes, dtypes, stream);
-  };
+  return KernelFunction{std::make_shared<KernelObject>(std::move(spec))};
 }
 
 KernelSpec spec_of(Dialect dialect, const std::string& name, const std::vector<std::string>& input_names,
@@ -84,6 +48,45 @@ KernelSpec spec_of(Dialect dialect, const std::string& name, const std::vector<s
 }
 
 }  // namespace
+
+Extent3 to_extent(const std::tuple<int, int, int>& value) {
+  return {std::get<0>(value), std::get<1>(value), std::get<2>(value)};
+}
+
+TemplateArgument to_kiln(const std::pair<std::string, mx::fast::TemplateArg>& argument) {
+  TemplateArgument result{argument.first, false};
+  if (auto* dtype = std::get_if<mx::Dtype>(&argument.second))
+    result.value = kiln::to_kiln(*dtype);
+  else if (auto* flag = std::get_if<bool>(&argument.second))
+    result.value = *flag;
+  else
+    result.value = static_cast<int32_t>(std::get<int>(argument.second));
+  return result;
+}
+
+std::vector<mx::array> KernelFunction::operator()(
+    const std::vector<mx::array>& inputs, const std::vector<mx::Shape>& output_shapes,
+    const std::vector<mx::Dtype>& output_dtypes, std::tuple<int, int, int> grid, std::tuple<int, int, int> threadgroup,
+    const std::vector<std::pair<std::string, mx::fast::TemplateArg>>& template_arguments,
+    std::optional<float> init_value, bool verbose, mx::StreamOrDevice place) const {
+  std::string_view interface = interface_name(kernel->spec().dialect);
+  MlxCall call{kernel, {}, to_extent(grid), to_extent(threadgroup), {}, {}, {}, {}, warn};
+  for (const auto& argument : template_arguments) call.template_arguments.push_back(to_kiln(argument));
+  if (init_value) call.init_value = static_cast<double>(*init_value);
+  std::vector<Dtype> dtypes;
+  for (mx::Dtype dtype : output_dtypes) dtypes.push_back(kiln::to_kiln(dtype));
+  size_t outputs = kernel->spec().output_names->size();
+  if (dtypes.size() != outputs && output_shapes.size() == outputs)
+    throw ValueError(concat("[", interface, "] Expected `output_dtypes` to have size ", outputs, " but got size ",
+                            dtypes.size(), "."));
+  if (verbose)
+    with_call(call, Known::kShapes, inputs, output_shapes, dtypes, [&](const Call& view) {
+      kernel->check(view);
+      std::cout << verbose_text(kernel->unit_for(view)) << std::endl;
+    });
+  mx::Stream stream = stream_for(interface, place, warn);
+  return add_to_graph(std::move(call), inputs, output_shapes, dtypes, stream);
+}
 
 mx::fast::CustomKernelFunction metal_kernel(const std::string& name, const std::vector<std::string>& input_names,
                                             const std::vector<std::string>& output_names, const std::string& source,

@@ -32,17 +32,6 @@ namespace {
 
 // ---- Launches by their texts.
 
-struct TorchLaunch {
-  std::string text;
-  size_t hash = 0;
-  std::shared_ptr<KernelObject> kernel;
-  std::vector<TemplateArgument> template_arguments;
-  std::vector<LaunchText::Output> outputs;
-  std::optional<Number> init_value;
-  size_t sizes = 0;  // how many the operator is given
-  TorchLaunch* next = nullptr;
-};
-
 // Texts of functions begin with the hash of the function and end with the template arguments.
 size_t hash_of(std::string_view text) {
   constexpr size_t kEnds = 128;
@@ -305,7 +294,8 @@ TorchValue launch(const TorchInterface& torch, TorchValue* stack) {
   Few<int64_t, 32> sizes(known->sizes);
   for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = static_cast<int64_t>(size_list.get(i));
 
-  Call call{};
+  Few<OutputArray, Tensors::kFew> outputs(known->outputs.size());
+  Call call = known->call(sizes.span(), outputs.span());
   Few<InputArray, Tensors::kFew> inputs(tensors.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     read_input(torch, kernel, i, tensors[i], inputs[i]);
@@ -317,18 +307,7 @@ TorchValue launch(const TorchInterface& torch, TorchValue* stack) {
                               "` on ", shown(call.device), " and `", input_name(kernel, i), "` on ", shown(device),
                               "."));
   }
-  Few<OutputArray, Tensors::kFew> outputs(known->outputs.size());
-  const int64_t* next = sizes.data();
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    outputs[i] = {known->outputs[i].dtype, {next, known->outputs[i].rank}};
-    next += known->outputs[i].rank;
-  }
-  std::copy_n(next, 3, call.grid.begin());
-  std::copy_n(next + 3, 3, call.threadgroup.begin());
   call.inputs = inputs.span();
-  call.outputs = outputs.span();
-  call.template_arguments = known->template_arguments;
-  call.init_value = known->init_value;
 
   std::shared_ptr<LaunchPlan> plan;
   if (traits_of(call.device).is_asynchronous) {
@@ -389,6 +368,23 @@ void implement(const TorchInterface& torch) {
 }
 
 }  // namespace
+
+Call TorchLaunch::call(std::span<const int64_t> given, std::span<OutputArray> own) const {
+  Call call{};
+  const int64_t* next = given.data();
+  for (size_t i = 0; i < own.size(); ++i) {
+    own[i] = {outputs[i].dtype, {next, outputs[i].rank}};
+    next += outputs[i].rank;
+  }
+  std::copy_n(next, 3, call.grid.begin());
+  std::copy_n(next + 3, 3, call.threadgroup.begin());
+  call.outputs = own;
+  call.template_arguments = template_arguments;
+  call.init_value = init_value;
+  return call;
+}
+
+const TorchLaunch* find_torch_launch(std::string_view text) { return launches().find(text, hash_of(text)); }
 
 void add_torch_launch(std::string_view text, std::shared_ptr<KernelObject> kernel) {
   size_t hash = hash_of(text);

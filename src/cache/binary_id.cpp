@@ -54,6 +54,7 @@ std::string binary_id(const KernelUnit& unit, const TargetSpec& target, std::str
     hash.add(static_cast<uint64_t>(parameter.by_reference));
     hash.add(static_cast<uint64_t>(parameter.from_zero));
     hash.add(static_cast<uint64_t>(parameter.is_writable_input));
+    hash.add(static_cast<uint64_t>(parameter.is_batch));
     hash.add(parameter.known_bytes);
     hash.add(parameter.values.size());
     for (int64_t value : parameter.values) hash.add(static_cast<uint64_t>(value));

@@ -249,6 +249,7 @@ void guard_accesses(Pipeline& pipeline, Function& body, std::span<const KernelPa
   pipeline.run("describe-accesses", body, [&] { describe_accesses(body, unit, parameters); });
   // Before optimization, which would follow pointers less far than guards do.
   if (unit.bounds_guards) pipeline.run("bounds-guards", body, [&] { insert_bounds_guards(body, unit, parameters); });
+  pipeline.run("batch-elements", body, [&] { expand_elements(*body.getParent()); });
 }
 
 // ---- The SIMD engine: one thread's code as a simdgroup's

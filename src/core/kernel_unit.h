@@ -43,6 +43,9 @@ struct KernelParameter {
   bool by_reference = false;       // `T& name` rather than `T* name`
   bool from_zero = true;           // nothing of it lies before its pointer, as it may with negative strides
   bool is_writable_input = false;  // kInput: the body may write it, in place
+  // kInput, kOutput: a batch of arrays (frontend/grid_part.h). Pointer and extent are those of its first array; the
+  // body accesses the others through pointers that it makes by `__kiln::element`.
+  bool is_batch = false;
   // kInput: how many bytes it has, from its pointer on, where the code is made for that. Otherwise 0.
   uint64_t known_bytes = 0;
   // kShape, kStrides, kNdim: what it holds, where the code is made for that; zeros follow. Otherwise empty.
@@ -71,7 +74,8 @@ struct KernelUnit {
 
   /// What a parameter's address is a multiple of in every launch of this form, beyond KernelParameter::alignment.
   uint32_t assumed_alignment(const KernelParameter& parameter) const {
-    return form.arrays_are_plain && parameter.role == ParameterRole::kInput && !parameter.by_reference ? 16 : 1;
+    const bool is_array = parameter.role == ParameterRole::kInput && !parameter.by_reference && !parameter.is_batch;
+    return form.arrays_are_plain && is_array ? 16 : 1;
   }
 
   std::string name;   // as the caller wrote it; for messages only

@@ -31,6 +31,7 @@ KernelUnit write_cuda(const SignatureRequest& request) {
     std::string element(cuda_name(request.inputs[i].dtype));
     add(ParameterRole::kInput, i, element, request.inputs[i].dtype, concat("const ", element, "*"), name);
     bool is_batched = part.is_batched(i);
+    unit.parameters.back().is_batch = is_batched;
     auto add_strides = [&] {
       add(ParameterRole::kStrides, i, "Strides", Dtype::kInt64, "const __grid_constant__ Strides", name + "_strides");
     };
@@ -65,6 +66,7 @@ KernelUnit write_cuda(const SignatureRequest& request) {
     std::string element(cuda_name(request.outputs[i]));
     if (request.part.has_batch()) part.declare_output(concat(element, "*"), request.output_names[i]);
     add(ParameterRole::kOutput, i, element, request.outputs[i], concat(element, "*"), request.output_names[i]);
+    unit.parameters.back().is_batch = request.part.has_batch();
   }
 
   unit.entry = function_name(request, &cuda_name);

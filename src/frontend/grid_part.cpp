@@ -81,7 +81,8 @@ void PartText::declare(std::string_view type, std::string_view name, std::string
 }
 
 void PartText::declare_pointer(std::string_view type, std::string_view name, std::string_view stride) {
-  declare(type, name, concat(name, " + int64_t(", kBatch, ") * ", stride));
+  std::string_view element = dialect_ == Dialect::kMetal ? "__kiln::element" : "__kiln_element";
+  declare(type, name, concat(element, "(", name, ", int64_t(", kBatch, ") * ", stride, ")"));
 }
 
 void PartText::declare_output(std::string_view type, std::string_view name) {

@@ -68,6 +68,7 @@ KernelUnit write_metal(const SignatureRequest& request) {
     bool is_batched = part.is_batched(i);
     parameters.add(ParameterRole::kInput, i, std::string(metal_name(input.dtype)), input.dtype,
                    input.is_scalar && !is_batched, qualifiers, name);
+    unit.parameters.back().is_batch = is_batched;
     auto add_strides = [&] {
       parameters.add(ParameterRole::kStrides, i, always ? "size_t" : "int64_t", Dtype::kInt64, false, "const constant",
                      name + "_strides");
@@ -75,7 +76,7 @@ KernelUnit write_metal(const SignatureRequest& request) {
     if (is_batched) {
       std::string type = concat(qualifiers, " ", metal_name(input.dtype), input.is_scalar ? "&" : "*");
       std::string step = concat("int64_t(kiln_batch) * int64_t(", name, "_strides[0])");
-      part.declare(type, name, input.is_scalar ? concat(name, "[", step, "]") : concat(name, " + ", step));
+      part.declare(type, name, concat(input.is_scalar ? "*" : "", "__kiln::element(", name, ", ", step, ")"));
     }
     if (input.is_scalar) {
       for (std::string_view suffix : {"_shape", "_strides", "_ndim"})
@@ -111,6 +112,7 @@ KernelUnit write_metal(const SignatureRequest& request) {
     if (request.part.has_batch()) part.declare_output(concat("device ", element, "*"), request.output_names[i]);
     parameters.add(ParameterRole::kOutput, i, std::move(element), request.outputs[i], false, "device",
                    request.output_names[i]);
+    unit.parameters.back().is_batch = request.part.has_batch();
   }
   auto uses_attribute = [&](std::string_view name) {
     return request.text.body_uses(name) && !is_argument(request, name);

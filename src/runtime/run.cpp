@@ -123,7 +123,8 @@ LaunchArgument argument_for(const KernelParameter& parameter, const Call& call, 
     case ParameterRole::kInput: {
       const InputArray& input = call.inputs[i];
       std::span<const int64_t> strides(scratch.strides.data() + scratch.first_dimension[i], input.shape.size());
-      ElementRange range = byte_range(input.shape, strides, input.dtype);
+      const size_t own = parameter.is_batch ? 1 : 0;
+      ElementRange range = byte_range(input.shape.subspan(own), strides.subspan(own), input.dtype);
       // Code that would write an input that is not writable is refused.
       return {const_cast<void*>(scratch.data[i]), range.first, range.end};
     }
@@ -134,7 +135,10 @@ LaunchArgument argument_for(const KernelParameter& parameter, const Call& call, 
       return {scratch.strides.data() + scratch.first_dimension[i], 0,
               static_cast<int64_t>(padded_rank(call.inputs[i]) * sizeof(int64_t))};
     case ParameterRole::kNdim: return {&scratch.ndims[i], 0, sizeof(int32_t)};
-    case ParameterRole::kOutput: return {output_data[i], 0, byte_count(call.outputs[i].shape, call.outputs[i].dtype)};
+    case ParameterRole::kOutput: {
+      const OutputArray& output = call.outputs[i];
+      return {output_data[i], 0, byte_count(output.shape.subspan(parameter.is_batch ? 1 : 0), output.dtype)};
+    }
   }
   return {};
 }
@@ -449,6 +453,7 @@ void launch(KernelObject& kernel, const KernelObject::Found& found, const Call& 
   const LoadedKernel& code = *found.variant->binary->code;
   LaunchOptions options{call.stream, static_cast<size_t>(kernel.spec().shared_memory), call.queue,
                         call.init_value.has_value(), stop};
+  if (kernel.spec().part.has_batch()) options.batch = call.outputs[0].shape[0];
   target.check_launch(code, unit, geometry, options);
   check_written_inputs(kernel, *found.variant, call, output_data);
   copy_inputs(kernel, target, call, copies);

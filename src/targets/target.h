@@ -47,6 +47,7 @@ struct LaunchOptions {
   // Its outputs have just been filled for it, so that nobody else can be using them.
   bool fills_outputs = false;
   LaunchStop* stop = nullptr;  // by which another thread ends the launch; the CPU's only
+  int64_t batch = 1;           // how many arrays a parameter that is a batch has
 };
 
 class Target;

@@ -232,3 +232,20 @@ def cuda_sine_jvp(x, tangent):
 def cuda_cosine_times_vjp(primals, cotangent, _):
     x, g = primals
     return cuda_minus_sine_times(x, g, cotangent), cuda_cosine_times(x, cotangent)
+
+
+# Of complex numbers, too: what libraries conjugate in gradients is real here.
+tripled = elementwise("tripled", ["x"], "y[i] = x[i] + x[i] + x[i];")
+
+
+@tripled.vjp
+def tripled_vjp(x, cotangent, _):
+    return tripled(cotangent)
+
+
+@tripled.jvp
+def tripled_jvp(x, tangent):
+    return tripled(tangent)
+
+
+tripled.vmap("grid")

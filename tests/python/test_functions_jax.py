@@ -12,7 +12,7 @@ import function_definitions as definitions
 import numpy as np
 import pytest
 import transformation_table
-from function_definitions import grid_sample, mirrored, one_by_one, plain, powers, product, square
+from function_definitions import grid_sample, mirrored, one_by_one, plain, powers, product, square, tripled
 
 jax = pytest.importorskip("jax", reason="JAX is not installed")
 jnp = jax.numpy
@@ -245,6 +245,27 @@ def test_gradients_by_dtype_and_shape(dtype, shape):
     x = values(*shape, dtype=dtype)
     got, expected = (jax.grad(lambda y, f=f: f(y).astype(jnp.float32).sum())(x) for f in (square, lambda y: y * y))
     close(got, expected, 1e-2 if dtype != "float32" else 1e-6)
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (1, 1), (0, 3), (2, 0)])
+def test_complex_numbers(shape):
+    x = jax.lax.complex(values(*shape), values(*shape) * 2)
+    weights = jax.lax.complex(values(*shape) - 1, values(*shape))
+    got, expected = [
+        (f(x), jax.jit(f)(x), jax.vjp(f, x)[1](weights)[0], jax.jvp(f, (x,), (weights,))[1], jax.jit(jax.vmap(f))(x))
+        for f in (tripled, lambda x: 3 * x)
+    ]
+    for one, other in zip(got, expected, strict=True):
+        close(one, other)
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (4, 0)])
+def test_empty_arrays_in_programs(shape):
+    x = values(*shape)
+    close(jax.jit(lambda x: square(jnp.sin(x)))(x), jnp.sin(x) ** 2)
+    close(jax.jit(jax.grad(lambda x: product(square(x), x).sum()))(x), jnp.zeros(shape))
+    close(jax.vmap(square)(x), x**2)
+    close(jax.jit(jax.vmap(mirrored))(x, x), x * x[:, ::-1])
 
 
 def test_several_outputs():

@@ -10,7 +10,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 import transformation_table
-from function_definitions import grid_sample, mirrored, one_by_one, plain, powers, product, square
+from function_definitions import grid_sample, mirrored, one_by_one, plain, powers, product, square, tripled
 
 
 def values(*shape, dtype=mx.float32):
@@ -132,6 +132,28 @@ def test_gradients_by_dtype_and_shape(dtype, shape):
     x = values(*shape, dtype=getattr(mx, dtype))
     got, expected = (mx.grad(lambda y, f=f: f(y).astype(mx.float32).sum())(x) for f in (square, lambda y: y * y))
     close(got, expected, 1e-2 if dtype != "float32" else 1e-6)
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (1, 1), (0, 3), (2, 0)])
+def test_complex_numbers(shape):
+    x = values(*shape) + 2j * values(*shape)
+    weights = values(*shape) - 1 + 1j * values(*shape)
+    got, expected = [
+        (f(x), mx.vjp(f, [x], [weights])[1][0], mx.jvp(f, [x], [weights])[1][0], mx.vmap(f)(x), mx.compile(f)(x))
+        for f in (tripled, lambda x: 3 * x)
+    ]
+    for one, other in zip(got, expected, strict=True):
+        assert one.dtype == mx.complex64 and one.shape == other.shape and mx.all(mx.abs(one - other) < 1e-5).item()
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (4, 0)])
+def test_empty_arrays_in_programs(shape):
+    x = values(*shape)
+    for options in ({}, {"shapeless": True}):
+        close(mx.compile(lambda x: square(mx.sin(x)), **options)(x), mx.sin(x) ** 2)
+    close(mx.grad(lambda x: product(square(x), x).sum())(x), mx.zeros(shape))
+    close(mx.vmap(square)(x), x**2)
+    close(mx.vmap(mirrored)(x, x), x * x)
 
 
 def test_several_outputs():

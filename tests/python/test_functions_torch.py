@@ -14,7 +14,7 @@ import kiln
 import numpy as np
 import pytest
 import transformation_table
-from function_definitions import grid_sample, mirrored, one_by_one, plain, powers, product, square
+from function_definitions import grid_sample, mirrored, one_by_one, plain, powers, product, square, tripled
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -291,6 +291,57 @@ def test_gradients_by_dtype_and_shape(dtype, shape):
         return gradient
 
     close(gradient_of(square), gradient_of(lambda y: y * y), tolerance=1e-2 if dtype != "float32" else 1e-6)
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (1, 1), (0, 3), (2, 0)])
+def test_complex_numbers(shape):
+    x = torch.complex(values(*shape), values(*shape) * 2)
+    weights = torch.complex(values(*shape) - 1, values(*shape))
+    got, expected = [
+        (f(x), torch.func.vjp(f, x)[1](weights)[0], torch.func.jvp(f, (x,), (weights,))[1], torch.vmap(f)(x))
+        for f in (tripled, lambda x: 3 * x)
+    ]
+    for one, other in zip(got, expected, strict=True):
+        close(one, other)
+    for function in (compiled(tripled, backend="aot_eager"), compiled(tripled, backend="aot_eager", dynamic=True)):
+        y = x.clone().requires_grad_()
+        (function(y) * weights).sum().abs().backward()
+        z = x.clone().requires_grad_()
+        (3 * z * weights).sum().abs().backward()
+        close(y.grad, z.grad)
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (4, 0)])
+def test_empty_arrays_in_programs(shape):
+    x = values(*shape)
+    for dynamic in (False, True):
+        close(compiled(lambda x: square(torch.sin(x)), dynamic=dynamic)(x), torch.sin(x) ** 2)
+        close(gradient(compiled(loss, dynamic=dynamic), x), torch.zeros(shape))
+    close(torch.vmap(square)(x), x**2)
+    close(torch.vmap(mirrored)(x, x), x * x.flip(1))
+    close(torch.func.grad(loss)(x), torch.zeros(shape))
+
+
+Dataset: Any = torch.utils.data.Dataset
+
+
+class Squares(Dataset):
+    def __init__(self, function):
+        self.function = function
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        return self.function(torch.arange(4.0) + index)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_workers_of_a_data_loader(method):
+    square(torch.ones(4))  # the parent has launched, and has threads
+    loader = torch.utils.data.DataLoader(Squares(square), batch_size=3, num_workers=2, multiprocessing_context=method)
+    batches = torch.cat(list(loader))
+    close(batches, (torch.arange(4.0) + torch.arange(6.0)[:, None]) ** 2)
 
 
 def test_other_shapes_compile_nothing_again():

@@ -8,6 +8,8 @@ import kiln
 import numpy as np
 import pytest
 from bodies.attributes import NAMES as ATTRIBUTE_NAMES
+from gpu_code import code_of
+from kiln._functions import spec_of_input
 from kiln._grid_parts import batched_function
 
 
@@ -113,6 +115,93 @@ def test_scalars_strides_and_common_inputs():
         assert np.array_equal(batched_function(function, flags)(*inputs), np.stack(expected)), flags
 
 
+def shifted(source: str) -> str:
+    return INDEX + "int n = x_shape[0] * x_shape[1] * x_shape[2]; int j = int(i); " + source
+
+
+OUTSIDE = {
+    "reads": shifted("y[i] = x[j - 3] + 10 * x[j + 5] + 100 * x[n] + 1000 * x[-1];"),
+    "stores": shifted("y[j + 2] = x[i]; if (j == 0) { y[n] = 9; y[-1] = 9; y[n + 7] = 9; }"),
+    "a pointer that moves": shifted(
+        "auto at = x + j - 4; uint s = 0; for (int k = 0; k < 9; ++k) s += *at++; y[i] = s;"
+    ),
+    "vectors": shifted(
+        "device uint4* to = (device uint4*)y; const device uint4* from = (const device uint4*)x; to[j - 1] = from[j] + from[j + 1];"
+    ),
+    "one of two pointers": shifted(
+        "auto o = j % 2 ? x + 1 : w - 2; y[i] = o[j]; auto q = j % 3 ? x : w; y[i] += q[n - j + 1];"
+    ),
+    "threadgroup memory": shifted(
+        """
+        threadgroup uint shared[64];
+        uint t = thread_index_in_threadgroup;
+        shared[t] = x[j - 1];
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        y[i] = shared[threads_per_threadgroup.x - 1 - t] + w[j + 3];
+        """
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+@pytest.mark.parametrize("shape", [(4, 6, 30), (2, 1, 7), (2, 3, 64), (1, 1, 1)])
+def test_accesses_outside_of_an_array_of_a_batch_reach_no_neighbor(name, shape):
+    function = function_of(OUTSIDE[name], ("x", "w"), threadgroup=(8, 1, 1))
+    x, w = values(5, *shape), values(5, *shape)[::-1].copy()
+    for flags in ((True, True), (True, False), (False, True)):
+        inputs = [value if flag else value[0] for value, flag in zip((x, w), flags, strict=True)]
+        expected = [
+            function(*[value[k] if flag else value for value, flag in zip(inputs, flags, strict=True)])
+            for k in range(5)
+        ]
+        assert np.array_equal(batched_function(function, flags)(*inputs), np.stack(expected)), flags
+
+
+def test_strided_arrays_of_a_batch_have_their_own_bounds():
+    function = function_of(
+        INDEX + "int j = int(i); y[i] = x[j - 2] + 10 * x[j * x_strides[2] + 1] + 100 * x[-j] + 1000 * s;",
+        ("x", "s"),
+        ensure_row_contiguous=False,
+    )
+    whole = values(12, 4, 6, 10)
+    for x in (
+        whole[::2],
+        whole[::-3],
+        whole[:, ::-1, :, ::2],
+        whole[::-1, ::2, ::-1, ::-1],
+        whole.transpose(3, 1, 2, 0),
+    ):
+        s = values(len(x))
+        expected = np.stack([function(x[k], s[k]) for k in range(len(x))])
+        assert np.array_equal(batched_function(function, (True, True))(x, s), expected), x.strides
+
+
+def test_atomics_outside_of_an_array_of_a_batch():
+    kernel = kiln.metal_kernel(
+        "histogram",
+        ["x"],
+        ["y"],
+        "atomic_fetch_add_explicit(&y[int(x[thread_position_in_grid.x]) - 2], 1u, memory_order_relaxed);",
+        atomic_outputs=True,
+    )
+    function = kernel.function(
+        output_shapes=[(5,)], output_dtypes=["uint32"], grid=lambda x: (x.size,), threadgroup=64, init_value=0
+    )
+    x = values(6, 1000)
+    expected = np.stack([np.bincount(row, minlength=7)[2:7] for row in x])
+    assert np.array_equal(batched_function(function, (True,))(x), expected)
+
+
+def test_a_store_through_an_input_of_a_batch_is_refused():
+    kernel = kiln.metal_kernel("store", ["x"], ["y"], "y[0] = 1;\n  ((device float*)x)[thread_position_in_grid.x] = 1;")
+    function = kernel.function(output_shapes=[(1,)], output_dtypes=["float32"], grid=4, threadgroup=4)
+    with pytest.raises(kiln.UnsupportedError, match="source:2") as alone:
+        function(np.ones(4, np.float32))
+    with pytest.raises(kiln.UnsupportedError, match="source:2") as batch:
+        batched_function(function, (True,))(np.ones((3, 4), np.float32))
+    assert str(batch.value) == str(alone.value)
+
+
 CUDA = """
     int i = blockIdx.x * blockDim.x + threadIdx.x, n = x_shape[0];
     if (i < n && blockIdx.z < gridDim.z) y[i] = 2 * x[i * x_strides[0]] + blockIdx.x + 100 * gridDim.x + 7 * x_ndim;
@@ -125,6 +214,23 @@ def test_cuda_bodies():
     assert np.array_equal(batched_function(function, (True,))(x), np.stack([function(element) for element in x]))
     for count in (1, 2, 3, 7):
         assert np.array_equal(sum(function.shard(i, count)(x[0]) for i in range(count)), function(x[0]))
+
+
+def test_batches_of_more_blocks_than_hardware_takes_are_several_launches(monkeypatch):
+    function = function_of(CUDA, threadgroup=(16, 1, 1), make=kiln.cuda_kernel)
+    x = values(7, 70)
+    monkeypatch.setattr("kiln._grid_parts._MOST_BLOCKS_IN_Z", 3)
+    assert np.array_equal(batched_function(function, (True,))(x), np.stack([function(element) for element in x]))
+    assert [record.grid for record in function._parts[(True,)]._kernel.history[-3:]] == [
+        (70, 1, 3),
+        (70, 1, 3),
+        (70, 1, 1),
+    ]
+    # Metal's have no such limit.
+    function = function_of(BODIES["threadgroup memory"], threadgroup=(8, 1, 1))
+    x = values(7, 1, 2, 9)
+    assert np.array_equal(batched_function(function, (True,))(x), np.stack([function(element) for element in x]))
+    assert function._parts[(True,)]._kernel.history[-1].grid == (9, 2, 7)
 
 
 def test_what_sees_the_whole_launch_is_refused_by_line():
@@ -183,3 +289,20 @@ def test_an_exported_function_is_no_part():
     part = definitions.square.shard(0, 2)
     with pytest.raises(kiln.UnsupportedError, match="is a part of a grid"):
         kiln.mlx._marks_export(part)(mx.ones(4))
+
+
+@pytest.mark.parametrize("dialect", ["metal", "cuda"])
+def test_batches_compile_for_gpus(dialect):
+    """Metal's to PTX, whose loads assume no alignment that only the first array has; CUDA's by NVRTC."""
+    if dialect == "metal":
+        function, x = function_of(OUTSIDE["vectors"], ("x", "w"), threadgroup=(8, 1, 1)), values(5, 2, 3, 7)
+    else:
+        function, x = function_of(CUDA, threadgroup=(16, 1, 1), make=kiln.cuda_kernel), values(6, 70)
+    inputs = [x] * len(function.input_names)
+    batched = batched_function(function, (True,) * len(inputs))
+    numbers = [np.int32(n) for n in batched._numbers(tuple(spec_of_input(value) for value in inputs))]
+    code = code_of(batched._kernel, [*inputs, *numbers], [("uint32", x.shape)], [], "sm_90")
+    if dialect == "metal":
+        assert b"ld.global" in code and b"ld.global.v" not in code and b"ld.global.nc.v" not in code
+    else:
+        assert b"\x7fELF" in code

@@ -17,7 +17,7 @@ from function_definitions import square
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from kiln import _cpp, _functions_torch  # noqa: E402 (after PyTorch)
+from kiln import _core, _cpp, _functions_torch  # noqa: E402 (after PyTorch)
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXAMPLE = ROOT / "examples/cpp/torch"
@@ -30,9 +30,18 @@ Module: Any = torch.nn.Module
 
 
 def launch(function, *inputs):
-    """By the dispatcher, as compiled programs call it."""
+    """As compiled programs call it."""
     _, text, sizes = _functions_torch._static_arguments(function, list(inputs))
     return torch.ops.kiln.launch.default(text, list(inputs), sizes)
+
+
+def dispatch(function, *inputs):
+    """The same by PyTorch's dispatcher, which calls with names go to."""
+    _, text, sizes = _functions_torch._static_arguments(function, list(inputs))
+    return torch.ops.kiln.launch.default(text, inputs=list(inputs), sizes=sizes)
+
+
+both = pytest.mark.parametrize("launch", [launch, dispatch])
 
 
 def elementwise(name, body, **keywords):
@@ -195,22 +204,25 @@ def test_without_pytorch_nothing_of_it_is_loaded():
 # ---- What it is given.
 
 
-def test_inputs_that_are_not_row_contiguous():
+@both
+def test_inputs_that_are_not_row_contiguous(launch):
     x = torch.arange(24.0).reshape(4, 6)
     for view in (x.T, x[:, ::2], x[1:, 1:], x[:1].expand(3, 6), x.reshape(2, 2, 6).permute(2, 0, 1)):
         (y,) = launch(square, view)
         assert torch.equal(y, view * view) and y.is_contiguous()
 
 
+@both
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int64", "float16", "bfloat16", "float32", "complex64"])
-def test_dtypes(dtype):
+def test_dtypes(launch, dtype):
     copy = elementwise("copy", "y[i] = x[i];")
     x = (torch.arange(6) % 3).to(getattr(torch, dtype))
     (y,) = launch(copy, x)
     assert y.dtype == x.dtype and torch.equal(y, x)
 
 
-def test_marks_beside_the_memory():
+@both
+def test_marks_beside_the_memory(launch):
     """A conjugate and a negative are marks that PyTorch resolves before."""
     copy = elementwise("copy", "y[i] = x[i];")
     x = torch.tensor([1 + 2j, 3 - 4j], dtype=torch.complex64)
@@ -220,7 +232,8 @@ def test_marks_beside_the_memory():
 
 
 @pytest.mark.parametrize("value", [3, -2.5, float("inf"), float("-inf"), 1e-30, -0.0, True])
-def test_initial_values(value):
+@both
+def test_initial_values(launch, value):
     nothing = elementwise("nothing", "if (x[i] > 1e30f) y[i] = 0;", init_value=value)
     (y,) = launch(nothing, torch.ones(3))
     expected = torch.full((3,), float(value))
@@ -228,7 +241,8 @@ def test_initial_values(value):
     assert torch.isnan(launch(elementwise("nans", "", init_value=float("nan")), torch.ones(2))[0]).all()
 
 
-def test_template_arguments():
+@both
+def test_template_arguments(launch):
     function = elementwise(
         "scaled",
         "y[i] = FLAG ? T(x[i] * N) : T(0);",
@@ -281,10 +295,132 @@ def test_wrong_sizes():
     assert str(error.value) == "[kiln] A launch of `square` has 6 sizes, and its outputs and its grid have 7."
 
 
+# ---- Calls of plain tensors pass the dispatcher by, unless something looks at it.
+
+
+@native
+def test_what_passes_the_dispatcher_by():
+    """The same launch by a call that would notice, were it given to the dispatcher."""
+    dispatched = []
+    call = _core.make_torch_call(lambda *arguments, **names: dispatched.append((arguments, names)))
+    x = torch.ones(3)
+    _, text, sizes = _functions_torch._static_arguments(square, [x])
+    launch(square, x)
+
+    def passes(*arguments, **names):
+        dispatched.clear()
+        outputs = call(*arguments, **names)
+        if dispatched:
+            assert dispatched == [(arguments, names)] and outputs is None
+            return False
+        assert len(outputs) == 1 and torch.equal(outputs[0], torch.ones(3))
+        return True
+
+    assert passes(text, [x], sizes)
+    with torch.no_grad():
+        assert passes(text, [torch.nn.Parameter(x)], sizes)
+    with torch.device("cpu"):  # as torch.set_default_device does
+        assert passes(text, [x], sizes)
+    assert not passes(text, [x], sizes=sizes)
+    assert not passes(text, (x,), sizes)
+    assert not passes(text, [x], sizes[1:])
+    assert not passes(text, [x], [2**70, *sizes[1:]])
+    assert not passes(text, [x], [True, *sizes[1:]])
+    assert not passes(text, [], sizes)
+    assert not passes(text, [None], sizes)
+    assert not passes(text + " ", [x], sizes)
+    assert not passes(text, [torch.nn.Parameter(x)], sizes)
+    assert not passes(text, [x.to("meta")], sizes)
+    assert not passes(text, [torch._efficientzerotensor((3,))], sizes)
+    assert not passes(text, [torch.ones(3, dtype=torch.float64).to(torch.complex64).conj().imag], sizes)
+    with torch.autograd.forward_ad.dual_level():
+        assert not passes(text, [x], sizes)
+    assert passes(text, [x], sizes)
+
+
+def test_profilers_see_launches():
+    launch(square, torch.ones(3))
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        launch(square, torch.ones(3))
+    assert [event.name for event in profile.events() if "kiln" in event.name] == ["kiln::launch"]
+
+
+def test_modes_see_launches():
+    seen = []
+    function_mode: Any = torch.overrides.TorchFunctionMode
+    dispatch_mode: Any = torch.utils._python_dispatch.TorchDispatchMode
+
+    class Functions(function_mode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            seen.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    class Dispatches(dispatch_mode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    x = torch.ones(3)
+    _, text, sizes = _functions_torch._static_arguments(square, [x])
+    for mode in (Functions, Dispatches):
+        seen.clear()
+        with mode():
+            (y,) = torch.ops.kiln.launch.default(text, [x], sizes)
+        assert seen == ["kiln.launch.default"] and torch.equal(y, x)
+
+
+def test_tensors_of_other_kinds():
+    parameter = torch.nn.Parameter(torch.full((3,), 2.0))
+    with torch.no_grad():
+        (y,) = launch(square, parameter)
+    assert type(y) is torch.Tensor and torch.equal(y, torch.full((3,), 4.0)) and not y.requires_grad
+    with pytest.raises(TypeError, match="An input of a launch of a stored program requires a gradient"):
+        launch(square, parameter)
+
+    tensor: Any = torch.Tensor
+
+    class Own(tensor):
+        pass
+
+    assert torch.equal(
+        launch(square, torch.full((3,), 3.0).as_subclass(Own))[0].as_subclass(torch.Tensor), 9 * torch.ones(3)
+    )
+    with torch.inference_mode():
+        (y,) = launch(square, torch.ones(3))
+        assert y.is_inference()
+    (y,) = launch(square, torch.ones(3, device="meta"))
+    assert y.is_meta and y.shape == (3,)
+    y = torch.vmap(lambda x: launch(square, x)[0])(torch.arange(6.0).reshape(2, 3))
+    assert torch.equal(y, torch.arange(6.0).reshape(2, 3) ** 2)
+    assert torch.equal(launch(square, torch.ones(0))[0], torch.ones(0))
+    with pytest.raises(RuntimeError, match="found type 'list'"):
+        launch_text = _functions_torch._static_arguments(square, [torch.ones(3)])[1]
+        torch.ops.kiln.launch.default(launch_text, [None], [3, 3, 1, 1, 3, 1, 1])
+
+
+@pytest.mark.parametrize("count", [1, 5, 11, 12, 13, 20])
+@both
+def test_launches_of_many_inputs(launch, count):
+    names = [f"x{i}" for i in range(count)]
+    kernel = kiln.metal_kernel(
+        "sum", names, ["y"], definitions.INDEX + f"y[i] = {' + '.join(f'{n}[i]' for n in names)};"
+    )
+    total = kernel.function(
+        output_shapes=lambda *x: [x[0].shape],
+        output_dtypes=["float32"],
+        grid=lambda *x: (x[0].size, 1, 1),
+        threadgroup=64,
+    )
+    assert torch.equal(
+        launch(total, *[torch.full((5,), float(i)) for i in range(count)])[0], torch.full((5,), count * (count - 1) / 2)
+    )
+
+
 # ---- Errors have the types of a kernel's.
 
 
-def test_errors_of_a_body():
+@both
+def test_errors_of_a_body(launch):
     for call in (launch, lambda f, x: torch.compile(f, fullgraph=True, backend="aot_eager")(x)):
         torch._dynamo.reset()
         with pytest.raises(kiln.CompileError) as error:

@@ -12,20 +12,17 @@ namespace mx = mlx::core;
 
 namespace {
 
-// One thread an element; `b` is an array without dimensions, so the body sees a number.
-mx::array swish_kernel(const mx::array& x, const mx::array& b) {
-  static const auto kernel = kiln::mlx::metal_kernel("swish", {"x", "b"}, {"y"}, R"(
-      uint i = thread_position_in_grid.x;
-      y[i] = x[i] / (1.0f + exp(-b * x[i]));
-  )");
-  int size = static_cast<int>(x.size());
-  return kernel({x, b}, {x.shape()}, {mx::float32}, {size, 1, 1}, {256, 1, 1}, {}, std::nullopt, false, {})[0];
+// One thread for each element of `x`.
+kiln::mlx::FunctionLaunch launch_of_elements(const kiln::mlx::ArraySpec& x) {
+  int size = 1;
+  for (int n : x.shape) size *= n;
+  return {.output_shapes = {x.shape}, .output_dtypes = {x.dtype}, .grid = {size, 1, 1}, .threadgroup = {256, 1, 1}};
 }
 
 // With s = 1 / (1 + exp(-b x)): dy/dx = s + b x s (1 - s), and dy/db = x² s (1 - s), which is summed: lanes first, then
 // one atomic addition for each simdgroup.
-std::vector<mx::array> swish_vjp_kernel(const mx::array& x, const mx::array& b, const mx::array& cotangent) {
-  static const auto kernel = kiln::mlx::metal_kernel("swish_vjp", {"x", "b", "cotangent"}, {"x_grad", "b_grad"}, R"(
+const auto swish_vjp =
+    kiln::mlx::function(kiln::mlx::metal_kernel("swish_vjp", {"x", "b", "cotangent"}, {"x_grad", "b_grad"}, R"(
           uint i = thread_position_in_grid.x;
           float s = 1.0f / (1.0f + exp(-b * x[i]));
           float slope = x[i] * s * (1.0f - s);
@@ -35,16 +32,24 @@ std::vector<mx::array> swish_vjp_kernel(const mx::array& x, const mx::array& b, 
               atomic_fetch_add_explicit(b_grad, sum, memory_order_relaxed);
           }
       )",
-                                                     "", /*ensure_row_contiguous=*/true, /*atomic_outputs=*/true);
-  int size = static_cast<int>(x.size());
-  return kernel({x, b, cotangent}, {x.shape(), b.shape()}, {mx::float32, mx::float32}, {size, 1, 1}, {256, 1, 1}, {},
-                0.0f, false, {});
-}
+                                                "", /*ensure_row_contiguous=*/true, /*atomic_outputs=*/true),
+                        [](const std::vector<kiln::mlx::ArraySpec>& in) {
+                          kiln::mlx::FunctionLaunch launch = launch_of_elements(in[0]);
+                          launch.output_shapes.push_back(in[1].shape);
+                          launch.output_dtypes.push_back(in[1].dtype);
+                          launch.init_value = 0.0f;
+                          return launch;
+                        });
 
-const auto swish =
-    mx::custom_vjp([](const std::vector<mx::array>& in) { return std::vector{swish_kernel(in[0], in[1])}; },
-                   [](const std::vector<mx::array>& in, const std::vector<mx::array>& cotangents,
-                      const std::vector<mx::array>&) { return swish_vjp_kernel(in[0], in[1], cotangents[0]); });
+// One thread for each element; `b` is an array without dimensions, so the body sees a number.
+const auto swish = kiln::mlx::function(
+    kiln::mlx::metal_kernel("swish", {"x", "b"}, {"y"}, R"(
+          uint i = thread_position_in_grid.x;
+          y[i] = x[i] / (1.0f + exp(-b * x[i]));
+      )"),
+    [](const std::vector<kiln::mlx::ArraySpec>& in) { return launch_of_elements(in[0]); },
+    {.vjp = [](const std::vector<mx::array>& in, const std::vector<mx::array>& cotangents,
+               const std::vector<mx::array>&) { return swish_vjp({in[0], in[1], cotangents[0]}); }});
 
 // The same from MLX's operations.
 mx::array swish_operations(const mx::array& x, const mx::array& b) { return x * mx::sigmoid(b * x); }

@@ -26,6 +26,7 @@
 #include "compiler/analysis/thread_ranges.h"
 #include "compiler/analysis/value_ranges.h"
 #include "compiler/ir/guard_zeros.h"
+#include "compiler/ir/pseudo_intrinsics.h"
 #include "compiler/ir/sections.h"
 
 namespace kiln {
@@ -77,6 +78,7 @@ class Guards {
       if (parameters[i].is_written()) written_.insert(argument);
       guaranteed_[argument] = std::max<uint64_t>(parameters[i].guaranteed_bytes(), parameters[i].known_bytes);
       alignments_[argument] = Align(std::max(parameters[i].alignment, unit.assumed_alignment(parameters[i])));
+      if (parameters[i].is_batch) describe_elements(*argument);
     }
   }
 
@@ -124,6 +126,19 @@ class Guards {
   }
 
  private:
+  // The arrays of a batch, each of which has the extent of the first.
+  void describe_elements(Argument& batch) {
+    for (User* user : batch.users()) {
+      auto* element = dyn_cast<CallInst>(user);
+      if (!element || !calls(*element, kElementFunction)) continue;
+      Bounds bounds = arguments_[&batch];
+      bounds.base = element;
+      arguments_[element] = bounds;
+      if (written_.contains(&batch)) written_.insert(element);
+      alignments_[element] = alignments_[&batch];
+    }
+  }
+
   // ---- Origins of a pointer
 
   // Null: no check is needed.
@@ -493,7 +508,8 @@ class Guards {
     };
     for (Instruction& instruction : instructions(body_)) {
       if (isa<GetElementPtrInst, PHINode, SelectInst, ICmpInst, FreezeInst, LoadInst, MemIntrinsic, LifetimeIntrinsic>(
-              instruction))
+              instruction) ||
+          calls(instruction, kElementFunction))
         continue;
       for (Use& use : instruction.operands()) {
         bool is_address = use.getOperandNo() == address_operand(instruction);
@@ -708,6 +724,13 @@ class Guards {
 
 void insert_bounds_guards(Function& body, const KernelUnit& unit, std::span<const KernelParameter> parameters) {
   Guards(body, unit, parameters).run();
+}
+
+void expand_elements(Module& module) {
+  replace_calls(module, kElementFunction, [](CallInst& call) {
+    IRBuilder<> builder(&call);
+    return builder.CreateGEP(builder.getInt8Ty(), call.getArgOperand(0), call.getArgOperand(1));
+  });
 }
 
 void describe_accesses(Function& body, const KernelUnit& unit, std::span<const KernelParameter> parameters) {

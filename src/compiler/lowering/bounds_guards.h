@@ -9,6 +9,10 @@
 // pointer loaded from memory (an array of pointers with a dynamic index) may be any whose address was stored to memory;
 // its access must lie wholly inside one of those. docs/design/meaning.md describes what remains.
 //
+// A parameter that is a batch of arrays (KernelParameter::is_batch) has the extent of one of them. The body accesses an
+// array through a pointer made by `__kiln_element`, which is an origin like an argument, so that no access of an
+// element of the batch reaches its neighbor.
+//
 // A guard is one unsigned comparison of the offset with a launch-invariant number. A load or store that fails it is
 // redirected to memory of Kiln's own, so that no branch is needed; atomics branch.
 #pragma once
@@ -24,6 +28,9 @@ namespace kiln {
 
 /// `body` has three arguments for each of the parameters (kBodyFunction); its allocas are promoted.
 void insert_bounds_guards(llvm::Function& body, const KernelUnit& unit, std::span<const KernelParameter> parameters);
+
+/// Replaces the pointers to arrays of a batch by arithmetic, after describe_accesses() and insert_bounds_guards().
+void expand_elements(llvm::Module& module);
 
 /// Annotates accesses through arguments for the optimiser with what holds whatever a body casts pointers to: they are
 /// aligned like the arguments' elements, and memory that is not written is invariant during a launch.

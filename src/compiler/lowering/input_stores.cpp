@@ -17,6 +17,7 @@
 #include <numeric>
 
 #include "compiler/ir/pass_runner.h"
+#include "compiler/ir/pseudo_intrinsics.h"
 
 namespace kiln {
 namespace {
@@ -85,6 +86,7 @@ class Follower {
 
   // Whether `user` may carry the address that its operand carries.
   static bool carries(const User& user, unsigned operand) {
+    if (auto* call = dyn_cast<CallInst>(&user); call && calls(*call, kElementFunction)) return operand == 0;
     if (auto* call = dyn_cast<IntrinsicInst>(&user))
       return operand == 0 && (call->getIntrinsicID() == Intrinsic::ptrmask ||
                               call->getIntrinsicID() == Intrinsic::launder_invariant_group ||

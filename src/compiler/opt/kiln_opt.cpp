@@ -121,7 +121,7 @@ struct Options {
   unsigned simdgroups = 0;         // of a threadgroup
   unsigned fewest = 3;             // accesses from which code is versioned
   uint64_t threadgroup_bytes = 0;  // of threadgroup memory
-  std::string parameters;          // of kBodyFunction: "in:4,out:4,shape:4", roles and bytes of an element
+  std::string parameters;          // of kBodyFunction: "in:4,batch-of-out:4,shape:4", roles and bytes of an element
   std::vector<int64_t> values;     // of the parameters that are shapes
   bool is_full = false, list = false;
   bool shows_remarks = false;  // on standard error
@@ -302,6 +302,7 @@ const std::map<std::string, ModulePass>& module_passes() {
          expand_approximations(m);
          expand_rounded_rsqrt(m);
        }},
+      {"batch-elements", [](Module& m, State&) { expand_elements(m); }},
       {"bfloat", [](Module& m, State&) { expand_bfloat(m); }},
       {"constant-initializers", [](Module& m, State&) { evaluate_constant_initializers(m); }},
       {"defined-arithmetic", [](Module& m, State&) { define_arithmetic(m); }},
@@ -351,6 +352,7 @@ void read_parameters(StringRef text, ArrayRef<int64_t> values, KernelUnit& unit)
   for (StringRef one : split(text, ',')) {
     auto [role, bytes] = one.split(':');
     KernelParameter parameter;
+    parameter.is_batch = role.consume_front("batch-of-");
     parameter.role = StringSwitch<ParameterRole>(role)
                          .Case("out", ParameterRole::kOutput)
                          .Case("shape", ParameterRole::kShape)

@@ -74,6 +74,14 @@ extern "C" __attribute__((const)) bool __kiln_approximates();
 enum class approximation : uint { exp2, log2, sin, cos, reciprocal, sqrt, rsqrt };
 extern "C" __attribute__((const)) float __kiln_approximate(approximation which, float x);
 
+// An array of a batch: `array` is a parameter of the kernel, and the result lies `bytes` after it. Accesses through the
+// result are guarded by the extent of one array of the batch (compiler/lowering/bounds_guards.h).
+extern "C" __attribute__((const)) void* __kiln_element(const volatile void* array, long bytes);
+template <class T>
+__KILN_INLINE T* element(T* array, long index) {
+  return (T*)__kiln_element(array, index * (long)sizeof(T));
+}
+
 // Waits for all threads of the threadgroup that have not returned.
 extern "C" __attribute__((convergent)) void __kiln_threadgroup_barrier(Line line);
 

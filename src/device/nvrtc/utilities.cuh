@@ -34,6 +34,16 @@ struct values {
 };
 }  // namespace __kiln_detail
 
+// An array of a batch, `index` elements after a parameter of the kernel.
+template <typename T>
+__device__ T* __kiln_element(T* array, int64_t index) {
+#ifdef __KILN_CPU_CUDA
+  return __kiln::element(array, index);
+#else
+  return array + index;
+#endif
+}
+
 using Shape = __kiln_detail::values<int32_t, MAX_NDIM>;
 using Strides = __kiln_detail::values<int64_t, MAX_NDIM>;
 

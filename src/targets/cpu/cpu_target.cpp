@@ -273,7 +273,7 @@ class CpuTarget : public Target {
     }
     for (size_t i = 0; i < arguments.size(); ++i)
       if (unit.parameters[i].role == ParameterRole::kOutput)
-        use_huge_pages(arguments[i].data, static_cast<size_t>(arguments[i].end_byte));
+        use_huge_pages(arguments[i].data, static_cast<size_t>(arguments[i].end_byte * options.batch));
     ThreadPool& pool = ThreadPool::shared();
     ThreadPool::Work work;
     work.pieces = geometry.threadgroups;

@@ -678,7 +678,7 @@ void prepare_for_x86(Pipeline& pipeline, Module& module, EngineOutput& output, c
   pipeline.run("bfloat-conversions", module, [&] { remove_bfloat(module); });
   pipeline.run("half-selects", module, [&] { select_halves_as_integers(module); });
   // InstCombine would compare halves again.
-  pipeline.run("half-comparisons", module, [&] { compare_halves_as_floats(module); });
+  pipeline.run("half-operations", module, [&] { compute_halves_as_floats(module); });
   pipeline.run(optional("min-max-idiom"), module, [&] { match_min_max(module); });
   if (vector_isa.has_table_of_16_floats)
     pipeline.run(optional("int4-to-float"), module, [&] { convert_int4_by_table(module); });

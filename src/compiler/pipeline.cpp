@@ -140,10 +140,16 @@ consteval OptionalPass optional(std::string_view name) {
 // pipeline in text it would end the process, unless told otherwise, where one round leaves work for a second. PRE would
 // compute on every path what only a rare path needs. `loop-unroll` is for `#pragma unroll N`.
 constexpr const char* kOptimize =
-    "function(early-cse<memssa>,simplifycfg,"
+    "early-cse<memssa>,simplifycfg,"
     "loop-mssa(loop-instsimplify,loop-rotate,licm),loop(loop-deletion,loop-unroll-full),sroa,"
     "gvn<no-pre>,instcombine<no-verify-fixpoint>,dse,adce,simplifycfg,"
-    "loop-unroll<O2;no-runtime>,instsimplify),globaldce";
+    "loop-unroll<O2;no-runtime>,instsimplify";
+
+void optimize(Pipeline& pipeline, Module& module) {
+  for (Function& function : module)
+    if (!function.isDeclaration()) pipeline.run_llvm(kOptimize, function);
+  pipeline.run_llvm("globaldce", module);
+}
 
 // The same for a GPU, in parts: loops that are to be unrolled are chosen in between.
 constexpr const char* kBeforeGpuUnrolling =
@@ -173,6 +179,12 @@ void split_lane_loops(Pipeline& pipeline, Function& function, const VectorIsa& v
 // Lines are for remarks; machine code has none.
 void strip_lines(Pipeline& pipeline, Module& module) {
   if (pipeline.request().keep_remarks) pipeline.run("strip-lines", module, [&] { return StripDebugInfo(module); });
+}
+
+// Only its address is asked for.
+void make_empty(Function& function) {
+  function.deleteBody();
+  ReturnInst::Create(function.getContext(), BasicBlock::Create(function.getContext(), "", &function));
 }
 
 bool has_indirect_calls(const Function& function) {
@@ -470,7 +482,7 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
     group.addFnAttr(Attribute::NoInline);
     if (!has_atomics) group.setNoSync();
   }
-  pipeline.run_llvm(kOptimize, module);
+  optimize(pipeline, module);
   if (halves_share) {
     // Before checks are hoisted out of the loop over halves: a prefetch needs the accesses' guards.
     pipeline.run_pass(optional("indirect-prefetch"), IndirectPrefetchPass(), row);
@@ -486,7 +498,7 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
 
 // Lanes exchange values, and no thread waits for another simdgroup: a function for one simdgroup.
 void lower_simdgroup(Pipeline& pipeline, Function& group) {
-  pipeline.run_llvm(kOptimize, *group.getParent());
+  optimize(pipeline, *group.getParent());
   hoist_checks(pipeline, optional("loop-versioning"), LoopVersioningPass(kFewestRows), group);
   // Otherwise `x` is known to be within a threadgroup.
   if (pipeline.request().unit.form.simdgroups == 0)
@@ -530,7 +542,12 @@ void lower_threadgroup(Pipeline& pipeline, Function& group, Function& full, std:
                        EngineOutput& output, const VectorIsa& vector_isa) {
   const KernelUnit& unit = pipeline.request().unit;
   Module& module = *group.getParent();
-  pipeline.run_llvm(kOptimize, module);
+  // Where all threadgroups are alike and whole, the function for one of them serves them all.
+  const bool may_replace = unit.form.threadgroups_are_even;
+  if (may_replace)
+    pipeline.run_llvm(kOptimize, full);
+  else
+    optimize(pipeline, module);
   // A barrier keeps its number; collectives have become instructions.
   for (ConvergencePoint& point : points) point.combine = nullptr, point.exchange = CpuExchange::kNone;
   output.combine_functions.resize(points.size());
@@ -556,9 +573,15 @@ void lower_threadgroup(Pipeline& pipeline, Function& group, Function& full, std:
   });
   if (!is_made) pipeline.erase(full);
   if (tiles.tiles) put_on_stack(*tiles.tiles, frame ? module.getFunction(kThreadgroupFunction) : nullptr);
-  const uint64_t own_frame = pipeline.run("suspend-points", group, [&] { return split_at_suspend_points(group); });
+  uint64_t own_frame = 0;
+  if (may_replace && frame) {
+    pipeline.run("unused-simdgroups", group, [&] { make_empty(group); });
+  } else {
+    if (may_replace) pipeline.run_llvm(kOptimize, group);
+    own_frame = pipeline.run("suspend-points", group, [&] { return split_at_suspend_points(group); });
+    pipeline.run_llvm("early-cse,simplifycfg", group);
+  }
   output.frame_bytes = std::max(own_frame, frame.value_or(0));
-  pipeline.run_llvm("early-cse,simplifycfg", group);
   if (!frame) return;
   output.threadgroup_function = kThreadgroupFunction;
   output.threadgroup_simdgroups = unit.form.simdgroups;
@@ -636,13 +659,13 @@ EngineOutput lower_scalar(Pipeline& pipeline, Module& module, TargetMachine& mac
     row.setDoesNotFreeMemory();
     if (!has_atomics) row.setNoSync();
     if (!is_long) pipeline.run("inline-body", module, [&] { inline_into_callers(module, {&body}); });
-    pipeline.run_llvm(kOptimize, module);
+    optimize(pipeline, module);
   } else {
     output.run_function = kThreadFunction;
     // CpuThreadFunction.
     Function& thread = add_caller(body, kThreadFunction, {PointerType::getUnqual(module.getContext())}, unit);
     pipeline.run("inline-body", module, [&] { inline_into_callers(module, {&body}); });
-    pipeline.run_llvm(kOptimize, module);
+    optimize(pipeline, module);
     // After optimization: live values are in registers, and each becomes a field of the frame.
     output.frame_bytes = pipeline.run("suspend-points", thread, [&] { return split_at_suspend_points(thread); });
     pipeline.run_llvm("early-cse,simplifycfg", thread);

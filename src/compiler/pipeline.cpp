@@ -166,6 +166,11 @@ constexpr const char* kRemoveChecks = "simplifycfg,early-cse,adce,simplifycfg";
 // Accesses in a loop from which it is worth to have the loop twice.
 constexpr unsigned kFewestRows = 3;
 
+// Instructions of a simdgroup from which it has masks where these have registers of their own: code for full simdgroups
+// alone would take as long to compile again, and is hardly faster. Not with variables in memory: a load waits for a
+// masked store to the same place.
+constexpr unsigned kLongSimdgroup = 300;
+
 template <class Pass>
 void hoist_checks(Pipeline& pipeline, OptionalPass name, Pass pass, Function& function) {
   pipeline.run_pass(name, std::move(pass), function);
@@ -473,7 +478,10 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
     pipeline.run("row-loops", row, [&] { run_coarsened(row, *full, group); });
     pipeline.run("inline-body", module, [&] { inline_into_callers(module, {full}); });
   } else {
-    pipeline.run("row-loops", row, [&] { run_in_groups(row, group, unit.form.rows_are_runs); });
+    const bool is_masked = vector_isa.has_mask_registers && group.getInstructionCount() > kLongSimdgroup &&
+                           none_of(instructions(group), [](const Instruction& i) { return isa<AllocaInst>(i); });
+    pipeline.run("row-loops", row,
+                 [&] { (is_masked ? run_with_masks : run_in_groups)(row, group, unit.form.rows_are_runs); });
     pipeline.run("inline-body", module, [&] { inline_into_callers(module, {&group}); });
   }
   // The slow path stays a function of its own.

@@ -323,7 +323,7 @@ void select_halves_as_integers(Module& module) {
 // Functions that LLVM's code generator computes lane by lane, as floats, for a vector of halves. It converts what it
 // adds and multiplies as vectors. A result is a half as it is, or is rounded twice, which for a square root gives what
 // is rounded once.
-static bool is_taken_apart(const IntrinsicInst& call) {
+static bool is_scalarized(const IntrinsicInst& call) {
   switch (call.getIntrinsicID()) {
     case Intrinsic::trunc:
     case Intrinsic::floor:
@@ -354,7 +354,7 @@ void compute_halves_as_floats(Module& module) {
       };
       if (auto* comparison = dyn_cast<FCmpInst>(&instruction)) {
         for (Use& operand : comparison->operands()) operand.set(as_floats(operand.get()));
-      } else if (auto* call = dyn_cast<IntrinsicInst>(&instruction); call && is_taken_apart(*call)) {
+      } else if (auto* call = dyn_cast<IntrinsicInst>(&instruction); call && is_scalarized(*call)) {
         builder.setFastMathFlags(call->getFastMathFlags());
         SmallVector<Value*> arguments;
         for (Value* argument : call->args()) arguments.push_back(as_floats(argument));

@@ -147,10 +147,16 @@ consteval OptionalPass optional(std::string_view name) {
 // pipeline in text it would end the process, unless told otherwise, where one round leaves work for a second. PRE would
 // compute on every path what only a rare path needs. `loop-unroll` is for `#pragma unroll N`.
 constexpr const char* kOptimize =
-    "function(early-cse<memssa>,simplifycfg,"
+    "early-cse<memssa>,simplifycfg,"
     "loop-mssa(loop-instsimplify,loop-rotate,licm),loop(loop-deletion,loop-unroll-full),sroa,"
     "gvn<no-pre>,instcombine<no-verify-fixpoint>,dse,adce,simplifycfg,"
-    "loop-unroll<O2;no-runtime>,instsimplify),globaldce";
+    "loop-unroll<O2;no-runtime>,instsimplify";
+
+void optimize(Pipeline& pipeline, Module& module) {
+  for (Function& function : module)
+    if (!function.isDeclaration()) pipeline.run_llvm(kOptimize, function);
+  pipeline.run_llvm("globaldce", module);
+}
 
 // The same for a GPU, in parts: loops that are to be unrolled are chosen in between.
 constexpr const char* kBeforeGpuUnrolling =
@@ -167,6 +173,11 @@ constexpr const char* kRemoveChecks = "simplifycfg,early-cse,adce,simplifycfg";
 // Accesses in a loop from which it is worth to have the loop twice.
 constexpr unsigned kFewestRows = 3;
 
+// Instructions of a simdgroup from which it has masks where these have registers of their own: code for full simdgroups
+// alone would take as long to compile again, and is hardly faster. Not with variables in memory: a load waits for a
+// masked store to the same place.
+constexpr unsigned kLongSimdgroup = 300;
+
 template <class Pass>
 void hoist_checks(Pipeline& pipeline, OptionalPass name, Pass pass, Function& function) {
   pipeline.run_pass(name, std::move(pass), function);
@@ -180,6 +191,12 @@ void split_lane_loops(Pipeline& pipeline, Function& function, const VectorIsa& v
 // Lines are for remarks; machine code has none.
 void strip_lines(Pipeline& pipeline, Module& module) {
   if (pipeline.request().keep_remarks) pipeline.run("strip-lines", module, [&] { return StripDebugInfo(module); });
+}
+
+// Only its address is asked for.
+void make_empty(Function& function) {
+  function.deleteBody();
+  ReturnInst::Create(function.getContext(), BasicBlock::Create(function.getContext(), "", &function));
 }
 
 bool has_indirect_calls(const Function& function) {
@@ -470,7 +487,10 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
     pipeline.run("row-loops", row, [&] { run_coarsened(row, *full, group); });
     pipeline.run("inline-body", module, [&] { inline_into_callers(module, {full}); });
   } else {
-    pipeline.run("row-loops", row, [&] { run_in_groups(row, group, unit.form.rows_are_runs); });
+    const bool is_masked = vector_isa.has_mask_registers && group.getInstructionCount() > kLongSimdgroup &&
+                           none_of(instructions(group), [](const Instruction& i) { return isa<AllocaInst>(i); });
+    pipeline.run("row-loops", row,
+                 [&] { (is_masked ? run_with_masks : run_in_groups)(row, group, unit.form.rows_are_runs); });
     pipeline.run("inline-body", module, [&] { inline_into_callers(module, {&group}); });
   }
   // The slow path stays a function of its own.
@@ -479,7 +499,7 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
     group.addFnAttr(Attribute::NoInline);
     if (!has_atomics) group.setNoSync();
   }
-  pipeline.run_llvm(kOptimize, module);
+  optimize(pipeline, module);
   if (halves_share) {
     // Before checks are hoisted out of the loop over halves: a prefetch needs the accesses' guards.
     pipeline.run_pass(optional("indirect-prefetch"), IndirectPrefetchPass(), row);
@@ -495,7 +515,7 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
 
 // Lanes exchange values, and no thread waits for another simdgroup: a function for one simdgroup.
 void lower_simdgroup(Pipeline& pipeline, Function& group) {
-  pipeline.run_llvm(kOptimize, *group.getParent());
+  optimize(pipeline, *group.getParent());
   hoist_checks(pipeline, optional("loop-versioning"), LoopVersioningPass(kFewestRows), group);
   // Otherwise `x` is known to be within a threadgroup.
   if (pipeline.request().unit.form.simdgroups == 0)
@@ -539,7 +559,12 @@ void lower_threadgroup(Pipeline& pipeline, Function& group, Function& full, std:
                        EngineOutput& output, const VectorIsa& vector_isa) {
   const KernelUnit& unit = pipeline.request().unit;
   Module& module = *group.getParent();
-  pipeline.run_llvm(kOptimize, module);
+  // Where all threadgroups are alike and whole, the function for one of them serves them all.
+  const bool may_replace = unit.form.threadgroups_are_even;
+  if (may_replace)
+    pipeline.run_llvm(kOptimize, full);
+  else
+    optimize(pipeline, module);
   // A barrier keeps its number; collectives have become instructions.
   for (ConvergencePoint& point : points) point.combine = nullptr, point.exchange = CpuExchange::kNone;
   output.combine_functions.resize(points.size());
@@ -565,9 +590,15 @@ void lower_threadgroup(Pipeline& pipeline, Function& group, Function& full, std:
   });
   if (!is_made) pipeline.erase(full);
   if (tiles.tiles) put_on_stack(*tiles.tiles, frame ? module.getFunction(kThreadgroupFunction) : nullptr);
-  const uint64_t own_frame = pipeline.run("suspend-points", group, [&] { return split_at_suspend_points(group); });
+  uint64_t own_frame = 0;
+  if (may_replace && frame) {
+    pipeline.run("unused-simdgroups", group, [&] { make_empty(group); });
+  } else {
+    if (may_replace) pipeline.run_llvm(kOptimize, group);
+    own_frame = pipeline.run("suspend-points", group, [&] { return split_at_suspend_points(group); });
+    pipeline.run_llvm("early-cse,simplifycfg", group);
+  }
   output.frame_bytes = std::max(own_frame, frame.value_or(0));
-  pipeline.run_llvm("early-cse,simplifycfg", group);
   if (!frame) return;
   output.threadgroup_function = kThreadgroupFunction;
   output.threadgroup_simdgroups = unit.form.simdgroups;
@@ -645,13 +676,13 @@ EngineOutput lower_scalar(Pipeline& pipeline, Module& module, TargetMachine& mac
     row.setDoesNotFreeMemory();
     if (!has_atomics) row.setNoSync();
     if (!is_long) pipeline.run("inline-body", module, [&] { inline_into_callers(module, {&body}); });
-    pipeline.run_llvm(kOptimize, module);
+    optimize(pipeline, module);
   } else {
     output.run_function = kThreadFunction;
     // CpuThreadFunction.
     Function& thread = add_caller(body, kThreadFunction, {PointerType::getUnqual(module.getContext())}, unit);
     pipeline.run("inline-body", module, [&] { inline_into_callers(module, {&body}); });
-    pipeline.run_llvm(kOptimize, module);
+    optimize(pipeline, module);
     // After optimization: live values are in registers, and each becomes a field of the frame.
     output.frame_bytes = pipeline.run("suspend-points", thread, [&] { return split_at_suspend_points(thread); });
     pipeline.run_llvm("early-cse,simplifycfg", thread);
@@ -687,7 +718,7 @@ void prepare_for_x86(Pipeline& pipeline, Module& module, EngineOutput& output, c
   pipeline.run("bfloat-conversions", module, [&] { remove_bfloat(module); });
   pipeline.run("half-selects", module, [&] { select_halves_as_integers(module); });
   // InstCombine would compare halves again.
-  pipeline.run("half-comparisons", module, [&] { compare_halves_as_floats(module); });
+  pipeline.run("half-operations", module, [&] { compute_halves_as_floats(module); });
   pipeline.run(optional("min-max-idiom"), module, [&] { match_min_max(module); });
   if (vector_isa.has_table_of_16_floats)
     pipeline.run(optional("int4-to-float"), module, [&] { convert_int4_by_table(module); });

@@ -33,7 +33,7 @@ struct LaunchForm {
   // rows of one plane: how many threads. Else 0. Code is made for that where threads may work together.
   uint32_t row_threads = 0;
   // Whether all threadgroups are equal and a GPU's hardware has their positions: has_even_threadgroups(). Code for a
-  // GPU is made for that.
+  // GPU is made for that; for a CPU, where threads may wait for one another and simdgroups are full.
   bool threadgroups_are_even = false;
   // Whether each input's address is a multiple of 16 and no input or output has 2 GiB or more. Code for a GPU is made
   // for that. Not of a launch's extents.
@@ -63,7 +63,7 @@ struct LaunchForm {
   }
 };
 
-/// All but what only a GPU's code is made for.
+/// All but whether threadgroups are even and arrays plain.
 LaunchForm launch_form(const Extent3& grid, const Extent3& threadgroup);
 
 /// Whether the grid is a multiple of its threadgroups, and threadgroups and threads have positions that fit into those

@@ -287,6 +287,14 @@ MadeCode Context::compile(const std::string& id, const KernelUnit& unit, const T
 MadeCode Context::find_or_compile(const std::string& id, const KernelUnit& unit, const TargetSpec& target,
                                   const CompilerIdentity& compiler, Target* here) {
   if (std::optional<MadeCode> found = find_finished(id, unit, target, compiler, here)) return std::move(*found);
+  // On a CPU what was made ahead, for launches with threadgroups at an edge too, serves those without.
+  if (unit.form.threadgroups_are_even && traits_of(target.kind).form_use == FormUse::kSimdgroups) {
+    KernelUnit wider = unit;
+    wider.form.threadgroups_are_even = false;
+    const std::string wider_id = binary_id(wider, target, compiler.text);
+    if (std::optional<MadeCode> found = find_finished(wider_id, wider, target, compiler, here))
+      return std::move(*found);
+  }
   // Of the processes that want it now, one compiles it. Longer than nearly all kernels take to compile.
   constexpr std::chrono::seconds kMostWaiting{20};
   bool is_there = false;
@@ -347,7 +355,7 @@ SingleFlight<Binary>::Found Context::find_or_make_binary(const KernelUnit& unit,
     } catch (const InternalError& error) {
       if (made.source == CodeSource::kCompiled) throw;
       log(LogCategory::kCache, unit.name, ": ", name_of(made.source), " refusal ", id, ": ", error.what());
-      if (made.source == CodeSource::kDisk) cache_.discard(id);
+      if (made.source == CodeSource::kDisk) cache_.discard(made.id);
       made = compile(id, unit, target.spec(), compiler, &target);
       binary->code = target.load(made.entry.binary, unit);
     }

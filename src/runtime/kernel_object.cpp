@@ -115,8 +115,9 @@ SingleFlight<Binary>::Found KernelObject::find_or_make_binary(KernelUnit& unit, 
     if (unit.form.is_general()) throw;
   }
   if (unit.form.threadgroups_are_even || unit.form.arrays_are_plain || unit.form.has_known_threads()) {
-    unit.form.threadgroups_are_even = unit.form.arrays_are_plain = unit.form.simdgroups_are_full = false;
+    unit.form.threadgroups_are_even = unit.form.arrays_are_plain = false;
     unit.form.threads = {};
+    if (traits_of(target.spec().kind).form_use == FormUse::kWholeRow) unit.form.simdgroups_are_full = false;
     return find_or_make_binary(unit, target);
   }
   unit.form = {};

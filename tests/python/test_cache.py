@@ -448,6 +448,30 @@ def test_a_bundle_has_code_for_other_extents_than_those_that_were_recorded(folde
     assert shown == "32 32\n32 8\n7 7\n32 32\n"
 
 
+@pytest.mark.parametrize("stored", ["bundle", "disk"])
+def test_code_made_ahead_serves_launches_with_equal_threadgroups(folder, stored):
+    (folder / "reversed.py").write_text(
+        "import kiln, numpy as np\n"
+        "body = 'threadgroup int all[64]; uint t = thread_position_in_threadgroup.x;'\n"
+        "body += 'all[t] = thread_position_in_grid.x; threadgroup_barrier(mem_flags::mem_threadgroup);'\n"
+        "body += 'y[thread_position_in_grid.x] = all[63 - t];'\n"
+        "kernel = kiln.metal_kernel('reversed', [], ['y'], body)\n"
+        "call = dict(inputs=[], output_shapes=[(128,)], output_dtypes=['int32'])\n"
+        "(y,) = kernel(**call, grid=(128, 1, 1), threadgroup=(64, 1, 1))\n"
+        "assert (y == np.arange(128).reshape(2, 64)[:, ::-1].ravel()).all()\n"
+        "print(kernel.history[-1].code)\n"
+    )
+    assert recorded(folder, "kernels.json", "reversed.py") == "compiled\n"
+    shutil.rmtree(folder / "cache")
+    if stored == "disk":
+        printed(folder, "-m", "kiln", "compile", "kernels.json")
+        assert printed(folder, "reversed.py") == "disk\n"
+        return
+    printed(folder, "-m", "kiln", "compile", "kernels.json", "--bundle", "app.kiln", KILN_CACHE="off")
+    settings = {"KILN_CACHE": "off", "KILN_COMPILER": "/nowhere/compiler.so", "KILN_BUNDLE": "app.kiln"}
+    assert printed(folder, "reversed.py", **settings) == "bundle\n"
+
+
 def test_a_bundle_may_be_for_several_instruction_sets(folder, recording):
     shown = printed(
         folder, "-m", "kiln", "compile", "kernels.json", "--bundle", "app.kiln",

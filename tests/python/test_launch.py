@@ -86,6 +86,54 @@ def test_real_sizes_at_the_edges(barrier):
     np.testing.assert_array_equal(out, x + 10 * y[:, None] + 100 * z[:, None, None])
 
 
+# Code for equal threadgroups of whole simdgroups has no code for others.
+@pytest.mark.parametrize(
+    ("threadgroup", "grids"),
+    [
+        ((256, 1, 1), [(1024, 1, 1), (1000, 1, 1), (256, 3, 1)]),
+        ((96, 1, 1), [(288, 2, 1), (300, 2, 1), (320, 2, 1)]),
+        ((16, 16, 1), [(64, 48, 2), (64, 40, 2), (60, 48, 2)]),
+        ((24, 4, 1), [(48, 8, 3), (48, 10, 3)]),
+        ((8, 4, 2), [(32, 16, 4), (32, 16, 5), (30, 16, 4)]),
+        ((20, 3, 1), [(40, 6, 1), (50, 6, 1)]),
+    ],
+)
+def test_launches_with_and_without_threadgroups_at_an_edge(threadgroup, grids):
+    kernel = kiln.metal_kernel(
+        name="launched",
+        input_names=[],
+        output_names=["out"],
+        source="""
+        uint3 at = thread_position_in_grid, size = threads_per_grid, sides = threads_per_threadgroup;
+        uint count = sides.x * sides.y * sides.z, t = thread_index_in_threadgroup;
+        threadgroup uint places[1024];
+        uint place = at.x + size.x * (at.y + size.y * at.z);
+        places[t] = place;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        out[place] = places[count - 1 - t];
+        """,
+    )
+    for grid in [*grids, *grids]:
+        size = grid[::-1]
+        places = np.arange(np.prod(size), dtype=np.uint32).reshape(size)
+        expected = np.empty_like(places)
+        for z in range(0, size[0], threadgroup[2]):
+            for y in range(0, size[1], threadgroup[1]):
+                for x in range(0, size[2], threadgroup[0]):
+                    here = np.s_[z : z + threadgroup[2], y : y + threadgroup[1], x : x + threadgroup[0]]
+                    expected[here] = places[here].ravel()[::-1].reshape(places[here].shape)
+        call = {"output_shapes": [size], "output_dtypes": ["uint32"], "grid": grid, "threadgroup": threadgroup}
+        (out,) = kernel(inputs=[], **call)
+        np.testing.assert_array_equal(out, expected)
+        compiled = kernel.compile(inputs=[], **call)
+        if compiled.engine != "simd":
+            continue
+        are_equal = all(side % of_group == 0 for side, of_group in zip(grid, threadgroup, strict=True))
+        are_whole = np.prod(threadgroup) % 32 == 0
+        is_left_out = "unused-simdgroups" in {one.name for one in compiled.passes()}
+        assert is_left_out == (are_equal and are_whole)
+
+
 @pytest.mark.parametrize("grid", [(0, 1, 1), (4, 0, 1), (4, 1, 0), (0, 0, 0)])
 def test_grid_without_threads(grid):
     assert run(WRITE, grid=grid).shape == (4,)

@@ -65,6 +65,28 @@ void run_in_groups(Function& row, Function& group, bool in_runs) {
   builder.CreateRetVoid();
 }
 
+void run_with_masks(Function& row, Function& group, bool in_runs) {
+  LLVMContext& context = row.getContext();
+  auto block = [&](const char* name) { return BasicBlock::Create(context, name, &row); };
+  BasicBlock *entry = &row.getEntryBlock(), *next = block("next"), *some = block("some"), *end = block("end");
+  IRBuilder<> builder(entry);
+  Value *count = row.getArg(2), *zero = builder.getInt32(0);
+  builder.CreateBr(next);
+  builder.SetInsertPoint(next);
+  PHINode* x = builder.CreatePHI(builder.getInt32Ty(), 2);
+  builder.CreateCondBr(builder.CreateICmpULT(x, count), some, end);
+  builder.SetInsertPoint(some);
+  Value* threads =
+      builder.CreateBinaryIntrinsic(Intrinsic::umin, builder.CreateSub(count, x), builder.getInt32(kLanes));
+  Value* half = in_runs ? half_at(x, builder) : zero;
+  builder.CreateCall(&group, {row.getArg(0), row.getArg(1), half, /*row=*/zero, x, threads});
+  x->addIncoming(zero, entry);
+  x->addIncoming(builder.CreateAdd(x, threads), some);
+  builder.CreateBr(next);
+  builder.SetInsertPoint(end);
+  builder.CreateRetVoid();
+}
+
 void run_rows(Function& row, Function& whole, Function& group, bool in_runs, bool takes_rows) {
   LLVMContext& context = row.getContext();
   auto block = [&](const char* name) { return BasicBlock::Create(context, name, &row); };

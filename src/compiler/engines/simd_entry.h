@@ -20,6 +20,9 @@ llvm::Function& add_simd_row(llvm::Function& group);
 /// the function takes its half of a coarsened pair (workgroup/thread_coarsening.h).
 void run_in_groups(llvm::Function& row, llvm::Function& group, bool in_runs);
 
+/// The same with one call, so that long code is there once: full simdgroups have a mask, too.
+void run_with_masks(llvm::Function& row, llvm::Function& group, bool in_runs);
+
 /// Fills `row` with loops over rows, as many as its last argument says or one, and over simdgroups. `whole` runs a full
 /// simdgroup whose accesses are all consecutive, and returns false where they are not; then `group` runs it. `group` is
 /// called outside of the loop that mostly runs, so that no register is kept for it there.

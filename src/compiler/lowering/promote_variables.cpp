@@ -49,6 +49,14 @@ class Preparation {
     SmallVector<std::pair<Instruction*, int64_t>> addresses{{&variable, 0}};
     // Erased at the end: if a store uses an address twice, its other use may be the next in the list.
     SmallSetVector<Instruction*, 8> dead;
+    SmallVector<Instruction*> doubles;
+    bool has_parts = false;
+    auto note = [&](Instruction& access, Type* type) {
+      if (type->isDoubleTy() && !access.isVolatile())
+        doubles.push_back(&access);
+      else
+        has_parts |= size_of(type) < sizeof(double);
+    };
     while (!addresses.empty()) {
       auto [address, offset] = addresses.pop_back_val();
       for (Use& use : make_early_inc_range(address->uses())) {
@@ -62,12 +70,18 @@ class Preparation {
         } else if (isa<BitCastInst, AddrSpaceCastInst>(user)) {
           addresses.push_back({user, offset});
         } else if (auto* load = dyn_cast<LoadInst>(user)) {
-          if (is_inside(offset, size_of(load->getType()))) continue;
+          if (is_inside(offset, size_of(load->getType()))) {
+            note(*load, load->getType());
+            continue;
+          }
           load->replaceAllUsesWith(Constant::getNullValue(load->getType()));
           dead.insert(load);
         } else if (auto* store = dyn_cast<StoreInst>(user)) {
-          if (use.getOperandNo() == StoreInst::getPointerOperandIndex() &&
-              !is_inside(offset, size_of(store->getValueOperand()->getType())))
+          if (use.getOperandNo() != StoreInst::getPointerOperandIndex()) continue;
+          Type* type = store->getValueOperand()->getType();
+          if (is_inside(offset, size_of(type)))
+            note(*store, type);
+          else
             dead.insert(store);
         } else if (auto* intrinsic = dyn_cast<MemIntrinsic>(user)) {
           visit(*intrinsic, use.getOperandNo(), offset);
@@ -77,6 +91,32 @@ class Preparation {
       }
     }
     for (Instruction* access : dead) access->eraseFromParent();
+    if (has_parts) move_as_integers(doubles);
+  }
+
+  // Clang passes structures of 8 bytes, as float2 and half4 are, as doubles. SROA splits accesses of integers, and
+  // keeps a variable in memory that is accessed as a double and in parts.
+  static void move_as_integers(ArrayRef<Instruction*> accesses) {
+    SmallVector<StoreInst*> stores;
+    for (Instruction* access : accesses) {
+      auto* load = dyn_cast<LoadInst>(access);
+      if (!load) {
+        stores.push_back(cast<StoreInst>(access));
+        continue;
+      }
+      IRBuilder<> builder(load);
+      LoadInst* bits = builder.CreateAlignedLoad(builder.getInt64Ty(), load->getPointerOperand(), load->getAlign());
+      load->replaceAllUsesWith(builder.CreateBitCast(bits, load->getType()));
+      load->eraseFromParent();
+    }
+    for (StoreInst* store : stores) {
+      IRBuilder<> builder(store);
+      // What was loaded is stored as it is.
+      Value* value = store->getValueOperand();
+      auto* moved = dyn_cast<BitCastInst>(value);
+      const bool is_moved = moved && moved->getSrcTy()->isIntegerTy();
+      store->setOperand(0, is_moved ? moved->getOperand(0) : builder.CreateBitCast(value, builder.getInt64Ty()));
+    }
   }
 
   // All or nothing, as guards do.

@@ -320,15 +320,54 @@ void select_halves_as_integers(Module& module) {
   }
 }
 
-void compare_halves_as_floats(Module& module) {
+// Functions that LLVM's code generator computes lane by lane, as floats, for a vector of halves. It converts what it
+// adds and multiplies as vectors. A result is a half as it is, or is rounded twice, which for a square root gives what
+// is rounded once.
+static bool is_scalarized(const IntrinsicInst& call) {
+  switch (call.getIntrinsicID()) {
+    case Intrinsic::trunc:
+    case Intrinsic::floor:
+    case Intrinsic::ceil:
+    case Intrinsic::rint:
+    case Intrinsic::nearbyint:
+    case Intrinsic::round:
+    case Intrinsic::roundeven:
+    case Intrinsic::sqrt:
+    case Intrinsic::minnum:
+    case Intrinsic::maxnum:
+    case Intrinsic::minimum:
+    case Intrinsic::maximum: return true;
+    default: return false;
+  }
+}
+
+void compute_halves_as_floats(Module& module) {
+  auto are_halves = [](const Value* value) {
+    return value->getType()->isVectorTy() && value->getType()->getScalarType()->isHalfTy();
+  };
   for (Function& function : module)
-    for (Instruction& instruction : instructions(function)) {
-      auto* comparison = dyn_cast<FCmpInst>(&instruction);
-      if (!comparison || !comparison->getType()->isVectorTy()) continue;
-      if (!comparison->getOperand(0)->getType()->getScalarType()->isHalfTy()) continue;
-      IRBuilder<> builder(comparison);
-      for (Use& operand : comparison->operands())
-        operand.set(builder.CreateFPExt(operand.get(), with_scalar(operand->getType(), builder.getFloatTy())));
+    for (Instruction& instruction : make_early_inc_range(instructions(function))) {
+      if (instruction.getNumOperands() == 0 || !are_halves(instruction.getOperand(0))) continue;
+      IRBuilder<> builder(&instruction);
+      auto as_floats = [&](Value* value) {
+        return builder.CreateFPExt(value, with_scalar(value->getType(), builder.getFloatTy()));
+      };
+      if (auto* comparison = dyn_cast<FCmpInst>(&instruction)) {
+        for (Use& operand : comparison->operands()) operand.set(as_floats(operand.get()));
+      } else if (auto* call = dyn_cast<IntrinsicInst>(&instruction); call && is_scalarized(*call)) {
+        builder.setFastMathFlags(call->getFastMathFlags());
+        SmallVector<Value*> arguments;
+        for (Value* argument : call->args()) arguments.push_back(as_floats(argument));
+        Value* result = builder.CreateIntrinsic(call->getIntrinsicID(), {arguments[0]->getType()}, arguments);
+        call->replaceAllUsesWith(builder.CreateFPTrunc(result, call->getType()));
+        call->eraseFromParent();
+      } else if (isa<FPToSIInst, FPToUIInst>(instruction) && instruction.getType()->getScalarSizeInBits() < 32) {
+        // What does not fit is poison, and what fits is the same as a signed word.
+        Value* word =
+            builder.CreateFPToSI(instruction.getOperand(0), with_scalar(instruction.getType(), builder.getInt32Ty()));
+        instruction.replaceAllUsesWith(builder.CreateTrunc(word, instruction.getType()));
+        instruction.eraseFromParent();
+      }
     }
 }
 

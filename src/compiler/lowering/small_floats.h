@@ -26,8 +26,10 @@ void remove_bfloat(llvm::Function& function);
 /// CPUs: LLVM's code generator makes a maximum of the former, and a call of `fmaxf` of that.
 void select_halves_as_integers(llvm::Module& module);
 
-/// Compares vectors of halves as floats, which every half is: LLVM's code generator would compare lane by lane where
-/// the processor has no arithmetic of halves. Runs after all optimisation, which would undo it, for CPUs.
-void compare_halves_as_floats(llvm::Module& module);
+/// Compares, rounds and takes square roots of vectors of halves, and chooses the smaller or larger of them, as floats:
+/// where the processor has no arithmetic of halves, LLVM's code generator would do so lane by lane, with the same
+/// results. Conversions to integers of fewer than 32 bits go through those. Runs after all optimisation, which would
+/// undo it, for CPUs.
+void compute_halves_as_floats(llvm::Module& module);
 
 }  // namespace kiln

@@ -308,7 +308,7 @@ const std::map<std::string, ModulePass>& module_passes() {
       {"defined-arithmetic", [](Module& m, State&) { define_arithmetic(m); }},
       {"dynamic-threadgroup-memory",
        [](Module& m, State& s) { define_dynamic_memory(m, s.options.threadgroup_bytes); }},
-      {"half-comparisons", [](Module& m, State&) { compare_halves_as_floats(m); }},
+      {"half-operations", [](Module& m, State&) { compute_halves_as_floats(m); }},
       {"half-selects", [](Module& m, State&) { select_halves_as_integers(m); }},
       {"inline", [](Module& m, State& s) { inline_all(m, s.options.function); }},
       {"int4-to-float", [](Module& m, State&) { convert_int4_by_table(m); }},

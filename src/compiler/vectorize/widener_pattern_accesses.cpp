@@ -1,5 +1,6 @@
 #include "compiler/vectorize/widener_pattern_accesses.h"
 
+#include <llvm/ADT/SmallSet.h>
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/GetElementPtrTypeIterator.h>
@@ -12,6 +13,19 @@ namespace {
 
 // As many loads and permutations take the time of a gather of all lanes, or of a loop over them.
 constexpr unsigned kGatherCost = 24, kLaneLoopCost = 64;
+
+// Permutations, shifts and conversions of words for elements of 1 and 2 bytes: a register of words takes each lane's
+// from those registers that have one of its lanes'.
+unsigned cost_of_words(ArrayRef<unsigned> elements, uint64_t bytes, const VectorIsa& isa) {
+  unsigned cost = 0;
+  for (size_t first = 0; first < elements.size(); first += isa.num_words()) {
+    SmallSet<uint64_t, 8> registers;
+    for (unsigned element : elements.slice(first, std::min<size_t>(isa.num_words(), elements.size() - first)))
+      registers.insert(element * bytes / isa.register_bytes);
+    cost += (isa.permute_two_registers ? 1 : 3) * static_cast<unsigned>(registers.size()) + 2;
+  }
+  return cost;
+}
 
 }  // namespace
 
@@ -72,7 +86,10 @@ std::optional<PatternAccesses::Pieces> PatternAccesses::pieces_of(const Pattern&
         const auto registers = static_cast<unsigned>(divideCeil(window.count, width));
         const unsigned permutations = (registers > 1 && !isa_.permute_two_registers ? 2 : 1) * registers;
         pieces.cost += registers;
-        if (!is_strip && window.count > 1) pieces.cost += permutations * divideCeil(length, width);
+        if (!is_strip && takes_words(window, bytes))
+          pieces.cost += cost_of_words(window.elements, bytes, isa_);
+        else if (!is_strip && window.count > 1)
+          pieces.cost += permutations * divideCeil(length, width);
       }
       // Pieces of less than a register are put together.
       if (length < width) pieces.cost += 1;
@@ -102,6 +119,8 @@ Value* PatternAccesses::load_window(const LoadInst& load, const Window& window, 
                ? elements
                : builder.CreateShuffleVector(elements, sources);
   }
+  if (takes_words(window, layout_.getTypeStoreSize(load.getType())))
+    return load_narrow_window(load, window, address, builder);
   // The last register ends where the window does.
   Values registers, parts;
   SmallVector<unsigned> starts;
@@ -119,6 +138,39 @@ Value* PatternAccesses::load_window(const LoadInst& load, const Window& window, 
   }
   if (length < width) return builder.CreateShuffleVector(parts[0], createSequentialMask(0, length, 0));
   return concatenateVectors(builder, parts);
+}
+
+// Few processors permute the bytes of two registers, and LLVM makes half a dozen instructions of it each time.
+Value* PatternAccesses::load_narrow_window(const LoadInst& load, const Window& window, Value* address,
+                                           IRBuilder<>& builder) {
+  const auto bytes = static_cast<unsigned>(layout_.getTypeStoreSize(load.getType()));
+  const auto length = static_cast<unsigned>(window.elements.size());
+  const unsigned width = isa_.num_words(), register_bytes = isa_.register_bytes;
+  const auto count = static_cast<unsigned>(window.count) * bytes;
+  Type *word = builder.getInt32Ty(), *element = builder.getIntNTy(8 * bytes);
+  // The last register ends where the window does.
+  SmallVector<unsigned> starts;
+  for (unsigned first = 0; first < count; first += register_bytes)
+    starts.push_back(std::min(first, count - register_bytes));
+  Values registers, parts;
+  for (unsigned start : starts)
+    registers.push_back(strided_.load_part(load, width, builder.CreateConstGEP1_32(builder.getInt8Ty(), address, start),
+                                           builder, word));
+  for (unsigned first = 0; first < length; first += width) {
+    SmallVector<unsigned> words;
+    SmallVector<Constant*> shifts;
+    for (unsigned i = 0; i < width; ++i) {
+      const unsigned at = window.elements[std::min(first + i, length - 1)] * bytes, number = at / register_bytes;
+      const unsigned in_register = at - starts[number];
+      words.push_back(number * width + in_register / 4);
+      shifts.push_back(builder.getInt32(8 * (in_register % 4)));
+    }
+    Value* taken = builder.CreateLShr(collected(registers, words, builder), ConstantVector::get(shifts));
+    parts.push_back(builder.CreateTrunc(taken, FixedVectorType::get(element, width)));
+  }
+  Value* all = length < width ? builder.CreateShuffleVector(parts[0], createSequentialMask(0, length, 0))
+                              : concatenateVectors(builder, parts);
+  return builder.CreateBitCast(all, FixedVectorType::get(load.getType(), length));
 }
 
 // Loads a few elements, of which each lane takes one.

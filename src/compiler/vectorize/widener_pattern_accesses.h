@@ -54,6 +54,11 @@ class PatternAccesses {
 
   std::optional<Pieces> pieces_of(const Pattern& pattern, uint64_t bytes, unsigned most_cost) const;
   Value* load_window(const LoadInst& load, const Window& window, Value* address, IRBuilder<>& builder);
+  // The same for elements of 1 and 2 bytes from many registers: the words that have them, shifted and narrowed.
+  Value* load_narrow_window(const LoadInst& load, const Window& window, Value* address, IRBuilder<>& builder);
+  bool takes_words(const Window& window, uint64_t bytes) const {
+    return bytes < sizeof(uint32_t) && window.count > 2 * isa_.num_elements(bytes);
+  }
 
   const VectorIsa& isa_;
   AddressPatterns& patterns_;

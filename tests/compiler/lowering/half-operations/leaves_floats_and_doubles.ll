@@ -1,4 +1,4 @@
-; RUN: kiln-opt --passes=half-comparisons %s | FileCheck %s
+; RUN: kiln-opt --passes=half-operations %s | FileCheck %s
 ; What has instructions of its own stays: no conversion is added.
 
 ; CHECK-NOT: fpext

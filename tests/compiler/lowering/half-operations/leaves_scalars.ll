@@ -1,5 +1,5 @@
 ; One half is converted and compared by the code generator as well.
-; RUN: kiln-opt --passes=half-comparisons %s | FileCheck %s
+; RUN: kiln-opt --passes=half-operations %s | FileCheck %s
 
 ; CHECK-LABEL: define i1 @one(
 ; CHECK-NEXT: fcmp oeq half %x, %y

@@ -1,5 +1,5 @@
 ; Processors without arithmetic of halves compare vectors of floats.
-; RUN: kiln-opt --passes=half-comparisons %s | FileCheck %s
+; RUN: kiln-opt --passes=half-operations %s | FileCheck %s
 
 ; CHECK-LABEL: define <8 x i1> @lanes(
 ; CHECK-DAG: %[[X:.*]] = fpext <8 x half> %x to <8 x float>

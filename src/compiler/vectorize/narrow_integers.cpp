@@ -30,7 +30,7 @@ bool fits_signed(const ConstantRange& range, unsigned bits) { return range.getMi
 bool fits(const ConstantRange& range, unsigned bits) { return fits_unsigned(range, bits) || fits_signed(range, bits); }
 
 // Whether both can be given back in the same manner, so that equal and ordered numbers stay so.
-bool fit_alike(const ConstantRange& one, const ConstantRange& other, unsigned bits) {
+bool fit_in_one_manner(const ConstantRange& one, const ConstantRange& other, unsigned bits) {
   return (fits_unsigned(one, bits) && fits_unsigned(other, bits)) ||
          (fits_signed(one, bits) && fits_signed(other, bits));
 }
@@ -150,7 +150,8 @@ class Narrower {
       case Instruction::Call: {
         const auto* call = dyn_cast<IntrinsicInst>(&instruction);
         if (!call || !is_min_max_or_abs(*call)) return false;
-        return call->getIntrinsicID() == Intrinsic::abs ? fits_signed(of(0), bits) : fit_alike(of(0), of(1), bits);
+        return call->getIntrinsicID() == Intrinsic::abs ? fits_signed(of(0), bits)
+                                                        : fit_in_one_manner(of(0), of(1), bits);
       }
       default: return false;
     }
@@ -158,12 +159,12 @@ class Narrower {
 
   bool can_compare(const ICmpInst& comparison, unsigned bits) const {
     return comparison.getOperand(0)->getType()->isIntegerTy(kWide) &&
-           fit_alike(range_of(comparison.getOperand(0)), range_of(comparison.getOperand(1)), bits);
+           fit_in_one_manner(range_of(comparison.getOperand(0)), range_of(comparison.getOperand(1)), bits);
   }
 
   bool can_switch(const SwitchInst& branch, unsigned bits) const {
     return all_of(branch.cases(), [&](const auto& label) {
-      return fit_alike(range_of(branch.getCondition()), ConstantRange(label.getCaseValue()->getValue()), bits);
+      return fit_in_one_manner(range_of(branch.getCondition()), ConstantRange(label.getCaseValue()->getValue()), bits);
     });
   }
 

@@ -87,6 +87,7 @@
 #include "compiler/vectorize/guard_extension.h"
 #include "compiler/vectorize/guarded_atomics.h"
 #include "compiler/vectorize/interleaved_variables.h"
+#include "compiler/vectorize/narrow_integers.h"
 #include "compiler/vectorize/reload_inputs.h"
 #include "compiler/vectorize/sink_stores.h"
 #include "compiler/vectorize/widen.h"
@@ -112,24 +113,43 @@ using namespace llvm;
 // ---- The optional passes
 
 constexpr const char* kOptionalPasses[] = {
-    "adjacent-loads",          "affine-lanes",
-    "atomic-prefetch",         "cluster-stores",
-    "coarsened-addresses",     "coarsened-loop-versioning",
-    "component-conditions",    "constant-offsets",
-    "deferred-reductions",     "extension-uses",
-    "flat-branches",           "full-unrolling",
-    "function-versioning",     "gather-addresses",
-    "guard-indices",           "guarded-atomics",
-    "guarded-loop-versioning", "indirect-prefetch",
-    "int4-to-float",           "interleaved-variables",
-    "lane-loop-splitting",     "lane-reductions",
-    "loop-versioning",         "masked-loads",
-    "min-max-idiom",           "order-stores",
-    "partial-unrolling",       "prefetch",
-    "pressure-scheduler",      "reload-inputs",
-    "simdgroup-loops",         "store-forwarding",
-    "tensor-products",         "thread-coarsening",
-    "threadgroup-versioning",  "tile-multibuffering",
+    "adjacent-loads",
+    "affine-lanes",
+    "atomic-prefetch",
+    "cluster-stores",
+    "coarsened-addresses",
+    "coarsened-loop-versioning",
+    "component-conditions",
+    "constant-offsets",
+    "deferred-reductions",
+    "extension-uses",
+    "flat-branches",
+    "full-unrolling",
+    "function-versioning",
+    "gather-addresses",
+    "guard-indices",
+    "guarded-atomics",
+    "guarded-loop-versioning",
+    "indirect-prefetch",
+    "int4-to-float",
+    "interleaved-variables",
+    "lane-loop-splitting",
+    "lane-reductions",
+    "loop-versioning",
+    "masked-loads",
+    "min-max-idiom",
+    "narrow-integers",
+    "order-stores",
+    "partial-unrolling",
+    "prefetch",
+    "pressure-scheduler",
+    "reload-inputs",
+    "simdgroup-loops",
+    "store-forwarding",
+    "tensor-products",
+    "thread-coarsening",
+    "threadgroup-versioning",
+    "tile-multibuffering",
 };
 
 // A name of the list; another one does not compile.
@@ -370,6 +390,9 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
     pipeline.run("coarsened-positions", group, [&] { split_coarsened_positions(group, *group.getArg(kRowX)); });
   // After unrolling, which makes registers of variables whose indices become constants; before costs are estimated.
   pipeline.run(optional("interleaved-variables"), group, [&] { return interleave_variables(group); });
+  // After the last InstCombine, which would compute in 32 bits again, and before costs are estimated.
+  pipeline.run(optional("narrow-integers"), group,
+               [&] { return narrow_integers(group, functions.getResult<DivergenceAnalysis>(group)); });
   // Before control flow is structured: stores of one block are adjacent members of a structure.
   pipeline.run(optional("cluster-stores"), group, [&] { cluster_stores(group, functions); });
   pipeline.keep_stage("components", *group.getParent());

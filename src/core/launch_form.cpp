@@ -24,6 +24,12 @@ LaunchForm launch_form(const Extent3& grid, const Extent3& threadgroup) {
       form.row_threads = static_cast<uint32_t>(row);
       if (threads(2) == 1) form.simdgroups = count_of(row * threads(1));
     }
+  // Rows of several simdgroups: forms are made for known counts of both alone.
+  if (const int64_t row = threads(0); form.simdgroups_are_full && !is_row && row > kSimdgroupSize && threads(2) == 1)
+    if (std::has_single_bit(static_cast<uint64_t>(row)) && grid[0] % row == 0) {
+      form.simdgroups = count_of(row * threads(1));
+      if (form.simdgroups > 0) form.row_threads = static_cast<uint32_t>(row);
+    }
   if (threads(0) <= 0 || threads(0) % kSimdgroupSize != 0) return form;
   // At an edge of the grid, too.
   form.rows_are_simdgroups = grid[0] % kSimdgroupSize == 0 || is_row;

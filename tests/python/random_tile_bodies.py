@@ -27,7 +27,7 @@ class Body:
         self.seed = seed
         self.random = r = random.Random(seed)
         threads = r.choice([64, 96, 128, 160, 256, 512])
-        rows = r.choice([1, 1, threads // 32, threads // 16])
+        rows = r.choice([1, 1, max(threads // 64, 1), threads // 32, threads // 16])
         self.threadgroup = (threads // rows, rows, 1)
         cut = r.choice([0] * 6 + [1, 5])
         self.grid = (threads // rows * r.choice([1, 2, 3]) - cut, rows * r.choice([1, 2]), 1)

@@ -425,6 +425,41 @@ def test_threadgroups_that_wait_for_all_others():
     assert (ran.stdout, ran.stderr) == (f"{[12] * 12}\n", "")
 
 
+def test_positions_of_threads_that_wait_in_rectangles():
+    """Code may be made for rectangles of whole simdgroups; threadgroups at the grid's edge are smaller."""
+    kernel = kiln.metal_kernel(
+        "positions",
+        [],
+        ["y"],
+        """
+        threadgroup uint s[1024];
+        uint3 at = thread_position_in_threadgroup, size = threads_per_threadgroup;
+        uint t = thread_index_in_threadgroup, count = size.x * size.y * size.z;
+        s[count - 1 - t] = at.x + 1000 * at.y + 1000000 * size.x;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        uint3 place = thread_position_in_grid, grid = threads_per_grid;
+        y[place.y * grid.x + place.x] = s[count - 1 - (at.y * size.x + at.x)];
+        """,
+    )
+    for grid, threadgroup in (
+        ((128, 8, 1), (64, 4, 1)),
+        ((128, 6, 1), (64, 4, 1)),
+        ((100, 8, 1), (64, 4, 1)),
+        ((256, 2, 1), (128, 2, 1)),
+        ((512, 2, 1), (512, 2, 1)),
+        ((256, 5, 1), (256, 4, 1)),
+        ((64, 6, 1), (64, 3, 1)),
+        ((64, 8, 1), (32, 8, 1)),
+    ):
+        shape = (grid[1], grid[0])
+        (y,) = kernel(inputs=[], grid=grid, threadgroup=threadgroup, output_shapes=[shape], output_dtypes=["uint32"])
+        rows, columns = np.indices(shape)
+        first = columns // threadgroup[0] * threadgroup[0]
+        size = np.minimum(threadgroup[0], grid[0] - first)
+        expected = columns % threadgroup[0] + 1000 * (rows % threadgroup[1]) + 1000000 * size
+        np.testing.assert_array_equal(y, expected, f"{grid} {threadgroup}")
+
+
 def test_simdgroups_are_full_or_not():
     """Code may be made for full simdgroups; a launch with others has code of its own."""
     kernel = kiln.metal_kernel(

@@ -303,7 +303,7 @@ void lower_positions(Function& group, const LaunchForm& form, bool has_convergen
     // that row is a multiple of the simdgroup's number of rows, as is the plane's.
     const bool is_recorded = rows_are_simdgroups && simdgroups == 0;  // each simdgroup's row
     const unsigned row_threads = has_convergence_points && !is_recorded ? form.row_threads : 0,
-                   rows = kLanes / std::max(row_threads, 1U);
+                   rows = kLanes / std::clamp(row_threads, 1U, kLanes);
     auto first_row = [&] {
       return builder.CreateUDiv(place(recorded(kIndexInThreadgroup)), builder.getInt32(row_threads));
     };
@@ -313,6 +313,14 @@ void lower_positions(Function& group, const LaunchForm& form, bool has_convergen
     Value* value;
     if (has_convergence_points && which == kIndexInThreadgroup)
       value = index_in_simdgroups();
+    else if (row_threads > kLanes && which == kPositionInThreadgroup)
+      // Rows of several simdgroups.
+      value = builder.Insert(BinaryOperator::CreateDisjoint(
+          Instruction::Or,
+          builder.CreateAnd(place(recorded(kIndexInThreadgroup)), builder.getInt32(row_threads - kLanes)),
+          builder.CreateCall(&lane)));
+    else if (row_threads > kLanes && which == kPositionInThreadgroup + 1)
+      value = first_row();
     else if (row_threads && which == kPositionInThreadgroup)
       value = builder.CreateAnd(builder.CreateCall(&lane), builder.getInt32(row_threads - 1));
     else if (row_threads && which == kPositionInThreadgroup + 1) {

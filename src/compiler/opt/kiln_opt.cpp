@@ -89,6 +89,7 @@
 #include "compiler/vectorize/guard_extension.h"
 #include "compiler/vectorize/guarded_atomics.h"
 #include "compiler/vectorize/interleaved_variables.h"
+#include "compiler/vectorize/narrow_integers.h"
 #include "compiler/vectorize/reload_inputs.h"
 #include "compiler/vectorize/sink_stores.h"
 #include "compiler/vectorize/widen.h"
@@ -177,6 +178,8 @@ const std::map<std::string, FunctionPass>& function_passes() {
        [](Function& f, State& s) { s.points = number_convergence_points(f, LoopEnds::kKept); }},
       {"describe-accesses", [](Function& f, State& s) { describe_accesses(f, s.unit, s.unit.parameters); }},
       {"hide-sinks", [](Function& f, State&) { hide_sinks(f); }},
+      {"narrow-integers",
+       [](Function& f, State& s) { narrow_integers(f, s.threads().getResult<DivergenceAnalysis>(f)); }},
       {"interleaved-variables", [](Function& f, State&) { interleave_variables(f); }},
       {"lane-collectives",
        [](Function& f, State& s) {

@@ -121,7 +121,8 @@ bool Atomics::combine_lanes(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   if (lanes_.is_divergent(atomic.getPointerOperand()) || only_lane(lanes_.mask())) return false;
   if (!atomic.getType()->isIntegerTy(32) && !atomic.getType()->isIntegerTy(64)) return false;
   if (!neutral(atomic.getOperation(), atomic.getType()->getIntegerBitWidth())) return false;
-  if (!atomic.use_empty() && (!is_sum(atomic.getOperation()) || lanes_.is_divergent(atomic.getValOperand())))
+  if (!atomic.use_empty() && (!is_sum(atomic.getOperation()) || lanes_.is_divergent(atomic.getValOperand())) &&
+      !only_possible_lane(lanes_.mask()))
     return false;
   auto some = [&] { return emit_combined(atomic, builder); };
   Constant* zeros = Constant::getNullValue(vector_of(atomic.getType()));
@@ -136,12 +137,16 @@ Values Atomics::emit_combined(AtomicRMWInst& atomic, IRBuilder<>& builder) {
   Value* own = atomic.getValOperand();
   const bool is_uniform = !lanes_.is_divergent(own);
   Value* operand = is_uniform ? lanes_.scalar(own) : lanes_.vector(own, builder);
-  Value* all = combined(atomic.getOperation(), operand, lanes_.mask(), builder);
+  // Threads often choose one of them for an atomic, and share what it found.
+  const std::optional<unsigned> only = only_possible_lane(lanes_.mask());
+  Value* all = !only        ? combined(atomic.getOperation(), operand, lanes_.mask(), builder)
+               : is_uniform ? operand
+                            : builder.CreateExtractElement(operand, *only);
   Value* old_value =
       atomic_memory_.insert_scalar(atomic, *with_operands(atomic, {lanes_.scalar(atomic.getPointerOperand()), all}),
                                    /*may_be_exclusive=*/true, builder);
   Value* old_values = builder.CreateVectorSplat(kLanes, old_value);
-  if (atomic.use_empty()) return {old_values};
+  if (atomic.use_empty() || only) return {old_values};
   SmallVector<uint32_t, kLanes> below;
   for (unsigned lane = 0; lane < kLanes; ++lane) below.push_back((uint32_t{1} << lane) - 1);
   Value* lanes = builder.CreateVectorSplat(kLanes, lanes_.mask_bits(builder));

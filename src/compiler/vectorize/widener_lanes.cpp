@@ -2,6 +2,9 @@
 
 #include <llvm/Analysis/VectorUtils.h>
 
+#include <bit>
+#include <cstdint>
+
 #include "compiler/ir/likely.h"
 
 namespace kiln::widening {
@@ -39,6 +42,55 @@ SmallVector<unsigned> lanes_of(const Value* mask) {
 std::optional<unsigned> only_lane(const Value* mask) {
   const SmallVector<unsigned> lanes = lanes_of(mask);
   return lanes.size() == 1 ? std::optional(lanes[0]) : std::nullopt;
+}
+
+namespace {
+
+// Lanes as bits: those that a mask may have, and those that it has.
+struct MaskBounds {
+  uint32_t may, must;
+};
+
+// Masks are narrowed by selects and complemented (widener_flow.cpp).
+constexpr unsigned kMaskDepth = 8;
+
+MaskBounds bounds_of(const Value* mask, unsigned depth = 0) {
+  MaskBounds unknown{~uint32_t{0}, 0};
+  if (const auto* constant = dyn_cast<Constant>(mask)) {
+    MaskBounds known{0, 0};
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+      const auto* bit = dyn_cast_or_null<ConstantInt>(constant->getAggregateElement(lane));
+      if (!bit) return unknown;
+      if (bit->isOne()) known.may |= uint32_t{1} << lane;
+    }
+    known.must = known.may;
+    return known;
+  }
+  const auto* instruction = dyn_cast<Instruction>(mask);
+  if (!instruction || depth == kMaskDepth) return unknown;
+  auto of = [&](unsigned i) { return bounds_of(instruction->getOperand(i), depth + 1); };
+  switch (instruction->getOpcode()) {
+    case Instruction::Select: {
+      if (!instruction->getOperand(0)->getType()->isVectorTy()) return unknown;
+      const MaskBounds condition = of(0), one = of(1), other = of(2);
+      return {(condition.may & one.may) | (~condition.must & other.may),
+              (condition.must & one.must) | (~condition.may & other.must)};
+    }
+    case Instruction::Xor: {
+      const MaskBounds one = of(0), other = of(1);
+      return {(one.may & ~other.must) | (other.may & ~one.must), (one.must & ~other.may) | (other.must & ~one.may)};
+    }
+    case Instruction::And: return {of(0).may & of(1).may, of(0).must & of(1).must};
+    case Instruction::Or: return {of(0).may | of(1).may, of(0).must | of(1).must};
+    default: return unknown;
+  }
+}
+
+}  // namespace
+
+std::optional<unsigned> only_possible_lane(const Value* mask) {
+  const uint32_t may = bounds_of(mask).may;
+  return std::has_single_bit(may) ? std::optional(static_cast<unsigned>(std::countr_zero(may))) : std::nullopt;
 }
 
 Lanes::Lanes(Function& to, const StructuredFlow& flow, const VectorIsa& isa,

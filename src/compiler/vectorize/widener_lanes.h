@@ -58,6 +58,9 @@ inline bool is_all(const Value* mask) {
 SmallVector<unsigned> lanes_of(const Value* mask);
 std::optional<unsigned> only_lane(const Value* mask);
 
+/// The lane that is active if any is, as on one side of a branch on a lane's number and something else.
+std::optional<unsigned> only_possible_lane(const Value* mask);
+
 // A branch on a uniform condition, with code on both sides.
 struct IfElse {
   Value* condition;

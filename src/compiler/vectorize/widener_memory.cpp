@@ -91,6 +91,8 @@ void MemoryAccesses::widen_single_load(LoadInst& load, IRBuilder<>& builder) {
     if (step > 1 && (!is_checked || is_odd) && pattern_accesses_.load(load, builder)) return;
     if (step != 0) {
       AccessShape shape{bytes, (step * kLanes - 1) * bytes, step == 1};
+      // Elements in bounds are loaded for inactive lanes too.
+      shape.needs_full_mask = !lanes_.can_mask(bytes);
       shape.slow_path_checks = lane_accesses_.uses_tail_load(load, {allowed, pointer});
       lanes_.set_vector(&load, checks_.emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized)[0]);
       return;

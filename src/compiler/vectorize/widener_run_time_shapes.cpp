@@ -30,7 +30,8 @@ std::optional<RunTimeShapes::Shape> RunTimeShapes::shape_of(Instruction& access,
   std::optional<LaneSum> sum = lane_sums_.lane_sum_of(address, bytes);
   if (!sum || none_of(sum->terms, [&](const LaneTerm& term) { return lane_sums_.has_position(term.number); }))
     return std::nullopt;
-  Shape shape{std::move(*sum), std::nullopt, allowed, nullptr, bytes, std::max(isa_.num_words(), 8U)};
+  Shape shape{std::move(*sum),      std::nullopt, allowed, nullptr, bytes, std::max(isa_.num_words(), 8U),
+              isa<LoadInst>(access)};
   if (allowed && lanes_.is_divergent(allowed)) {
     std::optional<LaneGuard> guard = lane_guard_of(allowed, flow_);
     if (!guard) return std::nullopt;
@@ -171,7 +172,9 @@ Values RunTimeShapes::emit_by_shape(const Shape& shape, IRBuilder<>& builder,
   } else if (shape.allowed) {
     require(lanes_.scalar(shape.allowed));
   }
-  if (!is_all(lanes_.mask()) && (shape.address.is_quotient || !lanes_.can_mask(shape.bytes)))
+  // Elements in bounds may be loaded for inactive lanes too.
+  const bool may_load_more = shape.is_load && shape.offset;
+  if (!is_all(lanes_.mask()) && !may_load_more && (shape.address.is_quotient || !lanes_.can_mask(shape.bytes)))
     require(lanes_.all_active(builder));
   auto fast_path = [&] {
     Value* base = without_terms(shape.address.value, builder);

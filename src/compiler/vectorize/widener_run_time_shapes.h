@@ -67,6 +67,7 @@ class RunTimeShapes {
     Value* limit;                   // of a divergent guard
     uint64_t bytes;                 // of an element
     unsigned part_lanes;
+    bool is_load;
   };
 
   // Whether lanes' sums are consecutive in each part, and the first of each.

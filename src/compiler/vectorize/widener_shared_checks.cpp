@@ -84,8 +84,6 @@ void SharedChecks::emit_check(SharedCheck& shared, IRBuilder<>& builder) {
 
   Value* first = lane_scalars_.at_lane(pointer, 0, builder);
   Value* in_bounds = checks_.check_bounds(guard.offset, guard.limit, /*lowest=*/0, reach, builder);
-  // Without masked accesses all lanes must be active.
-  if (!lanes_.can_mask(bytes)) in_bounds = builder.CreateAnd(in_bounds, lanes_.all_active(builder));
   auto in_memory = [&]() -> Values { return {first}; };
   auto copied = [&]() -> Values {
     copy_to_buffer(shared, load, first, builder);

@@ -16,7 +16,7 @@ std::vector<LaunchForm> every_form() {
       {{0, 0, 0}, {1, 1, 1}, {1024, 1, 1}, {1, 1024, 1}, {1, 1, 1024}}};
   for (unsigned bits = 0; bits < 64; ++bits)
     for (uint32_t simdgroups : {0, 1, 2, 4, 8, 16, 32})
-      for (uint32_t row : {0, 2, 4, 8, 16, 32})
+      for (uint32_t row : {0, 2, 4, 8, 16, 32, 64, 128, 256, 512})
         for (const auto& threads : kThreads)
           forms.push_back({(bits & 1) != 0, (bits & 2) != 0, simdgroups, (bits & 4) != 0, (bits & 8) != 0, row,
                            (bits & 16) != 0, (bits & 32) != 0, threads});
@@ -43,6 +43,13 @@ TEST(LaunchForm, DescribesALaunch) {
   EXPECT_EQ(launch_form({8, 4, 1}, {8, 4, 1}), (LaunchForm{false, false, 1, false, true, 8}));
   EXPECT_EQ(launch_form({64, 64, 1}, {16, 16, 1}), (LaunchForm{false, false, 8, false, true, 16}));
   EXPECT_EQ(launch_form({64, 64, 1}, {32, 8, 1}), (LaunchForm{true, false, 8, false, true, 32}));
+  // Rows of several simdgroups, if there are 2, 4, 8, 16 or 32 in all.
+  EXPECT_EQ(launch_form({128, 64, 1}, {64, 4, 1}), (LaunchForm{true, true, 8, false, true, 64}));
+  EXPECT_EQ(launch_form({256, 6, 1}, {256, 3, 1}), (LaunchForm{true, true, 0, false, true}));
+  EXPECT_EQ(launch_form({512, 6, 1}, {512, 2, 1}), (LaunchForm{true, true, 32, false, true, 512}));
+  EXPECT_EQ(launch_form({96, 4, 1}, {64, 4, 1}), (LaunchForm{true, true, 0, false, true}));
+  EXPECT_EQ(launch_form({128, 4, 2}, {64, 2, 2}), (LaunchForm{true, true, 0, false, true}));
+  EXPECT_EQ(launch_form({128, 4, 1}, {64, 3, 1}), (LaunchForm{true, true, 0, false, true}));
   EXPECT_EQ(launch_form({24, 4, 1}, {24, 4, 1}), (LaunchForm{false, false, 0, false, true}));
   // Threadgroups at the grid's edge have fewer rows, but each has whole simdgroups.
   EXPECT_EQ(launch_form({64, 20, 1}, {16, 16, 1}), (LaunchForm{false, false, 8, false, true, 16}));
@@ -71,6 +78,8 @@ TEST(LaunchForm, AnExampleHasItsForm) {
                                        {64, 1, 1},
                                        {96, 1, 1},
                                        {32, 4, 1},
+                                       {64, 4, 1},
+                                       {128, 2, 1},
                                        {16, 16, 1},
                                        {8, 8, 2},
                                        {4, 24, 1},

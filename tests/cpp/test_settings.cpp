@@ -2,7 +2,9 @@
 // before: tests of the cache make their own. The IR is verified after each pass.
 #include <cstdlib>
 
-namespace {
-[[maybe_unused]] const int g_set =
-    setenv("KILN_CACHE", "off", 1) + unsetenv("KILN_BUNDLE") + setenv("KILN_VERIFY_PASSES", "on", 1);
+// Before the objects of any file are made, some of which are kernels.
+[[gnu::constructor(101)]] static void set() {
+  setenv("KILN_CACHE", "off", 1);
+  unsetenv("KILN_BUNDLE");
+  setenv("KILN_VERIFY_PASSES", "on", 1);
 }

@@ -145,7 +145,8 @@ def _restore_function(
 def _refused_parameters(function: Callable[..., Any], count: int) -> str | None:
     """The parameters of a function that cannot be called with so many arguments. None where it can, or they are unknown."""
     try:
-        signature = inspect.signature(function)
+        # That of a wrapper is what is called, whatever it wraps.
+        signature = inspect.signature(function, follow_wrapped=False)
     except (TypeError, ValueError):
         return None
     try:

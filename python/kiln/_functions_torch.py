@@ -448,6 +448,9 @@ _dispatch_modes = _C._len_torch_dispatch_stack
 _tracing_state = _C._get_tracing_state
 _is_grad_enabled = torch.is_grad_enabled
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+# make_fx(…, pre_dispatch=True) records by a mode that is in none of the stacks while an operator runs.
+_includes_key = getattr(_C, "_dispatch_tls_is_dispatch_key_included", lambda key: False)
+_PRE_DISPATCH = getattr(_C.DispatchKey, "PreDispatch", None)
 
 
 def _are_plain(inputs: tuple[Any, ...]) -> bool:
@@ -457,6 +460,7 @@ def _are_plain(inputs: tuple[Any, ...]) -> bool:
         or _dispatch_modes() > 0
         or _tracing_state() is not None
         or _current_level() is not None
+        or (_PRE_DISPATCH is not None and _includes_key(_PRE_DISPATCH))
     ):
         return False
     for value in inputs:

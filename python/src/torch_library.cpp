@@ -89,6 +89,8 @@ class TorchLibrary : public DeviceLibrary {
     internals_ = keep(internals);
     tracing_state_ = keep(internals.attr("_get_tracing_state"));
     dispatch_modes_ = keep(nb::getattr(internals, "_len_torch_dispatch_stack", nb::none()));
+    includes_key_ = keep(nb::getattr(internals, "_dispatch_tls_is_dispatch_key_included", nb::none()));
+    pre_dispatch_key_ = keep(nb::getattr(internals.attr("DispatchKey"), "PreDispatch", nb::none()));
     transform_level_ = keep(internals.attr("_functorch").attr("maybe_current_level"));
     function_modes_ = keep(nb::getattr(internals, "_len_torch_function_stack", nb::none()));
     function_mode_ = keep(nb::getattr(internals, "_get_function_stack_at", nb::none()));
@@ -186,7 +188,7 @@ class TorchLibrary : public DeviceLibrary {
   }
 
   bool may_record() const override {
-    return !call(tracing_state_).is_none() || forward_level() >= 0 ||
+    return !call(tracing_state_).is_none() || forward_level() >= 0 || is_traced_before_dispatch() ||
            (!dispatch_modes_.is_none() && nb::cast<int>(call(dispatch_modes_)) > 0);
   }
 
@@ -209,6 +211,7 @@ class TorchLibrary : public DeviceLibrary {
     if (is_mode_active("FAKE"))
       return " is read within FakeTensorMode, where new tensors have no elements: call the kernel outside of it, or "
              "make a function with `kernel.function(…)`.";
+    if (is_traced_before_dispatch()) return concat(" is traced by torch.fx (make_fx, torch.export)", kRemedy);
     return {};
   }
 
@@ -342,6 +345,14 @@ class TorchLibrary : public DeviceLibrary {
     nb::object mode = nb::getattr(keys, key, nb::none());
     nb::object get = nb::getattr(internals_, "_get_dispatch_mode", nb::none());
     return !mode.is_none() && !get.is_none() && !get(mode).is_none();
+  }
+
+  // Whether make_fx(…, pre_dispatch=True) records: its mode is in none of the stacks while an operator runs.
+  bool is_traced_before_dispatch() const {
+    if (includes_key_.is_none() || pre_dispatch_key_.is_none()) return false;
+    nb::object included = nb::steal(PyObject_CallOneArg(includes_key_.ptr(), pre_dispatch_key_.ptr()));
+    PyErr_Clear();
+    return included.is(Py_True);
   }
 
   // Of forward-mode differentiation; -1 outside of it.
@@ -496,6 +507,7 @@ class TorchLibrary : public DeviceLibrary {
   Question is_conj_, is_neg_, requires_grad_, is_inference_;
   nb::handle transform_level_, function_modes_, function_mode_, device_context_, profiler_;
   nb::handle is_grad_enabled_, forward_ad_, internals_, tracing_state_, dispatch_modes_, increment_version_;
+  nb::handle includes_key_, pre_dispatch_key_;
   nb::handle torch_, tensor_, parameter_, empty_, empty_like_, device_, cpu_;
   std::array<nb::handle, kDtypes.size()> dtypes_;
   mutable std::vector<nb::handle> gpus_;

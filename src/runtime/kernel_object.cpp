@@ -85,13 +85,13 @@ MadeCode KernelObject::compile_ahead(const Call& any_call, const TargetSpec& tar
   return context_.compile_ahead(unit, target);
 }
 
-bool FirstFew::admit(std::string_view group, std::string_view member) {
+bool FirstFew::admit(std::string_view group, std::string_view member, bool& is_new) {
   ForkGuard guard;
   std::lock_guard lock(mutex_);
   auto& members = members_.try_emplace(std::string(group)).first->second;
   if (members.contains(member)) return true;
   if (members.size() == most_) return false;
-  members.emplace(member);
+  is_new = members.emplace(member).second;
   return true;
 }
 
@@ -144,8 +144,9 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
   const std::string_view group = std::string_view(general).substr(0, general.size() - kFormBytes);
   const std::string own_shapes(key.shapes()), own_threads(key.threads());
   if (variants_.has_failed(general)) knows_threads = knows_shapes = false;
-  knows_shapes = knows_shapes && shapes_.admit(group, own_shapes);
-  knows_threads = knows_threads && threadgroups_.admit(group, own_threads);
+  bool has_new_shapes = false, has_new_threads = false;
+  knows_shapes = knows_shapes && shapes_.admit(group, own_shapes, has_new_shapes);
+  knows_threads = knows_threads && threadgroups_.admit(group, own_threads, has_new_threads);
   const bool specialize = knows_threads || knows_shapes;
   log(LogCategory::kCache, spec_.name, ": memory miss, ", knows_shapes ? "known shapes" : "any shapes",
       knows_threads ? ", known threads" : "");
@@ -180,8 +181,8 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
   try {
     return {variants_.get(own, make).value, source};
   } catch (...) {
-    if (knows_shapes) shapes_.give_back(group, own_shapes);
-    if (knows_threads) threadgroups_.give_back(group, own_threads);
+    if (has_new_shapes) shapes_.give_back(group, own_shapes);
+    if (has_new_threads) threadgroups_.give_back(group, own_threads);
     try {
       throw;
     } catch (const MissingCompilerError& error) {

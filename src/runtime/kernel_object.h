@@ -43,7 +43,8 @@ class FirstFew {
  public:
   explicit FirstFew(size_t most) : most_(most) {}
 
-  bool admit(std::string_view group, std::string_view member);
+  /// Whether the member is one of them. `is_new`: it was not before.
+  bool admit(std::string_view group, std::string_view member, bool& is_new);
   /// There is no such code after all.
   void give_back(std::string_view group, std::string_view member);
 

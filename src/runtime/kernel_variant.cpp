@@ -78,7 +78,10 @@ LaunchForm KernelObject::form_for_code(const Call& call) const {
           .rows_are_runs = !cooperation_.waits_at_barriers && form.rows_are_runs,
           .simdgroups = cooperation_.waits_at_barriers ? form.simdgroups : 0,
           .simdgroups_are_full = cooperation_.has_collectives && form.simdgroups_are_full,
-          .row_threads = cooperation_.waits_at_barriers || cooperation_.has_collectives ? form.row_threads : 0,
+          .row_threads =
+              cooperation_.waits_at_barriers || (cooperation_.has_collectives && form.row_threads <= kSimdgroupSize)
+                  ? form.row_threads
+                  : 0,
           .threadgroups_are_even = cooperation_.waits_at_barriers && form.simdgroups_are_full &&
                                    has_even_threadgroups(call.grid, call.threadgroup)};
 }

@@ -866,6 +866,11 @@ BROKEN = {
         "",
         "source:2:11: error: 'double' is not supported in Metal\n  out[i] = (double)x[i];\n            ^",
     ),
+    "literal of long double": (
+        INDEX + "out[i] = x[i] * 0x1.8p1L;",
+        "",
+        "source:2:17: error: 'long double' is not supported in Metal\n  out[i] = x[i] * 0x1.8p1L;\n                  ^",
+    ),
     "double of the header": (
         "out[0] = 1;",
         "typedef double real;\n",
@@ -1059,6 +1064,11 @@ UNSUPPORTED = {
         "__float128 v = 1;",
         "",
         "source:1:1: error: '__float128': floats of 128 bits are not supported\n  __float128 v = 1;\n  ^",
+    ),
+    "integers of 128 bits": (
+        "__int128 v = 1;",
+        "",
+        "source:1:1: error: '__int128': integers of 128 bits are not supported\n  __int128 v = 1;\n  ^",
     ),
     "thread_local": (
         "thread_local int a;",

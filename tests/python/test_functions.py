@@ -1,6 +1,7 @@
 """Functions of arrays (`Kernel.function`) by themselves: what they take, what they refuse, NumPy, pickling. Those of other
 libraries are in test_functions_mlx.py, test_functions_torch.py and test_functions_jax.py."""
 
+import functools
 import multiprocessing
 import pickle
 import re
@@ -153,6 +154,21 @@ def test_rules_are_functions():
             getattr(function, name)(3)
     with pytest.raises(ValueError, match="Expected `vmap` to be a function, 'grid' or 'sequential' but got 'parallel'"):
         function.vmap("parallel")
+
+
+def test_a_rule_may_wrap_one_with_other_parameters():
+    def with_factor(rule):
+        @functools.wraps(rule)
+        def wrapper(*arguments):
+            return rule(2, *arguments)
+
+        return wrapper
+
+    @with_factor
+    def rule(factor, x, cotangent, output):
+        return factor * cotangent
+
+    assert make().vjp(rule) is not None
 
 
 def test_rules_and_callables_with_other_parameters_are_refused():

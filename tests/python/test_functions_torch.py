@@ -216,9 +216,10 @@ def make_fx():
     from torch.fx.experimental.proxy_tensor import make_fx
 
     for mode in ("real", "fake", "symbolic"):
-        graph = make_fx(square, tracing_mode=mode)(X)
-        assert graph.code.count("kiln.launch") == 1
-        close(graph(X + 1), (X + 1) ** 2)
+        for before_dispatch in (False, True):
+            graph = make_fx(square, tracing_mode=mode, pre_dispatch=before_dispatch)(X)
+            assert graph.code.count("kiln.launch") == 1
+            close(graph(X + 1), (X + 1) ** 2)
 
 
 def inference_mode():

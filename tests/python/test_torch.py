@@ -151,10 +151,10 @@ def copy(x):
     return call(COPY, x)
 
 
-def make_fx(mode):
+def make_fx(mode, **options):
     from torch.fx.experimental.proxy_tensor import make_fx
 
-    return lambda: make_fx(copy, tracing_mode=mode)(eight())
+    return lambda: make_fx(copy, tracing_mode=mode, **options)(eight())
 
 
 def in_module():
@@ -186,6 +186,7 @@ def forward_mode():
         (make_fx("real"), PROXY),
         (make_fx("fake"), PROXY),
         (make_fx("symbolic"), PROXY),
+        (make_fx("real", pre_dispatch=True), PROXY),
         (
             lambda: torch.export.export(in_module(), (eight(),), strict=False),
             "Input `x` is read within FakeTensorMode, where new tensors have no elements: call the kernel outside of it, "
@@ -204,7 +205,7 @@ def forward_mode():
     ],
     ids=[
         *("vmap", "vmap twice", "grad", "jacrev", "jvp", "functionalize", "jit.trace", "make_fx real", "make_fx fake"),
-        *("make_fx symbolic", "export", "forward mode", "functional"),
+        *("make_fx symbolic", "make_fx before dispatch", "export", "forward mode", "functional"),
     ],
 )
 def test_refuses_what_a_transformation_would_miss(function, message):

@@ -46,6 +46,7 @@ const char* unsupported_keyword(tok::TokenKind keyword) {
     case tok::kw_virtual: return "virtual functions are not supported";
     case tok::kw_dynamic_cast:
     case tok::kw_typeid: return "types are not known when a kernel runs";
+    case tok::kw___int128: return "integers of 128 bits are not supported";
     case tok::kw___float128: return "floats of 128 bits are not supported";
     case tok::kw_thread_local: return "static variables of a thread are not supported";
     default: return nullptr;
@@ -172,6 +173,10 @@ class Rewriter {
       llvm::StringRef name = identifier(tokens_[i]);
       if (unit_.dialect == Dialect::kCuda && launches_kernel(i))
         result_.unsupported.push_back(diagnose(tokens_[i], "'<<<': a kernel cannot launch kernels on the CPU"));
+      if (unit_.dialect == Dialect::kMetal && is_long_double(tokens_[i])) {
+        result_.invalid.push_back(diagnose(tokens_[i], "'long double' is not supported in Metal"));
+        continue;
+      }
       if (name.empty() || is(i - 1, tok::period) || is(i - 1, tok::arrow)) continue;
       tok::TokenKind before = i > 0 ? tokens_[i - 1].getKind() : tok::unknown;
       tok::TokenKind next = i + 1 < tokens_.size() ? tokens_[i + 1].getKind() : tok::eof;
@@ -201,6 +206,16 @@ class Rewriter {
       if (!reason) reason = unsupported_reason(before, name, next);
       if (reason) result_.unsupported.push_back(diagnose(tokens_[i], concat("'", name.str(), "': ", reason)));
     }
+  }
+
+  // A literal like 1.0L; one with a suffix of the caller's own that ends like that is another.
+  bool is_long_double(const Token& token) const {
+    if (token.isNot(tok::numeric_constant)) return false;
+    const std::string text = preprocessor_.getSpelling(token);
+    if (text.back() != 'l' && text.back() != 'L') return false;
+    const bool is_hexadecimal = text.size() > 1 && (text[1] == 'x' || text[1] == 'X');
+    return text.find_first_of(is_hexadecimal ? "pP." : "eE.") != std::string::npos &&
+           !has_suffix(llvm::StringRef(text).drop_back(), is_hexadecimal);
   }
 
   // Whether the caller's text defines its own `void printf(…)`.

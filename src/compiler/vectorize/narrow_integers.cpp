@@ -163,9 +163,13 @@ class Narrower {
   }
 
   bool can_switch(const SwitchInst& branch, unsigned bits) const {
-    return all_of(branch.cases(), [&](const auto& label) {
-      return fit_in_one_manner(range_of(branch.getCondition()), ConstantRange(label.getCaseValue()->getValue()), bits);
-    });
+    // All in one: a label of each manner may have the same lower bits.
+    auto all_fit = [&](bool (*fits)(const ConstantRange&, unsigned)) {
+      return fits(range_of(branch.getCondition()), bits) && all_of(branch.cases(), [&](const auto& label) {
+               return fits(ConstantRange(label.getCaseValue()->getValue()), bits);
+             });
+    };
+    return all_fit(fits_unsigned) || all_fit(fits_signed);
   }
 
   bool is_member(Instruction& instruction) const { return groups_.findValue(&instruction) != groups_.end(); }

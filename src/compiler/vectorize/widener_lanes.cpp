@@ -80,8 +80,14 @@ MaskBounds bounds_of(const Value* mask, unsigned depth = 0) {
       const MaskBounds one = of(0), other = of(1);
       return {(one.may & ~other.must) | (other.may & ~one.must), (one.must & ~other.may) | (other.must & ~one.may)};
     }
-    case Instruction::And: return {of(0).may & of(1).may, of(0).must & of(1).must};
-    case Instruction::Or: return {of(0).may | of(1).may, of(0).must | of(1).must};
+    case Instruction::And: {
+      const MaskBounds one = of(0), other = of(1);
+      return {one.may & other.may, one.must & other.must};
+    }
+    case Instruction::Or: {
+      const MaskBounds one = of(0), other = of(1);
+      return {one.may | other.may, one.must | other.must};
+    }
     default: return unknown;
   }
 }

@@ -199,7 +199,9 @@ class Conditions {
       return true;
     }
     if (!is_available(right)) return fail("the size of the array is computed in the loop");
-    if (predicate != CmpInst::ICMP_ULT || evolution_.getTypeSizeInBits(left->getType()) > 64) return false;
+    if (predicate != CmpInst::ICMP_ULT || !left->getType()->isIntegerTy() ||
+        evolution_.getTypeSizeInBits(left->getType()) > 64)
+      return false;
     if (!isa<SCEVAddRecExpr>(left))
       if (const SCEVAddRecExpr* growing = without_wrap(smaller)) left = growing;
     return add_upper_bound(left, right, unless);
@@ -299,7 +301,10 @@ Loop& add_slow_copy(Loop& loop, Value* condition, LoopInfo& loops, DominatorTree
         if (auto mapped = map.find(value); mapped != map.end()) value = mapped->second;
         phi.addIncoming(value, cast<BasicBlock>(cloned->second));
       }
-  dominators.recalculate(*before->getParent());
+  // What a block of the loop dominated behind it can be reached from the copy, too.
+  for (BasicBlock* block : loop.blocks())
+    for (DomTreeNode* below : SmallVector<DomTreeNode*>(children<DomTreeNode*>(dominators.getNode(block))))
+      if (!loop.contains(below->getBlock())) dominators.changeImmediateDominator(below->getBlock(), before);
   return *other;
 }
 
@@ -390,7 +395,13 @@ class GuardedLoopVersioning {
         evolution_(analyses.getResult<ScalarEvolutionAnalysis>(function)) {}
 
   bool run() {
-    for (Loop* loop : SmallVector<Loop*>(loops_.begin(), loops_.end())) version_nest(*loop);
+    for (Loop* loop : SmallVector<Loop*>(loops_.begin(), loops_.end())) {
+      if (guards_in(*loop).empty()) continue;
+      // Before guards are collected: it moves those that the loop does not change out of it.
+      has_changed_ |= simplifyLoop(loop, &dominators_, &loops_, &evolution_, nullptr, nullptr, /*PreserveLCSSA=*/false);
+      has_changed_ |= formLCSSARecursively(*loop, dominators_, &loops_, &evolution_);
+      version_nest(*loop);
+    }
     return has_changed_;
   }
 
@@ -447,9 +458,7 @@ class GuardedLoopVersioning {
     if (!may_clone(loop)) return false;
     if (const unsigned trips = evolution_.getSmallConstantMaxTripCount(&loop); trips > 0 && trips < kFewestTrips)
       return false;
-    has_changed_ |= simplifyLoop(&loop, &dominators_, &loops_, &evolution_, nullptr, nullptr, /*PreserveLCSSA=*/false);
-    has_changed_ |= formLCSSARecursively(loop, dominators_, &loops_, &evolution_);
-    if (!loop.isLoopSimplifyForm()) return false;
+    if (!loop.isLoopSimplifyForm() || !loop.isRecursivelyLCSSAForm(dominators_, loops_)) return false;
     auto is_in_nest = [&](const Loop& other) { return loop.contains(&other); };
     Conditions conditions(*loop.getLoopPreheader()->getTerminator(), evolution_, dominators_, loops_, is_in_nest);
     SmallVector<SelectInst*> hoisted;
@@ -464,10 +473,12 @@ class GuardedLoopVersioning {
       if (BasicBlock* latch = copy->getLoopLatch())
         if (auto* back = dyn_cast<BranchInst>(latch->getTerminator())) never_unroll(*back);
     for (SelectInst* guard : hoisted) {
+      // One in front of the loop would serve the slow version, too.
+      assert(loop.contains(guard));
       guard->replaceAllUsesWith(guard->getTrueValue());
       guard->eraseFromParent();
     }
-    evolution_.forgetAllLoops();
+    evolution_.forgetTopmostLoop(&loop);
     has_changed_ = true;
     return true;
   }

@@ -52,6 +52,7 @@ TURN_MS = 20.0
 
 # Passes whose code is a part of another's file.
 _SHARED_FILES = {
+    "guarded-loop-versioning": "loop_versioning",
     "atomic-prefetch": "prefetch",
     "coarsened-loop-versioning": "loop_versioning",
     "order-stores": "split_vectors",

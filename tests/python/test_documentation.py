@@ -178,6 +178,8 @@ FREQUENT = {
     "use of undeclared identifier 'T'": ("y[0] = T(1);", "", False),
     "read-only variable is not assignable": ("x[0] = 1;", "", False),
     "'double' is not supported in Metal": ("y[0] = double(1);", "", False),
+    "call to 'max' is ambiguous": ("y[0] = max(thread_position_in_grid.x, 1);", "", False),
+    "invalid operands to binary expression": ("y[0] = x * 2;", "", False),
 }  # fmt: skip
 FREQUENT_IN_CUDA = {"comparison between pointer and integer": "y[0] = number < 2;"}
 

@@ -115,7 +115,8 @@ def test_a_pass_fires_where_its_code_is():
     fired = {name: {one.name for one in passes_of(name) if one.fired} for name in BODIES}
     assert all("widen" in names for names in fired.values())
     assert "simdgroup-loops" in fired["tile"] and "simdgroup-loops" not in fired["map"]
-    assert "suspend-points" in fired["tile"] and "suspend-points" not in fired["sum"]
+    # Its threadgroups are equal: simdgroups need not be suspended.
+    assert "suspend-points" not in fired["tile"]
     assert "order-stores" in fired["map"]
 
 

@@ -47,6 +47,9 @@ class DeviceLibrary : public ArrayLibrary {
  public:
   PyObject* call(const std::shared_ptr<KernelObject>& kernel, const CallArguments& arguments, Wanted wanted) final;
 
+  /// Inputs and outputs together, of the launches that run_operator() and repeat() take.
+  static constexpr size_t kMostArrays = 12;
+
   /// A new list of the outputs of an operator of the library's that launches a kernel; `call` has all but inputs,
   /// device and stream. Null where an input is not as read_plain() takes it, or something looks at the library's
   /// operators besides running them. In repeated_call.cpp.

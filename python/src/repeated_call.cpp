@@ -21,11 +21,6 @@
 namespace nb = nanobind;
 
 namespace kiln::python {
-namespace {
-
-constexpr size_t kMostArrays = 12;
-
-}  // namespace
 
 PyObject* DeviceLibrary::repeat(KernelObject& kernel, const CallArguments& given) const {
   size_t input_count = given.inputs.size();

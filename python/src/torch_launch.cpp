@@ -101,7 +101,7 @@ PyObject* launch_plain(PyObject* text, PyObject* inputs, PyObject* given) {
     return nullptr;
   }
   const TorchLaunch* launch = find_torch_launch({characters, static_cast<size_t>(length)});
-  constexpr size_t kMostArrays = 12;
+  constexpr size_t kMostArrays = DeviceLibrary::kMostArrays;
   const auto count = static_cast<size_t>(PyList_Size(inputs));
   if (!launch || launch->sizes != static_cast<size_t>(PyList_Size(given)) || launch->sizes > kMostSizes ||
       launch->outputs.size() + count > kMostArrays)

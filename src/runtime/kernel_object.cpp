@@ -16,6 +16,13 @@ namespace {
 
 std::atomic<uint64_t> g_next_number{0};
 
+// What code that is made ahead is not made for.
+void make_for_any_example(LaunchForm& form, const TargetSpec& target) {
+  form.threadgroups_are_even = form.arrays_are_plain = false;
+  form.threads = {};
+  if (traits_of(target.kind).form_use == FormUse::kWholeRow) form.simdgroups_are_full = false;
+}
+
 }  // namespace
 
 std::string verbose_text(const KernelUnit& unit) {
@@ -78,8 +85,7 @@ MadeCode KernelObject::compile_ahead(const Call& any_call, const TargetSpec& tar
   check_guards(call);
   KernelUnit unit = unit_for(call);
   // The call is an example: its arrays are not there, and other launches of its form are not as even.
-  unit.form.threadgroups_are_even = unit.form.arrays_are_plain = false;
-  if (traits_of(call.device).form_use == FormUse::kWholeRow) unit.form.simdgroups_are_full = false;
+  make_for_any_example(unit.form, target);
   // NVRTC makes nothing of known shapes.
   if (specialized && may_specialize(call) && !is_for_nvrtc(call)) set_known_shapes(unit, call);
   return context_.compile_ahead(unit, target);
@@ -115,9 +121,7 @@ SingleFlight<Binary>::Found KernelObject::find_or_make_binary(KernelUnit& unit, 
     if (unit.form.is_general()) throw;
   }
   if (unit.form.threadgroups_are_even || unit.form.arrays_are_plain || unit.form.has_known_threads()) {
-    unit.form.threadgroups_are_even = unit.form.arrays_are_plain = false;
-    unit.form.threads = {};
-    if (traits_of(target.spec().kind).form_use == FormUse::kWholeRow) unit.form.simdgroups_are_full = false;
+    make_for_any_example(unit.form, target.spec());
     return find_or_make_binary(unit, target);
   }
   unit.form = {};
@@ -133,13 +137,17 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
   if (std::shared_ptr<const Variant> variant = variants_.find(key.all)) return found_before(std::move(variant));
   bool knows_threads = !key.threads().empty(), knows_shapes = !key.shapes().empty();
   // Less special code is there when there were enough others before.
-  for (const auto& [threads, shapes] : {std::pair(true, false), std::pair(false, true), std::pair(false, false)})
-    if ((!threads && knows_threads) || (!shapes && knows_shapes))
-      if (auto variant = variants_.find(key.with(threads, shapes))) return found_before(std::move(variant));
+  if (knows_shapes)
+    if (auto variant = variants_.find(key.general_with_threads())) return found_before(std::move(variant));
+  if (knows_threads && knows_shapes)
+    if (auto variant = variants_.find(key.with(/*threads=*/false, /*shapes=*/true)))
+      return found_before(std::move(variant));
+  if (knows_threads)
+    if (auto variant = variants_.find(key.general())) return found_before(std::move(variant));
   Target& target = context_.target(call.device);
   check_types(call);
   check_guards(call);
-  const std::string general = key.with(false, false);
+  const std::string general(key.general());
   // However threadgroups are shaped.
   const std::string_view group = std::string_view(general).substr(0, general.size() - kFormBytes);
   const std::string own_shapes(key.shapes()), own_threads(key.threads());

@@ -150,6 +150,7 @@ class KernelObject {
     size_t general_bytes, thread_bytes;
 
     std::string_view general() const { return all.substr(0, general_bytes); }
+    std::string_view general_with_threads() const { return all.substr(0, general_bytes + thread_bytes); }
     std::string_view threads() const { return all.substr(general_bytes, thread_bytes); }
     std::string_view shapes() const { return all.substr(general_bytes + thread_bytes); }
     /// The key of code that is made for these two.

@@ -18,6 +18,7 @@
 #include <llvm/Transforms/Utils/LoopUtils.h>
 #include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
 
+#include <cassert>
 #include <memory>
 #include <optional>
 
@@ -462,12 +463,17 @@ class GuardedLoopVersioning {
     auto is_in_nest = [&](const Loop& other) { return loop.contains(&other); };
     Conditions conditions(*loop.getLoopPreheader()->getTerminator(), evolution_, dominators_, loops_, is_in_nest);
     SmallVector<SelectInst*> hoisted;
+    SmallVector<std::pair<SelectInst*, const char*>> kept;
     for (SelectInst* guard : guards)
       if (conditions.require(guard->getCondition(), true))
         hoisted.push_back(guard);
       else
-        remark(kGuardedLoopVersioning, *guard, "a check stays in the loop: ", conditions.why());
-    if (hoisted.size() < fewest) return false;
+        kept.push_back({guard, conditions.why()});
+    const bool is_enough = hoisted.size() >= fewest;
+    // Else the loops in this one follow, which may hoist it.
+    if (is_enough || loop.isInnermost())
+      for (const auto& [guard, why] : kept) remark(kGuardedLoopVersioning, *guard, "a check stays in the loop: ", why);
+    if (!is_enough) return false;
     Loop& slow = add_slow_copy(loop, conditions.expand(), loops_, dominators_);
     for (Loop* copy : slow.getLoopsInPreorder())
       if (BasicBlock* latch = copy->getLoopLatch())

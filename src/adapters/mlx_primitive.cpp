@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <future>
 #include <memory>
 #include <stdexcept>
@@ -243,14 +244,28 @@ class KernelPrimitive : public mx::Primitive {
     }
   }
 
+  // MLX's allocator on the CPU counts memory that it did not get as used. Above MLX's limit each evaluation then waits
+  // for other work, for ever if a task of the stream has failed. So it is not asked for what there is not. Only sizes
+  // are tried that the C library maps by themselves or that are as cheap.
+  static bool may_be_allocated(size_t bytes) {
+    constexpr size_t kTried = size_t{1} << 20;
+    if (bytes < kTried) return true;
+    const std::unique_ptr<void, decltype(&std::free)> memory(std::malloc(bytes), &std::free);
+    return memory != nullptr;
+  }
+
   void allocate(mx::array& output, size_t index) const {
-    auto memory = mx::allocator::malloc(output.nbytes());
-    const auto& names = call_.kernel->spec().output_names;
-    if (!memory.buffer().ptr() && output.nbytes() > 0)
-      throw OutOfMemory(concat(message_prefix(call_.kernel->spec().dialect), "There is no memory for the ",
-                               output.nbytes(), " bytes of output `",
-                               names ? names->at(index) : call_.output_names.at(index), "`."));
+    const size_t bytes = output.nbytes();
+    if (!may_be_allocated(bytes)) throw lack_of_memory(bytes, index);
+    auto memory = mx::allocator::malloc(bytes);
+    if (!memory.buffer().ptr() && bytes > 0) throw lack_of_memory(bytes, index);
     output.set_data(std::move(memory));
+  }
+
+  OutOfMemory lack_of_memory(size_t bytes, size_t index) const {
+    const auto& names = call_.kernel->spec().output_names;
+    return OutOfMemory(concat(message_prefix(call_.kernel->spec().dialect), "There is no memory for the ", bytes,
+                              " bytes of output `", names ? names->at(index) : call_.output_names.at(index), "`."));
   }
 
   void make_on_gpu(mx::array& output) const {

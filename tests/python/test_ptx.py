@@ -275,8 +275,29 @@ def test_threads_exit_before_barriers_that_others_wait_at():
     )
     opcodes = instructions(ptx)
     assert opcodes.count("exit") == 2  # and the surplus threads
-    assert opcodes.count("bar.sync") == 1
     assert "st.shared.f32" in opcodes or "st.shared.b32" in opcodes or "st.shared.u32" in opcodes
+
+
+@pytest.mark.parametrize(
+    ("way_out", "barrier"),
+    [
+        ("", "bar.sync"),
+        ("v = sin(v);", "bar.sync"),
+        # Others see what is written on the way out behind the barrier. (ptxas may predicate both ways, the barrier first.)
+        ("y[i] = 1;", "barrier.sync"),
+        ("part[7] = v;", "barrier.sync"),
+        ("atomic_fetch_add_explicit((device atomic_int*)y, 1, memory_order_relaxed);", "barrier.sync"),
+    ],
+)
+def test_barriers_wait_for_what_is_written_before_an_exit(way_out, barrier):
+    ptx = code_of(
+        "threadgroup float part[1024];"
+        + READ
+        + f"part[i % 1024] = v; if (v < 0) {{ {way_out} return; }} threadgroup_barrier(mem_flags::mem_threadgroup);"
+        "y[i] = part[1023 - i % 1024];",
+        [X],
+    )
+    assert [name for name in instructions(ptx) if name.startswith("bar")] == [barrier]
 
 
 def test_barriers_at_which_a_simdgroup_comes_apart_are_for_single_threads():

@@ -187,7 +187,11 @@ class MaskFinder {
       is_in_loop = is_in_loop || in_loops.contains(branch->block);
     }
     const bool has_collectives = any_of(left, [&](BasicBlock* block) { return has_collective(*block); });
-    lingers_ = lingers_ || is_latch || any_of(left, [&](BasicBlock* block) { return in_loops.contains(block); });
+    // A short way out is predicated, and may be laid behind the barrier.
+    auto lingers = [&](const BasicBlock* block) {
+      return in_loops.contains(block) || any_of(*block, [](const Instruction& i) { return i.mayWriteToMemory(); });
+    };
+    lingers_ = lingers_ || is_latch || any_of(left, lingers);
     const bool is_single = branches.size() == 1 && !(has_collectives && is_in_loop);
     BasicBlock* continuation = branches[0]->successor(branches[0]->reaching_edge);
     for (BasicBlock* copy : copy_for(edges, left)) {

@@ -20,7 +20,7 @@ struct CompileOptions {
   /// guards such an access is undefined. Empty: the environment variable KILN_BOUNDS decides; the default is guarded.
   std::optional<bool> bounds = {};
   /// Whether shapes become constants in machine code, for the first four combinations that a kernel is called with, and
-  /// on a GPU the threads of a threadgroup, for the first 16 sizes.
+  /// on a GPU the grid and the sizes of arrays, too, and the threads of a threadgroup, for the first 16 sizes.
   /// Empty: KILN_SPECIALIZE decides; the default is true.
   std::optional<bool> specialize = {};
   /// Folders to search for `#include <…>`, in this order, and for an `#include "…"` that is not in the folder of the

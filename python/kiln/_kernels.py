@@ -427,7 +427,8 @@ def metal_kernel(
           zero, a guarded store or atomic does nothing; without guards they are undefined. The default is
           ``KILN_BOUNDS``, or on;
         * ``specialize``: ``True`` or ``False``: whether shapes become constants in the machine code. It is then compiled
-          for each of the first four combinations of shapes, and once for all others. On a GPU the sizes of threadgroups
+          for each of the first four combinations of shapes, and once for all others. On a GPU the grid and the sizes
+          of all arrays count as shapes, so that most accesses need no bounds check. The sizes of threadgroups
           are constants, too, for the first 16. The default is ``KILN_SPECIALIZE``, or true;
         * ``include_dirs``: a list of folders to search for ``#include <…>``, in order, and for an ``#include "…"`` that
           is not in the folder of the including file;

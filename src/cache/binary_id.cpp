@@ -21,6 +21,7 @@ std::string binary_id(const KernelUnit& unit, const TargetSpec& target, std::str
   hash.add(static_cast<uint64_t>(unit.bounds_guards));
   hash.add(static_cast<uint64_t>(unit.allows_input_stores));
   hash.add(unit.dynamic_memory_bytes);
+  for (uint32_t threads : unit.known_grid) hash.add(static_cast<uint64_t>(threads));
   hash.add(unit.text);
   hash.add(unit.entry);
   // A failure is remembered with its message, which names the kernel.

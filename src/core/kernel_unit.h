@@ -1,6 +1,8 @@
 // The contract between front ends and compilers: one kernel, written out for one combination of argument types.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -46,7 +48,7 @@ struct KernelParameter {
   // kInput, kOutput: a batch of arrays (frontend/grid_part.h). Pointer and extent are those of its first array; the
   // body accesses the others through pointers that it makes by `__kiln::element`.
   bool is_batch = false;
-  // kInput: how many bytes it has, from its pointer on, where the code is made for that. Otherwise 0.
+  // kInput, kOutput: how many bytes it has, from its pointer on, where the code is made for that. Otherwise 0.
   uint64_t known_bytes = 0;
   // kShape, kStrides, kNdim: what it holds, where the code is made for that; zeros follow. Otherwise empty.
   std::vector<int64_t> values;
@@ -65,7 +67,10 @@ struct KernelParameter {
 struct KernelUnit {
   Dialect dialect = Dialect::kMetal;
   MathMode math_mode = MathMode::kSafe;
-  LaunchForm form;            // what launches the code may be made for
+  LaunchForm form;  // what launches the code may be made for
+  // The threads of the grid in x, y and z, where the code is made for that and for how many bytes arrays have.
+  // Otherwise zeros.
+  std::array<uint32_t, 3> known_grid{};
   bool bounds_guards = true;  // spec: accesses outside an argument do not touch memory
   // A store through an input that is not writable makes it so, as on a Mac; else it is an error.
   bool allows_input_stores = false;
@@ -76,6 +81,19 @@ struct KernelUnit {
   uint32_t assumed_alignment(const KernelParameter& parameter) const {
     const bool is_array = parameter.role == ParameterRole::kInput && !parameter.by_reference && !parameter.is_batch;
     return form.arrays_are_plain && is_array ? 16 : 1;
+  }
+
+  bool has_known_sizes() const { return known_grid[0] > 0; }
+
+  /// What remains is made for the shapes that the body uses, if for any.
+  void drop_known_sizes() {
+    known_grid = {};
+    for (KernelParameter& parameter : parameters) {
+      const bool has_known_shape = std::ranges::any_of(parameters, [&](const KernelParameter& other) {
+        return !other.values.empty() && other.argument == parameter.argument;
+      });
+      if (parameter.role == ParameterRole::kOutput || !has_known_shape) parameter.known_bytes = 0;
+    }
   }
 
   std::string name;   // as the caller wrote it; for messages only

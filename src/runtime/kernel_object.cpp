@@ -62,9 +62,9 @@ KernelObject::KernelObject(KernelSpec spec, Context& context)
                        [&](std::string_view suffix) { return name.ends_with(suffix); });
   };
   cooperation_ = cooperation_of(spec_.dialect, text_);
-  const bool may_specialize = spec_.compile_options.specialize.value_or(settings().specialize);
-  specializes_ = may_specialize && std::ranges::any_of(text_.identifiers(), ends_like_a_shape);
-  knows_threadgroups_ = may_specialize && spec_.dialect == Dialect::kMetal &&
+  may_specialize_ = spec_.compile_options.specialize.value_or(settings().specialize);
+  specializes_ = may_specialize_ && std::ranges::any_of(text_.identifiers(), ends_like_a_shape);
+  knows_threadgroups_ = may_specialize_ && spec_.dialect == Dialect::kMetal &&
                         std::ranges::any_of(kAttributes, [&](const AttributeRow& attribute) {
                           return attribute.knows_threadgroups && text_.body_uses(attribute.name);
                         });
@@ -118,7 +118,11 @@ SingleFlight<Binary>::Found KernelObject::find_or_make_binary(KernelUnit& unit, 
     return context_.binary_for(unit, target);
   } catch (const MissingCompilerError&) {
     // A bundle may have the code that serves any form of launch.
-    if (unit.form.is_general()) throw;
+    if (unit.form.is_general() && !unit.has_known_sizes()) throw;
+  }
+  if (unit.has_known_sizes()) {
+    unit.drop_known_sizes();
+    return find_or_make_binary(unit, target);
   }
   if (unit.form.threadgroups_are_even || unit.form.arrays_are_plain || unit.form.has_known_threads()) {
     make_for_any_example(unit.form, target.spec());
@@ -161,14 +165,15 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
   CodeSource source = CodeSource::kMemory;
   auto make = [&] {
     KernelUnit unit = unit_for(call);
-    if (knows_shapes) set_known_shapes(unit, call);
+    if (knows_shapes && specializes_) set_known_shapes(unit, call);
+    if (knows_shapes && may_know_sizes(call)) set_known_sizes(unit, call);
     if (knows_threads) unit.form.threads = known_threads(call);
     auto binary = find_or_make_binary(unit, target);
     if (binary.made_now)
       source = binary.value->source;
     else
       log(LogCategory::kCache, spec_.name, ": memory hit, by another kernel with the same text");
-    if (Recording* recording = context_.recording()) recording->add(spec_, call, knows_shapes);
+    if (Recording* recording = context_.recording()) recording->add(spec_, call, knows_shapes && may_specialize(call));
     size_t bytes = binary.value->code->threadgroup_memory_bytes(), limit = target.threadgroup_memory_limit();
     if (bytes > limit)
       throw UnsupportedError(concat(message_prefix(spec_.dialect), "`", printable(spec_.name), "` needs ", bytes,

@@ -33,7 +33,8 @@ struct Variant {
   std::vector<Dtype> input_dtypes, output_dtypes;
 
   bool is_specialized() const {
-    return std::any_of(unit.parameters.begin(), unit.parameters.end(),
+    return unit.known_grid[0] > 0 ||
+           std::any_of(unit.parameters.begin(), unit.parameters.end(),
                        [](const KernelParameter& parameter) { return !parameter.values.empty(); });
   }
 };
@@ -55,7 +56,8 @@ class FirstFew {
 };
 
 // A kernel whose body uses shapes, strides or ranks has code of its own for each of the first few, in which they are
-// constants; for later ones it has code that reads them.
+// constants; for later ones it has code that reads them. On a GPU a kernel with bounds guards has code of its own for
+// the first few combinations of a grid and arrays' sizes, too: most of its guards are proved redundant then.
 class KernelObject {
  public:
   /// For how many combinations of shapes there is code of its own. (With one or two, a program that alternates between
@@ -144,7 +146,7 @@ class KernelObject {
   LaunchForm form_for_code(const Call& call) const;
   /// The threads of a full threadgroup, where code may be made for them. Else zeros.
   std::array<uint16_t, 3> known_threads(const Call& call) const;
-  // Parts of one text: what is general, the threads, the shapes.
+  // Parts of one text: what is general, the threads, the shapes or sizes.
   struct CallKey {
     std::string_view all;
     size_t general_bytes, thread_bytes;
@@ -163,6 +165,9 @@ class KernelObject {
   }
   bool body_uses_shape_of(const std::string& name) const;
   void set_known_shapes(KernelUnit& unit, const Call& call) const;
+  /// Whether code may be made for the call's grid and how many bytes each array has.
+  bool may_know_sizes(const Call& call) const;
+  void set_known_sizes(KernelUnit& unit, const Call& call) const;
 
   // kernel_checks.cpp: what is wrong with the kernel or a call.
   void check_text(const std::string& text, std::string_view what) const;
@@ -180,6 +185,7 @@ class KernelObject {
   const KernelSpec spec_;
   Context& context_;
   const KernelText text_;
+  bool may_specialize_ = false;      // on what a launch has
   bool specializes_ = false;         // on shapes
   bool knows_threadgroups_ = false;  // code is made for the threads of a threadgroup
   Cooperation cooperation_;

@@ -4,6 +4,7 @@
 
 #include "core/array_layout.h"
 #include "core/device_traits.h"
+#include "core/launch_geometry.h"
 #include "core/settings.h"
 #include "core/text.h"
 #include "core/thread_locals.h"
@@ -131,15 +132,24 @@ KernelObject::CallKey KernelObject::call_key(const Call& call) const {
     for (uint16_t extent : threads) add(extent);
   const size_t thread_bytes = key.size() - general_bytes;
   // NVRTC makes nothing of known shapes.
-  if (specializes_ && !is_for_nvrtc(call))
+  if (is_for_nvrtc(call)) return {key, general_bytes, thread_bytes};
+  const bool knows_sizes = may_know_sizes(call);
+  if (specializes_ || knows_sizes)
     for (size_t i = 0; i < call.inputs.size(); ++i) {
-      if (!uses_shape_of(call, i)) continue;
+      if (!specializes_ || !uses_shape_of(call, i)) {
+        if (knows_sizes) add(byte_count(call.inputs[i].shape, call.inputs[i].dtype));
+        continue;
+      }
       add(static_cast<uint32_t>(call.inputs[i].shape.size()));
       for (int64_t dimension : call.inputs[i].shape) add(dimension);
       // Of a copy they follow from the shape.
       if (!copies(call.inputs[i]))
         for (int64_t stride : call.inputs[i].strides) add(stride);
     }
+  if (knows_sizes) {
+    for (const OutputArray& output : call.outputs) add(byte_count(output.shape, output.dtype));
+    for (int64_t threads : call.grid) add(threads);
+  }
   return {key, general_bytes, thread_bytes};
 }
 
@@ -192,6 +202,27 @@ void KernelObject::set_known_shapes(KernelUnit& unit, const Call& call) const {
         if (copies(input)) write_row_contiguous_strides(input.shape, parameter.values);
         break;
       default: break;
+    }
+  }
+}
+
+// Guards on a CPU compare with what the launch says, which is in a register there, mostly outside of loops.
+bool KernelObject::may_know_sizes(const Call& call) const {
+  return may_specialize_ && traits_of(call.device).form_use == FormUse::kWholeRow && !is_for_nvrtc(call) &&
+         spec_.compile_options.bounds.value_or(settings().bounds);
+}
+
+void KernelObject::set_known_sizes(KernelUnit& unit, const Call& call) const {
+  const LaunchGeometry geometry = divide_grid("", spec_.dialect, call.grid, call.threadgroup);
+  unit.known_grid = geometry.threads_per_grid;
+  for (KernelParameter& parameter : unit.parameters) {
+    if (parameter.is_batch || !parameter.from_zero) continue;
+    if (parameter.role == ParameterRole::kInput) {
+      const InputArray& input = call.inputs[parameter.argument];
+      parameter.known_bytes = static_cast<uint64_t>(byte_count(input.shape, input.dtype));
+    } else if (parameter.role == ParameterRole::kOutput) {
+      const OutputArray& output = call.outputs[parameter.argument];
+      parameter.known_bytes = static_cast<uint64_t>(byte_count(output.shape, output.dtype));
     }
   }
 }

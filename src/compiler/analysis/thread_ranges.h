@@ -3,6 +3,8 @@
 
 #include <llvm/IR/ConstantRange.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "core/kernel_unit.h"
@@ -17,10 +19,11 @@ inline constexpr uint64_t kMostThreads{kMaxThreadsPerThreadgroup};
 struct ThreadLimits {
   uint64_t extents[3] = {kMostThreads, kMostThreads, kMostThreads};  // the most threads of a threadgroup in x, y, z
   uint64_t threads = kMostThreads;
-  bool are_known = false;  // of full threadgroups
+  bool are_known = false;          // of full threadgroups
+  std::array<uint32_t, 3> grid{};  // the threads of the grid, or zeros
 
   ThreadLimits() = default;
-  explicit ThreadLimits(const KernelUnit& unit) {
+  explicit ThreadLimits(const KernelUnit& unit) : grid(unit.known_grid) {
     if (unit.form.has_known_threads()) {
       threads = 1;
       for (unsigned i = 0; i < 3; ++i) threads *= extents[i] = unit.form.threads[i];
@@ -36,21 +39,39 @@ struct ThreadLimits {
 
   /// The range of `__kiln_value(which)`.
   llvm::ConstantRange range(uint64_t which) const {
-    auto between = [](uint64_t first, uint64_t last) {
-      return llvm::ConstantRange::getNonEmpty(llvm::APInt(32, first), llvm::APInt(32, last + 1));
-    };
     const ThreadValueRow* row = thread_value_row(which);
     if (!row) return llvm::ConstantRange::getFull(32);
+    const uint64_t i = which - row->value;
     switch (row->value) {
-      case kPositionInThreadgroup: return between(0, extents[which - row->value] - 1);
-      case kThreadsPerThreadgroup: return between(1, extents[which - row->value]);
-      case kFullThreadsPerThreadgroup: {
-        const uint64_t extent = extents[which - row->value];
-        return between(are_known ? extent : 1, extent);
-      }
+      case kPositionInThreadgroup: return between(0, most_threads(i) - 1);
+      case kThreadsPerThreadgroup: return between(1, most_threads(i));
+      case kFullThreadsPerThreadgroup: return between(are_known ? extents[i] : 1, most_threads(i));
       case kIndexInThreadgroup: return between(0, threads - 1);
-      default: return llvm::ConstantRange::getFull(32);
+      case kThreadsPerGrid: return has_known_grid() ? between(grid[i], grid[i]) : any();
+      case kThreadgroupPosition: return has_known_grid() ? between(0, most_threadgroups(i) - 1) : any();
+      case kThreadgroupsPerGrid:
+        return has_known_grid() ? between(are_known ? most_threadgroups(i) : 1, most_threadgroups(i)) : any();
+      default: return any();
     }
+  }
+
+  /// The range of the thread's position in the grid along an axis.
+  llvm::ConstantRange position_in_grid(uint64_t axis) const {
+    return has_known_grid() ? between(0, uint64_t{grid[axis]} - 1) : any();
+  }
+
+ private:
+  static llvm::ConstantRange any() { return llvm::ConstantRange::getFull(32); }
+  static llvm::ConstantRange between(uint64_t first, uint64_t last) {
+    return llvm::ConstantRange::getNonEmpty(llvm::APInt(32, first), llvm::APInt(32, last + 1));
+  }
+
+  bool has_known_grid() const { return grid[0] > 0; }
+  uint64_t most_threads(uint64_t axis) const {
+    return has_known_grid() ? std::min<uint64_t>(extents[axis], grid[axis]) : extents[axis];
+  }
+  uint64_t most_threadgroups(uint64_t axis) const {
+    return are_known ? (grid[axis] + extents[axis] - 1) / extents[axis] : grid[axis];
   }
 };
 

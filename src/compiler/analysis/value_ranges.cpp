@@ -353,6 +353,20 @@ class ValueRanges::Analysis {
     return result;
   }
 
+  // Of the thread's position in the grid along an axis: `threadgroup_position * full_threads_per_threadgroup +
+  // position_in_threadgroup`, whose last threadgroup may be smaller.
+  static std::optional<unsigned> axis_of_position(BinaryOperator& sum) {
+    Value *threadgroup, *threads, *position;
+    if (!match(&sum, m_Add(m_Mul(m_Value(threadgroup), m_Value(threads)), m_Value(position)))) return std::nullopt;
+    const std::optional<uint64_t> which = thread_value(position);
+    if (!which || *which > kPositionInThreadgroupLast) return std::nullopt;
+    const unsigned axis = static_cast<unsigned>(*which - kPositionInThreadgroup);
+    if (thread_value(threadgroup) != kThreadgroupPosition + axis ||
+        thread_value(threads) != kFullThreadsPerThreadgroup + axis)
+      return std::nullopt;
+    return axis;
+  }
+
   ConstantRange compute(Instruction& instruction, BasicBlock* block, Operands operand) {
     unsigned width = width_of(instruction);
     ConstantRange full = ConstantRange::getFull(width);
@@ -361,6 +375,7 @@ class ValueRanges::Analysis {
       ConstantRange left = of(0), right = of(1);
       if (left.isEmptySet() || right.isEmptySet()) return ConstantRange::getEmpty(width);
       if (binary->getOpcode() == Instruction::Sub) return difference(*binary, block, left, right);
+      if (std::optional<unsigned> axis = axis_of_position(*binary)) return limits_.position_in_grid(*axis);
       return left.binaryOp(binary->getOpcode(), right);
     }
     if (auto* cast = dyn_cast<CastInst>(&instruction)) {

@@ -445,28 +445,28 @@ class Guards {
   void prove(Instruction& access) {
     auto size = [&](Type* type) { return layout_.getTypeStoreSize(type).getFixedValue(); };
     if (auto* load = dyn_cast<LoadInst>(&access))
-      prove(access, load->getPointerOperand(), size(load->getType()));
+      prove(access, load->getPointerOperand(), size(load->getType()), /*writes=*/false);
     else if (auto* store = dyn_cast<StoreInst>(&access))
-      prove(access, store->getPointerOperand(), size(store->getValueOperand()->getType()));
+      prove(access, store->getPointerOperand(), size(store->getValueOperand()->getType()), /*writes=*/true);
     else if (auto* update = dyn_cast<AtomicRMWInst>(&access))
-      prove(access, update->getPointerOperand(), size(update->getValOperand()->getType()));
+      prove(access, update->getPointerOperand(), size(update->getValOperand()->getType()), /*writes=*/true);
     else if (auto* exchange = dyn_cast<AtomicCmpXchgInst>(&access))
-      prove(access, exchange->getPointerOperand(), size(exchange->getCompareOperand()->getType()));
+      prove(access, exchange->getPointerOperand(), size(exchange->getCompareOperand()->getType()), /*writes=*/true);
     else if (auto* intrinsic = dyn_cast<MemIntrinsic>(&access)) {
       auto* length = dyn_cast<ConstantInt>(intrinsic->getLength());
       if (!length) return;
-      prove(access, intrinsic->getDest(), length->getZExtValue());
+      prove(access, intrinsic->getDest(), length->getZExtValue(), /*writes=*/true);
       if (auto* transfer = dyn_cast<MemTransferInst>(intrinsic))
-        prove(access, transfer->getSource(), length->getZExtValue());
+        prove(access, transfer->getSource(), length->getZExtValue(), /*writes=*/false);
     }
   }
 
-  void prove(Instruction& access, Value* pointer, uint64_t size) {
+  void prove(Instruction& access, Value* pointer, uint64_t size, bool writes) {
     std::optional<uint64_t> bytes;
     for (Value* origin : origins_from(pointer)) {
       std::optional<uint64_t> origin_bytes = bytes_of_variable(origin);
       // A store to an input that is not writable stays refused.
-      if (auto known = known_bytes_.find(origin); known != known_bytes_.end() && isa<LoadInst>(access))
+      if (auto known = known_bytes_.find(origin); known != known_bytes_.end() && (!writes || written_.contains(origin)))
         origin_bytes = known->second;
       if (!origin_bytes) return;
       bytes = std::min(bytes.value_or(*origin_bytes), *origin_bytes);

@@ -116,6 +116,8 @@ class EntryMaker {
 
   void make_positions() {
     threads_per_grid_ = numbers(offsetof(GpuGeometry, threads_per_grid));
+    if (unit_.has_known_sizes())
+      for (unsigned i = 0; i < 3; ++i) threads_per_grid_[i] = builder_.getInt32(unit_.known_grid[i]);
     full_ = numbers(offsetof(GpuGeometry, threads_per_threadgroup));
     if (unit_.form.has_known_threads())
       for (unsigned i = 0; i < 3; ++i) full_[i] = builder_.getInt32(unit_.form.threads[i]);

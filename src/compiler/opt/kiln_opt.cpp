@@ -122,8 +122,10 @@ struct Options {
   unsigned simdgroups = 0;         // of a threadgroup
   unsigned fewest = 3;             // accesses from which code is versioned
   uint64_t threadgroup_bytes = 0;  // of threadgroup memory
-  std::string parameters;          // of kBodyFunction: "in:4,batch-of-out:4,shape:4", roles and bytes of an element
-  std::vector<int64_t> values;     // of the parameters that are shapes
+  // Of kBodyFunction: "in:4,batch-of-out:4,shape:4,out:4:400", roles, bytes of an element, and known bytes of all.
+  std::string parameters;
+  std::vector<int64_t> values;         // of the parameters that are shapes
+  std::vector<int64_t> grid, threads;  // of the launch and of a threadgroup in x, y, z, where they are known
   bool is_full = false, list = false;
   bool shows_remarks = false;  // on standard error
 };
@@ -353,7 +355,8 @@ std::vector<std::string> names_of(StringRef text) {
 
 void read_parameters(StringRef text, ArrayRef<int64_t> values, KernelUnit& unit) {
   for (StringRef one : split(text, ',')) {
-    auto [role, bytes] = one.split(':');
+    auto [role, sizes] = one.split(':');
+    auto [bytes, known_bytes] = sizes.split(':');
     KernelParameter parameter;
     parameter.is_batch = role.consume_front("batch-of-");
     parameter.role = StringSwitch<ParameterRole>(role)
@@ -363,6 +366,7 @@ void read_parameters(StringRef text, ArrayRef<int64_t> values, KernelUnit& unit)
     parameter.name = concat("p", unit.parameters.size());
     parameter.element_bytes = 4;
     if (!bytes.empty() && bytes.getAsInteger(10, parameter.element_bytes)) fail("--parameters=" + text.str());
+    if (!known_bytes.empty() && known_bytes.getAsInteger(10, parameter.known_bytes)) fail("--parameters=" + text.str());
     parameter.alignment = parameter.element_bytes;
     if (parameter.role == ParameterRole::kShape) parameter.values.assign(values.begin(), values.end());
     unit.parameters.push_back(std::move(parameter));
@@ -375,6 +379,17 @@ Options read_options(int count, char** texts) {
     StringRef text = texts[i];
     auto number = [&](auto& value) {
       if (text.getAsInteger(10, value)) fail("expected a number: " + text.str());
+    };
+    auto numbers = [&](std::vector<int64_t>& values) {
+      for (StringRef one : split(text, ',')) {
+        int64_t value = 0;
+        if (one.getAsInteger(10, value)) fail("expected a number: " + one.str());
+        values.push_back(value);
+      }
+    };
+    auto extents = [&](std::vector<int64_t>& values) {
+      numbers(values);
+      if (values.size() != 3) fail("expected three numbers: " + text.str());
     };
     if (text.consume_front("--passes="))
       options.passes = text.str();
@@ -390,13 +405,13 @@ Options read_options(int count, char** texts) {
       number(options.fewest);
     else if (text.consume_front("--threadgroup-bytes="))
       number(options.threadgroup_bytes);
-    else if (text.consume_front("--values=")) {
-      for (StringRef one : split(text, ',')) {
-        int64_t value = 0;
-        if (one.getAsInteger(10, value)) fail("expected a number: " + one.str());
-        options.values.push_back(value);
-      }
-    } else if (text == "--full")
+    else if (text.consume_front("--values="))
+      numbers(options.values);
+    else if (text.consume_front("--grid="))
+      extents(options.grid);
+    else if (text.consume_front("--threads="))
+      extents(options.threads);
+    else if (text == "--full")
       options.is_full = true;
     else if (text == "--remarks")
       options.shows_remarks = true;
@@ -459,6 +474,8 @@ int main_of(int count, char** texts) {
   if (module->getDataLayout().isDefault()) module->setDataLayout(state.machine->createDataLayout());
   if (!options.parameters.empty()) read_parameters(options.parameters, options.values, state.unit);
   state.unit.form.simdgroups = options.simdgroups;
+  std::ranges::copy(options.grid, state.unit.known_grid.begin());
+  std::ranges::copy(options.threads, state.unit.form.threads.begin());
   for (const std::string& name : names_of(options.passes)) {
     run_pass_named(name, *module, state);
     if (verifyModule(*module, &errs())) fail("after the pass " + name + " the IR is not valid");

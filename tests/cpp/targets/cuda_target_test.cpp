@@ -39,6 +39,17 @@ std::vector<std::array<uint16_t, 3>>& compiled_threads() {
   return threads;
 }
 
+// The grid that each unit was compiled for, and the bytes of its arguments.
+struct KnownSizes {
+  std::array<uint32_t, 3> grid;
+  std::vector<uint64_t> bytes;
+  bool operator==(const KnownSizes&) const = default;
+};
+std::vector<KnownSizes>& compiled_sizes() {
+  static std::vector<KnownSizes> sizes;
+  return sizes;
+}
+
 // "Compiles" every unit to the same PTX.
 class PtxCompiler : public Compiler {
  public:
@@ -46,6 +57,10 @@ class PtxCompiler : public Compiler {
 
   CompileResult compile(const CompileRequest& request) override {
     compiled_threads().push_back(request.unit.form.threads);
+    KnownSizes& sizes = compiled_sizes().emplace_back(KnownSizes{request.unit.known_grid, {}});
+    for (const KernelParameter& parameter : request.unit.parameters)
+      if (parameter.role == ParameterRole::kInput || parameter.role == ParameterRole::kOutput)
+        sizes.bytes.push_back(parameter.known_bytes);
     CompileResult result;
     result.engine = "ptx";
     result.binary = image(request.unit, GpuCodeKind::kPtx, "// some PTX", threadgroup_memory_);
@@ -105,6 +120,7 @@ struct Subject {
   explicit Subject(Dialect dialect = Dialect::kMetal, size_t threadgroup_memory = 0) {
     fake() = FakeDriver{};
     compiled_threads().clear();
+    compiled_sizes().clear();
     spec.dialect = dialect;
     spec.name = "k";
     spec.input_names = {"x", "s"};
@@ -305,6 +321,44 @@ TEST(CudaLoad, MakesCodeForThreadsAndShapesApart) {
   run(6, 20);  // neither
   EXPECT_EQ(compiled_threads().size(), 23u);
   EXPECT_EQ(compiled_threads().back(), Threads{});
+}
+
+TEST(CudaLoad, MakesCodeForTheSizesOfTheFirstLaunches) {
+  auto run = [](Subject& subject, int64_t rows, int64_t columns) {
+    subject.shape = {rows, columns};
+    subject.strides = {columns, 1};
+    subject.grid = {rows * columns, 1, 1};
+    subject.run();
+  };
+  const KnownSizes none = {{}, {0, 0, 0}};
+  Subject subject;
+  subject.spec.source = "y[thread_position_in_grid.x] = x[0] + s;";
+  subject.spec.compile_options.specialize = true;
+  for (int64_t rows = 1; rows <= 8; ++rows) run(subject, rows, 32);
+  ASSERT_EQ(compiled_sizes().size(), KernelObject::kMostSpecialized + 1);
+  for (uint32_t rows = 1; rows <= KernelObject::kMostSpecialized; ++rows)
+    EXPECT_EQ(compiled_sizes()[rows - 1], (KnownSizes{{32 * rows, 1, 1}, {128 * rows, 4, 128 * rows}}));
+  EXPECT_EQ(compiled_sizes().back(), none);
+  run(subject, 4, 8);  // as many elements as the first: the body does not see the shape
+  run(subject, 9, 32);
+  EXPECT_EQ(compiled_sizes().size(), KernelObject::kMostSpecialized + 1);
+
+  Subject without_guards, general;
+  without_guards.spec.compile_options.specialize = true;
+  without_guards.spec.compile_options.bounds = false;
+  without_guards.spec.source = general.spec.source = subject.spec.source;
+  run(without_guards, 3, 8);
+  run(general, 3, 8);
+  EXPECT_EQ(compiled_sizes(), (std::vector<KnownSizes>{none, none}));
+}
+
+TEST(CudaLoad, KnowsNoSizesOfArraysThatBeginAnywhere) {
+  Subject subject;
+  subject.spec.source = "y[thread_position_in_grid.x] = x[0] + s;";
+  subject.spec.compile_options.specialize = true;
+  subject.spec.ensure_row_contiguous = false;
+  subject.run();
+  EXPECT_EQ(compiled_sizes(), (std::vector<KnownSizes>{{{64, 1, 1}, {0, 0, 256}}}));
 }
 
 TEST(CudaLoad, SaysWhatTheDriverRefuses) {

@@ -27,7 +27,7 @@ from typing import Any
 import kiln
 import numpy as np
 
-from bench import measure
+from bench import measure, stored_programs
 
 kernel = kiln.metal_kernel("next_one", ["x"], ["y"], "uint i = thread_position_in_grid.x; y[i] = x[i] + 1;")
 function = kernel.function(
@@ -173,6 +173,10 @@ def rows_of_torch(rounds: int, device: str, absent: dict[str, str]) -> list[list
         "function": lambda: function(x),
         "function, a gradient wanted": lambda: function(wanting),
     }
+    # A package that cannot be loaded ends the process.
+    fault = stored_programs.fault_of_packages(device)
+    if fault is not None:
+        absent["AOTInductor's package"] = fault
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
         steps = torch_steps(device, folder, absent)
         for name, step in steps.items():
@@ -180,7 +184,7 @@ def rows_of_torch(rounds: int, device: str, absent: dict[str, str]) -> list[list
                 calls[name] = functools.partial(step, x)
             compiled = torch.compile(model_of(step), fullgraph=True)
             calls[f"compile {name}"] = functools.partial(compiled, x)
-            if name in ("without", "function"):
+            if fault is None and name in ("without", "function"):
                 package = torch._inductor.aoti_compile_and_package(
                     torch.export.export(model_of(step), (x,)), package_path=f"{folder}/{name}.pt2"
                 )

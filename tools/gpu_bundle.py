@@ -33,19 +33,33 @@ FOLDER = ROOT / "build" / "gpu"
 BUNDLE = FOLDER / "kiln-gpu"
 
 # What the tests import besides what such a machine has (NumPy comes with PyTorch).
-WHEELS = ("pytest", "hypothesis", "ml_dtypes", "iniconfig", "pluggy", "packaging", "pygments", "sortedcontainers")
+WHEELS = (
+    "flatbuffers",
+    "pytest",
+    "hypothesis",
+    "ml_dtypes",
+    "iniconfig",
+    "pluggy",
+    "packaging",
+    "pygments",
+    "sortedcontainers",
+)
 TESTS = (
     "approximate_roots.py",
     "conftest.py",
     "function_definitions.py",
     "gpu.py",
     "guarded_pages.py",
+    "jax_transformations.py",
     "launch_bodies.py",
     "matrix_bodies.py",
     "mlx_kernels.py",
+    "mlx_transformations.py",
     "random_memory_bodies.py",
     "random_memory_check.py",
     "torch_arrays.py",
+    "torch_transformations.py",
+    "transformation_table.py",
 )
 # Kiln's part for MLX is built against MLX for the CPU, and serves both.
 MLX = "0.32.4"
@@ -75,7 +89,7 @@ def build(python: str) -> Path:
         *("cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DKILN_BUILD_PYTHON=ON"),
         f"-DPython_EXECUTABLE={environment / 'bin' / 'python'}",
     )
-    run("cmake", "--build", folder, "--target", "kiln", "_core", "_mlx")
+    run("cmake", "--build", folder, "--target", "kiln", "kiln_torch", "_core", "_mlx")
     return folder
 
 
@@ -84,7 +98,11 @@ def collect(built: Path, python: str) -> None:
     shutil.rmtree(BUNDLE, ignore_errors=True)
     package = BUNDLE / "package" / "kiln"
     shutil.copytree(ROOT / "python" / "kiln", package, ignore=shutil.ignore_patterns("__pycache__"))
-    for library in [*(built / "lib").glob("_*.so"), *(built / "lib").glob("libkiln.so.*.*.*")]:
+    for library in [
+        *(built / "lib").glob("_*.so"),
+        *(built / "lib").glob("libkiln.so.*.*.*"),
+        built / "lib" / "libkiln_torch.so",
+    ]:
         shutil.copy(library, package)
     shutil.copy(here / "lib" / "libkiln_compiler.so", package)
     # For `python -m bench.gpu.main`, with what run.py puts on the paths.

@@ -4,7 +4,9 @@
 
     python3 run.py --out results [arguments of pytest]
 
-Writes into the folder `--out`: junit.xml, doctor.json, and versions.txt of what the machine has.
+Writes into the folder `--out`: junit.xml, doctor.json, versions.txt of what the machine has, and transformations.json, what
+came of each of the libraries' transformations: bench/results/gpu_transformations.json, of which docs/transformations.md
+has its column of GPUs.
 """
 
 import argparse
@@ -51,7 +53,7 @@ def main() -> int:
     options, arguments = parser.parse_known_args()
     out = options.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
-    environment = dict(os.environ)
+    environment = {**os.environ, "TESTS_GPU_TRANSFORMATIONS": str(out / "transformations.json")}
     if IS_BUNDLE:
         install_wheels(HERE / "site", options.mlx_cuda)
         environment["PYTHONPATH"] = os.pathsep.join(

@@ -53,7 +53,9 @@ def main() -> int:
     options, arguments = parser.parse_known_args()
     out = options.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "TESTS_GPU_TRANSFORMATIONS": str(out / "transformations.json")}
+    transformations = out / "transformations.json"
+    transformations.unlink(missing_ok=True)  # to which each process of the tests adds
+    environment = {**os.environ, "TESTS_GPU_TRANSFORMATIONS": str(transformations)}
     if IS_BUNDLE:
         install_wheels(HERE / "site", options.mlx_cuda)
         environment["PYTHONPATH"] = os.pathsep.join(

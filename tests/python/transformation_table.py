@@ -9,6 +9,7 @@ a table has it as soon as there is such a file.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -29,17 +30,26 @@ class LibraryLimit(Exception):
 
 
 class Record:
-    """What a run on a GPU found, written after each transformation: the next one may end the process."""
+    """What a run on a GPU found, written after each transformation: the next one may end the process. The processes of
+    a run write one file."""
 
     def __init__(self, path: Path | None, gpu: str) -> None:
         self._path = path
-        self._content: dict[str, Any] = {"gpu": gpu, "versions": {}, "transformations": {}}
+        self._gpu = gpu
 
     def add(self, library: str, version: str, transformation: str, result: str) -> None:
-        self._content["versions"][library] = version
-        self._content["transformations"].setdefault(library, {})[transformation] = result
-        if self._path is not None:
-            self._path.write_text(json.dumps(self._content, indent=1) + "\n")
+        if self._path is None:
+            return
+        with open(self._path, "a+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(0)
+            text = file.read()
+            content: dict[str, Any] = json.loads(text) if text else {"versions": {}, "transformations": {}}
+            content["gpu"] = self._gpu
+            content["versions"][library] = version
+            content["transformations"].setdefault(library, {})[transformation] = result
+            file.truncate(0)
+            file.write(json.dumps(content, indent=1) + "\n")
 
 
 def result_of(error: BaseException) -> str:

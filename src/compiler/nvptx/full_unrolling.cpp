@@ -158,6 +158,11 @@ class Unrolling {
       Value* value = work.pop_back_val();
       if (isa<ConstantInt>(value) || !seen.insert(value).second) continue;
       if (auto* phi = dyn_cast<PHINode>(value)) {
+        // Of ways that meet in one loop.
+        if (Value* only = phi->hasConstantValue()) {
+          work.push_back(only);
+          continue;
+        }
         Loop* loop = loops_.getLoopFor(phi->getParent());
         if (!loop || loop->getHeader() != phi->getParent() || !phi->getType()->isIntegerTy()) return false;
         loops.insert(loop);

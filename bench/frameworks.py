@@ -208,14 +208,16 @@ def warp_kernel() -> Callable[[Any], Any]:
     return lambda x: kernel(x)[0]
 
 
-def rows_of_jax(rounds: int, absent: dict[str, str]) -> list[list[str]]:
+def rows_of_jax(rounds: int, device: str, absent: dict[str, str]) -> list[list[str]]:
     import jax
     import jax.numpy as jnp
 
     def callback(x: Any) -> Any:
         return jax.pure_callback(lambda x: np.asarray(x) + 1, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
 
-    x = jnp.ones(SIZE)
+    x = jax.device_put(jnp.ones(SIZE), jax.devices(device)[0])
+    of_numpy = np.ones(SIZE, np.float32)
+    empty = jax.jit(lambda x: x)
 
     def program(step: Callable[[Any], Any]) -> Callable[[], Any]:
         compiled: Any = jax.jit(lambda x: step(jnp.sin(x)) * 2)
@@ -227,12 +229,21 @@ def rows_of_jax(rounds: int, absent: dict[str, str]) -> list[list[str]]:
     except (ImportError, AttributeError) as error:
         absent["Warp's jax_kernel"] = str(error)
     calls: dict[str, Callable[[], Any]] = {
+        "jnp.sin": lambda: jnp.sin(x).block_until_ready(),
+        "an empty program of jax.jit": lambda: empty(x).block_until_ready(),
         "kernel": lambda: launch(x),
         "function": lambda: function(x).block_until_ready(),
     }
-    calls |= {f"jit {name}": program(step) for name, step in steps.items()}
+    # By themselves: what comes after a callback to Python finds colder caches.
     best = microseconds(calls, rounds)
-    rows = [[f"JAX: {name}", f"{best[name]:.1f}"] for name in ("kernel", "function")]
+    direct = list(calls)
+    others: dict[str, Callable[[], Any]] = {
+        "jax.dlpack.from_dlpack of NumPy's array": lambda: jax.dlpack.from_dlpack(of_numpy),
+        "jax.device_put of NumPy's array": lambda: jax.device_put(of_numpy).block_until_ready(),
+    }
+    direct += others
+    best |= microseconds(others | {f"jit {name}": program(step) for name, step in steps.items()}, rounds)
+    rows = [[f"JAX: {name}", f"{best[name]:.1f}"] for name in direct]
     return rows + over(best, "jit", "JAX: jit", [name for name in steps if name != "without"])
 
 
@@ -247,7 +258,7 @@ def main() -> None:
     x = np.ones(SIZE, np.float32)
     best = microseconds({"kernel": lambda: launch(x), "function": lambda: function(x)}, rounds)
     rows = [[f"NumPy: {name}", f"{time:.1f}"] for name, time in best.items()]
-    rows += rows_of_torch(rounds, device, absent) + rows_of_jax(rounds, absent)
+    rows += rows_of_torch(rounds, device, absent) + rows_of_jax(rounds, device, absent)
     place = "the CPU" if device == "cpu" else "a GPU"
     print(measure.table(f"A launch of 256 threads on {place}", ["", "microseconds"], rows))
     for name, reason in absent.items():

@@ -75,6 +75,12 @@ using ArrayFunction = std::function<std::vector<::mlx::core::array>(const std::v
 /// As a vmap rule: the kernel is launched for one element of the batch after the other.
 struct Sequential {};
 
+/// As a vmap rule: the batch is one more axis of the grid, in one launch, with the bits of a launch for each element.
+/// The batches' derivatives are the function's own under mlx::core::vmap. function() throws UnsupportedError with the
+/// line where the body does what it would do for the whole launch and not for an element; a call throws ValueError
+/// where threadgroups do not divide the grid along z.
+struct GridAxis {};
+
 /// The rules of a function, with the parameters that mlx::core::custom_function gives its rules. They compute with
 /// functions of arrays and MLX's operations, and are transformed themselves for derivatives of higher order. A
 /// transformation whose rule is missing is a TypeError that names both.
@@ -90,10 +96,10 @@ struct FunctionRules {
                                                 const std::vector<int>& argnums)>
       jvp = nullptr;
   /// (inputs, axes) to the outputs for a whole batch, and the axis of the batch in each. An axis of -1 stands for an
-  /// input that all have in common. Or Sequential{}.
+  /// input that all have in common. Or Sequential{}, or GridAxis{}.
   using Vmap = std::function<std::pair<std::vector<::mlx::core::array>, std::vector<int>>(
       const std::vector<::mlx::core::array>& inputs, const std::vector<int>& axes)>;
-  std::variant<std::monostate, Vmap, Sequential> vmap = {};
+  std::variant<std::monostate, Vmap, Sequential, GridAxis> vmap = {};
 };
 
 /// A function of arrays, made of a kernel of metal_kernel() or cuda_kernel(). `launch` says how large its outputs and

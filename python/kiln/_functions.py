@@ -488,6 +488,10 @@ class Function:
 
     # ---- What a launch needs.
 
+    def _numbers(self, specs: tuple[ArraySpec, ...]) -> tuple[Any, ...]:
+        """What the last inputs are, which depends on the shapes of the others."""
+        return ()
+
     def _launch(self, inputs: tuple[Any, ...]) -> Any:
         """Calls the kernel, with arrays that have elements."""
         outputs = self._kernel(inputs=inputs, **self._call_of(inputs))

@@ -415,9 +415,19 @@ batching.primitive_batchers[_tangent_p] = _tangent_batched
 # ---- Calls.
 
 
+# The class of arrays that have elements, from the first of them: JAX begins to use devices where one is made.
+_array: Any = None
+
+
 def call(function: Function, inputs: tuple[Any, ...]) -> Any:
     """A function with at least one array of JAX's among its inputs."""
+    global _array
     function._check_count(inputs)
+    for value in inputs:
+        if type(value) is not _array or type(value.sharding) is not SingleDeviceSharding:
+            break
+    else:
+        return function._bare(_compiled(function)(*inputs))
     arrays = []
     for value in inputs:
         if isinstance(value, bool | int | float | complex):
@@ -427,6 +437,7 @@ def call(function: Function, inputs: tuple[Any, ...]) -> Any:
         return function._bare(_bind(function, arrays))
     if any(type(x.sharding) is not SingleDeviceSharding and len(x.sharding.device_set) > 1 for x in arrays):
         return _call_on_several(function, arrays)
+    _array = type(arrays[0])
     return function._bare(_compiled(function)(*arrays))
 
 

@@ -91,7 +91,8 @@ def output_shapes(function: Function, inputs: list[mx.array]) -> list[list[int]]
     return [list(shape) for shape in function._plan(_specs(inputs)).output_shapes]
 
 
-def extents(function: Function, inputs: list[mx.array]) -> tuple[Any, Any, Any]:
-    """Grid, threadgroup and template arguments for inputs of these shapes."""
-    plan = function._plan(_specs(inputs))
-    return plan.grid, plan.threadgroup, list(plan.template)
+def extents(function: Function, inputs: list[mx.array]) -> tuple[Any, Any, Any, Any]:
+    """Grid, threadgroup and template arguments for inputs of these shapes, and the numbers that the last inputs are."""
+    specs = _specs(inputs)
+    plan = function._plan(specs)
+    return plan.grid, plan.threadgroup, list(plan.template), list(function._numbers(specs))

@@ -240,8 +240,8 @@ def call(function: Function, inputs: tuple[Any, ...]) -> Any:
     if _state.is_batching:
         return function._bare(torch.ops.kiln.launch(arguments[1], tensors, arguments[2]))
     _check_gradients(function, tensors)
-    if not _check_tangents(function, tensors) and _is_functionalized() and not _wants_gradient(tensors):
-        # PyTorch's functionalize has no autograd.Function, and needs none where there are no gradients.
+    if not _check_tangents(function, tensors) and _has_no_functions() and not _wants_gradient(tensors):
+        # Needs none where there are no gradients.
         return function._bare(torch.ops.kiln.launch(arguments[1], tensors, arguments[2]))
     return function._bare(_Call.apply(*arguments, *tensors))
 
@@ -431,9 +431,13 @@ def _check_tangents(function: Function, tensors: list[torch.Tensor]) -> bool:
     return found
 
 
-def _is_functionalized() -> bool:
+def _has_no_functions() -> bool:
+    """Whether what traces or transforms here does not know an ``autograd.Function``: PyTorch's functionalize; and vmap
+    within ``torch.export`` or ``make_fx(…, pre_dispatch=True)``."""
     top = _C._functorch.peek_interpreter_stack()
-    return top is not None and top.key() == _C._functorch.TransformType.Functionalize
+    if top is None:
+        return False
+    return top.key() == _C._functorch.TransformType.Functionalize or _is_traced_before_dispatch()
 
 
 def _has_tangent(tensor: torch.Tensor) -> bool:
@@ -453,6 +457,10 @@ _includes_key = getattr(_C, "_dispatch_tls_is_dispatch_key_included", lambda key
 _PRE_DISPATCH = getattr(_C.DispatchKey, "PreDispatch", None)
 
 
+def _is_traced_before_dispatch() -> bool:
+    return _PRE_DISPATCH is not None and _includes_key(_PRE_DISPATCH)
+
+
 def _are_plain(inputs: tuple[Any, ...]) -> bool:
     """Whether all are tensors that a kernel reads, and nothing records what is done with them."""
     if (
@@ -460,7 +468,7 @@ def _are_plain(inputs: tuple[Any, ...]) -> bool:
         or _dispatch_modes() > 0
         or _tracing_state() is not None
         or _current_level() is not None
-        or (_PRE_DISPATCH is not None and _includes_key(_PRE_DISPATCH))
+        or _is_traced_before_dispatch()
     ):
         return False
     for value in inputs:

@@ -239,7 +239,25 @@ class DeviceLibrary::Arguments {
   std::pmr::vector<OutputArray> output_arrays_{&memory_};
 };
 
+// A call as the library's profilers see it.
+class DeviceLibrary::Range {
+ public:
+  Range(const DeviceLibrary& library, const KernelObject& kernel)
+      : library_(library), range_(library.begin_range(kernel)) {}
+  ~Range() {
+    if (range_) library_.end_range(range_);
+  }
+  Range(const Range&) = delete;
+  Range& operator=(const Range&) = delete;
+
+ private:
+  const DeviceLibrary& library_;
+  void* range_;
+};
+
 PyObject* DeviceLibrary::call(const std::shared_ptr<KernelObject>& kernel, const CallArguments& given, Wanted wanted) {
+  std::optional<Range> range;
+  if (wanted == Wanted::kResult) range.emplace(*this, *kernel);
   if (wanted == Wanted::kResult)
     if (PyObject* result = repeat(*kernel, given)) return result;
   Arguments arguments(*this, *kernel, given);

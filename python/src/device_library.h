@@ -68,6 +68,13 @@ class DeviceLibrary : public ArrayLibrary {
   /// The same of operators of the library's, which transformations and profilers see.
   virtual bool may_see_operators() const { return may_record(); }
 
+  /// A range of the library's profilers, around a call; null where none looks. What end_range() is given.
+  virtual void* begin_range(const KernelObject& kernel) const {
+    static_cast<void>(kernel);
+    return nullptr;
+  }
+  virtual void end_range(void* range) const { static_cast<void>(range); }
+
   /// The end of a sentence that begins with an array: what records operations, and the remedy. Empty where nothing does
   /// that would miss a kernel.
   virtual std::string recorder() const { return {}; }
@@ -127,6 +134,7 @@ class DeviceLibrary : public ArrayLibrary {
 
  private:
   class Arguments;
+  class Range;
 
   // What call() returns with kResult, of a call that the thread's plan for it serves (runtime/run.h); null where there
   // is none, or the call has more than such calls mostly have. In repeated_call.cpp.

@@ -307,8 +307,9 @@ class PythonRules : public MlxRules {
   }
   Extents extents(const Arrays& inputs) override {
     using Templates = std::vector<std::tuple<std::string, std::variant<bool, int32_t, std::string>>>;
-    auto [grid, threadgroup, templates] = apply<std::tuple<Extent3, Extent3, Templates>>("extents", inputs);
-    Extents extents{grid, threadgroup, {}};
+    auto [grid, threadgroup, templates, numbers] =
+        apply<std::tuple<Extent3, Extent3, Templates, std::vector<int64_t>>>("extents", inputs);
+    Extents extents{grid, threadgroup, {}, std::move(numbers)};
     for (const auto& [name, value] : templates) {
       TemplateArgument& argument = extents.template_arguments.emplace_back(name, false);
       if (auto* dtype = std::get_if<std::string>(&value))

@@ -12,6 +12,7 @@
 #include <array>
 #include <utility>
 
+#include "adapters/torch_interface.h"
 #include "core/device_traits.h"
 #include "core/dtype_table.h"
 #include "core/text.h"
@@ -196,10 +197,19 @@ class TorchLibrary : public DeviceLibrary {
     static PyObject* const name = interned("_is_profiler_enabled");
     if (may_record() || !call(transform_level_).is_none()) return true;
     if (has_function_modes()) return true;
+    // Also an observer of torch.profiler's, of which no variable tells.
+    if (interface_ && interface_->has_record_callbacks) return interface_->has_record_callbacks();
     nb::object is_profiled = nb::steal(PyObject_GetAttr(profiler_.ptr(), name));
     PyErr_Clear();
     return is_profiled.is_valid() && !is_profiled.is(Py_False);
   }
+
+  void* begin_range(const KernelObject& kernel) const override {
+    if (!interface_ || !interface_->has_record_callbacks || !interface_->has_record_callbacks()) return nullptr;
+    return new TorchRange(interface_, kernel.spec().name);
+  }
+
+  void end_range(void* range) const override { delete static_cast<TorchRange*>(range); }
 
   std::string recorder() const override {
     constexpr std::string_view kRemedy =
@@ -512,6 +522,7 @@ class TorchLibrary : public DeviceLibrary {
   std::array<nb::handle, kDtypes.size()> dtypes_;
   mutable std::vector<nb::handle> gpus_;
   const DlpackExchange* exchange_ = nullptr;
+  const TorchInterface* const interface_ = torch_interface();  // null before PyTorch 2.10
 };
 
 }  // namespace

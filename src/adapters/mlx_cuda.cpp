@@ -63,12 +63,11 @@ namespace {
 // Another version's device.h is to be compared with what is declared above.
 constexpr std::string_view kVersion = "0.32.4";
 
-// Keeps memory until the GPU has used it: MLX gives what is free to the next node, which may run beside this one.
-void keep(const mx::array& array, const mx::Stream& stream) {
+}  // namespace
+
+void keep_on_gpu(const mx::array& array, const mx::Stream& stream) {
   mx::cu::get_command_encoder(stream).add_completed_handler([data = array.data_shared_ptr()] {});
 }
-
-}  // namespace
 
 void check_mlx_cuda() {
   static const std::string problem = [] {
@@ -106,13 +105,13 @@ void fill_on_gpu(mx::array& array, std::span<const std::byte> element) {
   std::memcpy(value.data<char>(), element.data(), element.size());
   std::vector<mx::array> outputs{array};
   mx::full(mx::Shape{}, value, array.dtype(), stream).primitive().eval_gpu({value}, outputs);
-  keep(value, stream);
+  keep_on_gpu(value, stream);
 }
 
 mx::array copy_on_gpu(const mx::array& array, mx::Stream stream) {
   std::vector<mx::array> outputs{mx::contiguous(array, /*allow_col_major=*/false, stream)};
   outputs[0].primitive().eval_gpu({array}, outputs);
-  keep(outputs[0], stream);
+  keep_on_gpu(outputs[0], stream);
   return outputs[0];
 }
 

@@ -28,6 +28,10 @@ void allocate_on_gpu(::mlx::core::array& array);
 /// The same, filled with `element`, the bytes of one element.
 void fill_on_gpu(::mlx::core::array& array, std::span<const std::byte> element);
 
+/// Keeps an array's memory until the GPU has used it: MLX gives what is free to the next node, which may run beside
+/// this one.
+void keep_on_gpu(const ::mlx::core::array& array, const ::mlx::core::Stream& stream);
+
 /// A row-contiguous copy, which lives until the GPU has done what was added to the stream up to the next commit.
 ::mlx::core::array copy_on_gpu(const ::mlx::core::array& array, ::mlx::core::Stream stream);
 

@@ -59,9 +59,10 @@ class KernelPrimitive : public mx::Primitive {
     for (const mx::array& input : inputs) shapes_.push_back(input.shape());
   }
 
-  void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
-    const std::optional<MlxCall> other = call_for_other_shapes(inputs);
-    const MlxCall& made = other ? *other : call_;
+  void eval_cpu(const std::vector<mx::array>& given, std::vector<mx::array>& outputs) override {
+    const std::optional<OtherShapes> other = for_other_shapes(given);
+    const MlxCall& made = other ? other->call : call_;
+    const std::vector<mx::array>& inputs = other ? other->inputs : given;
     KernelObject& kernel = *made.kernel;
     auto [shapes, dtypes] = types_of(outputs);
     KernelObject::Found found;
@@ -93,7 +94,8 @@ class KernelPrimitive : public mx::Primitive {
     }
     auto stop = std::make_shared<LaunchStop>();
     // From here on the arrays' data exists, but what earlier tasks write into it may not have been written.
-    auto task = [call = made, found, copies = std::move(copies), shapes = std::move(shapes), dtypes = std::move(dtypes),
+    auto task = [call = made, found, kept = other ? other->numbers : std::vector<mx::array>(),
+                 copies = std::move(copies), shapes = std::move(shapes), dtypes = std::move(dtypes),
                  inputs = std::move(weak_inputs), outputs = std::move(weak_outputs), stop]() mutable {
       std::vector<void*> data;
       for (mx::array& output : outputs) data.push_back(output.data<void>());
@@ -134,10 +136,13 @@ class KernelPrimitive : public mx::Primitive {
 
   // Everything becomes nodes of the stream's CUDA graph, by MLX's own means: the copies and fills that come first, and
   // the kernel. MLX keeps the memory of inputs and outputs until the graph has run.
-  void eval_gpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
+  void eval_gpu(const std::vector<mx::array>& given, std::vector<mx::array>& outputs) override {
     check_mlx_cuda();
-    const std::optional<MlxCall> other = call_for_other_shapes(inputs);
-    const MlxCall& made = other ? *other : call_;
+    const std::optional<OtherShapes> other = for_other_shapes(given);
+    const MlxCall& made = other ? other->call : call_;
+    const std::vector<mx::array>& inputs = other ? other->inputs : given;
+    if (other)
+      for (const mx::array& number : other->numbers) keep_on_gpu(number, stream());
     KernelObject& kernel = *made.kernel;
     auto [shapes, dtypes] = types_of(outputs);
     KernelObject::Found found;
@@ -207,8 +212,14 @@ class KernelPrimitive : public mx::Primitive {
   }
 
  private:
+  struct OtherShapes {
+    MlxCall call;
+    std::vector<mx::array> inputs;
+    std::vector<mx::array> numbers;  // those of `inputs` that are not the node's own
+  };
+
   // The call where inputs have other shapes than when the node was made, in a graph that was compiled for any.
-  std::optional<MlxCall> call_for_other_shapes(const std::vector<mx::array>& inputs) const {
+  std::optional<OtherShapes> for_other_shapes(const std::vector<mx::array>& inputs) const {
     auto has_shape = [](const mx::array& input, const mx::Shape& shape) { return input.shape() == shape; };
     if (!rules_ || std::ranges::equal(inputs, shapes_, has_shape)) return std::nullopt;
     MlxRules::Extents extents = rules_->extents(inputs);
@@ -216,7 +227,17 @@ class KernelPrimitive : public mx::Primitive {
     call.grid = extents.grid;
     call.threadgroup = extents.threadgroup;
     call.template_arguments = std::move(extents.template_arguments);
-    return call;
+    OtherShapes other{std::move(call), inputs, {}};
+    const size_t first = inputs.size() - extents.numbers.size();
+    for (size_t i = 0; i < extents.numbers.size(); ++i) {
+      const int64_t number = extents.numbers[i];
+      if (inputs[first + i].dtype() == mx::int32 && number != static_cast<int32_t>(number))
+        throw ValueError(concat(message_prefix(call_.kernel->spec().dialect), "`", printable(call_.kernel->spec().name),
+                                "` has ", number,
+                                " elements or threads, which a graph of 32-bit numbers cannot have."));
+      other.inputs[first + i] = other.numbers.emplace_back(number, inputs[first + i].dtype());
+    }
+    return other;
   }
 
   static std::pair<std::vector<mx::Shape>, std::vector<Dtype>> types_of(const std::vector<mx::array>& outputs) {

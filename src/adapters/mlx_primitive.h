@@ -41,6 +41,9 @@ class MlxRules {
   struct Extents {
     Extent3 grid{}, threadgroup{};
     std::vector<TemplateArgument> template_arguments;
+    // Those that the last inputs are, of a launch whose grid is a part (frontend/grid_part.h): a graph has them from
+    // when it was made.
+    std::vector<int64_t> numbers = {};
   };
 
   virtual ~MlxRules() = default;

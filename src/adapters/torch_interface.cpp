@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "core/dtype_table.h"
+#include "core/text.h"
 
 namespace kiln {
 namespace {
@@ -69,10 +70,18 @@ bool find_all(TorchInterface& torch) {
   torch.cuda = torch.cuda_type();
   find(torch.current_cuda_stream, "aoti_torch_get_current_cuda_stream", "libtorch_cuda.so");
   find(torch.requires_gradient, "_ZNK3c1010TensorImpl13requires_gradEv", "libc10.so");
+  if (!find(torch.record_begin, "aoti_record_function_start") || !find(torch.record_end, "aoti_record_function_end") ||
+      !find(torch.has_record_callbacks, "_ZN2at12hasCallbacksEv"))
+    torch.has_record_callbacks = nullptr;
   return true;
 }
 
 }  // namespace
+
+void TorchRange::begin(const TorchInterface& torch, std::string_view kernel) {
+  if (torch.record_begin(concat("kiln::", kernel).c_str(), nullptr, nullptr, 0, &record_) != 0) record_ = nullptr;
+  end_ = torch.record_end;
+}
 
 const TorchInterface* torch_interface() {
   // Several threads may find the same; a lock could be held by one that a fork leaves behind.

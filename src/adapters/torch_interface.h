@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "kiln/dtype.h"
 
@@ -25,6 +26,7 @@ using TorchTensor = struct AtenTensorOpaque*;
 using TorchList = struct StableListOpaque*;
 using TorchString = struct StringOpaque*;
 using TorchLibrary = struct TorchLibraryOpaque*;
+using TorchRecord = struct AtenRecordFunctionOpaque*;
 using TorchFunction = void (*)(TorchValue* stack, uint64_t arguments, uint64_t results);
 
 // ---- Its functions: those that an operator with lists and strings needs, which 2.10 was the first to have.
@@ -68,6 +70,12 @@ struct TorchInterface {
   // A member function of what a tensor points to, which the C functions lack. May be null.
   bool (*requires_gradient)(const void* tensor_object);
 
+  // Records of what runs, which profilers and observers keep. May be null. The first is a function of C++ that has no
+  // counterpart in C: whether something keeps them.
+  bool (*has_record_callbacks)();
+  TorchStatus (*record_begin)(const char* name, void* keywords, const void* inputs, uint64_t count, TorchRecord*);
+  TorchStatus (*record_end)(TorchRecord);
+
   // What the numbers of dtypes and devices are in this version.
   int32_t cpu, cuda;
   std::array<int32_t, kDtypeCount> dtype_codes;
@@ -78,6 +86,27 @@ struct TorchInterface {
       if (dtype_codes[i] == code) return static_cast<Dtype>(i);
     return std::nullopt;
   }
+};
+
+// A launch as profilers see it, from here to the end of the scope: by its kernel's name. Ends on the thread that it
+// begins on. Does nothing where nothing keeps records.
+class TorchRange {
+ public:
+  /// `torch` may be null.
+  TorchRange(const TorchInterface* torch, std::string_view kernel) {
+    if (torch && torch->has_record_callbacks && torch->has_record_callbacks()) begin(*torch, kernel);
+  }
+  ~TorchRange() {
+    if (record_) end_(record_);
+  }
+  TorchRange(const TorchRange&) = delete;
+  TorchRange& operator=(const TorchRange&) = delete;
+
+ private:
+  void begin(const TorchInterface& torch, std::string_view kernel);
+
+  TorchRecord record_ = nullptr;
+  TorchStatus (*end_)(TorchRecord) = nullptr;
 };
 
 /// The PyTorch that the process has loaded; null where there is none, or one before 2.10. Does not load it.

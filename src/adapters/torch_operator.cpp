@@ -286,6 +286,7 @@ TorchValue launch(const TorchInterface& torch, TorchValue* stack) {
   const TorchLaunch* known = launches().find(view, hash);
   if (!known) known = add_launch(view, hash, nullptr);
   KernelObject& kernel = *known->kernel;
+  TorchRange range(&torch, kernel.spec().name);
   check_gradients(torch, tensors);
 
   if (size_list.size() != known->sizes)

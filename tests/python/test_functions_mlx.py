@@ -54,6 +54,18 @@ def test_empty_arrays_in_programs(shape):
     close(mx.vmap(mirrored)(x, x), x * x)
 
 
+def test_parts_of_grids_in_programs_for_any_size():
+    """Their kernels are given numbers, which the program has of the shapes that it was traced with."""
+    batched = mx.compile(mx.vmap(mirrored), shapeless=True)
+    sliced = mx.compile(mirrored.shard(1, 2), shapeless=True)
+    for shape in ((8, 5), (3, 7), (4, 2), (5, 300), (1, 1)):
+        x, w = values(*shape), values(*shape) + 1
+        close(batched(x, w), w * x[:, ::-1])
+        flat = x.reshape(-1), w.reshape(-1)
+        begin = (x.size + 255) // 256 // 2 * 256
+        close(sliced(*flat)[begin:], (flat[1] * flat[0][::-1])[begin:])
+
+
 def test_several_outputs():
     for weights in ((1, 0), (0, 1), (2, 3)):
         close(

@@ -1,10 +1,14 @@
 """Kernels on JAX's arrays in the CPU's memory. What GPUs do is in test_gpu_jax.py."""
 
+import gc
+import threading
+import time
 from typing import Any
 
 import kiln
 import numpy as np
 import pytest
+from kiln import _libraries
 from launch_bodies import BODIES, launch, shows_strides
 
 jax = pytest.importorskip("jax", reason="JAX is not installed")
@@ -104,3 +108,114 @@ def test_refuses_arrays_that_are_gone():
     jax.jit(lambda y: y + 1, donate_argnums=0)(donated).block_until_ready()
     if donated.is_deleted():
         assert message_of(ValueError, lambda: call(donated)) == gone
+
+
+def test_results_are_not_copied():
+    """They lie where the kernel wrote them, and stay when the call's other objects are gone."""
+    addresses = kiln.metal_kernel(
+        "addresses", ["x"], ["y"], "uint i = thread_position_in_grid.x; y[i] = (ulong)(y + i) % 64 + x[i];"
+    )
+    for size in (1, 3, 1000, 1 << 20):
+        (y,) = addresses(
+            inputs=[jnp.zeros(size)],
+            output_shapes=[(size,)],
+            output_dtypes=["int32"],
+            grid=(size, 1, 1),
+            threadgroup=(1, 1, 1),
+        )
+        # What JAX had copied would still say where it was before; memory that JAX takes as it is begins at a multiple.
+        assert y.unsafe_buffer_pointer() % 64 == 0 and int(y[0]) == 0
+        gc.collect()
+        assert np.array_equal(np.asarray(y), np.arange(size, dtype=np.int64) * 4 % 64)
+
+
+def test_arrays_that_jax_still_computes():
+    """Also where Python computes them, which needs the interpreter's lock."""
+
+    def slow(x):
+        time.sleep(0.05)
+        return np.asarray(x) + 1
+
+    program = jax.jit(lambda x: jax.pure_callback(slow, jax.ShapeDtypeStruct(x.shape, x.dtype), x))
+    assert jnp.array_equal(call(program(eight())), eight() + 1)
+
+
+def test_another_thread_may_delete_an_array():
+    """It ends the process if what JAX holds of the array is asked for without care."""
+    gone = 0
+    for _ in range(300):
+        x = eight() + 0
+        started = threading.Event()
+
+        def delete(x=x, started=started):
+            started.wait()
+            x.delete()
+
+        thread = threading.Thread(target=delete)
+        thread.start()
+        started.set()
+        try:
+            assert jnp.array_equal(call(x), eight())
+        except ValueError as error:
+            assert "was deleted or donated" in str(error)
+            gone += 1
+        thread.join()
+    assert gone < 300
+
+
+def test_memory_of_a_deleted_array_stays_while_a_kernel_reads_it():
+    spin: Any = kiln.metal_kernel(
+        "spin",
+        ["x"],
+        ["y"],
+        INDEX + "float sum = 0; for (int k = 0; k < 20000; ++k) sum += x[(i + k) % 8192] * 0; y[i] = sum + x[i];",
+    )
+    keywords = {
+        "output_shapes": [(8192,)],
+        "output_dtypes": ["float32"],
+        "grid": (8192, 1, 1),
+        "threadgroup": (64, 1, 1),
+    }
+    expected = np.arange(8192, dtype=np.float32)
+    spin(inputs=[jnp.asarray(expected)], **keywords)
+    x = jnp.asarray(expected) + 0
+    found: list[Any] = []
+
+    def read():
+        try:
+            found.extend(spin(inputs=[x], **keywords))
+        except ValueError as error:
+            found.append(error)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    time.sleep(0.02)  # of the 50 milliseconds and more that the kernel takes
+    x.delete()
+    others = [jnp.zeros(8192) - k for k in range(20)]
+    thread.join()
+    # A thread that came late has found that the array is gone.
+    late = isinstance(found[0], ValueError) and "was deleted or donated" in str(found[0])
+    assert late or np.array_equal(np.asarray(found[0]), expected), others
+
+
+def test_too_large_results():
+    with pytest.raises(MemoryError, match=r"^There is no memory for the 1125899906842624 bytes of an output on cpu\.$"):
+        call(eight(), output_shapes=[(1 << 48,)])
+
+
+def test_arrays_by_the_function_that_jax_promises(monkeypatch):
+    """Where a version of JAX has no other, or one with other arguments."""
+    for make in (None, lambda: None):
+        monkeypatch.setattr(_libraries, "hand_to_jax", _libraries._make_hand_to_jax())
+        from jax._src import lib
+
+        module = getattr(lib, "_jax", None) or lib.xla_client._xla
+        with monkeypatch.context() as patch:
+            if make is None:
+                patch.delattr(module, "dlpack_managed_tensor_to_buffer")
+            else:
+                patch.setattr(module, "dlpack_managed_tensor_to_buffer", make)
+            seen: list[Any] = []
+            patch.setattr(jax.dlpack, "from_dlpack", lambda handed, seen=seen: seen.append(handed) or handed)
+            assert _libraries.hand_to_jax("capsule") is seen[0]
+            assert seen[0].__dlpack__(stream=None) == "capsule" and seen[0].__dlpack_device__() == (1, 0)

@@ -338,11 +338,67 @@ def test_what_passes_the_dispatcher_by():
     assert passes(text, [x], sizes)
 
 
-def test_profilers_see_launches():
-    launch(square, torch.ones(3))
+def launches_of(events):
+    return [event for event in events if "kiln" in event]
+
+
+def direct(function, x):
+    """A call of the kernel itself."""
+    return function._kernel(
+        inputs=[x], output_shapes=[x.shape], output_dtypes=[x.dtype], grid=(x.numel(), 1, 1), threadgroup=(64, 1, 1)
+    )
+
+
+def with_gradient(function, x):
+    return function(x.clone().requires_grad_())
+
+
+COMPILED = torch.compile(lambda x: square(torch.sin(x)), fullgraph=True)
+PROFILED = [
+    (direct, ["kiln::square"]),
+    (lambda function, x: function(x), ["kiln::square"]),
+    (with_gradient, ["kiln::square"]),
+    (launch, ["kiln::launch", "kiln::square"]),
+    (dispatch, ["kiln::launch", "kiln::square"]),
+    (lambda _, x: COMPILED(x), ["kiln::launch", "kiln::square"]),
+]
+
+
+@native
+@pytest.mark.parametrize(("call", "expected"), PROFILED)
+def test_profilers_see_launches(call, expected):
+    call(square, torch.ones(3))
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        launch(square, torch.ones(3))
-    assert [event.name for event in profile.events() if "kiln" in event.name] == ["kiln::launch"]
+        call(square, torch.ones(3))
+    assert launches_of(event.name for event in profile.events()) == expected
+
+
+@native
+@pytest.mark.parametrize(("call", "expected"), PROFILED)
+def test_observers_see_launches(call, expected, tmp_path):
+    call(square, torch.ones(3))
+    observer = torch.profiler.ExecutionTraceObserver()
+    observer.register_callback(str(tmp_path / "trace.json"))
+    observer.start()
+    call(square, torch.ones(3))
+    observer.stop()
+    observer.unregister_callback()
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    assert sorted(launches_of(node["name"] for node in trace["nodes"])) == expected
+
+
+@native
+def test_profilers_see_launches_that_fail():
+    broken = elementwise("broken", "y[i] = x[i] + nothing;")
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        for call in (direct, dispatch):
+            with pytest.raises(kiln.CompileError):
+                call(broken, torch.ones(3))
+        with torch.profiler.record_function("after"):
+            direct(square, torch.ones(3))
+    events = {event.name: event for event in profile.events()}
+    # Each range ends with its launch: what came later does not lie in it.
+    assert events["kiln::square"].cpu_parent.name == "after" and events["after"].cpu_parent is None
 
 
 def test_modes_see_launches():

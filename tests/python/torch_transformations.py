@@ -99,6 +99,7 @@ class Programs:
             ),
             "`torch.export`, any size": lambda: self.exported(False),
             "`torch.export(strict=True)`, any size": lambda: self.exported(True),
+            "`torch.export` of `torch.vmap`, any size": self.exported_batches,
             "AOTInductor, any size": self.aot_inductor,
             "`torch.library.opcheck`": self.opcheck,
             "activation checkpoint": self.checkpoint,
@@ -114,6 +115,24 @@ class Programs:
         for n in (3, 8):
             x = self.values(n, 5)
             close(program.module()(x), torch.sin(x) ** 2 + x * x)
+
+    def exported_batches(self) -> None:
+        batch, size = torch.export.Dim("batch"), torch.export.Dim("size")
+        for function, own in ((square, lambda x: x * x), (lambda x: mirrored(x, x), lambda x: x * x.flip(0))):
+            model = Module()
+            model.forward = lambda x, function=function: torch.vmap(function)(x)
+            for strict in (False, True):
+                program = torch.export.export(
+                    model, (self.x,), dynamic_shapes=({0: batch, 1: size},), strict=strict
+                ).module()
+                for shape in ((8, 5), (3, 7), (4, 2)):
+                    x = self.values(*shape)
+                    close(program(x), torch.vmap(own)(x))
+        for function in (product, one_by_one):
+            model = Module()
+            model.forward = lambda x, w, function=function: torch.vmap(function, in_dims=(0, None))(x, w)
+            arrays = self.x, self.values(5)
+            close(torch.export.export(model, arrays).module()(*arrays), arrays[0] * arrays[1])
 
     def gradcheck(self) -> None:
         x = self.values(5, dtype="float64").requires_grad_()

@@ -112,6 +112,112 @@ TEST(MlxFunctions, BatchesAreLaunchedOneAfterTheOther) {
   EXPECT_TRUE(are_close(sum(product)(batch), sum(operations)(batch)));
 }
 
+// x[n - 1 - i] w[i]: a body that knows where it is in its grid.
+const mx::fast::CustomKernelFunction mirrored_kernel = kiln::mlx::metal_kernel(
+    "mirrored", {"x", "w"}, {"y"}, "uint i = thread_position_in_grid.x; y[i] = w[i] * x[threads_per_grid.x - 1 - i];");
+
+mx::array reversed(const mx::array& x) { return mx::take(x, mx::arange(static_cast<int>(x.size()) - 1, -1, -1), 0); }
+
+Arrays mirrored_operations(const Arrays& in) { return {in[1] * reversed(in[0])}; }
+
+kiln::mlx::ArrayFunction make_mirrored() {
+  kiln::mlx::ArrayFunction plain =
+      kiln::mlx::function(mirrored_kernel, launch_of_first, {.vmap = kiln::mlx::GridAxis{}});
+  return kiln::mlx::function(
+      mirrored_kernel, launch_of_first,
+      {.vjp = [plain](const Arrays& in, const Arrays& cotangents, const Arrays&) -> Arrays {
+         return {plain({cotangents[0] * in[1], mx::ones_like(in[1])})[0], plain({in[0], cotangents[0]})[0]};
+       },
+       .jvp = [plain](const Arrays& in, const Arrays& tangents, const std::vector<int>& argnums) -> Arrays {
+         mx::array sum = mx::zeros_like(in[0]);
+         for (size_t i = 0; i < argnums.size(); ++i)
+           sum = sum + plain(argnums[i] == 0 ? Arrays{tangents[i], in[1]} : Arrays{in[0], tangents[i]})[0];
+         return {sum};
+       },
+       .vmap = kiln::mlx::GridAxis{}});
+}
+
+const kiln::mlx::ArrayFunction mirrored = make_mirrored();
+
+TEST(MlxFunctions, BatchesAreAnAxisOfTheGrid) {
+  const mx::array x = some({8, 5}, 1), v = some({8, 5}, 2), w = some({5}, 3);
+  struct Case {
+    Arrays in;
+    std::vector<int> axes;
+  };
+  auto square_sum = [](const kiln::mlx::ArrayFunction& f) {
+    return [f](const Arrays& in) { return mx::sum(mx::square(f(in)[0])); };
+  };
+  for (const auto& [in, axes] :
+       {Case{{x, v}, {0, 0}}, Case{{x, w}, {0, -1}}, Case{{w, v}, {-1, 0}}, Case{{mx::transpose(x), w}, {1, -1}}}) {
+    auto batched = mx::vmap(mirrored, axes, {0}), expected = mx::vmap(mirrored_operations, axes, {0});
+    EXPECT_TRUE(are_close(batched(in), expected(in)));
+    // Derivatives of batches, batches of derivatives.
+    const std::vector<int> both{0, 1};
+    EXPECT_TRUE(are_close(mx::grad(square_sum(batched), both)(in), mx::grad(square_sum(expected), both)(in)));
+    auto gradients = [&](const kiln::mlx::ArrayFunction& f) {
+      return mx::vmap([&, f](const Arrays& in) { return mx::grad(square_sum(f), both)(in); }, axes, {0, 0})(in);
+    };
+    EXPECT_TRUE(are_close(gradients(mirrored), gradients(mirrored_operations)));
+    EXPECT_TRUE(are_close(mx::jvp(batched, in, in).second, mx::jvp(expected, in, in).second));
+    // Of one input alone.
+    EXPECT_TRUE(are_close(mx::grad(square_sum(batched), std::vector{1})(in),
+                          mx::grad(square_sum(expected), std::vector{1})(in)));
+  }
+  // (MLX's own gradient of a reversal ends the process where there are no elements.)
+  const Arrays none = {mx::zeros({0, 5}), w};
+  EXPECT_EQ(mx::vmap(mirrored, {0, -1}, {0})(none)[0].shape(), (mx::Shape{0, 5}));
+  EXPECT_EQ(mx::grad(square_sum(mx::vmap(mirrored, {0, -1}, {0})), std::vector{0})(none)[0].shape(), (mx::Shape{0, 5}));
+  // A batch of batches.
+  const mx::array stack = some({3, 8, 5}, 4), rows = some({3, 5}, 5);
+  auto nested = [](const kiln::mlx::ArrayFunction& f) { return mx::vmap(mx::vmap(f, {0, -1}, {0}), {0, 0}, {0}); };
+  EXPECT_TRUE(are_close(nested(mirrored)({stack, rows}), nested(mirrored_operations)({stack, rows})));
+  auto outer = [](const kiln::mlx::ArrayFunction& f) { return mx::vmap(mx::vmap(f, {1, -1}, {0}), {-1, 0}, {0}); };
+  EXPECT_TRUE(
+      are_close(outer(mirrored)({mx::transpose(x), rows}), outer(mirrored_operations)({mx::transpose(x), rows})));
+}
+
+TEST(MlxFunctions, BatchesInGraphsForAnyShapes) {
+  auto compiled = mx::compile(mx::vmap(mirrored), /*shapeless=*/true);
+  for (const mx::Shape& shape : {mx::Shape{8, 5}, {3, 7}, {4, 2}, {5, 300}, {1, 1}}) {
+    const Arrays in = {some(shape, 1), some(shape, 2)};
+    EXPECT_TRUE(are_close(compiled(in), mx::vmap(mirrored_operations)(in))) << shape[0];
+  }
+}
+
+TEST(MlxFunctions, BatchesOfMoreBlocksThanAGridHas) {
+  auto kernel = kiln::mlx::cuda_kernel("next", {"x"}, {"y"}, "y[threadIdx.x] = x[threadIdx.x] + gridDim.z;");
+  auto function =
+      kiln::mlx::function(kernel, [](const Specs& in) { return launch_of(in[0]); }, {.vmap = kiln::mlx::GridAxis{}});
+  const mx::array x = some({70000, 2}, 1);
+  EXPECT_TRUE(are_close(mx::vmap(function)({x}), {x + 1.0f}));
+}
+
+TEST(MlxFunctions, BatchesThatAreNoAxisOfTheGrid) {
+  auto deep = [](const Specs& in) {
+    kiln::mlx::FunctionLaunch launch = launch_of(in[0]);
+    launch.grid = {1, 1, 3};
+    launch.threadgroup = {1, 1, 2};
+    return launch;
+  };
+  auto function = kiln::mlx::function(mirrored_kernel, deep, {.vmap = kiln::mlx::GridAxis{}});
+  EXPECT_EQ(
+      error_of<kiln::ValueError>([&] { mx::vmap(function)({some({4, 3}, 1), some({4, 3}, 2)}); }),
+      "[metal_kernel] A batch of `mirrored` as an axis of the grid needs whole threadgroups along z, and the grid "
+      "has 3 threads there in threadgroups of 2.");
+  auto outside = kiln::mlx::cuda_kernel("outside", {"x"}, {"y"}, "y[threadIdx.x] = block();",
+                                        "\n__device__ int block() { return blockIdx.x; }");
+  const std::string message = error_of<kiln::UnsupportedError>(
+      [&] { kiln::mlx::function(outside, launch_of_first, {.vmap = kiln::mlx::GridAxis{}}); });
+  EXPECT_NE(message.find("header:2:"), std::string::npos) << message;
+  // Without rules for derivatives.
+  auto bare = kiln::mlx::function(mirrored_kernel, launch_of_first, {.vmap = kiln::mlx::GridAxis{}});
+  const Arrays in = {some({4, 3}, 1), some({4, 3}, 2)};
+  EXPECT_EQ(
+      error_of<kiln::TypeError>([&] { mx::vjp(mx::vmap(bare), in, {in[0]}); }),
+      "[metal_kernel] Input `x` of `mirrored` is differentiated (MLX, grad, vjp), and the function has no vjp rule.");
+}
+
 TEST(MlxFunctions, RulesForBatches) {
   kiln::mlx::FunctionRules own = rules();
   int calls = 0;

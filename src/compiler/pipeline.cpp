@@ -144,6 +144,7 @@ constexpr const char* kOptionalPasses[] = {
     "prefetch",
     "pressure-scheduler",
     "reload-inputs",
+    "scalar-slow-version",
     "simdgroup-loops",
     "store-forwarding",
     "tensor-products",
@@ -198,6 +199,10 @@ constexpr unsigned kFewestRows = 3;
 // masked store to the same place.
 constexpr unsigned kLongSimdgroup = 300;
 
+// Instructions of a simdgroup from which the version that checks each access is one thread's code in a loop, where it
+// runs at the ends of arrays alone: vector code of it takes half of the time to compile both.
+constexpr unsigned kLongSlowVersion = 600;
+
 template <class Pass>
 void hoist_checks(Pipeline& pipeline, OptionalPass name, Pass pass, Function& function) {
   pipeline.run_pass(name, std::move(pass), function);
@@ -211,6 +216,13 @@ void split_lane_loops(Pipeline& pipeline, Function& function, const VectorIsa& v
 // Lines are for remarks; machine code has none.
 void strip_lines(Pipeline& pipeline, Module& module) {
   if (pipeline.request().keep_remarks) pipeline.run("strip-lines", module, [&] { return StripDebugInfo(module); });
+}
+
+bool fold_known_branches(Function& function) {
+  bool has_changed = false;
+  for (BasicBlock& block : function) has_changed |= ConstantFoldTerminator(&block, /*DeleteDeadConditions=*/true);
+  if (has_changed) removeUnreachableBlocks(function);
+  return has_changed;
 }
 
 // Only its address is asked for.
@@ -491,17 +503,35 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
                 EngineOutput& output, const VectorIsa& vector_isa) {
   const KernelUnit& unit = pipeline.request().unit;
   Module& module = *group.getParent();
+  Function* body = module.getFunction(kBodyFunction);
   // Before inlining: the function is made twice, and its entry decides for all of its accesses.
   Function* whole = nullptr;
   if (!halves_share)
     whole = pipeline.run(optional("function-versioning"), group,
                          [&] { return make_fast_version(group, pipeline.analyses(), kFewestRows); });
+  Function* slow = &group;
+  if (whole && body && !has_atomics && group.getInstructionCount() > kLongSlowVersion) {
+    pipeline.run_llvm("instsimplify", *whole);
+    pipeline.run("known-branches", *whole, [&] { return fold_known_branches(*whole); });
+    if (pipeline.run(optional("scalar-slow-version"), *whole, [&] { return take_fewer_threads(*whole, vector_isa); })) {
+      pipeline.run("thread-values", *body,
+                   [&] { lower_values(*body, body->getArg(body->arg_size() - 1), CpuImageKind::kLoop); });
+      slow = &pipeline
+                  .run("scalar-simdgroup", module,
+                       [&]() -> std::reference_wrapper<Function> { return add_scalar_simdgroup(*body, unit); })
+                  .get();
+      pipeline.run("inline-body", module, [&] { inline_into_callers(module, {body}); });
+    }
+  }
+  const bool is_scalar = slow != &group;
+  if (body && !is_scalar) pipeline.erase(*body);
   output.run_function = kRowFunction;
   Function& row = add_simd_row(group);
   if (!has_atomics) row.setNoSync();
   if (whole) {
     output.takes_rows = knows_row;
-    pipeline.run("row-loops", row, [&] { run_rows(row, *whole, group, unit.form.rows_are_runs, knows_row); });
+    pipeline.run("row-loops", row,
+                 [&] { run_rows(row, *whole, *slow, unit.form.rows_are_runs, knows_row, is_scalar); });
     pipeline.run("inline-body", module, [&] { inline_into_callers(module, {whole}); });
     if (knows_row) pipeline.run("launch-loads", row, [&] { read_launch_first(row); });
   } else if (halves_share) {
@@ -518,10 +548,11 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
   }
   // The slow path stays a function of its own.
   if (whole || halves_share) {
-    group.setLinkage(GlobalValue::InternalLinkage);
-    group.addFnAttr(Attribute::NoInline);
-    if (!has_atomics) group.setNoSync();
+    slow->setLinkage(GlobalValue::InternalLinkage);
+    slow->addFnAttr(Attribute::NoInline);
+    if (!has_atomics) slow->setNoSync();
   }
+  if (is_scalar) pipeline.erase(group);
   optimize(pipeline, module);
   if (halves_share) {
     // Before checks are hoisted out of the loop over halves: a prefetch needs the accesses' guards.
@@ -532,7 +563,10 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
   }
   // After everything that changes how many values a loop carries.
   split_lane_loops(pipeline, row, vector_isa, /*may_have_collectives=*/false);
-  if (whole) split_lane_loops(pipeline, group, vector_isa, /*may_have_collectives=*/false);
+  if (is_scalar)
+    pipeline.run(optional("masked-loads"), *slow, [&] { mask_at_loads(*slow); });
+  else if (whole)
+    split_lane_loops(pipeline, group, vector_isa, /*may_have_collectives=*/false);
   pipeline.run(optional("order-stores"), row, [&] { split_stores_in_order(row, vector_isa); });
 }
 
@@ -629,14 +663,23 @@ void lower_threadgroup(Pipeline& pipeline, Function& group, Function& full, std:
   optimize_threadgroup(pipeline, module, vector_isa);
 }
 
+// Whether some simdgroups of a launch may run one thread after the other, and others may compute lanes without a
+// thread. In other math modes the engines' bits differ, and without guards such lanes could read anywhere.
+bool may_mix_engines(Function& body, const KernelUnit& unit) {
+  return unit.bounds_guards && unit.math_mode == MathMode::kSafe && body.getInstructionCount() <= kLongBody &&
+         none_of(instructions(body), [](const Instruction& i) { return i.isAtomic(); }) && !may_spin(body) &&
+         none_of(body.getParent()->globals(),
+                 [](const GlobalVariable& v) { return v.getSection() == kThreadgroupSection; });
+}
+
 EngineOutput lower_vectorized(Pipeline& pipeline, Module& module, const VectorIsa& vector_isa, Vectorized vectorized) {
   const KernelUnit& unit = pipeline.request().unit;
-  pipeline.erase(*module.getFunction(kBodyFunction));
   EngineOutput output;
   output.engine = "simd";
   output.reason = pipeline.request().target.engine == "simd-always" ? "KILN_CPU_ENGINE asks for it" : "the default";
-  Function& group = *module.getFunction(kGroupFunction);
+  Function &group = *module.getFunction(kGroupFunction), &body = *module.getFunction(kBodyFunction);
   const bool has_points = !vectorized.points.empty();
+  if (has_points || !may_mix_engines(body, unit)) pipeline.erase(body);
   const bool knows_row = !has_points && !group.getArg(kRowOfCall)->use_empty();
   if (unit.form.rows_are_runs && !has_points)
     pipeline.run("half-offset", group, [&] { lower_half_offset(group, group.getArg(kHalfOffset)); });
@@ -790,12 +833,7 @@ std::string lower_gpu_collectives(Pipeline& pipeline, Function& body, bool has_t
   if (has_collectives) {
     // Paths that are never taken, as far as constants tell, go: a block that only returns is in no loop then.
     pipeline.run_llvm("instsimplify", body);
-    pipeline.run("known-branches", body, [&] {
-      bool has_changed = false;
-      for (BasicBlock& block : body) has_changed |= ConstantFoldTerminator(&block, /*DeleteDeadConditions=*/true);
-      if (has_changed) removeUnreachableBlocks(body);
-      return has_changed;
-    });
+    pipeline.run("known-branches", body, [&] { return fold_known_branches(body); });
     if (!keep_in_loops()) return kLostCollective;
   }
   pipeline.run("thread-index", body, [&] { split_thread_index(body); });

@@ -4,6 +4,8 @@
 #include <llvm/IR/Instructions.h>
 
 #include "compiler/engines/engine_support.h"
+#include "compiler/workgroup/thread_coarsening.h"
+#include "core/cpu_functions.h"
 #include "core/cpu_image.h"
 
 namespace kiln {
@@ -13,6 +15,7 @@ using namespace llvm;
 namespace {
 
 constexpr const char* kLongBodyFunction = "__kiln_long_body";
+constexpr const char* kScalarSimdgroupFunction = "__kiln_simdgroup.scalar";
 
 }  // namespace
 
@@ -37,41 +40,85 @@ Function& keep_out_of_loop(Function& body) {
   return *function;
 }
 
-Function& add_scalar_row(Function& body, const KernelUnit& unit, bool takes_launch) {
+namespace {
+
+Value* value_in(Value* record, unsigned which, IRBuilder<>& builder) {
+  return builder.CreatePtrAdd(record, builder.getInt64(which * sizeof(uint32_t)));
+}
+
+// The threads of a row from one position in x to another.
+struct ThreadsOfRow {
+  Value *launch, *first;  // the launch, and the record of the row's first thread
+  Value *begin, *end;
+  Value* row = nullptr;  // how many rows after that of `first`
+};
+
+// Fills the function, whose entry is empty, with a loop over threads.
+void run_threads(Function& function, Function& body, const KernelUnit& unit, bool takes_launch,
+                 function_ref<ThreadsOfRow(IRBuilder<>&)> describe) {
   LLVMContext& context = body.getContext();
-  Type *pointer = PointerType::getUnqual(context), *number = Type::getInt32Ty(context);
-  Function& row = add_function(body, kScalarRowFunction, {pointer, pointer, number});
-  IRBuilder<> builder(&row.getEntryBlock());
-  Value *launch = row.getArg(0), *first = row.getArg(1), *count = row.getArg(2);
+  IRBuilder<> builder(&function.getEntryBlock());
+  Type* number = builder.getInt32Ty();
   AllocaInst* thread = builder.CreateAlloca(ArrayType::get(builder.getInt8Ty(), sizeof(CpuThread)));
   thread->setAlignment(Align(alignof(CpuThread)));
+  const ThreadsOfRow threads = describe(builder);
+  Value* first = threads.first;
   builder.CreateMemCpy(thread, thread->getAlign(), first, thread->getAlign(), sizeof(CpuThread));
-  SmallVector<Value*> arguments = load_arguments(builder, launch, unit);
+  SmallVector<Value*> arguments = load_arguments(builder, threads.launch, unit);
   arguments.push_back(thread);
-  if (takes_launch) arguments.insert(arguments.begin(), launch);
-  auto block = [&](const char* name) { return BasicBlock::Create(context, name, &row); };
-  BasicBlock *entry = &row.getEntryBlock(), *next = block("next"), *run = block("run"), *end = block("end");
+  if (takes_launch) arguments.insert(arguments.begin(), threads.launch);
+  auto of_first = [&](unsigned which) { return builder.CreateLoad(number, value_in(first, which, builder)); };
+  Value* rows_index = nullptr;
+  if (threads.row) {
+    builder.CreateStore(builder.CreateAdd(of_first(kPositionInThreadgroup + 1), threads.row),
+                        value_in(thread, kPositionInThreadgroup + 1, builder));
+    rows_index = builder.CreateMul(threads.row, of_first(kThreadsPerThreadgroup));
+  }
+  auto block = [&](const char* name) { return BasicBlock::Create(context, name, &function); };
+  BasicBlock *entry = builder.GetInsertBlock(), *next = block("next"), *run = block("run"), *end = block("end");
   builder.CreateBr(next);
   builder.SetInsertPoint(next);
   PHINode* x = builder.CreatePHI(number, 2);
-  builder.CreateCondBr(builder.CreateICmpULT(x, count), run, end);
+  builder.CreateCondBr(builder.CreateICmpULT(x, threads.end), run, end);
   builder.SetInsertPoint(run);
-  auto value = [&](Value* record, ThreadValue which) {
-    return builder.CreatePtrAdd(record, builder.getInt64(which * sizeof(uint32_t)));
-  };
   // The rest of the position is that of the row.
   static_assert(numbers_of(ThreadValueScope::kThread) == 4,
                 "compute each value of a thread from the first one of its row");
-  builder.CreateStore(x, value(thread, kPositionInThreadgroup));
-  Value* first_index = builder.CreateLoad(number, value(first, kIndexInThreadgroup));
-  builder.CreateStore(builder.CreateAdd(first_index, x), value(thread, kIndexInThreadgroup));
+  builder.CreateStore(x, value_in(thread, kPositionInThreadgroup, builder));
+  Value* index = builder.CreateAdd(of_first(kIndexInThreadgroup), x);
+  if (rows_index) index = builder.CreateAdd(index, rows_index);
+  builder.CreateStore(index, value_in(thread, kIndexInThreadgroup, builder));
   builder.CreateCall(&body, arguments);
-  x->addIncoming(builder.getInt32(0), entry);
+  x->addIncoming(threads.begin, entry);
   x->addIncoming(builder.CreateAdd(x, builder.getInt32(1)), run);
   builder.CreateBr(next);
   builder.SetInsertPoint(end);
   builder.CreateRetVoid();
+}
+
+}  // namespace
+
+Function& add_scalar_row(Function& body, const KernelUnit& unit, bool takes_launch) {
+  LLVMContext& context = body.getContext();
+  Type *pointer = PointerType::getUnqual(context), *number = Type::getInt32Ty(context);
+  Function& row = add_function(body, kScalarRowFunction, {pointer, pointer, number});
+  run_threads(row, body, unit, takes_launch, [&](IRBuilder<>& builder) {
+    return ThreadsOfRow{row.getArg(0), row.getArg(1), builder.getInt32(0), row.getArg(2)};
+  });
   return row;
+}
+
+Function& add_scalar_simdgroup(Function& body, const KernelUnit& unit) {
+  LLVMContext& context = body.getContext();
+  Type *pointer = PointerType::getUnqual(context), *number = Type::getInt32Ty(context);
+  Function& group = add_function(body, kScalarSimdgroupFunction, {pointer, pointer, number, number, number, number});
+  group.setLinkage(GlobalValue::InternalLinkage);
+  run_threads(group, body, unit, /*takes_launch=*/false, [&](IRBuilder<>& builder) {
+    Value *x = group.getArg(kRowX), *lanes = group.getArg(kRowX + 1);
+    return ThreadsOfRow{group.getArg(kCpuLaunch), group.getArg(kCpuRecord), x, builder.CreateAdd(x, lanes),
+                        group.getArg(kRowOfCall)};
+  });
+  return group;
 }
 
 }  // namespace kiln

@@ -32,4 +32,7 @@ llvm::Function& keep_out_of_loop(llvm::Function& body);
 /// Everything outside of a row belongs to the target, and is compiled once and not with each kernel.
 llvm::Function& add_scalar_row(llvm::Function& body, const KernelUnit& unit, bool takes_launch);
 
+/// A function that runs a simdgroup of a row (workgroup/thread_coarsening.h), one thread after the other.
+llvm::Function& add_scalar_simdgroup(llvm::Function& body, const KernelUnit& unit);
+
 }  // namespace kiln

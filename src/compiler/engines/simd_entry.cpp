@@ -87,7 +87,7 @@ void run_with_masks(Function& row, Function& group, bool in_runs) {
   builder.CreateRetVoid();
 }
 
-void run_rows(Function& row, Function& whole, Function& group, bool in_runs, bool takes_rows) {
+void run_rows(Function& row, Function& whole, Function& group, bool in_runs, bool takes_rows, bool whole_takes_rest) {
   LLVMContext& context = row.getContext();
   auto block = [&](const char* name) { return BasicBlock::Create(context, name, &row); };
   BasicBlock *entry = &row.getEntryBlock(), *rows = block("rows"), *first = block("first"), *full = block("full"),
@@ -107,14 +107,18 @@ void run_rows(Function& row, Function& whole, Function& group, bool in_runs, boo
     return builder.CreateCall(&function, {row.getArg(0), row.getArg(1), half, row_of_call, x, threads});
   };
   auto go_on = [&](Value* x) {
-    builder.CreateCondBr(builder.CreateICmpUGE(builder.CreateSub(count, x), lanes), full, behind);
+    Value* left = builder.CreateSub(count, x);
+    builder.CreateCondBr(whole_takes_rest ? builder.CreateIsNotNull(left) : builder.CreateICmpUGE(left, lanes), full,
+                         behind);
   };
   PHINode* first_x = begin(first, 2);
   go_on(first_x);
   PHINode* x = begin(full, 2);
-  mark_likely(*builder.CreateCondBr(call(whole, x, lanes), next, behind));
+  Value* in_full =
+      whole_takes_rest ? builder.CreateBinaryIntrinsic(Intrinsic::umin, builder.CreateSub(count, x), lanes) : lanes;
+  mark_likely(*builder.CreateCondBr(call(whole, x, in_full), next, behind));
   builder.SetInsertPoint(next);
-  Value* next_x = builder.CreateAdd(x, lanes);
+  Value* next_x = builder.CreateAdd(x, in_full);
   go_on(next_x);
 
   PHINode* rest = begin(behind, 3);

@@ -25,8 +25,10 @@ void run_with_masks(llvm::Function& row, llvm::Function& group, bool in_runs);
 
 /// Fills `row` with loops over rows, as many as its last argument says or one, and over simdgroups. `whole` runs a full
 /// simdgroup whose accesses are all consecutive, and returns false where they are not; then `group` runs it. `group` is
-/// called outside of the loop that mostly runs, so that no register is kept for it there.
-void run_rows(llvm::Function& row, llvm::Function& whole, llvm::Function& group, bool in_runs, bool takes_rows);
+/// called outside of the loop that mostly runs, so that no register is kept for it there. `whole_takes_rest`: `whole`
+/// runs simdgroups with fewer threads too.
+void run_rows(llvm::Function& row, llvm::Function& whole, llvm::Function& group, bool in_runs, bool takes_rows,
+              bool whole_takes_rest);
 
 /// Moves loads of the launch and of the first thread's record to the entry. They are always valid, so they can leave
 /// loops that may not run.

@@ -267,6 +267,8 @@ const std::map<std::string, FunctionPass>& function_passes() {
       // versioning
       {"function-versioning",
        [](Function& f, State& s) { make_fast_version(f, s.runner.functions(), s.options.fewest); }},
+      {"scalar-slow-version",
+       [](Function& f, State& s) { answer(f.getName().str(), take_fewer_threads(f, s.vector_isa) ? "yes" : "no"); }},
       {"guarded-loop-versioning", [](Function& f, State& s) { s.runner.run_pass(GuardedLoopVersioningPass(), f); }},
       {"loop-versioning", [](Function& f, State& s) { s.runner.run_pass(LoopVersioningPass(s.options.fewest), f); }},
       {"threadgroup-versioning", run_pass(ThreadgroupVersioningPass())},

@@ -1,11 +1,13 @@
 #include "compiler/versioning/function_versioning.h"
 
+#include <llvm/Analysis/CFG.h>
 #include <llvm/Analysis/PostDominators.h>
 #include <llvm/Analysis/ScalarEvolution.h>
 #include <llvm/Analysis/ScalarEvolutionExpressions.h>
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/PatternMatch.h>
@@ -278,7 +280,106 @@ class FunctionScope : public VersioningScope {
   DenseSet<Instruction*> moved_;
 };
 
+// Whether it fails at most at the ends of an array: an offset below a limit, and 32 lanes without a wrap between them.
+bool is_check_of_bounds(Value* condition) {
+  Value *one, *other;
+  if (match(condition, m_One())) return true;
+  if (match(condition, m_LogicalAnd(m_Value(one), m_Value(other))))
+    return is_check_of_bounds(one) && is_check_of_bounds(other);
+  auto* comparison = dyn_cast<ICmpInst>(condition);
+  if (!comparison || !comparison->getOperand(0)->getType()->isIntegerTy(64)) return false;
+  return comparison->getPredicate() == ICmpInst::ICMP_ULT ||
+         (comparison->getPredicate() == ICmpInst::ICMP_EQ && isa<ConstantInt>(comparison->getOperand(1)));
+}
+
+bool is_variable(const Value* pointer) { return isa<AllocaInst>(getUnderlyingObject(pointer)); }
+
+// Of 32 lanes, with elements that a mask can select.
+bool can_be_masked(const StoreInst& store, const VectorIsa& vector_isa) {
+  const auto* type = dyn_cast<FixedVectorType>(store.getValueOperand()->getType());
+  if (!store.isSimple() || !type || type->getNumElements() != kLanes) return false;
+  const uint64_t bits = store.getDataLayout().getTypeSizeInBits(type->getElementType());
+  return bits == 32 || bits == 64 || (vector_isa.masks_small_elements && (bits == 8 || bits == 16));
+}
+
+// A masked store or scatter; else null.
+IntrinsicInst* masked_write(Instruction& instruction) {
+  auto* call = dyn_cast<IntrinsicInst>(&instruction);
+  if (!call) return nullptr;
+  const Intrinsic::ID id = call->getIntrinsicID();
+  return id == Intrinsic::masked_store || id == Intrinsic::masked_scatter ? call : nullptr;
+}
+
+// One of all lanes becomes a store, which is returned.
+StoreInst* store_all_lanes(IntrinsicInst& masked) {
+  if (masked.getIntrinsicID() != Intrinsic::masked_store || !match(masked.getArgOperand(3), m_AllOnes()))
+    return nullptr;
+  const Align align = cast<ConstantInt>(masked.getArgOperand(2))->getAlignValue();
+  StoreInst* store = IRBuilder<>(&masked).CreateAlignedStore(masked.getArgOperand(0), masked.getArgOperand(1), align);
+  store->setAAMetadata(masked.getAAMetadata());
+  masked.eraseFromParent();
+  return store;
+}
+
+// Masked stores are slow on some processors, and a store in a branch would keep the values' registers live until there.
+// So simdgroups with fewer threads store to a variable first.
+void mask_store(StoreInst& store, Value* is_full, Value* mask) {
+  Value *values = store.getValueOperand(), *address = store.getPointerOperand();
+  BasicBlock& entry = store.getFunction()->getEntryBlock();
+  auto* variable = IRBuilder<>(&entry, entry.begin()).CreateAlloca(values->getType());
+  IRBuilder<> builder(&store);
+  store.setOperand(StoreInst::getPointerOperandIndex(), builder.CreateSelect(is_full, address, variable));
+  const AAMDNodes aliases = store.getAAMetadata();
+  store.setAAMetadata(AAMDNodes());
+  builder.SetInsertPoint(SplitBlockAndInsertIfThen(builder.CreateNot(is_full), std::next(store.getIterator()),
+                                                   /*Unreachable=*/false));
+  Value* stored = builder.CreateLoad(values->getType(), variable);
+  builder.CreateMaskedStore(stored, address, store.getAlign(), mask)->setAAMetadata(aliases);
+}
+
 }  // namespace
+
+bool take_fewer_threads(Function& fast, const VectorIsa& vector_isa) {
+  for (BasicBlock& block : fast) {
+    const auto* result = dyn_cast<ReturnInst>(block.getTerminator());
+    if (!result || !match(result->getReturnValue(), m_Zero())) continue;
+    const BasicBlock* before = block.getSinglePredecessor();
+    const auto* branch = before ? dyn_cast<BranchInst>(before->getTerminator()) : nullptr;
+    if (!branch || !branch->isConditional() || !is_check_of_bounds(branch->getCondition())) return false;
+  }
+  SmallVector<std::pair<const BasicBlock*, const BasicBlock*>> back_edges;
+  FindFunctionBackedges(fast, back_edges);
+  if (!back_edges.empty()) return false;
+  SmallVector<StoreInst*> stores;
+  SmallVector<IntrinsicInst*> masked;
+  for (Instruction& instruction : instructions(fast)) {
+    if (!instruction.mayHaveSideEffects()) continue;
+    auto* store = dyn_cast<StoreInst>(&instruction);
+    if (store && is_variable(store->getPointerOperand())) continue;
+    if (store && can_be_masked(*store, vector_isa))
+      stores.push_back(store);
+    else if (IntrinsicInst* write = masked_write(instruction))
+      masked.push_back(write);
+    else
+      return false;
+  }
+  Argument* threads = fast.getArg(static_cast<unsigned>(fast.arg_size()) - 1);
+  IRBuilder<> builder(&*fast.getEntryBlock().getFirstNonPHIOrDbgOrAlloca());
+  SmallVector<Constant*> lanes;
+  for (unsigned lane = 0; lane < kLanes; ++lane) lanes.push_back(builder.getInt32(lane));
+  Value* mask = builder.CreateICmpULT(ConstantVector::get(lanes), builder.CreateVectorSplat(kLanes, threads));
+  Value* is_full = builder.CreateICmpEQ(threads, builder.getInt32(kLanes));
+  for (IntrinsicInst* write : masked) {
+    if (StoreInst* store = store_all_lanes(*write)) {
+      stores.push_back(store);
+      continue;
+    }
+    builder.SetInsertPoint(write);
+    write->setArgOperand(3, builder.CreateLogicalAnd(mask, write->getArgOperand(3)));
+  }
+  for (StoreInst* store : stores) mask_store(*store, is_full, mask);
+  return true;
+}
 
 Function* make_fast_version(Function& group, FunctionAnalysisManager& analyses, unsigned fewest) {
   const SmallVector<BranchInst*> checks = checks_of(group);

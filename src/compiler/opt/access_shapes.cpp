@@ -1,17 +1,12 @@
 #include "compiler/opt/access_shapes.h"
 
-#include <llvm/Analysis/LoopInfo.h>
-#include <llvm/Analysis/ScalarEvolution.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 
-#include "compiler/analysis/structured_flow.h"
 #include "compiler/vectorize/widener_guards.h"
 #include "compiler/vectorize/widener_lane_sums.h"
-#include "compiler/vectorize/widener_patterns.h"
-#include "compiler/vectorize/widener_strides.h"
+#include "compiler/vectorize/widener_thread_code.h"
 #include "compiler/vectorize/widener_tile_addresses.h"
-#include "compiler/vectorize/widener_wrapping.h"
 #include "core/text.h"
 
 namespace kiln {
@@ -26,13 +21,14 @@ static std::string list_of(ArrayRef<uint64_t> numbers) {
 }
 
 std::vector<std::pair<std::string, std::string>> access_shapes(Function& function, FunctionAnalysisManager& analyses) {
-  const StructuredFlow flow(function, analyses);
-  const DataLayout& layout = function.getDataLayout();
-  Strides strides(flow, analyses.getResult<LoopAnalysis>(function), layout);
-  Wrapping wrapping(flow, analyses.getResult<ScalarEvolutionAnalysis>(function), layout, strides);
-  AddressPatterns patterns(flow, layout, strides, wrapping);
+  ThreadCode code(function, analyses);
+  const StructuredFlow& flow = code.flow;
+  const DataLayout& layout = code.layout;
+  Strides& strides = code.strides;
+  Wrapping& wrapping = code.wrapping;
+  AddressPatterns& patterns = code.patterns;
   const LaneSums lane_sums(flow, layout);
-  TileAddresses tile_addresses(flow, layout, strides, wrapping, patterns);
+  TileAddresses tile_addresses(code);
   std::vector<std::pair<std::string, std::string>> shapes;
   for (Instruction& access : instructions(function)) {
     if (!isa<LoadInst, StoreInst>(access)) continue;

@@ -1,7 +1,5 @@
 #include "compiler/vectorize/widener.h"
 
-#include <llvm/Analysis/ScalarEvolution.h>
-#include <llvm/IR/Dominators.h>
 #include <llvm/IR/IntrinsicInst.h>
 
 #include "compiler/ir/guard_sinks.h"
@@ -30,36 +28,30 @@ bool is_ordering_edge_condition(const Instruction& instruction) { return calls(i
 }  // namespace
 
 Widener::Widener(Function& from, Function& to, FunctionAnalysisManager& analyses, const WidenOptions& options)
-    : from_(from),
-      flow_(from, analyses),
-      strides_(flow_, analyses.getResult<LoopAnalysis>(from), from.getDataLayout()),
-      wrapping_(flow_, analyses.getResult<ScalarEvolutionAnalysis>(from), from.getDataLayout(), strides_),
-      patterns_(flow_, from.getDataLayout(), strides_, wrapping_),
-      lanes_(to, flow_, options.vector_isa,
+    : code_(from, analyses),
+      lanes_(to, code_.flow, options.vector_isa,
              [&arithmetic = arithmetic_](Instruction& instruction, IRBuilder<>& builder) {
                return arithmetic.widen(instruction, builder);
              }),
-      blocks_(from, flow_, analyses.getResult<LoopAnalysis>(from), analyses.getResult<DominatorTreeAnalysis>(from),
-              options.vector_isa, options.is_full, lanes_),
-      lane_scalars_(strides_, blocks_, lanes_),
-      checks_(flow_, options.vector_isa, strides_, wrapping_, patterns_, lane_scalars_, lanes_),
+      blocks_(code_, options.is_full, lanes_),
+      lane_scalars_(code_.strides, blocks_, lanes_),
+      checks_(code_, lane_scalars_, lanes_),
       scratch_(lanes_),
-      arithmetic_(options.vector_isa, checks_, lanes_),
-      collectives_(options.sites, options.vector_isa, lanes_),
-      atomic_memory_(from, options.alone_offset, options.is_output, strides_, scratch_, lanes_),
+      arithmetic_(checks_, lanes_),
+      collectives_(options.sites, lanes_),
+      atomic_memory_(from, options.alone_offset, options.is_output, code_.strides, scratch_, lanes_),
       lane_loops_(lane_scalars_, scratch_, atomic_memory_, lanes_),
-      atomics_(strides_, lane_scalars_, checks_, atomic_memory_, lane_loops_, scratch_, lanes_),
-      memory_(from, flow_, analyses.getResult<ScalarEvolutionAnalysis>(from), options.vector_isa,
-              any_of(options.sites, [](const ConvergencePoint& point) { return point.is_barrier; }), strides_,
-              wrapping_, patterns_, lane_scalars_, checks_, lane_loops_, scratch_, lanes_) {}
+      atomics_(code_.strides, lane_scalars_, checks_, atomic_memory_, lane_loops_, scratch_, lanes_),
+      memory_(code_, any_of(options.sites, [](const ConvergencePoint& point) { return point.is_barrier; }),
+              lane_scalars_, checks_, lane_loops_, scratch_, lanes_) {}
 
 void Widener::run() {
-  for (auto [old_argument, new_argument] : zip(from_.args(), lanes_.function().args()))
+  for (auto [old_argument, new_argument] : zip(code_.function.args(), lanes_.function().args()))
     lanes_.set_scalar(&old_argument, &new_argument);
-  if (std::string reason = flow_.check_structure(from_); !reason.empty()) refuse(reason);
+  if (std::string reason = code_.flow.check_structure(code_.function); !reason.empty()) refuse(reason);
   blocks_.widen([this](Instruction& instruction, IRBuilder<>& builder) { widen_instruction(instruction, builder); });
   lane_scalars_.complete_phis();
-  IRBuilder<>(&lanes_.entry()).CreateBr(blocks_.begin(&from_.getEntryBlock()));
+  IRBuilder<>(&lanes_.entry()).CreateBr(blocks_.begin(&code_.function.getEntryBlock()));
 }
 
 // An address is mostly needed for the first and the last lane only, and a guard's condition for none. Their vectors are
@@ -82,7 +74,7 @@ bool Widener::can_be_postponed(Instruction& instruction) {
     case Instruction::Sub:
     case Instruction::Mul:
     case Instruction::Shl:
-    case Instruction::GetElementPtr: return strides_.stride_of(&instruction).has_value();
+    case Instruction::GetElementPtr: return code_.strides.stride_of(&instruction).has_value();
     default: return false;
   }
 }

@@ -4,7 +4,7 @@
 // call; it takes the parts that it calls as arguments of its constructor, and none takes the Widener. They are built in
 // this order, so that each calls only parts above it:
 //
-//   analyses of the thread's code, which change nothing
+//   analyses of the thread's code, which change nothing (ThreadCode has them)
 //     guards, lane_values   an access's guard; what each lane's number is at compile time (functions)
 //     strides               differences between adjacent lanes; pieces, which have a stride but at borders
 //     wrapping              whether values follow their strides whichever lanes are active
@@ -46,7 +46,6 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/PassManager.h>
 
-#include "compiler/analysis/structured_flow.h"
 #include "compiler/ir/vector_isa.h"
 #include "compiler/vectorize/widen.h"
 #include "compiler/vectorize/widener_arithmetic.h"
@@ -58,11 +57,9 @@
 #include "compiler/vectorize/widener_lane_scalars.h"
 #include "compiler/vectorize/widener_lanes.h"
 #include "compiler/vectorize/widener_memory.h"
-#include "compiler/vectorize/widener_patterns.h"
 #include "compiler/vectorize/widener_scalarized.h"
 #include "compiler/vectorize/widener_scratch.h"
-#include "compiler/vectorize/widener_strides.h"
-#include "compiler/vectorize/widener_wrapping.h"
+#include "compiler/vectorize/widener_thread_code.h"
 
 // Private to the widener*.cpp files, which use little but LLVM's types.
 namespace kiln::widening {
@@ -80,11 +77,7 @@ class Widener {
   void copy(Instruction& instruction, IRBuilder<>& builder);
   bool can_be_postponed(Instruction& instruction);
 
-  Function& from_;
-  const StructuredFlow flow_;
-  Strides strides_;
-  Wrapping wrapping_;
-  AddressPatterns patterns_;
+  ThreadCode code_;
   Lanes lanes_;
   ControlFlow blocks_;
   LaneScalars lane_scalars_;

@@ -21,8 +21,8 @@ namespace kiln::widening {
 class Arithmetic {
  public:
   /// `checks` finds the lanes in which a bounds guard holds without comparing vectors.
-  Arithmetic(const VectorIsa& isa, AddressChecks& checks, Lanes& lanes)
-      : isa_(isa), checks_(checks), lanes_(lanes), layout_(lanes.layout()) {}
+  Arithmetic(AddressChecks& checks, Lanes& lanes)
+      : isa_(lanes.vector_isa()), checks_(checks), lanes_(lanes), layout_(lanes.layout()) {}
 
   /// The instruction's vector, without its flags. Null if the lanes must run the instruction one after the other.
   Value* widen(Instruction& instruction, IRBuilder<>& builder);

@@ -15,14 +15,11 @@
 #include <optional>
 #include <tuple>
 
-#include "compiler/analysis/structured_flow.h"
 #include "compiler/ir/vector_isa.h"
 #include "compiler/vectorize/widener_guards.h"
 #include "compiler/vectorize/widener_lane_scalars.h"
 #include "compiler/vectorize/widener_lanes.h"
-#include "compiler/vectorize/widener_patterns.h"
-#include "compiler/vectorize/widener_strides.h"
-#include "compiler/vectorize/widener_wrapping.h"
+#include "compiler/vectorize/widener_thread_code.h"
 
 namespace kiln::widening {
 
@@ -60,13 +57,12 @@ using CheckedPieces = DenseMap<Instruction*, Value*>;
 
 class AddressChecks {
  public:
-  AddressChecks(const StructuredFlow& flow, const VectorIsa& isa, Strides& strides, Wrapping& wrapping,
-                AddressPatterns& patterns, LaneScalars& lane_scalars, Lanes& lanes)
-      : flow_(flow),
-        isa_(isa),
-        strides_(strides),
-        wrapping_(wrapping),
-        patterns_(patterns),
+  AddressChecks(ThreadCode& code, LaneScalars& lane_scalars, Lanes& lanes)
+      : flow_(code.flow),
+        isa_(lanes.vector_isa()),
+        strides_(code.strides),
+        wrapping_(code.wrapping),
+        patterns_(code.patterns),
         lane_scalars_(lane_scalars),
         lanes_(lanes) {}
 

@@ -14,8 +14,8 @@ namespace kiln::widening {
 
 class Collectives {
  public:
-  Collectives(ArrayRef<ConvergencePoint> points, const VectorIsa& isa, Lanes& lanes)
-      : points_(points), isa_(isa), lanes_(lanes) {}
+  Collectives(ArrayRef<ConvergencePoint> points, Lanes& lanes)
+      : points_(points), isa_(lanes.vector_isa()), lanes_(lanes) {}
 
   /// `point` is the number of the convergence point that the call refers to.
   void widen_convergence_point(CallInst& call, unsigned point, IRBuilder<>& builder);

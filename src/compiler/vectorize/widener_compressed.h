@@ -27,10 +27,10 @@ namespace kiln::widening {
 
 class CompressedStores {
  public:
-  CompressedStores(const StructuredFlow& flow, const VectorIsa& isa, LaneScalars& lane_scalars, AddressChecks& checks,
+  CompressedStores(const StructuredFlow& flow, LaneScalars& lane_scalars, AddressChecks& checks,
                    LaneAccesses& lane_accesses, Lanes& lanes)
       : flow_(flow),
-        isa_(isa),
+        isa_(lanes.vector_isa()),
         lane_scalars_(lane_scalars),
         checks_(checks),
         lane_accesses_(lane_accesses),

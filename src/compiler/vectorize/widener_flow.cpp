@@ -24,9 +24,14 @@ bool is_cheap(const Instruction& instruction) {
 
 }  // namespace
 
-ControlFlow::ControlFlow(Function& from, const StructuredFlow& flow, LoopInfo& loops, DominatorTree& dominators,
-                         const VectorIsa& isa, bool is_full, Lanes& lanes)
-    : from_(from), flow_(flow), loops_(loops), dominators_(dominators), isa_(isa), is_full_(is_full), lanes_(lanes) {}
+ControlFlow::ControlFlow(ThreadCode& code, bool is_full, Lanes& lanes)
+    : from_(code.function),
+      flow_(code.flow),
+      loops_(code.loops),
+      dominators_(code.dominators),
+      isa_(lanes.vector_isa()),
+      is_full_(is_full),
+      lanes_(lanes) {}
 
 void ControlFlow::widen(WidenInstruction widen_instruction) {
   ReversePostOrderTraversal<Function*> order(&from_);

@@ -8,15 +8,13 @@
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/DenseSet.h>
-#include <llvm/Analysis/LoopInfo.h>
-#include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
 
 #include <optional>
 #include <vector>
 
-#include "compiler/analysis/structured_flow.h"
 #include "compiler/vectorize/widener_lanes.h"
+#include "compiler/vectorize/widener_thread_code.h"
 
 namespace kiln::widening {
 
@@ -25,8 +23,7 @@ class ControlFlow {
   using WidenInstruction = function_ref<void(Instruction&, IRBuilder<>&)>;
 
   /// `is_full`: all lanes are active at entry. Otherwise the last argument is their number.
-  ControlFlow(Function& from, const StructuredFlow& flow, LoopInfo& loops, DominatorTree& dominators,
-              const VectorIsa& isa, bool is_full, Lanes& lanes);
+  ControlFlow(ThreadCode& code, bool is_full, Lanes& lanes);
 
   /// Widens all blocks. `widen_instruction` emits what an instruction becomes at the end of the current block.
   void widen(WidenInstruction widen_instruction);

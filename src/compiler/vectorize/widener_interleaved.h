@@ -6,7 +6,6 @@
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/DenseSet.h>
-#include <llvm/Analysis/ScalarEvolution.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 
@@ -15,7 +14,7 @@
 #include "compiler/vectorize/widener_lane_accesses.h"
 #include "compiler/vectorize/widener_lanes.h"
 #include "compiler/vectorize/widener_strided.h"
-#include "compiler/vectorize/widener_strides.h"
+#include "compiler/vectorize/widener_thread_code.h"
 #include "compiler/vectorize/widener_tiles.h"
 
 namespace kiln::widening {
@@ -23,10 +22,10 @@ namespace kiln::widening {
 class InterleavedAccesses {
  public:
   /// `tiles`: its stores are not interleaved ones.
-  InterleavedAccesses(ScalarEvolution& evolution, Strides& strides, const Tiles& tiles, AddressChecks& checks,
-                      StridedAccesses& strided, LaneAccesses& lane_accesses, Lanes& lanes)
-      : evolution_(evolution),
-        strides_(strides),
+  InterleavedAccesses(ThreadCode& code, const Tiles& tiles, AddressChecks& checks, StridedAccesses& strided,
+                      LaneAccesses& lane_accesses, Lanes& lanes)
+      : evolution_(code.evolution),
+        strides_(code.strides),
         tiles_(tiles),
         checks_(checks),
         strided_(strided),

@@ -18,9 +18,9 @@ namespace kiln::widening {
 class LaneAccesses {
  public:
   /// `has_barriers`: the function may be suspended, so that it calls no function that is shared by the module.
-  LaneAccesses(const VectorIsa& isa, bool has_barriers, Strides& strides, LaneScalars& lane_scalars,
-               AddressChecks& checks, LaneLoops& lane_loops, Lanes& lanes)
-      : isa_(isa),
+  LaneAccesses(bool has_barriers, Strides& strides, LaneScalars& lane_scalars, AddressChecks& checks,
+               LaneLoops& lane_loops, Lanes& lanes)
+      : isa_(lanes.vector_isa()),
         has_barriers_(has_barriers),
         strides_(strides),
         lane_scalars_(lane_scalars),

@@ -131,6 +131,7 @@ class Lanes {
 
   // ---- What the processor has for lanes
 
+  const VectorIsa& vector_isa() const { return isa_; }
   /// Masked loads and stores of elements of so many bytes.
   bool can_mask(uint64_t bytes) const { return is_word(bytes) || isa_.masks_small_elements; }
   bool has_gathers(Type* type) const { return isa_.has_gathers && is_word(layout_.getTypeSizeInBits(type) / 8); }

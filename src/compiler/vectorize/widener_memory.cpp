@@ -10,33 +10,31 @@
 
 namespace kiln::widening {
 
-MemoryAccesses::MemoryAccesses(Function& from, const StructuredFlow& flow, ScalarEvolution& evolution,
-                               const VectorIsa& isa, bool has_barriers, Strides& strides, Wrapping& wrapping,
-                               AddressPatterns& patterns, LaneScalars& lane_scalars, AddressChecks& checks,
+MemoryAccesses::MemoryAccesses(ThreadCode& code, bool has_barriers, LaneScalars& lane_scalars, AddressChecks& checks,
                                LaneLoops& lane_loops, Scratch& scratch, Lanes& lanes)
-    : strides_(strides),
+    : strides_(code.strides),
       checks_(checks),
       lane_loops_(lane_loops),
       lanes_(lanes),
       layout_(lanes.layout()),
-      lane_sums_(flow, layout_),
-      tile_addresses_(flow, layout_, strides, wrapping, patterns),
-      strided_(isa, lanes),
-      lane_accesses_(isa, has_barriers, strides, lane_scalars, checks, lane_loops, lanes),
-      tiles_(evolution, tile_addresses_, lane_scalars, lane_accesses_, lanes),
-      interleaved_(evolution, strides, tiles_, checks, strided_, lane_accesses_, lanes),
-      shared_checks_(flow, evolution, strides, patterns, tiles_, interleaved_, lane_scalars, checks, strided_,
-                     lane_loops, scratch, lanes),
-      zeroed_loads_(strides, checks, strided_, lane_accesses_, lanes),
-      pattern_accesses_(isa, patterns, checks, strided_, lane_accesses_, lanes),
-      compressed_(flow, isa, lane_scalars, checks, lane_accesses_, lanes),
-      run_time_shapes_(flow, isa, strides, lane_sums_, checks, strided_, lane_accesses_, lanes) {
-  tiles_.find(from);
-  for (BasicBlock& block : from) {
+      lane_sums_(code.flow, layout_),
+      tile_addresses_(code),
+      strided_(lanes),
+      lane_accesses_(has_barriers, code.strides, lane_scalars, checks, lane_loops, lanes),
+      tiles_(code.evolution, tile_addresses_, lane_scalars, lane_accesses_, lanes),
+      interleaved_(code, tiles_, checks, strided_, lane_accesses_, lanes),
+      shared_checks_(code, lane_scalars, checks, strided_, lane_loops, scratch, lanes),
+      zeroed_loads_(code.strides, checks, strided_, lane_accesses_, lanes),
+      pattern_accesses_(code.patterns, checks, strided_, lane_accesses_, lanes),
+      compressed_(code.flow, lane_scalars, checks, lane_accesses_, lanes),
+      run_time_shapes_(code, lane_sums_, checks, strided_, lane_accesses_, lanes) {
+  auto is_taken = [this](LoadInst& load) { return interleaved_.contains(load) || tiles_.is_at(load); };
+  tiles_.find(code.function);
+  for (BasicBlock& block : code.function) {
     interleaved_.find(block);
-    shared_checks_.find(block);
+    shared_checks_.find(block, is_taken);
   }
-  zeroed_loads_.find(from, [&](LoadInst& load) { return interleaved_.contains(load) || tiles_.is_at(load); });
+  zeroed_loads_.find(code.function, is_taken);
 }
 
 // The lanes' variables are consecutive in memory, but for interleaved ones (vectorize/interleaved_variables.h).

@@ -21,16 +21,14 @@
 #include "compiler/vectorize/widener_lane_sums.h"
 #include "compiler/vectorize/widener_lanes.h"
 #include "compiler/vectorize/widener_pattern_accesses.h"
-#include "compiler/vectorize/widener_patterns.h"
 #include "compiler/vectorize/widener_run_time_shapes.h"
 #include "compiler/vectorize/widener_scalarized.h"
 #include "compiler/vectorize/widener_scratch.h"
 #include "compiler/vectorize/widener_shared_checks.h"
 #include "compiler/vectorize/widener_strided.h"
-#include "compiler/vectorize/widener_strides.h"
+#include "compiler/vectorize/widener_thread_code.h"
 #include "compiler/vectorize/widener_tile_addresses.h"
 #include "compiler/vectorize/widener_tiles.h"
-#include "compiler/vectorize/widener_wrapping.h"
 #include "compiler/vectorize/widener_zeros.h"
 
 namespace kiln::widening {
@@ -38,10 +36,8 @@ namespace kiln::widening {
 class MemoryAccesses {
  public:
   /// Finds the accesses that are emitted together, and moves their addresses to the first of them.
-  MemoryAccesses(Function& from, const StructuredFlow& flow, ScalarEvolution& evolution, const VectorIsa& isa,
-                 bool has_barriers, Strides& strides, Wrapping& wrapping, AddressPatterns& patterns,
-                 LaneScalars& lane_scalars, AddressChecks& checks, LaneLoops& lane_loops, Scratch& scratch,
-                 Lanes& lanes);
+  MemoryAccesses(ThreadCode& code, bool has_barriers, LaneScalars& lane_scalars, AddressChecks& checks,
+                 LaneLoops& lane_loops, Scratch& scratch, Lanes& lanes);
 
   void widen_variable(AllocaInst& variable);
   void widen_load(LoadInst& load, IRBuilder<>& builder);

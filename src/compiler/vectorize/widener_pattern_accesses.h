@@ -21,9 +21,9 @@ namespace kiln::widening {
 
 class PatternAccesses {
  public:
-  PatternAccesses(const VectorIsa& isa, AddressPatterns& patterns, AddressChecks& checks, StridedAccesses& strided,
+  PatternAccesses(AddressPatterns& patterns, AddressChecks& checks, StridedAccesses& strided,
                   LaneAccesses& lane_accesses, Lanes& lanes)
-      : isa_(isa),
+      : isa_(lanes.vector_isa()),
         patterns_(patterns),
         checks_(checks),
         strided_(strided),

@@ -29,24 +29,23 @@
 #include <optional>
 #include <utility>
 
-#include "compiler/analysis/structured_flow.h"
 #include "compiler/ir/vector_isa.h"
 #include "compiler/vectorize/widener_checks.h"
 #include "compiler/vectorize/widener_lane_accesses.h"
 #include "compiler/vectorize/widener_lane_sums.h"
 #include "compiler/vectorize/widener_lanes.h"
 #include "compiler/vectorize/widener_strided.h"
-#include "compiler/vectorize/widener_strides.h"
+#include "compiler/vectorize/widener_thread_code.h"
 
 namespace kiln::widening {
 
 class RunTimeShapes {
  public:
-  RunTimeShapes(const StructuredFlow& flow, const VectorIsa& isa, Strides& strides, const LaneSums& lane_sums,
-                AddressChecks& checks, StridedAccesses& strided, LaneAccesses& lane_accesses, Lanes& lanes)
-      : flow_(flow),
-        isa_(isa),
-        strides_(strides),
+  RunTimeShapes(ThreadCode& code, const LaneSums& lane_sums, AddressChecks& checks, StridedAccesses& strided,
+                LaneAccesses& lane_accesses, Lanes& lanes)
+      : flow_(code.flow),
+        isa_(lanes.vector_isa()),
+        strides_(code.strides),
         lane_sums_(lane_sums),
         checks_(checks),
         strided_(strided),

@@ -36,10 +36,9 @@ bool SharedChecks::can_share_check(const AccessGroup& group, LoadInst& load, Mem
   return true;
 }
 
-void SharedChecks::find(BasicBlock& block) {
+void SharedChecks::find(BasicBlock& block, function_ref<bool(LoadInst&)> is_taken) {
   auto is_candidate = [&](LoadInst& load) {
-    if (!lanes_.is_divergent(load.getPointerOperand()) || load.getType()->isIntegerTy(1) || tiles_.is_at(load) ||
-        interleaved_.contains(load))
+    if (!lanes_.is_divergent(load.getPointerOperand()) || load.getType()->isIntegerTy(1) || is_taken(load))
       return false;
     auto [allowed, address] = guarded_address_of(load);
     std::optional<LaneGuard> guard = lane_guard_of(allowed, flow_);

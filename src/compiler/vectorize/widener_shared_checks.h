@@ -8,7 +8,7 @@
 #pragma once
 
 #include <llvm/ADT/DenseMap.h>
-#include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 
@@ -16,33 +16,25 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/analysis/structured_flow.h"
 #include "compiler/vectorize/widener_access_groups.h"
 #include "compiler/vectorize/widener_checks.h"
-#include "compiler/vectorize/widener_interleaved.h"
 #include "compiler/vectorize/widener_lane_scalars.h"
 #include "compiler/vectorize/widener_lanes.h"
-#include "compiler/vectorize/widener_patterns.h"
 #include "compiler/vectorize/widener_scalarized.h"
 #include "compiler/vectorize/widener_scratch.h"
 #include "compiler/vectorize/widener_strided.h"
-#include "compiler/vectorize/widener_strides.h"
-#include "compiler/vectorize/widener_tiles.h"
+#include "compiler/vectorize/widener_thread_code.h"
 
 namespace kiln::widening {
 
 class SharedChecks {
  public:
-  /// Loads of `tiles` and `interleaved` have checks of their own.
-  SharedChecks(const StructuredFlow& flow, ScalarEvolution& evolution, Strides& strides, AddressPatterns& patterns,
-               const Tiles& tiles, const InterleavedAccesses& interleaved, LaneScalars& lane_scalars,
-               AddressChecks& checks, StridedAccesses& strided, LaneLoops& lane_loops, Scratch& scratch, Lanes& lanes)
-      : flow_(flow),
-        evolution_(evolution),
-        strides_(strides),
-        patterns_(patterns),
-        tiles_(tiles),
-        interleaved_(interleaved),
+  SharedChecks(ThreadCode& code, LaneScalars& lane_scalars, AddressChecks& checks, StridedAccesses& strided,
+               LaneLoops& lane_loops, Scratch& scratch, Lanes& lanes)
+      : flow_(code.flow),
+        evolution_(code.evolution),
+        strides_(code.strides),
+        patterns_(code.patterns),
         lane_scalars_(lane_scalars),
         checks_(checks),
         strided_(strided),
@@ -52,7 +44,8 @@ class SharedChecks {
         layout_(lanes.layout()) {}
 
   /// Called once for each block, before the function is widened and after the block's interleaved accesses are found.
-  void find(BasicBlock& block);
+  /// `is_taken`: the load is emitted with others, and has a check of its own.
+  void find(BasicBlock& block, function_ref<bool(LoadInst&)> is_taken);
 
   /// False if the load shares no check.
   bool load(LoadInst& load, IRBuilder<>& builder);
@@ -76,8 +69,6 @@ class SharedChecks {
   ScalarEvolution& evolution_;
   Strides& strides_;
   AddressPatterns& patterns_;
-  const Tiles& tiles_;
-  const InterleavedAccesses& interleaved_;
   LaneScalars& lane_scalars_;
   AddressChecks& checks_;
   StridedAccesses& strided_;

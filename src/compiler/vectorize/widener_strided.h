@@ -21,7 +21,7 @@ Value* collected(ArrayRef<Value*> registers, ArrayRef<unsigned> elements, IRBuil
 
 class StridedAccesses {
  public:
-  StridedAccesses(const VectorIsa& isa, Lanes& lanes) : isa_(isa), lanes_(lanes), layout_(lanes.layout()) {}
+  explicit StridedAccesses(Lanes& lanes) : isa_(lanes.vector_isa()), lanes_(lanes), layout_(lanes.layout()) {}
 
   /// Active lanes' elements; those of other lanes are not touched where the processor can mask such elements.
   Value* load_consecutive(LoadInst& load, Value* address, IRBuilder<>& builder);

@@ -4,18 +4,14 @@
 // It reads the thread's code and changes nothing. An address is followed through 12 operations in a row at most.
 #pragma once
 
-#include <llvm/IR/DataLayout.h>
 #include <llvm/IR/Instructions.h>
 
 #include <array>
 #include <cstdint>
 #include <optional>
 
-#include "compiler/analysis/structured_flow.h"
 #include "compiler/ir/simdgroup.h"
-#include "compiler/vectorize/widener_patterns.h"
-#include "compiler/vectorize/widener_strides.h"
-#include "compiler/vectorize/widener_wrapping.h"
+#include "compiler/vectorize/widener_thread_code.h"
 
 namespace kiln::widening {
 
@@ -33,9 +29,12 @@ struct LaneOffsets {
 
 class TileAddresses {
  public:
-  TileAddresses(const StructuredFlow& flow, const DataLayout& layout, Strides& strides, Wrapping& wrapping,
-                AddressPatterns& patterns)
-      : flow_(flow), layout_(layout), strides_(strides), wrapping_(wrapping), patterns_(patterns) {}
+  explicit TileAddresses(ThreadCode& code)
+      : flow_(code.flow),
+        layout_(code.layout),
+        strides_(code.strides),
+        wrapping_(code.wrapping),
+        patterns_(code.patterns) {}
 
   /// Of a load or a store. Its guard must compare an offset with the same lane offsets. Nothing for addresses with a
   /// stride: such accesses are strided.

@@ -379,6 +379,10 @@ def test_approximations_outside_of_safe_mode():
         code = root("rsqrt", mode)
         assert "rsqrt.approx.ftz.f32" in code and "sqrt.rn" not in code
 
+    for name, instruction in {"exp2": "ex2", "log2": "lg2", "sin": "sin", "cos": "cos", "sqrt": "sqrt"}.items():
+        assert f"{instruction}.approx.ftz.f32" in root(name, "fast")
+        assert f"{instruction}.approx" not in root(name, "safe")
+
 
 @pytest.mark.parametrize(
     ("architecture", "limit"), [("sm_80", 166912), ("sm_86", 101376), ("sm_90", 232448), ("sm_90a", 232448)]
@@ -419,6 +423,21 @@ def test_exchanges_before_other_barriers():
         "error: the kernel's threads exchange values where Kiln cannot tell which of them are there: they may leave a loop"
         " with a threadgroup_barrier and come to one again"
     )
+
+
+@pytest.mark.parametrize(
+    ("source", "where"),
+    [
+        ('y[i] = x0[i];\nif (x0[i] > 3) os_log_default.log("%f", x0[i]);', "source:2:35"),
+        ('y[i] = x0[i];\n\nos_log_default.log_error("%d", int(i));', "source:3:26"),
+        ("check(x0[i]); y[i] = x0[i];", "header:1:53"),
+    ],
+)
+def test_log_that_a_thread_may_come_to(source, where):
+    header = 'void check(float v) { if (v > 5) os_log_default.log("%f", v); }'
+    with pytest.raises(kiln.UnsupportedError) as caught:
+        code_of("uint i = thread_position_in_grid.x; " + source, [X], header=header)
+    assert str(caught.value).splitlines()[1] == f"{where}: error: 'os_log': printing is not supported"
 
 
 def test_too_many_arguments():

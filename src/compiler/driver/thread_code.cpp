@@ -1,5 +1,7 @@
 #include "compiler/driver/thread_code.h"
 
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/ConstantFolding.h>
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/Demangle/Demangle.h>
 #include <llvm/IR/Constants.h>
@@ -44,14 +46,32 @@ const llvm::GlobalVariable* find_mutable_variable(const llvm::Module& module) {
   return nullptr;
 }
 
+// What a value is if it is computed from constants: no pass has folded them yet, and Clang packs small structures that
+// are arguments into a number.
+llvm::Constant* constant_of(llvm::Value* value, const llvm::DataLayout& layout) {
+  if (auto* constant = llvm::dyn_cast<llvm::Constant>(value)) return constant;
+  if (!llvm::isa<llvm::BinaryOperator, llvm::CastInst>(value)) return nullptr;
+  auto* instruction = llvm::cast<llvm::Instruction>(value);
+  llvm::SmallVector<llvm::Constant*> operands;
+  for (llvm::Value* operand : instruction->operands()) {
+    operands.push_back(constant_of(operand, layout));
+    if (!operands.back()) return nullptr;
+  }
+  return llvm::ConstantFoldInstOperands(instruction, operands, layout);
+}
+
 // Where a thread would come to what is not supported.
 std::optional<Diagnostic> find_unsupported(const llvm::Module& module, const KernelUnit& unit) {
   const llvm::Function* function = module.getFunction(kUnsupportedFunction);
   if (!function) return std::nullopt;
   for (const llvm::User* user : function->users()) {
     const auto* call = llvm::dyn_cast<llvm::CallBase>(user);
-    const auto* line = call ? llvm::dyn_cast<llvm::ConstantInt>(call->getArgOperand(0)) : nullptr;
-    const auto* column = call ? llvm::dyn_cast<llvm::ConstantInt>(call->getArgOperand(1)) : nullptr;
+    if (!call) continue;
+    auto number = [&](unsigned argument) {
+      return llvm::dyn_cast_or_null<llvm::ConstantInt>(
+          constant_of(call->getArgOperand(argument), module.getDataLayout()));
+    };
+    const llvm::ConstantInt *line = number(0), *column = number(1);
     if (!line || !column) continue;
     llvm::StringRef what;
     llvm::getConstantStringInfo(call->getArgOperand(2), what);

@@ -19,7 +19,7 @@ ASAN_TESTS := interfaces launch errors wrong_calls wrong_containers wrong_kernel
 # cmake, ninja and ctest of the environment come first.
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH" &&
 
-.PHONY: all build demo docs gallery gpu-bundle test test-all test-python test-python-all test-costs test-frameworks test-cpp test-gpu test-asan test-tsan wheels test-wheels sdist test-sdist coverage fuzz check lists lint tidy types stubs bench bench-engines bench-growth bench-frameworks bench-passes bench-gpu format clean help
+.PHONY: all build demo docs gallery gpu-bundle test test-all test-python test-python-all test-costs test-frameworks test-cpp test-gpu test-asan test-tsan wheels test-wheels sdist test-sdist coverage coverage-compiler coverage-build fuzz check lists lint tidy types stubs bench bench-engines bench-growth bench-frameworks bench-passes bench-gpu format clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -190,10 +190,17 @@ test-sdist: sdist
 		--wheel-dir dist .
 
 # make coverage      which lines the tests reach; fails where too few are (docs/coverage.md)
-coverage: build $(STAMPS)/coverage
+coverage: coverage-build
+	$(IN_VENV) build/coverage/env/bin/python tools/measure_coverage.py build/coverage
+
+# make coverage-compiler  the same of the compiler's library alone, with the tests that are for it; writes its tables to
+#                    docs/coverage.md; half an hour
+coverage-compiler: coverage-build
+	$(IN_VENV) build/coverage/env/bin/python tools/measure_coverage.py build/coverage --compiler
+
+coverage-build: build $(STAMPS)/coverage
 	$(IN_VENV) cmake --preset coverage && cmake --build --preset coverage
 	$(IN_VENV) python tools/install_preset.py coverage
-	$(IN_VENV) build/coverage/env/bin/python tools/measure_coverage.py build/coverage
 
 # make bench   the benchmarks; results in bench/results/
 bench: build $(STAMPS)/bench

@@ -801,3 +801,33 @@ def test_the_first_program_is_that_of_the_readme(monkeypatch):
     assert "import numpy" in program and "kiln.metal_kernel(" in program
     program = tool("test_wheels").first_program("cpp")
     assert program.startswith("#include <kiln/kiln.h>\n") and "int main()" in program
+
+
+# ---- measure_coverage.py
+
+
+def test_tables_of_the_compilers_coverage():
+    module = tool("measure_coverage")
+    files = {
+        "src/compiler/ir/sections.h": module.Lines({1, 2, 3}, set()),
+        "src/compiler/lowering/ldexp.cpp": module.Lines(set(range(1, 10)), {10, 11}),
+        "src/compiler/clang/dialects/tokens.cpp": module.Lines({1}, {2}),
+        "src/compiler/pipeline.cpp": module.Lines(set(range(1000)), {2000}),
+    }
+    assert module.compiler_tables(files) == (
+        "| folder | lines | reached |\n| --- | --- | --- |\n"
+        "| `clang/` | 2 | 50.0 % |\n| `ir/` | 3 | 100.0 % |\n| `lowering/` | 11 | 81.8 % |\n"
+        "| beside the folders | 1,001 | 99.9 % |\n| together | 1,017 | 99.6 % |\n\n"
+        "Files of which less than 90 % are reached:\n\n"
+        "| file | lines | reached |\n| --- | --- | --- |\n"
+        "| `clang/dialects/tokens.cpp` | 2 | 50.0 % |\n| `lowering/ldexp.cpp` | 11 | 81.8 % |\n\n"
+    )
+    everything = module.compiler_tables({"src/compiler/ir/sections.h": files["src/compiler/ir/sections.h"]})
+    assert everything.endswith("| together | 3 | 100.0 % |\n\n") and "less than" not in everything
+
+
+def test_tests_of_the_compilers_coverage_are_there():
+    module = tool("measure_coverage")
+    assert len(set(module.COMPILER_TESTS)) == len(module.COMPILER_TESTS)
+    assert all((Path(__file__).parent / f"test_{name}.py").exists() for name in module.COMPILER_TESTS)
+    assert module._TABLES.search(module.REASONS.read_text())

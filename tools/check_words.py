@@ -137,7 +137,7 @@ def problems(root: Path, allowed: list[str]) -> tuple[list[str], list[str]]:
         relative = path.relative_to(root).as_posix()
         if word := refused(path.stem):
             found.append(f"{relative}: {_reason(*word, 'the name of this file')}")
-        if path.suffix not in {".h", ".cpp"}:
+        if path.suffix not in {".h", ".cpp", ".def"}:
             continue
         lines: dict[str, int] = {}
         for line, name in identifiers(path.read_text()):
@@ -158,7 +158,7 @@ def machines(root: Path, allowed: dict[tuple[str, str], str]) -> list[str]:
     needless = dict(allowed)
     for path in sorted((root / FOLDER).rglob("*")):
         relative = path.relative_to(root / FOLDER).as_posix()
-        if path.suffix not in {".h", ".cpp"} or relative.startswith(tuple(MACHINE_FILES)):
+        if path.suffix not in {".h", ".cpp", ".def"} or relative.startswith(tuple(MACHINE_FILES)):
             continue
         text = path.read_text()
         for file, phrase in allowed:

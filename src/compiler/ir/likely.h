@@ -18,17 +18,17 @@
 namespace kiln {
 
 /// Marks a branch whose first successor is likely.
-inline void mark_likely(llvm::BranchInst& fork) {
-  assert(fork.isConditional());
-  llvm::LLVMContext& context = fork.getContext();
-  fork.setMetadata(llvm::LLVMContext::MD_prof, llvm::MDBuilder(context).createBranchWeights(1000, 1));
-  fork.setMetadata(kLikely, llvm::MDNode::get(context, {}));
+inline void mark_likely(llvm::BranchInst& branch) {
+  assert(branch.isConditional());
+  llvm::LLVMContext& context = branch.getContext();
+  branch.setMetadata(llvm::LLVMContext::MD_prof, llvm::MDBuilder(context).createBranchWeights(1000, 1));
+  branch.setMetadata(kLikely, llvm::MDNode::get(context, {}));
 }
 
 /// The likely successor, if the branch is marked. (LLVM may have swapped the successors.)
-inline std::optional<unsigned> likely_successor(const llvm::BranchInst& fork) {
+inline std::optional<unsigned> likely_successor(const llvm::BranchInst& branch) {
   uint64_t first, second;
-  if (!fork.isConditional() || !fork.hasMetadata(kLikely) || !extractBranchWeights(fork, first, second) ||
+  if (!branch.isConditional() || !branch.hasMetadata(kLikely) || !extractBranchWeights(branch, first, second) ||
       first == second)
     return std::nullopt;
   return first > second ? 0 : 1;

@@ -173,8 +173,8 @@ Values Lanes::create_if_else(const IfElse& branch, IRBuilder<>& builder, Emitter
   sides[0] = create_block(branch.then_name, builder.GetInsertBlock());
   sides[1] = create_block(branch.else_name, sides[0]);
   BasicBlock* after = create_block("", sides[1]);
-  BranchInst* fork = builder.CreateCondBr(branch.condition, sides[0], sides[1]);
-  if (branch.is_likely) mark_likely(*fork);
+  BranchInst* conditional = builder.CreateCondBr(branch.condition, sides[0], sides[1]);
+  if (branch.is_likely) mark_likely(*conditional);
   Values made[2];
   for (unsigned i : {0, 1}) {
     builder.SetInsertPoint(sides[i]);

@@ -33,8 +33,16 @@ BODIES: dict[str, str] = {
         + READ
         + "float s = thread_position_in_threadgroup.x + 64 * thread_index_in_threadgroup;\n"
         + MIX
-        + "y[i] = s;"
+        + "y[i] = s + 1e30f * thread_position_in_threadgroup.x + 1e29f * thread_index_in_threadgroup;"
     ),
+    "pairs": ROW + READ + "float s = 1;\n" + MIX + "z[2 * i] = 1; z[2 * i + 1] = int(s); y[i] = s;",
+    "pairs_of_halves": (
+        ROW + READ + "float s = 1;\n" + MIX + "h[2 * i] = half(1); h[2 * i + 1] = half(s * 0.001f); y[i] = a[2];"
+    ),
+    "every_fourth_half": ROW + READ + "float s = 1;\n" + MIX + "h[4 * i + 1] = half(s * 0.001f); y[i] = a[2];",
+    "backwards": ROW + READ + "float s = 1;\n" + MIX + "y[i] = s; z[99 - i] = int(a[0] * 100);",
+    "odd_places": ROW + READ + "float s = 1;\n" + MIX + "y[2 * i + 1] = s;",
+    "constants": ROW + READ + "float s = 1;\n" + MIX + "h[2 * i] = 1.0h; h[2 * i + 1] = 2.0h; y[i] = s;",
     "halves": ROW + READ + "float s = 1;\n" + MIX + "h[i] = half(s * 0.001f); y[i] = a[2];",
 }
 

@@ -15,6 +15,14 @@ inline constexpr const char* kLikely = "kiln.likely";
 /// On the latch's branch of a loop over multibuffered tiles (workgroup/tile_multibuffering.h).
 inline constexpr const char* kTileLoop = "kiln.tiles";
 
+/// On a store, masked store or scatter of widened code whose n-th element is the n-th lane's: a piece of interleaved
+/// elements has none.
+inline constexpr const char* kOfLanes = "kiln.of-lanes";
+
+inline void mark_of_lanes(llvm::Instruction& store) {
+  store.setMetadata(kOfLanes, llvm::MDNode::get(store.getContext(), {}));
+}
+
 /// On a collective whose result is uniform.
 inline constexpr const char* kUniform = "kiln.uniform";
 

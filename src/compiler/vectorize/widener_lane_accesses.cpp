@@ -1,5 +1,6 @@
 #include "compiler/vectorize/widener_lane_accesses.h"
 
+#include "compiler/ir/metadata.h"
 #include "compiler/vectorize/tail_loads.h"
 
 namespace kiln::widening {
@@ -77,9 +78,10 @@ void LaneAccesses::store(StoreInst& store, IRBuilder<>& builder) {
   Value *mask = allowed ? lanes_.narrowed(lanes_.mask(), lanes_.vector(allowed, builder), builder) : lanes_.mask(),
         *lanes = lanes_.vector(value, builder);
   if (is_masked)
-    builder.CreateMaskedStore(lanes, lane_scalars_.at_lane(address, 0, builder), store.getAlign(), mask);
+    mark_of_lanes(
+        *builder.CreateMaskedStore(lanes, lane_scalars_.at_lane(address, 0, builder), store.getAlign(), mask));
   else
-    builder.CreateMaskedScatter(lanes, lanes_.vector(address, builder), store.getAlign(), mask);
+    mark_of_lanes(*builder.CreateMaskedScatter(lanes, lanes_.vector(address, builder), store.getAlign(), mask));
 }
 
 }  // namespace kiln::widening

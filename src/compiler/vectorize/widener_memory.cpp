@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "compiler/ir/metadata.h"
 #include "compiler/ir/remarks.h"
 #include "compiler/vectorize/widener_guards.h"
 
@@ -169,9 +170,9 @@ void MemoryAccesses::widen_single_store(StoreInst& store, IRBuilder<>& builder) 
     if (step > 1)
       strided_.store_strided(lanes, first, step, store.getAlign(), builder);
     else if (is_all(lanes_.mask()) || !lanes_.can_mask(bytes))
-      builder.CreateAlignedStore(lanes, first, store.getAlign());
+      mark_of_lanes(*builder.CreateAlignedStore(lanes, first, store.getAlign()));
     else
-      builder.CreateMaskedStore(lanes, first, store.getAlign(), lanes_.mask());
+      mark_of_lanes(*builder.CreateMaskedStore(lanes, first, store.getAlign(), lanes_.mask()));
     return {};
   };
   checks_.emit_by_shape(address, allowed, {bytes, step * bytes * (kLanes - 1), true}, builder, vectorized, scalarized);

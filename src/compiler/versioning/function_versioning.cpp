@@ -18,6 +18,7 @@
 #include <optional>
 
 #include "compiler/ir/likely.h"
+#include "compiler/ir/metadata.h"
 #include "compiler/ir/remarks.h"
 #include "compiler/ir/simdgroup.h"
 #include "compiler/versioning/versioning.h"
@@ -294,18 +295,18 @@ bool is_check_of_bounds(Value* condition) {
 
 bool is_variable(const Value* pointer) { return isa<AllocaInst>(getUnderlyingObject(pointer)); }
 
-// Of 32 lanes, with elements that a mask can select.
+// Of the lanes, with elements that a mask can select.
 bool can_be_masked(const StoreInst& store, const VectorIsa& vector_isa) {
   const auto* type = dyn_cast<FixedVectorType>(store.getValueOperand()->getType());
-  if (!store.isSimple() || !type || type->getNumElements() != kLanes) return false;
+  if (!store.isSimple() || !store.hasMetadata(kOfLanes) || !type) return false;
   const uint64_t bits = store.getDataLayout().getTypeSizeInBits(type->getElementType());
   return bits == 32 || bits == 64 || (vector_isa.masks_small_elements && (bits == 8 || bits == 16));
 }
 
-// A masked store or scatter; else null.
+// A masked store or scatter of the lanes; else null.
 IntrinsicInst* masked_write(Instruction& instruction) {
   auto* call = dyn_cast<IntrinsicInst>(&instruction);
-  if (!call) return nullptr;
+  if (!call || !call->hasMetadata(kOfLanes)) return nullptr;
   const Intrinsic::ID id = call->getIntrinsicID();
   return id == Intrinsic::masked_store || id == Intrinsic::masked_scatter ? call : nullptr;
 }

@@ -28,10 +28,10 @@ in:
   %v = load <32 x float>, ptr %p
   store <32 x float> %v, ptr %own
   %to = getelementptr float, ptr %p, i64 128
-  store <32 x float> %v, ptr %to, align 4
+  store <32 x float> %v, ptr %to, align 4, !kiln.of-lanes !0
   %positive = fcmp ogt <32 x float> %v, zeroinitializer
   %other = getelementptr float, ptr %p, i64 256
-  call void @llvm.masked.store.v32f32.p0(<32 x float> %v, ptr %other, i32 4, <32 x i1> %positive)
+  call void @llvm.masked.store.v32f32.p0(<32 x float> %v, ptr %other, i32 4, <32 x i1> %positive), !kiln.of-lanes !0
   ret i1 true
 out:
   ret i1 false

@@ -4,6 +4,7 @@
 #include <mlx/transforms.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -178,7 +179,12 @@ class RulesInCpp : public MlxRules, public std::enable_shared_from_this<RulesInC
   const FunctionRules rules_;
   const mx::StreamOrDevice stream_;
   std::mutex mutex_;
-  std::map<std::vector<bool>, std::weak_ptr<BatchInCpp>> batches_;
+  // Kernels stay, with the code that was made for them. What holds this in a graph does not.
+  struct Batch {
+    std::shared_ptr<KernelObject> kernel;
+    std::weak_ptr<BatchInCpp> rules;
+  };
+  std::map<std::vector<bool>, Batch> batches_;
 };
 
 // A whole batch in one launch: the grids of its elements lie one after the other along z. The batch is the first axis
@@ -186,14 +192,18 @@ class RulesInCpp : public MlxRules, public std::enable_shared_from_this<RulesInC
 // functions.)
 class BatchInCpp : public MlxRules, public std::enable_shared_from_this<BatchInCpp> {
  public:
-  BatchInCpp(std::shared_ptr<RulesInCpp> whole, std::vector<bool> batched)
+  BatchInCpp(std::shared_ptr<RulesInCpp> whole, std::vector<bool> batched, std::shared_ptr<KernelObject> kernel)
       : whole_(std::move(whole)), batched_(std::move(batched)) {
-    KernelSpec spec = whole_->spec();
-    spec.part.batched_inputs = batched_;
+    kernel_.kernel = std::move(kernel);
+  }
+
+  static std::shared_ptr<KernelObject> kernel_of(const RulesInCpp& whole, const std::vector<bool>& batched) {
+    KernelSpec spec = whole.spec();
+    spec.part.batched_inputs = batched;
     const std::vector<std::string> numbers = part_inputs(spec.part, *spec.output_names);
     spec.input_names->insert(spec.input_names->end(), numbers.begin(), numbers.end());
     spec.part.batched_inputs.resize(spec.input_names->size(), false);
-    kernel_.kernel = std::make_shared<KernelObject>(std::move(spec));
+    return std::make_shared<KernelObject>(std::move(spec));
   }
 
   Arrays call(const Arrays& inputs) {
@@ -340,6 +350,10 @@ class BatchInCpp : public MlxRules, public std::enable_shared_from_this<BatchInC
       batch.numbers.push_back(elements);
       shape.insert(shape.begin(), size);
     }
+    if (size > 0 && depth > std::numeric_limits<int>::max() / size)
+      throw ValueError(concat(prefix(), "Expected a batch of `", name(), "` to have at most ",
+                              std::numeric_limits<int>::max(), " threads along z but got ", size, " times ", depth,
+                              "."));
     depth *= size;
     return batch;
   }
@@ -383,9 +397,10 @@ class BatchInCpp : public MlxRules, public std::enable_shared_from_this<BatchInC
 std::shared_ptr<BatchInCpp> RulesInCpp::batch_of(const std::vector<bool>& batched) {
   ForkGuard fork_guard;
   std::lock_guard lock(mutex_);
-  std::weak_ptr<BatchInCpp>& known = batches_[batched];
+  auto& [kernel, known] = batches_[batched];
+  if (!kernel) kernel = BatchInCpp::kernel_of(*this, batched);
   std::shared_ptr<BatchInCpp> batch = known.lock();
-  if (!batch) known = batch = std::make_shared<BatchInCpp>(shared_from_this(), batched);
+  if (!batch) known = batch = std::make_shared<BatchInCpp>(shared_from_this(), batched, kernel);
   return batch;
 }
 

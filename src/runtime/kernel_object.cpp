@@ -109,8 +109,8 @@ void FirstFew::give_back(std::string_view group, std::string_view member) {
   if (auto same = found->second.find(member); same != found->second.end()) found->second.erase(same);
 }
 
-std::string KernelObject::CallKey::with(bool has_threads, bool has_shapes) const {
-  return concat(general(), has_threads ? threads() : "", has_shapes ? shapes() : "");
+std::string KernelObject::CallKey::with(bool has_threads, bool has_shapes, bool has_sizes) const {
+  return concat(general(), has_threads ? threads() : "", has_shapes ? shapes() : "", has_sizes ? sizes() : "");
 }
 
 SingleFlight<Binary>::Found KernelObject::find_or_make_binary(KernelUnit& unit, Target& target) const {
@@ -139,12 +139,14 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
     return {std::move(variant), CodeSource::kMemory};
   };
   if (std::shared_ptr<const Variant> variant = variants_.find(key.all)) return found_before(std::move(variant));
-  bool knows_threads = !key.threads().empty(), knows_shapes = !key.shapes().empty();
+  bool knows_threads = !key.threads().empty(), knows_shapes = !key.shapes().empty(), knows_sizes = !key.sizes().empty();
   // Less special code is there when there were enough others before.
+  if (knows_sizes)
+    if (auto variant = variants_.find(key.without_sizes())) return found_before(std::move(variant));
   if (knows_shapes)
     if (auto variant = variants_.find(key.general_with_threads())) return found_before(std::move(variant));
   if (knows_threads && knows_shapes)
-    if (auto variant = variants_.find(key.with(/*threads=*/false, /*shapes=*/true)))
+    if (auto variant = variants_.find(key.with(/*threads=*/false, /*shapes=*/true, /*sizes=*/false)))
       return found_before(std::move(variant));
   if (knows_threads)
     if (auto variant = variants_.find(key.general())) return found_before(std::move(variant));
@@ -154,26 +156,27 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
   const std::string general(key.general());
   // However threadgroups are shaped.
   const std::string_view group = std::string_view(general).substr(0, general.size() - kFormBytes);
-  const std::string own_shapes(key.shapes()), own_threads(key.threads());
-  if (variants_.has_failed(general)) knows_threads = knows_shapes = false;
-  bool has_new_shapes = false, has_new_threads = false;
+  const std::string own_shapes(key.shapes()), own_threads(key.threads()), own_sizes(key.sizes());
+  if (variants_.has_failed(general)) knows_threads = knows_shapes = knows_sizes = false;
+  bool has_new_shapes = false, has_new_threads = false, has_new_sizes = false;
   knows_shapes = knows_shapes && shapes_.admit(group, own_shapes, has_new_shapes);
   knows_threads = knows_threads && threadgroups_.admit(group, own_threads, has_new_threads);
-  const bool specialize = knows_threads || knows_shapes;
+  knows_sizes = knows_sizes && sizes_.admit(group, own_sizes, has_new_sizes);
+  const bool specialize = knows_threads || knows_shapes || knows_sizes;
   log(LogCategory::kCache, spec_.name, ": memory miss, ", knows_shapes ? "known shapes" : "any shapes",
-      knows_threads ? ", known threads" : "");
+      knows_threads ? ", known threads" : "", knows_sizes ? ", known sizes" : "");
   CodeSource source = CodeSource::kMemory;
   auto make = [&] {
     KernelUnit unit = unit_for(call);
-    if (knows_shapes && specializes_) set_known_shapes(unit, call);
-    if (knows_shapes && may_know_sizes(call)) set_known_sizes(unit, call);
+    if (knows_shapes) set_known_shapes(unit, call);
+    if (knows_sizes) set_known_sizes(unit, call);
     if (knows_threads) unit.form.threads = known_threads(call);
     auto binary = find_or_make_binary(unit, target);
     if (binary.made_now)
       source = binary.value->source;
     else
       log(LogCategory::kCache, spec_.name, ": memory hit, by another kernel with the same text");
-    if (Recording* recording = context_.recording()) recording->add(spec_, call, knows_shapes && may_specialize(call));
+    if (Recording* recording = context_.recording()) recording->add(spec_, call, knows_shapes);
     size_t bytes = binary.value->code->threadgroup_memory_bytes(), limit = target.threadgroup_memory_limit();
     if (bytes > limit)
       throw UnsupportedError(concat(message_prefix(spec_.dialect), "`", printable(spec_.name), "` needs ", bytes,
@@ -190,17 +193,18 @@ KernelObject::Found KernelObject::find_or_compile(const Call& call) {
         Variant{std::move(unit), binary.value, &target, std::move(inputs), std::move(outputs)});
   };
   if (!specialize) return {variants_.get(general, make).value, source};
-  const std::string own = key.with(knows_threads, knows_shapes);
+  const std::string own = key.with(knows_threads, knows_shapes, knows_sizes);
   try {
     return {variants_.get(own, make).value, source};
   } catch (...) {
     if (has_new_shapes) shapes_.give_back(group, own_shapes);
     if (has_new_threads) threadgroups_.give_back(group, own_threads);
+    if (has_new_sizes) sizes_.give_back(group, own_sizes);
     try {
       throw;
     } catch (const MissingCompilerError& error) {
       // A bundle may have the code that serves any shape.
-      knows_shapes = knows_threads = false;
+      knows_shapes = knows_threads = knows_sizes = false;
       try {
         return {variants_.get(general, make).value, source};
       } catch (const MissingCompilerError&) {

@@ -146,17 +146,19 @@ class KernelObject {
   LaunchForm form_for_code(const Call& call) const;
   /// The threads of a full threadgroup, where code may be made for them. Else zeros.
   std::array<uint16_t, 3> known_threads(const Call& call) const;
-  // Parts of one text: what is general, the threads, the shapes or sizes.
+  // Parts of one text: what is general, the threads, the shapes that the body uses, and sizes with the grid.
   struct CallKey {
     std::string_view all;
-    size_t general_bytes, thread_bytes;
+    size_t general_bytes, thread_bytes, shape_bytes;
 
     std::string_view general() const { return all.substr(0, general_bytes); }
     std::string_view general_with_threads() const { return all.substr(0, general_bytes + thread_bytes); }
     std::string_view threads() const { return all.substr(general_bytes, thread_bytes); }
-    std::string_view shapes() const { return all.substr(general_bytes + thread_bytes); }
-    /// The key of code that is made for these two.
-    std::string with(bool threads, bool shapes) const;
+    std::string_view shapes() const { return all.substr(general_bytes + thread_bytes, shape_bytes); }
+    std::string_view sizes() const { return all.substr(general_bytes + thread_bytes + shape_bytes); }
+    std::string_view without_sizes() const { return all.substr(0, general_bytes + thread_bytes + shape_bytes); }
+    /// The key of code that is made for these.
+    std::string with(bool threads, bool shapes, bool sizes) const;
   };
   CallKey call_key(const Call& call) const;
   bool uses_shape_of(const Call& call, size_t input) const;
@@ -192,7 +194,7 @@ class KernelObject {
   std::vector<bool> uses_shape_;                // of each input, where the kernel has their names
   SingleFlight<Variant> variants_{is_lasting};  // by call_key
   std::atomic<bool> has_warned_of_input_writes_{false};
-  FirstFew shapes_{kMostSpecialized}, threadgroups_{kMostThreadgroups};
+  FirstFew shapes_{kMostSpecialized}, sizes_{kMostSpecialized}, threadgroups_{kMostThreadgroups};
   History history_;
 };
 

@@ -127,30 +127,28 @@ KernelObject::CallKey KernelObject::call_key(const Call& call) const {
   add(form_for_code(call).packed());
   static_assert(kFormBytes == sizeof form_for_code(call).packed());
   const size_t general_bytes = key.size();
-  // Six bytes; those of shapes are a multiple of four. So no key of threads is one of shapes.
+  // Six bytes; those of shapes and sizes are a multiple of four. So no key of threads is one of them.
   if (const auto threads = known_threads(call); threads[0] > 0)
     for (uint16_t extent : threads) add(extent);
   const size_t thread_bytes = key.size() - general_bytes;
   // NVRTC makes nothing of known shapes.
-  if (is_for_nvrtc(call)) return {key, general_bytes, thread_bytes};
-  const bool knows_sizes = may_know_sizes(call);
-  if (specializes_ || knows_sizes)
+  if (specializes_ && !is_for_nvrtc(call))
     for (size_t i = 0; i < call.inputs.size(); ++i) {
-      if (!specializes_ || !uses_shape_of(call, i)) {
-        if (knows_sizes) add(byte_count(call.inputs[i].shape, call.inputs[i].dtype));
-        continue;
-      }
+      if (!uses_shape_of(call, i)) continue;
       add(static_cast<uint32_t>(call.inputs[i].shape.size()));
       for (int64_t dimension : call.inputs[i].shape) add(dimension);
       // Of a copy they follow from the shape.
       if (!copies(call.inputs[i]))
         for (int64_t stride : call.inputs[i].strides) add(stride);
     }
-  if (knows_sizes) {
+  const size_t shape_bytes = key.size() - general_bytes - thread_bytes;
+  if (may_know_sizes(call)) {
+    add(~uint32_t{0});  // no rank, with which shapes begin
+    for (const InputArray& input : call.inputs) add(byte_count(input.shape, input.dtype));
     for (const OutputArray& output : call.outputs) add(byte_count(output.shape, output.dtype));
     for (int64_t threads : call.grid) add(threads);
   }
-  return {key, general_bytes, thread_bytes};
+  return {key, general_bytes, thread_bytes, shape_bytes};
 }
 
 KernelUnit KernelObject::unit_for(const Call& call) const {

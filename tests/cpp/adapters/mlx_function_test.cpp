@@ -205,6 +205,16 @@ TEST(MlxFunctions, BatchesThatAreNoAxisOfTheGrid) {
       error_of<kiln::ValueError>([&] { mx::vmap(function)({some({4, 3}, 1), some({4, 3}, 2)}); }),
       "[metal_kernel] A batch of `mirrored` as an axis of the grid needs whole threadgroups along z, and the grid "
       "has 3 threads there in threadgroups of 2.");
+  auto very_deep = [](const Specs& in) {
+    kiln::mlx::FunctionLaunch launch = launch_of(in[0]);
+    launch.grid = {1, 1, 65536};
+    return launch;
+  };
+  auto large = kiln::mlx::function(mirrored_kernel, very_deep, {.vmap = kiln::mlx::GridAxis{}});
+  const mx::array many = mx::zeros({65537, 1});
+  EXPECT_EQ(error_of<kiln::ValueError>([&] { mx::vmap(large)({many, many}); }),
+            "[metal_kernel] Expected a batch of `mirrored` to have at most 2147483647 threads along z but got 65537 "
+            "times 65536.");
   auto outside = kiln::mlx::cuda_kernel("outside", {"x"}, {"y"}, "y[threadIdx.x] = block();",
                                         "\n__device__ int block() { return blockIdx.x; }");
   const std::string message = error_of<kiln::UnsupportedError>(

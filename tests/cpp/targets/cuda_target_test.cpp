@@ -352,6 +352,19 @@ TEST(CudaLoad, MakesCodeForTheSizesOfTheFirstLaunches) {
   EXPECT_EQ(compiled_sizes(), (std::vector<KnownSizes>{none, none}));
 }
 
+TEST(CudaLoad, KeepsAShapeThatManySizesShare) {
+  Subject subject;
+  subject.spec.source = "y[thread_position_in_grid.x] = x[x_shape[1]] + s;";
+  subject.spec.compile_options.specialize = true;
+  for (int64_t rows = 1; rows <= 8; ++rows) {
+    subject.grid = {32 * rows, 1, 1};
+    subject.run();
+  }
+  // Four grids, and one for the others, in which the shape is known still.
+  ASSERT_EQ(compiled_sizes().size(), KernelObject::kMostSpecialized + 1);
+  EXPECT_EQ(compiled_sizes().back(), (KnownSizes{{}, {256, 0, 0}}));
+}
+
 TEST(CudaLoad, KnowsNoSizesOfArraysThatBeginAnywhere) {
   Subject subject;
   subject.spec.source = "y[thread_position_in_grid.x] = x[0] + s;";

@@ -10,6 +10,7 @@ from typing import Any
 
 import kiln
 import numpy as np
+from guarded_pages import GuardedPages
 
 METAL = {"uint8": "uchar", "float16": "half", "float32": "float", "uint64": "ulong"}
 
@@ -29,9 +30,15 @@ def check(cases: Mapping[str, Iterable[Any]] | None = None) -> Any:
 
 
 def run(
-    body: str, inputs: Any, outputs: Any, threads: Any, threadgroup: Any = (64, 1, 1), init_value: Any = None
+    body: str,
+    inputs: Any,
+    outputs: Any,
+    threads: Any,
+    threadgroup: Any = (64, 1, 1),
+    init_value: Any = None,
+    bounds: str = "on",
 ) -> Any:
-    kernel = kiln.metal_kernel("checked", list(inputs), list(outputs), body)
+    kernel = kiln.metal_kernel("checked", list(inputs), list(outputs), body, compile_options={"bounds": bounds})
     return kernel(
         inputs=list(inputs.values()),
         output_shapes=[(size,) if isinstance(size, int) else size for size, _ in outputs.values()],
@@ -74,6 +81,51 @@ def members(dtype: str, step: int) -> None:
             np.testing.assert_array_equal(y, sums, err_msg=f"{which} of {threads}")
             np.testing.assert_array_equal(z, written[:size], err_msg=f"{which} of {threads}")
             np.testing.assert_array_equal(w, copied[:size], err_msg=f"{which} of {threads}")
+
+
+@check({"dtype": METAL, "step": [2, 3, 4, 8, 16]})
+def members_without_bounds_checks(dtype: str, step: int) -> None:
+    """The array begins with the first thread's first member or ends with the last thread's last one, beside a page that
+    cannot be read."""
+    name, middle = METAL[dtype], step // 2
+    for threads, some in itertools.product([256, 37], [[0, 1], [0, step - 1], [0, middle], [0, middle - 1, middle]]):
+        some = sorted({m for m in some if m >= 0})
+        size = step * (threads - 1) + some[-1] + 1
+        values = np.random.default_rng(step).integers(0, 100, size).astype(dtype)
+        padded = np.concatenate([values, np.zeros(step - 1 - some[-1], dtype)])
+        sums = np.zeros(threads, dtype)
+        for m in some:
+            sums = (sums * np.array(3, dtype) + padded[m::step]).astype(dtype)
+        reads = "".join(f" s = s * 3 + x[{step} * i + {m}];" for m in some)
+        body = f"uint i = thread_position_in_grid.x; {name} s = 0; if (i % 97 < n[0]) {{{reads}}} y[i] = s;"
+        pages = GuardedPages(values.nbytes)
+        for at_end, active in itertools.product([False, True], [97, 90]):
+            inputs = {"x": pages.copy(values, at_end), "n": np.array([active], np.uint32)}
+            (y,) = run(body, inputs, {"y": (threads, dtype)}, threads, bounds="off")
+            expected = np.where(np.arange(threads) % 97 < active, sums, np.array(0, dtype))
+            np.testing.assert_array_equal(y, expected, err_msg=f"{some} of {threads}, {active} active")
+
+
+@check({"dtype": METAL, "step": [2, 4, 8]})
+def piecewise_members_without_bounds_checks(dtype: str, step: int) -> None:
+    """The array ends with the element of the last index that the threads have in common, beside a page that cannot be
+    read."""
+    threads = 256
+    body = f"uint i = thread_position_in_grid.x; if (i % 97 < n[0]) y[i] = x[{step} * min(int(i), int(n[1]))];"
+    for last, active in itertools.product([0, 40, 127, 255, 300], [97, 90]):
+        values = np.random.default_rng(step).integers(0, 100, step * min(last, threads - 1) + 1).astype(dtype)
+        x = GuardedPages(values.nbytes).copy(values, at_end=True)
+        (y,) = run(
+            body,
+            {"x": x, "n": np.array([active, last], np.uint32)},
+            {"y": (threads, dtype)},
+            threads,
+            init_value=7,
+            bounds="off",
+        )
+        i = np.arange(threads)
+        expected = np.where(i % 97 < active, values[step * np.minimum(i, last)], np.array(7, dtype))
+        np.testing.assert_array_equal(y, expected, err_msg=f"up to {last}, {active} active")
 
 
 @check({"dtype": METAL})

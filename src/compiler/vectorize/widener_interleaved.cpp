@@ -120,13 +120,18 @@ void InterleavedAccesses::load_group(const AccessGroup& group, IRBuilder<>& buil
     by_index[indices.back()] = member.access;
   }
   const bool is_complete = !is_contained(by_index, nullptr);
+  // Without a bounds check the array may end with the last lane's last member. All lanes are active then, and what is
+  // between their members is in the array, too.
+  const bool is_checked = allowed && lanes_.is_divergent(allowed);
+  const uint64_t last = *llvm::max_element(indices);
+  const uint64_t num_elements = is_checked ? step * kLanes : step * (kLanes - 1) + last + 1;
   const bool keeps_registers = is_complete && isPowerOf2_64(step) && is_word(bytes);
   // Besides the members, return the registers in their order in memory: values stored back in this order need
   // no deinterleaving.
   auto vectorized = [&](Value* address) {
     Values registers;
-    Values results =
-        strided_.load_strided(load, address, step, indices, builder, keeps_registers ? &registers : nullptr);
+    Values results = strided_.load_strided({load, address, num_elements}, step, indices, builder,
+                                           keeps_registers ? &registers : nullptr);
     if (keeps_registers) append_range(results, registers);
     return results;
   };
@@ -143,7 +148,7 @@ void InterleavedAccesses::load_group(const AccessGroup& group, IRBuilder<>& buil
     append_range(results, strided_.interleaved(members, builder));
     return results;
   };
-  AccessShape shape{bytes, (step * kLanes - 1) * bytes, is_complete, true};
+  AccessShape shape{bytes, (num_elements - 1) * bytes, is_complete || !is_checked, true};
   Values results = checks_.emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized);
   for (auto [member, result] : zip(group, results)) lanes_.set_vector(member.access, result);
   if (keeps_registers) registers_[group[0].access] = Values(drop_begin(results, group.size()));

@@ -70,8 +70,11 @@ void MemoryAccesses::widen_single_load(LoadInst& load, IRBuilder<>& builder) {
     if (zeroed_loads_.load(load, builder)) return;
     uint64_t bytes = layout_.getTypeStoreSize(load.getType());
     uint64_t step = strides_.element_stride(pointer, bytes);
+    const bool is_checked = allowed && lanes_.is_divergent(allowed);
+    // Without a bounds check the array may end with the last lane's element. What is between all lanes' is in it, too.
+    const uint64_t num_elements = step == 0 ? 0 : step * (kLanes - 1) + (is_checked ? step : 1);
     auto vectorized = [&](Value* address) -> Values {
-      if (step > 1) return strided_.load_strided(load, address, step, {0}, builder);
+      if (step > 1) return strided_.load_strided({load, address, num_elements}, step, {0}, builder);
       Value* loaded = strided_.load_consecutive(load, address, builder);
       // It is at the point where the lanes' own loads would be.
       if (auto* full_load = dyn_cast<LoadInst>(loaded)) full_load->copyMetadata(load, {LLVMContext::MD_invariant_load});
@@ -83,15 +86,15 @@ void MemoryAccesses::widen_single_load(LoadInst& load, IRBuilder<>& builder) {
     };
     if (interleaved_.load(load, builder)) return;
     if (lane_loops_.access_few_lanes(load, builder)) return;
-    // A strided load reads beyond the lanes' last element. Where no bounds check says what is there, exact pieces do
-    // not; and of bytes and halves at distances that are no power of two they are faster.
-    const bool is_checked = allowed && lanes_.is_divergent(allowed);
+    // A checked strided load reads beyond the lanes' last element; exact pieces do not. Of bytes and halves at
+    // distances that are no power of two these are faster, too.
     const bool is_odd = !is_word(bytes) && !isPowerOf2_64(step);
     if (step > 1 && (!is_checked || is_odd) && pattern_accesses_.load(load, builder)) return;
     if (step != 0) {
-      AccessShape shape{bytes, (step * kLanes - 1) * bytes, step == 1};
+      const bool reads_between = !is_checked && strides_.has_piece(pointer);
+      AccessShape shape{bytes, (num_elements - 1) * bytes, step == 1 || reads_between};
       // Elements in bounds are loaded for inactive lanes too.
-      shape.needs_full_mask = !lanes_.can_mask(bytes);
+      shape.needs_full_mask = !lanes_.can_mask(bytes) || (step > 1 && !is_checked);
       shape.slow_path_checks = lane_accesses_.uses_tail_load(load, {allowed, pointer});
       lanes_.set_vector(&load, checks_.emit_by_shape(pointer, allowed, shape, builder, vectorized, scalarized)[0]);
       return;

@@ -16,6 +16,28 @@ LoadInst* StridedAccesses::load_part(const LoadInst& load, unsigned count, Value
   return part;
 }
 
+// A part that reaches beyond the range is loaded so that it ends with the range, and rotated.
+Value* StridedAccesses::load_in(const StridedRange& range, uint64_t first, unsigned count, IRBuilder<>& builder,
+                                Type* element) {
+  Type* own = range.load.getType();
+  if (!element) element = own;
+  const uint64_t bytes = layout_.getTypeStoreSize(own), part_bytes = count * layout_.getTypeStoreSize(element);
+  const uint64_t length = part_bytes / bytes, end = first + length;
+  auto address_of = [&](uint64_t index) { return builder.CreateConstGEP1_64(own, range.address, index); };
+  if (end <= range.num_elements) return load_part(range.load, count, address_of(first), builder, element);
+  if (first >= range.num_elements) return PoisonValue::get(FixedVectorType::get(element, count));
+  const uint64_t excess = end - range.num_elements;
+  if (excess > first) {
+    // The range is one part; its halves are more than a lane's elements.
+    Value* low = load_in(range, first, count / 2, builder, element);
+    return concatenateVectors(builder, {low, load_in(range, first + length / 2, count / 2, builder, element)});
+  }
+  Value* part = load_part(range.load, static_cast<unsigned>(length), address_of(first - excess), builder);
+  SmallVector<int> sources;
+  for (uint64_t i = 0; i < length; ++i) sources.push_back(static_cast<int>((i + excess) % length));
+  return builder.CreateBitCast(builder.CreateShuffleVector(part, sources), FixedVectorType::get(element, count));
+}
+
 Value* collected(ArrayRef<Value*> registers, ArrayRef<unsigned> elements, IRBuilder<>& builder) {
   const auto width = static_cast<unsigned>(elements.size());
   Value* made = nullptr;
@@ -62,12 +84,12 @@ static std::vector<Values> deinterleaved(const Values& registers, uint64_t step,
 }
 
 // Loads, of every `step` elements from the address on, those at `indices`: whole registers, each of which is permuted.
-Values StridedAccesses::load_collected(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+Values StridedAccesses::load_collected(const StridedRange& range, uint64_t step, ArrayRef<uint64_t> indices,
                                        IRBuilder<>& builder) {
-  Type* element = load.getType();
+  Type* element = range.load.getType();
   if (layout_.getTypeStoreSize(element) == 1) {
     // LLVM knows a sequence for every third byte of a load.
-    Value* all = load_part(load, kLanes * static_cast<unsigned>(step), address, builder);
+    Value* all = load_in(range, 0, kLanes * static_cast<unsigned>(step), builder);
     Values results;
     for (uint64_t index : indices)
       results.push_back(builder.CreateShuffleVector(
@@ -76,8 +98,7 @@ Values StridedAccesses::load_collected(const LoadInst& load, Value* address, uin
   }
   const unsigned width = lanes_.register_lanes(element);
   Values registers;
-  for (unsigned i = 0; i < kLanes * step; i += width)
-    registers.push_back(load_part(load, width, builder.CreateConstGEP1_32(element, address, i), builder));
+  for (unsigned i = 0; i < kLanes * step; i += width) registers.push_back(load_in(range, i, width, builder));
   Values results;
   for (uint64_t index : indices) {
     Values parts;
@@ -94,10 +115,10 @@ Values StridedAccesses::load_collected(const LoadInst& load, Value* address, uin
 
 // The same for two or four elements of 1 and 2 bytes: permutations within 16 bytes, which processors have for bytes,
 // put those of equal index together. What 16 bytes have of one index is a word then, and words are deinterleaved.
-Values StridedAccesses::load_narrow(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+Values StridedAccesses::load_narrow(const StridedRange& range, uint64_t step, ArrayRef<uint64_t> indices,
                                     IRBuilder<>& builder) {
   constexpr unsigned kChunkBytes = 16;
-  Type* element = load.getType();
+  Type* element = range.load.getType();
   const auto bytes = static_cast<unsigned>(layout_.getTypeStoreSize(element)), members = static_cast<unsigned>(step);
   const unsigned count = kLanes * members, width = std::min(count, isa_.num_elements(bytes));
   const unsigned chunk = kChunkBytes / bytes, lanes = chunk / members, word_bytes = lanes * bytes;
@@ -109,7 +130,7 @@ Values StridedAccesses::load_narrow(const LoadInst& load, Value* address, uint64
   Type* words = FixedVectorType::get(builder.getIntNTy(8 * word_bytes), width * bytes / word_bytes);
   Values registers;
   for (unsigned i = 0; i < count; i += width) {
-    Value* part = load_part(load, width, builder.CreateConstGEP1_32(element, address, i), builder);
+    Value* part = load_in(range, i, width, builder);
     registers.push_back(builder.CreateBitCast(builder.CreateShuffleVector(part, sources), words));
   }
   Values results;
@@ -119,16 +140,16 @@ Values StridedAccesses::load_narrow(const LoadInst& load, Value* address, uint64
 }
 
 // The same for more of them: what a lane has is a word, or two, from which they are shifted.
-Values StridedAccesses::load_packed(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+Values StridedAccesses::load_packed(const StridedRange& range, uint64_t step, ArrayRef<uint64_t> indices,
                                     IRBuilder<>& builder) {
-  Type* element = load.getType();
+  Type* element = range.load.getType();
   const uint64_t bytes = layout_.getTypeStoreSize(element), word_bytes = std::min<uint64_t>(8, step * bytes);
   Type* word = builder.getIntNTy(static_cast<unsigned>(8 * word_bytes));
   Values words;
   if (word_bytes == step * bytes)
-    words.push_back(load_part(load, kLanes, address, builder, word));
+    words.push_back(load_in(range, 0, kLanes, builder, word));
   else
-    words = load_words(load, word, address, step * bytes / word_bytes, {0, 1}, builder);
+    words = load_words(range, word, step * bytes / word_bytes, {0, 1}, builder);
   Type* number = vector_of(builder.getIntNTy(static_cast<unsigned>(8 * bytes)));
   Values results;
   for (uint64_t index : indices) {
@@ -140,25 +161,26 @@ Values StridedAccesses::load_packed(const LoadInst& load, Value* address, uint64
   return results;
 }
 
-Values StridedAccesses::load_strided(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+Values StridedAccesses::load_strided(const StridedRange& range, uint64_t step, ArrayRef<uint64_t> indices,
                                      IRBuilder<>& builder, Values* in_memory) {
-  if (step == 3) return load_collected(load, address, step, indices, builder);
-  if (!is_word(layout_.getTypeStoreSize(load.getType())))
-    return step <= 4 ? load_narrow(load, address, step, indices, builder)
-                     : load_packed(load, address, step, indices, builder);
-  return load_words(load, load.getType(), address, step, indices, builder, in_memory);
+  if (step == 3) return load_collected(range, step, indices, builder);
+  if (!is_word(layout_.getTypeStoreSize(range.load.getType())))
+    return step <= 4 ? load_narrow(range, step, indices, builder) : load_packed(range, step, indices, builder);
+  return load_words(range, range.load.getType(), step, indices, builder, in_memory);
 }
 
 // The same for words and powers of two. Deinterleaving is best where one instruction permutes two registers.
-Values StridedAccesses::load_words(const LoadInst& load, Type* element, Value* address, uint64_t step,
-                                   ArrayRef<uint64_t> indices, IRBuilder<>& builder, Values* in_memory) {
+Values StridedAccesses::load_words(const StridedRange& range, Type* element, uint64_t step, ArrayRef<uint64_t> indices,
+                                   IRBuilder<>& builder, Values* in_memory) {
   unsigned width = lanes_.register_lanes(element);
-  const bool has_chunks = layout_.getTypeStoreSize(element) == 4 && (step >= 8 || !isa_.permute_two_registers);
+  const uint64_t element_bytes = layout_.getTypeStoreSize(element);
+  const uint64_t own_bytes = layout_.getTypeStoreSize(range.load.getType());
+  const bool has_chunks = element_bytes == 4 && (step >= 8 || !isa_.permute_two_registers);
   Values registers;
   for (unsigned i = 0; (in_memory || !has_chunks) && i < kLanes * step; i += width)
-    registers.push_back(load_part(load, width, builder.CreateConstGEP1_32(element, address, i), builder, element));
+    registers.push_back(load_in(range, i * element_bytes / own_bytes, width, builder, element));
   if (in_memory) *in_memory = registers;
-  if (has_chunks) return load_strided_words(load, address, step, indices, builder);
+  if (has_chunks) return load_strided_words(range, step, indices, builder);
   Values results;
   for (const Values& parts : deinterleaved(registers, step, indices, builder))
     results.push_back(concatenateVectors(builder, parts));
@@ -171,15 +193,13 @@ Values StridedAccesses::load_words(const LoadInst& load, Type* element, Value* a
 // In a register of two chunks the other one is loaded from four lanes later, so that lanes are in order then. In one of
 // four chunks two lanes' eight members become eight lanes' two, and one more permutation takes each member's from two
 // of those registers.
-Values StridedAccesses::load_strided_words(const LoadInst& load, Value* address, uint64_t step,
-                                           ArrayRef<uint64_t> indices, IRBuilder<>& builder) {
+Values StridedAccesses::load_strided_words(const StridedRange& range, uint64_t step, ArrayRef<uint64_t> indices,
+                                           IRBuilder<>& builder) {
   constexpr unsigned kChunk = 4;
-  Type* element = load.getType();
+  Type* element = range.load.getType();
   // Registers of 16 words hold two lanes' eight members, but not 16.
   unsigned width = step == 16 ? 2 * kChunk : lanes_.register_lanes(element);
-  auto part = [&](uint64_t index, unsigned count) -> Value* {
-    return load_part(load, count, builder.CreateConstGEP1_64(element, address, index), builder);
-  };
+  auto part = [&](uint64_t index, unsigned count) -> Value* { return load_in(range, index, count, builder); };
   // The elements of each chunk: an index into the first register's chunk, or from `kChunk` on into the second's.
   auto shuffled = [&](Value* one, Value* other, std::array<unsigned, kChunk> from) {
     SmallVector<int> sources;

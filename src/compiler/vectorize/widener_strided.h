@@ -19,6 +19,13 @@ namespace kiln::widening {
 /// A register of elements that are in any of several registers: one permutation of two registers for each of these.
 Value* collected(ArrayRef<Value*> registers, ArrayRef<unsigned> elements, IRBuilder<>& builder);
 
+/// The elements that a load of the lanes may read: so many from the address on, the last lane's last one included.
+struct StridedRange {
+  const LoadInst& load;
+  Value* address;
+  uint64_t num_elements;
+};
+
 class StridedAccesses {
  public:
   explicit StridedAccesses(Lanes& lanes) : isa_(lanes.vector_isa()), lanes_(lanes), layout_(lanes.layout()) {}
@@ -33,8 +40,8 @@ class StridedAccesses {
   /// Of every `step` elements from the address on, those at `indices`: a vector of the lanes for each index. `step` is
   /// one of Strides::element_stride(). `in_memory`, for words and powers of two, gets the registers in their order in
   /// memory.
-  Values load_strided(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                      IRBuilder<>& builder, Values* in_memory = nullptr);
+  Values load_strided(const StridedRange& range, uint64_t step, ArrayRef<uint64_t> indices, IRBuilder<>& builder,
+                      Values* in_memory = nullptr);
 
   /// A power of two, not more than a register has elements.
   void store_strided(Value* lanes, Value* address, uint64_t step, Align alignment, IRBuilder<>& builder);
@@ -43,16 +50,16 @@ class StridedAccesses {
   Values interleaved(ArrayRef<Value*> members, IRBuilder<>& builder);
 
  private:
-  Values load_collected(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                        IRBuilder<>& builder);
-  Values load_narrow(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                     IRBuilder<>& builder);
-  Values load_packed(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                     IRBuilder<>& builder);
-  Values load_words(const LoadInst& load, Type* element, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
+  // So many elements of a type, as a rule the load's own, from an element of the range on. Elements beyond the range
+  // have arbitrary values.
+  Value* load_in(const StridedRange& range, uint64_t first, unsigned count, IRBuilder<>& builder,
+                 Type* element = nullptr);
+  Values load_collected(const StridedRange& range, uint64_t step, ArrayRef<uint64_t> indices, IRBuilder<>& builder);
+  Values load_narrow(const StridedRange& range, uint64_t step, ArrayRef<uint64_t> indices, IRBuilder<>& builder);
+  Values load_packed(const StridedRange& range, uint64_t step, ArrayRef<uint64_t> indices, IRBuilder<>& builder);
+  Values load_words(const StridedRange& range, Type* element, uint64_t step, ArrayRef<uint64_t> indices,
                     IRBuilder<>& builder, Values* in_memory = nullptr);
-  Values load_strided_words(const LoadInst& load, Value* address, uint64_t step, ArrayRef<uint64_t> indices,
-                            IRBuilder<>& builder);
+  Values load_strided_words(const StridedRange& range, uint64_t step, ArrayRef<uint64_t> indices, IRBuilder<>& builder);
 
   const VectorIsa& isa_;
   Lanes& lanes_;

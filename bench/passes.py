@@ -57,6 +57,7 @@ _SHARED_FILES = {
     "coarsened-loop-versioning": "loop_versioning",
     "order-stores": "split_vectors",
     "partial-unrolling": "full_unrolling",
+    "scalar-slow-version": "function_versioning",
     "threadgroup-versioning": "loop_versioning",
 }
 

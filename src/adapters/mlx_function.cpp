@@ -291,7 +291,7 @@ class BatchInCpp : public MlxRules, public std::enable_shared_from_this<BatchInC
       shape[1] = inner;
       arrays[i] = mx::broadcast_to(arrays[i], shape, stream);
       shape.erase(shape.begin());
-      shape[0] = outer * inner;
+      shape[0] = product(inner, outer, "elements");
       arrays[i] = mx::reshape(arrays[i], shape, stream);
     }
     Arrays outputs = whole_->batch_of(flags)->call(arrays);
@@ -350,11 +350,7 @@ class BatchInCpp : public MlxRules, public std::enable_shared_from_this<BatchInC
       batch.numbers.push_back(elements);
       shape.insert(shape.begin(), size);
     }
-    if (size > 0 && depth > std::numeric_limits<int>::max() / size)
-      throw ValueError(concat(prefix(), "Expected a batch of `", name(), "` to have at most ",
-                              std::numeric_limits<int>::max(), " threads along z but got ", size, " times ", depth,
-                              "."));
-    depth *= size;
+    depth = product(depth, size, "threads along z");
     return batch;
   }
 
@@ -375,6 +371,15 @@ class BatchInCpp : public MlxRules, public std::enable_shared_from_this<BatchInC
     Arrays outputs;
     for (Arrays& part : parts) outputs.push_back(mx::concatenate(std::move(part), 0, whole_->stream()));
     return outputs;
+  }
+
+  // Of two numbers of a batch.
+  int product(int one, int other, const char* what) const {
+    int result = 0;
+    if (__builtin_mul_overflow(one, other, &result))
+      throw ValueError(concat(prefix(), "Expected a batch of `", name(), "` to have at most ",
+                              std::numeric_limits<int>::max(), " ", what, " but got ", other, " times ", one, "."));
+    return result;
   }
 
   // Without the numbers.

@@ -33,7 +33,7 @@ struct Variant {
   std::vector<Dtype> input_dtypes, output_dtypes;
 
   bool is_specialized() const {
-    return unit.known_grid[0] > 0 ||
+    return unit.has_known_sizes() ||
            std::any_of(unit.parameters.begin(), unit.parameters.end(),
                        [](const KernelParameter& parameter) { return !parameter.values.empty(); });
   }

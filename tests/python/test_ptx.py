@@ -279,21 +279,21 @@ def test_threads_exit_before_barriers_that_others_wait_at():
 
 
 @pytest.mark.parametrize(
-    ("way_out", "barrier"),
+    ("before_exit", "barrier"),
     [
         ("", "bar.sync"),
         ("v = sin(v);", "bar.sync"),
-        # Others see what is written on the way out behind the barrier. (ptxas may predicate both ways, the barrier first.)
+        # Others see after the barrier what is written before the exit. (ptxas may predicate both paths, the barrier first.)
         ("y[i] = 1;", "barrier.sync"),
         ("part[7] = v;", "barrier.sync"),
         ("atomic_fetch_add_explicit((device atomic_int*)y, 1, memory_order_relaxed);", "barrier.sync"),
     ],
 )
-def test_barriers_wait_for_what_is_written_before_an_exit(way_out, barrier):
+def test_barriers_wait_for_what_is_written_before_an_exit(before_exit, barrier):
     ptx = code_of(
         "threadgroup float part[1024];"
         + READ
-        + f"part[i % 1024] = v; if (v < 0) {{ {way_out} return; }} threadgroup_barrier(mem_flags::mem_threadgroup);"
+        + f"part[i % 1024] = v; if (v < 0) {{ {before_exit} return; }} threadgroup_barrier(mem_flags::mem_threadgroup);"
         "y[i] = part[1023 - i % 1024];",
         [X],
     )

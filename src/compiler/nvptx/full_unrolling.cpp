@@ -158,8 +158,12 @@ class Unrolling {
       Value* value = work.pop_back_val();
       if (isa<ConstantInt>(value) || !seen.insert(value).second) continue;
       if (auto* phi = dyn_cast<PHINode>(value)) {
-        // Of ways that meet in one loop.
+        // Where paths of an iteration join, structured control flow leaves phis of one value. Behind the loop such a
+        // phi has the value of whichever exit was taken.
         if (Value* only = phi->hasConstantValue()) {
+          auto* made = dyn_cast<Instruction>(only);
+          Loop* around = made ? loops_.getLoopFor(made->getParent()) : nullptr;
+          if (around && !around->contains(phi)) return false;
           work.push_back(only);
           continue;
         }

@@ -187,7 +187,7 @@ class MaskFinder {
       is_in_loop = is_in_loop || in_loops.contains(branch->block);
     }
     const bool has_collectives = any_of(left, [&](BasicBlock* block) { return has_collective(*block); });
-    // A short way out is predicated, and may be laid behind the barrier.
+    // ptxas predicates a short path to an exit, and may place it after the barrier.
     auto lingers = [&](const BasicBlock* block) {
       return in_loops.contains(block) || any_of(*block, [](const Instruction& i) { return i.mayWriteToMemory(); });
     };

@@ -220,8 +220,13 @@ TEST(MlxFunctions, BatchesThatAreNoAxisOfTheGrid) {
   const std::string message = error_of<kiln::UnsupportedError>(
       [&] { kiln::mlx::function(outside, launch_of_first, {.vmap = kiln::mlx::GridAxis{}}); });
   EXPECT_NE(message.find("header:2:"), std::string::npos) << message;
-  // Without rules for derivatives.
   auto bare = kiln::mlx::function(mirrored_kernel, launch_of_first, {.vmap = kiln::mlx::GridAxis{}});
+  auto both = mx::vmap(mx::vmap(bare, std::vector<int>{0, -1}, std::vector<int>{0}), std::vector<int>{-1, 0},
+                       std::vector<int>{0});
+  EXPECT_EQ(error_of<kiln::ValueError>([&] { both({many, many}); }),
+            "[metal_kernel] Expected a batch of `mirrored` to have at most 2147483647 elements but got 65537 times "
+            "65537.");
+  // Without rules for derivatives.
   const Arrays in = {some({4, 3}, 1), some({4, 3}, 2)};
   EXPECT_EQ(
       error_of<kiln::TypeError>([&] { mx::vjp(mx::vmap(bare), in, {in[0]}); }),

@@ -1,5 +1,5 @@
-; Where ways of an iteration meet, structured control flow leaves phis of one value. A counter behind such a phi is a
-; counter still. Behind a phi of two values it is none.
+; Where paths of an iteration join, structured control flow leaves phis of one value. A counter through such a phi is a
+; counter still. Through a phi of two values it is none, and neither is the value with which a loop of two exits was left.
 ; RUN: kiln-opt --passes=full-unrolling %s | FileCheck %s
 
 target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"
@@ -48,5 +48,34 @@ meet:
   %more = icmp ult i32 %next, 8
   br i1 %more, label %loop, label %end
 end:
+  ret void
+}
+
+; CHECK-LABEL: @left_by_two_exits(
+; CHECK: br i1 %more, label %loop, label %end{{$}}
+define void @left_by_two_exits(float %x, float %limit) {
+entry:
+  %a = alloca [8 x float]
+  br label %loop
+loop:
+  %i = phi i32 [ 0, %entry ], [ %next, %again ]
+  %found = fcmp ogt float %x, %limit
+  br i1 %found, label %end, label %again
+again:
+  %next = add nuw nsw i32 %i, 1
+  %more = icmp ult i32 %next, 8
+  br i1 %more, label %loop, label %end
+end:
+  %last = phi i32 [ %i, %loop ], [ %i, %again ]
+  br label %outer
+outer:
+  %k = phi i32 [ 0, %end ], [ %later, %outer ]
+  %j = zext i32 %last to i64
+  %p = getelementptr [8 x float], ptr %a, i64 0, i64 %j
+  store volatile float %x, ptr %p
+  %later = add nuw nsw i32 %k, 1
+  %most = icmp ult i32 %later, 1000
+  br i1 %most, label %outer, label %done
+done:
   ret void
 }

@@ -391,7 +391,7 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
     pipeline.run("components", group, [&] { split_into_components(group, analyses); });
   // Again: unrolling has made constants of a loop's counter.
   pipeline.run(optional("affine-lanes"), group, [&] { split_affine_lanes(group); });
-  const bool may_coarsen = unit.form.rows_are_runs && !has_points;
+  const bool may_coarsen = unit.form.rows_are_simdgroup_pairs && !has_points;
   if (!has_points && !may_coarsen)
     remark("thread-coarsening", group,
            unit.form.rows_are_simdgroups
@@ -531,7 +531,7 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
   if (whole) {
     output.takes_rows = knows_row;
     pipeline.run("row-loops", row,
-                 [&] { run_rows(row, *whole, *slow, unit.form.rows_are_runs, knows_row, is_scalar); });
+                 [&] { run_rows(row, *whole, *slow, unit.form.rows_are_simdgroup_pairs, knows_row, is_scalar); });
     pipeline.run("inline-body", module, [&] { inline_into_callers(module, {whole}); });
     if (knows_row) pipeline.run("launch-loads", row, [&] { read_launch_first(row); });
   } else if (halves_share) {
@@ -543,7 +543,7 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
     const bool is_masked = vector_isa.has_mask_registers && group.getInstructionCount() > kLongSimdgroup &&
                            none_of(instructions(group), [](const Instruction& i) { return isa<AllocaInst>(i); });
     pipeline.run("row-loops", row,
-                 [&] { (is_masked ? run_with_masks : run_in_groups)(row, group, unit.form.rows_are_runs); });
+                 [&] { (is_masked ? run_with_masks : run_in_groups)(row, group, unit.form.rows_are_simdgroup_pairs); });
     pipeline.run("inline-body", module, [&] { inline_into_callers(module, {&group}); });
   }
   // The slow path stays a function of its own.
@@ -681,13 +681,13 @@ EngineOutput lower_vectorized(Pipeline& pipeline, Module& module, const VectorIs
   const bool has_points = !vectorized.points.empty();
   if (has_points || !may_mix_engines(body, unit)) pipeline.erase(body);
   const bool knows_row = !has_points && !group.getArg(kRowOfCall)->use_empty();
-  if (unit.form.rows_are_runs && !has_points)
+  if (unit.form.rows_are_simdgroup_pairs && !has_points)
     pipeline.run("half-offset", group, [&] { lower_half_offset(group, group.getArg(kHalfOffset)); });
   output.threadgroup_memory_bytes = pipeline.run("threadgroup-memory", module, [&] {
     return lower_threadgroup_memory(module, group, group.getArg(1), CpuImageKind::kSimdgroups);
   });
   output.may_spin = may_spin(group);
-  output.wants_row_locks = any_of(instructions(group), wants_row_locks);
+  output.uses_striped_locks = any_of(instructions(group), uses_striped_lock);
   const bool has_atomics =
       any_of(instructions(group), [](const Instruction& i) { return i.isAtomic() || striped_range(i); });
   // Otherwise spilled registers would lie across cache lines.

@@ -100,14 +100,12 @@ NAMED = {
     "src/compiler/memory/prefetch.h": "// asks what is behind\nint row = 0, place = 0, ways = 0;\n",
     "src/compiler/memory/prefetch.cpp": '#include <fork/usual.h>\nauto text = "asked, wanted"; /* apart */ char c = \'"\';\n',
     "src/compiler/memory/llvm.cpp": "loops.forgetLoop(loop); token.is(clang::tok::question); int task, basket, kForkliftSize;\n",
-    "src/compiler/memory/old.cpp": "\nint is_behind_ = 1;\n",
 }
 
 
-def words(tmp_path, monkeypatch, capsys, files=None, allowed=("is_behind_",), allowed_machines=()):
+def words(tmp_path, monkeypatch, capsys, files=None, allowed_machines=()):
     module = tool("check_words")
     monkeypatch.setattr(module, "ROOT", tmp_path)
-    monkeypatch.setattr(module, "ALLOWED", list(allowed))
     monkeypatch.setattr(module, "ALLOWED_MACHINES", dict.fromkeys(allowed_machines, "a reason"))
     for path, text in {**NAMED, **(files or {})}.items():
         path = tmp_path / path
@@ -118,7 +116,7 @@ def words(tmp_path, monkeypatch, capsys, files=None, allowed=("is_behind_",), al
 
 
 def test_names_without_refused_words(tmp_path, monkeypatch, capsys):
-    assert words(tmp_path, monkeypatch, capsys) == (0, "words: names use the field's, 1 are still allowed not to\n")
+    assert words(tmp_path, monkeypatch, capsys) == (0, "words: names use the field's\n")
 
 
 @pytest.mark.parametrize(
@@ -139,27 +137,6 @@ def test_refused_words_in_names(path, text, problem, tmp_path, monkeypatch, caps
     assert out.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("allowed", "problem"),
-    [
-        (["fork", "is_behind_"], "fork: no longer occurs; `tools/check_words.py --shorten` removes it from ALLOWED"),
-        (["is_behind_", "place"], "place: no longer occurs; `tools/check_words.py --shorten` removes it from ALLOWED"),
-        (["is_behind_", "is_behind_"], "ALLOWED is not sorted"),
-    ],
-)
-def test_allowed_names_only_get_fewer(allowed, problem, tmp_path, monkeypatch, capsys):
-    assert words(tmp_path, monkeypatch, capsys, allowed=allowed) == (1, f"{problem}\n")
-
-
-def test_allowed_names_are_removed_once_renamed(tmp_path):
-    script = tmp_path / "check_words.py"
-    script.write_text((TOOLS / "check_words.py").read_text())
-    module = tool("check_words")
-    module.shorten(script, module.ALLOWED[1:])
-    kept = script.read_text().partition("ALLOWED: list[str] = [\n")[2].partition("]\n")[0]
-    assert kept == "".join(f'    "{name}",\n' for name in module.ALLOWED[:1])
-
-
 # Beside the rooms of one processor, in a path, and in the middle of other words.
 MACHINE_TEXTS = {
     "x86/avx512.h": "// AVX-512\n",
@@ -178,7 +155,7 @@ def machines(tmp_path, monkeypatch, capsys, files, allowed=()):
 
 def test_instruction_sets_in_the_rooms_of_a_processor(tmp_path, monkeypatch, capsys):
     status, out = machines(tmp_path, monkeypatch, capsys, {})
-    assert (status, out) == (0, "words: names use the field's, 1 are still allowed not to\n")
+    assert (status, out) == (0, "words: names use the field's\n")
 
 
 @pytest.mark.parametrize(
@@ -198,6 +175,7 @@ def test_instruction_sets_in_the_rooms_of_a_processor(tmp_path, monkeypatch, cap
         ("a.cpp", "case DeviceKind::kNvidia: break;\n", ":1: `Nvidia`"),
         ("a.h", "// PTX's rule\n", ":1: `PTX`"),
         ("a.h", "// twice as fast on an H100\n", ":1: `H100`"),
+        ("a.cpp", "int zmm_count, ymm0, gymmer;\n", ":1: `zmm_count`"),
         ("sse2.cpp", "", ": `sse2`"),
     ],
 )

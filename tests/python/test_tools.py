@@ -94,6 +94,78 @@ def test_wrong_layers(path, text, problem, tmp_path, monkeypatch, capsys):
     assert layers(tmp_path, monkeypatch, capsys, files) == (1, f"{problem}\n")
 
 
+# ---- check_passes.py
+
+PASS_FILES = {
+    "src/compiler/pipeline.cpp": '  // pipeline.run("name", …)\n  pipeline.run(\n      "lower", f, [&] {});\n'
+    '  pipeline.run_pass(optional("prefetch"), Prefetch(), f);\n',
+    "src/compiler/opt/kiln_opt.cpp": '      {"lower", [](Function& f, State&) {}},\n',
+    "src/compiler/ir/preconditions.cpp": '      {"lower", {&kInlined}},\n      {"prefetch", {&kHasNoLanes, &kInlined}},\n',
+    **{f"tests/compiler/{room}/{name}/{file}.ll": f"; RUN: kiln-opt --passes={name} %s | FileCheck %s\n; CHECK-NOT: call\n"
+       for room, name in [("lowering", "lower"), ("memory", "prefetch")] for file in "abc"},
+}  # fmt: skip
+
+
+def passes(tmp_path, files=None, untested=(), unconditional=()):
+    for path, text in {**PASS_FILES, **(files or {})}.items():
+        path = tmp_path / path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text) if text is not None else path.unlink(missing_ok=True)
+    return tool("check_passes").problems(
+        tmp_path, dict.fromkeys(untested, "a reason"), dict.fromkeys(unconditional, "a reason")
+    )
+
+
+def test_passes_with_tests_and_preconditions(tmp_path):
+    assert passes(tmp_path) == []
+    assert passes(tmp_path, {"tests/compiler/ir/preconditions/a.ll": "; what is around all passes\n"}) == []
+
+
+@pytest.mark.parametrize(
+    ("files", "problem"),
+    [
+        (
+            {"tests/compiler/lowering/lower/c.ll": None},
+            "tests/compiler/lowering/lower: 2 of 3 files; a pass has one in which it fires, one in which it must not, and "
+            "a border",
+        ),
+        (
+            {"tests/compiler/lowering/lower/c.ll": "; RUN: kiln-opt --passes=lower-switch %s | FileCheck %s\n; CHECK: a\n"},
+            "tests/compiler/lowering/lower/c.ll: no RUN line runs lower",
+        ),
+        (
+            {"tests/compiler/lowering/lower/c.ll": "; RUN: kiln-opt --passes=lower %s | FileCheck %s\n; OTHER: a\n"},
+            "tests/compiler/lowering/lower/c.ll: has no line for FileCheck",
+        ),
+        (
+            {"src/compiler/opt/kiln_opt.cpp": '      {"fresh", [](Function& f, State&) {}},\n'},
+            "fresh: has no folder tests/compiler/<room>/fresh/\n"
+            "fresh: src/compiler/ir/preconditions.cpp has no row of what it takes for granted",
+        ),
+        (
+            {"tests/compiler/memory/old/a.ll": ""},
+            "tests/compiler/memory/old: there is no such pass",
+        ),
+        (
+            {"src/compiler/ir/preconditions.cpp": PASS_FILES["src/compiler/ir/preconditions.cpp"] + '  {"old", {&kInlined}},\n'},
+            "old: has preconditions, but there is no such pass",
+        ),
+    ],
+)  # fmt: skip
+def test_passes_without_tests_or_preconditions(files, problem, tmp_path):
+    assert passes(tmp_path, files) == problem.split("\n")
+
+
+def test_passes_that_need_neither(tmp_path):
+    fresh = {"src/compiler/opt/kiln_opt.cpp": '      {"fresh", [](Function& f, State&) {}},\n'}
+    assert passes(tmp_path, fresh, ["fresh"], ["fresh"]) == []
+    assert passes(tmp_path, fresh, ["fresh", "lower", "gone"], ["fresh", "lower"]) == [
+        "lower: has tests; remove it from UNTESTED",
+        "lower: has preconditions; remove it from UNCONDITIONAL",
+        "gone: there is no such pass; remove it from UNTESTED and UNCONDITIONAL",
+    ]
+
+
 # ---- check_words.py
 
 NAMED = {

@@ -19,7 +19,7 @@ ASAN_TESTS := interfaces launch errors wrong_calls wrong_containers wrong_kernel
 # cmake, ninja and ctest of the environment come first.
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH" &&
 
-.PHONY: all build demo docs gallery gpu-bundle test test-all test-python test-python-all test-costs test-frameworks test-cpp test-gpu test-asan test-tsan wheels test-wheels sdist test-sdist coverage coverage-compiler coverage-build fuzz check lists lint tidy types stubs bench bench-engines bench-growth bench-frameworks bench-passes bench-gpu format clean help
+.PHONY: all build demo docs gallery gpu-bundle test test-all test-python test-python-all test-costs test-frameworks test-mlx test-cpp test-gpu test-asan test-tsan wheels test-wheels sdist test-sdist coverage coverage-compiler coverage-build fuzz check lists lint tidy types stubs bench bench-engines bench-growth bench-frameworks bench-passes bench-gpu format clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -135,6 +135,11 @@ $(FRAMEWORKS)/installed: $(STAMPS)/test-tools tests/frameworks.txt
 	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" \
 		>"$$($(FRAMEWORKS)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/kiln_of_venv.pth"
 	@touch $@
+
+# make test-mlx      the tests of MLX's arrays with other versions of MLX, in environments of their own; MLX_VERSIONS="…"
+MLX_VERSIONS ?= 0.30.0 0.31.1 0.32.2
+test-mlx: build $(STAMPS)/test-tools
+	$(BIN)/python tools/mlx_parts.py --test $(MLX_VERSIONS)
 
 # make fuzz    ten minutes of made-up text through the front end and the whole compiler, with sanitizers
 # Five minutes for each, at the same time. Needs clang++-19 and its runtime, which are installed where they are missing

@@ -275,11 +275,20 @@ class KernelPrimitive : public mx::Primitive {
     return memory != nullptr;
   }
 
+  // MLX's allocator returns a buffer; since 0.32.4 an object that owns one.
+  template <typename Memory>
+  static const void* address_of(const Memory& memory) {
+    if constexpr (requires { memory.buffer(); })
+      return memory.buffer().ptr();
+    else
+      return memory.ptr();
+  }
+
   void allocate(mx::array& output, size_t index) const {
     const size_t bytes = output.nbytes();
     if (!may_be_allocated(bytes)) throw lack_of_memory(bytes, index);
     auto memory = mx::allocator::malloc(bytes);
-    if (!memory.buffer().ptr() && bytes > 0) throw lack_of_memory(bytes, index);
+    if (!address_of(memory) && bytes > 0) throw lack_of_memory(bytes, index);
     output.set_data(std::move(memory));
   }
 

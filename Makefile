@@ -28,8 +28,10 @@ help:
 build: $(STAMPS)/package
 
 # make demo    warp and learn on a real photograph; pictures and a table in out/; 2 to 3 minutes on two cores the first time
+# It learns in PyTorch or JAX where .venv has one; DEMO_LIBRARY=mlx, torch or jax names one.
+DEMO_LIBRARY ?= auto
 demo: build
-	$(BIN)/python -m demo.main
+	$(BIN)/python -m demo.main --library $(DEMO_LIBRARY)
 
 # make gallery runs the examples gallery; a picture of each program in out/gallery/
 gallery: build
@@ -123,7 +125,7 @@ empty :=
 FRAMEWORKS := build/frameworks$(subst .*,,$(subst ==,-,$(subst $(empty) $(empty),,$(FRAMEWORKS_WITH:%=-%))))
 test-frameworks: build $(FRAMEWORKS)/installed
 	$(FRAMEWORKS)/bin/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal tests/python/test_functions*.py \
-		tests/python/test_torch.py tests/python/test_torch_operator.py tests/python/test_jax.py
+		tests/python/test_torch.py tests/python/test_torch_operator.py tests/python/test_jax.py tests/python/test_demo_learning.py
 	$(FRAMEWORKS)/bin/python -m pytest tests/python/test_gallery_*.py
 	$(FRAMEWORKS)/bin/python -m pytest tests/python/test_documentation.py tests/python/test_gallery.py -k "pytorch or jax"
 

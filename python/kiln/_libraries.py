@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -64,6 +66,12 @@ def meet_by_name(name: str) -> None:
 def import_mlx() -> ModuleType:
     """``kiln._mlx``. Raises ImportError that says how to get what is missing."""
     _import("mlx", "mlx.core")  # brings libmlx.so and the type of its arrays
+    this, others = f"{sys.version_info[0]}.{sys.version_info[1]}", _pythons_with_mlx()
+    if others and this not in others:
+        raise ImportError(
+            f"This wheel of Kiln has no part for MLX for Python {this}, only for {', '.join(others)}. Kernels take the "
+            "arrays of other libraries; `pip install .` in a clone of Kiln builds the part for this Python."
+        )
     try:
         from kiln import _mlx
     except ImportError as error:
@@ -72,6 +80,13 @@ def import_mlx() -> ModuleType:
             "pip install 'mlx[cpu]==0.32.4' brings that version, and installing Kiln again builds for the one there."
         ) from error
     return _mlx
+
+
+def _pythons_with_mlx() -> list[str]:
+    """The versions of Python that the installed package has ``_mlx`` for. A wheel for several has one for each."""
+    names = (path.name for path in Path(__file__).parent.glob("_mlx.cpython-*.so"))
+    versions = sorted((int(match[1]), int(match[2])) for name in names if (match := re.search(r"-(\d)(\d+)-", name)))
+    return [f"{major}.{minor}" for major, minor in versions]
 
 
 _told_folders = False

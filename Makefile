@@ -19,7 +19,7 @@ ASAN_TESTS := interfaces launch errors wrong_calls wrong_containers wrong_kernel
 # cmake, ninja and ctest of the environment come first.
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH" &&
 
-.PHONY: all build demo docs gallery gpu-bundle test test-all test-python test-python-all test-costs test-frameworks test-mlx test-cpp test-gpu test-asan test-tsan wheels test-wheels sdist test-sdist coverage coverage-compiler coverage-build fuzz check lists lint tidy types stubs bench bench-engines bench-growth bench-frameworks bench-passes bench-gpu format clean help
+.PHONY: all build demo docs gallery gpu-bundle test test-all test-setup test-python test-python-all test-costs test-frameworks test-mlx test-cpp build-test-cpp test-gpu test-asan test-tsan wheels test-wheels sdist test-sdist coverage coverage-compiler coverage-build fuzz check lists lint tidy types stubs bench bench-engines bench-growth bench-frameworks bench-passes bench-gpu format clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -38,10 +38,12 @@ gallery: build
 	$(BIN)/python -m examples.gallery
 
 # make test    the tests: all but the long matrix; 8 minutes on two cores, 10 the first time
-test: check test-cpp test-python
+test: test-setup
+	+@$(MAKE) --no-print-directory check test-cpp test-python
 
 # make test-all      all tests, with the long matrix of bodies, engines and instruction sets, which CI runs; 18 minutes
-test-all: check test-cpp test-python-all
+test-all: test-setup
+	+@$(MAKE) --no-print-directory check test-cpp test-python-all
 
 # make check   layers, words, constructs, types, format, documents: whatever needs no kernel to run
 # Two at a time: mypy takes as long as all others together.
@@ -82,10 +84,17 @@ stubs: build $(STAMPS)/test-tools
 	$(BIN)/python -m mypy.stubtest kiln --mypy-config-file pyproject.toml --ignore-disjoint-bases \
 		--allowlist tests/types/stubtest.txt
 
+# At the same time: installing Python packages is one thread, and waits for the disk; compiling fills the other core.
+test-setup: build $(STAMPS)/test-system
+	+@$(MAKE) --no-print-directory --jobs=2 $(STAMPS)/test-tools build-test-cpp
+
+# The build folder of the package, which has the C++ tests from then on. Ninja is not to share Make's two jobs, of which
+# it has no file descriptors.
+build-test-cpp: build $(STAMPS)/test-system
+	$(IN_VENV) cmake -DKILN_BUILD_TESTS=ON "$$(cat build/.stamps/build-dir)" >build/configure.log && env -u MAKEFLAGS cmake --build "$$(cat build/.stamps/build-dir)"
+
 # make test-cpp      the C++ tests
-# The build folder of the package, which has the tests from then on.
-test-cpp: build $(STAMPS)/test-tools
-	$(IN_VENV) cmake -DKILN_BUILD_TESTS=ON "$$(cat build/.stamps/build-dir)" >build/configure.log && cmake --build "$$(cat build/.stamps/build-dir)"
+test-cpp: build-test-cpp $(STAMPS)/test-tools
 	$(BIN)/ctest --test-dir "$$(cat build/.stamps/build-dir)" --parallel 2 --output-on-failure --no-tests=error
 
 # make test-asan     the C++ tests, and Python tests of calls, with AddressSanitizer (tests/sanitizers/README.md)
@@ -254,8 +263,11 @@ $(STAMPS)/venv: $(STAMPS)/system requirements.txt
 	@touch $@
 
 # What tests and checks need beside it.
-$(STAMPS)/test-tools: $(STAMPS)/venv tests/requirements.txt tests/mlx_lm.txt docs/requirements.txt
+$(STAMPS)/test-system: $(STAMPS)/system tools/system_packages
 	tools/system_packages --tests
+	@touch $@
+
+$(STAMPS)/test-tools: $(STAMPS)/venv $(STAMPS)/test-system tests/requirements.txt tests/mlx_lm.txt docs/requirements.txt
 	@echo "installing Python packages for tests into $(VENV): 0.9 GB, some minutes the first time"
 	@# Bytecode is written for what is imported, which is a tenth of these.
 	$(BIN)/python -m pip install --no-compile -r tests/requirements.txt

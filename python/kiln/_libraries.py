@@ -84,6 +84,12 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _mlx_part_for(version: str) -> Path:
+    this, others = f"{sys.version_info[0]}.{sys.version_info[1]}", _pythons_with_mlx()
+    if others and this not in others:
+        raise ImportError(
+            f"This wheel of Kiln has no part for MLX for Python {this}, only for {', '.join(others)}. Kernels take the "
+            "arrays of other libraries; `pip install .` in a clone of Kiln builds the part for this Python."
+        )
     parts = mlx_parts()
     # A version that was built from MLX's sources, as 0.33.0.dev20261127, is none of those with a number alone.
     if re.fullmatch(r"[\d.]+", version):
@@ -119,6 +125,14 @@ def import_mlx() -> ModuleType:
             ) from error
         sys.modules[_MLX_MODULE] = module
         return module
+
+
+def _pythons_with_mlx() -> list[str]:
+    """The versions of Python that the installed package has ``_mlx`` for. A wheel for several has one for each."""
+    names = (path.name for path in Path(__file__).parent.glob("_mlx-*.cpython-*.so"))
+    found = (re.search(r"\.cpython-(\d)(\d+)-", name) for name in names)
+    versions = sorted({(int(match[1]), int(match[2])) for match in found if match})
+    return [f"{major}.{minor}" for major, minor in versions]
 
 
 _told_folders = False

@@ -14,13 +14,13 @@ from configurations import CONFIGURATIONS, Result, available, call_on, different
 from guarded_pages import GuardedPages
 from launch_bodies import BODIES, launch, launch_numpy, result
 from mlx_kernels import to_mlx, to_numpy
-from sampling import sampled
+from sampling import covering, sampled
 
 # A scope beyond a function's, and the same list: then pytest puts what has the same parameter together.
 by_name = pytest.mark.parametrize("name", BODIES, scope="module")
-by_name_sampled = pytest.mark.parametrize(
-    "name", sampled(BODIES, every=6, group=lambda name: BODIES[name].subject), scope="module"
-)
+SAMPLE = covering(BODIES)
+IN_SAMPLE = {parameter.values[0] for parameter in SAMPLE if not parameter.marks}
+by_name_sampled = pytest.mark.parametrize("name", SAMPLE, scope="module")
 
 
 @functools.cache
@@ -85,22 +85,20 @@ def always(configuration):
     return ("simd-always" if engine == "simd" else engine, isa)
 
 
-# Bodies in the manner of real ones are long to compile: of these, every third on all configurations, the others on the
-# first one. What `sampled` takes is among them.
+# Bodies in the manner of real ones are long to compile: of these, every third and the sample on all configurations, the
+# others on the first one.
 ON_ALL = {
     parameter.values[0]
-    for parameter in sampled(BODIES, every=3, group=lambda name: BODIES[name].subject)
+    for parameter in [*sampled(BODIES, every=3, group=lambda name: BODIES[name].subject), *SAMPLE]
     if not parameter.marks or not BODIES[parameter.values[0]].subject.startswith("corpus_")
 }
 
 
-@by_name_sampled
-def test_every_engine_gives_the_same_bits(name):
+def check_bits(name, configurations):
+    """On these, and on this process's own."""
     ours = Result(*result(name))
     others = [
-        always(configuration)
-        for configuration in (available() if name in ON_ALL else CONFIGURATIONS[:1])
-        if configuration != own() or ours.engine != own()[0]
+        always(configuration) for configuration in configurations if configuration != own() or ours.engine != own()[0]
     ]
     results = {other: Result(*found) for other, found in call_on(others, "launch_bodies", "result", name).items()}
     for (engine, _), found in results.items():
@@ -108,3 +106,18 @@ def test_every_engine_gives_the_same_bits(name):
         check(BODIES[name], found.outputs)
     if BODIES[name].compile_options.get("math_mode", "safe") == "safe":  # other modes promise less
         assert different({own(): ours, **results}) == []
+
+
+@by_name_sampled
+def test_every_engine_gives_the_same_bits(name):
+    """The sample on the scalar engine with one instruction set, whose others the SIMD engine has."""
+    if name in IN_SAMPLE:
+        check_bits(name, available()[1:])
+    else:
+        check_bits(name, available() if name in ON_ALL else CONFIGURATIONS[:1])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", sorted(IN_SAMPLE))
+def test_the_scalar_engine_gives_the_same_bits_with_the_best_instruction_set(name):
+    check_bits(name, CONFIGURATIONS[:1])

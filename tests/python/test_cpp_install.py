@@ -281,30 +281,40 @@ def test_a_program_that_links_through_a_link(prefix, tmp_path):
     assert run(tmp_path / "program", cwd=tmp_path) == "42\n"
 
 
-def blocks_with_outputs():
-    """The C++ programs of the documentation, each with what it is said to print (None: nothing is said)."""
-    for page in ("README.md", "docs/reference/cpp.md"):
-        blocks = documentation.code_blocks(page)
-        for i, block in enumerate(blocks):
-            if block.language == "cpp" and "int main" in block.text:
-                said = blocks[i + 1].text if i + 1 < len(blocks) and blocks[i + 1].language == "text" else None
-                yield pytest.param(block.text, said, id=f"{page}:{block.line}")
+# The C++ programs of the documentation.
+PROGRAMS = [
+    (page, number)
+    for page in ("README.md", "docs/reference/cpp.md")
+    for number, block in enumerate(documentation.code_blocks(page))
+    if block.language == "cpp" and "int main" in block.text
+]
 
 
-@pytest.mark.parametrize(("program", "said"), list(blocks_with_outputs()))
-def test_the_programs_of_the_documentation(prefix, tmp_path, program, said):
-    component = "mlx" if "kiln/mlx.h" in program else "kiln"
-    source = project(
-        tmp_path / "p",
-        f"find_package(kiln REQUIRED COMPONENTS {component})\n"
-        f"add_executable(program main.cpp)\ntarget_link_libraries(program kiln::{component})",
-        program,
-    )
+@pytest.fixture(scope="module")
+def programs(prefix, tmp_path_factory):
+    """Built by one project, since CMake's search for a compiler takes as long as one of them."""
+    folder = tmp_path_factory.mktemp("programs") / "p"
+    lines = ["find_package(kiln REQUIRED COMPONENTS kiln mlx)"]
+    source = project(folder, "", "")
+    for n, (page, number) in enumerate(PROGRAMS):
+        text = documentation.code_blocks(page)[number].text
+        (source / f"{n}.cpp").write_text(text)
+        component = "mlx" if "kiln/mlx.h" in text else "kiln"
+        lines.append(f"add_executable(program{n} {n}.cpp)\ntarget_link_libraries(program{n} kiln::{component})")
+    with open(source / "CMakeLists.txt", "a") as file:
+        file.write("\n".join(lines) + "\n")
     configure(source, prefix)
-    run("cmake", "--build", source / "build", cwd=source)
-    printed = run(source / "build/program", cwd=tmp_path)
-    if said is not None:
-        assert printed.rstrip() == said.rstrip()
+    run("cmake", "--build", source / "build", "--parallel", "1", cwd=source)
+    return source / "build"
+
+
+@pytest.mark.parametrize("n", range(len(PROGRAMS)), ids=lambda n: f"{PROGRAMS[n][0]}-{PROGRAMS[n][1]}")
+def test_the_programs_of_the_documentation(programs, tmp_path, n):
+    page, number = PROGRAMS[n]
+    following = documentation.code_blocks(page)[number + 1 :][:1]
+    printed = run(programs / f"program{n}", cwd=tmp_path)
+    if following and following[0].language == "text":
+        assert printed.rstrip() == following[0].text.rstrip()
 
 
 def test_a_missing_compiler_is_said_where_it_is_needed(prefix, tmp_path):

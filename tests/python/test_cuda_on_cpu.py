@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from configurations import Result, available, call_on, different, has
 from cuda_launch import CUDA_BODIES
-from sampling import sampled
+from sampling import covering
 
 TESTS = Path(__file__).parent.parent
 REFUSED = {"cuda_inline_ptx": "source:5:5: error: 'asm': inline PTX is not supported on the CPU"}
@@ -32,14 +32,27 @@ def result(name: str) -> Result:
 SCALAR = {"cuda_calls_in_branches", "cuda_lock_of_all_threads"}
 
 
-@pytest.mark.parametrize(
-    "name",
-    sampled(sorted(CUDA_BODIES.keys() - REFUSED.keys()), every=3, group=lambda name: CUDA_BODIES[name].subject),
-)
-def test_every_engine_gives_what_the_reference_says_and_the_same_bits(name):
+def runs() -> list[Any]:
+    """Bodies and configurations. `make test` runs a sample of bodies on the last configuration, which is the processor's
+    best, and on one of the others in turn."""
+    *others, best = available()
+    parameters = []
+    names = covering({name: CUDA_BODIES[name] for name in CUDA_BODIES if name not in REFUSED})
+    for n, (name,) in enumerate(parameter.values for parameter in names if not parameter.marks):
+        some = [others[n % len(others)], best]
+        parameters.append(pytest.param(name, some, id=name))
+        rest = [configuration for configuration in others if configuration not in some]
+        parameters.append(pytest.param(name, rest, id=f"{name}-others", marks=pytest.mark.long))
+    for (name,) in (parameter.values for parameter in names if parameter.marks):
+        parameters.append(pytest.param(name, available(), id=name, marks=pytest.mark.long))
+    return parameters
+
+
+@pytest.mark.parametrize(("name", "configurations"), runs())
+def test_every_engine_gives_what_the_reference_says_and_the_same_bits(name, configurations):
     body = CUDA_BODIES[name]
     expected = body.expected()
-    results = call_on(available(), "test_cuda_on_cpu", "result", name)
+    results = call_on(configurations, "test_cuda_on_cpu", "result", name)
     for configuration, found in results.items():
         problems = [body.mismatch(key, got, expected[key]) for key, got in zip(expected, found.outputs, strict=True)]
         assert not any(problems), f"{configuration}: {problems}"

@@ -1182,6 +1182,25 @@ def test_a_part_for_mlx_that_cannot_be_loaded_says_so(tmp_path, monkeypatch):
         _libraries.import_mlx()
 
 
+def test_a_python_for_which_the_wheel_has_no_part_for_mlx_says_so():
+    done = script(
+        """
+    import sys
+    import kiln
+    sys.version_info = (3, 99, 0)
+    try:
+        import kiln.mlx
+    except ImportError as error:
+        print(error)
+    """
+    )
+    here = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    assert done.stdout == (
+        f"This wheel of Kiln has no part for MLX for Python 3.99, only for {here}. Kernels take the arrays of other "
+        "libraries; `pip install .` in a clone of Kiln builds the part for this Python.\n"
+    ), done
+
+
 def test_a_type_of_ml_dtypes_is_numpys_wherever_it_comes_first():
     done = script(
         """

@@ -114,10 +114,24 @@ def bound_for(function: Function, kind: Format) -> float:
     return 0.5 + function.bound * 2.0 ** (kind.precision - 24)
 
 
+def in_turn(functions: list[Function]) -> list[Any]:
+    """Each function with each type. `make test` has one type for each function, the next type for the next one: a function's
+    forms are calls of one function for each type, which `test_one_argument` and `test_two_arguments` have."""
+    return [
+        pytest.param(function, kind, marks=[pytest.mark.long] if (n + m) % len(FORMATS) else [])
+        for n, function in enumerate(functions)
+        for m, kind in enumerate(FORMATS)
+    ]
+
+
+def name_of(parameter: Function | Format) -> str:
+    return parameter.metal if isinstance(parameter, Format) else parameter.name
+
+
 @pytest.mark.parametrize("kind", FORMATS, ids=lambda k: k.metal)
 @pytest.mark.parametrize("function", UNARY, ids=lambda f: f.name)
 def test_one_argument(function, kind):
-    """Every half and bfloat; floats of every size; then a few of them in each form that the function has."""
+    """Every half and bfloat; floats of every size."""
     assert function.bound <= function.metal
     x = ARGUMENTS[kind]
     with np.errstate(all="ignore"):
@@ -128,8 +142,17 @@ def test_one_argument(function, kind):
     got = run(f"o[i] = {function.name}(x[i]);", {"x": x}, {"o": (x.shape, kind.dtype)}, x.size)[0]
     check(got, exact, kind, bound, (x,), function.name)
 
-    few = RNG.choice(x.size, 3000 if kind is FLOAT else 1000)
-    x, exact = np.concatenate([x[:14], x[few]]), np.concatenate([exact[:14], exact[few]])
+
+@pytest.mark.parametrize(("function", "kind"), in_turn(UNARY), ids=name_of)
+def test_forms_of_one_argument(function, kind):
+    """Vectors, and the functions of both namespaces."""
+    x = ARGUMENTS[kind]
+    x = np.concatenate([x[:14], x[RNG.choice(x.size, 3000 if kind is FLOAT else 1000)]])
+    with np.errstate(all="ignore"):
+        exact = function.reference(widened(x))
+    if function.metal == 0.5:
+        exact = rounded(exact, kind)
+    bound = 0 if function.metal == 0.5 else bound_for(function, kind)
     n, f = x.size, function.name
     body = f"""
       auto at = [&](uint k) {{ return x[(i + k) % {n}]; }};
@@ -191,8 +214,17 @@ def test_two_arguments(function, kind):
     got = run(f"o[i] = {f}(x[i], y[i]);", {"x": x, "y": y}, {"o": shape}, n)[0]
     check(got, exact, kind, bound, (x, y), f)
 
-    few = RNG.choice(n, 1000)
-    x, y, exact = x[few], y[few], exact[few]
+
+@pytest.mark.parametrize(("function", "kind"), in_turn(BINARY), ids=name_of)
+def test_forms_of_two_arguments(function, kind):
+    x, y = pairs(kind, RNG, 50_000)
+    few = RNG.choice(x.size, 1000)
+    x, y = x[few], y[few]
+    with np.errstate(all="ignore"):
+        exact = function.reference(widened(x), widened(y))
+    if function.metal == 0.5:
+        exact = rounded(exact, kind)
+    bound, f = 0 if function.metal == 0.5 else bound_for(function, kind), function.name
     body = f"""
       vec<T, 2> a = {f}(vec<T, 2>(x[i]), vec<T, 2>(y[i]));
       vec<T, 3> b = {f}(vec<T, 3>(x[i]), y[i]);

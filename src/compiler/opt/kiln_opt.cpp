@@ -75,6 +75,7 @@
 #include "compiler/memory/store_forwarding.h"
 #include "compiler/nvptx/adjacent_loads.h"
 #include "compiler/nvptx/alignments.h"
+#include "compiler/nvptx/asynchronous_copies.h"
 #include "compiler/nvptx/component_conditions.h"
 #include "compiler/nvptx/exact_operations.h"
 #include "compiler/nvptx/flat_branches.h"
@@ -82,6 +83,7 @@
 #include "compiler/nvptx/guard_indices.h"
 #include "compiler/nvptx/predicated_accesses.h"
 #include "compiler/nvptx/ptx_generator.h"
+#include "compiler/nvptx/threadgroup_copies.h"
 #include "compiler/nvptx/threadgroup_memory.h"
 #include "compiler/opt/access_shapes.h"
 #include "compiler/vectorize/cluster_stores.h"
@@ -288,7 +290,8 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"pressure-scheduler", [](Function& f, State& s) { schedule_for_pressure(f, s.vector_isa); }},
       // nvptx/
       {"adjacent-loads", [](Function& f, State&) { merge_adjacent_loads(f); }},
-      {"alignments", [](Function& f, State&) { reduce_alignments_to_known(f); }},
+      {"alignments", [](Function& f, State&) { set_known_alignments(f); }},
+      {"asynchronous-copies", [](Function& f, State&) { copy_asynchronously(f); }},
       {"component-conditions", [](Function& f, State&) { split_vector_conditions(f); }},
       {"flat-branches", [](Function& f, State&) { flatten_short_branches(f); }},
       {"full-unrolling", [](Function& f, State& s) { mark_loops_to_unroll(f, s.runner.functions()); }},
@@ -296,6 +299,8 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"hardware-operations", [](Function& f, State& s) { use_hardware_operations(f, s.unit.math_mode); }},
       {"partial-unrolling", [](Function& f, State& s) { mark_short_loops_to_unroll(f, s.runner.functions()); }},
       {"predicated-accesses", [](Function& f, State&) { predicate_accesses(f); }},
+      {"threadgroup-copies",
+       [](Function& f, State& s) { vectorize_threadgroup_copies(f, s.runner.functions(), s.unit.form.threads[0]); }},
       {"volatile-atomics", [](Function& f, State&) { drop_volatile_atomics(f); }},
   };
   return passes;

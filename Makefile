@@ -50,6 +50,7 @@ check: build $(STAMPS)/test-tools
 lists: build $(STAMPS)/test-tools
 	$(BIN)/python tools/check_layers.py
 	$(BIN)/python tools/check_words.py
+	$(BIN)/python tools/check_passes.py
 	$(BIN)/python tools/check_constructs.py
 	$(BIN)/python tools/write_translations.py --check
 	$(BIN)/python tools/write_lists.py --check

@@ -7,9 +7,6 @@ instead. docs/glossary.md explains the terms and shows this table, which tools/w
 Names of instruction sets and GPUs (MACHINES) are refused in code and comments alike, except in the rooms of one
 processor, in the driver, which chooses among them, and in the list of passes. Elsewhere code asks what a processor can
 do (src/compiler/ir/vector_isa.h), and a comment says which property matters.
-
-    check_words.py             reports refused words, and entries of ALLOWED that are no longer needed
-    check_words.py --shorten   removes those entries from ALLOWED
 """
 
 from __future__ import annotations
@@ -65,23 +62,10 @@ WORDS = {
     "let lets given_out": "allow, assign",
 }
 
-# Identifiers that are still to be renamed. The list only gets shorter: add nothing.
-ALLOWED: list[str] = [
-    "again",
-    "asks_second_cache",
-    "behind",
-    "in_runs",
-    "is_whole_row",
-    "last_piece",
-    "next_piece",
-    "rows_are_runs",
-    "wants_row_locks",
-]
-
 # Names of instruction sets, their intrinsics, and GPUs: whole words or the first of a name, and humps of CamelCase.
 MACHINES = re.compile(
-    r"(?:(?<![A-Za-z])(?i:avx|sse\d|x86|nvidia|nvptx|nvvm|ptx|sm_\d|bmi\d|[abhv]\d00|rtx|gb200|volta|turing|ampere|hopper"
-    r"|blackwell)|(?:Avx|AVX|X86|Nvidia|NVIDIA|Nvptx|NVPTX|Nvvm|NVVM|Ptx|PTX))\w*"
+    r"(?:(?<![A-Za-z])(?i:avx|sse\d|x86|nvidia|nvptx|nvvm|ptx|sm_\d|bmi\d|[xyz]mm\d*(?![a-z])|[abhv]\d00|rtx|gb200|volta"
+    r"|turing|ampere|hopper|blackwell)|(?:Avx|AVX|X86|Nvidia|NVIDIA|Nvptx|NVPTX|Nvvm|NVVM|Ptx|PTX))\w*"
 )
 
 # A path such as `x86/image_writer.h` is no such name.
@@ -127,10 +111,9 @@ def refused(name: str) -> tuple[str, str] | None:
     return None
 
 
-def problems(root: Path, allowed: list[str]) -> tuple[list[str], list[str]]:
-    """What is wrong, and the entries of `allowed` that are not needed."""
+def problems(root: Path) -> list[str]:
+    """Refused words in names of files and identifiers."""
     found: list[str] = []
-    needed: set[str] = set()
     for path in sorted((root / FOLDER).rglob("*")):
         relative = path.relative_to(root).as_posix()
         if word := refused(path.stem):
@@ -141,13 +124,9 @@ def problems(root: Path, allowed: list[str]) -> tuple[list[str], list[str]]:
         for line, name in identifiers(path.read_text()):
             lines.setdefault(name, line)
         for name, line in lines.items():
-            if not (word := refused(name)):
-                continue
-            if name in allowed:
-                needed.add(name)
-            else:
+            if word := refused(name):
                 found.append(f"{relative}:{line}: {_reason(*word, f'`{name}`')}")
-    return found, [name for name in allowed if name not in needed]
+    return found
 
 
 def machines(root: Path, allowed: dict[tuple[str, str], str]) -> list[str]:
@@ -185,25 +164,9 @@ def table() -> str:
     return "\n".join(["| word | use instead |", "|---|---|", *rows])
 
 
-def shorten(script: Path, needless: list[str]) -> None:
-    begin, list_begin, rest = script.read_text().partition("ALLOWED: list[str] = [\n")
-    names, list_end, end = rest.partition("]\n")
-    kept = [line for line in names.splitlines(keepends=True) if line.strip(' ",\n') not in needless]
-    script.write_text(begin + list_begin + "".join(kept) + list_end + end)
-
-
 def main() -> int:
-    found, needless = problems(ROOT, ALLOWED)
-    if needless and "--shorten" in sys.argv[1:]:
-        shorten(Path(__file__), needless)
-        needless = []
-    found += [
-        f"{name}: no longer occurs; `tools/check_words.py --shorten` removes it from ALLOWED" for name in needless
-    ]
-    found += machines(ROOT, ALLOWED_MACHINES)
-    if sorted(set(ALLOWED)) != ALLOWED:
-        found.append("ALLOWED is not sorted")
-    print("\n".join(found) if found else f"words: names use the field's, {len(ALLOWED)} are still allowed not to")
+    found = problems(ROOT) + machines(ROOT, ALLOWED_MACHINES)
+    print("\n".join(found) if found else "words: names use the field's")
     return bool(found)
 
 

@@ -64,6 +64,7 @@
 #include "compiler/lowering/structure_phis.h"
 #include "compiler/lowering/threadgroup_pointer_tables.h"
 #include "compiler/lowering/vector_bitcasts.h"
+#include "compiler/lowering/vector_copies.h"
 #include "compiler/lowering/warp_masks.h"
 #include "compiler/memory/constant_offsets.h"
 #include "compiler/memory/indirect_prefetch.h"
@@ -155,6 +156,7 @@ constexpr const char* kOptionalPasses[] = {
     "threadgroup-copies",
     "threadgroup-versioning",
     "tile-multibuffering",
+    "vector-copies",
 };
 
 // A name of the list; another one does not compile.
@@ -296,6 +298,8 @@ void expose_addresses(Pipeline& pipeline, Function& body) {
 
 void guard_accesses(Pipeline& pipeline, Function& body, std::span<const KernelParameter> parameters) {
   const KernelUnit& unit = pipeline.request().unit;
+  if (pipeline.request().target.kind == DeviceKind::kNvidia)
+    pipeline.run(optional("vector-copies"), body, [&] { return load_and_store_copies(body); });
   // Before guards: ranges of components and constant shapes prove accesses to be inside.
   pipeline.run("component-extractions", body, [&] { extract_components(body); });
   pipeline.run("shape-constants", body, [&] { replace_known_shapes(body, unit); });
@@ -395,7 +399,7 @@ std::string vectorize_group(Pipeline& pipeline, Function& group, Vectorized& res
     pipeline.run("components", group, [&] { split_into_components(group, analyses); });
   // Again: unrolling has made constants of a loop's counter.
   pipeline.run(optional("affine-lanes"), group, [&] { split_affine_lanes(group); });
-  const bool may_coarsen = unit.form.rows_are_runs && !has_points;
+  const bool may_coarsen = unit.form.rows_are_simdgroup_pairs && !has_points;
   if (!has_points && !may_coarsen)
     remark("thread-coarsening", group,
            unit.form.rows_are_simdgroups
@@ -535,7 +539,7 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
   if (whole) {
     output.takes_rows = knows_row;
     pipeline.run("row-loops", row,
-                 [&] { run_rows(row, *whole, *slow, unit.form.rows_are_runs, knows_row, is_scalar); });
+                 [&] { run_rows(row, *whole, *slow, unit.form.rows_are_simdgroup_pairs, knows_row, is_scalar); });
     pipeline.run("inline-body", module, [&] { inline_into_callers(module, {whole}); });
     if (knows_row) pipeline.run("launch-loads", row, [&] { read_launch_first(row); });
   } else if (halves_share) {
@@ -547,7 +551,7 @@ void lower_rows(Pipeline& pipeline, Function& group, bool halves_share, bool has
     const bool is_masked = vector_isa.has_mask_registers && group.getInstructionCount() > kLongSimdgroup &&
                            none_of(instructions(group), [](const Instruction& i) { return isa<AllocaInst>(i); });
     pipeline.run("row-loops", row,
-                 [&] { (is_masked ? run_with_masks : run_in_groups)(row, group, unit.form.rows_are_runs); });
+                 [&] { (is_masked ? run_with_masks : run_in_groups)(row, group, unit.form.rows_are_simdgroup_pairs); });
     pipeline.run("inline-body", module, [&] { inline_into_callers(module, {&group}); });
   }
   // The slow path stays a function of its own.
@@ -685,13 +689,13 @@ EngineOutput lower_vectorized(Pipeline& pipeline, Module& module, const VectorIs
   const bool has_points = !vectorized.points.empty();
   if (has_points || !may_mix_engines(body, unit)) pipeline.erase(body);
   const bool knows_row = !has_points && !group.getArg(kRowOfCall)->use_empty();
-  if (unit.form.rows_are_runs && !has_points)
+  if (unit.form.rows_are_simdgroup_pairs && !has_points)
     pipeline.run("half-offset", group, [&] { lower_half_offset(group, group.getArg(kHalfOffset)); });
   output.threadgroup_memory_bytes = pipeline.run("threadgroup-memory", module, [&] {
     return lower_threadgroup_memory(module, group, group.getArg(1), CpuImageKind::kSimdgroups);
   });
   output.may_spin = may_spin(group);
-  output.wants_row_locks = any_of(instructions(group), wants_row_locks);
+  output.uses_striped_locks = any_of(instructions(group), uses_striped_lock);
   const bool has_atomics =
       any_of(instructions(group), [](const Instruction& i) { return i.isAtomic() || striped_range(i); });
   // Otherwise spilled registers would lie across cache lines.
@@ -905,7 +909,7 @@ GpuLowering lower_for_nvidia(Pipeline& pipeline, Module& module, TargetMachine& 
   // While loops are short: what is unrolled and vectorized afterwards has no guards.
   pipeline.run_pass(optional("guarded-loop-versioning"), GuardedLoopVersioningPass(), kernel);
   // Once guards are gone, and while a tile is copied by a loop.
-  if (unit.form.has_known_threads() && (unit.form.is_whole_row || unit.form.threadgroups_are_even))
+  if (unit.form.has_known_threads() && (unit.form.is_one_row || unit.form.threadgroups_are_even))
     pipeline.run(optional("threadgroup-copies"), kernel,
                  [&] { return vectorize_threadgroup_copies(kernel, pipeline.analyses(), unit.form.threads[0]); });
   // Once it is seen which loops LLVM's own limits leave.

@@ -56,9 +56,9 @@ struct CpuImageHeader {
   uint64_t addresses_offset;  // address_count offsets of 8 bytes within code and constants that are such addresses
   uint32_t joins_rows;  // kLoop: threads know nothing of their threadgroup; rows of neighbours in x may be run as one
   uint32_t takes_rows;  // kLoop: a call may run several rows of a threadgroup
-  uint32_t wants_row_locks;  // CpuLaunch::row_locks are used where there are any
-  uint32_t polls;            // a loop is not known to end, and reads CpuLaunch::poll_word
-  uint64_t stack_bytes;      // that the code takes of the stack of the thread that runs it; at most kCpuStackLimit
+  uint32_t uses_striped_locks;  // CpuLaunch::striped_locks are used where there are any
+  uint32_t polls;               // a loop is not known to end, and reads CpuLaunch::poll_word
+  uint64_t stack_bytes;         // that the code takes of the stack of the thread that runs it; at most kCpuStackLimit
 };
 
 // What the threads of a simdgroup that wait at a site do with their values, which travel as 64 bits. Lanes that take no
@@ -106,21 +106,21 @@ struct CpuArgument {
 };
 
 // Of those who change floats of a launch's own outputs in rows; each in a cache line of its own.
-struct alignas(64) CpuRowLock {
+struct alignas(64) CpuStripedLock {
   uint32_t is_held;
 };
 // Bytes of an array that have one lock, and how many locks a launch has: which one is theirs is hashed.
 inline constexpr int64_t kCpuLockedBytes = 128;
-inline constexpr uint64_t kCpuRowLocks = 512;
+inline constexpr uint64_t kCpuStripedLocks = 512;
 
 struct CpuLaunch {
   const CpuArgument* arguments;
   uint32_t threads_per_grid[3];
   uint32_t threads_per_threadgroup[3];  // of a full threadgroup
   uint32_t threadgroups_per_grid[3];
-  uint32_t is_alone;           // one thread of the process runs all of it, and nobody else uses its outputs meanwhile
-  uint32_t asks_second_cache;  // of the processor: lines that are asked for early are better asked for there
-  CpuRowLock* row_locks;       // kCpuRowLocks, all free; null where others than the launch may use its outputs
+  uint32_t is_alone;  // one thread of the process runs all of it, and nobody else uses its outputs meanwhile
+  uint32_t prefetches_to_second_cache;  // of the processor: lines that are asked for early are better asked for there
+  CpuStripedLock* striped_locks;  // kCpuStripedLocks, all free; null where others than the launch may use its outputs
   // Where this is not 0, CpuAttendFunction is called, and tells whether the launch is to end.
   const uint32_t* poll_word;
   void* attendant;  // CpuAttendFunction's

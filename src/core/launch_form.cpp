@@ -33,9 +33,9 @@ LaunchForm launch_form(const Extent3& grid, const Extent3& threadgroup) {
   if (threads(0) <= 0 || threads(0) % kSimdgroupSize != 0) return form;
   // At an edge of the grid, too.
   form.rows_are_simdgroups = grid[0] % kSimdgroupSize == 0 || is_row;
-  form.rows_are_runs = form.rows_are_simdgroups && threads(0) % (2 * kSimdgroupSize) == 0;
+  form.rows_are_simdgroup_pairs = form.rows_are_simdgroups && threads(0) % (2 * kSimdgroupSize) == 0;
   if (is_row) form.simdgroups = count_of(threads(0));
-  form.is_whole_row = grid[1] == 1 && grid[2] == 1 && grid[0] % threads(0) == 0;
+  form.is_one_row = grid[1] == 1 && grid[2] == 1 && grid[0] % threads(0) == 0;
   return form;
 }
 
@@ -51,7 +51,7 @@ bool has_even_threadgroups(const Extent3& grid, const Extent3& threadgroup) {
 
 LaunchExtents example_of(const LaunchForm& form) {
   constexpr int64_t kNoPowerOfTwo = 3;
-  const int64_t count = form.simdgroups > 0 ? form.simdgroups : kNoPowerOfTwo << form.rows_are_runs;
+  const int64_t count = form.simdgroups > 0 ? form.simdgroups : kNoPowerOfTwo << form.rows_are_simdgroup_pairs;
   if (const int64_t row = form.row_threads) {
     const Extent3 rectangle{row, count * kSimdgroupSize / row, 1};
     return {rectangle, rectangle};
@@ -63,7 +63,7 @@ LaunchExtents example_of(const LaunchForm& form) {
   }
   const int64_t threads = kSimdgroupSize * count;
   Extent3 threadgroup{threads, 1, 1};
-  if (form.is_whole_row) return {threadgroup, threadgroup};
+  if (form.is_one_row) return {threadgroup, threadgroup};
   return {form.simdgroups_are_full ? Extent3{threads, 2, 1} : Extent3{threads + 1, 1, 1}, threadgroup};
 }
 

@@ -19,13 +19,13 @@ struct LaunchForm {
   // multiple of 32.
   bool rows_are_simdgroups = false;
   // Whether the threadgroup's x is a multiple of 64, too. Code is made for that where no thread may wait.
-  bool rows_are_runs = false;
+  bool rows_are_simdgroup_pairs = false;
   // Where a full threadgroup is one row, or a rectangle of `row_threads` a row, of 1, 2, 4, 8, 16 or 32 whole
   // simdgroups: how many. Else 0. Code is made for that where threads may wait for one another.
   uint32_t simdgroups = 0;
   // Whether a launch is one row of equal threadgroups, of whole simdgroups: the grid's y and z are 1, and its x is a
   // multiple of the threadgroup's x, which is one of 32. Code for a GPU is made for that.
-  bool is_whole_row = false;
+  bool is_one_row = false;
   // Whether each simdgroup of a launch has 32 threads. Code is made for that where threads of a simdgroup may work
   // together.
   bool simdgroups_are_full = false;

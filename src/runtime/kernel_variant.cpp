@@ -70,13 +70,13 @@ LaunchForm KernelObject::form_for_code(const Call& call) const {
   // NVRTC makes nothing of it.
   if (is_for_nvrtc(call)) return {};
   if (traits_of(call.device).form_use == FormUse::kWholeRow)
-    return {.is_whole_row = form.is_whole_row,
+    return {.is_one_row = form.is_one_row,
             .simdgroups_are_full = cooperation_.has_collectives && form.simdgroups_are_full,
             .threadgroups_are_even = has_even_threadgroups(call.grid, call.threadgroup),
             .arrays_are_plain = has_plain_arrays(call)};
   if (!prefers_simd(context_.cpu().spec())) return {};
   return {.rows_are_simdgroups = form.rows_are_simdgroups,
-          .rows_are_runs = !cooperation_.waits_at_barriers && form.rows_are_runs,
+          .rows_are_simdgroup_pairs = !cooperation_.waits_at_barriers && form.rows_are_simdgroup_pairs,
           .simdgroups = cooperation_.waits_at_barriers ? form.simdgroups : 0,
           .simdgroups_are_full = cooperation_.has_collectives && form.simdgroups_are_full,
           .row_threads =

@@ -94,20 +94,90 @@ def test_wrong_layers(path, text, problem, tmp_path, monkeypatch, capsys):
     assert layers(tmp_path, monkeypatch, capsys, files) == (1, f"{problem}\n")
 
 
+# ---- check_passes.py
+
+PASS_FILES = {
+    "src/compiler/pipeline.cpp": '  // pipeline.run("name", …)\n  pipeline.run(\n      "lower", f, [&] {});\n'
+    '  pipeline.run_pass(optional("prefetch"), Prefetch(), f);\n',
+    "src/compiler/opt/kiln_opt.cpp": '      {"lower", [](Function& f, State&) {}},\n',
+    "src/compiler/ir/preconditions.cpp": '      {"lower", {&kInlined}},\n      {"prefetch", {&kHasNoLanes, &kInlined}},\n',
+    **{f"tests/compiler/{room}/{name}/{file}.ll": f"; RUN: kiln-opt --passes={name} %s | FileCheck %s\n; CHECK-NOT: call\n"
+       for room, name in [("lowering", "lower"), ("memory", "prefetch")] for file in "abc"},
+}  # fmt: skip
+
+
+def passes(tmp_path, files=None, untested=(), unconditional=()):
+    for path, text in {**PASS_FILES, **(files or {})}.items():
+        path = tmp_path / path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text) if text is not None else path.unlink(missing_ok=True)
+    return tool("check_passes").problems(
+        tmp_path, dict.fromkeys(untested, "a reason"), dict.fromkeys(unconditional, "a reason")
+    )
+
+
+def test_passes_with_tests_and_preconditions(tmp_path):
+    assert passes(tmp_path) == []
+    assert passes(tmp_path, {"tests/compiler/ir/preconditions/a.ll": "; what is around all passes\n"}) == []
+
+
+@pytest.mark.parametrize(
+    ("files", "problem"),
+    [
+        (
+            {"tests/compiler/lowering/lower/c.ll": None},
+            "tests/compiler/lowering/lower: 2 of 3 files; a pass has one in which it fires, one in which it must not, and "
+            "a border",
+        ),
+        (
+            {"tests/compiler/lowering/lower/c.ll": "; RUN: kiln-opt --passes=lower-switch %s | FileCheck %s\n; CHECK: a\n"},
+            "tests/compiler/lowering/lower/c.ll: no RUN line runs lower",
+        ),
+        (
+            {"tests/compiler/lowering/lower/c.ll": "; RUN: kiln-opt --passes=lower %s | FileCheck %s\n; OTHER: a\n"},
+            "tests/compiler/lowering/lower/c.ll: has no line for FileCheck",
+        ),
+        (
+            {"src/compiler/opt/kiln_opt.cpp": '      {"fresh", [](Function& f, State&) {}},\n'},
+            "fresh: has no folder tests/compiler/<room>/fresh/\n"
+            "fresh: src/compiler/ir/preconditions.cpp has no row of what it takes for granted",
+        ),
+        (
+            {"tests/compiler/memory/old/a.ll": ""},
+            "tests/compiler/memory/old: there is no such pass",
+        ),
+        (
+            {"src/compiler/ir/preconditions.cpp": PASS_FILES["src/compiler/ir/preconditions.cpp"] + '  {"old", {&kInlined}},\n'},
+            "old: has preconditions, but there is no such pass",
+        ),
+    ],
+)  # fmt: skip
+def test_passes_without_tests_or_preconditions(files, problem, tmp_path):
+    assert passes(tmp_path, files) == problem.split("\n")
+
+
+def test_passes_that_need_neither(tmp_path):
+    fresh = {"src/compiler/opt/kiln_opt.cpp": '      {"fresh", [](Function& f, State&) {}},\n'}
+    assert passes(tmp_path, fresh, ["fresh"], ["fresh"]) == []
+    assert passes(tmp_path, fresh, ["fresh", "lower", "gone"], ["fresh", "lower"]) == [
+        "lower: has tests; remove it from UNTESTED",
+        "lower: has preconditions; remove it from UNCONDITIONAL",
+        "gone: there is no such pass; remove it from UNTESTED and UNCONDITIONAL",
+    ]
+
+
 # ---- check_words.py
 
 NAMED = {
     "src/compiler/memory/prefetch.h": "// asks what is behind\nint row = 0, place = 0, ways = 0;\n",
     "src/compiler/memory/prefetch.cpp": '#include <fork/usual.h>\nauto text = "asked, wanted"; /* apart */ char c = \'"\';\n',
     "src/compiler/memory/llvm.cpp": "loops.forgetLoop(loop); token.is(clang::tok::question); int task, basket, kForkliftSize;\n",
-    "src/compiler/memory/old.cpp": "\nint is_behind_ = 1;\n",
 }
 
 
-def words(tmp_path, monkeypatch, capsys, files=None, allowed=("is_behind_",), allowed_machines=()):
+def words(tmp_path, monkeypatch, capsys, files=None, allowed_machines=()):
     module = tool("check_words")
     monkeypatch.setattr(module, "ROOT", tmp_path)
-    monkeypatch.setattr(module, "ALLOWED", list(allowed))
     monkeypatch.setattr(module, "ALLOWED_MACHINES", dict.fromkeys(allowed_machines, "a reason"))
     for path, text in {**NAMED, **(files or {})}.items():
         path = tmp_path / path
@@ -118,7 +188,7 @@ def words(tmp_path, monkeypatch, capsys, files=None, allowed=("is_behind_",), al
 
 
 def test_names_without_refused_words(tmp_path, monkeypatch, capsys):
-    assert words(tmp_path, monkeypatch, capsys) == (0, "words: names use the field's, 1 are still allowed not to\n")
+    assert words(tmp_path, monkeypatch, capsys) == (0, "words: names use the field's\n")
 
 
 @pytest.mark.parametrize(
@@ -139,27 +209,6 @@ def test_refused_words_in_names(path, text, problem, tmp_path, monkeypatch, caps
     assert out.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("allowed", "problem"),
-    [
-        (["fork", "is_behind_"], "fork: no longer occurs; `tools/check_words.py --shorten` removes it from ALLOWED"),
-        (["is_behind_", "place"], "place: no longer occurs; `tools/check_words.py --shorten` removes it from ALLOWED"),
-        (["is_behind_", "is_behind_"], "ALLOWED is not sorted"),
-    ],
-)
-def test_allowed_names_only_get_fewer(allowed, problem, tmp_path, monkeypatch, capsys):
-    assert words(tmp_path, monkeypatch, capsys, allowed=allowed) == (1, f"{problem}\n")
-
-
-def test_allowed_names_are_removed_once_renamed(tmp_path):
-    script = tmp_path / "check_words.py"
-    script.write_text((TOOLS / "check_words.py").read_text())
-    module = tool("check_words")
-    module.shorten(script, module.ALLOWED[1:])
-    kept = script.read_text().partition("ALLOWED: list[str] = [\n")[2].partition("]\n")[0]
-    assert kept == "".join(f'    "{name}",\n' for name in module.ALLOWED[:1])
-
-
 # Beside the rooms of one processor, in a path, and in the middle of other words.
 MACHINE_TEXTS = {
     "x86/avx512.h": "// AVX-512\n",
@@ -178,7 +227,7 @@ def machines(tmp_path, monkeypatch, capsys, files, allowed=()):
 
 def test_instruction_sets_in_the_rooms_of_a_processor(tmp_path, monkeypatch, capsys):
     status, out = machines(tmp_path, monkeypatch, capsys, {})
-    assert (status, out) == (0, "words: names use the field's, 1 are still allowed not to\n")
+    assert (status, out) == (0, "words: names use the field's\n")
 
 
 @pytest.mark.parametrize(
@@ -198,6 +247,7 @@ def test_instruction_sets_in_the_rooms_of_a_processor(tmp_path, monkeypatch, cap
         ("a.cpp", "case DeviceKind::kNvidia: break;\n", ":1: `Nvidia`"),
         ("a.h", "// PTX's rule\n", ":1: `PTX`"),
         ("a.h", "// twice as fast on an H100\n", ":1: `H100`"),
+        ("a.cpp", "int zmm_count, ymm0, gymmer;\n", ":1: `zmm_count`"),
         ("sse2.cpp", "", ": `sse2`"),
     ],
 )

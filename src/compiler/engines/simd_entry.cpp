@@ -26,7 +26,7 @@ namespace {
 // Of a threadgroup.
 constexpr unsigned kMostSimdgroups = 32;
 
-// Which half of its run the simdgroup at `x` is (workgroup/thread_coarsening.h).
+// Which half of its pair the simdgroup at `x` is (workgroup/thread_coarsening.h).
 Value* half_at(Value* x, IRBuilder<>& builder) { return builder.CreateAnd(x, builder.getInt32(kLanes)); }
 
 }  // namespace
@@ -36,7 +36,7 @@ Function& add_simd_row(Function& group) {
   return add_function(group, kRowFunction, {pointer, pointer, number, number});
 }
 
-void run_in_groups(Function& row, Function& group, bool in_runs) {
+void run_in_groups(Function& row, Function& group, bool in_pairs) {
   LLVMContext& context = row.getContext();
   auto block = [&](const char* name) { return BasicBlock::Create(context, name, &row); };
   BasicBlock *entry = &row.getEntryBlock(), *next = block("next"), *whole = block("whole"), *rest = block("rest"),
@@ -48,7 +48,7 @@ void run_in_groups(Function& row, Function& group, bool in_runs) {
   PHINode* x = builder.CreatePHI(builder.getInt32Ty(), 2);
   builder.CreateCondBr(builder.CreateICmpULE(builder.CreateAdd(x, lanes), count), whole, rest);
   auto call = [&](Value* threads) {
-    Value *half = in_runs ? half_at(x, builder) : builder.getInt32(0), *first_row = builder.getInt32(0);
+    Value *half = in_pairs ? half_at(x, builder) : builder.getInt32(0), *first_row = builder.getInt32(0);
     builder.CreateCall(&group, {row.getArg(0), row.getArg(1), half, first_row, x, threads});
   };
   builder.SetInsertPoint(whole);
@@ -65,7 +65,7 @@ void run_in_groups(Function& row, Function& group, bool in_runs) {
   builder.CreateRetVoid();
 }
 
-void run_with_masks(Function& row, Function& group, bool in_runs) {
+void run_with_masks(Function& row, Function& group, bool in_pairs) {
   LLVMContext& context = row.getContext();
   auto block = [&](const char* name) { return BasicBlock::Create(context, name, &row); };
   BasicBlock *entry = &row.getEntryBlock(), *next = block("next"), *some = block("some"), *end = block("end");
@@ -78,7 +78,7 @@ void run_with_masks(Function& row, Function& group, bool in_runs) {
   builder.SetInsertPoint(some);
   Value* threads =
       builder.CreateBinaryIntrinsic(Intrinsic::umin, builder.CreateSub(count, x), builder.getInt32(kLanes));
-  Value* half = in_runs ? half_at(x, builder) : zero;
+  Value* half = in_pairs ? half_at(x, builder) : zero;
   builder.CreateCall(&group, {row.getArg(0), row.getArg(1), half, /*row=*/zero, x, threads});
   x->addIncoming(zero, entry);
   x->addIncoming(builder.CreateAdd(x, threads), some);
@@ -87,11 +87,11 @@ void run_with_masks(Function& row, Function& group, bool in_runs) {
   builder.CreateRetVoid();
 }
 
-void run_rows(Function& row, Function& whole, Function& group, bool in_runs, bool takes_rows, bool whole_takes_rest) {
+void run_rows(Function& row, Function& whole, Function& group, bool in_pairs, bool takes_rows, bool whole_takes_rest) {
   LLVMContext& context = row.getContext();
   auto block = [&](const char* name) { return BasicBlock::Create(context, name, &row); };
   BasicBlock *entry = &row.getEntryBlock(), *rows = block("rows"), *first = block("first"), *full = block("full"),
-             *next = block("next"), *behind = block("behind"), *other = block("other"), *next_row = block("next_row"),
+             *next = block("next"), *after = block("after"), *other = block("other"), *next_row = block("next_row"),
              *end = block("end");
   IRBuilder<> builder(entry);
   Value *count = row.getArg(2), *zero = builder.getInt32(0), *lanes = builder.getInt32(kLanes);
@@ -103,25 +103,25 @@ void run_rows(Function& row, Function& whole, Function& group, bool in_runs, boo
   PHINode* y = begin(rows, 2);
   builder.CreateBr(first);
   auto call = [&](Function& function, Value* x, Value* threads) {
-    Value *half = in_runs ? half_at(x, builder) : zero, *row_of_call = takes_rows ? y : zero;
+    Value *half = in_pairs ? half_at(x, builder) : zero, *row_of_call = takes_rows ? y : zero;
     return builder.CreateCall(&function, {row.getArg(0), row.getArg(1), half, row_of_call, x, threads});
   };
   auto go_on = [&](Value* x) {
     Value* left = builder.CreateSub(count, x);
     builder.CreateCondBr(whole_takes_rest ? builder.CreateIsNotNull(left) : builder.CreateICmpUGE(left, lanes), full,
-                         behind);
+                         after);
   };
   PHINode* first_x = begin(first, 2);
   go_on(first_x);
   PHINode* x = begin(full, 2);
   Value* in_full =
       whole_takes_rest ? builder.CreateBinaryIntrinsic(Intrinsic::umin, builder.CreateSub(count, x), lanes) : lanes;
-  mark_likely(*builder.CreateCondBr(call(whole, x, in_full), next, behind));
+  mark_likely(*builder.CreateCondBr(call(whole, x, in_full), next, after));
   builder.SetInsertPoint(next);
   Value* next_x = builder.CreateAdd(x, in_full);
   go_on(next_x);
 
-  PHINode* rest = begin(behind, 3);
+  PHINode* rest = begin(after, 3);
   Value* left = builder.CreateSub(count, rest);
   builder.CreateCondBr(builder.CreateIsNotNull(left), other, next_row);
   builder.SetInsertPoint(other);
@@ -188,36 +188,36 @@ void put_on_stack(GlobalVariable& variable, Function* threadgroup) {
 void run_coarsened(Function& row, Function& full, Function& group) {
   LLVMContext& context = row.getContext();
   auto block = [&](const char* name) { return BasicBlock::Create(context, name, &row); };
-  BasicBlock *entry = &row.getEntryBlock(), *runs = block("runs"), *pieces = block("pieces"), *next = block("next"),
+  BasicBlock *entry = &row.getEntryBlock(), *pairs = block("pairs"), *halves = block("halves"), *next = block("next"),
              *rest = block("rest"), *masked = block("masked"), *end = block("end");
   IRBuilder<> builder(entry);
   Value* count = row.getArg(2);
   auto number = [&](unsigned value) { return builder.getInt32(value); };
-  auto call = [&](Function& function, Value* piece, Value* x, Value* lanes) {
-    builder.CreateCall(&function, {row.getArg(0), row.getArg(1), piece, /*row=*/number(0), x, lanes});
+  auto call = [&](Function& function, Value* half, Value* x, Value* lanes) {
+    builder.CreateCall(&function, {row.getArg(0), row.getArg(1), half, /*row=*/number(0), x, lanes});
   };
   Value* whole = builder.CreateAnd(count, number(~(kLanes - 1)));
-  builder.CreateCondBr(builder.CreateICmpNE(whole, number(0)), runs, rest);
+  builder.CreateCondBr(builder.CreateICmpNE(whole, number(0)), pairs, rest);
 
-  builder.SetInsertPoint(runs);
+  builder.SetInsertPoint(pairs);
   PHINode* x = builder.CreatePHI(builder.getInt32Ty(), 2);
   Value* left = builder.CreateSub(whole, x);
-  // Of this one bit LLVM knows that there are one piece or two.
-  Value* last_piece =
+  // From this one bit LLVM knows that there are one or two halves.
+  Value* last_half =
       builder.CreateSelect(builder.CreateICmpULT(left, number(kCoarsenedThreads)), number(0), number(kLanes));
-  builder.CreateBr(pieces);
-  builder.SetInsertPoint(pieces);
-  PHINode* piece = builder.CreatePHI(builder.getInt32Ty(), 2);
-  call(full, piece, x, number(kLanes));
-  Value* next_piece = builder.CreateAdd(piece, number(kLanes));
-  BranchInst* again = builder.CreateCondBr(builder.CreateICmpNE(piece, last_piece), pieces, next);
-  piece->addIncoming(number(0), runs);
-  piece->addIncoming(next_piece, pieces);
+  builder.CreateBr(halves);
+  builder.SetInsertPoint(halves);
+  PHINode* half = builder.CreatePHI(builder.getInt32Ty(), 2);
+  call(full, half, x, number(kLanes));
+  Value* next_half = builder.CreateAdd(half, number(kLanes));
+  BranchInst* back_edge = builder.CreateCondBr(builder.CreateICmpNE(half, last_half), halves, next);
+  half->addIncoming(number(0), pairs);
+  half->addIncoming(next_half, halves);
   // Twice the code would be twice as long to compile.
-  never_unroll(*again);
+  never_unroll(*back_edge);
   builder.SetInsertPoint(next);
   Value* next_x = builder.CreateAdd(x, number(kCoarsenedThreads));
-  builder.CreateCondBr(builder.CreateICmpULT(next_x, whole), runs, rest);
+  builder.CreateCondBr(builder.CreateICmpULT(next_x, whole), pairs, rest);
   x->addIncoming(number(0), entry);
   x->addIncoming(next_x, next);
 
@@ -257,7 +257,8 @@ Function* full_simdgroup(Function& group, const LaunchForm& form) {
 }
 
 void lower_positions(Function& group, const LaunchForm& form, bool has_convergence_points, bool is_signed) {
-  const bool rows_are_simdgroups = form.rows_are_simdgroups, in_runs = form.rows_are_runs && !has_convergence_points;
+  const bool rows_are_simdgroups = form.rows_are_simdgroups,
+             in_pairs = form.rows_are_simdgroup_pairs && !has_convergence_points;
   const unsigned simdgroups = has_convergence_points ? form.simdgroups : 0;
   Value *record = group.getArg(kCpuRecord),
         *x = group.getArg(has_convergence_points ? unsigned{kCpuX} : unsigned{kRowX});
@@ -355,7 +356,7 @@ void lower_positions(Function& group, const LaunchForm& form, bool has_convergen
         index = builder.CreateAdd(index, builder.CreateMul(group.getArg(kRowOfCall), recorded(kThreadsPerThreadgroup)));
       value = builder.CreateAdd(index, builder.CreateCall(&lane));
     } else if (which == kFullThreadsPerThreadgroup && rows_are_simdgroups)
-      value = multiple(in_record(), in_runs ? kCoarsenedThreads : kLanes);
+      value = multiple(in_record(), in_pairs ? kCoarsenedThreads : kLanes);
     else
       value = in_record();
     call->replaceAllUsesWith(value);

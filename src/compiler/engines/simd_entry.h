@@ -16,18 +16,18 @@ inline constexpr const char* kRowFunction = "__kiln_simd_row";
 /// A CpuRowFunction without a body.
 llvm::Function& add_simd_row(llvm::Function& group);
 
-/// Fills `row` with a loop over full simdgroups, which need no mask, and a call for the remaining threads. `in_runs`:
+/// Fills `row` with a loop over full simdgroups, which need no mask, and a call for the remaining threads. `in_pairs`:
 /// the function takes its half of a coarsened pair (workgroup/thread_coarsening.h).
-void run_in_groups(llvm::Function& row, llvm::Function& group, bool in_runs);
+void run_in_groups(llvm::Function& row, llvm::Function& group, bool in_pairs);
 
 /// The same with one call, so that long code is there once: full simdgroups have a mask, too.
-void run_with_masks(llvm::Function& row, llvm::Function& group, bool in_runs);
+void run_with_masks(llvm::Function& row, llvm::Function& group, bool in_pairs);
 
 /// Fills `row` with loops over rows, as many as its last argument says or one, and over simdgroups. `whole` runs a full
 /// simdgroup whose accesses are all consecutive, and returns false where they are not; then `group` runs it. `group` is
 /// called outside of the loop that mostly runs, so that no register is kept for it there. `whole_takes_rest`: `whole`
 /// runs simdgroups with fewer threads too.
-void run_rows(llvm::Function& row, llvm::Function& whole, llvm::Function& group, bool in_runs, bool takes_rows,
+void run_rows(llvm::Function& row, llvm::Function& whole, llvm::Function& group, bool in_pairs, bool takes_rows,
               bool whole_takes_rest);
 
 /// Moves loads of the launch and of the first thread's record to the entry. They are always valid, so they can leave

@@ -25,7 +25,7 @@ struct EngineOutput {
   uint64_t frame_bytes = 0;
   uint64_t private_bytes = 0;  // of one thread: arrays and structures that are not in registers
   bool may_spin = false;
-  bool wants_row_locks = false;
+  bool uses_striped_locks = false;
   bool joins_rows = false;
   bool takes_rows = false;
   bool polls = false;

@@ -5,6 +5,7 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include "compiler/ir/preconditions.h"
 #include "core/text.h"
 #include "kiln/error.h"
 
@@ -77,7 +78,19 @@ std::string complaints_of(const llvm::Module& module) {
   return llvm::verifyModule(module, &stream) ? complaints : std::string();
 }
 
+void refuse_wrong_order(const char* pass, const char* claim) {
+  if (claim) throw InternalError(concat("the pass ", pass, " takes for granted that ", claim));
+}
+
 }  // namespace
+
+void Pipeline::test_preconditions(const char* name, const llvm::Module& module) {
+  refuse_wrong_order(name, broken_precondition(name, module));
+}
+
+void Pipeline::test_preconditions(const char* name, const llvm::Function& function) {
+  refuse_wrong_order(name, broken_precondition(name, function));
+}
 
 void Pipeline::erase(llvm::Function& function) {
   if (runner_) runner_->invalidate(function);

@@ -1,8 +1,9 @@
 // Runs the passes of one compilation, each under its name.
 //
 // compiler/pipeline.cpp says which passes run, in which order and why. This class does around each of them what is the
-// same for all: it verifies the IR, keeps it where it was asked for, notes what the pass did and how long it took, and
-// leaves out what KILN_PASSES and KILN_PASS_LIMIT switch off.
+// same for all: it tests what the pass takes for granted (compiler/ir/preconditions.h), verifies the IR, keeps it where
+// it was asked for, notes what the pass did and how long it took, and leaves out what KILN_PASSES and KILN_PASS_LIMIT
+// switch off.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -119,6 +120,7 @@ class Pipeline {
   auto run_counted(const char* name, uint32_t number, Unit& unit, Pass&& pass) -> std::invoke_result_t<Pass> {
     using Result = std::invoke_result_t<Pass>;
     llvm::Module& module = module_of(unit);
+    if (verifies()) test_preconditions(name, unit);
     const Run run = begin(name_of(unit), module);
     auto finish = [&](std::optional<bool> fired) {
       if (effect == Effect::kUnknown && runner_) invalidate(unit);
@@ -148,6 +150,8 @@ class Pipeline {
   bool keeps_passes() const { return request_.keep_stages || request_.keep_remarks; }
   bool is_observed() const { return keeps_passes() || verifies(); }
   bool is_switched_off(const char* name, uint32_t number) const;
+  static void test_preconditions(const char* name, const llvm::Module& module);
+  static void test_preconditions(const char* name, const llvm::Function& function);
   void note_switched_off(const char* name, uint32_t number, llvm::StringRef function);
   Run begin(llvm::StringRef function, const llvm::Module& module) const;
   void end(const char* name, uint32_t number, const Run& run, const llvm::Module& module, std::optional<bool> fired);

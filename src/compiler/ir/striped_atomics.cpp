@@ -69,7 +69,7 @@ Value* striped_range(const Instruction& instruction) {
   return is_update ? call->getArgOperand(kRow) : nullptr;
 }
 
-bool wants_row_locks(const Instruction& instruction) {
+bool uses_striped_lock(const Instruction& instruction) {
   return striped_range(instruction) && !isa<ConstantPointerNull>(cast<CallInst>(instruction).getArgOperand(kLaunch));
 }
 

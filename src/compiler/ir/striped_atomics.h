@@ -34,6 +34,6 @@ llvm::CallInst* update_striped_range(const llvm::AtomicRMWInst& atomic, llvm::Va
 llvm::Value* striped_range(const llvm::Instruction& instruction);
 
 /// Whether the instruction is such a call on an array that only such calls access.
-bool wants_row_locks(const llvm::Instruction& instruction);
+bool uses_striped_lock(const llvm::Instruction& instruction);
 
 }  // namespace kiln

@@ -319,7 +319,7 @@ class Prefetches {
     BasicBlock& entry = function.getEntryBlock();
     IRBuilder<> builder(&entry, entry.getFirstNonPHIOrDbgOrAlloca());
     return builder.CreateIsNotNull(load_invariant(builder, builder.getInt32Ty(), function.getArg(kCpuLaunch),
-                                                  offsetof(CpuLaunch, asks_second_cache)));
+                                                  offsetof(CpuLaunch, prefetches_to_second_cache)));
   }
 
   static void emit_at(Instruction& insertion_point, const Lines& lines, Cache cache) {

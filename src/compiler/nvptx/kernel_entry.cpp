@@ -122,10 +122,10 @@ class EntryMaker {
     if (unit_.form.has_known_threads())
       for (unsigned i = 0; i < 3; ++i) full_[i] = builder_.getInt32(unit_.form.threads[i]);
     threadgroups_ = numbers(offsetof(GpuGeometry, threadgroups_per_grid));
-    const bool has_hardwares_positions = unit_.form.is_whole_row || unit_.form.threadgroups_are_even;
+    const bool has_hardwares_positions = unit_.form.is_one_row || unit_.form.threadgroups_are_even;
     x_ = hardware(Intrinsic::nvvm_read_ptx_sreg_tid_x, has_hardwares_positions ? most_threads(0, 1024) : 1024);
     Value* group = hardware(Intrinsic::nvvm_read_ptx_sreg_ctaid_x, 0x7fffffff);
-    if (unit_.form.is_whole_row) {
+    if (unit_.form.is_one_row) {
       Value *zero = builder_.getInt32(0), *one = builder_.getInt32(1);
       position_ = {{x_, zero, zero}, {group, zero, zero}, {full_[0], one, one}, x_, nullptr};
       threads_per_grid_[1] = threads_per_grid_[2] = threadgroups_[1] = threadgroups_[2] = one;
@@ -349,7 +349,7 @@ class EntryMaker {
 
   // The threadgroup's last simdgroup may have fewer than 32 lanes.
   Value* launched() {
-    if (unit_.form.is_whole_row || unit_.form.simdgroups_are_full) return builder_.getInt32(~0u);
+    if (unit_.form.is_one_row || unit_.form.simdgroups_are_full) return builder_.getInt32(~0u);
     Value* count =
         builder_.CreateMul(builder_.CreateMul(position_.extents[0], position_.extents[1]), position_.extents[2]);
     Value* left = builder_.CreateSub(count, builder_.CreateAnd(position_.index, builder_.getInt32(~31u)));

@@ -5,7 +5,8 @@
 // `--passes` names passes of the table below and pipelines of LLVM's (those with commas or parentheses between single
 // quotes, such as 'loop-mssa(licm)'), which run in their order on every function that is defined, or on the one that
 // `--function` names. The resulting module goes to stdout; a pass that answers a question prints a line with the answer
-// as a comment before it. `--list` prints the names. The IR is verified after each pass.
+// as a comment before it. `--list` prints the names. As in a verified compilation, what a pass takes for granted
+// (compiler/ir/preconditions.h) is tested before it, and the IR is verified after it.
 //
 // Tests of passes are below tests/compiler, a folder for each room and pass.
 #include <llvm/ADT/StringExtras.h>
@@ -40,8 +41,11 @@
 #include "compiler/codegen/min_max_idiom.h"
 #include "compiler/codegen/pressure_scheduler.h"
 #include "compiler/codegen/split_vectors.h"
+#include "compiler/engines/engine_support.h"
+#include "compiler/engines/simd_entry.h"
 #include "compiler/ir/convergence_point.h"
 #include "compiler/ir/guard_sinks.h"
+#include "compiler/ir/pipeline.h"
 #include "compiler/ir/remarks.h"
 #include "compiler/ir/simdgroup.h"
 #include "compiler/ir/vector_isa.h"
@@ -68,6 +72,7 @@
 #include "compiler/lowering/structure_phis.h"
 #include "compiler/lowering/threadgroup_pointer_tables.h"
 #include "compiler/lowering/vector_bitcasts.h"
+#include "compiler/lowering/vector_copies.h"
 #include "compiler/lowering/warp_masks.h"
 #include "compiler/memory/constant_offsets.h"
 #include "compiler/memory/indirect_prefetch.h"
@@ -81,8 +86,12 @@
 #include "compiler/nvptx/flat_branches.h"
 #include "compiler/nvptx/full_unrolling.h"
 #include "compiler/nvptx/guard_indices.h"
+#include "compiler/nvptx/kernel_entry.h"
 #include "compiler/nvptx/predicated_accesses.h"
 #include "compiler/nvptx/ptx_generator.h"
+#include "compiler/nvptx/simdgroup_collectives.h"
+#include "compiler/nvptx/simdgroup_masks.h"
+#include "compiler/nvptx/tensor_products.h"
 #include "compiler/nvptx/threadgroup_copies.h"
 #include "compiler/nvptx/threadgroup_memory.h"
 #include "compiler/opt/access_shapes.h"
@@ -128,6 +137,7 @@ struct Options {
   std::string parameters;
   std::vector<int64_t> values;         // of the parameters that are shapes
   std::vector<int64_t> grid, threads;  // of the launch and of a threadgroup in x, y, z, where they are known
+  MatrixMap map = MatrixMap::kApple;
   bool is_full = false, list = false;
   bool shows_remarks = false;  // on standard error
 };
@@ -149,6 +159,10 @@ struct State {
   ThreadAnalyses analyses;
   KernelUnit unit;
   std::vector<ConvergencePoint> points;
+  Masks masks;
+  CompileRequest request{.unit = unit, .target = {}, .limits = {}, .verify_passes = true, .keep_after = {}};
+  CompileResult result;
+  Pipeline pipeline{request, result};
 };
 
 using FunctionPass = std::function<void(Function&, State&)>;
@@ -205,6 +219,7 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"structure-phis", [](Function& f, State&) { split_structure_phis(f); }},
       {"threadgroup-pointer-tables", [](Function& f, State&) { unfold_threadgroup_pointer_tables(f); }},
       {"component-extractions", [](Function& f, State&) { extract_components(f); }},
+      {"vector-copies", [](Function& f, State&) { load_and_store_copies(f); }},
       {"vector-bitcasts", [](Function& f, State&) { spell_out_bitcasts(f); }},
       {"warp-masks",
        [](Function& f, State& s) {
@@ -288,6 +303,11 @@ const std::map<std::string, FunctionPass>& function_passes() {
        }},
       {"order-stores", [](Function& f, State& s) { split_stores_in_order(f, s.vector_isa); }},
       {"pressure-scheduler", [](Function& f, State& s) { schedule_for_pressure(f, s.vector_isa); }},
+      // engines
+      {"half-offset", [](Function& f, State&) { lower_half_offset(f, f.getArg(kHalfOffset)); }},
+      {"launch-loads", [](Function& f, State&) { read_launch_first(f); }},
+      {"thread-values",
+       [](Function& f, State&) { lower_values(f, f.getArg(f.arg_size() - 1), CpuImageKind::kLoop); }},
       // nvptx/
       {"adjacent-loads", [](Function& f, State&) { merge_adjacent_loads(f); }},
       {"alignments", [](Function& f, State&) { set_known_alignments(f); }},
@@ -297,8 +317,19 @@ const std::map<std::string, FunctionPass>& function_passes() {
       {"full-unrolling", [](Function& f, State& s) { mark_loops_to_unroll(f, s.runner.functions()); }},
       {"guard-indices", [](Function& f, State&) { compare_indices_in_guards(f); }},
       {"hardware-operations", [](Function& f, State& s) { use_hardware_operations(f, s.unit.math_mode); }},
+      {"guard-comparisons", [](Function& f, State& s) { compare_guards_with_ends(f, s.unit); }},
+      {"parameter-loads", [](Function& f, State&) { read_parameters(f); }},
       {"partial-unrolling", [](Function& f, State& s) { mark_short_loops_to_unroll(f, s.runner.functions()); }},
       {"predicated-accesses", [](Function& f, State&) { predicate_accesses(f); }},
+      {"simdgroup-collectives",
+       [](Function& f, State& s) { lower_convergence_points(f, s.points, s.masks, s.options.map); }},
+      {"simdgroup-masks",
+       [](Function& f, State& s) {
+         s.masks = find_masks(f, s.points);
+         if (!s.masks.refusal.empty()) answer(f.getName().str(), s.masks.refusal);
+       }},
+      {"tensor-products", [](Function& f, State& s) { multiply_by_tensor_cores(f, s.points, s.masks, s.options.map); }},
+      {"thread-index", [](Function& f, State&) { split_thread_index(f); }},
       {"threadgroup-copies",
        [](Function& f, State& s) { vectorize_threadgroup_copies(f, s.runner.functions(), s.unit.form.threads[0]); }},
       {"volatile-atomics", [](Function& f, State&) { drop_volatile_atomics(f); }},
@@ -328,10 +359,12 @@ const std::map<std::string, ModulePass>& module_passes() {
       {"lane-reductions", [](Module& m, State& s) { reduce_lanes(m, s.vector_isa); }},
       {"ldexp", [](Module& m, State&) { expand_ldexp(m); }},
       {"mark-calls", [](Module& m, State&) { mark_calls(m); }},
-      {"matrix-elements", [](Module& m, State&) { assign_matrix_elements(m, MatrixMap::kApple); }},
+      {"matrix-elements", [](Module& m, State& s) { assign_matrix_elements(m, s.options.map); }},
       {"min-max-idiom", [](Module& m, State&) { match_min_max(m); }},
       {"promote-variables", [](Module& m, State&) { promote_variables(m); }},
       {"share-sinks", [](Module& m, State&) { share_sinks(m); }},
+      {"threadgroup-memory",
+       [](Module& m, State&) { answer("threadgroup-memory", concat(lay_out_threadgroup_memory(m), " bytes")); }},
       {"threadgroup-variables", [](Module& m, State&) { move_threadgroup_variables(m); }},
   };
   return passes;
@@ -418,6 +451,8 @@ Options read_options(int count, char** texts) {
       extents(options.grid);
     else if (text.consume_front("--threads="))
       extents(options.threads);
+    else if (text.consume_front("--matrices="))
+      options.map = text == "tensor" ? MatrixMap::kTensor : MatrixMap::kApple;
     else if (text == "--full")
       options.is_full = true;
     else if (text == "--remarks")
@@ -434,7 +469,7 @@ Options read_options(int count, char** texts) {
 
 void run_pass_named(const std::string& name, Module& module, State& state) {
   if (auto pass = module_passes().find(name); pass != module_passes().end()) {
-    pass->second(module, state);
+    state.pipeline.run(name.c_str(), module, [&] { pass->second(module, state); });
     state.runner.invalidate_all();
     state.analyses.invalidate_all();
     return;
@@ -446,7 +481,7 @@ void run_pass_named(const std::string& name, Module& module, State& state) {
       functions.push_back(&function);
   for (Function* function : functions) {
     if (pass != function_passes().end()) {
-      pass->second(*function, state);
+      state.pipeline.run(name.c_str(), *function, [&] { pass->second(*function, state); });
       // The pass may have erased the function.
       state.runner.invalidate_all();
       state.analyses.invalidate_all();

@@ -40,7 +40,7 @@ class ImageWriter {
     header.threadgroup_simdgroups = engine_.threadgroup_simdgroups;
     header.threadgroup_width = engine_.threadgroup_width;
     header.may_spin = engine_.may_spin;
-    header.wants_row_locks = engine_.wants_row_locks;
+    header.uses_striped_locks = engine_.uses_striped_locks;
     header.joins_rows = engine_.joins_rows;
     header.takes_rows = engine_.takes_rows;
     header.polls = engine_.polls;

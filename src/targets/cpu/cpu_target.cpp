@@ -53,7 +53,7 @@ std::string processor_level() {
 // A Zen 4 takes two thirds of the time for a grid sample where lines are asked for in the second cache: its first one
 // waits for few at a time. A Zen 3, which has no AVX-512, takes a twentieth longer then, an Emerald Rapids a quarter.
 // Of AMD's later ones it is assumed.
-bool asks_second_cache() {
+bool prefetches_to_second_cache() {
   static const bool does = [] {
     __builtin_cpu_init();
     return __builtin_cpu_is("amd") && __builtin_cpu_supports("avx512f");
@@ -254,7 +254,7 @@ class CpuTarget : public Target {
     CpuLaunch launch{};
     launch.arguments = reinterpret_cast<const CpuArgument*>(arguments.data());
     set_attendant(launch, stop, scope);
-    launch.asks_second_cache = asks_second_cache();
+    launch.prefetches_to_second_cache = prefetches_to_second_cache();
     std::copy(geometry.threads_per_grid.begin(), geometry.threads_per_grid.end(), launch.threads_per_grid);
     std::copy(geometry.threads_per_threadgroup.begin(), geometry.threads_per_threadgroup.end(),
               launch.threads_per_threadgroup);
@@ -285,10 +285,10 @@ class CpuTarget : public Target {
 
     // One that is claimed as a whole is run by who claims it.
     launch.is_alone = options.fills_outputs && (pool.threads() == 1 || (small && !work.pieces_may_wait));
-    std::unique_ptr<CpuRowLock[]> row_locks;
-    if (image.header().wants_row_locks && options.fills_outputs && !launch.is_alone) {
-      row_locks = std::make_unique<CpuRowLock[]>(kCpuRowLocks);
-      launch.row_locks = row_locks.get();
+    std::unique_ptr<CpuStripedLock[]> striped_locks;
+    if (image.header().uses_striped_locks && options.fills_outputs && !launch.is_alone) {
+      striped_locks = std::make_unique<CpuStripedLock[]>(kCpuStripedLocks);
+      launch.striped_locks = striped_locks.get();
     }
 
     std::mutex fault_mutex;

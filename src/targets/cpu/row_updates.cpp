@@ -23,7 +23,7 @@ constexpr uint32_t kAllLanes = ~uint32_t{0};
 // A thread that holds a lock may have lost its processor.
 constexpr unsigned kFewestTurns = 256;
 
-void acquire(CpuRowLock& lock) {
+void acquire(CpuStripedLock& lock) {
   std::atomic_ref<uint32_t> is_held(lock.is_held);
   unsigned turns = 0;
   while (is_held.exchange(1, std::memory_order_acquire) != 0) {
@@ -34,12 +34,12 @@ void acquire(CpuRowLock& lock) {
   }
 }
 
-void release(CpuRowLock& lock) { std::atomic_ref<uint32_t>(lock.is_held).store(0, std::memory_order_release); }
+void release(CpuStripedLock& lock) { std::atomic_ref<uint32_t>(lock.is_held).store(0, std::memory_order_release); }
 
 // Bytes lie where one lock is enough, or two that are next to one another. All take them in the same order.
 class HeldBytes {
  public:
-  HeldBytes(CpuRowLock* locks, int64_t first, int64_t last)
+  HeldBytes(CpuStripedLock* locks, int64_t first, int64_t last)
       : first_(lock_of(locks, first)), second_(lock_of(locks, last)) {
     if (first_ > second_) std::swap(first_, second_);
     acquire(*first_);
@@ -53,16 +53,17 @@ class HeldBytes {
   HeldBytes& operator=(const HeldBytes&) = delete;
 
  private:
-  static CpuRowLock* lock_of(CpuRowLock* locks, int64_t place) {
+  static CpuStripedLock* lock_of(CpuStripedLock* locks, int64_t place) {
     // Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4): images' rows lie multiples of many bytes
     // apart.
     constexpr uint64_t kGolden = 0x9E3779B97F4A7C15;
-    return &locks[static_cast<uint64_t>(place / kCpuLockedBytes) * kGolden >> (64 - std::bit_width(kCpuRowLocks - 1))];
+    return &locks[static_cast<uint64_t>(place / kCpuLockedBytes) * kGolden >>
+                  (64 - std::bit_width(kCpuStripedLocks - 1))];
   }
 
-  CpuRowLock *first_, *second_;
+  CpuStripedLock *first_, *second_;
 };
-static_assert(kRowLanes * kFloat <= kCpuLockedBytes && std::has_single_bit(kCpuRowLocks));
+static_assert(kRowLanes * kFloat <= kCpuLockedBytes && std::has_single_bit(kCpuStripedLocks));
 
 struct Add {
   static KILN_AVX2 __m256 of(__m256 before, __m256 operand) { return _mm256_add_ps(before, operand); }
@@ -140,8 +141,8 @@ __attribute__((target("avx2"))) void update(const CpuLaunch* launch, float* row,
                                             int64_t offset, int64_t limit, int64_t place) {
   lanes &= lanes_within(offset, limit);
   if (lanes == 0) return;
-  if (!launch || !launch->row_locks) return update_shared<Operation>(row, operands, lanes);
-  HeldBytes held(launch->row_locks, place + std::countr_zero(lanes) * kFloat,
+  if (!launch || !launch->striped_locks) return update_shared<Operation>(row, operands, lanes);
+  HeldBytes held(launch->striped_locks, place + std::countr_zero(lanes) * kFloat,
                  place + (kRowLanes - std::countl_zero(lanes)) * kFloat - 1);
   update_held<Operation>(row, operands, lanes);
 }

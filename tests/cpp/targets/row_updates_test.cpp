@@ -22,14 +22,14 @@ class RowUpdates : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "the SIMD engine needs AVX2";
-    if (GetParam()) launch_.row_locks = locks_.data();
+    if (GetParam()) launch_.striped_locks = locks_.data();
   }
 
   static CpuRowUpdate function(const char* name) {
     return reinterpret_cast<CpuRowUpdate>(const_cast<void*>(find_row_update(name)));
   }
 
-  std::vector<CpuRowLock> locks_{kCpuRowLocks};
+  std::vector<CpuStripedLock> locks_{kCpuStripedLocks};
   CpuLaunch launch_{};
 };
 
@@ -50,7 +50,7 @@ TEST_P(RowUpdates, ChangeTheLanesThatTakePartAndAreInside) {
     function(adds ? kAddToRow : kSubtractFromRow)(&launch_, array.data() + kLength + first, operands.data(), lanes,
                                                   offset, kLength * int64_t{sizeof(float)}, offset);
     ASSERT_EQ(array, expected) << round;
-    for (const CpuRowLock& lock : locks_) ASSERT_EQ(lock.is_held, 0u);
+    for (const CpuStripedLock& lock : locks_) ASSERT_EQ(lock.is_held, 0u);
   }
 }
 
